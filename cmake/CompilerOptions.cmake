@@ -1,0 +1,36 @@
+# Flags of every target of this project, and of nothing that includes it.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# The reference scalars are bit-exact across evaluator, CPU and NPU: an fma the compiler invents is a wrong result.
+# For the same reason -ffast-math never appears here.
+add_compile_options(-ffp-contract=off)
+
+# GCC 12 sees uninitialised reads in every moved absl::InlinedVector and std::optional.
+add_compile_options(-Wall -Wextra -Wno-maybe-uninitialized -Wno-uninitialized)
+if(LAZULI_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(LAZULI_SANITIZE)
+  add_compile_options(-fsanitize=${LAZULI_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${LAZULI_SANITIZE})
+endif()
+
+# ccache: the two kinds of sloppiness are what it needs to know precompiled headers, and a base directory lets a second
+# clone of the repository hit.
+find_program(LAZULI_CCACHE ccache)
+if(LAZULI_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+    CCACHE_NOHASHDIR=1 ${LAZULI_CCACHE})
+endif()

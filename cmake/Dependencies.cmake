@@ -1,0 +1,41 @@
+# Everything from outside, by find_package; nothing is downloaded while building.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+
+if(LAZULI_OPENMP)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+endif()
+
+if(LAZULI_ONEDNN)
+  find_package(dnnl REQUIRED CONFIG)  # its config needs ocl-icd-opencl-dev on Debian
+endif()
+
+# Tests use LLVM's FileCheck even where the compiler does not use LLVM.
+if(LAZULI_CPU_JIT)
+  find_package(LLVM 19.1 REQUIRED CONFIG)
+elseif(LAZULI_TESTS)
+  find_package(LLVM 19.1 QUIET CONFIG)
+endif()
+if(LLVM_FOUND)
+  # The shared libLLVM. LLVM's own targets would add its static archives a second time.
+  add_library(lazuli_llvm INTERFACE)
+  add_library(lazuli::llvm ALIAS lazuli_llvm)
+  target_include_directories(lazuli_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+  target_link_libraries(lazuli_llvm INTERFACE $<TARGET_FILE:LLVM>)
+
+  # FileCheck in process; Debian ships it as an archive beside the shared library.
+  add_library(lazuli_filecheck INTERFACE)
+  add_library(lazuli::filecheck ALIAS lazuli_filecheck)
+  target_link_libraries(lazuli_filecheck INTERFACE $<TARGET_FILE:LLVMFileCheck> lazuli::llvm)
+endif()
+
+if(LAZULI_TESTS)
+  find_package(GTest REQUIRED CONFIG)
+  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+endif()
+if(LAZULI_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+endif()

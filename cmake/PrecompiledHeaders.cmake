@@ -1,0 +1,45 @@
+# Headers that most sources include anyway, parsed once: they cost 3 s a source, the precompiled ones 0.3 s.
+#
+# A source still includes what it uses. `./lz lint` compiles without these (CMAKE_DISABLE_PRECOMPILE_HEADERS), so one that
+# does not is found there.
+
+set(LAZULI_PCH_HEADERS
+  <algorithm>
+  <array>
+  <cmath>
+  <cstdint>
+  <functional>
+  <limits>
+  <memory>
+  <optional>
+  <string>
+  <string_view>
+  <type_traits>
+  <utility>
+  <variant>
+  <vector>
+  <absl/container/flat_hash_map.h>
+  <absl/container/flat_hash_set.h>
+  <absl/container/inlined_vector.h>
+  <absl/status/status.h>
+  <absl/status/statusor.h>
+  <absl/strings/str_cat.h>
+  <absl/strings/str_format.h>
+  <absl/strings/str_join.h>
+  <absl/types/span.h>)
+
+# GCC takes a precompiled header only where the flags are those it was made with: one for libraries (-fPIC), one for
+# test programs (-fPIE). Both targets exist for their header alone.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/pch.cc "")
+add_library(lazuli_pch OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/pch.cc)
+target_link_libraries(lazuli_pch PRIVATE
+  absl::flat_hash_map absl::flat_hash_set absl::inlined_vector absl::span absl::status absl::statusor absl::strings)
+target_precompile_headers(lazuli_pch PRIVATE ${LAZULI_PCH_HEADERS})
+
+if(LAZULI_TESTS)
+  add_executable(lazuli_test_pch EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/pch.cc)
+  target_link_libraries(lazuli_test_pch PRIVATE
+    absl::flat_hash_map absl::flat_hash_set absl::inlined_vector absl::span absl::status absl::statusor absl::strings
+    GTest::gmock_main)
+  target_precompile_headers(lazuli_test_pch PRIVATE ${LAZULI_PCH_HEADERS} <gmock/gmock.h> <gtest/gtest.h>)
+endif()

@@ -1,0 +1,129 @@
+// Writes the pages of docs/ that derive from tables in the code: flags, metrics, ops, passes.
+//
+//   lazuli-docs FOLDER          writes FOLDER/{flags,metrics,ops,passes}.md
+//   lazuli-docs --check FOLDER  exit status 1 and the names of the pages that are not what it would write
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/hlo/opcode.h"
+#include "ir/support/flags.h"
+#include "ir/support/metrics.h"
+#include "ir/support/str.h"
+#include "lazy/ops/op_list.h"
+#include "lowering/passes/registry.h"
+#include "lowering/passes/rules/rules.h"
+
+namespace lazuli {
+namespace {
+
+using ir::Str;
+
+constexpr std::string_view kNote = "Written by `./lz docs` from the tables in the code; a test keeps it current.\n\n";
+
+std::string_view TypeText(ir::FlagType type) {
+  switch (type) {
+    case ir::FlagType::kBool:
+      return "bool";
+    case ir::FlagType::kInt:
+      return "int";
+    case ir::FlagType::kBytes:
+      return "bytes (K, M, G)";
+    case ir::FlagType::kString:
+      return "string";
+  }
+  return "";
+}
+
+std::string FlagsPage() {
+  std::string page = Str("# Flags\n\nEnvironment variables, read when first used. ", kNote,
+                         "| variable | type | default | meaning |\n| --- | --- | --- | --- |\n");
+  for (const ir::FlagRow& row : ir::FlagRows()) {
+    // The default of a flag that differs between builds is said in words.
+    const bool by_build = row.name == "LAZULI_VERIFY_PASSES";
+    const std::string value = by_build ? "on in debug builds" : row.default_text.empty() ? "" : Str("`", row.default_text, "`");
+    page += Str("| `", row.name, "` | ", TypeText(row.type), " | ", value, " | ", row.doc, " |\n");
+  }
+  return page;
+}
+
+std::string MetricsPage() {
+  std::string page = Str("# Metrics\n\nWhat `lazuli::metrics::report()` prints and `lazuli::metrics::counter(name)` reads. ", kNote,
+                         "## Counters\n\n| name | counts |\n| --- | --- |\n");
+  for (const ir::MetricRow& row : ir::CounterRows()) page += Str("| `", row.name, "` | ", row.doc, " |\n");
+  page += "\n## Timers\n\n| name | measures |\n| --- | --- |\n";
+  for (const ir::MetricRow& row : ir::TimerRows()) page += Str("| `", row.name, "` | ", row.doc, " |\n");
+  return page;
+}
+
+template <class T>
+std::string OpRow() {
+  std::string attrs;
+  T{}.VisitAttrs([&attrs](std::string_view name, const auto&) { attrs += Str(attrs.empty() ? "" : ", ", name); });
+  std::string operands;
+  for (std::string_view name : T::kDoc.operands) {
+    if (!name.empty()) operands += Str(operands.empty() ? "" : ", ", name);
+  }
+  return Str("| `", T::kName, "` | ", operands, " | ", attrs, " | ", lazy::kDifferentiable<T> ? "yes" : "no", " | `",
+             T::kDumpName, "` | ", T::kDoc.text, " |\n");
+}
+
+std::string OpsPage() {
+  std::string page = Str("# Ops\n\nThe nodes of the lazy graph: `lazy/ops/op_list.h`. `lazuli/ops.h` declares what users call. ",
+                         kNote, "| op | operands | attributes | gradient | in dumps | meaning |\n",
+                         "| --- | --- | --- | --- | --- | --- |\n");
+  lazy::AllOps::ForEach([&page]<class T>() { page += OpRow<T>(); });
+  return page;
+}
+
+std::string PassesPage() {
+  std::string page = Str("# Passes\n\nHLO to HLO, by name: `lazuli-opt FILE --passes=a,b`, `LAZULI_DISABLE_PASSES=a`. ", kNote,
+                         "| pass | does |\n| --- | --- |\n");
+  for (const lowering::PassRow& row : lowering::RegisteredPasses()) page += Str("| `", row.name, "` | ", row.doc, " |\n");
+  return page;
+}
+
+std::vector<std::pair<std::string, std::string>> Pages() {
+  return {{"flags.md", FlagsPage()}, {"metrics.md", MetricsPage()}, {"ops.md", OpsPage()}, {"passes.md", PassesPage()}};
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+int Main(const std::vector<std::string_view>& args) {
+  const bool check = args.size() == 2 && args[0] == "--check";
+  if (args.empty() || args.size() > 2 || (args.size() == 2 && !check) || (!check && args[0].starts_with("-"))) {
+    std::cerr << "usage: lazuli-docs [--check] FOLDER\n";
+    return 2;
+  }
+  int stale = 0;
+  for (const auto& [name, text] : Pages()) {
+    const std::string path = Str(args.back(), "/", name);
+    if (check) {
+      if (ReadFile(path) == text) continue;
+      std::cerr << path << " is not what the tables say; run ./lz docs\n";
+      stale = 1;
+      continue;
+    }
+    std::ofstream out(path);
+    if (!(out << text).flush()) {
+      std::cerr << "lazuli-docs: cannot write " << path << "\n";
+      return 1;
+    }
+  }
+  return stale;
+}
+
+}  // namespace
+}  // namespace lazuli
+
+int main(int argc, char** argv) { return lazuli::Main({argv + 1, argv + argc}); }

@@ -1,0 +1,167 @@
+// lazuli-opt: reads HLO text, runs passes over it, prints what comes out.
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/hlo/opcode.h"
+#include "ir/hlo/parser.h"
+#include "ir/hlo/printer.h"
+#include "ir/hlo/verifier.h"
+#include "ir/support/flags.h"
+#include "ir/support/status.h"
+#include "lowering/passes/names.h"
+#include "lowering/passes/pipelines.h"
+#include "lowering/passes/registry.h"
+#include "lowering/passes/rules/rules.h"
+#include "lowering/passes/text_file.h"
+
+namespace lazuli {
+namespace {
+
+using namespace ir;  // NOLINT(google-build-using-namespace): tools speak the vocabulary of every
+                     // stage
+
+constexpr std::string_view kUsage = R"(usage: lazuli-opt FILE [options]
+Reads HLO text from FILE (- for standard input), runs passes over it and prints the result.
+
+  --passes=a,b          run these passes, in this order
+  --pipeline=NAME       simplify: all target-independent passes (the default); none: only parse and verify
+  --emit=hlo|dot        how to print the result (default hlo)
+  -o OUT                write it to OUT instead of standard output
+  --list-passes         print the names of the passes and what they do
+  --list-rules          print the names of the rules of simplify
+  --list-opcodes        print the opcodes of HLO
+  --help                print this
+
+Environment: LAZULI_DUMP_DIR, LAZULI_DISABLE_PASSES, LAZULI_DISABLE_RULES and LAZULI_VERIFY_PASSES work as they do in programs.
+)";
+
+struct Options {
+  std::string file;
+  std::string out;
+  std::string pipeline;
+  std::vector<std::string> passes;
+  bool has_passes = false;
+  bool dot = false;
+};
+
+// The value of `--name=value`, if the argument is that.
+bool TakeValue(std::string_view argument, std::string_view name, std::string* value) {
+  if (!argument.starts_with(name) || argument.size() <= name.size() || argument[name.size()] != '=')
+    return false;
+  *value = argument.substr(name.size() + 1);
+  return true;
+}
+
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& arguments) {
+  Options options;
+  std::string value;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    if (argument == "-o") {
+      if (++i == arguments.size()) return InvalidArgument("-o needs the name of a file");
+      options.out = arguments[i];
+    } else if (TakeValue(argument, "--passes", &value)) {
+      for (std::string_view name : lowering::SplitNames(value)) options.passes.emplace_back(name);
+      options.has_passes = true;
+    } else if (TakeValue(argument, "--pipeline", &value)) {
+      if (value != "simplify" && value != "none") {
+        return InvalidArgument("--pipeline=", value, ": there are simplify and none");
+      }
+      options.pipeline = value;
+    } else if (TakeValue(argument, "--emit", &value)) {
+      if (value != "hlo" && value != "dot")
+        return InvalidArgument("--emit=", value, ": there are hlo and dot");
+      options.dot = value == "dot";
+    } else if (argument.starts_with("-") && argument != "-") {
+      return InvalidArgument("unknown option ", argument, "; --help lists them");
+    } else if (!options.file.empty()) {
+      return InvalidArgument("two files, ", options.file, " and ", argument, "; one is read");
+    } else {
+      options.file = argument;
+    }
+  }
+  if (options.file.empty()) return InvalidArgument("no file; --help says how to use this");
+  if (options.has_passes && !options.pipeline.empty())
+    return InvalidArgument("--passes or --pipeline, not both");
+  return options;
+}
+
+absl::StatusOr<std::string> ReadAll(const std::string& file) {
+  using Iterator = std::istreambuf_iterator<char>;
+  if (file == "-") return std::string(Iterator(std::cin), Iterator());
+  std::ifstream in(file, std::ios::binary);
+  std::string text{Iterator(in), Iterator()};
+  if (!in.good() && !in.eof()) return NotFound("cannot read ", file);
+  if (!in.is_open()) return NotFound("cannot read ", file);
+  return text;
+}
+
+// The pipeline that holds the passes asked for, so that dumps, counters and verification are a
+// pipeline's.
+absl::StatusOr<bool> RunPasses(const Options& options, hlo::Module& module) {
+  lowering::PassPipeline pipeline("lazuli-opt");
+  if (!options.has_passes && options.pipeline != "none")
+    lowering::AddSimplificationPipeline(pipeline);
+  for (const std::string& name : options.passes) {
+    LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<lowering::Pass> pass, lowering::MakePass(name));
+    pipeline.Add(std::move(pass));
+  }
+  return pipeline.Run(module);
+}
+
+absl::Status Run(const std::vector<std::string_view>& arguments) {
+  LAZULI_RETURN_IF_ERROR(FlagErrors());
+  LAZULI_ASSIGN_OR_RETURN(const Options options, ParseOptions(arguments));
+  LAZULI_ASSIGN_OR_RETURN(const std::string text, ReadAll(options.file));
+  absl::StatusOr<std::unique_ptr<hlo::Module>> module = hlo::ParseModule(text);
+  if (!module.ok()) return Prefixed(module.status(), Str(options.file, ":"));
+  LAZULI_RETURN_IF_ERROR(RunPasses(options, **module).status());
+  LAZULI_RETURN_IF_ERROR(hlo::Verify(**module));
+  const std::string result = options.dot ? hlo::ToDot(**module) : hlo::ToString(**module);
+  if (!options.out.empty()) return lowering::WriteTextFile(options.out, result);
+  std::fwrite(result.data(), 1, result.size(), stdout);
+  if (std::fflush(stdout) != 0) return FailedPrecondition("cannot write to standard output");
+  return absl::OkStatus();
+}
+
+// Whether the argument asks for a list or for help; prints it.
+bool Listed(std::string_view argument) {
+  std::string text;
+  if (argument == "--help" || argument == "-h") {
+    text = kUsage;
+  } else if (argument == "--list-passes") {
+    for (const lowering::PassRow& row : lowering::RegisteredPasses()) {
+      text += Str(row.name, std::string(row.name.size() < 18 ? 18 - row.name.size() : 1, ' '),
+                  row.doc, "\n");
+    }
+  } else if (argument == "--list-rules") {
+    for (const lowering::Rule& rule : lowering::AllRules()) text += Str(rule.name, "\n");
+  } else if (argument == "--list-opcodes") {
+    for (int i = 0; i < hlo::NumOpcodes(); ++i)
+      text += Str(hlo::OpcodeText(static_cast<hlo::Opcode>(i)), "\n");
+  } else {
+    return false;
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return true;
+}
+
+}  // namespace
+}  // namespace lazuli
+
+int main(int argc, char** argv) {
+  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  for (std::string_view argument : arguments) {
+    if (lazuli::Listed(argument)) return 0;
+  }
+  const absl::Status status = lazuli::Run(arguments);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "lazuli-opt: %s\n", std::string(lazuli::ir::Message(status)).c_str());
+  return 1;
+}

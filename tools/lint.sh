@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Formatting, clang-tidy and the rules that greps can check, over all files of ours, those named, or those --changed.
+# clang-tidy needs the flags of every file: cmake --preset lint (./lz lint does that).
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+jobs=${LAZULI_JOBS:-$(nproc)}
+bad=0
+
+if [[ ${1:-} == --changed ]]; then  # since the last commit
+  mapfile -t files < <({ git diff --name-only --diff-filter=d HEAD; git ls-files -o --exclude-standard; } | grep -E '\.(h|cc)$')
+elif (($#)); then
+  files=("$@")
+else
+  mapfile -t files < <(git ls-files -co --exclude-standard -- '*.h' '*.cc')
+fi
+((${#files[@]})) || { echo "nothing to check" && exit; }
+
+# check TITLE COMMAND...: the command prints what is wrong; nothing printed is right.
+check() {
+  local title=$1 out
+  shift
+  out=$("$@" 2>&1)
+  if [[ -z $out ]]; then
+    echo "ok      $title"
+  else
+    printf 'FAILED  %s\n%s\n' "$title" "$out"
+    bad=1
+  fi
+}
+
+# lines PATTERN FILE...: lines of these files that match it outside comments and strings, unless they say NOLINT.
+lines() {
+  local pattern=$1
+  shift
+  (($#)) || return 0
+  awk -v pattern="$pattern" '
+    { code = $0; gsub(/"([^"\\]|\\.)*"/, "\"\"", code); sub(/\/\/.*/, "", code) }
+    code ~ pattern && $0 !~ /NOLINT/ { print FILENAME ":" FNR ": " $0 }' "$@"
+}
+below() { printf '%s\n' "${files[@]}" | grep -E "$1"; }  # those files that match a pattern
+
+# each N COMMAND...: the command over the files on standard input, N at a time, in parallel.
+each() { tr '\n' '\0' | xargs -0 -r -n "$1" -P "$jobs" "${@:2}"; }
+
+format() {
+  below . | each 20 clang-format-19 --dry-run --Werror 2>&1 | grep -oE '^[^:]+' | sort -u |
+    sed 's/$/: not formatted (clang-format-19 -i)/'
+}
+
+# Headers are seen through the sources that include them.
+tidy() {
+  local commands=build/lint/compile_commands.json
+  [[ -f $commands ]] || { echo "no $commands: run cmake --preset lint"; return; }
+  below '\.cc$' | grep -Fx -f <(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\",\?$|\1|p" "$commands") |
+    each 1 clang-tidy-19 -p build/lint --quiet 2>&1 | grep -vE '^[0-9]+ warnings? (and [0-9]+ errors? )?generated\.$'
+}
+
+layering() { python3 tools/check_layering.py | grep -v '^layering: ok$'; }
+
+# Errors below lazy/tensor and in lazy/execution are absl::Status: LLVM frames never see an exception.
+throws() { lines '(^|[^a-zA-Z_])throw([^a-zA-Z_]|$)' $(below '^(ir|lowering|backend|lazy/execution)/'); }
+
+# Memory is owned by containers, unique_ptr and IntrusivePtr. `static ... = new` is a table that outlives every user.
+raw_new() {
+  lines '(^|[^a-zA-Z_:])(new|delete) +[a-zA-Z_(:]' $(below '^(ir|lowering|backend|lazy|cpp_api)/' | grep -v intrusive_ptr) |
+    grep -vE ':[[:space:]]*static '
+}
+
+check "clang-format" format
+check "layering" layering
+check "every source in a CMakeLists.txt, lists sorted" python3 tools/check_cmake_lists.py
+check "no throw below lazy/tensor" throws
+check "no raw new or delete" raw_new
+check "clang-tidy" tidy
+exit $bad

@@ -1,0 +1,233 @@
+// Data movement with positions that are data: dynamic slices, gather, scatter.
+
+#include <algorithm>
+
+#include "ir/evaluator/internal.h"
+#include "ir/evaluator/region.h"
+#include "ir/evaluator/strided.h"
+
+namespace lazuli::hlo {
+namespace {
+
+bool Contains(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+// Start indices: one scalar operand for each dimension, or one vector of all.
+Dims ReadStarts(Operands operands, int64_t rank) {
+  Dims starts;
+  for (int64_t d = 0; d < rank; ++d) {
+    const bool is_vector = operands.size() == 1 && operands[0]->shape().rank() == 1;
+    starts.push_back(is_vector ? IntegerAt(*operands[0], d)
+                               : IntegerAt(*operands[static_cast<std::size_t>(d)], 0));
+  }
+  return starts;
+}
+
+// Bytes from the start of `shape` to the window of `sizes` at `starts`, which are clamped so that
+// it fits.
+int64_t ClampedOffset(const Shape& shape, absl::Span<const int64_t> starts,
+                      absl::Span<const int64_t> sizes) {
+  const Dims strides = ByteStrides(shape);
+  int64_t offset = 0;
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    const int64_t last = shape.dims()[d] - sizes[d];
+    offset += std::clamp<int64_t>(starts[d], 0, last) * strides[d];
+  }
+  return offset;
+}
+
+// What gather and scatter share: how an index vector of `indices` becomes a position of the
+// operand.
+class IndexReader {
+ public:
+  // `index_map[k]` is the operand's dimension of component k; batching dimensions pair up.
+  IndexReader(const Literal& indices, int64_t vector_dim, const Dims& index_map,
+              const Dims& operand_batching, const Dims& indices_batching, int64_t operand_rank)
+      : indices_(indices.Converted(DType::kS64)),
+        index_map_(index_map),
+        operand_batching_(operand_batching),
+        rank_(operand_rank) {
+    const Dims strides = ElementStrides(indices.shape().dims());
+    for (int64_t d = 0; d < indices.shape().rank(); ++d) {
+      if (d == vector_dim) continue;
+      if (Contains(indices_batching, d)) batch_of_dim_.push_back({d, batch_dims_.size()});
+      batch_dims_.push_back(indices.shape().dim(d));
+      batch_strides_.push_back(strides[static_cast<std::size_t>(d)]);
+    }
+    if (vector_dim < indices.shape().rank())
+      vector_stride_ = strides[static_cast<std::size_t>(vector_dim)];
+    for (int64_t d : indices_batching) {
+      for (const auto& [dim, batch] : batch_of_dim_) {
+        if (dim == d) batching_.push_back(batch);
+      }
+    }
+  }
+
+  const Dims& batch_dims() const { return batch_dims_; }
+
+  // Unclamped starts in the operand for this batch index.
+  Dims Starts(absl::Span<const int64_t> batch) const {
+    Dims starts(static_cast<std::size_t>(rank_), 0);
+    int64_t position = 0;
+    for (std::size_t d = 0; d < batch.size(); ++d) position += batch[d] * batch_strides_[d];
+    for (std::size_t k = 0; k < index_map_.size(); ++k) {
+      starts[static_cast<std::size_t>(index_map_[k])] =
+          indices_.data<int64_t>()[static_cast<std::size_t>(position + static_cast<int64_t>(k) *
+                                                                           vector_stride_)];
+    }
+    for (std::size_t k = 0; k < operand_batching_.size(); ++k)
+      starts[static_cast<std::size_t>(operand_batching_[k])] = batch[batching_[k]];
+    return starts;
+  }
+
+ private:
+  Literal indices_;
+  Dims index_map_, operand_batching_;
+  int64_t rank_;
+  Dims batch_dims_, batch_strides_;
+  std::vector<std::pair<int64_t, std::size_t>> batch_of_dim_;
+  std::vector<std::size_t> batching_;
+  int64_t vector_stride_ = 0;
+};
+
+// Strides of `shape` (gather's result, scatter's updates) along the dimensions that run over
+// indices, and along the window's.
+struct WindowStrides {
+  Dims batch,
+      window;  // window: one for each operand dimension, 0 where the window has no dimension there
+};
+WindowStrides SplitStrides(const Shape& shape, const Dims& window_dims, const Dims& absent,
+                           const Dims& batching, int64_t operand_rank) {
+  const Dims strides = ByteStrides(shape);
+  WindowStrides result;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (!Contains(window_dims, d)) result.batch.push_back(strides[static_cast<std::size_t>(d)]);
+  }
+  std::size_t next = 0;
+  for (int64_t d = 0; d < operand_rank; ++d) {
+    const bool has = !Contains(absent, d) && !Contains(batching, d);
+    result.window.push_back(has ? strides[static_cast<std::size_t>(window_dims[next++])] : 0);
+  }
+  return result;
+}
+
+int64_t Offset(absl::Span<const int64_t> index, const Dims& strides) {
+  int64_t offset = 0;
+  for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * strides[d];
+  return offset;
+}
+
+}  // namespace
+
+absl::StatusOr<Literal> EvaluateDynamicSlice(const Instruction& instruction, Operands operands) {
+  const Literal& x = *operands[0];
+  const Dims& sizes = instruction.attrs_as<DynamicSliceAttrs>().dynamic_slice_sizes;
+  const Dims starts = ReadStarts(operands.subspan(1), x.shape().rank());
+  Literal result = Literal::Uninitialized(instruction.shape());
+  CopyStrided(ByteWidth(x.shape().dtype()), sizes,
+              x.raw() + ClampedOffset(x.shape(), starts, sizes), ByteStrides(x.shape()),
+              result.mutable_raw(), ByteStrides(result.shape()));
+  return result;
+}
+
+absl::StatusOr<Literal> EvaluateDynamicUpdateSlice(const Instruction& instruction,
+                                                   Operands operands) {
+  const Literal& update = *operands[1];
+  const Dims starts = ReadStarts(operands.subspan(2), instruction.shape().rank());
+  Literal result = operands[0]->Clone();
+  CopyStrided(ByteWidth(update.shape().dtype()), update.shape().dims(), update.raw(),
+              ByteStrides(update.shape()),
+              result.mutable_raw() + ClampedOffset(result.shape(), starts, update.shape().dims()),
+              ByteStrides(result.shape()));
+  return result;
+}
+
+absl::StatusOr<Literal> EvaluateGather(const Instruction& instruction, Operands operands) {
+  const auto& attrs = instruction.attrs_as<GatherAttrs>();
+  const Literal& x = *operands[0];
+  const IndexReader reader(*operands[1], attrs.index_vector_dim, attrs.start_index_map,
+                           attrs.operand_batching_dims, attrs.start_indices_batching_dims,
+                           x.shape().rank());
+  Literal result = Literal::Uninitialized(instruction.shape());
+  const WindowStrides strides =
+      SplitStrides(result.shape(), attrs.offset_dims, attrs.collapsed_slice_dims,
+                   attrs.operand_batching_dims, x.shape().rank());
+  const Dims from_strides = ByteStrides(x.shape());
+  ForEachIndex(reader.batch_dims(), [&](absl::Span<const int64_t> batch) {
+    const int64_t offset = ClampedOffset(x.shape(), reader.Starts(batch), attrs.slice_sizes);
+    CopyStrided(ByteWidth(x.shape().dtype()), attrs.slice_sizes, x.raw() + offset, from_strides,
+                result.mutable_raw() + Offset(batch, strides.batch), strides.window);
+  });
+  return result;
+}
+
+// Windows are combined one after the other, in row-major order of the indices; one that does not
+// fit is skipped.
+absl::StatusOr<Literal> EvaluateScatter(const Instruction& instruction, Operands operands,
+                                        Context& context) {
+  const auto& attrs = instruction.attrs_as<ScatterAttrs>();
+  const std::size_t n = operands.size() / 2;
+  const Shape& shape = operands[0]->shape();
+  const Shape& update_shape = operands[n + 1]->shape();
+  const IndexReader reader(*operands[n], attrs.index_vector_dim, attrs.scatter_dims_to_operand_dims,
+                           attrs.input_batching_dims, attrs.scatter_indices_batching_dims,
+                           shape.rank());
+  Dims window(static_cast<std::size_t>(shape.rank()), 1);
+  std::size_t next = 0;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (Contains(attrs.inserted_window_dims, d) || Contains(attrs.input_batching_dims, d)) continue;
+    window[static_cast<std::size_t>(d)] = update_shape.dim(attrs.update_window_dims[next++]);
+  }
+  int64_t lanes = 1;
+  for (int64_t size : window) lanes *= size;
+
+  // Current values and updates of one window, and where they come from.
+  std::vector<Literal> results, buffers;
+  std::vector<WindowStrides> update_strides;
+  std::vector<const std::byte*> arguments(2 * n);
+  std::vector<std::byte*> outputs;
+  buffers.reserve(2 * n);
+  for (std::size_t k = 0; k < 2 * n; ++k) {
+    const DType dtype = operands[k < n ? k : k + 1]->shape().dtype();
+    buffers.push_back(Literal::Uninitialized(Shape(dtype, window)));
+    arguments[k] = buffers[k].raw();
+    if (k >= n) continue;
+    results.push_back(operands[k]->Clone());
+    outputs.push_back(buffers[k].mutable_raw());
+    update_strides.push_back(SplitStrides(operands[n + 1 + k]->shape(), attrs.update_window_dims,
+                                          attrs.inserted_window_dims, attrs.input_batching_dims,
+                                          shape.rank()));
+  }
+  Region region(*instruction.to_apply(), lanes, context);
+  absl::Status status;
+  ForEachIndex(reader.batch_dims(), [&](absl::Span<const int64_t> batch) {
+    const Dims starts = reader.Starts(batch);
+    for (std::size_t d = 0; d < window.size(); ++d) {
+      if (starts[d] < 0 || starts[d] > shape.dims()[d] - window[d]) return;
+    }
+    if (!status.ok()) return;
+    for (std::size_t k = 0; k < n; ++k) {
+      const int width = ByteWidth(results[k].shape().dtype());
+      const Dims strides = ByteStrides(results[k].shape());
+      const Dims dense = ByteStrides(buffers[k].shape());
+      CopyStrided(width, window, results[k].raw() + Offset(starts, strides), strides, outputs[k],
+                  dense);
+      CopyStrided(ByteWidth(buffers[n + k].shape().dtype()), window,
+                  operands[n + 1 + k]->raw() + Offset(batch, update_strides[k].batch),
+                  update_strides[k].window, buffers[n + k].mutable_raw(),
+                  ByteStrides(buffers[n + k].shape()));
+    }
+    status = region.Run(arguments, outputs, lanes);
+    for (std::size_t k = 0; k < n; ++k) {
+      const Dims strides = ByteStrides(results[k].shape());
+      CopyStrided(ByteWidth(results[k].shape().dtype()), window, outputs[k],
+                  ByteStrides(buffers[k].shape()),
+                  results[k].mutable_raw() + Offset(starts, strides), strides);
+    }
+  });
+  LAZULI_RETURN_IF_ERROR(status);
+  return TupleOrOne(std::move(results));
+}
+
+}  // namespace lazuli::hlo

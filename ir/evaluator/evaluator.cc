@@ -1,0 +1,406 @@
+#include "ir/evaluator/evaluator.h"
+
+#include <optional>
+
+#include "ir/evaluator/custom_calls.h"
+#include "ir/evaluator/internal.h"
+#include "ir/hlo/dense_map.h"
+
+namespace lazuli::hlo {
+
+// The instructions of a computation in order. Slots hold values; a value is dropped after its last
+// use.
+struct Context::Plan {
+  struct Step {
+    const Instruction* instruction;
+    absl::InlinedVector<int, 2> operands;  // steps
+    absl::InlinedVector<int, 2> dead;      // steps whose values nobody needs afterwards
+  };
+  std::vector<Step> steps;
+  int root = 0;
+};
+
+Context::Context() = default;
+Context::~Context() = default;
+
+const Context::Plan& Context::PlanOf(const Computation& computation) {
+  std::unique_ptr<Plan>& plan = plans_[&computation];
+  if (plan != nullptr) return *plan;
+  plan = std::make_unique<Plan>();
+  DenseMap<int> step_of(computation);
+  for (const Instruction* i : computation.PostOrder()) {
+    step_of[i] = static_cast<int>(plan->steps.size());
+    plan->steps.push_back({i, {}, {}});
+    for (const Instruction* operand : i->operands())
+      plan->steps.back().operands.push_back(step_of[operand]);
+  }
+  plan->root = step_of[computation.root()];
+  std::vector<bool> needed(plan->steps.size(), false);
+  needed[static_cast<std::size_t>(plan->root)] = true;
+  for (std::size_t s = plan->steps.size(); s-- > 0;) {
+    Plan::Step& step = plan->steps[s];
+    if (!needed[s]) step.dead.push_back(static_cast<int>(s));  // its value has no use at all
+    needed[s] = true;
+    for (int operand : step.operands) {
+      if (needed[static_cast<std::size_t>(operand)]) continue;
+      needed[static_cast<std::size_t>(operand)] = true;
+      step.dead.push_back(operand);
+    }
+  }
+  return *plan;
+}
+
+absl::StatusOr<Literal> Context::Run(const Computation& computation, Operands arguments) {
+  if (arguments.size() != computation.parameters().size()) {
+    return InvalidArgument(computation.name(), " takes ", computation.parameters().size(),
+                           " arguments, not ", arguments.size());
+  }
+  const Plan& plan = PlanOf(computation);
+  std::vector<Literal> values(plan.steps.size());
+  std::vector<const Literal*> operands;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const Plan::Step& step = plan.steps[s];
+    if (step.instruction->opcode() == Opcode::kParameter) {
+      const auto number = static_cast<std::size_t>(step.instruction->parameter_number());
+      if (!Compatible(arguments[number]->shape(), step.instruction->shape())) {
+        return InvalidArgument(computation.name(), ": argument ", number, " is ",
+                               arguments[number]->shape(), ", not ", step.instruction->shape());
+      }
+      values[s] = *arguments[number];
+    } else {
+      operands.clear();
+      for (int operand : step.operands)
+        operands.push_back(&values[static_cast<std::size_t>(operand)]);
+      LAZULI_ASSIGN_OR_RETURN(values[s], Run(*step.instruction, operands));
+    }
+    for (int dead : step.dead) values[static_cast<std::size_t>(dead)] = Literal();
+  }
+  return std::move(values[static_cast<std::size_t>(plan.root)]);
+}
+
+namespace {
+
+absl::StatusOr<Literal> EvaluateWhile(const Instruction& instruction, const Literal& init,
+                                      Context& context) {
+  const Computation &condition = *instruction.called()[0], &body = *instruction.called()[1];
+  Literal state = init;
+  while (true) {
+    LAZULI_ASSIGN_OR_RETURN(const Literal go_on, context.Run(condition, {&state}));
+    if (!go_on.data<bool>()[0]) return state;
+    LAZULI_ASSIGN_OR_RETURN(state, context.Run(body, {&state}));
+  }
+}
+
+// A pred picks branch 0 if true; an index out of range the last branch.
+absl::StatusOr<Literal> EvaluateConditional(const Instruction& instruction, Operands operands,
+                                            Context& context) {
+  const auto branches = static_cast<int64_t>(instruction.called().size());
+  int64_t branch = IntegerAt(*operands[0], 0);
+  if (operands[0]->shape().dtype() == DType::kPred) branch = 1 - branch;
+  if (branch < 0 || branch >= branches) branch = branches - 1;
+  const auto chosen = static_cast<std::size_t>(branch);
+  return context.Run(*instruction.called()[chosen], {operands[chosen + 1]});
+}
+
+// One process is all there is: a collective returns what it was given, in the shape that it
+// promises.
+absl::StatusOr<Literal> EvaluateCollective(const Instruction& instruction, Operands operands) {
+  std::vector<Literal> values;
+  for (const Literal* operand : operands) values.push_back(*operand);
+  Literal result = TupleOrOne(std::move(values));
+  if (Compatible(result.shape(), instruction.shape())) return result;
+  if (instruction.shape().IsTuple() && operands.size() == 1 &&
+      instruction.shape().tuple().size() == 1)
+    return Literal::Tuple({*operands[0]});
+  return Unimplemented(OpcodeText(instruction.opcode()), " between several devices: one of ",
+                       instruction.shape(), " from ", result.shape());
+}
+
+// The value in each place of a start's result that has its shape, zeros in the others (context
+// words).
+Literal Started(const Shape& shape, const Literal& value) {
+  if (Compatible(shape, value.shape())) return value;
+  if (!shape.IsTuple()) return Literal(shape);
+  std::vector<Literal> elements;
+  for (const Shape& element : shape.tuple()) elements.push_back(Started(element, value));
+  return Literal::Tuple(std::move(elements));
+}
+
+// The start does all the work: ((operands), result, context words).
+absl::StatusOr<Literal> EvaluateAsyncStart(const Instruction& instruction, Operands operands,
+                                           Context& context) {
+  LAZULI_ASSIGN_OR_RETURN(Literal result, context.Run(*instruction.to_apply(), operands));
+  std::vector<Literal> given;
+  for (const Literal* operand : operands) given.push_back(*operand);
+  std::vector<Literal> elements = {Literal::Tuple(std::move(given)), std::move(result)};
+  const std::vector<Shape>& shapes = instruction.shape().tuple();
+  for (std::size_t i = 2; i < shapes.size(); ++i) elements.emplace_back(shapes[i]);
+  return Literal::Tuple(std::move(elements));
+}
+
+absl::StatusOr<Literal> EvaluateCustomCall(const Instruction& instruction, Operands operands) {
+  const std::string& target = instruction.attrs_as<CustomCallAttrs>().custom_call_target;
+  const CustomCall call = FindCustomCall(target);
+  if (!call) return Unimplemented("no custom call named \"", target, "\" is registered");
+  LAZULI_ASSIGN_OR_RETURN(Literal result, call(instruction, operands));
+  if (!Compatible(result.shape(), instruction.shape())) {
+    return Internal("custom call \"", target, "\" returned ", result.shape(), ", not ",
+                    instruction.shape());
+  }
+  return result;
+}
+
+absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operands,
+                                 Context& context) {
+  switch (instruction.opcode()) {
+    case Opcode::kAbs:
+    case Opcode::kNegate:
+    case Opcode::kSign:
+    case Opcode::kCeil:
+    case Opcode::kFloor:
+    case Opcode::kRoundNearestAfz:
+    case Opcode::kRoundNearestEven:
+    case Opcode::kSqrt:
+    case Opcode::kRsqrt:
+    case Opcode::kCbrt:
+    case Opcode::kExponential:
+    case Opcode::kExponentialMinusOne:
+    case Opcode::kLog:
+    case Opcode::kLogPlusOne:
+    case Opcode::kLogistic:
+    case Opcode::kTanh:
+    case Opcode::kSine:
+    case Opcode::kCosine:
+    case Opcode::kTan:
+    case Opcode::kErf:
+    case Opcode::kIsFinite:
+    case Opcode::kNot:
+    case Opcode::kPopcnt:
+    case Opcode::kCountLeadingZeros:
+    case Opcode::kReal:
+    case Opcode::kImag:
+    case Opcode::kAsin:
+    case Opcode::kAcos:
+    case Opcode::kAtan:
+    case Opcode::kAsinh:
+    case Opcode::kAcosh:
+    case Opcode::kAtanh:
+    case Opcode::kSinh:
+    case Opcode::kCosh:
+    case Opcode::kReducePrecision:
+    case Opcode::kAdd:
+    case Opcode::kSubtract:
+    case Opcode::kMultiply:
+    case Opcode::kDivide:
+    case Opcode::kRemainder:
+    case Opcode::kMaximum:
+    case Opcode::kMinimum:
+    case Opcode::kPower:
+    case Opcode::kAtan2:
+    case Opcode::kComplex:
+    case Opcode::kAnd:
+    case Opcode::kOr:
+    case Opcode::kXor:
+    case Opcode::kShiftLeft:
+    case Opcode::kShiftRightArithmetic:
+    case Opcode::kShiftRightLogical:
+    case Opcode::kStochasticConvert:
+    case Opcode::kCompare:
+    case Opcode::kSelect:
+    case Opcode::kClamp:
+      return EvaluateElementwise(instruction, operands);
+    case Opcode::kConvert:
+      return operands[0]->Converted(instruction.shape().dtype());
+    case Opcode::kCopy:
+    case Opcode::kDomain:
+    case Opcode::kAllReduceDone:
+    case Opcode::kAsyncUpdate:
+      return *operands[0];
+    case Opcode::kAllGatherDone:
+    case Opcode::kCollectivePermuteDone:
+    case Opcode::kAsyncDone:
+      return operands[0]->tuple()[1];
+
+    case Opcode::kIota:
+    case Opcode::kBroadcast:
+    case Opcode::kTranspose:
+    case Opcode::kReverse:
+    case Opcode::kReshape:
+    case Opcode::kBitcast:
+    case Opcode::kBitcastConvert:
+    case Opcode::kDynamicReshape:
+    case Opcode::kConcatenate:
+    case Opcode::kSlice:
+    case Opcode::kPad:
+    case Opcode::kGetDimensionSize:
+    case Opcode::kSetDimensionSize:
+      return EvaluateShape(instruction, operands);
+    case Opcode::kDynamicSlice:
+      return EvaluateDynamicSlice(instruction, operands);
+    case Opcode::kDynamicUpdateSlice:
+      return EvaluateDynamicUpdateSlice(instruction, operands);
+    case Opcode::kGather:
+      return EvaluateGather(instruction, operands);
+    case Opcode::kScatter:
+      return EvaluateScatter(instruction, operands, context);
+
+    case Opcode::kParameter:
+      return Internal("a parameter has no value of its own");
+    case Opcode::kConstant:
+      return instruction.literal();
+    case Opcode::kTuple: {
+      std::vector<Literal> elements;
+      for (const Literal* operand : operands) elements.push_back(*operand);
+      return Literal::Tuple(std::move(elements));
+    }
+    case Opcode::kGetTupleElement:
+      return operands[0]
+          ->tuple()[static_cast<std::size_t>(instruction.attrs_as<TupleIndexAttrs>().index)];
+    case Opcode::kOptBarrier:
+    case Opcode::kAddDependency:
+      return *operands[0];
+    case Opcode::kAfterAll:
+      return Literal(Shape::Token());
+
+    case Opcode::kDot:
+      return EvaluateDot(instruction, operands);
+    case Opcode::kConvolution:
+      return EvaluateConvolution(instruction, operands);
+    case Opcode::kFft:
+      return EvaluateFft(instruction, operands);
+    case Opcode::kCholesky:
+      return EvaluateCholesky(instruction, operands);
+    case Opcode::kTriangularSolve:
+      return EvaluateTriangularSolve(instruction, operands);
+
+    case Opcode::kReduce:
+      return EvaluateReduce(instruction, operands, context);
+    case Opcode::kReduceWindow:
+      return EvaluateReduceWindow(instruction, operands, context);
+    case Opcode::kSelectAndScatter:
+      return EvaluateSelectAndScatter(instruction, operands, context);
+    case Opcode::kMap:
+      return EvaluateMap(instruction, operands, context);
+    case Opcode::kSort:
+      return EvaluateSort(instruction, operands, context);
+    case Opcode::kTopk:
+      return EvaluateTopK(instruction, operands);
+    case Opcode::kWhile:
+      return EvaluateWhile(instruction, *operands[0], context);
+    case Opcode::kConditional:
+      return EvaluateConditional(instruction, operands, context);
+    case Opcode::kCall:
+    case Opcode::kFusion:
+      return context.Run(*instruction.to_apply(), operands);
+
+    case Opcode::kRng:
+      return EvaluateRng(instruction, operands);
+    case Opcode::kRngBitGenerator:
+      return EvaluateRngBitGenerator(instruction, operands);
+    case Opcode::kRngGetAndUpdateState:
+      return EvaluateRngGetAndUpdateState(instruction);
+    case Opcode::kBatchNormTraining:
+    case Opcode::kBatchNormInference:
+    case Opcode::kBatchNormGrad:
+      return EvaluateBatchNorm(instruction, operands);
+
+    case Opcode::kAllReduce:
+    case Opcode::kAllGather:
+    case Opcode::kAllToAll:
+    case Opcode::kCollectivePermute:
+    case Opcode::kCollectiveBroadcast:
+    case Opcode::kReduceScatter:
+    case Opcode::kCollectiveReduce:
+    case Opcode::kAllReduceStart:
+      return EvaluateCollective(instruction, operands);
+    case Opcode::kAllGatherStart:
+    case Opcode::kCollectivePermuteStart:
+    case Opcode::kCopyStart:
+      return Started(instruction.shape(), *operands[0]);
+    case Opcode::kCopyDone:
+      return operands[0]->tuple()[0];
+    case Opcode::kAsyncStart:
+      return EvaluateAsyncStart(instruction, operands, context);
+    case Opcode::kReplicaId:
+    case Opcode::kPartitionId:
+      return Literal::Scalar(uint32_t{0});
+    case Opcode::kCustomCall:
+      return EvaluateCustomCall(instruction, operands);
+
+    case Opcode::kRaggedDot:
+    case Opcode::kScaledDot:
+    case Opcode::kScan:
+    case Opcode::kRaggedAllToAll:
+    case Opcode::kInfeed:
+    case Opcode::kOutfeed:
+    case Opcode::kSend:
+    case Opcode::kSendDone:
+    case Opcode::kRecv:
+    case Opcode::kRecvDone:
+      return Unimplemented(OpcodeText(instruction.opcode()), " cannot be evaluated");
+  }
+  return Internal("unknown opcode");
+}
+
+}  // namespace
+
+absl::StatusOr<Literal> Context::Run(const Instruction& instruction, Operands operands) {
+  absl::StatusOr<Literal> result = Dispatch(instruction, operands, *this);
+  if (result.ok() || located_) return result;
+  located_ = true;
+  return AtInstruction(result.status(), instruction);
+}
+
+absl::Status AtInstruction(const absl::Status& status, const Instruction& instruction) {
+  if (status.ok()) return status;
+  const Metadata& metadata = instruction.metadata();
+  const std::string name = !metadata.op_name.empty() ? metadata.op_name
+                           : !metadata.op_type.empty()
+                               ? metadata.op_type
+                               : Str(OpcodeText(instruction.opcode()), " %", instruction.name());
+  const std::string place = metadata.source_file.empty()
+                                ? std::string()
+                                : Str(" (", metadata.source_file, ":", metadata.source_line, ")");
+  return MakeError(status.code(), name, ": ", Message(status), place);
+}
+
+absl::StatusOr<Literal> Evaluate(const Module& module, absl::Span<const Literal* const> arguments) {
+  return Evaluate(*module.entry(), arguments);
+}
+
+absl::StatusOr<Literal> Evaluate(const Computation& computation,
+                                 absl::Span<const Literal* const> arguments) {
+  return Context().Run(computation, arguments);
+}
+
+absl::StatusOr<Literal> EvaluateInstruction(const Instruction& instruction,
+                                            absl::Span<const Literal* const> operands) {
+  return Context().Run(instruction, operands);
+}
+
+int64_t IntegerAt(const Literal& literal, int64_t index) {
+  return VisitDType(literal.shape().dtype(), [&]<DType kType>() -> int64_t {
+    using T = HostType<kType>;
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<int64_t>(literal.data<T>()[static_cast<std::size_t>(index)]);
+    } else {
+      return static_cast<int64_t>(literal.AsDouble(index));
+    }
+  });
+}
+
+Dims ElementStrides(absl::Span<const int64_t> dims) {
+  Dims strides(dims.size(), 1);
+  for (std::size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];
+  return strides;
+}
+
+DType AccumulationType(DType dtype) {
+  return IsFloat(dtype) && ByteWidth(dtype) < 4 ? DType::kF32 : dtype;
+}
+
+Literal TupleOrOne(std::vector<Literal> results) {
+  return results.size() == 1 ? std::move(results[0]) : Literal::Tuple(std::move(results));
+}
+
+}  // namespace lazuli::hlo

@@ -1,0 +1,85 @@
+// What the families of opcodes share. Each function evaluates its opcodes given the operands'
+// values, which are row major; the instruction has been verified.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "ir/hlo/module.h"
+#include "ir/types/literal.h"
+
+namespace lazuli::hlo {
+
+using Operands = absl::Span<const Literal* const>;
+
+// One evaluation: remembers the order of every computation it has run, so that a loop's body is
+// ordered once.
+class Context {
+ public:
+  Context();
+  ~Context();
+  absl::StatusOr<Literal> Run(const Computation& computation, Operands arguments);
+  absl::StatusOr<Literal> Run(const Instruction& instruction, Operands operands);
+
+ private:
+  struct Plan;
+  const Plan& PlanOf(const Computation& computation);
+
+  absl::flat_hash_map<const Computation*, std::unique_ptr<Plan>> plans_;
+  bool located_ = false;  // the error on its way up says where it comes from
+};
+
+// evaluate_elementwise.cc
+absl::StatusOr<Literal> EvaluateElementwise(const Instruction& instruction, Operands operands);
+// evaluate_shape.cc
+absl::StatusOr<Literal> EvaluateShape(const Instruction& instruction, Operands operands);
+// evaluate_index.cc
+absl::StatusOr<Literal> EvaluateDynamicSlice(const Instruction& instruction, Operands operands);
+absl::StatusOr<Literal> EvaluateDynamicUpdateSlice(const Instruction& instruction,
+                                                   Operands operands);
+absl::StatusOr<Literal> EvaluateGather(const Instruction& instruction, Operands operands);
+absl::StatusOr<Literal> EvaluateScatter(const Instruction& instruction, Operands operands,
+                                        Context& context);
+// evaluate_dot.cc
+absl::StatusOr<Literal> EvaluateDot(const Instruction& instruction, Operands operands);
+// evaluate_convolution.cc
+absl::StatusOr<Literal> EvaluateConvolution(const Instruction& instruction, Operands operands);
+// evaluate_reduce.cc
+absl::StatusOr<Literal> EvaluateReduce(const Instruction& instruction, Operands operands,
+                                       Context& context);
+// evaluate_window.cc
+absl::StatusOr<Literal> EvaluateReduceWindow(const Instruction& instruction, Operands operands,
+                                             Context& context);
+absl::StatusOr<Literal> EvaluateSelectAndScatter(const Instruction& instruction, Operands operands,
+                                                 Context& context);
+// evaluate_sort.cc
+absl::StatusOr<Literal> EvaluateSort(const Instruction& instruction, Operands operands,
+                                     Context& context);
+absl::StatusOr<Literal> EvaluateTopK(const Instruction& instruction, Operands operands);
+absl::StatusOr<Literal> EvaluateMap(const Instruction& instruction, Operands operands,
+                                    Context& context);
+// evaluate_random.cc
+absl::StatusOr<Literal> EvaluateRngBitGenerator(const Instruction& instruction, Operands operands);
+absl::StatusOr<Literal> EvaluateRng(const Instruction& instruction, Operands operands);
+absl::StatusOr<Literal> EvaluateRngGetAndUpdateState(const Instruction& instruction);
+// evaluate_linalg.cc
+absl::StatusOr<Literal> EvaluateFft(const Instruction& instruction, Operands operands);
+absl::StatusOr<Literal> EvaluateCholesky(const Instruction& instruction, Operands operands);
+absl::StatusOr<Literal> EvaluateTriangularSolve(const Instruction& instruction, Operands operands);
+// evaluate_norm.cc
+absl::StatusOr<Literal> EvaluateBatchNorm(const Instruction& instruction, Operands operands);
+
+// Helpers. Element `index` of an integer array.
+int64_t IntegerAt(const Literal& literal, int64_t index);
+// Row-major strides in elements.
+Dims ElementStrides(absl::Span<const int64_t> dims);
+// The type in which values of a float type accumulate: f32 for narrower ones, else the type itself.
+DType AccumulationType(DType dtype);
+// The literals, or the one literal.
+Literal TupleOrOne(std::vector<Literal> results);
+
+}  // namespace lazuli::hlo

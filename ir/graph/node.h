@@ -1,0 +1,106 @@
+// The lazy IR: immutable nodes that record operations not yet run.
+//
+// A node has any number of operands, one or more outputs and nested regions. Nodes are intrusively counted; nothing here
+// recurses over the depth of a graph, so a chain of a million nodes is released in bounded stack. A pending graph belongs to
+// one context and is traversed under its lock, which is why traversal marks may lie in the node.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "ir/graph/site.h"
+#include "ir/support/intrusive_ptr.h"
+#include "ir/types/shape.h"
+
+namespace lazuli::lowering {
+class Context;  // the one name from above that ir knows
+class Op;
+}  // namespace lazuli::lowering
+
+namespace lazuli::ir {
+
+class KeyWriter;
+class Node;
+using NodePtr = IntrusivePtr<Node>;
+
+// One output of a node.
+struct Value {
+  NodePtr node;
+  uint32_t index = 0;
+  explicit operator bool() const { return static_cast<bool>(node); }
+  inline const Shape& shape() const;
+};
+
+// A nested graph: the body of a loop, a branch. Its parameters are leaf nodes that occur nowhere else.
+struct Region {
+  std::vector<NodePtr> parameters;
+  std::vector<Value> results;
+};
+
+enum class NodeKind : uint8_t {
+  kOp,
+  kData,             // leaf: memory of a device (or that a run under way will produce)
+  kScalar,           // leaf: a number that may differ at every run
+  kRegionParameter,  // leaf of a region
+};
+
+class Node {
+ public:
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  NodeKind kind() const { return kind_; }
+  SiteId site() const { return site_; }
+  absl::Span<const Value> operands() const { return {operands_, num_operands_}; }
+  const Shape& shape(uint32_t output = 0) const { return shapes_[output]; }
+  uint32_t num_outputs() const { return static_cast<uint32_t>(shapes_.size()); }
+
+  virtual std::string_view name() const = 0;       // "matmul"
+  virtual std::string_view dump_name() const = 0;  // torch_xla's: "aten::matmul"
+  // Everything but operands that makes two nodes of this kind different: an id of the op, then its attributes.
+  virtual void AppendKey(KeyWriter& key) const = 0;
+  virtual std::string AttrText() const { return ""; }  // ", dim=1, keepdim=0": starts with ", " if not empty
+  virtual absl::Span<const std::unique_ptr<Region>> regions() const { return {}; }
+  // A node like this one, for a graph of another context; null for nodes with operands, which cannot move.
+  virtual NodePtr CopyWithoutOperands() const { return nullptr; }
+  // Appends num_outputs() ops to `results`. Errors go to the context's builder.
+  virtual void Lower(lowering::Context& context, absl::Span<const lowering::Op> operands,
+                     std::vector<lowering::Op>& results) const = 0;
+
+  void Retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Release() const;
+  uint32_t use_count() const { return refs_.load(std::memory_order_acquire); }
+
+  // --- for traversals (post_order.h), under the lock of the graph's context
+  mutable uint64_t mark = 0;        // the traversal that saw the node last
+  mutable uint32_t mark_index = 0;  // its position there
+
+ protected:
+  Node(NodeKind kind, SiteId site) : kind_(kind), site_(site) {}
+  virtual ~Node() = default;
+  // Called once by the constructor of a derived class; `operands` is memory of that class.
+  void SetOperands(Value* operands, std::size_t count) {
+    operands_ = operands;
+    num_operands_ = static_cast<uint32_t>(count);
+  }
+  absl::InlinedVector<Shape, 1> shapes_;
+
+ private:
+  static void Destroy(const Node* node);
+
+  mutable std::atomic<uint32_t> refs_{0};
+  NodeKind kind_;
+  SiteId site_;
+  uint32_t num_operands_ = 0;
+  Value* operands_ = nullptr;
+};
+
+const Shape& Value::shape() const { return node->shape(index); }
+
+}  // namespace lazuli::ir

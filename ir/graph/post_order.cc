@@ -1,0 +1,100 @@
+#include "ir/graph/post_order.h"
+
+#include <atomic>
+#include <utility>
+
+namespace lazuli::ir {
+namespace {
+
+std::atomic<uint64_t> next_mark{1};
+
+struct Visit {
+  const Node* node;
+  uint32_t next_operand;
+};
+
+void AppendRegionKey(const Region& region, KeyWriter& key);
+
+void AppendNodeKey(const Node& node, KeyWriter& key) {
+  switch (node.kind()) {
+    case NodeKind::kOp:
+      node.AppendKey(key);
+      // Both counts in one word: a node has a handful of regions, and fewer than 2^24 operands.
+      key.Word(static_cast<uint32_t>(node.operands().size()) | static_cast<uint32_t>(node.regions().size()) << 24);
+      for (const Value& v : node.operands()) {
+        // Output 0 of a node, by far the most common operand, takes one word; others are marked by the top bit.
+        if (v.index == 0) {
+          key.Word(v.node->mark_index);
+        } else {
+          key.Word(v.node->mark_index | 0x80000000u);
+          key.Word(v.index);
+        }
+      }
+      for (const auto& region : node.regions()) AppendRegionKey(*region, key);
+      return;
+    case NodeKind::kData:
+    case NodeKind::kScalar:
+    case NodeKind::kRegionParameter:
+      key.Long(static_cast<uint64_t>(node.kind()));
+      key.Append(node.shape());
+      return;
+  }
+}
+
+// A region is closed: what it needs from outside comes in as operands, so it has an order of its own.
+void AppendRegionKey(const Region& region, KeyWriter& key) {
+  Trace inner;
+  for (const NodePtr& p : region.parameters) inner.roots.push_back({p, 0});
+  for (const Value& v : region.results) inner.roots.push_back(v);
+  TraceGraph(inner);
+  key.Word(static_cast<uint32_t>(region.parameters.size()));
+  AppendGraphKey(inner, key);
+}
+
+}  // namespace
+
+void Trace::Clear() {
+  roots.clear();
+  nodes.clear();
+  data.clear();
+  scalars.clear();
+}
+
+void TraceGraph(Trace& trace) {
+  const uint64_t mark = next_mark.fetch_add(1, std::memory_order_relaxed);
+  thread_local std::vector<Visit> stack;
+  auto enter = [&](const Node* node) {
+    if (node->mark == mark) return;
+    node->mark = mark;
+    stack.push_back({node, 0});
+  };
+  for (const Value& root : trace.roots) {
+    enter(root.node.get());
+    while (!stack.empty()) {
+      Visit& top = stack.back();
+      const auto operands = top.node->operands();
+      if (top.next_operand < operands.size()) {
+        enter(operands[top.next_operand++].node.get());
+        continue;
+      }
+      const Node* node = top.node;
+      stack.pop_back();
+      node->mark_index = static_cast<uint32_t>(trace.nodes.size());
+      trace.nodes.push_back(node);
+      if (node->kind() == NodeKind::kData) trace.data.push_back(node);
+      if (node->kind() == NodeKind::kScalar) trace.scalars.push_back(node);
+    }
+  }
+}
+
+void AppendGraphKey(const Trace& trace, KeyWriter& key) {
+  key.Word(static_cast<uint32_t>(trace.nodes.size()));
+  for (const Node* node : trace.nodes) AppendNodeKey(*node, key);
+  key.Word(static_cast<uint32_t>(trace.roots.size()));
+  for (const Value& root : trace.roots) {
+    key.Word(root.node->mark_index);
+    key.Word(root.index);
+  }
+}
+
+}  // namespace lazuli::ir

@@ -1,0 +1,73 @@
+#include "ir/graph/site.h"
+
+#include <array>
+#include <deque>
+#include <mutex>
+
+#include "absl/container/flat_hash_map.h"
+#include "ir/support/hash.h"
+#include "ir/support/str.h"
+
+namespace lazuli::ir {
+namespace {
+
+class SiteTable {
+ public:
+  static SiteTable& Get() {
+    static auto* table = new SiteTable;  // never destroyed: nodes of static tensors may outlive main
+    return *table;
+  }
+
+  SiteId Intern(std::string_view file, std::string_view function, uint32_t line) {
+    std::string key = Str(file, ":", line, ":", function);
+    std::lock_guard lock(mu_);
+    auto [it, inserted] = ids_.try_emplace(std::move(key), static_cast<SiteId>(sites_.size()));
+    if (inserted) sites_.push_back({std::string(file), std::string(function), line});
+    return it->second;
+  }
+
+  const Site& Lookup(SiteId id) {
+    std::lock_guard lock(mu_);
+    return id < sites_.size() ? sites_[id] : sites_[kNoSite];
+  }
+
+ private:
+  SiteTable() { sites_.emplace_back(); }
+  std::mutex mu_;
+  std::deque<Site> sites_;  // references stay valid
+  absl::flat_hash_map<std::string, SiteId> ids_;
+};
+
+// Direct-mapped, by the address of the file name and the line: one compare for a site this thread uses in a loop.
+struct CachedSite {
+  const char* file = nullptr;
+  const char* function = nullptr;
+  uint32_t line = 0;
+  SiteId id = kNoSite;
+};
+constexpr std::size_t kCachedSites = 256;
+thread_local std::array<CachedSite, kCachedSites> site_cache;
+
+}  // namespace
+
+std::string Site::ToString() const {
+  if (line == 0) return "";
+  const std::size_t slash = file.rfind('/');
+  return Str(slash == std::string::npos ? file : file.substr(slash + 1), ":", line);
+}
+
+SiteId InternSite(const char* file, const char* function, uint32_t line) {
+  const uint64_t hash = (reinterpret_cast<uintptr_t>(file) >> 4) + line * 0x9e3779b97f4a7c15ull;
+  CachedSite& cached = site_cache[(hash ^ (hash >> 32)) % kCachedSites];
+  if (cached.file == file && cached.line == line && cached.function == function) return cached.id;
+  cached = {file, function, line, SiteTable::Get().Intern(file, function, line)};
+  return cached.id;
+}
+
+SiteId InternSiteCopy(std::string_view file, std::string_view function, uint32_t line) {
+  return SiteTable::Get().Intern(file, function, line);
+}
+
+const Site& GetSite(SiteId id) { return SiteTable::Get().Lookup(id); }
+
+}  // namespace lazuli::ir

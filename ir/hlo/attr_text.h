@@ -1,0 +1,61 @@
+// How attributes are spelled in HLO text, for printer and parser: words of enums, windows,
+// convolution labels, strings.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ir/hlo/attrs.h"
+
+namespace lazuli::hlo {
+
+// Words of an enum, in the order of its values. An empty word is not printed.
+template <class E>
+std::span<const std::string_view> EnumWords();
+template <>
+std::span<const std::string_view> EnumWords<ComparisonDirection>();
+template <>
+std::span<const std::string_view> EnumWords<ComparisonType>();
+template <>
+std::span<const std::string_view> EnumWords<FusionKind>();
+template <>
+std::span<const std::string_view> EnumWords<RngAlgorithm>();
+template <>
+std::span<const std::string_view> EnumWords<RngDistribution>();
+template <>
+std::span<const std::string_view> EnumWords<FftType>();
+template <>
+std::span<const std::string_view> EnumWords<TransposeKind>();
+
+template <class E>
+std::string_view EnumText(E value) {
+  return EnumWords<E>()[static_cast<std::size_t>(value)];
+}
+template <class E>
+std::optional<E> ParseEnum(std::string_view word) {
+  const auto words = EnumWords<E>();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!word.empty() && words[i] == word) return static_cast<E>(i);
+  }
+  return std::nullopt;
+}
+
+// size=3x3 stride=2x2 pad=0_1x0_1; members at their defaults are left out.
+void AppendWindow(std::string& out, const Window& window);
+// b01f_01io->b01f
+void AppendConvDims(std::string& out, const ConvDims& dims);
+std::optional<ConvDims> ParseConvDims(std::string_view text);
+
+// "text" with C escapes, and back (without the quotes).
+void AppendQuoted(std::string& out, std::string_view text);
+std::optional<std::string> Unescape(std::string_view text);
+
+// A position among the attributes behind an instruction or a module's name: XLA prints them in this
+// order. Names that are not listed come first, being the opcode's own.
+int InstructionAttrRank(std::string_view name);
+inline constexpr int kControlPredecessorsRank = 4;
+inline constexpr int kMetadataRank = 7;
+
+}  // namespace lazuli::hlo

@@ -1,0 +1,19 @@
+// HLO text in: the dialect of reference jaxlib 0.4 to 0.10, old and new operand styles; see docs/hlo.md.
+//
+// Never aborts and never recurses without bound; an error reads "3:14: unknown opcode 'ad'" followed by the line and a caret.
+// The result is verified.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "ir/hlo/module.h"
+
+namespace lazuli::hlo {
+
+absl::StatusOr<std::unique_ptr<Module>> ParseModule(std::string_view text);
+absl::StatusOr<Shape> ParseShape(std::string_view text);
+absl::StatusOr<Literal> ParseLiteral(std::string_view text, const Shape& shape);
+
+}  // namespace lazuli::hlo

@@ -1,0 +1,237 @@
+#include "ir/hlo/shape_inference.h"
+
+#include <algorithm>
+
+#include "ir/hlo/shape_inference_internal.h"
+
+namespace lazuli::hlo {
+namespace internal {
+
+std::string Inference::OperandText() const {
+  std::string text;
+  for (std::size_t i = 0; i < operands.size(); ++i) text += Str(i > 0 ? ", " : "", operand(i));
+  return text;
+}
+
+absl::Status Inference::ArrayOperands() const {
+  for (const Shape* shape : operands) {
+    if (!shape->IsArray()) return Error("operand ", *shape, " is not an array");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Inference::DeclaredArray() const {
+  if (declared == nullptr) return Error("the result's shape must be declared");
+  if (!declared->IsArray()) return Error("the declared shape ", *declared, " is not an array");
+  return Array(declared->dtype(), declared->dims()).status();
+}
+
+absl::Status Inference::CheckDims(std::string_view what, absl::Span<const int64_t> dims,
+                                  int64_t rank) const {
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] < 0 || dims[i] >= rank) {
+      return Error("dimension ", dims[i], " of ", what, "={", Join(dims, ","),
+                   "} is out of range for rank ", rank);
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      if (dims[k] == dims[i])
+        return Error("dimension ", dims[i], " is twice in ", what, "={", Join(dims, ","), "}");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> Inference::Array(DType dtype, absl::Span<const int64_t> dims) const {
+  absl::StatusOr<Shape> shape = Shape::Make(dtype, dims);
+  if (!shape.ok()) return Error("result ", Message(shape.status()));
+  return shape;
+}
+
+absl::Status Inference::CheckCallee(std::size_t index, std::string_view role,
+                                    absl::Span<const Shape* const> parameters,
+                                    const Shape* result) const {
+  const Computation* computation = callee(index);
+  if (computation == nullptr || computation->root() == nullptr) return absl::OkStatus();
+  const auto& actual = computation->parameters();
+  if (actual.size() != parameters.size()) {
+    return Error(role, " ", computation->name(), " has ", actual.size(), " parameters, not ",
+                 parameters.size());
+  }
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (actual[i] == nullptr) return Error(role, " ", computation->name(), " has no parameter ", i);
+    if (!Compatible(actual[i]->shape(), *parameters[i])) {
+      return Error("parameter ", i, " of ", role, " ", computation->name(), " is ",
+                   actual[i]->shape(), ", not ", *parameters[i]);
+    }
+  }
+  if (result != nullptr && !Compatible(computation->root()->shape(), *result)) {
+    return Error(role, " ", computation->name(), " returns ", computation->root()->shape(),
+                 ", not ", *result);
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+Rule* RuleOf(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kAbs:
+    case Opcode::kReal:
+    case Opcode::kImag:
+      return InferComplexParts;
+    case Opcode::kConvert:
+    case Opcode::kStochasticConvert:
+      return InferConvert;
+    case Opcode::kBitcastConvert:
+      return InferBitcastConvert;
+    case Opcode::kCompare:
+      return InferCompare;
+    case Opcode::kSelect:
+      return InferSelect;
+    case Opcode::kClamp:
+      return InferClamp;
+    case Opcode::kParameter:
+      return InferParameter;
+    case Opcode::kConstant:
+      return InferConstant;
+    case Opcode::kIota:
+      return InferIota;
+    case Opcode::kBroadcast:
+      return InferBroadcast;
+    case Opcode::kTranspose:
+      return InferTranspose;
+    case Opcode::kReverse:
+      return InferReverse;
+    case Opcode::kReshape:
+    case Opcode::kDynamicReshape:
+      return InferReshape;
+    case Opcode::kBitcast:
+      return InferBitcast;
+    case Opcode::kConcatenate:
+      return InferConcatenate;
+    case Opcode::kSlice:
+      return InferSlice;
+    case Opcode::kDynamicSlice:
+      return InferDynamicSlice;
+    case Opcode::kDynamicUpdateSlice:
+      return InferDynamicUpdateSlice;
+    case Opcode::kPad:
+      return InferPad;
+    case Opcode::kGather:
+      return InferGather;
+    case Opcode::kScatter:
+      return InferScatter;
+    case Opcode::kTuple:
+      return InferTuple;
+    case Opcode::kGetTupleElement:
+      return InferGetTupleElement;
+    case Opcode::kCopy:
+    case Opcode::kOptBarrier:
+    case Opcode::kAddDependency:
+    case Opcode::kDomain:
+    case Opcode::kAllReduceDone:
+      return InferFirstOperand;
+    case Opcode::kAfterAll:
+      return InferAfterAll;
+    case Opcode::kGetDimensionSize:
+    case Opcode::kSetDimensionSize:
+      return InferDimensionSize;
+    case Opcode::kDot:
+      return InferDot;
+    case Opcode::kConvolution:
+      return InferConvolution;
+    case Opcode::kFft:
+      return InferFft;
+    case Opcode::kCholesky:
+      return InferCholesky;
+    case Opcode::kTriangularSolve:
+      return InferTriangularSolve;
+    case Opcode::kReduce:
+      return InferReduce;
+    case Opcode::kReduceWindow:
+      return InferReduceWindow;
+    case Opcode::kSelectAndScatter:
+      return InferSelectAndScatter;
+    case Opcode::kMap:
+      return InferMap;
+    case Opcode::kSort:
+      return InferSort;
+    case Opcode::kTopk:
+      return InferTopK;
+    case Opcode::kWhile:
+      return InferWhile;
+    case Opcode::kConditional:
+      return InferConditional;
+    case Opcode::kCall:
+      return InferCall;
+    case Opcode::kFusion:
+      return InferFusion;
+    case Opcode::kRng:
+      return InferRng;
+    case Opcode::kRngBitGenerator:
+      return InferRngBitGenerator;
+    case Opcode::kRngGetAndUpdateState:
+      return InferRngState;
+    case Opcode::kBatchNormTraining:
+    case Opcode::kBatchNormInference:
+    case Opcode::kBatchNormGrad:
+      return InferBatchNorm;
+    case Opcode::kAllReduce:
+    case Opcode::kAllReduceStart:
+      return InferAllReduce;
+    case Opcode::kReplicaId:
+    case Opcode::kPartitionId:
+      return InferReplicaId;
+    case Opcode::kCopyDone:
+    case Opcode::kAllGatherDone:
+    case Opcode::kCollectivePermuteDone:
+    case Opcode::kAsyncDone:
+      return InferAsyncDone;
+    default:
+      // The rest are elementwise, or know their shape only from elsewhere.
+      if (!Traits(opcode).elementwise) return InferDeclared;
+      return Traits(opcode).arity == 1 ? InferUnary : InferBinary;
+  }
+}
+
+// Whether a declared shape may stand for the inferred one.
+bool Agrees(Opcode opcode, const Shape& inferred, const Shape& declared) {
+  if (Compatible(inferred, declared)) return true;
+  const bool may_widen = opcode == Opcode::kDot || opcode == Opcode::kConvolution;
+  return may_widen && declared.IsArray() && SameDims(inferred, declared);
+}
+
+}  // namespace
+}  // namespace internal
+
+absl::StatusOr<Shape> InferShape(Opcode opcode, absl::Span<const Shape* const> operands,
+                                 const Attrs& attrs, absl::Span<Computation* const> called,
+                                 const Shape* declared) {
+  const internal::Inference inference{opcode, operands, attrs, called, declared};
+  const OpcodeTraits& traits = Traits(opcode);
+  if (traits.arity >= 0 && operands.size() != static_cast<std::size_t>(traits.arity)) {
+    return inference.Error("takes ", static_cast<int>(traits.arity),
+                           traits.arity == 1 ? " operand" : " operands", ", not ", operands.size());
+  }
+  if (attrs.index() != static_cast<std::size_t>(traits.attrs)) {
+    return inference.Error("has the attributes of another opcode");
+  }
+  absl::StatusOr<Shape> inferred = internal::RuleOf(opcode)(inference);
+  if (!inferred.ok() || declared == nullptr) return inferred;
+  if (!internal::Agrees(opcode, *inferred, *declared)) {
+    return inference.Error("the result is ", *inferred, ", not the declared ", *declared,
+                           " (operands ", inference.OperandText(), ")");
+  }
+  return *declared;
+}
+
+int64_t WindowedSize(int64_t size, const WindowDim& window) {
+  using Wide = __int128;  // attributes come from outside
+  auto dilated = [](Wide n, Wide dilation) { return n == 0 ? Wide{0} : (n - 1) * dilation + 1; };
+  const Wide room = dilated(size, window.base_dilation) + window.pad_low + window.pad_high -
+                    dilated(window.size, window.window_dilation);
+  if (room < 0) return 0;
+  return static_cast<int64_t>(std::min<Wide>(room / window.stride + 1, int64_t{1} << 62));
+}
+
+}  // namespace lazuli::hlo

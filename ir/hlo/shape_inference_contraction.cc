@@ -1,0 +1,182 @@
+#include <algorithm>
+
+#include "ir/hlo/shape_inference_internal.h"
+
+namespace lazuli::hlo::internal {
+namespace {
+
+// Result type of a contraction: the operands' common one, or what the text declares.
+absl::StatusOr<DType> ContractionType(const Inference& in) {
+  if (in.declared != nullptr && in.declared->IsArray()) return in.declared->dtype();
+  const DType a = in.operand(0).dtype(), b = in.operand(1).dtype();
+  if (a != b)
+    return in.Error("operands differ in element type: ", in.operand(0), " x ", in.operand(1));
+  return a;
+}
+
+bool ContainsDim(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+}  // namespace
+
+absl::StatusOr<Shape> InferDot(const Inference& in) {
+  LAZULI_RETURN_IF_ERROR(in.ArrayOperands());
+  const Shape& x = in.operand(0);
+  const Shape& y = in.operand(1);
+  const auto& attrs = in.attrs_as<DotAttrs>();
+  Dims x_used = attrs.lhs_batch_dims, y_used = attrs.rhs_batch_dims;
+  x_used.insert(x_used.end(), attrs.lhs_contracting_dims.begin(), attrs.lhs_contracting_dims.end());
+  y_used.insert(y_used.end(), attrs.rhs_contracting_dims.begin(), attrs.rhs_contracting_dims.end());
+  LAZULI_RETURN_IF_ERROR(in.CheckDims("lhs batch and contracting dims", x_used, x.rank()));
+  LAZULI_RETURN_IF_ERROR(in.CheckDims("rhs batch and contracting dims", y_used, y.rank()));
+  const std::size_t batch = attrs.lhs_batch_dims.size();
+  if (batch != attrs.rhs_batch_dims.size() || x_used.size() != y_used.size()) {
+    return in.Error("operands have different numbers of batch or contracting dims: ", x, " x ", y);
+  }
+  Dims dims;
+  for (std::size_t i = 0; i < x_used.size(); ++i) {
+    if (x.dim(x_used[i]) != y.dim(y_used[i])) {
+      return in.Error(i < batch ? "batch" : "contracting", " dimensions differ: dimension ",
+                      x_used[i], " of ", x, " and dimension ", y_used[i], " of ", y);
+    }
+    if (i < batch) dims.push_back(x.dim(x_used[i]));
+  }
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    if (!ContainsDim(x_used, d)) dims.push_back(x.dim(d));
+  }
+  for (int64_t d = 0; d < y.rank(); ++d) {
+    if (!ContainsDim(y_used, d)) dims.push_back(y.dim(d));
+  }
+  LAZULI_ASSIGN_OR_RETURN(const DType dtype, ContractionType(in));
+  return in.Array(dtype, dims);
+}
+
+namespace {
+
+absl::Status CheckLabels(const Inference& in, std::string_view what, int64_t a, int64_t b,
+                         const Dims& spatial, const Shape* shape) {
+  Dims all = spatial;
+  all.push_back(a);
+  all.push_back(b);
+  if (shape != nullptr && shape->rank() != static_cast<int64_t>(all.size())) {
+    return in.Error("dim_labels name ", all.size(), " dimensions of the ", what, " ", *shape);
+  }
+  return in.CheckDims(what, all, static_cast<int64_t>(all.size()));
+}
+
+absl::Status CheckFeatures(const Inference& in) {
+  const Shape& x = in.operand(0);
+  const Shape& kernel = in.operand(1);
+  const auto& attrs = in.attrs_as<ConvolutionAttrs>();
+  const ConvDims& labels = attrs.dim_labels;
+  const int64_t groups = attrs.feature_group_count, batch_groups = attrs.batch_group_count;
+  if (groups < 1 || batch_groups < 1 || (groups > 1 && batch_groups > 1)) {
+    return in.Error("feature_group_count=", groups, " and batch_group_count=", batch_groups,
+                    ": both are positive and one of them is 1");
+  }
+  const int64_t features = x.dim(labels.input_feature);
+  const int64_t kernel_in = kernel.dim(labels.kernel_input_feature);
+  const int64_t kernel_out = kernel.dim(labels.kernel_output_feature);
+  if (features % groups != 0 || features / groups != kernel_in) {
+    return in.Error("input ", x, " has ", features, " features in ", groups, " groups, kernel ",
+                    kernel, " takes ", kernel_in);
+  }
+  if (kernel_out % groups != 0)
+    return in.Error(kernel_out, " output features do not divide into ", groups, " groups");
+  if (x.dim(labels.input_batch) % batch_groups != 0 || kernel_out % batch_groups != 0) {
+    return in.Error("batch ", x.dim(labels.input_batch), " and output features ", kernel_out,
+                    " do not divide into ", batch_groups, " batch groups");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Shape> InferConvolution(const Inference& in) {
+  LAZULI_RETURN_IF_ERROR(in.ArrayOperands());
+  const Shape& x = in.operand(0);
+  const Shape& kernel = in.operand(1);
+  const auto& attrs = in.attrs_as<ConvolutionAttrs>();
+  const ConvDims& labels = attrs.dim_labels;
+  const std::size_t spatial = attrs.window.size();
+  if (labels.input_spatial.size() != spatial || labels.kernel_spatial.size() != spatial ||
+      labels.output_spatial.size() != spatial) {
+    return in.Error("dim_labels name other than the window's ", spatial, " spatial dimensions");
+  }
+  LAZULI_RETURN_IF_ERROR(
+      CheckLabels(in, "input", labels.input_batch, labels.input_feature, labels.input_spatial, &x));
+  LAZULI_RETURN_IF_ERROR(CheckLabels(in, "kernel", labels.kernel_input_feature,
+                                     labels.kernel_output_feature, labels.kernel_spatial, &kernel));
+  LAZULI_RETURN_IF_ERROR(CheckLabels(in, "output", labels.output_batch, labels.output_feature,
+                                     labels.output_spatial, nullptr));
+  LAZULI_RETURN_IF_ERROR(CheckFeatures(in));
+  LAZULI_RETURN_IF_ERROR(CheckWindow(in, attrs.window));
+  Dims dims(spatial + 2);
+  dims[static_cast<std::size_t>(labels.output_batch)] =
+      x.dim(labels.input_batch) / attrs.batch_group_count;
+  dims[static_cast<std::size_t>(labels.output_feature)] = kernel.dim(labels.kernel_output_feature);
+  for (std::size_t i = 0; i < spatial; ++i) {
+    const WindowDim& window = attrs.window[i];
+    if (window.size != kernel.dim(labels.kernel_spatial[i])) {
+      return in.Error("window size ", window.size, " is not that of kernel ", kernel);
+    }
+    dims[static_cast<std::size_t>(labels.output_spatial[i])] =
+        WindowedSize(x.dim(labels.input_spatial[i]), window);
+  }
+  LAZULI_ASSIGN_OR_RETURN(const DType dtype, ContractionType(in));
+  return in.Array(dtype, dims);
+}
+
+absl::StatusOr<Shape> InferFft(const Inference& in) {
+  const Shape& x = in.operand(0);
+  const auto& [type, length] = in.attrs_as<FftAttrs>();
+  const auto n = static_cast<int64_t>(length.size());
+  if (!x.IsArray() || n < 1 || n > 3 || n > x.rank()) {
+    return in.Error("fft_length={", Join(length, ","), "} does not fit ", x);
+  }
+  const bool real_in = type == FftType::kRfft, real_out = type == FftType::kIrfft;
+  const bool fits =
+      real_in ? x.dtype() == DType::kF32 || x.dtype() == DType::kF64 : IsComplex(x.dtype());
+  if (!fits) return in.Error("operand ", x, real_in ? " is not f32 or f64" : " is not complex");
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t size = x.dim(x.rank() - n + i);
+    const int64_t wanted = length[static_cast<std::size_t>(i)];
+    const bool halved = real_out && i == n - 1;
+    if (wanted < 0 || size != (halved ? wanted / 2 + 1 : wanted)) {
+      return in.Error("fft_length={", Join(length, ","), "} does not fit ", x);
+    }
+  }
+  Shape result = WithoutLayout(x);
+  if (real_in) {
+    result.set_dtype(x.dtype() == DType::kF32 ? DType::kC64 : DType::kC128);
+    result.set_dim(x.rank() - 1, length.back() / 2 + 1);
+  } else if (real_out) {
+    result.set_dtype(x.dtype() == DType::kC64 ? DType::kF32 : DType::kF64);
+    result.set_dim(x.rank() - 1, length.back());
+  }
+  return result;
+}
+
+absl::StatusOr<Shape> InferCholesky(const Inference& in) {
+  const Shape& a = in.operand(0);
+  if (!a.IsArray() || !Accepts(in.opcode, a.dtype()) || a.rank() < 2 ||
+      a.dim(a.rank() - 1) != a.dim(a.rank() - 2)) {
+    return in.Error("operand ", a, " is no batch of square floating-point or complex matrices");
+  }
+  return WithoutLayout(a);
+}
+
+absl::StatusOr<Shape> InferTriangularSolve(const Inference& in) {
+  const Shape& a = in.operand(0);
+  const Shape& b = in.operand(1);
+  LAZULI_RETURN_IF_ERROR(InferCholesky(in).status());
+  bool fits = b.dtype() == a.dtype() && b.rank() == a.rank();
+  for (int64_t d = 0; fits && d + 2 < a.rank(); ++d) fits = a.dim(d) == b.dim(d);
+  const bool left = in.attrs_as<TriangularSolveAttrs>().left_side;
+  if (fits) fits = b.dim(b.rank() - (left ? 2 : 1)) == a.dim(a.rank() - 1);
+  if (!fits) return in.Error("right-hand side ", b, " does not fit ", a);
+  return WithoutLayout(b);
+}
+
+}  // namespace lazuli::hlo::internal

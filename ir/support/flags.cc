@@ -1,0 +1,177 @@
+#include "ir/support/flags.h"
+
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include "ir/support/check.h"
+#include "ir/support/status.h"
+
+#ifdef NDEBUG
+#define LAZULI_DEBUG_BUILD false
+#else
+#define LAZULI_DEBUG_BUILD true
+#endif
+
+namespace lazuli::ir {
+namespace {
+
+std::optional<bool> ParseBool(std::string_view text) {
+  for (std::string_view yes : {"1", "true", "yes", "on"}) {
+    if (text == yes) return true;
+  }
+  for (std::string_view no : {"0", "false", "no", "off"}) {
+    if (text == no) return false;
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> ParseInt(std::string_view text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<int64_t> ParseBytes(std::string_view text) {
+  int shift = 0;
+  if (!text.empty()) {
+    switch (text.back()) {
+      case 'k':
+      case 'K':
+        shift = 10;
+        break;
+      case 'm':
+      case 'M':
+        shift = 20;
+        break;
+      case 'g':
+      case 'G':
+        shift = 30;
+        break;
+      default:
+        break;
+    }
+  }
+  if (shift > 0) text.remove_suffix(1);
+  std::optional<int64_t> value = ParseInt(text);
+  if (!value || *value < 0 || *value > (INT64_MAX >> shift)) return std::nullopt;
+  return *value << shift;
+}
+
+// The value of one flag. Numbers and booleans share a cell; strings that were replaced stay alive,
+// because readers hold references.
+struct Slot {
+  std::once_flag once;
+  std::atomic<int64_t> number{0};
+  std::atomic<const std::string*> text{nullptr};
+  std::deque<std::string> texts;
+  absl::Status error;  // of the value in the environment
+};
+
+enum Index : std::size_t {
+#define LAZULI_FLAG(type, name, variable, default_value, doc) kFlag_##name,
+#include "ir/support/flags.def"
+#undef LAZULI_FLAG
+  kNumFlags,
+};
+
+const std::array<FlagRow, kNumFlags>& Rows() {
+  static const auto* rows = new std::array<FlagRow, kNumFlags>{{
+#define LAZULI_FLAG(type, name, variable, default_value, doc) \
+  FlagRow{variable, FlagType::k##type, Str(default_value), doc},
+#include "ir/support/flags.def"
+#undef LAZULI_FLAG
+  }};
+  return *rows;
+}
+
+std::array<Slot, kNumFlags>& Slots() {
+  static auto* slots = new std::array<Slot, kNumFlags>;
+  return *slots;
+}
+
+std::mutex& SetMutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+
+absl::Status Assign(const FlagRow& row, Slot& slot, std::string_view text) {
+  std::optional<int64_t> number;
+  std::string_view wanted;
+  switch (row.type) {
+    case FlagType::kBool:
+      if (auto value = ParseBool(text)) number = *value;
+      wanted = "true, false, 1, 0, yes, no, on or off";
+      break;
+    case FlagType::kInt:
+      number = ParseInt(text);
+      wanted = "a whole number";
+      break;
+    case FlagType::kBytes:
+      number = ParseBytes(text);
+      wanted = "a number of bytes such as 4096, 64K, 512M or 2G";
+      break;
+    case FlagType::kString:
+      slot.text.store(&slot.texts.emplace_back(text), std::memory_order_release);
+      return absl::OkStatus();
+  }
+  if (!number) return InvalidArgument(row.name, "='", text, "' is not ", wanted);
+  slot.number.store(*number, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+Slot& Load(std::size_t index) {
+  Slot& slot = Slots()[index];
+  std::call_once(slot.once, [&] {
+    const FlagRow& row = Rows()[index];
+    std::lock_guard lock(SetMutex());
+    LAZULI_CHECK(Assign(row, slot, row.default_text).ok(), "default of ", row.name);
+    if (const char* text = std::getenv(std::string(row.name).c_str()))
+      slot.error = Assign(row, slot, text);
+  });
+  return slot;
+}
+
+// Each flag's type selects its cell.
+template <class T>
+T Value(std::size_t index) {
+  if constexpr (std::is_same_v<T, const std::string&>) {
+    return *Load(index).text.load(std::memory_order_acquire);
+  } else {
+    return static_cast<T>(Load(index).number.load(std::memory_order_acquire));
+  }
+}
+
+}  // namespace
+
+#define LAZULI_FLAG(type, name, variable, default_value, doc) \
+  Flags::type Flags::name() const { return Value<type>(kFlag_##name); }
+#include "ir/support/flags.def"
+#undef LAZULI_FLAG
+
+std::span<const FlagRow> FlagRows() { return Rows(); }
+
+absl::Status SetFlag(std::string_view variable, std::string_view value) {
+  for (std::size_t i = 0; i < kNumFlags; ++i) {
+    if (Rows()[i].name != variable) continue;
+    Slot& slot = Load(i);
+    std::lock_guard lock(SetMutex());
+    return Assign(Rows()[i], slot, value);
+  }
+  return NotFound("there is no flag ", variable);
+}
+
+absl::Status FlagErrors() {
+  for (std::size_t i = 0; i < kNumFlags; ++i) {
+    const Slot& slot = Load(i);
+    if (!slot.error.ok()) return slot.error;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lazuli::ir

@@ -1,0 +1,205 @@
+#include "ir/support/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include "ir/support/str.h"
+
+namespace lazuli::ir {
+namespace {
+
+constexpr MetricRow kCounterRows[] = {
+#define LAZULI_COUNTER(name, text, doc) {text, doc},
+#define LAZULI_TIMER(name, text, doc)
+#include "ir/support/metrics.def"
+#undef LAZULI_COUNTER
+#undef LAZULI_TIMER
+};
+
+constexpr MetricRow kTimerRows[] = {
+#define LAZULI_COUNTER(name, text, doc)
+#define LAZULI_TIMER(name, text, doc) {text, doc},
+#include "ir/support/metrics.def"
+#undef LAZULI_COUNTER
+#undef LAZULI_TIMER
+};
+
+constexpr std::size_t kRetained = 1024;
+
+struct Sample {
+  int64_t when_ns;
+  int64_t value_ns;
+};
+
+// The samples of one timer: totals over all, and a ring of the newest.
+struct TimerData {
+  std::mutex mutex;
+  int64_t samples = 0;
+  int64_t total_ns = 0;
+  std::vector<Sample> ring;
+};
+
+// Leaked: threads may still add samples while the process exits.
+std::array<TimerData, std::size(kTimerRows)>& Timers() {
+  static auto* timers = new std::array<TimerData, std::size(kTimerRows)>;
+  return *timers;
+}
+
+struct NamedData {
+  std::mutex mutex;
+  std::map<std::string, int64_t, std::less<>> values;
+};
+NamedData& Named() {
+  static auto* named = new NamedData;
+  return *named;
+}
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// 369401746001 ns is "06m09s401ms746.001us". Every unit is floored: a unit shows what the smaller
+// ones do not, so the text of a longer time never reads shorter.
+std::string TimeText(double ns) {
+  struct Unit {
+    const char* suffix;
+    int64_t ns;
+    int width;
+  };
+  constexpr Unit kUnits[] = {{"d", 86400000000000, 2},
+                             {"h", 3600000000000, 2},
+                             {"m", 60000000000, 2},
+                             {"s", 1000000000, 2},
+                             {"ms", 1000000, 3}};
+  int64_t rest = std::max<int64_t>(0, std::llround(ns));
+  std::string out;
+  char buffer[32];
+  for (const Unit& unit : kUnits) {
+    const int64_t count = rest / unit.ns;
+    if (count == 0 && out.empty()) continue;
+    rest -= count * unit.ns;
+    std::snprintf(buffer, sizeof buffer, "%0*lld%s", unit.width, static_cast<long long>(count),
+                  unit.suffix);
+    out += buffer;
+  }
+  std::snprintf(buffer, sizeof buffer, "%03d.%03dus", static_cast<int>(rest / 1000),
+                static_cast<int>(rest % 1000));
+  return out + buffer;
+}
+
+void AppendTimer(std::string& out, std::string_view name, const TimerData& data) {
+  out += Str("Metric: ", name, "\n  TotalSamples: ", data.samples,
+             "\n  Accumulator: ", TimeText(static_cast<double>(data.total_ns)), "\n");
+  std::vector<Sample> samples = data.ring;
+  std::sort(samples.begin(), samples.end(),
+            [](Sample a, Sample b) { return a.when_ns < b.when_ns; });
+  const auto span_ns = static_cast<double>(samples.back().when_ns - samples.front().when_ns);
+  if (span_ns > 0) {
+    double retained_ns = 0;
+    for (const Sample& sample : samples) retained_ns += static_cast<double>(sample.value_ns);
+    char rate[32];
+    std::snprintf(rate, sizeof rate, "%g", 1e9 * static_cast<double>(samples.size()) / span_ns);
+    out += Str("  ValueRate: ", TimeText(1e9 * retained_ns / span_ns), " / second\n  Rate: ", rate,
+               " / second\n");
+  }
+  std::sort(samples.begin(), samples.end(),
+            [](Sample a, Sample b) { return a.value_ns < b.value_ns; });
+  out += "  Percentiles: ";
+  constexpr int kPercentiles[] = {1, 5, 10, 20, 50, 80, 90, 95, 99};
+  for (int percent : kPercentiles) {
+    const Sample& sample = samples[samples.size() * static_cast<std::size_t>(percent) / 100];
+    out += Str(percent == kPercentiles[0] ? "" : "; ", percent,
+               "%=", TimeText(static_cast<double>(sample.value_ns)));
+  }
+  out += "\n";
+}
+
+}  // namespace
+
+std::span<const MetricRow> CounterRows() { return kCounterRows; }
+std::span<const MetricRow> TimerRows() { return kTimerRows; }
+
+int64_t CounterValue(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(kCounterRows); ++i) {
+    if (kCounterRows[i].name == name) return Get(static_cast<Counter>(i));
+  }
+  NamedData& named = Named();
+  std::lock_guard lock(named.mutex);
+  auto it = named.values.find(name);
+  return it == named.values.end() ? -1 : it->second;
+}
+
+void AddSample(Timer timer, int64_t ns) {
+  TimerData& data = Timers()[static_cast<std::size_t>(timer)];
+  const Sample sample{NowNs(), ns};
+  std::lock_guard lock(data.mutex);
+  if (data.ring.size() < kRetained) {
+    data.ring.push_back(sample);
+  } else {
+    data.ring[static_cast<std::size_t>(data.samples) % kRetained] = sample;
+  }
+  ++data.samples;
+  data.total_ns += ns;
+}
+
+TimerStats GetStats(Timer timer) {
+  TimerData& data = Timers()[static_cast<std::size_t>(timer)];
+  std::lock_guard lock(data.mutex);
+  TimerStats stats{data.samples, data.total_ns, {}};
+  for (const Sample& sample : data.ring) stats.recent_ns.push_back(sample.value_ns);
+  return stats;
+}
+
+void AddNamed(std::string_view name, int64_t amount) {
+  NamedData& named = Named();
+  std::lock_guard lock(named.mutex);
+  auto it = named.values.find(name);
+  if (it == named.values.end()) it = named.values.emplace(name, 0).first;
+  it->second += amount;
+}
+
+std::vector<std::pair<std::string, int64_t>> NamedCounters() {
+  NamedData& named = Named();
+  std::lock_guard lock(named.mutex);
+  return {named.values.begin(), named.values.end()};
+}
+
+void ResetMetrics() {
+  for (auto& counter : internal::counters) counter.store(0, std::memory_order_relaxed);
+  for (TimerData& data : Timers()) {
+    std::lock_guard lock(data.mutex);
+    data.samples = data.total_ns = 0;
+    data.ring.clear();
+  }
+  NamedData& named = Named();
+  std::lock_guard lock(named.mutex);
+  named.values.clear();
+}
+
+std::string MetricsReport() {
+  std::map<std::string_view, std::size_t> timers;
+  for (std::size_t i = 0; i < std::size(kTimerRows); ++i) timers[kTimerRows[i].name] = i;
+  std::string out;
+  for (auto [name, i] : timers) {
+    TimerData& data = Timers()[i];
+    std::lock_guard lock(data.mutex);
+    if (data.samples > 0) AppendTimer(out, name, data);
+  }
+
+  std::map<std::string, int64_t> counters;
+  for (std::size_t i = 0; i < std::size(kCounterRows); ++i) {
+    counters[std::string(kCounterRows[i].name)] = Get(static_cast<Counter>(i));
+  }
+  for (const auto& [name, value] : NamedCounters()) counters[name] += value;
+  for (const auto& [name, value] : counters) {
+    if (value != 0) out += Str("Counter: ", name, "\n  Value: ", value, "\n");
+  }
+  return out;
+}
+
+}  // namespace lazuli::ir

@@ -1,0 +1,89 @@
+// Process-wide counters and timers, one row each in metrics.def. Adding to one is a relaxed atomic add: no lock, no string.
+//
+//   Add(Counter::kCachedCompile);
+//   ScopedTimer timer(Timer::kCompileTime);
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/support/namespaces.h"
+
+namespace lazuli::ir {
+
+enum class Counter : uint8_t {
+#define LAZULI_COUNTER(name, text, doc) name,
+#define LAZULI_TIMER(name, text, doc)
+#include "ir/support/metrics.def"
+#undef LAZULI_COUNTER
+#undef LAZULI_TIMER
+  kCount,
+};
+
+enum class Timer : uint8_t {
+#define LAZULI_COUNTER(name, text, doc)
+#define LAZULI_TIMER(name, text, doc) name,
+#include "ir/support/metrics.def"
+#undef LAZULI_COUNTER
+#undef LAZULI_TIMER
+  kCount,
+};
+
+struct MetricRow {
+  std::string_view name;
+  std::string_view doc;
+};
+std::span<const MetricRow> CounterRows();  // indexed by Counter
+std::span<const MetricRow> TimerRows();    // indexed by Timer
+
+namespace internal {
+inline std::array<std::atomic<int64_t>, static_cast<std::size_t>(Counter::kCount)> counters{};
+}
+
+inline void Add(Counter counter, int64_t amount = 1) {
+  internal::counters[static_cast<std::size_t>(counter)].fetch_add(amount, std::memory_order_relaxed);
+}
+inline int64_t Get(Counter counter) {
+  return internal::counters[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
+}
+// The counter of this text name, or -1 if there is none.
+int64_t CounterValue(std::string_view name);
+
+struct TimerStats {
+  int64_t samples = 0;
+  int64_t total_ns = 0;
+  std::vector<int64_t> recent_ns;  // the newest samples (a ring of 1024), unordered
+};
+void AddSample(Timer timer, int64_t ns);
+TimerStats GetStats(Timer timer);
+
+class ScopedTimer {
+ public:
+  explicit ScopedTimer(Timer timer) : timer_(timer), start_(std::chrono::steady_clock::now()) {}
+  ~ScopedTimer() {
+    AddSample(timer_, std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count());
+  }
+  ScopedTimer(const ScopedTimer&) = delete;
+  ScopedTimer& operator=(const ScopedTimer&) = delete;
+
+ private:
+  Timer timer_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// Named counters for what cannot be a row: pass and rule names, `xla::<op>`. Takes a lock; not for hot paths.
+void AddNamed(std::string_view name, int64_t amount = 1);
+std::vector<std::pair<std::string, int64_t>> NamedCounters();  // sorted by name
+
+void ResetMetrics();
+
+// The report of torch_xla.md 2.8: timers, then counters, each sorted by name; rows without samples are left out.
+std::string MetricsReport();
+
+}  // namespace lazuli::ir

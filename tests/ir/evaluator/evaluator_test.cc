@@ -1,0 +1,149 @@
+// Control flow, errors, custom calls, long programs.
+
+#include "ir/evaluator/evaluator.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "ir/evaluator/custom_calls.h"
+#include "tests/ir/evaluator/run.h"
+
+namespace lazuli {
+namespace {
+
+using ir::Literal;
+using testing::HasSubstr;
+
+TEST(EvaluatorTest, WhileRunsUntilItsConditionFails) {
+  EXPECT_EQ(EvalText(R"(
+    cond { s = (s32[], s32[]) parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] constant(5)
+           ROOT r = pred[] compare(i, n), direction=LT }
+    body { s = (s32[], s32[]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = s32[] get-tuple-element(s), index=1
+           one = s32[] constant(1) j = s32[] add(i, one) y = s32[] multiply(x, j) ROOT t = (s32[], s32[]) tuple(j, y) }
+    ENTRY e { z = s32[] constant(0) o = s32[] constant(1) s = (s32[], s32[]) tuple(z, o)
+      ROOT r = (s32[], s32[]) while(s), condition=cond, body=body })"),
+            "( 5, 120 )");
+}
+
+constexpr char kBranches[] = R"(
+    a { x = s32[] parameter(0) ROOT r = s32[] negate(x) }
+    b { x = s32[] parameter(0) ROOT r = s32[] add(x, x) }
+    ENTRY e { i = s32[] parameter(0) x = s32[] constant(7)
+      ROOT r = s32[] conditional(i, x, x), branch_computations={a, b} })";
+
+TEST(EvaluatorTest, ConditionalPicksABranch) {
+  EXPECT_EQ(EvalText(kBranches, {Literal::Scalar(0)}), "-7");
+  EXPECT_EQ(EvalText(kBranches, {Literal::Scalar(1)}), "14");
+  EXPECT_EQ(EvalText(kBranches, {Literal::Scalar(-1)}), "14") << "out of range is the last branch";
+  EXPECT_EQ(EvalText(R"(
+    a { x = s32[] parameter(0) ROOT r = s32[] negate(x) }
+    b { x = s32[] parameter(0) ROOT r = s32[] add(x, x) }
+    ENTRY e { i = pred[] constant(true) x = s32[] constant(7)
+      ROOT r = s32[] conditional(i, x, x), true_computation=a, false_computation=b })"),
+            "-7");
+}
+
+TEST(EvaluatorTest, CallMapAndFusion) {
+  EXPECT_EQ(EvalText(R"(
+    f { x = s32[] parameter(0) y = s32[] parameter(1) d = s32[] subtract(x, y) ROOT r = s32[] multiply(d, x) }
+    g { x = s32[3] parameter(0) ROOT r = s32[3] negate(x) }
+    ENTRY e { a = s32[3] constant({5, 6, 7}) b = s32[3] constant({1, 2, 3})
+      m = s32[3] map(a, b), dimensions={0}, to_apply=f
+      n = s32[3] call(m), to_apply=g
+      ROOT r = s32[3] fusion(n), kind=kLoop, calls=g })"),
+            "{20, 24, 28}");
+}
+
+TEST(EvaluatorTest, ErrorsNameInstructionAndSource) {
+  EXPECT_EQ(ErrorOf(R"(ENTRY e { x = f32[] constant(1)
+    ROOT r = f32[] custom-call(x), custom_call_target="nowhere", metadata={op_type="aten::foo" op_name="model/foo" source_file="train.py" source_line=31} })"),
+            "model/foo: no custom call named \"nowhere\" is registered (train.py:31)");
+  EXPECT_EQ(ErrorOf(R"(
+    f { x = f32[] parameter(0) ROOT bad = f32[] custom-call(x), custom_call_target="nowhere" }
+    ENTRY e { x = f32[] constant(1) ROOT r = f32[] call(x), to_apply=f, metadata={source_file="outer.py" source_line=1} })"),
+            "custom-call %bad: no custom call named \"nowhere\" is registered");
+}
+
+TEST(EvaluatorTest, ArgumentsAreChecked) {
+  const char* identity = "ENTRY main { ROOT p = f32[2] parameter(0) }";
+  EXPECT_EQ(ErrorOf(identity), "main takes 1 arguments, not 0");
+  EXPECT_EQ(ErrorOf(identity, {Literal::Scalar(1.0f)}), "main: argument 0 is f32[], not f32[2]");
+}
+
+constexpr char kCheck[] = R"(ENTRY e { i = s64[3] parameter(0) n = s64[] constant(10)
+    ROOT r = s64[3] custom-call(i, n), custom_call_target="lazuli.check_index_range", custom_call_has_side_effect=true,
+      metadata={op_type="aten::nll_loss" source_file="train.py" source_line=7} })";
+
+TEST(CustomCallTest, CheckIndexRangeReturnsItsIndicesOrFails) {
+  EXPECT_EQ(EvalText(kCheck, {Literal::FromValues<int64_t>({3}, {0, 9, 5})}), "{0, 9, 5}");
+  auto failed = TryEval(kCheck, {Literal::FromValues<int64_t>({3}, {0, 12, -1})});
+  EXPECT_EQ(failed.status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(ir::Message(failed.status()),
+            "aten::nll_loss: index 12 is out of range [0, 10) (train.py:7)");
+  EXPECT_EQ(ErrorOf(kCheck, {Literal::FromValues<int64_t>({3}, {0, 1, -1})}),
+            "aten::nll_loss: index -1 is out of range [0, 10) (train.py:7)");
+}
+
+TEST(CustomCallTest, ShardingIsTheIdentity) {
+  EXPECT_EQ(EvalText(R"(ENTRY e { x = f32[2] constant({1, 2})
+    ROOT r = f32[2] custom-call(x), custom_call_target="Sharding" })"),
+            "{1, 2}");
+}
+
+TEST(CustomCallTest, RegisteredTargetsRunAndAreChecked) {
+  hlo::RegisterCustomCall("twice",
+                          [](const hlo::Instruction&,
+                             absl::Span<const Literal* const> operands) -> absl::StatusOr<Literal> {
+                            return Literal::Scalar(2 * operands[0]->data<float>()[0]);
+                          });
+  EXPECT_EQ(EvalText("ENTRY e { x = f32[] constant(4) ROOT r = f32[] custom-call(x), "
+                     "custom_call_target=\"twice\" }"),
+            "8");
+  EXPECT_THAT(ErrorOf("ENTRY e { x = f32[] constant(4) ROOT r = f32[2] custom-call(x), "
+                      "custom_call_target=\"twice\" }"),
+              HasSubstr("custom call \"twice\" returned f32[], not f32[2]"));
+}
+
+TEST(EvaluatorTest, CollectivesOfOneProcessAreIdentities) {
+  EXPECT_EQ(EvalText(R"(
+    add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+    ENTRY e { x = f32[2] constant({1, 2}) y = f32[2] all-reduce(x), replica_groups={}, to_apply=add
+      r = u32[] replica-id() f = f32[] convert(r) b = f32[2] broadcast(f), dimensions={} ROOT z = f32[2] add(y, b) })"),
+            "{1, 2}");
+}
+
+TEST(EvaluatorTest, AsynchronousCallsRunAtTheirStart) {
+  EXPECT_EQ(EvalText(R"(
+    f { x = f32[2] parameter(0) ROOT r = f32[2] negate(x) }
+    ENTRY e { x = f32[2] constant({1, 2})
+      s = ((f32[2]), f32[2], u32[]) async-start(x), calls=f
+      u = ((f32[2]), f32[2], u32[]) async-update(s)
+      ROOT r = f32[2] async-done(u) })"),
+            "{-1, -2}");
+}
+
+TEST(EvaluatorTest, LongChainsNeedNoStackAndLittleMemory) {
+  hlo::Module module("chain");
+  hlo::Computation* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  const ir::Shape shape(ir::DType::kS32, {1 << 16});
+  hlo::Instruction* x = entry->AddParameter(0, shape);
+  hlo::Instruction* sum = x;
+  // 20,000 values of 256 KiB would be 5 GiB together.
+  for (int i = 0; i < 20000; ++i) sum = entry->Add(hlo::Opcode::kAdd, shape, {sum, x});
+  const Literal one = Literal::Full(shape, 1);
+  auto result = hlo::Evaluate(module, {&one});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->data<int32_t>()[77], 20001);
+}
+
+TEST(EvaluatorTest, TokensAndBarriersPassThrough) {
+  EXPECT_EQ(
+      EvalText(
+          R"(ENTRY e { x = f32[] constant(3) t = token[] after-all() y = f32[] add-dependency(x, t)
+    u = (f32[], f32[]) tuple(x, y) b = (f32[], f32[]) opt-barrier(u) ROOT r = f32[] get-tuple-element(b), index=1 })"),
+      "3");
+}
+
+}  // namespace
+}  // namespace lazuli

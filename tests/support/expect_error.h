@@ -1,0 +1,38 @@
+// EXPECT_ERROR: a call of the public API throws Error, and says where.
+#pragma once
+
+#include <source_location>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lazuli/error.h"
+
+namespace lazuli::test {
+
+// "nn_test.cc:41".
+inline std::string Place(std::source_location loc = std::source_location::current()) {
+  const std::string file = loc.file_name();
+  return file.substr(file.rfind('/') + 1) + ":" + std::to_string(loc.line());
+}
+
+template <class F>
+void ExpectError(ErrorCode code, const std::string& message, const std::string& place, F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(std::string(error.what()), message + " (" + place + ")");
+    return;
+  }
+  FAIL() << "nothing was thrown; expected: " << message;
+}
+
+}  // namespace lazuli::test
+
+// The statement throws Error(ErrorCode::code) with this message and the line on which this macro
+// begins.
+#define EXPECT_ERROR(code, message, ...)                                                   \
+  ::lazuli::test::ExpectError(::lazuli::ErrorCode::code, message, ::lazuli::test::Place(), \
+                              [&] { __VA_ARGS__; })

@@ -1,0 +1,20 @@
+#include "lowering/builder/context.h"
+
+#include <utility>
+
+namespace lazuli::lowering {
+
+void Context::CheckNone(Op bad, Op values, std::string before, std::string after) {
+  if (builder.shapes_only()) return;
+  const Op wide = builder.Convert(values, DType::kS64);
+  Op sentinel = builder.Constant(Literal::Scalar<int64_t>(RuntimeCheck::kNoOffender));
+  sentinel = builder.Broadcast(sentinel, wide.shape().dims(), {});
+  Dims all(static_cast<std::size_t>(wide.rank()));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  const Op offender = builder.Reduce(Opcode::kMaximum, builder.Select(bad, wide, sentinel), all);
+  checks.push_back({offender, std::move(before), std::move(after), site});
+}
+
+hlo::Computation* Context::LowerRegion(const ir::Region&) { return nullptr; }
+
+}  // namespace lazuli::lowering

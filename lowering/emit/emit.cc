@@ -1,0 +1,150 @@
+#include "lowering/emit/emit.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lazuli::lowering {
+namespace {
+
+using ir::Node;
+using ir::NodeKind;
+using ir::Trace;
+
+// Values of a trace's nodes under construction; nodes with several outputs have several ops in a row.
+class Emitter : public Context {
+ public:
+  Emitter(Builder& builder, const Trace& trace) : Context(builder), trace_(trace) {
+    first_.reserve(trace.nodes.size());
+    for (const Node* node : trace.nodes) {
+      first_.push_back(static_cast<uint32_t>(ops_.size()));
+      ops_.resize(ops_.size() + node->num_outputs());
+    }
+  }
+
+  void Set(const Node& leaf, Op op) { ops_[first_[leaf.mark_index]] = op; }
+  Op Get(const ir::Value& v) const { return ops_[first_[v.node->mark_index] + v.index]; }
+
+  absl::Status LowerNodes() {
+    std::vector<Op> operands, results;
+    for (const Node* node : trace_.nodes) {
+      if (node->kind() != NodeKind::kOp) continue;
+      operands.clear();
+      results.clear();
+      for (const ir::Value& v : node->operands()) operands.push_back(Get(v));
+      site = node->site();
+      {
+        Builder::MetadataScope scope(builder, MetadataOf(*node));
+        node->Lower(*this, operands, results);
+      }
+      LAZULI_RETURN_IF_ERROR(CheckResults(*node, results));
+      std::copy(results.begin(), results.end(), ops_.begin() + first_[node->mark_index]);
+      check_nodes_.resize(checks.size(), node->mark_index);
+    }
+    return absl::OkStatus();
+  }
+
+  hlo::Computation* LowerRegion(const ir::Region& region) override {
+    // A region is closed and lowers by itself; tracing it renumbers only its own nodes.
+    Trace inner;
+    for (const ir::NodePtr& p : region.parameters) inner.roots.push_back({p, 0});
+    for (const ir::Value& v : region.results) inner.roots.push_back(v);
+    ir::TraceGraph(inner);
+    Builder nested(builder.module(), "region");
+    Emitter emitter(nested, inner);
+    int64_t number = 0;
+    for (const ir::NodePtr& p : region.parameters) emitter.Set(*p, nested.Parameter(number++, p->shape()));
+    if (absl::Status status = emitter.LowerNodes(); !status.ok()) {
+      builder.Error(status);
+      return nullptr;
+    }
+    if (!emitter.checks.empty()) {
+      builder.Error(Unimplemented("a check of values inside a region: ", emitter.checks[0].before, "?", emitter.checks[0].after));
+      return nullptr;
+    }
+    std::vector<Op> results;
+    for (const ir::Value& v : region.results) results.push_back(emitter.Get(v));
+    absl::StatusOr<hlo::Computation*> computation = nested.Finish(results.size() == 1 ? results[0] : nested.Tuple(results));
+    if (!computation.ok()) {
+      builder.Error(computation.status());
+      return nullptr;
+    }
+    return *computation;
+  }
+
+  uint32_t check_node(std::size_t i) const { return check_nodes_[i]; }
+
+ private:
+  static hlo::Metadata MetadataOf(const Node& node) {
+    hlo::Metadata metadata;
+    metadata.op_type = node.dump_name();
+    std::replace(metadata.op_type.begin(), metadata.op_type.end(), ':', '_');
+    metadata.op_name = metadata.op_type;
+    const ir::Site& site = ir::GetSite(node.site());
+    metadata.source_file = site.file;
+    metadata.source_line = static_cast<int32_t>(site.line);
+    return metadata;
+  }
+
+  // What recording promised is what lowering yields: the shape and number of results.
+  absl::Status CheckResults(const Node& node, const std::vector<Op>& results) const {
+    const auto where = [&] { return Str(node.name(), " (", ir::GetSite(node.site()).ToString(), "): "); };
+    if (!builder.status().ok()) {
+      return Prefixed(builder.status(), where());
+    }
+    if (results.size() != node.num_outputs()) {
+      return Internal(where(), "recorded ", node.num_outputs(), " results, lowered ", results.size());
+    }
+    for (uint32_t i = 0; i < node.num_outputs(); ++i) {
+      if (!Compatible(node.shape(i), results[i].shape())) {
+        return Internal(where(), "recorded as ", node.shape(i), ", lowered to ", results[i].shape());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const Trace& trace_;
+  std::vector<uint32_t> first_;  // of ops_, by position of the node
+  std::vector<Op> ops_;
+  std::vector<uint32_t> check_nodes_;
+};
+
+void AddParameters(const Trace& trace, const EmitOptions& options, Builder& builder, Emitter& emitter) {
+  int64_t number = 0;
+  for (const Node* leaf : trace.data) {
+    const auto slot = static_cast<std::size_t>(number);
+    hlo::Metadata metadata;
+    if (slot < options.parameter_names.size()) metadata.op_name = options.parameter_names[slot];
+    builder.SetOneShotMetadata(std::move(metadata));
+    emitter.Set(*leaf, builder.Parameter(number, leaf->shape(), Str("p", number, ".", number + 1)));
+    ++number;
+  }
+  for (const Node* leaf : trace.scalars) {
+    emitter.Set(*leaf, builder.Parameter(number, leaf->shape(), Str("p", number, ".", number + 1)));
+    ++number;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& options) {
+  EmittedModule result;
+  result.module = std::make_unique<hlo::Module>(options.name);
+  Builder builder(result.module.get(), options.name);
+  Emitter emitter(builder, trace);
+  AddParameters(trace, options, builder, emitter);
+  LAZULI_RETURN_IF_ERROR(emitter.LowerNodes());
+
+  std::vector<Op> outputs;
+  for (const ir::Value& root : trace.roots) outputs.push_back(emitter.Get(root));
+  for (std::size_t i = 0; i < emitter.checks.size(); ++i) {
+    RuntimeCheck& check = emitter.checks[i];
+    outputs.push_back(check.offender);
+    result.checks.push_back({emitter.check_node(i), std::move(check.before), std::move(check.after)});
+  }
+  LAZULI_ASSIGN_OR_RETURN(hlo::Computation * entry, builder.Finish(builder.Tuple(outputs)));
+  result.module->set_entry(entry);
+  result.module->aliases() = options.aliases;
+  return result;
+}
+
+}  // namespace lazuli::lowering

@@ -1,0 +1,23 @@
+// Replaces calls by the body of what they call, so that other passes see across them.
+//
+// Callees come before callers, so nested calls are inlined in one walk. Left alone: calls with side
+// effects, callees with control dependencies, and calls that would make a module grow beyond a
+// million instructions. The callees themselves are removed by dce. Instructions without metadata
+// get the call's.
+//
+//   double { x = f32[] parameter(0)  ROOT y = f32[] add(x, x) }
+//   ENTRY main { p = f32[] parameter(0)  ROOT c = f32[] call(p), to_apply=double }
+//   =>  ENTRY main { p = f32[] parameter(0)  ROOT y = f32[] add(p, p) }
+#pragma once
+
+#include "lowering/passes/pass.h"
+
+namespace lazuli::lowering {
+
+class InlineCalls final : public Pass {
+ public:
+  std::string_view name() const override { return "inline_calls"; }
+  absl::StatusOr<bool> Run(hlo::Module& module) override;
+};
+
+}  // namespace lazuli::lowering

@@ -1,0 +1,104 @@
+#include "lowering/passes/pass.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "ir/hlo/printer.h"
+#include "ir/hlo/verifier.h"
+#include "ir/support/flags.h"
+#include "ir/support/metrics.h"
+#include "ir/support/span.h"
+#include "ir/support/status.h"
+#include "lowering/passes/names.h"
+#include "lowering/passes/text_file.h"
+
+namespace lazuli::lowering {
+namespace {
+
+// Dumps of the outermost pipeline that runs on this thread and of the pipelines inside it are
+// numbered together.
+thread_local int pipeline_depth = 0;
+thread_local int next_dump = 0;
+
+class Depth {
+ public:
+  Depth() {
+    if (pipeline_depth++ == 0) next_dump = 0;
+  }
+  ~Depth() { --pipeline_depth; }
+};
+
+absl::Status Dump(const hlo::Module& module, std::string_view pass) {
+  if (flags().dump_dir().empty()) return absl::OkStatus();
+  char number[16];
+  std::snprintf(number, sizeof number, "%02d.", next_dump++);
+  return Prefixed(
+      WriteTextFile(Str(flags().dump_dir(), "/", module.name(), "/", number, pass, ".hlo"),
+                    hlo::ToString(module)),
+      "LAZULI_DUMP_DIR: ");
+}
+
+// What a pass is held to when it says "changed". Computations that nothing reaches are not in the
+// text.
+struct Fingerprint {
+  std::string text;
+  int64_t instructions;
+  std::size_t computations;
+  explicit Fingerprint(const hlo::Module& module)
+      : text(hlo::ToString(module)),
+        instructions(module.instruction_count()),
+        computations(module.computations().size()) {}
+  bool operator==(const Fingerprint&) const = default;
+};
+
+absl::Status Check(const Pass& pass, const hlo::Module& module, const Fingerprint& before,
+                   bool changed) {
+  const std::string prefix = Str("after pass ", pass.name(), " on ", module.name(), ": ");
+  LAZULI_RETURN_IF_ERROR(Prefixed(hlo::Verify(module), prefix));
+  if (changed == (before == Fingerprint(module))) {
+    return Internal(prefix, changed ? "it reports a change but made none"
+                                    : "it reports no change but made one");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RunPass(Pass& pass, hlo::Module& module) {
+  const TraceSpan span(pass.name());
+  std::optional<Fingerprint> before;
+  if (flags().verify_passes()) before.emplace(module);
+  LAZULI_ASSIGN_OR_RETURN(const bool changed, pass.Run(module));
+  if (before) LAZULI_RETURN_IF_ERROR(Check(pass, module, *before, changed));
+  if (!changed) return false;
+  AddNamed(Str("pass.", pass.name(), ".changed"));
+  if (dynamic_cast<const PassPipeline*>(&pass) == nullptr) {
+    LAZULI_RETURN_IF_ERROR(Dump(module, pass.name()));
+  }
+  return true;
+}
+
+}  // namespace
+
+PassPipeline::PassPipeline(std::string name, int max_iterations)
+    : name_(std::move(name)), max_iterations_(max_iterations) {}
+
+absl::StatusOr<bool> PassPipeline::Run(hlo::Module& module) {
+  const Depth depth;
+  if (pipeline_depth == 1) LAZULI_RETURN_IF_ERROR(Dump(module, "before"));
+  const std::vector<std::string_view> disabled = SplitNames(flags().disable_passes());
+  bool changed = false;
+  for (int iteration = 0; iteration < max_iterations_; ++iteration) {
+    bool again = false;
+    for (const auto& pass : passes_) {
+      if (std::find(disabled.begin(), disabled.end(), pass->name()) != disabled.end()) continue;
+      LAZULI_ASSIGN_OR_RETURN(const bool here, RunPass(*pass, module));
+      again |= here;
+    }
+    if (!again) break;
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace lazuli::lowering

@@ -1,0 +1,49 @@
+// Pass: a rewrite of a whole module. PassPipeline: passes in order, itself a pass, with everything
+// around each of them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "ir/hlo/module.h"
+
+namespace lazuli::lowering {
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  virtual std::string_view name() const = 0;
+  // Whether the module changed. On error the module is unusable.
+  virtual absl::StatusOr<bool> Run(hlo::Module& module) = 0;
+};
+
+// Around every pass: a trace span and named counter pass.<name>.changed, LAZULI_DISABLE_PASSES, a
+// dump NN.name.hlo into LAZULI_DUMP_DIR when the pass changed something, and with
+// LAZULI_VERIFY_PASSES the verifier and a check that "changed" agrees with the module's text.
+class PassPipeline final : public Pass {
+ public:
+  // max_iterations > 1: repeated until nothing changes, at most that often.
+  explicit PassPipeline(std::string name, int max_iterations = 1);
+  std::string_view name() const override { return name_; }
+  template <class P, class... Args>
+  P& Add(Args&&... args) {
+    auto pass = std::make_unique<P>(std::forward<Args>(args)...);
+    P& result = *pass;
+    passes_.push_back(std::move(pass));
+    return result;
+  }
+  void Add(std::unique_ptr<Pass> pass) { passes_.push_back(std::move(pass)); }
+  absl::StatusOr<bool> Run(hlo::Module& module) override;
+
+ private:
+  std::string name_;
+  int max_iterations_;
+  std::vector<std::unique_ptr<Pass>> passes_;
+};
+
+}  // namespace lazuli::lowering

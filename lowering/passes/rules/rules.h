@@ -1,0 +1,66 @@
+// The tables of algebraic simplifications: one row each, one file for each family of opcodes.
+//
+//   {"add-zero", Opcode::kAdd, AddZero},   // x + 0 => x (floats: x + -0.0)
+//
+// A rule looks at one instruction and returns the value that replaces it, or null. It must be right
+// bit for bit (NaN payloads excepted) and must make progress towards fewer or cheaper instructions,
+// or rewriting would not end. It adds instructions through the rewriter and neither replaces nor
+// erases any; the driver (simplify.h) does, and checks the shape.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <string_view>
+
+#include "absl/types/span.h"
+
+#include "ir/hlo/module.h"
+#include "lowering/passes/rewriter.h"
+
+namespace lazuli::lowering {
+
+// The opcodes a rule looks at: a few, or every elementwise one.
+class OpcodeSet {
+ public:
+  constexpr OpcodeSet(hlo::Opcode opcode)
+      : opcodes_{opcode}, count_(1) {}  // NOLINT(google-explicit-constructor)
+  constexpr OpcodeSet(std::initializer_list<hlo::Opcode> opcodes) {
+    for (hlo::Opcode opcode : opcodes) opcodes_[count_++] = opcode;
+  }
+  static constexpr OpcodeSet Elementwise() {
+    OpcodeSet set({});
+    set.elementwise_ = true;
+    return set;
+  }
+  bool contains(hlo::Opcode opcode) const {
+    if (elementwise_) return hlo::Traits(opcode).elementwise;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (opcodes_[i] == opcode) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::array<hlo::Opcode, 8> opcodes_{};
+  std::size_t count_ = 0;
+  bool elementwise_ = false;
+};
+
+struct Rule {
+  std::string_view name;
+  OpcodeSet opcodes;
+  hlo::Instruction* (*apply)(hlo::Instruction* i, Rewriter& r);
+};
+
+absl::Span<const Rule> ArithmeticRules();
+absl::Span<const Rule> LogicalRules();
+absl::Span<const Rule> ConvertRules();
+absl::Span<const Rule> ShapeRules();  // reshape, transpose, broadcast, reverse
+absl::Span<const Rule> SliceRules();  // slice, pad, concatenate and their dynamic forms
+absl::Span<const Rule> ReductionRules();
+absl::Span<const Rule> ControlRules();  // tuples, conditionals
+
+// All tables, in this order; the first rule that applies wins.
+absl::Span<const Rule> AllRules();
+
+}  // namespace lazuli::lowering

@@ -1,0 +1,104 @@
+#include "lowering/passes/structural_hash.h"
+
+#include <algorithm>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "ir/support/hash.h"
+
+namespace lazuli::lowering {
+namespace {
+
+// Of a large constant a part is enough to find it.
+constexpr std::size_t kMaxHashedBytes = 4096;
+
+struct Hasher {
+  uint64_t hash;
+
+  void Word(uint64_t value) { hash = Mix(hash, value); }
+  template <class T>
+  void operator()(std::string_view, const T& value) {
+    Add(value);
+  }
+
+  template <class T>
+    requires(std::is_integral_v<T> || std::is_enum_v<T>)
+  void Add(T value) {
+    Word(static_cast<uint64_t>(value));
+  }
+  void Add(float value) { hash = HashBytes(&value, sizeof value, hash); }
+  void Add(const std::string& value) { hash = HashBytes(value.data(), value.size(), hash); }
+  void Add(const Dims& dims) { hash = HashBytes(dims.data(), dims.size() * sizeof(int64_t), hash); }
+  void Add(const hlo::Window& window) {
+    Word(window.size());
+    for (const hlo::WindowDim& w : window) {
+      for (int64_t v :
+           {w.size, w.stride, w.pad_low, w.pad_high, w.base_dilation, w.window_dilation})
+        Add(v);
+      Add(w.reversal);
+    }
+  }
+  void Add(const hlo::ConvDims& dims) {
+    for (int64_t v : {dims.input_batch, dims.input_feature, dims.kernel_input_feature,
+                      dims.kernel_output_feature, dims.output_batch, dims.output_feature}) {
+      Add(v);
+    }
+    Add(dims.input_spatial);
+    Add(dims.kernel_spatial);
+    Add(dims.output_spatial);
+  }
+  void Add(const std::shared_ptr<const Literal>& value) {
+    Word(HashOf(value->shape()));
+    if (!value->shape().IsArray()) return;
+    const auto size = static_cast<std::size_t>(value->byte_size());
+    hash = HashBytes(value->raw(), std::min(size, kMaxHashedBytes), hash);
+  }
+};
+
+uint64_t HashOfBody(const hlo::Computation& computation) {
+  uint64_t hash = static_cast<uint64_t>(computation.instruction_count());
+  for (const auto& i : computation.instructions()) {
+    hash += Mix(static_cast<uint64_t>(i->opcode()), HashOf(i->shape()));  // whatever the order
+  }
+  return hash;
+}
+
+}  // namespace
+
+uint64_t HashOf(const Shape& shape) {
+  uint64_t hash = Mix(static_cast<uint64_t>(shape.dtype()), static_cast<uint64_t>(shape.rank()));
+  for (int64_t d : shape.dims()) hash = Mix(hash, static_cast<uint64_t>(d));
+  for (const Shape& element : shape.tuple()) hash = Mix(hash, HashOf(element));
+  return hash;
+}
+
+uint64_t HashOf(const hlo::Attrs& attrs) {
+  Hasher hasher{attrs.index()};
+  std::visit([&hasher](const auto& alternative) { alternative.VisitAttrs(hasher); }, attrs);
+  return hasher.hash;
+}
+
+ComputationClasses::ComputationClasses(const hlo::Module& module) {
+  absl::flat_hash_map<uint64_t, std::vector<const hlo::Computation*>> found;
+  for (const auto& c : module.computations()) {
+    if (c->root() == nullptr || c->IsEntry()) continue;
+    std::vector<const hlo::Computation*>& candidates = found[HashOfBody(*c)];
+    const auto equal =
+        std::find_if(candidates.begin(), candidates.end(),
+                     [&c](const hlo::Computation* other) { return hlo::Equal(*c, *other); });
+    if (equal != candidates.end()) {
+      classes_[c.get()] = *equal;
+    } else {
+      candidates.push_back(c.get());
+    }
+  }
+}
+
+const hlo::Computation* ComputationClasses::of(const hlo::Computation* computation) const {
+  const auto found = classes_.find(computation);
+  return found == classes_.end() ? computation : found->second;
+}
+
+}  // namespace lazuli::lowering

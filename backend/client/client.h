@@ -1,0 +1,120 @@
+// How a module runs: ComputationClient (compiles, moves data), Executable (runs), Buffer (device memory), Device.
+//
+// Small on purpose. Everything here is thread-safe. Execute is synchronous: queues belong to lazy/execution.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ir/hlo/module.h"
+#include "ir/types/literal.h"
+
+namespace lazuli::backend {
+
+class ComputationClient;
+
+// A device of a client: "cpu:0". Two words; compares by identity.
+struct Device {
+  ComputationClient* client = nullptr;
+  int32_t ordinal = 0;
+  std::string ToString() const;     // "cpu:0"
+  bool operator==(const Device&) const = default;
+};
+
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  const Shape& shape() const { return shape_; }   // always row major
+  Device device() const { return device_; }
+  // The elements if the device's memory is the host's; else null. Valid while the buffer lives and is not donated.
+  virtual const std::byte* host_data() const { return nullptr; }
+
+ protected:
+  Buffer(Shape shape, Device device) : shape_(std::move(shape)), device_(device) {}
+
+ private:
+  Shape shape_;
+  Device device_;
+};
+using BufferPtr = std::shared_ptr<Buffer>;
+
+// Host memory to import: row-major elements of an array shape.
+struct HostView {
+  const void* data = nullptr;
+  const Shape* shape = nullptr;
+};
+using Deleter = std::function<void()>;
+
+struct CompileOptions {
+  int num_threads = 0;              // 0: NumThreads()
+  bool flush_subnormals = false;
+  std::string dump_name;            // stem of dump files; empty: the module's name
+};
+
+struct ExecuteArgs {
+  // Parameters 0..buffers.size()-1; the remaining parameters are rank-0 scalars.
+  absl::Span<const BufferPtr> buffers;
+  // One 8-byte cell each, in parameter order; a scalar's bytes lie at the low end of its cell.
+  absl::Span<const uint64_t> scalars;
+  // donated[i]: the caller gives up buffers[i], so outputs may reuse its memory. Empty = none.
+  absl::Span<const uint8_t> donated;
+};
+
+// What one executable costs and made: for dumps, reports and tests.
+struct ExecutableStats {
+  int64_t kernels = 0;              // compiled loops launched a run
+  int64_t library_calls = 0;
+  int64_t reorders = 0;             // layout changes a run
+  int64_t evaluator_thunks = 0;
+  int64_t temp_bytes = 0;           // planned scratch memory of one run
+  int64_t code_bytes = 0;           // memory the executable holds, for the cache's limit
+};
+
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  // Leaves of the root tuple (or the one array), each row major.
+  virtual absl::StatusOr<std::vector<BufferPtr>> Execute(const ExecuteArgs& args) = 0;
+  virtual const ExecutableStats& stats() const = 0;
+  // The optimised module as text, then the thunks, one a line.
+  virtual std::string ToString() const = 0;
+  // Bytes from which the client could rebuild it; Unimplemented where it cannot.
+  virtual absl::StatusOr<std::string> Serialize() const;
+};
+using ExecutablePtr = std::shared_ptr<Executable>;
+
+// What a device can do: data, not methods.
+struct Capabilities {
+  uint64_t dtypes = ~uint64_t{0};   // bit i: DType i is supported as buffers and in elementwise code
+  bool host_memory = true;          // buffers lie in host memory
+  int64_t memory_bytes = 0;         // 0: unknown
+};
+
+struct MemoryStats {
+  int64_t bytes_in_use = 0;
+  int64_t peak_bytes = 0;
+  int64_t cached_bytes = 0;         // freed by their owners, kept for reuse
+};
+
+class ComputationClient {
+ public:
+  virtual ~ComputationClient() = default;
+  virtual std::string_view platform() const = 0;      // "cpu"
+  virtual absl::Span<const Device> devices() const = 0;
+  virtual const Capabilities& capabilities() const = 0;
+  // Imports host memory. With a deleter the memory may be used in place until the deleter runs; without one it is copied
+  // before the call returns.
+  virtual absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) = 0;
+  virtual absl::StatusOr<Literal> ToHost(const Buffer& buffer) = 0;
+  // Takes un-optimised HLO; all passes run inside.
+  virtual absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module, const CompileOptions& options) = 0;
+  virtual absl::StatusOr<MemoryStats> memory_stats(Device device) const = 0;
+};
+
+}  // namespace lazuli::backend

@@ -1,0 +1,26 @@
+// Devices by name. Backends are registered explicitly (no static initialisers), and a client is made when first asked for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/client/client.h"
+
+namespace lazuli::backend {
+
+using ClientFactory = std::function<absl::StatusOr<std::unique_ptr<ComputationClient>>()>;
+
+// Registering a platform twice keeps the first.
+void RegisterPlatform(std::string_view platform, ClientFactory factory);
+std::vector<std::string> RegisteredPlatforms();
+
+// "cpu", "cpu:1", "interpreter:0"; upper case is accepted. The error lists what exists.
+absl::StatusOr<Device> FindDevice(std::string_view name);
+// The device that the flag PJRT_DEVICE names.
+absl::StatusOr<Device> DefaultDevice();
+absl::StatusOr<ComputationClient*> FindClient(std::string_view platform);
+
+}  // namespace lazuli::backend

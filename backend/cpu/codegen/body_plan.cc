@@ -1,0 +1,214 @@
+#include "backend/cpu/codegen/body_plan.h"
+
+#include <algorithm>
+
+#include "ir/support/check.h"
+
+namespace lazuli::backend {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+Affine Constant(int64_t value, std::size_t variables) { return {value, Dims(variables, 0)}; }
+
+Affine Scaled(const Affine& x, int64_t factor, int64_t shift) {
+  Affine result{x.constant * factor + shift, x.coefficients};
+  for (int64_t& c : result.coefficients) c *= factor;
+  return result;
+}
+
+Point Permuted(const Point& point, const Dims& dimensions) {
+  Point result;
+  for (int64_t d : dimensions) result.push_back(point[static_cast<std::size_t>(d)]);
+  return result;
+}
+
+Point TransposedPoint(const Instruction& i, const Point& point) {
+  const Dims& permutation = i.attrs_as<hlo::DimensionsAttrs>().dimensions;
+  Point result(point.size());
+  for (std::size_t d = 0; d < point.size(); ++d) result[static_cast<std::size_t>(permutation[d])] = point[d];
+  return result;
+}
+
+Point SlicedPoint(const Instruction& i, const Point& point) {
+  const auto& attrs = i.attrs_as<hlo::SliceAttrs>();
+  Point result;
+  for (std::size_t d = 0; d < point.size(); ++d) {
+    result.push_back(Scaled(point[d], attrs.strides.empty() ? 1 : attrs.strides[d], attrs.starts[d]));
+  }
+  return result;
+}
+
+Point ReversedPoint(const Instruction& i, const Point& point) {
+  Point result = point;
+  for (int64_t d : i.attrs_as<hlo::DimensionsAttrs>().dimensions) {
+    auto& at = result[static_cast<std::size_t>(d)];
+    at = Scaled(at, -1, i.shape().dim(d) - 1);
+  }
+  return result;
+}
+
+// Dimensions larger than 1 correspond in order.
+Point ReshapedPoint(const Instruction& i, const Point& point, std::size_t variables) {
+  const Shape& from = i.operand(0)->shape();
+  Point result;
+  std::size_t next = 0;
+  for (int64_t d = 0; d < from.rank(); ++d) {
+    if (from.dim(d) == 1) {
+      result.push_back(Constant(0, variables));
+      continue;
+    }
+    while (i.shape().dim(static_cast<int64_t>(next)) == 1) ++next;
+    result.push_back(point[next++]);
+  }
+  return result;
+}
+
+Point OperandPoint(const Instruction& i, int64_t operand, const Point& point, std::size_t variables) {
+  switch (i.opcode()) {
+    case Opcode::kBroadcast:
+      return Permuted(point, i.attrs_as<hlo::DimensionsAttrs>().dimensions);
+    case Opcode::kTranspose:
+      return TransposedPoint(i, point);
+    case Opcode::kSlice:
+      return SlicedPoint(i, point);
+    case Opcode::kReverse:
+      return ReversedPoint(i, point);
+    case Opcode::kReshape:
+    case Opcode::kBitcast:
+      return ReshapedPoint(i, point, variables);
+    default:  // elementwise; select and clamp also take scalars
+      return i.operand(operand)->shape().rank() == 0 ? Point{} : point;
+  }
+}
+
+}  // namespace
+
+bool IsDegenerateReshape(const Shape& from, const Shape& to) {
+  Dims a, b;
+  for (int64_t d : from.dims()) if (d != 1) a.push_back(d);
+  for (int64_t d : to.dims()) if (d != 1) b.push_back(d);
+  return a == b;
+}
+
+bool IsIndexChange(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kBroadcast:
+    case Opcode::kTranspose:
+    case Opcode::kSlice:
+    case Opcode::kReverse:
+      return true;
+    case Opcode::kReshape:
+    case Opcode::kBitcast:
+      return i.shape().dtype() == i.operand(0)->shape().dtype() &&
+             IsDegenerateReshape(i.operand(0)->shape(), i.shape());
+    default:
+      return false;
+  }
+}
+
+int32_t Planner::Find(const Key& key) const {
+  for (const auto& [done, node] : done_) {
+    if (done.instruction == key.instruction && done.point == key.point) return node;
+  }
+  return -1;
+}
+
+// Adds the node of `key` if its operands' are there; otherwise puts those that are not on the stack.
+bool Planner::Expand(const Key& key, std::vector<Key>& pending) {
+  const Instruction& i = *key.instruction;
+  PlanNode node;
+  node.instruction = &i;
+  if (i.opcode() == Opcode::kParameter) {
+    node.kind = PlanNode::Kind::kLoad;
+    node.form = Offset(i.shape(), key.point, static_cast<int64_t>(plan_.sizes.size()));
+  } else if (i.opcode() == Opcode::kConstant) {
+    LAZULI_CHECK(i.shape().num_elements() == 1, "fused constant ", i.shape());
+    node.kind = PlanNode::Kind::kConstant;
+  } else if (i.opcode() == Opcode::kIota) {
+    node.kind = PlanNode::Kind::kIota;
+    node.form = key.point[static_cast<std::size_t>(i.attrs_as<hlo::IotaAttrs>().iota_dimension)];
+  } else {
+    bool ready = true;
+    for (int64_t k = 0; k < i.operand_count(); ++k) {
+      Key operand{i.operand(k), OperandPoint(i, k, key.point, plan_.sizes.size())};
+      const int32_t found = Find(operand);
+      if (found < 0) {
+        pending.push_back(std::move(operand));
+        ready = false;
+      }
+      node.operands.push_back(found);
+    }
+    if (!ready) return false;
+    if (IsIndexChange(i)) {  // the value is the operand's
+      done_.emplace_back(key, node.operands[0]);
+      return true;
+    }
+  }
+  done_.emplace_back(key, static_cast<int32_t>(plan_.nodes.size()));
+  plan_.nodes.push_back(std::move(node));
+  return true;
+}
+
+int32_t Planner::Add(const Instruction* instruction, const Point& point) {
+  const Key root{instruction, point};
+  std::vector<Key> pending{root};
+  while (!pending.empty()) {
+    const Key key = pending.back();
+    if (Find(key) >= 0 || Expand(key, pending)) {
+      if (Find(pending.back()) >= 0) pending.pop_back();
+    }
+  }
+  return Find(root);
+}
+
+Point IdentityPoint(absl::Span<const int64_t> variables, int64_t rank) {
+  Point point;
+  for (int64_t variable : variables) {
+    Affine at{0, Dims(static_cast<std::size_t>(rank), 0)};
+    at.coefficients[static_cast<std::size_t>(variable)] = 1;
+    point.push_back(std::move(at));
+  }
+  return point;
+}
+
+Affine Offset(const Shape& shape, const Point& point, int64_t rank) {
+  Affine offset{0, Dims(static_cast<std::size_t>(rank), 0)};
+  const Dims strides = shape.strides();
+  for (std::size_t d = 0; d < point.size(); ++d) {
+    if (shape.dim(static_cast<int64_t>(d)) == 1) continue;
+    offset.constant += strides[d] * point[d].constant;
+    for (std::size_t v = 0; v < offset.coefficients.size(); ++v) {
+      offset.coefficients[v] += strides[d] * point[d].coefficients[v];
+    }
+  }
+  return offset;
+}
+
+int64_t MergeVariables(BodyPlan& plan, std::vector<Affine*>& forms, int64_t first, int64_t last) {
+  std::vector<Affine*> all = forms;
+  for (PlanNode& node : plan.nodes) {
+    if (node.kind == PlanNode::Kind::kLoad || node.kind == PlanNode::Kind::kIota) all.push_back(&node.form);
+  }
+  const auto erase = [&](int64_t v) {
+    plan.sizes.erase(plan.sizes.begin() + v);
+    for (Affine* form : all) form->coefficients.erase(form->coefficients.begin() + v);
+    --last;
+  };
+  for (int64_t v = last; v-- > first && last - first > 1;) {
+    if (plan.sizes[static_cast<std::size_t>(v)] == 1) erase(v);
+  }
+  for (int64_t v = last - 1; v-- > first;) {
+    const auto outer = static_cast<std::size_t>(v), inner = outer + 1;
+    const bool merges = std::all_of(all.begin(), all.end(), [&](const Affine* form) {
+      return form->coefficients[outer] == form->coefficients[inner] * plan.sizes[inner];
+    });
+    if (!merges) continue;
+    plan.sizes[inner] *= plan.sizes[outer];
+    erase(v);
+  }
+  return last - first;
+}
+
+}  // namespace lazuli::backend

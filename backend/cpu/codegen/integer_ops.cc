@@ -1,0 +1,142 @@
+#include "backend/cpu/codegen/integer_ops.h"
+
+namespace lazuli::backend {
+namespace {
+
+using hlo::Opcode;
+
+llvm::Constant* Number(llvm::Value* like, int64_t value) { return llvm::ConstantInt::getSigned(like->getType(), value); }
+
+// Quotient or remainder with a divisor that never traps; `zero` and `minus_one` are the results for those divisors.
+template <class Divide>
+llvm::Value* Guarded(IrBuilder& b, bool is_signed, llvm::Value* y, llvm::Value* zero, llvm::Value* minus_one, Divide&& divide) {
+  llvm::Value* is_zero = b.CreateICmpEQ(y, Number(y, 0));
+  llvm::Value* is_minus_one = b.CreateICmpEQ(y, Number(y, -1));
+  llvm::Value* bad = is_signed ? b.CreateOr(is_zero, is_minus_one) : is_zero;
+  llvm::Value* result = divide(b.CreateSelect(bad, Number(y, 1), y));
+  if (is_signed) result = b.CreateSelect(is_minus_one, minus_one, result);
+  return b.CreateSelect(is_zero, zero, result);
+}
+
+llvm::Value* Divide(IrBuilder& b, bool is_signed, llvm::Value* x, llvm::Value* y) {
+  return Guarded(b, is_signed, y, Number(x, -1), b.CreateNeg(x),
+                 [&](llvm::Value* d) { return is_signed ? b.CreateSDiv(x, d) : b.CreateUDiv(x, d); });
+}
+
+llvm::Value* Remainder(IrBuilder& b, bool is_signed, llvm::Value* x, llvm::Value* y) {
+  return Guarded(b, is_signed, y, x, Number(x, 0),
+                 [&](llvm::Value* d) { return is_signed ? b.CreateSRem(x, d) : b.CreateURem(x, d); });
+}
+
+llvm::Value* Shift(IrBuilder& b, Opcode opcode, llvm::Value* x, llvm::Value* y) {
+  const auto width = static_cast<int64_t>(x->getType()->getScalarSizeInBits());
+  llvm::Value* in_range = b.CreateICmpULT(y, Number(y, width));
+  if (opcode == Opcode::kShiftRightArithmetic) {
+    return b.CreateAShr(x, b.CreateSelect(in_range, y, Number(y, width - 1)));
+  }
+  llvm::Value* amount = b.CreateSelect(in_range, y, Number(y, 0));
+  llvm::Value* shifted = opcode == Opcode::kShiftLeft ? b.CreateShl(x, amount) : b.CreateLShr(x, amount);
+  return b.CreateSelect(in_range, shifted, Number(x, 0));
+}
+
+llvm::Value* Sign(IrBuilder& b, bool is_signed, llvm::Value* x) {
+  llvm::Value* positive = b.CreateZExt(b.CreateICmpNE(x, Number(x, 0)), x->getType());
+  if (!is_signed) return positive;
+  return b.CreateSelect(b.CreateICmpSLT(x, Number(x, 0)), Number(x, -1), positive);
+}
+
+llvm::Value* Extreme(IrBuilder& b, Opcode opcode, bool is_signed, llvm::Value* x, llvm::Value* y) {
+  const bool max = opcode == Opcode::kMaximum;
+  return b.CreateBinaryIntrinsic(max ? (is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax)
+                                     : (is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin),
+                                 x, y);
+}
+
+// A sum of pred saturates and a product is an and.
+llvm::Value* EmitPred(IrBuilder& b, Opcode opcode, llvm::Value* x, llvm::Value* y) {
+  switch (opcode) {
+    case Opcode::kAdd:
+    case Opcode::kMaximum:
+    case Opcode::kOr:
+      return b.CreateOr(x, y);
+    case Opcode::kMultiply:
+    case Opcode::kMinimum:
+    case Opcode::kAnd:
+      return b.CreateAnd(x, y);
+    case Opcode::kSubtract:
+    case Opcode::kXor:
+      return b.CreateXor(x, y);
+    case Opcode::kDivide:
+    case Opcode::kPower:
+      return b.CreateOr(x, b.CreateNot(y));
+    case Opcode::kNot:
+      return b.CreateNot(x);
+    case Opcode::kNegate:
+      return x;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+bool SupportsInteger(Opcode opcode, DType dtype) {
+  switch (opcode) {
+    case Opcode::kAdd:
+    case Opcode::kSubtract:
+    case Opcode::kMultiply:
+    case Opcode::kDivide:
+    case Opcode::kMaximum:
+    case Opcode::kMinimum:
+    case Opcode::kAnd:
+    case Opcode::kOr:
+    case Opcode::kXor:
+    case Opcode::kNot:
+    case Opcode::kNegate:
+      return true;
+    case Opcode::kPower:
+      return dtype == DType::kPred;
+    case Opcode::kRemainder:
+    case Opcode::kAbs:
+    case Opcode::kSign:
+    case Opcode::kPopcnt:
+    case Opcode::kCountLeadingZeros:
+    case Opcode::kShiftLeft:
+    case Opcode::kShiftRightArithmetic:
+    case Opcode::kShiftRightLogical:
+      return dtype != DType::kPred;
+    default:
+      return false;
+  }
+}
+
+llvm::Value* EmitInteger(IrBuilder& b, Opcode opcode, DType dtype, llvm::Value* x, llvm::Value* y) {
+  if (dtype == DType::kPred) return EmitPred(b, opcode, x, y);
+  const bool is_signed = IsSigned(dtype);
+  switch (opcode) {
+    case Opcode::kAdd: return b.CreateAdd(x, y);
+    case Opcode::kSubtract: return b.CreateSub(x, y);
+    case Opcode::kMultiply: return b.CreateMul(x, y);
+    case Opcode::kDivide: return Divide(b, is_signed, x, y);
+    case Opcode::kRemainder: return Remainder(b, is_signed, x, y);
+    case Opcode::kNegate: return b.CreateNeg(x);
+    case Opcode::kAbs:
+      return is_signed ? b.CreateSelect(b.CreateICmpSLT(x, Number(x, 0)), b.CreateNeg(x), x) : x;
+    case Opcode::kSign: return Sign(b, is_signed, x);
+    case Opcode::kMaximum:
+    case Opcode::kMinimum: return Extreme(b, opcode, is_signed, x, y);
+    case Opcode::kAnd: return b.CreateAnd(x, y);
+    case Opcode::kOr: return b.CreateOr(x, y);
+    case Opcode::kXor: return b.CreateXor(x, y);
+    case Opcode::kNot: return b.CreateNot(x);
+    case Opcode::kPopcnt: return b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x);
+    case Opcode::kCountLeadingZeros:
+      return b.CreateIntrinsic(llvm::Intrinsic::ctlz, {x->getType()}, {x, b.getFalse()});
+    case Opcode::kShiftLeft:
+    case Opcode::kShiftRightArithmetic:
+    case Opcode::kShiftRightLogical: return Shift(b, opcode, x, y);
+    default: return nullptr;
+  }
+}
+
+}  // namespace lazuli::backend

@@ -1,0 +1,241 @@
+#include "backend/cpu/codegen/kernel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "backend/cpu/codegen/element_ops.h"
+#include "backend/cpu/codegen/jit.h"
+#include "backend/cpu/codegen/kernel_emitters.h"
+#include "ir/hlo/monoid.h"
+#include "ir/hlo/printer.h"
+#include "ir/support/metrics.h"
+#include "ir/support/parallel_for.h"
+#include "ir/support/status.h"
+#include "llvm/IR/LLVMContext.h"
+
+namespace lazuli::backend {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using KernelFunction = void (*)(std::byte* const* args, int64_t begin, int64_t end);
+
+class CompiledKernel final : public Kernel {
+ public:
+  CompiledKernel(KernelShape shape, std::shared_ptr<const JitCode> code, const std::string& name)
+      : shape_(std::move(shape)),
+        code_(std::move(code)),
+        run_(reinterpret_cast<KernelFunction>(code_->Lookup(name))),
+        finish_(shape_.finish_items > 0 ? reinterpret_cast<KernelFunction>(code_->Lookup(name + "_finish")) : nullptr) {}
+
+  int64_t scratch_bytes() const override { return shape_.scratch_bytes; }
+  int64_t code_bytes() const override { return code_->bytes(); }
+  std::string Details() const override { return Str(shape_.details, " items ", shape_.items, " grain ", shape_.grain); }
+  const KernelShape& shape() const { return shape_; }
+
+  void Run(std::byte* const* args) const {
+    if (shape_.items <= shape_.grain) {
+      run_(args, 0, shape_.items);
+    } else {
+      ParallelFor(shape_.items, shape_.grain, [&](int64_t begin, int64_t end) { run_(args, begin, end); });
+    }
+    if (finish_ != nullptr) finish_(args, 0, shape_.finish_items);
+  }
+
+ private:
+  KernelShape shape_;
+  std::shared_ptr<const JitCode> code_;
+  KernelFunction run_, finish_;
+};
+
+class KernelThunk final : public Thunk {
+ public:
+  KernelThunk(const Instruction& fusion, std::vector<BufferUse> uses, std::shared_ptr<const CompiledKernel> kernel,
+              std::vector<BufferId> args)
+      : Thunk(ThunkInfo::Of("kernel", fusion), std::move(uses)), kernel_(std::move(kernel)), args_(std::move(args)) {}
+
+  absl::Status Execute(const RunBuffers& run) const override {
+    Add(Counter::kKernelRuns);
+    std::byte* args[kMaxKernelArgs];
+    for (std::size_t i = 0; i < args_.size(); ++i) args[i] = run.at(args_[i]);
+    kernel_->Run(args);
+    return absl::OkStatus();
+  }
+  std::string Details() const override { return kernel_->Details(); }
+
+ private:
+  std::shared_ptr<const CompiledKernel> kernel_;
+  std::vector<BufferId> args_;
+};
+
+absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const hlo::Computation& body) {
+  auto context = std::make_unique<llvm::LLVMContext>();
+  const std::string name = Jit::UniqueName("lazuli_kernel");
+  auto module = std::make_unique<llvm::Module>(name, *context);
+  Jit& jit = Jit::Get();
+  jit.Prepare(*module);
+  const KernelRequest request{body, name, jit.vector_width()};
+  absl::StatusOr<KernelShape> shape;
+  switch (Outputs(body)[0]->opcode()) {
+    case Opcode::kReduce:
+      shape = EmitReduceKernel(*module, request);
+      break;
+    case Opcode::kReduceWindow:
+      shape = EmitReduceWindowKernel(*module, request);
+      break;
+    case Opcode::kSelectAndScatter:
+      shape = EmitSelectAndScatterKernel(*module, request);
+      break;
+    default:
+      shape = EmitLoopKernel(*module, request);
+      break;
+  }
+  if (!shape.ok()) return shape.status();
+  LAZULI_ASSIGN_OR_RETURN(auto code, jit.Compile(std::move(context), std::move(module)));
+  Add(Counter::kKernels);
+  return std::make_shared<const CompiledKernel>(*std::move(shape), std::move(code), name);
+}
+
+// Kernels that some executable still holds, by the text of their body.
+class KernelCache {
+ public:
+  static KernelCache& Get() {
+    static auto* cache = new KernelCache;
+    return *cache;
+  }
+  std::shared_ptr<const CompiledKernel> Find(const std::string& body) {
+    std::lock_guard lock(mutex_);
+    const auto it = kernels_.find(body);
+    return it == kernels_.end() ? nullptr : it->second.lock();
+  }
+  void Insert(const std::string& body, const std::shared_ptr<const CompiledKernel>& kernel) {
+    std::lock_guard lock(mutex_);
+    if (kernels_.size() > 2 * kTrimSize) {
+      std::erase_if(kernels_, [](const auto& entry) { return entry.second.expired(); });
+    }
+    kernels_[body] = kernel;
+  }
+
+ private:
+  static constexpr std::size_t kTrimSize = 2048;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::weak_ptr<const CompiledKernel>> kernels_;
+};
+
+struct Job {
+  const hlo::Computation* body;
+  std::string text;
+  absl::StatusOr<std::shared_ptr<const CompiledKernel>> kernel = nullptr;
+};
+
+void RunJobs(std::vector<Job>& jobs) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < jobs.size(); i = next++) jobs[i].kernel = CompileOne(*jobs[i].body);
+  };
+  std::vector<std::thread> threads;
+  const std::size_t wanted = std::min(jobs.size(), static_cast<std::size_t>(NumThreads()));
+  for (std::size_t t = 1; t < wanted; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::string CanonicalText(const hlo::Computation& body) {
+  return hlo::ToString(body, {.metadata = false, .canonical_names = true});
+}
+
+bool SupportsMonoid(const hlo::Computation& reducer, DType dtype) {
+  const auto monoid = hlo::MonoidOf(reducer);
+  if (!monoid || !SupportsRegister(dtype)) return false;
+  return !IsFloat(dtype) || (*monoid != Opcode::kAnd && *monoid != Opcode::kOr && *monoid != Opcode::kXor);
+}
+
+bool SupportsReduce(const Instruction& i) {
+  return i.operand_count() == 2 && i.operand(0)->shape().num_elements() > 0 && i.shape().dtype() == i.operand(0)->shape().dtype() &&
+         SupportsMonoid(*i.to_apply(), i.shape().dtype());
+}
+
+bool SupportsWindow(const Instruction& i) {
+  const DType dtype = i.shape().dtype();
+  if (!i.shape().IsArray() || i.shape().num_elements() == 0 || dtype == DType::kF16 || dtype == DType::kBF16) return false;
+  for (const hlo::WindowDim& w : i.attrs_as<hlo::WindowAttrs>().window) {
+    if (w.base_dilation != 1 || w.reversal || w.pad_low < 0) return false;
+  }
+  return i.operand(0)->shape().num_elements() > 0 && i.operand(0)->shape().dtype() == dtype;
+}
+
+bool SupportsReduceWindow(const Instruction& i) {
+  return i.operand_count() == 2 && SupportsWindow(i) && SupportsMonoid(*i.to_apply(), i.shape().dtype());
+}
+
+// The selection compares its two parameters in order.
+bool SupportsSelectAndScatter(const Instruction& i) {
+  if (!SupportsWindow(i) || i.operand(1)->shape().num_elements() == 0) return false;
+  const Instruction& select = *i.called()[0]->root();
+  return select.opcode() == Opcode::kCompare && SupportsElement(select) &&
+         select.operand(0) == i.called()[0]->parameters()[0] && select.operand(1) == i.called()[0]->parameters()[1] &&
+         SupportsMonoid(*i.called()[1], i.shape().dtype());
+}
+
+}  // namespace
+
+bool KernelsAvailable() { return true; }
+
+bool KernelSupports(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kReduce:
+      return SupportsReduce(i);
+    case Opcode::kReduceWindow:
+      return SupportsReduceWindow(i);
+    case Opcode::kSelectAndScatter:
+      return SupportsSelectAndScatter(i);
+    case Opcode::kIota:
+      return SupportsRegister(i.shape().dtype());
+    case Opcode::kConstant:
+      return i.shape().IsArray() && i.shape().num_elements() == 1 && SupportsRegister(i.shape().dtype());
+    default:
+      return IsIndexChange(i) ? SupportsRegister(i.shape().dtype()) : SupportsElement(i);
+  }
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(absl::Span<const hlo::Computation* const> bodies) {
+  std::vector<std::string> texts;
+  std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> known;
+  std::vector<Job> jobs;
+  for (const hlo::Computation* body : bodies) {
+    texts.push_back(CanonicalText(*body));
+    const auto [it, is_new] = known.try_emplace(texts.back(), nullptr);
+    if (!is_new) continue;
+    it->second = KernelCache::Get().Find(texts.back());
+    if (it->second == nullptr) jobs.push_back({body, texts.back()});
+  }
+  RunJobs(jobs);
+  for (Job& job : jobs) {
+    if (!job.kernel.ok()) return job.kernel.status();
+    KernelCache::Get().Insert(job.text, *job.kernel);
+    known[job.text] = *job.kernel;
+  }
+  std::vector<std::shared_ptr<const Kernel>> result;
+  for (const std::string& text : texts) result.push_back(known[text]);
+  return result;
+}
+
+std::unique_ptr<Thunk> MakeKernelThunk(const Instruction& fusion, std::shared_ptr<const Kernel> kernel,
+                                       std::vector<BufferId> operands, std::vector<BufferId> results, BufferId scratch) {
+  auto compiled = std::static_pointer_cast<const CompiledKernel>(std::move(kernel));
+  const KernelShape& shape = compiled->shape();
+  const bool any_in_place = std::find(shape.in_place.begin(), shape.in_place.end(), 1) != shape.in_place.end();
+  std::vector<BufferUse> uses;
+  for (std::size_t i = 0; i < operands.size(); ++i) uses.push_back({.buffer = operands[i], .in_place = shape.in_place[i] != 0});
+  for (BufferId id : results) uses.push_back({.buffer = id, .write = true, .in_place = any_in_place});
+  if (scratch >= 0) uses.push_back({.buffer = scratch, .write = true});
+  std::vector<BufferId> args = std::move(operands);
+  args.insert(args.end(), results.begin(), results.end());
+  if (scratch >= 0) args.push_back(scratch);
+  return std::make_unique<KernelThunk>(fusion, std::move(uses), std::move(compiled), std::move(args));
+}
+
+}  // namespace lazuli::backend

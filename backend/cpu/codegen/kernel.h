@@ -1,0 +1,41 @@
+// Kernels: fused computations as machine code, and the thunk that runs one in parallel.
+//
+// Without LLVM (LAZULI_CPU_JIT=OFF) KernelsAvailable() is false and nothing here is called.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "backend/cpu/runtime/thunk.h"
+#include "ir/hlo/module.h"
+
+namespace lazuli::backend {
+
+bool KernelsAvailable();
+
+// Whether the instruction may stand in the body of a fusion: elementwise on types that fit registers, changes of index, iota,
+// scalar constants; a reduction by a monoid as the root.
+bool KernelSupports(const hlo::Instruction& instruction);
+
+// Parameters and results of one body together.
+inline constexpr std::size_t kMaxKernelArgs = 64;
+
+// A compiled body. Opaque; shared by all fusions whose bodies are equal.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual int64_t scratch_bytes() const = 0;
+  virtual int64_t code_bytes() const = 0;
+  virtual std::string Details() const = 0;
+};
+
+// One kernel for each body, equal ones shared, compiled on several threads.
+absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(absl::Span<const hlo::Computation* const> bodies);
+
+// `operands` and `results` in the order of the body's parameters and root; scratch may be -1 if the kernel needs none.
+std::unique_ptr<Thunk> MakeKernelThunk(const hlo::Instruction& fusion, std::shared_ptr<const Kernel> kernel,
+                                       std::vector<BufferId> operands, std::vector<BufferId> results, BufferId scratch);
+
+}  // namespace lazuli::backend

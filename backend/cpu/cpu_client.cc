@@ -1,0 +1,85 @@
+#include "backend/cpu/cpu_client.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backend/client/registry.h"
+#include "backend/cpu/compiler.h"
+#include "backend/cpu/cpu_executable.h"
+#include "backend/cpu/runtime/cpu_buffer.h"
+#include "ir/support/flags.h"
+#include "ir/support/metrics.h"
+#include "ir/support/span.h"
+#include "ir/support/status.h"
+
+namespace lazuli::backend {
+namespace {
+
+class CpuClient final : public ComputationClient {
+ public:
+  explicit CpuClient(int num_devices) : allocator_(std::make_shared<Allocator>()) {
+    for (int i = 0; i < num_devices; ++i) devices_.push_back({this, i});
+    capabilities_.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGE_SIZE);
+  }
+
+  std::string_view platform() const override { return "cpu"; }
+  absl::Span<const Device> devices() const override { return devices_; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) override;
+  absl::StatusOr<Literal> ToHost(const Buffer& buffer) override;
+  absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module, const CompileOptions& options) override;
+  absl::StatusOr<MemoryStats> memory_stats(Device) const override { return allocator_->stats(); }
+
+ private:
+  std::vector<Device> devices_;
+  Capabilities capabilities_;
+  std::shared_ptr<Allocator> allocator_;
+};
+
+absl::StatusOr<BufferPtr> CpuClient::FromHost(HostView view, Deleter deleter, Device device) {
+  ScopedTimer timer(Timer::kTransferToDevice);
+  const auto address = reinterpret_cast<std::uintptr_t>(view.data);
+  const Shape shape = view.shape->WithDefaultLayout();
+  if (!shape.IsArray()) return InvalidArgument("a device holds arrays, not ", shape);
+  if (deleter && address % static_cast<std::uintptr_t>(ByteWidth(shape.dtype())) == 0) {
+    return std::make_shared<CpuBuffer>(shape, device, view.data, std::move(deleter));
+  }
+  const auto bytes = static_cast<std::size_t>(shape.byte_size());
+  LAZULI_ASSIGN_OR_RETURN(Block block, allocator_->Allocate(bytes));
+  if (bytes > 0) std::memcpy(block.data, view.data, bytes);
+  if (deleter) deleter();
+  return std::make_shared<CpuBuffer>(shape, device, allocator_, block);
+}
+
+absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
+  ScopedTimer timer(Timer::kTransferFromDevice);
+  if (buffer.host_data() == nullptr) return FailedPrecondition("the buffer has been donated to a run");
+  Literal result = Literal::Uninitialized(buffer.shape());
+  if (result.byte_size() > 0) {
+    std::memcpy(result.mutable_raw(), buffer.host_data(), static_cast<std::size_t>(result.byte_size()));
+  }
+  return result;
+}
+
+absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> module, const CompileOptions& options) {
+  ScopedTimer timer(Timer::kCompileTime);
+  TraceSpan span("cpu.compile");
+  LAZULI_ASSIGN_OR_RETURN(Program program, CompileProgram(std::move(module), options));
+  return MakeCpuExecutable(std::move(program), allocator_, devices_[0]);
+}
+
+absl::StatusOr<std::unique_ptr<ComputationClient>> MakeClient() {
+  const int64_t count = flags().cpu_num_devices();
+  if (count < 1 || count > 1024) return InvalidArgument("CPU_NUM_DEVICES must be between 1 and 1024, not ", count);
+  return std::make_unique<CpuClient>(static_cast<int>(count));
+}
+
+}  // namespace
+
+void RegisterCpu() { RegisterPlatform("cpu", MakeClient); }
+
+}  // namespace lazuli::backend

@@ -1,0 +1,150 @@
+#include "backend/cpu/cpu_executable.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "backend/cpu/runtime/cpu_buffer.h"
+#include "backend/cpu/runtime/float_mode.h"
+#include "backend/cpu/runtime/library.h"
+#include "ir/hlo/printer.h"
+#include "ir/support/metrics.h"
+#include "ir/support/span.h"
+#include "ir/support/status.h"
+
+namespace lazuli::backend {
+namespace {
+
+class CpuExecutable final : public Executable {
+ public:
+  CpuExecutable(Program program, std::shared_ptr<Allocator> allocator, Device device)
+      : program_(std::move(program)), allocator_(std::move(allocator)), device_(device) {}
+
+  absl::StatusOr<std::vector<BufferPtr>> Execute(const ExecuteArgs& args) override;
+  const ExecutableStats& stats() const override { return program_.stats; }
+  std::string ToString() const override;
+
+ private:
+  absl::Status CheckArguments(const ExecuteArgs& args) const;
+  absl::StatusOr<BufferPtr> MakeOutput(const ProgramOutput& output, const ExecuteArgs& args, Device device) const;
+  void FillTable(const ExecuteArgs& args, absl::Span<const BufferPtr> outputs, std::byte* arena, std::byte** table) const;
+  absl::Status RunThunks(const RunBuffers& run) const;
+
+  Program program_;
+  std::shared_ptr<Allocator> allocator_;
+  Device device_;
+};
+
+absl::Status CpuExecutable::CheckArguments(const ExecuteArgs& args) const {
+  const std::size_t given = args.buffers.size() + args.scalars.size();
+  if (given != program_.parameters.size()) {
+    return InvalidArgument(program_.module->name(), ": ", program_.parameters.size(), " parameters expected, ",
+                           args.buffers.size(), " buffers and ", args.scalars.size(), " scalars given");
+  }
+  for (std::size_t i = 0; i < given; ++i) {
+    const Shape& expected = program_.parameters[i];
+    if (i >= args.buffers.size()) {
+      if (!expected.IsScalar()) return InvalidArgument(program_.module->name(), ": parameter ", i, " is ", expected, ", not a scalar");
+      continue;
+    }
+    const Buffer& buffer = *args.buffers[i];
+    if (buffer.shape() != expected) {
+      return InvalidArgument(program_.module->name(), ": parameter ", i, " is ", expected, " but ", buffer.shape(), " was given");
+    }
+    if (buffer.host_data() == nullptr && expected.num_elements() > 0) {
+      return FailedPrecondition(program_.module->name(), ": parameter ", i, " has been donated to an earlier run");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BufferPtr> CpuExecutable::MakeOutput(const ProgramOutput& output, const ExecuteArgs& args, Device device) const {
+  const auto donor = static_cast<std::size_t>(output.donor);
+  if (output.donor >= 0 && donor < args.buffers.size() && donor < args.donated.size() && args.donated[donor] != 0) {
+    const Block block = static_cast<CpuBuffer&>(*args.buffers[donor]).Release();
+    if (block.data != nullptr) return std::make_shared<CpuBuffer>(output.shape, device, allocator_, block);
+  }
+  LAZULI_ASSIGN_OR_RETURN(Block block, allocator_->Allocate(static_cast<std::size_t>(output.shape.byte_size())));
+  return std::make_shared<CpuBuffer>(output.shape, device, allocator_, block);
+}
+
+void CpuExecutable::FillTable(const ExecuteArgs& args, absl::Span<const BufferPtr> outputs, std::byte* arena,
+                              std::byte** table) const {
+  for (std::size_t b = 0; b < program_.slots.size(); ++b) {
+    const BufferSlot& slot = program_.slots[b];
+    const auto index = static_cast<std::size_t>(slot.index);
+    switch (slot.kind) {
+      case BufferSlot::Kind::kParameter:
+        if (index < args.buffers.size()) {
+          table[b] = static_cast<CpuBuffer&>(*args.buffers[index]).data();
+        } else {
+          table[b] = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(&args.scalars[index - args.buffers.size()]));
+        }
+        break;
+      case BufferSlot::Kind::kConstant:
+        table[b] = const_cast<std::byte*>(slot.constant);
+        break;
+      case BufferSlot::Kind::kTemporary:
+        table[b] = arena + slot.offset;
+        break;
+      case BufferSlot::Kind::kOutput:
+        table[b] = static_cast<CpuBuffer&>(*outputs[index]).data();
+        break;
+    }
+  }
+}
+
+absl::Status CpuExecutable::RunThunks(const RunBuffers& run) const {
+  for (const auto& thunk : program_.thunks) {
+    TraceSpan span(thunk->info().name);
+    if (absl::Status status = thunk->Execute(run); !status.ok()) return WithSite(status, thunk->info());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<BufferPtr>> CpuExecutable::Execute(const ExecuteArgs& args) {
+  ScopedTimer timer(Timer::kExecuteTime);
+  LAZULI_RETURN_IF_ERROR(CheckArguments(args));
+  const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
+  // All memory first: a run that does not get it has changed nothing.
+  const std::size_t table_bytes = program_.slots.size() * sizeof(std::byte*);
+  LAZULI_ASSIGN_OR_RETURN(Block block, allocator_->Allocate(static_cast<std::size_t>(program_.arena_bytes) + table_bytes));
+  const OwnedBlock scratch(allocator_.get(), block);
+  auto** table = reinterpret_cast<std::byte**>(scratch.data() + program_.arena_bytes);
+  std::vector<BufferPtr> outputs(program_.outputs.size());
+  for (const bool donated : {false, true}) {  // what cannot fail comes last
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if ((program_.outputs[i].donor >= 0) != donated) continue;
+      LAZULI_ASSIGN_OR_RETURN(outputs[i], MakeOutput(program_.outputs[i], args, device));
+    }
+  }
+  FillTable(args, outputs, scratch.data(), table);
+  const ScopedFloatMode mode(program_.flush_subnormals);
+  const ScopedLibraryThreads threads(program_.num_threads);
+  LAZULI_RETURN_IF_ERROR(RunThunks({table}));
+  return outputs;
+}
+
+std::string CpuExecutable::ToString() const {
+  std::string text = hlo::ToString(*program_.module);
+  text += Str("\nthunks: ", program_.thunks.size(), ", arena: ", program_.arena_bytes, " bytes\n");
+  for (std::size_t t = 0; t < program_.thunks.size(); ++t) {
+    const Thunk& thunk = *program_.thunks[t];
+    text += Str("  ", t, " ", thunk.info().kind, " ", thunk.info().name, " (");
+    const char* separator = "";
+    for (const BufferUse& use : thunk.uses()) {
+      text += Str(separator, use.write ? ">" : "", "b", use.buffer);
+      separator = ", ";
+    }
+    text += Str(") ", thunk.Details(), thunk.info().source.empty() ? "" : " at ", thunk.info().source, "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+ExecutablePtr MakeCpuExecutable(Program program, std::shared_ptr<Allocator> allocator, Device device) {
+  return std::make_shared<CpuExecutable>(std::move(program), std::move(allocator), device);
+}
+
+}  // namespace lazuli::backend

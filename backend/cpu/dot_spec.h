@@ -1,0 +1,23 @@
+// PlanDot: a dot as a batched matrix multiplication over strided operands.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "backend/cpu/runtime/library.h"
+#include "backend/cpu/runtime/strided_copy.h"
+#include "ir/hlo/module.h"
+
+namespace lazuli::backend {
+
+struct DotPlan {
+  MatmulSpec spec;
+  // Where an operand's dimensions do not merge into batch, rows and columns: the copy that makes it {batch, row, column} row
+  // major, which the spec's strides then describe.
+  std::array<std::optional<StridedCopy>, 2> pack;
+};
+
+// nullopt unless operands and result have one dtype and the result is row major and not empty.
+std::optional<DotPlan> PlanDot(const hlo::Instruction& dot);
+
+}  // namespace lazuli::backend

@@ -1,0 +1,321 @@
+#include "backend/cpu/emit_thunks.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "backend/cpu/codegen/kernel.h"
+#include "backend/cpu/convolution_spec.h"
+#include "backend/cpu/dot_spec.h"
+#include "backend/cpu/runtime/copy_thunk.h"
+#include "backend/cpu/runtime/evaluator_thunk.h"
+#include "backend/cpu/runtime/index_check_thunk.h"
+#include "backend/cpu/runtime/library.h"
+#include "backend/cpu/runtime/philox_thunk.h"
+#include "ir/support/status.h"
+
+namespace lazuli::backend {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using Leaves = std::vector<BufferId>;
+
+// Equal element order in memory: layouts may differ in where dimensions of size 1 stand.
+bool SameMemoryOrder(const Shape& a, const Shape& b) {
+  const Dims x = a.strides(), y = b.strides();
+  for (int64_t d = 0; d < a.rank(); ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    if (a.dim(d) != 1 && x[i] != y[i]) return false;
+  }
+  return true;
+}
+
+class Emitter {
+ public:
+  explicit Emitter(Program& program) : program_(program) {}
+  absl::Status Run();
+
+ private:
+  BufferId NewBuffer(int64_t bytes) {
+    program_.slots.push_back({.bytes = bytes});
+    return static_cast<BufferId>(program_.slots.size()) - 1;
+  }
+  Leaves NewLeaves(const Shape& shape);
+  Leaves OperandLeaves(const Instruction& i) const;
+  const Leaves& leaves(const Instruction* i) const { return leaves_.at(i); }
+  BufferId leaf(const Instruction* i) const { return leaves_.at(i)[0]; }
+  void Emit(std::unique_ptr<Thunk> thunk) { program_.thunks.push_back(std::move(thunk)); }
+
+  absl::Status CompileFusions(const std::vector<Instruction*>& order);
+  absl::Status EmitInstruction(const Instruction& i);
+  bool EmitAlias(const Instruction& i);
+  void EmitFusion(const Instruction& i);
+  bool EmitCopy(const Instruction& i);
+  absl::StatusOr<bool> EmitDot(const Instruction& i);
+  absl::StatusOr<bool> EmitConvolution(const Instruction& i);
+  bool EmitRandom(const Instruction& i);
+  bool EmitCustomCall(const Instruction& i);
+  void EmitEvaluator(const Instruction& i);
+  BufferId RowMajor(const Instruction& user, BufferId buffer, const Shape& shape);
+  absl::Status EmitOutputs(const Instruction& root);
+
+  Program& program_;
+  std::unordered_map<const Instruction*, Leaves> leaves_;
+  std::unordered_map<const Instruction*, std::shared_ptr<const Kernel>> kernels_;
+};
+
+Leaves Emitter::NewLeaves(const Shape& shape) {
+  Leaves result;
+  ForEachLeaf(shape, [&](const Shape& leaf) { result.push_back(NewBuffer(leaf.byte_size())); });
+  return result;
+}
+
+Leaves Emitter::OperandLeaves(const Instruction& i) const {
+  Leaves result;
+  for (const Instruction* operand : i.operands()) {
+    result.insert(result.end(), leaves(operand).begin(), leaves(operand).end());
+  }
+  return result;
+}
+
+absl::Status Emitter::Run() {
+  const hlo::Computation& entry = *program_.module->entry();
+  for (const Instruction* parameter : entry.parameters()) {
+    if (!parameter->shape().IsArray()) {
+      return Unimplemented("parameter ", parameter->name(), " of the entry is ", parameter->shape(), ", not an array");
+    }
+    program_.parameters.push_back(parameter->shape());
+    const BufferId id = NewBuffer(parameter->shape().byte_size());
+    program_.slots.back().kind = BufferSlot::Kind::kParameter;
+    program_.slots.back().index = parameter->parameter_number();
+    leaves_[parameter] = {id};
+  }
+  const std::vector<Instruction*> order = entry.PostOrder();
+  LAZULI_RETURN_IF_ERROR(CompileFusions(order));
+  for (const Instruction* i : order) {
+    if (i->opcode() != Opcode::kParameter) LAZULI_RETURN_IF_ERROR(EmitInstruction(*i));
+  }
+  return EmitOutputs(*entry.root());
+}
+
+absl::Status Emitter::CompileFusions(const std::vector<Instruction*>& order) {
+  std::vector<const Instruction*> fusions;
+  std::vector<const hlo::Computation*> bodies;
+  for (const Instruction* i : order) {
+    if (i->opcode() != Opcode::kFusion) continue;
+    fusions.push_back(i);
+    bodies.push_back(i->to_apply());
+  }
+  if (fusions.empty()) return absl::OkStatus();
+  LAZULI_ASSIGN_OR_RETURN(auto kernels, CompileKernels(bodies));
+  for (std::size_t i = 0; i < fusions.size(); ++i) kernels_[fusions[i]] = kernels[i];
+  std::sort(kernels.begin(), kernels.end());
+  kernels.erase(std::unique(kernels.begin(), kernels.end()), kernels.end());
+  for (const auto& kernel : kernels) program_.stats.code_bytes += kernel->code_bytes();
+  return absl::OkStatus();
+}
+
+absl::Status Emitter::EmitInstruction(const Instruction& i) {
+  if (EmitAlias(i)) return absl::OkStatus();
+  switch (i.opcode()) {
+    case Opcode::kFusion:
+      EmitFusion(i);
+      return absl::OkStatus();
+    case Opcode::kDot: {
+      LAZULI_ASSIGN_OR_RETURN(const bool done, EmitDot(i));
+      if (done) return absl::OkStatus();
+      break;
+    }
+    case Opcode::kConvolution: {
+      LAZULI_ASSIGN_OR_RETURN(const bool done, EmitConvolution(i));
+      if (done) return absl::OkStatus();
+      break;
+    }
+    case Opcode::kRngBitGenerator:
+      if (EmitRandom(i)) return absl::OkStatus();
+      break;
+    case Opcode::kCustomCall:
+      if (EmitCustomCall(i)) return absl::OkStatus();
+      break;
+    default:
+      if (EmitCopy(i)) return absl::OkStatus();
+      break;
+  }
+  EmitEvaluator(i);
+  return absl::OkStatus();
+}
+
+// Instructions whose value is memory that exists already.
+bool Emitter::EmitAlias(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kConstant: {
+      BufferId id = NewBuffer(i.shape().byte_size());
+      program_.slots.back().kind = BufferSlot::Kind::kConstant;
+      program_.slots.back().constant = i.literal().raw();
+      leaves_[&i] = {id};
+      return i.shape().IsArray();
+    }
+    case Opcode::kTuple:
+      leaves_[&i] = OperandLeaves(i);
+      return true;
+    case Opcode::kGetTupleElement: {
+      const Instruction* tuple = i.operand(0);
+      const auto index = static_cast<std::size_t>(i.attrs_as<hlo::TupleIndexAttrs>().index);
+      std::ptrdiff_t begin = 0;
+      for (std::size_t e = 0; e < index; ++e) begin += LeafCount(tuple->shape().tuple()[e]);
+      const auto first = leaves(tuple).begin() + begin;
+      leaves_[&i] = Leaves(first, first + LeafCount(i.shape()));
+      return true;
+    }
+    case Opcode::kOptBarrier:
+    case Opcode::kAddDependency:
+      leaves_[&i] = leaves(i.operand(0));
+      return true;
+    case Opcode::kReshape:
+    case Opcode::kBitcast:
+      if (i.shape().has_layout() || i.operand(0)->shape().has_layout()) return false;
+      leaves_[&i] = leaves(i.operand(0));
+      return true;
+    case Opcode::kCopy:
+      if (!SameMemoryOrder(i.shape(), i.operand(0)->shape())) return false;
+      leaves_[&i] = leaves(i.operand(0));
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Emitter::EmitFusion(const Instruction& i) {
+  const auto& kernel = kernels_.at(&i);
+  leaves_[&i] = NewLeaves(i.shape());
+  const BufferId scratch = kernel->scratch_bytes() > 0 ? NewBuffer(kernel->scratch_bytes()) : -1;
+  Emit(MakeKernelThunk(i, kernel, OperandLeaves(i), leaves(&i), scratch));
+  ++program_.stats.kernels;
+  for (const auto& inner : i.to_apply()->instructions()) {
+    program_.stats.reorders += inner->opcode() == Opcode::kCopy &&
+                               !SameMemoryOrder(inner->shape(), inner->operand(0)->shape());
+  }
+}
+
+bool Emitter::EmitCopy(const Instruction& i) {
+  const Leaves operands = OperandLeaves(i);
+  auto pieces = PiecesOf(i, operands);
+  if (!pieces) return false;
+  leaves_[&i] = NewLeaves(i.shape());
+  std::optional<BufferId> fill;
+  if (i.opcode() == Opcode::kPad) fill = operands[1];
+  Emit(MakeCopyThunk(i, leaf(&i), *std::move(pieces), fill));
+  program_.stats.reorders += i.opcode() == Opcode::kCopy;
+  return true;
+}
+
+absl::StatusOr<bool> Emitter::EmitDot(const Instruction& i) {
+  const std::optional<DotPlan> plan = PlanDot(i);
+  if (!plan) return false;
+  LAZULI_ASSIGN_OR_RETURN(auto call, PlanMatmul(plan->spec));
+  if (call == nullptr) return false;
+  BufferId inputs[2];
+  for (int64_t k = 0; k < 2; ++k) {
+    inputs[k] = leaf(i.operand(k));
+    if (const auto& pack = plan->pack[static_cast<std::size_t>(k)]) {
+      const BufferId packed = NewBuffer(i.operand(k)->shape().byte_size());
+      Emit(MakeCopyThunk(*i.operand(k), packed, {{inputs[k], 0, 0, *pack}}));
+      inputs[k] = packed;
+    }
+  }
+  leaves_[&i] = NewLeaves(i.shape());
+  const BufferId scratch = call->scratch_bytes() > 0 ? NewBuffer(call->scratch_bytes()) : -1;
+  Emit(MakeLibraryThunk("matmul", i, std::move(call), inputs[0], inputs[1], leaf(&i), scratch));
+  ++program_.stats.library_calls;
+  return true;
+}
+
+absl::StatusOr<bool> Emitter::EmitConvolution(const Instruction& i) {
+  const std::optional<ConvolutionSpec> spec = MatchConvolution(i);
+  if (!spec) return false;
+  LAZULI_ASSIGN_OR_RETURN(auto call, PlanConvolution(*spec));
+  if (call == nullptr) return false;
+  BufferId a = leaf(i.operand(0)), b = leaf(i.operand(1));
+  // Backward data has weights and target as inputs; in HLO the gradient of the target comes first.
+  if (spec->computes == ConvolutionSpec::Computes::kSource) std::swap(a, b);
+  leaves_[&i] = NewLeaves(i.shape());
+  const BufferId scratch = call->scratch_bytes() > 0 ? NewBuffer(call->scratch_bytes()) : -1;
+  Emit(MakeLibraryThunk("convolution", i, std::move(call), a, b, leaf(&i), scratch));
+  ++program_.stats.library_calls;
+  return true;
+}
+
+bool Emitter::EmitRandom(const Instruction& i) {
+  if (!i.shape().IsTuple() || i.shape().tuple().size() != 2) return false;
+  Leaves results = NewLeaves(i.shape());
+  auto thunk = MakePhiloxThunk(i, leaf(i.operand(0)), results[0], results[1]);
+  if (thunk == nullptr) return false;
+  Emit(std::move(thunk));
+  leaves_[&i] = std::move(results);
+  return true;
+}
+
+bool Emitter::EmitCustomCall(const Instruction& i) {
+  if (i.attrs_as<hlo::CustomCallAttrs>().custom_call_target != kCheckIndexRange || i.operand_count() != 2) return false;
+  auto thunk = MakeIndexCheckThunk(i, leaf(i.operand(0)), leaf(i.operand(1)));
+  if (thunk == nullptr) return false;
+  Emit(std::move(thunk));
+  leaves_[&i] = leaves(i.operand(0));
+  return true;
+}
+
+BufferId Emitter::RowMajor(const Instruction& user, BufferId buffer, const Shape& shape) {
+  if (!shape.has_layout()) return buffer;
+  const BufferId result = NewBuffer(shape.byte_size());
+  Emit(MakeCopyThunk(user, result, {WholeArray(buffer, shape, shape.WithDefaultLayout())}));
+  ++program_.stats.reorders;
+  return result;
+}
+
+void Emitter::EmitEvaluator(const Instruction& i) {
+  Leaves operands;
+  for (const Instruction* operand : i.operands()) {
+    std::size_t next = 0;
+    ForEachLeaf(operand->shape(), [&](const Shape& shape) {
+      operands.push_back(RowMajor(i, leaves(operand)[next++], shape));
+    });
+  }
+  leaves_[&i] = NewLeaves(i.shape());
+  Leaves results = leaves(&i);
+  const bool reorder = i.shape().IsArray() && i.shape().has_layout();
+  if (reorder) results[0] = NewBuffer(i.shape().byte_size());
+  Emit(MakeEvaluatorThunk(i, operands, results));
+  if (reorder) {
+    Emit(MakeCopyThunk(i, leaf(&i), {WholeArray(results[0], i.shape().WithDefaultLayout(), i.shape())}));
+    ++program_.stats.reorders;
+  }
+  ++program_.stats.evaluator_thunks;
+}
+
+absl::Status Emitter::EmitOutputs(const Instruction& root) {
+  std::vector<Shape> shapes;
+  ForEachLeaf(root.shape(), [&](const Shape& shape) { shapes.push_back(shape.WithDefaultLayout()); });
+  const Leaves& values = leaves(&root);
+  if (values.size() != shapes.size()) return Internal("the root ", root.name(), " has an unsupported shape ", root.shape());
+  for (std::size_t o = 0; o < shapes.size(); ++o) {
+    BufferId id = values[o];
+    if (program_.slots[static_cast<std::size_t>(id)].kind != BufferSlot::Kind::kTemporary) {
+      const BufferId copy = NewBuffer(shapes[o].byte_size());  // a parameter, a constant, or an output for the second time
+      if (shapes[o].num_elements() > 0) Emit(MakeCopyThunk(root, copy, {WholeArray(id, shapes[o], shapes[o])}));
+      id = copy;
+    }
+    BufferSlot& slot = program_.slots[static_cast<std::size_t>(id)];
+    slot.kind = BufferSlot::Kind::kOutput;
+    slot.index = static_cast<int64_t>(o);
+    program_.outputs.push_back({.shape = shapes[o], .buffer = id});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status EmitThunks(Program& program) { return Emitter(program).Run(); }
+
+}  // namespace lazuli::backend

@@ -1,0 +1,26 @@
+// PlanArena: places buffers that live at different times in the same memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace lazuli::backend {
+
+// A buffer that holds its value from step `first` to step `last`, both included.
+struct Lifetime {
+  int64_t bytes = 0;
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+struct ArenaPlan {
+  std::vector<int64_t> offsets;  // one a lifetime, multiples of 64
+  int64_t bytes = 0;
+};
+
+// Best fit, largest first: each buffer takes the tightest gap among those that overlap with it in time.
+ArenaPlan PlanArena(absl::Span<const Lifetime> lifetimes);
+
+}  // namespace lazuli::backend

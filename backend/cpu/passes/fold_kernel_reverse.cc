@@ -1,0 +1,37 @@
+#include "backend/cpu/passes/fold_kernel_reverse.h"
+
+#include <algorithm>
+
+#include "lowering/passes/rewriter.h"
+
+namespace lazuli::backend {
+namespace {
+
+// The convolution's attributes with the kernel's dimensions flipped; false if one of them is not spatial.
+bool Flip(const Dims& dimensions, hlo::ConvolutionAttrs& attrs) {
+  const Dims& spatial = attrs.dim_labels.kernel_spatial;
+  for (int64_t d : dimensions) {
+    const auto at = std::find(spatial.begin(), spatial.end(), d);
+    if (at == spatial.end()) return false;
+    bool& reversal = attrs.window[static_cast<std::size_t>(at - spatial.begin())].reversal;
+    reversal = !reversal;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> FoldKernelReverse::Run(hlo::Module& module) {
+  lowering::Rewriter rewriter(module.entry());
+  for (hlo::Instruction* i : module.entry()->PostOrder()) {
+    if (i->opcode() != hlo::Opcode::kConvolution || i->operand(1)->opcode() != hlo::Opcode::kReverse) continue;
+    hlo::Instruction* reverse = i->operand(1);
+    auto attrs = i->attrs_as<hlo::ConvolutionAttrs>();
+    if (!Flip(reverse->attrs_as<hlo::DimensionsAttrs>().dimensions, attrs)) continue;
+    rewriter.SetAttrs(i, std::move(attrs));
+    rewriter.ReplaceOperand(i, 1, reverse->operand(0));
+  }
+  return rewriter.changed();
+}
+
+}  // namespace lazuli::backend

@@ -1,0 +1,72 @@
+// Allocator: 64-byte aligned host memory in size classes, with a cache of freed blocks. Thread-safe.
+//
+// A training step frees and asks for the same sizes again and again; fresh pages would cost more than many kernels. Size
+// classes are four to a power of two, so at most a fifth of a block is unused. Cached blocks are given back to the system,
+// largest first, while they exceed the peak that was in use at one time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "backend/client/client.h"
+
+namespace lazuli::backend {
+
+inline constexpr std::size_t kBufferAlignment = 64;
+
+struct Block {
+  std::byte* data = nullptr;
+  std::size_t capacity = 0;
+};
+
+class Allocator {
+ public:
+  Allocator() = default;
+  ~Allocator();
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  // A block of at least `bytes` (and at least one cache line). ResourceExhausted where the system has none left.
+  absl::StatusOr<Block> Allocate(std::size_t bytes);
+  void Free(Block block);
+  MemoryStats stats() const;
+
+  // The capacity that Allocate(bytes) gives.
+  static std::size_t Capacity(std::size_t bytes);
+
+ private:
+  static constexpr std::size_t kClasses = 256;
+
+  mutable std::mutex mutex_;
+  std::array<std::vector<std::byte*>, kClasses> free_;  // by size class
+  MemoryStats stats_;
+};
+
+// A block that frees itself.
+class OwnedBlock {
+ public:
+  OwnedBlock() = default;
+  OwnedBlock(Allocator* allocator, Block block) : allocator_(allocator), block_(block) {}
+  OwnedBlock(OwnedBlock&& other) noexcept
+      : allocator_(other.allocator_), block_(std::exchange(other.block_, {})) {}
+  OwnedBlock& operator=(OwnedBlock&& other) noexcept {
+    std::swap(allocator_, other.allocator_);
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~OwnedBlock() {
+    if (block_.data != nullptr) allocator_->Free(block_);
+  }
+  std::byte* data() const { return block_.data; }
+  std::size_t capacity() const { return block_.capacity; }
+
+ private:
+  Allocator* allocator_ = nullptr;
+  Block block_;
+};
+
+}  // namespace lazuli::backend

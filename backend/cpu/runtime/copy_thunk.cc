@@ -1,0 +1,181 @@
+#include "backend/cpu/runtime/copy_thunk.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/support/metrics.h"
+#include "ir/support/parallel_for.h"
+#include "ir/support/str.h"
+
+namespace lazuli::backend {
+namespace {
+
+template <class Word>
+void FillTyped(const std::byte* value, std::byte* target, int64_t bytes) {
+  Word word;
+  std::memcpy(&word, value, sizeof word);
+  auto* t = reinterpret_cast<Word*>(target);
+  ParallelFor(bytes / static_cast<int64_t>(sizeof(Word)), 16384,
+              [&](int64_t begin, int64_t end) { std::fill(t + begin, t + end, word); });
+}
+
+struct Word16 {
+  uint64_t low, high;
+};
+
+void Fill(const std::byte* value, int element_bytes, std::byte* target, int64_t bytes) {
+  switch (element_bytes) {
+    case 1: return FillTyped<uint8_t>(value, target, bytes);
+    case 2: return FillTyped<uint16_t>(value, target, bytes);
+    case 4: return FillTyped<uint32_t>(value, target, bytes);
+    case 8: return FillTyped<uint64_t>(value, target, bytes);
+    default: return FillTyped<Word16>(value, target, bytes);
+  }
+}
+
+class CopyThunk final : public Thunk {
+ public:
+  CopyThunk(ThunkInfo info, std::vector<BufferUse> uses, const Shape& shape, BufferId target, std::vector<CopyPiece> pieces,
+            std::optional<BufferId> fill)
+      : Thunk(std::move(info), std::move(uses)),
+        element_bytes_(ByteWidth(shape.dtype())),
+        bytes_(shape.byte_size()),
+        target_(target),
+        pieces_(std::move(pieces)),
+        fill_(fill) {}
+
+  absl::Status Execute(const RunBuffers& run) const override {
+    std::byte* target = run.at(target_);
+    if (fill_) Fill(run.at(*fill_), element_bytes_, target, bytes_);
+    for (const CopyPiece& piece : pieces_) {
+      piece.copy.Run(run.at(piece.source) + piece.source_offset, target + piece.target_offset);
+    }
+    return absl::OkStatus();
+  }
+  std::string Details() const override { return Str(bytes_, " bytes in ", pieces_.size(), " pieces"); }
+
+ private:
+  int element_bytes_;
+  int64_t bytes_;
+  BufferId target_;
+  std::vector<CopyPiece> pieces_;
+  std::optional<BufferId> fill_;
+};
+
+// A view of an array: the first element's position and the strides, in elements.
+struct View {
+  int64_t offset = 0;
+  Dims strides;
+  explicit View(const Shape& shape) : strides(shape.strides()) {}
+};
+
+CopyPiece Piece(BufferId source, DType dtype, absl::Span<const int64_t> dims, const View& from, const View& to) {
+  const int width = ByteWidth(dtype);
+  return {source, from.offset * width, to.offset * width,
+          StridedCopy(width, dims, {from.strides.data(), from.strides.size()}, {to.strides.data(), to.strides.size()})};
+}
+
+std::optional<CopyPiece> PadPiece(const hlo::Instruction& pad, BufferId source) {
+  const auto& attrs = pad.attrs_as<hlo::PadAttrs>();
+  const Shape& operand = pad.operand(0)->shape();
+  View from(operand), to(pad.shape());
+  Dims dims(operand.dims().begin(), operand.dims().end());
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    const int64_t step = attrs.interior[d] + 1;
+    // Elements first..last of the operand survive negative padding.
+    int64_t first = 0, last = dims[d] - 1;
+    if (attrs.low[d] < 0) first = (-attrs.low[d] + step - 1) / step;
+    const int64_t room = pad.shape().dim(static_cast<int64_t>(d)) - 1 - attrs.low[d];
+    last = room < 0 ? -1 : std::min(last, room / step);
+    dims[d] = std::max<int64_t>(0, last - first + 1);
+    from.offset += first * from.strides[d];
+    to.offset += (attrs.low[d] + first * step) * to.strides[d];
+    to.strides[d] *= step;
+  }
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return std::nullopt;
+  return Piece(source, operand.dtype(), {dims.data(), dims.size()}, from, to);
+}
+
+std::vector<CopyPiece> ConcatenatePieces(const hlo::Instruction& concatenate, absl::Span<const BufferId> sources) {
+  const auto dim = concatenate.attrs_as<hlo::DimensionsAttrs>().dimensions[0];
+  std::vector<CopyPiece> pieces;
+  int64_t at = 0;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const Shape& operand = concatenate.operand(static_cast<int64_t>(i))->shape();
+    View to(concatenate.shape());
+    to.offset = at * to.strides[static_cast<std::size_t>(dim)];
+    at += operand.dim(dim);
+    if (operand.num_elements() == 0) continue;
+    pieces.push_back(Piece(sources[i], operand.dtype(), operand.dims(), View(operand), to));
+  }
+  return pieces;
+}
+
+CopyPiece TransposePiece(const hlo::Instruction& transpose, BufferId source) {
+  const Dims& permutation = transpose.attrs_as<hlo::DimensionsAttrs>().dimensions;
+  const View operand(transpose.operand(0)->shape());
+  View from(transpose.shape());
+  for (std::size_t d = 0; d < permutation.size(); ++d) from.strides[d] = operand.strides[static_cast<std::size_t>(permutation[d])];
+  return Piece(source, transpose.shape().dtype(), transpose.shape().dims(), from, View(transpose.shape()));
+}
+
+CopyPiece SlicePiece(const hlo::Instruction& slice, BufferId source) {
+  const auto& attrs = slice.attrs_as<hlo::SliceAttrs>();
+  View from(slice.operand(0)->shape());
+  for (std::size_t d = 0; d < attrs.starts.size(); ++d) {
+    from.offset += attrs.starts[d] * from.strides[d];
+    if (!attrs.strides.empty()) from.strides[d] *= attrs.strides[d];
+  }
+  return Piece(source, slice.shape().dtype(), slice.shape().dims(), from, View(slice.shape()));
+}
+
+CopyPiece ReversePiece(const hlo::Instruction& reverse, BufferId source) {
+  View from(reverse.operand(0)->shape());
+  for (int64_t d : reverse.attrs_as<hlo::DimensionsAttrs>().dimensions) {
+    auto& stride = from.strides[static_cast<std::size_t>(d)];
+    from.offset += (reverse.shape().dim(d) - 1) * stride;
+    stride = -stride;
+  }
+  return Piece(source, reverse.shape().dtype(), reverse.shape().dims(), from, View(reverse.shape()));
+}
+
+}  // namespace
+
+std::unique_ptr<Thunk> MakeCopyThunk(const hlo::Instruction& instruction, BufferId target, std::vector<CopyPiece> pieces,
+                                     std::optional<BufferId> fill) {
+  std::vector<BufferUse> uses;
+  for (const CopyPiece& piece : pieces) uses.push_back({.buffer = piece.source});
+  if (fill) uses.push_back({.buffer = *fill});
+  uses.push_back({.buffer = target, .write = true});
+  return std::make_unique<CopyThunk>(ThunkInfo::Of("copy", instruction), std::move(uses), instruction.shape(), target,
+                                     std::move(pieces), fill);
+}
+
+CopyPiece WholeArray(BufferId source, const Shape& from, const Shape& to) {
+  return Piece(source, from.dtype(), from.dims(), View(from), View(to));
+}
+
+std::optional<std::vector<CopyPiece>> PiecesOf(const hlo::Instruction& instruction, absl::Span<const BufferId> operands) {
+  if (instruction.shape().num_elements() == 0) return std::nullopt;
+  switch (instruction.opcode()) {
+    case hlo::Opcode::kCopy:
+      return {{WholeArray(operands[0], instruction.operand(0)->shape(), instruction.shape())}};
+    case hlo::Opcode::kTranspose:
+      return {{TransposePiece(instruction, operands[0])}};
+    case hlo::Opcode::kSlice:
+      return {{SlicePiece(instruction, operands[0])}};
+    case hlo::Opcode::kReverse:
+      return {{ReversePiece(instruction, operands[0])}};
+    case hlo::Opcode::kConcatenate:
+      return ConcatenatePieces(instruction, operands);
+    case hlo::Opcode::kPad: {
+      auto piece = PadPiece(instruction, operands[0]);
+      if (!piece) return std::nullopt;
+      return {{*piece}};
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace lazuli::backend

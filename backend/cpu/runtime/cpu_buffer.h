@@ -1,0 +1,46 @@
+// CpuBuffer: row-major elements in host memory - a block of the client's allocator, or imported memory with its deleter.
+#pragma once
+
+#include <memory>
+
+#include "backend/client/client.h"
+#include "backend/cpu/runtime/allocator.h"
+
+namespace lazuli::backend {
+
+class CpuBuffer final : public Buffer {
+ public:
+  // The allocator outlives its buffers because they share it.
+  CpuBuffer(Shape shape, Device device, std::shared_ptr<Allocator> allocator, Block block)
+      : Buffer(std::move(shape), device),
+        allocator_(std::move(allocator)),
+        block_(block),
+        data_(block.data) {}
+  CpuBuffer(Shape shape, Device device, const void* data, Deleter deleter)
+      : Buffer(std::move(shape), device),
+        data_(const_cast<std::byte*>(static_cast<const std::byte*>(data))),
+        deleter_(std::move(deleter)) {}
+  ~CpuBuffer() override {
+    if (block_.data != nullptr) allocator_->Free(block_);
+    if (deleter_) deleter_();
+  }
+
+  const std::byte* host_data() const override { return data_; }
+  std::byte* data() { return data_; }
+
+  // Takes the memory away, for an output that reuses a donated buffer; null if the memory is imported. Afterwards the
+  // buffer has no data.
+  Block Release() {
+    if (block_.data == nullptr) return {};
+    data_ = nullptr;
+    return std::exchange(block_, {});
+  }
+
+ private:
+  std::shared_ptr<Allocator> allocator_;
+  Block block_;
+  std::byte* data_ = nullptr;
+  Deleter deleter_;
+};
+
+}  // namespace lazuli::backend

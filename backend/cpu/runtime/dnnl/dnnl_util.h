@@ -1,0 +1,34 @@
+// What the oneDNN calls share: engine, stream, and exceptions as Status.
+#pragma once
+
+#include <dnnl.hpp>
+
+#include "absl/types/span.h"
+#include "ir/support/status.h"
+#include "ir/types/shape.h"
+
+namespace lazuli::backend {
+
+inline const dnnl::engine& DnnlEngine() {
+  static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+// CPU streams run in order on the calling thread, so one a thread is enough.
+inline dnnl::stream& DnnlStream() {
+  static thread_local dnnl::stream stream(DnnlEngine());
+  return stream;
+}
+
+inline dnnl::memory::dims ToDnnl(absl::Span<const int64_t> dims) { return {dims.begin(), dims.end()}; }
+
+inline dnnl::memory DnnlMemory(const dnnl::memory::desc& desc, const std::byte* data) {
+  return dnnl::memory(desc, DnnlEngine(), const_cast<std::byte*>(data));
+}
+
+inline absl::Status FromDnnl(const dnnl::error& error, std::string_view what) {
+  const auto code = error.status == dnnl_out_of_memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal;
+  return MakeError(code, "oneDNN failed in ", what, ": ", error.what());
+}
+
+}  // namespace lazuli::backend

@@ -1,0 +1,75 @@
+#include "backend/cpu/runtime/eigen/matmul.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+
+#include "ir/support/parallel_for.h"
+
+namespace lazuli::backend {
+namespace {
+
+// Rows of one task. Fixed, so that blocking does not depend on the number of threads.
+constexpr int64_t kRows = 128;
+
+template <class T>
+class EigenMatmul final : public LibraryCall {
+ public:
+  explicit EigenMatmul(const MatmulSpec& spec) : spec_(spec) {}
+
+  absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result, std::byte*) const override {
+    const int64_t bands = (spec_.m + kRows - 1) / kRows;
+    const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, std::min(kRows, spec_.m) * spec_.n * spec_.k));
+    ParallelFor(spec_.batch * bands, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        RunBand(reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), reinterpret_cast<T*>(result), i / bands,
+                i % bands * kRows);
+      }
+    });
+    return absl::OkStatus();
+  }
+  std::string Details() const override { return "Eigen"; }
+
+ private:
+  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using RowMajorMap = Eigen::Map<const Matrix, 0, Eigen::OuterStride<>>;
+  using ColumnMajorMap =
+      Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>, 0, Eigen::OuterStride<>>;
+
+  void RunBand(const T* a, const T* b, T* c, int64_t batch, int64_t row) const {
+    const int64_t rows = std::min(kRows, spec_.m - row);
+    const auto& [a_batch, a_row, a_column] = spec_.a_strides;
+    const auto& [b_batch, b_row, b_column] = spec_.b_strides;
+    const T* x = a + batch * a_batch + row * a_row;
+    const T* y = b + batch * b_batch;
+    Eigen::Map<Matrix> z(c + batch * spec_.c_strides[0] + row * spec_.c_strides[1], rows, spec_.n);
+    const auto multiply = [&](const auto& left) {
+      if (b_column == 1) {
+        z.noalias() = left * RowMajorMap(y, spec_.k, spec_.n, Eigen::OuterStride<>(b_row));
+      } else {
+        z.noalias() = left * ColumnMajorMap(y, spec_.k, spec_.n, Eigen::OuterStride<>(b_column));
+      }
+    };
+    if (a_column == 1) {
+      multiply(RowMajorMap(x, rows, spec_.k, Eigen::OuterStride<>(a_row)));
+    } else {
+      multiply(ColumnMajorMap(x, rows, spec_.k, Eigen::OuterStride<>(a_column)));
+    }
+  }
+
+  MatmulSpec spec_;
+};
+
+}  // namespace
+
+std::unique_ptr<LibraryCall> PlanEigenMatmul(const MatmulSpec& spec) {
+  switch (spec.dtype) {
+    case DType::kF32:
+      return std::make_unique<EigenMatmul<float>>(spec);
+    case DType::kF64:
+      return std::make_unique<EigenMatmul<double>>(spec);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace lazuli::backend

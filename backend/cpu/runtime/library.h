@@ -1,0 +1,67 @@
+// Library calls: matrix multiplication and convolution by oneDNN, or by Eigen in builds without it.
+//
+// A call is planned once, for fixed shapes, strides and thread count, and run by any number of runs at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "backend/cpu/runtime/thunk.h"
+#include "ir/types/shape.h"
+
+namespace lazuli::backend {
+
+// c[b,m,n] = sum over k of a[b,m,k] * b[b,k,n]; strides in elements.
+struct MatmulSpec {
+  DType dtype = DType::kF32;
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  std::array<int64_t, 3> a_strides{}, b_strides{}, c_strides{};  // {batch, row, column}
+};
+
+// The forward convolution that relates source, weights and target, and which of the three is wanted. All sizes and strides
+// are by role: source {n, c, spatial...}, weights {o, c / groups, spatial...}, target {n, o, spatial...}.
+struct ConvolutionSpec {
+  enum class Computes : uint8_t { kTarget, kSource, kWeights };
+  Computes computes = Computes::kTarget;
+  DType dtype = DType::kF32;
+  int64_t groups = 1;
+  Dims source, weights, target;
+  Dims source_strides, weights_strides, target_strides;
+  Dims stride, dilation, pad_low, pad_high;  // by spatial dimension; dilation 1 = none
+  bool flip_weights = false;                 // along every spatial dimension, before use
+};
+
+class LibraryCall {
+ public:
+  virtual ~LibraryCall() = default;
+  virtual int64_t scratch_bytes() const { return 0; }
+  // a, b: the two inputs in the order in which the spec lists them (source before weights before target).
+  virtual absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result, std::byte* scratch) const = 0;
+  virtual std::string Details() const = 0;
+};
+
+// Null where the library has no such call; then the evaluator does it.
+absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec);
+absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSpec& spec);
+
+// While it lives, planning and running on this thread use this many threads.
+class ScopedLibraryThreads {
+ public:
+  explicit ScopedLibraryThreads(int count);
+  ~ScopedLibraryThreads();
+  ScopedLibraryThreads(const ScopedLibraryThreads&) = delete;
+  ScopedLibraryThreads& operator=(const ScopedLibraryThreads&) = delete;
+
+ private:
+  int saved_;
+};
+
+// `kind` is "matmul" or "convolution"; scratch may be -1 if the call needs none.
+std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instruction& instruction,
+                                        std::unique_ptr<LibraryCall> call, BufferId a, BufferId b, BufferId result,
+                                        BufferId scratch);
+
+}  // namespace lazuli::backend

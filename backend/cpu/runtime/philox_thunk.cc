@@ -1,0 +1,82 @@
+#include "backend/cpu/runtime/philox_thunk.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "ir/evaluator/random_bits.h"
+#include "ir/support/parallel_for.h"
+
+namespace lazuli::backend {
+namespace {
+
+// Counters worth a thread.
+constexpr int64_t kGrain = 2048;
+
+struct Counter128 {
+  uint64_t low, high;
+  Counter128 operator+(uint64_t n) const { return {low + n, high + (low + n < low ? 1 : 0)}; }
+};
+
+uint32_t Low(uint64_t x) { return static_cast<uint32_t>(x); }
+uint32_t High(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
+
+class PhiloxThunk final : public Thunk {
+ public:
+  PhiloxThunk(const hlo::Instruction& instruction, BufferId state, BufferId new_state, BufferId bits)
+      : Thunk(ThunkInfo::Of("philox", instruction),
+              {{.buffer = state}, {.buffer = new_state, .write = true}, {.buffer = bits, .write = true}}),
+        state_words_(instruction.operand(0)->shape().num_elements()),
+        width_(ByteWidth(instruction.shape().tuple()[1].dtype())),
+        count_(instruction.shape().tuple()[1].num_elements()),
+        state_(state),
+        new_state_(new_state),
+        bits_(bits) {}
+
+  absl::Status Execute(const RunBuffers& run) const override {
+    const uint64_t* state = run.at<const uint64_t>(state_);
+    const uint64_t key = state[0];
+    const Counter128 start{state[1], state_words_ > 2 ? state[2] : key};
+    std::byte* to = run.at(bits_);
+    const int64_t per_counter = width_ == 8 ? 2 : 4;
+    const int64_t counters = (count_ + per_counter - 1) / per_counter;
+    const int64_t bytes = count_ * width_;
+    ParallelFor(counters, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Counter128 c = start + static_cast<uint64_t>(i);
+        const auto words = hlo::Philox4x32({Low(c.low), High(c.low), Low(c.high), High(c.high)}, {Low(key), High(key)});
+        Store(words, to + i * per_counter * width_, std::min(per_counter * width_, bytes - i * per_counter * width_));
+      }
+    });
+    const Counter128 after = start + static_cast<uint64_t>(counters);
+    const std::array<uint64_t, 3> next{key, after.low, after.high};
+    std::memcpy(run.at(new_state_), next.data(), static_cast<std::size_t>(state_words_) * sizeof(uint64_t));
+    return absl::OkStatus();
+  }
+
+ private:
+  // One word an element, or both halves of a 64-bit one; narrow elements take the low bytes of a word each.
+  void Store(const std::array<uint32_t, 4>& words, std::byte* to, int64_t bytes) const {
+    if (width_ >= 4) {
+      std::memcpy(to, words.data(), static_cast<std::size_t>(bytes));
+      return;
+    }
+    for (int64_t k = 0; k * width_ < bytes; ++k) {
+      std::memcpy(to + k * width_, &words[static_cast<std::size_t>(k)], static_cast<std::size_t>(width_));
+    }
+  }
+
+  int64_t state_words_, width_, count_;
+  BufferId state_, new_state_, bits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Thunk> MakePhiloxThunk(const hlo::Instruction& instruction, BufferId state, BufferId new_state, BufferId bits) {
+  const Shape& shape = instruction.operand(0)->shape();
+  if (instruction.attrs_as<hlo::RngBitGeneratorAttrs>().algorithm == hlo::RngAlgorithm::kThreeFry) return nullptr;
+  if (shape.dtype() != DType::kU64 || shape.num_elements() < 2 || shape.num_elements() > 3) return nullptr;
+  return std::make_unique<PhiloxThunk>(instruction, state, new_state, bits);
+}
+
+}  // namespace lazuli::backend

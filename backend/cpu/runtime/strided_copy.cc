@@ -1,0 +1,146 @@
+#include "backend/cpu/runtime/strided_copy.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "ir/support/check.h"
+#include "ir/support/parallel_for.h"
+
+namespace lazuli::backend {
+namespace {
+
+struct Axis {
+  int64_t size, source, target;
+};
+
+// Below this many bytes a task is not worth a thread.
+constexpr int64_t kGrainBytes = 64 * 1024;
+constexpr int64_t kTile = 16;
+
+// A tile is read and written line by line while both sides' lines are still in the first-level cache.
+template <class Word>
+void CopyTiled(const Word* source, Word* target, const Axis& outer, const Axis& inner) {
+  for (int64_t i0 = 0; i0 < outer.size; i0 += kTile) {
+    const int64_t i1 = std::min(i0 + kTile, outer.size);
+    for (int64_t j0 = 0; j0 < inner.size; j0 += kTile) {
+      const int64_t j1 = std::min(j0 + kTile, inner.size);
+      for (int64_t i = i0; i < i1; ++i) {
+        const Word* s = source + i * outer.source;
+        Word* t = target + i * outer.target;
+        for (int64_t j = j0; j < j1; ++j) t[j * inner.target] = s[j * inner.source];
+      }
+    }
+  }
+}
+
+template <class Word>
+void CopyLine(const Word* source, Word* target, const Axis& axis) {
+  if (axis.source == 1 && axis.target == 1) {
+    std::memcpy(target, source, static_cast<std::size_t>(axis.size) * sizeof(Word));
+    return;
+  }
+  for (int64_t j = 0; j < axis.size; ++j) target[j * axis.target] = source[j * axis.source];
+}
+
+struct Word16 {
+  uint64_t low, high;
+};
+
+}  // namespace
+
+StridedCopy::StridedCopy(int element_bytes, absl::Span<const int64_t> dims, absl::Span<const int64_t> source_strides,
+                         absl::Span<const int64_t> target_strides)
+    : element_bytes_(element_bytes), elements_(1) {
+  std::vector<Axis> axes;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    elements_ *= dims[i];
+    if (dims[i] != 1) axes.push_back({dims[i], source_strides[i], target_strides[i]});
+  }
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const Axis& a, const Axis& b) { return std::abs(a.target) > std::abs(b.target); });
+  std::vector<Axis> merged;
+  for (const Axis& axis : axes) {
+    if (!merged.empty() && merged.back().source == axis.source * axis.size &&
+        merged.back().target == axis.target * axis.size) {
+      merged.back() = {merged.back().size * axis.size, axis.source, axis.target};
+    } else {
+      merged.push_back(axis);
+    }
+  }
+  if (merged.empty()) merged.push_back({1, 1, 1});
+  if (merged.size() > 2 && std::abs(merged.back().source) != 1) {
+    const auto smallest =
+        std::min_element(merged.begin(), merged.end() - 1,
+                         [](const Axis& a, const Axis& b) { return std::abs(a.source) < std::abs(b.source); });
+    std::rotate(smallest, smallest + 1, merged.end() - 1);
+  }
+  for (const Axis& axis : merged) {
+    dims_.push_back(axis.size);
+    source_strides_.push_back(axis.source);
+    target_strides_.push_back(axis.target);
+  }
+}
+
+// Rows are the multi-indices of all dims but the last two (or the last, if its lines are contiguous on both sides).
+template <class Word>
+void StridedCopy::RunRows(const Word* source, Word* target, int64_t begin, int64_t end) const {
+  const std::size_t rank = dims_.size();
+  const Axis inner{dims_[rank - 1], source_strides_[rank - 1], target_strides_[rank - 1]};
+  const bool tiled = rank > 1 && inner.source != 1;
+  const std::size_t outer_rank = rank - (tiled ? 2 : 1);
+  for (int64_t row = begin; row < end; ++row) {
+    int64_t rest = row, s = 0, t = 0;
+    for (std::size_t d = outer_rank; d-- > 0; rest /= dims_[d]) {
+      s += rest % dims_[d] * source_strides_[d];
+      t += rest % dims_[d] * target_strides_[d];
+    }
+    if (tiled) {
+      CopyTiled(source + s, target + t, {dims_[rank - 2], source_strides_[rank - 2], target_strides_[rank - 2]}, inner);
+    } else {
+      CopyLine(source + s, target + t, inner);
+    }
+  }
+}
+
+template <class Word>
+void StridedCopy::RunTyped(const std::byte* source, std::byte* target) const {
+  const auto* s = reinterpret_cast<const Word*>(source);
+  auto* t = reinterpret_cast<Word*>(target);
+  const std::size_t rank = dims_.size();
+  const int64_t grain_elements = kGrainBytes / static_cast<int64_t>(sizeof(Word));
+  if (rank == 1) {  // one line: cut it
+    ParallelFor(elements_, grain_elements, [&](int64_t begin, int64_t end) {
+      CopyLine(s + begin * source_strides_[0], t + begin * target_strides_[0],
+               {end - begin, source_strides_[0], target_strides_[0]});
+    });
+    return;
+  }
+  const bool tiled = source_strides_[rank - 1] != 1;
+  const int64_t row_elements = dims_[rank - 1] * (tiled ? dims_[rank - 2] : 1);
+  const int64_t rows = elements_ / row_elements;
+  if (tiled && rank == 2) {  // one matrix: cut it into bands
+    ParallelFor(dims_[0], std::max<int64_t>(kTile, grain_elements / dims_[1]), [&](int64_t begin, int64_t end) {
+      CopyTiled(s + begin * source_strides_[0], t + begin * target_strides_[0],
+                {end - begin, source_strides_[0], target_strides_[0]}, {dims_[1], source_strides_[1], target_strides_[1]});
+    });
+    return;
+  }
+  ParallelFor(rows, std::max<int64_t>(1, grain_elements / row_elements),
+              [&](int64_t begin, int64_t end) { RunRows(s, t, begin, end); });
+}
+
+void StridedCopy::Run(const std::byte* source, std::byte* target) const {
+  if (elements_ == 0) return;
+  switch (element_bytes_) {
+    case 1: return RunTyped<uint8_t>(source, target);
+    case 2: return RunTyped<uint16_t>(source, target);
+    case 4: return RunTyped<uint32_t>(source, target);
+    case 8: return RunTyped<uint64_t>(source, target);
+    case 16: return RunTyped<Word16>(source, target);
+    default: LAZULI_CHECK(false, "element of ", element_bytes_, " bytes");
+  }
+}
+
+}  // namespace lazuli::backend

@@ -1,0 +1,174 @@
+#include "backend/interpreter/interpreter.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "backend/client/registry.h"
+#include "ir/evaluator/evaluator.h"
+#include "ir/hlo/verifier.h"
+
+namespace lazuli::backend {
+namespace {
+
+// Bytes that buffers of one client hold. Outlives the client's buffers.
+class MemoryCounter {
+ public:
+  void Allocate(int64_t bytes) {
+    const int64_t now = in_use_.fetch_add(bytes) + bytes;
+    int64_t peak = peak_.load();
+    while (now > peak && !peak_.compare_exchange_weak(peak, now)) {
+    }
+  }
+  void Free(int64_t bytes) { in_use_.fetch_sub(bytes); }
+  MemoryStats stats() const { return {.bytes_in_use = in_use_.load(), .peak_bytes = peak_.load()}; }
+
+ private:
+  std::atomic<int64_t> in_use_{0}, peak_{0};
+};
+using MemoryCounterPtr = std::shared_ptr<MemoryCounter>;
+
+class InterpreterBuffer final : public Buffer {
+ public:
+  InterpreterBuffer(Literal literal, Device device, MemoryCounterPtr memory)
+      : Buffer(literal.shape(), device), literal_(std::move(literal)), memory_(std::move(memory)) {
+    memory_->Allocate(literal_.byte_size());
+  }
+  ~InterpreterBuffer() override { memory_->Free(literal_.byte_size()); }
+  const std::byte* host_data() const override { return literal_.raw(); }
+  const Literal& literal() const { return literal_; }
+
+ private:
+  Literal literal_;
+  MemoryCounterPtr memory_;
+};
+
+absl::StatusOr<const Literal*> LiteralOf(const Buffer& buffer, const ComputationClient* client) {
+  if (buffer.device().client != client)
+    return InvalidArgument("a buffer of ", buffer.device(), " is none of the interpreter's");
+  return &static_cast<const InterpreterBuffer&>(buffer).literal();
+}
+
+void AppendLeaves(const Literal& value, Device device, const MemoryCounterPtr& memory,
+                  std::vector<BufferPtr>& leaves) {
+  if (value.shape().IsTuple()) {
+    for (const Literal& element : value.tuple()) AppendLeaves(element, device, memory, leaves);
+  } else {
+    leaves.push_back(std::make_shared<InterpreterBuffer>(value, device, memory));
+  }
+}
+
+class InterpreterExecutable final : public Executable {
+ public:
+  InterpreterExecutable(std::unique_ptr<hlo::Module> module, Device device, MemoryCounterPtr memory)
+      : module_(std::move(module)), device_(device), memory_(std::move(memory)) {
+    for (const auto& computation : module_->computations()) {
+      for (const auto& i : computation->instructions()) {
+        stats_.code_bytes += static_cast<int64_t>(sizeof(hlo::Instruction));
+        if (i->IsConstant()) stats_.code_bytes += i->literal().byte_size();
+      }
+    }
+    stats_.evaluator_thunks = module_->entry()->instruction_count() -
+                              static_cast<int64_t>(module_->entry()->parameters().size());
+  }
+
+  absl::StatusOr<std::vector<BufferPtr>> Execute(const ExecuteArgs& args) override {
+    LAZULI_ASSIGN_OR_RETURN(const std::vector<Literal> arguments, Arguments(args));
+    std::vector<const Literal*> pointers;
+    for (const Literal& argument : arguments) pointers.push_back(&argument);
+    LAZULI_ASSIGN_OR_RETURN(const Literal result, hlo::Evaluate(*module_, pointers));
+    // Outputs lie where the arguments do; a module without arguments runs on the first device.
+    const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
+    std::vector<BufferPtr> leaves;
+    AppendLeaves(result, device, memory_, leaves);
+    return leaves;
+  }
+  const ExecutableStats& stats() const override { return stats_; }
+  std::string ToString() const override { return module_->ToString(); }
+
+ private:
+  // A value for each parameter: buffers first, then scalars.
+  absl::StatusOr<std::vector<Literal>> Arguments(const ExecuteArgs& args) const {
+    const auto& parameters = module_->entry()->parameters();
+    if (args.buffers.size() + args.scalars.size() != parameters.size()) {
+      return InvalidArgument(module_->name(), " takes ", parameters.size(), " arguments, not ",
+                             args.buffers.size(), " buffers and ", args.scalars.size(), " scalars");
+    }
+    std::vector<Literal> arguments;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const Shape& shape = parameters[i]->shape();
+      if (i < args.buffers.size()) {
+        LAZULI_ASSIGN_OR_RETURN(const Literal* literal,
+                                LiteralOf(*args.buffers[i], device_.client));
+        if (!Compatible(literal->shape(), shape)) return WrongArgument(i, literal->shape());
+        arguments.push_back(*literal);
+        continue;
+      }
+      if (!shape.IsScalar() || ByteWidth(shape.dtype()) > 8)
+        return InvalidArgument(module_->name(), ": argument ", i, " is ", shape, ", not a scalar");
+      Literal scalar = Literal::Uninitialized(shape);
+      std::memcpy(scalar.mutable_raw(), &args.scalars[i - args.buffers.size()],
+                  static_cast<std::size_t>(ByteWidth(shape.dtype())));
+      arguments.push_back(std::move(scalar));
+    }
+    return arguments;
+  }
+
+  absl::Status WrongArgument(std::size_t i, const Shape& given) const {
+    const hlo::Instruction& parameter = *module_->entry()->parameters()[i];
+    const std::string& name = parameter.metadata().op_name;
+    return InvalidArgument(module_->name(), ": argument ", i, name.empty() ? "" : " (", name,
+                           name.empty() ? "" : ")", " is ", given, ", not ", parameter.shape());
+  }
+
+  std::unique_ptr<hlo::Module> module_;
+  Device device_;
+  MemoryCounterPtr memory_;
+  ExecutableStats stats_;
+};
+
+class InterpreterClient final : public ComputationClient {
+ public:
+  explicit InterpreterClient(int num_devices) {
+    for (int i = 0; i < num_devices; ++i) devices_.push_back({this, i});
+  }
+  std::string_view platform() const override { return "interpreter"; }
+  absl::Span<const Device> devices() const override { return devices_; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) override {
+    if (device.client != this) return InvalidArgument(device, " is no interpreter");
+    if (!view.shape->IsArray()) return InvalidArgument("host memory of shape ", *view.shape);
+    const bool borrowed = static_cast<bool>(deleter);
+    Literal literal = Literal::Foreign(*view.shape, view.data, std::move(deleter));
+    if (!borrowed) literal = literal.byte_size() == 0 ? Literal(*view.shape) : literal.Clone();
+    return std::make_shared<InterpreterBuffer>(std::move(literal), device, memory_);
+  }
+  absl::StatusOr<Literal> ToHost(const Buffer& buffer) override {
+    LAZULI_ASSIGN_OR_RETURN(const Literal* literal, LiteralOf(buffer, this));
+    return *literal;
+  }
+  absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
+                                        const CompileOptions& options) override {
+    if (options.flush_subnormals)
+      return Unimplemented("the interpreter cannot flush subnormals (LAZULI_FLUSH_SUBNORMALS)");
+    LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));
+    return std::make_shared<InterpreterExecutable>(std::move(module), devices_[0], memory_);
+  }
+  absl::StatusOr<MemoryStats> memory_stats(Device) const override { return memory_->stats(); }
+
+ private:
+  std::vector<Device> devices_;
+  Capabilities capabilities_;
+  MemoryCounterPtr memory_ = std::make_shared<MemoryCounter>();
+};
+
+}  // namespace
+
+void RegisterInterpreter(int num_devices) {
+  RegisterPlatform("interpreter",
+                   [num_devices]() -> absl::StatusOr<std::unique_ptr<ComputationClient>> {
+                     return std::make_unique<InterpreterClient>(num_devices);
+                   });
+}
+
+}  // namespace lazuli::backend

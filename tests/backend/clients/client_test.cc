@@ -1,0 +1,63 @@
+#include "tests/backend/clients/client_test.h"
+
+#include <cstring>
+#include <sstream>
+
+#include "backend/client/registry.h"
+#include "backend/cpu/cpu_client.h"
+#include "backend/interpreter/interpreter.h"
+#include "ir/hlo/parser.h"
+#include "ir/support/status.h"
+
+namespace lazuli {
+namespace {
+
+// The number of leading parameters that are passed as buffers.
+std::size_t BufferCount(const std::vector<ir::Literal>& arguments) {
+  std::size_t count = arguments.size();
+  while (count > 0 && arguments[count - 1].shape().IsScalar() && arguments[count - 1].byte_size() <= 8) --count;
+  return count;
+}
+
+}  // namespace
+
+absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo, const std::vector<ir::Literal>& arguments) {
+  backend::RegisterCpu();
+  backend::RegisterInterpreter();
+  LAZULI_ASSIGN_OR_RETURN(backend::ComputationClient * client, backend::FindClient(platform));
+  LAZULI_ASSIGN_OR_RETURN(auto module, hlo::ParseModule(hlo));
+  LAZULI_ASSIGN_OR_RETURN(auto executable, client->Compile(std::move(module), {}));
+  const std::size_t num_buffers = BufferCount(arguments);
+  std::vector<backend::BufferPtr> buffers;
+  std::vector<uint64_t> scalars;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const ir::Literal& argument = arguments[i];
+    if (i >= num_buffers) {
+      scalars.push_back(0);
+      std::memcpy(&scalars.back(), argument.raw(), static_cast<std::size_t>(argument.byte_size()));
+      continue;
+    }
+    const backend::HostView view{argument.raw(), &argument.shape()};
+    LAZULI_ASSIGN_OR_RETURN(auto buffer, client->FromHost(view, {}, client->devices()[0]));
+    buffers.push_back(std::move(buffer));
+  }
+  LAZULI_ASSIGN_OR_RETURN(auto outputs, executable->Execute({.buffers = buffers, .scalars = scalars, .donated = {}}));
+  RunResult result{{}, executable->stats(), executable->ToString()};
+  for (const auto& output : outputs) {
+    LAZULI_ASSIGN_OR_RETURN(ir::Literal literal, client->ToHost(*output));
+    result.outputs.push_back(std::move(literal));
+  }
+  return result;
+}
+
+std::map<std::string, std::string> HeaderOf(std::string_view hlo) {
+  std::map<std::string, std::string> header;
+  std::istringstream lines{std::string(hlo)};
+  for (std::string line; std::getline(lines, line) && line.starts_with("// ");) {
+    const std::size_t colon = line.find(": ");
+    if (colon != std::string::npos) header[line.substr(3, colon - 3)] = line.substr(colon + 2);
+  }
+  return header;
+}
+
+}  // namespace lazuli

@@ -1,0 +1,79 @@
+// Every module of tests/backend/corpus gives the same values on the CPU as on the interpreter.
+//
+// Headers of a file: "tolerance: rtol [atol]" (without one, the same bits), "values: special" (arguments with infinities, NaN, ...),
+// and counts that the CPU's compiler must reach: "kernels", "library_calls", "reorders", "evaluator_thunks".
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "backend/cpu/codegen/kernel.h"
+#include "ir/hlo/parser.h"
+#include "tests/backend/clients/client_test.h"
+#include "tests/support/hlo_test.h"
+
+namespace lazuli {
+namespace {
+
+std::vector<std::string> CorpusFiles() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("tests/backend/corpus")) {
+    if (entry.path().extension() == ".hlo") names.push_back(entry.path().stem());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class CorpusTest : public testing::TestWithParam<std::string> {};
+
+void CompareOutputs(const std::map<std::string, std::string>& header, const RunResult& expected, const RunResult& actual) {
+  ASSERT_EQ(actual.outputs.size(), expected.outputs.size());
+  double rtol = 0, atol = 0;
+  if (header.contains("tolerance")) std::istringstream(header.at("tolerance")) >> rtol >> atol;
+  for (std::size_t i = 0; i < expected.outputs.size(); ++i) {
+    SCOPED_TRACE("output " + std::to_string(i));
+    if (rtol > 0) {
+      ExpectClose(expected.outputs[i], actual.outputs[i], rtol, atol);
+    } else {
+      ExpectSameBits(expected.outputs[i], actual.outputs[i]);
+    }
+  }
+}
+
+TEST_P(CorpusTest, CpuAgreesWithInterpreter) {
+  const std::string hlo = ReadFile("tests/backend/corpus/" + GetParam() + ".hlo");
+  const auto header = HeaderOf(hlo);
+  const bool special = header.contains("values") && header.at("values") == "special";
+  auto module = hlo::ParseModule(hlo);
+  ASSERT_TRUE(module.ok()) << module.status();
+  const auto arguments = RandomArguments(**module, special ? RandomValues::kSpecial : RandomValues::kTame);
+  const auto expected = RunOn("interpreter", hlo, arguments);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto actual = RunOn("cpu", hlo, arguments);
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  SCOPED_TRACE(actual->text);
+  CompareOutputs(header, *expected, *actual);
+  if (!backend::KernelsAvailable()) return;
+  const auto& stats = actual->stats;
+  const std::map<std::string, int64_t> counts = {{"kernels", stats.kernels},
+                                                 {"library_calls", stats.library_calls},
+                                                 {"reorders", stats.reorders},
+                                                 {"evaluator_thunks", stats.evaluator_thunks}};
+  for (const auto& [name, count] : counts) {
+    if (!header.contains(name)) continue;
+    EXPECT_EQ(count, std::stoll(header.at(name))) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Corpus, CorpusTest, testing::ValuesIn(CorpusFiles()), [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace lazuli

@@ -1,0 +1,157 @@
+#include "lazy/debug/graph_text.h"
+
+#include <atomic>
+
+#include "lazy/execution/sync.h"
+#include "lazy/tensor/status_error.h"
+
+namespace lazuli::lazy {
+namespace {
+
+std::string ValueText(const Value& v) {
+  return v.node->num_outputs() > 1 ? Str("%", v.node->mark_index, ".", v.index) : Str("%", v.node->mark_index);
+}
+
+std::string ShapeText(const Node& node) {
+  if (node.num_outputs() == 1) return node.shape().ToString(/*with_layout=*/true);
+  std::vector<std::string> parts;
+  for (uint32_t i = 0; i < node.num_outputs(); ++i) parts.push_back(node.shape(i).ToString(true));
+  return Str("(", Join(parts, ", "), ")");
+}
+
+// "Net::forward" of "lazuli::Tensor Net::forward(const lazuli::Tensor&)": what the compiler calls a function has spaces and
+// commas, which end a tag.
+std::string_view FunctionName(std::string_view signature) {
+  int depth = 0;  // of <>: their commas and spaces belong to the name
+  std::size_t begin = 0, end = signature.size();
+  for (std::size_t i = 0; i < signature.size(); ++i) {
+    const char c = signature[i];
+    if (c == '<') ++depth;
+    else if (c == '>') --depth;
+    else if (depth == 0 && c == ' ') begin = i + 1;
+    else if (depth == 0 && c == '(') {
+      end = i;
+      break;
+    }
+  }
+  std::string_view name = signature.substr(begin, end - begin);
+  while (!name.empty() && (name.front() == '*' || name.front() == '&')) name.remove_prefix(1);
+  return name.find(' ') == std::string_view::npos && name.find(',') == std::string_view::npos ? name : name.substr(0, name.find('<'));
+}
+
+std::string LocationText(const Node& node) {
+  const Site& site = GetSite(node.site());
+  return site.line == 0 ? "" : Str(", location=", FunctionName(site.function), "@", site.ToString());
+}
+
+// Positions of the node among the roots, or "".
+std::string RootText(const Trace& trace, const Node& node, std::string_view separator) {
+  std::string text;
+  for (std::size_t i = 0; i < trace.roots.size(); ++i) {
+    if (trace.roots[i].node.get() == &node) text += Str(separator, "ROOT=", i);
+  }
+  return text;
+}
+
+std::string Escaped(std::string_view text, std::size_t limit) {
+  std::string out;
+  for (char c : text.substr(0, limit)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  if (text.size() > limit) out += "...";
+  return out;
+}
+
+// ", dim=1, dims=(0, 1)" as one line of a label for each attribute.
+std::string AttrLines(std::string_view attrs) {
+  std::string lines, current;
+  auto flush = [&] {
+    if (!current.empty()) lines += Str("\\n", Escaped(current, 64));
+    current.clear();
+  };
+  int depth = 0;
+  for (std::size_t i = 0; i < attrs.size(); ++i) {
+    if (attrs[i] == '(') ++depth;
+    if (attrs[i] == ')') --depth;
+    if (depth == 0 && attrs.substr(i, 2) == ", ") {
+      flush();
+      ++i;
+    } else {
+      current += attrs[i];
+    }
+  }
+  flush();
+  return lines;
+}
+
+}  // namespace
+
+std::string GraphText(const Trace& trace) {
+  std::string out = "IR {\n";
+  for (const Node* node : trace.nodes) {
+    std::vector<std::string> operands;
+    for (const Value& v : node->operands()) operands.push_back(ValueText(v));
+    out += Str("  %", node->mark_index, " = ", ShapeText(*node), " ", node->dump_name(), "(", Join(operands, ", "), ")");
+    if (node->num_outputs() > 1) out += Str(", num_outputs=", node->num_outputs());
+    out += Str(LocationText(*node), node->AttrText(), RootText(trace, *node, ", "), "\n");
+  }
+  return out + "}\n";
+}
+
+std::string GraphDot(const Trace& trace) {
+  std::string out = "digraph G {\n";
+  for (const Node* node : trace.nodes) {
+    out += Str("  node", node->mark_index, " [label=\"", node->dump_name(), "\\n", ShapeText(*node), AttrLines(node->AttrText()),
+               RootText(trace, *node, "\\n"), "\"]\n");
+  }
+  for (auto it = trace.nodes.rbegin(); it != trace.nodes.rend(); ++it) {
+    const Node* node = *it;
+    for (std::size_t i = 0; i < node->operands().size(); ++i) {
+      const Value& v = node->operands()[i];
+      out += Str("  node", v.node->mark_index, " -> node", node->mark_index);
+      std::string label = node->operands().size() > 1 ? Str("i=", i) : "";
+      if (v.node->num_outputs() > 1) label += Str(label.empty() ? "" : ",", "o=", v.index);
+      out += label.empty() ? "\n" : Str(" [label=\"", label, "\"]\n");
+    }
+  }
+  return out + "}\n";
+}
+
+absl::StatusOr<std::string> GraphHlo(const Trace& trace) {
+  static std::atomic<uint64_t> next{1};
+  LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted, EmitTrace(trace, Str("IrToHlo.", next.fetch_add(1))));
+  return emitted.module->ToString();
+}
+
+std::string PendingGraph(absl::Span<const Tensor> tensors, GraphFormat format) {
+  Context& context = Context::Current();
+  for (const Tensor& tensor : tensors) {
+    if (!tensor.defined()) throw StatusError(InvalidArgument("graph: a tensor is undefined"));
+    context.Adopt(tensor.storage());
+  }
+  Trace trace;
+  std::string text;
+  {
+    Context::Lock lock(context);
+    for (const Tensor& tensor : tensors) trace.roots.push_back(context.ValueOf(tensor.storage(), kNoSite));
+    TraceGraph(trace);
+    switch (format) {
+      case GraphFormat::kText:
+        text = GraphText(trace);
+        break;
+      case GraphFormat::kDot:
+        text = GraphDot(trace);
+        break;
+      case GraphFormat::kHlo: {
+        absl::StatusOr<std::string> hlo = GraphHlo(trace);
+        ThrowIfError(hlo.status());
+        text = *std::move(hlo);
+        break;
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace lazuli::lazy

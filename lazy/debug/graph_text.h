@@ -1,0 +1,24 @@
+// Lazy graphs as text: torch_xla's form, GraphViz, and the HLO that goes into Compile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph/post_order.h"
+#include "lazy/tensor/tensor.h"
+
+namespace lazuli::lazy {
+
+// IR {
+//   %0 = f32[8,16]{1,0} xla::device_data(), device=CPU:0
+//   %2 = f32[8,4]{1,0} aten::mm(%0, %1), location=main@train.cc:41, ROOT=0
+// }
+std::string GraphText(const Trace& trace);
+std::string GraphDot(const Trace& trace);
+absl::StatusOr<std::string> GraphHlo(const Trace& trace);
+
+// The pending graph of these tensors; tensors whose data exists appear as leaves.
+enum class GraphFormat : uint8_t { kText, kDot, kHlo };
+std::string PendingGraph(absl::Span<const Tensor> tensors, GraphFormat format);
+
+}  // namespace lazuli::lazy

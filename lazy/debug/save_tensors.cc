@@ -1,0 +1,104 @@
+#include "lazy/debug/save_tensors.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "ir/graph/key.h"
+#include "ir/support/flags.h"
+#include "lazy/debug/graph_text.h"
+
+namespace lazuli::lazy {
+namespace {
+
+std::string Hex(uint64_t v) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(v));
+  return text;
+}
+
+// Hashes of what each root is computed from, in one walk: of a node's kind, attributes and operands' hashes.
+std::vector<std::string> RootHashes(const Trace& trace) {
+  std::vector<uint64_t> hashes;
+  KeyWriter key;
+  for (const Node* node : trace.nodes) {
+    key.Clear();
+    key.Word(static_cast<uint32_t>(node->kind()));
+    key.Append(node->shape());
+    node->AppendKey(key);
+    for (const Value& v : node->operands()) {
+      key.Long(hashes[v.node->mark_index]);
+      key.Word(v.index);
+    }
+    hashes.push_back(key.Hash());
+  }
+  std::vector<std::string> result;
+  for (const Value& root : trace.roots) result.push_back(Hex(Mix(hashes[root.node->mark_index], root.index)));
+  return result;
+}
+
+std::string_view Caller(SyncReason reason) {
+  switch (reason) {
+    case SyncReason::kUser:
+      return "mark_step";
+    case SyncReason::kRead:
+      return "read";
+    case SyncReason::kForeignContext:
+      return "use in another context";
+    case SyncReason::kGraphLimit:
+      return "graph limit";
+  }
+  return "";
+}
+
+absl::StatusOr<std::string> GraphBody(const Trace& trace, const std::string& format) {
+  if (format == "text") return GraphText(trace);
+  if (format == "dot") return GraphDot(trace);
+  if (format == "hlo") return GraphHlo(trace);
+  return InvalidArgument("XLA_SAVE_TENSORS_FMT: '", format, "' is none of text, dot, hlo");
+}
+
+absl::Status AppendToFile(const std::string& path, const std::string& text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return NotFound("XLA_SAVE_TENSORS_FILE: cannot open ", path, ": ", std::strerror(errno));
+  const ssize_t written = ::write(fd, text.data(), text.size());
+  const int error = errno;
+  ::close(fd);
+  if (written != static_cast<ssize_t>(text.size())) {
+    return ResourceExhausted("XLA_SAVE_TENSORS_FILE: cannot write ", path, ": ", std::strerror(error));
+  }
+  return absl::OkStatus();
+}
+
+// A dump that cannot be written is said once and does not stop the program that is being looked at.
+void Observe(const SyncEvent& event) {
+  absl::StatusOr<std::string> record = SaveTensorsRecord(event, flags().save_tensors_fmt());
+  absl::Status status = record.status();
+  if (status.ok()) status = AppendToFile(Str(flags().save_tensors_file(), ".", event.device.ordinal), *record);
+  static bool said = false;
+  if (!status.ok() && !said) std::fprintf(stderr, "lazuli: %s\n", std::string(Message(status)).c_str());
+  said = said || !status.ok();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> SaveTensorsRecord(const SyncEvent& event, const std::string& format) {
+  const std::vector<std::string> hashes = RootHashes(event.trace);
+  LAZULI_ASSIGN_OR_RETURN(const std::string body, GraphBody(event.trace, format));
+  const std::string site = GetSite(event.site).ToString();
+  return Str("[ScheduleSyncTensorsGraph]\nTensorsGraphInfo:\n  ", Caller(event.reason), " (", site, ")\n\nRoot Hashes: (",
+             Join(hashes, ", "), ")\n\n## BEGIN_GRAPH\n", body, "\nGraph Hash: ", Hex(event.hash), "\n\n## END_GRAPH\n\n");
+}
+
+void InitializeSaveTensors() {
+  static const bool installed = [] {
+    if (!flags().save_tensors_file().empty()) SetSyncObserver(Observe);
+    return true;
+  }();
+  (void)installed;
+}
+
+}  // namespace lazuli::lazy

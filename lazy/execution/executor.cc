@@ -1,0 +1,140 @@
+#include "lazy/execution/executor.h"
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "ir/support/metrics.h"
+#include "ir/support/span.h"
+
+namespace lazuli::lazy {
+namespace {
+
+std::pair<void*, int32_t> DeviceKey(backend::Device device) { return {device.client, device.ordinal}; }
+
+// "cross_entropy: label 12 is out of range [0, 10) (train.cc:41)", or OK.
+absl::Status EvaluateChecks(const Run& run, const std::vector<backend::BufferPtr>& outputs) {
+  const std::size_t first = run.outputs.size();
+  for (std::size_t i = 0; i < run.program->checks.size(); ++i) {
+    absl::StatusOr<Literal> offender = run.device.client->ToHost(*outputs[first + i]);
+    if (!offender.ok()) return offender.status();
+    const int64_t value = offender->data<int64_t>()[0];
+    if (value == lowering::RuntimeCheck::kNoOffender) continue;
+    const lowering::EmittedCheck& check = run.program->checks[i];
+    const std::string site = GetSite(run.check_sites[i]).ToString();
+    return OutOfRange(check.before, value, check.after, site.empty() ? "" : Str(" (", site, ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<backend::BufferPtr>> RunProgram(const Run& run) try {
+  std::vector<backend::BufferPtr> inputs;
+  inputs.reserve(run.inputs.size());
+  for (const DataPtr& input : run.inputs) {
+    absl::StatusOr<backend::BufferPtr> buffer = input->Wait();
+    if (!buffer.ok()) return buffer.status();
+    inputs.push_back(*std::move(buffer));
+  }
+  absl::StatusOr<std::vector<backend::BufferPtr>> outputs =
+      run.program->executable->Execute({.buffers = inputs, .scalars = run.scalars, .donated = {}});
+  if (!outputs.ok()) return outputs.status();
+  const std::size_t expected = run.outputs.size() + run.program->checks.size();
+  if (outputs->size() != expected) {
+    return Internal(run.program->name, ": gave ", outputs->size(), " results, ", expected, " were expected");
+  }
+  if (absl::Status failed = EvaluateChecks(run, *outputs); !failed.ok()) return failed;
+  return outputs;
+} catch (const std::bad_alloc&) {
+  // On this thread nobody could catch it; the run fails, its tensors say why, and the process goes on.
+  return ResourceExhausted(run.program->name, ": out of memory");
+}
+
+bool AnyInputFailed(const Run& run) {
+  for (const DataPtr& input : run.inputs) {
+    if (input->ready() && !input->error().ok()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Executor& Executor::Get() {
+  static auto* executor = new Executor;  // stopped at exit, never destroyed: other threads may still wait on it
+  return *executor;
+}
+
+Executor::Executor() : thread_([this] { Loop(); }) {
+  StopAtExit();
+}
+
+// Exit handlers run in reverse order of registration, and what a program uses (JIT code, kernels of libraries) may be made by
+// its first run: registered again after each first run, the thread stops before any of that is destroyed.
+void Executor::StopAtExit() {
+  std::atexit([] { Get().Stop(); });
+}
+
+uint64_t Executor::Submit(Run run) {
+  std::unique_lock lock(mu_);
+  const auto key = DeviceKey(run.device);
+  finished_.wait(lock, [&] { return in_flight_[key] < kMaxInFlight || stopping_; });
+  ++in_flight_[key];
+  queue_.push_back(std::move(run));
+  const uint64_t number = ++submitted_count_;
+  lock.unlock();
+  submitted_.notify_one();
+  return number;
+}
+
+void Executor::Wait(uint64_t number) {
+  std::unique_lock lock(mu_);
+  finished_.wait(lock, [&] { return finished_count_ >= number || stopping_; });
+}
+
+void Executor::Loop() {
+  while (true) {
+    Run run;
+    {
+      std::unique_lock lock(mu_);
+      submitted_.wait(lock, [this] { return !queue_.empty() || stopping_; });
+      if (stopping_) return;
+      run = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    Execute(run);
+    if (!run.program->ran.exchange(true)) StopAtExit();
+    const auto key = DeviceKey(run.device);
+    run = Run();  // buffers go before the next run allocates
+    {
+      std::lock_guard lock(mu_);
+      --in_flight_[key];
+      ++finished_count_;
+    }
+    finished_.notify_all();
+  }
+}
+
+void Executor::Execute(Run& run) {
+  TraceSpan span("execute");
+  ScopedTimer timer(Timer::kExecuteTime);
+  absl::StatusOr<std::vector<backend::BufferPtr>> outputs = RunProgram(run);
+  if (!outputs.ok()) {
+    // A run that was handed failed data fails with it; the context already has that error.
+    if (!AnyInputFailed(run)) run.context->SetFailure(outputs.status());
+    for (const DataPtr& output : run.outputs) output->Set(outputs.status());
+    return;
+  }
+  for (std::size_t i = 0; i < run.outputs.size(); ++i) run.outputs[i]->Set((*outputs)[i]);
+}
+
+void Executor::Stop() {
+  {
+    std::lock_guard lock(mu_);
+    if (stopping_) return;
+    stopping_ = true;
+  }
+  submitted_.notify_all();
+  finished_.notify_all();
+  thread_.join();
+}
+
+}  // namespace lazuli::lazy

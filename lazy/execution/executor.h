@@ -1,0 +1,57 @@
+// The execution thread: runs programs in the order they were submitted, one at a time, whatever the number of devices.
+//
+// One thread opens all parallel regions of the process (two OpenMP teams on two cores slow each other down). At most two
+// runs are in flight on a device: the third Submit waits. A run that fails sets its outputs and its context to the error.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "lazy/execution/program.h"
+#include "lazy/tensor/context.h"
+
+namespace lazuli::lazy {
+
+struct Run {
+  ProgramPtr program;
+  backend::Device device;
+  std::vector<DataPtr> inputs;
+  std::vector<uint64_t> scalars;
+  std::vector<DataPtr> outputs;
+  std::vector<SiteId> check_sites;     // of program->checks, in this run's trace
+  IntrusivePtr<Context> context;
+};
+
+class Executor {
+ public:
+  static constexpr int kMaxInFlight = 2;
+
+  static Executor& Get();
+  // Queues a run; its inputs come from runs submitted before. Returns its number for Wait.
+  uint64_t Submit(Run run);
+  // Blocks until the run and all before it are done.
+  void Wait(uint64_t number);
+
+ private:
+  Executor();
+  void Loop();
+  void Stop();
+  static void StopAtExit();
+  static void Execute(Run& run);
+
+  std::mutex mu_;
+  std::condition_variable submitted_;
+  std::condition_variable finished_;
+  std::deque<Run> queue_;
+  absl::flat_hash_map<std::pair<void*, int32_t>, int> in_flight_;
+  uint64_t submitted_count_ = 0;
+  uint64_t finished_count_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,245 @@
+#include "lazy/execution/sync.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "ir/support/flags.h"
+#include "ir/support/metrics.h"
+#include "ir/support/parallel_for.h"
+#include "ir/support/span.h"
+#include "lazy/execution/executor.h"
+#include "lazy/tensor/site_scope.h"
+
+namespace lazuli::lazy {
+namespace {
+
+std::mutex observer_mu;
+SyncObserver observer;
+std::atomic<uint64_t> next_program{1};
+thread_local ProgramPtr last_program;
+
+// The trace and key of a sync, reused so that a steady step does not allocate for them.
+struct Scratch {
+  Trace trace;
+  KeyWriter key;
+};
+
+backend::CompileOptions OptionsNow() {
+  return {.num_threads = NumThreads(), .flush_subnormals = flags().ftz(), .dump_name = ""};
+}
+
+void AppendEnvironment(backend::Device device, const backend::CompileOptions& options, KeyWriter& key) {
+  key.Long(reinterpret_cast<uintptr_t>(device.client));
+  key.Word(static_cast<uint32_t>(device.ordinal));
+  key.Word(static_cast<uint32_t>(options.num_threads));
+  key.Word(options.flush_subnormals ? 1 : 0);
+}
+
+absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, backend::Device device, const backend::CompileOptions& options,
+                                          const KeyWriter& key, uint64_t hash, std::string name) {
+  TraceSpan span("compile");
+  ScopedTimer timer(Timer::kCompileTime);
+  auto program = std::make_shared<Program>();
+  program->key = key.words();
+  program->hash = hash;
+  program->name = std::move(name);
+  LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted, EmitTrace(trace, program->name));
+  program->checks = std::move(emitted.checks);
+  program->hlo = emitted.module->ToString();
+  LAZULI_ASSIGN_OR_RETURN(program->executable, device.client->Compile(std::move(emitted.module), options));
+  return GetProgramCache().Insert(std::move(program));
+}
+
+// Traces the graph of the roots and looks its program up; null if there is none yet.
+ProgramPtr FindProgram(Trace& trace, backend::Device device, const backend::CompileOptions& options, KeyWriter& key,
+                       uint64_t& hash) {
+  TraceSpan span("trace");
+  ScopedTimer timer(Timer::kTracing);
+  TraceGraph(trace);
+  key.Clear();
+  AppendEnvironment(device, options, key);
+  AppendGraphKey(trace, key);
+  hash = key.Hash();
+  return GetProgramCache().Find(key.words(), hash);
+}
+
+absl::StatusOr<ProgramPtr> ProgramFor(Trace& trace, backend::Device device, SyncReason reason, KeyWriter& key) {
+  const backend::CompileOptions options = OptionsNow();
+  uint64_t hash = 0;
+  ProgramPtr program = FindProgram(trace, device, options, key, hash);
+  const bool cached = program != nullptr;
+  const std::string name = cached ? program->name : Str("SyncTensorsGraph.", next_program.fetch_add(1));
+  {
+    std::lock_guard lock(observer_mu);
+    if (observer) observer({trace, device, reason, CurrentSite(), hash, cached, name});
+  }
+  Add(cached ? Counter::kCachedCompile : Counter::kUncachedCompile);
+  if (cached) return program;
+  return CompileProgram(trace, device, options, key, hash, name);
+}
+
+// A storage whose value is a leaf needs no program: it takes the leaf's data, or a number's bytes.
+absl::Status ResolveLeaf(Context& context, Storage& storage, const Node& leaf) {
+  if (leaf.kind() == NodeKind::kData) {
+    context.Resolve(storage, static_cast<const DataNode&>(leaf).data());
+    return absl::OkStatus();
+  }
+  const uint64_t cell = static_cast<const ScalarNode&>(leaf).cell();
+  backend::HostView view{&cell, &storage.shape()};
+  LAZULI_ASSIGN_OR_RETURN(backend::BufferPtr buffer, storage.device().client->FromHost(view, nullptr, storage.device()));
+  context.Resolve(storage, MakeIntrusive<DataHandle>(std::move(buffer)));
+  return absl::OkStatus();
+}
+
+Run MakeRun(Context& context, backend::Device device, const Trace& trace, ProgramPtr program) {
+  Run run;
+  run.program = std::move(program);
+  run.device = device;
+  run.context = IntrusivePtr<Context>(&context);
+  run.inputs.reserve(trace.data.size());
+  for (const Node* leaf : trace.data) run.inputs.push_back(static_cast<const DataNode*>(leaf)->data());
+  run.scalars.reserve(trace.scalars.size());
+  for (const Node* leaf : trace.scalars) run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
+  for (const lowering::EmittedCheck& check : run.program->checks) run.check_sites.push_back(trace.nodes[check.node]->site());
+  return run;
+}
+
+// Syncs the pending storages of one device, given in order of creation.
+absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device, const std::vector<Storage*>& storages,
+                                    SyncReason reason, Scratch& scratch) {
+  Trace& trace = scratch.trace;
+  trace.Clear();
+  std::vector<Storage*> roots;
+  roots.reserve(storages.size());
+  for (Storage* storage : storages) {
+    const Value& value = context.PendingValue(*storage);
+    if (value.node->kind() != NodeKind::kOp) {
+      const NodePtr leaf = value.node;
+      LAZULI_RETURN_IF_ERROR(ResolveLeaf(context, *storage, *leaf));
+      continue;
+    }
+    roots.push_back(storage);
+    trace.roots.push_back(value);
+  }
+  if (roots.empty()) return 0;
+
+  absl::StatusOr<ProgramPtr> program = ProgramFor(trace, device, reason, scratch.key);
+  if (!program.ok()) {
+    // A graph that does not compile will not compile next time either: its tensors carry the error from now on.
+    for (Storage* storage : roots) {
+      auto failed = MakeIntrusive<DataHandle>(storage->shape(), device);
+      failed->Set(program.status());
+      context.Resolve(*storage, std::move(failed));
+    }
+    return program.status();
+  }
+  last_program = *program;
+  Run run = MakeRun(context, device, trace, *std::move(program));
+  run.outputs.reserve(roots.size());
+  for (Storage* storage : roots) {
+    auto output = MakeIntrusive<DataHandle>(storage->shape(), device);
+    run.outputs.push_back(output);
+    context.Resolve(*storage, std::move(output));
+  }
+  // Under the context's lock: whoever sees a handle knows that its run was submitted.
+  return Executor::Get().Submit(std::move(run));
+}
+
+class ExecutionEngine final : public Engine {
+ public:
+  absl::Status Sync(Context& context, bool wait, SyncReason reason) override {
+    LAZULI_RETURN_IF_ERROR(FlagErrors());
+    LAZULI_RETURN_IF_ERROR(context.TakeFailure());
+    thread_local Scratch scratch;
+    absl::Status status;
+    uint64_t number = 0;
+    {
+      Context::Lock lock(context);
+      status = SyncLocked(context, reason, scratch);
+      number = context.last_run;
+    }
+    scratch.trace.Clear();  // the nodes go after the lock
+    if (!status.ok() || !wait) return status;
+    Executor::Get().Wait(number);
+    return context.TakeFailure();
+  }
+
+  absl::StatusOr<Literal> Read(Context& context, Storage& storage) override {
+    ScopedTimer timer(Timer::kTransferFromDevice);
+    context.Adopt(storage);
+    DataPtr data = context.Data(storage);
+    if (data == nullptr) {
+      if (const Value number = context.ScalarValue(storage)) return ScalarLiteral(number);
+      Add(Counter::kSyncForRead);
+      LAZULI_RETURN_IF_ERROR(Sync(context, /*wait=*/false, SyncReason::kRead));
+      data = context.Data(storage);
+    }
+    LAZULI_CHECK(data != nullptr, "a synced storage has data");
+    absl::StatusOr<backend::BufferPtr> buffer = data->Wait();
+    if (!buffer.ok()) {
+      context.ForgetFailure(buffer.status());
+      return buffer.status();
+    }
+    LAZULI_RETURN_IF_ERROR(context.TakeFailure());
+    return (*buffer)->device().client->ToHost(**buffer);
+  }
+
+ private:
+  static absl::Status SyncLocked(Context& context, SyncReason reason, Scratch& scratch) {
+    context.nodes_since_sync = 0;
+    context.ForgetForeignLeaves();
+    std::vector<Storage*> pending = context.PendingStorages();
+    absl::Status first_error;
+    while (!pending.empty()) {
+      const backend::Device device = pending.front()->device();
+      std::vector<Storage*> here, elsewhere;
+      for (Storage* s : pending) (s->device() == device ? here : elsewhere).push_back(s);
+      absl::StatusOr<uint64_t> run = SyncDevice(context, device, here, reason, scratch);
+      if (run.ok()) context.last_run = std::max(context.last_run, *run);
+      else if (first_error.ok()) first_error = run.status();
+      pending = std::move(elsewhere);
+    }
+    return first_error;
+  }
+
+  static Literal ScalarLiteral(const Value& number) {
+    Literal literal = Literal::Uninitialized(number.shape());
+    const uint64_t cell = static_cast<const ScalarNode&>(*number.node).cell();
+    std::memcpy(literal.mutable_raw(), &cell, static_cast<std::size_t>(literal.byte_size()));
+    return literal;
+  }
+};
+
+}  // namespace
+
+void InitializeExecution() {
+  static const bool installed = [] {
+    InstallEngine(new ExecutionEngine);
+    return true;
+  }();
+  (void)installed;
+}
+
+void SetSyncObserver(SyncObserver o) {
+  std::lock_guard lock(observer_mu);
+  observer = std::move(o);
+}
+
+absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name) {
+  lowering::EmitOptions options;
+  options.name = std::move(name);
+  for (const Node* leaf : trace.data) options.parameter_names.emplace_back(static_cast<const DataNode*>(leaf)->label());
+  return lowering::EmitModule(trace, options);
+}
+
+ProgramPtr LastProgram() { return last_program; }
+
+ProgramCache& GetProgramCache() {
+  static auto* cache = new ProgramCache(flags().compilation_cache_bytes());  // outlives static tensors
+  return *cache;
+}
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,41 @@
+// The executor of lazy graphs: what mark_step, sync and every read call.
+//
+// A sync collects the pending storages, traces their graph, finds its program by the canonical key or emits and compiles
+// it, hands the storages handles of the data to come, and queues the run.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "ir/graph/post_order.h"
+#include "lazy/execution/program.h"
+#include "lazy/tensor/context.h"
+
+namespace lazuli::lazy {
+
+// Installs the engine; idempotent, thread-safe.
+void InitializeExecution();
+
+// What a sync is about to run: shown to observers (dumps) before anything can fail.
+struct SyncEvent {
+  const Trace& trace;
+  backend::Device device;
+  SyncReason reason;
+  SiteId site;                 // of the call that syncs
+  uint64_t hash;               // of the program
+  bool cached;
+  const std::string& name;     // of the program
+};
+using SyncObserver = std::function<void(const SyncEvent&)>;
+// One observer, called under the context's lock; empty to remove it.
+void SetSyncObserver(SyncObserver observer);
+
+// Options and module for a trace, as sync would compile it: what dumps show.
+absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name);
+
+// The program of the calling thread's last sync, or null.
+ProgramPtr LastProgram();
+
+ProgramCache& GetProgramCache();
+
+}  // namespace lazuli::lazy

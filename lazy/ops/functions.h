@@ -1,0 +1,116 @@
+// The vocabulary of ops as functions on tensors: what gradients and composites are written with, and what the facade calls.
+//
+// A number written in an expression here is an HLO constant; a user's number is a slot (number.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lazy/ops/number.h"
+#include "lazy/ops/record.h"
+#include "lowering/builder/builder.h"
+
+namespace lazuli::lazy {
+
+// --- elementwise (unary.def, binary.def, compare.def)
+#define LAZULI_UNARY(struct_name, function, ...) Tensor function(const Operand& x);
+#include "lazy/ops/unary.def"
+#undef LAZULI_UNARY
+#define LAZULI_BINARY(struct_name, function, ...) Tensor function(const Operand& x, const Operand& y);
+#include "lazy/ops/binary.def"
+#undef LAZULI_BINARY
+#define LAZULI_COMPARE(struct_name, function, ...) Tensor function(const Operand& x, const Operand& y);
+#include "lazy/ops/compare.def"
+#undef LAZULI_COMPARE
+
+Tensor Relu(const Tensor& x);
+Tensor Clone(const Tensor& x);                            // the same elements in memory of its own
+Tensor Where(const Operand& condition, const Operand& on_true, const Operand& on_false);
+Tensor Clamp(const Tensor& x, const Operand& low, const Operand& high);
+Tensor PowNumber(const Tensor& x, double exponent);       // the exponent is structure
+Tensor To(const Tensor& x, DType dtype);                  // x itself if it has the dtype
+
+// A rank-0 constant of the program.
+Value Constant(double value, DType dtype);
+
+inline Tensor operator+(const Tensor& x, const Tensor& y) { return Add(x, y); }
+inline Tensor operator-(const Tensor& x, const Tensor& y) { return Sub(x, y); }
+inline Tensor operator*(const Tensor& x, const Tensor& y) { return Mul(x, y); }
+inline Tensor operator/(const Tensor& x, const Tensor& y) { return Div(x, y); }
+inline Tensor operator-(const Tensor& x) { return Neg(x); }
+inline Tensor operator+(const Tensor& x, double y) { return Add(x, Constant(y, x.dtype())); }
+inline Tensor operator-(const Tensor& x, double y) { return Sub(x, Constant(y, x.dtype())); }
+inline Tensor operator*(const Tensor& x, double y) { return Mul(x, Constant(y, x.dtype())); }
+inline Tensor operator/(const Tensor& x, double y) { return Div(x, Constant(y, x.dtype())); }
+inline Tensor operator+(double x, const Tensor& y) { return Add(Constant(x, y.dtype()), y); }
+inline Tensor operator-(double x, const Tensor& y) { return Sub(Constant(x, y.dtype()), y); }
+inline Tensor operator*(double x, const Tensor& y) { return Mul(Constant(x, y.dtype()), y); }
+inline Tensor operator/(double x, const Tensor& y) { return Div(Constant(x, y.dtype()), y); }
+
+// --- reductions; empty dims mean all. Integers and pred sum to s64.
+Tensor Sum(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim = false);
+Tensor Mean(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim = false);
+Tensor Prod(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim = false);
+Tensor Amax(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim = false);
+Tensor Amin(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim = false);
+// {largest values along dim, their first indices as s64}.
+std::pair<Tensor, Tensor> MaxAlong(const Tensor& x, int64_t dim, bool keepdim);
+Tensor ArgMax(const Tensor& x, std::optional<int64_t> dim, bool keepdim);
+// g summed over what broadcasting stretched, and converted to the dtype: the gradient of an operand of this shape.
+Tensor SumToShape(const Tensor& g, const Shape& shape);
+
+// --- shape
+Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims);      // one dim may be -1
+Tensor BroadcastTo(const Tensor& x, absl::Span<const int64_t> dims);
+Tensor Permute(const Tensor& x, absl::Span<const int64_t> dims);
+Tensor Transpose(const Tensor& x, int64_t dim0, int64_t dim1);
+Tensor Slice(const Tensor& x, absl::Span<const int64_t> starts, absl::Span<const int64_t> limits,
+             absl::Span<const int64_t> strides);
+Tensor Narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length);
+Tensor PadZeros(const Tensor& x, absl::Span<const int64_t> low, absl::Span<const int64_t> high,
+                absl::Span<const int64_t> interior);
+Tensor Flip(const Tensor& x, absl::Span<const int64_t> dims);
+Tensor Cat(absl::Span<const Tensor> xs, int64_t dim);
+Tensor Squeeze(const Tensor& x, std::optional<int64_t> dim);
+Tensor Unsqueeze(const Tensor& x, int64_t dim);
+Tensor Flatten(const Tensor& x, int64_t start_dim, int64_t end_dim);
+Tensor IndexSelect(const Tensor& x, int64_t dim, const Tensor& index);
+Tensor OneHot(const Tensor& index, int64_t classes, DType dtype);
+
+// --- linear algebra, convolution, pooling
+Tensor MatMul(const Tensor& x, const Tensor& y);
+using Pair = std::array<int64_t, 2>;
+struct Conv2dAttrs {
+  Pair stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  int64_t groups = 1;
+};
+Tensor Conv2d(const Tensor& x, const Tensor& weight, const Conv2dAttrs& attrs);
+Tensor MaxPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding);
+
+// --- softmax and losses
+Tensor Softmax(const Tensor& x, int64_t dim);
+Tensor LogSoftmax(const Tensor& x, int64_t dim);
+enum class Reduction : uint8_t { kNone, kMean, kSum };
+// logits [N, C, ...] and class indices [N, ...]; a label outside [0, C) fails the run.
+Tensor CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduction);
+Tensor NllLoss(const Tensor& log_probs, const Tensor& target, Reduction reduction);
+Tensor MseLoss(const Tensor& x, const Tensor& y, Reduction reduction);
+
+// --- creation and random numbers
+Tensor Full(absl::Span<const int64_t> dims, const Value& value, backend::Device device);  // value: a number's slot
+Tensor FullConstant(const Shape& shape, double value, backend::Device device);  // the value is part of the program
+Tensor Arange(int64_t count, DType dtype, backend::Device device);  // 0, 1, ..., count - 1
+// s64 array of these dims whose elements are their position along dim.
+Tensor Positions(absl::Span<const int64_t> dims, int64_t dim, backend::Device device);
+Tensor Rand(absl::Span<const int64_t> dims, DType dtype, backend::Device device);   // uniform in [0, 1)
+Tensor Randn(absl::Span<const int64_t> dims, DType dtype, backend::Device device);  // standard normal
+Tensor Dropout(const Tensor& x, const Number& p);
+
+// Indices in at least 32 bits, so that sizes are numbers of their type.
+lowering::Op WideIndex(lowering::Op index);
+
+// --- dims of users: negative ones count from the end; throws OutOfRange naming op and dim.
+int64_t NormalizeDim(std::string_view op, int64_t dim, int64_t rank);
+Dims NormalizeDims(std::string_view op, absl::Span<const int64_t> dims, int64_t rank);  // empty = all
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,55 @@
+// Softmax, cross entropy and the other losses.
+#pragma once
+
+#include "lazy/ops/functions.h"
+#include "lazy/ops/op.h"
+
+namespace lazuli::lazy {
+
+struct SoftmaxOp {
+  int64_t dim;
+  LAZULI_OP("softmax", "aten::softmax", dim);
+  static constexpr OpDoc kDoc{"exp(x) / sum(exp(x)) along dim, stable.", {"x"}};
+  static constexpr Saves kSaves = kSaveResult;
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct LogSoftmaxOp {
+  int64_t dim;
+  LAZULI_OP("log_softmax", "aten::log_softmax", dim);
+  static constexpr OpDoc kDoc{"log(softmax(x)) along dim, stable.", {"x"}};
+  static constexpr Saves kSaves = kSaveResult;
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct CrossEntropyOp {
+  Reduction reduction;
+  LAZULI_OP("cross_entropy", "aten::cross_entropy_loss", reduction);
+  static constexpr OpDoc kDoc{"-log_softmax(logits) at the target class; a label outside [0, C) fails the run.", {"logits", "target"}};
+  static constexpr Saves kSaves = kSaveXY;
+  lowering::Op Lower(lowering::Context& c, lowering::Op logits, lowering::Op target) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct NllLossOp {
+  Reduction reduction;
+  LAZULI_OP("nll_loss", "aten::nll_loss", reduction);
+  static constexpr OpDoc kDoc{"-log_probs at the target class; a label outside [0, C) fails the run.", {"log_probs", "target"}};
+  static constexpr Saves kSaves = kSaveXY;
+  lowering::Op Lower(lowering::Context& c, lowering::Op log_probs, lowering::Op target) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+// 1 where the position along `dim` of the result equals the index, which lacks that dim.
+struct OneHotOp {
+  int64_t dim;
+  int64_t classes;
+  DType dtype;
+  LAZULI_OP("one_hot", "aten::one_hot", dim, classes, dtype);
+  static constexpr OpDoc kDoc{"1 at each index along a new dim of `classes`, 0 elsewhere.", {"index"}};
+  lowering::Op Lower(lowering::Builder& b, lowering::Op index) const;
+};
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,40 @@
+// Every op, once: bindings, documentation, dumps and the test sweep iterate this list.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "lazy/ops/create.h"
+#include "lazy/ops/elementwise.h"
+#include "lazy/ops/linear.h"
+#include "lazy/ops/loss.h"
+#include "lazy/ops/reduce.h"
+#include "lazy/ops/shape_ops.h"
+
+namespace lazuli::lazy {
+
+template <class... T>
+struct OpList {
+  static constexpr std::size_t kSize = sizeof...(T);
+  template <class F>
+  static void ForEach(F&& f) { (f.template operator()<T>(), ...); }
+};
+
+using AllOps = OpList<
+#define LAZULI_UNARY(struct_name, ...) struct_name,
+#include "lazy/ops/unary.def"
+#undef LAZULI_UNARY
+#define LAZULI_BINARY(struct_name, ...) struct_name,
+#include "lazy/ops/binary.def"
+#undef LAZULI_BINARY
+#define LAZULI_COMPARE(struct_name, ...) struct_name,
+#include "lazy/ops/compare.def"
+#undef LAZULI_COMPARE
+    ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, ToDTypeOp, ConstantOp,
+    SumOp, ProdOp, AmaxOp, AminOp, MaxAlongOp, ArgMaxOp,
+    ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp,
+    MatMulOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp,
+    SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, OneHotOp,
+    FullOp, PositionsOp, UniformOp, NormalOp>;
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,129 @@
+#include "lazy/ops/record.h"
+
+#include <utility>
+
+#include "ir/support/metrics.h"
+#include "lazy/ops/op.h"
+
+namespace lazuli::lazy {
+namespace {
+
+void CheckOperands(std::string_view op, absl::Span<const Operand> in, backend::Device& device) {
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const Tensor* tensor = in[i].tensor();
+    if (tensor == nullptr) continue;
+    if (!tensor->defined()) [[unlikely]] {
+      ThrowRecordError(op, InvalidArgument("operand ", i, " is an undefined tensor"));
+    }
+    const backend::Device here = tensor->device();
+    if (device.client == nullptr) device = here;
+    if (!(device == here)) [[unlikely]] {
+      ThrowRecordError(op, InvalidArgument("operands are on different devices: ", device.ToString(), " and ",
+                                           here.ToString(), "; move one with to()"));
+    }
+  }
+}
+
+}  // namespace
+
+void ThrowRecordError(std::string_view op, const absl::Status& status) {
+  throw StatusError(Prefixed(status, Str(op, ": ")));
+}
+
+Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device)
+    : context_(Context::Current()), device_(device) {
+  CheckOperands(op, in, device_);
+  for (const Operand& x : in) {
+    if (x.tensor() != nullptr) context_.Adopt(x.tensor()->storage());
+  }
+  lock_.emplace(context_);
+  for (const Operand& x : in) {
+    values_.push_back(x.tensor() != nullptr ? context_.ValueOf(x.tensor()->storage(), CurrentSite()) : x.number());
+  }
+}
+
+Tensor Recorder::Finish(NodePtr node) {
+  nodes_since_sync_ = ++context_.nodes_since_sync;
+  StoragePtr storage = context_.NewPending({std::move(node), 0}, device_);
+  lock_.reset();
+  Add(Counter::kNodesRecorded);
+  return Tensor(std::move(storage));
+}
+
+void Recorder::Finish(NodePtr node, Tensors& results) {
+  nodes_since_sync_ = ++context_.nodes_since_sync;
+  for (uint32_t i = 0; i < node->num_outputs(); ++i) results.emplace_back(context_.NewPending({node, i}, device_));
+  lock_.reset();
+  Add(Counter::kNodesRecorded);
+}
+
+void Recorder::SyncLongGraph() { ThrowIfError(GetEngine().Sync(context_, /*wait=*/false, SyncReason::kGraphLimit)); }
+
+bool WantsGrad(absl::Span<const Operand> in) {
+  if (!GradEnabled()) return false;
+  for (const Operand& x : in) {
+    if (x.tensor() != nullptr && x.tensor()->impl()->autograd() != nullptr && x.tensor()->requires_grad()) return true;
+  }
+  return false;
+}
+
+void RefuseGrad(std::string_view op, absl::Span<const Operand> in, const Shape& result) {
+  if (IsFloat(result.dtype()) && WantsGrad(in)) [[unlikely]] {
+    ThrowRecordError(op, Unimplemented("has no gradient, and an operand requires one; detach() it or use NoGrad"));
+  }
+}
+
+void AttachGrad(IntrusivePtr<GradNode> node, absl::Span<Tensor> results) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!IsFloat(results[i].dtype())) continue;
+    AutogradMeta& meta = results[i].impl()->mutable_autograd();
+    meta.grad_fn = node;
+    meta.output = static_cast<uint32_t>(i);
+  }
+}
+
+void CheckAssignable(std::string_view op, const Tensor& target) {
+  const AutogradMeta* meta = target.impl()->autograd();
+  if (GradEnabled() && meta != nullptr && meta->requires_grad) {
+    ThrowRecordError(op, FailedPrecondition("a leaf tensor that requires a gradient is changed in place; do it under NoGrad"));
+  }
+}
+
+void Assign(std::string_view op, const Tensor& target, const Tensor& value) {
+  if (!(target.shape() == value.shape())) {
+    ThrowRecordError(op, InvalidArgument("the result ", value.shape(), " does not fit the tensor ", target.shape(),
+                                         ", which is changed in place"));
+  }
+  CheckAssignable(op, target);
+  AutogradMeta* meta = target.impl()->autograd();
+  Context& context = Context::Current();
+  context.Adopt(target.storage());
+  context.Adopt(value.storage());
+  Value old;  // released after the lock
+  {
+    Context::Lock lock(context);
+    Value now = context.ValueOf(value.storage(), CurrentSite());
+    old = context.Write(target.storage(), std::move(now));
+  }
+  if (GradEnabled() && value.impl()->autograd() != nullptr && value.impl()->autograd()->grad_fn) {
+    AutogradMeta& history = target.impl()->mutable_autograd();
+    history.grad_fn = value.impl()->autograd()->grad_fn;
+    history.output = value.impl()->autograd()->output;
+  } else if (meta != nullptr && GradEnabled()) {
+    meta->grad_fn = {};
+  }
+}
+
+std::string AttrValueText(int64_t v) { return Str(v); }
+std::string AttrValueText(double v) { return Str(v); }
+std::string AttrValueText(DType v) { return std::string(DTypeText(v)); }
+std::string AttrValueText(absl::Span<const int64_t> v) { return Str("(", Join(v, ", "), ")"); }
+std::string AttrValueText(std::string_view v) { return std::string(v); }
+
+lowering::Builder& ShapesOnlyBuilder() {
+  thread_local lowering::Builder builder(lowering::Builder::Mode::kShapesOnly);
+  builder.Reset();
+  return builder;
+}
+
+}  // namespace lazuli::lazy

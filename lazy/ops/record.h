@@ -1,0 +1,72 @@
+// Recording, the part that does not depend on the op: operands, checks, locking, results.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "absl/container/inlined_vector.h"
+#include "lazy/tensor/site_scope.h"
+#include "lazy/tensor/status_error.h"
+#include "lazy/tensor/tape.h"
+#include "lazy/tensor/tensor.h"
+
+namespace lazuli::lazy {
+
+// An operand of an op: a tensor, or a number that is already a node.
+class Operand {
+ public:
+  Operand(const Tensor& tensor) : tensor_(&tensor) {}           // NOLINT(google-explicit-constructor): not owned
+  Operand(Value number) : number_(std::move(number)) {}         // NOLINT(google-explicit-constructor)
+  const Tensor* tensor() const { return tensor_; }              // null for a number
+  const Value& number() const { return number_; }
+  const Shape& shape() const { return tensor_ != nullptr ? tensor_->shape() : number_.shape(); }
+
+ private:
+  const Tensor* tensor_ = nullptr;
+  Value number_;
+};
+
+// "matmul: " and the error; what the facade appends is the line.
+[[noreturn]] void ThrowRecordError(std::string_view op, const absl::Status& status);
+
+// One op being recorded into the calling thread's context: checks the operands, takes the lock, turns them into values.
+class Recorder {
+ public:
+  Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device);
+
+  absl::Span<Value> values() { return absl::MakeSpan(values_); }
+  SiteId site() const { return CurrentSite(); }
+  // Makes the pending results of the node and gives the lock back.
+  Tensor Finish(NodePtr node);
+  void Finish(NodePtr node, Tensors& results);
+  // Afterwards: syncs if more than LAZULI_MAX_GRAPH_NODES nodes were recorded since the last sync, so that a loop without
+  // sync stays bounded in memory and in the size of its programs.
+  void CutLongGraph() {
+    if (nodes_since_sync_ > context_.max_graph_nodes()) [[unlikely]] SyncLongGraph();
+  }
+
+ private:
+  void SyncLongGraph();
+
+  Context& context_;
+  backend::Device device_;
+  std::optional<Context::Lock> lock_;
+  absl::InlinedVector<Value, 3> values_;
+  int64_t nodes_since_sync_ = 0;
+};
+
+// Whether gradients are on and one of the tensors wants one.
+bool WantsGrad(absl::Span<const Operand> in);
+// For an op without a gradient: throws if one would silently get lost.
+void RefuseGrad(std::string_view op, absl::Span<const Operand> in, const Shape& result);
+// Makes `node` the history of the floating-point results.
+void AttachGrad(IntrusivePtr<GradNode> node, absl::Span<Tensor> results);
+
+// Throws if `target` is a leaf that wants a gradient, whose history a write would falsify.
+void CheckAssignable(std::string_view op, const Tensor& target);
+// Replaces what `target` holds by what `value` holds (an in-place op): shapes must be equal, dtypes are converted by the
+// caller, and `target` must be assignable.
+void Assign(std::string_view op, const Tensor& target, const Tensor& value);
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,208 @@
+#include "lazy/ops/reduce.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ir/hlo/monoid.h"
+
+namespace lazuli::lazy {
+namespace {
+
+using lowering::Opcode;
+
+Dims KeptDims(const Shape& x, absl::Span<const int64_t> dims) {
+  Dims kept(x.dims().begin(), x.dims().end());
+  for (int64_t d : dims) kept[static_cast<std::size_t>(d)] = 1;
+  return kept;
+}
+
+lowering::Op ReduceWith(lowering::Builder& b, Opcode monoid, lowering::Op x, const Dims& dims, bool keepdim) {
+  const Dims kept = KeptDims(x.shape(), dims);
+  const lowering::Op y = b.Reduce(monoid, x, dims);
+  return keepdim ? b.Reshape(y, kept) : y;
+}
+
+lowering::Op WidenIntegers(lowering::Builder& b, lowering::Op x) {
+  return IsFloat(x.dtype()) || IsComplex(x.dtype()) ? x : b.Convert(x, DType::kS64);
+}
+
+// A reduced result (or its gradient) stretched back over what was reduced.
+Tensor Spread(const Tensor& y, const Shape& x, const Dims& dims) {
+  return BroadcastTo(Reshape(y, KeptDims(x, dims)), x.dims());
+}
+
+Tensors ExtremumVjp(const Saved& s, const Tensor& dy, const Dims& dims) {
+  const Tensor x = s.x();
+  const Tensor chosen = To(Eq(x, Spread(s.y(), x.shape(), dims)), dy.dtype());
+  const Tensor count = Sum(chosen, dims, /*keepdim=*/true);
+  return {chosen * (Spread(dy, x.shape(), dims) / BroadcastTo(count, x.shape().dims()))};
+}
+
+// {maxima, first indices} along dim by one reduction of pairs.
+std::array<lowering::Op, 2> MaxWithIndex(lowering::Builder& b, lowering::Op x, int64_t dim) {
+  const Shape index_shape(DType::kS64, x.shape().dims());
+  const Dims dims{dim};
+  if (b.shapes_only()) {
+    return {b.Reduce(Opcode::kMaximum, x, dims), b.Reduce(Opcode::kMaximum, b.Iota(index_shape, dim), dims)};
+  }
+  const DType dtype = x.dtype();
+  const Shape value(dtype), index(DType::kS64);
+  hlo::Computation* larger = b.Region("argmax", {value, index, value, index}, [&](lowering::Builder& r, absl::Span<const lowering::Op> p) {
+    using enum hlo::ComparisonDirection;
+    // The accumulated pair stays if it is larger, or NaN (which wins over everything), or equal and earlier.
+    const lowering::Op not_nan = r.Compare(kEq, p[0], p[0]);
+    const lowering::Op is_nan = r.Unary(Opcode::kNot, not_nan);
+    const lowering::Op greater = r.Binary(Opcode::kOr, r.Compare(kGt, p[0], p[2]), is_nan);
+    const lowering::Op other_nan = r.Compare(kNe, p[2], p[2]);
+    const lowering::Op same = r.Binary(Opcode::kOr, r.Compare(kEq, p[0], p[2]), r.Binary(Opcode::kAnd, is_nan, other_nan));
+    const lowering::Op earlier = r.Binary(Opcode::kAnd, same, r.Compare(kLt, p[1], p[3]));
+    const lowering::Op strictly = r.Binary(Opcode::kAnd, greater, r.Unary(Opcode::kNot, same));
+    const lowering::Op keep = r.Binary(Opcode::kOr, strictly, earlier);
+    return r.Tuple({r.Select(keep, p[0], p[2]), r.Select(keep, p[1], p[3])});
+  });
+  const lowering::Op init = b.Constant(hlo::IdentityOf(Opcode::kMaximum, dtype));
+  // An index beyond all: the init pair loses against every element, also against -inf.
+  const lowering::Op init_index = b.Constant(Literal::Scalar<int64_t>(std::numeric_limits<int64_t>::max()));
+  const lowering::Op pair = b.Reduce({x, b.Iota(index_shape, dim)}, {init, init_index}, larger, dims);
+  return {b.GetTupleElement(pair, 0), b.GetTupleElement(pair, 1)};
+}
+
+}  // namespace
+
+lowering::Op SumOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  return ReduceWith(b, Opcode::kAdd, WidenIntegers(b, x), dims, keepdim);
+}
+Tensors SumOp::Vjp(const Saved& s, const Tensor& dy) const { return {Spread(dy, s.shape(), dims)}; }
+
+lowering::Op ProdOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  return ReduceWith(b, Opcode::kMultiply, WidenIntegers(b, x), dims, keepdim);
+}
+// The product of the others: of all but the element if none is 0; of the rest for the only 0; else 0.
+Tensors ProdOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor x = s.x();
+  const Tensor is_zero = Eq(x, Constant(0, x.dtype()));
+  const Tensor zeros = Spread(Sum(is_zero, dims, /*keepdim=*/false), x.shape(), dims);
+  const Tensor nonzero = Where(is_zero, Constant(1, x.dtype()), x);
+  const Tensor product = Spread(Prod(nonzero, dims, /*keepdim=*/false), x.shape(), dims);
+  const Tensor others = Where(is_zero, product, product / nonzero);
+  const Tensor zeros_left = Sub(zeros, To(is_zero, zeros.dtype()));
+  return {Spread(dy, x.shape(), dims) * Where(Eq(zeros_left, Constant(0, zeros.dtype())), others, Constant(0, x.dtype()))};
+}
+
+lowering::Op AmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  return ReduceWith(b, Opcode::kMaximum, x, dims, keepdim);
+}
+Tensors AmaxOp::Vjp(const Saved& s, const Tensor& dy) const { return ExtremumVjp(s, dy, dims); }
+
+lowering::Op AminOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  return ReduceWith(b, Opcode::kMinimum, x, dims, keepdim);
+}
+Tensors AminOp::Vjp(const Saved& s, const Tensor& dy) const { return ExtremumVjp(s, dy, dims); }
+
+std::array<lowering::Op, 2> MaxAlongOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  const Dims kept = KeptDims(x.shape(), {dim});
+  auto [value, index] = MaxWithIndex(b, x, dim);
+  if (keepdim) return {b.Reshape(value, kept), b.Reshape(index, kept)};
+  return {value, index};
+}
+
+Tensors MaxAlongOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
+  if (!dys[0].defined()) return {Tensor()};
+  const Shape& x = s.shape();
+  const Tensor position = Positions(x.dims(), dim, dys[0].device());
+  const Tensor chosen = Eq(position, BroadcastTo(Reshape(s.y(1), KeptDims(x, {dim})), x.dims()));
+  return {Where(chosen, Spread(dys[0], x, {dim}), Constant(0, dys[0].dtype()))};
+}
+
+lowering::Op ArgMaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  const Dims kept = KeptDims(x.shape(), {dim});
+  const lowering::Op index = MaxWithIndex(b, x, dim)[1];
+  return keepdim ? b.Reshape(index, kept) : index;
+}
+
+// --- functions
+
+Tensor Sum(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
+  return Record(SumOp{NormalizeDims("sum", dims, x.rank()), keepdim}, x);
+}
+
+Tensor Mean(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
+  const Dims all = NormalizeDims("mean", dims, x.rank());
+  int64_t count = 1;
+  for (int64_t d : all) count *= x.dim(d);
+  if (!IsFloat(x.dtype()) && !IsComplex(x.dtype())) {
+    ThrowRecordError("mean", InvalidArgument("takes floats, not ", x.shape(), "; convert with to()"));
+  }
+  return Sum(x, all, keepdim) / static_cast<double>(count);
+}
+
+Tensor Prod(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
+  return Record(ProdOp{NormalizeDims("prod", dims, x.rank()), keepdim}, x);
+}
+
+namespace {
+
+Dims ExtremumDims(std::string_view op, const Tensor& x, absl::Span<const int64_t> dims) {
+  Dims all = NormalizeDims(op, dims, x.rank());
+  for (int64_t d : all) {
+    if (x.dim(d) == 0) ThrowRecordError(op, InvalidArgument("dim ", d, " of ", x.shape(), " is empty and has no extremum"));
+  }
+  return all;
+}
+
+}  // namespace
+
+Tensor Amax(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
+  return Record(AmaxOp{ExtremumDims("amax", x, dims), keepdim}, x);
+}
+Tensor Amin(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
+  return Record(AminOp{ExtremumDims("amin", x, dims), keepdim}, x);
+}
+
+std::pair<Tensor, Tensor> MaxAlong(const Tensor& x, int64_t dim, bool keepdim) {
+  const int64_t d = ExtremumDims("max", x, {dim})[0];
+  const Operand in(x);
+  Tensors results = RecordAll(MaxAlongOp{d, keepdim}, absl::MakeConstSpan(&in, 1));
+  return {results[0], results[1]};
+}
+
+Tensor ArgMax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+  if (!dim) {
+    const Tensor flat = Reshape(x, {-1});
+    return ArgMax(flat, 0, false);
+  }
+  return Record(ArgMaxOp{ExtremumDims("argmax", x, {*dim})[0], keepdim}, x);
+}
+
+Tensor SumToShape(const Tensor& g, const Shape& shape) {
+  Tensor r = g;
+  const int64_t extra = g.rank() - shape.rank();
+  Dims dims;
+  for (int64_t i = 0; i < g.rank(); ++i) {
+    if (i < extra || (shape.dim(i - extra) == 1 && g.dim(i) != 1)) dims.push_back(i);
+  }
+  if (!dims.empty()) r = Reshape(Sum(g, dims, /*keepdim=*/false), shape.dims());
+  return To(r, shape.dtype());
+}
+
+int64_t NormalizeDim(std::string_view op, int64_t dim, int64_t rank) {
+  const int64_t d = dim < 0 ? dim + rank : dim;
+  if (d < 0 || d >= rank) ThrowRecordError(op, OutOfRange("dim ", dim, " is out of range for rank ", rank));
+  return d;
+}
+
+Dims NormalizeDims(std::string_view op, absl::Span<const int64_t> dims, int64_t rank) {
+  Dims result;
+  if (dims.empty()) {
+    for (int64_t i = 0; i < rank; ++i) result.push_back(i);
+    return result;
+  }
+  for (int64_t d : dims) result.push_back(NormalizeDim(op, d, rank));
+  std::sort(result.begin(), result.end());
+  if (std::adjacent_find(result.begin(), result.end()) != result.end()) {
+    ThrowRecordError(op, InvalidArgument("a dim is named twice in (", Join(dims, ", "), ")"));
+  }
+  return result;
+}
+
+}  // namespace lazuli::lazy

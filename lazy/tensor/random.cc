@@ -1,0 +1,39 @@
+#include "lazy/tensor/random.h"
+
+#include <mutex>
+
+namespace lazuli::lazy {
+namespace {
+
+std::mutex mu;
+PhiloxState state;
+
+}  // namespace
+
+void ManualSeed(uint64_t seed) {
+  std::lock_guard lock(mu);
+  state = {seed, 0};
+}
+
+uint64_t CurrentSeed() {
+  std::lock_guard lock(mu);
+  return state.seed;
+}
+
+PhiloxState ReservePhilox(int64_t numbers) {
+  std::lock_guard lock(mu);
+  const PhiloxState reserved = state;
+  state.offset += static_cast<uint64_t>(numbers + 3) / 4;
+  return reserved;
+}
+
+uint64_t RandomSeed() {
+  const PhiloxState state = ReservePhilox(2);
+  // SplitMix64's mixer: neighbouring offsets give unrelated seeds.
+  uint64_t z = state.seed + (state.offset + 1) * 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+}  // namespace lazuli::lazy

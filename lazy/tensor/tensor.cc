@@ -1,0 +1,114 @@
+#include "lazy/tensor/tensor.h"
+
+#include <atomic>
+#include <utility>
+
+#include "lazy/tensor/site_scope.h"
+#include "lazy/tensor/status_error.h"
+#include "lazy/tensor/tape.h"
+
+namespace lazuli::lazy {
+namespace {
+
+thread_local bool grad_enabled = true;
+std::atomic<uint64_t> next_sequence{1};
+thread_local std::vector<const GradNode*>* draining = nullptr;
+
+}  // namespace
+
+TensorImpl::TensorImpl(StoragePtr storage) : storage_(std::move(storage)) {}
+TensorImpl::~TensorImpl() = default;
+
+AutogradMeta& TensorImpl::mutable_autograd() {
+  if (!autograd_) autograd_ = std::make_unique<AutogradMeta>();
+  return *autograd_;
+}
+
+bool Tensor::requires_grad() const {
+  const AutogradMeta* meta = impl_->autograd();
+  return meta != nullptr && (meta->requires_grad || meta->grad_fn);
+}
+
+Tensor FromLiteral(const Literal& literal, backend::Device device) {
+  // The literal's memory lives as long as the buffer: copying a Literal shares it.
+  auto keep = std::make_shared<Literal>(literal);
+  backend::HostView view{literal.raw(), &literal.shape()};
+  auto buffer = ValueOrThrow(device.client->FromHost(view, [keep] {}, device));
+  return Tensor(Context::Current().NewStorage(MakeIntrusive<DataHandle>(std::move(buffer))));
+}
+
+Literal ToLiteral(const Tensor& tensor) {
+  return ValueOrThrow(GetEngine().Read(Context::Current(), tensor.storage()));
+}
+
+Tensor Detach(const Tensor& tensor) { return Tensor(tensor.impl()->storage()); }
+
+bool GradEnabled() { return grad_enabled; }
+bool SetGradEnabled(bool enabled) { return std::exchange(grad_enabled, enabled); }
+GradModeGuard::GradModeGuard(bool enabled) : saved_(SetGradEnabled(enabled)) {}
+GradModeGuard::~GradModeGuard() { grad_enabled = saved_; }
+
+GradNode::GradNode(SiteId site) : site_(site), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+
+void GradNode::Release() const {
+  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (draining != nullptr) {
+    draining->push_back(this);
+    return;
+  }
+  std::vector<const GradNode*> dead;
+  draining = &dead;
+  delete this;
+  while (!dead.empty()) {
+    const GradNode* next = dead.back();
+    dead.pop_back();
+    delete next;
+  }
+  draining = nullptr;
+}
+
+Edge GradEdge(const Tensor& tensor) {
+  const AutogradMeta* meta = tensor.impl()->autograd();
+  if (meta == nullptr) return {};
+  if (meta->grad_fn) return {meta->grad_fn, nullptr, meta->output};
+  if (meta->requires_grad) return {nullptr, tensor.ptr(), 0};
+  return {};
+}
+
+SavedTensor::SavedTensor(const Tensor& tensor, bool is_result)
+    : storage_(tensor.impl()->storage()),
+      version_(tensor.storage().version()),
+      is_result_(is_result) {
+  if (!is_result) edge_ = GradEdge(tensor);
+}
+
+SavedTensor::SavedTensor(const Value& number, backend::Device device)
+    : storage_(Context::Current().NewStorage(number, device)) {}
+
+Tensor SavedTensor::Get(const GradNode& self, uint32_t output) const {
+  const bool replaced = edge_.leaf && edge_.leaf->storage() != storage_;  // set_data()
+  if (storage_->version() != version_ || (replaced && GradEnabled())) {
+    const std::string site = GetSite(self.site()).ToString();
+    throw StatusError(FailedPrecondition(
+        self.name(), ": a tensor that backward needs was changed in place after it was used",
+        site.empty() ? "" : Str(" at ", site), " (version ", storage_->version(), ", saved at ", version_,
+        "); clone() it before changing it"));
+  }
+  if (!GradEnabled()) return Tensor(storage_);
+  if (edge_.leaf) return Tensor(edge_.leaf);
+  Tensor tensor(storage_);
+  if (is_result_) {
+    AutogradMeta& meta = tensor.impl()->mutable_autograd();
+    meta.grad_fn = IntrusivePtr<GradNode>(const_cast<GradNode*>(&self));
+    meta.output = output;
+  } else if (edge_.node) {
+    AutogradMeta& meta = tensor.impl()->mutable_autograd();
+    meta.grad_fn = edge_.node;
+    meta.output = edge_.index;
+  }
+  return tensor;
+}
+
+void SavedTensor::Reset() { *this = SavedTensor(); }
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,76 @@
+// Tensor: the handle that ops take and give. TensorImpl: a storage and what autograd knows of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lazy/tensor/context.h"
+#include "lazy/tensor/storage.h"
+
+namespace lazuli::lazy {
+
+class GradNode;
+struct AutogradMeta;
+
+class TensorImpl : public RefCounted<TensorImpl> {
+ public:
+  explicit TensorImpl(StoragePtr storage);
+  ~TensorImpl();
+  const StoragePtr& storage() const { return storage_; }
+  // The tensor stays, with other elements: for leaves only, whose history cannot get wrong.
+  void set_storage(StoragePtr storage) { storage_ = std::move(storage); }
+  AutogradMeta* autograd() const { return autograd_.get(); }
+  AutogradMeta& mutable_autograd();      // makes it
+
+ private:
+  StoragePtr storage_;
+  std::unique_ptr<AutogradMeta> autograd_;  // null: no gradient wanted
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(IntrusivePtr<TensorImpl> impl) : impl_(std::move(impl)) {}
+  explicit Tensor(StoragePtr storage) : impl_(MakeIntrusive<TensorImpl>(std::move(storage))) {}
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  const Shape& shape() const { return storage().shape(); }
+  DType dtype() const { return shape().dtype(); }
+  int64_t rank() const { return shape().rank(); }
+  int64_t dim(int64_t i) const { return shape().dim(i); }
+  backend::Device device() const { return storage().device(); }
+  bool requires_grad() const;
+
+  TensorImpl* impl() const { return impl_.get(); }
+  const IntrusivePtr<TensorImpl>& ptr() const { return impl_; }
+  Storage& storage() const { return *impl_->storage(); }
+
+ private:
+  IntrusivePtr<TensorImpl> impl_;
+};
+using Tensors = std::vector<Tensor>;
+
+// A tensor of these elements on the device. Copies, unless the device can use the literal's memory in place.
+Tensor FromLiteral(const Literal& literal, backend::Device device);
+// The elements, after a sync of the context and a wait for this tensor.
+Literal ToLiteral(const Tensor& tensor);
+// The same storage without its history: writes through either are seen by both.
+Tensor Detach(const Tensor& tensor);
+
+// Whether ops record gradients on this thread; on by default.
+bool GradEnabled();
+bool SetGradEnabled(bool enabled);   // returns what it was
+class GradModeGuard {
+ public:
+  explicit GradModeGuard(bool enabled);
+  ~GradModeGuard();
+  GradModeGuard(const GradModeGuard&) = delete;
+  GradModeGuard& operator=(const GradModeGuard&) = delete;
+
+ private:
+  bool saved_;
+};
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,263 @@
+#include "lazy/autograd/backward.h"
+
+#include "lazy/autograd/to_device.h"
+#include "tests/lazy/lazy_test.h"
+
+namespace lazuli::lazy {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Tensor Leaf(std::initializer_list<float> values) { return WithGrad(Floats(values)); }
+std::vector<float> Grad(const Tensor& leaf) { return Values(GradOf(leaf)); }
+std::string BackwardError(const Tensor& root, const Tensor& gradient = {}) {
+  return std::string(Message(ErrorOf([&] { Backward(root, gradient, {}); })));
+}
+
+TEST(BackwardTest, AddsUpOverAllPaths) {
+  const Tensor x = Leaf({1, 2});
+  const Tensor a = x * x, b = a + x, c = a * b;  // x^4 + x^3
+  Backward(Sum(c), {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(7, 44));
+}
+
+TEST(BackwardTest, AccumulatesUntilTheGradientIsDropped) {
+  const Tensor x = Leaf({1, 2});
+  Backward(Sum(x * x), {}, {});
+  Backward(Sum(x * 3.0), {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(5, 7));
+  x.impl()->mutable_autograd().grad = {};
+  Backward(Sum(x), {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(1, 1));
+}
+
+TEST(BackwardTest, TakesTheGradientOfTheResult) {
+  const Tensor x = Leaf({1, 2});
+  Backward(x * x, Floats({10, 100}), {});
+  EXPECT_THAT(Grad(x), ElementsAre(20, 400));
+}
+
+// Each leaf of a sum gets the same gradient; changing one in place must leave the other.
+TEST(BackwardTest, GradientsOfTwoLeavesAreTwoTensors) {
+  const Tensor x = Leaf({1, 2}), y = Leaf({3, 4}), given = Floats({10, 20});
+  Backward(x + y, given, {});
+  const Tensor gx = GradOf(x);
+  Assign("mul_", gx, gx * 0.5);
+  EXPECT_THAT(Grad(x), ElementsAre(5, 10));
+  EXPECT_THAT(Grad(y), ElementsAre(10, 20));
+  EXPECT_THAT(Values(given), ElementsAre(10, 20));
+}
+
+TEST(BackwardTest, OnlyLeavesThatAskGetGradients) {
+  const Tensor x = Leaf({1, 2}), constant = Floats({3, 4});
+  const Tensor y = x * constant;
+  Backward(Sum(y), {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(3, 4));
+  EXPECT_FALSE(GradOf(constant).defined());
+  EXPECT_FALSE(GradOf(y).defined());
+}
+
+TEST(BackwardTest, NoGradAndDetachRecordNoHistory) {
+  const Tensor x = Leaf({1, 2});
+  {
+    const GradModeGuard off(false);
+    EXPECT_FALSE((x * x).requires_grad());
+  }
+  EXPECT_FALSE(Detach(x * x).requires_grad());
+  EXPECT_TRUE((x * x).requires_grad());
+  EXPECT_FALSE(Gt(x, x).requires_grad());  // no floats, no gradient
+}
+
+TEST(BackwardTest, WhatHasNoHistoryIsRefused) {
+  const Tensor x = Floats({1, 2});
+  EXPECT_EQ(BackwardError(Sum(x)),
+            "backward: f32[] has no history; it was computed from no tensor that requires a gradient, or under NoGrad");
+  EXPECT_EQ(BackwardError(Tensor()), "backward: the tensor is undefined");
+}
+
+TEST(BackwardTest, AResultOfSeveralElementsNeedsAGradient) {
+  const Tensor x = Leaf({1, 2});
+  EXPECT_EQ(BackwardError(x * x), "backward: f32[2] is no scalar; reduce it (sum, mean) or pass the gradient of the result");
+  EXPECT_EQ(BackwardError(x * x, Floats({1, 2, 3})), "backward: the gradient is f32[3], the tensor f32[2]");
+}
+
+TEST(BackwardTest, ASecondBackwardIsRefusedUnlessTheGraphWasKept) {
+  const Tensor x = Leaf({1, 2});
+  const Tensor y = Sum(x * x);
+  Backward(y, {}, {.retain_graph = true});
+  Backward(y, {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(4, 8));
+  EXPECT_THAT(BackwardError(y), HasSubstr("were freed by an earlier backward; pass retain_graph to the first one to run it twice"));
+}
+
+TEST(BackwardTest, ASavedTensorChangedInPlaceIsNoticed) {
+  const Tensor x = Leaf({1, 2}), y = Floats({3, 4});
+  Tensor z;
+  {
+    const SiteScope site(ir::InternSite("train.cc", "main", 8));
+    z = Sum(x * y);
+  }
+  Assign("add_", y, y + y);
+  EXPECT_EQ(BackwardError(z),
+            "mul: a tensor that backward needs was changed in place after it was used at train.cc:8 (version 1, saved at 0); "
+            "clone() it before changing it");
+}
+
+TEST(BackwardTest, AResultChangedInPlaceIsNoticed) {
+  const Tensor x = Leaf({1, 2});
+  const Tensor y = Exp(x);
+  const Tensor z = Sum(y);
+  Assign("add_", Detach(y), y + y);
+  EXPECT_THAT(BackwardError(z), HasSubstr("exp: a tensor that backward needs was changed in place"));
+}
+
+TEST(BackwardTest, AnInPlaceOpIsPartOfTheHistory) {
+  const Tensor x = Leaf({1, 2});
+  const Tensor y = x * 2.0;
+  Assign("add_", y, y + x);  // y = 3x
+  Backward(Sum(y), {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(3, 3));
+}
+
+TEST(BackwardTest, ALeafThatWantsAGradientIsNotChangedInPlace) {
+  const Tensor x = Leaf({1, 2}), y = Floats({1, 1});
+  EXPECT_STATUS(kFailedPrecondition, "add_: a leaf tensor that requires a gradient is changed in place; do it under NoGrad",
+                Assign("add_", x, y));
+  const GradModeGuard off(false);
+  Assign("add_", x, y);
+  EXPECT_THAT(Values(x), ElementsAre(1, 1));
+  EXPECT_TRUE(x.requires_grad());
+}
+
+TEST(BackwardTest, GradientsOfGradients) {
+  const Tensor x = Leaf({2, 3});
+  Backward(Sum(PowNumber(x, 3)), {}, {.create_graph = true});
+  const Tensor first = GradOf(x);
+  EXPECT_THAT(Values(first), ElementsAre(12, 27));
+  x.impl()->mutable_autograd().grad = {};
+  Backward(Sum(first), {}, {.create_graph = true});
+  const Tensor second = GradOf(x);
+  EXPECT_THAT(Values(second), ElementsAre(12, 18));
+  x.impl()->mutable_autograd().grad = {};
+  Backward(Sum(second), {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(6, 6));
+}
+
+TEST(BackwardTest, GradientNodesHaveTheLineOfTheirForwardOp) {
+  const Tensor x = Leaf({1, 2});
+  const SiteId forward = ir::InternSite("model.cc", "forward", 7);
+  Tensor y;
+  {
+    const SiteScope site(forward);
+    y = Exp(x);
+  }
+  const SiteScope site(ir::InternSite("train.cc", "main", 41));
+  Backward(y, Floats({1, 1}), {});
+  const Tensor grad = GradOf(x);
+  const Context::Lock lock(Context::Current());
+  EXPECT_EQ(Context::Current().PendingValue(grad.storage()).node->site(), forward);
+}
+
+// A saved tensor becomes an output only if a sync falls between forward and backward.
+TEST(BackwardTest, SavedTensorsAreOutputsOnlyIfASyncComesBetween) {
+  const Tensor x = Leaf({1, 2});
+  auto outputs = [] {
+    const std::string& hlo = LastProgram()->hlo;
+    const std::size_t root = hlo.rfind("ROOT");
+    return std::count(hlo.begin() + static_cast<std::ptrdiff_t>(root), hlo.begin() + static_cast<std::ptrdiff_t>(hlo.find('\n', root)), '%');
+  };
+  {
+    const Tensor loss = Sum(Exp(Exp(x)));
+    Backward(loss, {}, {});
+    ASSERT_TRUE(Sync().ok());
+    EXPECT_EQ(LastProgram()->checks.size(), 0u);
+  }
+  const auto fused = outputs();
+  x.impl()->mutable_autograd().grad = {};
+  const Tensor loss = Sum(Exp(Exp(x)));
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(outputs() - fused, 1);  // loss and two saved results, against loss and one gradient
+  Backward(loss, {}, {});
+  const std::vector<float> late = Grad(x);
+  x.impl()->mutable_autograd().grad = {};
+  Backward(Sum(Exp(Exp(x))), {}, {});
+  EXPECT_EQ(Grad(x), late);
+}
+
+TEST(BackwardTest, ANumberThatWasSavedIsNoOutputAndWorksTwice) {
+  const Tensor x = Leaf({1, 2});
+  const Tensor y = Mul(Div(x, Slot(4)), x);  // x^2 / 4
+  ASSERT_TRUE(Sync().ok());
+  Backward(Sum(y), {}, {.create_graph = true});
+  ASSERT_TRUE(Sync().ok());
+  const Tensor first = GradOf(x);
+  EXPECT_THAT(Values(first), ElementsAre(0.5, 1));
+  x.impl()->mutable_autograd().grad = {};
+  Backward(Sum(first), {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(0.5, 0.5));
+}
+
+TEST(BackwardTest, ALeafWhoseDataWasReplacedUsesWhatTheForwardPassSaw) {
+  const Tensor x = Leaf({1, 2});
+  const Tensor y = Sum(x * x);
+  x.impl()->set_storage(Floats({10, 20}).impl()->storage());
+  Backward(y, {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(2, 4));
+}
+
+TEST(BackwardTest, GradientsCrossDevices) {
+  const Tensor x = Leaf({1, 2});
+  const Tensor there = ToDevice(x * 3.0, TestDevice(1));
+  EXPECT_EQ(there.device(), TestDevice(1));
+  Backward(Sum(there * there), {}, {});
+  EXPECT_EQ(GradOf(x).device(), TestDevice(0));
+  EXPECT_THAT(Grad(x), ElementsAre(18, 36));
+}
+
+TEST(BackwardTest, SeveralOutputsOfOneOp) {
+  const Tensor x = WithGrad(Of<float>({2, 3}, {1, 5, 2, 7, 0, 7}));
+  auto [values, indices] = MaxAlong(x, 1, false);
+  EXPECT_FALSE(indices.requires_grad());
+  Backward(Sum(values * Floats({1, 10})), {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(0, 1, 0, 10, 0, 0));  // the first of equals
+}
+
+TEST(BackwardTest, EqualExtremaShareTheGradient) {
+  const Tensor x = Leaf({3, 1, 3});
+  Backward(Amax(x), {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(0.5, 0, 0.5));
+  const Tensor a = Leaf({1, 2}), b = Leaf({1, 3});
+  Backward(Sum(Maximum(a, b)), {}, {});
+  EXPECT_THAT(Grad(a), ElementsAre(0.5, 0));
+  EXPECT_THAT(Grad(b), ElementsAre(0.5, 1));
+}
+
+TEST(BackwardTest, TheGradientOfAProductStandsZeros) {
+  const Tensor none = Leaf({2, 3, 4}), one = Leaf({2, 0, 4}), two = Leaf({0, 0, 4});
+  for (const Tensor& x : {none, one, two}) Backward(Prod(x), {}, {});
+  EXPECT_THAT(Grad(none), ElementsAre(12, 8, 6));
+  EXPECT_THAT(Grad(one), ElementsAre(0, 8, 0));
+  EXPECT_THAT(Grad(two), ElementsAre(0, 0, 0));
+}
+
+TEST(BackwardTest, TheGradientOfAPowerStandsZeros) {
+  const Tensor x = Leaf({0, 0, 2}), y = Leaf({0, 2, 3});
+  Backward(Sum(Pow(x, y)), {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(0, 0, 12));
+  EXPECT_THAT(Grad(y), ElementsAre(0, 0, 8 * std::log(2.0f)));
+  const Tensor z = Leaf({0, 3});
+  Backward(Sum(PowNumber(z, 0)), {}, {});
+  EXPECT_THAT(Grad(z), ElementsAre(0, 0));
+}
+
+TEST(BackwardTest, GradientsOfMixedDtypesHaveTheTypeOfTheLeaf) {
+  const Tensor x = WithGrad(Of<double>({2}, {1, 2})), y = Leaf({3, 4});
+  Backward(Sum(x * y), {}, {});
+  EXPECT_EQ(GradOf(x).dtype(), DType::kF64);
+  EXPECT_EQ(GradOf(y).dtype(), DType::kF32);
+  EXPECT_THAT(Grad(y), ElementsAre(1, 2));
+}
+
+}  // namespace
+}  // namespace lazuli::lazy

@@ -1,0 +1,102 @@
+#include "lazy/debug/graph_text.h"
+
+#include "ir/evaluator/evaluator.h"
+#include "ir/hlo/parser.h"
+#include "tests/lazy/lazy_test.h"
+#include "tests/support/hlo_test.h"
+
+namespace lazuli::lazy {
+namespace {
+
+using testing::HasSubstr;
+
+SiteId Line(uint32_t line) { return ir::InternSite("/home/u/train.cc", "lazuli::Tensor Net::forward(const lazuli::Tensor&, int)", line); }
+
+Tensor SampleLoss() {
+  const Tensor x = Of<float>({2, 3}, {1, 2, 3, 4, 5, 6}), w = Of<float>({3, 2}, {1, 0, 0, 1, 1, 1});
+  Tensor h;
+  {
+    const SiteScope site(Line(41));
+    h = Mul(MatMul(x, w), Slot(0.5));
+  }
+  const SiteScope site(Line(42));
+  return Sum(h, {0, 1}, /*keepdim=*/true);
+}
+
+TEST(GraphTextTest, IsTorchXlasText) {
+  const Tensor loss = SampleLoss();
+  EXPECT_EQ(PendingGraph({{loss}}, GraphFormat::kText),
+            "IR {\n"
+            "  %0 = f32[2,3]{1,0} xla::device_data(), location=Net::forward@train.cc:41, device=INTERPRETER:0\n"
+            "  %1 = f32[3,2]{1,0} xla::device_data(), location=Net::forward@train.cc:41, device=INTERPRETER:0\n"
+            "  %2 = f32[2,2]{1,0} aten::matmul(%0, %1), location=Net::forward@train.cc:41\n"
+            "  %3 = f32[] prim::Scalar(), location=Net::forward@train.cc:41\n"
+            "  %4 = f32[2,2]{1,0} aten::mul(%2, %3), location=Net::forward@train.cc:41\n"
+            "  %5 = f32[1,1]{1,0} aten::sum(%4), location=Net::forward@train.cc:42, dims=(0, 1), keepdim=1, ROOT=0\n"
+            "}\n");
+}
+
+TEST(GraphTextTest, IsGraphviz) {
+  const Tensor loss = SampleLoss();
+  EXPECT_EQ(PendingGraph({{loss}}, GraphFormat::kDot),
+            "digraph G {\n"
+            "  node0 [label=\"xla::device_data\\nf32[2,3]{1,0}\\ndevice=INTERPRETER:0\"]\n"
+            "  node1 [label=\"xla::device_data\\nf32[3,2]{1,0}\\ndevice=INTERPRETER:0\"]\n"
+            "  node2 [label=\"aten::matmul\\nf32[2,2]{1,0}\"]\n"
+            "  node3 [label=\"prim::Scalar\\nf32[]\"]\n"
+            "  node4 [label=\"aten::mul\\nf32[2,2]{1,0}\"]\n"
+            "  node5 [label=\"aten::sum\\nf32[1,1]{1,0}\\ndims=(0, 1)\\nkeepdim=1\\nROOT=0\"]\n"
+            "  node4 -> node5\n"
+            "  node2 -> node4 [label=\"i=0\"]\n"
+            "  node3 -> node4 [label=\"i=1\"]\n"
+            "  node0 -> node2 [label=\"i=0\"]\n"
+            "  node1 -> node2 [label=\"i=1\"]\n"
+            "}\n");
+}
+
+TEST(GraphTextTest, OutputsOfOneNodeAreNumbered) {
+  const Tensor x = Of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  auto [values, indices] = MaxAlong(x, 1, false);
+  const Tensor next = indices + indices;
+  const std::string text = PendingGraph({{values, next}}, GraphFormat::kText);
+  EXPECT_THAT(text, HasSubstr("%1 = (f32[2]{0}, s64[2]{0}) aten::max(%0), num_outputs=2, dim=1, keepdim=0, ROOT=0\n"));
+  EXPECT_THAT(text, HasSubstr("%2 = s64[2]{0} aten::add(%1.1, %1.1), ROOT=1\n"));
+  EXPECT_THAT(PendingGraph({{next}}, GraphFormat::kDot), HasSubstr("node1 -> node2 [label=\"i=0,o=1\"]"));
+}
+
+TEST(GraphTextTest, LooksWithoutRunning) {
+  const Tensor loss = SampleLoss();
+  const Work work;
+  (void)PendingGraph({{loss}}, GraphFormat::kHlo);
+  EXPECT_EQ(work.runs(), 0);
+  EXPECT_TRUE(loss.storage().pending());
+}
+
+TEST(GraphTextTest, ShowsTensorsThatHaveDataAsLeaves) {
+  const Tensor x = Floats({1, 2});
+  EXPECT_EQ(PendingGraph({{x}}, GraphFormat::kText), "IR {\n  %0 = f32[2]{0} xla::device_data(), device=INTERPRETER:0, ROOT=0\n}\n");
+}
+
+TEST(GraphTextTest, UndefinedTensorsAreRefused) {
+  EXPECT_STATUS(kInvalidArgument, "graph: a tensor is undefined", PendingGraph({{Tensor()}}, GraphFormat::kText));
+}
+
+TEST(GraphTextTest, HloParsesBackAndEvaluatesToTheValues) {
+  const Tensor loss = SampleLoss();
+  const std::string text = PendingGraph({{loss}}, GraphFormat::kHlo);
+  EXPECT_THAT(text, testing::StartsWith("HloModule IrToHlo."));
+  EXPECT_THAT(text, HasSubstr("p0.1 = f32[2,3]"));
+  EXPECT_THAT(text, HasSubstr("op_type=\"aten__matmul\""));
+  EXPECT_THAT(text, HasSubstr("source_file=\"/home/u/train.cc\" source_line=41"));
+  const auto module = hlo::ParseModule(text);
+  ASSERT_TRUE(module.ok()) << module.status();
+  const Literal x = Literal::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6}), w = Literal::FromValues<float>({3, 2}, {1, 0, 0, 1, 1, 1});
+  const Literal half = Literal::Scalar(0.5f);
+  const Literal* arguments[] = {&x, &w, &half};
+  const auto result = hlo::Evaluate(**module, arguments);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ExpectSameBits(result->tuple()[0], ToLiteral(loss));
+}
+
+}  // namespace
+}  // namespace lazuli::lazy

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "lazuli/data.h"
+#include "lazuli/internal/fail.h"
+
+namespace lazuli::data {
+namespace {
+
+using lazuli::internal::Fail;
+
+// Calls f with a value of the C++ type of the dtype; nullptr for a dtype that has none.
+template <class F>
+auto WithType(DType dtype, F f) {
+  switch (dtype) {
+    case kBool:
+      return f(bool{});
+    case kInt8:
+      return f(std::int8_t{});
+    case kInt16:
+      return f(std::int16_t{});
+    case kInt32:
+      return f(std::int32_t{});
+    case kInt64:
+      return f(std::int64_t{});
+    case kUInt8:
+      return f(std::uint8_t{});
+    case DType::kU16:
+      return f(std::uint16_t{});
+    case DType::kU32:
+      return f(std::uint32_t{});
+    case DType::kU64:
+      return f(std::uint64_t{});
+    case kFloat32:
+      return f(float{});
+    case kFloat64:
+      return f(double{});
+    default:
+      return f(nullptr);
+  }
+}
+
+HostArray ToHost(const Tensor& tensor, SourceLocation loc) {
+  HostArray array = HostArray::zeros(tensor.sizes(), tensor.dtype());
+  WithType(tensor.dtype(), [&]<class T>(T) {
+    if constexpr (std::is_same_v<T, std::nullptr_t>) {
+      Fail(ErrorCode::kUnimplemented,
+           "TensorDataset: no " + std::string(to_string(tensor.dtype())) +
+               " tensors; convert it by to()",
+           loc);
+    } else {
+      const std::vector<T> values = tensor.to_vector<T>(loc);
+      std::copy(values.begin(), values.end(), array.data<T>());
+    }
+  });
+  return array;
+}
+
+HostArray Gather(const HostArray& rows, std::span<const std::int64_t> indices) {
+  HostArray out{.dtype = rows.dtype, .dims = rows.dims};
+  out.dims[0] = static_cast<std::int64_t>(indices.size());
+  const std::size_t row = rows.bytes.size() / static_cast<std::size_t>(rows.dims[0]);
+  out.bytes.resize(row * indices.size());
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    std::memcpy(out.bytes.data() + i * row,
+                rows.bytes.data() + static_cast<std::size_t>(indices[i]) * row, row);
+  }
+  return out;
+}
+
+std::string DimsText(const Tensor& tensor) {
+  std::string text(to_string(tensor.dtype()));
+  char separator = '[';
+  for (const std::int64_t d : tensor.sizes()) {
+    text += separator;
+    text += std::to_string(d);
+    separator = ',';
+  }
+  return text + (separator == '[' ? "[]" : "]");
+}
+
+}  // namespace
+
+HostArray HostArray::zeros(const Dims& dims, DType dtype) {
+  std::size_t bytes = WithType(dtype, []<class T>(T) { return sizeof(T); });
+  for (const std::int64_t d : dims) bytes *= static_cast<std::size_t>(d);
+  return {.dtype = dtype, .dims = dims, .bytes = std::vector<std::byte>(bytes)};
+}
+
+TensorDataset::TensorDataset(const Tensor& x, const Tensor& y, SourceLocation loc) {
+  if (x.dim() == 0 || y.dim() == 0 || x.size(0) != y.size(0)) {
+    Fail(ErrorCode::kInvalidArgument,
+         "TensorDataset: x and y must have the same first dim, the number of samples, but are " +
+             DimsText(x) + " and " + DimsText(y),
+         loc);
+  }
+  rows_ = std::make_shared<HostBatch>(HostBatch{ToHost(x, loc), ToHost(y, loc)});
+}
+
+std::int64_t TensorDataset::size() const { return rows_->x.dims[0]; }
+
+HostBatch TensorDataset::get(std::span<const std::int64_t> indices) const {
+  return {Gather(rows_->x, indices), Gather(rows_->y, indices)};
+}
+
+Subset::Subset(std::shared_ptr<const Dataset> dataset, std::vector<std::int64_t> indices,
+               SourceLocation loc)
+    : dataset_(std::move(dataset)), indices_(std::move(indices)) {
+  for (const std::int64_t i : indices_) {
+    if (i >= 0 && i < dataset_->size()) continue;
+    Fail(ErrorCode::kOutOfRange,
+         "Subset: index " + std::to_string(i) + " is out of range for a data set of " +
+             std::to_string(dataset_->size()) + " samples",
+         loc);
+  }
+}
+
+std::int64_t Subset::size() const { return static_cast<std::int64_t>(indices_.size()); }
+
+HostBatch Subset::get(std::span<const std::int64_t> indices) const {
+  std::vector<std::int64_t> inner;
+  inner.reserve(indices.size());
+  for (const std::int64_t i : indices) inner.push_back(indices_[static_cast<std::size_t>(i)]);
+  return dataset_->get(inner);
+}
+
+}  // namespace lazuli::data

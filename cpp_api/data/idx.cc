@@ -1,0 +1,79 @@
+#include "cpp_api/data/idx.h"
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "lazuli/internal/fail.h"
+
+namespace lazuli::data {
+namespace {
+
+using lazuli::internal::Fail;
+
+std::vector<std::uint8_t> ReadAll(const std::string& path, SourceLocation loc) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  const std::streamoff length = in ? static_cast<std::streamoff>(in.tellg()) : -1;
+  // A folder opens, too, but has no length.
+  if (length < 0 || length > (std::streamoff{1} << 40)) {
+    Fail(ErrorCode::kNotFound,
+         "cannot read " + path + "; tools/fetch_mnist.sh gets MNIST and prints the folder it is in",
+         loc);
+  }
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(length));
+  in.seekg(0);
+  if (!in.read(reinterpret_cast<char*>(bytes.data()), length)) {
+    Fail(ErrorCode::kNotFound, "reading " + path + " failed", loc);
+  }
+  return bytes;
+}
+
+std::uint32_t BigEndian(const std::uint8_t* p) {
+  return std::uint32_t{p[0]} << 24 | std::uint32_t{p[1]} << 16 | std::uint32_t{p[2]} << 8 | p[3];
+}
+
+std::string Hex(std::uint32_t value) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", value);
+  return text;
+}
+
+}  // namespace
+
+IdxFile ReadIdx(const std::string& path, int rank, SourceLocation loc) {
+  const auto damaged = [&](const std::string& what) {
+    Fail(ErrorCode::kInvalidArgument, path + " " + what + "; get it again by tools/fetch_mnist.sh",
+         loc);
+  };
+  IdxFile file{.dims = {}, .bytes = ReadAll(path, loc)};
+  const std::size_t header = 4 + 4 * static_cast<std::size_t>(rank);
+  if (file.bytes.size() < header) {
+    damaged("is truncated: it has " + std::to_string(file.bytes.size()) + " bytes, its header " +
+            std::to_string(header));
+  }
+  if (file.bytes[0] == 0x1f && file.bytes[1] == 0x8b) {
+    damaged("is still compressed by gzip");
+  }
+  const std::uint32_t wanted = 0x0800u | static_cast<std::uint32_t>(rank);  // 8: unsigned bytes
+  if (BigEndian(file.bytes.data()) != wanted) {
+    damaged("is no IDX file of bytes with " + std::to_string(rank) + " dims: it begins with " +
+            Hex(BigEndian(file.bytes.data())) + " instead of " + Hex(wanted));
+  }
+  unsigned __int128 promised = 1;
+  for (int i = 0; i < rank; ++i) {
+    file.dims.push_back(BigEndian(file.bytes.data() + 4 + 4 * i));
+    promised *= file.dims.back();
+  }
+  const std::size_t present = file.bytes.size() - header;
+  if (promised != present) {
+    std::string dims;
+    for (const std::uint32_t d : file.dims) dims += (dims.empty() ? "" : " x ") + std::to_string(d);
+    damaged(std::string(present < promised ? "is truncated" : "is too long") + ": it has " +
+            std::to_string(present) + " bytes of data, its header says " + dims);
+  }
+  file.bytes.erase(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(header));
+  return file;
+}
+
+}  // namespace lazuli::data

@@ -1,0 +1,32 @@
+// The one exception of the library. A mistake is reported by the call that makes it, with the line of that call:
+//
+//   matmul: inner dimensions differ: f32[8,16] x f32[4,4] (train.cc:41)
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "lazuli/export.h"
+
+namespace lazuli {
+
+enum class ErrorCode : unsigned char {
+  kInvalidArgument,    // shapes, dtypes, values of arguments
+  kOutOfRange,         // an index or a dim
+  kUnimplemented,      // not supported on this device or not yet
+  kFailedPrecondition, // right arguments, wrong moment (backward twice)
+  kResourceExhausted,  // memory
+  kNotFound,           // a file or a device
+  kInternal,           // a mistake of ours, or of the machine
+};
+
+class LAZULI_API Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+}  // namespace lazuli

@@ -1,0 +1,45 @@
+#include "lazuli/execution.h"
+
+#include "cpp_api/src/facade.h"
+#include "ir/support/metrics.h"
+#include "lazy/tensor/context.h"
+
+namespace lazuli {
+
+void mark_step(SourceLocation loc) { sync(/*wait=*/false, loc); }
+
+void sync(bool wait, SourceLocation loc) {
+  Initialize();
+  Call(loc, [&] {
+    ir::Add(ir::Counter::kMarkStep);
+    lazy::ThrowIfError(lazy::GetEngine().Sync(lazy::Context::Current(), wait, lazy::SyncReason::kUser));
+  });
+}
+
+SiteScope::SiteScope(SourceLocation loc) : saved_(lazy::CurrentSite()) {
+  if (saved_ == ir::kNoSite) lazy::internal::current_site = Intern(loc);
+}
+std::string SiteScope::place(SourceLocation loc) {
+  const ir::SiteId outermost = lazy::CurrentSite();
+  return ir::GetSite(outermost == ir::kNoSite ? Intern(loc) : outermost).ToString();
+}
+SiteScope::~SiteScope() { lazy::internal::current_site = saved_; }
+
+namespace {
+ir::IntrusivePtr<lazy::Context> Pointer(void* impl) {
+  return ir::IntrusivePtr<lazy::Context>(static_cast<lazy::Context*>(impl));
+}
+}  // namespace
+
+Context::Context() : impl_(lazy::Context::Create().Detach()) {}
+Context::Context(const Context& other) noexcept : impl_(Pointer(other.impl_).Detach()) {}
+Context& Context::operator=(const Context& other) noexcept {
+  Context copy(other);
+  std::swap(impl_, copy.impl_);
+  return *this;
+}
+Context::~Context() { static_cast<lazy::Context*>(impl_)->Release(); }
+Context Context::current() { return Context(ir::IntrusivePtr<lazy::Context>(&lazy::Context::Current()).Detach()); }
+void Context::make_current() const { lazy::Context::Exchange(Pointer(impl_)); }
+
+}  // namespace lazuli

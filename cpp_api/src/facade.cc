@@ -1,0 +1,151 @@
+#include "cpp_api/src/facade.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backend/cpu/cpu_client.h"
+#include "backend/interpreter/interpreter.h"
+#include "lazy/debug/save_tensors.h"
+#include "lazy/execution/sync.h"
+#include "lazy/ops/record.h"
+
+namespace lazuli {
+namespace {
+
+ErrorCode CodeOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kInvalidArgument:
+      return ErrorCode::kInvalidArgument;
+    case absl::StatusCode::kOutOfRange:
+      return ErrorCode::kOutOfRange;
+    case absl::StatusCode::kUnimplemented:
+      return ErrorCode::kUnimplemented;
+    case absl::StatusCode::kFailedPrecondition:
+      return ErrorCode::kFailedPrecondition;
+    case absl::StatusCode::kResourceExhausted:
+      return ErrorCode::kResourceExhausted;
+    case absl::StatusCode::kNotFound:
+      return ErrorCode::kNotFound;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+// Whether the message already ends in a place: "... (train.cc:41)". Errors of a run carry the place of their op.
+bool EndsWithPlace(std::string_view message) {
+  if (message.empty() || message.back() != ')') return false;
+  const std::size_t open = message.rfind('('), colon = message.rfind(':');
+  if (open == std::string_view::npos || colon == std::string_view::npos || colon < open || colon + 2 >= message.size()) return false;
+  for (char c : message.substr(colon + 1, message.size() - colon - 2)) {
+    if (c < '0' || c > '9') return false;
+  }
+  return true;
+}
+
+#define LAZULI_DTYPE(name, ...) static_assert(static_cast<int>(DType::name) == static_cast<int>(ir::DType::name));
+#include "ir/types/dtype.def"
+#undef LAZULI_DTYPE
+
+}  // namespace
+
+void Initialize() {
+  static const bool initialized = [] {
+    backend::RegisterInterpreter();
+    backend::RegisterCpu();
+    lazy::InitializeExecution();
+    lazy::InitializeSaveTensors();
+    return true;
+  }();
+  (void)initialized;
+}
+
+void Rethrow(const absl::Status& status, ir::SiteId site) {
+  std::string message(ir::Message(status));
+  const std::string place = ir::GetSite(site).ToString();
+  if (!place.empty() && !EndsWithPlace(message)) message += ir::Str(" (", place, ")");
+  throw Error(CodeOf(status.code()), message);
+}
+
+// The nodes that one number has become so far: one a context and dtype, which it is used with at a time.
+struct Scalar::Slot {
+  struct Use {
+    std::uint64_t context;
+    ir::DType dtype;
+    ir::Value value;
+  };
+  std::atomic<int> refs{1};
+  std::mutex mu;  // copies of a scalar may be used by several threads
+  std::vector<Use> uses;
+};
+
+Scalar::Scalar(double v) : kind_(2), double_(v) {}
+Scalar::Scalar(std::int64_t v) : kind_(1), double_(static_cast<double>(v)), int_(v) {}
+Scalar::Scalar(bool v) : kind_(0), double_(v ? 1 : 0), int_(v ? 1 : 0) {}
+Scalar::Slot& Scalar::SharedSlot() const {
+  const std::atomic_ref<Slot*> shared(slot_);
+  Slot* slot = shared.load(std::memory_order_acquire);
+  if (slot != nullptr) return *slot;
+  auto made = std::make_unique<Slot>();
+  return shared.compare_exchange_strong(slot, made.get(), std::memory_order_acq_rel) ? *made.release() : *slot;
+}
+Scalar::Scalar(const Scalar& other) : kind_(other.kind_), double_(other.double_), int_(other.int_) {
+  slot_ = &other.SharedSlot();  // now: the copy, an operand say, may be the first that is used
+  slot_->refs.fetch_add(1, std::memory_order_relaxed);
+}
+Scalar& Scalar::operator=(const Scalar& other) {
+  Scalar copy(other);
+  std::swap(kind_, copy.kind_);
+  std::swap(double_, copy.double_);
+  std::swap(int_, copy.int_);
+  std::swap(slot_, copy.slot_);
+  return *this;
+}
+Scalar::~Scalar() {
+  if (slot_ != nullptr && slot_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete slot_;
+}
+double Scalar::value() const { return double_; }
+
+lazy::Number TensorAccess::ToNumber(const Scalar& scalar) {
+  switch (scalar.kind_) {
+    case 0:
+      return lazy::Number(scalar.int_ != 0);
+    case 1:
+      return lazy::Number(scalar.int_);
+    default:
+      return lazy::Number(scalar.double_);
+  }
+}
+
+ir::Value TensorAccess::Slot(const Scalar& scalar, ir::DType dtype) {
+  const std::uint64_t context = lazy::Context::Current().id();
+  Scalar::Slot& slot = scalar.SharedSlot();
+  const std::lock_guard lock(slot.mu);
+  if (!slot.uses.empty() && slot.uses[0].context != context) slot.uses.clear();
+  for (const Scalar::Slot::Use& use : slot.uses) {
+    if (use.dtype == dtype) return use.value;
+  }
+  slot.uses.push_back({context, dtype, ToNumber(scalar).Slot(dtype)});
+  return slot.uses.back().value;
+}
+
+ir::Value TensorAccess::OperandSlot(const Operand& operand, ir::DType dtype) {
+  const Scalar& scalar = *operand.scalar();
+  // A bare number is nobody else's: only a named one has a slot to share, made when the operand copied it.
+  return scalar.slot_ == nullptr ? ToNumber(scalar).Slot(dtype) : Slot(scalar, dtype);
+}
+
+OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other) {
+  if (operand.tensor() != nullptr) {
+    if (!operand.tensor()->defined()) {
+      lazy::ThrowRecordError(op, ir::InvalidArgument("operand ", position, " is an undefined tensor"));
+    }
+    return {TensorAccess::Unwrap(*operand.tensor()), {}};
+  }
+  const lazy::Number number = TensorAccess::ToNumber(*operand.scalar());
+  const bool beside = other.tensor() != nullptr && other.tensor()->defined();  // undefined: an error follows
+  return {{}, TensorAccess::OperandSlot(operand, beside ? number.TypeBeside(Unwrap(other.tensor()->dtype())) : number.DefaultType())};
+}
+
+}  // namespace lazuli

@@ -1,0 +1,80 @@
+// Between the public types and the library's own: handles, sites, errors.
+#pragma once
+
+#include <utility>
+
+#include "backend/client/client.h"
+#include "lazuli/nn.h"
+#include "lazuli/tensor.h"
+#include "lazy/ops/number.h"
+#include "lazy/tensor/site_scope.h"
+#include "lazy/tensor/status_error.h"
+#include "lazy/tensor/tensor.h"
+
+namespace lazuli {
+
+// Registers backends and installs the executor, once.
+void Initialize();
+
+struct DeviceAccess {
+  static backend::Device Unwrap(const Device& device) {
+    return {static_cast<backend::ComputationClient*>(device.client_), device.ordinal_};
+  }
+  static Device Wrap(backend::Device device) { return Device(device.client, device.ordinal); }
+};
+
+struct TensorAccess {
+  static lazy::Tensor Unwrap(const Tensor& tensor) {
+    return lazy::Tensor(ir::IntrusivePtr<lazy::TensorImpl>(static_cast<lazy::TensorImpl*>(tensor.impl_)));
+  }
+  static Tensor Wrap(lazy::Tensor tensor) {
+    Tensor wrapped;
+    if (tensor.defined()) {
+      ir::IntrusivePtr<lazy::TensorImpl> impl = tensor.ptr();
+      tensor = {};
+      wrapped.impl_ = impl.Detach();
+    }
+    return wrapped;
+  }
+  static lazy::TensorImpl* Impl(const Tensor& tensor) { return static_cast<lazy::TensorImpl*>(tensor.impl_); }
+  static lazy::Number ToNumber(const Scalar& scalar);
+  // The scalar's slot as this dtype: the same node for every use within a context.
+  static ir::Value Slot(const Scalar& scalar, ir::DType dtype);
+  static ir::Value OperandSlot(const Operand& operand, ir::DType dtype);
+};
+
+inline ir::SiteId Intern(const SourceLocation& loc) {
+  return ir::InternSite(loc.file_name(), loc.function_name(), loc.line());
+}
+inline ir::DType Unwrap(DType dtype) { return static_cast<ir::DType>(dtype); }
+inline DType Wrap(ir::DType dtype) { return static_cast<DType>(dtype); }
+
+// Throws the status as Error, with the line of the current site.
+[[noreturn]] void Rethrow(const absl::Status& status, ir::SiteId site);
+
+// Runs a public call: nodes recorded inside get the caller's line, an internal error becomes Error with that line.
+template <class F>
+decltype(auto) Call(const SourceLocation& loc, F&& f) {
+  lazy::SiteScope scope(Intern(loc));
+  try {
+    return std::forward<F>(f)();
+  } catch (const lazy::StatusError& error) {
+    Rethrow(error.status(), lazy::CurrentSite());
+  }
+}
+
+// As Call for a function of tensors that gives a tensor.
+template <class F>
+Tensor CallTensor(const SourceLocation& loc, F&& f) {
+  return Call(loc, [&] { return TensorAccess::Wrap(f()); });
+}
+
+// An operand of a binary op beside an operand of this dtype.
+struct OperandHolder {
+  lazy::Tensor tensor;   // keeps the tensor alive while the lazy operand points to it
+  ir::Value number;
+  lazy::Operand get() const { return tensor.defined() ? lazy::Operand(tensor) : lazy::Operand(number); }
+};
+OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other);
+
+}  // namespace lazuli

@@ -1,0 +1,276 @@
+#include "lazuli/ops.h"
+
+#include <cmath>
+
+#include "cpp_api/src/facade.h"
+#include "lazuli/nn.h"
+#include "lazy/ops/elementwise.h"
+#include "lazy/ops/functions.h"
+#include "lazy/tensor/random.h"
+
+namespace lazuli {
+namespace {
+
+using Locs = SourceLocation;
+
+lazy::Tensor In(const Tensor& tensor, std::string_view op) {
+  if (!tensor.defined()) throw lazy::StatusError(ir::InvalidArgument(op, ": operand 0 is an undefined tensor"));
+  return TensorAccess::Unwrap(tensor);
+}
+
+lazy::Tensors In(const std::vector<Tensor>& tensors, std::string_view op) {
+  lazy::Tensors result;
+  for (const Tensor& t : tensors) result.push_back(In(t, op));
+  return result;
+}
+
+template <class F>
+Tensor Binary(std::string_view op, const Operand& x, const Operand& y, F f) {
+  // The line of a mixed expression is where its tensor stands.
+  return CallTensor(x.tensor() != nullptr ? x.loc() : y.loc(), [&] {
+    if (x.tensor() == nullptr && y.tensor() == nullptr) {
+      lazy::ThrowRecordError(op, ir::InvalidArgument("takes at least one tensor, not two numbers"));
+    }
+    const OperandHolder l = Hold(op, 0, x, y), r = Hold(op, 1, y, x);
+    return f(l.get(), r.get());
+  });
+}
+
+// What composites of floats compute with: integers are taken as f32, as float functions take them.
+lazy::Tensor InFloat(const Tensor& tensor, std::string_view op) {
+  const lazy::Tensor t = In(tensor, op);
+  return ir::IsFloat(t.dtype()) || ir::IsComplex(t.dtype()) ? t : lazy::To(t, ir::DType::kF32);
+}
+
+lazy::Pair ToPair(std::pair<std::int64_t, std::int64_t> p) { return {p.first, p.second}; }
+
+}  // namespace
+
+// --- from the rows of lazy/ops
+#define LAZULI_UNARY(struct_name, function, public_name, ...)                                \
+  Tensor public_name(const Tensor& x, SourceLocation loc) {                                  \
+    return CallTensor(loc, [&] { return lazy::function(In(x, #public_name)); });             \
+  }
+#include "lazy/ops/unary.def"
+#undef LAZULI_UNARY
+#define LAZULI_BINARY(struct_name, function, public_name, ...)                                                     \
+  Tensor public_name(const Operand& x, const Operand& y) {                                                         \
+    return Binary(#public_name, x, y, [](const lazy::Operand& l, const lazy::Operand& r) { return lazy::function(l, r); });      \
+  }
+#include "lazy/ops/binary.def"
+#undef LAZULI_BINARY
+#define LAZULI_COMPARE(struct_name, function, public_name, ...)                                                    \
+  Tensor public_name(const Operand& x, const Operand& y) {                                                         \
+    return Binary(#public_name, x, y, [](const lazy::Operand& l, const lazy::Operand& r) { return lazy::function(l, r); });      \
+  }
+#include "lazy/ops/compare.def"
+#undef LAZULI_COMPARE
+
+// --- elementwise with a signature of their own
+Tensor relu(const Tensor& x, Locs loc) { return CallTensor(loc, [&] { return lazy::Relu(In(x, "relu")); }); }
+Tensor square(const Tensor& x, Locs loc) { return pow(x, 2.0, loc); }
+Tensor reciprocal(const Tensor& x, Locs loc) { return pow(x, -1.0, loc); }
+Tensor gelu(const Tensor& x, Locs loc) {
+  return CallTensor(loc, [&] {
+    const lazy::Tensor t = InFloat(x, "gelu");
+    return (t * 0.5) * (lazy::Erf(t * 0.7071067811865476) + 1.0);
+  });
+}
+Tensor silu(const Tensor& x, Locs loc) {
+  return CallTensor(loc, [&] {
+    const lazy::Tensor t = InFloat(x, "silu");
+    return t * lazy::Sigmoid(t);
+  });
+}
+Tensor pow(const Tensor& x, double exponent, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::PowNumber(In(x, "pow"), exponent); });
+}
+Tensor where(const Tensor& condition, const Operand& on_true, const Operand& on_false) {
+  return CallTensor(on_true.loc(), [&] {
+    const lazy::Tensor c = In(condition, "where");
+    const OperandHolder l = Hold("where", 1, on_true, on_false), r = Hold("where", 2, on_false, on_true);
+    return lazy::Where(c, l.get(), r.get());
+  });
+}
+Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, Locs loc) {
+  return CallTensor(loc, [&] {
+    const lazy::Tensor t = In(x, "clamp");
+    // A bound of floats makes integers floats, as in arithmetic.
+    ir::DType dtype = TensorAccess::ToNumber(low).TypeBeside(t.dtype());
+    dtype = TensorAccess::ToNumber(high).TypeBeside(dtype);
+    return lazy::Clamp(lazy::To(t, dtype), TensorAccess::Slot(low, dtype), TensorAccess::Slot(high, dtype));
+  });
+}
+
+// --- reductions
+#define LAZULI_REDUCTION(public_name, function)                                                          \
+  Tensor public_name(const Tensor& x, const Dims& dims, bool keepdim, Locs loc) {                        \
+    return CallTensor(loc, [&] { return lazy::function(In(x, #public_name), dims, keepdim); });          \
+  }
+LAZULI_REDUCTION(sum, Sum)
+LAZULI_REDUCTION(mean, Mean)
+LAZULI_REDUCTION(prod, Prod)
+LAZULI_REDUCTION(amax, Amax)
+LAZULI_REDUCTION(amin, Amin)
+#undef LAZULI_REDUCTION
+
+std::pair<Tensor, Tensor> max(const Tensor& x, std::int64_t dim, bool keepdim, Locs loc) {
+  return Call(loc, [&] {
+    auto [values, indices] = lazy::MaxAlong(In(x, "max"), dim, keepdim);
+    return std::make_pair(TensorAccess::Wrap(values), TensorAccess::Wrap(indices));
+  });
+}
+Tensor argmax(const Tensor& x, std::optional<std::int64_t> dim, bool keepdim, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::ArgMax(In(x, "argmax"), dim, keepdim); });
+}
+
+// --- shape
+Tensor reshape(const Tensor& x, const Dims& dims, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Reshape(In(x, "reshape"), dims); });
+}
+Tensor flatten(const Tensor& x, std::int64_t start_dim, std::int64_t end_dim, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Flatten(In(x, "flatten"), start_dim, end_dim); });
+}
+Tensor squeeze(const Tensor& x, std::optional<std::int64_t> dim, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Squeeze(In(x, "squeeze"), dim); });
+}
+Tensor unsqueeze(const Tensor& x, std::int64_t dim, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Unsqueeze(In(x, "unsqueeze"), dim); });
+}
+Tensor broadcast_to(const Tensor& x, const Dims& dims, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::BroadcastTo(In(x, "broadcast_to"), dims); });
+}
+Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Transpose(In(x, "transpose"), dim0, dim1); });
+}
+Tensor permute(const Tensor& x, const Dims& dims, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Permute(In(x, "permute"), dims); });
+}
+Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::int64_t length, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Narrow(In(x, "narrow"), dim, start, length); });
+}
+Tensor flip(const Tensor& x, const Dims& dims, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Flip(In(x, "flip"), dims); });
+}
+Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Cat(In(xs, "cat"), dim); });
+}
+Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim, Locs loc) {
+  return CallTensor(loc, [&] {
+    const lazy::Tensors in = In(xs, "stack");
+    if (in.empty()) lazy::ThrowRecordError("stack", ir::InvalidArgument("needs at least one tensor"));
+    for (const lazy::Tensor& x : in) {
+      if (ir::SameDims(x.shape(), in[0].shape())) continue;
+      lazy::ThrowRecordError("stack", ir::InvalidArgument("shapes differ: ", in[0].shape(), " and ", x.shape()));
+    }
+    const std::int64_t d = lazy::NormalizeDim("stack", dim, in[0].rank() + 1);
+    lazy::Tensors rows;
+    for (const lazy::Tensor& x : in) rows.push_back(lazy::Unsqueeze(x, d));
+    return lazy::Cat(rows, d);
+  });
+}
+Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::IndexSelect(In(x, "index_select"), dim, In(index, "index_select")); });
+}
+Tensor one_hot(const Tensor& index, std::int64_t classes, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::OneHot(In(index, "one_hot"), classes, ir::DType::kS64); });
+}
+
+// --- linear algebra and neural networks
+Tensor matmul(const Tensor& x, const Tensor& y, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::MatMul(TensorAccess::Unwrap(x), TensorAccess::Unwrap(y)); });
+}
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options, Locs loc) {
+  return CallTensor(loc, [&] {
+    const lazy::Conv2dAttrs attrs{ToPair(options.stride), ToPair(options.padding), ToPair(options.dilation), options.groups};
+    const lazy::Tensor in = In(x, "conv2d"), w = In(weight, "conv2d");
+    if (!bias.defined()) return lazy::Conv2d(in, w, attrs);
+    const lazy::Tensor b = TensorAccess::Unwrap(bias);
+    if (w.rank() == 4 && (b.rank() != 1 || b.dim(0) != w.dim(0))) {
+      lazy::ThrowRecordError("conv2d", ir::InvalidArgument("bias ", b.shape(), " does not fit the ", w.dim(0), " channels of weight ", w.shape()));
+    }
+    return lazy::Conv2d(in, w, attrs) + lazy::Reshape(b, {1, b.dim(0), 1, 1});
+  });
+}
+Tensor max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride, std::int64_t padding, Locs loc) {
+  const std::int64_t step = stride == 0 ? kernel : stride;
+  return CallTensor(loc, [&] {
+    return lazy::MaxPool2d(In(x, "max_pool2d"), {kernel, kernel}, {step, step}, {padding, padding});
+  });
+}
+Tensor softmax(const Tensor& x, std::int64_t dim, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Softmax(In(x, "softmax"), dim); });
+}
+Tensor log_softmax(const Tensor& x, std::int64_t dim, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::LogSoftmax(In(x, "log_softmax"), dim); });
+}
+Tensor dropout(const Tensor& x, double p, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Dropout(In(x, "dropout"), p); });
+}
+
+namespace nn::functional {
+namespace {
+lazy::Reduction ToLazy(Reduction reduction) {
+  static_assert(static_cast<int>(Reduction::kSum) == static_cast<int>(lazy::Reduction::kSum));
+  return static_cast<lazy::Reduction>(reduction);
+}
+}  // namespace
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::CrossEntropy(In(logits, "cross_entropy"), In(target, "cross_entropy"), ToLazy(reduction)); });
+}
+Tensor nll_loss(const Tensor& log_probs, const Tensor& target, Reduction reduction, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::NllLoss(In(log_probs, "nll_loss"), In(target, "nll_loss"), ToLazy(reduction)); });
+}
+Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::MseLoss(In(x, "mse_loss"), In(y, "mse_loss"), ToLazy(reduction)); });
+}
+}  // namespace nn::functional
+
+// --- creation
+Tensor full(const Dims& dims, const Scalar& value, DType dtype, const Device& device, Locs loc) {
+  return CallTensor(loc, [&] {
+    return lazy::Full(dims, TensorAccess::Slot(value, Unwrap(dtype)), DeviceAccess::Unwrap(device));
+  });
+}
+namespace {
+Tensor Filled(const Dims& dims, double value, DType dtype, const Device& device, const Locs& loc) {
+  return CallTensor(loc, [&] {
+    const ir::Shape shape = lazy::ValueOrThrow(ir::Shape::Make(Unwrap(dtype), dims));
+    return lazy::FullConstant(shape, value, DeviceAccess::Unwrap(device));
+  });
+}
+}  // namespace
+Tensor zeros(const Dims& dims, DType dtype, const Device& device, Locs loc) { return Filled(dims, 0, dtype, device, loc); }
+Tensor ones(const Dims& dims, DType dtype, const Device& device, Locs loc) { return Filled(dims, 1, dtype, device, loc); }
+Tensor zeros_like(const Tensor& x, Locs loc) { return Filled(x.sizes(), 0, x.dtype(), x.device(), loc); }
+Tensor ones_like(const Tensor& x, Locs loc) { return Filled(x.sizes(), 1, x.dtype(), x.device(), loc); }
+Tensor arange(const Scalar& end, DType dtype, const Device& device, Locs loc) {
+  return CallTensor(loc, [&] {
+    const double count = std::ceil(end.value());
+    if (!(count >= 0 && count < 0x1p53)) {
+      lazy::ThrowRecordError("arange", ir::InvalidArgument("end must be at least 0 and finite, is ", end.value()));
+    }
+    return lazy::Arange(static_cast<std::int64_t>(count), Unwrap(dtype), DeviceAccess::Unwrap(device));
+  });
+}
+Tensor eye(std::int64_t n, DType dtype, const Device& device, Locs loc) {
+  return CallTensor(loc, [&] {
+    if (n < 0) throw lazy::StatusError(ir::InvalidArgument("eye: n must not be negative, is ", n));
+    const backend::Device where = DeviceAccess::Unwrap(device);
+    const ir::Dims dims{n, n};
+    return lazy::To(lazy::Eq(lazy::Positions(dims, 0, where), lazy::Positions(dims, 1, where)), Unwrap(dtype));
+  });
+}
+Tensor constant(double value, DType dtype, const Device& device, Locs loc) { return Filled({}, value, dtype, device, loc); }
+
+// --- random numbers
+void manual_seed(std::uint64_t seed) { lazy::ManualSeed(seed); }
+std::uint64_t random_seed() { return lazy::RandomSeed(); }
+Tensor rand(const Dims& dims, DType dtype, const Device& device, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Rand(dims, Unwrap(dtype), DeviceAccess::Unwrap(device)); });
+}
+Tensor randn(const Dims& dims, DType dtype, const Device& device, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Randn(dims, Unwrap(dtype), DeviceAccess::Unwrap(device)); });
+}
+
+}  // namespace lazuli

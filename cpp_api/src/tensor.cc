@@ -1,0 +1,355 @@
+#include "lazuli/tensor.h"
+
+#include <cstring>
+#include <ostream>
+
+#include "cpp_api/src/facade.h"
+#include "lazy/autograd/backward.h"
+#include "lazy/autograd/to_device.h"
+#include "lazy/ops/functions.h"
+#include "lazuli/autograd.h"
+#include "lazuli/ops.h"
+
+namespace lazuli {
+namespace {
+
+lazy::Tensor Defined(const Tensor& tensor, std::string_view what) {
+  if (!tensor.defined()) throw lazy::StatusError(ir::InvalidArgument(what, ": the tensor is undefined"));
+  return TensorAccess::Unwrap(tensor);
+}
+
+const ir::Shape& ShapeOf(const Tensor& tensor, const char* what) {
+  if (!tensor.defined()) throw Error(ErrorCode::kInvalidArgument, ir::Str(what, ": the tensor is undefined"));
+  return TensorAccess::Impl(tensor)->storage()->shape();
+}
+
+// What an in-place op asks before anything is recorded: that the target may change, and that dims stretch to its dims.
+lazy::Tensor InPlaceTarget(std::string_view op, const Tensor& target) {
+  lazy::Tensor t = Defined(target, op);
+  lazy::CheckAssignable(op, t);
+  return t;
+}
+void CheckStretches(std::string_view op, const lazy::Tensor& source, const lazy::Tensor& target) {
+  bool fits = source.rank() <= target.rank();
+  for (std::int64_t i = 1; fits && i <= source.rank(); ++i) {
+    const std::int64_t n = source.dim(source.rank() - i);
+    fits = n == 1 || n == target.dim(target.rank() - i);
+  }
+  if (!fits) lazy::ThrowRecordError(op, ir::InvalidArgument(source.shape(), " does not broadcast to ", target.shape(), ", which is changed in place"));
+}
+// Arithmetic in place keeps the dtype; only copy_() converts down.
+void CheckKeepsType(std::string_view op, const lazy::Tensor& target, ir::DType result) {
+  if (ir::IsFloat(target.dtype()) || ir::IsComplex(target.dtype()) || !(ir::IsFloat(result) || ir::IsComplex(result))) return;
+  lazy::ThrowRecordError(op, ir::InvalidArgument("the result ", ir::DTypeText(result), " would be cut to ", target.shape(), ", which is changed in place"));
+}
+
+// target := value, converted to target's dtype and stretched to its dims.
+void AssignTo(std::string_view op, const lazy::Tensor& target, const lazy::Tensor& value) {
+  lazy::Assign(op, target, lazy::BroadcastTo(lazy::To(value, target.dtype()), target.shape().dims()));
+}
+
+lazy::Operand NumberBeside(const Scalar& scalar, const lazy::Tensor& tensor) {
+  return TensorAccess::Slot(scalar, TensorAccess::ToNumber(scalar).TypeBeside(tensor.dtype()));
+}
+
+}  // namespace
+
+Tensor::Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
+  if (impl_ != nullptr) static_cast<lazy::TensorImpl*>(impl_)->Retain();
+}
+Tensor::~Tensor() {
+  if (impl_ != nullptr) static_cast<lazy::TensorImpl*>(impl_)->Release();
+}
+
+Dims Tensor::sizes() const {
+  const auto dims = ShapeOf(*this, "sizes").dims();
+  return Dims(dims.begin(), dims.end());
+}
+std::int64_t Tensor::size(std::int64_t dim) const {
+  const ir::Shape& shape = ShapeOf(*this, "size");
+  const std::int64_t d = dim < 0 ? dim + shape.rank() : dim;
+  if (d < 0 || d >= shape.rank()) {
+    throw Error(ErrorCode::kOutOfRange, ir::Str("size: dim ", dim, " is out of range for rank ", shape.rank()));
+  }
+  return shape.dim(d);
+}
+std::int64_t Tensor::dim() const { return ShapeOf(*this, "dim").rank(); }
+std::int64_t Tensor::numel() const { return ShapeOf(*this, "numel").num_elements(); }
+DType Tensor::dtype() const { return Wrap(ShapeOf(*this, "dtype").dtype()); }
+Device Tensor::device() const {
+  ShapeOf(*this, "device");
+  return DeviceAccess::Wrap(TensorAccess::Impl(*this)->storage()->device());
+}
+
+namespace {
+ir::Literal OnlyElement(const Tensor& tensor) {
+  const lazy::Tensor t = Defined(tensor, "item");
+  if (t.shape().num_elements() != 1) {
+    throw lazy::StatusError(ir::InvalidArgument("item: ", t.shape(), " has ", t.shape().num_elements(), " elements, not one; use to_vector()"));
+  }
+  return lazy::ToLiteral(t);
+}
+}  // namespace
+
+double Tensor::item_as_double(SourceLocation loc) const {
+  return Call(loc, [&] { return OnlyElement(*this).AsDouble(0); });
+}
+std::int64_t Tensor::item_as_integer(SourceLocation loc) const {
+  return Call(loc, [&] { return OnlyElement(*this).Converted(ir::DType::kS64).data<std::int64_t>()[0]; });
+}
+
+void Tensor::read(void* out, DType dtype, SourceLocation loc) const {
+  Call(loc, [&] {
+    const lazy::Tensor tensor = Defined(*this, "to_vector");
+    if (tensor.dtype() != Unwrap(dtype)) {
+      throw lazy::StatusError(ir::InvalidArgument("to_vector: asked for ", ir::DTypeText(Unwrap(dtype)), " of ",
+                                                  tensor.shape(), "; convert with to()"));
+    }
+    const ir::Literal literal = lazy::ToLiteral(tensor);
+    std::memcpy(out, literal.raw(), static_cast<std::size_t>(literal.byte_size()));
+  });
+}
+
+template <>
+std::vector<bool> Tensor::to_vector<bool>(SourceLocation loc) const {
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(numel()));
+  read(bytes.data(), DType::kPred, loc);
+  return std::vector<bool>(bytes.begin(), bytes.end());
+}
+
+std::string Tensor::to_string(SourceLocation loc) const {
+  return Call(loc, [&] {
+    const lazy::Tensor tensor = Defined(*this, "to_string");
+    return ir::Str(tensor.shape(), " ", lazy::ToLiteral(tensor).ToString());
+  });
+}
+
+std::ostream& operator<<(std::ostream& os, const Tensor& tensor) {
+  return os << (tensor.defined() ? tensor.to_string() : std::string("undefined"));
+}
+
+bool Tensor::requires_grad() const { return defined() && TensorAccess::Unwrap(*this).requires_grad(); }
+
+Tensor& Tensor::set_requires_grad(bool on, SourceLocation loc) {
+  Call(loc, [&] {
+    const lazy::Tensor tensor = Defined(*this, "set_requires_grad");
+    if (on && !ir::IsFloat(tensor.dtype())) {
+      throw lazy::StatusError(ir::InvalidArgument("set_requires_grad: gradients need floats, not ", tensor.shape()));
+    }
+    lazy::AutogradMeta& meta = tensor.impl()->mutable_autograd();
+    if (meta.grad_fn) {
+      throw lazy::StatusError(ir::FailedPrecondition("set_requires_grad: the tensor is a result, not a leaf; detach() it first"));
+    }
+    meta.requires_grad = on;
+  });
+  return *this;
+}
+
+Tensor Tensor::grad() const {
+  if (!defined()) return {};
+  const lazy::AutogradMeta* meta = TensorAccess::Impl(*this)->autograd();
+  return meta == nullptr ? Tensor() : TensorAccess::Wrap(meta->grad);
+}
+
+void Tensor::set_grad(const Tensor& grad, SourceLocation loc) {
+  Call(loc, [&] {
+    const lazy::Tensor tensor = Defined(*this, "set_grad");
+    if (!grad.defined()) {
+      if (tensor.impl()->autograd() != nullptr) tensor.impl()->mutable_autograd().grad = {};
+      return;
+    }
+    const lazy::Tensor value = TensorAccess::Unwrap(grad);
+    if (!(value.shape() == tensor.shape())) {
+      throw lazy::StatusError(ir::InvalidArgument("set_grad: the gradient is ", value.shape(), ", the tensor ", tensor.shape()));
+    }
+    tensor.impl()->mutable_autograd().grad = value;
+  });
+}
+
+void Tensor::backward(const Tensor& gradient, BackwardOptions options, SourceLocation loc) const {
+  Call(loc, [&] {
+    lazy::Backward(TensorAccess::Unwrap(*this), TensorAccess::Unwrap(gradient), {options.retain_graph, options.create_graph});
+  });
+}
+void Tensor::backward(SourceLocation loc) const { backward({}, {}, loc); }
+
+Tensor Tensor::detach(SourceLocation loc) const {
+  return CallTensor(loc, [&] { return lazy::Detach(Defined(*this, "detach")); });
+}
+
+Tensor Tensor::clone(SourceLocation loc) const {
+  return CallTensor(loc, [&] { return lazy::Clone(Defined(*this, "clone")); });
+}
+
+Tensor Tensor::to(DType dtype, SourceLocation loc) const {
+  return CallTensor(loc, [&] { return lazy::To(Defined(*this, "to"), Unwrap(dtype)); });
+}
+
+Tensor Tensor::to(const Device& device, SourceLocation loc) const {
+  return CallTensor(loc, [&] {
+    const lazy::Tensor tensor = Defined(*this, "to");
+    const backend::Device target = DeviceAccess::Unwrap(device);
+    return tensor.device() == target ? tensor : lazy::ToDevice(tensor, target);
+  });
+}
+
+// --- in place
+
+Tensor& Tensor::copy_(const Tensor& source, SourceLocation loc) {
+  Call(loc, [&] {
+    const lazy::Tensor target = InPlaceTarget("copy_", *this);
+    lazy::Tensor value = Defined(source, "copy_");
+    CheckStretches("copy_", value, target);
+    if (!(value.device() == target.device())) value = lazy::ToDevice(value, target.device());
+    AssignTo("copy_", target, value);
+  });
+  return *this;
+}
+Tensor& Tensor::fill_(const Scalar& value, SourceLocation loc) {
+  Call(loc, [&] {
+    const lazy::Tensor t = InPlaceTarget("fill_", *this);
+    AssignTo("fill_", t, lazy::Full(t.shape().dims(), TensorAccess::Slot(value, t.dtype()), t.device()));
+  });
+  return *this;
+}
+Tensor& Tensor::zero_(SourceLocation loc) {
+  Call(loc, [&] {
+    const lazy::Tensor t = InPlaceTarget("zero_", *this);
+    AssignTo("zero_", t, lazy::FullConstant(t.shape(), 0, t.device()));
+  });
+  return *this;
+}
+
+namespace {
+
+using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
+
+// Division gives floats whatever it divides.
+ir::DType ResultType(BinaryFunction function, ir::DType common) {
+  return function == lazy::Div && !ir::IsFloat(common) && !ir::IsComplex(common) ? ir::DType::kF32 : common;
+}
+
+void InPlace(std::string_view op, BinaryFunction function, const Tensor& target, const Tensor& other, const Scalar* alpha) {
+  const lazy::Tensor t = InPlaceTarget(op, target), o = Defined(other, op);
+  CheckStretches(op, o, t);
+  // No common type is the function's error to report.
+  CheckKeepsType(op, t, ResultType(function, ir::Promote(t.dtype(), o.dtype()).value_or(t.dtype())));
+  if (alpha == nullptr) return AssignTo(op, t, function(t, o));
+  CheckKeepsType(op, t, TensorAccess::ToNumber(*alpha).TypeBeside(o.dtype()));
+  AssignTo(op, t, function(t, lazy::Mul(o, NumberBeside(*alpha, o))));
+}
+
+void InPlace(std::string_view op, BinaryFunction function, const Tensor& target, const Scalar& number) {
+  const lazy::Tensor t = InPlaceTarget(op, target);
+  CheckKeepsType(op, t, ResultType(function, TensorAccess::ToNumber(number).TypeBeside(t.dtype())));
+  AssignTo(op, t, function(t, NumberBeside(number, t)));
+}
+
+}  // namespace
+
+#define LAZULI_INPLACE(name, function)                                                      \
+  Tensor& Tensor::name(const Tensor& other, SourceLocation loc) {                           \
+    Call(loc, [&] { InPlace(#name, lazy::function, *this, other, /*alpha=*/nullptr); });    \
+    return *this;                                                                           \
+  }                                                                                         \
+  Tensor& Tensor::name(const Scalar& other, SourceLocation loc) {                           \
+    Call(loc, [&] { InPlace(#name, lazy::function, *this, other); });                       \
+    return *this;                                                                           \
+  }
+LAZULI_INPLACE(add_, Add)
+LAZULI_INPLACE(sub_, Sub)
+LAZULI_INPLACE(mul_, Mul)
+LAZULI_INPLACE(div_, Div)
+#undef LAZULI_INPLACE
+
+Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha, SourceLocation loc) {
+  Call(loc, [&] { InPlace("add_", lazy::Add, *this, other, &alpha); });
+  return *this;
+}
+Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha, SourceLocation loc) {
+  Call(loc, [&] { InPlace("sub_", lazy::Sub, *this, other, &alpha); });
+  return *this;
+}
+
+Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
+  Call(loc, [&] {
+    const lazy::Tensor from = Defined(source, "set_data");
+    lazy::TensorImpl& impl = *Defined(*this, "set_data").impl();
+    if (impl.autograd() != nullptr) {
+      lazy::AutogradMeta& meta = impl.mutable_autograd();
+      if (meta.requires_grad && !ir::IsFloat(from.dtype())) {
+        throw lazy::StatusError(ir::InvalidArgument("set_data: the tensor requires a gradient, which needs floats, not ", from.shape()));
+      }
+      if (meta.grad_fn) {
+        throw lazy::StatusError(ir::FailedPrecondition("set_data: the tensor is a result, not a leaf; detach() it first"));
+      }
+      meta.grad = {};
+    }
+    const auto name = impl.storage()->name();
+    impl.set_storage(from.impl()->storage());
+    if (name && !impl.storage()->name()) impl.storage()->set_name(*name);
+  });
+  return *this;
+}
+
+// --- methods that are functions
+Tensor Tensor::matmul(const Tensor& other, SourceLocation loc) const { return lazuli::matmul(*this, other, loc); }
+Tensor Tensor::reshape(const Dims& dims, SourceLocation loc) const { return lazuli::reshape(*this, dims, loc); }
+Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim, SourceLocation loc) const {
+  return lazuli::flatten(*this, start_dim, end_dim, loc);
+}
+Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1, SourceLocation loc) const {
+  return lazuli::transpose(*this, dim0, dim1, loc);
+}
+Tensor Tensor::t(SourceLocation loc) const {
+  return CallTensor(loc, [&] {
+    const lazy::Tensor tensor = Defined(*this, "t");
+    if (tensor.rank() != 2) throw lazy::StatusError(ir::InvalidArgument("t: takes rank 2, not ", tensor.shape()));
+    return lazy::Transpose(tensor, 0, 1);
+  });
+}
+Tensor Tensor::permute(const Dims& dims, SourceLocation loc) const { return lazuli::permute(*this, dims, loc); }
+Tensor Tensor::sum(const Dims& dims, bool keepdim, SourceLocation loc) const { return lazuli::sum(*this, dims, keepdim, loc); }
+Tensor Tensor::mean(const Dims& dims, bool keepdim, SourceLocation loc) const { return lazuli::mean(*this, dims, keepdim, loc); }
+Tensor Tensor::argmax(std::optional<std::int64_t> dim, bool keepdim, SourceLocation loc) const {
+  return lazuli::argmax(*this, dim, keepdim, loc);
+}
+
+Tensor& Tensor::set_name(std::string name) {
+  if (!defined()) throw Error(ErrorCode::kInvalidArgument, "set_name: the tensor is undefined");
+  TensorAccess::Impl(*this)->storage()->set_name(std::move(name));
+  return *this;
+}
+std::string Tensor::name() const {
+  if (!defined()) return "";
+  const auto& name = TensorAccess::Impl(*this)->storage()->name();
+  return name ? *name : "";
+}
+
+// --- creation
+
+Tensor from_data(const void* data, DType dtype, const Dims& dims, const Device& device, SourceLocation loc) {
+  return CallTensor(loc, [&] {
+    const ir::Shape shape = lazy::ValueOrThrow(ir::Shape::Make(Unwrap(dtype), dims));
+    ir::Literal literal = ir::Literal::Uninitialized(shape);
+    std::memcpy(literal.mutable_raw(), data, static_cast<std::size_t>(literal.byte_size()));
+    return lazy::FromLiteral(literal, DeviceAccess::Unwrap(device));
+  });
+}
+
+void internal::CheckCount(std::size_t count, const Dims& dims, SourceLocation loc) {
+  Call(loc, [&] {
+    const ir::Shape shape = lazy::ValueOrThrow(ir::Shape::Make(ir::DType::kPred, dims));
+    if (shape.num_elements() != static_cast<std::int64_t>(count)) {
+      throw lazy::StatusError(ir::InvalidArgument("tensor: ", count, " values do not fill dims (", ir::Join(dims, ", "), ")"));
+    }
+  });
+}
+
+// --- gradient mode
+
+bool grad_enabled() { return lazy::GradEnabled(); }
+NoGrad::NoGrad() : saved_(lazy::SetGradEnabled(false)) {}
+NoGrad::~NoGrad() { lazy::SetGradEnabled(saved_); }
+
+}  // namespace lazuli

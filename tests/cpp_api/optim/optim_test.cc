@@ -1,0 +1,239 @@
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/support/expect_error.h"
+#include <lazuli/lazuli.h>
+
+namespace lazuli {
+namespace {
+
+using testing::HasSubstr;
+using Floats = std::vector<float>;
+
+const Floats kStart = {1.0f, -2.0f, 0.3f, 1e-3f};
+// Three gradients, one after the other.
+const std::vector<Floats> kGradients = {
+    {0.5f, -0.25f, 3.0f, 1e-5f}, {0.1f, 0.7f, -2.0f, 0.0f}, {-0.9f, 0.33f, 0.01f, 4.0f}};
+
+Tensor MakeParameter(const Floats& values) { return tensor(values, {4}).set_requires_grad(true); }
+
+// The parameter after each of the gradients.
+template <class Optimizer, class Options>
+std::vector<Floats> StatesOf(const Options& options) {
+  Tensor p = MakeParameter(kStart);
+  Optimizer opt({p}, options);
+  std::vector<Floats> states;
+  for (const Floats& gradient : kGradients) {
+    p.set_grad(tensor(gradient, {4}));
+    opt.step();
+    mark_step();
+    states.push_back(p.template to_vector<float>());
+  }
+  return states;
+}
+
+// PyTorch's SGD, in plain f32 arithmetic.
+std::vector<Floats> SgdReference(const optim::SGDOptions& o) {
+  const auto f = [](double v) { return static_cast<float>(v); };
+  Floats p = kStart, v(4);
+  std::vector<Floats> states;
+  for (std::size_t step = 0; step < kGradients.size(); ++step) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      float move = kGradients[step][i];
+      if (o.weight_decay != 0) move = move + p[i] * f(o.weight_decay);
+      if (o.momentum != 0) {
+        v[i] = step == 0 ? move : v[i] * f(o.momentum) + move * f(1 - o.dampening);
+        move = o.nesterov ? move + v[i] * f(o.momentum) : v[i];
+      }
+      p[i] = p[i] + move * f(-o.lr);
+    }
+    states.push_back(p);
+  }
+  return states;
+}
+
+// PyTorch's Adam, in plain f32 arithmetic with bias corrections in f64.
+std::vector<Floats> AdamReference(const optim::AdamOptions& o) {
+  const auto f = [](double v) { return static_cast<float>(v); };
+  Floats p = kStart, mean(4), mean_square(4);
+  std::vector<Floats> states;
+  for (std::size_t step = 0; step < kGradients.size(); ++step) {
+    const double n = static_cast<double>(step + 1);
+    const float step_size = f(-o.lr / (1 - std::pow(o.betas.first, n)));
+    const float root = f(std::sqrt(1 - std::pow(o.betas.second, n)));
+    for (std::size_t i = 0; i < 4; ++i) {
+      float g = kGradients[step][i];
+      if (o.weight_decay != 0) g = g + p[i] * f(o.weight_decay);
+      mean[i] = mean[i] + (g - mean[i]) * f(1 - o.betas.first);
+      mean_square[i] = mean_square[i] * f(o.betas.second) + g * f(1 - o.betas.second) * g;
+      p[i] = p[i] + mean[i] * step_size / (std::sqrt(mean_square[i]) / root + f(o.eps));
+    }
+    states.push_back(p);
+  }
+  return states;
+}
+
+TEST(SgdTest, IsPyTorchsFormulaBitForBit) {
+  for (const optim::SGDOptions& options : std::vector<optim::SGDOptions>{
+           {.lr = 0.1},
+           {.lr = 0.1, .weight_decay = 0.01},
+           {.lr = 0.02, .momentum = 0.9},
+           {.lr = 0.02, .momentum = 0.9, .dampening = 0.3, .weight_decay = 0.1},
+           {.lr = 0.02, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true}}) {
+    EXPECT_EQ(StatesOf<optim::SGD>(options), SgdReference(options))
+        << "momentum " << options.momentum << ", dampening " << options.dampening;
+  }
+}
+
+TEST(AdamTest, IsPyTorchsFormulaBitForBit) {
+  for (const optim::AdamOptions& options : std::vector<optim::AdamOptions>{
+           {}, {.lr = 0.1, .betas = {0.5, 0.9}, .eps = 1e-3}, {.weight_decay = 0.1}}) {
+    EXPECT_EQ(StatesOf<optim::Adam>(options), AdamReference(options)) << "lr " << options.lr;
+  }
+}
+
+// What three steps with changing options compile after the first two.
+template <class Optimizer, class Change>
+std::int64_t CompilationsOfSteadySteps(Optimizer& opt, Change change) {
+  std::int64_t before = 0;
+  for (int step = 0; step < 5; ++step) {
+    if (step == 2) before = metrics::counter("UncachedCompile");
+    for (Tensor p : opt.parameters()) p.set_grad(ones(p.sizes()));
+    change(step);
+    opt.step();
+    opt.zero_grad();
+    mark_step();
+  }
+  return metrics::counter("UncachedCompile") - before;
+}
+
+TEST(SgdTest, ChangingHyperParametersCompilesNothing) {
+  optim::SGD opt({MakeParameter(kStart), MakeParameter(kStart)}, {.momentum = 0.5});
+  EXPECT_EQ(CompilationsOfSteadySteps(
+                opt, [&](int step) { opt.set_options({.lr = 1.0 / (1 + step), .momentum = 0.9}); }),
+            0);
+}
+
+TEST(AdamTest, ChangingHyperParametersCompilesNothing) {
+  optim::Adam opt({MakeParameter(kStart), MakeParameter(kStart)});
+  EXPECT_EQ(CompilationsOfSteadySteps(opt, [&](int step) { opt.set_lr(1.0 / (1 + step)); }), 0);
+  EXPECT_EQ(opt.lr(), 0.2);
+}
+
+std::size_t CountScalars(const std::string& hlo) {
+  std::size_t n = 0;
+  for (std::size_t at = 0; (at = hlo.find("f32[] parameter(", at)) != std::string::npos; ++at) ++n;
+  return n;
+}
+
+TEST(SgdTest, AHyperParameterIsOneParameterOfTheProgram) {
+  std::vector<Tensor> parameters;
+  for (int i = 0; i < 5; ++i) parameters.push_back(MakeParameter(kStart));
+  optim::SGD opt(parameters, {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.5});
+  CompilationsOfSteadySteps(opt, [](int) {});
+  for (Tensor p : parameters) p.set_grad(ones({4}));
+  opt.step();
+  EXPECT_EQ(CountScalars(debug::graph_hlo(parameters)), 3u) << "lr, momentum, weight decay";
+}
+
+TEST(OptimizerTest, ParametersWithoutGradientStay) {
+  const Tensor moved = MakeParameter(kStart);
+  Tensor still = MakeParameter(kStart);
+  optim::Adam opt({moved, still}, {.weight_decay = 0.1});
+  sum(moved * 2.0).backward();
+  opt.step();
+  EXPECT_NE(moved.to_vector<float>(), kStart);
+  EXPECT_EQ(still.to_vector<float>(), kStart);
+  // Its first step is its own first step.
+  still.set_grad(tensor(Floats{1, 1, 1, 1}, {4}));
+  opt.step();
+  EXPECT_NEAR(still.to_vector<float>()[0], kStart[0] - 1e-3f, 1e-6f);
+}
+
+TEST(OptimizerTest, ZeroGradDropsGradients) {
+  const Tensor p = MakeParameter(kStart);
+  optim::SGD opt({p}, {.lr = 1});
+  sum(p).backward();
+  opt.zero_grad();
+  EXPECT_FALSE(p.grad().defined());
+  opt.step();
+  EXPECT_EQ(p.to_vector<float>(), kStart);
+}
+
+TEST(OptimizerTest, StepsRecordNoHistory) {
+  const Tensor p = MakeParameter(kStart);
+  optim::SGD opt({p}, {.lr = 0.1, .momentum = 0.9});
+  for (int i = 0; i < 2; ++i) {
+    sum(p).backward();
+    opt.step();
+    EXPECT_FALSE(opt.momentum_buffers()[0].requires_grad());
+    opt.zero_grad();
+  }
+  sum(p).backward();  // p is still a leaf
+  EXPECT_EQ(p.grad().to_vector<float>(), Floats(4, 1.0f));
+}
+
+TEST(OptimizerTest, StateIsNamedAfterItsParameter) {
+  nn::Linear linear(2, 2);
+  optim::SGD opt(linear.parameters(), {.momentum = 0.9});
+  sum(linear(ones({1, 2}))).backward();
+  opt.step();
+  EXPECT_EQ(opt.momentum_buffers()[1].name(), "bias.momentum");
+}
+
+TEST(OptimizerTest, StepsCarryTheLineOfTheCall) {
+  Tensor p = MakeParameter(kStart);
+  optim::SGD opt({p}, {.lr = 0.1});
+  p.set_grad(ones({4}));
+  opt.step();
+  const std::string place = test::Place();
+  const std::string line = place.substr(0, place.find(':') + 1) +
+                           std::to_string(std::stoi(place.substr(place.find(':') + 1)) - 1);
+  EXPECT_THAT(debug::graph_text({p}), HasSubstr(line));
+}
+
+TEST(OptimizerTest, OptionsOutOfRangeAreErrors) {
+  const std::vector<Tensor> p = {MakeParameter(kStart)};
+  EXPECT_ERROR(kInvalidArgument, "SGD: lr is -1, it must be at least 0", optim::SGD(p, {.lr = -1}));
+  EXPECT_ERROR(kInvalidArgument, "SGD: lr is nan, it must be at least 0",
+               optim::SGD(p, {.lr = std::numeric_limits<double>::quiet_NaN()}));
+  EXPECT_ERROR(kInvalidArgument, "SGD: momentum is -0.9, it must be at least 0",
+               optim::SGD(p, {.momentum = -0.9}));
+  EXPECT_ERROR(kInvalidArgument, "SGD: weight_decay is -2, it must be at least 0",
+               optim::SGD(p, {.weight_decay = -2}));
+  EXPECT_ERROR(kInvalidArgument,
+               "SGD: nesterov needs a momentum above 0 and a dampening of 0, but momentum is 0 and "
+               "dampening is 0",
+               optim::SGD(p, {.nesterov = true}));
+  EXPECT_ERROR(kInvalidArgument, "Adam: lr is -1, it must be at least 0",
+               optim::Adam(p, {.lr = -1}));
+  EXPECT_ERROR(kInvalidArgument, "Adam: betas.first is 1, it must be at least 0 and below 1",
+               optim::Adam(p, {.betas = {1, 0.9}}));
+  EXPECT_ERROR(kInvalidArgument, "Adam: betas.second is -0.1, it must be at least 0 and below 1",
+               optim::Adam(p, {.betas = {0.9, -0.1}}));
+  EXPECT_ERROR(kInvalidArgument, "Adam: eps is -1, it must be at least 0",
+               optim::Adam(p, {.eps = -1}));
+  EXPECT_ERROR(kInvalidArgument, "Adam: weight_decay is -1, it must be at least 0",
+               optim::Adam(p, {.weight_decay = -1}));
+  optim::SGD opt(p);
+  EXPECT_ERROR(kInvalidArgument, "SGD: lr is -3, it must be at least 0", opt.set_lr(-3));
+  EXPECT_EQ(opt.lr(), 1e-3) << "unchanged";
+}
+
+TEST(OptimizerTest, UselessParametersAreErrors) {
+  const Tensor p = MakeParameter(kStart);
+  EXPECT_ERROR(kInvalidArgument,
+               "SGD: there are no parameters; does the model register its modules?",
+               optim::SGD({}, {.lr = 1}));
+  EXPECT_ERROR(kInvalidArgument, "Adam: parameter 1 is undefined", optim::Adam({p, Tensor()}));
+  EXPECT_ERROR(kInvalidArgument,
+               "SGD: parameter 1 is also parameter 0; it would be moved twice a step",
+               optim::SGD({p, p}));
+}
+
+}  // namespace
+}  // namespace lazuli

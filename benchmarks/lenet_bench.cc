@@ -1,0 +1,30 @@
+// A training step of the demo's LeNet, batch 64. lenet_peers.py measures the same next to PyTorch.
+#include "benchmarks/lenet.h"
+#include <benchmark/benchmark.h>
+
+namespace lazuli::bench {
+namespace {
+
+void BM_LeNetStep(benchmark::State& state) {
+  LeNetTraining training(64);
+  for (auto _ : state) training.Step();
+  sync(/*wait=*/true);
+}
+BENCHMARK(BM_LeNetStep)->Unit(benchmark::kMillisecond)->UseRealTime()->MinTime(3);
+
+// Forward only.
+void BM_LeNetInference(benchmark::State& state) {
+  const NoGrad no_grad;
+  const LeNet net;
+  const Tensor x = randn({64, 1, 28, 28});
+  Tensor y;
+  for (auto _ : state) {
+    y = net.forward(x);
+    mark_step();
+  }
+  sync(/*wait=*/true);
+}
+BENCHMARK(BM_LeNetInference)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace
+}  // namespace lazuli::bench

@@ -1,7 +1,8 @@
 // Writes the pages of docs/ that derive from tables in the code: flags, metrics, ops, passes.
 //
 //   lazuli-docs FOLDER          writes FOLDER/{flags,metrics,ops,passes}.md
-//   lazuli-docs --check FOLDER  exit status 1 and the names of the pages that are not what it would write
+//   lazuli-docs --check FOLDER  exit status 1 and the names of the pages that are not what it would
+//     write
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -24,7 +25,8 @@ namespace {
 
 using ir::Str;
 
-constexpr std::string_view kNote = "Written by `./lz docs` from the tables in the code; a test keeps it current.\n\n";
+constexpr std::string_view kNote =
+    "Written by `./lz docs` from the tables in the code; a test keeps it current.\n\n";
 
 std::string_view TypeText(ir::FlagType type) {
   switch (type) {
@@ -46,50 +48,67 @@ std::string FlagsPage() {
   for (const ir::FlagRow& row : ir::FlagRows()) {
     // The default of a flag that differs between builds is said in words.
     const bool by_build = row.name == "LAZULI_VERIFY_PASSES";
-    const std::string value = by_build ? "on in debug builds" : row.default_text.empty() ? "" : Str("`", row.default_text, "`");
+    const std::string value = by_build                   ? "on in debug builds"
+                              : row.default_text.empty() ? ""
+                                                         : Str("`", row.default_text, "`");
     page += Str("| `", row.name, "` | ", TypeText(row.type), " | ", value, " | ", row.doc, " |\n");
   }
   return page;
 }
 
 std::string MetricsPage() {
-  std::string page = Str("# Metrics\n\nWhat `lazuli::metrics::report()` prints and `lazuli::metrics::counter(name)` reads. ", kNote,
-                         "## Counters\n\n| name | counts |\n| --- | --- |\n");
-  for (const ir::MetricRow& row : ir::CounterRows()) page += Str("| `", row.name, "` | ", row.doc, " |\n");
+  std::string page =
+      Str("# Metrics\n\nWhat `lazuli::metrics::report()` prints and "
+          "`lazuli::metrics::counter(name)` reads. ",
+          kNote, "## Counters\n\n| name | counts |\n| --- | --- |\n");
+  for (const ir::MetricRow& row : ir::CounterRows())
+    page += Str("| `", row.name, "` | ", row.doc, " |\n");
   page += "\n## Timers\n\n| name | measures |\n| --- | --- |\n";
-  for (const ir::MetricRow& row : ir::TimerRows()) page += Str("| `", row.name, "` | ", row.doc, " |\n");
+  for (const ir::MetricRow& row : ir::TimerRows())
+    page += Str("| `", row.name, "` | ", row.doc, " |\n");
   return page;
 }
 
 template <class T>
 std::string OpRow() {
   std::string attrs;
-  T{}.VisitAttrs([&attrs](std::string_view name, const auto&) { attrs += Str(attrs.empty() ? "" : ", ", name); });
+  T{}.VisitAttrs([&attrs](std::string_view name, const auto&) {
+    attrs += Str(attrs.empty() ? "" : ", ", name);
+  });
   std::string operands;
   for (std::string_view name : T::kDoc.operands) {
     if (!name.empty()) operands += Str(operands.empty() ? "" : ", ", name);
   }
-  return Str("| `", T::kName, "` | ", operands, " | ", attrs, " | ", lazy::kDifferentiable<T> ? "yes" : "no", " | `",
-             T::kDumpName, "` | ", T::kDoc.text, " |\n");
+  return Str("| `", T::kName, "` | ", operands, " | ", attrs, " | ",
+             lazy::kDifferentiable<T> ? "yes" : "no", " | `", T::kDumpName, "` | ", T::kDoc.text,
+             " |\n");
 }
 
 std::string OpsPage() {
-  std::string page = Str("# Ops\n\nThe nodes of the lazy graph: `lazy/ops/op_list.h`. `lazuli/ops.h` declares what users call. ",
-                         kNote, "| op | operands | attributes | gradient | in dumps | meaning |\n",
-                         "| --- | --- | --- | --- | --- | --- |\n");
+  std::string page =
+      Str("# Ops\n\nThe nodes of the lazy graph: `lazy/ops/op_list.h`. `lazuli/ops.h` declares "
+          "what users call. ",
+          kNote, "| op | operands | attributes | gradient | in dumps | meaning |\n",
+          "| --- | --- | --- | --- | --- | --- |\n");
   lazy::AllOps::ForEach([&page]<class T>() { page += OpRow<T>(); });
   return page;
 }
 
 std::string PassesPage() {
-  std::string page = Str("# Passes\n\nHLO to HLO, by name: `lazuli-opt FILE --passes=a,b`, `LAZULI_DISABLE_PASSES=a`. ", kNote,
-                         "| pass | does |\n| --- | --- |\n");
-  for (const lowering::PassRow& row : lowering::RegisteredPasses()) page += Str("| `", row.name, "` | ", row.doc, " |\n");
+  std::string page =
+      Str("# Passes\n\nHLO to HLO, by name: `lazuli-opt FILE --passes=a,b`, "
+          "`LAZULI_DISABLE_PASSES=a`. ",
+          kNote, "| pass | does |\n| --- | --- |\n");
+  for (const lowering::PassRow& row : lowering::RegisteredPasses())
+    page += Str("| `", row.name, "` | ", row.doc, " |\n");
   return page;
 }
 
 std::vector<std::pair<std::string, std::string>> Pages() {
-  return {{"flags.md", FlagsPage()}, {"metrics.md", MetricsPage()}, {"ops.md", OpsPage()}, {"passes.md", PassesPage()}};
+  return {{"flags.md", FlagsPage()},
+          {"metrics.md", MetricsPage()},
+          {"ops.md", OpsPage()},
+          {"passes.md", PassesPage()}};
 }
 
 std::string ReadFile(const std::string& path) {
@@ -101,7 +120,8 @@ std::string ReadFile(const std::string& path) {
 
 int Main(const std::vector<std::string_view>& args) {
   const bool check = args.size() == 2 && args[0] == "--check";
-  if (args.empty() || args.size() > 2 || (args.size() == 2 && !check) || (!check && args[0].starts_with("-"))) {
+  if (args.empty() || args.size() > 2 || (args.size() == 2 && !check) ||
+      (!check && args[0].starts_with("-"))) {
     std::cerr << "usage: lazuli-docs [--check] FOLDER\n";
     return 2;
   }

@@ -1,6 +1,8 @@
-// How a module runs: ComputationClient (compiles, moves data), Executable (runs), Buffer (device memory), Device.
+// How a module runs: ComputationClient (compiles, moves data), Executable (runs), Buffer (device
+// memory), Device.
 //
-// Small on purpose. Everything here is thread-safe. Execute is synchronous: queues belong to lazy/execution.
+// Small on purpose. Everything here is thread-safe. Execute is synchronous: queues belong to
+// lazy/execution.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+
 #include "ir/hlo/module.h"
 #include "ir/types/literal.h"
 
@@ -23,16 +26,17 @@ class ComputationClient;
 struct Device {
   ComputationClient* client = nullptr;
   int32_t ordinal = 0;
-  std::string ToString() const;     // "cpu:0"
+  std::string ToString() const;  // "cpu:0"
   bool operator==(const Device&) const = default;
 };
 
 class Buffer {
  public:
   virtual ~Buffer() = default;
-  const Shape& shape() const { return shape_; }   // always row major
+  const Shape& shape() const { return shape_; }  // always row major
   Device device() const { return device_; }
-  // The elements if the device's memory is the host's; else null. Valid while the buffer lives and is not donated.
+  // The elements if the device's memory is the host's; else null. Valid while the buffer lives and
+  // is not donated.
   virtual const std::byte* host_data() const { return nullptr; }
 
  protected:
@@ -52,9 +56,9 @@ struct HostView {
 using Deleter = std::function<void()>;
 
 struct CompileOptions {
-  int num_threads = 0;              // 0: NumThreads()
+  int num_threads = 0;  // 0: NumThreads()
   bool flush_subnormals = false;
-  std::string dump_name;            // stem of dump files; empty: the module's name
+  std::string dump_name;  // stem of dump files; empty: the module's name
 };
 
 struct ExecuteArgs {
@@ -68,12 +72,12 @@ struct ExecuteArgs {
 
 // What one executable costs and made: for dumps, reports and tests.
 struct ExecutableStats {
-  int64_t kernels = 0;              // compiled loops launched a run
+  int64_t kernels = 0;  // compiled loops launched a run
   int64_t library_calls = 0;
-  int64_t reorders = 0;             // layout changes a run
+  int64_t reorders = 0;  // layout changes a run
   int64_t evaluator_thunks = 0;
-  int64_t temp_bytes = 0;           // planned scratch memory of one run
-  int64_t code_bytes = 0;           // memory the executable holds, for the cache's limit
+  int64_t temp_bytes = 0;  // planned scratch memory of one run
+  int64_t code_bytes = 0;  // memory the executable holds, for the cache's limit
 };
 
 class Executable {
@@ -91,29 +95,30 @@ using ExecutablePtr = std::shared_ptr<Executable>;
 
 // What a device can do: data, not methods.
 struct Capabilities {
-  uint64_t dtypes = ~uint64_t{0};   // bit i: DType i is supported as buffers and in elementwise code
-  bool host_memory = true;          // buffers lie in host memory
-  int64_t memory_bytes = 0;         // 0: unknown
+  uint64_t dtypes = ~uint64_t{0};  // bit i: DType i is supported as buffers and in elementwise code
+  bool host_memory = true;         // buffers lie in host memory
+  int64_t memory_bytes = 0;        // 0: unknown
 };
 
 struct MemoryStats {
   int64_t bytes_in_use = 0;
   int64_t peak_bytes = 0;
-  int64_t cached_bytes = 0;         // freed by their owners, kept for reuse
+  int64_t cached_bytes = 0;  // freed by their owners, kept for reuse
 };
 
 class ComputationClient {
  public:
   virtual ~ComputationClient() = default;
-  virtual std::string_view platform() const = 0;      // "cpu"
+  virtual std::string_view platform() const = 0;  // "cpu"
   virtual absl::Span<const Device> devices() const = 0;
   virtual const Capabilities& capabilities() const = 0;
-  // Imports host memory. With a deleter the memory may be used in place until the deleter runs; without one it is copied
-  // before the call returns.
+  // Imports host memory. With a deleter the memory may be used in place until the deleter runs;
+  // without one it is copied before the call returns.
   virtual absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) = 0;
   virtual absl::StatusOr<Literal> ToHost(const Buffer& buffer) = 0;
   // Takes un-optimised HLO; all passes run inside.
-  virtual absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module, const CompileOptions& options) = 0;
+  virtual absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
+                                                const CompileOptions& options) = 0;
   virtual absl::StatusOr<MemoryStats> memory_stats(Device device) const = 0;
 };
 

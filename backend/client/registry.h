@@ -1,4 +1,5 @@
-// Devices by name. Backends are registered explicitly (no static initialisers), and a client is made when first asked for.
+// Devices by name. Backends are registered explicitly (no static initialisers), and a client is
+// made when first asked for.
 #pragma once
 
 #include <functional>

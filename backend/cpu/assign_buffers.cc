@@ -14,7 +14,8 @@ struct Liveness {
 };
 
 Liveness ComputeLiveness(const Program& program) {
-  Liveness live{std::vector<int64_t>(program.slots.size(), -1), std::vector<int64_t>(program.slots.size(), -1)};
+  Liveness live{std::vector<int64_t>(program.slots.size(), -1),
+                std::vector<int64_t>(program.slots.size(), -1)};
   for (std::size_t t = 0; t < program.thunks.size(); ++t) {
     for (const BufferUse& use : program.thunks[t]->uses()) {
       const auto b = static_cast<std::size_t>(use.buffer);
@@ -25,14 +26,16 @@ Liveness ComputeLiveness(const Program& program) {
   return live;
 }
 
-// A buffer read in place by the thunk that writes `target`, for which `accept` holds; -1 if there is none.
+// A buffer read in place by the thunk that writes `target`, for which `accept` holds; -1 if there
+// is none.
 template <class Accept>
-BufferId InPlaceSource(const Thunk& thunk, const BufferUse& target, const std::vector<BufferSlot>& slots, Accept&& accept) {
+BufferId InPlaceSource(const Thunk& thunk, const BufferUse& target,
+                       const std::vector<BufferSlot>& slots, Accept&& accept) {
   if (!target.write || !target.in_place) return -1;
   for (const BufferUse& use : thunk.uses()) {
     const BufferSlot& slot = slots[static_cast<std::size_t>(use.buffer)];
-    if (!use.write && use.in_place && slot.bytes == slots[static_cast<std::size_t>(target.buffer)].bytes &&
-        accept(use.buffer)) {
+    if (!use.write && use.in_place &&
+        slot.bytes == slots[static_cast<std::size_t>(target.buffer)].bytes && accept(use.buffer)) {
       return use.buffer;
     }
   }
@@ -48,11 +51,13 @@ std::vector<BufferId> ShareInPlace(const Program& program, Liveness& live) {
     for (const BufferUse& use : program.thunks[t]->uses()) {
       const auto b = static_cast<std::size_t>(use.buffer);
       if (program.slots[b].kind != Kind::kTemporary) continue;
-      const BufferId source = InPlaceSource(*program.thunks[t], use, program.slots, [&](BufferId s) {
-        const auto i = static_cast<std::size_t>(s);
-        return program.slots[i].kind == Kind::kTemporary && live.last[i] == static_cast<int64_t>(t) &&
-               std::find(taken.begin(), taken.end(), root[i]) == taken.end();
-      });
+      const BufferId source =
+          InPlaceSource(*program.thunks[t], use, program.slots, [&](BufferId s) {
+            const auto i = static_cast<std::size_t>(s);
+            return program.slots[i].kind == Kind::kTemporary &&
+                   live.last[i] == static_cast<int64_t>(t) &&
+                   std::find(taken.begin(), taken.end(), root[i]) == taken.end();
+          });
       if (source < 0) continue;
       root[b] = root[static_cast<std::size_t>(source)];
       taken.push_back(root[b]);
@@ -68,21 +73,24 @@ void PlaceTemporaries(Program& program, Liveness& live) {
   std::vector<Lifetime> lifetimes;
   std::vector<int64_t> plan_index(program.slots.size(), -1);
   for (std::size_t b = 0; b < program.slots.size(); ++b) {
-    if (program.slots[b].kind != Kind::kTemporary || live.first[b] < 0 || root[b] != static_cast<BufferId>(b)) continue;
+    if (program.slots[b].kind != Kind::kTemporary || live.first[b] < 0 ||
+        root[b] != static_cast<BufferId>(b))
+      continue;
     plan_index[b] = static_cast<int64_t>(lifetimes.size());
     lifetimes.push_back({program.slots[b].bytes, live.first[b], live.last[b]});
   }
   const ArenaPlan plan = PlanArena(lifetimes);
   for (std::size_t b = 0; b < program.slots.size(); ++b) {
     if (program.slots[b].kind != Kind::kTemporary || live.first[b] < 0) continue;
-    program.slots[b].offset = plan.offsets[static_cast<std::size_t>(plan_index[static_cast<std::size_t>(root[b])])];
+    program.slots[b].offset =
+        plan.offsets[static_cast<std::size_t>(plan_index[static_cast<std::size_t>(root[b])])];
   }
   program.arena_bytes = plan.bytes;
   program.stats.temp_bytes = plan.bytes;
 }
 
-// Whether output `o` may be written into the memory of `parameter`: nothing reads the parameter after the output's first
-// write, or the thunk that does both reads it in place.
+// Whether output `o` may be written into the memory of `parameter`: nothing reads the parameter
+// after the output's first write, or the thunk that does both reads it in place.
 bool MayTake(const Program& program, const Liveness& live, BufferId output, BufferId parameter) {
   const auto o = static_cast<std::size_t>(output), p = static_cast<std::size_t>(parameter);
   if (program.slots[o].bytes != program.slots[p].bytes) return false;

@@ -18,15 +18,17 @@ namespace {
 lowering::PassPipeline MakePipeline() {
   lowering::PassPipeline pipeline("cpu");
   lowering::AddSimplificationPipeline(pipeline);
-  pipeline.Add<FoldKernelReverse>();  // the kernel of a gradient convolution is flipped by the library
-  pipeline.Add<AssignLayouts>();      // before fusion, which takes the reorders in
+  pipeline
+      .Add<FoldKernelReverse>();  // the kernel of a gradient convolution is flipped by the library
+  pipeline.Add<AssignLayouts>();  // before fusion, which takes the reorders in
   if (KernelsAvailable()) pipeline.Add<Fuse>(KernelSupports, kMaxKernelArgs);
   return pipeline;
 }
 
 }  // namespace
 
-absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module, const CompileOptions& options) {
+absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module,
+                                       const CompileOptions& options) {
   Program program;
   program.module = std::move(module);
   program.num_threads = options.num_threads > 0 ? options.num_threads : NumThreads();

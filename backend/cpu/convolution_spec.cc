@@ -10,7 +10,8 @@ namespace {
 using Computes = ConvolutionSpec::Computes;
 
 // Sizes and strides of an array in the order {first, second, spatial...}.
-void Gather(const Shape& shape, int64_t first, int64_t second, const Dims& spatial, Dims& sizes, Dims& strides) {
+void Gather(const Shape& shape, int64_t first, int64_t second, const Dims& spatial, Dims& sizes,
+            Dims& strides) {
   const Dims all = shape.strides();
   const auto add = [&](int64_t d) {
     sizes.push_back(shape.dim(d));
@@ -21,7 +22,8 @@ void Gather(const Shape& shape, int64_t first, int64_t second, const Dims& spati
   for (int64_t d : spatial) add(d);
 }
 
-// The padding behind the source that makes the forward convolution's sizes come out; false if none does.
+// The padding behind the source that makes the forward convolution's sizes come out; false if none
+// does.
 bool FitPadding(ConvolutionSpec& spec) {
   spec.pad_high.clear();
   for (std::size_t d = 0; d < spec.stride.size(); ++d) {
@@ -29,7 +31,9 @@ bool FitPadding(ConvolutionSpec& spec) {
     const int64_t needed = (spec.target[d + 2] - 1) * spec.stride[d] + reach;
     const int64_t high = std::max<int64_t>(0, needed - spec.source[d + 2] - spec.pad_low[d]);
     const int64_t padded = spec.source[d + 2] + spec.pad_low[d] + high;
-    if (spec.pad_low[d] < 0 || padded < reach || (padded - reach) / spec.stride[d] + 1 != spec.target[d + 2]) return false;
+    if (spec.pad_low[d] < 0 || padded < reach ||
+        (padded - reach) / spec.stride[d] + 1 != spec.target[d + 2])
+      return false;
     spec.pad_high.push_back(high);
   }
   return true;
@@ -44,15 +48,17 @@ bool NotBaseDilated(const hlo::WindowDim& w) { return w.base_dilation == 1; }
 bool Reversed(const hlo::WindowDim& w) { return w.reversal; }
 bool NotReversed(const hlo::WindowDim& w) { return !w.reversal; }
 
-std::optional<ConvolutionSpec> Forward(const hlo::ConvolutionAttrs& attrs, const Shape& lhs, const Shape& rhs,
-                                       const Shape& result) {
+std::optional<ConvolutionSpec> Forward(const hlo::ConvolutionAttrs& attrs, const Shape& lhs,
+                                       const Shape& rhs, const Shape& result) {
   const hlo::ConvDims& labels = attrs.dim_labels;
   ConvolutionSpec spec;
   spec.groups = attrs.feature_group_count;
-  Gather(lhs, labels.input_batch, labels.input_feature, labels.input_spatial, spec.source, spec.source_strides);
-  Gather(rhs, labels.kernel_output_feature, labels.kernel_input_feature, labels.kernel_spatial, spec.weights,
-         spec.weights_strides);
-  Gather(result, labels.output_batch, labels.output_feature, labels.output_spatial, spec.target, spec.target_strides);
+  Gather(lhs, labels.input_batch, labels.input_feature, labels.input_spatial, spec.source,
+         spec.source_strides);
+  Gather(rhs, labels.kernel_output_feature, labels.kernel_input_feature, labels.kernel_spatial,
+         spec.weights, spec.weights_strides);
+  Gather(result, labels.output_batch, labels.output_feature, labels.output_spatial, spec.target,
+         spec.target_strides);
   for (const hlo::WindowDim& w : attrs.window) {
     spec.stride.push_back(w.stride);
     spec.dilation.push_back(w.window_dilation);
@@ -63,18 +69,21 @@ std::optional<ConvolutionSpec> Forward(const hlo::ConvolutionAttrs& attrs, const
   return spec;
 }
 
-// lhs is the gradient of the target; what is wanted is that of the source. An output of size x at position i is
-// x = o * stride + k * dilation - pad, where pad = (k - 1) * dilation - pad_low of the HLO window.
-std::optional<ConvolutionSpec> BackwardData(const hlo::ConvolutionAttrs& attrs, const Shape& lhs, const Shape& rhs,
-                                            const Shape& result) {
+// lhs is the gradient of the target; what is wanted is that of the source. An output of size x at
+// position i is x = o * stride + k * dilation - pad, where pad = (k - 1) * dilation - pad_low of
+// the HLO window.
+std::optional<ConvolutionSpec> BackwardData(const hlo::ConvolutionAttrs& attrs, const Shape& lhs,
+                                            const Shape& rhs, const Shape& result) {
   const hlo::ConvDims& labels = attrs.dim_labels;
   if (attrs.feature_group_count != 1) return std::nullopt;
   ConvolutionSpec spec;
   spec.computes = Computes::kSource;
-  Gather(result, labels.output_batch, labels.output_feature, labels.output_spatial, spec.source, spec.source_strides);
-  Gather(rhs, labels.kernel_input_feature, labels.kernel_output_feature, labels.kernel_spatial, spec.weights,
-         spec.weights_strides);
-  Gather(lhs, labels.input_batch, labels.input_feature, labels.input_spatial, spec.target, spec.target_strides);
+  Gather(result, labels.output_batch, labels.output_feature, labels.output_spatial, spec.source,
+         spec.source_strides);
+  Gather(rhs, labels.kernel_input_feature, labels.kernel_output_feature, labels.kernel_spatial,
+         spec.weights, spec.weights_strides);
+  Gather(lhs, labels.input_batch, labels.input_feature, labels.input_spatial, spec.target,
+         spec.target_strides);
   for (std::size_t d = 0; d < attrs.window.size(); ++d) {
     const hlo::WindowDim& w = attrs.window[d];
     spec.stride.push_back(w.base_dilation);
@@ -86,16 +95,18 @@ std::optional<ConvolutionSpec> BackwardData(const hlo::ConvolutionAttrs& attrs, 
   return spec;
 }
 
-std::optional<ConvolutionSpec> BackwardWeights(const hlo::ConvolutionAttrs& attrs, const Shape& lhs, const Shape& rhs,
-                                               const Shape& result) {
+std::optional<ConvolutionSpec> BackwardWeights(const hlo::ConvolutionAttrs& attrs, const Shape& lhs,
+                                               const Shape& rhs, const Shape& result) {
   const hlo::ConvDims& labels = attrs.dim_labels;
   if (attrs.feature_group_count != 1) return std::nullopt;
   ConvolutionSpec spec;
   spec.computes = Computes::kWeights;
-  Gather(lhs, labels.input_feature, labels.input_batch, labels.input_spatial, spec.source, spec.source_strides);
-  Gather(result, labels.output_feature, labels.output_batch, labels.output_spatial, spec.weights, spec.weights_strides);
-  Gather(rhs, labels.kernel_input_feature, labels.kernel_output_feature, labels.kernel_spatial, spec.target,
-         spec.target_strides);
+  Gather(lhs, labels.input_feature, labels.input_batch, labels.input_spatial, spec.source,
+         spec.source_strides);
+  Gather(result, labels.output_feature, labels.output_batch, labels.output_spatial, spec.weights,
+         spec.weights_strides);
+  Gather(rhs, labels.kernel_input_feature, labels.kernel_output_feature, labels.kernel_spatial,
+         spec.target, spec.target_strides);
   for (const hlo::WindowDim& w : attrs.window) {
     spec.stride.push_back(w.window_dilation);
     spec.dilation.push_back(w.stride);
@@ -114,11 +125,15 @@ std::optional<ConvolutionSpec> MatchConvolution(const hlo::Instruction& convolut
   const Shape& result = convolution.shape();
   const DType dtype = result.dtype();
   const std::size_t spatial = attrs.window.size();
-  if (attrs.batch_group_count != 1 || dtype != DType::kF32 || lhs.dtype() != dtype || rhs.dtype() != dtype) return std::nullopt;
+  if (attrs.batch_group_count != 1 || dtype != DType::kF32 || lhs.dtype() != dtype ||
+      rhs.dtype() != dtype)
+    return std::nullopt;
   if (spatial < 1 || spatial > 3) return std::nullopt;
-  if (lhs.num_elements() == 0 || rhs.num_elements() == 0 || result.num_elements() == 0) return std::nullopt;
+  if (lhs.num_elements() == 0 || rhs.num_elements() == 0 || result.num_elements() == 0)
+    return std::nullopt;
   if (!All(attrs.window, Reversed) && !All(attrs.window, NotReversed)) return std::nullopt;
-  if (All(attrs.window, NotStrided) && (!All(attrs.window, NotBaseDilated) || All(attrs.window, Reversed))) {
+  if (All(attrs.window, NotStrided) &&
+      (!All(attrs.window, NotBaseDilated) || All(attrs.window, Reversed))) {
     if (auto spec = BackwardData(attrs, lhs, rhs, result)) return spec;
   }
   if (!All(attrs.window, NotBaseDilated)) return std::nullopt;

@@ -1,11 +1,11 @@
 #include "backend/cpu/cpu_client.h"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 #include "backend/client/registry.h"
 #include "backend/cpu/compiler.h"
@@ -31,7 +31,8 @@ class CpuClient final : public ComputationClient {
   const Capabilities& capabilities() const override { return capabilities_; }
   absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) override;
   absl::StatusOr<Literal> ToHost(const Buffer& buffer) override;
-  absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module, const CompileOptions& options) override;
+  absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
+                                        const CompileOptions& options) override;
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return allocator_->stats(); }
 
  private:
@@ -57,15 +58,18 @@ absl::StatusOr<BufferPtr> CpuClient::FromHost(HostView view, Deleter deleter, De
 
 absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
   ScopedTimer timer(Timer::kTransferFromDevice);
-  if (buffer.host_data() == nullptr) return FailedPrecondition("the buffer has been donated to a run");
+  if (buffer.host_data() == nullptr)
+    return FailedPrecondition("the buffer has been donated to a run");
   Literal result = Literal::Uninitialized(buffer.shape());
   if (result.byte_size() > 0) {
-    std::memcpy(result.mutable_raw(), buffer.host_data(), static_cast<std::size_t>(result.byte_size()));
+    std::memcpy(result.mutable_raw(), buffer.host_data(),
+                static_cast<std::size_t>(result.byte_size()));
   }
   return result;
 }
 
-absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> module, const CompileOptions& options) {
+absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> module,
+                                                 const CompileOptions& options) {
   ScopedTimer timer(Timer::kCompileTime);
   TraceSpan span("cpu.compile");
   LAZULI_ASSIGN_OR_RETURN(Program program, CompileProgram(std::move(module), options));
@@ -74,7 +78,8 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
 
 absl::StatusOr<std::unique_ptr<ComputationClient>> MakeClient() {
   const int64_t count = flags().cpu_num_devices();
-  if (count < 1 || count > 1024) return InvalidArgument("CPU_NUM_DEVICES must be between 1 and 1024, not ", count);
+  if (count < 1 || count > 1024)
+    return InvalidArgument("CPU_NUM_DEVICES must be between 1 and 1024, not ", count);
   return std::make_unique<CpuClient>(static_cast<int>(count));
 }
 

@@ -26,8 +26,10 @@ class CpuExecutable final : public Executable {
 
  private:
   absl::Status CheckArguments(const ExecuteArgs& args) const;
-  absl::StatusOr<BufferPtr> MakeOutput(const ProgramOutput& output, const ExecuteArgs& args, Device device) const;
-  void FillTable(const ExecuteArgs& args, absl::Span<const BufferPtr> outputs, std::byte* arena, std::byte** table) const;
+  absl::StatusOr<BufferPtr> MakeOutput(const ProgramOutput& output, const ExecuteArgs& args,
+                                       Device device) const;
+  void FillTable(const ExecuteArgs& args, absl::Span<const BufferPtr> outputs, std::byte* arena,
+                 std::byte** table) const;
   absl::Status RunThunks(const RunBuffers& run) const;
 
   Program program_;
@@ -38,38 +40,47 @@ class CpuExecutable final : public Executable {
 absl::Status CpuExecutable::CheckArguments(const ExecuteArgs& args) const {
   const std::size_t given = args.buffers.size() + args.scalars.size();
   if (given != program_.parameters.size()) {
-    return InvalidArgument(program_.module->name(), ": ", program_.parameters.size(), " parameters expected, ",
-                           args.buffers.size(), " buffers and ", args.scalars.size(), " scalars given");
+    return InvalidArgument(program_.module->name(), ": ", program_.parameters.size(),
+                           " parameters expected, ", args.buffers.size(), " buffers and ",
+                           args.scalars.size(), " scalars given");
   }
   for (std::size_t i = 0; i < given; ++i) {
     const Shape& expected = program_.parameters[i];
     if (i >= args.buffers.size()) {
-      if (!expected.IsScalar()) return InvalidArgument(program_.module->name(), ": parameter ", i, " is ", expected, ", not a scalar");
+      if (!expected.IsScalar())
+        return InvalidArgument(program_.module->name(), ": parameter ", i, " is ", expected,
+                               ", not a scalar");
       continue;
     }
     const Buffer& buffer = *args.buffers[i];
     if (buffer.shape() != expected) {
-      return InvalidArgument(program_.module->name(), ": parameter ", i, " is ", expected, " but ", buffer.shape(), " was given");
+      return InvalidArgument(program_.module->name(), ": parameter ", i, " is ", expected, " but ",
+                             buffer.shape(), " was given");
     }
     if (buffer.host_data() == nullptr && expected.num_elements() > 0) {
-      return FailedPrecondition(program_.module->name(), ": parameter ", i, " has been donated to an earlier run");
+      return FailedPrecondition(program_.module->name(), ": parameter ", i,
+                                " has been donated to an earlier run");
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<BufferPtr> CpuExecutable::MakeOutput(const ProgramOutput& output, const ExecuteArgs& args, Device device) const {
+absl::StatusOr<BufferPtr> CpuExecutable::MakeOutput(const ProgramOutput& output,
+                                                    const ExecuteArgs& args, Device device) const {
   const auto donor = static_cast<std::size_t>(output.donor);
-  if (output.donor >= 0 && donor < args.buffers.size() && donor < args.donated.size() && args.donated[donor] != 0) {
+  if (output.donor >= 0 && donor < args.buffers.size() && donor < args.donated.size() &&
+      args.donated[donor] != 0) {
     const Block block = static_cast<CpuBuffer&>(*args.buffers[donor]).Release();
-    if (block.data != nullptr) return std::make_shared<CpuBuffer>(output.shape, device, allocator_, block);
+    if (block.data != nullptr)
+      return std::make_shared<CpuBuffer>(output.shape, device, allocator_, block);
   }
-  LAZULI_ASSIGN_OR_RETURN(Block block, allocator_->Allocate(static_cast<std::size_t>(output.shape.byte_size())));
+  LAZULI_ASSIGN_OR_RETURN(Block block,
+                          allocator_->Allocate(static_cast<std::size_t>(output.shape.byte_size())));
   return std::make_shared<CpuBuffer>(output.shape, device, allocator_, block);
 }
 
-void CpuExecutable::FillTable(const ExecuteArgs& args, absl::Span<const BufferPtr> outputs, std::byte* arena,
-                              std::byte** table) const {
+void CpuExecutable::FillTable(const ExecuteArgs& args, absl::Span<const BufferPtr> outputs,
+                              std::byte* arena, std::byte** table) const {
   for (std::size_t b = 0; b < program_.slots.size(); ++b) {
     const BufferSlot& slot = program_.slots[b];
     const auto index = static_cast<std::size_t>(slot.index);
@@ -78,7 +89,8 @@ void CpuExecutable::FillTable(const ExecuteArgs& args, absl::Span<const BufferPt
         if (index < args.buffers.size()) {
           table[b] = static_cast<CpuBuffer&>(*args.buffers[index]).data();
         } else {
-          table[b] = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(&args.scalars[index - args.buffers.size()]));
+          table[b] = const_cast<std::byte*>(
+              reinterpret_cast<const std::byte*>(&args.scalars[index - args.buffers.size()]));
         }
         break;
       case BufferSlot::Kind::kConstant:
@@ -97,7 +109,8 @@ void CpuExecutable::FillTable(const ExecuteArgs& args, absl::Span<const BufferPt
 absl::Status CpuExecutable::RunThunks(const RunBuffers& run) const {
   for (const auto& thunk : program_.thunks) {
     TraceSpan span(thunk->info().name);
-    if (absl::Status status = thunk->Execute(run); !status.ok()) return WithSite(status, thunk->info());
+    if (absl::Status status = thunk->Execute(run); !status.ok())
+      return WithSite(status, thunk->info());
   }
   return absl::OkStatus();
 }
@@ -108,7 +121,9 @@ absl::StatusOr<std::vector<BufferPtr>> CpuExecutable::Execute(const ExecuteArgs&
   const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
   // All memory first: a run that does not get it has changed nothing.
   const std::size_t table_bytes = program_.slots.size() * sizeof(std::byte*);
-  LAZULI_ASSIGN_OR_RETURN(Block block, allocator_->Allocate(static_cast<std::size_t>(program_.arena_bytes) + table_bytes));
+  LAZULI_ASSIGN_OR_RETURN(
+      Block block,
+      allocator_->Allocate(static_cast<std::size_t>(program_.arena_bytes) + table_bytes));
   const OwnedBlock scratch(allocator_.get(), block);
   auto** table = reinterpret_cast<std::byte**>(scratch.data() + program_.arena_bytes);
   std::vector<BufferPtr> outputs(program_.outputs.size());
@@ -136,14 +151,16 @@ std::string CpuExecutable::ToString() const {
       text += Str(separator, use.write ? ">" : "", "b", use.buffer);
       separator = ", ";
     }
-    text += Str(") ", thunk.Details(), thunk.info().source.empty() ? "" : " at ", thunk.info().source, "\n");
+    text += Str(") ", thunk.Details(), thunk.info().source.empty() ? "" : " at ",
+                thunk.info().source, "\n");
   }
   return text;
 }
 
 }  // namespace
 
-ExecutablePtr MakeCpuExecutable(Program program, std::shared_ptr<Allocator> allocator, Device device) {
+ExecutablePtr MakeCpuExecutable(Program program, std::shared_ptr<Allocator> allocator,
+                                Device device) {
   return std::make_shared<CpuExecutable>(std::move(program), std::move(allocator), device);
 }
 

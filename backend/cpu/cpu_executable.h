@@ -11,6 +11,7 @@
 namespace lazuli::backend {
 
 // `device` is where outputs of a run without buffers lie.
-ExecutablePtr MakeCpuExecutable(Program program, std::shared_ptr<Allocator> allocator, Device device);
+ExecutablePtr MakeCpuExecutable(Program program, std::shared_ptr<Allocator> allocator,
+                                Device device);
 
 }  // namespace lazuli::backend

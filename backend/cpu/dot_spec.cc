@@ -7,7 +7,7 @@ namespace {
 
 struct Group {
   int64_t size = 1;
-  int64_t stride = 0;      // of the merged dimension
+  int64_t stride = 0;  // of the merged dimension
   bool merges = true;
 };
 
@@ -34,18 +34,25 @@ Group Merge(const Shape& shape, const Dims& dims) {
 Dims FreeDims(const Shape& shape, const Dims& batch, const Dims& contracting) {
   Dims free;
   for (int64_t d = 0; d < shape.rank(); ++d) {
-    const auto has = [d](const Dims& dims) { return std::find(dims.begin(), dims.end(), d) != dims.end(); };
+    const auto has = [d](const Dims& dims) {
+      return std::find(dims.begin(), dims.end(), d) != dims.end();
+    };
     if (!has(batch) && !has(contracting)) free.push_back(d);
   }
   return free;
 }
 
-// Strides of {batch, first, second} of an operand; plans a copy where a group does not merge or no stride is 1.
-std::array<int64_t, 3> Strides(const Shape& shape, const std::array<Dims, 3>& groups, std::optional<StridedCopy>& pack) {
-  const Group batch = Merge(shape, groups[0]), first = Merge(shape, groups[1]), second = Merge(shape, groups[2]);
-  const bool unit = first.stride == 1 || second.stride == 1 || (first.size == 1 && second.size == 1) || first.size == 1 || second.size == 1;
+// Strides of {batch, first, second} of an operand; plans a copy where a group does not merge or no
+// stride is 1.
+std::array<int64_t, 3> Strides(const Shape& shape, const std::array<Dims, 3>& groups,
+                               std::optional<StridedCopy>& pack) {
+  const Group batch = Merge(shape, groups[0]), first = Merge(shape, groups[1]),
+              second = Merge(shape, groups[2]);
+  const bool unit = first.stride == 1 || second.stride == 1 ||
+                    (first.size == 1 && second.size == 1) || first.size == 1 || second.size == 1;
   if (batch.merges && first.merges && second.merges && unit) {
-    return {batch.stride, first.size == 1 ? second.size * std::max<int64_t>(second.stride, 1) : first.stride,
+    return {batch.stride,
+            first.size == 1 ? second.size * std::max<int64_t>(second.stride, 1) : first.stride,
             second.size == 1 ? 1 : second.stride};
   }
   Dims dims, from, to;

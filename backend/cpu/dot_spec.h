@@ -12,8 +12,8 @@ namespace lazuli::backend {
 
 struct DotPlan {
   MatmulSpec spec;
-  // Where an operand's dimensions do not merge into batch, rows and columns: the copy that makes it {batch, row, column} row
-  // major, which the spec's strides then describe.
+  // Where an operand's dimensions do not merge into batch, rows and columns: the copy that makes it
+  // {batch, row, column} row major, which the spec's strides then describe.
   std::array<std::optional<StridedCopy>, 2> pack;
 };
 

@@ -84,7 +84,8 @@ absl::Status Emitter::Run() {
   const hlo::Computation& entry = *program_.module->entry();
   for (const Instruction* parameter : entry.parameters()) {
     if (!parameter->shape().IsArray()) {
-      return Unimplemented("parameter ", parameter->name(), " of the entry is ", parameter->shape(), ", not an array");
+      return Unimplemented("parameter ", parameter->name(), " of the entry is ", parameter->shape(),
+                           ", not an array");
     }
     program_.parameters.push_back(parameter->shape());
     const BufferId id = NewBuffer(parameter->shape().byte_size());
@@ -258,7 +259,9 @@ bool Emitter::EmitRandom(const Instruction& i) {
 }
 
 bool Emitter::EmitCustomCall(const Instruction& i) {
-  if (i.attrs_as<hlo::CustomCallAttrs>().custom_call_target != kCheckIndexRange || i.operand_count() != 2) return false;
+  if (i.attrs_as<hlo::CustomCallAttrs>().custom_call_target != kCheckIndexRange ||
+      i.operand_count() != 2)
+    return false;
   auto thunk = MakeIndexCheckThunk(i, leaf(i.operand(0)), leaf(i.operand(1)));
   if (thunk == nullptr) return false;
   Emit(std::move(thunk));
@@ -288,7 +291,8 @@ void Emitter::EmitEvaluator(const Instruction& i) {
   if (reorder) results[0] = NewBuffer(i.shape().byte_size());
   Emit(MakeEvaluatorThunk(i, operands, results));
   if (reorder) {
-    Emit(MakeCopyThunk(i, leaf(&i), {WholeArray(results[0], i.shape().WithDefaultLayout(), i.shape())}));
+    Emit(MakeCopyThunk(i, leaf(&i),
+                       {WholeArray(results[0], i.shape().WithDefaultLayout(), i.shape())}));
     ++program_.stats.reorders;
   }
   ++program_.stats.evaluator_thunks;
@@ -296,14 +300,18 @@ void Emitter::EmitEvaluator(const Instruction& i) {
 
 absl::Status Emitter::EmitOutputs(const Instruction& root) {
   std::vector<Shape> shapes;
-  ForEachLeaf(root.shape(), [&](const Shape& shape) { shapes.push_back(shape.WithDefaultLayout()); });
+  ForEachLeaf(root.shape(),
+              [&](const Shape& shape) { shapes.push_back(shape.WithDefaultLayout()); });
   const Leaves& values = leaves(&root);
-  if (values.size() != shapes.size()) return Internal("the root ", root.name(), " has an unsupported shape ", root.shape());
+  if (values.size() != shapes.size())
+    return Internal("the root ", root.name(), " has an unsupported shape ", root.shape());
   for (std::size_t o = 0; o < shapes.size(); ++o) {
     BufferId id = values[o];
     if (program_.slots[static_cast<std::size_t>(id)].kind != BufferSlot::Kind::kTemporary) {
-      const BufferId copy = NewBuffer(shapes[o].byte_size());  // a parameter, a constant, or an output for the second time
-      if (shapes[o].num_elements() > 0) Emit(MakeCopyThunk(root, copy, {WholeArray(id, shapes[o], shapes[o])}));
+      const BufferId copy = NewBuffer(
+          shapes[o].byte_size());  // a parameter, a constant, or an output for the second time
+      if (shapes[o].num_elements() > 0)
+        Emit(MakeCopyThunk(root, copy, {WholeArray(id, shapes[o], shapes[o])}));
       id = copy;
     }
     BufferSlot& slot = program_.slots[static_cast<std::size_t>(id)];

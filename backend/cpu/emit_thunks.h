@@ -1,16 +1,19 @@
-// EmitThunks: one thunk for each instruction of the entry that does something, and a buffer for each array.
+// EmitThunks: one thunk for each instruction of the entry that does something, and a buffer for
+// each array.
 //
-// Choices in order: nothing (parameters, constants, tuples, reshapes: a second name for the same memory), a compiled kernel
-// (fusions), a library call (dot, convolution), strided copies, a native thunk, and for the rest the evaluator, with row-major
-// copies of what has another layout.
+// Choices in order: nothing (parameters, constants, tuples, reshapes: a second name for the same
+// memory), a compiled kernel (fusions), a library call (dot, convolution), strided copies, a native
+// thunk, and for the rest the evaluator, with row-major copies of what has another layout.
 #pragma once
 
 #include "absl/status/status.h"
+
 #include "backend/cpu/program.h"
 
 namespace lazuli::backend {
 
-// Fills in thunks, slots (kinds and sizes), outputs, parameters and the statistics of a program that has a module.
+// Fills in thunks, slots (kinds and sizes), outputs, parameters and the statistics of a program
+// that has a module.
 absl::Status EmitThunks(Program& program);
 
 }  // namespace lazuli::backend

@@ -1,4 +1,5 @@
-// Program: a compiled module before it can run - thunks in order, and a table that says where each buffer lies.
+// Program: a compiled module before it can run - thunks in order, and a table that says where each
+// buffer lies.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,21 @@ struct BufferSlot {
   enum class Kind : uint8_t { kParameter, kConstant, kTemporary, kOutput };
   Kind kind = Kind::kTemporary;
   int64_t bytes = 0;
-  int64_t index = 0;                      // of the parameter or the output
-  const std::byte* constant = nullptr;    // memory of the module
-  int64_t offset = 0;                     // of the temporary in the arena
+  int64_t index = 0;                    // of the parameter or the output
+  const std::byte* constant = nullptr;  // memory of the module
+  int64_t offset = 0;                   // of the temporary in the arena
 };
 
 struct ProgramOutput {
-  Shape shape;                            // row major
+  Shape shape;  // row major
   BufferId buffer = 0;
-  int64_t donor = -1;                     // parameter whose memory it may take if the caller gives it up
+  int64_t donor = -1;  // parameter whose memory it may take if the caller gives it up
 };
 
 struct Program {
-  std::unique_ptr<hlo::Module> module;    // optimised; owns constants and what evaluator thunks run
+  std::unique_ptr<hlo::Module> module;  // optimised; owns constants and what evaluator thunks run
   std::vector<std::unique_ptr<Thunk>> thunks;
-  std::vector<BufferSlot> slots;          // by BufferId
+  std::vector<BufferSlot> slots;  // by BufferId
   std::vector<ProgramOutput> outputs;
   std::vector<Shape> parameters;
   int64_t arena_bytes = 0;
@@ -38,8 +39,8 @@ struct Program {
   ExecutableStats stats;
 };
 
-// Decides which temporaries share memory, which outputs may take a donated parameter's, and fills in offsets, donors and
-// arena_bytes. Everything else in the program is complete.
+// Decides which temporaries share memory, which outputs may take a donated parameter's, and fills
+// in offsets, donors and arena_bytes. Everything else in the program is complete.
 void AssignBuffers(Program& program);
 
 }  // namespace lazuli::backend

@@ -12,7 +12,8 @@ namespace metrics {
 std::string report() { return ir::MetricsReport(); }
 std::int64_t counter(std::string_view name) {
   const std::int64_t value = ir::CounterValue(name);
-  if (value < 0) throw Error(ErrorCode::kNotFound, ir::Str("metrics: no counter is called '", name, "'"));
+  if (value < 0)
+    throw Error(ErrorCode::kNotFound, ir::Str("metrics: no counter is called '", name, "'"));
   return value;
 }
 void reset() { ir::ResetMetrics(); }
@@ -32,21 +33,29 @@ std::string Graph(const std::vector<Tensor>& tensors, lazy::GraphFormat format) 
 
 lazy::ProgramPtr Last() {
   lazy::ProgramPtr program = lazy::LastProgram();
-  if (program == nullptr) throw Error(ErrorCode::kFailedPrecondition, "debug: this thread has run no program yet");
+  if (program == nullptr)
+    throw Error(ErrorCode::kFailedPrecondition, "debug: this thread has run no program yet");
   return program;
 }
 
 }  // namespace
 
-std::string graph_text(const std::vector<Tensor>& tensors) { return Graph(tensors, lazy::GraphFormat::kText); }
-std::string graph_dot(const std::vector<Tensor>& tensors) { return Graph(tensors, lazy::GraphFormat::kDot); }
-std::string graph_hlo(const std::vector<Tensor>& tensors) { return Graph(tensors, lazy::GraphFormat::kHlo); }
+std::string graph_text(const std::vector<Tensor>& tensors) {
+  return Graph(tensors, lazy::GraphFormat::kText);
+}
+std::string graph_dot(const std::vector<Tensor>& tensors) {
+  return Graph(tensors, lazy::GraphFormat::kDot);
+}
+std::string graph_hlo(const std::vector<Tensor>& tensors) {
+  return Graph(tensors, lazy::GraphFormat::kHlo);
+}
 
 std::string last_hlo() { return Last()->hlo; }
 std::string last_optimized_hlo() { return Last()->executable->ToString(); }
 ProgramStats last_stats() {
   const backend::ExecutableStats& stats = Last()->executable->stats();
-  return {stats.kernels, stats.library_calls, stats.reorders, stats.evaluator_thunks, stats.temp_bytes};
+  return {stats.kernels, stats.library_calls, stats.reorders, stats.evaluator_thunks,
+          stats.temp_bytes};
 }
 
 }  // namespace debug

@@ -9,7 +9,8 @@ namespace {
 backend::Device DefaultDevice() {
   Initialize();
   // Looked up once: the flag is read when first asked for, and devices are never destroyed.
-  static const backend::Device device = Call(SourceLocation(), [] { return lazy::ValueOrThrow(backend::DefaultDevice()); });
+  static const backend::Device device =
+      Call(SourceLocation(), [] { return lazy::ValueOrThrow(backend::DefaultDevice()); });
   return device;
 }
 
@@ -23,7 +24,8 @@ Device::Device() {
 
 Device::Device(std::string_view name) {
   Initialize();
-  const backend::Device device = Call(SourceLocation(), [&] { return lazy::ValueOrThrow(backend::FindDevice(name)); });
+  const backend::Device device =
+      Call(SourceLocation(), [&] { return lazy::ValueOrThrow(backend::FindDevice(name)); });
   client_ = device.client;
   ordinal_ = device.ordinal;
 }
@@ -36,7 +38,8 @@ std::vector<Device> devices() {
   for (const std::string& platform : backend::RegisteredPlatforms()) {
     auto client = backend::FindClient(platform);
     if (!client.ok()) continue;
-    for (const backend::Device& device : (*client)->devices()) result.push_back(DeviceAccess::Wrap(device));
+    for (const backend::Device& device : (*client)->devices())
+      result.push_back(DeviceAccess::Wrap(device));
   }
   return result;
 }

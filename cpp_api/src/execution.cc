@@ -12,7 +12,8 @@ void sync(bool wait, SourceLocation loc) {
   Initialize();
   Call(loc, [&] {
     ir::Add(ir::Counter::kMarkStep);
-    lazy::ThrowIfError(lazy::GetEngine().Sync(lazy::Context::Current(), wait, lazy::SyncReason::kUser));
+    lazy::ThrowIfError(
+        lazy::GetEngine().Sync(lazy::Context::Current(), wait, lazy::SyncReason::kUser));
   });
 }
 
@@ -39,7 +40,9 @@ Context& Context::operator=(const Context& other) noexcept {
   return *this;
 }
 Context::~Context() { static_cast<lazy::Context*>(impl_)->Release(); }
-Context Context::current() { return Context(ir::IntrusivePtr<lazy::Context>(&lazy::Context::Current()).Detach()); }
+Context Context::current() {
+  return Context(ir::IntrusivePtr<lazy::Context>(&lazy::Context::Current()).Detach());
+}
 void Context::make_current() const { lazy::Context::Exchange(Pointer(impl_)); }
 
 }  // namespace lazuli

@@ -33,18 +33,22 @@ ErrorCode CodeOf(absl::StatusCode code) {
   }
 }
 
-// Whether the message already ends in a place: "... (train.cc:41)". Errors of a run carry the place of their op.
+// Whether the message already ends in a place: "... (train.cc:41)". Errors of a run carry the place
+// of their op.
 bool EndsWithPlace(std::string_view message) {
   if (message.empty() || message.back() != ')') return false;
   const std::size_t open = message.rfind('('), colon = message.rfind(':');
-  if (open == std::string_view::npos || colon == std::string_view::npos || colon < open || colon + 2 >= message.size()) return false;
+  if (open == std::string_view::npos || colon == std::string_view::npos || colon < open ||
+      colon + 2 >= message.size())
+    return false;
   for (char c : message.substr(colon + 1, message.size() - colon - 2)) {
     if (c < '0' || c > '9') return false;
   }
   return true;
 }
 
-#define LAZULI_DTYPE(name, ...) static_assert(static_cast<int>(DType::name) == static_cast<int>(ir::DType::name));
+#define LAZULI_DTYPE(name, ...) \
+  static_assert(static_cast<int>(DType::name) == static_cast<int>(ir::DType::name));
 #include "ir/types/dtype.def"
 #undef LAZULI_DTYPE
 
@@ -68,7 +72,8 @@ void Rethrow(const absl::Status& status, ir::SiteId site) {
   throw Error(CodeOf(status.code()), message);
 }
 
-// The nodes that one number has become so far: one a context and dtype, which it is used with at a time.
+// The nodes that one number has become so far: one a context and dtype, which it is used with at a
+// time.
 struct Scalar::Slot {
   struct Use {
     std::uint64_t context;
@@ -88,7 +93,9 @@ Scalar::Slot& Scalar::SharedSlot() const {
   Slot* slot = shared.load(std::memory_order_acquire);
   if (slot != nullptr) return *slot;
   auto made = std::make_unique<Slot>();
-  return shared.compare_exchange_strong(slot, made.get(), std::memory_order_acq_rel) ? *made.release() : *slot;
+  return shared.compare_exchange_strong(slot, made.get(), std::memory_order_acq_rel)
+             ? *made.release()
+             : *slot;
 }
 Scalar::Scalar(const Scalar& other) : kind_(other.kind_), double_(other.double_), int_(other.int_) {
   slot_ = &other.SharedSlot();  // now: the copy, an operand say, may be the first that is used
@@ -132,20 +139,27 @@ ir::Value TensorAccess::Slot(const Scalar& scalar, ir::DType dtype) {
 
 ir::Value TensorAccess::OperandSlot(const Operand& operand, ir::DType dtype) {
   const Scalar& scalar = *operand.scalar();
-  // A bare number is nobody else's: only a named one has a slot to share, made when the operand copied it.
+  // A bare number is nobody else's: only a named one has a slot to share, made when the operand
+  // copied it.
   return scalar.slot_ == nullptr ? ToNumber(scalar).Slot(dtype) : Slot(scalar, dtype);
 }
 
-OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other) {
+OperandHolder Hold(std::string_view op, int position, const Operand& operand,
+                   const Operand& other) {
   if (operand.tensor() != nullptr) {
     if (!operand.tensor()->defined()) {
-      lazy::ThrowRecordError(op, ir::InvalidArgument("operand ", position, " is an undefined tensor"));
+      lazy::ThrowRecordError(op,
+                             ir::InvalidArgument("operand ", position, " is an undefined tensor"));
     }
     return {TensorAccess::Unwrap(*operand.tensor()), {}};
   }
   const lazy::Number number = TensorAccess::ToNumber(*operand.scalar());
-  const bool beside = other.tensor() != nullptr && other.tensor()->defined();  // undefined: an error follows
-  return {{}, TensorAccess::OperandSlot(operand, beside ? number.TypeBeside(Unwrap(other.tensor()->dtype())) : number.DefaultType())};
+  const bool beside =
+      other.tensor() != nullptr && other.tensor()->defined();  // undefined: an error follows
+  return {
+      {},
+      TensorAccess::OperandSlot(operand, beside ? number.TypeBeside(Unwrap(other.tensor()->dtype()))
+                                                : number.DefaultType())};
 }
 
 }  // namespace lazuli

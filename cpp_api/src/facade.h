@@ -25,7 +25,8 @@ struct DeviceAccess {
 
 struct TensorAccess {
   static lazy::Tensor Unwrap(const Tensor& tensor) {
-    return lazy::Tensor(ir::IntrusivePtr<lazy::TensorImpl>(static_cast<lazy::TensorImpl*>(tensor.impl_)));
+    return lazy::Tensor(
+        ir::IntrusivePtr<lazy::TensorImpl>(static_cast<lazy::TensorImpl*>(tensor.impl_)));
   }
   static Tensor Wrap(lazy::Tensor tensor) {
     Tensor wrapped;
@@ -36,7 +37,9 @@ struct TensorAccess {
     }
     return wrapped;
   }
-  static lazy::TensorImpl* Impl(const Tensor& tensor) { return static_cast<lazy::TensorImpl*>(tensor.impl_); }
+  static lazy::TensorImpl* Impl(const Tensor& tensor) {
+    return static_cast<lazy::TensorImpl*>(tensor.impl_);
+  }
   static lazy::Number ToNumber(const Scalar& scalar);
   // The scalar's slot as this dtype: the same node for every use within a context.
   static ir::Value Slot(const Scalar& scalar, ir::DType dtype);
@@ -52,7 +55,8 @@ inline DType Wrap(ir::DType dtype) { return static_cast<DType>(dtype); }
 // Throws the status as Error, with the line of the current site.
 [[noreturn]] void Rethrow(const absl::Status& status, ir::SiteId site);
 
-// Runs a public call: nodes recorded inside get the caller's line, an internal error becomes Error with that line.
+// Runs a public call: nodes recorded inside get the caller's line, an internal error becomes Error
+// with that line.
 template <class F>
 decltype(auto) Call(const SourceLocation& loc, F&& f) {
   lazy::SiteScope scope(Intern(loc));
@@ -71,9 +75,11 @@ Tensor CallTensor(const SourceLocation& loc, F&& f) {
 
 // An operand of a binary op beside an operand of this dtype.
 struct OperandHolder {
-  lazy::Tensor tensor;   // keeps the tensor alive while the lazy operand points to it
+  lazy::Tensor tensor;  // keeps the tensor alive while the lazy operand points to it
   ir::Value number;
-  lazy::Operand get() const { return tensor.defined() ? lazy::Operand(tensor) : lazy::Operand(number); }
+  lazy::Operand get() const {
+    return tensor.defined() ? lazy::Operand(tensor) : lazy::Operand(number);
+  }
 };
 OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other);
 

@@ -8,8 +8,8 @@
 namespace lazuli {
 namespace {
 
-double ValueAt(const std::function<Tensor(const std::vector<Tensor>&)>& f, std::vector<Tensor> inputs, std::size_t which,
-               const std::vector<double>& values) {
+double ValueAt(const std::function<Tensor(const std::vector<Tensor>&)>& f,
+               std::vector<Tensor> inputs, std::size_t which, const std::vector<double>& values) {
   NoGrad no_grad;
   const Tensor& original = inputs[which];
   inputs[which] = tensor(values, original.sizes(), original.device()).to(original.dtype());
@@ -18,11 +18,12 @@ double ValueAt(const std::function<Tensor(const std::vector<Tensor>&)>& f, std::
 
 }  // namespace
 
-double gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& f, const std::vector<Tensor>& inputs, double eps,
-                 SourceLocation loc) {
+double gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& f,
+                 const std::vector<Tensor>& inputs, double eps, SourceLocation loc) {
   SiteScope scope(loc);
   std::vector<Tensor> leaves;
-  for (const Tensor& x : inputs) leaves.push_back(x.detach().clone().detach().set_requires_grad(true));
+  for (const Tensor& x : inputs)
+    leaves.push_back(x.detach().clone().detach().set_requires_grad(true));
   f(leaves).backward();
   double worst = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

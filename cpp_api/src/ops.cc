@@ -14,7 +14,8 @@ namespace {
 using Locs = SourceLocation;
 
 lazy::Tensor In(const Tensor& tensor, std::string_view op) {
-  if (!tensor.defined()) throw lazy::StatusError(ir::InvalidArgument(op, ": operand 0 is an undefined tensor"));
+  if (!tensor.defined())
+    throw lazy::StatusError(ir::InvalidArgument(op, ": operand 0 is an undefined tensor"));
   return TensorAccess::Unwrap(tensor);
 }
 
@@ -47,27 +48,33 @@ lazy::Pair ToPair(std::pair<std::int64_t, std::int64_t> p) { return {p.first, p.
 }  // namespace
 
 // --- from the rows of lazy/ops
-#define LAZULI_UNARY(struct_name, function, public_name, ...)                                \
-  Tensor public_name(const Tensor& x, SourceLocation loc) {                                  \
-    return CallTensor(loc, [&] { return lazy::function(In(x, #public_name)); });             \
+#define LAZULI_UNARY(struct_name, function, public_name, ...)                    \
+  Tensor public_name(const Tensor& x, SourceLocation loc) {                      \
+    return CallTensor(loc, [&] { return lazy::function(In(x, #public_name)); }); \
   }
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, public_name, ...)                                                     \
-  Tensor public_name(const Operand& x, const Operand& y) {                                                         \
-    return Binary(#public_name, x, y, [](const lazy::Operand& l, const lazy::Operand& r) { return lazy::function(l, r); });      \
+#define LAZULI_BINARY(struct_name, function, public_name, ...)                             \
+  Tensor public_name(const Operand& x, const Operand& y) {                                 \
+    return Binary(#public_name, x, y, [](const lazy::Operand& l, const lazy::Operand& r) { \
+      return lazy::function(l, r);                                                         \
+    });                                                                                    \
   }
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
-#define LAZULI_COMPARE(struct_name, function, public_name, ...)                                                    \
-  Tensor public_name(const Operand& x, const Operand& y) {                                                         \
-    return Binary(#public_name, x, y, [](const lazy::Operand& l, const lazy::Operand& r) { return lazy::function(l, r); });      \
+#define LAZULI_COMPARE(struct_name, function, public_name, ...)                            \
+  Tensor public_name(const Operand& x, const Operand& y) {                                 \
+    return Binary(#public_name, x, y, [](const lazy::Operand& l, const lazy::Operand& r) { \
+      return lazy::function(l, r);                                                         \
+    });                                                                                    \
   }
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
 
 // --- elementwise with a signature of their own
-Tensor relu(const Tensor& x, Locs loc) { return CallTensor(loc, [&] { return lazy::Relu(In(x, "relu")); }); }
+Tensor relu(const Tensor& x, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Relu(In(x, "relu")); });
+}
 Tensor square(const Tensor& x, Locs loc) { return pow(x, 2.0, loc); }
 Tensor reciprocal(const Tensor& x, Locs loc) { return pow(x, -1.0, loc); }
 Tensor gelu(const Tensor& x, Locs loc) {
@@ -88,7 +95,8 @@ Tensor pow(const Tensor& x, double exponent, Locs loc) {
 Tensor where(const Tensor& condition, const Operand& on_true, const Operand& on_false) {
   return CallTensor(on_true.loc(), [&] {
     const lazy::Tensor c = In(condition, "where");
-    const OperandHolder l = Hold("where", 1, on_true, on_false), r = Hold("where", 2, on_false, on_true);
+    const OperandHolder l = Hold("where", 1, on_true, on_false),
+                        r = Hold("where", 2, on_false, on_true);
     return lazy::Where(c, l.get(), r.get());
   });
 }
@@ -98,14 +106,15 @@ Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, Locs loc) {
     // A bound of floats makes integers floats, as in arithmetic.
     ir::DType dtype = TensorAccess::ToNumber(low).TypeBeside(t.dtype());
     dtype = TensorAccess::ToNumber(high).TypeBeside(dtype);
-    return lazy::Clamp(lazy::To(t, dtype), TensorAccess::Slot(low, dtype), TensorAccess::Slot(high, dtype));
+    return lazy::Clamp(lazy::To(t, dtype), TensorAccess::Slot(low, dtype),
+                       TensorAccess::Slot(high, dtype));
   });
 }
 
 // --- reductions
-#define LAZULI_REDUCTION(public_name, function)                                                          \
-  Tensor public_name(const Tensor& x, const Dims& dims, bool keepdim, Locs loc) {                        \
-    return CallTensor(loc, [&] { return lazy::function(In(x, #public_name), dims, keepdim); });          \
+#define LAZULI_REDUCTION(public_name, function)                                                 \
+  Tensor public_name(const Tensor& x, const Dims& dims, bool keepdim, Locs loc) {               \
+    return CallTensor(loc, [&] { return lazy::function(In(x, #public_name), dims, keepdim); }); \
   }
 LAZULI_REDUCTION(sum, Sum)
 LAZULI_REDUCTION(mean, Mean)
@@ -146,7 +155,8 @@ Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1, Locs loc
 Tensor permute(const Tensor& x, const Dims& dims, Locs loc) {
   return CallTensor(loc, [&] { return lazy::Permute(In(x, "permute"), dims); });
 }
-Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::int64_t length, Locs loc) {
+Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::int64_t length,
+              Locs loc) {
   return CallTensor(loc, [&] { return lazy::Narrow(In(x, "narrow"), dim, start, length); });
 }
 Tensor flip(const Tensor& x, const Dims& dims, Locs loc) {
@@ -158,10 +168,12 @@ Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim, Locs loc) {
 Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim, Locs loc) {
   return CallTensor(loc, [&] {
     const lazy::Tensors in = In(xs, "stack");
-    if (in.empty()) lazy::ThrowRecordError("stack", ir::InvalidArgument("needs at least one tensor"));
+    if (in.empty())
+      lazy::ThrowRecordError("stack", ir::InvalidArgument("needs at least one tensor"));
     for (const lazy::Tensor& x : in) {
       if (ir::SameDims(x.shape(), in[0].shape())) continue;
-      lazy::ThrowRecordError("stack", ir::InvalidArgument("shapes differ: ", in[0].shape(), " and ", x.shape()));
+      lazy::ThrowRecordError(
+          "stack", ir::InvalidArgument("shapes differ: ", in[0].shape(), " and ", x.shape()));
     }
     const std::int64_t d = lazy::NormalizeDim("stack", dim, in[0].rank() + 1);
     lazy::Tensors rows;
@@ -170,29 +182,38 @@ Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim, Locs loc) {
   });
 }
 Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index, Locs loc) {
-  return CallTensor(loc, [&] { return lazy::IndexSelect(In(x, "index_select"), dim, In(index, "index_select")); });
+  return CallTensor(loc, [&] {
+    return lazy::IndexSelect(In(x, "index_select"), dim, In(index, "index_select"));
+  });
 }
 Tensor one_hot(const Tensor& index, std::int64_t classes, Locs loc) {
-  return CallTensor(loc, [&] { return lazy::OneHot(In(index, "one_hot"), classes, ir::DType::kS64); });
+  return CallTensor(loc,
+                    [&] { return lazy::OneHot(In(index, "one_hot"), classes, ir::DType::kS64); });
 }
 
 // --- linear algebra and neural networks
 Tensor matmul(const Tensor& x, const Tensor& y, Locs loc) {
-  return CallTensor(loc, [&] { return lazy::MatMul(TensorAccess::Unwrap(x), TensorAccess::Unwrap(y)); });
+  return CallTensor(loc,
+                    [&] { return lazy::MatMul(TensorAccess::Unwrap(x), TensorAccess::Unwrap(y)); });
 }
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options, Locs loc) {
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv2dOptions& options, Locs loc) {
   return CallTensor(loc, [&] {
-    const lazy::Conv2dAttrs attrs{ToPair(options.stride), ToPair(options.padding), ToPair(options.dilation), options.groups};
+    const lazy::Conv2dAttrs attrs{ToPair(options.stride), ToPair(options.padding),
+                                  ToPair(options.dilation), options.groups};
     const lazy::Tensor in = In(x, "conv2d"), w = In(weight, "conv2d");
     if (!bias.defined()) return lazy::Conv2d(in, w, attrs);
     const lazy::Tensor b = TensorAccess::Unwrap(bias);
     if (w.rank() == 4 && (b.rank() != 1 || b.dim(0) != w.dim(0))) {
-      lazy::ThrowRecordError("conv2d", ir::InvalidArgument("bias ", b.shape(), " does not fit the ", w.dim(0), " channels of weight ", w.shape()));
+      lazy::ThrowRecordError("conv2d",
+                             ir::InvalidArgument("bias ", b.shape(), " does not fit the ", w.dim(0),
+                                                 " channels of weight ", w.shape()));
     }
     return lazy::Conv2d(in, w, attrs) + lazy::Reshape(b, {1, b.dim(0), 1, 1});
   });
 }
-Tensor max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride, std::int64_t padding, Locs loc) {
+Tensor max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                  Locs loc) {
   const std::int64_t step = stride == 0 ? kernel : stride;
   return CallTensor(loc, [&] {
     return lazy::MaxPool2d(In(x, "max_pool2d"), {kernel, kernel}, {step, step}, {padding, padding});
@@ -216,13 +237,19 @@ lazy::Reduction ToLazy(Reduction reduction) {
 }
 }  // namespace
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction, Locs loc) {
-  return CallTensor(loc, [&] { return lazy::CrossEntropy(In(logits, "cross_entropy"), In(target, "cross_entropy"), ToLazy(reduction)); });
+  return CallTensor(loc, [&] {
+    return lazy::CrossEntropy(In(logits, "cross_entropy"), In(target, "cross_entropy"),
+                              ToLazy(reduction));
+  });
 }
 Tensor nll_loss(const Tensor& log_probs, const Tensor& target, Reduction reduction, Locs loc) {
-  return CallTensor(loc, [&] { return lazy::NllLoss(In(log_probs, "nll_loss"), In(target, "nll_loss"), ToLazy(reduction)); });
+  return CallTensor(loc, [&] {
+    return lazy::NllLoss(In(log_probs, "nll_loss"), In(target, "nll_loss"), ToLazy(reduction));
+  });
 }
 Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, Locs loc) {
-  return CallTensor(loc, [&] { return lazy::MseLoss(In(x, "mse_loss"), In(y, "mse_loss"), ToLazy(reduction)); });
+  return CallTensor(
+      loc, [&] { return lazy::MseLoss(In(x, "mse_loss"), In(y, "mse_loss"), ToLazy(reduction)); });
 }
 }  // namespace nn::functional
 
@@ -240,17 +267,27 @@ Tensor Filled(const Dims& dims, double value, DType dtype, const Device& device,
   });
 }
 }  // namespace
-Tensor zeros(const Dims& dims, DType dtype, const Device& device, Locs loc) { return Filled(dims, 0, dtype, device, loc); }
-Tensor ones(const Dims& dims, DType dtype, const Device& device, Locs loc) { return Filled(dims, 1, dtype, device, loc); }
-Tensor zeros_like(const Tensor& x, Locs loc) { return Filled(x.sizes(), 0, x.dtype(), x.device(), loc); }
-Tensor ones_like(const Tensor& x, Locs loc) { return Filled(x.sizes(), 1, x.dtype(), x.device(), loc); }
+Tensor zeros(const Dims& dims, DType dtype, const Device& device, Locs loc) {
+  return Filled(dims, 0, dtype, device, loc);
+}
+Tensor ones(const Dims& dims, DType dtype, const Device& device, Locs loc) {
+  return Filled(dims, 1, dtype, device, loc);
+}
+Tensor zeros_like(const Tensor& x, Locs loc) {
+  return Filled(x.sizes(), 0, x.dtype(), x.device(), loc);
+}
+Tensor ones_like(const Tensor& x, Locs loc) {
+  return Filled(x.sizes(), 1, x.dtype(), x.device(), loc);
+}
 Tensor arange(const Scalar& end, DType dtype, const Device& device, Locs loc) {
   return CallTensor(loc, [&] {
     const double count = std::ceil(end.value());
     if (!(count >= 0 && count < 0x1p53)) {
-      lazy::ThrowRecordError("arange", ir::InvalidArgument("end must be at least 0 and finite, is ", end.value()));
+      lazy::ThrowRecordError(
+          "arange", ir::InvalidArgument("end must be at least 0 and finite, is ", end.value()));
     }
-    return lazy::Arange(static_cast<std::int64_t>(count), Unwrap(dtype), DeviceAccess::Unwrap(device));
+    return lazy::Arange(static_cast<std::int64_t>(count), Unwrap(dtype),
+                        DeviceAccess::Unwrap(device));
   });
 }
 Tensor eye(std::int64_t n, DType dtype, const Device& device, Locs loc) {
@@ -258,19 +295,24 @@ Tensor eye(std::int64_t n, DType dtype, const Device& device, Locs loc) {
     if (n < 0) throw lazy::StatusError(ir::InvalidArgument("eye: n must not be negative, is ", n));
     const backend::Device where = DeviceAccess::Unwrap(device);
     const ir::Dims dims{n, n};
-    return lazy::To(lazy::Eq(lazy::Positions(dims, 0, where), lazy::Positions(dims, 1, where)), Unwrap(dtype));
+    return lazy::To(lazy::Eq(lazy::Positions(dims, 0, where), lazy::Positions(dims, 1, where)),
+                    Unwrap(dtype));
   });
 }
-Tensor constant(double value, DType dtype, const Device& device, Locs loc) { return Filled({}, value, dtype, device, loc); }
+Tensor constant(double value, DType dtype, const Device& device, Locs loc) {
+  return Filled({}, value, dtype, device, loc);
+}
 
 // --- random numbers
 void manual_seed(std::uint64_t seed) { lazy::ManualSeed(seed); }
 std::uint64_t random_seed() { return lazy::RandomSeed(); }
 Tensor rand(const Dims& dims, DType dtype, const Device& device, Locs loc) {
-  return CallTensor(loc, [&] { return lazy::Rand(dims, Unwrap(dtype), DeviceAccess::Unwrap(device)); });
+  return CallTensor(loc,
+                    [&] { return lazy::Rand(dims, Unwrap(dtype), DeviceAccess::Unwrap(device)); });
 }
 Tensor randn(const Dims& dims, DType dtype, const Device& device, Locs loc) {
-  return CallTensor(loc, [&] { return lazy::Randn(dims, Unwrap(dtype), DeviceAccess::Unwrap(device)); });
+  return CallTensor(loc,
+                    [&] { return lazy::Randn(dims, Unwrap(dtype), DeviceAccess::Unwrap(device)); });
 }
 
 }  // namespace lazuli

@@ -4,26 +4,29 @@
 #include <ostream>
 
 #include "cpp_api/src/facade.h"
+#include "lazuli/autograd.h"
+#include "lazuli/ops.h"
 #include "lazy/autograd/backward.h"
 #include "lazy/autograd/to_device.h"
 #include "lazy/ops/functions.h"
-#include "lazuli/autograd.h"
-#include "lazuli/ops.h"
 
 namespace lazuli {
 namespace {
 
 lazy::Tensor Defined(const Tensor& tensor, std::string_view what) {
-  if (!tensor.defined()) throw lazy::StatusError(ir::InvalidArgument(what, ": the tensor is undefined"));
+  if (!tensor.defined())
+    throw lazy::StatusError(ir::InvalidArgument(what, ": the tensor is undefined"));
   return TensorAccess::Unwrap(tensor);
 }
 
 const ir::Shape& ShapeOf(const Tensor& tensor, const char* what) {
-  if (!tensor.defined()) throw Error(ErrorCode::kInvalidArgument, ir::Str(what, ": the tensor is undefined"));
+  if (!tensor.defined())
+    throw Error(ErrorCode::kInvalidArgument, ir::Str(what, ": the tensor is undefined"));
   return TensorAccess::Impl(tensor)->storage()->shape();
 }
 
-// What an in-place op asks before anything is recorded: that the target may change, and that dims stretch to its dims.
+// What an in-place op asks before anything is recorded: that the target may change, and that dims
+// stretch to its dims.
 lazy::Tensor InPlaceTarget(std::string_view op, const Tensor& target) {
   lazy::Tensor t = Defined(target, op);
   lazy::CheckAssignable(op, t);
@@ -35,17 +38,24 @@ void CheckStretches(std::string_view op, const lazy::Tensor& source, const lazy:
     const std::int64_t n = source.dim(source.rank() - i);
     fits = n == 1 || n == target.dim(target.rank() - i);
   }
-  if (!fits) lazy::ThrowRecordError(op, ir::InvalidArgument(source.shape(), " does not broadcast to ", target.shape(), ", which is changed in place"));
+  if (!fits)
+    lazy::ThrowRecordError(op, ir::InvalidArgument(source.shape(), " does not broadcast to ",
+                                                   target.shape(), ", which is changed in place"));
 }
 // Arithmetic in place keeps the dtype; only copy_() converts down.
 void CheckKeepsType(std::string_view op, const lazy::Tensor& target, ir::DType result) {
-  if (ir::IsFloat(target.dtype()) || ir::IsComplex(target.dtype()) || !(ir::IsFloat(result) || ir::IsComplex(result))) return;
-  lazy::ThrowRecordError(op, ir::InvalidArgument("the result ", ir::DTypeText(result), " would be cut to ", target.shape(), ", which is changed in place"));
+  if (ir::IsFloat(target.dtype()) || ir::IsComplex(target.dtype()) ||
+      !(ir::IsFloat(result) || ir::IsComplex(result)))
+    return;
+  lazy::ThrowRecordError(
+      op, ir::InvalidArgument("the result ", ir::DTypeText(result), " would be cut to ",
+                              target.shape(), ", which is changed in place"));
 }
 
 // target := value, converted to target's dtype and stretched to its dims.
 void AssignTo(std::string_view op, const lazy::Tensor& target, const lazy::Tensor& value) {
-  lazy::Assign(op, target, lazy::BroadcastTo(lazy::To(value, target.dtype()), target.shape().dims()));
+  lazy::Assign(op, target,
+               lazy::BroadcastTo(lazy::To(value, target.dtype()), target.shape().dims()));
 }
 
 lazy::Operand NumberBeside(const Scalar& scalar, const lazy::Tensor& tensor) {
@@ -69,7 +79,8 @@ std::int64_t Tensor::size(std::int64_t dim) const {
   const ir::Shape& shape = ShapeOf(*this, "size");
   const std::int64_t d = dim < 0 ? dim + shape.rank() : dim;
   if (d < 0 || d >= shape.rank()) {
-    throw Error(ErrorCode::kOutOfRange, ir::Str("size: dim ", dim, " is out of range for rank ", shape.rank()));
+    throw Error(ErrorCode::kOutOfRange,
+                ir::Str("size: dim ", dim, " is out of range for rank ", shape.rank()));
   }
   return shape.dim(d);
 }
@@ -85,7 +96,9 @@ namespace {
 ir::Literal OnlyElement(const Tensor& tensor) {
   const lazy::Tensor t = Defined(tensor, "item");
   if (t.shape().num_elements() != 1) {
-    throw lazy::StatusError(ir::InvalidArgument("item: ", t.shape(), " has ", t.shape().num_elements(), " elements, not one; use to_vector()"));
+    throw lazy::StatusError(ir::InvalidArgument("item: ", t.shape(), " has ",
+                                                t.shape().num_elements(),
+                                                " elements, not one; use to_vector()"));
   }
   return lazy::ToLiteral(t);
 }
@@ -95,14 +108,16 @@ double Tensor::item_as_double(SourceLocation loc) const {
   return Call(loc, [&] { return OnlyElement(*this).AsDouble(0); });
 }
 std::int64_t Tensor::item_as_integer(SourceLocation loc) const {
-  return Call(loc, [&] { return OnlyElement(*this).Converted(ir::DType::kS64).data<std::int64_t>()[0]; });
+  return Call(
+      loc, [&] { return OnlyElement(*this).Converted(ir::DType::kS64).data<std::int64_t>()[0]; });
 }
 
 void Tensor::read(void* out, DType dtype, SourceLocation loc) const {
   Call(loc, [&] {
     const lazy::Tensor tensor = Defined(*this, "to_vector");
     if (tensor.dtype() != Unwrap(dtype)) {
-      throw lazy::StatusError(ir::InvalidArgument("to_vector: asked for ", ir::DTypeText(Unwrap(dtype)), " of ",
+      throw lazy::StatusError(ir::InvalidArgument("to_vector: asked for ",
+                                                  ir::DTypeText(Unwrap(dtype)), " of ",
                                                   tensor.shape(), "; convert with to()"));
     }
     const ir::Literal literal = lazy::ToLiteral(tensor);
@@ -128,17 +143,21 @@ std::ostream& operator<<(std::ostream& os, const Tensor& tensor) {
   return os << (tensor.defined() ? tensor.to_string() : std::string("undefined"));
 }
 
-bool Tensor::requires_grad() const { return defined() && TensorAccess::Unwrap(*this).requires_grad(); }
+bool Tensor::requires_grad() const {
+  return defined() && TensorAccess::Unwrap(*this).requires_grad();
+}
 
 Tensor& Tensor::set_requires_grad(bool on, SourceLocation loc) {
   Call(loc, [&] {
     const lazy::Tensor tensor = Defined(*this, "set_requires_grad");
     if (on && !ir::IsFloat(tensor.dtype())) {
-      throw lazy::StatusError(ir::InvalidArgument("set_requires_grad: gradients need floats, not ", tensor.shape()));
+      throw lazy::StatusError(
+          ir::InvalidArgument("set_requires_grad: gradients need floats, not ", tensor.shape()));
     }
     lazy::AutogradMeta& meta = tensor.impl()->mutable_autograd();
     if (meta.grad_fn) {
-      throw lazy::StatusError(ir::FailedPrecondition("set_requires_grad: the tensor is a result, not a leaf; detach() it first"));
+      throw lazy::StatusError(ir::FailedPrecondition(
+          "set_requires_grad: the tensor is a result, not a leaf; detach() it first"));
     }
     meta.requires_grad = on;
   });
@@ -160,7 +179,8 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation loc) {
     }
     const lazy::Tensor value = TensorAccess::Unwrap(grad);
     if (!(value.shape() == tensor.shape())) {
-      throw lazy::StatusError(ir::InvalidArgument("set_grad: the gradient is ", value.shape(), ", the tensor ", tensor.shape()));
+      throw lazy::StatusError(ir::InvalidArgument("set_grad: the gradient is ", value.shape(),
+                                                  ", the tensor ", tensor.shape()));
     }
     tensor.impl()->mutable_autograd().grad = value;
   });
@@ -168,7 +188,8 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation loc) {
 
 void Tensor::backward(const Tensor& gradient, BackwardOptions options, SourceLocation loc) const {
   Call(loc, [&] {
-    lazy::Backward(TensorAccess::Unwrap(*this), TensorAccess::Unwrap(gradient), {options.retain_graph, options.create_graph});
+    lazy::Backward(TensorAccess::Unwrap(*this), TensorAccess::Unwrap(gradient),
+                   {options.retain_graph, options.create_graph});
   });
 }
 void Tensor::backward(SourceLocation loc) const { backward({}, {}, loc); }
@@ -208,7 +229,8 @@ Tensor& Tensor::copy_(const Tensor& source, SourceLocation loc) {
 Tensor& Tensor::fill_(const Scalar& value, SourceLocation loc) {
   Call(loc, [&] {
     const lazy::Tensor t = InPlaceTarget("fill_", *this);
-    AssignTo("fill_", t, lazy::Full(t.shape().dims(), TensorAccess::Slot(value, t.dtype()), t.device()));
+    AssignTo("fill_", t,
+             lazy::Full(t.shape().dims(), TensorAccess::Slot(value, t.dtype()), t.device()));
   });
   return *this;
 }
@@ -226,20 +248,24 @@ using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operan
 
 // Division gives floats whatever it divides.
 ir::DType ResultType(BinaryFunction function, ir::DType common) {
-  return function == lazy::Div && !ir::IsFloat(common) && !ir::IsComplex(common) ? ir::DType::kF32 : common;
+  return function == lazy::Div && !ir::IsFloat(common) && !ir::IsComplex(common) ? ir::DType::kF32
+                                                                                 : common;
 }
 
-void InPlace(std::string_view op, BinaryFunction function, const Tensor& target, const Tensor& other, const Scalar* alpha) {
+void InPlace(std::string_view op, BinaryFunction function, const Tensor& target,
+             const Tensor& other, const Scalar* alpha) {
   const lazy::Tensor t = InPlaceTarget(op, target), o = Defined(other, op);
   CheckStretches(op, o, t);
   // No common type is the function's error to report.
-  CheckKeepsType(op, t, ResultType(function, ir::Promote(t.dtype(), o.dtype()).value_or(t.dtype())));
+  CheckKeepsType(op, t,
+                 ResultType(function, ir::Promote(t.dtype(), o.dtype()).value_or(t.dtype())));
   if (alpha == nullptr) return AssignTo(op, t, function(t, o));
   CheckKeepsType(op, t, TensorAccess::ToNumber(*alpha).TypeBeside(o.dtype()));
   AssignTo(op, t, function(t, lazy::Mul(o, NumberBeside(*alpha, o))));
 }
 
-void InPlace(std::string_view op, BinaryFunction function, const Tensor& target, const Scalar& number) {
+void InPlace(std::string_view op, BinaryFunction function, const Tensor& target,
+             const Scalar& number) {
   const lazy::Tensor t = InPlaceTarget(op, target);
   CheckKeepsType(op, t, ResultType(function, TensorAccess::ToNumber(number).TypeBeside(t.dtype())));
   AssignTo(op, t, function(t, NumberBeside(number, t)));
@@ -247,14 +273,14 @@ void InPlace(std::string_view op, BinaryFunction function, const Tensor& target,
 
 }  // namespace
 
-#define LAZULI_INPLACE(name, function)                                                      \
-  Tensor& Tensor::name(const Tensor& other, SourceLocation loc) {                           \
-    Call(loc, [&] { InPlace(#name, lazy::function, *this, other, /*alpha=*/nullptr); });    \
-    return *this;                                                                           \
-  }                                                                                         \
-  Tensor& Tensor::name(const Scalar& other, SourceLocation loc) {                           \
-    Call(loc, [&] { InPlace(#name, lazy::function, *this, other); });                       \
-    return *this;                                                                           \
+#define LAZULI_INPLACE(name, function)                                                   \
+  Tensor& Tensor::name(const Tensor& other, SourceLocation loc) {                        \
+    Call(loc, [&] { InPlace(#name, lazy::function, *this, other, /*alpha=*/nullptr); }); \
+    return *this;                                                                        \
+  }                                                                                      \
+  Tensor& Tensor::name(const Scalar& other, SourceLocation loc) {                        \
+    Call(loc, [&] { InPlace(#name, lazy::function, *this, other); });                    \
+    return *this;                                                                        \
   }
 LAZULI_INPLACE(add_, Add)
 LAZULI_INPLACE(sub_, Sub)
@@ -278,10 +304,12 @@ Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
     if (impl.autograd() != nullptr) {
       lazy::AutogradMeta& meta = impl.mutable_autograd();
       if (meta.requires_grad && !ir::IsFloat(from.dtype())) {
-        throw lazy::StatusError(ir::InvalidArgument("set_data: the tensor requires a gradient, which needs floats, not ", from.shape()));
+        throw lazy::StatusError(ir::InvalidArgument(
+            "set_data: the tensor requires a gradient, which needs floats, not ", from.shape()));
       }
       if (meta.grad_fn) {
-        throw lazy::StatusError(ir::FailedPrecondition("set_data: the tensor is a result, not a leaf; detach() it first"));
+        throw lazy::StatusError(ir::FailedPrecondition(
+            "set_data: the tensor is a result, not a leaf; detach() it first"));
       }
       meta.grad = {};
     }
@@ -293,8 +321,12 @@ Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
 }
 
 // --- methods that are functions
-Tensor Tensor::matmul(const Tensor& other, SourceLocation loc) const { return lazuli::matmul(*this, other, loc); }
-Tensor Tensor::reshape(const Dims& dims, SourceLocation loc) const { return lazuli::reshape(*this, dims, loc); }
+Tensor Tensor::matmul(const Tensor& other, SourceLocation loc) const {
+  return lazuli::matmul(*this, other, loc);
+}
+Tensor Tensor::reshape(const Dims& dims, SourceLocation loc) const {
+  return lazuli::reshape(*this, dims, loc);
+}
 Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim, SourceLocation loc) const {
   return lazuli::flatten(*this, start_dim, end_dim, loc);
 }
@@ -304,13 +336,20 @@ Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1, SourceLocation lo
 Tensor Tensor::t(SourceLocation loc) const {
   return CallTensor(loc, [&] {
     const lazy::Tensor tensor = Defined(*this, "t");
-    if (tensor.rank() != 2) throw lazy::StatusError(ir::InvalidArgument("t: takes rank 2, not ", tensor.shape()));
+    if (tensor.rank() != 2)
+      throw lazy::StatusError(ir::InvalidArgument("t: takes rank 2, not ", tensor.shape()));
     return lazy::Transpose(tensor, 0, 1);
   });
 }
-Tensor Tensor::permute(const Dims& dims, SourceLocation loc) const { return lazuli::permute(*this, dims, loc); }
-Tensor Tensor::sum(const Dims& dims, bool keepdim, SourceLocation loc) const { return lazuli::sum(*this, dims, keepdim, loc); }
-Tensor Tensor::mean(const Dims& dims, bool keepdim, SourceLocation loc) const { return lazuli::mean(*this, dims, keepdim, loc); }
+Tensor Tensor::permute(const Dims& dims, SourceLocation loc) const {
+  return lazuli::permute(*this, dims, loc);
+}
+Tensor Tensor::sum(const Dims& dims, bool keepdim, SourceLocation loc) const {
+  return lazuli::sum(*this, dims, keepdim, loc);
+}
+Tensor Tensor::mean(const Dims& dims, bool keepdim, SourceLocation loc) const {
+  return lazuli::mean(*this, dims, keepdim, loc);
+}
 Tensor Tensor::argmax(std::optional<std::int64_t> dim, bool keepdim, SourceLocation loc) const {
   return lazuli::argmax(*this, dim, keepdim, loc);
 }
@@ -328,7 +367,8 @@ std::string Tensor::name() const {
 
 // --- creation
 
-Tensor from_data(const void* data, DType dtype, const Dims& dims, const Device& device, SourceLocation loc) {
+Tensor from_data(const void* data, DType dtype, const Dims& dims, const Device& device,
+                 SourceLocation loc) {
   return CallTensor(loc, [&] {
     const ir::Shape shape = lazy::ValueOrThrow(ir::Shape::Make(Unwrap(dtype), dims));
     ir::Literal literal = ir::Literal::Uninitialized(shape);
@@ -341,7 +381,8 @@ void internal::CheckCount(std::size_t count, const Dims& dims, SourceLocation lo
   Call(loc, [&] {
     const ir::Shape shape = lazy::ValueOrThrow(ir::Shape::Make(ir::DType::kPred, dims));
     if (shape.num_elements() != static_cast<std::int64_t>(count)) {
-      throw lazy::StatusError(ir::InvalidArgument("tensor: ", count, " values do not fill dims (", ir::Join(dims, ", "), ")"));
+      throw lazy::StatusError(ir::InvalidArgument("tensor: ", count, " values do not fill dims (",
+                                                  ir::Join(dims, ", "), ")"));
     }
   });
 }

@@ -1,4 +1,5 @@
-// The smallest program against an installed lazuli: configure with -D CMAKE_PREFIX_PATH=<where it is installed>.
+// The smallest program against an installed lazuli: configure with -D CMAKE_PREFIX_PATH=<where it
+// is installed>.
 #include <iostream>
 
 #include <lazuli/lazuli.h>

@@ -1,7 +1,9 @@
-// The canonical form of a graph: 32-bit words that are equal exactly when two graphs compile to the same program.
+// The canonical form of a graph: 32-bit words that are equal exactly when two graphs compile to the
+// same program.
 //
-// Operands are positions in the post-order, leaves are parameter slots in the order of first visit; buffers, numbers, source
-// lines and names are not part of it. A hash of the words finds a cache entry, comparing the words decides.
+// Operands are positions in the post-order, leaves are parameter slots in the order of first visit;
+// buffers, numbers, source lines and names are not part of it. A hash of the words finds a cache
+// entry, comparing the words decides.
 #pragma once
 
 #include <array>
@@ -34,8 +36,8 @@ class KeyWriter {
   void Text(std::string_view text);
   void Append(const Shape& shape);
 
-  // Any attribute type of an op. Lengths precede elements, presence precedes values, so no two differ only in where one
-  // attribute ends.
+  // Any attribute type of an op. Lengths precede elements, presence precedes values, so no two
+  // differ only in where one attribute ends.
   template <class T>
   void Append(const T& v) {
     if constexpr (std::is_enum_v<T>) {
@@ -45,8 +47,10 @@ class KeyWriter {
     } else if constexpr (std::is_same_v<T, float>) {
       Word(std::bit_cast<uint32_t>(v));
     } else if constexpr (std::is_integral_v<T>) {
-      if constexpr (sizeof(T) <= 4) Word(static_cast<uint32_t>(v));
-      else Long(static_cast<uint64_t>(v));
+      if constexpr (sizeof(T) <= 4)
+        Word(static_cast<uint32_t>(v));
+      else
+        Long(static_cast<uint64_t>(v));
     } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
       Text(v);
     } else if constexpr (HasAttrs<T>) {
@@ -54,7 +58,11 @@ class KeyWriter {
     } else if constexpr (requires { v.has_value(); }) {
       Word(v.has_value() ? 1 : 0);
       if (v.has_value()) Append(*v);
-    } else if constexpr (requires { v.begin(); v.end(); v.size(); }) {
+    } else if constexpr (requires {
+                           v.begin();
+                           v.end();
+                           v.size();
+                         }) {
       Word(static_cast<uint32_t>(v.size()));
       for (const auto& e : v) Append(e);
     } else {

@@ -3,8 +3,9 @@
 namespace lazuli::ir {
 namespace {
 
-// Nodes whose count reached zero while another node of this thread is being destroyed. The outermost Release drains the
-// list, so the depth of the stack does not depend on the depth of the graph.
+// Nodes whose count reached zero while another node of this thread is being destroyed. The
+// outermost Release drains the list, so the depth of the stack does not depend on the depth of the
+// graph.
 thread_local std::vector<const Node*>* draining = nullptr;
 
 }  // namespace

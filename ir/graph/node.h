@@ -1,8 +1,9 @@
 // The lazy IR: immutable nodes that record operations not yet run.
 //
-// A node has any number of operands, one or more outputs and nested regions. Nodes are intrusively counted; nothing here
-// recurses over the depth of a graph, so a chain of a million nodes is released in bounded stack. A pending graph belongs to
-// one context and is traversed under its lock, which is why traversal marks may lie in the node.
+// A node has any number of operands, one or more outputs and nested regions. Nodes are intrusively
+// counted; nothing here recurses over the depth of a graph, so a chain of a million nodes is
+// released in bounded stack. A pending graph belongs to one context and is traversed under its
+// lock, which is why traversal marks may lie in the node.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+
 #include "ir/graph/site.h"
 #include "ir/support/intrusive_ptr.h"
 #include "ir/types/shape.h"
@@ -37,7 +39,8 @@ struct Value {
   inline const Shape& shape() const;
 };
 
-// A nested graph: the body of a loop, a branch. Its parameters are leaf nodes that occur nowhere else.
+// A nested graph: the body of a loop, a branch. Its parameters are leaf nodes that occur nowhere
+// else.
 struct Region {
   std::vector<NodePtr> parameters;
   std::vector<Value> results;
@@ -63,11 +66,15 @@ class Node {
 
   virtual std::string_view name() const = 0;       // "matmul"
   virtual std::string_view dump_name() const = 0;  // torch_xla's: "aten::matmul"
-  // Everything but operands that makes two nodes of this kind different: an id of the op, then its attributes.
+  // Everything but operands that makes two nodes of this kind different: an id of the op, then its
+  // attributes.
   virtual void AppendKey(KeyWriter& key) const = 0;
-  virtual std::string AttrText() const { return ""; }  // ", dim=1, keepdim=0": starts with ", " if not empty
+  virtual std::string AttrText() const {
+    return "";
+  }  // ", dim=1, keepdim=0": starts with ", " if not empty
   virtual absl::Span<const std::unique_ptr<Region>> regions() const { return {}; }
-  // A node like this one, for a graph of another context; null for nodes with operands, which cannot move.
+  // A node like this one, for a graph of another context; null for nodes with operands, which
+  // cannot move.
   virtual NodePtr CopyWithoutOperands() const { return nullptr; }
   // Appends num_outputs() ops to `results`. Errors go to the context's builder.
   virtual void Lower(lowering::Context& context, absl::Span<const lowering::Op> operands,

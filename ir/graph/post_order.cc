@@ -20,9 +20,11 @@ void AppendNodeKey(const Node& node, KeyWriter& key) {
     case NodeKind::kOp:
       node.AppendKey(key);
       // Both counts in one word: a node has a handful of regions, and fewer than 2^24 operands.
-      key.Word(static_cast<uint32_t>(node.operands().size()) | static_cast<uint32_t>(node.regions().size()) << 24);
+      key.Word(static_cast<uint32_t>(node.operands().size()) |
+               static_cast<uint32_t>(node.regions().size()) << 24);
       for (const Value& v : node.operands()) {
-        // Output 0 of a node, by far the most common operand, takes one word; others are marked by the top bit.
+        // Output 0 of a node, by far the most common operand, takes one word; others are marked by
+        // the top bit.
         if (v.index == 0) {
           key.Word(v.node->mark_index);
         } else {
@@ -41,7 +43,8 @@ void AppendNodeKey(const Node& node, KeyWriter& key) {
   }
 }
 
-// A region is closed: what it needs from outside comes in as operands, so it has an order of its own.
+// A region is closed: what it needs from outside comes in as operands, so it has an order of its
+// own.
 void AppendRegionKey(const Region& region, KeyWriter& key) {
   Trace inner;
   for (const NodePtr& p : region.parameters) inner.roots.push_back({p, 0});

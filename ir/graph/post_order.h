@@ -5,25 +5,27 @@
 #include <vector>
 
 #include "absl/types/span.h"
+
 #include "ir/graph/key.h"
 #include "ir/graph/node.h"
 
 namespace lazuli::ir {
 
-// A graph in canonical order, ready to be keyed, emitted or printed. Holds references to its nodes' owners only through
-// `roots`: the caller keeps those alive.
+// A graph in canonical order, ready to be keyed, emitted or printed. Holds references to its nodes'
+// owners only through `roots`: the caller keeps those alive.
 struct Trace {
   std::vector<Value> roots;
   std::vector<const Node*> nodes;  // operands before users; node->mark_index is the position
   std::vector<const Node*> data;   // leaves of kind kData, in order of first visit: parameter slots
   std::vector<const Node*> scalars;
-  void Clear();                    // keeps memory
+  void Clear();  // keeps memory
 };
 
 // Fills nodes, data and scalars from roots. Iterative; marks the nodes.
 void TraceGraph(Trace& trace);
 
-// Appends the canonical form of the traced graph: nodes with their attributes, shapes of leaves, operand positions, regions, roots.
+// Appends the canonical form of the traced graph: nodes with their attributes, shapes of leaves,
+// operand positions, regions, roots.
 void AppendGraphKey(const Trace& trace, KeyWriter& key);
 
 }  // namespace lazuli::ir

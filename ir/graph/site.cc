@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "absl/container/flat_hash_map.h"
+
 #include "ir/support/hash.h"
 #include "ir/support/str.h"
 
@@ -14,7 +15,8 @@ namespace {
 class SiteTable {
  public:
   static SiteTable& Get() {
-    static auto* table = new SiteTable;  // never destroyed: nodes of static tensors may outlive main
+    static auto* table =
+        new SiteTable;  // never destroyed: nodes of static tensors may outlive main
     return *table;
   }
 
@@ -38,7 +40,8 @@ class SiteTable {
   absl::flat_hash_map<std::string, SiteId> ids_;
 };
 
-// Direct-mapped, by the address of the file name and the line: one compare for a site this thread uses in a loop.
+// Direct-mapped, by the address of the file name and the line: one compare for a site this thread
+// uses in a loop.
 struct CachedSite {
   const char* file = nullptr;
   const char* function = nullptr;

@@ -19,8 +19,8 @@ struct Site {
   std::string ToString() const;  // "train.cc:41": the file's base name; "" for no site
 };
 
-// Interns a site whose strings live as long as the process (std::source_location's do). A few nanoseconds when this thread
-// has seen the site: file and function are compared by address first.
+// Interns a site whose strings live as long as the process (std::source_location's do). A few
+// nanoseconds when this thread has seen the site: file and function are compared by address first.
 SiteId InternSite(const char* file, const char* function, uint32_t line);
 // As above for strings that may go away (Python).
 SiteId InternSiteCopy(std::string_view file, std::string_view function, uint32_t line);

@@ -1,4 +1,5 @@
-// Attributes of instructions: one aggregate for each family of opcodes, each listing its members once (LAZULI_ATTRS).
+// Attributes of instructions: one aggregate for each family of opcodes, each listing its members
+// once (LAZULI_ATTRS).
 //
 // Printer, parser, equality, hash and clone visit the lists; no opcode has a class of its own.
 #pragma once
@@ -48,17 +49,36 @@ struct ConvDims {
   bool operator==(const ConvDims&) const = default;
 };
 
-struct NoAttrs { bool operator==(const NoAttrs&) const = default; LAZULI_ATTRS(); };
-struct ParameterAttrs { int64_t number = 0; bool operator==(const ParameterAttrs&) const = default; LAZULI_ATTRS(number); };
+struct NoAttrs {
+  bool operator==(const NoAttrs&) const = default;
+  LAZULI_ATTRS();
+};
+struct ParameterAttrs {
+  int64_t number = 0;
+  bool operator==(const ParameterAttrs&) const = default;
+  LAZULI_ATTRS(number);
+};
 struct ConstantAttrs {
   std::shared_ptr<const Literal> value;
   bool operator==(const ConstantAttrs& other) const { return value->BitsEqual(*other.value); }
   LAZULI_ATTRS(value);
 };
 // broadcast, transpose, reverse, concatenate, reduce, map, all-gather, get-dimension-size, ...
-struct DimensionsAttrs { Dims dimensions; bool operator==(const DimensionsAttrs&) const = default; LAZULI_ATTRS(dimensions); };
-struct IotaAttrs { int64_t iota_dimension = 0; bool operator==(const IotaAttrs&) const = default; LAZULI_ATTRS(iota_dimension); };
-struct TupleIndexAttrs { int64_t index = 0; bool operator==(const TupleIndexAttrs&) const = default; LAZULI_ATTRS(index); };
+struct DimensionsAttrs {
+  Dims dimensions;
+  bool operator==(const DimensionsAttrs&) const = default;
+  LAZULI_ATTRS(dimensions);
+};
+struct IotaAttrs {
+  int64_t iota_dimension = 0;
+  bool operator==(const IotaAttrs&) const = default;
+  LAZULI_ATTRS(iota_dimension);
+};
+struct TupleIndexAttrs {
+  int64_t index = 0;
+  bool operator==(const TupleIndexAttrs&) const = default;
+  LAZULI_ATTRS(index);
+};
 struct CompareAttrs {
   ComparisonDirection direction = ComparisonDirection::kEq;
   ComparisonType type = ComparisonType::kDefault;
@@ -81,13 +101,14 @@ struct PadAttrs {
   LAZULI_ATTRS(low, high, interior);
 };
 struct GatherAttrs {
-  Dims offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims, start_indices_batching_dims;
+  Dims offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims,
+      start_indices_batching_dims;
   int64_t index_vector_dim = 0;
   Dims slice_sizes;
   bool indices_are_sorted = false;
   bool operator==(const GatherAttrs&) const = default;
-  LAZULI_ATTRS(offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims, start_indices_batching_dims,
-               index_vector_dim, slice_sizes, indices_are_sorted);
+  LAZULI_ATTRS(offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims,
+               start_indices_batching_dims, index_vector_dim, slice_sizes, indices_are_sorted);
 };
 struct ScatterAttrs {
   Dims update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, input_batching_dims,
@@ -96,15 +117,17 @@ struct ScatterAttrs {
   bool indices_are_sorted = false;
   bool unique_indices = false;
   bool operator==(const ScatterAttrs&) const = default;
-  LAZULI_ATTRS(update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, input_batching_dims,
-               scatter_indices_batching_dims, index_vector_dim, indices_are_sorted, unique_indices);
+  LAZULI_ATTRS(update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims,
+               input_batching_dims, scatter_indices_batching_dims, index_vector_dim,
+               indices_are_sorted, unique_indices);
 };
 struct DotAttrs {
   Dims lhs_batch_dims, lhs_contracting_dims, rhs_batch_dims, rhs_contracting_dims;
   std::string operand_precision;  // as in the text, without braces; empty = default
   std::string algorithm;
   bool operator==(const DotAttrs&) const = default;
-  LAZULI_ATTRS(lhs_batch_dims, lhs_contracting_dims, rhs_batch_dims, rhs_contracting_dims, operand_precision, algorithm);
+  LAZULI_ATTRS(lhs_batch_dims, lhs_contracting_dims, rhs_batch_dims, rhs_contracting_dims,
+               operand_precision, algorithm);
 };
 struct ConvolutionAttrs {
   Window window;
@@ -115,21 +138,34 @@ struct ConvolutionAttrs {
   bool operator==(const ConvolutionAttrs&) const = default;
   LAZULI_ATTRS(window, dim_labels, feature_group_count, batch_group_count, operand_precision);
 };
-struct WindowAttrs { Window window; bool operator==(const WindowAttrs&) const = default; LAZULI_ATTRS(window); };
+struct WindowAttrs {
+  Window window;
+  bool operator==(const WindowAttrs&) const = default;
+  LAZULI_ATTRS(window);
+};
 struct SortAttrs {
   int64_t dimension = 0;
   bool is_stable = false;
   bool operator==(const SortAttrs&) const = default;
   LAZULI_ATTRS(dimension, is_stable);
 };
-struct TopKAttrs { int64_t k = 0; bool largest = true; bool operator==(const TopKAttrs&) const = default; LAZULI_ATTRS(k, largest); };
+struct TopKAttrs {
+  int64_t k = 0;
+  bool largest = true;
+  bool operator==(const TopKAttrs&) const = default;
+  LAZULI_ATTRS(k, largest);
+};
 struct FftAttrs {
   FftType fft_type = FftType::kFft;
   Dims fft_length;
   bool operator==(const FftAttrs&) const = default;
   LAZULI_ATTRS(fft_type, fft_length);
 };
-struct CholeskyAttrs { bool lower = false; bool operator==(const CholeskyAttrs&) const = default; LAZULI_ATTRS(lower); };
+struct CholeskyAttrs {
+  bool lower = false;
+  bool operator==(const CholeskyAttrs&) const = default;
+  LAZULI_ATTRS(lower);
+};
 struct TriangularSolveAttrs {
   bool left_side = false, lower = false, unit_diagonal = false;
   TransposeKind transpose_a = TransposeKind::kNoTranspose;
@@ -146,7 +182,11 @@ struct RngBitGeneratorAttrs {
   bool operator==(const RngBitGeneratorAttrs&) const = default;
   LAZULI_ATTRS(algorithm);
 };
-struct RngStateAttrs { int64_t delta = 0; bool operator==(const RngStateAttrs&) const = default; LAZULI_ATTRS(delta); };
+struct RngStateAttrs {
+  int64_t delta = 0;
+  bool operator==(const RngStateAttrs&) const = default;
+  LAZULI_ATTRS(delta);
+};
 struct ReducePrecisionAttrs {
   int64_t exponent_bits = 0, mantissa_bits = 0;
   bool operator==(const ReducePrecisionAttrs&) const = default;
@@ -170,10 +210,11 @@ struct CustomCallAttrs {
   std::string operand_layout_constraints;
   std::string output_to_operand_aliasing;
   bool operator==(const CustomCallAttrs&) const = default;
-  LAZULI_ATTRS(custom_call_target, custom_call_has_side_effect, api_version, operand_layout_constraints,
-               output_to_operand_aliasing);
+  LAZULI_ATTRS(custom_call_target, custom_call_has_side_effect, api_version,
+               operand_layout_constraints, output_to_operand_aliasing);
 };
-// Collectives, infeed and the rest that one CPU process only passes through: attributes kept as written.
+// Collectives, infeed and the rest that one CPU process only passes through: attributes kept as
+// written.
 struct CollectiveAttrs {
   Dims dimensions;
   std::string text;
@@ -182,19 +223,48 @@ struct CollectiveAttrs {
 };
 
 // Order of AttrsKind = order of the alternatives.
-using Attrs = std::variant<NoAttrs, ParameterAttrs, ConstantAttrs, DimensionsAttrs, IotaAttrs, TupleIndexAttrs, CompareAttrs,
-                           SliceAttrs, DynamicSliceAttrs, PadAttrs, GatherAttrs, ScatterAttrs, DotAttrs, ConvolutionAttrs,
-                           WindowAttrs, SortAttrs, TopKAttrs, FftAttrs, CholeskyAttrs, TriangularSolveAttrs, RngAttrs,
-                           RngBitGeneratorAttrs, RngStateAttrs, ReducePrecisionAttrs, BatchNormAttrs, FusionAttrs,
-                           CustomCallAttrs, CollectiveAttrs>;
+using Attrs = std::variant<NoAttrs, ParameterAttrs, ConstantAttrs, DimensionsAttrs, IotaAttrs,
+                           TupleIndexAttrs, CompareAttrs, SliceAttrs, DynamicSliceAttrs, PadAttrs,
+                           GatherAttrs, ScatterAttrs, DotAttrs, ConvolutionAttrs, WindowAttrs,
+                           SortAttrs, TopKAttrs, FftAttrs, CholeskyAttrs, TriangularSolveAttrs,
+                           RngAttrs, RngBitGeneratorAttrs, RngStateAttrs, ReducePrecisionAttrs,
+                           BatchNormAttrs, FusionAttrs, CustomCallAttrs, CollectiveAttrs>;
 enum class AttrsKind : uint8_t {
-  kNone, kParameter, kConstant, kDimensions, kIota, kTupleIndex, kCompare, kSlice, kDynamicSlice, kPad, kGather, kScatter,
-  kDot, kConvolution, kWindow, kSort, kTopK, kFft, kCholesky, kTriangularSolve, kRng, kRngBitGenerator, kRngState,
-  kReducePrecision, kBatchNorm, kFusion, kCustomCall, kCollective,
+  kNone,
+  kParameter,
+  kConstant,
+  kDimensions,
+  kIota,
+  kTupleIndex,
+  kCompare,
+  kSlice,
+  kDynamicSlice,
+  kPad,
+  kGather,
+  kScatter,
+  kDot,
+  kConvolution,
+  kWindow,
+  kSort,
+  kTopK,
+  kFft,
+  kCholesky,
+  kTriangularSolve,
+  kRng,
+  kRngBitGenerator,
+  kRngState,
+  kReducePrecision,
+  kBatchNorm,
+  kFusion,
+  kCustomCall,
+  kCollective,
 };
 
 template <class... T>
-constexpr bool AllAttrsListed(const std::variant<T...>*) { return (AllFieldsListed<T> && ...); }
-static_assert(AllAttrsListed(static_cast<const Attrs*>(nullptr)), "a member is missing from a LAZULI_ATTRS list");
+constexpr bool AllAttrsListed(const std::variant<T...>*) {
+  return (AllFieldsListed<T> && ...);
+}
+static_assert(AllAttrsListed(static_cast<const Attrs*>(nullptr)),
+              "a member is missing from a LAZULI_ATTRS list");
 
 }  // namespace lazuli::hlo

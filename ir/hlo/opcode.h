@@ -1,6 +1,7 @@
 // Opcodes of HLO: one row each in opcode.def, from which enum, text, arity and properties derive.
 //
-// Code asks for a property (`Traits(op).elementwise`), never for membership in a hand-kept list of opcodes.
+// Code asks for a property (`Traits(op).elementwise`), never for membership in a hand-kept list of
+// opcodes.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace lazuli::hlo {
 
-// The name is the PascalCase of the HLO text: kAdd, kGetTupleElement, kExponential, kRoundNearestAfz.
+// The name is the PascalCase of the HLO text: kAdd, kGetTupleElement, kExponential,
+// kRoundNearestAfz.
 enum class Opcode : uint8_t {
 #define LAZULI_OPCODE(name, ...) name,
 #include "ir/hlo/opcode.def"
@@ -23,13 +25,13 @@ enum class AttrsKind : uint8_t;
 
 struct OpcodeTraits {
   std::string_view text;
-  int8_t arity;              // -1: any number of operands
-  bool elementwise;          // result element i depends on elements i of the operands only
-  bool commutative;          // binary and f(a, b) == f(b, a)
-  bool side_effects;         // must not be removed, merged or reordered
-  int8_t regions;            // called computations; -1: any number
+  int8_t arity;       // -1: any number of operands
+  bool elementwise;   // result element i depends on elements i of the operands only
+  bool commutative;   // binary and f(a, b) == f(b, a)
+  bool side_effects;  // must not be removed, merged or reordered
+  int8_t regions;     // called computations; -1: any number
   AttrsKind attrs;
-  uint8_t categories;        // set of DTypeCategory that operands may have; see Accepts
+  uint8_t categories;  // set of DTypeCategory that operands may have; see Accepts
 };
 const OpcodeTraits& Traits(Opcode opcode);
 inline std::string_view OpcodeText(Opcode opcode) { return Traits(opcode).text; }

@@ -1,13 +1,15 @@
-// HLO text in: the dialect of reference jaxlib 0.4 to 0.10, old and new operand styles; see docs/hlo.md.
+// HLO text in: the dialect of reference jaxlib 0.4 to 0.10, old and new operand styles; see
+// docs/hlo.md.
 //
-// Never aborts and never recurses without bound; an error reads "3:14: unknown opcode 'ad'" followed by the line and a caret.
-// The result is verified.
+// Never aborts and never recurses without bound; an error reads "3:14: unknown opcode 'ad'"
+// followed by the line and a caret. The result is verified.
 #pragma once
 
 #include <memory>
 #include <string_view>
 
 #include "absl/status/statusor.h"
+
 #include "ir/hlo/module.h"
 
 namespace lazuli::hlo {

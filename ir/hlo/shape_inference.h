@@ -3,16 +3,19 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+
 #include "ir/hlo/module.h"
 
 namespace lazuli::hlo {
 
-// Shape of the result. `declared` is what the text or the caller says and is required for opcodes whose result does not
-// follow from their operands (parameter, constant, iota, broadcast's dims, reshape, convert, custom-call, ...); where the result
-// does follow, `declared` is checked against it if given (layouts ignored; dot and convolution may declare a wider dtype).
-// Allocates nothing for ranks up to 6 when it succeeds. The error names opcode, rule and the offending shapes.
-absl::StatusOr<Shape> InferShape(Opcode opcode, absl::Span<const Shape* const> operands, const Attrs& attrs,
-                                 absl::Span<Computation* const> called = {}, const Shape* declared = nullptr);
+// Shape of the result. `declared` is what the text or the caller says and is required for opcodes
+// whose result does not follow from their operands (parameter, constant, iota, broadcast's dims,
+// reshape, convert, custom-call, ...); where the result does follow, `declared` is checked against
+// it if given (layouts ignored; dot and convolution may declare a wider dtype). Allocates nothing
+// for ranks up to 6 when it succeeds. The error names opcode, rule and the offending shapes.
+absl::StatusOr<Shape> InferShape(Opcode opcode, absl::Span<const Shape* const> operands,
+                                 const Attrs& attrs, absl::Span<Computation* const> called = {},
+                                 const Shape* declared = nullptr);
 
 // Size of a window's output along one dimension: base dilated and padded, window dilated, strided.
 int64_t WindowedSize(int64_t size, const WindowDim& window);

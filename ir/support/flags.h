@@ -2,8 +2,9 @@
 //
 //   if (flags().save_tensors_file().empty()) ...
 //
-// A value is read from the environment once, when first asked for; SetFlag replaces it (tests, tools). A value that does
-// not parse is an error that names the variable, given by FlagErrors() and raised by the first sync.
+// A value is read from the environment once, when first asked for; SetFlag replaces it (tests,
+// tools). A value that does not parse is an error that names the variable, given by FlagErrors()
+// and raised by the first sync.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+
 #include "ir/support/namespaces.h"
 
 namespace lazuli::ir {
@@ -19,7 +21,7 @@ namespace lazuli::ir {
 enum class FlagType : uint8_t { kBool, kInt, kBytes, kString };
 
 struct FlagRow {
-  std::string_view name;      // the environment variable
+  std::string_view name;  // the environment variable
   FlagType type;
   std::string default_text;
   std::string_view doc;
@@ -38,7 +40,8 @@ class Flags {
 };
 inline Flags flags() { return {}; }
 
-// Replaces the value of the flag with this environment name; the error names what does not parse or exist.
+// Replaces the value of the flag with this environment name; the error names what does not parse or
+// exist.
 absl::Status SetFlag(std::string_view variable, std::string_view value);
 // OK, or the first value in the environment that did not parse.
 absl::Status FlagErrors();

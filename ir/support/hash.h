@@ -1,4 +1,5 @@
-// Hashing for cache keys: fast, stable within a process, not cryptographic. Equality always decides; a hash only finds.
+// Hashing for cache keys: fast, stable within a process, not cryptographic. Equality always
+// decides; a hash only finds.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ inline uint64_t HashBytes(const void* data, std::size_t size, uint64_t seed = 0)
   uint64_t hash = seed ^ (0xa0761d6478bd642full + size);
   auto step = [&hash](uint64_t word) {
     const auto product = static_cast<unsigned __int128>(hash ^ word) * 0xe7037ed1a0b428dbull;
-    hash = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64) ^ 0x8ebc6af09c88c6e3ull;
+    hash = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64) ^
+           0x8ebc6af09c88c6e3ull;
   };
   for (; size >= 8; p += 8, size -= 8) {
     uint64_t word;

@@ -1,4 +1,5 @@
-// A pointer to an object that counts its own references (`Retain()`, `Release()`); no control block, one word.
+// A pointer to an object that counts its own references (`Retain()`, `Release()`); no control
+// block, one word.
 #pragma once
 
 #include <atomic>
@@ -13,18 +14,30 @@ template <class T>
 class IntrusivePtr {
  public:
   IntrusivePtr() = default;
-  IntrusivePtr(std::nullptr_t) {}                                         // NOLINT(google-explicit-constructor)
-  explicit IntrusivePtr(T* p) : p_(p) { if (p_) p_->Retain(); }
+  IntrusivePtr(std::nullptr_t) {}  // NOLINT(google-explicit-constructor)
+  explicit IntrusivePtr(T* p) : p_(p) {
+    if (p_) p_->Retain();
+  }
   IntrusivePtr(const IntrusivePtr& other) : IntrusivePtr(other.p_) {}
   IntrusivePtr(IntrusivePtr&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
   template <class U>
     requires std::is_convertible_v<U*, T*>
-  IntrusivePtr(IntrusivePtr<U> other) : p_(other.Detach()) {}             // NOLINT(google-explicit-constructor)
-  IntrusivePtr& operator=(IntrusivePtr other) noexcept { std::swap(p_, other.p_); return *this; }
-  ~IntrusivePtr() { if (p_) p_->Release(); }
+  IntrusivePtr(IntrusivePtr<U> other)
+      : p_(other.Detach()) {}  // NOLINT(google-explicit-constructor)
+  IntrusivePtr& operator=(IntrusivePtr other) noexcept {
+    std::swap(p_, other.p_);
+    return *this;
+  }
+  ~IntrusivePtr() {
+    if (p_) p_->Release();
+  }
 
   // Takes over a reference that somebody already counted.
-  static IntrusivePtr Adopt(T* p) { IntrusivePtr r; r.p_ = p; return r; }
+  static IntrusivePtr Adopt(T* p) {
+    IntrusivePtr r;
+    r.p_ = p;
+    return r;
+  }
   T* Detach() { return std::exchange(p_, nullptr); }
 
   T* get() const { return p_; }
@@ -37,13 +50,15 @@ class IntrusivePtr {
   T* p_ = nullptr;
 };
 
-// Mixin that counts; deletes through the derived type. Starts at zero: the first IntrusivePtr makes it one.
+// Mixin that counts; deletes through the derived type. Starts at zero: the first IntrusivePtr makes
+// it one.
 template <class Derived>
 class RefCounted {
  public:
   void Retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Release() const {
-    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete static_cast<const Derived*>(this);
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      delete static_cast<const Derived*>(this);
   }
   uint32_t use_count() const { return refs_.load(std::memory_order_acquire); }
 

@@ -1,4 +1,5 @@
-// Process-wide counters and timers, one row each in metrics.def. Adding to one is a relaxed atomic add: no lock, no string.
+// Process-wide counters and timers, one row each in metrics.def. Adding to one is a relaxed atomic
+// add: no lock, no string.
 //
 //   Add(Counter::kCachedCompile);
 //   ScopedTimer timer(Timer::kCompileTime);
@@ -47,7 +48,8 @@ inline std::array<std::atomic<int64_t>, static_cast<std::size_t>(Counter::kCount
 }
 
 inline void Add(Counter counter, int64_t amount = 1) {
-  internal::counters[static_cast<std::size_t>(counter)].fetch_add(amount, std::memory_order_relaxed);
+  internal::counters[static_cast<std::size_t>(counter)].fetch_add(amount,
+                                                                  std::memory_order_relaxed);
 }
 inline int64_t Get(Counter counter) {
   return internal::counters[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
@@ -67,7 +69,9 @@ class ScopedTimer {
  public:
   explicit ScopedTimer(Timer timer) : timer_(timer), start_(std::chrono::steady_clock::now()) {}
   ~ScopedTimer() {
-    AddSample(timer_, std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count());
+    AddSample(timer_, std::chrono::duration_cast<std::chrono::nanoseconds>(
+                          std::chrono::steady_clock::now() - start_)
+                          .count());
   }
   ScopedTimer(const ScopedTimer&) = delete;
   ScopedTimer& operator=(const ScopedTimer&) = delete;
@@ -77,13 +81,15 @@ class ScopedTimer {
   std::chrono::steady_clock::time_point start_;
 };
 
-// Named counters for what cannot be a row: pass and rule names, `xla::<op>`. Takes a lock; not for hot paths.
+// Named counters for what cannot be a row: pass and rule names, `xla::<op>`. Takes a lock; not for
+// hot paths.
 void AddNamed(std::string_view name, int64_t amount = 1);
 std::vector<std::pair<std::string, int64_t>> NamedCounters();  // sorted by name
 
 void ResetMetrics();
 
-// The report of torch_xla.md 2.8: timers, then counters, each sorted by name; rows without samples are left out.
+// The report of torch_xla.md 2.8: timers, then counters, each sorted by name; rows without samples
+// are left out.
 std::string MetricsReport();
 
 }  // namespace lazuli::ir

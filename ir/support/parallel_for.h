@@ -1,18 +1,23 @@
-// The one way to run a loop on several threads: OpenMP, or our own pool in builds without it (tsan).
+// The one way to run a loop on several threads: OpenMP, or our own pool in builds without it
+// (tsan).
 //
-// Chunks are contiguous and decided by n, grain and the thread count alone. Only the execution thread opens regions
-// (libgomp keeps a team for every opening thread); calls from inside a region, or with one chunk, run inline.
+// Chunks are contiguous and decided by n, grain and the thread count alone. Only the execution
+// thread opens regions (libgomp keeps a team for every opening thread); calls from inside a region,
+// or with one chunk, run inline.
 #pragma once
 
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
+
 #include "ir/support/namespaces.h"
 
 namespace lazuli::ir {
 
-// Calls body(begin, end) over disjoint ranges that cover [0, n), each of at least `grain` iterations (but the last).
-void ParallelFor(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t begin, int64_t end)> body);
+// Calls body(begin, end) over disjoint ranges that cover [0, n), each of at least `grain`
+// iterations (but the last).
+void ParallelFor(int64_t n, int64_t grain,
+                 absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 
 // Threads that ParallelFor uses: LAZULI_NUM_THREADS, else the cores this process may run on.
 int NumThreads();

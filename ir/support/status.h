@@ -1,6 +1,7 @@
 // Errors as values: makers of absl::Status that take std types, and the two propagation macros.
 //
-//   if (a != b) return InvalidArgument("matmul: inner dimensions differ: ", x.shape(), " x ", y.shape());
+//   if (a != b) return InvalidArgument("matmul: inner dimensions differ: ", x.shape(), " x ",
+//     y.shape());
 //   LAZULI_ASSIGN_OR_RETURN(Shape shape, InferShape(...));
 #pragma once
 
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
 #include "ir/support/str.h"
 
 namespace lazuli::ir {
@@ -19,19 +21,33 @@ absl::Status MakeError(absl::StatusCode code, const T&... parts) {
   return absl::Status(code, absl::string_view(message.data(), message.size()));
 }
 template <class... T>
-absl::Status InvalidArgument(const T&... parts) { return MakeError(absl::StatusCode::kInvalidArgument, parts...); }
+absl::Status InvalidArgument(const T&... parts) {
+  return MakeError(absl::StatusCode::kInvalidArgument, parts...);
+}
 template <class... T>
-absl::Status OutOfRange(const T&... parts) { return MakeError(absl::StatusCode::kOutOfRange, parts...); }
+absl::Status OutOfRange(const T&... parts) {
+  return MakeError(absl::StatusCode::kOutOfRange, parts...);
+}
 template <class... T>
-absl::Status Unimplemented(const T&... parts) { return MakeError(absl::StatusCode::kUnimplemented, parts...); }
+absl::Status Unimplemented(const T&... parts) {
+  return MakeError(absl::StatusCode::kUnimplemented, parts...);
+}
 template <class... T>
-absl::Status Internal(const T&... parts) { return MakeError(absl::StatusCode::kInternal, parts...); }
+absl::Status Internal(const T&... parts) {
+  return MakeError(absl::StatusCode::kInternal, parts...);
+}
 template <class... T>
-absl::Status FailedPrecondition(const T&... parts) { return MakeError(absl::StatusCode::kFailedPrecondition, parts...); }
+absl::Status FailedPrecondition(const T&... parts) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, parts...);
+}
 template <class... T>
-absl::Status ResourceExhausted(const T&... parts) { return MakeError(absl::StatusCode::kResourceExhausted, parts...); }
+absl::Status ResourceExhausted(const T&... parts) {
+  return MakeError(absl::StatusCode::kResourceExhausted, parts...);
+}
 template <class... T>
-absl::Status NotFound(const T&... parts) { return MakeError(absl::StatusCode::kNotFound, parts...); }
+absl::Status NotFound(const T&... parts) {
+  return MakeError(absl::StatusCode::kNotFound, parts...);
+}
 
 inline std::string_view Message(const absl::Status& status) {
   return {status.message().data(), status.message().size()};
@@ -44,11 +60,11 @@ inline absl::Status Prefixed(const absl::Status& status, std::string_view prefix
 
 }  // namespace lazuli::ir
 
-#define LAZULI_RETURN_IF_ERROR(expression)                                 \
-  do {                                                                     \
-    if (absl::Status lazuli_status = (expression); !lazuli_status.ok()) {  \
-      return lazuli_status;                                                \
-    }                                                                      \
+#define LAZULI_RETURN_IF_ERROR(expression)                                \
+  do {                                                                    \
+    if (absl::Status lazuli_status = (expression); !lazuli_status.ok()) { \
+      return lazuli_status;                                               \
+    }                                                                     \
   } while (false)
 
 #define LAZULI_ASSIGN_OR_RETURN(declaration, expression) \

@@ -1,7 +1,7 @@
 // Str(a, b, ...) concatenates printable values; Join(range, sep) joins them.
 //
-// Debian's Abseil is built with its own string_view, so absl::StrCat does not take std::string_view; this does.
-// For messages and dumps, never for hot paths.
+// Debian's Abseil is built with its own string_view, so absl::StrCat does not take
+// std::string_view; this does. For messages and dumps, never for hot paths.
 #pragma once
 
 #include <charconv>
@@ -34,11 +34,14 @@ void AppendTo(std::string& out, T v) {  // shortest form that reads back as the 
   out.append(buffer, result.ptr);
 }
 
-// Anything with a ToString() member prints as that; anything else streamable prints through operator<<.
+// Anything with a ToString() member prints as that; anything else streamable prints through
+// operator<<.
 template <class T>
   requires(!std::is_arithmetic_v<T> && !std::convertible_to<const T&, std::string_view>)
 void AppendTo(std::string& out, const T& v) {
-  if constexpr (requires { { v.ToString() } -> std::convertible_to<std::string_view>; }) {
+  if constexpr (requires {
+                  { v.ToString() } -> std::convertible_to<std::string_view>;
+                }) {
     out += v.ToString();
   } else {
     std::ostringstream os;

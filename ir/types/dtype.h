@@ -1,4 +1,5 @@
-// The element types of HLO: one row each in dtype.def, from which enum, names, widths, traits and dispatch derive.
+// The element types of HLO: one row each in dtype.def, from which enum, names, widths, traits and
+// dispatch derive.
 #pragma once
 
 #include <complex>
@@ -25,8 +26,8 @@ enum class DTypeCategory : uint8_t { kPred, kSigned, kUnsigned, kFloat, kComplex
 
 struct DTypeRow {
   std::string_view text;
-  int bits;                // width of one element in HLO
-  int bytes;               // of one element in memory; sub-byte types take one byte
+  int bits;   // width of one element in HLO
+  int bytes;  // of one element in memory; sub-byte types take one byte
   DTypeCategory category;
   std::string_view doc;
 };
@@ -43,9 +44,10 @@ inline bool IsSigned(DType t) { return Row(t).category == DTypeCategory::kSigned
 inline bool IsUnsigned(DType t) { return Row(t).category == DTypeCategory::kUnsigned; }
 inline bool IsIntegral(DType t) { return IsSigned(t) || IsUnsigned(t); }
 
-// Type promotion as torch defines it for two tensors (dimensioned operands of equal rank of importance):
-// pred < integers < floats < complex; u8 with signed promotes to the next signed type that holds both.
-// Returns nullopt where torch refuses (u16/u32/u64 with signed types).
+// Type promotion as torch defines it for two tensors (dimensioned operands of equal rank of
+// importance):
+// pred < integers < floats < complex; u8 with signed promotes to the next signed type that holds
+// both. Returns nullopt where torch refuses (u16/u32/u64 with signed types).
 std::optional<DType> Promote(DType a, DType b);
 
 // Host type of a DType's elements and back.
@@ -98,22 +100,38 @@ decltype(auto) VisitDType(DType dtype, F&& f) {
 
 template <class T>
 constexpr DType DTypeOf() {
-  if constexpr (std::is_same_v<T, bool>) return DType::kPred;
-  else if constexpr (std::is_same_v<T, int8_t>) return DType::kS8;
-  else if constexpr (std::is_same_v<T, int16_t>) return DType::kS16;
-  else if constexpr (std::is_same_v<T, int32_t>) return DType::kS32;
-  else if constexpr (std::is_same_v<T, int64_t>) return DType::kS64;
-  else if constexpr (std::is_same_v<T, uint8_t>) return DType::kU8;
-  else if constexpr (std::is_same_v<T, uint16_t>) return DType::kU16;
-  else if constexpr (std::is_same_v<T, uint32_t>) return DType::kU32;
-  else if constexpr (std::is_same_v<T, uint64_t>) return DType::kU64;
-  else if constexpr (std::is_same_v<T, half>) return DType::kF16;
-  else if constexpr (std::is_same_v<T, bfloat16>) return DType::kBF16;
-  else if constexpr (std::is_same_v<T, float>) return DType::kF32;
-  else if constexpr (std::is_same_v<T, double>) return DType::kF64;
-  else if constexpr (std::is_same_v<T, std::complex<float>>) return DType::kC64;
-  else if constexpr (std::is_same_v<T, std::complex<double>>) return DType::kC128;
-  else static_assert(!sizeof(T), "no DType has this host type");
+  if constexpr (std::is_same_v<T, bool>)
+    return DType::kPred;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return DType::kS8;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return DType::kS16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return DType::kS32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return DType::kS64;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return DType::kU8;
+  else if constexpr (std::is_same_v<T, uint16_t>)
+    return DType::kU16;
+  else if constexpr (std::is_same_v<T, uint32_t>)
+    return DType::kU32;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return DType::kU64;
+  else if constexpr (std::is_same_v<T, half>)
+    return DType::kF16;
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return DType::kBF16;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::kF32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::kF64;
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    return DType::kC64;
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return DType::kC128;
+  else
+    static_assert(!sizeof(T), "no DType has this host type");
 }
 
 }  // namespace lazuli::ir

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
@@ -20,7 +21,9 @@ struct Pending {
 };
 
 struct Latest {
-  bool operator()(const GradNode* a, const GradNode* b) const { return a->sequence() < b->sequence(); }
+  bool operator()(const GradNode* a, const GradNode* b) const {
+    return a->sequence() < b->sequence();
+  }
 };
 
 class TapeWalker {
@@ -41,7 +44,8 @@ class TapeWalker {
     sum = sum.defined() ? Add(sum, gradient) : std::move(gradient);
   }
 
-  // Every user of a node was recorded after it, so taking the latest node first visits a node after all its users.
+  // Every user of a node was recorded after it, so taking the latest node first visits a node after
+  // all its users.
   void Run() {
     while (!queue_.empty()) {
       GradNode* node = queue_.top();
@@ -56,13 +60,14 @@ class TapeWalker {
   void Visit(GradNode& node, const Tensors& dys) {
     SiteOverride site(node.site());
     if (node.released) {
-      throw StatusError(FailedPrecondition(
-          "backward: the values that ", node.name(),
-          " saved were freed by an earlier backward; pass retain_graph to the first one to run it twice"));
+      throw StatusError(FailedPrecondition("backward: the values that ", node.name(),
+                                           " saved were freed by an earlier backward; pass "
+                                           "retain_graph to the first one to run it twice"));
     }
     Tensors grads = node.Backward(dys);
     LAZULI_CHECK(grads.size() <= node.edges().size(), node.name(), " has too many gradients");
-    // Edges are read before the node is released, which may drop the last reference to what they point to.
+    // Edges are read before the node is released, which may drop the last reference to what they
+    // point to.
     for (std::size_t i = 0; i < grads.size(); ++i) {
       if (grads[i].defined() && node.edges()[i]) Send(node.edges()[i], std::move(grads[i]));
     }
@@ -71,12 +76,14 @@ class TapeWalker {
 
   static void Accumulate(TensorImpl& leaf, Tensor gradient) {
     Tensor& grad = leaf.mutable_autograd().grad;
-    if (grad.defined()) grad = Add(grad, gradient);
-    else grad = OwnElements(std::move(gradient));
+    if (grad.defined())
+      grad = Add(grad, gradient);
+    else
+      grad = OwnElements(std::move(gradient));
   }
 
-  // A gradient that somebody else holds too (another leaf of a sum, the caller) gets a storage of its own, so that changing
-  // .grad in place changes nothing else.
+  // A gradient that somebody else holds too (another leaf of a sum, the caller) gets a storage of
+  // its own, so that changing .grad in place changes nothing else.
   static Tensor OwnElements(Tensor gradient) {
     if (gradient.impl()->use_count() == 1 && gradient.storage().use_count() == 1) return gradient;
     Tensor own(Context::Current().Snapshot(gradient.storage()));
@@ -99,22 +106,26 @@ void Backward(const Tensor& root, const Tensor& gradient, BackwardOptions option
   if (!root.defined()) throw StatusError(InvalidArgument("backward: the tensor is undefined"));
   const Edge edge = GradEdge(root);
   if (!edge) {
-    throw StatusError(FailedPrecondition(
-        "backward: ", root.shape(), " has no history; it was computed from no tensor that requires a gradient, or under NoGrad"));
+    throw StatusError(FailedPrecondition("backward: ", root.shape(),
+                                         " has no history; it was computed from no tensor that "
+                                         "requires a gradient, or under NoGrad"));
   }
-  if (!IsFloat(root.dtype())) throw StatusError(InvalidArgument("backward: gradients need floats, not ", root.shape()));
+  if (!IsFloat(root.dtype()))
+    throw StatusError(InvalidArgument("backward: gradients need floats, not ", root.shape()));
   Tensor seed = gradient;
   options.retain_graph = options.retain_graph || options.create_graph;
   GradModeGuard mode(options.create_graph);
   if (!seed.defined()) {
     if (root.shape().num_elements() != 1) {
-      throw StatusError(InvalidArgument("backward: ", root.shape(),
-                                        " is no scalar; reduce it (sum, mean) or pass the gradient of the result"));
+      throw StatusError(InvalidArgument(
+          "backward: ", root.shape(),
+          " is no scalar; reduce it (sum, mean) or pass the gradient of the result"));
     }
     seed = FullConstant(root.shape(), 1, root.device());
   }
   if (!(seed.shape() == root.shape())) {
-    throw StatusError(InvalidArgument("backward: the gradient is ", seed.shape(), ", the tensor ", root.shape()));
+    throw StatusError(
+        InvalidArgument("backward: the gradient is ", seed.shape(), ", the tensor ", root.shape()));
   }
   TapeWalker walker(options);
   walker.Send(edge, std::move(seed));

@@ -25,7 +25,8 @@ class ToDeviceGrad final : public GradNode {
 Tensor ToDevice(const Tensor& tensor, backend::Device device) {
   Tensor moved = FromLiteral(ToLiteral(tensor), device);
   const Operand in(tensor);
-  if (WantsGrad(absl::MakeConstSpan(&in, 1))) AttachGrad(MakeIntrusive<ToDeviceGrad>(tensor), absl::MakeSpan(&moved, 1));
+  if (WantsGrad(absl::MakeConstSpan(&in, 1)))
+    AttachGrad(MakeIntrusive<ToDeviceGrad>(tensor), absl::MakeSpan(&moved, 1));
   return moved;
 }
 

@@ -9,7 +9,8 @@ namespace lazuli::lazy {
 namespace {
 
 std::string ValueText(const Value& v) {
-  return v.node->num_outputs() > 1 ? Str("%", v.node->mark_index, ".", v.index) : Str("%", v.node->mark_index);
+  return v.node->num_outputs() > 1 ? Str("%", v.node->mark_index, ".", v.index)
+                                   : Str("%", v.node->mark_index);
 }
 
 std::string ShapeText(const Node& node) {
@@ -19,16 +20,19 @@ std::string ShapeText(const Node& node) {
   return Str("(", Join(parts, ", "), ")");
 }
 
-// "Net::forward" of "lazuli::Tensor Net::forward(const lazuli::Tensor&)": what the compiler calls a function has spaces and
-// commas, which end a tag.
+// "Net::forward" of "lazuli::Tensor Net::forward(const lazuli::Tensor&)": what the compiler calls a
+// function has spaces and commas, which end a tag.
 std::string_view FunctionName(std::string_view signature) {
   int depth = 0;  // of <>: their commas and spaces belong to the name
   std::size_t begin = 0, end = signature.size();
   for (std::size_t i = 0; i < signature.size(); ++i) {
     const char c = signature[i];
-    if (c == '<') ++depth;
-    else if (c == '>') --depth;
-    else if (depth == 0 && c == ' ') begin = i + 1;
+    if (c == '<')
+      ++depth;
+    else if (c == '>')
+      --depth;
+    else if (depth == 0 && c == ' ')
+      begin = i + 1;
     else if (depth == 0 && c == '(') {
       end = i;
       break;
@@ -36,12 +40,15 @@ std::string_view FunctionName(std::string_view signature) {
   }
   std::string_view name = signature.substr(begin, end - begin);
   while (!name.empty() && (name.front() == '*' || name.front() == '&')) name.remove_prefix(1);
-  return name.find(' ') == std::string_view::npos && name.find(',') == std::string_view::npos ? name : name.substr(0, name.find('<'));
+  return name.find(' ') == std::string_view::npos && name.find(',') == std::string_view::npos
+             ? name
+             : name.substr(0, name.find('<'));
 }
 
 std::string LocationText(const Node& node) {
   const Site& site = GetSite(node.site());
-  return site.line == 0 ? "" : Str(", location=", FunctionName(site.function), "@", site.ToString());
+  return site.line == 0 ? ""
+                        : Str(", location=", FunctionName(site.function), "@", site.ToString());
 }
 
 // Positions of the node among the roots, or "".
@@ -92,7 +99,8 @@ std::string GraphText(const Trace& trace) {
   for (const Node* node : trace.nodes) {
     std::vector<std::string> operands;
     for (const Value& v : node->operands()) operands.push_back(ValueText(v));
-    out += Str("  %", node->mark_index, " = ", ShapeText(*node), " ", node->dump_name(), "(", Join(operands, ", "), ")");
+    out += Str("  %", node->mark_index, " = ", ShapeText(*node), " ", node->dump_name(), "(",
+               Join(operands, ", "), ")");
     if (node->num_outputs() > 1) out += Str(", num_outputs=", node->num_outputs());
     out += Str(LocationText(*node), node->AttrText(), RootText(trace, *node, ", "), "\n");
   }
@@ -102,8 +110,8 @@ std::string GraphText(const Trace& trace) {
 std::string GraphDot(const Trace& trace) {
   std::string out = "digraph G {\n";
   for (const Node* node : trace.nodes) {
-    out += Str("  node", node->mark_index, " [label=\"", node->dump_name(), "\\n", ShapeText(*node), AttrLines(node->AttrText()),
-               RootText(trace, *node, "\\n"), "\"]\n");
+    out += Str("  node", node->mark_index, " [label=\"", node->dump_name(), "\\n", ShapeText(*node),
+               AttrLines(node->AttrText()), RootText(trace, *node, "\\n"), "\"]\n");
   }
   for (auto it = trace.nodes.rbegin(); it != trace.nodes.rend(); ++it) {
     const Node* node = *it;
@@ -120,7 +128,8 @@ std::string GraphDot(const Trace& trace) {
 
 absl::StatusOr<std::string> GraphHlo(const Trace& trace) {
   static std::atomic<uint64_t> next{1};
-  LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted, EmitTrace(trace, Str("IrToHlo.", next.fetch_add(1))));
+  LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted,
+                          EmitTrace(trace, Str("IrToHlo.", next.fetch_add(1))));
   return emitted.module->ToString();
 }
 
@@ -134,7 +143,8 @@ std::string PendingGraph(absl::Span<const Tensor> tensors, GraphFormat format) {
   std::string text;
   {
     Context::Lock lock(context);
-    for (const Tensor& tensor : tensors) trace.roots.push_back(context.ValueOf(tensor.storage(), kNoSite));
+    for (const Tensor& tensor : tensors)
+      trace.roots.push_back(context.ValueOf(tensor.storage(), kNoSite));
     TraceGraph(trace);
     switch (format) {
       case GraphFormat::kText:

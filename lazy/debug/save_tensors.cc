@@ -1,11 +1,11 @@
 #include "lazy/debug/save_tensors.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "ir/graph/key.h"
 #include "ir/support/flags.h"
@@ -20,7 +20,8 @@ std::string Hex(uint64_t v) {
   return text;
 }
 
-// Hashes of what each root is computed from, in one walk: of a node's kind, attributes and operands' hashes.
+// Hashes of what each root is computed from, in one walk: of a node's kind, attributes and
+// operands' hashes.
 std::vector<std::string> RootHashes(const Trace& trace) {
   std::vector<uint64_t> hashes;
   KeyWriter key;
@@ -36,7 +37,8 @@ std::vector<std::string> RootHashes(const Trace& trace) {
     hashes.push_back(key.Hash());
   }
   std::vector<std::string> result;
-  for (const Value& root : trace.roots) result.push_back(Hex(Mix(hashes[root.node->mark_index], root.index)));
+  for (const Value& root : trace.roots)
+    result.push_back(Hex(Mix(hashes[root.node->mark_index], root.index)));
   return result;
 }
 
@@ -63,12 +65,14 @@ absl::StatusOr<std::string> GraphBody(const Trace& trace, const std::string& for
 
 absl::Status AppendToFile(const std::string& path, const std::string& text) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) return NotFound("XLA_SAVE_TENSORS_FILE: cannot open ", path, ": ", std::strerror(errno));
+  if (fd < 0)
+    return NotFound("XLA_SAVE_TENSORS_FILE: cannot open ", path, ": ", std::strerror(errno));
   const ssize_t written = ::write(fd, text.data(), text.size());
   const int error = errno;
   ::close(fd);
   if (written != static_cast<ssize_t>(text.size())) {
-    return ResourceExhausted("XLA_SAVE_TENSORS_FILE: cannot write ", path, ": ", std::strerror(error));
+    return ResourceExhausted("XLA_SAVE_TENSORS_FILE: cannot write ", path, ": ",
+                             std::strerror(error));
   }
   return absl::OkStatus();
 }
@@ -77,9 +81,11 @@ absl::Status AppendToFile(const std::string& path, const std::string& text) {
 void Observe(const SyncEvent& event) {
   absl::StatusOr<std::string> record = SaveTensorsRecord(event, flags().save_tensors_fmt());
   absl::Status status = record.status();
-  if (status.ok()) status = AppendToFile(Str(flags().save_tensors_file(), ".", event.device.ordinal), *record);
+  if (status.ok())
+    status = AppendToFile(Str(flags().save_tensors_file(), ".", event.device.ordinal), *record);
   static bool said = false;
-  if (!status.ok() && !said) std::fprintf(stderr, "lazuli: %s\n", std::string(Message(status)).c_str());
+  if (!status.ok() && !said)
+    std::fprintf(stderr, "lazuli: %s\n", std::string(Message(status)).c_str());
   said = said || !status.ok();
 }
 
@@ -89,8 +95,9 @@ absl::StatusOr<std::string> SaveTensorsRecord(const SyncEvent& event, const std:
   const std::vector<std::string> hashes = RootHashes(event.trace);
   LAZULI_ASSIGN_OR_RETURN(const std::string body, GraphBody(event.trace, format));
   const std::string site = GetSite(event.site).ToString();
-  return Str("[ScheduleSyncTensorsGraph]\nTensorsGraphInfo:\n  ", Caller(event.reason), " (", site, ")\n\nRoot Hashes: (",
-             Join(hashes, ", "), ")\n\n## BEGIN_GRAPH\n", body, "\nGraph Hash: ", Hex(event.hash), "\n\n## END_GRAPH\n\n");
+  return Str("[ScheduleSyncTensorsGraph]\nTensorsGraphInfo:\n  ", Caller(event.reason), " (", site,
+             ")\n\nRoot Hashes: (", Join(hashes, ", "), ")\n\n## BEGIN_GRAPH\n", body,
+             "\nGraph Hash: ", Hex(event.hash), "\n\n## END_GRAPH\n\n");
 }
 
 void InitializeSaveTensors() {

@@ -1,4 +1,5 @@
-// XLA_SAVE_TENSORS_FILE: appends every synced graph to <path>.<device ordinal>, in torch_xla's record layout.
+// XLA_SAVE_TENSORS_FILE: appends every synced graph to <path>.<device ordinal>, in torch_xla's
+// record layout.
 //
 // [ScheduleSyncTensorsGraph]
 // TensorsGraphInfo:
@@ -12,12 +13,14 @@
 //
 // ## END_GRAPH
 //
-// A record is written with one call, so a crash does not leave a torn one; it is written before anything is compiled.
+// A record is written with one call, so a crash does not leave a torn one; it is written before
+// anything is compiled.
 #pragma once
 
 #include <string>
 
 #include "absl/status/status.h"
+
 #include "lazy/execution/sync.h"
 
 namespace lazuli::lazy {

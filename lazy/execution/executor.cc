@@ -10,7 +10,9 @@
 namespace lazuli::lazy {
 namespace {
 
-std::pair<void*, int32_t> DeviceKey(backend::Device device) { return {device.client, device.ordinal}; }
+std::pair<void*, int32_t> DeviceKey(backend::Device device) {
+  return {device.client, device.ordinal};
+}
 
 // "cross_entropy: label 12 is out of range [0, 10) (train.cc:41)", or OK.
 absl::Status EvaluateChecks(const Run& run, const std::vector<backend::BufferPtr>& outputs) {
@@ -40,12 +42,14 @@ absl::StatusOr<std::vector<backend::BufferPtr>> RunProgram(const Run& run) try {
   if (!outputs.ok()) return outputs.status();
   const std::size_t expected = run.outputs.size() + run.program->checks.size();
   if (outputs->size() != expected) {
-    return Internal(run.program->name, ": gave ", outputs->size(), " results, ", expected, " were expected");
+    return Internal(run.program->name, ": gave ", outputs->size(), " results, ", expected,
+                    " were expected");
   }
   if (absl::Status failed = EvaluateChecks(run, *outputs); !failed.ok()) return failed;
   return outputs;
 } catch (const std::bad_alloc&) {
-  // On this thread nobody could catch it; the run fails, its tensors say why, and the process goes on.
+  // On this thread nobody could catch it; the run fails, its tensors say why, and the process goes
+  // on.
   return ResourceExhausted(run.program->name, ": out of memory");
 }
 
@@ -59,16 +63,16 @@ bool AnyInputFailed(const Run& run) {
 }  // namespace
 
 Executor& Executor::Get() {
-  static auto* executor = new Executor;  // stopped at exit, never destroyed: other threads may still wait on it
+  static auto* executor =
+      new Executor;  // stopped at exit, never destroyed: other threads may still wait on it
   return *executor;
 }
 
-Executor::Executor() : thread_([this] { Loop(); }) {
-  StopAtExit();
-}
+Executor::Executor() : thread_([this] { Loop(); }) { StopAtExit(); }
 
-// Exit handlers run in reverse order of registration, and what a program uses (JIT code, kernels of libraries) may be made by
-// its first run: registered again after each first run, the thread stops before any of that is destroyed.
+// Exit handlers run in reverse order of registration, and what a program uses (JIT code, kernels of
+// libraries) may be made by its first run: registered again after each first run, the thread stops
+// before any of that is destroyed.
 void Executor::StopAtExit() {
   std::atexit([] { Get().Stop(); });
 }

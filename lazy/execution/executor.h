@@ -1,7 +1,9 @@
-// The execution thread: runs programs in the order they were submitted, one at a time, whatever the number of devices.
+// The execution thread: runs programs in the order they were submitted, one at a time, whatever the
+// number of devices.
 //
-// One thread opens all parallel regions of the process (two OpenMP teams on two cores slow each other down). At most two
-// runs are in flight on a device: the third Submit waits. A run that fails sets its outputs and its context to the error.
+// One thread opens all parallel regions of the process (two OpenMP teams on two cores slow each
+// other down). At most two runs are in flight on a device: the third Submit waits. A run that fails
+// sets its outputs and its context to the error.
 #pragma once
 
 #include <condition_variable>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+
 #include "lazy/execution/program.h"
 #include "lazy/tensor/context.h"
 
@@ -22,7 +25,7 @@ struct Run {
   std::vector<DataPtr> inputs;
   std::vector<uint64_t> scalars;
   std::vector<DataPtr> outputs;
-  std::vector<SiteId> check_sites;     // of program->checks, in this run's trace
+  std::vector<SiteId> check_sites;  // of program->checks, in this run's trace
   IntrusivePtr<Context> context;
 };
 

@@ -8,7 +8,8 @@
 namespace lazuli::lazy {
 
 int64_t Program::bytes() const {
-  return executable->stats().code_bytes + static_cast<int64_t>(key.size() * sizeof(uint32_t) + hlo.size());
+  return executable->stats().code_bytes +
+         static_cast<int64_t>(key.size() * sizeof(uint32_t) + hlo.size());
 }
 
 ProgramPtr ProgramCache::Find(const std::vector<uint32_t>& key, uint64_t hash) {

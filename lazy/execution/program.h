@@ -10,25 +10,27 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+
 #include "backend/client/client.h"
 #include "lowering/emit/emit.h"
 
 namespace lazuli::lazy {
 
 struct Program {
-  std::vector<uint32_t> key;         // canonical form: what decides equality
+  std::vector<uint32_t> key;  // canonical form: what decides equality
   uint64_t hash = 0;
-  std::string name;                  // "SyncTensorsGraph.7"
+  std::string name;  // "SyncTensorsGraph.7"
   backend::ExecutablePtr executable;
   std::vector<lowering::EmittedCheck> checks;
-  std::string hlo;                   // the module that went into Compile
+  std::string hlo;                       // the module that went into Compile
   mutable std::atomic<bool> ran{false};  // at least once
   int64_t bytes() const;
 };
 using ProgramPtr = std::shared_ptr<const Program>;
 
-// Least-recently-used programs within a number of bytes (LAZULI_COMPILATION_CACHE_BYTES). A hash finds, equality decides.
-// Thread-safe. The newest program stays even if it alone is over the limit.
+// Least-recently-used programs within a number of bytes (LAZULI_COMPILATION_CACHE_BYTES). A hash
+// finds, equality decides. Thread-safe. The newest program stays even if it alone is over the
+// limit.
 class ProgramCache {
  public:
   explicit ProgramCache(int64_t byte_limit) : byte_limit_(byte_limit) {}
@@ -47,7 +49,8 @@ class ProgramCache {
   const int64_t byte_limit_;
   mutable std::mutex mu_;
   Entries entries_;
-  absl::flat_hash_map<uint64_t, std::vector<Entries::iterator>> by_hash_;  // several: hashes may collide
+  absl::flat_hash_map<uint64_t, std::vector<Entries::iterator>>
+      by_hash_;  // several: hashes may collide
   int64_t bytes_ = 0;
 };
 

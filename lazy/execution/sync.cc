@@ -31,14 +31,16 @@ backend::CompileOptions OptionsNow() {
   return {.num_threads = NumThreads(), .flush_subnormals = flags().ftz(), .dump_name = ""};
 }
 
-void AppendEnvironment(backend::Device device, const backend::CompileOptions& options, KeyWriter& key) {
+void AppendEnvironment(backend::Device device, const backend::CompileOptions& options,
+                       KeyWriter& key) {
   key.Long(reinterpret_cast<uintptr_t>(device.client));
   key.Word(static_cast<uint32_t>(device.ordinal));
   key.Word(static_cast<uint32_t>(options.num_threads));
   key.Word(options.flush_subnormals ? 1 : 0);
 }
 
-absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, backend::Device device, const backend::CompileOptions& options,
+absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, backend::Device device,
+                                          const backend::CompileOptions& options,
                                           const KeyWriter& key, uint64_t hash, std::string name) {
   TraceSpan span("compile");
   ScopedTimer timer(Timer::kCompileTime);
@@ -49,13 +51,14 @@ absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, backend::Device de
   LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted, EmitTrace(trace, program->name));
   program->checks = std::move(emitted.checks);
   program->hlo = emitted.module->ToString();
-  LAZULI_ASSIGN_OR_RETURN(program->executable, device.client->Compile(std::move(emitted.module), options));
+  LAZULI_ASSIGN_OR_RETURN(program->executable,
+                          device.client->Compile(std::move(emitted.module), options));
   return GetProgramCache().Insert(std::move(program));
 }
 
 // Traces the graph of the roots and looks its program up; null if there is none yet.
-ProgramPtr FindProgram(Trace& trace, backend::Device device, const backend::CompileOptions& options, KeyWriter& key,
-                       uint64_t& hash) {
+ProgramPtr FindProgram(Trace& trace, backend::Device device, const backend::CompileOptions& options,
+                       KeyWriter& key, uint64_t& hash) {
   TraceSpan span("trace");
   ScopedTimer timer(Timer::kTracing);
   TraceGraph(trace);
@@ -66,12 +69,14 @@ ProgramPtr FindProgram(Trace& trace, backend::Device device, const backend::Comp
   return GetProgramCache().Find(key.words(), hash);
 }
 
-absl::StatusOr<ProgramPtr> ProgramFor(Trace& trace, backend::Device device, SyncReason reason, KeyWriter& key) {
+absl::StatusOr<ProgramPtr> ProgramFor(Trace& trace, backend::Device device, SyncReason reason,
+                                      KeyWriter& key) {
   const backend::CompileOptions options = OptionsNow();
   uint64_t hash = 0;
   ProgramPtr program = FindProgram(trace, device, options, key, hash);
   const bool cached = program != nullptr;
-  const std::string name = cached ? program->name : Str("SyncTensorsGraph.", next_program.fetch_add(1));
+  const std::string name =
+      cached ? program->name : Str("SyncTensorsGraph.", next_program.fetch_add(1));
   {
     std::lock_guard lock(observer_mu);
     if (observer) observer({trace, device, reason, CurrentSite(), hash, cached, name});
@@ -89,7 +94,8 @@ absl::Status ResolveLeaf(Context& context, Storage& storage, const Node& leaf) {
   }
   const uint64_t cell = static_cast<const ScalarNode&>(leaf).cell();
   backend::HostView view{&cell, &storage.shape()};
-  LAZULI_ASSIGN_OR_RETURN(backend::BufferPtr buffer, storage.device().client->FromHost(view, nullptr, storage.device()));
+  LAZULI_ASSIGN_OR_RETURN(backend::BufferPtr buffer,
+                          storage.device().client->FromHost(view, nullptr, storage.device()));
   context.Resolve(storage, MakeIntrusive<DataHandle>(std::move(buffer)));
   return absl::OkStatus();
 }
@@ -100,16 +106,20 @@ Run MakeRun(Context& context, backend::Device device, const Trace& trace, Progra
   run.device = device;
   run.context = IntrusivePtr<Context>(&context);
   run.inputs.reserve(trace.data.size());
-  for (const Node* leaf : trace.data) run.inputs.push_back(static_cast<const DataNode*>(leaf)->data());
+  for (const Node* leaf : trace.data)
+    run.inputs.push_back(static_cast<const DataNode*>(leaf)->data());
   run.scalars.reserve(trace.scalars.size());
-  for (const Node* leaf : trace.scalars) run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
-  for (const lowering::EmittedCheck& check : run.program->checks) run.check_sites.push_back(trace.nodes[check.node]->site());
+  for (const Node* leaf : trace.scalars)
+    run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
+  for (const lowering::EmittedCheck& check : run.program->checks)
+    run.check_sites.push_back(trace.nodes[check.node]->site());
   return run;
 }
 
 // Syncs the pending storages of one device, given in order of creation.
-absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device, const std::vector<Storage*>& storages,
-                                    SyncReason reason, Scratch& scratch) {
+absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
+                                    const std::vector<Storage*>& storages, SyncReason reason,
+                                    Scratch& scratch) {
   Trace& trace = scratch.trace;
   trace.Clear();
   std::vector<Storage*> roots;
@@ -128,7 +138,8 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device, co
 
   absl::StatusOr<ProgramPtr> program = ProgramFor(trace, device, reason, scratch.key);
   if (!program.ok()) {
-    // A graph that does not compile will not compile next time either: its tensors carry the error from now on.
+    // A graph that does not compile will not compile next time either: its tensors carry the error
+    // from now on.
     for (Storage* storage : roots) {
       auto failed = MakeIntrusive<DataHandle>(storage->shape(), device);
       failed->Set(program.status());
@@ -198,8 +209,10 @@ class ExecutionEngine final : public Engine {
       std::vector<Storage*> here, elsewhere;
       for (Storage* s : pending) (s->device() == device ? here : elsewhere).push_back(s);
       absl::StatusOr<uint64_t> run = SyncDevice(context, device, here, reason, scratch);
-      if (run.ok()) context.last_run = std::max(context.last_run, *run);
-      else if (first_error.ok()) first_error = run.status();
+      if (run.ok())
+        context.last_run = std::max(context.last_run, *run);
+      else if (first_error.ok())
+        first_error = run.status();
       pending = std::move(elsewhere);
     }
     return first_error;
@@ -231,14 +244,16 @@ void SetSyncObserver(SyncObserver o) {
 absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name) {
   lowering::EmitOptions options;
   options.name = std::move(name);
-  for (const Node* leaf : trace.data) options.parameter_names.emplace_back(static_cast<const DataNode*>(leaf)->label());
+  for (const Node* leaf : trace.data)
+    options.parameter_names.emplace_back(static_cast<const DataNode*>(leaf)->label());
   return lowering::EmitModule(trace, options);
 }
 
 ProgramPtr LastProgram() { return last_program; }
 
 ProgramCache& GetProgramCache() {
-  static auto* cache = new ProgramCache(flags().compilation_cache_bytes());  // outlives static tensors
+  static auto* cache =
+      new ProgramCache(flags().compilation_cache_bytes());  // outlives static tensors
   return *cache;
 }
 

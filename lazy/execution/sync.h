@@ -1,7 +1,7 @@
 // The executor of lazy graphs: what mark_step, sync and every read call.
 //
-// A sync collects the pending storages, traces their graph, finds its program by the canonical key or emits and compiles
-// it, hands the storages handles of the data to come, and queues the run.
+// A sync collects the pending storages, traces their graph, finds its program by the canonical key
+// or emits and compiles it, hands the storages handles of the data to come, and queues the run.
 #pragma once
 
 #include <functional>
@@ -21,10 +21,10 @@ struct SyncEvent {
   const Trace& trace;
   backend::Device device;
   SyncReason reason;
-  SiteId site;                 // of the call that syncs
-  uint64_t hash;               // of the program
+  SiteId site;    // of the call that syncs
+  uint64_t hash;  // of the program
   bool cached;
-  const std::string& name;     // of the program
+  const std::string& name;  // of the program
 };
 using SyncObserver = std::function<void(const SyncEvent&)>;
 // One observer, called under the context's lock; empty to remove it.

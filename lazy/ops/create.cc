@@ -18,13 +18,15 @@ lowering::Op Join64(lowering::Builder& b, lowering::Op low, lowering::Op high) {
 }
 
 // `count` random u32 as a flat array.
-lowering::Op RandomBits(lowering::Builder& b, int64_t count, lowering::Op seed_low, lowering::Op seed_high,
-                        lowering::Op offset_low, lowering::Op offset_high) {
-  const lowering::Op state = b.Concatenate({Join64(b, seed_low, seed_high), Join64(b, offset_low, offset_high)}, 0);
+lowering::Op RandomBits(lowering::Builder& b, int64_t count, lowering::Op seed_low,
+                        lowering::Op seed_high, lowering::Op offset_low, lowering::Op offset_high) {
+  const lowering::Op state =
+      b.Concatenate({Join64(b, seed_low, seed_high), Join64(b, offset_low, offset_high)}, 0);
   return b.RngBitGenerator(hlo::RngAlgorithm::kPhilox, state, Shape(DType::kU32, {count})).second;
 }
 
-// How many random bits a uniform number of the dtype has: as many as it can hold below 1 without rounding up to it.
+// How many random bits a uniform number of the dtype has: as many as it can hold below 1 without
+// rounding up to it.
 int UniformBits(DType dtype) {
   switch (dtype) {
     case DType::kF16:
@@ -63,31 +65,39 @@ int64_t NumbersFor(DType dtype, int64_t count) { return dtype == DType::kF64 ? 2
 template <class T>
 Tensor RecordRandom(T op, int64_t numbers, backend::Device device) {
   const PhiloxState state = ReservePhilox(numbers);
-  auto slot = [](uint64_t half) { return Operand(Number(static_cast<int64_t>(half & 0xffffffffu)).Slot(DType::kU32)); };
-  const std::array<Operand, 4> in{slot(state.seed), slot(state.seed >> 32), slot(state.offset), slot(state.offset >> 32)};
+  auto slot = [](uint64_t half) {
+    return Operand(Number(static_cast<int64_t>(half & 0xffffffffu)).Slot(DType::kU32));
+  };
+  const std::array<Operand, 4> in{slot(state.seed), slot(state.seed >> 32), slot(state.offset),
+                                  slot(state.offset >> 32)};
   return RecordOne(std::move(op), in, device);
 }
 
 }  // namespace
 
-lowering::Op UniformOp::Lower(lowering::Builder& b, lowering::Op seed_low, lowering::Op seed_high, lowering::Op offset_low,
-                              lowering::Op offset_high) const {
+lowering::Op UniformOp::Lower(lowering::Builder& b, lowering::Op seed_low, lowering::Op seed_high,
+                              lowering::Op offset_low, lowering::Op offset_high) const {
   const int64_t n = Count(dims);
-  const lowering::Op bits = RandomBits(b, NumbersFor(dtype, n), seed_low, seed_high, offset_low, offset_high);
-  if (dtype != DType::kF64) return b.Reshape(b.Convert(UnitFloat(b, bits, UniformBits(dtype)), dtype), dims);
-  return b.Reshape(UnitDouble(b, b.Slice(bits, {0}, {n}, {1}), b.Slice(bits, {n}, {2 * n}, {1})), dims);
+  const lowering::Op bits =
+      RandomBits(b, NumbersFor(dtype, n), seed_low, seed_high, offset_low, offset_high);
+  if (dtype != DType::kF64)
+    return b.Reshape(b.Convert(UnitFloat(b, bits, UniformBits(dtype)), dtype), dims);
+  return b.Reshape(UnitDouble(b, b.Slice(bits, {0}, {n}, {1}), b.Slice(bits, {n}, {2 * n}, {1})),
+                   dims);
 }
 
-lowering::Op NormalOp::Lower(lowering::Builder& b, lowering::Op seed_low, lowering::Op seed_high, lowering::Op offset_low,
-                             lowering::Op offset_high) const {
+lowering::Op NormalOp::Lower(lowering::Builder& b, lowering::Op seed_low, lowering::Op seed_high,
+                             lowering::Op offset_low, lowering::Op offset_high) const {
   const int64_t n = Count(dims);
   const lowering::Op bits = RandomBits(b, 2 * n, seed_low, seed_high, offset_low, offset_high);
   const lowering::Op unit = UnitFloat(b, bits, 24);
   const lowering::Op u = b.Slice(unit, {0}, {n}, {1}), v = b.Slice(unit, {n}, {2 * n}, {1});
   // 1 - u is in (0, 1], so the logarithm is finite.
   const lowering::Op one = b.Full(u.shape(), 1), minus_two = b.Full(u.shape(), -2);
-  const lowering::Op radius = b.Unary(Opcode::kSqrt, b.Times(minus_two, b.Unary(Opcode::kLog, b.Minus(one, u))));
-  const lowering::Op angle = b.Unary(Opcode::kCosine, b.Times(b.Full(v.shape(), 6.283185307179586), v));
+  const lowering::Op radius =
+      b.Unary(Opcode::kSqrt, b.Times(minus_two, b.Unary(Opcode::kLog, b.Minus(one, u))));
+  const lowering::Op angle =
+      b.Unary(Opcode::kCosine, b.Times(b.Full(v.shape(), 6.283185307179586), v));
   return b.Reshape(b.Convert(b.Times(radius, angle), dtype), dims);
 }
 
@@ -115,7 +125,8 @@ Tensor Full(absl::Span<const int64_t> dims, const Value& value, backend::Device 
 
 Tensor FullConstant(const Shape& shape, double value, backend::Device device) {
   const Operand in(Constant(value, shape.dtype()));
-  return RecordOne(FullOp{Dims(shape.dims().begin(), shape.dims().end())}, absl::MakeConstSpan(&in, 1), device);
+  return RecordOne(FullOp{Dims(shape.dims().begin(), shape.dims().end())},
+                   absl::MakeConstSpan(&in, 1), device);
 }
 
 Tensor Positions(absl::Span<const int64_t> dims, int64_t dim, backend::Device device) {
@@ -139,7 +150,8 @@ Tensor Randn(absl::Span<const int64_t> dims, DType dtype, backend::Device device
 }
 
 Tensor Dropout(const Tensor& x, const Number& p) {
-  if (!IsFloat(x.dtype())) ThrowRecordError("dropout", InvalidArgument("takes floats, not ", x.shape()));
+  if (!IsFloat(x.dtype()))
+    ThrowRecordError("dropout", InvalidArgument("takes floats, not ", x.shape()));
   const double probability = p.as_double();
   if (!(probability >= 0 && probability <= 1)) {
     ThrowRecordError("dropout", InvalidArgument("p must be in [0, 1], is ", probability));

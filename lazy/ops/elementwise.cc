@@ -17,10 +17,14 @@ Tensor ForOperand(const Tensor& g, const Shape& shape) { return SumToShape(g, sh
 Tensor ForOperand(Zero, const Shape&) { return {}; }
 
 // 1 where the operand is the one chosen, 1/2 where both are equal.
-Tensor Share(const Tensor& chosen, const Tensor& equal) { return To(chosen, DType::kF32) + To(equal, DType::kF32) * 0.5; }
+Tensor Share(const Tensor& chosen, const Tensor& equal) {
+  return To(chosen, DType::kF32) + To(equal, DType::kF32) * 0.5;
+}
 
 // `value` but 0 where `zero` holds: where a factor of 0 would meet an infinite one.
-Tensor OrZero(const Tensor& zero, const Tensor& value) { return Where(zero, Constant(0, value.dtype()), value); }
+Tensor OrZero(const Tensor& zero, const Tensor& value) {
+  return Where(zero, Constant(0, value.dtype()), value);
+}
 
 absl::Status CheckAccepts(Accepts accepts, DType dtype) {
   switch (accepts) {
@@ -29,7 +33,8 @@ absl::Status CheckAccepts(Accepts accepts, DType dtype) {
     case Accepts::kReal:
       return absl::OkStatus();
     case Accepts::kBits:
-      if (IsFloat(dtype) || IsComplex(dtype)) return InvalidArgument("takes pred or integers, not ", DTypeText(dtype));
+      if (IsFloat(dtype) || IsComplex(dtype))
+        return InvalidArgument("takes pred or integers, not ", DTypeText(dtype));
       return absl::OkStatus();
   }
   return absl::OkStatus();
@@ -42,7 +47,9 @@ DType ComputeType(Accepts accepts, DType dtype) {
 absl::StatusOr<DType> CommonType(const Shape& x, const Shape& y) {
   if (x.dtype() == y.dtype()) return x.dtype();
   const std::optional<DType> common = Promote(x.dtype(), y.dtype());
-  if (!common) return InvalidArgument("dtypes of ", x, " and ", y, " have no common type; convert one with to()");
+  if (!common)
+    return InvalidArgument("dtypes of ", x, " and ", y,
+                           " have no common type; convert one with to()");
   return *common;
 }
 
@@ -54,7 +61,8 @@ absl::StatusOr<Dims> BroadcastDims(const Shape& x, const Shape& y) {
   for (int64_t i = 0; i < rank; ++i) {
     const int64_t xi = i - (rank - x.rank()), yi = i - (rank - y.rank());
     const int64_t a = xi < 0 ? 1 : x.dim(xi), b = yi < 0 ? 1 : y.dim(yi);
-    if (a != b && a != 1 && b != 1) return InvalidArgument("shapes ", x, " and ", y, " do not broadcast");
+    if (a != b && a != 1 && b != 1)
+      return InvalidArgument("shapes ", x, " and ", y, " do not broadcast");
     dims[static_cast<std::size_t>(i)] = a == 1 ? b : a;
   }
   return dims;
@@ -93,24 +101,25 @@ std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, l
 }
 
 // --- gradients of the rows
-#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc)                             \
-  Tensors struct_name::Vjp([[maybe_unused]] const Saved& s, [[maybe_unused]] const Tensor& dy) const {         \
-    [[maybe_unused]] const Tensor x = kSaves.inputs != 0 ? s.x() : Tensor();                                   \
-    [[maybe_unused]] const Tensor y = kSaves.outputs != 0 ? s.y() : Tensor();                                  \
-    return Scaled(dy, gradient);                                                                               \
+#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc) \
+  Tensors struct_name::Vjp([[maybe_unused]] const Saved& s, [[maybe_unused]] const Tensor& dy)  \
+      const {                                                                                   \
+    [[maybe_unused]] const Tensor x = kSaves.inputs != 0 ? s.x() : Tensor();                    \
+    [[maybe_unused]] const Tensor y = kSaves.outputs != 0 ? s.y() : Tensor();                   \
+    return Scaled(dy, gradient);                                                                \
   }
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
 
-#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, saves, dx, dy, doc)                              \
-  Tensors struct_name::Vjp(const Saved& s, [[maybe_unused]] const Tensor& g) const {                           \
-    [[maybe_unused]] const Tensor x = (kSaves.inputs & 1) != 0 ? s.x(0) : Tensor();                            \
-    [[maybe_unused]] const Tensor y = (kSaves.inputs & 2) != 0 ? s.x(1) : Tensor();                            \
-    [[maybe_unused]] const Tensor z = kSaves.outputs != 0 ? s.y() : Tensor();                                  \
-    Tensors grads(2);                                                                                          \
-    if (s.needs(0)) grads[0] = ForOperand(dx, s.shape(0));                                                     \
-    if (s.needs(1)) grads[1] = ForOperand(dy, s.shape(1));                                                     \
-    return grads;                                                                                              \
+#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, saves, dx, dy, doc) \
+  Tensors struct_name::Vjp(const Saved& s, [[maybe_unused]] const Tensor& g) const {           \
+    [[maybe_unused]] const Tensor x = (kSaves.inputs & 1) != 0 ? s.x(0) : Tensor();            \
+    [[maybe_unused]] const Tensor y = (kSaves.inputs & 2) != 0 ? s.x(1) : Tensor();            \
+    [[maybe_unused]] const Tensor z = kSaves.outputs != 0 ? s.y() : Tensor();                  \
+    Tensors grads(2);                                                                          \
+    if (s.needs(0)) grads[0] = ForOperand(dx, s.shape(0));                                     \
+    if (s.needs(1)) grads[1] = ForOperand(dy, s.shape(1));                                     \
+    return grads;                                                                              \
   }
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
@@ -119,8 +128,10 @@ Tensors ReluOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {Where(Gt(s.y(), Constant(0, dy.dtype())), dy, Constant(0, dy.dtype()))};
 }
 
-lowering::Op WhereOp::Lower(lowering::Builder& b, lowering::Op condition, lowering::Op on_true, lowering::Op on_false) const {
-  if (condition.dtype() != DType::kPred) return b.Error(InvalidArgument("condition must be pred, is ", condition.shape()));
+lowering::Op WhereOp::Lower(lowering::Builder& b, lowering::Op condition, lowering::Op on_true,
+                            lowering::Op on_false) const {
+  if (condition.dtype() != DType::kPred)
+    return b.Error(InvalidArgument("condition must be pred, is ", condition.shape()));
   auto [x, y] = Prepare(Accepts::kReal, on_true, on_false);
   auto [c, wide] = b.BroadcastTogether(condition, x);
   return b.Select(c, b.BroadcastTo(x, c.shape().dims()), b.BroadcastTo(y, c.shape().dims()));
@@ -135,11 +146,13 @@ Tensors WhereOp::Vjp(const Saved& s, const Tensor& dy) const {
 }
 
 absl::StatusOr<Shape> ClampOp::Infer(const Shape& x, const Shape& low, const Shape& high) const {
-  if (low.rank() != 0 || high.rank() != 0) return InvalidArgument("bounds must be numbers, are ", low, " and ", high);
+  if (low.rank() != 0 || high.rank() != 0)
+    return InvalidArgument("bounds must be numbers, are ", low, " and ", high);
   return x;
 }
 
-lowering::Op ClampOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op low, lowering::Op high) const {
+lowering::Op ClampOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op low,
+                            lowering::Op high) const {
   return b.Clamp(b.Convert(low, x.dtype()), x, b.Convert(high, x.dtype()));
 }
 
@@ -151,7 +164,8 @@ Tensors ClampOp::Vjp(const Saved& s, const Tensor& dy) const {
 
 lowering::Op PowNumberOp::Lower(lowering::Builder& b, lowering::Op x) const {
   x = Prepare(Accepts::kFloat, x);
-  // The exponents people write become what they would have written by hand; the choice is part of the program's structure.
+  // The exponents people write become what they would have written by hand; the choice is part of
+  // the program's structure.
   if (exponent == 2) return b.Times(x, x);
   if (exponent == 3) return b.Times(b.Times(x, x), x);
   if (exponent == 1) return x;
@@ -185,13 +199,19 @@ Tensor Clone(const Tensor& x) { return Record(CloneOp{}, x); }
 Tensor Where(const Operand& condition, const Operand& on_true, const Operand& on_false) {
   return Record(WhereOp{}, condition, on_true, on_false);
 }
-Tensor Clamp(const Tensor& x, const Operand& low, const Operand& high) { return Record(ClampOp{}, x, low, high); }
+Tensor Clamp(const Tensor& x, const Operand& low, const Operand& high) {
+  return Record(ClampOp{}, x, low, high);
+}
 Tensor PowNumber(const Tensor& x, double exponent) { return Record(PowNumberOp{exponent}, x); }
-Tensor To(const Tensor& x, DType dtype) { return x.dtype() == dtype ? x : Record(ToDTypeOp{dtype}, x); }
+Tensor To(const Tensor& x, DType dtype) {
+  return x.dtype() == dtype ? x : Record(ToDTypeOp{dtype}, x);
+}
 
 Value Constant(double value, DType dtype) {
   Shapes shapes{Shape(dtype)};
-  return {MakeIntrusive<OpNode<ConstantOp>>(ConstantOp{value, dtype}, absl::Span<Value>(), std::move(shapes), CurrentSite()), 0};
+  return {MakeIntrusive<OpNode<ConstantOp>>(ConstantOp{value, dtype}, absl::Span<Value>(),
+                                            std::move(shapes), CurrentSite()),
+          0};
 }
 
 }  // namespace lazuli::lazy

@@ -1,4 +1,5 @@
-// Elementwise ops: structs that derive from the rows of unary.def, binary.def and compare.def, and the few with a body.
+// Elementwise ops: structs that derive from the rows of unary.def, binary.def and compare.def, and
+// the few with a body.
 #pragma once
 
 #include "lazy/ops/functions.h"
@@ -18,46 +19,48 @@ absl::StatusOr<Dims> BroadcastDims(const Shape& x, const Shape& y);
 lowering::Op Prepare(Accepts accepts, lowering::Op x);
 std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, lowering::Op y);
 
-#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc)                              \
-  struct struct_name {                                                                                          \
-    LAZULI_OP(#public_name, "aten::" #public_name);                                                                   \
-    static constexpr OpDoc kDoc{doc, {"x"}};                                                                    \
-    static constexpr Saves kSaves = saves;                                                                      \
-    absl::StatusOr<Shape> Infer(const Shape& x) const { return UnaryShape(Accepts::accepts, x); }               \
-    lowering::Op Lower(lowering::Builder& b, lowering::Op x) const {                                            \
-      return b.Unary(lowering::Opcode::opcode, Prepare(Accepts::accepts, x));                                   \
-    }                                                                                                           \
-    Tensors Vjp(const Saved& s, const Tensor& dy) const;                                                        \
+#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc)   \
+  struct struct_name {                                                                            \
+    LAZULI_OP(#public_name, "aten::" #public_name);                                               \
+    static constexpr OpDoc kDoc{doc, {"x"}};                                                      \
+    static constexpr Saves kSaves = saves;                                                        \
+    absl::StatusOr<Shape> Infer(const Shape& x) const { return UnaryShape(Accepts::accepts, x); } \
+    lowering::Op Lower(lowering::Builder& b, lowering::Op x) const {                              \
+      return b.Unary(lowering::Opcode::opcode, Prepare(Accepts::accepts, x));                     \
+    }                                                                                             \
+    Tensors Vjp(const Saved& s, const Tensor& dy) const;                                          \
   };
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
 
-#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, saves, dx, dy, doc)                               \
-  struct struct_name {                                                                                          \
-    LAZULI_OP(#public_name, "aten::" #public_name);                                                                   \
-    static constexpr OpDoc kDoc{doc, {"x", "y"}};                                                               \
-    static constexpr Saves kSaves = saves;                                                                      \
-    absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {                                         \
-      return BinaryShape(Accepts::accepts, x, y);                                                               \
-    }                                                                                                           \
-    lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {                            \
-      auto [l, r] = Prepare(Accepts::accepts, x, y);                                                            \
-      return b.Binary(lowering::Opcode::opcode, l, r);                                                          \
-    }                                                                                                           \
-    Tensors Vjp(const Saved& s, const Tensor& g) const;                                                         \
+#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, saves, dx, dy, doc) \
+  struct struct_name {                                                                         \
+    LAZULI_OP(#public_name, "aten::" #public_name);                                            \
+    static constexpr OpDoc kDoc{doc, {"x", "y"}};                                              \
+    static constexpr Saves kSaves = saves;                                                     \
+    absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {                        \
+      return BinaryShape(Accepts::accepts, x, y);                                              \
+    }                                                                                          \
+    lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {           \
+      auto [l, r] = Prepare(Accepts::accepts, x, y);                                           \
+      return b.Binary(lowering::Opcode::opcode, l, r);                                         \
+    }                                                                                          \
+    Tensors Vjp(const Saved& s, const Tensor& g) const;                                        \
   };
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
 
-#define LAZULI_COMPARE(struct_name, function, public_name, direction, doc)                                                   \
-  struct struct_name {                                                                                          \
-    LAZULI_OP(#public_name, "aten::" #public_name);                                                                   \
-    static constexpr OpDoc kDoc{doc, {"x", "y"}};                                                               \
-    absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const { return CompareShape(x, y); }            \
-    lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {                            \
-      auto [l, r] = Prepare(Accepts::kReal, x, y);                                                              \
-      return b.Compare(hlo::ComparisonDirection::direction, l, r);                                              \
-    }                                                                                                           \
+#define LAZULI_COMPARE(struct_name, function, public_name, direction, doc)           \
+  struct struct_name {                                                               \
+    LAZULI_OP(#public_name, "aten::" #public_name);                                  \
+    static constexpr OpDoc kDoc{doc, {"x", "y"}};                                    \
+    absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {              \
+      return CompareShape(x, y);                                                     \
+    }                                                                                \
+    lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const { \
+      auto [l, r] = Prepare(Accepts::kReal, x, y);                                   \
+      return b.Compare(hlo::ComparisonDirection::direction, l, r);                   \
+    }                                                                                \
   };
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
@@ -67,7 +70,9 @@ struct ReluOp {
   static constexpr OpDoc kDoc{"max(x, 0) of each element.", {"x"}};
   static constexpr Saves kSaves = kSaveResult;
   absl::StatusOr<Shape> Infer(const Shape& x) const { return UnaryShape(Accepts::kReal, x); }
-  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const { return b.Maximum(x, b.ZerosLike(x)); }
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const {
+    return b.Maximum(x, b.ZerosLike(x));
+  }
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
@@ -75,15 +80,19 @@ struct CloneOp {
   LAZULI_OP("clone", "aten::clone");
   static constexpr OpDoc kDoc{"The same elements in memory of its own.", {"x"}};
   absl::StatusOr<Shape> Infer(const Shape& x) const { return x; }
-  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const { return b.Unary(lowering::Opcode::kCopy, x); }
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const {
+    return b.Unary(lowering::Opcode::kCopy, x);
+  }
   Tensors Vjp(const Saved&, const Tensor& dy) const { return {dy}; }
 };
 
 struct WhereOp {
   LAZULI_OP("where", "aten::where");
-  static constexpr OpDoc kDoc{"on_true where condition holds, else on_false.", {"condition", "on_true", "on_false"}};
+  static constexpr OpDoc kDoc{"on_true where condition holds, else on_false.",
+                              {"condition", "on_true", "on_false"}};
   static constexpr Saves kSaves = kSaveX;
-  lowering::Op Lower(lowering::Builder& b, lowering::Op condition, lowering::Op on_true, lowering::Op on_false) const;
+  lowering::Op Lower(lowering::Builder& b, lowering::Op condition, lowering::Op on_true,
+                     lowering::Op on_false) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
@@ -92,14 +101,16 @@ struct ClampOp {
   static constexpr OpDoc kDoc{"Each element limited to [low, high].", {"x", "low", "high"}};
   static constexpr Saves kSaves{.inputs = 7};
   absl::StatusOr<Shape> Infer(const Shape& x, const Shape& low, const Shape& high) const;
-  lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op low, lowering::Op high) const;
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op low,
+                     lowering::Op high) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;  // of x only
 };
 
 struct PowNumberOp {
   double exponent;
   LAZULI_OP("pow", "aten::pow", exponent);
-  static constexpr OpDoc kDoc{"Each element to the power of a number that is part of the program.", {"x"}};
+  static constexpr OpDoc kDoc{"Each element to the power of a number that is part of the program.",
+                              {"x"}};
   static constexpr Saves kSaves = kSaveX;
   absl::StatusOr<Shape> Infer(const Shape& x) const { return UnaryShape(Accepts::kFloat, x); }
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
@@ -109,7 +120,8 @@ struct PowNumberOp {
 struct ToDTypeOp {
   DType dtype;
   LAZULI_OP("to", "aten::_to_copy", dtype);
-  static constexpr OpDoc kDoc{"Each element converted to the dtype; floats to integers saturate, NaN becomes 0.", {"x"}};
+  static constexpr OpDoc kDoc{
+      "Each element converted to the dtype; floats to integers saturate, NaN becomes 0.", {"x"}};
   absl::StatusOr<Shape> Infer(const Shape& x) const { return Shape(dtype, x.dims()); }
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const { return b.Convert(x, dtype); }
   Tensors Vjp(const Saved& s, const Tensor& dy) const { return {To(dy, s.shape().dtype())}; }

@@ -1,4 +1,5 @@
-// The vocabulary of ops as functions on tensors: what gradients and composites are written with, and what the facade calls.
+// The vocabulary of ops as functions on tensors: what gradients and composites are written with,
+// and what the facade calls.
 //
 // A number written in an expression here is an HLO constant; a user's number is a slot (number.h).
 #pragma once
@@ -16,19 +17,21 @@ namespace lazuli::lazy {
 #define LAZULI_UNARY(struct_name, function, ...) Tensor function(const Operand& x);
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, ...) Tensor function(const Operand& x, const Operand& y);
+#define LAZULI_BINARY(struct_name, function, ...) \
+  Tensor function(const Operand& x, const Operand& y);
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
-#define LAZULI_COMPARE(struct_name, function, ...) Tensor function(const Operand& x, const Operand& y);
+#define LAZULI_COMPARE(struct_name, function, ...) \
+  Tensor function(const Operand& x, const Operand& y);
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
 
 Tensor Relu(const Tensor& x);
-Tensor Clone(const Tensor& x);                            // the same elements in memory of its own
+Tensor Clone(const Tensor& x);  // the same elements in memory of its own
 Tensor Where(const Operand& condition, const Operand& on_true, const Operand& on_false);
 Tensor Clamp(const Tensor& x, const Operand& low, const Operand& high);
-Tensor PowNumber(const Tensor& x, double exponent);       // the exponent is structure
-Tensor To(const Tensor& x, DType dtype);                  // x itself if it has the dtype
+Tensor PowNumber(const Tensor& x, double exponent);  // the exponent is structure
+Tensor To(const Tensor& x, DType dtype);             // x itself if it has the dtype
 
 // A rank-0 constant of the program.
 Value Constant(double value, DType dtype);
@@ -56,11 +59,12 @@ Tensor Amin(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim =
 // {largest values along dim, their first indices as s64}.
 std::pair<Tensor, Tensor> MaxAlong(const Tensor& x, int64_t dim, bool keepdim);
 Tensor ArgMax(const Tensor& x, std::optional<int64_t> dim, bool keepdim);
-// g summed over what broadcasting stretched, and converted to the dtype: the gradient of an operand of this shape.
+// g summed over what broadcasting stretched, and converted to the dtype: the gradient of an operand
+// of this shape.
 Tensor SumToShape(const Tensor& g, const Shape& shape);
 
 // --- shape
-Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims);      // one dim may be -1
+Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims);  // one dim may be -1
 Tensor BroadcastTo(const Tensor& x, absl::Span<const int64_t> dims);
 Tensor Permute(const Tensor& x, absl::Span<const int64_t> dims);
 Tensor Transpose(const Tensor& x, int64_t dim0, int64_t dim1);
@@ -97,13 +101,17 @@ Tensor NllLoss(const Tensor& log_probs, const Tensor& target, Reduction reductio
 Tensor MseLoss(const Tensor& x, const Tensor& y, Reduction reduction);
 
 // --- creation and random numbers
-Tensor Full(absl::Span<const int64_t> dims, const Value& value, backend::Device device);  // value: a number's slot
-Tensor FullConstant(const Shape& shape, double value, backend::Device device);  // the value is part of the program
+Tensor Full(absl::Span<const int64_t> dims, const Value& value,
+            backend::Device device);  // value: a number's slot
+Tensor FullConstant(const Shape& shape, double value,
+                    backend::Device device);  // the value is part of the program
 Tensor Arange(int64_t count, DType dtype, backend::Device device);  // 0, 1, ..., count - 1
 // s64 array of these dims whose elements are their position along dim.
 Tensor Positions(absl::Span<const int64_t> dims, int64_t dim, backend::Device device);
-Tensor Rand(absl::Span<const int64_t> dims, DType dtype, backend::Device device);   // uniform in [0, 1)
-Tensor Randn(absl::Span<const int64_t> dims, DType dtype, backend::Device device);  // standard normal
+Tensor Rand(absl::Span<const int64_t> dims, DType dtype,
+            backend::Device device);  // uniform in [0, 1)
+Tensor Randn(absl::Span<const int64_t> dims, DType dtype,
+             backend::Device device);  // standard normal
 Tensor Dropout(const Tensor& x, const Number& p);
 
 // Indices in at least 32 bits, so that sizes are numbers of their type.
@@ -111,6 +119,7 @@ lowering::Op WideIndex(lowering::Op index);
 
 // --- dims of users: negative ones count from the end; throws OutOfRange naming op and dim.
 int64_t NormalizeDim(std::string_view op, int64_t dim, int64_t rank);
-Dims NormalizeDims(std::string_view op, absl::Span<const int64_t> dims, int64_t rank);  // empty = all
+Dims NormalizeDims(std::string_view op, absl::Span<const int64_t> dims,
+                   int64_t rank);  // empty = all
 
 }  // namespace lazuli::lazy

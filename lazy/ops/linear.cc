@@ -13,10 +13,14 @@ using hlo::ConvolutionAttrs;
 using hlo::WindowDim;
 
 absl::StatusOr<Shape> MatMulShape(const Shape& x, const Shape& y) {
-  if (x.rank() < 2 || y.rank() < 2) return InvalidArgument("operands must have rank 2 or more: ", x, " x ", y);
-  if (x.dim(x.rank() - 1) != y.dim(y.rank() - 2)) return InvalidArgument("inner dimensions differ: ", x, " x ", y);
+  if (x.rank() < 2 || y.rank() < 2)
+    return InvalidArgument("operands must have rank 2 or more: ", x, " x ", y);
+  if (x.dim(x.rank() - 1) != y.dim(y.rank() - 2))
+    return InvalidArgument("inner dimensions differ: ", x, " x ", y);
   const std::optional<DType> dtype = Promote(x.dtype(), y.dtype());
-  if (!dtype) return InvalidArgument("dtypes of ", x, " and ", y, " have no common type; convert one with to()");
+  if (!dtype)
+    return InvalidArgument("dtypes of ", x, " and ", y,
+                           " have no common type; convert one with to()");
   Dims dims;
   if (x.rank() > 2 || y.rank() > 2) {
     const Shape bx(*dtype, x.dims().first(static_cast<std::size_t>(x.rank() - 2)));
@@ -50,7 +54,9 @@ ConvDims ForwardDims() {
 
 }  // namespace
 
-absl::StatusOr<Shape> MatMulOp::Infer(const Shape& x, const Shape& y) const { return MatMulShape(x, y); }
+absl::StatusOr<Shape> MatMulOp::Infer(const Shape& x, const Shape& y) const {
+  return MatMulShape(x, y);
+}
 
 lowering::Op MatMulOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {
   absl::StatusOr<Shape> shape = MatMulShape(x.shape(), y.shape());
@@ -83,15 +89,20 @@ Tensors MatMulOp::Vjp(const Saved& s, const Tensor& dy) const {
 }
 
 Tensor MatMul(const Tensor& x, const Tensor& y) {
-  if (!x.defined() || !y.defined()) ThrowRecordError("matmul", InvalidArgument("operand ", x.defined() ? 1 : 0, " is an undefined tensor"));
+  if (!x.defined() || !y.defined())
+    ThrowRecordError("matmul",
+                     InvalidArgument("operand ", x.defined() ? 1 : 0, " is an undefined tensor"));
   if (x.rank() == 0 || y.rank() == 0) {
-    ThrowRecordError("matmul", InvalidArgument("operands must have rank 1 or more: ", x.shape(), " x ", y.shape()));
+    ThrowRecordError("matmul", InvalidArgument("operands must have rank 1 or more: ", x.shape(),
+                                               " x ", y.shape()));
   }
   if (x.rank() >= 2 && y.rank() >= 2) return Record(MatMulOp{}, x, y);
   if (x.dim(x.rank() - 1) != y.dim(std::max<int64_t>(y.rank() - 2, 0))) {
-    ThrowRecordError("matmul", InvalidArgument("inner dimensions differ: ", x.shape(), " x ", y.shape()));
+    ThrowRecordError("matmul",
+                     InvalidArgument("inner dimensions differ: ", x.shape(), " x ", y.shape()));
   }
-  const Tensor r = Record(MatMulOp{}, x.rank() == 1 ? Unsqueeze(x, 0) : x, y.rank() == 1 ? Unsqueeze(y, 1) : y);
+  const Tensor r =
+      Record(MatMulOp{}, x.rank() == 1 ? Unsqueeze(x, 0) : x, y.rank() == 1 ? Unsqueeze(y, 1) : y);
   const Tensor rows = x.rank() == 1 ? Squeeze(r, -2) : r;
   return y.rank() == 1 ? Squeeze(rows, -1) : rows;
 }
@@ -100,21 +111,26 @@ Tensor MatMul(const Tensor& x, const Tensor& y) {
 
 absl::StatusOr<Shape> Conv2dOp::Infer(const Shape& x, const Shape& weight) const {
   if (x.rank() != 4 || weight.rank() != 4) {
-    return InvalidArgument("takes x [N, C, H, W] and weight [O, C / groups, kh, kw], not ", x, " and ", weight);
+    return InvalidArgument("takes x [N, C, H, W] and weight [O, C / groups, kh, kw], not ", x,
+                           " and ", weight);
   }
   if (groups < 1 || x.dim(1) != weight.dim(1) * groups || weight.dim(0) % groups != 0) {
-    return InvalidArgument("channels of x ", x, " do not fit weight ", weight, " with groups ", groups);
+    return InvalidArgument("channels of x ", x, " do not fit weight ", weight, " with groups ",
+                           groups);
   }
-  if (x.dtype() != weight.dtype()) return InvalidArgument("dtypes differ: ", x, " and ", weight, "; convert one with to()");
+  if (x.dtype() != weight.dtype())
+    return InvalidArgument("dtypes differ: ", x, " and ", weight, "; convert one with to()");
   Dims dims{x.dim(0), weight.dim(0)};
   for (std::size_t i = 0; i < 2; ++i) {
     const int64_t d = static_cast<int64_t>(i) + 2;
     if (stride[i] < 1 || dilation[i] < 1 || padding[i] < 0) {
-      return InvalidArgument("stride ", PairText(stride), ", padding ", PairText(padding), ", dilation ", PairText(dilation),
+      return InvalidArgument("stride ", PairText(stride), ", padding ", PairText(padding),
+                             ", dilation ", PairText(dilation),
                              ": strides and dilations start at 1, padding at 0");
     }
     const int64_t room = x.dim(d) + 2 * padding[i] - ((weight.dim(d) - 1) * dilation[i] + 1);
-    if (room < 0) return InvalidArgument("kernel of weight ", weight, " is larger than the padded input ", x);
+    if (room < 0)
+      return InvalidArgument("kernel of weight ", weight, " is larger than the padded input ", x);
     dims.push_back(room / stride[i] + 1);
   }
   return Shape(x.dtype(), dims);
@@ -138,13 +154,19 @@ Tensors Conv2dOp::Vjp(const Saved& s, const Tensor& dy) const {
   Tensors grads(2);
   const Shape& x = s.shape(0);
   const Shape& w = s.shape(1);
-  if (s.needs(0)) grads[0] = Record(Conv2dInputGradOp{stride, padding, dilation, groups, {x.dim(2), x.dim(3)}}, dy, s.x(1));
-  if (s.needs(1)) grads[1] = Record(Conv2dWeightGradOp{stride, padding, dilation, groups, {w.dim(2), w.dim(3)}}, s.x(0), dy);
+  if (s.needs(0))
+    grads[0] = Record(Conv2dInputGradOp{stride, padding, dilation, groups, {x.dim(2), x.dim(3)}},
+                      dy, s.x(1));
+  if (s.needs(1))
+    grads[1] = Record(Conv2dWeightGradOp{stride, padding, dilation, groups, {w.dim(2), w.dim(3)}},
+                      s.x(0), dy);
   return grads;
 }
 
-// dx = dy, spread by the stride, convolved with the kernel flipped in space and with its feature dims swapped.
-lowering::Op Conv2dInputGradOp::Lower(lowering::Builder& b, lowering::Op dy, lowering::Op weight) const {
+// dx = dy, spread by the stride, convolved with the kernel flipped in space and with its feature
+// dims swapped.
+lowering::Op Conv2dInputGradOp::Lower(lowering::Builder& b, lowering::Op dy,
+                                      lowering::Op weight) const {
   const Shape w = weight.shape();
   ConvolutionAttrs attrs;
   attrs.dim_labels = ForwardDims();
@@ -175,12 +197,16 @@ Tensors Conv2dInputGradOp::Vjp(const Saved& s, const Tensor& g) const {
   const Shape& w = s.shape(1);
   Tensors grads(2);
   if (s.needs(0)) grads[0] = Record(Conv2dOp{stride, padding, dilation, groups}, g, s.x(1));
-  if (s.needs(1)) grads[1] = Record(Conv2dWeightGradOp{stride, padding, dilation, groups, {w.dim(2), w.dim(3)}}, g, s.x(0));
+  if (s.needs(1))
+    grads[1] = Record(Conv2dWeightGradOp{stride, padding, dilation, groups, {w.dim(2), w.dim(3)}},
+                      g, s.x(0));
   return grads;
 }
 
-// dw = x convolved with dy as its kernel: batch is what is summed over, so batch and feature swap roles.
-lowering::Op Conv2dWeightGradOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op dy) const {
+// dw = x convolved with dy as its kernel: batch is what is summed over, so batch and feature swap
+// roles.
+lowering::Op Conv2dWeightGradOp::Lower(lowering::Builder& b, lowering::Op x,
+                                       lowering::Op dy) const {
   ConvolutionAttrs attrs;
   ConvDims& d = attrs.dim_labels;
   d.input_batch = 1, d.input_feature = 0, d.input_spatial = {2, 3};
@@ -190,11 +216,12 @@ lowering::Op Conv2dWeightGradOp::Lower(lowering::Builder& b, lowering::Op x, low
   for (std::size_t i = 0; i < 2; ++i) {
     const int64_t dim = static_cast<int64_t>(i) + 2;
     const int64_t spread = (dy.shape().dim(dim) - 1) * stride[i] + 1;
-    attrs.window.push_back(WindowDim{.size = dy.shape().dim(dim),
-                                     .stride = dilation[i],
-                                     .pad_low = padding[i],
-                                     .pad_high = (size[i] - 1) * dilation[i] + spread - x.shape().dim(dim) - padding[i],
-                                     .window_dilation = stride[i]});
+    attrs.window.push_back(WindowDim{
+        .size = dy.shape().dim(dim),
+        .stride = dilation[i],
+        .pad_low = padding[i],
+        .pad_high = (size[i] - 1) * dilation[i] + spread - x.shape().dim(dim) - padding[i],
+        .window_dilation = stride[i]});
   }
   return b.Convolution(x, dy, std::move(attrs));
 }
@@ -202,7 +229,9 @@ lowering::Op Conv2dWeightGradOp::Lower(lowering::Builder& b, lowering::Op x, low
 Tensors Conv2dWeightGradOp::Vjp(const Saved& s, const Tensor& g) const {
   const Shape& x = s.shape(0);
   Tensors grads(2);
-  if (s.needs(0)) grads[0] = Record(Conv2dInputGradOp{stride, padding, dilation, groups, {x.dim(2), x.dim(3)}}, s.x(1), g);
+  if (s.needs(0))
+    grads[0] = Record(Conv2dInputGradOp{stride, padding, dilation, groups, {x.dim(2), x.dim(3)}},
+                      s.x(1), g);
   if (s.needs(1)) grads[1] = Record(Conv2dOp{stride, padding, dilation, groups}, s.x(0), g);
   return grads;
 }
@@ -218,16 +247,19 @@ namespace {
 hlo::Window PoolWindow(const Pair& kernel, const Pair& stride, const Pair& padding) {
   hlo::Window window(2);
   for (std::size_t i = 0; i < 2; ++i) {
-    window.push_back(WindowDim{.size = kernel[i], .stride = stride[i], .pad_low = padding[i], .pad_high = padding[i]});
+    window.push_back(WindowDim{
+        .size = kernel[i], .stride = stride[i], .pad_low = padding[i], .pad_high = padding[i]});
   }
   return window;
 }
 
-absl::Status CheckPool(const Shape& x, const Pair& kernel, const Pair& stride, const Pair& padding) {
+absl::Status CheckPool(const Shape& x, const Pair& kernel, const Pair& stride,
+                       const Pair& padding) {
   if (x.rank() != 4) return InvalidArgument("takes x [N, C, H, W], not ", x);
   for (std::size_t i = 0; i < 2; ++i) {
     if (kernel[i] < 1 || stride[i] < 1 || padding[i] < 0 || padding[i] * 2 > kernel[i]) {
-      return InvalidArgument("kernel ", PairText(kernel), ", stride ", PairText(stride), ", padding ", PairText(padding),
+      return InvalidArgument("kernel ", PairText(kernel), ", stride ", PairText(stride),
+                             ", padding ", PairText(padding),
                              ": sizes and strides start at 1, padding is at most half the kernel");
     }
     if (x.dim(static_cast<int64_t>(i) + 2) + 2 * padding[i] < kernel[i]) {
@@ -240,7 +272,8 @@ absl::Status CheckPool(const Shape& x, const Pair& kernel, const Pair& stride, c
 }  // namespace
 
 lowering::Op MaxPool2dOp::Lower(lowering::Builder& b, lowering::Op x) const {
-  if (absl::Status status = CheckPool(x.shape(), kernel, stride, padding); !status.ok()) return b.Error(std::move(status));
+  if (absl::Status status = CheckPool(x.shape(), kernel, stride, padding); !status.ok())
+    return b.Error(std::move(status));
   return b.ReduceWindow(lowering::Opcode::kMaximum, x, PoolWindow(kernel, stride, padding));
 }
 
@@ -260,13 +293,16 @@ lowering::Op MaxPool2dPickOp::Lower(lowering::Builder& b, lowering::Op x, loweri
   const hlo::Window window = PoolWindow(kernel, stride, padding);
   if (b.shapes_only()) return b.ReduceWindow(lowering::Opcode::kMaximum, g, window);
   const Shape value(x.dtype()), picked(g.dtype());
-  hlo::Computation* larger = b.Region("pick", {value, picked, value, picked}, [](lowering::Builder& r, absl::Span<const lowering::Op> p) {
-    const lowering::Op keep = r.Compare(hlo::ComparisonDirection::kGe, p[0], p[2]);
-    return r.Tuple({r.Select(keep, p[0], p[2]), r.Select(keep, p[1], p[3])});
-  });
+  hlo::Computation* larger =
+      b.Region("pick", {value, picked, value, picked},
+               [](lowering::Builder& r, absl::Span<const lowering::Op> p) {
+                 const lowering::Op keep = r.Compare(hlo::ComparisonDirection::kGe, p[0], p[2]);
+                 return r.Tuple({r.Select(keep, p[0], p[2]), r.Select(keep, p[1], p[3])});
+               });
   const lowering::Op low = b.Constant(hlo::IdentityOf(lowering::Opcode::kMaximum, x.dtype()));
-  const lowering::Op both = b.Add(lowering::Opcode::kReduceWindow, {x, g, low, b.Scalar(g.dtype(), 0)}, hlo::WindowAttrs{window},
-                                  absl::MakeConstSpan(&larger, 1));
+  const lowering::Op both =
+      b.Add(lowering::Opcode::kReduceWindow, {x, g, low, b.Scalar(g.dtype(), 0)},
+            hlo::WindowAttrs{window}, absl::MakeConstSpan(&larger, 1));
   return b.GetTupleElement(both, 1);
 }
 

@@ -6,10 +6,12 @@
 
 namespace lazuli::lazy {
 
-// Both operands have rank >= 2; leading dims broadcast. Rank-1 operands are the composite's business (MatMul).
+// Both operands have rank >= 2; leading dims broadcast. Rank-1 operands are the composite's
+// business (MatMul).
 struct MatMulOp {
   LAZULI_OP("matmul", "aten::matmul");
-  static constexpr OpDoc kDoc{"Matrix product of the last two dims; leading dims broadcast.", {"x", "y"}};
+  static constexpr OpDoc kDoc{"Matrix product of the last two dims; leading dims broadcast.",
+                              {"x", "y"}};
   static constexpr Saves kSaves = kSaveXY;
   absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const;
@@ -20,7 +22,8 @@ struct Conv2dOp {
   Pair stride, padding, dilation;
   int64_t groups;
   LAZULI_OP("conv2d", "aten::convolution", stride, padding, dilation, groups);
-  static constexpr OpDoc kDoc{"2-D convolution of x [N, C, H, W] with weight [O, C / groups, kh, kw].", {"x", "weight"}};
+  static constexpr OpDoc kDoc{
+      "2-D convolution of x [N, C, H, W] with weight [O, C / groups, kh, kw].", {"x", "weight"}};
   static constexpr Saves kSaves = kSaveXY;
   absl::StatusOr<Shape> Infer(const Shape& x, const Shape& weight) const;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op weight) const;
@@ -32,7 +35,8 @@ struct Conv2dInputGradOp {
   Pair stride, padding, dilation;
   int64_t groups;
   Pair size;
-  LAZULI_OP("conv2d_input_grad", "aten::convolution_backward_input", stride, padding, dilation, groups, size);
+  LAZULI_OP("conv2d_input_grad", "aten::convolution_backward_input", stride, padding, dilation,
+            groups, size);
   static constexpr OpDoc kDoc{"Gradient of conv2d for its input.", {"dy", "weight"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::Builder& b, lowering::Op dy, lowering::Op weight) const;
@@ -44,7 +48,8 @@ struct Conv2dWeightGradOp {
   Pair stride, padding, dilation;
   int64_t groups;
   Pair size;
-  LAZULI_OP("conv2d_weight_grad", "aten::convolution_backward_weight", stride, padding, dilation, groups, size);
+  LAZULI_OP("conv2d_weight_grad", "aten::convolution_backward_weight", stride, padding, dilation,
+            groups, size);
   static constexpr OpDoc kDoc{"Gradient of conv2d for its weight.", {"x", "dy"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op dy) const;
@@ -54,7 +59,8 @@ struct Conv2dWeightGradOp {
 struct MaxPool2dOp {
   Pair kernel, stride, padding;
   LAZULI_OP("max_pool2d", "aten::max_pool2d", kernel, stride, padding);
-  static constexpr OpDoc kDoc{"Largest element of each window of x [N, C, H, W]; padding never wins.", {"x"}};
+  static constexpr OpDoc kDoc{
+      "Largest element of each window of x [N, C, H, W]; padding never wins.", {"x"}};
   static constexpr Saves kSaves = kSaveX;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
@@ -73,7 +79,8 @@ struct MaxPool2dGradOp {
 struct MaxPool2dPickOp {
   Pair kernel, stride, padding;
   LAZULI_OP("max_pool2d_pick", "aten::max_pool2d_pick", kernel, stride, padding);
-  static constexpr OpDoc kDoc{"The element of g where each window of x has its first maximum.", {"x", "g"}};
+  static constexpr OpDoc kDoc{"The element of g where each window of x has its first maximum.",
+                              {"x", "g"}};
   static constexpr Saves kSaves = kSaveX;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op g) const;
   Tensors Vjp(const Saved& s, const Tensor& h) const;

@@ -25,31 +25,38 @@ lowering::Op LogSoftmaxAlong(lowering::Builder& b, lowering::Op x, int64_t dim) 
   return b.Minus(shifted, SpreadAlong(b, b.Unary(Opcode::kLog, sum), x.shape(), dim));
 }
 
-lowering::Op OneHotAlong(lowering::Builder& b, lowering::Op index, const Shape& shape, int64_t dim) {
+lowering::Op OneHotAlong(lowering::Builder& b, lowering::Op index, const Shape& shape,
+                         int64_t dim) {
   const lowering::Op position = b.Iota(Shape(index.dtype(), shape.dims()), dim);
   return b.Compare(ComparisonDirection::kEq, position, SpreadAlong(b, index, shape, dim));
 }
 
 absl::Status CheckTarget(const Shape& x, const Shape& target) {
-  if (!IsIntegral(target.dtype())) return InvalidArgument("target must hold class indices (integers), is ", target);
+  if (!IsIntegral(target.dtype()))
+    return InvalidArgument("target must hold class indices (integers), is ", target);
   if (!IsFloat(x.dtype())) return InvalidArgument("takes floats, not ", x);
   bool fits = x.rank() >= 2 && target.rank() == x.rank() - 1;
-  for (int64_t d = 0; fits && d < target.rank(); ++d) fits = target.dim(d) == x.dim(d == 0 ? 0 : d + 1);
-  if (!fits) return InvalidArgument("takes [N, C, ...] and target [N, ...], not ", x, " and ", target);
+  for (int64_t d = 0; fits && d < target.rank(); ++d)
+    fits = target.dim(d) == x.dim(d == 0 ? 0 : d + 1);
+  if (!fits)
+    return InvalidArgument("takes [N, C, ...] and target [N, ...], not ", x, " and ", target);
   return absl::OkStatus();
 }
 
 // Mean or sum of -log_probs at target; log_probs has classes along dim 1.
-lowering::Op NegativeLogLikelihood(lowering::Context& c, lowering::Op log_probs, lowering::Op target, std::string_view op,
-                                   Reduction reduction) {
+lowering::Op NegativeLogLikelihood(lowering::Context& c, lowering::Op log_probs,
+                                   lowering::Op target, std::string_view op, Reduction reduction) {
   lowering::Builder& b = c.builder;
   target = WideIndex(target);
   const Shape x = log_probs.shape();
   const int64_t classes = x.dim(1);
-  const lowering::Op bad = b.Binary(Opcode::kOr, b.Compare(ComparisonDirection::kLt, target, b.ZerosLike(target)),
-                                    b.Compare(ComparisonDirection::kGe, target, b.Full(target.shape(), static_cast<double>(classes))));
+  const lowering::Op bad =
+      b.Binary(Opcode::kOr, b.Compare(ComparisonDirection::kLt, target, b.ZerosLike(target)),
+               b.Compare(ComparisonDirection::kGe, target,
+                         b.Full(target.shape(), static_cast<double>(classes))));
   c.CheckNone(bad, target, Str(op, ": label "), Str(" is out of range [0, ", classes, ")"));
-  const lowering::Op chosen = b.Select(OneHotAlong(b, target, x, 1), log_probs, b.ZerosLike(log_probs));
+  const lowering::Op chosen =
+      b.Select(OneHotAlong(b, target, x, 1), log_probs, b.ZerosLike(log_probs));
   const lowering::Op loss = b.Unary(Opcode::kNegate, b.Reduce(Opcode::kAdd, chosen, {1}));
   if (reduction == Reduction::kNone) return loss;
   Dims all;
@@ -102,13 +109,17 @@ Tensors SoftmaxOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {y * (dy - Sum(dy * y, {dim}, /*keepdim=*/true))};
 }
 
-lowering::Op LogSoftmaxOp::Lower(lowering::Builder& b, lowering::Op x) const { return LogSoftmaxAlong(b, x, dim); }
+lowering::Op LogSoftmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  return LogSoftmaxAlong(b, x, dim);
+}
 Tensors LogSoftmaxOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {dy - Exp(s.y()) * Sum(dy, {dim}, /*keepdim=*/true)};
 }
 
-lowering::Op CrossEntropyOp::Lower(lowering::Context& c, lowering::Op logits, lowering::Op target) const {
-  if (absl::Status status = CheckTarget(logits.shape(), target.shape()); !status.ok()) return c.builder.Error(std::move(status));
+lowering::Op CrossEntropyOp::Lower(lowering::Context& c, lowering::Op logits,
+                                   lowering::Op target) const {
+  if (absl::Status status = CheckTarget(logits.shape(), target.shape()); !status.ok())
+    return c.builder.Error(std::move(status));
   return NegativeLogLikelihood(c, LogSoftmaxAlong(c.builder, logits, 1), target, kName, reduction);
 }
 Tensors CrossEntropyOp::Vjp(const Saved& s, const Tensor& dy) const {
@@ -117,8 +128,10 @@ Tensors CrossEntropyOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {difference * LossScale(dy, x, s.shape(1), reduction), Tensor()};
 }
 
-lowering::Op NllLossOp::Lower(lowering::Context& c, lowering::Op log_probs, lowering::Op target) const {
-  if (absl::Status status = CheckTarget(log_probs.shape(), target.shape()); !status.ok()) return c.builder.Error(std::move(status));
+lowering::Op NllLossOp::Lower(lowering::Context& c, lowering::Op log_probs,
+                              lowering::Op target) const {
+  if (absl::Status status = CheckTarget(log_probs.shape(), target.shape()); !status.ok())
+    return c.builder.Error(std::move(status));
   return NegativeLogLikelihood(c, log_probs, target, kName, reduction);
 }
 Tensors NllLossOp::Vjp(const Saved& s, const Tensor& dy) const {
@@ -127,14 +140,19 @@ Tensors NllLossOp::Vjp(const Saved& s, const Tensor& dy) const {
 }
 
 lowering::Op OneHotOp::Lower(lowering::Builder& b, lowering::Op index) const {
-  if (!IsIntegral(index.dtype())) return b.Error(InvalidArgument("takes integers, not ", index.shape()));
+  if (!IsIntegral(index.dtype()))
+    return b.Error(InvalidArgument("takes integers, not ", index.shape()));
   Dims dims(index.shape().dims().begin(), index.shape().dims().end());
   dims.insert(dims.begin() + dim, classes);
   return b.Convert(OneHotAlong(b, WideIndex(index), Shape(dtype, dims), dim), dtype);
 }
 
-Tensor Softmax(const Tensor& x, int64_t dim) { return Record(SoftmaxOp{NormalizeDim("softmax", dim, x.rank())}, x); }
-Tensor LogSoftmax(const Tensor& x, int64_t dim) { return Record(LogSoftmaxOp{NormalizeDim("log_softmax", dim, x.rank())}, x); }
+Tensor Softmax(const Tensor& x, int64_t dim) {
+  return Record(SoftmaxOp{NormalizeDim("softmax", dim, x.rank())}, x);
+}
+Tensor LogSoftmax(const Tensor& x, int64_t dim) {
+  return Record(LogSoftmaxOp{NormalizeDim("log_softmax", dim, x.rank())}, x);
+}
 Tensor CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduction) {
   return Record(CrossEntropyOp{reduction}, logits, target);
 }
@@ -143,13 +161,15 @@ Tensor NllLoss(const Tensor& log_probs, const Tensor& target, Reduction reductio
 }
 Tensor MseLoss(const Tensor& x, const Tensor& y, Reduction reduction) {
   if (!IsFloat(x.dtype()) || !IsFloat(y.dtype())) {
-    ThrowRecordError("mse_loss", InvalidArgument("takes floats, not ", x.shape(), " and ", y.shape(), "; convert with to()"));
+    ThrowRecordError("mse_loss", InvalidArgument("takes floats, not ", x.shape(), " and ",
+                                                 y.shape(), "; convert with to()"));
   }
   const Tensor difference = x - y;
   return Reduced(difference * difference, reduction);
 }
 Tensor OneHot(const Tensor& index, int64_t classes, DType dtype) {
-  if (classes < 1) ThrowRecordError("one_hot", InvalidArgument("classes must be at least 1, is ", classes));
+  if (classes < 1)
+    ThrowRecordError("one_hot", InvalidArgument("classes must be at least 1, is ", classes));
   return Record(OneHotOp{index.rank(), classes, dtype}, index);
 }
 

@@ -27,7 +27,9 @@ struct LogSoftmaxOp {
 struct CrossEntropyOp {
   Reduction reduction;
   LAZULI_OP("cross_entropy", "aten::cross_entropy_loss", reduction);
-  static constexpr OpDoc kDoc{"-log_softmax(logits) at the target class; a label outside [0, C) fails the run.", {"logits", "target"}};
+  static constexpr OpDoc kDoc{
+      "-log_softmax(logits) at the target class; a label outside [0, C) fails the run.",
+      {"logits", "target"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::Context& c, lowering::Op logits, lowering::Op target) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
@@ -36,7 +38,9 @@ struct CrossEntropyOp {
 struct NllLossOp {
   Reduction reduction;
   LAZULI_OP("nll_loss", "aten::nll_loss", reduction);
-  static constexpr OpDoc kDoc{"-log_probs at the target class; a label outside [0, C) fails the run.", {"log_probs", "target"}};
+  static constexpr OpDoc kDoc{
+      "-log_probs at the target class; a label outside [0, C) fails the run.",
+      {"log_probs", "target"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::Context& c, lowering::Op log_probs, lowering::Op target) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
@@ -48,7 +52,8 @@ struct OneHotOp {
   int64_t classes;
   DType dtype;
   LAZULI_OP("one_hot", "aten::one_hot", dim, classes, dtype);
-  static constexpr OpDoc kDoc{"1 at each index along a new dim of `classes`, 0 elsewhere.", {"index"}};
+  static constexpr OpDoc kDoc{"1 at each index along a new dim of `classes`, 0 elsewhere.",
+                              {"index"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op index) const;
 };
 

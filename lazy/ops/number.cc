@@ -40,19 +40,24 @@ DType Number::DefaultType() const {
 
 std::string Number::Text() const { return kind_ == Kind::kFloat ? Str(double_) : Str(int_); }
 
-Value Number::Slot(DType dtype) const { return {MakeIntrusive<ScalarNode>(dtype, CellAs(dtype), CurrentSite()), 0}; }
+Value Number::Slot(DType dtype) const {
+  return {MakeIntrusive<ScalarNode>(dtype, CellAs(dtype), CurrentSite()), 0};
+}
 
 uint64_t Number::CellAs(DType dtype) const {
   uint64_t cell = 0;
   if (ByteWidth(dtype) > static_cast<int>(sizeof cell)) {
-    throw StatusError(Unimplemented("a number beside a tensor of ", DTypeText(dtype), "; make it a tensor of that dtype"));
+    throw StatusError(Unimplemented("a number beside a tensor of ", DTypeText(dtype),
+                                    "; make it a tensor of that dtype"));
   }
   if (!IsIntegral(dtype)) {
     StoreAs(dtype, as_double(), &cell);
     return cell;
   }
-  // Integers are stored exactly, not by way of double. Negative numbers may stand for unsigned ones, as in torch.
-  if (kind_ == Kind::kFloat && !(double_ > -0x1p63 && double_ < 0x1p63)) ThrowDoesNotFit(Text(), dtype);
+  // Integers are stored exactly, not by way of double. Negative numbers may stand for unsigned
+  // ones, as in torch.
+  if (kind_ == Kind::kFloat && !(double_ > -0x1p63 && double_ < 0x1p63))
+    ThrowDoesNotFit(Text(), dtype);
   const int64_t value = kind_ == Kind::kFloat ? static_cast<int64_t>(double_) : int_;
   const int bits = Row(dtype).bits;
   if (bits < 64) {
@@ -63,7 +68,8 @@ uint64_t Number::CellAs(DType dtype) const {
   VisitDType(dtype, [&]<DType kType>() {
     if constexpr (std::is_integral_v<HostType<kType>>) {
       auto element = static_cast<HostType<kType>>(value);
-      if (bits < 8) element = static_cast<HostType<kType>>(IsSigned(dtype) ? value : value & ((1 << bits) - 1));
+      if (bits < 8)
+        element = static_cast<HostType<kType>>(IsSigned(dtype) ? value : value & ((1 << bits) - 1));
       std::memcpy(&cell, &element, sizeof element);
     }
   });

@@ -1,19 +1,21 @@
-// How an op is defined: one aggregate whose data members are its attributes, with Lower and, if it has a gradient, Vjp.
+// How an op is defined: one aggregate whose data members are its attributes, with Lower and, if it
+// has a gradient, Vjp.
 //
 //   struct CumSumOp {
 //     int64_t dim;
 //     LAZULI_OP("cumsum", "aten::cumsum", dim);            // names and the only list of attributes
 //     static constexpr OpDoc kDoc{"Running sum along `dim`.", {"x"}};
-//     static constexpr Saves kSaves{};                     // what backward needs: inputs, outputs (bit masks)
+//     static constexpr Saves kSaves{};                     // what backward needs: inputs,
+//       outputs (bit masks)
 //     lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
 //     Tensors Vjp(const Saved& s, const Tensor& dy) const;
 //   };
 //   Tensor y = Record(CumSumOp{.dim = 1}, x);
 //
-// From the struct derive the node with its cache key and text, shape inference (through Lower in shapes-only mode, unless
-// the struct has Infer), the arity check, the gradient node, documentation and the test sweep. Lower may take a
-// lowering::Context& instead of the builder (run-time checks, regions), end in a Span<const Op> (variadic), and return an
-// array or vector of results.
+// From the struct derive the node with its cache key and text, shape inference (through Lower in
+// shapes-only mode, unless the struct has Infer), the arity check, the gradient node, documentation
+// and the test sweep. Lower may take a lowering::Context& instead of the builder (run-time checks,
+// regions), end in a Span<const Op> (variadic), and return an array or vector of results.
 #pragma once
 
 #include <array>
@@ -30,9 +32,9 @@
 #include "lazy/tensor/tape.h"
 #include "lowering/builder/context.h"
 
-#define LAZULI_OP(name, dump_name, ...)                     \
-  static constexpr std::string_view kName = name;           \
-  static constexpr std::string_view kDumpName = dump_name;  \
+#define LAZULI_OP(name, dump_name, ...)                    \
+  static constexpr std::string_view kName = name;          \
+  static constexpr std::string_view kDumpName = dump_name; \
   LAZULI_ATTRS(__VA_ARGS__)
 
 namespace lazuli::lazy {
@@ -52,7 +54,8 @@ struct LowerTraits<R (T::*)(First&, A...) const> {
   using Result = R;
   static constexpr bool kTakesContext = std::is_same_v<First, lowering::Context>;
   static constexpr bool kVariadic = (std::is_same_v<A, absl::Span<const lowering::Op>> || ...);
-  static constexpr std::size_t kArity = sizeof...(A) - (kVariadic ? 1 : 0);  // operands besides the span
+  static constexpr std::size_t kArity =
+      sizeof...(A) - (kVariadic ? 1 : 0);  // operands besides the span
 };
 
 template <class R>
@@ -75,36 +78,49 @@ std::string AttrValueText(DType v);
 std::string AttrValueText(absl::Span<const int64_t> v);
 std::string AttrValueText(std::string_view v);
 template <class T>
-std::string AttrValueText(const std::optional<T>& v) { return v ? AttrValueText(*v) : "none"; }
+std::string AttrValueText(const std::optional<T>& v) {
+  return v ? AttrValueText(*v) : "none";
+}
 template <class T>
   requires std::is_enum_v<T>
-std::string AttrValueText(T v) { return AttrValueText(static_cast<int64_t>(v)); }
+std::string AttrValueText(T v) {
+  return AttrValueText(static_cast<int64_t>(v));
+}
 
 template <OpStruct T>
 std::string AttrText(const T& op) {
   std::string text;
   op.VisitAttrs([&text](std::string_view name, const auto& v) {
     text += Str(", ", name, "=");
-    if constexpr (std::is_integral_v<std::decay_t<decltype(v)>>) text += AttrValueText(static_cast<int64_t>(v));
-    else text += AttrValueText(v);
+    if constexpr (std::is_integral_v<std::decay_t<decltype(v)>>)
+      text += AttrValueText(static_cast<int64_t>(v));
+    else
+      text += AttrValueText(v);
   });
   return text;
 }
 
 // The results of lowering `op` on these operands.
 template <OpStruct T>
-void LowerOp(const T& op, lowering::Context& context, absl::Span<const lowering::Op> in, std::vector<lowering::Op>& out) {
+void LowerOp(const T& op, lowering::Context& context, absl::Span<const lowering::Op> in,
+             std::vector<lowering::Op>& out) {
   using Traits = internal::LowerTraits<decltype(&T::Lower)>;
   auto& first = [&]() -> auto& {
-    if constexpr (Traits::kTakesContext) return context;
-    else return context.builder;
+    if constexpr (Traits::kTakesContext)
+      return context;
+    else
+      return context.builder;
   }();
   auto result = [&]<std::size_t... I>(std::index_sequence<I...>) {
-    if constexpr (Traits::kVariadic) return op.Lower(first, in[I]..., in.subspan(Traits::kArity));
-    else return op.Lower(first, in[I]...);
+    if constexpr (Traits::kVariadic)
+      return op.Lower(first, in[I]..., in.subspan(Traits::kArity));
+    else
+      return op.Lower(first, in[I]...);
   }(std::make_index_sequence<Traits::kArity>{});
-  if constexpr (internal::kSingle<typename Traits::Result>) out.push_back(result);
-  else out.insert(out.end(), result.begin(), result.end());
+  if constexpr (internal::kSingle<typename Traits::Result>)
+    out.push_back(result);
+  else
+    out.insert(out.end(), result.begin(), result.end());
 }
 
 using Shapes = absl::InlinedVector<Shape, 1>;
@@ -112,25 +128,29 @@ using Shapes = absl::InlinedVector<Shape, 1>;
 // The one shapes-only builder of this thread, reset.
 lowering::Builder& ShapesOnlyBuilder();
 
-// Shapes of the results: the op's Infer if it has one, else what its Lower yields. Throws StatusError.
+// Shapes of the results: the op's Infer if it has one, else what its Lower yields. Throws
+// StatusError.
 template <OpStruct T>
 void InferShapes(const T& op, absl::Span<const Value> in, Shapes& out) {
   using Traits = internal::LowerTraits<decltype(&T::Lower)>;
   if constexpr (requires { &T::Infer; }) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       absl::StatusOr<Shape> shape = op.Infer(in[I].shape()...);
-      if (!shape.ok()) [[unlikely]] ThrowRecordError(T::kName, shape.status());
+      if (!shape.ok()) [[unlikely]]
+        ThrowRecordError(T::kName, shape.status());
       out.push_back(*std::move(shape));
     }(std::make_index_sequence<Traits::kArity>{});
   } else {
     lowering::Builder& builder = ShapesOnlyBuilder();
     lowering::Context context(builder);
     absl::InlinedVector<lowering::Op, 4> operands;
-    for (std::size_t i = 0; i < in.size(); ++i) operands.push_back(builder.Parameter(static_cast<int64_t>(i), in[i].shape()));
+    for (std::size_t i = 0; i < in.size(); ++i)
+      operands.push_back(builder.Parameter(static_cast<int64_t>(i), in[i].shape()));
     thread_local std::vector<lowering::Op> results;
     results.clear();
     LowerOp(op, context, operands, results);
-    if (!builder.status().ok()) [[unlikely]] ThrowRecordError(T::kName, builder.status());
+    if (!builder.status().ok()) [[unlikely]]
+      ThrowRecordError(T::kName, builder.status());
     for (lowering::Op r : results) out.push_back(r.shape());
   }
 }
@@ -139,10 +159,12 @@ template <OpStruct T>
 class OpNode final : public Node {
   static_assert(AllFieldsListed<T>, "every data member of an op must be listed in LAZULI_OP");
   using Traits = internal::LowerTraits<decltype(&T::Lower)>;
-  using Operands = std::conditional_t<Traits::kVariadic, std::vector<Value>, std::array<Value, Traits::kArity>>;
+  using Operands =
+      std::conditional_t<Traits::kVariadic, std::vector<Value>, std::array<Value, Traits::kArity>>;
 
  public:
-  OpNode(T op, absl::Span<Value> operands, Shapes shapes, SiteId site) : Node(NodeKind::kOp, site), op_(std::move(op)) {
+  OpNode(T op, absl::Span<Value> operands, Shapes shapes, SiteId site)
+      : Node(NodeKind::kOp, site), op_(std::move(op)) {
     if constexpr (Traits::kVariadic) operands_.resize(operands.size());
     std::move(operands.begin(), operands.end(), operands_.begin());
     SetOperands(operands_.data(), operands_.size());
@@ -187,10 +209,14 @@ inline constexpr Saves kSaveResult{.outputs = 1};
 // What an op's Vjp sees of the forward pass.
 class Saved {
  public:
-  Tensor x(std::size_t i = 0) const { return inputs_[i].Get(*self_, 0); }      // operand i, if kSaves names it
+  Tensor x(std::size_t i = 0) const {
+    return inputs_[i].Get(*self_, 0);
+  }  // operand i, if kSaves names it
   Tensor y(std::size_t i = 0) const { return outputs_[i].Get(*self_, static_cast<uint32_t>(i)); }
-  const Shape& shape(std::size_t i = 0) const { return shapes_[i]; }           // of operand i, always there
-  bool needs(std::size_t i) const { return static_cast<bool>(self_->edges()[i]); }  // whether its gradient is wanted
+  const Shape& shape(std::size_t i = 0) const { return shapes_[i]; }  // of operand i, always there
+  bool needs(std::size_t i) const {
+    return static_cast<bool>(self_->edges()[i]);
+  }  // whether its gradient is wanted
   std::size_t size() const { return shapes_.size(); }
 
  private:
@@ -211,8 +237,10 @@ class OpGradNode final : public GradNode {
   OpGradNode(T op, absl::Span<const Operand> in, absl::Span<const Tensor> out, SiteId site)
       : GradNode(site), op_(std::move(op)) {
     constexpr Saves saves = [] {
-      if constexpr (requires { T::kSaves; }) return T::kSaves;
-      else return kSaveNothing;
+      if constexpr (requires { T::kSaves; })
+        return T::kSaves;
+      else
+        return kSaveNothing;
     }();
     num_outputs = static_cast<uint32_t>(out.size());
     saved_.self_ = this;
@@ -231,8 +259,10 @@ class OpGradNode final : public GradNode {
   }
   std::string_view name() const override { return T::kName; }
   Tensors Backward(absl::Span<const Tensor> dys) override {
-    if constexpr (requires { op_.Vjp(saved_, dys[0]); }) return op_.Vjp(saved_, dys[0]);
-    else return op_.Vjp(saved_, dys);
+    if constexpr (requires { op_.Vjp(saved_, dys[0]); })
+      return op_.Vjp(saved_, dys[0]);
+    else
+      return op_.Vjp(saved_, dys);
   }
   void ReleaseSaved() override {
     for (SavedTensor& t : saved_.inputs_) t.Reset();
@@ -247,17 +277,20 @@ class OpGradNode final : public GradNode {
 
 // --- recording
 
-// Records `op` and returns its results, pending. Throws StatusError, with nothing recorded, if the operands do not fit.
-// `device` is used only by ops without tensor operands.
+// Records `op` and returns its results, pending. Throws StatusError, with nothing recorded, if the
+// operands do not fit. `device` is used only by ops without tensor operands.
 template <OpStruct T>
 Tensors RecordAll(T op, absl::Span<const Operand> in, backend::Device device = {}) {
   Recorder recorder(T::kName, in, device);
   Shapes shapes;
   InferShapes(op, recorder.values(), shapes);
   Tensors results;
-  recorder.Finish(MakeIntrusive<OpNode<T>>(op, recorder.values(), std::move(shapes), recorder.site()), results);
+  recorder.Finish(
+      MakeIntrusive<OpNode<T>>(op, recorder.values(), std::move(shapes), recorder.site()), results);
   if constexpr (kDifferentiable<T>) {
-    if (WantsGrad(in)) AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, results, recorder.site()), absl::MakeSpan(results));
+    if (WantsGrad(in))
+      AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, results, recorder.site()),
+                 absl::MakeSpan(results));
   }
   recorder.CutLongGraph();
   return results;
@@ -270,10 +303,12 @@ Tensor RecordOne(T op, absl::Span<const Operand> in, backend::Device device = {}
   Shapes shapes;
   InferShapes(op, recorder.values(), shapes);
   if constexpr (!kDifferentiable<T>) RefuseGrad(T::kName, in, shapes[0]);
-  Tensor result = recorder.Finish(MakeIntrusive<OpNode<T>>(op, recorder.values(), std::move(shapes), recorder.site()));
+  Tensor result = recorder.Finish(
+      MakeIntrusive<OpNode<T>>(op, recorder.values(), std::move(shapes), recorder.site()));
   if constexpr (kDifferentiable<T>) {
     if (WantsGrad(in)) {
-      AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, absl::MakeConstSpan(&result, 1), recorder.site()),
+      AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, absl::MakeConstSpan(&result, 1),
+                                              recorder.site()),
                  absl::MakeSpan(&result, 1));
     }
   }
@@ -283,7 +318,8 @@ Tensor RecordOne(T op, absl::Span<const Operand> in, backend::Device device = {}
 
 template <OpStruct T, class... X>
 Tensor Record(T op, const X&... xs) {
-  static_assert(internal::kSingle<typename internal::LowerTraits<decltype(&T::Lower)>::Result>, "use RecordAll");
+  static_assert(internal::kSingle<typename internal::LowerTraits<decltype(&T::Lower)>::Result>,
+                "use RecordAll");
   const std::array<Operand, sizeof...(X)> in{Operand(xs)...};
   return RecordOne(std::move(op), in);
 }

@@ -17,7 +17,9 @@ template <class... T>
 struct OpList {
   static constexpr std::size_t kSize = sizeof...(T);
   template <class F>
-  static void ForEach(F&& f) { (f.template operator()<T>(), ...); }
+  static void ForEach(F&& f) {
+    (f.template operator()<T>(), ...);
+  }
 };
 
 using AllOps = OpList<
@@ -30,11 +32,10 @@ using AllOps = OpList<
 #define LAZULI_COMPARE(struct_name, ...) struct_name,
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
-    ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, ToDTypeOp, ConstantOp,
-    SumOp, ProdOp, AmaxOp, AminOp, MaxAlongOp, ArgMaxOp,
-    ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp,
-    MatMulOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp,
-    SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, OneHotOp,
-    FullOp, PositionsOp, UniformOp, NormalOp>;
+    ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, ToDTypeOp, ConstantOp, SumOp, ProdOp, AmaxOp,
+    AminOp, MaxAlongOp, ArgMaxOp, ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp, FlipOp,
+    CatOp, IndexSelectOp, IndexAddOp, MatMulOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp,
+    MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp,
+    NllLossOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp>;
 
 }  // namespace lazuli::lazy

@@ -18,8 +18,8 @@ void CheckOperands(std::string_view op, absl::Span<const Operand> in, backend::D
     const backend::Device here = tensor->device();
     if (device.client == nullptr) device = here;
     if (!(device == here)) [[unlikely]] {
-      ThrowRecordError(op, InvalidArgument("operands are on different devices: ", device.ToString(), " and ",
-                                           here.ToString(), "; move one with to()"));
+      ThrowRecordError(op, InvalidArgument("operands are on different devices: ", device.ToString(),
+                                           " and ", here.ToString(), "; move one with to()"));
     }
   }
 }
@@ -38,7 +38,8 @@ Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::D
   }
   lock_.emplace(context_);
   for (const Operand& x : in) {
-    values_.push_back(x.tensor() != nullptr ? context_.ValueOf(x.tensor()->storage(), CurrentSite()) : x.number());
+    values_.push_back(x.tensor() != nullptr ? context_.ValueOf(x.tensor()->storage(), CurrentSite())
+                                            : x.number());
   }
 }
 
@@ -52,24 +53,31 @@ Tensor Recorder::Finish(NodePtr node) {
 
 void Recorder::Finish(NodePtr node, Tensors& results) {
   nodes_since_sync_ = ++context_.nodes_since_sync;
-  for (uint32_t i = 0; i < node->num_outputs(); ++i) results.emplace_back(context_.NewPending({node, i}, device_));
+  for (uint32_t i = 0; i < node->num_outputs(); ++i)
+    results.emplace_back(context_.NewPending({node, i}, device_));
   lock_.reset();
   Add(Counter::kNodesRecorded);
 }
 
-void Recorder::SyncLongGraph() { ThrowIfError(GetEngine().Sync(context_, /*wait=*/false, SyncReason::kGraphLimit)); }
+void Recorder::SyncLongGraph() {
+  ThrowIfError(GetEngine().Sync(context_, /*wait=*/false, SyncReason::kGraphLimit));
+}
 
 bool WantsGrad(absl::Span<const Operand> in) {
   if (!GradEnabled()) return false;
   for (const Operand& x : in) {
-    if (x.tensor() != nullptr && x.tensor()->impl()->autograd() != nullptr && x.tensor()->requires_grad()) return true;
+    if (x.tensor() != nullptr && x.tensor()->impl()->autograd() != nullptr &&
+        x.tensor()->requires_grad())
+      return true;
   }
   return false;
 }
 
 void RefuseGrad(std::string_view op, absl::Span<const Operand> in, const Shape& result) {
   if (IsFloat(result.dtype()) && WantsGrad(in)) [[unlikely]] {
-    ThrowRecordError(op, Unimplemented("has no gradient, and an operand requires one; detach() it or use NoGrad"));
+    ThrowRecordError(
+        op,
+        Unimplemented("has no gradient, and an operand requires one; detach() it or use NoGrad"));
   }
 }
 
@@ -85,14 +93,16 @@ void AttachGrad(IntrusivePtr<GradNode> node, absl::Span<Tensor> results) {
 void CheckAssignable(std::string_view op, const Tensor& target) {
   const AutogradMeta* meta = target.impl()->autograd();
   if (GradEnabled() && meta != nullptr && meta->requires_grad) {
-    ThrowRecordError(op, FailedPrecondition("a leaf tensor that requires a gradient is changed in place; do it under NoGrad"));
+    ThrowRecordError(
+        op, FailedPrecondition(
+                "a leaf tensor that requires a gradient is changed in place; do it under NoGrad"));
   }
 }
 
 void Assign(std::string_view op, const Tensor& target, const Tensor& value) {
   if (!(target.shape() == value.shape())) {
-    ThrowRecordError(op, InvalidArgument("the result ", value.shape(), " does not fit the tensor ", target.shape(),
-                                         ", which is changed in place"));
+    ThrowRecordError(op, InvalidArgument("the result ", value.shape(), " does not fit the tensor ",
+                                         target.shape(), ", which is changed in place"));
   }
   CheckAssignable(op, target);
   AutogradMeta* meta = target.impl()->autograd();

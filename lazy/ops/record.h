@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/container/inlined_vector.h"
+
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
 #include "lazy/tensor/tape.h"
@@ -16,9 +17,10 @@ namespace lazuli::lazy {
 // An operand of an op: a tensor, or a number that is already a node.
 class Operand {
  public:
-  Operand(const Tensor& tensor) : tensor_(&tensor) {}           // NOLINT(google-explicit-constructor): not owned
-  Operand(Value number) : number_(std::move(number)) {}         // NOLINT(google-explicit-constructor)
-  const Tensor* tensor() const { return tensor_; }              // null for a number
+  Operand(const Tensor& tensor)
+      : tensor_(&tensor) {}  // NOLINT(google-explicit-constructor): not owned
+  Operand(Value number) : number_(std::move(number)) {}  // NOLINT(google-explicit-constructor)
+  const Tensor* tensor() const { return tensor_; }       // null for a number
   const Value& number() const { return number_; }
   const Shape& shape() const { return tensor_ != nullptr ? tensor_->shape() : number_.shape(); }
 
@@ -30,7 +32,8 @@ class Operand {
 // "matmul: " and the error; what the facade appends is the line.
 [[noreturn]] void ThrowRecordError(std::string_view op, const absl::Status& status);
 
-// One op being recorded into the calling thread's context: checks the operands, takes the lock, turns them into values.
+// One op being recorded into the calling thread's context: checks the operands, takes the lock,
+// turns them into values.
 class Recorder {
  public:
   Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device);
@@ -40,10 +43,11 @@ class Recorder {
   // Makes the pending results of the node and gives the lock back.
   Tensor Finish(NodePtr node);
   void Finish(NodePtr node, Tensors& results);
-  // Afterwards: syncs if more than LAZULI_MAX_GRAPH_NODES nodes were recorded since the last sync, so that a loop without
-  // sync stays bounded in memory and in the size of its programs.
+  // Afterwards: syncs if more than LAZULI_MAX_GRAPH_NODES nodes were recorded since the last sync,
+  // so that a loop without sync stays bounded in memory and in the size of its programs.
   void CutLongGraph() {
-    if (nodes_since_sync_ > context_.max_graph_nodes()) [[unlikely]] SyncLongGraph();
+    if (nodes_since_sync_ > context_.max_graph_nodes()) [[unlikely]]
+      SyncLongGraph();
   }
 
  private:
@@ -65,8 +69,8 @@ void AttachGrad(IntrusivePtr<GradNode> node, absl::Span<Tensor> results);
 
 // Throws if `target` is a leaf that wants a gradient, whose history a write would falsify.
 void CheckAssignable(std::string_view op, const Tensor& target);
-// Replaces what `target` holds by what `value` holds (an in-place op): shapes must be equal, dtypes are converted by the
-// caller, and `target` must be assignable.
+// Replaces what `target` holds by what `value` holds (an in-place op): shapes must be equal, dtypes
+// are converted by the caller, and `target` must be assignable.
 void Assign(std::string_view op, const Tensor& target, const Tensor& value);
 
 }  // namespace lazuli::lazy

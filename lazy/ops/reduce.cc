@@ -16,7 +16,8 @@ Dims KeptDims(const Shape& x, absl::Span<const int64_t> dims) {
   return kept;
 }
 
-lowering::Op ReduceWith(lowering::Builder& b, Opcode monoid, lowering::Op x, const Dims& dims, bool keepdim) {
+lowering::Op ReduceWith(lowering::Builder& b, Opcode monoid, lowering::Op x, const Dims& dims,
+                        bool keepdim) {
   const Dims kept = KeptDims(x.shape(), dims);
   const lowering::Op y = b.Reduce(monoid, x, dims);
   return keepdim ? b.Reshape(y, kept) : y;
@@ -43,27 +44,34 @@ std::array<lowering::Op, 2> MaxWithIndex(lowering::Builder& b, lowering::Op x, i
   const Shape index_shape(DType::kS64, x.shape().dims());
   const Dims dims{dim};
   if (b.shapes_only()) {
-    return {b.Reduce(Opcode::kMaximum, x, dims), b.Reduce(Opcode::kMaximum, b.Iota(index_shape, dim), dims)};
+    return {b.Reduce(Opcode::kMaximum, x, dims),
+            b.Reduce(Opcode::kMaximum, b.Iota(index_shape, dim), dims)};
   }
   const DType dtype = x.dtype();
   const Shape value(dtype), index(DType::kS64);
-  hlo::Computation* larger = b.Region("argmax", {value, index, value, index}, [&](lowering::Builder& r, absl::Span<const lowering::Op> p) {
-    using enum hlo::ComparisonDirection;
-    // The accumulated pair stays if it is larger, or NaN (which wins over everything), or equal and earlier.
-    const lowering::Op not_nan = r.Compare(kEq, p[0], p[0]);
-    const lowering::Op is_nan = r.Unary(Opcode::kNot, not_nan);
-    const lowering::Op greater = r.Binary(Opcode::kOr, r.Compare(kGt, p[0], p[2]), is_nan);
-    const lowering::Op other_nan = r.Compare(kNe, p[2], p[2]);
-    const lowering::Op same = r.Binary(Opcode::kOr, r.Compare(kEq, p[0], p[2]), r.Binary(Opcode::kAnd, is_nan, other_nan));
-    const lowering::Op earlier = r.Binary(Opcode::kAnd, same, r.Compare(kLt, p[1], p[3]));
-    const lowering::Op strictly = r.Binary(Opcode::kAnd, greater, r.Unary(Opcode::kNot, same));
-    const lowering::Op keep = r.Binary(Opcode::kOr, strictly, earlier);
-    return r.Tuple({r.Select(keep, p[0], p[2]), r.Select(keep, p[1], p[3])});
-  });
+  hlo::Computation* larger = b.Region(
+      "argmax", {value, index, value, index},
+      [&](lowering::Builder& r, absl::Span<const lowering::Op> p) {
+        using enum hlo::ComparisonDirection;
+        // The accumulated pair stays if it is larger, or NaN (which wins over everything), or equal
+        // and earlier.
+        const lowering::Op not_nan = r.Compare(kEq, p[0], p[0]);
+        const lowering::Op is_nan = r.Unary(Opcode::kNot, not_nan);
+        const lowering::Op greater = r.Binary(Opcode::kOr, r.Compare(kGt, p[0], p[2]), is_nan);
+        const lowering::Op other_nan = r.Compare(kNe, p[2], p[2]);
+        const lowering::Op same = r.Binary(Opcode::kOr, r.Compare(kEq, p[0], p[2]),
+                                           r.Binary(Opcode::kAnd, is_nan, other_nan));
+        const lowering::Op earlier = r.Binary(Opcode::kAnd, same, r.Compare(kLt, p[1], p[3]));
+        const lowering::Op strictly = r.Binary(Opcode::kAnd, greater, r.Unary(Opcode::kNot, same));
+        const lowering::Op keep = r.Binary(Opcode::kOr, strictly, earlier);
+        return r.Tuple({r.Select(keep, p[0], p[2]), r.Select(keep, p[1], p[3])});
+      });
   const lowering::Op init = b.Constant(hlo::IdentityOf(Opcode::kMaximum, dtype));
   // An index beyond all: the init pair loses against every element, also against -inf.
-  const lowering::Op init_index = b.Constant(Literal::Scalar<int64_t>(std::numeric_limits<int64_t>::max()));
-  const lowering::Op pair = b.Reduce({x, b.Iota(index_shape, dim)}, {init, init_index}, larger, dims);
+  const lowering::Op init_index =
+      b.Constant(Literal::Scalar<int64_t>(std::numeric_limits<int64_t>::max()));
+  const lowering::Op pair =
+      b.Reduce({x, b.Iota(index_shape, dim)}, {init, init_index}, larger, dims);
   return {b.GetTupleElement(pair, 0), b.GetTupleElement(pair, 1)};
 }
 
@@ -77,7 +85,8 @@ Tensors SumOp::Vjp(const Saved& s, const Tensor& dy) const { return {Spread(dy, 
 lowering::Op ProdOp::Lower(lowering::Builder& b, lowering::Op x) const {
   return ReduceWith(b, Opcode::kMultiply, WidenIntegers(b, x), dims, keepdim);
 }
-// The product of the others: of all but the element if none is 0; of the rest for the only 0; else 0.
+// The product of the others: of all but the element if none is 0; of the rest for the only 0; else
+// 0.
 Tensors ProdOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Tensor x = s.x();
   const Tensor is_zero = Eq(x, Constant(0, x.dtype()));
@@ -86,7 +95,8 @@ Tensors ProdOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Tensor product = Spread(Prod(nonzero, dims, /*keepdim=*/false), x.shape(), dims);
   const Tensor others = Where(is_zero, product, product / nonzero);
   const Tensor zeros_left = Sub(zeros, To(is_zero, zeros.dtype()));
-  return {Spread(dy, x.shape(), dims) * Where(Eq(zeros_left, Constant(0, zeros.dtype())), others, Constant(0, x.dtype()))};
+  return {Spread(dy, x.shape(), dims) *
+          Where(Eq(zeros_left, Constant(0, zeros.dtype())), others, Constant(0, x.dtype()))};
 }
 
 lowering::Op AmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
@@ -131,7 +141,8 @@ Tensor Mean(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
   int64_t count = 1;
   for (int64_t d : all) count *= x.dim(d);
   if (!IsFloat(x.dtype()) && !IsComplex(x.dtype())) {
-    ThrowRecordError("mean", InvalidArgument("takes floats, not ", x.shape(), "; convert with to()"));
+    ThrowRecordError("mean",
+                     InvalidArgument("takes floats, not ", x.shape(), "; convert with to()"));
   }
   return Sum(x, all, keepdim) / static_cast<double>(count);
 }
@@ -145,7 +156,9 @@ namespace {
 Dims ExtremumDims(std::string_view op, const Tensor& x, absl::Span<const int64_t> dims) {
   Dims all = NormalizeDims(op, dims, x.rank());
   for (int64_t d : all) {
-    if (x.dim(d) == 0) ThrowRecordError(op, InvalidArgument("dim ", d, " of ", x.shape(), " is empty and has no extremum"));
+    if (x.dim(d) == 0)
+      ThrowRecordError(
+          op, InvalidArgument("dim ", d, " of ", x.shape(), " is empty and has no extremum"));
   }
   return all;
 }
@@ -187,7 +200,8 @@ Tensor SumToShape(const Tensor& g, const Shape& shape) {
 
 int64_t NormalizeDim(std::string_view op, int64_t dim, int64_t rank) {
   const int64_t d = dim < 0 ? dim + rank : dim;
-  if (d < 0 || d >= rank) ThrowRecordError(op, OutOfRange("dim ", dim, " is out of range for rank ", rank));
+  if (d < 0 || d >= rank)
+    ThrowRecordError(op, OutOfRange("dim ", dim, " is out of range for rank ", rank));
   return d;
 }
 

@@ -29,7 +29,8 @@ struct AmaxOp {
   Dims dims;
   bool keepdim;
   LAZULI_OP("amax", "aten::amax", dims, keepdim);
-  static constexpr OpDoc kDoc{"Largest element over dims; NaN if there is one. Equal ones share the gradient.", {"x"}};
+  static constexpr OpDoc kDoc{
+      "Largest element over dims; NaN if there is one. Equal ones share the gradient.", {"x"}};
   static constexpr Saves kSaves{.inputs = 1, .outputs = 1};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
@@ -39,7 +40,8 @@ struct AminOp {
   Dims dims;
   bool keepdim;
   LAZULI_OP("amin", "aten::amin", dims, keepdim);
-  static constexpr OpDoc kDoc{"Smallest element over dims; NaN if there is one. Equal ones share the gradient.", {"x"}};
+  static constexpr OpDoc kDoc{
+      "Smallest element over dims; NaN if there is one. Equal ones share the gradient.", {"x"}};
   static constexpr Saves kSaves{.inputs = 1, .outputs = 1};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
@@ -49,7 +51,8 @@ struct MaxAlongOp {
   int64_t dim;
   bool keepdim;
   LAZULI_OP("max", "aten::max", dim, keepdim);
-  static constexpr OpDoc kDoc{"Largest elements along dim and the first index of each (s64).", {"x"}};
+  static constexpr OpDoc kDoc{"Largest elements along dim and the first index of each (s64).",
+                              {"x"}};
   static constexpr Saves kSaves{.outputs = 2};
   std::array<lowering::Op, 2> Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, absl::Span<const Tensor> dys) const;

@@ -6,12 +6,14 @@ namespace lazuli::lazy {
 
 Tensors PermuteOp::Vjp(const Saved&, const Tensor& dy) const {
   Dims inverse(dims.size());
-  for (std::size_t i = 0; i < dims.size(); ++i) inverse[static_cast<std::size_t>(dims[i])] = static_cast<int64_t>(i);
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    inverse[static_cast<std::size_t>(dims[i])] = static_cast<int64_t>(i);
   return {Permute(dy, inverse)};
 }
 
 Tensors SliceOp::Vjp(const Saved& s, const Tensor& dy) const {
-  // Back to where the elements came from: `starts` zeros before, stride - 1 between, the rest after.
+  // Back to where the elements came from: `starts` zeros before, stride - 1 between, the rest
+  // after.
   Dims high, interior;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const int64_t n = dy.dim(static_cast<int64_t>(i)), stride = strides[i];
@@ -59,9 +61,11 @@ lowering::Op IndexSelectOp::Lower(lowering::Context& c, lowering::Op x, lowering
   }
   index = WideIndex(index);
   const int64_t n = x.shape().dim(dim);
-  const lowering::Op zero = b.Full(index.shape(), 0), limit = b.Full(index.shape(), static_cast<double>(n));
-  const lowering::Op bad = b.Binary(lowering::Opcode::kOr, b.Compare(hlo::ComparisonDirection::kLt, index, zero),
-                                    b.Compare(hlo::ComparisonDirection::kGe, index, limit));
+  const lowering::Op zero = b.Full(index.shape(), 0),
+                     limit = b.Full(index.shape(), static_cast<double>(n));
+  const lowering::Op bad =
+      b.Binary(lowering::Opcode::kOr, b.Compare(hlo::ComparisonDirection::kLt, index, zero),
+               b.Compare(hlo::ComparisonDirection::kGe, index, limit));
   c.CheckNone(bad, index, "index_select: index ", Str(" is out of range [0, ", n, ")"));
   hlo::GatherAttrs attrs;
   for (int64_t d = 0; d < x.rank(); ++d) {
@@ -89,7 +93,8 @@ lowering::Op IndexAddOp::Lower(lowering::Builder& b, lowering::Op y, lowering::O
   attrs.index_vector_dim = 1;
   const lowering::Op zeros = b.Full(Shape(y.dtype(), dims), 0);
   index = WideIndex(index);
-  return b.Scatter(zeros, b.Reshape(index, {index.shape().dim(0), 1}), y, std::move(attrs), lowering::Opcode::kAdd);
+  return b.Scatter(zeros, b.Reshape(index, {index.shape().dim(0), 1}), y, std::move(attrs),
+                   lowering::Opcode::kAdd);
 }
 
 // --- functions
@@ -99,9 +104,13 @@ Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims) {
   int64_t known = 1;
   int unknown = -1;
   for (std::size_t i = 0; i < result.size(); ++i) {
-    if (result[i] == -1 && unknown < 0) unknown = static_cast<int>(i);
-    else if (result[i] < 0) ThrowRecordError("reshape", InvalidArgument("dims (", Join(dims, ", "), ") have more than one unknown"));
-    else known *= result[i];
+    if (result[i] == -1 && unknown < 0)
+      unknown = static_cast<int>(i);
+    else if (result[i] < 0)
+      ThrowRecordError("reshape",
+                       InvalidArgument("dims (", Join(dims, ", "), ") have more than one unknown"));
+    else
+      known *= result[i];
   }
   const int64_t count = x.shape().num_elements();
   if (unknown >= 0 && known > 0 && count % known == 0) {
@@ -109,7 +118,9 @@ Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims) {
     known = count;
   }
   if (known != count || (unknown >= 0 && result[static_cast<std::size_t>(unknown)] < 0)) {
-    ThrowRecordError("reshape", InvalidArgument(x.shape(), " has ", count, " elements, which do not fit dims (", Join(dims, ", "), ")"));
+    ThrowRecordError(
+        "reshape", InvalidArgument(x.shape(), " has ", count, " elements, which do not fit dims (",
+                                   Join(dims, ", "), ")"));
   }
   if (x.shape().dims() == absl::MakeConstSpan(result)) return x;
   return Record(ReshapeOp{std::move(result)}, x);
@@ -120,7 +131,8 @@ Tensor BroadcastTo(const Tensor& x, absl::Span<const int64_t> dims) {
   Dims result(dims.begin(), dims.end());
   const int64_t extra = static_cast<int64_t>(dims.size()) - x.rank();
   for (std::size_t i = 0; i < result.size(); ++i) {
-    if (result[i] == -1 && static_cast<int64_t>(i) >= extra) result[i] = x.dim(static_cast<int64_t>(i) - extra);
+    if (result[i] == -1 && static_cast<int64_t>(i) >= extra)
+      result[i] = x.dim(static_cast<int64_t>(i) - extra);
   }
   return Record(BroadcastToOp{std::move(result)}, x);
 }
@@ -135,7 +147,9 @@ Tensor Permute(const Tensor& x, absl::Span<const int64_t> dims) {
     valid = valid && sorted[i] == static_cast<int64_t>(i);
     identity = identity && result[i] == static_cast<int64_t>(i);
   }
-  if (!valid) ThrowRecordError("permute", InvalidArgument("dims (", Join(dims, ", "), ") are no permutation of ", x.shape()));
+  if (!valid)
+    ThrowRecordError("permute", InvalidArgument("dims (", Join(dims, ", "),
+                                                ") are no permutation of ", x.shape()));
   return identity ? x : Record(PermuteOp{std::move(result)}, x);
 }
 
@@ -149,13 +163,16 @@ Tensor Transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
 
 Tensor Slice(const Tensor& x, absl::Span<const int64_t> starts, absl::Span<const int64_t> limits,
              absl::Span<const int64_t> strides) {
-  return Record(SliceOp{Dims(starts.begin(), starts.end()), Dims(limits.begin(), limits.end()), Dims(strides.begin(), strides.end())}, x);
+  return Record(SliceOp{Dims(starts.begin(), starts.end()), Dims(limits.begin(), limits.end()),
+                        Dims(strides.begin(), strides.end())},
+                x);
 }
 
 Tensor Narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
   const int64_t d = NormalizeDim("narrow", dim, x.rank());
   if (start < 0 || length < 0 || start + length > x.dim(d)) {
-    ThrowRecordError("narrow", OutOfRange("[", start, ", ", start + length, ") is out of range for dim ", d, " of ", x.shape()));
+    ThrowRecordError("narrow", OutOfRange("[", start, ", ", start + length,
+                                          ") is out of range for dim ", d, " of ", x.shape()));
   }
   if (length == x.dim(d)) return x;
   Dims starts(static_cast<std::size_t>(x.rank()), 0), strides(starts.size(), 1);
@@ -167,12 +184,18 @@ Tensor Narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
 
 Tensor PadZeros(const Tensor& x, absl::Span<const int64_t> low, absl::Span<const int64_t> high,
                 absl::Span<const int64_t> interior) {
-  auto zero = [](absl::Span<const int64_t> v) { return std::all_of(v.begin(), v.end(), [](int64_t e) { return e == 0; }); };
+  auto zero = [](absl::Span<const int64_t> v) {
+    return std::all_of(v.begin(), v.end(), [](int64_t e) { return e == 0; });
+  };
   if (zero(low) && zero(high) && zero(interior)) return x;
-  return Record(PadOp{Dims(low.begin(), low.end()), Dims(high.begin(), high.end()), Dims(interior.begin(), interior.end())}, x);
+  return Record(PadOp{Dims(low.begin(), low.end()), Dims(high.begin(), high.end()),
+                      Dims(interior.begin(), interior.end())},
+                x);
 }
 
-Tensor Flip(const Tensor& x, absl::Span<const int64_t> dims) { return Record(FlipOp{NormalizeDims("flip", dims, x.rank())}, x); }
+Tensor Flip(const Tensor& x, absl::Span<const int64_t> dims) {
+  return Record(FlipOp{NormalizeDims("flip", dims, x.rank())}, x);
+}
 
 Tensor Cat(absl::Span<const Tensor> xs, int64_t dim) {
   if (xs.empty()) ThrowRecordError("cat", InvalidArgument("needs at least one tensor"));
@@ -181,9 +204,13 @@ Tensor Cat(absl::Span<const Tensor> xs, int64_t dim) {
   for (const Tensor& x : xs) {
     bool fits = x.rank() == xs[0].rank();
     for (int64_t i = 0; fits && i < x.rank(); ++i) fits = i == d || x.dim(i) == xs[0].dim(i);
-    if (!fits) ThrowRecordError("cat", InvalidArgument(xs[0].shape(), " and ", x.shape(), " differ in more than dim ", d));
+    if (!fits)
+      ThrowRecordError("cat", InvalidArgument(xs[0].shape(), " and ", x.shape(),
+                                              " differ in more than dim ", d));
     const auto common = Promote(dtype, x.dtype());
-    if (!common) ThrowRecordError("cat", InvalidArgument("dtypes of ", xs[0].shape(), " and ", x.shape(), " have no common type"));
+    if (!common)
+      ThrowRecordError("cat", InvalidArgument("dtypes of ", xs[0].shape(), " and ", x.shape(),
+                                              " have no common type"));
     dtype = *common;
   }
   Tensors converted;
@@ -209,13 +236,18 @@ Tensor Unsqueeze(const Tensor& x, int64_t dim) {
 
 Tensor Flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
   if (x.rank() == 0) return Reshape(x, {1});
-  const int64_t first = NormalizeDim("flatten", start_dim, x.rank()), last = NormalizeDim("flatten", end_dim, x.rank());
-  if (first > last) ThrowRecordError("flatten", InvalidArgument("start_dim ", start_dim, " comes after end_dim ", end_dim));
+  const int64_t first = NormalizeDim("flatten", start_dim, x.rank()),
+                last = NormalizeDim("flatten", end_dim, x.rank());
+  if (first > last)
+    ThrowRecordError("flatten",
+                     InvalidArgument("start_dim ", start_dim, " comes after end_dim ", end_dim));
   Dims dims;
   int64_t flat = 1;
   for (int64_t i = 0; i < x.rank(); ++i) {
-    if (i < first || i > last) dims.push_back(x.dim(i));
-    else flat *= x.dim(i);
+    if (i < first || i > last)
+      dims.push_back(x.dim(i));
+    else
+      flat *= x.dim(i);
     if (i == last) dims.push_back(flat);
   }
   return Reshape(x, dims);

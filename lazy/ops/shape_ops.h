@@ -17,7 +17,8 @@ struct ReshapeOp {
 struct BroadcastToOp {
   Dims dims;
   LAZULI_OP("broadcast_to", "aten::expand", dims);
-  static constexpr OpDoc kDoc{"x stretched to dims: sizes of 1 repeat, new leading dims appear.", {"x"}};
+  static constexpr OpDoc kDoc{"x stretched to dims: sizes of 1 repeat, new leading dims appear.",
+                              {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const { return b.BroadcastTo(x, dims); }
   Tensors Vjp(const Saved& s, const Tensor& dy) const { return {SumToShape(dy, s.shape())}; }
 };
@@ -25,7 +26,8 @@ struct BroadcastToOp {
 struct PermuteOp {
   Dims dims;
   LAZULI_OP("permute", "aten::permute", dims);
-  static constexpr OpDoc kDoc{"Dimensions reordered: dim i of the result is dim dims[i] of x.", {"x"}};
+  static constexpr OpDoc kDoc{"Dimensions reordered: dim i of the result is dim dims[i] of x.",
+                              {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const { return b.Transpose(x, dims); }
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
@@ -33,15 +35,19 @@ struct PermuteOp {
 struct SliceOp {
   Dims starts, limits, strides;
   LAZULI_OP("slice", "aten::slice", starts, limits, strides);
-  static constexpr OpDoc kDoc{"Elements starts, starts + strides, ... below limits along each dim.", {"x"}};
-  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const { return b.Slice(x, starts, limits, strides); }
+  static constexpr OpDoc kDoc{"Elements starts, starts + strides, ... below limits along each dim.",
+                              {"x"}};
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const {
+    return b.Slice(x, starts, limits, strides);
+  }
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
 struct PadOp {
   Dims low, high, interior;
   LAZULI_OP("pad", "aten::constant_pad_nd", low, high, interior);
-  static constexpr OpDoc kDoc{"x with zeros around (negative: cut off) and between its elements.", {"x"}};
+  static constexpr OpDoc kDoc{"x with zeros around (negative: cut off) and between its elements.",
+                              {"x"}};
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const {
     return b.Pad(x, b.Scalar(x.dtype(), 0), low, high, interior);
   }
@@ -60,28 +66,37 @@ struct CatOp {
   int64_t dim;
   LAZULI_OP("cat", "aten::cat", dim);
   static constexpr OpDoc kDoc{"Tensors one after the other along dim.", {"xs"}};
-  lowering::Op Lower(lowering::Builder& b, absl::Span<const lowering::Op> xs) const { return b.Concatenate(xs, dim); }
+  lowering::Op Lower(lowering::Builder& b, absl::Span<const lowering::Op> xs) const {
+    return b.Concatenate(xs, dim);
+  }
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
 struct IndexSelectOp {
   int64_t dim;
   LAZULI_OP("index_select", "aten::index_select", dim);
-  static constexpr OpDoc kDoc{"Slices of x along dim at the positions of a rank-1 index; one outside fails the run.", {"x", "index"}};
+  static constexpr OpDoc kDoc{
+      "Slices of x along dim at the positions of a rank-1 index; one outside fails the run.",
+      {"x", "index"}};
   static constexpr Saves kSaves{.inputs = 2};
   lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
-// The gradient of index_select: zeros of dims, with the slices of y added at the positions of index.
+// The gradient of index_select: zeros of dims, with the slices of y added at the positions of
+// index.
 struct IndexAddOp {
   int64_t dim;
   Dims dims;
   LAZULI_OP("index_add", "aten::index_add", dim, dims);
-  static constexpr OpDoc kDoc{"Zeros of dims with slices of y added at the positions of a rank-1 index along dim.", {"y", "index"}};
+  static constexpr OpDoc kDoc{
+      "Zeros of dims with slices of y added at the positions of a rank-1 index along dim.",
+      {"y", "index"}};
   static constexpr Saves kSaves{.inputs = 2};
   lowering::Op Lower(lowering::Builder& b, lowering::Op y, lowering::Op index) const;
-  Tensors Vjp(const Saved& s, const Tensor& g) const { return {IndexSelect(g, dim, s.x(1)), Tensor()}; }
+  Tensors Vjp(const Saved& s, const Tensor& g) const {
+    return {IndexSelect(g, dim, s.x(1)), Tensor()};
+  }
 };
 
 }  // namespace lazuli::lazy

@@ -42,7 +42,8 @@ Storage::~Storage() {
   value = std::move(value_);
 }
 
-Context::Context() : id_(next_context_id.fetch_add(1)), max_graph_nodes_(ir::flags().max_graph_nodes()) {}
+Context::Context()
+    : id_(next_context_id.fetch_add(1)), max_graph_nodes_(ir::flags().max_graph_nodes()) {}
 Context::~Context() = default;
 
 Context& Context::Current() {
@@ -50,7 +51,9 @@ Context& Context::Current() {
   return *current;
 }
 IntrusivePtr<Context> Context::Create() { return IntrusivePtr<Context>(new Context); }
-IntrusivePtr<Context> Context::Exchange(IntrusivePtr<Context> context) { return std::exchange(current, std::move(context)); }
+IntrusivePtr<Context> Context::Exchange(IntrusivePtr<Context> context) {
+  return std::exchange(current, std::move(context));
+}
 
 void Context::Adopt(Storage& storage) {
   Context* owner = storage.context_.get();
@@ -67,7 +70,8 @@ void Context::Adopt(Storage& storage) {
     const Site& there = GetSite(storage.value_.node->site());
     const Site& here = GetSite(CurrentSite());
     std::fprintf(stderr,
-                 "lazuli: a tensor pending in another context (recorded at %s) is used at %s: that context is synced first. "
+                 "lazuli: a tensor pending in another context (recorded at %s) is used at %s: that "
+                 "context is synced first. "
                  "Said once; the counter sync.foreign counts.\n",
                  there.ToString().c_str(), here.ToString().c_str());
   }
@@ -99,10 +103,12 @@ DataPtr Context::Data(Storage& storage) {
 
 Value Context::ValueOf(Storage& storage, SiteId site) {
   if (storage.context_.get() == this) {
-    if (!storage.value_) storage.value_ = {MakeIntrusive<DataNode>(storage.data_, storage.name_, site), 0};
+    if (!storage.value_)
+      storage.value_ = {MakeIntrusive<DataNode>(storage.data_, storage.name_, site), 0};
     return storage.value_;
   }
-  // Traversal marks lie in the nodes, so contexts never share one: a leaf of our own for data of another context.
+  // Traversal marks lie in the nodes, so contexts never share one: a leaf of our own for data of
+  // another context.
   if (storage.data_) {
     NodePtr& leaf = foreign_leaves_[storage.data_.get()];
     if (!leaf) leaf = MakeIntrusive<DataNode>(storage.data_, storage.name_, site);
@@ -117,7 +123,8 @@ StoragePtr Context::Snapshot(Storage& storage) {
   Lock lock(*this);
   Value value = ValueOf(storage, CurrentSite());
   if (value.node->kind() == NodeKind::kOp) return NewPending(std::move(value), storage.device());
-  StoragePtr copy = MakeIntrusive<Storage>(IntrusivePtr<Context>(this), storage.shape(), storage.device());
+  StoragePtr copy =
+      MakeIntrusive<Storage>(IntrusivePtr<Context>(this), storage.shape(), storage.device());
   copy->data_ = storage.data_;
   copy->value_ = std::move(value);
   return copy;
@@ -145,7 +152,8 @@ std::vector<Storage*> Context::PendingStorages() {
   result.reserve(static_cast<std::size_t>(pending_count_));
   for (Storage* s = first_; s != nullptr; s = s->next_) result.push_back(s);
   auto by_creation = [](const Storage* a, const Storage* b) { return a->id() < b->id(); };
-  if (!std::is_sorted(result.begin(), result.end(), by_creation)) std::sort(result.begin(), result.end(), by_creation);
+  if (!std::is_sorted(result.begin(), result.end(), by_creation))
+    std::sort(result.begin(), result.end(), by_creation);
   return result;
 }
 

@@ -1,9 +1,11 @@
-// Context: a set of pending storages that one sync turns into one program. Each thread has its own by default.
+// Context: a set of pending storages that one sync turns into one program. Each thread has its own
+// by default.
 //
-// Every recording takes the context's lock, so several threads may share a context; threads with contexts of their own never
-// see each other's half-built graphs. An op that meets a tensor pending in another context syncs that context first. No two
-// context locks are ever held together, and no storage is destroyed under one. Any number of threads may read a tensor; one
-// that writes to it in place must be the only one that uses it then, as for any object.
+// Every recording takes the context's lock, so several threads may share a context; threads with
+// contexts of their own never see each other's half-built graphs. An op that meets a tensor pending
+// in another context syncs that context first. No two context locks are ever held together, and no
+// storage is destroyed under one. Any number of threads may read a tensor; one that writes to it in
+// place must be the only one that uses it then, as for any object.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+
 #include "lazy/tensor/engine.h"
 #include "lazy/tensor/leaves.h"
 #include "lazy/tensor/storage.h"
@@ -48,20 +51,22 @@ class Context : public RefCounted<Context> {
   StoragePtr NewStorage(DataPtr data);
   // A storage holding a number (a scalar leaf or a constant); not pending, never an output.
   StoragePtr NewStorage(const Value& scalar, backend::Device device);
-  // The data of a storage that is not pending in any context: null while pending here. Numbers are materialised.
+  // The data of a storage that is not pending in any context: null while pending here. Numbers are
+  // materialised.
   DataPtr Data(Storage& storage);
   // The number a storage holds, if it is one: then the value is its ScalarNode.
   Value ScalarValue(Storage& storage);
-  // A new storage with the same elements; no copy is made, since elements are never changed but replaced.
+  // A new storage with the same elements; no copy is made, since elements are never changed but
+  // replaced.
   StoragePtr Snapshot(Storage& storage);
 
-  // --- under the lock
-  // The value to record with: the pending one, or the leaf for the data. `storage` has been adopted.
+  // --- under the lock The value to record with: the pending one, or the leaf for the data.
+  // `storage` has been adopted.
   Value ValueOf(Storage& storage, SiteId site);
   // A new storage whose value is `value`, pending.
   StoragePtr NewPending(Value value, backend::Device device);
-  // Overwrites: `value` has the storage's shape. Raises the version and returns the old value, for the caller to release
-  // after the lock.
+  // Overwrites: `value` has the storage's shape. Raises the version and returns the old value, for
+  // the caller to release after the lock.
   [[nodiscard]] Value Write(Storage& storage, Value value);
   // The pending storages by creation, with their values. They stay pending until Resolve.
   std::vector<Storage*> PendingStorages();
@@ -69,17 +74,20 @@ class Context : public RefCounted<Context> {
   void Resolve(Storage& storage, DataPtr data);
   void ForgetForeignLeaves() { foreign_leaves_.clear(); }
   int64_t pending_count() const { return pending_count_; }
-  int64_t nodes_since_sync = 0;       // recorded; the engine cuts a graph that grows too long
-  uint64_t last_run = 0;              // number of the newest run of this context, for waiting
+  int64_t nodes_since_sync = 0;  // recorded; the engine cuts a graph that grows too long
+  uint64_t last_run = 0;         // number of the newest run of this context, for waiting
 
-  // A failed run's error, waiting for the next sync, read or wait of this context. Own lock: set by the execution thread.
+  // A failed run's error, waiting for the next sync, read or wait of this context. Own lock: set by
+  // the execution thread.
   void SetFailure(absl::Status status);
   absl::Status TakeFailure();
   // Drops the failure if it is this one, which is being reported another way.
   void ForgetFailure(const absl::Status& reported);
 
   uint64_t id() const { return id_; }
-  int64_t max_graph_nodes() const { return max_graph_nodes_; }  // LAZULI_MAX_GRAPH_NODES when the context was made
+  int64_t max_graph_nodes() const {
+    return max_graph_nodes_;
+  }  // LAZULI_MAX_GRAPH_NODES when the context was made
 
  private:
   Context();
@@ -93,10 +101,11 @@ class Context : public RefCounted<Context> {
   std::mutex mu_;
   const uint64_t id_;
   const int64_t max_graph_nodes_;
-  Storage* first_ = nullptr;          // pending storages, in the order in which they became so
+  Storage* first_ = nullptr;  // pending storages, in the order in which they became so
   Storage* last_ = nullptr;
   int64_t pending_count_ = 0;
-  // Leaves for data that other contexts own, until the next sync: so that one tensor is one parameter here too.
+  // Leaves for data that other contexts own, until the next sync: so that one tensor is one
+  // parameter here too.
   absl::flat_hash_map<const DataHandle*, NodePtr> foreign_leaves_;
   std::mutex failure_mu_;
   absl::Status failure_;

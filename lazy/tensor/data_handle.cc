@@ -7,8 +7,8 @@
 namespace lazuli::lazy {
 namespace {
 
-// One pair for all handles: waiting is rare and ends with the run, so a wake-up of a waiter for another handle costs little,
-// and a handle stays small.
+// One pair for all handles: waiting is rare and ends with the run, so a wake-up of a waiter for
+// another handle costs little, and a handle stays small.
 std::mutex& ReadyMutex() {
   static auto* mutex = new std::mutex;
   return *mutex;

@@ -1,6 +1,7 @@
 // DataHandle: memory of a device that exists, is being produced by a run, or failed to be produced.
 //
-// Set once, by the execution thread or at import. Readers wait; a failed handle gives its error to every reader, for ever.
+// Set once, by the execution thread or at import. Readers wait; a failed handle gives its error to
+// every reader, for ever.
 #pragma once
 
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <mutex>
 
 #include "absl/status/statusor.h"
+
 #include "backend/client/client.h"
 #include "ir/support/intrusive_ptr.h"
 
@@ -18,7 +20,10 @@ class DataHandle : public RefCounted<DataHandle> {
  public:
   DataHandle(Shape shape, backend::Device device) : shape_(std::move(shape)), device_(device) {}
   DataHandle(backend::BufferPtr buffer)  // NOLINT(google-explicit-constructor)
-      : shape_(buffer->shape()), device_(buffer->device()), buffer_(std::move(buffer)), ready_(true) {}
+      : shape_(buffer->shape()),
+        device_(buffer->device()),
+        buffer_(std::move(buffer)),
+        ready_(true) {}
 
   const Shape& shape() const { return shape_; }
   backend::Device device() const { return device_; }

@@ -1,9 +1,11 @@
-// The two calls that go up from tensors to the executor. lazy/execution implements them and installs itself.
+// The two calls that go up from tensors to the executor. lazy/execution implements them and
+// installs itself.
 #pragma once
 
 #include <string_view>
 
 #include "absl/status/statusor.h"
+
 #include "ir/types/literal.h"
 
 namespace lazuli::lazy {
@@ -17,13 +19,14 @@ enum class SyncReason : uint8_t { kUser, kRead, kForeignContext, kGraphLimit };
 class Engine {
  public:
   virtual ~Engine() = default;
-  // Runs what is pending in the context; returns after dispatch, or with `wait` when the device is done.
+  // Runs what is pending in the context; returns after dispatch, or with `wait` when the device is
+  // done.
   virtual absl::Status Sync(Context& context, bool wait, SyncReason reason) = 0;
   // Syncs the whole context, waits for this storage and returns its elements.
   virtual absl::StatusOr<Literal> Read(Context& context, Storage& storage) = 0;
 };
 
-Engine& GetEngine();             // checks that one is installed
+Engine& GetEngine();                 // checks that one is installed
 void InstallEngine(Engine* engine);  // not owned; lives as long as the process
 
 }  // namespace lazuli::lazy

@@ -13,11 +13,13 @@
 
 namespace lazuli::lazy {
 
-// A leaf. In HLO it is a parameter; which one is its position among the leaves, never its memory or its value.
+// A leaf. In HLO it is a parameter; which one is its position among the leaves, never its memory or
+// its value.
 class LeafNode : public Node {
  public:
   void AppendKey(KeyWriter&) const override {}
-  void Lower(lowering::Context&, absl::Span<const lowering::Op>, std::vector<lowering::Op>&) const override {}
+  void Lower(lowering::Context&, absl::Span<const lowering::Op>,
+             std::vector<lowering::Op>&) const override {}
 
  protected:
   using Node::Node;
@@ -31,7 +33,9 @@ class DataNode final : public LeafNode {
   }
   std::string_view name() const override { return "device_data"; }
   std::string_view dump_name() const override { return "xla::device_data"; }
-  std::string AttrText() const override { return Str(", device=", DumpDeviceName(data_->device())); }
+  std::string AttrText() const override {
+    return Str(", device=", DumpDeviceName(data_->device()));
+  }
   const DataPtr& data() const { return data_; }
   // "conv1.weight", or empty.
   std::string_view label() const { return label_ ? std::string_view(*label_) : std::string_view(); }
@@ -47,15 +51,18 @@ class DataNode final : public LeafNode {
   std::shared_ptr<const std::string> label_;
 };
 
-// A number: a slot of the packed scalars of a run. One object is one slot, however often it is used; two objects are two
-// slots even if their values are equal today.
+// A number: a slot of the packed scalars of a run. One object is one slot, however often it is
+// used; two objects are two slots even if their values are equal today.
 class ScalarNode final : public LeafNode {
  public:
   // `cell` holds the bytes of an element of dtype at its low end.
-  ScalarNode(DType dtype, uint64_t cell, SiteId site) : LeafNode(NodeKind::kScalar, site), cell_(cell) {
+  ScalarNode(DType dtype, uint64_t cell, SiteId site)
+      : LeafNode(NodeKind::kScalar, site), cell_(cell) {
     shapes_.push_back(Shape(dtype));
   }
-  NodePtr CopyWithoutOperands() const override { return MakeIntrusive<ScalarNode>(shape().dtype(), cell_, site()); }
+  NodePtr CopyWithoutOperands() const override {
+    return MakeIntrusive<ScalarNode>(shape().dtype(), cell_, site());
+  }
   std::string_view name() const override { return "scalar"; }
   std::string_view dump_name() const override { return "prim::Scalar"; }
   uint64_t cell() const { return cell_; }

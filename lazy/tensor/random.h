@@ -1,7 +1,8 @@
-// The default random generator: a 64-bit seed and a counter that advances on the host whenever a random op is recorded.
+// The default random generator: a 64-bit seed and a counter that advances on the host whenever a
+// random op is recorded.
 //
-// Results are a function of (seed, offset, shape) by Philox 4x32-10, so they depend neither on where a sync falls nor on the
-// device. Process-wide and thread-safe.
+// Results are a function of (seed, offset, shape) by Philox 4x32-10, so they depend neither on
+// where a sync falls nor on the device. Process-wide and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 
 namespace lazuli::lazy {
 
-void ManualSeed(uint64_t seed);   // also resets the offset
+void ManualSeed(uint64_t seed);  // also resets the offset
 uint64_t CurrentSeed();
 
 struct PhiloxState {
   uint64_t seed = 0;
-  uint64_t offset = 0;            // in blocks of four 32-bit numbers
+  uint64_t offset = 0;  // in blocks of four 32-bit numbers
 };
 // Reserves `numbers` 32-bit numbers and returns where they start.
 PhiloxState ReservePhilox(int64_t numbers);

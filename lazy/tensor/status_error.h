@@ -1,4 +1,5 @@
-// The exception of lazy/tensor and above: an absl::Status thrown. The facade (cpp_api/src) turns it into lazuli::Error.
+// The exception of lazy/tensor and above: an absl::Status thrown. The facade (cpp_api/src) turns it
+// into lazuli::Error.
 #pragma once
 
 #include <exception>
@@ -21,7 +22,8 @@ class StatusError : public std::exception {
 };
 
 inline void ThrowIfError(const absl::Status& status) {
-  if (!status.ok()) [[unlikely]] throw StatusError(status);
+  if (!status.ok()) [[unlikely]]
+    throw StatusError(status);
 }
 template <class T>
 T ValueOrThrow(absl::StatusOr<T> value) {

@@ -1,8 +1,9 @@
-// Storage: what a tensor's elements are right now - a recorded value, memory of a device, or an error - and how often they
-// were overwritten.
+// Storage: what a tensor's elements are right now - a recorded value, memory of a device, or an
+// error - and how often they were overwritten.
 //
-// Several tensors may share one storage (detach()); a write replaces the value and raises the version, and everybody who
-// shares it sees the new value. The members are guarded by the lock of `context`, except shape and device, which never change.
+// Several tensors may share one storage (detach()); a write replaces the value and raises the
+// version, and everybody who shares it sees the new value. The members are guarded by the lock of
+// `context`, except shape and device, which never change.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class Storage : public RefCounted<Storage> {
 
   const Shape& shape() const { return shape_; }
   backend::Device device() const { return device_; }
-  uint64_t id() const { return id_; }            // grows with creation: the order of a graph's outputs
+  uint64_t id() const { return id_; }  // grows with creation: the order of a graph's outputs
   uint64_t version() const { return version_; }  // writes so far
   bool pending() const { return linked_; }
   // "conv1.weight": shown in dumps and parameter metadata.
@@ -39,10 +40,10 @@ class Storage : public RefCounted<Storage> {
   backend::Device device_;
   uint64_t id_;
   uint64_t version_ = 0;
-  Value value_;     // pending, or a leaf for data_ kept for reuse, or a number
-  DataPtr data_;    // null while pending
+  Value value_;   // pending, or a leaf for data_ kept for reuse, or a number
+  DataPtr data_;  // null while pending
   std::shared_ptr<const std::string> name_;
-  bool linked_ = false;           // in the context's list of pending storages
+  bool linked_ = false;  // in the context's list of pending storages
   Storage* previous_ = nullptr;
   Storage* next_ = nullptr;
 };

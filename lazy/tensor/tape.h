@@ -1,4 +1,5 @@
-// The tape: what recording leaves behind for backward. Nodes are made by ops (lazy/ops), walked by lazy/autograd.
+// The tape: what recording leaves behind for backward. Nodes are made by ops (lazy/ops), walked by
+// lazy/autograd.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,13 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+
 #include "lazy/tensor/tensor.h"
 
 namespace lazuli::lazy {
 
-// Where a gradient flows: into output `index` of an earlier op's node, or into a leaf tensor's .grad.
+// Where a gradient flows: into output `index` of an earlier op's node, or into a leaf tensor's
+// .grad.
 struct Edge {
   IntrusivePtr<GradNode> node;
   IntrusivePtr<TensorImpl> leaf;
@@ -26,7 +29,8 @@ class GradNode {
   GradNode& operator=(const GradNode&) = delete;
 
   virtual std::string_view name() const = 0;
-  // Gradients of the operands, in order; undefined where none flows. `dys` has one entry an output, undefined = zero.
+  // Gradients of the operands, in order; undefined where none flows. `dys` has one entry an output,
+  // undefined = zero.
   virtual Tensors Backward(absl::Span<const Tensor> dys) = 0;
   virtual void ReleaseSaved() = 0;
 
@@ -34,14 +38,14 @@ class GradNode {
   uint64_t sequence() const { return sequence_; }  // grows with recording
   absl::Span<const Edge> edges() const { return edges_; }
   uint32_t num_outputs = 1;
-  bool released = false;                           // saved tensors are gone: backward ran
+  bool released = false;  // saved tensors are gone: backward ran
 
   void Retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
-  void Release() const;                            // iterative, as Node's
+  void Release() const;  // iterative, as Node's
 
  protected:
   virtual ~GradNode() = default;
-  absl::InlinedVector<Edge, 2> edges_;             // one an operand; empty where no gradient is wanted
+  absl::InlinedVector<Edge, 2> edges_;  // one an operand; empty where no gradient is wanted
 
  private:
   mutable std::atomic<uint32_t> refs_{0};
@@ -50,25 +54,28 @@ class GradNode {
 };
 
 struct AutogradMeta {
-  bool requires_grad = false;        // leaf flag set by the user; op results have grad_fn instead
+  bool requires_grad = false;  // leaf flag set by the user; op results have grad_fn instead
   IntrusivePtr<GradNode> grad_fn;
-  uint32_t output = 0;               // which output of grad_fn
+  uint32_t output = 0;  // which output of grad_fn
   Tensor grad;
 };
 
 // The edge a gradient of this tensor takes; empty if it needs none.
 Edge GradEdge(const Tensor& tensor);
 
-// A tensor kept for backward: its storage and the version that was recorded. Fails if somebody wrote to it since.
+// A tensor kept for backward: its storage and the version that was recorded. Fails if somebody
+// wrote to it since.
 class SavedTensor {
  public:
   SavedTensor() = default;
-  // `is_result`: the tensor is a result of the very node that saves it (a strong edge would be a cycle).
+  // `is_result`: the tensor is a result of the very node that saves it (a strong edge would be a
+  // cycle).
   SavedTensor(const Tensor& tensor, bool is_result);
   SavedTensor(const Value& number, backend::Device device);
   bool defined() const { return static_cast<bool>(storage_); }
-  // The tensor, with its history if gradients are being recorded. Throws FailedPrecondition naming the op and its line if
-  // the storage was written to. `self` is the saving node, `output` which of its results this is.
+  // The tensor, with its history if gradients are being recorded. Throws FailedPrecondition naming
+  // the op and its line if the storage was written to. `self` is the saving node, `output` which of
+  // its results this is.
   Tensor Get(const GradNode& self, uint32_t output) const;
   void Reset();
 

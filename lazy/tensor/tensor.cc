@@ -48,7 +48,8 @@ bool SetGradEnabled(bool enabled) { return std::exchange(grad_enabled, enabled);
 GradModeGuard::GradModeGuard(bool enabled) : saved_(SetGradEnabled(enabled)) {}
 GradModeGuard::~GradModeGuard() { grad_enabled = saved_; }
 
-GradNode::GradNode(SiteId site) : site_(site), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+GradNode::GradNode(SiteId site)
+    : site_(site), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
 void GradNode::Release() const {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -91,8 +92,8 @@ Tensor SavedTensor::Get(const GradNode& self, uint32_t output) const {
     const std::string site = GetSite(self.site()).ToString();
     throw StatusError(FailedPrecondition(
         self.name(), ": a tensor that backward needs was changed in place after it was used",
-        site.empty() ? "" : Str(" at ", site), " (version ", storage_->version(), ", saved at ", version_,
-        "); clone() it before changing it"));
+        site.empty() ? "" : Str(" at ", site), " (version ", storage_->version(), ", saved at ",
+        version_, "); clone() it before changing it"));
   }
   if (!GradEnabled()) return Tensor(storage_);
   if (edge_.leaf) return Tensor(edge_.leaf);

@@ -22,7 +22,7 @@ class TensorImpl : public RefCounted<TensorImpl> {
   // The tensor stays, with other elements: for leaves only, whose history cannot get wrong.
   void set_storage(StoragePtr storage) { storage_ = std::move(storage); }
   AutogradMeta* autograd() const { return autograd_.get(); }
-  AutogradMeta& mutable_autograd();      // makes it
+  AutogradMeta& mutable_autograd();  // makes it
 
  private:
   StoragePtr storage_;
@@ -52,7 +52,8 @@ class Tensor {
 };
 using Tensors = std::vector<Tensor>;
 
-// A tensor of these elements on the device. Copies, unless the device can use the literal's memory in place.
+// A tensor of these elements on the device. Copies, unless the device can use the literal's memory
+// in place.
 Tensor FromLiteral(const Literal& literal, backend::Device device);
 // The elements, after a sync of the context and a wait for this tensor.
 Literal ToLiteral(const Tensor& tensor);
@@ -61,7 +62,7 @@ Tensor Detach(const Tensor& tensor);
 
 // Whether ops record gradients on this thread; on by default.
 bool GradEnabled();
-bool SetGradEnabled(bool enabled);   // returns what it was
+bool SetGradEnabled(bool enabled);  // returns what it was
 class GradModeGuard {
  public:
   explicit GradModeGuard(bool enabled);

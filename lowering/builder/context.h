@@ -12,13 +12,14 @@ struct Region;
 
 namespace lazuli::lowering {
 
-// A condition on values that only a run can decide ("label 12 is out of range [0, 10)"). It becomes one more output of the
-// module, an s64 scalar that is kNoOffender or the offending value, so it is plain HLO on every device; the executor reads
-// it after the run and fails the run with the message.
+// A condition on values that only a run can decide ("label 12 is out of range [0, 10)"). It becomes
+// one more output of the module, an s64 scalar that is kNoOffender or the offending value, so it is
+// plain HLO on every device; the executor reads it after the run and fails the run with the
+// message.
 struct RuntimeCheck {
   static constexpr int64_t kNoOffender = INT64_MIN;
-  Op offender;          // s64[]
-  std::string before;   // message text before and after the offending value
+  Op offender;         // s64[]
+  std::string before;  // message text before and after the offending value
   std::string after;
   uint32_t site = 0;
 };
@@ -30,13 +31,14 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Fails the run if any element of `bad` (pred) is set; `values` (integers, same dims) says which value to name.
+  // Fails the run if any element of `bad` (pred) is set; `values` (integers, same dims) says which
+  // value to name.
   void CheckNone(Op bad, Op values, std::string before, std::string after);
   // The nested computation of a region; null in shapes-only mode.
   virtual hlo::Computation* LowerRegion(const ir::Region& region);
 
   Builder& builder;
-  uint32_t site = 0;                   // of the node being lowered
+  uint32_t site = 0;  // of the node being lowered
   std::vector<RuntimeCheck> checks;
 };
 

@@ -10,7 +10,8 @@ using ir::Node;
 using ir::NodeKind;
 using ir::Trace;
 
-// Values of a trace's nodes under construction; nodes with several outputs have several ops in a row.
+// Values of a trace's nodes under construction; nodes with several outputs have several ops in a
+// row.
 class Emitter : public Context {
  public:
   Emitter(Builder& builder, const Trace& trace) : Context(builder), trace_(trace) {
@@ -52,18 +53,21 @@ class Emitter : public Context {
     Builder nested(builder.module(), "region");
     Emitter emitter(nested, inner);
     int64_t number = 0;
-    for (const ir::NodePtr& p : region.parameters) emitter.Set(*p, nested.Parameter(number++, p->shape()));
+    for (const ir::NodePtr& p : region.parameters)
+      emitter.Set(*p, nested.Parameter(number++, p->shape()));
     if (absl::Status status = emitter.LowerNodes(); !status.ok()) {
       builder.Error(status);
       return nullptr;
     }
     if (!emitter.checks.empty()) {
-      builder.Error(Unimplemented("a check of values inside a region: ", emitter.checks[0].before, "?", emitter.checks[0].after));
+      builder.Error(Unimplemented("a check of values inside a region: ", emitter.checks[0].before,
+                                  "?", emitter.checks[0].after));
       return nullptr;
     }
     std::vector<Op> results;
     for (const ir::Value& v : region.results) results.push_back(emitter.Get(v));
-    absl::StatusOr<hlo::Computation*> computation = nested.Finish(results.size() == 1 ? results[0] : nested.Tuple(results));
+    absl::StatusOr<hlo::Computation*> computation =
+        nested.Finish(results.size() == 1 ? results[0] : nested.Tuple(results));
     if (!computation.ok()) {
       builder.Error(computation.status());
       return nullptr;
@@ -87,16 +91,20 @@ class Emitter : public Context {
 
   // What recording promised is what lowering yields: the shape and number of results.
   absl::Status CheckResults(const Node& node, const std::vector<Op>& results) const {
-    const auto where = [&] { return Str(node.name(), " (", ir::GetSite(node.site()).ToString(), "): "); };
+    const auto where = [&] {
+      return Str(node.name(), " (", ir::GetSite(node.site()).ToString(), "): ");
+    };
     if (!builder.status().ok()) {
       return Prefixed(builder.status(), where());
     }
     if (results.size() != node.num_outputs()) {
-      return Internal(where(), "recorded ", node.num_outputs(), " results, lowered ", results.size());
+      return Internal(where(), "recorded ", node.num_outputs(), " results, lowered ",
+                      results.size());
     }
     for (uint32_t i = 0; i < node.num_outputs(); ++i) {
       if (!Compatible(node.shape(i), results[i].shape())) {
-        return Internal(where(), "recorded as ", node.shape(i), ", lowered to ", results[i].shape());
+        return Internal(where(), "recorded as ", node.shape(i), ", lowered to ",
+                        results[i].shape());
       }
     }
     return absl::OkStatus();
@@ -108,7 +116,8 @@ class Emitter : public Context {
   std::vector<uint32_t> check_nodes_;
 };
 
-void AddParameters(const Trace& trace, const EmitOptions& options, Builder& builder, Emitter& emitter) {
+void AddParameters(const Trace& trace, const EmitOptions& options, Builder& builder,
+                   Emitter& emitter) {
   int64_t number = 0;
   for (const Node* leaf : trace.data) {
     const auto slot = static_cast<std::size_t>(number);
@@ -139,7 +148,8 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
   for (std::size_t i = 0; i < emitter.checks.size(); ++i) {
     RuntimeCheck& check = emitter.checks[i];
     outputs.push_back(check.offender);
-    result.checks.push_back({emitter.check_node(i), std::move(check.before), std::move(check.after)});
+    result.checks.push_back(
+        {emitter.check_node(i), std::move(check.before), std::move(check.after)});
   }
   LAZULI_ASSIGN_OR_RETURN(hlo::Computation * entry, builder.Finish(builder.Tuple(outputs)));
   result.module->set_entry(entry);

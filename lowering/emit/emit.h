@@ -1,7 +1,9 @@
-// A traced lazy graph becomes an HLO module: parameters, constants, outputs, aliases, run-time checks.
+// A traced lazy graph becomes an HLO module: parameters, constants, outputs, aliases, run-time
+// checks.
 //
-// Parameters are the data leaves in order of first visit, then the numbers. The root is always a tuple: the graph's roots, then
-// one s64 scalar a run-time check (lowering::RuntimeCheck). Sites become metadata. Iterative over the depth of the graph.
+// Parameters are the data leaves in order of first visit, then the numbers. The root is always a
+// tuple: the graph's roots, then one s64 scalar a run-time check (lowering::RuntimeCheck). Sites
+// become metadata. Iterative over the depth of the graph.
 #pragma once
 
 #include <memory>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "ir/graph/post_order.h"
 #include "ir/hlo/module.h"
 #include "lowering/builder/context.h"
@@ -17,9 +20,9 @@ namespace lazuli::lowering {
 
 // A check that a run of the module makes: its value is output `roots + i`.
 struct EmittedCheck {
-  uint32_t node = 0;      // position in the trace; its site is looked up at every run
-  std::string before;     // "cross_entropy: label "
-  std::string after;      // " is out of range [0, 10)"
+  uint32_t node = 0;   // position in the trace; its site is looked up at every run
+  std::string before;  // "cross_entropy: label "
+  std::string after;   // " is out of range [0, 10)"
 };
 
 struct EmittedModule {

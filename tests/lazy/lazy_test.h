@@ -88,15 +88,15 @@ absl::Status ErrorOf(F&& f) {
 }
 
 // The statement throws a StatusError of this code with this message, and records nothing.
-#define EXPECT_STATUS(status_code, message, ...)                                         \
-  do {                                                                                   \
-    const Counted recorded(ir::Counter::kNodesRecorded);                                 \
-    const int64_t pending = Context::Current().pending_count();                          \
-    const absl::Status status = ErrorOf([&] { __VA_ARGS__; });                           \
-    EXPECT_EQ(status.code(), absl::StatusCode::status_code) << status;                   \
-    EXPECT_EQ(Message(status), message);                                                 \
-    EXPECT_EQ(recorded(), 0) << "nodes were recorded before: " << Message(status);       \
-    EXPECT_EQ(Context::Current().pending_count(), pending);                              \
+#define EXPECT_STATUS(status_code, message, ...)                                   \
+  do {                                                                             \
+    const Counted recorded(ir::Counter::kNodesRecorded);                           \
+    const int64_t pending = Context::Current().pending_count();                    \
+    const absl::Status status = ErrorOf([&] { __VA_ARGS__; });                     \
+    EXPECT_EQ(status.code(), absl::StatusCode::status_code) << status;             \
+    EXPECT_EQ(Message(status), message);                                           \
+    EXPECT_EQ(recorded(), 0) << "nodes were recorded before: " << Message(status); \
+    EXPECT_EQ(Context::Current().pending_count(), pending);                        \
   } while (false)
 
 }  // namespace lazuli::lazy

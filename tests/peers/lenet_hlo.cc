@@ -1,7 +1,8 @@
-// Prints the HLO of LeNet's steady training step (batch 64, SGD with momentum), as given to the compiler.
-#include <lazuli/lazuli.h>
-
+// Prints the HLO of LeNet's steady training step (batch 64, SGD with momentum), as given to the
+// compiler.
 #include <iostream>
+
+#include <lazuli/lazuli.h>
 
 namespace lz = lazuli;
 

@@ -1,4 +1,5 @@
-// run_hlo FILE.hlo FOLDER DEVICE: runs a module on FOLDER/p0.bin, p1.bin, ... (row-major bytes) and writes FOLDER/o0.bin, ...
+// run_hlo FILE.hlo FOLDER DEVICE: runs a module on FOLDER/p0.bin, p1.bin, ... (row-major bytes) and
+// writes FOLDER/o0.bin, ...
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -19,7 +20,8 @@ std::string ReadBytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-absl::Status Run(const std::string& file, const std::string& folder, const std::string& device_name) {
+absl::Status Run(const std::string& file, const std::string& folder,
+                 const std::string& device_name) {
   LAZULI_ASSIGN_OR_RETURN(auto module, hlo::ParseModule(ReadBytes(file)));
   LAZULI_ASSIGN_OR_RETURN(const backend::Device device, backend::FindDevice(device_name));
   std::vector<backend::BufferPtr> inputs;
@@ -27,13 +29,16 @@ absl::Status Run(const std::string& file, const std::string& folder, const std::
     const ir::Shape shape = parameter->shape().WithDefaultLayout();
     const std::string path = Str(folder, "/p", inputs.size(), ".bin"), bytes = ReadBytes(path);
     if (static_cast<int64_t>(bytes.size()) != shape.byte_size()) {
-      return ir::InvalidArgument(path, " has ", bytes.size(), " bytes, ", shape, " needs ", shape.byte_size());
+      return ir::InvalidArgument(path, " has ", bytes.size(), " bytes, ", shape, " needs ",
+                                 shape.byte_size());
     }
-    LAZULI_ASSIGN_OR_RETURN(backend::BufferPtr buffer, device.client->FromHost({bytes.data(), &shape}, nullptr, device));
+    LAZULI_ASSIGN_OR_RETURN(backend::BufferPtr buffer,
+                            device.client->FromHost({bytes.data(), &shape}, nullptr, device));
     inputs.push_back(std::move(buffer));
   }
   LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), {}));
-  LAZULI_ASSIGN_OR_RETURN(auto outputs, executable->Execute({.buffers = inputs, .scalars = {}, .donated = {}}));
+  LAZULI_ASSIGN_OR_RETURN(auto outputs,
+                          executable->Execute({.buffers = inputs, .scalars = {}, .donated = {}}));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     LAZULI_ASSIGN_OR_RETURN(const ir::Literal value, device.client->ToHost(*outputs[i]));
     std::ofstream out(Str(folder, "/o", i, ".bin"), std::ios::binary);

@@ -1,12 +1,12 @@
-// Runs code on a thread whose stack is small, where recursion over the depth of a graph would crash.
+// Runs code on a thread whose stack is small, where recursion over the depth of a graph would
+// crash.
 #pragma once
-
-#include <pthread.h>
 
 #include <cstddef>
 #include <functional>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 namespace lazuli::test {
 

@@ -27,7 +27,8 @@ Point Permuted(const Point& point, const Dims& dimensions) {
 Point TransposedPoint(const Instruction& i, const Point& point) {
   const Dims& permutation = i.attrs_as<hlo::DimensionsAttrs>().dimensions;
   Point result(point.size());
-  for (std::size_t d = 0; d < point.size(); ++d) result[static_cast<std::size_t>(permutation[d])] = point[d];
+  for (std::size_t d = 0; d < point.size(); ++d)
+    result[static_cast<std::size_t>(permutation[d])] = point[d];
   return result;
 }
 
@@ -35,7 +36,8 @@ Point SlicedPoint(const Instruction& i, const Point& point) {
   const auto& attrs = i.attrs_as<hlo::SliceAttrs>();
   Point result;
   for (std::size_t d = 0; d < point.size(); ++d) {
-    result.push_back(Scaled(point[d], attrs.strides.empty() ? 1 : attrs.strides[d], attrs.starts[d]));
+    result.push_back(
+        Scaled(point[d], attrs.strides.empty() ? 1 : attrs.strides[d], attrs.starts[d]));
   }
   return result;
 }
@@ -65,7 +67,8 @@ Point ReshapedPoint(const Instruction& i, const Point& point, std::size_t variab
   return result;
 }
 
-Point OperandPoint(const Instruction& i, int64_t operand, const Point& point, std::size_t variables) {
+Point OperandPoint(const Instruction& i, int64_t operand, const Point& point,
+                   std::size_t variables) {
   switch (i.opcode()) {
     case Opcode::kBroadcast:
       return Permuted(point, i.attrs_as<hlo::DimensionsAttrs>().dimensions);
@@ -87,8 +90,10 @@ Point OperandPoint(const Instruction& i, int64_t operand, const Point& point, st
 
 bool IsDegenerateReshape(const Shape& from, const Shape& to) {
   Dims a, b;
-  for (int64_t d : from.dims()) if (d != 1) a.push_back(d);
-  for (int64_t d : to.dims()) if (d != 1) b.push_back(d);
+  for (int64_t d : from.dims())
+    if (d != 1) a.push_back(d);
+  for (int64_t d : to.dims())
+    if (d != 1) b.push_back(d);
   return a == b;
 }
 
@@ -115,7 +120,8 @@ int32_t Planner::Find(const Key& key) const {
   return -1;
 }
 
-// Adds the node of `key` if its operands' are there; otherwise puts those that are not on the stack.
+// Adds the node of `key` if its operands' are there; otherwise puts those that are not on the
+// stack.
 bool Planner::Expand(const Key& key, std::vector<Key>& pending) {
   const Instruction& i = *key.instruction;
   PlanNode node;
@@ -189,7 +195,8 @@ Affine Offset(const Shape& shape, const Point& point, int64_t rank) {
 int64_t MergeVariables(BodyPlan& plan, std::vector<Affine*>& forms, int64_t first, int64_t last) {
   std::vector<Affine*> all = forms;
   for (PlanNode& node : plan.nodes) {
-    if (node.kind == PlanNode::Kind::kLoad || node.kind == PlanNode::Kind::kIota) all.push_back(&node.form);
+    if (node.kind == PlanNode::Kind::kLoad || node.kind == PlanNode::Kind::kIota)
+      all.push_back(&node.form);
   }
   const auto erase = [&](int64_t v) {
     plan.sizes.erase(plan.sizes.begin() + v);

@@ -1,14 +1,16 @@
-// BodyPlan: what a fused body computes at one point of its iteration space, and where in memory its leaves lie there.
+// BodyPlan: what a fused body computes at one point of its iteration space, and where in memory its
+// leaves lie there.
 //
-// Broadcasts, transposes, slices, reverses and reshapes that only move dimensions of size 1 become affine changes of the index,
-// so each value of the plan is an instruction at an affine index, and the plan's leaves are loads from addresses that are affine
-// in the iteration variables.
+// Broadcasts, transposes, slices, reverses and reshapes that only move dimensions of size 1 become
+// affine changes of the index, so each value of the plan is an instruction at an affine index, and
+// the plan's leaves are loads from addresses that are affine in the iteration variables.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"
+
 #include "ir/hlo/module.h"
 
 namespace lazuli::backend {
@@ -31,8 +33,8 @@ struct PlanNode {
 };
 
 struct BodyPlan {
-  Dims sizes;                      // of the iteration space
-  std::vector<PlanNode> nodes;     // operands before users
+  Dims sizes;                   // of the iteration space
+  std::vector<PlanNode> nodes;  // operands before users
 };
 
 // Whether the plan sees through it: a change of index.
@@ -40,7 +42,8 @@ bool IsIndexChange(const hlo::Instruction& instruction);
 // A reshape that only adds or removes dimensions of size 1.
 bool IsDegenerateReshape(const Shape& from, const Shape& to);
 
-// Adds to `plan` the value of `instruction` at `point`, and returns its node. Values already there are shared.
+// Adds to `plan` the value of `instruction` at `point`, and returns its node. Values already there
+// are shared.
 class Planner {
  public:
   explicit Planner(BodyPlan& plan) : plan_(plan) {}
@@ -63,8 +66,9 @@ Point IdentityPoint(absl::Span<const int64_t> variables, int64_t rank);
 // Element offset of a point in an array with this layout.
 Affine Offset(const Shape& shape, const Point& point, int64_t rank);
 
-// Merges neighbouring iteration variables in [first, last) where every form allows it and drops those of size 1: forms are the
-// nodes' and those given. Returns how many variables of the range are left (at least one, of size 1 if need be).
+// Merges neighbouring iteration variables in [first, last) where every form allows it and drops
+// those of size 1: forms are the nodes' and those given. Returns how many variables of the range
+// are left (at least one, of size 1 if need be).
 int64_t MergeVariables(BodyPlan& plan, std::vector<Affine*>& forms, int64_t first, int64_t last);
 
 }  // namespace lazuli::backend

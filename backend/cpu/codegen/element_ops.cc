@@ -69,12 +69,15 @@ llvm::Value* RoundToBf16(IrBuilder& b, llvm::Value* x) {
   llvm::Value* rounded = b.CreateAdd(bits, b.CreateAdd(odd, llvm::ConstantInt::get(ints, 0x7fff)));
   llvm::Value* quiet = b.CreateOr(bits, llvm::ConstantInt::get(ints, 0x00400000));
   rounded = b.CreateSelect(b.CreateFCmpUNO(x, x), quiet, rounded);
-  return b.CreateBitCast(b.CreateAnd(rounded, llvm::ConstantInt::get(ints, 0xffff0000)), x->getType());
+  return b.CreateBitCast(b.CreateAnd(rounded, llvm::ConstantInt::get(ints, 0xffff0000)),
+                         x->getType());
 }
 
 llvm::Value* EmitFloat(IrBuilder& b, Opcode opcode, DType dtype, llvm::Value* x, llvm::Value* y) {
-  llvm::Value* result = dtype == DType::kF64 ? FloatReference(opcode, FloatValue<double>{&b, x}, FloatValue<double>{&b, y})
-                                             : FloatReference(opcode, FloatValue<float>{&b, x}, FloatValue<float>{&b, y});
+  llvm::Value* result =
+      dtype == DType::kF64
+          ? FloatReference(opcode, FloatValue<double>{&b, x}, FloatValue<double>{&b, y})
+          : FloatReference(opcode, FloatValue<float>{&b, x}, FloatValue<float>{&b, y});
   if (result->getType()->isIntOrIntVectorTy()) return result;  // is-finite
   return RoundToNarrow(b, dtype, result);
 }
@@ -83,24 +86,36 @@ llvm::Value* EmitFloat(IrBuilder& b, Opcode opcode, DType dtype, llvm::Value* x,
 
 llvm::CmpInst::Predicate FloatPredicate(ComparisonDirection direction) {
   switch (direction) {
-    case ComparisonDirection::kEq: return llvm::CmpInst::FCMP_OEQ;
-    case ComparisonDirection::kNe: return llvm::CmpInst::FCMP_UNE;
-    case ComparisonDirection::kLt: return llvm::CmpInst::FCMP_OLT;
-    case ComparisonDirection::kLe: return llvm::CmpInst::FCMP_OLE;
-    case ComparisonDirection::kGt: return llvm::CmpInst::FCMP_OGT;
-    case ComparisonDirection::kGe: return llvm::CmpInst::FCMP_OGE;
+    case ComparisonDirection::kEq:
+      return llvm::CmpInst::FCMP_OEQ;
+    case ComparisonDirection::kNe:
+      return llvm::CmpInst::FCMP_UNE;
+    case ComparisonDirection::kLt:
+      return llvm::CmpInst::FCMP_OLT;
+    case ComparisonDirection::kLe:
+      return llvm::CmpInst::FCMP_OLE;
+    case ComparisonDirection::kGt:
+      return llvm::CmpInst::FCMP_OGT;
+    case ComparisonDirection::kGe:
+      return llvm::CmpInst::FCMP_OGE;
   }
   return llvm::CmpInst::BAD_FCMP_PREDICATE;
 }
 
 llvm::CmpInst::Predicate IntPredicate(ComparisonDirection direction, bool is_signed) {
   switch (direction) {
-    case ComparisonDirection::kEq: return llvm::CmpInst::ICMP_EQ;
-    case ComparisonDirection::kNe: return llvm::CmpInst::ICMP_NE;
-    case ComparisonDirection::kLt: return is_signed ? llvm::CmpInst::ICMP_SLT : llvm::CmpInst::ICMP_ULT;
-    case ComparisonDirection::kLe: return is_signed ? llvm::CmpInst::ICMP_SLE : llvm::CmpInst::ICMP_ULE;
-    case ComparisonDirection::kGt: return is_signed ? llvm::CmpInst::ICMP_SGT : llvm::CmpInst::ICMP_UGT;
-    case ComparisonDirection::kGe: return is_signed ? llvm::CmpInst::ICMP_SGE : llvm::CmpInst::ICMP_UGE;
+    case ComparisonDirection::kEq:
+      return llvm::CmpInst::ICMP_EQ;
+    case ComparisonDirection::kNe:
+      return llvm::CmpInst::ICMP_NE;
+    case ComparisonDirection::kLt:
+      return is_signed ? llvm::CmpInst::ICMP_SLT : llvm::CmpInst::ICMP_ULT;
+    case ComparisonDirection::kLe:
+      return is_signed ? llvm::CmpInst::ICMP_SLE : llvm::CmpInst::ICMP_ULE;
+    case ComparisonDirection::kGt:
+      return is_signed ? llvm::CmpInst::ICMP_SGT : llvm::CmpInst::ICMP_UGT;
+    case ComparisonDirection::kGe:
+      return is_signed ? llvm::CmpInst::ICMP_SGE : llvm::CmpInst::ICMP_UGE;
   }
   return llvm::CmpInst::BAD_ICMP_PREDICATE;
 }
@@ -147,8 +162,8 @@ llvm::Value* EmitClamp(IrBuilder& b, DType dtype, absl::Span<llvm::Value* const>
 bool SupportsBitcast(const Instruction& i) {
   const Shape& from = i.operand(0)->shape();
   return SameDims(from, i.shape()) && ByteWidth(from.dtype()) == ByteWidth(i.shape().dtype()) &&
-         !IsNarrowFloat(from.dtype()) && !IsNarrowFloat(i.shape().dtype()) && from.dtype() != DType::kPred &&
-         i.shape().dtype() != DType::kPred;
+         !IsNarrowFloat(from.dtype()) && !IsNarrowFloat(i.shape().dtype()) &&
+         from.dtype() != DType::kPred && i.shape().dtype() != DType::kPred;
 }
 
 }  // namespace
@@ -188,7 +203,9 @@ bool SupportsElement(const Instruction& i) {
       return SupportsBitcast(i);
     default:
       if (!i.IsElementwise() || i.operand_count() == 0) return false;
-      return IsFloat(i.operand(0)->shape().dtype()) ? HasReference<FloatValue<float>>(i.opcode()) : SupportsInteger(i.opcode(), i.operand(0)->shape().dtype());
+      return IsFloat(i.operand(0)->shape().dtype())
+                 ? HasReference<FloatValue<float>>(i.opcode())
+                 : SupportsInteger(i.opcode(), i.operand(0)->shape().dtype());
   }
 }
 
@@ -196,7 +213,8 @@ llvm::Value* EmitBinary(IrBuilder& b, Opcode opcode, DType dtype, llvm::Value* x
   return IsFloat(dtype) ? EmitFloat(b, opcode, dtype, x, y) : EmitInteger(b, opcode, dtype, x, y);
 }
 
-llvm::Value* EmitElement(IrBuilder& b, const Instruction& i, absl::Span<llvm::Value* const> operands) {
+llvm::Value* EmitElement(IrBuilder& b, const Instruction& i,
+                         absl::Span<llvm::Value* const> operands) {
   const DType from = i.operand(0)->shape().dtype();
   switch (i.opcode()) {
     case Opcode::kCopy:
@@ -210,9 +228,11 @@ llvm::Value* EmitElement(IrBuilder& b, const Instruction& i, absl::Span<llvm::Va
     case Opcode::kConvert:
       return EmitConvert(b, from, i.shape().dtype(), operands[0]);
     case Opcode::kBitcastConvert:
-      return b.CreateBitCast(operands[0], WithElement(operands[0]->getType(), RegisterType(b, i.shape().dtype())));
+      return b.CreateBitCast(
+          operands[0], WithElement(operands[0]->getType(), RegisterType(b, i.shape().dtype())));
     default:
-      return EmitBinary(b, i.opcode(), from, operands[0], operands.size() > 1 ? operands[1] : operands[0]);
+      return EmitBinary(b, i.opcode(), from, operands[0],
+                        operands.size() > 1 ? operands[1] : operands[0]);
   }
 }
 
@@ -271,8 +291,10 @@ llvm::Constant* ScalarConstant(IrBuilder& b, const Literal& literal) {
   llvm::Type* type = RegisterType(b, dtype);
   if (IsFloat(dtype)) {
     // Exact: every float is a double, and NaN keeps its sign and payload's high bits.
-    if (dtype == DType::kF32) return llvm::ConstantFP::get(type, llvm::APFloat(literal.data<float>()[0]));
-    if (dtype == DType::kF64) return llvm::ConstantFP::get(type, llvm::APFloat(literal.data<double>()[0]));
+    if (dtype == DType::kF32)
+      return llvm::ConstantFP::get(type, llvm::APFloat(literal.data<float>()[0]));
+    if (dtype == DType::kF64)
+      return llvm::ConstantFP::get(type, llvm::APFloat(literal.data<double>()[0]));
     return llvm::ConstantFP::get(type, llvm::APFloat(static_cast<float>(literal.AsDouble(0))));
   }
   uint64_t bits = 0;

@@ -1,27 +1,34 @@
 #include "backend/cpu/codegen/emitter.h"
 
-#include "backend/cpu/codegen/element_ops.h"
 #include "llvm/IR/MDBuilder.h"
+
+#include "backend/cpu/codegen/element_ops.h"
 
 namespace lazuli::backend {
 
-Emitter::Emitter(llvm::Module& module, const std::string& name, int64_t num_args) : b_(module.getContext()) {
+Emitter::Emitter(llvm::Module& module, const std::string& name, int64_t num_args)
+    : b_(module.getContext()) {
   llvm::Type* pointer = b_.getPtrTy();
-  auto* type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, b_.getInt64Ty(), b_.getInt64Ty()}, false);
+  auto* type =
+      llvm::FunctionType::get(b_.getVoidTy(), {pointer, b_.getInt64Ty(), b_.getInt64Ty()}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   b_.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", function_));
   for (int64_t i = 0; i < num_args; ++i) {
-    args_.push_back(b_.CreateLoad(pointer, b_.CreateConstInBoundsGEP1_64(pointer, function_->getArg(0), static_cast<uint64_t>(i))));
+    args_.push_back(b_.CreateLoad(
+        pointer,
+        b_.CreateConstInBoundsGEP1_64(pointer, function_->getArg(0), static_cast<uint64_t>(i))));
   }
   llvm::MDBuilder metadata(module.getContext());
-  llvm::MDNode* scope = metadata.createAnonymousAliasScope(metadata.createAnonymousAliasScopeDomain(), "outputs");
+  llvm::MDNode* scope =
+      metadata.createAnonymousAliasScope(metadata.createAnonymousAliasScopeDomain(), "outputs");
   output_scope_ = llvm::MDNode::get(module.getContext(), {scope});
 }
 
 std::vector<llvm::Value*> Emitter::LoopCarrying(
     llvm::Value* first, llvm::Value* last, int64_t step, std::vector<llvm::Value*> initial,
-    absl::FunctionRef<std::vector<llvm::Value*>(llvm::Value*, absl::Span<llvm::Value* const>)> body) {
+    absl::FunctionRef<std::vector<llvm::Value*>(llvm::Value*, absl::Span<llvm::Value* const>)>
+        body) {
   llvm::LLVMContext& context = b_.getContext();
   llvm::BasicBlock* before = b_.GetInsertBlock();
   auto* header = llvm::BasicBlock::Create(context, "loop", function_);
@@ -51,7 +58,8 @@ std::vector<llvm::Value*> Emitter::LoopCarrying(
   return carried;
 }
 
-llvm::Value* Emitter::Loop(llvm::Value* first, llvm::Value* last, int64_t step, absl::FunctionRef<void(llvm::Value*)> body) {
+llvm::Value* Emitter::Loop(llvm::Value* first, llvm::Value* last, int64_t step,
+                           absl::FunctionRef<void(llvm::Value*)> body) {
   return LoopCarrying(first, last, step, {}, [&](llvm::Value* i, absl::Span<llvm::Value* const>) {
     body(i);
     return std::vector<llvm::Value*>();
@@ -94,13 +102,15 @@ llvm::Value* Emitter::Evaluate(const Affine& form, absl::Span<llvm::Value* const
 
 llvm::Constant* Emitter::LaneNumbers(llvm::Type* element, int width, int64_t factor) {
   std::vector<llvm::Constant*> lanes;
-  for (int i = 0; i < width; ++i) lanes.push_back(llvm::ConstantInt::getSigned(element, i * factor));
+  for (int i = 0; i < width; ++i)
+    lanes.push_back(llvm::ConstantInt::getSigned(element, i * factor));
   return llvm::ConstantVector::get(lanes);
 }
 
-Emitted Emitter::Load(DType dtype, llvm::Value* base, const Affine& form, absl::Span<llvm::Value* const> at, Lanes lanes,
-                      bool overwritten) {
-  const int64_t step = lanes.width == 1 ? 0 : form.coefficients[static_cast<std::size_t>(lanes.variable)];
+Emitted Emitter::Load(DType dtype, llvm::Value* base, const Affine& form,
+                      absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten) {
+  const int64_t step =
+      lanes.width == 1 ? 0 : form.coefficients[static_cast<std::size_t>(lanes.variable)];
   llvm::Type* element = MemoryType(b_, dtype);
   const llvm::Align align(static_cast<uint64_t>(ByteWidth(dtype)));
   llvm::Value* offset = Evaluate(form, at);
@@ -108,23 +118,29 @@ Emitted Emitter::Load(DType dtype, llvm::Value* base, const Affine& form, absl::
   llvm::Instruction* loaded;
   llvm::Value* value;
   if (step == 0 || step == 1 || step == -1) {
-    llvm::Type* type = step == 0 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes.width));
+    llvm::Type* type =
+        step == 0 ? element
+                  : llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes.width));
     value = loaded = b_.CreateAlignedLoad(type, b_.CreateInBoundsGEP(element, base, offset), align);
     if (step == -1) value = b_.CreateVectorReverse(value);
   } else {
-    llvm::Value* offsets = b_.CreateAdd(b_.CreateVectorSplat(static_cast<unsigned>(lanes.width), offset),
-                                        LaneNumbers(b_.getInt64Ty(), lanes.width, step));
+    llvm::Value* offsets =
+        b_.CreateAdd(b_.CreateVectorSplat(static_cast<unsigned>(lanes.width), offset),
+                     LaneNumbers(b_.getInt64Ty(), lanes.width, step));
     llvm::Value* addresses = b_.CreateInBoundsGEP(element, base, offsets);
-    value = loaded = b_.CreateMaskedGather(llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes.width)), addresses, align);
+    value = loaded = b_.CreateMaskedGather(
+        llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes.width)), addresses, align);
   }
   if (!overwritten) loaded->setMetadata(llvm::LLVMContext::MD_noalias, output_scope_);
   return {FromMemory(b_, dtype, value), step == 0};
 }
 
-void Emitter::Store(DType dtype, llvm::Value* base, const Affine& form, absl::Span<llvm::Value* const> at, Lanes lanes, Emitted value) {
+void Emitter::Store(DType dtype, llvm::Value* base, const Affine& form,
+                    absl::Span<llvm::Value* const> at, Lanes lanes, Emitted value) {
   llvm::Value* address = b_.CreateInBoundsGEP(MemoryType(b_, dtype), base, Evaluate(form, at));
   llvm::Value* memory = ToMemory(b_, dtype, Widen(value, lanes.width));
-  llvm::Instruction* store = b_.CreateAlignedStore(memory, address, llvm::Align(static_cast<uint64_t>(ByteWidth(dtype))));
+  llvm::Instruction* store =
+      b_.CreateAlignedStore(memory, address, llvm::Align(static_cast<uint64_t>(ByteWidth(dtype))));
   store->setMetadata(llvm::LLVMContext::MD_alias_scope, output_scope_);
 }
 
@@ -139,9 +155,11 @@ Emitted Emitter::Iota(const PlanNode& node, absl::Span<llvm::Value* const> at, L
   // 32 bits convert to floats in vectors; 64 do not everywhere.
   llvm::Type* type = size <= (int64_t{1} << 31) ? b_.getInt32Ty() : b_.getInt64Ty();
   llvm::Value* index = b_.CreateTrunc(Evaluate(node.form, at), type);
-  const int64_t step = lanes.width == 1 ? 0 : node.form.coefficients[static_cast<std::size_t>(lanes.variable)];
+  const int64_t step =
+      lanes.width == 1 ? 0 : node.form.coefficients[static_cast<std::size_t>(lanes.variable)];
   if (step != 0) {
-    index = b_.CreateAdd(b_.CreateVectorSplat(static_cast<unsigned>(lanes.width), index), LaneNumbers(type, lanes.width, step));
+    index = b_.CreateAdd(b_.CreateVectorSplat(static_cast<unsigned>(lanes.width), index),
+                         LaneNumbers(type, lanes.width, step));
   }
   const DType dtype = shape.dtype();
   llvm::Type* target = WithElement(index->getType(), RegisterType(b_, dtype));
@@ -149,13 +167,15 @@ Emitted Emitter::Iota(const PlanNode& node, absl::Span<llvm::Value* const> at, L
   return {RoundToNarrow(b_, dtype, b_.CreateSIToFP(index, target)), step == 0};
 }
 
-Emitted Emitter::Node(const PlanNode& node, const std::vector<Emitted>& values, absl::Span<llvm::Value* const> at, Lanes lanes,
+Emitted Emitter::Node(const PlanNode& node, const std::vector<Emitted>& values,
+                      absl::Span<llvm::Value* const> at, Lanes lanes,
                       absl::Span<const uint8_t> overwritten) {
   const hlo::Instruction& i = *node.instruction;
   switch (node.kind) {
     case PlanNode::Kind::kLoad: {
       const int64_t number = i.parameter_number();
-      return Load(i.shape().dtype(), arg(number), node.form, at, lanes, overwritten[static_cast<std::size_t>(number)] != 0);
+      return Load(i.shape().dtype(), arg(number), node.form, at, lanes,
+                  overwritten[static_cast<std::size_t>(number)] != 0);
     }
     case PlanNode::Kind::kConstant:
       return {ScalarConstant(b_, i.literal()), true};
@@ -165,7 +185,8 @@ Emitted Emitter::Node(const PlanNode& node, const std::vector<Emitted>& values, 
       break;
   }
   bool uniform = true;
-  for (int32_t operand : node.operands) uniform &= values[static_cast<std::size_t>(operand)].uniform;
+  for (int32_t operand : node.operands)
+    uniform &= values[static_cast<std::size_t>(operand)].uniform;
   std::vector<llvm::Value*> operands;
   for (int32_t operand : node.operands) {
     const Emitted& value = values[static_cast<std::size_t>(operand)];
@@ -174,11 +195,13 @@ Emitted Emitter::Node(const PlanNode& node, const std::vector<Emitted>& values, 
   return {EmitElement(b_, i, operands), uniform};
 }
 
-std::vector<Emitted> Emitter::Nodes(const BodyPlan& plan, absl::Span<const int32_t> wanted, absl::Span<llvm::Value* const> at, Lanes lanes,
+std::vector<Emitted> Emitter::Nodes(const BodyPlan& plan, absl::Span<const int32_t> wanted,
+                                    absl::Span<llvm::Value* const> at, Lanes lanes,
                                     absl::Span<const uint8_t> overwritten) {
   std::vector<Emitted> values;
   values.reserve(plan.nodes.size());
-  for (const PlanNode& node : plan.nodes) values.push_back(Node(node, values, at, lanes, overwritten));
+  for (const PlanNode& node : plan.nodes)
+    values.push_back(Node(node, values, at, lanes, overwritten));
   std::vector<Emitted> result;
   for (int32_t node : wanted) result.push_back(values[static_cast<std::size_t>(node)]);
   return result;

@@ -1,4 +1,5 @@
-// Emitter: the pieces that kernels are made of - loops, loads and stores at affine addresses, and the values of a BodyPlan.
+// Emitter: the pieces that kernels are made of - loops, loads and stores at affine addresses, and
+// the values of a BodyPlan.
 #pragma once
 
 #include <string>
@@ -6,14 +7,15 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
+#include "llvm/IR/Module.h"
+
 #include "backend/cpu/codegen/body_plan.h"
 #include "backend/cpu/codegen/recipe_values.h"
-#include "llvm/IR/Module.h"
 
 namespace lazuli::backend {
 
-// A value at one point, or at `width` neighbouring points along the vector variable. Uniform: the same at all of them, and then
-// a scalar.
+// A value at one point, or at `width` neighbouring points along the vector variable. Uniform: the
+// same at all of them, and then a scalar.
 struct Emitted {
   llvm::Value* value = nullptr;
   bool uniform = true;
@@ -27,8 +29,8 @@ struct Lanes {
 
 class Emitter {
  public:
-  // Starts void name(ptr args, i64 begin, i64 end) in `module`; args holds one pointer for each parameter, then each output, then
-  // the scratch memory.
+  // Starts void name(ptr args, i64 begin, i64 end) in `module`; args holds one pointer for each
+  // parameter, then each output, then the scratch memory.
   Emitter(llvm::Module& module, const std::string& name, int64_t num_args);
 
   IrBuilder& b() { return b_; }
@@ -39,27 +41,34 @@ class Emitter {
 
   llvm::Value* Index(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
   // for (i = first; i + step <= last; i += step) body(i); returns the i at which it stopped.
-  llvm::Value* Loop(llvm::Value* first, llvm::Value* last, int64_t step, absl::FunctionRef<void(llvm::Value*)> body);
+  llvm::Value* Loop(llvm::Value* first, llvm::Value* last, int64_t step,
+                    absl::FunctionRef<void(llvm::Value*)> body);
   // The same with values carried from one iteration to the next; returns their last values.
-  std::vector<llvm::Value*> LoopCarrying(llvm::Value* first, llvm::Value* last, int64_t step,
-                                         std::vector<llvm::Value*> initial,
-                                         absl::FunctionRef<std::vector<llvm::Value*>(llvm::Value*, absl::Span<llvm::Value* const>)> body);
+  std::vector<llvm::Value*> LoopCarrying(
+      llvm::Value* first, llvm::Value* last, int64_t step, std::vector<llvm::Value*> initial,
+      absl::FunctionRef<std::vector<llvm::Value*>(llvm::Value*, absl::Span<llvm::Value* const>)>
+          body);
   void If(llvm::Value* condition, absl::FunctionRef<void()> body);
   // `index` as indices of dimensions of these sizes, the last fastest.
   std::vector<llvm::Value*> Unflatten(llvm::Value* index, absl::Span<const int64_t> sizes);
 
   llvm::Value* Evaluate(const Affine& form, absl::Span<llvm::Value* const> at);
   // Loads or stores in register form. A load that nothing in the kernel overwrites may move freely.
-  Emitted Load(DType dtype, llvm::Value* base, const Affine& form, absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten);
-  void Store(DType dtype, llvm::Value* base, const Affine& form, absl::Span<llvm::Value* const> at, Lanes lanes, Emitted value);
+  Emitted Load(DType dtype, llvm::Value* base, const Affine& form,
+               absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten);
+  void Store(DType dtype, llvm::Value* base, const Affine& form, absl::Span<llvm::Value* const> at,
+             Lanes lanes, Emitted value);
   llvm::Value* Widen(Emitted value, int width);
 
-  // Values of the wanted nodes and all they need. overwritten[p]: an output may lie in the memory of parameter p.
-  std::vector<Emitted> Nodes(const BodyPlan& plan, absl::Span<const int32_t> wanted, absl::Span<llvm::Value* const> at, Lanes lanes,
+  // Values of the wanted nodes and all they need. overwritten[p]: an output may lie in the memory
+  // of parameter p.
+  std::vector<Emitted> Nodes(const BodyPlan& plan, absl::Span<const int32_t> wanted,
+                             absl::Span<llvm::Value* const> at, Lanes lanes,
                              absl::Span<const uint8_t> overwritten);
 
  private:
-  Emitted Node(const PlanNode& node, const std::vector<Emitted>& values, absl::Span<llvm::Value* const> at, Lanes lanes,
+  Emitted Node(const PlanNode& node, const std::vector<Emitted>& values,
+               absl::Span<llvm::Value* const> at, Lanes lanes,
                absl::Span<const uint8_t> overwritten);
   Emitted Iota(const PlanNode& node, absl::Span<llvm::Value* const> at, Lanes lanes);
   llvm::Constant* LaneNumbers(llvm::Type* element, int width, int64_t factor);

@@ -5,11 +5,15 @@ namespace {
 
 using hlo::Opcode;
 
-llvm::Constant* Number(llvm::Value* like, int64_t value) { return llvm::ConstantInt::getSigned(like->getType(), value); }
+llvm::Constant* Number(llvm::Value* like, int64_t value) {
+  return llvm::ConstantInt::getSigned(like->getType(), value);
+}
 
-// Quotient or remainder with a divisor that never traps; `zero` and `minus_one` are the results for those divisors.
+// Quotient or remainder with a divisor that never traps; `zero` and `minus_one` are the results for
+// those divisors.
 template <class Divide>
-llvm::Value* Guarded(IrBuilder& b, bool is_signed, llvm::Value* y, llvm::Value* zero, llvm::Value* minus_one, Divide&& divide) {
+llvm::Value* Guarded(IrBuilder& b, bool is_signed, llvm::Value* y, llvm::Value* zero,
+                     llvm::Value* minus_one, Divide&& divide) {
   llvm::Value* is_zero = b.CreateICmpEQ(y, Number(y, 0));
   llvm::Value* is_minus_one = b.CreateICmpEQ(y, Number(y, -1));
   llvm::Value* bad = is_signed ? b.CreateOr(is_zero, is_minus_one) : is_zero;
@@ -19,13 +23,15 @@ llvm::Value* Guarded(IrBuilder& b, bool is_signed, llvm::Value* y, llvm::Value* 
 }
 
 llvm::Value* Divide(IrBuilder& b, bool is_signed, llvm::Value* x, llvm::Value* y) {
-  return Guarded(b, is_signed, y, Number(x, -1), b.CreateNeg(x),
-                 [&](llvm::Value* d) { return is_signed ? b.CreateSDiv(x, d) : b.CreateUDiv(x, d); });
+  return Guarded(b, is_signed, y, Number(x, -1), b.CreateNeg(x), [&](llvm::Value* d) {
+    return is_signed ? b.CreateSDiv(x, d) : b.CreateUDiv(x, d);
+  });
 }
 
 llvm::Value* Remainder(IrBuilder& b, bool is_signed, llvm::Value* x, llvm::Value* y) {
-  return Guarded(b, is_signed, y, x, Number(x, 0),
-                 [&](llvm::Value* d) { return is_signed ? b.CreateSRem(x, d) : b.CreateURem(x, d); });
+  return Guarded(b, is_signed, y, x, Number(x, 0), [&](llvm::Value* d) {
+    return is_signed ? b.CreateSRem(x, d) : b.CreateURem(x, d);
+  });
 }
 
 llvm::Value* Shift(IrBuilder& b, Opcode opcode, llvm::Value* x, llvm::Value* y) {
@@ -35,7 +41,8 @@ llvm::Value* Shift(IrBuilder& b, Opcode opcode, llvm::Value* x, llvm::Value* y) 
     return b.CreateAShr(x, b.CreateSelect(in_range, y, Number(y, width - 1)));
   }
   llvm::Value* amount = b.CreateSelect(in_range, y, Number(y, 0));
-  llvm::Value* shifted = opcode == Opcode::kShiftLeft ? b.CreateShl(x, amount) : b.CreateLShr(x, amount);
+  llvm::Value* shifted =
+      opcode == Opcode::kShiftLeft ? b.CreateShl(x, amount) : b.CreateLShr(x, amount);
   return b.CreateSelect(in_range, shifted, Number(x, 0));
 }
 
@@ -114,28 +121,43 @@ llvm::Value* EmitInteger(IrBuilder& b, Opcode opcode, DType dtype, llvm::Value* 
   if (dtype == DType::kPred) return EmitPred(b, opcode, x, y);
   const bool is_signed = IsSigned(dtype);
   switch (opcode) {
-    case Opcode::kAdd: return b.CreateAdd(x, y);
-    case Opcode::kSubtract: return b.CreateSub(x, y);
-    case Opcode::kMultiply: return b.CreateMul(x, y);
-    case Opcode::kDivide: return Divide(b, is_signed, x, y);
-    case Opcode::kRemainder: return Remainder(b, is_signed, x, y);
-    case Opcode::kNegate: return b.CreateNeg(x);
+    case Opcode::kAdd:
+      return b.CreateAdd(x, y);
+    case Opcode::kSubtract:
+      return b.CreateSub(x, y);
+    case Opcode::kMultiply:
+      return b.CreateMul(x, y);
+    case Opcode::kDivide:
+      return Divide(b, is_signed, x, y);
+    case Opcode::kRemainder:
+      return Remainder(b, is_signed, x, y);
+    case Opcode::kNegate:
+      return b.CreateNeg(x);
     case Opcode::kAbs:
       return is_signed ? b.CreateSelect(b.CreateICmpSLT(x, Number(x, 0)), b.CreateNeg(x), x) : x;
-    case Opcode::kSign: return Sign(b, is_signed, x);
+    case Opcode::kSign:
+      return Sign(b, is_signed, x);
     case Opcode::kMaximum:
-    case Opcode::kMinimum: return Extreme(b, opcode, is_signed, x, y);
-    case Opcode::kAnd: return b.CreateAnd(x, y);
-    case Opcode::kOr: return b.CreateOr(x, y);
-    case Opcode::kXor: return b.CreateXor(x, y);
-    case Opcode::kNot: return b.CreateNot(x);
-    case Opcode::kPopcnt: return b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x);
+    case Opcode::kMinimum:
+      return Extreme(b, opcode, is_signed, x, y);
+    case Opcode::kAnd:
+      return b.CreateAnd(x, y);
+    case Opcode::kOr:
+      return b.CreateOr(x, y);
+    case Opcode::kXor:
+      return b.CreateXor(x, y);
+    case Opcode::kNot:
+      return b.CreateNot(x);
+    case Opcode::kPopcnt:
+      return b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x);
     case Opcode::kCountLeadingZeros:
       return b.CreateIntrinsic(llvm::Intrinsic::ctlz, {x->getType()}, {x, b.getFalse()});
     case Opcode::kShiftLeft:
     case Opcode::kShiftRightArithmetic:
-    case Opcode::kShiftRightLogical: return Shift(b, opcode, x, y);
-    default: return nullptr;
+    case Opcode::kShiftRightLogical:
+      return Shift(b, opcode, x, y);
+    default:
+      return nullptr;
   }
 }
 

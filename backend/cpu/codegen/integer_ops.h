@@ -1,4 +1,5 @@
-// Arithmetic opcodes on integers and pred: the bits of ir/evaluator/scalar_ops.h, without branches or traps.
+// Arithmetic opcodes on integers and pred: the bits of ir/evaluator/scalar_ops.h, without branches
+// or traps.
 #pragma once
 
 #include "backend/cpu/codegen/recipe_values.h"
@@ -9,6 +10,7 @@ namespace lazuli::backend {
 
 bool SupportsInteger(hlo::Opcode opcode, DType dtype);
 // y is ignored by opcodes of one operand.
-llvm::Value* EmitInteger(IrBuilder& b, hlo::Opcode opcode, DType dtype, llvm::Value* x, llvm::Value* y);
+llvm::Value* EmitInteger(IrBuilder& b, hlo::Opcode opcode, DType dtype, llvm::Value* x,
+                         llvm::Value* y);
 
 }  // namespace lazuli::backend

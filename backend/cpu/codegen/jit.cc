@@ -116,7 +116,8 @@ class LoadedCode final : public JitCode {
 
 Jit::Jit() : state_(std::make_shared<State>()) {
   vector_width_ = VectorWidth(state_->builder);
-  host_ = Str(std::string_view(state_->builder.getCPU()), " ", state_->builder.getFeatures().getString());
+  host_ = Str(std::string_view(state_->builder.getCPU()), " ",
+              state_->builder.getFeatures().getString());
 }
 
 // Never destroyed: code of executables that are still alive at exit stays valid.
@@ -130,12 +131,13 @@ void Jit::Prepare(llvm::Module& module) const {
   module.setTargetTriple(state_->builder.getTargetTriple().str());
 }
 
-absl::StatusOr<std::shared_ptr<const JitCode>> Jit::Compile(std::unique_ptr<llvm::LLVMContext> context,
-                                                            std::unique_ptr<llvm::Module> module) {
+absl::StatusOr<std::shared_ptr<const JitCode>> Jit::Compile(
+    std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::Module> module) {
   std::string problem;
   llvm::raw_string_ostream problem_stream(problem);
   if (llvm::verifyModule(*module, &problem_stream)) {
-    return Internal("the kernel ", std::string(module->getName()), " is not valid LLVM IR: ", problem);
+    return Internal("the kernel ", std::string(module->getName()),
+                    " is not valid LLVM IR: ", problem);
   }
   auto machine = state_->builder.createTargetMachine();
   if (!machine) return FromLlvm(machine.takeError(), "no code generator for this processor");
@@ -151,7 +153,8 @@ absl::StatusOr<std::shared_ptr<const JitCode>> Jit::Compile(std::unique_ptr<llvm
   std::lock_guard lock(state_->mutex);
   llvm::orc::LLJIT& jit = *state_->jit;
   auto tracker = jit.getMainJITDylib().createResourceTracker();
-  if (auto error = jit.addObjectFile(tracker, std::move(*object))) return FromLlvm(std::move(error), "loading a kernel");
+  if (auto error = jit.addObjectFile(tracker, std::move(*object)))
+    return FromLlvm(std::move(error), "loading a kernel");
   return std::make_shared<LoadedCode>(jit, std::move(tracker), bytes);
 }
 

@@ -1,8 +1,8 @@
-// Jit: machine code from LLVM IR, in this process. The only user of ORC, and opinionated: host processor, level 2, no
-// fast-math, no contraction.
+// Jit: machine code from LLVM IR, in this process. The only user of ORC, and opinionated: host
+// processor, level 2, no fast-math, no contraction.
 //
-// Compile() may be called from several threads at once; each call uses a target machine of its own. Code lives as long as
-// somebody holds its JitCode.
+// Compile() may be called from several threads at once; each call uses a target machine of its own.
+// Code lives as long as somebody holds its JitCode.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ class Jit {
 
   // Prepares an empty module for the host: data layout, triple.
   void Prepare(llvm::Module& module) const;
-  // Optimises the module and loads its code. Names of external functions must be unique in the process: see UniqueName.
+  // Optimises the module and loads its code. Names of external functions must be unique in the
+  // process: see UniqueName.
   absl::StatusOr<std::shared_ptr<const JitCode>> Compile(std::unique_ptr<llvm::LLVMContext> context,
                                                          std::unique_ptr<llvm::Module> module);
   // "<stem>_17": never returned before.

@@ -6,6 +6,8 @@
 #include <thread>
 #include <unordered_map>
 
+#include "llvm/IR/LLVMContext.h"
+
 #include "backend/cpu/codegen/element_ops.h"
 #include "backend/cpu/codegen/jit.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
@@ -14,7 +16,6 @@
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
-#include "llvm/IR/LLVMContext.h"
 
 namespace lazuli::backend {
 namespace {
@@ -29,18 +30,23 @@ class CompiledKernel final : public Kernel {
       : shape_(std::move(shape)),
         code_(std::move(code)),
         run_(reinterpret_cast<KernelFunction>(code_->Lookup(name))),
-        finish_(shape_.finish_items > 0 ? reinterpret_cast<KernelFunction>(code_->Lookup(name + "_finish")) : nullptr) {}
+        finish_(shape_.finish_items > 0
+                    ? reinterpret_cast<KernelFunction>(code_->Lookup(name + "_finish"))
+                    : nullptr) {}
 
   int64_t scratch_bytes() const override { return shape_.scratch_bytes; }
   int64_t code_bytes() const override { return code_->bytes(); }
-  std::string Details() const override { return Str(shape_.details, " items ", shape_.items, " grain ", shape_.grain); }
+  std::string Details() const override {
+    return Str(shape_.details, " items ", shape_.items, " grain ", shape_.grain);
+  }
   const KernelShape& shape() const { return shape_; }
 
   void Run(std::byte* const* args) const {
     if (shape_.items <= shape_.grain) {
       run_(args, 0, shape_.items);
     } else {
-      ParallelFor(shape_.items, shape_.grain, [&](int64_t begin, int64_t end) { run_(args, begin, end); });
+      ParallelFor(shape_.items, shape_.grain,
+                  [&](int64_t begin, int64_t end) { run_(args, begin, end); });
     }
     if (finish_ != nullptr) finish_(args, 0, shape_.finish_items);
   }
@@ -53,9 +59,11 @@ class CompiledKernel final : public Kernel {
 
 class KernelThunk final : public Thunk {
  public:
-  KernelThunk(const Instruction& fusion, std::vector<BufferUse> uses, std::shared_ptr<const CompiledKernel> kernel,
-              std::vector<BufferId> args)
-      : Thunk(ThunkInfo::Of("kernel", fusion), std::move(uses)), kernel_(std::move(kernel)), args_(std::move(args)) {}
+  KernelThunk(const Instruction& fusion, std::vector<BufferUse> uses,
+              std::shared_ptr<const CompiledKernel> kernel, std::vector<BufferId> args)
+      : Thunk(ThunkInfo::Of("kernel", fusion), std::move(uses)),
+        kernel_(std::move(kernel)),
+        args_(std::move(args)) {}
 
   absl::Status Execute(const RunBuffers& run) const override {
     Add(Counter::kKernelRuns);
@@ -134,7 +142,8 @@ struct Job {
 void RunJobs(std::vector<Job>& jobs) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next++; i < jobs.size(); i = next++) jobs[i].kernel = CompileOne(*jobs[i].body);
+    for (std::size_t i = next++; i < jobs.size(); i = next++)
+      jobs[i].kernel = CompileOne(*jobs[i].body);
   };
   std::vector<std::thread> threads;
   const std::size_t wanted = std::min(jobs.size(), static_cast<std::size_t>(NumThreads()));
@@ -150,17 +159,21 @@ std::string CanonicalText(const hlo::Computation& body) {
 bool SupportsMonoid(const hlo::Computation& reducer, DType dtype) {
   const auto monoid = hlo::MonoidOf(reducer);
   if (!monoid || !SupportsRegister(dtype)) return false;
-  return !IsFloat(dtype) || (*monoid != Opcode::kAnd && *monoid != Opcode::kOr && *monoid != Opcode::kXor);
+  return !IsFloat(dtype) ||
+         (*monoid != Opcode::kAnd && *monoid != Opcode::kOr && *monoid != Opcode::kXor);
 }
 
 bool SupportsReduce(const Instruction& i) {
-  return i.operand_count() == 2 && i.operand(0)->shape().num_elements() > 0 && i.shape().dtype() == i.operand(0)->shape().dtype() &&
+  return i.operand_count() == 2 && i.operand(0)->shape().num_elements() > 0 &&
+         i.shape().dtype() == i.operand(0)->shape().dtype() &&
          SupportsMonoid(*i.to_apply(), i.shape().dtype());
 }
 
 bool SupportsWindow(const Instruction& i) {
   const DType dtype = i.shape().dtype();
-  if (!i.shape().IsArray() || i.shape().num_elements() == 0 || dtype == DType::kF16 || dtype == DType::kBF16) return false;
+  if (!i.shape().IsArray() || i.shape().num_elements() == 0 || dtype == DType::kF16 ||
+      dtype == DType::kBF16)
+    return false;
   for (const hlo::WindowDim& w : i.attrs_as<hlo::WindowAttrs>().window) {
     if (w.base_dilation != 1 || w.reversal || w.pad_low < 0) return false;
   }
@@ -168,7 +181,8 @@ bool SupportsWindow(const Instruction& i) {
 }
 
 bool SupportsReduceWindow(const Instruction& i) {
-  return i.operand_count() == 2 && SupportsWindow(i) && SupportsMonoid(*i.to_apply(), i.shape().dtype());
+  return i.operand_count() == 2 && SupportsWindow(i) &&
+         SupportsMonoid(*i.to_apply(), i.shape().dtype());
 }
 
 // The selection compares its two parameters in order.
@@ -176,7 +190,8 @@ bool SupportsSelectAndScatter(const Instruction& i) {
   if (!SupportsWindow(i) || i.operand(1)->shape().num_elements() == 0) return false;
   const Instruction& select = *i.called()[0]->root();
   return select.opcode() == Opcode::kCompare && SupportsElement(select) &&
-         select.operand(0) == i.called()[0]->parameters()[0] && select.operand(1) == i.called()[0]->parameters()[1] &&
+         select.operand(0) == i.called()[0]->parameters()[0] &&
+         select.operand(1) == i.called()[0]->parameters()[1] &&
          SupportsMonoid(*i.called()[1], i.shape().dtype());
 }
 
@@ -195,13 +210,15 @@ bool KernelSupports(const Instruction& i) {
     case Opcode::kIota:
       return SupportsRegister(i.shape().dtype());
     case Opcode::kConstant:
-      return i.shape().IsArray() && i.shape().num_elements() == 1 && SupportsRegister(i.shape().dtype());
+      return i.shape().IsArray() && i.shape().num_elements() == 1 &&
+             SupportsRegister(i.shape().dtype());
     default:
       return IsIndexChange(i) ? SupportsRegister(i.shape().dtype()) : SupportsElement(i);
   }
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(absl::Span<const hlo::Computation* const> bodies) {
+absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
+    absl::Span<const hlo::Computation* const> bodies) {
   std::vector<std::string> texts;
   std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> known;
   std::vector<Job> jobs;
@@ -223,19 +240,25 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(absl::
   return result;
 }
 
-std::unique_ptr<Thunk> MakeKernelThunk(const Instruction& fusion, std::shared_ptr<const Kernel> kernel,
-                                       std::vector<BufferId> operands, std::vector<BufferId> results, BufferId scratch) {
+std::unique_ptr<Thunk> MakeKernelThunk(const Instruction& fusion,
+                                       std::shared_ptr<const Kernel> kernel,
+                                       std::vector<BufferId> operands,
+                                       std::vector<BufferId> results, BufferId scratch) {
   auto compiled = std::static_pointer_cast<const CompiledKernel>(std::move(kernel));
   const KernelShape& shape = compiled->shape();
-  const bool any_in_place = std::find(shape.in_place.begin(), shape.in_place.end(), 1) != shape.in_place.end();
+  const bool any_in_place =
+      std::find(shape.in_place.begin(), shape.in_place.end(), 1) != shape.in_place.end();
   std::vector<BufferUse> uses;
-  for (std::size_t i = 0; i < operands.size(); ++i) uses.push_back({.buffer = operands[i], .in_place = shape.in_place[i] != 0});
-  for (BufferId id : results) uses.push_back({.buffer = id, .write = true, .in_place = any_in_place});
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    uses.push_back({.buffer = operands[i], .in_place = shape.in_place[i] != 0});
+  for (BufferId id : results)
+    uses.push_back({.buffer = id, .write = true, .in_place = any_in_place});
   if (scratch >= 0) uses.push_back({.buffer = scratch, .write = true});
   std::vector<BufferId> args = std::move(operands);
   args.insert(args.end(), results.begin(), results.end());
   if (scratch >= 0) args.push_back(scratch);
-  return std::make_unique<KernelThunk>(fusion, std::move(uses), std::move(compiled), std::move(args));
+  return std::make_unique<KernelThunk>(fusion, std::move(uses), std::move(compiled),
+                                       std::move(args));
 }
 
 }  // namespace lazuli::backend

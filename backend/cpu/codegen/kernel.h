@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+
 #include "backend/cpu/runtime/thunk.h"
 #include "ir/hlo/module.h"
 
@@ -15,8 +16,8 @@ namespace lazuli::backend {
 
 bool KernelsAvailable();
 
-// Whether the instruction may stand in the body of a fusion: elementwise on types that fit registers, changes of index, iota,
-// scalar constants; a reduction by a monoid as the root.
+// Whether the instruction may stand in the body of a fusion: elementwise on types that fit
+// registers, changes of index, iota, scalar constants; a reduction by a monoid as the root.
 bool KernelSupports(const hlo::Instruction& instruction);
 
 // Parameters and results of one body together.
@@ -32,10 +33,14 @@ class Kernel {
 };
 
 // One kernel for each body, equal ones shared, compiled on several threads.
-absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(absl::Span<const hlo::Computation* const> bodies);
+absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
+    absl::Span<const hlo::Computation* const> bodies);
 
-// `operands` and `results` in the order of the body's parameters and root; scratch may be -1 if the kernel needs none.
-std::unique_ptr<Thunk> MakeKernelThunk(const hlo::Instruction& fusion, std::shared_ptr<const Kernel> kernel,
-                                       std::vector<BufferId> operands, std::vector<BufferId> results, BufferId scratch);
+// `operands` and `results` in the order of the body's parameters and root; scratch may be -1 if the
+// kernel needs none.
+std::unique_ptr<Thunk> MakeKernelThunk(const hlo::Instruction& fusion,
+                                       std::shared_ptr<const Kernel> kernel,
+                                       std::vector<BufferId> operands,
+                                       std::vector<BufferId> results, BufferId scratch);
 
 }  // namespace lazuli::backend

@@ -61,7 +61,9 @@ int64_t CostOf(const BodyPlan& plan) {
   return cost;
 }
 
-int64_t GrainFor(int64_t cost) { return std::max<int64_t>(1, kChunkCost / std::max<int64_t>(1, cost)); }
+int64_t GrainFor(int64_t cost) {
+  return std::max<int64_t>(1, kChunkCost / std::max<int64_t>(1, cost));
+}
 
 Dims PhysicalVariables(const Shape& shape, Dims& sizes) {
   const Dims minor_to_major = shape.minor_to_major();

@@ -5,27 +5,28 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "llvm/IR/Module.h"
+
 #include "backend/cpu/codegen/body_plan.h"
 #include "ir/hlo/module.h"
-#include "llvm/IR/Module.h"
 
 namespace lazuli::backend {
 
-// How to run what was emitted: `name`(args, begin, end) over [0, items) in any cut, then if finish_items > 0
-// `name`_finish(args, begin, end) over [0, finish_items).
+// How to run what was emitted: `name`(args, begin, end) over [0, items) in any cut, then if
+// finish_items > 0 `name`_finish(args, begin, end) over [0, finish_items).
 struct KernelShape {
   int64_t items = 1;
-  int64_t grain = 1;                  // items worth a thread
+  int64_t grain = 1;  // items worth a thread
   int64_t finish_items = 0;
   int64_t scratch_bytes = 0;
-  std::vector<uint8_t> in_place;      // by parameter: outputs may lie in its memory
+  std::vector<uint8_t> in_place;  // by parameter: outputs may lie in its memory
   std::string details;
 };
 
 struct KernelRequest {
   const hlo::Computation& body;
   std::string name;
-  int vector_width;                   // of f32
+  int vector_width;  // of f32
 };
 
 // Elementwise: every output is one value at each point of the same iteration space.
@@ -33,9 +34,11 @@ absl::StatusOr<KernelShape> EmitLoopKernel(llvm::Module& module, const KernelReq
 // Root: reduce by a monoid.
 absl::StatusOr<KernelShape> EmitReduceKernel(llvm::Module& module, const KernelRequest& request);
 // Root: reduce-window by a monoid, over the sum or the extremes of a pooling window.
-absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module, const KernelRequest& request);
+absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module,
+                                                   const KernelRequest& request);
 // Root: select-and-scatter as the gradient of max pooling has it.
-absl::StatusOr<KernelShape> EmitSelectAndScatterKernel(llvm::Module& module, const KernelRequest& request);
+absl::StatusOr<KernelShape> EmitSelectAndScatterKernel(llvm::Module& module,
+                                                       const KernelRequest& request);
 
 // The body's values: the root, or a root tuple's operands.
 std::vector<const hlo::Instruction*> Outputs(const hlo::Computation& body);
@@ -43,7 +46,8 @@ std::vector<const hlo::Instruction*> Outputs(const hlo::Computation& body);
 int64_t CostOf(const BodyPlan& plan);
 // Items of `cost` each that make a chunk worth handing to a thread.
 int64_t GrainFor(int64_t cost);
-// Variables of an array's dimensions in memory order, outermost first: result[d] = variable of dimension d.
+// Variables of an array's dimensions in memory order, outermost first: result[d] = variable of
+// dimension d.
 Dims PhysicalVariables(const Shape& shape, Dims& sizes);
 
 }  // namespace lazuli::backend

@@ -7,14 +7,16 @@
 namespace lazuli::backend {
 namespace {
 
-// Outer indices that one task iterates are decomposed with divisions; more of them only where there are enough tasks.
+// Outer indices that one task iterates are decomposed with divisions; more of them only where there
+// are enough tasks.
 constexpr int64_t kEnoughItems = 64;
 // Small bodies run two vectors at a time to hide latencies.
 constexpr std::size_t kSmallBody = 24;
 
 class LoopKernel {
  public:
-  LoopKernel(llvm::Module& module, const KernelRequest& request) : module_(module), request_(request) {}
+  LoopKernel(llvm::Module& module, const KernelRequest& request)
+      : module_(module), request_(request) {}
 
   absl::StatusOr<KernelShape> Run() {
     outputs_ = Outputs(request_.body);
@@ -42,9 +44,9 @@ class LoopKernel {
   std::vector<const hlo::Instruction*> outputs_;
   BodyPlan plan_;
   std::vector<int32_t> wanted_;
-  Affine output_form_;               // the same for every output
+  Affine output_form_;  // the same for every output
   std::vector<uint8_t> overwritten_;
-  std::size_t range_rank_ = 0;       // variables that [begin, end) enumerates; 0: the only one, directly
+  std::size_t range_rank_ = 0;  // variables that [begin, end) enumerates; 0: the only one, directly
   int64_t items_ = 1, points_per_item_ = 1;
   int width_ = 1;
 };
@@ -71,7 +73,8 @@ absl::Status LoopKernel::Plan() {
   if (left == 1) {
     items_ = plan_.sizes[0];
   } else {
-    while (range_rank_ + 1 < left && (range_rank_ == 0 || items_ < kEnoughItems)) items_ *= plan_.sizes[range_rank_++];
+    while (range_rank_ + 1 < left && (range_rank_ == 0 || items_ < kEnoughItems))
+      items_ *= plan_.sizes[range_rank_++];
     for (std::size_t v = range_rank_; v < left; ++v) points_per_item_ *= plan_.sizes[v];
   }
   return absl::OkStatus();
@@ -97,7 +100,8 @@ void LoopKernel::EmitPoint(Emitter& e, absl::Span<llvm::Value* const> at, int wi
   }
 }
 
-void LoopKernel::EmitLine(Emitter& e, std::vector<llvm::Value*>& at, llvm::Value* first, llvm::Value* last) {
+void LoopKernel::EmitLine(Emitter& e, std::vector<llvm::Value*>& at, llvm::Value* first,
+                          llvm::Value* last) {
   const auto point = [&](llvm::Value* i, int width) {
     at.push_back(i);
     EmitPoint(e, at, width);
@@ -112,7 +116,8 @@ void LoopKernel::EmitLine(Emitter& e, std::vector<llvm::Value*>& at, llvm::Value
 
 void LoopKernel::EmitNest(Emitter& e, std::vector<llvm::Value*>& at) {
   const std::size_t variable = at.size();
-  if (variable + 1 == plan_.sizes.size()) return EmitLine(e, at, e.Index(0), e.Index(plan_.sizes.back()));
+  if (variable + 1 == plan_.sizes.size())
+    return EmitLine(e, at, e.Index(0), e.Index(plan_.sizes.back()));
   e.Loop(e.Index(0), e.Index(plan_.sizes[variable]), 1, [&](llvm::Value* i) {
     at.push_back(i);
     EmitNest(e, at);

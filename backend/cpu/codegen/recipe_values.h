@@ -1,12 +1,15 @@
-// Recipe values over LLVM: the recipes of ir/evaluator/recipes.h run on these and so become instructions, scalar or vector.
+// Recipe values over LLVM: the recipes of ir/evaluator/recipes.h run on these and so become
+// instructions, scalar or vector.
 //
-// Float<float> and Float<double> hold any LLVM value of that element type; operators append to the builder they carry.
+// Float<float> and Float<double> hold any LLVM value of that element type; operators append to the
+// builder they carry.
 #pragma once
 
 #include <type_traits>
 
-#include "ir/evaluator/recipe_vocabulary.h"
 #include "llvm/IR/IRBuilder.h"
+
+#include "ir/evaluator/recipe_vocabulary.h"
 
 namespace lazuli::backend {
 
@@ -44,17 +47,37 @@ template <class S>
 struct FloatValue {
   IrBuilder* b;
   llvm::Value* v;
-  friend FloatValue operator+(FloatValue x, FloatValue y) { return {x.b, x.b->CreateFAdd(x.v, y.v)}; }
-  friend FloatValue operator-(FloatValue x, FloatValue y) { return {x.b, x.b->CreateFSub(x.v, y.v)}; }
-  friend FloatValue operator*(FloatValue x, FloatValue y) { return {x.b, x.b->CreateFMul(x.v, y.v)}; }
-  friend FloatValue operator/(FloatValue x, FloatValue y) { return {x.b, x.b->CreateFDiv(x.v, y.v)}; }
+  friend FloatValue operator+(FloatValue x, FloatValue y) {
+    return {x.b, x.b->CreateFAdd(x.v, y.v)};
+  }
+  friend FloatValue operator-(FloatValue x, FloatValue y) {
+    return {x.b, x.b->CreateFSub(x.v, y.v)};
+  }
+  friend FloatValue operator*(FloatValue x, FloatValue y) {
+    return {x.b, x.b->CreateFMul(x.v, y.v)};
+  }
+  friend FloatValue operator/(FloatValue x, FloatValue y) {
+    return {x.b, x.b->CreateFDiv(x.v, y.v)};
+  }
   friend FloatValue operator-(FloatValue x) { return {x.b, x.b->CreateFNeg(x.v)}; }
-  friend MaskValue operator==(FloatValue x, FloatValue y) { return {x.b, x.b->CreateFCmpOEQ(x.v, y.v)}; }
-  friend MaskValue operator!=(FloatValue x, FloatValue y) { return {x.b, x.b->CreateFCmpUNE(x.v, y.v)}; }
-  friend MaskValue operator<(FloatValue x, FloatValue y) { return {x.b, x.b->CreateFCmpOLT(x.v, y.v)}; }
-  friend MaskValue operator<=(FloatValue x, FloatValue y) { return {x.b, x.b->CreateFCmpOLE(x.v, y.v)}; }
-  friend MaskValue operator>(FloatValue x, FloatValue y) { return {x.b, x.b->CreateFCmpOGT(x.v, y.v)}; }
-  friend MaskValue operator>=(FloatValue x, FloatValue y) { return {x.b, x.b->CreateFCmpOGE(x.v, y.v)}; }
+  friend MaskValue operator==(FloatValue x, FloatValue y) {
+    return {x.b, x.b->CreateFCmpOEQ(x.v, y.v)};
+  }
+  friend MaskValue operator!=(FloatValue x, FloatValue y) {
+    return {x.b, x.b->CreateFCmpUNE(x.v, y.v)};
+  }
+  friend MaskValue operator<(FloatValue x, FloatValue y) {
+    return {x.b, x.b->CreateFCmpOLT(x.v, y.v)};
+  }
+  friend MaskValue operator<=(FloatValue x, FloatValue y) {
+    return {x.b, x.b->CreateFCmpOLE(x.v, y.v)};
+  }
+  friend MaskValue operator>(FloatValue x, FloatValue y) {
+    return {x.b, x.b->CreateFCmpOGT(x.v, y.v)};
+  }
+  friend MaskValue operator>=(FloatValue x, FloatValue y) {
+    return {x.b, x.b->CreateFCmpOGE(x.v, y.v)};
+  }
 };
 
 }  // namespace lazuli::backend
@@ -80,18 +103,30 @@ struct Ops<backend::FloatValue<S>> {
   }
   static V Sqrt(V x) { return {x.b, x.b->CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x.v)}; }
   static V Floor(V x) { return {x.b, x.b->CreateUnaryIntrinsic(llvm::Intrinsic::floor, x.v)}; }
-  static V RoundEven(V x) { return {x.b, x.b->CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x.v)}; }
+  static V RoundEven(V x) {
+    return {x.b, x.b->CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x.v)};
+  }
   static V Fmod(V x, V y) { return {x.b, x.b->CreateFRem(x.v, y.v)}; }
-  static V Select(Mask mask, V yes, V no) { return {yes.b, yes.b->CreateSelect(mask.v, yes.v, no.v)}; }
-  static Int SelectInt(Mask mask, Int yes, Int no) { return {yes.b, yes.b->CreateSelect(mask.v, yes.v, no.v)}; }
+  static V Select(Mask mask, V yes, V no) {
+    return {yes.b, yes.b->CreateSelect(mask.v, yes.v, no.v)};
+  }
+  static Int SelectInt(Mask mask, Int yes, Int no) {
+    return {yes.b, yes.b->CreateSelect(mask.v, yes.v, no.v)};
+  }
   static Int ToBits(V x) { return {x.b, x.b->CreateBitCast(x.v, IntType(x))}; }
   static V FromBits(Int x) {
     llvm::Type* element = std::is_same_v<S, float> ? x.b->getFloatTy() : x.b->getDoubleTy();
     return {x.b, x.b->CreateBitCast(x.v, backend::WithElement(x.v->getType(), element))};
   }
-  static Int ShiftLeft(Int x, int n) { return {x.b, x.b->CreateShl(x.v, static_cast<uint64_t>(n))}; }
-  static Int ShiftRight(Int x, int n) { return {x.b, x.b->CreateLShr(x.v, static_cast<uint64_t>(n))}; }
-  static Int ShiftRightArithmetic(Int x, int n) { return {x.b, x.b->CreateAShr(x.v, static_cast<uint64_t>(n))}; }
+  static Int ShiftLeft(Int x, int n) {
+    return {x.b, x.b->CreateShl(x.v, static_cast<uint64_t>(n))};
+  }
+  static Int ShiftRight(Int x, int n) {
+    return {x.b, x.b->CreateLShr(x.v, static_cast<uint64_t>(n))};
+  }
+  static Int ShiftRightArithmetic(Int x, int n) {
+    return {x.b, x.b->CreateAShr(x.v, static_cast<uint64_t>(n))};
+  }
 
  private:
   static llvm::Type* IntType(V like) {

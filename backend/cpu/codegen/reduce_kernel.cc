@@ -1,9 +1,9 @@
-// Reductions in the order of ir/evaluator/reduction_order.h: blocks of 1024, in each of them 8 lanes that fold every eighth
-// element, then a tree over the lanes; blocks are folded in order.
+// Reductions in the order of ir/evaluator/reduction_order.h: blocks of 1024, in each of them 8
+// lanes that fold every eighth element, then a tree over the lanes; blocks are folded in order.
 //
-// Rows (the reduced elements are neighbours in memory): the 8 lanes are one vector. Columns (the kept elements are): 8
-// accumulators, each a vector of kept elements. Where there are few results, tasks make the totals of single blocks and a second
-// function folds those.
+// Rows (the reduced elements are neighbours in memory): the 8 lanes are one vector. Columns (the
+// kept elements are): 8 accumulators, each a vector of kept elements. Where there are few results,
+// tasks make the totals of single blocks and a second function folds those.
 #include <algorithm>
 
 #include "backend/cpu/codegen/element_ops.h"
@@ -27,13 +27,14 @@ constexpr int64_t kEnoughItems = 16;
 
 class ReduceKernel {
  public:
-  ReduceKernel(llvm::Module& module, const KernelRequest& request) : module_(module), request_(request) {}
+  ReduceKernel(llvm::Module& module, const KernelRequest& request)
+      : module_(module), request_(request) {}
   absl::StatusOr<KernelShape> Run();
 
  private:
   struct Monoid {
     hlo::Opcode opcode;
-    DType dtype;                     // that it accumulates in: f32 for the 16-bit floats
+    DType dtype;  // that it accumulates in: f32 for the 16-bit floats
     DType result;
     Literal identity;
     const hlo::Instruction* init;
@@ -48,8 +49,10 @@ class ReduceKernel {
   Values AllBlocks(Emitter& e, const Values& kept, int width);
   Values Block(Emitter& e, const Values& kept, int width, llvm::Value* first, llvm::Value* last);
   Values RowBlock(Emitter& e, const Values& kept, llvm::Value* first, llvm::Value* last);
-  Values ColumnBlock(Emitter& e, const Values& kept, int width, llvm::Value* first, llvm::Value* last);
-  void ColumnTail(Emitter& e, const Values& kept, int width, const Values& memory, llvm::Value* first, llvm::Value* last);
+  Values ColumnBlock(Emitter& e, const Values& kept, int width, llvm::Value* first,
+                     llvm::Value* last);
+  void ColumnTail(Emitter& e, const Values& kept, int width, const Values& memory,
+                  llvm::Value* first, llvm::Value* last);
   void EmitFinish();
 
   Values At(Emitter& e, const Values& kept, llvm::Value* k);
@@ -71,15 +74,15 @@ class ReduceKernel {
   const KernelRequest& request_;
   std::vector<Monoid> monoids_;
   std::vector<const hlo::Instruction*> outputs_;
-  BodyPlan plan_;                    // variables: kept, then reduced
+  BodyPlan plan_;  // variables: kept, then reduced
   BodyPlan init_plan_;
   std::vector<int32_t> wanted_, wanted_inits_;
-  Affine output_form_;               // over the kept variables
+  Affine output_form_;  // over the kept variables
   int64_t kept_rank_ = 0, kept_count_ = 1, reduced_count_ = 1, blocks_ = 1;
   Dims reduced_sizes_;
   bool rows_ = false, two_phases_ = false;
-  int width_ = 1;                    // of columns
-  int64_t chunks_ = 1;               // of the last kept variable, columns only
+  int width_ = 1;       // of columns
+  int64_t chunks_ = 1;  // of the last kept variable, columns only
   std::vector<uint8_t> overwritten_;
 };
 
@@ -112,7 +115,8 @@ absl::Status ReduceKernel::Plan() {
     }
     const DType result = output->shape().dtype();
     const DType dtype = result == DType::kF16 || result == DType::kBF16 ? DType::kF32 : result;
-    monoids_.push_back({*monoid, dtype, result, hlo::IdentityOf(*monoid, dtype), output->operand(1)});
+    monoids_.push_back(
+        {*monoid, dtype, result, hlo::IdentityOf(*monoid, dtype), output->operand(1)});
     wanted_.push_back(planner.Add(output->operand(0), point));
     wanted_inits_.push_back(init_planner.Add(output->operand(1), Point{}));
   }
@@ -138,13 +142,15 @@ void ReduceKernel::ChooseForm() {
     column_loads += node.form.coefficients[static_cast<std::size_t>(LastKept())] == 1;
   }
   // A vector of lanes must not straddle the end of the last reduced dimension.
-  const bool rows_possible = reduced_sizes_.size() == 1 || reduced_sizes_.back() % kReduceLanes == 0;
+  const bool rows_possible =
+      reduced_sizes_.size() == 1 || reduced_sizes_.back() % kReduceLanes == 0;
   rows_ = rows_possible && (row_loads >= column_loads || kept_count_ == 1);
   if (!rows_) {
     width_ = KeptSize() >= request_.vector_width && column_loads > 0 ? request_.vector_width : 1;
     chunks_ = (KeptSize() + width_ - 1) / width_;
   }
-  // Columns go block by block for the caches' sake: a block of all columns is read while it is there.
+  // Columns go block by block for the caches' sake: a block of all columns is read while it is
+  // there.
   two_phases_ = blocks_ > 1 && (!rows_ || kept_count_ < kEnoughItems);
 }
 
@@ -155,7 +161,8 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
   KernelShape shape;
   const int64_t kept_items = rows_ ? kept_count_ : kept_count_ / KeptSize() * chunks_;
   shape.items = kept_items * (two_phases_ ? blocks_ : 1);
-  const int64_t points = (two_phases_ ? std::min(kReduceBlock, reduced_count_) : reduced_count_) * (rows_ ? 1 : width_);
+  const int64_t points = (two_phases_ ? std::min(kReduceBlock, reduced_count_) : reduced_count_) *
+                         (rows_ ? 1 : width_);
   shape.grain = GrainFor(CostOf(plan_) * points);
   shape.in_place.assign(overwritten_.size(), 0);
   if (two_phases_) {
@@ -163,13 +170,14 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
     shape.finish_items = kept_count_;
     shape.scratch_bytes = static_cast<int64_t>(monoids_.size()) * blocks_ * kept_count_ * 8;
   }
-  shape.details = Str("reduce ", rows_ ? "rows" : "columns", " [", Join(plan_.sizes, ","), "] kept ", kept_rank_,
-                      two_phases_ ? " in two phases" : "");
+  shape.details = Str("reduce ", rows_ ? "rows" : "columns", " [", Join(plan_.sizes, ","),
+                      "] kept ", kept_rank_, two_phases_ ? " in two phases" : "");
   return shape;
 }
 
 void ReduceKernel::Emit() {
-  Emitter e(module_, request_.name, num_params() + static_cast<int64_t>(outputs_.size()) + (two_phases_ ? 1 : 0));
+  Emitter e(module_, request_.name,
+            num_params() + static_cast<int64_t>(outputs_.size()) + (two_phases_ ? 1 : 0));
   e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) { EmitItem(e, item); });
   e.Finish();
 }
@@ -190,7 +198,8 @@ void ReduceKernel::EmitItem(Emitter& e, llvm::Value* item) {
   }
 }
 
-// `kept` enumerates the outer kept indices and chunks of `width_` columns; what is left of the last chunk goes one by one.
+// `kept` enumerates the outer kept indices and chunks of `width_` columns; what is left of the last
+// chunk goes one by one.
 void ReduceKernel::EmitColumns(Emitter& e, llvm::Value* block, llvm::Value* kept) {
   Dims sizes(plan_.sizes.begin(), plan_.sizes.begin() + LastKept());
   sizes.push_back(chunks_);
@@ -213,7 +222,8 @@ void ReduceKernel::EmitColumns(Emitter& e, llvm::Value* block, llvm::Value* kept
   }
   if (full == chunks_) return;
   e.If(e.b().CreateICmpEQ(chunk, e.Index(full)), [&] {
-    e.Loop(e.Index(full * width_), e.Index(KeptSize()), 1, [&](llvm::Value* column) { columns(column, 1); });
+    e.Loop(e.Index(full * width_), e.Index(KeptSize()), 1,
+           [&](llvm::Value* column) { columns(column, 1); });
   });
 }
 
@@ -228,8 +238,9 @@ void ReduceKernel::EmitResult(Emitter& e, llvm::Value* block, const Values& kept
   Values totals;
   if (two_phases_) {
     llvm::Value* first = e.b().CreateNSWMul(block, e.Index(kReduceBlock));
-    llvm::Value* last = e.b().CreateBinaryIntrinsic(llvm::Intrinsic::smin, e.b().CreateNSWAdd(first, e.Index(kReduceBlock)),
-                                                    e.Index(reduced_count_));
+    llvm::Value* last = e.b().CreateBinaryIntrinsic(
+        llvm::Intrinsic::smin, e.b().CreateNSWAdd(first, e.Index(kReduceBlock)),
+        e.Index(reduced_count_));
     totals = Block(e, kept, width, first, last);
   } else {
     totals = AllBlocks(e, kept, width);
@@ -241,29 +252,33 @@ void ReduceKernel::EmitResult(Emitter& e, llvm::Value* block, const Values& kept
     const DType dtype = two_phases_ ? monoids_[r].dtype : monoids_[r].result;
     const Emitted value{two_phases_ ? totals[r] : WithInit(e, r, totals[r], width), width == 1};
     const auto output = static_cast<int64_t>(two_phases_ ? outputs_.size() : r);
-    e.Store(dtype, e.arg(num_params() + output), two_phases_ ? ScratchForm(r) : output_form_, at, {LastKept(), width}, value);
+    e.Store(dtype, e.arg(num_params() + output), two_phases_ ? ScratchForm(r) : output_form_, at,
+            {LastKept(), width}, value);
   }
 }
 
 Values ReduceKernel::AllBlocks(Emitter& e, const Values& kept, int width) {
   if (blocks_ == 1) return Block(e, kept, width, e.Index(0), e.Index(reduced_count_));
-  Values result = e.LoopCarrying(e.Index(0), e.Index(blocks_), 1, Identities(e, width),
-                                 [&](llvm::Value* block, absl::Span<llvm::Value* const> totals) {
-    llvm::Value* first = e.b().CreateNSWMul(block, e.Index(kReduceBlock));
-    llvm::Value* last = e.b().CreateBinaryIntrinsic(llvm::Intrinsic::smin, e.b().CreateNSWAdd(first, e.Index(kReduceBlock)),
-                                                    e.Index(reduced_count_));
-    Values here = Block(e, kept, width, first, last);
-    llvm::Value* is_first = e.b().CreateICmpEQ(block, e.Index(0));
-    for (std::size_t r = 0; r < here.size(); ++r) {
-      here[r] = e.b().CreateSelect(is_first, here[r], Combine(e, r, totals[r], here[r]));
-    }
-    return here;
-  });
+  Values result = e.LoopCarrying(
+      e.Index(0), e.Index(blocks_), 1, Identities(e, width),
+      [&](llvm::Value* block, absl::Span<llvm::Value* const> totals) {
+        llvm::Value* first = e.b().CreateNSWMul(block, e.Index(kReduceBlock));
+        llvm::Value* last = e.b().CreateBinaryIntrinsic(
+            llvm::Intrinsic::smin, e.b().CreateNSWAdd(first, e.Index(kReduceBlock)),
+            e.Index(reduced_count_));
+        Values here = Block(e, kept, width, first, last);
+        llvm::Value* is_first = e.b().CreateICmpEQ(block, e.Index(0));
+        for (std::size_t r = 0; r < here.size(); ++r) {
+          here[r] = e.b().CreateSelect(is_first, here[r], Combine(e, r, totals[r], here[r]));
+        }
+        return here;
+      });
   result.erase(result.begin());
   return result;
 }
 
-Values ReduceKernel::Block(Emitter& e, const Values& kept, int width, llvm::Value* first, llvm::Value* last) {
+Values ReduceKernel::Block(Emitter& e, const Values& kept, int width, llvm::Value* first,
+                           llvm::Value* last) {
   return rows_ ? RowBlock(e, kept, first, last) : ColumnBlock(e, kept, width, first, last);
 }
 
@@ -284,7 +299,8 @@ Values ReduceKernel::Elements(Emitter& e, const Values& kept, llvm::Value* k, La
 
 Values ReduceKernel::Identities(Emitter& e, int width) {
   Values result;
-  for (const Monoid& monoid : monoids_) result.push_back(e.Widen({ScalarConstant(e.b(), monoid.identity), true}, width));
+  for (const Monoid& monoid : monoids_)
+    result.push_back(e.Widen({ScalarConstant(e.b(), monoid.identity), true}, width));
   return result;
 }
 
@@ -295,7 +311,8 @@ llvm::Value* ReduceKernel::Tree(Emitter& e, std::size_t r, llvm::Value* lanes) {
       low.push_back(i);
       high.push_back(i + half);
     }
-    lanes = Combine(e, r, e.b().CreateShuffleVector(lanes, low), e.b().CreateShuffleVector(lanes, high));
+    lanes = Combine(e, r, e.b().CreateShuffleVector(lanes, low),
+                    e.b().CreateShuffleVector(lanes, high));
   }
   return e.b().CreateExtractElement(lanes, uint64_t{0});
 }
@@ -307,15 +324,17 @@ llvm::Value* ReduceKernel::LaneMemory(Emitter& e, llvm::Type* element, int64_t c
   return at_entry.CreateAlloca(element, at_entry.getInt64(static_cast<uint64_t>(count)));
 }
 
-Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first, llvm::Value* last) {
+Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first,
+                              llvm::Value* last) {
   const auto lanes = static_cast<int>(kReduceLanes);
   const auto variable = static_cast<int64_t>(plan_.sizes.size()) - 1;
   Values state = e.LoopCarrying(first, last, kReduceLanes, Identities(e, lanes),
                                 [&](llvm::Value* k, absl::Span<llvm::Value* const> sums) {
-    Values next = Elements(e, kept, k, {variable, lanes});
-    for (std::size_t r = 0; r < next.size(); ++r) next[r] = Combine(e, r, sums[r], next[r]);
-    return next;
-  });
+                                  Values next = Elements(e, kept, k, {variable, lanes});
+                                  for (std::size_t r = 0; r < next.size(); ++r)
+                                    next[r] = Combine(e, r, sums[r], next[r]);
+                                  return next;
+                                });
   llvm::Value* stopped = state[0];
   state.erase(state.begin());
   if (reduced_count_ % kReduceLanes != 0) {
@@ -344,8 +363,8 @@ Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first
 }
 
 // Folds elements [first, last) into lanes 0, 1, ... in memory, starting again after eight.
-void ReduceKernel::ColumnTail(Emitter& e, const Values& kept, int width, const Values& memory, llvm::Value* first,
-                              llvm::Value* last) {
+void ReduceKernel::ColumnTail(Emitter& e, const Values& kept, int width, const Values& memory,
+                              llvm::Value* first, llvm::Value* last) {
   e.Loop(first, last, 1, [&](llvm::Value* k) {
     const Values element = Elements(e, kept, k, {LastKept(), width});
     llvm::Value* lane = e.b().CreateAnd(k, e.Index(kReduceLanes - 1));
@@ -359,7 +378,8 @@ void ReduceKernel::ColumnTail(Emitter& e, const Values& kept, int width, const V
   });
 }
 
-Values ReduceKernel::ColumnBlock(Emitter& e, const Values& kept, int width, llvm::Value* first, llvm::Value* last) {
+Values ReduceKernel::ColumnBlock(Emitter& e, const Values& kept, int width, llvm::Value* first,
+                                 llvm::Value* last) {
   const auto count = static_cast<std::size_t>(kReduceLanes);
   const std::size_t reducers = monoids_.size();
   Values sums;  // lane-major: sums[lane * reducers + r]
@@ -368,14 +388,18 @@ Values ReduceKernel::ColumnBlock(Emitter& e, const Values& kept, int width, llvm
   }
   const bool unrolled = plan_.nodes.size() <= kUnrolledBody;
   if (unrolled) {
-    sums = e.LoopCarrying(first, last, kReduceLanes, sums, [&](llvm::Value* k, absl::Span<llvm::Value* const> old) {
-      Values next;
-      for (std::size_t lane = 0; lane < count; ++lane) {
-        const Values element = Elements(e, kept, e.b().CreateNSWAdd(k, e.Index(static_cast<int64_t>(lane))), {LastKept(), width});
-        for (std::size_t r = 0; r < reducers; ++r) next.push_back(Combine(e, r, old[lane * reducers + r], element[r]));
-      }
-      return next;
-    });
+    sums = e.LoopCarrying(
+        first, last, kReduceLanes, sums, [&](llvm::Value* k, absl::Span<llvm::Value* const> old) {
+          Values next;
+          for (std::size_t lane = 0; lane < count; ++lane) {
+            const Values element =
+                Elements(e, kept, e.b().CreateNSWAdd(k, e.Index(static_cast<int64_t>(lane))),
+                         {LastKept(), width});
+            for (std::size_t r = 0; r < reducers; ++r)
+              next.push_back(Combine(e, r, old[lane * reducers + r], element[r]));
+          }
+          return next;
+        });
     first = sums[0];
     sums.erase(sums.begin());
   }
@@ -385,20 +409,23 @@ Values ReduceKernel::ColumnBlock(Emitter& e, const Values& kept, int width, llvm
       llvm::Type* type = WithElement(sums[r]->getType(), MemoryType(e.b(), monoids_[r].dtype));
       memory.push_back(LaneMemory(e, type, kReduceLanes));
       for (std::size_t lane = 0; lane < count; ++lane) {
-        e.b().CreateStore(ToMemory(e.b(), monoids_[r].dtype, sums[lane * reducers + r]), e.b().CreateConstInBoundsGEP1_64(type, memory[r], lane));
+        e.b().CreateStore(ToMemory(e.b(), monoids_[r].dtype, sums[lane * reducers + r]),
+                          e.b().CreateConstInBoundsGEP1_64(type, memory[r], lane));
       }
     }
     ColumnTail(e, kept, width, memory, first, last);
     for (std::size_t r = 0; r < reducers; ++r) {
       llvm::Type* type = WithElement(sums[r]->getType(), MemoryType(e.b(), monoids_[r].dtype));
       for (std::size_t lane = 0; lane < count; ++lane) {
-        llvm::Value* loaded = e.b().CreateLoad(type, e.b().CreateConstInBoundsGEP1_64(type, memory[r], lane));
+        llvm::Value* loaded =
+            e.b().CreateLoad(type, e.b().CreateConstInBoundsGEP1_64(type, memory[r], lane));
         sums[lane * reducers + r] = FromMemory(e.b(), monoids_[r].dtype, loaded);
       }
     }
   }
   for (std::size_t half = count / 2; half >= 1; half /= 2) {
-    for (std::size_t i = 0; i < half * reducers; ++i) sums[i] = Combine(e, i % reducers, sums[i], sums[i + half * reducers]);
+    for (std::size_t i = 0; i < half * reducers; ++i)
+      sums[i] = Combine(e, i % reducers, sums[i], sums[i + half * reducers]);
   }
   sums.resize(reducers);
   return sums;
@@ -407,7 +434,8 @@ Values ReduceKernel::ColumnBlock(Emitter& e, const Values& kept, int width, llvm
 // f(init, total), unless init is the identity itself.
 llvm::Value* ReduceKernel::WithInit(Emitter& e, std::size_t r, llvm::Value* total, int width) {
   const Monoid& monoid = monoids_[r];
-  if (monoid.init->IsConstant() && monoid.init->literal().Converted(monoid.dtype).BitsEqual(monoid.identity)) {
+  if (monoid.init->IsConstant() &&
+      monoid.init->literal().Converted(monoid.dtype).BitsEqual(monoid.identity)) {
     return RoundToNarrow(e.b(), monoid.result, total);
   }
   const std::vector<uint8_t> overwritten(static_cast<std::size_t>(num_params()), 0);
@@ -415,14 +443,17 @@ llvm::Value* ReduceKernel::WithInit(Emitter& e, std::size_t r, llvm::Value* tota
   llvm::Value* init = e.Nodes(init_plan_, {wanted_inits_[r]}, origin, {}, overwritten)[0].value;
   llvm::Value* identity = ScalarConstant(e.b(), monoid.identity);
   llvm::Type* bits = e.b().getIntNTy(init->getType()->getScalarSizeInBits());
-  llvm::Value* same = e.b().CreateICmpEQ(e.b().CreateBitCast(init, bits), e.b().CreateBitCast(identity, bits));
+  llvm::Value* same =
+      e.b().CreateICmpEQ(e.b().CreateBitCast(init, bits), e.b().CreateBitCast(identity, bits));
   llvm::Value* combined = Combine(e, r, e.Widen({init, true}, width), total);
   return RoundToNarrow(e.b(), monoid.result, e.b().CreateSelect(same, total, combined));
 }
 
-// Folds the blocks' totals, for neighbouring results in vectors: results and totals are ordered alike.
+// Folds the blocks' totals, for neighbouring results in vectors: results and totals are ordered
+// alike.
 void ReduceKernel::EmitFinish() {
-  Emitter e(module_, request_.name + "_finish", num_params() + static_cast<int64_t>(outputs_.size()) + 1);
+  Emitter e(module_, request_.name + "_finish",
+            num_params() + static_cast<int64_t>(outputs_.size()) + 1);
   llvm::Value* scratch = e.arg(num_params() + static_cast<int64_t>(outputs_.size()));
   const auto fold = [&](llvm::Value* i, int width) {
     const Affine linear{0, {1, kept_count_}};
@@ -436,14 +467,15 @@ void ReduceKernel::EmitFinish() {
       };
       Values total = e.LoopCarrying(e.Index(1), e.Index(blocks_), 1, {load(e.Index(0))},
                                     [&](llvm::Value* block, absl::Span<llvm::Value* const> sums) {
-        return Values{Combine(e, r, sums[0], load(block))};
-      });
+                                      return Values{Combine(e, r, sums[0], load(block))};
+                                    });
       llvm::Value* const at[] = {i, e.Index(0)};
-      e.Store(monoids_[r].result, e.arg(num_params() + static_cast<int64_t>(r)), {0, {1, 0}}, at, {0, width},
-              {WithInit(e, r, total[1], width), width == 1});
+      e.Store(monoids_[r].result, e.arg(num_params() + static_cast<int64_t>(r)), {0, {1, 0}}, at,
+              {0, width}, {WithInit(e, r, total[1], width), width == 1});
     }
   };
-  llvm::Value* stopped = e.Loop(e.begin(), e.end(), request_.vector_width, [&](llvm::Value* i) { fold(i, request_.vector_width); });
+  llvm::Value* stopped = e.Loop(e.begin(), e.end(), request_.vector_width,
+                                [&](llvm::Value* i) { fold(i, request_.vector_width); });
   e.Loop(stopped, e.end(), 1, [&](llvm::Value* i) { fold(i, 1); });
   e.Finish();
 }

@@ -1,8 +1,9 @@
 // Windows of pooling: reduce-window, and select-and-scatter, the gradient of max pooling.
 //
-// One point of the iteration space is an output (a source) position; the window's positions are further variables of the plan.
-// Vectors lie along the innermost dimension in memory, over which the window must not slide: where it does, points go one by one.
-// Outputs fold their window in row-major order from init, and positions in the padding are left out, as in the evaluator.
+// One point of the iteration space is an output (a source) position; the window's positions are
+// further variables of the plan. Vectors lie along the innermost dimension in memory, over which
+// the window must not slide: where it does, points go one by one. Outputs fold their window in
+// row-major order from init, and positions in the padding are left out, as in the evaluator.
 #include <algorithm>
 #include <functional>
 
@@ -21,10 +22,12 @@ using Values = std::vector<llvm::Value*>;
 // Windows of at most so many positions, none of them padding, are written out.
 constexpr int64_t kUnrolledWindow = 32;
 
-// The window and the two spaces it joins: outer (its positions' space: outputs or sources) and inner (what it slides over).
+// The window and the two spaces it joins: outer (its positions' space: outputs or sources) and
+// inner (what it slides over).
 class WindowSpace {
  public:
-  WindowSpace(const hlo::Window& window, const Shape& inner, const Shape& outer) : window_(window), inner_(inner), outer_(outer) {
+  WindowSpace(const hlo::Window& window, const Shape& inner, const Shape& outer)
+      : window_(window), inner_(inner), outer_(outer) {
     variables_ = PhysicalVariables(outer, sizes_);
     if (sizes_.empty()) sizes_.push_back(1);
     outer_rank_ = sizes_.size();
@@ -61,15 +64,20 @@ class WindowSpace {
   int64_t VectorVariable(int width) const {
     for (std::size_t d = 0; d < variables_.size(); ++d) {
       if (variables_[d] + 1 == static_cast<int64_t>(outer_rank_)) {
-        return window_[d] == hlo::WindowDim{} && outer_.dim(static_cast<int64_t>(d)) >= width ? variables_[d] : -1;
+        return window_[d] == hlo::WindowDim{} && outer_.dim(static_cast<int64_t>(d)) >= width
+                   ? variables_[d]
+                   : -1;
       }
     }
     return -1;
   }
 
-  // Calls body(taps, carried) for the positions of the window at outer index `at` that are not padding, in order.
-  Values ForEachTap(Emitter& e, absl::Span<llvm::Value* const> at, Values carried,
-                    const std::function<Values(const Values& taps, absl::Span<llvm::Value* const> carried)>& body) const {
+  // Calls body(taps, carried) for the positions of the window at outer index `at` that are not
+  // padding, in order.
+  Values ForEachTap(
+      Emitter& e, absl::Span<llvm::Value* const> at, Values carried,
+      const std::function<Values(const Values& taps, absl::Span<llvm::Value* const> carried)>& body)
+      const {
     if (unrolls()) {
       ForEachIndex(taps_, [&](absl::Span<const int64_t> index) {
         Values taps;
@@ -87,37 +95,49 @@ class WindowSpace {
 
   bool Pads(int64_t d) const {
     const hlo::WindowDim& w = window_[static_cast<std::size_t>(d)];
-    return w.pad_low > 0 || (outer_.dim(d) - 1) * w.stride + (w.size - 1) * w.window_dilation - w.pad_low >= inner_.dim(d);
+    return w.pad_low > 0 ||
+           (outer_.dim(d) - 1) * w.stride + (w.size - 1) * w.window_dilation - w.pad_low >=
+               inner_.dim(d);
   }
 
-  Values LoopTaps(Emitter& e, absl::Span<llvm::Value* const> at, Values& taps, Values carried,
-                  const std::function<Values(const Values&, absl::Span<llvm::Value* const>)>& body) const {
+  Values LoopTaps(
+      Emitter& e, absl::Span<llvm::Value* const> at, Values& taps, Values carried,
+      const std::function<Values(const Values&, absl::Span<llvm::Value* const>)>& body) const {
     const std::size_t d = taps.size();
     if (d == taps_.size()) return body(taps, carried);
     llvm::Value* first = e.Index(0);
     llvm::Value* last = e.Index(taps_[d]);
-    if (Pads(static_cast<int64_t>(d))) Clip(e, d, at[static_cast<std::size_t>(variables_[d])], first, last);
-    Values result = e.LoopCarrying(first, last, 1, std::move(carried), [&](llvm::Value* t, absl::Span<llvm::Value* const> inside) {
-      taps.push_back(t);
-      Values next = LoopTaps(e, at, taps, Values(inside.begin(), inside.end()), body);
-      taps.pop_back();
-      return next;
-    });
+    if (Pads(static_cast<int64_t>(d)))
+      Clip(e, d, at[static_cast<std::size_t>(variables_[d])], first, last);
+    Values result = e.LoopCarrying(first, last, 1, std::move(carried),
+                                   [&](llvm::Value* t, absl::Span<llvm::Value* const> inside) {
+                                     taps.push_back(t);
+                                     Values next = LoopTaps(
+                                         e, at, taps, Values(inside.begin(), inside.end()), body);
+                                     taps.pop_back();
+                                     return next;
+                                   });
     result.erase(result.begin());
     return result;
   }
 
   // Taps t with 0 <= outer * stride - pad_low + t * dilation < size.
-  void Clip(Emitter& e, std::size_t d, llvm::Value* outer, llvm::Value*& first, llvm::Value*& last) const {
+  void Clip(Emitter& e, std::size_t d, llvm::Value* outer, llvm::Value*& first,
+            llvm::Value*& last) const {
     const hlo::WindowDim& w = window_[d];
     IrBuilder& b = e.b();
-    llvm::Value* start = b.CreateNSWSub(b.CreateNSWMul(outer, e.Index(w.stride)), e.Index(w.pad_low));
+    llvm::Value* start =
+        b.CreateNSWSub(b.CreateNSWMul(outer, e.Index(w.stride)), e.Index(w.pad_low));
     const auto ceil_divide = [&](llvm::Value* x) {  // of what is not negative
-      return b.CreateUDiv(b.CreateNSWAdd(x, e.Index(w.window_dilation - 1)), e.Index(w.window_dilation));
+      return b.CreateUDiv(b.CreateNSWAdd(x, e.Index(w.window_dilation - 1)),
+                          e.Index(w.window_dilation));
     };
-    const auto at_least_zero = [&](llvm::Value* x) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, e.Index(0)); };
+    const auto at_least_zero = [&](llvm::Value* x) {
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, e.Index(0));
+    };
     first = ceil_divide(at_least_zero(b.CreateNeg(start)));
-    llvm::Value* room = ceil_divide(at_least_zero(b.CreateNSWSub(e.Index(inner_.dim(static_cast<int64_t>(d))), start)));
+    llvm::Value* room = ceil_divide(
+        at_least_zero(b.CreateNSWSub(e.Index(inner_.dim(static_cast<int64_t>(d))), start)));
     last = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, room, last);
   }
 
@@ -129,8 +149,10 @@ class WindowSpace {
   bool never_pads_ = true;
 };
 
-// Loops over the outer variables [from, rank), the last in vectors where it can; `at` holds the indices so far.
-void OuterLoops(Emitter& e, const WindowSpace& space, int width, Values& at, const std::function<void(const Values& at, int width)>& body) {
+// Loops over the outer variables [from, rank), the last in vectors where it can; `at` holds the
+// indices so far.
+void OuterLoops(Emitter& e, const WindowSpace& space, int width, Values& at,
+                const std::function<void(const Values& at, int width)>& body) {
   const std::size_t v = at.size();
   if (v == space.outer_rank()) return body(at, 1);
   const auto loop = [&](llvm::Value* first, int64_t step, int lanes) {
@@ -172,7 +194,8 @@ struct Source {
     plan.sizes = space.sizes();
     node = Planner(plan).Add(value, point);
   }
-  llvm::Value* Emit(Emitter& e, const Values& at, const Values& taps, Lanes lanes, absl::Span<const uint8_t> overwritten) const {
+  llvm::Value* Emit(Emitter& e, const Values& at, const Values& taps, Lanes lanes,
+                    absl::Span<const uint8_t> overwritten) const {
     Values all = at;
     all.insert(all.end(), taps.begin(), taps.end());
     all.resize(plan.sizes.size(), e.Index(0));
@@ -181,19 +204,23 @@ struct Source {
 };
 
 std::string Describe(const char* what, const WindowSpace& space, int width) {
-  return Str(what, " [", Join(space.sizes(), ","), "] x", width, space.unrolls() ? " unrolled" : "");
+  return Str(what, " [", Join(space.sizes(), ","), "] x", width,
+             space.unrolls() ? " unrolled" : "");
 }
 
 }  // namespace
 
-absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module, const KernelRequest& request) {
+absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module,
+                                                   const KernelRequest& request) {
   const Instruction& root = *request.body.root();
-  const WindowSpace space(root.attrs_as<hlo::WindowAttrs>().window, root.operand(0)->shape(), root.shape());
+  const WindowSpace space(root.attrs_as<hlo::WindowAttrs>().window, root.operand(0)->shape(),
+                          root.shape());
   const DType dtype = root.shape().dtype();
   const hlo::Opcode monoid = *hlo::MonoidOf(*root.to_apply());
   const Source input(space, root.operand(0), space.InnerPoint());
   const Scalar init(root.operand(1));
-  const Affine output = Offset(root.shape(), space.OuterPoint(), static_cast<int64_t>(space.sizes().size()));
+  const Affine output =
+      Offset(root.shape(), space.OuterPoint(), static_cast<int64_t>(space.sizes().size()));
   const int64_t variable = space.VectorVariable(request.vector_width);
   const int width = variable < 0 ? 1 : request.vector_width;
   const auto num_params = static_cast<int64_t>(request.body.parameters().size());
@@ -203,7 +230,8 @@ absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module, const K
   Emitter e(module, request.name, num_params + 1);
   const auto point = [&](const Values& at, int lanes) {
     const Values result = space.ForEachTap(
-        e, at, {e.Widen(init.Emit(e, shape.in_place), lanes)}, [&](const Values& taps, absl::Span<llvm::Value* const> sum) {
+        e, at, {e.Widen(init.Emit(e, shape.in_place), lanes)},
+        [&](const Values& taps, absl::Span<llvm::Value* const> sum) {
           llvm::Value* x = input.Emit(e, at, taps, {variable, lanes}, shape.in_place);
           return Values{EmitBinary(e.b(), monoid, dtype, sum[0], x)};
         });
@@ -212,7 +240,8 @@ absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module, const K
     e.Store(dtype, e.arg(num_params), output, all, {variable, lanes}, {result[0], lanes == 1});
   };
   // Items are the indices of all variables but the last two.
-  const std::size_t range = space.outer_rank() > 2 ? space.outer_rank() - 2 : space.outer_rank() - 1;
+  const std::size_t range =
+      space.outer_rank() > 2 ? space.outer_rank() - 2 : space.outer_rank() - 1;
   const absl::Span<const int64_t> range_sizes(space.sizes().data(), range);
   for (int64_t size : range_sizes) shape.items *= size;
   e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) {
@@ -240,7 +269,8 @@ class SelectAndScatter {
         input_(space_, root_.operand(0), space_.InnerPoint()),
         source_(space_, root_.operand(1), space_.OuterPoint()),
         init_(root_.operand(2)),
-        target_(Offset(root_.shape(), space_.InnerPoint(), static_cast<int64_t>(space_.sizes().size()))),
+        target_(Offset(root_.shape(), space_.InnerPoint(),
+                       static_cast<int64_t>(space_.sizes().size()))),
         dtype_(root_.shape().dtype()),
         variable_(space_.VectorVariable(request.vector_width)),
         width_(variable_ < 0 ? 1 : request.vector_width),
@@ -250,7 +280,9 @@ class SelectAndScatter {
 
  private:
   bool Overlaps() const {
-    return std::any_of(window_.begin(), window_.end(), [](const hlo::WindowDim& w) { return (w.size - 1) * w.window_dilation >= w.stride; });
+    return std::any_of(window_.begin(), window_.end(), [](const hlo::WindowDim& w) {
+      return (w.size - 1) * w.window_dilation >= w.stride;
+    });
   }
   // Whether every element of the result lies in a window.
   bool Covers() const;
@@ -278,7 +310,9 @@ bool SelectAndScatter::Covers() const {
     const hlo::WindowDim& w = window_[d];
     const int64_t positions = root_.operand(1)->shape().dim(static_cast<int64_t>(d));
     if (w.window_dilation != 1 || w.stride > w.size) return false;
-    if ((positions - 1) * w.stride + w.size - w.pad_low < root_.shape().dim(static_cast<int64_t>(d))) return false;
+    if ((positions - 1) * w.stride + w.size - w.pad_low <
+        root_.shape().dim(static_cast<int64_t>(d)))
+      return false;
   }
   return true;
 }
@@ -294,12 +328,14 @@ void SelectAndScatter::FillSlice(Emitter& e, llvm::Value* item) {
     llvm::Value* const at[] = {item, i};
     e.Store(dtype_, e.arg(num_params_), {0, {elements, 1}}, at, {1, lanes}, init);
   };
-  llvm::Value* stopped = e.Loop(e.Index(0), e.Index(elements), request_.vector_width, [&](llvm::Value* i) { store(i, request_.vector_width); });
+  llvm::Value* stopped = e.Loop(e.Index(0), e.Index(elements), request_.vector_width,
+                                [&](llvm::Value* i) { store(i, request_.vector_width); });
   e.Loop(stopped, e.Index(elements), 1, [&](llvm::Value* i) { store(i, 1); });
 }
 
 // The position's number in the window, as a scalar and in every lane.
-std::pair<llvm::Value*, llvm::Value*> SelectAndScatter::TapNumber(Emitter& e, const Values& taps, int lanes) {
+std::pair<llvm::Value*, llvm::Value*> SelectAndScatter::TapNumber(Emitter& e, const Values& taps,
+                                                                  int lanes) {
   llvm::Value* number = e.Index(0);
   for (std::size_t d = 0; d < taps.size(); ++d) {
     number = e.b().CreateNSWAdd(e.b().CreateNSWMul(number, e.Index(space_.taps()[d])), taps[d]);
@@ -313,12 +349,17 @@ void SelectAndScatter::EmitPoint(Emitter& e, const Values& at, int lanes) {
   const Lanes here{variable_, lanes};
   const Instruction& compare = *root_.called()[0]->root();
   llvm::Value* none = e.Widen({b.getInt32(static_cast<uint32_t>(-1)), true}, lanes);
-  llvm::Value* zero = llvm::Constant::getNullValue(WithElement(none->getType(), RegisterType(b, dtype_)));
-  const Values chosen = space_.ForEachTap(e, at, {zero, none}, [&](const Values& taps, absl::Span<llvm::Value* const> best) {
-    llvm::Value* x = input_.Emit(e, at, taps, here, in_place_);
-    llvm::Value* keep = b.CreateAnd(EmitElement(b, compare, {best[0], x}), b.CreateICmpSGE(best[1], llvm::Constant::getNullValue(none->getType())));
-    return Values{b.CreateSelect(keep, best[0], x), b.CreateSelect(keep, best[1], TapNumber(e, taps, lanes).second)};
-  });
+  llvm::Value* zero =
+      llvm::Constant::getNullValue(WithElement(none->getType(), RegisterType(b, dtype_)));
+  const Values chosen = space_.ForEachTap(
+      e, at, {zero, none}, [&](const Values& taps, absl::Span<llvm::Value* const> best) {
+        llvm::Value* x = input_.Emit(e, at, taps, here, in_place_);
+        llvm::Value* keep =
+            b.CreateAnd(EmitElement(b, compare, {best[0], x}),
+                        b.CreateICmpSGE(best[1], llvm::Constant::getNullValue(none->getType())));
+        return Values{b.CreateSelect(keep, best[0], x),
+                      b.CreateSelect(keep, best[1], TapNumber(e, taps, lanes).second)};
+      });
   const hlo::Opcode scatter = *hlo::MonoidOf(*root_.called()[1]);
   llvm::Value* source = source_.Emit(e, at, {}, here, in_place_);
   llvm::Value* init = e.Widen(init_.Emit(e, in_place_), lanes);
@@ -326,9 +367,12 @@ void SelectAndScatter::EmitPoint(Emitter& e, const Values& at, int lanes) {
   space_.ForEachTap(e, at, {}, [&](const Values& taps, absl::Span<llvm::Value* const>) {
     Values all = at;
     all.insert(all.end(), taps.begin(), taps.end());
-    llvm::Value* old = overlaps ? e.Widen(e.Load(dtype_, e.arg(num_params_), target_, all, here, true), lanes) : init;
+    llvm::Value* old =
+        overlaps ? e.Widen(e.Load(dtype_, e.arg(num_params_), target_, all, here, true), lanes)
+                 : init;
     llvm::Value* is_chosen = b.CreateICmpEQ(chosen[1], TapNumber(e, taps, lanes).second);
-    llvm::Value* value = b.CreateSelect(is_chosen, EmitBinary(b, scatter, dtype_, old, source), old);
+    llvm::Value* value =
+        b.CreateSelect(is_chosen, EmitBinary(b, scatter, dtype_, old, source), old);
     e.Store(dtype_, e.arg(num_params_), target_, all, here, {value, lanes == 1});
     return Values{};
   });
@@ -338,10 +382,13 @@ KernelShape SelectAndScatter::Run() {
   KernelShape shape;
   in_place_.assign(static_cast<std::size_t>(num_params_), 0);
   shape.in_place = in_place_;
-  // Windows at different outermost indices do not meet unless the window slides over that dimension.
+  // Windows at different outermost indices do not meet unless the window slides over that
+  // dimension.
   const Dims minor_to_major = root_.shape().minor_to_major();
-  const bool parallel = !minor_to_major.empty() && window_[static_cast<std::size_t>(minor_to_major.back())] == hlo::WindowDim{} &&
-                        root_.shape().minor_to_major() == root_.operand(1)->shape().minor_to_major();
+  const bool parallel =
+      !minor_to_major.empty() &&
+      window_[static_cast<std::size_t>(minor_to_major.back())] == hlo::WindowDim{} &&
+      root_.shape().minor_to_major() == root_.operand(1)->shape().minor_to_major();
   shape.items = parallel ? space_.sizes()[0] : 1;
   const bool fill = Overlaps() || !Covers();
   Emitter e(module_, request_.name, num_params_ + 1);
@@ -353,9 +400,11 @@ KernelShape SelectAndScatter::Run() {
     } else if (fill) {
       Dims sizes;
       PhysicalVariables(root_.shape(), sizes);
-      e.Loop(e.Index(0), e.Index(sizes.empty() ? 1 : sizes[0]), 1, [&](llvm::Value* outermost) { FillSlice(e, outermost); });
+      e.Loop(e.Index(0), e.Index(sizes.empty() ? 1 : sizes[0]), 1,
+             [&](llvm::Value* outermost) { FillSlice(e, outermost); });
     }
-    OuterLoops(e, space_, width_, at, [&](const Values& point, int lanes) { EmitPoint(e, point, lanes); });
+    OuterLoops(e, space_, width_, at,
+               [&](const Values& point, int lanes) { EmitPoint(e, point, lanes); });
   });
   e.Finish();
   int64_t points = 2 * space_.NumTaps();
@@ -367,7 +416,8 @@ KernelShape SelectAndScatter::Run() {
 
 }  // namespace
 
-absl::StatusOr<KernelShape> EmitSelectAndScatterKernel(llvm::Module& module, const KernelRequest& request) {
+absl::StatusOr<KernelShape> EmitSelectAndScatterKernel(llvm::Module& module,
+                                                       const KernelRequest& request) {
   return SelectAndScatter(module, request).Run();
 }
 

@@ -34,8 +34,9 @@ ArenaPlan PlanArena(absl::Span<const Lifetime> lifetimes) {
   plan.offsets.resize(lifetimes.size());
   std::vector<std::size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return lifetimes[a].bytes > lifetimes[b].bytes;
+  });
   std::vector<Placed> taken;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Lifetime& lifetime = lifetimes[order[i]];
@@ -47,7 +48,8 @@ ArenaPlan PlanArena(absl::Span<const Lifetime> lifetimes) {
       const int64_t begin = plan.offsets[order[j]];
       taken.push_back({begin, begin + (other.bytes + kAlignment - 1) / kAlignment * kAlignment});
     }
-    std::sort(taken.begin(), taken.end(), [](const Placed& a, const Placed& b) { return a.begin < b.begin; });
+    std::sort(taken.begin(), taken.end(),
+              [](const Placed& a, const Placed& b) { return a.begin < b.begin; });
     plan.offsets[order[i]] = BestOffset(taken, bytes);
     plan.bytes = std::max(plan.bytes, plan.offsets[order[i]] + bytes);
   }

@@ -20,7 +20,8 @@ struct ArenaPlan {
   int64_t bytes = 0;
 };
 
-// Best fit, largest first: each buffer takes the tightest gap among those that overlap with it in time.
+// Best fit, largest first: each buffer takes the tightest gap among those that overlap with it in
+// time.
 ArenaPlan PlanArena(absl::Span<const Lifetime> lifetimes);
 
 }  // namespace lazuli::backend

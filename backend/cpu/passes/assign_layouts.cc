@@ -28,8 +28,8 @@ Dims RowMajor(int64_t rank) {
   return layout;
 }
 
-// For a pooling window: of the dimensions it does not slide over, the first is the batch and the last the feature. Row major
-// if there are fewer than two.
+// For a pooling window: of the dimensions it does not slide over, the first is the batch and the
+// last the feature. Row major if there are fewer than two.
 Dims WindowLayout(const hlo::Window& window) {
   Dims fixed, spatial;
   for (std::size_t d = 0; d < window.size(); ++d) {
@@ -94,13 +94,17 @@ void Assigner::AssignConvolution(Instruction* i) {
   const hlo::ConvDims& labels = i->attrs_as<hlo::ConvolutionAttrs>().dim_labels;
   const int64_t rank = i->shape().rank();
   if (FormOf(*i) == ConvolutionForm::kWeightGradient) {
-    Require(i, 0, FeaturesInnermost(labels.input_feature, labels.input_batch, labels.input_spatial));
-    Require(i, 1, FeaturesInnermost(labels.kernel_input_feature, labels.kernel_output_feature, labels.kernel_spatial));
+    Require(i, 0,
+            FeaturesInnermost(labels.input_feature, labels.input_batch, labels.input_spatial));
+    Require(i, 1,
+            FeaturesInnermost(labels.kernel_input_feature, labels.kernel_output_feature,
+                              labels.kernel_spatial));
     return;
   }
   Require(i, 0, FeaturesInnermost(labels.input_batch, labels.input_feature, labels.input_spatial));
   Require(i, 1, RowMajor(rank));
-  SetLayout(i, FeaturesInnermost(labels.output_batch, labels.output_feature, labels.output_spatial));
+  SetLayout(i,
+            FeaturesInnermost(labels.output_batch, labels.output_feature, labels.output_spatial));
 }
 
 // The layout of the first operand that has one of its own; kernels read the others as they are.
@@ -135,8 +139,8 @@ void Assigner::Assign(Instruction* i) {
     case Opcode::kParameter:
     case Opcode::kConstant:
     case Opcode::kIota:
-    case Opcode::kCopy:        // says itself where to
-    case Opcode::kBroadcast:   // kernels read any layout
+    case Opcode::kCopy:       // says itself where to
+    case Opcode::kBroadcast:  // kernels read any layout
     case Opcode::kTranspose:
     case Opcode::kReduce:
     case Opcode::kGetTupleElement:

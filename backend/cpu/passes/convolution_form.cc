@@ -16,9 +16,10 @@ int64_t SpatialElements(const Shape& shape, const Dims& spatial) {
 ConvolutionForm FormOf(const hlo::Instruction& convolution) {
   const auto& attrs = convolution.attrs_as<hlo::ConvolutionAttrs>();
   const hlo::ConvDims& labels = attrs.dim_labels;
-  const bool plain = attrs.feature_group_count == 1 && attrs.batch_group_count == 1 &&
-                     std::all_of(attrs.window.begin(), attrs.window.end(),
-                                 [](const hlo::WindowDim& w) { return w.base_dilation == 1 && !w.reversal; });
+  const bool plain =
+      attrs.feature_group_count == 1 && attrs.batch_group_count == 1 &&
+      std::all_of(attrs.window.begin(), attrs.window.end(),
+                  [](const hlo::WindowDim& w) { return w.base_dilation == 1 && !w.reversal; });
   if (plain && labels.input_feature < labels.input_batch &&
       SpatialElements(convolution.operand(1)->shape(), labels.kernel_spatial) >
           SpatialElements(convolution.shape(), labels.output_spatial)) {

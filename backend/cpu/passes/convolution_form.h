@@ -1,4 +1,5 @@
-// What a convolution computes, seen as part of training: which decides its layouts and its library call.
+// What a convolution computes, seen as part of training: which decides its layouts and its library
+// call.
 #pragma once
 
 #include "ir/hlo/module.h"
@@ -6,12 +7,14 @@
 namespace lazuli::backend {
 
 enum class ConvolutionForm : uint8_t {
-  kForward,          // also the gradient of the source: activations in, activations out
-  kWeightGradient,   // of activations and the gradient of activations: the "feature" that is contracted is the batch
+  kForward,         // also the gradient of the source: activations in, activations out
+  kWeightGradient,  // of activations and the gradient of activations: the "feature" that is
+                    // contracted is the batch
 };
 
-// Either reading of a convolution is right; the weight gradient's is faster where a large window slides over few positions and what
-// the labels call the feature stands where arrays have their batch.
+// Either reading of a convolution is right; the weight gradient's is faster where a large window
+// slides over few positions and what the labels call the feature stands where arrays have their
+// batch.
 ConvolutionForm FormOf(const hlo::Instruction& convolution);
 
 }  // namespace lazuli::backend

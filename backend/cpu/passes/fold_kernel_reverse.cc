@@ -7,7 +7,8 @@
 namespace lazuli::backend {
 namespace {
 
-// The convolution's attributes with the kernel's dimensions flipped; false if one of them is not spatial.
+// The convolution's attributes with the kernel's dimensions flipped; false if one of them is not
+// spatial.
 bool Flip(const Dims& dimensions, hlo::ConvolutionAttrs& attrs) {
   const Dims& spatial = attrs.dim_labels.kernel_spatial;
   for (int64_t d : dimensions) {
@@ -24,7 +25,9 @@ bool Flip(const Dims& dimensions, hlo::ConvolutionAttrs& attrs) {
 absl::StatusOr<bool> FoldKernelReverse::Run(hlo::Module& module) {
   lowering::Rewriter rewriter(module.entry());
   for (hlo::Instruction* i : module.entry()->PostOrder()) {
-    if (i->opcode() != hlo::Opcode::kConvolution || i->operand(1)->opcode() != hlo::Opcode::kReverse) continue;
+    if (i->opcode() != hlo::Opcode::kConvolution ||
+        i->operand(1)->opcode() != hlo::Opcode::kReverse)
+      continue;
     hlo::Instruction* reverse = i->operand(1);
     auto attrs = i->attrs_as<hlo::ConvolutionAttrs>();
     if (!Flip(reverse->attrs_as<hlo::DimensionsAttrs>().dimensions, attrs)) continue;

@@ -55,9 +55,11 @@ bool IsFree(const Instruction* i) {
   }
 }
 
-// The root of a group of its own, which takes its producers in or not (ReadsOnce) but joins nothing.
+// The root of a group of its own, which takes its producers in or not (ReadsOnce) but joins
+// nothing.
 bool IsRootOnly(const Instruction* i) {
-  return i->opcode() == Opcode::kReduce || i->opcode() == Opcode::kReduceWindow || i->opcode() == Opcode::kSelectAndScatter;
+  return i->opcode() == Opcode::kReduce || i->opcode() == Opcode::kReduceWindow ||
+         i->opcode() == Opcode::kSelectAndScatter;
 }
 
 // The user reads each element of its operand at most once.
@@ -73,7 +75,8 @@ struct Group {
 
 class Fuser {
  public:
-  Fuser(hlo::Module& module, const std::function<bool(const Instruction&)>& supports, std::size_t max_args)
+  Fuser(hlo::Module& module, const std::function<bool(const Instruction&)>& supports,
+        std::size_t max_args)
       : module_(module), supports_(supports), max_args_(max_args) {}
 
   bool Run() {
@@ -81,7 +84,8 @@ class Fuser {
     for (std::size_t k = 0; k < order.size(); ++k) position_[order[k]] = k;
     for (auto i = order.rbegin(); i != order.rend(); ++i) Place(*i);
     // Producers first, so that a group's operands are what earlier groups left behind.
-    for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) ordered_.push_back(&*group);
+    for (auto group = groups_.rbegin(); group != groups_.rend(); ++group)
+      ordered_.push_back(&*group);
     lowering::Rewriter rewriter(module_.entry());
     for (Group* group : ordered_) Materialise(*group, rewriter);
     return rewriter.changed();
@@ -89,7 +93,8 @@ class Fuser {
 
  private:
   bool Fusible(const Instruction* i) const {
-    return i->opcode() != Opcode::kConstant && i->opcode() != Opcode::kParameter && !IsFree(i) && supports_(*i);
+    return i->opcode() != Opcode::kConstant && i->opcode() != Opcode::kParameter && !IsFree(i) &&
+           supports_(*i);
   }
   void Place(Instruction* i);
   bool NeedsOwnGroup(const Instruction* i) const;
@@ -116,19 +121,21 @@ class Fuser {
   std::vector<Group*> ordered_;
 };
 
-// A duplicable instruction that only groups read needs no kernel of its own. Users have been placed already, so a duplicable user
-// without a group is read by groups alone.
+// A duplicable instruction that only groups read needs no kernel of its own. Users have been placed
+// already, so a duplicable user without a group is read by groups alone.
 bool Fuser::NeedsOwnGroup(const Instruction* i) const {
-  return i->IsRoot() || std::any_of(i->users().begin(), i->users().end(), [&](const Instruction* user) {
-    return GroupOf(user) < 0 && !(IsDuplicable(user) && Fusible(user));
-  });
+  return i->IsRoot() ||
+         std::any_of(i->users().begin(), i->users().end(), [&](const Instruction* user) {
+           return GroupOf(user) < 0 && !(IsDuplicable(user) && Fusible(user));
+         });
 }
 
 // Pure movement of data that lies in memory: a strided copy does it better than a kernel.
 bool IsPlainMovement(const Group& group) {
   if (group.members.size() != 1) return false;
   const Instruction* i = group.members[0];
-  const bool moves = i->opcode() == Opcode::kCopy || (IsIndexing(i) && i->opcode() != Opcode::kBroadcast);
+  const bool moves =
+      i->opcode() == Opcode::kCopy || (IsIndexing(i) && i->opcode() != Opcode::kBroadcast);
   return moves && !IsDuplicable(i->operand(0));
 }
 
@@ -163,11 +170,12 @@ bool Fuser::MayJoin(const Instruction* i, std::size_t g, bool as_output) const {
   if (!as_output) return true;
   const Instruction* output = group.outputs[0];
   if (!output->IsElementwise()) return false;
-  return SameDims(output->shape(), i->shape()) && output->shape().strides() == i->shape().strides() && !Reaches(i, g);
+  return SameDims(output->shape(), i->shape()) &&
+         output->shape().strides() == i->shape().strides() && !Reaches(i, g);
 }
 
-// Whether a path from `i` through instructions outside the group leads into it. Groups count as one: what enters leaves
-// everywhere.
+// Whether a path from `i` through instructions outside the group leads into it. Groups count as
+// one: what enters leaves everywhere.
 bool Fuser::Reaches(const Instruction* i, std::size_t group) const {
   std::vector<const Instruction*> stack;
   std::unordered_set<const Instruction*> seen;
@@ -177,7 +185,8 @@ bool Fuser::Reaches(const Instruction* i, std::size_t group) const {
     }
   };
   for (const Instruction* user : i->users()) {
-    if (GroupOf(user) != static_cast<int64_t>(group) && seen.insert(user).second) stack.push_back(user);
+    if (GroupOf(user) != static_cast<int64_t>(group) && seen.insert(user).second)
+      stack.push_back(user);
   }
   while (!stack.empty()) {
     const Instruction* at = stack.back();
@@ -254,8 +263,8 @@ class BodyBuilder {
     return body_->AddClone(*i, operands);
   }
 
-  // Inside the body: a member's clone, a copy of what is cheap, or a parameter. Chains of duplicables are as long as the
-  // program writes them, and are walked without recursion.
+  // Inside the body: a member's clone, a copy of what is cheap, or a parameter. Chains of
+  // duplicables are as long as the program writes them, and are walked without recursion.
   Instruction* Value(Instruction* wanted) {
     std::vector<Instruction*> stack{wanted};
     while (!stack.empty()) {
@@ -287,26 +296,30 @@ class BodyBuilder {
 void Fuser::Materialise(const Group& group, lowering::Rewriter& rewriter) {
   if (IsPlainMovement(group)) return;
   std::vector<Instruction*> members = group.members;
-  std::sort(members.begin(), members.end(),
-            [&](const Instruction* a, const Instruction* b) { return position_.at(a) < position_.at(b); });
+  std::sort(members.begin(), members.end(), [&](const Instruction* a, const Instruction* b) {
+    return position_.at(a) < position_.at(b);
+  });
   BodyBuilder builder(module_, supports_);
   for (Instruction* member : members) builder.AddMember(member);
   builder.SetRoot(group.outputs);
   const Instruction* first = group.outputs[0];
   const auto kind = IsRootOnly(first) ? hlo::FusionKind::kInput : hlo::FusionKind::kLoop;
   rewriter.set_origin(first);
-  Instruction* fusion = rewriter.Add(Opcode::kFusion, builder.body()->root()->shape(), builder.parameters(),
-                                     hlo::FusionAttrs{kind}, {builder.body()});
+  Instruction* fusion =
+      rewriter.Add(Opcode::kFusion, builder.body()->root()->shape(), builder.parameters(),
+                   hlo::FusionAttrs{kind}, {builder.body()});
   if (group.outputs.size() == 1) return rewriter.Replace(group.outputs[0], fusion);
   for (std::size_t o = 0; o < group.outputs.size(); ++o) {
-    Instruction* element = rewriter.Add(Opcode::kGetTupleElement, group.outputs[o]->shape(), {fusion},
-                                        hlo::TupleIndexAttrs{static_cast<int64_t>(o)});
+    Instruction* element = rewriter.Add(Opcode::kGetTupleElement, group.outputs[o]->shape(),
+                                        {fusion}, hlo::TupleIndexAttrs{static_cast<int64_t>(o)});
     rewriter.Replace(group.outputs[o], element);
   }
 }
 
 }  // namespace
 
-absl::StatusOr<bool> Fuse::Run(hlo::Module& module) { return Fuser(module, supports_, max_args_).Run(); }
+absl::StatusOr<bool> Fuse::Run(hlo::Module& module) {
+  return Fuser(module, supports_, max_args_).Run();
+}
 
 }  // namespace lazuli::backend

@@ -1,11 +1,13 @@
 // Groups instructions into fusions, each of which becomes one kernel.
 //
-//   a = add(x, y)  m = multiply(a, a)  =>  f = fusion(x, y), kind=kLoop, calls={ ... add ... multiply ... }
+//   a = add(x, y)  m = multiply(a, a)  =>  f = fusion(x, y), kind=kLoop, calls={ ... add ...
+//     multiply ... }
 //
-// A producer joins its user's group when all its users are there; elementwise values of the group's own shape that are also
-// needed elsewhere, or that read the same arrays, become further outputs of it. What is cheap to make again (broadcasts, iotas, changes of index, scalar
-// constants) is copied into every group that reads it. Reductions take their producers in. Nothing is computed twice otherwise,
-// and an expensive value is never moved behind a broadcast.
+// A producer joins its user's group when all its users are there; elementwise values of the group's
+// own shape that are also needed elsewhere, or that read the same arrays, become further outputs of
+// it. What is cheap to make again (broadcasts, iotas, changes of index, scalar constants) is copied
+// into every group that reads it. Reductions take their producers in. Nothing is computed twice
+// otherwise, and an expensive value is never moved behind a broadcast.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +19,8 @@ namespace lazuli::backend {
 
 class Fuse final : public lowering::Pass {
  public:
-  // supports(i): whether a kernel can compute i; max_args: parameters and outputs of one kernel together.
+  // supports(i): whether a kernel can compute i; max_args: parameters and outputs of one kernel
+  // together.
   Fuse(std::function<bool(const hlo::Instruction&)> supports, std::size_t max_args)
       : supports_(std::move(supports)), max_args_(max_args) {}
   std::string_view name() const override { return "cpu_fuse"; }

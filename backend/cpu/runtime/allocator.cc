@@ -15,7 +15,8 @@ constexpr std::size_t kSmallest = kBufferAlignment;
 
 std::size_t ClassOf(std::size_t bytes) {
   if (bytes <= kSmallest) return 0;
-  const std::size_t power = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;  // 2^power < bytes
+  const std::size_t power =
+      static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;  // 2^power < bytes
   const std::size_t quarter = ((bytes - 1) >> (power - 2)) & 3;
   return (power - 6) * 4 + quarter + 1;
 }
@@ -52,8 +53,8 @@ absl::StatusOr<Block> Allocator::Allocate(std::size_t bytes) {
     const std::size_t rounded = (capacity + kBufferAlignment - 1) & ~(kBufferAlignment - 1);
     block.data = static_cast<std::byte*>(std::aligned_alloc(kBufferAlignment, rounded));
     if (block.data == nullptr) {
-      return ResourceExhausted("out of memory: a buffer of ", bytes, " bytes could not be allocated (",
-                               stats().bytes_in_use, " in use)");
+      return ResourceExhausted("out of memory: a buffer of ", bytes,
+                               " bytes could not be allocated (", stats().bytes_in_use, " in use)");
     }
   }
   Add(reused ? Counter::kBufferReuses : Counter::kBufferAllocations);

@@ -1,8 +1,10 @@
-// Allocator: 64-byte aligned host memory in size classes, with a cache of freed blocks. Thread-safe.
+// Allocator: 64-byte aligned host memory in size classes, with a cache of freed blocks.
+// Thread-safe.
 //
-// A training step frees and asks for the same sizes again and again; fresh pages would cost more than many kernels. Size
-// classes are four to a power of two, so at most a fifth of a block is unused. Cached blocks are given back to the system,
-// largest first, while they exceed the peak that was in use at one time.
+// A training step frees and asks for the same sizes again and again; fresh pages would cost more
+// than many kernels. Size classes are four to a power of two, so at most a fifth of a block is
+// unused. Cached blocks are given back to the system, largest first, while they exceed the peak
+// that was in use at one time.
 #pragma once
 
 #include <array>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "backend/client/client.h"
 
 namespace lazuli::backend {
@@ -30,7 +33,8 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  // A block of at least `bytes` (and at least one cache line). ResourceExhausted where the system has none left.
+  // A block of at least `bytes` (and at least one cache line). ResourceExhausted where the system
+  // has none left.
   absl::StatusOr<Block> Allocate(std::size_t bytes);
   void Free(Block block);
   MemoryStats stats() const;

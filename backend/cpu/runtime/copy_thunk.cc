@@ -25,18 +25,23 @@ struct Word16 {
 
 void Fill(const std::byte* value, int element_bytes, std::byte* target, int64_t bytes) {
   switch (element_bytes) {
-    case 1: return FillTyped<uint8_t>(value, target, bytes);
-    case 2: return FillTyped<uint16_t>(value, target, bytes);
-    case 4: return FillTyped<uint32_t>(value, target, bytes);
-    case 8: return FillTyped<uint64_t>(value, target, bytes);
-    default: return FillTyped<Word16>(value, target, bytes);
+    case 1:
+      return FillTyped<uint8_t>(value, target, bytes);
+    case 2:
+      return FillTyped<uint16_t>(value, target, bytes);
+    case 4:
+      return FillTyped<uint32_t>(value, target, bytes);
+    case 8:
+      return FillTyped<uint64_t>(value, target, bytes);
+    default:
+      return FillTyped<Word16>(value, target, bytes);
   }
 }
 
 class CopyThunk final : public Thunk {
  public:
-  CopyThunk(ThunkInfo info, std::vector<BufferUse> uses, const Shape& shape, BufferId target, std::vector<CopyPiece> pieces,
-            std::optional<BufferId> fill)
+  CopyThunk(ThunkInfo info, std::vector<BufferUse> uses, const Shape& shape, BufferId target,
+            std::vector<CopyPiece> pieces, std::optional<BufferId> fill)
       : Thunk(std::move(info), std::move(uses)),
         element_bytes_(ByteWidth(shape.dtype())),
         bytes_(shape.byte_size()),
@@ -52,7 +57,9 @@ class CopyThunk final : public Thunk {
     }
     return absl::OkStatus();
   }
-  std::string Details() const override { return Str(bytes_, " bytes in ", pieces_.size(), " pieces"); }
+  std::string Details() const override {
+    return Str(bytes_, " bytes in ", pieces_.size(), " pieces");
+  }
 
  private:
   int element_bytes_;
@@ -69,10 +76,12 @@ struct View {
   explicit View(const Shape& shape) : strides(shape.strides()) {}
 };
 
-CopyPiece Piece(BufferId source, DType dtype, absl::Span<const int64_t> dims, const View& from, const View& to) {
+CopyPiece Piece(BufferId source, DType dtype, absl::Span<const int64_t> dims, const View& from,
+                const View& to) {
   const int width = ByteWidth(dtype);
   return {source, from.offset * width, to.offset * width,
-          StridedCopy(width, dims, {from.strides.data(), from.strides.size()}, {to.strides.data(), to.strides.size()})};
+          StridedCopy(width, dims, {from.strides.data(), from.strides.size()},
+                      {to.strides.data(), to.strides.size()})};
 }
 
 std::optional<CopyPiece> PadPiece(const hlo::Instruction& pad, BufferId source) {
@@ -96,7 +105,8 @@ std::optional<CopyPiece> PadPiece(const hlo::Instruction& pad, BufferId source) 
   return Piece(source, operand.dtype(), {dims.data(), dims.size()}, from, to);
 }
 
-std::vector<CopyPiece> ConcatenatePieces(const hlo::Instruction& concatenate, absl::Span<const BufferId> sources) {
+std::vector<CopyPiece> ConcatenatePieces(const hlo::Instruction& concatenate,
+                                         absl::Span<const BufferId> sources) {
   const auto dim = concatenate.attrs_as<hlo::DimensionsAttrs>().dimensions[0];
   std::vector<CopyPiece> pieces;
   int64_t at = 0;
@@ -115,8 +125,10 @@ CopyPiece TransposePiece(const hlo::Instruction& transpose, BufferId source) {
   const Dims& permutation = transpose.attrs_as<hlo::DimensionsAttrs>().dimensions;
   const View operand(transpose.operand(0)->shape());
   View from(transpose.shape());
-  for (std::size_t d = 0; d < permutation.size(); ++d) from.strides[d] = operand.strides[static_cast<std::size_t>(permutation[d])];
-  return Piece(source, transpose.shape().dtype(), transpose.shape().dims(), from, View(transpose.shape()));
+  for (std::size_t d = 0; d < permutation.size(); ++d)
+    from.strides[d] = operand.strides[static_cast<std::size_t>(permutation[d])];
+  return Piece(source, transpose.shape().dtype(), transpose.shape().dims(), from,
+               View(transpose.shape()));
 }
 
 CopyPiece SlicePiece(const hlo::Instruction& slice, BufferId source) {
@@ -136,26 +148,28 @@ CopyPiece ReversePiece(const hlo::Instruction& reverse, BufferId source) {
     from.offset += (reverse.shape().dim(d) - 1) * stride;
     stride = -stride;
   }
-  return Piece(source, reverse.shape().dtype(), reverse.shape().dims(), from, View(reverse.shape()));
+  return Piece(source, reverse.shape().dtype(), reverse.shape().dims(), from,
+               View(reverse.shape()));
 }
 
 }  // namespace
 
-std::unique_ptr<Thunk> MakeCopyThunk(const hlo::Instruction& instruction, BufferId target, std::vector<CopyPiece> pieces,
-                                     std::optional<BufferId> fill) {
+std::unique_ptr<Thunk> MakeCopyThunk(const hlo::Instruction& instruction, BufferId target,
+                                     std::vector<CopyPiece> pieces, std::optional<BufferId> fill) {
   std::vector<BufferUse> uses;
   for (const CopyPiece& piece : pieces) uses.push_back({.buffer = piece.source});
   if (fill) uses.push_back({.buffer = *fill});
   uses.push_back({.buffer = target, .write = true});
-  return std::make_unique<CopyThunk>(ThunkInfo::Of("copy", instruction), std::move(uses), instruction.shape(), target,
-                                     std::move(pieces), fill);
+  return std::make_unique<CopyThunk>(ThunkInfo::Of("copy", instruction), std::move(uses),
+                                     instruction.shape(), target, std::move(pieces), fill);
 }
 
 CopyPiece WholeArray(BufferId source, const Shape& from, const Shape& to) {
   return Piece(source, from.dtype(), from.dims(), View(from), View(to));
 }
 
-std::optional<std::vector<CopyPiece>> PiecesOf(const hlo::Instruction& instruction, absl::Span<const BufferId> operands) {
+std::optional<std::vector<CopyPiece>> PiecesOf(const hlo::Instruction& instruction,
+                                               absl::Span<const BufferId> operands) {
   if (instruction.shape().num_elements() == 0) return std::nullopt;
   switch (instruction.opcode()) {
     case hlo::Opcode::kCopy:

@@ -1,4 +1,5 @@
-// CopyThunk: fills its result from strided pieces of other buffers: reorders, transposes, slices, pads, concatenations.
+// CopyThunk: fills its result from strided pieces of other buffers: reorders, transposes, slices,
+// pads, concatenations.
 #pragma once
 
 #include <memory>
@@ -17,15 +18,18 @@ struct CopyPiece {
   StridedCopy copy;
 };
 
-// Writes `target` piece after piece. If `fill` names a buffer, its first element is written everywhere before.
-std::unique_ptr<Thunk> MakeCopyThunk(const hlo::Instruction& instruction, BufferId target, std::vector<CopyPiece> pieces,
+// Writes `target` piece after piece. If `fill` names a buffer, its first element is written
+// everywhere before.
+std::unique_ptr<Thunk> MakeCopyThunk(const hlo::Instruction& instruction, BufferId target,
+                                     std::vector<CopyPiece> pieces,
                                      std::optional<BufferId> fill = std::nullopt);
 
 // The whole of an array from layout to layout.
 CopyPiece WholeArray(BufferId source, const Shape& from, const Shape& to);
 
-// The pieces of copy, transpose, slice, reverse, pad (without its fill) and concatenate, for operands and a result of any
-// layout; nullopt for other opcodes, or a pad that drops elements.
-std::optional<std::vector<CopyPiece>> PiecesOf(const hlo::Instruction& instruction, absl::Span<const BufferId> operands);
+// The pieces of copy, transpose, slice, reverse, pad (without its fill) and concatenate, for
+// operands and a result of any layout; nullopt for other opcodes, or a pad that drops elements.
+std::optional<std::vector<CopyPiece>> PiecesOf(const hlo::Instruction& instruction,
+                                               absl::Span<const BufferId> operands);
 
 }  // namespace lazuli::backend

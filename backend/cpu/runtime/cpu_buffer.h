@@ -1,4 +1,5 @@
-// CpuBuffer: row-major elements in host memory - a block of the client's allocator, or imported memory with its deleter.
+// CpuBuffer: row-major elements in host memory - a block of the client's allocator, or imported
+// memory with its deleter.
 #pragma once
 
 #include <memory>
@@ -28,8 +29,8 @@ class CpuBuffer final : public Buffer {
   const std::byte* host_data() const override { return data_; }
   std::byte* data() { return data_; }
 
-  // Takes the memory away, for an output that reuses a donated buffer; null if the memory is imported. Afterwards the
-  // buffer has no data.
+  // Takes the memory away, for an output that reuses a donated buffer; null if the memory is
+  // imported. Afterwards the buffer has no data.
   Block Release() {
     if (block_.data == nullptr) return {};
     data_ = nullptr;

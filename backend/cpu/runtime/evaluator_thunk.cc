@@ -55,7 +55,9 @@ class EvaluatorThunk final : public Thunk {
     return absl::OkStatus();
   }
 
-  std::string Details() const override { return std::string(hlo::OpcodeText(instruction_.opcode())); }
+  std::string Details() const override {
+    return std::string(hlo::OpcodeText(instruction_.opcode()));
+  }
 
  private:
   const hlo::Instruction& instruction_;
@@ -79,12 +81,14 @@ int64_t LeafCount(const Shape& shape) {
   return count;
 }
 
-std::unique_ptr<Thunk> MakeEvaluatorThunk(const hlo::Instruction& instruction, std::vector<BufferId> operands,
+std::unique_ptr<Thunk> MakeEvaluatorThunk(const hlo::Instruction& instruction,
+                                          std::vector<BufferId> operands,
                                           std::vector<BufferId> results) {
   std::vector<BufferUse> uses;
   for (BufferId id : operands) uses.push_back({.buffer = id});
   for (BufferId id : results) uses.push_back({.buffer = id, .write = true});
-  return std::make_unique<EvaluatorThunk>(instruction, std::move(operands), std::move(results), std::move(uses));
+  return std::make_unique<EvaluatorThunk>(instruction, std::move(operands), std::move(results),
+                                          std::move(uses));
 }
 
 }  // namespace lazuli::backend

@@ -1,4 +1,5 @@
-// EvaluatorThunk: runs one instruction through ir/evaluator. The fallback for everything that has nothing faster.
+// EvaluatorThunk: runs one instruction through ir/evaluator. The fallback for everything that has
+// nothing faster.
 #pragma once
 
 #include <functional>
@@ -12,9 +13,10 @@ namespace lazuli::backend {
 void ForEachLeaf(const Shape& shape, const std::function<void(const Shape&)>& f);
 int64_t LeafCount(const Shape& shape);
 
-// `operands` and `results` are the leaves of all operands, and of the instruction, in order; all are row major. The
-// instruction must outlive the thunk.
-std::unique_ptr<Thunk> MakeEvaluatorThunk(const hlo::Instruction& instruction, std::vector<BufferId> operands,
+// `operands` and `results` are the leaves of all operands, and of the instruction, in order; all
+// are row major. The instruction must outlive the thunk.
+std::unique_ptr<Thunk> MakeEvaluatorThunk(const hlo::Instruction& instruction,
+                                          std::vector<BufferId> operands,
                                           std::vector<BufferId> results);
 
 }  // namespace lazuli::backend

@@ -8,8 +8,8 @@ namespace lazuli::backend {
 namespace {
 
 #if defined(__x86_64__)
-constexpr uint32_t kDefault = 0x1f80;   // all exceptions masked, round to nearest
-constexpr uint32_t kFlush = 0x8040;     // FTZ and DAZ
+constexpr uint32_t kDefault = 0x1f80;  // all exceptions masked, round to nearest
+constexpr uint32_t kFlush = 0x8040;    // FTZ and DAZ
 uint64_t Get() { return _mm_getcsr(); }
 void Set(uint64_t mode) { _mm_setcsr(static_cast<uint32_t>(mode)); }
 uint64_t Wanted(bool flush) { return flush ? kDefault | kFlush : kDefault; }

@@ -1,4 +1,5 @@
-// ScopedFloatMode: floating point as decision 15 wants it on this thread, whatever the caller set, until it goes.
+// ScopedFloatMode: floating point as decision 15 wants it on this thread, whatever the caller set,
+// until it goes.
 #pragma once
 
 #include <cstdint>

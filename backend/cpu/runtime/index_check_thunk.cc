@@ -32,8 +32,10 @@ class IndexCheckThunk final : public Thunk {
 
 }  // namespace
 
-std::unique_ptr<Thunk> MakeIndexCheckThunk(const hlo::Instruction& instruction, BufferId indices, BufferId limit) {
-  if (instruction.operand_count() != 2 || instruction.operand(1)->shape() != Shape(DType::kS64)) return nullptr;
+std::unique_ptr<Thunk> MakeIndexCheckThunk(const hlo::Instruction& instruction, BufferId indices,
+                                           BufferId limit) {
+  if (instruction.operand_count() != 2 || instruction.operand(1)->shape() != Shape(DType::kS64))
+    return nullptr;
   switch (instruction.shape().dtype()) {
     case DType::kS32:
       return std::make_unique<IndexCheckThunk<int32_t>>(instruction, indices, limit);

@@ -1,6 +1,7 @@
 // Library calls: matrix multiplication and convolution by oneDNN, or by Eigen in builds without it.
 //
-// A call is planned once, for fixed shapes, strides and thread count, and run by any number of runs at a time.
+// A call is planned once, for fixed shapes, strides and thread count, and run by any number of runs
+// at a time.
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+
 #include "backend/cpu/runtime/thunk.h"
 #include "ir/types/shape.h"
 
@@ -21,8 +23,9 @@ struct MatmulSpec {
   std::array<int64_t, 3> a_strides{}, b_strides{}, c_strides{};  // {batch, row, column}
 };
 
-// The forward convolution that relates source, weights and target, and which of the three is wanted. All sizes and strides
-// are by role: source {n, c, spatial...}, weights {o, c / groups, spatial...}, target {n, o, spatial...}.
+// The forward convolution that relates source, weights and target, and which of the three is
+// wanted. All sizes and strides are by role: source {n, c, spatial...}, weights {o, c / groups,
+// spatial...}, target {n, o, spatial...}.
 struct ConvolutionSpec {
   enum class Computes : uint8_t { kTarget, kSource, kWeights };
   Computes computes = Computes::kTarget;
@@ -38,8 +41,10 @@ class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   virtual int64_t scratch_bytes() const { return 0; }
-  // a, b: the two inputs in the order in which the spec lists them (source before weights before target).
-  virtual absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result, std::byte* scratch) const = 0;
+  // a, b: the two inputs in the order in which the spec lists them (source before weights before
+  // target).
+  virtual absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result,
+                           std::byte* scratch) const = 0;
   virtual std::string Details() const = 0;
 };
 
@@ -61,7 +66,7 @@ class ScopedLibraryThreads {
 
 // `kind` is "matmul" or "convolution"; scratch may be -1 if the call needs none.
 std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instruction& instruction,
-                                        std::unique_ptr<LibraryCall> call, BufferId a, BufferId b, BufferId result,
-                                        BufferId scratch);
+                                        std::unique_ptr<LibraryCall> call, BufferId a, BufferId b,
+                                        BufferId result, BufferId scratch);
 
 }  // namespace lazuli::backend

@@ -23,9 +23,11 @@ uint32_t High(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
 
 class PhiloxThunk final : public Thunk {
  public:
-  PhiloxThunk(const hlo::Instruction& instruction, BufferId state, BufferId new_state, BufferId bits)
-      : Thunk(ThunkInfo::Of("philox", instruction),
-              {{.buffer = state}, {.buffer = new_state, .write = true}, {.buffer = bits, .write = true}}),
+  PhiloxThunk(const hlo::Instruction& instruction, BufferId state, BufferId new_state,
+              BufferId bits)
+      : Thunk(ThunkInfo::Of("philox", instruction), {{.buffer = state},
+                                                     {.buffer = new_state, .write = true},
+                                                     {.buffer = bits, .write = true}}),
         state_words_(instruction.operand(0)->shape().num_elements()),
         width_(ByteWidth(instruction.shape().tuple()[1].dtype())),
         count_(instruction.shape().tuple()[1].num_elements()),
@@ -44,25 +46,30 @@ class PhiloxThunk final : public Thunk {
     ParallelFor(counters, kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const Counter128 c = start + static_cast<uint64_t>(i);
-        const auto words = hlo::Philox4x32({Low(c.low), High(c.low), Low(c.high), High(c.high)}, {Low(key), High(key)});
-        Store(words, to + i * per_counter * width_, std::min(per_counter * width_, bytes - i * per_counter * width_));
+        const auto words = hlo::Philox4x32({Low(c.low), High(c.low), Low(c.high), High(c.high)},
+                                           {Low(key), High(key)});
+        Store(words, to + i * per_counter * width_,
+              std::min(per_counter * width_, bytes - i * per_counter * width_));
       }
     });
     const Counter128 after = start + static_cast<uint64_t>(counters);
     const std::array<uint64_t, 3> next{key, after.low, after.high};
-    std::memcpy(run.at(new_state_), next.data(), static_cast<std::size_t>(state_words_) * sizeof(uint64_t));
+    std::memcpy(run.at(new_state_), next.data(),
+                static_cast<std::size_t>(state_words_) * sizeof(uint64_t));
     return absl::OkStatus();
   }
 
  private:
-  // One word an element, or both halves of a 64-bit one; narrow elements take the low bytes of a word each.
+  // One word an element, or both halves of a 64-bit one; narrow elements take the low bytes of a
+  // word each.
   void Store(const std::array<uint32_t, 4>& words, std::byte* to, int64_t bytes) const {
     if (width_ >= 4) {
       std::memcpy(to, words.data(), static_cast<std::size_t>(bytes));
       return;
     }
     for (int64_t k = 0; k * width_ < bytes; ++k) {
-      std::memcpy(to + k * width_, &words[static_cast<std::size_t>(k)], static_cast<std::size_t>(width_));
+      std::memcpy(to + k * width_, &words[static_cast<std::size_t>(k)],
+                  static_cast<std::size_t>(width_));
     }
   }
 
@@ -72,10 +79,13 @@ class PhiloxThunk final : public Thunk {
 
 }  // namespace
 
-std::unique_ptr<Thunk> MakePhiloxThunk(const hlo::Instruction& instruction, BufferId state, BufferId new_state, BufferId bits) {
+std::unique_ptr<Thunk> MakePhiloxThunk(const hlo::Instruction& instruction, BufferId state,
+                                       BufferId new_state, BufferId bits) {
   const Shape& shape = instruction.operand(0)->shape();
-  if (instruction.attrs_as<hlo::RngBitGeneratorAttrs>().algorithm == hlo::RngAlgorithm::kThreeFry) return nullptr;
-  if (shape.dtype() != DType::kU64 || shape.num_elements() < 2 || shape.num_elements() > 3) return nullptr;
+  if (instruction.attrs_as<hlo::RngBitGeneratorAttrs>().algorithm == hlo::RngAlgorithm::kThreeFry)
+    return nullptr;
+  if (shape.dtype() != DType::kU64 || shape.num_elements() < 2 || shape.num_elements() > 3)
+    return nullptr;
   return std::make_unique<PhiloxThunk>(instruction, state, new_state, bits);
 }
 

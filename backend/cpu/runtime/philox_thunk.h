@@ -1,4 +1,5 @@
-// rng-bit-generator by Philox 4x32-10, in parallel: the evaluator's bits, whatever the number of threads.
+// rng-bit-generator by Philox 4x32-10, in parallel: the evaluator's bits, whatever the number of
+// threads.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 namespace lazuli::backend {
 
 // nullptr for other algorithms, and states that are not u64[2] or u64[3].
-std::unique_ptr<Thunk> MakePhiloxThunk(const hlo::Instruction& instruction, BufferId state, BufferId new_state, BufferId bits);
+std::unique_ptr<Thunk> MakePhiloxThunk(const hlo::Instruction& instruction, BufferId state,
+                                       BufferId new_state, BufferId bits);
 
 }  // namespace lazuli::backend

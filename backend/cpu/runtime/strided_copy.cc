@@ -19,7 +19,8 @@ struct Axis {
 constexpr int64_t kGrainBytes = 64 * 1024;
 constexpr int64_t kTile = 16;
 
-// A tile is read and written line by line while both sides' lines are still in the first-level cache.
+// A tile is read and written line by line while both sides' lines are still in the first-level
+// cache.
 template <class Word>
 void CopyTiled(const Word* source, Word* target, const Axis& outer, const Axis& inner) {
   for (int64_t i0 = 0; i0 < outer.size; i0 += kTile) {
@@ -50,7 +51,8 @@ struct Word16 {
 
 }  // namespace
 
-StridedCopy::StridedCopy(int element_bytes, absl::Span<const int64_t> dims, absl::Span<const int64_t> source_strides,
+StridedCopy::StridedCopy(int element_bytes, absl::Span<const int64_t> dims,
+                         absl::Span<const int64_t> source_strides,
                          absl::Span<const int64_t> target_strides)
     : element_bytes_(element_bytes), elements_(1) {
   std::vector<Axis> axes;
@@ -58,8 +60,9 @@ StridedCopy::StridedCopy(int element_bytes, absl::Span<const int64_t> dims, absl
     elements_ *= dims[i];
     if (dims[i] != 1) axes.push_back({dims[i], source_strides[i], target_strides[i]});
   }
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis& a, const Axis& b) { return std::abs(a.target) > std::abs(b.target); });
+  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+    return std::abs(a.target) > std::abs(b.target);
+  });
   std::vector<Axis> merged;
   for (const Axis& axis : axes) {
     if (!merged.empty() && merged.back().source == axis.source * axis.size &&
@@ -71,9 +74,9 @@ StridedCopy::StridedCopy(int element_bytes, absl::Span<const int64_t> dims, absl
   }
   if (merged.empty()) merged.push_back({1, 1, 1});
   if (merged.size() > 2 && std::abs(merged.back().source) != 1) {
-    const auto smallest =
-        std::min_element(merged.begin(), merged.end() - 1,
-                         [](const Axis& a, const Axis& b) { return std::abs(a.source) < std::abs(b.source); });
+    const auto smallest = std::min_element(
+        merged.begin(), merged.end() - 1,
+        [](const Axis& a, const Axis& b) { return std::abs(a.source) < std::abs(b.source); });
     std::rotate(smallest, smallest + 1, merged.end() - 1);
   }
   for (const Axis& axis : merged) {
@@ -83,7 +86,8 @@ StridedCopy::StridedCopy(int element_bytes, absl::Span<const int64_t> dims, absl
   }
 }
 
-// Rows are the multi-indices of all dims but the last two (or the last, if its lines are contiguous on both sides).
+// Rows are the multi-indices of all dims but the last two (or the last, if its lines are contiguous
+// on both sides).
 template <class Word>
 void StridedCopy::RunRows(const Word* source, Word* target, int64_t begin, int64_t end) const {
   const std::size_t rank = dims_.size();
@@ -97,7 +101,8 @@ void StridedCopy::RunRows(const Word* source, Word* target, int64_t begin, int64
       t += rest % dims_[d] * target_strides_[d];
     }
     if (tiled) {
-      CopyTiled(source + s, target + t, {dims_[rank - 2], source_strides_[rank - 2], target_strides_[rank - 2]}, inner);
+      CopyTiled(source + s, target + t,
+                {dims_[rank - 2], source_strides_[rank - 2], target_strides_[rank - 2]}, inner);
     } else {
       CopyLine(source + s, target + t, inner);
     }
@@ -121,10 +126,12 @@ void StridedCopy::RunTyped(const std::byte* source, std::byte* target) const {
   const int64_t row_elements = dims_[rank - 1] * (tiled ? dims_[rank - 2] : 1);
   const int64_t rows = elements_ / row_elements;
   if (tiled && rank == 2) {  // one matrix: cut it into bands
-    ParallelFor(dims_[0], std::max<int64_t>(kTile, grain_elements / dims_[1]), [&](int64_t begin, int64_t end) {
-      CopyTiled(s + begin * source_strides_[0], t + begin * target_strides_[0],
-                {end - begin, source_strides_[0], target_strides_[0]}, {dims_[1], source_strides_[1], target_strides_[1]});
-    });
+    ParallelFor(dims_[0], std::max<int64_t>(kTile, grain_elements / dims_[1]),
+                [&](int64_t begin, int64_t end) {
+                  CopyTiled(s + begin * source_strides_[0], t + begin * target_strides_[0],
+                            {end - begin, source_strides_[0], target_strides_[0]},
+                            {dims_[1], source_strides_[1], target_strides_[1]});
+                });
     return;
   }
   ParallelFor(rows, std::max<int64_t>(1, grain_elements / row_elements),
@@ -134,12 +141,18 @@ void StridedCopy::RunTyped(const std::byte* source, std::byte* target) const {
 void StridedCopy::Run(const std::byte* source, std::byte* target) const {
   if (elements_ == 0) return;
   switch (element_bytes_) {
-    case 1: return RunTyped<uint8_t>(source, target);
-    case 2: return RunTyped<uint16_t>(source, target);
-    case 4: return RunTyped<uint32_t>(source, target);
-    case 8: return RunTyped<uint64_t>(source, target);
-    case 16: return RunTyped<Word16>(source, target);
-    default: LAZULI_CHECK(false, "element of ", element_bytes_, " bytes");
+    case 1:
+      return RunTyped<uint8_t>(source, target);
+    case 2:
+      return RunTyped<uint16_t>(source, target);
+    case 4:
+      return RunTyped<uint32_t>(source, target);
+    case 8:
+      return RunTyped<uint64_t>(source, target);
+    case 16:
+      return RunTyped<Word16>(source, target);
+    default:
+      LAZULI_CHECK(false, "element of ", element_bytes_, " bytes");
   }
 }
 

@@ -1,12 +1,15 @@
-// StridedCopy: moves an N-dimensional array between any two strided layouts. Planned once, run many times, in parallel.
+// StridedCopy: moves an N-dimensional array between any two strided layouts. Planned once, run many
+// times, in parallel.
 //
-// Covers layout changes, transposes, slices, reverses (negative strides) and the pieces of pad and concatenate.
+// Covers layout changes, transposes, slices, reverses (negative strides) and the pieces of pad and
+// concatenate.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
+
 #include "ir/types/shape.h"
 
 namespace lazuli::backend {
@@ -15,8 +18,8 @@ class StridedCopy {
  public:
   StridedCopy() = default;
   // Strides in elements of element_bytes (1, 2, 4, 8 or 16) bytes each.
-  StridedCopy(int element_bytes, absl::Span<const int64_t> dims, absl::Span<const int64_t> source_strides,
-              absl::Span<const int64_t> target_strides);
+  StridedCopy(int element_bytes, absl::Span<const int64_t> dims,
+              absl::Span<const int64_t> source_strides, absl::Span<const int64_t> target_strides);
 
   void Run(const std::byte* source, std::byte* target) const;
   int64_t bytes() const { return elements_ * element_bytes_; }
@@ -29,8 +32,9 @@ class StridedCopy {
 
   int element_bytes_ = 1;
   int64_t elements_ = 0;
-  // Outermost first, size-1 dims dropped and mergeable neighbours merged; the last has the smallest target stride, and the
-  // one before it the smallest source stride of the rest if the last one's is not 1.
+  // Outermost first, size-1 dims dropped and mergeable neighbours merged; the last has the smallest
+  // target stride, and the one before it the smallest source stride of the rest if the last one's
+  // is not 1.
   Dims dims_, source_strides_, target_strides_;
 };
 

@@ -8,7 +8,8 @@ ThunkInfo ThunkInfo::Of(std::string_view kind, const hlo::Instruction& instructi
   const hlo::Metadata& metadata = instruction.metadata();
   ThunkInfo info{kind, instruction.name(), metadata.op_type, {}};
   if (info.op.empty()) info.op = hlo::OpcodeText(instruction.opcode());
-  if (!metadata.source_file.empty()) info.source = Str(metadata.source_file, ":", metadata.source_line);
+  if (!metadata.source_file.empty())
+    info.source = Str(metadata.source_file, ":", metadata.source_line);
   return info;
 }
 

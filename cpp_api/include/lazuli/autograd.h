@@ -22,9 +22,11 @@ class LAZULI_API NoGrad {
   bool saved_;
 };
 
-// Gradients of a scalar function at these inputs by central differences, compared with backward(): the largest difference
-// relative to max(1, |numeric|). Inputs should be f64 for a meaningful bound. `eps` is the step.
-LAZULI_API double gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& f, const std::vector<Tensor>& inputs,
-                            double eps = 1e-6, SourceLocation loc = SourceLocation::current());
+// Gradients of a scalar function at these inputs by central differences, compared with backward():
+// the largest difference relative to max(1, |numeric|). Inputs should be f64 for a meaningful
+// bound. `eps` is the step.
+LAZULI_API double gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& f,
+                            const std::vector<Tensor>& inputs, double eps = 1e-6,
+                            SourceLocation loc = SourceLocation::current());
 
 }  // namespace lazuli

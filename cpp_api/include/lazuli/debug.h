@@ -13,17 +13,20 @@ namespace lazuli {
 namespace metrics {
 // Counters and timers as text; docs/metrics.md explains each.
 LAZULI_API std::string report();
-// A counter by name ("UncachedCompile", "CachedCompile", "MarkStep", ...); throws Error(kNotFound) for a name nobody knows.
+// A counter by name ("UncachedCompile", "CachedCompile", "MarkStep", ...); throws Error(kNotFound)
+// for a name nobody knows.
 LAZULI_API std::int64_t counter(std::string_view name);
 LAZULI_API void reset();
 }  // namespace metrics
 
 namespace debug {
-// The pending graph that these tensors would run: torch_xla's text, GraphViz, or the HLO given to the compiler.
+// The pending graph that these tensors would run: torch_xla's text, GraphViz, or the HLO given to
+// the compiler.
 LAZULI_API std::string graph_text(const std::vector<Tensor>& tensors);
 LAZULI_API std::string graph_dot(const std::vector<Tensor>& tensors);
 LAZULI_API std::string graph_hlo(const std::vector<Tensor>& tensors);
-// The HLO of the program that the last sync of this thread ran, before and after optimisation (with the device's plan).
+// The HLO of the program that the last sync of this thread ran, before and after optimisation (with
+// the device's plan).
 LAZULI_API std::string last_hlo();
 LAZULI_API std::string last_optimized_hlo();
 // Cost of the last program: what docs call kernels, library calls, reorders.

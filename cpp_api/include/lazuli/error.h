@@ -1,4 +1,5 @@
-// The one exception of the library. A mistake is reported by the call that makes it, with the line of that call:
+// The one exception of the library. A mistake is reported by the call that makes it, with the line
+// of that call:
 //
 //   matmul: inner dimensions differ: f32[8,16] x f32[4,4] (train.cc:41)
 #pragma once
@@ -11,13 +12,13 @@
 namespace lazuli {
 
 enum class ErrorCode : unsigned char {
-  kInvalidArgument,    // shapes, dtypes, values of arguments
-  kOutOfRange,         // an index or a dim
-  kUnimplemented,      // not supported on this device or not yet
-  kFailedPrecondition, // right arguments, wrong moment (backward twice)
-  kResourceExhausted,  // memory
-  kNotFound,           // a file or a device
-  kInternal,           // a mistake of ours, or of the machine
+  kInvalidArgument,     // shapes, dtypes, values of arguments
+  kOutOfRange,          // an index or a dim
+  kUnimplemented,       // not supported on this device or not yet
+  kFailedPrecondition,  // right arguments, wrong moment (backward twice)
+  kResourceExhausted,   // memory
+  kNotFound,            // a file or a device
+  kInternal,            // a mistake of ours, or of the machine
 };
 
 class LAZULI_API Error : public std::runtime_error {

@@ -1,7 +1,9 @@
-// Operations. Shapes broadcast and dtypes promote as PyTorch's do; results are recorded, not computed.
+// Operations. Shapes broadcast and dtypes promote as PyTorch's do; results are recorded, not
+// computed.
 //
-// Errors: shapes, dtypes or arguments that do not fit throw Error(kInvalidArgument) or Error(kOutOfRange) at the call, with the
-// caller's line. Dims may be negative: they count from the end.
+// Errors: shapes, dtypes or arguments that do not fit throw Error(kInvalidArgument) or
+// Error(kOutOfRange) at the call, with the caller's line. Dims may be negative: they count from the
+// end.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +19,19 @@ namespace lazuli {
 #define LAZULI_LOC SourceLocation loc = SourceLocation::current()
 
 // --- elementwise, one operand. Float functions take integers as f32.
-LAZULI_API Tensor abs(const Tensor& x, LAZULI_LOC);          // |x|
-LAZULI_API Tensor neg(const Tensor& x, LAZULI_LOC);          // -x
-LAZULI_API Tensor sign(const Tensor& x, LAZULI_LOC);         // -1, 0, 1
+LAZULI_API Tensor abs(const Tensor& x, LAZULI_LOC);   // |x|
+LAZULI_API Tensor neg(const Tensor& x, LAZULI_LOC);   // -x
+LAZULI_API Tensor sign(const Tensor& x, LAZULI_LOC);  // -1, 0, 1
 LAZULI_API Tensor floor(const Tensor& x, LAZULI_LOC);
 LAZULI_API Tensor ceil(const Tensor& x, LAZULI_LOC);
-LAZULI_API Tensor round(const Tensor& x, LAZULI_LOC);        // halves to even
+LAZULI_API Tensor round(const Tensor& x, LAZULI_LOC);  // halves to even
 LAZULI_API Tensor sqrt(const Tensor& x, LAZULI_LOC);
-LAZULI_API Tensor rsqrt(const Tensor& x, LAZULI_LOC);        // 1 / sqrt(x)
+LAZULI_API Tensor rsqrt(const Tensor& x, LAZULI_LOC);  // 1 / sqrt(x)
 LAZULI_API Tensor exp(const Tensor& x, LAZULI_LOC);
-LAZULI_API Tensor expm1(const Tensor& x, LAZULI_LOC);        // exp(x) - 1, exact near 0
+LAZULI_API Tensor expm1(const Tensor& x, LAZULI_LOC);  // exp(x) - 1, exact near 0
 LAZULI_API Tensor log(const Tensor& x, LAZULI_LOC);
-LAZULI_API Tensor log1p(const Tensor& x, LAZULI_LOC);        // log(1 + x), exact near 0
-LAZULI_API Tensor sigmoid(const Tensor& x, LAZULI_LOC);      // 1 / (1 + exp(-x))
+LAZULI_API Tensor log1p(const Tensor& x, LAZULI_LOC);    // log(1 + x), exact near 0
+LAZULI_API Tensor sigmoid(const Tensor& x, LAZULI_LOC);  // 1 / (1 + exp(-x))
 LAZULI_API Tensor tanh(const Tensor& x, LAZULI_LOC);
 LAZULI_API Tensor sin(const Tensor& x, LAZULI_LOC);          // radians
 LAZULI_API Tensor cos(const Tensor& x, LAZULI_LOC);          // radians
@@ -50,8 +52,11 @@ LAZULI_API Tensor fmod(const Operand& x, const Operand& y);  // sign of x
 LAZULI_API Tensor maximum(const Operand& x, const Operand& y);
 LAZULI_API Tensor minimum(const Operand& x, const Operand& y);
 LAZULI_API Tensor atan2(const Operand& x, const Operand& y);
-LAZULI_API Tensor pow(const Operand& x, const Operand& y);   // a number y is part of the program where it is a double: below
-LAZULI_API Tensor pow(const Tensor& x, double exponent, LAZULI_LOC);  // the exponent is part of the program
+LAZULI_API Tensor
+pow(const Operand& x,
+    const Operand& y);  // a number y is part of the program where it is a double: below
+LAZULI_API Tensor pow(const Tensor& x, double exponent,
+                      LAZULI_LOC);  // the exponent is part of the program
 LAZULI_API Tensor logical_and(const Operand& x, const Operand& y);
 LAZULI_API Tensor logical_or(const Operand& x, const Operand& y);
 LAZULI_API Tensor logical_xor(const Operand& x, const Operand& y);
@@ -68,7 +73,9 @@ inline Tensor operator+(const Operand& x, const Operand& y) { return add(x, y); 
 inline Tensor operator-(const Operand& x, const Operand& y) { return sub(x, y); }
 inline Tensor operator*(const Operand& x, const Operand& y) { return mul(x, y); }
 inline Tensor operator/(const Operand& x, const Operand& y) { return div(x, y); }
-inline Tensor operator-(const Operand& x) { return x.tensor() != nullptr ? neg(*x.tensor(), x.loc()) : sub(0, x); }
+inline Tensor operator-(const Operand& x) {
+  return x.tensor() != nullptr ? neg(*x.tensor(), x.loc()) : sub(0, x);
+}
 inline Tensor operator==(const Operand& x, const Operand& y) { return eq(x, y); }
 inline Tensor operator!=(const Operand& x, const Operand& y) { return ne(x, y); }
 inline Tensor operator<(const Operand& x, const Operand& y) { return lt(x, y); }
@@ -77,28 +84,35 @@ inline Tensor operator>(const Operand& x, const Operand& y) { return gt(x, y); }
 inline Tensor operator>=(const Operand& x, const Operand& y) { return ge(x, y); }
 
 // --- reductions; no dims = all
-LAZULI_API Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false, LAZULI_LOC);   // integers to s64
+LAZULI_API Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
+                      LAZULI_LOC);  // integers to s64
 LAZULI_API Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false, LAZULI_LOC);
 LAZULI_API Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false, LAZULI_LOC);
-LAZULI_API Tensor amax(const Tensor& x, const Dims& dims = {}, bool keepdim = false, LAZULI_LOC);  // NaN if there is one
+LAZULI_API Tensor amax(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
+                       LAZULI_LOC);  // NaN if there is one
 LAZULI_API Tensor amin(const Tensor& x, const Dims& dims = {}, bool keepdim = false, LAZULI_LOC);
-LAZULI_API std::pair<Tensor, Tensor> max(const Tensor& x, std::int64_t dim, bool keepdim = false, LAZULI_LOC);  // values, indices
-LAZULI_API Tensor argmax(const Tensor& x, std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false, LAZULI_LOC);
+LAZULI_API std::pair<Tensor, Tensor> max(const Tensor& x, std::int64_t dim, bool keepdim = false,
+                                         LAZULI_LOC);  // values, indices
+LAZULI_API Tensor argmax(const Tensor& x, std::optional<std::int64_t> dim = std::nullopt,
+                         bool keepdim = false, LAZULI_LOC);
 
 // --- shape. Results have their own memory.
-LAZULI_API Tensor reshape(const Tensor& x, const Dims& dims, LAZULI_LOC);            // one dim may be -1
-LAZULI_API Tensor flatten(const Tensor& x, std::int64_t start_dim = 0, std::int64_t end_dim = -1, LAZULI_LOC);
-LAZULI_API Tensor squeeze(const Tensor& x, std::optional<std::int64_t> dim = std::nullopt, LAZULI_LOC);
+LAZULI_API Tensor reshape(const Tensor& x, const Dims& dims, LAZULI_LOC);  // one dim may be -1
+LAZULI_API Tensor flatten(const Tensor& x, std::int64_t start_dim = 0, std::int64_t end_dim = -1,
+                          LAZULI_LOC);
+LAZULI_API Tensor squeeze(const Tensor& x, std::optional<std::int64_t> dim = std::nullopt,
+                          LAZULI_LOC);
 LAZULI_API Tensor unsqueeze(const Tensor& x, std::int64_t dim, LAZULI_LOC);
 LAZULI_API Tensor broadcast_to(const Tensor& x, const Dims& dims, LAZULI_LOC);
 LAZULI_API Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1, LAZULI_LOC);
 LAZULI_API Tensor permute(const Tensor& x, const Dims& dims, LAZULI_LOC);
-LAZULI_API Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::int64_t length, LAZULI_LOC);
+LAZULI_API Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::int64_t length,
+                         LAZULI_LOC);
 LAZULI_API Tensor flip(const Tensor& x, const Dims& dims, LAZULI_LOC);
 LAZULI_API Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim = 0, LAZULI_LOC);
 LAZULI_API Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim = 0, LAZULI_LOC);
 LAZULI_API Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index, LAZULI_LOC);
-LAZULI_API Tensor one_hot(const Tensor& index, std::int64_t classes, LAZULI_LOC);    // s64
+LAZULI_API Tensor one_hot(const Tensor& index, std::int64_t classes, LAZULI_LOC);  // s64
 
 // --- linear algebra and neural networks
 LAZULI_API Tensor matmul(const Tensor& x, const Tensor& y, LAZULI_LOC);
@@ -107,29 +121,40 @@ struct Conv2dOptions {
   std::int64_t groups = 1;
 };
 // x [N, C, H, W], weight [O, C / groups, kh, kw], bias [O] or undefined.
-LAZULI_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& options = {}, LAZULI_LOC);
+LAZULI_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                         const Conv2dOptions& options = {}, LAZULI_LOC);
 // x [N, C, H, W]; stride 0 = kernel. Padding never wins.
-LAZULI_API Tensor max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride = 0, std::int64_t padding = 0, LAZULI_LOC);
+LAZULI_API Tensor max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride = 0,
+                             std::int64_t padding = 0, LAZULI_LOC);
 LAZULI_API Tensor softmax(const Tensor& x, std::int64_t dim, LAZULI_LOC);
 LAZULI_API Tensor log_softmax(const Tensor& x, std::int64_t dim, LAZULI_LOC);
 // Zeroes each element with probability p and scales the rest by 1 / (1 - p).
 LAZULI_API Tensor dropout(const Tensor& x, double p, LAZULI_LOC);
 
 // --- creation
-LAZULI_API Tensor zeros(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(), LAZULI_LOC);
-LAZULI_API Tensor ones(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(), LAZULI_LOC);
-LAZULI_API Tensor full(const Dims& dims, const Scalar& value, DType dtype = kFloat32, const Device& device = Device(), LAZULI_LOC);
+LAZULI_API Tensor zeros(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(),
+                        LAZULI_LOC);
+LAZULI_API Tensor ones(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(),
+                       LAZULI_LOC);
+LAZULI_API Tensor full(const Dims& dims, const Scalar& value, DType dtype = kFloat32,
+                       const Device& device = Device(), LAZULI_LOC);
 LAZULI_API Tensor zeros_like(const Tensor& x, LAZULI_LOC);
 LAZULI_API Tensor ones_like(const Tensor& x, LAZULI_LOC);
-LAZULI_API Tensor arange(const Scalar& end, DType dtype = kInt64, const Device& device = Device(), LAZULI_LOC);
-LAZULI_API Tensor eye(std::int64_t n, DType dtype = kFloat32, const Device& device = Device(), LAZULI_LOC);
+LAZULI_API Tensor arange(const Scalar& end, DType dtype = kInt64, const Device& device = Device(),
+                         LAZULI_LOC);
+LAZULI_API Tensor eye(std::int64_t n, DType dtype = kFloat32, const Device& device = Device(),
+                      LAZULI_LOC);
 // A rank-0 constant of the program: changing it recompiles, but the compiler may use its value.
-LAZULI_API Tensor constant(double value, DType dtype = kFloat32, const Device& device = Device(), LAZULI_LOC);
+LAZULI_API Tensor constant(double value, DType dtype = kFloat32, const Device& device = Device(),
+                           LAZULI_LOC);
 
 // --- random numbers: Philox 4x32-10, the same on every device and wherever a sync falls
 LAZULI_API void manual_seed(std::uint64_t seed);
-LAZULI_API std::uint64_t random_seed();  // 64 random bits for generators on the host; advances as a random op does
-LAZULI_API Tensor rand(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(), LAZULI_LOC);   // [0, 1)
-LAZULI_API Tensor randn(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(), LAZULI_LOC);  // normal
+LAZULI_API std::uint64_t
+random_seed();  // 64 random bits for generators on the host; advances as a random op does
+LAZULI_API Tensor rand(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(),
+                       LAZULI_LOC);  // [0, 1)
+LAZULI_API Tensor randn(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(),
+                        LAZULI_LOC);  // normal
 
 }  // namespace lazuli

@@ -1,8 +1,10 @@
-// Tensor: a multi-dimensional array whose operations are recorded and run together at the next sync.
+// Tensor: a multi-dimensional array whose operations are recorded and run together at the next
+// sync.
 //
-// A Tensor is a handle: copies share elements and history. Recording is cheap and never computes; what is wrong with shapes,
-// dtypes or arguments is thrown as Error by the very call. Elements exist after mark_step(), sync(), or a read (item, to_vector,
-// printing), which syncs first. Every op remembers the caller's source line, for errors, dumps and profiles.
+// A Tensor is a handle: copies share elements and history. Recording is cheap and never computes;
+// what is wrong with shapes, dtypes or arguments is thrown as Error by the very call. Elements
+// exist after mark_step(), sync(), or a read (item, to_vector, printing), which syncs first. Every
+// op remembers the caller's source line, for errors, dumps and profiles.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +27,19 @@ namespace lazuli {
 using SourceLocation = std::source_location;
 using Dims = std::vector<std::int64_t>;
 
-// A number that takes part in ops: a slot of the compiled program, so changing its value never recompiles.
+// A number that takes part in ops: a slot of the compiled program, so changing its value never
+// recompiles.
 //
-// A bare number in an expression makes a fresh slot at each use. Naming one Scalar and using it several times (a learning
-// rate over all parameters) makes one slot. A number that should be a constant of the program is asked for by constant().
+// A bare number in an expression makes a fresh slot at each use. Naming one Scalar and using it
+// several times (a learning rate over all parameters) makes one slot. A number that should be a
+// constant of the program is asked for by constant().
 class LAZULI_API Scalar {
  public:
-  Scalar(double v);        // NOLINT(google-explicit-constructor)
-  Scalar(float v) : Scalar(static_cast<double>(v)) {}  // NOLINT(google-explicit-constructor)
-  Scalar(std::int64_t v);  // NOLINT(google-explicit-constructor)
+  Scalar(double v);                                        // NOLINT(google-explicit-constructor)
+  Scalar(float v) : Scalar(static_cast<double>(v)) {}      // NOLINT(google-explicit-constructor)
+  Scalar(std::int64_t v);                                  // NOLINT(google-explicit-constructor)
   Scalar(int v) : Scalar(static_cast<std::int64_t>(v)) {}  // NOLINT(google-explicit-constructor)
-  Scalar(bool v);          // NOLINT(google-explicit-constructor)
+  Scalar(bool v);                                          // NOLINT(google-explicit-constructor)
   Scalar(const Scalar&);
   Scalar& operator=(const Scalar&);
   ~Scalar();
@@ -45,7 +49,7 @@ class LAZULI_API Scalar {
   friend struct TensorAccess;
   struct Slot;
   Slot& SharedSlot() const;
-  std::int8_t kind_;        // as Number's: bool, integer, float
+  std::int8_t kind_;  // as Number's: bool, integer, float
   double double_ = 0;
   std::int64_t int_ = 0;
   mutable Slot* slot_ = nullptr;  // shared by copies; made at first use
@@ -53,16 +57,19 @@ class LAZULI_API Scalar {
 
 class LAZULI_API Tensor {
  public:
-  Tensor() = default;      // undefined: every use but defined() throws
+  Tensor() = default;  // undefined: every use but defined() throws
   Tensor(const Tensor& other) noexcept;
   Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
-  Tensor& operator=(Tensor other) noexcept { std::swap(impl_, other.impl_); return *this; }
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(impl_, other.impl_);
+    return *this;
+  }
   ~Tensor();
 
   bool defined() const { return impl_ != nullptr; }
   // Known without computing.
   Dims sizes() const;
-  std::int64_t size(std::int64_t dim) const;   // negative dims count from the end
+  std::int64_t size(std::int64_t dim) const;  // negative dims count from the end
   std::int64_t dim() const;
   std::int64_t numel() const;
   DType dtype() const;
@@ -72,9 +79,12 @@ class LAZULI_API Tensor {
   // The only element, converted to T. Throws if there is more than one.
   template <class T = double>
   T item(SourceLocation loc = SourceLocation::current()) const {
-    if constexpr (std::is_same_v<T, bool>) return item_as_double(loc) != 0;
-    else if constexpr (std::is_integral_v<T>) return static_cast<T>(item_as_integer(loc));
-    else return static_cast<T>(item_as_double(loc));
+    if constexpr (std::is_same_v<T, bool>)
+      return item_as_double(loc) != 0;
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(item_as_integer(loc));
+    else
+      return static_cast<T>(item_as_double(loc));
   }
   // The elements in row-major order; T must be the C++ type of the dtype.
   template <class T>
@@ -94,15 +104,17 @@ class LAZULI_API Tensor {
   // --- gradients (autograd.h has the rest)
   bool requires_grad() const;
   Tensor& set_requires_grad(bool on, SourceLocation loc = SourceLocation::current());
-  Tensor grad() const;                          // undefined until backward reached the tensor
+  Tensor grad() const;  // undefined until backward reached the tensor
   void set_grad(const Tensor& grad, SourceLocation loc = SourceLocation::current());
-  // Adds the gradients of this scalar to .grad of every leaf that requires one. `gradient` replaces the implicit 1 and is
-  // needed for non-scalars. Frees what the forward pass saved, unless retain_graph.
+  // Adds the gradients of this scalar to .grad of every leaf that requires one. `gradient` replaces
+  // the implicit 1 and is needed for non-scalars. Frees what the forward pass saved, unless
+  // retain_graph.
   struct BackwardOptions {
     bool retain_graph = false;
     bool create_graph = false;
   };
-  void backward(const Tensor& gradient, BackwardOptions options, SourceLocation loc = SourceLocation::current()) const;
+  void backward(const Tensor& gradient, BackwardOptions options,
+                SourceLocation loc = SourceLocation::current()) const;
   void backward(SourceLocation loc = SourceLocation::current()) const;
   // The same elements without history; shares memory: a write to either is seen by both.
   Tensor detach(SourceLocation loc = SourceLocation::current()) const;
@@ -118,30 +130,37 @@ class LAZULI_API Tensor {
   Tensor& fill_(const Scalar& value, SourceLocation loc = SourceLocation::current());
   Tensor& zero_(SourceLocation loc = SourceLocation::current());
   Tensor& add_(const Tensor& other, SourceLocation loc = SourceLocation::current());
-  Tensor& add_(const Tensor& other, const Scalar& alpha, SourceLocation loc = SourceLocation::current());  // += alpha * other
+  Tensor& add_(const Tensor& other, const Scalar& alpha,
+               SourceLocation loc = SourceLocation::current());  // += alpha * other
   Tensor& add_(const Scalar& other, SourceLocation loc = SourceLocation::current());
   Tensor& sub_(const Tensor& other, SourceLocation loc = SourceLocation::current());
-  Tensor& sub_(const Tensor& other, const Scalar& alpha, SourceLocation loc = SourceLocation::current());  // -= alpha * other
+  Tensor& sub_(const Tensor& other, const Scalar& alpha,
+               SourceLocation loc = SourceLocation::current());  // -= alpha * other
   Tensor& sub_(const Scalar& other, SourceLocation loc = SourceLocation::current());
   Tensor& mul_(const Tensor& other, SourceLocation loc = SourceLocation::current());
   Tensor& mul_(const Scalar& other, SourceLocation loc = SourceLocation::current());
   Tensor& div_(const Tensor& other, SourceLocation loc = SourceLocation::current());
   Tensor& div_(const Scalar& other, SourceLocation loc = SourceLocation::current());
 
-  // Takes elements, dtype and device from `source` and stays the same tensor for all who hold it (copy_ keeps dtype and device,
-  // and writes what is shared). Only for leaves; drops the gradient.
+  // Takes elements, dtype and device from `source` and stays the same tensor for all who hold it
+  // (copy_ keeps dtype and device, and writes what is shared). Only for leaves; drops the gradient.
   Tensor& set_data(const Tensor& source, SourceLocation loc = SourceLocation::current());
 
   // --- common ops as methods; ops.h documents them
   Tensor matmul(const Tensor& other, SourceLocation loc = SourceLocation::current()) const;
   Tensor reshape(const Dims& dims, SourceLocation loc = SourceLocation::current()) const;
-  Tensor flatten(std::int64_t start_dim = 0, std::int64_t end_dim = -1, SourceLocation loc = SourceLocation::current()) const;
-  Tensor transpose(std::int64_t dim0, std::int64_t dim1, SourceLocation loc = SourceLocation::current()) const;
+  Tensor flatten(std::int64_t start_dim = 0, std::int64_t end_dim = -1,
+                 SourceLocation loc = SourceLocation::current()) const;
+  Tensor transpose(std::int64_t dim0, std::int64_t dim1,
+                   SourceLocation loc = SourceLocation::current()) const;
   Tensor t(SourceLocation loc = SourceLocation::current()) const;  // rank 2
   Tensor permute(const Dims& dims, SourceLocation loc = SourceLocation::current()) const;
-  Tensor sum(const Dims& dims = {}, bool keepdim = false, SourceLocation loc = SourceLocation::current()) const;
-  Tensor mean(const Dims& dims = {}, bool keepdim = false, SourceLocation loc = SourceLocation::current()) const;
-  Tensor argmax(std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false, SourceLocation loc = SourceLocation::current()) const;
+  Tensor sum(const Dims& dims = {}, bool keepdim = false,
+             SourceLocation loc = SourceLocation::current()) const;
+  Tensor mean(const Dims& dims = {}, bool keepdim = false,
+              SourceLocation loc = SourceLocation::current()) const;
+  Tensor argmax(std::optional<std::int64_t> dim = std::nullopt, bool keepdim = false,
+                SourceLocation loc = SourceLocation::current()) const;
 
   // A name for dumps and for the parameter's metadata in HLO: "conv1.weight".
   Tensor& set_name(std::string name);
@@ -154,7 +173,7 @@ class LAZULI_API Tensor {
   double item_as_double(SourceLocation loc) const;
   std::int64_t item_as_integer(SourceLocation loc) const;  // floats saturate, NaN is 0
   void read(void* out, DType dtype, SourceLocation loc) const;
-  void* impl_ = nullptr;   // one counted reference to the library's own type
+  void* impl_ = nullptr;  // one counted reference to the library's own type
 };
 
 template <>
@@ -165,13 +184,16 @@ LAZULI_API std::ostream& operator<<(std::ostream& os, const Tensor& tensor);
 // What an operator takes: a tensor or a number, and the line of the expression.
 class LAZULI_API Operand {
  public:
-  Operand(const Tensor& tensor, SourceLocation loc = SourceLocation::current())  // NOLINT(google-explicit-constructor)
+  Operand(const Tensor& tensor,
+          SourceLocation loc = SourceLocation::current())  // NOLINT(google-explicit-constructor)
       : tensor_(&tensor), loc_(loc) {}
   template <class T>
     requires std::is_arithmetic_v<T>
-  Operand(T number, SourceLocation loc = SourceLocation::current())  // NOLINT(google-explicit-constructor)
+  Operand(T number,
+          SourceLocation loc = SourceLocation::current())  // NOLINT(google-explicit-constructor)
       : scalar_(std::in_place, Convert(number)), loc_(loc) {}
-  Operand(const Scalar& scalar, SourceLocation loc = SourceLocation::current())  // NOLINT(google-explicit-constructor)
+  Operand(const Scalar& scalar,
+          SourceLocation loc = SourceLocation::current())  // NOLINT(google-explicit-constructor)
       : scalar_(scalar), loc_(loc) {}
   const Tensor* tensor() const { return tensor_; }
   const Scalar* scalar() const { return scalar_ ? &*scalar_ : nullptr; }
@@ -180,9 +202,12 @@ class LAZULI_API Operand {
  private:
   template <class T>
   static auto Convert(T v) {
-    if constexpr (std::is_same_v<T, bool>) return v;
-    else if constexpr (std::is_floating_point_v<T>) return static_cast<double>(v);
-    else return static_cast<std::int64_t>(v);
+    if constexpr (std::is_same_v<T, bool>)
+      return v;
+    else if constexpr (std::is_floating_point_v<T>)
+      return static_cast<double>(v);
+    else
+      return static_cast<std::int64_t>(v);
   }
   const Tensor* tensor_ = nullptr;
   std::optional<Scalar> scalar_;
@@ -190,7 +215,8 @@ class LAZULI_API Operand {
 };
 
 // --- creation. Data is copied. Rank-1 from a list; give dims for other ranks.
-LAZULI_API Tensor from_data(const void* data, DType dtype, const Dims& dims, const Device& device = Device(),
+LAZULI_API Tensor from_data(const void* data, DType dtype, const Dims& dims,
+                            const Device& device = Device(),
                             SourceLocation loc = SourceLocation::current());
 template <class T>
 Tensor tensor(const std::vector<T>& values, const Dims& dims, const Device& device = Device(),
@@ -198,17 +224,21 @@ Tensor tensor(const std::vector<T>& values, const Dims& dims, const Device& devi
 template <class T>
   requires std::is_arithmetic_v<T>
 Tensor tensor(std::initializer_list<T> values, SourceLocation loc = SourceLocation::current()) {
-  return from_data(values.begin(), dtype_of<T>(), {static_cast<std::int64_t>(values.size())}, Device(), loc);
+  return from_data(values.begin(), dtype_of<T>(), {static_cast<std::int64_t>(values.size())},
+                   Device(), loc);
 }
 template <class T>
   requires std::is_arithmetic_v<T>
-Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, SourceLocation loc = SourceLocation::current()) {
+Tensor tensor(std::initializer_list<std::initializer_list<T>> rows,
+              SourceLocation loc = SourceLocation::current()) {
   std::vector<T> values;
   for (const auto& row : rows) {
-    if (row.size() != rows.begin()->size()) throw Error(ErrorCode::kInvalidArgument, "tensor: rows differ in length");
+    if (row.size() != rows.begin()->size())
+      throw Error(ErrorCode::kInvalidArgument, "tensor: rows differ in length");
     values.insert(values.end(), row.begin(), row.end());
   }
-  const Dims dims{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(rows.size() == 0 ? 0 : rows.begin()->size())};
+  const Dims dims{static_cast<std::int64_t>(rows.size()),
+                  static_cast<std::int64_t>(rows.size() == 0 ? 0 : rows.begin()->size())};
   return tensor(values, dims, Device(), loc);
 }
 
@@ -217,7 +247,8 @@ LAZULI_API void CheckCount(std::size_t count, const Dims& dims, SourceLocation l
 }
 
 template <class T>
-Tensor tensor(const std::vector<T>& values, const Dims& dims, const Device& device, SourceLocation loc) {
+Tensor tensor(const std::vector<T>& values, const Dims& dims, const Device& device,
+              SourceLocation loc) {
   internal::CheckCount(values.size(), dims, loc);
   if constexpr (std::is_same_v<T, bool>) {
     const std::vector<unsigned char> bytes(values.begin(), values.end());

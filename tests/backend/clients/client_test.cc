@@ -15,13 +15,16 @@ namespace {
 // The number of leading parameters that are passed as buffers.
 std::size_t BufferCount(const std::vector<ir::Literal>& arguments) {
   std::size_t count = arguments.size();
-  while (count > 0 && arguments[count - 1].shape().IsScalar() && arguments[count - 1].byte_size() <= 8) --count;
+  while (count > 0 && arguments[count - 1].shape().IsScalar() &&
+         arguments[count - 1].byte_size() <= 8)
+    --count;
   return count;
 }
 
 }  // namespace
 
-absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo, const std::vector<ir::Literal>& arguments) {
+absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
+                                const std::vector<ir::Literal>& arguments) {
   backend::RegisterCpu();
   backend::RegisterInterpreter();
   LAZULI_ASSIGN_OR_RETURN(backend::ComputationClient * client, backend::FindClient(platform));
@@ -41,7 +44,8 @@ absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
     LAZULI_ASSIGN_OR_RETURN(auto buffer, client->FromHost(view, {}, client->devices()[0]));
     buffers.push_back(std::move(buffer));
   }
-  LAZULI_ASSIGN_OR_RETURN(auto outputs, executable->Execute({.buffers = buffers, .scalars = scalars, .donated = {}}));
+  LAZULI_ASSIGN_OR_RETURN(
+      auto outputs, executable->Execute({.buffers = buffers, .scalars = scalars, .donated = {}}));
   RunResult result{{}, executable->stats(), executable->ToString()};
   for (const auto& output : outputs) {
     LAZULI_ASSIGN_OR_RETURN(ir::Literal literal, client->ToHost(*output));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "backend/client/client.h"
 #include "ir/types/literal.h"
 
@@ -18,9 +19,10 @@ struct RunResult {
   std::string text;  // of the executable
 };
 
-// Registers the platforms once, then compiles and runs `hlo` on this one. Rank-0 parameters behind the last array are passed as
-// scalars.
-absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo, const std::vector<ir::Literal>& arguments);
+// Registers the platforms once, then compiles and runs `hlo` on this one. Rank-0 parameters behind
+// the last array are passed as scalars.
+absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
+                                const std::vector<ir::Literal>& arguments);
 
 // "// name: value" lines at the top of a corpus file.
 std::map<std::string, std::string> HeaderOf(std::string_view hlo);

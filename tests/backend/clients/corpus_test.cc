@@ -1,12 +1,13 @@
 // Every module of tests/backend/corpus gives the same values on the CPU as on the interpreter.
 //
-// Headers of a file: "tolerance: rtol [atol]" (without one, the same bits), "values: special" (arguments with infinities, NaN, ...),
-// and counts that the CPU's compiler must reach: "kernels", "library_calls", "reorders", "evaluator_thunks".
-#include <gtest/gtest.h>
-
+// Headers of a file: "tolerance: rtol [atol]" (without one, the same bits), "values: special"
+// (arguments with infinities, NaN, ...), and counts that the CPU's compiler must reach: "kernels",
+// "library_calls", "reorders", "evaluator_thunks".
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include <gtest/gtest.h>
 
 #include "backend/cpu/codegen/kernel.h"
 #include "ir/hlo/parser.h"
@@ -34,7 +35,8 @@ std::string ReadFile(const std::string& path) {
 
 class CorpusTest : public testing::TestWithParam<std::string> {};
 
-void CompareOutputs(const std::map<std::string, std::string>& header, const RunResult& expected, const RunResult& actual) {
+void CompareOutputs(const std::map<std::string, std::string>& header, const RunResult& expected,
+                    const RunResult& actual) {
   ASSERT_EQ(actual.outputs.size(), expected.outputs.size());
   double rtol = 0, atol = 0;
   if (header.contains("tolerance")) std::istringstream(header.at("tolerance")) >> rtol >> atol;
@@ -54,7 +56,8 @@ TEST_P(CorpusTest, CpuAgreesWithInterpreter) {
   const bool special = header.contains("values") && header.at("values") == "special";
   auto module = hlo::ParseModule(hlo);
   ASSERT_TRUE(module.ok()) << module.status();
-  const auto arguments = RandomArguments(**module, special ? RandomValues::kSpecial : RandomValues::kTame);
+  const auto arguments =
+      RandomArguments(**module, special ? RandomValues::kSpecial : RandomValues::kTame);
   const auto expected = RunOn("interpreter", hlo, arguments);
   ASSERT_TRUE(expected.ok()) << expected.status();
   const auto actual = RunOn("cpu", hlo, arguments);
@@ -73,7 +76,8 @@ TEST_P(CorpusTest, CpuAgreesWithInterpreter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, CorpusTest, testing::ValuesIn(CorpusFiles()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Corpus, CorpusTest, testing::ValuesIn(CorpusFiles()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace lazuli

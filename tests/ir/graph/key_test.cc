@@ -36,7 +36,8 @@ struct Attrs {
 TEST(KeyTest, AttributesNeverRunIntoEachOther) {
   EXPECT_NE(AttrKey(Dims{1, 2}, Dims{3}), AttrKey(Dims{1}, Dims{2, 3}));
   EXPECT_NE(AttrKey(Dims{}, Dims{1}), AttrKey(Dims{1}, Dims{}));
-  EXPECT_NE(AttrKey(std::string("ab"), std::string("c")), AttrKey(std::string("a"), std::string("bc")));
+  EXPECT_NE(AttrKey(std::string("ab"), std::string("c")),
+            AttrKey(std::string("a"), std::string("bc")));
   EXPECT_NE(AttrKey(std::string("a")), AttrKey(std::string("a\0", 2)));
   EXPECT_NE(AttrKey(std::optional<int64_t>()), AttrKey(std::optional<int64_t>(0)));
   EXPECT_NE(AttrKey(std::optional<int64_t>(), int64_t{1}), AttrKey(std::optional<int64_t>(1)));
@@ -45,7 +46,8 @@ TEST(KeyTest, AttributesNeverRunIntoEachOther) {
 TEST(KeyTest, EveryValueOfAnAttributeCounts) {
   EXPECT_NE(AttrKey(int64_t{1}), AttrKey(int64_t{1} << 32 | 1));
   EXPECT_NE(AttrKey(0.0), AttrKey(-0.0));
-  EXPECT_EQ(AttrKey(std::numeric_limits<double>::quiet_NaN()), AttrKey(std::numeric_limits<double>::quiet_NaN()));
+  EXPECT_EQ(AttrKey(std::numeric_limits<double>::quiet_NaN()),
+            AttrKey(std::numeric_limits<double>::quiet_NaN()));
   EXPECT_NE(AttrKey(1.0f), AttrKey(2.0f));
   EXPECT_NE(AttrKey(true), AttrKey(false));
   EXPECT_NE(AttrKey(DType::kF32), AttrKey(DType::kF64));
@@ -82,8 +84,10 @@ TEST(KeyTest, LeavesAreSlotsNotIdentities) {
 
 TEST(KeyTest, LeavesDifferByKindAndShape) {
   auto graph = [](const Value& leaf) { return KeyOf({Op("neg", {leaf})}); };
-  EXPECT_NE(graph(Leaf(NodeKind::kData, Shape(DType::kF32))), graph(Leaf(NodeKind::kScalar, Shape(DType::kF32))));
-  EXPECT_NE(graph(Leaf(NodeKind::kData, Shape(DType::kF32, {2}))), graph(Leaf(NodeKind::kData, Shape(DType::kF32, {3}))));
+  EXPECT_NE(graph(Leaf(NodeKind::kData, Shape(DType::kF32))),
+            graph(Leaf(NodeKind::kScalar, Shape(DType::kF32))));
+  EXPECT_NE(graph(Leaf(NodeKind::kData, Shape(DType::kF32, {2}))),
+            graph(Leaf(NodeKind::kData, Shape(DType::kF32, {3}))));
 }
 
 TEST(KeyTest, OperandOrderOutputIndexAndRootsCount) {
@@ -131,8 +135,8 @@ TEST(PostOrderTest, VisitsOperandsFirstAndEachNodeOnce) {
   Trace trace;
   trace.roots = {z, x};
   TraceGraph(trace);
-  EXPECT_THAT(trace.nodes, testing::ElementsAre(a.node.get(), s.node.get(), x.node.get(), b.node.get(),
-                                                y.node.get(), z.node.get()));
+  EXPECT_THAT(trace.nodes, testing::ElementsAre(a.node.get(), s.node.get(), x.node.get(),
+                                                b.node.get(), y.node.get(), z.node.get()));
   EXPECT_THAT(trace.data, testing::ElementsAre(a.node.get(), b.node.get()));
   EXPECT_THAT(trace.scalars, testing::ElementsAre(s.node.get()));
   for (std::size_t i = 0; i < trace.nodes.size(); ++i) EXPECT_EQ(trace.nodes[i]->mark_index, i);

@@ -72,14 +72,18 @@ TEST(BackwardTest, NoGradAndDetachRecordNoHistory) {
 TEST(BackwardTest, WhatHasNoHistoryIsRefused) {
   const Tensor x = Floats({1, 2});
   EXPECT_EQ(BackwardError(Sum(x)),
-            "backward: f32[] has no history; it was computed from no tensor that requires a gradient, or under NoGrad");
+            "backward: f32[] has no history; it was computed from no tensor that requires a "
+            "gradient, or under NoGrad");
   EXPECT_EQ(BackwardError(Tensor()), "backward: the tensor is undefined");
 }
 
 TEST(BackwardTest, AResultOfSeveralElementsNeedsAGradient) {
   const Tensor x = Leaf({1, 2});
-  EXPECT_EQ(BackwardError(x * x), "backward: f32[2] is no scalar; reduce it (sum, mean) or pass the gradient of the result");
-  EXPECT_EQ(BackwardError(x * x, Floats({1, 2, 3})), "backward: the gradient is f32[3], the tensor f32[2]");
+  EXPECT_EQ(
+      BackwardError(x * x),
+      "backward: f32[2] is no scalar; reduce it (sum, mean) or pass the gradient of the result");
+  EXPECT_EQ(BackwardError(x * x, Floats({1, 2, 3})),
+            "backward: the gradient is f32[3], the tensor f32[2]");
 }
 
 TEST(BackwardTest, ASecondBackwardIsRefusedUnlessTheGraphWasKept) {
@@ -88,7 +92,10 @@ TEST(BackwardTest, ASecondBackwardIsRefusedUnlessTheGraphWasKept) {
   Backward(y, {}, {.retain_graph = true});
   Backward(y, {}, {});
   EXPECT_THAT(Grad(x), ElementsAre(4, 8));
-  EXPECT_THAT(BackwardError(y), HasSubstr("were freed by an earlier backward; pass retain_graph to the first one to run it twice"));
+  EXPECT_THAT(
+      BackwardError(y),
+      HasSubstr(
+          "were freed by an earlier backward; pass retain_graph to the first one to run it twice"));
 }
 
 TEST(BackwardTest, ASavedTensorChangedInPlaceIsNoticed) {
@@ -100,7 +107,8 @@ TEST(BackwardTest, ASavedTensorChangedInPlaceIsNoticed) {
   }
   Assign("add_", y, y + y);
   EXPECT_EQ(BackwardError(z),
-            "mul: a tensor that backward needs was changed in place after it was used at train.cc:8 (version 1, saved at 0); "
+            "mul: a tensor that backward needs was changed in place after it was used at "
+            "train.cc:8 (version 1, saved at 0); "
             "clone() it before changing it");
 }
 
@@ -109,7 +117,8 @@ TEST(BackwardTest, AResultChangedInPlaceIsNoticed) {
   const Tensor y = Exp(x);
   const Tensor z = Sum(y);
   Assign("add_", Detach(y), y + y);
-  EXPECT_THAT(BackwardError(z), HasSubstr("exp: a tensor that backward needs was changed in place"));
+  EXPECT_THAT(BackwardError(z),
+              HasSubstr("exp: a tensor that backward needs was changed in place"));
 }
 
 TEST(BackwardTest, AnInPlaceOpIsPartOfTheHistory) {
@@ -122,8 +131,10 @@ TEST(BackwardTest, AnInPlaceOpIsPartOfTheHistory) {
 
 TEST(BackwardTest, ALeafThatWantsAGradientIsNotChangedInPlace) {
   const Tensor x = Leaf({1, 2}), y = Floats({1, 1});
-  EXPECT_STATUS(kFailedPrecondition, "add_: a leaf tensor that requires a gradient is changed in place; do it under NoGrad",
-                Assign("add_", x, y));
+  EXPECT_STATUS(
+      kFailedPrecondition,
+      "add_: a leaf tensor that requires a gradient is changed in place; do it under NoGrad",
+      Assign("add_", x, y));
   const GradModeGuard off(false);
   Assign("add_", x, y);
   EXPECT_THAT(Values(x), ElementsAre(1, 1));
@@ -165,7 +176,8 @@ TEST(BackwardTest, SavedTensorsAreOutputsOnlyIfASyncComesBetween) {
   auto outputs = [] {
     const std::string& hlo = LastProgram()->hlo;
     const std::size_t root = hlo.rfind("ROOT");
-    return std::count(hlo.begin() + static_cast<std::ptrdiff_t>(root), hlo.begin() + static_cast<std::ptrdiff_t>(hlo.find('\n', root)), '%');
+    return std::count(hlo.begin() + static_cast<std::ptrdiff_t>(root),
+                      hlo.begin() + static_cast<std::ptrdiff_t>(hlo.find('\n', root)), '%');
   };
   {
     const Tensor loss = Sum(Exp(Exp(x)));

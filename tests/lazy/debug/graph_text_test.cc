@@ -10,7 +10,10 @@ namespace {
 
 using testing::HasSubstr;
 
-SiteId Line(uint32_t line) { return ir::InternSite("/home/u/train.cc", "lazuli::Tensor Net::forward(const lazuli::Tensor&, int)", line); }
+SiteId Line(uint32_t line) {
+  return ir::InternSite("/home/u/train.cc",
+                        "lazuli::Tensor Net::forward(const lazuli::Tensor&, int)", line);
+}
 
 Tensor SampleLoss() {
   const Tensor x = Of<float>({2, 3}, {1, 2, 3, 4, 5, 6}), w = Of<float>({3, 2}, {1, 0, 0, 1, 1, 1});
@@ -27,12 +30,15 @@ TEST(GraphTextTest, IsTorchXlasText) {
   const Tensor loss = SampleLoss();
   EXPECT_EQ(PendingGraph({{loss}}, GraphFormat::kText),
             "IR {\n"
-            "  %0 = f32[2,3]{1,0} xla::device_data(), location=Net::forward@train.cc:41, device=INTERPRETER:0\n"
-            "  %1 = f32[3,2]{1,0} xla::device_data(), location=Net::forward@train.cc:41, device=INTERPRETER:0\n"
+            "  %0 = f32[2,3]{1,0} xla::device_data(), location=Net::forward@train.cc:41, "
+            "device=INTERPRETER:0\n"
+            "  %1 = f32[3,2]{1,0} xla::device_data(), location=Net::forward@train.cc:41, "
+            "device=INTERPRETER:0\n"
             "  %2 = f32[2,2]{1,0} aten::matmul(%0, %1), location=Net::forward@train.cc:41\n"
             "  %3 = f32[] prim::Scalar(), location=Net::forward@train.cc:41\n"
             "  %4 = f32[2,2]{1,0} aten::mul(%2, %3), location=Net::forward@train.cc:41\n"
-            "  %5 = f32[1,1]{1,0} aten::sum(%4), location=Net::forward@train.cc:42, dims=(0, 1), keepdim=1, ROOT=0\n"
+            "  %5 = f32[1,1]{1,0} aten::sum(%4), location=Net::forward@train.cc:42, dims=(0, 1), "
+            "keepdim=1, ROOT=0\n"
             "}\n");
 }
 
@@ -59,9 +65,13 @@ TEST(GraphTextTest, OutputsOfOneNodeAreNumbered) {
   auto [values, indices] = MaxAlong(x, 1, false);
   const Tensor next = indices + indices;
   const std::string text = PendingGraph({{values, next}}, GraphFormat::kText);
-  EXPECT_THAT(text, HasSubstr("%1 = (f32[2]{0}, s64[2]{0}) aten::max(%0), num_outputs=2, dim=1, keepdim=0, ROOT=0\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "%1 = (f32[2]{0}, s64[2]{0}) aten::max(%0), num_outputs=2, dim=1, keepdim=0, ROOT=0\n"));
   EXPECT_THAT(text, HasSubstr("%2 = s64[2]{0} aten::add(%1.1, %1.1), ROOT=1\n"));
-  EXPECT_THAT(PendingGraph({{next}}, GraphFormat::kDot), HasSubstr("node1 -> node2 [label=\"i=0,o=1\"]"));
+  EXPECT_THAT(PendingGraph({{next}}, GraphFormat::kDot),
+              HasSubstr("node1 -> node2 [label=\"i=0,o=1\"]"));
 }
 
 TEST(GraphTextTest, LooksWithoutRunning) {
@@ -74,11 +84,13 @@ TEST(GraphTextTest, LooksWithoutRunning) {
 
 TEST(GraphTextTest, ShowsTensorsThatHaveDataAsLeaves) {
   const Tensor x = Floats({1, 2});
-  EXPECT_EQ(PendingGraph({{x}}, GraphFormat::kText), "IR {\n  %0 = f32[2]{0} xla::device_data(), device=INTERPRETER:0, ROOT=0\n}\n");
+  EXPECT_EQ(PendingGraph({{x}}, GraphFormat::kText),
+            "IR {\n  %0 = f32[2]{0} xla::device_data(), device=INTERPRETER:0, ROOT=0\n}\n");
 }
 
 TEST(GraphTextTest, UndefinedTensorsAreRefused) {
-  EXPECT_STATUS(kInvalidArgument, "graph: a tensor is undefined", PendingGraph({{Tensor()}}, GraphFormat::kText));
+  EXPECT_STATUS(kInvalidArgument, "graph: a tensor is undefined",
+                PendingGraph({{Tensor()}}, GraphFormat::kText));
 }
 
 TEST(GraphTextTest, HloParsesBackAndEvaluatesToTheValues) {
@@ -90,7 +102,8 @@ TEST(GraphTextTest, HloParsesBackAndEvaluatesToTheValues) {
   EXPECT_THAT(text, HasSubstr("source_file=\"/home/u/train.cc\" source_line=41"));
   const auto module = hlo::ParseModule(text);
   ASSERT_TRUE(module.ok()) << module.status();
-  const Literal x = Literal::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6}), w = Literal::FromValues<float>({3, 2}, {1, 0, 0, 1, 1, 1});
+  const Literal x = Literal::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6}),
+                w = Literal::FromValues<float>({3, 2}, {1, 0, 0, 1, 1, 1});
   const Literal half = Literal::Scalar(0.5f);
   const Literal* arguments[] = {&x, &w, &half};
   const auto result = hlo::Evaluate(**module, arguments);

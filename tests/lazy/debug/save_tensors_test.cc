@@ -52,7 +52,8 @@ TEST(SaveTensorsTest, ARecordHasTorchXlasLayout) {
       "\n"
       "## BEGIN_GRAPH\n"
       "IR \\{\n"
-      "  %0 = f32\\[2\\]\\{0\\} xla::device_data\\(\\), location=main@train.cc:8, device=INTERPRETER:0\n"
+      "  %0 = f32\\[2\\]\\{0\\} xla::device_data\\(\\), location=main@train.cc:8, "
+      "device=INTERPRETER:0\n"
       "  %1 = f32\\[2\\]\\{0\\} aten::add\\(%0, %0\\), location=main@train.cc:8, ROOT=0\n"
       "\\}\n"
       "\n"
@@ -90,7 +91,8 @@ TEST(SaveTensorsTest, EveryRootHasItsHash) {
     ASSERT_TRUE(Sync().ok());
   });
   std::smatch hashes;
-  ASSERT_TRUE(std::regex_search(records.at(0), hashes, std::regex("Root Hashes: \\((\\w+), (\\w+), (\\w+)\\)")));
+  ASSERT_TRUE(std::regex_search(records.at(0), hashes,
+                                std::regex("Root Hashes: \\((\\w+), (\\w+), (\\w+)\\)")));
   EXPECT_EQ(hashes[1], hashes[3]);
   EXPECT_NE(hashes[1], hashes[2]);
 }
@@ -99,7 +101,8 @@ TEST(SaveTensorsTest, TheHloOfARecordIsWhatIsCompiled) {
   const Tensor x = Of<float>({3, 2}, {1, 2, 3, 4, 5, 6});
   const auto records = RecordsOf("hlo", [&] { (void)Values(Softmax(x, 1)); });
   const std::string& record = records.at(0);
-  const std::size_t begin = record.find("## BEGIN_GRAPH\n") + 15, end = record.find("\nGraph Hash: ");
+  const std::size_t begin = record.find("## BEGIN_GRAPH\n") + 15,
+                    end = record.find("\nGraph Hash: ");
   const auto module = hlo::ParseModule(record.substr(begin, end - begin));
   ASSERT_TRUE(module.ok()) << module.status();
   EXPECT_THAT((*module)->name(), testing::StartsWith("IrToHlo."));
@@ -112,8 +115,10 @@ TEST(SaveTensorsTest, TheHloOfARecordIsWhatIsCompiled) {
 
 TEST(SaveTensorsTest, DotIsAFormatAndOthersAreRefused) {
   const Tensor x = Floats({1, 2});
-  EXPECT_THAT(RecordsOf("dot", [&] { (void)Values(-x); }).at(0), HasSubstr("## BEGIN_GRAPH\ndigraph G {\n"));
-  EXPECT_EQ(RecordsOf("json", [&] { (void)Values(-x); }).at(0), "XLA_SAVE_TENSORS_FMT: 'json' is none of text, dot, hlo");
+  EXPECT_THAT(RecordsOf("dot", [&] { (void)Values(-x); }).at(0),
+              HasSubstr("## BEGIN_GRAPH\ndigraph G {\n"));
+  EXPECT_EQ(RecordsOf("json", [&] { (void)Values(-x); }).at(0),
+            "XLA_SAVE_TENSORS_FMT: 'json' is none of text, dot, hlo");
 }
 
 // The observer that the flag installs; it stays for the rest of the process.

@@ -14,11 +14,15 @@ class CacheTest : public testing::Test {
   }
 };
 
-// The two graphs visit the same leaves in the same order; torch_xla 2.9 takes the second for the first.
+// The two graphs visit the same leaves in the same order; torch_xla 2.9 takes the second for the
+// first.
 TEST_F(CacheTest, DifferentWiringOfTheSameLeavesMisses) {
-  const Tensor a = Of<float>({2, 2}, {1, 2, 3, 4}), b = Of<float>({2, 2}, {5, 6, 7, 8}), c = Of<float>({2, 2}, {9, 10, 11, 12});
+  const Tensor a = Of<float>({2, 2}, {1, 2, 3, 4}), b = Of<float>({2, 2}, {5, 6, 7, 8}),
+               c = Of<float>({2, 2}, {9, 10, 11, 12});
   const Work work;
-  auto transposes = [&] { return Tensors{Transpose(a, 0, 1), Transpose(b, 0, 1), Transpose(c, 0, 1)}; };
+  auto transposes = [&] {
+    return Tensors{Transpose(a, 0, 1), Transpose(b, 0, 1), Transpose(c, 0, 1)};
+  };
   {
     const Tensors outputs = transposes();
     const Tensor r = a * b + c;
@@ -92,7 +96,9 @@ TEST_F(CacheTest, AnOptimisersUpdateDoesNotRecompileWhenTheRateChanges) {
 
 int64_t ParametersOf(const std::string& hlo) {
   int64_t count = 0;
-  for (std::size_t at = hlo.find(" parameter("); at != std::string::npos; at = hlo.find(" parameter(", at + 1)) ++count;
+  for (std::size_t at = hlo.find(" parameter("); at != std::string::npos;
+       at = hlo.find(" parameter(", at + 1))
+    ++count;
   return count;
 }
 
@@ -194,7 +200,8 @@ ProgramPtr MakeProgram(uint32_t key, uint64_t hash, int64_t bytes) {
 
 TEST(ProgramCacheTest, EqualHashesOfDifferentKeysAreDifferentPrograms) {
   ProgramCache cache(1 << 20);
-  const ProgramPtr a = cache.Insert(MakeProgram(1, 77, 100)), b = cache.Insert(MakeProgram(2, 77, 100));
+  const ProgramPtr a = cache.Insert(MakeProgram(1, 77, 100)),
+                   b = cache.Insert(MakeProgram(2, 77, 100));
   EXPECT_NE(a, b);
   EXPECT_EQ(cache.Find({1}, 77), a);
   EXPECT_EQ(cache.Find({2}, 77), b);
@@ -213,7 +220,8 @@ TEST(ProgramCacheTest, TheFirstOfTwoEqualProgramsStays) {
 TEST(ProgramCacheTest, TheLeastRecentlyUsedGoesWhenBytesRunOut) {
   ProgramCache cache(300);
   const Counted evicted(ir::Counter::kCacheEvictions);
-  for (uint32_t k = 1; k <= 3; ++k) cache.Insert(MakeProgram(k, 9, 100));  // one bucket, to test its upkeep
+  for (uint32_t k = 1; k <= 3; ++k)
+    cache.Insert(MakeProgram(k, 9, 100));  // one bucket, to test its upkeep
   EXPECT_NE(cache.Find({1}, 9), nullptr);  // now 2 is the oldest
   cache.Insert(MakeProgram(4, 9, 100));
   EXPECT_EQ(evicted(), 1);

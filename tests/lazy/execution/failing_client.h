@@ -14,7 +14,8 @@ namespace lazuli::backend {
 
 class FailingClient final : public ComputationClient {
  public:
-  std::atomic<bool> fail_import{false}, fail_compile{false}, fail_run{false}, lose_outputs{false}, out_of_memory{false};
+  std::atomic<bool> fail_import{false}, fail_compile{false}, fail_run{false}, lose_outputs{false},
+      out_of_memory{false};
   std::atomic<int> running{0}, runs{0};
 
   Device device() const { return devices_[0]; }
@@ -28,8 +29,11 @@ class FailingClient final : public ComputationClient {
     if (deleter) deleter();
     return Make(std::move(literal));
   }
-  absl::StatusOr<Literal> ToHost(const Buffer& buffer) override { return static_cast<const Memory&>(buffer).literal; }
-  absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module, const CompileOptions&) override {
+  absl::StatusOr<Literal> ToHost(const Buffer& buffer) override {
+    return static_cast<const Memory&>(buffer).literal;
+  }
+  absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
+                                        const CompileOptions&) override {
     if (fail_compile) return ir::Internal("the compiler gave up");
     return std::make_shared<Evaluated>(this, std::move(module));
   }
@@ -56,17 +60,20 @@ class FailingClient final : public ComputationClient {
 
   class Evaluated final : public Executable {
    public:
-    Evaluated(FailingClient* client, std::unique_ptr<hlo::Module> module) : client_(client), module_(std::move(module)) {}
+    Evaluated(FailingClient* client, std::unique_ptr<hlo::Module> module)
+        : client_(client), module_(std::move(module)) {}
     absl::StatusOr<std::vector<BufferPtr>> Execute(const ExecuteArgs& args) override {
       ++client_->runs;
       client_->WaitUntilReleased();
       if (client_->out_of_memory) throw std::bad_alloc();
       if (client_->fail_run) return ir::Internal("the device caught fire");
       std::vector<Literal> values;
-      for (const BufferPtr& buffer : args.buffers) values.push_back(static_cast<const Memory&>(*buffer).literal);
+      for (const BufferPtr& buffer : args.buffers)
+        values.push_back(static_cast<const Memory&>(*buffer).literal);
       for (const uint64_t cell : args.scalars) {
         values.push_back(Literal(module_->entry()->parameters()[values.size()]->shape()));
-        std::memcpy(values.back().mutable_raw(), &cell, static_cast<std::size_t>(values.back().byte_size()));
+        std::memcpy(values.back().mutable_raw(), &cell,
+                    static_cast<std::size_t>(values.back().byte_size()));
       }
       std::vector<const Literal*> arguments;
       for (const Literal& value : values) arguments.push_back(&value);
@@ -85,7 +92,9 @@ class FailingClient final : public ComputationClient {
     ExecutableStats stats_;
   };
 
-  BufferPtr Make(Literal literal) { return std::make_shared<Memory>(std::move(literal), devices_[0]); }
+  BufferPtr Make(Literal literal) {
+    return std::make_shared<Memory>(std::move(literal), devices_[0]);
+  }
   void WaitUntilReleased() {
     ++running;
     std::unique_lock lock(mu_);

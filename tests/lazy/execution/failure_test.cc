@@ -24,16 +24,20 @@ class FailureTest : public testing::Test {
   void SetUp() override {
     TestDevice();
     GetProgramCache().Clear();
-    Client().fail_import = Client().fail_compile = Client().fail_run = Client().lose_outputs = Client().out_of_memory = false;
+    Client().fail_import = Client().fail_compile = Client().fail_run = Client().lose_outputs =
+        Client().out_of_memory = false;
     (void)Context::Current().TakeFailure();
   }
   Tensor Make(std::initializer_list<float> values) {
-    return FromLiteral(Literal::FromValues<float>({static_cast<int64_t>(values.size())}, values), Client().device());
+    return FromLiteral(Literal::FromValues<float>({static_cast<int64_t>(values.size())}, values),
+                       Client().device());
   }
 };
 
 std::string Text(const absl::Status& status) { return std::string(Message(status)); }
-std::string ReadError(const Tensor& tensor) { return Text(ErrorOf([&] { (void)Values(tensor); })); }
+std::string ReadError(const Tensor& tensor) {
+  return Text(ErrorOf([&] { (void)Values(tensor); }));
+}
 
 TEST_F(FailureTest, ACompilerThatGivesUpIsReportedBySyncAndByEachRead) {
   const Tensor x = Make({1, 2});
@@ -159,7 +163,8 @@ TEST_F(FailureTest, ALabelOutOfRangeFailsTheRunWithTheLineOfTheOp) {
   EXPECT_EQ(ReadError(loss), message);
   EXPECT_EQ(ReadError(loss), message);
   EXPECT_EQ(ReadError(w), message);  // the whole run failed
-  EXPECT_EQ(ReadError(LossOf(logits, -1)), "cross_entropy: label -1 is out of range [0, 10) (train.cc:41)");
+  EXPECT_EQ(ReadError(LossOf(logits, -1)),
+            "cross_entropy: label -1 is out of range [0, 10) (train.cc:41)");
   EXPECT_NEAR(Values(LossOf(logits, 9))[0], std::log(10.0), 1e-6);
   EXPECT_TRUE(Sync().ok());
 }
@@ -181,7 +186,8 @@ TEST_F(FailureTest, TheLineIsThatOfTheRunNotOfTheProgram) {
 TEST_F(FailureTest, AnIndexOutOfRangeFailsTheRun) {
   const Tensor x = Of<float>({3, 1}, {1, 2, 3});
   EXPECT_THAT(Values(IndexSelect(x, 0, Of<int64_t>({2}, {2, 0}))), ElementsAre(3, 1));
-  EXPECT_EQ(ReadError(IndexSelect(x, 0, Of<int64_t>({2}, {2, 3}))), "index_select: index 3 is out of range [0, 3)");
+  EXPECT_EQ(ReadError(IndexSelect(x, 0, Of<int64_t>({2}, {2, 3}))),
+            "index_select: index 3 is out of range [0, 3)");
 }
 
 // --- the queue

@@ -1,4 +1,5 @@
-// Graphs as long as a loop without a barrier makes them: recorded, run in pieces and released in bounded stack.
+// Graphs as long as a loop without a barrier makes them: recorded, run in pieces and released in
+// bounded stack.
 
 #include "ir/support/flags.h"
 #include "lazy/autograd/backward.h"
@@ -17,7 +18,8 @@ constexpr int kNodes = kSanitized ? 100'000 : 1'000'000;
 TEST(LongChainTest, AMillionNodesRunInPieces) {
   TestDevice();
   const int64_t limit = ir::flags().max_graph_nodes();
-  const Counted nodes(ir::Counter::kNodesRecorded), created(ir::Counter::kCreateTensor), destroyed(ir::Counter::kDestroyTensor);
+  const Counted nodes(ir::Counter::kNodesRecorded), created(ir::Counter::kCreateTensor),
+      destroyed(ir::Counter::kDestroyTensor);
   const Work work;
   RunInSmallStack([&] {
     Tensor x = Floats({0});

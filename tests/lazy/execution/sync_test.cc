@@ -12,7 +12,8 @@ std::vector<std::string> OutputsOfLastProgram() {
   const auto module = hlo::ParseModule(LastProgram()->hlo);
   LAZULI_CHECK(module.ok(), Message(module.status()));
   std::vector<std::string> shapes;
-  for (const Shape& shape : (*module)->entry()->root()->shape().tuple()) shapes.push_back(shape.ToString());
+  for (const Shape& shape : (*module)->entry()->root()->shape().tuple())
+    shapes.push_back(shape.ToString());
   return shapes;
 }
 
@@ -103,12 +104,16 @@ TEST(SyncTest, ObserversSeeTheGraphBeforeItRuns) {
     std::string site;
   };
   std::vector<Seen> seen;
-  SetSyncObserver([&](const SyncEvent& e) { seen.push_back({e.reason, e.cached, e.trace.nodes.size(), GetSite(e.site).ToString()}); });
+  SetSyncObserver([&](const SyncEvent& e) {
+    seen.push_back({e.reason, e.cached, e.trace.nodes.size(), GetSite(e.site).ToString()});
+  });
   for (int i = 0; i < 2; ++i) {
     const SiteScope site(ir::InternSite("train.cc", "main", 12));
     const Tensor y = Exp(Of<float>({7}, {1, 2, 3, 4, 5, 6, 7}));
-    if (i == 0) (void)Values(y);
-    else ASSERT_TRUE(Sync().ok());
+    if (i == 0)
+      (void)Values(y);
+    else
+      ASSERT_TRUE(Sync().ok());
   }
   SetSyncObserver({});
   ASSERT_EQ(seen.size(), 2u);

@@ -133,8 +133,10 @@ TEST(ThreadsTest, ManyThreadsTrainAtOnce) {
         const GradModeGuard no_grad(false);
         Assign("add_", w, Add(w, Mul(GradOf(w), Slot(-0.25))));
       }
-      if (step % 4 == 3) last = Values(loss)[0];
-      else EXPECT_TRUE(Sync(/*wait=*/step % 4 == 1).ok());
+      if (step % 4 == 3)
+        last = Values(loss)[0];
+      else
+        EXPECT_TRUE(Sync(/*wait=*/step % 4 == 1).ok());
     }
     EXPECT_LT(last, 1e-2f);
     ++done;
@@ -156,7 +158,8 @@ TEST(ThreadsTest, ManyThreadsTrainAtOnce) {
   EXPECT_EQ(created(), destroyed());
 }
 
-// A producer hands pending tensors to a consumer, which syncs the producer's context under its feet.
+// A producer hands pending tensors to a consumer, which syncs the producer's context under its
+// feet.
 TEST(ThreadsTest, AProducerAndAConsumerMeetInPendingTensors) {
   TestDevice();
   const int n = test::kSanitized ? 30 : 200;
@@ -174,7 +177,8 @@ TEST(ThreadsTest, AProducerAndAConsumerMeetInPendingTensors) {
   for (int i = 0; i < n; ++i) {
     while (ready.load(std::memory_order_acquire) <= i) std::this_thread::yield();
     const Tensor y = made[static_cast<std::size_t>(i)] * 2.0;
-    ASSERT_THAT(Values(y), ElementsAre(2.0f * static_cast<float>(i + 2), 4.0f * static_cast<float>(i + 2)));
+    ASSERT_THAT(Values(y),
+                ElementsAre(2.0f * static_cast<float>(i + 2), 4.0f * static_cast<float>(i + 2)));
   }
   producer.join();
 }

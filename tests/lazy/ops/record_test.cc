@@ -15,15 +15,20 @@ TEST(RecordTest, ShapesThatDoNotFitAreRefusedAtTheCall) {
   const Tensor matrix = Of<float>({2, 2}, {1, 2, 3, 4}), number = Of<float>({}, {1});
   EXPECT_STATUS(kInvalidArgument, "add: shapes f32[2,3] and f32[2] do not broadcast", x + y);
   EXPECT_STATUS(kInvalidArgument, "eq: shapes f32[2,3] and f32[2] do not broadcast", Eq(x, y));
-  EXPECT_STATUS(kInvalidArgument, "matmul: inner dimensions differ: f32[2,3] x f32[2,2]", MatMul(x, matrix));
-  EXPECT_STATUS(kInvalidArgument, "matmul: inner dimensions differ: f32[2,3] x f32[2]", MatMul(x, y));
-  EXPECT_STATUS(kInvalidArgument, "matmul: operands must have rank 1 or more: f32[] x f32[2]", MatMul(number, y));
+  EXPECT_STATUS(kInvalidArgument, "matmul: inner dimensions differ: f32[2,3] x f32[2,2]",
+                MatMul(x, matrix));
+  EXPECT_STATUS(kInvalidArgument, "matmul: inner dimensions differ: f32[2,3] x f32[2]",
+                MatMul(x, y));
+  EXPECT_STATUS(kInvalidArgument, "matmul: operands must have rank 1 or more: f32[] x f32[2]",
+                MatMul(number, y));
 }
 
 TEST(RecordTest, DevicesAndUndefinedTensorsAreRefused) {
   const Tensor x = Floats({1, 2}), other = Of<float>({2}, {1, 2}, /*ordinal=*/1);
-  EXPECT_STATUS(kInvalidArgument, "mul: operands are on different devices: interpreter:0 and interpreter:1; move one with to()",
-                x * other);
+  EXPECT_STATUS(
+      kInvalidArgument,
+      "mul: operands are on different devices: interpreter:0 and interpreter:1; move one with to()",
+      x * other);
   EXPECT_STATUS(kInvalidArgument, "sub: operand 1 is an undefined tensor", x - Tensor());
   EXPECT_STATUS(kInvalidArgument, "exp: operand 0 is an undefined tensor", Exp(Tensor()));
   EXPECT_STATUS(kInvalidArgument, "matmul: operand 1 is an undefined tensor", MatMul(x, Tensor()));
@@ -33,12 +38,17 @@ TEST(RecordTest, DtypesThatDoNotFitAreRefused) {
   const Tensor x = Floats({1, 2}), i = Of<int32_t>({2}, {1, 2});
   const Tensor wide = Of<uint64_t>({2}, {1, 2});
   EXPECT_STATUS(kInvalidArgument, "logical_and: takes pred or integers, not f32", LogicalAnd(x, x));
-  EXPECT_STATUS(kInvalidArgument, "add: dtypes of s32[2] and u64[2] have no common type; convert one with to()", i + wide);
+  EXPECT_STATUS(kInvalidArgument,
+                "add: dtypes of s32[2] and u64[2] have no common type; convert one with to()",
+                i + wide);
   EXPECT_STATUS(kInvalidArgument, "mean: takes floats, not s32[2]; convert with to()", Mean(i));
   EXPECT_STATUS(kInvalidArgument, "where: condition must be pred, is s32[2]", Where(i, x, x));
   EXPECT_STATUS(kInvalidArgument, "dropout: takes floats, not s32[2]", Dropout(i, 0.5));
-  EXPECT_STATUS(kInvalidArgument, "mse_loss: takes floats, not s32[2] and f32[2]; convert with to()", MseLoss(i, x, Reduction::kSum));
-  EXPECT_STATUS(kInvalidArgument, "rand: makes f16, bf16, f32 or f64, not s32", Rand({2}, DType::kS32, TestDevice()));
+  EXPECT_STATUS(kInvalidArgument,
+                "mse_loss: takes floats, not s32[2] and f32[2]; convert with to()",
+                MseLoss(i, x, Reduction::kSum));
+  EXPECT_STATUS(kInvalidArgument, "rand: makes f16, bf16, f32 or f64, not s32",
+                Rand({2}, DType::kS32, TestDevice()));
 }
 
 TEST(RecordTest, ArgumentsThatDoNotFitAreRefused) {
@@ -47,15 +57,21 @@ TEST(RecordTest, ArgumentsThatDoNotFitAreRefused) {
   EXPECT_STATUS(kOutOfRange, "sum: dim -3 is out of range for rank 2", Sum(x, {-3}));
   EXPECT_STATUS(kInvalidArgument, "sum: a dim is named twice in (0, -2)", Sum(x, {0, -2}));
   EXPECT_STATUS(kOutOfRange, "softmax: dim 5 is out of range for rank 2", Softmax(x, 5));
-  EXPECT_STATUS(kInvalidArgument, "reshape: f32[2,3] has 6 elements, which do not fit dims (4, -1)", Reshape(x, {4, -1}));
-  EXPECT_STATUS(kInvalidArgument, "reshape: dims (-1, -1) have more than one unknown", Reshape(x, {-1, -1}));
-  EXPECT_STATUS(kInvalidArgument, "permute: dims (0, 0) are no permutation of f32[2,3]", Permute(x, {0, 0}));
-  EXPECT_STATUS(kOutOfRange, "narrow: [2, 4) is out of range for dim 1 of f32[2,3]", Narrow(x, 1, 2, 2));
+  EXPECT_STATUS(kInvalidArgument, "reshape: f32[2,3] has 6 elements, which do not fit dims (4, -1)",
+                Reshape(x, {4, -1}));
+  EXPECT_STATUS(kInvalidArgument, "reshape: dims (-1, -1) have more than one unknown",
+                Reshape(x, {-1, -1}));
+  EXPECT_STATUS(kInvalidArgument, "permute: dims (0, 0) are no permutation of f32[2,3]",
+                Permute(x, {0, 0}));
+  EXPECT_STATUS(kOutOfRange, "narrow: [2, 4) is out of range for dim 1 of f32[2,3]",
+                Narrow(x, 1, 2, 2));
   EXPECT_STATUS(kInvalidArgument, "flatten: start_dim 1 comes after end_dim 0", Flatten(x, 1, 0));
-  EXPECT_STATUS(kInvalidArgument, "one_hot: classes must be at least 1, is 0", OneHot(Of<int32_t>({1}, {0}), 0, DType::kF32));
+  EXPECT_STATUS(kInvalidArgument, "one_hot: classes must be at least 1, is 0",
+                OneHot(Of<int32_t>({1}, {0}), 0, DType::kF32));
   EXPECT_STATUS(kInvalidArgument, "dropout: p must be in [0, 1], is 1.5", Dropout(x, 1.5));
   EXPECT_STATUS(kInvalidArgument, "cat: needs at least one tensor", Cat({}, 0));
-  EXPECT_STATUS(kInvalidArgument, "cat: f32[2,3] and f32[2] differ in more than dim 0", Cat({x, Floats({1, 2})}, 0));
+  EXPECT_STATUS(kInvalidArgument, "cat: f32[2,3] and f32[2] differ in more than dim 0",
+                Cat({x, Floats({1, 2})}, 0));
 }
 
 TEST(RecordTest, NumbersTakeTheTypeBesideThem) {
@@ -87,9 +103,12 @@ TEST(RecordTest, NumbersAreStoredExactlyOrRefused) {
   EXPECT_EQ(CellOf<bool>(0.5, DType::kPred), true);
   EXPECT_STATUS(kInvalidArgument, "the number 300 does not fit u8", Number(300).Slot(DType::kU8));
   EXPECT_STATUS(kInvalidArgument, "the number 128 does not fit s8", Number(128).Slot(DType::kS8));
-  EXPECT_STATUS(kInvalidArgument, "the number 1e+30 does not fit s64", Number(1e30).Slot(DType::kS64));
-  EXPECT_STATUS(kInvalidArgument, "the number nan does not fit s32", Number(std::nan("")).Slot(DType::kS32));
-  EXPECT_EQ(ErrorOf([] { (void)Number(1.0).Slot(DType::kC128); }).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_STATUS(kInvalidArgument, "the number 1e+30 does not fit s64",
+                Number(1e30).Slot(DType::kS64));
+  EXPECT_STATUS(kInvalidArgument, "the number nan does not fit s32",
+                Number(std::nan("")).Slot(DType::kS32));
+  EXPECT_EQ(ErrorOf([] { (void)Number(1.0).Slot(DType::kC128); }).code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 TEST(RecordTest, NodesHaveTheLineOfTheOutermostScope) {
@@ -104,16 +123,20 @@ TEST(RecordTest, NodesHaveTheLineOfTheOutermostScope) {
 
 TEST(RecordTest, InPlaceKeepsShapeAndType) {
   const Tensor x = Floats({1, 2});
-  EXPECT_STATUS(kInvalidArgument, "copy_: the result f32[3] does not fit the tensor f32[2], which is changed in place",
-                Assign("copy_", x, Floats({1, 2, 3})));
+  EXPECT_STATUS(
+      kInvalidArgument,
+      "copy_: the result f32[3] does not fit the tensor f32[2], which is changed in place",
+      Assign("copy_", x, Floats({1, 2, 3})));
   EXPECT_THAT(Values(x), ElementsAre(1, 2));
 }
 
 TEST(OpListTest, NamesAreUniqueAndOpsDocumented) {
   std::set<std::string_view> names;
   AllOps::ForEach([&]<class T>() {
-    EXPECT_TRUE(names.insert(std::is_same_v<T, PowNumberOp> ? "pow(number)" : T::kName).second) << T::kName;
-    EXPECT_THAT(std::string(T::kDumpName), testing::AnyOf(testing::StartsWith("aten::"), testing::StartsWith("prim::")));
+    EXPECT_TRUE(names.insert(std::is_same_v<T, PowNumberOp> ? "pow(number)" : T::kName).second)
+        << T::kName;
+    EXPECT_THAT(std::string(T::kDumpName),
+                testing::AnyOf(testing::StartsWith("aten::"), testing::StartsWith("prim::")));
     EXPECT_FALSE(T::kDoc.text.empty()) << T::kName;
     EXPECT_EQ(T::kDoc.text.back(), '.') << T::kName;
   });

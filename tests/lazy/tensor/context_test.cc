@@ -141,7 +141,8 @@ TEST(ContextTest, BookkeepingAgreesWithAModel) {
   int64_t expected = 0;
   for (const bool p : pending) expected += p ? 1 : 0;
   EXPECT_EQ(Context::Current().pending_count(), expected);
-  for (const auto& [tensor, storage] : tensors) EXPECT_EQ(tensor.storage().pending(), pending[storage]);
+  for (const auto& [tensor, storage] : tensors)
+    EXPECT_EQ(tensor.storage().pending(), pending[storage]);
   tensors.clear();
   EXPECT_EQ(Context::Current().pending_count(), 0);
 }

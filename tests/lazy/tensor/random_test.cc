@@ -39,14 +39,17 @@ TEST(RandomTest, SeedsForTheHostDifferAndRepeat) {
 float Unit(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
 std::vector<float> UniformAt(uint64_t seed, uint64_t offset) {
-  auto half = [](uint64_t v) { return Operand(Number(static_cast<int64_t>(v & 0xffffffffu)).Slot(DType::kU32)); };
+  auto half = [](uint64_t v) {
+    return Operand(Number(static_cast<int64_t>(v & 0xffffffffu)).Slot(DType::kU32));
+  };
   const std::array<Operand, 4> in{half(seed), half(seed >> 32), half(offset), half(offset >> 32)};
   return Values(RecordOne(UniformOp{{4}, DType::kF32}, in, TestDevice()));
 }
 
 // Known answers of Philox 4x32-10 (Random123, kat_vectors): counter 0, key 0, and all ones.
 TEST(RandomTest, NumbersAreThoseOfPhilox4x32With10Rounds) {
-  EXPECT_THAT(UniformAt(0, 0), ElementsAre(Unit(0x6627e8d5), Unit(0xe169c58d), Unit(0xbc57ac4c), Unit(0x9b00dbd8)));
+  EXPECT_THAT(UniformAt(0, 0),
+              ElementsAre(Unit(0x6627e8d5), Unit(0xe169c58d), Unit(0xbc57ac4c), Unit(0x9b00dbd8)));
   EXPECT_THAT(UniformAt(~uint64_t{0}, ~uint64_t{0}),
               ElementsAre(Unit(0x408f276d), Unit(0x41c83b0e), Unit(0xa20bc7c6), Unit(0x6d5451fd)));
 }
@@ -138,8 +141,10 @@ TEST(RandomTest, DropoutZeroesAndScales) {
   const Tensor ones = FullConstant(Shape(DType::kF32, {10000}), 1, TestDevice());
   int zeros = 0;
   for (const float v : Values(Dropout(ones, 0.25))) {
-    if (v == 0) ++zeros;
-    else ASSERT_FLOAT_EQ(v, 1 / 0.75f);
+    if (v == 0)
+      ++zeros;
+    else
+      ASSERT_FLOAT_EQ(v, 1 / 0.75f);
   }
   EXPECT_NEAR(zeros, 2500, 200);
   EXPECT_THAT(Values(Dropout(Floats({1, 2}), 0.0)), ElementsAre(1, 2));

@@ -20,7 +20,8 @@ using LowerFunction = std::function<void(Context&, absl::Span<const Op>, std::ve
 
 class FunctionNode final : public Node {
  public:
-  FunctionNode(NodeKind kind, ir::SiteId site, std::vector<Value> operands, std::vector<Shape> shapes, LowerFunction lower = {})
+  FunctionNode(NodeKind kind, ir::SiteId site, std::vector<Value> operands,
+               std::vector<Shape> shapes, LowerFunction lower = {})
       : Node(kind, site), operands_(std::move(operands)), lower_(std::move(lower)) {
     shapes_.assign(shapes.begin(), shapes.end());
     SetOperands(operands_.data(), operands_.size());
@@ -28,7 +29,8 @@ class FunctionNode final : public Node {
   std::string_view name() const override { return "op"; }
   std::string_view dump_name() const override { return "aten::op"; }
   void AppendKey(ir::KeyWriter&) const override {}
-  void Lower(Context& context, absl::Span<const Op> operands, std::vector<Op>& results) const override {
+  void Lower(Context& context, absl::Span<const Op> operands,
+             std::vector<Op>& results) const override {
     lower_(context, operands, results);
   }
   absl::Span<const std::unique_ptr<ir::Region>> regions() const override { return owned_regions; }
@@ -42,18 +44,24 @@ class FunctionNode final : public Node {
 const Shape kF2(DType::kF32, {2});
 
 Value Leaf(NodeKind kind, Shape shape) {
-  return {ir::MakeIntrusive<FunctionNode>(kind, ir::kNoSite, std::vector<Value>(), std::vector<Shape>{shape}), 0};
+  return {ir::MakeIntrusive<FunctionNode>(kind, ir::kNoSite, std::vector<Value>(),
+                                          std::vector<Shape>{shape}),
+          0};
 }
-Value Make(std::vector<Value> in, std::vector<Shape> shapes, LowerFunction lower, ir::SiteId site = ir::kNoSite) {
-  return {ir::MakeIntrusive<FunctionNode>(NodeKind::kOp, site, std::move(in), std::move(shapes), std::move(lower)), 0};
+Value Make(std::vector<Value> in, std::vector<Shape> shapes, LowerFunction lower,
+           ir::SiteId site = ir::kNoSite) {
+  return {ir::MakeIntrusive<FunctionNode>(NodeKind::kOp, site, std::move(in), std::move(shapes),
+                                          std::move(lower)),
+          0};
 }
 Value Binary(Opcode opcode, const Value& x, const Value& y, ir::SiteId site = ir::kNoSite) {
-  return Make({x, y}, {x.shape()},
-              [opcode](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
-                const auto [l, r] = c.builder.BroadcastTogether(in[0], in[1]);
-                out.push_back(c.builder.Binary(opcode, l, r));
-              },
-              site);
+  return Make(
+      {x, y}, {x.shape()},
+      [opcode](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
+        const auto [l, r] = c.builder.BroadcastTogether(in[0], in[1]);
+        out.push_back(c.builder.Binary(opcode, l, r));
+      },
+      site);
 }
 
 absl::StatusOr<EmittedModule> Emit(std::vector<Value> roots, const EmitOptions& options = {}) {
@@ -74,11 +82,13 @@ TEST(EmitTest, ParametersAreDataInOrderOfFirstVisitThenNumbers) {
   const Value s = Leaf(NodeKind::kScalar, Shape(DType::kF32)), a = Leaf(NodeKind::kData, kF2);
   const Value b = Leaf(NodeKind::kData, Shape(DType::kF32, {1, 2}));
   const Value x = Binary(Opcode::kMultiply, a, s);
-  const Value y = Make({x, b}, {Shape(DType::kF32, {1, 2})}, [](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
-    const auto [l, r] = c.builder.BroadcastTogether(in[0], in[1]);
-    out.push_back(c.builder.Plus(l, r));
-  });
-  const EmittedModule emitted = MustEmit({y}, {.name = "Graph.1", .aliases = {}, .parameter_names = {"fc.weight"}});
+  const Value y = Make({x, b}, {Shape(DType::kF32, {1, 2})},
+                       [](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
+                         const auto [l, r] = c.builder.BroadcastTogether(in[0], in[1]);
+                         out.push_back(c.builder.Plus(l, r));
+                       });
+  const EmittedModule emitted =
+      MustEmit({y}, {.name = "Graph.1", .aliases = {}, .parameter_names = {"fc.weight"}});
   const auto& parameters = emitted.module->entry()->parameters();
   ASSERT_EQ(parameters.size(), 3u);
   EXPECT_EQ(emitted.module->name(), "Graph.1");
@@ -121,10 +131,12 @@ TEST(EmitTest, InstructionsCarryOpAndLine) {
 
 TEST(EmitTest, SeveralOutputsOfANodeAreToldApart) {
   const Value a = Leaf(NodeKind::kData, kF2);
-  const Value both = Make({a}, {kF2, Shape(DType::kPred, {2})}, [](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
-    out.push_back(c.builder.Plus(in[0], in[0]));
-    out.push_back(c.builder.Compare(hlo::ComparisonDirection::kLt, in[0], in[0]));
-  });
+  const Value both =
+      Make({a}, {kF2, Shape(DType::kPred, {2})},
+           [](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
+             out.push_back(c.builder.Plus(in[0], in[0]));
+             out.push_back(c.builder.Compare(hlo::ComparisonDirection::kLt, in[0], in[0]));
+           });
   const EmittedModule emitted = MustEmit({{both.node, 1}, both});
   const hlo::Instruction& root = *emitted.module->entry()->root();
   EXPECT_EQ(root.operand(0)->opcode(), Opcode::kCompare);
@@ -134,11 +146,13 @@ TEST(EmitTest, SeveralOutputsOfANodeAreToldApart) {
 TEST(EmitTest, ChecksBecomeOutputsBehindTheRoots) {
   const Value labels = Leaf(NodeKind::kData, Shape(DType::kS32, {3}));
   auto checked = [](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
-    const Op bad = c.builder.Compare(hlo::ComparisonDirection::kLt, in[0], c.builder.ZerosLike(in[0]));
+    const Op bad =
+        c.builder.Compare(hlo::ComparisonDirection::kLt, in[0], c.builder.ZerosLike(in[0]));
     c.CheckNone(bad, in[0], "op: label ", " is negative");
     out.push_back(c.builder.Plus(in[0], in[0]));
   };
-  const Value x = Make({labels}, {labels.shape()}, checked), y = Make({x}, {labels.shape()}, checked);
+  const Value x = Make({labels}, {labels.shape()}, checked),
+              y = Make({x}, {labels.shape()}, checked);
   const EmittedModule emitted = MustEmit({y});
   ASSERT_EQ(emitted.checks.size(), 2u);
   EXPECT_EQ(emitted.checks[0].node, 1u);  // 0 is the leaf
@@ -148,9 +162,11 @@ TEST(EmitTest, ChecksBecomeOutputsBehindTheRoots) {
   const hlo::Instruction& root = *emitted.module->entry()->root();
   ASSERT_EQ(root.operands().size(), 3u);
   EXPECT_EQ(root.operand(1)->shape(), Shape(DType::kS64));
-  const Literal good = Literal::FromValues<int32_t>({3}, {0, 4, 2}), bad = Literal::FromValues<int32_t>({3}, {5, -7, -3});
+  const Literal good = Literal::FromValues<int32_t>({3}, {0, 4, 2}),
+                bad = Literal::FromValues<int32_t>({3}, {5, -7, -3});
   const Literal* arguments[] = {&good};
-  EXPECT_EQ(hlo::Evaluate(*emitted.module, arguments)->tuple()[1].data<int64_t>()[0], RuntimeCheck::kNoOffender);
+  EXPECT_EQ(hlo::Evaluate(*emitted.module, arguments)->tuple()[1].data<int64_t>()[0],
+            RuntimeCheck::kNoOffender);
   arguments[0] = &bad;
   EXPECT_EQ(hlo::Evaluate(*emitted.module, arguments)->tuple()[1].data<int64_t>()[0], -3);
 }
@@ -158,21 +174,26 @@ TEST(EmitTest, ChecksBecomeOutputsBehindTheRoots) {
 TEST(EmitTest, WhatLoweringYieldsMustBeWhatWasRecorded) {
   const ir::SiteId site = ir::InternSite("a.cc", "f", 7);
   const Value a = Leaf(NodeKind::kData, kF2);
-  const auto wrong_shape = Emit({Make({a}, {Shape(DType::kF32, {3})},
-                                      [](Context&, absl::Span<const Op> in, std::vector<Op>& out) { out.push_back(in[0]); }, site)});
+  const auto wrong_shape = Emit({Make(
+      {a}, {Shape(DType::kF32, {3})},
+      [](Context&, absl::Span<const Op> in, std::vector<Op>& out) { out.push_back(in[0]); },
+      site)});
   EXPECT_EQ(Message(wrong_shape.status()), "op (a.cc:7): recorded as f32[3], lowered to f32[2]");
-  const auto wrong_count = Emit({Make({a}, {kF2, kF2},
-                                      [](Context&, absl::Span<const Op> in, std::vector<Op>& out) { out.push_back(in[0]); }, site)});
+  const auto wrong_count = Emit({Make(
+      {a}, {kF2, kF2},
+      [](Context&, absl::Span<const Op> in, std::vector<Op>& out) { out.push_back(in[0]); },
+      site)});
   EXPECT_EQ(Message(wrong_count.status()), "op (a.cc:7): recorded 2 results, lowered 1");
 }
 
 TEST(EmitTest, AnErrorOfLoweringNamesTheOpAndItsLine) {
   const Value a = Leaf(NodeKind::kData, kF2);
-  const auto emitted = Emit({Make({a}, {kF2},
-                                  [](Context& c, absl::Span<const Op>, std::vector<Op>& out) {
-                                    out.push_back(c.builder.Error(ir::Unimplemented("not today")));
-                                  },
-                                  ir::InternSite("a.cc", "f", 7))});
+  const auto emitted = Emit({Make(
+      {a}, {kF2},
+      [](Context& c, absl::Span<const Op>, std::vector<Op>& out) {
+        out.push_back(c.builder.Error(ir::Unimplemented("not today")));
+      },
+      ir::InternSite("a.cc", "f", 7))});
   EXPECT_EQ(emitted.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(Message(emitted.status()), "op (a.cc:7): not today");
 }

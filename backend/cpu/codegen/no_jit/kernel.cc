@@ -1,4 +1,5 @@
 #include "backend/cpu/codegen/kernel.h"
+
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -6,12 +7,13 @@ namespace lazuli::backend {
 bool KernelsAvailable() { return false; }
 bool KernelSupports(const hlo::Instruction&) { return false; }
 
-absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(absl::Span<const hlo::Computation* const>) {
+absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
+    absl::Span<const hlo::Computation* const>) {
   return Unimplemented("this build compiles no kernels (LAZULI_CPU_JIT=OFF)");
 }
 
-std::unique_ptr<Thunk> MakeKernelThunk(const hlo::Instruction&, std::shared_ptr<const Kernel>, std::vector<BufferId>,
-                                       std::vector<BufferId>, BufferId) {
+std::unique_ptr<Thunk> MakeKernelThunk(const hlo::Instruction&, std::shared_ptr<const Kernel>,
+                                       std::vector<BufferId>, std::vector<BufferId>, BufferId) {
   return nullptr;
 }
 

@@ -14,7 +14,9 @@ using DataType = dnnl::memory::data_type;
 constexpr int64_t kAlignment = 64;
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
-int64_t Padded(std::size_t bytes) { return (static_cast<int64_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t Padded(std::size_t bytes) {
+  return (static_cast<int64_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // {o, i, spatial...} as {g, o / g, i, spatial...} where there are groups.
 Dims Grouped(const Dims& weights, int64_t groups, int64_t first) {
@@ -39,24 +41,27 @@ struct Roles {
     source_desc = Desc(source, DataType::f32, ToDnnl(spec.source_strides));
     target_desc = Desc(target, DataType::f32, ToDnnl(spec.target_strides));
     any_weights = Desc(weights, DataType::f32, dnnl::memory::format_tag::any);
-    Dims strides = Grouped(spec.weights_strides, spec.groups, spec.weights_strides[0] * (spec.weights[0] / spec.groups));
+    Dims strides = Grouped(spec.weights_strides, spec.groups,
+                           spec.weights_strides[0] * (spec.weights[0] / spec.groups));
     if (spec.groups > 1) strides[1] = spec.weights_strides[0];
     plain_weights = Desc(weights, DataType::f32, ToDnnl(strides));
   }
   dnnl::convolution_forward::primitive_desc Forward() const {
-    return {dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, kAlgorithm, source_desc, any_weights,
-                                            target_desc, stride, dilation, pad_low, pad_high),
+    return {dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, kAlgorithm,
+                                            source_desc, any_weights, target_desc, stride, dilation,
+                                            pad_low, pad_high),
             DnnlEngine()};
   }
   dnnl::convolution_backward_data::primitive_desc BackwardData() const {
-    return {dnnl::convolution_backward_data::desc(kAlgorithm, source_desc, any_weights, target_desc, stride, dilation,
-                                                  pad_low, pad_high),
+    return {dnnl::convolution_backward_data::desc(kAlgorithm, source_desc, any_weights, target_desc,
+                                                  stride, dilation, pad_low, pad_high),
             DnnlEngine(), Forward()};
   }
   dnnl::convolution_backward_weights::primitive_desc BackwardWeights() const {
-    return {dnnl::convolution_backward_weights::desc(kAlgorithm, source_desc, any_weights, target_desc, stride, dilation,
-                                                     pad_low, pad_high),
-            DnnlEngine(), Forward()};
+    return {
+        dnnl::convolution_backward_weights::desc(kAlgorithm, source_desc, any_weights, target_desc,
+                                                 stride, dilation, pad_low, pad_high),
+        DnnlEngine(), Forward()};
   }
 
   dnnl::memory::dims source, weights, target, stride, dilation, pad_low, pad_high;
@@ -66,7 +71,8 @@ struct Roles {
 // The common part: weights are packed into the library's layout before, or unpacked after.
 class DnnlConvolution : public LibraryCall {
  public:
-  DnnlConvolution(const ConvolutionSpec& spec, const Roles& roles, const Desc& packed, std::string implementation)
+  DnnlConvolution(const ConvolutionSpec& spec, const Roles& roles, const Desc& packed,
+                  std::string implementation)
       : computes_(spec.computes),
         source_(roles.source_desc),
         target_(roles.target_desc),
@@ -85,7 +91,8 @@ class DnnlConvolution : public LibraryCall {
     return (pack_ ? Padded(packed_.get_size()) : 0) + (flip_ ? Padded(plain_.get_size()) : 0);
   }
 
-  absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result, std::byte* scratch) const override {
+  absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result,
+                   std::byte* scratch) const override {
     try {
       switch (computes_) {
         case Computes::kTarget:
@@ -103,7 +110,9 @@ class DnnlConvolution : public LibraryCall {
           RunPrimitive({{DNNL_ARG_SRC, DnnlMemory(source_, a)},
                         {DNNL_ARG_DIFF_DST, DnnlMemory(target_, b)},
                         {DNNL_ARG_DIFF_WEIGHTS, packed}});
-          if (pack_) pack_->execute(DnnlStream(), {{DNNL_ARG_FROM, packed}, {DNNL_ARG_TO, DnnlMemory(plain_, result)}});
+          if (pack_)
+            pack_->execute(DnnlStream(),
+                           {{DNNL_ARG_FROM, packed}, {DNNL_ARG_TO, DnnlMemory(plain_, result)}});
           break;
         }
       }
@@ -142,7 +151,8 @@ class DnnlConvolution : public LibraryCall {
     }
     if (!pack_) return DnnlMemory(plain_, weights);
     dnnl::memory packed = DnnlMemory(packed_, scratch);
-    pack_->execute(DnnlStream(), {{DNNL_ARG_FROM, DnnlMemory(plain_, weights)}, {DNNL_ARG_TO, packed}});
+    pack_->execute(DnnlStream(),
+                   {{DNNL_ARG_FROM, DnnlMemory(plain_, weights)}, {DNNL_ARG_TO, packed}});
     return packed;
   }
 
@@ -157,7 +167,8 @@ class DnnlConvolution : public LibraryCall {
 template <class Primitive, class PrimitiveDesc>
 class DnnlConvolutionOf final : public DnnlConvolution {
  public:
-  DnnlConvolutionOf(const ConvolutionSpec& spec, const Roles& roles, const PrimitiveDesc& desc, const Desc& packed)
+  DnnlConvolutionOf(const ConvolutionSpec& spec, const Roles& roles, const PrimitiveDesc& desc,
+                    const Desc& packed)
       : DnnlConvolution(spec, roles, packed, desc.impl_info_str()), primitive_(desc) {}
 
  private:
@@ -172,19 +183,20 @@ std::unique_ptr<LibraryCall> Plan(const ConvolutionSpec& spec) {
   switch (spec.computes) {
     case Computes::kTarget: {
       const auto desc = roles.Forward();
-      return std::make_unique<DnnlConvolutionOf<dnnl::convolution_forward, dnnl::convolution_forward::primitive_desc>>(
+      return std::make_unique<
+          DnnlConvolutionOf<dnnl::convolution_forward, dnnl::convolution_forward::primitive_desc>>(
           spec, roles, desc, desc.weights_desc());
     }
     case Computes::kSource: {
       const auto desc = roles.BackwardData();
-      return std::make_unique<
-          DnnlConvolutionOf<dnnl::convolution_backward_data, dnnl::convolution_backward_data::primitive_desc>>(
+      return std::make_unique<DnnlConvolutionOf<dnnl::convolution_backward_data,
+                                                dnnl::convolution_backward_data::primitive_desc>>(
           spec, roles, desc, desc.weights_desc());
     }
     case Computes::kWeights: {
       const auto desc = roles.BackwardWeights();
-      return std::make_unique<
-          DnnlConvolutionOf<dnnl::convolution_backward_weights, dnnl::convolution_backward_weights::primitive_desc>>(
+      return std::make_unique<DnnlConvolutionOf<
+          dnnl::convolution_backward_weights, dnnl::convolution_backward_weights::primitive_desc>>(
           spec, roles, desc, desc.diff_weights_desc());
     }
   }
@@ -197,7 +209,8 @@ absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSp
   try {
     return Plan(spec);
   } catch (const dnnl::error& error) {
-    if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) return nullptr;
+    if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments)
+      return nullptr;
     return FromDnnl(error, "planning a convolution");
   }
 }

@@ -1,9 +1,9 @@
 // What the oneDNN calls share: engine, stream, and exceptions as Status.
 #pragma once
 
+#include "absl/types/span.h"
 #include <dnnl.hpp>
 
-#include "absl/types/span.h"
 #include "ir/support/status.h"
 #include "ir/types/shape.h"
 
@@ -20,14 +20,17 @@ inline dnnl::stream& DnnlStream() {
   return stream;
 }
 
-inline dnnl::memory::dims ToDnnl(absl::Span<const int64_t> dims) { return {dims.begin(), dims.end()}; }
+inline dnnl::memory::dims ToDnnl(absl::Span<const int64_t> dims) {
+  return {dims.begin(), dims.end()};
+}
 
 inline dnnl::memory DnnlMemory(const dnnl::memory::desc& desc, const std::byte* data) {
   return dnnl::memory(desc, DnnlEngine(), const_cast<std::byte*>(data));
 }
 
 inline absl::Status FromDnnl(const dnnl::error& error, std::string_view what) {
-  const auto code = error.status == dnnl_out_of_memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal;
+  const auto code = error.status == dnnl_out_of_memory ? absl::StatusCode::kResourceExhausted
+                                                       : absl::StatusCode::kInternal;
   return MakeError(code, "oneDNN failed in ", what, ": ", error.what());
 }
 

@@ -1,5 +1,6 @@
-#include "backend/cpu/runtime/dnnl/dnnl_util.h"
 #include "backend/cpu/runtime/eigen/matmul.h"
+
+#include "backend/cpu/runtime/dnnl/dnnl_util.h"
 #include "backend/cpu/runtime/library.h"
 
 namespace lazuli::backend {
@@ -7,10 +8,13 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 
-Desc MatrixDesc(const MatmulSpec& spec, int64_t rows, int64_t columns, const std::array<int64_t, 3>& strides) {
+Desc MatrixDesc(const MatmulSpec& spec, int64_t rows, int64_t columns,
+                const std::array<int64_t, 3>& strides) {
   using DataType = dnnl::memory::data_type;
-  if (spec.batch == 1) return Desc({rows, columns}, DataType::f32, dnnl::memory::dims{strides[1], strides[2]});
-  return Desc({spec.batch, rows, columns}, DataType::f32, dnnl::memory::dims{strides[0], strides[1], strides[2]});
+  if (spec.batch == 1)
+    return Desc({rows, columns}, DataType::f32, dnnl::memory::dims{strides[1], strides[2]});
+  return Desc({spec.batch, rows, columns}, DataType::f32,
+              dnnl::memory::dims{strides[0], strides[1], strides[2]});
 }
 
 class DnnlMatmul final : public LibraryCall {
@@ -22,7 +26,8 @@ class DnnlMatmul final : public LibraryCall {
         desc_(dnnl::matmul::desc(a_, b_, c_), DnnlEngine()),
         primitive_(desc_) {}
 
-  absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result, std::byte*) const override {
+  absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result,
+                   std::byte*) const override {
     try {
       primitive_.execute(DnnlStream(), {{DNNL_ARG_SRC, DnnlMemory(a_, a)},
                                         {DNNL_ARG_WEIGHTS, DnnlMemory(b_, b)},

@@ -5,7 +5,9 @@
 namespace lazuli::backend {
 
 // oneDNN runs on OpenMP and asks it for the number of threads both when it plans and when it runs.
-ScopedLibraryThreads::ScopedLibraryThreads(int count) : saved_(omp_get_max_threads()) { omp_set_num_threads(count); }
+ScopedLibraryThreads::ScopedLibraryThreads(int count) : saved_(omp_get_max_threads()) {
+  omp_set_num_threads(count);
+}
 ScopedLibraryThreads::~ScopedLibraryThreads() { omp_set_num_threads(saved_); }
 
 }  // namespace lazuli::backend

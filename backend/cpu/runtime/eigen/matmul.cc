@@ -1,7 +1,8 @@
 #include "backend/cpu/runtime/eigen/matmul.h"
 
-#include <Eigen/Core>
 #include <algorithm>
+
+#include <Eigen/Core>
 
 #include "ir/support/parallel_for.h"
 
@@ -16,13 +17,15 @@ class EigenMatmul final : public LibraryCall {
  public:
   explicit EigenMatmul(const MatmulSpec& spec) : spec_(spec) {}
 
-  absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result, std::byte*) const override {
+  absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result,
+                   std::byte*) const override {
     const int64_t bands = (spec_.m + kRows - 1) / kRows;
-    const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, std::min(kRows, spec_.m) * spec_.n * spec_.k));
+    const int64_t grain = std::max<int64_t>(
+        1, 65536 / std::max<int64_t>(1, std::min(kRows, spec_.m) * spec_.n * spec_.k));
     ParallelFor(spec_.batch * bands, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        RunBand(reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), reinterpret_cast<T*>(result), i / bands,
-                i % bands * kRows);
+        RunBand(reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b),
+                reinterpret_cast<T*>(result), i / bands, i % bands * kRows);
       }
     });
     return absl::OkStatus();
@@ -33,7 +36,8 @@ class EigenMatmul final : public LibraryCall {
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using RowMajorMap = Eigen::Map<const Matrix, 0, Eigen::OuterStride<>>;
   using ColumnMajorMap =
-      Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>, 0, Eigen::OuterStride<>>;
+      Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>, 0,
+                 Eigen::OuterStride<>>;
 
   void RunBand(const T* a, const T* b, T* c, int64_t batch, int64_t row) const {
     const int64_t rows = std::min(kRows, spec_.m - row);

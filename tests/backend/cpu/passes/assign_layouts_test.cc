@@ -39,7 +39,8 @@ TEST(AssignLayoutsTest, ActivationsHaveFeaturesInnermostAndElementwiseWorkFollow
   EXPECT_TRUE(*changed);
   EXPECT_EQ(Count(*module, Opcode::kCopy), 2) << module->ToString();  // in front of c, behind d
   const Dims features_innermost = {1, 3, 2, 0};
-  for (const char* name : {"c", "t", "d"}) EXPECT_EQ(Find(*module, name)->shape().minor_to_major(), features_innermost) << name;
+  for (const char* name : {"c", "t", "d"})
+    EXPECT_EQ(Find(*module, name)->shape().minor_to_major(), features_innermost) << name;
   EXPECT_FALSE(module->entry()->root()->shape().has_layout());
 }
 

@@ -26,8 +26,7 @@ TEST(FoldTransposesTest, FoldsBatchedTransposes) {
       x = f32[5,2,3] parameter(0)
       w = f32[2,3,7] parameter(1)
       t = f32[2,5,3] transpose(x), dimensions={1,0,2}
-      // CHECK: dot(%x, %w), lhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_batch_dims={0},
-      // rhs_contracting_dims={1}
+      // CHECK: dot(%x, %w), lhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}
       ROOT d = f32[2,5,7] dot(t, w), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}
     })");
 }
@@ -61,8 +60,8 @@ TEST(FoldTransposesTest, FoldsIntoAllSidesOfAConvolution) {
       tx = f32[2,3,5,6] transpose(x), dimensions={0,3,1,2}
       tk = f32[4,3,3,3] transpose(k), dimensions={3,2,0,1}
       c = f32[2,4,3,4] convolution(tx, tk), window={size=3x3}, dim_labels=bf01_oi01->bf01
-      // CHECK-NOT: transpose CHECK:     ROOT {{.*}} = f32[2,3,4,4] convolution(%x, %k),
-      // window={size=3x3}, dim_labels=b01f_01io->b01f
+      // CHECK-NOT: transpose
+      // CHECK:     ROOT {{.*}} = f32[2,3,4,4] convolution(%x, %k), window={size=3x3}, dim_labels=b01f_01io->b01f
       ROOT t = f32[2,3,4,4] transpose(c), dimensions={0,2,3,1}
     })");
 }

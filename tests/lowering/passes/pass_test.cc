@@ -210,8 +210,9 @@ TEST(SimplificationPipelineTest, PassesFeedEachOther) {
       w = f32[4,3] parameter(1)
       s = f32[2,3] call(x), to_apply=scale
       t = f32[3,4] transpose(w), dimensions={1,0}
-      // CHECK-NOT:  scale CHECK:      %[[D:.*]] = f32[2,4] dot(%x, %w), lhs_contracting_dims={1},
-      // rhs_contracting_dims={1} CHECK-NEXT: ROOT {{.*}} add(%[[D]], %[[D]])
+      // CHECK-NOT:  scale
+      // CHECK:      %[[D:.*]] = f32[2,4] dot(%x, %w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+      // CHECK-NEXT: ROOT {{.*}} add(%[[D]], %[[D]])
       d = f32[2,4] dot(s, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
       e = f32[2,4] dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
       ROOT r = f32[2,4] add(d, e)

@@ -137,6 +137,7 @@ absl::StatusOr<std::vector<BufferPtr>> CpuExecutable::Execute(const ExecuteArgs&
   const ScopedFloatMode mode(program_.flush_subnormals);
   const ScopedLibraryThreads threads(program_.num_threads);
   LAZULI_RETURN_IF_ERROR(RunThunks({table}));
+  Add(Counter::kReorders, program_.stats.reorders);
   return outputs;
 }
 

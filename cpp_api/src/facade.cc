@@ -7,7 +7,9 @@
 
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
+#include "lazy/debug/debug_level.h"
 #include "lazy/debug/save_tensors.h"
+#include "lazy/debug/trace_file.h"
 #include "lazy/execution/sync.h"
 #include "lazy/ops/record.h"
 
@@ -58,6 +60,8 @@ void Initialize() {
   static const bool initialized = [] {
     backend::RegisterInterpreter();
     backend::RegisterCpu();
+    lazy::InitializeDebugLevel();
+    lazy::InitializeTraceFile();
     lazy::InitializeExecution();
     lazy::InitializeSaveTensors();
     return true;

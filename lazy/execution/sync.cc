@@ -18,6 +18,7 @@ namespace {
 
 std::mutex observer_mu;
 SyncObserver observer;
+CompileObserver compile_observer;
 std::atomic<uint64_t> next_program{1};
 thread_local ProgramPtr last_program;
 
@@ -43,7 +44,7 @@ absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, backend::Device de
                                           const backend::CompileOptions& options,
                                           const KeyWriter& key, uint64_t hash, std::string name) {
   TraceSpan span("compile");
-  ScopedTimer timer(Timer::kCompileTime);
+  const auto start = std::chrono::steady_clock::now();
   auto program = std::make_shared<Program>();
   program->key = key.words();
   program->hash = hash;
@@ -53,6 +54,12 @@ absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, backend::Device de
   program->hlo = emitted.module->ToString();
   LAZULI_ASSIGN_OR_RETURN(program->executable,
                           device.client->Compile(std::move(emitted.module), options));
+  const auto time = std::chrono::steady_clock::now() - start;
+  AddSample(Timer::kCompileTime, std::chrono::nanoseconds(time).count());
+  {
+    std::lock_guard lock(observer_mu);
+    if (compile_observer) compile_observer({*program, device, CurrentSite(), time});
+  }
   return GetProgramCache().Insert(std::move(program));
 }
 
@@ -239,6 +246,11 @@ void InitializeExecution() {
 void SetSyncObserver(SyncObserver o) {
   std::lock_guard lock(observer_mu);
   observer = std::move(o);
+}
+
+void SetCompileObserver(CompileObserver o) {
+  std::lock_guard lock(observer_mu);
+  compile_observer = std::move(o);
 }
 
 absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name) {

@@ -4,6 +4,7 @@
 // or emits and compiles it, hands the storages handles of the data to come, and queues the run.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -29,6 +30,17 @@ struct SyncEvent {
 using SyncObserver = std::function<void(const SyncEvent&)>;
 // One observer, called under the context's lock; empty to remove it.
 void SetSyncObserver(SyncObserver observer);
+
+// A program that was just compiled: shown to the compile observer.
+struct CompileEvent {
+  const Program& program;
+  backend::Device device;
+  SiteId site;  // of the call that syncs
+  std::chrono::nanoseconds time;
+};
+using CompileObserver = std::function<void(const CompileEvent&)>;
+// Likewise.
+void SetCompileObserver(CompileObserver observer);
 
 // Options and module for a trace, as sync would compile it: what dumps show.
 absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name);

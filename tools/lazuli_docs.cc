@@ -1,6 +1,7 @@
-// Writes the pages of docs/ that derive from tables in the code: flags, metrics, ops, passes.
+// Writes the pages of docs/ that derive from tables in the code: flags, functions, metrics, ops,
+// passes.
 //
-//   lazuli-docs FOLDER          writes FOLDER/{flags,metrics,ops,passes}.md
+//   lazuli-docs FOLDER          writes FOLDER/{flags,functions,metrics,ops,passes}.md
 //   lazuli-docs --check FOLDER  exit status 1 and the names of the pages that are not what it would
 //     write
 #include <cstdio>
@@ -94,6 +95,43 @@ std::string OpsPage() {
   return page;
 }
 
+struct FunctionRow {
+  std::string_view name, parameters, doc;
+};
+
+std::vector<FunctionRow> FunctionRows() {
+  using namespace lazy;  // NOLINT: the rows name ops, whose documentation is theirs
+  return {
+#define LAZULI_UNARY(struct_name, function, public_name, ...) \
+  {#public_name, "(x)", struct_name::kDoc.text},
+#include "lazy/ops/unary.def"
+#undef LAZULI_UNARY
+#define LAZULI_BINARY(struct_name, function, public_name, ...) \
+  {#public_name, "(x, y)", struct_name::kDoc.text},
+#include "lazy/ops/binary.def"
+#undef LAZULI_BINARY
+#define LAZULI_COMPARE(struct_name, function, public_name, ...) \
+  {#public_name, "(x, y)", struct_name::kDoc.text},
+#include "lazy/ops/compare.def"
+#undef LAZULI_COMPARE
+#define LAZULI_COMPOSITE(public_name, parameters, doc) {#public_name, #parameters, doc},
+#define LAZULI_FUNCTIONAL(public_name, parameters, doc) \
+  {"nn::functional::" #public_name, #parameters, doc},
+#include "lazy/ops/composite.def"
+#undef LAZULI_FUNCTIONAL
+#undef LAZULI_COMPOSITE
+  };
+}
+
+std::string FunctionsPage() {
+  std::string page =
+      Str("# Functions\n\nWhat users call, in C++ (`lazuli/ops.h`, `lazuli/nn.h`) and in Python. ",
+          kNote, "| function | meaning |\n| --- | --- |\n");
+  for (const FunctionRow& row : FunctionRows())
+    page += Str("| `", row.name, row.parameters, "` | ", row.doc, " |\n");
+  return page;
+}
+
 std::string PassesPage() {
   std::string page =
       Str("# Passes\n\nHLO to HLO, by name: `lazuli-opt FILE --passes=a,b`, "
@@ -106,6 +144,7 @@ std::string PassesPage() {
 
 std::vector<std::pair<std::string, std::string>> Pages() {
   return {{"flags.md", FlagsPage()},
+          {"functions.md", FunctionsPage()},
           {"metrics.md", MetricsPage()},
           {"ops.md", OpsPage()},
           {"passes.md", PassesPage()}};

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""tools/check_functions.py on small trees: what agrees passes, each way of disagreeing is named."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHECKER = pathlib.Path(__file__).resolve().parents[2] / "tools/check_functions.py"
+TREE = {
+    "cpp_api/include/lazuli/ops.h": "LAZULI_API Tensor abs(const Tensor& x, LAZULI_LOC);  // |x|\n"
+    "LAZULI_API Tensor add(const Operand& x, const Operand& y);\n"
+    "LAZULI_API Tensor sum(const Tensor& x, const Dims& dims = {},\n    bool keepdim = false, LAZULI_LOC);\n",
+    "cpp_api/include/lazuli/nn.h": "namespace functional {\nLAZULI_API Tensor mse_loss(const Tensor& x, LAZULI_LOC);\n}\n",
+    "lazy/ops/unary.def": 'LAZULI_UNARY(AbsOp, Abs, abs, kAbs, "Absolute value.")\n',
+    "lazy/ops/binary.def": 'LAZULI_BINARY(AddOp, Add, add, kAdd, "x + y.")\n',
+    "lazy/ops/compare.def": "// none\n",
+    "lazy/ops/composite.def": 'LAZULI_COMPOSITE(sum, (x, dims = {}, keepdim = false), "Sum.")\n'
+    'LAZULI_FUNCTIONAL(mse_loss, (x), "Squares.")\n',
+}
+
+
+def check(changes):
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in (TREE | changes).items():
+            file = pathlib.Path(folder, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        result = subprocess.run([sys.executable, CHECKER, folder], capture_output=True, text=True)
+        return result.returncode, result.stdout.strip()
+
+
+class CheckFunctionsTest(unittest.TestCase):
+    def test_declarations_that_have_their_rows_pass(self):
+        self.assertEqual(check({}), (0, "functions: ok"))
+
+    def test_names_a_declaration_without_a_row(self):
+        code, text = check({"lazy/ops/unary.def": ""})
+        self.assertEqual(code, 1)
+        self.assertIn("abs(x) has no such row", text)
+
+    def test_names_a_row_without_a_declaration(self):
+        code, text = check({"lazy/ops/compare.def": 'LAZULI_COMPARE(EqOp, Eq, eq, kEq, "x == y.")\n'})
+        self.assertEqual(code, 1)
+        self.assertIn("ops.h does not declare eq(x, y)", text)
+
+    def test_names_a_default_that_differs(self):
+        row = TREE["lazy/ops/composite.def"].replace("keepdim = false", "keepdim = true")
+        code, text = check({"lazy/ops/composite.def": row})
+        self.assertEqual(code, 1)
+        self.assertIn("sum(x, dims = {}, keepdim = false) has no such row", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

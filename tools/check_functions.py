@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Checks that the public functions and the rows they are bound and documented from are the same.
+
+Every function of tensors that lazuli/ops.h declares, or lazuli/nn.h in nn::functional, has a row in lazy/ops/*.def, with the
+same parameters and defaults, and every row is declared.
+
+    tools/check_functions.py [ROOT]
+"""
+
+import pathlib
+import re
+import sys
+
+HEADERS = {"LAZULI_COMPOSITE": "cpp_api/include/lazuli/ops.h", "LAZULI_FUNCTIONAL": "cpp_api/include/lazuli/nn.h"}
+ELEMENTWISE = {"unary.def": "x", "binary.def": "x, y", "compare.def": "x, y"}
+# Not rows: `pow` of a number is the overload of pow that the row's Python form takes, too.
+OVERLOADS = {("pow", "x, exponent")}
+RESULT = r"(?:Tensor|std::pair<Tensor, Tensor>|std::vector<Tensor>)"
+
+
+def without_comments(text):
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def split(text):
+    """The parts between commas that stand outside of brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += c in "<({["
+        depth -= c in ">)}]"
+        if c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in parts + [text[start:]] if part.strip()]
+
+
+def parameter(declared):
+    """'const Dims& dims = {}' -> 'dims = {}'."""
+    head, equals, default = declared.partition("=")
+    return head.split()[-1].lstrip("&*") + (f" = {default.strip().replace('std::', '')}" if equals else "")
+
+
+def declared(root, header):
+    """(name, parameters) of each function of tensors; the caller's line, which every one takes, is left out."""
+    text = without_comments((root / header).read_text(encoding="utf-8"))
+    if header.endswith("nn.h"):
+        text = text[text.index("namespace functional"):]
+    for match in re.finditer(rf"LAZULI_API\s+{RESULT}\s+(\w+)\(((?:[^()]|\([^()]*\))*)\);", text):
+        parameters = [p for p in split(match[2]) if p != "LAZULI_LOC" and "SourceLocation" not in p]
+        yield match[1], ", ".join(parameter(p) for p in parameters)
+
+
+def rows(root, kind):
+    folder = root / "lazy/ops"
+    text = without_comments((folder / "composite.def").read_text(encoding="utf-8"))
+    for match in re.finditer(rf"^{kind}\((\w+), \((.*?)\), ", text, re.MULTILINE):
+        yield match[1], match[2]
+    if kind != "LAZULI_COMPOSITE":
+        return
+    for file, parameters in ELEMENTWISE.items():
+        text = without_comments((folder / file).read_text(encoding="utf-8"))
+        for match in re.finditer(r"^LAZULI_\w+\(\w+, \w+, (\w+),", text, re.MULTILINE):
+            yield match[1], parameters
+
+
+def check(root):
+    for kind, header in HEADERS.items():
+        functions, table = set(declared(root, header)) - OVERLOADS, set(rows(root, kind))
+        for name, parameters in sorted(functions - table):
+            yield f"{header}: {name}({parameters}) has no such row in lazy/ops/*.def ({kind}(...))"
+        for name, parameters in sorted(table - functions):
+            yield f"lazy/ops/*.def: {header} does not declare {name}({parameters})"
+
+
+def main(args):
+    root = pathlib.Path(args[0]) if args else pathlib.Path(__file__).resolve().parent.parent
+    complaints = list(check(root))
+    print("\n".join(complaints) or "functions: ok")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

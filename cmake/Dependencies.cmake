@@ -32,6 +32,14 @@ if(LLVM_FOUND)
   target_link_libraries(lazuli_filecheck INTERFACE $<TARGET_FILE:LLVMFileCheck> lazuli::llvm)
 endif()
 
+# The tools read and write .npz files. Debian's package of libzip for CMake asks for programs that it does not bring.
+find_path(LAZULI_ZIP_INCLUDE_DIR zip.h REQUIRED)
+find_library(LAZULI_ZIP_LIBRARY zip REQUIRED)
+add_library(lazuli_zip INTERFACE)
+add_library(lazuli::zip ALIAS lazuli_zip)
+target_include_directories(lazuli_zip SYSTEM INTERFACE ${LAZULI_ZIP_INCLUDE_DIR})
+target_link_libraries(lazuli_zip INTERFACE ${LAZULI_ZIP_LIBRARY})
+
 if(LAZULI_TESTS)
   find_package(GTest REQUIRED CONFIG)
   find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)

@@ -1,26 +1,23 @@
 // lazuli-opt: reads HLO text, runs passes over it, prints what comes out.
+#include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/hlo/opcode.h"
-#include "ir/hlo/parser.h"
 #include "ir/hlo/printer.h"
 #include "ir/hlo/verifier.h"
-#include "ir/support/flags.h"
 #include "ir/support/status.h"
 #include "lowering/passes/names.h"
 #include "lowering/passes/pipelines.h"
 #include "lowering/passes/registry.h"
 #include "lowering/passes/rules/rules.h"
 #include "lowering/passes/text_file.h"
+#include "tools/tool.h"
 
-namespace lazuli {
+namespace lazuli::tools {
 namespace {
 
 using namespace ir;  // NOLINT(google-build-using-namespace): tools speak the vocabulary of every
@@ -49,14 +46,6 @@ struct Options {
   bool has_passes = false;
   bool dot = false;
 };
-
-// The value of `--name=value`, if the argument is that.
-bool TakeValue(std::string_view argument, std::string_view name, std::string* value) {
-  if (!argument.starts_with(name) || argument.size() <= name.size() || argument[name.size()] != '=')
-    return false;
-  *value = argument.substr(name.size() + 1);
-  return true;
-}
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& arguments) {
   Options options;
@@ -92,16 +81,6 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
   return options;
 }
 
-absl::StatusOr<std::string> ReadAll(const std::string& file) {
-  using Iterator = std::istreambuf_iterator<char>;
-  if (file == "-") return std::string(Iterator(std::cin), Iterator());
-  std::ifstream in(file, std::ios::binary);
-  std::string text{Iterator(in), Iterator()};
-  if (!in.good() && !in.eof()) return NotFound("cannot read ", file);
-  if (!in.is_open()) return NotFound("cannot read ", file);
-  return text;
-}
-
 // The pipeline that holds the passes asked for, so that dumps, counters and verification are a
 // pipeline's.
 absl::StatusOr<bool> RunPasses(const Options& options, hlo::Module& module) {
@@ -113,21 +92,6 @@ absl::StatusOr<bool> RunPasses(const Options& options, hlo::Module& module) {
     pipeline.Add(std::move(pass));
   }
   return pipeline.Run(module);
-}
-
-absl::Status Run(const std::vector<std::string_view>& arguments) {
-  LAZULI_RETURN_IF_ERROR(FlagErrors());
-  LAZULI_ASSIGN_OR_RETURN(const Options options, ParseOptions(arguments));
-  LAZULI_ASSIGN_OR_RETURN(const std::string text, ReadAll(options.file));
-  absl::StatusOr<std::unique_ptr<hlo::Module>> module = hlo::ParseModule(text);
-  if (!module.ok()) return Prefixed(module.status(), Str(options.file, ":"));
-  LAZULI_RETURN_IF_ERROR(RunPasses(options, **module).status());
-  LAZULI_RETURN_IF_ERROR(hlo::Verify(**module));
-  const std::string result = options.dot ? hlo::ToDot(**module) : hlo::ToString(**module);
-  if (!options.out.empty()) return lowering::WriteTextFile(options.out, result);
-  std::fwrite(result.data(), 1, result.size(), stdout);
-  if (std::fflush(stdout) != 0) return FailedPrecondition("cannot write to standard output");
-  return absl::OkStatus();
 }
 
 // Whether the argument asks for a list or for help; prints it.
@@ -152,16 +116,22 @@ bool Listed(std::string_view argument) {
   return true;
 }
 
+absl::Status Run(const std::vector<std::string_view>& arguments) {
+  if (std::any_of(arguments.begin(), arguments.end(), Listed)) return absl::OkStatus();
+  LAZULI_ASSIGN_OR_RETURN(const Options options, ParseOptions(arguments));
+  LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> module, LoadModule(options.file));
+  LAZULI_RETURN_IF_ERROR(RunPasses(options, *module).status());
+  LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));
+  const std::string result = options.dot ? hlo::ToDot(*module) : hlo::ToString(*module);
+  if (!options.out.empty()) return lowering::WriteTextFile(options.out, result);
+  std::fwrite(result.data(), 1, result.size(), stdout);
+  if (std::fflush(stdout) != 0) return FailedPrecondition("cannot write to standard output");
+  return absl::OkStatus();
+}
+
 }  // namespace
-}  // namespace lazuli
+}  // namespace lazuli::tools
 
 int main(int argc, char** argv) {
-  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  for (std::string_view argument : arguments) {
-    if (lazuli::Listed(argument)) return 0;
-  }
-  const absl::Status status = lazuli::Run(arguments);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "lazuli-opt: %s\n", std::string(lazuli::ir::Message(status)).c_str());
-  return 1;
+  return lazuli::tools::ToolMain("lazuli-opt", lazuli::tools::Run, argc, argv);
 }

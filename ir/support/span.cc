@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "ir/support/json.h"
 #include "ir/support/str.h"
 
 namespace lazuli::ir {
@@ -47,24 +48,6 @@ Ring& ThisThreadsRing() {
     return made;
   }();
   return *ring;
-}
-
-void AppendJsonString(std::string& out, std::string_view text) {
-  out += '"';
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      constexpr char kHex[] = "0123456789abcdef";
-      out += "\\u00";
-      out += kHex[c >> 4];
-      out += kHex[c & 15];
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
 }
 
 // Microseconds with all three decimals: viewers take times in microseconds.

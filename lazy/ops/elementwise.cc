@@ -26,18 +26,22 @@ Tensor OrZero(const Tensor& zero, const Tensor& value) {
   return Where(zero, Constant(0, value.dtype()), value);
 }
 
-absl::Status CheckAccepts(Accepts accepts, DType dtype) {
-  switch (accepts) {
-    case Accepts::kFloat:
-      return absl::OkStatus();
-    case Accepts::kReal:
-      return absl::OkStatus();
-    case Accepts::kBits:
-      if (IsFloat(dtype) || IsComplex(dtype))
-        return InvalidArgument("takes pred or integers, not ", DTypeText(dtype));
-      return absl::OkStatus();
-  }
-  return absl::OkStatus();
+// abs and sign of unsigned integers, which HLO does not take: LowerUnary.
+bool IsUnsignedMagnitude(lowering::Opcode opcode, DType dtype) {
+  return (IsUnsigned(dtype) || dtype == DType::kPred) &&
+         (opcode == lowering::Opcode::kAbs || opcode == lowering::Opcode::kSign);
+}
+
+// Whether the opcode computes in `dtype`, so that the call fails and not the run.
+absl::Status CheckType(Accepts accepts, lowering::Opcode opcode, DType dtype) {
+  if (hlo::Accepts(opcode, dtype) || IsUnsignedMagnitude(opcode, dtype)) return absl::OkStatus();
+  return InvalidArgument(
+      "takes ", accepts == Accepts::kBits ? "pred or integers" : hlo::AcceptedTypes(opcode),
+      ", not ", DTypeText(dtype));
+}
+
+DType PartType(DType dtype) {
+  return dtype == DType::kC64 ? DType::kF32 : dtype == DType::kC128 ? DType::kF64 : dtype;
 }
 
 DType ComputeType(Accepts accepts, DType dtype) {
@@ -68,22 +72,29 @@ absl::StatusOr<Dims> BroadcastDims(const Shape& x, const Shape& y) {
   return dims;
 }
 
-absl::StatusOr<Shape> UnaryShape(Accepts accepts, const Shape& x) {
-  LAZULI_RETURN_IF_ERROR(CheckAccepts(accepts, x.dtype()));
-  return Shape(ComputeType(accepts, x.dtype()), x.dims());
+absl::StatusOr<Shape> UnaryShape(Accepts accepts, lowering::Opcode opcode, const Shape& x) {
+  const DType dtype = ComputeType(accepts, x.dtype());
+  LAZULI_RETURN_IF_ERROR(CheckType(accepts, opcode, dtype));
+  return Shape(opcode == lowering::Opcode::kAbs ? PartType(dtype) : dtype, x.dims());
 }
 
-absl::StatusOr<Shape> BinaryShape(Accepts accepts, const Shape& x, const Shape& y) {
+absl::StatusOr<Shape> BinaryShape(Accepts accepts, lowering::Opcode opcode, const Shape& x,
+                                  const Shape& y) {
   LAZULI_ASSIGN_OR_RETURN(const DType common, CommonType(x, y));
-  LAZULI_RETURN_IF_ERROR(CheckAccepts(accepts, common));
   const DType dtype = ComputeType(accepts, common);
+  LAZULI_RETURN_IF_ERROR(CheckType(accepts, opcode, dtype));
   if (SameDims(x, y) || y.rank() == 0) return Shape(dtype, x.dims());
   LAZULI_ASSIGN_OR_RETURN(const Dims dims, BroadcastDims(x, y));
   return Shape(dtype, dims);
 }
 
-absl::StatusOr<Shape> CompareShape(const Shape& x, const Shape& y) {
-  LAZULI_ASSIGN_OR_RETURN(Shape shape, BinaryShape(Accepts::kReal, x, y));
+absl::StatusOr<Shape> CompareShape(hlo::ComparisonDirection direction, const Shape& x,
+                                   const Shape& y) {
+  LAZULI_ASSIGN_OR_RETURN(Shape shape,
+                          BinaryShape(Accepts::kReal, lowering::Opcode::kCompare, x, y));
+  if (IsComplex(shape.dtype()) && direction != hlo::ComparisonDirection::kEq &&
+      direction != hlo::ComparisonDirection::kNe)
+    return InvalidArgument("complex numbers have no order: ", x, " and ", y);
   shape.set_dtype(DType::kPred);
   return shape;
 }
@@ -98,6 +109,12 @@ std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, l
   if (!common.ok()) return {b.Error(common.status()), b.Error(common.status())};
   const DType dtype = ComputeType(accepts, *common);
   return b.BroadcastTogether(b.Convert(x, dtype), b.Convert(y, dtype));
+}
+
+lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering::Op x) {
+  if (!IsUnsignedMagnitude(opcode, x.dtype())) return b.Unary(opcode, x);
+  if (opcode == lowering::Opcode::kAbs) return x;
+  return b.Convert(b.Compare(hlo::ComparisonDirection::kNe, x, b.ZerosLike(x)), x.dtype());
 }
 
 // --- gradients of the rows

@@ -9,26 +9,33 @@ namespace lazuli::lazy {
 
 enum class Accepts : uint8_t { kFloat, kReal, kBits };
 
-// Shapes of results, with the checks of `accepts`.
-absl::StatusOr<Shape> UnaryShape(Accepts accepts, const Shape& x);
-absl::StatusOr<Shape> BinaryShape(Accepts accepts, const Shape& x, const Shape& y);
-absl::StatusOr<Shape> CompareShape(const Shape& x, const Shape& y);
+// Shapes of results, with the checks of `accepts` and of the opcode.
+absl::StatusOr<Shape> UnaryShape(Accepts accepts, lowering::Opcode opcode, const Shape& x);
+absl::StatusOr<Shape> BinaryShape(Accepts accepts, lowering::Opcode opcode, const Shape& x,
+                                  const Shape& y);
+absl::StatusOr<Shape> CompareShape(hlo::ComparisonDirection direction, const Shape& x,
+                                   const Shape& y);
 // dims of x and y broadcast together.
 absl::StatusOr<Dims> BroadcastDims(const Shape& x, const Shape& y);
 // x in the dtype an op of this class computes in.
 lowering::Op Prepare(Accepts accepts, lowering::Op x);
 std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, lowering::Op y);
 
-#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc)   \
-  struct struct_name {                                                                            \
-    LAZULI_OP(#public_name, "aten::" #public_name);                                               \
-    static constexpr OpDoc kDoc{doc, {"x"}};                                                      \
-    static constexpr Saves kSaves = saves;                                                        \
-    absl::StatusOr<Shape> Infer(const Shape& x) const { return UnaryShape(Accepts::accepts, x); } \
-    lowering::Op Lower(lowering::Builder& b, lowering::Op x) const {                              \
-      return b.Unary(lowering::Opcode::opcode, Prepare(Accepts::accepts, x));                     \
-    }                                                                                             \
-    Tensors Vjp(const Saved& s, const Tensor& dy) const;                                          \
+// The opcode, or what it means for unsigned integers where HLO does not take them (abs, sign).
+lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering::Op x);
+
+#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc) \
+  struct struct_name {                                                                          \
+    LAZULI_OP(#public_name, "aten::" #public_name);                                             \
+    static constexpr OpDoc kDoc{doc, {"x"}};                                                    \
+    static constexpr Saves kSaves = saves;                                                      \
+    absl::StatusOr<Shape> Infer(const Shape& x) const {                                         \
+      return UnaryShape(Accepts::accepts, lowering::Opcode::opcode, x);                         \
+    }                                                                                           \
+    lowering::Op Lower(lowering::Builder& b, lowering::Op x) const {                            \
+      return LowerUnary(b, lowering::Opcode::opcode, Prepare(Accepts::accepts, x));             \
+    }                                                                                           \
+    Tensors Vjp(const Saved& s, const Tensor& dy) const;                                        \
   };
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
@@ -39,7 +46,7 @@ std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, l
     static constexpr OpDoc kDoc{doc, {"x", "y"}};                                              \
     static constexpr Saves kSaves = saves;                                                     \
     absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {                        \
-      return BinaryShape(Accepts::accepts, x, y);                                              \
+      return BinaryShape(Accepts::accepts, lowering::Opcode::opcode, x, y);                    \
     }                                                                                          \
     lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {           \
       auto [l, r] = Prepare(Accepts::accepts, x, y);                                           \
@@ -55,7 +62,7 @@ std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, l
     LAZULI_OP(#public_name, "aten::" #public_name);                                  \
     static constexpr OpDoc kDoc{doc, {"x", "y"}};                                    \
     absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {              \
-      return CompareShape(x, y);                                                     \
+      return CompareShape(hlo::ComparisonDirection::direction, x, y);                \
     }                                                                                \
     lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const { \
       auto [l, r] = Prepare(Accepts::kReal, x, y);                                   \
@@ -69,7 +76,9 @@ struct ReluOp {
   LAZULI_OP("relu", "aten::relu");
   static constexpr OpDoc kDoc{"max(x, 0) of each element.", {"x"}};
   static constexpr Saves kSaves = kSaveResult;
-  absl::StatusOr<Shape> Infer(const Shape& x) const { return UnaryShape(Accepts::kReal, x); }
+  absl::StatusOr<Shape> Infer(const Shape& x) const {
+    return UnaryShape(Accepts::kReal, lowering::Opcode::kMaximum, x);
+  }
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const {
     return b.Maximum(x, b.ZerosLike(x));
   }
@@ -112,7 +121,9 @@ struct PowNumberOp {
   static constexpr OpDoc kDoc{"Each element to the power of a number that is part of the program.",
                               {"x"}};
   static constexpr Saves kSaves = kSaveX;
-  absl::StatusOr<Shape> Infer(const Shape& x) const { return UnaryShape(Accepts::kFloat, x); }
+  absl::StatusOr<Shape> Infer(const Shape& x) const {
+    return UnaryShape(Accepts::kFloat, lowering::Opcode::kPower, x);
+  }
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };

@@ -1,0 +1,111 @@
+// Ops without tensor operands.
+#include <array>
+#include <cmath>
+
+#include "lazy/ops/create.h"
+#include "tests/ops/sample.h"
+
+namespace lazuli::lazy::test {
+namespace {
+
+// Philox 4x32-10 as Salmon et al. (2011) print it: four numbers of (key, counter). As in XLA, the
+// key is the high half of the counter, too.
+std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter) {
+  std::array<uint32_t, 4> c{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
+                            static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
+  auto low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p = uint64_t{0xD2511F53} * c[0], q = uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<uint32_t>(q >> 32) ^ c[1] ^ low, static_cast<uint32_t>(q),
+         static_cast<uint32_t>(p >> 32) ^ c[3] ^ high, static_cast<uint32_t>(p)};
+    low += 0x9E3779B9;
+    high += 0xBB67AE85;
+  }
+  return c;
+}
+
+Literals State(uint32_t seed_low, uint32_t seed_high, uint32_t offset_low, uint32_t offset_high) {
+  Literals state;
+  for (uint32_t v : {seed_low, seed_high, offset_low, offset_high})
+    state.push_back(ScalarOf(DType::kU32, v));
+  return state;
+}
+
+// The n-th number that follows the state.
+uint32_t NumberAt(const Literals& state, int64_t n) {
+  const auto join = [&](std::size_t low) {
+    return static_cast<uint64_t>(At(state[low], {})) | static_cast<uint64_t>(At(state[low + 1], {}))
+                                                           << 32;
+  };
+  return Philox(join(0), join(2) + static_cast<uint64_t>(n / 4))[static_cast<std::size_t>(n % 4)];
+}
+
+double TopBits(uint32_t number, int count) {
+  return std::ldexp(static_cast<double>(number >> (32 - count)), -count);
+}
+
+void AddUniform(Table& table) {
+  Row<UniformOp> row = table.Op<UniformOp>();
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
+    row.Add({{3, 5}, dtype}, State(1, 2, 3, 4))
+        .Add({{7}, dtype}, State(0xffffffff, 0xffffffff, 0xfffffffe, 0));
+  }
+  row.Numbers(15).ReferenceTolerance(0, 0).Reference([](const UniformOp& op, const Literals& in) {
+    const Shape shape(op.dtype, op.dims);
+    return Build(shape, [&, n = int64_t{0}](const Index&) mutable {
+      const int64_t i = n++;
+      if (op.dtype == DType::kF64) {
+        const uint32_t high = NumberAt(in, i), low = NumberAt(in, shape.num_elements() + i);
+        return ((high >> 5) * 0x1p26 + (low >> 6)) * 0x1p-53;
+      }
+      return TopBits(NumberAt(in, i), op.dtype == DType::kF16    ? 11
+                                      : op.dtype == DType::kBF16 ? 8
+                                                                 : 24);
+    });
+  });
+}
+
+void AddNormal(Table& table) {
+  table.Op<NormalOp>()
+      .Add({{3, 5}, DType::kF32}, State(1, 2, 3, 4))
+      .Add({{40}, DType::kF64}, State(9, 8, 7, 6))
+      .Numbers(15)
+      .ReferenceTolerance(1e-5, 1e-6)
+      .Reference([](const NormalOp& op, const Literals& in) {
+        const Shape shape(op.dtype, op.dims);
+        return Build(shape, [&, n = int64_t{0}](const Index&) mutable {
+          const int64_t i = n++;
+          const double u = TopBits(NumberAt(in, i), 24);
+          const double v = TopBits(NumberAt(in, shape.num_elements() + i), 24);
+          return std::sqrt(-2 * std::log(1 - u)) * std::cos(6.283185307179586 * v);
+        });
+      });
+}
+
+}  // namespace
+
+void AddCreateSamples(Table& table) {
+  table.Op<FullOp>()
+      .Add({{2, 3}}, {ScalarOf(DType::kF32, 1.5)})
+      .Add({{}}, {ScalarOf(DType::kS8, -3)})
+      .Add({{0, 4}}, {ScalarOf(DType::kF64, 1)})
+      .Numbers(1)
+      .Reference([](const FullOp& op, const Literals& in) {
+        return Literal::Full(Shape(in[0].shape().dtype(), op.dims), At(in[0], {}));
+      })
+      .Error("full: dimension -1 of f32[2,-1] is negative", {},
+             [](const Tensors&) { (void)FullConstant(Shape(DType::kF32, {2, -1}), 1, {}); });
+  table.Op<PositionsOp>()
+      .Add({{2, 3}, 1, DType::kS64}, {})
+      .Add({{2, 3}, 0, DType::kF32}, {})
+      .Add({{40}, 0, DType::kS8}, {})
+      .Reference([](const PositionsOp& op, const Literals&) {
+        return Build(Shape(op.dtype, op.dims), [&](const Index& i) {
+          return static_cast<double>(i[static_cast<std::size_t>(op.dim)]);
+        });
+      });
+  AddUniform(table);
+  AddNormal(table);
+}
+
+}  // namespace lazuli::lazy::test

@@ -1,0 +1,440 @@
+// Elementwise ops. The rows of unary.def, binary.def and compare.def get their samples from the
+// dtypes they accept, with every special value; a row here says only what the op means.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "lazy/ops/elementwise.h"
+#include "tests/ops/sample.h"
+
+namespace lazuli::lazy::test {
+namespace {
+
+// --- what the ops mean, on doubles and on integers that wrap
+
+struct UnaryMeaning {
+  std::string_view name;
+  double (*of_float)(double);
+  int64_t (*of_integer)(int64_t) = nullptr;  // null: integers are taken as f32, or refused
+  double low = -2, high = 2;                 // where the gradient is compared
+};
+
+uint64_t U(int64_t v) { return static_cast<uint64_t>(v); }
+int64_t S(uint64_t v) { return static_cast<int64_t>(v); }
+double SignOf(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
+
+const UnaryMeaning kUnary[] = {
+    {"abs", [](double x) { return std::fabs(x); }, [](int64_t x) { return x < 0 ? S(-U(x)) : x; }},
+    {"neg", [](double x) { return -x; }, [](int64_t x) { return S(-U(x)); }},
+    {"sign", SignOf, [](int64_t x) { return int64_t{x > 0} - int64_t{x < 0}; }},
+    {"floor", [](double x) { return std::floor(x); }},
+    {"ceil", [](double x) { return std::ceil(x); }},
+    {"round", [](double x) { return std::nearbyint(x); }},
+    {"sqrt", [](double x) { return std::sqrt(x); }, nullptr, 0.25, 3},
+    {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, nullptr, 0.25, 3},
+    {"exp", [](double x) { return std::exp(x); }},
+    {"expm1", [](double x) { return std::expm1(x); }},
+    {"log", [](double x) { return std::log(x); }, nullptr, 0.25, 3},
+    {"log1p", [](double x) { return std::log1p(x); }, nullptr, -0.5, 2},
+    {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
+    {"tanh", [](double x) { return std::tanh(x); }},
+    {"sin", [](double x) { return std::sin(x); }},
+    {"cos", [](double x) { return std::cos(x); }},
+    {"erf", [](double x) { return std::erf(x); }},
+    {"logical_not", nullptr, [](int64_t x) { return ~x; }},
+};
+
+struct BinaryMeaning {
+  std::string_view name;
+  double (*of_floats)(double, double);
+  int64_t (*of_integers)(int64_t, int64_t) = nullptr;
+  double low = -2, high = 2;
+};
+
+double Nan() { return std::numeric_limits<double>::quiet_NaN(); }
+
+const BinaryMeaning kBinary[] = {
+    {"add", [](double x, double y) { return x + y; },
+     [](int64_t x, int64_t y) { return S(U(x) + U(y)); }},
+    {"sub", [](double x, double y) { return x - y; },
+     [](int64_t x, int64_t y) { return S(U(x) - U(y)); }},
+    {"mul", [](double x, double y) { return x * y; },
+     [](int64_t x, int64_t y) { return S(U(x) * U(y)); }},
+    {"div", [](double x, double y) { return x / y; }, nullptr, 0.5, 2},
+    {"fmod", [](double x, double y) { return std::fmod(x, y); },
+     [](int64_t x, int64_t y) { return y == 0    ? x
+                                       : y == -1 ? 0
+                                                 : x % y; }, 0.6, 2.3},
+    {"maximum",
+     [](double x, double y) { return std::isnan(x) || std::isnan(y) ? Nan() : std::max(x, y); },
+     [](int64_t x, int64_t y) { return std::max(x, y); }},
+    {"minimum",
+     [](double x, double y) { return std::isnan(x) || std::isnan(y) ? Nan() : std::min(x, y); },
+     [](int64_t x, int64_t y) { return std::min(x, y); }},
+    {"pow", [](double x, double y) { return std::pow(x, y); }, nullptr, 0.25, 2},
+    {"atan2", [](double x, double y) { return std::atan2(x, y); }, nullptr, 0.5, 2},
+    {"logical_and", nullptr, [](int64_t x, int64_t y) { return x & y; }},
+    {"logical_or", nullptr, [](int64_t x, int64_t y) { return x | y; }},
+    {"logical_xor", nullptr, [](int64_t x, int64_t y) { return x ^ y; }},
+    {"eq", [](double x, double y) { return x == y ? 1.0 : 0.0; },
+     [](int64_t x, int64_t y) { return int64_t{x == y}; }},
+    {"ne", [](double x, double y) { return x != y ? 1.0 : 0.0; },
+     [](int64_t x, int64_t y) { return int64_t{x != y}; }},
+    {"lt", [](double x, double y) { return x < y ? 1.0 : 0.0; },
+     [](int64_t x, int64_t y) { return int64_t{x < y}; }},
+    {"le", [](double x, double y) { return x <= y ? 1.0 : 0.0; },
+     [](int64_t x, int64_t y) { return int64_t{x <= y}; }},
+    {"gt", [](double x, double y) { return x > y ? 1.0 : 0.0; },
+     [](int64_t x, int64_t y) { return int64_t{x > y}; }},
+    {"ge", [](double x, double y) { return x >= y ? 1.0 : 0.0; },
+     [](int64_t x, int64_t y) { return int64_t{x >= y}; }},
+};
+
+template <class M, std::size_t kCount>
+const M& MeaningOf(const M (&meanings)[kCount], std::string_view name) {
+  for (const M& meaning : meanings) {
+    if (meaning.name == name) return meaning;
+  }
+  LAZULI_CHECK(false, "say what ", name, " means: a row in tests/ops/elementwise_samples.cc");
+}
+
+// --- elements as integers, without a detour through double
+
+int64_t IntegerAt(const Literal& x, int64_t i) {
+  const auto width = static_cast<std::size_t>(ByteWidth(x.shape().dtype()));
+  uint64_t bits = 0;
+  std::memcpy(&bits, x.raw() + static_cast<std::size_t>(i) * width, width);
+  if (!IsSigned(x.shape().dtype()) || width == 8) return S(bits);
+  const int shift = 64 - 8 * static_cast<int>(width);
+  return S(bits << shift) >> shift;
+}
+void SetInteger(Literal& x, int64_t i, int64_t value) {  // wraps
+  const auto width = static_cast<std::size_t>(ByteWidth(x.shape().dtype()));
+  if (x.shape().dtype() == DType::kPred) value &= 1;
+  std::memcpy(x.mutable_raw() + static_cast<std::size_t>(i) * width, &value, width);
+}
+
+// --- special values of a dtype
+
+Literal Specials(DType dtype) {
+  std::vector<double> values;
+  if (IsFloat(dtype)) {
+    const double tiny = dtype == DType::kF16    ? 0x1p-24
+                        : dtype == DType::kF64  ? 0x1p-1074
+                        : dtype == DType::kBF16 ? 0x1p-133
+                                                : 0x1p-149;
+    const double smallest = dtype == DType::kF16   ? 0x1p-14
+                            : dtype == DType::kF64 ? 0x1p-1022
+                                                   : 0x1p-126;
+    const double largest = dtype == DType::kF16    ? 65504
+                           : dtype == DType::kBF16 ? 0x1.fep127
+                           : dtype == DType::kF64  ? std::numeric_limits<double>::max()
+                                                   : std::numeric_limits<float>::max();
+    const double inf = std::numeric_limits<double>::infinity();
+    values = {0.0,  -0.0,  1.0,      -1.0,      0.5,     -2.5,     3.0, -7.25, 20.0, -88.5,
+              tiny, -tiny, smallest, -smallest, largest, -largest, inf, -inf,  Nan()};
+  } else if (dtype == DType::kPred) {
+    values = {0, 1};
+  } else {
+    values = {0, 1, 2, 3, 7, 100};
+    if (IsSigned(dtype)) values.insert(values.end(), {-1, -2, -7, -100});
+  }
+  const auto count = static_cast<int64_t>(values.size());
+  Literal result(Shape(dtype, {IsIntegral(dtype) ? count + 2 : count}));
+  for (int64_t i = 0; i < count; ++i) result.SetFromDouble(i, values[static_cast<std::size_t>(i)]);
+  if (IsIntegral(dtype)) {  // the extremes
+    const int bits = 8 * ByteWidth(dtype);
+    SetInteger(result, count, S(uint64_t{1} << (bits - 1)));
+    SetInteger(result, count + 1,
+               IsSigned(dtype) ? S((uint64_t{1} << (bits - 1)) - 1) : int64_t{-1});
+  }
+  return result;
+}
+
+// Numbers strictly between low and high, no two equal.
+Literal Between(DType dtype, std::initializer_list<int64_t> dims, double low, double high,
+                double phase) {
+  Literal result{Shape(dtype, dims)};
+  for (int64_t i = 0; i < result.shape().num_elements(); ++i) {
+    const double t = std::fmod(phase + 0.6180339887498949 * static_cast<double>(i + 1), 1.0);
+    result.SetFromDouble(i, low + (high - low) * t);
+  }
+  return result;
+}
+
+std::vector<DType> DTypesOf(Accepts accepts) {
+  switch (accepts) {
+    case Accepts::kFloat:
+      return {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kS32, DType::kPred};
+    case Accepts::kReal:
+      return {DType::kF32, DType::kF64, DType::kF16, DType::kBF16,
+              DType::kS8,  DType::kU8,  DType::kS32, DType::kS64};
+    case Accepts::kBits:
+      return {DType::kPred, DType::kU8, DType::kS16, DType::kS32, DType::kS64};
+  }
+  return {};
+}
+
+bool Narrow(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
+
+// --- references
+
+// What an op of floats sees: integers are rounded to f32 first.
+double FloatAt(const Literal& x, int64_t i) {
+  const double v = x.AsDouble(i);
+  return IsFloat(x.shape().dtype()) ? v : static_cast<float>(v);
+}
+
+template <class OneElement>
+Literal ByElement(const Shape& shape, OneElement&& element) {
+  Literal result(shape);
+  for (int64_t i = 0; i < shape.num_elements(); ++i) element(result, i);
+  return result;
+}
+
+Literal UnaryReference(const UnaryMeaning& meaning, const Shape& shape, const Literal& x) {
+  return ByElement(shape, [&](Literal& result, int64_t i) {
+    if (IsFloat(shape.dtype()))
+      result.SetFromDouble(i, meaning.of_float(FloatAt(x, i)));
+    else
+      SetInteger(result, i, meaning.of_integer(IntegerAt(x, i)));
+  });
+}
+
+Literal BinaryReference(const BinaryMeaning& meaning, const Shape& shape, const Literals& in) {
+  const DType common = *Promote(in[0].shape().dtype(), in[1].shape().dtype());
+  const bool floats = IsFloat(common) || IsFloat(shape.dtype());
+  Literal result(shape);
+  int64_t n = 0;
+  ForEachIndex(shape.dims(), [&](const Index& index) {
+    auto at = [&](const Literal& x) {  // broadcast: missing and stretched dims count as 0
+      const auto rank = static_cast<std::size_t>(x.shape().rank());
+      Index own(index.end() - static_cast<std::ptrdiff_t>(rank), index.end());
+      for (std::size_t d = 0; d < rank; ++d) own[d] = x.shape().dims()[d] == 1 ? 0 : own[d];
+      return Offset(x.shape().dims(), own);
+    };
+    const int64_t i = at(in[0]), j = at(in[1]);
+    if (!floats) {
+      SetInteger(result, n, meaning.of_integers(IntegerAt(in[0], i), IntegerAt(in[1], j)));
+    } else {
+      result.SetFromDouble(n, meaning.of_floats(FloatAt(in[0], i), FloatAt(in[1], j)));
+    }
+    ++n;
+  });
+  return result;
+}
+
+// --- the rows of the tables
+
+// Rows of 16-bit floats are kept apart: they are promised within a bound only.
+struct Kind {
+  bool narrow;
+  double device_tolerance, rtol, atol;
+};
+constexpr Kind kWide{false, 0, 3e-6, 1e-44};
+constexpr Kind kNarrow{true, 1.6e-2, 1.6e-2, 1e-6};
+
+template <class T>
+Row<T> NewRow(Table& table, const Kind& kind) {
+  Row<T> row = table.Op<T>();
+  row.DeviceTolerance(kind.device_tolerance).ReferenceTolerance(kind.rtol, kind.atol);
+  return row;
+}
+
+template <class T>
+void AddUnary(Table& table, Accepts accepts) {
+  const UnaryMeaning& meaning = MeaningOf(kUnary, T::kName);
+  for (const Kind& kind : {kWide, kNarrow}) {
+    if (kind.narrow && accepts == Accepts::kBits) return;
+    Row<T> row = NewRow<T>(table, kind);
+    for (DType dtype : DTypesOf(accepts)) {
+      if (Narrow(dtype) == kind.narrow) row.AddEdge({}, {Specials(dtype)});
+    }
+    if (!kind.narrow) {
+      if (accepts == Accepts::kBits)
+        row.Error(Str(T::kName, ": takes pred or integers, not f32"), {Random(DType::kF32, {2})},
+                  [](const Tensors& x) { (void)Record(T{}, x[0]); });
+      else
+        row.Add({}, {Between(DType::kF64, {2, 3}, meaning.low, meaning.high, 0.1)});
+      row.AddEdge({}, {Random(DType::kS32, {0, 2})}).AddEdge({}, {Random(DType::kS32, {37})});
+    }
+    row.Reference([&meaning](const T& op, const Literals& x) {
+      return UnaryReference(meaning, *op.Infer(x[0].shape()), x[0]);
+    });
+  }
+}
+
+template <class T>
+void AddBinary(Table& table, Accepts accepts) {
+  const BinaryMeaning& meaning = MeaningOf(kBinary, T::kName);
+  for (const Kind& kind : {kWide, kNarrow}) {
+    if (kind.narrow && accepts == Accepts::kBits) return;
+    Row<T> row = NewRow<T>(table, kind);
+    for (DType dtype : DTypesOf(accepts)) {
+      if (Narrow(dtype) != kind.narrow) continue;
+      const Literal specials = Specials(dtype);
+      const int64_t n = specials.shape().num_elements();
+      row.AddEdge({}, {specials.Reshaped({n, 1}), specials.Reshaped({1, n})});
+      row.AddEdge({}, {specials, ScalarOf(dtype, 3)});
+    }
+    if (!kind.narrow) {
+      const auto [low, high] = std::pair(meaning.low, meaning.high);
+      if (accepts != Accepts::kBits) {
+        row.Add({}, {Between(DType::kF64, {2, 3}, low, high, 0.1),
+                     Between(DType::kF64, {2, 3}, low, high, 0.35)});
+        row.Add({}, {Between(DType::kF64, {2, 1}, low, high, 0.2),
+                     Between(DType::kF64, {3}, low, high, 0.45)});
+        row.AddEdge({}, {Random(DType::kS32, {3}), Random(DType::kF32, {2, 3}, 1)});
+      } else {
+        row.Error(Str(T::kName, ": takes pred or integers, not f32"),
+                  {Random(DType::kF32, {2}), Random(DType::kF32, {2})},
+                  [](const Tensors& x) { (void)Record(T{}, x[0], x[1]); });
+      }
+      row.AddEdge({}, {Random(DType::kS32, {0, 2}), Random(DType::kS32, {2})});
+      row.Error(Str(T::kName, ": shapes s32[2,3] and s32[2] do not broadcast"),
+                {Random(DType::kS32, {2, 3}), Random(DType::kS32, {2})},
+                [](const Tensors& x) { (void)Record(T{}, x[0], x[1]); });
+      row.Error(
+          Str(T::kName, ": dtypes of s32[2] and u64[2] have no common type; convert one with to()"),
+          {Random(DType::kS32, {2}), Random(DType::kU64, {2})},
+          [](const Tensors& x) { (void)Record(T{}, x[0], x[1]); });
+    }
+    row.Reference([&meaning](const T& op, const Literals& in) {
+      return BinaryReference(meaning, *op.Infer(in[0].shape(), in[1].shape()), in);
+    });
+  }
+}
+
+// --- ops with a body of their own
+
+void AddRelu(Table& table) {
+  table.Op<ReluOp>()
+      .AddEdge({}, {Specials(DType::kF32)})
+      .AddEdge({}, {Specials(DType::kS32)})
+      .Add({}, {Between(DType::kF64, {2, 3}, -1, 1, 0.1)})
+      .Reference([](const ReluOp&, const Literals& in) {
+        return Build(in[0].shape(), [&](const Index& i) {
+          const double x = At(in[0], i);
+          return std::isnan(x) ? x : std::max(x, 0.0);
+        });
+      })
+      .Error("relu: operand 0 is an undefined tensor", {},
+             [](const Tensors&) { (void)Relu(Tensor()); });
+}
+
+void AddClone(Table& table) {
+  table.Op<CloneOp>()
+      .AddEdge({}, {Specials(DType::kF32)})
+      .AddEdge({}, {Random(DType::kPred, {3})})
+      .Add({}, {Random(DType::kF64, {2, 2})})
+      .Reference([](const CloneOp&, const Literals& in) { return in[0]; });
+}
+
+void AddWhere(Table& table) {
+  const Literal condition = Random(DType::kPred, {2, 3});
+  table.Op<WhereOp>()
+      .AddEdge({}, {Random(DType::kPred, {19}), Specials(DType::kF32), ScalarOf(DType::kF32, 5)})
+      .AddEdge(
+          {}, {Random(DType::kPred, {3}), Random(DType::kS32, {2, 3}), Random(DType::kF32, {3}, 1)})
+      .Add({}, {condition, Random(DType::kF64, {2, 3}), Random(DType::kF64, {2, 3}, 1)})
+      .Add({}, {condition, Random(DType::kF64, {3}), Random(DType::kF64, {2, 1}, 1)})
+      .Reference([](const WhereOp&, const Literals& in) {
+        const Shape values =
+            *BinaryShape(Accepts::kReal, hlo::Opcode::kAdd, in[1].shape(), in[2].shape());
+        const Shape shape(values.dtype(), *BroadcastDims(in[0].shape(), values));
+        const auto broadcast = [&](std::size_t k) {
+          return BinaryReference(
+              {"", [](double x, double) { return x; }, [](int64_t x, int64_t) { return x; }},
+              Shape(in[k].shape().dtype(), shape.dims()),
+              {in[k], Literal(Shape(in[k].shape().dtype(), shape.dims()))});
+        };
+        const Literal c = broadcast(0), x = broadcast(1), y = broadcast(2);
+        return Build(shape, [&](const Index& i) { return At(c, i) != 0 ? At(x, i) : At(y, i); });
+      })
+      .Error("where: condition must be pred, is s32[2]",
+             {Random(DType::kS32, {2}), Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)Where(x[0], x[1], x[1]); });
+}
+
+void AddClamp(Table& table) {
+  table.Op<ClampOp>()
+      .AddEdge({}, {Specials(DType::kF32), ScalarOf(DType::kF32, -1), ScalarOf(DType::kF32, 2.5)})
+      .AddEdge({}, {Specials(DType::kS32), ScalarOf(DType::kS32, -1), ScalarOf(DType::kS32, 2)})
+      .Add({}, {Between(DType::kF64, {2, 3}, -2, 2, 0.1), ScalarOf(DType::kF64, -0.7),
+                ScalarOf(DType::kF64, 0.9)})
+      .Numbers(6)
+      .GradientsOf(1)  // bounds have none
+      .Reference([](const ClampOp&, const Literals& in) {
+        return Build(in[0].shape(), [&](const Index& i) {
+          const double x = At(in[0], i);
+          return std::isnan(x) ? x : std::min(std::max(x, At(in[1], {})), At(in[2], {}));
+        });
+      })
+      .Error("clamp: bounds must be numbers, are f32[2] and f32[2]", {Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)Clamp(x[0], x[0], x[0]); });
+}
+
+void AddPowNumber(Table& table) {
+  Row<PowNumberOp> row = table.Op<PowNumberOp>();
+  for (double exponent : {-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 2.7}) {
+    row.AddEdge({exponent}, {Specials(DType::kF32)});
+    row.Add({exponent}, {Between(DType::kF64, {2, 3}, 0.25, 2, 0.1)});
+  }
+  row.AddEdge({2.0}, {Random(DType::kS32, {5})})
+      .ReferenceTolerance(3e-6, 1e-44)
+      .Reference([](const PowNumberOp& op, const Literals& in) {
+        return Build(*op.Infer(in[0].shape()), [&](const Index& i) {
+          const double x = At(in[0], i);
+          // As written by hand: sqrt and its reciprocal differ from a power at -inf and -0.
+          if (op.exponent == 0.5) return std::sqrt(x);
+          if (op.exponent == -0.5) return 1 / std::sqrt(x);
+          return std::pow(x, op.exponent);
+        });
+      });
+}
+
+void AddToDType(Table& table) {
+  Row<ToDTypeOp> row = table.Op<ToDTypeOp>();
+  for (DType to : {DType::kPred, DType::kS8, DType::kU8, DType::kS32, DType::kS64, DType::kF16,
+                   DType::kBF16, DType::kF32, DType::kF64}) {
+    row.AddEdge({to}, {Specials(DType::kF32)}).AddEdge({to}, {Specials(DType::kS64)});
+  }
+  row.Add({DType::kF64}, {Random(DType::kF64, {2, 2})})
+      .Reference([](const ToDTypeOp& op, const Literals& in) { return in[0].Converted(op.dtype); });
+}
+
+void AddConstant(Table& table) {
+  table.Op<ConstantOp>()
+      .Add({1.5, DType::kF32}, {})
+      .Add({-0.0, DType::kF64}, {})
+      .Add({3, DType::kS32}, {})
+      .Add({1, DType::kPred}, {})
+      .Reference(
+          [](const ConstantOp& op, const Literals&) { return ScalarOf(op.dtype, op.value); });
+}
+
+}  // namespace
+
+void AddElementwiseSamples(Table& table) {
+#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, ...) \
+  AddUnary<struct_name>(table, Accepts::accepts);
+#include "lazy/ops/unary.def"
+#undef LAZULI_UNARY
+#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...) \
+  AddBinary<struct_name>(table, Accepts::accepts);
+#include "lazy/ops/binary.def"
+#undef LAZULI_BINARY
+#define LAZULI_COMPARE(struct_name, ...) AddBinary<struct_name>(table, Accepts::kReal);
+#include "lazy/ops/compare.def"
+#undef LAZULI_COMPARE
+  AddRelu(table);
+  AddClone(table);
+  AddWhere(table);
+  AddClamp(table);
+  AddPowNumber(table);
+  AddToDType(table);
+  AddConstant(table);
+}
+
+}  // namespace lazuli::lazy::test

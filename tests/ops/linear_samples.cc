@@ -1,0 +1,277 @@
+// Matrix products, convolutions and pooling. Devices sum products in orders of their own, so they
+// agree within a bound.
+#include <cmath>
+
+#include "lazy/ops/linear.h"
+#include "tests/ops/sample.h"
+
+namespace lazuli::lazy::test {
+namespace {
+
+constexpr double kProductTolerance = 1e-4;
+
+void AddMatMul(Table& table) {
+  table.Op<MatMulOp>()
+      .Add({}, {Random(DType::kF64, {2, 3}), Random(DType::kF64, {3, 2}, 1)})
+      .Add({}, {Random(DType::kF64, {2, 1, 2}), Random(DType::kF64, {2, 2, 2}, 1)})
+      .Add({}, {Random(DType::kF64, {2, 2}), Random(DType::kF64, {3, 2, 1}, 1)})
+      .AddEdge({}, {Random(DType::kF32, {17, 33}), Random(DType::kF32, {33, 19}, 1)})
+      .AddEdge({}, {Random(DType::kF32, {2, 3, 4, 5}), Random(DType::kF32, {3, 5, 6}, 1)})
+      .AddEdge({}, {Random(DType::kS32, {3, 4}), Random(DType::kS32, {4, 2}, 1)})
+      .AddEdge({}, {Random(DType::kF32, {3, 0}), Random(DType::kF32, {0, 2}, 1)})
+      .DeviceTolerance(kProductTolerance)
+      .ReferenceTolerance(1e-4, 1e-4)
+      .Reference([](const MatMulOp& op, const Literals& in) {
+        const Shape &x = in[0].shape(), &y = in[1].shape();
+        const Shape shape = *op.Infer(x, y);
+        const auto from = [](const Index& index, const Shape& operand, int64_t row,
+                             int64_t column) {
+          Index at(index.end() - operand.rank(), index.end());
+          for (std::size_t d = 0; d < at.size(); ++d)
+            if (operand.dims()[d] == 1) at[d] = 0;
+          at[at.size() - 2] = row;
+          at[at.size() - 1] = column;
+          return at;
+        };
+        return Build(shape, [&](const Index& index) {
+          double sum = 0;
+          for (int64_t k = 0; k < x.dim(x.rank() - 1); ++k)
+            sum += At(in[0], from(index, x, index[index.size() - 2], k)) *
+                   At(in[1], from(index, y, k, index.back()));
+          return sum;
+        });
+      })
+      .Error("matmul: inner dimensions differ: f32[2,3] x f32[2,2]",
+             {Random(DType::kF32, {2, 3}), Random(DType::kF32, {2, 2})},
+             [](const Tensors& x) { (void)MatMul(x[0], x[1]); })
+      .Error("matmul: batch dims do not broadcast: f32[2,2,2] x f32[3,2,2]",
+             {Random(DType::kF32, {2, 2, 2}), Random(DType::kF32, {3, 2, 2})},
+             [](const Tensors& x) { (void)MatMul(x[0], x[1]); });
+}
+
+// One product of a convolution: positions in the output, the kernel and the input.
+struct Tap {
+  Index out, kernel, in;
+};
+// Leaves out those that meet padding.
+template <class T>
+void ForEachTap(const T& op, const Shape& in, const Shape& kernel, const Shape& out,
+                const std::function<void(const Tap&)>& f) {
+  const int64_t per_group = kernel.dim(0) / op.groups;
+  ForEachIndex(out.dims(), [&](const Index& o) {
+    ForEachIndex(kernel.dims().subspan(1), [&](const Index& k) {
+      const int64_t y = o[2] * op.stride[0] - op.padding[0] + k[1] * op.dilation[0];
+      const int64_t x = o[3] * op.stride[1] - op.padding[1] + k[2] * op.dilation[1];
+      if (y < 0 || x < 0 || y >= in.dim(2) || x >= in.dim(3)) return;
+      const int64_t channel = o[1] / per_group * kernel.dim(1) + k[0];
+      f({o, {o[1], k[0], k[1], k[2]}, {o[0], channel, y, x}});
+    });
+  });
+}
+
+void Accumulate(Literal& to, const Index& index, double v) {
+  const int64_t at = Offset(to.shape().dims(), index);
+  to.SetFromDouble(at, to.AsDouble(at) + v);
+}
+
+struct ConvCase {
+  Pair stride, padding, dilation;
+  int64_t groups;
+  std::initializer_list<int64_t> x, weight;
+  DType dtype;
+};
+const ConvCase kConvCases[] = {
+    {{1, 1}, {0, 0}, {1, 1}, 1, {1, 1, 3, 3}, {1, 1, 2, 2}, DType::kF64},
+    {{2, 1}, {1, 0}, {1, 1}, 1, {1, 2, 3, 2}, {2, 2, 2, 1}, DType::kF64},
+    {{1, 1}, {1, 1}, {2, 1}, 1, {1, 1, 3, 3}, {1, 1, 2, 2}, DType::kF64},
+    {{1, 1}, {0, 0}, {1, 1}, 2, {1, 4, 2, 2}, {2, 2, 2, 2}, DType::kF64},
+    {{2, 2}, {1, 1}, {1, 1}, 1, {2, 3, 9, 8}, {4, 3, 3, 3}, DType::kF32},
+    {{1, 2}, {2, 1}, {1, 2}, 2, {2, 4, 7, 9}, {6, 2, 3, 3}, DType::kF32},
+};
+
+Shape ConvShape(const ConvCase& c) {
+  return *Conv2dOp{c.stride, c.padding, c.dilation, c.groups}.Infer(Shape(c.dtype, c.x),
+                                                                    Shape(c.dtype, c.weight));
+}
+Literal RandomOf(const Shape& shape, uint64_t seed) { return RandomLiteral(shape, seed); }
+
+void AddConv2d(Table& table) {
+  Row<Conv2dOp> row = table.Op<Conv2dOp>();
+  for (const ConvCase& c : kConvCases) {
+    const Conv2dOp op{c.stride, c.padding, c.dilation, c.groups};
+    const Literals in{Random(c.dtype, c.x), Random(c.dtype, c.weight, 1)};
+    c.dtype == DType::kF64 ? row.Add(op, in) : row.AddEdge(op, in);
+  }
+  row.DeviceTolerance(kProductTolerance)
+      .ReferenceTolerance(1e-4, 1e-4)
+      .Reference([](const Conv2dOp& op, const Literals& in) {
+        Literal out(*op.Infer(in[0].shape(), in[1].shape()));
+        ForEachTap(op, in[0].shape(), in[1].shape(), out.shape(), [&](const Tap& t) {
+          Accumulate(out, t.out, At(in[0], t.in) * At(in[1], t.kernel));
+        });
+        return out;
+      })
+      .Error(
+          "conv2d: takes x [N, C, H, W] and weight [O, C / groups, kh, kw], not f32[2,3] and "
+          "f32[2,3]",
+          {Random(DType::kF32, {2, 3})}, [](const Tensors& x) { (void)Conv2d(x[0], x[0], {}); })
+      .Error("conv2d: channels of x f32[1,3,4,4] do not fit weight f32[2,2,3,3] with groups 1",
+             {Random(DType::kF32, {1, 3, 4, 4}), Random(DType::kF32, {2, 2, 3, 3})},
+             [](const Tensors& x) { (void)Conv2d(x[0], x[1], {}); })
+      .Error("conv2d: kernel of weight f32[2,3,5,5] is larger than the padded input f32[1,3,4,4]",
+             {Random(DType::kF32, {1, 3, 4, 4}), Random(DType::kF32, {2, 3, 5, 5})},
+             [](const Tensors& x) { (void)Conv2d(x[0], x[1], {}); })
+      .Error(
+          "conv2d: stride 0x1, padding 0x0, dilation 1x1: strides and dilations start at 1, "
+          "padding at 0",
+          {Random(DType::kF32, {1, 3, 4, 4}), Random(DType::kF32, {2, 3, 3, 3})},
+          [](const Tensors& x) { (void)Conv2d(x[0], x[1], {.stride = {0, 1}}); });
+}
+
+void AddConv2dInputGrad(Table& table) {
+  Row<Conv2dInputGradOp> of_input = table.Op<Conv2dInputGradOp>();
+  for (const ConvCase& c : kConvCases) {
+    const Shape x(c.dtype, c.x);
+    const Conv2dInputGradOp op{c.stride, c.padding, c.dilation, c.groups, {x.dim(2), x.dim(3)}};
+    const Literals in{RandomOf(ConvShape(c), 2), Random(c.dtype, c.weight, 1)};
+    c.dtype == DType::kF64 ? of_input.Add(op, in) : of_input.AddEdge(op, in);
+  }
+  of_input.DeviceTolerance(kProductTolerance)
+      .ReferenceTolerance(1e-4, 1e-4)
+      .Reference([](const Conv2dInputGradOp& op, const Literals& in) {
+        const Shape &dy = in[0].shape(), &w = in[1].shape();
+        Literal dx(Shape(dy.dtype(), {dy.dim(0), w.dim(1) * op.groups, op.size[0], op.size[1]}));
+        ForEachTap(op, dx.shape(), w, dy, [&](const Tap& t) {
+          Accumulate(dx, t.in, At(in[0], t.out) * At(in[1], t.kernel));
+        });
+        return dx;
+      });
+}
+
+void AddConv2dWeightGrad(Table& table) {
+  Row<Conv2dWeightGradOp> of_weight = table.Op<Conv2dWeightGradOp>();
+  for (const ConvCase& c : kConvCases) {
+    const Shape w(c.dtype, c.weight);
+    const Conv2dWeightGradOp op{c.stride, c.padding, c.dilation, c.groups, {w.dim(2), w.dim(3)}};
+    const Literals in{Random(c.dtype, c.x), RandomOf(ConvShape(c), 2)};
+    c.dtype == DType::kF64 ? of_weight.Add(op, in) : of_weight.AddEdge(op, in);
+  }
+  of_weight.DeviceTolerance(kProductTolerance)
+      .ReferenceTolerance(1e-4, 1e-4)
+      .Reference([](const Conv2dWeightGradOp& op, const Literals& in) {
+        const Shape &x = in[0].shape(), &dy = in[1].shape();
+        Literal dw(Shape(x.dtype(), {dy.dim(1), x.dim(1) / op.groups, op.size[0], op.size[1]}));
+        ForEachTap(op, x, dw.shape(), dy, [&](const Tap& t) {
+          Accumulate(dw, t.kernel, At(in[0], t.in) * At(in[1], t.out));
+        });
+        return dw;
+      });
+}
+
+struct PoolCase {
+  Pair kernel, stride, padding;
+  std::initializer_list<int64_t> x;
+  DType dtype;
+};
+const PoolCase kPoolCases[] = {
+    {{2, 2}, {2, 2}, {0, 0}, {1, 1, 4, 4}, DType::kF64},
+    {{2, 3}, {1, 2}, {1, 1}, {1, 2, 3, 4}, DType::kF64},
+    {{3, 3}, {2, 2}, {1, 1}, {2, 3, 9, 8}, DType::kF32},
+    {{2, 2}, {2, 2}, {0, 0}, {2, 16, 6, 6}, DType::kF32},
+};
+
+// Input positions of the first maximum of each window, by position of the output.
+template <class T>
+std::vector<Index> Winners(const T& op, const Literal& x) {
+  const Shape& in = x.shape();
+  Dims dims{in.dim(0), in.dim(1)};
+  for (std::size_t d = 0; d < 2; ++d)
+    dims.push_back((in.dims()[d + 2] + 2 * op.padding[d] - op.kernel[d]) / op.stride[d] + 1);
+  std::vector<Index> winners;
+  ForEachIndex(dims, [&](const Index& o) {
+    Index best;
+    for (int64_t ky = 0; ky < op.kernel[0]; ++ky) {
+      for (int64_t kx = 0; kx < op.kernel[1]; ++kx) {
+        const Index at{o[0], o[1], o[2] * op.stride[0] - op.padding[0] + ky,
+                       o[3] * op.stride[1] - op.padding[1] + kx};
+        if (at[2] < 0 || at[3] < 0 || at[2] >= in.dim(2) || at[3] >= in.dim(3)) continue;
+        if (best.empty() || At(x, at) > At(x, best)) best = at;
+      }
+    }
+    winners.push_back(best);
+  });
+  return winners;
+}
+
+template <class T>
+Shape PooledShape(const T& op, const Shape& x) {
+  Dims dims{x.dim(0), x.dim(1)};
+  for (std::size_t d = 0; d < 2; ++d)
+    dims.push_back((x.dims()[d + 2] + 2 * op.padding[d] - op.kernel[d]) / op.stride[d] + 1);
+  return Shape(x.dtype(), dims);
+}
+
+void AddMaxPool(Table& table) {
+  Row<MaxPool2dOp> pool = table.Op<MaxPool2dOp>();
+  for (const PoolCase& c : kPoolCases) {
+    const MaxPool2dOp op{c.kernel, c.stride, c.padding};
+    c.dtype == DType::kF64 ? pool.Add(op, {Random(c.dtype, c.x)})
+                           : pool.AddEdge(op, {Random(c.dtype, c.x)});
+  }
+  pool.Reference([](const MaxPool2dOp& op, const Literals& in) {
+        const std::vector<Index> winners = Winners(op, in[0]);
+        std::size_t n = 0;
+        return Build(PooledShape(op, in[0].shape()),
+                     [&](const Index&) { return At(in[0], winners[n++]); });
+      })
+      .Error("max_pool2d: takes x [N, C, H, W], not f32[2,3]", {Random(DType::kF32, {2, 3})},
+             [](const Tensors& x) { (void)MaxPool2d(x[0], {2, 2}, {2, 2}, {0, 0}); })
+      .Error("max_pool2d: kernel 5x5 is larger than the padded input f32[1,1,4,4]",
+             {Random(DType::kF32, {1, 1, 4, 4})},
+             [](const Tensors& x) { (void)MaxPool2d(x[0], {5, 5}, {2, 2}, {0, 0}); });
+}
+
+void AddMaxPoolGrad(Table& table) {
+  Row<MaxPool2dGradOp> gradient = table.Op<MaxPool2dGradOp>();
+  for (const PoolCase& c : kPoolCases) {
+    const MaxPool2dGradOp op{c.kernel, c.stride, c.padding};
+    const Literals in{Random(c.dtype, c.x), RandomOf(PooledShape(op, Shape(c.dtype, c.x)), 1)};
+    c.dtype == DType::kF64 ? gradient.Add(op, in) : gradient.AddEdge(op, in);
+  }
+  gradient.ReferenceTolerance(1e-6, 1e-6)
+      .Reference([](const MaxPool2dGradOp& op, const Literals& in) {
+        Literal dx(in[0].shape());
+        int64_t n = 0;
+        for (const Index& winner : Winners(op, in[0])) Accumulate(dx, winner, in[1].AsDouble(n++));
+        return dx;
+      });
+}
+
+void AddMaxPoolPick(Table& table) {
+  Row<MaxPool2dPickOp> pick = table.Op<MaxPool2dPickOp>();
+  for (const PoolCase& c : kPoolCases) {
+    const MaxPool2dPickOp op{c.kernel, c.stride, c.padding};
+    const Literals in{Random(c.dtype, c.x), Random(c.dtype, c.x, 1)};
+    c.dtype == DType::kF64 ? pick.Add(op, in) : pick.AddEdge(op, in);
+  }
+  pick.Reference([](const MaxPool2dPickOp& op, const Literals& in) {
+    const std::vector<Index> winners = Winners(op, in[0]);
+    std::size_t n = 0;
+    return Build(PooledShape(op, in[0].shape()),
+                 [&](const Index&) { return At(in[1], winners[n++]); });
+  });
+}
+
+}  // namespace
+
+void AddLinearSamples(Table& table) {
+  AddMatMul(table);
+  AddConv2d(table);
+  AddConv2dInputGrad(table);
+  AddConv2dWeightGrad(table);
+  AddMaxPool(table);
+  AddMaxPoolGrad(table);
+  AddMaxPoolPick(table);
+}
+
+}  // namespace lazuli::lazy::test

@@ -1,0 +1,247 @@
+// Rows of the op tests: attributes and operands to call an op with, what it gives then, and what it
+// refuses.
+//
+//   table.Op<SumOp>()
+//       .Add({.dims = {0}, .keepdim = false}, {Random(DType::kF32, {2, 3})})
+//       .Reference([](const SumOp& op, const Literals& x) { ... })
+//       .Error("sum: dim 5 is out of range for rank 2", {Random(DType::kF32, {2, 3})},
+//              [](const Tensors& x) { Sum(x[0], {5}); });
+//
+// Everything else derives from the row: runs on each device, the reference, gradients against
+// finite differences, shapes, cache keys (sweep_test.cc).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lazy/ops/op.h"
+#include "tests/support/hlo_test.h"
+
+namespace lazuli::lazy::test {
+
+using Literals = std::vector<Literal>;
+using KeyWords = std::vector<uint32_t>;
+
+struct Sample {
+  std::string text;  // "sum, dims=(0), keepdim=0 of f32[2,3]"
+  Literals operands;
+  bool smooth = true;  // gradients may be compared with finite differences here
+  std::function<Tensors(absl::Span<const Operand>, backend::Device)> record;
+  std::function<Shapes(absl::Span<const Shape>)>
+      lower_shapes;                                    // through Lower, whatever Infer says
+  std::function<Literals(const Literals&)> reference;  // empty: none
+  std::string attr_text;
+  KeyWords key;
+  // For each attribute its name and the key of an op that differs in it alone.
+  std::vector<std::pair<std::string, KeyWords>> changed_keys;
+};
+
+struct ErrorSample {
+  std::string message;
+  Literals operands;
+  std::function<void(const Tensors&)> call;
+};
+
+struct OpRow {
+  std::string name;  // of the struct's public name; unique among rows
+  bool differentiable = false;
+  std::vector<Sample> samples;
+  std::vector<ErrorSample> errors;
+  uint32_t numbers = 0;          // operands that are numbers, as a bit mask
+  uint32_t gradients = ~0u;      // operands whose gradients are compared
+  bool second_gradients = true;  // whether those of gradients are, too
+  double device_tolerance = 0;   // between devices; 0: the same bits
+  double reference_rtol = 1e-6, reference_atol = 1e-6;
+};
+
+namespace internal {
+
+template <class T>
+void Change(T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    value = !value;
+  } else if constexpr (std::is_enum_v<T>) {
+    value = static_cast<T>(static_cast<int>(value) + 1);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    value += 1;
+  } else if constexpr (requires { value.push_back({}); }) {
+    if (value.empty())
+      value.push_back(1);
+    else
+      value.back() += 1;
+  } else if constexpr (requires { value.has_value(); }) {
+    value = value.has_value() ? T() : T(typename T::value_type{});
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    value += "x";
+  } else {
+    value.back() += 1;
+  }
+}
+
+template <OpStruct T>
+KeyWords KeyOf(const T& op) {
+  KeyWriter key;
+  MakeIntrusive<OpNode<T>>(op, absl::Span<Value>(), Shapes(), kNoSite)->AppendKey(key);
+  return key.words();
+}
+
+template <OpStruct T>
+std::vector<std::pair<std::string, KeyWords>> ChangedKeys(const T& op) {
+  std::vector<std::pair<std::string, KeyWords>> result;
+  std::size_t count = T::kAttrCount;
+  for (std::size_t i = 0; i < count; ++i) {
+    T changed = op;
+    std::size_t position = 0;
+    changed.VisitAttrs([&](std::string_view name, auto& attr) {
+      if (position++ != i) return;
+      Change(attr);
+      result.emplace_back(std::string(name), KeyWords());
+    });
+    result.back().second = KeyOf(changed);
+  }
+  return result;
+}
+
+template <OpStruct T>
+Shapes LoweredShapes(const T& op, absl::Span<const Shape> operands) {
+  lowering::Builder& builder = ShapesOnlyBuilder();
+  lowering::Context context(builder);
+  std::vector<lowering::Op> in, out;
+  for (const Shape& shape : operands)
+    in.push_back(builder.Parameter(static_cast<int64_t>(in.size()), shape));
+  LowerOp(op, context, in, out);
+  ThrowIfError(builder.status());
+  Shapes shapes;
+  for (lowering::Op result : out) shapes.push_back(result.shape());
+  return shapes;
+}
+
+}  // namespace internal
+
+template <OpStruct T>
+class Row {
+ public:
+  explicit Row(OpRow& row) : row_(&row) {}
+
+  Row& Add(T op, Literals operands) { return Add(std::move(op), std::move(operands), true); }
+  // Values at which the op has no derivative, or a useless one: infinities, kinks.
+  Row& AddEdge(T op, Literals operands) { return Add(std::move(op), std::move(operands), false); }
+
+  // The elements of the result by a naive formula, for the samples added so far.
+  Row& Reference(std::function<Literals(const T&, const Literals&)> f) {
+    for (std::size_t i = 0; i < row_->samples.size(); ++i) {
+      Sample& sample = row_->samples[i];
+      if (!sample.reference)
+        sample.reference = [f, op = ops_[i]](const Literals& x) { return f(op, x); };
+    }
+    return *this;
+  }
+  Row& Reference(std::function<Literal(const T&, const Literals&)> f) {
+    return Reference([f](const T& op, const Literals& x) { return Literals{f(op, x)}; });
+  }
+  Row& Error(std::string message, Literals operands, std::function<void(const Tensors&)> call) {
+    row_->errors.push_back({std::move(message), std::move(operands), std::move(call)});
+    return *this;
+  }
+
+  Row& Numbers(uint32_t mask) { return Set(&OpRow::numbers, mask); }
+  Row& GradientsOf(uint32_t mask) { return Set(&OpRow::gradients, mask); }
+  Row& NoSecondGradients() { return Set(&OpRow::second_gradients, false); }
+  Row& DeviceTolerance(double relative) { return Set(&OpRow::device_tolerance, relative); }
+  Row& ReferenceTolerance(double rtol, double atol) {
+    row_->reference_rtol = rtol;
+    row_->reference_atol = atol;
+    return *this;
+  }
+
+ private:
+  template <class M, class V>
+  Row& Set(M OpRow::* member, V value) {
+    row_->*member = value;
+    return *this;
+  }
+
+  Row& Add(T op, Literals operands, bool smooth) {
+    Sample sample;
+    sample.text = Str(T::kName, lazy::AttrText(op), " of (");
+    for (const Literal& x : operands)
+      sample.text += Str(&x == operands.data() ? "" : ", ", x.shape());
+    sample.text += ")";
+    sample.operands = std::move(operands);
+    sample.smooth = smooth;
+    sample.record = [op](absl::Span<const Operand> in, backend::Device device) {
+      return RecordAll(op, in, device);
+    };
+    sample.lower_shapes = [op](absl::Span<const Shape> in) {
+      return internal::LoweredShapes(op, in);
+    };
+    sample.attr_text = lazy::AttrText(op);
+    sample.key = internal::KeyOf(op);
+    sample.changed_keys = internal::ChangedKeys(op);
+    row_->samples.push_back(std::move(sample));
+    ops_.push_back(std::move(op));
+    return *this;
+  }
+
+  OpRow* row_;
+  std::vector<T> ops_;
+};
+
+class Table {
+ public:
+  template <OpStruct T>
+  Row<T> Op() {
+    OpRow& row = rows_.emplace_back();
+    row.name = RowName<T>();
+    row.differentiable = kDifferentiable<T>;
+    return Row<T>(row);
+  }
+  const std::deque<OpRow>& rows() const { return rows_; }
+  const OpRow& operator[](std::string_view name) const;
+
+  // Public names are unique but for pow, which is two ops.
+  template <OpStruct T>
+  static std::string RowName() {
+    const bool number_exponent = requires(T op) { op.exponent; };
+    return Str(T::kName, number_exponent ? "_number" : "");
+  }
+
+ private:
+  std::deque<OpRow> rows_;  // rows keep their address while others are added
+};
+
+// Every sample of every op.
+const Table& Samples();
+
+// One file a family.
+void AddElementwiseSamples(Table& table);
+void AddReduceSamples(Table& table);
+void AddShapeSamples(Table& table);
+void AddLinearSamples(Table& table);
+void AddLossSamples(Table& table);
+void AddCreateSamples(Table& table);
+
+// --- values
+
+// Small numbers decided by shape and seed; for floats none is an integer.
+Literal Random(DType dtype, std::initializer_list<int64_t> dims, uint64_t seed = 0);
+Literal Floats(std::initializer_list<int64_t> dims, std::initializer_list<float> values);
+Literal Indices(std::initializer_list<int64_t> values);  // s64, rank 1
+Literal ScalarOf(DType dtype, double value);
+
+// --- references
+
+using Index = std::vector<int64_t>;
+int64_t Offset(absl::Span<const int64_t> dims, absl::Span<const int64_t> index);
+double At(const Literal& x, absl::Span<const int64_t> index);
+// Calls f(index) for every position of an array of these dims, row-major.
+void ForEachIndex(absl::Span<const int64_t> dims, const std::function<void(const Index&)>& f);
+// The array whose element at `index` is f(index).
+Literal Build(const Shape& shape, const std::function<double(const Index&)>& f);
+
+}  // namespace lazuli::lazy::test

@@ -1,0 +1,189 @@
+// Ops that move elements.
+#include "lazy/ops/shape_ops.h"
+#include "tests/ops/sample.h"
+
+namespace lazuli::lazy::test {
+namespace {
+
+void AddReshape(Table& table) {
+  table.Op<ReshapeOp>()
+      .Add({{3, 2}}, {Random(DType::kF64, {2, 3})})
+      .Add({{}}, {Random(DType::kF64, {1, 1})})
+      .Add({{4, 1, 3}}, {Random(DType::kF32, {2, 6})})
+      .AddEdge({{0, 5}}, {Random(DType::kS32, {5, 0})})
+      .Reference([](const ReshapeOp& op, const Literals& in) { return in[0].Reshaped(op.dims); })
+      .Error("reshape: f32[2,3] has 6 elements, which do not fit dims (4, -1)",
+             {Random(DType::kF32, {2, 3})}, [](const Tensors& x) { (void)Reshape(x[0], {4, -1}); })
+      .Error("reshape: dims (-1, -1) have more than one unknown", {Random(DType::kF32, {2, 3})},
+             [](const Tensors& x) { (void)Reshape(x[0], {-1, -1}); });
+}
+
+void AddBroadcastTo(Table& table) {
+  table.Op<BroadcastToOp>()
+      .Add({{2, 3}}, {Random(DType::kF64, {3})})
+      .Add({{2, 3, 2}}, {Random(DType::kF64, {3, 1})})
+      .Add({{2, 2}}, {Random(DType::kF64, {})})
+      .AddEdge({{4, 33}}, {Random(DType::kS8, {1, 33})})
+      .Reference([](const BroadcastToOp& op, const Literals& in) {
+        const Shape& x = in[0].shape();
+        return Build(Shape(x.dtype(), op.dims), [&](const Index& index) {
+          Index from(index.end() - static_cast<std::ptrdiff_t>(x.rank()), index.end());
+          for (std::size_t d = 0; d < from.size(); ++d)
+            if (x.dims()[d] == 1) from[d] = 0;
+          return At(in[0], from);
+        });
+      })
+      .Error("broadcast_to: shape f32[3] does not broadcast to f32[2]", {Random(DType::kF32, {3})},
+             [](const Tensors& x) { (void)BroadcastTo(x[0], {2}); });
+}
+
+void AddPermute(Table& table) {
+  table.Op<PermuteOp>()
+      .Add({{1, 0}}, {Random(DType::kF64, {2, 3})})
+      .Add({{2, 0, 1}}, {Random(DType::kF64, {2, 3, 2})})
+      .AddEdge({{0, 2, 3, 1}}, {Random(DType::kF32, {2, 3, 5, 4})})
+      .AddEdge({{1, 0}}, {Random(DType::kF16, {17, 34})})
+      .Reference([](const PermuteOp& op, const Literals& in) {
+        Dims dims;
+        for (int64_t d : op.dims) dims.push_back(in[0].shape().dim(d));
+        return Build(Shape(in[0].shape().dtype(), dims), [&](const Index& index) {
+          Index from(index.size());
+          for (std::size_t d = 0; d < index.size(); ++d)
+            from[static_cast<std::size_t>(op.dims[d])] = index[d];
+          return At(in[0], from);
+        });
+      })
+      .Error("permute: dims (0, 0) are no permutation of f32[2,3]", {Random(DType::kF32, {2, 3})},
+             [](const Tensors& x) { (void)Permute(x[0], {0, 0}); });
+}
+
+void AddSlice(Table& table) {
+  table.Op<SliceOp>()
+      .Add({{0, 1}, {2, 3}, {1, 1}}, {Random(DType::kF64, {3, 3})})
+      .Add({{1, 0}, {4, 3}, {2, 2}}, {Random(DType::kF64, {4, 3})})
+      .AddEdge({{3}, {3}, {1}}, {Random(DType::kS32, {5})})
+      .Reference([](const SliceOp& op, const Literals& in) {
+        Dims dims;
+        for (std::size_t d = 0; d < op.starts.size(); ++d)
+          dims.push_back((op.limits[d] - op.starts[d] + op.strides[d] - 1) / op.strides[d]);
+        return Build(Shape(in[0].shape().dtype(), dims), [&](Index index) {
+          for (std::size_t d = 0; d < index.size(); ++d)
+            index[d] = op.starts[d] + index[d] * op.strides[d];
+          return At(in[0], index);
+        });
+      })
+      .Error("narrow: [2, 4) is out of range for dim 1 of f32[2,3]", {Random(DType::kF32, {2, 3})},
+             [](const Tensors& x) { (void)Narrow(x[0], 1, 2, 2); });
+}
+
+void AddPad(Table& table) {
+  table.Op<PadOp>()
+      .Add({{1, 0}, {0, 2}, {0, 1}}, {Random(DType::kF64, {2, 3})})
+      .Add({{-1, 2}, {1, -1}, {0, 0}}, {Random(DType::kF64, {3, 3})})
+      .AddEdge({{2}, {3}, {2}}, {Random(DType::kS16, {4})})
+      .Reference([](const PadOp& op, const Literals& in) {
+        const Shape& x = in[0].shape();
+        Dims dims;
+        for (std::size_t d = 0; d < op.low.size(); ++d)
+          dims.push_back(op.low[d] + op.high[d] + x.dims()[d] + (x.dims()[d] - 1) * op.interior[d]);
+        return Build(Shape(x.dtype(), dims), [&](Index index) {
+          for (std::size_t d = 0; d < index.size(); ++d) {
+            const int64_t i = index[d] - op.low[d], step = op.interior[d] + 1;
+            if (i < 0 || i % step != 0 || i / step >= x.dims()[d]) return 0.0;
+            index[d] = i / step;
+          }
+          return At(in[0], index);
+        });
+      });
+}
+
+void AddFlip(Table& table) {
+  table.Op<FlipOp>()
+      .Add({{0}}, {Random(DType::kF64, {3, 2})})
+      .Add({{0, 1}}, {Random(DType::kF64, {3, 2})})
+      .AddEdge({{1}}, {Random(DType::kPred, {2, 9})})
+      .Reference([](const FlipOp& op, const Literals& in) {
+        return Build(in[0].shape(), [&](Index index) {
+          for (int64_t d : op.dims) {
+            int64_t& i = index[static_cast<std::size_t>(d)];
+            i = in[0].shape().dim(d) - 1 - i;
+          }
+          return At(in[0], index);
+        });
+      })
+      .Error("flip: dim 2 is out of range for rank 2", {Random(DType::kF32, {2, 3})},
+             [](const Tensors& x) { (void)Flip(x[0], {2}); });
+}
+
+void AddCat(Table& table) {
+  table.Op<CatOp>()
+      .Add({0}, {Random(DType::kF64, {1, 2}), Random(DType::kF64, {2, 2}, 1)})
+      .Add({1}, {Random(DType::kF64, {2, 1}), Random(DType::kF64, {2, 2}, 1),
+                 Random(DType::kF64, {2, 1}, 2)})
+      .AddEdge({0}, {Random(DType::kS32, {3})})
+      .AddEdge({0}, {Random(DType::kS32, {0}), Random(DType::kS32, {2}, 1)})
+      .Reference([](const CatOp& op, const Literals& in) {
+        const auto d = static_cast<std::size_t>(op.dim);
+        Dims dims(in[0].shape().dims().begin(), in[0].shape().dims().end());
+        dims[d] = 0;
+        for (const Literal& x : in) dims[d] += x.shape().dim(op.dim);
+        return Build(Shape(in[0].shape().dtype(), dims), [&](Index index) {
+          std::size_t k = 0;
+          for (; index[d] >= in[k].shape().dim(op.dim); ++k) index[d] -= in[k].shape().dim(op.dim);
+          return At(in[k], index);
+        });
+      })
+      .Error("cat: needs at least one tensor", {}, [](const Tensors&) { (void)Cat({}, 0); })
+      .Error("cat: f32[2,3] and f32[2] differ in more than dim 0",
+             {Random(DType::kF32, {2, 3}), Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)Cat(x, 0); });
+}
+
+void AddIndexOps(Table& table) {
+  table.Op<IndexSelectOp>()
+      .Add({0}, {Random(DType::kF64, {3, 2}), Indices({2, 0, 2, 1})})
+      .Add({1}, {Random(DType::kF64, {2, 3}), Indices({1})})
+      .AddEdge({1}, {Random(DType::kS8, {2, 300, 3}), Literal::FromValues<uint8_t>({2}, {255, 3})})
+      .Reference([](const IndexSelectOp& op, const Literals& in) {
+        const auto d = static_cast<std::size_t>(op.dim);
+        Dims dims(in[0].shape().dims().begin(), in[0].shape().dims().end());
+        dims[d] = in[1].shape().dim(0);
+        return Build(Shape(in[0].shape().dtype(), dims), [&](Index index) {
+          index[d] = static_cast<int64_t>(At(in[1], {index[d]}));
+          return At(in[0], index);
+        });
+      })
+      .Error("index_select: index must be rank-1 integers, is f32[2]",
+             {Random(DType::kF32, {2, 3}), Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)IndexSelect(x[0], 0, x[1]); });
+  table.Op<IndexAddOp>()
+      .Add({0, {3, 2}}, {Random(DType::kF64, {4, 2}), Indices({2, 0, 2, 1})})
+      .Add({1, {2, 3}}, {Random(DType::kF64, {2, 2}), Indices({1, 1})})
+      .AddEdge({0, {5}}, {Random(DType::kS32, {3}), Indices({4, 4, 0})})
+      .Reference([](const IndexAddOp& op, const Literals& in) {
+        const auto d = static_cast<std::size_t>(op.dim);
+        Literal result(Shape(in[0].shape().dtype(), op.dims));
+        ForEachIndex(in[0].shape().dims(), [&](Index index) {
+          const double y = At(in[0], index);
+          index[d] = static_cast<int64_t>(At(in[1], {index[d]}));
+          const int64_t to = Offset(result.shape().dims(), index);
+          result.SetFromDouble(to, result.AsDouble(to) + y);
+        });
+        return result;
+      });
+}
+
+}  // namespace
+
+void AddShapeSamples(Table& table) {
+  AddReshape(table);
+  AddBroadcastTo(table);
+  AddPermute(table);
+  AddSlice(table);
+  AddPad(table);
+  AddFlip(table);
+  AddCat(table);
+  AddIndexOps(table);
+}
+
+}  // namespace lazuli::lazy::test

@@ -1,0 +1,304 @@
+// Every op by every sample: what the interpreter and the CPU compute, gradients, shapes, keys and
+// errors. Adding an op to op_list.h without samples is a failure here.
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backend/client/registry.h"
+#include "cpp_api/src/facade.h"
+#include "ir/support/metrics.h"
+#include "lazy/autograd/backward.h"
+#include "lazy/ops/op_list.h"
+#include "tests/ops/sample.h"
+
+namespace lazuli::lazy::test {
+namespace {
+
+backend::Device DeviceOf(std::string_view platform) {
+  Initialize();
+  absl::StatusOr<backend::ComputationClient*> client = backend::FindClient(platform);
+  LAZULI_CHECK(client.ok(), Message(client.status()));
+  return {*client, 0};
+}
+
+// --- running a sample
+
+Tensors ToTensors(const Literals& values, backend::Device device) {
+  Tensors tensors;
+  for (const Literal& value : values) tensors.push_back(FromLiteral(value, device));
+  return tensors;
+}
+
+// Operands for `sample`: numbers where the row says so, else these tensors.
+std::vector<Operand> OperandsOf(const OpRow& row, const Literals& values, const Tensors& tensors) {
+  std::vector<Operand> operands;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if ((row.numbers >> i & 1) != 0) {
+      const DType dtype = values[i].shape().dtype();
+      const double value = values[i].AsDouble(0);
+      operands.emplace_back(IsFloat(dtype) ? Number(value).Slot(dtype)
+                                           : Number(static_cast<int64_t>(value)).Slot(dtype));
+    } else {
+      operands.emplace_back(tensors[i]);
+    }
+  }
+  return operands;
+}
+
+Literals RunOn(backend::Device device, const OpRow& row, const Sample& sample) {
+  const Tensors tensors = ToTensors(sample.operands, device);
+  Literals results;
+  for (const Tensor& result : sample.record(OperandsOf(row, sample.operands, tensors), device)) {
+    results.push_back(ToLiteral(result));
+    EXPECT_EQ(result.shape(), results.back().shape());
+  }
+  return results;
+}
+
+void Compare(const Literals& expected, const Literals& actual, double rtol, double atol) {
+  ASSERT_EQ(expected.size(), actual.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    rtol == 0 ? ExpectSameBits(expected[i], actual[i])
+              : ExpectClose(expected[i], actual[i], rtol, atol);
+}
+
+// --- tests by name of a row
+
+std::vector<std::string> Names(bool (*wanted)(const OpRow&)) {
+  std::set<std::string> names;
+  for (const OpRow& row : Samples().rows())
+    if (wanted(row)) names.insert(row.name);
+  return {names.begin(), names.end()};
+}
+template <class F>
+void ForEachSample(const std::string& name, F&& f) {
+  for (const OpRow& row : Samples().rows()) {
+    if (row.name != name) continue;
+    for (const Sample& sample : row.samples) {
+      SCOPED_TRACE(sample.text);
+      f(row, sample);
+    }
+  }
+}
+
+using ForwardTest = testing::TestWithParam<std::string>;
+INSTANTIATE_TEST_SUITE_P(Ops, ForwardTest,
+                         testing::ValuesIn(Names([](const OpRow&) { return true; })),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(ForwardTest, GivesItsReferenceOnEveryDevice) {
+  const backend::Device interpreter = DeviceOf("interpreter"), cpu = DeviceOf("cpu");
+  ForEachSample(GetParam(), [&](const OpRow& row, const Sample& sample) {
+    const Literals ours = RunOn(interpreter, row, sample);
+    if (sample.reference)
+      Compare(sample.reference(sample.operands), ours, row.reference_rtol, row.reference_atol);
+    Compare(ours, RunOn(cpu, row, sample), row.device_tolerance, row.device_tolerance);
+  });
+}
+
+// --- gradients
+
+using Function = std::function<Tensor(const Tensors&)>;
+
+// The sum of all elements of all floats, each times a number of its own; undefined if there is
+// none.
+Tensor Project(const Tensors& results, uint64_t seed) {
+  Tensor sum;
+  for (const Tensor& result : results) {
+    if (!result.defined() || !IsFloat(result.dtype())) continue;
+    const Tensor weight = FromLiteral(
+        RandomLiteral(Shape(result.dtype(), result.shape().dims()), ++seed), result.device());
+    const Tensor part = Sum(result * weight);
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
+}
+
+Tensors Leaves(const Literals& values, uint32_t wanted, backend::Device device) {
+  Tensors tensors = ToTensors(values, device);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (IsFloat(tensors[i].dtype()) && (wanted >> i & 1) != 0)
+      tensors[i].impl()->mutable_autograd().requires_grad = true;
+  }
+  return tensors;
+}
+
+// Gradients of `y` for the leaves; undefined where none flows.
+Tensors GradientsOf(const Tensor& y, const Tensors& leaves, bool create_graph) {
+  for (const Tensor& leaf : leaves)
+    if (leaf.requires_grad()) leaf.impl()->mutable_autograd().grad = {};
+  if (y.defined() && y.requires_grad()) Backward(y, {}, {.create_graph = create_graph});
+  Tensors grads;
+  for (const Tensor& leaf : leaves)
+    grads.push_back(leaf.requires_grad() ? leaf.impl()->autograd()->grad : Tensor());
+  return grads;
+}
+
+double Evaluate(const Function& f, const Literals& values, uint32_t wanted,
+                backend::Device device) {
+  const Tensor y = f(Leaves(values, wanted, device));
+  return y.defined() ? ToLiteral(y).AsDouble(0) : 0;
+}
+
+// Central differences against backward, for each element of each leaf.
+void CheckGradients(const Function& f, const Literals& values, uint32_t wanted, double tolerance) {
+  constexpr double kStep = 1e-5;
+  const backend::Device device = DeviceOf("interpreter");
+  const Tensors leaves = Leaves(values, wanted, device);
+  const Tensors grads = GradientsOf(f(leaves), leaves, /*create_graph=*/false);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (!leaves[k].requires_grad()) continue;
+    const Literal ours = grads[k].defined() ? ToLiteral(grads[k]) : Literal(values[k].shape());
+    ASSERT_EQ(ours.shape(), values[k].shape());
+    for (int64_t i = 0; i < values[k].shape().num_elements(); ++i) {
+      auto at = [&](double delta) {
+        Literals moved = values;
+        moved[k] = values[k].Clone();
+        moved[k].SetFromDouble(i, values[k].AsDouble(i) + delta);
+        return Evaluate(f, moved, wanted, device);
+      };
+      const double numeric = (at(kStep) - at(-kStep)) / (2 * kStep);
+      ASSERT_NEAR(ours.AsDouble(i), numeric, tolerance * std::max(1.0, std::abs(numeric)))
+          << "element " << i << " of operand " << k;
+    }
+  }
+}
+
+// Whether finite differences say something: all floats are f64, operands and results.
+bool Differentiable(const OpRow& row, const Sample& sample) {
+  bool any = false;
+  for (std::size_t i = 0; i < sample.operands.size(); ++i) {
+    const DType dtype = sample.operands[i].shape().dtype();
+    if (IsFloat(dtype) && dtype != DType::kF64) return false;
+    any |= dtype == DType::kF64 && (row.gradients >> i & 1) != 0;
+  }
+  return any && sample.smooth;
+}
+
+using GradientTest = testing::TestWithParam<std::string>;
+INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, testing::ValuesIn(Names([](const OpRow& row) {
+                           return row.differentiable && row.device_tolerance != 1.6e-2;
+                         })),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(GradientTest, AgreesWithFiniteDifferencesTwice) {
+  int checked = 0;
+  ForEachSample(GetParam(), [&](const OpRow& row, const Sample& sample) {
+    if (!Differentiable(row, sample)) return;
+    ++checked;
+    const backend::Device device = DeviceOf("interpreter");
+    const Function first = [&](const Tensors& x) {
+      return Project(sample.record(OperandsOf(row, sample.operands, x), device), 10);
+    };
+    CheckGradients(first, sample.operands, row.gradients, 1e-6);
+    if (!row.second_gradients) return;
+    const Function second = [&](const Tensors& x) {
+      return Project(GradientsOf(first(x), x, /*create_graph=*/true), 20);
+    };
+    CheckGradients(second, sample.operands, row.gradients, 1e-5);
+  });
+  const bool bits = GetParam().starts_with("logical_");
+  EXPECT_TRUE(checked > 0 || bits) << "no sample of " << GetParam() << " is smooth";
+}
+
+// --- what holds without running anything
+
+TEST(SweepTest, EveryOpHasSamples) {
+  std::map<std::string, std::size_t> samples;
+  for (const OpRow& row : Samples().rows()) samples[row.name] += row.samples.size();
+  AllOps::ForEach([&]<class T>() {
+    EXPECT_GT(samples[Table::RowName<T>()], 0u)
+        << T::kName << " is in lazy/ops/op_list.h and has no samples in tests/ops";
+  });
+  EXPECT_EQ(samples.size(), AllOps::kSize);
+}
+
+TEST(SweepTest, LowerGivesTheShapesThatWereRecorded) {
+  const backend::Device device = DeviceOf("interpreter");
+  for (const OpRow& row : Samples().rows()) {
+    for (const Sample& sample : row.samples) {
+      SCOPED_TRACE(sample.text);
+      std::vector<Shape> shapes;
+      for (const Literal& x : sample.operands) shapes.push_back(x.shape());
+      const Shapes lowered = sample.lower_shapes(shapes);
+      const Tensors tensors = ToTensors(sample.operands, device);
+      const Tensors results = sample.record(OperandsOf(row, sample.operands, tensors), device);
+      ASSERT_EQ(lowered.size(), results.size());
+      for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(lowered[i], results[i].shape());
+    }
+  }
+}
+
+template <OpStruct T, class... S>
+void ExpectInferAgreesWithLower(const S&... operands) {
+  const T op{};
+  const absl::StatusOr<Shape> inferred = op.Infer(operands...);
+  absl::StatusOr<Shape> lowered = Shape();
+  try {
+    lowered = internal::LoweredShapes(op, std::vector<Shape>{operands...})[0];
+  } catch (const StatusError& error) {
+    lowered = error.status();
+  }
+  const std::string call = Str(T::kName, "(", Join(std::vector<Shape>{operands...}, ", "), ")");
+  EXPECT_EQ(inferred.ok(), lowered.ok()) << call << ": " << inferred.status() << lowered.status();
+  if (inferred.ok() && lowered.ok()) {
+    EXPECT_EQ(*inferred, *lowered) << call;
+  }
+}
+
+// What an op with shape inference of its own accepts, its lowering accepts, for every dtype.
+TEST(SweepTest, InferRefusesWhatLowerRefuses) {
+  std::vector<Shape> shapes;
+  for (int i = 0; i < ir::kNumArrayDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (ir::Row(dtype).bits >= 8 || dtype == DType::kPred) shapes.emplace_back(dtype, Dims{2, 2});
+  }
+  AllOps::ForEach([&]<class T>() {
+    if constexpr (requires(T op, Shape x) { op.Infer(x); } && T::kAttrCount == 0) {
+      for (const Shape& x : shapes) ExpectInferAgreesWithLower<T>(x);
+    } else if constexpr (requires(T op, Shape x) { op.Infer(x, x); } && T::kAttrCount == 0) {
+      for (const Shape& x : shapes)
+        for (const Shape& y : shapes) ExpectInferAgreesWithLower<T>(x, y);
+    }
+  });
+}
+
+TEST(SweepTest, KeysDifferInEveryAttributeAndOnlyThen) {
+  std::map<KeyWords, std::string> seen;
+  for (const OpRow& row : Samples().rows()) {
+    for (const Sample& sample : row.samples) {
+      SCOPED_TRACE(sample.text);
+      const std::string op = row.name + sample.attr_text;
+      const auto [it, first] = seen.try_emplace(sample.key, op);
+      EXPECT_EQ(it->second, op) << "two ops have one key";
+      for (const auto& [attr, key] : sample.changed_keys) {
+        EXPECT_NE(key, sample.key) << attr;
+        EXPECT_THAT(sample.attr_text, testing::HasSubstr(attr + "="));
+      }
+    }
+  }
+}
+
+TEST(SweepTest, MistakesAreRefusedWithTheirWordsAndNothingIsRecorded) {
+  const backend::Device device = DeviceOf("interpreter");
+  for (const OpRow& row : Samples().rows()) {
+    for (const ErrorSample& sample : row.errors) {
+      SCOPED_TRACE(sample.message);
+      const Tensors operands = ToTensors(sample.operands, device);
+      const int64_t recorded = ir::Get(ir::Counter::kNodesRecorded);
+      std::string message = "nothing was refused";
+      try {
+        sample.call(operands);
+      } catch (const StatusError& error) {
+        message = error.what();
+      }
+      EXPECT_EQ(message, sample.message);
+      EXPECT_EQ(ir::Get(ir::Counter::kNodesRecorded), recorded);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lazuli::lazy::test

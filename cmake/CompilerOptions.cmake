@@ -22,6 +22,9 @@ if(LAZULI_WERROR)
   add_compile_options(-Werror)
 endif()
 
+# What a build leaves on disk for later processes is keyed by it (ir/support/build_id.h).
+add_link_options(LINKER:--build-id=sha1)
+
 if(LAZULI_SANITIZE)
   add_compile_options(-fsanitize=${LAZULI_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${LAZULI_SANITIZE})

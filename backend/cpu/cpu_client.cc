@@ -70,7 +70,6 @@ absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
 
 absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> module,
                                                  const CompileOptions& options) {
-  ScopedTimer timer(Timer::kCompileTime);
   TraceSpan span("cpu.compile");
   LAZULI_ASSIGN_OR_RETURN(Program program, CompileProgram(std::move(module), options));
   return MakeCpuExecutable(std::move(program), allocator_, devices_[0]);

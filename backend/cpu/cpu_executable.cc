@@ -116,7 +116,6 @@ absl::Status CpuExecutable::RunThunks(const RunBuffers& run) const {
 }
 
 absl::StatusOr<std::vector<BufferPtr>> CpuExecutable::Execute(const ExecuteArgs& args) {
-  ScopedTimer timer(Timer::kExecuteTime);
   LAZULI_RETURN_IF_ERROR(CheckArguments(args));
   const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
   // All memory first: a run that does not get it has changed nothing.

@@ -77,7 +77,10 @@ void MaybeDump(const llvm::Module& module) {
 
 struct Jit::State {
   State() : builder(HostBuilder()) {
-    auto made = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(builder).create();
+    auto made = llvm::orc::LLJITBuilder()
+                    .setJITTargetMachineBuilder(builder)
+                    .setPlatformSetUp(llvm::orc::setUpInactivePlatform)  // kernels have no globals
+                    .create();
     LAZULI_CHECK(static_cast<bool>(made), "LLVM's JIT does not start");
     jit = std::move(*made);
     auto machine = builder.createTargetMachine();
@@ -88,19 +91,21 @@ struct Jit::State {
   llvm::orc::JITTargetMachineBuilder builder;
   std::unique_ptr<llvm::orc::LLJIT> jit;
   std::optional<llvm::DataLayout> layout;
-  std::mutex mutex;  // of linking
 };
 
 namespace {
 
+// A library of its own for each object file: names need not differ.
 class LoadedCode final : public JitCode {
  public:
-  LoadedCode(llvm::orc::LLJIT& jit, llvm::orc::ResourceTrackerSP tracker, int64_t bytes)
-      : jit_(jit), tracker_(std::move(tracker)), bytes_(bytes) {}
-  ~LoadedCode() override { llvm::consumeError(tracker_->remove()); }
+  LoadedCode(llvm::orc::LLJIT& jit, llvm::orc::JITDylib& library, int64_t bytes)
+      : jit_(jit), library_(&library), bytes_(bytes) {}
+  ~LoadedCode() override {
+    llvm::consumeError(jit_.getExecutionSession().removeJITDylib(*library_));
+  }
 
   void* Lookup(const std::string& function) const override {
-    auto address = jit_.lookup(function);
+    auto address = jit_.lookup(*library_, function);
     LAZULI_CHECK(static_cast<bool>(address), "no function ", function);
     return address->toPtr<void*>();
   }
@@ -108,7 +113,7 @@ class LoadedCode final : public JitCode {
 
  private:
   llvm::orc::LLJIT& jit_;
-  llvm::orc::ResourceTrackerSP tracker_;
+  llvm::orc::JITDylibSP library_;
   int64_t bytes_;
 };
 
@@ -131,8 +136,8 @@ void Jit::Prepare(llvm::Module& module) const {
   module.setTargetTriple(state_->builder.getTargetTriple().str());
 }
 
-absl::StatusOr<std::shared_ptr<const JitCode>> Jit::Compile(
-    std::unique_ptr<llvm::LLVMContext> context, std::unique_ptr<llvm::Module> module) {
+absl::StatusOr<std::string> Jit::Compile(std::unique_ptr<llvm::LLVMContext> context,
+                                         std::unique_ptr<llvm::Module> module) {
   std::string problem;
   llvm::raw_string_ostream problem_stream(problem);
   if (llvm::verifyModule(*module, &problem_stream)) {
@@ -146,21 +151,23 @@ absl::StatusOr<std::shared_ptr<const JitCode>> Jit::Compile(
   MaybeDump(*module);
   auto object = llvm::orc::SimpleCompiler(**machine)(*module);
   if (!object) return FromLlvm(object.takeError(), "compiling a kernel");
-  const auto bytes = static_cast<int64_t>((*object)->getBufferSize());
+  std::string bytes = (*object)->getBuffer().str();
   module.reset();
   context.reset();
-
-  std::lock_guard lock(state_->mutex);
-  llvm::orc::LLJIT& jit = *state_->jit;
-  auto tracker = jit.getMainJITDylib().createResourceTracker();
-  if (auto error = jit.addObjectFile(tracker, std::move(*object)))
-    return FromLlvm(std::move(error), "loading a kernel");
-  return std::make_shared<LoadedCode>(jit, std::move(tracker), bytes);
+  return bytes;
 }
 
-std::string Jit::UniqueName(const std::string& stem) {
+absl::StatusOr<std::shared_ptr<const JitCode>> Jit::Load(std::string_view object) {
   static std::atomic<int64_t> next{0};
-  return Str(stem, "_", next.fetch_add(1));
+  llvm::orc::LLJIT& jit = *state_->jit;
+  auto library = jit.createJITDylib(Str("kernel_", next++));
+  if (!library) return FromLlvm(library.takeError(), "loading a kernel");
+  const auto bytes = static_cast<int64_t>(object.size());
+  auto code = std::make_shared<LoadedCode>(jit, *library, bytes);
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()));
+  if (auto error = jit.addObjectFile(*library, std::move(buffer)))
+    return FromLlvm(std::move(error), "loading a kernel");
+  return code;
 }
 
 }  // namespace lazuli::backend

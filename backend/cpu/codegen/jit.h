@@ -1,13 +1,14 @@
 // Jit: machine code from LLVM IR, in this process. The only user of ORC, and opinionated: host
 // processor, level 2, no fast-math, no contraction.
 //
-// Compile() may be called from several threads at once; each call uses a target machine of its own.
-// Code lives as long as somebody holds its JitCode.
+// Compile() and Load() may be called from several threads at once; each call uses a target machine
+// of its own. Code lives as long as somebody holds its JitCode.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,12 +36,11 @@ class Jit {
 
   // Prepares an empty module for the host: data layout, triple.
   void Prepare(llvm::Module& module) const;
-  // Optimises the module and loads its code. Names of external functions must be unique in the
-  // process: see UniqueName.
-  absl::StatusOr<std::shared_ptr<const JitCode>> Compile(std::unique_ptr<llvm::LLVMContext> context,
-                                                         std::unique_ptr<llvm::Module> module);
-  // "<stem>_17": never returned before.
-  static std::string UniqueName(const std::string& stem);
+  // Optimises the module and generates code: an object file, which may be kept and loaded later.
+  absl::StatusOr<std::string> Compile(std::unique_ptr<llvm::LLVMContext> context,
+                                      std::unique_ptr<llvm::Module> module);
+  // Makes the code of an object file callable. Two that are loaded may have functions of one name.
+  absl::StatusOr<std::shared_ptr<const JitCode>> Load(std::string_view object);
 
   // Elements of f32 that one vector register of the host holds, at most 16.
   int vector_width() const { return vector_width_; }

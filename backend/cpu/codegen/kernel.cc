@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 
@@ -11,6 +12,7 @@
 #include "backend/cpu/codegen/element_ops.h"
 #include "backend/cpu/codegen/jit.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
+#include "backend/cpu/codegen/kernel_store.h"
 #include "ir/hlo/monoid.h"
 #include "ir/hlo/printer.h"
 #include "ir/support/metrics.h"
@@ -24,14 +26,16 @@ using hlo::Instruction;
 using hlo::Opcode;
 using KernelFunction = void (*)(std::byte* const* args, int64_t begin, int64_t end);
 
+constexpr char kFunction[] = "kernel", kFinishFunction[] = "kernel_finish";
+
 class CompiledKernel final : public Kernel {
  public:
-  CompiledKernel(KernelShape shape, std::shared_ptr<const JitCode> code, const std::string& name)
+  CompiledKernel(KernelShape shape, std::shared_ptr<const JitCode> code)
       : shape_(std::move(shape)),
         code_(std::move(code)),
-        run_(reinterpret_cast<KernelFunction>(code_->Lookup(name))),
+        run_(reinterpret_cast<KernelFunction>(code_->Lookup(kFunction))),
         finish_(shape_.finish_items > 0
-                    ? reinterpret_cast<KernelFunction>(code_->Lookup(name + "_finish"))
+                    ? reinterpret_cast<KernelFunction>(code_->Lookup(kFinishFunction))
                     : nullptr) {}
 
   int64_t scratch_bytes() const override { return shape_.scratch_bytes; }
@@ -79,32 +83,41 @@ class KernelThunk final : public Thunk {
   std::vector<BufferId> args_;
 };
 
-absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const hlo::Computation& body) {
+absl::StatusOr<KernelShape> EmitKernel(llvm::Module& module, const KernelRequest& request) {
+  switch (Outputs(request.body)[0]->opcode()) {
+    case Opcode::kReduce:
+      return EmitReduceKernel(module, request);
+    case Opcode::kReduceWindow:
+      return EmitReduceWindowKernel(module, request);
+    case Opcode::kSelectAndScatter:
+      return EmitSelectAndScatterKernel(module, request);
+    default:
+      return EmitLoopKernel(module, request);
+  }
+}
+
+absl::StatusOr<StoredKernel> GenerateCode(const hlo::Computation& body) {
   auto context = std::make_unique<llvm::LLVMContext>();
-  const std::string name = Jit::UniqueName("lazuli_kernel");
-  auto module = std::make_unique<llvm::Module>(name, *context);
+  auto module = std::make_unique<llvm::Module>(kFunction, *context);
   Jit& jit = Jit::Get();
   jit.Prepare(*module);
-  const KernelRequest request{body, name, jit.vector_width()};
-  absl::StatusOr<KernelShape> shape;
-  switch (Outputs(body)[0]->opcode()) {
-    case Opcode::kReduce:
-      shape = EmitReduceKernel(*module, request);
-      break;
-    case Opcode::kReduceWindow:
-      shape = EmitReduceWindowKernel(*module, request);
-      break;
-    case Opcode::kSelectAndScatter:
-      shape = EmitSelectAndScatterKernel(*module, request);
-      break;
-    default:
-      shape = EmitLoopKernel(*module, request);
-      break;
-  }
-  if (!shape.ok()) return shape.status();
-  LAZULI_ASSIGN_OR_RETURN(auto code, jit.Compile(std::move(context), std::move(module)));
+  StoredKernel kernel;
+  LAZULI_ASSIGN_OR_RETURN(kernel.shape, EmitKernel(*module, {body, kFunction, jit.vector_width()}));
+  LAZULI_ASSIGN_OR_RETURN(kernel.object, jit.Compile(std::move(context), std::move(module)));
   Add(Counter::kKernels);
-  return std::make_shared<const CompiledKernel>(*std::move(shape), std::move(code), name);
+  return kernel;
+}
+
+// `text` is the body's.
+absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const hlo::Computation& body,
+                                                                 const std::string& text) {
+  std::optional<StoredKernel> kernel = FindStoredKernel(text);
+  if (!kernel) {
+    LAZULI_ASSIGN_OR_RETURN(kernel, GenerateCode(body));
+    StoreKernel(text, *kernel);
+  }
+  LAZULI_ASSIGN_OR_RETURN(auto code, Jit::Get().Load(kernel->object));
+  return std::make_shared<const CompiledKernel>(std::move(kernel->shape), std::move(code));
 }
 
 // Kernels that some executable still holds, by the text of their body.
@@ -143,7 +156,7 @@ void RunJobs(std::vector<Job>& jobs) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < jobs.size(); i = next++)
-      jobs[i].kernel = CompileOne(*jobs[i].body);
+      jobs[i].kernel = CompileOne(*jobs[i].body, jobs[i].text);
   };
   std::vector<std::thread> threads;
   const std::size_t wanted = std::min(jobs.size(), static_cast<std::size_t>(NumThreads()));

@@ -8,20 +8,10 @@
 #include "llvm/IR/Module.h"
 
 #include "backend/cpu/codegen/body_plan.h"
+#include "backend/cpu/codegen/kernel_shape.h"
 #include "ir/hlo/module.h"
 
 namespace lazuli::backend {
-
-// How to run what was emitted: `name`(args, begin, end) over [0, items) in any cut, then if
-// finish_items > 0 `name`_finish(args, begin, end) over [0, finish_items).
-struct KernelShape {
-  int64_t items = 1;
-  int64_t grain = 1;  // items worth a thread
-  int64_t finish_items = 0;
-  int64_t scratch_bytes = 0;
-  std::vector<uint8_t> in_place;  // by parameter: outputs may lie in its memory
-  std::string details;
-};
 
 struct KernelRequest {
   const hlo::Computation& body;

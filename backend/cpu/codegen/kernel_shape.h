@@ -1,0 +1,21 @@
+// KernelShape: all that a thunk must know of a compiled kernel but its code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lazuli::backend {
+
+// How to run a compiled kernel: `name`(args, begin, end) over [0, items) in any cut, then if
+// finish_items > 0 `name`_finish(args, begin, end) over [0, finish_items).
+struct KernelShape {
+  int64_t items = 1;
+  int64_t grain = 1;  // items worth a thread
+  int64_t finish_items = 0;
+  int64_t scratch_bytes = 0;
+  std::vector<uint8_t> in_place;  // by parameter: outputs may lie in its memory
+  std::string details;
+};
+
+}  // namespace lazuli::backend

@@ -93,16 +93,19 @@ absl::StatusOr<ProgramPtr> ProgramFor(Trace& trace, backend::Device device, Sync
   return CompileProgram(trace, device, options, key, hash, name);
 }
 
+// A number in memory of the device.
+absl::StatusOr<backend::BufferPtr> NumberBuffer(const Node& number, const Storage& storage) {
+  const uint64_t cell = static_cast<const ScalarNode&>(number).cell();
+  return storage.device().client->FromHost({&cell, &storage.shape()}, nullptr, storage.device());
+}
+
 // A storage whose value is a leaf needs no program: it takes the leaf's data, or a number's bytes.
 absl::Status ResolveLeaf(Context& context, Storage& storage, const Node& leaf) {
   if (leaf.kind() == NodeKind::kData) {
     context.Resolve(storage, static_cast<const DataNode&>(leaf).data());
     return absl::OkStatus();
   }
-  const uint64_t cell = static_cast<const ScalarNode&>(leaf).cell();
-  backend::HostView view{&cell, &storage.shape()};
-  LAZULI_ASSIGN_OR_RETURN(backend::BufferPtr buffer,
-                          storage.device().client->FromHost(view, nullptr, storage.device()));
+  LAZULI_ASSIGN_OR_RETURN(backend::BufferPtr buffer, NumberBuffer(leaf, storage));
   context.Resolve(storage, MakeIntrusive<DataHandle>(std::move(buffer)));
   return absl::OkStatus();
 }
@@ -188,9 +191,19 @@ class ExecutionEngine final : public Engine {
   absl::StatusOr<Literal> Read(Context& context, Storage& storage) override {
     ScopedTimer timer(Timer::kTransferFromDevice);
     context.Adopt(storage);
+    if (context.Data(storage) == nullptr) {
+      if (const Value number = context.ScalarValue(storage)) return ScalarLiteral(number);
+    }
+    LAZULI_ASSIGN_OR_RETURN(const backend::BufferPtr buffer, ReadBuffer(context, storage));
+    return buffer->device().client->ToHost(*buffer);
+  }
+
+  absl::StatusOr<backend::BufferPtr> ReadBuffer(Context& context, Storage& storage) override {
+    context.Adopt(storage);
     DataPtr data = context.Data(storage);
     if (data == nullptr) {
-      if (const Value number = context.ScalarValue(storage)) return ScalarLiteral(number);
+      if (const Value number = context.ScalarValue(storage))
+        return NumberBuffer(*number.node, storage);
       Add(Counter::kSyncForRead);
       LAZULI_RETURN_IF_ERROR(Sync(context, /*wait=*/false, SyncReason::kRead));
       data = context.Data(storage);
@@ -202,7 +215,7 @@ class ExecutionEngine final : public Engine {
       return buffer.status();
     }
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
-    return (*buffer)->device().client->ToHost(**buffer);
+    return buffer;
   }
 
  private:

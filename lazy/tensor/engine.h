@@ -1,4 +1,4 @@
-// The two calls that go up from tensors to the executor. lazy/execution implements them and
+// The calls that go up from tensors to the executor. lazy/execution implements them and
 // installs itself.
 #pragma once
 
@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "backend/client/client.h"
 #include "ir/types/literal.h"
 
 namespace lazuli::lazy {
@@ -24,6 +25,9 @@ class Engine {
   virtual absl::Status Sync(Context& context, bool wait, SyncReason reason) = 0;
   // Syncs the whole context, waits for this storage and returns its elements.
   virtual absl::StatusOr<Literal> Read(Context& context, Storage& storage) = 0;
+  // The same without the copy: the device's own memory. Whoever holds the buffer is an owner, so no
+  // run reuses it meanwhile.
+  virtual absl::StatusOr<backend::BufferPtr> ReadBuffer(Context& context, Storage& storage) = 0;
 };
 
 Engine& GetEngine();                 // checks that one is installed

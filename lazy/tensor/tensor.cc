@@ -41,6 +41,10 @@ Literal ToLiteral(const Tensor& tensor) {
   return ValueOrThrow(GetEngine().Read(Context::Current(), tensor.storage()));
 }
 
+backend::BufferPtr ToBuffer(const Tensor& tensor) {
+  return ValueOrThrow(GetEngine().ReadBuffer(Context::Current(), tensor.storage()));
+}
+
 Tensor Detach(const Tensor& tensor) { return Tensor(tensor.impl()->storage()); }
 
 bool GradEnabled() { return grad_enabled; }

@@ -57,6 +57,8 @@ using Tensors = std::vector<Tensor>;
 Tensor FromLiteral(const Literal& literal, backend::Device device);
 // The elements, after a sync of the context and a wait for this tensor.
 Literal ToLiteral(const Tensor& tensor);
+// The same, but the device's memory itself, shared.
+backend::BufferPtr ToBuffer(const Tensor& tensor);
 // The same storage without its history: writes through either are seen by both.
 Tensor Detach(const Tensor& tensor);
 

@@ -136,5 +136,17 @@ TEST(SyncTest, ProgramsAreNamedAndKeepTheirText) {
   EXPECT_THAT(program->hlo, testing::HasSubstr("op_name=\"fc.weight\""));
 }
 
+// A write makes new elements; who holds the old ones keeps them.
+TEST(SyncTest, ABufferThatWasReadIsTheDevicesOwnAndKeepsItsElements) {
+  const Tensor x = Exp(Of<float>({2}, {0, 0}));
+  const backend::BufferPtr first = ToBuffer(x), second = ToBuffer(x);
+  EXPECT_EQ(first, second);
+  const Tensor y = x + 1.0;
+  Assign("add_", x, y);
+  EXPECT_THAT(Values(x), testing::ElementsAre(2, 2));
+  ASSERT_NE(first->host_data(), nullptr);
+  EXPECT_EQ(reinterpret_cast<const float*>(first->host_data())[0], 1);
+}
+
 }  // namespace
 }  // namespace lazuli::lazy

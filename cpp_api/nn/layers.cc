@@ -68,8 +68,7 @@ Tensor Linear::forward(const Tensor& x, SourceLocation loc) const {
              weight.name() + " is " + ShapeText(weight) + ", but x is " + ShapeText(x),
          loc);
   }
-  Tensor y = matmul(x, weight.transpose(0, 1));
-  return bias.defined() ? y + bias : y;
+  return linear(x, weight, bias);
 }
 
 Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel,

@@ -196,6 +196,20 @@ Tensor matmul(const Tensor& x, const Tensor& y, Locs loc) {
   return CallTensor(loc,
                     [&] { return lazy::MatMul(TensorAccess::Unwrap(x), TensorAccess::Unwrap(y)); });
 }
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Locs loc) {
+  return CallTensor(loc, [&] {
+    const lazy::Tensor w = In(weight, "linear");
+    const lazy::Tensor y = lazy::Linear(In(x, "linear"), w);
+    if (!bias.defined()) return y;
+    const lazy::Tensor b = TensorAccess::Unwrap(bias);
+    if (b.rank() != 1 || b.dim(0) != w.dim(0)) {
+      lazy::ThrowRecordError("linear",
+                             ir::InvalidArgument("bias ", b.shape(), " does not fit the ", w.dim(0),
+                                                 " rows of weight ", w.shape()));
+    }
+    return y + b;
+  });
+}
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options, Locs loc) {
   return CallTensor(loc, [&] {

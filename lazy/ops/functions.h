@@ -83,6 +83,7 @@ Tensor OneHot(const Tensor& index, int64_t classes, DType dtype);
 
 // --- linear algebra, convolution, pooling
 Tensor MatMul(const Tensor& x, const Tensor& y);
+Tensor Linear(const Tensor& x, const Tensor& weight);  // weight [out, in]
 using Pair = std::array<int64_t, 2>;
 struct Conv2dAttrs {
   Pair stride{1, 1}, padding{0, 0}, dilation{1, 1};

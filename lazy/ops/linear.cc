@@ -107,6 +107,30 @@ Tensor MatMul(const Tensor& x, const Tensor& y) {
   return y.rank() == 1 ? Squeeze(rows, -1) : rows;
 }
 
+lowering::Op LinearOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op weight) const {
+  const Shape &xs = x.shape(), &ws = weight.shape();
+  if (xs.rank() < 1 || ws.rank() != 2 || xs.dim(xs.rank() - 1) != ws.dim(1))
+    return b.Error(InvalidArgument("x ", xs, " does not fit weight ", ws, " [out, in]"));
+  const std::optional<DType> dtype = Promote(xs.dtype(), ws.dtype());
+  if (!dtype)
+    return b.Error(InvalidArgument("dtypes of ", xs, " and ", ws,
+                                   " have no common type; convert one with to()"));
+  hlo::DotAttrs attrs;
+  attrs.lhs_contracting_dims = {xs.rank() - 1};
+  attrs.rhs_contracting_dims = {1};
+  return b.Dot(b.Convert(x, *dtype), b.Convert(weight, *dtype), std::move(attrs));
+}
+
+Tensors LinearOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const auto rows = [](const Tensor& t) { return Reshape(t, {-1, t.dim(t.rank() - 1)}); };
+  Tensors grads(2);
+  if (s.needs(0)) grads[0] = Linear(dy, Transpose(s.x(1), 0, 1));
+  if (s.needs(1)) grads[1] = MatMul(Transpose(rows(dy), 0, 1), rows(s.x(0)));
+  return grads;
+}
+
+Tensor Linear(const Tensor& x, const Tensor& weight) { return Record(LinearOp{}, x, weight); }
+
 // --- convolution
 
 absl::StatusOr<Shape> Conv2dOp::Infer(const Shape& x, const Shape& weight) const {

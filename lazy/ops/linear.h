@@ -18,6 +18,17 @@ struct MatMulOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
+// A matrix product whose right operand lies transposed, as layers keep their weights: both
+// gradients come out in the layout of what they belong to.
+struct LinearOp {
+  LAZULI_OP("linear", "aten::linear");
+  static constexpr OpDoc kDoc{"x [..., in] times the transpose of weight [out, in].",
+                              {"x", "weight"}};
+  static constexpr Saves kSaves = kSaveXY;
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op weight) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
 struct Conv2dOp {
   Pair stride, padding, dilation;
   int64_t groups;

@@ -49,6 +49,34 @@ void AddMatMul(Table& table) {
              [](const Tensors& x) { (void)MatMul(x[0], x[1]); });
 }
 
+void AddLinear(Table& table) {
+  table.Op<LinearOp>()
+      .Add({}, {Random(DType::kF64, {2, 3}), Random(DType::kF64, {4, 3}, 1)})
+      .Add({}, {Random(DType::kF64, {2, 2, 3}), Random(DType::kF64, {2, 3}, 1)})
+      .Add({}, {Random(DType::kF64, {3}), Random(DType::kF64, {2, 3}, 1)})
+      .AddEdge({}, {Random(DType::kF32, {17, 33}), Random(DType::kF32, {19, 33}, 1)})
+      .AddEdge({}, {Random(DType::kF32, {3, 0}), Random(DType::kF32, {2, 0}, 1)})
+      .DeviceTolerance(kProductTolerance)
+      .ReferenceTolerance(1e-4, 1e-4)
+      .Reference([](const LinearOp&, const Literals& in) {
+        const Shape &x = in[0].shape(), &w = in[1].shape();
+        Dims dims(x.dims().begin(), x.dims().end());
+        dims.back() = w.dim(0);
+        return Build(Shape(x.dtype(), dims), [&](const Index& index) {
+          double sum = 0;
+          Index at = index;
+          for (int64_t k = 0; k < w.dim(1); ++k) {
+            at.back() = k;
+            sum += At(in[0], at) * At(in[1], {index.back(), k});
+          }
+          return sum;
+        });
+      })
+      .Error("linear: x f32[2,3] does not fit weight f32[2,2] [out, in]",
+             {Random(DType::kF32, {2, 3}), Random(DType::kF32, {2, 2})},
+             [](const Tensors& x) { (void)Linear(x[0], x[1]); });
+}
+
 // One product of a convolution: positions in the output, the kernel and the input.
 struct Tap {
   Index out, kernel, in;
@@ -266,6 +294,7 @@ void AddMaxPoolPick(Table& table) {
 
 void AddLinearSamples(Table& table) {
   AddMatMul(table);
+  AddLinear(table);
   AddConv2d(table);
   AddConv2dInputGrad(table);
   AddConv2dWeightGrad(table);

@@ -116,6 +116,9 @@ LAZULI_API Tensor one_hot(const Tensor& index, std::int64_t classes, LAZULI_LOC)
 
 // --- linear algebra and neural networks
 LAZULI_API Tensor matmul(const Tensor& x, const Tensor& y, LAZULI_LOC);
+// x [..., in], weight [out, in], bias [out] or undefined.
+LAZULI_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                         LAZULI_LOC);
 struct Conv2dOptions {
   std::pair<std::int64_t, std::int64_t> stride{1, 1}, padding{0, 0}, dilation{1, 1};
   std::int64_t groups = 1;

@@ -167,7 +167,7 @@ TEST(LayersTest, WrongInputsAreErrorsWithTheCallersLine) {
     message = error.what();
   }
   EXPECT_THAT(message, HasSubstr("(layers_test.cc:")) << "the line of deep(x), not of Sequential";
-  EXPECT_ERROR(kInvalidArgument, "matmul: operand 0 is an undefined tensor", net.fc1(Tensor()));
+  EXPECT_ERROR(kInvalidArgument, "linear: operand 0 is an undefined tensor", net.fc1(Tensor()));
 }
 
 TEST(LossesTest, MseLossReduces) {

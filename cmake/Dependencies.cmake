@@ -32,6 +32,14 @@ if(LLVM_FOUND)
   target_link_libraries(lazuli_filecheck INTERFACE $<TARGET_FILE:LLVMFileCheck> lazuli::llvm)
 endif()
 
+if(LAZULI_LAPACK)
+  find_library(LAZULI_LAPACKE_LIBRARY lapacke REQUIRED)
+  find_library(LAZULI_BLAS_LIBRARY blas REQUIRED)
+  add_library(lazuli_lapack INTERFACE)
+  add_library(lazuli::lapack ALIAS lazuli_lapack)
+  target_link_libraries(lazuli_lapack INTERFACE ${LAZULI_LAPACKE_LIBRARY} ${LAZULI_BLAS_LIBRARY})
+endif()
+
 # The tools read and write .npz files. Debian's package of libzip for CMake asks for programs that it does not bring.
 find_path(LAZULI_ZIP_INCLUDE_DIR zip.h REQUIRED)
 find_library(LAZULI_ZIP_LIBRARY zip REQUIRED)

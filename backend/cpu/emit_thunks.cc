@@ -286,13 +286,17 @@ void Emitter::EmitEvaluator(const Instruction& i) {
     });
   }
   leaves_[&i] = NewLeaves(i.shape());
+  std::vector<Shape> shapes;
+  ForEachLeaf(i.shape(), [&](const Shape& shape) { shapes.push_back(shape); });
   Leaves results = leaves(&i);
-  const bool reorder = i.shape().IsArray() && i.shape().has_layout();
-  if (reorder) results[0] = NewBuffer(i.shape().byte_size());
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    if (shapes[r].has_layout()) results[r] = NewBuffer(shapes[r].byte_size());
+  }
   Emit(MakeEvaluatorThunk(i, operands, results));
-  if (reorder) {
-    Emit(MakeCopyThunk(i, leaf(&i),
-                       {WholeArray(results[0], i.shape().WithDefaultLayout(), i.shape())}));
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    if (!shapes[r].has_layout()) continue;
+    Emit(MakeCopyThunk(i, leaves(&i)[r],
+                       {WholeArray(results[r], shapes[r].WithDefaultLayout(), shapes[r])}));
     ++program_.stats.reorders;
   }
   ++program_.stats.evaluator_thunks;

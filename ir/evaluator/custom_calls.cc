@@ -2,13 +2,36 @@
 
 #include <map>
 #include <mutex>
+#include <vector>
+
+#include "ir/evaluator/internal.h"
+#include "ir/evaluator/lapack_calls.h"
 
 namespace lazuli::hlo {
 namespace {
 
-absl::StatusOr<Literal> Sharding(const Instruction&, absl::Span<const Literal* const> operands) {
-  if (operands.size() != 1) return InvalidArgument("Sharding takes one operand");
-  return *operands[0];
+// What a partitioner or a placement pass reads and one device passes through.
+constexpr std::string_view kIdentities[] = {
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "annotate_device_placement",
+    "xla.sdy.FuncResultSharding",
+    "xla.sdy.GlobalToLocalShape",
+    "xla.sdy.LocalToGlobalShape",
+};
+
+absl::StatusOr<Literal> Identity(const Instruction& instruction, Operands operands) {
+  const auto elements = static_cast<std::size_t>(
+      instruction.shape().IsTuple() ? instruction.shape().tuple().size() : std::size_t{1});
+  if (operands.size() != elements) {
+    return InvalidArgument(instruction.attrs_as<CustomCallAttrs>().custom_call_target, " has ",
+                           operands.size(), " operands and ", elements, " results");
+  }
+  if (!instruction.shape().IsTuple()) return *operands[0];
+  std::vector<Literal> results;
+  for (const Literal* operand : operands) results.push_back(*operand);
+  return Literal::Tuple(std::move(results));
 }
 
 absl::StatusOr<Literal> CheckIndexRangeCall(const Instruction&,
@@ -29,13 +52,29 @@ absl::Status CheckAll(std::span<const T> indices, int64_t limit) {
   return absl::OkStatus();
 }
 
+// The k largest of each row, and where they stand; k is the size of the result.
+absl::StatusOr<Literal> TopK(const Instruction& instruction, Operands operands) {
+  const Shape& shape = instruction.shape();
+  if (operands.size() != 1 || operands[0]->shape().rank() < 1 || !shape.IsTuple() ||
+      shape.tuple().size() != 2 || shape.tuple()[0].rank() != operands[0]->shape().rank()) {
+    return InvalidArgument("TopK takes an array and has two results");
+  }
+  const int64_t last = shape.tuple()[0].rank() - 1;
+  return TopKOf(*operands[0], {.k = shape.tuple()[0].dim(last), .largest = true}, shape);
+}
+
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, CustomCall, std::less<>> calls = {
-      {"Sharding", Sharding}, {"lazuli.check_index_range", CheckIndexRangeCall}};
+  std::map<std::string, CustomCall, std::less<>> calls;
 };
 Registry& TheRegistry() {
-  static auto* registry = new Registry;
+  static auto* registry = [] {
+    auto* made = new Registry;
+    made->calls = {{"lazuli.check_index_range", CheckIndexRangeCall}, {"TopK", TopK}};
+    for (std::string_view target : kIdentities) made->calls.emplace(target, Identity);
+    for (auto& [target, call] : LapackCalls()) made->calls.emplace(target, std::move(call));
+    return made;
+  }();
   return *registry;
 }
 

@@ -1,7 +1,8 @@
 // Custom calls that the evaluator (and with it the interpreter and every device's fallback) can
 // run, by target name.
 //
-// Built in: "Sharding" (the identity) and "lazuli.check_index_range"(indices: s32 or s64, limit:
+// Built in: "Sharding" and its like (the identity on one device), "TopK", linear algebra
+// (lapack_calls.h) and "lazuli.check_index_range"(indices: s32 or s64, limit:
 // s64[]) -> indices, which fails with OutOfRange "index 12 is out of range [0, 10)" at the first
 // index outside of [0, limit).
 #pragma once

@@ -93,9 +93,7 @@ absl::StatusOr<Literal> EvaluateSort(const Instruction& instruction, Operands op
 
 // The k largest (or smallest) along the last dimension, in order; of equal ones the first. Floats
 // in their total order.
-absl::StatusOr<Literal> EvaluateTopK(const Instruction& instruction, Operands operands) {
-  const auto& attrs = instruction.attrs_as<TopKAttrs>();
-  const Literal& x = *operands[0];
+Literal TopKOf(const Literal& x, const TopKAttrs& attrs, const Shape& shape) {
   const int64_t size = x.shape().dim(x.shape().rank() - 1);
   const int64_t rows = size == 0 ? 0 : x.shape().num_elements() / size;
   const int width = ByteWidth(x.shape().dtype());
@@ -110,8 +108,8 @@ absl::StatusOr<Literal> EvaluateTopK(const Instruction& instruction, Operands op
     if (is_float && keys[i] < 0) keys[i] ^= INT64_MAX;
     if (IsUnsigned(x.shape().dtype())) keys[i] ^= INT64_MIN;
   }
-  Literal values = Literal::Uninitialized(instruction.shape().tuple()[0]);
-  Literal indices = Literal::Uninitialized(instruction.shape().tuple()[1]);
+  Literal values = Literal::Uninitialized(shape.tuple()[0]);
+  Literal indices = Literal::Uninitialized(shape.tuple()[1]);
   std::vector<int64_t> items(static_cast<std::size_t>(size)), scratch(items.size());
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t* key = keys.data() + row * size;
@@ -127,6 +125,10 @@ absl::StatusOr<Literal> EvaluateTopK(const Instruction& instruction, Operands op
     }
   }
   return Literal::Tuple({std::move(values), std::move(indices)});
+}
+
+absl::StatusOr<Literal> EvaluateTopK(const Instruction& instruction, Operands operands) {
+  return TopKOf(*operands[0], instruction.attrs_as<TopKAttrs>(), instruction.shape());
 }
 
 absl::StatusOr<Literal> EvaluateMap(const Instruction& instruction, Operands operands,

@@ -60,6 +60,8 @@ absl::StatusOr<Literal> EvaluateSelectAndScatter(const Instruction& instruction,
 absl::StatusOr<Literal> EvaluateSort(const Instruction& instruction, Operands operands,
                                      Context& context);
 absl::StatusOr<Literal> EvaluateTopK(const Instruction& instruction, Operands operands);
+// Values and s32 indices, of the shapes in the tuple `shape`.
+Literal TopKOf(const Literal& x, const TopKAttrs& attrs, const Shape& shape);
 absl::StatusOr<Literal> EvaluateMap(const Instruction& instruction, Operands operands,
                                     Context& context);
 // evaluate_random.cc

@@ -1,0 +1,120 @@
+"""JAX's programs, lowered to HLO here, give on lazuli what they give on jaxlib.
+
+usage: jax_differential_test.py LAZULI_RUN [--x64] [--keep=FOLDER] [NAME...]   (patterns; without them, all programs)
+"""
+import fnmatch
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+X64 = "--x64" in sys.argv
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["JAX_ENABLE_X64"] = "1" if X64 else "0"
+warnings.filterwarnings("ignore")
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+
+import jax_programs  # noqa: E402
+
+# What a type's results may differ by, relative to the largest element of the array and to each element.
+TOLERANCE = {"float16": 4e-3, "bfloat16": 2e-2, "float32": 2e-4, "float64": 1e-9, "complex64": 2e-4, "complex128": 1e-9}
+# Sums in another order before a rounding or a branch.
+LOOSE = {"random.poisson": 1, "random.binomial": 1}
+
+
+def bits(x):
+    """As lazuli-run writes it: a type that numpy lacks is the bits of the unsigned type of its width."""
+    x = np.asarray(x)
+    return x.view(f"u{x.itemsize}") if x.dtype.kind == "V" or x.dtype.name not in np.sctypeDict else x
+
+
+def dump(name, folder):
+    """Writes NAME.hlo, NAME.in.npz and returns the expected outputs."""
+    function, arguments = jax_programs.PROGRAMS[name]
+    if X64:
+        wide = {"float32": np.float64, "complex64": np.complex128, "int32": np.int64}
+        arguments = jax.tree.map(lambda a: a.astype(wide.get(a.dtype.name, a.dtype)), arguments)
+    jitted = jax.jit(function, keep_unused=True)
+    text = jitted.lower(*arguments).compiler_ir("hlo").as_hlo_text(print_large_constants=True)
+    (folder / f"{name}.hlo").write_text(text)
+    leaves = jax.tree.leaves(arguments)
+    np.savez(folder / f"{name}.in.npz", **{f"p{i}": bits(x) for i, x in enumerate(leaves)})
+    return [np.asarray(x) for x in jax.tree.leaves(jitted(*arguments))]
+
+
+def difference(expected, actual):
+    """None, or how an output differs."""
+    if bits(expected).dtype != actual.dtype or expected.shape != actual.shape:
+        return f"is {actual.dtype}{actual.shape}, expected {expected.dtype}{expected.shape}"
+    tolerance = TOLERANCE.get(expected.dtype.name)
+    if tolerance is None:
+        wrong = bits(expected) != actual
+    else:
+        ours = actual.view(expected.dtype)
+        wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+        x, y = expected.astype(wide), ours.astype(wide)
+        finite = np.abs(x[np.isfinite(x)])
+        bound = tolerance * (np.abs(x) + max(1e-3, finite.max(initial=0) * 0.05))
+        with np.errstate(all="ignore"):
+            wrong = ~((np.abs(x - y) <= bound) | (x == y) | (np.isnan(x) & np.isnan(y)))
+    if not wrong.any():
+        return None
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return f"{int(wrong.sum())} of {wrong.size} differ, at {at}: {actual[at]}, expected {bits(expected)[at]}"
+
+
+def run(tool, device, names, folder):
+    """name -> the report's object."""
+    out = folder / device
+    found, rest = {}, list(names)
+    while rest:  # a crash costs the file it happened in, no other
+        result = subprocess.run([tool, *[folder / f"{n}.hlo" for n in rest], f"--device={device}", f"--inputs={folder}",
+                                 f"--output-dir={out}", "--report=json"], capture_output=True, text=True, check=False)
+        for line in result.stdout.splitlines():
+            entry = json.loads(line)
+            found[pathlib.Path(entry["file"]).name.removesuffix(".hlo")] = entry
+        lost = [n for n in rest if n not in found]
+        if lost:
+            found[lost[0]] = {"status": "error", "error": f"exit status {result.returncode}"}
+        rest = lost[1:]
+    return found
+
+
+def main():
+    names = [a for a in sys.argv[2:] if not a.startswith("--")]
+    keep = [a.removeprefix("--keep=") for a in sys.argv if a.startswith("--keep=")]
+    names = [n for n in jax_programs.PROGRAMS if not names or any(fnmatch.fnmatch(n, p) for p in names)]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(keep[0] if keep else temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        expected, failures = {}, 0
+        for name in names:
+            try:
+                expected[name] = dump(name, folder)
+            except Exception as error:  # pylint: disable=broad-except
+                print(f"{name}: JAX itself refuses: {str(error).splitlines()[0][:160]}")
+        for device in ("interpreter", "cpu"):
+            reports = run(sys.argv[1], device, expected, folder)
+            for name, values in expected.items():
+                complaint = None
+                if reports[name]["status"] != "ok":
+                    complaint = reports[name]["error"]
+                else:
+                    with np.load(folder / device / f"{name}.npz") as outputs:
+                        for i, value in enumerate(values):
+                            wrong = difference(value, outputs[f"o{i}"])
+                            complaint = complaint or (wrong and f"o{i}: {wrong}")
+                if complaint:
+                    failures += 1
+                    print(f"{device}: {name}: {complaint[:400]}")
+        print(f"{len(expected)} programs on 2 devices, {failures} failures")
+        sys.exit(failures > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,14 +2,8 @@
 
 include(CMakePackageConfigHelpers)
 
-if(NOT BUILD_SHARED_LIBS)
-  # An archive would have to bring absl, oneDNN and LLVM along as targets of its package.
-  message(STATUS "lazuli: only the shared library can be installed")
-  return()
-endif()
-
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lazuli)
-install(TARGETS lazuli EXPORT lazuliTargets LIBRARY RUNTIME COMPONENT lazuli)
+install(TARGETS lazuli EXPORT lazuliTargets COMPONENT lazuli)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/cpp_api/include/lazuli DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 install(EXPORT lazuliTargets NAMESPACE lazuli:: DESTINATION ${package_dir})

@@ -66,7 +66,9 @@ function(lazuli_combine)
   target_include_directories(lazuli PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp_api/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(lazuli PRIVATE ${third_party})
+  # Installed, a shared library needs none of them; those of an archive are found by lazuliConfig.cmake.
+  target_link_libraries(lazuli PRIVATE $<BUILD_INTERFACE:${third_party}>)
+  set(LAZULI_THIRD_PARTY ${third_party} PARENT_SCOPE)
   if(BUILD_SHARED_LIBS)
     target_link_options(lazuli PRIVATE LINKER:--no-undefined)
     if(LAZULI_SANITIZE)  # a sanitizer's runtime is resolved in the program

@@ -120,6 +120,8 @@ class ComputationClient {
   virtual absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
                                                 const CompileOptions& options) = 0;
   virtual absl::StatusOr<MemoryStats> memory_stats(Device device) const = 0;
+  // What runs the programs, for people: "LLVM 19.1.7 for znver3, 8 floats a vector".
+  virtual std::vector<std::string> engines() const { return {}; }
 };
 
 }  // namespace lazuli::backend

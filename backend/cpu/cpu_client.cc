@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "backend/client/registry.h"
+#include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/compiler.h"
 #include "backend/cpu/cpu_executable.h"
 #include "backend/cpu/runtime/cpu_buffer.h"
+#include "backend/cpu/runtime/library.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/span.h"
@@ -34,6 +36,7 @@ class CpuClient final : public ComputationClient {
   absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
                                         const CompileOptions& options) override;
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return allocator_->stats(); }
+  std::vector<std::string> engines() const override { return {KernelEngine(), LibraryEngine()}; }
 
  private:
   std::vector<Device> devices_;

@@ -155,6 +155,7 @@ class InterpreterClient final : public ComputationClient {
     return std::make_shared<InterpreterExecutable>(std::move(module), devices_[0], memory_);
   }
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return memory_->stats(); }
+  std::vector<std::string> engines() const override { return {"the evaluator, on one thread"}; }
 
  private:
   std::vector<Device> devices_;

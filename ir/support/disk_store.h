@@ -34,6 +34,8 @@ class DiskStore {
   // Whole or not at all. On an error (a full disk, say) the store is as it was.
   absl::Status Put(std::string_view key, std::string_view value);
 
+  // Of all entries, about.
+  int64_t bytes() const { return bytes_; }
   // Where the value of this key lies if it is there.
   std::string PathOf(std::string_view key) const;
 

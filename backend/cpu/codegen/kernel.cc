@@ -7,6 +7,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LLVMContext.h"
 
 #include "backend/cpu/codegen/element_ops.h"
@@ -211,6 +212,12 @@ bool SupportsSelectAndScatter(const Instruction& i) {
 }  // namespace
 
 bool KernelsAvailable() { return true; }
+
+std::string KernelEngine() {
+  const Jit& jit = Jit::Get();
+  return Str("LLVM ", LLVM_VERSION_STRING, " for ", jit.host().substr(0, jit.host().find(' ')),
+             ", ", jit.vector_width(), " floats a vector");
+}
 
 bool KernelSupports(const Instruction& i) {
   switch (i.opcode()) {

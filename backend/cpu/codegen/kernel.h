@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,8 @@
 namespace lazuli::backend {
 
 bool KernelsAvailable();
+// What compiles kernels, for reports: "LLVM 19.1.7 for znver3, 8 floats a vector".
+std::string KernelEngine();
 
 // Whether the instruction may stand in the body of a fusion: elementwise on types that fit
 // registers, changes of index, iota, scalar constants; a reduction by a monoid as the root.

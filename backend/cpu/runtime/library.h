@@ -52,6 +52,9 @@ class LibraryCall {
 absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec);
 absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSpec& spec);
 
+// What makes these calls, for reports: "oneDNN 2.6.3".
+std::string LibraryEngine();
+
 // While it lives, planning and running on this thread use this many threads.
 class ScopedLibraryThreads {
  public:

@@ -5,6 +5,7 @@
 namespace lazuli::backend {
 
 bool KernelsAvailable() { return false; }
+std::string KernelEngine() { return "the evaluator for loops (LAZULI_CPU_JIT=OFF)"; }
 bool KernelSupports(const hlo::Instruction&) { return false; }
 
 absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(

@@ -1,7 +1,10 @@
 // Builds without oneDNN: matrices by Eigen, convolutions by the evaluator.
 #include "backend/cpu/runtime/library.h"
 
+#include "Eigen/Core"
+
 #include "backend/cpu/runtime/eigen/matmul.h"
+#include "ir/support/str.h"
 
 namespace lazuli::backend {
 
@@ -11,6 +14,10 @@ absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec) 
 
 absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSpec&) {
   return std::unique_ptr<LibraryCall>();
+}
+
+std::string LibraryEngine() {
+  return Str("Eigen ", EIGEN_WORLD_VERSION, ".", EIGEN_MAJOR_VERSION, ".", EIGEN_MINOR_VERSION);
 }
 
 ScopedLibraryThreads::ScopedLibraryThreads(int count) : saved_(count) {}

@@ -1,4 +1,4 @@
-#include "dnnl.hpp"
+#include <dnnl.hpp>
 
 #include "backend/cpu/runtime/library.h"
 #include "ir/support/str.h"

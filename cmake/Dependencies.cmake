@@ -19,25 +19,12 @@ if(LAZULI_CPU_JIT)
 elseif(LAZULI_TESTS)
   find_package(LLVM 19.1 QUIET CONFIG)
 endif()
+include(ExternalLibraries)
 if(LLVM_FOUND)
-  # The shared libLLVM. LLVM's own targets would add its static archives a second time.
-  add_library(lazuli_llvm INTERFACE)
-  add_library(lazuli::llvm ALIAS lazuli_llvm)
-  target_include_directories(lazuli_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
-  target_link_libraries(lazuli_llvm INTERFACE $<TARGET_FILE:LLVM>)
-
   # FileCheck in process; Debian ships it as an archive beside the shared library.
   add_library(lazuli_filecheck INTERFACE)
   add_library(lazuli::filecheck ALIAS lazuli_filecheck)
   target_link_libraries(lazuli_filecheck INTERFACE $<TARGET_FILE:LLVMFileCheck> lazuli::llvm)
-endif()
-
-if(LAZULI_LAPACK)
-  find_library(LAZULI_LAPACKE_LIBRARY lapacke REQUIRED)
-  find_library(LAZULI_BLAS_LIBRARY blas REQUIRED)
-  add_library(lazuli_lapack INTERFACE)
-  add_library(lazuli::lapack ALIAS lazuli_lapack)
-  target_link_libraries(lazuli_lapack INTERFACE ${LAZULI_LAPACKE_LIBRARY} ${LAZULI_BLAS_LIBRARY})
 endif()
 
 # The tools read and write .npz files. Debian's package of libzip for CMake asks for programs that it does not bring.

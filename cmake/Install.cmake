@@ -12,4 +12,4 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/lazuliConfig.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/lazuliConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/lazuliConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lazuliConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/lazuliConfigVersion.cmake
-        DESTINATION ${package_dir})
+        ${CMAKE_CURRENT_LIST_DIR}/ExternalLibraries.cmake DESTINATION ${package_dir})

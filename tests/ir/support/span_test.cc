@@ -54,7 +54,7 @@ TEST(ChromeTraceTest, WritesOneCompleteEventASpan) {
   EXPECT_EQ(ChromeTrace({{"say \"hi\"\n", 3, 1234567, 1005}}),
             "{\"traceEvents\":[\n"
             "{\"ph\":\"X\",\"pid\":1,\"tid\":3,\"name\":\"say "
-            "\\\"hi\\\"\\u000a\",\"ts\":1234.567,\"dur\":1.005}\n"
+            "\\\"hi\\\"\\n\",\"ts\":1234.567,\"dur\":1.005}\n"
             "],\"displayTimeUnit\":\"ms\"}\n");
 }
 

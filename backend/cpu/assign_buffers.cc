@@ -117,6 +117,8 @@ void PlanDonation(Program& program, const Liveness& live) {
     const auto p = static_cast<std::size_t>(alias.parameter_number);
     ProgramOutput& output = program.outputs[static_cast<std::size_t>(alias.output_index)];
     if (output.donor >= 0 || taken[p] || parameter_buffer[p] < 0) continue;
+    if (program.slots[static_cast<std::size_t>(output.buffer)].kind == Kind::kParameter)
+      continue;  // the state of a loop that stays as it is
     if (!MayTake(program, live, output.buffer, parameter_buffer[p])) continue;
     output.donor = alias.parameter_number;
     taken[p] = 1;

@@ -29,7 +29,15 @@ lowering::PassPipeline MakePipeline() {
 
 absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module,
                                        const CompileOptions& options) {
+  return CompileCalleeProgram(std::move(module), options, 0, false);
+}
+
+absl::StatusOr<Program> CompileCalleeProgram(std::unique_ptr<hlo::Module> module,
+                                             const CompileOptions& options, int depth,
+                                             bool keeps_parameters) {
   Program program;
+  program.depth = depth;
+  program.keeps_parameters = keeps_parameters;
   program.module = std::move(module);
   program.num_threads = options.num_threads > 0 ? options.num_threads : NumThreads();
   program.flush_subnormals = options.flush_subnormals;

@@ -12,5 +12,9 @@ namespace lazuli::backend {
 
 absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module,
                                        const CompileOptions& options);
+// The same for a computation that an instruction calls; see Program.
+absl::StatusOr<Program> CompileCalleeProgram(std::unique_ptr<hlo::Module> module,
+                                             const CompileOptions& options, int depth,
+                                             bool keeps_parameters);
 
 }  // namespace lazuli::backend

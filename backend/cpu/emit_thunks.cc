@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "backend/cpu/codegen/kernel.h"
+#include "backend/cpu/control_thunks.h"
 #include "backend/cpu/convolution_spec.h"
 #include "backend/cpu/dot_spec.h"
 #include "backend/cpu/runtime/copy_thunk.h"
+#include "backend/cpu/runtime/dynamic_slice_thunk.h"
 #include "backend/cpu/runtime/evaluator_thunk.h"
 #include "backend/cpu/runtime/index_check_thunk.h"
 #include "backend/cpu/runtime/library.h"
@@ -55,9 +57,13 @@ class Emitter {
   bool EmitCopy(const Instruction& i);
   absl::StatusOr<bool> EmitDot(const Instruction& i);
   absl::StatusOr<bool> EmitConvolution(const Instruction& i);
+  template <class Make>
+  bool EmitArray(const Instruction& i, Make&& make);
+  absl::StatusOr<bool> EmitControl(const Instruction& i);
   bool EmitRandom(const Instruction& i);
   bool EmitCustomCall(const Instruction& i);
   void EmitEvaluator(const Instruction& i);
+  Leaves RowMajorOperands(const Instruction& i);
   BufferId RowMajor(const Instruction& user, BufferId buffer, const Shape& shape);
   absl::Status EmitOutputs(const Instruction& root);
 
@@ -131,6 +137,16 @@ absl::Status Emitter::EmitInstruction(const Instruction& i) {
     }
     case Opcode::kConvolution: {
       LAZULI_ASSIGN_OR_RETURN(const bool done, EmitConvolution(i));
+      if (done) return absl::OkStatus();
+      break;
+    }
+    case Opcode::kDynamicSlice:
+    case Opcode::kDynamicUpdateSlice:
+      if (EmitArray(i, MakeDynamicSliceThunk)) return absl::OkStatus();
+      break;
+    case Opcode::kWhile:
+    case Opcode::kConditional: {
+      LAZULI_ASSIGN_OR_RETURN(const bool done, EmitControl(i));
       if (done) return absl::OkStatus();
       break;
     }
@@ -248,6 +264,28 @@ absl::StatusOr<bool> Emitter::EmitConvolution(const Instruction& i) {
   return true;
 }
 
+// A thunk whose result is one array; `make` may refuse.
+template <class Make>
+bool Emitter::EmitArray(const Instruction& i, Make&& make) {
+  const BufferId result = NewBuffer(i.shape().byte_size());
+  auto thunk = make(i, OperandLeaves(i), result);
+  if (thunk == nullptr) return false;
+  Emit(std::move(thunk));
+  leaves_[&i] = {result};
+  return true;
+}
+
+absl::StatusOr<bool> Emitter::EmitControl(const Instruction& i) {
+  Leaves results = NewLeaves(i.shape());
+  const auto make = i.opcode() == Opcode::kWhile ? MakeWhileThunk : MakeConditionalThunk;
+  LAZULI_ASSIGN_OR_RETURN(auto thunk, make(i, program_, RowMajorOperands(i), results,
+                                           [this](int64_t bytes) { return NewBuffer(bytes); }));
+  if (thunk == nullptr) return false;
+  Emit(std::move(thunk));
+  leaves_[&i] = std::move(results);
+  return true;
+}
+
 bool Emitter::EmitRandom(const Instruction& i) {
   if (!i.shape().IsTuple() || i.shape().tuple().size() != 2) return false;
   Leaves results = NewLeaves(i.shape());
@@ -277,7 +315,7 @@ BufferId Emitter::RowMajor(const Instruction& user, BufferId buffer, const Shape
   return result;
 }
 
-void Emitter::EmitEvaluator(const Instruction& i) {
+Leaves Emitter::RowMajorOperands(const Instruction& i) {
   Leaves operands;
   for (const Instruction* operand : i.operands()) {
     std::size_t next = 0;
@@ -285,6 +323,11 @@ void Emitter::EmitEvaluator(const Instruction& i) {
       operands.push_back(RowMajor(i, leaves(operand)[next++], shape));
     });
   }
+  return operands;
+}
+
+void Emitter::EmitEvaluator(const Instruction& i) {
+  const Leaves operands = RowMajorOperands(i);
   leaves_[&i] = NewLeaves(i.shape());
   std::vector<Shape> shapes;
   ForEachLeaf(i.shape(), [&](const Shape& shape) { shapes.push_back(shape); });
@@ -311,6 +354,10 @@ absl::Status Emitter::EmitOutputs(const Instruction& root) {
     return Internal("the root ", root.name(), " has an unsupported shape ", root.shape());
   for (std::size_t o = 0; o < shapes.size(); ++o) {
     BufferId id = values[o];
+    if (program_.keeps_parameters && id == leaf(program_.module->entry()->parameters()[o])) {
+      program_.outputs.push_back({.shape = shapes[o], .buffer = id});
+      continue;
+    }
     if (program_.slots[static_cast<std::size_t>(id)].kind != BufferSlot::Kind::kTemporary) {
       const BufferId copy = NewBuffer(
           shapes[o].byte_size());  // a parameter, a constant, or an output for the second time

@@ -36,6 +36,10 @@ struct Program {
   int64_t arena_bytes = 0;
   int num_threads = 1;
   bool flush_subnormals = false;
+  int depth = 0;  // of loops and branches around it
+  // An output that is the parameter of its own number needs no buffer and no copy: the state of a
+  // loop.
+  bool keeps_parameters = false;
   ExecutableStats stats;
 };
 

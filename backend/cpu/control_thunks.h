@@ -1,0 +1,35 @@
+// Loops and branches: their computations are programs of their own, which a thunk runs in its
+// caller's buffers.
+//
+// A loop's state stays where it is: what an iteration leaves alone is not touched, what it can
+// update in place it does, and the rest alternates between two buffers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "backend/cpu/program.h"
+
+namespace lazuli::backend {
+
+// Makes a buffer of this size in the caller's program.
+using NewBuffer = std::function<BufferId(int64_t bytes)>;
+
+// Thunks of while and conditional. `operands` and `results` are the leaves of all operands and of
+// the instruction, row major; what the callees compile to is counted in the caller's statistics.
+// nullptr where the evaluator has to run it: tokens among the values, or nesting deeper than
+// programs go.
+absl::StatusOr<std::unique_ptr<Thunk>> MakeWhileThunk(const hlo::Instruction& loop, Program& caller,
+                                                      std::vector<BufferId> operands,
+                                                      std::vector<BufferId> results,
+                                                      const NewBuffer& new_buffer);
+absl::StatusOr<std::unique_ptr<Thunk>> MakeConditionalThunk(const hlo::Instruction& conditional,
+                                                            Program& caller,
+                                                            std::vector<BufferId> operands,
+                                                            std::vector<BufferId> results,
+                                                            const NewBuffer& new_buffer);
+
+}  // namespace lazuli::backend

@@ -1,0 +1,18 @@
+// dynamic-slice and dynamic-update-slice: a strided copy whose place is data. An update happens in
+// place where the array's memory is free to change.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/cpu/runtime/thunk.h"
+
+namespace lazuli::backend {
+
+// `operands` are the buffers of the instruction's operands in order, of any layout. nullptr if the
+// starts are not one scalar for each dimension, or an update would change the layout.
+std::unique_ptr<Thunk> MakeDynamicSliceThunk(const hlo::Instruction& instruction,
+                                             const std::vector<BufferId>& operands,
+                                             BufferId result);
+
+}  // namespace lazuli::backend

@@ -1,0 +1,114 @@
+#include "lowering/passes/flat_module.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+
+namespace lazuli::lowering {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+bool IsAllArrays(const Shape& shape) {
+  if (!shape.IsTuple()) return shape.IsArray();
+  return std::all_of(shape.tuple().begin(), shape.tuple().end(), IsAllArrays);
+}
+
+// What the computation reaches, callees first, itself last.
+std::vector<const Computation*> Reached(const Computation& computation) {
+  absl::flat_hash_set<const Computation*> reached = {&computation};
+  std::vector<const Computation*> pending = {&computation};
+  while (!pending.empty()) {
+    const Computation* const c = pending.back();
+    pending.pop_back();
+    for (const auto& i : c->instructions()) {
+      for (const Computation* callee : i->called()) {
+        if (reached.insert(callee).second) pending.push_back(callee);
+      }
+    }
+  }
+  std::vector<const Computation*> order;
+  for (const Computation* c : computation.parent()->PostOrder()) {
+    if (reached.contains(c)) order.push_back(c);
+  }
+  return order;
+}
+
+using Copies = absl::flat_hash_map<const Computation*, Computation*>;
+
+void CopyInstructions(const Computation& source, const Copies& computations, Computation* target) {
+  target->set_is_fusion(source.IsFusion());
+  absl::flat_hash_map<const Instruction*, Instruction*> copies;
+  for (const Instruction* i : source.PostOrder()) {
+    std::vector<Instruction*> operands;
+    std::vector<Computation*> called;
+    for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
+    for (const Computation* callee : i->called()) called.push_back(computations.at(callee));
+    Instruction* copy =
+        target->Add(i->opcode(), i->shape(), operands, i->attrs(), called, i->name());
+    copy->set_metadata(i->metadata());
+    copy->mutable_extra_attrs() = i->extra_attrs();
+    for (const Instruction* before : i->control_predecessors())
+      copy->AddControlPredecessor(copies.at(before));
+    copies[i] = copy;
+  }
+  target->set_root(copies.at(source.root()));
+}
+
+// A parameter for each leaf, and the value of this shape that they make.
+Instruction* AddParameters(const Shape& shape, Computation* entry) {
+  if (shape.IsArray())
+    return entry->AddParameter(static_cast<int64_t>(entry->parameters().size()), shape);
+  std::vector<Instruction*> elements;
+  for (const Shape& element : shape.tuple()) elements.push_back(AddParameters(element, entry));
+  return entry->Add(Opcode::kTuple, shape, elements);
+}
+
+void AddLeaves(Instruction* value, Computation* entry, std::vector<Instruction*>& leaves) {
+  if (value->shape().IsArray()) {
+    leaves.push_back(value);
+    return;
+  }
+  const auto count = static_cast<int64_t>(value->shape().tuple().size());
+  for (int64_t k = 0; k < count; ++k) {
+    const Shape& element = value->shape().tuple()[static_cast<std::size_t>(k)];
+    AddLeaves(entry->Add(Opcode::kGetTupleElement, element, {value}, hlo::TupleIndexAttrs{k}),
+              entry, leaves);
+  }
+}
+
+}  // namespace
+
+bool CanFlatten(const Computation& computation) {
+  const auto& parameters = computation.parameters();
+  return IsAllArrays(computation.root()->shape()) &&
+         std::all_of(parameters.begin(), parameters.end(),
+                     [](const Instruction* p) { return IsAllArrays(p->shape()); });
+}
+
+std::unique_ptr<hlo::Module> FlatModule(const Computation& computation) {
+  auto module = std::make_unique<hlo::Module>(computation.name());
+  Copies computations;
+  for (const Computation* c : Reached(computation)) {
+    computations[c] = module->AddComputation(c->name());
+    CopyInstructions(*c, computations, computations[c]);
+  }
+  Computation* const entry = module->AddComputation("main");
+  std::vector<Instruction*> arguments, leaves;
+  for (const Instruction* parameter : computation.parameters())
+    arguments.push_back(AddParameters(parameter->shape(), entry));
+  Instruction* result = entry->Add(Opcode::kCall, computation.root()->shape(), arguments,
+                                   hlo::NoAttrs{}, {computations[&computation]});
+  AddLeaves(result, entry, leaves);
+  std::vector<Shape> shapes;
+  for (const Instruction* leaf : leaves) shapes.push_back(leaf->shape());
+  entry->set_root(entry->Add(Opcode::kTuple, Shape::Tuple(std::move(shapes)), leaves));
+  module->set_entry(entry);
+  return module;
+}
+
+}  // namespace lazuli::lowering

@@ -44,7 +44,7 @@ below() { printf '%s\n' "${files[@]}" | grep -E "$1"; }  # those files that matc
 each() { tr '\n' '\0' | xargs -0 -r -n "$1" -P "$jobs" "${@:2}"; }
 
 format() {
-  below . | each 20 clang-format-19 --dry-run --Werror 2>&1 | grep -oE '^[^:]+' | sort -u |
+  below . | each 20 clang-format-19 --dry-run --Werror 2>&1 | sed -nE 's/^([^ :]+):[0-9]+:[0-9]+: error: .*/\1/p' | sort -u |
     sed 's/$/: not formatted (clang-format-19 -i)/'
 }
 

@@ -1,0 +1,29 @@
+"""Tensors that look eager and run as compiled graphs.
+
+Operations are recorded with their source line; mark_step() turns what is pending into one program and runs it. Reading
+a value (item, numpy, printing) does so, too.
+
+    import lazuli as lz
+
+    x, w = lz.randn(8, 16), lz.randn(16, 4)
+    y = (x @ w).relu()
+    print(y.sum().item())
+"""
+
+import os as _os
+
+from lazuli import _C
+from lazuli._C import *  # noqa: F403
+from lazuli._C import Tensor
+from lazuli._tensor import from_numpy, tensor
+from lazuli.autograd import enable_grad, no_grad
+import lazuli.data
+import lazuli.debug
+import lazuli.metrics
+import lazuli.nn
+import lazuli.optim
+
+# Errors and dumps show the line that called into this package, not lines of it.
+_C._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+
+__version__ = "0.1.0"

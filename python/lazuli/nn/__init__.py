@@ -1,0 +1,14 @@
+"""Neural networks: modules that own parameters, the usual layers, and losses.
+
+    class Net(lz.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc1, self.fc2 = lz.nn.Linear(784, 100), lz.nn.Linear(100, 10)
+
+        def forward(self, x):
+            return self.fc2(lz.relu(self.fc1(x)))
+"""
+
+from lazuli._C.nn import *  # noqa: F403
+from lazuli.nn import functional
+from lazuli.nn.module import ModuleList, Sequential

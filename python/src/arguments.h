@@ -1,0 +1,278 @@
+// How a Python value becomes a C++ argument, one Argument<T> a type, and how results go back.
+//
+// An Argument has kType (as stubs and messages say it), Load (false: not that type), Pass (what the
+// C++ function is given) and Default (the Python object for a default as C++ writes it).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pybind11/pybind11.h>
+
+#include "lazuli/device.h"
+#include "lazuli/dtype.h"
+#include "lazuli/nn.h"
+#include "lazuli/tensor.h"
+#include "python/src/aggregate.h"
+
+namespace lazuli::python {
+
+namespace py = pybind11;
+
+extern PyTypeObject* tensor_type;
+
+// The tensor a Python object is; null for anything else.
+inline const Tensor* AsTensor(PyObject* object) {
+  if (!PyObject_TypeCheck(object, tensor_type)) return nullptr;
+  auto* instance = reinterpret_cast<py::detail::instance*>(object);
+  return static_cast<const Tensor*>(instance->get_value_and_holder().value_ptr());
+}
+inline bool Is(PyObject* object, PyTypeObject& type) { return PyObject_TypeCheck(object, &type); }
+
+// Numbers: Python's, and NumPy's scalars; throws for an integer beyond 64 bits.
+std::optional<Scalar> LoadScalar(PyObject* object);
+bool LoadInteger(PyObject* object, std::int64_t& out);
+bool LoadReal(PyObject* object, double& out);
+// One integer or a sequence of them.
+bool LoadIntegers(PyObject* object, std::vector<std::int64_t>& out);
+// A DType, its name in Python or HLO ("float32", "f32"), float, int, bool, or what numpy.dtype()
+// takes.
+bool LoadDType(PyObject* object, DType& out);
+std::string_view PythonName(DType dtype);  // "float32"
+// A Device, its name, or None for the default.
+bool LoadDevice(PyObject* object, std::optional<Device>& out);
+std::optional<nn::Reduction> ReductionOf(std::string_view name);
+std::string_view NameOf(nn::Reduction reduction);  // "mean"
+bool LoadTensors(PyObject* object, std::vector<Tensor>& out);
+std::string_view TextOf(PyObject* str);
+
+template <class T>
+struct Argument;
+
+template <class T>
+struct StoredArgument {
+  using Stored = T;
+  static const T& Pass(const T& stored) { return stored; }
+};
+
+template <>
+struct Argument<Tensor> {
+  static constexpr std::string_view kType = "Tensor";
+  using Stored = const Tensor*;
+  static bool Load(PyObject* object, Stored& out) {
+    static const Tensor undefined;
+    out = object == Py_None ? &undefined : AsTensor(object);
+    return out != nullptr;
+  }
+  static const Tensor& Pass(Stored stored) { return *stored; }
+  static py::object Default(std::string_view) { return py::none(); }  // {}: undefined
+};
+
+template <>
+struct Argument<Operand> {
+  static constexpr std::string_view kType = "Tensor | float | int | bool";
+  using Stored = std::optional<Operand>;
+  static bool Load(PyObject* object, Stored& out) {
+    if (const Tensor* tensor = AsTensor(object)) {
+      out.emplace(*tensor);
+    } else if (const std::optional<Scalar> number = LoadScalar(object)) {
+      out.emplace(*number);
+    }
+    return out.has_value();
+  }
+  static const Operand& Pass(const Stored& stored) { return *stored; }
+};
+
+template <>
+struct Argument<Scalar> {
+  static constexpr std::string_view kType = "float | int | bool";
+  using Stored = std::optional<Scalar>;
+  static bool Load(PyObject* object, Stored& out) { return (out = LoadScalar(object)).has_value(); }
+  static const Scalar& Pass(const Stored& stored) { return *stored; }
+};
+
+template <>
+struct Argument<bool> : StoredArgument<bool> {
+  static constexpr std::string_view kType = "bool";
+  static bool Load(PyObject* object, bool& out) {
+    out = object == Py_True;
+    return PyBool_Check(object);
+  }
+  static py::object Default(std::string_view text) { return py::bool_(text == "true"); }
+  static py::object ToPython(bool value) { return py::bool_(value); }
+};
+
+template <>
+struct Argument<std::int64_t> : StoredArgument<std::int64_t> {
+  static constexpr std::string_view kType = "int";
+  static bool Load(PyObject* object, std::int64_t& out) { return LoadInteger(object, out); }
+  static py::object Default(std::string_view text) {
+    return py::int_(std::stol(std::string(text)));
+  }
+  static py::object ToPython(std::int64_t value) { return py::int_(value); }
+};
+
+template <>
+struct Argument<std::uint64_t> : StoredArgument<std::uint64_t> {
+  static constexpr std::string_view kType = "int";
+  static bool Load(PyObject* object, std::uint64_t& out) {
+    if (!PyLong_Check(object)) return false;
+    out = PyLong_AsUnsignedLongLongMask(object);
+    return true;
+  }
+  static py::object ToPython(std::uint64_t value) { return py::int_(value); }
+};
+
+template <>
+struct Argument<double> : StoredArgument<double> {
+  static constexpr std::string_view kType = "float";
+  static bool Load(PyObject* object, double& out) { return LoadReal(object, out); }
+  static py::object Default(std::string_view text) {
+    return py::float_(std::stod(std::string(text)));
+  }
+  static py::object ToPython(double value) { return py::float_(value); }
+};
+
+template <>
+struct Argument<std::string> : StoredArgument<std::string> {
+  static constexpr std::string_view kType = "str";
+  static bool Load(PyObject* object, std::string& out) {
+    if (!PyUnicode_Check(object)) return false;
+    out = TextOf(object);
+    return true;
+  }
+  static py::object ToPython(const std::string& value) { return py::str(value); }
+};
+
+template <>
+struct Argument<Dims> : StoredArgument<Dims> {
+  static constexpr std::string_view kType = "int | Sequence[int]";
+  static bool Load(PyObject* object, Dims& out) { return LoadIntegers(object, out); }
+  static py::object Default(std::string_view) { return py::tuple(); }
+};
+
+template <>
+struct Argument<DType> : StoredArgument<DType> {
+  static constexpr std::string_view kType = "DType";
+  static bool Load(PyObject* object, DType& out) { return LoadDType(object, out); }
+  static py::object Default(std::string_view text) {
+    return py::cast(text == "kInt64" ? kInt64 : kFloat32);
+  }
+};
+
+template <>
+struct Argument<Device> {
+  static constexpr std::string_view kType = "Device | str | None";
+  using Stored = std::optional<Device>;
+  static bool Load(PyObject* object, Stored& out) { return LoadDevice(object, out); }
+  static const Device& Pass(Stored& stored) { return stored ? *stored : stored.emplace(); }
+  static py::object Default(std::string_view) { return py::none(); }
+};
+
+template <>
+struct Argument<nn::Reduction> : StoredArgument<nn::Reduction> {
+  static constexpr std::string_view kType = "str";
+  static bool Load(PyObject* object, nn::Reduction& out) {
+    if (!PyUnicode_Check(object)) return false;
+    const std::optional<nn::Reduction> found = ReductionOf(TextOf(object));
+    if (!found) throw py::value_error("reduction must be 'none', 'mean' or 'sum'");
+    out = *found;
+    return true;
+  }
+  static py::object Default(std::string_view text) {  // Reduction::kMean
+    return py::str(std::string(1, static_cast<char>(text[12] | 0x20)) +
+                   std::string(text.substr(13)));
+  }
+  static py::object ToPython(nn::Reduction value) { return py::str(std::string(NameOf(value))); }
+};
+
+template <>
+struct Argument<std::vector<Tensor>> : StoredArgument<std::vector<Tensor>> {
+  static constexpr std::string_view kType = "Iterable[Tensor]";
+  static bool Load(PyObject* object, std::vector<Tensor>& out) { return LoadTensors(object, out); }
+};
+
+template <class T>
+struct Argument<std::optional<T>> : StoredArgument<std::optional<T>> {
+  static constexpr std::string_view kType = Argument<T>::kType;
+  static bool Load(PyObject* object, std::optional<T>& out) {
+    if (object == Py_None) return true;
+    typename Argument<T>::Stored stored{};
+    if (!Argument<T>::Load(object, stored)) return false;
+    out = Argument<T>::Pass(stored);
+    return true;
+  }
+  static py::object Default(std::string_view) { return py::none(); }
+  static py::object ToPython(const std::optional<T>& value) {
+    if (!value) return py::none();
+    if constexpr (requires { Argument<T>::ToPython(*value); })
+      return Argument<T>::ToPython(*value);
+    else
+      return py::cast(*value);
+  }
+};
+
+// Two numbers; one stands for both where they are sizes.
+template <>
+struct Argument<nn::Size2> {
+  static constexpr std::string_view kType = "int | tuple[int, int]";
+  using Stored = std::optional<nn::Size2>;
+  static bool Load(PyObject* object, Stored& out) {
+    std::vector<std::int64_t> values;
+    if (!LoadIntegers(object, values) || values.empty() || values.size() > 2) return false;
+    out.emplace(values.front(), values.back());
+    return true;
+  }
+  static const nn::Size2& Pass(const Stored& stored) { return *stored; }
+  static py::object ToPython(const nn::Size2& value) {
+    if (value.height == value.width) return py::int_(value.height);
+    return py::make_tuple(value.height, value.width);
+  }
+};
+template <>
+struct Argument<std::pair<std::int64_t, std::int64_t>>
+    : StoredArgument<std::pair<std::int64_t, std::int64_t>> {
+  static constexpr std::string_view kType = "int | tuple[int, int]";
+  static bool Load(PyObject* object, std::pair<std::int64_t, std::int64_t>& out) {
+    std::vector<std::int64_t> values;
+    if (!LoadIntegers(object, values) || values.empty() || values.size() > 2) return false;
+    out = {values.front(), values.back()};
+    return true;
+  }
+  static py::object ToPython(const std::pair<std::int64_t, std::int64_t>& value) {
+    return Argument<nn::Size2>::ToPython(nn::Size2(value.first, value.second));
+  }
+};
+template <>
+struct Argument<std::pair<double, double>> : StoredArgument<std::pair<double, double>> {
+  static constexpr std::string_view kType = "tuple[float, float]";
+  static bool Load(PyObject* object, std::pair<double, double>& out) {
+    return PyTuple_Check(object) && PyTuple_GET_SIZE(object) == 2 &&
+           LoadReal(PyTuple_GET_ITEM(object, 0), out.first) &&
+           LoadReal(PyTuple_GET_ITEM(object, 1), out.second);
+  }
+  static py::object ToPython(const std::pair<double, double>& value) {
+    return py::make_tuple(value.first, value.second);
+  }
+};
+
+// --- results; an undefined tensor is None
+
+inline py::object ToPython(Tensor tensor) {
+  return tensor.defined() ? py::cast(std::move(tensor)) : py::none();
+}
+inline py::object ToPython(std::pair<Tensor, Tensor> pair) {
+  return py::make_tuple(ToPython(std::move(pair.first)), ToPython(std::move(pair.second)));
+}
+inline py::object ToPython(std::vector<Tensor> tensors) {
+  py::list list;
+  for (Tensor& tensor : tensors) list.append(ToPython(std::move(tensor)));
+  return list;
+}
+inline py::object ToPython(py::object object) { return object; }
+
+}  // namespace lazuli::python

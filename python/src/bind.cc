@@ -1,0 +1,154 @@
+#include "python/src/bind.h"
+
+#include <algorithm>
+
+namespace lazuli::python {
+namespace {
+
+struct Definition {
+  py::handle owner;
+  const Signature* signature;
+  Kind kind;
+};
+std::vector<Definition>& All() {
+  static auto* all = new std::vector<Definition>;
+  return *all;
+}
+
+std::string_view Trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' '), last = text.find_last_not_of(' ');
+  return first == std::string_view::npos ? "" : text.substr(first, last - first + 1);
+}
+
+[[noreturn]] void ThrowArity(const Signature& signature, const std::string& what) {
+  ThrowTypeError(signature.name + ": " + what + "; it takes " + signature.Text(/*types=*/false));
+}
+
+bool IsDim(PyObject* object) {
+  return !PyBool_Check(object) && !PyFloat_Check(object) && AsTensor(object) == nullptr &&
+         PyIndex_Check(object);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> ParseParameters(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> parameters;
+  text = text.substr(1, text.size() - 2);  // the brackets
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const std::string_view one = text.substr(0, comma);
+    const std::size_t equals = one.find('=');
+    parameters.emplace_back(Trimmed(one.substr(0, equals)), equals == std::string_view::npos
+                                                                ? ""
+                                                                : Trimmed(one.substr(equals + 1)));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return parameters;
+}
+
+void AddParameter(Signature& signature, std::string_view name, std::string_view type,
+                  py::object fallback) {
+  PyObject* key = PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
+  PyUnicode_InternInPlace(&key);
+  signature.parameters.push_back({std::string(name), type, key, fallback.release().ptr()});
+}
+
+std::string Signature::Text(bool types) const {
+  std::string text = "(";
+  for (const Parameter& p : parameters) {
+    if (text.size() > 1) text += ", ";
+    text += p.name;
+    const bool none = p.fallback == Py_None;
+    if (types) {
+      text += ": " + std::string(p.type);
+      if (none && p.type.find("None") == std::string_view::npos) text += " | None";
+    }
+    if (p.fallback == nullptr) continue;
+    text += types ? " = " : "=";
+    text += py::isinstance<DType>(p.fallback)
+                ? std::string(PythonName(py::cast<DType>(py::handle(p.fallback))))
+                : std::string(py::str(py::repr(p.fallback)));
+  }
+  return text + ")";
+}
+
+void Signature::Sort(PyObject* first, PyObject* const* arguments, std::size_t positional,
+                     PyObject* names, std::span<PyObject*> slots, py::object& gathered) const {
+  std::size_t slot = 0;
+  if (first != nullptr) slots[slot++] = first;
+  for (std::size_t i = 0; i < positional; ++i, ++slot) {
+    if (static_cast<int>(slot) == gathers && i + 1 < positional && IsDim(arguments[i]) &&
+        IsDim(arguments[i + 1])) {
+      std::size_t end = i;
+      while (end < positional && IsDim(arguments[end])) ++end;
+      py::tuple dims(end - i);
+      for (std::size_t d = i; d < end; ++d)
+        dims[d - i] = py::reinterpret_borrow<py::object>(arguments[d]);
+      i = end - 1;
+      slots[slot] = dims.ptr();
+      gathered = std::move(dims);
+      continue;
+    }
+    if (slot >= slots.size()) ThrowArity(*this, "too many arguments");
+    slots[slot] = arguments[i];
+  }
+  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(names, i);
+    std::size_t p = 0;
+    while (p < parameters.size() && parameters[p].key != name) ++p;
+    if (p == parameters.size()) {  // not interned, or unknown
+      p = 0;
+      while (p < parameters.size() && parameters[p].name != TextOf(name)) ++p;
+    }
+    if (p == parameters.size())
+      ThrowArity(*this, "there is no argument '" + std::string(TextOf(name)) + "'");
+    if (slots[p] != nullptr) ThrowArity(*this, "'" + parameters[p].name + "' is given twice");
+    slots[p] = arguments[positional + static_cast<std::size_t>(i)];
+  }
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (slots[p] != nullptr) continue;
+    slots[p] = parameters[p].fallback;
+    if (slots[p] == nullptr) ThrowArity(*this, "'" + parameters[p].name + "' is missing");
+  }
+}
+
+void ThrowWrongType(const Signature& signature, std::size_t parameter, PyObject* got) {
+  const std::string type = Py_TYPE(got)->tp_name;
+  std::string message = signature.name + ": " + signature.parameters[parameter].name + " must be " +
+                        std::string(signature.parameters[parameter].type) + ", not " + type;
+  const bool wants_tensor = signature.parameters[parameter].type.starts_with("Tensor");
+  if (wants_tensor && (type == "numpy.ndarray" || type == "list" || type == "tuple"))
+    message += "; convert it by lazuli.tensor()";
+  ThrowTypeError(message);
+}
+
+void Publish(py::handle owner, Kind kind, const Signature& signature,
+             _PyCFunctionFastWithKeywords function) {
+  All().push_back({owner, &signature, kind});
+  std::string text = signature.Text(/*types=*/false);
+  if (kind == Kind::kMethod && text.starts_with("(" + signature.parameters[0].name))
+    text = "($self" + text.substr(1 + signature.parameters[0].name.size());
+  // Python keeps the definition and its texts as long as the function, which is for ever.
+  auto* doc = new std::string(signature.name + text + "\n--\n\n" + signature.doc);
+  auto* definition = new PyMethodDef{
+      signature.name.c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)),
+      METH_FASTCALL | METH_KEYWORDS, doc->c_str()};
+  PyObject* made = kind == Kind::kMethod
+                       ? PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(owner.ptr()), definition)
+                       : PyCFunction_NewEx(definition, nullptr, owner.attr("__name__").ptr());
+  if (made == nullptr) throw py::error_already_set();
+  owner.attr(signature.name.c_str()) = py::reinterpret_steal<py::object>(made);
+}
+
+py::list Definitions() {
+  py::list list;
+  for (const Definition& d : All()) {
+    list.append(py::make_tuple(d.owner.attr("__name__"), d.kind == Kind::kMethod, d.signature->name,
+                               d.signature->Text(/*types=*/true), d.signature->result,
+                               d.signature->doc));
+  }
+  return list;
+}
+
+}  // namespace lazuli::python

@@ -1,0 +1,284 @@
+// Functions of the library as functions and methods of Python.
+//
+//   Define<&lazuli::sum>(module, "sum", "(x, dims = {}, keepdim = false)", "Sum over dims.");
+//
+// The types of the parameters come from the C++ function, names and defaults from the text, which a
+// row of lazy/ops holds. An options struct among the parameters stands for its fields. What Python
+// calls sorts its arguments, loads them and opens the caller's line; a mistake is a TypeError that
+// names function, parameter and type.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pybind11/pybind11.h>
+
+#include "python/src/aggregate.h"
+#include "python/src/arguments.h"
+#include "python/src/caller.h"
+#include "python/src/errors.h"
+
+namespace lazuli::python {
+
+struct Parameter {
+  std::string name;
+  std::string_view type;
+  PyObject* key = nullptr;       // the name, interned
+  PyObject* fallback = nullptr;  // the default; null: required
+};
+
+// What Python sees of a function. Signatures live as long as the process.
+struct Signature {
+  std::string name, doc, result;
+  std::vector<Parameter> parameters = {};
+  int gathers = -1;  // the parameter that several integers in a row stand for: reshape(2, 3)
+
+  // "(x, dims=(), keepdim=False)"; with types, as in a stub.
+  std::string Text(bool types) const;
+  // Sorts the arguments of a call into one slot a parameter. `first` is the object of a method or
+  // null; `names` those of the keyword arguments, which come last. `gathered` keeps what it makes.
+  void Sort(PyObject* first, PyObject* const* arguments, std::size_t positional, PyObject* names,
+            std::span<PyObject*> slots, py::object& gathered) const;
+};
+
+// The names and defaults in "(x, dims = {}, keepdim = false)".
+std::vector<std::pair<std::string, std::string>> ParseParameters(std::string_view text);
+// Adds a parameter; a default makes it optional.
+void AddParameter(Signature& signature, std::string_view name, std::string_view type,
+                  py::object fallback);
+[[noreturn]] void ThrowWrongType(const Signature& signature, std::size_t parameter, PyObject* got);
+
+enum class Kind { kFunction, kMethod };
+// All that was defined, for stubs: (class or submodule, "name(x: Tensor) -> Tensor", doc).
+py::list Definitions();
+// Makes the C function an attribute of a module or type.
+void Publish(py::handle owner, Kind kind, const Signature& signature,
+             _PyCFunctionFastWithKeywords function);
+
+template <class F>
+struct FunctionTraits;
+template <class R, class... P>
+struct FunctionTraits<R (*)(P...)> {
+  using Result = R;
+  using Parameters = std::tuple<std::remove_cvref_t<P>...>;
+  static constexpr bool kTakesLine =
+      (std::is_same_v<std::remove_cvref_t<P>, SourceLocation> || ...);
+  static constexpr std::size_t kArity = sizeof...(P) - (kTakesLine ? 1 : 0);
+};
+
+// How many parameters of Python a parameter of C++ is.
+template <class T>
+constexpr std::size_t SlotCount() {
+  if constexpr (Aggregate<T>)
+    return kFieldCount<T>;
+  else
+    return 1;
+}
+
+// A C++ argument while the call lasts.
+template <class T, bool kFields = Aggregate<T>>
+struct Loaded {
+  typename Argument<T>::Stored stored{};
+  void Load(const Signature& signature, std::size_t first, std::span<PyObject*> slots) {
+    // None is an undefined tensor, which only an optional one may be.
+    const bool absent = std::is_same_v<T, Tensor> && slots[first] == Py_None &&
+                        signature.parameters[first].fallback != Py_None;
+    if (absent || !Argument<T>::Load(slots[first], stored))
+      ThrowWrongType(signature, first, slots[first]);
+  }
+  decltype(auto) Pass() { return Argument<T>::Pass(stored); }
+};
+template <class T>
+struct Loaded<T, true> {
+  T options;
+  void Load(const Signature& signature, std::size_t first, std::span<PyObject*> slots) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (LoadField<I>(signature, first + I, slots), ...);
+    }(std::make_index_sequence<kFieldCount<T>>());
+  }
+  const T& Pass() const { return options; }
+
+ private:
+  template <std::size_t I>
+  void LoadField(const Signature& signature, std::size_t slot, std::span<PyObject*> slots) {
+    Loaded<FieldType<T, I>> field;
+    field.Load(signature, slot, slots);
+    std::get<I>(Fields(options)) = field.Pass();
+  }
+};
+
+// The parameters P... with these names and defaults.
+template <class... P>
+void AddParameters(Signature& signature, std::string_view text) {
+  const auto rows = ParseParameters(text);
+  if (rows.size() != sizeof...(P))
+    throw std::logic_error(signature.name + " has another number of parameters than " +
+                           std::string(text));
+  std::size_t i = 0;
+  [[maybe_unused]] const auto add = [&]<class T>() {
+    const auto& [name, fallback] = rows[i++];
+    if constexpr (Aggregate<T>) {
+      T options;
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (AddParameter(signature, kFieldNames<T>[I], Argument<FieldType<T, I>>::kType,
+                      Argument<FieldType<T, I>>::ToPython(std::get<I>(Fields(options)))),
+         ...);
+      }(std::make_index_sequence<kFieldCount<T>>());
+    } else {
+      py::object object;
+      if (!fallback.empty()) {
+        if constexpr (requires { Argument<T>::Default(fallback); })
+          object = Argument<T>::Default(fallback);
+        else
+          throw std::logic_error(signature.name + ": no default for " + name);
+      } else if (std::is_same_v<T, Dims>) {
+        signature.gathers = static_cast<int>(signature.parameters.size());
+      }
+      if (std::is_same_v<T, Dims> && !fallback.empty())
+        signature.gathers = static_cast<int>(signature.parameters.size());
+      AddParameter(signature, name, Argument<T>::kType, std::move(object));
+    }
+  };
+  (add.template operator()<P>(), ...);
+  // Integers in a row are dims only if what follows is optional.
+  for (std::size_t p = static_cast<std::size_t>(signature.gathers + 1);
+       signature.gathers >= 0 && p < signature.parameters.size(); ++p) {
+    if (signature.parameters[p].fallback == nullptr) signature.gathers = -1;
+  }
+}
+
+// Calls f with the arguments of types P... from their slots, within the caller's line.
+template <class... P, class F>
+decltype(auto) CallLoaded(const Signature& signature, std::span<PyObject*> slots, F&& f) {
+  std::tuple<Loaded<P>...> loaded;
+  std::size_t slot = 0;
+  std::apply(
+      [&](auto&... one) { ((one.Load(signature, slot, slots), slot += SlotCount<P>()), ...); },
+      loaded);
+  const Caller caller;
+  return std::apply([&](auto&... one) -> decltype(auto) { return f(one.Pass()...); }, loaded);
+}
+
+// The C functions that Python calls for kFunction.
+template <auto kFunction>
+class Bound {
+  using Traits = FunctionTraits<decltype(kFunction)>;
+  template <std::size_t I>
+  using Type = std::tuple_element_t<I, typename Traits::Parameters>;
+  using Indices = std::make_index_sequence<Traits::kArity>;
+
+ public:
+  static Signature& Describe(std::string_view name, std::string_view parameters,
+                             std::string_view doc) {
+    signature_.name = name;
+    signature_.doc = doc;
+    signature_.parameters.clear();
+    signature_.result = std::is_void_v<typename Traits::Result> ? "None"
+                        : std::is_same_v<typename Traits::Result, std::pair<Tensor, Tensor>>
+                            ? "tuple[Tensor, Tensor]"
+                        : std::is_same_v<typename Traits::Result, std::vector<Tensor>>
+                            ? "list[Tensor]"
+                            : "Tensor";
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      AddParameters<Type<I>...>(signature_, parameters);
+    }(Indices());
+    return signature_;
+  }
+
+  static PyObject* Function(PyObject*, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
+    return Call(nullptr, arguments, static_cast<std::size_t>(n), names);
+  }
+  static PyObject* Method(PyObject* self, PyObject* const* arguments, Py_ssize_t n,
+                          PyObject* names) {
+    return Call(self, arguments, static_cast<std::size_t>(n), names);
+  }
+
+ private:
+  static PyObject* Call(PyObject* first, PyObject* const* arguments, std::size_t n,
+                        PyObject* names) noexcept {
+    return Guarded([&] {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        std::array<PyObject*, (SlotCount<Type<I>>() + ... + 0)> slots{};
+        py::object gathered;
+        signature_.Sort(first, arguments, n, names, slots, gathered);
+        return CallLoaded<Type<I>...>(signature_, slots, [&](const auto&... values) {
+          if constexpr (std::is_void_v<typename Traits::Result>) {  // in place: returns the object
+            kFunction(values...);
+            return Py_NewRef(slots[0]);
+          } else if constexpr (Traits::kTakesLine) {
+            return ToPython(kFunction(values..., SourceLocation::current())).release().ptr();
+          } else {
+            return ToPython(kFunction(values...)).release().ptr();
+          }
+        });
+      }(Indices());
+    });
+  }
+
+  static inline Signature signature_;
+};
+
+// A method of Tensor.
+template <auto kFunction>
+void DefineMethod(std::string_view name, std::string_view parameters, std::string_view doc) {
+  const Signature& signature = Bound<kFunction>::Describe(name, parameters, doc);
+  Publish(reinterpret_cast<PyObject*>(tensor_type), Kind::kMethod, signature,
+          &Bound<kFunction>::Method);
+}
+
+// A function of `module`.
+template <auto kFunction>
+void DefineFunction(py::module_& module, std::string_view name, std::string_view parameters,
+                    std::string_view doc) {
+  const Signature& signature = Bound<kFunction>::Describe(name, parameters, doc);
+  Publish(module, Kind::kFunction, signature, &Bound<kFunction>::Function);
+}
+// The same, and a method of Tensor if its first parameter is x.
+template <auto kFunction>
+void Define(py::module_& module, std::string_view name, std::string_view parameters,
+            std::string_view doc) {
+  DefineFunction<kFunction>(module, name, parameters, doc);
+  if (parameters.starts_with("(x,") || parameters == "(x)")
+    DefineMethod<kFunction>(name, parameters, doc);
+}
+// An __init__ that makes a T of (P...), and of the caller's line if T takes it.
+template <class T, class... P, class Class>
+void DefineConstructor(Class& type, std::string_view parameters, std::string_view doc) {
+  static Signature signature;
+  signature.name = "__init__";
+  signature.result = "None";
+  AddParameters<P...>(signature, parameters);
+  type.def(py::init([](const py::args& args, const py::kwargs& kwargs) {
+    std::vector<PyObject*> arguments;
+    for (const py::handle& a : args) arguments.push_back(a.ptr());
+    py::list names;
+    for (const auto& [name, value] : kwargs) {
+      names.append(name);
+      arguments.push_back(value.ptr());
+    }
+    std::array<PyObject*, (SlotCount<P>() + ... + 0)> slots{};
+    py::object gathered;
+    signature.Sort(nullptr, arguments.data(), args.size(), py::tuple(names).ptr(), slots, gathered);
+    return CallLoaded<P...>(signature, slots, [](const auto&... values) {
+      if constexpr (std::is_constructible_v<T, decltype(values)..., SourceLocation>)
+        return std::make_unique<T>(values..., SourceLocation::current());
+      else
+        return std::make_unique<T>(values...);
+    });
+  }));
+  const std::string name = py::str(type.attr("__name__"));
+  signature.name = name;
+  type.attr("__doc__") =
+      py::str(name + signature.Text(/*types=*/false) + "\n\n" + std::string(doc));
+  type.attr("__init_signature__") = py::str(signature.Text(/*types=*/true));
+}
+
+}  // namespace lazuli::python

@@ -1,0 +1,29 @@
+// What each source of this folder adds to the module.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "lazuli/tensor.h"
+
+namespace lazuli::python {
+
+namespace py = pybind11;
+
+// tensor.cc: the class, and its methods that are no rows.
+void DeclareTensor(py::module_& module);
+void BindTensor(py::module_& module);
+// functions.cc
+void SetOperators(PyHeapTypeObject* type);
+void BindFunctions(py::module_& module, py::module_& functional);
+// indexing.cc: x[1, ..., 2:8:2, None]
+Tensor GetItem(const Tensor& x, py::handle index);
+void SetItem(Tensor& x, py::handle index, py::handle value);
+// numpy.cc
+void BindNumPy(py::module_& module);
+// The rest of the library.
+void BindRuntime(py::module_& module);
+void BindNn(py::module_& module);
+void BindOptim(py::module_& module);
+void BindData(py::module_& module);
+
+}  // namespace lazuli::python

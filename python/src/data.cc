@@ -1,0 +1,223 @@
+// data: the data sets and the loader of C++. A data set may also be written in Python.
+#include "lazuli/data.h"
+
+#include <cstring>
+#include <memory>
+#include <set>
+
+#include <pybind11/stl.h>
+
+#include "python/src/bind.h"
+#include "python/src/bindings.h"
+#include "python/src/numpy.h"
+
+namespace lazuli::python {
+namespace {
+
+data::HostArray ToHost(const py::object& values) {
+  const py::module_ numpy = py::module_::import("numpy");
+  py::object array = numpy.attr("asarray")(values);
+  // Numbers of Python are taken as lazuli.tensor() takes them.
+  if (!array.is(values) && py::str(array.attr("dtype").attr("name")).equal(py::str("float64")))
+    array = array.attr("astype")("float32");
+  const ArrayView view = ViewArray(array, "data set");
+  const auto* bytes = static_cast<const std::byte*>(view.data);
+  return {.dtype = view.dtype, .dims = view.dims, .bytes = {bytes, bytes + view.bytes}};
+}
+
+py::object ToArray(data::HostArray host) {
+  auto owner = std::make_shared<data::HostArray>(std::move(host));
+  return MakeArray(owner->dtype, owner->dims, owner->bytes.data(), owner);
+}
+
+// A Python object with len() and either get(indices) for a whole batch or [i] for one sample.
+class PythonDataset final : public data::Dataset {
+ public:
+  explicit PythonDataset(py::object object) : object_(std::move(object)) {
+    if (py::hasattr(object_, "__len__") &&
+        (py::hasattr(object_, "get") || py::hasattr(object_, "__getitem__")))
+      return;
+    throw py::type_error(
+        "DataLoader: a data set has __len__() and either get(indices) or "
+        "__getitem__(i), " +
+        std::string(Py_TYPE(object_.ptr())->tp_name) + " has not");
+  }
+  ~PythonDataset() override {
+    if (Py_IsInitialized() == 0) {
+      object_.release();
+      return;
+    }
+    const py::gil_scoped_acquire acquire;
+    object_ = py::object();
+  }
+  PythonDataset(const PythonDataset&) = delete;
+  PythonDataset& operator=(const PythonDataset&) = delete;
+
+  std::int64_t size() const override {
+    const py::gil_scoped_acquire acquire;
+    return static_cast<std::int64_t>(py::len(object_));
+  }
+  data::HostBatch get(std::span<const std::int64_t> indices) const override {
+    const py::gil_scoped_acquire acquire;
+    if (py::hasattr(object_, "get")) {
+      py::list list;
+      for (const std::int64_t i : indices) list.append(i);
+      const py::tuple pair = object_.attr("get")(list);
+      return {ToHost(pair[0]), ToHost(pair[1])};
+    }
+    py::list xs, ys;
+    for (const std::int64_t i : indices) {
+      const py::tuple pair = object_[py::int_(i)];
+      xs.append(pair[0]);
+      ys.append(pair[1]);
+    }
+    const py::object stack = py::module_::import("numpy").attr("stack");
+    return {ToHost(stack(xs)), ToHost(stack(ys))};
+  }
+  const py::object& object() const { return object_; }
+
+ private:
+  py::object object_;
+};
+
+using DatasetPtr = std::shared_ptr<data::Dataset>;
+
+DatasetPtr AsDataset(const py::object& object) {
+  if (py::isinstance<data::Dataset>(object)) return object.cast<DatasetPtr>();
+  return std::make_shared<PythonDataset>(object);
+}
+
+// One loop over a loader. Waiting for a batch lets other threads run: the loader's own may need the
+// interpreter to make it.
+class Epoch {
+ public:
+  explicit Epoch(data::DataLoader& loader) : iterator_(Begin(loader)) { Live().insert(this); }
+  ~Epoch() { Close(); }
+  Epoch(const Epoch&) = delete;
+  Epoch& operator=(const Epoch&) = delete;
+
+  py::tuple Next() {
+    const Caller caller;
+    {
+      const py::gil_scoped_release release;
+      if (started_ && iterator_ != std::default_sentinel) ++iterator_;
+      started_ = true;
+    }
+    if (iterator_ == std::default_sentinel) throw py::stop_iteration();
+    return py::make_tuple(ToPython(std::move(iterator_->x)), ToPython(std::move(iterator_->y)));
+  }
+  void Close() {
+    if (Live().erase(this) == 0) return;
+    const py::gil_scoped_release release;
+    iterator_ = {};
+  }
+  // Before the interpreter goes, no thread may be left that would call it.
+  static void CloseAll() {
+    while (!Live().empty()) (*Live().begin())->Close();
+  }
+
+ private:
+  static data::DataLoader::Iterator Begin(data::DataLoader& loader) {
+    const py::gil_scoped_release release;
+    return loader.begin();
+  }
+  static std::set<Epoch*>& Live() {
+    static auto* live = new std::set<Epoch*>;
+    return *live;
+  }
+  data::DataLoader::Iterator iterator_;
+  bool started_ = false;
+};
+
+void BindDatasets(py::module_& data) {
+  py::class_<data::Dataset, DatasetPtr>(
+      data, "Dataset",
+      "Inputs and targets by index. One of Python needs no base: any object with "
+      "len() and either get(indices) or [i] will do.")
+      .def("__len__", &data::Dataset::size)
+      .def(
+          "get",
+          [](const data::Dataset& set, const std::vector<std::int64_t>& indices) {
+            for (const std::int64_t i : indices) {
+              if (i < 0 || i >= set.size())
+                throw py::index_error("get: index " + std::to_string(i) +
+                                      " is out of range for a data set of " +
+                                      std::to_string(set.size()) + " samples");
+            }
+            const data::HostBatch batch = set.get(indices);
+            return py::make_tuple(ToArray(batch.x), ToArray(batch.y));
+          },
+          py::arg("indices"), "The samples at these indices, as NumPy arrays.");
+  py::class_<data::Mnist, data::Dataset, std::shared_ptr<data::Mnist>>(
+      data, "Mnist", "Handwritten digits: x f32 [n, 1, 28, 28], normalised; y s64 [n].")
+      .def(py::init([](const std::string& folder, bool train) {
+             const Caller caller;
+             return std::make_shared<data::Mnist>(folder, train);
+           }),
+           py::arg("folder"), py::arg("train") = true);
+  py::class_<data::TensorDataset, data::Dataset, std::shared_ptr<data::TensorDataset>>(
+      data, "TensorDataset", "Rows of two tensors with the same first dim.")
+      .def(py::init([](const Tensor& x, const Tensor& y) {
+             const Caller caller;
+             return std::make_shared<data::TensorDataset>(x, y);
+           }),
+           py::arg("x"), py::arg("y"));
+  py::class_<data::Subset, data::Dataset, std::shared_ptr<data::Subset>>(
+      data, "Subset", "Some samples of another data set.")
+      .def(py::init([](const py::object& dataset, std::vector<std::int64_t> indices) {
+             const Caller caller;
+             return std::make_shared<data::Subset>(AsDataset(dataset), std::move(indices));
+           }),
+           py::arg("dataset"), py::arg("indices"));
+}
+
+}  // namespace
+
+void BindData(py::module_& module) {
+  py::module_ data = module.attr("data").cast<py::module_>();
+  BindDatasets(data);
+  // Everything a loader takes besides the data set is a field of its options.
+  static Signature signature;
+  signature.name = "DataLoader";
+  AddParameters<data::DataLoaderOptions>(signature, "(options = {})");
+  py::class_<Epoch>(data, "Epoch", "One loop over a DataLoader.")
+      .def("__iter__", [](py::object self) { return self; })
+      .def("__next__", &Epoch::Next);
+  py::class_<data::DataLoader>(data, "DataLoader", "Loops over a data set in batches.")
+      .def(py::init([](const py::object& dataset, const py::kwargs& kwargs) {
+             std::array<PyObject*, kFieldCount<data::DataLoaderOptions>> slots{};
+             std::vector<PyObject*> values;
+             py::list names;
+             for (const auto& [name, value] : kwargs) {
+               names.append(name);
+               values.push_back(value.ptr());
+             }
+             py::object gathered;
+             signature.Sort(nullptr, values.data(), 0, py::tuple(names).ptr(), slots, gathered);
+             DatasetPtr set = AsDataset(dataset);
+             return CallLoaded<data::DataLoaderOptions>(
+                 signature, slots, [&](const data::DataLoaderOptions& options) {
+                   return std::make_unique<data::DataLoader>(
+                       std::shared_ptr<const data::Dataset>(std::move(set)), options);
+                 });
+           }),
+           py::arg("dataset"))
+      .def("__len__", &data::DataLoader::size, "Batches in an epoch.")
+      .def_property_readonly("dataset",
+                             [](const data::DataLoader& loader) -> py::object {
+                               const data::Dataset& set = loader.dataset();
+                               if (const auto* python = dynamic_cast<const PythonDataset*>(&set))
+                                 return python->object();
+                               return py::cast(&set, py::return_value_policy::reference);
+                             })
+      .def(
+          "__iter__",
+          [](data::DataLoader& loader) {
+            const Caller caller;
+            return std::make_unique<Epoch>(loader);
+          },
+          py::keep_alive<0, 1>());
+  py::module_::import("atexit").attr("register")(py::cpp_function(&Epoch::CloseAll));
+}
+
+}  // namespace lazuli::python

@@ -1,0 +1,30 @@
+// Errors of the library as Python's: ValueError, IndexError, NotImplementedError, RuntimeError.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <Python.h>
+
+namespace lazuli::python {
+
+// Turns the exception being handled into Python's current error.
+void SetErrorFromException() noexcept;
+// The same for what pybind11 calls.
+void RegisterErrors();
+
+// "matmul: y must be a Tensor, not list".
+[[noreturn]] void ThrowTypeError(const std::string& message);
+
+// What f returns; null with Python's error set if it throws. For functions that Python calls.
+template <class F>
+PyObject* Guarded(F&& f) noexcept {
+  try {
+    return std::forward<F>(f)();
+  } catch (...) {
+    SetErrorFromException();
+    return nullptr;
+  }
+}
+
+}  // namespace lazuli::python

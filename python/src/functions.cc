@@ -1,0 +1,127 @@
+// The public functions, from the rows of lazy/ops.
+#include "lazuli/ops.h"
+#include "lazy/ops/op_list.h"
+#include "python/src/bind.h"
+#include "python/src/bindings.h"
+
+// The documentation of composites, which name ops of this namespace.
+namespace lazuli::lazy::docs {
+namespace {
+#define LAZULI_COMPOSITE(name, parameters, doc) constexpr std::string_view name = doc;
+#define LAZULI_FUNCTIONAL LAZULI_COMPOSITE
+#include "lazy/ops/composite.def"
+#undef LAZULI_FUNCTIONAL
+#undef LAZULI_COMPOSITE
+}  // namespace
+}  // namespace lazuli::lazy::docs
+
+namespace lazuli::python {
+namespace {
+
+// As C++ picks the overload: a number as the exponent of a tensor is part of the program.
+Tensor pow(const Operand& x, const Operand& y) {
+  if (x.tensor() != nullptr && y.scalar() != nullptr)
+    return lazuli::pow(*x.tensor(), y.scalar()->value());
+  return lazuli::pow(x, y);
+}
+
+// Python then asks the other operand, and says what does not fit; an array's answer would be of no
+// help.
+PyObject* NoOperand(PyObject* object) {
+  const std::string_view type = Py_TYPE(object)->tp_name;
+  if (type == "numpy.ndarray")
+    ThrowTypeError("an operator takes tensors and numbers, not " + std::string(type) +
+                   "; convert it by lazuli.tensor()");
+  Py_RETURN_NOTIMPLEMENTED;
+}
+
+// Operators, by the function they are.
+template <Tensor (*kFunction)(const Operand&, const Operand&)>
+PyObject* BinaryOperator(PyObject* x, PyObject* y) {
+  return Guarded([&]() -> PyObject* {
+    Argument<Operand>::Stored l, r;
+    if (!Argument<Operand>::Load(x, l)) return NoOperand(x);
+    if (!Argument<Operand>::Load(y, r)) return NoOperand(y);
+    const Caller caller;
+    return ToPython(kFunction(*l, *r)).release().ptr();
+  });
+}
+PyObject* Power(PyObject* x, PyObject* y, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return BinaryOperator<&python::pow>(x, y);
+}
+Tensor MatMul(const Operand& x, const Operand& y) {
+  if (x.tensor() == nullptr || y.tensor() == nullptr)
+    throw Error(ErrorCode::kInvalidArgument,
+                "matmul: takes two tensors, no number (" + SiteScope::place() + ")");
+  return matmul(*x.tensor(), *y.tensor());
+}
+template <Tensor (*kFunction)(const Tensor&, SourceLocation)>
+PyObject* UnaryOperator(PyObject* x) {
+  return Guarded([&] {
+    const Caller caller;
+    return ToPython(kFunction(*AsTensor(x), SourceLocation::current())).release().ptr();
+  });
+}
+PyObject* Compare(PyObject* x, PyObject* y, int operation) {
+  switch (operation) {
+    case Py_LT:
+      return BinaryOperator<&lt>(x, y);
+    case Py_LE:
+      return BinaryOperator<&le>(x, y);
+    case Py_EQ:
+      return BinaryOperator<&eq>(x, y);
+    case Py_NE:
+      return BinaryOperator<&ne>(x, y);
+    case Py_GT:
+      return BinaryOperator<&gt>(x, y);
+    default:
+      return BinaryOperator<&ge>(x, y);
+  }
+}
+
+}  // namespace
+
+void SetOperators(PyHeapTypeObject* type) {
+  PyNumberMethods& number = type->as_number;
+  number.nb_add = BinaryOperator<&add>;
+  number.nb_subtract = BinaryOperator<&sub>;
+  number.nb_multiply = BinaryOperator<&mul>;
+  number.nb_true_divide = BinaryOperator<&lazuli::div>;
+  number.nb_matrix_multiply = BinaryOperator<&MatMul>;
+  number.nb_power = Power;
+  number.nb_and = BinaryOperator<&logical_and>;
+  number.nb_or = BinaryOperator<&logical_or>;
+  number.nb_xor = BinaryOperator<&logical_xor>;
+  number.nb_negative = UnaryOperator<&neg>;
+  number.nb_absolute = UnaryOperator<&lazuli::abs>;
+  number.nb_invert = UnaryOperator<&logical_not>;
+  type->ht_type.tp_richcompare = Compare;
+}
+
+void BindFunctions(py::module_& module, py::module_& functional) {
+  using namespace nn::functional;  // NOLINT: the rows name functions
+  using Unary = Tensor (*)(const Tensor&, SourceLocation);
+  using Binary = Tensor (*)(const Operand&, const Operand&);
+#define LAZULI_UNARY(struct_name, function, name, ...) \
+  Define<static_cast<Unary>(&lazuli::name)>(module, #name, "(x)", lazy::struct_name::kDoc.text);
+#include "lazy/ops/unary.def"
+#undef LAZULI_UNARY
+#define LAZULI_BINARY(struct_name, function, name, ...) \
+  Define<static_cast<Binary>(&name)>(module, #name, "(x, y)", lazy::struct_name::kDoc.text);
+#include "lazy/ops/binary.def"
+#undef LAZULI_BINARY
+#define LAZULI_COMPARE(struct_name, function, name, ...) \
+  Define<static_cast<Binary>(&name)>(module, #name, "(x, y)", lazy::struct_name::kDoc.text);
+#include "lazy/ops/compare.def"
+#undef LAZULI_COMPARE
+#define LAZULI_COMPOSITE(name, parameters, doc) \
+  Define<&lazuli::name>(module, #name, #parameters, lazy::docs::name);
+#define LAZULI_FUNCTIONAL(name, parameters, doc) \
+  DefineFunction<&nn::functional::name>(functional, #name, #parameters, lazy::docs::name);
+#include "lazy/ops/composite.def"
+#undef LAZULI_FUNCTIONAL
+#undef LAZULI_COMPOSITE
+}
+
+}  // namespace lazuli::python

@@ -1,0 +1,157 @@
+// Basic indexing: integers, slices, None and an ellipsis, as NumPy's. Results have their own
+// memory, as those of all shape functions; assignment writes through.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pybind11/pybind11.h>
+
+#include "cpp_api/src/facade.h"
+#include "lazuli/ops.h"
+#include "lazy/ops/functions.h"
+#include "python/src/arguments.h"
+#include "python/src/bindings.h"
+#include "python/src/errors.h"
+
+namespace lazuli::python {
+namespace {
+
+// What an index takes of a tensor, and the dims of the result.
+struct Selection {
+  Dims starts, limits, strides;  // of each dim of the tensor
+  Dims dims;  // of the result: without those an integer picks, with those of None
+  Dims kept;  // of the slice, before that
+
+  std::int64_t Count(std::size_t d) const {
+    return starts[d] >= limits[d] ? 0 : (limits[d] - starts[d] + strides[d] - 1) / strides[d];
+  }
+};
+
+std::vector<py::object> Entries(py::handle index) {
+  if (!PyTuple_Check(index.ptr())) return {py::reinterpret_borrow<py::object>(index)};
+  std::vector<py::object> entries;
+  for (const py::handle& entry : py::reinterpret_borrow<py::tuple>(index))
+    entries.push_back(py::reinterpret_borrow<py::object>(entry));
+  return entries;
+}
+
+void AddWhole(Selection& s, std::int64_t size) {
+  s.starts.push_back(0);
+  s.limits.push_back(size);
+  s.strides.push_back(1);
+  s.dims.push_back(size);
+  s.kept.push_back(size);
+}
+
+void AddInteger(Selection& s, std::int64_t i, std::int64_t size) {
+  if (i < -size || i >= size) {
+    lazy::ThrowRecordError("index", ir::OutOfRange("index ", i, " is out of range for dim ",
+                                                   s.starts.size(), " of size ", size));
+  }
+  s.starts.push_back(i < 0 ? i + size : i);
+  s.limits.push_back(s.starts.back() + 1);
+  s.strides.push_back(1);
+  s.kept.push_back(1);
+}
+
+void AddSlice(Selection& s, py::handle slice, std::int64_t size) {
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(slice.ptr(), &start, &stop, &step) < 0) throw py::error_already_set();
+  if (step < 1) {
+    lazy::ThrowRecordError("index", ir::InvalidArgument("the step of a slice must be positive, is ",
+                                                        step, "; flip() reverses a dim"));
+  }
+  const Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
+  s.starts.push_back(start);
+  s.limits.push_back(std::max(start, stop));
+  s.strides.push_back(step);
+  s.dims.push_back(count);
+  s.kept.push_back(count);
+}
+
+Selection Select(const Tensor& x, py::handle index) {
+  const Dims sizes = x.sizes();
+  const std::vector<py::object> entries = Entries(index);
+  std::size_t picks = 0;
+  for (const py::object& e : entries) picks += !e.is_none() && e.ptr() != Py_Ellipsis;
+  if (picks > sizes.size()) {
+    lazy::ThrowRecordError("index",
+                           ir::OutOfRange(picks, " indices for a tensor of rank ", sizes.size()));
+  }
+  Selection s;
+  bool dots = false;
+  for (const py::object& e : entries) {
+    std::int64_t i = 0;
+    if (e.is_none()) {
+      s.dims.push_back(1);
+    } else if (e.ptr() == Py_Ellipsis && !dots) {
+      dots = true;
+      for (std::size_t rest = sizes.size() - picks; rest > 0; --rest)
+        AddWhole(s, sizes[s.starts.size()]);
+    } else if (PySlice_Check(e.ptr())) {
+      AddSlice(s, e, sizes[s.starts.size()]);
+    } else if (!PyBool_Check(e.ptr()) && LoadInteger(e.ptr(), i)) {
+      AddInteger(s, i, sizes[s.starts.size()]);
+    } else {
+      ThrowTypeError(
+          "index: takes integers, slices, None and one ..., not " +
+          std::string(Py_TYPE(e.ptr())->tp_name) +
+          "; index_select() takes a tensor of positions, where() and masks that of conditions");
+    }
+  }
+  while (s.starts.size() < sizes.size()) AddWhole(s, sizes[s.starts.size()]);
+  return s;
+}
+
+// The value as a tensor of the slice's dims and x's dtype.
+lazy::Tensor ValueFor(const lazy::Tensor& x, const Selection& s, py::handle value) {
+  if (const Tensor* tensor = AsTensor(value.ptr())) {
+    const lazy::Tensor v = lazy::To(TensorAccess::Unwrap(*tensor), x.dtype());
+    return lazy::Reshape(lazy::BroadcastTo(v, s.dims), s.kept);
+  }
+  const std::optional<Scalar> number = LoadScalar(value.ptr());
+  if (!number) {
+    ThrowTypeError("index: takes a Tensor or a number to assign, not " +
+                   std::string(Py_TYPE(value.ptr())->tp_name) + "; convert it by lazuli.tensor()");
+  }
+  return lazy::Full(s.kept, TensorAccess::Slot(*number, x.dtype()), x.device());
+}
+
+}  // namespace
+
+Tensor GetItem(const Tensor& x, py::handle index) {
+  // One integer tensor picks slices, as index_select().
+  if (const Tensor* positions = AsTensor(index.ptr());
+      positions != nullptr && positions->dim() == 1)
+    return index_select(x, 0, *positions);
+  return CallTensor(SourceLocation::current(), [&] {
+    const Selection s = Select(x, index);
+    const lazy::Tensor in = TensorAccess::Unwrap(x);
+    return lazy::Reshape(lazy::Slice(in, s.starts, s.limits, s.strides), s.dims);
+  });
+}
+
+// x where the slice is not, and the value where it is: the value padded to x's dims, with a mask of
+// ones padded likewise.
+void SetItem(Tensor& x, py::handle index, py::handle value) {
+  const Tensor result = CallTensor(SourceLocation::current(), [&] {
+    const Selection s = Select(x, index);
+    const lazy::Tensor in = TensorAccess::Unwrap(x);
+    const lazy::Tensor v = ValueFor(in, s, value);
+    Dims high, interior;
+    for (std::size_t d = 0; d < s.starts.size(); ++d) {
+      const std::int64_t n = s.Count(d);
+      if (n == 0) return in;
+      high.push_back(in.dim(static_cast<std::int64_t>(d)) - s.starts[d] -
+                     ((n - 1) * s.strides[d] + 1));
+      interior.push_back(s.strides[d] - 1);
+    }
+    const lazy::Tensor ones =
+        lazy::FullConstant(ir::Shape(ir::DType::kPred, s.kept), 1, in.device());
+    return lazy::Where(lazy::PadZeros(ones, s.starts, high, interior),
+                       lazy::PadZeros(v, s.starts, high, interior), in);
+  });
+  x.copy_(result);
+}
+
+}  // namespace lazuli::python

@@ -1,0 +1,45 @@
+// The extension module lazuli._C. The package lazuli adds what is more naturally said in Python.
+#include <string>
+#include <vector>
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "cpp_api/src/facade.h"
+#include "python/src/bind.h"
+#include "python/src/bindings.h"
+#include "python/src/caller.h"
+#include "python/src/errors.h"
+
+PYBIND11_MODULE(_C, module) {
+  namespace python = lazuli::python;
+  namespace py = pybind11;
+  lazuli::Initialize();
+  python::RegisterErrors();
+  py::module_ nn = module.def_submodule("nn");
+  std::vector<py::module_> modules = {
+      module,
+      nn,
+      nn.def_submodule("functional"),
+      module.def_submodule("optim"),
+      module.def_submodule("data"),
+      module.def_submodule("metrics", "Counters and timers."),
+      module.def_submodule("debug", "Graphs and programs as text.")};
+  // What is defined says that it lives where users find it: in lazuli.nn, not in lazuli._C.nn.
+  std::vector<std::string> names;
+  for (py::module_& m : modules) {
+    names.push_back(py::str(m.attr("__name__")));
+    m.attr("__name__") = "lazuli" + names.back().substr(names[0].size());
+  }
+  python::BindRuntime(module);
+  python::DeclareTensor(module);
+  python::BindTensor(module);
+  python::BindFunctions(module, modules[2]);
+  python::BindNumPy(module);
+  python::BindNn(module);
+  python::BindOptim(module);
+  python::BindData(module);
+  for (std::size_t i = 0; i < modules.size(); ++i) modules[i].attr("__name__") = names[i];
+  module.def("_set_package_folder", &python::SetPackageFolder);
+  module.def("_definitions", &python::Definitions);
+}

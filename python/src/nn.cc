@@ -1,0 +1,135 @@
+// nn: Module and the layers of C++. A network written in Python derives from Module, as one in C++.
+#include "lazuli/nn.h"
+
+#include <pybind11/stl.h>
+
+#include "python/src/bind.h"
+#include "python/src/bindings.h"
+
+namespace lazuli::python {
+namespace {
+
+py::list NamedList(const std::vector<std::pair<std::string, Tensor>>& named) {
+  py::list list;
+  for (const auto& [name, tensor] : named) list.append(py::make_tuple(name, ToPython(tensor)));
+  return list;
+}
+
+// Whether __init__ of the base has run: what is in the object before is no module yet.
+bool IsMade(py::handle module) {
+  auto* instance = reinterpret_cast<py::detail::instance*>(module.ptr());
+  return instance->get_value_and_holder().holder_constructed();
+}
+
+void BindModule(py::module_& nn) {
+  nn.def("_is_made", &IsMade);
+  py::class_<nn::Parameter, Tensor>(nn, "Parameter", "A tensor that a module owns.")
+      .def(py::init([](const Tensor& tensor) {
+             const Caller caller;
+             Tensor leaf = tensor.detach();
+             leaf.set_requires_grad(true);
+             return nn::Parameter(leaf);
+           }),
+           py::arg("tensor"));
+  py::class_<nn::Module>(
+      nn, "Module", py::dynamic_attr(),
+      "What owns parameters and other modules. A network derives from it, makes its "
+      "layers in __init__ after super().__init__(), and has a forward().")
+      .def(py::init<>())
+      .def(
+          "register_module",
+          [](nn::Module& self, const std::string& name, const nn::Module& module) {
+            const Caller caller;
+            self.register_module(name, module);
+          },
+          py::arg("name"), py::arg("module"))
+      .def(
+          "register_parameter",
+          [](nn::Module& self, const std::string& name, const Tensor& value) {
+            const Caller caller;
+            return self.register_parameter(name, value);
+          },
+          py::arg("name"), py::arg("value"), "Makes the tensor require a gradient.")
+      .def(
+          "register_buffer",
+          [](nn::Module& self, const std::string& name, const Tensor& value) {
+            const Caller caller;
+            return self.register_buffer(name, value);
+          },
+          py::arg("name"), py::arg("value"), "State that is not trained, such as running means.")
+      .def("parameters", &nn::Module::parameters, "All parameters, each once.")
+      .def(
+          "named_parameters", [](const nn::Module& m) { return NamedList(m.named_parameters()); },
+          "Pairs of dotted names and parameters: 'conv1.weight'.")
+      .def(
+          "named_buffers", [](const nn::Module& m) { return NamedList(m.named_buffers()); },
+          "Pairs of dotted names and buffers.")
+      .def("num_parameters", &nn::Module::num_parameters, "Elements of all parameters.")
+      .def_property_readonly("training", &nn::Module::is_training)
+      .def(
+          "zero_grad",
+          [](nn::Module& m) {
+            const Caller caller;
+            m.zero_grad();
+          },
+          "Drops the gradients of all parameters.")
+      .def("_train", &nn::Module::train)
+      .def("_to",
+           [](nn::Module& m, const Device& device) {
+             const Caller caller;
+             m.to(device);
+           })
+      .def("__call__", [](const py::object& self, const py::args& args, const py::kwargs& kwargs) {
+        return self.attr("forward")(*args, **kwargs);
+      });
+}
+
+// A layer made of (P...), with its parameters as attributes.
+template <class L, class... P>
+void BindLayer(py::module_& nn, const char* name, std::string_view parameters, const char* doc) {
+  py::class_<L, nn::Module> type(nn, name, py::dynamic_attr());
+  DefineConstructor<L, P...>(type, parameters, doc);
+  type.def(
+      "forward",
+      [](const L& layer, const Tensor& x) {
+        const Caller caller;
+        return layer.forward(x);
+      },
+      py::arg("x"));
+#define LAZULI_TENSOR(member)                \
+  if constexpr (requires(L l) { l.member; }) \
+    type.def_property_readonly(#member, [](const L& l) { return ToPython(Tensor(l.member)); });
+  LAZULI_TENSOR(weight)
+  LAZULI_TENSOR(bias)
+  LAZULI_TENSOR(running_mean)
+  LAZULI_TENSOR(running_var)
+#undef LAZULI_TENSOR
+}
+
+}  // namespace
+
+void BindNn(py::module_& module) {
+  py::module_ nn = module.attr("nn").cast<py::module_>();
+  BindModule(nn);
+  using Int = std::int64_t;
+  BindLayer<nn::Linear, Int, Int, nn::LinearOptions>(
+      nn, "Linear", "(in_features, out_features, options = {})",
+      "x weight^T + bias: [..., in_features] to [..., out_features].");
+  BindLayer<nn::Conv2d, Int, Int, nn::Size2, nn::Conv2dOptions>(
+      nn, "Conv2d", "(in_channels, out_channels, kernel, options = {})",
+      "Cross-correlation: [N, in_channels, H, W] to [N, out_channels, H', W'].");
+  BindLayer<nn::MaxPool2d, Int, nn::MaxPool2dOptions>(
+      nn, "MaxPool2d", "(kernel, options = {})",
+      "The largest of each window: [N, C, H, W] to [N, C, H', W']; stride 0 is the kernel's size.");
+  BindLayer<nn::Flatten, Int, Int>(nn, "Flatten", "(start_dim = 1, end_dim = -1)",
+                                   "One dim in place of dims start_dim to end_dim.");
+  BindLayer<nn::Dropout, double>(
+      nn, "Dropout", "(p = 0.5)",
+      "In training, zeroes each element with probability p and scales the rest by 1 / (1 - p).");
+  BindLayer<nn::ReLU>(nn, "ReLU", "()", "relu().");
+  BindLayer<nn::Tanh>(nn, "Tanh", "()", "tanh().");
+  BindLayer<nn::Sigmoid>(nn, "Sigmoid", "()", "sigmoid().");
+  BindLayer<nn::GELU>(nn, "GELU", "()", "gelu().");
+}
+
+}  // namespace lazuli::python

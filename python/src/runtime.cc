@@ -1,0 +1,146 @@
+// Dtypes, devices, syncing, gradient mode, random numbers, metrics and dumps.
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include "cpp_api/src/facade.h"
+#include "ir/types/dtype.h"
+#include "lazuli/autograd.h"
+#include "lazuli/debug.h"
+#include "lazuli/execution.h"
+#include "lazuli/ops.h"
+#include "python/src/bind.h"
+#include "python/src/bindings.h"
+
+namespace lazuli::python {
+namespace {
+
+void BindDTypes(py::module_& module) {
+  py::class_<DType> type(module, "DType", "The type of a tensor's elements.");
+  type.def_property_readonly("name", [](DType d) { return std::string(PythonName(d)); })
+      .def_property_readonly("itemsize", [](DType d) { return ir::ByteWidth(Unwrap(d)); })
+      .def_property_readonly("is_floating_point", [](DType d) { return ir::IsFloat(Unwrap(d)); })
+      .def_property_readonly("is_complex", [](DType d) { return ir::IsComplex(Unwrap(d)); })
+      .def("__repr__", [](DType d) { return "lazuli." + std::string(PythonName(d)); })
+      .def(
+          "__eq__",
+          [](DType a, py::handle b) { return py::isinstance<DType>(b) && a == py::cast<DType>(b); })
+      .def("__hash__", [](DType d) { return static_cast<int>(d); });
+#define LAZULI_DTYPE(name, ...) \
+  module.attr(std::string(PythonName(DType::name)).c_str()) = py::cast(DType::name);
+#include "ir/types/dtype.def"
+#undef LAZULI_DTYPE
+  module.def(
+      "dtype_of",
+      [](py::handle what) {
+        DType dtype;
+        if (!LoadDType(what.ptr(), dtype))
+          throw py::type_error("there is no dtype " + std::string(py::str(py::repr(what))));
+        return dtype;
+      },
+      py::arg("what"), "The DType of a name, a numpy.dtype or a Python type.");
+}
+
+void BindDevices(py::module_& module) {
+  py::class_<Device>(module, "Device", "Where tensors live and programs run.")
+      .def(py::init<>(), "The default device: PJRT_DEVICE, else cpu:0.")
+      .def(py::init<std::string_view>(), py::arg("name"),
+           "A device by name: 'cpu', 'interpreter:0'.")
+      .def_property_readonly("name", &Device::name)
+      .def("__repr__", [](const Device& d) { return "Device('" + d.name() + "')"; })
+      .def("__str__", &Device::name)
+      .def("__eq__",
+           [](const Device& a, py::handle b) {
+             return py::isinstance<Device>(b) && a == py::cast<Device>(b);
+           })
+      .def("__hash__", [](const Device& d) { return py::hash(py::str(d.name())); });
+  module.def("devices", &devices, "Every device of every platform.");
+}
+
+void BindExecution(py::module_& module) {
+  module.def(
+      "mark_step",
+      [] {
+        const Caller caller;
+        const py::gil_scoped_release release;
+        mark_step();
+      },
+      "Runs what this thread has recorded as one program; returns once it is on its way.");
+  module.def(
+      "sync",
+      [](bool wait) {
+        const Caller caller;
+        const py::gil_scoped_release release;
+        sync(wait);
+      },
+      py::arg("wait") = false, "mark_step(); with wait it returns when the device is done.");
+  py::class_<Context>(module, "Context",
+                      "A set of pending tensors that syncs together; each thread has its own.")
+      .def(py::init<>())
+      .def_static("current", &Context::current, "This thread's context.")
+      .def("make_current", &Context::make_current, "Makes this the thread's context.");
+  module.def("manual_seed", &manual_seed, py::arg("seed"), "Seeds the random numbers.");
+  module.def("random_seed", &random_seed, "64 random bits; advances as a random op does.");
+  module.def("grad_enabled", &grad_enabled, "Whether ops of this thread record history.");
+  module.def("_set_grad_enabled", &lazy::SetGradEnabled);
+  module.def(
+      "gradcheck",
+      [](const std::function<Tensor(std::vector<Tensor>)>& f, const std::vector<Tensor>& inputs,
+         double eps) {
+        const Caller caller;
+        return gradcheck(f, inputs, eps);
+      },
+      py::arg("f"), py::arg("inputs"), py::arg("eps") = 1e-6,
+      "The largest relative difference of backward() from central differences.");
+}
+
+void BindDebug(py::module_& module) {
+  py::module_ metrics = module.attr("metrics").cast<py::module_>();
+  metrics.def("report", &metrics::report, "Counters and timers as text.");
+  metrics.def("counter", &metrics::counter, py::arg("name"), "A counter by name.");
+  metrics.def("reset", &metrics::reset, "Sets all to 0.");
+
+  py::module_ debug = module.attr("debug").cast<py::module_>();
+  const auto pending = [&](const char* name, auto function, const char* doc) {
+    debug.def(
+        name,
+        [function](py::handle tensors) {
+          std::vector<Tensor> list;
+          if (const Tensor* one = AsTensor(tensors.ptr()))
+            list = {*one};
+          else if (!LoadTensors(tensors.ptr(), list))
+            throw py::type_error("takes a Tensor or a sequence of them");
+          return function(list);
+        },
+        py::arg("tensors"), doc);
+  };
+  pending("graph_text", &debug::graph_text, "The pending graph of tensors as torch_xla writes it.");
+  pending("graph_dot", &debug::graph_dot, "The pending graph of tensors for GraphViz.");
+  pending("graph_hlo", &debug::graph_hlo, "The pending graph of tensors as HLO.");
+  debug.def("last_hlo", &debug::last_hlo, "The HLO of the last program of this thread.");
+  debug.def("last_optimized_hlo", &debug::last_optimized_hlo,
+            "The same after optimisation, with the device's plan.");
+  debug.def(
+      "last_stats",
+      [] {
+        const debug::ProgramStats stats = debug::last_stats();
+        py::dict out;
+        [&]<std::size_t... I>(std::index_sequence<I...>) {
+          ((out[py::str(std::string(kFieldNames<debug::ProgramStats>[I]))] =
+                std::get<I>(Fields(stats))),
+           ...);
+        }(std::make_index_sequence<kFieldCount<debug::ProgramStats>>());
+        return out;
+      },
+      "What the last program costs: kernels, library calls, reorders, memory.");
+}
+
+}  // namespace
+
+void BindRuntime(py::module_& module) {
+  BindDTypes(module);
+  BindDevices(module);
+  BindExecution(module);
+  BindDebug(module);
+}
+
+}  // namespace lazuli::python

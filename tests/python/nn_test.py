@@ -1,0 +1,193 @@
+"""Modules, optimisers and data in Python."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import lazuli as lz
+
+
+class Net(lz.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = lz.nn.Sequential(lz.nn.Linear(4, 8), lz.nn.Tanh(), lz.nn.Linear(8, 3))
+        self.scale = lz.nn.Parameter(lz.ones(1))
+        self.steps = 0
+
+    def forward(self, x):
+        return self.body(x) * self.scale
+
+
+def test_attributes_register_themselves_in_order():
+    net = Net()
+    names = [name for name, _ in net.named_parameters()]
+    assert sorted(names) == ["body.0.bias", "body.0.weight", "body.2.bias", "body.2.weight", "scale"]
+    assert net.num_parameters() == 4 * 8 + 8 + 8 * 3 + 3 + 1
+    assert net.body[0].weight.name == "body.0.weight" and net.body[0].weight.shape == (8, 4)
+    assert all(p.requires_grad for p in net.parameters())
+    assert [name for name, _ in net.named_modules()] == ["", "body", "body.0", "body.1", "body.2"]
+    assert lz.nn.Linear(2, 3, bias=False).bias is None
+    assert isinstance(net.body[0], lz.nn.Module) and len(net.body) == 3
+
+
+def test_shows_its_structure():
+    text = repr(Net())
+    assert text.startswith("Net(\n") and "(body): Sequential(" in text and "Linear(weight=[8, 4], bias=[8])" in text
+
+
+def test_a_module_needs_its_base():
+    class Forgot(lz.nn.Module):
+        def __init__(self):
+            self.fc = lz.nn.Linear(1, 1)
+
+    with pytest.raises(AttributeError, match=r"Forgot: call super\(\).__init__\(\) before making 'fc'"):
+        Forgot()
+
+
+def test_options_are_keywords_with_the_defaults_of_cpp():
+    assert "Linear(in_features, out_features, bias=True)" in lz.nn.Linear.__doc__
+    assert "stride=1, padding=0, dilation=1, groups=1, bias=True" in lz.nn.Conv2d.__doc__
+    with pytest.raises(TypeError, match="Linear: there is no argument 'biass'"):
+        lz.nn.Linear(1, 2, biass=False)
+    with pytest.raises(ValueError, match=r"Linear: in_features is 0, it must be at least 1 \(nn_test.py:\d+\)"):
+        lz.nn.Linear(0, 2)
+    opt = lz.optim.SGD(Net().parameters(), lr=0.5, momentum=0.9)
+    assert opt.options["momentum"] == 0.9 and opt.options["nesterov"] is False and opt.lr == 0.5
+    opt.lr = 0.25
+    opt.set_options(momentum=0.0)
+    assert opt.options["lr"] == 0.25 and opt.options["momentum"] == 0
+    with pytest.raises(ValueError, match=r"SGD: lr is -1, it must be at least 0 \(nn_test.py:\d+\)"):
+        opt.lr = -1
+    with pytest.raises(TypeError, match="no such option"):
+        opt.set_options(momentun=0.1)
+
+
+def test_state_is_a_dict_that_pickles():
+    net, other = Net(), Net()
+    other.load_state_dict(pickle.loads(pickle.dumps({k: v.numpy() for k, v in net.state_dict().items()})))
+    x = lz.randn(5, 4)
+    assert net(x).tolist() == other(x).tolist()
+    other.load_state_dict(pickle.loads(pickle.dumps(net.state_dict())))
+    state = net.state_dict()
+    state["scale"] = lz.ones(2)
+    with pytest.raises(ValueError, match=r"scale is \(1,\), the state has \(2,\)"):
+        other.load_state_dict(state)
+    with pytest.raises(ValueError, match=r"missing \['scale'\], unknown \['scales'\]"):
+        other.load_state_dict({("scales" if k == "scale" else k): v for k, v in net.state_dict().items()})
+    with pytest.raises(TypeError, match="a Net cannot be pickled or copied; its state_dict\\(\\) can"):
+        pickle.dumps(net)
+
+
+def test_training_mode_reaches_every_module():
+    net = lz.nn.Sequential(lz.nn.Dropout(0.5))
+    x = lz.ones(1000)
+    assert net.training and 0 < (net(x) == 0).sum().item() < 1000
+    assert not net.eval().training and not net[0].training
+    assert net(x).tolist() == x.tolist()
+    assert net.train() is net and net.training
+
+
+def test_moves_to_a_device_with_the_optimiser_following():
+    net = Net()
+    opt = lz.optim.Adam(net.parameters(), lr=0.1)
+    net.to("interpreter")
+    before = net.scale.item()
+    net(lz.ones(2, 4, device="interpreter")).sum().backward()
+    opt.step()
+    assert net.scale.device.name == "interpreter:0" and net.scale.item() != before
+
+
+def test_a_small_network_learns_and_compiles_a_constant_number_of_programs():
+    lz.manual_seed(0)
+    net = Net()
+    opt = lz.optim.SGD(net.parameters(), lr=0.5, momentum=0.9)
+    x = lz.randn(64, 4)
+    y = (x[:, 0] > 0).to(lz.int64)
+    losses, before = [], None
+    for step in range(40):
+        opt.zero_grad()
+        loss = lz.nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+        lz.mark_step()
+        losses.append(loss.item())
+        if step == 3:
+            before = lz.metrics.counter("UncachedCompile")
+    assert losses[-1] < 0.2 * losses[0]
+    assert lz.metrics.counter("UncachedCompile") == before
+    assert "UncachedCompile" in lz.metrics.report()
+    assert "ENTRY" in lz.debug.last_hlo() and lz.debug.last_stats()["kernels"] > 0
+
+
+class Squares:
+    """A data set in Python, sample by sample."""
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, i):
+        return np.full(2, i, np.float32), i * i
+
+
+class Batches(Squares):
+    def get(self, indices):
+        return np.array(indices, np.float32)[:, None].repeat(2, 1), np.array(indices) ** 2
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize("dataset", [Squares(), Batches()])
+def test_loads_data_sets_of_python(dataset, prefetch):
+    loader = lz.data.DataLoader(dataset, batch_size=4, prefetch=prefetch)
+    assert len(loader) == 3 and loader.dataset is dataset
+    for _ in range(2):
+        batches = [(x.tolist(), y.tolist()) for x, y in loader]
+        assert [y for _, y in batches] == [[0, 1, 4, 9], [16, 25, 36, 49], [64, 81]]
+        assert batches[0][0][3] == [3, 3]
+
+
+def test_shuffles_by_seed_and_leaves_loops_early():
+    loader = lambda: lz.data.DataLoader(Squares(), batch_size=10, shuffle=True, seed=5)  # noqa: E731
+    (_, first), = loader()
+    (_, second), = loader()
+    assert first.tolist() == second.tolist() != sorted(first.tolist())
+    for _ in range(5):
+        for _ in lz.data.DataLoader(Squares(), batch_size=1):
+            break
+
+
+def test_mistakes_of_a_data_set_reach_the_loop():
+    class Broken(Squares):
+        def __getitem__(self, i):
+            raise KeyError(f"sample {i}")
+
+    with pytest.raises(KeyError, match="sample 0"):
+        list(lz.data.DataLoader(Broken(), batch_size=2))
+    with pytest.raises(ValueError, match=r"DataLoader: batch_size is 0, it must be at least 1 \(nn_test.py:\d+\)"):
+        lz.data.DataLoader(Squares(), batch_size=0)
+    with pytest.raises(TypeError, match="DataLoader: there is no argument 'batchsize'"):
+        lz.data.DataLoader(Squares(), batchsize=2)
+    with pytest.raises(TypeError, match="a data set has __len__"):
+        lz.data.DataLoader(5)
+
+
+def test_threads_train_apart_and_waiting_lets_others_run():
+    results, errors = {}, []
+
+    def work(i):
+        try:
+            x = lz.full((64, 64), float(i)) + 1
+            for _ in range(20):
+                x = x * 1.0
+                lz.mark_step()
+            results[i] = x.mean().item()
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and results == {i: i + 1.0 for i in range(6)}

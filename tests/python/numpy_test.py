@@ -1,0 +1,112 @@
+"""NumPy arrays in and out: what is shared, what is copied, who keeps what alive."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import lazuli as lz
+
+DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+          "float64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_round_trip(dtype):
+    array = np.array([[0, 1, 2], [3, 4, 5]]).astype(dtype)
+    x = lz.from_numpy(array)
+    assert x.dtype == getattr(lz, dtype)
+    np.testing.assert_array_equal(x.numpy(), array)
+    assert x.numpy().dtype == array.dtype
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def test_both_ways_share_memory_where_the_device_is_the_host():
+    array = np.arange(6, dtype=np.float32)
+    x = lz.from_numpy(array)
+    assert address(x.numpy()) == address(array)
+    y = x + 1
+    assert address(y.numpy()) == address(y.numpy())
+    assert address(np.asarray(y)) == address(y.numpy())
+    assert address(np.array(y)) != address(y.numpy())
+    assert np.frombuffer(memoryview(y), np.float32).tolist() == [1, 2, 3, 4, 5, 6]
+    assert memoryview(y).shape == (6,)
+
+
+def test_tensor_copies():
+    array = np.zeros(3, np.float32)
+    x = lz.tensor(array)
+    array[:] = 1
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_what_is_shared_cannot_be_written_through_numpy():
+    with pytest.raises(ValueError, match="read-only"):
+        (lz.ones(2) + 1).numpy()[0] = 3
+
+
+def test_an_array_keeps_its_elements_when_the_tensor_changes_or_goes():
+    x = lz.ones(3) + 1
+    array = x.numpy()
+    x += 1
+    lz.sync(wait=True)
+    assert x.tolist() == [3, 3, 3] and array.tolist() == [2, 2, 2]
+    x = None
+    gc.collect()
+    big = [lz.zeros(3) + i for i in range(20)]
+    lz.sync(wait=True)
+    assert array.tolist() == [2, 2, 2] and len(big) == 20
+
+
+def test_a_write_in_place_leaves_the_imported_array_alone():
+    array = np.ones(4, np.float32)
+    x = lz.from_numpy(array)
+    for _ in range(3):
+        x += 1
+        lz.mark_step()
+    assert x.tolist() == [4] * 4 and array.tolist() == [1] * 4
+
+
+def test_an_imported_array_lives_as_long_as_its_tensor_and_no_longer():
+    class Array(np.ndarray):
+        pass
+
+    array = np.ones(4, np.float32).view(Array)
+    alive = weakref.ref(array)
+    x = lz.from_numpy(array)
+    y = x * 2
+    del array
+    gc.collect()
+    assert alive() is not None
+    assert y.tolist() == [2] * 4
+    del x, y
+    lz.sync(wait=True)
+    for _ in range(100):  # the reference is dropped when the interpreter next looks
+        gc.collect()
+        if alive() is None:
+            break
+    assert alive() is None
+
+
+def test_strided_and_foreign_arrays_are_copied_right():
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    assert lz.from_numpy(array.T).tolist() == array.T.tolist()
+    assert lz.from_numpy(array[:, ::-2]).tolist() == array[:, ::-2].tolist()
+    assert lz.from_numpy(array.astype(">f4")).tolist() == array.tolist()
+    unaligned = np.frombuffer(b"x" + array.tobytes(), np.float32, offset=1)
+    assert lz.from_numpy(unaligned).tolist() == array.ravel().tolist()
+    assert lz.from_numpy(np.zeros((0, 3), np.float32)).numpy().shape == (0, 3)
+    assert lz.from_numpy(np.array(3, np.float32)).item() == 3
+
+
+def test_what_numpy_has_not_is_said():
+    with pytest.raises(NotImplementedError, match=r"numpy: has no bf16; convert it by to.* \(numpy_test.py:\d+\)"):
+        lz.ones(2).to(lz.bfloat16).numpy()
+    with pytest.raises(TypeError, match="there is no tensor of datetime64"):
+        lz.from_numpy(np.zeros(2, "datetime64[s]"))
+    with pytest.raises(TypeError, match="from_numpy: takes a numpy.ndarray, not list"):
+        lz.from_numpy([1, 2])

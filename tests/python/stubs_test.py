@@ -1,0 +1,37 @@
+"""Stubs are Python, and say what the functions are."""
+
+import ast
+import pathlib
+
+import lazuli as lz
+
+FOLDER = pathlib.Path(lz.__file__).parent
+
+
+def test_every_stub_parses_and_the_package_is_typed():
+    stubs = sorted(FOLDER.glob("_C/**/*.pyi"))
+    assert {s.relative_to(FOLDER / "_C").as_posix() for s in stubs} == {
+        "__init__.pyi", "data.pyi", "debug.pyi", "metrics.pyi", "nn/__init__.pyi", "nn/functional.pyi", "optim.pyi"}
+    for stub in stubs:
+        ast.parse(stub.read_text(), filename=str(stub))
+    assert (FOLDER / "py.typed").is_file()
+
+
+def test_signatures_have_names_types_and_defaults():
+    text = (FOLDER / "_C/__init__.pyi").read_text()
+    assert "def sum(x: Tensor, dims: int | Sequence[int] = (), keepdim: builtins.bool = False) -> Tensor:" in text
+    assert "def max(x: Tensor, dim: int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:" in text
+    assert "    def sum(self, dims: int | Sequence[int] = (), keepdim: builtins.bool = False) -> Tensor:" in text
+    assert "def zeros(dims: int | Sequence[int], dtype: DType = float32, device: Device | str | None = None)" in text
+    layers = (FOLDER / "_C/nn/__init__.pyi").read_text()
+    assert "class Linear(Module):" in layers
+    assert "def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None" in layers
+    assert "def state_dict(self)" in layers
+    assert "lr: float = 0.001" in (FOLDER / "_C/optim.pyi").read_text()
+
+
+def test_every_public_function_is_in_a_stub():
+    text = (FOLDER / "_C/__init__.pyi").read_text()
+    for name, value in vars(lz._C).items():
+        if callable(value) and not name.startswith("__") and not isinstance(value, type):
+            assert f"def {name}(" in text, name

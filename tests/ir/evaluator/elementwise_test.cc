@@ -146,17 +146,24 @@ TEST(ElementwiseTest, ComplexFunctionsAgreeWithTheStandardLibrary) {
   for (double re : {-2.5, -0.75, -0.1, 0.3, 1.5, 3.0}) {
     for (double im : {-1.75, -0.4, 0.2, 0.9, 2.25}) {
       const C z(re, im);
-#define LAZULI_SAME(name, want) expect(#name, z, recipes::name(z), want(z));
-      LAZULI_SAME(Exp, std::exp)
-      LAZULI_SAME(Log, std::log)
-      LAZULI_SAME(Sqrt, std::sqrt)
-      LAZULI_SAME(Sin, std::sin) LAZULI_SAME(Cos, std::cos) LAZULI_SAME(Tan, std::tan)
-          LAZULI_SAME(Tanh, std::tanh) LAZULI_SAME(Sinh, std::sinh) LAZULI_SAME(Cosh, std::cosh)
-              LAZULI_SAME(Asin, std::asin) LAZULI_SAME(Acos, std::acos) LAZULI_SAME(Atan, std::atan)
-                  LAZULI_SAME(Asinh, std::asinh) LAZULI_SAME(Acosh, std::acosh)
-                      LAZULI_SAME(Atanh, std::atanh)
+#define LAZULI_SAME(name, want) expect(#name, z, recipes::name(z), want(z))
+      LAZULI_SAME(Exp, std::exp);
+      LAZULI_SAME(Log, std::log);
+      LAZULI_SAME(Sqrt, std::sqrt);
+      LAZULI_SAME(Sin, std::sin);
+      LAZULI_SAME(Cos, std::cos);
+      LAZULI_SAME(Tan, std::tan);
+      LAZULI_SAME(Tanh, std::tanh);
+      LAZULI_SAME(Sinh, std::sinh);
+      LAZULI_SAME(Cosh, std::cosh);
+      LAZULI_SAME(Asin, std::asin);
+      LAZULI_SAME(Acos, std::acos);
+      LAZULI_SAME(Atan, std::atan);
+      LAZULI_SAME(Asinh, std::asinh);
+      LAZULI_SAME(Acosh, std::acosh);
+      LAZULI_SAME(Atanh, std::atanh);
 #undef LAZULI_SAME
-                          expect("Expm1", z, recipes::Expm1(z), std::exp(z) - 1.0);
+      expect("Expm1", z, recipes::Expm1(z), std::exp(z) - 1.0);
       expect("Log1p", z, recipes::Log1p(z), std::log(1.0 + z));
       expect("Logistic", z, recipes::Logistic(z), 1.0 / (1.0 + std::exp(-z)));
       expect("Rsqrt", z, recipes::Rsqrt(z), 1.0 / std::sqrt(z));

@@ -335,23 +335,48 @@ void ExpectToyAgrees() {
       EXPECT_TRUE(bits(scalar) == bits(toy.value) || (std::isnan(scalar) && std::isnan(toy.value)))
           << name << " " << x << " " << y;
     };
-#define LAZULI_SAME(name) same(#name, recipes::name(x), recipes::name(tx));
-    LAZULI_SAME(Abs)
-    LAZULI_SAME(Negate)
-    LAZULI_SAME(Sign)
-    LAZULI_SAME(Ceil) LAZULI_SAME(Floor) LAZULI_SAME(RoundNearestAfz) LAZULI_SAME(RoundNearestEven)
-        LAZULI_SAME(Sqrt) LAZULI_SAME(Rsqrt) LAZULI_SAME(Cbrt) LAZULI_SAME(Exp) LAZULI_SAME(Expm1)
-            LAZULI_SAME(Log) LAZULI_SAME(Log1p) LAZULI_SAME(Logistic) LAZULI_SAME(Tanh) LAZULI_SAME(
-                Sin) LAZULI_SAME(Cos) LAZULI_SAME(Tan) LAZULI_SAME(Erf) LAZULI_SAME(Asin)
-                LAZULI_SAME(Acos) LAZULI_SAME(Atan) LAZULI_SAME(Asinh) LAZULI_SAME(Acosh)
-                    LAZULI_SAME(Atanh) LAZULI_SAME(Sinh) LAZULI_SAME(Cosh)
+#define LAZULI_SAME(name) same(#name, recipes::name(x), recipes::name(tx))
+    LAZULI_SAME(Abs);
+    LAZULI_SAME(Negate);
+    LAZULI_SAME(Sign);
+    LAZULI_SAME(Ceil);
+    LAZULI_SAME(Floor);
+    LAZULI_SAME(RoundNearestAfz);
+    LAZULI_SAME(RoundNearestEven);
+    LAZULI_SAME(Sqrt);
+    LAZULI_SAME(Rsqrt);
+    LAZULI_SAME(Cbrt);
+    LAZULI_SAME(Exp);
+    LAZULI_SAME(Expm1);
+    LAZULI_SAME(Log);
+    LAZULI_SAME(Log1p);
+    LAZULI_SAME(Logistic);
+    LAZULI_SAME(Tanh);
+    LAZULI_SAME(Sin);
+    LAZULI_SAME(Cos);
+    LAZULI_SAME(Tan);
+    LAZULI_SAME(Erf);
+    LAZULI_SAME(Asin);
+    LAZULI_SAME(Acos);
+    LAZULI_SAME(Atan);
+    LAZULI_SAME(Asinh);
+    LAZULI_SAME(Acosh);
+    LAZULI_SAME(Atanh);
+    LAZULI_SAME(Sinh);
+    LAZULI_SAME(Cosh);
 #undef LAZULI_SAME
-#define LAZULI_SAME(name) same(#name, recipes::name(x, y), recipes::name(tx, ty));
-                        LAZULI_SAME(Add) LAZULI_SAME(Subtract) LAZULI_SAME(Multiply)
-                            LAZULI_SAME(Divide) LAZULI_SAME(Remainder) LAZULI_SAME(Maximum)
-                                LAZULI_SAME(Minimum) LAZULI_SAME(Power) LAZULI_SAME(Atan2)
+#define LAZULI_SAME(name) same(#name, recipes::name(x, y), recipes::name(tx, ty))
+    LAZULI_SAME(Add);
+    LAZULI_SAME(Subtract);
+    LAZULI_SAME(Multiply);
+    LAZULI_SAME(Divide);
+    LAZULI_SAME(Remainder);
+    LAZULI_SAME(Maximum);
+    LAZULI_SAME(Minimum);
+    LAZULI_SAME(Power);
+    LAZULI_SAME(Atan2);
 #undef LAZULI_SAME
-                                    EXPECT_EQ(recipes::IsFinite(x), recipes::IsFinite(tx).value);
+    EXPECT_EQ(recipes::IsFinite(x), recipes::IsFinite(tx).value);
   }
 }
 

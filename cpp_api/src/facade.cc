@@ -155,7 +155,7 @@ OperandHolder Hold(std::string_view op, int position, const Operand& operand,
       lazy::ThrowRecordError(op,
                              ir::InvalidArgument("operand ", position, " is an undefined tensor"));
     }
-    return {TensorAccess::Unwrap(*operand.tensor()), {}};
+    return {TensorAccess::Borrow(*operand.tensor()), {}};
   }
   const lazy::Number number = TensorAccess::ToNumber(*operand.scalar());
   const bool beside =

@@ -23,18 +23,33 @@ struct DeviceAccess {
   static Device Wrap(backend::Device device) { return Device(device.client, device.ordinal); }
 };
 
+// A public tensor as a lazy one for the length of a call: the caller holds it, so nothing is
+// counted.
+class Borrowed {
+ public:
+  Borrowed() = default;
+  explicit Borrowed(void* impl)
+      : tensor_(ir::IntrusivePtr<lazy::TensorImpl>::Adopt(static_cast<lazy::TensorImpl*>(impl))) {}
+  ~Borrowed() { tensor_.Detach(); }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  const lazy::Tensor& get() const { return tensor_; }
+  operator const lazy::Tensor&() const { return tensor_; }           // NOLINT: it is one
+  operator lazy::Operand() const { return lazy::Operand(tensor_); }  // NOLINT
+
+ private:
+  lazy::Tensor tensor_;
+};
+
 struct TensorAccess {
+  static Borrowed Borrow(const Tensor& tensor) { return Borrowed(tensor.impl_); }
   static lazy::Tensor Unwrap(const Tensor& tensor) {
     return lazy::Tensor(
         ir::IntrusivePtr<lazy::TensorImpl>(static_cast<lazy::TensorImpl*>(tensor.impl_)));
   }
   static Tensor Wrap(lazy::Tensor tensor) {
     Tensor wrapped;
-    if (tensor.defined()) {
-      ir::IntrusivePtr<lazy::TensorImpl> impl = tensor.ptr();
-      tensor = {};
-      wrapped.impl_ = impl.Detach();
-    }
+    wrapped.impl_ = tensor.Detach();
     return wrapped;
   }
   static lazy::TensorImpl* Impl(const Tensor& tensor) {
@@ -75,10 +90,10 @@ Tensor CallTensor(const SourceLocation& loc, F&& f) {
 
 // An operand of a binary op beside an operand of this dtype.
 struct OperandHolder {
-  lazy::Tensor tensor;  // keeps the tensor alive while the lazy operand points to it
+  Borrowed tensor;  // what the lazy operand points to
   ir::Value number;
   lazy::Operand get() const {
-    return tensor.defined() ? lazy::Operand(tensor) : lazy::Operand(number);
+    return tensor.get().defined() ? lazy::Operand(tensor.get()) : lazy::Operand(number);
   }
 };
 OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other);

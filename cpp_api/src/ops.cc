@@ -13,10 +13,10 @@ namespace {
 
 using Locs = SourceLocation;
 
-lazy::Tensor In(const Tensor& tensor, std::string_view op) {
+Borrowed In(const Tensor& tensor, std::string_view op) {
   if (!tensor.defined())
     throw lazy::StatusError(ir::InvalidArgument(op, ": operand 0 is an undefined tensor"));
-  return TensorAccess::Unwrap(tensor);
+  return TensorAccess::Borrow(tensor);
 }
 
 lazy::Tensors In(const std::vector<Tensor>& tensors, std::string_view op) {

@@ -10,8 +10,7 @@ thread_local std::vector<const Node*>* draining = nullptr;
 
 }  // namespace
 
-void Node::Release() const {
-  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+void Node::DestroyGraph() const {
   if (draining != nullptr) {
     draining->push_back(this);
     return;
@@ -19,15 +18,13 @@ void Node::Release() const {
   // A node most often takes few others with it: the vector allocates only when there are some.
   std::vector<const Node*> dead;
   draining = &dead;
-  Destroy(this);
+  delete this;
   while (!dead.empty()) {
     const Node* next = dead.back();
     dead.pop_back();
-    Destroy(next);
+    delete next;
   }
   draining = nullptr;
 }
-
-void Node::Destroy(const Node* node) { delete node; }
 
 }  // namespace lazuli::ir

@@ -6,7 +6,6 @@
 // lock, which is why traversal marks may lie in the node.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -80,9 +79,12 @@ class Node {
   virtual void Lower(lowering::Context& context, absl::Span<const lowering::Op> operands,
                      std::vector<lowering::Op>& results) const = 0;
 
-  void Retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
-  void Release() const;
-  uint32_t use_count() const { return refs_.load(std::memory_order_acquire); }
+  void Retain() const { refs_.Retain(); }
+  void RetainFirst() const { refs_.RetainFirst(); }
+  void Release() const {
+    if (refs_.ReleaseLast()) DestroyGraph();
+  }
+  uint32_t use_count() const { return refs_.use_count(); }
 
   // --- for traversals (post_order.h), under the lock of the graph's context
   mutable uint64_t mark = 0;        // the traversal that saw the node last
@@ -99,9 +101,9 @@ class Node {
   absl::InlinedVector<Shape, 1> shapes_;
 
  private:
-  static void Destroy(const Node* node);
+  void DestroyGraph() const;  // and what is reachable from it alone
 
-  mutable std::atomic<uint32_t> refs_{0};
+  RefCount refs_;
   NodeKind kind_;
   SiteId site_;
   uint32_t num_operands_ = 0;

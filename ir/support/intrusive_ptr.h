@@ -50,31 +50,51 @@ class IntrusivePtr {
   T* p_ = nullptr;
 };
 
-// Mixin that counts; deletes through the derived type. Starts at zero: the first IntrusivePtr makes
-// it one.
-template <class Derived>
-class RefCounted {
+// The count of an object's owners. Starts at zero: the first IntrusivePtr makes it one.
+class RefCount {
  public:
   void Retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
-  void Release() const {
-    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      delete static_cast<const Derived*>(this);
+  // The first reference of an object that no other thread can see yet: a store costs a quarter of
+  // an atomic addition.
+  void RetainFirst() const { refs_.store(1, std::memory_order_relaxed); }
+  // Whether the caller was the last owner. The only owner need not write: nobody else is left to
+  // raise the count.
+  bool ReleaseLast() const {
+    return refs_.load(std::memory_order_acquire) == 1 ||
+           refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
   uint32_t use_count() const { return refs_.load(std::memory_order_acquire); }
-
- protected:
-  RefCounted() = default;
-  ~RefCounted() = default;
-  RefCounted(const RefCounted&) : refs_(0) {}
-  RefCounted& operator=(const RefCounted&) { return *this; }
 
  private:
   mutable std::atomic<uint32_t> refs_{0};
 };
 
+// Mixin that counts; deletes through the derived type.
+template <class Derived>
+class RefCounted {
+ public:
+  void Retain() const { refs_.Retain(); }
+  void RetainFirst() const { refs_.RetainFirst(); }
+  void Release() const {
+    if (refs_.ReleaseLast()) delete static_cast<const Derived*>(this);
+  }
+  uint32_t use_count() const { return refs_.use_count(); }
+
+ protected:
+  RefCounted() = default;
+  ~RefCounted() = default;
+  RefCounted(const RefCounted&) {}
+  RefCounted& operator=(const RefCounted&) { return *this; }
+
+ private:
+  RefCount refs_;
+};
+
 template <class T, class... Args>
 IntrusivePtr<T> MakeIntrusive(Args&&... args) {
-  return IntrusivePtr<T>(new T(std::forward<Args>(args)...));
+  T* made = new T(std::forward<Args>(args)...);
+  made->RetainFirst();
+  return IntrusivePtr<T>::Adopt(made);
 }
 
 }  // namespace lazuli::ir

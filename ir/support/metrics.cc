@@ -48,6 +48,16 @@ std::array<TimerData, std::size(kTimerRows)>& Timers() {
   return *timers;
 }
 
+// All shards alive. Leaked, as the timers.
+struct Shards {
+  std::mutex mutex;
+  std::vector<CounterShard*> alive;
+};
+Shards& AllShards() {
+  static auto* shards = new Shards;
+  return *shards;
+}
+
 struct NamedData {
   std::mutex mutex;
   std::map<std::string, int64_t, std::less<>> values;
@@ -124,6 +134,31 @@ void AppendTimer(std::string& out, std::string_view name, const TimerData& data)
 std::span<const MetricRow> CounterRows() { return kCounterRows; }
 std::span<const MetricRow> TimerRows() { return kTimerRows; }
 
+int64_t Get(Counter counter) {
+  const auto i = static_cast<std::size_t>(counter);
+  Shards& shards = AllShards();
+  std::lock_guard lock(shards.mutex);
+  int64_t sum = internal::counters[i].load(std::memory_order_relaxed);
+  for (const CounterShard* shard : shards.alive)
+    sum += shard->values_[i].load(std::memory_order_relaxed);
+  return sum;
+}
+
+CounterShard::CounterShard() {
+  Shards& shards = AllShards();
+  std::lock_guard lock(shards.mutex);
+  shards.alive.push_back(this);
+}
+
+CounterShard::~CounterShard() {
+  Shards& shards = AllShards();
+  std::lock_guard lock(shards.mutex);
+  std::erase(shards.alive, this);
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    internal::counters[i].fetch_add(values_[i].load(std::memory_order_relaxed),
+                                    std::memory_order_relaxed);
+}
+
 int64_t CounterValue(std::string_view name) {
   for (std::size_t i = 0; i < std::size(kCounterRows); ++i) {
     if (kCounterRows[i].name == name) return Get(static_cast<Counter>(i));
@@ -170,7 +205,13 @@ std::vector<std::pair<std::string, int64_t>> NamedCounters() {
 }
 
 void ResetMetrics() {
-  for (auto& counter : internal::counters) counter.store(0, std::memory_order_relaxed);
+  {
+    Shards& shards = AllShards();
+    std::lock_guard lock(shards.mutex);
+    for (auto& counter : internal::counters) counter.store(0, std::memory_order_relaxed);
+    for (CounterShard* shard : shards.alive)
+      for (auto& value : shard->values_) value.store(0, std::memory_order_relaxed);
+  }
   for (TimerData& data : Timers()) {
     std::lock_guard lock(data.mutex);
     data.samples = data.total_ns = 0;

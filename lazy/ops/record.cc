@@ -45,9 +45,9 @@ Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::D
 
 Tensor Recorder::Finish(NodePtr node) {
   nodes_since_sync_ = ++context_.nodes_since_sync;
+  context_.counters().Add(Counter::kNodesRecorded);
   StoragePtr storage = context_.NewPending({std::move(node), 0}, device_);
   lock_.reset();
-  Add(Counter::kNodesRecorded);
   return Tensor(std::move(storage));
 }
 
@@ -55,8 +55,8 @@ void Recorder::Finish(NodePtr node, Tensors& results) {
   nodes_since_sync_ = ++context_.nodes_since_sync;
   for (uint32_t i = 0; i < node->num_outputs(); ++i)
     results.emplace_back(context_.NewPending({node, i}, device_));
+  context_.counters().Add(Counter::kNodesRecorded);
   lock_.reset();
-  Add(Counter::kNodesRecorded);
 }
 
 void Recorder::SyncLongGraph() {
@@ -107,8 +107,8 @@ void Assign(std::string_view op, const Tensor& target, const Tensor& value) {
   CheckAssignable(op, target);
   AutogradMeta* meta = target.impl()->autograd();
   Context& context = Context::Current();
-  context.Adopt(target.storage());
   context.Adopt(value.storage());
+  context.AdoptForWrite(target.storage());
   Value old;  // released after the lock
   {
     Context::Lock lock(context);

@@ -1,8 +1,9 @@
 #include "lazy/tensor/context.h"
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 #include <utility>
 
 #include "ir/support/flags.h"
@@ -26,20 +27,23 @@ Engine& GetEngine() {
 }
 void InstallEngine(Engine* e) { engine = e; }
 
-Storage::Storage(IntrusivePtr<Context> context, Shape shape, backend::Device device)
-    : context_(std::move(context)),
+Storage::Storage(Context& context, Shape shape, backend::Device device)
+    : context_(&context),
       shape_(std::move(shape)),
       device_(device),
-      id_(next_storage_id.fetch_add(1, std::memory_order_relaxed)) {
-  Add(Counter::kCreateTensor);
-}
+      id_(next_storage_id.fetch_add(1, std::memory_order_relaxed)) {}
 
 Storage::~Storage() {
-  Add(Counter::kDestroyTensor);
   Value value;  // released after the lock: it may take a whole graph with it
-  Context::Lock lock(*context_);
-  if (linked_) lock->Unlink(*this);
-  value = std::move(value_);
+  bool last;
+  {
+    Context::Lock lock(*context_);
+    if (linked_) lock->Unlink(*this);
+    value = std::move(value_);
+    lock->counters_.Add(Counter::kDestroyTensor);
+    last = lock->UncountStorage();
+  }
+  if (last) context_->Release();
 }
 
 Context::Context()
@@ -55,8 +59,18 @@ IntrusivePtr<Context> Context::Exchange(IntrusivePtr<Context> context) {
   return std::exchange(current, std::move(context));
 }
 
+void Context::WaitForLock() {
+  constexpr int kSpins = 64;  // then the owner compiles: let it
+  for (int tries = 0; locked_.exchange(true, std::memory_order_acquire); ++tries) {
+    if (tries < kSpins)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
 void Context::Adopt(Storage& storage) {
-  Context* owner = storage.context_.get();
+  Context* owner = storage.context_;
   if (owner == this) return;
   bool pending;
   {
@@ -78,14 +92,47 @@ void Context::Adopt(Storage& storage) {
   ThrowIfError(GetEngine().Sync(*owner, /*wait=*/false, SyncReason::kForeignContext));
 }
 
+void Context::AdoptForWrite(Storage& storage) {
+  Adopt(storage);
+  Context* const owner = storage.context_;
+  if (owner == this) return;
+  {
+    Lock lock(*this);
+    CountStorage();
+  }
+  Value leaf;  // of the other context's graph, to which it stays bound
+  bool last;
+  {
+    Lock lock(*owner);
+    leaf = std::exchange(storage.value_, {});
+    if (!storage.data_) storage.value_ = {leaf.node->CopyWithoutOperands(), leaf.index};
+    storage.context_ = this;
+    last = owner->UncountStorage();
+  }
+  if (last) owner->Release();
+}
+
+void Context::CountStorage() {
+  if (storages_++ == 0) Retain();
+}
+
+StoragePtr Context::MakeStorage(Shape shape, backend::Device device) {
+  auto storage = MakeIntrusive<Storage>(*this, std::move(shape), device);
+  CountStorage();
+  counters_.Add(Counter::kCreateTensor);
+  return storage;
+}
+
 StoragePtr Context::NewStorage(DataPtr data) {
-  auto storage = MakeIntrusive<Storage>(IntrusivePtr<Context>(this), data->shape(), data->device());
+  Lock lock(*this);
+  StoragePtr storage = MakeStorage(data->shape(), data->device());
   storage->data_ = std::move(data);
   return storage;
 }
 
 StoragePtr Context::NewStorage(const Value& scalar, backend::Device device) {
-  auto storage = MakeIntrusive<Storage>(IntrusivePtr<Context>(this), scalar.shape(), device);
+  Lock lock(*this);
+  StoragePtr storage = MakeStorage(scalar.shape(), device);
   storage->value_ = scalar;
   return storage;
 }
@@ -102,7 +149,7 @@ DataPtr Context::Data(Storage& storage) {
 }
 
 Value Context::ValueOf(Storage& storage, SiteId site) {
-  if (storage.context_.get() == this) {
+  if (storage.context_ == this) {
     if (!storage.value_)
       storage.value_ = {MakeIntrusive<DataNode>(storage.data_, storage.name_, site), 0};
     return storage.value_;
@@ -123,15 +170,14 @@ StoragePtr Context::Snapshot(Storage& storage) {
   Lock lock(*this);
   Value value = ValueOf(storage, CurrentSite());
   if (value.node->kind() == NodeKind::kOp) return NewPending(std::move(value), storage.device());
-  StoragePtr copy =
-      MakeIntrusive<Storage>(IntrusivePtr<Context>(this), storage.shape(), storage.device());
+  StoragePtr copy = MakeStorage(storage.shape(), storage.device());
   copy->data_ = storage.data_;
   copy->value_ = std::move(value);
   return copy;
 }
 
 StoragePtr Context::NewPending(Value value, backend::Device device) {
-  auto storage = MakeIntrusive<Storage>(IntrusivePtr<Context>(this), value.shape(), device);
+  StoragePtr storage = MakeStorage(value.shape(), device);
   storage->value_ = std::move(value);
   Link(*storage);
   return storage;
@@ -139,7 +185,7 @@ StoragePtr Context::NewPending(Value value, backend::Device device) {
 
 Value Context::Write(Storage& storage, Value value) {
   LAZULI_CHECK(storage.shape_ == value.shape(), "a write keeps the shape");
-  if (storage.context_.get() != this) storage.context_ = IntrusivePtr<Context>(this);
+  LAZULI_CHECK(storage.context_ == this, "a storage that is written was adopted");
   Value old = std::exchange(storage.value_, std::move(value));
   storage.data_ = nullptr;
   ++storage.version_;

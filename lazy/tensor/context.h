@@ -8,6 +8,7 @@
 // place must be the only one that uses it then, as for any object.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
+#include "ir/support/metrics.h"
 #include "lazy/tensor/engine.h"
 #include "lazy/tensor/leaves.h"
 #include "lazy/tensor/storage.h"
@@ -33,8 +35,10 @@ class Context : public RefCounted<Context> {
   // Holds the lock while alive.
   class Lock {
    public:
-    explicit Lock(Context& context) : context_(context) { context_.mu_.lock(); }
-    ~Lock() { context_.mu_.unlock(); }
+    explicit Lock(Context& context) : context_(context) {
+      if (context.locked_.exchange(true, std::memory_order_acquire)) context.WaitForLock();
+    }
+    ~Lock() { context_.locked_.store(false, std::memory_order_release); }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
     Context& operator*() const { return context_; }
@@ -47,6 +51,8 @@ class Context : public RefCounted<Context> {
   // --- without the lock
   // Makes sure that `storage` is not pending in a context other than this one.
   void Adopt(Storage& storage);
+  // As Adopt, for a storage that is about to be written: from now on it belongs to this context.
+  void AdoptForWrite(Storage& storage);
   // A new storage for data that exists.
   StoragePtr NewStorage(DataPtr data);
   // A storage holding a number (a scalar leaf or a constant); not pending, never an output.
@@ -65,8 +71,8 @@ class Context : public RefCounted<Context> {
   Value ValueOf(Storage& storage, SiteId site);
   // A new storage whose value is `value`, pending.
   StoragePtr NewPending(Value value, backend::Device device);
-  // Overwrites: `value` has the storage's shape. Raises the version and returns the old value, for
-  // the caller to release after the lock.
+  // Overwrites a storage that was adopted for writing: `value` has its shape. Raises the version
+  // and returns the old value, for the caller to release after the lock.
   [[nodiscard]] Value Write(Storage& storage, Value value);
   // The pending storages by creation, with their values. They stay pending until Resolve.
   std::vector<Storage*> PendingStorages();
@@ -74,6 +80,7 @@ class Context : public RefCounted<Context> {
   void Resolve(Storage& storage, DataPtr data);
   void ForgetForeignLeaves() { foreign_leaves_.clear(); }
   int64_t pending_count() const { return pending_count_; }
+  ir::CounterShard& counters() { return counters_; }
   int64_t nodes_since_sync = 0;  // recorded; the engine cuts a graph that grows too long
   uint64_t last_run = 0;         // number of the newest run of this context, for waiting
 
@@ -93,17 +100,26 @@ class Context : public RefCounted<Context> {
   Context();
   template <class T, class... Args>
   friend IntrusivePtr<T> ir::MakeIntrusive(Args&&...);
+  StoragePtr MakeStorage(Shape shape, backend::Device device);  // under the lock
+  // Count the storages that name this context; all of them together hold one reference to it.
+  void CountStorage();
+  [[nodiscard]] bool UncountStorage() { return --storages_ == 0; }  // if so, Release after the lock
   void Link(Storage& storage);
   void Unlink(Storage& storage);
+  void WaitForLock();
   friend class Storage;
   friend class RefCounted<Context>;
 
-  std::mutex mu_;
+  // A lock of one word, given back by a plain store: recording takes it twice an op, almost never
+  // against another thread.
+  std::atomic<bool> locked_{false};
   const uint64_t id_;
   const int64_t max_graph_nodes_;
   Storage* first_ = nullptr;  // pending storages, in the order in which they became so
   Storage* last_ = nullptr;
   int64_t pending_count_ = 0;
+  int64_t storages_ = 0;
+  ir::CounterShard counters_;
   // Leaves for data that other contexts own, until the next sync: so that one tensor is one
   // parameter here too.
   absl::flat_hash_map<const DataHandle*, NodePtr> foreign_leaves_;

@@ -20,7 +20,7 @@ class Context;
 class Storage : public RefCounted<Storage> {
  public:
   // Made through Context; see there.
-  Storage(IntrusivePtr<Context> context, Shape shape, backend::Device device);
+  Storage(Context& context, Shape shape, backend::Device device);
   ~Storage();
 
   const Shape& shape() const { return shape_; }
@@ -35,7 +35,7 @@ class Storage : public RefCounted<Storage> {
  private:
   friend class Context;
 
-  IntrusivePtr<Context> context_;  // the one a pending value belongs to
+  Context* context_;  // the one a pending value belongs to; its storages keep it alive
   Shape shape_;
   backend::Device device_;
   uint64_t id_;

@@ -40,15 +40,20 @@ class GradNode {
   uint32_t num_outputs = 1;
   bool released = false;  // saved tensors are gone: backward ran
 
-  void Retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
-  void Release() const;  // iterative, as Node's
+  void Retain() const { refs_.Retain(); }
+  void RetainFirst() const { refs_.RetainFirst(); }
+  void Release() const {  // iterative, as Node's
+    if (refs_.ReleaseLast()) DestroyGraph();
+  }
 
  protected:
   virtual ~GradNode() = default;
   absl::InlinedVector<Edge, 2> edges_;  // one an operand; empty where no gradient is wanted
 
  private:
-  mutable std::atomic<uint32_t> refs_{0};
+  void DestroyGraph() const;
+
+  ir::RefCount refs_;
   SiteId site_;
   uint64_t sequence_;
 };

@@ -55,8 +55,7 @@ GradModeGuard::~GradModeGuard() { grad_enabled = saved_; }
 GradNode::GradNode(SiteId site)
     : site_(site), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
-void GradNode::Release() const {
-  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+void GradNode::DestroyGraph() const {
   if (draining != nullptr) {
     draining->push_back(this);
     return;

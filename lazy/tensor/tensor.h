@@ -46,6 +46,8 @@ class Tensor {
   TensorImpl* impl() const { return impl_.get(); }
   const IntrusivePtr<TensorImpl>& ptr() const { return impl_; }
   Storage& storage() const { return *impl_->storage(); }
+  // Gives up the reference without releasing it.
+  TensorImpl* Detach() { return impl_.Detach(); }
 
  private:
   IntrusivePtr<TensorImpl> impl_;

@@ -274,24 +274,26 @@ Tensor full(const Dims& dims, const Scalar& value, DType dtype, const Device& de
   });
 }
 namespace {
-Tensor Filled(const Dims& dims, double value, DType dtype, const Device& device, const Locs& loc) {
+Tensor Filled(std::string_view op, const Dims& dims, double value, DType dtype,
+              const Device& device, const Locs& loc) {
   return CallTensor(loc, [&] {
-    const ir::Shape shape = lazy::ValueOrThrow(ir::Shape::Make(Unwrap(dtype), dims));
-    return lazy::FullConstant(shape, value, DeviceAccess::Unwrap(device));
+    const absl::StatusOr<ir::Shape> shape = ir::Shape::Make(Unwrap(dtype), dims);
+    if (!shape.ok()) lazy::ThrowRecordError(op, shape.status());
+    return lazy::FullConstant(*shape, value, DeviceAccess::Unwrap(device));
   });
 }
 }  // namespace
 Tensor zeros(const Dims& dims, DType dtype, const Device& device, Locs loc) {
-  return Filled(dims, 0, dtype, device, loc);
+  return Filled("zeros", dims, 0, dtype, device, loc);
 }
 Tensor ones(const Dims& dims, DType dtype, const Device& device, Locs loc) {
-  return Filled(dims, 1, dtype, device, loc);
+  return Filled("ones", dims, 1, dtype, device, loc);
 }
 Tensor zeros_like(const Tensor& x, Locs loc) {
-  return Filled(x.sizes(), 0, x.dtype(), x.device(), loc);
+  return Filled("zeros_like", x.sizes(), 0, x.dtype(), x.device(), loc);
 }
 Tensor ones_like(const Tensor& x, Locs loc) {
-  return Filled(x.sizes(), 1, x.dtype(), x.device(), loc);
+  return Filled("ones_like", x.sizes(), 1, x.dtype(), x.device(), loc);
 }
 Tensor arange(const Scalar& end, DType dtype, const Device& device, Locs loc) {
   return CallTensor(loc, [&] {
@@ -314,7 +316,7 @@ Tensor eye(std::int64_t n, DType dtype, const Device& device, Locs loc) {
   });
 }
 Tensor constant(double value, DType dtype, const Device& device, Locs loc) {
-  return Filled({}, value, dtype, device, loc);
+  return Filled("constant", {}, value, dtype, device, loc);
 }
 
 // --- random numbers

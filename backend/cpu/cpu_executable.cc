@@ -28,8 +28,9 @@ class CpuExecutable final : public Executable {
   absl::Status CheckArguments(const ExecuteArgs& args) const;
   absl::StatusOr<BufferPtr> MakeOutput(const ProgramOutput& output, const ExecuteArgs& args,
                                        Device device) const;
-  void FillTable(const ExecuteArgs& args, absl::Span<const BufferPtr> outputs, std::byte* arena,
-                 std::byte** table) const;
+  // Everything but outputs, for which parameters may give up their memory afterwards.
+  void FillTable(const ExecuteArgs& args, std::byte* arena, std::byte** table) const;
+  void FillOutputs(absl::Span<const BufferPtr> outputs, std::byte** table) const;
   absl::Status RunThunks(const RunBuffers& run) const;
 
   Program program_;
@@ -65,22 +66,26 @@ absl::Status CpuExecutable::CheckArguments(const ExecuteArgs& args) const {
   return absl::OkStatus();
 }
 
+// Whether the caller gives up the memory that the output may take; imported memory it cannot.
+bool TakesDonation(const ProgramOutput& output, const ExecuteArgs& args) {
+  const auto donor = static_cast<std::size_t>(output.donor);
+  return output.donor >= 0 && donor < args.buffers.size() && donor < args.donated.size() &&
+         args.donated[donor] != 0 && static_cast<CpuBuffer&>(*args.buffers[donor]).owns_memory();
+}
+
 absl::StatusOr<BufferPtr> CpuExecutable::MakeOutput(const ProgramOutput& output,
                                                     const ExecuteArgs& args, Device device) const {
-  const auto donor = static_cast<std::size_t>(output.donor);
-  if (output.donor >= 0 && donor < args.buffers.size() && donor < args.donated.size() &&
-      args.donated[donor] != 0) {
+  if (TakesDonation(output, args)) {
+    const auto donor = static_cast<std::size_t>(output.donor);
     const Block block = static_cast<CpuBuffer&>(*args.buffers[donor]).Release();
-    if (block.data != nullptr)
-      return std::make_shared<CpuBuffer>(output.shape, device, allocator_, block);
+    return std::make_shared<CpuBuffer>(output.shape, device, allocator_, block);
   }
   LAZULI_ASSIGN_OR_RETURN(Block block,
                           allocator_->Allocate(static_cast<std::size_t>(output.shape.byte_size())));
   return std::make_shared<CpuBuffer>(output.shape, device, allocator_, block);
 }
 
-void CpuExecutable::FillTable(const ExecuteArgs& args, absl::Span<const BufferPtr> outputs,
-                              std::byte* arena, std::byte** table) const {
+void CpuExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, std::byte** table) const {
   for (std::size_t b = 0; b < program_.slots.size(); ++b) {
     const BufferSlot& slot = program_.slots[b];
     const auto index = static_cast<std::size_t>(slot.index);
@@ -100,9 +105,16 @@ void CpuExecutable::FillTable(const ExecuteArgs& args, absl::Span<const BufferPt
         table[b] = arena + slot.offset;
         break;
       case BufferSlot::Kind::kOutput:
-        table[b] = static_cast<CpuBuffer&>(*outputs[index]).data();
         break;
     }
+  }
+}
+
+void CpuExecutable::FillOutputs(absl::Span<const BufferPtr> outputs, std::byte** table) const {
+  for (std::size_t b = 0; b < program_.slots.size(); ++b) {
+    if (program_.slots[b].kind != BufferSlot::Kind::kOutput) continue;
+    const auto index = static_cast<std::size_t>(program_.slots[b].index);
+    table[b] = static_cast<CpuBuffer&>(*outputs[index]).data();
   }
 }
 
@@ -125,14 +137,15 @@ absl::StatusOr<std::vector<BufferPtr>> CpuExecutable::Execute(const ExecuteArgs&
       allocator_->Allocate(static_cast<std::size_t>(program_.arena_bytes) + table_bytes));
   const OwnedBlock scratch(allocator_.get(), block);
   auto** table = reinterpret_cast<std::byte**>(scratch.data() + program_.arena_bytes);
+  FillTable(args, scratch.data(), table);
   std::vector<BufferPtr> outputs(program_.outputs.size());
   for (const bool donated : {false, true}) {  // what cannot fail comes last
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if ((program_.outputs[i].donor >= 0) != donated) continue;
+      if (outputs[i] != nullptr || TakesDonation(program_.outputs[i], args) != donated) continue;
       LAZULI_ASSIGN_OR_RETURN(outputs[i], MakeOutput(program_.outputs[i], args, device));
     }
   }
-  FillTable(args, outputs, scratch.data(), table);
+  FillOutputs(outputs, table);
   const ScopedFloatMode mode(program_.flush_subnormals);
   const ScopedLibraryThreads threads(program_.num_threads);
   LAZULI_RETURN_IF_ERROR(RunThunks({table}));

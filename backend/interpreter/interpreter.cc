@@ -33,7 +33,14 @@ class InterpreterBuffer final : public Buffer {
       : Buffer(literal.shape(), device), literal_(std::move(literal)), memory_(std::move(memory)) {
     memory_->Allocate(literal_.byte_size());
   }
-  ~InterpreterBuffer() override { memory_->Free(literal_.byte_size()); }
+  ~InterpreterBuffer() override { Release(); }
+  // Gives the elements up: a donated buffer is empty, so that using it again fails here as on a
+  // device that reuses the memory.
+  void Release() {
+    memory_->Free(literal_.byte_size());
+    literal_ = Literal();
+  }
+  bool released() const { return !literal_.shape().IsArray(); }
   const std::byte* host_data() const override { return literal_.raw(); }
   const Literal& literal() const { return literal_; }
 
@@ -45,7 +52,10 @@ class InterpreterBuffer final : public Buffer {
 absl::StatusOr<const Literal*> LiteralOf(const Buffer& buffer, const ComputationClient* client) {
   if (buffer.device().client != client)
     return InvalidArgument("a buffer of ", buffer.device(), " is none of the interpreter's");
-  return &static_cast<const InterpreterBuffer&>(buffer).literal();
+  const auto& own = static_cast<const InterpreterBuffer&>(buffer);
+  if (own.released())
+    return FailedPrecondition("a buffer of ", buffer.shape(), " was donated to an earlier run");
+  return &own.literal();
 }
 
 void AppendLeaves(const Literal& value, Device device, const MemoryCounterPtr& memory,
@@ -78,6 +88,8 @@ class InterpreterExecutable final : public Executable {
     LAZULI_ASSIGN_OR_RETURN(const Literal result, hlo::Evaluate(*module_, pointers));
     // Outputs lie where the arguments do; a module without arguments runs on the first device.
     const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
+    for (std::size_t i = 0; i < args.donated.size(); ++i)
+      if (args.donated[i] != 0) static_cast<InterpreterBuffer&>(*args.buffers[i]).Release();
     std::vector<BufferPtr> leaves;
     AppendLeaves(result, device, memory_, leaves);
     return leaves;

@@ -29,6 +29,21 @@ absl::Status EvaluateChecks(const Run& run, const std::vector<backend::BufferPtr
   return absl::OkStatus();
 }
 
+// The inputs whose memory the run may overwrite: outputs update them, and nobody else holds them -
+// no tensor, no graph of another context (the handle), no reader or export (the buffer). Asked when
+// the run starts, since a run in flight before it may have been an owner; nobody can become one
+// now.
+std::vector<uint8_t> TakenOver(const Run& run, const std::vector<backend::BufferPtr>& inputs) {
+  constexpr int64_t kHandleAndRun = 2;
+  std::vector<uint8_t> taken(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    taken[i] = run.program->updated[i] != 0 && run.inputs[i]->use_count() == 1 &&
+               inputs[i].use_count() == kHandleAndRun;
+    if (taken[i] != 0) Add(Counter::kDonations);
+  }
+  return taken;
+}
+
 absl::StatusOr<std::vector<backend::BufferPtr>> RunProgram(const Run& run) try {
   std::vector<backend::BufferPtr> inputs;
   inputs.reserve(run.inputs.size());
@@ -37,8 +52,9 @@ absl::StatusOr<std::vector<backend::BufferPtr>> RunProgram(const Run& run) try {
     if (!buffer.ok()) return buffer.status();
     inputs.push_back(*std::move(buffer));
   }
-  absl::StatusOr<std::vector<backend::BufferPtr>> outputs =
-      run.program->executable->Execute({.buffers = inputs, .scalars = run.scalars, .donated = {}});
+  const std::vector<uint8_t> donated = TakenOver(run, inputs);
+  absl::StatusOr<std::vector<backend::BufferPtr>> outputs = run.program->executable->Execute(
+      {.buffers = inputs, .scalars = run.scalars, .donated = donated});
   if (!outputs.ok()) return outputs.status();
   const std::size_t expected = run.outputs.size() + run.program->checks.size();
   if (outputs->size() != expected) {

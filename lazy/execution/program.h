@@ -22,6 +22,7 @@ struct Program {
   std::string name;  // "SyncTensorsGraph.7"
   backend::ExecutablePtr executable;
   std::vector<lowering::EmittedCheck> checks;
+  std::vector<uint8_t> updated;          // by data leaf: whether an output may take its memory
   std::string hlo;                       // the module that went into Compile
   mutable std::atomic<bool> ran{false};  // at least once
   int64_t bytes() const;

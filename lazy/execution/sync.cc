@@ -40,7 +40,27 @@ void AppendEnvironment(backend::Device device, const backend::CompileOptions& op
   key.Word(options.flush_subnormals ? 1 : 0);
 }
 
-absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, backend::Device device,
+// Output i updates data leaf j: `replaced` has what the root storages held, in the order of roots.
+// A leaf that two storages shared is the first one's. The first graph of a key decides; whether a
+// run gives the memory up is decided run by run.
+std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
+                                      const std::vector<const DataHandle*>& replaced) {
+  std::vector<hlo::Alias> aliases;
+  for (std::size_t i = 0; i < replaced.size(); ++i) {
+    const auto here = replaced.begin() + static_cast<std::ptrdiff_t>(i);
+    if (replaced[i] == nullptr || std::find(replaced.begin(), here, replaced[i]) != here) continue;
+    const auto leaf = std::find_if(trace.data.begin(), trace.data.end(), [&](const Node* node) {
+      return static_cast<const DataNode*>(node)->data().get() == replaced[i];
+    });
+    if (leaf == trace.data.end() || !((*leaf)->shape() == trace.roots[i].shape())) continue;
+    aliases.push_back(
+        {.output_index = static_cast<int64_t>(i), .parameter_number = leaf - trace.data.begin()});
+  }
+  return aliases;
+}
+
+absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, std::vector<hlo::Alias> aliases,
+                                          backend::Device device,
                                           const backend::CompileOptions& options,
                                           const KeyWriter& key, uint64_t hash, std::string name) {
   TraceSpan span("compile");
@@ -49,7 +69,11 @@ absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, backend::Device de
   program->key = key.words();
   program->hash = hash;
   program->name = std::move(name);
-  LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted, EmitTrace(trace, program->name));
+  program->updated.resize(trace.data.size());
+  for (const hlo::Alias& alias : aliases)
+    program->updated[static_cast<std::size_t>(alias.parameter_number)] = 1;
+  LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted,
+                          EmitTrace(trace, program->name, std::move(aliases)));
   program->checks = std::move(emitted.checks);
   program->hlo = emitted.module->ToString();
   LAZULI_ASSIGN_OR_RETURN(program->executable,
@@ -76,8 +100,8 @@ ProgramPtr FindProgram(Trace& trace, backend::Device device, const backend::Comp
   return GetProgramCache().Find(key.words(), hash);
 }
 
-absl::StatusOr<ProgramPtr> ProgramFor(Trace& trace, backend::Device device, SyncReason reason,
-                                      KeyWriter& key) {
+absl::StatusOr<ProgramPtr> ProgramFor(Trace& trace, const std::vector<const DataHandle*>& replaced,
+                                      backend::Device device, SyncReason reason, KeyWriter& key) {
   const backend::CompileOptions options = OptionsNow();
   uint64_t hash = 0;
   ProgramPtr program = FindProgram(trace, device, options, key, hash);
@@ -90,7 +114,7 @@ absl::StatusOr<ProgramPtr> ProgramFor(Trace& trace, backend::Device device, Sync
   }
   Add(cached ? Counter::kCachedCompile : Counter::kUncachedCompile);
   if (cached) return program;
-  return CompileProgram(trace, device, options, key, hash, name);
+  return CompileProgram(trace, UpdatedLeaves(trace, replaced), device, options, key, hash, name);
 }
 
 // A number in memory of the device.
@@ -133,7 +157,9 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
   Trace& trace = scratch.trace;
   trace.Clear();
   std::vector<Storage*> roots;
+  std::vector<const DataHandle*> replaced;
   roots.reserve(storages.size());
+  replaced.reserve(storages.size());
   for (Storage* storage : storages) {
     const Value& value = context.PendingValue(*storage);
     if (value.node->kind() != NodeKind::kOp) {
@@ -142,11 +168,12 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
       continue;
     }
     roots.push_back(storage);
+    replaced.push_back(context.Replaced(*storage));
     trace.roots.push_back(value);
   }
   if (roots.empty()) return 0;
 
-  absl::StatusOr<ProgramPtr> program = ProgramFor(trace, device, reason, scratch.key);
+  absl::StatusOr<ProgramPtr> program = ProgramFor(trace, replaced, device, reason, scratch.key);
   if (!program.ok()) {
     // A graph that does not compile will not compile next time either: its tensors carry the error
     // from now on.
@@ -165,6 +192,7 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
     run.outputs.push_back(output);
     context.Resolve(*storage, std::move(output));
   }
+  trace.Clear();  // the graph's own references to its leaves go: what are left are owners
   // Under the context's lock: whoever sees a handle knows that its run was submitted.
   return Executor::Get().Submit(std::move(run));
 }
@@ -266,9 +294,11 @@ void SetCompileObserver(CompileObserver o) {
   compile_observer = std::move(o);
 }
 
-absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name) {
+absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name,
+                                                  std::vector<hlo::Alias> aliases) {
   lowering::EmitOptions options;
   options.name = std::move(name);
+  options.aliases = std::move(aliases);
   for (const Node* leaf : trace.data)
     options.parameter_names.emplace_back(static_cast<const DataNode*>(leaf)->label());
   return lowering::EmitModule(trace, options);

@@ -42,8 +42,10 @@ using CompileObserver = std::function<void(const CompileEvent&)>;
 // Likewise.
 void SetCompileObserver(CompileObserver observer);
 
-// Options and module for a trace, as sync would compile it: what dumps show.
-absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name);
+// The module for a trace, as sync would compile it: what dumps show. `aliases` say which outputs
+// update which data leaves.
+absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name,
+                                                  std::vector<hlo::Alias> aliases = {});
 
 // The program of the calling thread's last sync, or null.
 ProgramPtr LastProgram();

@@ -187,6 +187,7 @@ Value Context::Write(Storage& storage, Value value) {
   LAZULI_CHECK(storage.shape_ == value.shape(), "a write keeps the shape");
   LAZULI_CHECK(storage.context_ == this, "a storage that is written was adopted");
   Value old = std::exchange(storage.value_, std::move(value));
+  if (storage.data_) storage.replaced_ = storage.data_.get();
   storage.data_ = nullptr;
   ++storage.version_;
   if (!storage.linked_) Link(storage);
@@ -206,6 +207,7 @@ std::vector<Storage*> Context::PendingStorages() {
 void Context::Resolve(Storage& storage, DataPtr data) {
   Unlink(storage);
   storage.value_ = {};
+  storage.replaced_ = nullptr;
   storage.data_ = std::move(data);
 }
 

@@ -77,6 +77,8 @@ class Context : public RefCounted<Context> {
   // The pending storages by creation, with their values. They stay pending until Resolve.
   std::vector<Storage*> PendingStorages();
   const Value& PendingValue(const Storage& storage) const { return storage.value_; }
+  // The data that the pending value replaces, or null; perhaps no longer alive.
+  const DataHandle* Replaced(const Storage& storage) const { return storage.replaced_; }
   void Resolve(Storage& storage, DataPtr data);
   void ForgetForeignLeaves() { foreign_leaves_.clear(); }
   int64_t pending_count() const { return pending_count_; }

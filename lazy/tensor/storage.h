@@ -42,6 +42,9 @@ class Storage : public RefCounted<Storage> {
   uint64_t version_ = 0;
   Value value_;   // pending, or a leaf for data_ kept for reuse, or a number
   DataPtr data_;  // null while pending
+  // What the pending value was first written over, to know it by: its memory may become the
+  // result's.
+  const DataHandle* replaced_ = nullptr;
   std::shared_ptr<const std::string> name_;
   bool linked_ = false;  // in the context's list of pending storages
   Storage* previous_ = nullptr;

@@ -29,6 +29,7 @@ class CpuBuffer final : public Buffer {
   const std::byte* host_data() const override { return data_; }
   std::byte* data() { return data_; }
 
+  bool owns_memory() const { return block_.data != nullptr; }  // and not imported, or given up
   // Takes the memory away, for an output that reuses a donated buffer; null if the memory is
   // imported. Afterwards the buffer has no data.
   Block Release() {

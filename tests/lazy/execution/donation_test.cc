@@ -1,0 +1,273 @@
+// Donation: a run takes over the memory of what it updates if nobody else holds it. A buffer that
+// was given up is empty on the interpreter, so that a wrong donation is a failing read here.
+#include <thread>
+
+#include "lazy/autograd/backward.h"
+#include "tests/lazy/execution/failing_client.h"
+#include "tests/lazy/lazy_test.h"
+
+namespace lazuli::lazy {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class DonationTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    TestDevice();
+    GetProgramCache().Clear();
+  }
+  Counted donated_{ir::Counter::kDonations};
+};
+
+void AddTo(const Tensor& target, double v) { Assign("add_", target, Add(target, Slot(v))); }
+
+TEST_F(DonationTest, EachTensorThatIsUpdatedInPlaceGivesUpItsBuffer) {
+  const Tensor x = Floats({1, 2}), y = Floats({3, 4});
+  AddTo(x, 1);
+  AddTo(y, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 2);
+  EXPECT_THAT(LastProgram()->hlo,
+              HasSubstr("input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }"));
+  EXPECT_THAT(Values(x), ElementsAre(2, 3));
+  EXPECT_THAT(Values(y), ElementsAre(4, 5));
+}
+
+TEST_F(DonationTest, AChainOfUpdatesIsOneDonation) {
+  const Tensor x = Floats({1, 2});
+  for (int i = 0; i < 5; ++i) AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 1);
+  EXPECT_THAT(Values(x), ElementsAre(6, 7));
+}
+
+TEST_F(DonationTest, EveryStepDonatesWhatTheLastOneMade) {
+  const Tensor x = Floats({1, 2});
+  const Work work;
+  for (int step = 0; step < 10; ++step) {
+    AddTo(x, 1);
+    ASSERT_TRUE(Sync(/*wait=*/false).ok());
+  }
+  EXPECT_THAT(Values(x), ElementsAre(11, 12));
+  EXPECT_EQ(donated_(), 10);
+  EXPECT_EQ(work.compiles(), 1);
+}
+
+TEST_F(DonationTest, InputsThatAreOnlyReadStay) {
+  const Tensor x = Floats({1, 2}), y = Floats({3, 4});
+  Assign("add_", x, x + y);
+  const Tensor z = x * y;
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 1);
+  EXPECT_THAT(Values(y), ElementsAre(3, 4));
+  EXPECT_THAT(Values(z), ElementsAre(12, 24));
+}
+
+TEST_F(DonationTest, AResultOfTheSameShapeIsNoUpdate) {
+  const Tensor x = Floats({1, 2});
+  const Tensor y = x + x;
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 0);
+  EXPECT_THAT(Values(x), ElementsAre(1, 2));
+}
+
+TEST_F(DonationTest, AnOldAliasThatTheUserKeptStaysIntact) {
+  const Tensor x = Floats({1, 2}), old = Floats({0, 0});
+  Assign("copy_", old, x);  // shares the buffer
+  ASSERT_TRUE(Sync().ok());
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 0);
+  EXPECT_THAT(Values(old), ElementsAre(1, 2));
+  EXPECT_THAT(Values(x), ElementsAre(2, 3));
+  AddTo(x, 1);  // its buffer is its own now
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 1);
+  EXPECT_THAT(Values(old), ElementsAre(1, 2));
+}
+
+// Two parameters in one memory: whoever wrote first would change what the other reads.
+TEST_F(DonationTest, ABufferThatTwoUpdatedTensorsShareStays) {
+  const Tensor x = Floats({1, 2}), y = Floats({0, 0});
+  Assign("copy_", y, x);
+  ASSERT_TRUE(Sync().ok());
+  AddTo(x, 1);
+  AddTo(y, 10);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 0);
+  EXPECT_THAT(Values(x), ElementsAre(2, 3));
+  EXPECT_THAT(Values(y), ElementsAre(11, 12));
+}
+
+TEST_F(DonationTest, ADetachedHandleIsTheSameTensor) {
+  const Tensor x = Floats({1, 2}), same = Detach(x);
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 1);
+  EXPECT_THAT(Values(same), ElementsAre(2, 3));
+}
+
+TEST_F(DonationTest, ACloneIsIntactWhenItIsPendingAndWhenItIsNot) {
+  const Tensor x = Floats({1, 2});
+  const Tensor pending = Clone(x);
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 1);
+  EXPECT_THAT(Values(pending), ElementsAre(1, 2));
+  const Tensor done = Clone(x);
+  ASSERT_TRUE(Sync().ok());
+  AddTo(x, 1);
+  AddTo(pending, 10);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 3);
+  EXPECT_THAT(Values(done), ElementsAre(2, 3));
+  EXPECT_THAT(Values(pending), ElementsAre(11, 12));
+}
+
+TEST_F(DonationTest, ASnapshotIsIntact) {
+  const Tensor x = Floats({1, 2});
+  const Tensor snapshot(Context::Current().Snapshot(x.storage()));
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 0);
+  EXPECT_THAT(Values(snapshot), ElementsAre(1, 2));
+}
+
+// What was read, or is being written to a file, lies in the buffer itself.
+TEST_F(DonationTest, StateSavedBeforeASyncIsIntact) {
+  const Tensor x = Floats({1, 2});
+  const backend::BufferPtr saved = ToBuffer(x);
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 0);
+  const Literal elements = *saved->device().client->ToHost(*saved);
+  EXPECT_THAT(elements.data<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(Values(x), ElementsAre(2, 3));
+}
+
+TEST_F(DonationTest, ALiteralThatWasReadIsIntact) {
+  const Tensor x = Floats({1, 2});
+  AddTo(x, 1);
+  const Literal read = ToLiteral(x);
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_THAT(read.data<float>(), ElementsAre(2, 3));
+  EXPECT_THAT(Values(x), ElementsAre(3, 4));
+}
+
+TEST_F(DonationTest, WhatAnotherContextStillComputesWithStays) {
+  const Tensor x = Floats({1, 2});
+  IntrusivePtr<Context> mine = Context::Exchange(Context::Create());
+  const Tensor theirs = x * x;  // pending there, holds the old elements
+  IntrusivePtr<Context> other = Context::Exchange(mine);
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 0);
+  Context::Exchange(other);
+  EXPECT_THAT(Values(theirs), ElementsAre(1, 4));
+  Context::Exchange(mine);
+}
+
+TEST_F(DonationTest, TheTapeKeepsWhatBackwardNeeds) {
+  const Tensor w = WithGrad(Floats({1, 2})), state = Floats({5, 5});
+  const Tensor loss = Sum(w * w);
+  AddTo(state, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 1);
+  Backward(loss, {}, {});
+  EXPECT_THAT(Values(GradOf(w)), ElementsAre(2, 4));
+}
+
+TEST_F(DonationTest, TwoTensorsThatUpdateEachOther) {
+  const Tensor a = Floats({1, 2}), b = Floats({10, 20});
+  Assign("add_", a, a + b);
+  Assign("add_", b, b + a);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 2);
+  EXPECT_THAT(Values(a), ElementsAre(11, 22));
+  EXPECT_THAT(Values(b), ElementsAre(21, 42));
+}
+
+TEST_F(DonationTest, ExchangedTensorsKeepBothBuffers) {
+  const Tensor a = Floats({1, 2}), b = Floats({3, 4});
+  const Tensor old(Context::Current().Snapshot(a.storage()));
+  Assign("copy_", a, b);
+  Assign("copy_", b, old);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 0);
+  EXPECT_THAT(Values(a), ElementsAre(3, 4));
+  EXPECT_THAT(Values(b), ElementsAre(1, 2));
+}
+
+// Whether memory is given up is decided run by run: it is no reason to compile again.
+TEST_F(DonationTest, TheProgramIsTheSameWithAndWithoutDonation) {
+  const Tensor x = Floats({1, 2, 3});
+  const Work work;
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  const Tensor held(Context::Current().Snapshot(x.storage()));
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(work.compiles(), 1);
+  EXPECT_EQ(donated_(), 2);
+  EXPECT_THAT(Values(held), ElementsAre(2, 3, 4));
+  EXPECT_THAT(Values(x), ElementsAre(4, 5, 6));
+}
+
+TEST_F(DonationTest, GradientAccumulationCompilesTwoGraphs) {
+  const Tensor w = WithGrad(Floats({1, 2})), x = Floats({3, 4});
+  const Work work;
+  for (int step = 0; step < 4; ++step) {
+    for (int micro = 0; micro < 3; ++micro) {
+      Backward(Sum(w * x), {}, {});
+      ASSERT_TRUE(Sync().ok());
+    }
+    {
+      const GradModeGuard off(false);
+      const Tensor g = GradOf(w);
+      Assign("add_", w, Add(w, Mul(g, Slot(-0.25))));
+      Assign("zero_", g, Mul(g, Slot(0)));
+    }
+    ASSERT_TRUE(Sync().ok());
+  }
+  // The first gradient, every later one, and the update.
+  EXPECT_EQ(work.compiles(), 3);
+  EXPECT_THAT(Values(w), ElementsAre(-8, -10));
+}
+
+TEST_F(DonationTest, ARunInFlightHasItsInputsForItself) {
+  backend::FailingClient client;
+  {
+    const Tensor x = FromLiteral(Literal::FromValues<float>({2}, {1.0f, 2.0f}), client.device());
+    client.Hold();
+    for (int step = 0; step < 2; ++step) {
+      AddTo(x, 1);
+      ASSERT_TRUE(Sync(/*wait=*/false).ok());
+    }
+    client.Release();
+    EXPECT_THAT(Values(x), ElementsAre(3, 4));
+    EXPECT_EQ(donated_(), 2);
+  }
+  GetProgramCache().Clear();
+  ASSERT_TRUE(Sync().ok());
+}
+
+TEST_F(DonationTest, AFailedRunLeavesAFailedTensorAndTheRestIntact) {
+  const Tensor w = Floats({1, 2}), logits = Of<float>({1, 2}, {0, 0});
+  const Tensor loss = CrossEntropy(logits, Of<int32_t>({1}, {7}), Reduction::kMean);
+  AddTo(w, 1);
+  EXPECT_FALSE(Sync().ok());
+  EXPECT_EQ(ErrorOf([&] { (void)Values(w); }).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(ErrorOf([&] { (void)Values(w); }).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(Values(logits), ElementsAre(0, 0));
+  Assign("copy_", w, Floats({5, 6}));
+  AddTo(w, 1);
+  EXPECT_THAT(Values(w), ElementsAre(6, 7));
+}
+
+}  // namespace
+}  // namespace lazuli::lazy

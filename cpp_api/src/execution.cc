@@ -17,6 +17,12 @@ void sync(bool wait, SourceLocation loc) {
   });
 }
 
+bool DeferredItem::ready() const {
+  if (!defined()) return false;
+  const lazy::DataPtr data = lazy::Context::Current().Data(*TensorAccess::Impl(value_)->storage());
+  return data && data->ready();
+}
+
 SiteScope::SiteScope(SourceLocation loc) : saved_(lazy::CurrentSite()) {
   if (saved_ == ir::kNoSite) lazy::internal::current_site = Intern(loc);
 }

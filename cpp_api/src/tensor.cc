@@ -5,6 +5,7 @@
 
 #include "cpp_api/src/facade.h"
 #include "lazuli/autograd.h"
+#include "lazuli/execution.h"
 #include "lazuli/ops.h"
 #include "lazy/autograd/backward.h"
 #include "lazy/autograd/to_device.h"
@@ -93,16 +94,27 @@ Device Tensor::device() const {
 }
 
 namespace {
-ir::Literal OnlyElement(const Tensor& tensor) {
-  const lazy::Tensor t = Defined(tensor, "item");
+lazy::Tensor OneElement(const Tensor& tensor, std::string_view op) {
+  const lazy::Tensor t = Defined(tensor, op);
   if (t.shape().num_elements() != 1) {
-    throw lazy::StatusError(ir::InvalidArgument("item: ", t.shape(), " has ",
-                                                t.shape().num_elements(),
-                                                " elements, not one; use to_vector()"));
+    lazy::ThrowRecordError(op, ir::InvalidArgument(t.shape(), " has ", t.shape().num_elements(),
+                                                   " elements, not one; use to_vector()"));
   }
-  return lazy::ToLiteral(t);
+  return t;
+}
+ir::Literal OnlyElement(const Tensor& tensor) {
+  return lazy::ToLiteral(OneElement(tensor, "item"));
 }
 }  // namespace
+
+DeferredItem Tensor::item_async(SourceLocation loc) const {
+  return Call(loc, [&] {
+    const lazy::Tensor t = OneElement(*this, "item_async");
+    // A snapshot: what is written to the tensor before the sync does not change the number.
+    return DeferredItem(
+        TensorAccess::Wrap(lazy::Tensor(lazy::Context::Current().Snapshot(t.storage()))));
+  });
+}
 
 double Tensor::item_as_double(SourceLocation loc) const {
   return Call(loc, [&] { return OnlyElement(*this).AsDouble(0); });

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <source_location>
 #include <string>
+#include <utility>
 
 #include "lazuli/export.h"
 #include "lazuli/tensor.h"
@@ -16,6 +17,30 @@ namespace lazuli {
 LAZULI_API void mark_step(SourceLocation loc = SourceLocation::current());
 // The same; with `wait` it returns when the device is done.
 LAZULI_API void sync(bool wait = false, SourceLocation loc = SourceLocation::current());
+
+// A number that is still to be computed: Tensor::item_async() made it, the next sync computes it
+// along with everything else, get() waits for it. A loop that reads the loss of the step before
+// keeps the device busy:
+//
+//   DeferredItem last;
+//   for (...) { ...; DeferredItem loss = batch_loss.item_async(); mark_step();
+//               if (last.defined()) total += last.get(); last = loss; }
+class LAZULI_API DeferredItem {
+ public:
+  DeferredItem() = default;
+  bool defined() const { return value_.defined(); }
+  bool ready() const;  // whether get() returns at once
+  // As Tensor::item(): throws what the run failed with; syncs if nobody has since.
+  template <class T = double>
+  T get(SourceLocation loc = SourceLocation::current()) const {
+    return value_.item<T>(loc);
+  }
+
+ private:
+  friend class Tensor;
+  explicit DeferredItem(Tensor value) : value_(std::move(value)) {}
+  Tensor value_;
+};
 
 // While alive, everything this thread records gets the line `loc`: what layers, optimisers and
 // losses open with their caller's line. The outermost scope wins.

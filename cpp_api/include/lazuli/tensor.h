@@ -55,6 +55,8 @@ class LAZULI_API Scalar {
   mutable Slot* slot_ = nullptr;  // shared by copies; made at first use
 };
 
+class DeferredItem;
+
 class LAZULI_API Tensor {
  public:
   Tensor() = default;  // undefined: every use but defined() throws
@@ -86,6 +88,8 @@ class LAZULI_API Tensor {
     else
       return static_cast<T>(item_as_double(loc));
   }
+  // The only element as it is now, without waiting: the next sync brings it (execution.h).
+  DeferredItem item_async(SourceLocation loc = SourceLocation::current()) const;
   // The elements in row-major order; T must be the C++ type of the dtype.
   template <class T>
   std::vector<T> to_vector(SourceLocation loc = SourceLocation::current()) const {

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "ir/support/str.h"
 #include "python/src/errors.h"
 
 namespace lazuli::python {
@@ -137,23 +138,9 @@ bool LoadDevice(PyObject* object, std::optional<Device>& out) {
   return true;
 }
 
-std::string_view NameOf(nn::Reduction reduction) {
-  switch (reduction) {
-    case nn::Reduction::kNone:
-      return "none";
-    case nn::Reduction::kMean:
-      return "mean";
-    case nn::Reduction::kSum:
-      return "sum";
-  }
-  return "";
-}
-
-std::optional<nn::Reduction> ReductionOf(std::string_view name) {
-  for (const auto r : {nn::Reduction::kNone, nn::Reduction::kMean, nn::Reduction::kSum}) {
-    if (NameOf(r) == name) return r;
-  }
-  return std::nullopt;
+void ThrowNoChoice(std::string_view got, absl::Span<const std::string_view> choices) {
+  throw py::value_error(
+      ir::Str("'", got, "' is no choice; there are '", ir::Join(choices, "', '"), "'"));
 }
 
 bool LoadTensors(PyObject* object, std::vector<Tensor>& out) {

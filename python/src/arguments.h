@@ -4,13 +4,17 @@
 // C++ function is given) and Default (the Python object for a default as C++ writes it).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include <pybind11/pybind11.h>
 
 #include "lazuli/device.h"
@@ -45,8 +49,6 @@ bool LoadDType(PyObject* object, DType& out);
 std::string_view PythonName(DType dtype);  // "float32"
 // A Device, its name, or None for the default.
 bool LoadDevice(PyObject* object, std::optional<Device>& out);
-std::optional<nn::Reduction> ReductionOf(std::string_view name);
-std::string_view NameOf(nn::Reduction reduction);  // "mean"
 bool LoadTensors(PyObject* object, std::vector<Tensor>& out);
 std::string_view TextOf(PyObject* str);
 
@@ -173,21 +175,35 @@ struct Argument<Device> {
   static py::object Default(std::string_view) { return py::none(); }
 };
 
+// Choices are strings: these, in the order of the enumerators.
+template <class E>
+inline constexpr std::array<std::string_view, 0> kChoices = {};
 template <>
-struct Argument<nn::Reduction> : StoredArgument<nn::Reduction> {
+inline constexpr std::array<std::string_view, 3> kChoices<nn::Reduction> = {"none", "mean", "sum"};
+[[noreturn]] void ThrowNoChoice(std::string_view got, absl::Span<const std::string_view> choices);
+
+template <class E>
+  requires std::is_enum_v<E>
+struct Argument<E> : StoredArgument<E> {
   static constexpr std::string_view kType = "str";
-  static bool Load(PyObject* object, nn::Reduction& out) {
+  static bool Load(PyObject* object, E& out) {
     if (!PyUnicode_Check(object)) return false;
-    const std::optional<nn::Reduction> found = ReductionOf(TextOf(object));
-    if (!found) throw py::value_error("reduction must be 'none', 'mean' or 'sum'");
-    out = *found;
-    return true;
+    const std::string_view name = TextOf(object);
+    for (std::size_t i = 0; i < kChoices<E>.size(); ++i) {
+      if (name != kChoices<E>[i]) continue;
+      out = static_cast<E>(i);
+      return true;
+    }
+    ThrowNoChoice(name, kChoices<E>);
   }
   static py::object Default(std::string_view text) {  // Reduction::kMean
-    return py::str(std::string(1, static_cast<char>(text[12] | 0x20)) +
-                   std::string(text.substr(13)));
+    std::string name(text.substr(text.rfind(':') + 2));
+    name[0] = static_cast<char>(name[0] | 0x20);
+    return py::str(name);
   }
-  static py::object ToPython(nn::Reduction value) { return py::str(std::string(NameOf(value))); }
+  static py::object ToPython(E value) {
+    return py::str(std::string(kChoices<E>[static_cast<std::size_t>(value)]));
+  }
 };
 
 template <>

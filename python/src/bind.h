@@ -211,7 +211,10 @@ class Bound {
         signature_.Sort(first, arguments, n, names, slots, gathered);
         return CallLoaded<Type<I>...>(signature_, slots, [&](const auto&... values) {
           if constexpr (std::is_void_v<typename Traits::Result>) {  // in place: returns the object
-            kFunction(values...);
+            if constexpr (Traits::kTakesLine)
+              kFunction(values..., SourceLocation::current());
+            else
+              kFunction(values...);
             return Py_NewRef(slots[0]);
           } else if constexpr (Traits::kTakesLine) {
             return ToPython(kFunction(values..., SourceLocation::current())).release().ptr();

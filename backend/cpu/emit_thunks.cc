@@ -10,8 +10,10 @@
 #include "backend/cpu/convolution_spec.h"
 #include "backend/cpu/dot_spec.h"
 #include "backend/cpu/runtime/copy_thunk.h"
+#include "backend/cpu/runtime/cumulative_thunk.h"
 #include "backend/cpu/runtime/dynamic_slice_thunk.h"
 #include "backend/cpu/runtime/evaluator_thunk.h"
+#include "backend/cpu/runtime/gather_thunk.h"
 #include "backend/cpu/runtime/index_check_thunk.h"
 #include "backend/cpu/runtime/library.h"
 #include "backend/cpu/runtime/philox_thunk.h"
@@ -59,6 +61,8 @@ class Emitter {
   absl::StatusOr<bool> EmitConvolution(const Instruction& i);
   template <class Make>
   bool EmitArray(const Instruction& i, Make&& make);
+  template <class Make>
+  bool EmitRowMajor(const Instruction& i, Make&& make);
   absl::StatusOr<bool> EmitControl(const Instruction& i);
   bool EmitRandom(const Instruction& i);
   bool EmitCustomCall(const Instruction& i);
@@ -143,6 +147,15 @@ absl::Status Emitter::EmitInstruction(const Instruction& i) {
     case Opcode::kDynamicSlice:
     case Opcode::kDynamicUpdateSlice:
       if (EmitArray(i, MakeDynamicSliceThunk)) return absl::OkStatus();
+      break;
+    case Opcode::kGather:
+      if (EmitRowMajor(i, MakeGatherThunk)) return absl::OkStatus();
+      break;
+    case Opcode::kScatter:
+      if (EmitRowMajor(i, MakeScatterThunk)) return absl::OkStatus();
+      break;
+    case Opcode::kReduceWindow:
+      if (EmitRowMajor(i, MakeCumulativeThunk)) return absl::OkStatus();
       break;
     case Opcode::kWhile:
     case Opcode::kConditional: {
@@ -273,6 +286,17 @@ bool Emitter::EmitArray(const Instruction& i, Make&& make) {
   Emit(std::move(thunk));
   leaves_[&i] = {result};
   return true;
+}
+
+// The same, for what knows no other layouts.
+template <class Make>
+bool Emitter::EmitRowMajor(const Instruction& i, Make&& make) {
+  const auto has_layout = [](const Instruction* x) { return x->shape().has_layout(); };
+  if (!i.shape().IsArray() || has_layout(&i) ||
+      std::any_of(i.operands().begin(), i.operands().end(), has_layout)) {
+    return false;
+  }
+  return EmitArray(i, make);
 }
 
 absl::StatusOr<bool> Emitter::EmitControl(const Instruction& i) {

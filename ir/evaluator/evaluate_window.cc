@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/evaluator/cumulative.h"
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/region.h"
 #include "ir/evaluator/strided.h"
@@ -99,6 +100,8 @@ void StoreOutput(Literal& array, const Box& box, const std::byte* dense) {
 
 absl::StatusOr<Literal> EvaluateReduceWindow(const Instruction& instruction, Operands operands,
                                              Context& context) {
+  if (const auto along = MatchCumulative(instruction))
+    return EvaluateCumulative(instruction, *along, operands, context);
   const Window& window = instruction.attrs_as<WindowAttrs>().window;
   const std::size_t n = operands.size() / 2;
   const Shape& output =

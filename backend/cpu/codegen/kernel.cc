@@ -14,6 +14,7 @@
 #include "backend/cpu/codegen/jit.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "backend/cpu/codegen/kernel_store.h"
+#include "ir/evaluator/cumulative.h"
 #include "ir/hlo/monoid.h"
 #include "ir/hlo/printer.h"
 #include "ir/support/metrics.h"
@@ -195,6 +196,7 @@ bool SupportsWindow(const Instruction& i) {
 }
 
 bool SupportsReduceWindow(const Instruction& i) {
+  if (hlo::MatchCumulative(i)) return false;  // one pass over the elements has a thunk of its own
   return i.operand_count() == 2 && SupportsWindow(i) &&
          SupportsMonoid(*i.to_apply(), i.shape().dtype());
 }

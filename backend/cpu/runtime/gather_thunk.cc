@@ -1,0 +1,375 @@
+#include "backend/cpu/runtime/gather_thunk.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "backend/cpu/runtime/integer_cell.h"
+#include "ir/evaluator/monoid_loops.h"
+#include "ir/hlo/monoid.h"
+#include "ir/support/parallel_for.h"
+
+namespace lazuli::backend {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+bool Contains(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+// What gather and scatter have in common, by other names.
+struct IndexedWindows {
+  const Shape* operand;  // gather reads it, scatter writes it
+  const Shape* indices;
+  const Shape* windows;  // gather's result, scatter's updates
+  int64_t index_vector_dim;
+  Dims index_map;         // the operand's dimension of each component of an index
+  Dims window_dims;       // of `windows`
+  Dims dropped;           // dimensions of the operand that a window has not
+  Dims operand_batching;  // pairs with indices_batching
+  Dims indices_batching;
+  Dims sizes;  // of a window, one for each dimension of the operand
+
+  bool HasWindowDim(int64_t d) const {
+    return !Contains(dropped, d) && !Contains(operand_batching, d);
+  }
+};
+
+IndexedWindows OfGather(const Instruction& i) {
+  const auto& a = i.attrs_as<hlo::GatherAttrs>();
+  return {&i.operand(0)->shape(), &i.operand(1)->shape(),  &i.shape(),
+          a.index_vector_dim,     a.start_index_map,       a.offset_dims,
+          a.collapsed_slice_dims, a.operand_batching_dims, a.start_indices_batching_dims,
+          a.slice_sizes};
+}
+
+IndexedWindows OfScatter(const Instruction& i) {
+  const auto& a = i.attrs_as<hlo::ScatterAttrs>();
+  IndexedWindows w{&i.operand(0)->shape(),          &i.operand(1)->shape(),
+                   &i.operand(2)->shape(),          a.index_vector_dim,
+                   a.scatter_dims_to_operand_dims,  a.update_window_dims,
+                   a.inserted_window_dims,          a.input_batching_dims,
+                   a.scatter_indices_batching_dims, {}};
+  std::size_t next = 0;
+  for (int64_t d = 0; d < w.operand->rank(); ++d)
+    w.sizes.push_back(w.HasWindowDim(d) ? w.windows->dim(w.window_dims[next++]) : 1);
+  return w;
+}
+
+Dims ByteStridesOf(const Shape& shape) {
+  Dims strides = shape.WithDefaultLayout().strides();
+  for (int64_t& stride : strides) stride *= ByteWidth(shape.dtype());
+  return strides;
+}
+
+// A dimension that indices run over: what one step adds to each position, in bytes.
+struct BatchDim {
+  int64_t size, index, window, operand;
+};
+
+// One component of an index: where it stands and what it is worth.
+struct Component {
+  int64_t index;   // bytes from the index's start
+  int64_t last;    // the largest start that keeps the window inside
+  int64_t stride;  // bytes of the operand
+};
+
+// Contiguous bytes of a window, as offsets from its starts.
+struct Run {
+  int64_t operand, window;
+};
+
+class WindowPlan {
+ public:
+  static constexpr int64_t kMaxRuns = 1 << 16;
+
+  explicit WindowPlan(const IndexedWindows& w)
+      : cell_(w.indices->dtype()), width_(ByteWidth(w.operand->dtype())) {
+    PlanBatch(w);
+    const Dims operand_strides = ByteStridesOf(*w.operand),
+               index_strides = ByteStridesOf(*w.indices);
+    for (std::size_t k = 0; k < w.index_map.size(); ++k) {
+      const int64_t d = w.index_map[k];
+      const int64_t step = w.index_vector_dim < w.indices->rank()
+                               ? index_strides[static_cast<std::size_t>(w.index_vector_dim)]
+                               : 0;
+      components_.push_back({static_cast<int64_t>(k) * step,
+                             w.operand->dim(d) - w.sizes[static_cast<std::size_t>(d)],
+                             operand_strides[static_cast<std::size_t>(d)]});
+    }
+    PlanRuns(w, operand_strides);
+  }
+
+  int64_t count() const { return count_; }
+  int64_t run_bytes() const { return run_bytes_; }
+  int64_t window_bytes() const { return run_bytes_ * static_cast<int64_t>(runs_.size()); }
+  const std::vector<Run>& runs() const { return runs_; }
+  bool ok() const { return ok_; }
+
+  // Calls f(operand offset, window offset) for windows [begin, end), in order. Starts are clamped,
+  // or windows that do not fit are left out.
+  template <bool kClamp, class F>
+  void ForEachWindow(const std::byte* indices, int64_t begin, int64_t end, F&& f) const {
+    Dims at(batch_.size(), 0);
+    int64_t index = 0, window = 0, operand = 0, rest = begin;
+    for (std::size_t d = batch_.size(); d-- > 0;) {
+      at[d] = rest % batch_[d].size;
+      rest /= batch_[d].size;
+      index += at[d] * batch_[d].index;
+      window += at[d] * batch_[d].window;
+      operand += at[d] * batch_[d].operand;
+    }
+    for (int64_t n = begin; n < end; ++n) {
+      int64_t offset = operand;
+      bool fits = true;
+      for (const Component& c : components_) {
+        const int64_t start = cell_.Read(indices + index + c.index);
+        fits = fits && start >= 0 && start <= c.last;
+        offset += std::clamp<int64_t>(start, 0, c.last) * c.stride;
+      }
+      if (kClamp || fits) f(offset, window);
+      for (std::size_t d = batch_.size(); d-- > 0;) {
+        index += batch_[d].index;
+        window += batch_[d].window;
+        operand += batch_[d].operand;
+        if (++at[d] < batch_[d].size) break;
+        at[d] = 0;
+        index -= batch_[d].size * batch_[d].index;
+        window -= batch_[d].size * batch_[d].window;
+        operand -= batch_[d].size * batch_[d].operand;
+      }
+    }
+  }
+
+ private:
+  void PlanBatch(const IndexedWindows& w);
+  void PlanRuns(const IndexedWindows& w, const Dims& operand_strides);
+
+  IntegerCell cell_;
+  int64_t width_;
+  int64_t count_ = 1;
+  std::vector<BatchDim> batch_;
+  std::vector<Component> components_;
+  int64_t run_bytes_ = 0;
+  std::vector<Run> runs_;
+  bool ok_ = true;
+};
+
+void WindowPlan::PlanBatch(const IndexedWindows& w) {
+  const Dims index_strides = ByteStridesOf(*w.indices), operand_strides = ByteStridesOf(*w.operand),
+             window_strides = ByteStridesOf(*w.windows);
+  int64_t window_dim = 0;
+  for (int64_t d = 0; d < w.indices->rank(); ++d) {
+    if (d == w.index_vector_dim) continue;
+    while (Contains(w.window_dims, window_dim)) ++window_dim;
+    BatchDim dim{w.indices->dim(d), index_strides[static_cast<std::size_t>(d)],
+                 window_strides[static_cast<std::size_t>(window_dim++)], 0};
+    for (std::size_t k = 0; k < w.indices_batching.size(); ++k) {
+      if (w.indices_batching[k] == d)
+        dim.operand = operand_strides[static_cast<std::size_t>(w.operand_batching[k])];
+    }
+    count_ *= dim.size;
+    if (dim.size == 1) continue;
+    if (!batch_.empty()) {  // one dimension where both advance evenly
+      BatchDim& outer = batch_.back();
+      if (outer.index == dim.index * dim.size && outer.window == dim.window * dim.size &&
+          outer.operand == dim.operand * dim.size) {
+        dim.size *= outer.size;
+        outer = dim;
+        continue;
+      }
+    }
+    batch_.push_back(dim);
+  }
+}
+
+void WindowPlan::PlanRuns(const IndexedWindows& w, const Dims& operand_strides) {
+  const Dims window_strides = ByteStridesOf(*w.windows);
+  struct Dim {
+    int64_t size, operand, window;
+  };
+  std::vector<Dim> dims;
+  std::size_t next = 0;
+  for (int64_t d = 0; d < w.operand->rank(); ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    const int64_t window =
+        w.HasWindowDim(d) ? window_strides[static_cast<std::size_t>(w.window_dims[next++])] : 0;
+    if (w.sizes[i] != 1) dims.push_back({w.sizes[i], operand_strides[i], window});
+  }
+  run_bytes_ = width_;
+  while (!dims.empty() && dims.back().operand == run_bytes_ && dims.back().window == run_bytes_) {
+    run_bytes_ *= dims.back().size;
+    dims.pop_back();
+  }
+  int64_t runs = 1;
+  for (const Dim& dim : dims) runs *= dim.size;
+  ok_ = runs <= kMaxRuns;
+  if (!ok_) return;
+  runs_ = {{0, 0}};
+  for (const Dim& dim : dims) {
+    std::vector<Run> longer;
+    for (const Run& run : runs_) {
+      for (int64_t i = 0; i < dim.size; ++i)
+        longer.push_back({run.operand + i * dim.operand, run.window + i * dim.window});
+    }
+    runs_ = std::move(longer);
+  }
+}
+
+template <class Word>
+void CopyWord(const std::byte* from, std::byte* to) {
+  std::memcpy(to, from, sizeof(Word));
+}
+
+void CopyRun(const std::byte* from, std::byte* to, int64_t bytes) {
+  if (bytes == 4) return CopyWord<uint32_t>(from, to);
+  if (bytes == 8) return CopyWord<uint64_t>(from, to);
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+class GatherThunk final : public Thunk {
+ public:
+  GatherThunk(const Instruction& i, WindowPlan plan, const std::vector<BufferId>& operands,
+              BufferId result)
+      : Thunk(
+            ThunkInfo::Of("gather", i),
+            {{.buffer = operands[0]}, {.buffer = operands[1]}, {.buffer = result, .write = true}}),
+        plan_(std::move(plan)),
+        operand_(operands[0]),
+        indices_(operands[1]),
+        result_(result) {}
+
+  absl::Status Execute(const RunBuffers& run) const override {
+    constexpr int64_t kBytes = 1 << 16;  // that are worth a thread
+    const std::byte* const from = run.at(operand_);
+    std::byte* const to = run.at(result_);
+    const int64_t grain = std::max<int64_t>(1, kBytes / (plan_.window_bytes() + 16));
+    ParallelFor(plan_.count(), grain, [&](int64_t begin, int64_t end) {
+      plan_.ForEachWindow<true>(run.at(indices_), begin, end, [&](int64_t source, int64_t target) {
+        for (const Run& piece : plan_.runs())
+          CopyRun(from + source + piece.operand, to + target + piece.window, plan_.run_bytes());
+      });
+    });
+    return absl::OkStatus();
+  }
+  std::string Details() const override {
+    return Str(plan_.count(), " windows of ", plan_.runs().size(), " x ", plan_.run_bytes(),
+               " bytes");
+  }
+
+ private:
+  WindowPlan plan_;
+  BufferId operand_, indices_, result_;
+};
+
+// Combines `bytes` of updates into the operand.
+using CombineRun = void (*)(std::byte* operand, const std::byte* update, int64_t bytes);
+
+template <Opcode kMonoid, class T>
+void CombineTyped(std::byte* operand, const std::byte* update, int64_t bytes) {
+  auto* to = reinterpret_cast<T*>(operand);
+  const auto* from = reinterpret_cast<const T*>(update);
+  const int64_t count = bytes / static_cast<int64_t>(sizeof(T));
+  for (int64_t i = 0; i < count; ++i) to[i] = hlo::Combine<kMonoid, T>(to[i], from[i]);
+}
+
+template <Opcode kMonoid>
+CombineRun CombineOf(DType dtype) {
+  if (Row(dtype).bits < 8) return nullptr;
+  return VisitDType(dtype, []<DType kType>() -> CombineRun {
+    using T = HostType<kType>;
+    if constexpr (hlo::recipes::kIsFloat8<T> || std::is_same_v<T, bool> ||
+                  !hlo::kMonoidTakes<kMonoid, T>) {
+      return nullptr;
+    } else {
+      return CombineTyped<kMonoid, T>;
+    }
+  });
+}
+
+void TakeUpdate(std::byte* operand, const std::byte* update, int64_t bytes) {
+  CopyRun(update, operand, bytes);
+}
+
+CombineRun FindCombine(const hlo::Computation& reducer, DType dtype) {
+  if (reducer.root() == reducer.parameters()[1]) return TakeUpdate;
+  const std::optional<Opcode> monoid = hlo::MonoidOf(reducer);
+  if (!monoid) return nullptr;
+  switch (*monoid) {
+    case Opcode::kAdd:
+      return CombineOf<Opcode::kAdd>(dtype);
+    case Opcode::kMultiply:
+      return CombineOf<Opcode::kMultiply>(dtype);
+    case Opcode::kMaximum:
+      return CombineOf<Opcode::kMaximum>(dtype);
+    case Opcode::kMinimum:
+      return CombineOf<Opcode::kMinimum>(dtype);
+    default:
+      return nullptr;
+  }
+}
+
+// One window after the other: their order is the order in which equal places are combined.
+class ScatterThunk final : public Thunk {
+ public:
+  ScatterThunk(const Instruction& i, WindowPlan plan, CombineRun combine,
+               const std::vector<BufferId>& operands, BufferId result)
+      : Thunk(ThunkInfo::Of("scatter", i), {{.buffer = operands[0], .in_place = true},
+                                            {.buffer = operands[1]},
+                                            {.buffer = operands[2]},
+                                            {.buffer = result, .write = true, .in_place = true}}),
+        plan_(std::move(plan)),
+        combine_(combine),
+        bytes_(i.shape().byte_size()),
+        operand_(operands[0]),
+        indices_(operands[1]),
+        updates_(operands[2]),
+        result_(result) {}
+
+  absl::Status Execute(const RunBuffers& run) const override {
+    std::byte* const to = run.at(result_);
+    const std::byte* const from = run.at(updates_);
+    if (to != run.at(operand_) && bytes_ > 0)
+      std::memcpy(to, run.at(operand_), static_cast<std::size_t>(bytes_));
+    plan_.ForEachWindow<false>(
+        run.at(indices_), 0, plan_.count(), [&](int64_t target, int64_t source) {
+          for (const Run& piece : plan_.runs())
+            combine_(to + target + piece.operand, from + source + piece.window, plan_.run_bytes());
+        });
+    return absl::OkStatus();
+  }
+  std::string Details() const override {
+    return Str(plan_.count(), " windows of ", plan_.runs().size(), " x ", plan_.run_bytes(),
+               " bytes");
+  }
+
+ private:
+  WindowPlan plan_;
+  CombineRun combine_;
+  int64_t bytes_;
+  BufferId operand_, indices_, updates_, result_;
+};
+
+}  // namespace
+
+std::unique_ptr<Thunk> MakeGatherThunk(const Instruction& gather,
+                                       const std::vector<BufferId>& operands, BufferId result) {
+  if (gather.shape().num_elements() == 0) return nullptr;
+  WindowPlan plan(OfGather(gather));
+  if (!plan.ok()) return nullptr;
+  return std::make_unique<GatherThunk>(gather, std::move(plan), operands, result);
+}
+
+std::unique_ptr<Thunk> MakeScatterThunk(const Instruction& scatter,
+                                        const std::vector<BufferId>& operands, BufferId result) {
+  if (operands.size() != 3 || scatter.operand(2)->shape().num_elements() == 0) return nullptr;
+  const CombineRun combine = FindCombine(*scatter.to_apply(), scatter.shape().dtype());
+  WindowPlan plan(OfScatter(scatter));
+  if (combine == nullptr || !plan.ok() || operands[0] == operands[2] || operands[0] == operands[1])
+    return nullptr;
+  return std::make_unique<ScatterThunk>(scatter, std::move(plan), combine, operands, result);
+}
+
+}  // namespace lazuli::backend

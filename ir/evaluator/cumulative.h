@@ -1,0 +1,41 @@
+// Cumulative sums and their like, which arrive as a reduce-window as wide as the array: one pass
+// over the elements instead of one over the window for each of them.
+//
+//   reduce-window(x, 0), window={size=n pad=(n-1)_0}, to_apply=add   // result[i] = x[0] + ... +
+//   x[i]
+//
+// Elements are combined from the padded end on: forward as the window would, backward (pad=0_(n-1))
+// as the reducer's associativity allows.
+#pragma once
+
+#include <optional>
+
+#include "ir/evaluator/internal.h"
+
+namespace lazuli::hlo {
+
+struct Cumulative {
+  int64_t dimension = 0;
+  bool reverse = false;
+};
+
+// nullopt for other windows, for several operands, and where there is nothing to gain.
+std::optional<Cumulative> MatchCumulative(const Instruction& reduce_window);
+
+absl::StatusOr<Literal> EvaluateCumulative(const Instruction& instruction, const Cumulative& along,
+                                           Operands operands, Context& context);
+
+// The loop for a reducer that is a monoid: lines [begin, end) of `outer` x `inner` ones, each of
+// `size` elements `inner` apart.
+struct CumulativeLines {
+  int64_t outer = 1, size = 0, inner = 1;
+  bool reverse = false;
+  explicit CumulativeLines(const Shape& shape, const Cumulative& along);
+};
+using CumulativeLoop = void (*)(const CumulativeLines& lines, const std::byte* x,
+                                const std::byte* init, std::byte* result, int64_t begin,
+                                int64_t end);
+// Null if the reducer is no monoid, or its type has no such loop.
+CumulativeLoop FindCumulativeLoop(const Instruction& reduce_window);
+
+}  // namespace lazuli::hlo

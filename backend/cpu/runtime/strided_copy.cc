@@ -19,6 +19,37 @@ struct Axis {
 constexpr int64_t kGrainBytes = 64 * 1024;
 constexpr int64_t kTile = 16;
 
+// Transposes blocks of 4 x 4 words of 4 bytes in registers, as far as they go: `outer` are
+// neighbours in the source, `inner` in the target. Returns how many of `outer` it moved; those it
+// moved for every one of `inner`, which is a multiple of 4.
+int64_t TransposeBlocks(const uint32_t* source, uint32_t* target, const Axis& outer,
+                        const Axis& inner) {
+  using Vector = uint32_t __attribute__((vector_size(16)));
+  const auto load = [](const uint32_t* from) {
+    Vector v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+  };
+  for (int64_t i = 0; i + 4 <= outer.size; i += 4) {
+    for (int64_t j = 0; j < inner.size; j += 4) {
+      const uint32_t* s = source + i + j * inner.source;
+      uint32_t* t = target + i * outer.target + j;
+      const Vector a = load(s), b = load(s + inner.source), c = load(s + 2 * inner.source),
+                   d = load(s + 3 * inner.source);
+      const Vector ab_low = __builtin_shuffle(a, b, Vector{0, 4, 1, 5});
+      const Vector ab_high = __builtin_shuffle(a, b, Vector{2, 6, 3, 7});
+      const Vector cd_low = __builtin_shuffle(c, d, Vector{0, 4, 1, 5});
+      const Vector cd_high = __builtin_shuffle(c, d, Vector{2, 6, 3, 7});
+      const Vector rows[] = {__builtin_shuffle(ab_low, cd_low, Vector{0, 1, 4, 5}),
+                             __builtin_shuffle(ab_low, cd_low, Vector{2, 3, 6, 7}),
+                             __builtin_shuffle(ab_high, cd_high, Vector{0, 1, 4, 5}),
+                             __builtin_shuffle(ab_high, cd_high, Vector{2, 3, 6, 7})};
+      for (int64_t r = 0; r < 4; ++r) std::memcpy(t + r * outer.target, &rows[r], sizeof rows[r]);
+    }
+  }
+  return outer.size / 4 * 4;
+}
+
 // A tile is read and written line by line while both sides' lines are still in the first-level
 // cache.
 template <class Word>
@@ -27,7 +58,15 @@ void CopyTiled(const Word* source, Word* target, const Axis& outer, const Axis& 
     const int64_t i1 = std::min(i0 + kTile, outer.size);
     for (int64_t j0 = 0; j0 < inner.size; j0 += kTile) {
       const int64_t j1 = std::min(j0 + kTile, inner.size);
-      for (int64_t i = i0; i < i1; ++i) {
+      int64_t first = i0;
+      if constexpr (sizeof(Word) == 4) {
+        if (outer.source == 1 && inner.target == 1 && (j1 - j0) % 4 == 0) {
+          first += TransposeBlocks(source + i0 + j0 * inner.source, target + i0 * outer.target + j0,
+                                   {i1 - i0, outer.source, outer.target},
+                                   {j1 - j0, inner.source, inner.target});
+        }
+      }
+      for (int64_t i = first; i < i1; ++i) {
         const Word* s = source + i * outer.source;
         Word* t = target + i * outer.target;
         for (int64_t j = j0; j < j1; ++j) t[j * inner.target] = s[j * inner.source];

@@ -132,6 +132,8 @@ bool Planner::Expand(const Key& key, std::vector<Key>& pending) {
   } else if (i.opcode() == Opcode::kConstant) {
     LAZULI_CHECK(i.shape().num_elements() == 1, "fused constant ", i.shape());
     node.kind = PlanNode::Kind::kConstant;
+  } else if (i.opcode() == Opcode::kSelectAndScatter) {
+    node.kind = PlanNode::Kind::kGiven;
   } else if (i.opcode() == Opcode::kIota) {
     node.kind = PlanNode::Kind::kIota;
     node.form = key.point[static_cast<std::size_t>(i.attrs_as<hlo::IotaAttrs>().iota_dimension)];

@@ -181,6 +181,8 @@ Emitted Emitter::Node(const PlanNode& node, const std::vector<Emitted>& values,
       return {ScalarConstant(b_, i.literal()), true};
     case PlanNode::Kind::kIota:
       return Iota(node, at, lanes);
+    case PlanNode::Kind::kGiven:
+      return given_;
     case PlanNode::Kind::kOp:
       break;
   }

@@ -37,6 +37,8 @@ class Emitter {
   llvm::Value* begin() { return function_->getArg(1); }
   llvm::Value* end() { return function_->getArg(2); }
   llvm::Value* arg(int64_t i) { return args_[static_cast<std::size_t>(i)]; }
+  // What nodes of kind kGiven are from now on.
+  void set_given(Emitted value) { given_ = value; }
   void Finish() { b_.CreateRetVoid(); }
 
   llvm::Value* Index(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
@@ -76,6 +78,7 @@ class Emitter {
   IrBuilder b_;
   llvm::Function* function_;
   std::vector<llvm::Value*> args_;
+  Emitted given_;
   llvm::MDNode* output_scope_;
 };
 

@@ -86,13 +86,13 @@ class KernelThunk final : public Thunk {
 };
 
 absl::StatusOr<KernelShape> EmitKernel(llvm::Module& module, const KernelRequest& request) {
+  if (FindSelectAndScatter(request.body) != nullptr)
+    return EmitSelectAndScatterKernel(module, request);
   switch (Outputs(request.body)[0]->opcode()) {
     case Opcode::kReduce:
       return EmitReduceKernel(module, request);
     case Opcode::kReduceWindow:
       return EmitReduceWindowKernel(module, request);
-    case Opcode::kSelectAndScatter:
-      return EmitSelectAndScatterKernel(module, request);
     default:
       return EmitLoopKernel(module, request);
   }

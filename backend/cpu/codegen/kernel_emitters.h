@@ -21,12 +21,14 @@ struct KernelRequest {
 
 // Elementwise: every output is one value at each point of the same iteration space.
 absl::StatusOr<KernelShape> EmitLoopKernel(llvm::Module& module, const KernelRequest& request);
-// Root: reduce by a monoid.
+// Results: reductions by monoids, then elementwise values of the shape that they reduce.
 absl::StatusOr<KernelShape> EmitReduceKernel(llvm::Module& module, const KernelRequest& request);
 // Root: reduce-window by a monoid, over the sum or the extremes of a pooling window.
 absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module,
                                                    const KernelRequest& request);
-// Root: select-and-scatter as the gradient of max pooling has it.
+// The one in the body; null if there is none.
+const hlo::Instruction* FindSelectAndScatter(const hlo::Computation& body);
+// Root: select-and-scatter as the gradient of max pooling has it, or elementwise work on it.
 absl::StatusOr<KernelShape> EmitSelectAndScatterKernel(llvm::Module& module,
                                                        const KernelRequest& request);
 

@@ -4,6 +4,9 @@
 // Rows (the reduced elements are neighbours in memory): the 8 lanes are one vector. Columns (the
 // kept elements are): 8 accumulators, each a vector of kept elements. Where there are few results,
 // tasks make the totals of single blocks and a second function folds those.
+//
+// The results of a body are reductions of one shape over the same dimensions, then elementwise
+// values of the shape that is reduced, which are written as the reductions read them.
 #include <algorithm>
 
 #include "backend/cpu/codegen/element_ops.h"
@@ -41,6 +44,9 @@ class ReduceKernel {
   };
 
   absl::Status Plan();
+  absl::Status PlanReduction(const hlo::Instruction& output, const Point& point, Planner& planner,
+                             Planner& init_planner);
+  void FindOverwritten();
   void ChooseForm();
   void Emit();
   void EmitItem(Emitter& e, llvm::Value* item);
@@ -77,7 +83,10 @@ class ReduceKernel {
   BodyPlan plan_;  // variables: kept, then reduced
   BodyPlan init_plan_;
   std::vector<int32_t> wanted_, wanted_inits_;
+  std::vector<const hlo::Instruction*> extras_;  // elementwise results
+  std::vector<int32_t> wanted_extras_;
   Affine output_form_;  // over the kept variables
+  Affine extra_form_;   // over all of them
   int64_t kept_rank_ = 0, kept_count_ = 1, reduced_count_ = 1, blocks_ = 1;
   Dims reduced_sizes_;
   bool rows_ = false, two_phases_ = false;
@@ -88,6 +97,11 @@ class ReduceKernel {
 
 absl::Status ReduceKernel::Plan() {
   outputs_ = Outputs(request_.body);
+  const auto is_extra = [](const hlo::Instruction* i) {
+    return i->opcode() != hlo::Opcode::kReduce;
+  };
+  const auto extras = std::find_if(outputs_.begin(), outputs_.end(), is_extra);
+  extras_.assign(extras, outputs_.end());
   const hlo::Instruction& first = *outputs_[0];
   const Shape& input = first.operand(0)->shape();
   const Dims& reduced = first.attrs_as<hlo::DimensionsAttrs>().dimensions;
@@ -107,25 +121,60 @@ absl::Status ReduceKernel::Plan() {
   const Point point = IdentityPoint(variables, rank);
   init_plan_.sizes.push_back(1);
   Planner planner(plan_), init_planner(init_plan_);
-  for (const hlo::Instruction* output : outputs_) {
-    const auto monoid = hlo::MonoidOf(*output->to_apply());
-    if (!monoid || output->operand_count() != 2 || !SameDims(output->operand(0)->shape(), input) ||
-        output->attrs_as<hlo::DimensionsAttrs>().dimensions != reduced) {
-      return Internal("cannot compile the reduction ", output->name());
-    }
-    const DType result = output->shape().dtype();
-    const DType dtype = result == DType::kF16 || result == DType::kBF16 ? DType::kF32 : result;
-    monoids_.push_back(
-        {*monoid, dtype, result, hlo::IdentityOf(*monoid, dtype), output->operand(1)});
-    wanted_.push_back(planner.Add(output->operand(0), point));
-    wanted_inits_.push_back(init_planner.Add(output->operand(1), Point{}));
+  for (auto output = outputs_.begin(); output != extras; ++output)
+    LAZULI_RETURN_IF_ERROR(PlanReduction(**output, point, planner, init_planner));
+  for (const hlo::Instruction* extra : extras_) {
+    if (!SameDims(extra->shape(), input) || extra->shape().strides() != input.strides())
+      return Internal("fused outputs differ in shape: ", input, " and ", extra->shape());
+    wanted_extras_.push_back(planner.Add(extra, point));
   }
   output_form_ = Offset(first.shape(), IdentityPoint(kept_variables, rank), rank);
-  std::vector<Affine*> forms{&output_form_};
+  extra_form_ = Offset(input, point, rank);
+  std::vector<Affine*> forms{&output_form_, &extra_form_};
   kept_rank_ = MergeVariables(plan_, forms, 0, kept_rank_);
   MergeVariables(plan_, forms, kept_rank_, static_cast<int64_t>(plan_.sizes.size()));
-  overwritten_.assign(static_cast<std::size_t>(num_params()), 0);
+  FindOverwritten();
   return absl::OkStatus();
+}
+
+absl::Status ReduceKernel::PlanReduction(const hlo::Instruction& output, const Point& point,
+                                         Planner& planner, Planner& init_planner) {
+  const hlo::Instruction& first = *outputs_[0];
+  const auto monoid = hlo::MonoidOf(*output.to_apply());
+  if (!monoid || output.operand_count() != 2 ||
+      !SameDims(output.operand(0)->shape(), first.operand(0)->shape()) ||
+      output.attrs_as<hlo::DimensionsAttrs>().dimensions !=
+          first.attrs_as<hlo::DimensionsAttrs>().dimensions) {
+    return Internal("cannot compile the reduction ", output.name());
+  }
+  const DType result = output.shape().dtype();
+  const DType dtype = result == DType::kF16 || result == DType::kBF16 ? DType::kF32 : result;
+  monoids_.push_back({*monoid, dtype, result, hlo::IdentityOf(*monoid, dtype), output.operand(1)});
+  wanted_.push_back(planner.Add(output.operand(0), point));
+  wanted_inits_.push_back(init_planner.Add(output.operand(1), Point{}));
+  return absl::OkStatus();
+}
+
+// An elementwise result may take a parameter's memory if each element is read only where it is
+// overwritten; reductions, whose results may be as large, must not.
+void ReduceKernel::FindOverwritten() {
+  overwritten_.assign(static_cast<std::size_t>(num_params()), extras_.empty() ? 0 : 1);
+  for (const hlo::Instruction* parameter : request_.body.parameters()) {
+    const auto same_size = [&](const hlo::Instruction* output) {
+      return output->opcode() == hlo::Opcode::kReduce &&
+             output->shape().byte_size() == parameter->shape().byte_size();
+    };
+    if (std::any_of(outputs_.begin(), outputs_.end(), same_size))
+      overwritten_[static_cast<std::size_t>(parameter->parameter_number())] = 0;
+  }
+  const auto clear = [&](const BodyPlan& plan, bool inits) {
+    for (const PlanNode& node : plan.nodes) {
+      if (node.kind == PlanNode::Kind::kLoad && (inits || !(node.form == extra_form_)))
+        overwritten_[static_cast<std::size_t>(node.instruction->parameter_number())] = 0;
+    }
+  };
+  clear(plan_, false);
+  clear(init_plan_, true);
 }
 
 void ReduceKernel::ChooseForm() {
@@ -141,12 +190,17 @@ void ReduceKernel::ChooseForm() {
     row_loads += node.form.coefficients.back() == 1;
     column_loads += node.form.coefficients[static_cast<std::size_t>(LastKept())] == 1;
   }
-  // A vector of lanes must not straddle the end of the last reduced dimension.
+  // A vector of lanes must not straddle the end of the last reduced dimension, and what is written
+  // along it must be neighbours.
   const bool rows_possible =
-      reduced_sizes_.size() == 1 || reduced_sizes_.back() % kReduceLanes == 0;
+      (reduced_sizes_.size() == 1 || reduced_sizes_.back() % kReduceLanes == 0) &&
+      (extras_.empty() || extra_form_.coefficients.back() == 1);
   rows_ = rows_possible && (row_loads >= column_loads || kept_count_ == 1);
   if (!rows_) {
-    width_ = KeptSize() >= request_.vector_width && column_loads > 0 ? request_.vector_width : 1;
+    const bool neighbours =
+        extras_.empty() ? column_loads > 0
+                        : extra_form_.coefficients[static_cast<std::size_t>(LastKept())] == 1;
+    width_ = KeptSize() >= request_.vector_width && neighbours ? request_.vector_width : 1;
     chunks_ = (KeptSize() + width_ - 1) / width_;
   }
   // Columns go block by block for the caches' sake: a block of all columns is read while it is
@@ -164,7 +218,7 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
   const int64_t points = (two_phases_ ? std::min(kReduceBlock, reduced_count_) : reduced_count_) *
                          (rows_ ? 1 : width_);
   shape.grain = GrainFor(CostOf(plan_) * points);
-  shape.in_place.assign(overwritten_.size(), 0);
+  shape.in_place = overwritten_;
   if (two_phases_) {
     EmitFinish();
     shape.finish_items = kept_count_;
@@ -172,6 +226,7 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
   }
   shape.details = Str("reduce ", rows_ ? "rows" : "columns", " [", Join(plan_.sizes, ","),
                       "] kept ", kept_rank_, two_phases_ ? " in two phases" : "");
+  if (!extras_.empty()) shape.details += Str(" and ", extras_.size(), " elementwise");
   return shape;
 }
 
@@ -289,11 +344,20 @@ Values ReduceKernel::At(Emitter& e, const Values& kept, llvm::Value* k) {
   return at;
 }
 
+// What the reductions read at one point, or at `lanes` of them; writes the elementwise results
+// there.
 Values ReduceKernel::Elements(Emitter& e, const Values& kept, llvm::Value* k, Lanes lanes) {
-  Values result;
-  for (const Emitted& value : e.Nodes(plan_, wanted_, At(e, kept, k), lanes, overwritten_)) {
-    result.push_back(e.Widen(value, lanes.width));
+  const Values at = At(e, kept, k);
+  std::vector<int32_t> wanted = wanted_;
+  wanted.insert(wanted.end(), wanted_extras_.begin(), wanted_extras_.end());
+  const std::vector<Emitted> values = e.Nodes(plan_, wanted, at, lanes, overwritten_);
+  const std::size_t reductions = monoids_.size();
+  for (std::size_t x = 0; x < extras_.size(); ++x) {
+    e.Store(extras_[x]->shape().dtype(), e.arg(num_params() + static_cast<int64_t>(reductions + x)),
+            extra_form_, at, lanes, values[reductions + x]);
   }
+  Values result;
+  for (std::size_t r = 0; r < reductions; ++r) result.push_back(e.Widen(values[r], lanes.width));
   return result;
 }
 

@@ -3,7 +3,9 @@
 // One point of the iteration space is an output (a source) position; the window's positions are
 // further variables of the plan. Vectors lie along the innermost dimension in memory, over which
 // the window must not slide: where it does, points go one by one. Outputs fold their window in
-// row-major order from init, and positions in the padding are left out, as in the evaluator.
+// row-major order from init, and positions in the padding are left out, as in the evaluator. Where
+// windows tile the array, elementwise work on the result of a select-and-scatter is done as each
+// element is written.
 #include <algorithm>
 #include <functional>
 
@@ -11,6 +13,7 @@
 #include "backend/cpu/codegen/emitter.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "ir/hlo/monoid.h"
+#include "ir/hlo/windows.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -256,6 +259,13 @@ absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module,
   return shape;
 }
 
+const Instruction* FindSelectAndScatter(const hlo::Computation& body) {
+  for (const auto& i : body.instructions()) {
+    if (i->opcode() == hlo::Opcode::kSelectAndScatter) return i.get();
+  }
+  return nullptr;
+}
+
 namespace {
 
 class SelectAndScatter {
@@ -263,39 +273,37 @@ class SelectAndScatter {
   SelectAndScatter(llvm::Module& module, const KernelRequest& request)
       : module_(module),
         request_(request),
-        root_(*request.body.root()),
-        window_(root_.attrs_as<hlo::WindowAttrs>().window),
-        space_(window_, root_.shape(), root_.operand(1)->shape()),
-        input_(space_, root_.operand(0), space_.InnerPoint()),
-        source_(space_, root_.operand(1), space_.OuterPoint()),
-        init_(root_.operand(2)),
-        target_(Offset(root_.shape(), space_.InnerPoint(),
+        scatter_(*FindSelectAndScatter(request.body)),
+        window_(scatter_.attrs_as<hlo::WindowAttrs>().window),
+        space_(window_, scatter_.shape(), scatter_.operand(1)->shape()),
+        input_(space_, scatter_.operand(0), space_.InnerPoint()),
+        source_(space_, scatter_.operand(1), space_.OuterPoint()),
+        result_(space_, request.body.root(), space_.InnerPoint()),
+        init_(scatter_.operand(2)),
+        target_(Offset(scatter_.shape(), space_.InnerPoint(),
                        static_cast<int64_t>(space_.sizes().size()))),
-        dtype_(root_.shape().dtype()),
+        dtype_(scatter_.shape().dtype()),
         variable_(space_.VectorVariable(request.vector_width)),
         width_(variable_ < 0 ? 1 : request.vector_width),
         num_params_(static_cast<int64_t>(request.body.parameters().size())) {}
 
-  KernelShape Run();
+  absl::StatusOr<KernelShape> Run();
 
  private:
-  bool Overlaps() const {
-    return std::any_of(window_.begin(), window_.end(), [](const hlo::WindowDim& w) {
-      return (w.size - 1) * w.window_dilation >= w.stride;
-    });
+  bool Overlaps() const { return hlo::WindowsOverlap(window_); }
+  bool Covers() const {
+    return hlo::WindowsCover(window_, scatter_.shape(), scatter_.operand(1)->shape());
   }
-  // Whether every element of the result lies in a window.
-  bool Covers() const;
   void FillSlice(Emitter& e, llvm::Value* item);
   void EmitPoint(Emitter& e, const Values& at, int lanes);
   std::pair<llvm::Value*, llvm::Value*> TapNumber(Emitter& e, const Values& taps, int lanes);
 
   llvm::Module& module_;
   const KernelRequest& request_;
-  const Instruction& root_;
+  const Instruction& scatter_;
   const hlo::Window& window_;
   WindowSpace space_;
-  Source input_, source_;
+  Source input_, source_, result_;
   Scalar init_;
   Affine target_;
   DType dtype_;
@@ -305,22 +313,10 @@ class SelectAndScatter {
   std::vector<uint8_t> in_place_;
 };
 
-bool SelectAndScatter::Covers() const {
-  for (std::size_t d = 0; d < window_.size(); ++d) {
-    const hlo::WindowDim& w = window_[d];
-    const int64_t positions = root_.operand(1)->shape().dim(static_cast<int64_t>(d));
-    if (w.window_dilation != 1 || w.stride > w.size) return false;
-    if ((positions - 1) * w.stride + w.size - w.pad_low <
-        root_.shape().dim(static_cast<int64_t>(d)))
-      return false;
-  }
-  return true;
-}
-
 // Writes init over everything that shares the outermost index `item`.
 void SelectAndScatter::FillSlice(Emitter& e, llvm::Value* item) {
   Dims sizes;
-  PhysicalVariables(root_.shape(), sizes);
+  PhysicalVariables(scatter_.shape(), sizes);
   int64_t elements = 1;
   for (std::size_t v = 1; v < sizes.size(); ++v) elements *= sizes[v];
   const Emitted init = init_.Emit(e, in_place_);
@@ -347,7 +343,7 @@ std::pair<llvm::Value*, llvm::Value*> SelectAndScatter::TapNumber(Emitter& e, co
 void SelectAndScatter::EmitPoint(Emitter& e, const Values& at, int lanes) {
   IrBuilder& b = e.b();
   const Lanes here{variable_, lanes};
-  const Instruction& compare = *root_.called()[0]->root();
+  const Instruction& compare = *scatter_.called()[0]->root();
   llvm::Value* none = e.Widen({b.getInt32(static_cast<uint32_t>(-1)), true}, lanes);
   llvm::Value* zero =
       llvm::Constant::getNullValue(WithElement(none->getType(), RegisterType(b, dtype_)));
@@ -360,7 +356,7 @@ void SelectAndScatter::EmitPoint(Emitter& e, const Values& at, int lanes) {
         return Values{b.CreateSelect(keep, best[0], x),
                       b.CreateSelect(keep, best[1], TapNumber(e, taps, lanes).second)};
       });
-  const hlo::Opcode scatter = *hlo::MonoidOf(*root_.called()[1]);
+  const hlo::Opcode scatter = *hlo::MonoidOf(*scatter_.called()[1]);
   llvm::Value* source = source_.Emit(e, at, {}, here, in_place_);
   llvm::Value* init = e.Widen(init_.Emit(e, in_place_), lanes);
   const bool overlaps = Overlaps();
@@ -373,24 +369,28 @@ void SelectAndScatter::EmitPoint(Emitter& e, const Values& at, int lanes) {
     llvm::Value* is_chosen = b.CreateICmpEQ(chosen[1], TapNumber(e, taps, lanes).second);
     llvm::Value* value =
         b.CreateSelect(is_chosen, EmitBinary(b, scatter, dtype_, old, source), old);
-    e.Store(dtype_, e.arg(num_params_), target_, all, here, {value, lanes == 1});
+    e.set_given({value, lanes == 1});
+    e.Store(request_.body.root()->shape().dtype(), e.arg(num_params_), target_, all, here,
+            {result_.Emit(e, at, taps, here, in_place_), lanes == 1});
     return Values{};
   });
 }
 
-KernelShape SelectAndScatter::Run() {
+absl::StatusOr<KernelShape> SelectAndScatter::Run() {
+  const bool fill = Overlaps() || !Covers();
+  if (fill && &scatter_ != request_.body.root())
+    return Internal("windows of ", scatter_.name(), " do not tile its result");
   KernelShape shape;
   in_place_.assign(static_cast<std::size_t>(num_params_), 0);
   shape.in_place = in_place_;
   // Windows at different outermost indices do not meet unless the window slides over that
   // dimension.
-  const Dims minor_to_major = root_.shape().minor_to_major();
+  const Dims minor_to_major = scatter_.shape().minor_to_major();
   const bool parallel =
       !minor_to_major.empty() &&
       window_[static_cast<std::size_t>(minor_to_major.back())] == hlo::WindowDim{} &&
-      root_.shape().minor_to_major() == root_.operand(1)->shape().minor_to_major();
+      scatter_.shape().minor_to_major() == scatter_.operand(1)->shape().minor_to_major();
   shape.items = parallel ? space_.sizes()[0] : 1;
-  const bool fill = Overlaps() || !Covers();
   Emitter e(module_, request_.name, num_params_ + 1);
   e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) {
     Values at;
@@ -399,7 +399,7 @@ KernelShape SelectAndScatter::Run() {
       at.push_back(item);
     } else if (fill) {
       Dims sizes;
-      PhysicalVariables(root_.shape(), sizes);
+      PhysicalVariables(scatter_.shape(), sizes);
       e.Loop(e.Index(0), e.Index(sizes.empty() ? 1 : sizes[0]), 1,
              [&](llvm::Value* outermost) { FillSlice(e, outermost); });
     }
@@ -409,7 +409,7 @@ KernelShape SelectAndScatter::Run() {
   e.Finish();
   int64_t points = 2 * space_.NumTaps();
   for (std::size_t v = parallel ? 1 : 0; v < space_.outer_rank(); ++v) points *= space_.sizes()[v];
-  shape.grain = GrainFor(CostOf(input_.plan) * points);
+  shape.grain = GrainFor((CostOf(input_.plan) + CostOf(result_.plan)) * points);
   shape.details = Describe("select-and-scatter", space_, width_);
   return shape;
 }

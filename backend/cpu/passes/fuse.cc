@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/hlo/windows.h"
 #include "ir/support/check.h"
 #include "lowering/passes/rewriter.h"
 
@@ -16,6 +17,9 @@ using hlo::Opcode;
 
 // Instructions of one kernel: LLVM's time grows faster than linearly (docs/architecture.md, 3b).
 constexpr std::size_t kMaxMembers = 500;
+
+// Reductions of one kernel: each keeps eight vectors in registers.
+constexpr std::size_t kMaxSiblings = 4;
 
 bool IsIndexing(const Instruction* i) {
   switch (i->opcode()) {
@@ -62,16 +66,61 @@ bool IsRootOnly(const Instruction* i) {
          i->opcode() == Opcode::kSelectAndScatter;
 }
 
+bool IsScatter(const Instruction* i) { return i->opcode() == Opcode::kSelectAndScatter; }
+
 // The user reads each element of its operand at most once.
 bool ReadsOnce(const Instruction* user) {
   return user->opcode() != Opcode::kBroadcast && user->opcode() != Opcode::kReduceWindow &&
          user->opcode() != Opcode::kSelectAndScatter;
 }
 
+bool SameOrder(const Shape& a, const Shape& b) {
+  return SameDims(a, b) && a.strides() == b.strides();
+}
+
+// Elements that lie next to each other in memory along the innermost dimension.
+int64_t LineLength(const Shape& shape) {
+  return shape.rank() == 0 ? 1 : shape.dim(shape.minor_to_major()[0]);
+}
+// Shorter lines are not worth vectors (of a reduction's lanes).
+constexpr int64_t kVectorLine = 8;
+
+// Whether the kernel that makes `first` can make `i`, too: elementwise values of one shape; sibling
+// reductions, and elementwise values of the shape that they reduce.
+bool ShareKernel(const Instruction* first, const Instruction* i) {
+  if (first->opcode() != Opcode::kReduce)
+    return first->IsElementwise() && i->IsElementwise() && SameOrder(first->shape(), i->shape());
+  const Shape& input = first->operand(0)->shape();
+  if (i->IsElementwise()) return SameOrder(input, i->shape()) && LineLength(input) >= kVectorLine;
+  return i->opcode() == Opcode::kReduce && SameOrder(input, i->operand(0)->shape()) &&
+         SameOrder(first->shape(), i->shape()) &&
+         first->attrs_as<hlo::DimensionsAttrs>() == i->attrs_as<hlo::DimensionsAttrs>();
+}
+
+// The points that the instruction's kernel visits.
+const Shape& SpaceOf(const Instruction* i) {
+  return i->opcode() == Opcode::kReduce ? i->operand(0)->shape() : i->shape();
+}
+
 struct Group {
   std::vector<Instruction*> members;  // users before producers
-  std::vector<Instruction*> outputs;
+  std::vector<Instruction*> outputs;  // reductions first
+  bool scatters = false;              // a member is a select-and-scatter
 };
+
+// The array that is reduced, and those that it is made of, elementwise, nearby.
+std::vector<const Instruction*> SourcesOf(const Instruction* reduce) {
+  constexpr std::size_t kNearby = 16;
+  std::vector<const Instruction*> sources{reduce->operand(0)};
+  for (std::size_t k = 0; k < sources.size() && sources.size() < kNearby; ++k) {
+    if (!sources[k]->IsElementwise()) continue;
+    for (const Instruction* operand : sources[k]->operands()) {
+      if (!IsDuplicable(operand) && SameOrder(operand->shape(), reduce->operand(0)->shape()))
+        sources.push_back(operand);
+    }
+  }
+  return sources;
+}
 
 class Fuser {
  public:
@@ -99,6 +148,7 @@ class Fuser {
   void Place(Instruction* i);
   bool NeedsOwnGroup(const Instruction* i) const;
   bool TryJoinUsers(Instruction* i);
+  bool TryJoinScatter(Instruction* i);
   bool TryJoinAsOutput(Instruction* i);
   bool MayJoin(const Instruction* i, std::size_t group, bool as_output) const;
   bool Reaches(const Instruction* i, std::size_t group) const;
@@ -106,10 +156,8 @@ class Fuser {
     const auto it = group_of_.find(i);
     return it == group_of_.end() ? -1 : static_cast<int64_t>(it->second);
   }
-  void Join(Instruction* i, std::size_t group) {
-    groups_[group].members.push_back(i);
-    group_of_[i] = group;
-  }
+  void Join(Instruction* i, std::size_t group);
+  void JoinAsOutput(Instruction* i, std::size_t group);
   void Materialise(const Group& group, lowering::Rewriter& rewriter);
 
   hlo::Module& module_;
@@ -117,9 +165,27 @@ class Fuser {
   std::size_t max_args_;
   std::unordered_map<const Instruction*, std::size_t> position_;
   std::unordered_map<const Instruction*, std::size_t> group_of_;
+  // Groups that reduce an array or what is made of it.
+  std::unordered_map<const Instruction*, std::vector<std::size_t>> reducing_;
   std::vector<Group> groups_;
   std::vector<Group*> ordered_;
 };
+
+void Fuser::Join(Instruction* i, std::size_t group) {
+  groups_[group].members.push_back(i);
+  group_of_[i] = group;
+  if (i->opcode() != Opcode::kReduce) return;
+  for (const Instruction* source : SourcesOf(i)) reducing_[source].push_back(group);
+}
+
+void Fuser::JoinAsOutput(Instruction* i, std::size_t group) {
+  std::vector<Instruction*>& outputs = groups_[group].outputs;
+  const auto is_elementwise = [](const Instruction* output) { return output->IsElementwise(); };
+  const bool reduces = i->opcode() == Opcode::kReduce;
+  outputs.insert(
+      reduces ? std::find_if(outputs.begin(), outputs.end(), is_elementwise) : outputs.end(), i);
+  Join(i, group);
+}
 
 // A duplicable instruction that only groups read needs no kernel of its own. Users have been placed
 // already, so a duplicable user without a group is read by groups alone.
@@ -147,10 +213,10 @@ void Fuser::Place(Instruction* i) {
   if (!Fusible(i)) return;
   if (IsDuplicable(i)) {
     if (!NeedsOwnGroup(i)) return;
-  } else if (TryJoinUsers(i) || TryJoinAsOutput(i)) {
+  } else if (TryJoinUsers(i) || TryJoinScatter(i) || TryJoinAsOutput(i)) {
     return;
   }
-  groups_.push_back({.members = {}, .outputs = {i}});
+  groups_.push_back({.members = {}, .outputs = {i}, .scatters = IsScatter(i)});
   Join(i, groups_.size() - 1);
 }
 
@@ -168,10 +234,15 @@ bool Fuser::MayJoin(const Instruction* i, std::size_t g, bool as_output) const {
   args += parameters.size();
   if (args > max_args_) return false;
   if (!as_output) return true;
-  const Instruction* output = group.outputs[0];
-  if (!output->IsElementwise()) return false;
-  return SameDims(output->shape(), i->shape()) &&
-         output->shape().strides() == i->shape().strides() && !Reaches(i, g);
+  if (i->opcode() == Opcode::kReduce) {
+    const auto here = [&](const Instruction* user) {  // as the init of another reduction
+      return GroupOf(user) == static_cast<int64_t>(g);
+    };
+    if (group.outputs.size() >= kMaxSiblings ||
+        std::any_of(i->users().begin(), i->users().end(), here))
+      return false;
+  }
+  return !group.scatters && ShareKernel(group.outputs[0], i) && !Reaches(i, g);
 }
 
 // Whether a path from `i` through instructions outside the group leads into it. Groups count as
@@ -215,22 +286,63 @@ bool Fuser::TryJoinUsers(Instruction* i) {
   return true;
 }
 
+// Each element of the result is written once, by the one window that it lies in.
+bool WindowsTile(const Instruction* scatter) {
+  const auto& window = scatter->attrs_as<hlo::WindowAttrs>().window;
+  return !hlo::WindowsOverlap(window) &&
+         hlo::WindowsCover(window, scatter->shape(), scatter->operand(1)->shape());
+}
+
+// A select-and-scatter joins its users if all they do is elementwise work on its result.
+bool Fuser::TryJoinScatter(Instruction* i) {
+  if (!IsScatter(i) || i->IsRoot() || i->users().empty() || !WindowsTile(i)) return false;
+  const int64_t g = GroupOf(i->users()[0]);
+  if (g < 0) return false;
+  Group& group = groups_[static_cast<std::size_t>(g)];
+  const auto here = [&](const Instruction* user) { return GroupOf(user) == g; };
+  const auto elementwise = [&](const Instruction* member) {
+    return member->IsElementwise() && SameOrder(member->shape(), i->shape());
+  };
+  if (group.scatters || group.outputs.size() > 1 ||
+      !std::all_of(i->users().begin(), i->users().end(), here) ||
+      !std::all_of(group.members.begin(), group.members.end(), elementwise) ||
+      !MayJoin(i, static_cast<std::size_t>(g), /*as_output=*/false))
+    return false;
+  group.scatters = true;
+  Join(i, static_cast<std::size_t>(g));
+  return true;
+}
+
 // Becomes a further output of a group that reads it, or that reads the same arrays.
 bool Fuser::TryJoinAsOutput(Instruction* i) {
-  if (IsRootOnly(i)) return false;
-  const auto try_groups = [&](const Instruction* value) {
-    for (const Instruction* user : value->users()) {
-      const int64_t group = GroupOf(user);
-      if (group < 0 || !MayJoin(i, static_cast<std::size_t>(group), /*as_output=*/true)) continue;
-      groups_[static_cast<std::size_t>(group)].outputs.push_back(i);
-      Join(i, static_cast<std::size_t>(group));
-      return true;
-    }
-    return false;
+  const bool reduces = i->opcode() == Opcode::kReduce;
+  if (IsRootOnly(i) && !reduces) return false;
+  const auto try_group = [&](std::size_t group) {
+    if (!MayJoin(i, group, /*as_output=*/true)) return false;
+    JoinAsOutput(i, group);
+    return true;
   };
-  if (try_groups(i)) return true;
-  return std::any_of(i->operands().begin(), i->operands().end(), [&](const Instruction* operand) {
-    return !IsDuplicable(operand) && SameDims(operand->shape(), i->shape()) && try_groups(operand);
+  const auto try_users = [&](const Instruction* value) {
+    return std::any_of(value->users().begin(), value->users().end(), [&](const Instruction* user) {
+      return GroupOf(user) >= 0 && try_group(static_cast<std::size_t>(GroupOf(user)));
+    });
+  };
+  // A select-and-scatter that could join `i` saves more than a reduction of `i` that does.
+  const auto tiles = [](const Instruction* operand) {
+    return IsScatter(operand) && WindowsTile(operand);
+  };
+  if (std::any_of(i->operands().begin(), i->operands().end(), tiles)) return false;
+  if (!reduces && try_users(i)) return true;
+  const std::vector<const Instruction*> sources =
+      reduces ? SourcesOf(i)
+              : std::vector<const Instruction*>(i->operands().begin(), i->operands().end());
+  return std::any_of(sources.begin(), sources.end(), [&](const Instruction* source) {
+    if (IsDuplicable(source) || !SameDims(source->shape(), SpaceOf(i))) return false;
+    if (try_users(source)) return true;
+    const auto reducing = reducing_.find(source);
+    if (reducing == reducing_.end()) return false;
+    const std::vector<std::size_t> groups = reducing->second;  // joining one adds to them
+    return std::any_of(groups.begin(), groups.end(), try_group);
   });
 }
 
@@ -303,7 +415,8 @@ void Fuser::Materialise(const Group& group, lowering::Rewriter& rewriter) {
   for (Instruction* member : members) builder.AddMember(member);
   builder.SetRoot(group.outputs);
   const Instruction* first = group.outputs[0];
-  const auto kind = IsRootOnly(first) ? hlo::FusionKind::kInput : hlo::FusionKind::kLoop;
+  const auto kind =
+      IsRootOnly(first) || group.scatters ? hlo::FusionKind::kInput : hlo::FusionKind::kLoop;
   rewriter.set_origin(first);
   Instruction* fusion =
       rewriter.Add(Opcode::kFusion, builder.body()->root()->shape(), builder.parameters(),

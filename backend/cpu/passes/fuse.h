@@ -6,8 +6,10 @@
 // A producer joins its user's group when all its users are there; elementwise values of the group's
 // own shape that are also needed elsewhere, or that read the same arrays, become further outputs of
 // it. What is cheap to make again (broadcasts, iotas, changes of index, scalar constants) is copied
-// into every group that reads it. Reductions take their producers in. Nothing is computed twice
-// otherwise, and an expensive value is never moved behind a broadcast.
+// into every group that reads it. Reductions take their producers in, share a kernel with their
+// siblings, and write producers that are also needed elsewhere; a select-and-scatter whose windows
+// tile its result takes elementwise users in. Nothing is computed twice otherwise, and an expensive
+// value is never moved behind a broadcast.
 #pragma once
 
 #include <cstddef>

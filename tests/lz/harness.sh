@@ -6,6 +6,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 real_path=$PATH
+real_id=$(command -v id) real_id_sum=$(sha256sum "$real_id")
 tests=0 failures=0
 
 # begin NAME: a new test.
@@ -25,8 +26,10 @@ programs() {
   done
 }
 
-# fake NAME: a program of that name, whose script is standard input. It is told where to count its calls.
+# fake NAME: a program of that name, whose script is standard input. It is told where to count its calls. Takes the place of
+# the link that programs() may have made: written through, it would replace the machine's own program.
 fake() {
+  rm -f "$work/bin/$1"
   { echo "#!$BASH"; echo "echo \"\$*\" >>'$work/$1.calls'"; cat; } >"$work/bin/$1"
   chmod +x "$work/bin/$1"
 }
@@ -60,6 +63,7 @@ expect_one_sentence() {
 
 finish() {
   cd / || exit
+  [[ $(sha256sum "$real_id") == "$real_id_sum" ]] || { echo "FAILED: a fake was written over $real_id"; failures=1; }
   echo "$tests tests, $failures failures"
   exit $((failures > 0))
 }

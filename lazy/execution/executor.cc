@@ -6,6 +6,7 @@
 
 #include "ir/support/metrics.h"
 #include "ir/support/span.h"
+#include "lazy/tensor/interruption.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -105,9 +106,9 @@ uint64_t Executor::Submit(Run run) {
   return number;
 }
 
-void Executor::Wait(uint64_t number) {
+absl::Status Executor::Wait(uint64_t number) {
   std::unique_lock lock(mu_);
-  finished_.wait(lock, [&] { return finished_count_ >= number || stopping_; });
+  return InterruptibleWait(finished_, lock, [&] { return finished_count_ >= number || stopping_; });
 }
 
 void Executor::Loop() {

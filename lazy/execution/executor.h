@@ -36,8 +36,8 @@ class Executor {
   static Executor& Get();
   // Queues a run; its inputs come from runs submitted before. Returns its number for Wait.
   uint64_t Submit(Run run);
-  // Blocks until the run and all before it are done.
-  void Wait(uint64_t number);
+  // Blocks until the run and all before it are done, or a signal ends the wait.
+  absl::Status Wait(uint64_t number);
 
  private:
   Executor();

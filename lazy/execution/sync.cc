@@ -212,7 +212,7 @@ class ExecutionEngine final : public Engine {
     }
     scratch.trace.Clear();  // the nodes go after the lock
     if (!status.ok() || !wait) return status;
-    Executor::Get().Wait(number);
+    LAZULI_RETURN_IF_ERROR(Executor::Get().Wait(number));
     return context.TakeFailure();
   }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ir/support/check.h"
+#include "lazy/tensor/interruption.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -37,7 +38,7 @@ void DataHandle::Set(absl::StatusOr<backend::BufferPtr> result) {
 absl::StatusOr<backend::BufferPtr> DataHandle::Wait() const {
   if (!ready()) {
     std::unique_lock lock(ReadyMutex());
-    ReadyCondition().wait(lock, [this] { return ready(); });
+    LAZULI_RETURN_IF_ERROR(InterruptibleWait(ReadyCondition(), lock, [this] { return ready(); }));
   }
   if (!error_.ok()) return error_;
   return buffer_;

@@ -30,7 +30,7 @@ class DataHandle : public RefCounted<DataHandle> {
   bool ready() const { return ready_.load(std::memory_order_acquire); }
 
   void Set(absl::StatusOr<backend::BufferPtr> result);
-  // Blocks until set.
+  // Blocks until set, or until a signal ends the wait: that error is not the handle's.
   absl::StatusOr<backend::BufferPtr> Wait() const;
   // The buffer or the error of a handle that is ready.
   const absl::Status& error() const { return error_; }

@@ -24,6 +24,11 @@ PyObject* TypeOf(ErrorCode code) {
   }
 }
 
+// Unless there is one already: that of a signal, which ended a wait.
+void SetError(const Error& error) {
+  if (PyErr_Occurred() == nullptr) PyErr_SetString(TypeOf(error.code()), error.what());
+}
+
 }  // namespace
 
 void SetErrorFromException() noexcept {
@@ -34,7 +39,7 @@ void SetErrorFromException() noexcept {
   } catch (const pybind11::builtin_exception& error) {
     error.set_error();
   } catch (const Error& error) {
-    PyErr_SetString(TypeOf(error.code()), error.what());
+    SetError(error);
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
@@ -49,7 +54,7 @@ void RegisterErrors() {
     try {
       if (exception) std::rethrow_exception(exception);
     } catch (const Error& error) {
-      PyErr_SetString(TypeOf(error.code()), error.what());
+      SetError(error);
     }
   });
 }

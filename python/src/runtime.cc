@@ -8,6 +8,7 @@
 #include "lazuli/debug.h"
 #include "lazuli/execution.h"
 #include "lazuli/ops.h"
+#include "lazy/tensor/interruption.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
 
@@ -56,7 +57,21 @@ void BindDevices(py::module_& module) {
   module.def("devices", &devices, "Every device of every platform.");
 }
 
+// Signals are handled by Python's main thread, where it runs Python; Ctrl-C raises
+// KeyboardInterrupt.
+unsigned long main_thread = 0;  // NOLINT(google-runtime-int): as Python has it
+bool SignalRaised() {
+  if (PyThread_get_thread_ident() != main_thread) return false;
+  const py::gil_scoped_acquire acquire;
+  return PyErr_CheckSignals() != 0;
+}
+
 void BindExecution(py::module_& module) {
+  main_thread = py::module_::import("threading")
+                    .attr("main_thread")()
+                    .attr("ident")
+                    .cast<decltype(main_thread)>();
+  lazy::SetInterruptCheck(&SignalRaised);
   module.def(
       "mark_step",
       [] {

@@ -61,7 +61,8 @@ def test_dumps_show_the_users_function_and_line():
     text = lz.debug.graph_text(network(lz.ones(4)))
     assert f"location=network@errors_test.py:{network.__code__.co_firstlineno + 1}" in text or \
         f"network@errors_test.py:{network.__code__.co_firstlineno + 1}" in text
-    assert "tanh" in lz.debug.graph_hlo(lz.tanh(lz.ones(4)))
+    hlo, line = lz.debug.graph_hlo(lz.tanh(lz.ones(4))), sys._getframe().f_lineno
+    assert f'op_name="aten__tanh" source_file="{__file__}" source_line={line}' in hlo
     assert "digraph" in lz.debug.graph_dot([lz.tanh(lz.ones(4))])
 
 
@@ -87,7 +88,28 @@ def test_a_program_that_ends_with_work_pending_ends_well(ending):
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_an_interrupt_or_error_in_a_step_leaves_the_process_usable():
+@pytest.mark.parametrize("wait", ["total.item()", "lz.sync(wait=True)", "print(total)"])
+def test_ctrl_c_ends_a_wait_and_what_was_waited_for_goes_on(wait):
+    result = run(f"""
+        import os, signal, threading
+        import lazuli as lz
+        x = lz.full((512, 512), 1 / 512, device="interpreter")
+        y = x
+        for _ in range(100):  # takes seconds
+            y = y @ x
+        total = y.sum()
+        lz.mark_step()
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            {wait}
+        except KeyboardInterrupt:
+            print("interrupted")
+        print(round(total.item()))
+    """)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "interrupted\n512\n", "")
+
+
+def test_an_error_in_a_step_leaves_the_process_usable():
     x = lz.ones(3)
     with pytest.raises(ValueError):
         lz.cat([x, lz.ones(2, 2)])

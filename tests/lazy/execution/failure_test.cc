@@ -99,7 +99,7 @@ TEST_F(FailureTest, AFailureConcernsItsContextOnly) {
   Client().fail_run = true;
   const Tensor y = x * x;
   EXPECT_TRUE(Sync(/*wait=*/false).ok());
-  Executor::Get().Wait(Context::Current().last_run);
+  ASSERT_TRUE(Executor::Get().Wait(Context::Current().last_run).ok());
   Client().fail_run = false;
   std::thread([&] {
     const Tensor a = Make({3, 4});

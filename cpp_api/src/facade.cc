@@ -114,7 +114,8 @@ Scalar& Scalar::operator=(const Scalar& other) {
   return *this;
 }
 Scalar::~Scalar() {
-  if (slot_ != nullptr && slot_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete slot_;
+  if (slot_ != nullptr && slot_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    delete slot_;  // NOLINT: counted
 }
 double Scalar::value() const { return double_; }
 

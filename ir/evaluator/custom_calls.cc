@@ -64,17 +64,16 @@ absl::StatusOr<Literal> TopK(const Instruction& instruction, Operands operands) 
 }
 
 struct Registry {
+  Registry() {
+    for (std::string_view target : kIdentities) calls.emplace(target, Identity);
+    for (auto& [target, call] : LapackCalls()) calls.emplace(target, std::move(call));
+  }
   std::mutex mutex;
-  std::map<std::string, CustomCall, std::less<>> calls;
+  std::map<std::string, CustomCall, std::less<>> calls = {
+      {"lazuli.check_index_range", CheckIndexRangeCall}, {"TopK", TopK}};
 };
 Registry& TheRegistry() {
-  static auto* registry = [] {
-    auto* made = new Registry;
-    made->calls = {{"lazuli.check_index_range", CheckIndexRangeCall}, {"TopK", TopK}};
-    for (std::string_view target : kIdentities) made->calls.emplace(target, Identity);
-    for (auto& [target, call] : LapackCalls()) made->calls.emplace(target, std::move(call));
-    return made;
-  }();
+  static auto* registry = new Registry;
   return *registry;
 }
 

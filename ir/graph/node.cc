@@ -18,11 +18,11 @@ void Node::DestroyGraph() const {
   // A node most often takes few others with it: the vector allocates only when there are some.
   std::vector<const Node*> dead;
   draining = &dead;
-  delete this;
+  delete this;  // NOLINT: counted
   while (!dead.empty()) {
     const Node* next = dead.back();
     dead.pop_back();
-    delete next;
+    delete next;  // NOLINT: counted
   }
   draining = nullptr;
 }

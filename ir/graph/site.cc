@@ -15,8 +15,8 @@ namespace {
 class SiteTable {
  public:
   static SiteTable& Get() {
-    static auto* table =
-        new SiteTable;  // never destroyed: nodes of static tensors may outlive main
+    // Never destroyed: nodes of static tensors may outlive main.
+    static auto* table = new SiteTable;
     return *table;
   }
 

@@ -48,14 +48,11 @@ constexpr OpcodeTraits kTraits[] = {
 #undef LAZULI_OPCODE
 };
 
-const auto& ByText() {
-  static const auto* map = [] {
-    auto* made = new absl::flat_hash_map<std::string_view, Opcode>;
-    for (std::size_t i = 0; i < std::size(kTraits); ++i)
-      (*made)[kTraits[i].text] = static_cast<Opcode>(i);
-    return made;
-  }();
-  return *map;
+absl::flat_hash_map<std::string_view, Opcode> OpcodesByText() {
+  absl::flat_hash_map<std::string_view, Opcode> map;
+  for (std::size_t i = 0; i < std::size(kTraits); ++i)
+    map[kTraits[i].text] = static_cast<Opcode>(i);
+  return map;
 }
 
 }  // namespace
@@ -63,8 +60,9 @@ const auto& ByText() {
 const OpcodeTraits& Traits(Opcode opcode) { return kTraits[static_cast<std::size_t>(opcode)]; }
 
 std::optional<Opcode> ParseOpcode(std::string_view text) {
-  auto it = ByText().find(text);
-  if (it == ByText().end()) return std::nullopt;
+  static const auto& opcodes = *new auto(OpcodesByText());
+  auto it = opcodes.find(text);
+  if (it == opcodes.end()) return std::nullopt;
   return it->second;
 }
 

@@ -61,14 +61,16 @@ int Visit(dl_phdr_info* info, std::size_t, void* data) {
   return 1;
 }
 
+std::string FindBuildId() {
+  Search search{reinterpret_cast<ElfW(Addr)>(&BuildId), ""};
+  dl_iterate_phdr(Visit, &search);
+  return std::move(search.id);
+}
+
 }  // namespace
 
 const std::string& BuildId() {
-  static const auto* id = [] {
-    Search search{reinterpret_cast<ElfW(Addr)>(&BuildId), ""};
-    dl_iterate_phdr(Visit, &search);
-    return new std::string(std::move(search.id));
-  }();
+  static const auto* id = new std::string(FindBuildId());
   return *id;
 }
 

@@ -80,8 +80,8 @@ bool AnyInputFailed(const Run& run) {
 }  // namespace
 
 Executor& Executor::Get() {
-  static auto* executor =
-      new Executor;  // stopped at exit, never destroyed: other threads may still wait on it
+  // Stopped at exit, never destroyed: other threads may still wait on it.
+  static auto* executor = new Executor;
   return *executor;
 }
 

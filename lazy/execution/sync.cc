@@ -277,11 +277,8 @@ class ExecutionEngine final : public Engine {
 }  // namespace
 
 void InitializeExecution() {
-  static const bool installed = [] {
-    InstallEngine(new ExecutionEngine);
-    return true;
-  }();
-  (void)installed;
+  static auto* engine = new ExecutionEngine;
+  InstallEngine(engine);
 }
 
 void SetSyncObserver(SyncObserver o) {
@@ -307,8 +304,8 @@ absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::strin
 ProgramPtr LastProgram() { return last_program; }
 
 ProgramCache& GetProgramCache() {
-  static auto* cache =
-      new ProgramCache(flags().compilation_cache_bytes());  // outlives static tensors
+  // Outlives static tensors.
+  static auto* cache = new ProgramCache(flags().compilation_cache_bytes());
   return *cache;
 }
 

@@ -34,8 +34,8 @@ using AllOps = OpList<
 #undef LAZULI_COMPARE
     ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, ToDTypeOp, ConstantOp, SumOp, ProdOp, AmaxOp,
     AminOp, MaxAlongOp, ArgMaxOp, ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp, FlipOp,
-    CatOp, IndexSelectOp, IndexAddOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp,
-    MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp,
-    NllLossOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp>;
+    CatOp, IndexSelectOp, IndexAddOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp,
+    Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, SoftmaxOp, LogSoftmaxOp,
+    CrossEntropyOp, NllLossOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp>;
 
 }  // namespace lazuli::lazy

@@ -62,11 +62,11 @@ void GradNode::DestroyGraph() const {
   }
   std::vector<const GradNode*> dead;
   draining = &dead;
-  delete this;
+  delete this;  // NOLINT: counted
   while (!dead.empty()) {
     const GradNode* next = dead.back();
     dead.pop_back();
-    delete next;
+    delete next;  // NOLINT: counted
   }
   draining = nullptr;
 }

@@ -20,18 +20,15 @@ using hlo::Opcode;
 // Positions in AllRules() of the rules for each opcode.
 using RuleIndex = std::vector<std::vector<std::size_t>>;
 
-const RuleIndex& RulesByOpcode() {
-  static const auto* index = [] {
-    auto* result = new RuleIndex(static_cast<std::size_t>(hlo::NumOpcodes()));
-    const absl::Span<const Rule> rules = AllRules();
-    for (std::size_t op = 0; op < result->size(); ++op) {
-      for (std::size_t k = 0; k < rules.size(); ++k) {
-        if (rules[k].opcodes.contains(static_cast<Opcode>(op))) (*result)[op].push_back(k);
-      }
+RuleIndex RulesByOpcode() {
+  RuleIndex index(static_cast<std::size_t>(hlo::NumOpcodes()));
+  const absl::Span<const Rule> rules = AllRules();
+  for (std::size_t op = 0; op < index.size(); ++op) {
+    for (std::size_t k = 0; k < rules.size(); ++k) {
+      if (rules[k].opcodes.contains(static_cast<Opcode>(op))) index[op].push_back(k);
     }
-    return result;
-  }();
-  return *index;
+  }
+  return index;
 }
 
 absl::StatusOr<std::vector<bool>> EnabledRules() {
@@ -97,7 +94,8 @@ class Driver {
 
  private:
   absl::Status Visit(Instruction* i) {
-    for (std::size_t k : RulesByOpcode()[static_cast<std::size_t>(i->opcode())]) {
+    static const auto& rules_of = *new RuleIndex(RulesByOpcode());
+    for (std::size_t k : rules_of[static_cast<std::size_t>(i->opcode())]) {
       if (!enabled_[k]) continue;
       const Rule& rule = AllRules()[k];
       rewriter_.set_origin(i);

@@ -11,7 +11,8 @@ struct Net : lz::nn::Module {
   lz::nn::Dropout dropout{0.25};
   lz::nn::Linear fc1{1 * 16 * 7 * 6, 32}, fc2{32, 10, {.bias = false}};
   Net() {
-    register_modules({{"conv1", conv1}, {"conv2", conv2}, {"dropout", dropout}, {"fc1", fc1}, {"fc2", fc2}});
+    register_modules(
+        {{"conv1", conv1}, {"conv2", conv2}, {"dropout", dropout}, {"fc1", fc1}, {"fc2", fc2}});
   }
   lz::Tensor forward(const lz::Tensor& x) const {
     lz::Tensor h = lz::relu(conv2(lz::relu(conv1(x))));

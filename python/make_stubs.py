@@ -136,8 +136,10 @@ def write(module, path, definitions):
         header = header.replace("from lazuli import DType, Device, Tensor\n", "")
     path.parent.mkdir(parents=True, exist_ok=True)
     body = "\n".join(text)
-    if not name:  # where bool is a dtype
-        body = re.sub(r"(?<=[:>|] )bool\b", "builtins.bool", body)
+    if not name:  # where bool is a dtype, and Tensor has float() and int()
+        lines = [re.sub(r"(?<=[:>|\[] |.\[)(bool|float|int)\b", r"builtins.\1", line)
+                 if line.lstrip().startswith("def ") else line for line in body.split("\n")]
+        body = "\n".join(lines)
         header = header.replace("\nimport lazuli\n", "\nimport builtins\nimport lazuli\n")
     path.write_text(header + "\n" + body, encoding="utf-8")
     for member, value in submodules:

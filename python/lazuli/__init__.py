@@ -12,11 +12,17 @@ a value (item, numpy, printing) does so, too.
 
 import os as _os
 
-from lazuli import _C
+try:
+    from lazuli import _C
+except ImportError as error:
+    if "shared object file" not in str(error):
+        raise
+    raise ImportError(f"{error}; the package uses libraries of the system it was built on, which python/README.md names") \
+        from None
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
-from lazuli._tensor import from_numpy, tensor
-from lazuli.autograd import enable_grad, no_grad
+from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, from_dlpack, from_numpy, tensor
+from lazuli.autograd import enable_grad, no_grad, set_grad_enabled
 import lazuli.data
 import lazuli.debug
 import lazuli.metrics
@@ -25,5 +31,9 @@ import lazuli.optim
 
 # Errors and dumps show the line that called into this package, not lines of it.
 _C._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+
+globals().update(_SHORT_NAMES)  # lazuli.float and others, as PyTorch has them
+is_grad_enabled = _C.grad_enabled
+concat = _C.cat
 
 __version__ = "0.1.0"

@@ -37,6 +37,111 @@ def from_numpy(array, device=None):
     return _C._from_numpy(array, device, False)
 
 
+def from_dlpack(array):
+    """A tensor of what another library exports through DLPack; shares memory as from_numpy() does."""
+    return from_numpy(np.from_dlpack(array))
+
+
+def _method(function):
+    setattr(Tensor, function.__name__, function)
+    return function
+
+
+@_method
+def to(self, *targets, dtype=None, device=None):
+    """Converted to a dtype, or moved to a device, or both; another tensor gives both."""
+    for target in targets:
+        if isinstance(target, Tensor):
+            dtype, device = target.dtype, target.device
+        elif isinstance(target, _C.Device):
+            device = target
+        elif not isinstance(target, str):
+            dtype = _C.dtype_of(target)
+        else:
+            try:
+                dtype = _C.dtype_of(target)
+            except TypeError:
+                device = target
+    return self._to(dtype, device)
+
+
+@_method
+def cpu(self):
+    """to("cpu")."""
+    return self.to(device="cpu")
+
+
+# The types that PyTorch has short names for: functions of Tensor, and dtypes of the package.
+SHORT_NAMES = {"bfloat16": _C.bfloat16, "bool": _C.bool, "double": _C.float64, "float": _C.float32, "half": _C.float16,
+               "int": _C.int32, "long": _C.int64, "short": _C.int16}
+
+
+def _conversion(name, dtype):
+    def convert(self):
+        return self._to(dtype, None)
+
+    convert.__name__, convert.__doc__ = name, f"to({dtype!r})."
+    return convert
+
+
+for _name, _type in SHORT_NAMES.items():
+    _method(_conversion(_name, _type))
+
+
+@_method
+def type_as(self, other):
+    """to(other.dtype)."""
+    return self._to(other.dtype, None)
+
+
+@_method
+def view(self, *dims):
+    """reshape(); the result has memory of its own."""
+    return self.reshape(*dims)
+
+
+@_method
+def expand(self, *dims):
+    """broadcast_to(); -1 keeps a dim."""
+    dims = list(dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims)
+    own = [-1] * (len(dims) - self.ndim) + list(self.shape)
+    return self.broadcast_to([o if d == -1 else d for d, o in zip(dims, own, strict=True)])
+
+
+@_method
+def contiguous(self):
+    """The tensor itself: all are."""
+    return self
+
+
+@_method
+def nelement(self):
+    """numel()."""
+    return self.numel()
+
+
+@_method
+def element_size(self):
+    """The bytes of an element."""
+    return self.dtype.itemsize
+
+
+@_method
+def __contains__(self, value):
+    return (self == value).sum().item() > 0
+
+
+@_method
+def __dlpack__(self, **options):
+    """Shares the memory where it is the host's."""
+    return self.numpy().__dlpack__(**options)
+
+
+@_method
+def __dlpack_device__(self):
+    return self.numpy().__dlpack_device__()
+
+
 def _repr(self):
     """As torch writes it; computes the elements, which syncs."""
     notes = []

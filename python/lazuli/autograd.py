@@ -25,6 +25,19 @@ class no_grad(_GradMode):
         super().__init__(False)
 
 
+class set_grad_enabled(_GradMode):
+    """Turns history on or off from here on; in a `with`, until its end."""
+
+    def __init__(self, enabled):
+        super().__init__(enabled)
+        self._before = _C._set_grad_enabled(enabled)
+
+    def __enter__(self):
+        super().__enter__()
+        self._saved[-1] = self._before
+        return self
+
+
 class enable_grad(_GradMode):
     """The opposite of no_grad, within one."""
 

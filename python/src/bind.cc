@@ -24,6 +24,56 @@ std::string_view Trimmed(std::string_view text) {
   ThrowTypeError(signature.name + ": " + what + "; it takes " + signature.Text(/*types=*/false));
 }
 
+// PyTorch's and NumPy's names of what rows call otherwise: (theirs, ours). A name of the row's own
+// comes first.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"axis", "dim"},
+    {"axis", "dims"},
+    {"dim", "dims"},
+    {"embedding_dim", "dim"},
+    {"fill_value", "value"},
+    {"input", "logits"},
+    {"input", "x"},
+    {"keepdims", "keepdim"},
+    {"kernel_size", "kernel"},
+    {"max", "high"},
+    {"max_val", "high"},
+    {"min", "low"},
+    {"min_val", "low"},
+    {"num_channels", "channels"},
+    {"num_classes", "classes"},
+    {"num_embeddings", "rows"},
+    {"num_features", "channels"},
+    {"num_groups", "groups"},
+    {"num_parameters", "channels"},
+    {"other", "on_false"},
+    {"other", "y"},
+    {"output_size", "size"},
+    {"params", "parameters"},
+    {"shape", "dims"},
+    {"size", "dims"},
+    {"target", "y"},
+    {"tensors", "xs"},
+};
+
+// The parameter that a keyword means; all of them if none.
+std::size_t ParameterOf(const Signature& signature, PyObject* keyword) {
+  const std::vector<Parameter>& parameters = signature.parameters;
+  const auto find = [&](auto&& is_it) {
+    return static_cast<std::size_t>(std::find_if(parameters.begin(), parameters.end(), is_it) -
+                                    parameters.begin());
+  };
+  std::size_t found = find([&](const Parameter& p) { return p.key == keyword; });
+  if (found < parameters.size()) return found;
+  const std::string_view name = TextOf(keyword);  // not interned, another name, or unknown
+  found = find([&](const Parameter& p) { return p.name == name; });
+  for (const auto& [theirs, ours] : kOtherNames) {
+    if (found < parameters.size()) break;
+    if (name == theirs) found = find([&, own = ours](const Parameter& p) { return p.name == own; });
+  }
+  return found;
+}
+
 bool IsDim(PyObject* object) {
   return !PyBool_Check(object) && !PyFloat_Check(object) && AsTensor(object) == nullptr &&
          PyIndex_Check(object);
@@ -95,12 +145,7 @@ void Signature::Sort(PyObject* first, PyObject* const* arguments, std::size_t po
   const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   for (Py_ssize_t i = 0; i < named; ++i) {
     PyObject* name = PyTuple_GET_ITEM(names, i);
-    std::size_t p = 0;
-    while (p < parameters.size() && parameters[p].key != name) ++p;
-    if (p == parameters.size()) {  // not interned, or unknown
-      p = 0;
-      while (p < parameters.size() && parameters[p].name != TextOf(name)) ++p;
-    }
+    const std::size_t p = ParameterOf(*this, name);
     if (p == parameters.size())
       ThrowArity(*this, "there is no argument '" + std::string(TextOf(name)) + "'");
     if (slots[p] != nullptr) ThrowArity(*this, "'" + parameters[p].name + "' is given twice");

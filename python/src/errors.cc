@@ -3,6 +3,9 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <pybind11/pybind11.h>
 
@@ -24,9 +27,21 @@ PyObject* TypeOf(ErrorCode code) {
   }
 }
 
+// What messages of C++ advise, and what it is called in Python.
+constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
+    {"to_vector()", "tolist()"},
+    {"under NoGrad", "under no_grad()"},
+};
+
 // Unless there is one already: that of a signal, which ended a wait.
 void SetError(const Error& error) {
-  if (PyErr_Occurred() == nullptr) PyErr_SetString(TypeOf(error.code()), error.what());
+  if (PyErr_Occurred() != nullptr) return;
+  std::string message = error.what();
+  for (const auto& [cpp, python] : kAdvice) {
+    const std::size_t at = message.find(cpp);
+    if (at != std::string::npos) message.replace(at, cpp.size(), python);
+  }
+  PyErr_SetString(TypeOf(error.code()), message.c_str());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Basic indexing: integers, slices, None and an ellipsis, as NumPy's. Results have their own
-// memory, as those of all shape functions; assignment writes through.
+// Indexing as NumPy's: integers, slices, None and an ellipsis, and one array of positions, whose
+// dims take the place of the dim that it picks from. Results have their own memory, as those of all
+// shape functions; assignment writes through, and takes a mask, too.
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,8 +20,10 @@ namespace {
 // What an index takes of a tensor, and the dims of the result.
 struct Selection {
   Dims starts, limits, strides;  // of each dim of the tensor
-  Dims dims;  // of the result: without those an integer picks, with those of None
-  Dims kept;  // of the slice, before that
+  Dims dims;         // of the result: without those an integer picks, with those of None
+  Dims kept;         // of the slice, before that
+  Tensor positions;  // along dim `picked` of the result; undefined if there are none
+  std::size_t picked = 0;
 
   std::int64_t Count(std::size_t d) const {
     return starts[d] >= limits[d] ? 0 : (limits[d] - starts[d] + strides[d] - 1) / strides[d];
@@ -69,6 +72,31 @@ void AddSlice(Selection& s, py::handle slice, std::int64_t size) {
   s.kept.push_back(count);
 }
 
+// A tensor, list or array of positions.
+bool IsArray(const py::object& entry) {
+  return AsTensor(entry.ptr()) != nullptr || PyList_Check(entry.ptr()) ||
+         std::string_view(Py_TYPE(entry.ptr())->tp_name) == "numpy.ndarray";
+}
+Tensor ToTensor(py::handle values) {
+  if (const Tensor* tensor = AsTensor(values.ptr())) return *tensor;
+  return py::module_::import("lazuli").attr("tensor")(values).cast<Tensor>();
+}
+
+void AddPositions(Selection& s, const py::object& entry, std::int64_t size) {
+  Tensor positions = ToTensor(entry);
+  if (positions.dtype() == kBool) {
+    lazy::ThrowRecordError(
+        "index", ir::InvalidArgument("the dims of what a mask picks depend on its values; "
+                                     "where(mask, x, other) keeps x's"));
+  }
+  if (s.positions.defined()) {
+    lazy::ThrowRecordError("index", ir::Unimplemented("more than one array of positions"));
+  }
+  s.positions = std::move(positions);
+  s.picked = s.dims.size();
+  AddWhole(s, size);
+}
+
 Selection Select(const Tensor& x, py::handle index) {
   const Dims sizes = x.sizes();
   const std::vector<py::object> entries = Entries(index);
@@ -90,13 +118,14 @@ Selection Select(const Tensor& x, py::handle index) {
         AddWhole(s, sizes[s.starts.size()]);
     } else if (PySlice_Check(e.ptr())) {
       AddSlice(s, e, sizes[s.starts.size()]);
+    } else if (IsArray(e)) {  // before integers: an array might be one, too
+      AddPositions(s, e, sizes[s.starts.size()]);
     } else if (!PyBool_Check(e.ptr()) && LoadInteger(e.ptr(), i)) {
       AddInteger(s, i, sizes[s.starts.size()]);
     } else {
       ThrowTypeError(
-          "index: takes integers, slices, None and one ..., not " +
-          std::string(Py_TYPE(e.ptr())->tp_name) +
-          "; index_select() takes a tensor of positions, where() and masks that of conditions");
+          "index: takes integers, slices, None, one ... and an array of positions, not " +
+          std::string(Py_TYPE(e.ptr())->tp_name));
     }
   }
   while (s.starts.size() < sizes.size()) AddWhole(s, sizes[s.starts.size()]);
@@ -105,29 +134,39 @@ Selection Select(const Tensor& x, py::handle index) {
 
 // The value as a tensor of the slice's dims and x's dtype.
 lazy::Tensor ValueFor(const lazy::Tensor& x, const Selection& s, py::handle value) {
-  if (const Tensor* tensor = AsTensor(value.ptr())) {
-    const lazy::Tensor v = lazy::To(TensorAccess::Unwrap(*tensor), x.dtype());
-    return lazy::Reshape(lazy::BroadcastTo(v, s.dims), s.kept);
-  }
-  const std::optional<Scalar> number = LoadScalar(value.ptr());
-  if (!number) {
-    ThrowTypeError("index: takes a Tensor or a number to assign, not " +
-                   std::string(Py_TYPE(value.ptr())->tp_name) + "; convert it by lazuli.tensor()");
-  }
-  return lazy::Full(s.kept, TensorAccess::Slot(*number, x.dtype()), x.device());
+  if (const std::optional<Scalar> number = LoadScalar(value.ptr()))
+    return lazy::Full(s.kept, TensorAccess::Slot(*number, x.dtype()), x.device());
+  const lazy::Tensor v = lazy::To(TensorAccess::Unwrap(ToTensor(value)), x.dtype());
+  return lazy::Reshape(lazy::BroadcastTo(v, s.dims), s.kept);
+}
+
+// The value where the mask is true.
+lazy::Tensor Masked(const Tensor& x, const Tensor& mask, py::handle value) {
+  Dims dims = mask.sizes();
+  dims.resize(static_cast<std::size_t>(std::max(x.dim(), mask.dim())), 1);
+  const lazy::Tensor in = TensorAccess::Unwrap(x),
+                     where = lazy::Reshape(TensorAccess::Unwrap(mask), dims);
+  Selection all;
+  for (const std::int64_t size : x.sizes()) AddWhole(all, size);
+  return lazy::Where(where, ValueFor(in, all, value), in);
 }
 
 }  // namespace
 
 Tensor GetItem(const Tensor& x, py::handle index) {
-  // One integer tensor picks slices, as index_select().
-  if (const Tensor* positions = AsTensor(index.ptr());
-      positions != nullptr && positions->dim() == 1)
-    return index_select(x, 0, *positions);
   return CallTensor(SourceLocation::current(), [&] {
     const Selection s = Select(x, index);
     const lazy::Tensor in = TensorAccess::Unwrap(x);
-    return lazy::Reshape(lazy::Slice(in, s.starts, s.limits, s.strides), s.dims);
+    const lazy::Tensor slice =
+        lazy::Reshape(lazy::Slice(in, s.starts, s.limits, s.strides), s.dims);
+    if (!s.positions.defined()) return slice;
+    const lazy::Tensor positions = TensorAccess::Unwrap(s.positions);
+    Dims dims = s.positions.sizes();
+    dims.insert(dims.begin(), s.dims.begin(), s.dims.begin() + static_cast<int>(s.picked));
+    dims.insert(dims.end(), s.dims.begin() + static_cast<int>(s.picked) + 1, s.dims.end());
+    return lazy::Reshape(lazy::IndexSelect(slice, static_cast<std::int64_t>(s.picked),
+                                           lazy::Flatten(positions, 0, -1)),
+                         dims);
   });
 }
 
@@ -135,7 +174,11 @@ Tensor GetItem(const Tensor& x, py::handle index) {
 // ones padded likewise.
 void SetItem(Tensor& x, py::handle index, py::handle value) {
   const Tensor result = CallTensor(SourceLocation::current(), [&] {
+    if (const Tensor* mask = AsTensor(index.ptr()); mask != nullptr && mask->dtype() == kBool)
+      return Masked(x, *mask, value);
     const Selection s = Select(x, index);
+    if (s.positions.defined())
+      lazy::ThrowRecordError("index", ir::Unimplemented("assignment to an array of positions"));
     const lazy::Tensor in = TensorAccess::Unwrap(x);
     const lazy::Tensor v = ValueFor(in, s, value);
     Dims high, interior;

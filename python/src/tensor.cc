@@ -169,21 +169,21 @@ Tensor detach(const Tensor& x) { return x.detach(); }
 Tensor clone(const Tensor& x) { return x.clone(); }
 Tensor t(const Tensor& x) { return x.t(); }
 
-// A dtype, a device or its name, or another tensor, whose dtype and device are taken.
-Tensor To(const Tensor& x, py::handle target) {
+// Converted to a dtype where there is one, and moved to a device where there is one.
+Tensor To(const Tensor& x, py::handle dtype, py::handle device) {
   const Caller caller;
-  DType dtype;
-  if (const Tensor* like = AsTensor(target.ptr())) return x.to(like->dtype()).to(like->device());
-  if (py::isinstance<DType>(target) || !py::isinstance<py::str>(target)) {
-    if (LoadDType(target.ptr(), dtype)) return x.to(dtype);
-  } else if (LoadDType(target.ptr(), dtype)) {
-    return x.to(dtype);
+  Tensor result = x;
+  DType to;
+  if (!dtype.is_none()) {
+    if (!LoadDType(dtype.ptr(), to))
+      ThrowTypeError("to: dtype must be DType, not " + std::string(Py_TYPE(dtype.ptr())->tp_name));
+    result = result.to(to);
   }
-  std::optional<Device> device;
-  if (target.is_none() || !LoadDevice(target.ptr(), device))
-    ThrowTypeError("to: takes a DType, a Device or its name, or a Tensor, not " +
-                   std::string(Py_TYPE(target.ptr())->tp_name));
-  return x.to(*device);
+  std::optional<Device> where;
+  if (!LoadDevice(device.ptr(), where))
+    ThrowTypeError("to: device must be Device or str, not " +
+                   std::string(Py_TYPE(device.ptr())->tp_name));
+  return where ? result.to(*where) : result;
 }
 
 py::tuple Shape(const Tensor& x) {
@@ -204,9 +204,23 @@ void DeclareTensor(py::module_& module) {
   tensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());
 }
 
-void BindTensor(py::module_&) {
+void BindTensor(py::module_& module) {
+  py::class_<DeferredItem>(module, "DeferredItem",
+                           "A number that is still to be computed; item_async() makes it.")
+      .def_property_readonly("ready", &DeferredItem::ready, "Whether get() returns at once.")
+      .def(
+          "get",
+          [](const DeferredItem& item) {
+            const Caller caller;
+            const py::gil_scoped_release release;
+            return item.get<double>();
+          },
+          "The number, as a float; waits for it.");
   py::class_<Tensor> type(
       py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(tensor_type)));
+  type.def(py::init([](const py::args&, const py::kwargs&) -> Tensor {
+    ThrowTypeError("Tensor is no constructor; lazuli.tensor(), zeros() and others make tensors");
+  }));
   type.def_property_readonly("shape", &Shape, "The size of each dim, as a tuple.")
       .def_property_readonly("dtype", &Tensor::dtype, "The type of the elements.")
       .def_property_readonly("device", &Tensor::device, "Where the tensor lives.")
@@ -220,8 +234,14 @@ void BindTensor(py::module_&) {
       .def("numel", &Tensor::numel, "The number of elements.")
       .def("item", &Item, "The only element as a Python number; syncs.")
       .def("is_same", &Tensor::is_same, py::arg("other"), "Whether both are handles of one tensor.")
-      .def("to", &To, py::arg("target"),
-           "Converted to a dtype, or moved to a device, or both as another tensor has them.")
+      .def("_to", &To, py::arg("dtype"), py::arg("device"))
+      .def(
+          "item_async",
+          [](const Tensor& x) {
+            const Caller caller;
+            return x.item_async();
+          },
+          "The only element once the next sync has run: a DeferredItem.")
       .def_property(
           "name", &Tensor::name, [](Tensor& x, const std::string& name) { x.set_name(name); },
           "A name for dumps: 'conv1.weight'.")

@@ -19,10 +19,10 @@ def test_every_stub_parses_and_the_package_is_typed():
 
 def test_signatures_have_names_types_and_defaults():
     text = (FOLDER / "_C/__init__.pyi").read_text()
-    assert "def sum(x: Tensor, dims: int | Sequence[int] = (), keepdim: builtins.bool = False) -> Tensor:" in text
-    assert "def max(x: Tensor, dim: int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:" in text
-    assert "    def sum(self, dims: int | Sequence[int] = (), keepdim: builtins.bool = False) -> Tensor:" in text
-    assert "def zeros(dims: int | Sequence[int], dtype: DType = float32, device: Device | str | None = None)" in text
+    assert "def sum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:" in text
+    assert "def max(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:" in text
+    assert "    def sum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:" in text
+    assert "def zeros(dims: builtins.int | Sequence[builtins.int], dtype: DType = float32, device: Device | str | None = None)" in text
     layers = (FOLDER / "_C/nn/__init__.pyi").read_text()
     assert "class Linear(Module):" in layers
     assert "def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None" in layers

@@ -128,7 +128,7 @@ def test_wrong_indices_are_named():
         x[0, 0, 0]
     with pytest.raises(ValueError, match="step of a slice must be positive, is -1; flip"):
         x[::-1]
-    with pytest.raises(TypeError, match="index: takes integers, slices, None and one ..., not str"):
+    with pytest.raises(TypeError, match="index: takes integers, slices, None, one ... and an array of positions, not str"):
         x["a"]
     assert x[lz.tensor([2, 0])].shape == (2, 4)
 
@@ -160,8 +160,8 @@ def test_wrong_arguments_are_type_errors_that_say_what_is_taken():
     x = lz.zeros(2, 2)
     with pytest.raises(TypeError, match="matmul: y must be Tensor, not numpy.ndarray; convert it by lazuli.tensor"):
         lz.matmul(x, np.zeros((2, 2)))
-    with pytest.raises(TypeError, match="sum: there is no argument 'dim'; it takes \\(x, dims=\\(\\), keepdim=False\\)"):
-        x.sum(dim=0)
+    with pytest.raises(TypeError, match="sum: there is no argument 'along'; it takes \\(x, dims=\\(\\), keepdim=False\\)"):
+        x.sum(along=0)
     with pytest.raises(TypeError, match="reshape: 'dims' is missing"):
         x.reshape()
     with pytest.raises(TypeError, match="relu: too many arguments"):
@@ -222,7 +222,7 @@ def test_devices_and_dtypes():
     assert lz.Device("cpu") in lz.devices()
     with pytest.raises(RuntimeError, match="tpu.*cpu"):
         lz.zeros(2, device="tpu")
-    with pytest.raises(TypeError, match="to: takes a DType, a Device or its name, or a Tensor, not NoneType"):
+    with pytest.raises(TypeError, match="there is no dtype None"):
         x.to(None)
     assert {x: 1}[x] == 1
 

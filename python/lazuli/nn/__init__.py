@@ -10,5 +10,6 @@
 """
 
 from lazuli._C.nn import *  # noqa: F403
-from lazuli.nn import functional
+import lazuli.nn.functional  # noqa: E402: over the one of _C, which has the losses alone
+from lazuli.nn.loss import *  # noqa: F403
 from lazuli.nn.module import ModuleList, Sequential

@@ -1,0 +1,117 @@
+"""What users of PyTorch and NumPy type first works, or says what to type instead."""
+
+import numpy as np
+import pytest
+
+import lazuli as lz
+
+
+def test_arguments_go_by_the_names_of_pytorch_and_numpy_too():
+    x = lz.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert x.sum(dim=1).tolist() == x.sum(axis=1).tolist() == [6, 15]
+    assert x.mean(dim=(0, 1), keepdims=True).tolist() == [[3.5]]
+    assert x.argmax(axis=0).tolist() == [1, 1, 1]
+    assert lz.add(input=x, other=1)[0].tolist() == [2, 3, 4]
+    assert x.clamp(min=2, max=3)[0].tolist() == [2, 2, 3]
+    assert lz.full(size=(2,), fill_value=7).tolist() == [7, 7]
+    assert lz.nn.Conv2d(1, 2, kernel_size=3).weight.shape == (2, 1, 3, 3)
+    assert lz.nn.functional.cross_entropy(input=x, target=lz.tensor([2, 2])).item() == pytest.approx(0.4076, 1e-3)
+    with pytest.raises(TypeError, match="'dims' is given twice"):
+        x.sum(0, dim=1)
+    with pytest.raises(TypeError, match="there is no argument 'dimension'"):
+        x.sum(dimension=1)
+
+
+def test_conversions():
+    x = lz.tensor([1.5, -2.0])
+    for name, dtype in {"float": lz.float32, "double": lz.float64, "half": lz.float16, "bfloat16": lz.bfloat16,
+                        "long": lz.int64, "int": lz.int32, "short": lz.int16, "bool": lz.bool}.items():
+        assert getattr(x, name)().dtype == dtype == getattr(lz, name)
+    assert x.to("cpu", lz.float64).dtype == x.to(dtype=lz.float64, device="cpu").dtype == lz.float64
+    assert x.to("interpreter").device == lz.Device("interpreter") and x.cpu().tolist() == [1.5, -2]
+    assert x.to("int8").dtype == lz.int8 and x.to(np.float16).dtype == lz.float16
+    assert x.to(lz.tensor(1, device="interpreter")).device.name == "interpreter:0"
+    assert x.int().tolist() == [1, -2] and x.type_as(x.long()).dtype == lz.int64
+    assert x.element_size() == 4 and x.nelement() == 2
+
+
+def test_shapes():
+    x = lz.arange(6)
+    assert x.view(2, 3).shape == x.view((2, -1)).shape == (2, 3)
+    assert x.view(2, 3, 1).expand(4, -1, -1, 5).shape == (4, 2, 3, 5)
+    assert x.contiguous() is x
+    assert 5 in x and 6 not in x
+
+
+def test_one_array_of_positions_picks_along_its_dim():
+    array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x = lz.tensor(array)
+    for index in (np.s_[[1, 0, 1]], np.s_[:, [2, 0]], np.s_[..., np.array([[3, 0], [1, 1]])], np.s_[1, [0, 2], 1:],
+                  np.s_[np.array(1)]):
+        np.testing.assert_array_equal(x[index].numpy(), array[index])
+    assert x[lz.tensor([[1]])].shape == (1, 1, 3, 4)
+    with pytest.raises(NotImplementedError, match=r"more than one array of positions \(habits_test.py:\d+\)"):
+        x[[0, 1], [0, 1]]
+    with pytest.raises(NotImplementedError, match=r"assignment to an array of positions \(habits_test.py:\d+\)"):
+        x[[0, 1]] = 1
+    with pytest.raises(IndexError, match=r"index 5 is out of range \[0, 2\) \(habits_test.py:\d+\)"):
+        x[[0, 5]].numpy()
+
+
+def test_masks_assign_but_do_not_pick():
+    x = lz.tensor([[1.0, -2.0], [-3.0, 4.0]])
+    x[x < 0] = 0
+    assert x.tolist() == [[1, 0], [0, 4]]
+    x[lz.tensor([True, False])] = lz.tensor([7.0, 8.0])
+    assert x.tolist() == [[7, 8], [0, 4]]
+    with pytest.raises(ValueError, match=r"what a mask picks depend on its values; where\(mask, x, other\)"):
+        x[x > 0]
+
+
+def test_assigns_arrays_and_lists():
+    x = lz.zeros(2, 2)
+    x[:, 0] = [1, 2]
+    x[1] = np.array([3.0, 4.0])
+    assert x.tolist() == [[1, 0], [3, 4]]
+
+
+def test_losses_are_modules_too():
+    x, y = lz.tensor([[1.0, 2.0]]), lz.tensor([1])
+    assert lz.nn.CrossEntropyLoss()(x, y).item() == lz.nn.functional.cross_entropy(x, y).item()
+    assert lz.nn.MSELoss(reduction="sum")(x, lz.zeros(1, 2)).item() == 5
+    assert repr(lz.nn.MSELoss(reduction="sum")) == "MSELoss(reduction='sum')"
+    with pytest.raises(TypeError, match="size_average"):
+        lz.nn.MSELoss(size_average=True)
+    assert lz.nn.functional.relu(x).tolist() == [[1, 2]]
+
+
+def test_gradient_mode_is_a_function_too():
+    lz.set_grad_enabled(False)
+    assert not lz.is_grad_enabled()
+    with lz.set_grad_enabled(True):
+        assert lz.is_grad_enabled()
+    assert not lz.is_grad_enabled()
+    lz.set_grad_enabled(True)
+
+
+def test_dlpack():
+    x = lz.tensor([1.0, 2.0]) * 2
+    array = np.from_dlpack(x)
+    assert array.tolist() == [2, 4] and array.__array_interface__["data"] == x.numpy().__array_interface__["data"]
+    assert lz.from_dlpack(np.arange(3)).tolist() == [0, 1, 2]
+
+
+def test_numbers_read_later():
+    later = (lz.ones(3) * 2).sum().item_async()
+    lz.mark_step()
+    assert later.get() == 6 and later.ready
+
+
+def test_messages_speak_python():
+    x = lz.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"do it under no_grad\(\)"):
+        x.add_(1)
+    with pytest.raises(ValueError, match=r"has 2 elements, not one; use tolist\(\)"):
+        x.item()
+    with pytest.raises(TypeError, match="Tensor is no constructor; lazuli.tensor"):
+        lz.Tensor([1, 2])

@@ -1,4 +1,4 @@
-"""The example and the README's program run, and learn exactly what the C++ demo learns. On made-up digits."""
+"""Examples run: the lessons keep their promises, and LeNet learns exactly what the C++ demo learns, on made-up digits."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS, DEMO = os.environ.get("LAZULI_DIGITS"), os.environ.get("LAZULI_DEMO")
 EPOCH = re.compile(r"epoch (\d): test accuracy ([0-9.]+) %")
 
-pytestmark = pytest.mark.skipif(not DIGITS or not DEMO, reason="LAZULI_DIGITS and LAZULI_DEMO are not set")
+needs_digits = pytest.mark.skipif(not DIGITS or not DEMO, reason="LAZULI_DIGITS and LAZULI_DEMO are not set")
 
 
 def run(*command):
@@ -21,6 +21,24 @@ def run(*command):
     return result.stdout
 
 
+PROMISES = {
+    "01_tensors": r"100 steps, 1 compilation\nsame\[0\] = \[7.0, 7.0, .*01_tensors.py:\d+\)\n$",
+    "02_autograd": r"dy/dx = tensor\(\[ 3., 12., 27.\]\).*gradients are right: True\n.*02_autograd.py:\d+\)\n$",
+    "04_numpy": r"shared: True\n.*convert it by lazuli.tensor.*(9\d|100) % of the points",
+    "05_inside": r'source_file=".*05_inside.py".*found again: 1\n.*label 12 is out of range.*05_inside.py:\d+\)\n$',
+}
+
+
+def test_every_lesson_has_a_promise():
+    assert sorted(PROMISES) == sorted(path.stem for path in (ROOT / "examples/python").glob("[0-9]*.py"))
+
+
+@pytest.mark.parametrize("lesson", PROMISES)
+def test_lessons_keep_their_promises(lesson):
+    assert re.search(PROMISES[lesson], run(sys.executable, ROOT / f"examples/python/{lesson}.py"), re.DOTALL)
+
+
+@needs_digits
 def test_lenet_reaches_the_accuracy_of_the_demo():
     options = ["--data", DIGITS, "--limit", "700"]
     python = run(sys.executable, ROOT / "examples/python/lenet.py", *options)
@@ -29,6 +47,7 @@ def test_lenet_reaches_the_accuracy_of_the_demo():
     assert "5 compilations so far" in python.splitlines()[-1]
 
 
+@needs_digits
 def test_mistakes_are_one_line():
     result = subprocess.run([sys.executable, ROOT / "examples/python/lenet.py", "--data", "nowhere"],
                             capture_output=True, text=True)
@@ -36,6 +55,7 @@ def test_mistakes_are_one_line():
     assert re.fullmatch(r"lenet.py: cannot read nowhere/train-images-idx3-ubyte; .*\(lenet.py:\d+\)\n", result.stderr)
 
 
+@needs_digits
 def test_the_program_of_the_readme_runs():
     program, = re.findall(r"```python\n(.*?)```", (ROOT / "python/README.md").read_text(), re.DOTALL)
     assert "data/mnist" in program

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the public functions and the rows they are bound and documented from are the same.
 
-Every function of tensors that lazuli/ops.h declares, or lazuli/nn.h in nn::functional, has a row in lazy/ops/*.def, with the
+Every function of tensors that lazuli/ops.h declares, or lazuli/nn/functional.h, has a row in lazy/ops/*.def, with the
 same parameters and defaults, and every row is declared.
 
     tools/check_functions.py [ROOT]
@@ -11,7 +11,8 @@ import pathlib
 import re
 import sys
 
-HEADERS = {"LAZULI_COMPOSITE": "cpp_api/include/lazuli/ops.h", "LAZULI_FUNCTIONAL": "cpp_api/include/lazuli/nn.h"}
+HEADERS = {"LAZULI_COMPOSITE": "cpp_api/include/lazuli/ops.h",
+           "LAZULI_FUNCTIONAL": "cpp_api/include/lazuli/nn/functional.h"}
 ELEMENTWISE = {"unary.def": "x", "binary.def": "x, y", "compare.def": "x, y"}
 # Not rows: `pow` of a number is the overload of pow that the row's Python form takes, too.
 OVERLOADS = {("pow", "x, exponent")}
@@ -43,8 +44,6 @@ def parameter(declared):
 def declared(root, header):
     """(name, parameters) of each function of tensors; the caller's line, which every one takes, is left out."""
     text = without_comments((root / header).read_text(encoding="utf-8"))
-    if header.endswith("nn.h"):
-        text = text[text.index("namespace functional"):]
     for match in re.finditer(rf"LAZULI_API\s+{RESULT}\s+(\w+)\(((?:[^()]|\([^()]*\))*)\);", text):
         parameters = [p for p in split(match[2]) if p != "LAZULI_LOC" and "SourceLocation" not in p]
         yield match[1], ", ".join(parameter(p) for p in parameters)

@@ -47,7 +47,9 @@ LAYERS = {
     "cpp_api/nn": ["cpp_api/include"],
     "cpp_api/optim": ["cpp_api/include"],
     "cpp_api/data": ["cpp_api/include"],
-    "python/src": ["cpp_api/src", "cpp_api/nn", "cpp_api/optim", "cpp_api/data", "lazy/ops", "lazy/debug"],
+    "cpp_api/serialize": ["cpp_api/include"],
+    "python/src": ["cpp_api/src", "cpp_api/nn", "cpp_api/optim", "cpp_api/data", "cpp_api/serialize",
+                   "lazy/ops", "lazy/debug"],
 }
 # Data flows along these; a folder of one never depends on a folder of a later one.
 STAGES = ["ir", "lowering", "backend", "lazy", "cpp_api", "python"]

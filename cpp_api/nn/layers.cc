@@ -23,6 +23,11 @@ void CheckPositive(std::string_view layer, std::string_view argument, std::int64
        loc);
 }
 
+void CheckKernel(std::string_view layer, Size2 kernel, SourceLocation loc) {
+  CheckPositive(layer, "the kernel's height", kernel.height, loc);
+  CheckPositive(layer, "the kernel's width", kernel.width, loc);
+}
+
 // "f32[64,784]".
 std::string ShapeText(const Tensor& x) {
   std::string text(to_string(x.dtype()));
@@ -81,8 +86,7 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel
   CheckPositive("Conv2d", "in_channels", in_channels, loc);
   CheckPositive("Conv2d", "out_channels", out_channels, loc);
   CheckPositive("Conv2d", "groups", options.groups, loc);
-  CheckPositive("Conv2d", "the kernel's height", kernel.height, loc);
-  CheckPositive("Conv2d", "the kernel's width", kernel.width, loc);
+  CheckKernel("Conv2d", kernel, loc);
   if (in_channels % options.groups != 0 || out_channels % options.groups != 0) {
     Fail(ErrorCode::kInvalidArgument,
          "Conv2d: groups = " + std::to_string(options.groups) + " does not divide in_channels = " +
@@ -99,13 +103,52 @@ Tensor Conv2d::forward(const Tensor& x, SourceLocation loc) const {
   return conv2d(x, weight, bias, options_, loc);
 }
 
-MaxPool2d::MaxPool2d(std::int64_t kernel, const MaxPool2dOptions& options, SourceLocation loc)
+MaxPool2d::MaxPool2d(Size2 kernel, const MaxPool2dOptions& options, SourceLocation loc)
     : kernel_(kernel), options_(options) {
-  CheckPositive("MaxPool2d", "the kernel", kernel, loc);
+  CheckKernel("MaxPool2d", kernel, loc);
 }
 
 Tensor MaxPool2d::forward(const Tensor& x, SourceLocation loc) const {
   return max_pool2d(x, kernel_, options_.stride, options_.padding, loc);
+}
+
+AvgPool2d::AvgPool2d(Size2 kernel, const AvgPool2dOptions& options, SourceLocation loc)
+    : kernel_(kernel), options_(options) {
+  CheckKernel("AvgPool2d", kernel, loc);
+}
+
+Tensor AvgPool2d::forward(const Tensor& x, SourceLocation loc) const {
+  return avg_pool2d(x, kernel_, options_.stride, options_.padding, options_.count_include_pad, loc);
+}
+
+Tensor AdaptiveAvgPool2d::forward(const Tensor& x, SourceLocation loc) const {
+  return adaptive_avg_pool2d(x, size_, loc);
+}
+
+Embedding::Embedding(std::int64_t rows, std::int64_t dim, const EmbeddingOptions& options,
+                     SourceLocation loc)
+    : padding_idx_(options.padding_idx) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  CheckPositive("Embedding", "rows", rows, loc);
+  CheckPositive("Embedding", "dim", dim, loc);
+  Tensor table = randn({rows, dim});
+  if (padding_idx_) {
+    if (*padding_idx_ < -rows || *padding_idx_ >= rows) {
+      Fail(ErrorCode::kOutOfRange,
+           "Embedding: padding_idx " + std::to_string(*padding_idx_) + " is out of range for " +
+               std::to_string(rows) + " rows",
+           loc);
+    }
+    const std::int64_t row = *padding_idx_ < 0 ? *padding_idx_ + rows : *padding_idx_;
+    table =
+        where(unsqueeze(arange(rows), 1) == constant(static_cast<double>(row), kInt64), 0.0, table);
+  }
+  weight = register_parameter("weight", table);
+}
+
+Tensor Embedding::forward(const Tensor& index, SourceLocation loc) const {
+  return functional::embedding(index, weight, padding_idx_, loc);
 }
 
 Tensor Flatten::forward(const Tensor& x, SourceLocation loc) const {
@@ -120,33 +163,6 @@ Dropout::Dropout(double p, SourceLocation loc) : p_(p) {
 
 Tensor Dropout::forward(const Tensor& x, SourceLocation loc) const {
   return is_training() && p_ > 0 ? dropout(x, p_, loc) : x;
-}
-
-Tensor ReLU::forward(const Tensor& x, SourceLocation loc) const { return relu(x, loc); }
-Tensor Tanh::forward(const Tensor& x, SourceLocation loc) const { return tanh(x, loc); }
-Tensor Sigmoid::forward(const Tensor& x, SourceLocation loc) const { return sigmoid(x, loc); }
-Tensor GELU::forward(const Tensor& x, SourceLocation loc) const { return gelu(x, loc); }
-
-void Sequential::Append(AnyModule module, SourceLocation loc) {
-  register_module(std::to_string(modules_.size()), module, loc);
-  modules_.push_back(std::move(module));
-}
-
-Tensor Sequential::forward(const Tensor& x, SourceLocation loc) const {
-  const SiteScope site(loc);
-  Tensor y = x;
-  for (const AnyModule& module : modules_) y = module.forward(y);
-  return y;
-}
-
-const AnyModule& Sequential::at(std::size_t i, SourceLocation loc) const {
-  if (i >= modules_.size()) {
-    Fail(ErrorCode::kOutOfRange,
-         "Sequential: there is no module " + std::to_string(i) + ", the size is " +
-             std::to_string(modules_.size()),
-         loc);
-  }
-  return modules_[i];
 }
 
 }  // namespace lazuli::nn

@@ -11,6 +11,7 @@
 #include "lazuli/autograd.h"
 #include "lazuli/internal/fail.h"
 #include "lazuli/nn.h"
+#include "lazuli/serialize.h"
 
 namespace lazuli::nn {
 namespace {
@@ -134,6 +135,28 @@ std::int64_t Module::num_parameters() const {
   std::int64_t n = 0;
   for (const Tensor& p : parameters()) n += p.numel();
   return n;
+}
+
+StateDict Module::state_dict() const {
+  StateDict dict;
+  for (const Named& list : {named_parameters(), named_buffers()})
+    dict.tensors.insert(list.begin(), list.end());
+  return dict;
+}
+
+LoadReport Module::load_state_dict(const StateDict& dict, LoadOptions options, SourceLocation loc) {
+  Named into = named_parameters();
+  const Named buffers = named_buffers();
+  into.insert(into.end(), buffers.begin(), buffers.end());
+  return load_tensors(dict, into, "Module", options, loc);
+}
+
+void save(const Module& module, const std::string& path, SourceLocation loc) {
+  save_safetensors(module.state_dict(), path, loc);
+}
+
+LoadReport load(Module& module, const std::string& path, LoadOptions options, SourceLocation loc) {
+  return module.load_state_dict(load_safetensors(path, Device(), loc), options, loc);
 }
 
 void Module::train(bool on) {

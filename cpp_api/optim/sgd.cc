@@ -1,4 +1,3 @@
-#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,64 +9,44 @@
 #include "lazuli/optim.h"
 
 namespace lazuli::optim {
-namespace {
 
-void Check(const SGDOptions& o, SourceLocation loc) {
-  CheckAtLeastZero("SGD", "lr", o.lr, loc);
-  CheckAtLeastZero("SGD", "momentum", o.momentum, loc);
-  CheckAtLeastZero("SGD", "weight_decay", o.weight_decay, loc);
-  if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
+SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options, SourceLocation loc)
+    : Configured(std::move(parameters), options, "SGD", {"momentum"}, loc) {
+  CheckOptions(loc);
+}
+
+std::vector<Optimizer::Option> SGD::Options() {
+  return {{"lr", &options_.lr},
+          {"momentum", &options_.momentum},
+          {"dampening", &options_.dampening},
+          {"weight_decay", &options_.weight_decay},
+          {"nesterov", &options_.nesterov}};
+}
+
+void SGD::CheckOptions(SourceLocation loc) const {
+  CheckAtLeastZero("SGD", "lr", options_.lr, loc);
+  CheckAtLeastZero("SGD", "momentum", options_.momentum, loc);
+  CheckAtLeastZero("SGD", "weight_decay", options_.weight_decay, loc);
+  if (options_.nesterov && (options_.momentum == 0 || options_.dampening != 0)) {
     lazuli::internal::Fail(ErrorCode::kInvalidArgument,
                            "SGD: nesterov needs a momentum above 0 and a dampening of 0, but "
                            "momentum is " +
-                               NumberText(o.momentum) + " and dampening is " +
-                               NumberText(o.dampening),
+                               NumberText(options_.momentum) + " and dampening is " +
+                               NumberText(options_.dampening),
                            loc);
   }
 }
 
-}  // namespace
-
-SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options, SourceLocation loc)
-    : Optimizer(std::move(parameters), "SGD", loc),
-      options_(options),
-      momentum_(this->parameters().size()) {
-  Check(options_, loc);
-}
-
-void SGD::set_lr(double lr, SourceLocation loc) {
-  SGDOptions options = options_;
-  options.lr = lr;
-  set_options(options, loc);
-}
-
-void SGD::set_options(const SGDOptions& options, SourceLocation loc) {
-  Check(options, loc);
-  options_ = options;
-}
-
 void SGD::step(SourceLocation loc) {
   const SiteScope site(loc);
-  const NoGrad no_grad;
-  const Scalar minus_lr(-options_.lr), weight_decay(options_.weight_decay);
-  const Scalar momentum(options_.momentum), undamped(1 - options_.dampening);
-  for (std::size_t i = 0; i < parameters().size(); ++i) {
-    Tensor p = parameters()[i];
-    Tensor move = p.grad();
-    if (!move.defined()) continue;
-    if (options_.weight_decay != 0) move = move + p * weight_decay;
-    if (options_.momentum != 0) {
-      Tensor& v = momentum_[i];
-      if (!v.defined()) {
-        v = move.detach().clone();
-        NameState(v, p, "momentum");
-      } else {
-        v.mul_(momentum);
-        options_.dampening == 0 ? v.add_(move) : v.add_(move, undamped);
-      }
-      move = options_.nesterov ? move + v * momentum : v;
-    }
-    p.add_(move, minus_lr);
+  SgdStep step{.lr = options_.lr};
+  if (options_.weight_decay != 0) step.weight_decay = options_.weight_decay;
+  if (options_.momentum != 0) step.momentum = options_.momentum;
+  if (options_.momentum != 0 && options_.dampening != 0) step.undamped = 1 - options_.dampening;
+  step.nesterov = options_.nesterov;
+  for (Group& group : NextStep(/*by_steps=*/false)) {
+    foreach_sgd_(group.parameters, group.gradients, group.states[0], step);
+    Keep(group, 0, group.states[0]);
   }
 }
 

@@ -2,8 +2,7 @@
 
 #include <cmath>
 
-#include "cpp_api/src/facade.h"
-#include "lazuli/nn.h"
+#include "cpp_api/src/operands.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/random.h"
@@ -12,18 +11,6 @@ namespace lazuli {
 namespace {
 
 using Locs = SourceLocation;
-
-Borrowed In(const Tensor& tensor, std::string_view op) {
-  if (!tensor.defined())
-    throw lazy::StatusError(ir::InvalidArgument(op, ": operand 0 is an undefined tensor"));
-  return TensorAccess::Borrow(tensor);
-}
-
-lazy::Tensors In(const std::vector<Tensor>& tensors, std::string_view op) {
-  lazy::Tensors result;
-  for (const Tensor& t : tensors) result.push_back(In(t, op));
-  return result;
-}
 
 template <class F>
 Tensor Binary(std::string_view op, const Operand& x, const Operand& y, F f) {
@@ -36,14 +23,6 @@ Tensor Binary(std::string_view op, const Operand& x, const Operand& y, F f) {
     return f(l.get(), r.get());
   });
 }
-
-// What composites of floats compute with: integers are taken as f32, as float functions take them.
-lazy::Tensor InFloat(const Tensor& tensor, std::string_view op) {
-  const lazy::Tensor t = In(tensor, op);
-  return ir::IsFloat(t.dtype()) || ir::IsComplex(t.dtype()) ? t : lazy::To(t, ir::DType::kF32);
-}
-
-lazy::Pair ToPair(std::pair<std::int64_t, std::int64_t> p) { return {p.first, p.second}; }
 
 }  // namespace
 
@@ -77,18 +56,6 @@ Tensor relu(const Tensor& x, Locs loc) {
 }
 Tensor square(const Tensor& x, Locs loc) { return pow(x, 2.0, loc); }
 Tensor reciprocal(const Tensor& x, Locs loc) { return pow(x, -1.0, loc); }
-Tensor gelu(const Tensor& x, Locs loc) {
-  return CallTensor(loc, [&] {
-    const lazy::Tensor t = InFloat(x, "gelu");
-    return (t * 0.5) * (lazy::Erf(t * 0.7071067811865476) + 1.0);
-  });
-}
-Tensor silu(const Tensor& x, Locs loc) {
-  return CallTensor(loc, [&] {
-    const lazy::Tensor t = InFloat(x, "silu");
-    return t * lazy::Sigmoid(t);
-  });
-}
 Tensor pow(const Tensor& x, double exponent, Locs loc) {
   return CallTensor(loc, [&] { return lazy::PowNumber(In(x, "pow"), exponent); });
 }
@@ -226,12 +193,29 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
     return lazy::Conv2d(in, w, attrs) + lazy::Reshape(b, {1, b.dim(0), 1, 1});
   });
 }
-Tensor max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
-                  Locs loc) {
-  const std::int64_t step = stride == 0 ? kernel : stride;
+namespace {
+lazy::Pair ToPair(Size2 size) { return {size.height, size.width}; }
+lazy::Pair StrideOr(Size2 stride, Size2 kernel) {
+  return {stride.height == 0 ? kernel.height : stride.height,
+          stride.width == 0 ? kernel.width : stride.width};
+}
+}  // namespace
+Tensor max_pool2d(const Tensor& x, Size2 kernel, Size2 stride, Size2 padding, Locs loc) {
   return CallTensor(loc, [&] {
-    return lazy::MaxPool2d(In(x, "max_pool2d"), {kernel, kernel}, {step, step}, {padding, padding});
+    return lazy::MaxPool2d(In(x, "max_pool2d"), ToPair(kernel), StrideOr(stride, kernel),
+                           ToPair(padding));
   });
+}
+Tensor avg_pool2d(const Tensor& x, Size2 kernel, Size2 stride, Size2 padding,
+                  bool count_include_pad, Locs loc) {
+  return CallTensor(loc, [&] {
+    return lazy::AvgPool2d(In(x, "avg_pool2d"), ToPair(kernel), StrideOr(stride, kernel),
+                           ToPair(padding), count_include_pad);
+  });
+}
+Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size, Locs loc) {
+  return CallTensor(
+      loc, [&] { return lazy::AdaptiveAvgPool2d(In(x, "adaptive_avg_pool2d"), ToPair(size)); });
 }
 Tensor softmax(const Tensor& x, std::int64_t dim, Locs loc) {
   return CallTensor(loc, [&] { return lazy::Softmax(In(x, "softmax"), dim); });
@@ -242,30 +226,6 @@ Tensor log_softmax(const Tensor& x, std::int64_t dim, Locs loc) {
 Tensor dropout(const Tensor& x, double p, Locs loc) {
   return CallTensor(loc, [&] { return lazy::Dropout(In(x, "dropout"), p); });
 }
-
-namespace nn::functional {
-namespace {
-lazy::Reduction ToLazy(Reduction reduction) {
-  static_assert(static_cast<int>(Reduction::kSum) == static_cast<int>(lazy::Reduction::kSum));
-  return static_cast<lazy::Reduction>(reduction);
-}
-}  // namespace
-Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction, Locs loc) {
-  return CallTensor(loc, [&] {
-    return lazy::CrossEntropy(In(logits, "cross_entropy"), In(target, "cross_entropy"),
-                              ToLazy(reduction));
-  });
-}
-Tensor nll_loss(const Tensor& log_probs, const Tensor& target, Reduction reduction, Locs loc) {
-  return CallTensor(loc, [&] {
-    return lazy::NllLoss(In(log_probs, "nll_loss"), In(target, "nll_loss"), ToLazy(reduction));
-  });
-}
-Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, Locs loc) {
-  return CallTensor(
-      loc, [&] { return lazy::MseLoss(In(x, "mse_loss"), In(y, "mse_loss"), ToLazy(reduction)); });
-}
-}  // namespace nn::functional
 
 // --- creation
 Tensor full(const Dims& dims, const Scalar& value, DType dtype, const Device& device, Locs loc) {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <ostream>
 
-#include "cpp_api/src/facade.h"
+#include "cpp_api/src/operands.h"
 #include "lazuli/autograd.h"
 #include "lazuli/execution.h"
 #include "lazuli/ops.h"
@@ -57,10 +57,6 @@ void CheckKeepsType(std::string_view op, const lazy::Tensor& target, ir::DType r
 void AssignTo(std::string_view op, const lazy::Tensor& target, const lazy::Tensor& value) {
   lazy::Assign(op, target,
                lazy::BroadcastTo(lazy::To(value, target.dtype()), target.shape().dims()));
-}
-
-lazy::Operand NumberBeside(const Scalar& scalar, const lazy::Tensor& tensor) {
-  return TensorAccess::Slot(scalar, TensorAccess::ToNumber(scalar).TypeBeside(tensor.dtype()));
 }
 
 }  // namespace
@@ -134,6 +130,14 @@ void Tensor::read(void* out, DType dtype, SourceLocation loc) const {
     }
     const ir::Literal literal = lazy::ToLiteral(tensor);
     std::memcpy(out, literal.raw(), static_cast<std::size_t>(literal.byte_size()));
+  });
+}
+
+std::vector<std::byte> Tensor::to_bytes(SourceLocation loc) const {
+  return Call(loc, [&] {
+    const ir::Literal literal = lazy::ToLiteral(Defined(*this, "to_bytes"));
+    const auto* bytes = static_cast<const std::byte*>(literal.raw());
+    return std::vector<std::byte>(bytes, bytes + literal.byte_size());
   });
 }
 

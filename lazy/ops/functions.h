@@ -50,6 +50,27 @@ inline Tensor operator-(double x, const Tensor& y) { return Sub(Constant(x, y.dt
 inline Tensor operator*(double x, const Tensor& y) { return Mul(Constant(x, y.dtype()), y); }
 inline Tensor operator/(double x, const Tensor& y) { return Div(Constant(x, y.dtype()), y); }
 
+// x with integers as f32: what functions of floats compute with.
+Tensor Floating(const Tensor& x);
+
+// --- activations. A number operand has x's dtype (Floating(x)'s where integers become floats).
+Tensor Gelu(const Tensor& x, bool tanh);
+Tensor Silu(const Tensor& x);
+Tensor LeakyRelu(const Tensor& x, const Operand& slope);
+Tensor Elu(const Tensor& x, const Operand& alpha);
+Tensor Celu(const Tensor& x, const Operand& alpha);
+Tensor Selu(const Tensor& x);
+Tensor Softplus(const Tensor& x, const Operand& beta, const Operand& threshold);
+Tensor LogSigmoid(const Tensor& x);
+Tensor Hardtanh(const Tensor& x, const Operand& low, const Operand& high);
+Tensor Relu6(const Tensor& x);
+Tensor Hardsigmoid(const Tensor& x);
+Tensor Hardswish(const Tensor& x);
+Tensor Mish(const Tensor& x);
+Tensor Softsign(const Tensor& x);
+Tensor Prelu(const Tensor& x, const Tensor& weight);  // one slope, or one a channel (dim 1)
+Tensor Glu(const Tensor& x, int64_t dim);
+
 // --- reductions; empty dims mean all. Integers and pred sum to s64.
 Tensor Sum(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim = false);
 Tensor Mean(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim = false);
@@ -91,6 +112,23 @@ struct Conv2dAttrs {
 };
 Tensor Conv2d(const Tensor& x, const Tensor& weight, const Conv2dAttrs& attrs);
 Tensor MaxPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding);
+// Means of windows; unless count_padding, of the elements in them that are no padding.
+Tensor AvgPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, bool count_padding);
+// Means of windows as even as they can be that give this height and width.
+Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size);
+
+// --- normalisation
+// To mean 0 and variance 1 over the dims from `axis` on.
+Tensor LayerNorm(const Tensor& x, int64_t axis, double eps);
+// The same over all dims but the channels (dim 1), with the mean and variance of each channel.
+struct Moments {
+  Tensor y, mean, variance;
+};
+Moments BatchNorm(const Tensor& x, double eps);
+// The same over groups of channels of each sample.
+Tensor GroupNorm(const Tensor& x, int64_t groups, double eps);
+// x / sqrt(mean of x^2 + eps) over the dims from `axis` on.
+Tensor RmsNorm(const Tensor& x, int64_t axis, double eps);
 
 // --- softmax and losses
 Tensor Softmax(const Tensor& x, int64_t dim);
@@ -100,6 +138,15 @@ enum class Reduction : uint8_t { kNone, kMean, kSum };
 Tensor CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduction);
 Tensor NllLoss(const Tensor& log_probs, const Tensor& target, Reduction reduction);
 Tensor MseLoss(const Tensor& x, const Tensor& y, Reduction reduction);
+// Targets in [0, 1]; weights are undefined or broadcast.
+Tensor BceWithLogits(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                     const Tensor& pos_weight, Reduction reduction);
+Tensor BinaryCrossEntropy(const Tensor& x, const Tensor& target, const Tensor& weight,
+                          Reduction reduction);
+Tensor L1Loss(const Tensor& x, const Tensor& y, Reduction reduction);
+Tensor SmoothL1Loss(const Tensor& x, const Tensor& y, const Operand& beta, Reduction reduction);
+Tensor HuberLoss(const Tensor& x, const Tensor& y, const Operand& delta, Reduction reduction);
+Tensor KlDiv(const Tensor& log_probs, const Tensor& target, bool log_target, Reduction reduction);
 
 // --- creation and random numbers
 Tensor Full(absl::Span<const int64_t> dims, const Value& value,

@@ -97,4 +97,22 @@ struct MaxPool2dPickOp {
   Tensors Vjp(const Saved& s, const Tensor& h) const;
 };
 
+struct AvgPool2dOp {
+  Pair kernel, stride, padding;
+  LAZULI_OP("avg_pool2d", "aten::avg_pool2d", kernel, stride, padding);
+  static constexpr OpDoc kDoc{"Mean of each window of x [N, C, H, W]; padding counts as zeros.",
+                              {"x"}};
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+// Gradient of avg_pool2d, whose input has the height and width `size`.
+struct AvgPool2dGradOp {
+  Pair kernel, stride, padding, size;
+  LAZULI_OP("avg_pool2d_grad", "aten::avg_pool2d_backward", kernel, stride, padding, size);
+  static constexpr OpDoc kDoc{"dy spread evenly over each window of avg_pool2d.", {"dy"}};
+  lowering::Op Lower(lowering::Builder& b, lowering::Op dy) const;
+  Tensors Vjp(const Saved& s, const Tensor& g) const;
+};
+
 }  // namespace lazuli::lazy

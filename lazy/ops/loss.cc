@@ -139,6 +139,60 @@ Tensors NllLossOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {-(TargetOneHot(s.x(1), x) * LossScale(dy, x, s.shape(1), reduction)), Tensor()};
 }
 
+namespace {
+
+// Both as floats of one dtype, with equal dims.
+absl::Status CheckPair(const Shape& x, const Shape& y) {
+  if (!IsFloat(x.dtype()) || !IsFloat(y.dtype()))
+    return InvalidArgument("takes floats, not ", x, " and ", y, "; convert with to()");
+  if (!SameDims(x, y)) return InvalidArgument("shapes differ: ", x, " and ", y);
+  if (x.dtype() != y.dtype())
+    return InvalidArgument("dtypes differ: ", x, " and ", y, "; convert one with to()");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// max(x, 0) - x y + log(1 + exp(-|x|))
+lowering::Op BceWithLogitsOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {
+  if (absl::Status status = CheckPair(x.shape(), y.shape()); !status.ok())
+    return b.Error(std::move(status));
+  const lowering::Op small =
+      b.Unary(Opcode::kExponential, b.Unary(Opcode::kNegate, b.Unary(Opcode::kAbs, x)));
+  const lowering::Op linear = b.Minus(b.Maximum(x, b.ZerosLike(x)), b.Times(x, y));
+  return b.Plus(linear, b.Unary(Opcode::kLogPlusOne, small));
+}
+Tensors BceWithLogitsOp::Vjp(const Saved& s, const Tensor& dy) const {
+  Tensors grads(2);
+  if (s.needs(0)) grads[0] = dy * (Sigmoid(s.x(0)) - s.x(1));
+  if (s.needs(1)) grads[1] = -(dy * s.x(0));
+  return grads;
+}
+
+lowering::Op BceOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {
+  if (absl::Status status = CheckPair(x.shape(), y.shape()); !status.ok())
+    return b.Error(std::move(status));
+  const auto number = [&](double v) { return b.Full(x.shape(), v); };
+  const lowering::Op yes = b.Maximum(b.Unary(Opcode::kLog, x), number(-100));
+  const lowering::Op no =
+      b.Maximum(b.Unary(Opcode::kLogPlusOne, b.Unary(Opcode::kNegate, x)), number(-100));
+  return b.Minus(b.Times(b.Minus(y, number(1)), no), b.Times(y, yes));
+}
+Tensors BceOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor x = s.x(0), y = s.x(1);
+  Tensors grads(2);
+  if (s.needs(0)) {
+    // As torch: a denominator of 0 is a tiny one.
+    const Tensor spread = Maximum((1.0 - x) * x, Constant(1e-12, x.dtype()));
+    grads[0] = dy * (x - y) / spread;
+  }
+  if (s.needs(1)) {
+    const Value least = Constant(-100, x.dtype());
+    grads[1] = dy * (Maximum(Log1p(-x), least) - Maximum(Log(x), least));
+  }
+  return grads;
+}
+
 lowering::Op OneHotOp::Lower(lowering::Builder& b, lowering::Op index) const {
   if (!IsIntegral(index.dtype()))
     return b.Error(InvalidArgument("takes integers, not ", index.shape()));
@@ -159,14 +213,63 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduct
 Tensor NllLoss(const Tensor& log_probs, const Tensor& target, Reduction reduction) {
   return Record(NllLossOp{reduction}, log_probs, target);
 }
-Tensor MseLoss(const Tensor& x, const Tensor& y, Reduction reduction) {
-  if (!IsFloat(x.dtype()) || !IsFloat(y.dtype())) {
-    ThrowRecordError("mse_loss", InvalidArgument("takes floats, not ", x.shape(), " and ",
-                                                 y.shape(), "; convert with to()"));
+Tensor BceWithLogits(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                     const Tensor& pos_weight, Reduction reduction) {
+  Tensor loss;
+  if (pos_weight.defined()) {
+    if (absl::Status status = CheckPair(logits.shape(), target.shape()); !status.ok())
+      ThrowRecordError("bce_with_logits", status);
+    const Tensor share = (pos_weight - 1.0) * target + 1.0;
+    loss = (1.0 - target) * logits - share * LogSigmoid(logits);
+  } else {
+    loss = Record(BceWithLogitsOp{}, logits, target);
   }
+  return Reduced(weight.defined() ? loss * weight : loss, reduction);
+}
+Tensor BinaryCrossEntropy(const Tensor& x, const Tensor& target, const Tensor& weight,
+                          Reduction reduction) {
+  const Tensor loss = Record(BceOp{}, x, target);
+  return Reduced(weight.defined() ? loss * weight : loss, reduction);
+}
+
+namespace {
+void CheckFloats(std::string_view op, const Tensor& x, const Tensor& y) {
+  if (IsFloat(x.dtype()) && IsFloat(y.dtype())) return;
+  ThrowRecordError(op, InvalidArgument("takes floats, not ", x.shape(), " and ", y.shape(),
+                                       "; convert with to()"));
+}
+}  // namespace
+
+Tensor MseLoss(const Tensor& x, const Tensor& y, Reduction reduction) {
+  CheckFloats("mse_loss", x, y);
   const Tensor difference = x - y;
   return Reduced(difference * difference, reduction);
 }
+Tensor L1Loss(const Tensor& x, const Tensor& y, Reduction reduction) {
+  CheckFloats("l1_loss", x, y);
+  return Reduced(Abs(x - y), reduction);
+}
+Tensor SmoothL1Loss(const Tensor& x, const Tensor& y, const Operand& beta, Reduction reduction) {
+  CheckFloats("smooth_l1_loss", x, y);
+  const Tensor d = Abs(x - y);
+  const Tensor near = Div(d * d * 0.5, beta), far = Sub(d * 2.0, beta) * 0.5;
+  return Reduced(Where(Lt(d, beta), near, far), reduction);
+}
+Tensor HuberLoss(const Tensor& x, const Tensor& y, const Operand& delta, Reduction reduction) {
+  CheckFloats("huber_loss", x, y);
+  const Tensor d = Abs(x - y);
+  const Tensor near = d * d * 0.5, far = Mul(Sub(d * 2.0, delta) * 0.5, delta);
+  return Reduced(Where(Le(d, delta), near, far), reduction);
+}
+Tensor KlDiv(const Tensor& log_probs, const Tensor& target, bool log_target, Reduction reduction) {
+  CheckFloats("kl_div", log_probs, target);
+  if (log_target) return Reduced(Exp(target) * (target - log_probs), reduction);
+  // The limit of p log(p) at 0 is 0.
+  const Tensor some = Gt(target, Constant(0, target.dtype()));
+  const Tensor safe = Where(some, target, Constant(1, target.dtype()));
+  return Reduced(target * Log(safe) - target * log_probs, reduction);
+}
+
 Tensor OneHot(const Tensor& index, int64_t classes, DType dtype) {
   if (classes < 1)
     ThrowRecordError("one_hot", InvalidArgument("classes must be at least 1, is ", classes));

@@ -296,6 +296,24 @@ Tensors RecordAll(T op, absl::Span<const Operand> in, backend::Device device = {
   return results;
 }
 
+// Records `op`, whose first results become the elements of `targets` in place: tensors that are
+// among the operands, want no gradient and fit. Returns the further results. No history is kept.
+template <OpStruct T>
+Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> targets) {
+  static_assert(!kDifferentiable<T>, "the history of a write is Assign's business");
+  AdoptForWrite(in, targets);
+  Recorder recorder(T::kName, in, {});
+  Shapes shapes;
+  InferShapes(op, recorder.values(), shapes);
+  for (std::size_t i = 0; i < targets.size(); ++i) CheckFits(T::kName, targets[i], shapes[i]);
+  Tensors results;
+  recorder.Finish(MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), std::move(shapes),
+                                           recorder.site()),
+                  targets, results);
+  recorder.CutLongGraph();
+  return results;
+}
+
 // The common case of one result: as RecordAll, without a vector.
 template <OpStruct T>
 Tensor RecordOne(T op, absl::Span<const Operand> in, backend::Device device = {}) {

@@ -4,10 +4,13 @@
 #include <string_view>
 #include <vector>
 
+#include "lazy/ops/activation.h"
 #include "lazy/ops/create.h"
 #include "lazy/ops/elementwise.h"
+#include "lazy/ops/foreach.h"
 #include "lazy/ops/linear.h"
 #include "lazy/ops/loss.h"
+#include "lazy/ops/norm.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/shape_ops.h"
 
@@ -32,10 +35,12 @@ using AllOps = OpList<
 #define LAZULI_COMPARE(struct_name, ...) struct_name,
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
-    ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, ToDTypeOp, ConstantOp, SumOp, ProdOp, AmaxOp,
-    AminOp, MaxAlongOp, ArgMaxOp, ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp, FlipOp,
-    CatOp, IndexSelectOp, IndexAddOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp,
-    Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, SoftmaxOp, LogSoftmaxOp,
-    CrossEntropyOp, NllLossOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp>;
+    ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, ToDTypeOp, ConstantOp, GeluOp, SumOp, ProdOp,
+    AmaxOp, AminOp, MaxAlongOp, ArgMaxOp, ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp,
+    FlipOp, CatOp, IndexSelectOp, IndexAddOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp,
+    Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp,
+    LayerNormOp, BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
+    BceOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, ForeachSgdOp, ForeachAdamOp,
+    ForeachRmspropOp, ForeachAdagradOp, ForeachClipNormOp>;
 
 }  // namespace lazuli::lazy

@@ -59,6 +59,18 @@ void Recorder::Finish(NodePtr node, Tensors& results) {
   lock_.reset();
 }
 
+void Recorder::Finish(NodePtr node, absl::Span<const Tensor> targets, Tensors& results) {
+  nodes_since_sync_ = ++context_.nodes_since_sync;
+  absl::InlinedVector<Value, 16> old;  // released after the lock
+  const auto count = static_cast<uint32_t>(targets.size());
+  for (uint32_t i = 0; i < count; ++i)
+    old.push_back(context_.Write(targets[i].storage(), {node, i}));
+  for (uint32_t i = count; i < node->num_outputs(); ++i)
+    results.emplace_back(context_.NewPending({node, i}, device_));
+  context_.counters().Add(Counter::kNodesRecorded);
+  lock_.reset();
+}
+
 void Recorder::SyncLongGraph() {
   ThrowIfError(GetEngine().Sync(context_, /*wait=*/false, SyncReason::kGraphLimit));
 }
@@ -99,11 +111,22 @@ void CheckAssignable(std::string_view op, const Tensor& target) {
   }
 }
 
-void Assign(std::string_view op, const Tensor& target, const Tensor& value) {
-  if (!(target.shape() == value.shape())) {
-    ThrowRecordError(op, InvalidArgument("the result ", value.shape(), " does not fit the tensor ",
-                                         target.shape(), ", which is changed in place"));
+void AdoptForWrite(absl::Span<const Operand> in, absl::Span<const Tensor> targets) {
+  Context& context = Context::Current();
+  for (const Operand& x : in) {
+    if (x.tensor() != nullptr) context.Adopt(x.tensor()->storage());
   }
+  for (const Tensor& target : targets) context.AdoptForWrite(target.storage());
+}
+
+void CheckFits(std::string_view op, const Tensor& target, const Shape& result) {
+  if (target.shape() == result) return;
+  ThrowRecordError(op, InvalidArgument("the result ", result, " does not fit the tensor ",
+                                       target.shape(), ", which is changed in place"));
+}
+
+void Assign(std::string_view op, const Tensor& target, const Tensor& value) {
+  CheckFits(op, target, value.shape());
   CheckAssignable(op, target);
   AutogradMeta* meta = target.impl()->autograd();
   Context& context = Context::Current();

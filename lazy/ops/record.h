@@ -43,6 +43,9 @@ class Recorder {
   // Makes the pending results of the node and gives the lock back.
   Tensor Finish(NodePtr node);
   void Finish(NodePtr node, Tensors& results);
+  // The first results replace what `targets`, operands of the op that were adopted for writing,
+  // hold; the others are new.
+  void Finish(NodePtr node, absl::Span<const Tensor> targets, Tensors& results);
   // Afterwards: syncs if more than LAZULI_MAX_GRAPH_NODES nodes were recorded since the last sync,
   // so that a loop without sync stays bounded in memory and in the size of its programs.
   void CutLongGraph() {
@@ -69,6 +72,11 @@ void AttachGrad(IntrusivePtr<GradNode> node, absl::Span<Tensor> results);
 
 // Throws if `target` is a leaf that wants a gradient, whose history a write would falsify.
 void CheckAssignable(std::string_view op, const Tensor& target);
+// Makes the operands usable here and the targets, which are among them, writable here: before a
+// Recorder of an op that writes.
+void AdoptForWrite(absl::Span<const Operand> in, absl::Span<const Tensor> targets);
+// Throws if a result of this shape does not fit the tensor it is to be written to.
+void CheckFits(std::string_view op, const Tensor& target, const Shape& result);
 // Replaces what `target` holds by what `value` holds (an in-place op): shapes must be equal, dtypes
 // are converted by the caller, and `target` must be assignable.
 void Assign(std::string_view op, const Tensor& target, const Tensor& value);

@@ -95,6 +95,9 @@ struct Argument<Scalar> {
   using Stored = std::optional<Scalar>;
   static bool Load(PyObject* object, Stored& out) { return (out = LoadScalar(object)).has_value(); }
   static const Scalar& Pass(const Stored& stored) { return *stored; }
+  static py::object Default(std::string_view text) {
+    return py::float_(std::stod(std::string(text)));
+  }
 };
 
 template <>
@@ -244,6 +247,9 @@ struct Argument<nn::Size2> {
     return true;
   }
   static const nn::Size2& Pass(const Stored& stored) { return *stored; }
+  static py::object Default(std::string_view text) {
+    return py::int_(std::stol(std::string(text)));
+  }
   static py::object ToPython(const nn::Size2& value) {
     if (value.height == value.width) return py::int_(value.height);
     return py::make_tuple(value.height, value.width);

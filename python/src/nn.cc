@@ -103,6 +103,7 @@ void BindLayer(py::module_& nn, const char* name, std::string_view parameters, c
   LAZULI_TENSOR(bias)
   LAZULI_TENSOR(running_mean)
   LAZULI_TENSOR(running_var)
+  LAZULI_TENSOR(num_batches_tracked)
 #undef LAZULI_TENSOR
 }
 
@@ -118,9 +119,33 @@ void BindNn(py::module_& module) {
   BindLayer<nn::Conv2d, Int, Int, nn::Size2, nn::Conv2dOptions>(
       nn, "Conv2d", "(in_channels, out_channels, kernel, options = {})",
       "Cross-correlation: [N, in_channels, H, W] to [N, out_channels, H', W'].");
-  BindLayer<nn::MaxPool2d, Int, nn::MaxPool2dOptions>(
+  BindLayer<nn::MaxPool2d, nn::Size2, nn::MaxPool2dOptions>(
       nn, "MaxPool2d", "(kernel, options = {})",
       "The largest of each window: [N, C, H, W] to [N, C, H', W']; stride 0 is the kernel's size.");
+  BindLayer<nn::AvgPool2d, nn::Size2, nn::AvgPool2dOptions>(
+      nn, "AvgPool2d", "(kernel, options = {})",
+      "The mean of each window: [N, C, H, W] to [N, C, H', W']; stride 0 is the kernel's size.");
+  BindLayer<nn::AdaptiveAvgPool2d, nn::Size2>(
+      nn, "AdaptiveAvgPool2d", "(size)", "The mean of windows that give this height and width.");
+  constexpr const char* kBatchNorm =
+      "Each channel to mean 0 and variance 1, times weight plus bias; in training by the batch's "
+      "own statistics, in evaluation by the running ones.";
+  BindLayer<nn::BatchNorm1d, Int, nn::BatchNormOptions>(nn, "BatchNorm1d",
+                                                        "(channels, options = {})", kBatchNorm);
+  BindLayer<nn::BatchNorm2d, Int, nn::BatchNormOptions>(nn, "BatchNorm2d",
+                                                        "(channels, options = {})", kBatchNorm);
+  BindLayer<nn::LayerNorm, Dims, nn::LayerNormOptions>(
+      nn, "LayerNorm", "(normalized_shape, options = {})",
+      "To mean 0 and variance 1 over the last dims, times weight plus bias.");
+  BindLayer<nn::GroupNorm, Int, Int, nn::GroupNormOptions>(
+      nn, "GroupNorm", "(groups, channels, options = {})",
+      "As LayerNorm over groups of channels of x [N, C, ...].");
+  BindLayer<nn::RMSNorm, Dims, double>(
+      nn, "RMSNorm", "(normalized_shape, eps = 1e-5)",
+      "x / sqrt(mean of x^2 + eps) over the last dims, times weight.");
+  BindLayer<nn::Embedding, Int, Int, nn::EmbeddingOptions>(
+      nn, "Embedding", "(rows, dim, options = {})",
+      "Rows of a table: integers [...] to [..., dim]; the row padding_idx is 0 and stays so.");
   BindLayer<nn::Flatten, Int, Int>(nn, "Flatten", "(start_dim = 1, end_dim = -1)",
                                    "One dim in place of dims start_dim to end_dim.");
   BindLayer<nn::Dropout, double>(
@@ -129,7 +154,27 @@ void BindNn(py::module_& module) {
   BindLayer<nn::ReLU>(nn, "ReLU", "()", "relu().");
   BindLayer<nn::Tanh>(nn, "Tanh", "()", "tanh().");
   BindLayer<nn::Sigmoid>(nn, "Sigmoid", "()", "sigmoid().");
-  BindLayer<nn::GELU>(nn, "GELU", "()", "gelu().");
+#define LAZULI_ACTIVATION(name, doc) BindLayer<nn::name>(nn, #name, "()", doc)
+  LAZULI_ACTIVATION(SiLU, "silu().");
+  LAZULI_ACTIVATION(SELU, "selu().");
+  LAZULI_ACTIVATION(LogSigmoid, "log_sigmoid().");
+  LAZULI_ACTIVATION(ReLU6, "relu6().");
+  LAZULI_ACTIVATION(Hardsigmoid, "hardsigmoid().");
+  LAZULI_ACTIVATION(Hardswish, "hardswish().");
+  LAZULI_ACTIVATION(Mish, "mish().");
+  LAZULI_ACTIVATION(Softsign, "softsign().");
+  LAZULI_ACTIVATION(Identity, "x.");
+#undef LAZULI_ACTIVATION
+  BindLayer<nn::GELU, bool>(nn, "GELU", "(tanh = false)", "gelu().");
+  BindLayer<nn::LeakyReLU, double>(nn, "LeakyReLU", "(negative_slope = 0.01)", "leaky_relu().");
+  BindLayer<nn::ELU, double>(nn, "ELU", "(alpha = 1)", "elu().");
+  BindLayer<nn::Softplus, double, double>(nn, "Softplus", "(beta = 1, threshold = 20)",
+                                          "softplus().");
+  BindLayer<nn::Hardtanh, double, double>(nn, "Hardtanh", "(low = -1, high = 1)", "hardtanh().");
+  BindLayer<nn::PReLU, Int, double>(nn, "PReLU", "(channels = 1, init = 0.25)",
+                                    "A slope that is learned: one, or one a channel.");
+  BindLayer<nn::Softmax, Int>(nn, "Softmax", "(dim)", "softmax().");
+  BindLayer<nn::LogSoftmax, Int>(nn, "LogSoftmax", "(dim)", "log_softmax().");
 }
 
 }  // namespace lazuli::python

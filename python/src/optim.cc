@@ -85,6 +85,11 @@ void BindOptim(py::module_& module) {
   BindOptimizer<optim::SGD, optim::SGDOptions>(
       optim, "SGD", "Stochastic gradient descent, with momentum if it is not 0.");
   BindOptimizer<optim::Adam, optim::AdamOptions>(optim, "Adam", "Adam (Kingma and Ba, 2015).");
+  BindOptimizer<optim::AdamW, optim::AdamWOptions>(
+      optim, "AdamW", "Adam with decoupled weight decay (Loshchilov and Hutter, 2019).");
+  BindOptimizer<optim::RMSprop, optim::RMSpropOptions>(optim, "RMSprop", "RMSprop (Hinton, 2012).");
+  BindOptimizer<optim::Adagrad, optim::AdagradOptions>(optim, "Adagrad",
+                                                       "Adagrad (Duchi et al., 2011).");
 }
 
 }  // namespace lazuli::python

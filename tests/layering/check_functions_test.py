@@ -12,7 +12,7 @@ TREE = {
     "cpp_api/include/lazuli/ops.h": "LAZULI_API Tensor abs(const Tensor& x, LAZULI_LOC);  // |x|\n"
     "LAZULI_API Tensor add(const Operand& x, const Operand& y);\n"
     "LAZULI_API Tensor sum(const Tensor& x, const Dims& dims = {},\n    bool keepdim = false, LAZULI_LOC);\n",
-    "cpp_api/include/lazuli/nn.h": "namespace functional {\nLAZULI_API Tensor mse_loss(const Tensor& x, LAZULI_LOC);\n}\n",
+    "cpp_api/include/lazuli/nn/functional.h": "namespace functional {\nLAZULI_API Tensor mse_loss(const Tensor& x, LAZULI_LOC);\n}\n",
     "lazy/ops/unary.def": 'LAZULI_UNARY(AbsOp, Abs, abs, kAbs, "Absolute value.")\n',
     "lazy/ops/binary.def": 'LAZULI_BINARY(AddOp, Add, add, kAdd, "x + y.")\n',
     "lazy/ops/compare.def": "// none\n",

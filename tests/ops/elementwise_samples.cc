@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "lazy/ops/activation.h"
 #include "lazy/ops/elementwise.h"
 #include "tests/ops/sample.h"
 
@@ -323,6 +324,25 @@ void AddRelu(Table& table) {
              [](const Tensors&) { (void)Relu(Tensor()); });
 }
 
+void AddGelu(Table& table) {
+  Row<GeluOp> row = table.Op<GeluOp>();
+  for (const bool tanh : {false, true}) {
+    row.AddEdge({tanh}, {Specials(DType::kF32)});
+    row.AddEdge({tanh}, {Specials(DType::kS32)});
+    row.Add({tanh}, {Between(DType::kF64, {2, 3}, -3, 3, 0.1)});
+  }
+  row.ReferenceTolerance(1e-5, 1e-6).Reference([](const GeluOp& op, const Literals& in) {
+    const DType dtype = in[0].shape().dtype();
+    return Build(
+        Shape(IsFloat(dtype) ? dtype : DType::kF32, in[0].shape().dims()), [&](const Index& i) {
+          const double x = At(in[0], i);
+          if (op.tanh)
+            return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+          return 0.5 * x * (1 + std::erf(x * 0.7071067811865476));
+        });
+  });
+}
+
 void AddClone(Table& table) {
   table.Op<CloneOp>()
       .AddEdge({}, {Specials(DType::kF32)})
@@ -429,6 +449,7 @@ void AddElementwiseSamples(Table& table) {
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
   AddRelu(table);
+  AddGelu(table);
   AddClone(table);
   AddWhere(table);
   AddClamp(table);

@@ -290,6 +290,60 @@ void AddMaxPoolPick(Table& table) {
   });
 }
 
+// Input positions that each window of a pooling covers, by position of the output.
+template <class T>
+void ForEachCovered(const T& op, const Shape& in, const Shape& out,
+                    const std::function<void(const Index& from, const Index& to)>& f) {
+  ForEachIndex(out.dims(), [&](const Index& o) {
+    for (int64_t ky = 0; ky < op.kernel[0]; ++ky) {
+      for (int64_t kx = 0; kx < op.kernel[1]; ++kx) {
+        const Index at{o[0], o[1], o[2] * op.stride[0] - op.padding[0] + ky,
+                       o[3] * op.stride[1] - op.padding[1] + kx};
+        if (at[2] < 0 || at[3] < 0 || at[2] >= in.dim(2) || at[3] >= in.dim(3)) continue;
+        f(at, o);
+      }
+    }
+  });
+}
+
+void AddAvgPool(Table& table) {
+  Row<AvgPool2dOp> pool = table.Op<AvgPool2dOp>();
+  Row<AvgPool2dGradOp> gradient = table.Op<AvgPool2dGradOp>();
+  for (const PoolCase& c : kPoolCases) {
+    const AvgPool2dOp op{c.kernel, c.stride, c.padding};
+    const Shape x(c.dtype, c.x);
+    const AvgPool2dGradOp back{c.kernel, c.stride, c.padding, {x.dim(2), x.dim(3)}};
+    const Literal dy = RandomOf(PooledShape(op, x), 1);
+    c.dtype == DType::kF64 ? pool.Add(op, {Random(c.dtype, c.x)})
+                           : pool.AddEdge(op, {Random(c.dtype, c.x)});
+    c.dtype == DType::kF64 ? gradient.Add(back, {dy}) : gradient.AddEdge(back, {dy});
+  }
+  pool.Reference([](const AvgPool2dOp& op, const Literals& in) {
+        Literal y(PooledShape(op, in[0].shape()));
+        const auto size = static_cast<double>(op.kernel[0] * op.kernel[1]);
+        ForEachCovered(op, in[0].shape(), y.shape(), [&](const Index& from, const Index& to) {
+          Accumulate(y, to, At(in[0], from) / size);
+        });
+        return y;
+      })
+      .ReferenceTolerance(1e-5, 1e-5)
+      .Error("avg_pool2d: takes floats, not s32[1,1,4,4]", {Random(DType::kS32, {1, 1, 4, 4})},
+             [](const Tensors& x) { (void)AvgPool2d(x[0], {2, 2}, {2, 2}, {0, 0}, true); })
+      .Error("adaptive_avg_pool2d: takes x [N, C, H, W] and a size from 1 on, not f32[1,4] and 1x0",
+             {Random(DType::kF32, {1, 4})},
+             [](const Tensors& x) { (void)AdaptiveAvgPool2d(x[0], {1, 0}); });
+  gradient.ReferenceTolerance(1e-5, 1e-5)
+      .Reference([](const AvgPool2dGradOp& op, const Literals& in) {
+        const Shape& dy = in[0].shape();
+        Literal dx(Shape(dy.dtype(), {dy.dim(0), dy.dim(1), op.size[0], op.size[1]}));
+        const auto size = static_cast<double>(op.kernel[0] * op.kernel[1]);
+        ForEachCovered(op, dx.shape(), dy, [&](const Index& from, const Index& to) {
+          Accumulate(dx, from, At(in[0], to) / size);
+        });
+        return dx;
+      });
+}
+
 }  // namespace
 
 void AddLinearSamples(Table& table) {
@@ -301,6 +355,7 @@ void AddLinearSamples(Table& table) {
   AddMaxPool(table);
   AddMaxPoolGrad(table);
   AddMaxPoolPick(table);
+  AddAvgPool(table);
 }
 
 }  // namespace lazuli::lazy::test

@@ -83,6 +83,38 @@ void AddOneHot(Table& table) {
              [](const Tensors& x) { (void)OneHot(x[0], 3, DType::kF32); });
 }
 
+Literal Doubles(std::initializer_list<double> values) {
+  return Literal::FromValues<double>({static_cast<int64_t>(values.size())}, values);
+}
+
+void AddBinaryCrossEntropy(Table& table) {
+  table.Op<BceWithLogitsOp>()
+      .Add({}, {Doubles({-2.5, 0.3, 4.1, -0.7}), Doubles({0.2, 1, 0, 0.9})})
+      .AddEdge({}, {Floats({4}, {-200, 0, 200, 1}), Floats({4}, {1, 0.5, 0, 1})})
+      .Reference([](const BceWithLogitsOp&, const Literals& in) {
+        return Build(in[0].shape(), [&](const Index& i) {
+          const double x = At(in[0], i);
+          return std::max(x, 0.0) - x * At(in[1], i) + std::log1p(std::exp(-std::abs(x)));
+        });
+      })
+      .Error("bce_with_logits: shapes differ: f32[2] and f32[3]",
+             {Random(DType::kF32, {2}), Random(DType::kF32, {3})},
+             [](const Tensors& x) { (void)BceWithLogits(x[0], x[1], {}, {}, Reduction::kMean); });
+  table.Op<BceOp>()
+      .Add({}, {Doubles({0.1, 0.5, 0.75, 0.9}), Doubles({0.2, 1, 0, 0.9})})
+      .AddEdge({}, {Floats({4}, {0, 0, 1, 1}), Floats({4}, {0, 1, 0, 1})})
+      .NoSecondGradients()  // the denominator of the first is limited from below
+      .Reference([](const BceOp&, const Literals& in) {
+        return Build(in[0].shape(), [&](const Index& i) {
+          const double x = At(in[0], i), y = At(in[1], i);
+          return -(y * std::max(std::log(x), -100.0) + (1 - y) * std::max(std::log1p(-x), -100.0));
+        });
+      })
+      .Error("binary_cross_entropy: dtypes differ: f32[2] and f64[2]; convert one with to()",
+             {Random(DType::kF32, {2}), Random(DType::kF64, {2})},
+             [](const Tensors& x) { (void)BinaryCrossEntropy(x[0], x[1], {}, Reduction::kMean); });
+}
+
 }  // namespace
 
 void AddLossSamples(Table& table) {
@@ -110,6 +142,7 @@ void AddLossSamples(Table& table) {
              {Random(DType::kF32, {3}), Indices({0, 1, 2})},
              [](const Tensors& x) { (void)NllLoss(x[0], x[1], Reduction::kMean); });
   AddOneHot(table);
+  AddBinaryCrossEntropy(table);
 }
 
 }  // namespace lazuli::lazy::test

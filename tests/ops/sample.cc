@@ -18,6 +18,8 @@ const Table& Samples() {
     AddLinearSamples(*t);
     AddLossSamples(*t);
     AddCreateSamples(*t);
+    AddNormSamples(*t);
+    AddForeachSamples(*t);
     return t;
   }();
   return *table;

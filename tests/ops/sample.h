@@ -225,6 +225,8 @@ void AddShapeSamples(Table& table);
 void AddLinearSamples(Table& table);
 void AddLossSamples(Table& table);
 void AddCreateSamples(Table& table);
+void AddNormSamples(Table& table);
+void AddForeachSamples(Table& table);
 
 // --- values
 

@@ -40,8 +40,35 @@ LAZULI_API Tensor logical_not(const Tensor& x, LAZULI_LOC);  // integers: bitwis
 LAZULI_API Tensor relu(const Tensor& x, LAZULI_LOC);         // max(x, 0)
 LAZULI_API Tensor square(const Tensor& x, LAZULI_LOC);       // x * x
 LAZULI_API Tensor reciprocal(const Tensor& x, LAZULI_LOC);   // 1 / x
-LAZULI_API Tensor gelu(const Tensor& x, LAZULI_LOC);         // x * (1 + erf(x / sqrt(2))) / 2
-LAZULI_API Tensor silu(const Tensor& x, LAZULI_LOC);         // x * sigmoid(x)
+
+// --- activations: elementwise, but for prelu and glu. Numbers may change without a compilation.
+// x times the normal distribution's probability of a value below x; by its approximation with tanh
+// if asked for.
+LAZULI_API Tensor gelu(const Tensor& x, bool tanh = false, LAZULI_LOC);
+LAZULI_API Tensor silu(const Tensor& x, LAZULI_LOC);  // x * sigmoid(x)
+LAZULI_API Tensor leaky_relu(const Tensor& x, const Scalar& negative_slope = 0.01,
+                             LAZULI_LOC);  // slope * x where x is negative
+LAZULI_API Tensor elu(const Tensor& x, const Scalar& alpha = 1.0,
+                      LAZULI_LOC);  // alpha * (exp(x) - 1) where x is negative
+LAZULI_API Tensor celu(const Tensor& x, const Scalar& alpha = 1.0,
+                       LAZULI_LOC);  // alpha * (exp(x / alpha) - 1) where x is negative
+LAZULI_API Tensor selu(const Tensor& x, LAZULI_LOC);
+// log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold.
+LAZULI_API Tensor softplus(const Tensor& x, const Scalar& beta = 1.0,
+                           const Scalar& threshold = 20.0, LAZULI_LOC);
+LAZULI_API Tensor log_sigmoid(const Tensor& x, LAZULI_LOC);
+// x limited to [low, high]; unlike clamp's, the gradient at the bounds is 0.
+LAZULI_API Tensor hardtanh(const Tensor& x, const Scalar& low = -1.0, const Scalar& high = 1.0,
+                           LAZULI_LOC);
+LAZULI_API Tensor relu6(const Tensor& x, LAZULI_LOC);        // x limited to [0, 6]
+LAZULI_API Tensor hardsigmoid(const Tensor& x, LAZULI_LOC);  // relu6(x + 3) / 6
+LAZULI_API Tensor hardswish(const Tensor& x, LAZULI_LOC);    // x * hardsigmoid(x)
+LAZULI_API Tensor mish(const Tensor& x, LAZULI_LOC);         // x * tanh(softplus(x))
+LAZULI_API Tensor softsign(const Tensor& x, LAZULI_LOC);     // x / (1 + |x|)
+// weight * x where x is negative; one weight, or one a channel (dim 1).
+LAZULI_API Tensor prelu(const Tensor& x, const Tensor& weight, LAZULI_LOC);
+// The first half of x along dim times the sigmoid of the second.
+LAZULI_API Tensor glu(const Tensor& x, std::int64_t dim = -1, LAZULI_LOC);
 
 // --- elementwise, two operands (tensor and tensor, or tensor and number)
 LAZULI_API Tensor add(const Operand& x, const Operand& y);
@@ -126,9 +153,22 @@ struct Conv2dOptions {
 // x [N, C, H, W], weight [O, C / groups, kh, kw], bias [O] or undefined.
 LAZULI_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                          const Conv2dOptions& options = {}, LAZULI_LOC);
-// x [N, C, H, W]; stride 0 = kernel. Padding never wins.
-LAZULI_API Tensor max_pool2d(const Tensor& x, std::int64_t kernel, std::int64_t stride = 0,
-                             std::int64_t padding = 0, LAZULI_LOC);
+// Two numbers, for height and width; one number stands for both.
+struct Size2 {
+  Size2(int both) : height(both), width(both) {}           // NOLINT(google-explicit-constructor)
+  Size2(std::int64_t both) : height(both), width(both) {}  // NOLINT(google-explicit-constructor)
+  Size2(std::int64_t h, std::int64_t w) : height(h), width(w) {}
+  std::int64_t height, width;
+};
+// Windows of x [N, C, H, W]; stride 0 = kernel.
+// The largest element; padding never wins.
+LAZULI_API Tensor max_pool2d(const Tensor& x, Size2 kernel, Size2 stride = 0, Size2 padding = 0,
+                             LAZULI_LOC);
+// The mean, with padding as zeros or, unless count_include_pad, left out.
+LAZULI_API Tensor avg_pool2d(const Tensor& x, Size2 kernel, Size2 stride = 0, Size2 padding = 0,
+                             bool count_include_pad = true, LAZULI_LOC);
+// Means of windows that give this height and width, whatever x has.
+LAZULI_API Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size, LAZULI_LOC);
 LAZULI_API Tensor softmax(const Tensor& x, std::int64_t dim, LAZULI_LOC);
 LAZULI_API Tensor log_softmax(const Tensor& x, std::int64_t dim, LAZULI_LOC);
 // Zeroes each element with probability p and scales the rest by 1 / (1 - p).

@@ -8,16 +8,22 @@
 //     lazuli::mark_step();
 //   }
 //
-// The arithmetic is PyTorch's. A hyper-parameter is one number of the compiled program, whatever
-// the number of parameters: it may change before any step without a compilation, except to or from
-// 0 where 0 turns a term off.
+// The arithmetic is PyTorch's. A step is one node of the graph, and a hyper-parameter one number of
+// the compiled program, whatever the number of parameters: it may change before any step without a
+// compilation, except to or from 0 where 0 turns a term off. lr_scheduler.h changes learning rates.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "lazuli/foreach.h"
 #include "lazuli/ops.h"
+#include "lazuli/state_dict.h"
 #include "lazuli/tensor.h"
 
 namespace lazuli::optim {
@@ -39,12 +45,84 @@ class LAZULI_API Optimizer {
   virtual double lr() const = 0;
   virtual void set_lr(double lr, LAZULI_LOC) = 0;
 
+  // What a training run goes on from: the options, how many steps each parameter made, and tensors
+  // such as "3.momentum" of parameter 3.
+  StateDict state_dict() const;
+  // Throws Error(kInvalidArgument), with nothing changed, for the state of another optimiser or of
+  // parameters of other shapes.
+  void load_state_dict(const StateDict& state, LAZULI_LOC);
+
  protected:
-  // Throws Error(kInvalidArgument) if there is no parameter, or an undefined or repeated one.
-  Optimizer(std::vector<Tensor> parameters, const char* name, SourceLocation loc);
+  // An option by name, for state_dict().
+  struct Option {
+    const char* name;
+    std::variant<double*, bool*> value;
+  };
+  // Parameters that one foreach_* call can update, with their gradients and states.
+  struct Group {
+    std::vector<std::size_t> indices;
+    std::int64_t steps;  // made by each, this one included; 0 unless grouped by steps
+    TensorList parameters, gradients;
+    std::vector<TensorList> states;
+  };
+
+  // `states` names the tensors that a parameter may have: "momentum". Throws
+  // Error(kInvalidArgument) if there is no parameter, or an undefined or repeated one.
+  Optimizer(std::vector<Tensor> parameters, const char* name, std::vector<const char*> states,
+            SourceLocation loc);
+  virtual std::vector<Option> Options() = 0;
+  // Checks the options after a change: throws Error(kInvalidArgument).
+  virtual void CheckOptions(SourceLocation loc) const = 0;
+
+  // The parameters that have gradients, in groups of one dtype and device whose states are all
+  // defined or all not, and, if `by_steps`, made as many steps. Counts the step.
+  std::vector<Group> NextStep(bool by_steps);
+  // Makes the undefined ones of a group's states; they start as `value`.
+  void Fill(Group& group, std::size_t state, double value = 0);
+  // Keeps a group's state, made by an update.
+  void Keep(const Group& group, std::size_t state, const TensorList& tensors);
+  const std::vector<Tensor>& state(std::size_t i) const { return states_[i].tensors; }
 
  private:
+  friend class LRScheduler;
+  struct State {
+    const char* name;
+    std::vector<Tensor> tensors;  // one a parameter; undefined until made
+  };
+  const char* name_;
   std::vector<Tensor> parameters_;
+  std::vector<std::int64_t> steps_;
+  std::vector<State> states_;
+  std::optional<double> initial_lr_;  // when the first scheduler was made: what all start from
+};
+
+// An optimiser with options of a type.
+template <class O>
+class Configured : public Optimizer {
+ public:
+  double lr() const override { return options_.lr; }
+  void set_lr(double lr, LAZULI_LOC) override {
+    O options = options_;
+    options.lr = lr;
+    set_options(options, loc);
+  }
+  const O& options() const { return options_; }
+  // Throws Error(kInvalidArgument), with nothing changed, for options out of range.
+  void set_options(const O& options, LAZULI_LOC) {
+    const O old = std::exchange(options_, options);
+    try {
+      CheckOptions(loc);
+    } catch (...) {
+      options_ = old;
+      throw;
+    }
+  }
+
+ protected:
+  Configured(std::vector<Tensor> parameters, const O& options, const char* name,
+             std::vector<const char*> states, SourceLocation loc)
+      : Optimizer(std::move(parameters), name, std::move(states), loc), options_(options) {}
+  O options_;
 };
 
 // Stochastic gradient descent. With momentum, v = momentum * v + (1 - dampening) * grad moves the
@@ -56,20 +134,16 @@ struct SGDOptions {
   double weight_decay = 0;  // >= 0, adds weight_decay * parameter to grad; 0 = off
   bool nesterov = false;    // moves by grad + momentum * v; needs momentum
 };
-class LAZULI_API SGD final : public Optimizer {
+class LAZULI_API SGD final : public Configured<SGDOptions> {
  public:
   explicit SGD(std::vector<Tensor> parameters, const SGDOptions& options = {}, LAZULI_LOC);
   void step(LAZULI_LOC) override;
-  double lr() const override { return options_.lr; }
-  void set_lr(double lr, LAZULI_LOC) override;
-  const SGDOptions& options() const { return options_; }
-  void set_options(const SGDOptions& options, LAZULI_LOC);
   // v of each parameter; undefined before its first step and without momentum.
-  const std::vector<Tensor>& momentum_buffers() const { return momentum_; }
+  const std::vector<Tensor>& momentum_buffers() const { return state(0); }
 
  private:
-  SGDOptions options_;
-  std::vector<Tensor> momentum_;
+  std::vector<Option> Options() override;
+  void CheckOptions(SourceLocation loc) const override;
 };
 
 // Adam (Kingma and Ba, 2015): the parameter moves by lr * m / (sqrt(v) + eps), with m and v the
@@ -79,23 +153,92 @@ struct AdamOptions {
   std::pair<double, double> betas{0.9, 0.999};  // each in [0, 1)
   double eps = 1e-8;                            // >= 0
   double weight_decay = 0;  // >= 0, adds weight_decay * parameter to grad; 0 = off
+  bool amsgrad = false;     // divides by the largest v so far (Reddi et al., 2018)
 };
-class LAZULI_API Adam final : public Optimizer {
+class LAZULI_API Adam : public Configured<AdamOptions> {
  public:
-  explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {}, LAZULI_LOC);
+  explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {}, LAZULI_LOC)
+      : Adam(std::move(parameters), options, "Adam", /*decoupled=*/false, loc) {}
   void step(LAZULI_LOC) override;
-  double lr() const override { return options_.lr; }
-  void set_lr(double lr, LAZULI_LOC) override;
-  const AdamOptions& options() const { return options_; }
-  void set_options(const AdamOptions& options, LAZULI_LOC);
+
+ protected:
+  Adam(std::vector<Tensor> parameters, const AdamOptions& options, const char* name, bool decoupled,
+       SourceLocation loc);
 
  private:
-  struct Moments {
-    std::int64_t steps = 0;
-    Tensor mean, mean_square;
-  };
-  AdamOptions options_;
-  std::vector<Moments> moments_;
+  std::vector<Option> Options() override;
+  void CheckOptions(SourceLocation loc) const override;
+  const char* optimizer_;
+  bool decoupled_;
 };
+
+// Adam with decoupled weight decay (Loshchilov and Hutter, 2019): the parameter is first multiplied
+// by 1 - lr * weight_decay.
+struct AdamWOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas{0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 1e-2;
+  bool amsgrad = false;
+};
+class LAZULI_API AdamW final : public Adam {
+ public:
+  explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& o = {}, LAZULI_LOC)
+      : Adam(std::move(parameters), ToAdam(o), "AdamW", /*decoupled=*/true, loc) {}
+  AdamWOptions options() const {
+    return {options_.lr, options_.betas, options_.eps, options_.weight_decay, options_.amsgrad};
+  }
+  void set_options(const AdamWOptions& options, LAZULI_LOC) {
+    Adam::set_options(ToAdam(options), loc);
+  }
+
+ private:
+  static AdamOptions ToAdam(const AdamWOptions& o) {
+    return {o.lr, o.betas, o.eps, o.weight_decay, o.amsgrad};
+  }
+};
+
+// RMSprop (Hinton, 2012): the parameter moves by lr * grad / (sqrt(v) + eps), with v the running
+// mean of the gradient's square; with momentum, by lr * (momentum * what it was + that quotient).
+struct RMSpropOptions {
+  double lr = 1e-2;         // >= 0
+  double alpha = 0.99;      // in [0, 1): how much of v stays
+  double eps = 1e-8;        // >= 0
+  double weight_decay = 0;  // >= 0; 0 = off
+  double momentum = 0;      // >= 0; 0 = off
+  bool centered = false;    // v minus the square of the gradient's running mean
+};
+class LAZULI_API RMSprop final : public Configured<RMSpropOptions> {
+ public:
+  explicit RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options = {}, LAZULI_LOC);
+  void step(LAZULI_LOC) override;
+
+ private:
+  std::vector<Option> Options() override;
+  void CheckOptions(SourceLocation loc) const override;
+};
+
+// Adagrad (Duchi et al., 2011): the parameter moves by lr / (1 + steps * lr_decay) * grad /
+// (sqrt(sum of squares of the gradients so far) + eps).
+struct AdagradOptions {
+  double lr = 1e-2;                      // >= 0
+  double lr_decay = 0;                   // >= 0
+  double weight_decay = 0;               // >= 0; 0 = off
+  double initial_accumulator_value = 0;  // >= 0
+  double eps = 1e-10;                    // >= 0
+};
+class LAZULI_API Adagrad final : public Configured<AdagradOptions> {
+ public:
+  explicit Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options = {}, LAZULI_LOC);
+  void step(LAZULI_LOC) override;
+
+ private:
+  std::vector<Option> Options() override;
+  void CheckOptions(SourceLocation loc) const override;
+};
+
+// state_dict() as a safetensors file (serialize.h).
+LAZULI_API void save(const Optimizer& optimizer, const std::string& path, LAZULI_LOC);
+LAZULI_API void load(Optimizer& optimizer, const std::string& path, LAZULI_LOC);
 
 }  // namespace lazuli::optim

@@ -7,6 +7,7 @@
 // op remembers the caller's source line, for errors, dumps and profiles.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
@@ -103,6 +104,8 @@ class LAZULI_API Tensor {
       return out;
     }
   }
+  // The elements' bytes in row-major order, of any dtype: what from_data() takes.
+  std::vector<std::byte> to_bytes(SourceLocation loc = SourceLocation::current()) const;
   std::string to_string(SourceLocation loc = SourceLocation::current()) const;
 
   // --- gradients (autograd.h has the rest)

@@ -141,7 +141,7 @@ TEST(LayersTest, WrongArgumentsAreErrorsWithTheCallersLine) {
   EXPECT_ERROR(kInvalidArgument,
                "Conv2d: groups = 2 does not divide in_channels = 3 and out_channels = 4",
                nn::Conv2d(3, 4, 3, {.groups = 2}));
-  EXPECT_ERROR(kInvalidArgument, "MaxPool2d: the kernel is 0, it must be at least 1",
+  EXPECT_ERROR(kInvalidArgument, "MaxPool2d: the kernel's height is 0, it must be at least 1",
                nn::MaxPool2d(0));
   EXPECT_ERROR(kInvalidArgument, "Dropout: p is 1.5, it must be a probability from 0 to 1",
                nn::Dropout(1.5));

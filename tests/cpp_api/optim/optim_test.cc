@@ -96,6 +96,36 @@ TEST(AdamTest, IsPyTorchsFormulaBitForBit) {
   }
 }
 
+// The last of the states, as PyTorch 2.13 gives it.
+void ExpectNear(const std::vector<Floats>& states, const Floats& expected) {
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(states.back()[i], expected[i], 2e-6f) << i;
+}
+
+TEST(AdamTest, AmsgradGivesPyTorchsValues) {
+  ExpectNear(StatesOf<optim::Adam>(optim::AdamOptions{.lr = 0.1, .amsgrad = true}),
+             {0.844713271f, -2.00708461f, 0.174204826f, -0.229659349f});
+}
+
+TEST(AdamWTest, GivesPyTorchsValues) {
+  ExpectNear(StatesOf<optim::AdamW>(optim::AdamWOptions{.lr = 0.1, .weight_decay = 0.2}),
+             {0.791471362f, -1.89247763f, 0.160805866f, -0.224457324f});
+}
+
+TEST(RmspropTest, GivesPyTorchsValues) {
+  ExpectNear(StatesOf<optim::RMSprop>(optim::RMSpropOptions{.lr = 0.1}),
+             {0.675067902f, -2.34994483f, -0.146166772f, -1.98909914f});
+  ExpectNear(StatesOf<optim::RMSprop>(optim::RMSpropOptions{
+                 .lr = 0.1, .alpha = 0.9, .weight_decay = 0.1, .momentum = 0.9, .centered = true}),
+             {0.180886999f, -1.64690804f, -0.258562505f, -0.60198468f});
+}
+
+TEST(AdagradTest, GivesPyTorchsValues) {
+  ExpectNear(
+      StatesOf<optim::Adagrad>(optim::AdagradOptions{
+          .lr = 0.1, .lr_decay = 0.1, .weight_decay = 0.1, .initial_accumulator_value = 0.5}),
+      {0.970819294f, -2.00428033f, 0.250625014f, -0.0810892656f});
+}
+
 // What three steps with changing options compile after the first two.
 template <class Optimizer, class Change>
 std::int64_t CompilationsOfSteadySteps(Optimizer& opt, Change change) {
@@ -138,6 +168,95 @@ TEST(SgdTest, AHyperParameterIsOneParameterOfTheProgram) {
   for (Tensor p : parameters) p.set_grad(ones({4}));
   opt.step();
   EXPECT_EQ(CountScalars(debug::graph_hlo(parameters)), 3u) << "lr, momentum, weight decay";
+}
+
+// However many parameters there are.
+TEST(OptimizerTest, AStepIsOneNode) {
+  std::vector<Tensor> parameters;
+  for (int i = 0; i < 7; ++i) parameters.push_back(MakeParameter(kStart));
+  optim::SGD sgd(parameters, {.momentum = 0.9});
+  optim::AdamW adamw(parameters);
+  optim::RMSprop rmsprop(parameters, {.momentum = 0.9, .centered = true});
+  optim::Adagrad adagrad(parameters);
+  for (optim::Optimizer* opt :
+       std::initializer_list<optim::Optimizer*>{&sgd, &adamw, &rmsprop, &adagrad}) {
+    for (int step = 0; step < 2; ++step) {
+      for (Tensor p : parameters) p.set_grad(ones({4}));
+      const std::int64_t before = metrics::counter("graph.nodes_recorded");
+      opt->step();
+      if (step == 1) {
+        EXPECT_EQ(metrics::counter("graph.nodes_recorded") - before, 1);
+      }
+    }
+  }
+}
+
+// Gradients that are there at some steps only, and parameters of two dtypes.
+TEST(OptimizerTest, ParametersThatDifferAreUpdatedApart) {
+  const Tensor a = MakeParameter(kStart);
+  const Tensor b = tensor(std::vector<double>{1, 2}, {2}).set_requires_grad(true);
+  optim::SGD opt({a, b}, {.lr = 1, .momentum = 0.5});
+  for (int step = 0; step < 3; ++step) {
+    if (step != 1) Tensor(a).set_grad(ones({4}));
+    Tensor(b).set_grad(ones({2}, kFloat64));
+    opt.step();
+    opt.zero_grad();
+  }
+  EXPECT_EQ(a.to_vector<float>()[0], 1 - 1 - 1.5f);
+  EXPECT_EQ(b.to_vector<double>(), (std::vector<double>{1 - 1 - 1.5 - 1.75, 2 - 1 - 1.5 - 1.75}));
+}
+
+TEST(OptimizerTest, GoesOnFromItsState) {
+  const auto train = [](optim::Optimizer& opt, int from, int to) {
+    for (int i = from; i < to; ++i) {
+      Tensor(opt.parameters()[0]).set_grad(tensor(kGradients[static_cast<std::size_t>(i)], {4}));
+      opt.step();
+    }
+  };
+  const optim::AdamWOptions options{.lr = 0.1, .amsgrad = true};
+  const Tensor whole = MakeParameter(kStart), first = MakeParameter(kStart);
+  optim::AdamW opt({whole}, options), half({first}, options);
+  train(opt, 0, 3);
+  train(half, 0, 2);
+  const StateDict state = half.state_dict();
+  EXPECT_EQ(state.metadata.at("0.steps"), "2");
+  const Tensor rest = first.detach().clone().set_requires_grad(true);
+  optim::AdamW continued({rest});
+  continued.load_state_dict(state);
+  EXPECT_EQ(continued.lr(), 0.1);
+  EXPECT_TRUE(continued.options().amsgrad);
+  train(continued, 2, 3);
+  EXPECT_EQ(rest.to_vector<float>(), whole.to_vector<float>());
+}
+
+TEST(OptimizerTest, StateThatDoesNotFitIsAnErrorAndChangesNothing) {
+  const Tensor p = MakeParameter(kStart);
+  optim::SGD sgd({p}, {.lr = 0.5, .momentum = 0.9});
+  optim::Adam adam({p});
+  EXPECT_ERROR(kInvalidArgument, "Adam: the state is of SGD",
+               adam.load_state_dict(sgd.state_dict()));
+  EXPECT_ERROR(kInvalidArgument, "SGD: the state has no 'optimizer'", sgd.load_state_dict({}));
+  const auto with = [&](const char* key, const char* value) {
+    StateDict state = sgd.state_dict();
+    state.metadata[key] = value;
+    return state;
+  };
+  EXPECT_ERROR(kInvalidArgument, "SGD: the state is of 2 parameters, there are 1",
+               sgd.load_state_dict(with("parameters", "2")));
+  EXPECT_ERROR(kInvalidArgument, "SGD: the state's lr is 'fast'",
+               sgd.load_state_dict(with("lr", "fast")));
+  EXPECT_ERROR(kInvalidArgument, "SGD: the state's nesterov is '1'",
+               sgd.load_state_dict(with("nesterov", "1")));
+  EXPECT_ERROR(kInvalidArgument, "SGD: lr is -1, it must be at least 0",
+               sgd.load_state_dict(with("lr", "-1")));
+  EXPECT_ERROR(kInvalidArgument, "SGD: the state's 0.steps is no count",
+               sgd.load_state_dict(with("0.steps", "-1")));
+  StateDict other = sgd.state_dict();
+  other.tensors["0.momentum"] = ones({3});
+  EXPECT_ERROR(kInvalidArgument,
+               "SGD: the state does not fit: 0.momentum is f32[3] in the state and f32[4] here",
+               sgd.load_state_dict(other));
+  EXPECT_EQ(sgd.lr(), 0.5);
 }
 
 TEST(OptimizerTest, ParametersWithoutGradientStay) {

@@ -1,0 +1,208 @@
+// Learning rates that change as training goes on. A scheduler sets its optimiser's at once and at
+// each step():
+//
+//   lazuli::optim::CosineAnnealingLR schedule(opt, {.steps = 30});
+//   for (int epoch = 0; epoch < 30; ++epoch) {
+//     train(opt);
+//     schedule.step();
+//   }
+//
+// What a step is, an epoch or a batch, is up to the loop. Schedules are functions of the step t,
+// with PyTorch's values, and of the base: the optimiser's learning rate before its first scheduler.
+// The optimiser must outlive its scheduler. Changing a learning rate compiles nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lazuli/optim.h"
+
+namespace lazuli::optim {
+
+class LAZULI_API LRScheduler {
+ public:
+  virtual ~LRScheduler() = default;
+  LRScheduler(const LRScheduler&) = delete;
+  LRScheduler& operator=(const LRScheduler&) = delete;
+
+  void step() { set_step(steps_ + 1); }
+  std::int64_t steps() const { return steps_; }
+  // Goes to a step: what continues a saved run.
+  void set_step(std::int64_t step);
+  // The learning rate at a step.
+  virtual double lr_at(std::int64_t step) const = 0;
+  double lr() const { return lr_at(steps_); }
+
+ protected:
+  LRScheduler(Optimizer& optimizer, SourceLocation loc);
+  // Sets the learning rate of step 0: called at the end of constructors.
+  void Start() { set_step(0); }
+  double base() const { return base_; }
+  SourceLocation loc() const { return loc_; }  // of the constructor's call, for errors
+
+ private:
+  Optimizer& optimizer_;
+  double base_;
+  std::int64_t steps_ = 0;
+  SourceLocation loc_;
+};
+
+// base * gamma^(t / size), rounded down.
+struct StepLROptions {
+  std::int64_t size = 1;  // >= 1
+  double gamma = 0.1;
+};
+class LAZULI_API StepLR final : public LRScheduler {
+ public:
+  StepLR(Optimizer& optimizer, const StepLROptions& options, LAZULI_LOC);
+  double lr_at(std::int64_t step) const override;
+
+ private:
+  StepLROptions options_;
+};
+
+// base * gamma^(number of milestones up to t).
+struct MultiStepLROptions {
+  std::vector<std::int64_t> milestones;
+  double gamma = 0.1;
+};
+class LAZULI_API MultiStepLR final : public LRScheduler {
+ public:
+  MultiStepLR(Optimizer& optimizer, const MultiStepLROptions& options, LAZULI_LOC);
+  double lr_at(std::int64_t step) const override;
+
+ private:
+  MultiStepLROptions options_;
+};
+
+// base * gamma^t.
+class LAZULI_API ExponentialLR final : public LRScheduler {
+ public:
+  ExponentialLR(Optimizer& optimizer, double gamma, LAZULI_LOC);
+  double lr_at(std::int64_t step) const override;
+
+ private:
+  double gamma_;
+};
+
+// From the base along half a cosine to `min` at step `steps`, and back.
+struct CosineAnnealingLROptions {
+  std::int64_t steps = 1;  // >= 1
+  double min = 0;
+};
+class LAZULI_API CosineAnnealingLR final : public LRScheduler {
+ public:
+  CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options, LAZULI_LOC);
+  double lr_at(std::int64_t step) const override;
+
+ private:
+  CosineAnnealingLROptions options_;
+};
+
+// base times a factor that goes in a line from `start` to `end` over `steps` and stays there: a
+// warmup by default.
+struct LinearLROptions {
+  double start = 1.0 / 3, end = 1;  // start in (0, 1], end in [0, 1]
+  std::int64_t steps = 5;           // >= 1
+};
+class LAZULI_API LinearLR final : public LRScheduler {
+ public:
+  LinearLR(Optimizer& optimizer, const LinearLROptions& options = {}, LAZULI_LOC);
+  double lr_at(std::int64_t step) const override;
+
+ private:
+  LinearLROptions options_;
+};
+
+// base * (1 - t / steps)^power, 0 from step `steps` on.
+struct PolynomialLROptions {
+  std::int64_t steps = 5;  // >= 1
+  double power = 1;
+};
+class LAZULI_API PolynomialLR final : public LRScheduler {
+ public:
+  PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& options = {}, LAZULI_LOC);
+  double lr_at(std::int64_t step) const override;
+
+ private:
+  PolynomialLROptions options_;
+};
+
+// One cycle of `steps` (Smith and Topin, 2017): from max / div up to max for the share `rise` of
+// the steps, then down to max / div / final_div. The optimiser's own learning rate does not matter.
+struct OneCycleLROptions {
+  double max_lr = 0.1;
+  std::int64_t steps = 1;  // >= 1
+  double rise = 0.3;       // in [0, 1]
+  double div = 25, final_div = 1e4;
+  bool linear = false;  // in lines; else along cosines
+};
+class LAZULI_API OneCycleLR final : public LRScheduler {
+ public:
+  OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options, LAZULI_LOC);
+  // Throws Error(kOutOfRange) beyond the last step.
+  double lr_at(std::int64_t step) const override;
+
+ private:
+  OneCycleLROptions options_;
+};
+
+// base * factor(t).
+class LAZULI_API LambdaLR final : public LRScheduler {
+ public:
+  LambdaLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor, LAZULI_LOC);
+  double lr_at(std::int64_t step) const override { return base() * factor_(step); }
+
+ private:
+  std::function<double(std::int64_t)> factor_;
+};
+
+// One schedule after the other: schedule i + 1 begins, at its step 0, at milestone i. Made of
+// schedules of the same optimiser.
+//
+//   auto warmup = std::make_shared<LinearLR>(opt, LinearLROptions{.start = 0.1, .steps = 5});
+//   auto rest = std::make_shared<ExponentialLR>(opt, 0.9);
+class LAZULI_API SequentialLR final : public LRScheduler {
+ public:
+  using Schedules = std::vector<std::shared_ptr<const LRScheduler>>;
+  SequentialLR(Optimizer& optimizer, Schedules schedules, std::vector<std::int64_t> milestones,
+               LAZULI_LOC);
+  double lr_at(std::int64_t step) const override;
+
+ private:
+  Schedules schedules_;
+  std::vector<std::int64_t> milestones_;
+};
+
+// Multiplies the learning rate by `factor` once a metric has not improved for more than `patience`
+// steps. No LRScheduler: its step() takes the metric.
+struct ReduceLROnPlateauOptions {
+  bool maximize = false;  // whether a larger metric is better
+  double factor = 0.1;    // below 1
+  std::int64_t patience = 10;
+  double threshold = 1e-4;    // what counts as an improvement
+  bool relative = true;       // the threshold is a share of the best metric
+  std::int64_t cooldown = 0;  // steps after a reduction that are not counted
+  double min_lr = 0;
+  double eps = 1e-8;  // smaller changes of the learning rate are left out
+};
+class LAZULI_API ReduceLROnPlateau {
+ public:
+  explicit ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options = {},
+                             LAZULI_LOC);
+  void step(double metric);
+  double best() const { return best_; }
+
+ private:
+  bool IsBetter(double metric) const;
+  Optimizer& optimizer_;
+  ReduceLROnPlateauOptions options_;
+  double best_;
+  std::int64_t bad_steps_ = 0, cooldown_left_ = 0;
+};
+
+}  // namespace lazuli::optim

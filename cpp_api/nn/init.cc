@@ -1,0 +1,156 @@
+#include "lazuli/nn/init.h"
+
+#include <cmath>
+#include <string>
+
+#include "lazuli/autograd.h"
+#include "lazuli/execution.h"
+#include "lazuli/internal/fail.h"
+
+namespace lazuli::nn::init {
+namespace {
+
+using lazuli::internal::Fail;
+
+void Check(const Tensor& t, const char* function, SourceLocation loc) {
+  if (t.defined()) return;
+  Fail(ErrorCode::kInvalidArgument, std::string(function) + ": the tensor is undefined", loc);
+}
+
+void Set(Tensor& t, const Tensor& value) { t.copy_(value); }
+
+void SetUniform(Tensor& t, double low, double high) {
+  Set(t, rand(t.sizes(), t.dtype(), t.device()) * (high - low) + low);
+}
+void SetNormal(Tensor& t, double mean, double deviation) {
+  Set(t, randn(t.sizes(), t.dtype(), t.device()) * deviation + mean);
+}
+
+struct Fans {
+  double in, out;
+};
+Fans FansOf(const Tensor& t, const char* function, SourceLocation loc) {
+  Check(t, function, loc);
+  if (t.dim() < 2) {
+    Fail(ErrorCode::kInvalidArgument,
+         std::string(function) + ": takes a weight of rank 2 or more, not of rank " +
+             std::to_string(t.dim()),
+         loc);
+  }
+  double field = 1;  // positions of a convolution's kernel
+  for (std::int64_t d = 2; d < t.dim(); ++d) field *= static_cast<double>(t.size(d));
+  return {static_cast<double>(t.size(1)) * field, static_cast<double>(t.size(0)) * field};
+}
+
+double KaimingDeviation(const Tensor& t, const KaimingOptions& o, const char* function,
+                        SourceLocation loc) {
+  const Fans fans = FansOf(t, function, loc);
+  return calculate_gain(o.nonlinearity, o.slope) /
+         std::sqrt(o.fan == Fan::kIn ? fans.in : fans.out);
+}
+
+}  // namespace
+
+double calculate_gain(Nonlinearity nonlinearity, double slope) {
+  switch (nonlinearity) {
+    case Nonlinearity::kLinear:
+    case Nonlinearity::kSigmoid:
+      return 1;
+    case Nonlinearity::kTanh:
+      return 5.0 / 3;
+    case Nonlinearity::kReLU:
+      return std::sqrt(2.0);
+    case Nonlinearity::kLeakyReLU:
+      return std::sqrt(2.0 / (1 + slope * slope));
+    case Nonlinearity::kSELU:
+      return 0.75;
+  }
+  return 1;
+}
+
+void uniform_(Tensor t, double low, double high, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  Check(t, "uniform_", loc);
+  SetUniform(t, low, high);
+}
+
+void normal_(Tensor t, double mean, double deviation, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  Check(t, "normal_", loc);
+  SetNormal(t, mean, deviation);
+}
+
+// By inversion: a uniform number between the probabilities of the limits, and the inverse of the
+// normal distribution there - Newton's method on erf, from a start that suffices within 5
+// deviations.
+void trunc_normal_(Tensor t, double mean, double deviation, double low, double high,
+                   SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  Check(t, "trunc_normal_", loc);
+  if (!(low < high) || !(deviation > 0)) {
+    Fail(ErrorCode::kInvalidArgument,
+         "trunc_normal_: low must be below high, and the deviation above 0", loc);
+  }
+  const auto probability = [&](double v) {
+    return std::erf((v - mean) / deviation / std::sqrt(2.0));
+  };
+  const double from = probability(low), to = probability(high);
+  const Tensor p = rand(t.sizes(), kFloat64, t.device()) * (to - from) + from;  // erf of the result
+  // Winitzki's approximation, then three steps of Newton.
+  const Tensor l = log1p(-(p * p)), a = l * 0.5 + 4.330746750799873;
+  Tensor x = sign(p) * sqrt(sqrt(a * a - l * 6.802721088435374) - a);
+  for (int i = 0; i < 3; ++i) x = x - (erf(x) - p) * exp(x * x) * 0.886226925452758;
+  Set(t, clamp(x * (deviation * std::sqrt(2.0)) + mean, low, high));
+}
+
+void constant_(Tensor t, double value, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  Check(t, "constant_", loc);
+  t.fill_(value);
+}
+void ones_(Tensor t, SourceLocation loc) { constant_(t, 1, loc); }
+void zeros_(Tensor t, SourceLocation loc) { constant_(t, 0, loc); }
+
+void eye_(Tensor t, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  Check(t, "eye_", loc);
+  if (t.dim() != 2) {
+    Fail(ErrorCode::kInvalidArgument, "eye_: takes rank 2, not rank " + std::to_string(t.dim()),
+         loc);
+  }
+  const Tensor rows = unsqueeze(arange(t.size(0), kInt64, t.device()), 1);
+  Set(t, rows == unsqueeze(arange(t.size(1), kInt64, t.device()), 0));
+}
+
+void xavier_uniform_(Tensor t, double gain, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  const Fans fans = FansOf(t, "xavier_uniform_", loc);
+  const double bound = gain * std::sqrt(6 / (fans.in + fans.out));
+  SetUniform(t, -bound, bound);
+}
+void xavier_normal_(Tensor t, double gain, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  const Fans fans = FansOf(t, "xavier_normal_", loc);
+  SetNormal(t, 0, gain * std::sqrt(2 / (fans.in + fans.out)));
+}
+
+void kaiming_uniform_(Tensor t, const KaimingOptions& options, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  const double bound = std::sqrt(3.0) * KaimingDeviation(t, options, "kaiming_uniform_", loc);
+  SetUniform(t, -bound, bound);
+}
+void kaiming_normal_(Tensor t, const KaimingOptions& options, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  SetNormal(t, 0, KaimingDeviation(t, options, "kaiming_normal_", loc));
+}
+
+}  // namespace lazuli::nn::init

@@ -1,0 +1,205 @@
+#include "lazuli/lr_scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "cpp_api/optim/options.h"
+#include "lazuli/internal/fail.h"
+
+namespace lazuli::optim {
+namespace {
+
+using lazuli::internal::Fail;
+
+void Require(bool holds, const std::string& what, SourceLocation loc) {
+  if (!holds) Fail(ErrorCode::kInvalidArgument, what, loc);
+}
+
+void CheckCount(const char* scheduler, const char* option, std::int64_t value, SourceLocation loc) {
+  Require(value >= 1,
+          std::string(scheduler) + ": " + option + " is " + std::to_string(value) +
+              ", it must be at least 1",
+          loc);
+}
+
+// Half a cosine from `from` at 0 to `to` at 1.
+double Cosine(double from, double to, double share) {
+  return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
+}
+double Line(double from, double to, double share) { return from + (to - from) * share; }
+
+}  // namespace
+
+LRScheduler::LRScheduler(Optimizer& optimizer, SourceLocation loc)
+    : optimizer_(optimizer), loc_(loc) {
+  if (!optimizer.initial_lr_) optimizer.initial_lr_ = optimizer.lr();
+  base_ = *optimizer.initial_lr_;
+}
+
+void LRScheduler::set_step(std::int64_t step) {
+  const double lr = lr_at(step);  // may throw
+  steps_ = step;
+  optimizer_.set_lr(lr, loc_);
+}
+
+StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options, SourceLocation loc)
+    : LRScheduler(optimizer, loc), options_(options) {
+  CheckCount("StepLR", "size", options.size, loc);
+  Start();
+}
+double StepLR::lr_at(std::int64_t step) const {
+  return base() * std::pow(options_.gamma, static_cast<double>(step / options_.size));
+}
+
+MultiStepLR::MultiStepLR(Optimizer& optimizer, const MultiStepLROptions& options,
+                         SourceLocation loc)
+    : LRScheduler(optimizer, loc), options_(options) {
+  Start();
+}
+double MultiStepLR::lr_at(std::int64_t step) const {
+  const auto passed = std::count_if(options_.milestones.begin(), options_.milestones.end(),
+                                    [step](std::int64_t m) { return m <= step; });
+  return base() * std::pow(options_.gamma, static_cast<double>(passed));
+}
+
+ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma, SourceLocation loc)
+    : LRScheduler(optimizer, loc), gamma_(gamma) {
+  Start();
+}
+double ExponentialLR::lr_at(std::int64_t step) const {
+  return base() * std::pow(gamma_, static_cast<double>(step));
+}
+
+CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options,
+                                     SourceLocation loc)
+    : LRScheduler(optimizer, loc), options_(options) {
+  CheckCount("CosineAnnealingLR", "steps", options.steps, loc);
+  Start();
+}
+double CosineAnnealingLR::lr_at(std::int64_t step) const {
+  return Cosine(base(), options_.min,
+                static_cast<double>(step) / static_cast<double>(options_.steps));
+}
+
+LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& options, SourceLocation loc)
+    : LRScheduler(optimizer, loc), options_(options) {
+  CheckCount("LinearLR", "steps", options.steps, loc);
+  Require(options.start > 0 && options.start <= 1,
+          "LinearLR: start is " + NumberText(options.start) + ", it must be above 0 and at most 1",
+          loc);
+  Require(options.end >= 0 && options.end <= 1,
+          "LinearLR: end is " + NumberText(options.end) + ", it must be from 0 to 1", loc);
+  Start();
+}
+double LinearLR::lr_at(std::int64_t step) const {
+  const double share =
+      static_cast<double>(std::min(step, options_.steps)) / static_cast<double>(options_.steps);
+  return base() * Line(options_.start, options_.end, share);
+}
+
+PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& options,
+                           SourceLocation loc)
+    : LRScheduler(optimizer, loc), options_(options) {
+  CheckCount("PolynomialLR", "steps", options.steps, loc);
+  Start();
+}
+double PolynomialLR::lr_at(std::int64_t step) const {
+  const double share =
+      static_cast<double>(std::min(step, options_.steps)) / static_cast<double>(options_.steps);
+  return base() * std::pow(1 - share, options_.power);
+}
+
+OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options, SourceLocation loc)
+    : LRScheduler(optimizer, loc), options_(options) {
+  CheckCount("OneCycleLR", "steps", options.steps, loc);
+  Require(options.rise >= 0 && options.rise <= 1,
+          "OneCycleLR: rise is " + NumberText(options.rise) + ", it must be from 0 to 1", loc);
+  Require(options.div > 0 && options.final_div > 0, "OneCycleLR: div and final_div must be above 0",
+          loc);
+  Start();
+}
+double OneCycleLR::lr_at(std::int64_t step) const {
+  if (step >= options_.steps) {
+    Fail(ErrorCode::kOutOfRange,
+         "OneCycleLR: step " + std::to_string(step) + " is beyond the cycle of " +
+             std::to_string(options_.steps) + " steps",
+         loc());
+  }
+  const double top = options_.rise * static_cast<double>(options_.steps) - 1;
+  const double last = static_cast<double>(options_.steps) - 1;
+  const double initial = options_.max_lr / options_.div;
+  const auto between = [&](double from, double to, double share) {
+    return options_.linear ? Line(from, to, share) : Cosine(from, to, share);
+  };
+  const auto t = static_cast<double>(step);
+  if (t <= top) return between(initial, options_.max_lr, top == 0 ? 1 : t / top);
+  const double share = last > top ? (t - top) / (last - top) : 1;
+  return between(options_.max_lr, initial / options_.final_div, share);
+}
+
+LambdaLR::LambdaLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor,
+                   SourceLocation loc)
+    : LRScheduler(optimizer, loc), factor_(std::move(factor)) {
+  Require(static_cast<bool>(factor_), "LambdaLR: the function is empty", loc);
+  Start();
+}
+
+SequentialLR::SequentialLR(Optimizer& optimizer, Schedules schedules,
+                           std::vector<std::int64_t> milestones, SourceLocation loc)
+    : LRScheduler(optimizer, loc),
+      schedules_(std::move(schedules)),
+      milestones_(std::move(milestones)) {
+  Require(!schedules_.empty() && milestones_.size() + 1 == schedules_.size(),
+          "SequentialLR: " + std::to_string(schedules_.size()) + " schedules need " +
+              std::to_string(schedules_.empty() ? 0 : schedules_.size() - 1) +
+              " milestones, there are " + std::to_string(milestones_.size()),
+          loc);
+  Require(std::is_sorted(milestones_.begin(), milestones_.end()),
+          "SequentialLR: the milestones do not rise", loc);
+  Start();
+}
+double SequentialLR::lr_at(std::int64_t step) const {
+  const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), step);
+  const auto i = static_cast<std::size_t>(next - milestones_.begin());
+  return schedules_[i]->lr_at(i == 0 ? step : step - milestones_[i - 1]);
+}
+
+ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options,
+                                     SourceLocation loc)
+    : optimizer_(optimizer),
+      options_(options),
+      best_(options.maximize ? -std::numeric_limits<double>::infinity()
+                             : std::numeric_limits<double>::infinity()) {
+  Require(options.factor > 0 && options.factor < 1,
+          "ReduceLROnPlateau: factor is " + NumberText(options.factor) +
+              ", it must be above 0 and below 1",
+          loc);
+}
+
+bool ReduceLROnPlateau::IsBetter(double metric) const {
+  const double sign = options_.maximize ? 1 : -1;
+  if (!options_.relative) return sign * metric > sign * best_ + options_.threshold;
+  return sign * metric > sign * best_ * (1 + sign * options_.threshold);
+}
+
+void ReduceLROnPlateau::step(double metric) {
+  if (IsBetter(metric)) {
+    best_ = metric;
+    bad_steps_ = 0;
+  } else {
+    ++bad_steps_;
+  }
+  if (cooldown_left_ > 0) {
+    --cooldown_left_;
+    bad_steps_ = 0;
+  }
+  if (bad_steps_ <= options_.patience) return;
+  const double lr = optimizer_.lr(), reduced = std::max(lr * options_.factor, options_.min_lr);
+  if (lr - reduced > options_.eps) optimizer_.set_lr(reduced);
+  cooldown_left_ = options_.cooldown;
+  bad_steps_ = 0;
+}
+
+}  // namespace lazuli::optim

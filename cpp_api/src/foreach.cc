@@ -1,0 +1,157 @@
+#include "lazuli/foreach.h"
+
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "cpp_api/src/operands.h"
+#include "lazy/ops/foreach.h"
+
+namespace lazuli {
+namespace {
+
+using Locs = SourceLocation;
+
+// The operands of an update: numbers, then lists.
+class Update {
+ public:
+  Update(std::string_view op, const TensorList& parameters) : op_(op) {
+    if (parameters.empty())
+      lazy::ThrowRecordError(op_, ir::InvalidArgument("there are no tensors"));
+    parameters_ = In(parameters, op_);
+  }
+  void Number(const Scalar& number) { in_.push_back(NumberBeside(number, parameters_[0])); }
+  bool Number(const std::optional<Scalar>& number) {
+    if (number) Number(*number);
+    return number.has_value();
+  }
+  // A list, whose elements become results in place if it is a target.
+  void List(std::string_view what, const TensorList& list, bool target) {
+    if (list.size() != parameters_.size()) {
+      lazy::ThrowRecordError(op_, ir::InvalidArgument("there are ", list.size(), " ", what, " for ",
+                                                      parameters_.size(), " parameters"));
+    }
+    lists_.push_back(In(list, op_));
+    const lazy::Tensors& tensors = lists_.back();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i].shape() == parameters_[i].shape() &&
+          tensors[i].dtype() == parameters_[0].dtype())
+        continue;
+      lazy::ThrowRecordError(
+          op_, ir::InvalidArgument(what, " ", i, " is ", tensors[i].shape(), ", its parameter ",
+                                   parameters_[i].shape(), " and the first one ",
+                                   parameters_[0].shape(), ": dims and dtypes must agree"));
+    }
+    if (target) targets_.insert(targets_.end(), tensors.begin(), tensors.end());
+  }
+  template <class Op>
+  lazy::Tensors Record(Op op) {
+    const lazy::GradModeGuard no_grad(false);
+    for (const lazy::Tensors& list : lists_) in_.insert(in_.end(), list.begin(), list.end());
+    return lazy::RecordInto(op, in_, targets_);
+  }
+
+ private:
+  std::string_view op_;
+  lazy::Tensors parameters_, targets_;
+  std::vector<lazy::Tensors> lists_;  // a deque would do: operands point into the inner vectors
+  std::vector<lazy::Operand> in_;
+};
+
+}  // namespace
+
+void foreach_sgd_(const TensorList& parameters, const TensorList& gradients, TensorList& momenta,
+                  const SgdStep& step, Locs loc) {
+  Call(loc, [&] {
+    Update update("foreach_sgd", parameters);
+    lazy::ForeachSgdOp op{};
+    op.nesterov = step.nesterov;
+    update.Number(step.lr);
+    op.weight_decay = update.Number(step.weight_decay);
+    op.momentum = update.Number(step.momentum);
+    op.dampening = update.Number(step.undamped);
+    op.first = op.momentum && (momenta.empty() || !momenta[0].defined());
+    update.List("parameter", parameters, /*target=*/true);
+    update.List("gradient", gradients, /*target=*/false);
+    if (op.momentum && !op.first) update.List("momentum", momenta, /*target=*/true);
+    const lazy::Tensors made = update.Record(op);
+    if (!op.first) return;
+    momenta.clear();
+    for (const lazy::Tensor& v : made) momenta.push_back(TensorAccess::Wrap(v));
+  });
+}
+
+void foreach_adam_(const TensorList& parameters, const TensorList& gradients,
+                   const TensorList& means, const TensorList& squares, const TensorList& maxima,
+                   const AdamStep& step, Locs loc) {
+  Call(loc, [&] {
+    Update update("foreach_adam", parameters);
+    for (const Scalar* number :
+         {&step.step_size, &step.root, &step.eps, &step.beta2, &step.share1, &step.share2})
+      update.Number(*number);
+    lazy::ForeachAdamOp op{};
+    op.amsgrad = !maxima.empty();
+    if (update.Number(step.weight_decay))
+      op.decay = lazy::Decay::kL2;
+    else if (update.Number(step.shrink))
+      op.decay = lazy::Decay::kDecoupled;
+    update.List("parameter", parameters, /*target=*/true);
+    update.List("gradient", gradients, /*target=*/false);
+    update.List("mean", means, /*target=*/true);
+    update.List("square", squares, /*target=*/true);
+    if (op.amsgrad) update.List("maximum", maxima, /*target=*/true);
+    update.Record(op);
+  });
+}
+
+void foreach_rmsprop_(const TensorList& parameters, const TensorList& gradients,
+                      const TensorList& squares, const TensorList& means, const TensorList& momenta,
+                      const RmspropStep& step, Locs loc) {
+  Call(loc, [&] {
+    Update update("foreach_rmsprop", parameters);
+    for (const Scalar* number : {&step.lr, &step.alpha, &step.share, &step.eps})
+      update.Number(*number);
+    lazy::ForeachRmspropOp op{};
+    op.momentum = update.Number(step.momentum);
+    op.weight_decay = update.Number(step.weight_decay);
+    op.centered = !means.empty();
+    update.List("parameter", parameters, /*target=*/true);
+    update.List("gradient", gradients, /*target=*/false);
+    update.List("square", squares, /*target=*/true);
+    if (op.centered) update.List("mean", means, /*target=*/true);
+    if (op.momentum) update.List("momentum", momenta, /*target=*/true);
+    update.Record(op);
+  });
+}
+
+void foreach_adagrad_(const TensorList& parameters, const TensorList& gradients,
+                      const TensorList& sums, const AdagradStep& step, Locs loc) {
+  Call(loc, [&] {
+    Update update("foreach_adagrad", parameters);
+    update.Number(step.lr);
+    update.Number(step.eps);
+    lazy::ForeachAdagradOp op{};
+    op.weight_decay = update.Number(step.weight_decay);
+    update.List("parameter", parameters, /*target=*/true);
+    update.List("gradient", gradients, /*target=*/false);
+    update.List("sum", sums, /*target=*/true);
+    update.Record(op);
+  });
+}
+
+Tensor foreach_clip_norm_(const TensorList& tensors, const Scalar& max_norm, double order,
+                          Locs loc) {
+  return CallTensor(loc, [&] {
+    if (!(order > 0)) {
+      lazy::ThrowRecordError(
+          "foreach_clip_norm",
+          ir::InvalidArgument("the order of the norm must be above 0, is ", order));
+    }
+    Update update("foreach_clip_norm", tensors);
+    update.Number(max_norm);
+    update.List("tensor", tensors, /*target=*/true);
+    return update.Record(lazy::ForeachClipNormOp{std::isinf(order) ? 0 : order})[0];
+  });
+}
+
+}  // namespace lazuli

@@ -1,0 +1,200 @@
+#include "lazy/ops/foreach.h"
+
+namespace lazuli::lazy {
+namespace {
+
+using lowering::Builder;
+using lowering::Op;
+using lowering::Opcode;
+using Results = std::vector<Op>;
+
+// The operands of an update in order: numbers, then `lists` lists of equal length.
+class Operands {
+ public:
+  Operands(absl::Span<const Op> in, std::size_t numbers, std::size_t lists)
+      : in_(in), at_(numbers), length_((in.size() - numbers) / lists) {}
+  Op Number() { return in_[next_number_++]; }
+  absl::Span<const Op> List() {
+    const absl::Span<const Op> list = in_.subspan(at_, length_);
+    at_ += length_;
+    return list;
+  }
+  std::size_t length() const { return length_; }
+
+ private:
+  absl::Span<const Op> in_;
+  std::size_t next_number_ = 0, at_, length_;
+};
+
+// Arithmetic of elements with numbers.
+class Arithmetic {
+ public:
+  explicit Arithmetic(Builder& b) : b(b) {}
+  Op Spread(Op number, Op beside) const {
+    const Shape& shape = beside.shape();
+    return shape.rank() == 0 ? number : b.Broadcast(number, shape.dims(), {});
+  }
+  Op Times(Op x, Op number) const { return b.Times(x, Spread(number, x)); }
+  Op Plus(Op x, Op number) const { return b.Plus(x, Spread(number, x)); }
+  Op DividedBy(Op x, Op number) const { return b.DividedBy(x, Spread(number, x)); }
+  Op Sqrt(Op x) const { return b.Unary(Opcode::kSqrt, x); }
+  // x + weight * (y - x), as lerp.
+  Op Toward(Op x, Op y, Op weight) const { return b.Plus(x, Times(b.Minus(y, x), weight)); }
+  // x * keep + weight * g * g, as mul_ and addcmul_.
+  Op DecayedSquares(Op x, Op keep, Op g, Op weight) const {
+    return b.Plus(Times(x, keep), b.Times(Times(g, weight), g));
+  }
+
+  Builder& b;
+};
+
+// Lists one after the other.
+Results Concatenated(std::initializer_list<const Results*> lists) {
+  Results all;
+  for (const Results* list : lists) all.insert(all.end(), list->begin(), list->end());
+  return all;
+}
+
+}  // namespace
+
+std::vector<Op> ForeachSgdOp::Lower(Builder& b, absl::Span<const Op> in) const {
+  const Arithmetic a(b);
+  const bool reads_momenta = momentum && !first;
+  Operands operands(in, std::size_t{1} + weight_decay + momentum + dampening,
+                    reads_momenta ? 3 : 2);
+  const Op lr = operands.Number();
+  const Op decay = weight_decay ? operands.Number() : Op();
+  const Op keep = momentum ? operands.Number() : Op();
+  const Op undamped = dampening ? operands.Number() : Op();
+  const auto parameters = operands.List(), gradients = operands.List();
+  const auto momenta = reads_momenta ? operands.List() : absl::Span<const Op>();
+  Results moved, velocities;
+  for (std::size_t i = 0; i < operands.length(); ++i) {
+    const Op p = parameters[i];
+    Op move = gradients[i];
+    if (weight_decay) move = b.Plus(move, a.Times(p, decay));
+    if (momentum) {
+      Op v = move;
+      if (!first) v = b.Plus(a.Times(momenta[i], keep), dampening ? a.Times(move, undamped) : move);
+      velocities.push_back(v);
+      move = nesterov ? b.Plus(move, a.Times(v, keep)) : v;
+    }
+    moved.push_back(b.Minus(p, a.Times(move, lr)));
+  }
+  return Concatenated({&moved, &velocities});
+}
+
+std::vector<Op> ForeachAdamOp::Lower(Builder& b, absl::Span<const Op> in) const {
+  const Arithmetic a(b);
+  Operands operands(in, decay == Decay::kNone ? 6 : 7, amsgrad ? 5 : 4);
+  const Op step_size = operands.Number(), root = operands.Number(), eps = operands.Number();
+  const Op beta2 = operands.Number(), share1 = operands.Number(), share2 = operands.Number();
+  const Op weight = decay == Decay::kNone ? Op() : operands.Number();
+  const auto parameters = operands.List(), gradients = operands.List();
+  const auto means = operands.List(), squares = operands.List();
+  const auto maxima = amsgrad ? operands.List() : absl::Span<const Op>();
+  Results moved, new_means, new_squares, new_maxima;
+  for (std::size_t i = 0; i < operands.length(); ++i) {
+    Op p = parameters[i], g = gradients[i];
+    if (decay == Decay::kL2) g = b.Plus(g, a.Times(p, weight));
+    if (decay == Decay::kDecoupled) p = a.Times(p, weight);
+    const Op mean = a.Toward(means[i], g, share1);
+    const Op square = a.DecayedSquares(squares[i], beta2, g, share2);
+    Op largest = square;
+    if (amsgrad) new_maxima.push_back(largest = b.Maximum(maxima[i], square));
+    const Op spread = a.Plus(a.DividedBy(a.Sqrt(largest), root), eps);
+    moved.push_back(b.Minus(p, b.DividedBy(a.Times(mean, step_size), spread)));
+    new_means.push_back(mean);
+    new_squares.push_back(square);
+  }
+  return Concatenated({&moved, &new_means, &new_squares, &new_maxima});
+}
+
+std::vector<Op> ForeachRmspropOp::Lower(Builder& b, absl::Span<const Op> in) const {
+  const Arithmetic a(b);
+  Operands operands(in, std::size_t{4} + momentum + weight_decay,
+                    std::size_t{3} + centered + momentum);
+  const Op lr = operands.Number(), alpha = operands.Number(), share = operands.Number();
+  const Op eps = operands.Number();
+  const Op keep = momentum ? operands.Number() : Op();
+  const Op decay = weight_decay ? operands.Number() : Op();
+  const auto parameters = operands.List(), gradients = operands.List(), squares = operands.List();
+  const auto means = centered ? operands.List() : absl::Span<const Op>();
+  const auto momenta = momentum ? operands.List() : absl::Span<const Op>();
+  Results moved, new_squares, new_means, velocities;
+  for (std::size_t i = 0; i < operands.length(); ++i) {
+    const Op p = parameters[i];
+    Op g = gradients[i];
+    if (weight_decay) g = b.Plus(g, a.Times(p, decay));
+    const Op square = a.DecayedSquares(squares[i], alpha, g, share);
+    new_squares.push_back(square);
+    Op variance = square;
+    if (centered) {
+      const Op mean = a.Toward(means[i], g, share);
+      new_means.push_back(mean);
+      variance = b.Minus(square, b.Times(mean, mean));
+    }
+    const Op spread = a.Plus(a.Sqrt(variance), eps);
+    if (momentum) {
+      const Op v = b.Plus(a.Times(momenta[i], keep), b.DividedBy(g, spread));
+      velocities.push_back(v);
+      moved.push_back(b.Minus(p, a.Times(v, lr)));
+    } else {
+      moved.push_back(b.Minus(p, b.DividedBy(a.Times(g, lr), spread)));
+    }
+  }
+  return Concatenated({&moved, &new_squares, &new_means, &velocities});
+}
+
+std::vector<Op> ForeachAdagradOp::Lower(Builder& b, absl::Span<const Op> in) const {
+  const Arithmetic a(b);
+  Operands operands(in, weight_decay ? 3 : 2, 3);
+  const Op lr = operands.Number(), eps = operands.Number();
+  const Op decay = weight_decay ? operands.Number() : Op();
+  const auto parameters = operands.List(), gradients = operands.List(), sums = operands.List();
+  Results moved, new_sums;
+  for (std::size_t i = 0; i < operands.length(); ++i) {
+    Op g = gradients[i];
+    if (weight_decay) g = b.Plus(g, a.Times(parameters[i], decay));
+    const Op sum = b.Plus(sums[i], b.Times(g, g));
+    const Op spread = a.Plus(a.Sqrt(sum), eps);
+    moved.push_back(b.Minus(parameters[i], b.DividedBy(a.Times(g, lr), spread)));
+    new_sums.push_back(sum);
+  }
+  return Concatenated({&moved, &new_sums});
+}
+
+std::vector<Op> ForeachClipNormOp::Lower(Builder& b, absl::Span<const Op> in) const {
+  const Arithmetic a(b);
+  Operands operands(in, 1, 1);
+  const Op limit = operands.Number();
+  const auto tensors = operands.List();
+  const Opcode join = order == 0 ? Opcode::kMaximum : Opcode::kAdd;
+  Op total;
+  for (Op x : tensors) {
+    const Op size = b.Unary(Opcode::kAbs, x);
+    Dims all;
+    for (int64_t d = 0; d < x.rank(); ++d) all.push_back(d);
+    Op power = size;
+    if (order == 2)
+      power = b.Times(x, x);
+    else if (order != 1 && order != 0)
+      power = b.Binary(Opcode::kPower, size, b.Full(size.shape(), order));
+    const Op part = b.Reduce(join, power, all);
+    total = total.valid() ? b.Binary(join, total, part) : part;
+  }
+  Op norm = total;
+  if (order == 2)
+    norm = a.Sqrt(total);
+  else if (order != 1 && order != 0)
+    norm = b.Binary(Opcode::kPower, total, b.Full(total.shape(), 1 / order));
+  // torch's guard against a norm of 0.
+  const Op scale = b.Minimum(b.DividedBy(limit, b.Plus(norm, b.Full(norm.shape(), 1e-6))),
+                             b.Full(norm.shape(), 1));
+  Results results;
+  for (Op x : tensors) results.push_back(a.Times(x, scale));
+  results.push_back(norm);
+  return results;
+}
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,71 @@
+// Updates of many tensors by one node: what an optimiser's step or gradient clipping records,
+// however many parameters there are.
+//
+// Operands are the numbers first, each present only if the update uses it, then one list after the
+// other. Arithmetic is torch's, in its order of operations, element by element. These ops have no
+// gradients.
+#pragma once
+
+#include "lazy/ops/functions.h"
+#include "lazy/ops/op.h"
+
+namespace lazuli::lazy {
+
+enum class Decay : uint8_t { kNone, kL2, kDecoupled };
+
+struct ForeachSgdOp {
+  bool momentum, dampening, nesterov, weight_decay;
+  bool first;  // momentum starts as the gradient
+  LAZULI_OP("foreach_sgd", "aten::_foreach_sgd", momentum, dampening, nesterov, weight_decay,
+            first);
+  static constexpr OpDoc kDoc{
+      "SGD on lists of parameters, gradients and, unless first, momenta; numbers: lr, weight "
+      "decay, "
+      "momentum, 1 - dampening.",
+      {"operands"}};
+  std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
+};
+
+struct ForeachAdamOp {
+  Decay decay;
+  bool amsgrad;
+  LAZULI_OP("foreach_adam", "aten::_foreach_adam", decay, amsgrad);
+  static constexpr OpDoc kDoc{
+      "Adam on lists of parameters, gradients, means, mean squares and, for AMSGrad, their maxima; "
+      "numbers: step size, root of the second correction, eps, beta2, 1 - beta1, 1 - beta2, weight "
+      "decay (decoupled: 1 - lr * weight decay).",
+      {"operands"}};
+  std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
+};
+
+struct ForeachRmspropOp {
+  bool momentum, centered, weight_decay;
+  LAZULI_OP("foreach_rmsprop", "aten::_foreach_rmsprop", momentum, centered, weight_decay);
+  static constexpr OpDoc kDoc{
+      "RMSprop on lists of parameters, gradients, mean squares, means if centered and momenta if "
+      "any; numbers: lr, alpha, 1 - alpha, eps, momentum, weight decay.",
+      {"operands"}};
+  std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
+};
+
+struct ForeachAdagradOp {
+  bool weight_decay;
+  LAZULI_OP("foreach_adagrad", "aten::_foreach_adagrad", weight_decay);
+  static constexpr OpDoc kDoc{
+      "Adagrad on lists of parameters, gradients and sums of squares; numbers: lr, eps, weight "
+      "decay.",
+      {"operands"}};
+  std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
+};
+
+// Scaled tensors, and the norm of all their elements before.
+struct ForeachClipNormOp {
+  double order;  // 1, 2, ...; 0: infinity, the largest absolute value
+  LAZULI_OP("foreach_clip_norm", "aten::_foreach_clip_norm", order);
+  static constexpr OpDoc kDoc{
+      "Tensors scaled so that the norm of all elements is at most a number; the norm before.",
+      {"operands"}};
+  std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
+};
+
+}  // namespace lazuli::lazy

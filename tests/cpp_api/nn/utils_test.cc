@@ -1,0 +1,68 @@
+#include <limits>
+#include <vector>
+
+#include "tests/support/expect_error.h"
+#include <lazuli/lazuli.h>
+
+namespace lazuli {
+namespace {
+
+using Floats = std::vector<float>;
+
+struct Clipped {
+  double order;
+  float norm;
+  Floats gradients;
+};
+
+// PyTorch 2.13's values.
+TEST(ClipGradTest, ScalesAllGradientsByTheNormOfAll) {
+  for (const Clipped& expected :
+       std::vector<Clipped>{{2, 13.0f, {0.461538434f, 0.615384579f, 1.84615374f}},
+                            {1, 19.0f, {0.315789431f, 0.421052575f, 1.26315773f}},
+                            {3, 12.207056f, {0.491518974f, 0.655358613f, 1.9660759f}},
+                            {std::numeric_limits<double>::infinity(),
+                             12.0f,
+                             {0.49999997f, 0.666666627f, 1.99999988f}}}) {
+    Tensor a = zeros({2}), b = zeros({1, 1}), without = zeros({3});
+    a.set_grad(tensor({3.0f, 4.0f}));
+    b.set_grad(full({1, 1}, 12.0));
+    const Tensor norm = nn::utils::clip_grad_norm_({a, without, b}, 2.0, expected.order);
+    EXPECT_NEAR(norm.item(), expected.norm, 1e-5);
+    Floats gradients = a.grad().to_vector<float>();
+    gradients.push_back(b.grad().item<float>());
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(gradients[i], expected.gradients[i], 1e-6);
+  }
+}
+
+TEST(ClipGradTest, SmallGradientsStayAndAreOneNode) {
+  std::vector<Tensor> parameters;
+  for (int i = 0; i < 5; ++i) {
+    parameters.push_back(zeros({2}));
+    parameters.back().set_grad(tensor({0.25f, 0.5f}));
+  }
+  const std::int64_t before = metrics::counter("graph.nodes_recorded");
+  nn::utils::clip_grad_norm_(parameters, 100.0);
+  EXPECT_EQ(metrics::counter("graph.nodes_recorded") - before, 1);
+  EXPECT_EQ(parameters[4].grad().to_vector<float>(), (Floats{0.25f, 0.5f}));
+}
+
+TEST(ClipGradTest, ValuesAreLimited) {
+  Tensor a = zeros({3});
+  a.set_grad(tensor({-3.0f, 0.5f, 4.0f}));
+  nn::utils::clip_grad_value_({a}, 1.0);
+  EXPECT_EQ(a.grad().to_vector<float>(), (Floats{-1, 0.5f, 1}));
+}
+
+TEST(ClipGradTest, MistakesAreRefused) {
+  Tensor a = zeros({1});
+  EXPECT_EQ(nn::utils::clip_grad_norm_({a}, 1.0).item(), 0) << "no gradients";
+  a.set_grad(ones({1}));
+  EXPECT_ERROR(kInvalidArgument, "clip_grad_norm_: max_norm must be at least 0, is -1.000000",
+               nn::utils::clip_grad_norm_({a}, -1.0));
+  EXPECT_ERROR(kInvalidArgument, "foreach_clip_norm: the order of the norm must be above 0, is 0",
+               nn::utils::clip_grad_norm_({a}, 1.0, 0));
+}
+
+}  // namespace
+}  // namespace lazuli

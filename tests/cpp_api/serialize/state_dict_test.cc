@@ -1,0 +1,67 @@
+#include "lazuli/state_dict.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/support/expect_error.h"
+#include <lazuli/lazuli.h>
+
+namespace lazuli {
+namespace {
+
+using Floats = std::vector<float>;
+using testing::ElementsAre;
+
+struct Net : nn::Module {
+  nn::Linear fc{2, 2};
+  nn::BatchNorm1d norm{2};
+  Net() { register_modules({{"fc", fc}, {"norm", norm}}); }
+};
+
+TEST(StateDictTest, HasParametersAndBuffersByName) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : Net().state_dict().tensors) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("fc.bias", "fc.weight", "norm.bias", "norm.num_batches_tracked",
+                                 "norm.running_mean", "norm.running_var", "norm.weight"));
+}
+
+TEST(StateDictTest, LoadingCopiesIntoTheSameTensors) {
+  const Net from;
+  Net to;
+  const Tensor weight = to.fc.weight;
+  to.load_state_dict(from.state_dict());
+  EXPECT_EQ(weight.to_vector<float>(), from.fc.weight.to_vector<float>());
+  EXPECT_TRUE(weight.is_same(to.parameters()[0]));
+  EXPECT_TRUE(weight.requires_grad());
+  EXPECT_FALSE(weight.is_same(from.fc.weight));
+}
+
+TEST(StateDictTest, NamesThatOnlyOneSideHasAreReportedOrErrors) {
+  Net net;
+  StateDict state = net.state_dict();
+  state.tensors.erase("fc.bias");
+  state.tensors["head.weight"] = ones({1});
+  EXPECT_ERROR(kInvalidArgument,
+               "Module: the state does not fit: missing from the state: fc.bias; unexpected in the "
+               "state: head.weight",
+               net.load_state_dict(state));
+  const LoadReport report = net.load_state_dict(state, {.strict = false});
+  EXPECT_THAT(report.missing, ElementsAre("fc.bias"));
+  EXPECT_THAT(report.unexpected, ElementsAre("head.weight"));
+}
+
+TEST(StateDictTest, ShapesAndDtypesThatDifferAreErrorsAndNothingIsCopied) {
+  Net net;
+  const Floats before = net.fc.bias.to_vector<float>();
+  StateDict state = Net().state_dict();
+  state.tensors["fc.weight"] = ones({2, 3});
+  state.tensors["norm.weight"] = ones({2}, kFloat64);
+  EXPECT_ERROR(kInvalidArgument,
+               "Module: the state does not fit: fc.weight is f32[2,3] in the state and f32[2,2] "
+               "here; norm.weight is f64[2] in the state and f32[2] here",
+               net.load_state_dict(state, {.strict = false}));
+  EXPECT_EQ(net.fc.bias.to_vector<float>(), before);
+}
+
+}  // namespace
+}  // namespace lazuli

@@ -1,0 +1,96 @@
+// Updates of many tensors. tests/cpp_api/optim compares optimisers with PyTorch's formulas bit for
+// bit; here are the forms that an update can take.
+#include <cmath>
+#include <string_view>
+
+#include "lazy/ops/foreach.h"
+#include "tests/ops/sample.h"
+
+namespace lazuli::lazy::test {
+namespace {
+
+// `numbers` numbers of f32, then `lists` lists of two tensors.
+Literals UpdateOperands(int numbers, int lists) {
+  Literals operands;
+  for (int i = 0; i < numbers; ++i) operands.push_back(ScalarOf(DType::kF32, 0.25 + 0.125 * i));
+  for (int i = 0; i < lists; ++i) {
+    const auto seed = static_cast<uint64_t>(i);
+    for (Literal x : {Random(DType::kF32, {2, 3}, seed), Random(DType::kF32, {5}, seed)}) {
+      // Squares and their means are not negative.
+      for (int64_t n = 0; n < x.shape().num_elements(); ++n)
+        x.SetFromDouble(n, std::abs(x.AsDouble(n)));
+      operands.push_back(std::move(x));
+    }
+  }
+  return operands;
+}
+
+// m: momentum, d: dampening, n: nesterov, w: weight decay, f: the first step.
+ForeachSgdOp Sgd(std::string_view terms) {
+  const auto has = [&](char c) { return terms.find(c) != terms.npos; };
+  return {has('m'), has('d'), has('n'), has('w'), has('f')};
+}
+
+void AddSgd(Table& table) {
+  Row<ForeachSgdOp> row = table.Op<ForeachSgdOp>();
+  row.Add({}, UpdateOperands(1, 2));
+  row.Reference([](const ForeachSgdOp&, const Literals& in) {
+    Literals moved;
+    for (std::size_t i = 1; i < 3; ++i) {
+      moved.push_back(Build(in[i].shape(), [&](const Index& at) {
+        return At(in[i], at) - At(in[0], {}) * At(in[i + 2], at);
+      }));
+    }
+    return moved;
+  });
+  row.Add(Sgd("w"), UpdateOperands(2, 2));
+  row.Add(Sgd("mf"), UpdateOperands(2, 2));
+  row.Add(Sgd("m"), UpdateOperands(2, 3));
+  row.Add(Sgd("mn"), UpdateOperands(2, 3));
+  row.Add(Sgd("mdw"), UpdateOperands(4, 3));
+}
+
+void AddClip(Table& table) {
+  table.Op<ForeachClipNormOp>()
+      .Add({1}, UpdateOperands(1, 1))
+      .Add({2}, UpdateOperands(1, 1))
+      .Add({3}, UpdateOperands(1, 1))
+      .Add({0}, UpdateOperands(1, 1))
+      .ReferenceTolerance(1e-5, 1e-6)
+      .Reference([](const ForeachClipNormOp& op, const Literals& in) {
+        double norm = 0;
+        for (std::size_t i = 1; i < in.size(); ++i) {
+          ForEachIndex(in[i].shape().dims(), [&](const Index& at) {
+            const double size = std::abs(At(in[i], at));
+            norm = op.order == 0 ? std::max(norm, size) : norm + std::pow(size, op.order);
+          });
+        }
+        if (op.order != 0) norm = std::pow(norm, 1 / op.order);
+        const double scale = std::min(1.0, At(in[0], {}) / (norm + 1e-6));
+        Literals results;
+        for (std::size_t i = 1; i < in.size(); ++i) {
+          results.push_back(
+              Build(in[i].shape(), [&](const Index& at) { return At(in[i], at) * scale; }));
+        }
+        results.push_back(ScalarOf(DType::kF32, norm));
+        return results;
+      });
+}
+
+}  // namespace
+
+void AddForeachSamples(Table& table) {
+  AddSgd(table);
+  table.Op<ForeachAdamOp>()
+      .Add({Decay::kNone, false}, UpdateOperands(6, 4))
+      .Add({Decay::kL2, false}, UpdateOperands(7, 4))
+      .Add({Decay::kDecoupled, true}, UpdateOperands(7, 5));
+  table.Op<ForeachRmspropOp>()
+      .Add({}, UpdateOperands(4, 3))
+      .Add({.momentum = true, .centered = false, .weight_decay = true}, UpdateOperands(6, 4))
+      .Add({.momentum = true, .centered = false, .weight_decay = false}, UpdateOperands(5, 4));
+  table.Op<ForeachAdagradOp>().Add({false}, UpdateOperands(2, 3)).Add({true}, UpdateOperands(3, 3));
+  AddClip(table);
+}
+
+}  // namespace lazuli::lazy::test

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "cpp_api/data/order.h"
 #include "lazuli/data.h"
 #include "lazuli/internal/fail.h"
 
@@ -127,6 +128,48 @@ HostBatch Subset::get(std::span<const std::int64_t> indices) const {
   inner.reserve(indices.size());
   for (const std::int64_t i : indices) inner.push_back(indices_[static_cast<std::size_t>(i)]);
   return dataset_->get(inner);
+}
+
+Repeat::Repeat(std::shared_ptr<const Dataset> dataset, std::int64_t times, SourceLocation loc)
+    : dataset_(std::move(dataset)), times_(times) {
+  if (times_ >= 1) return;
+  Fail(ErrorCode::kInvalidArgument,
+       "Repeat: times is " + std::to_string(times_) + ", it must be at least 1", loc);
+}
+
+HostBatch Repeat::get(std::span<const std::int64_t> indices) const {
+  std::vector<std::int64_t> inner;
+  inner.reserve(indices.size());
+  for (const std::int64_t i : indices) inner.push_back(i % dataset_->size());
+  return dataset_->get(inner);
+}
+
+std::vector<Subset> random_split(std::shared_ptr<const Dataset> dataset,
+                                 const std::vector<std::int64_t>& sizes,
+                                 std::optional<std::uint64_t> seed, SourceLocation loc) {
+  std::int64_t all = 0;
+  for (const std::int64_t size : sizes) {
+    if (size < 0) {
+      Fail(ErrorCode::kInvalidArgument,
+           "random_split: a part of " + std::to_string(size) + " samples", loc);
+    }
+    all += size;
+  }
+  if (all != dataset->size()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "random_split: the parts have " + std::to_string(all) + " samples, the data set " +
+             std::to_string(dataset->size()),
+         loc);
+  }
+  const std::vector<std::int64_t> order =
+      Permutation(dataset->size(), seed ? *seed : random_seed());
+  std::vector<Subset> parts;
+  auto next = order.begin();
+  for (const std::int64_t size : sizes) {
+    parts.emplace_back(dataset, std::vector<std::int64_t>(next, next + size), loc);
+    next += size;
+  }
+  return parts;
 }
 
 }  // namespace lazuli::data

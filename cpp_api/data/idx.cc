@@ -1,33 +1,16 @@
 #include "cpp_api/data/idx.h"
 
 #include <cstdio>
-#include <fstream>
 #include <iterator>
 #include <string>
 
+#include "cpp_api/data/read_file.h"
 #include "lazuli/internal/fail.h"
 
 namespace lazuli::data {
 namespace {
 
 using lazuli::internal::Fail;
-
-std::vector<std::uint8_t> ReadAll(const std::string& path, SourceLocation loc) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  const std::streamoff length = in ? static_cast<std::streamoff>(in.tellg()) : -1;
-  // A folder opens, too, but has no length.
-  if (length < 0 || length > (std::streamoff{1} << 40)) {
-    Fail(ErrorCode::kNotFound,
-         "cannot read " + path + "; tools/fetch_mnist.sh gets MNIST and prints the folder it is in",
-         loc);
-  }
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(length));
-  in.seekg(0);
-  if (!in.read(reinterpret_cast<char*>(bytes.data()), length)) {
-    Fail(ErrorCode::kNotFound, "reading " + path + " failed", loc);
-  }
-  return bytes;
-}
 
 std::uint32_t BigEndian(const std::uint8_t* p) {
   return std::uint32_t{p[0]} << 24 | std::uint32_t{p[1]} << 16 | std::uint32_t{p[2]} << 8 | p[3];
@@ -46,7 +29,9 @@ IdxFile ReadIdx(const std::string& path, int rank, SourceLocation loc) {
     Fail(ErrorCode::kInvalidArgument, path + " " + what + "; get it again by tools/fetch_mnist.sh",
          loc);
   };
-  IdxFile file{.dims = {}, .bytes = ReadAll(path, loc)};
+  IdxFile file{.dims = {},
+               .bytes = ReadFile(
+                   path, "tools/fetch_mnist.sh gets MNIST and prints the folder it is in", loc)};
   const std::size_t header = 4 + 4 * static_cast<std::size_t>(rank);
   if (file.bytes.size() < header) {
     damaged("is truncated: it has " + std::to_string(file.bytes.size()) + " bytes, its header " +

@@ -8,6 +8,7 @@
 // set or an option is thrown as Error with the line of the caller.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -77,6 +78,23 @@ class LAZULI_API Mnist final : public Dataset {
   std::shared_ptr<const Files> files_;  // pixels stay bytes until they are asked for
 };
 
+// Small photographs of ten kinds of things: x f32 [n, 3, 32, 32], each channel normalised by the
+// mean and deviation of the training images; y s64 [n] in [0, 10).
+class LAZULI_API Cifar10 final : public Dataset {
+ public:
+  // Reads data_batch_{1..5}.bin or test_batch.bin, the binary version, in `folder`. Throws
+  // Error(kNotFound) for a file that cannot be opened and Error(kInvalidArgument) for one that is
+  // damaged.
+  explicit Cifar10(const std::string& folder, bool train = true, LAZULI_LOC);
+  std::int64_t size() const override;
+  HostBatch get(std::span<const std::int64_t> indices) const override;
+  static const std::array<const char*, 10>& classes();  // their names
+
+ private:
+  struct Records;
+  std::shared_ptr<const Records> records_;
+};
+
 // Rows of two tensors with the same first dim. Copies them to the host, which syncs.
 class LAZULI_API TensorDataset final : public Dataset {
  public:
@@ -103,6 +121,35 @@ class LAZULI_API Subset final : public Dataset {
   std::shared_ptr<const Dataset> dataset_;
   std::vector<std::int64_t> indices_;
 };
+
+// Another data set several times over: an epoch that is that much longer.
+class LAZULI_API Repeat final : public Dataset {
+ public:
+  template <std::derived_from<Dataset> D>
+  Repeat(D dataset, std::int64_t times, LAZULI_LOC)
+      : Repeat(std::shared_ptr<const Dataset>(std::make_shared<D>(std::move(dataset))), times,
+               loc) {}
+  Repeat(std::shared_ptr<const Dataset> dataset, std::int64_t times, LAZULI_LOC);
+  std::int64_t size() const override { return dataset_->size() * times_; }
+  HostBatch get(std::span<const std::int64_t> indices) const override;
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  std::int64_t times_;
+};
+
+// Parts of a data set with these numbers of samples, which no two parts share, drawn at random: for
+// training and validation. Without a seed, the draw follows manual_seed().
+LAZULI_API std::vector<Subset> random_split(std::shared_ptr<const Dataset> dataset,
+                                            const std::vector<std::int64_t>& sizes,
+                                            std::optional<std::uint64_t> seed = std::nullopt,
+                                            LAZULI_LOC);
+template <std::derived_from<Dataset> D>
+std::vector<Subset> random_split(D dataset, const std::vector<std::int64_t>& sizes,
+                                 std::optional<std::uint64_t> seed = std::nullopt, LAZULI_LOC) {
+  return random_split(std::shared_ptr<const Dataset>(std::make_shared<D>(std::move(dataset))),
+                      sizes, seed, loc);
+}
 
 struct DataLoaderOptions {
   std::int64_t batch_size = 1;  // samples in a batch; the last one may have fewer

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the public functions and the rows they are bound and documented from are the same.
 
-Every function of tensors that lazuli/ops.h declares, or lazuli/nn/functional.h, has a row in lazy/ops/*.def, with the
-same parameters and defaults, and every row is declared.
+Every function of tensors that lazuli/ops.h declares, or lazuli/nn/{functional,init,utils}.h, has a row in
+lazy/ops/*.def, with the same parameters and defaults, and every row is declared.
 
     tools/check_functions.py [ROOT]
 """
@@ -12,11 +12,14 @@ import re
 import sys
 
 HEADERS = {"LAZULI_COMPOSITE": "cpp_api/include/lazuli/ops.h",
-           "LAZULI_FUNCTIONAL": "cpp_api/include/lazuli/nn/functional.h"}
+           "LAZULI_FUNCTIONAL": "cpp_api/include/lazuli/nn/functional.h",
+           "LAZULI_INIT": "cpp_api/include/lazuli/nn/init.h",
+           "LAZULI_UTILS": "cpp_api/include/lazuli/nn/utils.h"}
 ELEMENTWISE = {"unary.def": "x", "binary.def": "x, y", "compare.def": "x, y"}
 # Not rows: `pow` of a number is the overload of pow that the row's Python form takes, too.
 OVERLOADS = {("pow", "x, exponent")}
 RESULT = r"(?:Tensor|std::pair<Tensor, Tensor>|std::vector<Tensor>)"
+IN_PLACE = r"(?:void|double|Tensor)"  # what functions of the last two headers return
 
 
 def without_comments(text):
@@ -44,7 +47,8 @@ def parameter(declared):
 def declared(root, header):
     """(name, parameters) of each function of tensors; the caller's line, which every one takes, is left out."""
     text = without_comments((root / header).read_text(encoding="utf-8"))
-    for match in re.finditer(rf"LAZULI_API\s+{RESULT}\s+(\w+)\(((?:[^()]|\([^()]*\))*)\);", text):
+    result = IN_PLACE if header.endswith(("init.h", "utils.h")) else RESULT
+    for match in re.finditer(rf"LAZULI_API\s+{result}\s+(\w+)\(((?:[^()]|\([^()]*\))*)\);", text):
         parameters = [p for p in split(match[2]) if p != "LAZULI_LOC" and "SourceLocation" not in p]
         yield match[1], ", ".join(parameter(p) for p in parameters)
 

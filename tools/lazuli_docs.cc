@@ -117,7 +117,11 @@ std::vector<FunctionRow> FunctionRows() {
 #define LAZULI_COMPOSITE(public_name, parameters, doc) {#public_name, #parameters, doc},
 #define LAZULI_FUNCTIONAL(public_name, parameters, doc) \
   {"nn::functional::" #public_name, #parameters, doc},
+#define LAZULI_INIT(public_name, parameters, doc) {"nn::init::" #public_name, #parameters, doc},
+#define LAZULI_UTILS(public_name, parameters, doc) {"nn::utils::" #public_name, #parameters, doc},
 #include "lazy/ops/composite.def"
+#undef LAZULI_UTILS
+#undef LAZULI_INIT
 #undef LAZULI_FUNCTIONAL
 #undef LAZULI_COMPOSITE
   };

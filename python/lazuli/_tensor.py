@@ -192,6 +192,17 @@ def _reduce(self):
     return _restore, (np.array(array), self.dtype, self.requires_grad and type(self) is _C.nn.Parameter)
 
 
+@_method
+def __deepcopy__(self, memo):
+    """A leaf with memory of its own, on the same device."""
+    made = self.detach().clone()
+    if isinstance(self, _C.nn.Parameter):
+        made = _C.nn.Parameter(made)
+    elif self.requires_grad:
+        made.requires_grad = True
+    return memo.setdefault(id(self), made)
+
+
 def _restore(array, dtype, parameter):
     made = tensor(array, dtype=dtype)
     return _C.nn.Parameter(made) if parameter else made

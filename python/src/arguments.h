@@ -158,6 +158,7 @@ struct Argument<Dims> : StoredArgument<Dims> {
   static constexpr std::string_view kType = "int | Sequence[int]";
   static bool Load(PyObject* object, Dims& out) { return LoadIntegers(object, out); }
   static py::object Default(std::string_view) { return py::tuple(); }
+  static py::object ToPython(const Dims& dims) { return py::tuple(py::cast(dims)); }
 };
 
 template <>
@@ -184,6 +185,12 @@ inline constexpr std::array<std::string_view, 0> kChoices = {};
 template <>
 inline constexpr std::array<std::string_view, 3> kChoices<nn::Reduction> = {"none", "mean", "sum"};
 [[noreturn]] void ThrowNoChoice(std::string_view got, absl::Span<const std::string_view> choices);
+
+template <>
+inline constexpr std::array<std::string_view, 2> kChoices<nn::init::Fan> = {"fan_in", "fan_out"};
+template <>
+inline constexpr std::array<std::string_view, 6> kChoices<nn::init::Nonlinearity> = {
+    "linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"};
 
 template <class E>
   requires std::is_enum_v<E>
@@ -273,9 +280,10 @@ template <>
 struct Argument<std::pair<double, double>> : StoredArgument<std::pair<double, double>> {
   static constexpr std::string_view kType = "tuple[float, float]";
   static bool Load(PyObject* object, std::pair<double, double>& out) {
-    return PyTuple_Check(object) && PyTuple_GET_SIZE(object) == 2 &&
-           LoadReal(PyTuple_GET_ITEM(object, 0), out.first) &&
-           LoadReal(PyTuple_GET_ITEM(object, 1), out.second);
+    return (PyTuple_Check(object) || PyList_Check(object)) &&
+           PySequence_Fast_GET_SIZE(object) == 2 &&
+           LoadReal(PySequence_Fast_GET_ITEM(object, 0), out.first) &&
+           LoadReal(PySequence_Fast_GET_ITEM(object, 1), out.second);
   }
   static py::object ToPython(const std::pair<double, double>& value) {
     return py::make_tuple(value.first, value.second);
@@ -295,6 +303,7 @@ inline py::object ToPython(std::vector<Tensor> tensors) {
   for (Tensor& tensor : tensors) list.append(ToPython(std::move(tensor)));
   return list;
 }
+inline py::object ToPython(double number) { return py::float_(number); }
 inline py::object ToPython(py::object object) { return object; }
 
 }  // namespace lazuli::python

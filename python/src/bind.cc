@@ -27,11 +27,20 @@ std::string_view Trimmed(std::string_view text) {
 // PyTorch's and NumPy's names of what rows call otherwise: (theirs, ours). A name of the row's own
 // comes first.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"T_max", "steps"},
+    {"a", "low"},
     {"axis", "dim"},
     {"axis", "dims"},
+    {"b", "high"},
+    {"clip_value", "limit"},
     {"dim", "dims"},
+    {"div_factor", "div"},
+    {"elementwise_affine", "affine"},
     {"embedding_dim", "dim"},
+    {"end_factor", "end"},
+    {"eta_min", "min"},
     {"fill_value", "value"},
+    {"final_div_factor", "final_div"},
     {"input", "logits"},
     {"input", "x"},
     {"keepdims", "keepdim"},
@@ -40,6 +49,8 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"max_val", "high"},
     {"min", "low"},
     {"min_val", "low"},
+    {"mode", "fan"},
+    {"norm_type", "order"},
     {"num_channels", "channels"},
     {"num_classes", "classes"},
     {"num_embeddings", "rows"},
@@ -50,10 +61,18 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"other", "y"},
     {"output_size", "size"},
     {"params", "parameters"},
+    {"pct_start", "rise"},
     {"shape", "dims"},
     {"size", "dims"},
+    {"start_factor", "start"},
+    {"std", "deviation"},
+    {"step_size", "size"},
     {"target", "y"},
+    {"tensor", "t"},
     {"tensors", "xs"},
+    {"total_iters", "steps"},
+    {"total_steps", "steps"},
+    {"val", "value"},
 };
 
 // The parameter that a keyword means; all of them if none.

@@ -181,12 +181,7 @@ class Bound {
     signature_.name = name;
     signature_.doc = doc;
     signature_.parameters.clear();
-    signature_.result = std::is_void_v<typename Traits::Result> ? "None"
-                        : std::is_same_v<typename Traits::Result, std::pair<Tensor, Tensor>>
-                            ? "tuple[Tensor, Tensor]"
-                        : std::is_same_v<typename Traits::Result, std::vector<Tensor>>
-                            ? "list[Tensor]"
-                            : "Tensor";
+    signature_.result = ResultName();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       AddParameters<Type<I>...>(signature_, parameters);
     }(Indices());
@@ -202,6 +197,22 @@ class Bound {
   }
 
  private:
+  // Of functions without a result, those of a tensor return it.
+  static constexpr bool kInPlace = [] {
+    if constexpr (Traits::kArity == 0)
+      return false;
+    else
+      return std::is_same_v<Type<0>, Tensor>;
+  }();
+  static constexpr std::string_view ResultName() {
+    using Result = typename Traits::Result;
+    if (std::is_void_v<Result> && !kInPlace) return "None";
+    if (std::is_same_v<Result, double>) return "float";
+    if (std::is_same_v<Result, std::pair<Tensor, Tensor>>) return "tuple[Tensor, Tensor]";
+    if (std::is_same_v<Result, std::vector<Tensor>>) return "list[Tensor]";
+    return "Tensor";
+  }
+
   static PyObject* Call(PyObject* first, PyObject* const* arguments, std::size_t n,
                         PyObject* names) noexcept {
     return Guarded([&] {
@@ -215,7 +226,7 @@ class Bound {
               kFunction(values..., SourceLocation::current());
             else
               kFunction(values...);
-            return Py_NewRef(slots[0]);
+            return Py_NewRef(kInPlace ? slots[0] : Py_None);
           } else if constexpr (Traits::kTakesLine) {
             return ToPython(kFunction(values..., SourceLocation::current())).release().ptr();
           } else {
@@ -253,30 +264,34 @@ void Define(py::module_& module, std::string_view name, std::string_view paramet
     DefineMethod<kFunction>(name, parameters, doc);
 }
 // An __init__ that makes a T of (P...), and of the caller's line if T takes it.
-template <class T, class... P, class Class>
-void DefineConstructor(Class& type, std::string_view parameters, std::string_view doc) {
+// `extra` is for pybind11.
+template <class T, class... P, class Class, class... Extra>
+void DefineConstructor(Class& type, std::string_view parameters, std::string_view doc,
+                       const Extra&... extra) {
   static Signature signature;
   signature.name = "__init__";
   signature.result = "None";
   AddParameters<P...>(signature, parameters);
   type.def(py::init([](const py::args& args, const py::kwargs& kwargs) {
-    std::vector<PyObject*> arguments;
-    for (const py::handle& a : args) arguments.push_back(a.ptr());
-    py::list names;
-    for (const auto& [name, value] : kwargs) {
-      names.append(name);
-      arguments.push_back(value.ptr());
-    }
-    std::array<PyObject*, (SlotCount<P>() + ... + 0)> slots{};
-    py::object gathered;
-    signature.Sort(nullptr, arguments.data(), args.size(), py::tuple(names).ptr(), slots, gathered);
-    return CallLoaded<P...>(signature, slots, [](const auto&... values) {
-      if constexpr (std::is_constructible_v<T, decltype(values)..., SourceLocation>)
-        return std::make_unique<T>(values..., SourceLocation::current());
-      else
-        return std::make_unique<T>(values...);
-    });
-  }));
+             std::vector<PyObject*> arguments;
+             for (const py::handle& a : args) arguments.push_back(a.ptr());
+             py::list names;
+             for (const auto& [name, value] : kwargs) {
+               names.append(name);
+               arguments.push_back(value.ptr());
+             }
+             std::array<PyObject*, (SlotCount<P>() + ... + 0)> slots{};
+             py::object gathered;
+             signature.Sort(nullptr, arguments.data(), args.size(), py::tuple(names).ptr(), slots,
+                            gathered);
+             return CallLoaded<P...>(signature, slots, [](const auto&... values) {
+               if constexpr (std::is_constructible_v<T, decltype(values)..., SourceLocation>)
+                 return std::make_unique<T>(values..., SourceLocation::current());
+               else
+                 return std::make_unique<T>(values...);
+             });
+           }),
+           extra...);
   const std::string name = py::str(type.attr("__name__"));
   signature.name = name;
   type.attr("__doc__") =

@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include "lazuli/nn.h"
+#include "lazuli/optim.h"
 #include "lazuli/tensor.h"
 
 namespace lazuli::python {
@@ -14,16 +16,22 @@ void DeclareTensor(py::module_& module);
 void BindTensor(py::module_& module);
 // functions.cc
 void SetOperators(PyHeapTypeObject* type);
-void BindFunctions(py::module_& module, py::module_& functional);
+void BindFunctions(py::module_& module);
 // indexing.cc: x[1, ..., 2:8:2, None]
 Tensor GetItem(const Tensor& x, py::handle index);
 void SetItem(Tensor& x, py::handle index, py::handle value);
 // numpy.cc
 void BindNumPy(py::module_& module);
+// serialize.cc
+Tensor ToTensor(py::handle values);  // a tensor, or lazuli.tensor() of it
+void BindSerialize(py::module_& module);
+void BindModuleState(py::module_& nn, py::class_<nn::Module>& type);
+void BindOptimizerState(py::module_& optim, py::class_<optim::Optimizer>& type);
 // The rest of the library.
 void BindRuntime(py::module_& module);
 void BindNn(py::module_& module);
 void BindOptim(py::module_& module);
+void BindSchedulers(py::module_& module);
 void BindData(py::module_& module);
 
 }  // namespace lazuli::python

@@ -155,11 +155,19 @@ void BindDatasets(py::module_& data) {
              return std::make_shared<data::Mnist>(folder, train);
            }),
            py::arg("folder"), py::arg("train") = true);
-  py::class_<data::TensorDataset, data::Dataset, std::shared_ptr<data::TensorDataset>>(
-      data, "TensorDataset", "Rows of two tensors with the same first dim.")
-      .def(py::init([](const Tensor& x, const Tensor& y) {
+  py::class_<data::Cifar10, data::Dataset, std::shared_ptr<data::Cifar10>>(
+      data, "Cifar10", "Photographs: x f32 [n, 3, 32, 32], normalised; y s64 [n].")
+      .def(py::init([](const std::string& folder, bool train) {
              const Caller caller;
-             return std::make_shared<data::TensorDataset>(x, y);
+             return std::make_shared<data::Cifar10>(folder, train);
+           }),
+           py::arg("folder"), py::arg("train") = true)
+      .def_static("classes", &data::Cifar10::classes, "The names of the classes.");
+  py::class_<data::TensorDataset, data::Dataset, std::shared_ptr<data::TensorDataset>>(
+      data, "TensorDataset", "Rows of two tensors or arrays with the same first dim.")
+      .def(py::init([](const py::object& x, const py::object& y) {
+             const Caller caller;
+             return std::make_shared<data::TensorDataset>(ToTensor(x), ToTensor(y));
            }),
            py::arg("x"), py::arg("y"));
   py::class_<data::Subset, data::Dataset, std::shared_ptr<data::Subset>>(
@@ -169,6 +177,25 @@ void BindDatasets(py::module_& data) {
              return std::make_shared<data::Subset>(AsDataset(dataset), std::move(indices));
            }),
            py::arg("dataset"), py::arg("indices"));
+  py::class_<data::Repeat, data::Dataset, std::shared_ptr<data::Repeat>>(
+      data, "Repeat", "Another data set several times over: an epoch that is that much longer.")
+      .def(py::init([](const py::object& dataset, std::int64_t times) {
+             const Caller caller;
+             return std::make_shared<data::Repeat>(AsDataset(dataset), times);
+           }),
+           py::arg("dataset"), py::arg("times"));
+  data.def(
+      "random_split",
+      [](const py::object& dataset, const std::vector<std::int64_t>& sizes,
+         std::optional<std::uint64_t> seed) {
+        const Caller caller;
+        std::vector<std::shared_ptr<data::Subset>> parts;
+        for (data::Subset& part : data::random_split(AsDataset(dataset), sizes, seed))
+          parts.push_back(std::make_shared<data::Subset>(std::move(part)));
+        return parts;
+      },
+      py::arg("dataset"), py::arg("sizes"), py::arg("seed") = py::none(),
+      "Parts with these numbers of samples, which no two parts share, drawn at random.");
 }
 
 }  // namespace

@@ -9,7 +9,11 @@ namespace lazuli::lazy::docs {
 namespace {
 #define LAZULI_COMPOSITE(name, parameters, doc) constexpr std::string_view name = doc;
 #define LAZULI_FUNCTIONAL LAZULI_COMPOSITE
+#define LAZULI_INIT LAZULI_COMPOSITE
+#define LAZULI_UTILS LAZULI_COMPOSITE
 #include "lazy/ops/composite.def"
+#undef LAZULI_UTILS
+#undef LAZULI_INIT
 #undef LAZULI_FUNCTIONAL
 #undef LAZULI_COMPOSITE
 }  // namespace
@@ -99,7 +103,11 @@ void SetOperators(PyHeapTypeObject* type) {
   type->ht_type.tp_richcompare = Compare;
 }
 
-void BindFunctions(py::module_& module, py::module_& functional) {
+void BindFunctions(py::module_& module) {
+  py::module_ nn = module.attr("nn").cast<py::module_>();
+  auto functional = nn.attr("functional").cast<py::module_>();
+  auto init = nn.attr("init").cast<py::module_>();
+  auto utils = nn.attr("utils").cast<py::module_>();
   using namespace nn::functional;  // NOLINT: the rows name functions
   using Unary = Tensor (*)(const Tensor&, SourceLocation);
   using Binary = Tensor (*)(const Operand&, const Operand&);
@@ -119,7 +127,13 @@ void BindFunctions(py::module_& module, py::module_& functional) {
   Define<&lazuli::name>(module, #name, #parameters, lazy::docs::name);
 #define LAZULI_FUNCTIONAL(name, parameters, doc) \
   DefineFunction<&nn::functional::name>(functional, #name, #parameters, lazy::docs::name);
+#define LAZULI_INIT(name, parameters, doc) \
+  DefineFunction<&nn::init::name>(init, #name, #parameters, lazy::docs::name);
+#define LAZULI_UTILS(name, parameters, doc) \
+  DefineFunction<&nn::utils::name>(utils, #name, #parameters, lazy::docs::name);
 #include "lazy/ops/composite.def"
+#undef LAZULI_UTILS
+#undef LAZULI_INIT
 #undef LAZULI_FUNCTIONAL
 #undef LAZULI_COMPOSITE
 }

@@ -77,10 +77,6 @@ bool IsArray(const py::object& entry) {
   return AsTensor(entry.ptr()) != nullptr || PyList_Check(entry.ptr()) ||
          std::string_view(Py_TYPE(entry.ptr())->tp_name) == "numpy.ndarray";
 }
-Tensor ToTensor(py::handle values) {
-  if (const Tensor* tensor = AsTensor(values.ptr())) return *tensor;
-  return py::module_::import("lazuli").attr("tensor")(values).cast<Tensor>();
-}
 
 void AddPositions(Selection& s, const py::object& entry, std::int64_t size) {
   Tensor positions = ToTensor(entry);

@@ -21,6 +21,8 @@ PYBIND11_MODULE(_C, module) {
       module,
       nn,
       nn.def_submodule("functional"),
+      nn.def_submodule("init", "Starting values of parameters, in place and without history."),
+      nn.def_submodule("utils", "What training loops do to gradients."),
       module.def_submodule("optim"),
       module.def_submodule("data"),
       module.def_submodule("metrics", "Counters and timers."),
@@ -34,10 +36,12 @@ PYBIND11_MODULE(_C, module) {
   python::BindRuntime(module);
   python::DeclareTensor(module);
   python::BindTensor(module);
-  python::BindFunctions(module, modules[2]);
+  python::BindFunctions(module);
   python::BindNumPy(module);
+  python::BindSerialize(module);
   python::BindNn(module);
   python::BindOptim(module);
+  python::BindSchedulers(module);
   python::BindData(module);
   for (std::size_t i = 0; i < modules.size(); ++i) modules[i].attr("__name__") = names[i];
   module.def("_set_package_folder", &python::SetPackageFolder);

@@ -31,11 +31,11 @@ void BindModule(py::module_& nn) {
              return nn::Parameter(leaf);
            }),
            py::arg("tensor"));
-  py::class_<nn::Module>(
+  py::class_<nn::Module> type(
       nn, "Module", py::dynamic_attr(),
       "What owns parameters and other modules. A network derives from it, makes its "
-      "layers in __init__ after super().__init__(), and has a forward().")
-      .def(py::init<>())
+      "layers in __init__ after super().__init__(), and has a forward().");
+  type.def(py::init<>())
       .def(
           "register_module",
           [](nn::Module& self, const std::string& name, const nn::Module& module) {
@@ -51,12 +51,12 @@ void BindModule(py::module_& nn) {
           },
           py::arg("name"), py::arg("value"), "Makes the tensor require a gradient.")
       .def(
-          "register_buffer",
+          "_register_buffer",
           [](nn::Module& self, const std::string& name, const Tensor& value) {
             const Caller caller;
             return self.register_buffer(name, value);
           },
-          py::arg("name"), py::arg("value"), "State that is not trained, such as running means.")
+          py::arg("name"), py::arg("value"))
       .def("parameters", &nn::Module::parameters, "All parameters, each once.")
       .def(
           "named_parameters", [](const nn::Module& m) { return NamedList(m.named_parameters()); },
@@ -82,6 +82,7 @@ void BindModule(py::module_& nn) {
       .def("__call__", [](const py::object& self, const py::args& args, const py::kwargs& kwargs) {
         return self.attr("forward")(*args, **kwargs);
       });
+  BindModuleState(nn, type);
 }
 
 // A layer made of (P...), with its parameters as attributes.
@@ -96,6 +97,10 @@ void BindLayer(py::module_& nn, const char* name, std::string_view parameters, c
         return layer.forward(x);
       },
       py::arg("x"));
+  type.def("_clone", [](const L& layer) {
+    const Caller caller;
+    return std::make_unique<L>(nn::clone(layer));
+  });
 #define LAZULI_TENSOR(member)                \
   if constexpr (requires(L l) { l.member; }) \
     type.def_property_readonly(#member, [](const L& l) { return ToPython(Tensor(l.member)); });

@@ -59,8 +59,9 @@ void BindOptimizer(py::module_& optim, const char* name, const char* doc) {
 
 void BindOptim(py::module_& module) {
   py::module_ optim = module.attr("optim").cast<py::module_>();
-  py::class_<optim::Optimizer>(optim, "Optimizer", "What all optimisers have.")
-      .def_property_readonly("parameters", &optim::Optimizer::parameters)
+  py::class_<optim::Optimizer> type(optim, "Optimizer", "What all optimisers have.");
+  BindOptimizerState(optim, type);
+  type.def_property_readonly("parameters", &optim::Optimizer::parameters)
       .def(
           "step",
           [](optim::Optimizer& o) {

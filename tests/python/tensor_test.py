@@ -207,7 +207,8 @@ def test_pickles_and_copies_by_value():
     x = lz.tensor([1.0, 2.0], dtype=lz.float64)
     y = pickle.loads(pickle.dumps(x))
     assert y.tolist() == [1, 2] and y.dtype == lz.float64 and not y.is_same(x)
-    assert copy.deepcopy(x).tolist() == [1, 2]
+    elsewhere = copy.deepcopy(lz.ones(2, device="interpreter").requires_grad_())
+    assert elsewhere.tolist() == [1, 1] and elsewhere.device.name == "interpreter:0" and elsewhere.requires_grad
     assert pickle.loads(pickle.dumps(lz.bfloat16)) == lz.bfloat16
     assert lz.ones(2).to(lz.bfloat16).__reduce__()[1][1] == lz.bfloat16
 

@@ -5,7 +5,8 @@ import inspect
 from lazuli._C.nn import Module
 from lazuli.nn import functional
 
-__all__ = ["CrossEntropyLoss", "MSELoss", "NLLLoss"]
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "NLLLoss",
+           "SmoothL1Loss"]
 
 
 class Loss(Module):
@@ -30,6 +31,12 @@ def _loss(name, function):
                                 "__module__": __name__})
 
 
+BCELoss = _loss("BCELoss", functional.binary_cross_entropy)
+BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", functional.binary_cross_entropy_with_logits)
 CrossEntropyLoss = _loss("CrossEntropyLoss", functional.cross_entropy)
+HuberLoss = _loss("HuberLoss", functional.huber_loss)
+KLDivLoss = _loss("KLDivLoss", functional.kl_div)
+L1Loss = _loss("L1Loss", functional.l1_loss)
 MSELoss = _loss("MSELoss", functional.mse_loss)
 NLLLoss = _loss("NLLLoss", functional.nll_loss)
+SmoothL1Loss = _loss("SmoothL1Loss", functional.smooth_l1_loss)

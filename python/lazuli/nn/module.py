@@ -1,6 +1,7 @@
 """What a Module is in Python, on top of the one of C++: attributes register themselves, state is a dict."""
 
-import lazuli
+import copy
+
 from lazuli._C import Device, Tensor
 from lazuli._C.nn import Module, Parameter, _is_made
 
@@ -19,7 +20,17 @@ def __setattr__(self, name, value):
         self.register_module(name, value)
     elif isinstance(value, Parameter):
         value = self.register_parameter(name, value)
+    elif isinstance(value, Tensor) and name in vars(self).get("_buffers", ()):
+        vars(self)[name].set_data(value.detach())  # the registered tensor stays, with other elements
+        return
     object.__setattr__(self, name, value)
+
+
+@_method
+def register_buffer(self, name, value):
+    """Makes an attribute of state that is not trained, such as a running mean; assigning to it changes the elements."""
+    object.__setattr__(self, name, self._register_buffer(name, value))
+    vars(self).setdefault("_buffers", set()).add(name)
 
 
 @_method
@@ -73,23 +84,13 @@ def state_dict(self):
 
 
 @_method
-def load_state_dict(self, state):
+def load_state_dict(self, state, strict=True):
     """Copies tensors or arrays into the parameters and buffers of the same names.
 
-    Nothing changes unless all names and shapes fit.
+    Nothing changes unless all shapes and dtypes fit. Returns the names that are missing and those that are unknown, which
+    strict takes for a mistake.
     """
-    own = self.state_dict()
-    missing, unknown = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
-    if missing or unknown:
-        raise ValueError(f"load_state_dict: missing {missing}, unknown {unknown}")
-    new = {name: value if isinstance(value, Tensor) else lazuli.tensor(value) for name, value in state.items()}
-    for name, tensor in own.items():
-        if tuple(new[name].shape) != tuple(tensor.shape):
-            raise ValueError(
-                f"load_state_dict: {name} is {tuple(tensor.shape)}, the state has {tuple(new[name].shape)}")
-    with lazuli.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(new[name].detach())
+    return self._load_state_dict(dict(state), strict)
 
 
 @_method
@@ -104,7 +105,28 @@ def __repr__(self):
 
 @_method
 def __reduce_ex__(self, protocol):
-    raise TypeError(f"a {type(self).__name__} cannot be pickled or copied; its state_dict() can")
+    raise TypeError(f"a {type(self).__name__} cannot be pickled; its state_dict() can")
+
+
+@_method
+def __deepcopy__(self, memo):
+    """A module of its own: layers are cloned, other attributes copied."""
+    if type(self).__module__ == "lazuli.nn" and hasattr(self, "_clone"):
+        return memo.setdefault(id(self), self._clone())
+    if hasattr(self, "_clone"):
+        raise TypeError(f"a {type(self).__name__} cannot be copied: it derives from a layer; let it have one")
+    made = memo[id(self)] = type(self).__new__(type(self))
+    Module.__init__(made)
+    made._train(self.training)
+    buffers = vars(self).get("_buffers", ())
+    for name, value in vars(self).items():
+        if name == "_buffers":
+            continue
+        if name in buffers:
+            made.register_buffer(name, value.clone())
+        else:
+            setattr(made, name, copy.deepcopy(value, memo))
+    return made
 
 
 class Sequential(Module):

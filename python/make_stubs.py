@@ -56,7 +56,7 @@ def pybind_signatures(doc):
 
 
 def function(name, value, indent, defined):
-    if name in defined:
+    if name in defined and not inspect.isfunction(value):  # which would take its place
         arguments, result, doc = defined[name]
         method = indent and not arguments.startswith("(x: Tensor") and not arguments.startswith("(x: ")
         if indent:
@@ -102,7 +102,7 @@ def class_text(name, value, defined):
 
 
 # The slots of C that Tensor fills, which carry no signatures.
-BINARY = ["add", "sub", "mul", "truediv", "matmul", "pow", "and", "or", "xor"]
+BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "pow", "and", "or", "xor"]
 OPERATORS = BINARY + [f"r{op}" for op in BINARY] + ["iadd", "isub", "imul", "itruediv"] + \
     ["eq", "ne", "lt", "le", "gt", "ge"]
 CONVERSIONS = {"neg": "Tensor", "abs": "Tensor", "invert": "Tensor", "float": "float", "int": "int", "bool": "bool",

@@ -1,6 +1,7 @@
 #include "lazuli/ops.h"
 
 #include <cmath>
+#include <limits>
 
 #include "cpp_api/src/operands.h"
 #include "lazy/ops/elementwise.h"
@@ -67,14 +68,25 @@ Tensor where(const Tensor& condition, const Operand& on_true, const Operand& on_
     return lazy::Where(c, l.get(), r.get());
   });
 }
-Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, Locs loc) {
+Tensor clamp(const Tensor& x, const std::optional<Scalar>& low, const std::optional<Scalar>& high,
+             Locs loc) {
   return CallTensor(loc, [&] {
     const lazy::Tensor t = In(x, "clamp");
+    if (!low && !high) lazy::ThrowRecordError("clamp", ir::InvalidArgument("takes a bound"));
     // A bound of floats makes integers floats, as in arithmetic.
-    ir::DType dtype = TensorAccess::ToNumber(low).TypeBeside(t.dtype());
-    dtype = TensorAccess::ToNumber(high).TypeBeside(dtype);
-    return lazy::Clamp(lazy::To(t, dtype), TensorAccess::Slot(low, dtype),
-                       TensorAccess::Slot(high, dtype));
+    ir::DType dtype = t.dtype();
+    if (low) dtype = TensorAccess::ToNumber(*low).TypeBeside(dtype);
+    if (high) dtype = TensorAccess::ToNumber(*high).TypeBeside(dtype);
+    const lazy::Tensor in = lazy::To(t, dtype);
+    if (!ir::IsFloat(dtype)) {  // which has no infinity to stand for what is absent
+      const lazy::Tensor above = low ? lazy::Maximum(in, TensorAccess::Slot(*low, dtype)) : in;
+      return high ? lazy::Minimum(above, TensorAccess::Slot(*high, dtype)) : above;
+    }
+    const auto bound = [&](const std::optional<Scalar>& scalar, double absent) {
+      return scalar ? TensorAccess::Slot(*scalar, dtype) : lazy::Constant(absent, dtype);
+    };
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return lazy::Clamp(in, bound(low, -kInfinity), bound(high, kInfinity));
   });
 }
 

@@ -21,7 +21,7 @@ except ImportError as error:
         from None
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
-from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, from_dlpack, from_numpy, tensor
+from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, arange, from_dlpack, from_numpy, max, min, randperm, tensor
 from lazuli.autograd import enable_grad, no_grad, set_grad_enabled
 import lazuli.data
 import lazuli.debug
@@ -35,5 +35,6 @@ _C._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 globals().update(_SHORT_NAMES)  # lazuli.float and others, as PyTorch has them
 is_grad_enabled = _C.grad_enabled
 concat = _C.cat
+empty, empty_like = _C.zeros, _C.zeros_like
 
 __version__ = "0.1.0"

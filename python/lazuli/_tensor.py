@@ -1,5 +1,7 @@
 """Making tensors of Python's values, and showing them."""
 
+import builtins
+
 import numpy as np
 
 from lazuli import _C
@@ -124,6 +126,48 @@ def nelement(self):
 def element_size(self):
     """The bytes of an element."""
     return self.dtype.itemsize
+
+
+def _extremum(name, reduction, elementwise):
+    """max and min as PyTorch has them, which are three functions."""
+    row = getattr(_C, name)
+
+    def function(x, *arguments, **named):
+        if not arguments and not named:
+            return reduction(x)
+        if (arguments and isinstance(arguments[0], Tensor)) or "other" in named:
+            return elementwise(x, *arguments, **named)
+        return row(x, *arguments, **named)
+
+    function.__name__ = name
+    function.__doc__ = f"{name}(x): {reduction.__name__}() over all dims; {name}(x, y): {elementwise.__name__}(); " \
+        f"{name}(x, dim, keepdim=False): {row.__doc__.strip()}"
+    return _method(function)
+
+
+max = _extremum("max", _C.amax, _C.maximum)
+min = _extremum("min", _C.amin, _C.minimum)
+
+
+def arange(start, end=None, step=1, dtype=None, device=None):
+    """start, start + step, ... below end; arange(end) starts at 0. Integers are int64, others float32."""
+    if end is None:
+        start, end = 0, start
+    if dtype is None:
+        dtype = _C.int64 if all(isinstance(n, (int, np.integer)) for n in (start, end, step)) else _C.float32
+    if (start, step) == (0, 1):
+        return _C.arange(end, dtype, device)
+    if step == 0:
+        raise ValueError("arange: step is 0")
+    dtype = _C.dtype_of(dtype)
+    exact = _C.float64 if dtype.is_floating_point else _C.int64
+    count = -(-(end - start) // step)
+    return (_C.arange(builtins.max(count, 0), exact, device) * step + start).to(dtype)
+
+
+def randperm(n, device=None):
+    """The integers below n in a random order; made on the host."""
+    return from_numpy(np.random.Generator(np.random.Philox(_C.random_seed())).permutation(n), device)
 
 
 @_method

@@ -63,6 +63,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"params", "parameters"},
     {"pct_start", "rise"},
     {"shape", "dims"},
+    {"split_size", "size"},
     {"size", "dims"},
     {"start_factor", "start"},
     {"std", "deviation"},

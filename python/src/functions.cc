@@ -92,6 +92,8 @@ void SetOperators(PyHeapTypeObject* type) {
   number.nb_subtract = BinaryOperator<&sub>;
   number.nb_multiply = BinaryOperator<&mul>;
   number.nb_true_divide = BinaryOperator<&lazuli::div>;
+  number.nb_floor_divide = BinaryOperator<&floor_divide>;
+  number.nb_remainder = BinaryOperator<&remainder>;
   number.nb_matrix_multiply = BinaryOperator<&MatMul>;
   number.nb_power = Power;
   number.nb_and = BinaryOperator<&logical_and>;

@@ -94,6 +94,73 @@ def test_gradient_mode_is_a_function_too():
     lz.set_grad_enabled(True)
 
 
+def test_max_and_min_are_three_functions():
+    x = lz.tensor([[1.0, 5.0], [7.0, 2.0]])
+    assert x.max().item() == lz.max(x).item() == 7 and x.min().item() == 1
+    values, positions = x.min(dim=1)
+    assert values.tolist() == [1, 2] and positions.tolist() == [0, 1]
+    assert lz.max(x, lz.full((2, 2), 3.0)).tolist() == [[3, 5], [7, 3]]
+    assert lz.tensor([-128, 3], dtype=lz.int8).min(0)[0].item() == -128
+    assert lz.tensor([3, 0, 250], dtype=lz.uint8).argmin().item() == 1
+    with pytest.raises(IndexError, match="habits_test.py"):
+        x.max(5)
+
+
+X = np.array([[3.5, -1.0, 2.0], [-0.5, 7.25, -2.0]], np.float32)
+AS_NUMPY = {
+    "all": (lambda x: (x > -2).all(dim=1), lambda x: (x > -2).all(1)),
+    "any": (lambda x: (x > 5).any(0), lambda x: (x > 5).any(0)),
+    "var": (lambda x: x.var(dim=1), lambda x: x.var(1, ddof=1)),
+    "std": (lambda x: x.std(), lambda x: x.std(ddof=1)),
+    "std_of_the_whole": (lambda x: x.std(0, correction=0, keepdim=True), lambda x: x.std(0, keepdims=True)),
+    "norm": (lambda x: x.norm(), np.linalg.norm),
+    "logsumexp": (lambda x: (1000 * x).logsumexp(1), lambda x: 1000 * x.max(1)),
+    "remainder": (lambda x: x % 2, lambda x: x % 2),
+    "reflected_remainder": (lambda x: 7 % x, lambda x: 7 % x),
+    "floor_divide": (lambda x: x // 2, lambda x: x // 2),
+    "integers": (lambda x: x.long() // -2, lambda x: x.astype(np.int64) // -2),
+    "integer_remainder": (lambda x: x.long() % -2, lambda x: x.astype(np.int64) % -2),
+    "isnan": (lambda x: (x.log()).isnan(), lambda x: x < 0),
+    "isinf": (lambda x: lz.isinf(x / 0), lambda x: np.ones_like(x, bool)),
+    "isfinite": (lambda x: lz.isfinite(x.log()), lambda x: x > 0),
+    "masked_fill": (lambda x: x.masked_fill(x < 0, 9), lambda x: np.where(x < 0, 9, x)),
+    "tril": (lambda x: lz.tril(x), np.tril), "triu": (lambda x: x.triu(1), lambda x: np.triu(x, 1)),
+    "split": (lambda x: lz.cat(x.split(2, dim=1)[::-1], 1), lambda x: x[:, [2, 0, 1]]),
+    "chunk": (lambda x: x.chunk(2, -1)[1], lambda x: x[:, 2:]),
+    "clamp_below": (lambda x: x.clamp(min=0), lambda x: np.maximum(x, 0)),
+    "clamp_above": (lambda x: x.long().clamp(max=1), lambda x: np.minimum(x.astype(np.int64), 1)),
+    "linspace": (lambda x: lz.linspace(-1, 2, 7), lambda x: np.linspace(-1, 2, 7, dtype=np.float32)),
+    "arange": (lambda x: lz.arange(7, -3, -2), lambda x: np.arange(7, -3, -2)),
+    "arange_of_floats": (lambda x: lz.arange(0.5, 2.0, 0.25), lambda x: np.arange(0.5, 2, 0.25, np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", AS_NUMPY)
+def test_values_are_numpys(name):
+    ours, numpys = AS_NUMPY[name]
+    with np.errstate(all="ignore"):
+        result, wanted = ours(lz.tensor(X)).numpy(), np.asarray(numpys(X))
+    np.testing.assert_allclose(result, wanted, rtol=2e-6)
+    assert result.shape == wanted.shape and result.dtype == wanted.dtype
+
+
+def test_random_numbers_of_other_kinds():
+    lz.manual_seed(1)
+    x = lz.randint(-2, 3, (1000,))
+    assert x.dtype == lz.int64 and sorted(set(x.tolist())) == [-2, -1, 0, 1, 2]
+    assert sorted(lz.randperm(20).tolist()) == list(range(20))
+    assert lz.randn_like(lz.ones(3, dtype=lz.float64)).dtype == lz.float64 and lz.rand_like(x.float()).shape == (1000,)
+    with pytest.raises(ValueError, match=r"randint: low must be below high, but 3 >= 3 \(habits_test.py:\d+\)"):
+        lz.randint(3, 3, (2,))
+
+
+def test_gradients_of_compositions():
+    x = lz.tensor([0.3, -0.7, 1.5], dtype=lz.float64)
+    for f in (lambda x: x.var(), lambda x: x.norm(), lambda x: x.logsumexp(0), lambda x: x.min(0)[0], lambda x: (x % 0.4).sum(),
+              lambda x: x.reshape(1, 3).tril().sum(), lambda x: x.clamp(min=0).sum(), lambda x: x.chunk(2)[1].prod()):
+        assert lz.gradcheck(lambda inputs: f(inputs[0]), [x]) < 1e-6  # noqa: B023
+
+
 def test_dlpack():
     x = lz.tensor([1.0, 2.0]) * 2
     array = np.from_dlpack(x)

@@ -70,12 +70,20 @@ LAZULI_API Tensor prelu(const Tensor& x, const Tensor& weight, LAZULI_LOC);
 // The first half of x along dim times the sigmoid of the second.
 LAZULI_API Tensor glu(const Tensor& x, std::int64_t dim = -1, LAZULI_LOC);
 
+LAZULI_API Tensor isnan(const Tensor& x, LAZULI_LOC);
+LAZULI_API Tensor isinf(const Tensor& x, LAZULI_LOC);
+LAZULI_API Tensor isfinite(const Tensor& x, LAZULI_LOC);
+// The number where the mask is true; x keeps its dtype.
+LAZULI_API Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value, LAZULI_LOC);
+
 // --- elementwise, two operands (tensor and tensor, or tensor and number)
 LAZULI_API Tensor add(const Operand& x, const Operand& y);
 LAZULI_API Tensor sub(const Operand& x, const Operand& y);
 LAZULI_API Tensor mul(const Operand& x, const Operand& y);
-LAZULI_API Tensor div(const Operand& x, const Operand& y);   // true division
-LAZULI_API Tensor fmod(const Operand& x, const Operand& y);  // sign of x
+LAZULI_API Tensor div(const Operand& x, const Operand& y);           // true division
+LAZULI_API Tensor fmod(const Operand& x, const Operand& y);          // sign of x
+LAZULI_API Tensor remainder(const Operand& x, const Operand& y);     // sign of y
+LAZULI_API Tensor floor_divide(const Operand& x, const Operand& y);  // rounded down
 LAZULI_API Tensor maximum(const Operand& x, const Operand& y);
 LAZULI_API Tensor minimum(const Operand& x, const Operand& y);
 LAZULI_API Tensor atan2(const Operand& x, const Operand& y);
@@ -94,7 +102,9 @@ LAZULI_API Tensor le(const Operand& x, const Operand& y);
 LAZULI_API Tensor gt(const Operand& x, const Operand& y);
 LAZULI_API Tensor ge(const Operand& x, const Operand& y);
 LAZULI_API Tensor where(const Tensor& condition, const Operand& on_true, const Operand& on_false);
-LAZULI_API Tensor clamp(const Tensor& x, const Scalar& low, const Scalar& high, LAZULI_LOC);
+// x limited to [low, high], one of which may be absent.
+LAZULI_API Tensor clamp(const Tensor& x, const std::optional<Scalar>& low = std::nullopt,
+                        const std::optional<Scalar>& high = std::nullopt, LAZULI_LOC);
 
 inline Tensor operator+(const Operand& x, const Operand& y) { return add(x, y); }
 inline Tensor operator-(const Operand& x, const Operand& y) { return sub(x, y); }
@@ -122,6 +132,22 @@ LAZULI_API std::pair<Tensor, Tensor> max(const Tensor& x, std::int64_t dim, bool
                                          LAZULI_LOC);  // values, indices
 LAZULI_API Tensor argmax(const Tensor& x, std::optional<std::int64_t> dim = std::nullopt,
                          bool keepdim = false, LAZULI_LOC);
+LAZULI_API std::pair<Tensor, Tensor> min(const Tensor& x, std::int64_t dim, bool keepdim = false,
+                                         LAZULI_LOC);  // values, indices
+LAZULI_API Tensor argmin(const Tensor& x, std::optional<std::int64_t> dim = std::nullopt,
+                         bool keepdim = false, LAZULI_LOC);
+// Whether all or some elements are other than 0.
+LAZULI_API Tensor all(const Tensor& x, const Dims& dims = {}, bool keepdim = false, LAZULI_LOC);
+LAZULI_API Tensor any(const Tensor& x, const Dims& dims = {}, bool keepdim = false, LAZULI_LOC);
+// Sum of squares of differences from the mean, divided by the number of elements - correction.
+LAZULI_API Tensor var(const Tensor& x, const Dims& dims = {}, std::int64_t correction = 1,
+                      bool keepdim = false, LAZULI_LOC);
+LAZULI_API Tensor std(const Tensor& x, const Dims& dims = {}, std::int64_t correction = 1,
+                      bool keepdim = false, LAZULI_LOC);  // sqrt(var)
+LAZULI_API Tensor norm(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
+                       LAZULI_LOC);  // sqrt of the sum of squares
+LAZULI_API Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
+                            LAZULI_LOC);  // log of the sum of exp, without overflow
 
 // --- shape. Results have their own memory.
 LAZULI_API Tensor reshape(const Tensor& x, const Dims& dims, LAZULI_LOC);  // one dim may be -1
@@ -139,6 +165,14 @@ LAZULI_API Tensor flip(const Tensor& x, const Dims& dims, LAZULI_LOC);
 LAZULI_API Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim = 0, LAZULI_LOC);
 LAZULI_API Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim = 0, LAZULI_LOC);
 LAZULI_API Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index, LAZULI_LOC);
+// The lower or upper triangle of the last two dims, 0 elsewhere; `diagonal` counts upwards.
+LAZULI_API Tensor tril(const Tensor& x, std::int64_t diagonal = 0, LAZULI_LOC);
+LAZULI_API Tensor triu(const Tensor& x, std::int64_t diagonal = 0, LAZULI_LOC);
+// Pieces along dim, of `size` or of a size that gives `chunks`; the last one may be smaller.
+LAZULI_API std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t dim = 0,
+                                     LAZULI_LOC);
+LAZULI_API std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t dim = 0,
+                                     LAZULI_LOC);
 LAZULI_API Tensor one_hot(const Tensor& index, std::int64_t classes, LAZULI_LOC);  // s64
 
 // --- linear algebra and neural networks
@@ -185,6 +219,9 @@ LAZULI_API Tensor zeros_like(const Tensor& x, LAZULI_LOC);
 LAZULI_API Tensor ones_like(const Tensor& x, LAZULI_LOC);
 LAZULI_API Tensor arange(const Scalar& end, DType dtype = kInt64, const Device& device = Device(),
                          LAZULI_LOC);
+// `steps` numbers from start to end.
+LAZULI_API Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps,
+                           DType dtype = kFloat32, const Device& device = Device(), LAZULI_LOC);
 LAZULI_API Tensor eye(std::int64_t n, DType dtype = kFloat32, const Device& device = Device(),
                       LAZULI_LOC);
 // A rank-0 constant of the program: changing it recompiles, but the compiler may use its value.
@@ -198,6 +235,11 @@ random_seed();  // 64 random bits for generators on the host; advances as a rand
 LAZULI_API Tensor rand(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(),
                        LAZULI_LOC);  // [0, 1)
 LAZULI_API Tensor randn(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(),
-                        LAZULI_LOC);  // normal
+                        LAZULI_LOC);                        // normal
+LAZULI_API Tensor rand_like(const Tensor& x, LAZULI_LOC);   // rand of x's dims, dtype, device
+LAZULI_API Tensor randn_like(const Tensor& x, LAZULI_LOC);  // likewise
+LAZULI_API Tensor randint(std::int64_t low, std::int64_t high, const Dims& dims,
+                          DType dtype = kInt64, const Device& device = Device(),
+                          LAZULI_LOC);  // [low, high)
 
 }  // namespace lazuli

@@ -117,7 +117,6 @@ def inner_name(name):
 def write(module, path, definitions):
     name = inner_name(module.__name__)
     functions = {d[2]: d[3:] for d in definitions if not d[1] and inner_name(d[0]) == name}
-    methods = {d[2]: d[3:] for d in definitions if d[1]}
     submodules, text = [], []
     for member, value in vars(module).items():
         if member.startswith("__"):
@@ -125,7 +124,8 @@ def write(module, path, definitions):
         if inspect.ismodule(value):
             submodules.append((member, value))
         elif inspect.isclass(value):
-            text.append(class_text(member, value, methods if member == "Tensor" else {}))
+            methods = {d[2]: d[3:] for d in definitions if d[1] and d[0] == member}
+            text.append(class_text(member, value, methods))
         elif callable(value):
             text += function(member, value, "", functions)
         else:

@@ -7,6 +7,29 @@
 #include "python/src/bindings.h"
 
 namespace lazuli::python {
+
+// A layer as the first parameter of its forward().
+template <class L>
+class LayerRef {
+ public:
+  explicit LayerRef(const L* layer = nullptr) : layer_(layer) {}
+  const L& operator*() const { return *layer_; }
+  static inline PyTypeObject* type = nullptr;
+
+ private:
+  const L* layer_;
+};
+template <class L>
+struct Argument<LayerRef<L>> : StoredArgument<LayerRef<L>> {
+  static constexpr std::string_view kType = "Module";
+  static bool Load(PyObject* object, LayerRef<L>& out) {
+    if (!Is(object, *LayerRef<L>::type)) return false;
+    auto* instance = reinterpret_cast<py::detail::instance*>(object);
+    out = LayerRef<L>(static_cast<const L*>(instance->get_value_and_holder().value_ptr()));
+    return true;
+  }
+};
+
 namespace {
 
 py::list NamedList(const std::vector<std::pair<std::string, Tensor>>& named) {
@@ -19,6 +42,36 @@ py::list NamedList(const std::vector<std::pair<std::string, Tensor>>& named) {
 bool IsMade(py::handle module) {
   auto* instance = reinterpret_cast<py::detail::instance*>(module.ptr());
   return instance->get_value_and_holder().holder_constructed();
+}
+
+// What calling a module does: forward(), which a class of Python may have overridden.
+PyObject* CallForward(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
+  static PyObject* name = PyUnicode_InternFromString("forward");
+  PyObject* forward = PyObject_GetAttr(self, name);
+  if (forward == nullptr) return nullptr;
+  PyObject* result = PyObject_Vectorcall(forward, arguments, static_cast<std::size_t>(n), names);
+  Py_DECREF(forward);
+  return result;
+}
+// The same for a layer of this very class: recording one op costs less than looking forward() up.
+template <class L, auto kForward>
+PyObject* CallLayer(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
+  if (Py_TYPE(self) != LayerRef<L>::type) return CallForward(self, arguments, n, names);
+  return Bound<kForward>::Method(self, arguments, n, names);
+}
+void AddCall(py::handle type, _PyCFunctionFastWithKeywords function) {
+  static constexpr const char* kDoc =
+      "__call__(self, *args: Any, **kwargs: Any) -> Any\n\nCalls forward().";
+  auto* definition = new PyMethodDef{
+      "__call__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)),
+      METH_FASTCALL | METH_KEYWORDS, kDoc};  // as long as the type, which is for ever
+  type.attr("__call__") = py::reinterpret_steal<py::object>(
+      PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), definition));
+}
+
+template <class L>
+Tensor Forward(const LayerRef<L>& layer, const Tensor& x, SourceLocation loc) {
+  return (*layer).forward(x, loc);
 }
 
 void BindModule(py::module_& nn) {
@@ -74,14 +127,11 @@ void BindModule(py::module_& nn) {
           },
           "Drops the gradients of all parameters.")
       .def("_train", &nn::Module::train)
-      .def("_to",
-           [](nn::Module& m, const Device& device) {
-             const Caller caller;
-             m.to(device);
-           })
-      .def("__call__", [](const py::object& self, const py::args& args, const py::kwargs& kwargs) {
-        return self.attr("forward")(*args, **kwargs);
+      .def("_to", [](nn::Module& m, const Device& device) {
+        const Caller caller;
+        m.to(device);
       });
+  AddCall(type, &CallForward);
   BindModuleState(nn, type);
 }
 
@@ -90,13 +140,11 @@ template <class L, class... P>
 void BindLayer(py::module_& nn, const char* name, std::string_view parameters, const char* doc) {
   py::class_<L, nn::Module> type(nn, name, py::dynamic_attr());
   DefineConstructor<L, P...>(type, parameters, doc);
-  type.def(
-      "forward",
-      [](const L& layer, const Tensor& x) {
-        const Caller caller;
-        return layer.forward(x);
-      },
-      py::arg("x"));
+  LayerRef<L>::type = reinterpret_cast<PyTypeObject*>(type.ptr());
+  Publish(type, Kind::kMethod,
+          Bound<&Forward<L>>::Describe("forward", "(self, x)", "What calling the layer does."),
+          &Bound<&Forward<L>>::Method);
+  AddCall(type, &CallLayer<L, &Forward<L>>);
   type.def("_clone", [](const L& layer) {
     const Caller caller;
     return std::make_unique<L>(nn::clone(layer));

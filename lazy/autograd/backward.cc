@@ -76,10 +76,12 @@ class TapeWalker {
 
   static void Accumulate(TensorImpl& leaf, Tensor gradient) {
     Tensor& grad = leaf.mutable_autograd().grad;
-    if (grad.defined())
+    if (!grad.defined())
+      grad = OwnElements(std::move(gradient));
+    else if (GradEnabled() || grad.requires_grad())  // a history is kept: of values that stay
       grad = Add(grad, gradient);
     else
-      grad = OwnElements(std::move(gradient));
+      Assign("backward", grad, Add(grad, gradient));  // in the memory it has
   }
 
   // A gradient that somebody else holds too (another leaf of a sum, the caller) gets a storage of

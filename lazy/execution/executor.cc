@@ -15,6 +15,12 @@ std::pair<void*, int32_t> DeviceKey(backend::Device device) {
   return {device.client, device.ordinal};
 }
 
+// " (train.cc:41)", or nothing.
+std::string At(SiteId id) {
+  const std::string site = GetSite(id).ToString();
+  return site.empty() ? site : Str(" (", site, ")");
+}
+
 // "cross_entropy: label 12 is out of range [0, 10) (train.cc:41)", or OK.
 absl::Status EvaluateChecks(const Run& run, const std::vector<backend::BufferPtr>& outputs) {
   const std::size_t first = run.outputs.size();
@@ -24,8 +30,7 @@ absl::Status EvaluateChecks(const Run& run, const std::vector<backend::BufferPtr
     const int64_t value = offender->data<int64_t>()[0];
     if (value == lowering::RuntimeCheck::kNoOffender) continue;
     const lowering::EmittedCheck& check = run.program->checks[i];
-    const std::string site = GetSite(run.check_sites[i]).ToString();
-    return OutOfRange(check.before, value, check.after, site.empty() ? "" : Str(" (", site, ")"));
+    return OutOfRange(check.before, value, check.after, At(run.check_sites[i]));
   }
   return absl::OkStatus();
 }
@@ -56,6 +61,10 @@ absl::StatusOr<std::vector<backend::BufferPtr>> RunProgram(const Run& run) try {
   const std::vector<uint8_t> donated = TakenOver(run, inputs);
   absl::StatusOr<std::vector<backend::BufferPtr>> outputs = run.program->executable->Execute(
       {.buffers = inputs, .scalars = run.scalars, .donated = donated});
+  // An op that fails names its own line; memory is obtained for all of them, before the first.
+  if (absl::IsResourceExhausted(outputs.status())) {
+    return ResourceExhausted(run.program->name, ": ", Message(outputs.status()), At(run.site));
+  }
   if (!outputs.ok()) return outputs.status();
   const std::size_t expected = run.outputs.size() + run.program->checks.size();
   if (outputs->size() != expected) {
@@ -67,7 +76,7 @@ absl::StatusOr<std::vector<backend::BufferPtr>> RunProgram(const Run& run) try {
 } catch (const std::bad_alloc&) {
   // On this thread nobody could catch it; the run fails, its tensors say why, and the process goes
   // on.
-  return ResourceExhausted(run.program->name, ": out of memory");
+  return ResourceExhausted(run.program->name, ": out of memory", At(run.site));
 }
 
 bool AnyInputFailed(const Run& run) {

@@ -26,6 +26,7 @@ struct Run {
   std::vector<uint64_t> scalars;
   std::vector<DataPtr> outputs;
   std::vector<SiteId> check_sites;  // of program->checks, in this run's trace
+  SiteId site = ir::kNoSite;        // of the call that synced
   IntrusivePtr<Context> context;
 };
 

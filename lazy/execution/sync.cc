@@ -139,6 +139,7 @@ Run MakeRun(Context& context, backend::Device device, const Trace& trace, Progra
   run.program = std::move(program);
   run.device = device;
   run.context = IntrusivePtr<Context>(&context);
+  run.site = CurrentSite();
   run.inputs.reserve(trace.data.size());
   for (const Node* leaf : trace.data)
     run.inputs.push_back(static_cast<const DataNode*>(leaf)->data());

@@ -239,6 +239,75 @@ TEST_F(DonationTest, GradientAccumulationCompilesTwoGraphs) {
   EXPECT_THAT(Values(w), ElementsAre(-8, -10));
 }
 
+// Gradients that exist before the first step, an update in the sync of the last micro-batch.
+TEST_F(DonationTest, AccumulationIntoGradientsThatStayCompilesExactlyTwoGraphs) {
+  const Tensor w = WithGrad(Floats({1, 2})), x = Floats({3, 4});
+  w.impl()->mutable_autograd().grad = Floats({0, 0});
+  const Work work;
+  for (int step = 0; step < 4; ++step) {
+    for (int micro = 0; micro < 3; ++micro) {
+      Backward(Sum(w * x), {}, {});
+      if (micro < 2) {
+        ASSERT_TRUE(Sync().ok());
+      }
+    }
+    {
+      const GradModeGuard off(false);
+      const Tensor g = GradOf(w);
+      Assign("add_", w, Add(w, Mul(g, Slot(-0.25))));
+      Assign("zero_", g, Mul(g, Slot(0)));
+    }
+    ASSERT_TRUE(Sync().ok());
+  }
+  EXPECT_EQ(work.compiles(), 2);
+  EXPECT_EQ(work.runs(), 12);
+  EXPECT_EQ(donated_(), 4 * (1 + 1 + 2));  // the gradient each time, the weight with the update
+  EXPECT_THAT(Values(w), ElementsAre(-8, -10));
+}
+
+// A number is no buffer: tensors that hold the same one never share memory.
+TEST_F(DonationTest, TensorsMadeOfOneNumberAreUpdatedApart) {
+  const StoragePtr number =
+      Context::Current().NewStorage(Number(2.0).Slot(DType::kF32), TestDevice());
+  const Tensor a(number), b(Context::Current().Snapshot(*number));
+  ASSERT_TRUE(Sync().ok());
+  AddTo(a, 1);
+  ASSERT_TRUE(Sync().ok());
+  AddTo(b, 10);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_THAT(Values(a), ElementsAre(3));
+  EXPECT_THAT(Values(b), ElementsAre(12));
+}
+
+TEST_F(DonationTest, EachDeviceGivesUpItsOwn) {
+  const Tensor here = Floats({1, 2}), there = Of<float>({2}, {3, 4}, /*ordinal=*/1);
+  AddTo(here, 1);
+  AddTo(there, 1);
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 2);
+  EXPECT_THAT(Values(here), ElementsAre(2, 3));
+  EXPECT_THAT(Values(there), ElementsAre(4, 5));
+}
+
+TEST_F(DonationTest, ASyncWithNothingToDoGivesNothingUp) {
+  const Tensor x = Floats({1, 2});
+  AddTo(x, 1);
+  ASSERT_TRUE(Sync().ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 1);
+  EXPECT_THAT(Values(x), ElementsAre(2, 3));
+}
+
+TEST_F(DonationTest, AnUpdateOfAnotherShapeOrTypeIsNone) {
+  const Tensor x = Floats({1, 2});
+  const Tensor doubled = To(x, DType::kF64), column = Reshape(x, {2, 1});
+  x.impl()->set_storage(doubled.impl()->storage());  // as set_data() does
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(donated_(), 0);
+  EXPECT_THAT(Values<double>(x), ElementsAre(1, 2));
+  EXPECT_THAT(Values(column), ElementsAre(1, 2));
+}
+
 TEST_F(DonationTest, ARunInFlightHasItsInputsForItself) {
   backend::FailingClient client;
   {

@@ -94,6 +94,52 @@ TEST_F(FailureTest, WhatIsComputedFromFailedTensorsFailsWithTheFirstError) {
   EXPECT_EQ(ReadError(z), "the device caught fire");
 }
 
+// Five runs, the second of which fails while the others wait for their turn.
+TEST_F(FailureTest, AFailedRunFailsWhatIsComputedFromItAndNothingElse) {
+  const Tensor x = Make({1, 2});
+  const Tensor before = x + x;
+  EXPECT_TRUE(Sync().ok());
+  Client().fail_run = true;
+  const Tensor failed = x * x;
+  EXPECT_TRUE(Sync(/*wait=*/false).ok());
+  Executor::Get().Wait(Context::Current().last_run);
+  Client().fail_run = false;
+  EXPECT_EQ(Text(Sync()), "the device caught fire");
+  const Tensor dependent = failed + before;
+  EXPECT_TRUE(Sync().ok());
+  const Tensor beside = before * x;
+  EXPECT_TRUE(Sync().ok());
+  EXPECT_THAT(Values(before), ElementsAre(2, 4));
+  EXPECT_THAT(Values(beside), ElementsAre(2, 8));
+  EXPECT_EQ(ReadError(failed), "the device caught fire");
+  EXPECT_EQ(ReadError(dependent), "the device caught fire");
+  EXPECT_EQ(ReadError(dependent + x), "the device caught fire");
+}
+
+// A step that fails is done again from what the user kept; the program is the same.
+TEST_F(FailureTest, ATrainingLoopGoesOnFromASnapshot) {
+  const Tensor w = Make({1, 2});
+  auto step = [&] { Assign("add_", w, Add(w, Slot(1))); };
+  step();
+  ASSERT_TRUE(Sync().ok());
+  const Tensor kept(Context::Current().Snapshot(w.storage()));
+  const Work work;
+  Client().out_of_memory = true;
+  step();
+  EXPECT_EQ(Sync().code(), absl::StatusCode::kResourceExhausted);
+  Client().out_of_memory = false;
+  step();  // on what failed
+  EXPECT_TRUE(Sync().ok());
+  EXPECT_THAT(ReadError(w), testing::HasSubstr("out of memory"));
+  Assign("copy_", w, kept);
+  for (int i = 0; i < 3; ++i) {
+    step();
+    ASSERT_TRUE(Sync().ok());
+  }
+  EXPECT_THAT(Values(w), ElementsAre(5, 6));
+  EXPECT_EQ(work.compiles(), 0);
+}
+
 TEST_F(FailureTest, AFailureConcernsItsContextOnly) {
   const Tensor x = Make({1, 2});
   Client().fail_run = true;
@@ -132,9 +178,10 @@ TEST_F(FailureTest, RunningOutOfMemoryFailsTheRunNotTheProcess) {
   const Tensor x = Make({1, 2});
   Client().out_of_memory = true;
   const Tensor y = Exp(x);
+  const SiteScope site(ir::InternSite("train.cc", "main", 9));  // the line that syncs
   const absl::Status status = Sync();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(Text(status), testing::EndsWith("out of memory"));
+  EXPECT_THAT(Text(status), testing::EndsWith("out of memory (train.cc:9)"));
   Client().out_of_memory = false;
   EXPECT_THAT(Values(x + x), ElementsAre(2, 4));
 }

@@ -76,7 +76,10 @@ struct ExecutableStats {
   int64_t library_calls = 0;
   int64_t reorders = 0;  // layout changes a run
   int64_t evaluator_thunks = 0;
-  int64_t temp_bytes = 0;  // planned scratch memory of one run
+  int64_t temp_bytes = 0;       // planned scratch memory of one run
+  int64_t live_temp_bytes = 0;  // the most of it that holds values at one time
+  // Results that need memory of their own even if the caller gives up all that they may take.
+  int64_t output_bytes = 0;
   int64_t code_bytes = 0;  // memory the executable holds, for the cache's limit
 };
 

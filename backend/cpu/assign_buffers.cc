@@ -68,6 +68,18 @@ std::vector<BufferId> ShareInPlace(const Program& program, Liveness& live) {
   return root;
 }
 
+// The most bytes that are held at one step: no arena can be smaller.
+int64_t MostLiveBytes(const std::vector<Lifetime>& lifetimes, std::size_t steps) {
+  std::vector<int64_t> change(steps + 1, 0);
+  for (const Lifetime& lifetime : lifetimes) {
+    change[static_cast<std::size_t>(lifetime.first)] += lifetime.bytes;
+    change[static_cast<std::size_t>(lifetime.last) + 1] -= lifetime.bytes;
+  }
+  int64_t live = 0, most = 0;
+  for (const int64_t delta : change) most = std::max(most, live += delta);
+  return most;
+}
+
 void PlaceTemporaries(Program& program, Liveness& live) {
   const std::vector<BufferId> root = ShareInPlace(program, live);
   std::vector<Lifetime> lifetimes;
@@ -87,6 +99,7 @@ void PlaceTemporaries(Program& program, Liveness& live) {
   }
   program.arena_bytes = plan.bytes;
   program.stats.temp_bytes = plan.bytes;
+  program.stats.live_temp_bytes = MostLiveBytes(lifetimes, program.thunks.size());
 }
 
 // Whether output `o` may be written into the memory of `parameter`: nothing reads the parameter
@@ -123,6 +136,8 @@ void PlanDonation(Program& program, const Liveness& live) {
     output.donor = alias.parameter_number;
     taken[p] = 1;
   }
+  for (const ProgramOutput& output : program.outputs)
+    if (output.donor < 0) program.stats.output_bytes += output.shape.byte_size();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "backend/client/registry.h"
 #include "ir/evaluator/evaluator.h"
 #include "ir/hlo/verifier.h"
+#include "ir/support/flags.h"
 
 namespace lazuli::backend {
 namespace {
@@ -20,6 +21,10 @@ class MemoryCounter {
     }
   }
   void Free(int64_t bytes) { in_use_.fetch_sub(bytes); }
+  bool Fits(int64_t bytes) const {
+    const int64_t limit = flags().memory_limit();
+    return limit == 0 || in_use_.load() + bytes <= limit;
+  }
   MemoryStats stats() const { return {.bytes_in_use = in_use_.load(), .peak_bytes = peak_.load()}; }
 
  private:
@@ -77,6 +82,7 @@ class InterpreterExecutable final : public Executable {
         if (i->IsConstant()) stats_.code_bytes += i->literal().byte_size();
       }
     }
+    stats_.output_bytes = module_->entry()->root()->shape().byte_size();
     stats_.evaluator_thunks = module_->entry()->instruction_count() -
                               static_cast<int64_t>(module_->entry()->parameters().size());
   }
@@ -150,6 +156,11 @@ class InterpreterClient final : public ComputationClient {
   absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) override {
     if (device.client != this) return InvalidArgument(device, " is no interpreter");
     if (!view.shape->IsArray()) return InvalidArgument("host memory of shape ", *view.shape);
+    if (!memory_->Fits(view.shape->byte_size())) {
+      if (deleter) deleter();
+      return ResourceExhausted("out of memory: an array of ", view.shape->byte_size(),
+                               " bytes does not fit within LAZULI_MEMORY_LIMIT");
+    }
     const bool borrowed = static_cast<bool>(deleter);
     Literal literal = Literal::Foreign(*view.shape, view.data, std::move(deleter));
     if (!borrowed) literal = literal.byte_size() == 0 ? Literal(*view.shape) : literal.Clone();

@@ -106,8 +106,9 @@ void Executor::StopAtExit() {
 uint64_t Executor::Submit(Run run) {
   std::unique_lock lock(mu_);
   const auto key = DeviceKey(run.device);
-  finished_.wait(lock, [&] { return in_flight_[key] < kMaxInFlight || stopping_; });
-  ++in_flight_[key];
+  finished_.wait(lock, [&] { return in_flight_[key].runs < kMaxInFlight || stopping_; });
+  ++in_flight_[key].runs;
+  in_flight_[key].bytes += run.bytes;
   queue_.push_back(std::move(run));
   const uint64_t number = ++submitted_count_;
   lock.unlock();
@@ -118,6 +119,16 @@ uint64_t Executor::Submit(Run run) {
 absl::Status Executor::Wait(uint64_t number) {
   std::unique_lock lock(mu_);
   return InterruptibleWait(finished_, lock, [&] { return finished_count_ >= number || stopping_; });
+}
+
+int64_t Executor::BytesInFlight(backend::Device device) {
+  std::lock_guard lock(mu_);
+  return in_flight_[DeviceKey(device)].bytes;
+}
+
+void Executor::WaitForAll() {
+  std::unique_lock lock(mu_);
+  finished_.wait(lock, [&] { return finished_count_ == submitted_count_ || stopping_; });
 }
 
 void Executor::Loop() {
@@ -133,10 +144,12 @@ void Executor::Loop() {
     Execute(run);
     if (!run.program->ran.exchange(true)) StopAtExit();
     const auto key = DeviceKey(run.device);
+    const int64_t bytes = run.bytes;
     run = Run();  // buffers go before the next run allocates
     {
       std::lock_guard lock(mu_);
-      --in_flight_[key];
+      --in_flight_[key].runs;
+      in_flight_[key].bytes -= bytes;
       ++finished_count_;
     }
     finished_.notify_all();

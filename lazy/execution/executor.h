@@ -28,6 +28,7 @@ struct Run {
   std::vector<SiteId> check_sites;  // of program->checks, in this run's trace
   SiteId site = ir::kNoSite;        // of the call that synced
   IntrusivePtr<Context> context;
+  int64_t bytes = 0;  // to obtain when it starts
 };
 
 class Executor {
@@ -39,6 +40,9 @@ class Executor {
   uint64_t Submit(Run run);
   // Blocks until the run and all before it are done, or a signal ends the wait.
   absl::Status Wait(uint64_t number);
+  // Bytes that runs in flight on the device may have yet to obtain.
+  int64_t BytesInFlight(backend::Device device);
+  void WaitForAll();
 
  private:
   Executor();
@@ -51,7 +55,11 @@ class Executor {
   std::condition_variable submitted_;
   std::condition_variable finished_;
   std::deque<Run> queue_;
-  absl::flat_hash_map<std::pair<void*, int32_t>, int> in_flight_;
+  struct InFlight {
+    int runs = 0;
+    int64_t bytes = 0;
+  };
+  absl::flat_hash_map<std::pair<void*, int32_t>, InFlight> in_flight_;
   uint64_t submitted_count_ = 0;
   uint64_t finished_count_ = 0;
   bool stopping_ = false;

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 
 #include "backend/client/client.h"
+#include "lazy/execution/memory_plan.h"
 #include "lowering/emit/emit.h"
 
 namespace lazuli::lazy {
@@ -22,7 +23,8 @@ struct Program {
   std::string name;  // "SyncTensorsGraph.7"
   backend::ExecutablePtr executable;
   std::vector<lowering::EmittedCheck> checks;
-  std::vector<uint8_t> updated;          // by data leaf: whether an output may take its memory
+  std::vector<uint8_t> updated;  // by data leaf: whether an output may take its memory
+  MemoryPlan memory;
   std::string hlo;                       // the module that went into Compile
   mutable std::atomic<bool> ran{false};  // at least once
   int64_t bytes() const;

@@ -73,11 +73,12 @@ absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, std::vector<hlo::A
   for (const hlo::Alias& alias : aliases)
     program->updated[static_cast<std::size_t>(alias.parameter_number)] = 1;
   LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted,
-                          EmitTrace(trace, program->name, std::move(aliases)));
+                          EmitTrace(trace, program->name, aliases));
   program->checks = std::move(emitted.checks);
   program->hlo = emitted.module->ToString();
   LAZULI_ASSIGN_OR_RETURN(program->executable,
                           device.client->Compile(std::move(emitted.module), options));
+  program->memory = PlanMemory(trace, program->updated, aliases, program->executable->stats());
   const auto time = std::chrono::steady_clock::now() - start;
   AddSample(Timer::kCompileTime, std::chrono::nanoseconds(time).count());
   {
@@ -134,6 +135,25 @@ absl::Status ResolveLeaf(Context& context, Storage& storage, const Node& leaf) {
   return absl::OkStatus();
 }
 
+// Before anything changes: whether there is memory for the run, of which `bytes` are to be
+// obtained.
+absl::Status CheckMemory(const Program& program, const Trace& trace, backend::Device device,
+                         int64_t& bytes) {
+  if (flags().memory_limit() == 0) return absl::OkStatus();
+  Executor& executor = Executor::Get();
+  absl::Status status;
+  for (const bool idle : {false, true}) {
+    // What runs in flight will free or give up is known when they are done.
+    if (idle) executor.WaitForAll();
+    bytes = BytesToObtain(program.memory, trace);
+    status = CheckMemoryLimit(program.memory, bytes, executor.BytesInFlight(device), device);
+    if (status.ok()) return status;
+  }
+  const std::string site = GetSite(CurrentSite()).ToString();
+  return ResourceExhausted(program.name, ": ", Message(status),
+                           site.empty() ? "" : Str(" (", site, ")"));
+}
+
 Run MakeRun(Context& context, backend::Device device, const Trace& trace, ProgramPtr program) {
   Run run;
   run.program = std::move(program);
@@ -186,7 +206,10 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
     return program.status();
   }
   last_program = *program;
+  int64_t bytes = 0;
+  LAZULI_RETURN_IF_ERROR(CheckMemory(**program, trace, device, bytes));
   Run run = MakeRun(context, device, trace, *std::move(program));
+  run.bytes = bytes;
   run.outputs.reserve(roots.size());
   for (Storage* storage : roots) {
     auto output = MakeIntrusive<DataHandle>(storage->shape(), device);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 
+#include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/status.h"
 
@@ -39,14 +40,21 @@ Allocator::~Allocator() {
 absl::StatusOr<Block> Allocator::Allocate(std::size_t bytes) {
   const std::size_t size_class = ClassOf(bytes);
   const std::size_t capacity = ClassCapacity(size_class);
+  const int64_t limit = flags().memory_limit();
   Block block{nullptr, capacity};
   {
     std::lock_guard lock(mutex_);
+    const int64_t room = limit - stats_.bytes_in_use - static_cast<int64_t>(capacity);
+    if (limit > 0 && room < 0) {
+      return ResourceExhausted("out of memory: a buffer of ", bytes, " bytes does not fit within ",
+                               limit, " (LAZULI_MEMORY_LIMIT); ", stats_.bytes_in_use, " in use");
+    }
     if (!free_[size_class].empty()) {
       block.data = free_[size_class].back();
       free_[size_class].pop_back();
       stats_.cached_bytes -= static_cast<int64_t>(capacity);
     }
+    if (limit > 0) Trim(room);
   }
   const bool reused = block.data != nullptr;
   if (!reused) {
@@ -69,8 +77,12 @@ void Allocator::Free(Block block) {
   stats_.bytes_in_use -= static_cast<int64_t>(block.capacity);
   stats_.cached_bytes += static_cast<int64_t>(block.capacity);
   free_[ClassOf(block.capacity)].push_back(block.data);
-  for (std::size_t c = kClasses; stats_.cached_bytes > stats_.peak_bytes && c-- > 0;) {
-    while (!free_[c].empty() && stats_.cached_bytes > stats_.peak_bytes) {
+  Trim(stats_.peak_bytes);
+}
+
+void Allocator::Trim(int64_t bytes) {
+  for (std::size_t c = kClasses; stats_.cached_bytes > bytes && c-- > 0;) {
+    while (!free_[c].empty() && stats_.cached_bytes > bytes) {
       std::free(free_[c].back());
       free_[c].pop_back();
       stats_.cached_bytes -= static_cast<int64_t>(ClassCapacity(c));

@@ -4,7 +4,7 @@
 // A training step frees and asks for the same sizes again and again; fresh pages would cost more
 // than many kernels. Size classes are four to a power of two, so at most a fifth of a block is
 // unused. Cached blocks are given back to the system, largest first, while they exceed the peak
-// that was in use at one time.
+// that was in use at one time, or stand in the way of a block within LAZULI_MEMORY_LIMIT.
 #pragma once
 
 #include <array>
@@ -44,6 +44,9 @@ class Allocator {
 
  private:
   static constexpr std::size_t kClasses = 256;
+
+  // Under the lock: gives cached blocks back to the system until at most `bytes` are cached.
+  void Trim(int64_t bytes);
 
   mutable std::mutex mutex_;
   std::array<std::vector<std::byte*>, kClasses> free_;  // by size class

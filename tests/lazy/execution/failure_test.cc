@@ -102,7 +102,7 @@ TEST_F(FailureTest, AFailedRunFailsWhatIsComputedFromItAndNothingElse) {
   Client().fail_run = true;
   const Tensor failed = x * x;
   EXPECT_TRUE(Sync(/*wait=*/false).ok());
-  Executor::Get().Wait(Context::Current().last_run);
+  ASSERT_TRUE(Executor::Get().Wait(Context::Current().last_run).ok());
   Client().fail_run = false;
   EXPECT_EQ(Text(Sync()), "the device caught fire");
   const Tensor dependent = failed + before;

@@ -1,0 +1,93 @@
+#include "lazy/execution/memory_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "ir/support/flags.h"
+#include "ir/support/status.h"
+#include "lazy/tensor/leaves.h"
+
+namespace lazuli::lazy {
+namespace {
+
+const DataNode& Leaf(const Node* node) { return static_cast<const DataNode&>(*node); }
+
+std::string NameOf(std::string_view label, SiteId site) {
+  return label.empty() ? GetSite(site).ToString() : std::string(label);
+}
+
+// Whether the graph alone holds the leaf's data, so that a run may take it over.
+bool HasOneOwner(const DataHandle& data) {
+  return data.use_count() == 1 && data.ready() && data.buffer().use_count() == 1;
+}
+
+}  // namespace
+
+int64_t MemoryPlan::bytes(Role role) const {
+  int64_t sum = 0;
+  for (const Array& array : arrays) sum += array.role == role ? array.shape.byte_size() : 0;
+  return sum;
+}
+
+int64_t MemoryPlan::count(Role role) const {
+  return std::count_if(arrays.begin(), arrays.end(),
+                       [role](const Array& array) { return array.role == role; });
+}
+
+MemoryPlan PlanMemory(const Trace& trace, absl::Span<const uint8_t> updated,
+                      absl::Span<const hlo::Alias> aliases, const backend::ExecutableStats& stats) {
+  MemoryPlan plan;
+  for (std::size_t i = 0; i < trace.data.size(); ++i) {
+    const DataNode& leaf = Leaf(trace.data[i]);
+    plan.arrays.push_back({updated[i] != 0 ? MemoryPlan::Role::kUpdated : MemoryPlan::Role::kInput,
+                           leaf.shape(), NameOf(leaf.label(), leaf.site())});
+  }
+  for (std::size_t i = 0; i < trace.roots.size(); ++i) {
+    if (std::any_of(aliases.begin(), aliases.end(), [i](const hlo::Alias& alias) {
+          return alias.output_index == static_cast<int64_t>(i);
+        })) {
+      continue;
+    }
+    const Value& root = trace.roots[i];
+    plan.arrays.push_back({MemoryPlan::Role::kResult, root.shape(), NameOf("", root.node->site())});
+  }
+  plan.output_bytes = stats.output_bytes;
+  plan.temp_bytes = stats.temp_bytes;
+  plan.live_temp_bytes = stats.live_temp_bytes;
+  return plan;
+}
+
+int64_t BytesToObtain(const MemoryPlan& plan, const Trace& trace) {
+  int64_t bytes = plan.output_bytes + plan.temp_bytes;
+  for (std::size_t i = 0; i < trace.data.size(); ++i) {
+    if (plan.arrays[i].role == MemoryPlan::Role::kUpdated &&
+        !HasOneOwner(*Leaf(trace.data[i]).data()))
+      bytes += plan.arrays[i].shape.byte_size();
+  }
+  return bytes;
+}
+
+absl::Status CheckMemoryLimit(const MemoryPlan& plan, int64_t bytes, int64_t in_flight,
+                              backend::Device device) {
+  const int64_t limit = flags().memory_limit();
+  LAZULI_ASSIGN_OR_RETURN(const backend::MemoryStats stats, device.client->memory_stats(device));
+  const int64_t in_use = stats.bytes_in_use + in_flight;
+  if (limit == 0 || in_use + bytes <= limit) return absl::OkStatus();
+  return ResourceExhausted("needs ", BytesText(bytes), " (", BytesText(plan.temp_bytes),
+                           " of scratch, ", BytesText(bytes - plan.temp_bytes),
+                           " of results), but ", BytesText(in_use), " of ", BytesText(limit),
+                           " (LAZULI_MEMORY_LIMIT) are in use on ", device, "; nothing was run");
+}
+
+std::string BytesText(int64_t bytes) {
+  constexpr std::array kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  std::array<char, 40> text;
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text.data();
+}
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,58 @@
+// What a run of a program occupies, known when it was compiled, and whether that fits.
+//
+// Leaves are there before the run; results that update a leaf take its memory over, the others and
+// the scratch are obtained when the run starts, all of it before the first kernel. A program that
+// would exceed LAZULI_MEMORY_LIMIT is refused before anything changes: its graph stays pending, so
+// that the caller can drop something and sync again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+#include "backend/client/client.h"
+#include "ir/graph/post_order.h"
+
+namespace lazuli::lazy {
+
+struct MemoryPlan {
+  enum class Role : uint8_t {
+    kUpdated,  // a leaf that a result updates: a weight, the state of an optimiser
+    kInput,    // any other leaf
+    kResult,   // a result that updates nothing
+  };
+  struct Array {
+    Role role;
+    Shape shape;
+    std::string name;  // "conv1.weight", or else the line that recorded it
+  };
+  std::vector<Array> arrays;
+  // Results with memory of their own, if every leaf that a result updates can be taken over.
+  int64_t output_bytes = 0;
+  int64_t temp_bytes = 0;       // scratch
+  int64_t live_temp_bytes = 0;  // the part of it that holds values at one time, at most
+
+  int64_t bytes(Role role) const;
+  int64_t count(Role role) const;
+  int64_t argument_bytes() const { return bytes(Role::kUpdated) + bytes(Role::kInput); }
+  int64_t peak_bytes() const { return argument_bytes() + output_bytes + temp_bytes; }
+};
+
+// `updated`: by data leaf, whether a result updates it.
+MemoryPlan PlanMemory(const Trace& trace, absl::Span<const uint8_t> updated,
+                      absl::Span<const hlo::Alias> aliases, const backend::ExecutableStats& stats);
+
+// Bytes that a run of the plan obtains when it starts: leaves with a second owner stay.
+int64_t BytesToObtain(const MemoryPlan& plan, const Trace& trace);
+
+// OK if `bytes` more, and those that runs in flight have yet to obtain, are within the limit.
+absl::Status CheckMemoryLimit(const MemoryPlan& plan, int64_t bytes, int64_t in_flight,
+                              backend::Device device);
+
+// "12.3 MiB"
+std::string BytesText(int64_t bytes);
+
+}  // namespace lazuli::lazy

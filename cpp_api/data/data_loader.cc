@@ -34,10 +34,6 @@ void Check(const Dataset& dataset, const DataLoaderOptions& options, SourceLocat
   }
 }
 
-Tensor ToDevice(const HostArray& array, const Device& device, SourceLocation loc) {
-  return from_data(array.bytes.data(), array.dtype, array.dims, device, loc);
-}
-
 }  // namespace
 
 // One loop over the data set: the batch it is at, and the prefetcher of the next.
@@ -45,25 +41,23 @@ class DataLoader::Epoch {
  public:
   Epoch(std::shared_ptr<const Dataset> dataset, std::vector<std::int64_t> order,
         const DataLoaderOptions& options, SourceLocation loc)
-      : prefetcher_(std::move(dataset), std::move(order), options.batch_size, options.prefetch),
-        device_(options.device.value_or(Device())),
-        loc_(loc) {
+      : prefetcher_(std::move(dataset), std::move(order),
+                    {.batch_size = options.batch_size,
+                     .ahead = options.prefetch,
+                     .device = options.device.value_or(Device()),
+                     .loc = loc}) {
     Advance();
   }
 
   void Advance() {
-    current_.reset();
-    std::optional<HostBatch> next = prefetcher_.Next();
-    if (!next) return;
-    current_ = Batch{ToDevice(next->x, device_, loc_), ToDevice(next->y, device_, loc_)};
+    current_.reset();  // its memory goes before the next batch is waited for
+    current_ = prefetcher_.Next();
   }
   bool done() const { return !current_; }
   Batch& current() { return *current_; }
 
  private:
   Prefetcher prefetcher_;
-  Device device_;
-  SourceLocation loc_;
   std::optional<Batch> current_;
 };
 

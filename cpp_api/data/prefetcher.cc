@@ -8,11 +8,13 @@
 namespace lazuli::data {
 
 Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, std::vector<std::int64_t> order,
-                       std::int64_t batch_size, std::int64_t ahead)
+                       const Options& options)
     : dataset_(std::move(dataset)),
       order_(std::move(order)),
-      batch_size_(static_cast<std::size_t>(batch_size)),
-      ahead_(static_cast<std::size_t>(ahead)) {
+      batch_size_(static_cast<std::size_t>(options.batch_size)),
+      ahead_(static_cast<std::size_t>(options.ahead)),
+      device_(options.device),
+      loc_(options.loc) {
   if (ahead_ > 0) thread_ = std::thread(&Prefetcher::Run, this);
 }
 
@@ -25,11 +27,11 @@ Prefetcher::~Prefetcher() {
   if (thread_.joinable()) thread_.join();
 }
 
-HostBatch Prefetcher::Prepare() {
+Batch Prefetcher::Prepare() {
   const std::size_t count = std::min(batch_size_, order_.size() - position_);
   const std::span indices(order_.data() + position_, count);
   position_ += count;
-  HostBatch batch = dataset_->get(indices);
+  const HostBatch batch = dataset_->get(indices);
   for (const HostArray* array : {&batch.x, &batch.y}) {
     if (!array->dims.empty() && array->dims[0] == static_cast<std::int64_t>(count)) continue;
     throw Error(ErrorCode::kInvalidArgument,
@@ -39,7 +41,10 @@ HostBatch Prefetcher::Prepare() {
                                          : std::to_string(array->dims[0]) + " rows") +
                     (array == &batch.x ? " of x" : " of y"));
   }
-  return batch;
+  const auto upload = [this](const HostArray& array) {
+    return from_data(array.bytes.data(), array.dtype, array.dims, device_, loc_);
+  };
+  return {upload(batch.x), upload(batch.y)};
 }
 
 void Prefetcher::Run() {
@@ -64,7 +69,7 @@ void Prefetcher::Run() {
   changed_.notify_all();
 }
 
-std::optional<HostBatch> Prefetcher::Next() {
+std::optional<Batch> Prefetcher::Next() {
   if (ahead_ == 0) {
     if (AtEnd()) return std::nullopt;
     return Prepare();

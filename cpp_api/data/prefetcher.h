@@ -1,4 +1,5 @@
-// Prepares the batches of one epoch, on a thread of its own if asked to.
+// Prepares the batches of one epoch - reads them and moves them to the device - on a thread of its
+// own if asked to.
 #pragma once
 
 #include <condition_variable>
@@ -18,30 +19,37 @@ namespace lazuli::data {
 
 class Prefetcher {
  public:
-  // Batches of consecutive indices of `order`; at most `ahead` wait to be taken. With 0, Next()
-  // prepares them itself.
+  struct Options {
+    std::int64_t batch_size = 1;
+    std::int64_t ahead = 0;  // batches that wait to be taken; with 0, Next() prepares them itself
+    Device device;
+    SourceLocation loc;  // of the loop
+  };
+  // Batches of consecutive indices of `order`.
   Prefetcher(std::shared_ptr<const Dataset> dataset, std::vector<std::int64_t> order,
-             std::int64_t batch_size, std::int64_t ahead);
+             const Options& options);
   // Waits for the batch being prepared, and leaves the rest.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
   // The next batch, nullopt after the last. Throws what the data set threw for it, and ends then.
-  std::optional<HostBatch> Next();
+  std::optional<Batch> Next();
 
  private:
   struct Item {
-    HostBatch batch;
+    Batch batch;
     std::exception_ptr error;
   };
   bool AtEnd() const { return position_ >= order_.size(); }
-  HostBatch Prepare();
+  Batch Prepare();
   void Run();
 
   const std::shared_ptr<const Dataset> dataset_;
   const std::vector<std::int64_t> order_;
   const std::size_t batch_size_, ahead_;
+  const Device device_;
+  const SourceLocation loc_;
   std::size_t position_ = 0;  // of the batch to prepare; belongs to whoever prepares
 
   std::mutex mu_;

@@ -146,6 +146,20 @@ TEST(DataLoaderTest, PreparesNoMoreThanItIsAskedTo) {
   EXPECT_EQ(*calls, after) << "the thread has ended";
 }
 
+// The thread that reads a batch uploads it too: the loop finds it there.
+TEST(DataLoaderTest, BatchesThatWaitLieOnTheDevice) {
+  const Device device("interpreter");
+  const std::int64_t before = memory_stats(device).bytes_in_use;
+  data::DataLoader loader(Numbers(1000), {.batch_size = 8, .prefetch = 3, .device = device});
+  {
+    const auto epoch = loader.begin();
+    constexpr std::int64_t kFive = 5 * 2 * 8 * 8;  // the one taken, three that wait, one in hand
+    while (memory_stats(device).bytes_in_use < before + kFive) std::this_thread::yield();
+    EXPECT_EQ(memory_stats(device).bytes_in_use, before + kFive);
+  }
+  EXPECT_EQ(memory_stats(device).bytes_in_use, before);
+}
+
 TEST(DataLoaderTest, LeavingEarlyIsFine) {
   data::DataLoader loader(Numbers(1000), {.batch_size = 10});
   for (int i = 0; i < 20; ++i) {

@@ -116,7 +116,7 @@ absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend
   LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), {}));
   result.compile_ms = MillisecondsSince(start);
   result.stats = executable->stats();
-  std::vector<backend::BufferPtr> outputs;
+  backend::Buffers outputs;
   for (int64_t i = 0; i < repeat; ++i) {
     start = Clock::now();
     LAZULI_ASSIGN_OR_RETURN(

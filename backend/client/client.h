@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 
 #include "ir/hlo/module.h"
+#include "ir/support/pool.h"
 #include "ir/types/literal.h"
 
 namespace lazuli::backend {
@@ -47,6 +48,7 @@ class Buffer {
   Device device_;
 };
 using BufferPtr = std::shared_ptr<Buffer>;
+using Buffers = PooledVector<BufferPtr>;
 
 // Host memory to import: row-major elements of an array shape.
 struct HostView {
@@ -87,7 +89,7 @@ class Executable {
  public:
   virtual ~Executable() = default;
   // Leaves of the root tuple (or the one array), each row major.
-  virtual absl::StatusOr<std::vector<BufferPtr>> Execute(const ExecuteArgs& args) = 0;
+  virtual absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) = 0;
   virtual const ExecutableStats& stats() const = 0;
   // The optimised module as text, then the thunks, one a line.
   virtual std::string ToString() const = 0;

@@ -20,12 +20,16 @@ class CpuExecutable final : public Executable {
   CpuExecutable(Program program, std::shared_ptr<Allocator> allocator, Device device)
       : program_(std::move(program)), allocator_(std::move(allocator)), device_(device) {}
 
-  absl::StatusOr<std::vector<BufferPtr>> Execute(const ExecuteArgs& args) override;
+  absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;
   const ExecutableStats& stats() const override { return program_.stats; }
   std::string ToString() const override;
 
  private:
   absl::Status CheckArguments(const ExecuteArgs& args) const;
+  BufferPtr MakeBuffer(const Shape& shape, Block block, Device device) const {
+    return std::allocate_shared<CpuBuffer>(PoolAllocator<CpuBuffer>(), shape, device, allocator_,
+                                           block);
+  }
   absl::StatusOr<BufferPtr> MakeOutput(const ProgramOutput& output, const ExecuteArgs& args,
                                        Device device) const;
   // Everything but outputs, for which parameters may give up their memory afterwards.
@@ -78,11 +82,11 @@ absl::StatusOr<BufferPtr> CpuExecutable::MakeOutput(const ProgramOutput& output,
   if (TakesDonation(output, args)) {
     const auto donor = static_cast<std::size_t>(output.donor);
     const Block block = static_cast<CpuBuffer&>(*args.buffers[donor]).Release();
-    return std::make_shared<CpuBuffer>(output.shape, device, allocator_, block);
+    return MakeBuffer(output.shape, block, device);
   }
   LAZULI_ASSIGN_OR_RETURN(Block block,
                           allocator_->Allocate(static_cast<std::size_t>(output.shape.byte_size())));
-  return std::make_shared<CpuBuffer>(output.shape, device, allocator_, block);
+  return MakeBuffer(output.shape, block, device);
 }
 
 void CpuExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, std::byte** table) const {
@@ -127,7 +131,7 @@ absl::Status CpuExecutable::RunThunks(const RunBuffers& run) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<BufferPtr>> CpuExecutable::Execute(const ExecuteArgs& args) {
+absl::StatusOr<Buffers> CpuExecutable::Execute(const ExecuteArgs& args) {
   LAZULI_RETURN_IF_ERROR(CheckArguments(args));
   const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
   // All memory first: a run that does not get it has changed nothing.
@@ -138,7 +142,7 @@ absl::StatusOr<std::vector<BufferPtr>> CpuExecutable::Execute(const ExecuteArgs&
   const OwnedBlock scratch(allocator_.get(), block);
   auto** table = reinterpret_cast<std::byte**>(scratch.data() + program_.arena_bytes);
   FillTable(args, scratch.data(), table);
-  std::vector<BufferPtr> outputs(program_.outputs.size());
+  Buffers outputs(program_.outputs.size());
   for (const bool donated : {false, true}) {  // what cannot fail comes last
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] != nullptr || TakesDonation(program_.outputs[i], args) != donated) continue;

@@ -64,7 +64,7 @@ absl::StatusOr<const Literal*> LiteralOf(const Buffer& buffer, const Computation
 }
 
 void AppendLeaves(const Literal& value, Device device, const MemoryCounterPtr& memory,
-                  std::vector<BufferPtr>& leaves) {
+                  Buffers& leaves) {
   if (value.shape().IsTuple()) {
     for (const Literal& element : value.tuple()) AppendLeaves(element, device, memory, leaves);
   } else {
@@ -87,7 +87,7 @@ class InterpreterExecutable final : public Executable {
                               static_cast<int64_t>(module_->entry()->parameters().size());
   }
 
-  absl::StatusOr<std::vector<BufferPtr>> Execute(const ExecuteArgs& args) override {
+  absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override {
     LAZULI_ASSIGN_OR_RETURN(const std::vector<Literal> arguments, Arguments(args));
     std::vector<const Literal*> pointers;
     for (const Literal& argument : arguments) pointers.push_back(&argument);
@@ -96,7 +96,7 @@ class InterpreterExecutable final : public Executable {
     const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
     for (std::size_t i = 0; i < args.donated.size(); ++i)
       if (args.donated[i] != 0) static_cast<InterpreterBuffer&>(*args.buffers[i]).Release();
-    std::vector<BufferPtr> leaves;
+    Buffers leaves;
     AppendLeaves(result, device, memory_, leaves);
     return leaves;
   }

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
@@ -78,7 +77,7 @@ void Rethrow(const absl::Status& status, ir::SiteId site) {
 
 // The nodes that one number has become so far: one a context and dtype, which it is used with at a
 // time.
-struct Scalar::Slot {
+struct Scalar::Slot : ir::Pooled {
   struct Use {
     std::uint64_t context;
     ir::DType dtype;
@@ -86,7 +85,7 @@ struct Scalar::Slot {
   };
   std::atomic<int> refs{1};
   std::mutex mu;  // copies of a scalar may be used by several threads
-  std::vector<Use> uses;
+  ir::PooledVector<Use> uses;
 };
 
 Scalar::Scalar(double v) : kind_(2), double_(v) {}

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <string_view>
-#include <vector>
 
 #include "cpp_api/src/operands.h"
 #include "lazy/ops/foreach.h"
@@ -54,8 +53,9 @@ class Update {
  private:
   std::string_view op_;
   lazy::Tensors parameters_, targets_;
-  std::vector<lazy::Tensors> lists_;  // a deque would do: operands point into the inner vectors
-  std::vector<lazy::Operand> in_;
+  ir::PooledVector<lazy::Tensors>
+      lists_;  // a deque would do: operands point into the inner vectors
+  ir::PooledVector<lazy::Operand> in_;
 };
 
 }  // namespace

@@ -1,30 +1,30 @@
 #include "ir/graph/node.h"
 
+#include <utility>
+
 namespace lazuli::ir {
 namespace {
 
-// Nodes whose count reached zero while another node of this thread is being destroyed. The
-// outermost Release drains the list, so the depth of the stack does not depend on the depth of the
-// graph.
-thread_local std::vector<const Node*>* draining = nullptr;
+// Nodes whose count reached zero while another node of this thread is being destroyed, linked
+// through their marks, which no traversal will read again. The outermost Release drains the list,
+// so the depth of the stack does not depend on the depth of the graph.
+thread_local bool draining = false;
+thread_local const Node* dead = nullptr;
 
 }  // namespace
 
 void Node::DestroyGraph() const {
-  if (draining != nullptr) {
-    draining->push_back(this);
+  if (draining) {
+    mark = reinterpret_cast<uintptr_t>(std::exchange(dead, this));
     return;
   }
-  // A node most often takes few others with it: the vector allocates only when there are some.
-  std::vector<const Node*> dead;
-  draining = &dead;
+  draining = true;
   delete this;  // NOLINT: counted
-  while (!dead.empty()) {
-    const Node* next = dead.back();
-    dead.pop_back();
+  while (dead != nullptr) {
+    const Node* next = std::exchange(dead, reinterpret_cast<const Node*>(dead->mark));
     delete next;  // NOLINT: counted
   }
-  draining = nullptr;
+  draining = false;
 }
 
 }  // namespace lazuli::ir

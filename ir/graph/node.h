@@ -17,6 +17,7 @@
 
 #include "ir/graph/site.h"
 #include "ir/support/intrusive_ptr.h"
+#include "ir/support/pool.h"
 #include "ir/types/shape.h"
 
 namespace lazuli::lowering {
@@ -52,7 +53,7 @@ enum class NodeKind : uint8_t {
   kRegionParameter,  // leaf of a region
 };
 
-class Node {
+class Node : public Pooled {
  public:
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/support/namespaces.h"
+#include "ir/support/pool.h"
 
 namespace lazuli::ir {
 
@@ -69,9 +70,9 @@ class RefCount {
   mutable std::atomic<uint32_t> refs_{0};
 };
 
-// Mixin that counts; deletes through the derived type.
+// Mixin that counts; deletes through the derived type, which must be the most derived one.
 template <class Derived>
-class RefCounted {
+class RefCounted : public Pooled {
  public:
   void Retain() const { refs_.Retain(); }
   void RetainFirst() const { refs_.RetainFirst(); }

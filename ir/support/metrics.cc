@@ -36,6 +36,7 @@ struct Sample {
 
 // The samples of one timer: totals over all, and a ring of the newest.
 struct TimerData {
+  TimerData() { ring.reserve(kRetained); }  // adding a sample asks for no memory
   std::mutex mutex;
   int64_t samples = 0;
   int64_t total_ns = 0;

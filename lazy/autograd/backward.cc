@@ -1,11 +1,12 @@
 #include "lazy/autograd/backward.h"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/site_scope.h"
@@ -98,8 +99,10 @@ class TapeWalker {
   }
 
   BackwardOptions options_;
-  absl::flat_hash_map<GradNode*, Pending> pending_;
-  std::priority_queue<GradNode*, std::vector<GradNode*>, Latest> queue_;
+  absl::flat_hash_map<GradNode*, Pending, absl::Hash<GradNode*>, std::equal_to<>,
+                      PoolAllocator<std::pair<GradNode* const, Pending>>>
+      pending_;
+  std::priority_queue<GradNode*, PooledVector<GradNode*>, Latest> queue_;
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ std::string At(SiteId id) {
 }
 
 // "cross_entropy: label 12 is out of range [0, 10) (train.cc:41)", or OK.
-absl::Status EvaluateChecks(const Run& run, const std::vector<backend::BufferPtr>& outputs) {
+absl::Status EvaluateChecks(const Run& run, const backend::Buffers& outputs) {
   const std::size_t first = run.outputs.size();
   for (std::size_t i = 0; i < run.program->checks.size(); ++i) {
     absl::StatusOr<Literal> offender = run.device.client->ToHost(*outputs[first + i]);
@@ -39,9 +39,9 @@ absl::Status EvaluateChecks(const Run& run, const std::vector<backend::BufferPtr
 // no tensor, no graph of another context (the handle), no reader or export (the buffer). Asked when
 // the run starts, since a run in flight before it may have been an owner; nobody can become one
 // now.
-std::vector<uint8_t> TakenOver(const Run& run, const std::vector<backend::BufferPtr>& inputs) {
+PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs) {
   constexpr int64_t kHandleAndRun = 2;
-  std::vector<uint8_t> taken(inputs.size());
+  PooledVector<uint8_t> taken(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     taken[i] = run.program->updated[i] != 0 && run.inputs[i]->use_count() == 1 &&
                inputs[i].use_count() == kHandleAndRun;
@@ -50,16 +50,16 @@ std::vector<uint8_t> TakenOver(const Run& run, const std::vector<backend::Buffer
   return taken;
 }
 
-absl::StatusOr<std::vector<backend::BufferPtr>> RunProgram(const Run& run) try {
-  std::vector<backend::BufferPtr> inputs;
+absl::StatusOr<backend::Buffers> RunProgram(const Run& run) try {
+  backend::Buffers inputs;
   inputs.reserve(run.inputs.size());
   for (const DataPtr& input : run.inputs) {
     absl::StatusOr<backend::BufferPtr> buffer = input->Wait();
     if (!buffer.ok()) return buffer.status();
     inputs.push_back(*std::move(buffer));
   }
-  const std::vector<uint8_t> donated = TakenOver(run, inputs);
-  absl::StatusOr<std::vector<backend::BufferPtr>> outputs = run.program->executable->Execute(
+  const PooledVector<uint8_t> donated = TakenOver(run, inputs);
+  absl::StatusOr<backend::Buffers> outputs = run.program->executable->Execute(
       {.buffers = inputs, .scalars = run.scalars, .donated = donated});
   // An op that fails names its own line; memory is obtained for all of them, before the first.
   if (absl::IsResourceExhausted(outputs.status())) {
@@ -103,13 +103,17 @@ void Executor::StopAtExit() {
   std::atexit([] { Get().Stop(); });
 }
 
-uint64_t Executor::Submit(Run run) {
+void Executor::Admit(backend::Device device) {
   std::unique_lock lock(mu_);
-  const auto key = DeviceKey(run.device);
+  const auto key = DeviceKey(device);
   finished_.wait(lock, [&] { return in_flight_[key].runs < kMaxInFlight || stopping_; });
   ++in_flight_[key].runs;
-  in_flight_[key].bytes += run.bytes;
-  queue_.push_back(std::move(run));
+}
+
+uint64_t Executor::Submit(Entry run) noexcept {
+  std::unique_lock lock(mu_);
+  in_flight_.find(DeviceKey(run.front().device))->second.bytes += run.front().bytes;
+  queue_.splice(queue_.end(), run);
   const uint64_t number = ++submitted_count_;
   lock.unlock();
   submitted_.notify_one();
@@ -133,19 +137,19 @@ void Executor::WaitForAll() {
 
 void Executor::Loop() {
   while (true) {
-    Run run;
+    Entry entry;
     {
       std::unique_lock lock(mu_);
       submitted_.wait(lock, [this] { return !queue_.empty() || stopping_; });
       if (stopping_) return;
-      run = std::move(queue_.front());
-      queue_.pop_front();
+      entry.splice(entry.begin(), queue_, queue_.begin());
     }
+    Run& run = entry.front();
     Execute(run);
     if (!run.program->ran.exchange(true)) StopAtExit();
     const auto key = DeviceKey(run.device);
     const int64_t bytes = run.bytes;
-    run = Run();  // buffers go before the next run allocates
+    entry.clear();  // buffers go before the next run allocates
     {
       std::lock_guard lock(mu_);
       --in_flight_[key].runs;
@@ -159,7 +163,7 @@ void Executor::Loop() {
 void Executor::Execute(Run& run) {
   TraceSpan span("execute");
   ScopedTimer timer(Timer::kExecuteTime);
-  absl::StatusOr<std::vector<backend::BufferPtr>> outputs = RunProgram(run);
+  absl::StatusOr<backend::Buffers> outputs = RunProgram(run);
   if (!outputs.ok()) {
     // A run that was handed failed data fails with it; the context already has that error.
     if (!AnyInputFailed(run)) run.context->SetFailure(outputs.status());

@@ -7,10 +7,9 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -22,11 +21,11 @@ namespace lazuli::lazy {
 struct Run {
   ProgramPtr program;
   backend::Device device;
-  std::vector<DataPtr> inputs;
-  std::vector<uint64_t> scalars;
-  std::vector<DataPtr> outputs;
-  std::vector<SiteId> check_sites;  // of program->checks, in this run's trace
-  SiteId site = ir::kNoSite;        // of the call that synced
+  PooledVector<DataPtr> inputs;
+  PooledVector<uint64_t> scalars;
+  PooledVector<DataPtr> outputs;
+  PooledVector<SiteId> check_sites;  // of program->checks, in this run's trace
+  SiteId site = ir::kNoSite;         // of the call that synced
   IntrusivePtr<Context> context;
   int64_t bytes = 0;  // to obtain when it starts
 };
@@ -35,9 +34,16 @@ class Executor {
  public:
   static constexpr int kMaxInFlight = 2;
 
+  // A list of one run, which can be queued without asking for memory.
+  using Entry = std::list<Run, PoolAllocator<Run>>;
+
   static Executor& Get();
-  // Queues a run; its inputs come from runs submitted before. Returns its number for Wait.
-  uint64_t Submit(Run run);
+  // Waits until the device may have one more run, and counts it. Memory is asked for here, where no
+  // tensor waits for the run yet, and not by Submit.
+  void Admit(backend::Device device);
+  // Queues a run that was admitted; its inputs come from runs submitted before. Returns its number
+  // for Wait.
+  uint64_t Submit(Entry run) noexcept;
   // Blocks until the run and all before it are done, or a signal ends the wait.
   absl::Status Wait(uint64_t number);
   // Bytes that runs in flight on the device may have yet to obtain.
@@ -54,12 +60,12 @@ class Executor {
   std::mutex mu_;
   std::condition_variable submitted_;
   std::condition_variable finished_;
-  std::deque<Run> queue_;
+  Entry queue_;
   struct InFlight {
     int runs = 0;
     int64_t bytes = 0;
   };
-  absl::flat_hash_map<std::pair<void*, int32_t>, InFlight> in_flight_;
+  absl::flat_hash_map<std::pair<void*, int32_t>, InFlight> in_flight_;  // by device
   uint64_t submitted_count_ = 0;
   uint64_t finished_count_ = 0;
   bool stopping_ = false;

@@ -26,6 +26,9 @@ thread_local ProgramPtr last_program;
 struct Scratch {
   Trace trace;
   KeyWriter key;
+  std::vector<Storage*> pending, here, elsewhere;
+  std::vector<Storage*> roots;              // of the device being synced
+  std::vector<const DataHandle*> replaced;  // by root: what it held before
 };
 
 backend::CompileOptions OptionsNow() {
@@ -107,8 +110,9 @@ absl::StatusOr<ProgramPtr> ProgramFor(Trace& trace, const std::vector<const Data
   uint64_t hash = 0;
   ProgramPtr program = FindProgram(trace, device, options, key, hash);
   const bool cached = program != nullptr;
-  const std::string name =
-      cached ? program->name : Str("SyncTensorsGraph.", next_program.fetch_add(1));
+  std::string new_name;
+  if (!cached) new_name = Str("SyncTensorsGraph.", next_program.fetch_add(1));
+  const std::string& name = cached ? program->name : new_name;
   {
     std::lock_guard lock(observer_mu);
     if (observer) observer({trace, device, reason, CurrentSite(), hash, cached, name});
@@ -154,8 +158,11 @@ absl::Status CheckMemory(const Program& program, const Trace& trace, backend::De
                            site.empty() ? "" : Str(" (", site, ")"));
 }
 
-Run MakeRun(Context& context, backend::Device device, const Trace& trace, ProgramPtr program) {
-  Run run;
+// The run of a program, with a handle for each root: all the memory that a sync asks for.
+Executor::Entry MakeRun(Context& context, backend::Device device, const Trace& trace,
+                        ProgramPtr program) {
+  Executor::Entry entry;
+  Run& run = entry.emplace_back();
   run.program = std::move(program);
   run.device = device;
   run.context = IntrusivePtr<Context>(&context);
@@ -166,21 +173,23 @@ Run MakeRun(Context& context, backend::Device device, const Trace& trace, Progra
   run.scalars.reserve(trace.scalars.size());
   for (const Node* leaf : trace.scalars)
     run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
+  run.check_sites.reserve(run.program->checks.size());
   for (const lowering::EmittedCheck& check : run.program->checks)
     run.check_sites.push_back(trace.nodes[check.node]->site());
-  return run;
+  run.outputs.reserve(trace.roots.size());
+  for (const Value& root : trace.roots)
+    run.outputs.push_back(MakeIntrusive<DataHandle>(root.shape(), device));
+  return entry;
 }
 
 // Syncs the pending storages of one device, given in order of creation.
 absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
                                     const std::vector<Storage*>& storages, SyncReason reason,
                                     Scratch& scratch) {
-  Trace& trace = scratch.trace;
+  auto& [trace, key, pending, here, elsewhere, roots, replaced] = scratch;
   trace.Clear();
-  std::vector<Storage*> roots;
-  std::vector<const DataHandle*> replaced;
-  roots.reserve(storages.size());
-  replaced.reserve(storages.size());
+  roots.clear();
+  replaced.clear();
   for (Storage* storage : storages) {
     const Value& value = context.PendingValue(*storage);
     if (value.node->kind() != NodeKind::kOp) {
@@ -194,7 +203,7 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
   }
   if (roots.empty()) return 0;
 
-  absl::StatusOr<ProgramPtr> program = ProgramFor(trace, replaced, device, reason, scratch.key);
+  absl::StatusOr<ProgramPtr> program = ProgramFor(trace, replaced, device, reason, key);
   if (!program.ok()) {
     // A graph that does not compile will not compile next time either: its tensors carry the error
     // from now on.
@@ -208,14 +217,11 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
   last_program = *program;
   int64_t bytes = 0;
   LAZULI_RETURN_IF_ERROR(CheckMemory(**program, trace, device, bytes));
-  Run run = MakeRun(context, device, trace, *std::move(program));
-  run.bytes = bytes;
-  run.outputs.reserve(roots.size());
-  for (Storage* storage : roots) {
-    auto output = MakeIntrusive<DataHandle>(storage->shape(), device);
-    run.outputs.push_back(output);
-    context.Resolve(*storage, std::move(output));
-  }
+  Executor::Entry run = MakeRun(context, device, trace, *std::move(program));
+  run.front().bytes = bytes;
+  Executor::Get().Admit(device);
+  // From here on nothing fails: a storage with a handle has a run that will set it.
+  for (std::size_t i = 0; i < roots.size(); ++i) context.Resolve(*roots[i], run.front().outputs[i]);
   trace.Clear();  // the graph's own references to its leaves go: what are left are owners
   // Under the context's lock: whoever sees a handle knows that its run was submitted.
   return Executor::Get().Submit(std::move(run));
@@ -274,18 +280,20 @@ class ExecutionEngine final : public Engine {
   static absl::Status SyncLocked(Context& context, SyncReason reason, Scratch& scratch) {
     context.nodes_since_sync = 0;
     context.ForgetForeignLeaves();
-    std::vector<Storage*> pending = context.PendingStorages();
+    context.PendingStorages(scratch.pending);
     absl::Status first_error;
-    while (!pending.empty()) {
-      const backend::Device device = pending.front()->device();
-      std::vector<Storage*> here, elsewhere;
-      for (Storage* s : pending) (s->device() == device ? here : elsewhere).push_back(s);
-      absl::StatusOr<uint64_t> run = SyncDevice(context, device, here, reason, scratch);
+    while (!scratch.pending.empty()) {
+      const backend::Device device = scratch.pending.front()->device();
+      scratch.here.clear();
+      scratch.elsewhere.clear();
+      for (Storage* s : scratch.pending)
+        (s->device() == device ? scratch.here : scratch.elsewhere).push_back(s);
+      absl::StatusOr<uint64_t> run = SyncDevice(context, device, scratch.here, reason, scratch);
       if (run.ok())
         context.last_run = std::max(context.last_run, *run);
       else if (first_error.ok())
         first_error = run.status();
-      pending = std::move(elsewhere);
+      std::swap(scratch.pending, scratch.elsewhere);
     }
     return first_error;
   }

@@ -160,7 +160,7 @@ class OpNode final : public Node {
   static_assert(AllFieldsListed<T>, "every data member of an op must be listed in LAZULI_OP");
   using Traits = internal::LowerTraits<decltype(&T::Lower)>;
   using Operands =
-      std::conditional_t<Traits::kVariadic, std::vector<Value>, std::array<Value, Traits::kArity>>;
+      std::conditional_t<Traits::kVariadic, PooledVector<Value>, std::array<Value, Traits::kArity>>;
 
  public:
   OpNode(T op, absl::Span<Value> operands, Shapes shapes, SiteId site)

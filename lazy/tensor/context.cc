@@ -194,14 +194,12 @@ Value Context::Write(Storage& storage, Value value) {
   return old;
 }
 
-std::vector<Storage*> Context::PendingStorages() {
-  std::vector<Storage*> result;
-  result.reserve(static_cast<std::size_t>(pending_count_));
+void Context::PendingStorages(std::vector<Storage*>& result) {
+  result.clear();
   for (Storage* s = first_; s != nullptr; s = s->next_) result.push_back(s);
   auto by_creation = [](const Storage* a, const Storage* b) { return a->id() < b->id(); };
   if (!std::is_sorted(result.begin(), result.end(), by_creation))
     std::sort(result.begin(), result.end(), by_creation);
-  return result;
 }
 
 void Context::Resolve(Storage& storage, DataPtr data) {

@@ -75,7 +75,7 @@ class Context : public RefCounted<Context> {
   // and returns the old value, for the caller to release after the lock.
   [[nodiscard]] Value Write(Storage& storage, Value value);
   // The pending storages by creation, with their values. They stay pending until Resolve.
-  std::vector<Storage*> PendingStorages();
+  void PendingStorages(std::vector<Storage*>& result);
   const Value& PendingValue(const Storage& storage) const { return storage.value_; }
   // The data that the pending value replaces, or null; perhaps no longer alive.
   const DataHandle* Replaced(const Storage& storage) const { return storage.replaced_; }

@@ -22,7 +22,7 @@ struct Edge {
   explicit operator bool() const { return node || leaf; }
 };
 
-class GradNode {
+class GradNode : public Pooled {
  public:
   explicit GradNode(SiteId site);
   GradNode(const GradNode&) = delete;
@@ -54,11 +54,12 @@ class GradNode {
   void DestroyGraph() const;
 
   ir::RefCount refs_;
+  mutable const GradNode* next_dead_ = nullptr;
   SiteId site_;
   uint64_t sequence_;
 };
 
-struct AutogradMeta {
+struct AutogradMeta : public Pooled {
   bool requires_grad = false;  // leaf flag set by the user; op results have grad_fn instead
   IntrusivePtr<GradNode> grad_fn;
   uint32_t output = 0;  // which output of grad_fn

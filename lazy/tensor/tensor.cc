@@ -12,7 +12,8 @@ namespace {
 
 thread_local bool grad_enabled = true;
 std::atomic<uint64_t> next_sequence{1};
-thread_local std::vector<const GradNode*>* draining = nullptr;
+thread_local bool draining = false;
+thread_local const GradNode* dead = nullptr;
 
 }  // namespace
 
@@ -56,19 +57,17 @@ GradNode::GradNode(SiteId site)
     : site_(site), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
 void GradNode::DestroyGraph() const {
-  if (draining != nullptr) {
-    draining->push_back(this);
+  if (draining) {
+    next_dead_ = std::exchange(dead, this);
     return;
   }
-  std::vector<const GradNode*> dead;
-  draining = &dead;
+  draining = true;
   delete this;  // NOLINT: counted
-  while (!dead.empty()) {
-    const GradNode* next = dead.back();
-    dead.pop_back();
+  while (dead != nullptr) {
+    const GradNode* next = std::exchange(dead, dead->next_dead_);
     delete next;  // NOLINT: counted
   }
-  draining = nullptr;
+  draining = false;
 }
 
 Edge GradEdge(const Tensor& tensor) {

@@ -52,7 +52,7 @@ class Tensor {
  private:
   IntrusivePtr<TensorImpl> impl_;
 };
-using Tensors = std::vector<Tensor>;
+using Tensors = PooledVector<Tensor>;
 
 // A tensor of these elements on the device. Copies, unless the device can use the literal's memory
 // in place.

@@ -31,7 +31,7 @@ ExecuteArgs Args(absl::Span<const BufferPtr> buffers, absl::Span<const uint64_t>
   return args;
 }
 
-std::string ErrorOf(const absl::StatusOr<std::vector<BufferPtr>>& result) {
+std::string ErrorOf(const absl::StatusOr<Buffers>& result) {
   return result.ok() ? "no error" : std::string(Message(result.status()));
 }
 

@@ -180,7 +180,7 @@ TEST_F(CacheTest, ReadingTheLossBeforeTheBarrierRunsNothingTwice) {
 class SizedExecutable final : public backend::Executable {
  public:
   explicit SizedExecutable(int64_t bytes) { stats_.code_bytes = bytes; }
-  absl::StatusOr<std::vector<backend::BufferPtr>> Execute(const backend::ExecuteArgs&) override {
+  absl::StatusOr<backend::Buffers> Execute(const backend::ExecuteArgs&) override {
     return ir::Internal("never run");
   }
   const backend::ExecutableStats& stats() const override { return stats_; }

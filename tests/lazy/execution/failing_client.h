@@ -62,7 +62,7 @@ class FailingClient final : public ComputationClient {
    public:
     Evaluated(FailingClient* client, std::unique_ptr<hlo::Module> module)
         : client_(client), module_(std::move(module)) {}
-    absl::StatusOr<std::vector<BufferPtr>> Execute(const ExecuteArgs& args) override {
+    absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override {
       ++client_->runs;
       client_->WaitUntilReleased();
       if (client_->out_of_memory) throw std::bad_alloc();
@@ -78,7 +78,7 @@ class FailingClient final : public ComputationClient {
       std::vector<const Literal*> arguments;
       for (const Literal& value : values) arguments.push_back(&value);
       LAZULI_ASSIGN_OR_RETURN(const Literal result, hlo::Evaluate(*module_, arguments));
-      std::vector<BufferPtr> buffers;
+      Buffers buffers;
       for (const Literal& output : result.tuple()) buffers.push_back(client_->Make(output));
       if (client_->lose_outputs) buffers.pop_back();
       return buffers;

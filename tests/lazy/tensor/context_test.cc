@@ -66,7 +66,9 @@ TEST(ContextTest, PendingStoragesComeInOrderOfCreation) {
   const Tensor d = x / x;
   Context& context = Context::Current();
   const Context::Lock lock(context);
-  EXPECT_THAT(context.PendingStorages(), ElementsAre(&a.storage(), &c.storage(), &d.storage()));
+  std::vector<Storage*> pending;
+  context.PendingStorages(pending);
+  EXPECT_THAT(pending, ElementsAre(&a.storage(), &c.storage(), &d.storage()));
 }
 
 TEST(ContextTest, TheLeafOfATensorIsOneNodeUntilTheElementsChange) {

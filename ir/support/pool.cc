@@ -1,0 +1,167 @@
+#include "ir/support/pool.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace lazuli::ir {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kPooling = false;
+#else
+constexpr bool kPooling = true;
+#endif
+
+// Classes of 16, 32, ..., 256 bytes, then four to a power of two.
+constexpr std::size_t kStep = 16, kLinear = 16, kLargest = 16384;
+
+constexpr std::size_t ClassOf(std::size_t bytes) {
+  if (bytes <= kStep * kLinear) return bytes == 0 ? 0 : (bytes - 1) / kStep;
+  const auto power = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;  // 2^power < bytes
+  return kLinear + (power - 8) * 4 + ((bytes - 1) >> (power - 2) & 3);
+}
+constexpr std::size_t ClassBytes(std::size_t size_class) {
+  if (size_class < kLinear) return (size_class + 1) * kStep;
+  const std::size_t above = size_class - kLinear;
+  return (above % 4 + 5) << (above / 4 + 6);
+}
+constexpr std::size_t kClasses = ClassOf(kLargest) + 1;
+static_assert(ClassBytes(kClasses - 1) == kLargest && ClassBytes(ClassOf(257)) == 320);
+
+constexpr std::size_t BatchOf(std::size_t size_class) {
+  return std::max<std::size_t>(1, 8192 / ClassBytes(size_class));
+}
+
+// The first words of a free block.
+struct FreeBlock {
+  FreeBlock* next;
+  FreeBlock* next_batch;  // of the first block of a batch that lies with the exchange
+};
+
+// Blocks of one class: a list that never holds more than a batch.
+struct List {
+  FreeBlock* head = nullptr;
+  std::size_t count = 0;
+  void Push(FreeBlock* block) {
+    block->next = head;
+    head = block;
+    ++count;
+  }
+  FreeBlock* Pop() {
+    --count;
+    return std::exchange(head, head->next);
+  }
+};
+
+// Where threads leave whole batches for each other. Nothing to destroy: objects may die very late.
+class Exchange {
+ public:
+  static Exchange& Get() {
+    static constinit Exchange exchange;
+    return exchange;
+  }
+  void Give(std::size_t size_class, List list) {
+    const std::lock_guard lock(mu_);
+    list.head->next_batch = std::exchange(batches_[size_class], list.head);
+  }
+  // The size of a batch that a thread left at its end is whatever it had.
+  List Take(std::size_t size_class) {
+    {
+      const std::lock_guard lock(mu_);
+      if (FreeBlock* head = batches_[size_class]) {
+        batches_[size_class] = head->next_batch;
+        List list{head, 0};
+        for (const FreeBlock* block = head; block != nullptr; block = block->next) ++list.count;
+        return list;
+      }
+    }
+    const std::size_t bytes = ClassBytes(size_class), blocks = BatchOf(size_class);
+    auto* slab = static_cast<std::byte*>(::operator new(bytes * blocks));
+    List list;
+    for (std::size_t i = blocks; i-- > 0;)
+      list.Push(new (slab + i * bytes) FreeBlock{nullptr, nullptr});
+    return list;
+  }
+
+ private:
+  std::mutex mu_;
+  std::array<FreeBlock*, kClasses> batches_{};
+};
+
+// What a thread keeps: one list in use, and a full one so that freeing and allocating in turn does
+// not go to the exchange each time.
+struct ThreadCache {
+  struct Lists {
+    List active, spare;
+  };
+  std::array<Lists, kClasses> classes;
+
+  ~ThreadCache();
+  void* Allocate(std::size_t size_class) {
+    Lists& lists = classes[size_class];
+    if (lists.active.count == 0) [[unlikely]] {
+      if (lists.spare.count == 0) lists.spare = Exchange::Get().Take(size_class);
+      std::swap(lists.active, lists.spare);
+    }
+    return lists.active.Pop();
+  }
+  void Free(FreeBlock* block, std::size_t size_class) {
+    Lists& lists = classes[size_class];
+    if (lists.active.count >= BatchOf(size_class)) [[unlikely]] {
+      if (lists.spare.count > 0) Exchange::Get().Give(size_class, lists.spare);
+      lists.spare = std::exchange(lists.active, List());
+    }
+    lists.active.Push(block);
+  }
+};
+
+// Plain pointers, so that a look costs no guard; the cache itself goes with the thread.
+thread_local ThreadCache* cache = nullptr;
+thread_local bool thread_is_ending = false;
+
+ThreadCache::~ThreadCache() {
+  cache = nullptr;
+  thread_is_ending = true;
+  for (std::size_t c = 0; c < kClasses; ++c) {
+    for (const List& list : {classes[c].active, classes[c].spare})
+      if (list.count > 0) Exchange::Get().Give(c, list);
+  }
+}
+
+[[gnu::noinline]] ThreadCache* MakeCache() {
+  if (thread_is_ending) return nullptr;
+  thread_local ThreadCache made;
+  return cache = &made;
+}
+
+}  // namespace
+
+void* PoolAllocate(std::size_t bytes) {
+  if (!kPooling || bytes > kLargest) return ::operator new(bytes);
+  const std::size_t size_class = ClassOf(bytes);
+  ThreadCache* here = cache != nullptr ? cache : MakeCache();
+  if (here != nullptr) [[likely]]
+    return here->Allocate(size_class);
+  List list = Exchange::Get().Take(size_class);
+  void* block = list.Pop();
+  if (list.count > 0) Exchange::Get().Give(size_class, list);
+  return block;
+}
+
+void PoolFree(void* block, std::size_t bytes) noexcept {
+  if (!kPooling || bytes > kLargest) return ::operator delete(block, bytes);
+  const std::size_t size_class = ClassOf(bytes);
+  ThreadCache* here = cache != nullptr ? cache : MakeCache();
+  auto* free = new (block) FreeBlock{nullptr, nullptr};
+  if (here != nullptr) [[likely]]
+    here->Free(free, size_class);
+  else
+    Exchange::Get().Give(size_class, {free, 1});
+}
+
+}  // namespace lazuli::ir

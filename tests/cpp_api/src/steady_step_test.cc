@@ -1,0 +1,165 @@
+// What a step of a running training loop costs besides its arithmetic: no memory from the system,
+// and no lock for a kernel. Its own program, because it replaces operator new and counts locks.
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <vector>
+
+#include "benchmarks/lenet.h"
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <lazuli/lazuli.h>
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<std::int64_t> allocations{0}, locks{0};
+thread_local std::int64_t my_allocations = 0;  // of this thread
+
+void* Allocate(std::size_t bytes) {
+  if (counting.load(std::memory_order_relaxed)) {
+    ++allocations;
+    ++my_allocations;
+  }
+  if (void* block = std::malloc(bytes)) return block;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return Allocate(bytes); }
+void* operator new[](std::size_t bytes) { return Allocate(bytes); }
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete[](void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+void operator delete[](void* block, std::size_t) noexcept { std::free(block); }
+
+// The library's calls come here, because a program's symbols go before those of libraries.
+extern "C" [[gnu::visibility("default")]] int pthread_mutex_lock(pthread_mutex_t* mutex) {
+  using Lock = int (*)(pthread_mutex_t*);
+  static const auto lock = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+  if (counting.load(std::memory_order_relaxed)) ++locks;
+  return lock(mutex);
+}
+
+namespace lazuli {
+namespace {
+
+struct Cost {
+  std::int64_t allocations, on_this_thread, locks, buffers;
+};
+
+// Of `steps` calls of `step` and their runs, once the loop is warm.
+template <class Step>
+Cost CostOf(int steps, Step step) {
+  const auto run = [&](int count) {
+    for (int i = 0; i < count; ++i) step();
+    sync(/*wait=*/true);
+  };
+  run(20);
+  allocations = locks = 0;
+  my_allocations = 0;
+  const std::int64_t buffers = metrics::counter("buffer.allocations");
+  counting = true;
+  run(steps);
+  counting = false;
+  return {allocations, my_allocations, locks, metrics::counter("buffer.allocations") - buffers};
+}
+
+// Plain gradient descent, as a user might write it; an optimiser adds the lists that it hands over.
+void Descend(std::vector<Tensor>& parameters) {
+  const NoGrad no_grad;
+  for (Tensor& p : parameters) p.sub_(p.grad(), 0.01);
+}
+
+// Least squares: kernels only, no call of a library.
+TEST(SteadyStepTest, AStepOfKernelsAllocatesNothing) {
+  const Tensor x = randn({32, 8}), y = randn({32});
+  std::vector<Tensor> w = {zeros({8}).set_requires_grad(true)};
+  const Dims rows{1};
+  DeferredItem last;
+  const Cost cost = CostOf(50, [&] {
+    w[0].set_grad({});
+    const Tensor error = (x * w[0]).sum(rows) - y;
+    const Tensor loss = (error * error).mean();
+    loss.backward();
+    Descend(w);
+    last = loss.item_async();
+    sync(/*wait=*/true);  // the threads take turns, so that each step is like the one before
+  });
+  EXPECT_EQ(debug::last_stats().library_calls, 0);
+  EXPECT_EQ(cost.allocations, 0);
+  EXPECT_EQ(cost.buffers, 0);
+}
+
+// oneDNN makes objects for each call; what is ours, on the thread that records, makes none.
+TEST(SteadyStepTest, RecordingLeNetAllocatesNothing) {
+  bench::LeNet net;
+  std::vector<Tensor> parameters = net.parameters();
+  const Tensor x = randn({2, 1, 28, 28}), y = zeros({2}, kInt64);
+  const Cost cost = CostOf(10, [&] {
+    for (Tensor& p : parameters) p.set_grad({});
+    nn::functional::cross_entropy(net.forward(x), y).backward();
+    Descend(parameters);
+    mark_step();
+  });
+  EXPECT_EQ(cost.on_this_thread, 0);
+  EXPECT_EQ(cost.buffers, 0);
+}
+
+// Reductions cannot be fused: `count` kernels, whose number is no reason for a lock.
+TEST(SteadyStepTest, LocksDoNotGrowWithKernels) {
+  constexpr int kSteps = 10;
+  const auto locks_of = [](int count) {
+    const Tensor x = randn({16, 16});
+    const Cost cost = CostOf(kSteps, [&] {
+      Tensor y = x;
+      for (int i = 0; i < count; ++i) y = x * y.sum({1});
+      const DeferredItem sum = y.sum().item_async();
+      mark_step();
+    });
+    EXPECT_GE(debug::last_stats().kernels, count);
+    return cost.locks;
+  };
+  // How often two threads wait for each other differs from run to run.
+  EXPECT_NEAR(static_cast<double>(locks_of(4)), static_cast<double>(locks_of(40)), 2 * kSteps);
+}
+
+std::int64_t ResidentBytes() {
+  std::int64_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * 4096;
+}
+
+TEST(SteadyStepTest, AHundredThousandStepsHoldMemoryFlat) {
+  Tensor x = zeros({8});
+  const auto steps = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      x.add_(1.0);
+      const DeferredItem first = x.sum().item_async();
+      mark_step();
+      if (i % 1000 == 0) (void)first.get();
+    }
+    sync(/*wait=*/true);
+  };
+  steps(10000);
+  const MemoryStats before = memory_stats();
+  const std::int64_t resident = ResidentBytes(), compiled = metrics::counter("UncachedCompile");
+  const std::int64_t alive =
+      metrics::counter("CreateXlaTensor") - metrics::counter("DestroyXlaTensor");
+  steps(90000);
+  EXPECT_EQ(memory_stats().bytes_in_use, before.bytes_in_use);
+  EXPECT_EQ(memory_stats().cached_bytes, before.cached_bytes);
+  EXPECT_EQ(metrics::counter("CreateXlaTensor") - metrics::counter("DestroyXlaTensor"), alive);
+  EXPECT_EQ(metrics::counter("UncachedCompile"), compiled);
+  EXPECT_LE(ResidentBytes() - resident, 1 << 20);
+  EXPECT_EQ(x.sum().item(), 8 * 100000.0);
+}
+
+}  // namespace
+}  // namespace lazuli

@@ -23,9 +23,12 @@ class SiteTable {
   SiteId Intern(std::string_view file, std::string_view function, uint32_t line) {
     std::string key = Str(file, ":", line, ":", function);
     std::lock_guard lock(mu_);
-    auto [it, inserted] = ids_.try_emplace(std::move(key), static_cast<SiteId>(sites_.size()));
-    if (inserted) sites_.push_back({std::string(file), std::string(function), line});
-    return it->second;
+    if (const auto it = ids_.find(key); it != ids_.end()) return it->second;
+    // The site first: an id without one would be the next one's.
+    const auto id = static_cast<SiteId>(sites_.size());
+    sites_.push_back({std::string(file), std::string(function), line});
+    ids_.emplace(std::move(key), id);
+    return id;
   }
 
   const Site& Lookup(SiteId id) {

@@ -309,8 +309,9 @@ Module::~Module() = default;
 std::string Module::UniqueName(std::string_view wanted) {
   const std::string base = CleanName(wanted.empty() ? "computation" : wanted);
   std::string name = base;
+  // A copy that is moved in: the set would not survive one that throws inside.
   for (int64_t suffix = static_cast<int64_t>(computations_.size());
-       !names_->used.insert(name).second; ++suffix) {
+       !names_->used.insert(std::string(name)).second; ++suffix) {
     name = Str(base, ".", suffix);
   }
   return name;

@@ -1,5 +1,6 @@
 // Contexts and threads: graphs belong to contexts, and tensors may go between them.
 
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -155,6 +156,49 @@ TEST(ThreadsTest, ManyThreadsTrainAtOnce) {
   EXPECT_EQ(done, 10);
   common = {};
   EXPECT_TRUE(Sync().ok());
+  EXPECT_EQ(created(), destroyed());
+}
+
+// Eight threads go round two shared contexts, one of their own, and two devices; what they share is
+// read by all and made by none.
+TEST(ThreadsTest, ThreadsContextsAndDevicesInEveryCombination) {
+  TestDevice();
+  const int steps = test::kSanitized ? 24 : 120;
+  const std::array shared = {Of<float>({2}, {1, 2}, 0), Of<float>({2}, {1, 2}, 1)};
+  const Counted created(ir::Counter::kCreateTensor), destroyed(ir::Counter::kDestroyTensor);
+  {
+    const std::array common = {Context::Create(), Context::Create()};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&, t] {
+        const IntrusivePtr<Context> own(&Context::Current());
+        std::array sums = {Of<float>({2}, {0, 0}, 0), Of<float>({2}, {0, 0}, 1)};
+        for (int step = 0; step < steps; ++step) {
+          const int device = (t + step) % 2, where = (t + step / 2) % 3;
+          Context::Exchange(where == 2 ? own : common[static_cast<std::size_t>(where)]);
+          const Tensor& weights = shared[static_cast<std::size_t>(device)];
+          const Tensor& sum = sums[static_cast<std::size_t>(device)];
+          Assign("add_", sum, sum + weights * static_cast<double>(t));
+          if (step % 5 == 0) {
+            EXPECT_GE(Values(sum)[0], 0);
+          } else {
+            EXPECT_TRUE(Sync(/*wait=*/step % 5 == 1).ok());
+          }
+        }
+        Context::Exchange(own);
+        for (const Tensor& sum : sums) {
+          const auto half = static_cast<float>(t * steps / 2);
+          EXPECT_THAT(Values(sum), ElementsAre(half, 2 * half));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& context : common) {
+      IntrusivePtr<Context> mine = Context::Exchange(context);
+      EXPECT_TRUE(Sync().ok());
+      Context::Exchange(std::move(mine));
+    }
+  }
   EXPECT_EQ(created(), destroyed());
 }
 

@@ -17,6 +17,8 @@
 #include "backend/cpu/runtime/index_check_thunk.h"
 #include "backend/cpu/runtime/library.h"
 #include "backend/cpu/runtime/philox_thunk.h"
+#include "backend/cpu/runtime/sort_thunk.h"
+#include "backend/cpu/runtime/topk_thunk.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -63,6 +65,8 @@ class Emitter {
   bool EmitArray(const Instruction& i, Make&& make);
   template <class Make>
   bool EmitRowMajor(const Instruction& i, Make&& make);
+  template <class Make>
+  bool EmitOrdered(const Instruction& i, Make&& make);
   absl::StatusOr<bool> EmitControl(const Instruction& i);
   bool EmitRandom(const Instruction& i);
   bool EmitCustomCall(const Instruction& i);
@@ -165,6 +169,12 @@ absl::Status Emitter::EmitInstruction(const Instruction& i) {
     }
     case Opcode::kRngBitGenerator:
       if (EmitRandom(i)) return absl::OkStatus();
+      break;
+    case Opcode::kSort:
+      if (EmitOrdered(i, MakeSortThunk)) return absl::OkStatus();
+      break;
+    case Opcode::kTopk:
+      if (EmitOrdered(i, MakeTopKThunk)) return absl::OkStatus();
       break;
     case Opcode::kCustomCall:
       if (EmitCustomCall(i)) return absl::OkStatus();
@@ -299,6 +309,21 @@ bool Emitter::EmitRowMajor(const Instruction& i, Make&& make) {
   return EmitArray(i, make);
 }
 
+// A thunk of several results that needs scratch memory.
+template <class Make>
+bool Emitter::EmitOrdered(const Instruction& i, Make&& make) {
+  bool row_major = true;
+  ForEachLeaf(i.shape(), [&](const Shape& leaf) { row_major &= !leaf.has_layout(); });
+  if (!row_major) return false;
+  Leaves results = NewLeaves(i.shape());
+  auto thunk =
+      make(i, RowMajorOperands(i), results, [this](int64_t bytes) { return NewBuffer(bytes); });
+  if (thunk == nullptr) return false;
+  Emit(std::move(thunk));
+  leaves_[&i] = std::move(results);
+  return true;
+}
+
 absl::StatusOr<bool> Emitter::EmitControl(const Instruction& i) {
   Leaves results = NewLeaves(i.shape());
   const auto make = i.opcode() == Opcode::kWhile ? MakeWhileThunk : MakeConditionalThunk;
@@ -321,6 +346,9 @@ bool Emitter::EmitRandom(const Instruction& i) {
 }
 
 bool Emitter::EmitCustomCall(const Instruction& i) {
+  if (i.attrs_as<hlo::CustomCallAttrs>().custom_call_target == "TopK" &&
+      EmitOrdered(i, MakeTopKThunk))
+    return true;
   if (i.attrs_as<hlo::CustomCallAttrs>().custom_call_target != kCheckIndexRange ||
       i.operand_count() != 2)
     return false;

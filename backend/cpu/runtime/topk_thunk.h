@@ -1,0 +1,20 @@
+// The k largest or smallest of each row, by selection instead of a sort.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "backend/cpu/runtime/thunk.h"
+
+namespace lazuli::backend {
+
+// The opcode topk, or a custom call "TopK": one operand, values and s32 places as results,
+// row-major buffers; new_buffer(bytes) makes scratch memory. nullptr for types without bits of
+// their order.
+std::unique_ptr<Thunk> MakeTopKThunk(const hlo::Instruction& topk,
+                                     const std::vector<BufferId>& operands,
+                                     const std::vector<BufferId>& results,
+                                     const std::function<BufferId(int64_t)>& new_buffer);
+
+}  // namespace lazuli::backend

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -52,7 +53,7 @@ class Progress {
   }
   static std::string Clock(double seconds) {
     char text[32];
-    const long s = static_cast<long>(seconds + 0.5);
+    const long s = std::lround(seconds);
     std::snprintf(text, sizeof text, "%ld:%02ld", s / 60, s % 60);
     return text;
   }

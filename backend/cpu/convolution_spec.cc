@@ -84,8 +84,7 @@ std::optional<ConvolutionSpec> BackwardData(const hlo::ConvolutionAttrs& attrs, 
          spec.weights, spec.weights_strides);
   Gather(lhs, labels.input_batch, labels.input_feature, labels.input_spatial, spec.target,
          spec.target_strides);
-  for (std::size_t d = 0; d < attrs.window.size(); ++d) {
-    const hlo::WindowDim& w = attrs.window[d];
+  for (const hlo::WindowDim& w : attrs.window) {
     spec.stride.push_back(w.base_dilation);
     spec.dilation.push_back(w.window_dilation);
     spec.pad_low.push_back((w.size - 1) * w.window_dilation - w.pad_low);

@@ -178,7 +178,7 @@ Tensor matmul(const Tensor& x, const Tensor& y, Locs loc) {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Locs loc) {
   return CallTensor(loc, [&] {
     const lazy::Tensor w = In(weight, "linear");
-    const lazy::Tensor y = lazy::Linear(In(x, "linear"), w);
+    lazy::Tensor y = lazy::Linear(In(x, "linear"), w);
     if (!bias.defined()) return y;
     const lazy::Tensor b = TensorAccess::Unwrap(bias);
     if (b.rank() != 1 || b.dim(0) != w.dim(0)) {

@@ -42,11 +42,11 @@ int64_t ClampedOffset(const Shape& shape, absl::Span<const int64_t> starts,
 class IndexReader {
  public:
   // `index_map[k]` is the operand's dimension of component k; batching dimensions pair up.
-  IndexReader(const Literal& indices, int64_t vector_dim, const Dims& index_map,
-              const Dims& operand_batching, const Dims& indices_batching, int64_t operand_rank)
+  IndexReader(const Literal& indices, int64_t vector_dim, Dims index_map, Dims operand_batching,
+              const Dims& indices_batching, int64_t operand_rank)
       : indices_(indices.Converted(DType::kS64)),
-        index_map_(index_map),
-        operand_batching_(operand_batching),
+        index_map_(std::move(index_map)),
+        operand_batching_(std::move(operand_batching)),
         rank_(operand_rank) {
     const Dims strides = ElementStrides(indices.shape().dims());
     for (int64_t d = 0; d < indices.shape().rank(); ++d) {

@@ -36,7 +36,8 @@ T ReduceRow(const T* x, int64_t count, T init, T identity) {
     total = Combine<monoid>(
         total, ReduceBlock<monoid>(x + i, std::min(count - i, kReduceBlock), identity));
   }
-  const bool starts_from_identity = std::memcmp(&init, &identity, sizeof(T)) == 0;
+  // By their bits: -0 is not 0 here, and a NaN is itself.
+  const bool starts_from_identity = std::memcmp(&init, &identity, sizeof(T)) == 0;  // NOLINT
   return starts_from_identity ? total : Combine<monoid>(init, total);
 }
 

@@ -1,6 +1,7 @@
 #include "lazy/debug/graph_text.h"
 
 #include <atomic>
+#include <ranges>
 
 #include "lazy/execution/sync.h"
 #include "lazy/tensor/status_error.h"
@@ -113,8 +114,7 @@ std::string GraphDot(const Trace& trace) {
     out += Str("  node", node->mark_index, " [label=\"", node->dump_name(), "\\n", ShapeText(*node),
                AttrLines(node->AttrText()), RootText(trace, *node, "\\n"), "\"]\n");
   }
-  for (auto it = trace.nodes.rbegin(); it != trace.nodes.rend(); ++it) {
-    const Node* node = *it;
+  for (const Node* node : trace.nodes | std::views::reverse) {
     for (std::size_t i = 0; i < node->operands().size(); ++i) {
       const Value& v = node->operands()[i];
       out += Str("  node", v.node->mark_index, " -> node", node->mark_index);

@@ -40,7 +40,7 @@ int UniformBits(DType dtype) {
 
 // The top bits as an f32 in [0, 1): every value is a multiple of 2^-count, so nothing rounds.
 lowering::Op UnitFloat(lowering::Builder& b, lowering::Op bits, int count) {
-  const Shape shape = bits.shape();
+  const Shape shape = bits.shape();  // NOLINT: a copy, for the original moves as more is built
   lowering::Op top = b.Binary(Opcode::kShiftRightLogical, bits, b.Full(shape, 32 - count));
   top = b.Convert(top, DType::kF32);
   return b.Times(top, b.Full(top.shape(), std::ldexp(1.0, -count)));

@@ -48,7 +48,7 @@ lowering::Op NegativeLogLikelihood(lowering::Context& c, lowering::Op log_probs,
                                    lowering::Op target, std::string_view op, Reduction reduction) {
   lowering::Builder& b = c.builder;
   target = WideIndex(target);
-  const Shape x = log_probs.shape();
+  const Shape x = log_probs.shape();  // NOLINT: a copy, for the original moves as more is built
   const int64_t classes = x.dim(1);
   if (!b.shapes_only()) {
     const lowering::Op bad =

@@ -316,7 +316,8 @@ Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> 
 
 // The common case of one result: as RecordAll, without a vector.
 template <OpStruct T>
-Tensor RecordOne(T op, absl::Span<const Operand> in, backend::Device device = {}) {
+Tensor RecordOne(T op,  // NOLINT: moved by those with gradients
+                 absl::Span<const Operand> in, backend::Device device = {}) {
   Recorder recorder(T::kName, in, device);
   Shapes shapes;
   InferShapes(op, recorder.values(), shapes);

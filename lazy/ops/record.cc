@@ -51,7 +51,7 @@ Tensor Recorder::Finish(NodePtr node) {
   return Tensor(std::move(storage));
 }
 
-void Recorder::Finish(NodePtr node, Tensors& results) {
+void Recorder::Finish(const NodePtr& node, Tensors& results) {
   nodes_since_sync_ = ++context_.nodes_since_sync;
   for (uint32_t i = 0; i < node->num_outputs(); ++i)
     results.emplace_back(context_.NewPending({node, i}, device_));
@@ -59,7 +59,7 @@ void Recorder::Finish(NodePtr node, Tensors& results) {
   lock_.reset();
 }
 
-void Recorder::Finish(NodePtr node, absl::Span<const Tensor> targets, Tensors& results) {
+void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results) {
   nodes_since_sync_ = ++context_.nodes_since_sync;
   absl::InlinedVector<Value, 16> old;  // released after the lock
   const auto count = static_cast<uint32_t>(targets.size());
@@ -93,7 +93,7 @@ void RefuseGrad(std::string_view op, absl::Span<const Operand> in, const Shape& 
   }
 }
 
-void AttachGrad(IntrusivePtr<GradNode> node, absl::Span<Tensor> results) {
+void AttachGrad(const IntrusivePtr<GradNode>& node, absl::Span<Tensor> results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!IsFloat(results[i].dtype())) continue;
     AutogradMeta& meta = results[i].impl()->mutable_autograd();

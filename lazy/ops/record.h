@@ -42,10 +42,10 @@ class Recorder {
   SiteId site() const { return CurrentSite(); }
   // Makes the pending results of the node and gives the lock back.
   Tensor Finish(NodePtr node);
-  void Finish(NodePtr node, Tensors& results);
+  void Finish(const NodePtr& node, Tensors& results);
   // The first results replace what `targets`, operands of the op that were adopted for writing,
   // hold; the others are new.
-  void Finish(NodePtr node, absl::Span<const Tensor> targets, Tensors& results);
+  void Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results);
   // Afterwards: syncs if more than LAZULI_MAX_GRAPH_NODES nodes were recorded since the last sync,
   // so that a loop without sync stays bounded in memory and in the size of its programs.
   void CutLongGraph() {
@@ -68,7 +68,7 @@ bool WantsGrad(absl::Span<const Operand> in);
 // For an op without a gradient: throws if one would silently get lost.
 void RefuseGrad(std::string_view op, absl::Span<const Operand> in, const Shape& result);
 // Makes `node` the history of the floating-point results.
-void AttachGrad(IntrusivePtr<GradNode> node, absl::Span<Tensor> results);
+void AttachGrad(const IntrusivePtr<GradNode>& node, absl::Span<Tensor> results);
 
 // Throws if `target` is a leaf that wants a gradient, whose history a write would falsify.
 void CheckAssignable(std::string_view op, const Tensor& target);

@@ -81,10 +81,8 @@ std::pair<Op, Op> Builder::RngBitGenerator(hlo::RngAlgorithm algorithm, Op state
         Error(InvalidArgument("rng-bit-generator: bits of an unsigned type, not ", bits));
     return {error, error};
   }
-  if (shapes_only()) {  // as two values: a tuple's shape would be allocated
-    const Shape copy = bits;
-    return {state, Push(copy, nullptr)};
-  }
+  if (shapes_only())  // as two values: a tuple's shape would be allocated
+    return {state, Push(bits, nullptr)};
   const Shape declared = Shape::Tuple({state.shape(), bits});
   const Op both =
       Add(Opcode::kRngBitGenerator, {state}, hlo::RngBitGeneratorAttrs{algorithm}, {}, &declared);

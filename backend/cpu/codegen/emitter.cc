@@ -26,7 +26,7 @@ Emitter::Emitter(llvm::Module& module, const std::string& name, int64_t num_args
 }
 
 std::vector<llvm::Value*> Emitter::LoopCarrying(
-    llvm::Value* first, llvm::Value* last, int64_t step, std::vector<llvm::Value*> initial,
+    llvm::Value* first, llvm::Value* last, int64_t step, absl::Span<llvm::Value* const> initial,
     absl::FunctionRef<std::vector<llvm::Value*>(llvm::Value*, absl::Span<llvm::Value* const>)>
         body) {
   llvm::LLVMContext& context = b_.getContext();

@@ -47,7 +47,7 @@ class Emitter {
                     absl::FunctionRef<void(llvm::Value*)> body);
   // The same with values carried from one iteration to the next; returns their last values.
   std::vector<llvm::Value*> LoopCarrying(
-      llvm::Value* first, llvm::Value* last, int64_t step, std::vector<llvm::Value*> initial,
+      llvm::Value* first, llvm::Value* last, int64_t step, absl::Span<llvm::Value* const> initial,
       absl::FunctionRef<std::vector<llvm::Value*>(llvm::Value*, absl::Span<llvm::Value* const>)>
           body);
   void If(llvm::Value* condition, absl::FunctionRef<void()> body);

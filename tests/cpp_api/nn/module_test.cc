@@ -51,7 +51,7 @@ TEST(ModuleTest, TheOutermostModuleNamesLast) {
 
 TEST(ModuleTest, CopiesShareParameters) {
   const Mlp net;
-  const Mlp copy = net;
+  const Mlp copy = net;  // NOLINT: a copy is what is tested
   EXPECT_TRUE(copy.fc1.weight.is_same(net.fc1.weight));
   EXPECT_TRUE(copy.parameters()[3].is_same(net.fc2.bias));
   SetTo(copy.fc1.weight, 7);

@@ -37,7 +37,7 @@ class ErrorsTest : public testing::Test {
 
 TEST_F(ErrorsTest, ShapesThatDoNotFitAreRefusedAtTheCall) {
   EXPECT_REFUSED(kInvalidArgument, "add: shapes f32[2,3] and f32[2] do not broadcast", x_ + y_);
-  EXPECT_REFUSED(kInvalidArgument, "lt: shapes f32[2,3] and f32[2] do not broadcast", x_ < y_);
+  EXPECT_REFUSED(kInvalidArgument, "lt: shapes f32[2,3] and f32[2] do not broadcast", lt(x_, y_));
   EXPECT_REFUSED(kInvalidArgument, "matmul: inner dimensions differ: f32[2,3] x f32[2,3]",
                  matmul(x_, x_));
   EXPECT_REFUSED(kInvalidArgument, "matmul: inner dimensions differ: f32[2,3] x f32[2,3]",

@@ -3,6 +3,8 @@
 #include <limits>
 #include <optional>
 
+#include <gtest/gtest.h>
+
 #include "ir/graph/post_order.h"
 #include "tests/ir/graph/test_node.h"
 

@@ -46,7 +46,8 @@ class TestNode final : public Node {
 };
 
 inline Value Leaf(NodeKind kind = NodeKind::kData, Shape shape = Shape(DType::kF32, {2})) {
-  return {MakeIntrusive<TestNode>(kind, "leaf", std::vector<Value>(), std::vector<Shape>{shape}),
+  return {MakeIntrusive<TestNode>(kind, "leaf", std::vector<Value>(),
+                                  std::vector<Shape>{std::move(shape)}),
           0};
 }
 inline Value Op(std::string name, std::vector<Value> operands, int64_t attribute = 0) {

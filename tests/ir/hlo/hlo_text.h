@@ -44,7 +44,7 @@ inline std::vector<std::pair<std::string, std::string>> OpcodeTexts() {
       (texts.empty() ? preamble : texts.back().second) += line + "\n";
     }
   }
-  for (auto& [name, text] : texts) text = "HloModule m\n" + text + "}\n";
+  for (auto& [name, text] : texts) text.insert(0, "HloModule m\n").append("}\n");
   return texts;
 }
 

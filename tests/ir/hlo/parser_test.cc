@@ -349,8 +349,8 @@ TEST(ParserErrorTest, WhatTheVerifierFindsIsReported) {
 }
 
 TEST(ParserErrorTest, DeepTextIsRefusedNotFollowed) {
-  std::string operands = "p", computations;
-  for (int i = 0; i < 100000; ++i) operands = "negate(" + operands;
+  std::string operands, computations;
+  for (int i = 0; i < 100000; ++i) operands += "negate(";
   EXPECT_THAT(
       FirstLine(ParseModule("ENTRY e { p = f32[] parameter(0) r = f32[] " + operands).status()),
       HasSubstr("operands are nested deeper than 100"));

@@ -1,12 +1,12 @@
-// A training step of the demo's LeNet, batch 64. lenet_peers.py measures the same next to PyTorch.
-#include "benchmarks/lenet.h"
+// A training step of the demo's LeNet, batch 64. train_peers.py measures the same next to PyTorch.
+#include "benchmarks/models.h"
 #include <benchmark/benchmark.h>
 
 namespace lazuli::bench {
 namespace {
 
 void BM_LeNetStep(benchmark::State& state) {
-  LeNetTraining training(64);
+  Training<LeNet> training;
   for (auto _ : state) training.Step();
   sync(/*wait=*/true);
 }
@@ -16,7 +16,7 @@ BENCHMARK(BM_LeNetStep)->Unit(benchmark::kMillisecond)->UseRealTime()->MinTime(3
 void BM_LeNetInference(benchmark::State& state) {
   const NoGrad no_grad;
   const LeNet net;
-  const Tensor x = randn({64, 1, 28, 28});
+  const Tensor x = LeNet::Input();
   Tensor y;
   for (auto _ : state) {
     y = net.forward(x);

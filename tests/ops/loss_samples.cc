@@ -36,7 +36,7 @@ template <class F>
 Literal Likelihood(Reduction reduction, const Literals& in, F&& log_probability) {
   const Shape& target = in[1].shape();
   double sum = 0;
-  const Literal each = Build(Shape(in[0].shape().dtype(), target.dims()), [&](const Index& i) {
+  Literal each = Build(Shape(in[0].shape().dtype(), target.dims()), [&](const Index& i) {
     Index at = i;
     at.insert(at.begin() + 1, static_cast<int64_t>(At(in[1], i)));
     const double loss = -log_probability(at);

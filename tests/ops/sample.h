@@ -133,15 +133,15 @@ class Row {
   Row& AddEdge(T op, Literals operands) { return Add(std::move(op), std::move(operands), false); }
 
   // The elements of the result by a naive formula, for the samples added so far.
-  Row& Reference(std::function<Literals(const T&, const Literals&)> f) {
-    for (std::size_t i = 0; i < row_->samples.size(); ++i) {
+  Row& Reference(const std::function<Literals(const T&, const Literals&)>& f) {
+    for (std::size_t i = 0; i < row_->samples.size(); ++i) {  // NOLINT: two lists
       Sample& sample = row_->samples[i];
       if (!sample.reference)
         sample.reference = [f, op = ops_[i]](const Literals& x) { return f(op, x); };
     }
     return *this;
   }
-  Row& Reference(std::function<Literal(const T&, const Literals&)> f) {
+  Row& Reference(const std::function<Literal(const T&, const Literals&)>& f) {
     return Reference([f](const T& op, const Literals& x) { return Literals{f(op, x)}; });
   }
   Row& Error(std::string message, Literals operands, std::function<void(const Tensors&)> call) {

@@ -2,6 +2,9 @@
 
 #include <functional>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "ir/evaluator/evaluator.h"
 #include "ir/hlo/parser.h"
 #include "ir/hlo/verifier.h"
@@ -45,7 +48,7 @@ const Shape kF2(DType::kF32, {2});
 
 Value Leaf(NodeKind kind, Shape shape) {
   return {ir::MakeIntrusive<FunctionNode>(kind, ir::kNoSite, std::vector<Value>(),
-                                          std::vector<Shape>{shape}),
+                                          std::vector<Shape>{std::move(shape)}),
           0};
 }
 Value Make(std::vector<Value> in, std::vector<Shape> shapes, LowerFunction lower,

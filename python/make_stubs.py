@@ -17,7 +17,7 @@ HEADER = '"""Written by make_stubs.py."""\n\nfrom collections.abc import Iterabl
          "\nimport lazuli\nimport numpy\nfrom lazuli import DType, Device, Tensor\n{imports}\n"
 # pybind11's spelling of types, and ours.
 SPELLING = [(r"\bhandle\b|\bobject\b", "Any"), (r"lazuli\._C\.", "lazuli."), (r"<[^<>]*>", "..."),
-            (r"lazuli\.(Tensor|DType|Device)\b", r"\1"), (r"numpy\.ndarray\[[^]]*\]", "numpy.ndarray")]
+            (r"lazuli::", ""), (r"lazuli\.(Tensor|DType|Device)\b", r"\1"), (r"numpy\.ndarray\[[^]]*\]", "numpy.ndarray")]
 
 
 def import_package(folder):
@@ -57,11 +57,15 @@ def pybind_signatures(doc):
 
 def function(name, value, indent, defined):
     if name in defined and not inspect.isfunction(value):  # which would take its place
-        arguments, result, doc = defined[name]
-        method = indent and not arguments.startswith("(x: Tensor") and not arguments.startswith("(x: ")
-        if indent:
-            arguments = re.sub(r"^\(x: [^,)]*", "(self", arguments) if not method else arguments
-        yield f"{indent}def {name}{arguments} -> {result}:\n{docstring(doc, indent + '    ')}\n"
+        arguments, gathered, result, doc = defined[name]
+        signatures = [arguments, gathered] if gathered else [arguments]
+        if arguments.startswith("(x: Tensor, dims: "):
+            signatures.append(arguments.replace("dims: ", "dim: ", 1))  # PyTorch's name, which is taken, too
+        for signature in signatures:
+            if indent:
+                signature = re.sub(r"^\(x: [^,)]*", "(self", signature)
+            mark = f"{indent}@overload\n" if len(signatures) > 1 else ""
+            yield f"{mark}{indent}def {name}{signature} -> {result}:\n{docstring(doc, indent + '    ')}\n"
     elif inspect.isfunction(value):
         signature = str(inspect.signature(value)) if "<" not in str(inspect.signature(value)) else "(self, *args, **kwargs)"
         yield f"{indent}def {name}{signature}:\n{docstring(value.__doc__, indent + '    ')}\n"
@@ -83,7 +87,7 @@ def class_text(name, value, defined):
     for member, attribute in vars(value).items():
         if member in ("__doc__", "__module__", "__init_signature__", "__array_ufunc__", "__new__"):
             continue
-        if member == "__init__" and hasattr(value, "__init_signature__"):
+        if member in ("__init__", "_made_of") and hasattr(value, "__init_signature__"):
             continue
         if isinstance(attribute, property):
             getter = getattr(attribute.fget, "__doc__", None) or ""
@@ -91,10 +95,14 @@ def class_text(name, value, defined):
             lines.append(f"    @property\n    def {member}(self) -> {result}:\n{docstring(attribute.__doc__, '        ')}\n")
             if attribute.fset:
                 lines.append(f"    @{member}.setter\n    def {member}(self, value: Any) -> None: ...\n")
+        elif isinstance(attribute, staticmethod):
+            for text in function(member, attribute.__func__, "    ", defined):
+                lines.append(f"    @staticmethod\n{text}")
         elif callable(attribute):
             lines += function(member, attribute, "    ", defined)
     if name == "Tensor":
-        lines += [f"    def __{op}__(self, other: Tensor | float | int | bool) -> Tensor: ..." for op in OPERATORS]
+        lines += [f"    def __{op}__(self, other: Tensor | float | int | bool) -> Tensor: ..."
+                  + ("  # type: ignore[override]" if op in ("eq", "ne") else "") for op in OPERATORS]
         lines += [f"    def __{op}__(self) -> {result}: ..." for op, result in CONVERSIONS.items()]
         lines.append("    def __getitem__(self, index: Any) -> Tensor: ...")
         lines.append("    def __setitem__(self, index: Any, value: Tensor | float | int | bool) -> None: ...\n")

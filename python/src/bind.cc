@@ -123,10 +123,14 @@ void AddParameter(Signature& signature, std::string_view name, std::string_view 
   signature.parameters.push_back({std::string(name), type, key, fallback.release().ptr()});
 }
 
-std::string Signature::Text(bool types) const {
+std::string Signature::Text(bool types, bool gathered) const {
   std::string text = "(";
   for (const Parameter& p : parameters) {
     if (text.size() > 1) text += ", ";
+    if (gathered && &p == &parameters[static_cast<std::size_t>(gathers)]) {
+      text += "*" + p.name + (types ? ": int" : "");
+      continue;
+    }
     text += p.name;
     const bool none = p.fallback == Py_None;
     if (types) {
@@ -210,8 +214,9 @@ py::list Definitions() {
   py::list list;
   for (const Definition& d : All()) {
     list.append(py::make_tuple(d.owner.attr("__name__"), d.kind == Kind::kMethod, d.signature->name,
-                               d.signature->Text(/*types=*/true), d.signature->result,
-                               d.signature->doc));
+                               d.signature->Text(/*types=*/true),
+                               d.signature->gathers < 0 ? "" : d.signature->Text(true, true),
+                               d.signature->result, d.signature->doc));
   }
   return list;
 }

@@ -41,8 +41,8 @@ struct Signature {
   std::vector<Parameter> parameters = {};
   int gathers = -1;  // the parameter that several integers in a row stand for: reshape(2, 3)
 
-  // "(x, dims=(), keepdim=False)"; with types, as in a stub.
-  std::string Text(bool types) const;
+  // "(x, dims=(), keepdim=False)"; with types, as in a stub; gathered, "(x, *dims, keepdim=False)".
+  std::string Text(bool types, bool gathered = false) const;
   // Sorts the arguments of a call into one slot a parameter. `first` is the object of a method or
   // null; `names` those of the keyword arguments, which come last. `gathered` keeps what it makes.
   void Sort(PyObject* first, PyObject* const* arguments, std::size_t positional, PyObject* names,
@@ -57,7 +57,8 @@ void AddParameter(Signature& signature, std::string_view name, std::string_view 
 [[noreturn]] void ThrowWrongType(const Signature& signature, std::size_t parameter, PyObject* got);
 
 enum class Kind { kFunction, kMethod };
-// All that was defined, for stubs: (class or submodule, "name(x: Tensor) -> Tensor", doc).
+// All that was defined, for stubs: (class or submodule, whether it is a method, name, parameters,
+// those where integers in a row are gathered or "", result, doc).
 py::list Definitions();
 // Makes the C function an attribute of a module or type.
 void Publish(py::handle owner, Kind kind, const Signature& signature,

@@ -24,6 +24,10 @@ def test_signatures_have_names_types_and_defaults():
     assert "def max(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:" in text
     assert "    def sum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:" in text
     assert "def zeros(dims: builtins.int | Sequence[builtins.int], dtype: DType = float32, device: Device | str | None = None)" in text
+    assert "    @overload\n    def reshape(self, *dims: builtins.int) -> Tensor:" in text
+    assert "def full(dims: builtins.int | Sequence[builtins.int], value: " in text  # where no dims can be in a row
+    assert "def full(*dims" not in text
+    assert "    @overload\n    def sum(self, dim: builtins.int | Sequence[builtins.int] = ()" in text
     layers = (FOLDER / "_C/nn/__init__.pyi").read_text()
     assert "class Linear(Module):" in layers
     assert "def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None" in layers

@@ -21,7 +21,8 @@ except ImportError as error:
         from None
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
-from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, arange, from_dlpack, from_numpy, max, min, randperm, tensor
+from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, arange, equal, from_dlpack, from_numpy, max, min, outer,
+                            randperm, tensor, unbind)
 from lazuli.autograd import enable_grad, no_grad, set_grad_enabled
 import lazuli.data
 import lazuli.debug
@@ -34,7 +35,15 @@ _C._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 globals().update(_SHORT_NAMES)  # lazuli.float and others, as PyTorch has them
 is_grad_enabled = _C.grad_enabled
-concat = _C.cat
+as_tensor, concat, device, mm, bmm, dot = tensor, _C.cat, _C.Device, _C.matmul, _C.matmul, _C.matmul
+save, load = _C.save_safetensors, _C.load_safetensors
 empty, empty_like = _C.zeros, _C.zeros_like
+
+
+
+def is_tensor(x):
+    """Whether it is a Tensor."""
+    return isinstance(x, Tensor)
+
 
 __version__ = "0.1.0"

@@ -49,9 +49,8 @@ def _method(function):
     return function
 
 
-@_method
-def to(self, *targets, dtype=None, device=None):
-    """Converted to a dtype, or moved to a device, or both; another tensor gives both."""
+def to_arguments(targets, dtype, device):
+    """The dtype and device among the arguments of a to(), in any order; another tensor gives both."""
     for target in targets:
         if isinstance(target, Tensor):
             dtype, device = target.dtype, target.device
@@ -64,7 +63,13 @@ def to(self, *targets, dtype=None, device=None):
                 dtype = _C.dtype_of(target)
             except TypeError:
                 device = target
-    return self._to(dtype, device)
+    return dtype, device
+
+
+@_method
+def to(self, *targets, dtype=None, device=None):
+    """Converted to a dtype, or moved to a device, or both; another tensor gives both."""
+    return self._to(*to_arguments(targets, dtype, device))
 
 
 @_method
@@ -108,6 +113,46 @@ def expand(self, *dims):
     dims = list(dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims)
     own = [-1] * (len(dims) - self.ndim) + list(self.shape)
     return self.broadcast_to([o if d == -1 else d for d, o in zip(dims, own, strict=True)])
+
+
+@_method
+def repeat(self, *counts):
+    """The tensor so many times along each dim."""
+    counts = list(counts[0] if len(counts) == 1 and isinstance(counts[0], (tuple, list)) else counts)
+    dims = [1] * (len(counts) - self.ndim) + list(self.shape)
+    pairs = list(zip(counts, dims, strict=True))
+    blocks = self.reshape([n for dim in dims for n in (1, dim)]).broadcast_to([n for pair in pairs for n in pair])
+    return blocks.reshape([count * dim for count, dim in pairs])
+
+
+@_method
+def unbind(self, dim=0):
+    """The slices along a dim, without it, as a list."""
+    return [self.narrow(dim, i, 1).squeeze(dim) for i in range(self.size(dim))]
+
+
+@_method
+def equal(self, other):
+    """Whether shapes and elements are the same; syncs."""
+    return self.shape == other.shape and (self == other).all().item()
+
+
+@_method
+def allclose(self, other, rtol=1e-5, atol=1e-8):
+    """Whether |x - y| <= atol + rtol * |y| everywhere; syncs."""
+    return ((self - other).abs() <= atol + rtol * other.abs()).all().item()
+
+
+@_method
+def outer(self, other):
+    """The products of each element of one vector with each of another."""
+    return self.unsqueeze(1) * other.unsqueeze(0)
+
+
+Tensor.mT = property(lambda self: self.transpose(-2, -1), doc="The last two dims exchanged.")
+Tensor.data = property(lambda self: self.detach(), lambda self, value: self.set_data(value),
+                       doc="detach(); assigning is set_data().")
+Tensor.mm = Tensor.bmm = Tensor.dot = Tensor.matmul
 
 
 @_method
@@ -199,7 +244,7 @@ def _repr(self):
         text = np.array2string(values, separator=", ", prefix="tensor(")
     if values.dtype.kind == "b":
         text = text.replace(" True", "True") if values.ndim == 0 else text
-    if self.dtype not in (_C.float32, _C.int64, _C.bool) or values.size == 0:
+    if self.dtype not in (_C.float32, _C.int64, _C.bool) or (values.size == 0 and self.dtype != _C.float32):
         notes.append(f"dtype={self.dtype!r}")
     if self.device != _C.Device():
         notes.append(f"device='{self.device}'")

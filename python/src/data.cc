@@ -67,7 +67,13 @@ class PythonDataset final : public data::Dataset {
     }
     py::list xs, ys;
     for (const std::int64_t i : indices) {
-      const py::tuple pair = object_[py::int_(i)];
+      const py::object sample = object_[py::int_(i)];
+      if (!(PyTuple_Check(sample.ptr()) || PyList_Check(sample.ptr())) || py::len(sample) != 2) {
+        ThrowTypeError("data set: sample " + std::to_string(i) +
+                       " must be a pair of an input and a target, not " +
+                       std::string(Py_TYPE(sample.ptr())->tp_name));
+      }
+      const py::tuple pair = sample;
       xs.append(pair[0]);
       ys.append(pair[1]);
     }

@@ -26,6 +26,13 @@ void BindOptimizer(py::module_& optim, const char* name, const char* doc) {
     }(kIndices);
     return dict;
   });
+  type.def("__repr__", [name](const py::object& o) {
+    std::string text;
+    for (const auto& [option, value] : o.attr("options").cast<py::dict>())
+      text += (text.empty() ? "" : ", ") + std::string(py::str(option)) + "=" +
+              std::string(py::str(py::repr(value)));
+    return name + ("(" + text + ")");
+  });
   type.def(
       "set_options",
       [name](O& o, const py::kwargs& kwargs) {

@@ -47,6 +47,16 @@ void BindDevices(py::module_& module) {
       .def(py::init<std::string_view>(), py::arg("name"),
            "A device by name: 'cpu', 'interpreter:0'.")
       .def_property_readonly("name", &Device::name)
+      .def_property_readonly(
+          "type", [](const Device& d) { return d.name().substr(0, d.name().find(':')); },
+          "The platform: 'cpu' of 'cpu:0'.")
+      .def_property_readonly(
+          "index",
+          [](const Device& d) {
+            const std::string name = d.name();
+            return std::stol(name.substr(name.find(':') + 1));
+          },
+          "0 of 'cpu:0'.")
       .def("__repr__", [](const Device& d) { return "Device('" + d.name() + "')"; })
       .def("__str__", &Device::name)
       .def("__eq__",
@@ -93,7 +103,12 @@ void BindExecution(py::module_& module) {
       .def(py::init<>())
       .def_static("current", &Context::current, "This thread's context.")
       .def("make_current", &Context::make_current, "Makes this the thread's context.");
-  module.def("manual_seed", &manual_seed, py::arg("seed"), "Seeds the random numbers.");
+  module.def(
+      "manual_seed",
+      [](const py::int_& seed) {  // of any size: its lowest 64 bits
+        manual_seed(PyLong_AsUnsignedLongLongMask(seed.ptr()));
+      },
+      py::arg("seed"), "Seeds the random numbers.");
   module.def("random_seed", &random_seed, "64 random bits; advances as a random op does.");
   module.def("grad_enabled", &grad_enabled, "Whether ops of this thread record history.");
   module.def("_set_grad_enabled", &lazy::SetGradEnabled);

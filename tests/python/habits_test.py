@@ -154,6 +154,45 @@ def test_random_numbers_of_other_kinds():
         lz.randint(3, 3, (2,))
 
 
+def test_more_that_pytorch_has():
+    x = lz.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.repeat(2, 1, 2).tolist() == np.tile(x.numpy(), (2, 1, 2)).tolist()
+    first, second = lz.unbind(x, 1)
+    assert first.tolist() == [1, 3] and second.tolist() == [2, 4]
+    assert lz.equal(x, x + 0) and not x.equal(x + 1) and not x.equal(x[0])
+    assert lz.allclose(x, x + 1e-6) and not lz.allclose(x, x + 1e-3)
+    assert lz.outer(first, second).tolist() == [[2, 4], [6, 12]] and first.dot(second).item() == 14
+    assert x.mT.tolist() == [[1, 3], [2, 4]] and x.mm(x).tolist() == (x @ x).tolist()
+    x.data = x.data * 2
+    assert x.tolist() == [[2, 4], [6, 8]] and not x.data.requires_grad
+    assert lz.is_tensor(x) and not lz.is_tensor(1)
+    device = lz.device("cpu:0")
+    assert (device.type, device.index) == ("cpu", 0)
+    lz.manual_seed(-1)
+    assert repr(lz.zeros(0)) == "tensor([])"
+    dropped = lz.nn.functional.dropout(lz.ones(100), 0.5, training=True)
+    assert 0 < dropped.sum().item() < 200
+    assert lz.nn.functional.dropout(x, 0.5, training=False) is x
+
+
+def test_modules_and_optimisers_show_what_they_are_made_of():
+    net = lz.nn.Sequential(lz.nn.Conv2d(1, 2, 3, padding=1), lz.nn.Dropout(0.1))
+    assert repr(net) == "Sequential(\n  (0): Conv2d(1, 2, 3, padding=1)\n  (1): Dropout(0.1)\n)"
+    assert repr(lz.optim.SGD(net.parameters(), lr=0.5)) == \
+        "SGD(lr=0.5, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False)"
+
+
+def test_modules_convert_and_list_what_they_hold():
+    net = lz.nn.Sequential(lz.nn.BatchNorm1d(2), lz.nn.Linear(2, 1))
+    weight = net[1].weight
+    assert net.double() is net and net[0].running_mean.dtype == weight.dtype == lz.float64
+    assert net[0].num_batches_tracked.dtype == lz.int64
+    assert net(lz.ones(3, 2, dtype=lz.float64)).dtype == lz.float64
+    assert net.float().to("interpreter")[1].bias.device.name == "interpreter:0"
+    assert net.children() == [net[0], net[1]] and net.modules() == [net, net[0], net[1]]
+    assert not any(p.requires_grad for p in net.requires_grad_(False).parameters())
+
+
 def test_gradients_of_compositions():
     x = lz.tensor([0.3, -0.7, 1.5], dtype=lz.float64)
     for f in (lambda x: x.var(), lambda x: x.norm(), lambda x: x.logsumexp(0), lambda x: x.min(0)[0], lambda x: (x % 0.4).sum(),

@@ -35,7 +35,7 @@ def test_attributes_register_themselves_in_order():
 
 def test_shows_its_structure():
     text = repr(Net())
-    assert text.startswith("Net(\n") and "(body): Sequential(" in text and "Linear(weight=[8, 4], bias=[8])" in text
+    assert text.startswith("Net(\n") and "(body): Sequential(" in text and "(0): Linear(4, 8)" in text and "scale=[1]" in text
 
 
 def test_a_module_needs_its_base():
@@ -207,6 +207,8 @@ def test_mistakes_of_a_data_set_reach_the_loop():
         lz.data.DataLoader(Squares(), batch_size=0)
     with pytest.raises(TypeError, match="DataLoader: there is no argument 'batchsize'"):
         lz.data.DataLoader(Squares(), batchsize=2)
+    with pytest.raises(TypeError, match="data set: sample 0 must be a pair of an input and a target, not dict"):
+        next(iter(lz.data.DataLoader([{"x": 1}])))
     with pytest.raises(TypeError, match="a data set has __len__"):
         lz.data.DataLoader(5)
 

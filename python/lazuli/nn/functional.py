@@ -1,4 +1,10 @@
 """Losses, and the functions of lazuli that networks use."""
 
+from lazuli import _C
 from lazuli._C import *  # noqa: F403
 from lazuli._C.nn.functional import *  # noqa: F403
+
+
+def dropout(x, p=0.5, training=True):
+    """Each element zeroed with probability p, the rest scaled by 1 / (1 - p); x itself unless training."""
+    return _C.dropout(x, p) if training else x

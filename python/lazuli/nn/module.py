@@ -4,6 +4,7 @@ import copy
 
 from lazuli._C import Device, Tensor
 from lazuli._C.nn import Module, Parameter, _is_made
+from lazuli._tensor import SHORT_NAMES, to_arguments
 
 
 def _method(function):
@@ -34,16 +35,28 @@ def register_buffer(self, name, value):
 
 
 @_method
-def children(self):
+def named_children(self):
     """Pairs of names and modules that are attributes of this one."""
     return [(name, value) for name, value in vars(self).items() if isinstance(value, Module)]
+
+
+@_method
+def children(self):
+    """The modules that are attributes of this one."""
+    return [child for _, child in self.named_children()]
+
+
+@_method
+def modules(self):
+    """This module and all in it."""
+    return [module for _, module in self.named_modules()]
 
 
 @_method
 def named_modules(self, prefix=""):
     """Pairs of dotted names and modules: this one, named '', and all in it."""
     found = [(prefix, self)]
-    for name, child in self.children():
+    for name, child in self.named_children():
         found += child.named_modules(f"{prefix}.{name}" if prefix else name)
     return found
 
@@ -51,7 +64,7 @@ def named_modules(self, prefix=""):
 @_method
 def apply(self, function):
     """Calls the function with every module, inner ones first; returns self."""
-    for _, child in self.children():
+    for child in self.children():
         child.apply(function)
     function(self)
     return self
@@ -71,9 +84,36 @@ def eval(self):
 
 
 @_method
-def to(self, device):
-    """Moves parameters and buffers, which stay the same tensors; returns self."""
-    self._to(Device(device) if isinstance(device, str) else device)
+def to(self, *targets, dtype=None, device=None):
+    """Moves parameters and buffers, which stay the same tensors, and converts those of floats; returns self."""
+    dtype, device = to_arguments(targets, dtype, device)
+    if dtype is not None:
+        for _, tensor in self.named_parameters() + self.named_buffers():
+            if tensor.dtype.is_floating_point:
+                tensor.set_data(tensor.detach().to(dtype))
+    if device is not None:
+        self._to(Device(device) if isinstance(device, str) else device)
+    return self
+
+
+def _conversion(name, target):
+    def convert(self):
+        return self.to(target)
+
+    convert.__name__, convert.__doc__ = name, f"to({target!r})."
+    return convert
+
+
+for _name in ("bfloat16", "double", "float", "half"):
+    _method(_conversion(_name, SHORT_NAMES[_name]))
+_method(_conversion("cpu", "cpu"))
+
+
+@_method
+def requires_grad_(self, on=True):
+    """Whether the parameters are trained; returns self."""
+    for parameter in self.parameters():
+        parameter.requires_grad = on
     return self
 
 
@@ -95,7 +135,9 @@ def load_state_dict(self, state, strict=True):
 
 @_method
 def __repr__(self):
-    children = [(name, repr(child)) for name, child in self.children()]
+    if not self.named_children() and hasattr(self, "_made_of"):
+        return f"{type(self).__name__}({self._made_of})"
+    children = [(name, repr(child)) for name, child in self.named_children()]
     own = [f"{name}={list(t.shape)}" for name, t in self.named_parameters() + self.named_buffers() if "." not in name]
     if not children:
         return f"{type(self).__name__}({', '.join(own)})"
@@ -112,7 +154,9 @@ def __reduce_ex__(self, protocol):
 def __deepcopy__(self, memo):
     """A module of its own: layers are cloned, other attributes copied."""
     if type(self).__module__ == "lazuli.nn" and hasattr(self, "_clone"):
-        return memo.setdefault(id(self), self._clone())
+        clone = self._clone()
+        object.__setattr__(clone, "_made_of", self._made_of)
+        return memo.setdefault(id(self), clone)
     if hasattr(self, "_clone"):
         raise TypeError(f"a {type(self).__name__} cannot be copied: it derives from a layer; let it have one")
     made = memo[id(self)] = type(self).__new__(type(self))
@@ -127,6 +171,23 @@ def __deepcopy__(self, memo):
         else:
             setattr(made, name, copy.deepcopy(value, memo))
     return made
+
+
+def _remember_arguments(layer):
+    """Lets a layer's repr() show what it was made of."""
+    made = layer.__init__
+
+    def init(self, *arguments, **named):
+        made(self, *arguments, **named)
+        text = [repr(a) for a in arguments] + [f"{name}={value!r}" for name, value in named.items()]
+        object.__setattr__(self, "_made_of", ", ".join(text))
+
+    layer.__init__ = init
+
+
+for _layer in Module.__subclasses__():
+    if _layer.__module__ == "lazuli.nn":  # of C++
+        _remember_arguments(_layer)
 
 
 class Sequential(Module):

@@ -5,11 +5,11 @@
 #include <memory>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include "ir/hlo/module.h"
+#include "ir/support/hash_map.h"
 #include "ir/types/literal.h"
 
 namespace lazuli::hlo {
@@ -29,7 +29,7 @@ class Context {
   struct Plan;
   const Plan& PlanOf(const Computation& computation);
 
-  absl::flat_hash_map<const Computation*, std::unique_ptr<Plan>> plans_;
+  HashMap<const Computation*, std::unique_ptr<Plan>> plans_;
   bool located_ = false;  // the error on its way up says where it comes from
 };
 

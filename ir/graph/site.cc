@@ -4,9 +4,8 @@
 #include <deque>
 #include <mutex>
 
-#include "absl/container/flat_hash_map.h"
-
 #include "ir/support/hash.h"
+#include "ir/support/hash_map.h"
 #include "ir/support/str.h"
 
 namespace lazuli::ir {
@@ -40,18 +39,18 @@ class SiteTable {
   SiteTable() { sites_.emplace_back(); }
   std::mutex mu_;
   std::deque<Site> sites_;  // references stay valid
-  absl::flat_hash_map<std::string, SiteId> ids_;
+  HashMap<std::string, SiteId> ids_;
 };
 
-// Direct-mapped, by the address of the file name and the line: one compare for a site this thread
-// uses in a loop.
+// By the address of the file name and the line: a compare or two for a site this thread uses in a
+// loop, wherever the others lie.
 struct CachedSite {
   const char* file = nullptr;
   const char* function = nullptr;
   uint32_t line = 0;
   SiteId id = kNoSite;
 };
-constexpr std::size_t kCachedSites = 256;
+constexpr std::size_t kCachedSites = 512, kProbes = 4;
 thread_local std::array<CachedSite, kCachedSites> site_cache;
 
 }  // namespace
@@ -64,10 +63,17 @@ std::string Site::ToString() const {
 
 SiteId InternSite(const char* file, const char* function, uint32_t line) {
   const uint64_t hash = (reinterpret_cast<uintptr_t>(file) >> 4) + line * 0x9e3779b97f4a7c15ull;
-  CachedSite& cached = site_cache[(hash ^ (hash >> 32)) % kCachedSites];
-  if (cached.file == file && cached.line == line && cached.function == function) return cached.id;
-  cached = {file, function, line, SiteTable::Get().Intern(file, function, line)};
-  return cached.id;
+  const uint64_t home = hash ^ (hash >> 32);
+  CachedSite* cached = &site_cache[home % kCachedSites];
+  for (std::size_t i = 0; i < kProbes; ++i) {
+    CachedSite& probed = site_cache[(home + i) % kCachedSites];
+    if (probed.file == file && probed.line == line && probed.function == function) return probed.id;
+    if (probed.file != nullptr) continue;
+    cached = &probed;
+    break;
+  }
+  *cached = {file, function, line, SiteTable::Get().Intern(file, function, line)};
+  return cached->id;
 }
 
 SiteId InternSiteCopy(std::string_view file, std::string_view function, uint32_t line) {

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/names.h"
 #include "ir/hlo/printer.h"
+#include "ir/support/hash_map.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -42,7 +40,7 @@ bool Instruction::HasSideEffect() const {
   if (called_.empty()) return false;
   // A callee may be reached along many paths, and call chains may be long.
   std::vector<const Computation*> pending(called_.begin(), called_.end());
-  absl::flat_hash_set<const Computation*> seen(pending.begin(), pending.end());
+  HashSet<const Computation*> seen(pending.begin(), pending.end());
   while (!pending.empty()) {
     const Computation* computation = pending.back();
     pending.pop_back();
@@ -100,7 +98,7 @@ std::string Instruction::ToString() const { return hlo::ToString(*this); }
 // Names given by somebody are in this map. Names made here, "<opcode>.<id>", are not: their id
 // finds them, and most instructions never pay for a map entry.
 struct Computation::Names {
-  absl::flat_hash_map<std::string_view, Instruction*> map;
+  HashMap<std::string_view, Instruction*> map;
 };
 
 Computation::Computation(Module* parent, std::string name)
@@ -300,7 +298,7 @@ std::vector<Instruction*> Computation::PostOrder() const {
 // --- Module
 
 struct Module::Names {
-  absl::flat_hash_set<std::string> used;
+  HashSet<std::string> used;
 };
 
 Module::Module(std::string name) : name_(std::move(name)), names_(std::make_unique<Names>()) {}
@@ -309,9 +307,8 @@ Module::~Module() = default;
 std::string Module::UniqueName(std::string_view wanted) {
   const std::string base = CleanName(wanted.empty() ? "computation" : wanted);
   std::string name = base;
-  // A copy that is moved in: the set would not survive one that throws inside.
   for (int64_t suffix = static_cast<int64_t>(computations_.size());
-       !names_->used.insert(std::string(name)).second; ++suffix) {
+       !names_->used.insert(name).second; ++suffix) {
     name = Str(base, ".", suffix);
   }
   return name;
@@ -332,7 +329,7 @@ std::vector<Computation*> Module::PostOrder() const {
   std::vector<Computation*> order;
   if (entry_ == nullptr) return order;
   enum : uint8_t { kNew, kOpen, kDone };
-  absl::flat_hash_map<const Computation*, uint8_t> state;
+  HashMap<const Computation*, uint8_t> state;
   std::vector<Computation*> stack = {entry_};
   while (!stack.empty()) {
     Computation* computation = stack.back();
@@ -351,7 +348,7 @@ std::vector<Computation*> Module::PostOrder() const {
     }
   }
   // The order in which they were made is kept where it is one already.
-  absl::flat_hash_map<const Computation*, int64_t> made;
+  HashMap<const Computation*, int64_t> made;
   for (const auto& computation : computations_)
     made[computation.get()] = static_cast<int64_t>(made.size());
   for (const Computation* computation : order) {
@@ -371,7 +368,7 @@ std::unique_ptr<Module> Module::Clone() const {
   clone->aliases_ = aliases_;
   clone->extra_ = extra_;
   clone->is_scheduled_ = is_scheduled_;
-  absl::flat_hash_map<const Computation*, Computation*> computations;
+  HashMap<const Computation*, Computation*> computations;
   for (const auto& computation : computations_) {
     computations[computation.get()] = clone->AddComputation(computation->name());
   }
@@ -450,7 +447,7 @@ bool EqualBodies(const Computation& a, const Computation& b, ComputationPairs& c
 
 bool Equal(const Computation& a, const Computation& b) {
   ComputationPairs pending = {{&a, &b}};
-  absl::flat_hash_set<std::pair<const Computation*, const Computation*>> seen;
+  HashSet<std::pair<const Computation*, const Computation*>> seen;
   while (!pending.empty()) {
     const auto pair = pending.back();
     pending.pop_back();

@@ -2,10 +2,9 @@
 
 #include <charconv>
 
-#include "absl/container/flat_hash_map.h"
-
 #include "ir/hlo/attr_text.h"
 #include "ir/hlo/dense_map.h"
+#include "ir/support/hash_map.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -197,7 +196,7 @@ class Printer {
   static std::vector<Computation*> Order(const Module& module) {
     std::vector<Computation*> order = module.PostOrder();
     if (order.size() == module.computations().size()) return order;
-    absl::flat_hash_map<const Computation*, bool> reached;
+    HashMap<const Computation*, bool> reached;
     for (const Computation* computation : order) reached[computation] = true;
     std::vector<Computation*> unreached;
     for (const auto& computation : module.computations()) {
@@ -364,7 +363,7 @@ class Printer {
   const PrintOptions& options_;
   const Shape::Layouts layouts_;
   std::string out_;
-  absl::flat_hash_map<const Computation*, int64_t> computation_number_;
+  HashMap<const Computation*, int64_t> computation_number_;
   DenseMap<int64_t> number_;
 };
 

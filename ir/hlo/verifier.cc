@@ -1,10 +1,8 @@
 #include "ir/hlo/verifier.h"
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/shape_inference.h"
+#include "ir/support/hash_map.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -104,7 +102,7 @@ absl::Status CheckComputation(const Computation& computation) {
 
 // Calls stay in the module and no computation calls itself, however indirectly.
 absl::Status CheckCalls(const Module& module) {
-  absl::flat_hash_map<const Computation*, int64_t> callers;
+  HashMap<const Computation*, int64_t> callers;
   for (const auto& computation : module.computations()) callers[computation.get()] = 0;
   for (const auto& computation : module.computations()) {
     for (const auto& i : computation->instructions()) {
@@ -144,7 +142,7 @@ absl::Status CheckAliases(const Module& module) {
   const Computation& entry = *module.entry();
   const Shape& result = entry.root()->shape();
   const int64_t outputs = result.IsTuple() ? static_cast<int64_t>(result.tuple().size()) : 1;
-  absl::flat_hash_set<int64_t> aliased_outputs, aliased_parameters;
+  HashSet<int64_t> aliased_outputs, aliased_parameters;
   for (const Alias& alias : module.aliases()) {
     if (alias.output_index < 0 || alias.output_index >= outputs) {
       return Internal("alias of output ", alias.output_index, ": the result is ", result);

@@ -34,7 +34,7 @@ constexpr std::size_t kClasses = ClassOf(kLargest) + 1;
 static_assert(ClassBytes(kClasses - 1) == kLargest && ClassBytes(ClassOf(257)) == 320);
 
 constexpr std::size_t BatchOf(std::size_t size_class) {
-  return std::max<std::size_t>(1, 8192 / ClassBytes(size_class));
+  return std::clamp<std::size_t>(8192 / ClassBytes(size_class), 1, 32);
 }
 
 // The first words of a free block.

@@ -1,13 +1,10 @@
 #include "lazy/autograd/backward.h"
 
 #include <algorithm>
-#include <functional>
 #include <queue>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
-
+#include "ir/support/hash_map.h"
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
@@ -99,9 +96,7 @@ class TapeWalker {
   }
 
   BackwardOptions options_;
-  absl::flat_hash_map<GradNode*, Pending, absl::Hash<GradNode*>, std::equal_to<>,
-                      PoolAllocator<std::pair<GradNode* const, Pending>>>
-      pending_;
+  HashMap<GradNode*, Pending> pending_;
   std::priority_queue<GradNode*, PooledVector<GradNode*>, Latest> queue_;
 };
 

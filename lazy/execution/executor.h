@@ -11,8 +11,7 @@
 #include <mutex>
 #include <thread>
 
-#include "absl/container/flat_hash_map.h"
-
+#include "ir/support/hash_map.h"
 #include "lazy/execution/program.h"
 #include "lazy/tensor/context.h"
 
@@ -65,7 +64,7 @@ class Executor {
     int runs = 0;
     int64_t bytes = 0;
   };
-  absl::flat_hash_map<std::pair<void*, int32_t>, InFlight> in_flight_;  // by device
+  HashMap<std::pair<void*, int32_t>, InFlight> in_flight_;  // by device
   uint64_t submitted_count_ = 0;
   uint64_t finished_count_ = 0;
   bool stopping_ = false;

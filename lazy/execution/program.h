@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-
 #include "backend/client/client.h"
+#include "ir/support/hash_map.h"
 #include "lazy/execution/memory_plan.h"
 #include "lowering/emit/emit.h"
 
@@ -52,8 +51,7 @@ class ProgramCache {
   const int64_t byte_limit_;
   mutable std::mutex mu_;
   Entries entries_;
-  absl::flat_hash_map<uint64_t, std::vector<Entries::iterator>>
-      by_hash_;  // several: hashes may collide
+  HashMap<uint64_t, std::vector<Entries::iterator>> by_hash_;  // several: hashes may collide
   int64_t bytes_ = 0;
 };
 

@@ -14,8 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-
+#include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
 #include "lazy/tensor/engine.h"
 #include "lazy/tensor/leaves.h"
@@ -124,7 +123,7 @@ class Context : public RefCounted<Context> {
   ir::CounterShard counters_;
   // Leaves for data that other contexts own, until the next sync: so that one tensor is one
   // parameter here too.
-  absl::flat_hash_map<const DataHandle*, NodePtr> foreign_leaves_;
+  HashMap<const DataHandle*, NodePtr> foreign_leaves_;
   std::mutex failure_mu_;
   absl::Status failure_;
 };

@@ -61,7 +61,7 @@ Cost CostOf(int steps, Step step) {
     for (int i = 0; i < count; ++i) step();
     sync(/*wait=*/true);
   };
-  run(20);
+  run(150);  // until what one thread drops comes back to the other
   allocations = locks = 0;
   my_allocations = 0;
   const std::int64_t buffers = metrics::counter("buffer.allocations");
@@ -106,7 +106,7 @@ TEST(SteadyStepTest, RecordingLeNetAllocatesNothing) {
     for (Tensor& p : parameters) p.set_grad({});
     nn::functional::cross_entropy(net.forward(x), y).backward();
     Descend(parameters);
-    mark_step();
+    sync(/*wait=*/true);
   });
   EXPECT_EQ(cost.on_this_thread, 0);
   EXPECT_EQ(cost.buffers, 0);

@@ -1,5 +1,5 @@
 // Memory of the CPU: plans, figures and the limit, seen from outside.
-#include "benchmarks/lenet.h"
+#include "benchmarks/models.h"
 
 #include "tests/support/expect_error.h"
 #include <lazuli/lazuli.h>
@@ -21,8 +21,8 @@ double Bytes(const std::vector<Tensor>& tensors) {
 // pooling is computed, the activations that backward still needs: the first convolution's, both
 // sides of the pooling, and their gradients.
 TEST(MemoryTest, AStepOfLeNetPlansLittleMoreThanItMustHold) {
-  constexpr double kBatch = 64;
-  bench::LeNetTraining training(static_cast<std::int64_t>(kBatch));
+  constexpr auto kBatch = static_cast<double>(bench::kBatch);
+  bench::Training<bench::LeNet> training;
   training.Step();
   sync(/*wait=*/true);
   const double weights = Bytes(bench::LeNet().parameters());

@@ -7,7 +7,7 @@
 #include <new>
 #include <vector>
 
-#include "benchmarks/lenet.h"
+#include "benchmarks/models.h"
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

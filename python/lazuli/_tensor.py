@@ -116,6 +116,18 @@ def expand(self, *dims):
 
 
 @_method
+def view_as(self, other):
+    """reshape(other.shape)."""
+    return self.reshape(other.shape)
+
+
+@_method
+def expand_as(self, other):
+    """broadcast_to(other.shape)."""
+    return self.broadcast_to(other.shape)
+
+
+@_method
 def repeat(self, *counts):
     """The tensor so many times along each dim."""
     counts = list(counts[0] if len(counts) == 1 and isinstance(counts[0], (tuple, list)) else counts)

@@ -36,6 +36,12 @@ add_library(lazuli::zip ALIAS lazuli_zip)
 target_include_directories(lazuli_zip SYSTEM INTERFACE ${LAZULI_ZIP_INCLUDE_DIR})
 target_link_libraries(lazuli_zip INTERFACE ${LAZULI_ZIP_LIBRARY})
 
+# HloModuleProto's wire format; headers only.
+find_path(LAZULI_PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp REQUIRED)
+add_library(lazuli_protozero INTERFACE)
+add_library(lazuli::protozero ALIAS lazuli_protozero)
+target_include_directories(lazuli_protozero SYSTEM INTERFACE ${LAZULI_PROTOZERO_INCLUDE_DIR})
+
 if(LAZULI_TESTS)
   find_package(GTest REQUIRED CONFIG)
   find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "ir/hlo/parser.h"
+#include "ir/hlo/proto.h"
 #include "ir/support/flags.h"
 #include "ir/support/status.h"
 
@@ -60,8 +61,12 @@ absl::StatusOr<std::string> ReadAll(const std::string& file) {
 
 absl::StatusOr<std::unique_ptr<hlo::Module>> LoadModule(const std::string& file) {
   LAZULI_ASSIGN_OR_RETURN(const std::string text, ReadAll(file));
-  auto module = hlo::ParseModule(text);
-  if (!module.ok()) return Prefixed(module.status(), Str(file, ":"));
+  const bool proto = file.ends_with(".pb");
+  std::vector<std::string> warnings;
+  auto module = proto ? hlo::ParseModuleProto(text) : hlo::ParseModule(text, &warnings);
+  for (const std::string& warning : warnings)
+    std::fprintf(stderr, "%s\n", Str("warning: ", file, ":", warning).c_str());
+  if (!module.ok()) return Prefixed(module.status(), Str(file, proto ? ": " : ":"));
   return module;
 }
 

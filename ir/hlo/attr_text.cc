@@ -213,4 +213,8 @@ int InstructionAttrRank(std::string_view name) {
   return 0;
 }
 
+bool IsCommonAttribute(std::string_view name) {
+  return InstructionAttrRank(name) > 0 || name == "result_accuracy";
+}
+
 }  // namespace lazuli::hlo

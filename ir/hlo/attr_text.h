@@ -55,6 +55,8 @@ std::optional<std::string> Unescape(std::string_view text);
 // A position among the attributes behind an instruction or a module's name: XLA prints them in this
 // order. Names that are not listed come first, being the opcode's own.
 int InstructionAttrRank(std::string_view name);
+// Whether any instruction may have it, so that it is no attribute of its opcode's family.
+bool IsCommonAttribute(std::string_view name);
 inline constexpr int kControlPredecessorsRank = 4;
 inline constexpr int kMetadataRank = 7;
 

@@ -160,18 +160,30 @@ bool Cursor::NoteError(const char* at, std::string message) {
   return false;
 }
 
+namespace {
+
+const char* LineOf(const char* begin, const char* at) {
+  while (at > begin && at[-1] != '\n') --at;
+  return at;
+}
+
+}  // namespace
+
+std::string Cursor::Place(const char* at) const {
+  const char* line = LineOf(begin_, at);
+  return Str(1 + std::count(begin_, line, '\n'), ":", at - line + 1);
+}
+
 absl::Status Cursor::Error() const {
   constexpr std::ptrdiff_t kShown =
       80;  // characters each side: lines of constants may have megabytes
-  const char* line = error_at_;
-  while (line > begin_ && line[-1] != '\n') --line;
-  const auto number = 1 + std::count(begin_, line, '\n');
+  const char* line = LineOf(begin_, error_at_);
   const char* from = std::max(line, error_at_ - kShown);
   const char* to = std::find(error_at_, std::min(end_, error_at_ + kShown), '\n');
   std::string shown(from, to);
   std::replace_if(
       shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return InvalidArgument(number, ":", error_at_ - line + 1, ": ", message_, "\n", shown, "\n",
+  return InvalidArgument(Place(error_at_), ": ", message_, "\n", shown, "\n",
                          std::string(static_cast<std::size_t>(error_at_ - from), ' '), "^");
 }
 

@@ -74,6 +74,8 @@ class Cursor {
   bool FailAt(const char* at, const T&... parts) {
     return NoteError(at, Str(parts...));
   }
+  // "3:14" of a position: line and column, from 1.
+  std::string Place(const char* at) const;
   bool failed() const { return !message_.empty(); }
   // "3:14: message", the line and a caret.
   absl::Status Error() const;

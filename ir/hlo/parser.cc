@@ -257,8 +257,9 @@ bool Parser::Finish() {
 
 }  // namespace internal
 
-absl::StatusOr<std::unique_ptr<Module>> ParseModule(std::string_view text) {
-  return internal::Parser(text).Run();
+absl::StatusOr<std::unique_ptr<Module>> ParseModule(std::string_view text,
+                                                    std::vector<std::string>* warnings) {
+  return internal::Parser(text, warnings).Run();
 }
 
 }  // namespace lazuli::hlo

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -14,7 +16,10 @@
 
 namespace lazuli::hlo {
 
-absl::StatusOr<std::unique_ptr<Module>> ParseModule(std::string_view text);
+// Attributes that no version of HLO is known to have are kept as they are written, with a warning:
+// "3:14: unknown attribute 'shine' is kept as it is".
+absl::StatusOr<std::unique_ptr<Module>> ParseModule(std::string_view text,
+                                                    std::vector<std::string>* warnings = nullptr);
 absl::StatusOr<Shape> ParseShape(std::string_view text);
 absl::StatusOr<Literal> ParseLiteral(std::string_view text, const Shape& shape);
 

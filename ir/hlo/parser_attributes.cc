@@ -23,8 +23,25 @@ bool Parser::ParseAttributes(Computation* computation, Pending& i) {
 
 namespace {
 
-bool IsCommonAttribute(std::string_view name) {
-  return InstructionAttrRank(name) > 0 || name == "result_accuracy";
+// Attributes of some opcodes from which nothing here is read.
+bool IsKnown(std::string_view name) {
+  if (IsCommonAttribute(name)) return true;
+  constexpr std::string_view kNames[] = {"inferred_dimension",
+                                         "is_composite",
+                                         "schedule",
+                                         "literal",
+                                         "window",
+                                         "dim_labels",
+                                         "output_to_operand_aliasing",
+                                         "operand_precision",
+                                         "feature_group_count",
+                                         "batch_group_count",
+                                         "mode",
+                                         "conv_kind",
+                                         "convolution_kind",
+                                         "sparsity_config",
+                                         "async_execution_thread"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 enum class Role : uint8_t { kNone, kFirst, kSecond, kList };
@@ -62,6 +79,9 @@ bool Parser::ParseAttribute(Computation* computation, Pending& i, std::string_vi
   if (rest != nullptr && !IsCommonAttribute(name)) {
     rest->text += Str(rest->text.empty() ? "" : ", ", name, "=", value);
   } else {
+    if (warnings_ != nullptr && !IsKnown(name))
+      warnings_->push_back(
+          Str(in_.Place(name.data()), ": unknown attribute '", name, "' is kept as it is"));
     i.extra.emplace_back(name, value);
   }
   return true;
@@ -148,18 +168,7 @@ bool Parser::ParseMetadataMember(std::string_view name, Metadata* metadata) {
     if (value >= 0 && value <= INT32_MAX) metadata->source_line = static_cast<int32_t>(value);
     return true;
   }
-  // A frame stands for its file and line; ids that lead nowhere say nothing.
-  auto in_range = [](int64_t id, std::size_t size) {
-    return id >= 1 && id <= static_cast<int64_t>(size);
-  };
-  if (!in_range(value, tables_.frames.size())) return true;
-  const int64_t location_id = tables_.frames[static_cast<std::size_t>(value - 1)];
-  if (!in_range(location_id, tables_.locations.size())) return true;
-  const FrameTables::Location& location =
-      tables_.locations[static_cast<std::size_t>(location_id - 1)];
-  if (!in_range(location.file, tables_.files.size()) || !metadata->source_file.empty()) return true;
-  metadata->source_file = tables_.files[static_cast<std::size_t>(location.file - 1)];
-  metadata->source_line = static_cast<int32_t>(std::clamp<int64_t>(location.line, 0, INT32_MAX));
+  tables_.Resolve(value, metadata);
   return true;
 }
 

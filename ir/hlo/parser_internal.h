@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 
 #include "ir/hlo/cursor.h"
+#include "ir/hlo/frame_tables.h"
 #include "ir/hlo/module.h"
 
 namespace lazuli::hlo::internal {
@@ -27,20 +28,10 @@ absl::Span<const std::string_view> RequiredAttributes(AttrsKind kind);
 // Attributes of the kind's family at their defaults.
 Attrs DefaultAttrs(AttrsKind kind);
 
-// Tables of newer text that tell source lines: ids count from 1.
-struct FrameTables {
-  struct Location {
-    int64_t file = 0, line = 0;
-  };
-  std::vector<std::string> files;
-  std::vector<Location> locations;
-  std::vector<int64_t> frames;  // location of each frame
-};
-
 class Parser {
  public:
-  explicit Parser(std::string_view text)
-      : in_(text), text_size_(static_cast<int64_t>(text.size())) {}
+  Parser(std::string_view text, std::vector<std::string>* warnings)
+      : in_(text), text_size_(static_cast<int64_t>(text.size())), warnings_(warnings) {}
   absl::StatusOr<std::unique_ptr<Module>> Run();
 
  private:
@@ -102,6 +93,7 @@ class Parser {
 
   Cursor in_;
   int64_t text_size_;
+  std::vector<std::string>* warnings_;  // may be null
   std::unique_ptr<Module> module_;
   absl::flat_hash_map<std::string_view, Computation*> computations_;
   FrameTables tables_;

@@ -11,6 +11,8 @@ import tempfile
 import unittest
 import zipfile
 
+import bad_modules
+
 RUN = sys.argv.pop(1)
 ADD = """ENTRY main {
   p = f32[2] parameter(0)
@@ -156,6 +158,16 @@ class LazuliRunTest(unittest.TestCase):
         add = self.file("add.hlo", ADD)
         self.assertEqual(self.run_tool(add, "--compare=interpreter", "--atol=0", "--rtol=0", "--repeat=3").returncode, 0)
 
+    def test_bad_modules(self):
+        for name, (text, begin) in bad_modules.MODULES.items():
+            with self.subTest(name):
+                self.fails(f"-:{begin}", "-", f"--output={self.folder}/out.npz", text=text)
+
+    def test_an_attribute_nobody_knows_is_kept_with_a_warning(self):
+        result = self.run_tool("-", text="ENTRY e {\n  ROOT p = f32[2] parameter(0), shine=7\n}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "warning: -:2:33: unknown attribute 'shine' is kept as it is\n")
+
     def test_bad_inputs(self):
         add, inputs, out = self.file("add.hlo", ADD), self.folder / "in.npz", f"--output={self.folder}/out.npz"
         write_npz(inputs, p0=npy("<f4", [2], [1, 2]))
@@ -172,6 +184,11 @@ class LazuliRunTest(unittest.TestCase):
         self.fails(f"{add}: cannot read {inputs}", add, f"--inputs={inputs}", out)
         self.fails(f"{add}: cannot read /nonexistent.npz", add, "--inputs=/nonexistent.npz", out)
         self.fails(f"{add}: cannot write /proc/none", add, "--output=/proc/none/out.npz")
+
+    def test_reads_the_binary_form(self):
+        add = self.folder / "add.pb"
+        add.write_bytes(b"nonsense")
+        self.fails(f"{add}: the bytes are no HloModuleProto", add, "--output=out.npz")
 
     def test_bad_options(self):
         add = self.file("add.hlo", ADD)

@@ -133,6 +133,15 @@ ENTRY e { p = f32[2] parameter(0), parameter_replication={true}, sharding={devic
                         "{0}}}, backend_config={"));
 }
 
+TEST(ParserTest, WarnsOfAttributesThatNobodyKnows) {
+  std::vector<std::string> warnings;
+  const auto module = ParseModule(
+      "ENTRY e {\n  ROOT p = f32[2] parameter(0), shine=7, sharding={replicated}, origin={}\n}",
+      &warnings);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(warnings, ElementsAre("2:33: unknown attribute 'shine' is kept as it is"));
+}
+
 TEST(ParserTest, CollectivesKeepTheirAttributes) {
   const auto module = Parse(R"(add { a = f32[] parameter(0)
   b = f32[] parameter(1)

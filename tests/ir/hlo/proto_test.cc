@@ -1,0 +1,187 @@
+// HloModuleProto: what is written reads back equal, and no bytes do harm.
+#include "ir/hlo/proto.h"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+#include <protozero/pbf_writer.hpp>
+
+#include "ir/hlo/printer.h"
+#include "ir/hlo/verifier.h"
+#include "tests/ir/hlo/hlo_text.h"
+
+namespace lazuli::hlo {
+namespace {
+
+std::unique_ptr<Module> Parse(std::string_view text) {
+  auto module = ParseModule(text);
+  EXPECT_TRUE(module.ok()) << module.status();
+  return *std::move(module);
+}
+
+// Everything but what has no field: names of threads, attributes about debugging.
+void ExpectRoundTrip(const std::string& text) {
+  const auto module = Parse(text);
+  const auto again = ParseModuleProto(SerializeModuleProto(*module));
+  ASSERT_TRUE(again.ok()) << again.status() << "\n" << text;
+  EXPECT_EQ(ToString(**again), ToString(*module));
+}
+
+TEST(ProtoTest, JaxlibsModulesRoundTrip) {
+  for (const auto& [name, text] : SampleTexts()) {
+    SCOPED_TRACE(name);
+    ExpectRoundTrip(text);
+  }
+}
+
+// Uses whose attributes have no public field, or none that one device reads.
+constexpr std::string_view kPartly[] = {"ragged-dot", "topk old", "outfeed",
+                                        "domain",     "scan",     "scaled-dot"};
+
+TEST(ProtoTest, EveryUseOfAnOpcodeRoundTrips) {
+  for (const auto& [name, text] : OpcodeTexts()) {
+    SCOPED_TRACE(name);
+    if (std::find(std::begin(kPartly), std::end(kPartly), name) != std::end(kPartly)) {
+      EXPECT_TRUE(ParseModuleProto(SerializeModuleProto(*Parse(text))).ok());
+      continue;
+    }
+    ExpectRoundTrip(text);
+  }
+}
+
+TEST(ProtoTest, LiteralsOfEveryType) {
+  for (int t = 0; t < kNumArrayDTypes; ++t) {
+    const auto dtype = static_cast<DType>(t);
+    if (dtype == DType::kF8E8M0FNU) continue;  // has no zero
+    std::string zero = "0", one = "1";
+    if (IsComplex(dtype)) zero = "(0, -1)", one = "(1, 0.5)";
+    ExpectRoundTrip(Str("HloModule m\nENTRY e { ROOT c = ", DTypeText(dtype), "[2,2] constant({{",
+                        zero, ",", one, "},{", one, ",", zero, "}}) }"));
+  }
+}
+
+TEST(ProtoTest, ThePublicFieldNumbers) {
+  const std::string bytes =
+      SerializeModuleProto(*Parse("HloModule m\nENTRY e { ROOT p = s4[2] parameter(0) }"));
+  EXPECT_EQ(bytes.substr(0, 6), (std::string{0x0a, 1, 'm', 0x12, 1, 'e'}));
+  EXPECT_NE(bytes.find("\x12\x09parameter"), std::string::npos);
+  EXPECT_NE(bytes.find(std::string("\x10\x15\x1a\x01\x02", 5)), std::string::npos);  // s4[2]
+}
+
+std::string ErrorOf(std::string_view bytes) {
+  const auto module = ParseModuleProto(bytes);
+  EXPECT_FALSE(module.ok());
+  return std::string(Message(module.status()));
+}
+
+// A module of one computation "e" with these instructions.
+template <class F>
+std::string ModuleOf(F&& instructions, int64_t root = 1) {
+  std::string bytes;
+  protozero::pbf_writer module(bytes);
+  {
+    protozero::pbf_writer computation(module, 3);
+    computation.add_string(1, "e");
+    instructions(computation);
+    computation.add_int64(5, 7);
+    computation.add_int64(6, root);
+  }
+  module.add_int64(6, 7);
+  return bytes;
+}
+
+template <class F>
+void AddInstruction(protozero::pbf_writer& computation, const char* name, const char* opcode,
+                    int64_t id, F&& fields) {
+  protozero::pbf_writer i(computation, 2);
+  i.add_string(1, name);
+  i.add_string(2, opcode);
+  {
+    protozero::pbf_writer shape(i, 3);
+    shape.add_int64(2, 11);
+  }
+  i.add_int64(35, id);
+  fields(i);
+}
+
+TEST(ProtoTest, ErrorsNameThePlace) {
+  EXPECT_EQ(ErrorOf(""), "the bytes are no HloModuleProto: they have no computation");
+  EXPECT_EQ(ErrorOf("nonsense").find("the bytes are no HloModuleProto: "), 0u);
+  const auto nothing = [](protozero::pbf_writer&) {};
+  EXPECT_EQ(ErrorOf(ModuleOf(nothing)), "e: the root has id 1, which no instruction has");
+  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) { AddInstruction(c, "x", "ad", 1, nothing); })),
+            "e: x: unknown opcode 'ad'");
+  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) {
+              AddInstruction(c, "x", "negate", 1, [](auto& i) { i.add_int64(36, 2); });
+            })),
+            "e: x: computation e has no instruction of id 2 before this");
+  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) {
+              AddInstruction(c, "x", "parameter", 1, [](auto& i) { i.add_int64(9, 1 << 30); });
+            })),
+            "e: x: parameter number 1073741824 is out of range");
+  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) { AddInstruction(c, "x", "constant", 1, nothing); })),
+            "e: x: the constant has no value");
+  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) {
+              AddInstruction(c, "x", "parameter", 1, nothing);
+              AddInstruction(c, "y", "negate", 1, [](auto& i) { i.add_int64(36, 1); });
+            })),
+            "e: y: two instructions have id 1");
+  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) {
+              AddInstruction(c, "x", "parameter", 1, [](auto& i) { i.add_string(9, "0"); });
+            })),
+            "e: x: field 9 has wire type 2, not 0");
+  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) {
+              AddInstruction(c, "x", "reduce", 1, [](auto& i) { i.add_int64(38, 3); });
+            })),
+            "e: x: there is no computation of id 3 before this");
+  std::string other = ModuleOf([&](auto& c) { AddInstruction(c, "x", "parameter", 1, nothing); });
+  protozero::pbf_writer(other).add_message(4, std::string("\x12\x02\x10\x01"));  // -> pred[]
+  EXPECT_EQ(ErrorOf(other), "host_program_shape does not fit computation e");
+}
+
+// A shape of 32 bytes may declare terabytes, and tuples may lie in tuples without end.
+TEST(ProtoTest, ShapesAreBounded) {
+  const auto with_shape = [](const std::string& shape) {
+    return ModuleOf([&](auto& c) {
+      AddInstruction(c, "x", "parameter", 1, [&](auto& i) { i.add_message(3, shape); });
+    });
+  };
+  std::string large;
+  protozero::pbf_writer(large).add_int64(2, 11);
+  const int64_t dims[] = {1000000, 1000000};
+  protozero::pbf_writer(large).add_packed_int64(3, std::begin(dims), std::end(dims));
+  EXPECT_EQ(ErrorOf(with_shape(large)),
+            "e: x: f32[1000000,1000000] is larger than 1099511627776 bytes");
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) {
+    std::string outer;
+    protozero::pbf_writer shape(outer);
+    shape.add_int64(2, 13);
+    if (!deep.empty()) shape.add_message(4, deep);
+    deep = i < 1000 ? outer : deep;
+  }
+  EXPECT_EQ(ErrorOf(with_shape(deep)), "e: x: tuples are nested deeper than 64");
+}
+
+TEST(ProtoTest, DamagedBytesAreRefusedOrMakeAValidModule) {
+  std::mt19937 random(4);
+  std::vector<std::string> modules;
+  for (const auto& [name, text] : OpcodeTexts())
+    modules.push_back(SerializeModuleProto(*Parse(text)));
+  for (int round = 0; round < 20; ++round) {
+    for (std::string bytes : modules) {
+      for (std::size_t n = random() % 3 + 1; n > 0; --n)
+        bytes[random() % bytes.size()] = static_cast<char>(random());
+      if (random() % 4 == 0) bytes.resize(random() % bytes.size());
+      const auto module = ParseModuleProto(bytes);
+      if (!module.ok()) continue;
+      EXPECT_TRUE(Verify(**module).ok());
+      EXPECT_TRUE(ParseModuleProto(SerializeModuleProto(**module)).ok());
+      EXPECT_TRUE(ParseModule(ToString(**module)).ok()) << ToString(**module);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lazuli::hlo

@@ -1,4 +1,4 @@
-// lazuli-opt: reads HLO text, runs passes over it, prints what comes out.
+// lazuli-opt: reads a module, runs passes over it, prints what comes out.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -6,8 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/cpu/codegen/kernel.h"
+#include "backend/cpu/compiler.h"
+#include "backend/cpu/program.h"
 #include "ir/hlo/opcode.h"
 #include "ir/hlo/printer.h"
+#include "ir/hlo/proto.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/status.h"
 #include "lowering/passes/names.h"
@@ -24,11 +28,14 @@ using namespace ir;  // NOLINT(google-build-using-namespace): tools speak the vo
                      // stage
 
 constexpr std::string_view kUsage = R"(usage: lazuli-opt FILE [options]
-Reads HLO text from FILE (- for standard input), runs passes over it and prints the result.
+Reads HLO text from FILE (- for standard input), or a serialised HloModuleProto if its name ends in .pb, runs passes
+over it and prints the result.
 
   --passes=a,b          run these passes, in this order
-  --pipeline=NAME       simplify: all target-independent passes (the default); none: only parse and verify
-  --emit=hlo|dot        how to print the result (default hlo)
+  --pipeline=NAME       simplify: all target-independent passes (the default); cpu: all that the CPU's compiler runs;
+                        none: only parse and verify
+  --emit=FORM           how to print the result: hlo (the default), proto (a serialised HloModuleProto), dot; or what
+                        the CPU makes of it after all its passes: llvm, asm (its kernels), buffers (thunks and memory)
   -o OUT                write it to OUT instead of standard output
   --list-passes         print the names of the passes and what they do
   --list-rules          print the names of the rules of simplify
@@ -44,8 +51,22 @@ struct Options {
   std::string pipeline;
   std::vector<std::string> passes;
   bool has_passes = false;
-  bool dot = false;
+  std::string emit = "hlo";
 };
+
+constexpr std::string_view kForms[] = {"hlo", "proto", "dot", "llvm", "asm", "buffers"};
+constexpr std::string_view kPipelines[] = {"simplify", "cpu", "none"};
+
+absl::Status CheckWord(std::string_view option, std::string_view value,
+                       absl::Span<const std::string_view> words) {
+  if (std::find(words.begin(), words.end(), value) != words.end()) return absl::OkStatus();
+  return InvalidArgument(option, "=", value, ": there are ", Join(words, ", "));
+}
+
+// Whether the form is what the CPU's compiler makes in the end.
+bool IsCompiled(std::string_view form) {
+  return form == "llvm" || form == "asm" || form == "buffers";
+}
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& arguments) {
   Options options;
@@ -59,14 +80,11 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
       for (std::string_view name : lowering::SplitNames(value)) options.passes.emplace_back(name);
       options.has_passes = true;
     } else if (TakeValue(argument, "--pipeline", &value)) {
-      if (value != "simplify" && value != "none") {
-        return InvalidArgument("--pipeline=", value, ": there are simplify and none");
-      }
+      LAZULI_RETURN_IF_ERROR(CheckWord("--pipeline", value, kPipelines));
       options.pipeline = value;
     } else if (TakeValue(argument, "--emit", &value)) {
-      if (value != "hlo" && value != "dot")
-        return InvalidArgument("--emit=", value, ": there are hlo and dot");
-      options.dot = value == "dot";
+      LAZULI_RETURN_IF_ERROR(CheckWord("--emit", value, kForms));
+      options.emit = value;
     } else if (argument.starts_with("-") && argument != "-") {
       return InvalidArgument("unknown option ", argument, "; --help lists them");
     } else if (!options.file.empty()) {
@@ -78,6 +96,8 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
   if (options.file.empty()) return InvalidArgument("no file; --help says how to use this");
   if (options.has_passes && !options.pipeline.empty())
     return InvalidArgument("--passes or --pipeline, not both");
+  if (IsCompiled(options.emit) && (options.has_passes || options.pipeline == "none"))
+    return InvalidArgument("--emit=", options.emit, " comes after all passes of the CPU");
   return options;
 }
 
@@ -85,13 +105,37 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
 // pipeline's.
 absl::StatusOr<bool> RunPasses(const Options& options, hlo::Module& module) {
   lowering::PassPipeline pipeline("lazuli-opt");
-  if (!options.has_passes && options.pipeline != "none")
+  if (options.pipeline == "cpu") {
+    backend::AddCpuPipeline(pipeline);
+  } else if (!options.has_passes && options.pipeline != "none") {
     lowering::AddSimplificationPipeline(pipeline);
+  }
   for (const std::string& name : options.passes) {
     LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<lowering::Pass> pass, lowering::MakePass(name));
     pipeline.Add(std::move(pass));
   }
   return pipeline.Run(module);
+}
+
+// What the CPU's compiler makes of the module: its kernels as text, or thunks and buffers.
+absl::StatusOr<std::string> CompiledText(const Options& options,
+                                         std::unique_ptr<hlo::Module> module) {
+  std::string kernels;
+  backend::ListenToKernels([&](const std::string& llvm, const std::string& assembly) {
+    kernels += options.emit == "llvm" ? llvm : assembly;
+  });
+  const auto program = backend::CompileProgram(std::move(module), {});
+  backend::ListenToKernels({});
+  LAZULI_RETURN_IF_ERROR(program.status());
+  return options.emit == "buffers" ? backend::PlanText(*program) : kernels;
+}
+
+absl::StatusOr<std::string> Result(const Options& options, std::unique_ptr<hlo::Module> module) {
+  if (IsCompiled(options.emit)) return CompiledText(options, std::move(module));
+  LAZULI_RETURN_IF_ERROR(RunPasses(options, *module).status());
+  LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));
+  if (options.emit == "proto") return hlo::SerializeModuleProto(*module);
+  return options.emit == "dot" ? hlo::ToDot(*module) : hlo::ToString(*module);
 }
 
 // Whether the argument asks for a list or for help; prints it.
@@ -100,10 +144,12 @@ bool Listed(std::string_view argument) {
   if (argument == "--help" || argument == "-h") {
     text = kUsage;
   } else if (argument == "--list-passes") {
-    for (const lowering::PassRow& row : lowering::RegisteredPasses()) {
-      text += Str(row.name, std::string(row.name.size() < 18 ? 18 - row.name.size() : 1, ' '),
-                  row.doc, "\n");
-    }
+    const auto line = [&text](std::string_view name, std::string_view doc) {
+      constexpr std::size_t kWidth = 25;
+      text += Str(name, std::string(kWidth - std::min(name.size(), kWidth - 1), ' '), doc, "\n");
+    };
+    for (const lowering::PassRow& row : lowering::RegisteredPasses()) line(row.name, row.doc);
+    for (const lowering::AddedPass& pass : lowering::AddedPasses()) line(pass.name, pass.doc);
   } else if (argument == "--list-rules") {
     for (const lowering::Rule& rule : lowering::AllRules()) text += Str(rule.name, "\n");
   } else if (argument == "--list-opcodes") {
@@ -117,12 +163,11 @@ bool Listed(std::string_view argument) {
 }
 
 absl::Status Run(const std::vector<std::string_view>& arguments) {
+  backend::RegisterCpuPasses();
   if (std::any_of(arguments.begin(), arguments.end(), Listed)) return absl::OkStatus();
   LAZULI_ASSIGN_OR_RETURN(const Options options, ParseOptions(arguments));
   LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> module, LoadModule(options.file));
-  LAZULI_RETURN_IF_ERROR(RunPasses(options, *module).status());
-  LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));
-  const std::string result = options.dot ? hlo::ToDot(*module) : hlo::ToString(*module);
+  LAZULI_ASSIGN_OR_RETURN(const std::string result, Result(options, std::move(module)));
   if (!options.out.empty()) return lowering::WriteTextFile(options.out, result);
   std::fwrite(result.data(), 1, result.size(), stdout);
   if (std::fflush(stdout) != 0) return FailedPrecondition("cannot write to standard output");

@@ -7,25 +7,38 @@
 #include "backend/cpu/passes/assign_layouts.h"
 #include "backend/cpu/passes/fold_kernel_reverse.h"
 #include "backend/cpu/passes/fuse.h"
+#include "backend/cpu/passes/widen_products.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
 #include "lowering/passes/pipelines.h"
+#include "lowering/passes/registry.h"
 
 namespace lazuli::backend {
-namespace {
 
-lowering::PassPipeline MakePipeline() {
-  lowering::PassPipeline pipeline("cpu");
+void AddCpuPipeline(lowering::PassPipeline& pipeline) {
   lowering::AddSimplificationPipeline(pipeline);
+  pipeline.Add<WidenProducts>();  // before layouts, which the widened products want, too
   pipeline
       .Add<FoldKernelReverse>();  // the kernel of a gradient convolution is flipped by the library
   pipeline.Add<AssignLayouts>();  // before fusion, which takes the reorders in
   if (KernelsAvailable()) pipeline.Add<Fuse>(KernelSupports, kMaxKernelArgs);
-  return pipeline;
 }
 
-}  // namespace
+void RegisterCpuPasses() {
+  const auto add = [](std::string name, std::string doc, auto make) {
+    // A second registration finds the names taken, by the same passes.
+    lowering::AddPass({.name = std::move(name), .doc = std::move(doc), .make = make}).IgnoreError();
+  };
+  add("cpu_assign_layouts", "Choose layouts for the library's calls.",
+      [] { return std::make_unique<AssignLayouts>(); });
+  add("cpu_fold_kernel_reverse", "Let convolutions flip their kernels.",
+      [] { return std::make_unique<FoldKernelReverse>(); });
+  add("cpu_widen_products", "Let products of narrow floats run in f32.",
+      [] { return std::make_unique<WidenProducts>(); });
+  add("cpu_fuse", "Group instructions into kernels.",
+      [] { return std::make_unique<Fuse>(KernelSupports, kMaxKernelArgs); });
+}
 
 absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module,
                                        const CompileOptions& options) {
@@ -41,7 +54,9 @@ absl::StatusOr<Program> CompileCalleeProgram(std::unique_ptr<hlo::Module> module
   program.module = std::move(module);
   program.num_threads = options.num_threads > 0 ? options.num_threads : NumThreads();
   program.flush_subnormals = options.flush_subnormals;
-  LAZULI_RETURN_IF_ERROR(MakePipeline().Run(*program.module).status());
+  lowering::PassPipeline pipeline("cpu");
+  AddCpuPipeline(pipeline);
+  LAZULI_RETURN_IF_ERROR(pipeline.Run(*program.module).status());
   const ScopedLibraryThreads threads(program.num_threads);
   LAZULI_RETURN_IF_ERROR(EmitThunks(program));
   AssignBuffers(program);

@@ -7,8 +7,14 @@
 #include "absl/status/statusor.h"
 
 #include "backend/cpu/program.h"
+#include "lowering/passes/pass.h"
 
 namespace lazuli::backend {
+
+// The passes that come before thunks.
+void AddCpuPipeline(lowering::PassPipeline& pipeline);
+// Makes the passes of this device known by name (lowering/passes/registry.h).
+void RegisterCpuPasses();
 
 absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module,
                                        const CompileOptions& options);

@@ -87,6 +87,9 @@ absl::StatusOr<std::unique_ptr<ComputationClient>> MakeClient() {
 
 }  // namespace
 
-void RegisterCpu() { RegisterPlatform("cpu", MakeClient); }
+void RegisterCpu() {
+  RegisterPlatform("cpu", MakeClient);
+  RegisterCpuPasses();
+}
 
 }  // namespace lazuli::backend

@@ -158,20 +158,7 @@ absl::StatusOr<Buffers> CpuExecutable::Execute(const ExecuteArgs& args) {
 }
 
 std::string CpuExecutable::ToString() const {
-  std::string text = hlo::ToString(*program_.module);
-  text += Str("\nthunks: ", program_.thunks.size(), ", arena: ", program_.arena_bytes, " bytes\n");
-  for (std::size_t t = 0; t < program_.thunks.size(); ++t) {
-    const Thunk& thunk = *program_.thunks[t];
-    text += Str("  ", t, " ", thunk.info().kind, " ", thunk.info().name, " (");
-    const char* separator = "";
-    for (const BufferUse& use : thunk.uses()) {
-      text += Str(separator, use.write ? ">" : "", "b", use.buffer);
-      separator = ", ";
-    }
-    text += Str(") ", thunk.Details(), thunk.info().source.empty() ? "" : " at ",
-                thunk.info().source, "\n");
-  }
-  return text;
+  return Str(hlo::ToString(*program_.module), "\n", ThunksText(program_));
 }
 
 }  // namespace

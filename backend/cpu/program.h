@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backend/client/client.h"
@@ -42,6 +43,10 @@ struct Program {
   bool keeps_parameters = false;
   ExecutableStats stats;
 };
+
+// Thunks and buffers, one a line.
+std::string ThunksText(const Program& program);
+std::string PlanText(const Program& program);
 
 // Decides which temporaries share memory, which outputs may take a donated parameter's, and fills
 // in offsets, donors and arena_bytes. Everything else in the program is complete.

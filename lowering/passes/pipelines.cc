@@ -5,11 +5,15 @@
 #include "lowering/passes/fold_constants.h"
 #include "lowering/passes/fold_transposes.h"
 #include "lowering/passes/inline_calls.h"
+#include "lowering/passes/registry.h"
 #include "lowering/passes/simplify.h"
 
 namespace lazuli::lowering {
 
 void AddSimplificationPipeline(PassPipeline& pipeline) {
+  for (const AddedPass& added : AddedPasses()) {
+    if (added.every_program) pipeline.Add(added.make());  // sees the program as it was written
+  }
   pipeline.Add<Dce>();  // first, so that nothing below spends time on, or is kept from a rewrite
                         // by, what is unused
   auto& loop = pipeline.Add<PassPipeline>("simplification", 4);

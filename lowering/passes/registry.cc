@@ -1,5 +1,7 @@
 #include "lowering/passes/registry.h"
 
+#include <algorithm>
+#include <mutex>
 #include <string>
 
 #include "ir/support/status.h"
@@ -25,6 +27,15 @@ std::unique_ptr<Pass> MakePipeline() {
   return pipeline;
 }
 
+struct Added {
+  std::mutex mutex;
+  std::vector<AddedPass> passes;
+};
+Added& TheAdded() {
+  static Added* const added = new Added;  // used until the process ends
+  return *added;
+}
+
 constexpr PassRow kPasses[] = {
     {"cse", "Merge equal instructions.", Make<Cse>},
     {"dce", "Remove what nothing needs.", Make<Dce>},
@@ -39,11 +50,32 @@ constexpr PassRow kPasses[] = {
 
 absl::Span<const PassRow> RegisteredPasses() { return kPasses; }
 
+absl::Status AddPass(AddedPass pass) {
+  Added& added = TheAdded();
+  std::lock_guard lock(added.mutex);
+  const auto same = [&pass](const auto& other) { return other.name == pass.name; };
+  if (std::any_of(std::begin(kPasses), std::end(kPasses), same) ||
+      std::any_of(added.passes.begin(), added.passes.end(), same))
+    return FailedPrecondition("there is a pass ", pass.name, " already");
+  added.passes.push_back(std::move(pass));
+  return absl::OkStatus();
+}
+
+std::vector<AddedPass> AddedPasses() {
+  Added& added = TheAdded();
+  std::lock_guard lock(added.mutex);
+  return added.passes;
+}
+
 absl::StatusOr<std::unique_ptr<Pass>> MakePass(std::string_view name) {
   std::string names;
   for (const PassRow& row : kPasses) {
     if (row.name == name) return row.make();
     names += Str(names.empty() ? "" : ", ", row.name);
+  }
+  for (const AddedPass& pass : AddedPasses()) {
+    if (pass.name == name) return pass.make();
+    names += Str(", ", pass.name);
   }
   return NotFound("there is no pass ", name, "; there are ", names);
 }

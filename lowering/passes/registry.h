@@ -1,8 +1,11 @@
-// Passes by name, for tools and tests.
+// Passes by name, for tools, tests and users who bring their own.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -17,6 +20,17 @@ struct PassRow {
   std::unique_ptr<Pass> (*make)();
 };
 absl::Span<const PassRow> RegisteredPasses();  // sorted by name
+
+// Passes from outside of this folder: a backend's, a user's.
+struct AddedPass {
+  std::string name;
+  std::string doc;
+  std::function<std::unique_ptr<Pass>()> make;
+  bool every_program = false;  // every compilation runs it, before the target-independent passes
+};
+// The name must be new: FailedPrecondition otherwise. Thread-safe.
+absl::Status AddPass(AddedPass pass);
+std::vector<AddedPass> AddedPasses();  // in the order in which they came
 
 // A new pass of this name; the error lists the names there are.
 absl::StatusOr<std::unique_ptr<Pass>> MakePass(std::string_view name);

@@ -7,6 +7,8 @@ import sys
 import tempfile
 import unittest
 
+import bad_modules
+
 OPT = sys.argv.pop(1)
 HLO = """HloModule adds
 ENTRY main {
@@ -44,6 +46,25 @@ class LazuliOptTest(unittest.TestCase):
     def test_prints_graphs(self):
         self.assertTrue(run("-", "--emit=dot").stdout.startswith("digraph"))
 
+    def test_prints_what_the_cpu_makes_of_it(self):
+        optimised = run("-", "--pipeline=cpu").stdout
+        plan = run("-", "--emit=buffers").stdout
+        self.assertRegex(plan, r"(?m)^thunks: 1, arena: 0 bytes$")
+        self.assertRegex(plan, r"(?m)^  b0 parameter 16 bytes 0$")
+        self.assertRegex(plan, r"(?m)^output 0 f32\[4\] in b1")
+        if "fusion(" in optimised:  # a build without LLVM has no kernels
+            self.assertIn("define ", run("-", "--emit=llvm").stdout)
+            self.assertIn(".text", run("-", "--emit=asm").stdout)
+            self.assertIn(" fusion(", run("-", "--passes=cse,cpu_fuse").stdout)
+
+    def test_the_binary_form_reads_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            proto = pathlib.Path(folder, "m.pb")
+            self.assertEqual(run("-", "--pipeline=none", "--emit=proto", "-o", str(proto)).returncode, 0)
+            self.assertEqual(run(str(proto), "--pipeline=none").stdout, run("-", "--pipeline=none").stdout)
+            proto.write_bytes(proto.read_bytes()[:-3])
+            self.fails(f"{proto}: the bytes are no HloModuleProto: ", str(proto))
+
     def test_output_reads_back(self):
         once = run("-").stdout
         self.assertEqual(run("-", text=once).stdout, once)
@@ -58,6 +79,7 @@ class LazuliOptTest(unittest.TestCase):
 
     def test_lists(self):
         self.assertIn("fold_transposes ", run("--list-passes").stdout)
+        self.assertIn("cpu_fuse ", run("--list-passes").stdout)
         self.assertIn("add-zero\n", run("--list-rules").stdout)
         self.assertIn("get-tuple-element\n", run("--list-opcodes").stdout)
         self.assertIn("usage: lazuli-opt", run("--help").stdout)
@@ -68,11 +90,17 @@ class LazuliOptTest(unittest.TestCase):
         self.fails("unknown option --fast", "-", "--fast")
         self.fails("two files, - and x", "-", "x")
         self.fails("-o needs", "-", "-o")
-        self.fails("--emit=png: there are hlo and dot", "-", "--emit=png")
-        self.fails("--pipeline=fast: there are simplify and none", "-", "--pipeline=fast")
+        self.fails("--emit=png: there are hlo, proto, dot, llvm, asm, buffers", "-", "--emit=png")
+        self.fails("--pipeline=fast: there are simplify, cpu, none", "-", "--pipeline=fast")
+        self.fails("--emit=asm comes after all passes of the CPU", "-", "--emit=asm", "--pipeline=none")
         self.fails("--passes or --pipeline, not both", "-", "--passes=dce", "--pipeline=none")
         self.fails("there is no pass ces; there are cse, ", "-", "--passes=ces")
         self.fails("cannot ", "-", "-o", "/proc/nothing/out.hlo")
+
+    def test_bad_modules(self):
+        for name, (text, begin) in bad_modules.MODULES.items():
+            with self.subTest(name):
+                self.fails(f"-:{begin}", "-", "-o", "/proc/nothing/out.hlo", text=text)
 
     def test_errors_in_the_text_name_the_place(self):
         self.fails("-:3:", "-", text="ENTRY main {\n  p = f32[4] parameter(0)\n  ROOT m = f32[4] ad(p, p)\n}\n")

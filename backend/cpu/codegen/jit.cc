@@ -8,6 +8,7 @@
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/IR/Verifier.h"
@@ -16,7 +17,9 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
+#include "backend/cpu/codegen/kernel.h"
 #include "ir/support/check.h"
 #include "ir/support/flags.h"
 #include "ir/support/status.h"
@@ -73,7 +76,38 @@ void MaybeDump(const llvm::Module& module) {
   module.print(llvm::errs(), nullptr);
 }
 
+struct Listener {
+  std::mutex mutex;
+  KernelListener call;
+};
+Listener& TheListener() {
+  static Listener* const listener = new Listener;
+  return *listener;
+}
+
+// Shows the optimised module to whoever listens.
+void Tell(const llvm::Module& module, llvm::TargetMachine& machine) {
+  std::lock_guard lock(TheListener().mutex);
+  if (!TheListener().call) return;
+  std::string text;
+  llvm::raw_string_ostream text_stream(text);
+  module.print(text_stream, nullptr);
+  llvm::SmallString<0> assembly;
+  llvm::raw_svector_ostream assembly_stream(assembly);
+  llvm::legacy::PassManager passes;
+  const auto copy = llvm::CloneModule(module);
+  if (!machine.addPassesToEmitFile(passes, assembly_stream, nullptr,
+                                   llvm::CodeGenFileType::AssemblyFile))
+    passes.run(*copy);
+  TheListener().call(text, assembly.str().str());
+}
+
 }  // namespace
+
+void ListenToKernels(KernelListener listener) {
+  std::lock_guard lock(TheListener().mutex);
+  TheListener().call = std::move(listener);
+}
 
 struct Jit::State {
   State() : builder(HostBuilder()) {
@@ -149,6 +183,7 @@ absl::StatusOr<std::string> Jit::Compile(std::unique_ptr<llvm::LLVMContext> cont
   MaybeDump(*module);
   Optimise(*module, **machine);
   MaybeDump(*module);
+  Tell(*module, **machine);
   auto object = llvm::orc::SimpleCompiler(**machine)(*module);
   if (!object) return FromLlvm(object.takeError(), "compiling a kernel");
   std::string bytes = (*object)->getBuffer().str();

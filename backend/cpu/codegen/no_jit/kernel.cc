@@ -6,6 +6,7 @@ namespace lazuli::backend {
 
 bool KernelsAvailable() { return false; }
 std::string KernelEngine() { return "the evaluator for loops (LAZULI_CPU_JIT=OFF)"; }
+void ListenToKernels(KernelListener) {}
 bool KernelSupports(const hlo::Instruction&) { return false; }
 
 absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(

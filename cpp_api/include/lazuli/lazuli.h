@@ -9,6 +9,7 @@
 #include "lazuli/error.h"
 #include "lazuli/execution.h"
 #include "lazuli/foreach.h"
+#include "lazuli/hlo.h"
 #include "lazuli/lr_scheduler.h"
 #include "lazuli/memory.h"
 #include "lazuli/nn.h"

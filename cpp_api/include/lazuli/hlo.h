@@ -1,0 +1,139 @@
+// HLO modules from outside: load what JAX or torch_xla dumped, look at it, change it, compile and
+// run it.
+//
+//   lazuli::HloModule module = lazuli::HloModule::load("jit_step.hlo");  // or .pb, a
+//   HloModuleProto lazuli::HloExecutable program = module.compile();                    // for the
+//   default device std::vector<lazuli::Tensor> outputs = program.run({x, w});
+//
+// Tensors are the buffers: arguments are synced first, results are device memory that ops go on
+// with. Every mistake is an Error; one in the text names line and column. Custom-call targets and
+// passes of your own take part by name, in modules and in what tensors record.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lazuli/debug.h"
+#include "lazuli/tensor.h"
+
+namespace lazuli {
+
+class HloExecutable;
+
+struct HloPrintOptions {
+  bool percent = true;          // %name
+  bool layouts = true;          // f32[2,3]{1,0}; false: only those that are not row major
+  bool metadata = true;         // op names and source lines
+  bool operand_shapes = false;  // add(f32[2]{0} %x, ...), the older style
+  bool large_constants = true;  // false: more than ten elements are {...}, which does not read back
+};
+
+// The element type and dimensions of an array.
+struct HloShape {
+  DType dtype = DType::kF32;
+  Dims dims;
+  bool operator==(const HloShape&) const = default;
+};
+
+// One instruction, as text has it: what it is called, what it does, and all of its line.
+struct HloInstruction {
+  std::string computation;
+  std::string name;
+  std::string opcode;                 // "multiply"
+  std::string shape;                  // "f32[2,3]{1,0}"
+  std::vector<std::string> operands;  // names
+  std::string text;                   // "%m = f32[2,3]{1,0} multiply(%x, %y)"
+};
+
+// A verified module. Copies are independent.
+class LAZULI_API HloModule {
+ public:
+  static HloModule parse(std::string_view text);
+  static HloModule from_proto(std::string_view bytes);
+  // A file: a serialised HloModuleProto if its name ends in .pb, else text.
+  static HloModule load(const std::string& path);
+  HloModule(const HloModule& other);
+  HloModule(HloModule&&) noexcept;
+  HloModule& operator=(HloModule other) noexcept;
+  ~HloModule();
+
+  std::string name() const;
+  // Of the entry computation: its parameters, and the leaves of its root.
+  std::vector<HloShape> parameters() const;
+  std::vector<HloShape> results() const;
+  // Computations before those that call them, operands before their users.
+  std::vector<HloInstruction> instructions() const;
+
+  std::string to_string(const HloPrintOptions& options = {}) const;
+  std::string to_proto() const;
+  // Same opcodes, shapes, attributes and wiring; names and metadata do not count.
+  bool operator==(const HloModule& other) const;
+  // Checks every rule again: what parse and passes give has been checked.
+  void verify() const;
+
+  // Runs passes by name, in order; whether any changed the module. `lazuli-opt --list-passes` lists
+  // them.
+  bool run_passes(const std::vector<std::string>& names);
+  // Calls `replace` for every instruction; what it returns, if not empty, is read as the right side
+  // of that instruction's line: "f32[4] multiply(%x, %x)". Whether anything was replaced.
+  bool rewrite(const std::function<std::string(const HloInstruction&)>& replace);
+
+  // Compiles for a device; the module stays as it is.
+  HloExecutable compile(const Device& device = Device()) const;
+  // The results by definition: the evaluator, in this thread, without compiling. Slow and exact.
+  std::vector<Tensor> evaluate(const std::vector<Tensor>& arguments) const;
+
+ private:
+  struct Impl;
+  friend struct HloAccess;
+  explicit HloModule(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// A compiled module. Copies are handles of the same program; run may be called by several threads.
+class LAZULI_API HloExecutable {
+ public:
+  // One argument for each parameter, on the device it was compiled for; the leaves of the root.
+  std::vector<Tensor> run(const std::vector<Tensor>& arguments) const;
+  // The optimised module, then what the device made of it.
+  std::string to_string() const;
+  debug::ProgramStats stats() const;
+  Device device() const;
+
+ private:
+  struct Impl;
+  friend struct HloAccess;
+  explicit HloExecutable(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;
+};
+
+// An array that a custom call reads or writes: row major.
+struct CustomCallArray {
+  DType dtype;
+  Dims dims;
+  const void* data;
+};
+struct CustomCallResult {
+  DType dtype;
+  Dims dims;
+  void* data;  // zeros
+};
+// `backend_config` is the attribute's text without quotes. Leaves of tuples come one by one. What
+// it throws becomes the run's error.
+using CustomCall = std::function<void(std::string_view backend_config,
+                                      const std::vector<CustomCallArray>& operands,
+                                      const std::vector<CustomCallResult>& results)>;
+// On every device. Registering a target again replaces it, for modules compiled from then on.
+LAZULI_API void register_custom_call(const std::string& target, CustomCall call);
+
+// Makes a pass of yours known by name: to run_passes, and with `every_program` to every
+// compilation, those of recorded tensors included, before the library's own passes. It returns
+// whether it changed the module. Throws if there is a pass of this name.
+LAZULI_API void register_pass(const std::string& name, const std::string& doc,
+                              std::function<bool(HloModule&)> run, bool every_program = false);
+
+}  // namespace lazuli

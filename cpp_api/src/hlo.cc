@@ -1,0 +1,402 @@
+#include "lazuli/hlo.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <unordered_map>
+
+#include "cpp_api/src/facade.h"
+#include "ir/evaluator/custom_calls.h"
+#include "ir/evaluator/evaluator.h"
+#include "ir/hlo/attr_text.h"
+#include "ir/hlo/parser.h"
+#include "ir/hlo/printer.h"
+#include "ir/hlo/proto.h"
+#include "ir/hlo/verifier.h"
+#include "lowering/passes/registry.h"
+
+namespace lazuli {
+
+struct HloModule::Impl {
+  std::unique_ptr<hlo::Module> module;
+};
+
+struct HloExecutable::Impl {
+  std::string name;
+  backend::ExecutablePtr executable;
+  backend::Device device;
+};
+
+struct HloAccess {
+  static HloModule Wrap(std::unique_ptr<hlo::Module> module) {
+    return HloModule(std::make_unique<HloModule::Impl>(HloModule::Impl{std::move(module)}));
+  }
+  static const hlo::Module& Unwrap(const HloModule& module) { return *module.impl_->module; }
+  static HloExecutable Wrap(HloExecutable::Impl impl) {
+    return HloExecutable(std::make_shared<const HloExecutable::Impl>(std::move(impl)));
+  }
+};
+
+namespace {
+
+// Runs a call that has no line of its own; an internal error becomes Error.
+template <class F>
+decltype(auto) Guarded(F&& f) {
+  Initialize();
+  return Call(SourceLocation(), std::forward<F>(f));
+}
+
+HloShape ShapeOf(const ir::Shape& shape) {
+  return {Wrap(shape.dtype()), Dims(shape.dims().begin(), shape.dims().end())};
+}
+
+void AppendLeaves(const ir::Shape& shape, std::vector<HloShape>& leaves) {
+  if (shape.IsArray()) leaves.push_back(ShapeOf(shape));
+  for (const ir::Shape& element : shape.tuple()) AppendLeaves(element, leaves);
+}
+
+HloInstruction Describe(const hlo::Instruction& i) {
+  HloInstruction result{.computation = i.parent()->name(),
+                        .name = i.name(),
+                        .opcode = std::string(hlo::OpcodeText(i.opcode())),
+                        .shape = i.shape().ToString(true),
+                        .operands = {},
+                        .text = i.ToString()};
+  for (const hlo::Instruction* operand : i.operands()) result.operands.push_back(operand->name());
+  return result;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::error_code ignored;
+  std::ifstream in;
+  if (!std::filesystem::is_directory(path, ignored)) in.open(path, std::ios::binary);
+  if (!in.is_open()) throw Error(ErrorCode::kNotFound, ir::Str("hlo: cannot read ", path));
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Tensor FromBuffer(backend::BufferPtr buffer) {
+  return TensorAccess::Wrap(lazy::Tensor(
+      lazy::Context::Current().NewStorage(ir::MakeIntrusive<lazy::DataHandle>(std::move(buffer)))));
+}
+
+void AppendTensors(const ir::Literal& literal, backend::Device device, std::vector<Tensor>& out) {
+  if (literal.shape().IsArray())
+    out.push_back(TensorAccess::Wrap(lazy::FromLiteral(literal, device)));
+  for (const ir::Literal& element : literal.tuple()) AppendTensors(element, device, out);
+}
+
+// Parameters of a module against what it is called with.
+void CheckArguments(const hlo::Module& module, const std::vector<Tensor>& arguments) {
+  const auto& parameters = module.entry()->parameters();
+  if (arguments.size() != parameters.size()) {
+    throw lazy::StatusError(ir::InvalidArgument(module.name(), " takes ", parameters.size(),
+                                                " arguments, not ", arguments.size()));
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].defined())
+      throw lazy::StatusError(
+          ir::InvalidArgument(module.name(), ": argument ", i, " is an undefined tensor"));
+    const ir::Shape& given = TensorAccess::Impl(arguments[i])->storage()->shape();
+    if (!Compatible(given, parameters[i]->shape())) {
+      throw lazy::StatusError(ir::InvalidArgument(module.name(), ": argument ", i, " is ", given,
+                                                  ", not ", parameters[i]->shape()));
+    }
+  }
+}
+
+}  // namespace
+
+HloModule::HloModule(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HloModule::HloModule(const HloModule& other)
+    : impl_(std::make_unique<Impl>(Impl{other.impl_->module->Clone()})) {}
+HloModule::HloModule(HloModule&&) noexcept = default;
+HloModule& HloModule::operator=(HloModule other) noexcept {
+  std::swap(impl_, other.impl_);
+  return *this;
+}
+HloModule::~HloModule() = default;
+
+HloModule HloModule::parse(std::string_view text) {
+  return Guarded([&] { return HloAccess::Wrap(lazy::ValueOrThrow(hlo::ParseModule(text))); });
+}
+
+HloModule HloModule::from_proto(std::string_view bytes) {
+  return Guarded([&] { return HloAccess::Wrap(lazy::ValueOrThrow(hlo::ParseModuleProto(bytes))); });
+}
+
+HloModule HloModule::load(const std::string& path) {
+  return Guarded([&] {
+    const std::string text = ReadFile(path);
+    const bool proto = path.ends_with(".pb");
+    auto module = proto ? hlo::ParseModuleProto(text) : hlo::ParseModule(text);
+    lazy::ThrowIfError(ir::Prefixed(module.status(), ir::Str(path, proto ? ": " : ":")));
+    return HloAccess::Wrap(*std::move(module));
+  });
+}
+
+std::string HloModule::name() const { return impl_->module->name(); }
+
+std::vector<HloShape> HloModule::parameters() const {
+  std::vector<HloShape> shapes;
+  for (const hlo::Instruction* parameter : impl_->module->entry()->parameters())
+    AppendLeaves(parameter->shape(), shapes);
+  return shapes;
+}
+
+std::vector<HloShape> HloModule::results() const {
+  std::vector<HloShape> shapes;
+  AppendLeaves(impl_->module->entry()->root()->shape(), shapes);
+  return shapes;
+}
+
+std::vector<HloInstruction> HloModule::instructions() const {
+  std::vector<HloInstruction> result;
+  for (const hlo::Computation* computation : impl_->module->PostOrder()) {
+    for (const hlo::Instruction* i : computation->PostOrder()) result.push_back(Describe(*i));
+  }
+  return result;
+}
+
+std::string HloModule::to_string(const HloPrintOptions& options) const {
+  hlo::PrintOptions print;
+  print.percent = options.percent;
+  print.layouts = options.layouts;
+  print.metadata = options.metadata;
+  print.operand_shapes = options.operand_shapes;
+  print.large_constants = options.large_constants;
+  return hlo::ToString(*impl_->module, print);
+}
+
+std::string HloModule::to_proto() const { return hlo::SerializeModuleProto(*impl_->module); }
+
+bool HloModule::operator==(const HloModule& other) const {
+  return hlo::Equal(*impl_->module, *other.impl_->module);
+}
+
+void HloModule::verify() const {
+  Guarded([&] { lazy::ThrowIfError(hlo::Verify(*impl_->module)); });
+}
+
+bool HloModule::run_passes(const std::vector<std::string>& names) {
+  return Guarded([&] {
+    lowering::PassPipeline pipeline("run_passes");
+    for (const std::string& name : names)
+      pipeline.Add(lazy::ValueOrThrow(lowering::MakePass(name)));
+    auto changed_module = impl_->module->Clone();  // an error leaves the module as it is
+    const bool changed = lazy::ValueOrThrow(pipeline.Run(*changed_module));
+    lazy::ThrowIfError(hlo::Verify(*changed_module));
+    impl_->module = std::move(changed_module);
+    return changed;
+  });
+}
+
+bool HloModule::rewrite(const std::function<std::string(const HloInstruction&)>& replace) {
+  // The text of the module with other right sides is the new module.
+  std::unordered_map<std::string, std::string> lines;
+  for (const HloInstruction& i : instructions()) {
+    if (const std::string right = replace(i); !right.empty())
+      lines[i.text] = ir::Str("%", i.name, " = ", right);
+  }
+  if (lines.empty()) return false;
+  return Guarded([&] {
+    std::string text;
+    std::string_view rest;
+    const std::string old = hlo::ToString(*impl_->module);
+    for (rest = old; !rest.empty();) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      const std::string_view line = rest.substr(0, end);
+      const std::string_view root = line.starts_with("  ROOT ") ? "  ROOT " : "  ";
+      const auto found = line.size() > root.size()
+                             ? lines.find(std::string(line.substr(root.size())))
+                             : lines.end();
+      text += found == lines.end() ? std::string(line) : ir::Str(root, found->second);
+      text += '\n';
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    impl_->module = lazy::ValueOrThrow(hlo::ParseModule(text));
+    return true;
+  });
+}
+
+HloExecutable HloModule::compile(const Device& device) const {
+  return Guarded([&] {
+    const backend::Device on = DeviceAccess::Unwrap(device);
+    auto executable = lazy::ValueOrThrow(on.client->Compile(impl_->module->Clone(), {}));
+    return HloAccess::Wrap({impl_->module->name(), std::move(executable), on});
+  });
+}
+
+std::vector<Tensor> HloModule::evaluate(const std::vector<Tensor>& arguments) const {
+  return Guarded([&] {
+    CheckArguments(*impl_->module, arguments);
+    std::vector<ir::Literal> literals;
+    for (const Tensor& argument : arguments)
+      literals.push_back(lazy::ToLiteral(TensorAccess::Unwrap(argument)));
+    std::vector<const ir::Literal*> pointers;
+    for (const ir::Literal& literal : literals) pointers.push_back(&literal);
+    const backend::Device device =
+        DeviceAccess::Unwrap(arguments.empty() ? Device() : arguments[0].device());
+    std::vector<Tensor> results;
+    AppendTensors(lazy::ValueOrThrow(hlo::Evaluate(*impl_->module, pointers)), device, results);
+    return results;
+  });
+}
+
+std::vector<Tensor> HloExecutable::run(const std::vector<Tensor>& arguments) const {
+  return Guarded([&] {
+    std::vector<backend::BufferPtr> buffers;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const Tensor& argument = arguments[i];
+      if (!argument.defined() || DeviceAccess::Unwrap(argument.device()) != impl_->device) {
+        throw lazy::StatusError(ir::InvalidArgument(
+            impl_->name, ": argument ", i,
+            argument.defined()
+                ? ir::Str(" is on ", argument.device().name(), ", the program on ", impl_->device)
+                : " is an undefined tensor"));
+      }
+      buffers.push_back(lazy::ToBuffer(TensorAccess::Unwrap(argument)));
+    }
+    auto outputs = lazy::ValueOrThrow(
+        impl_->executable->Execute({.buffers = buffers, .scalars = {}, .donated = {}}));
+    std::vector<Tensor> results;
+    for (backend::BufferPtr& output : outputs) {
+      if (output->shape().IsArray()) results.push_back(FromBuffer(std::move(output)));
+    }
+    return results;
+  });
+}
+
+std::string HloExecutable::to_string() const { return impl_->executable->ToString(); }
+
+debug::ProgramStats HloExecutable::stats() const {
+  const backend::ExecutableStats& stats = impl_->executable->stats();
+  return {stats.kernels, stats.library_calls, stats.reorders, stats.evaluator_thunks,
+          stats.temp_bytes};
+}
+
+Device HloExecutable::device() const { return DeviceAccess::Wrap(impl_->device); }
+
+namespace {
+
+void AppendArrays(const ir::Literal& literal, std::vector<CustomCallArray>& arrays) {
+  if (literal.shape().IsArray()) {
+    HloShape shape = ShapeOf(literal.shape());
+    arrays.push_back({shape.dtype, std::move(shape.dims), literal.raw()});
+  }
+  for (const ir::Literal& element : literal.tuple()) AppendArrays(element, arrays);
+}
+
+void AppendResults(ir::Literal& literal, std::vector<CustomCallResult>& arrays) {
+  if (literal.shape().IsArray()) {
+    HloShape shape = ShapeOf(literal.shape());
+    arrays.push_back({shape.dtype, std::move(shape.dims), literal.mutable_raw()});
+  }
+  for (ir::Literal& element : literal.mutable_tuple()) AppendResults(element, arrays);
+}
+
+std::string BackendConfig(const hlo::Instruction& i) {
+  for (const auto& [name, value] : i.extra_attrs()) {
+    if (name != "backend_config") continue;
+    const bool quoted = value.size() >= 2 && (value[0] == '"' || value[0] == '\'');
+    if (!quoted) return value;
+    return hlo::Unescape(std::string_view(value).substr(1, value.size() - 2)).value_or(value);
+  }
+  return "";
+}
+
+absl::StatusOr<ir::Literal> RunCustomCall(const CustomCall& call, const hlo::Instruction& i,
+                                          absl::Span<const ir::Literal* const> operands) {
+  std::vector<CustomCallArray> arrays;
+  for (const ir::Literal* operand : operands) AppendArrays(*operand, arrays);
+  ir::Literal result(i.shape());
+  std::vector<CustomCallResult> results;
+  AppendResults(result, results);
+  try {
+    call(BackendConfig(i), arrays, results);
+  } catch (const std::exception& error) {
+    return ir::Internal(error.what());
+  }
+  return result;
+}
+
+void CopyBody(const hlo::Computation& source, hlo::Computation& target,
+              const std::unordered_map<const hlo::Computation*, hlo::Computation*>& computations) {
+  std::unordered_map<const hlo::Instruction*, hlo::Instruction*> copies;
+  for (const hlo::Instruction* i : source.PostOrder()) {
+    std::vector<hlo::Instruction*> operands;
+    for (const hlo::Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
+    std::vector<hlo::Computation*> called;
+    for (const hlo::Computation* callee : i->called()) called.push_back(computations.at(callee));
+    hlo::Instruction* copy =
+        target.Add(i->opcode(), i->shape(), operands, i->attrs(), called, i->name());
+    copy->set_metadata(i->metadata());
+    copy->mutable_extra_attrs() = i->extra_attrs();
+    for (const hlo::Instruction* predecessor : i->control_predecessors())
+      copy->AddControlPredecessor(copies.at(predecessor));
+    copies[i] = copy;
+  }
+  target.set_root(copies.at(source.root()));
+  target.set_is_fusion(source.IsFusion());
+}
+
+// Makes the target say what the source says.
+void Replace(hlo::Module& target, const hlo::Module& source) {
+  std::vector<hlo::Computation*> old = target.PostOrder();
+  for (auto computation = old.rbegin(); computation != old.rend(); ++computation)
+    target.RemoveComputation(*computation);
+  std::unordered_map<const hlo::Computation*, hlo::Computation*> computations;
+  for (const hlo::Computation* computation : source.PostOrder()) {
+    hlo::Computation* copy = target.AddComputation(computation->name());
+    CopyBody(*computation, *copy, computations);
+    computations[computation] = copy;
+  }
+  target.set_entry(computations.at(source.entry()));
+}
+
+// A pass of the user's, on a module that is handed over for the time.
+class UserPass final : public lowering::Pass {
+ public:
+  UserPass(std::string name, std::function<bool(HloModule&)> run)
+      : name_(std::move(name)), run_(std::move(run)) {}
+  std::string_view name() const override { return name_; }
+  absl::StatusOr<bool> Run(hlo::Module& module) override {
+    HloModule copy = HloAccess::Wrap(module.Clone());
+    try {
+      if (!run_(copy)) return false;
+      copy.verify();
+    } catch (const std::exception& error) {
+      return ir::Internal("pass ", name_, ": ", error.what());
+    }
+    Replace(module, HloAccess::Unwrap(copy));
+    return true;
+  }
+
+ private:
+  std::string name_;
+  std::function<bool(HloModule&)> run_;
+};
+
+}  // namespace
+
+void register_custom_call(const std::string& target, CustomCall call) {
+  hlo::RegisterCustomCall(target,
+                          [call = std::move(call)](const hlo::Instruction& i,
+                                                   absl::Span<const ir::Literal* const> operands) {
+                            return RunCustomCall(call, i, operands);
+                          });
+}
+
+void register_pass(const std::string& name, const std::string& doc,
+                   std::function<bool(HloModule&)> run, bool every_program) {
+  Guarded([&] {
+    lowering::AddedPass pass;
+    pass.name = name;
+    pass.doc = doc;
+    pass.make = [name, run = std::move(run)] { return std::make_unique<UserPass>(name, run); };
+    pass.every_program = every_program;
+    lazy::ThrowIfError(lowering::AddPass(std::move(pass)));
+  });
+}
+
+}  // namespace lazuli

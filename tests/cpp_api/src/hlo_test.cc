@@ -1,0 +1,132 @@
+// lazuli/hlo.h: modules as users handle them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <lazuli/hlo.h>
+#include <lazuli/lazuli.h>
+
+namespace lazuli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kAdd = R"(HloModule adds
+ENTRY main {
+  p = f32[2] parameter(0)
+  q = f32[2] parameter(1)
+  s = f32[2] add(p, q)
+  ROOT t = (f32[2], f32[2]) tuple(s, p)
+})";
+
+template <class F>
+std::string ErrorOf(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(HloTest, RunsOnEveryDeviceAndByDefinition) {
+  const HloModule module = HloModule::parse(kAdd);
+  EXPECT_EQ(module.name(), "adds");
+  EXPECT_THAT(module.parameters(), ElementsAre(HloShape{kFloat32, {2}}, HloShape{kFloat32, {2}}));
+  for (const char* device : {"cpu", "interpreter"}) {
+    const Tensor p = tensor(std::vector<float>{1, 2}, {2}, Device(device));
+    const Tensor q = tensor(std::vector<float>{10, 20}, {2}, Device(device));
+    const auto results = module.compile(Device(device)).run({p, q + q});
+    ASSERT_EQ(results.size(), 2u);
+    EXPECT_THAT(results[0].to_vector<float>(), ElementsAre(21, 42));
+    EXPECT_THAT((results[1] * 2).to_vector<float>(), ElementsAre(2, 4));
+    EXPECT_THAT(module.evaluate({p, q})[0].to_vector<float>(), ElementsAre(11, 22));
+  }
+}
+
+TEST(HloTest, TextAndBinaryFormReadBack) {
+  const HloModule module = HloModule::parse(kAdd);
+  EXPECT_EQ(HloModule::parse(module.to_string()), module);
+  EXPECT_EQ(HloModule::parse(module.to_string({.percent = false, .operand_shapes = true})), module);
+  EXPECT_EQ(HloModule::from_proto(module.to_proto()), module);
+}
+
+TEST(HloTest, ErrorsNameThePlace) {
+  EXPECT_THAT(ErrorOf([] { HloModule::parse("ENTRY e {\n  ROOT p = f32[] ad()\n}"); }),
+              HasSubstr("2:18: unknown opcode 'ad'"));
+  EXPECT_THAT(ErrorOf([] { HloModule::from_proto("nonsense"); }),
+              HasSubstr("the bytes are no HloModuleProto"));
+  EXPECT_EQ(ErrorOf([] { HloModule::load("nowhere.hlo"); }), "hlo: cannot read nowhere.hlo");
+  const HloModule module = HloModule::parse(kAdd);
+  const Tensor p = tensor({1.0f, 2.0f});
+  EXPECT_THAT(ErrorOf([&] { module.compile().run({p}); }),
+              HasSubstr("adds: 2 parameters expected"));
+  EXPECT_THAT(ErrorOf([&] { module.evaluate({p, tensor({1.0f})}); }),
+              HasSubstr("adds: argument 1 is f32[1], not f32[2]"));
+  EXPECT_THAT(ErrorOf([&] { module.compile(Device("interpreter")).run({p, p}); }),
+              HasSubstr("adds: argument 0 is on cpu:0, the program on interpreter:0"));
+}
+
+TEST(HloTest, ACustomCallOfTheUsers) {
+  register_custom_call("hlo_test.scale", [](std::string_view config,
+                                            const std::vector<CustomCallArray>& operands,
+                                            const std::vector<CustomCallResult>& results) {
+    if (config != "by 3") throw std::runtime_error("scale: no such config");
+    for (int i = 0; i < 2; ++i) {
+      static_cast<float*>(results[0].data)[i] = 3 * static_cast<const float*>(operands[0].data)[i];
+    }
+  });
+  const auto text = [](const std::string& config) {
+    return "HloModule m\nENTRY e { p = f32[2] parameter(0) ROOT c = f32[2] custom-call(p), "
+           "custom_call_target=\"hlo_test.scale\", backend_config=\"" +
+           config + "\" }";
+  };
+  for (const char* device : {"cpu", "interpreter"}) {
+    const Tensor p = tensor(std::vector<float>{1, 2}, {2}, Device(device));
+    EXPECT_THAT(
+        HloModule::parse(text("by 3")).compile(Device(device)).run({p})[0].to_vector<float>(),
+        ElementsAre(3, 6));
+    EXPECT_THAT(ErrorOf([&] { HloModule::parse(text("by 4")).compile(Device(device)).run({p}); }),
+                HasSubstr("scale: no such config"));
+  }
+}
+
+bool TanhBecomesNegate(HloModule& module) {
+  return module.rewrite([](const HloInstruction& i) -> std::string {
+    return i.opcode == "tanh" ? i.shape + " negate(%" + i.operands[0] + ")" : "";
+  });
+}
+
+TEST(HloTest, APassOfTheUsersRunsByNameAndInEveryProgram) {
+  HloModule module =
+      HloModule::parse("HloModule m\nENTRY e { p = f32[2] parameter(0) ROOT t = f32[2] tanh(p) }");
+  EXPECT_THAT(ErrorOf([&] { module.run_passes({"hlo_test_swap"}); }),
+              HasSubstr("there is no pass hlo_test_swap"));
+  register_pass("hlo_test_swap", "tanh becomes negate.", TanhBecomesNegate);
+  EXPECT_TRUE(module.run_passes({"hlo_test_swap"}));
+  EXPECT_FALSE(module.run_passes({"hlo_test_swap"}));
+  EXPECT_THAT(module.to_string(), HasSubstr("ROOT %t = f32[2]{0} negate(%p)"));
+  EXPECT_THAT(ErrorOf([] { register_pass("hlo_test_swap", "", TanhBecomesNegate); }),
+              HasSubstr("there is a pass hlo_test_swap already"));
+
+  const Tensor x = tensor({1.0f, 2.0f});
+  EXPECT_NE(tanh(x).to_vector<float>()[0], -1);
+  const auto triples_only = [](HloModule& m) {
+    return m.parameters() == std::vector<HloShape>{{kFloat32, {3}}} && TanhBecomesNegate(m);
+  };
+  register_pass("hlo_test_swap_always", "tanh becomes negate.", triples_only, true);
+  EXPECT_THAT(tanh(tensor({1.0f, 2.0f, 3.0f})).to_vector<float>(), ElementsAre(-1, -2, -3));
+}
+
+TEST(HloTest, AWrongRewriteLeavesTheModuleAlone) {
+  HloModule module = HloModule::parse(kAdd);
+  const HloModule before = module;
+  const auto wrong = [](const HloInstruction& i) {
+    return std::string(i.opcode == "add" ? "f32[2] add(%nobody, %q)" : "");
+  };
+  EXPECT_THAT(ErrorOf([&] { module.rewrite(wrong); }), HasSubstr("no instruction 'nobody'"));
+  EXPECT_EQ(module, before);
+}
+
+}  // namespace
+}  // namespace lazuli

@@ -13,6 +13,7 @@
 #include "backend/cpu/runtime/cumulative_thunk.h"
 #include "backend/cpu/runtime/dynamic_slice_thunk.h"
 #include "backend/cpu/runtime/evaluator_thunk.h"
+#include "backend/cpu/runtime/fft_thunk.h"
 #include "backend/cpu/runtime/gather_thunk.h"
 #include "backend/cpu/runtime/index_check_thunk.h"
 #include "backend/cpu/runtime/library.h"
@@ -66,7 +67,7 @@ class Emitter {
   template <class Make>
   bool EmitRowMajor(const Instruction& i, Make&& make);
   template <class Make>
-  bool EmitOrdered(const Instruction& i, Make&& make);
+  bool EmitWithScratch(const Instruction& i, Make&& make);
   absl::StatusOr<bool> EmitControl(const Instruction& i);
   bool EmitRandom(const Instruction& i);
   bool EmitCustomCall(const Instruction& i);
@@ -170,11 +171,14 @@ absl::Status Emitter::EmitInstruction(const Instruction& i) {
     case Opcode::kRngBitGenerator:
       if (EmitRandom(i)) return absl::OkStatus();
       break;
+    case Opcode::kFft:
+      if (EmitWithScratch(i, MakeFftThunk)) return absl::OkStatus();
+      break;
     case Opcode::kSort:
-      if (EmitOrdered(i, MakeSortThunk)) return absl::OkStatus();
+      if (EmitWithScratch(i, MakeSortThunk)) return absl::OkStatus();
       break;
     case Opcode::kTopk:
-      if (EmitOrdered(i, MakeTopKThunk)) return absl::OkStatus();
+      if (EmitWithScratch(i, MakeTopKThunk)) return absl::OkStatus();
       break;
     case Opcode::kCustomCall:
       if (EmitCustomCall(i)) return absl::OkStatus();
@@ -309,9 +313,9 @@ bool Emitter::EmitRowMajor(const Instruction& i, Make&& make) {
   return EmitArray(i, make);
 }
 
-// A thunk of several results that needs scratch memory.
+// A thunk of one result or several that needs scratch memory.
 template <class Make>
-bool Emitter::EmitOrdered(const Instruction& i, Make&& make) {
+bool Emitter::EmitWithScratch(const Instruction& i, Make&& make) {
   bool row_major = true;
   ForEachLeaf(i.shape(), [&](const Shape& leaf) { row_major &= !leaf.has_layout(); });
   if (!row_major) return false;
@@ -347,7 +351,7 @@ bool Emitter::EmitRandom(const Instruction& i) {
 
 bool Emitter::EmitCustomCall(const Instruction& i) {
   if (i.attrs_as<hlo::CustomCallAttrs>().custom_call_target == "TopK" &&
-      EmitOrdered(i, MakeTopKThunk))
+      EmitWithScratch(i, MakeTopKThunk))
     return true;
   if (i.attrs_as<hlo::CustomCallAttrs>().custom_call_target != kCheckIndexRange ||
       i.operand_count() != 2)

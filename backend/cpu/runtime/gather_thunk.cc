@@ -112,6 +112,33 @@ class WindowPlan {
   // or windows that do not fit are left out.
   template <bool kClamp, class F>
   void ForEachWindow(const std::byte* indices, int64_t begin, int64_t end, F&& f) const {
+    if (batch_.size() != 1 || components_.size() != 1)
+      return ForEachOfMany<kClamp>(indices, begin, end, f);
+    if (cell_.bytes() == 4 && cell_.is_signed())
+      return ForEachOfLine<kClamp, int32_t>(indices, begin, end, f);
+    if (cell_.bytes() == 4) return ForEachOfLine<kClamp, uint32_t>(indices, begin, end, f);
+    if (cell_.bytes() == 8) return ForEachOfLine<kClamp, int64_t>(indices, begin, end, f);
+    ForEachOfMany<kClamp>(indices, begin, end, f);
+  }
+
+ private:
+  // Indices of one component, evenly spaced.
+  template <bool kClamp, class Index, class F>
+  void ForEachOfLine(const std::byte* indices, int64_t begin, int64_t end, F&& f) const {
+    const BatchDim step = batch_[0];
+    const Component c = components_[0];
+    indices += c.index;
+    for (int64_t n = begin; n < end; ++n) {
+      Index start;
+      std::memcpy(&start, indices + n * step.index, sizeof start);
+      const int64_t clamped = std::clamp<int64_t>(start, 0, c.last);
+      if (kClamp || clamped == static_cast<int64_t>(start))
+        f(n * step.operand + clamped * c.stride, n * step.window);
+    }
+  }
+
+  template <bool kClamp, class F>
+  void ForEachOfMany(const std::byte* indices, int64_t begin, int64_t end, F&& f) const {
     Dims at(batch_.size(), 0);
     int64_t index = 0, window = 0, operand = 0, rest = begin;
     for (std::size_t d = batch_.size(); d-- > 0;) {
@@ -143,7 +170,6 @@ class WindowPlan {
     }
   }
 
- private:
   void PlanBatch(const IndexedWindows& w);
   void PlanRuns(const IndexedWindows& w, const Dims& operand_strides);
 
@@ -247,7 +273,14 @@ class GatherThunk final : public Thunk {
     std::byte* const to = run.at(result_);
     const int64_t grain = std::max<int64_t>(1, kBytes / (plan_.window_bytes() + 16));
     ParallelFor(plan_.count(), grain, [&](int64_t begin, int64_t end) {
-      plan_.ForEachWindow<true>(run.at(indices_), begin, end, [&](int64_t source, int64_t target) {
+      const auto each = [&](auto&& copy) {
+        plan_.ForEachWindow<true>(run.at(indices_), begin, end, copy);
+      };
+      if (plan_.runs().size() == 1 && plan_.run_bytes() == 4)
+        return each([&](int64_t source, int64_t target) {
+          CopyWord<uint32_t>(from + source, to + target);
+        });
+      each([&](int64_t source, int64_t target) {
         for (const Run& piece : plan_.runs())
           CopyRun(from + source + piece.operand, to + target + piece.window, plan_.run_bytes());
       });
@@ -333,11 +366,19 @@ class ScatterThunk final : public Thunk {
     const std::byte* const from = run.at(updates_);
     if (to != run.at(operand_) && bytes_ > 0)
       std::memcpy(to, run.at(operand_), static_cast<std::size_t>(bytes_));
-    plan_.ForEachWindow<false>(
-        run.at(indices_), 0, plan_.count(), [&](int64_t target, int64_t source) {
-          for (const Run& piece : plan_.runs())
-            combine_(to + target + piece.operand, from + source + piece.window, plan_.run_bytes());
-        });
+    const int64_t bytes = plan_.run_bytes();
+    const CombineRun combine = combine_;
+    const auto each = [&](auto&& add) {
+      plan_.ForEachWindow<false>(run.at(indices_), 0, plan_.count(), add);
+    };
+    if (plan_.runs().size() == 1) {
+      each([&](int64_t target, int64_t source) { combine(to + target, from + source, bytes); });
+    } else {
+      each([&](int64_t target, int64_t source) {
+        for (const Run& piece : plan_.runs())
+          combine(to + target + piece.operand, from + source + piece.window, bytes);
+      });
+    }
     return absl::OkStatus();
   }
   std::string Details() const override {

@@ -11,6 +11,7 @@ class IntegerCell {
  public:
   explicit IntegerCell(DType dtype) : bytes_(ByteWidth(dtype)), is_signed_(IsSigned(dtype)) {}
   int bytes() const { return bytes_; }
+  bool is_signed() const { return is_signed_; }
   int64_t Read(const std::byte* at) const {
     switch (bytes_) {
       case 1:

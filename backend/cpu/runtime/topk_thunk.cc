@@ -50,10 +50,27 @@ class TopKThunk final : public Thunk {
   std::string Details() const override { return Str(k_, " of ", rows_, " x ", size_); }
 
  private:
+  // Keeps the best so far in front; what is not better than the worst of them is passed over.
   void Select(const RunBuffers& run, int64_t row, Item* items) const {
+    constexpr int64_t kBlock = 512;
     const std::byte* from = run.at(operand_) + row * size_ * form_.width;
-    NumberKeys(form_, from, form_.width, nullptr, size_, items);
-    if (k_ < size_) std::nth_element(items, items + k_, items + size_, Before);
+    Item block[kBlock];
+    int64_t kept = 0;
+    uint64_t bound = UINT64_MAX;
+    const int64_t room = std::min(size_, 2 * k_ + kBlock);
+    for (int64_t first = 0; first < size_; first += kBlock) {
+      const int64_t count = std::min(kBlock, size_ - first);
+      NumberKeys(form_, from + first * form_.width, form_.width, nullptr, count, block);
+      for (int64_t i = 0; i < count; ++i) {
+        if (block[i].key >= bound && kept >= k_) continue;
+        items[kept++] = {block[i].key, static_cast<uint32_t>(first + i)};
+        if (kept < room || kept <= k_) continue;
+        std::nth_element(items, items + k_ - 1, items + kept, Before);
+        kept = k_;
+        bound = items[k_ - 1].key;
+      }
+    }
+    if (kept > k_) std::nth_element(items, items + k_ - 1, items + kept, Before);
     std::sort(items, items + k_, Before);
     std::byte* values = run.at(values_) + row * k_ * form_.width;
     auto* places = run.at<int32_t>(places_) + row * k_;
@@ -76,9 +93,9 @@ std::unique_ptr<Thunk> MakeTopKThunk(const Instruction& topk, const std::vector<
                                      const std::function<BufferId(int64_t)>& new_buffer) {
   if (topk.operand_count() != 1 || !topk.shape().IsTuple() || results.size() != 2) return nullptr;
   const Shape &x = topk.operand(0)->shape(), &values = topk.shape().tuple()[0];
-  if (x.rank() == 0 || x.num_elements() == 0 || values.rank() != x.rank() ||
-      values.dim(x.rank() - 1) > x.dim(x.rank() - 1) || x.dim(x.rank() - 1) > INT32_MAX ||
-      topk.shape().tuple()[1].dtype() != DType::kS32)
+  if (x.rank() == 0 || x.num_elements() == 0 || values.num_elements() == 0 ||
+      values.rank() != x.rank() || values.dim(x.rank() - 1) > x.dim(x.rank() - 1) ||
+      x.dim(x.rank() - 1) > INT32_MAX || topk.shape().tuple()[1].dtype() != DType::kS32)
     return nullptr;
   const auto* attrs = std::get_if<hlo::TopKAttrs>(&topk.attrs());
   const auto form = FormOf(x.dtype(), attrs == nullptr || attrs->largest, true);

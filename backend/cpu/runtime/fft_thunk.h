@@ -1,0 +1,18 @@
+// The opcode fft: lines in parallel, in f64 whatever the type, rounded once (fourier.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "backend/cpu/runtime/thunk.h"
+
+namespace lazuli::backend {
+
+// Row-major buffers; new_buffer(bytes) makes scratch memory. nullptr for empty arrays.
+std::unique_ptr<Thunk> MakeFftThunk(const hlo::Instruction& fft,
+                                    const std::vector<BufferId>& operands,
+                                    const std::vector<BufferId>& results,
+                                    const std::function<BufferId(int64_t)>& new_buffer);
+
+}  // namespace lazuli::backend

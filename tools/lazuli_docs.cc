@@ -1,7 +1,7 @@
-// Writes the pages of docs/ that derive from tables in the code: flags, functions, metrics, ops,
-// passes.
+// Writes the pages of docs/ that derive from tables in the code: flags, functions, hlo, metrics,
+// ops, passes.
 //
-//   lazuli-docs FOLDER          writes FOLDER/{flags,functions,metrics,ops,passes}.md
+//   lazuli-docs FOLDER          writes FOLDER/{flags,functions,hlo,metrics,ops,passes}.md
 //   lazuli-docs --check FOLDER  exit status 1 and the names of the pages that are not what it would
 //     write
 #include <cstdio>
@@ -16,10 +16,12 @@
 #include "ir/hlo/opcode.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
+#include "ir/support/status.h"
 #include "ir/support/str.h"
 #include "lazy/ops/op_list.h"
 #include "lowering/passes/registry.h"
 #include "lowering/passes/rules/rules.h"
+#include "tools/opcode_page.h"
 
 namespace lazuli {
 namespace {
@@ -146,12 +148,16 @@ std::string PassesPage() {
   return page;
 }
 
-std::vector<std::pair<std::string, std::string>> Pages() {
-  return {{"flags.md", FlagsPage()},
-          {"functions.md", FunctionsPage()},
-          {"metrics.md", MetricsPage()},
-          {"ops.md", OpsPage()},
-          {"passes.md", PassesPage()}};
+// What a page that cannot be made says instead, to differ from what is there.
+std::string HloPage(const std::string& folder) {
+  const auto page = tools::OpcodePage(Str(folder, "/../tests/ir/hlo/testdata/opcodes.txt"));
+  return page.ok() ? *page : Str(ir::Message(page.status()), "\n");
+}
+
+std::vector<std::pair<std::string, std::string>> Pages(const std::string& folder) {
+  return {{"flags.md", FlagsPage()},   {"functions.md", FunctionsPage()},
+          {"hlo.md", HloPage(folder)}, {"metrics.md", MetricsPage()},
+          {"ops.md", OpsPage()},       {"passes.md", PassesPage()}};
 }
 
 std::string ReadFile(const std::string& path) {
@@ -169,7 +175,7 @@ int Main(const std::vector<std::string_view>& args) {
     return 2;
   }
   int stale = 0;
-  for (const auto& [name, text] : Pages()) {
+  for (const auto& [name, text] : Pages(std::string(args.back()))) {
     const std::string path = Str(args.back(), "/", name);
     if (check) {
       if (ReadFile(path) == text) continue;

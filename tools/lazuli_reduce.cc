@@ -1,0 +1,218 @@
+// lazuli-reduce: cuts a module on which two devices disagree down to a small one on which they
+// still do.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "backend/client/registry.h"
+#include "ir/hlo/printer.h"
+#include "ir/hlo/verifier.h"
+#include "ir/support/status.h"
+#include "lowering/passes/inline_calls.h"
+#include "lowering/passes/text_file.h"
+#include "tools/run_module.h"
+#include "tools/tool.h"
+
+namespace lazuli::tools {
+namespace {
+
+using namespace ir;  // NOLINT(google-build-using-namespace): tools speak the vocabulary of every
+                     // stage
+using hlo::Instruction;
+
+constexpr std::string_view kUsage = R"(usage: lazuli-reduce FILE [options]
+Reads a module (HLO text, or a serialised HloModuleProto if the name ends in .pb) that gives other values on one device
+than on another, or fails there, and prints a small part of it that does so, too.
+
+  --device=NAME         the device that is wrong (default cpu)
+  --compare=NAME        the device that is right (default interpreter)
+  --seed=N              draws the arguments (default 0)
+  --atol=X, --rtol=X    values differ by more than atol + rtol * |value there| (default 1e-5 and 1e-4)
+  -o OUT                write the result to OUT instead of standard output
+  --help                print this
+)";
+
+struct Options {
+  std::string file, out, device = "cpu", compare = "interpreter";
+  int64_t seed = 0;
+  double atol = 1e-5, rtol = 1e-4;
+};
+
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& arguments) {
+  Options options;
+  std::string value;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    if (TakeValue(argument, "--device", &options.device) ||
+        TakeValue(argument, "--compare", &options.compare))
+      continue;
+    if (TakeValue(argument, "--seed", &value)) {
+      LAZULI_ASSIGN_OR_RETURN(options.seed, ParseInteger("--seed", value));
+    } else if (TakeValue(argument, "--atol", &value)) {
+      LAZULI_ASSIGN_OR_RETURN(options.atol, ParseNumber("--atol", value));
+    } else if (TakeValue(argument, "--rtol", &value)) {
+      LAZULI_ASSIGN_OR_RETURN(options.rtol, ParseNumber("--rtol", value));
+    } else if (argument == "-o") {
+      if (++i == arguments.size()) return InvalidArgument("-o needs the name of a file");
+      options.out = arguments[i];
+    } else if (argument.starts_with("-") && argument != "-") {
+      return InvalidArgument("unknown option ", argument, "; --help lists them");
+    } else if (!options.file.empty()) {
+      return InvalidArgument("two files, ", options.file, " and ", argument, "; one is read");
+    } else {
+      options.file = argument;
+    }
+  }
+  if (options.file.empty()) return InvalidArgument("no file; --help says how to use this");
+  return options;
+}
+
+using ModulePtr = std::unique_ptr<hlo::Module>;
+
+// The part of a module that makes `root`, with a parameter in place of each instruction in `cut`.
+ModulePtr Extract(const hlo::Module& module, const Instruction& root,
+                  const std::unordered_set<std::string>& cut) {
+  ModulePtr result = module.Clone();
+  hlo::Computation* const old = result->entry();
+  hlo::Computation* const entry = result->AddComputation("reduced");
+  // What the root needs, without what is behind a cut.
+  std::unordered_set<const Instruction*> needed;
+  std::vector<const Instruction*> stack = {old->Find(root.name())};
+  while (!stack.empty()) {
+    const Instruction* i = stack.back();
+    stack.pop_back();
+    if (!needed.insert(i).second || cut.contains(i->name())) continue;
+    stack.insert(stack.end(), i->operands().begin(), i->operands().end());
+  }
+  std::unordered_map<const Instruction*, Instruction*> copies;
+  for (const Instruction* i : old->PostOrder()) {
+    if (!needed.contains(i)) continue;
+    if (i->opcode() == hlo::Opcode::kParameter || cut.contains(i->name())) {
+      copies[i] = entry->AddParameter(static_cast<int64_t>(entry->parameters().size()),
+                                      i->shape().WithDefaultLayout(), i->name());
+      continue;
+    }
+    std::vector<Instruction*> operands;
+    for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
+    copies[i] = entry->AddClone(*i, operands);
+  }
+  entry->set_root(copies.at(old->Find(root.name())));
+  result->set_entry(entry);
+  result->RemoveComputation(old);
+  // Computations that nothing calls any more.
+  const std::vector<hlo::Computation*> reached = result->PostOrder();
+  std::vector<hlo::Computation*> dead;
+  for (const auto& computation : result->computations()) {
+    if (std::find(reached.begin(), reached.end(), computation.get()) == reached.end())
+      dead.push_back(computation.get());
+  }
+  while (!dead.empty()) {  // callers were made after what they call
+    result->RemoveComputation(dead.back());
+    dead.pop_back();
+  }
+  result->aliases().clear();
+  std::erase_if(result->extra_attrs(),
+                [](const auto& attr) { return attr.first == "entry_computation_layout"; });
+  return result;
+}
+
+class Reducer {
+ public:
+  static absl::StatusOr<Reducer> Make(const Options& options) {
+    Reducer reducer(options);
+    LAZULI_ASSIGN_OR_RETURN(reducer.wrong_, backend::FindDevice(options.device));
+    LAZULI_ASSIGN_OR_RETURN(reducer.right_, backend::FindDevice(options.compare));
+    return reducer;
+  }
+
+  // How the device goes wrong on the module; OK if it does not, or if the other cannot run it.
+  absl::Status Fails(const hlo::Module& module) const {
+    if (!hlo::Verify(module).ok()) return absl::OkStatus();
+    std::vector<Literal> inputs;
+    for (const Instruction* parameter : module.entry()->parameters()) {
+      if (!parameter->shape().IsArray()) return absl::OkStatus();
+      inputs.push_back(
+          RandomInput(parameter->shape(), static_cast<uint64_t>(options_.seed), inputs.size()));
+    }
+    const auto expected = RunModule(module.Clone(), right_, inputs);
+    if (!expected.ok()) return absl::OkStatus();
+    const auto actual = RunModule(module.Clone(), wrong_, inputs);
+    if (!actual.ok()) return actual.status();
+    return CompareOutputs(expected->outputs, actual->outputs, options_.rtol, options_.atol);
+  }
+
+  // Makes the module smaller until no step does.
+  void Reduce(ModulePtr& module) const {
+    while (CutTheEnd(module) || CutTheStart(module)) {
+    }
+  }
+
+ private:
+  explicit Reducer(const Options& options) : options_(options) {}
+
+  bool Take(ModulePtr& module, ModulePtr smaller) const {
+    if (smaller->instruction_count() >= module->instruction_count() || Fails(*smaller).ok())
+      return false;
+    module = std::move(smaller);
+    return true;
+  }
+
+  // The first instruction that is wrong by itself becomes the root.
+  bool CutTheEnd(ModulePtr& module) const {
+    for (const Instruction* i : module->entry()->PostOrder()) {
+      if (i->opcode() == hlo::Opcode::kParameter || i->IsRoot()) continue;
+      if (Take(module, Extract(*module, *i, {}))) return true;
+    }
+    return false;
+  }
+
+  // A value in the middle becomes an argument: the latest first, which takes most away.
+  bool CutTheStart(ModulePtr& module) const {
+    std::vector<Instruction*> order = module->entry()->PostOrder();
+    for (auto i = order.rbegin(); i != order.rend(); ++i) {
+      const bool plain =
+          (*i)->shape().IsArray() && !(*i)->IsRoot() && (*i)->opcode() != hlo::Opcode::kParameter;
+      if (plain && Take(module, Extract(*module, *module->entry()->root(), {(*i)->name()})))
+        return true;
+    }
+    return false;
+  }
+
+  Options options_;
+  backend::Device wrong_, right_;
+};
+
+absl::Status Run(const std::vector<std::string_view>& arguments) {
+  if (std::find(arguments.begin(), arguments.end(), "--help") != arguments.end()) {
+    std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);
+    return absl::OkStatus();
+  }
+  LAZULI_ASSIGN_OR_RETURN(const Options options, ParseOptions(arguments));
+  RegisterPlatforms();
+  LAZULI_ASSIGN_OR_RETURN(const Reducer reducer, Reducer::Make(options));
+  LAZULI_ASSIGN_OR_RETURN(ModulePtr module, LoadModule(options.file));
+  if (reducer.Fails(*module).ok())
+    return FailedPrecondition(options.file, ": ", options.device, " agrees with ", options.compare);
+  ModulePtr flat = module->Clone();  // calls are cut open, if what is wrong stays wrong
+  if (lowering::InlineCalls().Run(*flat).ok() && !reducer.Fails(*flat).ok())
+    module = std::move(flat);
+  reducer.Reduce(module);
+  const std::string text = Str("// ", options.device, ": ", Message(reducer.Fails(*module)), "\n",
+                               hlo::ToString(*module));
+  if (!options.out.empty()) return lowering::WriteTextFile(options.out, text);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace lazuli::tools
+
+int main(int argc, char** argv) {
+  return lazuli::tools::ToolMain("lazuli-reduce", lazuli::tools::Run, argc, argv);
+}

@@ -1,0 +1,166 @@
+#include "tools/opcode_page.h"
+
+#include <map>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include "backend/client/registry.h"
+#include "ir/evaluator/evaluator.h"
+#include "ir/hlo/attrs.h"
+#include "ir/hlo/parser.h"
+#include "ir/hlo/parser_internal.h"
+#include "ir/hlo/printer.h"
+#include "ir/hlo/proto.h"
+#include "ir/hlo/verifier.h"
+#include "ir/support/status.h"
+#include "tools/run_module.h"
+#include "tools/tool.h"
+
+namespace lazuli::tools {
+namespace {
+
+using namespace ir;  // NOLINT(google-build-using-namespace): tools speak the vocabulary of every
+                     // stage
+
+constexpr std::string_view kIntroduction = R"(# HLO
+
+Lazuli reads and writes HLO as XLA does: text in the old and the new style of operands (`lazuli/hlo.h`, `lazuli-opt`), and
+the binary HloModuleProto (`--emit=proto`, files named `.pb`). Attributes that nobody here interprets - shardings, frontend
+attributes, names that XLA may add - are kept as they are written and printed again. An error in a text names line and
+column and shows both; an error in a proto names computation and instruction. Nothing in either aborts, recurses without
+bound, or makes more memory than the input has elements.
+
+`lazuli/hlo.h` is all of it in C++; `examples/run_jax_dump.cc` loads a training step that JAX dumped, runs it, compares the
+results with the definition and rewrites it by a pass of its own. On the command line: `lazuli-run` runs modules and
+compares devices, `lazuli-opt` shows what passes and the CPU's compiler make of one, `lazuli-reduce` cuts one on which two
+devices disagree down to a small one that still fails.
+
+The table is made by trying: each use of an opcode in `tests/ir/hlo/testdata/opcodes.txt` is parsed, printed (as text and
+binary form) and read back, verified, evaluated (`ir/evaluator`, the definition of the values) and compiled for the CPU.
+`evaluator` in the last column: the CPU calls the evaluator for it; `compiled`: kernels, library calls and thunks of its
+own do, at least for the types and shapes that programs have. What concerns other processes or devices - infeed, outfeed,
+send, recv, ragged exchanges - and the two dots that XLA's CPU refuses, too, is read, verified and written only.
+)";
+
+// A module for each use: the computations in front of all, then the use as the entry.
+std::vector<std::string> Uses(const std::string& text) {
+  std::vector<std::string> uses;
+  std::istringstream lines(text);
+  std::string shared = "HloModule m\n", line;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("=== ")) {
+      uses.push_back(shared + "ENTRY e {\n");
+    } else {
+      (uses.empty() ? shared : uses.back()) += line + "\n";
+    }
+  }
+  for (std::string& use : uses) use += "}\n";
+  return uses;
+}
+
+struct Row {
+  bool printed = true, proto = true, verified = true, evaluated = true, compiled = true;
+  bool by_evaluator = false;
+};
+
+bool ReadsBack(const hlo::Module& module) {
+  for (const hlo::PrintOptions& options : {hlo::PrintOptions{}, hlo::PrintOptions::Short(),
+                                           hlo::PrintOptions{.operand_shapes = true}}) {
+    const auto again = hlo::ParseModule(hlo::ToString(module, options));
+    if (!again.ok() || !hlo::Equal(module, **again)) return false;
+  }
+  return true;
+}
+
+bool Evaluates(const hlo::Module& module) {
+  std::vector<Literal> arguments;
+  for (const hlo::Instruction* parameter : module.entry()->parameters())
+    arguments.push_back(RandomInput(parameter->shape(), 1, arguments.size()));
+  std::vector<const Literal*> pointers;
+  for (const Literal& argument : arguments) pointers.push_back(&argument);
+  return hlo::Evaluate(module, pointers).ok();
+}
+
+// Whether the target of a custom call exists; those that nobody registered are no flaw of the
+// opcode.
+bool IsForeign(const hlo::Module& module) {
+  return module.ToString().find("custom_call_target=\"foo\"") != std::string::npos;
+}
+
+void Try(const hlo::Module& module, const backend::Device& cpu, Row& row) {
+  row.printed &= ReadsBack(module);
+  row.proto &= hlo::ParseModuleProto(hlo::SerializeModuleProto(module)).ok();
+  row.verified &= hlo::Verify(module).ok();
+  if (IsForeign(module)) return;
+  const bool evaluated = Evaluates(module);
+  row.evaluated &= evaluated;
+  const auto executable = cpu.client->Compile(module.Clone(), {});
+  row.compiled &= evaluated && executable.ok();
+  row.by_evaluator |= executable.ok() && (*executable)->stats().evaluator_thunks > 0;
+}
+
+std::string AttributesOf(hlo::AttrsKind kind) {
+  std::string names;
+  std::visit(
+      [&names](const auto& attrs) {
+        attrs.VisitAttrs([&names](std::string_view name, const auto&) {
+          names += Str(names.empty() ? "" : ", ", name);
+        });
+      },
+      hlo::internal::DefaultAttrs(kind));
+  return names == "dimensions, text" ? "as written" : names;
+}
+
+std::string_view Mark(bool yes) { return yes ? "yes" : "-"; }
+
+std::string Line(hlo::Opcode opcode, const Row& row) {
+  const hlo::OpcodeTraits& traits = hlo::Traits(opcode);
+  const std::string arity = traits.arity < 0 ? "any" : Str(int{traits.arity});
+  const std::string_view cpu = !row.compiled ? "-" : row.by_evaluator ? "evaluator" : "compiled";
+  return Str("| `", traits.text, "` | ", arity, " | ", hlo::AcceptedTypes(opcode), " | ",
+             AttributesOf(traits.attrs), " | ", Mark(true), " | ", Mark(row.printed), " | ",
+             Mark(row.proto), " | ", Mark(row.verified), " | ", Mark(row.evaluated), " | ", cpu,
+             " |\n");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> OpcodePage(const std::string& uses_file) {
+  RegisterPlatforms();
+  LAZULI_ASSIGN_OR_RETURN(const backend::Device cpu, backend::FindDevice("cpu"));
+  LAZULI_ASSIGN_OR_RETURN(const std::string text, ReadAll(uses_file));
+  std::map<hlo::Opcode, Row> rows;
+  for (const std::string& use : Uses(text)) {
+    LAZULI_ASSIGN_OR_RETURN(const auto module, hlo::ParseModule(use));
+    Row row;
+    Try(*module, cpu, row);
+    for (const auto& i : module->entry()->instructions()) {
+      // Parameters, constants and tuples are in many uses; what those say is no news of them.
+      const bool subject = i->IsRoot() || !rows.contains(i->opcode());
+      if (!subject) continue;
+      const auto [at, is_new] = rows.try_emplace(i->opcode(), row);
+      if (is_new || !i->IsRoot()) continue;
+      Row& known = at->second;
+      known.printed &= row.printed;
+      known.proto &= row.proto;
+      known.verified &= row.verified;
+      known.evaluated |= row.evaluated;
+      known.compiled |= row.compiled;
+      known.by_evaluator &= row.by_evaluator;
+    }
+  }
+  std::string page(kIntroduction);
+  page +=
+      "\n| opcode | operands | element types | attributes | parse | print | proto | verify | "
+      "evaluate | cpu |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (int i = 0; i < hlo::NumOpcodes(); ++i) {
+    const auto opcode = static_cast<hlo::Opcode>(i);
+    const auto row = rows.find(opcode);
+    if (row == rows.end()) return NotFound(uses_file, " has no use of ", hlo::OpcodeText(opcode));
+    page += Line(opcode, row->second);
+  }
+  return page;
+}
+
+}  // namespace lazuli::tools

@@ -1,6 +1,6 @@
-// Indexing as NumPy's: integers, slices, None and an ellipsis, and one array of positions, whose
-// dims take the place of the dim that it picks from. Results have their own memory, as those of all
-// shape functions; assignment writes through, and takes a mask, too.
+// Indexing as NumPy's: integers, slices, None and an ellipsis, and arrays of positions side by
+// side, whose dims take the place of the dims that they pick from. Results have their own memory,
+// as those of all shape functions; assignment writes through, and takes a mask, too.
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,9 +20,9 @@ namespace {
 // What an index takes of a tensor, and the dims of the result.
 struct Selection {
   Dims starts, limits, strides;  // of each dim of the tensor
-  Dims dims;         // of the result: without those an integer picks, with those of None
-  Dims kept;         // of the slice, before that
-  Tensor positions;  // along dim `picked` of the result; undefined if there are none
+  Dims dims;  // of the result: without those an integer picks, with those of None
+  Dims kept;  // of the slice, before that
+  std::vector<lazy::Tensor> positions;  // along dims `picked`, `picked` + 1, ... of the result
   std::size_t picked = 0;
 
   std::int64_t Count(std::size_t d) const {
@@ -85,11 +85,12 @@ void AddPositions(Selection& s, const py::object& entry, std::int64_t size) {
         "index", ir::InvalidArgument("the dims of what a mask picks depend on its values; "
                                      "where(mask, x, other) keeps x's"));
   }
-  if (s.positions.defined()) {
-    lazy::ThrowRecordError("index", ir::Unimplemented("more than one array of positions"));
+  if (s.positions.empty()) s.picked = s.dims.size();
+  if (s.dims.size() != s.picked + s.positions.size()) {
+    lazy::ThrowRecordError("index",
+                           ir::Unimplemented("arrays of positions with other entries in between"));
   }
-  s.positions = std::move(positions);
-  s.picked = s.dims.size();
+  s.positions.push_back(TensorAccess::Unwrap(positions));
   AddWhole(s, size);
 }
 
@@ -147,6 +148,45 @@ lazy::Tensor Masked(const Tensor& x, const Tensor& mask, py::handle value) {
   return lazy::Where(where, ValueFor(in, all, value), in);
 }
 
+// What the arrays of positions pick of the rest: of the dims that they index as of one.
+lazy::Tensor Pick(const lazy::Tensor& x, const Selection& s) {
+  const auto first = s.dims.begin() + static_cast<std::ptrdiff_t>(s.picked);
+  const auto last = first + static_cast<std::ptrdiff_t>(s.positions.size());
+  lazy::Tensor index, bad;
+  std::int64_t total = 1;
+  for (std::size_t i = 0; i < s.positions.size(); ++i) {
+    const lazy::Tensor& given = s.positions[i];
+    if (!ir::IsIntegral(given.dtype())) {
+      lazy::ThrowRecordError(
+          "index", ir::InvalidArgument("positions must be integers, are ", given.shape()));
+    }
+    const std::int64_t n = first[static_cast<std::ptrdiff_t>(i)];
+    const lazy::Tensor p = lazy::To(given, ir::DType::kS64);
+    const auto number = [&](std::int64_t v) {
+      return lazy::Constant(static_cast<double>(v), p.dtype());
+    };
+    const lazy::Tensor wrapped = lazy::Where(lazy::Lt(p, number(0)), lazy::Add(p, number(n)), p);
+    const lazy::Tensor out = lazy::LogicalOr(lazy::Lt(p, number(-n)), lazy::Ge(p, number(n)));
+    index = i == 0 ? wrapped : lazy::Add(lazy::Mul(index, number(n)), wrapped);
+    bad = i == 0 ? out : lazy::LogicalOr(bad, out);
+    total *= n;
+  }
+  // What is out of range stays so, for the run to report.
+  index = s.positions.size() == 1
+              ? lazy::Where(bad, lazy::To(s.positions[0], ir::DType::kS64), index)
+              : lazy::Where(bad, lazy::Constant(-1, index.dtype()), index);
+  Dims flat(s.dims.begin(), first), dims = flat;
+  flat.push_back(total);
+  flat.insert(flat.end(), last, s.dims.end());
+  const auto picked = index.shape().dims();
+  dims.insert(dims.end(), picked.begin(), picked.end());
+  dims.insert(dims.end(), last, s.dims.end());
+  return lazy::Reshape(
+      lazy::IndexSelect(lazy::Reshape(x, flat), static_cast<std::int64_t>(s.picked),
+                        lazy::Flatten(index, 0, -1)),
+      dims);
+}
+
 }  // namespace
 
 Tensor GetItem(const Tensor& x, py::handle index) {
@@ -155,14 +195,7 @@ Tensor GetItem(const Tensor& x, py::handle index) {
     const lazy::Tensor in = TensorAccess::Unwrap(x);
     const lazy::Tensor slice =
         lazy::Reshape(lazy::Slice(in, s.starts, s.limits, s.strides), s.dims);
-    if (!s.positions.defined()) return slice;
-    const lazy::Tensor positions = TensorAccess::Unwrap(s.positions);
-    Dims dims = s.positions.sizes();
-    dims.insert(dims.begin(), s.dims.begin(), s.dims.begin() + static_cast<int>(s.picked));
-    dims.insert(dims.end(), s.dims.begin() + static_cast<int>(s.picked) + 1, s.dims.end());
-    return lazy::Reshape(lazy::IndexSelect(slice, static_cast<std::int64_t>(s.picked),
-                                           lazy::Flatten(positions, 0, -1)),
-                         dims);
+    return s.positions.empty() ? slice : Pick(slice, s);
   });
 }
 
@@ -173,7 +206,7 @@ void SetItem(Tensor& x, py::handle index, py::handle value) {
     if (const Tensor* mask = AsTensor(index.ptr()); mask != nullptr && mask->dtype() == kBool)
       return Masked(x, *mask, value);
     const Selection s = Select(x, index);
-    if (s.positions.defined())
+    if (!s.positions.empty())
       lazy::ThrowRecordError("index", ir::Unimplemented("assignment to an array of positions"));
     const lazy::Tensor in = TensorAccess::Unwrap(x);
     const lazy::Tensor v = ValueFor(in, s, value);

@@ -43,19 +43,27 @@ def test_shapes():
     assert 5 in x and 6 not in x
 
 
-def test_one_array_of_positions_picks_along_its_dim():
+def test_arrays_of_positions_pick_along_their_dims():
     array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     x = lz.tensor(array)
     for index in (np.s_[[1, 0, 1]], np.s_[:, [2, 0]], np.s_[..., np.array([[3, 0], [1, 1]])], np.s_[1, [0, 2], 1:],
-                  np.s_[np.array(1)]):
+                  np.s_[np.array(1)], np.s_[[-1, 0]], np.s_[[0, 1], [2, -1]], np.s_[:, [[0], [2]], [1, 3]],
+                  np.s_[[0, 1], [2, 0], [3, -4]]):
         np.testing.assert_array_equal(x[index].numpy(), array[index])
     assert x[lz.tensor([[1]])].shape == (1, 1, 3, 4)
-    with pytest.raises(NotImplementedError, match=r"more than one array of positions \(habits_test.py:\d+\)"):
-        x[[0, 1], [0, 1]]
+    logits = lz.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    logits[lz.arange(2), lz.tensor([1, 0])].sum().backward()
+    assert logits.grad.tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(NotImplementedError, match=r"arrays of positions with other entries in between \(habits_test.py:\d+\)"):
+        x[[0, 1], :, [0, 1]]
     with pytest.raises(NotImplementedError, match=r"assignment to an array of positions \(habits_test.py:\d+\)"):
         x[[0, 1]] = 1
-    with pytest.raises(IndexError, match=r"index 5 is out of range \[0, 2\) \(habits_test.py:\d+\)"):
-        x[[0, 5]].numpy()
+    with pytest.raises(IndexError, match=r"index -3 is out of range \[0, 2\) \(habits_test.py:\d+\)"):
+        x[[0, -3]].numpy()
+    with pytest.raises(IndexError, match=r"out of range"):
+        x[[0, 1], [0, 3]].numpy()
+    with pytest.raises(ValueError, match=r"positions must be integers, are f32\[1\]"):
+        x[[0.5]]
 
 
 def test_masks_assign_but_do_not_pick():

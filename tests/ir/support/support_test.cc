@@ -7,6 +7,7 @@
 #include "ir/support/check.h"
 #include "ir/support/hash.h"
 #include "ir/support/intrusive_ptr.h"
+#include "ir/support/json.h"
 #include "ir/support/status.h"
 
 namespace lazuli::ir {
@@ -107,6 +108,17 @@ TEST(AttrsTest, VisitsMembersInOrderWithTheirNames) {
   std::string names;
   Sample{}.VisitAttrs([&](std::string_view name, const auto&) { names += Str(name, ";"); });
   EXPECT_EQ(names, "dim;scale;sizes;");
+}
+
+TEST(JsonTest, StringsAreEscapedAndUtf8) {
+  const auto json = [](std::string_view text) {
+    std::string out;
+    AppendJsonString(out, text);
+    return out;
+  };
+  EXPECT_EQ(json("a\"b\\c\n\x01"), R"("a\"b\\c\n\u0001")");
+  EXPECT_EQ(json("\xc3\xa9 \xe2\x82\xac"), "\"\xc3\xa9 \xe2\x82\xac\"");
+  EXPECT_EQ(json("x\xec y\xc3"), R"("x\ufffd y\ufffd")");
 }
 
 }  // namespace

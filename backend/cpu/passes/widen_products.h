@@ -4,7 +4,8 @@
 //   =>  d = bf16[m,n] convert(f32[m,n] dot(f32[m,k] convert(a), f32[k,n] convert(b)))
 //
 // Sums are kept in f32 either way and rounded once; the conversions join the kernels around. Dots
-// and convolutions of f16, bf16 and narrower, also where operands and result are of several types.
+// and convolutions of f16, bf16 and narrower, also where operands and result are of several types;
+// and dots of s8 with so few terms that f32 holds every sum.
 #pragma once
 
 #include "lowering/passes/pass.h"

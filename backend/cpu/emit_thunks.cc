@@ -19,6 +19,7 @@
 #include "backend/cpu/runtime/library.h"
 #include "backend/cpu/runtime/philox_thunk.h"
 #include "backend/cpu/runtime/sort_thunk.h"
+#include "backend/cpu/runtime/table_thunk.h"
 #include "backend/cpu/runtime/topk_thunk.h"
 #include "ir/support/status.h"
 
@@ -170,6 +171,9 @@ absl::Status Emitter::EmitInstruction(const Instruction& i) {
     }
     case Opcode::kRngBitGenerator:
       if (EmitRandom(i)) return absl::OkStatus();
+      break;
+    case Opcode::kConvert:
+      if (EmitRowMajor(i, MakeTableThunk)) return absl::OkStatus();
       break;
     case Opcode::kFft:
       if (EmitWithScratch(i, MakeFftThunk)) return absl::OkStatus();

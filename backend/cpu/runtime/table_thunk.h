@@ -1,0 +1,15 @@
+// Conversions from types of one byte, element by element through a table of all 256 results.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/cpu/runtime/thunk.h"
+
+namespace lazuli::backend {
+
+// Row-major buffers. nullptr for conversions from other types.
+std::unique_ptr<Thunk> MakeTableThunk(const hlo::Instruction& convert,
+                                      const std::vector<BufferId>& operands, BufferId result);
+
+}  // namespace lazuli::backend

@@ -6,11 +6,8 @@ find_package(absl REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(nlohmann_json 3.9 REQUIRED)
 
-if(LAZULI_OPENMP)
-  find_package(OpenMP REQUIRED COMPONENTS CXX)
-endif()
-
 if(LAZULI_ONEDNN)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)  # what Debian's oneDNN runs on
   find_package(dnnl REQUIRED CONFIG)  # its config needs ocl-icd-opencl-dev on Debian
 endif()
 

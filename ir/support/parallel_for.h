@@ -1,9 +1,9 @@
-// The one way to run a loop on several threads: OpenMP, or our own pool in builds without it
-// (tsan).
+// The one way to run a loop on several threads.
 //
-// Chunks are contiguous and decided by n, grain and the thread count alone. Only the execution
-// thread opens regions (libgomp keeps a team for every opening thread); calls from inside a region,
-// or with one chunk, run inline.
+// Chunks are contiguous and decided by n, grain and the thread count alone. One region is open at a
+// time; calls from inside it, from a second thread, or with one chunk run inline. A pool of our
+// own, not OpenMP: the end of an OpenMP region waits for every thread of the team, which on a busy
+// machine costs a scheduling quantum a region.
 #pragma once
 
 #include <cstdint>

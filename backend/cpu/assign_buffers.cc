@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/types/span.h"
+
 #include "backend/cpu/passes/arena.h"
 #include "backend/cpu/program.h"
 
@@ -42,28 +44,50 @@ BufferId InPlaceSource(const Thunk& thunk, const BufferUse& target,
   return -1;
 }
 
+// What a thunk does one after the other for each part, or as a whole.
+std::vector<const Thunk*> StepsOf(const Thunk& thunk) {
+  if (thunk.members().empty()) return {&thunk};
+  std::vector<const Thunk*> steps;
+  for (const auto& member : thunk.members()) steps.push_back(member.get());
+  return steps;
+}
+
+// Whether nothing but step `at` needs the value of `buffer` from then on. Steps that go part by
+// part must touch it part by part: others are still at theirs.
+bool DiesAt(BufferId buffer, absl::Span<const Thunk* const> steps, std::size_t at) {
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    for (const BufferUse& use : steps[step]->uses()) {
+      if (use.buffer == buffer && (step > at || (steps.size() > 1 && !use.by_part))) return false;
+    }
+  }
+  return true;
+}
+
 // root[b]: the buffer in whose memory b lies; b itself if it has its own.
 std::vector<BufferId> ShareInPlace(const Program& program, Liveness& live) {
   std::vector<BufferId> root(program.slots.size());
   for (std::size_t b = 0; b < root.size(); ++b) root[b] = static_cast<BufferId>(b);
-  for (std::size_t t = 0; t < program.thunks.size(); ++t) {
-    std::vector<BufferId> taken;  // roots that an output of this thunk overwrites
-    for (const BufferUse& use : program.thunks[t]->uses()) {
+  const auto share = [&](int64_t t, absl::Span<const Thunk* const> steps, std::size_t at) {
+    std::vector<BufferId> taken;  // roots that an output of this step overwrites
+    for (const BufferUse& use : steps[at]->uses()) {
       const auto b = static_cast<std::size_t>(use.buffer);
       if (program.slots[b].kind != Kind::kTemporary) continue;
-      const BufferId source =
-          InPlaceSource(*program.thunks[t], use, program.slots, [&](BufferId s) {
-            const auto i = static_cast<std::size_t>(s);
-            return program.slots[i].kind == Kind::kTemporary &&
-                   live.last[i] == static_cast<int64_t>(t) &&
-                   std::find(taken.begin(), taken.end(), root[i]) == taken.end();
-          });
+      const BufferId source = InPlaceSource(*steps[at], use, program.slots, [&](BufferId s) {
+        const auto i = static_cast<std::size_t>(s);
+        return program.slots[i].kind == Kind::kTemporary && live.last[i] == t &&
+               DiesAt(s, steps, at) &&
+               std::find(taken.begin(), taken.end(), root[i]) == taken.end();
+      });
       if (source < 0) continue;
       root[b] = root[static_cast<std::size_t>(source)];
       taken.push_back(root[b]);
       auto& last = live.last[static_cast<std::size_t>(root[b])];
       last = std::max(last, live.last[b]);
     }
+  };
+  for (std::size_t t = 0; t < program.thunks.size(); ++t) {
+    const std::vector<const Thunk*> steps = StepsOf(*program.thunks[t]);
+    for (std::size_t at = 0; at < steps.size(); ++at) share(static_cast<int64_t>(t), steps, at);
   }
   return root;
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backend/cpu/chain_thunks.h"
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/emit_thunks.h"
 #include "backend/cpu/passes/assign_layouts.h"
@@ -59,6 +60,7 @@ absl::StatusOr<Program> CompileCalleeProgram(std::unique_ptr<hlo::Module> module
   LAZULI_RETURN_IF_ERROR(pipeline.Run(*program.module).status());
   const ScopedLibraryThreads threads(program.num_threads);
   LAZULI_RETURN_IF_ERROR(EmitThunks(program));
+  ChainThunks(program);
   AssignBuffers(program);
   return program;
 }

@@ -262,7 +262,7 @@ bool Emitter::EmitCopy(const Instruction& i) {
 absl::StatusOr<bool> Emitter::EmitDot(const Instruction& i) {
   const std::optional<DotPlan> plan = PlanDot(i);
   if (!plan) return false;
-  LAZULI_ASSIGN_OR_RETURN(auto call, PlanMatmul(plan->spec));
+  LAZULI_ASSIGN_OR_RETURN(auto call, PlanMatmul(plan->spec, program_.num_threads));
   if (call == nullptr) return false;
   BufferId inputs[2];
   for (int64_t k = 0; k < 2; ++k) {
@@ -283,7 +283,7 @@ absl::StatusOr<bool> Emitter::EmitDot(const Instruction& i) {
 absl::StatusOr<bool> Emitter::EmitConvolution(const Instruction& i) {
   const std::optional<ConvolutionSpec> spec = MatchConvolution(i);
   if (!spec) return false;
-  LAZULI_ASSIGN_OR_RETURN(auto call, PlanConvolution(*spec));
+  LAZULI_ASSIGN_OR_RETURN(auto call, PlanConvolution(*spec, program_.num_threads));
   if (call == nullptr) return false;
   BufferId a = leaf(i.operand(0)), b = leaf(i.operand(1));
   // Backward data has weights and target as inputs; in HLO the gradient of the target comes first.

@@ -1,6 +1,7 @@
 #include "backend/cpu/codegen/kernel.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -56,6 +57,10 @@ class CompiledKernel final : public Kernel {
     }
     if (finish_ != nullptr) finish_(args, 0, shape_.finish_items);
   }
+  void RunPart(std::byte* const* args, Part part) const {
+    const int64_t items = shape_.items / part.count;
+    run_(args, part.index * items, (part.index + 1) * items);
+  }
 
  private:
   KernelShape shape_;
@@ -73,14 +78,30 @@ class KernelThunk final : public Thunk {
 
   absl::Status Execute(const RunBuffers& run) const override {
     Add(Counter::kKernelRuns);
-    std::byte* args[kMaxKernelArgs];
-    for (std::size_t i = 0; i < args_.size(); ++i) args[i] = run.at(args_[i]);
-    kernel_->Run(args);
+    kernel_->Run(ArgsOf(run).data());
+    return absl::OkStatus();
+  }
+  bool CanSplit(int64_t parts) const override {
+    const int64_t outermost = kernel_->shape().outermost;
+    return outermost > 0 && outermost % parts == 0;
+  }
+  absl::Status Prepare(const RunBuffers&) const override {
+    Add(Counter::kKernelRuns);
+    return absl::OkStatus();
+  }
+  absl::Status ExecutePart(const RunBuffers& run, Part part) const override {
+    kernel_->RunPart(ArgsOf(run).data(), part);
     return absl::OkStatus();
   }
   std::string Details() const override { return kernel_->Details(); }
 
  private:
+  std::array<std::byte*, kMaxKernelArgs> ArgsOf(const RunBuffers& run) const {
+    std::array<std::byte*, kMaxKernelArgs> args{};
+    for (std::size_t i = 0; i < args_.size(); ++i) args[i] = run.at(args_[i]);
+    return args;
+  }
+
   std::shared_ptr<const CompiledKernel> kernel_;
   std::vector<BufferId> args_;
 };
@@ -272,9 +293,13 @@ std::unique_ptr<Thunk> MakeKernelThunk(const Instruction& fusion,
       std::find(shape.in_place.begin(), shape.in_place.end(), 1) != shape.in_place.end();
   std::vector<BufferUse> uses;
   for (std::size_t i = 0; i < operands.size(); ++i)
-    uses.push_back({.buffer = operands[i], .in_place = shape.in_place[i] != 0});
-  for (BufferId id : results)
-    uses.push_back({.buffer = id, .write = true, .in_place = any_in_place});
+    uses.push_back({.buffer = operands[i],
+                    .in_place = shape.in_place[i] != 0,
+                    .by_part = shape.outermost > 0 && shape.by_part[i] != 0});
+  for (BufferId id : results) {
+    uses.push_back(
+        {.buffer = id, .write = true, .in_place = any_in_place, .by_part = shape.outermost > 0});
+  }
   if (scratch >= 0) uses.push_back({.buffer = scratch, .write = true});
   std::vector<BufferId> args = std::move(operands);
   args.insert(args.end(), results.begin(), results.end());

@@ -42,6 +42,17 @@ int64_t CostOf(Opcode opcode) {
   }
 }
 
+// Whether the elements at index i of variable 0 are the i-th of as many equal pieces of an array.
+bool MovesWithOutermost(const Affine& form, const Dims& sizes, int64_t elements) {
+  int64_t rest = form.constant;
+  for (std::size_t v = 0; v < sizes.size(); ++v) {
+    if (form.coefficients[v] < 0) return false;
+    if (v > 0) rest += form.coefficients[v] * (sizes[v] - 1);
+  }
+  return form.constant >= 0 && form.coefficients[0] * sizes[0] == elements &&
+         rest < form.coefficients[0];
+}
+
 // 10 microseconds: several times what opening and closing a parallel region costs.
 constexpr int64_t kChunkCost = 160000;
 
@@ -59,6 +70,23 @@ int64_t CostOf(const BodyPlan& plan) {
     cost += node.kind == PlanNode::Kind::kLoad ? 2 : CostOf(node.instruction->opcode());
   }
   return cost;
+}
+
+void FindParts(KernelShape& shape, const KernelRequest& request,
+               absl::Span<const BodyPlan* const> plans, const Affine& output, int64_t elements) {
+  const Dims& sizes = plans[0]->sizes;
+  shape.by_part.assign(request.body.parameters().size(), 0);
+  if (elements == 0 || shape.items % sizes[0] != 0 || !MovesWithOutermost(output, sizes, elements))
+    return;
+  shape.outermost = sizes[0];
+  shape.by_part.assign(request.body.parameters().size(), 1);
+  for (const BodyPlan* plan : plans) {
+    for (const PlanNode& node : plan->nodes) {
+      if (node.kind == PlanNode::Kind::kLoad &&
+          !MovesWithOutermost(node.form, plan->sizes, node.instruction->shape().num_elements()))
+        shape.by_part[static_cast<std::size_t>(node.instruction->parameter_number())] = 0;
+    }
+  }
 }
 
 int64_t GrainFor(int64_t cost) {

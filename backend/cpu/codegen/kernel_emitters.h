@@ -19,6 +19,11 @@ struct KernelRequest {
   int vector_width;  // of f32
 };
 
+// Fills in `outermost` and `by_part`: the plans' variable 0 is the outermost one of the items, and
+// the results lie where `output` says, `elements` of them each.
+void FindParts(KernelShape& shape, const KernelRequest& request,
+               absl::Span<const BodyPlan* const> plans, const Affine& output, int64_t elements);
+
 // Elementwise: every output is one value at each point of the same iteration space.
 absl::StatusOr<KernelShape> EmitLoopKernel(llvm::Module& module, const KernelRequest& request);
 // Results: reductions by monoids, then elementwise values of the shape that they reduce.

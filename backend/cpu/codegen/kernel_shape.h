@@ -15,6 +15,10 @@ struct KernelShape {
   int64_t finish_items = 0;
   int64_t scratch_bytes = 0;
   std::vector<uint8_t> in_place;  // by parameter: outputs may lie in its memory
+  // Indices of the results' outermost dimension in memory, if items enumerate it first; else 0. Any
+  // divisor of them is a number of parts (Thunk::CanSplit).
+  int64_t outermost = 0;
+  std::vector<uint8_t> by_part;  // by parameter: it falls into those parts, too
   std::string details;
 };
 

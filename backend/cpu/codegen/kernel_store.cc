@@ -54,8 +54,11 @@ std::string Pack(const StoredKernel& kernel) {
   const KernelShape& s = kernel.shape;
   std::ostringstream out;
   out << s.items << ' ' << s.grain << ' ' << s.finish_items << ' ' << s.scratch_bytes << ' '
-      << s.in_place.size();
-  for (uint8_t in_place : s.in_place) out << ' ' << int{in_place};
+      << s.outermost;
+  for (const std::vector<uint8_t>* flags : {&s.in_place, &s.by_part}) {
+    out << ' ' << flags->size();
+    for (uint8_t flag : *flags) out << ' ' << int{flag};
+  }
   out << '\n' << s.details << '\n' << kernel.object;
   return std::move(out).str();
 }
@@ -64,11 +67,12 @@ std::optional<StoredKernel> Unpack(std::string_view bytes) {
   std::istringstream in{std::string(bytes)};
   StoredKernel kernel;
   KernelShape& s = kernel.shape;
-  std::size_t count = 0;
-  in >> s.items >> s.grain >> s.finish_items >> s.scratch_bytes >> count;
-  if (!in || count > kMaxKernelArgs) return std::nullopt;
-  for (int in_place = 0; s.in_place.size() < count && in >> in_place;)
-    s.in_place.push_back(in_place != 0);
+  in >> s.items >> s.grain >> s.finish_items >> s.scratch_bytes >> s.outermost;
+  for (std::vector<uint8_t>* flags : {&s.in_place, &s.by_part}) {
+    std::size_t count = 0;
+    if (!(in >> count) || count > kMaxKernelArgs) return std::nullopt;
+    for (int flag = 0; flags->size() < count && in >> flag;) flags->push_back(flag != 0);
+  }
   if (in.get() != '\n' || !std::getline(in, s.details)) return std::nullopt;
   kernel.object = bytes.substr(static_cast<std::size_t>(in.tellg()));
   return kernel;

@@ -27,6 +27,7 @@ class LoopKernel {
     shape.items = items_;
     shape.grain = GrainFor(CostOf(plan_) * points_per_item_);
     shape.in_place = overwritten_;
+    FindParts(shape, request_, {&plan_}, output_form_, outputs_[0]->shape().num_elements());
     shape.details = Str("loop [", Join(plan_.sizes, ","), "] x", width_);
     return shape;
   }

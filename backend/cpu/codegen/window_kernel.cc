@@ -255,6 +255,7 @@ absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module,
   int64_t points = space.NumTaps();
   for (std::size_t v = range; v < space.outer_rank(); ++v) points *= space.sizes()[v];
   shape.grain = GrainFor(CostOf(input.plan) * points);
+  FindParts(shape, request, {&input.plan, &init.plan}, output, root.shape().num_elements());
   shape.details = Describe("reduce-window", space, width);
   return shape;
 }
@@ -294,6 +295,7 @@ class SelectAndScatter {
   bool Covers() const {
     return hlo::WindowsCover(window_, scatter_.shape(), scatter_.operand(1)->shape());
   }
+  void FindOverwritten();
   void FillSlice(Emitter& e, llvm::Value* item);
   void EmitPoint(Emitter& e, const Values& at, int lanes);
   std::pair<llvm::Value*, llvm::Value*> TapNumber(Emitter& e, const Values& taps, int lanes);
@@ -312,6 +314,19 @@ class SelectAndScatter {
   int64_t num_params_;
   std::vector<uint8_t> in_place_;
 };
+
+// The result may take a parameter's memory if each of its elements is read only by the window that
+// overwrites it: windows read all they want before they write.
+void SelectAndScatter::FindOverwritten() {
+  const bool fills = Overlaps() || !Covers();
+  in_place_.assign(static_cast<std::size_t>(num_params_), fills ? 0 : 1);
+  for (const BodyPlan* plan : {&input_.plan, &source_.plan, &result_.plan, &init_.plan}) {
+    for (const PlanNode& node : plan->nodes) {
+      if (node.kind == PlanNode::Kind::kLoad && !(node.form == target_))
+        in_place_[static_cast<std::size_t>(node.instruction->parameter_number())] = 0;
+    }
+  }
+}
 
 // Writes init over everything that shares the outermost index `item`.
 void SelectAndScatter::FillSlice(Emitter& e, llvm::Value* item) {
@@ -381,7 +396,7 @@ absl::StatusOr<KernelShape> SelectAndScatter::Run() {
   if (fill && &scatter_ != request_.body.root())
     return Internal("windows of ", scatter_.name(), " do not tile its result");
   KernelShape shape;
-  in_place_.assign(static_cast<std::size_t>(num_params_), 0);
+  FindOverwritten();
   shape.in_place = in_place_;
   // Windows at different outermost indices do not meet unless the window slides over that
   // dimension.
@@ -410,6 +425,8 @@ absl::StatusOr<KernelShape> SelectAndScatter::Run() {
   int64_t points = 2 * space_.NumTaps();
   for (std::size_t v = parallel ? 1 : 0; v < space_.outer_rank(); ++v) points *= space_.sizes()[v];
   shape.grain = GrainFor((CostOf(input_.plan) + CostOf(result_.plan)) * points);
+  FindParts(shape, request_, {&input_.plan, &source_.plan, &result_.plan, &init_.plan}, target_,
+            scatter_.shape().num_elements());
   shape.details = Describe("select-and-scatter", space_, width_);
   return shape;
 }

@@ -151,9 +151,18 @@ void Assigner::Assign(Instruction* i) {
   }
 }
 
+// What prefers a layout of its own, or has one.
+bool Concerns(const Instruction& i) {
+  return i.opcode() == Opcode::kConvolution || i.opcode() == Opcode::kReduceWindow ||
+         i.opcode() == Opcode::kSelectAndScatter || (i.shape().IsArray() && i.shape().has_layout());
+}
+
 }  // namespace
 
 absl::StatusOr<bool> AssignLayouts::Run(hlo::Module& module) {
+  const auto& all = module.entry()->instructions();
+  if (std::none_of(all.begin(), all.end(), [](const auto& i) { return Concerns(*i); }))
+    return false;
   Instruction* root = module.entry()->root();
   const bool changed = Assigner(module.entry()).Run();
   // The root tuple has asked for row-major operands; a root that is an array has not.

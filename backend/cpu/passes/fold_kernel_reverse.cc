@@ -23,6 +23,9 @@ bool Flip(const Dims& dimensions, hlo::ConvolutionAttrs& attrs) {
 }  // namespace
 
 absl::StatusOr<bool> FoldKernelReverse::Run(hlo::Module& module) {
+  const auto& all = module.entry()->instructions();
+  const auto reverses = [](const auto& i) { return i->opcode() == hlo::Opcode::kReverse; };
+  if (std::none_of(all.begin(), all.end(), reverses)) return false;
   lowering::Rewriter rewriter(module.entry());
   for (hlo::Instruction* i : module.entry()->PostOrder()) {
     if (i->opcode() != hlo::Opcode::kConvolution ||

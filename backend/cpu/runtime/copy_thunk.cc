@@ -40,11 +40,13 @@ void Fill(const std::byte* value, int element_bytes, std::byte* target, int64_t 
 
 class CopyThunk final : public Thunk {
  public:
-  CopyThunk(ThunkInfo info, std::vector<BufferUse> uses, const Shape& shape, BufferId target,
-            std::vector<CopyPiece> pieces, std::optional<BufferId> fill)
+  CopyThunk(ThunkInfo info, std::vector<BufferUse> uses, const hlo::Instruction& instruction,
+            BufferId target, std::vector<CopyPiece> pieces, std::optional<BufferId> fill)
       : Thunk(std::move(info), std::move(uses)),
-        element_bytes_(ByteWidth(shape.dtype())),
-        bytes_(shape.byte_size()),
+        element_bytes_(ByteWidth(instruction.shape().dtype())),
+        bytes_(instruction.shape().byte_size()),
+        whole_(instruction.opcode() == hlo::Opcode::kCopy ||
+               instruction.opcode() == hlo::Opcode::kTranspose),
         target_(target),
         pieces_(std::move(pieces)),
         fill_(fill) {}
@@ -57,6 +59,12 @@ class CopyThunk final : public Thunk {
     }
     return absl::OkStatus();
   }
+  bool CanSplit(int64_t parts) const override { return whole_ && pieces_[0].copy.CanSplit(parts); }
+  absl::Status ExecutePart(const RunBuffers& run, Part part) const override {
+    const CopyPiece& piece = pieces_[0];
+    piece.copy.RunPart(run.at(piece.source), run.at(target_), part.index, part.count);
+    return absl::OkStatus();
+  }
   std::string Details() const override {
     return Str(bytes_, " bytes in ", pieces_.size(), " pieces");
   }
@@ -64,6 +72,7 @@ class CopyThunk final : public Thunk {
  private:
   int element_bytes_;
   int64_t bytes_;
+  bool whole_;  // one array as large as the other
   BufferId target_;
   std::vector<CopyPiece> pieces_;
   std::optional<BufferId> fill_;
@@ -157,11 +166,11 @@ CopyPiece ReversePiece(const hlo::Instruction& reverse, BufferId source) {
 std::unique_ptr<Thunk> MakeCopyThunk(const hlo::Instruction& instruction, BufferId target,
                                      std::vector<CopyPiece> pieces, std::optional<BufferId> fill) {
   std::vector<BufferUse> uses;
-  for (const CopyPiece& piece : pieces) uses.push_back({.buffer = piece.source});
+  for (const CopyPiece& piece : pieces) uses.push_back({.buffer = piece.source, .by_part = true});
   if (fill) uses.push_back({.buffer = *fill});
-  uses.push_back({.buffer = target, .write = true});
+  uses.push_back({.buffer = target, .write = true, .by_part = true});
   return std::make_unique<CopyThunk>(ThunkInfo::Of("copy", instruction), std::move(uses),
-                                     instruction.shape(), target, std::move(pieces), fill);
+                                     instruction, target, std::move(pieces), fill);
 }
 
 CopyPiece WholeArray(BufferId source, const Shape& from, const Shape& to) {

@@ -37,21 +37,46 @@ struct ConvolutionSpec {
   bool flip_weights = false;                 // along every spatial dimension, before use
 };
 
+// The memory of one call. a, b: the two inputs in the order in which the spec lists them (source
+// before weights before target).
+struct LibraryBuffers {
+  const std::byte* a;
+  const std::byte* b;
+  std::byte* result;
+  std::byte* scratch;
+};
+
 class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   virtual int64_t scratch_bytes() const { return 0; }
-  // a, b: the two inputs in the order in which the spec lists them (source before weights before
-  // target).
-  virtual absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result,
-                           std::byte* scratch) const = 0;
+  virtual absl::Status Run(const LibraryBuffers& buffers) const = 0;
   virtual std::string Details() const = 0;
+
+  // Calls that fall into more than one part along the batch: Run is Prepare, then RunPart for each,
+  // on the thread that it is called on.
+  struct Parts {
+    int64_t count = 1;
+    bool a = false, b = false;  // which inputs fall apart, too; the result does
+  };
+  virtual Parts parts() const { return {}; }
+  virtual absl::Status Prepare(const LibraryBuffers& buffers) const {
+    (void)buffers;
+    return absl::OkStatus();
+  }
+  virtual absl::Status RunPart(const LibraryBuffers& buffers, Part part) const {
+    (void)part;
+    return Run(buffers);
+  }
 };
 
-// Null where the library has no such call; then the evaluator does it.
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec);
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSpec& spec);
+// Null where the library has no such call; then the evaluator does it. At most `threads` run it.
+absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec, int threads);
+absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSpec& spec,
+                                                             int threads);
 
+// Whether any convolution is a library call: not in builds without oneDNN.
+bool LibraryConvolves();
 // What makes these calls, for reports: "oneDNN 2.6.3".
 std::string LibraryEngine();
 

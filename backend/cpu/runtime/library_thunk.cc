@@ -17,12 +17,27 @@ class LibraryThunk final : public Thunk {
 
   absl::Status Execute(const RunBuffers& run) const override {
     Add(Counter::kLibraryCalls);
-    return call_->Run(run.at(a_), run.at(b_), run.at(result_),
-                      scratch_ < 0 ? nullptr : run.at(scratch_));
+    return call_->Run(BuffersOf(run));
+  }
+  bool CanSplit(int64_t parts) const override { return parts > 1 && parts == own_parts(); }
+  int64_t own_parts() const override {
+    const int64_t parts = call_->parts().count;
+    return parts > 1 ? parts : 0;
+  }
+  absl::Status Prepare(const RunBuffers& run) const override {
+    Add(Counter::kLibraryCalls);
+    return call_->Prepare(BuffersOf(run));
+  }
+  absl::Status ExecutePart(const RunBuffers& run, Part part) const override {
+    return call_->RunPart(BuffersOf(run), part);
   }
   std::string Details() const override { return call_->Details(); }
 
  private:
+  LibraryBuffers BuffersOf(const RunBuffers& run) const {
+    return {run.at(a_), run.at(b_), run.at(result_), scratch_ < 0 ? nullptr : run.at(scratch_)};
+  }
+
   std::unique_ptr<LibraryCall> call_;
   BufferId a_, b_, result_, scratch_;
 };
@@ -32,7 +47,10 @@ class LibraryThunk final : public Thunk {
 std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instruction& instruction,
                                         std::unique_ptr<LibraryCall> call, BufferId a, BufferId b,
                                         BufferId result, BufferId scratch) {
-  std::vector<BufferUse> uses{{.buffer = a}, {.buffer = b}, {.buffer = result, .write = true}};
+  const LibraryCall::Parts parts = call->parts();
+  std::vector<BufferUse> uses{{.buffer = a, .by_part = parts.a},
+                              {.buffer = b, .by_part = parts.b},
+                              {.buffer = result, .write = true, .by_part = parts.count > 1}};
   if (scratch >= 0) uses.push_back({.buffer = scratch, .write = true});
   return std::make_unique<LibraryThunk>(ThunkInfo::Of(kind, instruction), std::move(uses),
                                         std::move(call), a, b, result, scratch);

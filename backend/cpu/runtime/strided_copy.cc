@@ -195,4 +195,21 @@ void StridedCopy::Run(const std::byte* source, std::byte* target) const {
   }
 }
 
+bool StridedCopy::CanSplit(int64_t parts) const {
+  const auto whole = [&](const Dims& strides) {
+    return std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s > 0; }) &&
+           strides[0] * dims_[0] == elements_;
+  };
+  return elements_ > 0 && dims_[0] % parts == 0 && whole(source_strides_) && whole(target_strides_);
+}
+
+void StridedCopy::RunPart(const std::byte* source, std::byte* target, int64_t part,
+                          int64_t parts) const {
+  StridedCopy piece = *this;
+  piece.dims_[0] /= parts;
+  piece.elements_ /= parts;
+  const int64_t offset = part * piece.bytes();
+  piece.Run(source + offset, target + offset);
+}
+
 }  // namespace lazuli::backend

@@ -22,6 +22,10 @@ class StridedCopy {
               absl::Span<const int64_t> source_strides, absl::Span<const int64_t> target_strides);
 
   void Run(const std::byte* source, std::byte* target) const;
+  // Whether the p-th of `parts` equal pieces of the source goes to that of the target.
+  bool CanSplit(int64_t parts) const;
+  // One of them; what Run does in all.
+  void RunPart(const std::byte* source, std::byte* target, int64_t part, int64_t parts) const;
   int64_t bytes() const { return elements_ * element_bytes_; }
 
  private:

@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 
 #include "ir/hlo/module.h"
 
@@ -28,6 +30,15 @@ struct BufferUse {
   // The buffer may share memory with any written buffer of the same size whose flag is set: element
   // i of the one is read before element i of the other is written, and never again.
   bool in_place = false;
+  // Part p of the thunk touches only the p-th of as many equal pieces of the buffer.
+  bool by_part = false;
+};
+
+// One of `count` parts of a thunk; `worker` tells apart parts that run at the same time.
+struct Part {
+  int64_t index = 0;
+  int64_t count = 1;
+  int64_t worker = 0;
 };
 
 // What a thunk is, for dumps, profiles and errors.
@@ -59,6 +70,26 @@ class Thunk {
   const std::vector<BufferUse>& uses() const { return uses_; }
 
   virtual absl::Status Execute(const RunBuffers& run) const = 0;
+
+  // Execute in pieces along the outermost dimension in memory: Prepare, then every part, in any
+  // order and at the same time.
+  virtual bool CanSplit(int64_t parts) const {
+    (void)parts;
+    return false;
+  }
+  // The number of parts that Execute makes anyway; 0: none.
+  virtual int64_t own_parts() const { return 0; }
+  virtual absl::Status Prepare(const RunBuffers& run) const {
+    (void)run;
+    return absl::OkStatus();
+  }
+  virtual absl::Status ExecutePart(const RunBuffers& run, Part part) const {
+    (void)part;
+    return Execute(run);
+  }
+  // The thunks that this one runs part by part; empty if it is one.
+  virtual absl::Span<const std::unique_ptr<Thunk>> members() const { return {}; }
+
   // More about it, for dumps: "oneDNN jit:avx2", "items=4096 grain=512".
   virtual std::string Details() const { return {}; }
 

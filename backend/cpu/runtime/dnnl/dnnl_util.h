@@ -28,6 +28,19 @@ inline dnnl::memory DnnlMemory(const dnnl::memory::desc& desc, const std::byte* 
   return dnnl::memory(desc, DnnlEngine(), const_cast<std::byte*>(data));
 }
 
+// Bytes of an array, so that the next one is aligned, too.
+inline int64_t DnnlBytes(const dnnl::memory::desc& desc) {
+  constexpr int64_t kAlignment = 64;
+  return (static_cast<int64_t>(desc.get_size()) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Scratch memory comes from the caller: the library's own belongs to the thread that plans.
+inline dnnl::primitive_attr DnnlUserScratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
 inline absl::Status FromDnnl(const dnnl::error& error, std::string_view what) {
   const auto code = error.status == dnnl_out_of_memory ? absl::StatusCode::kResourceExhausted
                                                        : absl::StatusCode::kInternal;

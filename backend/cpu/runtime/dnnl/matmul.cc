@@ -1,12 +1,71 @@
+// Matrix multiplications by oneDNN, cut into parts that single-threaded primitives work on: see
+// convolution.cc.
 #include "backend/cpu/runtime/eigen/matmul.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
 
 #include "backend/cpu/runtime/dnnl/dnnl_util.h"
 #include "backend/cpu/runtime/library.h"
+#include "backend/cpu/runtime/parts.h"
 
 namespace lazuli::backend {
 namespace {
 
 using Desc = dnnl::memory::desc;
+
+// Which dimension is cut, into parts of `size` (the last one may be smaller). The library's best
+// code wants arrays without gaps: parts of columns may go to memory of their own first.
+struct Cut {
+  enum class Along : uint8_t { kBatch, kRows, kColumns };
+  Along along = Along::kRows;
+  int64_t size = 1, parts = 1;
+  bool gather_columns = false;
+};
+
+int64_t& SizeAlong(Cut::Along along, MatmulSpec& spec) {
+  switch (along) {
+    case Cut::Along::kBatch:
+      return spec.batch;
+    case Cut::Along::kRows:
+      return spec.m;
+    case Cut::Along::kColumns:
+      return spec.n;
+  }
+  return spec.m;
+}
+
+// Multiplications in a part, and rows or columns that fill vectors and tiles.
+constexpr int64_t kPartWork = 500000, kTile = 16;
+
+// Equal parts of rows, which what follows can be done by; fewer rows in one would cost too much for
+// what all of them prepare of the other matrix. 0 if there are none.
+int64_t EqualRowParts(const MatmulSpec& spec, int64_t most, int threads) {
+  constexpr int64_t kPartsPerThread = 8, kRows = 128;
+  const int64_t wanted = std::clamp<int64_t>(spec.m / kRows, threads, kPartsPerThread * threads);
+  for (int64_t parts = std::min(most, wanted); parts > 1 && parts >= threads; --parts) {
+    if (spec.m % (parts * kTile) == 0) return parts;
+  }
+  return 0;
+}
+
+Cut PlanCut(MatmulSpec spec, int threads) {
+  const int64_t work = std::max<int64_t>(1, spec.batch * spec.m * spec.n * spec.k / kPartWork);
+  const int64_t most = threads == 1 ? 1 : std::min<int64_t>(work, threads);
+  Cut cut;
+  cut.along = spec.batch >= most && spec.batch > 1 ? Cut::Along::kBatch
+              : spec.m > spec.n                    ? Cut::Along::kRows
+                                                   : Cut::Along::kColumns;
+  const int64_t size = SizeAlong(cut.along, spec);
+  const int64_t rows = cut.along == Cut::Along::kRows ? EqualRowParts(spec, work, threads) : 0;
+  const int64_t tile = cut.along == Cut::Along::kBatch ? 1 : kTile;
+  cut.size = rows > 0 ? size / rows : ((size + most - 1) / most + tile - 1) / tile * tile;
+  cut.parts = (size + cut.size - 1) / cut.size;
+  cut.gather_columns = cut.along == Cut::Along::kColumns && cut.parts > 1 && spec.batch == 1 &&
+                       spec.b_strides[1] == 1 && spec.b_strides[2] == spec.k;
+  return cut;
+}
 
 Desc MatrixDesc(const MatmulSpec& spec, int64_t rows, int64_t columns,
                 const std::array<int64_t, 3>& strides) {
@@ -17,40 +76,126 @@ Desc MatrixDesc(const MatmulSpec& spec, int64_t rows, int64_t columns,
               dnnl::memory::dims{strides[0], strides[1], strides[2]});
 }
 
-class DnnlMatmul final : public LibraryCall {
+// One part's size, planned.
+class Piece {
  public:
-  explicit DnnlMatmul(const MatmulSpec& spec)
-      : a_(MatrixDesc(spec, spec.m, spec.k, spec.a_strides)),
+  explicit Piece(const MatmulSpec& spec)
+      : columns_(spec.n),
+        a_(MatrixDesc(spec, spec.m, spec.k, spec.a_strides)),
         b_(MatrixDesc(spec, spec.k, spec.n, spec.b_strides)),
         c_(MatrixDesc(spec, spec.m, spec.n, spec.c_strides)),
-        desc_(dnnl::matmul::desc(a_, b_, c_), DnnlEngine()),
+        desc_(dnnl::matmul::desc(a_, b_, c_), DnnlUserScratchpad(), DnnlEngine()),
         primitive_(desc_) {}
 
-  absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result,
-                   std::byte*) const override {
-    try {
-      primitive_.execute(DnnlStream(), {{DNNL_ARG_SRC, DnnlMemory(a_, a)},
-                                        {DNNL_ARG_WEIGHTS, DnnlMemory(b_, b)},
-                                        {DNNL_ARG_DST, DnnlMemory(c_, result)}});
-    } catch (const dnnl::error& error) {
-      return FromDnnl(error, "a matrix multiplication");
-    }
-    return absl::OkStatus();
+  int64_t scratch_bytes() const { return DnnlBytes(desc_.scratchpad_desc()); }
+  int64_t columns() const { return columns_; }
+  std::string implementation() const { return desc_.impl_info_str(); }
+  void Run(const LibraryBuffers& buffers) const {
+    primitive_.execute(DnnlStream(), {{DNNL_ARG_SRC, DnnlMemory(a_, buffers.a)},
+                                      {DNNL_ARG_WEIGHTS, DnnlMemory(b_, buffers.b)},
+                                      {DNNL_ARG_DST, DnnlMemory(c_, buffers.result)},
+                                      {DNNL_ARG_SCRATCHPAD,
+                                       DnnlMemory(desc_.scratchpad_desc(), buffers.scratch)}});
   }
-  std::string Details() const override { return Str("oneDNN ", desc_.impl_info_str()); }
 
  private:
+  int64_t columns_;
   Desc a_, b_, c_;
   dnnl::matmul::primitive_desc desc_;
   dnnl::matmul primitive_;
 };
 
+class DnnlMatmul final : public LibraryCall {
+ public:
+  DnnlMatmul(const MatmulSpec& spec, const Cut& cut, int threads)
+      : cut_(cut),
+        workers_(WorkersFor(cut.parts, threads)),
+        rows_(spec.m),
+        row_stride_(spec.c_strides[1]),
+        splits_(cut.along == Cut::Along::kRows && spec.batch == 1 &&
+                spec.m == cut.parts * cut.size),
+        row_major_a_(spec.a_strides[1] == spec.k && spec.a_strides[2] == 1) {
+    MatmulSpec one = spec;
+    const auto plan = [&](int64_t size) {
+      SizeAlong(cut.along, one) = size;
+      if (cut.gather_columns) one.c_strides[1] = size;
+      return Piece(one);
+    };
+    const int64_t all = SizeAlong(cut.along, one), last = all - (cut.parts - 1) * cut.size;
+    piece_.emplace(plan(std::min(all, cut.size)));
+    if (last != cut.size && cut.parts > 1) last_.emplace(plan(last));
+    const auto bytes = [&](const std::array<int64_t, 3>& strides, bool cut_here, int dimension) {
+      return cut_here ? strides[static_cast<std::size_t>(dimension)] * cut.size * kFloat : 0;
+    };
+    const bool rows = cut.along == Cut::Along::kRows, columns = cut.along == Cut::Along::kColumns;
+    const int dimension = rows ? 1 : columns ? 2 : 0;
+    a_step_ = bytes(spec.a_strides, !columns, dimension);
+    b_step_ = bytes(spec.b_strides, !rows, dimension);
+    c_step_ = bytes(spec.c_strides, true, dimension);
+  }
+
+  int64_t scratch_bytes() const override { return workers_ * WorkerScratch(); }
+
+  absl::Status Run(const LibraryBuffers& buffers) const override {
+    return ForEachPart(cut_.parts, workers_, [&](Part part) { return RunPart(buffers, part); });
+  }
+
+  Parts parts() const override {
+    return splits_ ? Parts{.count = cut_.parts, .a = row_major_a_} : Parts{};
+  }
+
+  absl::Status RunPart(const LibraryBuffers& all, Part part) const override {
+    const ScopedLibraryThreads one(1);
+    const Piece& piece = last_ && part.index + 1 == part.count ? *last_ : *piece_;
+    std::byte* scratch =
+        all.scratch == nullptr ? nullptr : all.scratch + part.worker * WorkerScratch();
+    std::byte* result = all.result + part.index * c_step_;
+    std::byte* target = cut_.gather_columns ? scratch + PieceScratch() : result;
+    try {
+      piece.Run({all.a + part.index * a_step_, all.b + part.index * b_step_, target, scratch});
+    } catch (const dnnl::error& error) {
+      return FromDnnl(error, "a matrix multiplication");
+    }
+    if (cut_.gather_columns) Spread(target, piece.columns(), result);
+    return absl::OkStatus();
+  }
+
+  std::string Details() const override {
+    return Str("oneDNN ", piece_->implementation(),
+               cut_.parts > 1 ? Str(", ", cut_.parts, " parts") : "");
+  }
+
+ private:
+  static constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+
+  int64_t PieceScratch() const {
+    return std::max(piece_->scratch_bytes(), last_ ? last_->scratch_bytes() : 0);
+  }
+  int64_t WorkerScratch() const {
+    return PieceScratch() + (cut_.gather_columns ? rows_ * cut_.size * kFloat : 0);
+  }
+  void Spread(const std::byte* rows, int64_t columns, std::byte* result) const {
+    for (int64_t row = 0; row < rows_; ++row) {
+      std::memcpy(result + row * row_stride_ * kFloat, rows + row * columns * kFloat,
+                  static_cast<std::size_t>(columns * kFloat));
+    }
+  }
+
+  Cut cut_;
+  int64_t workers_;
+  int64_t rows_, row_stride_;
+  bool splits_, row_major_a_;
+  std::optional<Piece> piece_, last_;
+  int64_t a_step_ = 0, b_step_ = 0, c_step_ = 0;  // bytes from part to part
+};
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec) {
+absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec, int threads) {
   if (spec.dtype != DType::kF32) return PlanEigenMatmul(spec);
   try {
-    return std::make_unique<DnnlMatmul>(spec);
+    const ScopedLibraryThreads one(1);
+    return std::make_unique<DnnlMatmul>(spec, PlanCut(spec, threads), threads);
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented) return PlanEigenMatmul(spec);
     return FromDnnl(error, "planning a matrix multiplication");

@@ -5,6 +5,8 @@
 
 namespace lazuli::backend {
 
+bool LibraryConvolves() { return true; }
+
 std::string LibraryEngine() {
   const dnnl::version_t& v = *dnnl::version();
   return Str("oneDNN ", v.major, ".", v.minor, ".", v.patch);

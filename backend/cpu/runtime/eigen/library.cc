@@ -8,13 +8,15 @@
 
 namespace lazuli::backend {
 
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec) {
+absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec, int) {
   return PlanEigenMatmul(spec);
 }
 
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSpec&) {
+absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSpec&, int) {
   return std::unique_ptr<LibraryCall>();
 }
+
+bool LibraryConvolves() { return false; }
 
 std::string LibraryEngine() {
   return Str("Eigen ", EIGEN_WORLD_VERSION, ".", EIGEN_MAJOR_VERSION, ".", EIGEN_MINOR_VERSION);

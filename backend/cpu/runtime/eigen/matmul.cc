@@ -17,15 +17,14 @@ class EigenMatmul final : public LibraryCall {
  public:
   explicit EigenMatmul(const MatmulSpec& spec) : spec_(spec) {}
 
-  absl::Status Run(const std::byte* a, const std::byte* b, std::byte* result,
-                   std::byte*) const override {
+  absl::Status Run(const LibraryBuffers& buffers) const override {
     const int64_t bands = (spec_.m + kRows - 1) / kRows;
     const int64_t grain = std::max<int64_t>(
         1, 65536 / std::max<int64_t>(1, std::min(kRows, spec_.m) * spec_.n * spec_.k));
     ParallelFor(spec_.batch * bands, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        RunBand(reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b),
-                reinterpret_cast<T*>(result), i / bands, i % bands * kRows);
+        RunBand(reinterpret_cast<const T*>(buffers.a), reinterpret_cast<const T*>(buffers.b),
+                reinterpret_cast<T*>(buffers.result), i / bands, i % bands * kRows);
       }
     });
     return absl::OkStatus();

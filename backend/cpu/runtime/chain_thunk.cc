@@ -1,0 +1,74 @@
+#include "backend/cpu/runtime/chain_thunk.h"
+
+#include <map>
+
+#include "backend/cpu/runtime/parts.h"
+#include "ir/support/status.h"
+
+namespace lazuli::backend {
+namespace {
+
+class ChainThunk final : public Thunk {
+ public:
+  ChainThunk(ThunkInfo info, std::vector<BufferUse> uses,
+             std::vector<std::unique_ptr<Thunk>> members, int64_t parts, int64_t threads)
+      : Thunk(std::move(info), std::move(uses)),
+        members_(std::move(members)),
+        parts_(parts),
+        workers_(WorkersFor(parts, threads)) {}
+
+  absl::Status Execute(const RunBuffers& run) const override {
+    for (const auto& member : members_)
+      LAZULI_RETURN_IF_ERROR(AtSite(member->Prepare(run), *member));
+    return ForEachPart(parts_, workers_, [&](Part part) -> absl::Status {
+      for (const auto& member : members_)
+        LAZULI_RETURN_IF_ERROR(AtSite(member->ExecutePart(run, part), *member));
+      return absl::OkStatus();
+    });
+  }
+  std::string Details() const override {
+    std::string text = Str(parts_, " parts of");
+    for (const auto& member : members_) {
+      text += Str("\n    - ", member->info().kind, " ", member->info().name);
+      for (const BufferUse& use : member->uses()) {
+        text += Str(use.write ? " >b" : " b", use.buffer);
+      }
+      text += Str(", ", member->Details());
+    }
+    return text;
+  }
+  absl::Span<const std::unique_ptr<Thunk>> members() const override { return members_; }
+
+ private:
+  static absl::Status AtSite(const absl::Status& status, const Thunk& member) {
+    return status.ok() ? status : WithSite(status, member.info());
+  }
+
+  std::vector<std::unique_ptr<Thunk>> members_;
+  int64_t parts_, workers_;
+};
+
+// A buffer is one use, written if any member writes it; the members know what is in place.
+std::vector<BufferUse> UsesOf(absl::Span<const std::unique_ptr<Thunk>> members) {
+  std::map<BufferId, bool> written;
+  for (const auto& member : members) {
+    for (const BufferUse& use : member->uses()) written[use.buffer] |= use.write;
+  }
+  std::vector<BufferUse> uses;
+  for (const auto& [buffer, write] : written) uses.push_back({.buffer = buffer, .write = write});
+  return uses;
+}
+
+}  // namespace
+
+std::unique_ptr<Thunk> MakeChainThunk(std::vector<std::unique_ptr<Thunk>> members, int64_t parts,
+                                      int64_t threads) {
+  ThunkInfo info = members.front()->info();
+  info.kind = "chain";
+  for (std::size_t m = 1; m < members.size(); ++m) info.name += "+" + members[m]->info().name;
+  std::vector<BufferUse> uses = UsesOf(members);
+  return std::make_unique<ChainThunk>(std::move(info), std::move(uses), std::move(members), parts,
+                                      threads);
+}
+
+}  // namespace lazuli::backend

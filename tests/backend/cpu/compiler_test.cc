@@ -1,0 +1,180 @@
+// What compiled programs look like: which thunks are chained, where arrays change their layout, and
+// where they lie.
+#include "backend/cpu/compiler.h"
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backend/cpu/codegen/kernel.h"
+#include "backend/cpu/runtime/library.h"
+#include "tests/support/hlo_test.h"
+
+namespace lazuli::backend {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using testing::ElementsAre;
+
+Program Compile(std::string_view text) {
+  CompileOptions options;
+  options.num_threads = 2;
+  auto program = CompileProgram(ParseHlo(text), options);
+  EXPECT_TRUE(program.ok()) << program.status();
+  return *std::move(program);
+}
+
+std::string LeNetStep() {
+  std::ifstream file("tests/backend/corpus/lenet_step.hlo");
+  std::stringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+// Kinds of the thunks in each chain.
+std::vector<std::vector<std::string>> Chains(const Program& program) {
+  std::vector<std::vector<std::string>> chains;
+  for (const auto& thunk : program.thunks) {
+    if (thunk->members().empty()) continue;
+    chains.emplace_back();
+    for (const auto& member : thunk->members()) chains.back().emplace_back(member->info().kind);
+  }
+  return chains;
+}
+
+const Instruction* First(const Program& program, Opcode opcode) {
+  for (const Instruction* i : program.module->entry()->PostOrder())
+    if (i->opcode() == opcode) return i;
+  return nullptr;
+}
+
+// What lies on a path from `from` to `to`, without the ends.
+std::vector<const Instruction*> Between(const Program& program, const Instruction* from,
+                                        const Instruction* to) {
+  const std::vector<Instruction*> order = program.module->entry()->PostOrder();
+  std::set<const Instruction*> after{from}, before{to};
+  for (const Instruction* i : order) {
+    for (const Instruction* operand : i->operands())
+      if (after.contains(operand)) after.insert(i);
+  }
+  for (auto i = order.rbegin(); i != order.rend(); ++i) {
+    if (before.contains(*i)) before.insert((*i)->operands().begin(), (*i)->operands().end());
+  }
+  std::vector<const Instruction*> between;
+  for (const Instruction* i : order) {
+    if (i != from && i != to && after.contains(i) && before.contains(i)) between.push_back(i);
+  }
+  return between;
+}
+
+bool Optimises() { return KernelsAvailable() && LibraryConvolves(); }
+
+TEST(CompilerTest, LeNetChangesNoLayoutBetweenTheFirstConvolutionAndTheFlatten) {
+  if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
+  const Program program = Compile(LeNetStep());
+  const Instruction* flatten = nullptr;
+  for (const Instruction* i : program.module->entry()->PostOrder()) {
+    if (i->opcode() == Opcode::kReshape && i->shape().rank() == 2) flatten = i;
+    if (flatten != nullptr) break;
+  }
+  ASSERT_NE(flatten, nullptr);
+  const auto between = Between(program, First(program, Opcode::kConvolution), flatten);
+  std::vector<Opcode> opcodes;
+  for (const Instruction* i : between) {
+    if (i->opcode() != Opcode::kGetTupleElement) opcodes.push_back(i->opcode());
+    if (i->opcode() != Opcode::kFusion) continue;
+    for (const auto& inner : i->to_apply()->instructions())
+      EXPECT_NE(inner->opcode(), Opcode::kCopy) << i->name();
+  }
+  // Bias and ReLU, convolution, bias and ReLU, pooling, and the one reorder that flattening needs.
+  EXPECT_THAT(opcodes, ElementsAre(Opcode::kFusion, Opcode::kConvolution, Opcode::kFusion,
+                                   Opcode::kFusion, Opcode::kCopy));
+  EXPECT_EQ(program.stats.reorders, 2);  // and one for the gradient on its way back
+}
+
+TEST(CompilerTest, WhatFollowsAConvolutionIsDoneImageByImage) {
+  if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
+  const Program program = Compile(LeNetStep());
+  // From the first ReLU to the reorder; three images do not fill parts of the first convolution.
+  EXPECT_THAT(Chains(program),
+              ElementsAre(ElementsAre("kernel", "convolution", "kernel", "kernel", "copy")));
+}
+
+TEST(CompilerTest, RowsOfAProductGetTheirBiasAndActivationAtOnce) {
+  if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
+  const Program program = Compile(R"(
+    ENTRY main {
+      x = f32[512,64] parameter(0)
+      w = f32[64,96] parameter(1)
+      b = f32[96] parameter(2)
+      d = f32[512,96] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      c = f32[512,96] broadcast(b), dimensions={1}
+      s = f32[512,96] add(d, c)
+      ROOT t = f32[512,96] tanh(s)
+    })");
+  EXPECT_THAT(Chains(program), ElementsAre(ElementsAre("matmul", "kernel")));
+}
+
+// The sum over the batch needs all images.
+TEST(CompilerTest, AReductionOverTheBatchEndsAChain) {
+  if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
+  const Program program = Compile(R"(
+    add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+    ENTRY main {
+      x = f32[8,16,20,20] parameter(0)
+      w = f32[16,16,3,3] parameter(1)
+      zero = f32[] constant(0)
+      c = f32[8,16,18,18] convolution(x, w), window={size=3x3}, dim_labels=bf01_oi01->bf01
+      n = f32[8,16,18,18] negate(c)
+      s = f32[16] reduce(c, zero), dimensions={0,2,3}, to_apply=add
+      b = f32[8,16,18,18] broadcast(s), dimensions={1}
+      ROOT r = f32[8,16,18,18] multiply(n, b)
+    })");
+  EXPECT_THAT(Chains(program), ElementsAre(ElementsAre("copy", "convolution")));
+}
+
+// The gradient of pooling lies where the pooled array did, which nobody needs any more.
+TEST(CompilerTest, TheGradientOfPoolingTakesThePooledArraysMemory) {
+  if (!KernelsAvailable()) GTEST_SKIP() << "needs LLVM";
+  const Program program = Compile(R"(
+    ge { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = pred[] compare(a, b), direction=GE }
+    add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+    ENTRY main {
+      x = f32[64,64] parameter(0)
+      s = f32[32,32] parameter(1)
+      zero = f32[] constant(0)
+      e = f32[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      g = f32[64,64] select-and-scatter(e, s, zero), window={size=2x2 stride=2x2}, select=ge, scatter=add
+      ROOT d = f32[64,64] dot(g, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    })");
+  std::set<int64_t> offsets;
+  for (const BufferUse& use : program.thunks[1]->uses()) {
+    if (use.in_place) offsets.insert(program.slots[static_cast<std::size_t>(use.buffer)].offset);
+  }
+  EXPECT_EQ(program.thunks[1]->info().kind, "kernel");
+  EXPECT_EQ(offsets.size(), 1U);
+}
+
+TEST(CompilerTest, AChainWorksInPlaceWhereEachPartDoes) {
+  if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
+  const Program program = Compile(R"(
+    ENTRY main {
+      x = f32[8,16,20,20] parameter(0)
+      w = f32[16,16,3,3] parameter(1)
+      c = f32[8,16,18,18] convolution(x, w), window={size=3x3}, dim_labels=bf01_oi01->bf01
+      n = f32[8,16,18,18] negate(c)
+      d = f32[8,16,16,16] convolution(n, w), window={size=3x3}, dim_labels=bf01_oi01->bf01
+      ROOT e = f32[8,16,16,16] exponential(d)
+    })");
+  ASSERT_EQ(Chains(program).size(), 1U);
+  // Packed weights come on top; the negated array lies where the convolution's result did.
+  const int64_t one = 8 * 16 * 18 * 18 * 4, two = 8 * 16 * 16 * 16 * 4, x = 8 * 16 * 20 * 20 * 4;
+  EXPECT_LT(program.arena_bytes, x + one + two + 200000);
+}
+
+}  // namespace
+}  // namespace lazuli::backend

@@ -121,6 +121,13 @@ Parameter Module::register_buffer(const std::string& name, const Tensor& value,
   return Parameter(tensor);
 }
 
+bool Module::unregister(const std::string& name) {
+  const auto erase = [&](auto& list) {
+    return std::erase_if(list, [&](const auto& entry) { return entry.first == name; }) > 0;
+  };
+  return erase(state_->parameters) || erase(state_->buffers) || erase(state_->children);
+}
+
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> tensors;
   for (auto& [name, tensor] : named_parameters()) tensors.push_back(std::move(tensor));

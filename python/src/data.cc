@@ -168,7 +168,13 @@ void BindDatasets(py::module_& data) {
              return std::make_shared<data::Cifar10>(folder, train);
            }),
            py::arg("folder"), py::arg("train") = true)
-      .def_static("classes", &data::Cifar10::classes, "The names of the classes.");
+      .def_static(
+          "classes",
+          [] {
+            const auto& names = data::Cifar10::classes();
+            return std::vector<std::string>(names.begin(), names.end());
+          },
+          "The names of the classes.");
   py::class_<data::TensorDataset, data::Dataset, std::shared_ptr<data::TensorDataset>>(
       data, "TensorDataset", "Rows of two tensors or arrays with the same first dim.")
       .def(py::init([](const py::object& x, const py::object& y) {

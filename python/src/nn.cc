@@ -107,9 +107,10 @@ void BindModule(py::module_& nn) {
           "_register_buffer",
           [](nn::Module& self, const std::string& name, const Tensor& value) {
             const Caller caller;
-            return self.register_buffer(name, value);
+            return Tensor(self.register_buffer(name, value));
           },
           py::arg("name"), py::arg("value"))
+      .def("_unregister", &nn::Module::unregister)
       .def("parameters", &nn::Module::parameters, "All parameters, each once.")
       .def(
           "named_parameters", [](const nn::Module& m) { return NamedList(m.named_parameters()); },
@@ -149,14 +150,20 @@ void BindLayer(py::module_& nn, const char* name, std::string_view parameters, c
     const Caller caller;
     return std::make_unique<L>(nn::clone(layer));
   });
-#define LAZULI_TENSOR(member)                \
-  if constexpr (requires(L l) { l.member; }) \
-    type.def_property_readonly(#member, [](const L& l) { return ToPython(Tensor(l.member)); });
-  LAZULI_TENSOR(weight)
-  LAZULI_TENSOR(bias)
-  LAZULI_TENSOR(running_mean)
-  LAZULI_TENSOR(running_var)
-  LAZULI_TENSOR(num_batches_tracked)
+#define LAZULI_TENSOR(member, kind)                                     \
+  if constexpr (requires(L l) { l.member; })                            \
+    type.def_property(                                                  \
+        #member, [](const L& l) { return ToPython(Tensor(l.member)); }, \
+        [](L& l, const Tensor& value) {                                 \
+          const Caller caller;                                          \
+          l.unregister(#member);                                        \
+          l.member = l.register_##kind(#member, value);                 \
+        });
+  LAZULI_TENSOR(weight, parameter)
+  LAZULI_TENSOR(bias, parameter)
+  LAZULI_TENSOR(running_mean, buffer)
+  LAZULI_TENSOR(running_var, buffer)
+  LAZULI_TENSOR(num_batches_tracked, buffer)
 #undef LAZULI_TENSOR
 }
 

@@ -81,6 +81,31 @@ def test_state_is_a_dict_that_pickles():
         pickle.dumps(net)
 
 
+def test_what_is_assigned_again_takes_the_place_of_what_was_there():
+    net = Net()
+    net.body = lz.nn.Linear(4, 2)
+    net.scale = lz.nn.Parameter(lz.full((1,), 2.0))
+    assert sorted(name for name, _ in net.named_parameters()) == ["body.bias", "body.weight", "scale"]
+    assert net(lz.ones(1, 4)).shape == (1, 2)
+    with lz.no_grad():
+        net.scale *= 2
+    assert len(net.parameters()) == 3 and dict(net.named_parameters())["scale"].item() == net.scale.item() == 4
+    net.scale = None
+    del net.body
+    assert net.parameters() == [] and not hasattr(net, "body")
+    with pytest.raises(AttributeError):
+        del net.body
+
+    table, head = lz.nn.Embedding(5, 3), lz.nn.Linear(3, 5, bias=False)
+    head.weight = table.weight  # tied
+    both = lz.nn.ModuleList([table, head])
+    assert len(both.parameters()) == 1 and head.weight.is_same(table.weight)
+    head(table(lz.tensor([1]))).sum().backward()
+    assert table.weight.grad is not None
+    both[1] = lz.nn.Linear(3, 2)
+    assert [name for name, _ in both.named_parameters()] == ["0.weight", "1.weight", "1.bias"]
+
+
 def test_a_deep_copy_has_parameters_of_its_own():
     net = Net()
     net.sizes, net.tied = [4, 3], net.body

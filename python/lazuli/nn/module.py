@@ -17,14 +17,28 @@ def __setattr__(self, name, value):
     """A module or parameter that becomes an attribute is registered under its name."""
     if isinstance(value, (Module, Parameter)) and not _is_made(self):
         raise AttributeError(f"{type(self).__name__}: call super().__init__() before making '{name}'")
+    if isinstance(getattr(type(self), name, None), property):  # of a layer, which registers by itself
+        return object.__setattr__(self, name, value)
+    old = vars(self).get(name)
+    if value is old and old is not None:  # as after self.scale *= 2
+        return None
+    if name in vars(self).get("_buffers", ()) and isinstance(value, Tensor):
+        old.set_data(value.detach())  # the registered tensor stays, with other elements
+        return None
+    if isinstance(old, (Module, Parameter)):
+        self._unregister(name)  # what comes takes its place
     if isinstance(value, Module):
         self.register_module(name, value)
     elif isinstance(value, Parameter):
         value = self.register_parameter(name, value)
-    elif isinstance(value, Tensor) and name in vars(self).get("_buffers", ()):
-        vars(self)[name].set_data(value.detach())  # the registered tensor stays, with other elements
-        return
-    object.__setattr__(self, name, value)
+    return object.__setattr__(self, name, value)
+
+
+@_method
+def __delattr__(self, name):
+    object.__delattr__(self, name)
+    if self._unregister(name):
+        vars(self).get("_buffers", set()).discard(name)
 
 
 @_method
@@ -215,6 +229,14 @@ class Sequential(Module):
 
     def __getitem__(self, i):
         return self._steps[i]
+
+    def __setitem__(self, i, step):
+        i = range(len(self._steps))[i]
+        if isinstance(self._steps[i], Module):
+            delattr(self, str(i))
+        self._steps[i] = step
+        if isinstance(step, Module):
+            setattr(self, str(i), step)
 
     def __iter__(self):
         return iter(self._steps)

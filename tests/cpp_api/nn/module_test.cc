@@ -157,6 +157,21 @@ TEST(ModuleTest, AnAbsentParameterIsNotListed) {
   EXPECT_TRUE(Custom().parameters().empty());
 }
 
+TEST(ModuleTest, WhatIsUnregisteredIsForgottenAndItsNameFree) {
+  nn::Module module;
+  module.register_parameter("scale", ones({1}));
+  module.register_buffer("mean", zeros({1}));
+  module.register_module("fc", nn::Linear(1, 1));
+  EXPECT_TRUE(module.unregister("scale"));
+  EXPECT_FALSE(module.unregister("scale"));
+  EXPECT_TRUE(module.unregister("mean"));
+  EXPECT_TRUE(module.unregister("fc"));
+  EXPECT_TRUE(module.parameters().empty());
+  EXPECT_TRUE(module.named_buffers().empty());
+  module.register_parameter("scale", zeros({3}));
+  EXPECT_EQ(module.num_parameters(), 3);
+}
+
 TEST(ModuleTest, WrongRegistrationsAreErrors) {
   Mlp net;
   EXPECT_ERROR(kInvalidArgument, "register_module: the module has a 'fc1' already",

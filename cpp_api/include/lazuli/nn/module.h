@@ -71,6 +71,9 @@ class LAZULI_API Module {
   // trained.
   Parameter register_buffer(const std::string& name, const Tensor& value, LAZULI_LOC);
 
+  // Forgets what is registered under the name, which is free then; whether there was something.
+  bool unregister(const std::string& name);
+
   // --- what the module and the modules in it own, in the order of registration, each tensor once.
   std::vector<Tensor> parameters() const;
   // Names have dots: "conv1.weight". The same names stand in dumps, by the outermost module that

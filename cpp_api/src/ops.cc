@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "cpp_api/src/operands.h"
 #include "lazy/ops/elementwise.h"
@@ -12,6 +14,10 @@ namespace lazuli {
 namespace {
 
 using Locs = SourceLocation;
+
+std::pair<Tensor, Tensor> Wrapped(std::pair<lazy::Tensor, lazy::Tensor> pair) {
+  return {TensorAccess::Wrap(std::move(pair.first)), TensorAccess::Wrap(std::move(pair.second))};
+}
 
 template <class F>
 Tensor Binary(std::string_view op, const Operand& x, const Operand& y, F f) {
@@ -103,10 +109,7 @@ LAZULI_REDUCTION(amin, Amin)
 #undef LAZULI_REDUCTION
 
 std::pair<Tensor, Tensor> max(const Tensor& x, std::int64_t dim, bool keepdim, Locs loc) {
-  return Call(loc, [&] {
-    auto [values, indices] = lazy::MaxAlong(In(x, "max"), dim, keepdim);
-    return std::make_pair(TensorAccess::Wrap(values), TensorAccess::Wrap(indices));
-  });
+  return Call(loc, [&] { return Wrapped(lazy::MaxAlong(In(x, "max"), dim, keepdim)); });
 }
 Tensor argmax(const Tensor& x, std::optional<std::int64_t> dim, bool keepdim, Locs loc) {
   return CallTensor(loc, [&] { return lazy::ArgMax(In(x, "argmax"), dim, keepdim); });
@@ -165,6 +168,32 @@ Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index, Locs
     return lazy::IndexSelect(In(x, "index_select"), dim, In(index, "index_select"));
   });
 }
+Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Gather(In(x, "gather"), dim, In(index, "gather")); });
+}
+Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
+                   Locs loc) {
+  return CallTensor(loc, [&] {
+    return lazy::ScatterAdd(In(x, "scatter_add"), dim, In(index, "scatter_add"),
+                            In(source, "scatter_add"));
+  });
+}
+Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Select(In(x, "select"), dim, index); });
+}
+Tensor cumsum(const Tensor& x, std::int64_t dim, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::CumSum(In(x, "cumsum"), dim); });
+}
+std::pair<Tensor, Tensor> sort(const Tensor& x, std::int64_t dim, bool descending, Locs loc) {
+  return Call(loc, [&] { return Wrapped(lazy::Sort(In(x, "sort"), dim, descending)); });
+}
+Tensor argsort(const Tensor& x, std::int64_t dim, bool descending, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Sort(In(x, "argsort"), dim, descending).second; });
+}
+std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest,
+                               Locs loc) {
+  return Call(loc, [&] { return Wrapped(lazy::TopK(In(x, "topk"), k, dim, largest)); });
+}
 Tensor one_hot(const Tensor& index, std::int64_t classes, Locs loc) {
   return CallTensor(loc,
                     [&] { return lazy::OneHot(In(index, "one_hot"), classes, ir::DType::kS64); });
@@ -178,15 +207,14 @@ Tensor matmul(const Tensor& x, const Tensor& y, Locs loc) {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Locs loc) {
   return CallTensor(loc, [&] {
     const lazy::Tensor w = In(weight, "linear");
-    lazy::Tensor y = lazy::Linear(In(x, "linear"), w);
-    if (!bias.defined()) return y;
+    if (!bias.defined()) return lazy::Linear(In(x, "linear"), w);
     const lazy::Tensor b = TensorAccess::Unwrap(bias);
-    if (b.rank() != 1 || b.dim(0) != w.dim(0)) {
+    if (w.rank() == 2 && (b.rank() != 1 || b.dim(0) != w.dim(0))) {
       lazy::ThrowRecordError("linear",
                              ir::InvalidArgument("bias ", b.shape(), " does not fit the ", w.dim(0),
                                                  " rows of weight ", w.shape()));
     }
-    return y + b;
+    return lazy::Linear(In(x, "linear"), w) + b;
   });
 }
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -202,7 +230,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                              ir::InvalidArgument("bias ", b.shape(), " does not fit the ", w.dim(0),
                                                  " channels of weight ", w.shape()));
     }
-    return lazy::Conv2d(in, w, attrs) + lazy::Reshape(b, {1, b.dim(0), 1, 1});
+    const lazy::Tensor y = lazy::Conv2d(in, w, attrs);  // it may refuse, and must come first
+    return y + lazy::Reshape(b, {1, b.dim(0), 1, 1});
   });
 }
 namespace {

@@ -100,6 +100,14 @@ Tensor Squeeze(const Tensor& x, std::optional<int64_t> dim);
 Tensor Unsqueeze(const Tensor& x, int64_t dim);
 Tensor Flatten(const Tensor& x, int64_t start_dim, int64_t end_dim);
 Tensor IndexSelect(const Tensor& x, int64_t dim, const Tensor& index);
+// Elements at positions along dim, in an index of x's rank; and x with source added at such.
+Tensor Gather(const Tensor& x, int64_t dim, const Tensor& index);
+Tensor ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+Tensor CumSum(const Tensor& x, int64_t dim);
+// {elements in order along dim, where they stood as s64}; TopK: the first k of them.
+std::pair<Tensor, Tensor> Sort(const Tensor& x, int64_t dim, bool descending);
+std::pair<Tensor, Tensor> TopK(const Tensor& x, int64_t k, int64_t dim, bool largest);
+Tensor Select(const Tensor& x, int64_t dim, int64_t index);  // without the dim
 Tensor OneHot(const Tensor& index, int64_t classes, DType dtype);
 
 // --- linear algebra, convolution, pooling

@@ -8,6 +8,7 @@
 #include "lazy/ops/create.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/foreach.h"
+#include "lazy/ops/index.h"
 #include "lazy/ops/linear.h"
 #include "lazy/ops/loss.h"
 #include "lazy/ops/norm.h"
@@ -37,10 +38,11 @@ using AllOps = OpList<
 #undef LAZULI_COMPARE
     ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, ToDTypeOp, ConstantOp, GeluOp, SumOp, ProdOp,
     AmaxOp, AminOp, MaxAlongOp, ArgMaxOp, ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp,
-    FlipOp, CatOp, IndexSelectOp, IndexAddOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp,
-    Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp,
-    LayerNormOp, BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
-    BceOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, ForeachSgdOp, ForeachAdamOp,
-    ForeachRmspropOp, ForeachAdagradOp, ForeachClipNormOp>;
+    FlipOp, CatOp, IndexSelectOp, IndexAddOp, GatherOp, ScatterAddOp, CumSumOp, SortOp, MatMulOp,
+    LinearOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp,
+    MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp, SoftmaxOp,
+    LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp, OneHotOp, FullOp, PositionsOp,
+    UniformOp, NormalOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp,
+    ForeachClipNormOp>;
 
 }  // namespace lazuli::lazy

@@ -20,6 +20,7 @@ const Table& Samples() {
     AddCreateSamples(*t);
     AddNormSamples(*t);
     AddForeachSamples(*t);
+    AddIndexSamples(*t);
     return t;
   }();
   return *table;

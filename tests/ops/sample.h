@@ -227,6 +227,7 @@ void AddLossSamples(Table& table);
 void AddCreateSamples(Table& table);
 void AddNormSamples(Table& table);
 void AddForeachSamples(Table& table);
+void AddIndexSamples(Table& table);
 
 // --- values
 

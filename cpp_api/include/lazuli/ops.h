@@ -120,7 +120,9 @@ inline Tensor operator<=(const Operand& x, const Operand& y) { return le(x, y); 
 inline Tensor operator>(const Operand& x, const Operand& y) { return gt(x, y); }
 inline Tensor operator>=(const Operand& x, const Operand& y) { return ge(x, y); }
 
-// --- reductions; no dims = all
+// --- reductions; no dims = all. The reduced dims vanish, or stay as 1 with keepdim. mean, var,
+// std, norm and logsumexp take floats; positions are s64, the first of equals; all and any give
+// pred.
 LAZULI_API Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
                       LAZULI_LOC);  // integers to s64
 LAZULI_API Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false, LAZULI_LOC);
@@ -149,21 +151,29 @@ LAZULI_API Tensor norm(const Tensor& x, const Dims& dims = {}, bool keepdim = fa
 LAZULI_API Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false,
                             LAZULI_LOC);  // log of the sum of exp, without overflow
 
-// --- shape. Results have their own memory.
+// --- shape, of any dtype. Results have their own memory.
 LAZULI_API Tensor reshape(const Tensor& x, const Dims& dims, LAZULI_LOC);  // one dim may be -1
+// One dim in place of start_dim to end_dim.
 LAZULI_API Tensor flatten(const Tensor& x, std::int64_t start_dim = 0, std::int64_t end_dim = -1,
                           LAZULI_LOC);
+// Without a dim of 1, or without all of them; and with a new one.
 LAZULI_API Tensor squeeze(const Tensor& x, std::optional<std::int64_t> dim = std::nullopt,
                           LAZULI_LOC);
 LAZULI_API Tensor unsqueeze(const Tensor& x, std::int64_t dim, LAZULI_LOC);
 LAZULI_API Tensor broadcast_to(const Tensor& x, const Dims& dims, LAZULI_LOC);
+// Dims exchanged; and dim i of the result being dim dims[i] of x.
 LAZULI_API Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1, LAZULI_LOC);
 LAZULI_API Tensor permute(const Tensor& x, const Dims& dims, LAZULI_LOC);
+// Elements start to start + length along dim; out of range is Error(kOutOfRange).
 LAZULI_API Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::int64_t length,
                          LAZULI_LOC);
+LAZULI_API Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index,
+                         LAZULI_LOC);  // without the dim
 LAZULI_API Tensor flip(const Tensor& x, const Dims& dims, LAZULI_LOC);
+// Joined along a dim that is there, the others being equal, and along a new one.
 LAZULI_API Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim = 0, LAZULI_LOC);
 LAZULI_API Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim = 0, LAZULI_LOC);
+// The slices of x along dim at these positions: integers [n], of which one outside fails the run.
 LAZULI_API Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index, LAZULI_LOC);
 // The lower or upper triangle of the last two dims, 0 elsewhere; `diagonal` counts upwards.
 LAZULI_API Tensor tril(const Tensor& x, std::int64_t diagonal = 0, LAZULI_LOC);
@@ -173,18 +183,40 @@ LAZULI_API std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::in
                                      LAZULI_LOC);
 LAZULI_API std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t dim = 0,
                                      LAZULI_LOC);
-LAZULI_API Tensor one_hot(const Tensor& index, std::int64_t classes, LAZULI_LOC);  // s64
+// Integers [...] to s64 [..., classes]: 1 at each index, 0 elsewhere.
+LAZULI_API Tensor one_hot(const Tensor& index, std::int64_t classes, LAZULI_LOC);
+
+// --- positions that are data: integers, and one out of range fails the run
+// Elements of x: result[i][j] = x[index[i][j]][j] for dim 0. The index has x's rank, and no more
+// elements than x along the other dims.
+LAZULI_API Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index, LAZULI_LOC);
+// x with source, of the index's dims and x's dtype, added at such positions.
+LAZULI_API Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index,
+                              const Tensor& source, LAZULI_LOC);
+
+// --- orders along a dim. Equal elements keep theirs, and NaN is the largest.
+LAZULI_API Tensor cumsum(const Tensor& x, std::int64_t dim, LAZULI_LOC);  // integers to s64
+// Values, and where they stood (s64).
+LAZULI_API std::pair<Tensor, Tensor> sort(const Tensor& x, std::int64_t dim = -1,
+                                          bool descending = false, LAZULI_LOC);
+LAZULI_API Tensor argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false,
+                          LAZULI_LOC);
+// The k largest or smallest, in order.
+LAZULI_API std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, std::int64_t dim = -1,
+                                          bool largest = true, LAZULI_LOC);
 
 // --- linear algebra and neural networks
+// [..., n, k] and [..., k, m] to [..., n, m]; leading dims broadcast, rank 1 is a vector.
 LAZULI_API Tensor matmul(const Tensor& x, const Tensor& y, LAZULI_LOC);
-// x [..., in], weight [out, in], bias [out] or undefined.
+// x [..., in], weight [out, in], bias [out] or undefined, to [..., out].
 LAZULI_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                          LAZULI_LOC);
 struct Conv2dOptions {
   std::pair<std::int64_t, std::int64_t> stride{1, 1}, padding{0, 0}, dilation{1, 1};
   std::int64_t groups = 1;
 };
-// x [N, C, H, W], weight [O, C / groups, kh, kw], bias [O] or undefined.
+// x [N, C, H, W], weight [O, C / groups, kh, kw], bias [O] or undefined, to [N, O, H', W'] with
+// H' = (H + 2 padding - dilation (kh - 1) - 1) / stride + 1, rounded down.
 LAZULI_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                          const Conv2dOptions& options = {}, LAZULI_LOC);
 // Two numbers, for height and width; one number stands for both.
@@ -194,7 +226,7 @@ struct Size2 {
   Size2(std::int64_t h, std::int64_t w) : height(h), width(w) {}
   std::int64_t height, width;
 };
-// Windows of x [N, C, H, W]; stride 0 = kernel.
+// Windows of x [N, C, H, W] to [N, C, H', W']; stride 0 = kernel; padding is at most half of it.
 // The largest element; padding never wins.
 LAZULI_API Tensor max_pool2d(const Tensor& x, Size2 kernel, Size2 stride = 0, Size2 padding = 0,
                              LAZULI_LOC);
@@ -203,12 +235,13 @@ LAZULI_API Tensor avg_pool2d(const Tensor& x, Size2 kernel, Size2 stride = 0, Si
                              bool count_include_pad = true, LAZULI_LOC);
 // Means of windows that give this height and width, whatever x has.
 LAZULI_API Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size, LAZULI_LOC);
+// exp(x) over its sum along dim, stable; and the logarithm of that.
 LAZULI_API Tensor softmax(const Tensor& x, std::int64_t dim, LAZULI_LOC);
 LAZULI_API Tensor log_softmax(const Tensor& x, std::int64_t dim, LAZULI_LOC);
 // Zeroes each element with probability p and scales the rest by 1 / (1 - p).
 LAZULI_API Tensor dropout(const Tensor& x, double p, LAZULI_LOC);
 
-// --- creation
+// --- creation. No dim may be negative.
 LAZULI_API Tensor zeros(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(),
                         LAZULI_LOC);
 LAZULI_API Tensor ones(const Dims& dims, DType dtype = kFloat32, const Device& device = Device(),

@@ -85,6 +85,25 @@ TEST_F(CompositesTest, TrianglesAndPieces) {
   EXPECT_EQ(chunk(x_, 5, -1).size(), 3u);
 }
 
+TEST_F(CompositesTest, PositionsThatAreData) {
+  const Tensor index = tensor<std::int64_t>({2, 0}).reshape({2, 1});
+  EXPECT_THAT(Floats(gather(x_, 1, index)), ElementsAre(3, 4));
+  EXPECT_THAT(Floats(scatter_add(x_, 1, index, ones({2, 1}))), ElementsAre(1, -2, 4, 5, 5, -6));
+  EXPECT_THAT(Floats(select(x_, -1, -2)), ElementsAre(-2, 5));
+}
+
+TEST_F(CompositesTest, Orders) {
+  EXPECT_THAT(Floats(cumsum(x_, 1)), ElementsAre(1, -1, 2, 4, 9, 3));
+  EXPECT_EQ(cumsum(ones({2}, kInt8), 0).dtype(), kInt64);
+  const auto [values, places] = sort(x_);
+  EXPECT_THAT(Floats(values), ElementsAre(-2, 1, 3, -6, 4, 5));
+  EXPECT_THAT(places.to_vector<std::int64_t>(), ElementsAre(1, 0, 2, 2, 0, 1));
+  EXPECT_THAT(argsort(special_, 0, /*descending=*/true).to_vector<std::int64_t>(),
+              ElementsAre(1, 2, 0, 3));
+  EXPECT_THAT(Floats(topk(x_, 2).first), ElementsAre(3, 1, 5, 4));
+  EXPECT_THAT(Floats(topk(x_, 1, 0, /*largest=*/false).first), ElementsAre(1, -2, -6));
+}
+
 TEST_F(CompositesTest, AnAbsentBoundDoesNotLimit) {
   EXPECT_THAT(Floats(clamp(x_, 0)), ElementsAre(1, 0, 3, 4, 5, 0));
   EXPECT_THAT(Floats(clamp(x_, std::nullopt, 2)), ElementsAre(1, -2, 2, 2, 2, -6));
@@ -101,6 +120,13 @@ TEST_F(CompositesTest, NumbersInARowAndAtRandom) {
 }
 
 TEST_F(CompositesTest, Mistakes) {
+  EXPECT_ERROR(kInvalidArgument,
+               "gather: index s64[2] must have the rank of f32[2,3] and be no larger but along "
+               "dim 0",
+               gather(x_, 0, zeros({2}, kInt64)));
+  EXPECT_ERROR(kOutOfRange, "select: index 3 is out of range for dim 1 of f32[2,3]",
+               select(x_, 1, 3));
+  EXPECT_ERROR(kOutOfRange, "topk: k is 4, dim 1 of f32[2,3] has 3 elements", topk(x_, 4));
   EXPECT_ERROR(kInvalidArgument, "clamp: takes a bound", clamp(x_));
   EXPECT_ERROR(kInvalidArgument, "split: size must be at least 1, is 0", split(x_, 0));
   EXPECT_ERROR(kInvalidArgument, "chunk: chunks must be at least 1, is -1", chunk(x_, -1));

@@ -1,0 +1,58 @@
+// Ops that move elements to or from positions that are data, and orders along a dim: gather,
+// scatter_add, cumsum, sort.
+#pragma once
+
+#include <array>
+
+#include "lazy/ops/functions.h"
+#include "lazy/ops/op.h"
+
+namespace lazuli::lazy {
+
+struct GatherOp {
+  int64_t dim;
+  LAZULI_OP("gather", "aten::gather", dim);
+  static constexpr OpDoc kDoc{
+      "The elements of x whose position along dim the index says and whose other positions are "
+      "their own; one outside fails the run.",
+      {"x", "index"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct ScatterAddOp {
+  int64_t dim;
+  LAZULI_OP("scatter_add", "aten::scatter_add", dim);
+  static constexpr OpDoc kDoc{
+      "x plus the elements of source, each at the position along dim that the index says; one "
+      "outside fails the run.",
+      {"x", "index", "source"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+                     lowering::Op source) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct CumSumOp {
+  int64_t dim;
+  LAZULI_OP("cumsum", "aten::cumsum", dim);
+  static constexpr OpDoc kDoc{"Running sum along dim; integers and pred sum to s64.", {"x"}};
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct SortOp {
+  int64_t dim;
+  bool descending;
+  LAZULI_OP("sort", "aten::sort", dim, descending);
+  static constexpr OpDoc kDoc{
+      "The elements in order along dim, and where each stood (s64). Equal ones keep their order; "
+      "NaN is the largest.",
+      {"x"}};
+  static constexpr Saves kSaves{.outputs = 2};
+  std::array<lowering::Op, 2> Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, absl::Span<const Tensor> dys) const;
+};
+
+}  // namespace lazuli::lazy

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "cpp_api/data/host_array.h"
 #include "cpp_api/data/order.h"
 #include "lazuli/data.h"
 #include "lazuli/internal/fail.h"
@@ -15,39 +16,8 @@ namespace {
 
 using lazuli::internal::Fail;
 
-// Calls f with a value of the C++ type of the dtype; nullptr for a dtype that has none.
-template <class F>
-auto WithType(DType dtype, F f) {
-  switch (dtype) {
-    case kBool:
-      return f(bool{});
-    case kInt8:
-      return f(std::int8_t{});
-    case kInt16:
-      return f(std::int16_t{});
-    case kInt32:
-      return f(std::int32_t{});
-    case kInt64:
-      return f(std::int64_t{});
-    case kUInt8:
-      return f(std::uint8_t{});
-    case DType::kU16:
-      return f(std::uint16_t{});
-    case DType::kU32:
-      return f(std::uint32_t{});
-    case DType::kU64:
-      return f(std::uint64_t{});
-    case kFloat32:
-      return f(float{});
-    case kFloat64:
-      return f(double{});
-    default:
-      return f(nullptr);
-  }
-}
-
 HostArray ToHost(const Tensor& tensor, SourceLocation loc) {
-  HostArray array = HostArray::zeros(tensor.sizes(), tensor.dtype());
+  HostArray array;
   WithType(tensor.dtype(), [&]<class T>(T) {
     if constexpr (std::is_same_v<T, std::nullptr_t>) {
       Fail(ErrorCode::kUnimplemented,
@@ -55,6 +25,7 @@ HostArray ToHost(const Tensor& tensor, SourceLocation loc) {
                " tensors; convert it by to()",
            loc);
     } else {
+      array = HostArray::zeros(tensor.sizes(), tensor.dtype());
       const std::vector<T> values = tensor.to_vector<T>(loc);
       std::copy(values.begin(), values.end(), array.data<T>());
     }
@@ -86,12 +57,6 @@ std::string DimsText(const Tensor& tensor) {
 }
 
 }  // namespace
-
-HostArray HostArray::zeros(const Dims& dims, DType dtype) {
-  std::size_t bytes = WithType(dtype, []<class T>(T) { return sizeof(T); });
-  for (const std::int64_t d : dims) bytes *= static_cast<std::size_t>(d);
-  return {.dtype = dtype, .dims = dims, .bytes = std::vector<std::byte>(bytes)};
-}
 
 TensorDataset::TensorDataset(const Tensor& x, const Tensor& y, SourceLocation loc) {
   if (x.dim() == 0 || y.dim() == 0 || x.size(0) != y.size(0)) {

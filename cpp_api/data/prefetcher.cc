@@ -5,6 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "cpp_api/data/host_array.h"
+#include "lazuli/internal/fail.h"
+#include "lazuli/ops.h"
+
 namespace lazuli::data {
 
 Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, std::vector<std::int64_t> order,
@@ -27,24 +31,28 @@ Prefetcher::~Prefetcher() {
   if (thread_.joinable()) thread_.join();
 }
 
+Tensor Prefetcher::Upload(const HostArray& array, const char* which, std::size_t rows) const {
+  const auto fail = [&](const std::string& what) {
+    lazuli::internal::Fail(ErrorCode::kInvalidArgument,
+                           "DataLoader: the data set was asked for " + std::to_string(rows) +
+                               " samples and gave " + what + " of " + which,
+                           loc_);
+  };
+  if (array.dims.empty()) fail("an array of rank 0");
+  if (array.dims[0] != static_cast<std::int64_t>(rows))
+    fail(std::to_string(array.dims[0]) + " rows");
+  const std::size_t needed = ByteSize(array.dims, array.dtype);
+  if (array.bytes.size() != needed)
+    fail(std::to_string(array.bytes.size()) + " bytes instead of " + std::to_string(needed));
+  return from_data(array.bytes.data(), array.dtype, array.dims, device_, loc_);
+}
+
 Batch Prefetcher::Prepare() {
   const std::size_t count = std::min(batch_size_, order_.size() - position_);
   const std::span indices(order_.data() + position_, count);
   position_ += count;
   const HostBatch batch = dataset_->get(indices);
-  for (const HostArray* array : {&batch.x, &batch.y}) {
-    if (!array->dims.empty() && array->dims[0] == static_cast<std::int64_t>(count)) continue;
-    throw Error(ErrorCode::kInvalidArgument,
-                "DataLoader: the data set was asked for " + std::to_string(count) +
-                    " samples and gave " +
-                    (array->dims.empty() ? "an array of rank 0"
-                                         : std::to_string(array->dims[0]) + " rows") +
-                    (array == &batch.x ? " of x" : " of y"));
-  }
-  const auto upload = [this](const HostArray& array) {
-    return from_data(array.bytes.data(), array.dtype, array.dims, device_, loc_);
-  };
-  return {upload(batch.x), upload(batch.y)};
+  return {Upload(batch.x, "x", count), Upload(batch.y, "y", count)};
 }
 
 void Prefetcher::Run() {

@@ -43,6 +43,8 @@ class Prefetcher {
   };
   bool AtEnd() const { return position_ >= order_.size(); }
   Batch Prepare();
+  // Throws unless the array has so many rows, and the bytes of its dims.
+  Tensor Upload(const HostArray& array, const char* which, std::size_t rows) const;
   void Run();
 
   const std::shared_ptr<const Dataset> dataset_;

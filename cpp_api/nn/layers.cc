@@ -132,14 +132,14 @@ Embedding::Embedding(std::int64_t rows, std::int64_t dim, const EmbeddingOptions
   const NoGrad no_grad;
   CheckPositive("Embedding", "rows", rows, loc);
   CheckPositive("Embedding", "dim", dim, loc);
+  if (padding_idx_ && (*padding_idx_ < -rows || *padding_idx_ >= rows)) {
+    Fail(ErrorCode::kOutOfRange,
+         "Embedding: padding_idx " + std::to_string(*padding_idx_) + " is out of range for " +
+             std::to_string(rows) + " rows",
+         loc);
+  }
   Tensor table = randn({rows, dim});
   if (padding_idx_) {
-    if (*padding_idx_ < -rows || *padding_idx_ >= rows) {
-      Fail(ErrorCode::kOutOfRange,
-           "Embedding: padding_idx " + std::to_string(*padding_idx_) + " is out of range for " +
-               std::to_string(rows) + " rows",
-           loc);
-    }
     const std::int64_t row = *padding_idx_ < 0 ? *padding_idx_ + rows : *padding_idx_;
     table =
         where(unsqueeze(arange(rows), 1) == constant(static_cast<double>(row), kInt64), 0.0, table);

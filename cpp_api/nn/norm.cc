@@ -50,12 +50,13 @@ Tensor BatchNorm::forward(const Tensor& x, SourceLocation loc) const {
          std::string(name_) + ": takes rank " + ranks + ", not " + std::to_string(x.dim()), loc);
   }
   const bool training = is_training();
+  Tensor y = functional::batch_norm(x, running_mean, running_var, weight, bias, training,
+                                    options_.momentum, options_.eps);
   if (training && num_batches_tracked.defined()) {
     const NoGrad no_grad;
     Tensor(num_batches_tracked).add_(1);
   }
-  return functional::batch_norm(x, running_mean, running_var, weight, bias, training,
-                                options_.momentum, options_.eps);
+  return y;
 }
 
 LayerNorm::LayerNorm(const Dims& normalized_shape, const LayerNormOptions& options,

@@ -1,4 +1,5 @@
 // Activations, losses and normalisation: what lazuli/ops.h and nn::functional declare.
+#include <algorithm>
 #include <optional>
 
 #include "cpp_api/src/operands.h"
@@ -100,6 +101,18 @@ std::int64_t NormalizedAxis(std::string_view op, const lazy::Tensor& x, const Di
   return axis;
 }
 
+// The loss of x and y broadcasts them.
+void CheckBroadcast(std::string_view op, const lazy::Tensor& x, const lazy::Tensor& y) {
+  bool fits = true;
+  for (std::int64_t d = 1; d <= std::min(x.rank(), y.rank()); ++d) {
+    const std::int64_t a = x.dim(x.rank() - d), b = y.dim(y.rank() - d);
+    fits = fits && (a == b || a == 1 || b == 1);
+  }
+  if (fits) return;
+  lazy::ThrowRecordError(
+      op, ir::InvalidArgument("shapes ", x.shape(), " and ", y.shape(), " do not broadcast"));
+}
+
 // [1, C, 1, ...]: the dims of one number a channel beside x.
 ir::Dims ChannelDims(const lazy::Tensor& x) {
   ir::Dims dims(static_cast<std::size_t>(x.rank()), 1);
@@ -133,17 +146,24 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& target, Reduction reducti
   });
 }
 Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, Locs loc) {
-  return CallTensor(
-      loc, [&] { return lazy::MseLoss(In(x, "mse_loss"), In(y, "mse_loss"), ToLazy(reduction)); });
+  return CallTensor(loc, [&] {
+    const lazy::Tensor a = In(x, "mse_loss"), b = In(y, "mse_loss");
+    CheckBroadcast("mse_loss", a, b);
+    return lazy::MseLoss(a, b, ToLazy(reduction));
+  });
 }
 Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, Locs loc) {
-  return CallTensor(
-      loc, [&] { return lazy::L1Loss(In(x, "l1_loss"), In(y, "l1_loss"), ToLazy(reduction)); });
+  return CallTensor(loc, [&] {
+    const lazy::Tensor a = In(x, "l1_loss"), b = In(y, "l1_loss");
+    CheckBroadcast("l1_loss", a, b);
+    return lazy::L1Loss(a, b, ToLazy(reduction));
+  });
 }
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, const Scalar& beta, Reduction reduction,
                       Locs loc) {
   return CallTensor(loc, [&] {
     const lazy::Tensor a = In(x, "smooth_l1_loss"), b = In(y, "smooth_l1_loss");
+    CheckBroadcast("smooth_l1_loss", a, b);
     if (!(beta.value() > 0)) {
       lazy::ThrowRecordError("smooth_l1_loss",
                              ir::InvalidArgument("beta must be above 0, is ", beta.value(),
@@ -156,6 +176,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& y, const Scalar& delta, Reducti
                   Locs loc) {
   return CallTensor(loc, [&] {
     const lazy::Tensor a = In(x, "huber_loss"), b = In(y, "huber_loss");
+    CheckBroadcast("huber_loss", a, b);
     if (!(delta.value() > 0)) {
       lazy::ThrowRecordError("huber_loss",
                              ir::InvalidArgument("delta must be above 0, is ", delta.value()));
@@ -166,8 +187,9 @@ Tensor huber_loss(const Tensor& x, const Tensor& y, const Scalar& delta, Reducti
 Tensor kl_div(const Tensor& log_probs, const Tensor& target, bool log_target, Reduction reduction,
               Locs loc) {
   return CallTensor(loc, [&] {
-    return lazy::KlDiv(In(log_probs, "kl_div"), In(target, "kl_div"), log_target,
-                       ToLazy(reduction));
+    const lazy::Tensor a = In(log_probs, "kl_div"), b = In(target, "kl_div");
+    CheckBroadcast("kl_div", a, b);
+    return lazy::KlDiv(a, b, log_target, ToLazy(reduction));
   });
 }
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight,
@@ -197,14 +219,25 @@ Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<std::i
       lazy::ThrowRecordError("embedding",
                              ir::InvalidArgument("weight must have rank 2, is ", w.shape()));
     }
+    if (!ir::IsIntegral(i.dtype())) {
+      lazy::ThrowRecordError("embedding",
+                             ir::InvalidArgument("indices must be integers, not ", i.shape()));
+    }
+    if (padding_idx) {
+      if (*padding_idx < -w.dim(0) || *padding_idx >= w.dim(0)) {
+        lazy::ThrowRecordError("embedding",
+                               ir::OutOfRange("padding_idx ", *padding_idx, " is out of range for ",
+                                              w.dim(0), " rows"));
+      }
+      if (*padding_idx < 0) *padding_idx += w.dim(0);
+    }
     ir::Dims dims(i.shape().dims().begin(), i.shape().dims().end());
     dims.push_back(w.dim(1));
     const lazy::Tensor flat = lazy::Reshape(i, {-1});
     lazy::Tensor rows = lazy::IndexSelect(w, 0, flat);
     if (padding_idx) {
-      const std::int64_t row = lazy::NormalizeDim("embedding", *padding_idx, w.dim(0));
       const lazy::Tensor padding =
-          lazy::Eq(flat, lazy::Constant(static_cast<double>(row), flat.dtype()));
+          lazy::Eq(flat, lazy::Constant(static_cast<double>(*padding_idx), flat.dtype()));
       rows = lazy::Where(lazy::Unsqueeze(padding, 1), lazy::Detach(rows), rows);
     }
     return lazy::Reshape(rows, dims);
@@ -235,9 +268,12 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
 Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight, const Tensor& bias,
                   double eps, Locs loc) {
   return CallTensor(loc, [&] {
-    const lazy::Tensor in = In(x, "group_norm"), y = lazy::GroupNorm(in, groups, eps);
-    CheckDims("group_norm", "weight", weight, {in.dim(1)});
-    CheckDims("group_norm", "bias", bias, {in.dim(1)});
+    const lazy::Tensor in = In(x, "group_norm");
+    if (in.rank() >= 2) {
+      CheckDims("group_norm", "weight", weight, {in.dim(1)});
+      CheckDims("group_norm", "bias", bias, {in.dim(1)});
+    }
+    const lazy::Tensor y = lazy::GroupNorm(in, groups, eps);
     return Affine(y, weight, bias, ChannelDims(in));
   });
 }

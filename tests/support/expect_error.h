@@ -1,12 +1,15 @@
-// EXPECT_ERROR: a call of the public API throws Error, and says where.
+// EXPECT_ERROR: a call of the public API throws Error, and says where. EXPECT_REFUSED: and records
+// nothing.
 #pragma once
 
+#include <cstdint>
 #include <source_location>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lazuli/debug.h"
 #include "lazuli/error.h"
 
 namespace lazuli::test {
@@ -36,3 +39,11 @@ void ExpectError(ErrorCode code, const std::string& message, const std::string& 
 #define EXPECT_ERROR(code, message, ...)                                                   \
   ::lazuli::test::ExpectError(::lazuli::ErrorCode::code, message, ::lazuli::test::Place(), \
                               [&] { __VA_ARGS__; })
+
+// Throws as EXPECT_ERROR says, and records no node.
+#define EXPECT_REFUSED(code, message, ...)                                                \
+  do {                                                                                    \
+    const std::int64_t recorded = ::lazuli::metrics::counter("graph.nodes_recorded");     \
+    EXPECT_ERROR(code, message, __VA_ARGS__);                                             \
+    EXPECT_EQ(::lazuli::metrics::counter("graph.nodes_recorded"), recorded) << (message); \
+  } while (false)

@@ -105,6 +105,25 @@ TEST(LayersTest, DropoutScalesInTrainingAndDoesNothingInEvaluation) {
   EXPECT_THAT(Values(dropout(ones({4}))), Each(1.0f));
 }
 
+TEST(LayersTest, BatchNormCompilesOneProgramForTrainingAndOneForEvaluation) {
+  nn::BatchNorm2d norm(2);
+  const Tensor x = tensor(std::vector<float>(2 * 2 * 3 * 3, 0.5f), {2, 2, 3, 3});
+  mark_step();
+  const std::int64_t before = metrics::counter("UncachedCompile");
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    norm.train();
+    for (int step = 0; step < 2; ++step) {
+      norm(x);
+      mark_step();
+    }
+    norm.eval();
+    const Tensor y = norm(x);
+    mark_step();
+  }
+  EXPECT_EQ(metrics::counter("UncachedCompile") - before, 2);
+  EXPECT_EQ(norm.num_batches_tracked.item<std::int64_t>(), 6);
+}
+
 TEST(LayersTest, SequentialCallsOneAfterTheOther) {
   nn::Sequential net(
       nn::Linear(3, 4), nn::ReLU(), [](const Tensor& x) { return x * 2.0; }, nn::Linear(4, 1));

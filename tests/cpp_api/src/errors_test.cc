@@ -13,14 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Throws as EXPECT_ERROR says, and records no node.
-#define EXPECT_REFUSED(code, message, ...)                                      \
-  do {                                                                          \
-    const std::int64_t recorded = metrics::counter("graph.nodes_recorded");     \
-    EXPECT_ERROR(code, message, __VA_ARGS__);                                   \
-    EXPECT_EQ(metrics::counter("graph.nodes_recorded"), recorded) << (message); \
-  } while (false)
-
 std::string MessageOf(const std::function<void()>& f) {
   try {
     f();

@@ -1,9 +1,9 @@
 // The execution thread: runs programs in the order they were submitted, one at a time, whatever the
 // number of devices.
 //
-// One thread opens all parallel regions of the process (two OpenMP teams on two cores slow each
-// other down). At most two runs are in flight on a device: the third Submit waits. A run that fails
-// sets its outputs and its context to the error.
+// One thread opens all parallel regions of the process: two at once would share the cores. At most
+// two runs are in flight on a device: the third Submit waits. A run that fails sets its outputs and
+// its context to the error.
 #pragma once
 
 #include <condition_variable>

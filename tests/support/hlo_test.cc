@@ -49,10 +49,23 @@ bool SameElement(const Literal& a, const Literal& b, int64_t index) {
          std::isnan(b.AsDouble(index));
 }
 
+// The parts of complex numbers, which alternate, as an array of floats.
+Shape PartsShape(const Shape& shape) {
+  return Shape(shape.dtype() == DType::kC64 ? DType::kF32 : DType::kF64,
+               {2 * shape.num_elements()});
+}
+Literal PartsOf(const Literal& x) {
+  Literal parts(PartsShape(x.shape()));
+  std::memcpy(parts.mutable_raw(), x.raw(), static_cast<std::size_t>(x.byte_size()));
+  return parts;
+}
+
 // Calls same(index) for every element of every leaf and reports the first that is not.
 template <class Same>
 void ExpectElements(const Literal& expected, const Literal& actual, Same&& same) {
   ASSERT_EQ(expected.shape().ToString(), actual.shape().ToString());
+  if (ir::IsComplex(expected.shape().dtype()))
+    return ExpectElements(PartsOf(expected), PartsOf(actual), same);
   for (std::size_t k = 0; k < expected.tuple().size(); ++k) {
     ExpectElements(expected.tuple()[k], actual.tuple()[k], same);
   }
@@ -81,8 +94,13 @@ Literal RandomLiteral(const Shape& shape, uint64_t seed, RandomValues values) {
     }
     return Literal::Tuple(std::move(elements));
   }
-  std::mt19937_64 rng(seed + 1);
   Literal result(shape);
+  if (ir::IsComplex(shape.dtype())) {
+    const Literal parts = RandomLiteral(PartsShape(shape), seed, values);
+    std::memcpy(result.mutable_raw(), parts.raw(), static_cast<std::size_t>(parts.byte_size()));
+    return result;
+  }
+  std::mt19937_64 rng(seed + 1);
   for (int64_t i = 0; i < result.shape().num_elements(); ++i) {
     result.SetFromDouble(i, RandomValue(shape.dtype(), values, rng));
   }

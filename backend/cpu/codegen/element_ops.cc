@@ -1,10 +1,12 @@
 #include "backend/cpu/codegen/element_ops.h"
 
+#include <array>
 #include <bit>
+#include <complex>
 #include <cstring>
+#include <vector>
 
 #include "backend/cpu/codegen/integer_ops.h"
-#include "ir/evaluator/complex_ops.h"
 #include "ir/evaluator/recipes.h"
 #include "ir/evaluator/scalar_ops.h"
 
@@ -18,7 +20,7 @@ using hlo::Opcode;
 bool IsNarrowFloat(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 bool IsWideFloat(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF64; }
 
-// --- floats: opcode.def's references over FloatValue
+// --- floats and complex numbers: opcode.def's references over FloatValue and ComplexPair
 
 struct NoReference {
   static constexpr bool kNone = true;
@@ -30,10 +32,14 @@ template <class S>
 llvm::Value* ValueOf(FloatValue<S> x) {
   return x.v;
 }
+template <class S>
+llvm::Value* ValueOf(ComplexPair<S> z) {
+  return MakeComplex(*z.re.b, z.re.v, z.im.v);
+}
 
-// Null if the opcode has no reference on floats.
+// Null if the opcode has no reference on such values.
 template <class V>
-llvm::Value* FloatReference(Opcode opcode, V x, [[maybe_unused]] V y) {
+llvm::Value* Reference(Opcode opcode, V x, [[maybe_unused]] V y) {
   namespace recipes = hlo::recipes;
   switch (opcode) {
 #define LAZULI_OPCODE(name, text, arity, flags, regions, attrs, reference) \
@@ -75,11 +81,23 @@ llvm::Value* RoundToBf16(IrBuilder& b, llvm::Value* x) {
 
 llvm::Value* EmitFloat(IrBuilder& b, Opcode opcode, DType dtype, llvm::Value* x, llvm::Value* y) {
   llvm::Value* result =
-      dtype == DType::kF64
-          ? FloatReference(opcode, FloatValue<double>{&b, x}, FloatValue<double>{&b, y})
-          : FloatReference(opcode, FloatValue<float>{&b, x}, FloatValue<float>{&b, y});
+      dtype == DType::kF64 ? Reference(opcode, FloatValue<double>{&b, x}, FloatValue<double>{&b, y})
+                           : Reference(opcode, FloatValue<float>{&b, x}, FloatValue<float>{&b, y});
   if (result->getType()->isIntOrIntVectorTy()) return result;  // is-finite
   return RoundToNarrow(b, dtype, result);
+}
+
+llvm::Value* RealPart(IrBuilder& b, llvm::Value* z) { return b.CreateExtractValue(z, 0); }
+llvm::Value* ImaginaryPart(IrBuilder& b, llvm::Value* z) { return b.CreateExtractValue(z, 1); }
+
+template <class S>
+ComplexPair<S> PairOf(IrBuilder& b, llvm::Value* z) {
+  return {{&b, RealPart(b, z)}, {&b, ImaginaryPart(b, z)}};
+}
+
+llvm::Value* EmitComplex(IrBuilder& b, Opcode opcode, DType dtype, llvm::Value* x, llvm::Value* y) {
+  return dtype == DType::kC128 ? Reference(opcode, PairOf<double>(b, x), PairOf<double>(b, y))
+                               : Reference(opcode, PairOf<float>(b, x), PairOf<float>(b, y));
 }
 
 // --- compare, convert
@@ -124,6 +142,12 @@ llvm::Value* EmitCompare(IrBuilder& b, const Instruction& compare, llvm::Value* 
   const ComparisonDirection direction = compare.attrs_as<hlo::CompareAttrs>().direction;
   const DType dtype = compare.operand(0)->shape().dtype();
   if (IsFloat(dtype)) return b.CreateFCmp(FloatPredicate(direction), x, y);
+  if (IsComplex(dtype)) {
+    const auto predicate = FloatPredicate(direction);
+    llvm::Value* re = b.CreateFCmp(predicate, RealPart(b, x), RealPart(b, y));
+    llvm::Value* im = b.CreateFCmp(predicate, ImaginaryPart(b, x), ImaginaryPart(b, y));
+    return direction == ComparisonDirection::kEq ? b.CreateAnd(re, im) : b.CreateOr(re, im);
+  }
   return b.CreateICmp(IntPredicate(direction, IsSigned(dtype)), x, y);
 }
 
@@ -136,8 +160,30 @@ llvm::Value* ConvertToInt(IrBuilder& b, DType from, DType to, llvm::Value* x) {
   return b.CreateIntCast(x, type, IsSigned(from));
 }
 
+llvm::Value* EmitConvert(IrBuilder& b, DType from, DType to, llvm::Value* x);
+
+DType PartType(DType dtype) { return dtype == DType::kC128 ? DType::kF64 : DType::kF32; }
+
+// A real number gets a zero; a complex one loses its imaginary part, unless what is asked is
+// whether it is zero.
+llvm::Value* ConvertComplex(IrBuilder& b, DType from, DType to, llvm::Value* x) {
+  if (!IsComplex(from)) {
+    llvm::Value* re = EmitConvert(b, from, PartType(to), x);
+    return MakeComplex(b, re, llvm::Constant::getNullValue(re->getType()));
+  }
+  const auto part = [&](llvm::Value* p, DType wanted) {
+    return EmitConvert(b, PartType(from), wanted, p);
+  };
+  if (to == DType::kPred)
+    return b.CreateOr(part(RealPart(b, x), to), part(ImaginaryPart(b, x), to));
+  if (!IsComplex(to)) return part(RealPart(b, x), to);
+  return MakeComplex(b, part(RealPart(b, x), PartType(to)),
+                     part(ImaginaryPart(b, x), PartType(to)));
+}
+
 llvm::Value* EmitConvert(IrBuilder& b, DType from, DType to, llvm::Value* x) {
   if (from == to) return x;
+  if (IsComplex(from) || IsComplex(to)) return ConvertComplex(b, from, to, x);
   if (to == DType::kPred) {
     llvm::Value* zero = llvm::Constant::getNullValue(x->getType());
     return IsFloat(from) ? b.CreateFCmpUNE(x, zero) : b.CreateICmpNE(x, zero);
@@ -159,11 +205,55 @@ llvm::Value* EmitClamp(IrBuilder& b, DType dtype, absl::Span<llvm::Value* const>
   return EmitBinary(b, Opcode::kMinimum, dtype, raised, operands[2]);
 }
 
+// Both parts of values whose parts alternate, and back.
+llvm::Value* Deinterleave(IrBuilder& b, llvm::Value* x) {
+  const auto width =
+      static_cast<int>(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements() / 2);
+  if (width == 1)
+    return MakeComplex(b, b.CreateExtractElement(x, uint64_t{0}),
+                       b.CreateExtractElement(x, uint64_t{1}));
+  std::vector<int> even, odd;
+  for (int i = 0; i < width; ++i) {
+    even.push_back(2 * i);
+    odd.push_back(2 * i + 1);
+  }
+  return MakeComplex(b, b.CreateShuffleVector(x, even), b.CreateShuffleVector(x, odd));
+}
+
+llvm::Value* Interleave(IrBuilder& b, llvm::Value* z) {
+  llvm::Value *re = RealPart(b, z), *im = ImaginaryPart(b, z);
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(re->getType());
+  if (vector == nullptr) {
+    llvm::Value* both = llvm::PoisonValue::get(llvm::FixedVectorType::get(re->getType(), 2));
+    both = b.CreateInsertElement(both, re, uint64_t{0});
+    return b.CreateInsertElement(both, im, uint64_t{1});
+  }
+  const auto width = static_cast<int>(vector->getNumElements());
+  std::vector<int> order;
+  for (int i = 0; i < width; ++i) {
+    order.push_back(i);
+    order.push_back(width + i);
+  }
+  return b.CreateShuffleVector(re, im, order);
+}
+
 bool SupportsBitcast(const Instruction& i) {
   const Shape& from = i.operand(0)->shape();
   return SameDims(from, i.shape()) && ByteWidth(from.dtype()) == ByteWidth(i.shape().dtype()) &&
          !IsNarrowFloat(from.dtype()) && !IsNarrowFloat(i.shape().dtype()) &&
-         from.dtype() != DType::kPred && i.shape().dtype() != DType::kPred;
+         from.dtype() != DType::kPred && i.shape().dtype() != DType::kPred &&
+         !IsComplex(from.dtype()) && !IsComplex(i.shape().dtype());
+}
+
+bool SupportsConvert(DType from, DType to) {
+  const bool from_double = from == DType::kF64 || from == DType::kC128;
+  return !(from_double && IsNarrowFloat(to));
+}
+
+bool SupportsReference(Opcode opcode, DType dtype) {
+  if (IsComplex(dtype)) return HasReference<ComplexPair<float>>(opcode);
+  if (IsNarrowFloat(dtype) && opcode == Opcode::kComplex) return false;
+  return IsFloat(dtype) ? HasReference<FloatValue<float>>(opcode) : SupportsInteger(opcode, dtype);
 }
 
 }  // namespace
@@ -181,7 +271,7 @@ bool SupportsRegister(DType dtype) {
     case DType::kU64:
       return true;
     default:
-      return IsWideFloat(dtype) || IsNarrowFloat(dtype);
+      return IsWideFloat(dtype) || IsNarrowFloat(dtype) || IsComplex(dtype);
   }
 }
 
@@ -198,18 +288,17 @@ bool SupportsElement(const Instruction& i) {
     case Opcode::kCompare:
       return i.attrs_as<hlo::CompareAttrs>().type != hlo::ComparisonType::kTotalOrder;
     case Opcode::kConvert:
-      return !(i.operand(0)->shape().dtype() == DType::kF64 && IsNarrowFloat(i.shape().dtype()));
+      return SupportsConvert(i.operand(0)->shape().dtype(), i.shape().dtype());
     case Opcode::kBitcastConvert:
       return SupportsBitcast(i);
     default:
-      if (!i.IsElementwise() || i.operand_count() == 0) return false;
-      return IsFloat(i.operand(0)->shape().dtype())
-                 ? HasReference<FloatValue<float>>(i.opcode())
-                 : SupportsInteger(i.opcode(), i.operand(0)->shape().dtype());
+      return i.IsElementwise() && i.operand_count() > 0 &&
+             SupportsReference(i.opcode(), i.operand(0)->shape().dtype());
   }
 }
 
 llvm::Value* EmitBinary(IrBuilder& b, Opcode opcode, DType dtype, llvm::Value* x, llvm::Value* y) {
+  if (IsComplex(dtype)) return EmitComplex(b, opcode, dtype, x, y);
   return IsFloat(dtype) ? EmitFloat(b, opcode, dtype, x, y) : EmitInteger(b, opcode, dtype, x, y);
 }
 
@@ -220,7 +309,9 @@ llvm::Value* EmitElement(IrBuilder& b, const Instruction& i,
     case Opcode::kCopy:
       return operands[0];
     case Opcode::kSelect:
-      return b.CreateSelect(operands[0], operands[1], operands[2]);
+      return ForEachPart(b, operands.subspan(1), [&](absl::Span<llvm::Value* const> parts) {
+        return b.CreateSelect(operands[0], parts[0], parts[1]);
+      });
     case Opcode::kClamp:
       return EmitClamp(b, i.shape().dtype(), operands);
     case Opcode::kCompare:
@@ -242,14 +333,56 @@ llvm::Value* RoundToNarrow(IrBuilder& b, DType dtype, llvm::Value* x) {
   return b.CreateFPExt(b.CreateFPTrunc(x, WithElement(x->getType(), b.getHalfTy())), x->getType());
 }
 
+llvm::Value* MakeComplex(IrBuilder& b, llvm::Value* re, llvm::Value* im) {
+  llvm::Type* type = llvm::StructType::get(re->getType(), im->getType());
+  return b.CreateInsertValue(b.CreateInsertValue(llvm::PoisonValue::get(type), re, 0), im, 1);
+}
+
+llvm::Value* ForEachPart(IrBuilder& b, absl::Span<llvm::Value* const> values,
+                         absl::FunctionRef<llvm::Value*(absl::Span<llvm::Value* const>)> f) {
+  if (!values[0]->getType()->isStructTy()) return f(values);
+  std::vector<llvm::Value*> re, im;
+  for (llvm::Value* z : values) {
+    re.push_back(RealPart(b, z));
+    im.push_back(ImaginaryPart(b, z));
+  }
+  llvm::Value* real = f(re);
+  return MakeComplex(b, real, f(im));
+}
+
+llvm::Value* SameBits(IrBuilder& b, llvm::Value* x, llvm::Value* y) {
+  if (x->getType()->isStructTy()) {
+    return b.CreateAnd(SameBits(b, RealPart(b, x), RealPart(b, y)),
+                       SameBits(b, ImaginaryPart(b, x), ImaginaryPart(b, y)));
+  }
+  llvm::Type* bits = b.getIntNTy(x->getType()->getScalarSizeInBits());
+  return b.CreateICmpEQ(b.CreateBitCast(x, bits), b.CreateBitCast(y, bits));
+}
+
 llvm::Type* RegisterType(IrBuilder& b, DType dtype) {
+  if (IsComplex(dtype)) {
+    llvm::Type* part = RegisterType(b, PartType(dtype));
+    return llvm::StructType::get(part, part);
+  }
   if (dtype == DType::kPred) return b.getInt1Ty();
   if (dtype == DType::kF64) return b.getDoubleTy();
   if (IsFloat(dtype)) return b.getFloatTy();
   return b.getIntNTy(static_cast<unsigned>(ByteWidth(dtype)) * 8);
 }
 
+llvm::Type* MemoryType(IrBuilder& b, DType dtype, int width) {
+  const bool is_complex = IsComplex(dtype);
+  if (width == 1 && !is_complex) return MemoryType(b, dtype);
+  return llvm::FixedVectorType::get(MemoryType(b, is_complex ? PartType(dtype) : dtype),
+                                    static_cast<unsigned>(is_complex ? 2 * width : width));
+}
+
+llvm::Align MemoryAlign(DType dtype) {
+  return llvm::Align(static_cast<uint64_t>(ByteWidth(dtype) / (IsComplex(dtype) ? 2 : 1)));
+}
+
 llvm::Type* MemoryType(IrBuilder& b, DType dtype) {
+  if (IsComplex(dtype)) return MemoryType(b, dtype, 1);
   if (dtype == DType::kF64) return b.getDoubleTy();
   if (dtype == DType::kF32) return b.getFloatTy();
   if (dtype == DType::kF16) return b.getHalfTy();
@@ -267,7 +400,7 @@ llvm::Value* FromMemory(IrBuilder& b, DType dtype, llvm::Value* x) {
       return b.CreateBitCast(b.CreateShl(wide, 16), WithElement(x->getType(), b.getFloatTy()));
     }
     default:
-      return x;
+      return IsComplex(dtype) ? Deinterleave(b, x) : x;
   }
 }
 
@@ -282,12 +415,21 @@ llvm::Value* ToMemory(IrBuilder& b, DType dtype, llvm::Value* x) {
       return b.CreateTrunc(b.CreateLShr(bits, 16), WithElement(x->getType(), b.getInt16Ty()));
     }
     default:
-      return x;
+      return IsComplex(dtype) ? Interleave(b, x) : x;
   }
 }
 
 llvm::Constant* ScalarConstant(IrBuilder& b, const Literal& literal) {
   const DType dtype = literal.shape().dtype();
+  if (IsComplex(dtype)) {
+    const auto pair = [](auto z) {
+      return std::array<llvm::APFloat, 2>{llvm::APFloat(z.real()), llvm::APFloat(z.imag())};
+    };
+    const auto parts = dtype == DType::kC128 ? pair(literal.data<std::complex<double>>()[0])
+                                             : pair(literal.data<std::complex<float>>()[0]);
+    return llvm::ConstantStruct::getAnon({llvm::ConstantFP::get(b.getContext(), parts[0]),
+                                          llvm::ConstantFP::get(b.getContext(), parts[1])});
+  }
   llvm::Type* type = RegisterType(b, dtype);
   if (IsFloat(dtype)) {
     // Exact: every float is a double, and NaN keeps its sign and payload's high bits.

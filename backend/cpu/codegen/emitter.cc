@@ -111,42 +111,63 @@ Emitted Emitter::Load(DType dtype, llvm::Value* base, const Affine& form,
                       absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten) {
   const int64_t step =
       lanes.width == 1 ? 0 : form.coefficients[static_cast<std::size_t>(lanes.variable)];
+  if (IsComplex(dtype) && (step > 1 || step < -1))
+    return GatherComplex(dtype, base, form, at, lanes, overwritten);
   llvm::Type* element = MemoryType(b_, dtype);
-  const llvm::Align align(static_cast<uint64_t>(ByteWidth(dtype)));
+  const llvm::Align align = MemoryAlign(dtype);
   llvm::Value* offset = Evaluate(form, at);
   if (step == -1) offset = b_.CreateNSWSub(offset, Index(lanes.width - 1));
   llvm::Instruction* loaded;
-  llvm::Value* value;
   if (step == 0 || step == 1 || step == -1) {
-    llvm::Type* type =
-        step == 0 ? element
-                  : llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes.width));
-    value = loaded = b_.CreateAlignedLoad(type, b_.CreateInBoundsGEP(element, base, offset), align);
-    if (step == -1) value = b_.CreateVectorReverse(value);
+    llvm::Type* type = MemoryType(b_, dtype, step == 0 ? 1 : lanes.width);
+    loaded = b_.CreateAlignedLoad(type, b_.CreateInBoundsGEP(element, base, offset), align);
   } else {
-    llvm::Value* offsets =
-        b_.CreateAdd(b_.CreateVectorSplat(static_cast<unsigned>(lanes.width), offset),
-                     LaneNumbers(b_.getInt64Ty(), lanes.width, step));
-    llvm::Value* addresses = b_.CreateInBoundsGEP(element, base, offsets);
-    value = loaded = b_.CreateMaskedGather(
-        llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes.width)), addresses, align);
+    loaded = Gather(element, base, offset, lanes.width, step, align);
   }
   if (!overwritten) loaded->setMetadata(llvm::LLVMContext::MD_noalias, output_scope_);
-  return {FromMemory(b_, dtype, value), step == 0};
+  llvm::Value* value = FromMemory(b_, dtype, loaded);
+  if (step == -1) {
+    value = ForEachPart(b_, {value}, [&](absl::Span<llvm::Value* const> part) {
+      return b_.CreateVectorReverse(part[0]);
+    });
+  }
+  return {value, step == 0};
+}
+
+// Elements at offset, offset + step, ...
+llvm::Instruction* Emitter::Gather(llvm::Type* element, llvm::Value* base, llvm::Value* offset,
+                                   int width, int64_t step, llvm::Align align) {
+  const auto lanes = static_cast<unsigned>(width);
+  llvm::Value* offsets =
+      b_.CreateAdd(b_.CreateVectorSplat(lanes, offset), LaneNumbers(b_.getInt64Ty(), width, step));
+  return b_.CreateMaskedGather(llvm::FixedVectorType::get(element, lanes),
+                               b_.CreateInBoundsGEP(element, base, offsets), align);
+}
+
+Emitted Emitter::GatherComplex(DType dtype, llvm::Value* base, const Affine& form,
+                               absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten) {
+  const DType part = dtype == DType::kC128 ? DType::kF64 : DType::kF32;
+  Affine doubled = form;
+  doubled.constant *= 2;
+  for (int64_t& c : doubled.coefficients) c *= 2;
+  llvm::Value* re = Load(part, base, doubled, at, lanes, overwritten).value;
+  ++doubled.constant;
+  return {MakeComplex(b_, re, Load(part, base, doubled, at, lanes, overwritten).value), false};
 }
 
 void Emitter::Store(DType dtype, llvm::Value* base, const Affine& form,
                     absl::Span<llvm::Value* const> at, Lanes lanes, Emitted value) {
   llvm::Value* address = b_.CreateInBoundsGEP(MemoryType(b_, dtype), base, Evaluate(form, at));
   llvm::Value* memory = ToMemory(b_, dtype, Widen(value, lanes.width));
-  llvm::Instruction* store =
-      b_.CreateAlignedStore(memory, address, llvm::Align(static_cast<uint64_t>(ByteWidth(dtype))));
+  llvm::Instruction* store = b_.CreateAlignedStore(memory, address, MemoryAlign(dtype));
   store->setMetadata(llvm::LLVMContext::MD_alias_scope, output_scope_);
 }
 
 llvm::Value* Emitter::Widen(Emitted value, int width) {
   if (!value.uniform || width == 1) return value.value;
-  return b_.CreateVectorSplat(static_cast<unsigned>(width), value.value);
+  return ForEachPart(b_, {value.value}, [&](absl::Span<llvm::Value* const> part) {
+    return b_.CreateVectorSplat(static_cast<unsigned>(width), part[0]);
+  });
 }
 
 Emitted Emitter::Iota(const PlanNode& node, absl::Span<llvm::Value* const> at, Lanes lanes) {

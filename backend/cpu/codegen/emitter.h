@@ -72,6 +72,10 @@ class Emitter {
   Emitted Node(const PlanNode& node, const std::vector<Emitted>& values,
                absl::Span<llvm::Value* const> at, Lanes lanes,
                absl::Span<const uint8_t> overwritten);
+  llvm::Instruction* Gather(llvm::Type* element, llvm::Value* base, llvm::Value* offset, int width,
+                            int64_t step, llvm::Align align);
+  Emitted GatherComplex(DType dtype, llvm::Value* base, const Affine& form,
+                        absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten);
   Emitted Iota(const PlanNode& node, absl::Span<llvm::Value* const> at, Lanes lanes);
   llvm::Constant* LaneNumbers(llvm::Type* element, int width, int64_t factor);
 

@@ -188,8 +188,13 @@ void RunJobs(std::vector<Job>& jobs) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Of the body and, because it says nothing of them but their number, of what it calls.
 std::string CanonicalText(const hlo::Computation& body) {
-  return hlo::ToString(body, {.metadata = false, .canonical_names = true});
+  std::string text = hlo::ToString(body, {.metadata = false, .canonical_names = true});
+  for (const Instruction* i : body.PostOrder()) {
+    for (const hlo::Computation* callee : i->called()) text += CanonicalText(*callee);
+  }
+  return text;
 }
 
 bool SupportsMonoid(const hlo::Computation& reducer, DType dtype) {
@@ -208,7 +213,7 @@ bool SupportsReduce(const Instruction& i) {
 bool SupportsWindow(const Instruction& i) {
   const DType dtype = i.shape().dtype();
   if (!i.shape().IsArray() || i.shape().num_elements() == 0 || dtype == DType::kF16 ||
-      dtype == DType::kBF16)
+      dtype == DType::kBF16 || IsComplex(dtype))
     return false;
   for (const hlo::WindowDim& w : i.attrs_as<hlo::WindowAttrs>().window) {
     if (w.base_dilation != 1 || w.reversal || w.pad_low < 0) return false;
@@ -251,7 +256,7 @@ bool KernelSupports(const Instruction& i) {
     case Opcode::kSelectAndScatter:
       return SupportsSelectAndScatter(i);
     case Opcode::kIota:
-      return SupportsRegister(i.shape().dtype());
+      return SupportsRegister(i.shape().dtype()) && !IsComplex(i.shape().dtype());
     case Opcode::kConstant:
       return i.shape().IsArray() && i.shape().num_elements() == 1 &&
              SupportsRegister(i.shape().dtype());

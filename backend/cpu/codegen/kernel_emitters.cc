@@ -67,7 +67,9 @@ std::vector<const hlo::Instruction*> Outputs(const hlo::Computation& body) {
 int64_t CostOf(const BodyPlan& plan) {
   int64_t cost = 2;
   for (const PlanNode& node : plan.nodes) {
-    cost += node.kind == PlanNode::Kind::kLoad ? 2 : CostOf(node.instruction->opcode());
+    const int64_t work =
+        node.kind == PlanNode::Kind::kLoad ? 2 : CostOf(node.instruction->opcode());
+    cost += IsComplex(node.instruction->shape().dtype()) ? 3 * work : work;
   }
   return cost;
 }

@@ -1,15 +1,15 @@
 // Recipe values over LLVM: the recipes of ir/evaluator/recipes.h run on these and so become
 // instructions, scalar or vector.
 //
-// Float<float> and Float<double> hold any LLVM value of that element type; operators append to the
-// builder they carry.
+// FloatValue<float> and FloatValue<double> hold any LLVM value of that element type; operators
+// append to the builder they carry.
 #pragma once
 
 #include <type_traits>
 
 #include "llvm/IR/IRBuilder.h"
 
-#include "ir/evaluator/recipe_vocabulary.h"
+#include "ir/evaluator/complex_ops.h"
 
 namespace lazuli::backend {
 
@@ -80,9 +80,22 @@ struct FloatValue {
   }
 };
 
+template <class S>
+struct ComplexPair {
+  using value_type = FloatValue<S>;
+  value_type re, im;
+  value_type real() const { return re; }
+  value_type imag() const { return im; }
+};
+
 }  // namespace lazuli::backend
 
 namespace lazuli::hlo::recipes {
+
+template <class S>
+struct ComplexOver<backend::FloatValue<S>> {
+  using Type = backend::ComplexPair<S>;
+};
 
 template <class S>
 struct Ops<backend::FloatValue<S>> {

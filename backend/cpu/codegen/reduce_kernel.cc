@@ -8,6 +8,7 @@
 // The results of a body are reductions of one shape over the same dimensions, then elementwise
 // values of the shape that is reduced, which are written as the reductions read them.
 #include <algorithm>
+#include <complex>
 
 #include "backend/cpu/codegen/element_ops.h"
 #include "backend/cpu/codegen/emitter.h"
@@ -22,6 +23,7 @@ namespace {
 using hlo::kReduceBlock;
 using hlo::kReduceLanes;
 using Values = std::vector<llvm::Value*>;
+using Memory = std::vector<llvm::AllocaInst*>;
 
 // Beyond this, eight copies of the body are too much code.
 constexpr std::size_t kUnrolledBody = 40;
@@ -57,7 +59,7 @@ class ReduceKernel {
   Values RowBlock(Emitter& e, const Values& kept, llvm::Value* first, llvm::Value* last);
   Values ColumnBlock(Emitter& e, const Values& kept, int width, llvm::Value* first,
                      llvm::Value* last);
-  void ColumnTail(Emitter& e, const Values& kept, int width, const Values& memory,
+  void ColumnTail(Emitter& e, const Values& kept, int width, const Memory& memory,
                   llvm::Value* first, llvm::Value* last);
   void EmitFinish();
 
@@ -69,7 +71,7 @@ class ReduceKernel {
   }
   llvm::Value* Tree(Emitter& e, std::size_t r, llvm::Value* lanes);
   llvm::Value* WithInit(Emitter& e, std::size_t r, llvm::Value* total, int width);
-  llvm::Value* LaneMemory(Emitter& e, llvm::Type* element, int64_t count);
+  static llvm::AllocaInst* LaneMemory(Emitter& e, llvm::Type* element, int64_t count);
   Affine ScratchForm(std::size_t r) const;
 
   int64_t LastKept() const { return kept_rank_ - 1; }
@@ -222,7 +224,8 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
   if (two_phases_) {
     EmitFinish();
     shape.finish_items = kept_count_;
-    shape.scratch_bytes = static_cast<int64_t>(monoids_.size()) * blocks_ * kept_count_ * 8;
+    shape.scratch_bytes = static_cast<int64_t>(monoids_.size()) * blocks_ * kept_count_ *
+                          static_cast<int64_t>(sizeof(std::complex<double>));
   }
   shape.details = Str("reduce ", rows_ ? "rows" : "columns", " [", Join(plan_.sizes, ","),
                       "] kept ", kept_rank_, two_phases_ ? " in two phases" : "");
@@ -375,14 +378,21 @@ llvm::Value* ReduceKernel::Tree(Emitter& e, std::size_t r, llvm::Value* lanes) {
       low.push_back(i);
       high.push_back(i + half);
     }
-    lanes = Combine(e, r, e.b().CreateShuffleVector(lanes, low),
-                    e.b().CreateShuffleVector(lanes, high));
+    const auto pick = [&](const std::vector<int>& some) {
+      return ForEachPart(e.b(), {lanes}, [&](absl::Span<llvm::Value* const> part) {
+        return e.b().CreateShuffleVector(part[0], some);
+      });
+    };
+    llvm::Value* left = pick(low);
+    lanes = Combine(e, r, left, pick(high));
   }
-  return e.b().CreateExtractElement(lanes, uint64_t{0});
+  return ForEachPart(e.b(), {lanes}, [&](absl::Span<llvm::Value* const> part) {
+    return e.b().CreateExtractElement(part[0], uint64_t{0});
+  });
 }
 
 // Memory for `count` elements; in the entry block, so that loops do not grow the stack.
-llvm::Value* ReduceKernel::LaneMemory(Emitter& e, llvm::Type* element, int64_t count) {
+llvm::AllocaInst* ReduceKernel::LaneMemory(Emitter& e, llvm::Type* element, int64_t count) {
   llvm::BasicBlock& entry = e.b().GetInsertBlock()->getParent()->getEntryBlock();
   IrBuilder at_entry(&entry, entry.begin());
   return at_entry.CreateAlloca(element, at_entry.getInt64(static_cast<uint64_t>(count)));
@@ -402,7 +412,7 @@ Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first
   llvm::Value* stopped = state[0];
   state.erase(state.begin());
   if (reduced_count_ % kReduceLanes != 0) {
-    Values memory;
+    Memory memory;
     for (std::size_t r = 0; r < state.size(); ++r) {
       llvm::Value* bits = ToMemory(e.b(), monoids_[r].dtype, state[r]);
       memory.push_back(LaneMemory(e, bits->getType(), 1));
@@ -418,8 +428,8 @@ Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first
       }
     });
     for (std::size_t r = 0; r < state.size(); ++r) {
-      llvm::Type* type = WithElement(state[r]->getType(), MemoryType(e.b(), monoids_[r].dtype));
-      state[r] = FromMemory(e.b(), monoids_[r].dtype, e.b().CreateLoad(type, memory[r]));
+      llvm::Value* loaded = e.b().CreateLoad(memory[r]->getAllocatedType(), memory[r]);
+      state[r] = FromMemory(e.b(), monoids_[r].dtype, loaded);
     }
   }
   for (std::size_t r = 0; r < state.size(); ++r) state[r] = Tree(e, r, state[r]);
@@ -427,14 +437,14 @@ Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first
 }
 
 // Folds elements [first, last) into lanes 0, 1, ... in memory, starting again after eight.
-void ReduceKernel::ColumnTail(Emitter& e, const Values& kept, int width, const Values& memory,
+void ReduceKernel::ColumnTail(Emitter& e, const Values& kept, int width, const Memory& memory,
                               llvm::Value* first, llvm::Value* last) {
   e.Loop(first, last, 1, [&](llvm::Value* k) {
     const Values element = Elements(e, kept, k, {LastKept(), width});
     llvm::Value* lane = e.b().CreateAnd(k, e.Index(kReduceLanes - 1));
     for (std::size_t r = 0; r < element.size(); ++r) {
       const DType dtype = monoids_[r].dtype;
-      llvm::Type* type = WithElement(element[r]->getType(), MemoryType(e.b(), dtype));
+      llvm::Type* type = memory[r]->getAllocatedType();
       llvm::Value* address = e.b().CreateInBoundsGEP(type, memory[r], lane);
       llvm::Value* sum = FromMemory(e.b(), dtype, e.b().CreateLoad(type, address));
       e.b().CreateStore(ToMemory(e.b(), dtype, Combine(e, r, sum, element[r])), address);
@@ -468,9 +478,9 @@ Values ReduceKernel::ColumnBlock(Emitter& e, const Values& kept, int width, llvm
     sums.erase(sums.begin());
   }
   if (!unrolled || reduced_count_ % kReduceLanes != 0) {
-    Values memory;
+    Memory memory;
     for (std::size_t r = 0; r < reducers; ++r) {
-      llvm::Type* type = WithElement(sums[r]->getType(), MemoryType(e.b(), monoids_[r].dtype));
+      llvm::Type* type = MemoryType(e.b(), monoids_[r].dtype, width);
       memory.push_back(LaneMemory(e, type, kReduceLanes));
       for (std::size_t lane = 0; lane < count; ++lane) {
         e.b().CreateStore(ToMemory(e.b(), monoids_[r].dtype, sums[lane * reducers + r]),
@@ -479,7 +489,7 @@ Values ReduceKernel::ColumnBlock(Emitter& e, const Values& kept, int width, llvm
     }
     ColumnTail(e, kept, width, memory, first, last);
     for (std::size_t r = 0; r < reducers; ++r) {
-      llvm::Type* type = WithElement(sums[r]->getType(), MemoryType(e.b(), monoids_[r].dtype));
+      llvm::Type* type = memory[r]->getAllocatedType();
       for (std::size_t lane = 0; lane < count; ++lane) {
         llvm::Value* loaded =
             e.b().CreateLoad(type, e.b().CreateConstInBoundsGEP1_64(type, memory[r], lane));
@@ -506,9 +516,7 @@ llvm::Value* ReduceKernel::WithInit(Emitter& e, std::size_t r, llvm::Value* tota
   llvm::Value* const origin[] = {e.Index(0)};
   llvm::Value* init = e.Nodes(init_plan_, {wanted_inits_[r]}, origin, {}, overwritten)[0].value;
   llvm::Value* identity = ScalarConstant(e.b(), monoid.identity);
-  llvm::Type* bits = e.b().getIntNTy(init->getType()->getScalarSizeInBits());
-  llvm::Value* same =
-      e.b().CreateICmpEQ(e.b().CreateBitCast(init, bits), e.b().CreateBitCast(identity, bits));
+  llvm::Value* same = SameBits(e.b(), init, identity);
   llvm::Value* combined = Combine(e, r, e.Widen({init, true}, width), total);
   return RoundToNarrow(e.b(), monoid.result, e.b().CreateSelect(same, total, combined));
 }

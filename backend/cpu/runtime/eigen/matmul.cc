@@ -1,6 +1,7 @@
 #include "backend/cpu/runtime/eigen/matmul.h"
 
 #include <algorithm>
+#include <complex>
 
 #include <Eigen/Core>
 
@@ -70,6 +71,10 @@ std::unique_ptr<LibraryCall> PlanEigenMatmul(const MatmulSpec& spec) {
       return std::make_unique<EigenMatmul<float>>(spec);
     case DType::kF64:
       return std::make_unique<EigenMatmul<double>>(spec);
+    case DType::kC64:
+      return std::make_unique<EigenMatmul<std::complex<float>>>(spec);
+    case DType::kC128:
+      return std::make_unique<EigenMatmul<std::complex<double>>>(spec);
     default:
       return nullptr;
   }

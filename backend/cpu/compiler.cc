@@ -8,6 +8,7 @@
 #include "backend/cpu/passes/assign_layouts.h"
 #include "backend/cpu/passes/fold_kernel_reverse.h"
 #include "backend/cpu/passes/fuse.h"
+#include "backend/cpu/passes/fuse_loops.h"
 #include "backend/cpu/passes/widen_products.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/support/parallel_for.h"
@@ -23,7 +24,10 @@ void AddCpuPipeline(lowering::PassPipeline& pipeline) {
   pipeline
       .Add<FoldKernelReverse>();  // the kernel of a gradient convolution is flipped by the library
   pipeline.Add<AssignLayouts>();  // before fusion, which takes the reorders in
-  if (KernelsAvailable()) pipeline.Add<Fuse>(KernelSupports, kMaxKernelArgs);
+  if (!KernelsAvailable()) return;
+  pipeline.Add<FuseLoops>(KernelSupports, KernelSupportsLoop);  // before fusion: takes in what
+                                                                // would be kernels of their own
+  pipeline.Add<Fuse>(KernelSupports, kMaxKernelArgs);
 }
 
 void RegisterCpuPasses() {
@@ -37,6 +41,8 @@ void RegisterCpuPasses() {
       [] { return std::make_unique<FoldKernelReverse>(); });
   add("cpu_widen_products", "Let products of narrow floats run in f32.",
       [] { return std::make_unique<WidenProducts>(); });
+  add("cpu_fuse_loops", "Make kernels of small loops.",
+      [] { return std::make_unique<FuseLoops>(KernelSupports, KernelSupportsLoop); });
   add("cpu_fuse", "Group instructions into kernels.",
       [] { return std::make_unique<Fuse>(KernelSupports, kMaxKernelArgs); });
 }

@@ -134,6 +134,9 @@ bool Planner::Expand(const Key& key, std::vector<Key>& pending) {
     node.kind = PlanNode::Kind::kConstant;
   } else if (i.opcode() == Opcode::kSelectAndScatter) {
     node.kind = PlanNode::Kind::kGiven;
+  } else if (i.opcode() == Opcode::kGetTupleElement) {
+    node.kind = PlanNode::Kind::kGiven;
+    node.form = Offset(i.shape(), key.point, static_cast<int64_t>(plan_.sizes.size()));
   } else if (i.opcode() == Opcode::kIota) {
     node.kind = PlanNode::Kind::kIota;
     node.form = key.point[static_cast<std::size_t>(i.attrs_as<hlo::IotaAttrs>().iota_dimension)];
@@ -197,8 +200,7 @@ Affine Offset(const Shape& shape, const Point& point, int64_t rank) {
 int64_t MergeVariables(BodyPlan& plan, std::vector<Affine*>& forms, int64_t first, int64_t last) {
   std::vector<Affine*> all = forms;
   for (PlanNode& node : plan.nodes) {
-    if (node.kind == PlanNode::Kind::kLoad || node.kind == PlanNode::Kind::kIota)
-      all.push_back(&node.form);
+    if (!node.form.coefficients.empty()) all.push_back(&node.form);
   }
   const auto erase = [&](int64_t v) {
     plan.sizes.erase(plan.sizes.begin() + v);

@@ -27,10 +27,11 @@ using Point = std::vector<Affine>;
 struct PlanNode {
   enum class Kind : uint8_t { kLoad, kConstant, kIota, kGiven, kOp };
   Kind kind = Kind::kOp;
-  const hlo::Instruction* instruction = nullptr;  // kGiven: a select-and-scatter, which its emitter
-                                                  // has computed at this point
-  Affine form;                                    // kLoad: element offset; kIota: value
-  std::vector<int32_t> operands;                  // kOp: nodes, each before its user
+  // kGiven: what the emitter of the kernel computes itself - a select-and-scatter, an element of a
+  // loop's state.
+  const hlo::Instruction* instruction = nullptr;
+  Affine form;                    // kLoad and elements of a state: element offset; kIota: value
+  std::vector<int32_t> operands;  // kOp: nodes, each before its user
 };
 
 struct BodyPlan {

@@ -66,6 +66,38 @@ llvm::Value* Emitter::Loop(llvm::Value* first, llvm::Value* last, int64_t step,
   })[0];
 }
 
+Emitter::State Emitter::While(const State& initial,
+                              absl::FunctionRef<llvm::Value*(const State&)> condition,
+                              absl::FunctionRef<State(const State&)> body) {
+  llvm::LLVMContext& context = b_.getContext();
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  auto* header = llvm::BasicBlock::Create(context, "while", function_);
+  auto* inside = llvm::BasicBlock::Create(context, "body", function_);
+  auto* after = llvm::BasicBlock::Create(context, "after", function_);
+  b_.CreateBr(header);
+  b_.SetInsertPoint(header);
+  State state;
+  for (llvm::Value* value : initial) {
+    llvm::PHINode* phi = b_.CreatePHI(value->getType(), 2);
+    phi->addIncoming(value, before);
+    state.push_back(phi);
+  }
+  b_.CreateCondBr(condition(state), inside, after);
+  b_.SetInsertPoint(inside);
+  const State next = body(state);
+  for (std::size_t k = 0; k < next.size(); ++k)
+    llvm::cast<llvm::PHINode>(state[k])->addIncoming(next[k], b_.GetInsertBlock());
+  b_.CreateBr(header);
+  b_.SetInsertPoint(after);
+  return state;
+}
+
+llvm::AllocaInst* Emitter::Memory(llvm::Type* type, int64_t count) {
+  llvm::BasicBlock& entry = function_->getEntryBlock();
+  IrBuilder at_entry(&entry, entry.begin());
+  return at_entry.CreateAlloca(type, Index(count));
+}
+
 void Emitter::If(llvm::Value* condition, absl::FunctionRef<void()> body) {
   auto* then = llvm::BasicBlock::Create(b_.getContext(), "then", function_);
   auto* after = llvm::BasicBlock::Create(b_.getContext(), "after", function_);
@@ -203,7 +235,7 @@ Emitted Emitter::Node(const PlanNode& node, const std::vector<Emitted>& values,
     case PlanNode::Kind::kIota:
       return Iota(node, at, lanes);
     case PlanNode::Kind::kGiven:
-      return given_;
+      return given_(node);
     case PlanNode::Kind::kOp:
       break;
   }
@@ -218,13 +250,19 @@ Emitted Emitter::Node(const PlanNode& node, const std::vector<Emitted>& values,
   return {EmitElement(b_, i, operands), uniform};
 }
 
+void Emitter::NodesUpTo(std::size_t end, const BodyPlan& plan, std::vector<Emitted>& values,
+                        absl::Span<llvm::Value* const> at, Lanes lanes,
+                        absl::Span<const uint8_t> overwritten) {
+  for (std::size_t k = values.size(); k < end; ++k)
+    values.push_back(Node(plan.nodes[k], values, at, lanes, overwritten));
+}
+
 std::vector<Emitted> Emitter::Nodes(const BodyPlan& plan, absl::Span<const int32_t> wanted,
                                     absl::Span<llvm::Value* const> at, Lanes lanes,
                                     absl::Span<const uint8_t> overwritten) {
   std::vector<Emitted> values;
   values.reserve(plan.nodes.size());
-  for (const PlanNode& node : plan.nodes)
-    values.push_back(Node(node, values, at, lanes, overwritten));
+  NodesUpTo(plan.nodes.size(), plan, values, at, lanes, overwritten);
   std::vector<Emitted> result;
   for (int32_t node : wanted) result.push_back(values[static_cast<std::size_t>(node)]);
   return result;

@@ -2,6 +2,7 @@
 // the values of a BodyPlan.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,7 @@ class Emitter {
   llvm::Value* end() { return function_->getArg(2); }
   llvm::Value* arg(int64_t i) { return args_[static_cast<std::size_t>(i)]; }
   // What nodes of kind kGiven are from now on.
-  void set_given(Emitted value) { given_ = value; }
+  void set_given(std::function<Emitted(const PlanNode&)> given) { given_ = std::move(given); }
   void Finish() { b_.CreateRetVoid(); }
 
   llvm::Value* Index(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
@@ -50,6 +51,12 @@ class Emitter {
       llvm::Value* first, llvm::Value* last, int64_t step, absl::Span<llvm::Value* const> initial,
       absl::FunctionRef<std::vector<llvm::Value*>(llvm::Value*, absl::Span<llvm::Value* const>)>
           body);
+  // while (condition(state)) state = body(state); returns the state that is left.
+  using State = std::vector<llvm::Value*>;
+  State While(const State& initial, absl::FunctionRef<llvm::Value*(const State&)> condition,
+              absl::FunctionRef<State(const State&)> body);
+  // Memory on the stack for `count` of the type, in the entry block, so that loops do not grow it.
+  llvm::AllocaInst* Memory(llvm::Type* type, int64_t count);
   void If(llvm::Value* condition, absl::FunctionRef<void()> body);
   // `index` as indices of dimensions of these sizes, the last fastest.
   std::vector<llvm::Value*> Unflatten(llvm::Value* index, absl::Span<const int64_t> sizes);
@@ -67,6 +74,10 @@ class Emitter {
   std::vector<Emitted> Nodes(const BodyPlan& plan, absl::Span<const int32_t> wanted,
                              absl::Span<llvm::Value* const> at, Lanes lanes,
                              absl::Span<const uint8_t> overwritten);
+  // Appends the plan's nodes up to `end` to `values`, which are those before.
+  void NodesUpTo(std::size_t end, const BodyPlan& plan, std::vector<Emitted>& values,
+                 absl::Span<llvm::Value* const> at, Lanes lanes,
+                 absl::Span<const uint8_t> overwritten);
 
  private:
   Emitted Node(const PlanNode& node, const std::vector<Emitted>& values,
@@ -82,7 +93,7 @@ class Emitter {
   IrBuilder b_;
   llvm::Function* function_;
   std::vector<llvm::Value*> args_;
-  Emitted given_;
+  std::function<Emitted(const PlanNode&)> given_;
   llvm::MDNode* output_scope_;
 };
 

@@ -109,9 +109,11 @@ class KernelThunk final : public Thunk {
 absl::StatusOr<KernelShape> EmitKernel(llvm::Module& module, const KernelRequest& request) {
   if (FindSelectAndScatter(request.body) != nullptr)
     return EmitSelectAndScatterKernel(module, request);
+  if (FindLoop(request.body) != nullptr) return EmitWhileKernel(module, request);
   switch (Outputs(request.body)[0]->opcode()) {
     case Opcode::kReduce:
-      return EmitReduceKernel(module, request);
+      return Outputs(request.body)[0]->shape().IsTuple() ? EmitFoldKernel(module, request)
+                                                         : EmitReduceKernel(module, request);
     case Opcode::kReduceWindow:
       return EmitReduceWindowKernel(module, request);
     default:
@@ -250,7 +252,7 @@ std::string KernelEngine() {
 bool KernelSupports(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kReduce:
-      return SupportsReduce(i);
+      return i.shape().IsTuple() ? SupportsFold(i) : SupportsReduce(i);
     case Opcode::kReduceWindow:
       return SupportsReduceWindow(i);
     case Opcode::kSelectAndScatter:
@@ -264,6 +266,8 @@ bool KernelSupports(const Instruction& i) {
       return IsIndexChange(i) ? SupportsRegister(i.shape().dtype()) : SupportsElement(i);
   }
 }
+
+bool KernelSupportsLoop(const hlo::Computation& body) { return SupportsWhile(body); }
 
 absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
     absl::Span<const hlo::Computation* const> bodies) {

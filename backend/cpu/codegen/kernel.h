@@ -29,6 +29,9 @@ void ListenToKernels(KernelListener listener);
 // registers, changes of index, iota, scalar constants; a reduction by a monoid as the root.
 bool KernelSupports(const hlo::Instruction& instruction);
 
+// Whether a body with a loop in it makes a kernel: see passes/fuse_loops.h.
+bool KernelSupportsLoop(const hlo::Computation& body);
+
 // Parameters and results of one body together.
 inline constexpr std::size_t kMaxKernelArgs = 64;
 

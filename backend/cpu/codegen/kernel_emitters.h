@@ -28,6 +28,10 @@ void FindParts(KernelShape& shape, const KernelRequest& request,
 absl::StatusOr<KernelShape> EmitLoopKernel(llvm::Module& module, const KernelRequest& request);
 // Results: reductions by monoids, then elementwise values of the shape that they reduce.
 absl::StatusOr<KernelShape> EmitReduceKernel(llvm::Module& module, const KernelRequest& request);
+// Whether EmitFoldKernel takes the reduction.
+bool SupportsFold(const hlo::Instruction& reduce);
+// Root: a reduction of several arrays.
+absl::StatusOr<KernelShape> EmitFoldKernel(llvm::Module& module, const KernelRequest& request);
 // Root: reduce-window by a monoid, over the sum or the extremes of a pooling window.
 absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module,
                                                    const KernelRequest& request);
@@ -36,6 +40,12 @@ const hlo::Instruction* FindSelectAndScatter(const hlo::Computation& body);
 // Root: select-and-scatter as the gradient of max pooling has it, or elementwise work on it.
 absl::StatusOr<KernelShape> EmitSelectAndScatterKernel(llvm::Module& module,
                                                        const KernelRequest& request);
+// The loop in the body; null if there is none.
+const hlo::Instruction* FindLoop(const hlo::Computation& body);
+// Whether EmitWhileKernel takes the body.
+bool SupportsWhile(const hlo::Computation& body);
+// A loop over state that fits registers, with elementwise work before and after it.
+absl::StatusOr<KernelShape> EmitWhileKernel(llvm::Module& module, const KernelRequest& request);
 
 // The body's values: the root, or a root tuple's operands.
 std::vector<const hlo::Instruction*> Outputs(const hlo::Computation& body);

@@ -1,5 +1,9 @@
+// Elementwise results. Loads that run along another variable than the results do would be gathers
+// of single elements; where there are such, square tiles are transposed in registers first.
 #include <algorithm>
+#include <cstdlib>
 
+#include "backend/cpu/codegen/element_ops.h"
 #include "backend/cpu/codegen/emitter.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "ir/support/status.h"
@@ -22,19 +26,30 @@ class LoopKernel {
     outputs_ = Outputs(request_.body);
     LAZULI_RETURN_IF_ERROR(Plan());
     FindOverwritten();
-    Emit();
+    FindTiles();
+    if (tile_variable_ >= 0) {
+      EmitTiles();
+    } else {
+      Emit();
+    }
     KernelShape shape;
     shape.items = items_;
     shape.grain = GrainFor(CostOf(plan_) * points_per_item_);
     shape.in_place = overwritten_;
-    FindParts(shape, request_, {&plan_}, output_form_, outputs_[0]->shape().num_elements());
-    shape.details = Str("loop [", Join(plan_.sizes, ","), "] x", width_);
+    if (tile_variable_ < 0)
+      FindParts(shape, request_, {&plan_}, output_form_, outputs_[0]->shape().num_elements());
+    shape.details =
+        Str("loop [", Join(plan_.sizes, ","), "] x", width_, tile_variable_ < 0 ? "" : " in tiles");
     return shape;
   }
 
  private:
   absl::Status Plan();
   void FindOverwritten();
+  void FindTiles();
+  void EmitTiles();
+  void EmitTile(Emitter& e, std::vector<llvm::Value*> at, llvm::Value* first_line);
+  void Transpose(Emitter& e, std::vector<llvm::Value*>& rows) const;
   void Emit();
   void EmitNest(Emitter& e, std::vector<llvm::Value*>& at);
   void EmitLine(Emitter& e, std::vector<llvm::Value*>& at, llvm::Value* first, llvm::Value* last);
@@ -50,6 +65,8 @@ class LoopKernel {
   std::size_t range_rank_ = 0;  // variables that [begin, end) enumerates; 0: the only one, directly
   int64_t items_ = 1, points_per_item_ = 1;
   int width_ = 1;
+  int64_t tile_variable_ = -1;      // that the loads of tiles run along; -1: no tiles
+  std::vector<std::size_t> tiles_;  // nodes
 };
 
 absl::Status LoopKernel::Plan() {
@@ -87,6 +104,113 @@ void LoopKernel::FindOverwritten() {
   for (const PlanNode& node : plan_.nodes) {
     if (node.kind != PlanNode::Kind::kLoad || node.form == output_form_) continue;
     overwritten_[static_cast<std::size_t>(node.instruction->parameter_number())] = 0;
+  }
+}
+
+// Loads whose neighbours lie along one and the same other variable become nodes that are given.
+void LoopKernel::FindTiles() {
+  const auto last = static_cast<int64_t>(plan_.sizes.size()) - 1;
+  const int64_t tile = request_.vector_width;
+  const auto size = [&](int64_t v) { return plan_.sizes[static_cast<std::size_t>(v)]; };
+  if (output_form_.coefficients.back() != 1 || size(last) < tile) return;
+  for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
+    PlanNode& node = plan_.nodes[n];
+    const DType dtype = node.instruction->shape().dtype();
+    if (node.kind != PlanNode::Kind::kLoad || std::abs(node.form.coefficients.back()) <= 1 ||
+        dtype == DType::kPred || IsComplex(dtype))
+      continue;
+    const auto& c = node.form.coefficients;
+    const auto along = std::find(c.begin(), c.end(), 1) - c.begin();
+    if (along >= last || size(along) < tile || (tile_variable_ >= 0 && tile_variable_ != along))
+      continue;
+    tile_variable_ = along;
+    tiles_.push_back(n);
+    node.kind = PlanNode::Kind::kGiven;
+  }
+  if (tile_variable_ < 0) return;
+  width_ = static_cast<int>(tile);
+  items_ = 1;
+  for (int64_t v = 0; v < last; ++v)
+    items_ *= v == tile_variable_ ? (size(v) + tile - 1) / tile : size(v);
+  points_per_item_ = tile * size(last);
+  // The last tiles start where they still fit and make some elements for the second time.
+  if (size(last) % tile != 0 || size(tile_variable_) % tile != 0)
+    std::fill(overwritten_.begin(), overwritten_.end(), 0);
+}
+
+void LoopKernel::EmitTiles() {
+  Emitter e(module_, request_.name, static_cast<int64_t>(overwritten_.size() + outputs_.size()));
+  const auto v = static_cast<std::size_t>(tile_variable_);
+  Dims sizes(plan_.sizes.begin(), plan_.sizes.end() - 1);
+  sizes[v] = (sizes[v] + width_ - 1) / width_;
+  const auto start = [&](llvm::Value* number, int64_t size) {
+    return e.b().CreateBinaryIntrinsic(
+        llvm::Intrinsic::smin, e.b().CreateNSWMul(number, e.Index(width_)), e.Index(size - width_));
+  };
+  e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) {
+    std::vector<llvm::Value*> at = e.Unflatten(item, sizes);
+    at[v] = start(at[v], plan_.sizes[v]);
+    const int64_t tiles = (plan_.sizes.back() + width_ - 1) / width_;
+    e.Loop(e.Index(0), e.Index(tiles), 1,
+           [&](llvm::Value* number) { EmitTile(e, at, start(number, plan_.sizes.back())); });
+  });
+  e.Finish();
+}
+
+void LoopKernel::EmitTile(Emitter& e, std::vector<llvm::Value*> at, llvm::Value* first) {
+  const auto v = static_cast<std::size_t>(tile_variable_);
+  llvm::Value* first_line = at[v];
+  std::vector<llvm::AllocaInst*> memory;
+  for (std::size_t n : tiles_) {
+    const hlo::Instruction& parameter = *plan_.nodes[n].instruction;
+    std::vector<llvm::Value*> rows;
+    at.push_back(nullptr);
+    for (int64_t i = 0; i < width_; ++i) {
+      at.back() = e.b().CreateNSWAdd(first, e.Index(i));
+      rows.push_back(e.Load(parameter.shape().dtype(), e.arg(parameter.parameter_number()),
+                            plan_.nodes[n].form, at, {tile_variable_, width_}, false)
+                         .value);
+    }
+    at.pop_back();
+    Transpose(e, rows);
+    memory.push_back(e.Memory(rows[0]->getType(), width_));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      e.b().CreateStore(rows[i],
+                        e.b().CreateConstInBoundsGEP1_64(rows[0]->getType(), memory.back(), i));
+    }
+  }
+  e.Loop(e.Index(0), e.Index(width_), 1, [&](llvm::Value* line) {
+    e.set_given([&](const PlanNode& node) {
+      const auto n = static_cast<std::size_t>(&node - plan_.nodes.data());
+      const auto tile = std::find(tiles_.begin(), tiles_.end(), n) - tiles_.begin();
+      llvm::AllocaInst* from = memory[static_cast<std::size_t>(tile)];
+      llvm::Type* type = from->getAllocatedType();
+      return Emitted{e.b().CreateLoad(type, e.b().CreateInBoundsGEP(type, from, line)), false};
+    });
+    at[v] = e.b().CreateNSWAdd(first_line, line);
+    at.push_back(first);
+    EmitPoint(e, at, width_);
+    at.pop_back();
+  });
+}
+
+// rows[i][j] and rows[j][i] change places, bit after bit of their numbers.
+void LoopKernel::Transpose(Emitter& e, std::vector<llvm::Value*>& rows) const {
+  for (int step = width_ / 2; step >= 1; step /= 2) {
+    std::vector<int> low, high;
+    for (int lane = 0; lane < width_; ++lane) {
+      const bool second = (lane & step) != 0;
+      low.push_back(second ? width_ + lane - step : lane);
+      high.push_back(second ? width_ + lane : lane + step);
+    }
+    for (int i = 0; i < width_; ++i) {
+      if ((i & step) != 0) continue;
+      llvm::Value *&a = rows[static_cast<std::size_t>(i)],
+                  *&b = rows[static_cast<std::size_t>(i + step)];
+      llvm::Value* upper = e.b().CreateShuffleVector(a, b, low);
+      b = e.b().CreateShuffleVector(a, b, high);
+      a = upper;
+    }
   }
 }
 

@@ -71,7 +71,6 @@ class ReduceKernel {
   }
   llvm::Value* Tree(Emitter& e, std::size_t r, llvm::Value* lanes);
   llvm::Value* WithInit(Emitter& e, std::size_t r, llvm::Value* total, int width);
-  static llvm::AllocaInst* LaneMemory(Emitter& e, llvm::Type* element, int64_t count);
   Affine ScratchForm(std::size_t r) const;
 
   int64_t LastKept() const { return kept_rank_ - 1; }
@@ -391,13 +390,6 @@ llvm::Value* ReduceKernel::Tree(Emitter& e, std::size_t r, llvm::Value* lanes) {
   });
 }
 
-// Memory for `count` elements; in the entry block, so that loops do not grow the stack.
-llvm::AllocaInst* ReduceKernel::LaneMemory(Emitter& e, llvm::Type* element, int64_t count) {
-  llvm::BasicBlock& entry = e.b().GetInsertBlock()->getParent()->getEntryBlock();
-  IrBuilder at_entry(&entry, entry.begin());
-  return at_entry.CreateAlloca(element, at_entry.getInt64(static_cast<uint64_t>(count)));
-}
-
 Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first,
                               llvm::Value* last) {
   const auto lanes = static_cast<int>(kReduceLanes);
@@ -415,7 +407,7 @@ Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first
     Memory memory;
     for (std::size_t r = 0; r < state.size(); ++r) {
       llvm::Value* bits = ToMemory(e.b(), monoids_[r].dtype, state[r]);
-      memory.push_back(LaneMemory(e, bits->getType(), 1));
+      memory.push_back(e.Memory(bits->getType(), 1));
       e.b().CreateStore(bits, memory[r]);
     }
     e.Loop(stopped, last, 1, [&](llvm::Value* k) {
@@ -481,7 +473,7 @@ Values ReduceKernel::ColumnBlock(Emitter& e, const Values& kept, int width, llvm
     Memory memory;
     for (std::size_t r = 0; r < reducers; ++r) {
       llvm::Type* type = MemoryType(e.b(), monoids_[r].dtype, width);
-      memory.push_back(LaneMemory(e, type, kReduceLanes));
+      memory.push_back(e.Memory(type, kReduceLanes));
       for (std::size_t lane = 0; lane < count; ++lane) {
         e.b().CreateStore(ToMemory(e.b(), monoids_[r].dtype, sums[lane * reducers + r]),
                           e.b().CreateConstInBoundsGEP1_64(type, memory[r], lane));

@@ -384,7 +384,7 @@ void SelectAndScatter::EmitPoint(Emitter& e, const Values& at, int lanes) {
     llvm::Value* is_chosen = b.CreateICmpEQ(chosen[1], TapNumber(e, taps, lanes).second);
     llvm::Value* value =
         b.CreateSelect(is_chosen, EmitBinary(b, scatter, dtype_, old, source), old);
-    e.set_given({value, lanes == 1});
+    e.set_given([given = Emitted{value, lanes == 1}](const PlanNode&) { return given; });
     e.Store(request_.body.root()->shape().dtype(), e.arg(num_params_), target_, all, here,
             {result_.Emit(e, at, taps, here, in_place_), lanes == 1});
     return Values{};

@@ -66,6 +66,9 @@ bool IsRootOnly(const Instruction* i) {
          i->opcode() == Opcode::kSelectAndScatter;
 }
 
+// A reduction of several arrays: a kernel without siblings.
+bool IsFold(const Instruction* i) { return i->opcode() == Opcode::kReduce && i->shape().IsTuple(); }
+
 bool IsScatter(const Instruction* i) { return i->opcode() == Opcode::kSelectAndScatter; }
 
 // The user reads each element of its operand at most once.
@@ -88,6 +91,7 @@ constexpr int64_t kVectorLine = 8;
 // Whether the kernel that makes `first` can make `i`, too: elementwise values of one shape; sibling
 // reductions, and elementwise values of the shape that they reduce.
 bool ShareKernel(const Instruction* first, const Instruction* i) {
+  if (IsFold(first) || IsFold(i)) return false;
   if (first->opcode() != Opcode::kReduce)
     return first->IsElementwise() && i->IsElementwise() && SameOrder(first->shape(), i->shape());
   const Shape& input = first->operand(0)->shape();
@@ -174,7 +178,7 @@ class Fuser {
 void Fuser::Join(Instruction* i, std::size_t group) {
   groups_[group].members.push_back(i);
   group_of_[i] = group;
-  if (i->opcode() != Opcode::kReduce) return;
+  if (i->opcode() != Opcode::kReduce || IsFold(i)) return;
   for (const Instruction* source : SourcesOf(i)) reducing_[source].push_back(group);
 }
 
@@ -278,7 +282,10 @@ bool Fuser::TryJoinUsers(Instruction* i) {
   if (IsRootOnly(i) || i->IsRoot() || i->users().empty()) return false;
   const int64_t group = GroupOf(i->users()[0]);
   for (const Instruction* user : i->users()) {
-    const bool is_init = user->opcode() == Opcode::kReduce && user->operand(0) != i;
+    const bool is_init =
+        user->opcode() == Opcode::kReduce &&
+        std::find(user->operands().begin(), user->operands().begin() + user->operand_count() / 2,
+                  i) == user->operands().begin() + user->operand_count() / 2;
     if (GroupOf(user) != group || !ReadsOnce(user) || is_init) return false;
   }
   if (group < 0 || !MayJoin(i, static_cast<std::size_t>(group), /*as_output=*/false)) return false;
@@ -316,7 +323,7 @@ bool Fuser::TryJoinScatter(Instruction* i) {
 // Becomes a further output of a group that reads it, or that reads the same arrays.
 bool Fuser::TryJoinAsOutput(Instruction* i) {
   const bool reduces = i->opcode() == Opcode::kReduce;
-  if (IsRootOnly(i) && !reduces) return false;
+  if (IsFold(i) || (IsRootOnly(i) && !reduces)) return false;
   const auto try_group = [&](std::size_t group) {
     if (!MayJoin(i, group, /*as_output=*/true)) return false;
     JoinAsOutput(i, group);

@@ -8,6 +8,7 @@ bool KernelsAvailable() { return false; }
 std::string KernelEngine() { return "the evaluator for loops (LAZULI_CPU_JIT=OFF)"; }
 void ListenToKernels(KernelListener) {}
 bool KernelSupports(const hlo::Instruction&) { return false; }
+bool KernelSupportsLoop(const hlo::Computation&) { return false; }
 
 absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
     absl::Span<const hlo::Computation* const>) {

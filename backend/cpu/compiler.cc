@@ -9,6 +9,7 @@
 #include "backend/cpu/passes/fold_kernel_reverse.h"
 #include "backend/cpu/passes/fuse.h"
 #include "backend/cpu/passes/fuse_loops.h"
+#include "backend/cpu/passes/split_complex_products.h"
 #include "backend/cpu/passes/widen_products.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/support/parallel_for.h"
@@ -20,6 +21,7 @@ namespace lazuli::backend {
 
 void AddCpuPipeline(lowering::PassPipeline& pipeline) {
   lowering::AddSimplificationPipeline(pipeline);
+  pipeline.Add<SplitComplexProducts>();
   pipeline.Add<WidenProducts>();  // before layouts, which the widened products want, too
   pipeline
       .Add<FoldKernelReverse>();  // the kernel of a gradient convolution is flipped by the library
@@ -39,6 +41,8 @@ void RegisterCpuPasses() {
       [] { return std::make_unique<AssignLayouts>(); });
   add("cpu_fold_kernel_reverse", "Let convolutions flip their kernels.",
       [] { return std::make_unique<FoldKernelReverse>(); });
+  add("cpu_split_complex_products", "Make products of complex numbers of real ones.",
+      [] { return std::make_unique<SplitComplexProducts>(); });
   add("cpu_widen_products", "Let products of narrow floats run in f32.",
       [] { return std::make_unique<WidenProducts>(); });
   add("cpu_fuse_loops", "Make kernels of small loops.",

@@ -1,4 +1,5 @@
-// Library calls: matrix multiplication and convolution by oneDNN, or by Eigen in builds without it.
+// Library calls: matrix multiplication and convolution by oneDNN, or by Eigen in builds without it,
+// and of integers by a loop of our own.
 //
 // A call is planned once, for fixed shapes, strides and thread count, and run by any number of runs
 // at a time.

@@ -5,6 +5,7 @@
 
 #include <Eigen/Core>
 
+#include "backend/cpu/runtime/integer_matmul.h"
 #include "ir/support/parallel_for.h"
 
 namespace lazuli::backend {
@@ -76,7 +77,7 @@ std::unique_ptr<LibraryCall> PlanEigenMatmul(const MatmulSpec& spec) {
     case DType::kC128:
       return std::make_unique<EigenMatmul<std::complex<double>>>(spec);
     default:
-      return nullptr;
+      return PlanIntegerMatmul(spec);
   }
 }
 

@@ -68,6 +68,55 @@ def lstm(w, xs):
     return lax.scan(step, (zeros, zeros), xs)[0]
 
 
+def layer_norm(x, scale, shift):
+    mean = jnp.mean(x, -1, keepdims=True)
+    return (x - mean) * lax.rsqrt(jnp.var(x, -1, keepdims=True) + 1e-5) * scale + shift
+
+
+def transformer(weights, tokens):
+    """Two blocks of a causal language model and its mean loss."""
+    x = weights["embedding"][tokens]
+    for block in weights["blocks"]:
+        y = layer_norm(x, block["scale"], block["shift"])
+        q, k, v = (jnp.reshape(y @ block[name], (*y.shape[:2], 4, 32)) for name in ("q", "k", "v"))
+        x = x + jnp.reshape(attention(q, k, v), x.shape) @ block["out"]
+        y = layer_norm(x, block["scale"], block["shift"])
+        x = x + jax.nn.gelu(y @ block["up"]) @ block["down"]
+    logits = x @ weights["embedding"].T
+    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[..., None], -1))
+
+
+def transformer_weights():
+    def block():
+        shapes = {"q": (128, 128), "k": (128, 128), "v": (128, 128), "out": (128, 128), "up": (128, 512), "down": (512, 128)}
+        return {**{k: f32(*v) * 0.05 for k, v in shapes.items()}, "scale": f32(128), "shift": f32(128)}
+    return {"embedding": f32(1000, 128) * 0.1, "blocks": [block(), block()]}
+
+
+def cnn(weights, images):
+    x = images
+    for kernel in weights["convolutions"]:
+        x = pool(jax.nn.relu(conv()(x, kernel)))
+    return jnp.mean((jnp.reshape(x, (x.shape[0], -1)) @ weights["dense"]) ** 2)
+
+
+def cnn_weights():
+    return {"convolutions": [f32(3, 3, 3, 16) * 0.1, f32(3, 3, 16, 32) * 0.1], "dense": f32(2048, 10) * 0.05}
+
+
+def adam_step(loss, weights, m, v, *data):
+    def update(w, m, v, g):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        return w - 0.001 * m / (jnp.sqrt(v) + 1e-8), m, v
+    gradients = jax.grad(loss)(weights, *data)
+    return jax.tree.map(update, weights, m, v, gradients)
+
+
+def adam(loss, weights, *data):
+    zeros = jax.tree.map(np.zeros_like, weights)
+    return lambda *xs: adam_step(loss, *xs), weights, zeros, zeros, *data
+
+
 MODULES = {
     "cumsum_1m": lambda: (jnp.cumsum, f32(1 << 20)),
     "cumsum_rows": lambda: (lambda x: jnp.cumsum(x, 1), f32(512, 2048)),
@@ -109,6 +158,23 @@ MODULES = {
     "lstm": lambda: (lstm, f32(192, 512) * 0.1, f32(100, 16, 64)),
     "scan_stack": lambda: (lambda x: lax.scan(lambda c, y: (c + y, c * y), jnp.zeros(256), x)[1], f32(2000, 256)),
     "mandelbrot": lambda: (lambda c: lax.fori_loop(0, 50, lambda _, z: jnp.where(jnp.abs(z) < 2, z * z + c, z), c), (f32(256, 256) + 1j * f32(256, 256)).astype(np.complex64)),
+    "newton": lambda: (lambda y: lax.fori_loop(0, 20, lambda _, x: 0.5 * (x + y / x), y), np.abs(f32(1 << 18)) + 1),
+    "random_bits_1m": lambda: (keyed(lambda k: jax.random.bits(k, (1 << 20,))), key()),
+    "randint_1m": lambda: (keyed(lambda k: jax.random.randint(k, (1 << 20,), 0, 1000)), key()),
+    "transformer": lambda: (transformer, transformer_weights(), ints(1000, 4, 64)),
+    "transformer_grad": lambda: (jax.value_and_grad(transformer), transformer_weights(), ints(1000, 4, 64)),
+    "transformer_adam": lambda: adam(transformer, transformer_weights(), ints(1000, 4, 64)),
+    "cnn_adam": lambda: adam(cnn, cnn_weights(), f32(32, 32, 32, 3)),
+    "lstm_grad": lambda: (gradient(lambda w, xs: lstm(w, xs)[0]), f32(192, 512) * 0.1, f32(100, 16, 64)),
+    "layer_norm": lambda: (layer_norm, f32(2048, 512), f32(512), f32(512)),
+    "layer_norm_grad": lambda: (jax.grad(lambda *xs: jnp.sum(layer_norm(*xs) ** 2), (0, 1, 2)), f32(2048, 512), f32(512), f32(512)),
+    "gelu": lambda: (jax.nn.gelu, f32(1 << 20)),
+    "cross_entropy_grad": lambda: (jax.grad(lambda x, t: -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(x), t[:, None], 1))), f32(512, 1000), ints(1000, 512)),
+    "embedding": lambda: (lambda w, i: w[i], f32(10000, 64), ints(10000, 16, 512)),
+    "complex_chain": lambda: (lambda z: jnp.exp(1j * z) * jnp.conj(z) / (1 + jnp.abs(z)), (f32(512, 512) + 1j * f32(512, 512)).astype(np.complex64)),
+    "transpose_copy": lambda: (lambda x: x.T, f32(2048, 2048)),
+    "transpose_heads": lambda: (lambda x: jnp.transpose(x, (0, 2, 1, 3)) * 2, f32(8, 128, 8, 64)),
+    "batch_norm": lambda: (lambda x: (x - jnp.mean(x, (0, 1, 2))) * lax.rsqrt(jnp.var(x, (0, 1, 2)) + 1e-5), f32(32, 28, 28, 32)),
     "argmax": lambda: (lambda x: jnp.argmax(x, 1), f32(4096, 1024)),
     "argmax_columns": lambda: (lambda x: jnp.argmax(x, 0), f32(4096, 1024)),
     "var": lambda: (lambda x: jnp.var(x, 1), f32(2048, 1024)),

@@ -48,12 +48,18 @@ format() {
     sed 's/$/: not formatted (clang-format-19 -i)/'
 }
 
-# Headers are seen through the sources that include them.
+# Headers are seen through the sources that include them. Ninja remembers what was right; on a terminal it says where it is.
 tidy() {
-  local commands=build/lint/compile_commands.json
-  [[ -f $commands ]] || { echo "no $commands: run cmake --preset lint"; return; }
-  below '\.cc$' | grep -Fx -f <(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\",\?$|\1|p" "$commands") |
-    each 1 clang-tidy-19 -p build/lint --quiet 2>&1 | grep -vE '^[0-9]+ warnings? (and [0-9]+ errors? )?generated\.$'
+  local targets
+  [[ -f build/lint/compile_commands.json ]] || { echo "no build/lint/compile_commands.json: run cmake --preset lint"; return; }
+  python3 tools/tidy_ninja.py build/lint
+  mapfile -t targets < <(below '\.cc$' | sed 's|.*|tidy/&.ok|' | grep -Fx -f <(sed -nE 's|^build (\S+): .*|\1|p' build/lint/tidy.ninja))
+  ((${#targets[@]})) || return 0
+  ninja -C build/lint -f tidy.ninja -j "$jobs" -k 0 "${targets[@]}" 2>&1 | awk -v terminal="$([[ -t 2 ]] && echo 1)" '
+    /^\[[0-9]+\/[0-9]+\]/ { if (terminal) printf "\r%s\033[K", $0 > "/dev/stderr"; next }
+    /^ninja: |^[0-9]+ warnings? (and [0-9]+ errors? )?generated\.$|^FAILED: |^clang-tidy-19 / { next }
+    NF { print }
+    END { if (terminal) printf "\r\033[K" > "/dev/stderr" }'
 }
 
 layering() { python3 tools/check_layering.py | grep -v '^layering: ok$'; }
@@ -62,9 +68,9 @@ layering() { python3 tools/check_layering.py | grep -v '^layering: ok$'; }
 throws() { lines '(^|[^a-zA-Z_])throw([^a-zA-Z_]|$)' $(below '^(ir|lowering|backend|lazy/execution)/'); }
 
 # Memory is owned by containers, unique_ptr and IntrusivePtr (which take what a private constructor made, and delete).
-# `static ... = new` is a table that outlives every user.
+# `static ... = new` is a table that outlives every user; `new (place)` owns nothing.
 raw_new() {
-  lines '(^|[^a-zA-Z_:])(new|delete) +[a-zA-Z_(:]' $(below '^(ir|lowering|backend|lazy|cpp_api)/' | grep -v intrusive_ptr) |
+  lines '(^|[^a-zA-Z_:])(new|delete) +[a-zA-Z_:]' $(below '^(ir|lowering|backend|lazy|cpp_api)/' | grep -v intrusive_ptr) |
     grep -vE ':[[:space:]]*static |(unique_ptr|IntrusivePtr)<.*\(new '
 }
 

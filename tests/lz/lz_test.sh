@@ -166,7 +166,9 @@ expect_out_has "ran sync"
 [[ $out != *"ran record"* ]] || fail "record was not named"
 run ./lz bench sink
 expect_code 1
-expect_err_has "no benchmark sink; there are record, sync, lenet and compile_time"
+expect_one_sentence "no benchmark sink; there are record sync lenet parse compile_time python_record"
+run ./lz bench --busy sync
+expect_one_sentence "--busy goes with --peers"
 fake python3 <<<'exit 1'
 run ./lz bench --peers
 expect_code 1

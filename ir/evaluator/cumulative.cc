@@ -6,7 +6,6 @@
 #include "ir/evaluator/monoid_loops.h"
 #include "ir/evaluator/region.h"
 #include "ir/evaluator/strided.h"
-#include "ir/hlo/monoid.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -42,19 +41,6 @@ void Loop(const CumulativeLines& lines, const std::byte* x_bytes, const std::byt
   }
 }
 
-template <Opcode kMonoid>
-CumulativeLoop LoopOf(DType dtype) {
-  if (Row(dtype).bits < 8) return nullptr;  // these wrap after every step
-  return VisitDType(dtype, []<DType kType>() -> CumulativeLoop {
-    using T = HostType<kType>;
-    if constexpr (recipes::kIsFloat8<T> || std::is_same_v<T, bool> || !kMonoidTakes<kMonoid, T>) {
-      return nullptr;
-    } else {
-      return Loop<kMonoid, T>;
-    }
-  });
-}
-
 }  // namespace
 
 std::optional<Cumulative> MatchCumulative(const Instruction& reduce_window) {
@@ -83,21 +69,9 @@ CumulativeLines::CumulativeLines(const Shape& shape, const Cumulative& along)
 }
 
 CumulativeLoop FindCumulativeLoop(const Instruction& reduce_window) {
-  const std::optional<Opcode> monoid = MonoidOf(*reduce_window.to_apply());
-  if (!monoid) return nullptr;
-  const DType dtype = reduce_window.shape().dtype();
-  switch (*monoid) {
-    case Opcode::kAdd:
-      return LoopOf<Opcode::kAdd>(dtype);
-    case Opcode::kMultiply:
-      return LoopOf<Opcode::kMultiply>(dtype);
-    case Opcode::kMaximum:
-      return LoopOf<Opcode::kMaximum>(dtype);
-    case Opcode::kMinimum:
-      return LoopOf<Opcode::kMinimum>(dtype);
-    default:
-      return nullptr;
-  }
+  return FindMonoidLoop<CumulativeLoop>(
+      *reduce_window.to_apply(), reduce_window.shape().dtype(),
+      []<Opcode kMonoid, class T>() -> CumulativeLoop { return Loop<kMonoid, T>; });
 }
 
 absl::StatusOr<Literal> EvaluateCumulative(const Instruction& instruction, const Cumulative& along,

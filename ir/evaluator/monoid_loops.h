@@ -5,6 +5,7 @@
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/kernels.h"
 #include "ir/evaluator/scalar_ops.h"
+#include "ir/hlo/monoid.h"
 
 namespace lazuli::hlo {
 
@@ -27,35 +28,56 @@ T Combine(T x, T y) {
   if constexpr (monoid == Opcode::kXor) return recipes::Xor(x, y);
 }
 
-// Calls f.template operator()<kMonoid, T>() for T the host type of an accumulation type.
-template <Opcode kMonoid, class F>
-void VisitMonoidType(DType dtype, F&& f) {
-  VisitDType(dtype, [&]<DType kType>() {
-    using T = HostType<kType>;
-    if constexpr (!recipes::SmallFloat<T> && kMonoidTakes<kMonoid, T>)
-      f.template operator()<kMonoid, T>();
-  });
-}
+// Calls f.template operator()<kMonoid>().
 template <class F>
-void VisitMonoid(Opcode monoid, DType dtype, F&& f) {
+void VisitMonoidOpcode(Opcode monoid, F&& f) {
   switch (monoid) {
     case Opcode::kAdd:
-      return VisitMonoidType<Opcode::kAdd>(dtype, f);
+      return f.template operator()<Opcode::kAdd>();
     case Opcode::kMultiply:
-      return VisitMonoidType<Opcode::kMultiply>(dtype, f);
+      return f.template operator()<Opcode::kMultiply>();
     case Opcode::kMaximum:
-      return VisitMonoidType<Opcode::kMaximum>(dtype, f);
+      return f.template operator()<Opcode::kMaximum>();
     case Opcode::kMinimum:
-      return VisitMonoidType<Opcode::kMinimum>(dtype, f);
+      return f.template operator()<Opcode::kMinimum>();
     case Opcode::kAnd:
-      return VisitMonoidType<Opcode::kAnd>(dtype, f);
+      return f.template operator()<Opcode::kAnd>();
     case Opcode::kOr:
-      return VisitMonoidType<Opcode::kOr>(dtype, f);
+      return f.template operator()<Opcode::kOr>();
     case Opcode::kXor:
-      return VisitMonoidType<Opcode::kXor>(dtype, f);
+      return f.template operator()<Opcode::kXor>();
     default:
       LAZULI_CHECK(false, OpcodeText(monoid), " is no monoid");
   }
+}
+
+// Calls f.template operator()<kMonoid, T>() for T the host type of an accumulation type.
+template <class F>
+void VisitMonoid(Opcode monoid, DType dtype, F&& f) {
+  VisitMonoidOpcode(monoid, [&]<Opcode kMonoid>() {
+    VisitDType(dtype, [&]<DType kType>() {
+      using T = HostType<kType>;
+      if constexpr (!recipes::SmallFloat<T> && kMonoidTakes<kMonoid, T>)
+        f.template operator()<kMonoid, T>();
+    });
+  });
+}
+
+// What f.template operator()<kMonoid, T>() gives, a pointer to a loop, where one step after the
+// other on elements of the type itself is what the reducer does; else null.
+template <class Loop, class F>
+Loop FindMonoidLoop(const Computation& reducer, DType dtype, F&& f) {
+  const std::optional<Opcode> monoid = MonoidOf(reducer);
+  Loop loop = nullptr;
+  if (!monoid || Row(dtype).bits < 8) return loop;  // sub-byte types wrap after every step
+  VisitMonoidOpcode(*monoid, [&]<Opcode kMonoid>() {
+    VisitDType(dtype, [&]<DType kType>() {
+      using T = HostType<kType>;
+      if constexpr (!recipes::kIsFloat8<T> && !std::is_same_v<T, bool> && kMonoidTakes<kMonoid, T>)
+        loop = f.template operator()<kMonoid, T>();
+    });
+  });
+  return loop;
 }
 
 // Whether VisitMonoid calls its function for the type's accumulation type.

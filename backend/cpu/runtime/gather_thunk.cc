@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
+#include <string>
 
 #include "backend/cpu/runtime/integer_cell.h"
 #include "ir/evaluator/monoid_loops.h"
-#include "ir/hlo/monoid.h"
 #include "ir/support/parallel_for.h"
 
 namespace lazuli::backend {
@@ -107,6 +106,9 @@ class WindowPlan {
   int64_t window_bytes() const { return run_bytes_ * static_cast<int64_t>(runs_.size()); }
   const std::vector<Run>& runs() const { return runs_; }
   bool ok() const { return ok_; }
+  std::string ToString() const {
+    return Str(count_, " windows of ", runs_.size(), " x ", run_bytes_, " bytes");
+  }
 
   // Calls f(operand offset, window offset) for windows [begin, end), in order. Starts are clamped,
   // or windows that do not fit are left out.
@@ -287,10 +289,7 @@ class GatherThunk final : public Thunk {
     });
     return absl::OkStatus();
   }
-  std::string Details() const override {
-    return Str(plan_.count(), " windows of ", plan_.runs().size(), " x ", plan_.run_bytes(),
-               " bytes");
-  }
+  std::string Details() const override { return plan_.ToString(); }
 
  private:
   WindowPlan plan_;
@@ -308,40 +307,15 @@ void CombineTyped(std::byte* operand, const std::byte* update, int64_t bytes) {
   for (int64_t i = 0; i < count; ++i) to[i] = hlo::Combine<kMonoid, T>(to[i], from[i]);
 }
 
-template <Opcode kMonoid>
-CombineRun CombineOf(DType dtype) {
-  if (Row(dtype).bits < 8) return nullptr;
-  return VisitDType(dtype, []<DType kType>() -> CombineRun {
-    using T = HostType<kType>;
-    if constexpr (hlo::recipes::kIsFloat8<T> || std::is_same_v<T, bool> ||
-                  !hlo::kMonoidTakes<kMonoid, T>) {
-      return nullptr;
-    } else {
-      return CombineTyped<kMonoid, T>;
-    }
-  });
-}
-
 void TakeUpdate(std::byte* operand, const std::byte* update, int64_t bytes) {
   CopyRun(update, operand, bytes);
 }
 
 CombineRun FindCombine(const hlo::Computation& reducer, DType dtype) {
   if (reducer.root() == reducer.parameters()[1]) return TakeUpdate;
-  const std::optional<Opcode> monoid = hlo::MonoidOf(reducer);
-  if (!monoid) return nullptr;
-  switch (*monoid) {
-    case Opcode::kAdd:
-      return CombineOf<Opcode::kAdd>(dtype);
-    case Opcode::kMultiply:
-      return CombineOf<Opcode::kMultiply>(dtype);
-    case Opcode::kMaximum:
-      return CombineOf<Opcode::kMaximum>(dtype);
-    case Opcode::kMinimum:
-      return CombineOf<Opcode::kMinimum>(dtype);
-    default:
-      return nullptr;
-  }
+  return hlo::FindMonoidLoop<CombineRun>(
+      reducer, dtype,
+      []<Opcode kMonoid, class T>() -> CombineRun { return CombineTyped<kMonoid, T>; });
 }
 
 // One window after the other: their order is the order in which equal places are combined.
@@ -381,10 +355,7 @@ class ScatterThunk final : public Thunk {
     }
     return absl::OkStatus();
   }
-  std::string Details() const override {
-    return Str(plan_.count(), " windows of ", plan_.runs().size(), " x ", plan_.run_bytes(),
-               " bytes");
-  }
+  std::string Details() const override { return plan_.ToString(); }
 
  private:
   WindowPlan plan_;

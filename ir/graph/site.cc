@@ -7,6 +7,7 @@
 #include "ir/support/hash.h"
 #include "ir/support/hash_map.h"
 #include "ir/support/str.h"
+#include "ir/support/thread_local.h"
 
 namespace lazuli::ir {
 namespace {
@@ -51,7 +52,7 @@ struct CachedSite {
   SiteId id = kNoSite;
 };
 constexpr std::size_t kCachedSites = 512, kProbes = 4;
-thread_local std::array<CachedSite, kCachedSites> site_cache;
+using SiteCache = std::array<CachedSite, kCachedSites>;
 
 }  // namespace
 
@@ -61,9 +62,15 @@ std::string Site::ToString() const {
   return Str(slash == std::string::npos ? file : file.substr(slash + 1), ":", line);
 }
 
+std::string InParentheses(SiteId id) {
+  const std::string site = GetSite(id).ToString();
+  return site.empty() ? site : Str(" (", site, ")");
+}
+
 SiteId InternSite(const char* file, const char* function, uint32_t line) {
   const uint64_t hash = (reinterpret_cast<uintptr_t>(file) >> 4) + line * 0x9e3779b97f4a7c15ull;
   const uint64_t home = hash ^ (hash >> 32);
+  SiteCache& site_cache = PerThread<SiteCache>::Get();
   CachedSite* cached = &site_cache[home % kCachedSites];
   for (std::size_t i = 0; i < kProbes; ++i) {
     CachedSite& probed = site_cache[(home + i) % kCachedSites];

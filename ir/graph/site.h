@@ -25,6 +25,9 @@ SiteId InternSite(const char* file, const char* function, uint32_t line);
 // As above for strings that may go away (Python).
 SiteId InternSiteCopy(std::string_view file, std::string_view function, uint32_t line);
 
+// " (train.cc:41)", which ends a message; nothing for no site.
+std::string InParentheses(SiteId id);
+
 // Never fails: an unknown id gives an empty site. The reference stays valid.
 const Site& GetSite(SiteId id);
 

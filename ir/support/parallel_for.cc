@@ -9,6 +9,8 @@
 #include <xmmintrin.h>
 #endif
 
+#include "ir/support/spin.h"
+
 namespace lazuli::ir {
 namespace {
 
@@ -48,25 +50,12 @@ class FloatMode {
 #endif
 };
 
-// Looks at a condition for some ten microseconds, which is what waking a thread takes: regions
-// often follow each other at once.
-template <class Condition>
-bool SpinUntil(Condition&& condition) {
-  constexpr int kSpins = 1500;
-  for (int i = 0; i < kSpins; ++i) {
-    if (condition()) return true;
-#if defined(__SSE2__)
-    _mm_pause();
-#endif
-  }
-  return false;
-}
-
 thread_local bool in_region = false;
 
-// Workers that sleep between regions. One region is open at a time; a second thread that wants one
-// runs its loop itself. The caller works, too, and then waits only for workers that have begun: on
-// a busy machine one that gets no processor holds nobody up. No locks.
+// Workers that sleep between regions, though not at once: regions often follow each other. One
+// region is open at a time; a second thread that wants one runs its loop itself. The caller works,
+// too, and then waits only for workers that have begun: on a busy machine one that gets no
+// processor holds nobody up. No locks.
 class Pool {
  public:
   // False if the pool is busy; then nothing has run.

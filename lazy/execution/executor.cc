@@ -6,6 +6,7 @@
 
 #include "ir/support/metrics.h"
 #include "ir/support/span.h"
+#include "ir/support/spin.h"
 #include "lazy/tensor/interruption.h"
 
 namespace lazuli::lazy {
@@ -13,12 +14,6 @@ namespace {
 
 std::pair<void*, int32_t> DeviceKey(backend::Device device) {
   return {device.client, device.ordinal};
-}
-
-// " (train.cc:41)", or nothing.
-std::string At(SiteId id) {
-  const std::string site = GetSite(id).ToString();
-  return site.empty() ? site : Str(" (", site, ")");
 }
 
 // "cross_entropy: label 12 is out of range [0, 10) (train.cc:41)", or OK.
@@ -30,7 +25,7 @@ absl::Status EvaluateChecks(const Run& run, const backend::Buffers& outputs) {
     const int64_t value = offender->data<int64_t>()[0];
     if (value == lowering::RuntimeCheck::kNoOffender) continue;
     const lowering::EmittedCheck& check = run.program->checks[i];
-    return OutOfRange(check.before, value, check.after, At(run.check_sites[i]));
+    return OutOfRange(check.before, value, check.after, ir::InParentheses(run.check_sites[i]));
   }
   return absl::OkStatus();
 }
@@ -63,7 +58,8 @@ absl::StatusOr<backend::Buffers> RunProgram(const Run& run) try {
       {.buffers = inputs, .scalars = run.scalars, .donated = donated});
   // An op that fails names its own line; memory is obtained for all of them, before the first.
   if (absl::IsResourceExhausted(outputs.status())) {
-    return ResourceExhausted(run.program->name, ": ", Message(outputs.status()), At(run.site));
+    return ResourceExhausted(run.program->name, ": ", Message(outputs.status()),
+                             ir::InParentheses(run.site));
   }
   if (!outputs.ok()) return outputs.status();
   const std::size_t expected = run.outputs.size() + run.program->checks.size();
@@ -76,7 +72,7 @@ absl::StatusOr<backend::Buffers> RunProgram(const Run& run) try {
 } catch (const std::bad_alloc&) {
   // On this thread nobody could catch it; the run fails, its tensors say why, and the process goes
   // on.
-  return ResourceExhausted(run.program->name, ": out of memory", At(run.site));
+  return ResourceExhausted(run.program->name, ": out of memory", ir::InParentheses(run.site));
 }
 
 bool AnyInputFailed(const Run& run) {
@@ -121,6 +117,7 @@ uint64_t Executor::Submit(Entry run) noexcept {
 }
 
 absl::Status Executor::Wait(uint64_t number) {
+  if (ir::SpinUntil([&] { return finished_count_ >= number; })) return absl::OkStatus();
   std::unique_lock lock(mu_);
   return InterruptibleWait(finished_, lock, [&] { return finished_count_ >= number || stopping_; });
 }
@@ -136,8 +133,11 @@ void Executor::WaitForAll() {
 }
 
 void Executor::Loop() {
+  // A loop that reads its loss records the next step in less time than waking takes.
+  constexpr int kIdleSpins = 4 * ir::kWakeSpins;
   while (true) {
     Entry entry;
+    ir::SpinUntil([this] { return submitted_count_ != finished_count_; }, kIdleSpins);
     {
       std::unique_lock lock(mu_);
       submitted_.wait(lock, [this] { return !queue_.empty() || stopping_; });

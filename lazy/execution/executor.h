@@ -6,6 +6,7 @@
 // its context to the error.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <list>
 #include <mutex>
@@ -65,8 +66,9 @@ class Executor {
     int64_t bytes = 0;
   };
   HashMap<std::pair<void*, int32_t>, InFlight> in_flight_;  // by device
-  uint64_t submitted_count_ = 0;
-  uint64_t finished_count_ = 0;
+  // Written under the lock.
+  std::atomic<uint64_t> submitted_count_{0};
+  std::atomic<uint64_t> finished_count_{0};
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -73,7 +73,7 @@ absl::Status CheckMemoryLimit(const MemoryPlan& plan, int64_t bytes, int64_t in_
   const int64_t limit = flags().memory_limit();
   LAZULI_ASSIGN_OR_RETURN(const backend::MemoryStats stats, device.client->memory_stats(device));
   const int64_t in_use = stats.bytes_in_use + in_flight;
-  if (limit == 0 || in_use + bytes <= limit) return absl::OkStatus();
+  if (in_use + bytes <= limit) return absl::OkStatus();
   return ResourceExhausted("needs ", BytesText(bytes), " (", BytesText(plan.temp_bytes),
                            " of scratch, ", BytesText(bytes - plan.temp_bytes),
                            " of results), but ", BytesText(in_use), " of ", BytesText(limit),

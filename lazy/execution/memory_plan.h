@@ -48,7 +48,8 @@ MemoryPlan PlanMemory(const Trace& trace, absl::Span<const uint8_t> updated,
 // Bytes that a run of the plan obtains when it starts: leaves with a second owner stay.
 int64_t BytesToObtain(const MemoryPlan& plan, const Trace& trace);
 
-// OK if `bytes` more, and those that runs in flight have yet to obtain, are within the limit.
+// OK if `bytes` more, and those that runs in flight have yet to obtain, are within the limit, which
+// is set.
 absl::Status CheckMemoryLimit(const MemoryPlan& plan, int64_t bytes, int64_t in_flight,
                               backend::Device device);
 

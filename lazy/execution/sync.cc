@@ -10,6 +10,7 @@
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/span.h"
+#include "ir/support/thread_local.h"
 #include "lazy/execution/executor.h"
 #include "lazy/tensor/site_scope.h"
 
@@ -153,9 +154,7 @@ absl::Status CheckMemory(const Program& program, const Trace& trace, backend::De
     status = CheckMemoryLimit(program.memory, bytes, executor.BytesInFlight(device), device);
     if (status.ok()) return status;
   }
-  const std::string site = GetSite(CurrentSite()).ToString();
-  return ResourceExhausted(program.name, ": ", Message(status),
-                           site.empty() ? "" : Str(" (", site, ")"));
+  return ResourceExhausted(program.name, ": ", Message(status), ir::InParentheses(CurrentSite()));
 }
 
 // The run of a program, with a handle for each root: all the memory that a sync asks for.
@@ -232,7 +231,7 @@ class ExecutionEngine final : public Engine {
   absl::Status Sync(Context& context, bool wait, SyncReason reason) override {
     LAZULI_RETURN_IF_ERROR(FlagErrors());
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
-    thread_local Scratch scratch;
+    Scratch& scratch = ir::PerThread<Scratch>::Get();
     absl::Status status;
     uint64_t number = 0;
     {

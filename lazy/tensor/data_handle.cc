@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ir/support/check.h"
+#include "ir/support/spin.h"
 #include "lazy/tensor/interruption.h"
 
 namespace lazuli::lazy {
@@ -36,7 +37,7 @@ void DataHandle::Set(absl::StatusOr<backend::BufferPtr> result) {
 }
 
 absl::StatusOr<backend::BufferPtr> DataHandle::Wait() const {
-  if (!ready()) {
+  if (!ir::SpinUntil([this] { return ready(); })) {
     std::unique_lock lock(ReadyMutex());
     LAZULI_RETURN_IF_ERROR(InterruptibleWait(ReadyCondition(), lock, [this] { return ready(); }));
   }

@@ -13,10 +13,10 @@ namespace {
 
 using Locs = SourceLocation;
 
-lazy::Operand NumberOf(double value, const lazy::Tensor& like) {
+ir::Value NumberOf(double value, const lazy::Tensor& like) {
   return lazy::Constant(value, like.dtype());
 }
-lazy::Operand Infinity(const lazy::Tensor& like) {
+ir::Value Infinity(const lazy::Tensor& like) {
   return NumberOf(std::numeric_limits<double>::infinity(), like);
 }
 lazy::Tensor Everywhere(bool value, const lazy::Tensor& like) {

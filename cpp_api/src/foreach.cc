@@ -19,7 +19,7 @@ class Update {
       lazy::ThrowRecordError(op_, ir::InvalidArgument("there are no tensors"));
     parameters_ = In(parameters, op_);
   }
-  void Number(const Scalar& number) { in_.push_back(NumberBeside(number, parameters_[0])); }
+  void Number(const Scalar& number) { numbers_.push_back(NumberBeside(number, parameters_[0])); }
   bool Number(const std::optional<Scalar>& number) {
     if (number) Number(*number);
     return number.has_value();
@@ -46,16 +46,16 @@ class Update {
   template <class Op>
   lazy::Tensors Record(Op op) {
     const lazy::GradModeGuard no_grad(false);
-    for (const lazy::Tensors& list : lists_) in_.insert(in_.end(), list.begin(), list.end());
-    return lazy::RecordInto(op, in_, targets_);
+    ir::PooledVector<lazy::Operand> in(numbers_.begin(), numbers_.end());
+    for (const lazy::Tensors& list : lists_) in.insert(in.end(), list.begin(), list.end());
+    return lazy::RecordInto(op, in, targets_);
   }
 
  private:
   std::string_view op_;
   lazy::Tensors parameters_, targets_;
-  ir::PooledVector<lazy::Tensors>
-      lists_;  // a deque would do: operands point into the inner vectors
-  ir::PooledVector<lazy::Operand> in_;
+  ir::PooledVector<ir::Value> numbers_;
+  ir::PooledVector<lazy::Tensors> lists_;
 };
 
 }  // namespace

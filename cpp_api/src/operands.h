@@ -29,7 +29,7 @@ inline lazy::Tensor InFloat(const Tensor& tensor, std::string_view op) {
 }
 
 // A number beside a tensor, as arithmetic takes it: the slot of the Scalar.
-inline lazy::Operand NumberBeside(const Scalar& scalar, const lazy::Tensor& tensor) {
+inline ir::Value NumberBeside(const Scalar& scalar, const lazy::Tensor& tensor) {
   return TensorAccess::Slot(scalar, TensorAccess::ToNumber(scalar).TypeBeside(tensor.dtype()));
 }
 

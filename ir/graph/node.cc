@@ -2,14 +2,16 @@
 
 #include <utility>
 
+#include "ir/support/thread_local.h"
+
 namespace lazuli::ir {
 namespace {
 
 // Nodes whose count reached zero while another node of this thread is being destroyed, linked
 // through their marks, which no traversal will read again. The outermost Release drains the list,
 // so the depth of the stack does not depend on the depth of the graph.
-thread_local bool draining = false;
-thread_local const Node* dead = nullptr;
+LAZULI_FAST_THREAD_LOCAL bool draining = false;
+LAZULI_FAST_THREAD_LOCAL const Node* dead = nullptr;
 
 }  // namespace
 

@@ -4,9 +4,12 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
+
+#include "ir/support/thread_local.h"
 
 namespace lazuli::ir {
 namespace {
@@ -121,8 +124,8 @@ struct ThreadCache {
 };
 
 // Plain pointers, so that a look costs no guard; the cache itself goes with the thread.
-thread_local ThreadCache* cache = nullptr;
-thread_local bool thread_is_ending = false;
+LAZULI_FAST_THREAD_LOCAL ThreadCache* cache = nullptr;
+LAZULI_FAST_THREAD_LOCAL bool thread_is_ending = false;
 
 ThreadCache::~ThreadCache() {
   cache = nullptr;
@@ -135,8 +138,8 @@ ThreadCache::~ThreadCache() {
 
 [[gnu::noinline]] ThreadCache* MakeCache() {
   if (thread_is_ending) return nullptr;
-  thread_local ThreadCache made;
-  return cache = &made;
+  thread_local const auto made = std::make_unique<ThreadCache>();
+  return cache = made.get();
 }
 
 }  // namespace

@@ -36,9 +36,12 @@ struct PoolAllocator {
   PoolAllocator() = default;
   template <class U>
   PoolAllocator(const PoolAllocator<U>&) noexcept {}  // NOLINT(google-explicit-constructor)
-  T* allocate(std::size_t n) { return static_cast<T*>(PoolAllocate(n * sizeof(T))); }
-  void deallocate(T* p, std::size_t n) noexcept { PoolFree(p, n * sizeof(T)); }
+  T* allocate(std::size_t n) { return static_cast<T*>(PoolAllocate(n * kBytes)); }
+  void deallocate(T* p, std::size_t n) noexcept { PoolFree(static_cast<void*>(p), n * kBytes); }
   bool operator==(const PoolAllocator&) const = default;
+
+ private:
+  static constexpr std::size_t kBytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression): T* too
 };
 
 template <class T>

@@ -66,10 +66,11 @@ template <class T>
 Tensor RecordRandom(T op, int64_t numbers, backend::Device device) {
   const PhiloxState state = ReservePhilox(numbers);
   auto slot = [](uint64_t half) {
-    return Operand(Number(static_cast<int64_t>(half & 0xffffffffu)).Slot(DType::kU32));
+    return Number(static_cast<int64_t>(half & 0xffffffffu)).Slot(DType::kU32);
   };
-  const std::array<Operand, 4> in{slot(state.seed), slot(state.seed >> 32), slot(state.offset),
-                                  slot(state.offset >> 32)};
+  const std::array<Value, 4> slots{slot(state.seed), slot(state.seed >> 32), slot(state.offset),
+                                   slot(state.offset >> 32)};
+  const std::array<Operand, 4> in{slots[0], slots[1], slots[2], slots[3]};
   return RecordOne(std::move(op), in, device);
 }
 
@@ -124,7 +125,8 @@ Tensor Full(absl::Span<const int64_t> dims, const Value& value, backend::Device 
 }
 
 Tensor FullConstant(const Shape& shape, double value, backend::Device device) {
-  const Operand in(Constant(value, shape.dtype()));
+  const Value number = Constant(value, shape.dtype());
+  const Operand in(number);
   return RecordOne(FullOp{Dims(shape.dims().begin(), shape.dims().end())},
                    absl::MakeConstSpan(&in, 1), device);
 }

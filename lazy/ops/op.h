@@ -125,8 +125,13 @@ void LowerOp(const T& op, lowering::Context& context, absl::Span<const lowering:
 
 using Shapes = absl::InlinedVector<Shape, 1>;
 
-// The one shapes-only builder of this thread, reset.
-lowering::Builder& ShapesOnlyBuilder();
+// What the inference of shapes by lowering needs, the thread's own.
+struct ShapeScratch {
+  lowering::Builder builder{lowering::Builder::Mode::kShapesOnly};
+  std::vector<lowering::Op> results;
+
+  static ShapeScratch& Cleared();
+};
 
 // Shapes of the results: the op's Infer if it has one, else what its Lower yields. Throws
 // StatusError.
@@ -141,13 +146,11 @@ void InferShapes(const T& op, absl::Span<const Value> in, Shapes& out) {
       out.push_back(*std::move(shape));
     }(std::make_index_sequence<Traits::kArity>{});
   } else {
-    lowering::Builder& builder = ShapesOnlyBuilder();
+    auto& [builder, results] = ShapeScratch::Cleared();
     lowering::Context context(builder);
     absl::InlinedVector<lowering::Op, 4> operands;
     for (std::size_t i = 0; i < in.size(); ++i)
       operands.push_back(builder.Parameter(static_cast<int64_t>(i), in[i].shape()));
-    thread_local std::vector<lowering::Op> results;
-    results.clear();
     LowerOp(op, context, operands, results);
     if (!builder.status().ok()) [[unlikely]]
       ThrowRecordError(T::kName, builder.status());

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ir/support/metrics.h"
+#include "ir/support/thread_local.h"
 #include "lazy/ops/op.h"
 
 namespace lazuli::lazy {
@@ -38,8 +39,11 @@ Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::D
   }
   lock_.emplace(context_);
   for (const Operand& x : in) {
-    values_.push_back(x.tensor() != nullptr ? context_.ValueOf(x.tensor()->storage(), CurrentSite())
-                                            : x.number());
+    // Not a conditional expression: its type would be const, and a value copied once more.
+    if (x.tensor() != nullptr)
+      values_.push_back(context_.ValueOf(x.tensor()->storage(), CurrentSite()));
+    else
+      values_.push_back(x.number());
   }
 }
 
@@ -153,10 +157,11 @@ std::string AttrValueText(DType v) { return std::string(DTypeText(v)); }
 std::string AttrValueText(absl::Span<const int64_t> v) { return Str("(", Join(v, ", "), ")"); }
 std::string AttrValueText(std::string_view v) { return std::string(v); }
 
-lowering::Builder& ShapesOnlyBuilder() {
-  thread_local lowering::Builder builder(lowering::Builder::Mode::kShapesOnly);
-  builder.Reset();
-  return builder;
+ShapeScratch& ShapeScratch::Cleared() {
+  ShapeScratch& scratch = ir::PerThread<ShapeScratch>::Get();
+  scratch.builder.Reset();
+  scratch.results.clear();
+  return scratch;
 }
 
 }  // namespace lazuli::lazy

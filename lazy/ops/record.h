@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "absl/base/attributes.h"
 #include "absl/container/inlined_vector.h"
 
 #include "lazy/tensor/site_scope.h"
@@ -14,19 +15,21 @@
 
 namespace lazuli::lazy {
 
-// An operand of an op: a tensor, or a number that is already a node.
+// An operand of an op: a tensor, or a number that is already a node. Not owned: the caller keeps it
+// for the length of the call, which temporaries of the call are.
 class Operand {
  public:
-  Operand(const Tensor& tensor)
-      : tensor_(&tensor) {}  // NOLINT(google-explicit-constructor): not owned
-  Operand(Value number) : number_(std::move(number)) {}  // NOLINT(google-explicit-constructor)
-  const Tensor* tensor() const { return tensor_; }       // null for a number
-  const Value& number() const { return number_; }
-  const Shape& shape() const { return tensor_ != nullptr ? tensor_->shape() : number_.shape(); }
+  Operand(const Tensor& tensor ABSL_ATTRIBUTE_LIFETIME_BOUND)  // NOLINT: implicit
+      : tensor_(&tensor) {}
+  Operand(const Value& number ABSL_ATTRIBUTE_LIFETIME_BOUND)  // NOLINT: implicit
+      : number_(&number) {}
+  const Tensor* tensor() const { return tensor_; }  // null for a number
+  const Value& number() const { return *number_; }
+  const Shape& shape() const { return tensor_ != nullptr ? tensor_->shape() : number_->shape(); }
 
  private:
   const Tensor* tensor_ = nullptr;
-  Value number_;
+  const Value* number_ = nullptr;
 };
 
 // "matmul: " and the error; what the facade appends is the line.

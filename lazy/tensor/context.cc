@@ -14,9 +14,7 @@
 namespace lazuli::lazy {
 namespace {
 
-std::atomic<uint64_t> next_storage_id{1};
 std::atomic<uint64_t> next_context_id{1};
-thread_local IntrusivePtr<Context> current;
 Engine* engine = nullptr;
 
 }  // namespace
@@ -28,10 +26,7 @@ Engine& GetEngine() {
 void InstallEngine(Engine* e) { engine = e; }
 
 Storage::Storage(Context& context, Shape shape, backend::Device device)
-    : context_(&context),
-      shape_(std::move(shape)),
-      device_(device),
-      id_(next_storage_id.fetch_add(1, std::memory_order_relaxed)) {}
+    : context_(&context), shape_(std::move(shape)), device_(device), id_(context.NextStorageId()) {}
 
 Storage::~Storage() {
   Value value;  // released after the lock: it may take a whole graph with it
@@ -50,13 +45,21 @@ Context::Context()
     : id_(next_context_id.fetch_add(1)), max_graph_nodes_(ir::flags().max_graph_nodes()) {}
 Context::~Context() = default;
 
-Context& Context::Current() {
-  if (!current) current = Create();
-  return *current;
+LAZULI_FAST_THREAD_LOCAL Context* Context::current_ = nullptr;
+
+Context& Context::MakeCurrent() {
+  Exchange(Create());
+  return *current_;
 }
 IntrusivePtr<Context> Context::Create() { return IntrusivePtr<Context>(new Context); }
 IntrusivePtr<Context> Context::Exchange(IntrusivePtr<Context> context) {
-  return std::exchange(current, std::move(context));
+  struct Holder {
+    IntrusivePtr<Context> context;
+    ~Holder() { current_ = nullptr; }
+  };
+  thread_local Holder holder;  // the thread's reference, dropped when it ends
+  current_ = context.get();
+  return std::exchange(holder.context, std::move(context));
 }
 
 void Context::WaitForLock() {
@@ -69,9 +72,8 @@ void Context::WaitForLock() {
   }
 }
 
-void Context::Adopt(Storage& storage) {
+void Context::AdoptForeign(Storage& storage) {
   Context* owner = storage.context_;
-  if (owner == this) return;
   bool pending;
   {
     Lock lock(*owner);

@@ -16,6 +16,7 @@
 
 #include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
+#include "ir/support/thread_local.h"
 #include "lazy/tensor/engine.h"
 #include "lazy/tensor/leaves.h"
 #include "lazy/tensor/storage.h"
@@ -25,7 +26,7 @@ namespace lazuli::lazy {
 class Context : public RefCounted<Context> {
  public:
   // The calling thread's; made on first use.
-  static Context& Current();
+  static Context& Current() { return current_ != nullptr ? *current_ : MakeCurrent(); }
   // Makes `context` the calling thread's and returns the one it had.
   static IntrusivePtr<Context> Exchange(IntrusivePtr<Context> context);
   static IntrusivePtr<Context> Create();
@@ -49,7 +50,10 @@ class Context : public RefCounted<Context> {
 
   // --- without the lock
   // Makes sure that `storage` is not pending in a context other than this one.
-  void Adopt(Storage& storage);
+  void Adopt(Storage& storage) {
+    if (storage.context_ != this) [[unlikely]]
+      AdoptForeign(storage);
+  }
   // As Adopt, for a storage that is about to be written: from now on it belongs to this context.
   void AdoptForWrite(Storage& storage);
   // A new storage for data that exists.
@@ -99,17 +103,23 @@ class Context : public RefCounted<Context> {
 
  private:
   Context();
+  static Context& MakeCurrent();
   template <class T, class... Args>
   friend IntrusivePtr<T> ir::MakeIntrusive(Args&&...);
   StoragePtr MakeStorage(Shape shape, backend::Device device);  // under the lock
+  uint64_t NextStorageId() { return (id_ << 40) + ++storages_made_; }
   // Count the storages that name this context; all of them together hold one reference to it.
   void CountStorage();
   [[nodiscard]] bool UncountStorage() { return --storages_ == 0; }  // if so, Release after the lock
   void Link(Storage& storage);
   void Unlink(Storage& storage);
   void WaitForLock();
+  void AdoptForeign(Storage& storage);
   friend class Storage;
   friend class RefCounted<Context>;
+
+  // The calling thread's, null before its first use.
+  static LAZULI_FAST_THREAD_LOCAL Context* current_;
 
   // A lock of one word, given back by a plain store: recording takes it twice an op, almost never
   // against another thread.
@@ -120,6 +130,7 @@ class Context : public RefCounted<Context> {
   Storage* last_ = nullptr;
   int64_t pending_count_ = 0;
   int64_t storages_ = 0;
+  uint64_t storages_made_ = 0;
   ir::CounterShard counters_;
   // Leaves for data that other contexts own, until the next sync: so that one tensor is one
   // parameter here too.

@@ -6,11 +6,12 @@
 #pragma once
 
 #include "ir/graph/site.h"
+#include "ir/support/thread_local.h"
 
 namespace lazuli::lazy {
 
 namespace internal {
-inline thread_local SiteId current_site = kNoSite;
+inline LAZULI_FAST_THREAD_LOCAL SiteId current_site = kNoSite;
 }
 
 inline SiteId CurrentSite() { return internal::current_site; }

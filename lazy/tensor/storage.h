@@ -25,7 +25,8 @@ class Storage : public RefCounted<Storage> {
 
   const Shape& shape() const { return shape_; }
   backend::Device device() const { return device_; }
-  uint64_t id() const { return id_; }  // grows with creation: the order of a graph's outputs
+  // Grows with creation within a context: the order of a graph's outputs.
+  uint64_t id() const { return id_; }
   uint64_t version() const { return version_; }  // writes so far
   bool pending() const { return linked_; }
   // "conv1.weight": shown in dumps and parameter metadata.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "ir/support/thread_local.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
 #include "lazy/tensor/tape.h"
@@ -10,10 +11,10 @@
 namespace lazuli::lazy {
 namespace {
 
-thread_local bool grad_enabled = true;
+LAZULI_FAST_THREAD_LOCAL bool grad_enabled = true;
 std::atomic<uint64_t> next_sequence{1};
-thread_local bool draining = false;
-thread_local const GradNode* dead = nullptr;
+LAZULI_FAST_THREAD_LOCAL bool draining = false;
+LAZULI_FAST_THREAD_LOCAL const GradNode* dead = nullptr;
 
 }  // namespace
 

@@ -44,7 +44,7 @@ std::vector<T> Values(const Tensor& tensor) {
 }
 
 // A tensor and a number in one expression, as a user writes them.
-inline Operand Slot(double v, DType dtype = DType::kF32) { return Number(v).Slot(dtype); }
+inline Value Slot(double v, DType dtype = DType::kF32) { return Number(v).Slot(dtype); }
 
 inline Tensor WithGrad(Tensor tensor) {
   tensor.impl()->mutable_autograd().requires_grad = true;

@@ -109,7 +109,7 @@ std::vector<std::pair<std::string, KeyWords>> ChangedKeys(const T& op) {
 
 template <OpStruct T>
 Shapes LoweredShapes(const T& op, absl::Span<const Shape> operands) {
-  lowering::Builder& builder = ShapesOnlyBuilder();
+  lowering::Builder& builder = ShapeScratch::Cleared().builder;
   lowering::Context context(builder);
   std::vector<lowering::Op> in, out;
   for (const Shape& shape : operands)

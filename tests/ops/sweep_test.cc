@@ -1,5 +1,6 @@
 // Every op by every sample: what the interpreter and the CPU compute, gradients, shapes, keys and
 // errors. Adding an op to op_list.h without samples is a failure here.
+#include <deque>
 #include <map>
 #include <set>
 
@@ -31,26 +32,29 @@ Tensors ToTensors(const Literals& values, backend::Device device) {
   return tensors;
 }
 
-// Operands for `sample`: numbers where the row says so, else these tensors.
-std::vector<Operand> OperandsOf(const OpRow& row, const Literals& values, const Tensors& tensors) {
+// The results for `sample`: its operands are numbers where the row says so, else these tensors.
+Tensors RecordSample(const OpRow& row, const Sample& sample, const Tensors& tensors,
+                     backend::Device device) {
+  std::deque<Value> numbers;
   std::vector<Operand> operands;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if ((row.numbers >> i & 1) != 0) {
-      const DType dtype = values[i].shape().dtype();
-      const double value = values[i].AsDouble(0);
-      operands.emplace_back(IsFloat(dtype) ? Number(value).Slot(dtype)
-                                           : Number(static_cast<int64_t>(value)).Slot(dtype));
-    } else {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if ((row.numbers >> i & 1) == 0) {
       operands.emplace_back(tensors[i]);
+      continue;
     }
+    const DType dtype = sample.operands[i].shape().dtype();
+    const double value = sample.operands[i].AsDouble(0);
+    numbers.push_back(IsFloat(dtype) ? Number(value).Slot(dtype)
+                                     : Number(static_cast<int64_t>(value)).Slot(dtype));
+    operands.emplace_back(numbers.back());
   }
-  return operands;
+  return sample.record(operands, device);
 }
 
 Literals RunOn(backend::Device device, const OpRow& row, const Sample& sample) {
   const Tensors tensors = ToTensors(sample.operands, device);
   Literals results;
-  for (const Tensor& result : sample.record(OperandsOf(row, sample.operands, tensors), device)) {
+  for (const Tensor& result : RecordSample(row, sample, tensors, device)) {
     results.push_back(ToLiteral(result));
     EXPECT_EQ(result.shape(), results.back().shape());
   }
@@ -190,7 +194,7 @@ TEST_P(GradientTest, AgreesWithFiniteDifferencesTwice) {
     ++checked;
     const backend::Device device = DeviceOf("interpreter");
     const Function first = [&](const Tensors& x) {
-      return Project(sample.record(OperandsOf(row, sample.operands, x), device), 10);
+      return Project(RecordSample(row, sample, x, device), 10);
     };
     CheckGradients(first, sample.operands, row.gradients, 1e-6);
     if (!row.second_gradients) return;
@@ -224,7 +228,7 @@ TEST(SweepTest, LowerGivesTheShapesThatWereRecorded) {
       for (const Literal& x : sample.operands) shapes.push_back(x.shape());
       const Shapes lowered = sample.lower_shapes(shapes);
       const Tensors tensors = ToTensors(sample.operands, device);
-      const Tensors results = sample.record(OperandsOf(row, sample.operands, tensors), device);
+      const Tensors results = RecordSample(row, sample, tensors, device);
       ASSERT_EQ(lowered.size(), results.size());
       for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(lowered[i], results[i].shape());
     }

@@ -40,9 +40,10 @@ float Unit(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
 std::vector<float> UniformAt(uint64_t seed, uint64_t offset) {
   auto half = [](uint64_t v) {
-    return Operand(Number(static_cast<int64_t>(v & 0xffffffffu)).Slot(DType::kU32));
+    return Number(static_cast<int64_t>(v & 0xffffffffu)).Slot(DType::kU32);
   };
-  const std::array<Operand, 4> in{half(seed), half(seed >> 32), half(offset), half(offset >> 32)};
+  const std::array<Value, 4> slots{half(seed), half(seed >> 32), half(offset), half(offset >> 32)};
+  const std::array<Operand, 4> in{slots[0], slots[1], slots[2], slots[3]};
   return Values(RecordOne(UniformOp{{4}, DType::kF32}, in, TestDevice()));
 }
 

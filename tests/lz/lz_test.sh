@@ -104,6 +104,7 @@ run ./lz test
 expect_code 0
 [[ ${out##*$'\n'} == "12 passed, 0 failed, 2 skipped" ]] || fail "last line"
 expect_out_has "50% tests passed, 0 tests failed out of 10"
+expect_out_has "SKIPPED: training on the real MNIST; "
 [[ $out != *Fine.Test* ]] || fail "passing tests should not be listed"
 expect_calls ctest "--preset release"
 expect_calls ctest "--preset asan -j $(nproc) -L ^(ir|lowering|lazy)/"

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "backend/cpu/compiler.h"
-#include "backend/cpu/runtime/evaluator_thunk.h"
 #include "ir/support/span.h"
 #include "ir/support/status.h"
+#include "ir/types/leaves.h"
 #include "lowering/passes/flat_module.h"
 
 namespace lazuli::backend {
@@ -31,7 +31,9 @@ absl::StatusOr<Callee> CompileCallee(const hlo::Computation& computation, Progra
   std::unique_ptr<hlo::Module> module = lowering::FlatModule(computation);
   if (updates_parameters) {
     const auto count = static_cast<int64_t>(module->entry()->parameters().size());
-    for (int64_t k = 0; k < count; ++k) module->aliases().push_back({k, k});
+    for (int64_t k = 0; k < count; ++k)
+      module->aliases().push_back(
+          {.output_index = {k}, .parameter_number = k, .parameter_index = {}});
   }
   CompileOptions options{.num_threads = caller.num_threads,
                          .flush_subnormals = caller.flush_subnormals,

@@ -8,6 +8,7 @@
 #include "ir/evaluator/kernels.h"
 #include "ir/evaluator/scalar_ops.h"
 #include "ir/evaluator/strided.h"
+#include "ir/types/permutation.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -23,12 +24,6 @@ Dims KernelOrder(const ConvDims& dims) {
   order.push_back(dims.kernel_input_feature);
   order.push_back(dims.kernel_output_feature);
   return order;
-}
-Dims Inverse(const Dims& order) {
-  Dims inverse(order.size(), 0);
-  for (std::size_t i = 0; i < order.size(); ++i)
-    inverse[static_cast<std::size_t>(order[i])] = static_cast<int64_t>(i);
-  return inverse;
 }
 
 // Input as [batch, spatial..., feature], kernel as [spatial..., input feature, output feature],

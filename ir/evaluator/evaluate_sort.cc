@@ -7,6 +7,7 @@
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/region.h"
 #include "ir/evaluator/strided.h"
+#include "ir/types/permutation.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -36,12 +37,6 @@ Dims LastOrder(int64_t rank, int64_t d) {
   }
   order.push_back(d);
   return order;
-}
-Dims Inverse(const Dims& order) {
-  Dims inverse(order.size(), 0);
-  for (std::size_t i = 0; i < order.size(); ++i)
-    inverse[static_cast<std::size_t>(order[i])] = static_cast<int64_t>(i);
-  return inverse;
 }
 
 // result[i] = from[order[i]]

@@ -1,9 +1,11 @@
 #include "ir/evaluator/evaluator.h"
 
+#include <cstring>
 #include <optional>
 
 #include "ir/evaluator/custom_calls.h"
 #include "ir/evaluator/internal.h"
+#include "ir/evaluator/strided.h"
 #include "ir/hlo/dense_map.h"
 
 namespace lazuli::hlo {
@@ -114,6 +116,28 @@ absl::StatusOr<Literal> EvaluateCollective(const Instruction& instruction, Opera
     return Literal::Tuple({*operands[0]});
   return Unimplemented(OpcodeText(instruction.opcode()), " between several devices: one of ",
                        instruction.shape(), " from ", result.shape());
+}
+
+// Operands: input, output, and where each device's slice of rows begins in the input, how many rows
+// are sent, where they go in the receiver's output, how many are received. The only device sends
+// all of its slices to itself.
+absl::StatusOr<Literal> EvaluateRaggedAllToAll(Operands operands) {
+  const Literal &input = *operands[0], &starts = *operands[2], &sizes = *operands[3],
+                &targets = *operands[4];
+  Literal output = operands[1]->Clone();
+  const int64_t rows = input.shape().dim(0), output_rows = output.shape().dim(0);
+  const int64_t row_bytes = ByteStrides(input.shape())[0];
+  for (int64_t i = 0; i < starts.shape().num_elements(); ++i) {
+    const int64_t start = IntegerAt(starts, i), size = IntegerAt(sizes, i),
+                  target = IntegerAt(targets, i);
+    if (start < 0 || size < 0 || target < 0 || start > rows - size || target > output_rows - size) {
+      return InvalidArgument("slice ", i, " of ", size, " rows from ", start, " to ", target,
+                             " is not within ", input.shape(), " and ", output.shape());
+    }
+    std::memcpy(output.mutable_raw() + target * row_bytes, input.raw() + start * row_bytes,
+                static_cast<std::size_t>(size * row_bytes));
+  }
+  return output;
 }
 
 // The value in each place of a start's result that has its shape, zeros in the others (context
@@ -285,6 +309,8 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
       return EvaluateSort(instruction, operands, context);
     case Opcode::kTopk:
       return EvaluateTopK(instruction, operands);
+    case Opcode::kScan:
+      return EvaluateScan(instruction, operands, context);
     case Opcode::kWhile:
       return EvaluateWhile(instruction, *operands[0], context);
     case Opcode::kConditional:
@@ -313,6 +339,8 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
     case Opcode::kCollectiveReduce:
     case Opcode::kAllReduceStart:
       return EvaluateCollective(instruction, operands);
+    case Opcode::kRaggedAllToAll:
+      return EvaluateRaggedAllToAll(operands);
     case Opcode::kAllGatherStart:
     case Opcode::kCollectivePermuteStart:
     case Opcode::kCopyStart:
@@ -329,15 +357,14 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
 
     case Opcode::kRaggedDot:
     case Opcode::kScaledDot:
-    case Opcode::kScan:
-    case Opcode::kRaggedAllToAll:
+      return Unimplemented("not evaluated; for a CPU, programs write it with dot");
     case Opcode::kInfeed:
     case Opcode::kOutfeed:
     case Opcode::kSend:
     case Opcode::kSendDone:
     case Opcode::kRecv:
     case Opcode::kRecvDone:
-      return Unimplemented(OpcodeText(instruction.opcode()), " cannot be evaluated");
+      return Unimplemented("not evaluated; nobody is at the other end of the transfer");
   }
   return Internal("unknown opcode");
 }

@@ -64,6 +64,9 @@ absl::StatusOr<Literal> EvaluateTopK(const Instruction& instruction, Operands op
 Literal TopKOf(const Literal& x, const TopKAttrs& attrs, const Shape& shape);
 absl::StatusOr<Literal> EvaluateMap(const Instruction& instruction, Operands operands,
                                     Context& context);
+// evaluate_scan.cc
+absl::StatusOr<Literal> EvaluateScan(const Instruction& instruction, Operands operands,
+                                     Context& context);
 // evaluate_random.cc
 absl::StatusOr<Literal> EvaluateRngBitGenerator(const Instruction& instruction, Operands operands);
 absl::StatusOr<Literal> EvaluateRng(const Instruction& instruction, Operands operands);

@@ -179,6 +179,15 @@ std::optional<char> NumericEscape(std::string_view text, std::size_t& i) {
 
 }  // namespace
 
+std::string EscapedLabel(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 std::optional<std::string> Unescape(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -51,6 +51,8 @@ std::optional<ConvDims> ParseConvDims(std::string_view text);
 // "text" with C escapes, and back (without the quotes).
 void AppendQuoted(std::string& out, std::string_view text);
 std::optional<std::string> Unescape(std::string_view text);
+// As a quoted label of a graph in dot's language has it.
+std::string EscapedLabel(std::string_view text);
 
 // A position among the attributes behind an instruction or a module's name: XLA prints them in this
 // order. Names that are not listed come first, being the opcode's own.

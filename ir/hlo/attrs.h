@@ -129,6 +129,14 @@ struct DotAttrs {
   LAZULI_ATTRS(lhs_batch_dims, lhs_contracting_dims, rhs_batch_dims, rhs_contracting_dims,
                operand_precision, algorithm);
 };
+struct RaggedDotAttrs {
+  Dims lhs_batch_dims, lhs_contracting_dims, rhs_batch_dims, rhs_contracting_dims, lhs_ragged_dims,
+      rhs_group_dims;
+  std::string operand_precision;
+  bool operator==(const RaggedDotAttrs&) const = default;
+  LAZULI_ATTRS(lhs_batch_dims, lhs_contracting_dims, rhs_batch_dims, rhs_contracting_dims,
+               lhs_ragged_dims, rhs_group_dims, operand_precision);
+};
 struct ConvolutionAttrs {
   Window window;
   ConvDims dim_labels;
@@ -148,6 +156,14 @@ struct SortAttrs {
   bool is_stable = false;
   bool operator==(const SortAttrs&) const = default;
   LAZULI_ATTRS(dimension, is_stable);
+};
+struct ScanAttrs {
+  int64_t dimension = 0;
+  int64_t num_carries = 0;
+  bool is_reverse = false;
+  bool is_associative = false;
+  bool operator==(const ScanAttrs&) const = default;
+  LAZULI_ATTRS(dimension, num_carries, is_reverse, is_associative);
 };
 struct TopKAttrs {
   int64_t k = 0;
@@ -223,12 +239,13 @@ struct CollectiveAttrs {
 };
 
 // Order of AttrsKind = order of the alternatives.
-using Attrs = std::variant<NoAttrs, ParameterAttrs, ConstantAttrs, DimensionsAttrs, IotaAttrs,
-                           TupleIndexAttrs, CompareAttrs, SliceAttrs, DynamicSliceAttrs, PadAttrs,
-                           GatherAttrs, ScatterAttrs, DotAttrs, ConvolutionAttrs, WindowAttrs,
-                           SortAttrs, TopKAttrs, FftAttrs, CholeskyAttrs, TriangularSolveAttrs,
-                           RngAttrs, RngBitGeneratorAttrs, RngStateAttrs, ReducePrecisionAttrs,
-                           BatchNormAttrs, FusionAttrs, CustomCallAttrs, CollectiveAttrs>;
+using Attrs =
+    std::variant<NoAttrs, ParameterAttrs, ConstantAttrs, DimensionsAttrs, IotaAttrs,
+                 TupleIndexAttrs, CompareAttrs, SliceAttrs, DynamicSliceAttrs, PadAttrs,
+                 GatherAttrs, ScatterAttrs, DotAttrs, RaggedDotAttrs, ConvolutionAttrs, WindowAttrs,
+                 SortAttrs, ScanAttrs, TopKAttrs, FftAttrs, CholeskyAttrs, TriangularSolveAttrs,
+                 RngAttrs, RngBitGeneratorAttrs, RngStateAttrs, ReducePrecisionAttrs,
+                 BatchNormAttrs, FusionAttrs, CustomCallAttrs, CollectiveAttrs>;
 enum class AttrsKind : uint8_t {
   kNone,
   kParameter,
@@ -243,9 +260,11 @@ enum class AttrsKind : uint8_t {
   kGather,
   kScatter,
   kDot,
+  kRaggedDot,
   kConvolution,
   kWindow,
   kSort,
+  kScan,
   kTopK,
   kFft,
   kCholesky,

@@ -177,10 +177,12 @@ class Computation {
   Instruction* root_ = nullptr;
 };
 
-// Output (path of tuple indices, at most one level here) that may reuse the memory of a parameter.
+// Part of the result that may reuse the memory of a part of a parameter; parts are paths of tuple
+// indices, empty for the whole.
 struct Alias {
-  int64_t output_index = 0;  // element of the root tuple; 0 if the root is no tuple
+  Dims output_index;
   int64_t parameter_number = 0;
+  Dims parameter_index;
   bool must = false;  // must-alias; otherwise may-alias
   bool operator==(const Alias&) const = default;
 };

@@ -22,6 +22,7 @@ enum Flags : uint16_t {
   kReal = kIntegral | kFloat,
   kFloatOrComplex = kFloat | kComplexBit,
   kSignedMath = kSignedBit | kFloat | kComplexBit,
+  kOrdered = kReal | kPredBit,
   kArithmetic = kReal | kComplexBit | kPredBit,
   kAny = kArithmetic | kOtherBit,
   kElementwise = 1 << 8,
@@ -83,6 +84,8 @@ std::string_view AcceptedTypes(Opcode opcode) {
       return "floating-point or complex";
     case kReal:
       return "integer or floating-point";
+    case kOrdered:
+      return "integer, floating-point or pred";
     case kSignedMath:
       return "signed, floating-point or complex";
     case kIntegral:

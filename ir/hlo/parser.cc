@@ -76,11 +76,7 @@ bool Parser::ParseHeaderAttribute(std::string_view name) {
   }
   std::string_view value;
   if (name == "input_output_alias") {
-    const char* start = in_.position();
-    if (!in_.Balanced(&value)) return false;
-    // Aliases inside nested tuples have no place in hlo::Alias; they are kept as text.
-    if (ParseAliases(value)) return true;
-    in_.set_position(start);
+    return ParseAliases();
   } else if (name == "entry_computation_layout") {
     return ParseEntryLayout();
   }
@@ -89,30 +85,27 @@ bool Parser::ParseHeaderAttribute(std::string_view name) {
   return true;
 }
 
-// { {0}: (1, {}, may-alias), {}: (0, {}) }; false if an entry is of another form.
-bool Parser::ParseAliases(std::string_view text) {
-  Cursor in(text);
-  std::vector<Alias> aliases;
-  in.Expect('{');
-  while (!in.failed() && !in.Try('}')) {
-    if (!aliases.empty() && !in.Expect(',')) return false;
-    Alias alias;
-    if (!in.Expect('{')) return false;
-    if (in.Peek() != '}' && !in.Integer(&alias.output_index)) return false;
-    if (!in.Expect('}') || !in.Expect(':') || !in.Expect('(') ||
-        !in.Integer(&alias.parameter_number))
+// { {0}: (1, {}, may-alias), {1,2}: (0, {3}) }
+bool Parser::ParseAliases() {
+  std::vector<Alias>& aliases = module_->aliases();
+  if (!in_.Expect('{')) return false;
+  while (!in_.Try('}')) {
+    if (!aliases.empty() && !in_.Expect(',')) return false;
+    Alias& alias = aliases.emplace_back();
+    if (!ParseDims(in_, &alias.output_index) || !in_.Expect(':') || !in_.Expect('(') ||
+        !in_.Integer(&alias.parameter_number) || !in_.Expect(',') ||
+        !ParseDims(in_, &alias.parameter_index))
       return false;
-    if (!in.Expect(',') || !in.Expect('{') || !in.Expect('}')) return false;
-    if (in.Try(',')) {
-      const std::string_view kind = in.Word();
-      if (kind != "may-alias" && kind != "must-alias") return false;
+    if (in_.Try(',')) {
+      in_.Peek();
+      const char* start = in_.position();
+      const std::string_view kind = in_.Word();
+      if (kind != "may-alias" && kind != "must-alias")
+        return in_.FailAt(start, "expected may-alias or must-alias, got '", kind, "'");
       alias.must = kind == "must-alias";
     }
-    if (!in.Expect(')')) return false;
-    aliases.push_back(alias);
+    if (!in_.Expect(')')) return false;
   }
-  if (in.failed()) return false;
-  module_->aliases() = std::move(aliases);
   return true;
 }
 

@@ -250,14 +250,18 @@ bool ParseSlice(Cursor& in, SliceAttrs* attrs) {
 // 1_1x0_2_1: low, high and optionally interior of each dimension. Nothing for scalars.
 bool ParsePadding(Cursor& in, PadAttrs* attrs) {
   if (in.Peek() != '-' && (in.Peek() < '0' || in.Peek() > '9')) return true;
+  // Nothing may stand between the numbers: an x behind a space begins the next instruction's name.
+  const auto next = [&in](char c) {
+    return in.remaining() > 0 && *in.position() == c && in.Try(c);
+  };
   do {
     int64_t low, high, interior = 0;
     if (!in.Integer(&low) || !in.Expect('_') || !in.Integer(&high)) return false;
-    if (in.Try('_') && !in.Integer(&interior)) return false;
+    if (next('_') && !in.Integer(&interior)) return false;
     attrs->low.push_back(low);
     attrs->high.push_back(high);
     attrs->interior.push_back(interior);
-  } while (in.Try('x'));
+  } while (next('x'));
   return true;
 }
 
@@ -325,8 +329,8 @@ struct FamilyParser {
     } else if constexpr (std::is_same_v<T, PadAttrs>) {
       *known = name == "padding";
       return !*known || ParsePadding(in, &attrs);
-    } else if constexpr (std::is_same_v<T, SortAttrs>) {
-      if (name == "dimensions") return SortDimension(attrs);
+    } else if constexpr (std::is_same_v<T, SortAttrs> || std::is_same_v<T, ScanAttrs>) {
+      if (name == "dimensions") return OnlyDimension(attrs.dimension);
       return Members(attrs);
     } else if constexpr (std::is_same_v<T, ParameterAttrs> || std::is_same_v<T, ConstantAttrs>) {
       return true;
@@ -335,8 +339,8 @@ struct FamilyParser {
     }
   }
 
-  // Members are called as in the text, except "text" of collectives and "dimension" of sort, which
-  // have no such name.
+  // Members are called as in the text, except "text" of collectives and "dimension" of sort and
+  // scan, which have no such name.
   template <class T>
   bool Members(T& attrs) {
     bool ok = true;
@@ -348,14 +352,14 @@ struct FamilyParser {
     return ok;
   }
 
-  bool SortDimension(SortAttrs& attrs) {
+  bool OnlyDimension(int64_t& dimension) {
     *known = true;
     Dims dims;
     in.Peek();
     const char* start = in.position();
     if (!ParseDims(in, &dims)) return false;
-    if (dims.size() != 1) return in.FailAt(start, "sort takes one dimension, not ", dims.size());
-    attrs.dimension = dims[0];
+    if (dims.size() != 1) return in.FailAt(start, "expected one dimension, not ", dims.size());
+    dimension = dims[0];
     return true;
   }
 };
@@ -380,10 +384,12 @@ absl::Span<const std::string_view> RequiredAttributes(AttrsKind kind) {
   static constexpr std::string_view kIota[] = {"iota_dimension"}, kIndex[] = {"index"},
                                     kCompare[] = {"direction"}, kSlice[] = {"slice"},
                                     kDynamicSlice[] = {"dynamic_slice_sizes"}, kPad[] = {"padding"},
+                                    kRagged[] = {"lhs_ragged_dims"},
                                     kGather[] = {"index_vector_dim", "slice_sizes"},
                                     kScatter[] = {"index_vector_dim"},
                                     kConvolution[] = {"dim_labels"}, kWindow[] = {"window"},
-                                    kSort[] = {"dimensions"}, kTopK[] = {"k"},
+                                    kSort[] = {"dimensions"},
+                                    kScan[] = {"dimensions", "num_carries"}, kTopK[] = {"k"},
                                     kFft[] = {"fft_type", "fft_length"}, kRng[] = {"distribution"},
                                     kBits[] = {"algorithm"}, kState[] = {"delta"},
                                     kPrecision[] = {"exponent_bits", "mantissa_bits"},
@@ -402,6 +408,8 @@ absl::Span<const std::string_view> RequiredAttributes(AttrsKind kind) {
       return kDynamicSlice;
     case AttrsKind::kPad:
       return kPad;
+    case AttrsKind::kRaggedDot:
+      return kRagged;
     case AttrsKind::kGather:
       return kGather;
     case AttrsKind::kScatter:
@@ -412,6 +420,8 @@ absl::Span<const std::string_view> RequiredAttributes(AttrsKind kind) {
       return kWindow;
     case AttrsKind::kSort:
       return kSort;
+    case AttrsKind::kScan:
+      return kScan;
     case AttrsKind::kTopK:
       return kTopK;
     case AttrsKind::kFft:

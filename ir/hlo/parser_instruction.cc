@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/hlo/attr_text.h"
 #include "ir/hlo/parser_internal.h"
 #include "ir/hlo/shape_inference.h"
 
@@ -242,6 +243,10 @@ Instruction* Parser::Build(Computation* computation, Pending& i) {
   Instruction* instruction = computation->Add(i.opcode, *std::move(shape), i.operands,
                                               std::move(i.attrs), i.called, i.name);
   instruction->set_metadata(std::move(i.metadata));
+  // In the order in which they are printed, so that equal modules have them in the same order.
+  std::stable_sort(i.extra.begin(), i.extra.end(), [](const auto& a, const auto& b) {
+    return InstructionAttrRank(a.first) < InstructionAttrRank(b.first);
+  });
   instruction->mutable_extra_attrs() = std::move(i.extra);
   for (Instruction* predecessor : i.control_predecessors)
     instruction->AddControlPredecessor(predecessor);

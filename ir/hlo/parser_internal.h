@@ -59,7 +59,7 @@ class Parser {
   bool ParseModule();
   bool ParseHeader();
   bool ParseHeaderAttribute(std::string_view name);
-  bool ParseAliases(std::string_view text);
+  bool ParseAliases();
   bool ParseEntryLayout();
   bool ParseTable(std::string_view table);
   bool ParseLocationEntry(std::string_view table, int64_t* first, int64_t* second);

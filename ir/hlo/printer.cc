@@ -59,12 +59,15 @@ class AttrPrinter {
     }
   }
   void operator()(const DotAttrs& attrs) {
-    if (!attrs.lhs_batch_dims.empty()) Member("lhs_batch_dims", attrs.lhs_batch_dims);
-    Member("lhs_contracting_dims", attrs.lhs_contracting_dims);
-    if (!attrs.rhs_batch_dims.empty()) Member("rhs_batch_dims", attrs.rhs_batch_dims);
-    Member("rhs_contracting_dims", attrs.rhs_contracting_dims);
+    DotDims(attrs);
     Braced("operand_precision", attrs.operand_precision);
     if (!attrs.algorithm.empty()) Begin("algorithm") += attrs.algorithm;
+  }
+  void operator()(const RaggedDotAttrs& attrs) {
+    DotDims(attrs);
+    Member("lhs_ragged_dims", attrs.lhs_ragged_dims);
+    if (!attrs.rhs_group_dims.empty()) Member("rhs_group_dims", attrs.rhs_group_dims);
+    Braced("operand_precision", attrs.operand_precision);
   }
   void operator()(const ConvolutionAttrs& attrs) {
     if (!attrs.window.empty()) Member("window", attrs.window);
@@ -76,6 +79,12 @@ class AttrPrinter {
   void operator()(const SortAttrs& attrs) {
     Member("dimensions", Dims{attrs.dimension});
     Member("is_stable", attrs.is_stable);
+  }
+  void operator()(const ScanAttrs& attrs) {
+    Member("dimensions", Dims{attrs.dimension});
+    Member("is_reverse", attrs.is_reverse);
+    Member("num_carries", attrs.num_carries);
+    Member("is_associative", attrs.is_associative);
   }
   void operator()(const CustomCallAttrs& attrs) {
     AppendQuoted(Begin("custom_call_target"), attrs.custom_call_target);
@@ -95,6 +104,13 @@ class AttrPrinter {
     out_ += name;
     out_ += '=';
     return out_;
+  }
+  template <class T>
+  void DotDims(const T& attrs) {
+    if (!attrs.lhs_batch_dims.empty()) Member("lhs_batch_dims", attrs.lhs_batch_dims);
+    Member("lhs_contracting_dims", attrs.lhs_contracting_dims);
+    if (!attrs.rhs_batch_dims.empty()) Member("rhs_batch_dims", attrs.rhs_batch_dims);
+    Member("rhs_contracting_dims", attrs.rhs_contracting_dims);
   }
   void Braced(std::string_view name, std::string_view text) {
     if (!text.empty()) Begin(name) += Str("{", text, "}");
@@ -233,16 +249,13 @@ class Printer {
 
   void Aliases(const Module& module) {
     if (module.aliases().empty()) return;
-    const bool tuple = module.entry() != nullptr && module.entry()->root() != nullptr &&
-                       module.entry()->root()->shape().IsTuple();
     out_ += ", input_output_alias={";
     bool first = true;
     for (const Alias& alias : module.aliases()) {
-      out_ += first ? " {" : ", {";
+      out_ += Str(first ? " {" : ", {", Join(alias.output_index, ","), "}: (",
+                  alias.parameter_number, ", {", Join(alias.parameter_index, ","), "}, ",
+                  alias.must ? "must-alias" : "may-alias", ")");
       first = false;
-      if (tuple) AppendTo(out_, alias.output_index);
-      out_ += Str("}: (", alias.parameter_number, ", {}, ", alias.must ? "must-alias" : "may-alias",
-                  ")");
     }
     out_ += " }";
   }

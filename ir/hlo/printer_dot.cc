@@ -1,19 +1,11 @@
 
+#include "ir/hlo/attr_text.h"
 #include "ir/hlo/printer.h"
 
 namespace lazuli::hlo {
 namespace {
 
 constexpr int64_t kShownConstant = 8;  // elements of a constant that fit into a node
-
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
-}
 
 std::string_view Color(const Instruction& instruction) {
   if (instruction.opcode() == Opcode::kParameter) return "orange";
@@ -27,12 +19,12 @@ void AppendNode(std::string& out, const Instruction& instruction) {
   if (instruction.opcode() == Opcode::kParameter) label += Str(" ", instruction.parameter_number());
   if (instruction.IsConstant() && instruction.literal().shape().num_elements() <= kShownConstant &&
       !instruction.shape().IsTuple()) {
-    label += Str(" ", Escaped(instruction.literal().ToString()));
+    label += Str(" ", EscapedLabel(instruction.literal().ToString()));
   }
   label += Str("\\n", instruction.name(), "\\n", instruction.shape());
   const Metadata& metadata = instruction.metadata();
   if (!metadata.source_file.empty())
-    label += Str("\\n", Escaped(metadata.source_file), ":", metadata.source_line);
+    label += Str("\\n", EscapedLabel(metadata.source_file), ":", metadata.source_line);
   out += Str("    n", instruction.id(), " [label=\"", label, "\", fillcolor=", Color(instruction),
              instruction.IsRoot() ? ", penwidth=2" : "", "];\n");
 }

@@ -130,6 +130,14 @@ void Precision(V& v, typename V::template Ref<std::string> precision,
   });
 }
 
+// A truth value of three: unsaid, yes, no.
+void YesOrNo(FieldReader& v, Tag tag, bool& value) {
+  int64_t number = value ? 1 : 2;
+  v.Int(tag, number);
+  value = number == 1;
+}
+void YesOrNo(FieldWriter& v, Tag tag, bool value) { v.Int(tag, value ? 1 : 2); }
+
 template <class V>
 void WindowRows(V& v, typename V::template Ref<Window> window) {
   v.Message(kWindow, [&](V& w) {
@@ -217,15 +225,30 @@ void Rows(V& v, typename V::template Ref<ScatterAttrs> a) {
   v.Bool(kIndicesAreSorted, a.indices_are_sorted);
   v.Bool(69, a.unique_indices);
 }
-template <class V>
-void Rows(V& v, typename V::template Ref<DotAttrs> a) {
-  v.Message(30, [&](V& d) {
+// Message DotDimensionNumbers, for every kind of dot.
+template <class V, class A>
+void DotDims(V& v, Tag tag, A& a) {
+  v.Message(tag, [&](V& d) {
     d.Ints(1, a.lhs_contracting_dims);
     d.Ints(2, a.rhs_contracting_dims);
     d.Ints(3, a.lhs_batch_dims);
     d.Ints(4, a.rhs_batch_dims);
   });
+}
+template <class V>
+void Rows(V& v, typename V::template Ref<DotAttrs> a) {
+  DotDims(v, 30, a);
   Precision(v, a.operand_precision, a.algorithm);
+}
+template <class V>
+void Rows(V& v, typename V::template Ref<RaggedDotAttrs> a) {
+  v.Message(90, [&](V& d) {
+    DotDims(d, 1, a);
+    d.Ints(2, a.lhs_ragged_dims);
+    d.Ints(3, a.rhs_group_dims);
+  });
+  std::string no_algorithm;
+  Precision(v, a.operand_precision, no_algorithm);
 }
 template <class V>
 void Rows(V& v, typename V::template Ref<ConvolutionAttrs> a) {
@@ -254,6 +277,13 @@ template <class V>
 void Rows(V& v, typename V::template Ref<SortAttrs> a) {
   v.Only(kDimensions, a.dimension);
   v.Bool(60, a.is_stable);
+}
+template <class V>
+void Rows(V& v, typename V::template Ref<ScanAttrs> a) {
+  v.Only(kDimensions, a.dimension);
+  v.Bool(94, a.is_reverse);
+  v.Int(95, a.num_carries);
+  YesOrNo(v, 96, a.is_associative);
 }
 template <class V>
 void Rows(V& v, typename V::template Ref<TopKAttrs> a) {

@@ -177,7 +177,13 @@ class FieldWriter {
   }
   template <class List, class F>
   void Messages(Tag tag, const List& list, F&& rows) {
-    for (const auto& element : list) Message(tag, [&](FieldWriter& v) { rows(v, element); });
+    for (const auto& element : list) {
+      std::string bytes;  // an element without fields is one, too; a nested writer would drop it
+      protozero::pbf_writer message(bytes);
+      FieldWriter v(message);
+      rows(v, element);
+      out_.add_message(tag, bytes);
+    }
   }
   template <std::size_t n>
   void Columns(Tag tag, std::array<const Dims*, n> columns) {

@@ -38,10 +38,29 @@ TextAttrs SplitTextAttrs(std::string_view text);
 // Puts attributes in the order in which they are printed.
 void SortTextAttrs(TextAttrs* attrs);
 
-// Message OpSharding and its text: {replicated}, {devices=[2,1]0,1}, ... The newer form by the axes
-// of a mesh has no other meaning on one device than {replicated} and is dropped.
+// Message OpSharding and its text: {replicated}, {devices=[2,1]0,1}, {mesh['a'=2], [{'a'}]}, ...
 std::string ReadSharding(protozero::pbf_reader in, ProtoError& error, int depth = 0);
 void WriteSharding(protozero::pbf_writer& out, std::string_view text, int depth = 0);
+// Its part by the axes of a mesh.
+bool IsMeshSharding(std::string_view text);
+std::string ReadMeshSharding(protozero::pbf_reader in, ProtoError& error);
+void WriteMeshSharding(FieldWriter& v, std::string_view text);
+
+// Where a sharding comes from: {op_name="x" source_line=4}, and a list of those in braces.
+struct SourceNote {
+  std::string op_type, op_name, source_file;
+  int64_t source_line = 0;
+};
+void NoteRows(FieldReader& v, SourceNote& note);
+void NoteRows(FieldWriter& v, const SourceNote& note);
+std::string NotesText(const std::vector<SourceNote>& notes);  // {op_name="x"}, {op_name="y"}
+std::vector<SourceNote> ParseNotes(std::string_view text);    // in braces: a note, or a list
+
+// Messages OriginalValueProto and StatisticsViz, and their texts.
+std::string ReadOrigin(protozero::pbf_reader in, ProtoError& error);
+void WriteOrigin(FieldWriter& v, std::string_view text);
+std::string ReadStatistics(protozero::pbf_reader in, ProtoError& error);
+void WriteStatistics(FieldWriter& v, std::string_view text);
 
 // Message FrontendAttributes and its text {a="b"}.
 std::string ReadFrontendAttributes(protozero::pbf_reader in, ProtoError& error);

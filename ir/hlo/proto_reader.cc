@@ -71,6 +71,7 @@ class Reader {
   void ReadProgramShape(protozero::pbf_reader in);
   absl::Status KeepEntryLayout();
   void ReadAlias(FieldReader& v);
+  static void ReadDonor(FieldReader& v, std::string* donors);
   void ReadFrames(FieldReader& v);
   absl::Status ReadComputation(protozero::pbf_reader in);
   absl::Status ReadBody(protozero::pbf_reader in, int64_t root_id, Computation* computation);
@@ -155,7 +156,7 @@ absl::Status Reader::KeepEntryLayout() {
 
 // Everything but the computations, which come before some of it.
 absl::Status Reader::ReadHeader() {
-  std::string name, attributes;
+  std::string name, attributes, donors;
   FieldReader::ReadAll(MessageOf(bytes_), error_, [&](FieldReader& v) {
     v.Text(1, name);
     if (v.AtMessage(4)) ReadProgramShape(v.in().get_message());
@@ -163,30 +164,40 @@ absl::Status Reader::ReadHeader() {
     v.Message(7, [this](FieldReader&) { module_->set_is_scheduled(true); });
     v.Message(8, [this](FieldReader& aliases) { ReadAlias(aliases); });
     v.Message(17, [this](FieldReader& tables) { ReadFrames(tables); });
+    v.Message(18, [&donors](FieldReader& list) { ReadDonor(list, &donors); });
     if (v.AtMessage(19)) attributes = ReadFrontendAttributes(v.in().get_message(), error_);
   });
   if (!error_.ok()) return Malformed();
   if (!name.empty()) module_->set_name(name);
+  if (!donors.empty()) module_->extra_attrs().emplace_back("buffer_donor", Str("{ ", donors, " }"));
   if (attributes.size() > 2) module_->extra_attrs().emplace_back("frontend_attributes", attributes);
   return absl::OkStatus();
+}
+
+// Appends (0, {1}).
+void Reader::ReadDonor(FieldReader& v, std::string* donors) {
+  if (!v.AtMessage(1)) return;
+  int64_t parameter = 0;
+  Dims index;
+  FieldReader::ReadAll(v.in().get_message(), v.error(), [&](FieldReader& donor) {
+    donor.Int(1, parameter);
+    donor.Ints(2, index);
+  });
+  *donors += Str(donors->empty() ? "(" : ", (", parameter, ", {", Join(index, ","), "})");
 }
 
 void Reader::ReadAlias(FieldReader& v) {
   if (!v.AtMessage(1)) return;
   Alias alias;
-  Dims output, parameter;
   int64_t kind = 0;
   FieldReader::ReadAll(v.in().get_message(), error_, [&](FieldReader& entry) {
-    entry.Ints(1, output);
+    entry.Ints(1, alias.output_index);
     entry.Int(2, alias.parameter_number);
-    entry.Ints(3, parameter);
+    entry.Ints(3, alias.parameter_index);
     entry.Int(4, kind);
   });
-  // Parts of nested tuples have no place in Alias; that their memory may be shared is dropped.
-  if (output.size() > 1 || !parameter.empty()) return;
-  alias.output_index = output.empty() ? 0 : output[0];
   alias.must = kind == 2;
-  module_->aliases().push_back(alias);
+  module_->aliases().push_back(std::move(alias));
 }
 
 void Reader::ReadFrames(FieldReader& v) {

@@ -12,20 +12,22 @@ namespace {
 
 // How the field holds what the text says.
 enum class Form : uint8_t {
-  kInt,        // 1
-  kFlag,       // true
-  kString,     // "text"
-  kJson,       // {...} as it is, anything else as "text"
-  kFlags,      // {true,false}: ParameterReplication
-  kGroups,     // {{0,1},{2}}: repeated ReplicaGroup
-  kDevices,    // the same, or [2,1]<=[2]: CollectiveDeviceListProto
-  kIota,       // [2,1]<=[2]: IotaReplicaGroupListProto
-  kPairs,      // {{0,1}}: repeated SourceTarget
-  kFrontend,   // {a="b"}: FrontendAttributes
-  kSharding,   // {replicated}: OpSharding
-  kAccuracy,   // {mode=highest}, {tolerance={atol=0.1}}: ResultAccuracy
-  kShapeText,  // f32[2]{0}
-  kSchedule,   // SCHEDULE_LATEST
+  kInt,         // 1
+  kFlag,        // true
+  kString,      // "text"
+  kJson,        // {...} as it is, anything else as "text"
+  kFlags,       // {true,false}: ParameterReplication
+  kGroups,      // {{0,1},{2}}: repeated ReplicaGroup
+  kDevices,     // the same, or [2,1]<=[2]: CollectiveDeviceListProto
+  kIota,        // [2,1]<=[2]: IotaReplicaGroupListProto
+  kPairs,       // {{0,1}}: repeated SourceTarget
+  kFrontend,    // {a="b"}: FrontendAttributes
+  kSharding,    // {replicated}: OpSharding
+  kOrigin,      // {{"x"}}: OriginalValueProto
+  kStatistics,  // {visualizing_index=0,a=1.5}: StatisticsViz
+  kAccuracy,    // {mode=highest}, {tolerance={atol=0.1}}: ResultAccuracy
+  kShapeText,   // f32[2]{0}
+  kSchedule,    // SCHEDULE_LATEST
 };
 
 struct Row {
@@ -53,6 +55,8 @@ constexpr Row kRows[] = {
     {"parameter_replication", 61, Form::kFlags},
     {"sharding", 40, Form::kSharding},
     {"frontend_attributes", 68, Form::kFrontend},
+    {"statistics", 82, Form::kStatistics},
+    {"origin", 88, Form::kOrigin},
     {"backend_config", 43, Form::kJson},
 };
 
@@ -163,6 +167,10 @@ std::string ReadMessage(Form form, protozero::pbf_reader in, ProtoError& error) 
       return ReadSharding(in, error);
     case Form::kAccuracy:
       return ReadAccuracy(in, error);
+    case Form::kOrigin:
+      return ReadOrigin(in, error);
+    case Form::kStatistics:
+      return ReadStatistics(in, error);
     default: {
       Shape shape;
       ReadShape(in, error, &shape);
@@ -187,9 +195,10 @@ std::string ReadValue(FieldReader& v, const Row& row) {
       return number == 1 || number == 2 ? std::string(kSchedules[number]) : "";
     case Form::kString:
     case Form::kJson:
-      v.Text(row.tag, text);
-      if (text.empty()) return text;
-      return row.form == Form::kJson ? DictOrQuoted(text) : Quoted(text);
+      if (!v.AtMessage(row.tag)) return text;
+      text = v.in().get_string();
+      if (row.form == Form::kString) return Quoted(text);
+      return text.empty() ? text : DictOrQuoted(text);
     default:
       return v.AtMessage(row.tag) ? ReadMessage(row.form, v.in().get_message(), v.error()) : "";
   }
@@ -291,7 +300,7 @@ void WriteValue(FieldWriter& v, const Row& row, std::string_view text) {
       return v.Int(row.tag, std::find(std::begin(kSchedules), std::end(kSchedules), text) -
                                 std::begin(kSchedules));
     case Form::kString:
-      if (in.String(&value)) v.Text(row.tag, value);
+      if (in.String(&value)) v.out().add_bytes(row.tag, value);
       return;
     case Form::kJson:
       return v.Text(row.tag, DictOrUnquoted(text));
@@ -317,12 +326,41 @@ void WriteValue(FieldWriter& v, const Row& row, std::string_view text) {
     if (row.form == Form::kFrontend) WriteFrontendAttributes(w.out(), text);
     if (row.form == Form::kSharding) WriteSharding(w.out(), text);
     if (row.form == Form::kAccuracy) WriteAccuracy(w, text);
+    if (row.form == Form::kOrigin) WriteOrigin(w, text);
+    if (row.form == Form::kStatistics) WriteStatistics(w, text);
   });
+}
+
+// domain={kind="sharding", entry={...}, exit={...}}: a field for each of the two shardings.
+constexpr Tag kDomainEntry = 54, kDomainExit = 55;
+
+void ReadDomain(FieldReader& field, TextAttrs* attrs) {
+  for (const auto& [tag, name] : {std::pair{kDomainEntry, "entry"}, {kDomainExit, "exit"}}) {
+    if (!field.AtMessage(tag)) continue;
+    const std::string sharding = ReadSharding(field.in().get_message(), field.error());
+    auto domain = std::find_if(attrs->begin(), attrs->end(),
+                               [](const auto& attr) { return attr.first == "domain"; });
+    if (domain == attrs->end())
+      domain = attrs->insert(attrs->end(), {"domain", "{kind=\"sharding\"}"});
+    domain->second.pop_back();
+    domain->second += Str(", ", name, "=", sharding, "}");
+  }
+}
+
+void WriteDomain(FieldWriter& v, std::string_view text) {
+  if (text.size() < 2) return;
+  for (const auto& [name, value] : SplitTextAttrs(text.substr(1, text.size() - 2))) {
+    const std::string& sharding = value;
+    if (name == "kind") continue;
+    v.Message(name == "entry" ? kDomainEntry : kDomainExit,
+              [&](FieldWriter& w) { WriteSharding(w.out(), sharding); });
+  }
 }
 
 }  // namespace
 
 void ReadTextAttr(FieldReader& field, TextAttrs* attrs) {
+  ReadDomain(field, attrs);
   for (const Row& row : kRows) {
     const std::string value = ReadValue(field, row);
     if (!field.taken()) continue;
@@ -343,6 +381,7 @@ void ReadTextAttr(FieldReader& field, TextAttrs* attrs) {
 
 void WriteTextAttr(protozero::pbf_writer& out, std::string_view name, std::string_view value) {
   FieldWriter v(out);
+  if (name == "domain") return WriteDomain(v, value);
   for (const Row& row : kRows) {
     if (row.name == name) return WriteValue(v, row, value);
   }

@@ -3,6 +3,7 @@
 
 #include "ir/hlo/attr_text.h"
 #include "ir/hlo/dense_map.h"
+#include "ir/hlo/parser_internal.h"
 #include "ir/hlo/proto.h"
 #include "ir/hlo/proto_internal.h"
 
@@ -23,6 +24,7 @@ class Writer {
   void WriteFrom(FieldWriter& v, const Instruction& i);
   void WriteProgramShape(FieldWriter& v, const Computation& computation);
   void WriteSchedule(FieldWriter& v);
+  static void WriteDonors(FieldWriter& v, std::string_view text);
   void WriteAliases(FieldWriter& v);
 
   const Module& module_;
@@ -64,6 +66,7 @@ std::string Writer::Run() {
     const std::string& text = value;
     if (name == "frontend_attributes")
       v.Message(19, [&text](FieldWriter& w) { WriteFrontendAttributes(w.out(), text); });
+    if (name == "buffer_donor") v.Message(18, [&text](FieldWriter& w) { WriteDonors(w, text); });
   }
   return bytes;
 }
@@ -134,11 +137,28 @@ void Writer::WriteSchedule(FieldWriter& v) {
   }
 }
 
+// { (0, {}), (1, {2}) }
+void Writer::WriteDonors(FieldWriter& v, std::string_view text) {
+  Cursor in(text);
+  in.Expect('{');
+  while (in.Try('(')) {
+    int64_t parameter = 0;
+    Dims index;
+    if (!in.Integer(&parameter) || !in.Expect(',') || !ParseDims(in, &index) || !in.Expect(')'))
+      return;
+    v.Message(1, [&](FieldWriter& donor) {
+      donor.Int(1, parameter);
+      donor.Ints(2, index);
+    });
+    in.Try(',');
+  }
+}
+
 void Writer::WriteAliases(FieldWriter& v) {
-  const bool tuple = module_.entry()->root()->shape().IsTuple();
-  v.Messages(1, module_.aliases(), [tuple](FieldWriter& entry, const Alias& alias) {
-    if (tuple) entry.Ints(1, {alias.output_index});
+  v.Messages(1, module_.aliases(), [](FieldWriter& entry, const Alias& alias) {
+    entry.Ints(1, alias.output_index);
     entry.Int(2, alias.parameter_number);
+    entry.Ints(3, alias.parameter_index);
     entry.Int(4, alias.must ? 2 : 1);
   });
 }

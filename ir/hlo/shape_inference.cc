@@ -130,6 +130,7 @@ Rule* RuleOf(Opcode opcode) {
     case Opcode::kAddDependency:
     case Opcode::kDomain:
     case Opcode::kAllReduceDone:
+    case Opcode::kAsyncUpdate:
       return InferFirstOperand;
     case Opcode::kAfterAll:
       return InferAfterAll;
@@ -138,6 +139,10 @@ Rule* RuleOf(Opcode opcode) {
       return InferDimensionSize;
     case Opcode::kDot:
       return InferDot;
+    case Opcode::kRaggedDot:
+      return InferRaggedDot;
+    case Opcode::kScaledDot:
+      return InferScaledDot;
     case Opcode::kConvolution:
       return InferConvolution;
     case Opcode::kFft:
@@ -158,6 +163,8 @@ Rule* RuleOf(Opcode opcode) {
       return InferSort;
     case Opcode::kTopk:
       return InferTopK;
+    case Opcode::kScan:
+      return InferScan;
     case Opcode::kWhile:
       return InferWhile;
     case Opcode::kConditional:
@@ -178,7 +185,31 @@ Rule* RuleOf(Opcode opcode) {
       return InferBatchNorm;
     case Opcode::kAllReduce:
     case Opcode::kAllReduceStart:
+    case Opcode::kCollectiveBroadcast:
+    case Opcode::kCollectiveReduce:
       return InferAllReduce;
+    case Opcode::kAllGather:
+    case Opcode::kReduceScatter:
+      return InferAllGather;
+    case Opcode::kAllToAll:
+      return InferAllToAll;
+    case Opcode::kRaggedAllToAll:
+      return InferRaggedAllToAll;
+    case Opcode::kCollectivePermute:
+      return InferCollectivePermute;
+    case Opcode::kAllGatherStart:
+    case Opcode::kCollectivePermuteStart:
+    case Opcode::kCopyStart:
+      return InferStart;
+    case Opcode::kAsyncStart:
+      return InferAsyncStart;
+    case Opcode::kInfeed:
+    case Opcode::kOutfeed:
+    case Opcode::kSend:
+    case Opcode::kSendDone:
+    case Opcode::kRecv:
+    case Opcode::kRecvDone:
+      return InferTransfer;
     case Opcode::kReplicaId:
     case Opcode::kPartitionId:
       return InferReplicaId;
@@ -223,6 +254,11 @@ absl::StatusOr<Shape> InferShape(Opcode opcode, absl::Span<const Shape* const> o
                            " (operands ", inference.OperandText(), ")");
   }
   return *declared;
+}
+
+DType PartType(DType dtype) {
+  if (dtype == DType::kC64) return DType::kF32;
+  return dtype == DType::kC128 ? DType::kF64 : dtype;
 }
 
 int64_t WindowedSize(int64_t size, const WindowDim& window) {

@@ -17,6 +17,9 @@ absl::StatusOr<Shape> InferShape(Opcode opcode, absl::Span<const Shape* const> o
                                  const Attrs& attrs, absl::Span<Computation* const> called = {},
                                  const Shape* declared = nullptr);
 
+// The type of a complex number's parts; any other type itself.
+DType PartType(DType dtype);
+
 // Size of a window's output along one dimension: base dilated and padded, window dilated, strided.
 int64_t WindowedSize(int64_t size, const WindowDim& window);
 

@@ -18,13 +18,12 @@ bool ContainsDim(const Dims& dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
-}  // namespace
-
-absl::StatusOr<Shape> InferDot(const Inference& in) {
-  LAZULI_RETURN_IF_ERROR(in.ArrayOperands());
+// Dims of the result: batch, free of x, free of y. `skipped` is a dimension of y that stands for
+// none of the result's, or -1.
+template <class A>
+absl::StatusOr<Dims> DotDims(const Inference& in, const A& attrs, int64_t skipped) {
   const Shape& x = in.operand(0);
   const Shape& y = in.operand(1);
-  const auto& attrs = in.attrs_as<DotAttrs>();
   Dims x_used = attrs.lhs_batch_dims, y_used = attrs.rhs_batch_dims;
   x_used.insert(x_used.end(), attrs.lhs_contracting_dims.begin(), attrs.lhs_contracting_dims.end());
   y_used.insert(y_used.end(), attrs.rhs_contracting_dims.begin(), attrs.rhs_contracting_dims.end());
@@ -46,8 +45,61 @@ absl::StatusOr<Shape> InferDot(const Inference& in) {
     if (!ContainsDim(x_used, d)) dims.push_back(x.dim(d));
   }
   for (int64_t d = 0; d < y.rank(); ++d) {
-    if (!ContainsDim(y_used, d)) dims.push_back(y.dim(d));
+    if (!ContainsDim(y_used, d) && d != skipped) dims.push_back(y.dim(d));
   }
+  return dims;
+}
+
+// A scale's dimensions divide those of what it scales.
+bool Scales(const Shape& scale, const Shape& x) {
+  bool fits = scale.rank() == x.rank();
+  for (int64_t d = 0; fits && d < x.rank(); ++d)
+    fits = scale.dim(d) > 0 ? x.dim(d) % scale.dim(d) == 0 : x.dim(d) == 0;
+  return fits || scale.IsScalar();
+}
+
+}  // namespace
+
+absl::StatusOr<Shape> InferDot(const Inference& in) {
+  LAZULI_RETURN_IF_ERROR(in.ArrayOperands());
+  LAZULI_ASSIGN_OR_RETURN(const Dims dims, DotDims(in, in.attrs_as<DotAttrs>(), -1));
+  LAZULI_ASSIGN_OR_RETURN(const DType dtype, ContractionType(in));
+  return in.Array(dtype, dims);
+}
+
+// x and y in blocks that share a scale, then the scales of x and of y.
+absl::StatusOr<Shape> InferScaledDot(const Inference& in) {
+  LAZULI_ASSIGN_OR_RETURN(Shape result, InferDot(in));
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!Scales(in.operand(i + 2), in.operand(i)))
+      return in.Error("scale ", in.operand(i + 2), " does not divide ", in.operand(i));
+  }
+  return result;
+}
+
+// The ragged dimension of x consists of groups of the given sizes. Each has its own y, if x keeps
+// the dimension, or its own result, if it is contracted.
+absl::StatusOr<Shape> InferRaggedDot(const Inference& in) {
+  LAZULI_RETURN_IF_ERROR(in.ArrayOperands());
+  const auto& attrs = in.attrs_as<RaggedDotAttrs>();
+  const Shape &x = in.operand(0), &y = in.operand(1), &sizes = in.operand(2);
+  LAZULI_RETURN_IF_ERROR(in.CheckDims("lhs_ragged_dims", attrs.lhs_ragged_dims, x.rank()));
+  LAZULI_RETURN_IF_ERROR(in.CheckDims("rhs_group_dims", attrs.rhs_group_dims, y.rank()));
+  if (attrs.lhs_ragged_dims.size() != 1 || !IsIntegral(sizes.dtype()) || sizes.rank() < 1) {
+    return in.Error("lhs_ragged_dims={", Join(attrs.lhs_ragged_dims, ","), "} and sizes ", sizes,
+                    " are not one dimension and integers");
+  }
+  const int64_t ragged = attrs.lhs_ragged_dims[0], groups = sizes.dim(sizes.rank() - 1);
+  const bool contracted = ContainsDim(attrs.lhs_contracting_dims, ragged);
+  const bool kept = !contracted && !ContainsDim(attrs.lhs_batch_dims, ragged);
+  if (attrs.rhs_group_dims.size() != (kept ? 1U : 0U) ||
+      (kept && y.dim(attrs.rhs_group_dims[0]) != groups)) {
+    return in.Error("rhs_group_dims={", Join(attrs.rhs_group_dims, ","), "} of ", y,
+                    " are not those of ", groups, " groups of dimension ", ragged, " of ", x);
+  }
+  LAZULI_ASSIGN_OR_RETURN(Dims dims,
+                          DotDims(in, attrs, kept ? attrs.rhs_group_dims[0] : int64_t{-1}));
+  if (contracted) dims.insert(dims.begin(), groups);
   LAZULI_ASSIGN_OR_RETURN(const DType dtype, ContractionType(in));
   return in.Array(dtype, dims);
 }

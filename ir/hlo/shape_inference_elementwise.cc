@@ -23,11 +23,6 @@ Shape WithDType(const Shape& shape, DType dtype) {
   return result;
 }
 
-DType PartType(DType dtype) {
-  if (dtype == DType::kC64) return DType::kF32;
-  return dtype == DType::kC128 ? DType::kF64 : dtype;
-}
-
 }  // namespace
 
 absl::StatusOr<Shape> InferUnary(const Inference& in) {

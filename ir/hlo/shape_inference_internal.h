@@ -61,10 +61,11 @@ Rule InferDeclared, InferParameter, InferConstant, InferIota, InferBroadcast, In
     InferDynamicUpdateSlice, InferPad;
 Rule InferTuple, InferGetTupleElement, InferFirstOperand, InferAfterAll, InferDimensionSize;
 Rule InferGather, InferScatter;
-Rule InferDot, InferConvolution, InferFft, InferCholesky, InferTriangularSolve;
-Rule InferReduce, InferReduceWindow, InferSelectAndScatter, InferSort, InferTopK;
+Rule InferDot, InferRaggedDot, InferScaledDot, InferConvolution, InferFft, InferCholesky, InferTriangularSolve;
+Rule InferReduce, InferReduceWindow, InferSelectAndScatter, InferSort, InferTopK, InferScan;
 Rule InferWhile, InferConditional, InferCall, InferMap, InferFusion;
-Rule InferRng, InferRngBitGenerator, InferRngState, InferBatchNorm, InferAllReduce, InferReplicaId,
-    InferAsyncDone;
+Rule InferRng, InferRngBitGenerator, InferRngState, InferBatchNorm, InferReplicaId;
+Rule InferAllReduce, InferAllGather, InferAllToAll, InferRaggedAllToAll, InferCollectivePermute,
+    InferStart, InferAsyncStart, InferAsyncDone, InferTransfer;
 
 }  // namespace lazuli::hlo::internal

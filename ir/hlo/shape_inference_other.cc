@@ -1,4 +1,4 @@
-// Random numbers, batch normalisation, collectives.
+// Random numbers, batch normalisation, device numbers.
 
 #include "ir/hlo/shape_inference_internal.h"
 
@@ -54,24 +54,6 @@ absl::StatusOr<Shape> InferBatchNorm(const Inference& in) {
   return Shape::Tuple(std::move(results));
 }
 
-absl::StatusOr<Shape> InferAllReduce(const Inference& in) {
-  if (in.operands.empty()) return in.Error("has no operand");
-  LAZULI_RETURN_IF_ERROR(in.ArrayOperands());
-  if (in.operand_count() == 1) return WithoutLayout(in.operand(0));
-  std::vector<Shape> results;
-  for (const Shape* shape : in.operands) results.push_back(WithoutLayout(*shape));
-  return Shape::Tuple(std::move(results));
-}
-
 absl::StatusOr<Shape> InferReplicaId(const Inference&) { return Shape(DType::kU32); }
-
-// The done half of an asynchronous pair: what it returns is a part of its operand, a tuple.
-absl::StatusOr<Shape> InferAsyncDone(const Inference& in) {
-  const Shape& state = in.operand(0);
-  if (!state.IsTuple() || state.tuple().size() < 2)
-    return in.Error("operand ", state, " is not what a start returns");
-  if (in.opcode == Opcode::kCopyDone) return state.tuple()[0];
-  return state.tuple()[1];
-}
 
 }  // namespace lazuli::hlo::internal

@@ -101,6 +101,76 @@ absl::StatusOr<Shape> InferReduce(const Inference& in) {
   return Results(in, in.operand_count() / 2, dims);
 }
 
+namespace {
+
+// What a scanned array has at one position.
+absl::StatusOr<Shape> SliceOf(const Inference& in, const Shape& x, int64_t dimension) {
+  if (!x.IsArray() || dimension < 0 || dimension >= x.rank())
+    return in.Error("dimension ", dimension, " is out of range for ", x);
+  Dims dims(x.dims().begin(), x.dims().end());
+  dims.erase(dims.begin() + dimension);
+  return Shape(x.dtype(), dims);
+}
+
+// Positions along the dimension: the inputs', or the declared results' where there are none.
+absl::StatusOr<int64_t> ScanLength(const Inference& in, std::size_t inputs, int64_t dimension) {
+  const Shape* x = inputs > 0 ? &in.operand(0) : nullptr;
+  if (x == nullptr && in.declared != nullptr && !in.declared->tuple().empty())
+    x = &in.declared->tuple()[0];
+  if (x == nullptr) return in.Error("without inputs the result's shape must be declared");
+  LAZULI_RETURN_IF_ERROR(SliceOf(in, *x, dimension).status());
+  for (std::size_t i = 1; i < inputs; ++i) {
+    LAZULI_RETURN_IF_ERROR(SliceOf(in, in.operand(i), dimension).status());
+    if (in.operand(i).dim(dimension) != x->dim(dimension))
+      return in.Error("inputs differ in dimension ", dimension, ": ", *x, " and ", in.operand(i));
+  }
+  return x->dim(dimension);
+}
+
+}  // namespace
+
+// Inputs, then carries; to_apply is (slices of inputs, carries) -> (slices of results, carries).
+absl::StatusOr<Shape> InferScan(const Inference& in) {
+  const auto& attrs = in.attrs_as<ScanAttrs>();
+  const auto count = static_cast<int64_t>(in.operand_count());
+  if (attrs.num_carries < 0 || attrs.num_carries > count)
+    return in.Error("num_carries=", attrs.num_carries, " of ", count, " operands");
+  const auto carries = static_cast<std::size_t>(attrs.num_carries);
+  const std::size_t inputs = in.operand_count() - carries;
+  LAZULI_ASSIGN_OR_RETURN(const int64_t length, ScanLength(in, inputs, attrs.dimension));
+  std::vector<Shape> parameters;
+  for (std::size_t i = 0; i < inputs; ++i) {
+    LAZULI_ASSIGN_OR_RETURN(Shape slice, SliceOf(in, in.operand(i), attrs.dimension));
+    parameters.push_back(std::move(slice));
+  }
+  for (std::size_t i = inputs; i < in.operand_count(); ++i) parameters.push_back(in.operand(i));
+  const Computation* body = in.callee(0);
+  if (body == nullptr) return InferDeclared(in);
+  ShapePointers pointers;
+  for (const Shape& parameter : parameters) pointers.push_back(&parameter);
+  LAZULI_RETURN_IF_ERROR(in.CheckCallee(0, "to_apply", pointers, nullptr));
+  const Shape& root = body->root()->shape();
+  if (!root.IsTuple() || root.tuple().size() < carries)
+    return in.Error("to_apply ", body->name(), " returns ", root, ", not a tuple that ends in the ",
+                    carries, " carries");
+  std::vector<Shape> results = root.tuple();
+  const std::size_t outputs = results.size() - carries;
+  for (std::size_t c = 0; c < carries; ++c) {
+    if (!Compatible(results[outputs + c], in.operand(inputs + c))) {
+      return in.Error("carry ", c, " is ", in.operand(inputs + c), ", to_apply ", body->name(),
+                      " returns ", results[outputs + c]);
+    }
+  }
+  for (std::size_t o = 0; o < outputs; ++o) {
+    if (!results[o].IsArray() || attrs.dimension > results[o].rank())
+      return in.Error("result ", o, " has no dimension ", attrs.dimension, " for ", results[o]);
+    Dims dims(results[o].dims().begin(), results[o].dims().end());
+    dims.insert(dims.begin() + attrs.dimension, length);
+    LAZULI_ASSIGN_OR_RETURN(results[o], in.Array(results[o].dtype(), dims));
+  }
+  return Shape::Tuple(std::move(results));
+}
+
 absl::StatusOr<Shape> InferReduceWindow(const Inference& in) {
   LAZULI_RETURN_IF_ERROR(CheckInputsAndInits(in));
   const Window& window = in.attrs_as<WindowAttrs>().window;

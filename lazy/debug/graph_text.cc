@@ -3,6 +3,7 @@
 #include <atomic>
 #include <ranges>
 
+#include "ir/hlo/attr_text.h"
 #include "lazy/execution/sync.h"
 #include "lazy/tensor/status_error.h"
 
@@ -61,21 +62,13 @@ std::string RootText(const Trace& trace, const Node& node, std::string_view sepa
   return text;
 }
 
-std::string Escaped(std::string_view text, std::size_t limit) {
-  std::string out;
-  for (char c : text.substr(0, limit)) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  if (text.size() > limit) out += "...";
-  return out;
-}
-
 // ", dim=1, dims=(0, 1)" as one line of a label for each attribute.
 std::string AttrLines(std::string_view attrs) {
   std::string lines, current;
   auto flush = [&] {
-    if (!current.empty()) lines += Str("\\n", Escaped(current, 64));
+    if (!current.empty())
+      lines +=
+          Str("\\n", hlo::EscapedLabel(current.substr(0, 64)), current.size() > 64 ? "..." : "");
     current.clear();
   };
   int depth = 0;

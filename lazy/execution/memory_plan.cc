@@ -45,7 +45,7 @@ MemoryPlan PlanMemory(const Trace& trace, absl::Span<const uint8_t> updated,
   }
   for (std::size_t i = 0; i < trace.roots.size(); ++i) {
     if (std::any_of(aliases.begin(), aliases.end(), [i](const hlo::Alias& alias) {
-          return alias.output_index == static_cast<int64_t>(i);
+          return alias.output_index == Dims{static_cast<int64_t>(i)};
         })) {
       continue;
     }

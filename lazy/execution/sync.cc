@@ -57,8 +57,9 @@ std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
       return static_cast<const DataNode*>(node)->data().get() == replaced[i];
     });
     if (leaf == trace.data.end() || !((*leaf)->shape() == trace.roots[i].shape())) continue;
-    aliases.push_back(
-        {.output_index = static_cast<int64_t>(i), .parameter_number = leaf - trace.data.begin()});
+    aliases.push_back({.output_index = {static_cast<int64_t>(i)},
+                       .parameter_number = leaf - trace.data.begin(),
+                       .parameter_index = {}});
   }
   return aliases;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/hlo/shape_inference.h"
+
 namespace lazuli::lazy {
 namespace {
 
@@ -40,10 +42,6 @@ absl::Status CheckType(Accepts accepts, lowering::Opcode opcode, DType dtype) {
       ", not ", DTypeText(dtype));
 }
 
-DType PartType(DType dtype) {
-  return dtype == DType::kC64 ? DType::kF32 : dtype == DType::kC128 ? DType::kF64 : dtype;
-}
-
 DType ComputeType(Accepts accepts, DType dtype) {
   return accepts == Accepts::kFloat && !IsFloat(dtype) && !IsComplex(dtype) ? DType::kF32 : dtype;
 }
@@ -75,7 +73,7 @@ absl::StatusOr<Dims> BroadcastDims(const Shape& x, const Shape& y) {
 absl::StatusOr<Shape> UnaryShape(Accepts accepts, lowering::Opcode opcode, const Shape& x) {
   const DType dtype = ComputeType(accepts, x.dtype());
   LAZULI_RETURN_IF_ERROR(CheckType(accepts, opcode, dtype));
-  return Shape(opcode == lowering::Opcode::kAbs ? PartType(dtype) : dtype, x.dims());
+  return Shape(opcode == lowering::Opcode::kAbs ? hlo::PartType(dtype) : dtype, x.dims());
 }
 
 absl::StatusOr<Shape> BinaryShape(Accepts accepts, lowering::Opcode opcode, const Shape& x,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/types/permutation.h"
 #include "lowering/passes/rewriter.h"
 
 namespace lazuli::lowering {
@@ -23,13 +24,6 @@ Dims Mapped(const Dims& permutation, const Dims& dims) {
   Dims result;
   for (int64_t d : dims) result.push_back(Mapped(permutation, d));
   return result;
-}
-Dims Inverse(const Dims& permutation) {
-  Dims inverse(permutation.size());
-  for (std::size_t k = 0; k < permutation.size(); ++k) {
-    inverse[static_cast<std::size_t>(permutation[k])] = static_cast<int64_t>(k);
-  }
-  return inverse;
 }
 
 bool Contains(const Dims& dims, int64_t d) {

@@ -373,6 +373,7 @@ const Row kRows[] = {
     {"geqp3", "geqp3", 2, 3, 3, LAZULI_RUN(PivotedQr)},
     {"orgqr", "ungqr", 2, 1, 1, LAZULI_RUN(Reflectors)},
     {"gesdd", "gesdd", 1, 5, 5, LAZULI_RUN(Svd)},
+    {"gesvd", "gesvd", 1, 5, 5, LAZULI_RUN(Svd)},  // another way to the same values
     {"syevd", "heevd", 1, 3, 3, LAZULI_RUN(SymmetricEigen)},
     {"trsm", "trsm", 2, 1, 1, LAZULI_RUN(TriangularSolve)},
     {"geev", "geev", 1, 5, 4, LAZULI_RUN(Eigen)},

@@ -36,10 +36,6 @@ bool IsAssociative(Opcode monoid, DType dtype) {
   return !IsFloat(dtype) || monoid == Opcode::kMaximum || monoid == Opcode::kMinimum;
 }
 
-const Dims& DimensionsOf(const Instruction* i) {
-  return i->attrs_as<hlo::DimensionsAttrs>().dimensions;
-}
-
 // Each result is f(init, f(identity, x)). For a sum of floats 0 + x differs from x at -0.0, so the
 // addition stays.
 Instruction* CombineOne(const Reduction& reduction, Instruction* x, const Shape& shape,

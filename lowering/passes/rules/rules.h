@@ -52,6 +52,11 @@ struct Rule {
   hlo::Instruction* (*apply)(hlo::Instruction* i, Rewriter& r);
 };
 
+// The dimensions of a broadcast, transpose, reduce, ...
+inline const Dims& DimensionsOf(const hlo::Instruction* i) {
+  return i->attrs_as<hlo::DimensionsAttrs>().dimensions;
+}
+
 absl::Span<const Rule> ArithmeticRules();
 absl::Span<const Rule> LogicalRules();
 absl::Span<const Rule> ConvertRules();

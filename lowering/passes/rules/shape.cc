@@ -11,10 +11,6 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-const Dims& DimensionsOf(const Instruction* i) {
-  return i->attrs_as<hlo::DimensionsAttrs>().dimensions;
-}
-
 bool IsIota(const Dims& dims) {
   for (std::size_t k = 0; k < dims.size(); ++k) {
     if (dims[k] != static_cast<int64_t>(k)) return false;

@@ -25,6 +25,41 @@ TEST(EvaluatorTest, WhileRunsUntilItsConditionFails) {
             "( 5, 120 )");
 }
 
+// Values of XLA's CPU for these scans.
+TEST(EvaluatorTest, ScanCarriesFromOnePositionToTheNext) {
+  constexpr std::string_view kScan = R"(
+    f { x = f32[] parameter(0) c = f32[] parameter(1) s = f32[] add(x, c) p = f32[] multiply(s, x)
+        ROOT r = (f32[], f32[]) tuple(p, s) }
+    ENTRY e { x = f32[4] constant({1, 2, 3, 4}) c = f32[] constant(10)
+      ROOT r = (f32[4], f32[]) scan(x, c), dimensions={0}, num_carries=1, to_apply=f)";
+  EXPECT_EQ(EvalText(ir::Str(kScan, " }")), "( {11, 26, 48, 80}, 20 )");
+  EXPECT_EQ(EvalText(ir::Str(kScan, ", is_reverse=true }")), "( {20, 38, 51, 56}, 20 )");
+}
+
+TEST(EvaluatorTest, ScanAlongAnyDimensionAndWithoutInputs) {
+  EXPECT_EQ(EvalText(R"(
+    f { x = s32[2] parameter(0) c = s32[2] parameter(1) s = s32[2] add(x, c) ROOT r = (s32[2], s32[2]) tuple(s, s) }
+    ENTRY e { x = s32[2,3] constant({{1, 2, 3}, {4, 5, 6}}) c = s32[2] constant({0, 100})
+      ROOT r = (s32[2,3], s32[2]) scan(x, c), dimensions={1}, num_carries=1, is_associative=true, to_apply=f })"),
+            "( { { 1, 3, 6 }, { 104, 109, 115 } }, {6, 115} )");
+  EXPECT_EQ(EvalText(R"(
+    f { c = s32[] parameter(0) s = s32[] add(c, c) ROOT r = (s32[], s32[]) tuple(s, s) }
+    ENTRY e { c = s32[] constant(1)
+      ROOT r = (s32[4], s32[]) scan(c), dimensions={0}, num_carries=1, to_apply=f })"),
+            "( {2, 4, 8, 16}, 16 )");
+}
+
+TEST(EvaluatorTest, RaggedAllToAllOfOneDeviceMovesSlicesOfRows) {
+  constexpr std::string_view kExchange = R"(
+    ENTRY e { x = s32[4,2] constant({{1, 2}, {3, 4}, {5, 6}, {7, 8}}) y = s32[3,2] constant({{0, 0}, {0, 0}, {0, 0}})
+      from = s32[2] constant({3, 0}) size = s32[2] constant({1, 2}) to = s32[2] parameter(0)
+      ROOT r = s32[3,2] ragged-all-to-all(x, y, from, size, to, size), replica_groups={{0}} })";
+  EXPECT_EQ(EvalText(kExchange, {Literal::FromValues<int32_t>({2}, {0, 1})}),
+            "{ { 7, 8 }, { 1, 2 }, { 3, 4 } }");
+  EXPECT_THAT(ErrorOf(kExchange, {Literal::FromValues<int32_t>({2}, {0, 2})}),
+              HasSubstr("slice 1 of 2 rows from 0 to 2 is not within s32[4,2] and s32[3,2]"));
+}
+
 constexpr char kBranches[] = R"(
     a { x = s32[] parameter(0) ROOT r = s32[] negate(x) }
     b { x = s32[] parameter(0) ROOT r = s32[] add(x, x) }

@@ -1,72 +1,14 @@
 // Damaged text never crashes, hangs or takes much memory: it is parsed or refused with a sentence.
 
-#include <random>
-
 #include <gtest/gtest.h>
 
 #include "ir/hlo/printer.h"
 #include "ir/hlo/verifier.h"
+#include "tests/ir/hlo/damage.h"
 #include "tests/ir/hlo/hlo_text.h"
 
 namespace lazuli::hlo {
 namespace {
-
-using Random = std::mt19937;
-
-std::size_t Below(Random& random, std::size_t n) { return n == 0 ? 0 : random() % n; }
-
-// Words and the characters between them.
-std::vector<std::string> Tokens(const std::string& text) {
-  std::vector<std::string> tokens;
-  bool in_word = false;
-  for (char c : text) {
-    const bool word =
-        std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
-    if (word && in_word) {
-      tokens.back() += c;
-    } else {
-      tokens.emplace_back(1, c);
-    }
-    in_word = word;
-  }
-  return tokens;
-}
-
-std::string Damaged(const std::string& text, Random& random) {
-  std::string out = text;
-  switch (random() % 6) {
-    case 0:  // flip bits
-      for (std::size_t n = 1 + Below(random, 4); n > 0; --n)
-        out[Below(random, out.size())] ^= static_cast<char>(1 << random() % 8);
-      return out;
-    case 1:
-      return out.substr(0, Below(random, out.size()));
-    case 2:  // cut a piece out
-      return out.erase(Below(random, out.size()), 1 + Below(random, 30));
-    case 3: {  // put a nasty piece in
-      constexpr const char* kPieces[] = {"{",           "}",
-                                         "(",           ")",
-                                         "[",           "\"",
-                                         "/*",          "-1",
-                                         "99999999999", "18446744073709551616",
-                                         "%",           ",",
-                                         "=",           "nan",
-                                         "ROOT ",       "ENTRY ",
-                                         "{...}",       "f32[1000000,1000000]",
-                                         "->"};
-      return out.insert(Below(random, out.size()), kPieces[random() % std::size(kPieces)]);
-    }
-    default: {
-      std::vector<std::string> tokens = Tokens(text);
-      for (std::size_t n = 1 + Below(random, 3); n > 0; --n) {
-        std::swap(tokens[Below(random, tokens.size())], tokens[Below(random, tokens.size())]);
-      }
-      out.clear();
-      for (const std::string& token : tokens) out += token;
-      return out;
-    }
-  }
-}
 
 // What parses must be a valid module that prints and reads back.
 void Try(const std::string& text) {
@@ -84,14 +26,14 @@ void Try(const std::string& text) {
 TEST(FuzzTest, DamagedUsesOfOpcodes) {
   Random random(1);
   for (const auto& [name, text] : OpcodeTexts()) {
-    for (int i = 0; i < 20; ++i) Try(Damaged(text, random));
+    for (int i = 0; i < FuzzRounds(); ++i) Try(Damaged(text, random));
   }
 }
 
 TEST(FuzzTest, DamagedSamples) {
   Random random(2);
   for (const auto& [name, text] : SampleTexts()) {
-    for (int i = 0; i < 20; ++i) Try(Damaged(text, random));
+    for (int i = 0; i < FuzzRounds(); ++i) Try(Damaged(text, random));
   }
 }
 

@@ -32,10 +32,12 @@ inline std::vector<std::pair<std::string, std::string>> SampleTexts() {
   return samples;
 }
 
-// One module for each use of an opcode, by the use's name.
-inline std::vector<std::pair<std::string, std::string>> OpcodeTexts() {
+// One module for each entry of a file, by the entry's name: computations that all share, then
+// "=== NAME" and the instructions of an entry computation, and so on.
+inline std::vector<std::pair<std::string, std::string>> TextsOfUses(
+    const std::filesystem::path& path) {
   std::vector<std::pair<std::string, std::string>> texts;
-  std::istringstream lines(ReadText("tests/ir/hlo/testdata/opcodes.txt"));
+  std::istringstream lines(ReadText(path));
   std::string preamble, line;
   while (std::getline(lines, line)) {
     if (line.starts_with("=== ")) {
@@ -46,6 +48,11 @@ inline std::vector<std::pair<std::string, std::string>> OpcodeTexts() {
   }
   for (auto& [name, text] : texts) text.insert(0, "HloModule m\n").append("}\n");
   return texts;
+}
+
+// One module for each use of an opcode, by the use's name.
+inline std::vector<std::pair<std::string, std::string>> OpcodeTexts() {
+  return TextsOfUses("tests/ir/hlo/testdata/opcodes.txt");
 }
 
 inline std::unique_ptr<Module> Parse(std::string_view text) {

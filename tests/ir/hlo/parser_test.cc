@@ -123,11 +123,10 @@ ENTRY e { p = f32[2] parameter(0), parameter_replication={true}, sharding={devic
 })");
   EXPECT_THAT(module->extra_attrs(),
               ElementsAre(Pair("replica_count", "2"), Pair("frontend_attributes", "{a=\"}\"}")));
-  EXPECT_THAT(
-      module->entry()->root()->extra_attrs(),
-      ElementsAre(Pair("new_thing", "[2,4]<=[4,2]T(1,0)"), Pair("schedule", "SCHEDULE_LATEST"),
-                  Pair("backend_config", "{index = 0 : ui64, s = \"}\"}"),
-                  Pair("origin", "{{\"x\" {0}}}")));
+  EXPECT_THAT(module->entry()->root()->extra_attrs(),
+              ElementsAre(Pair("new_thing", "[2,4]<=[4,2]T(1,0)"),
+                          Pair("schedule", "SCHEDULE_LATEST"), Pair("origin", "{{\"x\" {0}}}"),
+                          Pair("backend_config", "{index = 0 : ui64, s = \"}\"}")));
   EXPECT_THAT(module->entry()->root()->ToString(),
               HasSubstr("new_thing=[2,4]<=[4,2]T(1,0), schedule=SCHEDULE_LATEST, origin={{\"x\" "
                         "{0}}}, backend_config={"));
@@ -152,20 +151,32 @@ ENTRY e { p = f32[2] parameter(0)
             "channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true");
 }
 
+TEST(ParserTest, NamesBehindAPaddingMayBeginWithAnX) {
+  const auto module = Parse(R"(ENTRY e { p = f32[4] parameter(0)
+  c = f32[] constant(0)
+  d = f32[6] pad(p, c), padding=1_1
+  x.1 = f32[6] negate(d)
+  ROOT y = f32[8] pad(x.1, c), padding=1_1_0 })");
+  EXPECT_EQ(module->entry()->instruction_count(), 5);
+}
+
 TEST(ParserTest, AliasesWithAndWithoutKind) {
   const auto module = Parse(
       R"(HloModule m, input_output_alias={ {0}: (1, {}, must-alias), {1}: (0, {}) }, buffer_donor={ (0, {}) }
 ENTRY e { p = f32[2] parameter(0)
   q = f32[2] parameter(1)
   ROOT t = (f32[2], f32[2]) tuple(q, p) })");
-  EXPECT_THAT(module->aliases(), ElementsAre(Alias{0, 1, true}, Alias{1, 0, false}));
+  EXPECT_THAT(module->aliases(), ElementsAre(Alias{{0}, 1, {}, true}, Alias{{1}, 0, {}, false}));
 }
 
-TEST(ParserTest, AliasesInsideTuplesAreKeptAsText) {
-  const auto module = Parse(R"(HloModule m, input_output_alias={ {0,1}: (0, {}, may-alias) }
-ENTRY e { ROOT p = f32[2] parameter(0) })");
-  EXPECT_TRUE(module->aliases().empty());
-  EXPECT_THAT(ToString(*module), HasSubstr("input_output_alias={ {0,1}: (0, {}, may-alias) }"));
+TEST(ParserTest, AliasesInsideTuples) {
+  const auto module = Parse(R"(HloModule m, input_output_alias={ {0,1}: (0, {2}, may-alias) }
+ENTRY e { p = (f32[], f32[], f32[2]) parameter(0)
+  x = f32[2] get-tuple-element(p), index=2
+  t = (f32[2], f32[2]) tuple(x, x)
+  ROOT r = ((f32[2], f32[2])) tuple(t) })");
+  EXPECT_THAT(module->aliases(), ElementsAre(Alias{{0, 1}, 0, {2}, false}));
+  EXPECT_THAT(ToString(*module), HasSubstr("input_output_alias={ {0,1}: (0, {2}, may-alias) }"));
 }
 
 TEST(ParserTest, EntryLayoutIsKeptWhereItSaysMore) {
@@ -318,7 +329,7 @@ TEST(ParserErrorTest, EveryMistakeHasASentence) {
            Refused{"ENTRY e { p = (f32[]) parameter(0) r = f32[] get-tuple-element(p) }",
                    "1:36: get-tuple-element: attribute 'index' is missing"},
            Refused{"ENTRY e { p = f32[2,2] parameter(0) r = f32[2] sort(p), dimensions={0,1} }",
-                   "1:68: sort takes one dimension, not 2"},
+                   "1:68: expected one dimension, not 2"},
            Refused{"ENTRY e { p = f32[1,2,2] parameter(0) r = f32[] convolution(p, p), "
                    "window={size=2x2}, "
                    "dim_labels=b0f_0io->b0b }",

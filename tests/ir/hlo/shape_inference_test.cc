@@ -472,6 +472,18 @@ TEST(ShapeInferenceTest, AttributesOfAnotherOpcodeAreRefused) {
             "transpose: has the attributes of another opcode");
 }
 
+TEST(ShapeInferenceTest, WhatOnlyAProgramCanLeaveOutIsNamed) {
+  EXPECT_EQ(ErrorOf(InferShape(Opcode::kConstant, {}, ConstantAttrs{}).status()),
+            "constant: has no value");
+  Module module("m");
+  Computation* callee = module.AddComputation("callee");
+  const Shape x(DType::kF32);
+  callee->AddParameter(1, x);
+  const Shape* operands[] = {&x, &x};
+  EXPECT_EQ(ErrorOf(InferShape(Opcode::kCall, operands, NoAttrs{}, {&callee, 1}, &x).status()),
+            "call: callee callee has no parameter 0");
+}
+
 TEST(ShapeInferenceTest, InferredShapesHaveNoLayout) {
   const Shape x = Shape(DType::kF32, {4, 6}).WithLayout({0, 1});
   const Shape* operands[] = {&x};

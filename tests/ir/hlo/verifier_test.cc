@@ -129,21 +129,21 @@ TEST_F(VerifierTest, Recursion) {
 }
 
 TEST_F(VerifierTest, Aliases) {
-  module->aliases() = {{.output_index = 0, .parameter_number = 0},
-                       {.output_index = 1, .parameter_number = 1}};
+  module->aliases() = {{{0}, 0, {}}, {{1}, 1, {}}};
   EXPECT_EQ(Error(), "");
-  module->aliases() = {{.output_index = 2, .parameter_number = 0}};
-  EXPECT_EQ(Error(), "alias of output 2: the result is (f32[2], f32[2])");
-  module->aliases() = {{.output_index = 0, .parameter_number = 2}};
+  module->aliases() = {{{2}, 0, {}}};
+  EXPECT_EQ(Error(), "alias of output {2}: the result is (f32[2], f32[2])");
+  module->aliases() = {{{0}, 2, {}}};
   EXPECT_EQ(Error(), "alias of parameter 2: the entry has 2");
-  module->aliases() = {{.output_index = 0, .parameter_number = 0},
-                       {.output_index = 1, .parameter_number = 0}};
-  EXPECT_EQ(Error(), "output 1 or parameter 0 is aliased twice");
+  module->aliases() = {{{0}, 0, {1}}};
+  EXPECT_EQ(Error(), "alias of parameter 0, {1}: the parameter is f32[2]");
+  module->aliases() = {{{0}, 0, {}}, {{1}, 0, {}}};
+  EXPECT_EQ(Error(), "output {1} or parameter 0, {} is aliased twice");
 }
 
 TEST_F(VerifierTest, AliasedSizes) {
   const auto other = Parse("ENTRY e { p = f32[2,3] parameter(0)\n ROOT c = f32[] constant(1) }");
-  other->aliases() = {{.output_index = 0, .parameter_number = 0}};
+  other->aliases() = {{{}, 0, {}}};
   EXPECT_EQ(ErrorOf(Verify(*other)),
             "alias of output f32[] and parameter f32[2,3]: they differ in size");
 }

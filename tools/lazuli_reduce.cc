@@ -136,11 +136,8 @@ class Reducer {
   absl::Status Fails(const hlo::Module& module) const {
     if (!hlo::Verify(module).ok()) return absl::OkStatus();
     std::vector<Literal> inputs;
-    for (const Instruction* parameter : module.entry()->parameters()) {
-      if (!parameter->shape().IsArray()) return absl::OkStatus();
-      inputs.push_back(
-          RandomInput(parameter->shape(), static_cast<uint64_t>(options_.seed), inputs.size()));
-    }
+    for (const Shape& shape : InputShapes(module))
+      inputs.push_back(RandomInput(shape, static_cast<uint64_t>(options_.seed), inputs.size()));
     const auto expected = RunModule(module.Clone(), right_, inputs);
     if (!expected.ok()) return absl::OkStatus();
     const auto actual = RunModule(module.Clone(), wrong_, inputs);

@@ -38,7 +38,7 @@ Compiles and runs each FILE: HLO text, or a serialised HloModuleProto if its nam
   --report=json           one JSON object a line: file, status, error, compile_ms, run_ms, kernels
   --help                  print this
 
-Types that NumPy lacks are read and written as their bits in the unsigned integer type of their width; `dtypes` in an
+A parameter that is a tuple takes one input for each array in it. Types that NumPy lacks are read and written as their bits in the unsigned integer type of their width; `dtypes` in an
 output names the HLO types. A file that fails does not stop the rest; the exit status is 0 if none failed.
 )";
 
@@ -119,17 +119,13 @@ absl::StatusOr<std::vector<Literal>> Inputs(const Options& options, const std::s
     reader = std::move(opened);
   }
   std::vector<Literal> inputs;
-  for (const hlo::Instruction* parameter : module.entry()->parameters()) {
+  for (const Shape& shape : InputShapes(module)) {
     const std::string name = Str("p", inputs.size());
-    if (!parameter->shape().IsArray()) {
-      return Unimplemented("parameter ", parameter->name(), " is ", parameter->shape(),
-                           ", not an array");
-    }
     if (reader && (reader->Has(name) || !options.seed)) {
-      LAZULI_ASSIGN_OR_RETURN(Literal value, reader->Read(name, parameter->shape()));
+      LAZULI_ASSIGN_OR_RETURN(Literal value, reader->Read(name, shape));
       inputs.push_back(std::move(value));
     } else {
-      inputs.push_back(RandomInput(parameter->shape(), options.seed.value_or(0), inputs.size()));
+      inputs.push_back(RandomInput(shape, options.seed.value_or(0), inputs.size()));
     }
   }
   return inputs;

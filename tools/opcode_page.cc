@@ -14,6 +14,7 @@
 #include "ir/hlo/proto.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/status.h"
+#include "ir/types/leaves.h"
 #include "tools/run_module.h"
 #include "tools/tool.h"
 
@@ -39,8 +40,8 @@ devices disagree down to a small one that still fails.
 The table is made by trying: each use of an opcode in `tests/ir/hlo/testdata/opcodes.txt` is parsed, printed (as text and
 binary form) and read back, verified, evaluated (`ir/evaluator`, the definition of the values) and compiled for the CPU.
 `evaluator` in the last column: the CPU calls the evaluator for it; `compiled`: kernels, library calls and thunks of its
-own do, at least for the types and shapes that programs have. What concerns other processes or devices - infeed, outfeed,
-send, recv, ragged exchanges - and the two dots that XLA's CPU refuses, too, is read, verified and written only.
+own do, at least for the types and shapes that programs have. What has no value is listed behind the table with the error
+that a run of it ends with.
 )";
 
 // A module for each use: the computations in front of all, then the use as the entry.
@@ -60,6 +61,7 @@ std::vector<std::string> Uses(const std::string& text) {
 }
 
 struct Row {
+  std::string error;  // of the evaluation
   bool printed = true, proto = true, verified = true, evaluated = true, compiled = true;
   bool by_evaluator = false;
 };
@@ -73,13 +75,16 @@ bool ReadsBack(const hlo::Module& module) {
   return true;
 }
 
-bool Evaluates(const hlo::Module& module) {
-  std::vector<Literal> arguments;
+absl::Status Evaluates(const hlo::Module& module) {
+  std::vector<Literal> leaves, arguments;
+  for (const Shape& shape : InputShapes(module))
+    leaves.push_back(RandomInput(shape, 1, leaves.size()));
+  std::size_t next = 0;
   for (const hlo::Instruction* parameter : module.entry()->parameters())
-    arguments.push_back(RandomInput(parameter->shape(), 1, arguments.size()));
+    arguments.push_back(FromLeaves(parameter->shape(), leaves, &next));
   std::vector<const Literal*> pointers;
   for (const Literal& argument : arguments) pointers.push_back(&argument);
-  return hlo::Evaluate(module, pointers).ok();
+  return hlo::Evaluate(module, pointers).status();
 }
 
 // Whether the target of a custom call exists; those that nobody registered are no flaw of the
@@ -93,10 +98,11 @@ void Try(const hlo::Module& module, const backend::Device& cpu, Row& row) {
   row.proto &= hlo::ParseModuleProto(hlo::SerializeModuleProto(module)).ok();
   row.verified &= hlo::Verify(module).ok();
   if (IsForeign(module)) return;
-  const bool evaluated = Evaluates(module);
-  row.evaluated &= evaluated;
+  const absl::Status evaluated = Evaluates(module);
+  row.evaluated &= evaluated.ok();
+  row.error = Message(evaluated);
   const auto executable = cpu.client->Compile(module.Clone(), {});
-  row.compiled &= evaluated && executable.ok();
+  row.compiled &= evaluated.ok() && executable.ok();
   row.by_evaluator |= executable.ok() && (*executable)->stats().evaluator_thunks > 0;
 }
 
@@ -154,13 +160,15 @@ absl::StatusOr<std::string> OpcodePage(const std::string& uses_file) {
   page +=
       "\n| opcode | operands | element types | attributes | parse | print | proto | verify | "
       "evaluate | cpu |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  std::string errors;
   for (int i = 0; i < hlo::NumOpcodes(); ++i) {
     const auto opcode = static_cast<hlo::Opcode>(i);
     const auto row = rows.find(opcode);
     if (row == rows.end()) return NotFound(uses_file, " has no use of ", hlo::OpcodeText(opcode));
     page += Line(opcode, row->second);
+    if (!row->second.evaluated) errors += Str("- `", row->second.error, "`\n");
   }
-  return page;
+  return Str(page, "\n", errors);
 }
 
 }  // namespace lazuli::tools

@@ -10,6 +10,7 @@
 #include "backend/interpreter/interpreter.h"
 #include "ir/evaluator/random_bits.h"
 #include "ir/support/status.h"
+#include "ir/types/leaves.h"
 
 namespace lazuli::tools {
 namespace {
@@ -102,6 +103,15 @@ Literal RandomInput(const Shape& shape, uint64_t seed, uint64_t position) {
   return value;
 }
 
+std::vector<Shape> InputShapes(const hlo::Module& module) {
+  std::vector<Shape> shapes;
+  for (const hlo::Instruction* parameter : module.entry()->parameters()) {
+    ForEachLeaf(parameter->shape(),
+                [&](const Shape& leaf) { shapes.push_back(leaf.WithDefaultLayout()); });
+  }
+  return shapes;
+}
+
 absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend::Device device,
                                     const std::vector<Literal>& inputs, int64_t repeat) {
   std::vector<backend::BufferPtr> arguments;
@@ -125,7 +135,6 @@ absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend
     result.run_ms = i == 0 ? ms : std::min(result.run_ms, ms);
   }
   for (const backend::BufferPtr& output : outputs) {
-    if (!output->shape().IsArray()) continue;  // a token
     LAZULI_ASSIGN_OR_RETURN(Literal value, device.client->ToHost(*output));
     result.outputs.push_back(std::move(value));
   }

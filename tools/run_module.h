@@ -22,6 +22,9 @@ void RegisterPlatforms();
 // pred.
 ir::Literal RandomInput(const ir::Shape& shape, uint64_t seed, uint64_t position);
 
+// The arrays that a run of the module takes: the leaves of its parameters, row major.
+std::vector<ir::Shape> InputShapes(const hlo::Module& module);
+
 struct RunResult {
   std::vector<ir::Literal> outputs;  // leaves of the root, in order
   backend::ExecutableStats stats;
@@ -29,7 +32,7 @@ struct RunResult {
   double run_ms = 0;  // the shortest of all repetitions
 };
 
-// Compiles the module and runs it `repeat` times on these inputs, one for each parameter.
+// Compiles the module and runs it `repeat` times on these inputs (see InputShapes).
 absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend::Device device,
                                     const std::vector<ir::Literal>& inputs, int64_t repeat = 1);
 

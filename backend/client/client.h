@@ -64,7 +64,8 @@ struct CompileOptions {
 };
 
 struct ExecuteArgs {
-  // Parameters 0..buffers.size()-1; the remaining parameters are rank-0 scalars.
+  // One for each parameter, or for each leaf of one that is a tuple: the first buffers.size() of
+  // them; the remaining ones are rank-0 scalars.
   absl::Span<const BufferPtr> buffers;
   // One 8-byte cell each, in parameter order; a scalar's bytes lie at the low end of its cell.
   absl::Span<const uint64_t> scalars;

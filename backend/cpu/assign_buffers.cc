@@ -5,6 +5,7 @@
 
 #include "backend/cpu/passes/arena.h"
 #include "backend/cpu/program.h"
+#include "ir/types/leaves.h"
 
 namespace lazuli::backend {
 namespace {
@@ -151,8 +152,10 @@ void PlanDonation(Program& program, const Liveness& live) {
   }
   std::vector<uint8_t> taken(program.parameters.size(), 0);
   for (const hlo::Alias& alias : program.module->aliases()) {
+    const auto o = LeafAt(program.module->entry()->root()->shape(), alias.output_index);
+    if (!o) continue;
     const auto p = static_cast<std::size_t>(alias.parameter_number);
-    ProgramOutput& output = program.outputs[static_cast<std::size_t>(alias.output_index)];
+    ProgramOutput& output = program.outputs[static_cast<std::size_t>(*o)];
     if (output.donor >= 0 || taken[p] || parameter_buffer[p] < 0) continue;
     if (program.slots[static_cast<std::size_t>(output.buffer)].kind == Kind::kParameter)
       continue;  // the state of a loop that stays as it is

@@ -14,6 +14,7 @@
 #include "backend/cpu/runtime/library.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
+#include "lowering/passes/flat_module.h"
 #include "lowering/passes/pipelines.h"
 #include "lowering/passes/registry.h"
 
@@ -53,6 +54,8 @@ void RegisterCpuPasses() {
 
 absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module,
                                        const CompileOptions& options) {
+  if (lowering::TakesTuples(*module) && lowering::CanFlatten(*module->entry()))
+    module = lowering::FlatEntry(*module);
   return CompileCalleeProgram(std::move(module), options, 0, false);
 }
 

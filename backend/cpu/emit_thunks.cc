@@ -22,6 +22,7 @@
 #include "backend/cpu/runtime/table_thunk.h"
 #include "backend/cpu/runtime/topk_thunk.h"
 #include "ir/support/status.h"
+#include "ir/types/leaves.h"
 
 namespace lazuli::backend {
 namespace {

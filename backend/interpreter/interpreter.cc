@@ -7,6 +7,7 @@
 #include "ir/evaluator/evaluator.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
+#include "ir/types/leaves.h"
 
 namespace lazuli::backend {
 namespace {
@@ -67,7 +68,7 @@ void AppendLeaves(const Literal& value, Device device, const MemoryCounterPtr& m
                   Buffers& leaves) {
   if (value.shape().IsTuple()) {
     for (const Literal& element : value.tuple()) AppendLeaves(element, device, memory, leaves);
-  } else {
+  } else if (value.shape().IsArray()) {
     leaves.push_back(std::make_shared<InterpreterBuffer>(value, device, memory));
   }
 }
@@ -81,6 +82,10 @@ class InterpreterExecutable final : public Executable {
         stats_.code_bytes += static_cast<int64_t>(sizeof(hlo::Instruction));
         if (i->IsConstant()) stats_.code_bytes += i->literal().byte_size();
       }
+    }
+    for (const hlo::Instruction* parameter : module_->entry()->parameters()) {
+      ForEachLeaf(parameter->shape(),
+                  [this, parameter](const Shape& leaf) { leaves_.push_back({parameter, leaf}); });
     }
     stats_.output_bytes = module_->entry()->root()->shape().byte_size();
     stats_.evaluator_thunks = module_->entry()->instruction_count() -
@@ -104,16 +109,25 @@ class InterpreterExecutable final : public Executable {
   std::string ToString() const override { return module_->ToString(); }
 
  private:
-  // A value for each parameter: buffers first, then scalars.
+  // A value for each parameter.
   absl::StatusOr<std::vector<Literal>> Arguments(const ExecuteArgs& args) const {
-    const auto& parameters = module_->entry()->parameters();
-    if (args.buffers.size() + args.scalars.size() != parameters.size()) {
-      return InvalidArgument(module_->name(), " takes ", parameters.size(), " arguments, not ",
+    LAZULI_ASSIGN_OR_RETURN(const std::vector<Literal> leaves, LeafValues(args));
+    std::vector<Literal> arguments;
+    std::size_t next = 0;
+    for (const hlo::Instruction* parameter : module_->entry()->parameters())
+      arguments.push_back(FromLeaves(parameter->shape(), leaves, &next));
+    return arguments;
+  }
+
+  // Buffers first, then scalars.
+  absl::StatusOr<std::vector<Literal>> LeafValues(const ExecuteArgs& args) const {
+    if (args.buffers.size() + args.scalars.size() != leaves_.size()) {
+      return InvalidArgument(module_->name(), " takes ", leaves_.size(), " arguments, not ",
                              args.buffers.size(), " buffers and ", args.scalars.size(), " scalars");
     }
     std::vector<Literal> arguments;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const Shape& shape = parameters[i]->shape();
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      const Shape& shape = leaves_[i].shape;
       if (i < args.buffers.size()) {
         LAZULI_ASSIGN_OR_RETURN(const Literal* literal,
                                 LiteralOf(*args.buffers[i], device_.client));
@@ -132,13 +146,18 @@ class InterpreterExecutable final : public Executable {
   }
 
   absl::Status WrongArgument(std::size_t i, const Shape& given) const {
-    const hlo::Instruction& parameter = *module_->entry()->parameters()[i];
-    const std::string& name = parameter.metadata().op_name;
+    const std::string& name = leaves_[i].parameter->metadata().op_name;
     return InvalidArgument(module_->name(), ": argument ", i, name.empty() ? "" : " (", name,
-                           name.empty() ? "" : ")", " is ", given, ", not ", parameter.shape());
+                           name.empty() ? "" : ")", " is ", given, ", not ", leaves_[i].shape);
   }
 
+  struct Leaf {
+    const hlo::Instruction* parameter;
+    Shape shape;
+  };
+
   std::unique_ptr<hlo::Module> module_;
+  std::vector<Leaf> leaves_;  // of all parameters
   Device device_;
   MemoryCounterPtr memory_;
   ExecutableStats stats_;

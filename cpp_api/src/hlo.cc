@@ -15,6 +15,7 @@
 #include "ir/hlo/printer.h"
 #include "ir/hlo/proto.h"
 #include "ir/hlo/verifier.h"
+#include "ir/types/leaves.h"
 #include "lowering/passes/registry.h"
 
 namespace lazuli {
@@ -53,8 +54,7 @@ HloShape ShapeOf(const ir::Shape& shape) {
 }
 
 void AppendLeaves(const ir::Shape& shape, std::vector<HloShape>& leaves) {
-  if (shape.IsArray()) leaves.push_back(ShapeOf(shape));
-  for (const ir::Shape& element : shape.tuple()) AppendLeaves(element, leaves);
+  ir::ForEachLeaf(shape, [&](const ir::Shape& leaf) { leaves.push_back(ShapeOf(leaf)); });
 }
 
 HloInstruction Describe(const hlo::Instruction& i) {
@@ -87,9 +87,12 @@ void AppendTensors(const ir::Literal& literal, backend::Device device, std::vect
   for (const ir::Literal& element : literal.tuple()) AppendTensors(element, device, out);
 }
 
-// Parameters of a module against what it is called with.
+// The leaves of a module's parameters against what it is called with.
 void CheckArguments(const hlo::Module& module, const std::vector<Tensor>& arguments) {
-  const auto& parameters = module.entry()->parameters();
+  std::vector<ir::Shape> parameters;
+  for (const hlo::Instruction* parameter : module.entry()->parameters()) {
+    ir::ForEachLeaf(parameter->shape(), [&](const ir::Shape& leaf) { parameters.push_back(leaf); });
+  }
   if (arguments.size() != parameters.size()) {
     throw lazy::StatusError(ir::InvalidArgument(module.name(), " takes ", parameters.size(),
                                                 " arguments, not ", arguments.size()));
@@ -99,9 +102,9 @@ void CheckArguments(const hlo::Module& module, const std::vector<Tensor>& argume
       throw lazy::StatusError(
           ir::InvalidArgument(module.name(), ": argument ", i, " is an undefined tensor"));
     const ir::Shape& given = TensorAccess::Impl(arguments[i])->storage()->shape();
-    if (!Compatible(given, parameters[i]->shape())) {
+    if (!Compatible(given, parameters[i])) {
       throw lazy::StatusError(ir::InvalidArgument(module.name(), ": argument ", i, " is ", given,
-                                                  ", not ", parameters[i]->shape()));
+                                                  ", not ", parameters[i]));
     }
   }
 }
@@ -231,9 +234,12 @@ HloExecutable HloModule::compile(const Device& device) const {
 std::vector<Tensor> HloModule::evaluate(const std::vector<Tensor>& arguments) const {
   return Guarded([&] {
     CheckArguments(*impl_->module, arguments);
-    std::vector<ir::Literal> literals;
+    std::vector<ir::Literal> leaves, literals;
     for (const Tensor& argument : arguments)
-      literals.push_back(lazy::ToLiteral(TensorAccess::Unwrap(argument)));
+      leaves.push_back(lazy::ToLiteral(TensorAccess::Unwrap(argument)));
+    std::size_t next = 0;
+    for (const hlo::Instruction* parameter : impl_->module->entry()->parameters())
+      literals.push_back(ir::FromLeaves(parameter->shape(), leaves, &next));
     std::vector<const ir::Literal*> pointers;
     for (const ir::Literal& literal : literals) pointers.push_back(&literal);
     const backend::Device device =
@@ -261,9 +267,7 @@ std::vector<Tensor> HloExecutable::run(const std::vector<Tensor>& arguments) con
     auto outputs = lazy::ValueOrThrow(
         impl_->executable->Execute({.buffers = buffers, .scalars = {}, .donated = {}}));
     std::vector<Tensor> results;
-    for (backend::BufferPtr& output : outputs) {
-      if (output->shape().IsArray()) results.push_back(FromBuffer(std::move(output)));
-    }
+    for (backend::BufferPtr& output : outputs) results.push_back(FromBuffer(std::move(output)));
     return results;
   });
 }

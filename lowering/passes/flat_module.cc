@@ -1,10 +1,13 @@
 #include "lowering/passes/flat_module.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+
+#include "ir/types/leaves.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -16,6 +19,18 @@ using hlo::Opcode;
 bool IsAllArrays(const Shape& shape) {
   if (!shape.IsTuple()) return shape.IsArray();
   return std::all_of(shape.tuple().begin(), shape.tuple().end(), IsAllArrays);
+}
+
+// The leaf among those of all parameters.
+std::optional<int64_t> ParameterLeaf(const Computation& entry, const hlo::Alias& alias) {
+  int64_t before = 0;
+  for (int64_t n = 0; n < alias.parameter_number; ++n)
+    before += LeafCount(entry.parameters()[static_cast<std::size_t>(n)]->shape());
+  const Instruction& parameter =
+      *entry.parameters()[static_cast<std::size_t>(alias.parameter_number)];
+  const std::optional<int64_t> leaf = LeafAt(parameter.shape(), alias.parameter_index);
+  if (!leaf) return std::nullopt;
+  return before + *leaf;
 }
 
 // What the computation reaches, callees first, itself last.
@@ -109,6 +124,28 @@ std::unique_ptr<hlo::Module> FlatModule(const Computation& computation) {
   entry->set_root(entry->Add(Opcode::kTuple, Shape::Tuple(std::move(shapes)), leaves));
   module->set_entry(entry);
   return module;
+}
+
+bool TakesTuples(const hlo::Module& module) {
+  const auto& parameters = module.entry()->parameters();
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const Instruction* p) { return p->shape().IsTuple(); });
+}
+
+std::unique_ptr<hlo::Module> FlatEntry(const hlo::Module& module) {
+  const Computation& entry = *module.entry();
+  auto flat = FlatModule(entry);
+  flat->set_name(module.name());
+  for (const hlo::Alias& alias : module.aliases()) {
+    const auto output = LeafAt(entry.root()->shape(), alias.output_index);
+    const auto parameter = ParameterLeaf(entry, alias);
+    if (!output || !parameter) continue;
+    flat->aliases().push_back({.output_index = {*output},
+                               .parameter_number = *parameter,
+                               .parameter_index = {},
+                               .must = alias.must});
+  }
+  return flat;
 }
 
 }  // namespace lazuli::lowering

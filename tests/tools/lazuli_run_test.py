@@ -37,7 +37,7 @@ def npy(descr, dims, values, order="False"):
     """The bytes of a .npy file; values as struct packs them with descr's letter."""
     header = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {tuple(dims)}, }}"
     header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    letters = {"<f4": "f", "<u2": "H", "|u1": "B", "<f8": "d"}
+    letters = {"<i4": "i", "<f4": "f", "<u2": "H", "|u1": "B", "<f8": "d"}
     return (b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
             struct.pack(f"<{len(values)}{letters[descr]}", *values))
 
@@ -116,6 +116,26 @@ class LazuliRunTest(unittest.TestCase):
         self.assertEqual(arrays["o2"], ("<f4", (2,), struct.pack("<2f", 1, -1)))
         self.assertEqual(arrays["o3"], ("<c8", (2,), struct.pack("<4f", 1, 1, -1, -1)))
         self.assertEqual(arrays["o4"], ("|b1", (), b"\1"))
+
+    def test_a_tuple_takes_an_input_for_each_array(self):
+        file = self.file("tuple.hlo", """ENTRY e {
+  p = (f32[2], (s32[], f32[2])) parameter(0)
+  q = f32[2] parameter(1)
+  x = f32[2] get-tuple-element(p), index=0
+  t = (s32[], f32[2]) get-tuple-element(p), index=1
+  y = f32[2] get-tuple-element(t), index=1
+  s = f32[2] subtract(x, y)
+  ROOT r = ((s32[], f32[2]), f32[2], f32[2]) tuple(t, s, q)
+}
+""")
+        inputs, out = self.folder / "in.npz", self.folder / "out.npz"
+        write_npz(inputs, p0=npy("<f4", [2], [10, 20]), p1=npy("<i4", [], [7]), p2=npy("<f4", [2], [1, 2]), p3=npy("<f4", [2], [5, 6]))
+        for device in ("cpu", "interpreter"):
+            result = self.run_tool(file, f"--inputs={inputs}", f"--output={out}", f"--device={device}")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            arrays = read_npz(out)
+            self.assertEqual(struct.unpack("<i", arrays["o0"][2]), (7,))
+            self.assertEqual([struct.unpack("<2f", arrays[f"o{i}"][2]) for i in (1, 2, 3)], [(1, 2), (9, 18), (5, 6)])
 
     def test_fortran_order(self):
         file = self.file("copy.hlo", "ENTRY e { p = f32[2,3] parameter(0) ROOT n = f32[2,3] negate(p) }")

@@ -67,20 +67,6 @@ class EvaluatorThunk final : public Thunk {
 
 }  // namespace
 
-void ForEachLeaf(const Shape& shape, const std::function<void(const Shape&)>& f) {
-  if (shape.IsTuple()) {
-    for (const Shape& element : shape.tuple()) ForEachLeaf(element, f);
-  } else if (shape.IsArray()) {
-    f(shape);
-  }
-}
-
-int64_t LeafCount(const Shape& shape) {
-  int64_t count = 0;
-  ForEachLeaf(shape, [&](const Shape&) { ++count; });
-  return count;
-}
-
 std::unique_ptr<Thunk> MakeEvaluatorThunk(const hlo::Instruction& instruction,
                                           std::vector<BufferId> operands,
                                           std::vector<BufferId> results) {

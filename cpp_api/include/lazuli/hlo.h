@@ -62,7 +62,7 @@ class LAZULI_API HloModule {
   ~HloModule();
 
   std::string name() const;
-  // Of the entry computation: its parameters, and the leaves of its root.
+  // Of the entry computation: the arrays it takes and gives, those in tuples one by one.
   std::vector<HloShape> parameters() const;
   std::vector<HloShape> results() const;
   // Computations before those that call them, operands before their users.
@@ -97,7 +97,8 @@ class LAZULI_API HloModule {
 // A compiled module. Copies are handles of the same program; run may be called by several threads.
 class LAZULI_API HloExecutable {
  public:
-  // One argument for each parameter, on the device it was compiled for; the leaves of the root.
+  // An argument for each of parameters(), on the device it was compiled for; a tensor for each of
+  // results().
   std::vector<Tensor> run(const std::vector<Tensor>& arguments) const;
   // The optimised module, then what the device made of it.
   std::string to_string() const;

@@ -21,15 +21,27 @@ std::size_t BufferCount(const std::vector<ir::Literal>& arguments) {
   return count;
 }
 
+void AppendLeaves(const ir::Literal& value, std::vector<ir::Literal>& leaves) {
+  if (value.shape().IsArray()) leaves.push_back(value);
+  for (const ir::Literal& element : value.tuple()) AppendLeaves(element, leaves);
+}
+
 }  // namespace
 
-absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
-                                const std::vector<ir::Literal>& arguments) {
+absl::StatusOr<backend::ExecutablePtr> CompileOn(std::string_view platform, std::string_view hlo) {
   backend::RegisterCpu();
   backend::RegisterInterpreter();
   LAZULI_ASSIGN_OR_RETURN(backend::ComputationClient * client, backend::FindClient(platform));
   LAZULI_ASSIGN_OR_RETURN(auto module, hlo::ParseModule(hlo));
-  LAZULI_ASSIGN_OR_RETURN(auto executable, client->Compile(std::move(module), {}));
+  return client->Compile(std::move(module), {});
+}
+
+absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
+                                const std::vector<ir::Literal>& parameters) {
+  std::vector<ir::Literal> arguments;
+  for (const ir::Literal& parameter : parameters) AppendLeaves(parameter, arguments);
+  LAZULI_ASSIGN_OR_RETURN(auto executable, CompileOn(platform, hlo));
+  LAZULI_ASSIGN_OR_RETURN(backend::ComputationClient * client, backend::FindClient(platform));
   const std::size_t num_buffers = BufferCount(arguments);
   std::vector<backend::BufferPtr> buffers;
   std::vector<uint64_t> scalars;

@@ -19,10 +19,13 @@ struct RunResult {
   std::string text;  // of the executable
 };
 
-// Registers the platforms once, then compiles and runs `hlo` on this one. Rank-0 parameters behind
-// the last array are passed as scalars.
+// Compiles `hlo` on this platform.
+absl::StatusOr<backend::ExecutablePtr> CompileOn(std::string_view platform, std::string_view hlo);
+
+// Registers the platforms once, then compiles and runs `hlo` on this one. Tuples are passed as
+// their leaves, rank-0 leaves behind the last array as scalars.
 absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
-                                const std::vector<ir::Literal>& arguments);
+                                const std::vector<ir::Literal>& parameters);
 
 // "// name: value" lines at the top of a corpus file.
 std::map<std::string, std::string> HeaderOf(std::string_view hlo);

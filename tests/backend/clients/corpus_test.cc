@@ -12,6 +12,8 @@
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/hlo/parser.h"
+#include "ir/hlo/printer.h"
+#include "ir/hlo/proto.h"
 #include "tests/backend/clients/client_test.h"
 #include "tests/support/hlo_test.h"
 
@@ -74,6 +76,29 @@ TEST_P(CorpusTest, CpuAgreesWithInterpreter) {
   for (const auto& [name, count] : counts) {
     if (!header.contains(name)) continue;
     EXPECT_EQ(count, std::stoll(header.at(name))) << name;
+  }
+}
+
+// In every print mode: the module, and what the CPU's compiler made of it.
+TEST_P(CorpusTest, PrintedModulesReadBack) {
+  const std::string text = ReadFile("tests/backend/corpus/" + GetParam() + ".hlo");
+  const auto executable = CompileOn("cpu", text);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  const std::string compiled = (*executable)->ToString();
+  for (const std::string& original : {text, compiled.substr(0, compiled.find("\nthunks: "))}) {
+    const auto module = hlo::ParseModule(original);
+    ASSERT_TRUE(module.ok()) << module.status() << original;
+    for (const hlo::PrintOptions& options : {hlo::PrintOptions{}, hlo::PrintOptions::Short(),
+                                             hlo::PrintOptions{.operand_shapes = true}}) {
+      const std::string printed = hlo::ToString(**module, options);
+      const auto again = hlo::ParseModule(printed);
+      ASSERT_TRUE(again.ok()) << again.status() << printed;
+      EXPECT_TRUE(hlo::Equal(**module, **again)) << printed;
+      EXPECT_EQ(hlo::ToString(**again, options), printed);
+    }
+    const auto proto = hlo::ParseModuleProto(hlo::SerializeModuleProto(**module));
+    ASSERT_TRUE(proto.ok()) << proto.status();
+    EXPECT_EQ(hlo::ToString(**proto), hlo::ToString(**module));
   }
 }
 

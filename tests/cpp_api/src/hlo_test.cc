@@ -44,6 +44,25 @@ TEST(HloTest, RunsOnEveryDeviceAndByDefinition) {
   }
 }
 
+TEST(HloTest, TuplesAreTheirArrays) {
+  const HloModule module = HloModule::parse(R"(ENTRY main {
+    p = (f32[2], (s32[])) parameter(0)
+    x = f32[2] get-tuple-element(p), index=0
+    t = (s32[]) get-tuple-element(p), index=1
+    n = f32[2] negate(x)
+    ROOT r = ((s32[]), f32[2]) tuple(t, n)
+  })");
+  EXPECT_THAT(module.parameters(), ElementsAre(HloShape{kFloat32, {2}}, HloShape{kInt32, {}}));
+  EXPECT_THAT(module.results(), ElementsAre(HloShape{kInt32, {}}, HloShape{kFloat32, {2}}));
+  const Tensor x = tensor({1.f, 2.f}), i = tensor(std::vector<int32_t>{7}, {});
+  for (const auto& results : {module.compile().run({x, i}), module.evaluate({x, i})}) {
+    ASSERT_EQ(results.size(), 2u);
+    EXPECT_THAT(results[0].to_vector<int32_t>(), ElementsAre(7));
+    EXPECT_THAT(results[1].to_vector<float>(), ElementsAre(-1, -2));
+  }
+  EXPECT_EQ(ErrorOf([&] { module.evaluate({x}); }), "module_main takes 2 arguments, not 1");
+}
+
 TEST(HloTest, TextAndBinaryFormReadBack) {
   const HloModule module = HloModule::parse(kAdd);
   EXPECT_EQ(HloModule::parse(module.to_string()), module);

@@ -37,6 +37,26 @@ TEST(FlatModuleTest, LeavesBecomeParametersAndResults) {
   EXPECT_EQ(result->ToString(), "( {3, 4}, 7, {-1, -2} )");
 }
 
+TEST(FlatModuleTest, EntriesKeepNameAndAliases) {
+  const auto module = ParseHlo(
+      R"(HloModule step, input_output_alias={ {1}: (0, {1,0}, must-alias), {0}: (1, {}), {2}: (0, {1}) }
+    ENTRY main {
+      p = (f32[2], (s32[])) parameter(0)
+      q = f32[2] parameter(1)
+      t = (s32[]) get-tuple-element(p), index=1
+      i = s32[] get-tuple-element(t), index=0
+      u = (s32[]) tuple(i)
+      ROOT r = (f32[2], s32[], (s32[])) tuple(q, i, u)
+    })");
+  EXPECT_TRUE(TakesTuples(*module));
+  const auto flat = FlatEntry(*module);
+  ASSERT_TRUE(hlo::Verify(*flat).ok()) << hlo::Verify(*flat);
+  EXPECT_FALSE(TakesTuples(*flat));
+  EXPECT_EQ(flat->name(), "step");
+  const std::vector<hlo::Alias> aliases = {{{1}, 1, {}, true}, {{0}, 2, {}, false}};
+  EXPECT_EQ(flat->aliases(), aliases) << "the third is one of tuples";
+}
+
 TEST(FlatModuleTest, TokensAreNoArrays) {
   const auto module = ParseHlo(R"(ENTRY main {
     t = token[] parameter(0)

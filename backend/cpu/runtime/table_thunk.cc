@@ -2,6 +2,9 @@
 
 #include <array>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "ir/support/parallel_for.h"
 #include "ir/types/literal.h"
@@ -9,37 +12,95 @@
 namespace lazuli::backend {
 namespace {
 
+// Which of the table's entries an element takes.
+struct Byte {
+  static constexpr std::size_t kEntries = 256;
+  std::size_t operator()(const std::byte* from, int64_t i) const {
+    return static_cast<unsigned char>(from[i]);
+  }
+};
+struct Half {
+  static constexpr std::size_t kEntries = 1 << 16;
+  std::size_t operator()(const std::byte* from, int64_t i) const {
+    return reinterpret_cast<const uint16_t*>(from)[i];
+  }
+};
+// The upper half of an f32 whose last bit says whether anything is lost: enough to round to a type
+// with fewer bits, as to which side of the middle between two of its values it lies on stays known.
+struct Sticky {
+  static constexpr std::size_t kEntries = 1 << 16;
+  std::size_t operator()(const std::byte* from, int64_t i) const {
+    const uint32_t bits = reinterpret_cast<const uint32_t*>(from)[i];
+    return bits >> 16 | static_cast<uint32_t>((bits & 0xffff) != 0);
+  }
+};
+
 using Look = void (*)(const std::byte* table, const std::byte* from, int64_t count, std::byte* to);
 
-template <class Word>
+template <class Key, class Word>
 void LookUp(const std::byte* table, const std::byte* from, int64_t count, std::byte* to) {
-  std::array<Word, 256> words;
-  std::memcpy(words.data(), table, sizeof words);
-  Word* results = reinterpret_cast<Word*>(to);
-  for (int64_t i = 0; i < count; ++i) results[i] = words[static_cast<unsigned char>(from[i])];
+  const auto* words = reinterpret_cast<const Word*>(table);
+  auto* results = reinterpret_cast<Word*>(to);
+  for (int64_t i = 0; i < count; ++i) results[i] = words[Key()(from, i)];
 }
 
-Look LookOf(int width) {
+// `from` has one byte, or the result has.
+Look LookOf(DType from, int width) {
+  if (from == DType::kF32) return LookUp<Sticky, uint8_t>;
+  if (ByteWidth(from) == 2) return LookUp<Half, uint8_t>;
   switch (width) {
     case 1:
-      return LookUp<uint8_t>;
+      return LookUp<Byte, uint8_t>;
     case 2:
-      return LookUp<uint16_t>;
+      return LookUp<Byte, uint16_t>;
     case 4:
-      return LookUp<uint32_t>;
+      return LookUp<Byte, uint32_t>;
     case 8:
-      return LookUp<uint64_t>;
+      return LookUp<Byte, uint64_t>;
     default:
-      return LookUp<std::array<uint64_t, 2>>;
+      return LookUp<Byte, std::array<uint64_t, 2>>;
   }
+}
+
+// An element for each entry, in order.
+Literal KeysOf(DType from) {
+  if (ByteWidth(from) == 1) {
+    Literal keys = Literal::Uninitialized(Shape(from, {Byte::kEntries}));
+    const int mask = IsFloat(from) ? (1 << Row(from).bits) - 1 : 255;
+    for (int i = 0; i < 256; ++i) keys.mutable_raw()[i] = static_cast<std::byte>(i & mask);
+    return keys;
+  }
+  Literal keys = Literal::Uninitialized(Shape(from, {Half::kEntries}));
+  for (uint32_t i = 0; i < Half::kEntries; ++i) {
+    const auto half = static_cast<uint16_t>(i);
+    const uint32_t word = i << 16;
+    if (from == DType::kF32) {
+      std::memcpy(keys.mutable_raw() + std::size_t{4} * i, &word, sizeof word);
+    } else {
+      std::memcpy(keys.mutable_raw() + std::size_t{2} * i, &half, sizeof half);
+    }
+  }
+  return keys;
+}
+
+// Made once for each pair of types: the larger tables take milliseconds.
+std::shared_ptr<const Literal> TableOf(DType from, DType to) {
+  static std::mutex mutex;
+  static auto* const tables = new std::map<std::pair<DType, DType>, std::shared_ptr<const Literal>>;
+  std::lock_guard lock(mutex);
+  std::shared_ptr<const Literal>& table = (*tables)[{from, to}];
+  if (table == nullptr) table = std::make_shared<const Literal>(KeysOf(from).Converted(to));
+  return table;
 }
 
 class TableThunk final : public Thunk {
  public:
-  TableThunk(const hlo::Instruction& i, Literal table, BufferId operand, BufferId result)
+  TableThunk(const hlo::Instruction& i, BufferId operand, BufferId result)
       : Thunk(ThunkInfo::Of("table", i), {{.buffer = operand}, {.buffer = result, .write = true}}),
-        table_(std::move(table)),
+        table_(TableOf(i.operand(0)->shape().dtype(), i.shape().dtype())),
+        look_(LookOf(i.operand(0)->shape().dtype(), ByteWidth(i.shape().dtype()))),
         count_(i.shape().num_elements()),
+        from_width_(ByteWidth(i.operand(0)->shape().dtype())),
         width_(ByteWidth(i.shape().dtype())),
         operand_(operand),
         result_(result) {}
@@ -47,16 +108,17 @@ class TableThunk final : public Thunk {
   absl::Status Execute(const RunBuffers& run) const override {
     constexpr int64_t kWorth = 1 << 15;  // elements for a thread
     ParallelFor(count_, kWorth, [&](int64_t begin, int64_t end) {
-      LookOf(width_)(table_.raw(), run.at(operand_) + begin, end - begin,
-                     run.at(result_) + begin * width_);
+      look_(table_->raw(), run.at(operand_) + begin * from_width_, end - begin,
+            run.at(result_) + begin * width_);
     });
     return absl::OkStatus();
   }
 
  private:
-  Literal table_;
+  std::shared_ptr<const Literal> table_;
+  Look look_;
   int64_t count_;
-  int width_;
+  int from_width_, width_;
   BufferId operand_, result_;
 };
 
@@ -64,13 +126,12 @@ class TableThunk final : public Thunk {
 
 std::unique_ptr<Thunk> MakeTableThunk(const hlo::Instruction& convert,
                                       const std::vector<BufferId>& operands, BufferId result) {
-  const DType from = convert.operand(0)->shape().dtype();
-  if (ByteWidth(from) != 1 || from == DType::kPred) return nullptr;
-  Literal bytes = Literal::Uninitialized(Shape(from, {256}));
-  const int mask = IsFloat(from) ? (1 << Row(from).bits) - 1 : 255;
-  for (int i = 0; i < 256; ++i) bytes.mutable_raw()[i] = static_cast<std::byte>(i & mask);
-  return std::make_unique<TableThunk>(convert, bytes.Converted(convert.shape().dtype()),
-                                      operands[0], result);
+  const DType from = convert.operand(0)->shape().dtype(), to = convert.shape().dtype();
+  const bool from_byte = ByteWidth(from) == 1 && from != DType::kPred;
+  const bool to_byte_float = IsFloat(to) && ByteWidth(to) == 1 &&
+                             (from == DType::kF32 || from == DType::kF16 || from == DType::kBF16);
+  if (!from_byte && !to_byte_float) return nullptr;
+  return std::make_unique<TableThunk>(convert, operands[0], result);
 }
 
 }  // namespace lazuli::backend

@@ -1,4 +1,5 @@
-// Conversions from types of one byte, element by element through a table of all 256 results.
+// Conversions from types of one byte, and to floats of one byte from those of two and four: element
+// by element through a table of all results.
 #pragma once
 
 #include <memory>

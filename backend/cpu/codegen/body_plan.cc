@@ -86,6 +86,58 @@ Point OperandPoint(const Instruction& i, int64_t operand, const Point& point,
   }
 }
 
+// Where a gather or a dynamic-slice reads: the components of its index, and the operand's point but
+// for what they add.
+struct GatherPoints {
+  std::vector<std::pair<const Instruction*, Point>> indices;
+  Point operand;
+};
+
+GatherPoints PointsOf(const Instruction& gather, const Point& point, std::size_t variables) {
+  if (gather.opcode() == Opcode::kDynamicSlice) {
+    GatherPoints points{{}, point};
+    for (const Instruction* start : gather.operands().subspan(1))
+      points.indices.emplace_back(start, Point{});
+    return points;
+  }
+  const auto& attrs = gather.attrs_as<hlo::GatherAttrs>();
+  const auto has = [](const Dims& dims, int64_t d) {
+    return std::find(dims.begin(), dims.end(), d) != dims.end();
+  };
+  const Shape& indices = gather.operand(1)->shape();
+  Point index;
+  std::size_t batch = 0;
+  for (int64_t d = 0; d < indices.rank(); ++d) {
+    if (d == attrs.index_vector_dim) {
+      index.push_back(Constant(0, variables));
+      continue;
+    }
+    while (has(attrs.offset_dims, static_cast<int64_t>(batch))) ++batch;
+    index.push_back(point[batch++]);
+  }
+  GatherPoints points;
+  for (std::size_t k = 0; k < attrs.start_index_map.size(); ++k) {
+    points.indices.emplace_back(gather.operand(1), index);
+    if (attrs.index_vector_dim < indices.rank())
+      points.indices.back().second[static_cast<std::size_t>(attrs.index_vector_dim)].constant =
+          static_cast<int64_t>(k);
+  }
+  std::size_t window = 0;
+  const Dims &batching = attrs.operand_batching_dims, &with = attrs.start_indices_batching_dims;
+  for (int64_t d = 0; d < gather.operand(0)->shape().rank(); ++d) {
+    const auto pair = std::find(batching.begin(), batching.end(), d) - batching.begin();
+    if (has(batching, d)) {
+      const int64_t dim = with[static_cast<std::size_t>(pair)];
+      points.operand.push_back(index[static_cast<std::size_t>(dim)]);
+    } else if (has(attrs.collapsed_slice_dims, d)) {
+      points.operand.push_back(Constant(0, variables));
+    } else {
+      points.operand.push_back(point[static_cast<std::size_t>(attrs.offset_dims[window++])]);
+    }
+  }
+  return points;
+}
+
 }  // namespace
 
 bool IsDegenerateReshape(const Shape& from, const Shape& to) {
@@ -120,6 +172,14 @@ int32_t Planner::Find(const Key& key) const {
   return -1;
 }
 
+// Makes `key` an operand of the node, or puts it on the stack if it is not there.
+bool Planner::Operand(Key key, PlanNode& node, std::vector<Key>& pending) const {
+  const int32_t found = Find(key);
+  if (found < 0) pending.push_back(std::move(key));
+  node.operands.push_back(found);
+  return found >= 0;
+}
+
 // Adds the node of `key` if its operands' are there; otherwise puts those that are not on the
 // stack.
 bool Planner::Expand(const Key& key, std::vector<Key>& pending) {
@@ -140,16 +200,22 @@ bool Planner::Expand(const Key& key, std::vector<Key>& pending) {
   } else if (i.opcode() == Opcode::kIota) {
     node.kind = PlanNode::Kind::kIota;
     node.form = key.point[static_cast<std::size_t>(i.attrs_as<hlo::IotaAttrs>().iota_dimension)];
+  } else if (i.opcode() == Opcode::kGather || i.opcode() == Opcode::kDynamicSlice) {
+    LAZULI_CHECK(i.operand(0)->opcode() == Opcode::kParameter, "fused gather of ",
+                 i.operand(0)->name());
+    const GatherPoints points = PointsOf(i, key.point, plan_.sizes.size());
+    node.kind = PlanNode::Kind::kGather;
+    node.form =
+        Offset(i.operand(0)->shape(), points.operand, static_cast<int64_t>(plan_.sizes.size()));
+    bool ready = true;
+    for (const auto& [index, point] : points.indices)
+      ready &= Operand({index, point}, node, pending);
+    if (!ready) return false;
   } else {
     bool ready = true;
     for (int64_t k = 0; k < i.operand_count(); ++k) {
-      Key operand{i.operand(k), OperandPoint(i, k, key.point, plan_.sizes.size())};
-      const int32_t found = Find(operand);
-      if (found < 0) {
-        pending.push_back(std::move(operand));
-        ready = false;
-      }
-      node.operands.push_back(found);
+      ready &=
+          Operand({i.operand(k), OperandPoint(i, k, key.point, plan_.sizes.size())}, node, pending);
     }
     if (!ready) return false;
     if (IsIndexChange(i)) {  // the value is the operand's

@@ -25,13 +25,22 @@ struct Affine {
 using Point = std::vector<Affine>;
 
 struct PlanNode {
-  enum class Kind : uint8_t { kLoad, kConstant, kIota, kGiven, kOp };
+  enum class Kind : uint8_t { kLoad, kGather, kConstant, kIota, kGiven, kOp };
   Kind kind = Kind::kOp;
   // kGiven: what the emitter of the kernel computes itself - a select-and-scatter, an element of a
   // loop's state.
   const hlo::Instruction* instruction = nullptr;
-  Affine form;                    // kLoad and elements of a state: element offset; kIota: value
-  std::vector<int32_t> operands;  // kOp: nodes, each before its user
+  // kLoad and elements of a state: element offset; kGather: without what the indices add; kIota:
+  // value
+  Affine form;
+  std::vector<int32_t> operands;  // kOp, kGather (the components of an index): nodes before this
+
+  // What the node reads of the kernel's memory; null if nothing.
+  const hlo::Instruction* parameter() const {
+    if (kind == Kind::kGather) return instruction->operand(0);
+    return kind == Kind::kLoad ? instruction : nullptr;
+  }
+  bool LoadsAt(const Affine& offset) const { return kind == Kind::kLoad && form == offset; }
 };
 
 struct BodyPlan {
@@ -57,6 +66,7 @@ class Planner {
     Point point;
   };
   int32_t Find(const Key& key) const;
+  bool Operand(Key key, PlanNode& node, std::vector<Key>& pending) const;
   bool Expand(const Key& key, std::vector<Key>& pending);
 
   BodyPlan& plan_;

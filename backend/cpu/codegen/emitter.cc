@@ -202,6 +202,69 @@ llvm::Value* Emitter::Widen(Emitted value, int width) {
   });
 }
 
+namespace {
+
+// The dimension of the operand that component k of an index counts, and a window's size there.
+std::pair<int64_t, int64_t> DimOf(const hlo::Instruction& gather, std::size_t k) {
+  if (gather.opcode() == hlo::Opcode::kDynamicSlice)
+    return {static_cast<int64_t>(k), gather.shape().dim(static_cast<int64_t>(k))};
+  const auto& attrs = gather.attrs_as<hlo::GatherAttrs>();
+  const int64_t d = attrs.start_index_map[k];
+  return {d, attrs.slice_sizes[static_cast<std::size_t>(d)]};
+}
+
+}  // namespace
+
+Emitted Emitter::IndexOffset(const PlanNode& node, const std::vector<Emitted>& values,
+                             Lanes lanes) {
+  const Shape& operand = node.instruction->operand(0)->shape();
+  const Dims strides = operand.strides();
+  const bool is_signed = IsSigned(node.instruction->operand(1)->shape().dtype());
+  bool uniform = true;
+  for (int32_t index : node.operands) uniform &= values[static_cast<std::size_t>(index)].uniform;
+  llvm::Type* type = b_.getInt64Ty();
+  if (!uniform && operand.num_elements() < (int64_t{1} << 31)) type = b_.getInt32Ty();
+  llvm::Value* sum = nullptr;
+  for (std::size_t k = 0; k < node.operands.size(); ++k) {
+    const Emitted& index = values[static_cast<std::size_t>(node.operands[k])];
+    const auto [d, size] = DimOf(*node.instruction, k);
+    llvm::Value* start = uniform ? index.value : Widen(index, lanes.width);
+    const auto number = [&](int64_t n) {
+      return llvm::ConstantInt::getSigned(start->getType(), n);
+    };
+    if (start->getType()->getScalarSizeInBits() < 64)
+      start = b_.CreateIntCast(start, WithElement(start->getType(), b_.getInt64Ty()), is_signed);
+    const int64_t last = operand.dim(d) - size;
+    start = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, start, number(0));
+    start = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, start, number(last));
+    start = b_.CreateIntCast(start, WithElement(start->getType(), type), true);
+    start = b_.CreateNSWMul(start, number(strides[static_cast<std::size_t>(d)]));
+    sum = sum == nullptr ? start : b_.CreateNSWAdd(sum, start);
+  }
+  return {sum, uniform};
+}
+
+Emitted Emitter::GatherNode(const PlanNode& node, const std::vector<Emitted>& values,
+                            absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten) {
+  const DType dtype = node.instruction->shape().dtype();
+  llvm::Type* element = MemoryType(b_, dtype);
+  llvm::Value* base = arg(node.instruction->operand(0)->parameter_number());
+  const Emitted start = IndexOffset(node, values, lanes);
+  if (start.uniform) {
+    return Load(dtype, b_.CreateInBoundsGEP(element, base, start.value), node.form, at, lanes,
+                overwritten);
+  }
+  const int64_t step = node.form.coefficients[static_cast<std::size_t>(lanes.variable)];
+  llvm::Type* index = start.value->getType()->getScalarType();
+  base = b_.CreateInBoundsGEP(element, base, Evaluate(node.form, at));
+  llvm::Value* offsets = b_.CreateNSWAdd(start.value, LaneNumbers(index, lanes.width, step));
+  llvm::Instruction* loaded =
+      b_.CreateMaskedGather(llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes.width)),
+                            b_.CreateInBoundsGEP(element, base, offsets), MemoryAlign(dtype));
+  if (!overwritten) loaded->setMetadata(llvm::LLVMContext::MD_noalias, output_scope_);
+  return {FromMemory(b_, dtype, loaded), false};
+}
+
 Emitted Emitter::Iota(const PlanNode& node, absl::Span<llvm::Value* const> at, Lanes lanes) {
   const Shape& shape = node.instruction->shape();
   const int64_t size = shape.dim(node.instruction->attrs_as<hlo::IotaAttrs>().iota_dimension);
@@ -230,6 +293,10 @@ Emitted Emitter::Node(const PlanNode& node, const std::vector<Emitted>& values,
       return Load(i.shape().dtype(), arg(number), node.form, at, lanes,
                   overwritten[static_cast<std::size_t>(number)] != 0);
     }
+    case PlanNode::Kind::kGather:
+      return GatherNode(
+          node, values, at, lanes,
+          overwritten[static_cast<std::size_t>(node.parameter()->parameter_number())] != 0);
     case PlanNode::Kind::kConstant:
       return {ScalarConstant(b_, i.literal()), true};
     case PlanNode::Kind::kIota:

@@ -87,6 +87,11 @@ class Emitter {
                             int64_t step, llvm::Align align);
   Emitted GatherComplex(DType dtype, llvm::Value* base, const Affine& form,
                         absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten);
+  // Offsets that the node's index adds, each clamped so that the window fits: i64, or a vector that
+  // fits addresses.
+  Emitted IndexOffset(const PlanNode& node, const std::vector<Emitted>& values, Lanes lanes);
+  Emitted GatherNode(const PlanNode& node, const std::vector<Emitted>& values,
+                     absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten);
   Emitted Iota(const PlanNode& node, absl::Span<llvm::Value* const> at, Lanes lanes);
   llvm::Constant* LaneNumbers(llvm::Type* element, int width, int64_t factor);
 

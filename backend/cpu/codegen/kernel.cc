@@ -229,6 +229,19 @@ bool SupportsReduceWindow(const Instruction& i) {
          SupportsMonoid(*i.to_apply(), i.shape().dtype());
 }
 
+// Elements or windows of an array by indices that fit 64 bits with a sign.
+bool SupportsGather(const Instruction& i) {
+  if (i.operand_count() < 2) return false;
+  const Shape &operand = i.operand(0)->shape(), &indices = i.operand(1)->shape();
+  return SupportsRegister(i.shape().dtype()) && !IsComplex(i.shape().dtype()) &&
+         SupportsRegister(indices.dtype()) && IsIntegral(indices.dtype()) &&
+         indices.dtype() != DType::kU64 && operand.num_elements() > 0 &&
+         i.shape().num_elements() > 0 &&
+         (i.opcode() == Opcode::kDynamicSlice
+              ? indices.rank() == 0 && i.operand_count() == i.shape().rank() + 1
+              : !i.attrs_as<hlo::GatherAttrs>().start_index_map.empty());
+}
+
 // The selection compares its two parameters in order.
 bool SupportsSelectAndScatter(const Instruction& i) {
   if (!SupportsWindow(i) || i.operand(1)->shape().num_elements() == 0) return false;
@@ -257,6 +270,9 @@ bool KernelSupports(const Instruction& i) {
       return SupportsReduceWindow(i);
     case Opcode::kSelectAndScatter:
       return SupportsSelectAndScatter(i);
+    case Opcode::kGather:
+    case Opcode::kDynamicSlice:
+      return SupportsGather(i);
     case Opcode::kIota:
       return SupportsRegister(i.shape().dtype()) && !IsComplex(i.shape().dtype());
     case Opcode::kConstant:

@@ -33,6 +33,9 @@ int64_t CostOf(Opcode opcode) {
     case Opcode::kCbrt:
     case Opcode::kRemainder:
       return 40;
+    case Opcode::kGather:
+    case Opcode::kDynamicSlice:
+      return 8;
     case Opcode::kDivide:
     case Opcode::kSqrt:
     case Opcode::kRsqrt:
@@ -84,9 +87,11 @@ void FindParts(KernelShape& shape, const KernelRequest& request,
   shape.by_part.assign(request.body.parameters().size(), 1);
   for (const BodyPlan* plan : plans) {
     for (const PlanNode& node : plan->nodes) {
-      if (node.kind == PlanNode::Kind::kLoad &&
-          !MovesWithOutermost(node.form, plan->sizes, node.instruction->shape().num_elements()))
-        shape.by_part[static_cast<std::size_t>(node.instruction->parameter_number())] = 0;
+      const hlo::Instruction* parameter = node.parameter();
+      if (parameter == nullptr) continue;
+      if (node.kind == PlanNode::Kind::kGather ||
+          !MovesWithOutermost(node.form, plan->sizes, parameter->shape().num_elements()))
+        shape.by_part[static_cast<std::size_t>(parameter->parameter_number())] = 0;
     }
   }
 }

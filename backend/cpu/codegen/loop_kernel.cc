@@ -102,8 +102,8 @@ absl::Status LoopKernel::Plan() {
 void LoopKernel::FindOverwritten() {
   overwritten_.assign(request_.body.parameters().size(), 1);
   for (const PlanNode& node : plan_.nodes) {
-    if (node.kind != PlanNode::Kind::kLoad || node.form == output_form_) continue;
-    overwritten_[static_cast<std::size_t>(node.instruction->parameter_number())] = 0;
+    if (node.parameter() == nullptr || node.LoadsAt(output_form_)) continue;
+    overwritten_[static_cast<std::size_t>(node.parameter()->parameter_number())] = 0;
   }
 }
 

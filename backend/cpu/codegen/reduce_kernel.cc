@@ -170,8 +170,8 @@ void ReduceKernel::FindOverwritten() {
   }
   const auto clear = [&](const BodyPlan& plan, bool inits) {
     for (const PlanNode& node : plan.nodes) {
-      if (node.kind == PlanNode::Kind::kLoad && (inits || !(node.form == extra_form_)))
-        overwritten_[static_cast<std::size_t>(node.instruction->parameter_number())] = 0;
+      if (node.parameter() != nullptr && (inits || !node.LoadsAt(extra_form_)))
+        overwritten_[static_cast<std::size_t>(node.parameter()->parameter_number())] = 0;
     }
   };
   clear(plan_, false);

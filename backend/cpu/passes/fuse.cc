@@ -71,6 +71,15 @@ bool IsFold(const Instruction* i) { return i->opcode() == Opcode::kReduce && i->
 
 bool IsScatter(const Instruction* i) { return i->opcode() == Opcode::kSelectAndScatter; }
 
+bool IsGather(const Instruction* i) {
+  return i->opcode() == Opcode::kGather || i->opcode() == Opcode::kDynamicSlice;
+}
+
+// The user reads any element of `i`, which therefore lies in memory.
+bool ReadsAnywhere(const Instruction* user, const Instruction* i) {
+  return IsGather(user) && user->operand(0) == i;
+}
+
 // The user reads each element of its operand at most once.
 bool ReadsOnce(const Instruction* user) {
   return user->opcode() != Opcode::kBroadcast && user->opcode() != Opcode::kReduceWindow &&
@@ -196,14 +205,24 @@ void Fuser::JoinAsOutput(Instruction* i, std::size_t group) {
 bool Fuser::NeedsOwnGroup(const Instruction* i) const {
   return i->IsRoot() ||
          std::any_of(i->users().begin(), i->users().end(), [&](const Instruction* user) {
-           return GroupOf(user) < 0 && !(IsDuplicable(user) && Fusible(user));
+           return ReadsAnywhere(user, i) ||
+                  (GroupOf(user) < 0 && !(IsDuplicable(user) && Fusible(user)));
          });
+}
+
+// Windows so wide that copying each is best.
+bool MovesLines(const Instruction* gather) {
+  if (gather->opcode() == Opcode::kDynamicSlice) return true;
+  constexpr int64_t kLineBytes = 128;
+  const Dims& sizes = gather->attrs_as<hlo::GatherAttrs>().slice_sizes;
+  return !sizes.empty() && sizes.back() * ByteWidth(gather->shape().dtype()) >= kLineBytes;
 }
 
 // Pure movement of data that lies in memory: a strided copy does it better than a kernel.
 bool IsPlainMovement(const Group& group) {
   if (group.members.size() != 1) return false;
   const Instruction* i = group.members[0];
+  if (IsGather(i)) return MovesLines(i);
   const bool moves =
       i->opcode() == Opcode::kCopy || (IsIndexing(i) && i->opcode() != Opcode::kBroadcast);
   return moves && !IsDuplicable(i->operand(0));
@@ -238,6 +257,10 @@ bool Fuser::MayJoin(const Instruction* i, std::size_t g, bool as_output) const {
   args += parameters.size();
   if (args > max_args_) return false;
   if (!as_output) return true;
+  if (std::any_of(i->users().begin(), i->users().end(), [&](const Instruction* user) {
+        return ReadsAnywhere(user, i) && GroupOf(user) == static_cast<int64_t>(g);
+      }))
+    return false;
   if (i->opcode() == Opcode::kReduce) {
     const auto here = [&](const Instruction* user) {  // as the init of another reduction
       return GroupOf(user) == static_cast<int64_t>(g);
@@ -286,9 +309,11 @@ bool Fuser::TryJoinUsers(Instruction* i) {
         user->opcode() == Opcode::kReduce &&
         std::find(user->operands().begin(), user->operands().begin() + user->operand_count() / 2,
                   i) == user->operands().begin() + user->operand_count() / 2;
-    if (GroupOf(user) != group || !ReadsOnce(user) || is_init) return false;
+    if (GroupOf(user) != group || !ReadsOnce(user) || ReadsAnywhere(user, i) || is_init)
+      return false;
   }
   if (group < 0 || !MayJoin(i, static_cast<std::size_t>(group), /*as_output=*/false)) return false;
+  if (IsGather(i) && groups_[static_cast<std::size_t>(group)].scatters) return false;
   Join(i, static_cast<std::size_t>(group));
   return true;
 }
@@ -378,8 +403,18 @@ class BodyBuilder {
  private:
   Instruction* Clone(const Instruction* i) {
     std::vector<Instruction*> operands;
-    for (Instruction* operand : i->operands()) operands.push_back(Value(operand));
+    for (Instruction* operand : i->operands())
+      operands.push_back(ReadsAnywhere(i, operand) ? Parameter(operand) : Value(operand));
     return body_->AddClone(*i, operands);
+  }
+
+  Instruction* Parameter(Instruction* outside) {
+    Instruction*& parameter = parameter_of_[outside];
+    if (parameter == nullptr) {
+      parameter = body_->AddParameter(static_cast<int64_t>(parameters_.size()), outside->shape());
+      parameters_.push_back(outside);
+    }
+    return parameter;
   }
 
   // Inside the body: a member's clone, a copy of what is cheap, or a parameter. Chains of
@@ -391,8 +426,7 @@ class BodyBuilder {
       if (clones_.contains(i)) {
         stack.pop_back();
       } else if (!IsDuplicable(i) || !supports_(*i) || IsFree(i)) {
-        clones_[i] = body_->AddParameter(static_cast<int64_t>(parameters_.size()), i->shape());
-        parameters_.push_back(i);
+        clones_[i] = Parameter(i);
       } else {
         bool ready = true;
         for (Instruction* operand : i->operands()) {
@@ -408,7 +442,7 @@ class BodyBuilder {
 
   hlo::Computation* body_;
   const std::function<bool(const Instruction&)>& supports_;
-  std::unordered_map<const Instruction*, Instruction*> clones_;
+  std::unordered_map<const Instruction*, Instruction*> clones_, parameter_of_;
   std::vector<Instruction*> parameters_;  // outside
 };
 

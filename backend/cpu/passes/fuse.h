@@ -8,8 +8,9 @@
 // it. What is cheap to make again (broadcasts, iotas, changes of index, scalar constants) is copied
 // into every group that reads it. Reductions take their producers in, share a kernel with their
 // siblings, and write producers that are also needed elsewhere; a select-and-scatter whose windows
-// tile its result takes elementwise users in. Nothing is computed twice otherwise, and an expensive
-// value is never moved behind a broadcast.
+// tile its result takes elementwise users in. Gathers and dynamic slices take their indices in;
+// what they read lies in memory. Nothing is computed twice otherwise, and an expensive value is
+// never moved behind a broadcast.
 #pragma once
 
 #include <cstddef>

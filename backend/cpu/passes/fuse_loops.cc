@@ -42,6 +42,8 @@ bool MayFuse(const Computation& computation, const Supports& supports) {
          std::all_of(computation.instructions().begin(), computation.instructions().end(),
                      [&](const auto& i) {
                        const auto called = i->called();
+                       if (i->opcode() == Opcode::kGather || i->opcode() == Opcode::kDynamicSlice)
+                         return false;
                        if (i->opcode() != Opcode::kCall) return IsShortcut(*i) || supports(*i);
                        return std::all_of(called.begin(), called.end(), [&](const Computation* c) {
                          return MayFuse(*c, supports);

@@ -36,14 +36,14 @@ int64_t TransposeBlocks(const uint32_t* source, uint32_t* target, const Axis& ou
       uint32_t* t = target + i * outer.target + j;
       const Vector a = load(s), b = load(s + inner.source), c = load(s + 2 * inner.source),
                    d = load(s + 3 * inner.source);
-      const Vector ab_low = __builtin_shuffle(a, b, Vector{0, 4, 1, 5});
-      const Vector ab_high = __builtin_shuffle(a, b, Vector{2, 6, 3, 7});
-      const Vector cd_low = __builtin_shuffle(c, d, Vector{0, 4, 1, 5});
-      const Vector cd_high = __builtin_shuffle(c, d, Vector{2, 6, 3, 7});
-      const Vector rows[] = {__builtin_shuffle(ab_low, cd_low, Vector{0, 1, 4, 5}),
-                             __builtin_shuffle(ab_low, cd_low, Vector{2, 3, 6, 7}),
-                             __builtin_shuffle(ab_high, cd_high, Vector{0, 1, 4, 5}),
-                             __builtin_shuffle(ab_high, cd_high, Vector{2, 3, 6, 7})};
+      const Vector ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+      const Vector ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      const Vector cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+      const Vector cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      const Vector rows[] = {__builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5),
+                             __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
+                             __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5),
+                             __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
       for (int64_t r = 0; r < 4; ++r) std::memcpy(t + r * outer.target, &rows[r], sizeof rows[r]);
     }
   }

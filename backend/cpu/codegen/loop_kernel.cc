@@ -205,8 +205,9 @@ void LoopKernel::Transpose(Emitter& e, std::vector<llvm::Value*>& rows) const {
     }
     for (int i = 0; i < width_; ++i) {
       if ((i & step) != 0) continue;
-      llvm::Value *&a = rows[static_cast<std::size_t>(i)],
-                  *&b = rows[static_cast<std::size_t>(i + step)];
+      const auto line = static_cast<std::size_t>(i),
+                 partner = line + static_cast<std::size_t>(step);
+      llvm::Value *&a = rows[line], *&b = rows[partner];
       llvm::Value* upper = e.b().CreateShuffleVector(a, b, low);
       b = e.b().CreateShuffleVector(a, b, high);
       a = upper;

@@ -63,12 +63,12 @@ void VisitMonoid(Opcode monoid, DType dtype, F&& f) {
   });
 }
 
-// What f.template operator()<kMonoid, T>() gives, a pointer to a loop, where one step after the
-// other on elements of the type itself is what the reducer does; else null.
+// What f.template operator()<kMonoid, T>() gives, pointers to loops, where one step after the
+// other on elements of the type itself is what the reducer does; else nulls.
 template <class Loop, class F>
 Loop FindMonoidLoop(const Computation& reducer, DType dtype, F&& f) {
   const std::optional<Opcode> monoid = MonoidOf(reducer);
-  Loop loop = nullptr;
+  Loop loop{};
   if (!monoid || Row(dtype).bits < 8) return loop;  // sub-byte types wrap after every step
   VisitMonoidOpcode(*monoid, [&]<Opcode kMonoid>() {
     VisitDType(dtype, [&]<DType kType>() {

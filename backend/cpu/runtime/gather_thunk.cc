@@ -296,8 +296,14 @@ class GatherThunk final : public Thunk {
   BufferId operand_, indices_, result_;
 };
 
-// Combines `bytes` of updates into the operand.
-using CombineRun = void (*)(std::byte* operand, const std::byte* update, int64_t bytes);
+// How updates are combined into the operand.
+struct Combiner {
+  // `bytes` of them; null: nobody knows how.
+  void (*run)(std::byte* operand, const std::byte* update, int64_t bytes) = nullptr;
+  // All windows of a plan whose windows are one element each; null: one run after the other.
+  void (*elements)(const WindowPlan& plan, const std::byte* indices, const std::byte* updates,
+                   std::byte* operand) = nullptr;
+};
 
 template <Opcode kMonoid, class T>
 void CombineTyped(std::byte* operand, const std::byte* update, int64_t bytes) {
@@ -307,28 +313,39 @@ void CombineTyped(std::byte* operand, const std::byte* update, int64_t bytes) {
   for (int64_t i = 0; i < count; ++i) to[i] = hlo::Combine<kMonoid, T>(to[i], from[i]);
 }
 
+template <Opcode kMonoid, class T>
+void CombineElements(const WindowPlan& plan, const std::byte* indices, const std::byte* updates,
+                     std::byte* operand) {
+  plan.ForEachWindow<false>(indices, 0, plan.count(), [&](int64_t target, int64_t source) {
+    T& to = *reinterpret_cast<T*>(operand + target);
+    to = hlo::Combine<kMonoid, T>(to, *reinterpret_cast<const T*>(updates + source));
+  });
+}
+
 void TakeUpdate(std::byte* operand, const std::byte* update, int64_t bytes) {
   CopyRun(update, operand, bytes);
 }
 
-CombineRun FindCombine(const hlo::Computation& reducer, DType dtype) {
-  if (reducer.root() == reducer.parameters()[1]) return TakeUpdate;
-  return hlo::FindMonoidLoop<CombineRun>(
-      reducer, dtype,
-      []<Opcode kMonoid, class T>() -> CombineRun { return CombineTyped<kMonoid, T>; });
+Combiner FindCombiner(const hlo::Computation& reducer, DType dtype) {
+  if (reducer.root() == reducer.parameters()[1]) return {.run = TakeUpdate};
+  return hlo::FindMonoidLoop<Combiner>(reducer, dtype, []<Opcode kMonoid, class T>() -> Combiner {
+    return {CombineTyped<kMonoid, T>, CombineElements<kMonoid, T>};
+  });
 }
 
 // One window after the other: their order is the order in which equal places are combined.
 class ScatterThunk final : public Thunk {
  public:
-  ScatterThunk(const Instruction& i, WindowPlan plan, CombineRun combine,
+  ScatterThunk(const Instruction& i, WindowPlan plan, Combiner combiner,
                const std::vector<BufferId>& operands, BufferId result)
       : Thunk(ThunkInfo::Of("scatter", i), {{.buffer = operands[0], .in_place = true},
                                             {.buffer = operands[1]},
                                             {.buffer = operands[2]},
                                             {.buffer = result, .write = true, .in_place = true}}),
         plan_(std::move(plan)),
-        combine_(combine),
+        combiner_(combiner),
+        elements_(combiner.elements != nullptr && plan_.runs().size() == 1 &&
+                  plan_.run_bytes() == ByteWidth(i.shape().dtype())),
         bytes_(i.shape().byte_size()),
         operand_(operands[0]),
         indices_(operands[1]),
@@ -341,7 +358,11 @@ class ScatterThunk final : public Thunk {
     if (to != run.at(operand_) && bytes_ > 0)
       std::memcpy(to, run.at(operand_), static_cast<std::size_t>(bytes_));
     const int64_t bytes = plan_.run_bytes();
-    const CombineRun combine = combine_;
+    if (elements_) {
+      combiner_.elements(plan_, run.at(indices_), from, to);
+      return absl::OkStatus();
+    }
+    const auto combine = combiner_.run;
     const auto each = [&](auto&& add) {
       plan_.ForEachWindow<false>(run.at(indices_), 0, plan_.count(), add);
     };
@@ -359,7 +380,8 @@ class ScatterThunk final : public Thunk {
 
  private:
   WindowPlan plan_;
-  CombineRun combine_;
+  Combiner combiner_;
+  bool elements_;
   int64_t bytes_;
   BufferId operand_, indices_, updates_, result_;
 };
@@ -377,11 +399,12 @@ std::unique_ptr<Thunk> MakeGatherThunk(const Instruction& gather,
 std::unique_ptr<Thunk> MakeScatterThunk(const Instruction& scatter,
                                         const std::vector<BufferId>& operands, BufferId result) {
   if (operands.size() != 3 || scatter.operand(2)->shape().num_elements() == 0) return nullptr;
-  const CombineRun combine = FindCombine(*scatter.to_apply(), scatter.shape().dtype());
+  const Combiner combiner = FindCombiner(*scatter.to_apply(), scatter.shape().dtype());
   WindowPlan plan(OfScatter(scatter));
-  if (combine == nullptr || !plan.ok() || operands[0] == operands[2] || operands[0] == operands[1])
+  if (combiner.run == nullptr || !plan.ok() || operands[0] == operands[2] ||
+      operands[0] == operands[1])
     return nullptr;
-  return std::make_unique<ScatterThunk>(scatter, std::move(plan), combine, operands, result);
+  return std::make_unique<ScatterThunk>(scatter, std::move(plan), combiner, operands, result);
 }
 
 }  // namespace lazuli::backend

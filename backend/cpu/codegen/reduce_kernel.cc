@@ -9,6 +9,7 @@
 // values of the shape that is reduced, which are written as the reductions read them.
 #include <algorithm>
 #include <complex>
+#include <numeric>
 
 #include "backend/cpu/codegen/element_ops.h"
 #include "backend/cpu/codegen/emitter.h"
@@ -66,6 +67,9 @@ class ReduceKernel {
   Values At(Emitter& e, const Values& kept, llvm::Value* k);
   Values Elements(Emitter& e, const Values& kept, llvm::Value* k, Lanes lanes);
   Values Identities(Emitter& e, int width);
+  int WideRow() const;
+  Values AddLanes(Emitter& e, absl::Span<llvm::Value* const> sums, const Values& elements,
+                  int width);
   llvm::Value* Combine(Emitter& e, std::size_t r, llvm::Value* x, llvm::Value* y) {
     return EmitBinary(e.b(), monoids_[r].opcode, monoids_[r].dtype, x, y);
   }
@@ -390,19 +394,49 @@ llvm::Value* ReduceKernel::Tree(Emitter& e, std::size_t r, llvm::Value* lanes) {
   });
 }
 
+// Elements computed at a time: a whole register of them, folded eight after eight.
+int ReduceKernel::WideRow() const {
+  const auto lanes = static_cast<int>(kReduceLanes);
+  const bool fits =
+      reduced_sizes_.size() == 1 || reduced_sizes_.back() % request_.vector_width == 0;
+  return fits && reduced_count_ >= request_.vector_width ? std::max(lanes, request_.vector_width)
+                                                         : lanes;
+}
+
+Values ReduceKernel::AddLanes(Emitter& e, absl::Span<llvm::Value* const> sums,
+                              const Values& elements, int width) {
+  const auto lanes = static_cast<int>(kReduceLanes);
+  Values next(sums.begin(), sums.end());
+  for (std::size_t r = 0; r < next.size(); ++r) {
+    for (int begin = 0; begin < width; begin += lanes) {
+      std::vector<int> eight(kReduceLanes);
+      std::iota(eight.begin(), eight.end(), begin);
+      llvm::Value* part = ForEachPart(e.b(), {elements[r]}, [&](absl::Span<llvm::Value* const> x) {
+        return e.b().CreateShuffleVector(x[0], eight);
+      });
+      next[r] = Combine(e, r, next[r], part);
+    }
+  }
+  return next;
+}
+
 Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first,
                               llvm::Value* last) {
   const auto lanes = static_cast<int>(kReduceLanes);
   const auto variable = static_cast<int64_t>(plan_.sizes.size()) - 1;
-  Values state = e.LoopCarrying(first, last, kReduceLanes, Identities(e, lanes),
-                                [&](llvm::Value* k, absl::Span<llvm::Value* const> sums) {
-                                  Values next = Elements(e, kept, k, {variable, lanes});
-                                  for (std::size_t r = 0; r < next.size(); ++r)
-                                    next[r] = Combine(e, r, sums[r], next[r]);
-                                  return next;
-                                });
-  llvm::Value* stopped = state[0];
-  state.erase(state.begin());
+  Values state = Identities(e, lanes);
+  llvm::Value* stopped = first;
+  const int wide = WideRow();
+  std::vector<int> widths{wide};
+  if (reduced_count_ % wide != 0 && wide != lanes) widths.push_back(lanes);
+  for (const int width : widths) {
+    state = e.LoopCarrying(
+        stopped, last, width, state, [&](llvm::Value* k, absl::Span<llvm::Value* const> sums) {
+          return AddLanes(e, sums, Elements(e, kept, k, {variable, width}), width);
+        });
+    stopped = state[0];
+    state.erase(state.begin());
+  }
   if (reduced_count_ % kReduceLanes != 0) {
     Memory memory;
     for (std::size_t r = 0; r < state.size(); ++r) {

@@ -123,8 +123,10 @@ void PlaceTemporaries(Program& program, Liveness& live) {
         plan.offsets[static_cast<std::size_t>(plan_index[static_cast<std::size_t>(root[b])])];
   }
   program.arena_bytes = plan.bytes;
-  program.stats.temp_bytes = plan.bytes;
-  program.stats.live_temp_bytes = MostLiveBytes(lifetimes, program.thunks.size());
+  program.stats.temp_bytes = plan.bytes + program.kept_bytes;
+  program.stats.code_bytes += program.kept_bytes;
+  program.stats.live_temp_bytes =
+      MostLiveBytes(lifetimes, program.thunks.size()) + program.kept_bytes;
 }
 
 // Whether output `o` may be written into the memory of `parameter`: nothing reads the parameter

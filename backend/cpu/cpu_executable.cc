@@ -1,6 +1,8 @@
 #include "backend/cpu/cpu_executable.h"
 
+#include <atomic>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -15,10 +17,17 @@
 namespace lazuli::backend {
 namespace {
 
+// Packed weights that outlast a run.
+struct Kept {
+  OwnedBlock memory;
+  std::vector<uint64_t> of;  // by packing: the id of the weights' buffer; 0: of none
+};
+
 class CpuExecutable final : public Executable {
  public:
   CpuExecutable(Program program, std::shared_ptr<Allocator> allocator, Device device)
       : program_(std::move(program)), allocator_(std::move(allocator)), device_(device) {}
+  ~CpuExecutable() override { delete kept_.load(); }
 
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;
   const ExecutableStats& stats() const override { return program_.stats; }
@@ -32,14 +41,20 @@ class CpuExecutable final : public Executable {
   }
   absl::StatusOr<BufferPtr> MakeOutput(const ProgramOutput& output, const ExecuteArgs& args,
                                        Device device) const;
+  // What the last run left, or a new one; none if nothing is kept.
+  absl::StatusOr<std::unique_ptr<Kept>> TakeKept();
+  void GiveBack(std::unique_ptr<Kept> kept);
+  absl::Status PackWeights(const ExecuteArgs& args, const RunBuffers& run, Kept& kept) const;
   // Everything but outputs, for which parameters may give up their memory afterwards.
-  void FillTable(const ExecuteArgs& args, std::byte* arena, std::byte** table) const;
+  void FillTable(const ExecuteArgs& args, std::byte* arena, const Kept* kept,
+                 std::byte** table) const;
   void FillOutputs(absl::Span<const BufferPtr> outputs, std::byte** table) const;
   absl::Status RunThunks(const RunBuffers& run) const;
 
   Program program_;
   std::shared_ptr<Allocator> allocator_;
   Device device_;
+  std::atomic<Kept*> kept_{nullptr};  // owned; null while a run has it, and before the first
 };
 
 absl::Status CpuExecutable::CheckArguments(const ExecuteArgs& args) const {
@@ -70,6 +85,12 @@ absl::Status CpuExecutable::CheckArguments(const ExecuteArgs& args) const {
   return absl::OkStatus();
 }
 
+absl::Status RunThunk(const Thunk& thunk, const RunBuffers& run) {
+  TraceSpan span(thunk.info().name);
+  const absl::Status status = thunk.Execute(run);
+  return status.ok() ? status : WithSite(status, thunk.info());
+}
+
 // Whether the caller gives up the memory that the output may take; imported memory it cannot.
 bool TakesDonation(const ProgramOutput& output, const ExecuteArgs& args) {
   const auto donor = static_cast<std::size_t>(output.donor);
@@ -89,7 +110,37 @@ absl::StatusOr<BufferPtr> CpuExecutable::MakeOutput(const ProgramOutput& output,
   return MakeBuffer(output.shape, block, device);
 }
 
-void CpuExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, std::byte** table) const {
+absl::StatusOr<std::unique_ptr<Kept>> CpuExecutable::TakeKept() {
+  if (program_.packings.empty()) return std::unique_ptr<Kept>();
+  if (auto* kept = kept_.exchange(nullptr)) return std::unique_ptr<Kept>(kept);
+  LAZULI_ASSIGN_OR_RETURN(Block block,
+                          allocator_->Allocate(static_cast<std::size_t>(program_.kept_bytes)));
+  OwnedBlock memory(allocator_.get(), block);
+  return std::make_unique<Kept>(
+      Kept{std::move(memory), std::vector<uint64_t>(program_.packings.size(), 0)});
+}
+
+void CpuExecutable::GiveBack(std::unique_ptr<Kept> kept) {
+  Kept* none = nullptr;
+  if (kept != nullptr && kept_.compare_exchange_strong(none, kept.get())) kept.release();
+}
+
+absl::Status CpuExecutable::PackWeights(const ExecuteArgs& args, const RunBuffers& run,
+                                        Kept& kept) const {
+  for (std::size_t p = 0; p < program_.packings.size(); ++p) {
+    const KeptPacking& packing = program_.packings[p];
+    const auto& weights =
+        static_cast<const CpuBuffer&>(*args.buffers[static_cast<std::size_t>(packing.parameter)]);
+    if (weights.id() != 0 && kept.of[p] == weights.id()) continue;
+    kept.of[p] = 0;
+    LAZULI_RETURN_IF_ERROR(RunThunk(*packing.thunk, run));
+    kept.of[p] = weights.id();
+  }
+  return absl::OkStatus();
+}
+
+void CpuExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, const Kept* kept,
+                              std::byte** table) const {
   for (std::size_t b = 0; b < program_.slots.size(); ++b) {
     const BufferSlot& slot = program_.slots[b];
     const auto index = static_cast<std::size_t>(slot.index);
@@ -108,6 +159,9 @@ void CpuExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, std::by
       case BufferSlot::Kind::kTemporary:
         table[b] = arena + slot.offset;
         break;
+      case BufferSlot::Kind::kKept:
+        table[b] = kept->memory.data() + slot.offset;
+        break;
       case BufferSlot::Kind::kOutput:
         break;
     }
@@ -123,11 +177,7 @@ void CpuExecutable::FillOutputs(absl::Span<const BufferPtr> outputs, std::byte**
 }
 
 absl::Status CpuExecutable::RunThunks(const RunBuffers& run) const {
-  for (const auto& thunk : program_.thunks) {
-    TraceSpan span(thunk->info().name);
-    if (absl::Status status = thunk->Execute(run); !status.ok())
-      return WithSite(status, thunk->info());
-  }
+  for (const auto& thunk : program_.thunks) LAZULI_RETURN_IF_ERROR(RunThunk(*thunk, run));
   return absl::OkStatus();
 }
 
@@ -140,8 +190,9 @@ absl::StatusOr<Buffers> CpuExecutable::Execute(const ExecuteArgs& args) {
       Block block,
       allocator_->Allocate(static_cast<std::size_t>(program_.arena_bytes) + table_bytes));
   const OwnedBlock scratch(allocator_.get(), block);
+  LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<Kept> kept, TakeKept());
   auto** table = reinterpret_cast<std::byte**>(scratch.data() + program_.arena_bytes);
-  FillTable(args, scratch.data(), table);
+  FillTable(args, scratch.data(), kept.get(), table);
   Buffers outputs(program_.outputs.size());
   for (const bool donated : {false, true}) {  // what cannot fail comes last
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -152,7 +203,9 @@ absl::StatusOr<Buffers> CpuExecutable::Execute(const ExecuteArgs& args) {
   FillOutputs(outputs, table);
   const ScopedFloatMode mode(program_.flush_subnormals);
   const ScopedLibraryThreads threads(program_.num_threads);
+  if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights(args, {table}, *kept));
   LAZULI_RETURN_IF_ERROR(RunThunks({table}));
+  GiveBack(std::move(kept));
   Add(Counter::kReorders, program_.stats.reorders);
   return outputs;
 }

@@ -1,6 +1,7 @@
 #include "backend/cpu/emit_thunks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -73,12 +74,16 @@ class Emitter {
   absl::StatusOr<bool> EmitControl(const Instruction& i);
   bool EmitRandom(const Instruction& i);
   bool EmitCustomCall(const Instruction& i);
+  BufferId Packed(const Instruction& user, std::unique_ptr<LibraryPacking> packing,
+                  BufferId weights);
+  void PlacePackings();
   void EmitEvaluator(const Instruction& i);
   Leaves RowMajorOperands(const Instruction& i);
   BufferId RowMajor(const Instruction& user, BufferId buffer, const Shape& shape);
   absl::Status EmitOutputs(const Instruction& root);
 
   Program& program_;
+  std::vector<KeptPacking> packings_;  // of parameters
   std::unordered_map<const Instruction*, Leaves> leaves_;
   std::unordered_map<const Instruction*, std::shared_ptr<const Kernel>> kernels_;
 };
@@ -115,6 +120,7 @@ absl::Status Emitter::Run() {
   for (const Instruction* i : order) {
     if (i->opcode() != Opcode::kParameter) LAZULI_RETURN_IF_ERROR(EmitInstruction(*i));
   }
+  PlacePackings();
   return EmitOutputs(*entry.root());
 }
 
@@ -284,16 +290,58 @@ absl::StatusOr<bool> Emitter::EmitDot(const Instruction& i) {
 absl::StatusOr<bool> Emitter::EmitConvolution(const Instruction& i) {
   const std::optional<ConvolutionSpec> spec = MatchConvolution(i);
   if (!spec) return false;
-  LAZULI_ASSIGN_OR_RETURN(auto call, PlanConvolution(*spec, program_.num_threads));
+  LAZULI_ASSIGN_OR_RETURN(auto plan, PlanConvolution(*spec, program_.num_threads));
+  auto& call = plan.call;
   if (call == nullptr) return false;
   BufferId a = leaf(i.operand(0)), b = leaf(i.operand(1));
   // Backward data has weights and target as inputs; in HLO the gradient of the target comes first.
   if (spec->computes == ConvolutionSpec::Computes::kSource) std::swap(a, b);
+  if (plan.packing != nullptr) {
+    BufferId& weights = spec->computes == ConvolutionSpec::Computes::kTarget ? b : a;
+    weights = Packed(i, std::move(plan.packing), weights);
+  }
   leaves_[&i] = NewLeaves(i.shape());
   const BufferId scratch = call->scratch_bytes() > 0 ? NewBuffer(call->scratch_bytes()) : -1;
   Emit(MakeLibraryThunk("convolution", i, std::move(call), a, b, leaf(&i), scratch));
   ++program_.stats.library_calls;
   return true;
+}
+
+BufferId Emitter::Packed(const Instruction& user, std::unique_ptr<LibraryPacking> packing,
+                         BufferId weights) {
+  const BufferId packed = NewBuffer(packing->bytes());
+  auto thunk = MakePackingThunk(user, std::move(packing), weights, packed);
+  const BufferSlot& slot = program_.slots[static_cast<std::size_t>(weights)];
+  if (slot.kind == BufferSlot::Kind::kParameter) {
+    packings_.push_back({slot.index, std::move(thunk)});
+  } else {
+    Emit(std::move(thunk));
+  }
+  return packed;
+}
+
+// Parameters are packed before all else, where that keeps no chain from forming. What no output
+// updates is likely to come again with the next run.
+void Emitter::PlacePackings() {
+  std::vector<std::unique_ptr<Thunk>> first;
+  const auto& aliases = program_.module->aliases();
+  for (KeptPacking& packing : packings_) {
+    const bool updated = std::any_of(aliases.begin(), aliases.end(), [&](const hlo::Alias& alias) {
+      return alias.parameter_number == packing.parameter;
+    });
+    if (updated || program_.depth > 0) {
+      first.push_back(std::move(packing.thunk));
+      continue;
+    }
+    const BufferId packed = packing.thunk->uses().back().buffer;
+    BufferSlot& slot = program_.slots[static_cast<std::size_t>(packed)];
+    slot.kind = BufferSlot::Kind::kKept;
+    slot.offset = program_.kept_bytes;
+    program_.kept_bytes += slot.bytes;
+    program_.packings.push_back(std::move(packing));
+  }
+  program_.thunks.insert(program_.thunks.begin(), std::make_move_iterator(first.begin()),
+                         std::make_move_iterator(first.end()));
 }
 
 // A thunk whose result is one array; `make` may refuse.

@@ -15,8 +15,21 @@ std::string_view KindText(BufferSlot::Kind kind) {
       return "temporary";
     case BufferSlot::Kind::kOutput:
       return "output";
+    case BufferSlot::Kind::kKept:
+      return "kept";
   }
   return "";
+}
+
+std::string ThunkText(const Thunk& thunk) {
+  std::string text = Str(thunk.info().kind, " ", thunk.info().name, " (");
+  const char* separator = "";
+  for (const BufferUse& use : thunk.uses()) {
+    text += Str(separator, use.write ? ">" : "", "b", use.buffer);
+    separator = ", ";
+  }
+  return text + Str(") ", thunk.Details(), thunk.info().source.empty() ? "" : " at ",
+                    thunk.info().source, "\n");
 }
 
 }  // namespace
@@ -24,17 +37,10 @@ std::string_view KindText(BufferSlot::Kind kind) {
 std::string ThunksText(const Program& program) {
   std::string text =
       Str("thunks: ", program.thunks.size(), ", arena: ", program.arena_bytes, " bytes\n");
-  for (std::size_t t = 0; t < program.thunks.size(); ++t) {
-    const Thunk& thunk = *program.thunks[t];
-    text += Str("  ", t, " ", thunk.info().kind, " ", thunk.info().name, " (");
-    const char* separator = "";
-    for (const BufferUse& use : thunk.uses()) {
-      text += Str(separator, use.write ? ">" : "", "b", use.buffer);
-      separator = ", ";
-    }
-    text += Str(") ", thunk.Details(), thunk.info().source.empty() ? "" : " at ",
-                thunk.info().source, "\n");
-  }
+  for (const KeptPacking& packing : program.packings)
+    text += Str("  kept ", ThunkText(*packing.thunk));
+  for (std::size_t t = 0; t < program.thunks.size(); ++t)
+    text += Str("  ", t, " ", ThunkText(*program.thunks[t]));
   return text;
 }
 
@@ -44,7 +50,7 @@ std::string PlanText(const Program& program) {
   for (std::size_t b = 0; b < program.slots.size(); ++b) {
     const BufferSlot& slot = program.slots[b];
     text += Str("  b", b, " ", KindText(slot.kind), " ", slot.bytes, " bytes");
-    if (slot.kind == BufferSlot::Kind::kTemporary) {
+    if (slot.kind == BufferSlot::Kind::kTemporary || slot.kind == BufferSlot::Kind::kKept) {
       text += Str(" at ", slot.offset);
     } else if (slot.kind != BufferSlot::Kind::kConstant) {
       text += Str(" ", slot.index);

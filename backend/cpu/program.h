@@ -14,12 +14,12 @@
 namespace lazuli::backend {
 
 struct BufferSlot {
-  enum class Kind : uint8_t { kParameter, kConstant, kTemporary, kOutput };
+  enum class Kind : uint8_t { kParameter, kConstant, kTemporary, kOutput, kKept };
   Kind kind = Kind::kTemporary;
   int64_t bytes = 0;
   int64_t index = 0;                    // of the parameter or the output
   const std::byte* constant = nullptr;  // memory of the module
-  int64_t offset = 0;                   // of the temporary in the arena
+  int64_t offset = 0;                   // of a temporary in the arena, or among what is kept
 };
 
 struct ProgramOutput {
@@ -28,13 +28,21 @@ struct ProgramOutput {
   int64_t donor = -1;  // parameter whose memory it may take if the caller gives it up
 };
 
+// Weights that a run packs only if the last one packed others.
+struct KeptPacking {
+  int64_t parameter = 0;
+  std::unique_ptr<Thunk> thunk;
+};
+
 struct Program {
   std::unique_ptr<hlo::Module> module;  // optimised; owns constants and what evaluator thunks run
   std::vector<std::unique_ptr<Thunk>> thunks;
   std::vector<BufferSlot> slots;  // by BufferId
   std::vector<ProgramOutput> outputs;
   std::vector<Shape> parameters;
+  std::vector<KeptPacking> packings;  // done before the thunks; into slots of kind kKept
   int64_t arena_bytes = 0;
+  int64_t kept_bytes = 0;
   int num_threads = 1;
   bool flush_subnormals = false;
   int depth = 0;  // of loops and branches around it

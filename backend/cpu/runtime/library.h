@@ -54,27 +54,35 @@ class LibraryCall {
   virtual absl::Status Run(const LibraryBuffers& buffers) const = 0;
   virtual std::string Details() const = 0;
 
-  // Calls that fall into more than one part along the batch: Run is Prepare, then RunPart for each,
-  // on the thread that it is called on.
+  // Calls that fall into more than one part along the batch: Run is RunPart for each, on the thread
+  // that it is called on.
   struct Parts {
     int64_t count = 1;
     bool a = false, b = false;  // which inputs fall apart, too; the result does
   };
   virtual Parts parts() const { return {}; }
-  virtual absl::Status Prepare(const LibraryBuffers& buffers) const {
-    (void)buffers;
-    return absl::OkStatus();
-  }
   virtual absl::Status RunPart(const LibraryBuffers& buffers, Part part) const {
     (void)part;
     return Run(buffers);
   }
 };
 
-// Null where the library has no such call; then the evaluator does it. At most `threads` run it.
+// Brings weights into the form in which a call reads them, which is good until they change.
+class LibraryPacking {
+ public:
+  virtual ~LibraryPacking() = default;
+  virtual int64_t bytes() const = 0;  // of the result
+  virtual absl::Status Run(const std::byte* weights, std::byte* packed) const = 0;
+};
+
+struct ConvolutionPlan {
+  std::unique_ptr<LibraryCall> call;
+  std::unique_ptr<LibraryPacking> packing;  // null: the call reads the weights as they are
+};
+
+// No call where the library has none; then the evaluator does it. At most `threads` run it.
 absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec, int threads);
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSpec& spec,
-                                                             int threads);
+absl::StatusOr<ConvolutionPlan> PlanConvolution(const ConvolutionSpec& spec, int threads);
 
 // Whether any convolution is a library call: not in builds without oneDNN.
 bool LibraryConvolves();
@@ -97,5 +105,9 @@ class ScopedLibraryThreads {
 std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instruction& instruction,
                                         std::unique_ptr<LibraryCall> call, BufferId a, BufferId b,
                                         BufferId result, BufferId scratch);
+// `user` is the instruction that the packed weights are for.
+std::unique_ptr<Thunk> MakePackingThunk(const hlo::Instruction& user,
+                                        std::unique_ptr<LibraryPacking> packing, BufferId weights,
+                                        BufferId packed);
 
 }  // namespace lazuli::backend

@@ -25,8 +25,9 @@ class LibraryThunk final : public Thunk {
     return parts > 1 ? parts : 0;
   }
   absl::Status Prepare(const RunBuffers& run) const override {
+    (void)run;
     Add(Counter::kLibraryCalls);
-    return call_->Prepare(BuffersOf(run));
+    return absl::OkStatus();
   }
   absl::Status ExecutePart(const RunBuffers& run, Part part) const override {
     return call_->RunPart(BuffersOf(run), part);
@@ -42,6 +43,25 @@ class LibraryThunk final : public Thunk {
   BufferId a_, b_, result_, scratch_;
 };
 
+class PackingThunk final : public Thunk {
+ public:
+  PackingThunk(ThunkInfo info, std::unique_ptr<LibraryPacking> packing, BufferId weights,
+               BufferId packed)
+      : Thunk(std::move(info), {{.buffer = weights}, {.buffer = packed, .write = true}}),
+        packing_(std::move(packing)),
+        weights_(weights),
+        packed_(packed) {}
+
+  absl::Status Execute(const RunBuffers& run) const override {
+    Add(Counter::kWeightPackings);
+    return packing_->Run(run.at(weights_), run.at(packed_));
+  }
+
+ private:
+  std::unique_ptr<LibraryPacking> packing_;
+  BufferId weights_, packed_;
+};
+
 }  // namespace
 
 std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instruction& instruction,
@@ -54,6 +74,14 @@ std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instru
   if (scratch >= 0) uses.push_back({.buffer = scratch, .write = true});
   return std::make_unique<LibraryThunk>(ThunkInfo::Of(kind, instruction), std::move(uses),
                                         std::move(call), a, b, result, scratch);
+}
+
+std::unique_ptr<Thunk> MakePackingThunk(const hlo::Instruction& user,
+                                        std::unique_ptr<LibraryPacking> packing, BufferId weights,
+                                        BufferId packed) {
+  ThunkInfo info = ThunkInfo::Of("packing", user);
+  info.name += ".weights";
+  return std::make_unique<PackingThunk>(std::move(info), std::move(packing), weights, packed);
 }
 
 }  // namespace lazuli::backend

@@ -96,6 +96,15 @@ TEST(CompilerTest, LeNetChangesNoLayoutBetweenTheFirstConvolutionAndTheFlatten) 
   EXPECT_EQ(program.stats.reorders, 2);  // and one for the gradient on its way back
 }
 
+// A step of three images: what is no product or convolution is fused into as many loops.
+TEST(CompilerTest, LeNetIsSoManyKernelsAndCalls) {
+  if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
+  const Program program = Compile(LeNetStep());
+  EXPECT_EQ(program.stats.kernels, 23);
+  EXPECT_EQ(program.stats.library_calls, 11);
+  EXPECT_EQ(program.stats.evaluator_thunks, 0);
+}
+
 TEST(CompilerTest, WhatFollowsAConvolutionIsDoneImageByImage) {
   if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
   const Program program = Compile(LeNetStep());

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "backend/cpu/runtime/dnnl/dnnl_call.h"
 #include "backend/cpu/runtime/dnnl/dnnl_util.h"
 #include "backend/cpu/runtime/library.h"
 #include "backend/cpu/runtime/parts.h"
@@ -72,6 +73,24 @@ Dims Grouped(const Dims& weights, int64_t groups, int64_t first) {
   return result;
 }
 
+Desc WeightsDesc(const ConvolutionSpec& spec, const Dims& strides) {
+  Dims grouped = Grouped(strides, spec.groups, strides[0] * (spec.weights[0] / spec.groups));
+  if (spec.groups > 1) grouped[1] = strides[0];
+  return Desc(ToDnnl(Grouped(spec.weights, spec.groups, spec.groups)), DataType::f32,
+              ToDnnl(grouped));
+}
+
+DnnlCall ReorderCall(const Desc& from, const Desc& to) {
+  const ScopedLibraryThreads one(1);
+  return DnnlCall(
+      dnnl::reorder(dnnl::reorder::primitive_desc(DnnlEngine(), from, DnnlEngine(), to)),
+      {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, /*workers=*/1);
+}
+
+std::string DetailsOf(const std::string& implementation, int64_t parts) {
+  return Str("oneDNN ", implementation, parts > 1 ? Str(", ", parts, " parts") : "");
+}
+
 // Sizes, with the weights in the order the library wants.
 struct Roles {
   explicit Roles(const ConvolutionSpec& spec)
@@ -86,10 +105,7 @@ struct Roles {
     source_desc = Desc(source, DataType::f32, ToDnnl(spec.source_strides));
     target_desc = Desc(target, DataType::f32, ToDnnl(spec.target_strides));
     any_weights = Desc(weights, DataType::f32, dnnl::memory::format_tag::any);
-    Dims strides = Grouped(spec.weights_strides, spec.groups,
-                           spec.weights_strides[0] * (spec.weights[0] / spec.groups));
-    if (spec.groups > 1) strides[1] = spec.weights_strides[0];
-    plain_weights = Desc(weights, DataType::f32, ToDnnl(strides));
+    plain_weights = WeightsDesc(spec, spec.weights_strides);
   }
   dnnl::convolution_forward::primitive_desc Forward() const {
     return {dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, kAlgorithm,
@@ -113,235 +129,231 @@ struct Roles {
   Desc source_desc, target_desc, any_weights, plain_weights;
 };
 
-using Arguments = std::unordered_map<int, dnnl::memory>;
-
-// The common part: weights are packed into the library's layout before, or unpacked after. Scratch
-// holds packed weights (for their gradient, one sum for each part), flipped weights, and a
-// scratchpad for each worker.
-class DnnlConvolution : public LibraryCall {
+// Writes weights in the library's layout, flipped first where the convolution wants them so.
+class WeightsPacking final : public LibraryPacking {
  public:
-  // What a primitive says of itself.
-  struct Plan {
-    Desc packed, scratchpad;
-    std::string implementation;
+  // Null if the weights are good as they are.
+  static std::unique_ptr<LibraryPacking> Plan(const ConvolutionSpec& spec, const Desc& plain,
+                                              const Desc& packed) {
+    if (spec.flip_weights) {
+      Flip flip(spec);
+      std::optional<DnnlCall> reorder;
+      if (flip.result != packed) reorder = ReorderCall(flip.result, packed);
+      return std::make_unique<WeightsPacking>(std::move(flip), std::move(reorder), packed);
+    }
+    if (plain == packed) return nullptr;
+    return std::make_unique<WeightsPacking>(std::nullopt, ReorderCall(plain, packed), packed);
+  }
+
+  // Row major by role.
+  struct Flip {
+    explicit Flip(const ConvolutionSpec& spec) {
+      Dims from = spec.weights_strides, to(spec.weights.size());
+      int64_t stride = 1;
+      for (std::size_t d = to.size(); d-- > 0; stride *= spec.weights[d]) to[d] = stride;
+      for (std::size_t d = 2; d < from.size(); ++d) {
+        offset += (spec.weights[d] - 1) * from[d] * static_cast<int64_t>(sizeof(float));
+        from[d] = -from[d];
+      }
+      copy = StridedCopy(sizeof(float), spec.weights, from, to);
+      result = WeightsDesc(spec, to);
+    }
+    std::optional<StridedCopy> copy;
+    int64_t offset = 0;  // of the element that comes first
+    Desc result;
   };
 
-  // `roles` are those of one part.
-  DnnlConvolution(const ConvolutionSpec& spec, const Roles& roles, const Plan& plan, Cut cut,
-                  int threads)
-      : computes_(spec.computes),
+  WeightsPacking(std::optional<Flip> flip, std::optional<DnnlCall> reorder, const Desc& packed)
+      : flip_(std::move(flip)), reorder_(std::move(reorder)), packed_bytes_(DnnlBytes(packed)) {}
+
+  // The packed weights; behind them, flipped ones that have yet to be packed.
+  int64_t bytes() const override {
+    return packed_bytes_ + (flip_ && reorder_ ? DnnlBytes(flip_->result) : 0);
+  }
+  absl::Status Run(const std::byte* weights, std::byte* packed) const override {
+    if (flip_) {
+      std::byte* const flipped = reorder_ ? packed + packed_bytes_ : packed;
+      flip_->copy->Run(weights + flip_->offset, flipped);
+      weights = flipped;
+    }
+    if (!reorder_) return absl::OkStatus();
+    const ScopedLibraryThreads one(1);
+    return reorder_->Run({weights, packed}, 0, "packing the weights of a convolution");
+  }
+
+ private:
+  std::optional<Flip> flip_;
+  std::optional<DnnlCall> reorder_;
+  int64_t packed_bytes_;
+};
+
+// The primitive of one part, planned.
+struct PartPlan {
+  dnnl::primitive primitive;
+  Desc weights, scratchpad;
+  std::string implementation;
+
+  template <class Primitive, class PrimitiveDesc>
+  static PartPlan Of(const PrimitiveDesc& desc, const Desc& weights) {
+    return {Primitive(desc), weights, desc.scratchpad_desc(), desc.impl_info_str()};
+  }
+  static PartPlan Of(Computes computes, const Roles& roles) {
+    switch (computes) {
+      case Computes::kTarget: {
+        const auto desc = roles.Forward();
+        return Of<dnnl::convolution_forward>(desc, desc.weights_desc());
+      }
+      case Computes::kSource: {
+        const auto desc = roles.BackwardData();
+        return Of<dnnl::convolution_backward_data>(desc, desc.weights_desc());
+      }
+      case Computes::kWeights:
+        break;
+    }
+    const auto desc = roles.BackwardWeights();
+    return Of<dnnl::convolution_backward_weights>(desc, desc.diff_weights_desc());
+  }
+};
+
+// The target or the gradient of the source; the weights come in the library's layout. Scratch holds
+// a scratchpad for each worker.
+class DnnlConvolution final : public LibraryCall {
+ public:
+  // `roles` and `plan` are those of one part.
+  DnnlConvolution(Computes computes, const Roles& roles, PartPlan plan, Cut cut, int threads)
+      : forward_(computes == Computes::kTarget),
         parts_(cut.parts),
         workers_(WorkersFor(cut.parts, threads)),
         library_threads_(cut.library_threads),
-        source_(roles.source_desc),
-        target_(roles.target_desc),
-        plain_(roles.plain_weights),
-        packed_(plan.packed),
-        scratchpad_(plan.scratchpad),
-        implementation_(plan.implementation) {
-    if (spec.flip_weights) PlanFlip(spec);
-    if (packed_ == plain_) return;
-    const bool unpack = computes_ == Computes::kWeights;
-    const Desc& from = unpack ? packed_ : plain_;
-    const Desc& to = unpack ? plain_ : packed_;
-    pack_ = dnnl::reorder(dnnl::reorder::primitive_desc(DnnlEngine(), from, DnnlEngine(), to));
+        source_step_(static_cast<int64_t>(roles.source_desc.get_size())),
+        target_step_(static_cast<int64_t>(roles.target_desc.get_size())),
+        scratchpad_bytes_(DnnlBytes(plan.scratchpad)),
+        implementation_(std::move(plan.implementation)),
+        call_(std::move(plan.primitive),
+              {{forward_ ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC, roles.source_desc},
+               {DNNL_ARG_WEIGHTS, plan.weights},
+               {forward_ ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, roles.target_desc},
+               {DNNL_ARG_SCRATCHPAD, plan.scratchpad}},
+              workers_) {}
+
+  int64_t scratch_bytes() const override { return workers_ * scratchpad_bytes_; }
+  absl::Status Run(const LibraryBuffers& buffers) const override {
+    return ForEachPart(parts_, workers_, [&](Part part) { return RunPart(buffers, part); });
+  }
+  Parts parts() const override {
+    return {.count = parts_, .a = forward_ && parts_ > 1, .b = !forward_ && parts_ > 1};
+  }
+  absl::Status RunPart(const LibraryBuffers& buffers, Part part) const override {
+    const ScopedLibraryThreads threads(library_threads_);
+    const std::byte* const source = forward_ ? buffers.a : buffers.result;
+    const std::byte* const weights = forward_ ? buffers.b : buffers.a;
+    const std::byte* const target = forward_ ? buffers.result : buffers.b;
+    return call_.Run(
+        {source + part.index * source_step_, weights, target + part.index * target_step_,
+         buffers.scratch + part.worker * scratchpad_bytes_},
+        part.worker, "a convolution");
+  }
+  std::string Details() const override { return DetailsOf(implementation_, parts_); }
+
+ private:
+  bool forward_;
+  int64_t parts_, workers_;
+  int library_threads_;
+  int64_t source_step_, target_step_, scratchpad_bytes_;  // bytes from one to the next
+  std::string implementation_;
+  DnnlCall call_;
+};
+
+// The gradient of the weights. Scratch holds a sum for each part, but the first where it lies in
+// the result, and a scratchpad for each worker.
+class DnnlWeightsGradient final : public LibraryCall {
+ public:
+  DnnlWeightsGradient(const Roles& roles, PartPlan plan, Cut cut, int threads)
+      : parts_(cut.parts),
+        workers_(WorkersFor(cut.parts, threads)),
+        library_threads_(cut.library_threads),
+        source_step_(static_cast<int64_t>(roles.source_desc.get_size())),
+        target_step_(static_cast<int64_t>(roles.target_desc.get_size())),
+        sum_elements_(static_cast<int64_t>(plan.weights.get_size() / sizeof(float))),
+        sum_step_(DnnlBytes(plan.weights)),
+        scratchpad_bytes_(DnnlBytes(plan.scratchpad)),
+        implementation_(std::move(plan.implementation)),
+        call_(std::move(plan.primitive),
+              {{DNNL_ARG_SRC, roles.source_desc},
+               {DNNL_ARG_DIFF_WEIGHTS, plan.weights},
+               {DNNL_ARG_DIFF_DST, roles.target_desc},
+               {DNNL_ARG_SCRATCHPAD, plan.scratchpad}},
+              workers_) {
+    if (plan.weights != roles.plain_weights)
+      unpack_ = ReorderCall(plan.weights, roles.plain_weights);
   }
 
   int64_t scratch_bytes() const override { return ScratchpadAt(workers_); }
-
   absl::Status Run(const LibraryBuffers& buffers) const override {
-    if (computes_ == Computes::kWeights) return RunWeights(buffers);
-    LAZULI_RETURN_IF_ERROR(Prepare(buffers));
-    return ForEachPart(parts_, workers_, [&](Part part) { return RunPart(buffers, part); });
+    LAZULI_RETURN_IF_ERROR(ForEachPart(parts_, workers_, [&](Part part) {
+      const ScopedLibraryThreads threads(library_threads_);
+      return call_.Run(
+          {buffers.a + part.index * source_step_, Sum(buffers, part.index),
+           buffers.b + part.index * target_step_, buffers.scratch + ScratchpadAt(part.worker)},
+          part.worker, "the gradient of a convolution's weights");
+    }));
+    AddSums(buffers);
+    if (!unpack_) return absl::OkStatus();
+    const ScopedLibraryThreads one(1);
+    return unpack_->Run({Sum(buffers, 0), buffers.result}, 0, "unpacking a gradient");
   }
-
-  Parts parts() const override {
-    if (computes_ == Computes::kWeights) return {};
-    const bool forward = computes_ == Computes::kTarget;
-    return {.count = parts_, .a = forward && parts_ > 1, .b = !forward && parts_ > 1};
-  }
-
-  absl::Status Prepare(const LibraryBuffers& buffers) const override {
-    const std::byte* weights = computes_ == Computes::kTarget ? buffers.b : buffers.a;
-    if (flip_) flip_->Run(weights + flip_offset_, buffers.scratch + FlippedAt());
-    if (!pack_) return absl::OkStatus();
-    if (flip_) weights = buffers.scratch + FlippedAt();
-    return Reorder({{DNNL_ARG_FROM, DnnlMemory(plain_, weights)},
-                    {DNNL_ARG_TO, DnnlMemory(packed_, buffers.scratch)}});
-  }
-
-  absl::Status RunPart(const LibraryBuffers& buffers, Part part) const override {
-    const bool forward = computes_ == Computes::kTarget;
-    const std::byte* weights = forward ? buffers.b : buffers.a;
-    if (flip_) weights = buffers.scratch + FlippedAt();
-    if (pack_) weights = buffers.scratch;
-    const dnnl::memory packed = DnnlMemory(packed_, weights);
-    if (forward) {
-      return Execute({{DNNL_ARG_SRC, PartMemory(source_, buffers.a, part)},
-                      {DNNL_ARG_WEIGHTS, packed},
-                      {DNNL_ARG_DST, PartMemory(target_, buffers.result, part)}},
-                     buffers, part);
-    }
-    return Execute({{DNNL_ARG_WEIGHTS, packed},
-                    {DNNL_ARG_DIFF_DST, PartMemory(target_, buffers.b, part)},
-                    {DNNL_ARG_DIFF_SRC, PartMemory(source_, buffers.result, part)}},
-                   buffers, part);
-  }
-
-  std::string Details() const override {
-    return Str("oneDNN ", implementation_, parts_ > 1 ? Str(", ", parts_, " parts") : "");
-  }
-
- protected:
-  virtual void RunPrimitive(const Arguments& arguments) const = 0;
+  std::string Details() const override { return DetailsOf(implementation_, parts_); }
 
  private:
-  // Offsets in the scratch memory.
-  int64_t PackedBytes() const { return DnnlBytes(packed_); }
-  int64_t FlippedAt() const {
-    const bool sums = computes_ == Computes::kWeights;
-    return PackedBytes() * (sums ? parts_ - (pack_ ? 0 : 1) : pack_ ? 1 : 0);
-  }
   int64_t ScratchpadAt(int64_t worker) const {
-    return FlippedAt() + (flip_ ? DnnlBytes(plain_) : 0) + worker * DnnlBytes(scratchpad_);
+    return sum_step_ * (parts_ - (unpack_ ? 0 : 1)) + worker * scratchpad_bytes_;
   }
   // The sum over one part of the batch; the first lies in the result if the library's layout is
   // that of the result.
   std::byte* Sum(const LibraryBuffers& buffers, int64_t part) const {
-    if (pack_) return buffers.scratch + part * PackedBytes();
-    return part == 0 ? buffers.result : buffers.scratch + (part - 1) * PackedBytes();
+    if (unpack_) return buffers.scratch + part * sum_step_;
+    return part == 0 ? buffers.result : buffers.scratch + (part - 1) * sum_step_;
   }
-
-  static dnnl::memory PartMemory(const Desc& desc, const std::byte* all, Part part) {
-    return DnnlMemory(desc, all + part.index * static_cast<int64_t>(desc.get_size()));
-  }
-
-  absl::Status Execute(Arguments arguments, const LibraryBuffers& buffers, Part part) const {
-    const ScopedLibraryThreads threads(library_threads_);
-    if (scratchpad_.get_size() > 0) {
-      arguments[DNNL_ARG_SCRATCHPAD] =
-          DnnlMemory(scratchpad_, buffers.scratch + ScratchpadAt(part.worker));
-    }
-    try {
-      RunPrimitive(arguments);
-    } catch (const dnnl::error& error) {
-      return FromDnnl(error, "a convolution");
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Reorder(const Arguments& arguments) const {
-    const ScopedLibraryThreads threads(library_threads_);
-    try {
-      pack_->execute(DnnlStream(), arguments);
-    } catch (const dnnl::error& error) {
-      return FromDnnl(error, "packing the weights of a convolution");
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status RunWeights(const LibraryBuffers& buffers) const {
-    LAZULI_RETURN_IF_ERROR(ForEachPart(parts_, workers_, [&](Part part) {
-      const dnnl::memory sum = DnnlMemory(packed_, Sum(buffers, part.index));
-      return Execute({{DNNL_ARG_SRC, PartMemory(source_, buffers.a, part)},
-                      {DNNL_ARG_DIFF_DST, PartMemory(target_, buffers.b, part)},
-                      {DNNL_ARG_DIFF_WEIGHTS, sum}},
-                     buffers, part);
-    }));
-    AddSums(buffers);
-    if (!pack_) return absl::OkStatus();
-    return Reorder({{DNNL_ARG_FROM, DnnlMemory(packed_, Sum(buffers, 0))},
-                    {DNNL_ARG_TO, DnnlMemory(plain_, buffers.result)}});
-  }
-
   void AddSums(const LibraryBuffers& buffers) const {
     constexpr int64_t kGrain = 16384;
     auto* total = reinterpret_cast<float*>(Sum(buffers, 0));
-    const auto elements = static_cast<int64_t>(packed_.get_size() / sizeof(float));
     for (int64_t part = 1; part < parts_; ++part) {
       const auto* sum = reinterpret_cast<const float*>(Sum(buffers, part));
-      ParallelFor(elements, kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(sum_elements_, kGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) total[i] += sum[i];
       });
     }
   }
 
-  // Flipped weights are stored row major by role; what follows reads those.
-  void PlanFlip(const ConvolutionSpec& spec) {
-    Dims from = spec.weights_strides, to(spec.weights.size());
-    int64_t stride = 1;
-    for (std::size_t d = to.size(); d-- > 0; stride *= spec.weights[d]) to[d] = stride;
-    for (std::size_t d = 2; d < from.size(); ++d) {
-      flip_offset_ += (spec.weights[d] - 1) * from[d] * static_cast<int64_t>(sizeof(float));
-      from[d] = -from[d];
-    }
-    flip_ = StridedCopy(sizeof(float), spec.weights, from, to);
-    Dims strides = Grouped(to, spec.groups, to[0] * (spec.weights[0] / spec.groups));
-    if (spec.groups > 1) strides[1] = to[0];
-    plain_ = Desc(plain_.dims(), DataType::f32, ToDnnl(strides));
-  }
-
-  Computes computes_;
   int64_t parts_, workers_;
   int library_threads_;
-  Desc source_, target_;  // of one part
-  Desc plain_, packed_, scratchpad_;
+  int64_t source_step_, target_step_;  // bytes from part to part
+  int64_t sum_elements_, sum_step_, scratchpad_bytes_;
   std::string implementation_;
-  std::optional<dnnl::reorder> pack_;
-  std::optional<StridedCopy> flip_;
-  int64_t flip_offset_ = 0;
+  DnnlCall call_;
+  std::optional<DnnlCall> unpack_;
 };
 
-template <class Primitive>
-class DnnlConvolutionOf final : public DnnlConvolution {
- public:
-  DnnlConvolutionOf(const ConvolutionSpec& spec, const Roles& roles,
-                    const typename Primitive::primitive_desc& desc, const Desc& packed, Cut cut,
-                    int threads)
-      : DnnlConvolution(spec, roles, {packed, desc.scratchpad_desc(), desc.impl_info_str()}, cut,
-                        threads),
-        primitive_(desc) {}
-
- private:
-  void RunPrimitive(const Arguments& arguments) const override {
-    primitive_.execute(DnnlStream(), arguments);
-  }
-  Primitive primitive_;
-};
-
-std::unique_ptr<LibraryCall> Plan(const ConvolutionSpec& spec, int threads) {
+ConvolutionPlan Plan(const ConvolutionSpec& spec, int threads) {
   const Cut cut = PlanCut(spec, threads);
   const ScopedLibraryThreads planned_for(cut.library_threads);
   const Roles roles(PartOf(spec, cut.parts));
-  switch (spec.computes) {
-    case Computes::kTarget: {
-      const auto desc = roles.Forward();
-      return std::make_unique<DnnlConvolutionOf<dnnl::convolution_forward>>(
-          spec, roles, desc, desc.weights_desc(), cut, threads);
-    }
-    case Computes::kSource: {
-      const auto desc = roles.BackwardData();
-      return std::make_unique<DnnlConvolutionOf<dnnl::convolution_backward_data>>(
-          spec, roles, desc, desc.weights_desc(), cut, threads);
-    }
-    case Computes::kWeights: {
-      const auto desc = roles.BackwardWeights();
-      return std::make_unique<DnnlConvolutionOf<dnnl::convolution_backward_weights>>(
-          spec, roles, desc, desc.diff_weights_desc(), cut, threads);
-    }
-  }
-  return nullptr;
+  PartPlan part = PartPlan::Of(spec.computes, roles);
+  if (spec.computes == Computes::kWeights)
+    return {std::make_unique<DnnlWeightsGradient>(roles, std::move(part), cut, threads), nullptr};
+  auto packing = WeightsPacking::Plan(spec, roles.plain_weights, part.weights);
+  return {std::make_unique<DnnlConvolution>(spec.computes, roles, std::move(part), cut, threads),
+          std::move(packing)};
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSpec& spec,
-                                                             int threads) {
+absl::StatusOr<ConvolutionPlan> PlanConvolution(const ConvolutionSpec& spec, int threads) {
   try {
     return Plan(spec, threads);
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments)
-      return nullptr;
+      return ConvolutionPlan();
     return FromDnnl(error, "planning a convolution");
   }
 }

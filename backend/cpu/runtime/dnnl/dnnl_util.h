@@ -24,10 +24,6 @@ inline dnnl::memory::dims ToDnnl(absl::Span<const int64_t> dims) {
   return {dims.begin(), dims.end()};
 }
 
-inline dnnl::memory DnnlMemory(const dnnl::memory::desc& desc, const std::byte* data) {
-  return dnnl::memory(desc, DnnlEngine(), const_cast<std::byte*>(data));
-}
-
 // Bytes of an array, so that the next one is aligned, too.
 inline int64_t DnnlBytes(const dnnl::memory::desc& desc) {
   constexpr int64_t kAlignment = 64;

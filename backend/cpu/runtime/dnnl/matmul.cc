@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "backend/cpu/runtime/dnnl/dnnl_call.h"
 #include "backend/cpu/runtime/dnnl/dnnl_util.h"
 #include "backend/cpu/runtime/library.h"
 #include "backend/cpu/runtime/parts.h"
@@ -79,30 +80,38 @@ Desc MatrixDesc(const MatmulSpec& spec, int64_t rows, int64_t columns,
 // One part's size, planned.
 class Piece {
  public:
-  explicit Piece(const MatmulSpec& spec)
-      : columns_(spec.n),
-        a_(MatrixDesc(spec, spec.m, spec.k, spec.a_strides)),
-        b_(MatrixDesc(spec, spec.k, spec.n, spec.b_strides)),
-        c_(MatrixDesc(spec, spec.m, spec.n, spec.c_strides)),
-        desc_(dnnl::matmul::desc(a_, b_, c_), DnnlUserScratchpad(), DnnlEngine()),
-        primitive_(desc_) {}
+  Piece(const MatmulSpec& spec, int64_t workers) : Piece(spec.n, Describe(spec), workers) {}
 
-  int64_t scratch_bytes() const { return DnnlBytes(desc_.scratchpad_desc()); }
+  int64_t scratch_bytes() const { return scratch_bytes_; }
   int64_t columns() const { return columns_; }
-  std::string implementation() const { return desc_.impl_info_str(); }
-  void Run(const LibraryBuffers& buffers) const {
-    primitive_.execute(DnnlStream(), {{DNNL_ARG_SRC, DnnlMemory(a_, buffers.a)},
-                                      {DNNL_ARG_WEIGHTS, DnnlMemory(b_, buffers.b)},
-                                      {DNNL_ARG_DST, DnnlMemory(c_, buffers.result)},
-                                      {DNNL_ARG_SCRATCHPAD,
-                                       DnnlMemory(desc_.scratchpad_desc(), buffers.scratch)}});
+  const std::string& implementation() const { return implementation_; }
+  absl::Status Run(const LibraryBuffers& buffers, int64_t worker) const {
+    return call_.Run({buffers.a, buffers.b, buffers.result, buffers.scratch}, worker,
+                     "a matrix multiplication");
   }
 
  private:
-  int64_t columns_;
-  Desc a_, b_, c_;
-  dnnl::matmul::primitive_desc desc_;
-  dnnl::matmul primitive_;
+  using Primitive = dnnl::matmul;
+  static Primitive::primitive_desc Describe(const MatmulSpec& spec) {
+    return {Primitive::desc(MatrixDesc(spec, spec.m, spec.k, spec.a_strides),
+                            MatrixDesc(spec, spec.k, spec.n, spec.b_strides),
+                            MatrixDesc(spec, spec.m, spec.n, spec.c_strides)),
+            DnnlUserScratchpad(), DnnlEngine()};
+  }
+  Piece(int64_t columns, const Primitive::primitive_desc& desc, int64_t workers)
+      : columns_(columns),
+        scratch_bytes_(DnnlBytes(desc.scratchpad_desc())),
+        implementation_(desc.impl_info_str()),
+        call_(Primitive(desc),
+              {{DNNL_ARG_SRC, desc.src_desc()},
+               {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+               {DNNL_ARG_DST, desc.dst_desc()},
+               {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}},
+              workers) {}
+
+  int64_t columns_, scratch_bytes_;
+  std::string implementation_;
+  DnnlCall call_;
 };
 
 class DnnlMatmul final : public LibraryCall {
@@ -119,7 +128,7 @@ class DnnlMatmul final : public LibraryCall {
     const auto plan = [&](int64_t size) {
       SizeAlong(cut.along, one) = size;
       if (cut.gather_columns) one.c_strides[1] = size;
-      return Piece(one);
+      return Piece(one, workers_);
     };
     const int64_t all = SizeAlong(cut.along, one), last = all - (cut.parts - 1) * cut.size;
     piece_.emplace(plan(std::min(all, cut.size)));
@@ -151,11 +160,9 @@ class DnnlMatmul final : public LibraryCall {
         all.scratch == nullptr ? nullptr : all.scratch + part.worker * WorkerScratch();
     std::byte* result = all.result + part.index * c_step_;
     std::byte* target = cut_.gather_columns ? scratch + PieceScratch() : result;
-    try {
-      piece.Run({all.a + part.index * a_step_, all.b + part.index * b_step_, target, scratch});
-    } catch (const dnnl::error& error) {
-      return FromDnnl(error, "a matrix multiplication");
-    }
+    LAZULI_RETURN_IF_ERROR(
+        piece.Run({all.a + part.index * a_step_, all.b + part.index * b_step_, target, scratch},
+                  part.worker));
     if (cut_.gather_columns) Spread(target, piece.columns(), result);
     return absl::OkStatus();
   }

@@ -12,8 +12,8 @@ absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec, 
   return PlanEigenMatmul(spec);
 }
 
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanConvolution(const ConvolutionSpec&, int) {
-  return std::unique_ptr<LibraryCall>();
+absl::StatusOr<ConvolutionPlan> PlanConvolution(const ConvolutionSpec&, int) {
+  return ConvolutionPlan();
 }
 
 bool LibraryConvolves() { return false; }

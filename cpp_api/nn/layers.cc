@@ -1,18 +1,20 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
 
 #include "lazuli/autograd.h"
 #include "lazuli/internal/fail.h"
+#include "lazuli/internal/text.h"
 #include "lazuli/nn.h"
 
 namespace lazuli::nn {
 namespace {
 
 using lazuli::internal::Fail;
+using lazuli::internal::NumberText;
+using lazuli::internal::ShapeText;
 
 void CheckPositive(std::string_view layer, std::string_view argument, std::int64_t value,
                    SourceLocation loc) {
@@ -26,24 +28,6 @@ void CheckPositive(std::string_view layer, std::string_view argument, std::int64
 void CheckKernel(std::string_view layer, Size2 kernel, SourceLocation loc) {
   CheckPositive(layer, "the kernel's height", kernel.height, loc);
   CheckPositive(layer, "the kernel's width", kernel.width, loc);
-}
-
-// "f32[64,784]".
-std::string ShapeText(const Tensor& x) {
-  std::string text(to_string(x.dtype()));
-  text += '[';
-  const Dims dims = x.sizes();
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (i > 0) text += ',';
-    text += std::to_string(dims[i]);
-  }
-  return text + ']';
-}
-
-std::string NumberText(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
 }
 
 // Uniform in +-1 / sqrt(fan_in): PyTorch's kaiming_uniform with a = sqrt(5), and its default for

@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "cpp_api/optim/options.h"
-#include "lazuli/execution.h"
 #include "lazuli/optim.h"
 
 namespace lazuli::optim {
@@ -31,16 +30,13 @@ void Adagrad::CheckOptions(SourceLocation loc) const {
     CheckAtLeastZero("Adagrad", name, value, loc);
 }
 
-void Adagrad::step(SourceLocation loc) {
-  const SiteScope site(loc);
+void Adagrad::Update(Group& group) {
   const AdagradOptions& o = options_;
-  for (Group& group : NextStep(/*by_steps=*/true)) {
-    AdagradStep step{.lr = o.lr / (1 + static_cast<double>(group.steps - 1) * o.lr_decay),
-                     .eps = o.eps};
-    if (o.weight_decay != 0) step.weight_decay = o.weight_decay;
-    Fill(group, 0, o.initial_accumulator_value);
-    foreach_adagrad_(group.parameters, group.gradients, group.states[0], step);
-  }
+  AdagradStep step{.lr = o.lr / (1 + static_cast<double>(group.steps - 1) * o.lr_decay),
+                   .eps = o.eps};
+  if (o.weight_decay != 0) step.weight_decay = o.weight_decay;
+  Fill(group, 0, o.initial_accumulator_value);
+  foreach_adagrad_(group.parameters, group.gradients, group.states[0], step);
 }
 
 }  // namespace lazuli::optim

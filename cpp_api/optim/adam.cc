@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "cpp_api/optim/options.h"
-#include "lazuli/execution.h"
 #include "lazuli/optim.h"
 
 namespace lazuli::optim {
@@ -33,25 +32,22 @@ void Adam::CheckOptions(SourceLocation loc) const {
   CheckAtLeastZero(optimizer_, "weight_decay", options_.weight_decay, loc);
 }
 
-void Adam::step(SourceLocation loc) {
-  const SiteScope site(loc);
+void Adam::Update(Group& group) {
   const AdamOptions& o = options_;
-  for (Group& group : NextStep(/*by_steps=*/true)) {
-    const auto steps = static_cast<double>(group.steps);
-    AdamStep step{.step_size = o.lr / (1 - std::pow(o.betas.first, steps)),
-                  .root = std::sqrt(1 - std::pow(o.betas.second, steps)),
-                  .eps = o.eps,
-                  .beta2 = o.betas.second,
-                  .share1 = 1 - o.betas.first,
-                  .share2 = 1 - o.betas.second};
-    if (o.weight_decay != 0 && decoupled_) step.shrink = 1 - o.lr * o.weight_decay;
-    if (o.weight_decay != 0 && !decoupled_) step.weight_decay = o.weight_decay;
-    Fill(group, 0);
-    Fill(group, 1);
-    if (o.amsgrad) Fill(group, 2);
-    foreach_adam_(group.parameters, group.gradients, group.states[0], group.states[1],
-                  o.amsgrad ? group.states[2] : TensorList(), step);
-  }
+  const auto steps = static_cast<double>(group.steps);
+  AdamStep step{.step_size = o.lr / (1 - std::pow(o.betas.first, steps)),
+                .root = std::sqrt(1 - std::pow(o.betas.second, steps)),
+                .eps = o.eps,
+                .beta2 = o.betas.second,
+                .share1 = 1 - o.betas.first,
+                .share2 = 1 - o.betas.second};
+  if (o.weight_decay != 0 && decoupled_) step.shrink = 1 - o.lr * o.weight_decay;
+  if (o.weight_decay != 0 && !decoupled_) step.weight_decay = o.weight_decay;
+  Fill(group, 0);
+  Fill(group, 1);
+  if (o.amsgrad) Fill(group, 2);
+  foreach_adam_(group.parameters, group.gradients, group.states[0], group.states[1],
+                o.amsgrad ? group.states[2] : kNoTensors, step);
 }
 
 }  // namespace lazuli::optim

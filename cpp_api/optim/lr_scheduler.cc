@@ -7,11 +7,13 @@
 
 #include "cpp_api/optim/options.h"
 #include "lazuli/internal/fail.h"
+#include "lazuli/internal/text.h"
 
 namespace lazuli::optim {
 namespace {
 
 using lazuli::internal::Fail;
+using lazuli::internal::NumberText;
 
 void Require(bool holds, const std::string& what, SourceLocation loc) {
   if (!holds) Fail(ErrorCode::kInvalidArgument, what, loc);

@@ -14,6 +14,7 @@
 #include "lazuli/autograd.h"
 #include "lazuli/execution.h"
 #include "lazuli/internal/fail.h"
+#include "lazuli/internal/text.h"
 #include "lazuli/optim.h"
 #include "lazuli/serialize.h"
 
@@ -21,6 +22,8 @@ namespace lazuli::optim {
 namespace {
 
 using lazuli::internal::Fail;
+using lazuli::internal::NumberText;
+using lazuli::internal::ShapeText;
 
 std::string Key(std::size_t parameter, const char* name) {
   return std::to_string(parameter) + "." + name;
@@ -75,36 +78,88 @@ void Optimizer::zero_grad(SourceLocation loc) {
   for (Tensor& p : parameters_) p.set_grad({}, loc);
 }
 
-std::vector<Optimizer::Group> Optimizer::NextStep(bool by_steps) {
-  std::vector<Group> groups;
+void Optimizer::step(SourceLocation loc) {
+  const SiteScope site(loc);
+  // Whatever happens, gradients are not held longer than by the parameters.
+  struct Clear {
+    std::vector<Group>& groups;
+    ~Clear() {
+      for (Group& group : groups) group.Clear();
+    }
+  } const clear{groups_};
+  MakeGroups();
+  // One is refused as a whole.
+  if (groups_.size() > 1 && !groups_[1].empty()) CheckGroups(loc);
+  for (Group& group : groups_) {
+    if (group.empty()) continue;
+    Update(group);
+    for (const std::size_t i : group.indices) ++steps_[i];
+  }
+}
+
+void Optimizer::MakeGroups() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i];
     Tensor grad = p.grad();
     if (!grad.defined()) continue;
-    const std::int64_t steps = by_steps ? ++steps_[i] : (++steps_[i], 0);
-    const auto fits = [&](const Group& g) {
-      if (g.steps != steps || g.parameters[0].dtype() != p.dtype()) return false;
-      for (std::size_t s = 0; s < states_.size(); ++s) {
-        if (g.states[s][0].defined() != states_[s].tensors[i].defined()) return false;
-      }
-      return g.parameters[0].device() == p.device();
-    };
-    auto group = std::find_if(groups.begin(), groups.end(), fits);
-    if (group == groups.end()) {
-      groups.push_back({.indices = {},
-                        .steps = steps,
-                        .parameters = {},
-                        .gradients = {},
-                        .states = std::vector<TensorList>(states_.size())});
-      group = groups.end() - 1;
-    }
-    group->indices.push_back(i);
-    group->parameters.push_back(p);
-    group->gradients.push_back(std::move(grad));
+    Group& group = GroupFor(i);
+    group.indices.push_back(i);
+    group.parameters.push_back(p);
+    group.gradients.push_back(std::move(grad));
     for (std::size_t s = 0; s < states_.size(); ++s)
-      group->states[s].push_back(states_[s].tensors[i]);
+      group.states[s].push_back(states_[s].tensors[i]);
   }
-  return groups;
+}
+
+Optimizer::Group& Optimizer::GroupFor(std::size_t i) {
+  const Tensor& p = parameters_[i];
+  const std::int64_t steps = GroupsBySteps() ? steps_[i] + 1 : 0;
+  const auto fits = [&](const Group& g) {
+    if (g.steps != steps || g.parameters[0].dtype() != p.dtype()) return false;
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+      if (g.states[s][0].defined() != states_[s].tensors[i].defined()) return false;
+    }
+    return g.parameters[0].device() == p.device();
+  };
+  // Those of earlier steps are there, empty, with the memory of their lists.
+  for (Group& group : groups_) {
+    if (group.empty()) group.steps = steps;
+    if (group.empty() || fits(group)) return group;
+  }
+  groups_.push_back({.indices = {},
+                     .steps = steps,
+                     .parameters = {},
+                     .gradients = {},
+                     .states = std::vector<TensorList>(states_.size())});
+  return groups_.back();
+}
+
+void Optimizer::CheckGroups(SourceLocation loc) const {
+  for (const Group& group : groups_) {
+    for (std::size_t k = 0; k < group.indices.size(); ++k) {
+      const Tensor& p = group.parameters[k];
+      const auto check = [&](const char* what, const Tensor& x) {
+        if (!x.defined() ||
+            (x.sizes() == p.sizes() && x.dtype() == p.dtype() && x.device() == p.device()))
+          return;
+        Fail(ErrorCode::kInvalidArgument,
+             std::string(name_) + ": the " + what + " of parameter " +
+                 std::to_string(group.indices[k]) + " is " + ShapeText(x) + " on " +
+                 x.device().name() + ", the parameter " + ShapeText(p) + " on " +
+                 p.device().name(),
+             loc);
+      };
+      check("gradient", group.gradients[k]);
+      for (std::size_t s = 0; s < states_.size(); ++s) check(states_[s].name, group.states[s][k]);
+    }
+  }
+}
+
+void Optimizer::Group::Clear() {
+  indices.clear();
+  parameters.clear();
+  gradients.clear();
+  for (TensorList& state : states) state.clear();
 }
 
 void Optimizer::Fill(Group& group, std::size_t state, double value) {
@@ -235,12 +290,6 @@ void load(Optimizer& optimizer, const std::string& path, SourceLocation loc) {
 }
 
 // --- checks of options
-
-std::string NumberText(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
 
 void CheckAtLeastZero(const char* optimizer, const char* option, double value, SourceLocation loc) {
   if (value >= 0) return;  // false for NaN

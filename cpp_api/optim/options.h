@@ -1,8 +1,7 @@
-// Checks of options, for all optimisers.
+// What the optimisers share: checks of options.
 #pragma once
 
-#include <string>
-
+#include "lazuli/foreach.h"
 #include "lazuli/tensor.h"
 
 namespace lazuli::optim {
@@ -11,6 +10,8 @@ namespace lazuli::optim {
 void CheckAtLeastZero(const char* optimizer, const char* option, double value, SourceLocation loc);
 // The same for at least 0 and below 1.
 void CheckFraction(const char* optimizer, const char* option, double value, SourceLocation loc);
-std::string NumberText(double value);
+
+// For a foreach_* update without a state that it could have.
+inline const TensorList kNoTensors;
 
 }  // namespace lazuli::optim

@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "cpp_api/optim/options.h"
-#include "lazuli/execution.h"
 #include "lazuli/optim.h"
 
 namespace lazuli::optim {
@@ -30,19 +29,16 @@ void RMSprop::CheckOptions(SourceLocation loc) const {
   CheckAtLeastZero("RMSprop", "momentum", options_.momentum, loc);
 }
 
-void RMSprop::step(SourceLocation loc) {
-  const SiteScope site(loc);
+void RMSprop::Update(Group& group) {
   const RMSpropOptions& o = options_;
   RmspropStep step{.lr = o.lr, .alpha = o.alpha, .share = 1 - o.alpha, .eps = o.eps};
   if (o.momentum != 0) step.momentum = o.momentum;
   if (o.weight_decay != 0) step.weight_decay = o.weight_decay;
-  for (Group& group : NextStep(/*by_steps=*/false)) {
-    Fill(group, 0);
-    if (o.centered) Fill(group, 1);
-    if (o.momentum != 0) Fill(group, 2);
-    foreach_rmsprop_(group.parameters, group.gradients, group.states[0],
-                     o.centered ? group.states[1] : TensorList(), group.states[2], step);
-  }
+  Fill(group, 0);
+  if (o.centered) Fill(group, 1);
+  if (o.momentum != 0) Fill(group, 2);
+  foreach_rmsprop_(group.parameters, group.gradients, group.states[0],
+                   o.centered ? group.states[1] : kNoTensors, group.states[2], step);
 }
 
 }  // namespace lazuli::optim

@@ -3,12 +3,13 @@
 #include <vector>
 
 #include "cpp_api/optim/options.h"
-#include "lazuli/autograd.h"
-#include "lazuli/execution.h"
 #include "lazuli/internal/fail.h"
+#include "lazuli/internal/text.h"
 #include "lazuli/optim.h"
 
 namespace lazuli::optim {
+
+using lazuli::internal::NumberText;
 
 SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options, SourceLocation loc)
     : Configured(std::move(parameters), options, "SGD", {"momentum"}, loc) {
@@ -37,17 +38,14 @@ void SGD::CheckOptions(SourceLocation loc) const {
   }
 }
 
-void SGD::step(SourceLocation loc) {
-  const SiteScope site(loc);
+void SGD::Update(Group& group) {
   SgdStep step{.lr = options_.lr};
   if (options_.weight_decay != 0) step.weight_decay = options_.weight_decay;
   if (options_.momentum != 0) step.momentum = options_.momentum;
   if (options_.momentum != 0 && options_.dampening != 0) step.undamped = 1 - options_.dampening;
   step.nesterov = options_.nesterov;
-  for (Group& group : NextStep(/*by_steps=*/false)) {
-    foreach_sgd_(group.parameters, group.gradients, group.states[0], step);
-    Keep(group, 0, group.states[0]);
-  }
+  foreach_sgd_(group.parameters, group.gradients, group.states[0], step);
+  Keep(group, 0, group.states[0]);
 }
 
 }  // namespace lazuli::optim

@@ -5,20 +5,12 @@
 #include "lazuli/autograd.h"
 #include "lazuli/execution.h"
 #include "lazuli/internal/fail.h"
+#include "lazuli/internal/text.h"
 
 namespace lazuli {
 namespace {
 
-std::string ShapeText(const Tensor& t) {
-  std::string text(to_string(t.dtype()));
-  text += '[';
-  const Dims dims = t.sizes();
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (i > 0) text += ',';
-    text += std::to_string(dims[i]);
-  }
-  return text + ']';
-}
+using lazuli::internal::ShapeText;
 
 // "a, b and 7 more".
 std::string Listed(const std::vector<std::string>& names) {

@@ -30,6 +30,7 @@ namespace lazuli::ir {
 class KeyWriter;
 class Node;
 using NodePtr = IntrusivePtr<Node>;
+using Shapes = absl::InlinedVector<Shape, 1, PoolAllocator<Shape>>;  // of the outputs of a node
 
 // One output of a node.
 struct Value {
@@ -99,7 +100,7 @@ class Node : public Pooled {
     operands_ = operands;
     num_operands_ = static_cast<uint32_t>(count);
   }
-  absl::InlinedVector<Shape, 1> shapes_;
+  Shapes shapes_;
 
  private:
   void DestroyGraph() const;  // and what is reachable from it alone

@@ -6,7 +6,7 @@ namespace {
 using lowering::Builder;
 using lowering::Op;
 using lowering::Opcode;
-using Results = std::vector<Op>;
+using Results = PooledVector<Op>;
 
 // The operands of an update in order: numbers, then `lists` lists of equal length.
 class Operands {
@@ -57,7 +57,7 @@ Results Concatenated(std::initializer_list<const Results*> lists) {
 
 }  // namespace
 
-std::vector<Op> ForeachSgdOp::Lower(Builder& b, absl::Span<const Op> in) const {
+PooledVector<Op> ForeachSgdOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const Arithmetic a(b);
   const bool reads_momenta = momentum && !first;
   Operands operands(in, std::size_t{1} + weight_decay + momentum + dampening,
@@ -84,7 +84,7 @@ std::vector<Op> ForeachSgdOp::Lower(Builder& b, absl::Span<const Op> in) const {
   return Concatenated({&moved, &velocities});
 }
 
-std::vector<Op> ForeachAdamOp::Lower(Builder& b, absl::Span<const Op> in) const {
+PooledVector<Op> ForeachAdamOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const Arithmetic a(b);
   Operands operands(in, decay == Decay::kNone ? 6 : 7, amsgrad ? 5 : 4);
   const Op step_size = operands.Number(), root = operands.Number(), eps = operands.Number();
@@ -110,7 +110,7 @@ std::vector<Op> ForeachAdamOp::Lower(Builder& b, absl::Span<const Op> in) const 
   return Concatenated({&moved, &new_means, &new_squares, &new_maxima});
 }
 
-std::vector<Op> ForeachRmspropOp::Lower(Builder& b, absl::Span<const Op> in) const {
+PooledVector<Op> ForeachRmspropOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const Arithmetic a(b);
   Operands operands(in, std::size_t{4} + momentum + weight_decay,
                     std::size_t{3} + centered + momentum);
@@ -146,7 +146,7 @@ std::vector<Op> ForeachRmspropOp::Lower(Builder& b, absl::Span<const Op> in) con
   return Concatenated({&moved, &new_squares, &new_means, &velocities});
 }
 
-std::vector<Op> ForeachAdagradOp::Lower(Builder& b, absl::Span<const Op> in) const {
+PooledVector<Op> ForeachAdagradOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const Arithmetic a(b);
   Operands operands(in, weight_decay ? 3 : 2, 3);
   const Op lr = operands.Number(), eps = operands.Number();
@@ -164,7 +164,7 @@ std::vector<Op> ForeachAdagradOp::Lower(Builder& b, absl::Span<const Op> in) con
   return Concatenated({&moved, &new_sums});
 }
 
-std::vector<Op> ForeachClipNormOp::Lower(Builder& b, absl::Span<const Op> in) const {
+PooledVector<Op> ForeachClipNormOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const Arithmetic a(b);
   Operands operands(in, 1, 1);
   const Op limit = operands.Number();

@@ -23,7 +23,7 @@ struct ForeachSgdOp {
       "decay, "
       "momentum, 1 - dampening.",
       {"operands"}};
-  std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
+  PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };
 
 struct ForeachAdamOp {
@@ -35,7 +35,7 @@ struct ForeachAdamOp {
       "numbers: step size, root of the second correction, eps, beta2, 1 - beta1, 1 - beta2, weight "
       "decay (decoupled: 1 - lr * weight decay).",
       {"operands"}};
-  std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
+  PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };
 
 struct ForeachRmspropOp {
@@ -45,7 +45,7 @@ struct ForeachRmspropOp {
       "RMSprop on lists of parameters, gradients, mean squares, means if centered and momenta if "
       "any; numbers: lr, alpha, 1 - alpha, eps, momentum, weight decay.",
       {"operands"}};
-  std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
+  PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };
 
 struct ForeachAdagradOp {
@@ -55,7 +55,7 @@ struct ForeachAdagradOp {
       "Adagrad on lists of parameters, gradients and sums of squares; numbers: lr, eps, weight "
       "decay.",
       {"operands"}};
-  std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
+  PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };
 
 // Scaled tensors, and the norm of all their elements before.
@@ -65,7 +65,7 @@ struct ForeachClipNormOp {
   static constexpr OpDoc kDoc{
       "Tensors scaled so that the norm of all elements is at most a number; the norm before.",
       {"operands"}};
-  std::vector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
+  PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };
 
 }  // namespace lazuli::lazy

@@ -123,8 +123,6 @@ void LowerOp(const T& op, lowering::Context& context, absl::Span<const lowering:
     out.insert(out.end(), result.begin(), result.end());
 }
 
-using Shapes = absl::InlinedVector<Shape, 1>;
-
 // What the inference of shapes by lowering needs, the thread's own.
 struct ShapeScratch {
   lowering::Builder builder{lowering::Builder::Mode::kShapesOnly};
@@ -148,7 +146,7 @@ void InferShapes(const T& op, absl::Span<const Value> in, Shapes& out) {
   } else {
     auto& [builder, results] = ShapeScratch::Cleared();
     lowering::Context context(builder);
-    absl::InlinedVector<lowering::Op, 4> operands;
+    absl::InlinedVector<lowering::Op, 4, PoolAllocator<lowering::Op>> operands;
     for (std::size_t i = 0; i < in.size(); ++i)
       operands.push_back(builder.Parameter(static_cast<int64_t>(i), in[i].shape()));
     LowerOp(op, context, operands, results);

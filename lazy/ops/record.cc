@@ -65,7 +65,7 @@ void Recorder::Finish(const NodePtr& node, Tensors& results) {
 
 void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results) {
   nodes_since_sync_ = ++context_.nodes_since_sync;
-  absl::InlinedVector<Value, 16> old;  // released after the lock
+  absl::InlinedVector<Value, 16, PoolAllocator<Value>> old;  // released after the lock
   const auto count = static_cast<uint32_t>(targets.size());
   for (uint32_t i = 0; i < count; ++i)
     old.push_back(context_.Write(targets[i].storage(), {node, i}));

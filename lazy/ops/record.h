@@ -62,7 +62,7 @@ class Recorder {
   Context& context_;
   backend::Device device_;
   std::optional<Context::Lock> lock_;
-  absl::InlinedVector<Value, 3> values_;
+  absl::InlinedVector<Value, 3, PoolAllocator<Value>> values_;
   int64_t nodes_since_sync_ = 0;
 };
 

@@ -35,9 +35,9 @@ class LAZULI_API Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   const std::vector<Tensor>& parameters() const { return parameters_; }
-  // Records one update of every parameter that has a gradient. Throws Error(kInvalidArgument) for
-  // options out of range.
-  virtual void step(LAZULI_LOC) = 0;
+  // Records one update of every parameter that has a gradient. Throws Error(kInvalidArgument), with
+  // nothing changed, if a gradient or a state no longer fits its parameter.
+  void step(LAZULI_LOC);
   // Drops the gradients: grad() is undefined until the next backward().
   void zero_grad(LAZULI_LOC);
 
@@ -61,9 +61,11 @@ class LAZULI_API Optimizer {
   // Parameters that one foreach_* call can update, with their gradients and states.
   struct Group {
     std::vector<std::size_t> indices;
-    std::int64_t steps;  // made by each, this one included; 0 unless grouped by steps
+    std::int64_t steps = 0;  // made by each, this one included; 0 unless GroupsBySteps()
     TensorList parameters, gradients;
-    std::vector<TensorList> states;
+    std::vector<TensorList> states;  // by state; all of one are defined, or none
+    bool empty() const { return indices.empty(); }
+    void Clear();
   };
 
   // `states` names the tensors that a parameter may have: "momentum". Throws
@@ -74,9 +76,10 @@ class LAZULI_API Optimizer {
   // Checks the options after a change: throws Error(kInvalidArgument).
   virtual void CheckOptions(SourceLocation loc) const = 0;
 
-  // The parameters that have gradients, in groups of one dtype and device whose states are all
-  // defined or all not, and, if `by_steps`, made as many steps. Counts the step.
-  std::vector<Group> NextStep(bool by_steps);
+  // Records the update of a group by one foreach_* call.
+  virtual void Update(Group& group) = 0;
+  // Whether parameters that made different numbers of steps are updated apart.
+  virtual bool GroupsBySteps() const { return false; }
   // Makes the undefined ones of a group's states; they start as `value`.
   void Fill(Group& group, std::size_t state, double value = 0);
   // Keeps a group's state, made by an update.
@@ -89,10 +92,17 @@ class LAZULI_API Optimizer {
     const char* name;
     std::vector<Tensor> tensors;  // one a parameter; undefined until made
   };
+  // Puts the parameters that have gradients into groups of one dtype and device.
+  void MakeGroups();
+  Group& GroupFor(std::size_t parameter);
+  // That nothing will refuse a later group once an earlier one is updated.
+  void CheckGroups(SourceLocation loc) const;
+
   const char* name_;
   std::vector<Tensor> parameters_;
   std::vector<std::int64_t> steps_;
   std::vector<State> states_;
+  std::vector<Group> groups_;         // of the step being made; between steps they are empty
   std::optional<double> initial_lr_;  // when the first scheduler was made: what all start from
 };
 
@@ -137,13 +147,13 @@ struct SGDOptions {
 class LAZULI_API SGD final : public Configured<SGDOptions> {
  public:
   explicit SGD(std::vector<Tensor> parameters, const SGDOptions& options = {}, LAZULI_LOC);
-  void step(LAZULI_LOC) override;
   // v of each parameter; undefined before its first step and without momentum.
   const std::vector<Tensor>& momentum_buffers() const { return state(0); }
 
  private:
   std::vector<Option> Options() override;
   void CheckOptions(SourceLocation loc) const override;
+  void Update(Group& group) override;
 };
 
 // Adam (Kingma and Ba, 2015): the parameter moves by lr * m / (sqrt(v) + eps), with m and v the
@@ -159,7 +169,6 @@ class LAZULI_API Adam : public Configured<AdamOptions> {
  public:
   explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {}, LAZULI_LOC)
       : Adam(std::move(parameters), options, "Adam", /*decoupled=*/false, loc) {}
-  void step(LAZULI_LOC) override;
 
  protected:
   Adam(std::vector<Tensor> parameters, const AdamOptions& options, const char* name, bool decoupled,
@@ -168,6 +177,8 @@ class LAZULI_API Adam : public Configured<AdamOptions> {
  private:
   std::vector<Option> Options() override;
   void CheckOptions(SourceLocation loc) const override;
+  void Update(Group& group) override;
+  bool GroupsBySteps() const override { return true; }
   const char* optimizer_;
   bool decoupled_;
 };
@@ -211,11 +222,11 @@ struct RMSpropOptions {
 class LAZULI_API RMSprop final : public Configured<RMSpropOptions> {
  public:
   explicit RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options = {}, LAZULI_LOC);
-  void step(LAZULI_LOC) override;
 
  private:
   std::vector<Option> Options() override;
   void CheckOptions(SourceLocation loc) const override;
+  void Update(Group& group) override;
 };
 
 // Adagrad (Duchi et al., 2011): the parameter moves by lr / (1 + steps * lr_decay) * grad /
@@ -230,11 +241,12 @@ struct AdagradOptions {
 class LAZULI_API Adagrad final : public Configured<AdagradOptions> {
  public:
   explicit Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options = {}, LAZULI_LOC);
-  void step(LAZULI_LOC) override;
 
  private:
   std::vector<Option> Options() override;
   void CheckOptions(SourceLocation loc) const override;
+  void Update(Group& group) override;
+  bool GroupsBySteps() const override { return true; }
 };
 
 // state_dict() as a safetensors file (serialize.h).

@@ -354,5 +354,43 @@ TEST(OptimizerTest, UselessParametersAreErrors) {
                optim::SGD({p, p}));
 }
 
+// Two dtypes are two updates, the second of which is refused.
+TEST(OptimizerTest, AStepThatIsRefusedChangesNothing) {
+  Tensor p = MakeParameter(kStart);
+  Tensor q = ones({2}, kFloat64).set_requires_grad(true);
+  optim::Adam opt({p, q});
+  const auto set_gradients = [&] {
+    p.set_grad(ones({4}));
+    q.set_grad(ones(q.sizes(), kFloat64));
+  };
+  set_gradients();
+  opt.step();
+  const Floats before = p.to_vector<float>();
+  const auto state = opt.state_dict();
+  q.set_data(ones({3}, kFloat64));
+  set_gradients();
+  EXPECT_ERROR(kInvalidArgument,
+               "Adam: the mean of parameter 1 is f64[2] on cpu:0, the parameter f64[3] on cpu:0",
+               opt.step());
+  EXPECT_EQ(p.to_vector<float>(), before);
+  EXPECT_EQ(opt.state_dict().metadata, state.metadata);  // the counts of steps among it
+  q.set_data(ones({2}, kFloat64));
+  set_gradients();
+  opt.step();
+  EXPECT_NE(p.to_vector<float>(), before);
+  EXPECT_EQ(opt.state_dict().metadata.at("1.steps"), "2");
+}
+
+TEST(OptimizerTest, AStepThatIsRefusedIsNotCounted) {
+  Tensor p = MakeParameter(kStart);
+  optim::SGD opt({p}, {.momentum = 0.9});
+  p.set_grad(ones({4}));
+  opt.step();
+  p.set_data(ones({3}));
+  p.set_grad(ones({3}));
+  EXPECT_THROW(opt.step(), Error);
+  EXPECT_EQ(opt.state_dict().metadata.at("0.steps"), "1");
+}
+
 }  // namespace
 }  // namespace lazuli

@@ -1,9 +1,9 @@
 #include "lowering/passes/cse.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 
 #include "ir/support/hash.h"
@@ -67,7 +67,7 @@ class Merger {
 
   Rewriter rewriter_;
   const ComputationClasses& classes_;
-  absl::flat_hash_map<uint64_t, absl::InlinedVector<Instruction*, 1>> seen_;
+  std::unordered_map<uint64_t, absl::InlinedVector<Instruction*, 1>> seen_;
 };
 
 }  // namespace

@@ -1,9 +1,8 @@
 #include "lowering/passes/dce.h"
 
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
-
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -14,12 +13,12 @@ using hlo::Computation;
 bool RemoveUnreachedComputations(hlo::Module& module) {
   const std::vector<Computation*> order = module.PostOrder();
   if (order.size() == module.computations().size()) return false;
-  const absl::flat_hash_set<const Computation*> reached(order.begin(), order.end());
+  const std::unordered_set<const Computation*> reached(order.begin(), order.end());
   std::vector<Computation*> dead, pending;
   for (const auto& c : module.computations()) {
     if (!reached.contains(c.get())) dead.push_back(c.get());
   }
-  absl::flat_hash_map<const Computation*, int64_t> callers;
+  std::unordered_map<const Computation*, int64_t> callers;
   for (Computation* c : dead) {
     for (const auto& i : c->instructions()) {
       for (const Computation* callee : i->called()) ++callers[callee];

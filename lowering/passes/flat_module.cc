@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
-
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 
 #include "ir/types/leaves.h"
 
@@ -35,7 +34,7 @@ std::optional<int64_t> ParameterLeaf(const Computation& entry, const hlo::Alias&
 
 // What the computation reaches, callees first, itself last.
 std::vector<const Computation*> Reached(const Computation& computation) {
-  absl::flat_hash_set<const Computation*> reached = {&computation};
+  std::unordered_set<const Computation*> reached = {&computation};
   std::vector<const Computation*> pending = {&computation};
   while (!pending.empty()) {
     const Computation* const c = pending.back();
@@ -53,11 +52,11 @@ std::vector<const Computation*> Reached(const Computation& computation) {
   return order;
 }
 
-using Copies = absl::flat_hash_map<const Computation*, Computation*>;
+using Copies = std::unordered_map<const Computation*, Computation*>;
 
 void CopyInstructions(const Computation& source, const Copies& computations, Computation* target) {
   target->set_is_fusion(source.IsFusion());
-  absl::flat_hash_map<const Instruction*, Instruction*> copies;
+  std::unordered_map<const Instruction*, Instruction*> copies;
   for (const Instruction* i : source.PostOrder()) {
     std::vector<Instruction*> operands;
     std::vector<Computation*> called;

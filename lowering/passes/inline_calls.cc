@@ -1,9 +1,8 @@
 #include "lowering/passes/inline_calls.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
-
-#include "absl/container/flat_hash_map.h"
 
 #include "lowering/passes/rewriter.h"
 
@@ -36,11 +35,11 @@ class Inlinable {
     if (i->opcode() == Opcode::kCall) return Body(i->to_apply());
     return !i->HasSideEffect();
   }
-  absl::flat_hash_map<const Computation*, bool> bodies_;
+  std::unordered_map<const Computation*, bool> bodies_;
 };
 
 Instruction* InlineBody(const Instruction* call, Rewriter& r) {
-  absl::flat_hash_map<const Instruction*, Instruction*> copies;
+  std::unordered_map<const Instruction*, Instruction*> copies;
   std::vector<Instruction*> operands;
   r.set_origin(call);
   for (const Instruction* i : call->to_apply()->PostOrder()) {

@@ -6,7 +6,9 @@
 // erased instructions stay good (IsErased), as a pass may walk a list it took before.
 #pragma once
 
-#include "absl/container/flat_hash_set.h"
+#include <exception>
+#include <unordered_set>
+
 #include "absl/types/span.h"
 
 #include "ir/hlo/module.h"
@@ -16,7 +18,7 @@ namespace lazuli::lowering {
 class Rewriter {
  public:
   explicit Rewriter(hlo::Computation* computation);
-  ~Rewriter();
+  ~Rewriter() noexcept(false);  // erases; std::bad_alloc
   Rewriter(const Rewriter&) = delete;
   Rewriter& operator=(const Rewriter&) = delete;
 
@@ -60,8 +62,9 @@ class Rewriter {
   hlo::Computation* computation_;
   const hlo::Instruction* origin_ = nullptr;
   bool changed_ = false;
-  absl::flat_hash_set<const hlo::Instruction*> erased_;
-  absl::flat_hash_set<const hlo::Instruction*> pinned_;  // control predecessors of others
+  const int uncaught_ = std::uncaught_exceptions();
+  std::unordered_set<const hlo::Instruction*> erased_;
+  std::unordered_set<const hlo::Instruction*> pinned_;  // control predecessors of others
   bool added_ = false;
 };
 

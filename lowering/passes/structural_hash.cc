@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -81,7 +82,7 @@ uint64_t HashOf(const hlo::Attrs& attrs) {
 }
 
 ComputationClasses::ComputationClasses(const hlo::Module& module) {
-  absl::flat_hash_map<uint64_t, std::vector<const hlo::Computation*>> found;
+  std::unordered_map<uint64_t, std::vector<const hlo::Computation*>> found;
   for (const auto& c : module.computations()) {
     if (c->root() == nullptr || c->IsEntry()) continue;
     std::vector<const hlo::Computation*>& candidates = found[HashOfBody(*c)];

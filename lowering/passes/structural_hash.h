@@ -3,8 +3,7 @@
 #pragma once
 
 #include <cstdint>
-
-#include "absl/container/flat_hash_map.h"
+#include <unordered_map>
 
 #include "ir/hlo/module.h"
 
@@ -21,7 +20,7 @@ class ComputationClasses {
   const hlo::Computation* of(const hlo::Computation* computation) const;
 
  private:
-  absl::flat_hash_map<const hlo::Computation*, const hlo::Computation*> classes_;
+  std::unordered_map<const hlo::Computation*, const hlo::Computation*> classes_;
 };
 
 }  // namespace lazuli::lowering

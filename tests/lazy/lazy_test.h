@@ -1,4 +1,4 @@
-// Helpers of the tests of lazy/: tensors on the interpreter, and counters of what happened.
+// Helpers of the tests of lazy/: tensors on a device, and counters of what happened.
 #pragma once
 
 #include <initializer_list>
@@ -19,14 +19,16 @@
 
 namespace lazuli::lazy {
 
-inline backend::Device TestDevice(int ordinal = 0) {
-  static backend::ComputationClient* const client = [] {
+// Where tests compute; on the interpreter unless they say otherwise.
+inline backend::ComputationClient*& TestClient() {
+  static backend::ComputationClient* client = [] {
     backend::RegisterInterpreter(2);
     InitializeExecution();
     return *backend::FindClient("interpreter");
   }();
-  return {client, ordinal};
+  return client;
 }
+inline backend::Device TestDevice(int ordinal = 0) { return {TestClient(), ordinal}; }
 
 template <class T>
 Tensor Of(std::initializer_list<int64_t> dims, std::initializer_list<T> values, int ordinal = 0) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -175,19 +176,32 @@ struct Job {
   const hlo::Computation* body;
   std::string text;
   absl::StatusOr<std::shared_ptr<const CompiledKernel>> kernel = nullptr;
+  std::exception_ptr failure = nullptr;  // no memory, for the thread that waits
 };
 
 void RunJobs(std::vector<Job>& jobs) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next++; i < jobs.size(); i = next++)
-      jobs[i].kernel = CompileOne(*jobs[i].body, jobs[i].text);
+    for (std::size_t i = next++; i < jobs.size(); i = next++) {
+      try {
+        jobs[i].kernel = CompileOne(*jobs[i].body, jobs[i].text);
+      } catch (...) {
+        jobs[i].failure = std::current_exception();
+      }
+    }
   };
   std::vector<std::thread> threads;
   const std::size_t wanted = std::min(jobs.size(), static_cast<std::size_t>(NumThreads()));
-  for (std::size_t t = 1; t < wanted; ++t) threads.emplace_back(work);
+  threads.reserve(wanted);
+  try {
+    while (threads.size() + 1 < wanted) threads.emplace_back(work);
+  } catch (const std::exception&) {  // fewer do the work
+  }
   work();
   for (std::thread& thread : threads) thread.join();
+  for (const Job& job : jobs) {
+    if (job.failure) std::rethrow_exception(job.failure);
+  }
 }
 
 // Of the body and, because it says nothing of them but their number, of what it calls.

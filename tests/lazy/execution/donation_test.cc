@@ -1,8 +1,9 @@
 // Donation: a run takes over the memory of what it updates if nobody else holds it. A buffer that
-// was given up is empty on the interpreter, so that a wrong donation is a failing read here.
+// was given up is empty on every device, so that a wrong donation is a failing read here.
 #include <thread>
 
 #include "lazy/autograd/backward.h"
+#include "tests/lazy/execution/each_client.h"
 #include "tests/lazy/execution/failing_client.h"
 #include "tests/lazy/lazy_test.h"
 
@@ -12,18 +13,16 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class DonationTest : public testing::Test {
+class DonationTest : public OnEachClient {
  protected:
-  void SetUp() override {
-    TestDevice();
-    GetProgramCache().Clear();
-  }
   Counted donated_{ir::Counter::kDonations};
 };
 
+LAZULI_ON_EACH_CLIENT(DonationTest);
+
 void AddTo(const Tensor& target, double v) { Assign("add_", target, Add(target, Slot(v))); }
 
-TEST_F(DonationTest, EachTensorThatIsUpdatedInPlaceGivesUpItsBuffer) {
+TEST_P(DonationTest, EachTensorThatIsUpdatedInPlaceGivesUpItsBuffer) {
   const Tensor x = Floats({1, 2}), y = Floats({3, 4});
   AddTo(x, 1);
   AddTo(y, 1);
@@ -35,7 +34,7 @@ TEST_F(DonationTest, EachTensorThatIsUpdatedInPlaceGivesUpItsBuffer) {
   EXPECT_THAT(Values(y), ElementsAre(4, 5));
 }
 
-TEST_F(DonationTest, AChainOfUpdatesIsOneDonation) {
+TEST_P(DonationTest, AChainOfUpdatesIsOneDonation) {
   const Tensor x = Floats({1, 2});
   for (int i = 0; i < 5; ++i) AddTo(x, 1);
   ASSERT_TRUE(Sync().ok());
@@ -43,7 +42,7 @@ TEST_F(DonationTest, AChainOfUpdatesIsOneDonation) {
   EXPECT_THAT(Values(x), ElementsAre(6, 7));
 }
 
-TEST_F(DonationTest, EveryStepDonatesWhatTheLastOneMade) {
+TEST_P(DonationTest, EveryStepDonatesWhatTheLastOneMade) {
   const Tensor x = Floats({1, 2});
   const Work work;
   for (int step = 0; step < 10; ++step) {
@@ -55,7 +54,7 @@ TEST_F(DonationTest, EveryStepDonatesWhatTheLastOneMade) {
   EXPECT_EQ(work.compiles(), 1);
 }
 
-TEST_F(DonationTest, InputsThatAreOnlyReadStay) {
+TEST_P(DonationTest, InputsThatAreOnlyReadStay) {
   const Tensor x = Floats({1, 2}), y = Floats({3, 4});
   Assign("add_", x, x + y);
   const Tensor z = x * y;
@@ -65,7 +64,7 @@ TEST_F(DonationTest, InputsThatAreOnlyReadStay) {
   EXPECT_THAT(Values(z), ElementsAre(12, 24));
 }
 
-TEST_F(DonationTest, AResultOfTheSameShapeIsNoUpdate) {
+TEST_P(DonationTest, AResultOfTheSameShapeIsNoUpdate) {
   const Tensor x = Floats({1, 2});
   const Tensor y = x + x;
   ASSERT_TRUE(Sync().ok());
@@ -73,7 +72,7 @@ TEST_F(DonationTest, AResultOfTheSameShapeIsNoUpdate) {
   EXPECT_THAT(Values(x), ElementsAre(1, 2));
 }
 
-TEST_F(DonationTest, AnOldAliasThatTheUserKeptStaysIntact) {
+TEST_P(DonationTest, AnOldAliasThatTheUserKeptStaysIntact) {
   const Tensor x = Floats({1, 2}), old = Floats({0, 0});
   Assign("copy_", old, x);  // shares the buffer
   ASSERT_TRUE(Sync().ok());
@@ -89,7 +88,7 @@ TEST_F(DonationTest, AnOldAliasThatTheUserKeptStaysIntact) {
 }
 
 // Two parameters in one memory: whoever wrote first would change what the other reads.
-TEST_F(DonationTest, ABufferThatTwoUpdatedTensorsShareStays) {
+TEST_P(DonationTest, ABufferThatTwoUpdatedTensorsShareStays) {
   const Tensor x = Floats({1, 2}), y = Floats({0, 0});
   Assign("copy_", y, x);
   ASSERT_TRUE(Sync().ok());
@@ -101,7 +100,7 @@ TEST_F(DonationTest, ABufferThatTwoUpdatedTensorsShareStays) {
   EXPECT_THAT(Values(y), ElementsAre(11, 12));
 }
 
-TEST_F(DonationTest, ADetachedHandleIsTheSameTensor) {
+TEST_P(DonationTest, ADetachedHandleIsTheSameTensor) {
   const Tensor x = Floats({1, 2}), same = Detach(x);
   AddTo(x, 1);
   ASSERT_TRUE(Sync().ok());
@@ -109,7 +108,7 @@ TEST_F(DonationTest, ADetachedHandleIsTheSameTensor) {
   EXPECT_THAT(Values(same), ElementsAre(2, 3));
 }
 
-TEST_F(DonationTest, ACloneIsIntactWhenItIsPendingAndWhenItIsNot) {
+TEST_P(DonationTest, ACloneIsIntactWhenItIsPendingAndWhenItIsNot) {
   const Tensor x = Floats({1, 2});
   const Tensor pending = Clone(x);
   AddTo(x, 1);
@@ -126,7 +125,7 @@ TEST_F(DonationTest, ACloneIsIntactWhenItIsPendingAndWhenItIsNot) {
   EXPECT_THAT(Values(pending), ElementsAre(11, 12));
 }
 
-TEST_F(DonationTest, ASnapshotIsIntact) {
+TEST_P(DonationTest, ASnapshotIsIntact) {
   const Tensor x = Floats({1, 2});
   const Tensor snapshot(Context::Current().Snapshot(x.storage()));
   AddTo(x, 1);
@@ -136,7 +135,7 @@ TEST_F(DonationTest, ASnapshotIsIntact) {
 }
 
 // What was read, or is being written to a file, lies in the buffer itself.
-TEST_F(DonationTest, StateSavedBeforeASyncIsIntact) {
+TEST_P(DonationTest, StateSavedBeforeASyncIsIntact) {
   const Tensor x = Floats({1, 2});
   const backend::BufferPtr saved = ToBuffer(x);
   AddTo(x, 1);
@@ -147,7 +146,7 @@ TEST_F(DonationTest, StateSavedBeforeASyncIsIntact) {
   EXPECT_THAT(Values(x), ElementsAre(2, 3));
 }
 
-TEST_F(DonationTest, ALiteralThatWasReadIsIntact) {
+TEST_P(DonationTest, ALiteralThatWasReadIsIntact) {
   const Tensor x = Floats({1, 2});
   AddTo(x, 1);
   const Literal read = ToLiteral(x);
@@ -157,7 +156,7 @@ TEST_F(DonationTest, ALiteralThatWasReadIsIntact) {
   EXPECT_THAT(Values(x), ElementsAre(3, 4));
 }
 
-TEST_F(DonationTest, WhatAnotherContextStillComputesWithStays) {
+TEST_P(DonationTest, WhatAnotherContextStillComputesWithStays) {
   const Tensor x = Floats({1, 2});
   IntrusivePtr<Context> mine = Context::Exchange(Context::Create());
   const Tensor theirs = x * x;  // pending there, holds the old elements
@@ -170,7 +169,7 @@ TEST_F(DonationTest, WhatAnotherContextStillComputesWithStays) {
   Context::Exchange(mine);
 }
 
-TEST_F(DonationTest, TheTapeKeepsWhatBackwardNeeds) {
+TEST_P(DonationTest, TheTapeKeepsWhatBackwardNeeds) {
   const Tensor w = WithGrad(Floats({1, 2})), state = Floats({5, 5});
   const Tensor loss = Sum(w * w);
   AddTo(state, 1);
@@ -180,7 +179,7 @@ TEST_F(DonationTest, TheTapeKeepsWhatBackwardNeeds) {
   EXPECT_THAT(Values(GradOf(w)), ElementsAre(2, 4));
 }
 
-TEST_F(DonationTest, TwoTensorsThatUpdateEachOther) {
+TEST_P(DonationTest, TwoTensorsThatUpdateEachOther) {
   const Tensor a = Floats({1, 2}), b = Floats({10, 20});
   Assign("add_", a, a + b);
   Assign("add_", b, b + a);
@@ -190,7 +189,7 @@ TEST_F(DonationTest, TwoTensorsThatUpdateEachOther) {
   EXPECT_THAT(Values(b), ElementsAre(21, 42));
 }
 
-TEST_F(DonationTest, ExchangedTensorsKeepBothBuffers) {
+TEST_P(DonationTest, ExchangedTensorsKeepBothBuffers) {
   const Tensor a = Floats({1, 2}), b = Floats({3, 4});
   const Tensor old(Context::Current().Snapshot(a.storage()));
   Assign("copy_", a, b);
@@ -202,7 +201,7 @@ TEST_F(DonationTest, ExchangedTensorsKeepBothBuffers) {
 }
 
 // Whether memory is given up is decided run by run: it is no reason to compile again.
-TEST_F(DonationTest, TheProgramIsTheSameWithAndWithoutDonation) {
+TEST_P(DonationTest, TheProgramIsTheSameWithAndWithoutDonation) {
   const Tensor x = Floats({1, 2, 3});
   const Work work;
   AddTo(x, 1);
@@ -218,36 +217,13 @@ TEST_F(DonationTest, TheProgramIsTheSameWithAndWithoutDonation) {
   EXPECT_THAT(Values(x), ElementsAre(4, 5, 6));
 }
 
-TEST_F(DonationTest, GradientAccumulationCompilesTwoGraphs) {
-  const Tensor w = WithGrad(Floats({1, 2})), x = Floats({3, 4});
-  const Work work;
+// Sums gradients over micro-batches, each synced: w moves by -0.25 of three times x, four times.
+void Accumulate(const Tensor& w, bool sync_before_update) {
+  const Tensor x = Floats({3, 4});
   for (int step = 0; step < 4; ++step) {
     for (int micro = 0; micro < 3; ++micro) {
       Backward(Sum(w * x), {}, {});
-      ASSERT_TRUE(Sync().ok());
-    }
-    {
-      const GradModeGuard off(false);
-      const Tensor g = GradOf(w);
-      Assign("add_", w, Add(w, Mul(g, Slot(-0.25))));
-      Assign("zero_", g, Mul(g, Slot(0)));
-    }
-    ASSERT_TRUE(Sync().ok());
-  }
-  // The first gradient, every later one, and the update.
-  EXPECT_EQ(work.compiles(), 3);
-  EXPECT_THAT(Values(w), ElementsAre(-8, -10));
-}
-
-// Gradients that exist before the first step, an update in the sync of the last micro-batch.
-TEST_F(DonationTest, AccumulationIntoGradientsThatStayCompilesExactlyTwoGraphs) {
-  const Tensor w = WithGrad(Floats({1, 2})), x = Floats({3, 4});
-  w.impl()->mutable_autograd().grad = Floats({0, 0});
-  const Work work;
-  for (int step = 0; step < 4; ++step) {
-    for (int micro = 0; micro < 3; ++micro) {
-      Backward(Sum(w * x), {}, {});
-      if (micro < 2) {
+      if (micro < 2 || sync_before_update) {
         ASSERT_TRUE(Sync().ok());
       }
     }
@@ -259,14 +235,31 @@ TEST_F(DonationTest, AccumulationIntoGradientsThatStayCompilesExactlyTwoGraphs) 
     }
     ASSERT_TRUE(Sync().ok());
   }
-  EXPECT_EQ(work.compiles(), 2);
-  EXPECT_EQ(work.runs(), 12);
-  EXPECT_EQ(donated_(), 4 * (1 + 1 + 2));  // the gradient each time, the weight with the update
   EXPECT_THAT(Values(w), ElementsAre(-8, -10));
 }
 
+// Micro-batches, and the last one with the update.
+TEST_P(DonationTest, GradientAccumulationCompilesExactlyTwoGraphs) {
+  const Tensor w = WithGrad(Floats({1, 2}));
+  w.impl()->mutable_autograd().grad = Floats({0, 0});  // as zero_() leaves it
+  const Work work;
+  Accumulate(w, /*sync_before_update=*/false);
+  EXPECT_EQ(work.compiles(), 2);
+  EXPECT_EQ(work.runs(), 12);
+  EXPECT_EQ(donated_(), 4 * (1 + 1 + 2));  // the gradient each time, the weight with the update
+}
+
+TEST_P(DonationTest, TheFirstGradientAndAnUpdateApartAreOneGraphMoreEach) {
+  const Work first;
+  Accumulate(WithGrad(Floats({1, 2})), /*sync_before_update=*/false);
+  EXPECT_EQ(first.compiles(), 3);  // the first gradient is added to none
+  const Work apart;
+  Accumulate(WithGrad(Floats({1, 2})), /*sync_before_update=*/true);
+  EXPECT_EQ(apart.compiles(), 1);  // the update; the others are known
+}
+
 // A number is no buffer: tensors that hold the same one never share memory.
-TEST_F(DonationTest, TensorsMadeOfOneNumberAreUpdatedApart) {
+TEST_P(DonationTest, TensorsMadeOfOneNumberAreUpdatedApart) {
   const StoragePtr number =
       Context::Current().NewStorage(Number(2.0).Slot(DType::kF32), TestDevice());
   const Tensor a(number), b(Context::Current().Snapshot(*number));
@@ -279,7 +272,7 @@ TEST_F(DonationTest, TensorsMadeOfOneNumberAreUpdatedApart) {
   EXPECT_THAT(Values(b), ElementsAre(12));
 }
 
-TEST_F(DonationTest, EachDeviceGivesUpItsOwn) {
+TEST_P(DonationTest, EachDeviceGivesUpItsOwn) {
   const Tensor here = Floats({1, 2}), there = Of<float>({2}, {3, 4}, /*ordinal=*/1);
   AddTo(here, 1);
   AddTo(there, 1);
@@ -289,7 +282,7 @@ TEST_F(DonationTest, EachDeviceGivesUpItsOwn) {
   EXPECT_THAT(Values(there), ElementsAre(4, 5));
 }
 
-TEST_F(DonationTest, ASyncWithNothingToDoGivesNothingUp) {
+TEST_P(DonationTest, ASyncWithNothingToDoGivesNothingUp) {
   const Tensor x = Floats({1, 2});
   AddTo(x, 1);
   ASSERT_TRUE(Sync().ok());
@@ -298,7 +291,7 @@ TEST_F(DonationTest, ASyncWithNothingToDoGivesNothingUp) {
   EXPECT_THAT(Values(x), ElementsAre(2, 3));
 }
 
-TEST_F(DonationTest, AnUpdateOfAnotherShapeOrTypeIsNone) {
+TEST_P(DonationTest, AnUpdateOfAnotherShapeOrTypeIsNone) {
   const Tensor x = Floats({1, 2});
   const Tensor doubled = To(x, DType::kF64), column = Reshape(x, {2, 1});
   x.impl()->set_storage(doubled.impl()->storage());  // as set_data() does
@@ -308,7 +301,7 @@ TEST_F(DonationTest, AnUpdateOfAnotherShapeOrTypeIsNone) {
   EXPECT_THAT(Values(column), ElementsAre(1, 2));
 }
 
-TEST_F(DonationTest, ARunInFlightHasItsInputsForItself) {
+TEST_P(DonationTest, ARunInFlightHasItsInputsForItself) {
   backend::FailingClient client;
   {
     const Tensor x = FromLiteral(Literal::FromValues<float>({2}, {1.0f, 2.0f}), client.device());
@@ -325,7 +318,7 @@ TEST_F(DonationTest, ARunInFlightHasItsInputsForItself) {
   ASSERT_TRUE(Sync().ok());
 }
 
-TEST_F(DonationTest, AFailedRunLeavesAFailedTensorAndTheRestIntact) {
+TEST_P(DonationTest, AFailedRunLeavesAFailedTensorAndTheRestIntact) {
   const Tensor w = Floats({1, 2}), logits = Of<float>({1, 2}, {0, 0});
   const Tensor loss = CrossEntropy(logits, Of<int32_t>({1}, {7}), Reduction::kMean);
   AddTo(w, 1);

@@ -131,6 +131,7 @@ std::vector<unsigned char> BytesOf(const Tensor& tensor) {
 }  // namespace
 
 std::size_t NumOps() { return std::size(kOps); }
+std::string_view OpText(std::size_t op) { return kOps[op].text; }
 
 bool SameBitsOnEveryDevice(const Program& program) {
   return std::all_of(program.steps.begin(), program.steps.end(),

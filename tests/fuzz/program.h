@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <lazuli/lazuli.h>
@@ -27,6 +28,7 @@ struct Program {
 };
 
 std::size_t NumOps();
+std::string_view OpText(std::size_t op);  // "%x + %y"
 // Whether devices give the same bits for the op: not where they sum products in orders of their
 // own.
 bool SameBitsOnEveryDevice(const Program& program);

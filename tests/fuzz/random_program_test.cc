@@ -2,8 +2,11 @@
 // with a sync after every op, with syncs at random places and with none, on every device.
 //
 // LAZULI_FUZZ_PROGRAMS=10000 runs more of them, LAZULI_FUZZ_SEED=... others.
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,15 +39,17 @@ std::string Difference(const Program& program) try {
 
 // A share of the programs, so that ctest may run shares in parallel.
 constexpr int kShares = 4;
+constexpr std::uint64_t kPrograms = 1000;
+constexpr std::size_t kSteps = 12;
 class RandomProgramTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Shares, RandomProgramTest, testing::Range(0, kShares));
 
 TEST_P(RandomProgramTest, GivesTheSameBitsWhereverSyncsFallOnEveryDevice) {
-  const std::uint64_t programs = FromEnvironment("LAZULI_FUZZ_PROGRAMS", 1000) / kShares;
+  const std::uint64_t programs = FromEnvironment("LAZULI_FUZZ_PROGRAMS", kPrograms) / kShares;
   const std::uint64_t first =
       FromEnvironment("LAZULI_FUZZ_SEED", 0) + static_cast<std::uint64_t>(GetParam()) * programs;
   for (std::uint64_t seed = first; seed < first + programs; ++seed) {
-    const Program program = RandomProgram(seed, 12);
+    const Program program = RandomProgram(seed, kSteps);
     if (Difference(program).empty()) continue;
     const Program shortest =
         Minimize(program, [](const Program& shorter) { return !Difference(shorter).empty(); });
@@ -52,7 +57,21 @@ TEST_P(RandomProgramTest, GivesTheSameBitsWhereverSyncsFallOnEveryDevice) {
   }
 }
 
-TEST(ProgramTest, ProgramsUseEnoughOps) { EXPECT_GE(NumOps(), 25u); }
+// What the programs above are made of: every op, about as often as any other.
+TEST(ProgramTest, EveryOpIsDrawn) {
+  EXPECT_GE(NumOps(), 25u);
+  const std::uint64_t programs = FromEnvironment("LAZULI_FUZZ_PROGRAMS", kPrograms);
+  const std::uint64_t first = FromEnvironment("LAZULI_FUZZ_SEED", 0);
+  std::vector<std::uint64_t> drawn(NumOps());
+  for (std::uint64_t seed = first; seed < first + programs; ++seed) {
+    for (const Step& step : RandomProgram(seed, kSteps).steps) ++drawn[step.op];
+  }
+  for (std::size_t op = 0; op < NumOps(); ++op) {
+    std::printf("%6llu  %s\n", static_cast<unsigned long long>(drawn[op]),
+                std::string(OpText(op)).c_str());
+    EXPECT_GE(drawn[op], programs * kSteps / NumOps() / 2) << OpText(op);
+  }
+}
 
 TEST(ProgramTest, ProgramsAreDecidedByTheirSeed) {
   EXPECT_EQ(RandomProgram(7, 30).ToString(), RandomProgram(7, 30).ToString());

@@ -7,6 +7,8 @@ import os
 import pathlib
 import random
 import re
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,19 +21,17 @@ program = sys.argv.pop()
 class PersistentCacheTest(unittest.TestCase):
 
     def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.temporary.name) / "kernels"
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name) / "kernels"
 
-    def tearDown(self):
-        self.temporary.cleanup()
-
-    def start(self, folder=None):
+    def start(self, folder=None, before=None):
         environment = dict(os.environ, LAZULI_DEBUG="1")
         environment.pop("XLA_PERSISTENT_CACHE_PATH", None)
         if folder:
             environment["XLA_PERSISTENT_CACHE_PATH"] = str(folder)
         return subprocess.Popen([program], env=environment, text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
+                                stderr=subprocess.PIPE, preexec_fn=before)
 
     def finish(self, process):
         out, err = process.communicate(timeout=60)
@@ -39,8 +39,8 @@ class PersistentCacheTest(unittest.TestCase):
         counters = {name: int(value) for name, value in re.findall(r"Counter: (\S+)\n  Value: (\d+)", err)}
         return out, counters, err
 
-    def run_with(self, folder):
-        return self.finish(self.start(folder))
+    def run_with(self, folder, before=None):
+        return self.finish(self.start(folder, before))
 
     def test_the_second_process_compiles_nothing(self):
         wanted, counters, _ = self.run_with(None)
@@ -67,6 +67,44 @@ class PersistentCacheTest(unittest.TestCase):
         self.assertEqual(counters["cpu.kernels_compiled"], 1)
         _, counters, _ = self.run_with(self.folder)
         self.assertNotIn("cpu.kernels_compiled", counters)
+
+    def test_a_flipped_bit_anywhere_is_found(self):
+        wanted, counters, _ = self.run_with(self.folder)
+        compiled = counters["cpu.kernels_compiled"]
+        random.seed(2)
+        for _ in range(5):
+            for entry in self.folder.iterdir():
+                content = bytearray(entry.read_bytes())
+                content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+                entry.write_bytes(content)
+            out, counters, _ = self.run_with(self.folder)
+            self.assertEqual(out, wanted)
+            self.assertEqual(counters["cpu.kernels_compiled"], compiled)
+
+    def expect_no_more_than_a_warning(self, folder, before=None):
+        wanted, _, _ = self.run_with(None)
+        for _ in range(2):
+            out, counters, err = self.run_with(folder, before)
+            self.assertEqual(out, wanted)
+            self.assertGreater(counters["cpu.kernels_compiled"], 0)
+            self.assertIn("lazuli: XLA_PERSISTENT_CACHE_PATH: ", err)
+            self.assertIn("going on without it\n", err)
+
+    def test_a_write_that_ends_early(self):
+        def limit_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # write() then says EFBIG
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+        self.expect_no_more_than_a_warning(self.folder, limit_files)
+        self.assertEqual(self.run_with(self.folder)[0], self.run_with(None)[0])
+
+    def test_a_full_disk(self):
+        self.folder.mkdir(mode=0o700)
+        options = ["-t", "tmpfs", "-o", "size=16k,mode=0700", "tmpfs", str(self.folder)]
+        if os.geteuid() != 0 or subprocess.run(["mount", *options], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("needs the right to mount a small file system")
+        self.addCleanup(subprocess.run, ["umount", str(self.folder)], check=True)
+        self.expect_no_more_than_a_warning(self.folder)
 
     def test_two_processes_at_once(self):
         wanted, _, _ = self.run_with(None)

@@ -9,6 +9,9 @@ void BM_LeNetStep(benchmark::State& state) {
   Training<LeNet> training;
   for (auto _ : state) training.Step();
   sync(/*wait=*/true);
+  state.counters["planned_memory"] =
+      benchmark::Counter(static_cast<double>(debug::last_memory_plan().peak),
+                         benchmark::Counter::kDefaults, benchmark::Counter::kIs1024);
 }
 BENCHMARK(BM_LeNetStep)->Unit(benchmark::kMillisecond)->UseRealTime()->MinTime(3);
 

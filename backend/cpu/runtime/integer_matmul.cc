@@ -68,8 +68,7 @@ template <class U>
   Multiply(rows);
 }
 template <class U>
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")]] void MultiplyAvx512(
-    const Rows<U>& rows) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void MultiplyAvx512(const Rows<U>& rows) {
   Multiply(rows);
 }
 template <class U>

@@ -28,7 +28,6 @@ struct Half {
 // The upper half of an f32 whose last bit says whether anything is lost: enough to round to a type
 // with fewer bits, as to which side of the middle between two of its values it lies on stays known.
 struct Sticky {
-  static constexpr std::size_t kEntries = 1 << 16;
   std::size_t operator()(const std::byte* from, int64_t i) const {
     const uint32_t bits = reinterpret_cast<const uint32_t*>(from)[i];
     return bits >> 16 | static_cast<uint32_t>((bits & 0xffff) != 0);

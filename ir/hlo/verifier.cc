@@ -61,12 +61,18 @@ absl::Status CheckWiring(const Computation& computation) {
   return absl::OkStatus();
 }
 
+// How many computations the instruction calls; -1 for any number.
+int64_t Regions(const Instruction& i) {
+  if (i.opcode() == Opcode::kConditional) return i.operand_count() - 1;  // one for each argument
+  return i.opcode() == Opcode::kAsyncStart ? 1 : int64_t{Traits(i.opcode()).regions};
+}
+
 absl::Status CheckShapes(const Instruction& i) {
   absl::InlinedVector<const Shape*, 8> operands;
   for (const Instruction* operand : i.operands()) operands.push_back(&operand->shape());
   const auto shape = InferShape(i.opcode(), operands, i.attrs(), i.called(), &i.shape());
   if (!shape.ok()) return Broken(i, Message(shape.status()));
-  const int regions = Traits(i.opcode()).regions;
+  const int64_t regions = Regions(i);
   if (regions >= 0 && i.called().size() != static_cast<std::size_t>(regions)) {
     return Broken(i, OpcodeText(i.opcode()), " calls ", regions, " computations, not ",
                   i.called().size());

@@ -78,7 +78,8 @@ absl::StatusOr<Computation*> AddCallee(const Computation& source, const Shape& s
                               hlo::TupleIndexAttrs{i->parameter_number()});
       continue;
     }
-    if (i->opcode() != Opcode::kTuple && !supports(*i)) {
+    // A loop's iteration is a plan of elements, without folds over others.
+    if (i->opcode() != Opcode::kTuple && (!supports(*i) || !i->called().empty())) {
       module.RemoveComputation(target);
       return nullptr;
     }

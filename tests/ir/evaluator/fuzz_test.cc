@@ -1,6 +1,9 @@
 // What the verifier lets through evaluates to a value or an error, however odd: damaged uses of all
 // opcodes that are still modules.
 
+#include <cstdlib>
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include "ir/evaluator/evaluator.h"
@@ -43,6 +46,8 @@ TEST(EvaluatorFuzzTest, WhatVerifiesEvaluates) {
       for (const Instruction* parameter : (*module)->entry()->parameters())
         arguments.emplace_back(parameter->shape());
       for (const Literal& argument : arguments) pointers.push_back(&argument);
+      if (const char* last = std::getenv("LAZULI_FUZZ_LAST"); last != nullptr)
+        std::ofstream(last) << damaged;  // what a crash was about
       const auto value = Evaluate(**module, pointers);
       if (value.ok()) {
         ++evaluated;

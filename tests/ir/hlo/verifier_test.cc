@@ -96,6 +96,19 @@ TEST_F(VerifierTest, RegionCount) {
   EXPECT_EQ(Error(), "map.8 in main: map calls 1 computations, not 0");
 }
 
+TEST_F(VerifierTest, BranchCount) {
+  const Instruction* index = main->AddParameter(2, Shape(DType::kS32));
+  main->Add(Opcode::kConditional, Shape(DType::kF32, {2}), {At(index->name()), At("p"), At("q")});
+  EXPECT_EQ(Error(), "conditional.9 in main: conditional calls 2 computations, not 0");
+}
+
+TEST_F(VerifierTest, CalleeOfAnAsynchronousStart) {
+  const Shape x(DType::kF32, {2});
+  main->Add(Opcode::kAsyncStart, Shape::Tuple({Shape::Tuple({x}), x}), {At("p")},
+            CollectiveAttrs{});
+  EXPECT_EQ(Error(), "async-start.8 in main: async-start calls 1 computations, not 0");
+}
+
 TEST_F(VerifierTest, RegionSignature) {
   *f->parameters()[0]->mutable_shape() = Shape(DType::kS32);
   *f->root()->mutable_shape() = Shape(DType::kS32);

@@ -170,7 +170,8 @@ LoopFuser::Parts LoopFuser::Choose(Instruction* loop, bool with_neighbours) cons
   const std::vector<Instruction*> order = module_.entry()->PostOrder();
   const auto at = std::find(order.begin(), order.end(), loop);
   const auto fits = [&](const Instruction* i) {
-    return i->IsElementwise() && supports_(*i) && !i->shape().has_layout() &&
+    return !rewriter_.IsErased(i) && i->IsElementwise() && supports_(*i) &&
+           !i->shape().has_layout() &&
            (SameDims(i->shape(), parts.space) || i->shape().num_elements() == 1);
   };
   const auto is_taken = [&](const Instruction* i) { return parts.taken.contains(i); };

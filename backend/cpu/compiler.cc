@@ -1,5 +1,7 @@
 #include "backend/cpu/compiler.h"
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "backend/cpu/chain_thunks.h"
@@ -34,9 +36,10 @@ void AddCpuPipeline(lowering::PassPipeline& pipeline) {
 }
 
 void RegisterCpuPasses() {
-  const auto add = [](std::string name, std::string doc, auto make) {
+  const auto add = [](std::string_view name, std::string_view doc, auto make) {
     // A second registration finds the names taken, by the same passes.
-    lowering::AddPass({.name = std::move(name), .doc = std::move(doc), .make = make}).IgnoreError();
+    lowering::AddPass({.name = std::string(name), .doc = std::string(doc), .make = make})
+        .IgnoreError();
   };
   add("cpu_assign_layouts", "Choose layouts for the library's calls.",
       [] { return std::make_unique<AssignLayouts>(); });

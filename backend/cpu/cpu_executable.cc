@@ -122,7 +122,8 @@ absl::StatusOr<std::unique_ptr<Kept>> CpuExecutable::TakeKept() {
 
 void CpuExecutable::GiveBack(std::unique_ptr<Kept> kept) {
   Kept* none = nullptr;
-  if (kept != nullptr && kept_.compare_exchange_strong(none, kept.get())) kept.release();
+  if (kept != nullptr && kept_.compare_exchange_strong(none, kept.get()))
+    static_cast<void>(kept.release());  // the slot owns it
 }
 
 absl::Status CpuExecutable::PackWeights(const ExecuteArgs& args, const RunBuffers& run,

@@ -52,7 +52,8 @@ StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options, SourceLocatio
   Start();
 }
 double StepLR::lr_at(std::int64_t step) const {
-  return base() * std::pow(options_.gamma, static_cast<double>(step / options_.size));
+  const std::int64_t drops = step / options_.size;
+  return base() * std::pow(options_.gamma, static_cast<double>(drops));
 }
 
 MultiStepLR::MultiStepLR(Optimizer& optimizer, const MultiStepLROptions& options,

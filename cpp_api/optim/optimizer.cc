@@ -51,7 +51,7 @@ void NameState(Tensor& state, const Tensor& parameter, const char* name) {
 }  // namespace
 
 Optimizer::Optimizer(std::vector<Tensor> parameters, const char* name,
-                     std::vector<const char*> states, SourceLocation loc)
+                     const std::vector<const char*>& states, SourceLocation loc)
     : name_(name), parameters_(std::move(parameters)), steps_(parameters_.size()) {
   for (const char* state : states) states_.push_back({state, TensorList(parameters_.size())});
   if (parameters_.empty()) {
@@ -145,8 +145,7 @@ void Optimizer::CheckGroups(SourceLocation loc) const {
         Fail(ErrorCode::kInvalidArgument,
              std::string(name_) + ": the " + what + " of parameter " +
                  std::to_string(group.indices[k]) + " is " + ShapeText(x) + " on " +
-                 x.device().name() + ", the parameter " + ShapeText(p) + " on " +
-                 p.device().name(),
+                 x.device().name() + ", the parameter " + ShapeText(p) + " on " + p.device().name(),
              loc);
       };
       check("gradient", group.gradients[k]);

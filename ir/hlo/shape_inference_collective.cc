@@ -171,7 +171,7 @@ absl::StatusOr<Shape> InferTransfer(const Inference& in) {
       return InferDeclared(in);
     case Opcode::kOutfeed:
       LAZULI_RETURN_IF_ERROR(CheckToken(in, 1));
-      return token;
+      return Shape::Token();
     case Opcode::kSend:
       LAZULI_RETURN_IF_ERROR(CheckToken(in, 1));
       return Shape::Tuple({WithoutLayout(in.operand(0)), word, token});

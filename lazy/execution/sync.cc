@@ -64,7 +64,8 @@ std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
   return aliases;
 }
 
-absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace, std::vector<hlo::Alias> aliases,
+absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace,
+                                          const std::vector<hlo::Alias>& aliases,
                                           backend::Device device,
                                           const backend::CompileOptions& options,
                                           const KeyWriter& key, uint64_t hash, std::string name) {

@@ -195,7 +195,7 @@ void RunJobs(std::vector<Job>& jobs) {
   threads.reserve(wanted);
   try {
     while (threads.size() + 1 < wanted) threads.emplace_back(work);
-  } catch (const std::exception&) {  // fewer do the work
+  } catch (const std::exception&) {  // NOLINT: fewer do the work
   }
   work();
   for (std::thread& thread : threads) thread.join();

@@ -104,7 +104,7 @@ class WindowSpace {
   }
 
   Values LoopTaps(
-      Emitter& e, absl::Span<llvm::Value* const> at, Values& taps, Values carried,
+      Emitter& e, absl::Span<llvm::Value* const> at, Values& taps, const Values& carried,
       const std::function<Values(const Values&, absl::Span<llvm::Value* const>)>& body) const {
     const std::size_t d = taps.size();
     if (d == taps_.size()) return body(taps, carried);
@@ -112,14 +112,13 @@ class WindowSpace {
     llvm::Value* last = e.Index(taps_[d]);
     if (Pads(static_cast<int64_t>(d)))
       Clip(e, d, at[static_cast<std::size_t>(variables_[d])], first, last);
-    Values result = e.LoopCarrying(first, last, 1, std::move(carried),
-                                   [&](llvm::Value* t, absl::Span<llvm::Value* const> inside) {
-                                     taps.push_back(t);
-                                     Values next = LoopTaps(
-                                         e, at, taps, Values(inside.begin(), inside.end()), body);
-                                     taps.pop_back();
-                                     return next;
-                                   });
+    Values result = e.LoopCarrying(
+        first, last, 1, carried, [&](llvm::Value* t, absl::Span<llvm::Value* const> inside) {
+          taps.push_back(t);
+          Values next = LoopTaps(e, at, taps, Values(inside.begin(), inside.end()), body);
+          taps.pop_back();
+          return next;
+        });
     result.erase(result.begin());
     return result;
   }

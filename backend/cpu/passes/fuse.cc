@@ -1,6 +1,7 @@
 #include "backend/cpu/passes/fuse.h"
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -144,10 +145,9 @@ class Fuser {
   bool Run() {
     const std::vector<Instruction*> order = module_.entry()->PostOrder();
     for (std::size_t k = 0; k < order.size(); ++k) position_[order[k]] = k;
-    for (auto i = order.rbegin(); i != order.rend(); ++i) Place(*i);
+    for (Instruction* i : std::ranges::reverse_view(order)) Place(i);
     // Producers first, so that a group's operands are what earlier groups left behind.
-    for (auto group = groups_.rbegin(); group != groups_.rend(); ++group)
-      ordered_.push_back(&*group);
+    for (Group& group : std::ranges::reverse_view(groups_)) ordered_.push_back(&group);
     lowering::Rewriter rewriter(module_.entry());
     for (Group* group : ordered_) Materialise(*group, rewriter);
     return rewriter.changed();

@@ -70,8 +70,8 @@ class LAZULI_API Optimizer {
 
   // `states` names the tensors that a parameter may have: "momentum". Throws
   // Error(kInvalidArgument) if there is no parameter, or an undefined or repeated one.
-  Optimizer(std::vector<Tensor> parameters, const char* name, std::vector<const char*> states,
-            SourceLocation loc);
+  Optimizer(std::vector<Tensor> parameters, const char* name,
+            const std::vector<const char*>& states, SourceLocation loc);
   virtual std::vector<Option> Options() = 0;
   // Checks the options after a change: throws Error(kInvalidArgument).
   virtual void CheckOptions(SourceLocation loc) const = 0;
@@ -130,8 +130,8 @@ class Configured : public Optimizer {
 
  protected:
   Configured(std::vector<Tensor> parameters, const O& options, const char* name,
-             std::vector<const char*> states, SourceLocation loc)
-      : Optimizer(std::move(parameters), name, std::move(states), loc), options_(options) {}
+             const std::vector<const char*>& states, SourceLocation loc)
+      : Optimizer(std::move(parameters), name, states, loc), options_(options) {}
   O options_;
 };
 

@@ -36,8 +36,11 @@ class CpuExecutable final : public Executable {
  private:
   absl::Status CheckArguments(const ExecuteArgs& args) const;
   BufferPtr MakeBuffer(const Shape& shape, Block block, Device device) const {
-    return std::allocate_shared<CpuBuffer>(PoolAllocator<CpuBuffer>(), shape, device, allocator_,
-                                           block);
+    OwnedBlock memory(allocator_.get(), block);  // freed where there is none for the buffer itself
+    auto buffer = std::allocate_shared<CpuBuffer>(PoolAllocator<CpuBuffer>(), shape, device,
+                                                  allocator_, block);
+    static_cast<void>(memory.Release());
+    return buffer;
   }
   absl::StatusOr<BufferPtr> MakeOutput(const ProgramOutput& output, const ExecuteArgs& args,
                                        Device device) const;

@@ -68,6 +68,7 @@ class OwnedBlock {
   ~OwnedBlock() {
     if (block_.data != nullptr) allocator_->Free(block_);
   }
+  Block Release() { return std::exchange(block_, {}); }
   std::byte* data() const { return block_.data; }
   std::size_t capacity() const { return block_.capacity; }
 

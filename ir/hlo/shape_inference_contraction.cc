@@ -204,7 +204,7 @@ absl::StatusOr<Shape> InferFft(const Inference& in) {
     result.set_dtype(x.dtype() == DType::kF32 ? DType::kC64 : DType::kC128);
     result.set_dim(x.rank() - 1, length.back() / 2 + 1);
   } else if (real_out) {
-    result.set_dtype(x.dtype() == DType::kC64 ? DType::kF32 : DType::kF64);
+    result.set_dtype(PartType(x.dtype()));
     result.set_dim(x.rank() - 1, length.back());
   }
   return result;

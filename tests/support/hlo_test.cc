@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/hlo/parser.h"
+#include "ir/hlo/shape_inference.h"
 #include "ir/support/check.h"
 #include "ir/support/status.h"
 
@@ -51,8 +52,7 @@ bool SameElement(const Literal& a, const Literal& b, int64_t index) {
 
 // The parts of complex numbers, which alternate, as an array of floats.
 Shape PartsShape(const Shape& shape) {
-  return Shape(shape.dtype() == DType::kC64 ? DType::kF32 : DType::kF64,
-               {2 * shape.num_elements()});
+  return Shape(hlo::PartType(shape.dtype()), {2 * shape.num_elements()});
 }
 Literal PartsOf(const Literal& x) {
   Literal parts(PartsShape(x.shape()));

@@ -9,6 +9,7 @@
 #include "backend/cpu/codegen/integer_ops.h"
 #include "ir/evaluator/recipes.h"
 #include "ir/evaluator/scalar_ops.h"
+#include "ir/hlo/shape_inference.h"
 
 namespace lazuli::backend {
 namespace {
@@ -162,23 +163,21 @@ llvm::Value* ConvertToInt(IrBuilder& b, DType from, DType to, llvm::Value* x) {
 
 llvm::Value* EmitConvert(IrBuilder& b, DType from, DType to, llvm::Value* x);
 
-DType PartType(DType dtype) { return dtype == DType::kC128 ? DType::kF64 : DType::kF32; }
-
 // A real number gets a zero; a complex one loses its imaginary part, unless what is asked is
 // whether it is zero.
 llvm::Value* ConvertComplex(IrBuilder& b, DType from, DType to, llvm::Value* x) {
   if (!IsComplex(from)) {
-    llvm::Value* re = EmitConvert(b, from, PartType(to), x);
+    llvm::Value* re = EmitConvert(b, from, hlo::PartType(to), x);
     return MakeComplex(b, re, llvm::Constant::getNullValue(re->getType()));
   }
   const auto part = [&](llvm::Value* p, DType wanted) {
-    return EmitConvert(b, PartType(from), wanted, p);
+    return EmitConvert(b, hlo::PartType(from), wanted, p);
   };
   if (to == DType::kPred)
     return b.CreateOr(part(RealPart(b, x), to), part(ImaginaryPart(b, x), to));
   if (!IsComplex(to)) return part(RealPart(b, x), to);
-  return MakeComplex(b, part(RealPart(b, x), PartType(to)),
-                     part(ImaginaryPart(b, x), PartType(to)));
+  return MakeComplex(b, part(RealPart(b, x), hlo::PartType(to)),
+                     part(ImaginaryPart(b, x), hlo::PartType(to)));
 }
 
 llvm::Value* EmitConvert(IrBuilder& b, DType from, DType to, llvm::Value* x) {
@@ -361,7 +360,7 @@ llvm::Value* SameBits(IrBuilder& b, llvm::Value* x, llvm::Value* y) {
 
 llvm::Type* RegisterType(IrBuilder& b, DType dtype) {
   if (IsComplex(dtype)) {
-    llvm::Type* part = RegisterType(b, PartType(dtype));
+    llvm::Type* part = RegisterType(b, hlo::PartType(dtype));
     return llvm::StructType::get(part, part);
   }
   if (dtype == DType::kPred) return b.getInt1Ty();
@@ -373,7 +372,7 @@ llvm::Type* RegisterType(IrBuilder& b, DType dtype) {
 llvm::Type* MemoryType(IrBuilder& b, DType dtype, int width) {
   const bool is_complex = IsComplex(dtype);
   if (width == 1 && !is_complex) return MemoryType(b, dtype);
-  return llvm::FixedVectorType::get(MemoryType(b, is_complex ? PartType(dtype) : dtype),
+  return llvm::FixedVectorType::get(MemoryType(b, is_complex ? hlo::PartType(dtype) : dtype),
                                     static_cast<unsigned>(is_complex ? 2 * width : width));
 }
 

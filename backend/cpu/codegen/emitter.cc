@@ -3,6 +3,7 @@
 #include "llvm/IR/MDBuilder.h"
 
 #include "backend/cpu/codegen/element_ops.h"
+#include "ir/hlo/shape_inference.h"
 
 namespace lazuli::backend {
 
@@ -29,33 +30,20 @@ std::vector<llvm::Value*> Emitter::LoopCarrying(
     llvm::Value* first, llvm::Value* last, int64_t step, absl::Span<llvm::Value* const> initial,
     absl::FunctionRef<std::vector<llvm::Value*>(llvm::Value*, absl::Span<llvm::Value* const>)>
         body) {
-  llvm::LLVMContext& context = b_.getContext();
-  llvm::BasicBlock* before = b_.GetInsertBlock();
-  auto* header = llvm::BasicBlock::Create(context, "loop", function_);
-  auto* inside = llvm::BasicBlock::Create(context, "body", function_);
-  auto* after = llvm::BasicBlock::Create(context, "after", function_);
-  b_.CreateBr(header);
-  b_.SetInsertPoint(header);
-  llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
-  i->addIncoming(first, before);
-  std::vector<llvm::Value*> carried;
-  for (llvm::Value* value : initial) {
-    llvm::PHINode* phi = b_.CreatePHI(value->getType(), 2);
-    phi->addIncoming(value, before);
-    carried.push_back(phi);
-  }
-  llvm::Value* next = b_.CreateNSWAdd(i, Index(step));
-  b_.CreateCondBr(b_.CreateICmpSLE(next, last), inside, after);
-  b_.SetInsertPoint(inside);
-  const std::vector<llvm::Value*> updated = body(i, carried);
-  i->addIncoming(next, b_.GetInsertBlock());
-  for (std::size_t k = 0; k < updated.size(); ++k) {
-    llvm::cast<llvm::PHINode>(carried[k])->addIncoming(updated[k], b_.GetInsertBlock());
-  }
-  b_.CreateBr(header);
-  b_.SetInsertPoint(after);
-  carried.insert(carried.begin(), i);
-  return carried;
+  State state{first};
+  state.insert(state.end(), initial.begin(), initial.end());
+  llvm::Value* next = nullptr;
+  return While(
+      state,
+      [&](const State& now) {
+        next = b_.CreateNSWAdd(now[0], Index(step));
+        return b_.CreateICmpSLE(next, last);
+      },
+      [&](const State& now) {
+        State after = body(now[0], absl::MakeConstSpan(now).subspan(1));
+        after.insert(after.begin(), next);
+        return after;
+      });
 }
 
 llvm::Value* Emitter::Loop(llvm::Value* first, llvm::Value* last, int64_t step,
@@ -178,7 +166,7 @@ llvm::Instruction* Emitter::Gather(llvm::Type* element, llvm::Value* base, llvm:
 
 Emitted Emitter::GatherComplex(DType dtype, llvm::Value* base, const Affine& form,
                                absl::Span<llvm::Value* const> at, Lanes lanes, bool overwritten) {
-  const DType part = dtype == DType::kC128 ? DType::kF64 : DType::kF32;
+  const DType part = hlo::PartType(dtype);
   Affine doubled = form;
   doubled.constant *= 2;
   for (int64_t& c : doubled.coefficients) c *= 2;

@@ -98,7 +98,7 @@ class KernelThunk final : public Thunk {
 
  private:
   std::array<std::byte*, kMaxKernelArgs> ArgsOf(const RunBuffers& run) const {
-    std::array<std::byte*, kMaxKernelArgs> args{};
+    std::array<std::byte*, kMaxKernelArgs> args;  // the kernel reads no others
     for (std::size_t i = 0; i < args_.size(); ++i) args[i] = run.at(args_[i]);
     return args;
   }

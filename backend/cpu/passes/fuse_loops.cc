@@ -187,8 +187,7 @@ LoopFuser::Parts LoopFuser::Choose(Instruction* loop, bool with_neighbours) cons
     const auto is_value = [&](const Instruction* operand) {
       if (operand->opcode() == Opcode::kGetTupleElement && operand->operand(0) == loop) return true;
       return is_taken(operand) || IsScalarConstant(operand) ||
-             (IsGenerated(operand) && operand->opcode() == Opcode::kBroadcast &&
-              IsScalarConstant(operand->operand(0))) ||
+             (operand->opcode() == Opcode::kBroadcast && IsScalarConstant(operand->operand(0))) ||
              (earlier.contains(operand) && !operand->shape().IsTuple() &&
               SameDims(operand->shape(), parts.space));
     };

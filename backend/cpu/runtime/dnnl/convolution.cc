@@ -87,10 +87,6 @@ DnnlCall ReorderCall(const Desc& from, const Desc& to) {
       {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, /*workers=*/1);
 }
 
-std::string DetailsOf(const std::string& implementation, int64_t parts) {
-  return Str("oneDNN ", implementation, parts > 1 ? Str(", ", parts, " parts") : "");
-}
-
 // Sizes, with the weights in the order the library wants.
 struct Roles {
   explicit Roles(const ConvolutionSpec& spec)
@@ -253,7 +249,7 @@ class DnnlConvolution final : public LibraryCall {
          buffers.scratch + part.worker * scratchpad_bytes_},
         part.worker, "a convolution");
   }
-  std::string Details() const override { return DetailsOf(implementation_, parts_); }
+  std::string Details() const override { return DnnlDetails(implementation_, parts_); }
 
  private:
   bool forward_;
@@ -302,7 +298,7 @@ class DnnlWeightsGradient final : public LibraryCall {
     const ScopedLibraryThreads one(1);
     return unpack_->Run({Sum(buffers, 0), buffers.result}, 0, "unpacking a gradient");
   }
-  std::string Details() const override { return DetailsOf(implementation_, parts_); }
+  std::string Details() const override { return DnnlDetails(implementation_, parts_); }
 
  private:
   int64_t ScratchpadAt(int64_t worker) const {

@@ -37,6 +37,11 @@ inline dnnl::primitive_attr DnnlUserScratchpad() {
   return attributes;
 }
 
+// "oneDNN jit:avx2, 16 parts".
+inline std::string DnnlDetails(const std::string& implementation, int64_t parts) {
+  return Str("oneDNN ", implementation, parts > 1 ? Str(", ", parts, " parts") : "");
+}
+
 inline absl::Status FromDnnl(const dnnl::error& error, std::string_view what) {
   const auto code = error.status == dnnl_out_of_memory ? absl::StatusCode::kResourceExhausted
                                                        : absl::StatusCode::kInternal;

@@ -167,10 +167,7 @@ class DnnlMatmul final : public LibraryCall {
     return absl::OkStatus();
   }
 
-  std::string Details() const override {
-    return Str("oneDNN ", piece_->implementation(),
-               cut_.parts > 1 ? Str(", ", cut_.parts, " parts") : "");
-  }
+  std::string Details() const override { return DnnlDetails(piece_->implementation(), cut_.parts); }
 
  private:
   static constexpr auto kFloat = static_cast<int64_t>(sizeof(float));

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What lazuli-opt prints, writes and refuses.  lazuli_opt_test.py LAZULI_OPT"""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -20,8 +21,9 @@ ENTRY main {
 """
 
 
-def run(*arguments, text=HLO):
-    return subprocess.run([OPT, *arguments], input=text, capture_output=True, text=True, check=False)
+def run(*arguments, text=HLO, **environment):
+    return subprocess.run([OPT, *arguments], input=text, capture_output=True, text=True, check=False,
+                          env={**os.environ, **environment})
 
 
 class LazuliOptTest(unittest.TestCase):
@@ -56,6 +58,22 @@ class LazuliOptTest(unittest.TestCase):
             self.assertIn("define ", run("-", "--emit=llvm").stdout)
             self.assertIn(".text", run("-", "--emit=asm").stdout)
             self.assertIn(" fusion(", run("-", "--passes=cse,cpu_fuse").stdout)
+
+    def test_kernels_are_printed_in_order_and_whole(self):
+        ops = ["sine", "cosine", "exponential", "negate", "tanh", "log", "sqrt", "abs"]
+        types = [f"f32[{i + 2}]" for i in range(len(ops))]
+        lines = [f"  p{i} = {types[i]} parameter({i})" for i in range(len(ops))]
+        lines += [f"  r{i} = {types[i]} {op}(p{i})" for i, op in enumerate(ops)]
+        results = ", ".join(f"r{i}" for i in range(len(ops)))
+        lines += [f"  ROOT t = ({', '.join(types)}) tuple({results})"]
+        text = "HloModule m\nENTRY e {\n" + "\n".join(lines) + "\n}\n"
+        if "fusion(" not in run("-", "--pipeline=cpu", text=text).stdout:
+            self.skipTest("a build without LLVM has no kernels")
+        with tempfile.TemporaryDirectory() as cache:
+            first = run("-", "--emit=llvm", text=text, XLA_PERSISTENT_CACHE_PATH=cache).stdout
+            self.assertEqual(first.count("define "), len(ops))
+            for _ in range(5):
+                self.assertEqual(run("-", "--emit=llvm", text=text, XLA_PERSISTENT_CACHE_PATH=cache).stdout, first)
 
     def test_the_binary_form_reads_back(self):
         with tempfile.TemporaryDirectory() as folder:

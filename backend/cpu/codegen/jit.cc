@@ -109,6 +109,11 @@ void ListenToKernels(KernelListener listener) {
   TheListener().call = std::move(listener);
 }
 
+bool SomebodyListensToKernels() {
+  std::lock_guard lock(TheListener().mutex);
+  return static_cast<bool>(TheListener().call);
+}
+
 struct Jit::State {
   State() : builder(HostBuilder()) {
     auto made = llvm::orc::LLJITBuilder()

@@ -20,10 +20,12 @@ bool KernelsAvailable();
 // What compiles kernels, for reports: "LLVM 19.1.7 for znver3, 8 floats a vector".
 std::string KernelEngine();
 
-// Called with LLVM IR and assembly of each kernel that is compiled from now on, by the thread that
-// compiles it; empty: no more. For tools.
+// Called with LLVM IR and assembly of each kernel that is compiled from now on, which are compiled
+// one after the other in the program's order and not taken from the disk; empty: no more. For
+// tools.
 using KernelListener = std::function<void(const std::string& llvm, const std::string& assembly)>;
 void ListenToKernels(KernelListener listener);
+bool SomebodyListensToKernels();
 
 // Whether the instruction may stand in the body of a fusion: elementwise on types that fit
 // registers, changes of index, iota, scalar constants; a reduction by a monoid as the root.

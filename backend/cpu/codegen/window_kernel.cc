@@ -90,7 +90,7 @@ class WindowSpace {
       return carried;
     }
     Values taps;
-    return LoopTaps(e, at, taps, std::move(carried), body);
+    return LoopTaps(e, at, taps, carried, body);
   }
 
  private:

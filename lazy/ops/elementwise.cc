@@ -223,9 +223,8 @@ Tensor To(const Tensor& x, DType dtype) {
 }
 
 Value Constant(double value, DType dtype) {
-  Shapes shapes{Shape(dtype)};
-  return {MakeIntrusive<OpNode<ConstantOp>>(ConstantOp{value, dtype}, absl::Span<Value>(),
-                                            std::move(shapes), CurrentSite()),
+  return {MakeIntrusive<OpNode<ConstantOp>>(ConstantOp{value, dtype}, Shapes{Shape(dtype)},
+                                            CurrentSite()),
           0};
 }
 

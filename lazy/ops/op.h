@@ -164,11 +164,16 @@ class OpNode final : public Node {
       std::conditional_t<Traits::kVariadic, PooledVector<Value>, std::array<Value, Traits::kArity>>;
 
  public:
-  OpNode(T op, absl::Span<Value> operands, Shapes shapes, SiteId site)
+  // Takes the operands. Throws StatusError if they do not fit.
+  OpNode(T op, absl::Span<Value> operands, SiteId site)
       : Node(NodeKind::kOp, site), op_(std::move(op)) {
+    InferShapes(op_, operands, shapes_);
     if constexpr (Traits::kVariadic) operands_.resize(operands.size());
     std::move(operands.begin(), operands.end(), operands_.begin());
     SetOperands(operands_.data(), operands_.size());
+  }
+  // Without operands, of shapes that are known.
+  OpNode(T op, Shapes shapes, SiteId site) : Node(NodeKind::kOp, site), op_(std::move(op)) {
     shapes_ = std::move(shapes);
   }
   const T& op() const { return op_; }
@@ -181,7 +186,7 @@ class OpNode final : public Node {
   std::string AttrText() const override { return lazy::AttrText(op_); }
   NodePtr CopyWithoutOperands() const override {
     if (!operands().empty()) return nullptr;
-    return MakeIntrusive<OpNode>(op_, absl::Span<Value>(), shapes_, site());
+    return MakeIntrusive<OpNode>(op_, shapes_, site());
   }
   void Lower(lowering::Context& context, absl::Span<const lowering::Op> operands,
              std::vector<lowering::Op>& results) const override {
@@ -283,11 +288,8 @@ class OpGradNode final : public GradNode {
 template <OpStruct T>
 Tensors RecordAll(T op, absl::Span<const Operand> in, backend::Device device = {}) {
   Recorder recorder(T::kName, in, device);
-  Shapes shapes;
-  InferShapes(op, recorder.values(), shapes);
   Tensors results;
-  recorder.Finish(
-      MakeIntrusive<OpNode<T>>(op, recorder.values(), std::move(shapes), recorder.site()), results);
+  recorder.Finish(MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site()), results);
   if constexpr (kDifferentiable<T>) {
     if (WantsGrad(in))
       AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, results, recorder.site()),
@@ -304,13 +306,10 @@ Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> 
   static_assert(!kDifferentiable<T>, "the history of a write is Assign's business");
   AdoptForWrite(in, targets);
   Recorder recorder(T::kName, in, {});
-  Shapes shapes;
-  InferShapes(op, recorder.values(), shapes);
-  for (std::size_t i = 0; i < targets.size(); ++i) CheckFits(T::kName, targets[i], shapes[i]);
+  const NodePtr node = MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), recorder.site());
+  for (uint32_t i = 0; i < targets.size(); ++i) CheckFits(T::kName, targets[i], node->shape(i));
   Tensors results;
-  recorder.Finish(MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), std::move(shapes),
-                                           recorder.site()),
-                  targets, results);
+  recorder.Finish(node, targets, results);
   recorder.CutLongGraph();
   return results;
 }
@@ -320,11 +319,9 @@ template <OpStruct T>
 Tensor RecordOne(T op,  // NOLINT: moved by those with gradients
                  absl::Span<const Operand> in, backend::Device device = {}) {
   Recorder recorder(T::kName, in, device);
-  Shapes shapes;
-  InferShapes(op, recorder.values(), shapes);
-  if constexpr (!kDifferentiable<T>) RefuseGrad(T::kName, in, shapes[0]);
-  Tensor result = recorder.Finish(
-      MakeIntrusive<OpNode<T>>(op, recorder.values(), std::move(shapes), recorder.site()));
+  NodePtr node = MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site());
+  if constexpr (!kDifferentiable<T>) RefuseGrad(T::kName, in, node->shape());
+  Tensor result = recorder.Finish(std::move(node));
   if constexpr (kDifferentiable<T>) {
     if (WantsGrad(in)) {
       AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, absl::MakeConstSpan(&result, 1),

@@ -58,7 +58,7 @@ class ScalarNode final : public LeafNode {
   // `cell` holds the bytes of an element of dtype at its low end.
   ScalarNode(DType dtype, uint64_t cell, SiteId site)
       : LeafNode(NodeKind::kScalar, site), cell_(cell) {
-    shapes_.push_back(Shape(dtype));
+    shapes_.emplace_back(dtype);
   }
   NodePtr CopyWithoutOperands() const override {
     return MakeIntrusive<ScalarNode>(shape().dtype(), cell_, site());

@@ -86,7 +86,7 @@ void Change(T& value) {
 template <OpStruct T>
 KeyWords KeyOf(const T& op) {
   KeyWriter key;
-  MakeIntrusive<OpNode<T>>(op, absl::Span<Value>(), Shapes(), kNoSite)->AppendKey(key);
+  MakeIntrusive<OpNode<T>>(op, Shapes(), kNoSite)->AppendKey(key);
   return key.words();
 }
 

@@ -1,4 +1,5 @@
-// A training step of the demo's LeNet, batch 64. train_peers.py measures the same next to PyTorch.
+// A training step of the demo's LeNet, batch 64, and what an evaluation costs. train_peers.py
+// measures the step next to PyTorch.
 #include "benchmarks/models.h"
 #include <benchmark/benchmark.h>
 
@@ -28,6 +29,20 @@ void BM_LeNetInference(benchmark::State& state) {
   sync(/*wait=*/true);
 }
 BENCHMARK(BM_LeNetInference)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+// The widest layer alone, in an evaluation loop; the argument is the batch.
+void BM_Linear(benchmark::State& state) {
+  const NoGrad no_grad;
+  const nn::Linear layer(9216, 128);
+  const Tensor x = randn({state.range(0), 9216});
+  Tensor y;
+  for (auto _ : state) {
+    y = layer(x);
+    mark_step();
+  }
+  sync(/*wait=*/true);
+}
+BENCHMARK(BM_Linear)->Arg(1)->Arg(64)->Unit(benchmark::kMicrosecond)->UseRealTime();
 
 }  // namespace
 }  // namespace lazuli::bench

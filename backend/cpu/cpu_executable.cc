@@ -18,10 +18,13 @@ namespace lazuli::backend {
 namespace {
 
 // Packed weights that outlast a run.
-struct Kept {
-  OwnedBlock memory;
-  std::vector<uint64_t> of;  // by packing: the id of the weights' buffer; 0: of none
+struct KeptWeights {
+  OwnedBlock memory;    // once they are packed for the first time
+  uint64_t of = 0;      // the id of the buffer that the last run had
+  int64_t runs = 0;     // with the same one, before this one
+  bool packed = false;  // memory holds them
 };
+using Kept = std::vector<KeptWeights>;  // by packing
 
 class CpuExecutable final : public Executable {
  public:
@@ -45,9 +48,17 @@ class CpuExecutable final : public Executable {
   absl::StatusOr<BufferPtr> MakeOutput(const ProgramOutput& output, const ExecuteArgs& args,
                                        Device device) const;
   // What the last run left, or a new one; none if nothing is kept.
-  absl::StatusOr<std::unique_ptr<Kept>> TakeKept();
+  std::unique_ptr<Kept> TakeKept();
   void GiveBack(std::unique_ptr<Kept> kept);
-  absl::Status PackWeights(const ExecuteArgs& args, const RunBuffers& run, Kept& kept) const;
+  // Memory for what this run packs. Weights that the program can do without get none where there is
+  // none.
+  absl::Status ObtainKept(const ExecuteArgs& args, Kept& kept) const;
+  // Whether the run has the packed weights: once they are packed.
+  bool Has(const Kept& kept, std::size_t packing) const {
+    return kept[packing].memory.data() != nullptr &&
+           kept[packing].runs >= program_.packings[packing].runs_without;
+  }
+  absl::Status PackWeights(const RunBuffers& run, Kept& kept) const;
   // Everything but outputs, for which parameters may give up their memory afterwards.
   void FillTable(const ExecuteArgs& args, std::byte* arena, const Kept* kept,
                  std::byte** table) const;
@@ -113,14 +124,10 @@ absl::StatusOr<BufferPtr> CpuExecutable::MakeOutput(const ProgramOutput& output,
   return MakeBuffer(output.shape, block, device);
 }
 
-absl::StatusOr<std::unique_ptr<Kept>> CpuExecutable::TakeKept() {
-  if (program_.packings.empty()) return std::unique_ptr<Kept>();
+std::unique_ptr<Kept> CpuExecutable::TakeKept() {
+  if (program_.packings.empty()) return nullptr;
   if (auto* kept = kept_.exchange(nullptr)) return std::unique_ptr<Kept>(kept);
-  LAZULI_ASSIGN_OR_RETURN(Block block,
-                          allocator_->Allocate(static_cast<std::size_t>(program_.kept_bytes)));
-  OwnedBlock memory(allocator_.get(), block);
-  return std::make_unique<Kept>(
-      Kept{std::move(memory), std::vector<uint64_t>(program_.packings.size(), 0)});
+  return std::make_unique<Kept>(program_.packings.size());
 }
 
 void CpuExecutable::GiveBack(std::unique_ptr<Kept> kept) {
@@ -129,16 +136,33 @@ void CpuExecutable::GiveBack(std::unique_ptr<Kept> kept) {
     static_cast<void>(kept.release());  // the slot owns it
 }
 
-absl::Status CpuExecutable::PackWeights(const ExecuteArgs& args, const RunBuffers& run,
-                                        Kept& kept) const {
-  for (std::size_t p = 0; p < program_.packings.size(); ++p) {
+absl::Status CpuExecutable::ObtainKept(const ExecuteArgs& args, Kept& kept) const {
+  for (std::size_t p = 0; p < kept.size(); ++p) {
     const KeptPacking& packing = program_.packings[p];
-    const auto& weights =
-        static_cast<const CpuBuffer&>(*args.buffers[static_cast<std::size_t>(packing.parameter)]);
-    if (weights.id() != 0 && kept.of[p] == weights.id()) continue;
-    kept.of[p] = 0;
-    LAZULI_RETURN_IF_ERROR(RunThunk(*packing.thunk, run));
-    kept.of[p] = weights.id();
+    const uint64_t id =
+        static_cast<const CpuBuffer&>(*args.buffers[static_cast<std::size_t>(packing.parameter)])
+            .id();
+    KeptWeights& weights = kept[p];
+    const bool same = id != 0 && id == weights.of;
+    weights.of = id;
+    weights.runs = same ? weights.runs + 1 : 0;
+    weights.packed = same && weights.packed;
+    if (weights.runs < packing.runs_without || weights.memory.data() != nullptr) continue;
+    const auto slot = static_cast<std::size_t>(packing.thunk->uses().back().buffer);
+    const auto block = allocator_->Allocate(static_cast<std::size_t>(program_.slots[slot].bytes));
+    if (block.ok())
+      weights.memory = OwnedBlock(allocator_.get(), *block);
+    else if (packing.runs_without == 0)
+      return block.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuExecutable::PackWeights(const RunBuffers& run, Kept& kept) const {
+  for (std::size_t p = 0; p < kept.size(); ++p) {
+    if (kept[p].packed || !Has(kept, p)) continue;
+    LAZULI_RETURN_IF_ERROR(RunThunk(*program_.packings[p].thunk, run));
+    kept[p].packed = true;
   }
   return absl::OkStatus();
 }
@@ -164,7 +188,7 @@ void CpuExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, const K
         table[b] = arena + slot.offset;
         break;
       case BufferSlot::Kind::kKept:
-        table[b] = kept->memory.data() + slot.offset;
+        table[b] = Has(*kept, index) ? (*kept)[index].memory.data() : nullptr;
         break;
       case BufferSlot::Kind::kOutput:
         break;
@@ -194,7 +218,8 @@ absl::StatusOr<Buffers> CpuExecutable::Execute(const ExecuteArgs& args) {
       Block block,
       allocator_->Allocate(static_cast<std::size_t>(program_.arena_bytes) + table_bytes));
   const OwnedBlock scratch(allocator_.get(), block);
-  LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<Kept> kept, TakeKept());
+  std::unique_ptr<Kept> kept = TakeKept();
+  if (kept != nullptr) LAZULI_RETURN_IF_ERROR(ObtainKept(args, *kept));
   auto** table = reinterpret_cast<std::byte**>(scratch.data() + program_.arena_bytes);
   FillTable(args, scratch.data(), kept.get(), table);
   Buffers outputs(program_.outputs.size());
@@ -207,7 +232,7 @@ absl::StatusOr<Buffers> CpuExecutable::Execute(const ExecuteArgs& args) {
   FillOutputs(outputs, table);
   const ScopedFloatMode mode(program_.flush_subnormals);
   const ScopedLibraryThreads threads(program_.num_threads);
-  if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights(args, {table}, *kept));
+  if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights({table}, *kept));
   LAZULI_RETURN_IF_ERROR(RunThunks({table}));
   GiveBack(std::move(kept));
   Add(Counter::kReorders, program_.stats.reorders);

@@ -50,7 +50,7 @@ std::string PlanText(const Program& program) {
   for (std::size_t b = 0; b < program.slots.size(); ++b) {
     const BufferSlot& slot = program.slots[b];
     text += Str("  b", b, " ", KindText(slot.kind), " ", slot.bytes, " bytes");
-    if (slot.kind == BufferSlot::Kind::kTemporary || slot.kind == BufferSlot::Kind::kKept) {
+    if (slot.kind == BufferSlot::Kind::kTemporary) {
       text += Str(" at ", slot.offset);
     } else if (slot.kind != BufferSlot::Kind::kConstant) {
       text += Str(" ", slot.index);

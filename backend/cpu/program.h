@@ -17,9 +17,9 @@ struct BufferSlot {
   enum class Kind : uint8_t { kParameter, kConstant, kTemporary, kOutput, kKept };
   Kind kind = Kind::kTemporary;
   int64_t bytes = 0;
-  int64_t index = 0;                    // of the parameter or the output
+  int64_t index = 0;                    // of the parameter, the output or the kept packing
   const std::byte* constant = nullptr;  // memory of the module
-  int64_t offset = 0;                   // of a temporary in the arena, or among what is kept
+  int64_t offset = 0;                   // of a temporary in the arena
 };
 
 struct ProgramOutput {
@@ -32,6 +32,9 @@ struct ProgramOutput {
 struct KeptPacking {
   int64_t parameter = 0;
   std::unique_ptr<Thunk> thunk;
+  // Runs that go without, before one packs; only as many in a row that have the same weights count.
+  // Their users get null. 0: packed weights are needed.
+  int64_t runs_without = 0;
 };
 
 struct Program {
@@ -42,7 +45,7 @@ struct Program {
   std::vector<Shape> parameters;
   std::vector<KeptPacking> packings;  // done before the thunks; into slots of kind kKept
   int64_t arena_bytes = 0;
-  int64_t kept_bytes = 0;
+  int64_t kept_bytes = 0;  // of all packings together
   int num_threads = 1;
   bool flush_subnormals = false;
   int depth = 0;  // of loops and branches around it

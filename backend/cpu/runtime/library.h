@@ -22,6 +22,7 @@ struct MatmulSpec {
   DType dtype = DType::kF32;
   int64_t batch = 1, m = 0, n = 0, k = 0;
   std::array<int64_t, 3> a_strides{}, b_strides{}, c_strides{};  // {batch, row, column}
+  bool b_stays = false;  // many runs may have the same b: a packing of it is worth planning
 };
 
 // The forward convolution that relates source, weights and target, and which of the three is
@@ -39,12 +40,17 @@ struct ConvolutionSpec {
 };
 
 // The memory of one call. a, b: the two inputs in the order in which the spec lists them (source
-// before weights before target).
+// before weights before target). packed: what the plan's packing made of b, where a run has it.
 struct LibraryBuffers {
   const std::byte* a;
   const std::byte* b;
   std::byte* result;
   std::byte* scratch;
+  const std::byte* packed = nullptr;
+};
+// The same as numbers; -1: none.
+struct LibraryBufferIds {
+  BufferId a, b, result, scratch = -1, packed = -1;
 };
 
 class LibraryCall {
@@ -75,14 +81,15 @@ class LibraryPacking {
   virtual absl::Status Run(const std::byte* weights, std::byte* packed) const = 0;
 };
 
-struct ConvolutionPlan {
-  std::unique_ptr<LibraryCall> call;
+struct LibraryPlan {
+  std::unique_ptr<LibraryCall> call;        // null where the library has none
   std::unique_ptr<LibraryPacking> packing;  // null: the call reads the weights as they are
 };
 
-// No call where the library has none; then the evaluator does it. At most `threads` run it.
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec, int threads);
-absl::StatusOr<ConvolutionPlan> PlanConvolution(const ConvolutionSpec& spec, int threads);
+// Without a call the evaluator does it. At most `threads` run it. A convolution with a packing
+// needs it; a multiplication is faster with it, and gives the same bits.
+absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int threads);
+absl::StatusOr<LibraryPlan> PlanConvolution(const ConvolutionSpec& spec, int threads);
 
 // Whether any convolution is a library call: not in builds without oneDNN.
 bool LibraryConvolves();
@@ -101,10 +108,9 @@ class ScopedLibraryThreads {
   int saved_;
 };
 
-// `kind` is "matmul" or "convolution"; scratch may be -1 if the call needs none.
+// `kind` is "matmul" or "convolution".
 std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instruction& instruction,
-                                        std::unique_ptr<LibraryCall> call, BufferId a, BufferId b,
-                                        BufferId result, BufferId scratch);
+                                        std::unique_ptr<LibraryCall> call, LibraryBufferIds ids);
 // `user` is the instruction that the packed weights are for.
 std::unique_ptr<Thunk> MakePackingThunk(const hlo::Instruction& user,
                                         std::unique_ptr<LibraryPacking> packing, BufferId weights,

@@ -7,13 +7,8 @@ namespace {
 class LibraryThunk final : public Thunk {
  public:
   LibraryThunk(ThunkInfo info, std::vector<BufferUse> uses, std::unique_ptr<LibraryCall> call,
-               BufferId a, BufferId b, BufferId result, BufferId scratch)
-      : Thunk(std::move(info), std::move(uses)),
-        call_(std::move(call)),
-        a_(a),
-        b_(b),
-        result_(result),
-        scratch_(scratch) {}
+               LibraryBufferIds ids)
+      : Thunk(std::move(info), std::move(uses)), call_(std::move(call)), ids_(ids) {}
 
   absl::Status Execute(const RunBuffers& run) const override {
     Add(Counter::kLibraryCalls);
@@ -36,11 +31,13 @@ class LibraryThunk final : public Thunk {
 
  private:
   LibraryBuffers BuffersOf(const RunBuffers& run) const {
-    return {run.at(a_), run.at(b_), run.at(result_), scratch_ < 0 ? nullptr : run.at(scratch_)};
+    return {run.at(ids_.a), run.at(ids_.b), run.at(ids_.result),
+            ids_.scratch < 0 ? nullptr : run.at(ids_.scratch),
+            ids_.packed < 0 ? nullptr : run.at(ids_.packed)};
   }
 
   std::unique_ptr<LibraryCall> call_;
-  BufferId a_, b_, result_, scratch_;
+  LibraryBufferIds ids_;
 };
 
 class PackingThunk final : public Thunk {
@@ -65,15 +62,15 @@ class PackingThunk final : public Thunk {
 }  // namespace
 
 std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instruction& instruction,
-                                        std::unique_ptr<LibraryCall> call, BufferId a, BufferId b,
-                                        BufferId result, BufferId scratch) {
+                                        std::unique_ptr<LibraryCall> call, LibraryBufferIds ids) {
   const LibraryCall::Parts parts = call->parts();
-  std::vector<BufferUse> uses{{.buffer = a, .by_part = parts.a},
-                              {.buffer = b, .by_part = parts.b},
-                              {.buffer = result, .write = true, .by_part = parts.count > 1}};
-  if (scratch >= 0) uses.push_back({.buffer = scratch, .write = true});
+  std::vector<BufferUse> uses{{.buffer = ids.a, .by_part = parts.a},
+                              {.buffer = ids.b, .by_part = parts.b},
+                              {.buffer = ids.result, .write = true, .by_part = parts.count > 1}};
+  if (ids.packed >= 0) uses.push_back({.buffer = ids.packed});
+  if (ids.scratch >= 0) uses.push_back({.buffer = ids.scratch, .write = true});
   return std::make_unique<LibraryThunk>(ThunkInfo::Of(kind, instruction), std::move(uses),
-                                        std::move(call), a, b, result, scratch);
+                                        std::move(call), ids);
 }
 
 std::unique_ptr<Thunk> MakePackingThunk(const hlo::Instruction& user,

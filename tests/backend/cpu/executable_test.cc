@@ -7,6 +7,8 @@
 
 #include "backend/client/registry.h"
 #include "backend/cpu/cpu_client.h"
+#include "backend/cpu/runtime/library.h"
+#include "ir/support/flags.h"
 #include "tests/support/hlo_test.h"
 
 namespace lazuli::backend {
@@ -46,6 +48,28 @@ TEST(ExecutableTest, RunsAtTheSameTimeEachHaveTheirOwnWeights) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// Packing a matrix is for speed only.
+TEST(ExecutableTest, MatricesArePackedOnlyWhereNoLimitIsSet) {
+  RegisterCpu();
+  const Device device = *FindDevice("cpu");
+  const auto scratch = [&](std::string_view limit) {
+    EXPECT_TRUE(ir::SetFlag("LAZULI_MEMORY_LIMIT", limit).ok());
+    return (*device.client->Compile(ParseHlo(R"(
+      ENTRY main {
+        x = f32[1,256] parameter(0)
+        w = f32[256,256] parameter(1)
+        ROOT y = f32[1,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      })"),
+                                    {}))
+        ->stats()
+        .temp_bytes;
+  };
+  EXPECT_LT(scratch("1g"), 256 * 256 * 4);
+  if (LibraryConvolves()) {
+    EXPECT_GE(scratch("0"), 256 * 256 * 4);
+  }
 }
 
 }  // namespace

@@ -80,13 +80,6 @@ Desc WeightsDesc(const ConvolutionSpec& spec, const Dims& strides) {
               ToDnnl(grouped));
 }
 
-DnnlCall ReorderCall(const Desc& from, const Desc& to) {
-  const ScopedLibraryThreads one(1);
-  return DnnlCall(
-      dnnl::reorder(dnnl::reorder::primitive_desc(DnnlEngine(), from, DnnlEngine(), to)),
-      {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, /*workers=*/1);
-}
-
 // Sizes, with the weights in the order the library wants.
 struct Roles {
   explicit Roles(const ConvolutionSpec& spec)
@@ -134,11 +127,11 @@ class WeightsPacking final : public LibraryPacking {
     if (spec.flip_weights) {
       Flip flip(spec);
       std::optional<DnnlCall> reorder;
-      if (flip.result != packed) reorder = ReorderCall(flip.result, packed);
+      if (flip.result != packed) reorder = DnnlReorder(flip.result, packed);
       return std::make_unique<WeightsPacking>(std::move(flip), std::move(reorder), packed);
     }
     if (plain == packed) return nullptr;
-    return std::make_unique<WeightsPacking>(std::nullopt, ReorderCall(plain, packed), packed);
+    return std::make_unique<WeightsPacking>(std::nullopt, DnnlReorder(plain, packed), packed);
   }
 
   // Row major by role.
@@ -281,7 +274,7 @@ class DnnlWeightsGradient final : public LibraryCall {
                {DNNL_ARG_SCRATCHPAD, plan.scratchpad}},
               workers_) {
     if (plan.weights != roles.plain_weights)
-      unpack_ = ReorderCall(plan.weights, roles.plain_weights);
+      unpack_ = DnnlReorder(plan.weights, roles.plain_weights);
   }
 
   int64_t scratch_bytes() const override { return ScratchpadAt(workers_); }
@@ -330,7 +323,7 @@ class DnnlWeightsGradient final : public LibraryCall {
   std::optional<DnnlCall> unpack_;
 };
 
-ConvolutionPlan Plan(const ConvolutionSpec& spec, int threads) {
+LibraryPlan Plan(const ConvolutionSpec& spec, int threads) {
   const Cut cut = PlanCut(spec, threads);
   const ScopedLibraryThreads planned_for(cut.library_threads);
   const Roles roles(PartOf(spec, cut.parts));
@@ -344,12 +337,12 @@ ConvolutionPlan Plan(const ConvolutionSpec& spec, int threads) {
 
 }  // namespace
 
-absl::StatusOr<ConvolutionPlan> PlanConvolution(const ConvolutionSpec& spec, int threads) {
+absl::StatusOr<LibraryPlan> PlanConvolution(const ConvolutionSpec& spec, int threads) {
   try {
     return Plan(spec, threads);
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments)
-      return ConvolutionPlan();
+      return LibraryPlan();
     return FromDnnl(error, "planning a convolution");
   }
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/cpu/runtime/dnnl/dnnl_util.h"
+#include "backend/cpu/runtime/library.h"
 
 namespace lazuli::backend {
 
@@ -62,6 +63,14 @@ absl::Status DnnlCall::Run(absl::Span<const std::byte* const> data, int64_t work
   return FromDnnl(error, what);
 } catch (const std::bad_alloc&) {
   return ResourceExhausted("out of memory in ", what);
+}
+
+DnnlCall DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
+                     int64_t workers) {
+  const ScopedLibraryThreads one(1);
+  return DnnlCall(
+      dnnl::reorder(dnnl::reorder::primitive_desc(DnnlEngine(), from, DnnlEngine(), to)),
+      {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, workers);
 }
 
 }  // namespace lazuli::backend

@@ -50,4 +50,8 @@ class DnnlCall {
   std::unique_ptr<Objects[]> objects_;  // by worker
 };
 
+// Copies an array into another layout.
+DnnlCall DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
+                     int64_t workers = 1);
+
 }  // namespace lazuli::backend

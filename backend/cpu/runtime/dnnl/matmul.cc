@@ -68,22 +68,26 @@ Cut PlanCut(MatmulSpec spec, int threads) {
   return cut;
 }
 
-Desc MatrixDesc(const MatmulSpec& spec, int64_t rows, int64_t columns,
-                const std::array<int64_t, 3>& strides) {
+using Strides = std::array<int64_t, 3>;
+
+Desc MatrixDesc(const MatmulSpec& spec, int64_t rows, int64_t columns, const Strides& strides) {
   using DataType = dnnl::memory::data_type;
   if (spec.batch == 1)
     return Desc({rows, columns}, DataType::f32, dnnl::memory::dims{strides[1], strides[2]});
   return Desc({spec.batch, rows, columns}, DataType::f32,
               dnnl::memory::dims{strides[0], strides[1], strides[2]});
 }
+Desc PlainB(const MatmulSpec& spec) { return MatrixDesc(spec, spec.k, spec.n, spec.b_strides); }
 
-// One part's size, planned.
+// One part's size, planned; `b` may leave its layout to the library.
 class Piece {
  public:
-  Piece(const MatmulSpec& spec, int64_t workers) : Piece(spec.n, Describe(spec), workers) {}
+  Piece(const MatmulSpec& spec, const Desc& b, int64_t workers)
+      : Piece(spec.n, Describe(spec, b), workers) {}
 
   int64_t scratch_bytes() const { return scratch_bytes_; }
   int64_t columns() const { return columns_; }
+  const Desc& b() const { return b_; }
   const std::string& implementation() const { return implementation_; }
   absl::Status Run(const LibraryBuffers& buffers, int64_t worker) const {
     return call_.Run({buffers.a, buffers.b, buffers.result, buffers.scratch}, worker,
@@ -92,15 +96,15 @@ class Piece {
 
  private:
   using Primitive = dnnl::matmul;
-  static Primitive::primitive_desc Describe(const MatmulSpec& spec) {
-    return {Primitive::desc(MatrixDesc(spec, spec.m, spec.k, spec.a_strides),
-                            MatrixDesc(spec, spec.k, spec.n, spec.b_strides),
+  static Primitive::primitive_desc Describe(const MatmulSpec& spec, const Desc& b) {
+    return {Primitive::desc(MatrixDesc(spec, spec.m, spec.k, spec.a_strides), b,
                             MatrixDesc(spec, spec.m, spec.n, spec.c_strides)),
             DnnlUserScratchpad(), DnnlEngine()};
   }
   Piece(int64_t columns, const Primitive::primitive_desc& desc, int64_t workers)
       : columns_(columns),
         scratch_bytes_(DnnlBytes(desc.scratchpad_desc())),
+        b_(desc.weights_desc()),
         implementation_(desc.impl_info_str()),
         call_(Primitive(desc),
               {{DNNL_ARG_SRC, desc.src_desc()},
@@ -110,8 +114,92 @@ class Piece {
               workers) {}
 
   int64_t columns_, scratch_bytes_;
+  Desc b_;
   std::string implementation_;
   DnnlCall call_;
+};
+
+// The parts of a cut, of which all but the last have one size.
+struct Pieces {
+  Piece first;
+  std::optional<Piece> last;  // where its size is another
+
+  const Piece& of(Part part) const { return last && part.index + 1 == part.count ? *last : first; }
+  int64_t scratch_bytes() const {
+    return std::max(first.scratch_bytes(), last ? last->scratch_bytes() : 0);
+  }
+};
+
+MatmulSpec PartOf(MatmulSpec spec, const Cut& cut, int64_t part) {
+  int64_t& size = SizeAlong(cut.along, spec);
+  size = std::min(cut.size, size - part * cut.size);
+  if (cut.gather_columns) spec.c_strides[1] = size;
+  return spec;
+}
+
+Pieces PlanPieces(const MatmulSpec& spec, const Cut& cut, int64_t workers, bool packed) {
+  const auto plan = [&](int64_t part) {
+    const MatmulSpec one = PartOf(spec, cut, part);
+    const Desc any({one.k, one.n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+    return Piece(one, packed ? any : PlainB(one), workers);
+  };
+  Pieces pieces{.first = plan(0), .last = {}};
+  MatmulSpec all = spec;
+  if (SizeAlong(cut.along, all) != cut.parts * cut.size && cut.parts > 1)
+    pieces.last = plan(cut.parts - 1);
+  return pieces;
+}
+
+// Smaller matrices are in the cache, and little is gained.
+constexpr int64_t kLeastPacked = 1 << 14;  // elements
+
+// The same parts with b in the library's layout, which it makes for itself otherwise, each time.
+// None unless they do the same arithmetic.
+std::optional<Pieces> PlanPacked(const MatmulSpec& spec, const Cut& cut, int64_t workers,
+                                 const Pieces& plain) {
+  if (!spec.b_stays || spec.batch > 1 || spec.k * spec.n < kLeastPacked) return std::nullopt;
+  Pieces packed = PlanPieces(spec, cut, workers, /*packed=*/true);
+  const auto same = [](const Piece& a, const Piece& b) {
+    return a.implementation() == b.implementation() && a.b() != b.b();
+  };
+  if (!same(plain.first, packed.first)) return std::nullopt;
+  if (packed.last && !same(*plain.last, *packed.last)) return std::nullopt;
+  // Parts of rows share what is packed.
+  const bool rows = cut.along == Cut::Along::kRows;
+  if (rows && packed.last && packed.last->b() != packed.first.b()) return std::nullopt;
+  return packed;
+}
+
+// Packs b for each part of its columns, one behind the other.
+class MatmulPacking final : public LibraryPacking {
+ public:
+  MatmulPacking(const MatmulSpec& spec, const Cut& cut, int threads, const Pieces& packed)
+      : parts_(cut.along == Cut::Along::kColumns ? cut.parts : 1),
+        workers_(WorkersFor(parts_, threads)),
+        from_step_(cut.size * spec.b_strides[2] * static_cast<int64_t>(sizeof(float))),
+        to_step_(DnnlBytes(packed.first.b())),
+        first_(DnnlReorder(PlainB(parts_ > 1 ? PartOf(spec, cut, 0) : spec), packed.first.b(),
+                           workers_)) {
+    if (parts_ > 1 && packed.last)
+      last_ = DnnlReorder(PlainB(PartOf(spec, cut, parts_ - 1)), packed.last->b());
+  }
+
+  int64_t bytes() const override { return parts_ * to_step_; }
+  absl::Status Run(const std::byte* weights, std::byte* packed) const override {
+    return ForEachPart(parts_, workers_, [&](Part part) {
+      const ScopedLibraryThreads one(1);
+      const bool last = last_ && part.index + 1 == part.count;
+      return (last ? *last_ : first_)
+          .Run({weights + part.index * from_step_, packed + part.index * to_step_},
+               last ? 0 : part.worker, "packing a matrix");
+    });
+  }
+
+ private:
+  int64_t parts_, workers_;
+  int64_t from_step_, to_step_;  // bytes from part to part
+  DnnlCall first_;
+  std::optional<DnnlCall> last_;
 };
 
 class DnnlMatmul final : public LibraryCall {
@@ -123,17 +211,10 @@ class DnnlMatmul final : public LibraryCall {
         row_stride_(spec.c_strides[1]),
         splits_(cut.along == Cut::Along::kRows && spec.batch == 1 &&
                 spec.m == cut.parts * cut.size),
-        row_major_a_(spec.a_strides[1] == spec.k && spec.a_strides[2] == 1) {
-    MatmulSpec one = spec;
-    const auto plan = [&](int64_t size) {
-      SizeAlong(cut.along, one) = size;
-      if (cut.gather_columns) one.c_strides[1] = size;
-      return Piece(one, workers_);
-    };
-    const int64_t all = SizeAlong(cut.along, one), last = all - (cut.parts - 1) * cut.size;
-    piece_.emplace(plan(std::min(all, cut.size)));
-    if (last != cut.size && cut.parts > 1) last_.emplace(plan(last));
-    const auto bytes = [&](const std::array<int64_t, 3>& strides, bool cut_here, int dimension) {
+        row_major_a_(spec.a_strides[1] == spec.k && spec.a_strides[2] == 1),
+        plain_(PlanPieces(spec, cut, workers_, /*packed=*/false)),
+        packed_(PlanPacked(spec, cut, workers_, plain_)) {
+    const auto bytes = [&](const Strides& strides, bool cut_here, int dimension) {
       return cut_here ? strides[static_cast<std::size_t>(dimension)] * cut.size * kFloat : 0;
     };
     const bool rows = cut.along == Cut::Along::kRows, columns = cut.along == Cut::Along::kColumns;
@@ -141,7 +222,11 @@ class DnnlMatmul final : public LibraryCall {
     a_step_ = bytes(spec.a_strides, !columns, dimension);
     b_step_ = bytes(spec.b_strides, !rows, dimension);
     c_step_ = bytes(spec.c_strides, true, dimension);
+    if (packed_ && columns) packed_step_ = DnnlBytes(packed_->first.b());
   }
+
+  // Where `packed` of a run's buffers may be set: what the pieces for that read.
+  const std::optional<Pieces>& packed() const { return packed_; }
 
   int64_t scratch_bytes() const override { return workers_ * WorkerScratch(); }
 
@@ -155,25 +240,29 @@ class DnnlMatmul final : public LibraryCall {
 
   absl::Status RunPart(const LibraryBuffers& all, Part part) const override {
     const ScopedLibraryThreads one(1);
-    const Piece& piece = last_ && part.index + 1 == part.count ? *last_ : *piece_;
+    const bool packed = all.packed != nullptr;
+    const Piece& piece = (packed ? *packed_ : plain_).of(part);
+    const std::byte* b =
+        packed ? all.packed + part.index * packed_step_ : all.b + part.index * b_step_;
     std::byte* scratch =
         all.scratch == nullptr ? nullptr : all.scratch + part.worker * WorkerScratch();
     std::byte* result = all.result + part.index * c_step_;
     std::byte* target = cut_.gather_columns ? scratch + PieceScratch() : result;
     LAZULI_RETURN_IF_ERROR(
-        piece.Run({all.a + part.index * a_step_, all.b + part.index * b_step_, target, scratch},
-                  part.worker));
+        piece.Run({all.a + part.index * a_step_, b, target, scratch}, part.worker));
     if (cut_.gather_columns) Spread(target, piece.columns(), result);
     return absl::OkStatus();
   }
 
-  std::string Details() const override { return DnnlDetails(piece_->implementation(), cut_.parts); }
+  std::string Details() const override {
+    return DnnlDetails(plain_.first.implementation(), cut_.parts);
+  }
 
  private:
   static constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
   int64_t PieceScratch() const {
-    return std::max(piece_->scratch_bytes(), last_ ? last_->scratch_bytes() : 0);
+    return std::max(plain_.scratch_bytes(), packed_ ? packed_->scratch_bytes() : 0);
   }
   int64_t WorkerScratch() const {
     return PieceScratch() + (cut_.gather_columns ? rows_ * cut_.size * kFloat : 0);
@@ -189,19 +278,29 @@ class DnnlMatmul final : public LibraryCall {
   int64_t workers_;
   int64_t rows_, row_stride_;
   bool splits_, row_major_a_;
-  std::optional<Piece> piece_, last_;
-  int64_t a_step_ = 0, b_step_ = 0, c_step_ = 0;  // bytes from part to part
+  Pieces plain_;
+  std::optional<Pieces> packed_;
+  int64_t a_step_ = 0, b_step_ = 0, c_step_ = 0, packed_step_ = 0;  // bytes from part to part
 };
+
+LibraryPlan Plan(const MatmulSpec& spec, int threads) {
+  const ScopedLibraryThreads one(1);
+  const Cut cut = PlanCut(spec, threads);
+  auto call = std::make_unique<DnnlMatmul>(spec, cut, threads);
+  std::unique_ptr<LibraryPacking> packing;
+  if (call->packed())
+    packing = std::make_unique<MatmulPacking>(spec, cut, threads, *call->packed());
+  return {std::move(call), std::move(packing)};
+}
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec, int threads) {
-  if (spec.dtype != DType::kF32) return PlanEigenMatmul(spec);
+absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int threads) {
+  if (spec.dtype != DType::kF32) return LibraryPlan{PlanEigenMatmul(spec), nullptr};
   try {
-    const ScopedLibraryThreads one(1);
-    return std::make_unique<DnnlMatmul>(spec, PlanCut(spec, threads), threads);
+    return Plan(spec, threads);
   } catch (const dnnl::error& error) {
-    if (error.status == dnnl_unimplemented) return PlanEigenMatmul(spec);
+    if (error.status == dnnl_unimplemented) return LibraryPlan{PlanEigenMatmul(spec), nullptr};
     return FromDnnl(error, "planning a matrix multiplication");
   }
 }

@@ -8,13 +8,11 @@
 
 namespace lazuli::backend {
 
-absl::StatusOr<std::unique_ptr<LibraryCall>> PlanMatmul(const MatmulSpec& spec, int) {
-  return PlanEigenMatmul(spec);
+absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int) {
+  return LibraryPlan{PlanEigenMatmul(spec), nullptr};
 }
 
-absl::StatusOr<ConvolutionPlan> PlanConvolution(const ConvolutionSpec&, int) {
-  return ConvolutionPlan();
-}
+absl::StatusOr<LibraryPlan> PlanConvolution(const ConvolutionSpec&, int) { return LibraryPlan(); }
 
 bool LibraryConvolves() { return false; }
 

@@ -131,9 +131,10 @@ std::unique_ptr<Kept> CpuExecutable::TakeKept() {
 }
 
 void CpuExecutable::GiveBack(std::unique_ptr<Kept> kept) {
+  if (kept == nullptr) return;
   Kept* none = nullptr;
-  if (kept != nullptr && kept_.compare_exchange_strong(none, kept.get()))
-    static_cast<void>(kept.release());  // the slot owns it
+  Kept* const mine = kept.release();
+  if (!kept_.compare_exchange_strong(none, mine)) kept.reset(mine);  // another run's lie there
 }
 
 absl::Status CpuExecutable::ObtainKept(const ExecuteArgs& args, Kept& kept) const {

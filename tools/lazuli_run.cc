@@ -38,7 +38,8 @@ Compiles and runs each FILE: HLO text, or a serialised HloModuleProto if its nam
   --report=json           one JSON object a line: file, status, error, compile_ms, run_ms, kernels
   --help                  print this
 
-A parameter that is a tuple takes one input for each array in it. Types that NumPy lacks are read and written as their bits in the unsigned integer type of their width; `dtypes` in an
+A parameter that is a tuple takes one input for each array in it. What a run sends by outfeed follows the root's
+outputs; infeed has nothing to give here, a program that reads it needs lazuli/hlo.h (transfer_to_infeed). Types that NumPy lacks are read and written as their bits in the unsigned integer type of their width; `dtypes` in an
 output names the HLO types. A file that fails does not stop the rest; the exit status is 0 if none failed.
 )";
 

@@ -42,6 +42,11 @@ binary form) and read back, verified, evaluated (`ir/evaluator`, the definition 
 `evaluator` in the last column: the CPU calls the evaluator for it; `compiled`: kernels, library calls and thunks of its
 own do, at least for the types and shapes that programs have. What has no value is listed behind the table with the error
 that a run of it ends with.
+
+Dimensions of which a shape gives only a bound (`f32[<=8]`) have the size that `set-dimension-size` sets: reductions, sorts,
+concatenations and the rest see that many elements. A result of a module has the bound's size, with zeros behind. For the
+CPU the evaluator runs such a module as a whole. `infeed` and `outfeed` exchange arrays with `transfer_to_infeed` and
+`transfer_from_outfeed` of `lazuli/hlo.h`.
 )";
 
 // A module for each use: the computations in front of all, then the use as the entry.
@@ -84,7 +89,15 @@ absl::Status Evaluates(const hlo::Module& module) {
     arguments.push_back(FromLeaves(parameter->shape(), leaves, &next));
   std::vector<const Literal*> pointers;
   for (const Literal& argument : arguments) pointers.push_back(&argument);
-  return hlo::Evaluate(module, pointers).status();
+  HostTransfers transfers;
+  for (const auto& i : module.entry()->instructions()) {
+    if (i->opcode() != hlo::Opcode::kInfeed) continue;
+    std::vector<Literal> fed;
+    for (const Shape& shape : LeavesOf(i->shape()))
+      fed.push_back(RandomInput(shape, 1, fed.size()));
+    transfers.PushInfeed(std::move(fed));
+  }
+  return hlo::Evaluate(module, pointers, &transfers).status();
 }
 
 // Whether the target of a custom call exists; those that nobody registered are no flaw of the

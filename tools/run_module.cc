@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <complex>
+#include <optional>
 #include <utility>
 
 #include "backend/cpu/cpu_client.h"
@@ -127,17 +128,23 @@ absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend
   result.compile_ms = MillisecondsSince(start);
   result.stats = executable->stats();
   backend::Buffers outputs;
+  std::vector<Literal> sent;
+  HostTransfers& transfers = device.client->transfers(device);
   for (int64_t i = 0; i < repeat; ++i) {
     start = Clock::now();
     LAZULI_ASSIGN_OR_RETURN(
         outputs, executable->Execute({.buffers = arguments, .scalars = {}, .donated = {}}));
     const double ms = MillisecondsSince(start);
     result.run_ms = i == 0 ? ms : std::min(result.run_ms, ms);
+    sent.clear();
+    while (std::optional<HostTransfers::Transfer> transfer = transfers.PopOutfeed())
+      sent.insert(sent.end(), transfer->begin(), transfer->end());
   }
   for (const backend::BufferPtr& output : outputs) {
     LAZULI_ASSIGN_OR_RETURN(Literal value, device.client->ToHost(*output));
     result.outputs.push_back(std::move(value));
   }
+  result.outputs.insert(result.outputs.end(), sent.begin(), sent.end());
   return result;
 }
 

@@ -26,7 +26,7 @@ ir::Literal RandomInput(const ir::Shape& shape, uint64_t seed, uint64_t position
 std::vector<ir::Shape> InputShapes(const hlo::Module& module);
 
 struct RunResult {
-  std::vector<ir::Literal> outputs;  // leaves of the root, in order
+  std::vector<ir::Literal> outputs;  // leaves of the root, then of what the outfeed was sent
   backend::ExecutableStats stats;
   double compile_ms = 0;
   double run_ms = 0;  // the shortest of all repetitions

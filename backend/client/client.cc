@@ -12,4 +12,9 @@ absl::StatusOr<std::string> Executable::Serialize() const {
   return Unimplemented("executables of this platform cannot be serialised");
 }
 
+HostTransfers& ComputationClient::transfers(Device device) {
+  const std::lock_guard lock(transfers_mutex_);
+  return transfers_[device.ordinal];
+}
+
 }  // namespace lazuli::backend

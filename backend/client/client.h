@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,7 @@
 
 #include "ir/hlo/module.h"
 #include "ir/support/pool.h"
+#include "ir/types/host_transfers.h"
 #include "ir/types/literal.h"
 
 namespace lazuli::backend {
@@ -128,6 +131,12 @@ class ComputationClient {
   virtual absl::StatusOr<MemoryStats> memory_stats(Device device) const = 0;
   // What runs the programs, for people: "LLVM 19.1.7 for znver3, 8 floats a vector".
   virtual std::vector<std::string> engines() const { return {}; }
+  // What programs on the device receive and send while they run; made when first asked for.
+  HostTransfers& transfers(Device device);
+
+ private:
+  std::mutex transfers_mutex_;
+  std::map<int32_t, HostTransfers> transfers_;  // by ordinal
 };
 
 }  // namespace lazuli::backend

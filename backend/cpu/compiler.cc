@@ -14,6 +14,7 @@
 #include "backend/cpu/passes/split_complex_products.h"
 #include "backend/cpu/passes/widen_products.h"
 #include "backend/cpu/runtime/library.h"
+#include "ir/evaluator/dynamic_sizes.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
 #include "lowering/passes/flat_module.h"
@@ -55,8 +56,26 @@ void RegisterCpuPasses() {
       [] { return std::make_unique<Fuse>(KernelSupports, kMaxKernelArgs); });
 }
 
+namespace {
+
+// Kernels and library calls have fixed sizes: the evaluator runs the module as a whole.
+void MakeOneCall(hlo::Module& module) {
+  hlo::Computation* const all = module.entry();
+  hlo::Computation* const entry = module.AddComputation("whole");
+  std::vector<hlo::Instruction*> operands;
+  for (const hlo::Instruction* p : all->parameters())
+    operands.push_back(
+        entry->AddParameter(p->parameter_number(), p->shape().WithDefaultLayout(), p->name()));
+  entry->set_root(entry->Add(hlo::Opcode::kCall, all->root()->shape().WithDefaultLayout(), operands,
+                             hlo::NoAttrs{}, {all}));
+  module.set_entry(entry);
+}
+
+}  // namespace
+
 absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module,
                                        const CompileOptions& options) {
+  if (hlo::HasDynamicSizes(*module)) MakeOneCall(*module);
   if (lowering::TakesTuples(*module) && lowering::CanFlatten(*module->entry()))
     module = lowering::FlatEntry(*module);
   return CompileCalleeProgram(std::move(module), options, 0, false);

@@ -55,7 +55,7 @@ absl::StatusOr<Callee> CompileCallee(const hlo::Computation& computation, Progra
 class Frame {
  public:
   Frame(const Callee& callee, const RunBuffers& run)
-      : program_(callee.program), table_(program_.slots.size()) {
+      : program_(callee.program), device_(run.device), table_(program_.slots.size()) {
     std::byte* const arena = callee.arena >= 0 ? run.at(callee.arena) : nullptr;
     for (std::size_t b = 0; b < table_.size(); ++b) {
       const BufferSlot& slot = program_.slots[b];
@@ -75,7 +75,7 @@ class Frame {
   absl::Status Run() {
     for (const auto& thunk : program_.thunks) {
       TraceSpan span(thunk->info().name);
-      if (absl::Status status = thunk->Execute({table_.data()}); !status.ok())
+      if (absl::Status status = thunk->Execute({table_.data(), device_}); !status.ok())
         return WithSite(status, thunk->info());
     }
     return absl::OkStatus();
@@ -83,6 +83,7 @@ class Frame {
 
  private:
   const Program& program_;
+  Device device_;
   std::vector<std::byte*> table_;
   std::vector<std::pair<std::size_t, int64_t>> parameters_;
 };

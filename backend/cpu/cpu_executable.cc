@@ -87,7 +87,7 @@ absl::Status CpuExecutable::CheckArguments(const ExecuteArgs& args) const {
       continue;
     }
     const Buffer& buffer = *args.buffers[i];
-    if (buffer.shape() != expected) {
+    if (!Compatible(buffer.shape(), expected)) {
       return InvalidArgument(program_.module->name(), ": parameter ", i, " is ", expected, " but ",
                              buffer.shape(), " was given");
     }
@@ -233,8 +233,8 @@ absl::StatusOr<Buffers> CpuExecutable::Execute(const ExecuteArgs& args) {
   FillOutputs(outputs, table);
   const ScopedFloatMode mode(program_.flush_subnormals);
   const ScopedLibraryThreads threads(program_.num_threads);
-  if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights({table}, *kept));
-  LAZULI_RETURN_IF_ERROR(RunThunks({table}));
+  if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights({table, device}, *kept));
+  LAZULI_RETURN_IF_ERROR(RunThunks({table, device}));
   GiveBack(std::move(kept));
   Add(Counter::kReorders, program_.stats.reorders);
   return outputs;

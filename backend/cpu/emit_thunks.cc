@@ -476,7 +476,7 @@ void Emitter::EmitEvaluator(const Instruction& i) {
 absl::Status Emitter::EmitOutputs(const Instruction& root) {
   std::vector<Shape> shapes;
   ForEachLeaf(root.shape(),
-              [&](const Shape& shape) { shapes.push_back(shape.WithDefaultLayout()); });
+              [&](const Shape& shape) { shapes.emplace_back(shape.dtype(), shape.dims()); });
   const Leaves& values = leaves(&root);
   if (values.size() != shapes.size())
     return Internal("the root ", root.name(), " has an unsupported shape ", root.shape());

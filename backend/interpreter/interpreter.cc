@@ -96,9 +96,10 @@ class InterpreterExecutable final : public Executable {
     LAZULI_ASSIGN_OR_RETURN(const std::vector<Literal> arguments, Arguments(args));
     std::vector<const Literal*> pointers;
     for (const Literal& argument : arguments) pointers.push_back(&argument);
-    LAZULI_ASSIGN_OR_RETURN(const Literal result, hlo::Evaluate(*module_, pointers));
     // Outputs lie where the arguments do; a module without arguments runs on the first device.
     const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
+    LAZULI_ASSIGN_OR_RETURN(const Literal result,
+                            hlo::Evaluate(*module_, pointers, &device.client->transfers(device)));
     for (std::size_t i = 0; i < args.donated.size(); ++i)
       if (args.donated[i] != 0) static_cast<InterpreterBuffer&>(*args.buffers[i]).Release();
     Buffers leaves;

@@ -245,7 +245,9 @@ std::vector<Tensor> HloModule::evaluate(const std::vector<Tensor>& arguments) co
     const backend::Device device =
         DeviceAccess::Unwrap(arguments.empty() ? Device() : arguments[0].device());
     std::vector<Tensor> results;
-    AppendTensors(lazy::ValueOrThrow(hlo::Evaluate(*impl_->module, pointers)), device, results);
+    AppendTensors(lazy::ValueOrThrow(
+                      hlo::Evaluate(*impl_->module, pointers, &device.client->transfers(device))),
+                  device, results);
     return results;
   });
 }
@@ -365,6 +367,7 @@ class UserPass final : public lowering::Pass {
   UserPass(std::string name, std::function<bool(HloModule&)> run)
       : name_(std::move(name)), run_(std::move(run)) {}
   std::string_view name() const override { return name_; }
+  bool wants_static_sizes() const override { return false; }  // the user knows the module
   absl::StatusOr<bool> Run(hlo::Module& module) override {
     HloModule copy = HloAccess::Wrap(module.Clone());
     try {
@@ -390,6 +393,32 @@ void register_custom_call(const std::string& target, CustomCall call) {
                                                    absl::Span<const ir::Literal* const> operands) {
                             return RunCustomCall(call, i, operands);
                           });
+}
+
+void transfer_to_infeed(const std::vector<Tensor>& arrays, const Device& device) {
+  Guarded([&] {
+    ir::HostTransfers::Transfer transfer;
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      if (!arrays[i].defined()) {
+        throw lazy::StatusError(
+            ir::InvalidArgument("transfer_to_infeed: array ", i, " is an undefined tensor"));
+      }
+      transfer.push_back(lazy::ToLiteral(TensorAccess::Unwrap(arrays[i])).Clone());
+    }
+    const backend::Device to = DeviceAccess::Unwrap(device);
+    to.client->transfers(to).PushInfeed(std::move(transfer));
+  });
+}
+
+std::vector<Tensor> transfer_from_outfeed(const Device& device) {
+  return Guarded([&] {
+    const backend::Device from = DeviceAccess::Unwrap(device);
+    std::vector<Tensor> arrays;
+    for (const ir::Literal& array :
+         from.client->transfers(from).PopOutfeed().value_or(ir::HostTransfers::Transfer()))
+      AppendTensors(array, from, arrays);
+    return arrays;
+  });
 }
 
 void register_pass(const std::string& name, const std::string& doc,

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "ir/evaluator/dynamic_sizes.h"
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
 
@@ -156,14 +157,6 @@ absl::StatusOr<Literal> BitcastConvert(const Instruction& instruction, const Lit
   return result;
 }
 
-absl::StatusOr<Literal> SetDimensionSize(const Instruction& instruction, Operands operands) {
-  const int64_t dimension = instruction.attrs_as<DimensionsAttrs>().dimensions[0];
-  const int64_t size = IntegerAt(*operands[1], 0);
-  if (size == operands[0]->shape().dim(dimension)) return *operands[0];
-  return Unimplemented("set-dimension-size to ", size, " of ", operands[0]->shape(),
-                       ": dimensions have one size");
-}
-
 }  // namespace
 
 absl::StatusOr<Literal> EvaluateShape(const Instruction& instruction, Operands operands) {
@@ -193,7 +186,7 @@ absl::StatusOr<Literal> EvaluateShape(const Instruction& instruction, Operands o
       return Literal::Scalar(static_cast<int32_t>(
           operands[0]->shape().dim(instruction.attrs_as<DimensionsAttrs>().dimensions[0])));
     case Opcode::kSetDimensionSize:
-      return SetDimensionSize(instruction, operands);
+      return WithDimensionSize(instruction, *operands[0], IntegerAt(*operands[1], 0));
     default:
       return Internal(OpcodeText(instruction.opcode()), " is no data movement");
   }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ir/evaluator/custom_calls.h"
+#include "ir/evaluator/dynamic_sizes.h"
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
 #include "ir/hlo/dense_map.h"
@@ -22,7 +23,7 @@ struct Context::Plan {
   int root = 0;
 };
 
-Context::Context() = default;
+Context::Context(HostTransfers* transfers) : transfers_(transfers) {}
 Context::~Context() = default;
 
 const Context::Plan& Context::PlanOf(const Computation& computation) {
@@ -64,7 +65,7 @@ absl::StatusOr<Literal> Context::Run(const Computation& computation, Operands ar
     const Plan::Step& step = plan.steps[s];
     if (step.instruction->opcode() == Opcode::kParameter) {
       const auto number = static_cast<std::size_t>(step.instruction->parameter_number());
-      if (!Compatible(arguments[number]->shape(), step.instruction->shape())) {
+      if (!FitsBounds(arguments[number]->shape(), step.instruction->shape())) {
         return InvalidArgument(computation.name(), ": argument ", number, " is ",
                                arguments[number]->shape(), ", not ", step.instruction->shape());
       }
@@ -160,6 +161,17 @@ absl::StatusOr<Literal> EvaluateAsyncStart(const Instruction& instruction, Opera
   const std::vector<Shape>& shapes = instruction.shape().tuple();
   for (std::size_t i = 2; i < shapes.size(); ++i) elements.emplace_back(shapes[i]);
   return Literal::Tuple(std::move(elements));
+}
+
+absl::StatusOr<Literal> EvaluateTransfer(const Instruction& instruction, Operands operands,
+                                         HostTransfers* transfers) {
+  if (transfers == nullptr) return Unimplemented("nobody is at the other end of the transfer");
+  if (instruction.opcode() == Opcode::kOutfeed) {
+    transfers->PushOutfeed(*operands[0]);
+    return Literal(Shape::Token());
+  }
+  LAZULI_ASSIGN_OR_RETURN(Literal value, transfers->PopInfeed(instruction.shape().tuple()[0]));
+  return Literal::Tuple({std::move(value), Literal(Shape::Token())});
 }
 
 absl::StatusOr<Literal> EvaluateCustomCall(const Instruction& instruction, Operands operands) {
@@ -360,6 +372,7 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
       return Unimplemented("not evaluated; for a CPU, programs write it with dot");
     case Opcode::kInfeed:
     case Opcode::kOutfeed:
+      return EvaluateTransfer(instruction, operands, context.transfers());
     case Opcode::kSend:
     case Opcode::kSendDone:
     case Opcode::kRecv:
@@ -372,7 +385,14 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
 }  // namespace
 
 absl::StatusOr<Literal> Context::Run(const Instruction& instruction, Operands operands) {
-  absl::StatusOr<Literal> result = Dispatch(instruction, operands, *this);
+  const auto dispatch = [this](const Instruction& i, Operands values) {
+    return Dispatch(i, values, *this);
+  };
+  absl::StatusOr<Literal> result = HasSmallOperand(instruction, operands)
+                                       ? EvaluateSmall(instruction, operands, dispatch)
+                                       : dispatch(instruction, operands);
+  if (result.ok() && !Compatible(result->shape(), instruction.shape()))
+    return PadToDeclared(*result, instruction.shape());
   if (result.ok() || located_) return result;
   located_ = true;
   return AtInstruction(result.status(), instruction);
@@ -391,18 +411,23 @@ absl::Status AtInstruction(const absl::Status& status, const Instruction& instru
   return MakeError(status.code(), name, ": ", Message(status), place);
 }
 
-absl::StatusOr<Literal> Evaluate(const Module& module, absl::Span<const Literal* const> arguments) {
-  return Evaluate(*module.entry(), arguments);
+absl::StatusOr<Literal> Evaluate(const Module& module, absl::Span<const Literal* const> arguments,
+                                 HostTransfers* transfers) {
+  return Evaluate(*module.entry(), arguments, transfers);
 }
 
 absl::StatusOr<Literal> Evaluate(const Computation& computation,
-                                 absl::Span<const Literal* const> arguments) {
-  return Context().Run(computation, arguments);
+                                 absl::Span<const Literal* const> arguments,
+                                 HostTransfers* transfers) {
+  LAZULI_ASSIGN_OR_RETURN(const Literal result, Context(transfers).Run(computation, arguments));
+  return PadToBounds(result, computation.root()->shape());
 }
 
 absl::StatusOr<Literal> EvaluateInstruction(const Instruction& instruction,
-                                            absl::Span<const Literal* const> operands) {
-  return Context().Run(instruction, operands);
+                                            absl::Span<const Literal* const> operands,
+                                            HostTransfers* transfers) {
+  LAZULI_ASSIGN_OR_RETURN(const Literal result, Context(transfers).Run(instruction, operands));
+  return PadToBounds(result, instruction.shape());
 }
 
 int64_t IntegerAt(const Literal& literal, int64_t index) {

@@ -10,6 +10,7 @@
 
 #include "ir/hlo/module.h"
 #include "ir/support/hash_map.h"
+#include "ir/types/host_transfers.h"
 #include "ir/types/literal.h"
 
 namespace lazuli::hlo {
@@ -20,15 +21,19 @@ using Operands = absl::Span<const Literal* const>;
 // ordered once.
 class Context {
  public:
-  Context();
+  explicit Context(HostTransfers* transfers = nullptr);
   ~Context();
   absl::StatusOr<Literal> Run(const Computation& computation, Operands arguments);
   absl::StatusOr<Literal> Run(const Instruction& instruction, Operands operands);
+  HostTransfers* transfers() const {
+    return transfers_;
+  }  // null: there is no host to exchange with
 
  private:
   struct Plan;
   const Plan& PlanOf(const Computation& computation);
 
+  HostTransfers* transfers_;
   HashMap<const Computation*, std::unique_ptr<Plan>> plans_;
   bool located_ = false;  // the error on its way up says where it comes from
 };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/evaluator/dynamic_sizes.h"
 #include "ir/hlo/printer.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
@@ -87,11 +88,13 @@ absl::StatusOr<bool> PassPipeline::Run(hlo::Module& module) {
   const Depth depth;
   if (pipeline_depth == 1) LAZULI_RETURN_IF_ERROR(Dump(module, "before"));
   const std::vector<std::string_view> disabled = SplitNames(flags().disable_passes());
+  const bool dynamic_sizes = hlo::HasDynamicSizes(module);
   bool changed = false;
   for (int iteration = 0; iteration < max_iterations_; ++iteration) {
     bool again = false;
     for (const auto& pass : passes_) {
       if (std::find(disabled.begin(), disabled.end(), pass->name()) != disabled.end()) continue;
+      if (dynamic_sizes && pass->wants_static_sizes()) continue;
       LAZULI_ASSIGN_OR_RETURN(const bool here, RunPass(*pass, module));
       again |= here;
     }

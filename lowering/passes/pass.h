@@ -20,6 +20,9 @@ class Pass {
   virtual std::string_view name() const = 0;
   // Whether the module changed. On error the module is unusable.
   virtual absl::StatusOr<bool> Run(hlo::Module& module) = 0;
+  // It takes the dims of shapes for sizes, so pipelines leave modules alone whose sizes are known
+  // only when they run (ir/evaluator/dynamic_sizes.h).
+  virtual bool wants_static_sizes() const { return true; }
 };
 
 // Around every pass: a trace span and named counter pass.<name>.changed, LAZULI_DISABLE_PASSES, a
@@ -39,6 +42,7 @@ class PassPipeline final : public Pass {
   }
   void Add(std::unique_ptr<Pass> pass) { passes_.push_back(std::move(pass)); }
   absl::StatusOr<bool> Run(hlo::Module& module) override;
+  bool wants_static_sizes() const override { return false; }  // its passes do or do not
 
  private:
   std::string name_;

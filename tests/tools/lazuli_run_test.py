@@ -137,6 +137,27 @@ class LazuliRunTest(unittest.TestCase):
             self.assertEqual(struct.unpack("<i", arrays["o0"][2]), (7,))
             self.assertEqual([struct.unpack("<2f", arrays[f"o{i}"][2]) for i in (1, 2, 3)], [(1, 2), (9, 18), (5, 6)])
 
+    def test_what_the_outfeed_is_sent_follows_the_outputs(self):
+        file, out = self.file("sends.hlo", """ENTRY e {
+  p = f32[2] parameter(0)
+  n = f32[2] negate(p)
+  k = token[] after-all()
+  sent = token[] outfeed(n, k), outfeed_shape=f32[2]{0}
+  ROOT s = f32[2] add(p, p)
+}
+"""), self.folder / "out.npz"
+        inputs = self.folder / "in.npz"
+        write_npz(inputs, p0=npy("<f4", [2], [1, 2]))
+        result = self.run_tool(file, f"--inputs={inputs}", f"--output={out}", "--compare=interpreter", "--repeat=2")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        arrays = read_npz(out)
+        self.assertEqual([struct.unpack("<2f", arrays[f"o{i}"][2]) for i in (0, 1)], [(2, 4), (-1, -2)])
+        self.assertNotIn("o2", arrays)
+
+    def test_a_program_that_reads_by_infeed_has_nothing_to_read(self):
+        file = self.file("reads.hlo", "ENTRY e { k = token[] after-all() ROOT i = (f32[2], token[]) infeed(k) }")
+        self.fails(f"{file}: infeed %i: nothing was transferred for it; it takes f32[2]", file)
+
     def test_fortran_order(self):
         file = self.file("copy.hlo", "ENTRY e { p = f32[2,3] parameter(0) ROOT n = f32[2,3] negate(p) }")
         inputs, out = self.folder / "in.npz", self.folder / "out.npz"

@@ -37,6 +37,7 @@ class EvaluatorThunk final : public Thunk {
                  std::vector<BufferId> results, std::vector<BufferUse> uses)
       : Thunk(ThunkInfo::Of("evaluate", instruction), std::move(uses)),
         instruction_(instruction),
+        has_side_effect_(instruction.HasSideEffect()),
         operands_(std::move(operands)),
         results_(std::move(results)) {}
 
@@ -49,7 +50,10 @@ class EvaluatorThunk final : public Thunk {
     }
     std::vector<const Literal*> pointers;
     for (const Literal& value : values) pointers.push_back(&value);
-    LAZULI_ASSIGN_OR_RETURN(Literal result, hlo::EvaluateInstruction(instruction_, pointers));
+    HostTransfers* const transfers =
+        has_side_effect_ ? &run.device.client->transfers(run.device) : nullptr;
+    LAZULI_ASSIGN_OR_RETURN(Literal result,
+                            hlo::EvaluateInstruction(instruction_, pointers, transfers));
     next = results_.data();
     CopyOut(result, run, next);
     return absl::OkStatus();
@@ -61,6 +65,7 @@ class EvaluatorThunk final : public Thunk {
 
  private:
   const hlo::Instruction& instruction_;
+  bool has_side_effect_;
   std::vector<BufferId> operands_;
   std::vector<BufferId> results_;
 };

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 
+#include "backend/client/client.h"
 #include "ir/hlo/module.h"
 
 namespace lazuli::backend {
@@ -51,9 +52,10 @@ struct ThunkInfo {
   static ThunkInfo Of(std::string_view kind, const hlo::Instruction& instruction);
 };
 
-// The buffers of one run.
+// The buffers of one run, and where it runs.
 struct RunBuffers {
   std::byte* const* data;  // by BufferId
+  Device device = {};
   template <class T = std::byte>
   T* at(BufferId id) const {
     return reinterpret_cast<T*>(data[id]);

@@ -131,6 +131,16 @@ using CustomCall = std::function<void(std::string_view backend_config,
 // On every device. Registering a target again replaces it, for modules compiled from then on.
 LAZULI_API void register_custom_call(const std::string& target, CustomCall call);
 
+// The host's end of infeed and outfeed: a queue each for a device, first in, first out. A program
+// does not wait: what it reads by infeed must have been transferred before it runs (else its run is
+// an error, as it is where the arrays differ in shape or dtype), and what it writes by outfeed is
+// kept until it is taken. A transfer is the arrays of the shape that the program names, leaves of
+// tuples one by one.
+LAZULI_API void transfer_to_infeed(const std::vector<Tensor>& arrays,
+                                   const Device& device = Device());
+// The oldest transfer that was not taken yet; empty if there is none.
+LAZULI_API std::vector<Tensor> transfer_from_outfeed(const Device& device = Device());
+
 // Makes a pass of yours known by name: to run_passes, and with `every_program` to every
 // compilation, those of recorded tensors included, before the library's own passes. It returns
 // whether it changed the module. Throws if there is a pass of this name.

@@ -110,6 +110,76 @@ TEST(HloTest, ACustomCallOfTheUsers) {
   }
 }
 
+// Adds up what it is fed until that is negative, and sends every sum.
+constexpr const char* kSums = R"(HloModule sums
+more { s = (f32[], s32[2], f32[], token[]) parameter(0)
+  x = f32[] get-tuple-element(s), index=0
+  zero = f32[] constant(0)
+  ROOT c = pred[] compare(x, zero), direction=GE }
+next { s = (f32[], s32[2], f32[], token[]) parameter(0)
+  sum = f32[] get-tuple-element(s), index=2
+  k = token[] get-tuple-element(s), index=3
+  i = ((f32[], s32[2]), token[]) infeed(k)
+  v = (f32[], s32[2]) get-tuple-element(i), index=0
+  x = f32[] get-tuple-element(v), index=0
+  y = s32[2] get-tuple-element(v), index=1
+  after = token[] get-tuple-element(i), index=1
+  new_sum = f32[] add(sum, x)
+  both = (f32[], s32[2]) tuple(new_sum, y)
+  sent = token[] outfeed(both, after), outfeed_shape=(f32[], s32[2]{0})
+  ROOT r = (f32[], s32[2], f32[], token[]) tuple(x, y, new_sum, sent) }
+ENTRY main {
+  zero = f32[] constant(0)
+  none = s32[2] constant({0, 0})
+  k = token[] after-all()
+  init = (f32[], s32[2], f32[], token[]) tuple(zero, none, zero, k)
+  w = (f32[], s32[2], f32[], token[]) while(init), condition=more, body=next
+  ROOT sum = f32[] get-tuple-element(w), index=2
+})";
+
+TEST(HloTest, ProgramsExchangeArraysWithTheHost) {
+  const HloModule module = HloModule::parse(kSums);
+  for (const char* name : {"cpu", "interpreter"}) {
+    const Device device(name);
+    const auto feed = [&](float x, int y) {
+      transfer_to_infeed({tensor(std::vector<float>{x}, {}, device),
+                          tensor(std::vector<int32_t>{y, -y}, {2}, device)},
+                         device);
+    };
+    feed(3, 1);
+    feed(4, 2);
+    feed(-1, 3);
+    EXPECT_THAT(module.compile(device).run({})[0].to_vector<float>(), ElementsAre(6));
+    for (const auto& [sum, y] : {std::pair(3.0f, 1), {7.0f, 2}, {6.0f, 3}}) {
+      const std::vector<Tensor> sent = transfer_from_outfeed(device);
+      ASSERT_EQ(sent.size(), 2u);
+      EXPECT_THAT(sent[0].to_vector<float>(), ElementsAre(sum));
+      EXPECT_THAT(sent[1].to_vector<int32_t>(), ElementsAre(y, -y));
+    }
+    EXPECT_TRUE(transfer_from_outfeed(device).empty());
+  }
+}
+
+TEST(HloTest, WhatIsNotFedIsAnErrorAndStaysInTheQueue) {
+  const HloModule module = HloModule::parse(R"(ENTRY main {
+    k = token[] after-all()
+    i = (f32[2], token[]) infeed(k)
+    ROOT x = f32[2] get-tuple-element(i), index=0
+  })");
+  for (const char* name : {"cpu", "interpreter"}) {
+    const Device device(name);
+    const auto run = [&] { return module.compile(device).run({})[0].to_vector<float>(); };
+    EXPECT_EQ(ErrorOf(run), "infeed %i: nothing was transferred for it; it takes f32[2]");
+    transfer_to_infeed({tensor(std::vector<float>{1, 2, 3}, {3}, device)}, device);
+    EXPECT_EQ(ErrorOf(run), "infeed %i: it takes f32[2], the next transfer is (f32[3])");
+    const HloModule wider = HloModule::parse(
+        "ENTRY e { k = token[] after-all() ROOT i = (f32[3], token[]) infeed(k) }");
+    EXPECT_THAT(wider.compile(device).run({})[0].to_vector<float>(), ElementsAre(1, 2, 3));
+  }
+  EXPECT_EQ(ErrorOf([] { transfer_to_infeed({Tensor()}); }),
+            "transfer_to_infeed: array 0 is an undefined tensor");
+}
+
 bool TanhBecomesNegate(HloModule& module) {
   return module.rewrite([](const HloInstruction& i) -> std::string {
     return i.opcode == "tanh" ? i.shape + " negate(%" + i.operands[0] + ")" : "";

@@ -177,7 +177,77 @@ def cases():
         for shape in ("u32[7]", "u32[3,5]", "u32[4,6]", "u64[5]", "u16[6]", "u8[3,3]", "u32[]"):
             yield one(f"{algorithm} {shape}", f"(u64[2], {shape})", "rng-bit-generator", "u64[2]", attrs=f", algorithm={algorithm}")
     yield one("rng_philox u64[3]", "(u64[3], u32[9])", "rng-bit-generator", "u64[3]", attrs=", algorithm=rng_philox")
+    for name, lines in DYNAMIC.items():
+        # Sizes between 0 and 7 of bounds 8 and 9; what leaves the module has none.
+        yield (f"dynamic {name}", f"""  x = f32[8,3] parameter(0)
+  y = f32[9] parameter(1)
+  n = s32[] parameter(2)
+  d = f32[<=8,3] set-dimension-size(x, n), dimensions={{0}}
+  v = f32[<=9] set-dimension-size(y, n), dimensions={{0}}
+  zero = f32[] constant(0)
+  one = f32[] constant(1)
+{lines}""", 512, "tame")
 
+
+# Programs over d (f32[<=8,3]) and v (f32[<=9]), of n rows each.
+DYNAMIC = {
+    "size": "  ROOT r = s32[] get-dimension-size(d), dimensions={0}",
+    "reduce": "  ROOT r = f32[3] reduce(d, zero), dimensions={0}, to_apply=add",
+    "reduce of a map": """  e = f32[<=8,3] exponential(d)
+  o = f32[8,3] broadcast(one), dimensions={}
+  s = f32[<=8,3] add(e, o)
+  ROOT r = f32[] reduce(s, zero), dimensions={0,1}, to_apply=add""",
+    "reduce to dynamic": """  s = f32[<=8] reduce(d, one), dimensions={1}, to_apply=mul
+  ROOT r = f32[] reduce(s, zero), dimensions={0}, to_apply=add""",
+    "slice of all": """  s = f32[<=8,1] slice(d), slice={[0:8], [1:2]}
+  t = f32[<=8] reshape(s)
+  ROOT r = f32[] reduce(t, zero), dimensions={0}, to_apply=add""",
+    "concatenate": """  s = f32[<=8,1] slice(d), slice={[0:8], [1:2]}
+  t = f32[<=8] reshape(s)
+  c = f32[<=26] concatenate(v, y, t), dimensions={0}
+  k = s32[] get-dimension-size(c), dimensions={0}
+  i = f32[26] iota(), iota_dimension=0
+  m = f32[<=26] multiply(c, i)
+  q = f32[] reduce(m, zero), dimensions={0}, to_apply=add
+  ROOT r = (s32[], f32[]) tuple(k, q)""",
+    "pad": """  c = f32[<=14] pad(v, one), padding=2_3
+  k = s32[] get-dimension-size(c), dimensions={0}
+  i = f32[14] iota(), iota_dimension=0
+  m = f32[<=14] multiply(c, i)
+  q = f32[] reduce(m, zero), dimensions={0}, to_apply=add
+  ROOT r = (s32[], f32[]) tuple(k, q)""",
+    "transpose and broadcast": """  t = f32[3,<=8] transpose(d), dimensions={1,0}
+  b = f32[2,3,<=8] broadcast(t), dimensions={1,2}
+  ROOT r = f32[2] reduce(b, zero), dimensions={1,2}, to_apply=add""",
+    "reverse": """  b = f32[<=9] reverse(v), dimensions={0}
+  i = f32[9] iota(), iota_dimension=0
+  m = f32[<=9] multiply(b, i)
+  ROOT r = f32[] reduce(m, zero), dimensions={0}, to_apply=add""",
+    "reshape of the first": """  f = f32[<=24] reshape(d)
+  i = f32[24] iota(), iota_dimension=0
+  m = f32[<=24] multiply(f, i)
+  ROOT r = f32[] reduce(m, zero), dimensions={0}, to_apply=add""",
+    "reshape of the last": """  t = f32[3,<=8] transpose(d), dimensions={1,0}
+  f = f32[<=24] reshape(t)
+  i = f32[24] iota(), iota_dimension=0
+  m = f32[<=24] multiply(f, i)
+  ROOT r = f32[] reduce(m, zero), dimensions={0}, to_apply=add""",
+    "dot": """  t = f32[3,<=8] transpose(d), dimensions={1,0}
+  ROOT r = f32[3,3] dot(t, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}""",
+    "sort": """  s = f32[<=9] sort(v), dimensions={0}, is_stable=true, to_apply=lt
+  i = f32[9] iota(), iota_dimension=0
+  m = f32[<=9] multiply(s, i)
+  ROOT r = f32[] reduce(m, zero), dimensions={0}, to_apply=add""",
+    "reduce-window": """  w = f32[<=8] reduce-window(v, zero), window={size=2}, to_apply=add
+  ROOT r = f32[] reduce(w, zero), dimensions={0}, to_apply=max""",
+    "gather": """  k = s32[9] iota(), iota_dimension=0
+  l = s32[<=9] set-dimension-size(k, n), dimensions={0}
+  w = f32[<=9,3] gather(x, l), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}
+  ROOT r = f32[3] reduce(w, zero), dimensions={0}, to_apply=add""",
+    "scatter": """  k = s32[8] iota(), iota_dimension=0
+  l = s32[<=8] set-dimension-size(k, n), dimensions={0}
+  ROOT r = f32[8,3] scatter(x, l, d), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add""",
+}
 
 CONVOLUTIONS = [
     ("nchw", "size=3x3 pad=1_1x1_1", "2,3,5,6", "4,3,3,3", "2,4,5,6", "bf01_oi01->bf01", ""),

@@ -35,6 +35,20 @@ constexpr std::string_view kTwoAdds = R"(
     ROOT m = f32[4] multiply(a, b)
   })";
 
+// What is true of the bound's 4 elements is not of the 2 that are there.
+TEST(PassTest, SizesThatAreKnownWhenAProgramRunsStay) {
+  const auto module = ParseHlo(R"(
+    ENTRY main {
+      p = f32[4] parameter(0)
+      n = s32[] constant(2)
+      d = f32[<=4] set-dimension-size(p, n), dimensions={0}
+      ROOT s = s32[] get-dimension-size(d), dimensions={0}
+    })");
+  PassPipeline pipeline("p");
+  AddSimplificationPipeline(pipeline);
+  EXPECT_FALSE(*pipeline.Run(*module));
+}
+
 class FakePass final : public Pass {
  public:
   explicit FakePass(std::string_view name, std::function<absl::StatusOr<bool>(hlo::Module&)> run)

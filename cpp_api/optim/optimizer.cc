@@ -23,7 +23,6 @@ namespace {
 
 using lazuli::internal::Fail;
 using lazuli::internal::NumberText;
-using lazuli::internal::ShapeText;
 
 std::string Key(std::size_t parameter, const char* name) {
   return std::to_string(parameter) + "." + name;
@@ -88,13 +87,14 @@ void Optimizer::step(SourceLocation loc) {
     }
   } const clear{groups_};
   MakeGroups();
-  // One is refused as a whole.
-  if (groups_.size() > 1 && !groups_[1].empty()) CheckGroups(loc);
+  ForeachTransaction together;
   for (Group& group : groups_) {
     if (group.empty()) continue;
     Update(group);
-    for (const std::size_t i : group.indices) ++steps_[i];
+    NameStates(group);
   }
+  together.commit();
+  for (const Group& group : groups_) Keep(group);
 }
 
 void Optimizer::MakeGroups() {
@@ -134,26 +134,6 @@ Optimizer::Group& Optimizer::GroupFor(std::size_t i) {
   return groups_.back();
 }
 
-void Optimizer::CheckGroups(SourceLocation loc) const {
-  for (const Group& group : groups_) {
-    for (std::size_t k = 0; k < group.indices.size(); ++k) {
-      const Tensor& p = group.parameters[k];
-      const auto check = [&](const char* what, const Tensor& x) {
-        if (!x.defined() ||
-            (x.sizes() == p.sizes() && x.dtype() == p.dtype() && x.device() == p.device()))
-          return;
-        Fail(ErrorCode::kInvalidArgument,
-             std::string(name_) + ": the " + what + " of parameter " +
-                 std::to_string(group.indices[k]) + " is " + ShapeText(x) + " on " +
-                 x.device().name() + ", the parameter " + ShapeText(p) + " on " + p.device().name(),
-             loc);
-      };
-      check("gradient", group.gradients[k]);
-      for (std::size_t s = 0; s < states_.size(); ++s) check(states_[s].name, group.states[s][k]);
-    }
-  }
-}
-
 void Optimizer::Group::Clear() {
   indices.clear();
   parameters.clear();
@@ -168,15 +148,23 @@ void Optimizer::Fill(Group& group, std::size_t state, double value) {
     group.states[state][i] =
         value == 0 ? zeros_like(p) : full(p.sizes(), value, p.dtype(), p.device());
   }
-  Keep(group, state, group.states[state]);
 }
 
-void Optimizer::Keep(const Group& group, std::size_t state, const TensorList& tensors) {
-  for (std::size_t i = 0; i < group.indices.size(); ++i) {
-    Tensor& kept = states_[state].tensors[group.indices[i]];
-    if (kept.is_same(tensors[i])) continue;
-    kept = tensors[i];
-    NameState(kept, group.parameters[i], states_[state].name);
+void Optimizer::NameStates(Group& group) const {
+  for (std::size_t s = 0; s < states_.size(); ++s) {
+    for (std::size_t k = 0; k < group.indices.size(); ++k) {
+      Tensor& made = group.states[s][k];
+      if (made.defined() && !states_[s].tensors[group.indices[k]].defined())
+        NameState(made, group.parameters[k], states_[s].name);
+    }
+  }
+}
+
+void Optimizer::Keep(const Group& group) noexcept {
+  for (std::size_t k = 0; k < group.indices.size(); ++k) {
+    const std::size_t i = group.indices[k];
+    for (std::size_t s = 0; s < states_.size(); ++s) states_[s].tensors[i] = group.states[s][k];
+    ++steps_[i];
   }
 }
 

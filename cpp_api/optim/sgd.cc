@@ -45,7 +45,6 @@ void SGD::Update(Group& group) {
   if (options_.momentum != 0 && options_.dampening != 0) step.undamped = 1 - options_.dampening;
   step.nesterov = options_.nesterov;
   foreach_sgd_(group.parameters, group.gradients, group.states[0], step);
-  Keep(group, 0, group.states[0]);
 }
 
 }  // namespace lazuli::optim

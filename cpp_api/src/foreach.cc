@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "cpp_api/src/operands.h"
+#include "ir/support/pool.h"
 #include "lazy/ops/foreach.h"
 
 namespace lazuli {
@@ -58,7 +59,13 @@ class Update {
   ir::PooledVector<lazy::Tensors> lists_;
 };
 
+class Deferred : public lazy::DeferredWrites, public ir::Pooled {};
+
 }  // namespace
+
+ForeachTransaction::ForeachTransaction() : impl_(new Deferred) {}
+ForeachTransaction::~ForeachTransaction() { delete static_cast<Deferred*>(impl_); }
+void ForeachTransaction::commit() noexcept { static_cast<Deferred*>(impl_)->Commit(); }
 
 void foreach_sgd_(const TensorList& parameters, const TensorList& gradients, TensorList& momenta,
                   const SgdStep& step, Locs loc) {

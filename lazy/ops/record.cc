@@ -55,28 +55,55 @@ Tensor Recorder::Finish(NodePtr node) {
   return Tensor(std::move(storage));
 }
 
-void Recorder::Finish(const NodePtr& node, Tensors& results) {
-  nodes_since_sync_ = ++context_.nodes_since_sync;
-  for (uint32_t i = 0; i < node->num_outputs(); ++i)
-    results.emplace_back(context_.NewPending({node, i}, device_));
-  context_.counters().Add(Counter::kNodesRecorded);
-  lock_.reset();
-}
+void Recorder::Finish(const NodePtr& node, Tensors& results) { Finish(node, {}, results); }
 
 void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results) {
+  Writes writes;
+  struct Unlock {  // before anything that was made for a node that does not come to be is released
+    std::optional<Context::Lock>& lock;
+    ~Unlock() { lock.reset(); }
+  } const unlock{lock_};
   nodes_since_sync_ = ++context_.nodes_since_sync;
-  absl::InlinedVector<Value, 16, PoolAllocator<Value>> old;  // released after the lock
   const auto count = static_cast<uint32_t>(targets.size());
-  for (uint32_t i = 0; i < count; ++i)
-    old.push_back(context_.Write(targets[i].storage(), {node, i}));
+  results.reserve(node->num_outputs() - count);
   for (uint32_t i = count; i < node->num_outputs(); ++i)
     results.emplace_back(context_.NewPending({node, i}, device_));
+  if (Writes* deferred = DeferredWrites::Current()) {
+    deferred->Add(node, targets);
+  } else {
+    writes.Add(node, targets);
+    writes.Apply(context_);
+  }
   context_.counters().Add(Counter::kNodesRecorded);
-  lock_.reset();
 }
 
 void Recorder::SyncLongGraph() {
+  if (DeferredWrites::Current() != nullptr) return;
   ThrowIfError(GetEngine().Sync(context_, /*wait=*/false, SyncReason::kGraphLimit));
+}
+
+void Writes::Add(const NodePtr& node, absl::Span<const Tensor> targets) {
+  writes_.reserve(writes_.size() + targets.size());
+  for (uint32_t i = 0; i < targets.size(); ++i)
+    writes_.push_back({targets[i].impl()->storage(), {node, i}});
+}
+
+void Writes::Apply(Context& context) noexcept {
+  for (Write& write : writes_) write.value = context.Write(*write.target, std::move(write.value));
+}
+
+namespace {
+LAZULI_FAST_THREAD_LOCAL Writes* deferred_writes = nullptr;
+}  // namespace
+
+DeferredWrites::DeferredWrites() : outer_(std::exchange(deferred_writes, &writes_)) {}
+DeferredWrites::~DeferredWrites() { deferred_writes = outer_; }
+Writes* DeferredWrites::Current() { return deferred_writes; }
+
+void DeferredWrites::Commit() noexcept {
+  Context& context = Context::Current();
+  const Context::Lock lock(context);
+  writes_.Apply(context);
 }
 
 bool WantsGrad(absl::Span<const Operand> in) {

@@ -50,7 +50,8 @@ class Recorder {
   // hold; the others are new.
   void Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results);
   // Afterwards: syncs if more than LAZULI_MAX_GRAPH_NODES nodes were recorded since the last sync,
-  // so that a loop without sync stays bounded in memory and in the size of its programs.
+  // so that a loop without sync stays bounded in memory and in the size of its programs. Deferred
+  // writes come first.
   void CutLongGraph() {
     if (nodes_since_sync_ > context_.max_graph_nodes()) [[unlikely]]
       SyncLongGraph();
@@ -64,6 +65,40 @@ class Recorder {
   std::optional<Context::Lock> lock_;
   absl::InlinedVector<Value, 3, PoolAllocator<Value>> values_;
   int64_t nodes_since_sync_ = 0;
+};
+
+// Results that are to be the elements of existing tensors. Written together, and undone by nothing:
+// what may fail comes before.
+class Writes {
+ public:
+  // The first results of `node`, which fit.
+  void Add(const NodePtr& node, absl::Span<const Tensor> targets);
+  // Under the context's lock. Afterwards holds the old values, to be released without it.
+  void Apply(Context& context) noexcept;
+
+ private:
+  struct Write {
+    StoragePtr target;
+    Value value;
+  };
+  PooledVector<Write> writes_;
+};
+
+// While one lives, what this thread's RecordInto computes is not written yet: Commit() writes all
+// of it, and cannot fail. Without it nothing changes.
+class DeferredWrites {
+ public:
+  DeferredWrites();
+  ~DeferredWrites();
+  DeferredWrites(const DeferredWrites&) = delete;
+  DeferredWrites& operator=(const DeferredWrites&) = delete;
+  void Commit() noexcept;
+  // Of the calling thread; null if there is none.
+  static Writes* Current();
+
+ private:
+  Writes writes_;
+  Writes* outer_;
 };
 
 // Whether gradients are on and one of the tensors wants one.

@@ -18,6 +18,21 @@ namespace lazuli {
 
 using TensorList = std::vector<Tensor>;
 
+// Updates that happen together: what this thread's foreach_*_ calls compute while one lives becomes
+// the tensors' elements by commit(), all at once, which cannot fail. Without it nothing changes:
+// one that is refused, or gets no memory, leaves nothing half updated.
+class LAZULI_API ForeachTransaction {
+ public:
+  ForeachTransaction();
+  ~ForeachTransaction();
+  ForeachTransaction(const ForeachTransaction&) = delete;
+  ForeachTransaction& operator=(const ForeachTransaction&) = delete;
+  void commit() noexcept;  // once
+
+ private:
+  void* impl_;
+};
+
 // parameter -= lr * v, with v = momentum * v + undamped * gradient. Undefined momenta are made, and
 // start as the gradient; without momentum, `momenta` is not touched.
 struct SgdStep {

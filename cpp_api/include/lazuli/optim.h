@@ -35,8 +35,8 @@ class LAZULI_API Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   const std::vector<Tensor>& parameters() const { return parameters_; }
-  // Records one update of every parameter that has a gradient. Throws Error(kInvalidArgument), with
-  // nothing changed, if a gradient or a state no longer fits its parameter.
+  // Records one update of every parameter that has a gradient. Throws with nothing changed:
+  // Error(kInvalidArgument) if a gradient or a state no longer fits its parameter, std::bad_alloc.
   void step(LAZULI_LOC);
   // Drops the gradients: grad() is undefined until the next backward().
   void zero_grad(LAZULI_LOC);
@@ -76,14 +76,13 @@ class LAZULI_API Optimizer {
   // Checks the options after a change: throws Error(kInvalidArgument).
   virtual void CheckOptions(SourceLocation loc) const = 0;
 
-  // Records the update of a group by one foreach_* call.
+  // Records the update of a group by one foreach_* call. States that it makes are kept when those
+  // of all groups are recorded.
   virtual void Update(Group& group) = 0;
   // Whether parameters that made different numbers of steps are updated apart.
   virtual bool GroupsBySteps() const { return false; }
   // Makes the undefined ones of a group's states; they start as `value`.
-  void Fill(Group& group, std::size_t state, double value = 0);
-  // Keeps a group's state, made by an update.
-  void Keep(const Group& group, std::size_t state, const TensorList& tensors);
+  static void Fill(Group& group, std::size_t state, double value = 0);
   const std::vector<Tensor>& state(std::size_t i) const { return states_[i].tensors; }
 
  private:
@@ -95,8 +94,10 @@ class LAZULI_API Optimizer {
   // Puts the parameters that have gradients into groups of one dtype and device.
   void MakeGroups();
   Group& GroupFor(std::size_t parameter);
-  // That nothing will refuse a later group once an earlier one is updated.
-  void CheckGroups(SourceLocation loc) const;
+  // Names the states that an update has made.
+  void NameStates(Group& group) const;
+  // Takes over a group's states and counts its steps.
+  void Keep(const Group& group) noexcept;
 
   const char* name_;
   std::vector<Tensor> parameters_;

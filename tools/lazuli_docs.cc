@@ -99,17 +99,18 @@ std::string OpsPage() {
 
 struct FunctionRow {
   std::string_view name, parameters, doc;
+  bool in_place = false;  // whether a method puts the result in the place of x
 };
 
 std::vector<FunctionRow> FunctionRows() {
   using namespace lazy;  // NOLINT: the rows name ops, whose documentation is theirs
   return {
 #define LAZULI_UNARY(struct_name, function, public_name, ...) \
-  {#public_name, "(x)", struct_name::kDoc.text},
+  {#public_name, "(x)", struct_name::kDoc.text, /*in_place=*/true},
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
 #define LAZULI_BINARY(struct_name, function, public_name, ...) \
-  {#public_name, "(x, y)", struct_name::kDoc.text},
+  {#public_name, "(x, y)", struct_name::kDoc.text, /*in_place=*/true},
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
 #define LAZULI_COMPARE(struct_name, function, public_name, ...) \
@@ -117,6 +118,8 @@ std::vector<FunctionRow> FunctionRows() {
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
 #define LAZULI_COMPOSITE(public_name, parameters, doc) {#public_name, #parameters, doc},
+#define LAZULI_INPLACE(public_name, parameters, doc) \
+  {#public_name, #parameters, doc, /*in_place=*/true},
 #define LAZULI_FUNCTIONAL(public_name, parameters, doc) \
   {"nn::functional::" #public_name, #parameters, doc},
 #define LAZULI_INIT(public_name, parameters, doc) {"nn::init::" #public_name, #parameters, doc},
@@ -125,6 +128,7 @@ std::vector<FunctionRow> FunctionRows() {
 #undef LAZULI_UTILS
 #undef LAZULI_INIT
 #undef LAZULI_FUNCTIONAL
+#undef LAZULI_INPLACE
 #undef LAZULI_COMPOSITE
   };
 }
@@ -132,9 +136,11 @@ std::vector<FunctionRow> FunctionRows() {
 std::string FunctionsPage() {
   std::string page =
       Str("# Functions\n\nWhat users call, in C++ (`lazuli/ops.h`, `lazuli/nn.h`) and in Python. ",
-          kNote, "| function | meaning |\n| --- | --- |\n");
-  for (const FunctionRow& row : FunctionRows())
-    page += Str("| `", row.name, row.parameters, "` | ", row.doc, " |\n");
+          kNote, "| function | in place | meaning |\n| --- | --- | --- |\n");
+  for (const FunctionRow& row : FunctionRows()) {
+    page += Str("| `", row.name, row.parameters, "` | ",
+                row.in_place ? Str("`x.", row.name, "_`") : std::string(), " | ", row.doc, " |\n");
+  }
   return page;
 }
 

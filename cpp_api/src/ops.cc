@@ -178,6 +178,19 @@ Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index, const
                             In(source, "scatter_add"));
   });
 }
+Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
+               Locs loc) {
+  return CallTensor(loc, [&] {
+    return lazy::Scatter(In(x, "scatter"), dim, In(index, "scatter"), In(source, "scatter"));
+  });
+}
+Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
+                  Locs loc) {
+  return CallTensor(loc, [&] {
+    return lazy::IndexCopy(In(x, "index_copy"), dim, In(index, "index_copy"),
+                           In(source, "index_copy"));
+  });
+}
 Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index, Locs loc) {
   return CallTensor(loc, [&] { return lazy::Select(In(x, "select"), dim, index); });
 }
@@ -203,6 +216,9 @@ Tensor one_hot(const Tensor& index, std::int64_t classes, Locs loc) {
 Tensor matmul(const Tensor& x, const Tensor& y, Locs loc) {
   return CallTensor(loc,
                     [&] { return lazy::MatMul(TensorAccess::Unwrap(x), TensorAccess::Unwrap(y)); });
+}
+Tensor einsum(const std::string& equation, const std::vector<Tensor>& xs, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::Einsum(equation, In(xs, "einsum")); });
 }
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Locs loc) {
   return CallTensor(loc, [&] {

@@ -26,39 +26,6 @@ const ir::Shape& ShapeOf(const Tensor& tensor, const char* what) {
   return TensorAccess::Impl(tensor)->storage()->shape();
 }
 
-// What an in-place op asks before anything is recorded: that the target may change, and that dims
-// stretch to its dims.
-lazy::Tensor InPlaceTarget(std::string_view op, const Tensor& target) {
-  lazy::Tensor t = Defined(target, op);
-  lazy::CheckAssignable(op, t);
-  return t;
-}
-void CheckStretches(std::string_view op, const lazy::Tensor& source, const lazy::Tensor& target) {
-  bool fits = source.rank() <= target.rank();
-  for (std::int64_t i = 1; fits && i <= source.rank(); ++i) {
-    const std::int64_t n = source.dim(source.rank() - i);
-    fits = n == 1 || n == target.dim(target.rank() - i);
-  }
-  if (!fits)
-    lazy::ThrowRecordError(op, ir::InvalidArgument(source.shape(), " does not broadcast to ",
-                                                   target.shape(), ", which is changed in place"));
-}
-// Arithmetic in place keeps the dtype; only copy_() converts down.
-void CheckKeepsType(std::string_view op, const lazy::Tensor& target, ir::DType result) {
-  if (ir::IsFloat(target.dtype()) || ir::IsComplex(target.dtype()) ||
-      !(ir::IsFloat(result) || ir::IsComplex(result)))
-    return;
-  lazy::ThrowRecordError(
-      op, ir::InvalidArgument("the result ", ir::DTypeText(result), " would be cut to ",
-                              target.shape(), ", which is changed in place"));
-}
-
-// target := value, converted to target's dtype and stretched to its dims.
-void AssignTo(std::string_view op, const lazy::Tensor& target, const lazy::Tensor& value) {
-  lazy::Assign(op, target,
-               lazy::BroadcastTo(lazy::To(value, target.dtype()), target.shape().dims()));
-}
-
 }  // namespace
 
 Tensor::Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
@@ -210,6 +177,16 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options, SourceLoc
 }
 void Tensor::backward(SourceLocation loc) const { backward({}, {}, loc); }
 
+HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, SourceLocation loc) {
+  return Call(loc, [&] {
+    const lazy::HookHandle handle = lazy::AddHook(
+        Defined(*this, "register_hook"), [hook = std::move(hook)](const lazy::Tensor& gradient) {
+          return TensorAccess::Unwrap(hook(TensorAccess::Wrap(gradient)));
+        });
+    return HookHandle(handle.hooks, handle.id);
+  });
+}
+
 Tensor Tensor::detach(SourceLocation loc) const {
   return CallTensor(loc, [&] { return lazy::Detach(Defined(*this, "detach")); });
 }
@@ -228,89 +205,6 @@ Tensor Tensor::to(const Device& device, SourceLocation loc) const {
     const backend::Device target = DeviceAccess::Unwrap(device);
     return tensor.device() == target ? tensor : lazy::ToDevice(tensor, target);
   });
-}
-
-// --- in place
-
-Tensor& Tensor::copy_(const Tensor& source, SourceLocation loc) {
-  Call(loc, [&] {
-    const lazy::Tensor target = InPlaceTarget("copy_", *this);
-    lazy::Tensor value = Defined(source, "copy_");
-    CheckStretches("copy_", value, target);
-    if (!(value.device() == target.device())) value = lazy::ToDevice(value, target.device());
-    AssignTo("copy_", target, value);
-  });
-  return *this;
-}
-Tensor& Tensor::fill_(const Scalar& value, SourceLocation loc) {
-  Call(loc, [&] {
-    const lazy::Tensor t = InPlaceTarget("fill_", *this);
-    AssignTo("fill_", t,
-             lazy::Full(t.shape().dims(), TensorAccess::Slot(value, t.dtype()), t.device()));
-  });
-  return *this;
-}
-Tensor& Tensor::zero_(SourceLocation loc) {
-  Call(loc, [&] {
-    const lazy::Tensor t = InPlaceTarget("zero_", *this);
-    AssignTo("zero_", t, lazy::FullConstant(t.shape(), 0, t.device()));
-  });
-  return *this;
-}
-
-namespace {
-
-using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
-
-// Division gives floats whatever it divides.
-ir::DType ResultType(BinaryFunction function, ir::DType common) {
-  return function == lazy::Div && !ir::IsFloat(common) && !ir::IsComplex(common) ? ir::DType::kF32
-                                                                                 : common;
-}
-
-void InPlace(std::string_view op, BinaryFunction function, const Tensor& target,
-             const Tensor& other, const Scalar* alpha) {
-  const lazy::Tensor t = InPlaceTarget(op, target), o = Defined(other, op);
-  CheckStretches(op, o, t);
-  // No common type is the function's error to report.
-  CheckKeepsType(op, t,
-                 ResultType(function, ir::Promote(t.dtype(), o.dtype()).value_or(t.dtype())));
-  if (alpha == nullptr) return AssignTo(op, t, function(t, o));
-  CheckKeepsType(op, t, TensorAccess::ToNumber(*alpha).TypeBeside(o.dtype()));
-  AssignTo(op, t, function(t, lazy::Mul(o, NumberBeside(*alpha, o))));
-}
-
-void InPlace(std::string_view op, BinaryFunction function, const Tensor& target,
-             const Scalar& number) {
-  const lazy::Tensor t = InPlaceTarget(op, target);
-  CheckKeepsType(op, t, ResultType(function, TensorAccess::ToNumber(number).TypeBeside(t.dtype())));
-  AssignTo(op, t, function(t, NumberBeside(number, t)));
-}
-
-}  // namespace
-
-#define LAZULI_INPLACE(name, function)                                                   \
-  Tensor& Tensor::name(const Tensor& other, SourceLocation loc) {                        \
-    Call(loc, [&] { InPlace(#name, lazy::function, *this, other, /*alpha=*/nullptr); }); \
-    return *this;                                                                        \
-  }                                                                                      \
-  Tensor& Tensor::name(const Scalar& other, SourceLocation loc) {                        \
-    Call(loc, [&] { InPlace(#name, lazy::function, *this, other); });                    \
-    return *this;                                                                        \
-  }
-LAZULI_INPLACE(add_, Add)
-LAZULI_INPLACE(sub_, Sub)
-LAZULI_INPLACE(mul_, Mul)
-LAZULI_INPLACE(div_, Div)
-#undef LAZULI_INPLACE
-
-Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha, SourceLocation loc) {
-  Call(loc, [&] { InPlace("add_", lazy::Add, *this, other, &alpha); });
-  return *this;
-}
-Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha, SourceLocation loc) {
-  Call(loc, [&] { InPlace("sub_", lazy::Sub, *this, other, &alpha); });
-  return *this;
 }
 
 Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
@@ -402,11 +296,5 @@ void internal::CheckCount(std::size_t count, const Dims& dims, SourceLocation lo
     }
   });
 }
-
-// --- gradient mode
-
-bool grad_enabled() { return lazy::GradEnabled(); }
-NoGrad::NoGrad() : saved_(lazy::SetGradEnabled(false)) {}
-NoGrad::~NoGrad() { lazy::SetGradEnabled(saved_); }
 
 }  // namespace lazuli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <string_view>
 #include <utility>
 
 #include "ir/support/hash_map.h"
@@ -24,13 +25,96 @@ struct Latest {
   }
 };
 
+bool Same(const Edge& a, const Edge& b) {
+  return a.node == b.node && a.leaf == b.leaf && a.index == b.index;
+}
+
+void AddTo(Tensor& sum, Tensor gradient) {
+  sum = sum.defined() ? Add(sum, gradient) : std::move(gradient);
+}
+
+// A gradient that somebody else holds too (another leaf of a sum, the caller) gets a storage of its
+// own, so that changing it in place changes nothing else.
+Tensor OwnElements(Tensor gradient) {
+  if (gradient.impl()->use_count() == 1 && gradient.storage().use_count() == 1) return gradient;
+  return Snapshot(gradient);
+}
+
+// The tensors that Grad() is asked about, by where their gradients arrive, and the nodes on the way
+// to them.
+class Wanted {
+ public:
+  Wanted(absl::Span<const Tensor> roots, absl::Span<const Tensor> inputs) {
+    for (const Tensor& input : inputs) {
+      edges_.push_back(GradEdge(input));
+      if (!edges_.back()) {
+        throw StatusError(InvalidArgument("grad: input ", edges_.size() - 1, ", ", input.shape(),
+                                          ", requires no gradient"));
+      }
+    }
+    MarkPaths(roots);
+  }
+
+  std::size_t size() const { return edges_.size(); }
+  const Edge& edge(std::size_t i) const { return edges_[i]; }
+  bool Is(const Edge& edge) const {
+    return std::any_of(edges_.begin(), edges_.end(), [&](const Edge& e) { return Same(e, edge); });
+  }
+  // Whether a wanted gradient arrives by the edge, or farther on.
+  bool IsOnTheWay(const Edge& edge) const {
+    return Is(edge) || (edge.node && LeadsOn(edge.node.get()));
+  }
+  // Whether one arrives behind the node.
+  bool LeadsOn(const GradNode* node) const {
+    const auto found = leads_on_.find(node);
+    return found != leads_on_.end() && found->second;
+  }
+  // Whether input i is reached from the roots.
+  bool reached(std::size_t i) const { return reached_[i]; }
+
+ private:
+  void MarkPaths(absl::Span<const Tensor> roots) {
+    std::vector<const GradNode*> nodes;  // all that can be reached
+    reached_.resize(edges_.size());
+    const auto visit = [&](const Edge& edge) {
+      for (std::size_t i = 0; i < edges_.size(); ++i) {
+        if (Same(edges_[i], edge)) reached_[i] = true;
+      }
+      if (edge.node && leads_on_.try_emplace(edge.node.get(), false).second)
+        nodes.push_back(edge.node.get());
+    };
+    for (const Tensor& root : roots) visit(GradEdge(root));
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      for (const Edge& edge : nodes[i]->edges()) {
+        if (edge) visit(edge);
+      }
+    }
+    // Edges lead to nodes that were recorded earlier.
+    std::sort(nodes.begin(), nodes.end(),
+              [](const GradNode* a, const GradNode* b) { return a->sequence() < b->sequence(); });
+    for (const GradNode* node : nodes) {
+      for (const Edge& edge : node->edges()) {
+        if (edge && IsOnTheWay(edge)) leads_on_[node] = true;
+      }
+    }
+  }
+
+  std::vector<Edge> edges_;
+  std::vector<bool> reached_;
+  HashMap<const GradNode*, bool> leads_on_;  // every node that can be reached
+};
+
 class TapeWalker {
  public:
-  explicit TapeWalker(BackwardOptions options) : options_(options) {}
+  // `wanted`: null for the leaves' .grad.
+  TapeWalker(BackwardOptions options, const Wanted* wanted) : options_(options), wanted_(wanted) {
+    if (wanted_ != nullptr) found_.resize(wanted_->size());
+  }
 
   void Send(const Edge& edge, Tensor gradient) {
+    if (wanted_ != nullptr && !wanted_->IsOnTheWay(edge)) return;
     if (edge.leaf) {
-      Accumulate(*edge.leaf, std::move(gradient));
+      SendToLeaf(edge, std::move(gradient));
       return;
     }
     auto [it, inserted] = pending_.try_emplace(edge.node.get());
@@ -38,8 +122,7 @@ class TapeWalker {
       it->second.dys.resize(edge.node->num_outputs);
       queue_.push(edge.node.get());
     }
-    Tensor& sum = it->second.dys[edge.index];
-    sum = sum.defined() ? Add(sum, gradient) : std::move(gradient);
+    AddTo(it->second.dys[edge.index], std::move(gradient));
   }
 
   // Every user of a node was recorded after it, so taking the latest node first visits a node after
@@ -48,15 +131,30 @@ class TapeWalker {
     while (!queue_.empty()) {
       GradNode* node = queue_.top();
       queue_.pop();
-      const Tensors dys = std::move(pending_.find(node)->second.dys);
+      Tensors dys = std::move(pending_.find(node)->second.dys);
       pending_.erase(node);
       Visit(*node, dys);
     }
+    for (auto& [edge, gradient] : leaves_) {
+      const AutogradMeta* meta = edge.leaf->autograd();
+      gradient = AfterHooks(meta->hooks, 0, std::move(gradient));
+      if (wanted_ != nullptr)
+        Find(edge, gradient);
+      else
+        Accumulate(*edge.leaf, std::move(gradient));
+    }
   }
 
+  Tensors TakeFound() { return std::move(found_); }
+
  private:
-  void Visit(GradNode& node, const Tensors& dys) {
+  void Visit(GradNode& node, Tensors& dys) {
     SiteOverride site(node.site());
+    for (uint32_t i = 0; i < node.num_outputs; ++i) {
+      dys[i] = AfterHooks(node.hooks, i, std::move(dys[i]));
+      if (wanted_ != nullptr) Find({IntrusivePtr<GradNode>(&node), nullptr, i}, dys[i]);
+    }
+    if (wanted_ != nullptr && !wanted_->LeadsOn(&node)) return;
     if (node.released) {
       throw StatusError(FailedPrecondition("backward: the values that ", node.name(),
                                            " saved were freed by an earlier backward; pass "
@@ -72,6 +170,25 @@ class TapeWalker {
     if (!options_.retain_graph) node.ReleaseSaved();
   }
 
+  // What is asked for, and what a hook sees, is the sum of all.
+  void SendToLeaf(const Edge& edge, Tensor gradient) {
+    const AutogradMeta* meta = edge.leaf->autograd();
+    if (wanted_ == nullptr && (meta == nullptr || !meta->hooks)) {
+      Accumulate(*edge.leaf, std::move(gradient));
+      return;
+    }
+    auto it = std::find_if(leaves_.begin(), leaves_.end(),
+                           [&](const auto& entry) { return entry.first.leaf == edge.leaf; });
+    if (it == leaves_.end()) it = leaves_.insert(it, {edge, Tensor()});
+    AddTo(it->second, std::move(gradient));
+  }
+
+  void Find(const Edge& edge, const Tensor& gradient) {
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      if (Same(wanted_->edge(i), edge)) found_[i] = gradient;
+    }
+  }
+
   static void Accumulate(TensorImpl& leaf, Tensor gradient) {
     Tensor& grad = leaf.mutable_autograd().grad;
     if (!grad.defined())
@@ -82,54 +199,93 @@ class TapeWalker {
       Assign("backward", grad, Add(grad, gradient));  // in the memory it has
   }
 
-  // A gradient that somebody else holds too (another leaf of a sum, the caller) gets a storage of
-  // its own, so that changing .grad in place changes nothing else.
-  static Tensor OwnElements(Tensor gradient) {
-    if (gradient.impl()->use_count() == 1 && gradient.storage().use_count() == 1) return gradient;
-    Tensor own(Context::Current().Snapshot(gradient.storage()));
-    if (const AutogradMeta* meta = gradient.impl()->autograd(); meta != nullptr && meta->grad_fn) {
-      AutogradMeta& history = own.impl()->mutable_autograd();
-      history.grad_fn = meta->grad_fn;
-      history.output = meta->output;
-    }
-    return own;
-  }
-
   BackwardOptions options_;
+  const Wanted* wanted_;
+  Tensors found_;                                 // one for each that is wanted
+  PooledVector<std::pair<Edge, Tensor>> leaves_;  // whose gradients wait for the end, in order
   HashMap<GradNode*, Pending> pending_;
   std::priority_queue<GradNode*, PooledVector<GradNode*>, Latest> queue_;
 };
 
-}  // namespace
-
-void Backward(const Tensor& root, const Tensor& gradient, BackwardOptions options) {
-  if (!root.defined()) throw StatusError(InvalidArgument("backward: the tensor is undefined"));
-  const Edge edge = GradEdge(root);
-  if (!edge) {
-    throw StatusError(FailedPrecondition("backward: ", root.shape(),
+// The gradient that a root starts with.
+Tensor Seed(std::string_view op, const Tensor& root, const Tensor& gradient) {
+  if (!root.defined()) throw StatusError(InvalidArgument(op, ": the tensor is undefined"));
+  if (!GradEdge(root)) {
+    throw StatusError(FailedPrecondition(op, ": ", root.shape(),
                                          " has no history; it was computed from no tensor that "
                                          "requires a gradient, or under NoGrad"));
   }
   if (!IsFloat(root.dtype()))
-    throw StatusError(InvalidArgument("backward: gradients need floats, not ", root.shape()));
-  Tensor seed = gradient;
-  options.retain_graph = options.retain_graph || options.create_graph;
-  GradModeGuard mode(options.create_graph);
-  if (!seed.defined()) {
+    throw StatusError(InvalidArgument(op, ": gradients need floats, not ", root.shape()));
+  if (!gradient.defined()) {
     if (root.shape().num_elements() != 1) {
       throw StatusError(InvalidArgument(
-          "backward: ", root.shape(),
+          op, ": ", root.shape(),
           " is no scalar; reduce it (sum, mean) or pass the gradient of the result"));
     }
-    seed = FullConstant(root.shape(), 1, root.device());
+    return FullConstant(root.shape(), 1, root.device());
   }
-  if (!(seed.shape() == root.shape())) {
+  if (!(gradient.shape() == root.shape())) {
     throw StatusError(
-        InvalidArgument("backward: the gradient is ", seed.shape(), ", the tensor ", root.shape()));
+        InvalidArgument(op, ": the gradient is ", gradient.shape(), ", the tensor ", root.shape()));
   }
-  TapeWalker walker(options);
-  walker.Send(edge, std::move(seed));
+  return gradient;
+}
+
+Tensors Seeds(std::string_view op, absl::Span<const Tensor> roots,
+              absl::Span<const Tensor> gradients) {
+  if (!gradients.empty() && gradients.size() != roots.size()) {
+    throw StatusError(InvalidArgument(op, ": there are ", gradients.size(), " gradients for ",
+                                      roots.size(), " tensors"));
+  }
+  Tensors seeds;
+  for (std::size_t i = 0; i < roots.size(); ++i)
+    seeds.push_back(Seed(op, roots[i], gradients.empty() ? Tensor() : gradients[i]));
+  return seeds;
+}
+
+}  // namespace
+
+void Backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
+              BackwardOptions options) {
+  options.retain_graph = options.retain_graph || options.create_graph;
+  GradModeGuard mode(options.create_graph);
+  Tensors seeds = Seeds("backward", roots, gradients);
+  TapeWalker walker(options, /*wanted=*/nullptr);
+  for (std::size_t i = 0; i < roots.size(); ++i)
+    walker.Send(GradEdge(roots[i]), std::move(seeds[i]));
   walker.Run();
+}
+
+void Backward(const Tensor& root, const Tensor& gradient, BackwardOptions options) {
+  Backward(absl::MakeConstSpan(&root, 1), absl::MakeConstSpan(&gradient, 1), options);
+}
+
+Tensors Grad(absl::Span<const Tensor> outputs, absl::Span<const Tensor> inputs,
+             absl::Span<const Tensor> gradients, BackwardOptions options, bool allow_unused) {
+  options.retain_graph = options.retain_graph || options.create_graph;
+  GradModeGuard mode(options.create_graph);
+  Tensors seeds = Seeds("grad", outputs, gradients);
+  const Wanted wanted(outputs, inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!wanted.reached(i) && !allow_unused) {
+      throw StatusError(InvalidArgument("grad: the outputs do not depend on input ", i, ", ",
+                                        inputs[i].shape(),
+                                        "; allow_unused leaves its gradient undefined"));
+    }
+  }
+  TapeWalker walker(options, &wanted);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    walker.Send(GradEdge(outputs[i]), std::move(seeds[i]));
+  walker.Run();
+  Tensors found = walker.TakeFound();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].defined())
+      found[i] = OwnElements(std::move(found[i]));
+    else if (wanted.reached(i))  // through ops that pass no gradient on
+      found[i] = FullConstant(inputs[i].shape(), 0, inputs[i].device());
+  }
+  return found;
 }
 
 }  // namespace lazuli::lazy

@@ -1,4 +1,5 @@
-// The backward engine: walks the tape from a result to the leaves and adds up gradients.
+// The backward engine: walks the tape from results to the leaves, or to other tensors, and adds up
+// gradients.
 #pragma once
 
 #include "lazy/tensor/tensor.h"
@@ -10,10 +11,18 @@ struct BackwardOptions {
   bool create_graph = false;  // record the gradients' own history (implies retain_graph)
 };
 
-// Adds d(root)/d(leaf) to the .grad of every leaf that requires one. `gradient` is
-// d(result)/d(root), needed unless root has one element. Nodes run latest first; each once, after
-// all its users; iterative. Gradient nodes get the site of their forward op. Throws StatusError:
-// FailedPrecondition if root has no history or it was freed by an earlier backward.
+// Adds d(roots)/d(leaf) to the .grad of every leaf that requires one. `gradients` are those of the
+// roots: none, or one each; undefined is 1, for a root of one element. Nodes run latest first; each
+// once, after all its users; iterative. Gradient nodes get the site of their forward op. Throws
+// StatusError: FailedPrecondition if a root has no history or it was freed by an earlier backward.
+void Backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
+              BackwardOptions options);
 void Backward(const Tensor& root, const Tensor& gradient, BackwardOptions options);
+
+// d(outputs)/d(inputs), of leaves or of results; .grad stays as it is, and only nodes between the
+// two run and are freed. An input that the outputs do not depend on is InvalidArgument, or
+// undefined if allow_unused.
+Tensors Grad(absl::Span<const Tensor> outputs, absl::Span<const Tensor> inputs,
+             absl::Span<const Tensor> gradients, BackwardOptions options, bool allow_unused);
 
 }  // namespace lazuli::lazy

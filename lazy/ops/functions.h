@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "lazy/ops/number.h"
 #include "lazy/ops/record.h"
@@ -100,9 +101,14 @@ Tensor Squeeze(const Tensor& x, std::optional<int64_t> dim);
 Tensor Unsqueeze(const Tensor& x, int64_t dim);
 Tensor Flatten(const Tensor& x, int64_t start_dim, int64_t end_dim);
 Tensor IndexSelect(const Tensor& x, int64_t dim, const Tensor& index);
-// Elements at positions along dim, in an index of x's rank; and x with source added at such.
+// Elements at positions along dim, in an index of x's rank; and x with source at such, or added.
 Tensor Gather(const Tensor& x, int64_t dim, const Tensor& index);
+Tensor Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
 Tensor ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+// x with the slices of source at the positions of a rank-1 index along dim.
+Tensor IndexCopy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+// How many true elements precede each; a number of them other than count fails the run.
+Tensor MaskPositions(const Tensor& mask, int64_t count);
 Tensor CumSum(const Tensor& x, int64_t dim);
 // {elements in order along dim, where they stood as s64}; TopK: the first k of them.
 std::pair<Tensor, Tensor> Sort(const Tensor& x, int64_t dim, bool descending);
@@ -111,6 +117,8 @@ Tensor Select(const Tensor& x, int64_t dim, int64_t index);  // without the dim
 Tensor OneHot(const Tensor& index, int64_t classes, DType dtype);
 
 // --- linear algebra, convolution, pooling
+// Sums of products: "bij,bjk->bik". Throws InvalidArgument naming the place in the equation.
+Tensor Einsum(std::string_view equation, absl::Span<const Tensor> xs);
 Tensor MatMul(const Tensor& x, const Tensor& y);
 Tensor Linear(const Tensor& x, const Tensor& weight);  // weight [out, in]
 using Pair = std::array<int64_t, 2>;

@@ -21,17 +21,39 @@ absl::Status CheckIndex(const Shape& x, const Shape& index, int64_t dim) {
                          " and be no larger but along dim ", dim);
 }
 
+// Why slices of source do not fit x along dim; OK if they do.
+absl::Status CheckSlices(const Shape& x, const Shape& index, const Shape& source, int64_t dim) {
+  if (index.rank() != 1 || !IsIntegral(index.dtype()))
+    return InvalidArgument("index must be rank-1 integers, is ", index);
+  Dims dims(x.dims().begin(), x.dims().end());
+  dims[static_cast<std::size_t>(dim)] = index.dim(0);
+  if (source == Shape(x.dtype(), dims)) return absl::OkStatus();
+  return InvalidArgument("source ", source, " must be ", Shape(x.dtype(), dims), " for index ",
+                         index, " along dim ", dim, " of x ", x);
+}
+
+Dims AllDims(int64_t rank) {
+  Dims dims;
+  for (int64_t d = 0; d < rank; ++d) dims.push_back(d);
+  return dims;
+}
+
+// Positions outside of [0, n) fail the run.
+void CheckRange(lowering::Context& c, std::string_view op, lowering::Op index, int64_t n) {
+  lowering::Builder& b = c.builder;
+  const lowering::Op bad = b.Binary(
+      Opcode::kOr, b.Compare(ComparisonDirection::kLt, index, b.ZerosLike(index)),
+      b.Compare(ComparisonDirection::kGe, index, b.Full(index.shape(), static_cast<double>(n))));
+  c.CheckNone(bad, index, Str(op, ": index "), Str(" is out of range [0, ", n, ")"));
+}
+
 // [index's dims..., rank]: the whole position in x of each element of index. Positions outside fail
 // the run.
 lowering::Op Positioned(lowering::Context& c, std::string_view op, const Shape& x,
                         lowering::Op index, int64_t dim) {
   lowering::Builder& b = c.builder;
   index = WideIndex(index);
-  const int64_t n = x.dim(dim);
-  const lowering::Op bad = b.Binary(
-      Opcode::kOr, b.Compare(ComparisonDirection::kLt, index, b.ZerosLike(index)),
-      b.Compare(ComparisonDirection::kGe, index, b.Full(index.shape(), static_cast<double>(n))));
-  c.CheckNone(bad, index, Str(op, ": index "), Str(" is out of range [0, ", n, ")"));
+  CheckRange(c, op, index, x.dim(dim));
   Dims column(index.shape().dims().begin(), index.shape().dims().end());
   column.push_back(1);
   const Shape iota(index.dtype(), index.shape().dims());
@@ -41,14 +63,39 @@ lowering::Op Positioned(lowering::Context& c, std::string_view op, const Shape& 
   return b.Concatenate(columns, x.rank());
 }
 
-Dims AllDims(int64_t rank) {
-  Dims dims;
-  for (int64_t d = 0; d < rank; ++d) dims.push_back(d);
-  return dims;
+// What scatters take: the tensor that is written to, where, and what.
+struct ScatterOperands {
+  lowering::Op x, index, source;
+};
+
+// `combiner`: kAdd, or kCopy to replace.
+lowering::Op ScatterElements(lowering::Context& c, std::string_view op,
+                             const ScatterOperands& operands, int64_t dim, Opcode combiner) {
+  const auto& [x, index, source] = operands;
+  if (absl::Status s = CheckIndex(x.shape(), index.shape(), dim); !s.ok())
+    return c.builder.Error(std::move(s));
+  if (source.shape() != Shape(x.dtype(), index.shape().dims())) {
+    return c.builder.Error(InvalidArgument("source ", source.shape(),
+                                           " must have the dims of index ", index.shape(),
+                                           " and the dtype of x ", x.shape()));
+  }
+  hlo::ScatterAttrs attrs;
+  attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = AllDims(x.rank());
+  attrs.index_vector_dim = x.rank();
+  return c.builder.Scatter(x, Positioned(c, op, x.shape(), index, dim), source, std::move(attrs),
+                           combiner);
 }
 
 Tensor ZerosOf(const Shape& shape, const Tensor& beside) {
   return FullConstant(Shape(beside.dtype(), shape.dims()), 0, beside.device());
+}
+
+// 0, 1, 2, ... in row-major order.
+Tensor Numbered(const Shape& dims, backend::Device device) {
+  return Reshape(Positions({dims.num_elements()}, 0, device), dims.dims());
+}
+Tensor Nobody(const Shape& dims, backend::Device device) {
+  return FullConstant(Shape(DType::kS64, dims.dims()), -1, device);
 }
 
 }  // namespace
@@ -69,22 +116,79 @@ Tensors GatherOp::Vjp(const Saved& s, const Tensor& dy) const {
 
 lowering::Op ScatterAddOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
                                  lowering::Op source) const {
-  if (absl::Status s = CheckIndex(x.shape(), index.shape(), dim); !s.ok())
-    return c.builder.Error(std::move(s));
-  if (source.shape() != Shape(x.dtype(), index.shape().dims())) {
-    return c.builder.Error(InvalidArgument("source ", source.shape(),
-                                           " must have the dims of index ", index.shape(),
-                                           " and the dtype of x ", x.shape()));
-  }
-  hlo::ScatterAttrs attrs;
-  attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = AllDims(x.rank());
-  attrs.index_vector_dim = x.rank();
-  return c.builder.Scatter(x, Positioned(c, kName, x.shape(), index, dim), source, std::move(attrs),
-                           Opcode::kAdd);
+  return ScatterElements(c, kName, {x, index, source}, dim, Opcode::kAdd);
 }
 
 Tensors ScatterAddOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {dy, Tensor(), s.needs(2) ? Gather(dy, dim, s.x(1)) : Tensor()};
+}
+
+lowering::Op ScatterOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+                              lowering::Op source) const {
+  return ScatterElements(c, kName, {x, index, source}, dim, Opcode::kCopy);
+}
+
+Tensors ScatterOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor index = s.x(1);
+  const Tensor dx = s.needs(0) ? Scatter(dy, dim, index, ZerosOf(index.shape(), dy)) : Tensor();
+  if (!s.needs(2)) return {dx, Tensor(), Tensor()};
+  // Only what was written last has come through.
+  const Tensor numbers = Numbered(index.shape(), dy.device());
+  const Tensor last = Scatter(Nobody(s.shape(0), dy.device()), dim, index, numbers);
+  return {dx, Tensor(),
+          Where(Eq(Gather(last, dim, index), numbers), Gather(dy, dim, index),
+                Constant(0, dy.dtype()))};
+}
+
+lowering::Op IndexCopyOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+                                lowering::Op source) const {
+  lowering::Builder& b = c.builder;
+  if (absl::Status s = CheckSlices(x.shape(), index.shape(), source.shape(), dim); !s.ok())
+    return b.Error(std::move(s));
+  index = WideIndex(index);
+  CheckRange(c, kName, index, x.shape().dim(dim));
+  hlo::ScatterAttrs attrs;
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    if (d != dim) attrs.update_window_dims.push_back(d);
+  }
+  attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {dim};
+  attrs.index_vector_dim = 1;
+  return b.Scatter(x, b.Reshape(index, {index.shape().dim(0), 1}), source, std::move(attrs),
+                   Opcode::kCopy);
+}
+
+Tensors IndexCopyOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor index = s.x(1);
+  const Tensor dx = s.needs(0) ? IndexCopy(dy, dim, index, ZerosOf(s.shape(2), dy)) : Tensor();
+  if (!s.needs(2)) return {dx, Tensor(), Tensor()};
+  // Only what was written last has come through.
+  const Tensor numbers = Numbered(index.shape(), dy.device());
+  const Shape along(DType::kS64, {dy.dim(dim)});
+  const Tensor last = IndexCopy(Nobody(along, dy.device()), 0, index, numbers);
+  Dims column(static_cast<std::size_t>(dy.rank()), 1);
+  column[static_cast<std::size_t>(dim)] = index.dim(0);
+  const Tensor came = Reshape(Eq(IndexSelect(last, 0, index), numbers), column);
+  return {dx, Tensor(), Where(came, IndexSelect(dy, dim, index), Constant(0, dy.dtype()))};
+}
+
+lowering::Op MaskPositionsOp::Lower(lowering::Context& c, lowering::Op mask) const {
+  lowering::Builder& b = c.builder;
+  if (mask.dtype() != DType::kPred)
+    return b.Error(InvalidArgument("takes a mask of pred, not ", mask.shape()));
+  const int64_t n = mask.shape().num_elements();
+  const lowering::Op flat = b.Reshape(mask, {n});
+  const lowering::Op ones = b.Convert(flat, DType::kS64);
+  const lowering::Op total = b.Reshape(b.Reduce(Opcode::kAdd, ones, {0}), {1});
+  const auto number = [&](lowering::Op like, int64_t v) {
+    return b.Full(like.shape(), static_cast<double>(v));
+  };
+  c.CheckNone(b.Compare(ComparisonDirection::kNe, total, number(total, count)), total,
+              "index_put_: the mask picks ", Str(" elements, the value has ", count));
+  const lowering::Op before =
+      b.Binary(Opcode::kSubtract, CumSumOp{0}.Lower(b, ones), number(ones, 1));
+  const lowering::Op last = number(ones, std::max<int64_t>(count - 1, 0));
+  return b.Reshape(b.Select(flat, b.Binary(Opcode::kMinimum, before, last), b.ZerosLike(ones)),
+                   mask.shape().dims());
 }
 
 lowering::Op CumSumOp::Lower(lowering::Builder& b, lowering::Op x) const {
@@ -145,6 +249,18 @@ Tensor Gather(const Tensor& x, int64_t dim, const Tensor& index) {
 
 Tensor ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   return Record(ScatterAddOp{NormalizeDim("scatter_add", dim, x.rank())}, x, index, source);
+}
+
+Tensor Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  return Record(ScatterOp{NormalizeDim("scatter", dim, x.rank())}, x, index, source);
+}
+
+Tensor IndexCopy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  return Record(IndexCopyOp{NormalizeDim("index_copy", dim, x.rank())}, x, index, source);
+}
+
+Tensor MaskPositions(const Tensor& mask, int64_t count) {
+  return Record(MaskPositionsOp{count}, mask);
 }
 
 Tensor CumSum(const Tensor& x, int64_t dim) {

@@ -1,5 +1,5 @@
 // Ops that move elements to or from positions that are data, and orders along a dim: gather,
-// scatter_add, cumsum, sort.
+// scatter, cumsum, sort.
 #pragma once
 
 #include <array>
@@ -32,6 +32,44 @@ struct ScatterAddOp {
   lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
                      lowering::Op source) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct ScatterOp {
+  int64_t dim;
+  LAZULI_OP("scatter", "aten::scatter", dim);
+  static constexpr OpDoc kDoc{
+      "x with the elements of source, each at the position along dim that the index says: the last "
+      "one where several meet; one outside fails the run.",
+      {"x", "index", "source"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+                     lowering::Op source) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct IndexCopyOp {
+  int64_t dim;
+  LAZULI_OP("index_copy", "aten::index_copy", dim);
+  static constexpr OpDoc kDoc{
+      "x with the slices of source at the positions of a rank-1 index along dim: the last one "
+      "where "
+      "several meet; one outside fails the run.",
+      {"x", "index", "source"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+                     lowering::Op source) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+// Where the elements of a mask take their values from when it is assigned to.
+struct MaskPositionsOp {
+  int64_t count;
+  LAZULI_OP("mask_positions", "aten::mask_positions", count);
+  static constexpr OpDoc kDoc{
+      "How many elements that are true precede each that is, in row-major order; 0 elsewhere. "
+      "Another number of them than `count` fails the run.",
+      {"mask"}};
+  lowering::Op Lower(lowering::Context& c, lowering::Op mask) const;
 };
 
 struct CumSumOp {

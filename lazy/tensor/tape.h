@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +24,15 @@ struct Edge {
   explicit operator bool() const { return node || leaf; }
 };
 
+// What users want called with the gradient of a tensor, all of which has arrived; a tensor that is
+// returned takes its place. Owned by the node or the leaf, seen by the handles that remove them.
+struct GradHook {
+  uint64_t id;
+  uint32_t output;  // of the node; of a leaf 0
+  std::function<Tensor(const Tensor&)> call;
+};
+using GradHooks = std::vector<GradHook>;
+
 class GradNode : public Pooled {
  public:
   explicit GradNode(SiteId site);
@@ -38,7 +49,8 @@ class GradNode : public Pooled {
   uint64_t sequence() const { return sequence_; }  // grows with recording
   absl::Span<const Edge> edges() const { return edges_; }
   uint32_t num_outputs = 1;
-  bool released = false;  // saved tensors are gone: backward ran
+  bool released = false;             // saved tensors are gone: backward ran
+  std::shared_ptr<GradHooks> hooks;  // null: none
 
   void Retain() const { refs_.Retain(); }
   void RetainFirst() const { refs_.RetainFirst(); }
@@ -64,10 +76,25 @@ struct AutogradMeta : public Pooled {
   IntrusivePtr<GradNode> grad_fn;
   uint32_t output = 0;  // which output of grad_fn
   Tensor grad;
+  std::shared_ptr<GradHooks> hooks;  // of a leaf; null: none
 };
 
 // The edge a gradient of this tensor takes; empty if it needs none.
 Edge GradEdge(const Tensor& tensor);
+
+// The elements and the history that the tensor has now: a later write to it changes neither. No
+// copy is made.
+Tensor Snapshot(const Tensor& tensor);
+
+struct HookHandle {
+  std::weak_ptr<GradHooks> hooks;
+  uint64_t id;
+};
+// Has the hook called for this tensor, which must require a gradient; throws FailedPrecondition.
+HookHandle AddHook(const Tensor& tensor, std::function<Tensor(const Tensor&)> hook);
+void RemoveHook(const HookHandle& handle);
+// The gradient after the hooks of `output`.
+Tensor AfterHooks(const std::shared_ptr<GradHooks>& hooks, uint32_t output, Tensor gradient);
 
 // A tensor kept for backward: its storage and the version that was recorded. Fails if somebody
 // wrote to it since.

@@ -79,6 +79,51 @@ Edge GradEdge(const Tensor& tensor) {
   return {};
 }
 
+Tensor Snapshot(const Tensor& tensor) {
+  Tensor copy(Context::Current().Snapshot(tensor.storage()));
+  if (const AutogradMeta* meta = tensor.impl()->autograd(); meta != nullptr && meta->grad_fn) {
+    AutogradMeta& history = copy.impl()->mutable_autograd();
+    history.grad_fn = meta->grad_fn;
+    history.output = meta->output;
+  }
+  return copy;
+}
+
+HookHandle AddHook(const Tensor& tensor, std::function<Tensor(const Tensor&)> hook) {
+  if (!tensor.requires_grad()) {
+    throw StatusError(FailedPrecondition("register_hook: ", tensor.shape(),
+                                         " requires no gradient, so there is none to see"));
+  }
+  static std::atomic<uint64_t> next_id{1};
+  AutogradMeta& meta = tensor.impl()->mutable_autograd();
+  std::shared_ptr<GradHooks>& hooks = meta.grad_fn ? meta.grad_fn->hooks : meta.hooks;
+  if (!hooks) hooks = std::make_shared<GradHooks>();
+  const uint64_t id = next_id.fetch_add(1, std::memory_order_relaxed);
+  hooks->push_back({id, meta.grad_fn ? meta.output : 0, std::move(hook)});
+  return {hooks, id};
+}
+
+void RemoveHook(const HookHandle& handle) {
+  const std::shared_ptr<GradHooks> hooks = handle.hooks.lock();
+  if (hooks) std::erase_if(*hooks, [&](const GradHook& hook) { return hook.id == handle.id; });
+}
+
+Tensor AfterHooks(const std::shared_ptr<GradHooks>& hooks, uint32_t output, Tensor gradient) {
+  if (!hooks || !gradient.defined()) return gradient;
+  const GradHooks now = *hooks;  // one may remove itself
+  for (const GradHook& hook : now) {
+    if (hook.output != output) continue;
+    Tensor other = hook.call(gradient);
+    if (!other.defined()) continue;
+    if (!(other.shape() == gradient.shape())) {
+      throw StatusError(InvalidArgument("register_hook: the hook gave ", other.shape(),
+                                        " in place of the gradient ", gradient.shape()));
+    }
+    gradient = std::move(other);
+  }
+  return gradient;
+}
+
 SavedTensor::SavedTensor(const Tensor& tensor, bool is_result)
     : storage_(tensor.impl()->storage()),
       version_(tensor.storage().version()),

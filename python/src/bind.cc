@@ -57,6 +57,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"num_features", "channels"},
     {"num_groups", "groups"},
     {"num_parameters", "channels"},
+    {"operands", "xs"},
     {"other", "on_false"},
     {"other", "y"},
     {"output_size", "size"},
@@ -65,6 +66,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"shape", "dims"},
     {"split_size", "size"},
     {"size", "dims"},
+    {"src", "source"},
     {"start_factor", "start"},
     {"std", "deviation"},
     {"step_size", "size"},
@@ -99,6 +101,12 @@ bool IsDim(PyObject* object) {
          PyIndex_Check(object);
 }
 
+// Whether arguments from here on are gathered: two integers or more, or tensors.
+bool Gathers(const Signature& signature, PyObject* const* arguments, std::size_t count) {
+  if (signature.gathers_tensors) return AsTensor(arguments[0]) != nullptr;
+  return count > 1 && IsDim(arguments[0]) && IsDim(arguments[1]);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> ParseParameters(std::string_view text) {
@@ -128,7 +136,7 @@ std::string Signature::Text(bool types, bool gathered) const {
   for (const Parameter& p : parameters) {
     if (text.size() > 1) text += ", ";
     if (gathered && &p == &parameters[static_cast<std::size_t>(gathers)]) {
-      text += "*" + p.name + (types ? ": int" : "");
+      text += "*" + p.name + (!types ? "" : gathers_tensors ? ": Tensor" : ": int");
       continue;
     }
     text += p.name;
@@ -151,16 +159,15 @@ void Signature::Sort(PyObject* first, PyObject* const* arguments, std::size_t po
   std::size_t slot = 0;
   if (first != nullptr) slots[slot++] = first;
   for (std::size_t i = 0; i < positional; ++i, ++slot) {
-    if (static_cast<int>(slot) == gathers && i + 1 < positional && IsDim(arguments[i]) &&
-        IsDim(arguments[i + 1])) {
+    if (static_cast<int>(slot) == gathers && Gathers(*this, arguments + i, positional - i)) {
       std::size_t end = i;
-      while (end < positional && IsDim(arguments[end])) ++end;
-      py::tuple dims(end - i);
+      while (end < positional && (gathers_tensors || IsDim(arguments[end]))) ++end;
+      py::tuple row(end - i);
       for (std::size_t d = i; d < end; ++d)
-        dims[d - i] = py::reinterpret_borrow<py::object>(arguments[d]);
+        row[d - i] = py::reinterpret_borrow<py::object>(arguments[d]);
       i = end - 1;
-      slots[slot] = dims.ptr();
-      gathered = std::move(dims);
+      slots[slot] = row.ptr();
+      gathered = std::move(row);
       continue;
     }
     if (slot >= slots.size()) ThrowArity(*this, "too many arguments");

@@ -39,7 +39,8 @@ struct Parameter {
 struct Signature {
   std::string name, doc, result;
   std::vector<Parameter> parameters = {};
-  int gathers = -1;  // the parameter that several integers in a row stand for: reshape(2, 3)
+  int gathers = -1;  // the parameter that several arguments in a row stand for: reshape(2, 3)
+  bool gathers_tensors = false;  // einsum("i,i", x, y)
 
   // "(x, dims=(), keepdim=False)"; with types, as in a stub; gathered, "(x, *dims, keepdim=False)".
   std::string Text(bool types, bool gathered = false) const;
@@ -73,6 +74,16 @@ struct FunctionTraits<R (*)(P...)> {
   static constexpr bool kTakesLine =
       (std::is_same_v<std::remove_cvref_t<P>, SourceLocation> || ...);
   static constexpr std::size_t kArity = sizeof...(P) - (kTakesLine ? 1 : 0);
+};
+
+// A method of Tensor that changes it and gives it back: its first parameter is the tensor.
+template <class... P>
+struct FunctionTraits<Tensor& (Tensor::*)(P...)> {
+  using Result = void;
+  using Parameters = std::tuple<Tensor, std::remove_cvref_t<P>...>;
+  static constexpr bool kTakesLine =
+      (std::is_same_v<std::remove_cvref_t<P>, SourceLocation> || ...);
+  static constexpr std::size_t kArity = 1 + sizeof...(P) - (kTakesLine ? 1 : 0);
 };
 
 // How many parameters of Python a parameter of C++ is.
@@ -149,6 +160,14 @@ void AddParameters(Signature& signature, std::string_view text) {
     }
   };
   (add.template operator()<P>(), ...);
+  // Tensors in a row stand for a list that comes last, after something else.
+  if constexpr (sizeof...(P) > 1) {
+    using Last = std::tuple_element_t<sizeof...(P) - 1, std::tuple<P...>>;
+    if (std::is_same_v<Last, std::vector<Tensor>>) {
+      signature.gathers = static_cast<int>(signature.parameters.size()) - 1;
+      signature.gathers_tensors = true;
+    }
+  }
   // Integers in a row are dims only if what follows is optional.
   for (std::size_t p = static_cast<std::size_t>(signature.gathers + 1);
        signature.gathers >= 0 && p < signature.parameters.size(); ++p) {
@@ -214,6 +233,23 @@ class Bound {
     return "Tensor";
   }
 
+  template <class... V>
+  static decltype(auto) Invoke(const V&... values) {
+    if constexpr (std::is_member_pointer_v<decltype(kFunction)>)
+      InvokeOn(values...);
+    else if constexpr (Traits::kTakesLine)
+      return kFunction(values..., SourceLocation::current());
+    else
+      return kFunction(values...);
+  }
+  template <class... V>
+  static void InvokeOn(Tensor self, const V&... values) {  // a handle of the same tensor
+    if constexpr (Traits::kTakesLine)
+      (self.*kFunction)(values..., SourceLocation::current());
+    else
+      (self.*kFunction)(values...);
+  }
+
   static PyObject* Call(PyObject* first, PyObject* const* arguments, std::size_t n,
                         PyObject* names) noexcept {
     return Guarded([&] {
@@ -223,15 +259,10 @@ class Bound {
         signature_.Sort(first, arguments, n, names, slots, gathered);
         return CallLoaded<Type<I>...>(signature_, slots, [&](const auto&... values) {
           if constexpr (std::is_void_v<typename Traits::Result>) {  // in place: returns the object
-            if constexpr (Traits::kTakesLine)
-              kFunction(values..., SourceLocation::current());
-            else
-              kFunction(values...);
+            Invoke(values...);
             return Py_NewRef(kInPlace ? slots[0] : Py_None);
-          } else if constexpr (Traits::kTakesLine) {
-            return ToPython(kFunction(values..., SourceLocation::current())).release().ptr();
           } else {
-            return ToPython(kFunction(values...)).release().ptr();
+            return ToPython(Invoke(values...)).release().ptr();
           }
         });
       }(Indices());

@@ -16,10 +16,11 @@ void DeclareTensor(py::module_& module);
 void BindTensor(py::module_& module);
 // functions.cc
 void SetOperators(PyHeapTypeObject* type);
+void BindInPlace();
 void BindFunctions(py::module_& module);
 // indexing.cc: x[1, ..., 2:8:2, None]
 Tensor GetItem(const Tensor& x, py::handle index);
-void SetItem(Tensor& x, py::handle index, py::handle value);
+void SetItem(Tensor& x, py::handle index, py::handle value, bool accumulate);
 // numpy.cc
 void BindNumPy(py::module_& module);
 // serialize.cc

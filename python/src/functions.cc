@@ -8,6 +8,7 @@
 namespace lazuli::lazy::docs {
 namespace {
 #define LAZULI_COMPOSITE(name, parameters, doc) constexpr std::string_view name = doc;
+#define LAZULI_INPLACE LAZULI_COMPOSITE
 #define LAZULI_FUNCTIONAL LAZULI_COMPOSITE
 #define LAZULI_INIT LAZULI_COMPOSITE
 #define LAZULI_UTILS LAZULI_COMPOSITE
@@ -15,6 +16,7 @@ namespace {
 #undef LAZULI_UTILS
 #undef LAZULI_INIT
 #undef LAZULI_FUNCTIONAL
+#undef LAZULI_INPLACE
 #undef LAZULI_COMPOSITE
 }  // namespace
 }  // namespace lazuli::lazy::docs
@@ -60,6 +62,21 @@ Tensor MatMul(const Operand& x, const Operand& y) {
                 "matmul: takes two tensors, no number (" + SiteScope::place() + ")");
   return matmul(*x.tensor(), *y.tensor());
 }
+template <Tensor& (Tensor::*kMethod)(const Operand&)>
+PyObject* InPlaceOperator(PyObject* x, PyObject* y) {
+  return Guarded([&]() -> PyObject* {
+    Argument<Operand>::Stored other;
+    if (!Argument<Operand>::Load(y, other)) Py_RETURN_NOTIMPLEMENTED;
+    const Caller caller;
+    Tensor target = *AsTensor(x);
+    (target.*kMethod)(*other);
+    return Py_NewRef(x);
+  });
+}
+PyObject* InPlacePower(PyObject* x, PyObject* y, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return InPlaceOperator<&Tensor::pow_>(x, y);
+}
 template <Tensor (*kFunction)(const Tensor&, SourceLocation)>
 PyObject* UnaryOperator(PyObject* x) {
   return Guarded([&] {
@@ -102,7 +119,45 @@ void SetOperators(PyHeapTypeObject* type) {
   number.nb_negative = UnaryOperator<&neg>;
   number.nb_absolute = UnaryOperator<&lazuli::abs>;
   number.nb_invert = UnaryOperator<&logical_not>;
+  number.nb_inplace_add = InPlaceOperator<&Tensor::add_>;
+  number.nb_inplace_subtract = InPlaceOperator<&Tensor::sub_>;
+  number.nb_inplace_multiply = InPlaceOperator<&Tensor::mul_>;
+  number.nb_inplace_true_divide = InPlaceOperator<&Tensor::div_>;
+  number.nb_inplace_floor_divide = InPlaceOperator<&Tensor::floor_divide_>;
+  number.nb_inplace_remainder = InPlaceOperator<&Tensor::remainder_>;
+  number.nb_inplace_power = InPlacePower;
+  number.nb_inplace_and = InPlaceOperator<&Tensor::logical_and_>;
+  number.nb_inplace_or = InPlaceOperator<&Tensor::logical_or_>;
+  number.nb_inplace_xor = InPlaceOperator<&Tensor::logical_xor_>;
   type->ht_type.tp_richcompare = Compare;
+}
+
+void BindInPlace() {
+  using Unary = Tensor& (Tensor::*)(SourceLocation);
+  using Binary = Tensor& (Tensor::*)(const Operand&);
+  const auto doc = [](std::string_view text) { return "In place: " + std::string(text); };
+#define LAZULI_UNARY(struct_name, function, name, ...)                 \
+  DefineMethod<static_cast<Unary>(&Tensor::name##_)>(#name "_", "(x)", \
+                                                     doc(lazy::struct_name::kDoc.text));
+#include "lazy/ops/unary.def"
+#undef LAZULI_UNARY
+#define LAZULI_BINARY(struct_name, function, name, ...)                    \
+  DefineMethod<static_cast<Binary>(&Tensor::name##_)>(#name "_", "(x, y)", \
+                                                      doc(lazy::struct_name::kDoc.text));
+#include "lazy/ops/binary.def"
+#undef LAZULI_BINARY
+#define LAZULI_INPLACE(name, parameters, text) \
+  DefineMethod<&Tensor::name##_>(#name "_", #parameters, doc(lazy::docs::name));
+#define LAZULI_COMPOSITE(...)
+#define LAZULI_FUNCTIONAL(...)
+#define LAZULI_INIT(...)
+#define LAZULI_UTILS(...)
+#include "lazy/ops/composite.def"
+#undef LAZULI_UTILS
+#undef LAZULI_INIT
+#undef LAZULI_FUNCTIONAL
+#undef LAZULI_COMPOSITE
+#undef LAZULI_INPLACE
 }
 
 void BindFunctions(py::module_& module) {
@@ -127,6 +182,7 @@ void BindFunctions(py::module_& module) {
 #undef LAZULI_COMPARE
 #define LAZULI_COMPOSITE(name, parameters, doc) \
   Define<&lazuli::name>(module, #name, #parameters, lazy::docs::name);
+#define LAZULI_INPLACE LAZULI_COMPOSITE
 #define LAZULI_FUNCTIONAL(name, parameters, doc) \
   DefineFunction<&nn::functional::name>(functional, #name, #parameters, lazy::docs::name);
 #define LAZULI_INIT(name, parameters, doc) \
@@ -137,6 +193,7 @@ void BindFunctions(py::module_& module) {
 #undef LAZULI_UTILS
 #undef LAZULI_INIT
 #undef LAZULI_FUNCTIONAL
+#undef LAZULI_INPLACE
 #undef LAZULI_COMPOSITE
 }
 

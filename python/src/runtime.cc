@@ -76,6 +76,13 @@ bool SignalRaised() {
   return PyErr_CheckSignals() != 0;
 }
 
+// None is an undefined tensor.
+std::vector<Tensor> Given(const std::vector<std::optional<Tensor>>& tensors) {
+  std::vector<Tensor> given;
+  for (const std::optional<Tensor>& tensor : tensors) given.push_back(tensor.value_or(Tensor()));
+  return given;
+}
+
 void BindExecution(py::module_& module) {
   main_thread = py::module_::import("threading")
                     .attr("main_thread")()
@@ -112,6 +119,28 @@ void BindExecution(py::module_& module) {
   module.def("random_seed", &random_seed, "64 random bits; advances as a random op does.");
   module.def("grad_enabled", &grad_enabled, "Whether ops of this thread record history.");
   module.def("_set_grad_enabled", &lazy::SetGradEnabled);
+  module.def(
+      "_grad",
+      [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+         const std::vector<std::optional<Tensor>>& gradients, bool retain_graph, bool create_graph,
+         bool allow_unused) {
+        const Caller caller;
+        py::list list;
+        for (Tensor& gradient :
+             grad(outputs, inputs, Given(gradients), {retain_graph, create_graph, allow_unused}))
+          list.append(ToPython(std::move(gradient)));
+        return list;
+      },
+      py::arg("outputs"), py::arg("inputs"), py::arg("gradients"), py::arg("retain_graph"),
+      py::arg("create_graph"), py::arg("allow_unused"));
+  module.def(
+      "_backward",
+      [](const std::vector<Tensor>& outputs, const std::vector<std::optional<Tensor>>& gradients,
+         bool retain_graph, bool create_graph) {
+        const Caller caller;
+        backward(outputs, Given(gradients), {retain_graph, create_graph});
+      },
+      py::arg("outputs"), py::arg("gradients"), py::arg("retain_graph"), py::arg("create_graph"));
   module.def(
       "gradcheck",
       [](const std::function<Tensor(std::vector<Tensor>)>& f, const std::vector<Tensor>& inputs,

@@ -2,6 +2,7 @@
 // lazuli/ops.h, too, comes from functions.cc.
 #include "lazuli/tensor.h"
 
+#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include "cpp_api/src/facade.h"
@@ -78,64 +79,14 @@ int AssignSubscript(PyObject* x, PyObject* index, PyObject* value) {
     if (value == nullptr) ThrowTypeError("elements of a tensor cannot be deleted");
     const Caller caller;
     Tensor target = *AsTensor(x);
-    SetItem(target, index, value);
+    SetItem(target, index, value, /*accumulate=*/false);
     return Py_None;
   });
   return done == nullptr ? -1 : 0;
 }
 
-// --- in place
-
-using InPlace = void(const Tensor& x, const Operand& other);
-
-void CheckedTensor(const Operand& value, const char* name) {
-  if (value.tensor() == nullptr) ThrowTypeError(std::string(name) + ": takes a Tensor, no number");
-}
-#define LAZULI_INPLACE(name)                          \
-  void name(const Tensor& x, const Operand& other) {  \
-    Tensor target = x;                                \
-    if (other.tensor() != nullptr)                    \
-      target.name(*other.tensor(), SourceLocation()); \
-    else                                              \
-      target.name(*other.scalar(), SourceLocation()); \
-  }
-LAZULI_INPLACE(mul_)
-LAZULI_INPLACE(div_)
-#undef LAZULI_INPLACE
-#define LAZULI_INPLACE(name)                                                             \
-  void name(const Tensor& x, const Operand& other, const std::optional<Scalar>& alpha) { \
-    Tensor target = x;                                                                   \
-    if (alpha) CheckedTensor(other, #name " with alpha");                                \
-    if (alpha)                                                                           \
-      target.name(*other.tensor(), *alpha, SourceLocation());                            \
-    else if (other.tensor() != nullptr)                                                  \
-      target.name(*other.tensor(), SourceLocation());                                    \
-    else                                                                                 \
-      target.name(*other.scalar(), SourceLocation());                                    \
-  }
-LAZULI_INPLACE(add_)
-LAZULI_INPLACE(sub_)
-#undef LAZULI_INPLACE
-void add_(const Tensor& x, const Operand& other) { add_(x, other, std::nullopt); }
-void sub_(const Tensor& x, const Operand& other) { sub_(x, other, std::nullopt); }
-
-template <InPlace* kFunction>
-PyObject* InPlaceOperator(PyObject* x, PyObject* y) {
-  return Guarded([&]() -> PyObject* {
-    Argument<Operand>::Stored other;
-    if (!Argument<Operand>::Load(y, other)) Py_RETURN_NOTIMPLEMENTED;
-    const Caller caller;
-    kFunction(*AsTensor(x), *other);
-    return Py_NewRef(x);
-  });
-}
-
 void SetSlots(PyHeapTypeObject* type) {
   SetOperators(type);
-  type->as_number.nb_inplace_add = InPlaceOperator<&add_>;
-  type->as_number.nb_inplace_subtract = InPlaceOperator<&sub_>;
-  type->as_number.nb_inplace_multiply = InPlaceOperator<&mul_>;
-  type->as_number.nb_inplace_true_divide = InPlaceOperator<&div_>;
   type->as_number.nb_float = Float;
   type->as_number.nb_int = Int;
   type->as_number.nb_index = Index;
@@ -153,11 +104,17 @@ void SetSlots(PyHeapTypeObject* type) {
 
 // --- methods with a signature of their own
 
-void fill_(const Tensor& x, const Scalar& value) { Tensor(x).fill_(value, SourceLocation()); }
-void zero_(const Tensor& x) { Tensor(x).zero_(SourceLocation()); }
-void copy_(const Tensor& x, const Tensor& source) { Tensor(x).copy_(source, SourceLocation()); }
-void set_data(const Tensor& x, const Tensor& source) {
-  Tensor(x).set_data(source, SourceLocation());
+// += alpha * y of a tensor, += y of anything.
+template <Tensor& (Tensor::*kPlain)(const Operand&),
+          Tensor& (Tensor::*kScaled)(const Tensor&, const Scalar&, SourceLocation)>
+void Scaled(const Tensor& x, const Operand& y, const std::optional<Scalar>& alpha) {
+  Tensor target = x;
+  if (alpha && y.tensor() == nullptr)
+    ThrowTypeError("alpha is a factor of a Tensor, not of a number");
+  if (alpha)
+    (target.*kScaled)(*y.tensor(), *alpha, SourceLocation::current());
+  else
+    (target.*kPlain)(y);
 }
 void requires_grad_(const Tensor& x, const bool& on) { Tensor(x).set_requires_grad(on); }
 void set_name(const Tensor& x, const std::string& name) { Tensor(x).set_name(name); }
@@ -216,6 +173,10 @@ void BindTensor(py::module_& module) {
             return item.get<double>();
           },
           "The number, as a float; waits for it.");
+  py::class_<HookHandle>(module, "HookHandle", "What register_hook() gives.")
+      .def("remove", &HookHandle::remove, "The hook is not called any more.")
+      .def("__enter__", [](const HookHandle& handle) { return handle; })
+      .def("__exit__", [](HookHandle& handle, const py::args&) { handle.remove(); });
   py::class_<Tensor> type(
       py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(tensor_type)));
   type.def(py::init([](const py::args&, const py::kwargs&) -> Tensor {
@@ -234,6 +195,32 @@ void BindTensor(py::module_& module) {
       .def("numel", &Tensor::numel, "The number of elements.")
       .def("item", &Item, "The only element as a Python number; syncs.")
       .def("is_same", &Tensor::is_same, py::arg("other"), "Whether both are handles of one tensor.")
+      .def(
+          "index_put_",
+          [](const py::object& self, py::handle indices, py::handle values, bool accumulate) {
+            const Caller caller;
+            Tensor target = *AsTensor(self.ptr());
+            SetItem(target, indices, values, accumulate);
+            return self;
+          },
+          py::arg("indices"), py::arg("values"), py::arg("accumulate") = false,
+          "x[indices] = values, in place; x[indices] += values if accumulate, also of positions "
+          "that occur more than once.")
+      .def(
+          "register_hook",
+          [](Tensor& x, const std::function<py::object(Tensor)>& hook) {
+            const Caller caller;
+            return x.register_hook([hook](const Tensor& gradient) {
+              const py::object given = hook(gradient);
+              if (given.is_none()) return Tensor();
+              if (const Tensor* tensor = AsTensor(given.ptr())) return *tensor;
+              ThrowTypeError("register_hook: the hook must give a Tensor or None, not " +
+                             std::string(Py_TYPE(given.ptr())->tp_name));
+            });
+          },
+          py::arg("hook"),
+          "Calls hook(gradient) in each backward that reaches the tensor; a tensor that it returns "
+          "takes the gradient's place. The handle's remove() ends that.")
       .def("_to", &To, py::arg("dtype"), py::arg("device"))
       .def(
           "item_async",
@@ -270,18 +257,18 @@ void BindTensor(py::module_& module) {
   DefineMethod<&t>("t", "(x)", "The transpose of a tensor of rank 2.");
   DefineMethod<&requires_grad_>("requires_grad_", "(x, on = true)", "Sets requires_grad.");
   DefineMethod<&set_name>("set_name", "(x, name)", "Sets the name for dumps.");
-  DefineMethod<&fill_>("fill_", "(x, value)", "Every element becomes the number, in place.");
-  DefineMethod<&zero_>("zero_", "(x)", "Every element becomes 0, in place.");
-  DefineMethod<&copy_>("copy_", "(x, source)", "Takes the elements of source, in place.");
-  DefineMethod<&set_data>("set_data", "(x, source)",
-                          "Takes elements, dtype and device of source and stays the same tensor.");
-  using Scaled = void (*)(const Tensor&, const Operand&, const std::optional<Scalar>&);
-  DefineMethod<static_cast<Scaled>(&add_)>("add_", "(x, other, alpha = nullopt)",
-                                           "x += alpha * other, in place.");
-  DefineMethod<static_cast<Scaled>(&sub_)>("sub_", "(x, other, alpha = nullopt)",
-                                           "x -= alpha * other, in place.");
-  DefineMethod<&mul_>("mul_", "(x, other)", "x *= other, in place.");
-  DefineMethod<&div_>("div_", "(x, other)", "x /= other, in place.");
+  DefineMethod<&Tensor::fill_>("fill_", "(x, value)",
+                               "Every element becomes the number, in place.");
+  DefineMethod<&Tensor::zero_>("zero_", "(x)", "Every element becomes 0, in place.");
+  DefineMethod<&Tensor::copy_>("copy_", "(x, source)", "Takes the elements of source, in place.");
+  DefineMethod<&Tensor::set_data>(
+      "set_data", "(x, source)",
+      "Takes elements, dtype and device of source and stays the same tensor.");
+  BindInPlace();
+  DefineMethod<&Scaled<&Tensor::add_, &Tensor::add_>>("add_", "(x, y, alpha = nullopt)",
+                                                      "In place: x + alpha * y.");
+  DefineMethod<&Scaled<&Tensor::sub_, &Tensor::sub_>>("sub_", "(x, y, alpha = nullopt)",
+                                                      "In place: x - alpha * y.");
 }
 
 }  // namespace lazuli::python

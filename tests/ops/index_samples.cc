@@ -64,6 +64,60 @@ void AddGathers(Table& table) {
           [](const Tensors& x) { (void)ScatterAdd(x[0], 0, x[1], x[2]); });
 }
 
+// Where several elements meet, the last one stays.
+Literal Replaced(const Literals& in, int64_t dim) {
+  const auto d = static_cast<std::size_t>(dim);
+  const bool slices = in[1].shape().rank() != in[0].shape().rank() || in[0].shape().rank() == 1;
+  Literal result = in[0].Clone();
+  ForEachIndex(in[2].shape().dims(), [&](Index index) {
+    const double y = At(in[2], index);
+    index[d] = static_cast<int64_t>(slices ? At(in[1], {index[d]}) : At(in[1], index));
+    result.SetFromDouble(Offset(result.shape().dims(), index), y);
+  });
+  return result;
+}
+
+void AddReplacements(Table& table) {
+  table.Op<ScatterOp>()
+      .Add({0}, {Random(DType::kF64, {3, 2}),
+                 Literal::FromValues<int64_t>({4, 2}, {2, 0, 0, 1, 2, 2, 1, 0}),
+                 Random(DType::kF64, {4, 2}, 1)})
+      .Add({1}, {Random(DType::kF64, {2, 3}), Literal::FromValues<int32_t>({1, 2}, {2, 0}),
+                 Random(DType::kF64, {1, 2}, 1)})
+      .AddEdge({0}, {Random(DType::kS32, {5}), Indices({4, 4, 0}), Random(DType::kS32, {3}, 1)})
+      .Reference([](const ScatterOp& op, const Literals& in) { return Replaced(in, op.dim); })
+      .Error("scatter: source f32[2] must have the dims of index s64[3] and the dtype of x f32[4]",
+             {Random(DType::kF32, {4}), Indices({0, 1, 2}), Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)Scatter(x[0], 0, x[1], x[2]); });
+  table.Op<IndexCopyOp>()
+      .Add({0}, {Random(DType::kF64, {3, 2}), Indices({2, 0, 2}), Random(DType::kF64, {3, 2}, 1)})
+      .Add({1},
+           {Random(DType::kF64, {2, 3, 2}), Indices({1, 2}), Random(DType::kF64, {2, 2, 2}, 1)})
+      .Add({0}, {Random(DType::kF64, {5}), Indices({4, 4, 0}), Random(DType::kF64, {3}, 1)})
+      .AddEdge({0}, {Random(DType::kU8, {4, 33}), Indices({3}), Random(DType::kU8, {1, 33}, 1)})
+      .Reference([](const IndexCopyOp& op, const Literals& in) { return Replaced(in, op.dim); })
+      .Error("index_copy: index must be rank-1 integers, is f32[2]",
+             {Random(DType::kF32, {3}), Random(DType::kF32, {2}), Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)IndexCopy(x[0], 0, x[1], x[2]); })
+      .Error(
+          "index_copy: source f32[2,2] must be f32[1,2] for index s64[1] along dim 0 of x f32[3,2]",
+          {Random(DType::kF32, {3, 2}), Indices({0}), Random(DType::kF32, {2, 2})},
+          [](const Tensors& x) { (void)IndexCopy(x[0], 0, x[1], x[2]); });
+  table.Op<MaskPositionsOp>()
+      .Add({3}, {Literal::FromValues<bool>({2, 3}, {false, true, true, false, false, true})})
+      .Add({0}, {Literal::FromValues<bool>({2}, {false, false})})
+      .Add({1}, {Literal::FromValues<bool>({}, {true})})
+      .Add({0}, {Literal::FromValues<bool>({0}, {})})
+      .Reference([](const MaskPositionsOp&, const Literals& in) {
+        int64_t count = 0;
+        return Build(Shape(DType::kS64, in[0].shape().dims()), [&](const Index& index) {
+          return At(in[0], index) != 0 ? static_cast<double>(count++) : 0.0;
+        });
+      })
+      .Error("mask_positions: takes a mask of pred, not f32[2]", {Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)MaskPositions(x[0], 1); });
+}
+
 void AddCumSum(Table& table) {
   table.Op<CumSumOp>()
       .Add({0}, {Random(DType::kF64, {3, 2})})
@@ -137,6 +191,7 @@ void AddSort(Table& table) {
 
 void AddIndexSamples(Table& table) {
   AddGathers(table);
+  AddReplacements(table);
   AddCumSum(table);
   AddSort(table);
 }

@@ -48,16 +48,12 @@ def test_arrays_of_positions_pick_along_their_dims():
     x = lz.tensor(array)
     for index in (np.s_[[1, 0, 1]], np.s_[:, [2, 0]], np.s_[..., np.array([[3, 0], [1, 1]])], np.s_[1, [0, 2], 1:],
                   np.s_[np.array(1)], np.s_[[-1, 0]], np.s_[[0, 1], [2, -1]], np.s_[:, [[0], [2]], [1, 3]],
-                  np.s_[[0, 1], [2, 0], [3, -4]]):
+                  np.s_[[0, 1], [2, 0], [3, -4]], np.s_[[0, 1], :, [0, 1]], np.s_[[[0], [1]], None, 1:, [3, -1]]):
         np.testing.assert_array_equal(x[index].numpy(), array[index])
     assert x[lz.tensor([[1]])].shape == (1, 1, 3, 4)
     logits = lz.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     logits[lz.arange(2), lz.tensor([1, 0])].sum().backward()
     assert logits.grad.tolist() == [[0, 1], [1, 0]]
-    with pytest.raises(NotImplementedError, match=r"arrays of positions with other entries in between \(habits_test.py:\d+\)"):
-        x[[0, 1], :, [0, 1]]
-    with pytest.raises(NotImplementedError, match=r"assignment to an array of positions \(habits_test.py:\d+\)"):
-        x[[0, 1]] = 1
     with pytest.raises(IndexError, match=r"index -3 is out of range \[0, 2\) \(habits_test.py:\d+\)"):
         x[[0, -3]].numpy()
     with pytest.raises(IndexError, match=r"out of range"):
@@ -74,6 +70,13 @@ def test_masks_assign_but_do_not_pick():
     assert x.tolist() == [[7, 8], [0, 4]]
     with pytest.raises(ValueError, match=r"what a mask picks depend on its values; where\(mask, x, other\)"):
         x[x > 0]
+    with pytest.raises(IndexError, match=r"the mask pred\[3\] has not the leading dims of f32\[2,2\] \(habits_test.py:\d+\)"):
+        x[lz.tensor([True, False, True])] = 0
+    with pytest.raises(NotImplementedError, match=r"a mask beside other indices \(habits_test.py:\d+\)"):
+        x[0, lz.tensor([True, False])] = 0
+    x[x > 0] = lz.tensor([1.0, 2.0])  # three are
+    with pytest.raises(IndexError, match=r"the mask picks 3 elements, the value has 2 \(habits_test.py:\d+\)"):
+        x.numpy()
 
 
 def test_assigns_arrays_and_lists():

@@ -10,6 +10,7 @@
 #include "lazuli/execution.h"
 #include "lazuli/foreach.h"
 #include "lazuli/hlo.h"
+#include "lazuli/indexing.h"
 #include "lazuli/lr_scheduler.h"
 #include "lazuli/memory.h"
 #include "lazuli/nn.h"

@@ -8,15 +8,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "lazuli/tensor.h"
 
 namespace lazuli {
-
-// A parameter list's last two: the caller's line, always defaulted.
-#define LAZULI_LOC SourceLocation loc = SourceLocation::current()
 
 // --- elementwise, one operand. Float functions take integers as f32.
 LAZULI_API Tensor abs(const Tensor& x, LAZULI_LOC);   // |x|
@@ -190,9 +188,17 @@ LAZULI_API Tensor one_hot(const Tensor& index, std::int64_t classes, LAZULI_LOC)
 // Elements of x: result[i][j] = x[index[i][j]][j] for dim 0. The index has x's rank, and no more
 // elements than x along the other dims.
 LAZULI_API Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index, LAZULI_LOC);
-// x with source, of the index's dims and x's dtype, added at such positions.
+// x with source, of the index's dims and x's dtype, at such positions: in place of the elements
+// there (the last one where several meet), or added to them.
+LAZULI_API Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index,
+                          const Tensor& source, LAZULI_LOC);
 LAZULI_API Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index,
                               const Tensor& source, LAZULI_LOC);
+// The same with the slices of source at the positions along dim of an index [n].
+LAZULI_API Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index,
+                             const Tensor& source, LAZULI_LOC);
+LAZULI_API Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index,
+                            const Tensor& source, LAZULI_LOC);
 
 // --- orders along a dim. Equal elements keep theirs, and NaN is the largest.
 LAZULI_API Tensor cumsum(const Tensor& x, std::int64_t dim, LAZULI_LOC);  // integers to s64
@@ -208,6 +214,10 @@ LAZULI_API std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, std::
 // --- linear algebra and neural networks
 // [..., n, k] and [..., k, m] to [..., n, m]; leading dims broadcast, rank 1 is a vector.
 LAZULI_API Tensor matmul(const Tensor& x, const Tensor& y, LAZULI_LOC);
+// Sums of products by Einstein's convention, "bij,bjk->bik": a letter a dim; those not after the
+// arrow are summed over; one that an operand has twice is its diagonal; "..." are leading dims that
+// broadcast. Without the arrow the letters that occur once remain, in order of the alphabet.
+LAZULI_API Tensor einsum(const std::string& equation, const std::vector<Tensor>& xs, LAZULI_LOC);
 // x [..., in], weight [out, in], bias [out] or undefined, to [..., out].
 LAZULI_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                          LAZULI_LOC);

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iosfwd>
 #include <optional>
@@ -57,6 +58,11 @@ class LAZULI_API Scalar {
 };
 
 class DeferredItem;
+class HookHandle;
+class Operand;
+
+// A parameter list's last one: the caller's line, always defaulted.
+#define LAZULI_LOC SourceLocation loc = SourceLocation::current()
 
 class LAZULI_API Tensor {
  public:
@@ -127,27 +133,77 @@ class LAZULI_API Tensor {
   Tensor detach(SourceLocation loc = SourceLocation::current()) const;
   // A copy with its own memory; gradients flow through.
   Tensor clone(SourceLocation loc = SourceLocation::current()) const;
+  // Calls the hook with the gradient of this tensor in each backward that reaches it, once all of
+  // it has arrived; a tensor that it returns takes the gradient's place. The handle removes it
+  // (autograd.h).
+  HookHandle register_hook(std::function<Tensor(const Tensor&)> hook, LAZULI_LOC);
 
   // --- conversion
   Tensor to(DType dtype, SourceLocation loc = SourceLocation::current()) const;
   Tensor to(const Device& device, SourceLocation loc = SourceLocation::current()) const;
 
-  // --- in place: the tensor's elements are replaced; everybody who shares them sees it
-  Tensor& copy_(const Tensor& source, SourceLocation loc = SourceLocation::current());
-  Tensor& fill_(const Scalar& value, SourceLocation loc = SourceLocation::current());
-  Tensor& zero_(SourceLocation loc = SourceLocation::current());
-  Tensor& add_(const Tensor& other, SourceLocation loc = SourceLocation::current());
-  Tensor& add_(const Tensor& other, const Scalar& alpha,
-               SourceLocation loc = SourceLocation::current());  // += alpha * other
-  Tensor& add_(const Scalar& other, SourceLocation loc = SourceLocation::current());
-  Tensor& sub_(const Tensor& other, SourceLocation loc = SourceLocation::current());
-  Tensor& sub_(const Tensor& other, const Scalar& alpha,
-               SourceLocation loc = SourceLocation::current());  // -= alpha * other
-  Tensor& sub_(const Scalar& other, SourceLocation loc = SourceLocation::current());
-  Tensor& mul_(const Tensor& other, SourceLocation loc = SourceLocation::current());
-  Tensor& mul_(const Scalar& other, SourceLocation loc = SourceLocation::current());
-  Tensor& div_(const Tensor& other, SourceLocation loc = SourceLocation::current());
-  Tensor& div_(const Scalar& other, SourceLocation loc = SourceLocation::current());
+  // --- in place: the tensor's elements are replaced; everybody who shares them sees it. Dims and
+  // dtype stay: a result that would not fit them is an error, but for floats in other floats.
+  Tensor& copy_(const Tensor& source, LAZULI_LOC);  // of any dtype and of dims that broadcast
+  Tensor& fill_(const Scalar& value, LAZULI_LOC);
+  Tensor& zero_(LAZULI_LOC);
+  // The functions of ops.h that give what fits x: x becomes the result. The history is that of the
+  // function, whatever it reads of x.
+  Tensor& add_(const Operand& y);
+  Tensor& add_(const Tensor& y, const Scalar& alpha, LAZULI_LOC);  // += alpha * y
+  Tensor& sub_(const Operand& y);
+  Tensor& sub_(const Tensor& y, const Scalar& alpha, LAZULI_LOC);  // -= alpha * y
+  Tensor& mul_(const Operand& y);
+  Tensor& div_(const Operand& y);
+  Tensor& fmod_(const Operand& y);
+  Tensor& remainder_(const Operand& y);
+  Tensor& floor_divide_(const Operand& y);
+  Tensor& pow_(const Operand& y);  // a number is part of the program
+  Tensor& maximum_(const Operand& y);
+  Tensor& minimum_(const Operand& y);
+  Tensor& atan2_(const Operand& y);
+  Tensor& logical_and_(const Operand& y);
+  Tensor& logical_or_(const Operand& y);
+  Tensor& logical_xor_(const Operand& y);
+  Tensor& logical_not_(LAZULI_LOC);
+  Tensor& abs_(LAZULI_LOC);
+  Tensor& neg_(LAZULI_LOC);
+  Tensor& sign_(LAZULI_LOC);
+  Tensor& floor_(LAZULI_LOC);
+  Tensor& ceil_(LAZULI_LOC);
+  Tensor& round_(LAZULI_LOC);
+  Tensor& sqrt_(LAZULI_LOC);
+  Tensor& rsqrt_(LAZULI_LOC);
+  Tensor& exp_(LAZULI_LOC);
+  Tensor& expm1_(LAZULI_LOC);
+  Tensor& log_(LAZULI_LOC);
+  Tensor& log1p_(LAZULI_LOC);
+  Tensor& sin_(LAZULI_LOC);
+  Tensor& cos_(LAZULI_LOC);
+  Tensor& erf_(LAZULI_LOC);
+  Tensor& square_(LAZULI_LOC);
+  Tensor& reciprocal_(LAZULI_LOC);
+  Tensor& sigmoid_(LAZULI_LOC);
+  Tensor& tanh_(LAZULI_LOC);
+  Tensor& relu_(LAZULI_LOC);
+  Tensor& silu_(LAZULI_LOC);
+  Tensor& leaky_relu_(const Scalar& negative_slope = 0.01, LAZULI_LOC);
+  Tensor& elu_(const Scalar& alpha = 1.0, LAZULI_LOC);
+  Tensor& celu_(const Scalar& alpha = 1.0, LAZULI_LOC);
+  Tensor& selu_(LAZULI_LOC);
+  Tensor& hardtanh_(const Scalar& low = -1.0, const Scalar& high = 1.0, LAZULI_LOC);
+  Tensor& relu6_(LAZULI_LOC);
+  Tensor& clamp_(const std::optional<Scalar>& low = std::nullopt,
+                 const std::optional<Scalar>& high = std::nullopt, LAZULI_LOC);
+  Tensor& masked_fill_(const Tensor& mask, const Scalar& value, LAZULI_LOC);
+  Tensor& tril_(std::int64_t diagonal = 0, LAZULI_LOC);
+  Tensor& triu_(std::int64_t diagonal = 0, LAZULI_LOC);
+  Tensor& cumsum_(std::int64_t dim, LAZULI_LOC);
+  Tensor& scatter_(std::int64_t dim, const Tensor& index, const Tensor& source, LAZULI_LOC);
+  Tensor& scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source, LAZULI_LOC);
+  Tensor& index_add_(std::int64_t dim, const Tensor& index, const Tensor& source, LAZULI_LOC);
+  Tensor& index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source, LAZULI_LOC);
+  Tensor& dropout_(double p, LAZULI_LOC);
 
   // Takes elements, dtype and device from `source` and stays the same tensor for all who hold it
   // (copy_ keeps dtype and device, and writes what is shared). Only for leaves; drops the gradient.

@@ -271,5 +271,156 @@ TEST(BackwardTest, GradientsOfMixedDtypesHaveTheTypeOfTheLeaf) {
   EXPECT_THAT(Grad(y), ElementsAre(1, 2));
 }
 
+// --- hooks
+
+TEST(HooksTest, SeeTheWholeGradientOnceAndMayReplaceIt) {
+  const Tensor x = Leaf({1, 2});
+  const Tensor y = x * 2.0;
+  std::vector<std::vector<float>> seen;
+  AddHook(y, [&](const Tensor& g) {
+    seen.push_back(Values(g));
+    return g * 10.0;
+  });
+  Backward(Sum(y * y) + Sum(y), {}, {});  // 2y + 1, of two users
+  EXPECT_THAT(seen, ElementsAre(ElementsAre(5, 9)));
+  EXPECT_THAT(Grad(x), ElementsAre(100, 180));
+}
+
+TEST(HooksTest, ALeafsAreCalledWithTheSumOfOneBackward) {
+  const Tensor x = Leaf({1, 2});
+  int calls = 0;
+  const HookHandle handle = AddHook(x, [&](const Tensor& g) {
+    ++calls;
+    return g * 10.0;
+  });
+  Backward(Sum(x * 3.0) + Sum(x), {}, {});
+  EXPECT_EQ(calls, 1);
+  EXPECT_THAT(Grad(x), ElementsAre(40, 40));
+  RemoveHook(handle);
+  RemoveHook(handle);
+  Backward(Sum(x), {}, {});
+  EXPECT_EQ(calls, 1);
+  EXPECT_THAT(Grad(x), ElementsAre(41, 41));
+}
+
+TEST(HooksTest, GoOneAfterTheOtherAndMayRemoveThemselves) {
+  const Tensor x = Leaf({1});
+  HookHandle first;
+  first = AddHook(x, [&](const Tensor& g) {
+    RemoveHook(first);
+    return g + 1.0;
+  });
+  AddHook(x, [](const Tensor& g) { return g * 2.0; });
+  AddHook(x, [](const Tensor&) { return Tensor(); });  // only looks
+  Backward(x, {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(4));
+  Backward(x, {}, {});
+  EXPECT_THAT(Grad(x), ElementsAre(6));
+}
+
+TEST(HooksTest, AreRefusedWhereThereIsNothingToSee) {
+  EXPECT_STATUS(kFailedPrecondition,
+                "register_hook: f32[2] requires no gradient, so there is none to see",
+                AddHook(Floats({1, 2}), [](const Tensor& g) { return g; }));
+  const Tensor x = Leaf({1, 2});
+  AddHook(x, [](const Tensor&) { return Floats({1}); });
+  EXPECT_EQ(BackwardError(Sum(x)),
+            "register_hook: the hook gave f32[1] in place of the gradient f32[2]");
+}
+
+TEST(HooksTest, OfATensorThatIsWrittenToSeeTheGradientOfWhatItWas) {
+  const Tensor x = Leaf({1});
+  const Tensor y = x * 2.0;
+  std::vector<float> seen;
+  AddHook(y, [&](const Tensor& g) {
+    seen = Values(g);
+    return Tensor();
+  });
+  Assign("add_", y, y + y);
+  Backward(y, {}, {});
+  EXPECT_THAT(seen, ElementsAre(2));
+}
+
+// --- Grad
+
+Tensors GradsOf(const Tensor& output, const Tensors& inputs, BackwardOptions options = {},
+                bool allow_unused = false) {
+  return Grad(absl::MakeConstSpan(&output, 1), inputs, {}, options, allow_unused);
+}
+std::string GradError(const Tensor& output, const Tensors& inputs) {
+  return std::string(Message(ErrorOf([&] { (void)GradsOf(output, inputs); })));
+}
+
+TEST(GradTest, OfLeavesAndResultsLeavesTheirGradAlone) {
+  const Tensor x = Leaf({1, 2}), w = Leaf({3, 4});
+  const Tensor y = x * w;
+  const Tensors grads = GradsOf(Sum(y * y) + Sum(x), {x, y, w, x});
+  EXPECT_THAT(Values(grads[0]), ElementsAre(2 * 3 * 3 + 1, 2 * 8 * 4 + 1));
+  EXPECT_THAT(Values(grads[1]), ElementsAre(6, 16));
+  EXPECT_THAT(Values(grads[2]), ElementsAre(6, 32));
+  EXPECT_THAT(Values(grads[3]), ElementsAre(19, 65));
+  EXPECT_FALSE(GradOf(x).defined());
+  EXPECT_FALSE(GradOf(w).defined());
+}
+
+TEST(GradTest, OfSeveralOutputsIsTheSum) {
+  const Tensor x = Leaf({1, 2});
+  const Tensors outputs{x * x, Sum(x)};
+  const Tensors grads = Grad(outputs, Tensors{x}, Tensors{Floats({1, 10}), Tensor()}, {}, false);
+  EXPECT_THAT(Values(grads[0]), ElementsAre(3, 41));
+}
+
+TEST(GradTest, OfAnOutputItselfIsWhatWasGiven) {
+  const Tensor x = Leaf({1});
+  const Tensor y = Exp(x);
+  EXPECT_THAT(Values(GradsOf(y, {y})[0]), ElementsAre(1));
+  EXPECT_THAT(Values(GradsOf(x, {x})[0]), ElementsAre(1));
+}
+
+TEST(GradTest, FreesOnlyWhatLiesBetween) {
+  const Tensor x = Leaf({1, 2});
+  const Tensor y = Exp(x), z = Sum(y * y);
+  (void)GradsOf(z, {y});
+  EXPECT_THAT(BackwardError(z), HasSubstr("sum saved were freed by an earlier backward"));
+  Backward(Sum(y), {}, {});  // exp has not run
+  EXPECT_TRUE(GradOf(x).defined());
+}
+
+TEST(GradTest, GoesOnWithAHistory) {
+  const Tensor x = Leaf({2, 3});
+  const Tensor first = GradsOf(Sum(PowNumber(x, 3)), {x}, {.create_graph = true})[0];
+  EXPECT_THAT(Values(first), ElementsAre(12, 27));
+  EXPECT_THAT(Values(GradsOf(Sum(first), {x})[0]), ElementsAre(12, 18));
+}
+
+TEST(GradTest, HooksComeFirst) {
+  const Tensor x = Leaf({1});
+  const Tensor y = x * 2.0;
+  AddHook(x, [](const Tensor& g) { return g * 10.0; });
+  AddHook(y, [](const Tensor& g) { return g + 1.0; });
+  const Tensors grads = GradsOf(y * 3.0, {x, y});
+  EXPECT_THAT(Values(grads[0]), ElementsAre(80));
+  EXPECT_THAT(Values(grads[1]), ElementsAre(4));
+}
+
+TEST(GradTest, OfAnInputThatPassesNoGradientIsZero) {
+  const Tensor x = Leaf({1, 2});
+  EXPECT_THAT(Values(GradsOf(Sum(Sign(x)), {x})[0]), ElementsAre(0, 0));
+}
+
+TEST(GradTest, RefusesInputsWithoutOne) {
+  const Tensor x = Leaf({1, 2}), unused = Leaf({1});
+  EXPECT_EQ(GradError(Sum(x), {x, Floats({1})}), "grad: input 1, f32[1], requires no gradient");
+  EXPECT_EQ(GradError(Sum(x), {x, unused}),
+            "grad: the outputs do not depend on input 1, f32[1]; allow_unused leaves its gradient "
+            "undefined");
+  EXPECT_FALSE(GradsOf(Sum(x), {unused}, {}, /*allow_unused=*/true)[0].defined());
+  EXPECT_EQ(GradError(x * x, {x}),
+            "grad: f32[2] is no scalar; reduce it (sum, mean) or pass the gradient of the result");
+  EXPECT_EQ(
+      Message(ErrorOf([&] { (void)Grad(Tensors{Sum(x)}, Tensors{x}, Tensors{x, x}, {}, false); })),
+      "grad: there are 2 gradients for 1 tensors");
+}
+
 }  // namespace
 }  // namespace lazuli::lazy

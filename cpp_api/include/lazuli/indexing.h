@@ -1,0 +1,36 @@
+// Indexing as NumPy's: index(x, {1, Ellipsis{}, Slice{2, 8, 2}, positions}) is x[1, ..., 2:8:2,
+// positions].
+//
+// Integers and slices take of a dim each; NewAxis makes one of size 1; one Ellipsis stands for all
+// dims that nothing else does, as does the end. Tensors of integers pick positions, together: their
+// dims, broadcast, stand where the first of them does if they are side by side, else in front.
+// Negative positions count from the end; one out of range is Error(kOutOfRange) where it is a
+// number, and fails the run where it is data. Results have their own memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "lazuli/tensor.h"
+
+namespace lazuli {
+
+struct Slice {
+  std::optional<std::int64_t> start, stop;
+  std::int64_t step = 1;  // positive
+};
+struct NewAxis {};
+struct Ellipsis {};
+using Index = std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Tensor>;
+
+LAZULI_API Tensor index(const Tensor& x, const std::vector<Index>& indices, LAZULI_LOC);
+
+// x[indices] = value, which broadcasts and takes x's dtype; or += of all that meet at a position,
+// if accumulate (else the last one stays). A mask alone, a tensor of pred with the leading dims of
+// x, may stand for the positions where it is true: the value has as many, or one for all.
+LAZULI_API Tensor& index_put_(Tensor& x, const std::vector<Index>& indices, const Operand& value,
+                              bool accumulate = false);
+
+}  // namespace lazuli

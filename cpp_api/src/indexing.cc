@@ -1,0 +1,310 @@
+#include "lazuli/indexing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cpp_api/src/operands.h"
+#include "lazuli/ops.h"
+
+namespace lazuli {
+namespace {
+
+constexpr char kOp[] = "index";
+constexpr char kPut[] = "index_put_";
+
+// What indices take of a tensor: a slice, of it without the dims of integers and with new ones, and
+// of that what positions pick along some dims.
+struct Selection {
+  Dims starts, limits, strides;  // of each dim of the tensor
+  Dims kept;                     // of the slice
+  Dims dims;                     // without those an integer picks, with the new ones
+  lazy::Tensors positions;
+  Dims picked;  // along these of `dims`
+
+  bool whole = true;  // whether the slice is all of the tensor
+};
+
+void AddWhole(Selection& s, std::int64_t size) {
+  s.starts.push_back(0);
+  s.limits.push_back(size);
+  s.strides.push_back(1);
+  s.kept.push_back(size);
+  s.dims.push_back(size);
+}
+
+void AddInteger(Selection& s, std::int64_t i, std::int64_t size) {
+  if (i < -size || i >= size) {
+    lazy::ThrowRecordError(kOp, ir::OutOfRange("index ", i, " is out of range for dim ",
+                                               s.starts.size(), " of size ", size));
+  }
+  s.starts.push_back(i < 0 ? i + size : i);
+  s.limits.push_back(s.starts.back() + 1);
+  s.strides.push_back(1);
+  s.kept.push_back(1);
+  s.whole = s.whole && size == 1;
+}
+
+void AddSlice(Selection& s, const Slice& slice, std::int64_t size) {
+  if (slice.step < 1) {
+    lazy::ThrowRecordError(kOp, ir::InvalidArgument("the step of a slice must be positive, is ",
+                                                    slice.step, "; flip() reverses a dim"));
+  }
+  const auto bound = [size](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
+  };
+  const std::int64_t start = bound(slice.start.value_or(0)),
+                     stop = std::max(start, bound(slice.stop.value_or(size)));
+  s.starts.push_back(start);
+  s.limits.push_back(stop);
+  s.strides.push_back(slice.step);
+  s.kept.push_back((stop - start) / slice.step + ((stop - start) % slice.step != 0 ? 1 : 0));
+  s.dims.push_back(s.kept.back());
+  s.whole = s.whole && s.kept.back() == size;
+}
+
+void AddPositions(Selection& s, const Tensor& positions, std::int64_t size) {
+  const lazy::Tensor given = In(positions, kOp);
+  if (given.dtype() == ir::DType::kPred) {
+    lazy::ThrowRecordError(
+        kOp, ir::InvalidArgument("the dims of what a mask picks depend on its values; "
+                                 "where(mask, x, other) keeps x's"));
+  }
+  if (!ir::IsIntegral(given.dtype())) {
+    lazy::ThrowRecordError(kOp,
+                           ir::InvalidArgument("positions must be integers, are ", given.shape()));
+  }
+  s.picked.push_back(static_cast<std::int64_t>(s.dims.size()));
+  s.positions.push_back(given);
+  AddWhole(s, size);
+}
+
+// How many dims of the tensor an index takes.
+bool TakesDim(const Index& index) {
+  return !std::holds_alternative<NewAxis>(index) && !std::holds_alternative<Ellipsis>(index);
+}
+
+Selection Select(const lazy::Tensor& x, const std::vector<Index>& indices) {
+  const std::int64_t taken = std::count_if(indices.begin(), indices.end(), TakesDim);
+  if (taken > x.rank()) {
+    lazy::ThrowRecordError(kOp, ir::OutOfRange(taken, " indices for a tensor of rank ", x.rank()));
+  }
+  Selection s;
+  const auto size = [&] { return x.dim(static_cast<std::int64_t>(s.starts.size())); };
+  bool dots = false;
+  for (const Index& index : indices) {
+    if (std::holds_alternative<NewAxis>(index)) {
+      s.dims.push_back(1);
+    } else if (std::holds_alternative<Ellipsis>(index)) {
+      if (dots) lazy::ThrowRecordError(kOp, ir::OutOfRange("takes one ellipsis"));
+      dots = true;
+      for (std::int64_t rest = x.rank() - taken; rest > 0; --rest) AddWhole(s, size());
+    } else if (const auto* slice = std::get_if<Slice>(&index)) {
+      AddSlice(s, *slice, size());
+    } else if (const auto* integer = std::get_if<std::int64_t>(&index)) {
+      AddInteger(s, *integer, size());
+    } else {
+      AddPositions(s, std::get<Tensor>(index), size());
+    }
+  }
+  while (static_cast<std::int64_t>(s.starts.size()) < x.rank()) AddWhole(s, size());
+  return s;
+}
+
+// The slice, with dims s.dims.
+lazy::Tensor Sliced(const lazy::Tensor& x, const Selection& s) {
+  return lazy::Reshape(s.whole ? x : lazy::Slice(x, s.starts, s.limits, s.strides), s.dims);
+}
+
+// x with v [kept] in place of the slice: v padded to x's dims where a mask, padded likewise, is.
+lazy::Tensor WithSlice(const lazy::Tensor& x, const Selection& s, const lazy::Tensor& v) {
+  if (s.whole) return v;
+  Dims high, interior;
+  for (std::size_t d = 0; d < s.starts.size(); ++d) {
+    const std::int64_t n = s.kept[d];
+    if (n == 0) return x;
+    high.push_back(x.dim(static_cast<std::int64_t>(d)) - s.starts[d] -
+                   ((n - 1) * s.strides[d] + 1));
+    interior.push_back(s.strides[d] - 1);
+  }
+  const lazy::Tensor ones = lazy::FullConstant(ir::Shape(ir::DType::kPred, s.kept), 1, x.device());
+  return lazy::Where(lazy::PadZeros(ones, s.starts, high, interior),
+                     lazy::PadZeros(v, s.starts, high, interior), x);
+}
+
+// How positions see a slice: the dims they pick along side by side, as one.
+struct Flattened {
+  std::int64_t dim = 0;  // that one
+  Dims order;            // of the slice's dims, with those side by side
+  Dims ordered;          // the dims in that order
+  Dims flat;             // with one in place of those that are picked along
+  Dims before, after;    // of `ordered`, the others
+  lazy::Tensor index;    // positions along `dim`, s64
+};
+
+// The positions along dims of `sizes` as positions along them all. What is out of range stays so,
+// for the run to report.
+lazy::Tensor FlatIndex(const lazy::Tensors& positions, const Dims& sizes) {
+  lazy::Tensor index, bad;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const std::int64_t n = sizes[i];
+    const lazy::Tensor p = lazy::To(positions[i], ir::DType::kS64);
+    const auto number = [&](std::int64_t v) {
+      return lazy::Constant(static_cast<double>(v), p.dtype());
+    };
+    const lazy::Tensor wrapped = lazy::Where(lazy::Lt(p, number(0)), lazy::Add(p, number(n)), p);
+    const lazy::Tensor out = lazy::LogicalOr(lazy::Lt(p, number(-n)), lazy::Ge(p, number(n)));
+    index = i == 0 ? wrapped : lazy::Add(lazy::Mul(index, number(n)), wrapped);
+    bad = i == 0 ? out : lazy::LogicalOr(bad, out);
+  }
+  if (positions.size() == 1)
+    return lazy::Where(bad, lazy::To(positions[0], ir::DType::kS64), index);
+  return lazy::Where(bad, lazy::Constant(-1, index.dtype()), index);
+}
+
+Flattened Flatten(const Selection& s) {
+  Flattened f;
+  const auto rank = static_cast<std::int64_t>(s.dims.size());
+  const bool beside =
+      s.picked.back() - s.picked.front() + 1 == static_cast<std::int64_t>(s.picked.size());
+  f.dim = beside ? s.picked.front() : 0;
+  if (!beside) f.order = s.picked;
+  for (std::int64_t d = 0; d < rank; ++d) {
+    if (beside || std::find(s.picked.begin(), s.picked.end(), d) == s.picked.end())
+      f.order.push_back(d);
+  }
+  for (const std::int64_t d : f.order) f.ordered.push_back(s.dims[static_cast<std::size_t>(d)]);
+  const auto first = f.ordered.begin() + f.dim,
+             last = first + static_cast<std::ptrdiff_t>(s.picked.size());
+  f.before.assign(f.ordered.begin(), first);
+  f.after.assign(last, f.ordered.end());
+  std::int64_t total = 1;
+  for (auto n = first; n != last; ++n) total *= *n;
+  f.flat = f.before;
+  f.flat.push_back(total);
+  f.flat.insert(f.flat.end(), f.after.begin(), f.after.end());
+  f.index = FlatIndex(s.positions, Dims(first, last));
+  return f;
+}
+
+Dims Joined(const Dims& before, absl::Span<const std::int64_t> between, const Dims& after) {
+  Dims dims = before;
+  dims.insert(dims.end(), between.begin(), between.end());
+  dims.insert(dims.end(), after.begin(), after.end());
+  return dims;
+}
+
+lazy::Tensor Pick(const lazy::Tensor& slice, const Selection& s) {
+  const Flattened f = Flatten(s);
+  const lazy::Tensor flat = lazy::Reshape(lazy::Permute(slice, f.order), f.flat);
+  return lazy::Reshape(lazy::IndexSelect(flat, f.dim, lazy::Flatten(f.index, 0, -1)),
+                       Joined(f.before, f.index.shape().dims(), f.after));
+}
+
+// --- assignment
+
+// The value in x's dtype, of dims that broadcast to these.
+lazy::Tensor ValueFor(const lazy::Tensor& x, const Operand& value, const Dims& dims) {
+  if (value.scalar() != nullptr)
+    return lazy::Full(dims, TensorAccess::OperandSlot(value, x.dtype()), x.device());
+  return lazy::BroadcastTo(lazy::To(In(*value.tensor(), kPut), x.dtype()), dims);
+}
+
+// The slice with the value at the positions.
+lazy::Tensor PutAtPositions(const lazy::Tensor& slice, const Selection& s, const Operand& value,
+                            bool accumulate) {
+  const Flattened f = Flatten(s);
+  const Dims dims = Joined(f.before, f.index.shape().dims(), f.after);
+  const std::int64_t count = f.index.shape().num_elements();
+  const lazy::Tensor v =
+      lazy::Reshape(ValueFor(slice, value, dims), Joined(f.before, {count}, f.after));
+  const lazy::Tensor flat = lazy::Reshape(lazy::Permute(slice, f.order), f.flat);
+  const lazy::Tensor index = lazy::Reshape(f.index, {count});
+  lazy::Tensor put;
+  if (accumulate) {
+    Dims column(f.flat.size(), 1);
+    column[static_cast<std::size_t>(f.dim)] = count;
+    put = lazy::ScatterAdd(flat, f.dim,
+                           lazy::BroadcastTo(lazy::Reshape(index, column), v.shape().dims()), v);
+  } else {
+    put = lazy::IndexCopy(flat, f.dim, index, v);
+  }
+  Dims back(f.order.size());
+  for (std::size_t d = 0; d < f.order.size(); ++d)
+    back[static_cast<std::size_t>(f.order[d])] = static_cast<std::int64_t>(d);
+  return lazy::Permute(lazy::Reshape(put, f.ordered), back);
+}
+
+// The values of a mask's true elements, in x's dims: one for all, or those of v in order.
+lazy::Tensor MaskValues(const lazy::Tensor& x, const lazy::Tensor& mask, const Operand& value) {
+  const Dims rest(x.shape().dims().begin() + mask.rank(), x.shape().dims().end());
+  if (value.scalar() != nullptr) return ValueFor(x, value, rest);
+  const lazy::Tensor v = lazy::To(In(*value.tensor(), kPut), x.dtype());
+  const auto rows_rank = static_cast<std::int64_t>(rest.size()) + 1;
+  if (v.rank() < rows_rank) return lazy::BroadcastTo(v, rest);
+  const std::int64_t n = v.dim(0);
+  const lazy::Tensor rows = lazy::BroadcastTo(v, Joined({n}, rest, {}));  // refuses a higher rank
+  if (n == 1) return lazy::Reshape(rows, rest);
+  const lazy::Tensor positions = lazy::MaskPositions(mask, n);
+  // Of no rows one is read, where nothing is true.
+  const lazy::Tensor from =
+      n > 0 ? rows : lazy::FullConstant(ir::Shape(x.dtype(), Joined({1}, rest, {})), 0, x.device());
+  return lazy::Reshape(
+      lazy::IndexSelect(from, 0, lazy::Reshape(positions, {mask.shape().num_elements()})),
+      x.shape().dims());
+}
+
+lazy::Tensor PutAtMask(const lazy::Tensor& x, const lazy::Tensor& mask, const Operand& value,
+                       bool accumulate) {
+  const auto dims = x.shape().dims();
+  if (mask.rank() > x.rank() ||
+      mask.shape().dims() != dims.first(static_cast<std::size_t>(mask.rank()))) {
+    lazy::ThrowRecordError(kPut, ir::OutOfRange("the mask ", mask.shape(),
+                                                " has not the leading dims of ", x.shape()));
+  }
+  Dims stretched(mask.shape().dims().begin(), mask.shape().dims().end());
+  stretched.resize(dims.size(), 1);
+  const lazy::Tensor values = MaskValues(x, mask, value);
+  return lazy::Where(lazy::Reshape(mask, stretched), accumulate ? x + values : values, x);
+}
+
+lazy::Tensor Put(const lazy::Tensor& x, const std::vector<Index>& indices, const Operand& value,
+                 bool accumulate) {
+  for (const Index& index : indices) {
+    const auto* mask = std::get_if<Tensor>(&index);
+    if (mask == nullptr || !mask->defined() || mask->dtype() != kBool) continue;
+    if (indices.size() > 1)
+      lazy::ThrowRecordError(kPut, ir::Unimplemented("a mask beside other indices"));
+    return PutAtMask(x, TensorAccess::Unwrap(*mask), value, accumulate);
+  }
+  const Selection s = Select(x, indices);
+  const lazy::Tensor slice = Sliced(x, s);
+  lazy::Tensor put;
+  if (!s.positions.empty())
+    put = PutAtPositions(slice, s, value, accumulate);
+  else
+    put = accumulate ? slice + ValueFor(x, value, s.dims) : ValueFor(x, value, s.dims);
+  return WithSlice(x, s, lazy::Reshape(put, s.kept));
+}
+
+}  // namespace
+
+Tensor index(const Tensor& x, const std::vector<Index>& indices, SourceLocation loc) {
+  return CallTensor(loc, [&] {
+    const lazy::Tensor in = In(x, kOp);
+    const Selection s = Select(in, indices);
+    const lazy::Tensor slice = Sliced(in, s);
+    return s.positions.empty() ? slice : Pick(slice, s);
+  });
+}
+
+Tensor& index_put_(Tensor& x, const std::vector<Index>& indices, const Operand& value,
+                   bool accumulate) {
+  Call(value.loc(), [&] {
+    const lazy::Tensor in = In(x, kPut);
+    lazy::CheckAssignable(kPut, in);
+    lazy::Assign(kPut, in, Put(in, indices, value, accumulate));
+  });
+  return x;
+}
+
+}  // namespace lazuli

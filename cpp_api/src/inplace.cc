@@ -1,0 +1,240 @@
+// In-place operations: each gives the tensor the result of the function of its name.
+#include <string_view>
+#include <utility>
+
+#include "cpp_api/src/operands.h"
+#include "lazuli/ops.h"
+#include "lazuli/tensor.h"
+#include "lazy/autograd/to_device.h"
+#include "lazy/ops/elementwise.h"
+#include "lazy/tensor/tape.h"
+
+namespace lazuli {
+namespace {
+
+using Locs = SourceLocation;
+
+// What an in-place op asks before anything is recorded: that the target may change, that dims
+// stretch to its dims, and that its dtype holds the result.
+lazy::Tensor Target(std::string_view op, const Tensor& target) {
+  if (!target.defined())
+    throw lazy::StatusError(ir::InvalidArgument(op, ": the tensor is undefined"));
+  lazy::Tensor t = TensorAccess::Unwrap(target);
+  lazy::CheckAssignable(op, t);
+  return t;
+}
+void CheckStretches(std::string_view op, const ir::Shape& source, const lazy::Tensor& target) {
+  bool fits = source.rank() <= target.rank();
+  for (std::int64_t i = 1; fits && i <= source.rank(); ++i) {
+    const std::int64_t n = source.dim(source.rank() - i);
+    fits = n == 1 || n == target.dim(target.rank() - i);
+  }
+  if (!fits) {
+    lazy::ThrowRecordError(op, ir::InvalidArgument(source, " does not broadcast to ",
+                                                   target.shape(), ", which is changed in place"));
+  }
+}
+// Only copy_() converts down.
+void CheckKeepsType(std::string_view op, const lazy::Tensor& target, ir::DType result) {
+  if (target.dtype() == result || ir::IsComplex(target.dtype()) ||
+      (ir::IsFloat(target.dtype()) && !ir::IsComplex(result)) ||
+      (ir::IsIntegral(target.dtype()) && !ir::IsFloat(result) && !ir::IsComplex(result)))
+    return;
+  lazy::ThrowRecordError(
+      op, ir::InvalidArgument("the result ", ir::DTypeText(result), " would be cut to ",
+                              target.shape(), ", which is changed in place"));
+}
+void CheckResult(std::string_view op, const lazy::Tensor& target,
+                 const absl::StatusOr<ir::Shape>& result) {
+  if (!result.ok()) lazy::ThrowRecordError(op, result.status());
+  CheckStretches(op, *result, target);
+  CheckKeepsType(op, target, result->dtype());
+}
+
+// target := value, converted to target's dtype and stretched to its dims.
+void AssignTo(std::string_view op, const lazy::Tensor& target, const lazy::Tensor& value) {
+  lazy::Assign(op, target,
+               lazy::BroadcastTo(lazy::To(value, target.dtype()), target.shape().dims()));
+}
+
+// The target for its function to read. A history saves what it is now, which the write leaves as it
+// is.
+lazy::Tensor AsItWas(const lazy::Tensor& target, bool history) {
+  return history && lazy::GradEnabled() ? lazy::Snapshot(target) : target;
+}
+
+using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
+using BinaryInference = absl::StatusOr<ir::Shape> (*)(const ir::Shape&, const ir::Shape&);
+template <class T>
+absl::StatusOr<ir::Shape> Infer(const ir::Shape& x, const ir::Shape& y) {
+  return T{}.Infer(x, y);
+}
+
+// The row's function of the target and y.
+void BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference infer,
+                   const Tensor& target, const Operand& y) {
+  Call(y.loc(), [&] {
+    const lazy::Tensor t = Target(op, target);
+    const OperandHolder holder = Hold(op, 1, y, Operand(target));
+    const lazy::Operand other = holder.get();
+    CheckStretches(op, other.shape(), t);
+    CheckResult(op, t, infer(t.shape(), other.shape()));
+    const bool history =
+        t.requires_grad() || (other.tensor() != nullptr && other.tensor()->requires_grad());
+    const lazy::Tensor x = AsItWas(t, history);
+    // As pow() has it: a number is part of the program.
+    const bool power = function == &lazy::Pow && y.scalar() != nullptr;
+    const bool itself = other.tensor() != nullptr && other.tensor()->impl() == t.impl();
+    AssignTo(op, t,
+             power ? lazy::PowNumber(x, y.scalar()->value())
+                   : function(x, itself ? lazy::Operand(x) : other));
+  });
+}
+
+// target := function(target, alpha * y).
+void Scaled(std::string_view op, BinaryFunction function, const Tensor& target, const Tensor& y,
+            const Scalar& alpha, const Locs& loc) {
+  Call(loc, [&] {
+    const lazy::Tensor t = Target(op, target), o = In(y, op);
+    CheckStretches(op, o.shape(), t);
+    // No common type is the function's error to report.
+    CheckKeepsType(op, t, ir::Promote(t.dtype(), o.dtype()).value_or(t.dtype()));
+    CheckKeepsType(op, t, TensorAccess::ToNumber(alpha).TypeBeside(o.dtype()));
+    AssignTo(op, t, function(t, lazy::Mul(o, NumberBeside(alpha, o))));
+  });
+}
+
+// The function of the target and whatever else it takes.
+template <class F>
+Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc, F function) {
+  Call(loc, [&] {
+    const lazy::Tensor t = Target(op, target);
+    const lazy::Tensor value =
+        TensorAccess::Unwrap(function(TensorAccess::Wrap(AsItWas(t, /*history=*/true))));
+    CheckResult(op, t, value.shape());
+    AssignTo(op, t, value);
+  });
+  return target;
+}
+
+}  // namespace
+
+// --- from the rows of lazy/ops
+#define LAZULI_UNARY(struct_name, function, public_name, ...)                       \
+  Tensor& Tensor::public_name##_(SourceLocation loc) {                              \
+    Call(loc, [&] {                                                                 \
+      const lazy::Tensor t = Target(#public_name "_", *this);                       \
+      CheckResult(#public_name "_", t, lazy::struct_name{}.Infer(t.shape()));       \
+      AssignTo(#public_name "_", t, lazy::function(AsItWas(t, t.requires_grad()))); \
+    });                                                                             \
+    return *this;                                                                   \
+  }
+#include "lazy/ops/unary.def"
+#undef LAZULI_UNARY
+#define LAZULI_BINARY(struct_name, function, public_name, ...)                           \
+  Tensor& Tensor::public_name##_(const Operand& y) {                                     \
+    BinaryInPlace(#public_name "_", lazy::function, Infer<lazy::struct_name>, *this, y); \
+    return *this;                                                                        \
+  }
+#include "lazy/ops/binary.def"
+#undef LAZULI_BINARY
+
+Tensor& Tensor::add_(const Tensor& y, const Scalar& alpha, Locs loc) {
+  Scaled("add_", lazy::Add, *this, y, alpha, loc);
+  return *this;
+}
+Tensor& Tensor::sub_(const Tensor& y, const Scalar& alpha, Locs loc) {
+  Scaled("sub_", lazy::Sub, *this, y, alpha, loc);
+  return *this;
+}
+
+// --- filled
+Tensor& Tensor::copy_(const Tensor& source, Locs loc) {
+  Call(loc, [&] {
+    const lazy::Tensor target = Target("copy_", *this);
+    lazy::Tensor value = In(source, "copy_");
+    CheckStretches("copy_", value.shape(), target);
+    if (!(value.device() == target.device())) value = lazy::ToDevice(value, target.device());
+    AssignTo("copy_", target, value);
+  });
+  return *this;
+}
+Tensor& Tensor::fill_(const Scalar& value, Locs loc) {
+  Call(loc, [&] {
+    const lazy::Tensor t = Target("fill_", *this);
+    AssignTo("fill_", t,
+             lazy::Full(t.shape().dims(), TensorAccess::Slot(value, t.dtype()), t.device()));
+  });
+  return *this;
+}
+Tensor& Tensor::zero_(Locs loc) {
+  Call(loc, [&] {
+    const lazy::Tensor t = Target("zero_", *this);
+    AssignTo("zero_", t, lazy::FullConstant(t.shape(), 0, t.device()));
+  });
+  return *this;
+}
+
+// --- the rows LAZULI_INPLACE of composite.def
+#define LAZULI_OF_X(name)                                                           \
+  Tensor& Tensor::name##_(Locs loc) {                                               \
+    return InPlace(#name "_", *this, loc, [](const Tensor& x) { return name(x); }); \
+  }
+LAZULI_OF_X(relu)
+LAZULI_OF_X(relu6)
+LAZULI_OF_X(reciprocal)
+LAZULI_OF_X(selu)
+LAZULI_OF_X(silu)
+LAZULI_OF_X(square)
+#undef LAZULI_OF_X
+Tensor& Tensor::remainder_(const Operand& y) {
+  return InPlace("remainder_", *this, y.loc(), [&](const Tensor& x) { return remainder(x, y); });
+}
+Tensor& Tensor::floor_divide_(const Operand& y) {
+  return InPlace("floor_divide_", *this, y.loc(),
+                 [&](const Tensor& x) { return floor_divide(x, y); });
+}
+Tensor& Tensor::leaky_relu_(const Scalar& slope, Locs loc) {
+  return InPlace("leaky_relu_", *this, loc, [&](const Tensor& x) { return leaky_relu(x, slope); });
+}
+Tensor& Tensor::elu_(const Scalar& alpha, Locs loc) {
+  return InPlace("elu_", *this, loc, [&](const Tensor& x) { return elu(x, alpha); });
+}
+Tensor& Tensor::celu_(const Scalar& alpha, Locs loc) {
+  return InPlace("celu_", *this, loc, [&](const Tensor& x) { return celu(x, alpha); });
+}
+Tensor& Tensor::hardtanh_(const Scalar& low, const Scalar& high, Locs loc) {
+  return InPlace("hardtanh_", *this, loc, [&](const Tensor& x) { return hardtanh(x, low, high); });
+}
+Tensor& Tensor::clamp_(const std::optional<Scalar>& low, const std::optional<Scalar>& high,
+                       Locs loc) {
+  return InPlace("clamp_", *this, loc, [&](const Tensor& x) { return clamp(x, low, high); });
+}
+Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value, Locs loc) {
+  return InPlace("masked_fill_", *this, loc,
+                 [&](const Tensor& x) { return masked_fill(x, mask, value); });
+}
+Tensor& Tensor::tril_(std::int64_t diagonal, Locs loc) {
+  return InPlace("tril_", *this, loc, [&](const Tensor& x) { return tril(x, diagonal); });
+}
+Tensor& Tensor::triu_(std::int64_t diagonal, Locs loc) {
+  return InPlace("triu_", *this, loc, [&](const Tensor& x) { return triu(x, diagonal); });
+}
+Tensor& Tensor::cumsum_(std::int64_t dim, Locs loc) {
+  return InPlace("cumsum_", *this, loc, [&](const Tensor& x) { return cumsum(x, dim); });
+}
+Tensor& Tensor::dropout_(double p, Locs loc) {
+  return InPlace("dropout_", *this, loc, [&](const Tensor& x) { return dropout(x, p); });
+}
+#define LAZULI_AT_POSITIONS(name)                                                                  \
+  Tensor& Tensor::name##_(std::int64_t dim, const Tensor& index, const Tensor& source, Locs loc) { \
+    return InPlace(#name "_", *this, loc,                                                          \
+                   [&](const Tensor& x) { return name(x, dim, index, source); });                  \
+  }
+LAZULI_AT_POSITIONS(scatter)
+LAZULI_AT_POSITIONS(scatter_add)
+LAZULI_AT_POSITIONS(index_copy)
+LAZULI_AT_POSITIONS(index_add)
+#undef LAZULI_AT_POSITIONS
+
+}  // namespace lazuli

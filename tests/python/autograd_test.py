@@ -1,0 +1,128 @@
+"""Hooks, gradients without .grad, and Einstein sums."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import lazuli as lz
+from lazuli.autograd import backward, grad
+
+
+def test_a_hook_sees_and_replaces_a_gradient():
+    x = lz.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    seen = []
+    handle = y.register_hook(lambda g: seen.append(g.tolist()))
+    y.register_hook(lambda g: g * 10)
+    (y * y).sum().backward()
+    assert seen == [[4, 8]] and x.grad.tolist() == [80, 160]
+    handle.remove()
+    (x.register_hook(lambda g: lz.zeros_like(g)))
+    x.grad = None
+    (x * 3).sum().backward()
+    assert seen == [[4, 8]] and x.grad.tolist() == [0, 0]
+
+
+def test_hooks_end_with_a_with():
+    x = lz.tensor([1.0], requires_grad=True)
+    with x.register_hook(lambda g: g * 5):
+        (x * 1).backward()
+    (x * 1).backward()
+    assert x.grad.tolist() == [6]
+
+
+def test_what_a_hook_raises_reaches_the_caller_of_backward():
+    x = lz.tensor([1.0], requires_grad=True)
+
+    def stop(gradient):
+        raise KeyError("stop")
+
+    x.register_hook(stop)
+    with pytest.raises(KeyError, match="stop"):
+        (x * 1).backward()
+    y = lz.tensor([1.0], requires_grad=True)
+    y.register_hook(lambda g: 3)
+    with pytest.raises(TypeError, match="register_hook: the hook must give a Tensor or None, not int"):
+        (y * 1).backward()
+    with pytest.raises(RuntimeError, match=r"register_hook: f32\[1\] requires no gradient.*\(autograd_test.py:\d+\)"):
+        lz.ones(1).register_hook(stop)
+
+
+def test_a_hook_lives_as_long_as_its_tensor():
+    class Hook:
+        def __call__(self, gradient):
+            return gradient
+
+    hook = Hook()
+    alive = weakref.ref(hook)
+    x = lz.tensor([1.0], requires_grad=True)
+    (x * 2).register_hook(hook)  # whose tensor is gone
+    y = x * 3
+    y.register_hook(hook)
+    del hook
+    gc.collect()
+    assert alive() is not None
+    del y
+    gc.collect()
+    assert alive() is None
+
+
+def test_grad_leaves_grad_alone():
+    x = lz.tensor([1.0, 2.0], requires_grad=True)
+    w = lz.tensor([3.0, 4.0], requires_grad=True)
+    y = x * w
+    gx, gy = grad((y * y).sum(), [x, y], retain_graph=True)
+    assert gx.tolist() == [18, 64] and gy.tolist() == [6, 16] and x.grad is None
+    assert grad(y, w, grad_outputs=lz.tensor([1.0, 10.0]))[0].tolist() == [1, 20]
+    unused = lz.tensor([1.0], requires_grad=True)
+    assert grad((x * 2).sum(), [unused], allow_unused=True) == (None,)
+    with pytest.raises(ValueError, match=r"grad: the outputs do not depend on input 0, f32\[1\].*\(autograd_test.py:\d+\)"):
+        grad((x * 2).sum(), [unused])
+    with pytest.raises(ValueError, match=r"grad: input 1, f32\[2\], requires no gradient"):
+        grad((x * 2).sum(), [x, lz.ones(2)])
+
+
+def test_gradients_of_gradients():
+    x = lz.tensor([2.0, 3.0], requires_grad=True)
+    first, = grad((x**3).sum(), x, create_graph=True)
+    second, = grad(first.sum(), x, create_graph=True)
+    assert first.tolist() == [12, 27] and second.tolist() == [12, 18]
+    assert grad(second.sum(), x)[0].tolist() == [6, 6]
+
+
+def test_a_penalty_on_the_gradient_trains():
+    weight = lz.tensor([[0.5, -1.0]], requires_grad=True)
+    x = lz.tensor([[1.0, 2.0]], requires_grad=True)
+    slope, = grad(lz.tanh(x @ weight.t()).sum(), x, create_graph=True)
+    (slope.norm() - 1).square().backward()
+    assert weight.grad.shape == (1, 2) and x.grad is not None
+
+
+def test_backward_of_several():
+    x = lz.tensor([1.0, 2.0], requires_grad=True)
+    backward([x * x, x.sum()], [lz.tensor([1.0, 10.0]), None])
+    assert x.grad.tolist() == [3, 41]
+
+
+EINSUMS = {"ij->ji": [(2, 3)], "ii": [(3, 3)], "ij,jk": [(2, 3), (3, 4)], "bij,bjk->bik": [(2, 3, 4), (2, 4, 2)],
+           "...ij,...jk->...ik": [(2, 1, 2, 3), (4, 3, 2)], "bhqd,bhkd->bhqk": [(2, 2, 3, 4), (2, 2, 5, 4)],
+           "i,j->ij": [(2,), (3,)], "iij,jk->ik": [(2, 2, 3), (3, 2)], "ab,bc,cd->da": [(2, 3), (3, 4), (4, 2)],
+           "...->...": [(2, 3)], "ij->": [(2, 3)], "abc,cab->b": [(2, 3, 4), (4, 2, 3)]}
+
+
+@pytest.mark.parametrize("equation", EINSUMS)
+def test_einsum_is_numpys(equation):
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape) for shape in EINSUMS[equation]]
+    got = lz.einsum(equation, *map(lz.tensor, arrays))
+    np.testing.assert_allclose(got.numpy(), np.einsum(equation, *arrays), rtol=1e-12, atol=1e-12)
+    assert lz.einsum(equation, [lz.tensor(a) for a in arrays]).shape == got.shape
+
+
+def test_einsum_says_where_it_is_wrong():
+    with pytest.raises(ValueError, match=r'^einsum: "ij->ix", position 5: \'x\' is of no operand \(autograd_test.py:\d+\)$'):
+        lz.einsum("ij->ix", lz.ones(2, 2))
+    with pytest.raises(TypeError, match="einsum: xs must be Iterable"):
+        lz.einsum("ij", 3)

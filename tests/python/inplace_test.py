@@ -1,0 +1,129 @@
+"""Forms in place: every row has one, and assignment to what an index takes is NumPy's."""
+
+import re
+
+import numpy as np
+import pytest
+
+import lazuli as lz
+
+X = np.array([[0.25, 1.5, 2.0], [0.75, 3.0, 0.5]], np.float32)
+Y = np.array([[0.5, 2.0, 1.5], [1.0, 0.25, 3.0]], np.float32)
+INDEX = np.array([[1, 0, 1]])
+# What a form takes besides x, where that is not one tensor of x's dims.
+ARGUMENTS = {
+    "clamp": dict(low=0.5, high=2.0), "cumsum": dict(dim=1), "dropout": dict(p=0.0), "hardtanh": dict(low=0.5, high=2),
+    "masked_fill": dict(mask=Y > 1, value=7), "scatter": dict(dim=0, index=INDEX, source=Y[:1]),
+    "scatter_add": dict(dim=0, index=INDEX, source=Y[:1]), "index_copy": dict(dim=1, index=INDEX[0, 1:], source=Y[:, :2]),
+    "index_add": dict(dim=1, index=INDEX[0, 1:], source=Y[:, :2]),
+}
+FORMS = sorted(name[:-1] for name in dir(lz.Tensor) if re.fullmatch(r"[a-z]\w*[a-z\d]_", name) and hasattr(lz, name[:-1]))
+
+
+def tensors(values):
+    return {name: lz.tensor(v) if isinstance(v, np.ndarray) else v for name, v in values.items()}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_in_place_gives_what_the_function_gives(name):
+    doc = getattr(lz, name).__text_signature__
+    given = tensors(ARGUMENTS.get(name, dict(y=Y) if doc.startswith("(x, y") else {}))
+    x = lz.tensor(X > 1) if name.startswith("logical") else lz.tensor(X)
+    if name.startswith("logical") and given:
+        given = {"y": lz.tensor(Y > 1)}
+    alias, target = x.detach(), x.clone()
+    assert getattr(target, name + "_")(**given) is target
+    np.testing.assert_array_equal(target.numpy(), getattr(lz, name)(x, **given).numpy())
+    assert alias.tolist() == x.tolist()
+    assert getattr(lz.Tensor, name + "_").__doc__.startswith("In place: ")
+
+
+def test_there_are_forms_of_all_elementwise_rows():
+    assert {"abs", "erf", "exp", "logical_not", "add", "pow", "maximum", "relu", "clamp", "masked_fill"} <= set(FORMS)
+    assert len(FORMS) >= 45
+
+
+OPERATORS = {"add": "x += y", "sub": "x -= y", "mul": "x *= y", "truediv": "x /= y", "floordiv": "x //= y", "mod": "x %= y",
+             "pow": "x **= y", "and": "x &= y", "or": "x |= y", "xor": "x ^= y"}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_operator_has_a_form_in_place(name):
+    x, y = (X > 1, Y > 1) if name in ("and", "or", "xor") else (X.copy(), Y)
+    mine = {"x": lz.tensor(x), "y": lz.tensor(y)}
+    before, numpys = mine["x"], {"x": x.copy(), "y": y}
+    exec(OPERATORS[name], mine)
+    exec(OPERATORS[name], numpys)
+    assert mine["x"] is before
+    np.testing.assert_allclose(mine["x"].numpy(), numpys["x"], rtol=1e-6)
+
+
+def test_errors_name_the_form_and_the_line():
+    with pytest.raises(ValueError, match=r"^exp_: the result f32 would be cut to s64\[2\], .* \(inplace_test.py:\d+\)$"):
+        lz.tensor([1, 2]).exp_()
+    with pytest.raises(ValueError, match=r"^mul_: f32\[3\] does not broadcast to f32\[2\]"):
+        lz.ones(2).mul_(lz.ones(3))
+    with pytest.raises(RuntimeError, match="do it under no_grad"):
+        lz.tensor([1.0], requires_grad=True).clamp_(0)
+    with pytest.raises(TypeError, match="add_: there is no argument 'beta'"):
+        lz.ones(2).add_(1, beta=2)
+    with pytest.raises(TypeError, match="alpha is a factor of a Tensor"):
+        lz.ones(2).add_(1, alpha=2)
+
+
+# --- assignment
+
+ARRAY = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+ASSIGNED = [np.s_[[0, 2]], np.s_[[2, -3]], np.s_[:, [1, 3]], np.s_[..., [0, 4]], np.s_[1, [0, 2], 1:4], np.s_[[0, 1], [2, 0]],
+            np.s_[[0, 1], :, [2, 0]], np.s_[1:, [[0], [3]], [1, 2]], np.s_[[0, 1], ::2, 1:5:3], np.s_[np.array([], np.int64)],
+            np.s_[None, [0, 2], 1]]
+
+
+@pytest.mark.parametrize("index", ASSIGNED, ids=str)
+def test_assignment_to_positions_is_numpys(index):
+    expected, x = ARRAY.copy(), lz.tensor(ARRAY)
+    value = -np.arange(expected[index].size, dtype=np.float32).reshape(expected[index].shape)
+    expected[index], x[index] = value, lz.tensor(value)
+    np.testing.assert_array_equal(x.numpy(), expected)
+    expected[index], x[index] = 7, 7
+    np.testing.assert_array_equal(x.numpy(), expected)
+
+
+MASKS = [ARRAY % 3 == 0, ARRAY[:, :, 0] % 2 == 0, ARRAY[:, 0, 0] > 1, ARRAY > 100]
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=lambda mask: f"rank{mask.ndim}-{mask.sum()}")
+def test_assignment_to_a_mask_is_numpys(mask):
+    picked = ARRAY[mask]
+    for value in (np.float32(5), -np.arange(picked.size, dtype=np.float32).reshape(picked.shape),
+                  np.full(picked.shape[1:], 3, np.float32)):
+        expected, x = ARRAY.copy(), lz.tensor(ARRAY)
+        expected[mask], x[lz.tensor(mask)] = value, lz.tensor(value)
+        np.testing.assert_array_equal(x.numpy(), expected)
+
+
+def test_assignment_is_seen_by_all_and_is_part_of_the_history():
+    x = lz.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    v = lz.tensor([10.0, 20.0], requires_grad=True)
+    y = x * 1
+    alias = y.detach()
+    y[[2, 0]] = v
+    assert alias.tolist() == [20, 2, 10]
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [0, 4, 0] and v.grad.tolist() == [20, 40]
+    z = x * 1
+    saved = z.sin()
+    z[z > 1] = 0
+    with pytest.raises(RuntimeError, match="sin: a tensor that backward needs was changed in place"):
+        saved.sum().backward()
+    with pytest.raises(RuntimeError, match=r"index_put_: a leaf tensor .* under no_grad\(\) \(inplace_test.py:\d+\)"):
+        x[[0]] = 1
+    with lz.no_grad():
+        x[[0]] = 1
+
+
+def test_index_put_adds_up():
+    x = lz.zeros(4)
+    assert x.index_put_((lz.tensor([0, 2, 0]),), lz.tensor([1.0, 2.0, 3.0]), accumulate=True) is x
+    assert x.tolist() == [4, 0, 2, 0]
+    assert x.index_put_((lz.tensor([1]),), 9).tolist() == [4, 9, 2, 0]

@@ -70,6 +70,8 @@ class ReduceKernel {
   int WideRow() const;
   Values AddLanes(Emitter& e, absl::Span<llvm::Value* const> sums, const Values& elements,
                   int width);
+  bool AnyOrder(std::size_t r) const;
+  llvm::Value* Balanced(Emitter& e, std::size_t r, Values parts);
   llvm::Value* Combine(Emitter& e, std::size_t r, llvm::Value* x, llvm::Value* y) {
     return EmitBinary(e.b(), monoids_[r].opcode, monoids_[r].dtype, x, y);
   }
@@ -408,16 +410,36 @@ Values ReduceKernel::AddLanes(Emitter& e, absl::Span<llvm::Value* const> sums,
   const auto lanes = static_cast<int>(kReduceLanes);
   Values next(sums.begin(), sums.end());
   for (std::size_t r = 0; r < next.size(); ++r) {
+    Values parts;
     for (int begin = 0; begin < width; begin += lanes) {
       std::vector<int> eight(kReduceLanes);
       std::iota(eight.begin(), eight.end(), begin);
-      llvm::Value* part = ForEachPart(e.b(), {elements[r]}, [&](absl::Span<llvm::Value* const> x) {
+      parts.push_back(ForEachPart(e.b(), {elements[r]}, [&](absl::Span<llvm::Value* const> x) {
         return e.b().CreateShuffleVector(x[0], eight);
-      });
-      next[r] = Combine(e, r, next[r], part);
+      }));
     }
+    if (AnyOrder(r)) parts = {Balanced(e, r, std::move(parts))};
+    for (llvm::Value* part : parts) next[r] = Combine(e, r, next[r], part);
   }
   return next;
+}
+
+// Whether the result does not depend on the order: the next sum then need not wait for this one.
+bool ReduceKernel::AnyOrder(std::size_t r) const {
+  const Monoid& monoid = monoids_[r];
+  return monoid.opcode == hlo::Opcode::kMaximum || monoid.opcode == hlo::Opcode::kMinimum ||
+         !(IsFloat(monoid.dtype) || IsComplex(monoid.dtype));
+}
+
+llvm::Value* ReduceKernel::Balanced(Emitter& e, std::size_t r, Values parts) {
+  while (parts.size() > 1) {
+    Values pairs;
+    for (std::size_t i = 0; i + 1 < parts.size(); i += 2)
+      pairs.push_back(Combine(e, r, parts[i], parts[i + 1]));
+    if (parts.size() % 2 != 0) pairs.push_back(parts.back());
+    parts = std::move(pairs);
+  }
+  return parts[0];
 }
 
 Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first,

@@ -9,6 +9,8 @@ Works with jaxlib 0.10.
 import multiprocessing
 import os
 
+TIMEOUT = 300  # seconds that XLA has for one module
+
 
 class Oracle:
     """A child process that runs one module after another; started again when it dies."""
@@ -19,15 +21,19 @@ class Oracle:
 
     def run(self, text, inputs):
         """Outputs as numpy arrays; RuntimeError with XLA's message."""
-        if self._child is None or not self._child.is_alive():
+        if self._child is None:
             self._pipe, end = self._context.Pipe()
             self._child = self._context.Process(target=_serve, args=(end,), daemon=True)
             self._child.start()
             end.close()
         try:
             self._pipe.send((text, inputs))
+            if not self._pipe.poll(TIMEOUT):
+                self.close()
+                raise RuntimeError(f"XLA gave no answer in {TIMEOUT} s")
             ok, value = self._pipe.recv()
         except (EOFError, ConnectionError):
+            self.close()  # it may take a while to die, and would not answer the next one either
             raise RuntimeError("XLA aborted") from None
         if not ok:
             raise RuntimeError(value)
@@ -35,13 +41,16 @@ class Oracle:
 
     def close(self):
         if self._child is not None:
-            self._child.terminate()
+            self._child.kill()
+            self._child = None
 
 
 def _serve(pipe):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["JAX_ENABLE_X64"] = "1"
+    import jax
+    jax.numpy.linalg.qr(jax.numpy.eye(2))  # JAX makes LAPACK known to XLA when it first needs it
     while True:
         try:
             text, inputs = pipe.recv()

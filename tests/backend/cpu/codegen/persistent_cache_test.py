@@ -8,6 +8,7 @@ import pathlib
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,17 +21,28 @@ program = sys.argv.pop()
 
 class PersistentCacheTest(unittest.TestCase):
 
+    @classmethod
+    def setUpClass(cls):
+        """Runs copies of the program and its library: kernels belong to one build, and a link in the meantime makes another."""
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.program = shutil.copy(program, temporary.name)
+        listed = subprocess.run(["ldd", program], check=True, text=True, stdout=subprocess.PIPE).stdout
+        for library in re.findall(r"liblazuli\S* => (\S+)", listed):
+            shutil.copy(library, temporary.name)
+        cls.libraries = temporary.name
+
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name) / "kernels"
 
     def start(self, folder=None, before=None):
-        environment = dict(os.environ, LAZULI_DEBUG="1")
+        environment = dict(os.environ, LAZULI_DEBUG="1", LD_LIBRARY_PATH=self.libraries)
         environment.pop("XLA_PERSISTENT_CACHE_PATH", None)
         if folder:
             environment["XLA_PERSISTENT_CACHE_PATH"] = str(folder)
-        return subprocess.Popen([program], env=environment, text=True, stdout=subprocess.PIPE,
+        return subprocess.Popen([self.program], env=environment, text=True, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, preexec_fn=before)
 
     def finish(self, process):

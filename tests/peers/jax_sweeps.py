@@ -10,6 +10,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 import jax.scipy as jsp
+import jax.scipy.optimize
 import ml_dtypes
 import numpy as np
 from jax import lax
@@ -473,7 +474,7 @@ def networks():
     x = f32(4, 9)
     each("nn", {
         "attention.mask": lambda x: jax.nn.dot_product_attention(*(x.reshape(1, 6, 2, 3),) * 3, mask=jnp.tril(jnp.ones((1, 1, 6, 6), bool))), "attention.grad": jax.grad(lambda x: jnp.sum(jax.nn.dot_product_attention(*(x.reshape(1, 6, 2, 3),) * 3) ** 2)),
-        "logmeanexp": lambda x: jax.nn.logmeanexp(x) if hasattr(jax.nn, "logmeanexp") else jax.nn.logsumexp(x), "logsumexp.signed": lambda x: jax.nn.logsumexp(x, axis=1, b=x, return_sign=True), "softmax.where": lambda x: jax.nn.softmax(x, where=x > 0), "sparse_sigmoid": jax.nn.sparse_sigmoid, "log1mexp": lambda x: jax.nn.log1mexp(jnp.abs(x)) if hasattr(jax.nn, "log1mexp") else x,
+        "logmeanexp": lambda x: jax.nn.logmeanexp(x) if hasattr(jax.nn, "logmeanexp") else jax.nn.logsumexp(x), "logsumexp.signed": lambda x: jax.nn.logsumexp(x.reshape(4, 9), axis=1, b=x.reshape(4, 9), return_sign=True), "softmax.where": lambda x: jax.nn.softmax(x, where=x > 0), "sparse_sigmoid": jax.nn.sparse_sigmoid, "log1mexp": lambda x: jax.nn.log1mexp(jnp.abs(x)) if hasattr(jax.nn, "log1mexp") else x,
         "gelu.exact": lambda x: jax.nn.gelu(x, approximate=False), "standardize": lambda x: jax.nn.standardize(x, axis=0), "silu.grad2": lambda x: jax.vmap(jax.grad(jax.grad(jax.nn.silu)))(x.ravel()), "one_hot": lambda x: jax.nn.one_hot(jnp.arange(5) - 1, 4, axis=0)}, f32(36))
     for name in "glorot_uniform he_normal lecun_normal orthogonal truncated_normal variance_scaling delta_orthogonal".split():
         make = getattr(jax.nn.initializers, name)

@@ -111,7 +111,7 @@ def class_text(name, value, defined):
 
 # The slots of C that Tensor fills, which carry no signatures.
 BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "pow", "and", "or", "xor"]
-OPERATORS = BINARY + [f"r{op}" for op in BINARY] + ["iadd", "isub", "imul", "itruediv"] + \
+OPERATORS = BINARY + [f"r{op}" for op in BINARY] + [f"i{op}" for op in BINARY if op != "matmul"] + \
     ["eq", "ne", "lt", "le", "gt", "ge"]
 CONVERSIONS = {"neg": "Tensor", "abs": "Tensor", "invert": "Tensor", "float": "float", "int": "int", "bool": "bool",
                "index": "int", "len": "int", "hash": "int"}

@@ -110,9 +110,9 @@ Selection Select(const lazy::Tensor& x, const std::vector<Index>& indices) {
   return s;
 }
 
-// The slice, with dims s.dims.
+// The slice, with dims s.dims, in memory of its own.
 lazy::Tensor Sliced(const lazy::Tensor& x, const Selection& s) {
-  return lazy::Reshape(s.whole ? x : lazy::Slice(x, s.starts, s.limits, s.strides), s.dims);
+  return lazy::Reshape(lazy::Slice(x, s.starts, s.limits, s.strides), s.dims);
 }
 
 // x with v [kept] in place of the slice: v padded to x's dims where a mask, padded likewise, is.
@@ -277,7 +277,7 @@ lazy::Tensor Put(const lazy::Tensor& x, const std::vector<Index>& indices, const
     return PutAtMask(x, TensorAccess::Unwrap(*mask), value, accumulate);
   }
   const Selection s = Select(x, indices);
-  const lazy::Tensor slice = Sliced(x, s);
+  const lazy::Tensor slice = s.whole ? lazy::Reshape(x, s.dims) : Sliced(x, s);
   lazy::Tensor put;
   if (!s.positions.empty())
     put = PutAtPositions(slice, s, value, accumulate);

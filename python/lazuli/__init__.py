@@ -27,6 +27,7 @@ from lazuli.autograd import enable_grad, no_grad, set_grad_enabled
 import lazuli.autograd
 import lazuli.data
 import lazuli.debug
+import lazuli.hlo
 import lazuli.metrics
 import lazuli.nn
 import lazuli.optim

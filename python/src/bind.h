@@ -86,6 +86,16 @@ struct FunctionTraits<Tensor& (Tensor::*)(P...)> {
   static constexpr std::size_t kArity = 1 + sizeof...(P) - (kTakesLine ? 1 : 0);
 };
 
+// A struct that a function returns, as a dict.
+template <Aggregate T>
+py::dict FieldsDict(const T& value) {
+  py::dict dict;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((dict[py::str(std::string(kFieldNames<T>[I]))] = std::get<I>(Fields(value))), ...);
+  }(std::make_index_sequence<kFieldCount<T>>());
+  return dict;
+}
+
 // How many parameters of Python a parameter of C++ is.
 template <class T>
 constexpr std::size_t SlotCount() {

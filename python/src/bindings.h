@@ -34,5 +34,6 @@ void BindNn(py::module_& module);
 void BindOptim(py::module_& module);
 void BindSchedulers(py::module_& module);
 void BindData(py::module_& module);
+void BindHlo(py::module_& module);
 
 }  // namespace lazuli::python

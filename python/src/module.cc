@@ -25,6 +25,7 @@ PYBIND11_MODULE(_C, module) {
       nn.def_submodule("utils", "What training loops do to gradients."),
       module.def_submodule("optim"),
       module.def_submodule("data"),
+      module.def_submodule("hlo", "HLO modules to read, change, compile and run."),
       module.def_submodule("metrics", "Counters and timers."),
       module.def_submodule("debug", "Graphs and programs as text.")};
   // What is defined says that it lives where users find it: in lazuli.nn, not in lazuli._C.nn.
@@ -43,6 +44,7 @@ PYBIND11_MODULE(_C, module) {
   python::BindOptim(module);
   python::BindSchedulers(module);
   python::BindData(module);
+  python::BindHlo(module);
   for (std::size_t i = 0; i < modules.size(); ++i) modules[i].attr("__name__") = names[i];
   module.def("_set_package_folder", &python::SetPackageFolder);
   module.def("_definitions", &python::Definitions);

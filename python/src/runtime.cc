@@ -7,6 +7,7 @@
 #include "lazuli/autograd.h"
 #include "lazuli/debug.h"
 #include "lazuli/execution.h"
+#include "lazuli/memory.h"
 #include "lazuli/ops.h"
 #include "lazy/tensor/interruption.h"
 #include "python/src/bind.h"
@@ -179,18 +180,33 @@ void BindDebug(py::module_& module) {
   debug.def("last_optimized_hlo", &debug::last_optimized_hlo,
             "The same after optimisation, with the device's plan.");
   debug.def(
-      "last_stats",
-      [] {
-        const debug::ProgramStats stats = debug::last_stats();
-        py::dict out;
-        [&]<std::size_t... I>(std::index_sequence<I...>) {
-          ((out[py::str(std::string(kFieldNames<debug::ProgramStats>[I]))] =
-                std::get<I>(Fields(stats))),
-           ...);
-        }(std::make_index_sequence<kFieldCount<debug::ProgramStats>>());
-        return out;
-      },
+      "last_stats", [] { return FieldsDict(debug::last_stats()); },
       "What the last program costs: kernels, library calls, reorders, memory.");
+  debug.def(
+      "last_memory_plan", [] { return FieldsDict(debug::last_memory_plan()); },
+      "What a run of the last program occupies, in bytes.");
+}
+
+// A Device, its name, or None.
+Device ToDevice(py::handle device, const char* op) {
+  std::optional<Device> where;
+  if (!LoadDevice(device.ptr(), where))
+    ThrowTypeError(std::string(op) + ": device must be a Device or its name");
+  return where.value_or(Device());
+}
+
+void BindMemory(py::module_& module) {
+  module.def(
+      "memory_stats",
+      [](py::handle device) { return FieldsDict(memory_stats(ToDevice(device, "memory_stats"))); },
+      py::arg("device") = py::none(), "Bytes in use, their peak, kept for reuse, and the limit.");
+  module.def(
+      "memory_report",
+      [](py::handle device) { return memory_report(ToDevice(device, "memory_report")); },
+      py::arg("device") = py::none(),
+      "The plan of the last program with its largest arrays and their lines, as text.");
+  module.def("set_memory_limit", &set_memory_limit, py::arg("bytes"),
+             "Refuses programs that would need more; 0 is no limit.");
 }
 
 }  // namespace
@@ -200,6 +216,7 @@ void BindRuntime(py::module_& module) {
   BindDevices(module);
   BindExecution(module);
   BindDebug(module);
+  BindMemory(module);
 }
 
 }  // namespace lazuli::python

@@ -11,7 +11,7 @@ FOLDER = pathlib.Path(lz.__file__).parent
 def test_every_stub_parses_and_the_package_is_typed():
     stubs = sorted(FOLDER.glob("_C/**/*.pyi"))
     assert {s.relative_to(FOLDER / "_C").as_posix() for s in stubs} == {
-        "__init__.pyi", "data.pyi", "debug.pyi", "metrics.pyi", "nn/__init__.pyi", "nn/functional.pyi",
+        "__init__.pyi", "data.pyi", "debug.pyi", "hlo.pyi", "metrics.pyi", "nn/__init__.pyi", "nn/functional.pyi",
         "nn/init.pyi", "nn/utils.pyi", "optim.pyi"}
     for stub in stubs:
         ast.parse(stub.read_text(), filename=str(stub))
@@ -28,6 +28,9 @@ def test_signatures_have_names_types_and_defaults():
     assert "def full(dims: builtins.int | Sequence[builtins.int], value: " in text  # where no dims can be in a row
     assert "def full(*dims" not in text
     assert "    @overload\n    def sum(self, dim: builtins.int | Sequence[builtins.int] = ()" in text
+    assert "    def clamp_(self, low: builtins.float | builtins.int | builtins.bool | None = None" in text
+    assert "def einsum(equation: str, *xs: Tensor) -> Tensor:" in text
+    assert "    def __ifloordiv__(self, other: " in text and "def __imatmul__" not in text
     layers = (FOLDER / "_C/nn/__init__.pyi").read_text()
     assert "class Linear(Module):" in layers
     assert "def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None" in layers

@@ -26,6 +26,13 @@ TEST_F(IndexingTest, TakesWhatNumPyTakes) {
   EXPECT_THAT(Ints(index(x_, {rows_, Slice{}, columns_})), ElementsAre(15, 19, 23, 2, 6, 10));
 }
 
+TEST_F(IndexingTest, ResultsHaveMemoryOfTheirOwn) {
+  const Tensor before = x_.clone();
+  index(x_, {Slice{}}).add_(1);
+  index(x_, {Ellipsis{}}).add_(1);
+  EXPECT_EQ(Ints(x_), Ints(before));
+}
+
 TEST_F(IndexingTest, PutsAtPositionsTheLastOfEqualOnes) {
   index_put_(x_, {0, tensor<std::int64_t>({2, 2}), Slice{1, 3}},
              tensor({{1.0f, 2.0f}, {3.0f, 4.0f}}));

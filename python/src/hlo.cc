@@ -1,0 +1,126 @@
+// lazuli.hlo: HLO modules to read, change, compile and run. What lazuli/hlo.h has besides, passes
+// and custom calls of the user's, is C++'s: it runs on threads that Python does not know.
+#include "lazuli/hlo.h"
+
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include "python/src/aggregate.h"
+#include "python/src/arguments.h"
+#include "python/src/bind.h"
+#include "python/src/bindings.h"
+#include "python/src/errors.h"
+
+namespace lazuli::python {
+namespace {
+
+// An aggregate's fields as read-only attributes.
+template <class T>
+void BindFields(py::class_<T>& type) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (type.def_property_readonly(std::string(kFieldNames<T>[I]).c_str(),
+                                [](const T& value) { return std::get<I>(Fields(value)); }),
+     ...);
+  }(std::make_index_sequence<kFieldCount<T>>());
+}
+
+void BindParts(py::module_& hlo) {
+  py::class_<HloShape> shape(hlo, "HloShape", "dtype and dims of an array.");
+  BindFields(shape);
+  shape.def("__eq__", [](const HloShape& a, const HloShape& b) { return a == b; })
+      .def("__repr__", [](const HloShape& s) {
+        return std::string(to_string(s.dtype)) + std::string(py::str(py::cast(s.dims)));
+      });
+  py::class_<HloInstruction> instruction(hlo, "HloInstruction", "An instruction as text.");
+  BindFields(instruction);
+  instruction.def("__repr__", [](const HloInstruction& i) { return i.text; });
+}
+
+void BindExecutable(py::module_& hlo) {
+  py::class_<HloExecutable>(hlo, "HloExecutable", "A program; HloModule.compile() makes it.")
+      .def(
+          "run",
+          [](const HloExecutable& executable, const std::vector<Tensor>& arguments) {
+            const Caller caller;
+            const py::gil_scoped_release release;
+            return executable.run(arguments);
+          },
+          py::arg("arguments"), "A tensor for each result; takes one for each parameter.")
+      .def("to_string", &HloExecutable::to_string,
+           "The optimised module, then what the device made of it.")
+      .def("__str__", &HloExecutable::to_string)
+      .def_property_readonly("device", &HloExecutable::device, "Where it runs.")
+      .def(
+          "stats", [](const HloExecutable& executable) { return FieldsDict(executable.stats()); },
+          "What it costs: kernels, library calls, reorders, memory.");
+}
+
+void BindModuleText(py::class_<HloModule>& type) {
+  type.def_static("parse", &HloModule::parse, py::arg("text"), "A module of HLO text.")
+      .def_static(
+          "from_proto",
+          [](const py::bytes& bytes) { return HloModule::from_proto(std::string(bytes)); },
+          py::arg("bytes"), "A module of a serialised HloModuleProto.")
+      .def_static("load", &HloModule::load, py::arg("path"),
+                  "A module of a file: a proto if its name ends in .pb, else text.")
+      .def(
+          "to_proto", [](const HloModule& m) { return py::bytes(m.to_proto()); },
+          "A serialised HloModuleProto.")
+      .def(
+          "to_string",
+          [](const HloModule& m, bool percent, bool layouts, bool metadata, bool operand_shapes,
+             bool large_constants) {
+            return m.to_string({percent, layouts, metadata, operand_shapes, large_constants});
+          },
+          py::arg("percent") = true, py::arg("layouts") = true, py::arg("metadata") = true,
+          py::arg("operand_shapes") = false, py::arg("large_constants") = true,
+          "The module as text.")
+      .def("__str__", [](const HloModule& m) { return m.to_string(); })
+      .def("__repr__", [](const HloModule& m) { return "HloModule('" + m.name() + "')"; })
+      .def("__copy__", [](const HloModule& m) { return m; })
+      .def("__deepcopy__", [](const HloModule& m, const py::dict&) { return m; })
+      .def(
+          "__eq__", [](const HloModule& a, const HloModule& b) { return a == b; },
+          "Same opcodes, shapes, attributes and wiring; names and metadata do not count.");
+}
+
+}  // namespace
+
+void BindHlo(py::module_& module) {
+  py::module_ hlo = module.attr("hlo").cast<py::module_>();
+  BindParts(hlo);
+  BindExecutable(hlo);
+  py::class_<HloModule> type(hlo, "HloModule", "A program of HLO.");
+  BindModuleText(type);
+  type.def_property_readonly("name", &HloModule::name)
+      .def_property_readonly("parameters", &HloModule::parameters,
+                             "The arrays it takes, those in tuples one by one.")
+      .def_property_readonly("results", &HloModule::results, "The arrays it gives.")
+      .def_property_readonly("instructions", &HloModule::instructions,
+                             "All instructions, operands before their users.")
+      .def("verify", &HloModule::verify, "Checks every rule again.")
+      .def("run_passes", &HloModule::run_passes, py::arg("names"),
+           "Runs passes by name, in order; whether any changed the module.")
+      .def("rewrite", &HloModule::rewrite, py::arg("replace"),
+           "Calls replace(instruction) for each; the text it returns, if not empty, is the right "
+           "side "
+           "of the instruction's line from then on. Whether anything was replaced.")
+      .def(
+          "compile",
+          [](const HloModule& m, py::handle device) {
+            std::optional<Device> where;
+            if (!LoadDevice(device.ptr(), where))
+              ThrowTypeError("compile: device must be a Device or its name");
+            return m.compile(where.value_or(Device()));
+          },
+          py::arg("device") = py::none(), "Compiles for a device; the module stays as it is.")
+      .def(
+          "evaluate",
+          [](const HloModule& m, const std::vector<Tensor>& arguments) {
+            const Caller caller;
+            return m.evaluate(arguments);
+          },
+          py::arg("arguments"), "The results by definition, without compiling.");
+}
+
+}  // namespace lazuli::python

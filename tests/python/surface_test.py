@@ -1,0 +1,139 @@
+"""What the public headers of C++ declare is in Python, or stands here with the reason why not."""
+
+import pathlib
+import re
+
+import pytest
+
+import lazuli as lz
+
+HEADERS = pathlib.Path(__file__).resolve().parents[2] / "cpp_api/include/lazuli"
+OPENS = re.compile(r"(?:inline )?namespace ([\w:]+)|(?:template <.*> )?(class|struct) (?:LAZULI_API )?(\w+)(?: final)?(?: :.*)?")
+DECLARES = re.compile(r"(?:template <[^{]*> )?(?:requires [^(]* )?(?:LAZULI_API )?"
+                      r"(?:static |virtual |explicit |inline |constexpr )*([\w:<>,&* ]+?[ &*])(\w+)\((?!\*)")
+
+# Where Python has something else, by name without `lazuli::`; a pattern. Reasons are sentences.
+ELSEWHERE = {
+    "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Scalar(::value)?|Size2",
+    "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::Configured(::\w+)?",
+    "aggregates that calls return are dicts, tuples, numbers": r"StateDict|LoadReport|MemoryStats|debug::(MemoryPlan|ProgramStats)",
+    "Python's exceptions": r"Error(::code)?",
+    "no_grad() and enable_grad()": r"NoGrad",
+    "Python's frames are the lines": r"SiteScope(::place)?",
+    "None": r"\w+::defined",
+    "x[...] and its assignment": r"index|index_put_|Slice|NewAxis|Ellipsis",
+    "shape": r"Tensor::sizes",
+    "the properties requires_grad, grad, lr, training": r"Tensor::set_(requires_)?grad|optim::Optimizer::set_lr|nn::Module::is_training",
+    "autograd.grad() and autograd.backward()": r"grad|backward",
+    "numpy() and tolist(), repr()": r"Tensor::to_(bytes|string|vector)|to_string",
+    "tensor(), from_numpy()": r"from_data",
+    "load_state_dict()": r"load_tensors",
+    "what optimisers and clip_grad_norm_() are made of": r"foreach_\w+|ForeachTransaction(::\w+)?",
+    "attributes register themselves": r"nn::Module::(register_modules|unregister)|nn::name",
+    "copy.deepcopy()": r"nn::clone",
+    "templates of C++": r"nn::(Layer|AnyModule(::\w+)?)|nn::internal::.*|internal::.*",
+    "the common base of BatchNorm1d and BatchNorm2d, which have what it has": r"nn::BatchNorm(::forward)?",
+    "append() and [i]": r"nn::Sequential::(at|push_back)",
+    "len() and iteration": r"(data|nn)::\w+::(size|begin|end)",
+    "NumPy's arrays": r"data::Host(Array(::\w+)?|Batch)",
+    "a batch is a tuple": r"data::Batch",
+    "state_dict() has them": r"optim::SGD::momentum_buffers",
+    "run on threads that Python does not know": r"register_(custom_call|pass)|CustomCall(Array|Result)",
+    "what feeds a running program from another thread is C++'s": r"transfer_(to_infeed|from_outfeed)",
+    "keyword arguments of to_string()": r"HloPrintOptions",
+}
+# Namespaces of C++ that are flat where Python has a module.
+IN_MODULES = {r"Hlo\w+": "hlo"}
+
+
+def statements(text):
+    """(text, how it ends) between the punctuation of C++ that opens, closes and ends."""
+    text = re.sub(r"//[^\n]*|^#.*(?:\\\n.*)*", "", text, flags=re.MULTILINE)
+    for match in re.finditer(r"([^{};]*)([{};])", text):
+        yield " ".join(re.sub(r"\b(public|private|protected):", "", match[1]).split()), match[2], match[1]
+
+
+def declared(text):
+    """Qualified names that a header declares: classes, functions, public methods of classes that are in none."""
+    scopes = []  # of ["namespace" | "class" | "body", name, whether public]
+    for statement, end, raw in statements(text):
+        for access in re.findall(r"\b(public|private|protected):", raw):
+            scopes[-1][2] = access == "public"
+        if end == "}":
+            scopes.pop()
+            continue
+        inside = [s for s in scopes if s[0] == "class"]
+        visible = len(inside) <= 1 and all(s[0] != "body" and s[2] for s in scopes)
+        opens = OPENS.fullmatch(statement) if end == "{" else None
+        path = [s[1] for s in scopes]
+        if visible and opens and opens[3] and not inside:
+            yield "::".join(path + [opens[3]])
+        if visible and not opens:
+            found = DECLARES.match(statement)
+            if found and "operator" not in statement.partition("(")[0] and found[1].strip() != "return":
+                if not inside or found[2] != inside[-1][1]:  # no constructor
+                    yield "::".join(path + [found[2]])
+        if end == "{":
+            kind = "body" if not opens else "namespace" if opens[1] else "class"
+            scopes.append([kind, opens and (opens[1] or opens[3]), not opens or opens[2] != "class"])
+
+
+def names():
+    found = set()
+    for header in sorted(HEADERS.rglob("*.h")):
+        found |= {name.removeprefix("lazuli::") for name in declared(header.read_text(encoding="utf-8"))}
+    return found
+
+
+def is_in_python(name):
+    home, path = lz, name.split("::")
+    module = next((module for pattern, module in IN_MODULES.items() if re.fullmatch(pattern, path[0])), None)
+    for part in path if module is None else [module, *path]:
+        if not hasattr(home, part):
+            return False
+        home = getattr(home, part)
+    return True
+
+
+def test_the_headers_are_read():
+    text = """
+    namespace lazuli::nn {
+    class LAZULI_API Layer {
+      void hidden();
+     public:
+      Layer(int a = f());
+      Tensor forward(const Tensor& x) const { return run(x); }  // void no(int);
+      bool operator==(const Layer&) const = default;
+      template <class T>
+      std::vector<T> values(SourceLocation loc = SourceLocation::current()) const;
+     private:
+      void also_hidden();
+    };
+    struct Options { int a = 1; };
+    LAZULI_API std::pair<Tensor, Tensor>
+    sort(const Tensor& x, LAZULI_LOC);
+    }
+    """
+    assert set(declared(text)) == {"lazuli::nn::Layer", "lazuli::nn::Layer::forward", "lazuli::nn::Layer::values",
+                                   "lazuli::nn::Options", "lazuli::nn::sort"}
+    assert {"Tensor", "Tensor::clamp_", "matmul", "nn::functional::cross_entropy", "optim::SGD", "data::DataLoader", "mark_step",
+            "memory_report", "save_safetensors", "nn::Conv2d", "optim::StepLR", "rand", "gradcheck"} <= names()
+    assert len(names()) > 400
+
+
+def test_everything_public_is_in_python():
+    missing = {name for name in names() if not is_in_python(name)}
+    unexplained = {name for name in missing if not any(re.fullmatch(p, name) for p in ELSEWHERE.values())}
+    assert unexplained == set()
+
+
+@pytest.mark.parametrize("reason", ELSEWHERE)
+def test_no_reason_is_out_of_date(reason):
+    assert any(re.fullmatch(ELSEWHERE[reason], name) and not is_in_python(name) for name in names())
+
+
+def test_every_function_of_the_rows_is_documented_and_has_names():
+    for name, value in vars(lz._C).items():
+        if type(value).__name__ == "builtin_function_or_method" and not name.startswith("_"):
+            assert value.__text_signature__ or "->" in value.__doc__, name
+            assert len(value.__doc__) > 3, name

@@ -48,6 +48,18 @@ bool SameMemoryOrder(const Shape& a, const Shape& b) {
   return true;
 }
 
+// The plan of an equal spec, or a new one by `make`.
+template <class Spec, class Make>
+absl::StatusOr<LibraryPlan> PlanOnce(std::vector<std::pair<Spec, LibraryPlan>>& plans,
+                                     const Spec& spec, Make make, int threads) {
+  for (const auto& [planned, plan] : plans) {
+    if (planned == spec) return plan;
+  }
+  LAZULI_ASSIGN_OR_RETURN(LibraryPlan plan, make(spec, threads));
+  plans.emplace_back(spec, plan);
+  return plan;
+}
+
 class Emitter {
  public:
   explicit Emitter(Program& program) : program_(program) {}
@@ -81,7 +93,7 @@ class Emitter {
   bool EmitRandom(const Instruction& i);
   bool EmitCustomCall(const Instruction& i);
   bool Stays(BufferId buffer) const;
-  BufferId Packed(const Instruction& user, std::unique_ptr<LibraryPacking> packing,
+  BufferId Packed(const Instruction& user, std::shared_ptr<const LibraryPacking> packing,
                   BufferId weights, int64_t runs_without = 0);
   void PlacePackings();
   void EmitEvaluator(const Instruction& i);
@@ -90,6 +102,11 @@ class Emitter {
   absl::Status EmitOutputs(const Instruction& root);
 
   Program& program_;
+  // What was planned: layers of one shape share their calls.
+  template <class Spec>
+  using Plans = std::vector<std::pair<Spec, LibraryPlan>>;
+  Plans<MatmulSpec> matmuls_;
+  Plans<ConvolutionSpec> convolutions_;
   std::vector<KeptPacking> packings_;  // of parameters
   std::unordered_map<const Instruction*, Leaves> leaves_;
   std::unordered_map<const Instruction*, std::shared_ptr<const Kernel>> kernels_;
@@ -125,7 +142,9 @@ absl::Status Emitter::Run() {
   const std::vector<Instruction*> order = entry.PostOrder();
   LAZULI_RETURN_IF_ERROR(CompileFusions(order));
   for (const Instruction* i : order) {
-    if (i->opcode() != Opcode::kParameter) LAZULI_RETURN_IF_ERROR(EmitInstruction(*i));
+    if (i->opcode() == Opcode::kParameter) continue;
+    const absl::Status status = EmitInstruction(*i);
+    if (!status.ok()) return WithSite(status, ThunkInfo::Of("", *i));
   }
   PlacePackings();
   return EmitOutputs(*entry.root());
@@ -278,7 +297,8 @@ absl::StatusOr<bool> Emitter::EmitDot(const Instruction& i) {
   if (!plan) return false;
   // Packing for speed only is no use of memory that is short.
   plan->spec.b_stays = !plan->pack[1] && Stays(leaf(i.operand(1))) && flags().memory_limit() == 0;
-  LAZULI_ASSIGN_OR_RETURN(LibraryPlan library, PlanMatmul(plan->spec, program_.num_threads));
+  LAZULI_ASSIGN_OR_RETURN(LibraryPlan library,
+                          PlanOnce(matmuls_, plan->spec, PlanMatmul, program_.num_threads));
   auto& call = library.call;
   if (call == nullptr) return false;
   BufferId inputs[2];
@@ -303,7 +323,8 @@ absl::StatusOr<bool> Emitter::EmitDot(const Instruction& i) {
 absl::StatusOr<bool> Emitter::EmitConvolution(const Instruction& i) {
   const std::optional<ConvolutionSpec> spec = MatchConvolution(i);
   if (!spec) return false;
-  LAZULI_ASSIGN_OR_RETURN(auto plan, PlanConvolution(*spec, program_.num_threads));
+  LAZULI_ASSIGN_OR_RETURN(LibraryPlan plan,
+                          PlanOnce(convolutions_, *spec, PlanConvolution, program_.num_threads));
   auto& call = plan.call;
   if (call == nullptr) return false;
   BufferId a = leaf(i.operand(0)), b = leaf(i.operand(1));
@@ -331,7 +352,7 @@ bool Emitter::Stays(BufferId buffer) const {
          });
 }
 
-BufferId Emitter::Packed(const Instruction& user, std::unique_ptr<LibraryPacking> packing,
+BufferId Emitter::Packed(const Instruction& user, std::shared_ptr<const LibraryPacking> packing,
                          BufferId weights, int64_t runs_without) {
   const BufferId packed = NewBuffer(packing->bytes());
   auto thunk = MakePackingThunk(user, std::move(packing), weights, packed);

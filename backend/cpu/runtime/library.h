@@ -23,6 +23,7 @@ struct MatmulSpec {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   std::array<int64_t, 3> a_strides{}, b_strides{}, c_strides{};  // {batch, row, column}
   bool b_stays = false;  // many runs may have the same b: a packing of it is worth planning
+  bool operator==(const MatmulSpec&) const = default;
 };
 
 // The forward convolution that relates source, weights and target, and which of the three is
@@ -37,6 +38,7 @@ struct ConvolutionSpec {
   Dims source_strides, weights_strides, target_strides;
   Dims stride, dilation, pad_low, pad_high;  // by spatial dimension; dilation 1 = none
   bool flip_weights = false;                 // along every spatial dimension, before use
+  bool operator==(const ConvolutionSpec&) const = default;
 };
 
 // The memory of one call. a, b: the two inputs in the order in which the spec lists them (source
@@ -82,8 +84,8 @@ class LibraryPacking {
 };
 
 struct LibraryPlan {
-  std::unique_ptr<LibraryCall> call;        // null where the library has none
-  std::unique_ptr<LibraryPacking> packing;  // null: the call reads the weights as they are
+  std::shared_ptr<const LibraryCall> call;        // null where the library has none
+  std::shared_ptr<const LibraryPacking> packing;  // null: the call reads the weights as they are
 };
 
 // Without a call the evaluator does it. At most `threads` run it. A convolution with a packing
@@ -110,10 +112,11 @@ class ScopedLibraryThreads {
 
 // `kind` is "matmul" or "convolution".
 std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instruction& instruction,
-                                        std::unique_ptr<LibraryCall> call, LibraryBufferIds ids);
+                                        std::shared_ptr<const LibraryCall> call,
+                                        LibraryBufferIds ids);
 // `user` is the instruction that the packed weights are for.
 std::unique_ptr<Thunk> MakePackingThunk(const hlo::Instruction& user,
-                                        std::unique_ptr<LibraryPacking> packing, BufferId weights,
-                                        BufferId packed);
+                                        std::shared_ptr<const LibraryPacking> packing,
+                                        BufferId weights, BufferId packed);
 
 }  // namespace lazuli::backend

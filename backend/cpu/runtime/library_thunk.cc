@@ -6,7 +6,7 @@ namespace {
 
 class LibraryThunk final : public Thunk {
  public:
-  LibraryThunk(ThunkInfo info, std::vector<BufferUse> uses, std::unique_ptr<LibraryCall> call,
+  LibraryThunk(ThunkInfo info, std::vector<BufferUse> uses, std::shared_ptr<const LibraryCall> call,
                LibraryBufferIds ids)
       : Thunk(std::move(info), std::move(uses)), call_(std::move(call)), ids_(ids) {}
 
@@ -36,13 +36,13 @@ class LibraryThunk final : public Thunk {
             ids_.packed < 0 ? nullptr : run.at(ids_.packed)};
   }
 
-  std::unique_ptr<LibraryCall> call_;
+  std::shared_ptr<const LibraryCall> call_;
   LibraryBufferIds ids_;
 };
 
 class PackingThunk final : public Thunk {
  public:
-  PackingThunk(ThunkInfo info, std::unique_ptr<LibraryPacking> packing, BufferId weights,
+  PackingThunk(ThunkInfo info, std::shared_ptr<const LibraryPacking> packing, BufferId weights,
                BufferId packed)
       : Thunk(std::move(info), {{.buffer = weights}, {.buffer = packed, .write = true}}),
         packing_(std::move(packing)),
@@ -55,14 +55,15 @@ class PackingThunk final : public Thunk {
   }
 
  private:
-  std::unique_ptr<LibraryPacking> packing_;
+  std::shared_ptr<const LibraryPacking> packing_;
   BufferId weights_, packed_;
 };
 
 }  // namespace
 
 std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instruction& instruction,
-                                        std::unique_ptr<LibraryCall> call, LibraryBufferIds ids) {
+                                        std::shared_ptr<const LibraryCall> call,
+                                        LibraryBufferIds ids) {
   const LibraryCall::Parts parts = call->parts();
   std::vector<BufferUse> uses{{.buffer = ids.a, .by_part = parts.a},
                               {.buffer = ids.b, .by_part = parts.b},
@@ -74,8 +75,8 @@ std::unique_ptr<Thunk> MakeLibraryThunk(std::string_view kind, const hlo::Instru
 }
 
 std::unique_ptr<Thunk> MakePackingThunk(const hlo::Instruction& user,
-                                        std::unique_ptr<LibraryPacking> packing, BufferId weights,
-                                        BufferId packed) {
+                                        std::shared_ptr<const LibraryPacking> packing,
+                                        BufferId weights, BufferId packed) {
   ThunkInfo info = ThunkInfo::Of("packing", user);
   info.name += ".weights";
   return std::make_unique<PackingThunk>(std::move(info), std::move(packing), weights, packed);

@@ -19,16 +19,16 @@ namespace {
 
 std::atomic<int64_t> allocations_left{-1};  // until one fails; negative: all succeed
 
-// LLVM ends the process when it gets no memory, and so may oneDNN while it plans: what they ask for
-// is not for us to fail.
-bool InsideALibrary() {
+// LLVM ends the process when it gets no memory: what it asks for is not for us to fail. Nor is what
+// oneDNN asks of malloc and not of operator new, which are objects that it makes without a look at
+// whether there was memory.
+bool InsideLlvm() {
   std::array<void*, 64> frames;
   const int count = backtrace(frames.data(), static_cast<int>(frames.size()));
   for (int i = 0; i < count; ++i) {
     Dl_info info;
     if (dladdr(frames[static_cast<std::size_t>(i)], &info) != 0 && info.dli_fname != nullptr &&
-        (std::strstr(info.dli_fname, "libLLVM") != nullptr ||
-         std::strstr(info.dli_fname, "libdnnl") != nullptr))
+        std::strstr(info.dli_fname, "libLLVM") != nullptr)
       return true;
   }
   return false;
@@ -36,7 +36,7 @@ bool InsideALibrary() {
 
 void* Allocate(std::size_t bytes) {
   if (allocations_left.load() >= 0 && allocations_left.fetch_sub(1) == 0) {
-    if (!InsideALibrary()) return nullptr;
+    if (!InsideLlvm()) return nullptr;
     allocations_left = 0;  // the next one, then
   }
   return std::malloc(bytes);

@@ -4,6 +4,7 @@
 // sums over its share of the batch; the sums are added in order.
 #include <algorithm>
 #include <functional>
+#include <new>
 #include <numeric>
 #include <optional>
 
@@ -344,6 +345,8 @@ absl::StatusOr<LibraryPlan> PlanConvolution(const ConvolutionSpec& spec, int thr
     if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments)
       return LibraryPlan();
     return FromDnnl(error, "planning a convolution");
+  } catch (const std::bad_alloc&) {
+    return ResourceExhausted("out of memory in planning a convolution");
   }
 }
 

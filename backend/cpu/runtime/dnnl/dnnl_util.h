@@ -9,8 +9,13 @@
 
 namespace lazuli::backend {
 
+// The library's cache of primitives is off: where making one gets no memory, the cache keeps what
+// was begun, and every later try for the same one fails, too.
 inline const dnnl::engine& DnnlEngine() {
-  static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static const auto* engine = [] {
+    dnnl::set_primitive_cache_capacity(0);
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return *engine;
 }
 

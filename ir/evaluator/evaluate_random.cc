@@ -102,12 +102,9 @@ double Uniform(uint64_t call, uint64_t index) {
 }  // namespace
 
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
-    c = {High(p1) ^ c[1] ^ key[0], Low(p1), High(p0) ^ c[3] ^ key[1], Low(p0)};
-    key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
-  }
-  return c;
+  uint32_t words[4][1] = {{c[0]}, {c[1]}, {c[2]}, {c[3]}};
+  Philox4x32(words, key);
+  return {words[0][0], words[1][0], words[2][0], words[3][0]};
 }
 
 std::array<uint32_t, 2> ThreeFry2x32(std::array<uint32_t, 2> x, std::array<uint32_t, 2> key) {

@@ -21,7 +21,7 @@ void Run() {
   const Clock::time_point begin = Clock::now();
   LeNet net;
   optim::SGD opt(net.parameters(), {.lr = 0.02, .momentum = 0.9});
-  const Tensor x = LeNet::Input(), y = zeros({kBatch}, kInt64);
+  const Tensor x = LeNet::Input(), y = zeros({LeNet::kBatch}, kInt64);
   const auto step = [&] {
     opt.zero_grad();
     nn::functional::cross_entropy(net.forward(x), y).backward();

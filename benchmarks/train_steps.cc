@@ -26,8 +26,10 @@ int Serve() {
 
 int main(int argc, char** argv) {
   const std::string_view model = argc == 2 ? argv[1] : "";
-  if (model == "lenet") return Serve<lazuli::bench::LeNet>();
   if (model == "mlp") return Serve<lazuli::bench::Mlp>();
-  std::cerr << "usage: train_steps lenet|mlp\n";
+  if (model == "wide_mlp") return Serve<lazuli::bench::WideMlp>();
+  if (model == "lenet") return Serve<lazuli::bench::LeNet>();
+  if (model == "cnn") return Serve<lazuli::bench::Cnn>();
+  std::cerr << "usage: train_steps mlp|wide_mlp|lenet|cnn\n";
   return EXIT_FAILURE;
 }

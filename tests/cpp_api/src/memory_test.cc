@@ -21,7 +21,7 @@ double Bytes(const std::vector<Tensor>& tensors) {
 // pooling is computed, the activations that backward still needs: the first convolution's, both
 // sides of the pooling, and their gradients.
 TEST(MemoryTest, AStepOfLeNetPlansLittleMoreThanItMustHold) {
-  constexpr auto kBatch = static_cast<double>(bench::kBatch);
+  constexpr auto kBatch = static_cast<double>(bench::LeNet::kBatch);
   bench::Training<bench::LeNet> training;
   training.Step();
   sync(/*wait=*/true);

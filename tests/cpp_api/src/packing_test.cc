@@ -174,7 +174,7 @@ TEST_F(MatrixPackingTest, ATrainingLoopPacksNone) {
   const std::int64_t before = Packings();
   for (int i = 0; i < 8; ++i) {
     opt.zero_grad();
-    const Tensor y = zeros({bench::kBatch}, kInt64);
+    const Tensor y = zeros({bench::Mlp::kBatch}, kInt64);
     nn::functional::cross_entropy(net.forward(bench::Mlp::Input()), y).backward();
     opt.step();
     sync(/*wait=*/true);

@@ -48,10 +48,10 @@ Cifar10::Cifar10(const std::string& folder, bool train, SourceLocation loc) {
     const std::vector<std::uint8_t> bytes =
         ReadFile(path, "tools/fetch_cifar10.sh gets CIFAR-10 and prints the folder it is in", loc);
     const auto damaged = [&](const std::string& what) {
-      Fail(
-          ErrorCode::kInvalidArgument,
-          path + " is damaged or no CIFAR-10: " + what + "; get it again by tools/fetch_cifar10.sh",
-          loc);
+      std::string message = path;
+      message += " is damaged or no CIFAR-10: " + what;
+      message += "; get it again by tools/fetch_cifar10.sh";
+      Fail(ErrorCode::kInvalidArgument, message, loc);
     };
     if (bytes.empty() || bytes.size() % kRecord != 0) {
       damaged("it has " + std::to_string(bytes.size()) + " bytes, which are no images of " +

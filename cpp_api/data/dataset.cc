@@ -109,7 +109,7 @@ HostBatch Repeat::get(std::span<const std::int64_t> indices) const {
   return dataset_->get(inner);
 }
 
-std::vector<Subset> random_split(std::shared_ptr<const Dataset> dataset,
+std::vector<Subset> random_split(const std::shared_ptr<const Dataset>& dataset,
                                  const std::vector<std::int64_t>& sizes,
                                  std::optional<std::uint64_t> seed, SourceLocation loc) {
   std::int64_t all = 0;

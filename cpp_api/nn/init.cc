@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "lazuli/autograd.h"
 #include "lazuli/execution.h"
@@ -112,8 +113,8 @@ void constant_(Tensor t, double value, SourceLocation loc) {
   Check(t, "constant_", loc);
   t.fill_(value);
 }
-void ones_(Tensor t, SourceLocation loc) { constant_(t, 1, loc); }
-void zeros_(Tensor t, SourceLocation loc) { constant_(t, 0, loc); }
+void ones_(Tensor t, SourceLocation loc) { constant_(std::move(t), 1, loc); }
+void zeros_(Tensor t, SourceLocation loc) { constant_(std::move(t), 0, loc); }
 
 void eye_(Tensor t, SourceLocation loc) {
   const SiteScope site(loc);

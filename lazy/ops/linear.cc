@@ -374,7 +374,7 @@ Tensors AvgPool2dGradOp::Vjp(const Saved&, const Tensor& g) const {
 }
 
 Tensor AvgPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, bool count_padding) {
-  const Tensor mean = Record(AvgPool2dOp{kernel, stride, padding}, x);
+  Tensor mean = Record(AvgPool2dOp{kernel, stride, padding}, x);
   if (count_padding || padding == Pair{0, 0}) return mean;
   const Tensor ones = FullConstant(Shape(x.dtype(), {1, 1, x.dim(2), x.dim(3)}), 1, x.device());
   return mean / Record(AvgPool2dOp{kernel, stride, padding}, ones);

@@ -34,7 +34,7 @@ std::array<lowering::Op, 3> Standardize(lowering::Builder& b, lowering::Op in, c
     return {error, error, error};
   }
   const lowering::Op x = b.Convert(in, ByteWidth(dtype) < 4 ? DType::kF32 : dtype);
-  const Shape shape = x.shape();
+  const Shape& shape = x.shape();
   Dims kept;
   for (int64_t d = 0, i = 0; d < shape.rank(); ++d) {
     if (i < static_cast<int64_t>(dims.size()) && dims[static_cast<std::size_t>(i)] == d)

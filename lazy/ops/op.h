@@ -286,7 +286,8 @@ class OpGradNode final : public GradNode {
 // Records `op` and returns its results, pending. Throws StatusError, with nothing recorded, if the
 // operands do not fit. `device` is used only by ops without tensor operands.
 template <OpStruct T>
-Tensors RecordAll(T op, absl::Span<const Operand> in, backend::Device device = {}) {
+Tensors RecordAll(T op,  // NOLINT: moved by those with gradients
+                  absl::Span<const Operand> in, backend::Device device = {}) {
   Recorder recorder(T::kName, in, device);
   Tensors results;
   recorder.Finish(MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site()), results);

@@ -140,7 +140,7 @@ class LAZULI_API Repeat final : public Dataset {
 
 // Parts of a data set with these numbers of samples, which no two parts share, drawn at random: for
 // training and validation. Without a seed, the draw follows manual_seed().
-LAZULI_API std::vector<Subset> random_split(std::shared_ptr<const Dataset> dataset,
+LAZULI_API std::vector<Subset> random_split(const std::shared_ptr<const Dataset>& dataset,
                                             const std::vector<std::int64_t>& sizes,
                                             std::optional<std::uint64_t> seed = std::nullopt,
                                             LAZULI_LOC);

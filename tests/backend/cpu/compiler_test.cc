@@ -3,6 +3,7 @@
 #include "backend/cpu/compiler.h"
 
 #include <fstream>
+#include <ranges>
 #include <set>
 #include <sstream>
 
@@ -61,8 +62,8 @@ std::vector<const Instruction*> Between(const Program& program, const Instructio
     for (const Instruction* operand : i->operands())
       if (after.contains(operand)) after.insert(i);
   }
-  for (auto i = order.rbegin(); i != order.rend(); ++i) {
-    if (before.contains(*i)) before.insert((*i)->operands().begin(), (*i)->operands().end());
+  for (const Instruction* i : order | std::views::reverse) {
+    if (before.contains(i)) before.insert(i->operands().begin(), i->operands().end());
   }
   std::vector<const Instruction*> between;
   for (const Instruction* i : order) {

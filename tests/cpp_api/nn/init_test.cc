@@ -32,7 +32,7 @@ Moments MomentsOf(const Tensor& t) {
 
 struct Case {
   const char* name;
-  std::function<void(Tensor)> set;
+  std::function<void(const Tensor&)> set;
   double deviation;
 };
 
@@ -40,19 +40,21 @@ struct Case {
 TEST(InitTest, DeviationsAreThoseOfTheFormulas) {
   manual_seed(5);
   const std::vector<Case> kCases = {
-      {"uniform_", [](Tensor t) { init::uniform_(t, -3, 3); }, std::sqrt(3.0)},
-      {"normal_", [](Tensor t) { init::normal_(t, 0, 0.3); }, 0.3},
-      {"xavier_uniform_", [](Tensor t) { init::xavier_uniform_(t, 2); }, 2 * std::sqrt(2.0 / 1100)},
-      {"xavier_normal_", [](Tensor t) { init::xavier_normal_(t); }, std::sqrt(2.0 / 1100)},
-      {"kaiming_uniform_", [](Tensor t) { init::kaiming_uniform_(t); }, std::sqrt(2.0 / 100)},
+      {"uniform_", [](const Tensor& t) { init::uniform_(t, -3, 3); }, std::sqrt(3.0)},
+      {"normal_", [](const Tensor& t) { init::normal_(t, 0, 0.3); }, 0.3},
+      {"xavier_uniform_", [](const Tensor& t) { init::xavier_uniform_(t, 2); },
+       2 * std::sqrt(2.0 / 1100)},
+      {"xavier_normal_", [](const Tensor& t) { init::xavier_normal_(t); }, std::sqrt(2.0 / 1100)},
+      {"kaiming_uniform_", [](const Tensor& t) { init::kaiming_uniform_(t); },
+       std::sqrt(2.0 / 100)},
       {"kaiming_normal_",
-       [](Tensor t) {
+       [](const Tensor& t) {
          init::kaiming_normal_(t,
                                {.fan = init::Fan::kOut, .nonlinearity = init::Nonlinearity::kTanh});
        },
        5.0 / 3 / std::sqrt(1000.0)},
       // PyTorch: the deviation of a normal distribution cut at one deviation is 0.5396.
-      {"trunc_normal_", [](Tensor t) { init::trunc_normal_(t, 0, 2, -2, 2); }, 2 * 0.53956},
+      {"trunc_normal_", [](const Tensor& t) { init::trunc_normal_(t, 0, 2, -2, 2); }, 2 * 0.53956},
   };
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);

@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ir/graph/post_order.h"

@@ -187,7 +187,7 @@ TEST(ThreadsTest, ThreadsContextsAndDevicesInEveryCombination) {
         }
         Context::Exchange(own);
         for (const Tensor& sum : sums) {
-          const auto half = static_cast<float>(t * steps / 2);
+          const auto half = static_cast<float>(t * steps) / 2;
           EXPECT_THAT(Values(sum), ElementsAre(half, 2 * half));
         }
       });

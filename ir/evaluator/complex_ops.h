@@ -203,11 +203,23 @@ template <ComplexValue Z>
 Z Cosh(Z z) {
   return {Cosh(z.real()) * Cos(z.imag()), Sinh(z.real()) * Sin(z.imag())};
 }
+// x^0 and 1^y are 1 even for NaN. Powers of 0 and infinity are 0 or infinite for real exponents; 0
+// has none for a negative one, and neither has any for another exponent.
 template <ComplexValue Z>
 Z Power(Z x, Z y) {
   using namespace internal;
-  const Z general = If(IsZero(x), ComplexNum(x, 0, 0), Exp(Multiply(y, Log(x))));
-  return If(IsZero(y), ComplexNum(x, 1, 0), general);
+  constexpr double kNan = Format<Part<Z>>::kNan, kInf = Format<Part<Z>>::kInf;
+  const auto zero = Num(x.real(), 0);
+  const auto is_real = x.imag() == zero;
+  const auto positive = (y.real() > zero) & (y.imag() == zero);
+  const auto negative = (y.real() < zero) & (y.imag() == zero);
+  const auto infinite = (x.real() == Num(x.real(), kInf)) & is_real;
+  const Z of_zero = If(positive, ComplexNum(x, 0, 0), ComplexNum(x, kNan, kNan));
+  Z power = If(IsZero(x), of_zero, Exp(Multiply(y, Log(x))));
+  power = If(infinite & positive, ComplexNum(x, kInf, 0), power);
+  power = If(infinite & negative, ComplexNum(x, 0, 0), power);
+  const auto is_one = (x.real() == Num(x.real(), 1)) & is_real;
+  return If(IsZero(y) | is_one, ComplexNum(x, 1, 0), power);
 }
 // -i log((x + i y) / sqrt(x^2 + y^2))
 template <ComplexValue Z>

@@ -36,6 +36,9 @@ mul { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] multiply(a, b
 max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }
 min { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] minimum(a, b) }
 second { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }
+sub { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] subtract(a, b) }
+half { a = f32[] parameter(0) b = f32[] parameter(1) s = f32[] add(a, b) h = f32[] constant(0.5)
+  ROOT r = f32[] multiply(s, h) }
 ge { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE }
 lt { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT, type=TOTALORDER }
 lt2 { a = f32[] parameter(0) b = f32[] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3)
@@ -87,6 +90,16 @@ def cases():
         yield one(f"{op} c64", "c64[200]", op, "c64[200]", units=64, kind="tame")
     for op in "add subtract multiply divide power".split():
         yield one(f"{op} c64", "c64[200]", op, "c64[200]", "c64[200]", units=64, kind="tame")
+    for dtype, part in (("c64", "f32"), ("c128", "f64")):
+        # Bases and exponents of every pair of these parts.
+        yield (f"power {dtype} of edges", f"""  parts = {part}[7] constant({{0, -0.0, 1, -2, 0.5, inf, nan}})
+  re = {part}[7,7,7,7] broadcast(parts), dimensions={{0}}
+  im = {part}[7,7,7,7] broadcast(parts), dimensions={{1}}
+  er = {part}[7,7,7,7] broadcast(parts), dimensions={{2}}
+  ei = {part}[7,7,7,7] broadcast(parts), dimensions={{3}}
+  x = {dtype}[7,7,7,7] complex(re, im)
+  y = {dtype}[7,7,7,7] complex(er, ei)
+  ROOT r = {dtype}[7,7,7,7] power(x, y)""", 64, "tame")
     yield one("abs c64", "f32[200]", "abs", "c64[200]", kind="tame")
     for dtype in ("f32", "bf16", "s32", "u8"):
         for direction in "EQ NE LT LE GT GE".split():
@@ -142,6 +155,15 @@ def cases():
     yield one("reduce s32", "s32[3,2]", "reduce", "s32[3,4,2]", "s32[]", attrs=", dimensions={1}, to_apply=addi")
     yield one("reduce argmax", "(f32[3], s32[3])", "reduce", "f32[3,9]", "s32[3,9]", "f32[]", "s32[]", kind="tame",
               attrs=", dimensions={1}, to_apply=argmax")
+    # Padding is left out of a fold, so its reducer and initial value may be any. (Not in a window that spans its dimension:
+    # XLA:CPU makes blocks of those, each with an initial value of its own.)
+    for region in ("add", "mul", "second", "half", "sub"):
+        for initial in (0, 1, 3):
+            yield (f"reduce-window {region} from {initial}", f"""  x = f32[5,7] parameter(0)
+  i = f32[] constant({initial})
+  a = f32[6,7] reduce-window(x, i), window={{size=2x3 pad=1_1x2_0}}, to_apply={region}
+  b = f32[8,13] reduce-window(x, i), window={{size=2x3 lhs_dilate=2x2 pad=0_0x1_1}}, to_apply={region}
+  ROOT r = (f32[6,7], f32[8,13]) tuple(a, b)""", 64, "tame")
     for window, y in (("size=1x2x3 stride=1x2x1", "2,2,4"), ("size=1x3x3 stride=1x2x2 pad=0_0x1_1x1_0", "2,3,3"),
                       ("size=1x2x2 lhs_dilate=1x2x1 rhs_dilate=1x1x2", "2,8,4"), ("size=1x1x6 pad=0_0x0_0x5_0", "2,5,6")):
         for region in ("add", "max"):

@@ -3,6 +3,7 @@
 #include "lowering/passes/cse.h"
 #include "lowering/passes/dce.h"
 #include "lowering/passes/drop_layouts.h"
+#include "lowering/passes/expand_scans.h"
 #include "lowering/passes/fold_constants.h"
 #include "lowering/passes/fold_transposes.h"
 #include "lowering/passes/inline_calls.h"
@@ -18,6 +19,7 @@ void AddSimplificationPipeline(PassPipeline& pipeline) {
   pipeline.Add<Dce>();  // first, so that nothing below spends time on, or is kept from a rewrite
                         // by, what is unused
   pipeline.Add<DropLayouts>();  // before rules move values about: layouts are chosen afterwards
+  pipeline.Add<ExpandScans>();  // before what is done to loops and their bodies
   auto& loop = pipeline.Add<PassPipeline>("simplification", 4);
   loop.Add<InlineCalls>();  // callers see through calls; inside the loop because a known branch
                             // becomes a call

@@ -8,6 +8,7 @@
 #include "lowering/passes/cse.h"
 #include "lowering/passes/dce.h"
 #include "lowering/passes/drop_layouts.h"
+#include "lowering/passes/expand_scans.h"
 #include "lowering/passes/fold_constants.h"
 #include "lowering/passes/fold_transposes.h"
 #include "lowering/passes/inline_calls.h"
@@ -41,6 +42,7 @@ constexpr PassRow kPasses[] = {
     {"cse", "Merge equal instructions.", Make<Cse>},
     {"dce", "Remove what nothing needs.", Make<Dce>},
     {"drop_layouts", "Make every array row major.", Make<DropLayouts>},
+    {"expand_scans", "Write scans as loops.", Make<ExpandScans>},
     {"fold_constants", "Evaluate instructions on constants.", Make<FoldConstants>},
     {"fold_transposes", "Fold transposes into dots and convolutions.", Make<FoldTransposes>},
     {"inline_calls", "Replace calls by what they call.", Make<InlineCalls>},

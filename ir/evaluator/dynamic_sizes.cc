@@ -237,9 +237,9 @@ bool TakesAnySize(Opcode opcode) {
 bool HasDynamicSizes(const Module& module) {
   for (const auto& computation : module.computations()) {
     for (const auto& i : computation->instructions()) {
-      if (i->opcode() == Opcode::kSetDimensionSize ||
-          (i->opcode() == Opcode::kDynamicReshape && i->shape().dynamic_dims() != 0))
-        return true;
+      const bool sets =
+          i->opcode() == Opcode::kSetDimensionSize || i->opcode() == Opcode::kDynamicReshape;
+      if (sets && i->shape().dynamic_dims() != 0) return true;
     }
   }
   return false;

@@ -300,6 +300,10 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
 
     case Opcode::kDot:
       return EvaluateDot(instruction, operands);
+    case Opcode::kRaggedDot:
+      return EvaluateRaggedDot(instruction, operands);
+    case Opcode::kScaledDot:
+      return EvaluateScaledDot(instruction, operands);
     case Opcode::kConvolution:
       return EvaluateConvolution(instruction, operands);
     case Opcode::kFft:
@@ -367,9 +371,6 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
     case Opcode::kCustomCall:
       return EvaluateCustomCall(instruction, operands);
 
-    case Opcode::kRaggedDot:
-    case Opcode::kScaledDot:
-      return Unimplemented("not evaluated; for a CPU, programs write it with dot");
     case Opcode::kInfeed:
     case Opcode::kOutfeed:
       return EvaluateTransfer(instruction, operands, context.transfers());

@@ -51,6 +51,9 @@ absl::StatusOr<Literal> EvaluateScatter(const Instruction& instruction, Operands
                                         Context& context);
 // evaluate_dot.cc
 absl::StatusOr<Literal> EvaluateDot(const Instruction& instruction, Operands operands);
+// evaluate_dot_forms.cc
+absl::StatusOr<Literal> EvaluateRaggedDot(const Instruction& instruction, Operands operands);
+absl::StatusOr<Literal> EvaluateScaledDot(const Instruction& instruction, Operands operands);
 // evaluate_convolution.cc
 absl::StatusOr<Literal> EvaluateConvolution(const Instruction& instruction, Operands operands);
 // evaluate_reduce.cc

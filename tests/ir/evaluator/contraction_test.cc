@@ -185,5 +185,39 @@ TEST(NormTest, BatchNormTrainingAndGradient) {
       "( { { 1 }, { 0 }, { -1 }, { 0 } }, {-1}, {1} )");
 }
 
+// XLA:CPU has neither; the values follow from what the opcodes say.
+TEST(ContractionTest, RaggedDotMultipliesEachGroupOfRowsByItsMatrix) {
+  EXPECT_EQ(EvalText(R"(ENTRY e {
+    x = f32[4,2] constant({{1, 2}, {3, 4}, {5, 6}, {7, 8}})
+    y = f32[3,2,1] constant({{{1}, {10}}, {{inf}, {nan}}, {{2}, {-1}}})
+    g = s32[3] constant({2, 0, 1})
+    ROOT r = f32[4,1] ragged-dot(x, y, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0} })"),
+            "{ { 21 }, { 43 }, { 4 }, { 0 } }")
+      << "rows beyond the groups are zero, and a group meets no other's matrix";
+  EXPECT_EQ(EvalText(R"(ENTRY e {
+    x = f32[2,1,3] constant({{{1, 2, 3}}, {{4, 5, 6}}})
+    y = f32[2,3,2] constant({{{1, 0}, {0, 1}, {1, 1}}, {{1, 0}, {0, 1}, {2, 2}}})
+    g = s64[2] constant({1, 2})
+    ROOT r = f32[2,2,1,2] ragged-dot(x, y, g), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_ragged_dims={2} })"),
+            EvalText("ENTRY e { ROOT c = f32[2,2,1,2] constant({{{{1, 0}}, {{4, 0}}}, {{{3, 5}}, "
+                     "{{12, 17}}}}) }"));
+  EXPECT_EQ(ErrorOf(R"(ENTRY e {
+    x = f32[4,2] constant({{1, 2}, {3, 4}, {5, 6}, {7, 8}})
+    y = f32[2,2,1] constant({{{1}, {10}}, {{2}, {-1}}})
+    g = s32[2] constant({3, 2})
+    ROOT r = f32[4,1] ragged-dot(x, y, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0} })"),
+            "ragged-dot %r: group 1 of 2 from 3 is not within dimension 0 of f32[4,2]");
+}
+
+TEST(ContractionTest, ScaledDotScalesBlocks) {
+  EXPECT_EQ(EvalText(R"(ENTRY e {
+    x = f8e4m3fn[1,4] constant({{1, 2, 3, 4}})
+    y = f8e4m3fn[4,2] constant({{1, 2}, {1, 2}, {1, 2}, {1, 2}})
+    a = f8e8m0fnu[1,2] constant({{0.5, 16}})
+    b = f8e8m0fnu[1,2] constant({{1, 4}})
+    ROOT r = f32[1,2] scaled-dot(x, y, a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} })"),
+            "{ { 113.5, 908 } }");
+}
+
 }  // namespace
 }  // namespace lazuli

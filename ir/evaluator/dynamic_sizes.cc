@@ -125,7 +125,7 @@ absl::StatusOr<Shape> ReshapedTo(const Instruction& instruction, Operands operan
                              instruction.shape());
     dims.push_back(size);
   }
-  const Shape shape(instruction.shape().dtype(), dims);
+  Shape shape(instruction.shape().dtype(), dims);
   if (shape.num_elements() != operands[0]->shape().num_elements())
     return InvalidArgument("dynamic-reshape of ", operands[0]->shape(), " to ", shape);
   return shape;

@@ -90,6 +90,11 @@ void BindHlo(py::module_& module) {
   py::module_ hlo = module.attr("hlo").cast<py::module_>();
   BindParts(hlo);
   BindExecutable(hlo);
+  DefineFunction<&transfer_to_infeed>(hlo, "transfer_to_infeed", "(arrays, device = Device())",
+                                      "What an infeed of a program that runs later reads.");
+  DefineFunction<&transfer_from_outfeed>(
+      hlo, "transfer_from_outfeed", "(device = Device())",
+      "The oldest arrays of an outfeed that were not taken yet; none: an empty list.");
   py::class_<HloModule> type(hlo, "HloModule", "A program of HLO.");
   BindModuleText(type);
   type.def_property_readonly("name", &HloModule::name)

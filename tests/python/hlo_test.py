@@ -51,6 +51,26 @@ def test_it_is_changed_by_passes_and_by_rules():
     assert before.evaluate([lz.ones(2, 3)])[0].tolist() == [[2, 2, 2], [2, 2, 2]]
 
 
+FEEDS = """
+HloModule feeds
+ENTRY main {
+  start = token[] after-all()
+  in = (f32[2], token[]) infeed(start)
+  x = f32[2] get-tuple-element(in), index=0
+  y = f32[2] add(x, x)
+  out = token[] outfeed(y, start), outfeed_shape=f32[2]
+  ROOT r = f32[2] copy(x)
+}
+"""
+
+
+def test_infeed_and_outfeed():
+    assert lz.hlo.transfer_from_outfeed() == []
+    lz.hlo.transfer_to_infeed([lz.tensor([1.0, 2.0])])
+    assert HloModule.parse(FEEDS).compile().run([])[0].tolist() == [1, 2]
+    assert [x.tolist() for x in lz.hlo.transfer_from_outfeed()] == [[2, 4]]
+
+
 def test_mistakes_are_named():
     with pytest.raises(ValueError, match="unknown opcode"):
         HloModule.parse("HloModule m\nENTRY main { ROOT x = f32[] no_such_opcode() }")

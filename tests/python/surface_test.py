@@ -39,11 +39,10 @@ ELSEWHERE = {
     "a batch is a tuple": r"data::Batch",
     "state_dict() has them": r"optim::SGD::momentum_buffers",
     "run on threads that Python does not know": r"register_(custom_call|pass)|CustomCall(Array|Result)",
-    "what feeds a running program from another thread is C++'s": r"transfer_(to_infeed|from_outfeed)",
     "keyword arguments of to_string()": r"HloPrintOptions",
 }
 # Namespaces of C++ that are flat where Python has a module.
-IN_MODULES = {r"Hlo\w+": "hlo"}
+IN_MODULES = {r"Hlo\w+|transfer_(to_infeed|from_outfeed)": "hlo"}
 
 
 def statements(text):

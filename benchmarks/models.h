@@ -37,7 +37,7 @@ struct Mlp : nn::Module, WithMomentum {
   static Tensor Input() { return randn({kBatch, 784}); }
 };
 
-// Larger, in twos of batch and width.
+// Twice as wide, and twice the batch.
 struct WideMlp : nn::Module, WithMomentum {
   static constexpr std::int64_t kBatch = 128;
   nn::Linear fc1{784, 1024}, fc2{1024, 1024}, fc3{1024, 10};

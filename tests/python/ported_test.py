@@ -6,6 +6,7 @@ import lazuli as torch
 import lazuli.nn as nn
 import lazuli.nn.functional as F
 import lazuli.optim as optim
+from lazuli.optim.lr_scheduler import StepLR
 
 
 class Net(nn.Module):
@@ -70,7 +71,7 @@ def test_the_program(tmp_path):
 
     model = Net().to(device)
     optimizer = optim.Adam(model.parameters(), lr=0.01)
-    scheduler = optim.StepLR(optimizer, step_size=1, gamma=0.9)
+    scheduler = StepLR(optimizer, step_size=1, gamma=0.9)
     log, before = [], evaluate(model, device, loader)
     for epoch in range(1, 9):
         train(model, device, loader, optimizer, epoch, log)

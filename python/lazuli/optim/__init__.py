@@ -9,3 +9,4 @@
 """
 
 from lazuli._C.optim import *  # noqa: F403
+import lazuli.optim.lr_scheduler  # noqa: E402

@@ -1,5 +1,6 @@
 // optim: the schedules of learning rates.
 #include <functional>
+#include <vector>
 
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
@@ -56,6 +57,9 @@ void BindSchedulers(py::module_& module) {
       .def("set_step", &optim::LRScheduler::set_step, py::arg("step"),
            "Goes to a step: what continues a saved run.")
       .def("lr_at", &optim::LRScheduler::lr_at, py::arg("step"), "The learning rate at a step.")
+      .def(
+          "get_last_lr", [](const optim::LRScheduler& s) { return std::vector<double>{s.lr()}; },
+          "The present learning rate as a list of one, as PyTorch gives it for each group.")
       .def_property_readonly("steps", &optim::LRScheduler::steps)
       .def_property_readonly("lr", &optim::LRScheduler::lr);
   constexpr std::string_view kOptions = "(optimizer, options = {})";

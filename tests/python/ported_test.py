@@ -1,6 +1,7 @@
 """A training program as PyTorch's examples write it runs with other imports: what users bring along."""
 
 import numpy as np
+import pytest
 
 import lazuli as torch
 import lazuli.nn as nn
@@ -76,6 +77,7 @@ def test_the_program(tmp_path):
     for epoch in range(1, 9):
         train(model, device, loader, optimizer, epoch, log)
         scheduler.step()
+        assert scheduler.get_last_lr() == [pytest.approx(0.01 * 0.9**epoch)]
     loss, correct = evaluate(model, device, loader)
     assert log[1].startswith("Train Epoch: 1 [32/80 (40%)]\tLoss: 2.")
     assert loss < 0.5 * before[0] and correct > 60

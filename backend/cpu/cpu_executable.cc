@@ -30,7 +30,7 @@ class CpuExecutable final : public Executable {
  public:
   CpuExecutable(Program program, std::shared_ptr<Allocator> allocator, Device device)
       : program_(std::move(program)), allocator_(std::move(allocator)), device_(device) {}
-  ~CpuExecutable() override { delete kept_.load(); }
+  ~CpuExecutable() override { const std::unique_ptr<Kept> last(kept_.load()); }
 
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;
   const ExecutableStats& stats() const override { return program_.stats; }

@@ -1,6 +1,7 @@
 #include "lazuli/foreach.h"
 
 #include <cmath>
+#include <memory>
 #include <string_view>
 
 #include "cpp_api/src/operands.h"
@@ -59,13 +60,13 @@ class Update {
   ir::PooledVector<lazy::Tensors> lists_;
 };
 
-class Deferred : public lazy::DeferredWrites, public ir::Pooled {};
-
 }  // namespace
 
-ForeachTransaction::ForeachTransaction() : impl_(new Deferred) {}
-ForeachTransaction::~ForeachTransaction() { delete static_cast<Deferred*>(impl_); }
-void ForeachTransaction::commit() noexcept { static_cast<Deferred*>(impl_)->Commit(); }
+class ForeachTransaction::Deferred : public lazy::DeferredWrites, public ir::Pooled {};
+
+ForeachTransaction::ForeachTransaction() : deferred_(std::make_unique<Deferred>()) {}
+ForeachTransaction::~ForeachTransaction() = default;
+void ForeachTransaction::commit() noexcept { deferred_->Commit(); }
 
 void foreach_sgd_(const TensorList& parameters, const TensorList& gradients, TensorList& momenta,
                   const SgdStep& step, Locs loc) {

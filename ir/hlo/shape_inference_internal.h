@@ -61,7 +61,8 @@ Rule InferDeclared, InferParameter, InferConstant, InferIota, InferBroadcast, In
     InferDynamicUpdateSlice, InferPad;
 Rule InferTuple, InferGetTupleElement, InferFirstOperand, InferAfterAll, InferDimensionSize;
 Rule InferGather, InferScatter;
-Rule InferDot, InferRaggedDot, InferScaledDot, InferConvolution, InferFft, InferCholesky, InferTriangularSolve;
+Rule InferDot, InferRaggedDot, InferScaledDot, InferConvolution, InferFft, InferCholesky,
+    InferTriangularSolve;
 Rule InferReduce, InferReduceWindow, InferSelectAndScatter, InferSort, InferTopK, InferScan;
 Rule InferWhile, InferConditional, InferCall, InferMap, InferFusion;
 Rule InferRng, InferRngBitGenerator, InferRngState, InferBatchNorm, InferReplicaId;

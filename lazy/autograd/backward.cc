@@ -84,7 +84,7 @@ class Wanted {
         nodes.push_back(edge.node.get());
     };
     for (const Tensor& root : roots) visit(GradEdge(root));
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {  // NOLINT: visit() adds to nodes
       for (const Edge& edge : nodes[i]->edges()) {
         if (edge) visit(edge);
       }

@@ -8,6 +8,7 @@
 // tensors; an absent one turns its term off.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -30,7 +31,8 @@ class LAZULI_API ForeachTransaction {
   void commit() noexcept;  // once
 
  private:
-  void* impl_;
+  class Deferred;
+  std::unique_ptr<Deferred> deferred_;
 };
 
 // parameter -= lr * v, with v = momentum * v + undamped * gradient. Undefined momenta are made, and

@@ -20,8 +20,9 @@ namespace {
 thread_local std::int64_t allocations_left = -1;  // until one fails; negative: all succeed
 
 void* Allocate(std::size_t bytes) noexcept {
-  if (allocations_left >= 0 && allocations_left-- == 0) return nullptr;
-  return std::malloc(bytes);
+  const bool fails = allocations_left == 0;
+  if (allocations_left >= 0) --allocations_left;
+  return fails ? nullptr : std::malloc(bytes);
 }
 void* AllocateOrThrow(std::size_t bytes) {
   if (void* block = Allocate(bytes)) return block;

@@ -14,7 +14,7 @@ namespace lazuli::backend {
 inline const dnnl::engine& DnnlEngine() {
   static const auto* engine = [] {
     dnnl::set_primitive_cache_capacity(0);
-    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);  // NOLINT: never destroyed
   }();
   return *engine;
 }

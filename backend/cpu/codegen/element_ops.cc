@@ -80,25 +80,14 @@ llvm::Value* RoundToBf16(IrBuilder& b, llvm::Value* x) {
                          x->getType());
 }
 
-// LLVM's own form of what a reference says in several instructions; null if there is none.
-llvm::Value* EmitIntrinsic(IrBuilder& b, Opcode opcode, llvm::Value* x, llvm::Value* y) {
-  switch (opcode) {
-    case Opcode::kAbs:
-      // The fence costs nothing. Without it LLVM 19 makes x > 0 of |x| > 0 in
-      // isnan(|x|) ? |x| : |x| > 0 ? |x| : 0, because it compares x for the first test.
-      return b.CreateArithmeticFence(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x),
-                                     x->getType());
-    case Opcode::kMaximum:
-      return b.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x, y);
-    case Opcode::kMinimum:
-      return b.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, x, y);
-    default:
-      return nullptr;
-  }
+// The fence costs nothing. Without it LLVM 19 makes x > 0 of |x| > 0 in
+// isnan(|x|) ? |x| : |x| > 0 ? |x| : 0, because it compares x for the first test.
+llvm::Value* EmitAbs(IrBuilder& b, llvm::Value* x) {
+  return b.CreateArithmeticFence(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x), x->getType());
 }
 
 llvm::Value* EmitFloat(IrBuilder& b, Opcode opcode, DType dtype, llvm::Value* x, llvm::Value* y) {
-  if (llvm::Value* result = EmitIntrinsic(b, opcode, x, y)) return result;
+  if (opcode == Opcode::kAbs) return EmitAbs(b, x);
   llvm::Value* result =
       dtype == DType::kF64 ? Reference(opcode, FloatValue<double>{&b, x}, FloatValue<double>{&b, y})
                            : Reference(opcode, FloatValue<float>{&b, x}, FloatValue<float>{&b, y});

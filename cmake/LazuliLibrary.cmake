@@ -99,6 +99,7 @@ function(lazuli_test)
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} GTest::gmock_main)
+  target_compile_options(${ARG_NAME} PRIVATE ${LAZULI_TEST_OPTIONS})
   target_precompile_headers(${ARG_NAME} REUSE_FROM lazuli_test_pch)
 
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})

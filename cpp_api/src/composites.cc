@@ -177,26 +177,6 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t dim
   });
 }
 
-// The slices of source are added element by element: an index that each of them has.
-Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
-                 Locs loc) {
-  return CallTensor(loc, [&] {
-    const lazy::Tensor in = In(x, "index_add"), i = In(index, "index_add"),
-                       from = In(source, "index_add");
-    const std::int64_t d = lazy::NormalizeDim("index_add", dim, in.rank());
-    ir::Dims dims(in.shape().dims().begin(), in.shape().dims().end());
-    if (i.rank() == 1) dims[static_cast<std::size_t>(d)] = i.dim(0);
-    if (i.rank() != 1 || !(from.shape() == ir::Shape(in.dtype(), dims))) {
-      lazy::ThrowRecordError(
-          "index_add", ir::InvalidArgument("index ", i.shape(), " and source ", from.shape(),
-                                           " do not fit along dim ", d, " of x ", in.shape()));
-    }
-    ir::Dims column(dims.size(), 1);
-    column[static_cast<std::size_t>(d)] = i.dim(0);
-    return lazy::ScatterAdd(in, d, lazy::BroadcastTo(lazy::Reshape(i, column), dims), from);
-  });
-}
-
 // --- creation
 Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, DType dtype,
                 const Device& device, Locs loc) {

@@ -19,8 +19,7 @@ struct Selection {
   Dims kept;                     // of the slice
   Dims dims;                     // without those an integer picks, with the new ones
   lazy::Tensors positions;
-  Dims picked;  // along these of `dims`
-
+  Dims picked;        // along these of `dims`
   bool whole = true;  // whether the slice is all of the tensor
 };
 
@@ -131,6 +130,13 @@ lazy::Tensor WithSlice(const lazy::Tensor& x, const Selection& s, const lazy::Te
                      lazy::PadZeros(v, s.starts, high, interior), x);
 }
 
+Dims Joined(const Dims& before, absl::Span<const std::int64_t> between, const Dims& after) {
+  Dims dims = before;
+  dims.insert(dims.end(), between.begin(), between.end());
+  dims.insert(dims.end(), after.begin(), after.end());
+  return dims;
+}
+
 // How positions see a slice: the dims they pick along side by side, as one.
 struct Flattened {
   std::int64_t dim = 0;  // that one
@@ -179,18 +185,9 @@ Flattened Flatten(const Selection& s) {
   f.after.assign(last, f.ordered.end());
   std::int64_t total = 1;
   for (auto n = first; n != last; ++n) total *= *n;
-  f.flat = f.before;
-  f.flat.push_back(total);
-  f.flat.insert(f.flat.end(), f.after.begin(), f.after.end());
+  f.flat = Joined(f.before, {total}, f.after);
   f.index = FlatIndex(s.positions, Dims(first, last));
   return f;
-}
-
-Dims Joined(const Dims& before, absl::Span<const std::int64_t> between, const Dims& after) {
-  Dims dims = before;
-  dims.insert(dims.end(), between.begin(), between.end());
-  dims.insert(dims.end(), after.begin(), after.end());
-  return dims;
 }
 
 lazy::Tensor Pick(const lazy::Tensor& slice, const Selection& s) {
@@ -219,15 +216,8 @@ lazy::Tensor PutAtPositions(const lazy::Tensor& slice, const Selection& s, const
       lazy::Reshape(ValueFor(slice, value, dims), Joined(f.before, {count}, f.after));
   const lazy::Tensor flat = lazy::Reshape(lazy::Permute(slice, f.order), f.flat);
   const lazy::Tensor index = lazy::Reshape(f.index, {count});
-  lazy::Tensor put;
-  if (accumulate) {
-    Dims column(f.flat.size(), 1);
-    column[static_cast<std::size_t>(f.dim)] = count;
-    put = lazy::ScatterAdd(flat, f.dim,
-                           lazy::BroadcastTo(lazy::Reshape(index, column), v.shape().dims()), v);
-  } else {
-    put = lazy::IndexCopy(flat, f.dim, index, v);
-  }
+  const lazy::Tensor put =
+      accumulate ? lazy::IndexAdd(flat, f.dim, index, v) : lazy::IndexCopy(flat, f.dim, index, v);
   Dims back(f.order.size());
   for (std::size_t d = 0; d < f.order.size(); ++d)
     back[static_cast<std::size_t>(f.order[d])] = static_cast<std::int64_t>(d);

@@ -184,6 +184,12 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Ten
     return lazy::Scatter(In(x, "scatter"), dim, In(index, "scatter"), In(source, "scatter"));
   });
 }
+Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
+                 Locs loc) {
+  return CallTensor(loc, [&] {
+    return lazy::IndexAdd(In(x, "index_add"), dim, In(index, "index_add"), In(source, "index_add"));
+  });
+}
 Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
                   Locs loc) {
   return CallTensor(loc, [&] {

@@ -21,10 +21,15 @@ absl::Status CheckIndex(const Shape& x, const Shape& index, int64_t dim) {
                          " and be no larger but along dim ", dim);
 }
 
+// Why an index of slices is none; OK if it is one.
+absl::Status CheckRows(const Shape& index) {
+  if (index.rank() == 1 && IsIntegral(index.dtype())) return absl::OkStatus();
+  return InvalidArgument("index must be rank-1 integers, is ", index);
+}
+
 // Why slices of source do not fit x along dim; OK if they do.
 absl::Status CheckSlices(const Shape& x, const Shape& index, const Shape& source, int64_t dim) {
-  if (index.rank() != 1 || !IsIntegral(index.dtype()))
-    return InvalidArgument("index must be rank-1 integers, is ", index);
+  LAZULI_RETURN_IF_ERROR(CheckRows(index));
   Dims dims(x.dims().begin(), x.dims().end());
   dims[static_cast<std::size_t>(dim)] = index.dim(0);
   if (source == Shape(x.dtype(), dims)) return absl::OkStatus();
@@ -37,14 +42,21 @@ Dims AllDims(int64_t rank) {
   for (int64_t d = 0; d < rank; ++d) dims.push_back(d);
   return dims;
 }
+Dims AllDimsBut(int64_t dim, int64_t rank) {
+  Dims dims = AllDims(rank);
+  dims.erase(dims.begin() + dim);
+  return dims;
+}
 
-// Positions outside of [0, n) fail the run.
-void CheckRange(lowering::Context& c, std::string_view op, lowering::Op index, int64_t n) {
+// The index in at least 32 bits; positions outside of [0, n) fail the run.
+lowering::Op InRange(lowering::Context& c, std::string_view op, lowering::Op index, int64_t n) {
   lowering::Builder& b = c.builder;
+  index = WideIndex(index);
   const lowering::Op bad = b.Binary(
       Opcode::kOr, b.Compare(ComparisonDirection::kLt, index, b.ZerosLike(index)),
       b.Compare(ComparisonDirection::kGe, index, b.Full(index.shape(), static_cast<double>(n))));
   c.CheckNone(bad, index, Str(op, ": index "), Str(" is out of range [0, ", n, ")"));
+  return index;
 }
 
 // [index's dims..., rank]: the whole position in x of each element of index. Positions outside fail
@@ -52,8 +64,7 @@ void CheckRange(lowering::Context& c, std::string_view op, lowering::Op index, i
 lowering::Op Positioned(lowering::Context& c, std::string_view op, const Shape& x,
                         lowering::Op index, int64_t dim) {
   lowering::Builder& b = c.builder;
-  index = WideIndex(index);
-  CheckRange(c, op, index, x.dim(dim));
+  index = InRange(c, op, index, x.dim(dim));
   Dims column(index.shape().dims().begin(), index.shape().dims().end());
   column.push_back(1);
   const Shape iota(index.dtype(), index.shape().dims());
@@ -86,6 +97,20 @@ lowering::Op ScatterElements(lowering::Context& c, std::string_view op,
                            combiner);
 }
 
+lowering::Op ScatterSlices(lowering::Context& c, std::string_view op,
+                           const ScatterOperands& operands, int64_t dim, Opcode combiner) {
+  auto [x, index, source] = operands;
+  if (absl::Status s = CheckSlices(x.shape(), index.shape(), source.shape(), dim); !s.ok())
+    return c.builder.Error(std::move(s));
+  index = InRange(c, op, index, x.shape().dim(dim));
+  hlo::ScatterAttrs attrs;
+  attrs.update_window_dims = AllDimsBut(dim, x.rank());
+  attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {dim};
+  attrs.index_vector_dim = 1;
+  return c.builder.Scatter(x, c.builder.Reshape(index, {index.shape().dim(0), 1}), source,
+                           std::move(attrs), combiner);
+}
+
 Tensor ZerosOf(const Shape& shape, const Tensor& beside) {
   return FullConstant(Shape(beside.dtype(), shape.dims()), 0, beside.device());
 }
@@ -99,6 +124,10 @@ Tensor Nobody(const Shape& dims, backend::Device device) {
 }
 
 }  // namespace
+
+lowering::Op WideIndex(lowering::Op index) {
+  return ByteWidth(index.dtype()) < 4 ? index.builder()->Convert(index, DType::kS32) : index;
+}
 
 lowering::Op GatherOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const {
   if (absl::Status s = CheckIndex(x.shape(), index.shape(), dim); !s.ok())
@@ -140,21 +169,35 @@ Tensors ScatterOp::Vjp(const Saved& s, const Tensor& dy) const {
                 Constant(0, dy.dtype()))};
 }
 
+lowering::Op IndexSelectOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const {
+  lowering::Builder& b = c.builder;
+  if (absl::Status s = CheckRows(index.shape()); !s.ok()) return b.Error(std::move(s));
+  index = InRange(c, kName, index, x.shape().dim(dim));
+  hlo::GatherAttrs attrs;
+  attrs.offset_dims = AllDimsBut(dim, x.rank());
+  attrs.slice_sizes.assign(x.shape().dims().begin(), x.shape().dims().end());
+  attrs.slice_sizes[static_cast<std::size_t>(dim)] = 1;
+  attrs.collapsed_slice_dims = attrs.start_index_map = {dim};
+  attrs.index_vector_dim = 1;
+  return b.Gather(x, b.Reshape(index, {index.shape().dim(0), 1}), std::move(attrs));
+}
+
+Tensors IndexSelectOp::Vjp(const Saved& s, const Tensor& dy) const {
+  return {IndexAdd(ZerosOf(s.shape(0), dy), dim, s.x(1), dy), Tensor()};
+}
+
+lowering::Op IndexAddOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+                               lowering::Op source) const {
+  return ScatterSlices(c, kName, {x, index, source}, dim, Opcode::kAdd);
+}
+
+Tensors IndexAddOp::Vjp(const Saved& s, const Tensor& dy) const {
+  return {dy, Tensor(), s.needs(2) ? IndexSelect(dy, dim, s.x(1)) : Tensor()};
+}
+
 lowering::Op IndexCopyOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
                                 lowering::Op source) const {
-  lowering::Builder& b = c.builder;
-  if (absl::Status s = CheckSlices(x.shape(), index.shape(), source.shape(), dim); !s.ok())
-    return b.Error(std::move(s));
-  index = WideIndex(index);
-  CheckRange(c, kName, index, x.shape().dim(dim));
-  hlo::ScatterAttrs attrs;
-  for (int64_t d = 0; d < x.rank(); ++d) {
-    if (d != dim) attrs.update_window_dims.push_back(d);
-  }
-  attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {dim};
-  attrs.index_vector_dim = 1;
-  return b.Scatter(x, b.Reshape(index, {index.shape().dim(0), 1}), source, std::move(attrs),
-                   Opcode::kCopy);
+  return ScatterSlices(c, kName, {x, index, source}, dim, Opcode::kCopy);
 }
 
 Tensors IndexCopyOp::Vjp(const Saved& s, const Tensor& dy) const {
@@ -253,6 +296,14 @@ Tensor ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tenso
 
 Tensor Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   return Record(ScatterOp{NormalizeDim("scatter", dim, x.rank())}, x, index, source);
+}
+
+Tensor IndexSelect(const Tensor& x, int64_t dim, const Tensor& index) {
+  return Record(IndexSelectOp{NormalizeDim("index_select", dim, x.rank())}, x, index);
+}
+
+Tensor IndexAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  return Record(IndexAddOp{NormalizeDim("index_add", dim, x.rank())}, x, index, source);
 }
 
 Tensor IndexCopy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {

@@ -1,5 +1,5 @@
-// Ops that move elements to or from positions that are data, and orders along a dim: gather,
-// scatter, cumsum, sort.
+// Ops that move elements or slices to or from positions that are data, and orders along a dim:
+// gather, scatter, index_select, cumsum, sort.
 #pragma once
 
 #include <array>
@@ -40,6 +40,30 @@ struct ScatterOp {
   static constexpr OpDoc kDoc{
       "x with the elements of source, each at the position along dim that the index says: the last "
       "one where several meet; one outside fails the run.",
+      {"x", "index", "source"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+                     lowering::Op source) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct IndexSelectOp {
+  int64_t dim;
+  LAZULI_OP("index_select", "aten::index_select", dim);
+  static constexpr OpDoc kDoc{
+      "Slices of x along dim at the positions of a rank-1 index; one outside fails the run.",
+      {"x", "index"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct IndexAddOp {
+  int64_t dim;
+  LAZULI_OP("index_add", "aten::index_add", dim);
+  static constexpr OpDoc kDoc{
+      "x with the slices of source added at the positions of a rank-1 index along dim; one outside "
+      "fails the run.",
       {"x", "index", "source"}};
   static constexpr Saves kSaves{.inputs = 2};
   lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index,

@@ -50,53 +50,6 @@ Tensors CatOp::Vjp(const Saved& s, const Tensor& dy) const {
   return grads;
 }
 
-lowering::Op WideIndex(lowering::Op index) {
-  return ByteWidth(index.dtype()) < 4 ? index.builder()->Convert(index, DType::kS32) : index;
-}
-
-lowering::Op IndexSelectOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const {
-  lowering::Builder& b = c.builder;
-  if (index.rank() != 1 || !IsIntegral(index.dtype())) {
-    return b.Error(InvalidArgument("index must be rank-1 integers, is ", index.shape()));
-  }
-  index = WideIndex(index);
-  const int64_t n = x.shape().dim(dim);
-  const lowering::Op zero = b.Full(index.shape(), 0),
-                     limit = b.Full(index.shape(), static_cast<double>(n));
-  const lowering::Op bad =
-      b.Binary(lowering::Opcode::kOr, b.Compare(hlo::ComparisonDirection::kLt, index, zero),
-               b.Compare(hlo::ComparisonDirection::kGe, index, limit));
-  c.CheckNone(bad, index, "index_select: index ", Str(" is out of range [0, ", n, ")"));
-  hlo::GatherAttrs attrs;
-  for (int64_t d = 0; d < x.rank(); ++d) {
-    if (d != dim) attrs.offset_dims.push_back(d);
-    attrs.slice_sizes.push_back(d == dim ? 1 : x.shape().dim(d));
-  }
-  attrs.collapsed_slice_dims = {dim};
-  attrs.start_index_map = {dim};
-  attrs.index_vector_dim = 1;
-  return b.Gather(x, b.Reshape(index, {index.shape().dim(0), 1}), std::move(attrs));
-}
-
-Tensors IndexSelectOp::Vjp(const Saved& s, const Tensor& dy) const {
-  const Dims dims(s.shape(0).dims().begin(), s.shape(0).dims().end());
-  return {Record(IndexAddOp{dim, dims}, dy, s.x(1)), Tensor()};
-}
-
-lowering::Op IndexAddOp::Lower(lowering::Builder& b, lowering::Op y, lowering::Op index) const {
-  hlo::ScatterAttrs attrs;
-  for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d) {
-    if (d != dim) attrs.update_window_dims.push_back(d);
-  }
-  attrs.inserted_window_dims = {dim};
-  attrs.scatter_dims_to_operand_dims = {dim};
-  attrs.index_vector_dim = 1;
-  const lowering::Op zeros = b.Full(Shape(y.dtype(), dims), 0);
-  index = WideIndex(index);
-  return b.Scatter(zeros, b.Reshape(index, {index.shape().dim(0), 1}), y, std::move(attrs),
-                   lowering::Opcode::kAdd);
-}
-
 // --- functions
 
 Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims) {
@@ -251,10 +204,6 @@ Tensor Flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
     if (i == last) dims.push_back(flat);
   }
   return Reshape(x, dims);
-}
-
-Tensor IndexSelect(const Tensor& x, int64_t dim, const Tensor& index) {
-  return Record(IndexSelectOp{NormalizeDim("index_select", dim, x.rank())}, x, index);
 }
 
 }  // namespace lazuli::lazy

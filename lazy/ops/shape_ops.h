@@ -1,4 +1,4 @@
-// Ops that move elements: reshape, broadcast, permute, slice, pad, flip, cat, index_select.
+// Ops that move elements: reshape, broadcast, permute, slice, pad, flip, cat.
 #pragma once
 
 #include "lazy/ops/functions.h"
@@ -70,33 +70,6 @@ struct CatOp {
     return b.Concatenate(xs, dim);
   }
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
-};
-
-struct IndexSelectOp {
-  int64_t dim;
-  LAZULI_OP("index_select", "aten::index_select", dim);
-  static constexpr OpDoc kDoc{
-      "Slices of x along dim at the positions of a rank-1 index; one outside fails the run.",
-      {"x", "index"}};
-  static constexpr Saves kSaves{.inputs = 2};
-  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const;
-  Tensors Vjp(const Saved& s, const Tensor& dy) const;
-};
-
-// The gradient of index_select: zeros of dims, with the slices of y added at the positions of
-// index.
-struct IndexAddOp {
-  int64_t dim;
-  Dims dims;
-  LAZULI_OP("index_add", "aten::index_add", dim, dims);
-  static constexpr OpDoc kDoc{
-      "Zeros of dims with slices of y added at the positions of a rank-1 index along dim.",
-      {"y", "index"}};
-  static constexpr Saves kSaves{.inputs = 2};
-  lowering::Op Lower(lowering::Builder& b, lowering::Op y, lowering::Op index) const;
-  Tensors Vjp(const Saved& s, const Tensor& g) const {
-    return {IndexSelect(g, dim, s.x(1)), Tensor()};
-  }
 };
 
 }  // namespace lazuli::lazy

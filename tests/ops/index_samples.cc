@@ -89,6 +89,42 @@ void AddReplacements(Table& table) {
       .Error("scatter: source f32[2] must have the dims of index s64[3] and the dtype of x f32[4]",
              {Random(DType::kF32, {4}), Indices({0, 1, 2}), Random(DType::kF32, {2})},
              [](const Tensors& x) { (void)Scatter(x[0], 0, x[1], x[2]); });
+  table.Op<IndexSelectOp>()
+      .Add({0}, {Random(DType::kF64, {3, 2}), Indices({2, 0, 2, 1})})
+      .Add({1}, {Random(DType::kF64, {2, 3}), Indices({1})})
+      .AddEdge({1}, {Random(DType::kS8, {2, 300, 3}), Literal::FromValues<uint8_t>({2}, {255, 3})})
+      .Reference([](const IndexSelectOp& op, const Literals& in) {
+        const auto d = static_cast<std::size_t>(op.dim);
+        Dims dims(in[0].shape().dims().begin(), in[0].shape().dims().end());
+        dims[d] = in[1].shape().dim(0);
+        return Build(Shape(in[0].shape().dtype(), dims), [&](Index index) {
+          index[d] = static_cast<int64_t>(At(in[1], {index[d]}));
+          return At(in[0], index);
+        });
+      })
+      .Error("index_select: index must be rank-1 integers, is f32[2]",
+             {Random(DType::kF32, {2, 3}), Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)IndexSelect(x[0], 0, x[1]); });
+  table.Op<IndexAddOp>()
+      .Add({0}, {Random(DType::kF64, {3, 2}), Indices({2, 0, 2}), Random(DType::kF64, {3, 2}, 1)})
+      .Add({1},
+           {Random(DType::kF64, {2, 3, 2}), Indices({1, 2}), Random(DType::kF64, {2, 2, 2}, 1)})
+      .AddEdge({0}, {Random(DType::kS32, {5}), Indices({4, 4, 0}), Random(DType::kS32, {3}, 1)})
+      .Reference([](const IndexAddOp& op, const Literals& in) {
+        const auto d = static_cast<std::size_t>(op.dim);
+        Literal result = in[0].Clone();
+        ForEachIndex(in[2].shape().dims(), [&](Index index) {
+          const double y = At(in[2], index);
+          index[d] = static_cast<int64_t>(At(in[1], {index[d]}));
+          const int64_t to = Offset(result.shape().dims(), index);
+          result.SetFromDouble(to, result.AsDouble(to) + y);
+        });
+        return result;
+      })
+      .Error(
+          "index_add: source f32[2,2] must be f32[1,2] for index s64[1] along dim 0 of x f32[3,2]",
+          {Random(DType::kF32, {3, 2}), Indices({0}), Random(DType::kF32, {2, 2})},
+          [](const Tensors& x) { (void)IndexAdd(x[0], 0, x[1], x[2]); });
   table.Op<IndexCopyOp>()
       .Add({0}, {Random(DType::kF64, {3, 2}), Indices({2, 0, 2}), Random(DType::kF64, {3, 2}, 1)})
       .Add({1},

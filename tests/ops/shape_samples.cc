@@ -139,40 +139,6 @@ void AddCat(Table& table) {
              [](const Tensors& x) { (void)Cat(x, 0); });
 }
 
-void AddIndexOps(Table& table) {
-  table.Op<IndexSelectOp>()
-      .Add({0}, {Random(DType::kF64, {3, 2}), Indices({2, 0, 2, 1})})
-      .Add({1}, {Random(DType::kF64, {2, 3}), Indices({1})})
-      .AddEdge({1}, {Random(DType::kS8, {2, 300, 3}), Literal::FromValues<uint8_t>({2}, {255, 3})})
-      .Reference([](const IndexSelectOp& op, const Literals& in) {
-        const auto d = static_cast<std::size_t>(op.dim);
-        Dims dims(in[0].shape().dims().begin(), in[0].shape().dims().end());
-        dims[d] = in[1].shape().dim(0);
-        return Build(Shape(in[0].shape().dtype(), dims), [&](Index index) {
-          index[d] = static_cast<int64_t>(At(in[1], {index[d]}));
-          return At(in[0], index);
-        });
-      })
-      .Error("index_select: index must be rank-1 integers, is f32[2]",
-             {Random(DType::kF32, {2, 3}), Random(DType::kF32, {2})},
-             [](const Tensors& x) { (void)IndexSelect(x[0], 0, x[1]); });
-  table.Op<IndexAddOp>()
-      .Add({0, {3, 2}}, {Random(DType::kF64, {4, 2}), Indices({2, 0, 2, 1})})
-      .Add({1, {2, 3}}, {Random(DType::kF64, {2, 2}), Indices({1, 1})})
-      .AddEdge({0, {5}}, {Random(DType::kS32, {3}), Indices({4, 4, 0})})
-      .Reference([](const IndexAddOp& op, const Literals& in) {
-        const auto d = static_cast<std::size_t>(op.dim);
-        Literal result(Shape(in[0].shape().dtype(), op.dims));
-        ForEachIndex(in[0].shape().dims(), [&](Index index) {
-          const double y = At(in[0], index);
-          index[d] = static_cast<int64_t>(At(in[1], {index[d]}));
-          const int64_t to = Offset(result.shape().dims(), index);
-          result.SetFromDouble(to, result.AsDouble(to) + y);
-        });
-        return result;
-      });
-}
-
 }  // namespace
 
 void AddShapeSamples(Table& table) {
@@ -183,7 +149,6 @@ void AddShapeSamples(Table& table) {
   AddPad(table);
   AddFlip(table);
   AddCat(table);
-  AddIndexOps(table);
 }
 
 }  // namespace lazuli::lazy::test

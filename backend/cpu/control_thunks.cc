@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "backend/cpu/compiler.h"
-#include "ir/support/span.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
 #include "lowering/passes/flat_module.h"
@@ -73,11 +72,8 @@ class Frame {
     table_[static_cast<std::size_t>(program_.outputs[output].buffer)] = memory;
   }
   absl::Status Run() {
-    for (const auto& thunk : program_.thunks) {
-      TraceSpan span(thunk->info().name);
-      if (absl::Status status = thunk->Execute({table_.data(), device_}); !status.ok())
-        return WithSite(status, thunk->info());
-    }
+    for (const auto& thunk : program_.thunks)
+      LAZULI_RETURN_IF_ERROR(RunThunk(*thunk, {table_.data(), device_}));
     return absl::OkStatus();
   }
 

@@ -11,7 +11,6 @@
 #include "backend/cpu/runtime/library.h"
 #include "ir/hlo/printer.h"
 #include "ir/support/metrics.h"
-#include "ir/support/span.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -97,12 +96,6 @@ absl::Status CpuExecutable::CheckArguments(const ExecuteArgs& args) const {
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status RunThunk(const Thunk& thunk, const RunBuffers& run) {
-  TraceSpan span(thunk.info().name);
-  const absl::Status status = thunk.Execute(run);
-  return status.ok() ? status : WithSite(status, thunk.info());
 }
 
 // Whether the caller gives up the memory that the output may take; imported memory it cannot.

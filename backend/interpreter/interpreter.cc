@@ -64,15 +64,6 @@ absl::StatusOr<const Literal*> LiteralOf(const Buffer& buffer, const Computation
   return &own.literal();
 }
 
-void AppendLeaves(const Literal& value, Device device, const MemoryCounterPtr& memory,
-                  Buffers& leaves) {
-  if (value.shape().IsTuple()) {
-    for (const Literal& element : value.tuple()) AppendLeaves(element, device, memory, leaves);
-  } else if (value.shape().IsArray()) {
-    leaves.push_back(std::make_shared<InterpreterBuffer>(value, device, memory));
-  }
-}
-
 class InterpreterExecutable final : public Executable {
  public:
   InterpreterExecutable(std::unique_ptr<hlo::Module> module, Device device, MemoryCounterPtr memory)
@@ -103,7 +94,9 @@ class InterpreterExecutable final : public Executable {
     for (std::size_t i = 0; i < args.donated.size(); ++i)
       if (args.donated[i] != 0) static_cast<InterpreterBuffer&>(*args.buffers[i]).Release();
     Buffers leaves;
-    AppendLeaves(result, device, memory_, leaves);
+    ForEachLeaf(result, [&](const Literal& leaf) {
+      leaves.push_back(std::make_shared<InterpreterBuffer>(leaf, device, memory_));
+    });
     return leaves;
   }
   const ExecutableStats& stats() const override { return stats_; }

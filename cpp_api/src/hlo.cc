@@ -81,12 +81,6 @@ Tensor FromBuffer(backend::BufferPtr buffer) {
       lazy::Context::Current().NewStorage(ir::MakeIntrusive<lazy::DataHandle>(std::move(buffer)))));
 }
 
-void AppendTensors(const ir::Literal& literal, backend::Device device, std::vector<Tensor>& out) {
-  if (literal.shape().IsArray())
-    out.push_back(TensorAccess::Wrap(lazy::FromLiteral(literal, device)));
-  for (const ir::Literal& element : literal.tuple()) AppendTensors(element, device, out);
-}
-
 // The leaves of a module's parameters against what it is called with.
 void CheckArguments(const hlo::Module& module, const std::vector<Tensor>& arguments) {
   std::vector<ir::Shape> parameters;
@@ -245,9 +239,11 @@ std::vector<Tensor> HloModule::evaluate(const std::vector<Tensor>& arguments) co
     const backend::Device device =
         DeviceAccess::Unwrap(arguments.empty() ? Device() : arguments[0].device());
     std::vector<Tensor> results;
-    AppendTensors(lazy::ValueOrThrow(
-                      hlo::Evaluate(*impl_->module, pointers, &device.client->transfers(device))),
-                  device, results);
+    const ir::Literal result = lazy::ValueOrThrow(
+        hlo::Evaluate(*impl_->module, pointers, &device.client->transfers(device)));
+    ir::ForEachLeaf(result, [&](const ir::Literal& leaf) {
+      results.push_back(TensorAccess::Wrap(lazy::FromLiteral(leaf, device)));
+    });
     return results;
   });
 }
@@ -286,14 +282,6 @@ Device HloExecutable::device() const { return DeviceAccess::Wrap(impl_->device);
 
 namespace {
 
-void AppendArrays(const ir::Literal& literal, std::vector<CustomCallArray>& arrays) {
-  if (literal.shape().IsArray()) {
-    HloShape shape = ShapeOf(literal.shape());
-    arrays.push_back({shape.dtype, std::move(shape.dims), literal.raw()});
-  }
-  for (const ir::Literal& element : literal.tuple()) AppendArrays(element, arrays);
-}
-
 void AppendResults(ir::Literal& literal, std::vector<CustomCallResult>& arrays) {
   if (literal.shape().IsArray()) {
     HloShape shape = ShapeOf(literal.shape());
@@ -315,7 +303,12 @@ std::string BackendConfig(const hlo::Instruction& i) {
 absl::StatusOr<ir::Literal> RunCustomCall(const CustomCall& call, const hlo::Instruction& i,
                                           absl::Span<const ir::Literal* const> operands) {
   std::vector<CustomCallArray> arrays;
-  for (const ir::Literal* operand : operands) AppendArrays(*operand, arrays);
+  for (const ir::Literal* operand : operands) {
+    ir::ForEachLeaf(*operand, [&](const ir::Literal& leaf) {
+      HloShape shape = ShapeOf(leaf.shape());
+      arrays.push_back({shape.dtype, std::move(shape.dims), leaf.raw()});
+    });
+  }
   ir::Literal result(i.shape());
   std::vector<CustomCallResult> results;
   AppendResults(result, results);
@@ -416,7 +409,7 @@ std::vector<Tensor> transfer_from_outfeed(const Device& device) {
     std::vector<Tensor> arrays;
     for (const ir::Literal& array :
          from.client->transfers(from).PopOutfeed().value_or(ir::HostTransfers::Transfer()))
-      AppendTensors(array, from, arrays);
+      arrays.push_back(TensorAccess::Wrap(lazy::FromLiteral(array, from)));
     return arrays;
   });
 }

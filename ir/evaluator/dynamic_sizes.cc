@@ -131,26 +131,17 @@ absl::StatusOr<Shape> ReshapedTo(const Instruction& instruction, Operands operan
   return shape;
 }
 
-// Sizes that say "all of the dimension" (they are the bound) mean all that is there; of any other
-// dimension a part is taken, of the array filled up to the bound.
-void TakeAllOrPad(const Shape& bound, absl::Span<int64_t> sizes, Literal& x) {
+// Ends of parts that are all of the bound mean all that is there; of any other dimension a part is
+// taken, of the array filled up to the bound.
+template <class All>  // of dimension d
+void TakeAllOrPad(const Shape& bound, Dims& ends, Literal& x, All&& all) {
   Dims dims(x.shape().dims().begin(), x.shape().dims().end());
   for (std::size_t d = 0; d < dims.size(); ++d) {
-    if (sizes[d] == bound.dims()[d]) {
-      sizes[d] = dims[d];
+    if (ends[d] == bound.dims()[d] && all(d)) {
+      ends[d] = dims[d];
     } else {
       dims[d] = bound.dims()[d];
     }
-  }
-  x = Resized(x, dims);
-}
-
-void SliceSmall(const Shape& bound, SliceAttrs& attrs, Literal& x) {
-  Dims dims(x.shape().dims().begin(), x.shape().dims().end());
-  for (std::size_t d = 0; d < dims.size(); ++d) {
-    const bool all =
-        attrs.starts[d] == 0 && attrs.limits[d] == bound.dims()[d] && attrs.strides[d] == 1;
-    (all ? attrs.limits[d] : dims[d]) = all ? dims[d] : bound.dims()[d];
   }
   x = Resized(x, dims);
 }
@@ -161,6 +152,7 @@ absl::StatusOr<Small> SmallOf(const Instruction& instruction, Operands operands)
   Literal& x = small.operands[0];
   const Shape &shape = instruction.shape(), &bound = instruction.operand(0)->shape();
   const auto all = absl::MakeSpan(small.operands);
+  const auto any = [](std::size_t) { return true; };
   switch (instruction.opcode()) {
     case Opcode::kConvert:
     case Opcode::kStochasticConvert:
@@ -181,15 +173,17 @@ absl::StatusOr<Small> SmallOf(const Instruction& instruction, Operands operands)
       LAZULI_ASSIGN_OR_RETURN(small.declared, ReshapedSmall(instruction, x));
       break;
     }
-    case Opcode::kSlice:
-      SliceSmall(bound, std::get<SliceAttrs>(small.attrs), x);
+    case Opcode::kSlice: {
+      auto& attrs = std::get<SliceAttrs>(small.attrs);
+      TakeAllOrPad(bound, attrs.limits, x,
+                   [&](std::size_t d) { return attrs.starts[d] == 0 && attrs.strides[d] == 1; });
       break;
+    }
     case Opcode::kDynamicSlice:
-      TakeAllOrPad(bound,
-                   absl::MakeSpan(std::get<DynamicSliceAttrs>(small.attrs).dynamic_slice_sizes), x);
+      TakeAllOrPad(bound, std::get<DynamicSliceAttrs>(small.attrs).dynamic_slice_sizes, x, any);
       break;
     case Opcode::kGather:
-      TakeAllOrPad(bound, absl::MakeSpan(std::get<GatherAttrs>(small.attrs).slice_sizes), x);
+      TakeAllOrPad(bound, std::get<GatherAttrs>(small.attrs).slice_sizes, x, any);
       break;
     case Opcode::kDot: {
       const auto& attrs = std::get<DotAttrs>(small.attrs);
@@ -291,22 +285,16 @@ absl::StatusOr<Literal> EvaluateSmall(
   LAZULI_ASSIGN_OR_RETURN(Small small, SmallOf(instruction, operands));
   std::vector<const Literal*> values;
   std::vector<const Shape*> shapes;
-  Module module("small");
-  Computation* const computation = module.AddComputation("small");
-  std::vector<Instruction*> parameters;
   for (const Literal& operand : small.operands) {
     values.push_back(&operand);
     shapes.push_back(&operand.shape());
-    parameters.push_back(
-        computation->AddParameter(static_cast<int64_t>(parameters.size()), operand.shape(), "p"));
   }
   LAZULI_ASSIGN_OR_RETURN(
       Shape shape, InferShape(instruction.opcode(), shapes, small.attrs, instruction.called(),
                               small.declared ? &*small.declared : nullptr));
   if (shape.IsArray()) shape.set_dtype(instruction.shape().dtype());  // a dot's may be wider
-  return run(
-      *computation->Add(instruction.opcode(), shape, parameters, small.attrs, instruction.called()),
-      values);
+  const Lone lone(instruction.opcode(), shape, values, small.attrs, instruction.called());
+  return run(*lone, values);
 }
 
 absl::StatusOr<Literal> WithDimensionSize(const Instruction& instruction, const Literal& x,

@@ -14,11 +14,8 @@ absl::StatusOr<Literal> Dot(const Literal& x, const Literal& y, const DotAttrs& 
                             DType dtype) {
   LAZULI_ASSIGN_OR_RETURN(Shape shape, InferShape(Opcode::kDot, {&x.shape(), &y.shape()}, attrs));
   shape.set_dtype(dtype);
-  Module module("dot");
-  Computation* const computation = module.AddComputation("dot");
-  Instruction* const a = computation->AddParameter(0, x.shape(), "x");
-  Instruction* const b = computation->AddParameter(1, y.shape(), "y");
-  return EvaluateDot(*computation->Add(Opcode::kDot, shape, {a, b}, attrs), {&x, &y});
+  const Lone dot(Opcode::kDot, shape, {&x, &y}, attrs);
+  return EvaluateDot(*dot, {&x, &y});
 }
 
 // Part of an array: `size` positions of one dimension, from `start`.

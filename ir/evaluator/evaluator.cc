@@ -431,6 +431,17 @@ absl::StatusOr<Literal> EvaluateInstruction(const Instruction& instruction,
   return PadToBounds(result, instruction.shape());
 }
 
+Lone::Lone(Opcode opcode, const Shape& shape, Operands operands, Attrs attrs,
+           absl::Span<Computation* const> called) {
+  Computation* const computation = module_.AddComputation("lone");
+  std::vector<Instruction*> parameters;
+  for (const Literal* operand : operands) {
+    const auto number = static_cast<int64_t>(parameters.size());
+    parameters.push_back(computation->AddParameter(number, operand->shape()));
+  }
+  instruction_ = computation->Add(opcode, shape, parameters, std::move(attrs), called);
+}
+
 int64_t IntegerAt(const Literal& literal, int64_t index) {
   return VisitDType(literal.shape().dtype(), [&]<DType kType>() -> int64_t {
     using T = HostType<kType>;

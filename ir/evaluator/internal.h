@@ -25,9 +25,8 @@ class Context {
   ~Context();
   absl::StatusOr<Literal> Run(const Computation& computation, Operands arguments);
   absl::StatusOr<Literal> Run(const Instruction& instruction, Operands operands);
-  HostTransfers* transfers() const {
-    return transfers_;
-  }  // null: there is no host to exchange with
+  // Null where there is no host to exchange with.
+  HostTransfers* transfers() const { return transfers_; }
 
  private:
   struct Plan;
@@ -86,7 +85,18 @@ absl::StatusOr<Literal> EvaluateTriangularSolve(const Instruction& instruction, 
 // evaluate_norm.cc
 absl::StatusOr<Literal> EvaluateBatchNorm(const Instruction& instruction, Operands operands);
 
-// Helpers. Element `index` of an integer array.
+// Helpers. An instruction over values that are no other instruction's, in a module of its own.
+class Lone {
+ public:
+  Lone(Opcode opcode, const Shape& shape, Operands operands, Attrs attrs,
+       absl::Span<Computation* const> called = {});
+  const Instruction& operator*() const { return *instruction_; }
+
+ private:
+  Module module_{"lone"};
+  const Instruction* instruction_;
+};
+// Element `index` of an integer array.
 int64_t IntegerAt(const Literal& literal, int64_t index);
 // Row-major strides in elements.
 Dims ElementStrides(absl::Span<const int64_t> dims);

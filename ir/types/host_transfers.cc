@@ -8,11 +8,6 @@
 namespace lazuli::ir {
 namespace {
 
-void AppendCopies(const Literal& value, HostTransfers::Transfer& leaves) {
-  if (value.shape().IsArray()) leaves.push_back(value.Clone());
-  for (const Literal& element : value.tuple()) AppendCopies(element, leaves);
-}
-
 bool Fits(const HostTransfers::Transfer& transfer, const std::vector<Shape>& leaves) {
   if (transfer.size() != leaves.size()) return false;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
@@ -47,7 +42,7 @@ absl::StatusOr<Literal> HostTransfers::PopInfeed(const Shape& shape) {
 
 void HostTransfers::PushOutfeed(const Literal& value) {
   Transfer transfer;
-  AppendCopies(value, transfer);
+  ForEachLeaf(value, [&](const Literal& leaf) { transfer.push_back(leaf.Clone()); });
   const std::lock_guard lock(mutex_);
   outfeed_.push_back(std::move(transfer));
 }

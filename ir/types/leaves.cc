@@ -12,6 +12,11 @@ void ForEachLeaf(const Shape& shape, const std::function<void(const Shape&)>& f)
   }
 }
 
+void ForEachLeaf(const Literal& value, const std::function<void(const Literal&)>& f) {
+  if (value.shape().IsArray()) f(value);
+  for (const Literal& element : value.tuple()) ForEachLeaf(element, f);
+}
+
 std::vector<Shape> LeavesOf(const Shape& shape) {
   std::vector<Shape> leaves;
   ForEachLeaf(shape, [&](const Shape& leaf) { leaves.push_back(leaf); });

@@ -16,6 +16,7 @@
 namespace lazuli::ir {
 
 void ForEachLeaf(const Shape& shape, const std::function<void(const Shape&)>& f);
+void ForEachLeaf(const Literal& value, const std::function<void(const Literal&)>& f);
 std::vector<Shape> LeavesOf(const Shape& shape);
 int64_t LeafCount(const Shape& shape);
 

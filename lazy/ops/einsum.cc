@@ -18,6 +18,11 @@ using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label kDots = 256;
 
+// Where it is first; the size if it is not there.
+int64_t FirstOf(const Labels& labels, Label label) {
+  return std::find(labels.begin(), labels.end(), label) - labels.begin();
+}
+
 bool Has(const Labels& labels, Label label) {
   return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
@@ -134,9 +139,7 @@ struct Named {
   Tensor x;
   Labels labels;
 
-  int64_t Size(Label label) const {
-    return x.dim(std::find(labels.begin(), labels.end(), label) - labels.begin());
-  }
+  int64_t Size(Label label) const { return x.dim(FirstOf(labels, label)); }
 };
 
 int64_t Product(const Named& named, const Labels& labels) {
@@ -148,10 +151,7 @@ int64_t Product(const Named& named, const Labels& labels) {
 Named Ordered(const Named& named, const Labels& order) {
   if (named.labels == order) return named;
   Dims dims;
-  for (const Label label : order) {
-    dims.push_back(std::find(named.labels.begin(), named.labels.end(), label) -
-                   named.labels.begin());
-  }
+  for (const Label label : order) dims.push_back(FirstOf(named.labels, label));
   return {Permute(named.x, dims), order};
 }
 
@@ -176,13 +176,9 @@ Named Diagonal(const Named& named, std::size_t a, std::size_t b) {
   return {Slice(square, starts, dims, strides), std::move(labels)};
 }
 
-std::size_t FirstOf(const Labels& labels, Label label) {
-  return static_cast<std::size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin());
-}
-
 Named WithoutRepeats(Named named) {
   for (std::size_t b = 0; b < named.labels.size();) {
-    const std::size_t a = FirstOf(named.labels, named.labels[b]);
+    const auto a = static_cast<std::size_t>(FirstOf(named.labels, named.labels[b]));
     if (a == b) {
       ++b;
       continue;
@@ -246,7 +242,7 @@ std::map<Label, int64_t> Sizes(const Equation& equation, const std::vector<Named
       const Label label = labels[d];
       const int64_t n = x.dim(static_cast<int64_t>(d));
       int64_t& size = sizes.try_emplace(label, n).first->second;
-      const int64_t own = x.dim(static_cast<int64_t>(FirstOf(labels, label)));
+      const int64_t own = operands[i].Size(label);
       if (own != n || (size != n && size != 1 && n != 1)) {
         const Term& term = equation.term(i);
         const std::size_t at =

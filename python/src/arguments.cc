@@ -138,6 +138,15 @@ bool LoadDevice(PyObject* object, std::optional<Device>& out) {
   return true;
 }
 
+Device ToDevice(py::handle device, std::string_view op) {
+  std::optional<Device> where;
+  if (!LoadDevice(device.ptr(), where)) {
+    ThrowTypeError(
+        ir::Str(op, ": device must be Device or str, not ", Py_TYPE(device.ptr())->tp_name));
+  }
+  return where.value_or(Device());
+}
+
 void ThrowNoChoice(std::string_view got, absl::Span<const std::string_view> choices) {
   throw py::value_error(
       ir::Str("'", got, "' is no choice; there are '", ir::Join(choices, "', '"), "'"));

@@ -47,8 +47,9 @@ bool LoadIntegers(PyObject* object, std::vector<std::int64_t>& out);
 // takes.
 bool LoadDType(PyObject* object, DType& out);
 std::string_view PythonName(DType dtype);  // "float32"
-// A Device, its name, or None for the default.
+// A Device, its name, or None for the default; ToDevice throws TypeError for anything else.
 bool LoadDevice(PyObject* object, std::optional<Device>& out);
+Device ToDevice(py::handle device, std::string_view op);
 bool LoadTensors(PyObject* object, std::vector<Tensor>& out);
 std::string_view TextOf(PyObject* str);
 

@@ -108,15 +108,11 @@ void BindHlo(py::module_& module) {
            "Runs passes by name, in order; whether any changed the module.")
       .def("rewrite", &HloModule::rewrite, py::arg("replace"),
            "Calls replace(instruction) for each; the text it returns, if not empty, is the right "
-           "side "
-           "of the instruction's line from then on. Whether anything was replaced.")
+           "side of the instruction's line from then on. Whether anything was replaced.")
       .def(
           "compile",
           [](const HloModule& m, py::handle device) {
-            std::optional<Device> where;
-            if (!LoadDevice(device.ptr(), where))
-              ThrowTypeError("compile: device must be a Device or its name");
-            return m.compile(where.value_or(Device()));
+            return m.compile(ToDevice(device, "compile"));
           },
           py::arg("device") = py::none(), "Compiles for a device; the module stays as it is.")
       .def(

@@ -94,10 +94,9 @@ Tensor FromNumPy(const py::object& object, const py::object& device, bool copy) 
   if (!py::isinstance(object, NumPy("ndarray")))
     ThrowTypeError("from_numpy: takes a numpy.ndarray, not " +
                    std::string(Py_TYPE(object.ptr())->tp_name));
-  std::optional<Device> where;
-  if (!LoadDevice(device.ptr(), where)) ThrowTypeError("device must be a Device or its name");
+  const Device where = ToDevice(device, "from_numpy");
   ArrayView view = ViewArray(copy ? object.attr("copy")("C") : object, "from_numpy");
-  return Import(std::move(view), DeviceAccess::Unwrap(where.value_or(Device())));
+  return Import(std::move(view), DeviceAccess::Unwrap(where));
 }
 
 }  // namespace

@@ -187,14 +187,6 @@ void BindDebug(py::module_& module) {
       "What a run of the last program occupies, in bytes.");
 }
 
-// A Device, its name, or None.
-Device ToDevice(py::handle device, const char* op) {
-  std::optional<Device> where;
-  if (!LoadDevice(device.ptr(), where))
-    ThrowTypeError(std::string(op) + ": device must be a Device or its name");
-  return where.value_or(Device());
-}
-
 void BindMemory(py::module_& module) {
   module.def(
       "memory_stats",

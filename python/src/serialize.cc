@@ -60,9 +60,7 @@ void BindSerialize(py::module_& module) {
       "load_safetensors",
       [](const py::object& path, py::handle device) {
         const Caller caller;
-        std::optional<Device> where;
-        if (!LoadDevice(device.ptr(), where)) ThrowTypeError("device must be a Device or its name");
-        return ToDict(load_safetensors(Path(path), where.value_or(Device())));
+        return ToDict(load_safetensors(Path(path), ToDevice(device, "load_safetensors")));
       },
       py::arg("path"), py::arg("device") = py::none(), "Reads one.");
 }

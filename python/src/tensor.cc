@@ -136,11 +136,7 @@ Tensor To(const Tensor& x, py::handle dtype, py::handle device) {
       ThrowTypeError("to: dtype must be DType, not " + std::string(Py_TYPE(dtype.ptr())->tp_name));
     result = result.to(to);
   }
-  std::optional<Device> where;
-  if (!LoadDevice(device.ptr(), where))
-    ThrowTypeError("to: device must be Device or str, not " +
-                   std::string(Py_TYPE(device.ptr())->tp_name));
-  return where ? result.to(*where) : result;
+  return device.is_none() ? result : result.to(ToDevice(device, "to"));
 }
 
 py::tuple Shape(const Tensor& x) {

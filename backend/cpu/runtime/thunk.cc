@@ -1,5 +1,6 @@
 #include "backend/cpu/runtime/thunk.h"
 
+#include "ir/support/span.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -20,6 +21,12 @@ absl::Status WithSite(const absl::Status& status, const ThunkInfo& info) {
     message = Str(message, " (", info.source, ")");
   }
   return MakeError(status.code(), message);
+}
+
+absl::Status RunThunk(const Thunk& thunk, const RunBuffers& run) {
+  TraceSpan span(thunk.info().name);
+  const absl::Status status = thunk.Execute(run);
+  return status.ok() ? status : WithSite(status, thunk.info());
 }
 
 }  // namespace lazuli::backend

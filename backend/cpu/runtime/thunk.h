@@ -108,4 +108,7 @@ class Thunk {
 // already.
 absl::Status WithSite(const absl::Status& status, const ThunkInfo& info);
 
+// Executes it as a span of the trace; an error says where it comes from.
+absl::Status RunThunk(const Thunk& thunk, const RunBuffers& run);
+
 }  // namespace lazuli::backend

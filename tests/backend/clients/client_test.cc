@@ -8,6 +8,7 @@
 #include "backend/interpreter/interpreter.h"
 #include "ir/hlo/parser.h"
 #include "ir/support/status.h"
+#include "ir/types/leaves.h"
 
 namespace lazuli {
 namespace {
@@ -19,11 +20,6 @@ std::size_t BufferCount(const std::vector<ir::Literal>& arguments) {
          arguments[count - 1].byte_size() <= 8)
     --count;
   return count;
-}
-
-void AppendLeaves(const ir::Literal& value, std::vector<ir::Literal>& leaves) {
-  if (value.shape().IsArray()) leaves.push_back(value);
-  for (const ir::Literal& element : value.tuple()) AppendLeaves(element, leaves);
 }
 
 }  // namespace
@@ -39,7 +35,9 @@ absl::StatusOr<backend::ExecutablePtr> CompileOn(std::string_view platform, std:
 absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
                                 const std::vector<ir::Literal>& parameters) {
   std::vector<ir::Literal> arguments;
-  for (const ir::Literal& parameter : parameters) AppendLeaves(parameter, arguments);
+  for (const ir::Literal& parameter : parameters) {
+    ir::ForEachLeaf(parameter, [&](const ir::Literal& leaf) { arguments.push_back(leaf); });
+  }
   LAZULI_ASSIGN_OR_RETURN(auto executable, CompileOn(platform, hlo));
   LAZULI_ASSIGN_OR_RETURN(backend::ComputationClient * client, backend::FindClient(platform));
   const std::size_t num_buffers = BufferCount(arguments);

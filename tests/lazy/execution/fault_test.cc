@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -41,21 +40,10 @@ void* Allocate(std::size_t bytes) {
   }
   return std::malloc(bytes);
 }
-void* AllocateOrThrow(std::size_t bytes) {
-  if (void* block = Allocate(bytes)) return block;
-  throw std::bad_alloc();
-}
 
 }  // namespace
 
-void* operator new(std::size_t bytes) { return AllocateOrThrow(bytes); }
-void* operator new[](std::size_t bytes) { return AllocateOrThrow(bytes); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return Allocate(bytes); }
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return Allocate(bytes); }
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete[](void* block) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t) noexcept { std::free(block); }
-void operator delete[](void* block, std::size_t) noexcept { std::free(block); }
+#include "tests/support/replace_new.h"
 
 namespace lazuli::lazy {
 namespace {

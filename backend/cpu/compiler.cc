@@ -12,6 +12,7 @@
 #include "backend/cpu/passes/fuse.h"
 #include "backend/cpu/passes/fuse_loops.h"
 #include "backend/cpu/passes/split_complex_products.h"
+#include "backend/cpu/passes/unroll_reductions.h"
 #include "backend/cpu/passes/widen_products.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/evaluator/dynamic_sizes.h"
@@ -48,6 +49,8 @@ void RegisterCpuPasses() {
       [] { return std::make_unique<FoldKernelReverse>(); });
   add("cpu_split_complex_products", "Make products of complex numbers of real ones.",
       [] { return std::make_unique<SplitComplexProducts>(); });
+  add("cpu_unroll_reductions", "Write reductions and dots of few elements out.",
+      [] { return std::make_unique<UnrollReductions>(); });
   add("cpu_widen_products", "Let products of narrow floats run in f32.",
       [] { return std::make_unique<WidenProducts>(); });
   add("cpu_fuse_loops", "Make kernels of small loops.",

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "backend/cpu/passes/unroll_reductions.h"
 #include "ir/support/status.h"
 #include "lowering/passes/flat_module.h"
 #include "lowering/passes/pass.h"
@@ -44,7 +45,8 @@ bool MayFuse(const Computation& computation, const Supports& supports) {
                        const auto called = i->called();
                        if (i->opcode() == Opcode::kGather || i->opcode() == Opcode::kDynamicSlice)
                          return false;
-                       if (i->opcode() != Opcode::kCall) return IsShortcut(*i) || supports(*i);
+                       if (i->opcode() != Opcode::kCall)
+                         return IsShortcut(*i) || UnrollsReduction(*i) || supports(*i);
                        return std::all_of(called.begin(), called.end(), [&](const Computation* c) {
                          return MayFuse(*c, supports);
                        });
@@ -68,6 +70,7 @@ absl::StatusOr<Computation*> AddCallee(const Computation& source, const Shape& s
   const std::unique_ptr<hlo::Module> flat = lowering::FlatModule(source);
   lowering::PassPipeline pipeline("loop");
   lowering::AddSimplificationPipeline(pipeline);
+  pipeline.Add<UnrollReductions>();
   LAZULI_RETURN_IF_ERROR(pipeline.Run(*flat).status());
   Computation* target = module.AddComputation(source.name());
   Instruction* parameter = target->AddParameter(0, state);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -71,9 +72,26 @@ absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
   return result;
 }
 
+// LLVM ends the process when it gets no memory, and oneDNN writes to some that it did not get: what
+// they take for a program and its first run is asked for before they are. The memory is mapped and
+// unmapped, never touched. LeNet's training step needs more than 64 MiB of it, with what malloc
+// maps for each thread.
+absl::Status CheckRoomToCompile() {
+  if (!KernelsAvailable()) return absl::OkStatus();
+  constexpr std::size_t kRoom = std::size_t{256} << 20;
+  void* const room = ::operator new(kRoom, std::nothrow);
+  if (room == nullptr) {
+    return ResourceExhausted("compiling for the CPU needs ", kRoom >> 20,
+                             " MiB, which the process does not get");
+  }
+  ::operator delete(room);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> module,
                                                  const CompileOptions& options) {
   TraceSpan span("cpu.compile");
+  LAZULI_RETURN_IF_ERROR(CheckRoomToCompile());
   LAZULI_ASSIGN_OR_RETURN(Program program, CompileProgram(std::move(module), options));
   return MakeCpuExecutable(std::move(program), allocator_, devices_[0]);
 }

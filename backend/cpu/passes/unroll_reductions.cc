@@ -37,12 +37,12 @@ Instruction* TermOf(Rewriter& rewriter, Instruction* x, const Dims& along, int64
   slice.limits.assign(shape.dims().begin(), shape.dims().end());
   slice.strides.assign(static_cast<std::size_t>(shape.rank()), 1);
   Shape part = shape;
-  for (auto d = along.rbegin(); d != along.rend(); ++d) {
-    const int64_t at = term % shape.dim(*d);
-    term /= shape.dim(*d);
-    slice.starts[static_cast<std::size_t>(*d)] = at;
-    slice.limits[static_cast<std::size_t>(*d)] = at + 1;
-    part.set_dim(*d, 1);
+  for (std::size_t k = along.size(); k-- > 0;) {
+    const int64_t d = along[k], at = term % shape.dim(d);
+    term /= shape.dim(d);
+    slice.starts[static_cast<std::size_t>(d)] = at;
+    slice.limits[static_cast<std::size_t>(d)] = at + 1;
+    part.set_dim(d, 1);
   }
   Dims kept;
   for (int64_t d = 0; d < shape.rank(); ++d) {

@@ -3,8 +3,8 @@
 //   s = f32[] reduce(x, 0), dimensions={0}, to_apply=add      // x = f32[3]
 //   =>  s = f32[] add(add(add(0, x[0]), add(0, x[2])), ...)
 //
-// A kernel of a loop computes elements, and folds over none. Reductions by a monoid, in the order of
-// ir/evaluator/reduction_order.h; dots whose sums have the type of the result.
+// A kernel of a loop computes elements, and folds over none. Reductions by a monoid, in the order
+// of ir/evaluator/reduction_order.h; dots whose sums have the type of the result.
 #pragma once
 
 #include "lowering/passes/pass.h"

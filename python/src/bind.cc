@@ -107,10 +107,9 @@ bool Gathers(const Signature& signature, PyObject* const* arguments, std::size_t
   return count > 1 && IsDim(arguments[0]) && IsDim(arguments[1]);
 }
 
-}  // namespace
-
-std::vector<std::pair<std::string, std::string>> ParseParameters(std::string_view text) {
-  std::vector<std::pair<std::string, std::string>> parameters;
+// The names and defaults in "(x, dims = {}, keepdim = false)".
+std::vector<ParameterText> ParseParameters(std::string_view text) {
+  std::vector<ParameterText> parameters;
   text = text.substr(1, text.size() - 2);  // the brackets
   while (!text.empty()) {
     const std::size_t comma = std::min(text.find(','), text.size());
@@ -122,6 +121,33 @@ std::vector<std::pair<std::string, std::string>> ParseParameters(std::string_vie
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return parameters;
+}
+
+}  // namespace
+
+void Restart(Signature& signature, std::string_view name, std::string_view doc) {
+  signature.name = name;
+  signature.doc = doc;
+  signature.parameters.clear();
+}
+
+void AddAll(Signature& signature, std::string_view text, std::span<const ParameterAdder> adders,
+            bool ends_in_tensors) {
+  const std::vector<ParameterText> rows = ParseParameters(text);
+  if (rows.size() != adders.size())
+    throw std::logic_error(signature.name + " has another number of parameters than " +
+                           std::string(text));
+  for (std::size_t i = 0; i < rows.size(); ++i) adders[i](signature, rows[i]);
+  // Tensors in a row stand for a list that comes last, after something else.
+  if (ends_in_tensors) {
+    signature.gathers = static_cast<int>(signature.parameters.size()) - 1;
+    signature.gathers_tensors = true;
+  }
+  // Integers in a row are dims only if what follows is optional.
+  for (auto p = static_cast<std::size_t>(signature.gathers + 1);
+       signature.gathers >= 0 && p < signature.parameters.size(); ++p) {
+    if (signature.parameters[p].fallback == nullptr) signature.gathers = -1;
+  }
 }
 
 void AddParameter(Signature& signature, std::string_view name, std::string_view type,
@@ -187,6 +213,25 @@ void Signature::Sort(PyObject* first, PyObject* const* arguments, std::size_t po
     slots[p] = parameters[p].fallback;
     if (slots[p] == nullptr) ThrowArity(*this, "'" + parameters[p].name + "' is missing");
   }
+}
+
+void SortOf(const Signature& signature, const py::args& args, const py::kwargs& kwargs,
+            std::span<PyObject*> slots, py::object& gathered) {
+  std::vector<PyObject*> arguments;
+  for (const py::handle& a : args) arguments.push_back(a.ptr());
+  py::list names;
+  for (const auto& [name, value] : kwargs) {
+    names.append(name);
+    arguments.push_back(value.ptr());
+  }
+  signature.Sort(nullptr, arguments.data(), args.size(), py::tuple(names).ptr(), slots, gathered);
+}
+
+void DescribeConstructor(py::handle type, Signature& signature, std::string_view doc) {
+  signature.name = py::str(type.attr("__name__"));
+  type.attr("__doc__") =
+      py::str(signature.name + signature.Text(/*types=*/false) + "\n\n" + std::string(doc));
+  type.attr("__init_signature__") = py::str(signature.Text(/*types=*/true));
 }
 
 void ThrowWrongType(const Signature& signature, std::size_t parameter, PyObject* got) {

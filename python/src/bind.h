@@ -50,8 +50,9 @@ struct Signature {
             std::span<PyObject*> slots, py::object& gathered) const;
 };
 
-// The names and defaults in "(x, dims = {}, keepdim = false)".
-std::vector<std::pair<std::string, std::string>> ParseParameters(std::string_view text);
+using ParameterText = std::pair<std::string, std::string>;  // name, and default or ""
+// A signature of this name, without parameters yet.
+void Restart(Signature& signature, std::string_view name, std::string_view doc);
 // Adds a parameter; a default makes it optional.
 void AddParameter(Signature& signature, std::string_view name, std::string_view type,
                   py::object fallback);
@@ -137,52 +138,39 @@ struct Loaded<T, true> {
   }
 };
 
-// The parameters P... with these names and defaults.
+// Adds a parameter of type T with this name and default: its fields if it is an options struct.
+template <class T>
+void AddParameterOf(Signature& signature, const ParameterText& text) {
+  const auto& [name, fallback] = text;
+  if constexpr (Aggregate<T>) {
+    T options;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (AddParameter(signature, kFieldNames<T>[I], Argument<FieldType<T, I>>::kType,
+                    Argument<FieldType<T, I>>::ToPython(std::get<I>(Fields(options)))),
+       ...);
+    }(std::make_index_sequence<kFieldCount<T>>());
+  } else {
+    py::object object;
+    if (!fallback.empty()) {
+      if constexpr (requires { Argument<T>::Default(fallback); })
+        object = Argument<T>::Default(fallback);
+      else
+        throw std::logic_error(signature.name + ": no default for " + name);
+    }
+    if (std::is_same_v<T, Dims>) signature.gathers = static_cast<int>(signature.parameters.size());
+    AddParameter(signature, name, Argument<T>::kType, std::move(object));
+  }
+}
+
+// The parameters P... with the names and defaults in "(x, dims = {}, keepdim = false)".
+using ParameterAdder = void (*)(Signature&, const ParameterText&);
+void AddAll(Signature& signature, std::string_view text, std::span<const ParameterAdder> adders,
+            bool ends_in_tensors);
 template <class... P>
 void AddParameters(Signature& signature, std::string_view text) {
-  const auto rows = ParseParameters(text);
-  if (rows.size() != sizeof...(P))
-    throw std::logic_error(signature.name + " has another number of parameters than " +
-                           std::string(text));
-  std::size_t i = 0;
-  [[maybe_unused]] const auto add = [&]<class T>() {
-    const auto& [name, fallback] = rows[i++];
-    if constexpr (Aggregate<T>) {
-      T options;
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (AddParameter(signature, kFieldNames<T>[I], Argument<FieldType<T, I>>::kType,
-                      Argument<FieldType<T, I>>::ToPython(std::get<I>(Fields(options)))),
-         ...);
-      }(std::make_index_sequence<kFieldCount<T>>());
-    } else {
-      py::object object;
-      if (!fallback.empty()) {
-        if constexpr (requires { Argument<T>::Default(fallback); })
-          object = Argument<T>::Default(fallback);
-        else
-          throw std::logic_error(signature.name + ": no default for " + name);
-      } else if (std::is_same_v<T, Dims>) {
-        signature.gathers = static_cast<int>(signature.parameters.size());
-      }
-      if (std::is_same_v<T, Dims> && !fallback.empty())
-        signature.gathers = static_cast<int>(signature.parameters.size());
-      AddParameter(signature, name, Argument<T>::kType, std::move(object));
-    }
-  };
-  (add.template operator()<P>(), ...);
-  // Tensors in a row stand for a list that comes last, after something else.
-  if constexpr (sizeof...(P) > 1) {
-    using Last = std::tuple_element_t<sizeof...(P) - 1, std::tuple<P...>>;
-    if (std::is_same_v<Last, std::vector<Tensor>>) {
-      signature.gathers = static_cast<int>(signature.parameters.size()) - 1;
-      signature.gathers_tensors = true;
-    }
-  }
-  // Integers in a row are dims only if what follows is optional.
-  for (std::size_t p = static_cast<std::size_t>(signature.gathers + 1);
-       signature.gathers >= 0 && p < signature.parameters.size(); ++p) {
-    if (signature.parameters[p].fallback == nullptr) signature.gathers = -1;
-  }
+  static constexpr std::array<ParameterAdder, sizeof...(P)> kAdders{&AddParameterOf<P>...};
+  constexpr bool kTensors[] = {false, std::is_same_v<P, std::vector<Tensor>>...};
+  AddAll(signature, text, kAdders, sizeof...(P) > 1 && kTensors[sizeof...(P)]);
 }
 
 // Calls f with the arguments of types P... from their slots, within the caller's line.
@@ -197,33 +185,40 @@ decltype(auto) CallLoaded(const Signature& signature, std::span<PyObject*> slots
   return std::apply([&](auto&... one) -> decltype(auto) { return f(one.Pass()...); }, loaded);
 }
 
-// The C functions that Python calls for kFunction.
-template <auto kFunction>
-class Bound {
-  using Traits = FunctionTraits<decltype(kFunction)>;
+// Calls of functions of type F: one piece of code for all of a type.
+template <class F>
+class Calls {
+  using Traits = FunctionTraits<F>;
+  using Result = typename Traits::Result;
   template <std::size_t I>
   using Type = std::tuple_element_t<I, typename Traits::Parameters>;
   using Indices = std::make_index_sequence<Traits::kArity>;
 
  public:
-  static Signature& Describe(std::string_view name, std::string_view parameters,
-                             std::string_view doc) {
-    signature_.name = name;
-    signature_.doc = doc;
-    signature_.parameters.clear();
-    signature_.result = ResultName();
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      AddParameters<Type<I>...>(signature_, parameters);
-    }(Indices());
-    return signature_;
+  static PyObject* Run(F function, const Signature& signature, PyObject* first,
+                       PyObject* const* arguments, std::size_t n, PyObject* names) noexcept {
+    return Guarded([&] {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        std::array<PyObject*, (SlotCount<Type<I>>() + ... + 0)> slots{};
+        py::object gathered;
+        signature.Sort(first, arguments, n, names, slots, gathered);
+        return CallLoaded<Type<I>...>(signature, slots, [&](const auto&... values) {
+          if constexpr (std::is_void_v<Result>) {  // in place: returns the object
+            Invoke(function, values...);
+            return Py_NewRef(kInPlace ? slots[0] : Py_None);
+          } else {
+            return ToPython(Invoke(function, values...)).release().ptr();
+          }
+        });
+      }(Indices());
+    });
   }
 
-  static PyObject* Function(PyObject*, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
-    return Call(nullptr, arguments, static_cast<std::size_t>(n), names);
-  }
-  static PyObject* Method(PyObject* self, PyObject* const* arguments, Py_ssize_t n,
-                          PyObject* names) {
-    return Call(self, arguments, static_cast<std::size_t>(n), names);
+  static void Describe(Signature& signature, std::string_view parameters) {
+    signature.result = ResultName();
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      AddParameters<Type<I>...>(signature, parameters);
+    }(Indices());
   }
 
  private:
@@ -235,7 +230,6 @@ class Bound {
       return std::is_same_v<Type<0>, Tensor>;
   }();
   static constexpr std::string_view ResultName() {
-    using Result = typename Traits::Result;
     if (std::is_void_v<Result> && !kInPlace) return "None";
     if (std::is_same_v<Result, double>) return "float";
     if (std::is_same_v<Result, std::pair<Tensor, Tensor>>) return "tuple[Tensor, Tensor]";
@@ -244,41 +238,45 @@ class Bound {
   }
 
   template <class... V>
-  static decltype(auto) Invoke(const V&... values) {
-    if constexpr (std::is_member_pointer_v<decltype(kFunction)>)
-      InvokeOn(values...);
+  static decltype(auto) Invoke(F function, const V&... values) {
+    if constexpr (std::is_member_pointer_v<F>)
+      InvokeOn(function, values...);
     else if constexpr (Traits::kTakesLine)
-      return kFunction(values..., SourceLocation::current());
+      return function(values..., SourceLocation::current());
     else
-      return kFunction(values...);
+      return function(values...);
   }
   template <class... V>
-  static void InvokeOn(Tensor self, const V&... values) {  // a handle of the same tensor
+  static void InvokeOn(F function, Tensor self,
+                       const V&... values) {  // a handle of the same tensor
     if constexpr (Traits::kTakesLine)
-      (self.*kFunction)(values..., SourceLocation::current());
+      (self.*function)(values..., SourceLocation::current());
     else
-      (self.*kFunction)(values...);
+      (self.*function)(values...);
+  }
+};
+
+// The C functions that Python calls for kFunction.
+template <auto kFunction>
+class Bound {
+  using All = Calls<decltype(kFunction)>;
+
+ public:
+  static Signature& Describe(std::string_view name, std::string_view parameters,
+                             std::string_view doc) {
+    Restart(signature_, name, doc);
+    All::Describe(signature_, parameters);
+    return signature_;
+  }
+  static PyObject* Function(PyObject*, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
+    return All::Run(kFunction, signature_, nullptr, arguments, static_cast<std::size_t>(n), names);
+  }
+  static PyObject* Method(PyObject* self, PyObject* const* arguments, Py_ssize_t n,
+                          PyObject* names) {
+    return All::Run(kFunction, signature_, self, arguments, static_cast<std::size_t>(n), names);
   }
 
-  static PyObject* Call(PyObject* first, PyObject* const* arguments, std::size_t n,
-                        PyObject* names) noexcept {
-    return Guarded([&] {
-      return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        std::array<PyObject*, (SlotCount<Type<I>>() + ... + 0)> slots{};
-        py::object gathered;
-        signature_.Sort(first, arguments, n, names, slots, gathered);
-        return CallLoaded<Type<I>...>(signature_, slots, [&](const auto&... values) {
-          if constexpr (std::is_void_v<typename Traits::Result>) {  // in place: returns the object
-            Invoke(values...);
-            return Py_NewRef(kInPlace ? slots[0] : Py_None);
-          } else {
-            return ToPython(Invoke(values...)).release().ptr();
-          }
-        });
-      }(Indices());
-    });
-  }
-
+ private:
   static inline Signature signature_;
 };
 
@@ -286,6 +284,15 @@ class Bound {
 template <auto kFunction>
 void DefineMethod(std::string_view name, std::string_view parameters, std::string_view doc) {
   const Signature& signature = Bound<kFunction>::Describe(name, parameters, doc);
+  Publish(reinterpret_cast<PyObject*>(tensor_type), Kind::kMethod, signature,
+          &Bound<kFunction>::Method);
+}
+
+// One that changes it and gives it back, documented as the function of the same effect.
+template <auto kFunction>
+void DefineInPlace(std::string_view name, std::string_view parameters, std::string_view doc) {
+  Signature& signature = Bound<kFunction>::Describe(name, parameters, "In place: ");
+  signature.doc += doc;
   Publish(reinterpret_cast<PyObject*>(tensor_type), Kind::kMethod, signature,
           &Bound<kFunction>::Method);
 }
@@ -305,6 +312,11 @@ void Define(py::module_& module, std::string_view name, std::string_view paramet
   if (parameters.starts_with("(x,") || parameters == "(x)")
     DefineMethod<kFunction>(name, parameters, doc);
 }
+// The arguments of an __init__, sorted.
+void SortOf(const Signature& signature, const py::args& args, const py::kwargs& kwargs,
+            std::span<PyObject*> slots, py::object& gathered);
+// Gives the type its __doc__, and its signature to the stubs.
+void DescribeConstructor(py::handle type, Signature& signature, std::string_view doc);
 // An __init__ that makes a T of (P...), and of the caller's line if T takes it.
 // `extra` is for pybind11.
 template <class T, class... P, class Class, class... Extra>
@@ -315,17 +327,9 @@ void DefineConstructor(Class& type, std::string_view parameters, std::string_vie
   signature.result = "None";
   AddParameters<P...>(signature, parameters);
   type.def(py::init([](const py::args& args, const py::kwargs& kwargs) {
-             std::vector<PyObject*> arguments;
-             for (const py::handle& a : args) arguments.push_back(a.ptr());
-             py::list names;
-             for (const auto& [name, value] : kwargs) {
-               names.append(name);
-               arguments.push_back(value.ptr());
-             }
              std::array<PyObject*, (SlotCount<P>() + ... + 0)> slots{};
              py::object gathered;
-             signature.Sort(nullptr, arguments.data(), args.size(), py::tuple(names).ptr(), slots,
-                            gathered);
+             SortOf(signature, args, kwargs, slots, gathered);
              return CallLoaded<P...>(signature, slots, [](const auto&... values) {
                if constexpr (std::is_constructible_v<T, decltype(values)..., SourceLocation>)
                  return std::make_unique<T>(values..., SourceLocation::current());
@@ -334,11 +338,7 @@ void DefineConstructor(Class& type, std::string_view parameters, std::string_vie
              });
            }),
            extra...);
-  const std::string name = py::str(type.attr("__name__"));
-  signature.name = name;
-  type.attr("__doc__") =
-      py::str(name + signature.Text(/*types=*/false) + "\n\n" + std::string(doc));
-  type.attr("__init_signature__") = py::str(signature.Text(/*types=*/true));
+  DescribeConstructor(type, signature, doc);
 }
 
 }  // namespace lazuli::python

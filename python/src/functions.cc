@@ -41,16 +41,34 @@ PyObject* NoOperand(PyObject* object) {
   Py_RETURN_NOTIMPLEMENTED;
 }
 
-// Operators, by the function they are.
-template <Tensor (*kFunction)(const Operand&, const Operand&)>
-PyObject* BinaryOperator(PyObject* x, PyObject* y) {
+using Binary = Tensor (*)(const Operand&, const Operand&);
+using InPlace = Tensor& (Tensor::*)(const Operand&);
+using Unary = Tensor (*)(const Tensor&, SourceLocation);
+
+PyObject* CallBinary(Binary function, PyObject* x, PyObject* y) {
   return Guarded([&]() -> PyObject* {
     Argument<Operand>::Stored l, r;
     if (!Argument<Operand>::Load(x, l)) return NoOperand(x);
     if (!Argument<Operand>::Load(y, r)) return NoOperand(y);
     const Caller caller;
-    return ToPython(kFunction(*l, *r)).release().ptr();
+    return ToPython(function(*l, *r)).release().ptr();
   });
+}
+PyObject* CallInPlace(InPlace method, PyObject* x, PyObject* y) {
+  return Guarded([&]() -> PyObject* {
+    Argument<Operand>::Stored other;
+    if (!Argument<Operand>::Load(y, other)) Py_RETURN_NOTIMPLEMENTED;
+    const Caller caller;
+    Tensor target = *AsTensor(x);
+    (target.*method)(*other);
+    return Py_NewRef(x);
+  });
+}
+
+// Operators, by the function they are.
+template <Binary kFunction>
+PyObject* BinaryOperator(PyObject* x, PyObject* y) {
+  return CallBinary(kFunction, x, y);
 }
 PyObject* Power(PyObject* x, PyObject* y, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
@@ -62,22 +80,15 @@ Tensor MatMul(const Operand& x, const Operand& y) {
                 "matmul: takes two tensors, no number (" + SiteScope::place() + ")");
   return matmul(*x.tensor(), *y.tensor());
 }
-template <Tensor& (Tensor::*kMethod)(const Operand&)>
+template <InPlace kMethod>
 PyObject* InPlaceOperator(PyObject* x, PyObject* y) {
-  return Guarded([&]() -> PyObject* {
-    Argument<Operand>::Stored other;
-    if (!Argument<Operand>::Load(y, other)) Py_RETURN_NOTIMPLEMENTED;
-    const Caller caller;
-    Tensor target = *AsTensor(x);
-    (target.*kMethod)(*other);
-    return Py_NewRef(x);
-  });
+  return CallInPlace(kMethod, x, y);
 }
 PyObject* InPlacePower(PyObject* x, PyObject* y, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return InPlaceOperator<&Tensor::pow_>(x, y);
 }
-template <Tensor (*kFunction)(const Tensor&, SourceLocation)>
+template <Unary kFunction>
 PyObject* UnaryOperator(PyObject* x) {
   return Guarded([&] {
     const Caller caller;
@@ -133,21 +144,19 @@ void SetOperators(PyHeapTypeObject* type) {
 }
 
 void BindInPlace() {
-  using Unary = Tensor& (Tensor::*)(SourceLocation);
-  using Binary = Tensor& (Tensor::*)(const Operand&);
-  const auto doc = [](std::string_view text) { return "In place: " + std::string(text); };
-#define LAZULI_UNARY(struct_name, function, name, ...)                 \
-  DefineMethod<static_cast<Unary>(&Tensor::name##_)>(#name "_", "(x)", \
-                                                     doc(lazy::struct_name::kDoc.text));
+  using Alone = Tensor& (Tensor::*)(SourceLocation);
+#define LAZULI_UNARY(struct_name, function, name, ...)                  \
+  DefineInPlace<static_cast<Alone>(&Tensor::name##_)>(#name "_", "(x)", \
+                                                      lazy::struct_name::kDoc.text);
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, name, ...)                    \
-  DefineMethod<static_cast<Binary>(&Tensor::name##_)>(#name "_", "(x, y)", \
-                                                      doc(lazy::struct_name::kDoc.text));
+#define LAZULI_BINARY(struct_name, function, name, ...)                      \
+  DefineInPlace<static_cast<InPlace>(&Tensor::name##_)>(#name "_", "(x, y)", \
+                                                        lazy::struct_name::kDoc.text);
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
 #define LAZULI_INPLACE(name, parameters, text) \
-  DefineMethod<&Tensor::name##_>(#name "_", #parameters, doc(lazy::docs::name));
+  DefineInPlace<&Tensor::name##_>(#name "_", #parameters, lazy::docs::name);
 #define LAZULI_COMPOSITE(...)
 #define LAZULI_FUNCTIONAL(...)
 #define LAZULI_INIT(...)
@@ -166,8 +175,6 @@ void BindFunctions(py::module_& module) {
   auto init = nn.attr("init").cast<py::module_>();
   auto utils = nn.attr("utils").cast<py::module_>();
   using namespace nn::functional;  // NOLINT: the rows name functions
-  using Unary = Tensor (*)(const Tensor&, SourceLocation);
-  using Binary = Tensor (*)(const Operand&, const Operand&);
 #define LAZULI_UNARY(struct_name, function, name, ...) \
   Define<static_cast<Unary>(&lazuli::name)>(module, #name, "(x)", lazy::struct_name::kDoc.text);
 #include "lazy/ops/unary.def"

@@ -31,9 +31,9 @@ if(LAZULI_SANITIZE)
 endif()
 
 # ccache: the two kinds of sloppiness are what it needs to know precompiled headers, and a base directory lets a second
-# clone of the repository hit.
+# clone of the repository hit. The compiler's own list of headers saves preprocessing what is not known.
 find_program(LAZULI_CCACHE ccache)
 if(LAZULI_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
-    CCACHE_NOHASHDIR=1 ${LAZULI_CCACHE})
+    CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 ${LAZULI_CCACHE})
 endif()

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
+
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
 #include "ir/hlo/shape_inference.h"
@@ -56,15 +58,13 @@ Literal Without(const Literal& x, int64_t dimension) {
 int64_t IndexOf(const Dims& dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) - dims.begin();
 }
-bool Contains(const Dims& dims, int64_t d) {
-  return IndexOf(dims, d) < static_cast<int64_t>(dims.size());
-}
 
 // Where a kept dimension of x lies in a dot's result: behind the batch, among x's others.
 int64_t ResultDimension(const RaggedDotAttrs& attrs, int64_t dimension) {
   auto at = static_cast<int64_t>(attrs.lhs_batch_dims.size());
   for (int64_t d = 0; d < dimension; ++d)
-    at += !Contains(attrs.lhs_batch_dims, d) && !Contains(attrs.lhs_contracting_dims, d);
+    at += !absl::c_linear_search(attrs.lhs_batch_dims, d) &&
+          !absl::c_linear_search(attrs.lhs_contracting_dims, d);
   return at;
 }
 
@@ -116,8 +116,8 @@ absl::StatusOr<Literal> EvaluateRaggedDot(const Instruction& instruction, Operan
   const auto& attrs = instruction.attrs_as<RaggedDotAttrs>();
   const Literal &x = *operands[0], &y = *operands[1], &sizes = *operands[2];
   const int64_t ragged = attrs.lhs_ragged_dims[0], rows = x.shape().dim(ragged);
-  const bool contracted = Contains(attrs.lhs_contracting_dims, ragged);
-  if (sizes.shape().rank() != 1 || Contains(attrs.lhs_batch_dims, ragged))
+  const bool contracted = absl::c_linear_search(attrs.lhs_contracting_dims, ragged);
+  if (sizes.shape().rank() != 1 || absl::c_linear_search(attrs.lhs_batch_dims, ragged))
     return Unimplemented("groups of a batch, or of each of its elements");
   Literal result(instruction.shape());
   int64_t start = 0;

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
+
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/region.h"
 #include "ir/evaluator/strided.h"
 
 namespace lazuli::hlo {
 namespace {
-
-bool Contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
 
 // Start indices: one scalar operand for each dimension, or one vector of all.
 Dims ReadStarts(Operands operands, int64_t rank) {
@@ -51,7 +49,8 @@ class IndexReader {
     const Dims strides = ElementStrides(indices.shape().dims());
     for (int64_t d = 0; d < indices.shape().rank(); ++d) {
       if (d == vector_dim) continue;
-      if (Contains(indices_batching, d)) batch_of_dim_.push_back({d, batch_dims_.size()});
+      if (absl::c_linear_search(indices_batching, d))
+        batch_of_dim_.push_back({d, batch_dims_.size()});
       batch_dims_.push_back(indices.shape().dim(d));
       batch_strides_.push_back(strides[static_cast<std::size_t>(d)]);
     }
@@ -102,11 +101,12 @@ WindowStrides SplitStrides(const Shape& shape, const Dims& window_dims, const Di
   const Dims strides = ByteStrides(shape);
   WindowStrides result;
   for (int64_t d = 0; d < shape.rank(); ++d) {
-    if (!Contains(window_dims, d)) result.batch.push_back(strides[static_cast<std::size_t>(d)]);
+    if (!absl::c_linear_search(window_dims, d))
+      result.batch.push_back(strides[static_cast<std::size_t>(d)]);
   }
   std::size_t next = 0;
   for (int64_t d = 0; d < operand_rank; ++d) {
-    const bool has = !Contains(absent, d) && !Contains(batching, d);
+    const bool has = !absl::c_linear_search(absent, d) && !absl::c_linear_search(batching, d);
     result.window.push_back(has ? strides[static_cast<std::size_t>(window_dims[next++])] : 0);
   }
   return result;
@@ -176,7 +176,9 @@ absl::StatusOr<Literal> EvaluateScatter(const Instruction& instruction, Operands
   Dims window(static_cast<std::size_t>(shape.rank()), 1);
   std::size_t next = 0;
   for (int64_t d = 0; d < shape.rank(); ++d) {
-    if (Contains(attrs.inserted_window_dims, d) || Contains(attrs.input_batching_dims, d)) continue;
+    if (absl::c_linear_search(attrs.inserted_window_dims, d) ||
+        absl::c_linear_search(attrs.input_batching_dims, d))
+      continue;
     window[static_cast<std::size_t>(d)] = update_shape.dim(attrs.update_window_dims[next++]);
   }
   int64_t lanes = 1;

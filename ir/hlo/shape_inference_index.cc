@@ -1,13 +1,9 @@
-#include <algorithm>
+#include "absl/algorithm/container.h"
 
 #include "ir/hlo/shape_inference_internal.h"
 
 namespace lazuli::hlo::internal {
 namespace {
-
-bool Contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
 
 // What gather and scatter say about their indices.
 struct IndexDims {
@@ -77,8 +73,8 @@ absl::StatusOr<Shape> InferGather(const Inference& in) {
     const int64_t size = attrs.slice_sizes[static_cast<std::size_t>(d)];
     if (size < 0 || size > x.dim(d))
       return in.Error("slice size ", size, " is out of range for dimension ", d, " of ", x);
-    const bool gone =
-        Contains(attrs.collapsed_slice_dims, d) || Contains(attrs.operand_batching_dims, d);
+    const bool gone = absl::c_linear_search(attrs.collapsed_slice_dims, d) ||
+                      absl::c_linear_search(attrs.operand_batching_dims, d);
     if (gone && size > 1)
       return in.Error("dimension ", d, " of ", x, " is dropped, but its slice size is ", size);
     if (!gone) slice.push_back(size);
@@ -95,7 +91,7 @@ absl::StatusOr<Shape> InferGather(const Inference& in) {
   Dims dims;
   std::size_t next_slice = 0, next_batch = 0;
   for (std::size_t d = 0; d < rank; ++d) {
-    const bool offset = Contains(attrs.offset_dims, static_cast<int64_t>(d));
+    const bool offset = absl::c_linear_search(attrs.offset_dims, static_cast<int64_t>(d));
     dims.push_back(offset ? slice[next_slice++] : batch[next_batch++]);
   }
   return in.Array(x.dtype(), dims);
@@ -110,7 +106,8 @@ absl::Status CheckUpdates(const Inference& in, const Shape& x, const Shape& indi
   const Dims batch = BatchSizes(indices, attrs.index_vector_dim);
   Dims window;  // operand dimensions that a window spans
   for (int64_t d = 0; d < x.rank(); ++d) {
-    if (!Contains(attrs.inserted_window_dims, d) && !Contains(attrs.input_batching_dims, d))
+    if (!absl::c_linear_search(attrs.inserted_window_dims, d) &&
+        !absl::c_linear_search(attrs.input_batching_dims, d))
       window.push_back(d);
   }
   LAZULI_RETURN_IF_ERROR(
@@ -124,7 +121,7 @@ absl::Status CheckUpdates(const Inference& in, const Shape& x, const Shape& indi
   }
   std::size_t next_window = 0, next_batch = 0;
   for (int64_t d = 0; d < updates.rank(); ++d) {
-    const bool in_window = Contains(attrs.update_window_dims, d);
+    const bool in_window = absl::c_linear_search(attrs.update_window_dims, d);
     const int64_t bound = in_window ? x.dim(window[next_window++]) : batch[next_batch++];
     if (in_window ? updates.dim(d) > bound : updates.dim(d) != bound) {
       return in.Error("dimension ", d, " of updates ", updates, " does not fit indices ", indices,

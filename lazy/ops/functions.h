@@ -105,7 +105,8 @@ Tensor IndexSelect(const Tensor& x, int64_t dim, const Tensor& index);
 Tensor Gather(const Tensor& x, int64_t dim, const Tensor& index);
 Tensor Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
 Tensor ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
-// x with the slices of source at the positions of a rank-1 index along dim.
+// x with the slices of source added, or in place of its own, at the positions of a rank-1 index
+// along dim.
 Tensor IndexAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
 Tensor IndexCopy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
 // How many true elements precede each; a number of them other than count fails the run.

@@ -1,7 +1,8 @@
 #include "lowering/passes/fold_transposes.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "absl/algorithm/container.h"
 
 #include "ir/types/permutation.h"
 #include "lowering/passes/rewriter.h"
@@ -26,16 +27,12 @@ Dims Mapped(const Dims& permutation, const Dims& dims) {
   return result;
 }
 
-bool Contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
-
 // The dims of a dot's operand that are neither batch nor contracted appear in the result in their
 // order.
 bool KeepsFreeOrder(const Dims& permutation, const Dims& batch, const Dims& contracting) {
   int64_t last = -1;
   for (int64_t d = 0; d < static_cast<int64_t>(permutation.size()); ++d) {
-    if (Contains(batch, d) || Contains(contracting, d)) continue;
+    if (absl::c_linear_search(batch, d) || absl::c_linear_search(contracting, d)) continue;
     if (Mapped(permutation, d) < last) return false;
     last = Mapped(permutation, d);
   }

@@ -58,6 +58,13 @@ Instruction* Rewriter::Full(const Shape& shape, double value) {
   return shape.rank() == 0 ? scalar : Broadcast(scalar, shape, {});
 }
 
+Instruction* Rewriter::Convert(Instruction* x, DType dtype) {
+  if (x->shape().dtype() == dtype) return x;
+  Shape shape = x->shape();
+  shape.set_dtype(dtype);
+  return Add(Opcode::kConvert, shape, {x});
+}
+
 Instruction* Rewriter::Reshape(Instruction* x, absl::Span<const int64_t> dims) {
   if (x->shape().dims() == dims) return x;
   return Add(Opcode::kReshape, Shape(x->shape().dtype(), dims), {x});

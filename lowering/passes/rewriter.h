@@ -40,7 +40,8 @@ class Rewriter {
                              absl::Span<hlo::Instruction* const> operands);
   hlo::Instruction* AddConstant(Literal value);
   hlo::Instruction* Scalar(DType dtype, double value);
-  hlo::Instruction* Full(const Shape& shape, double value);  // a broadcast scalar
+  hlo::Instruction* Full(const Shape& shape, double value);     // a broadcast scalar
+  hlo::Instruction* Convert(hlo::Instruction* x, DType dtype);  // x if it has the type
   hlo::Instruction* Reshape(hlo::Instruction* x,
                             absl::Span<const int64_t> dims);  // x if it has the dims
   hlo::Instruction* Broadcast(hlo::Instruction* x, const Shape& shape,

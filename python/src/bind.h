@@ -246,9 +246,9 @@ class Calls {
     else
       return function(values...);
   }
+  // `self` is a handle of the same tensor.
   template <class... V>
-  static void InvokeOn(F function, Tensor self,
-                       const V&... values) {  // a handle of the same tensor
+  static void InvokeOn(F function, Tensor self, const V&... values) {
     if constexpr (Traits::kTakesLine)
       (self.*function)(values..., SourceLocation::current());
     else
@@ -308,9 +308,12 @@ void DefineFunction(py::module_& module, std::string_view name, std::string_view
 template <auto kFunction>
 void Define(py::module_& module, std::string_view name, std::string_view parameters,
             std::string_view doc) {
-  DefineFunction<kFunction>(module, name, parameters, doc);
-  if (parameters.starts_with("(x,") || parameters == "(x)")
-    DefineMethod<kFunction>(name, parameters, doc);
+  const Signature& signature = Bound<kFunction>::Describe(name, parameters, doc);
+  Publish(module, Kind::kFunction, signature, &Bound<kFunction>::Function);
+  if (parameters.starts_with("(x,") || parameters == "(x)") {
+    Publish(reinterpret_cast<PyObject*>(tensor_type), Kind::kMethod, signature,
+            &Bound<kFunction>::Method);
+  }
 }
 // The arguments of an __init__, sorted.
 void SortOf(const Signature& signature, const py::args& args, const py::kwargs& kwargs,

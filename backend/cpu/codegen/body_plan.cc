@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
+
 #include "ir/support/check.h"
 
 namespace lazuli::backend {
@@ -101,9 +103,6 @@ GatherPoints PointsOf(const Instruction& gather, const Point& point, std::size_t
     return points;
   }
   const auto& attrs = gather.attrs_as<hlo::GatherAttrs>();
-  const auto has = [](const Dims& dims, int64_t d) {
-    return std::find(dims.begin(), dims.end(), d) != dims.end();
-  };
   const Shape& indices = gather.operand(1)->shape();
   Point index;
   std::size_t batch = 0;
@@ -112,7 +111,7 @@ GatherPoints PointsOf(const Instruction& gather, const Point& point, std::size_t
       index.push_back(Constant(0, variables));
       continue;
     }
-    while (has(attrs.offset_dims, static_cast<int64_t>(batch))) ++batch;
+    while (absl::c_linear_search(attrs.offset_dims, static_cast<int64_t>(batch))) ++batch;
     index.push_back(point[batch++]);
   }
   GatherPoints points;
@@ -126,10 +125,10 @@ GatherPoints PointsOf(const Instruction& gather, const Point& point, std::size_t
   const Dims &batching = attrs.operand_batching_dims, &with = attrs.start_indices_batching_dims;
   for (int64_t d = 0; d < gather.operand(0)->shape().rank(); ++d) {
     const auto pair = std::find(batching.begin(), batching.end(), d) - batching.begin();
-    if (has(batching, d)) {
+    if (absl::c_linear_search(batching, d)) {
       const int64_t dim = with[static_cast<std::size_t>(pair)];
       points.operand.push_back(index[static_cast<std::size_t>(dim)]);
-    } else if (has(attrs.collapsed_slice_dims, d)) {
+    } else if (absl::c_linear_search(attrs.collapsed_slice_dims, d)) {
       points.operand.push_back(Constant(0, variables));
     } else {
       points.operand.push_back(point[static_cast<std::size_t>(attrs.offset_dims[window++])]);

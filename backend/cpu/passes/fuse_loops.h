@@ -3,7 +3,8 @@
 //   t = tuple(zero, x)  w = while(t), condition=(i < 50), body=(i + 1, x * x + c)  r = w.1
 //     =>  f = fusion(x, c), calls={ ... while ... }
 //
-// The kernel keeps the state in registers: iterations cost neither memory nor a thunk. Which loops
+// The kernel keeps the state in registers: iterations cost neither memory nor a thunk. Reductions
+// and dots of few elements in the loop are written out first (unroll_reductions.h). Which loops
 // those are the code generator says (codegen/while_kernel.cc); all else is left alone.
 #pragma once
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+
 #include "ir/evaluator/reduction_order.h"
 #include "ir/hlo/monoid.h"
 #include "lowering/passes/rewriter.h"
@@ -18,10 +20,6 @@ using lowering::Rewriter;
 
 // What is read, or multiplied, and what is combined for one element.
 constexpr int64_t kMaxElements = 64, kMaxTerms = 16;
-
-bool Contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
 
 int64_t SizeOf(const Shape& shape, const Dims& dims) {
   int64_t size = 1;
@@ -46,14 +44,9 @@ Instruction* TermOf(Rewriter& rewriter, Instruction* x, const Dims& along, int64
   }
   Dims kept;
   for (int64_t d = 0; d < shape.rank(); ++d) {
-    if (!Contains(along, d)) kept.push_back(shape.dim(d));
+    if (!absl::c_linear_search(along, d)) kept.push_back(shape.dim(d));
   }
   return rewriter.Reshape(rewriter.Add(Opcode::kSlice, part, {x}, slice), kept);
-}
-
-Instruction* Converted(Rewriter& rewriter, Instruction* x, DType dtype) {
-  if (x->shape().dtype() == dtype) return x;
-  return rewriter.Add(Opcode::kConvert, Shape(dtype, x->shape().dims()), {x});
 }
 
 std::optional<Opcode> SmallMonoid(const Instruction& i) {
@@ -68,7 +61,7 @@ Instruction* UnrolledReduce(Rewriter& rewriter, const Instruction& reduce, Opcod
   const Shape& shape = reduce.shape();
   const bool narrow = IsFloat(shape.dtype()) && ByteWidth(shape.dtype()) < 4;
   const DType dtype = narrow ? DType::kF32 : shape.dtype();
-  Instruction* const x = Converted(rewriter, reduce.operand(0), dtype);
+  Instruction* const x = rewriter.Convert(reduce.operand(0), dtype);
   const Shape wide(dtype, shape.dims());
   const auto full = [&](Instruction* scalar) { return rewriter.Broadcast(scalar, wide, {}); };
   const auto combine = [&](Instruction* a, Instruction* b) {
@@ -90,8 +83,8 @@ Instruction* UnrolledReduce(Rewriter& rewriter, const Instruction& reduce, Opcod
   Instruction* const init = reduce.operand(1);
   const bool starts_there = init->IsConstant() && !narrow && init->literal().BitsEqual(identity);
   Instruction* const total =
-      starts_there ? lanes[0] : combine(full(Converted(rewriter, init, dtype)), lanes[0]);
-  return Converted(rewriter, total, shape.dtype());
+      starts_there ? lanes[0] : combine(full(rewriter.Convert(init, dtype)), lanes[0]);
+  return rewriter.Convert(total, shape.dtype());
 }
 
 bool IsSmallDot(const Instruction& i) {
@@ -109,7 +102,7 @@ bool IsSmallDot(const Instruction& i) {
 Dims PlacesOf(const Shape& operand, const Dims& batch, const Dims& summed, int64_t next) {
   Dims places;
   for (int64_t d = 0; d < operand.rank(); ++d) {
-    if (Contains(summed, d)) continue;
+    if (absl::c_linear_search(summed, d)) continue;
     const auto at = std::find(batch.begin(), batch.end(), d);
     places.push_back(at != batch.end() ? at - batch.begin() : next++);
   }

@@ -39,11 +39,6 @@ Shape WithDType(Shape shape, DType dtype) {
   return shape;
 }
 
-Instruction* Converted(lowering::Rewriter& rewriter, Instruction* x, DType dtype) {
-  if (x->shape().dtype() == dtype) return x;
-  return rewriter.Add(Opcode::kConvert, WithDType(x->shape(), dtype), {x});
-}
-
 }  // namespace
 
 absl::StatusOr<bool> WidenProducts::Run(hlo::Module& module) {
@@ -51,7 +46,7 @@ absl::StatusOr<bool> WidenProducts::Run(hlo::Module& module) {
   std::unordered_map<Instruction*, Instruction*> wide_operands;  // each is converted once
   const auto operand = [&](Instruction* x) {
     Instruction*& wide = wide_operands[x];
-    if (wide == nullptr) wide = Converted(rewriter, x, DType::kF32);
+    if (wide == nullptr) wide = rewriter.Convert(x, DType::kF32);
     return wide;
   };
   for (Instruction* i : module.entry()->PostOrder()) {
@@ -60,7 +55,7 @@ absl::StatusOr<bool> WidenProducts::Run(hlo::Module& module) {
     Instruction* const wide =
         rewriter.Add(i->opcode(), WithDType(i->shape(), DType::kF32),
                      {operand(i->operand(0)), operand(i->operand(1))}, i->attrs());
-    rewriter.Replace(i, Converted(rewriter, wide, i->shape().dtype()));
+    rewriter.Replace(i, rewriter.Convert(wide, i->shape().dtype()));
   }
   return rewriter.changed();
 }

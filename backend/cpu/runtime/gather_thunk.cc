@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "absl/algorithm/container.h"
+
 #include "backend/cpu/runtime/integer_cell.h"
 #include "ir/evaluator/monoid_loops.h"
 #include "ir/support/parallel_for.h"
@@ -13,10 +15,6 @@ namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
-
-bool Contains(const Dims& dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
 
 // What gather and scatter have in common, by other names.
 struct IndexedWindows {
@@ -32,7 +30,7 @@ struct IndexedWindows {
   Dims sizes;  // of a window, one for each dimension of the operand
 
   bool HasWindowDim(int64_t d) const {
-    return !Contains(dropped, d) && !Contains(operand_batching, d);
+    return !absl::c_linear_search(dropped, d) && !absl::c_linear_search(operand_batching, d);
   }
 };
 
@@ -191,7 +189,7 @@ void WindowPlan::PlanBatch(const IndexedWindows& w) {
   int64_t window_dim = 0;
   for (int64_t d = 0; d < w.indices->rank(); ++d) {
     if (d == w.index_vector_dim) continue;
-    while (Contains(w.window_dims, window_dim)) ++window_dim;
+    while (absl::c_linear_search(w.window_dims, window_dim)) ++window_dim;
     BatchDim dim{w.indices->dim(d), index_strides[static_cast<std::size_t>(d)],
                  window_strides[static_cast<std::size_t>(window_dim++)], 0};
     for (std::size_t k = 0; k < w.indices_batching.size(); ++k) {

@@ -18,8 +18,6 @@ set(LAZULI_PCH_HEADERS
   <utility>
   <variant>
   <vector>
-  <absl/container/flat_hash_map.h>
-  <absl/container/flat_hash_set.h>
   <absl/container/inlined_vector.h>
   <absl/status/status.h>
   <absl/status/statusor.h>
@@ -33,7 +31,7 @@ set(LAZULI_PCH_HEADERS
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/pch.cc "")
 add_library(lazuli_pch OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/pch.cc)
 target_link_libraries(lazuli_pch PRIVATE
-  absl::flat_hash_map absl::flat_hash_set absl::inlined_vector absl::span absl::status absl::statusor absl::strings)
+  absl::inlined_vector absl::span absl::status absl::statusor absl::strings)
 target_precompile_headers(lazuli_pch PRIVATE ${LAZULI_PCH_HEADERS})
 
 # Sources of tests are most of a build's work and none of what it measures: a release does not optimise them. It takes 40 %
@@ -43,7 +41,7 @@ set(LAZULI_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)
 if(LAZULI_TESTS)
   add_executable(lazuli_test_pch EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/pch.cc)
   target_link_libraries(lazuli_test_pch PRIVATE
-    absl::flat_hash_map absl::flat_hash_set absl::inlined_vector absl::span absl::status absl::statusor absl::strings
+    absl::inlined_vector absl::span absl::status absl::statusor absl::strings
     GTest::gmock_main)
   target_compile_options(lazuli_test_pch PRIVATE ${LAZULI_TEST_OPTIONS})
   target_precompile_headers(lazuli_test_pch PRIVATE ${LAZULI_PCH_HEADERS} <gmock/gmock.h> <gtest/gtest.h>)

@@ -1,6 +1,5 @@
-// Hash tables that stay whole when memory cannot be had. Abseil's flat ones are faster, and broken
-// once an insertion throws: they are for what is thrown away with the error, these for what
-// outlives it or is destroyed on its way.
+// Hash tables that stay whole when memory cannot be had. Abseil's flat ones are faster, but once an
+// insertion throws not even to be destroyed.
 #pragma once
 
 #include <functional>

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "absl/container/flat_hash_set.h"
+#include "ir/support/hash_map.h"
 
 namespace lazuli::backend {
 namespace {
@@ -42,7 +42,7 @@ class Mirror {
     return true;
   }
   int64_t operand_ = -1;
-  absl::flat_hash_set<std::pair<const Instruction*, const Instruction*>> seen_;
+  HashSet<std::pair<const Instruction*, const Instruction*>> seen_;
 };
 
 Instruction* CopyExpression(const Instruction* i, hlo::Computation& to,

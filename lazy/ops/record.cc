@@ -59,6 +59,7 @@ void Recorder::Finish(const NodePtr& node, Tensors& results) { Finish(node, {}, 
 
 void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results) {
   Writes writes;
+  StoragePtr storage;
   struct Unlock {  // before anything that was made for a node that does not come to be is released
     std::optional<Context::Lock>& lock;
     ~Unlock() { lock.reset(); }
@@ -66,8 +67,10 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
   nodes_since_sync_ = ++context_.nodes_since_sync;
   const auto count = static_cast<uint32_t>(targets.size());
   results.reserve(node->num_outputs() - count);
-  for (uint32_t i = count; i < node->num_outputs(); ++i)
-    results.emplace_back(context_.NewPending({node, i}, device_));
+  for (uint32_t i = count; i < node->num_outputs(); ++i) {
+    storage = context_.NewPending({node, i}, device_);
+    results.emplace_back(storage);
+  }
   if (Writes* deferred = DeferredWrites::Current()) {
     deferred->Add(node, targets);
   } else {

@@ -66,7 +66,7 @@ std::optional<int64_t> ParseBytes(std::string_view text) {
 // The value of one flag. Numbers and booleans share a cell; strings that were replaced stay alive,
 // because readers hold references.
 struct Slot {
-  std::once_flag once;
+  std::atomic<bool> loaded{false};  // no once_flag: memory may run out in between
   std::atomic<int64_t> number{0};
   std::atomic<const std::string*> text{nullptr};
   std::deque<std::string> texts;
@@ -127,13 +127,14 @@ absl::Status Assign(const FlagRow& row, Slot& slot, std::string_view text) {
 
 Slot& Load(std::size_t index) {
   Slot& slot = Slots()[index];
-  std::call_once(slot.once, [&] {
-    const FlagRow& row = Rows()[index];
-    std::lock_guard lock(SetMutex());
-    LAZULI_CHECK(Assign(row, slot, row.default_text).ok(), "default of ", row.name);
-    if (const char* text = std::getenv(std::string(row.name).c_str()))
-      slot.error = Assign(row, slot, text);
-  });
+  if (slot.loaded.load(std::memory_order_acquire)) return slot;
+  const FlagRow& row = Rows()[index];
+  std::lock_guard lock(SetMutex());
+  if (slot.loaded.load(std::memory_order_relaxed)) return slot;
+  LAZULI_CHECK(Assign(row, slot, row.default_text).ok(), "default of ", row.name);
+  if (const char* text = std::getenv(std::string(row.name).c_str()))
+    slot.error = Assign(row, slot, text);
+  slot.loaded.store(true, std::memory_order_release);
   return slot;
 }
 

@@ -108,6 +108,7 @@ class ScopedLibraryThreads {
 
  private:
   int saved_;
+  bool changed_;
 };
 
 // `kind` is "matmul" or "convolution".

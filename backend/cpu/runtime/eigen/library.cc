@@ -20,7 +20,7 @@ std::string LibraryEngine() {
   return Str("Eigen ", EIGEN_WORLD_VERSION, ".", EIGEN_MAJOR_VERSION, ".", EIGEN_MINOR_VERSION);
 }
 
-ScopedLibraryThreads::ScopedLibraryThreads(int count) : saved_(count) {}
+ScopedLibraryThreads::ScopedLibraryThreads(int count) : saved_(count), changed_(false) {}
 ScopedLibraryThreads::~ScopedLibraryThreads() = default;
 
 }  // namespace lazuli::backend

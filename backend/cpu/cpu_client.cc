@@ -22,6 +22,22 @@
 namespace lazuli::backend {
 namespace {
 
+// oneDNN writes to memory that it did not get, and LLVM leaks what it had made before (run_llvm.h):
+// what they take for a program and its first run is asked for before they are. The memory is mapped
+// and unmapped, never touched. LeNet's training step needs more than 64 MiB of it, with what malloc
+// maps for each thread.
+absl::Status CheckRoomToCompile() {
+  if (!KernelsAvailable()) return absl::OkStatus();
+  constexpr std::size_t kRoom = std::size_t{256} << 20;
+  void* const room = ::operator new(kRoom, std::nothrow);
+  if (room == nullptr) {
+    return ResourceExhausted("compiling for the CPU needs ", kRoom >> 20,
+                             " MiB, which the process does not get");
+  }
+  ::operator delete(room);
+  return absl::OkStatus();
+}
+
 class CpuClient final : public ComputationClient {
  public:
   explicit CpuClient(int num_devices) : allocator_(std::make_shared<Allocator>()) {
@@ -37,10 +53,13 @@ class CpuClient final : public ComputationClient {
   absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
                                         const CompileOptions& options) override;
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return allocator_->stats(); }
-  std::vector<std::string> engines() const override { return {KernelEngine(), LibraryEngine()}; }
+  std::vector<std::string> engines() const override { return engines_; }
 
  private:
   std::vector<Device> devices_;
+  // Known from the start: what LLVM does once is done then, and not where a compile may run out of
+  // memory.
+  const std::vector<std::string> engines_{KernelEngine(), LibraryEngine()};
   Capabilities capabilities_;
   std::shared_ptr<Allocator> allocator_;
 };
@@ -72,22 +91,6 @@ absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
   return result;
 }
 
-// LLVM ends the process when it gets no memory, and oneDNN writes to some that it did not get: what
-// they take for a program and its first run is asked for before they are. The memory is mapped and
-// unmapped, never touched. LeNet's training step needs more than 64 MiB of it, with what malloc
-// maps for each thread.
-absl::Status CheckRoomToCompile() {
-  if (!KernelsAvailable()) return absl::OkStatus();
-  constexpr std::size_t kRoom = std::size_t{256} << 20;
-  void* const room = ::operator new(kRoom, std::nothrow);
-  if (room == nullptr) {
-    return ResourceExhausted("compiling for the CPU needs ", kRoom >> 20,
-                             " MiB, which the process does not get");
-  }
-  ::operator delete(room);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> module,
                                                  const CompileOptions& options) {
   TraceSpan span("cpu.compile");
@@ -100,6 +103,7 @@ absl::StatusOr<std::unique_ptr<ComputationClient>> MakeClient() {
   const int64_t count = flags().cpu_num_devices();
   if (count < 1 || count > 1024)
     return InvalidArgument("CPU_NUM_DEVICES must be between 1 and 1024, not ", count);
+  LAZULI_RETURN_IF_ERROR(CheckRoomToCompile());
   return std::make_unique<CpuClient>(static_cast<int>(count));
 }
 

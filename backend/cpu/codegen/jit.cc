@@ -1,12 +1,11 @@
 #include "backend/cpu/codegen/jit.h"
 
-#include <atomic>
 #include <mutex>
 #include <optional>
 
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -20,24 +19,17 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include "backend/cpu/codegen/kernel.h"
+#include "backend/cpu/codegen/run_llvm.h"
 #include "ir/support/check.h"
-#include "ir/support/flags.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
 
 namespace lazuli::backend {
 namespace {
 
-absl::Status FromLlvm(llvm::Error error, std::string_view what) {
-  return Internal(what, ": ", llvm::toString(std::move(error)));
-}
-
 llvm::orc::JITTargetMachineBuilder HostBuilder() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-  });
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
   auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
   LAZULI_CHECK(static_cast<bool>(builder), "LLVM does not know this processor");
   builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
@@ -51,6 +43,24 @@ int VectorWidth(const llvm::orc::JITTargetMachineBuilder& builder) {
   if (features.find("+avx512vl") != std::string::npos) return 16;
   if (features.find("+avx2") != std::string::npos) return 8;
   return 4;
+}
+
+// Generates code for x + (1, 2, 3, 4). What LLVM does once, as registering its passes and making
+// tables, it does with locks in its hands: here, and not in a compile that may run out of memory.
+void WarmUp(llvm::TargetMachine& machine) {
+  llvm::LLVMContext context;
+  llvm::Module module("warm_up", context);
+  module.setDataLayout(machine.createDataLayout());
+  llvm::Type* const type = llvm::FixedVectorType::get(llvm::Type::getFloatTy(context), 4);
+  auto* const function =
+      llvm::Function::Create(llvm::FunctionType::get(type, {type}, /*isVarArg=*/false),
+                             llvm::Function::ExternalLinkage, "warm_up", module);
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", function));
+  const float values[] = {1, 2, 3, 4};
+  builder.CreateRet(builder.CreateFAdd(
+      function->getArg(0), llvm::ConstantDataVector::get(context, llvm::ArrayRef(values))));
+  LAZULI_CHECK(static_cast<bool>(llvm::orc::SimpleCompiler(machine)(module)),
+               "LLVM generates no code for this processor");
 }
 
 void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
@@ -71,24 +81,23 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
-void MaybeDump(const llvm::Module& module) {
-  if (flags().debug() < 5) return;
-  module.print(llvm::errs(), nullptr);
-}
-
-struct Listener {
+struct Listening {
   std::mutex mutex;
-  KernelListener call;
+  std::shared_ptr<const KernelListener> listener;  // null: nobody
 };
-Listener& TheListener() {
-  static Listener* const listener = new Listener;
-  return *listener;
+Listening& TheListening() {
+  static auto* const listening = new Listening;
+  return *listening;
+}
+std::shared_ptr<const KernelListener> Listener() {
+  std::lock_guard lock(TheListening().mutex);
+  return TheListening().listener;
 }
 
 // Shows the optimised module to whoever listens.
 void Tell(const llvm::Module& module, llvm::TargetMachine& machine) {
-  std::lock_guard lock(TheListener().mutex);
-  if (!TheListener().call) return;
+  const auto listener = Listener();
+  if (listener == nullptr) return;
   std::string text;
   llvm::raw_string_ostream text_stream(text);
   module.print(text_stream, nullptr);
@@ -99,64 +108,30 @@ void Tell(const llvm::Module& module, llvm::TargetMachine& machine) {
   if (!machine.addPassesToEmitFile(passes, assembly_stream, nullptr,
                                    llvm::CodeGenFileType::AssemblyFile))
     passes.run(*copy);
-  TheListener().call(text, assembly.str().str());
+  (*listener)(text, assembly.str().str());
 }
 
 }  // namespace
 
 void ListenToKernels(KernelListener listener) {
-  std::lock_guard lock(TheListener().mutex);
-  TheListener().call = std::move(listener);
+  auto next = listener ? std::make_shared<const KernelListener>(std::move(listener)) : nullptr;
+  std::lock_guard lock(TheListening().mutex);
+  TheListening().listener.swap(next);
 }
 
-bool SomebodyListensToKernels() {
-  std::lock_guard lock(TheListener().mutex);
-  return static_cast<bool>(TheListener().call);
-}
+bool SomebodyListensToKernels() { return Listener() != nullptr; }
 
 struct Jit::State {
   State() : builder(HostBuilder()) {
-    auto made = llvm::orc::LLJITBuilder()
-                    .setJITTargetMachineBuilder(builder)
-                    .setPlatformSetUp(llvm::orc::setUpInactivePlatform)  // kernels have no globals
-                    .create();
-    LAZULI_CHECK(static_cast<bool>(made), "LLVM's JIT does not start");
-    jit = std::move(*made);
     auto machine = builder.createTargetMachine();
     LAZULI_CHECK(static_cast<bool>(machine), "no code generator for this processor");
     layout = (*machine)->createDataLayout();
+    WarmUp(**machine);
   }
 
   llvm::orc::JITTargetMachineBuilder builder;
-  std::unique_ptr<llvm::orc::LLJIT> jit;
   std::optional<llvm::DataLayout> layout;
 };
-
-namespace {
-
-// A library of its own for each object file: names need not differ.
-class LoadedCode final : public JitCode {
- public:
-  LoadedCode(llvm::orc::LLJIT& jit, llvm::orc::JITDylib& library, int64_t bytes)
-      : jit_(jit), library_(&library), bytes_(bytes) {}
-  ~LoadedCode() override {
-    llvm::consumeError(jit_.getExecutionSession().removeJITDylib(*library_));
-  }
-
-  void* Lookup(const std::string& function) const override {
-    auto address = jit_.lookup(*library_, function);
-    LAZULI_CHECK(static_cast<bool>(address), "no function ", function);
-    return address->toPtr<void*>();
-  }
-  int64_t bytes() const override { return bytes_; }
-
- private:
-  llvm::orc::LLJIT& jit_;
-  llvm::orc::JITDylibSP library_;
-  int64_t bytes_;
-};
-
-}  // namespace
 
 Jit::Jit() : state_(std::make_shared<State>()) {
   vector_width_ = VectorWidth(state_->builder);
@@ -176,7 +151,7 @@ void Jit::Prepare(llvm::Module& module) const {
 }
 
 absl::StatusOr<std::string> Jit::Compile(std::unique_ptr<llvm::LLVMContext> context,
-                                         std::unique_ptr<llvm::Module> module) {
+                                         std::unique_ptr<llvm::Module> module, bool dump) {
   std::string problem;
   llvm::raw_string_ostream problem_stream(problem);
   if (llvm::verifyModule(*module, &problem_stream)) {
@@ -185,9 +160,9 @@ absl::StatusOr<std::string> Jit::Compile(std::unique_ptr<llvm::LLVMContext> cont
   }
   auto machine = state_->builder.createTargetMachine();
   if (!machine) return FromLlvm(machine.takeError(), "no code generator for this processor");
-  MaybeDump(*module);
+  if (dump) module->print(llvm::errs(), nullptr);
   Optimise(*module, **machine);
-  MaybeDump(*module);
+  if (dump) module->print(llvm::errs(), nullptr);
   Tell(*module, **machine);
   auto object = llvm::orc::SimpleCompiler(**machine)(*module);
   if (!object) return FromLlvm(object.takeError(), "compiling a kernel");
@@ -195,19 +170,6 @@ absl::StatusOr<std::string> Jit::Compile(std::unique_ptr<llvm::LLVMContext> cont
   module.reset();
   context.reset();
   return bytes;
-}
-
-absl::StatusOr<std::shared_ptr<const JitCode>> Jit::Load(std::string_view object) {
-  static std::atomic<int64_t> next{0};
-  llvm::orc::LLJIT& jit = *state_->jit;
-  auto library = jit.createJITDylib(Str("kernel_", next++));
-  if (!library) return FromLlvm(library.takeError(), "loading a kernel");
-  const auto bytes = static_cast<int64_t>(object.size());
-  auto code = std::make_shared<LoadedCode>(jit, *library, bytes);
-  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()));
-  if (auto error = jit.addObjectFile(*library, std::move(buffer)))
-    return FromLlvm(std::move(error), "loading a kernel");
-  return code;
 }
 
 }  // namespace lazuli::backend

@@ -1,15 +1,12 @@
-// Jit: machine code from LLVM IR, in this process. The only user of ORC, and opinionated: host
-// processor, level 2, no fast-math, no contraction.
+// Jit: object files from LLVM IR, opinionated: host processor, level 2, no fast-math, no
+// contraction. MachineCode makes them callable.
 //
-// Compile() and Load() may be called from several threads at once; each call uses a target machine
-// of its own. Code lives as long as somebody holds its JitCode.
+// Compile() may be called from several threads at once; each call uses a target machine of its own.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -20,27 +17,18 @@ class Module;
 
 namespace lazuli::backend {
 
-// Functions of one module, loaded.
-class JitCode {
- public:
-  virtual ~JitCode() = default;
-  // Address of an external function of the module; it exists.
-  virtual void* Lookup(const std::string& function) const = 0;
-  virtual int64_t bytes() const = 0;
-};
-
 class Jit {
  public:
-  // The one of this process.
+  // The one of this process. The first call makes it, not inside of RunLlvm.
   static Jit& Get();
 
   // Prepares an empty module for the host: data layout, triple.
   void Prepare(llvm::Module& module) const;
   // Optimises the module and generates code: an object file, which may be kept and loaded later.
+  // Called inside of RunLlvm. With `dump` writes the module to the standard error, before and
+  // after.
   absl::StatusOr<std::string> Compile(std::unique_ptr<llvm::LLVMContext> context,
-                                      std::unique_ptr<llvm::Module> module);
-  // Makes the code of an object file callable. Two that are loaded may have functions of one name.
-  absl::StatusOr<std::shared_ptr<const JitCode>> Load(std::string_view object);
+                                      std::unique_ptr<llvm::Module> module, bool dump);
 
   // Elements of f32 that one vector register of the host holds, at most 16.
   int vector_width() const { return vector_width_; }

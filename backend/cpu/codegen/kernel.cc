@@ -16,9 +16,12 @@
 #include "backend/cpu/codegen/jit.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "backend/cpu/codegen/kernel_store.h"
+#include "backend/cpu/codegen/machine_code.h"
+#include "backend/cpu/codegen/run_llvm.h"
 #include "ir/evaluator/cumulative.h"
 #include "ir/hlo/monoid.h"
 #include "ir/hlo/printer.h"
+#include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
@@ -34,7 +37,7 @@ constexpr char kFunction[] = "kernel", kFinishFunction[] = "kernel_finish";
 
 class CompiledKernel final : public Kernel {
  public:
-  CompiledKernel(KernelShape shape, std::shared_ptr<const JitCode> code)
+  CompiledKernel(KernelShape shape, std::unique_ptr<const MachineCode> code)
       : shape_(std::move(shape)),
         code_(std::move(code)),
         run_(reinterpret_cast<KernelFunction>(code_->Lookup(kFunction))),
@@ -65,7 +68,7 @@ class CompiledKernel final : public Kernel {
 
  private:
   KernelShape shape_;
-  std::shared_ptr<const JitCode> code_;
+  std::unique_ptr<const MachineCode> code_;
   KernelFunction run_, finish_;
 };
 
@@ -122,15 +125,13 @@ absl::StatusOr<KernelShape> EmitKernel(llvm::Module& module, const KernelRequest
   }
 }
 
-absl::StatusOr<StoredKernel> GenerateCode(const hlo::Computation& body) {
+absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const hlo::Computation& body, bool dump) {
   auto context = std::make_unique<llvm::LLVMContext>();
   auto module = std::make_unique<llvm::Module>(kFunction, *context);
-  Jit& jit = Jit::Get();
   jit.Prepare(*module);
   StoredKernel kernel;
   LAZULI_ASSIGN_OR_RETURN(kernel.shape, EmitKernel(*module, {body, kFunction, jit.vector_width()}));
-  LAZULI_ASSIGN_OR_RETURN(kernel.object, jit.Compile(std::move(context), std::move(module)));
-  Add(Counter::kKernels);
+  LAZULI_ASSIGN_OR_RETURN(kernel.object, jit.Compile(std::move(context), std::move(module), dump));
   return kernel;
 }
 
@@ -140,10 +141,14 @@ absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const hlo::Comp
   std::optional<StoredKernel> kernel;
   if (!SomebodyListensToKernels()) kernel = FindStoredKernel(text);
   if (!kernel) {
-    LAZULI_ASSIGN_OR_RETURN(kernel, GenerateCode(body));
+    Jit& jit = Jit::Get();
+    const bool dump = flags().debug() >= 5;
+    LAZULI_ASSIGN_OR_RETURN(
+        kernel, RunLlvm("compiling a kernel", [&] { return GenerateCode(jit, body, dump); }));
+    Add(Counter::kKernels);
     StoreKernel(text, *kernel);
   }
-  LAZULI_ASSIGN_OR_RETURN(auto code, Jit::Get().Load(kernel->object));
+  LAZULI_ASSIGN_OR_RETURN(auto code, MachineCode::Load(kernel->object));
   return std::make_shared<const CompiledKernel>(std::move(kernel->shape), std::move(code));
 }
 

@@ -14,7 +14,7 @@ namespace lazuli::backend {
 
 struct StoredKernel {
   KernelShape shape;
-  std::string object;  // for Jit::Load
+  std::string object;  // for MachineCode::Load
 };
 
 // Bytes and back; nothing if they are not what Pack made.

@@ -16,20 +16,30 @@ namespace {
 // variable of LLVM's stays half made.
 constexpr std::size_t kReserve = std::size_t{1} << 20;
 
-struct Call {
-  void* reserve;
-  std::jmp_buf caller;
-};
+struct Call;
 thread_local Call* call_under_way = nullptr;
 std::new_handler others = nullptr;
 
-void GiveBack(Call& call) { std::free(std::exchange(call.reserve, nullptr)); }
+struct Call {
+  Call() = default;
+  ~Call() {
+    GiveBack();
+    call_under_way = outer;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  void GiveBack() { std::free(std::exchange(reserve, nullptr)); }
+
+  Call* outer = std::exchange(call_under_way, this);
+  void* reserve = std::malloc(kReserve);
+  std::jmp_buf caller;
+};
 
 // Returns to ask for the memory once more.
 void NewHandler() {
   if (call_under_way != nullptr) {
     if (call_under_way->reserve == nullptr) std::longjmp(call_under_way->caller, 1);  // NOLINT
-    GiveBack(*call_under_way);
+    call_under_way->GiveBack();
   } else if (others != nullptr) {
     others();
   } else {
@@ -57,20 +67,15 @@ absl::Status FromLlvm(llvm::Error error, std::string_view what) {
 bool EndsWithMemory(absl::FunctionRef<void()> call) {
   static const bool installed = InstallHandlers();
   static_cast<void>(installed);
-  Call* const outer = call_under_way;
   const void* const traces = llvm::SavePrettyStackState();  // a list of objects on the stack
   Call here;
-  here.reserve = std::malloc(kReserve);
-  const bool ended = here.reserve != nullptr && setjmp(here.caller) == 0;  // NOLINT
-  if (ended) {
-    call_under_way = &here;
-    call();
-  } else {
+  if (here.reserve == nullptr) return false;
+  if (setjmp(here.caller) != 0) {  // NOLINT
     llvm::RestorePrettyStackState(traces);
+    return false;
   }
-  call_under_way = outer;
-  GiveBack(here);
-  return ended;
+  call();
+  return true;
 }
 
 }  // namespace lazuli::backend

@@ -154,7 +154,7 @@ class CompileFaultTest : public testing::TestWithParam<std::tuple<Program, Short
     }
     const bool reached = supply.failed;
     supply = {};
-    bool right = code == absl::StatusCode::kResourceExhausted || (code == absl::StatusCode::kOk);
+    bool right = code == absl::StatusCode::kResourceExhausted || code == absl::StatusCode::kOk;
     if (!right) std::cerr << "the compile ended with code " << static_cast<int>(code) << '\n';
     const auto again = [&] {
       const auto result = CompileAndRun();

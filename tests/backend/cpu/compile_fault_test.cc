@@ -49,11 +49,11 @@ bool Fails() {
 
 }  // namespace
 
-// glibc's, by the names that it keeps for this purpose.
 extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
+// glibc's, by the names that it keeps for this purpose.
+void* __libc_malloc(std::size_t);               // NOLINT: reserved, for glibc
+void* __libc_calloc(std::size_t, std::size_t);  // NOLINT
+void* __libc_realloc(void*, std::size_t);       // NOLINT
 
 void* malloc(std::size_t bytes) { return Fails() ? nullptr : __libc_malloc(bytes); }
 void* calloc(std::size_t count, std::size_t bytes) {

@@ -45,20 +45,41 @@ int VectorWidth(const llvm::orc::JITTargetMachineBuilder& builder) {
   return 4;
 }
 
-// Generates code for x + (1, 2, 3, 4). What LLVM does once, as registering its passes and making
-// tables, it does with locks in its hands: here, and not in a compile that may run out of memory.
+// Generates code for a loop that adds (1, 2, 3, 4), and a product after it. What LLVM does once, as
+// registering its passes and making tables of what may be folded or hoisted, it does with locks in
+// its hands: here, and not in a compile that may run out of memory.
 void WarmUp(llvm::TargetMachine& machine) {
   llvm::LLVMContext context;
   llvm::Module module("warm_up", context);
   module.setDataLayout(machine.createDataLayout());
-  llvm::Type* const type = llvm::FixedVectorType::get(llvm::Type::getFloatTy(context), 4);
-  auto* const function =
-      llvm::Function::Create(llvm::FunctionType::get(type, {type}, /*isVarArg=*/false),
-                             llvm::Function::ExternalLinkage, "warm_up", module);
-  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", function));
-  const float values[] = {1, 2, 3, 4};
-  builder.CreateRet(builder.CreateFAdd(
-      function->getArg(0), llvm::ConstantDataVector::get(context, llvm::ArrayRef(values))));
+  llvm::IRBuilder<> b(context);
+  auto* const type = llvm::FixedVectorType::get(b.getFloatTy(), 4);
+  auto* const function = llvm::Function::Create(
+      llvm::FunctionType::get(type, {type, b.getInt64Ty()}, /*isVarArg=*/false),
+      llvm::Function::ExternalLinkage, "warm_up", module);
+  const auto block = [&](const char* name) {
+    return llvm::BasicBlock::Create(context, name, function);
+  };
+  const auto numbers = [&](const float(&values)[4]) {
+    return llvm::ConstantDataVector::get(context, llvm::ArrayRef(values));
+  };
+  llvm::BasicBlock* const entry = block("entry");
+  llvm::BasicBlock* const loop = block("loop");
+  llvm::BasicBlock* const exit = block("exit");
+  b.SetInsertPoint(entry);
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode* const x = b.CreatePHI(type, 2);
+  llvm::PHINode* const left = b.CreatePHI(b.getInt64Ty(), 2);
+  llvm::Value* const sum = b.CreateFAdd(x, numbers({1, 2, 3, 4}));
+  llvm::Value* const next = b.CreateSub(left, b.getInt64(1));
+  x->addIncoming(function->getArg(0), entry);
+  x->addIncoming(sum, loop);
+  left->addIncoming(function->getArg(1), entry);
+  left->addIncoming(next, loop);
+  b.CreateCondBr(b.CreateIsNull(next), exit, loop);
+  b.SetInsertPoint(exit);
+  b.CreateRet(b.CreateFMul(sum, numbers({5, 6, 7, 8})));
   LAZULI_CHECK(static_cast<bool>(llvm::orc::SimpleCompiler(machine)(module)),
                "LLVM generates no code for this processor");
 }
@@ -150,26 +171,22 @@ void Jit::Prepare(llvm::Module& module) const {
   module.setTargetTriple(state_->builder.getTargetTriple().str());
 }
 
-absl::StatusOr<std::string> Jit::Compile(std::unique_ptr<llvm::LLVMContext> context,
-                                         std::unique_ptr<llvm::Module> module, bool dump) {
+absl::StatusOr<std::string> Jit::Compile(llvm::Module& module, bool dump) {
   std::string problem;
   llvm::raw_string_ostream problem_stream(problem);
-  if (llvm::verifyModule(*module, &problem_stream)) {
-    return Internal("the kernel ", std::string(module->getName()),
+  if (llvm::verifyModule(module, &problem_stream)) {
+    return Internal("the kernel ", std::string(module.getName()),
                     " is not valid LLVM IR: ", problem);
   }
   auto machine = state_->builder.createTargetMachine();
   if (!machine) return FromLlvm(machine.takeError(), "no code generator for this processor");
-  if (dump) module->print(llvm::errs(), nullptr);
-  Optimise(*module, **machine);
-  if (dump) module->print(llvm::errs(), nullptr);
-  Tell(*module, **machine);
-  auto object = llvm::orc::SimpleCompiler(**machine)(*module);
+  if (dump) module.print(llvm::errs(), nullptr);
+  Optimise(module, **machine);
+  if (dump) module.print(llvm::errs(), nullptr);
+  Tell(module, **machine);
+  auto object = llvm::orc::SimpleCompiler(**machine)(module);
   if (!object) return FromLlvm(object.takeError(), "compiling a kernel");
-  std::string bytes = (*object)->getBuffer().str();
-  module.reset();
-  context.reset();
-  return bytes;
+  return (*object)->getBuffer().str();
 }
 
 }  // namespace lazuli::backend

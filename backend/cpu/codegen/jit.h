@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 
 namespace llvm {
-class LLVMContext;
 class Module;
 }  // namespace llvm
 
@@ -27,8 +26,7 @@ class Jit {
   // Optimises the module and generates code: an object file, which may be kept and loaded later.
   // Called inside of RunLlvm. With `dump` writes the module to the standard error, before and
   // after.
-  absl::StatusOr<std::string> Compile(std::unique_ptr<llvm::LLVMContext> context,
-                                      std::unique_ptr<llvm::Module> module, bool dump);
+  absl::StatusOr<std::string> Compile(llvm::Module& module, bool dump);
 
   // Elements of f32 that one vector register of the host holds, at most 16.
   int vector_width() const { return vector_width_; }

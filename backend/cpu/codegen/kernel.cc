@@ -126,12 +126,12 @@ absl::StatusOr<KernelShape> EmitKernel(llvm::Module& module, const KernelRequest
 }
 
 absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const hlo::Computation& body, bool dump) {
-  auto context = std::make_unique<llvm::LLVMContext>();
-  auto module = std::make_unique<llvm::Module>(kFunction, *context);
-  jit.Prepare(*module);
+  llvm::LLVMContext context;
+  llvm::Module module(kFunction, context);
+  jit.Prepare(module);
   StoredKernel kernel;
-  LAZULI_ASSIGN_OR_RETURN(kernel.shape, EmitKernel(*module, {body, kFunction, jit.vector_width()}));
-  LAZULI_ASSIGN_OR_RETURN(kernel.object, jit.Compile(std::move(context), std::move(module), dump));
+  LAZULI_ASSIGN_OR_RETURN(kernel.shape, EmitKernel(module, {body, kFunction, jit.vector_width()}));
+  LAZULI_ASSIGN_OR_RETURN(kernel.object, jit.Compile(module, dump));
   return kernel;
 }
 

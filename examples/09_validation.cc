@@ -22,7 +22,7 @@ Scores Evaluate(lz::nn::Sequential& net, lz::data::DataLoader& loader) {
   lz::Tensor loss = lz::zeros({}), correct = lz::zeros({}, lz::kInt64);
   for (auto& [x, y] : loader) {
     const lz::Tensor logits = net(x);
-    loss.add_(F::cross_entropy(logits, y, lz::nn::Reduction::kSum));
+    loss.add_(F::cross_entropy(logits, y, {}, {}, lz::nn::Reduction::kSum));
     correct.add_(lz::sum(lz::argmax(logits, 1) == y));
     lz::mark_step();
   }

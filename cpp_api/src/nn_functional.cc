@@ -134,15 +134,20 @@ void UpdateRunning(const Tensor& running, const lazy::Tensor& now, const Scalar&
 }  // namespace
 
 // --- losses
-Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction, Locs loc) {
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                     std::optional<std::int64_t> ignore_index, Reduction reduction,
+                     double label_smoothing, Locs loc) {
   return CallTensor(loc, [&] {
     return lazy::CrossEntropy(In(logits, "cross_entropy"), In(target, "cross_entropy"),
+                              {TensorAccess::Unwrap(weight), ignore_index, label_smoothing},
                               ToLazy(reduction));
   });
 }
-Tensor nll_loss(const Tensor& log_probs, const Tensor& target, Reduction reduction, Locs loc) {
+Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const Tensor& weight,
+                std::optional<std::int64_t> ignore_index, Reduction reduction, Locs loc) {
   return CallTensor(loc, [&] {
-    return lazy::NllLoss(In(log_probs, "nll_loss"), In(target, "nll_loss"), ToLazy(reduction));
+    return lazy::NllLoss(In(log_probs, "nll_loss"), In(target, "nll_loss"),
+                         {TensorAccess::Unwrap(weight), ignore_index, 0}, ToLazy(reduction));
   });
 }
 Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, Locs loc) {

@@ -155,6 +155,18 @@ enum class Reduction : uint8_t { kNone, kMean, kSum };
 // logits [N, C, ...] and class indices [N, ...]; a label outside [0, C) fails the run.
 Tensor CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduction);
 Tensor NllLoss(const Tensor& log_probs, const Tensor& target, Reduction reduction);
+// What else losses over classes take. Cross entropy alone smooths, and takes probabilities, floats
+// of the shape of logits, as target.
+struct ClassOptions {
+  Tensor weight;                        // of each class, [C]; undefined: 1
+  std::optional<int64_t> ignore_index;  // a label that does not count
+  double label_smoothing = 0;           // in [0, 1]: the share of an even distribution
+  bool plain() const { return !weight.defined() && !ignore_index && label_smoothing == 0; }
+};
+Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const ClassOptions& options,
+                    Reduction reduction);
+Tensor NllLoss(const Tensor& log_probs, const Tensor& target, const ClassOptions& options,
+               Reduction reduction);
 Tensor MseLoss(const Tensor& x, const Tensor& y, Reduction reduction);
 // Targets in [0, 1]; weights are undefined or broadcast.
 Tensor BceWithLogits(const Tensor& logits, const Tensor& target, const Tensor& weight,

@@ -88,18 +88,6 @@ Tensor TargetOneHot(const Tensor& target, const Shape& x) {
   return Record(OneHotOp{1, x.dim(1), x.dtype()}, target);
 }
 
-Tensor Reduced(const Tensor& loss, Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kNone:
-      return loss;
-    case Reduction::kSum:
-      return Sum(loss);
-    case Reduction::kMean:
-      return Mean(loss);
-  }
-  return loss;
-}
-
 }  // namespace
 
 lowering::Op SoftmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
@@ -201,6 +189,18 @@ lowering::Op OneHotOp::Lower(lowering::Builder& b, lowering::Op index) const {
   Dims dims(index.shape().dims().begin(), index.shape().dims().end());
   dims.insert(dims.begin() + dim, classes);
   return b.Convert(OneHotAlong(b, WideIndex(index), Shape(dtype, dims), dim), dtype);
+}
+
+Tensor Reduced(const Tensor& loss, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kNone:
+      return loss;
+    case Reduction::kSum:
+      return Sum(loss);
+    case Reduction::kMean:
+      return Mean(loss);
+  }
+  return loss;
 }
 
 Tensor Softmax(const Tensor& x, int64_t dim) {

@@ -77,4 +77,7 @@ struct OneHotOp {
   lowering::Op Lower(lowering::Builder& b, lowering::Op index) const;
 };
 
+// A loss for each element, or their mean or sum.
+Tensor Reduced(const Tensor& loss, Reduction reduction);
+
 }  // namespace lazuli::lazy

@@ -41,6 +41,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"eta_min", "min"},
     {"fill_value", "value"},
     {"final_div_factor", "final_div"},
+    {"input", "log_probs"},
     {"input", "logits"},
     {"input", "x"},
     {"keepdims", "keepdim"},

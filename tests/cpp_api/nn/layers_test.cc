@@ -202,11 +202,11 @@ TEST(LossesTest, CrossEntropyIsTheNegativeLogProbabilityOfTheTarget) {
   const Tensor logits = tensor({{1.0f, 2.0f, 3.0f}, {0.0f, 0.0f, 0.0f}});
   const Tensor target = tensor<std::int64_t>({2, 0});
   const float first = std::log(std::exp(-2.0f) + std::exp(-1.0f) + 1), second = std::log(3.0f);
-  EXPECT_THAT(Values(nn::functional::cross_entropy(logits, target, kNone)),
+  EXPECT_THAT(Values(nn::functional::cross_entropy(logits, target, {}, {}, kNone)),
               ElementsAre(FloatNear(first, 1e-6f), FloatNear(second, 1e-6f)));
   EXPECT_NEAR(nn::functional::cross_entropy(logits, target).item(), (first + second) / 2, 1e-6);
-  EXPECT_NEAR(nn::functional::nll_loss(log_softmax(logits, 1), target, kSum).item(), first + second,
-              1e-6);
+  EXPECT_NEAR(nn::functional::nll_loss(log_softmax(logits, 1), target, {}, {}, kSum).item(),
+              first + second, 1e-6);
 }
 
 }  // namespace

@@ -45,11 +45,18 @@ using lazuli::tanh;
 
 // --- losses
 // -log(softmax(logits)) at the target class: logits [N, C, ...] of a float dtype, target [N, ...]
-// of integers in [0, C). A target out of range fails the run. kNone gives [N, ...], else a scalar.
+// of integers in [0, C), or probabilities in the shape and dtype of logits. A label out of range
+// fails the run. weight [C], if defined, multiplies the loss of each class, and the mean is by
+// weight; labels equal to ignore_index do not count; label_smoothing in [0, 1] is the share of an
+// even distribution in the target. kNone gives [N, ...], else a scalar.
 LAZULI_API Tensor cross_entropy(const Tensor& logits, const Tensor& target,
-                                Reduction reduction = Reduction::kMean, LAZULI_LOC);
-// -log_probs at the target class; shapes as cross_entropy's.
-LAZULI_API Tensor nll_loss(const Tensor& log_probs, const Tensor& target,
+                                const Tensor& weight = {},
+                                std::optional<std::int64_t> ignore_index = std::nullopt,
+                                Reduction reduction = Reduction::kMean, double label_smoothing = 0,
+                                LAZULI_LOC);
+// -log_probs at the target class; shapes, weight and ignore_index as cross_entropy's.
+LAZULI_API Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const Tensor& weight = {},
+                           std::optional<std::int64_t> ignore_index = std::nullopt,
                            Reduction reduction = Reduction::kMean, LAZULI_LOC);
 // (x - y)^2, broadcasting.
 LAZULI_API Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::kMean,

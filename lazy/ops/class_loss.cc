@@ -1,0 +1,113 @@
+// Losses over classes with weights, ignored labels, smoothed labels, or probabilities as target:
+// compositions of the two ops of loss.h, which do the common case alone.
+#include "lazy/ops/loss.h"
+
+namespace lazuli::lazy {
+namespace {
+
+// [1, C, 1, ...]: one number a class beside x.
+Tensor BesideClasses(const Tensor& weight, const Shape& x) {
+  Dims dims(static_cast<std::size_t>(x.rank()), 1);
+  dims[1] = x.dim(1);
+  return Reshape(weight, dims);
+}
+
+void Check(std::string_view op, const Shape& x, const ClassOptions& options) {
+  const double smoothing = options.label_smoothing;
+  if (!(smoothing >= 0 && smoothing <= 1)) {
+    ThrowRecordError(op, InvalidArgument("label_smoothing must be in [0, 1], is ", smoothing));
+  }
+  if (!options.weight.defined() || x.rank() < 2) return;
+  const Shape wanted(x.dtype(), {x.dim(1)}), &weight = options.weight.shape();
+  if (weight.dtype() != wanted.dtype() || !SameDims(weight, wanted)) {
+    ThrowRecordError(op, InvalidArgument("weight must hold one number a class, ", wanted, ", is ",
+                                         options.weight.shape()));
+  }
+}
+
+// sum of weight * x over the classes.
+Tensor OverClasses(const Tensor& x, const Tensor& weight) {
+  return Sum(weight.defined() ? x * BesideClasses(weight, x.shape()) : x, {1});
+}
+
+// (1 - s) * loss + s * the loss of an even distribution over the classes.
+Tensor Smoothed(const Tensor& loss, const Tensor& log_probs, const ClassOptions& options) {
+  const double s = options.label_smoothing;
+  if (s == 0) return loss;
+  const auto classes = static_cast<double>(log_probs.dim(1));
+  return loss * (1 - s) - OverClasses(log_probs, options.weight) * (s / classes);
+}
+
+// The labels of a target, and which of them count.
+class Labels {
+ public:
+  Labels(const Tensor& target, std::optional<int64_t> ignore_index) : labels_(target) {
+    if (!ignore_index || !IsIntegral(target.dtype())) return;
+    const Tensor wide = To(target, DType::kS64);
+    counts_ = Ne(wide, Constant(static_cast<double>(*ignore_index), DType::kS64));
+    labels_ = Where(counts_, wide, Constant(0, DType::kS64));
+  }
+
+  const Tensor& get() const { return labels_; }  // 0 where one does not count
+  // loss [N, ...], 0 where a label does not count.
+  Tensor Counted(const Tensor& loss) const {
+    return counts_.defined() ? Where(counts_, loss, Constant(0, loss.dtype())) : loss;
+  }
+  // Of each label: what a mean divides by the sum of. Undefined: all are 1.
+  Tensor Weights(const Tensor& weight, const Shape& x) const {
+    if (weight.defined())
+      return Counted(OverClasses(Record(OneHotOp{1, x.dim(1), x.dtype()}, labels_), weight));
+    return counts_.defined() ? To(counts_, x.dtype()) : Tensor();
+  }
+
+ private:
+  Tensor labels_, counts_;
+};
+
+// The mean is by weight.
+Tensor Averaged(const Tensor& loss, const Tensor& weights, Reduction reduction) {
+  const bool by_weight = reduction == Reduction::kMean && weights.defined();
+  return by_weight ? Sum(loss) / Sum(weights) : Reduced(loss, reduction);
+}
+
+Tensor OfProbabilities(const Tensor& logits, const Tensor& target, const ClassOptions& options,
+                       Reduction reduction) {
+  if (options.ignore_index) {
+    ThrowRecordError("cross_entropy", InvalidArgument("ignore_index goes with class indices, not "
+                                                      "with probabilities, ",
+                                                      target.shape()));
+  }
+  const Tensor log_probs = LogSoftmax(logits, 1);
+  const Tensor loss = -OverClasses(target * log_probs, options.weight);
+  return Reduced(Smoothed(loss, log_probs, options), reduction);
+}
+
+}  // namespace
+
+Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const ClassOptions& options,
+                    Reduction reduction) {
+  Check("cross_entropy", logits.shape(), options);
+  if (IsFloat(target.dtype()) && target.dtype() == logits.dtype() && logits.rank() >= 2 &&
+      SameDims(target.shape(), logits.shape()))
+    return OfProbabilities(logits, target, options, reduction);
+  if (options.plain()) return CrossEntropy(logits, target, reduction);
+  const Labels labels(target, options.ignore_index);
+  Tensor loss = CrossEntropy(logits, labels.get(), Reduction::kNone);
+  const Tensor weights = labels.Weights(options.weight, logits.shape());
+  if (options.weight.defined()) loss = loss * weights;
+  loss = Smoothed(loss, LogSoftmax(logits, 1), options);
+  return Averaged(labels.Counted(loss), weights, reduction);
+}
+
+Tensor NllLoss(const Tensor& log_probs, const Tensor& target, const ClassOptions& options,
+               Reduction reduction) {
+  Check("nll_loss", log_probs.shape(), options);
+  if (options.plain()) return NllLoss(log_probs, target, reduction);
+  const Labels labels(target, options.ignore_index);
+  Tensor loss = NllLoss(log_probs, labels.get(), Reduction::kNone);
+  const Tensor weights = labels.Weights(options.weight, log_probs.shape());
+  if (options.weight.defined()) loss = loss * weights;
+  return Averaged(labels.Counted(loss), weights, reduction);
+}
+
+}  // namespace lazuli::lazy

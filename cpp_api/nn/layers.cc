@@ -93,7 +93,7 @@ MaxPool2d::MaxPool2d(Size2 kernel, const MaxPool2dOptions& options, SourceLocati
 }
 
 Tensor MaxPool2d::forward(const Tensor& x, SourceLocation loc) const {
-  return max_pool2d(x, kernel_, options_.stride, options_.padding, loc);
+  return max_pool2d(x, kernel_, options_.stride, options_.padding, options_.ceil_mode, loc);
 }
 
 AvgPool2d::AvgPool2d(Size2 kernel, const AvgPool2dOptions& options, SourceLocation loc)
@@ -102,7 +102,8 @@ AvgPool2d::AvgPool2d(Size2 kernel, const AvgPool2dOptions& options, SourceLocati
 }
 
 Tensor AvgPool2d::forward(const Tensor& x, SourceLocation loc) const {
-  return avg_pool2d(x, kernel_, options_.stride, options_.padding, options_.count_include_pad, loc);
+  return avg_pool2d(x, kernel_, options_.stride, options_.padding, options_.ceil_mode,
+                    options_.count_include_pad, loc);
 }
 
 Tensor AdaptiveAvgPool2d::forward(const Tensor& x, SourceLocation loc) const {

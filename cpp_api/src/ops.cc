@@ -258,22 +258,23 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 namespace {
 lazy::Pair ToPair(Size2 size) { return {size.height, size.width}; }
-lazy::Pair StrideOr(Size2 stride, Size2 kernel) {
-  return {stride.height == 0 ? kernel.height : stride.height,
-          stride.width == 0 ? kernel.width : stride.width};
+lazy::Pool2dAttrs PoolAttrs(Size2 kernel, Size2 stride, Size2 padding, bool ceil_mode) {
+  if (stride.height == 0) stride.height = kernel.height;
+  if (stride.width == 0) stride.width = kernel.width;
+  return {ToPair(kernel), ToPair(stride), ToPair(padding), ceil_mode};
 }
 }  // namespace
-Tensor max_pool2d(const Tensor& x, Size2 kernel, Size2 stride, Size2 padding, Locs loc) {
+Tensor max_pool2d(const Tensor& x, Size2 kernel, Size2 stride, Size2 padding, bool ceil_mode,
+                  Locs loc) {
   return CallTensor(loc, [&] {
-    return lazy::MaxPool2d(In(x, "max_pool2d"), ToPair(kernel), StrideOr(stride, kernel),
-                           ToPair(padding));
+    return lazy::MaxPool2d(In(x, "max_pool2d"), PoolAttrs(kernel, stride, padding, ceil_mode));
   });
 }
-Tensor avg_pool2d(const Tensor& x, Size2 kernel, Size2 stride, Size2 padding,
+Tensor avg_pool2d(const Tensor& x, Size2 kernel, Size2 stride, Size2 padding, bool ceil_mode,
                   bool count_include_pad, Locs loc) {
   return CallTensor(loc, [&] {
-    return lazy::AvgPool2d(In(x, "avg_pool2d"), ToPair(kernel), StrideOr(stride, kernel),
-                           ToPair(padding), count_include_pad);
+    return lazy::AvgPool2d(In(x, "avg_pool2d"), PoolAttrs(kernel, stride, padding, ceil_mode),
+                           count_include_pad);
   });
 }
 Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size, Locs loc) {

@@ -124,14 +124,19 @@ Tensor Einsum(std::string_view equation, absl::Span<const Tensor> xs);
 Tensor MatMul(const Tensor& x, const Tensor& y);
 Tensor Linear(const Tensor& x, const Tensor& weight);  // weight [out, in]
 using Pair = std::array<int64_t, 2>;
+std::string PairText(const Pair& p);  // "2x3"
 struct Conv2dAttrs {
   Pair stride{1, 1}, padding{0, 0}, dilation{1, 1};
   int64_t groups = 1;
 };
 Tensor Conv2d(const Tensor& x, const Tensor& weight, const Conv2dAttrs& attrs);
-Tensor MaxPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding);
+struct Pool2dAttrs {
+  Pair kernel, stride, padding{0, 0};
+  bool ceil_mode = false;  // windows that lie in x only in part, at its end, count, too
+};
+Tensor MaxPool2d(const Tensor& x, const Pool2dAttrs& attrs);
 // Means of windows; unless count_padding, of the elements in them that are no padding.
-Tensor AvgPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, bool count_padding);
+Tensor AvgPool2d(const Tensor& x, const Pool2dAttrs& attrs, bool count_padding);
 // Means of windows as even as they can be that give this height and width.
 Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size);
 

@@ -1,4 +1,4 @@
-// Matrix products, convolutions and pooling.
+// Matrix products and convolutions.
 #pragma once
 
 #include "lazy/ops/functions.h"
@@ -64,54 +64,6 @@ struct Conv2dWeightGradOp {
   static constexpr OpDoc kDoc{"Gradient of conv2d for its weight.", {"x", "dy"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op dy) const;
-  Tensors Vjp(const Saved& s, const Tensor& g) const;
-};
-
-struct MaxPool2dOp {
-  Pair kernel, stride, padding;
-  LAZULI_OP("max_pool2d", "aten::max_pool2d", kernel, stride, padding);
-  static constexpr OpDoc kDoc{
-      "Largest element of each window of x [N, C, H, W]; padding never wins.", {"x"}};
-  static constexpr Saves kSaves = kSaveX;
-  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
-  Tensors Vjp(const Saved& s, const Tensor& dy) const;
-};
-
-struct MaxPool2dGradOp {
-  Pair kernel, stride, padding;
-  LAZULI_OP("max_pool2d_grad", "aten::max_pool2d_with_indices_backward", kernel, stride, padding);
-  static constexpr OpDoc kDoc{"dy added where each window's first maximum lies in x.", {"x", "dy"}};
-  static constexpr Saves kSaves = kSaveX;
-  lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op dy) const;
-  Tensors Vjp(const Saved& s, const Tensor& g) const;
-};
-
-// The transpose of MaxPool2dGradOp, for gradients of gradients.
-struct MaxPool2dPickOp {
-  Pair kernel, stride, padding;
-  LAZULI_OP("max_pool2d_pick", "aten::max_pool2d_pick", kernel, stride, padding);
-  static constexpr OpDoc kDoc{"The element of g where each window of x has its first maximum.",
-                              {"x", "g"}};
-  static constexpr Saves kSaves = kSaveX;
-  lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op g) const;
-  Tensors Vjp(const Saved& s, const Tensor& h) const;
-};
-
-struct AvgPool2dOp {
-  Pair kernel, stride, padding;
-  LAZULI_OP("avg_pool2d", "aten::avg_pool2d", kernel, stride, padding);
-  static constexpr OpDoc kDoc{"Mean of each window of x [N, C, H, W]; padding counts as zeros.",
-                              {"x"}};
-  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
-  Tensors Vjp(const Saved& s, const Tensor& dy) const;
-};
-
-// Gradient of avg_pool2d, whose input has the height and width `size`.
-struct AvgPool2dGradOp {
-  Pair kernel, stride, padding, size;
-  LAZULI_OP("avg_pool2d_grad", "aten::avg_pool2d_backward", kernel, stride, padding, size);
-  static constexpr OpDoc kDoc{"dy spread evenly over each window of avg_pool2d.", {"dy"}};
-  lowering::Op Lower(lowering::Builder& b, lowering::Op dy) const;
   Tensors Vjp(const Saved& s, const Tensor& g) const;
 };
 

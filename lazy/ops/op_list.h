@@ -12,6 +12,7 @@
 #include "lazy/ops/linear.h"
 #include "lazy/ops/loss.h"
 #include "lazy/ops/norm.h"
+#include "lazy/ops/pool.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/shape_ops.h"
 

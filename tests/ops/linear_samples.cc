@@ -1,5 +1,5 @@
-// Matrix products, convolutions and pooling. Devices sum products in orders of their own, so they
-// agree within a bound.
+// Matrix products and convolutions. Devices sum products in orders of their own, so they agree
+// within a bound.
 #include <cmath>
 
 #include "lazy/ops/linear.h"
@@ -97,11 +97,6 @@ void ForEachTap(const T& op, const Shape& in, const Shape& kernel, const Shape& 
   });
 }
 
-void Accumulate(Literal& to, const Index& index, double v) {
-  const int64_t at = Offset(to.shape().dims(), index);
-  to.SetFromDouble(at, to.AsDouble(at) + v);
-}
-
 struct ConvCase {
   Pair stride, padding, dilation;
   int64_t groups;
@@ -121,7 +116,6 @@ Shape ConvShape(const ConvCase& c) {
   return *Conv2dOp{c.stride, c.padding, c.dilation, c.groups}.Infer(Shape(c.dtype, c.x),
                                                                     Shape(c.dtype, c.weight));
 }
-Literal RandomOf(const Shape& shape, uint64_t seed) { return RandomLiteral(shape, seed); }
 
 void AddConv2d(Table& table) {
   Row<Conv2dOp> row = table.Op<Conv2dOp>();
@@ -161,7 +155,7 @@ void AddConv2dInputGrad(Table& table) {
   for (const ConvCase& c : kConvCases) {
     const Shape x(c.dtype, c.x);
     const Conv2dInputGradOp op{c.stride, c.padding, c.dilation, c.groups, {x.dim(2), x.dim(3)}};
-    const Literals in{RandomOf(ConvShape(c), 2), Random(c.dtype, c.weight, 1)};
+    const Literals in{RandomLiteral(ConvShape(c), 2), Random(c.dtype, c.weight, 1)};
     c.dtype == DType::kF64 ? of_input.Add(op, in) : of_input.AddEdge(op, in);
   }
   of_input.DeviceTolerance(kProductTolerance)
@@ -181,7 +175,7 @@ void AddConv2dWeightGrad(Table& table) {
   for (const ConvCase& c : kConvCases) {
     const Shape w(c.dtype, c.weight);
     const Conv2dWeightGradOp op{c.stride, c.padding, c.dilation, c.groups, {w.dim(2), w.dim(3)}};
-    const Literals in{Random(c.dtype, c.x), RandomOf(ConvShape(c), 2)};
+    const Literals in{Random(c.dtype, c.x), RandomLiteral(ConvShape(c), 2)};
     c.dtype == DType::kF64 ? of_weight.Add(op, in) : of_weight.AddEdge(op, in);
   }
   of_weight.DeviceTolerance(kProductTolerance)
@@ -196,154 +190,6 @@ void AddConv2dWeightGrad(Table& table) {
       });
 }
 
-struct PoolCase {
-  Pair kernel, stride, padding;
-  std::initializer_list<int64_t> x;
-  DType dtype;
-};
-const PoolCase kPoolCases[] = {
-    {{2, 2}, {2, 2}, {0, 0}, {1, 1, 4, 4}, DType::kF64},
-    {{2, 3}, {1, 2}, {1, 1}, {1, 2, 3, 4}, DType::kF64},
-    {{3, 3}, {2, 2}, {1, 1}, {2, 3, 9, 8}, DType::kF32},
-    {{2, 2}, {2, 2}, {0, 0}, {2, 16, 6, 6}, DType::kF32},
-};
-
-// Input positions of the first maximum of each window, by position of the output.
-template <class T>
-std::vector<Index> Winners(const T& op, const Literal& x) {
-  const Shape& in = x.shape();
-  Dims dims{in.dim(0), in.dim(1)};
-  for (std::size_t d = 0; d < 2; ++d)
-    dims.push_back((in.dims()[d + 2] + 2 * op.padding[d] - op.kernel[d]) / op.stride[d] + 1);
-  std::vector<Index> winners;
-  ForEachIndex(dims, [&](const Index& o) {
-    Index best;
-    for (int64_t ky = 0; ky < op.kernel[0]; ++ky) {
-      for (int64_t kx = 0; kx < op.kernel[1]; ++kx) {
-        const Index at{o[0], o[1], o[2] * op.stride[0] - op.padding[0] + ky,
-                       o[3] * op.stride[1] - op.padding[1] + kx};
-        if (at[2] < 0 || at[3] < 0 || at[2] >= in.dim(2) || at[3] >= in.dim(3)) continue;
-        if (best.empty() || At(x, at) > At(x, best)) best = at;
-      }
-    }
-    winners.push_back(best);
-  });
-  return winners;
-}
-
-template <class T>
-Shape PooledShape(const T& op, const Shape& x) {
-  Dims dims{x.dim(0), x.dim(1)};
-  for (std::size_t d = 0; d < 2; ++d)
-    dims.push_back((x.dims()[d + 2] + 2 * op.padding[d] - op.kernel[d]) / op.stride[d] + 1);
-  return Shape(x.dtype(), dims);
-}
-
-void AddMaxPool(Table& table) {
-  Row<MaxPool2dOp> pool = table.Op<MaxPool2dOp>();
-  for (const PoolCase& c : kPoolCases) {
-    const MaxPool2dOp op{c.kernel, c.stride, c.padding};
-    c.dtype == DType::kF64 ? pool.Add(op, {Random(c.dtype, c.x)})
-                           : pool.AddEdge(op, {Random(c.dtype, c.x)});
-  }
-  pool.Reference([](const MaxPool2dOp& op, const Literals& in) {
-        const std::vector<Index> winners = Winners(op, in[0]);
-        std::size_t n = 0;
-        return Build(PooledShape(op, in[0].shape()),
-                     [&](const Index&) { return At(in[0], winners[n++]); });
-      })
-      .Error("max_pool2d: takes x [N, C, H, W], not f32[2,3]", {Random(DType::kF32, {2, 3})},
-             [](const Tensors& x) { (void)MaxPool2d(x[0], {2, 2}, {2, 2}, {0, 0}); })
-      .Error("max_pool2d: kernel 5x5 is larger than the padded input f32[1,1,4,4]",
-             {Random(DType::kF32, {1, 1, 4, 4})},
-             [](const Tensors& x) { (void)MaxPool2d(x[0], {5, 5}, {2, 2}, {0, 0}); });
-}
-
-void AddMaxPoolGrad(Table& table) {
-  Row<MaxPool2dGradOp> gradient = table.Op<MaxPool2dGradOp>();
-  for (const PoolCase& c : kPoolCases) {
-    const MaxPool2dGradOp op{c.kernel, c.stride, c.padding};
-    const Literals in{Random(c.dtype, c.x), RandomOf(PooledShape(op, Shape(c.dtype, c.x)), 1)};
-    c.dtype == DType::kF64 ? gradient.Add(op, in) : gradient.AddEdge(op, in);
-  }
-  gradient.ReferenceTolerance(1e-6, 1e-6)
-      .Reference([](const MaxPool2dGradOp& op, const Literals& in) {
-        Literal dx(in[0].shape());
-        int64_t n = 0;
-        for (const Index& winner : Winners(op, in[0])) Accumulate(dx, winner, in[1].AsDouble(n++));
-        return dx;
-      });
-}
-
-void AddMaxPoolPick(Table& table) {
-  Row<MaxPool2dPickOp> pick = table.Op<MaxPool2dPickOp>();
-  for (const PoolCase& c : kPoolCases) {
-    const MaxPool2dPickOp op{c.kernel, c.stride, c.padding};
-    const Literals in{Random(c.dtype, c.x), Random(c.dtype, c.x, 1)};
-    c.dtype == DType::kF64 ? pick.Add(op, in) : pick.AddEdge(op, in);
-  }
-  pick.Reference([](const MaxPool2dPickOp& op, const Literals& in) {
-    const std::vector<Index> winners = Winners(op, in[0]);
-    std::size_t n = 0;
-    return Build(PooledShape(op, in[0].shape()),
-                 [&](const Index&) { return At(in[1], winners[n++]); });
-  });
-}
-
-// Input positions that each window of a pooling covers, by position of the output.
-template <class T>
-void ForEachCovered(const T& op, const Shape& in, const Shape& out,
-                    const std::function<void(const Index& from, const Index& to)>& f) {
-  ForEachIndex(out.dims(), [&](const Index& o) {
-    for (int64_t ky = 0; ky < op.kernel[0]; ++ky) {
-      for (int64_t kx = 0; kx < op.kernel[1]; ++kx) {
-        const Index at{o[0], o[1], o[2] * op.stride[0] - op.padding[0] + ky,
-                       o[3] * op.stride[1] - op.padding[1] + kx};
-        if (at[2] < 0 || at[3] < 0 || at[2] >= in.dim(2) || at[3] >= in.dim(3)) continue;
-        f(at, o);
-      }
-    }
-  });
-}
-
-void AddAvgPool(Table& table) {
-  Row<AvgPool2dOp> pool = table.Op<AvgPool2dOp>();
-  Row<AvgPool2dGradOp> gradient = table.Op<AvgPool2dGradOp>();
-  for (const PoolCase& c : kPoolCases) {
-    const AvgPool2dOp op{c.kernel, c.stride, c.padding};
-    const Shape x(c.dtype, c.x);
-    const AvgPool2dGradOp back{c.kernel, c.stride, c.padding, {x.dim(2), x.dim(3)}};
-    const Literal dy = RandomOf(PooledShape(op, x), 1);
-    c.dtype == DType::kF64 ? pool.Add(op, {Random(c.dtype, c.x)})
-                           : pool.AddEdge(op, {Random(c.dtype, c.x)});
-    c.dtype == DType::kF64 ? gradient.Add(back, {dy}) : gradient.AddEdge(back, {dy});
-  }
-  pool.Reference([](const AvgPool2dOp& op, const Literals& in) {
-        Literal y(PooledShape(op, in[0].shape()));
-        const auto size = static_cast<double>(op.kernel[0] * op.kernel[1]);
-        ForEachCovered(op, in[0].shape(), y.shape(), [&](const Index& from, const Index& to) {
-          Accumulate(y, to, At(in[0], from) / size);
-        });
-        return y;
-      })
-      .ReferenceTolerance(1e-5, 1e-5)
-      .Error("avg_pool2d: takes floats, not s32[1,1,4,4]", {Random(DType::kS32, {1, 1, 4, 4})},
-             [](const Tensors& x) { (void)AvgPool2d(x[0], {2, 2}, {2, 2}, {0, 0}, true); })
-      .Error("adaptive_avg_pool2d: takes x [N, C, H, W] and a size from 1 on, not f32[1,4] and 1x0",
-             {Random(DType::kF32, {1, 4})},
-             [](const Tensors& x) { (void)AdaptiveAvgPool2d(x[0], {1, 0}); });
-  gradient.ReferenceTolerance(1e-5, 1e-5)
-      .Reference([](const AvgPool2dGradOp& op, const Literals& in) {
-        const Shape& dy = in[0].shape();
-        Literal dx(Shape(dy.dtype(), {dy.dim(0), dy.dim(1), op.size[0], op.size[1]}));
-        const auto size = static_cast<double>(op.kernel[0] * op.kernel[1]);
-        ForEachCovered(op, dx.shape(), dy, [&](const Index& from, const Index& to) {
-          Accumulate(dx, from, At(in[0], to) / size);
-        });
-        return dx;
-      });
-}
-
 }  // namespace
 
 void AddLinearSamples(Table& table) {
@@ -352,10 +198,6 @@ void AddLinearSamples(Table& table) {
   AddConv2d(table);
   AddConv2dInputGrad(table);
   AddConv2dWeightGrad(table);
-  AddMaxPool(table);
-  AddMaxPoolGrad(table);
-  AddMaxPoolPick(table);
-  AddAvgPool(table);
 }
 
 }  // namespace lazuli::lazy::test

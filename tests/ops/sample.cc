@@ -16,6 +16,7 @@ const Table& Samples() {
     AddReduceSamples(*t);
     AddShapeSamples(*t);
     AddLinearSamples(*t);
+    AddPoolSamples(*t);
     AddLossSamples(*t);
     AddCreateSamples(*t);
     AddNormSamples(*t);
@@ -62,6 +63,11 @@ Literal Build(const Shape& shape, const std::function<double(const Index&)>& f) 
   int64_t n = 0;
   ForEachIndex(shape.dims(), [&](const Index& index) { result.SetFromDouble(n++, f(index)); });
   return result;
+}
+
+void Accumulate(Literal& to, const Index& index, double v) {
+  const int64_t at = Offset(to.shape().dims(), index);
+  to.SetFromDouble(at, to.AsDouble(at) + v);
 }
 
 }  // namespace lazuli::lazy::test

@@ -223,6 +223,7 @@ void AddElementwiseSamples(Table& table);
 void AddReduceSamples(Table& table);
 void AddShapeSamples(Table& table);
 void AddLinearSamples(Table& table);
+void AddPoolSamples(Table& table);
 void AddLossSamples(Table& table);
 void AddCreateSamples(Table& table);
 void AddNormSamples(Table& table);
@@ -244,6 +245,7 @@ int64_t Offset(absl::Span<const int64_t> dims, absl::Span<const int64_t> index);
 double At(const Literal& x, absl::Span<const int64_t> index);
 // Calls f(index) for every position of an array of these dims, row-major.
 void ForEachIndex(absl::Span<const int64_t> dims, const std::function<void(const Index&)>& f);
+void Accumulate(Literal& to, const Index& index, double v);  // to[index] += v
 // The array whose element at `index` is f(index).
 Literal Build(const Shape& shape, const std::function<double(const Index&)>& f);
 

@@ -34,6 +34,12 @@ MODULES = {
     "Conv2d, dilation, groups": (lambda nn: nn.Conv2d(4, 6, 3, dilation=2, groups=2, bias=False), IMAGES),
     "AvgPool2d": after_conv(lambda nn: nn.AvgPool2d(3, stride=2, padding=1)),
     "AvgPool2d, padding left out": after_conv(lambda nn: nn.AvgPool2d(3, stride=2, padding=1, count_include_pad=False)),
+    "AvgPool2d, ceil": after_conv(lambda nn: nn.AvgPool2d(3, stride=2, ceil_mode=True)),
+    "AvgPool2d, ceil, padding": after_conv(lambda nn: nn.AvgPool2d((3, 4), stride=(2, 3), padding=1, ceil_mode=True)),
+    "AvgPool2d, ceil, padding left out": after_conv(
+        lambda nn: nn.AvgPool2d(3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)),
+    "MaxPool2d, ceil": after_conv(lambda nn: nn.MaxPool2d(3, stride=2, ceil_mode=True)),
+    "MaxPool2d, ceil, stride over kernel": after_conv(lambda nn: nn.MaxPool2d((2, 1), stride=(5, 3), padding=(1, 0), ceil_mode=True)),
     "MaxPool2d": after_conv(lambda nn: nn.MaxPool2d(3, stride=2, padding=1)),
     "AdaptiveAvgPool2d": after_conv(lambda nn: nn.AdaptiveAvgPool2d(3)),
     "BatchNorm2d": after_conv(lambda nn: nn.BatchNorm2d(4, momentum=0.3)),

@@ -237,12 +237,13 @@ struct Size2 {
   std::int64_t height, width;
 };
 // Windows of x [N, C, H, W] to [N, C, H', W']; stride 0 = kernel; padding is at most half of it.
+// ceil_mode: windows that begin in x or the padding before it, but do not end there, count, too.
 // The largest element; padding never wins.
 LAZULI_API Tensor max_pool2d(const Tensor& x, Size2 kernel, Size2 stride = 0, Size2 padding = 0,
-                             LAZULI_LOC);
+                             bool ceil_mode = false, LAZULI_LOC);
 // The mean, with padding as zeros or, unless count_include_pad, left out.
 LAZULI_API Tensor avg_pool2d(const Tensor& x, Size2 kernel, Size2 stride = 0, Size2 padding = 0,
-                             bool count_include_pad = true, LAZULI_LOC);
+                             bool ceil_mode = false, bool count_include_pad = true, LAZULI_LOC);
 // Means of windows that give this height and width, whatever x has.
 LAZULI_API Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size, LAZULI_LOC);
 // exp(x) over its sum along dim, stable; and the logarithm of that.

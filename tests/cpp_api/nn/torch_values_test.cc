@@ -328,6 +328,43 @@ TEST(PoolingTest, AvgPool2dLeavesPaddingOutIfTold) {
                         0.0480782986f, -0.396430135f, -0.924846292f, -1.0922873f,  -0.647778869f});
 }
 
+TEST(PoolingTest, CeilModeCountsWindowsThatEndBeyond) {
+  const Tensor x = Sines({1, 1, 4, 5});
+  const Tensor largest = nn::MaxPool2d(2, {.ceil_mode = true})(x);
+  EXPECT_EQ(largest.sizes(), (Dims{1, 1, 2, 3}));
+  ExpectNear(largest,
+             {0.841470957f, 0.989358246f, 0.412118495f, 0.650287867f, 0.420167029f, 0.990607381f});
+  sum(largest * largest).backward();
+  ExpectNear(
+      x.grad(),
+      {0, 1.68294191f,  0,           0,           0, 0, 0, 0, 1.97871649f, 0.824236989f, 0, 0,
+       0, 0.840334058f, 1.98121476f, 1.30057573f, 0, 0, 0, 0});
+}
+
+TEST(PoolingTest, CeilModeMeansOfPaddingEndWithIt) {
+  const Tensor x = Sines({1, 1, 4, 5});
+  nn::AvgPool2dOptions options{.stride = 2, .padding = {1, 1}, .ceil_mode = true};
+  const Tensor all = nn::AvgPool2d({3, 2}, options)(x);
+  EXPECT_EQ(all.sizes(), (Dims{1, 1, 3, 3}));
+  ExpectNear(all, {-0.159820721f, 0.354723245f, 0.13096571f, -0.142109588f, -0.401382118f,
+                   0.368523508f, 0.162571967f, -0.31232518f, -0.15027751f});
+  options.count_include_pad = false;
+  const Tensor inside = nn::AvgPool2d({3, 2}, options)(x);
+  ExpectNear(inside, {-0.479462147f, 0.532084882f, 0.196448565f, -0.284219176f, -0.401382118f,
+                      0.368523508f, 0.650287867f, -0.624650359f, -0.300555021f});
+  sum(inside * inside).backward();
+  ExpectNear(x.grad(), {-0.479462147f, 0.266042441f,  0.266042441f,  0.0982242823f, 0.0982242823f,
+                        -0.668941617f, 0.132248402f,  0.132248402f,  0.221065462f,  0.221065462f,
+                        -0.189479455f, -0.133794039f, -0.133794039f, 0.122841172f,  0.122841172f,
+                        1.11109626f,   -0.758444428f, -0.758444428f, -0.177713841f, -0.177713841f});
+}
+
+TEST(PoolingTest, CeilModeWhereAllWindowsAreWholeIsTheSameProgram) {
+  const Tensor x = Sines({1, 1, 4, 4});
+  EXPECT_EQ(debug::graph_text({max_pool2d(x, 2, 2, 0, /*ceil_mode=*/true)}),
+            debug::graph_text({max_pool2d(x, 2)}));
+}
+
 TEST(PoolingTest, AdaptiveAvgPool2dGivesAnySize) {
   const Tensor x = Sines({1, 1, 4, 5});
   ExpectNear(nn::AdaptiveAvgPool2d({3, 2})(x), {0.194902539f, 0.392013043f, -0.443656236f,

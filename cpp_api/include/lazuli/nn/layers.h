@@ -46,6 +46,7 @@ class LAZULI_API Conv2d : public Layer<Conv2d> {
 struct MaxPool2dOptions {
   Size2 stride = 0;  // 0: the kernel's size
   Size2 padding = 0;
+  bool ceil_mode = false;  // windows that do not end in x count, too
 };
 class LAZULI_API MaxPool2d : public Layer<MaxPool2d> {
  public:
@@ -59,6 +60,7 @@ class LAZULI_API MaxPool2d : public Layer<MaxPool2d> {
 struct AvgPool2dOptions {
   Size2 stride = 0;  // 0: the kernel's size
   Size2 padding = 0;
+  bool ceil_mode = false;
   bool count_include_pad = true;
 };
 class LAZULI_API AvgPool2d : public Layer<AvgPool2d> {

@@ -1,0 +1,181 @@
+#include "lazy/ops/pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/hlo/monoid.h"
+
+namespace lazuli::lazy {
+namespace {
+
+hlo::Window PoolWindow(const Pair& kernel, const Pair& stride, const Pair& padding,
+                       const Pair& overhang) {
+  hlo::Window window(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    window.push_back({.size = kernel[i],
+                      .stride = stride[i],
+                      .pad_low = padding[i],
+                      .pad_high = padding[i] + overhang[i]});
+  }
+  return window;
+}
+
+absl::Status CheckPool(const Shape& x, const Pair& kernel, const Pair& stride, const Pair& padding,
+                       const Pair& overhang) {
+  if (x.rank() != 4) return InvalidArgument("takes x [N, C, H, W], not ", x);
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (kernel[i] < 1 || stride[i] < 1 || padding[i] < 0 || padding[i] * 2 > kernel[i]) {
+      return InvalidArgument("kernel ", PairText(kernel), ", stride ", PairText(stride),
+                             ", padding ", PairText(padding),
+                             ": sizes and strides start at 1, padding is at most half the kernel");
+    }
+    if (x.dim(static_cast<int64_t>(i) + 2) + 2 * padding[i] + overhang[i] < kernel[i]) {
+      return InvalidArgument("kernel ", PairText(kernel), " is larger than the padded input ", x);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// How far the last window reaches beyond the padding: with ceil_mode one that begins in x, or in
+// the padding before it, is one. What is no pooling has none; the op refuses it.
+Pair Overhang(const Shape& x, const Pool2dAttrs& a) {
+  Pair overhang{0, 0};
+  if (!a.ceil_mode || x.rank() != 4 || a.stride[0] < 1 || a.stride[1] < 1) return overhang;
+  for (std::size_t i = 0; i < 2; ++i) {
+    // From where the first window begins to the end of x, and to where a last whole one may begin.
+    const int64_t end = a.padding[i] + x.dim(static_cast<int64_t>(i) + 2);
+    const int64_t whole = end + a.padding[i] - a.kernel[i];
+    int64_t begin = (whole + a.stride[i] - 1) / a.stride[i] * a.stride[i];
+    if (begin >= end) begin -= a.stride[i];
+    overhang[i] = std::max<int64_t>(0, begin - whole);
+  }
+  return overhang;
+}
+
+}  // namespace
+
+lowering::Op MaxPool2dOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  if (absl::Status status = CheckPool(x.shape(), kernel, stride, padding, overhang); !status.ok())
+    return b.Error(std::move(status));
+  return b.ReduceWindow(lowering::Opcode::kMaximum, x,
+                        PoolWindow(kernel, stride, padding, overhang));
+}
+
+Tensors MaxPool2dOp::Vjp(const Saved& s, const Tensor& dy) const {
+  return {Record(MaxPool2dGradOp{kernel, stride, padding, overhang}, s.x(), dy)};
+}
+
+lowering::Op MaxPool2dGradOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op dy) const {
+  return b.SelectAndScatter(x, dy, PoolWindow(kernel, stride, padding, overhang));
+}
+
+Tensors MaxPool2dGradOp::Vjp(const Saved& s, const Tensor& g) const {
+  return {Tensor(), Record(MaxPool2dPickOp{kernel, stride, padding, overhang}, s.x(), g)};
+}
+
+lowering::Op MaxPool2dPickOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op g) const {
+  const hlo::Window window = PoolWindow(kernel, stride, padding, overhang);
+  if (b.shapes_only()) return b.ReduceWindow(lowering::Opcode::kMaximum, g, window);
+  const Shape value(x.dtype()), picked(g.dtype());
+  hlo::Computation* larger =
+      b.Region("pick", {value, picked, value, picked},
+               [](lowering::Builder& r, absl::Span<const lowering::Op> p) {
+                 const lowering::Op keep = r.Compare(hlo::ComparisonDirection::kGe, p[0], p[2]);
+                 return r.Tuple({r.Select(keep, p[0], p[2]), r.Select(keep, p[1], p[3])});
+               });
+  const lowering::Op low = b.Constant(hlo::IdentityOf(lowering::Opcode::kMaximum, x.dtype()));
+  const lowering::Op both =
+      b.Add(lowering::Opcode::kReduceWindow, {x, g, low, b.Scalar(g.dtype(), 0)},
+            hlo::WindowAttrs{window}, absl::MakeConstSpan(&larger, 1));
+  return b.GetTupleElement(both, 1);
+}
+
+Tensors MaxPool2dPickOp::Vjp(const Saved& s, const Tensor& h) const {
+  return {Tensor(), Record(MaxPool2dGradOp{kernel, stride, padding, overhang}, s.x(), h)};
+}
+
+Tensor MaxPool2d(const Tensor& x, const Pool2dAttrs& a) {
+  return Record(MaxPool2dOp{a.kernel, a.stride, a.padding, Overhang(x.shape(), a)}, x);
+}
+
+lowering::Op AvgPool2dOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  absl::Status status = CheckPool(x.shape(), kernel, stride, padding, overhang);
+  if (status.ok() && !IsFloat(x.dtype())) status = InvalidArgument("takes floats, not ", x.shape());
+  if (!status.ok()) return b.Error(std::move(status));
+  const lowering::Op sum =
+      b.ReduceWindow(lowering::Opcode::kAdd, x, PoolWindow(kernel, stride, padding, overhang));
+  return b.DividedBy(sum, b.Full(sum.shape(), static_cast<double>(kernel[0] * kernel[1])));
+}
+
+Tensors AvgPool2dOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Pair size{s.shape().dim(2), s.shape().dim(3)};
+  return {Record(AvgPool2dGradOp{kernel, stride, padding, overhang, size}, dy)};
+}
+
+// Each element of x gets the sum of dy over the windows that cover it: windows of the same kernel
+// over dy, which zeros spread by the stride and surround.
+lowering::Op AvgPool2dGradOp::Lower(lowering::Builder& b, lowering::Op dy) const {
+  Dims low(4, 0), high(4, 0), interior(4, 0);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::size_t d = i + 2;
+    const int64_t spread = (dy.shape().dim(static_cast<int64_t>(d)) - 1) * stride[i] + 1;
+    low[d] = kernel[i] - 1 - padding[i];
+    high[d] = size[i] + kernel[i] - 1 - low[d] - spread;
+    interior[d] = stride[i] - 1;
+  }
+  const lowering::Op spread = b.Pad(dy, b.Scalar(dy.dtype(), 0), low, high, interior);
+  const lowering::Op sum =
+      b.ReduceWindow(lowering::Opcode::kAdd, spread, PoolWindow(kernel, {1, 1}, {0, 0}, {0, 0}));
+  return b.DividedBy(sum, b.Full(sum.shape(), static_cast<double>(kernel[0] * kernel[1])));
+}
+
+Tensors AvgPool2dGradOp::Vjp(const Saved&, const Tensor& g) const {
+  return {Record(AvgPool2dOp{kernel, stride, padding, overhang}, g)};
+}
+
+Tensor AvgPool2d(const Tensor& x, const Pool2dAttrs& a, bool count_padding) {
+  const Pair overhang = Overhang(x.shape(), a);
+  const Tensor mean = Record(AvgPool2dOp{a.kernel, a.stride, a.padding, overhang}, x);
+  const bool all_count = count_padding || a.padding == Pair{0, 0};
+  if (all_count && overhang == Pair{0, 0}) return mean;
+  // Divided by the share of each window that counts: the mean of ones there.
+  Pair size{x.dim(2), x.dim(3)}, around = a.padding;
+  for (std::size_t i = 0; count_padding && i < 2; ++i) size[i] += 2 * std::exchange(around[i], 0);
+  const Tensor ones = FullConstant(Shape(x.dtype(), {1, 1, size[0], size[1]}), 1, x.device());
+  return mean / Record(AvgPool2dOp{a.kernel, a.stride, around, overhang}, ones);
+}
+
+namespace {
+
+// [to, from]: row i holds 1 / n at the n positions from floor(i from / to) to ceil((i + 1) from /
+// to).
+Tensor AveragingMatrix(int64_t from, int64_t to, DType dtype, backend::Device device) {
+  const Dims dims{to, from};
+  const Tensor row = To(Positions(dims, 0, device), DType::kF64) * static_cast<double>(from);
+  const Tensor column = To(Positions(dims, 1, device), DType::kF64);
+  const auto divisor = static_cast<double>(to);
+  const Tensor start = Floor(row / divisor);
+  const Tensor end = Ceil((row + static_cast<double>(from)) / divisor);
+  const Tensor inside = LogicalAnd(Ge(column, start), Lt(column, end));
+  return To(To(inside, DType::kF64) / (end - start), dtype);
+}
+
+}  // namespace
+
+Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
+  if (x.rank() != 4 || size[0] < 1 || size[1] < 1) {
+    ThrowRecordError("adaptive_avg_pool2d",
+                     InvalidArgument("takes x [N, C, H, W] and a size from 1 on, not ", x.shape(),
+                                     " and ", PairText(size)));
+  }
+  const int64_t h = x.dim(2), w = x.dim(3);
+  if (h % size[0] == 0 && w % size[1] == 0) {
+    const Pair kernel{h / size[0], w / size[1]};
+    return AvgPool2d(x, {.kernel = kernel, .stride = kernel}, true);
+  }
+  const Tensor rows = AveragingMatrix(h, size[0], x.dtype(), x.device());
+  const Tensor columns = AveragingMatrix(w, size[1], x.dtype(), x.device());
+  return MatMul(MatMul(rows, x), Transpose(columns, 0, 1));
+}
+
+}  // namespace lazuli::lazy

@@ -135,7 +135,7 @@ Tensors AvgPool2dGradOp::Vjp(const Saved&, const Tensor& g) const {
 
 Tensor AvgPool2d(const Tensor& x, const Pool2dAttrs& a, bool count_padding) {
   const Pair overhang = Overhang(x.shape(), a);
-  const Tensor mean = Record(AvgPool2dOp{a.kernel, a.stride, a.padding, overhang}, x);
+  Tensor mean = Record(AvgPool2dOp{a.kernel, a.stride, a.padding, overhang}, x);
   const bool all_count = count_padding || a.padding == Pair{0, 0};
   if (all_count && overhang == Pair{0, 0}) return mean;
   // Divided by the share of each window that counts: the mean of ones there.

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import torch
+from cases import report
 
 sys.path.insert(0, sys.argv[1])
 import lazuli  # noqa: E402
@@ -66,18 +67,14 @@ def outcome(t, program):
     return [z.detach().numpy(), *gradients]
 
 
+def compare(program):
+    expected = outcome(torch, program)
+    for got, want in zip(outcome(lazuli, program), expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
 def main():
-    wrong = 0
-    for program in PROGRAMS:
-        expected = outcome(torch, program)
-        try:
-            for got, want in zip(outcome(lazuli, program), expected, strict=True):
-                np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
-        except Exception as error:  # every program is to be named
-            print(f"{program}\n  {type(error).__name__}: {error}")
-            wrong += 1
-    print(f"{len(PROGRAMS) - wrong} of {len(PROGRAMS)} programs are as torch has them")
-    return 1 if wrong else 0
+    return report({program: lambda program=program: compare(program) for program in PROGRAMS}, "programs")
 
 
 if __name__ == "__main__":

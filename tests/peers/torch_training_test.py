@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import torch
+from cases import report
 
 sys.path.insert(0, sys.argv[1])
 import lazuli  # noqa: E402
@@ -165,19 +166,11 @@ def compare(ours, theirs):
 
 def main():
     momentum, dense = OPTIMISERS["SGD, momentum"], MODULES["Linear"]
-    cases = {name: lambda module=module: training(module, momentum) for name, module in MODULES.items()}
-    cases |= {name: lambda make=make: training(dense, make) for name, make in OPTIMISERS.items()}
-    cases |= {name: lambda make=make: training(dense, OPTIMISERS["SGD"], make) for name, make in SCHEDULES.items()}
-    cases |= {text: lambda text=text: (loss(lazuli, text), loss(torch, text)) for text in LOSSES}
-    wrong = 0
-    for name, case in cases.items():
-        try:
-            compare(*case())
-        except Exception as error:  # every case is to be named
-            print(f"{name}\n  {type(error).__name__}: {error}")
-            wrong += 1
-    print(f"{len(cases) - wrong} of {len(cases)} cases are as torch has them")
-    return 1 if wrong else 0
+    cases = {name: lambda module=module: compare(*training(module, momentum)) for name, module in MODULES.items()}
+    cases |= {name: lambda make=make: compare(*training(dense, make)) for name, make in OPTIMISERS.items()}
+    cases |= {name: lambda make=make: compare(*training(dense, OPTIMISERS["SGD"], make)) for name, make in SCHEDULES.items()}
+    cases |= {text: lambda text=text: compare(loss(lazuli, text), loss(torch, text)) for text in LOSSES}
+    return report(cases, "cases")
 
 
 if __name__ == "__main__":

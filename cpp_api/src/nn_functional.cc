@@ -113,13 +113,6 @@ void CheckBroadcast(std::string_view op, const lazy::Tensor& x, const lazy::Tens
       op, ir::InvalidArgument("shapes ", x.shape(), " and ", y.shape(), " do not broadcast"));
 }
 
-// [1, C, 1, ...]: the dims of one number a channel beside x.
-ir::Dims ChannelDims(const lazy::Tensor& x) {
-  ir::Dims dims(static_cast<std::size_t>(x.rank()), 1);
-  dims[1] = x.dim(1);
-  return dims;
-}
-
 // running = (1 - momentum) * running + momentum * now, in place and without history.
 void UpdateRunning(const Tensor& running, const lazy::Tensor& now, const Scalar& momentum,
                    const Scalar& rest) {
@@ -279,7 +272,7 @@ Tensor group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight, co
       CheckDims("group_norm", "bias", bias, {in.dim(1)});
     }
     const lazy::Tensor y = lazy::GroupNorm(in, groups, eps);
-    return Affine(y, weight, bias, ChannelDims(in));
+    return Affine(y, weight, bias, lazy::ChannelDims(in.shape()));
   });
 }
 
@@ -296,7 +289,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
                                                                    {"weight", &weight},
                                                                    {"bias", &bias}};
     for (const auto& [what, t] : channels) CheckDims("batch_norm", what, *t, {in.dim(1)});
-    const ir::Dims dims = ChannelDims(in);
+    const ir::Dims dims = lazy::ChannelDims(in.shape());
     const bool running = running_mean.defined() && running_var.defined();
     if (!training && running) {
       const lazy::Tensor mean = lazy::Reshape(TensorAccess::Unwrap(running_mean), dims);

@@ -5,35 +5,28 @@
 namespace lazuli::lazy {
 namespace {
 
-// [1, C, 1, ...]: one number a class beside x.
-Tensor BesideClasses(const Tensor& weight, const Shape& x) {
-  Dims dims(static_cast<std::size_t>(x.rank()), 1);
-  dims[1] = x.dim(1);
-  return Reshape(weight, dims);
-}
-
 void Check(std::string_view op, const Shape& x, const ClassOptions& options) {
   const double smoothing = options.label_smoothing;
   if (!(smoothing >= 0 && smoothing <= 1)) {
     ThrowRecordError(op, InvalidArgument("label_smoothing must be in [0, 1], is ", smoothing));
   }
   if (!options.weight.defined() || x.rank() < 2) return;
-  const Shape wanted(x.dtype(), {x.dim(1)}), &weight = options.weight.shape();
+  const Shape wanted(x.dtype(), {x.dim(1)});
+  const Shape& weight = options.weight.shape();
   if (weight.dtype() != wanted.dtype() || !SameDims(weight, wanted)) {
-    ThrowRecordError(op, InvalidArgument("weight must hold one number a class, ", wanted, ", is ",
-                                         options.weight.shape()));
+    ThrowRecordError(
+        op, InvalidArgument("weight must hold one number a class, ", wanted, ", is ", weight));
   }
 }
 
 // sum of weight * x over the classes.
 Tensor OverClasses(const Tensor& x, const Tensor& weight) {
-  return Sum(weight.defined() ? x * BesideClasses(weight, x.shape()) : x, {1});
+  return Sum(weight.defined() ? x * Reshape(weight, ChannelDims(x.shape())) : x, {1});
 }
 
 // (1 - s) * loss + s * the loss of an even distribution over the classes.
 Tensor Smoothed(const Tensor& loss, const Tensor& log_probs, const ClassOptions& options) {
   const double s = options.label_smoothing;
-  if (s == 0) return loss;
   const auto classes = static_cast<double>(log_probs.dim(1));
   return loss * (1 - s) - OverClasses(log_probs, options.weight) * (s / classes);
 }
@@ -78,8 +71,9 @@ Tensor OfProbabilities(const Tensor& logits, const Tensor& target, const ClassOp
                                                       target.shape()));
   }
   const Tensor log_probs = LogSoftmax(logits, 1);
-  const Tensor loss = -OverClasses(target * log_probs, options.weight);
-  return Reduced(Smoothed(loss, log_probs, options), reduction);
+  Tensor loss = -OverClasses(target * log_probs, options.weight);
+  if (options.label_smoothing > 0) loss = Smoothed(loss, log_probs, options);
+  return Reduced(loss, reduction);
 }
 
 }  // namespace
@@ -95,7 +89,7 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const ClassOptio
   Tensor loss = CrossEntropy(logits, labels.get(), Reduction::kNone);
   const Tensor weights = labels.Weights(options.weight, logits.shape());
   if (options.weight.defined()) loss = loss * weights;
-  loss = Smoothed(loss, LogSoftmax(logits, 1), options);
+  if (options.label_smoothing > 0) loss = Smoothed(loss, LogSoftmax(logits, 1), options);
   return Averaged(labels.Counted(loss), weights, reduction);
 }
 

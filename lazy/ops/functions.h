@@ -140,6 +140,9 @@ Tensor AvgPool2d(const Tensor& x, const Pool2dAttrs& attrs, bool count_padding);
 // Means of windows as even as they can be that give this height and width.
 Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size);
 
+// [1, C, 1, ...]: the dims of one number a channel, or a class, beside x of rank 2 or more.
+Dims ChannelDims(const Shape& x);
+
 // --- normalisation
 // To mean 0 and variance 1 over the dims from `axis` on.
 Tensor LayerNorm(const Tensor& x, int64_t axis, double eps);

@@ -92,6 +92,12 @@ Tensors BatchNormOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
 
 // --- functions
 
+Dims ChannelDims(const Shape& x) {
+  Dims dims(static_cast<std::size_t>(x.rank()), 1);
+  dims[1] = x.dim(1);
+  return dims;
+}
+
 Tensor LayerNorm(const Tensor& x, int64_t axis, double eps) {
   const Operand in(x);
   return RecordAll(LayerNormOp{NormalizeDim("layer_norm", axis, x.rank()), eps},

@@ -1,36 +1,38 @@
 #include "lazy/ops/pool.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "ir/hlo/monoid.h"
 
 namespace lazuli::lazy {
 namespace {
 
-hlo::Window PoolWindow(const Pair& kernel, const Pair& stride, const Pair& padding,
-                       const Pair& overhang) {
+// Of an op of pool.h.
+template <class T>
+hlo::Window WindowOf(const T& op) {
   hlo::Window window(2);
   for (std::size_t i = 0; i < 2; ++i) {
-    window.push_back({.size = kernel[i],
-                      .stride = stride[i],
-                      .pad_low = padding[i],
-                      .pad_high = padding[i] + overhang[i]});
+    window.push_back({.size = op.kernel[i],
+                      .stride = op.stride[i],
+                      .pad_low = op.padding[i],
+                      .pad_high = op.padding[i] + op.overhang[i]});
   }
   return window;
 }
 
-absl::Status CheckPool(const Shape& x, const Pair& kernel, const Pair& stride, const Pair& padding,
-                       const Pair& overhang) {
+template <class T>
+absl::Status CheckPool(const T& op, const Shape& x) {
   if (x.rank() != 4) return InvalidArgument("takes x [N, C, H, W], not ", x);
   for (std::size_t i = 0; i < 2; ++i) {
-    if (kernel[i] < 1 || stride[i] < 1 || padding[i] < 0 || padding[i] * 2 > kernel[i]) {
-      return InvalidArgument("kernel ", PairText(kernel), ", stride ", PairText(stride),
-                             ", padding ", PairText(padding),
+    if (op.kernel[i] < 1 || op.stride[i] < 1 || op.padding[i] < 0 ||
+        op.padding[i] * 2 > op.kernel[i]) {
+      return InvalidArgument("kernel ", PairText(op.kernel), ", stride ", PairText(op.stride),
+                             ", padding ", PairText(op.padding),
                              ": sizes and strides start at 1, padding is at most half the kernel");
     }
-    if (x.dim(static_cast<int64_t>(i) + 2) + 2 * padding[i] + overhang[i] < kernel[i]) {
-      return InvalidArgument("kernel ", PairText(kernel), " is larger than the padded input ", x);
+    if (x.dim(static_cast<int64_t>(i) + 2) + 2 * op.padding[i] + op.overhang[i] < op.kernel[i]) {
+      return InvalidArgument("kernel ", PairText(op.kernel), " is larger than the padded input ",
+                             x);
     }
   }
   return absl::OkStatus();
@@ -55,10 +57,9 @@ Pair Overhang(const Shape& x, const Pool2dAttrs& a) {
 }  // namespace
 
 lowering::Op MaxPool2dOp::Lower(lowering::Builder& b, lowering::Op x) const {
-  if (absl::Status status = CheckPool(x.shape(), kernel, stride, padding, overhang); !status.ok())
+  if (absl::Status status = CheckPool(*this, x.shape()); !status.ok())
     return b.Error(std::move(status));
-  return b.ReduceWindow(lowering::Opcode::kMaximum, x,
-                        PoolWindow(kernel, stride, padding, overhang));
+  return b.ReduceWindow(lowering::Opcode::kMaximum, x, WindowOf(*this));
 }
 
 Tensors MaxPool2dOp::Vjp(const Saved& s, const Tensor& dy) const {
@@ -66,7 +67,7 @@ Tensors MaxPool2dOp::Vjp(const Saved& s, const Tensor& dy) const {
 }
 
 lowering::Op MaxPool2dGradOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op dy) const {
-  return b.SelectAndScatter(x, dy, PoolWindow(kernel, stride, padding, overhang));
+  return b.SelectAndScatter(x, dy, WindowOf(*this));
 }
 
 Tensors MaxPool2dGradOp::Vjp(const Saved& s, const Tensor& g) const {
@@ -74,7 +75,7 @@ Tensors MaxPool2dGradOp::Vjp(const Saved& s, const Tensor& g) const {
 }
 
 lowering::Op MaxPool2dPickOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op g) const {
-  const hlo::Window window = PoolWindow(kernel, stride, padding, overhang);
+  const hlo::Window window = WindowOf(*this);
   if (b.shapes_only()) return b.ReduceWindow(lowering::Opcode::kMaximum, g, window);
   const Shape value(x.dtype()), picked(g.dtype());
   hlo::Computation* larger =
@@ -99,11 +100,10 @@ Tensor MaxPool2d(const Tensor& x, const Pool2dAttrs& a) {
 }
 
 lowering::Op AvgPool2dOp::Lower(lowering::Builder& b, lowering::Op x) const {
-  absl::Status status = CheckPool(x.shape(), kernel, stride, padding, overhang);
+  absl::Status status = CheckPool(*this, x.shape());
   if (status.ok() && !IsFloat(x.dtype())) status = InvalidArgument("takes floats, not ", x.shape());
   if (!status.ok()) return b.Error(std::move(status));
-  const lowering::Op sum =
-      b.ReduceWindow(lowering::Opcode::kAdd, x, PoolWindow(kernel, stride, padding, overhang));
+  const lowering::Op sum = b.ReduceWindow(lowering::Opcode::kAdd, x, WindowOf(*this));
   return b.DividedBy(sum, b.Full(sum.shape(), static_cast<double>(kernel[0] * kernel[1])));
 }
 
@@ -124,8 +124,8 @@ lowering::Op AvgPool2dGradOp::Lower(lowering::Builder& b, lowering::Op dy) const
     interior[d] = stride[i] - 1;
   }
   const lowering::Op spread = b.Pad(dy, b.Scalar(dy.dtype(), 0), low, high, interior);
-  const lowering::Op sum =
-      b.ReduceWindow(lowering::Opcode::kAdd, spread, PoolWindow(kernel, {1, 1}, {0, 0}, {0, 0}));
+  const lowering::Op sum = b.ReduceWindow(lowering::Opcode::kAdd, spread,
+                                          WindowOf(AvgPool2dOp{kernel, {1, 1}, {0, 0}, {0, 0}}));
   return b.DividedBy(sum, b.Full(sum.shape(), static_cast<double>(kernel[0] * kernel[1])));
 }
 
@@ -140,7 +140,10 @@ Tensor AvgPool2d(const Tensor& x, const Pool2dAttrs& a, bool count_padding) {
   if (all_count && overhang == Pair{0, 0}) return mean;
   // Divided by the share of each window that counts: the mean of ones there.
   Pair size{x.dim(2), x.dim(3)}, around = a.padding;
-  for (std::size_t i = 0; count_padding && i < 2; ++i) size[i] += 2 * std::exchange(around[i], 0);
+  if (count_padding) {
+    size = {size[0] + 2 * around[0], size[1] + 2 * around[1]};
+    around = {0, 0};
+  }
   const Tensor ones = FullConstant(Shape(x.dtype(), {1, 1, size[0], size[1]}), 1, x.device());
   return mean / Record(AvgPool2dOp{a.kernel, a.stride, around, overhang}, ones);
 }

@@ -30,22 +30,30 @@ Shape PooledShape(const T& op, const Shape& x) {
   return Shape(x.dtype(), dims);
 }
 
-// Input positions of the first maximum of each window, by position of the output.
+// Input positions that each window of a pooling covers, by position of the output.
 template <class T>
-std::vector<Index> Winners(const T& op, const Literal& x) {
-  const Shape& in = x.shape();
-  std::vector<Index> winners;
-  ForEachIndex(PooledShape(op, in).dims(), [&](const Index& o) {
-    Index best;
+void ForEachCovered(const T& op, const Shape& in, const Shape& out,
+                    const std::function<void(const Index& from, const Index& to)>& f) {
+  ForEachIndex(out.dims(), [&](const Index& o) {
     for (int64_t ky = 0; ky < op.kernel[0]; ++ky) {
       for (int64_t kx = 0; kx < op.kernel[1]; ++kx) {
         const Index at{o[0], o[1], o[2] * op.stride[0] - op.padding[0] + ky,
                        o[3] * op.stride[1] - op.padding[1] + kx};
         if (at[2] < 0 || at[3] < 0 || at[2] >= in.dim(2) || at[3] >= in.dim(3)) continue;
-        if (best.empty() || At(x, at) > At(x, best)) best = at;
+        f(at, o);
       }
     }
-    winners.push_back(best);
+  });
+}
+
+// Input positions of the first maximum of each window, by position of the output.
+template <class T>
+std::vector<Index> Winners(const T& op, const Literal& x) {
+  const Shape out = PooledShape(op, x.shape());
+  std::vector<Index> winners(static_cast<std::size_t>(out.num_elements()));
+  ForEachCovered(op, x.shape(), out, [&](const Index& from, const Index& to) {
+    Index& best = winners[static_cast<std::size_t>(Offset(out.dims(), to))];
+    if (best.empty() || At(x, from) > At(x, best)) best = from;
   });
   return winners;
 }
@@ -98,22 +106,6 @@ void AddMaxPoolPick(Table& table) {
     std::size_t n = 0;
     return Build(PooledShape(op, in[0].shape()),
                  [&](const Index&) { return At(in[1], winners[n++]); });
-  });
-}
-
-// Input positions that each window of a pooling covers, by position of the output.
-template <class T>
-void ForEachCovered(const T& op, const Shape& in, const Shape& out,
-                    const std::function<void(const Index& from, const Index& to)>& f) {
-  ForEachIndex(out.dims(), [&](const Index& o) {
-    for (int64_t ky = 0; ky < op.kernel[0]; ++ky) {
-      for (int64_t kx = 0; kx < op.kernel[1]; ++kx) {
-        const Index at{o[0], o[1], o[2] * op.stride[0] - op.padding[0] + ky,
-                       o[3] * op.stride[1] - op.padding[1] + kx};
-        if (at[2] < 0 || at[3] < 0 || at[2] >= in.dim(2) || at[3] >= in.dim(3)) continue;
-        f(at, o);
-      }
-    }
   });
 }
 

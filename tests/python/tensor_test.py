@@ -234,3 +234,8 @@ def test_seeds_decide_random_numbers():
     assert lz.rand(4).tolist() != first
     lz.manual_seed(3)
     assert lz.rand(4).tolist() == first
+
+
+def test_sum_of_one_number_is_that_number():
+    for value in (1 + 2j, 3.5, 7):
+        assert lz.tensor(value).sum().item() == value

@@ -124,6 +124,7 @@ absl::Status ReduceKernel::Plan() {
       plan_.sizes.push_back(input.dim(d));
     }
   }
+  if (reduced.empty()) plan_.sizes.push_back(1);  // each result is of one element
   const auto rank = static_cast<int64_t>(plan_.sizes.size());
   const Point point = IdentityPoint(variables, rank);
   init_plan_.sizes.push_back(1);

@@ -397,6 +397,7 @@ std::unique_ptr<Thunk> MakeGatherThunk(const Instruction& gather,
 std::unique_ptr<Thunk> MakeScatterThunk(const Instruction& scatter,
                                         const std::vector<BufferId>& operands, BufferId result) {
   if (operands.size() != 3 || scatter.operand(2)->shape().num_elements() == 0) return nullptr;
+  if (scatter.shape().num_elements() == 0) return nullptr;  // no window fits, not even at 0
   const Combiner combiner = FindCombiner(*scatter.to_apply(), scatter.shape().dtype());
   WindowPlan plan(OfScatter(scatter));
   if (combiner.run == nullptr || !plan.ok() || operands[0] == operands[2] ||

@@ -7,6 +7,7 @@
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/recipes.h"
 #include "ir/evaluator/strided.h"
+#include "ir/hlo/shape_inference.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -141,7 +142,7 @@ absl::StatusOr<Literal> EvaluateFft(const Instruction& instruction, Operands ope
     return attrs.fft_length[static_cast<std::size_t>(d - (rank - transformed))];
   };
   if (attrs.fft_type == FftType::kRfft) {
-    x = Cropped(TransformDimension(x, last, length(last), inverse), length(last) / 2 + 1);
+    x = Cropped(TransformDimension(x, last, length(last), inverse), SpectrumSize(length(last)));
   } else if (attrs.fft_type != FftType::kIrfft) {
     x = TransformDimension(x, last, length(last), inverse);
   }

@@ -20,6 +20,9 @@ absl::StatusOr<Shape> InferShape(Opcode opcode, absl::Span<const Shape* const> o
 // The type of a complex number's parts; any other type itself.
 DType PartType(DType dtype);
 
+// How many complex numbers RFFT makes of a real signal of this length.
+inline int64_t SpectrumSize(int64_t length) { return length == 0 ? 0 : length / 2 + 1; }
+
 // Size of a window's output along one dimension: base dilated and padded, window dilated, strided.
 int64_t WindowedSize(int64_t size, const WindowDim& window);
 

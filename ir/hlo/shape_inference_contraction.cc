@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/hlo/shape_inference.h"
 #include "ir/hlo/shape_inference_internal.h"
 
 namespace lazuli::hlo::internal {
@@ -195,14 +196,16 @@ absl::StatusOr<Shape> InferFft(const Inference& in) {
     const int64_t size = x.dim(x.rank() - n + i);
     const int64_t wanted = length[static_cast<std::size_t>(i)];
     const bool halved = real_out && i == n - 1;
-    if (wanted < 0 || size != (halved ? wanted / 2 + 1 : wanted)) {
+    // Of a real signal of nothing one may give nothing, or the one number of the general rule.
+    const bool fits_half = size == wanted / 2 + 1 || size == SpectrumSize(wanted);
+    if (wanted < 0 || (halved ? !fits_half : size != wanted)) {
       return in.Error("fft_length={", Join(length, ","), "} does not fit ", x);
     }
   }
   Shape result = WithoutLayout(x);
   if (real_in) {
     result.set_dtype(x.dtype() == DType::kF32 ? DType::kC64 : DType::kC128);
-    result.set_dim(x.rank() - 1, length.back() / 2 + 1);
+    result.set_dim(x.rank() - 1, SpectrumSize(length.back()));
   } else if (real_out) {
     result.set_dtype(PartType(x.dtype()));
     result.set_dim(x.rank() - 1, length.back());

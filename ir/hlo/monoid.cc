@@ -1,5 +1,6 @@
 #include "ir/hlo/monoid.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -20,11 +21,26 @@ int64_t ExtremeInteger(DType dtype, bool greatest) {
   return greatest ? max : -max - 1;
 }
 
-Literal Extreme(DType dtype, bool greatest) {
-  if (IsFloat(dtype)) {
-    const double inf = std::numeric_limits<double>::infinity();
-    return Literal::Full(Shape(dtype), greatest ? inf : -inf);
+// The infinity; of a type that has none, which are all of a byte, the finite value next to it.
+Literal ExtremeFloat(DType dtype, bool greatest) {
+  const double sign = greatest ? 1 : -1;
+  const double inf = std::numeric_limits<double>::infinity();
+  Literal extreme = Literal::Full(Shape(dtype), sign * inf);
+  if (extreme.AsDouble(0) == sign * inf || ByteWidth(dtype) > 1) return extreme;
+  double best = -inf;
+  for (int bits = 0; bits < 1 << Row(dtype).bits; ++bits) {
+    Literal candidate{Shape(dtype)};
+    *candidate.mutable_raw() = static_cast<std::byte>(bits);
+    const double value = sign * candidate.AsDouble(0);
+    if (!std::isfinite(value) || value <= best) continue;
+    best = value;
+    extreme = std::move(candidate);
   }
+  return extreme;
+}
+
+Literal Extreme(DType dtype, bool greatest) {
+  if (IsFloat(dtype)) return ExtremeFloat(dtype, greatest);
   Literal result{Shape(dtype)};
   const int64_t value = ExtremeInteger(dtype, greatest);
   std::memcpy(result.mutable_raw(), &value, static_cast<std::size_t>(ByteWidth(dtype)));

@@ -14,8 +14,8 @@ namespace lazuli::hlo {
 // xor on its two scalar parameters, in either order; nullopt for anything else.
 std::optional<Opcode> MonoidOf(const Computation& reducer);
 
-// Its identity as a scalar: 0, 1, lowest (-inf), highest (inf), all ones, 0, 0. For add of floats
-// it is +0, as frameworks write it, although only -0 + x == x holds for every x.
+// Its identity as a scalar: 0, 1, lowest (-inf where the type has it), highest, all ones, 0, 0. For
+// add of floats it is +0, as frameworks write it, although only -0 + x == x holds for every x.
 Literal IdentityOf(Opcode monoid, DType dtype);
 
 }  // namespace lazuli::hlo

@@ -11,8 +11,10 @@
 namespace lazuli::backend {
 namespace {
 
-// Rows of one task. Fixed, so that blocking does not depend on the number of threads.
+// The part of the result that one task makes. Fixed, so that blocking does not depend on the number
+// of threads.
 constexpr int64_t kRows = 128;
+constexpr int64_t kColumns = 512;
 
 template <class T>
 class EigenMatmul final : public LibraryCall {
@@ -20,13 +22,15 @@ class EigenMatmul final : public LibraryCall {
   explicit EigenMatmul(const MatmulSpec& spec) : spec_(spec) {}
 
   absl::Status Run(const LibraryBuffers& buffers) const override {
-    const int64_t bands = (spec_.m + kRows - 1) / kRows;
-    const int64_t grain = std::max<int64_t>(
-        1, 65536 / std::max<int64_t>(1, std::min(kRows, spec_.m) * spec_.n * spec_.k));
-    ParallelFor(spec_.batch * bands, grain, [&](int64_t begin, int64_t end) {
+    const int64_t down = (spec_.m + kRows - 1) / kRows;
+    const int64_t across = (spec_.n + kColumns - 1) / kColumns;
+    const int64_t work = std::min(kRows, spec_.m) * std::min(kColumns, spec_.n) * spec_.k;
+    const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, work));
+    ParallelFor(spec_.batch * down * across, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        RunBand(reinterpret_cast<const T*>(buffers.a), reinterpret_cast<const T*>(buffers.b),
-                reinterpret_cast<T*>(buffers.result), i / bands, i % bands * kRows);
+        RunBlock(reinterpret_cast<const T*>(buffers.a), reinterpret_cast<const T*>(buffers.b),
+                 reinterpret_cast<T*>(buffers.result), i / (down * across),
+                 i / across % down * kRows, i % across * kColumns);
       }
     });
     return absl::OkStatus();
@@ -40,18 +44,22 @@ class EigenMatmul final : public LibraryCall {
       Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>, 0,
                  Eigen::OuterStride<>>;
 
-  void RunBand(const T* a, const T* b, T* c, int64_t batch, int64_t row) const {
+  void RunBlock(const T* a, const T* b, T* c, int64_t batch, int64_t row, int64_t column) const {
     const int64_t rows = std::min(kRows, spec_.m - row);
+    const int64_t columns = std::min(kColumns, spec_.n - column);
     const auto& [a_batch, a_row, a_column] = spec_.a_strides;
     const auto& [b_batch, b_row, b_column] = spec_.b_strides;
     const T* x = a + batch * a_batch + row * a_row;
-    const T* y = b + batch * b_batch;
-    Eigen::Map<Matrix> z(c + batch * spec_.c_strides[0] + row * spec_.c_strides[1], rows, spec_.n);
+    const T* y = b + batch * b_batch + column * b_column;
+    const int64_t c_row = spec_.c_strides[1];
+    Eigen::Map<Matrix, 0, Eigen::OuterStride<>> z(
+        c + batch * spec_.c_strides[0] + row * c_row + column, rows, columns,
+        Eigen::OuterStride<>(c_row));
     const auto multiply = [&](const auto& left) {
       if (b_column == 1) {
-        z.noalias() = left * RowMajorMap(y, spec_.k, spec_.n, Eigen::OuterStride<>(b_row));
+        z.noalias() = left * RowMajorMap(y, spec_.k, columns, Eigen::OuterStride<>(b_row));
       } else {
-        z.noalias() = left * ColumnMajorMap(y, spec_.k, spec_.n, Eigen::OuterStride<>(b_column));
+        z.noalias() = left * ColumnMajorMap(y, spec_.k, columns, Eigen::OuterStride<>(b_column));
       }
     };
     if (a_column == 1) {

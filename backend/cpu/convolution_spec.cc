@@ -59,6 +59,7 @@ std::optional<ConvolutionSpec> Forward(const hlo::ConvolutionAttrs& attrs, const
          spec.weights, spec.weights_strides);
   Gather(result, labels.output_batch, labels.output_feature, labels.output_spatial, spec.target,
          spec.target_strides);
+  spec.group_stride = spec.weights[0] / spec.groups * spec.weights_strides[0];
   for (const hlo::WindowDim& w : attrs.window) {
     spec.stride.push_back(w.stride);
     spec.dilation.push_back(w.window_dilation);
@@ -75,15 +76,20 @@ std::optional<ConvolutionSpec> Forward(const hlo::ConvolutionAttrs& attrs, const
 std::optional<ConvolutionSpec> BackwardData(const hlo::ConvolutionAttrs& attrs, const Shape& lhs,
                                             const Shape& rhs, const Shape& result) {
   const hlo::ConvDims& labels = attrs.dim_labels;
-  if (attrs.feature_group_count != 1) return std::nullopt;
   ConvolutionSpec spec;
   spec.computes = Computes::kSource;
+  spec.groups = attrs.feature_group_count;
   Gather(result, labels.output_batch, labels.output_feature, labels.output_spatial, spec.source,
          spec.source_strides);
   Gather(rhs, labels.kernel_input_feature, labels.kernel_output_feature, labels.kernel_spatial,
          spec.weights, spec.weights_strides);
   Gather(lhs, labels.input_batch, labels.input_feature, labels.input_spatial, spec.target,
          spec.target_strides);
+  // The kernel's input features are those of one group of the target, its output features those of
+  // all groups of the source.
+  spec.weights[0] *= spec.groups;
+  spec.weights[1] /= spec.groups;
+  spec.group_stride = spec.weights[1] * spec.weights_strides[1];
   for (const hlo::WindowDim& w : attrs.window) {
     spec.stride.push_back(w.base_dilation);
     spec.dilation.push_back(w.window_dilation);
@@ -97,15 +103,16 @@ std::optional<ConvolutionSpec> BackwardData(const hlo::ConvolutionAttrs& attrs, 
 std::optional<ConvolutionSpec> BackwardWeights(const hlo::ConvolutionAttrs& attrs, const Shape& lhs,
                                                const Shape& rhs, const Shape& result) {
   const hlo::ConvDims& labels = attrs.dim_labels;
-  if (attrs.feature_group_count != 1) return std::nullopt;
   ConvolutionSpec spec;
   spec.computes = Computes::kWeights;
+  spec.groups = attrs.batch_group_count;
   Gather(lhs, labels.input_feature, labels.input_batch, labels.input_spatial, spec.source,
          spec.source_strides);
   Gather(result, labels.output_feature, labels.output_batch, labels.output_spatial, spec.weights,
          spec.weights_strides);
   Gather(rhs, labels.kernel_input_feature, labels.kernel_output_feature, labels.kernel_spatial,
          spec.target, spec.target_strides);
+  spec.group_stride = spec.weights[0] / spec.groups * spec.weights_strides[0];
   for (const hlo::WindowDim& w : attrs.window) {
     spec.stride.push_back(w.window_dilation);
     spec.dilation.push_back(w.stride);
@@ -115,6 +122,14 @@ std::optional<ConvolutionSpec> BackwardWeights(const hlo::ConvolutionAttrs& attr
   return spec;
 }
 
+// Arrays of one element type, none of them empty.
+bool IsOrdinary(const hlo::Instruction& convolution) {
+  const auto fits = [&](const hlo::Instruction* i) {
+    return i->shape().dtype() == convolution.shape().dtype() && i->shape().num_elements() > 0;
+  };
+  return fits(&convolution) && fits(convolution.operand(0)) && fits(convolution.operand(1));
+}
+
 }  // namespace
 
 std::optional<ConvolutionSpec> MatchConvolution(const hlo::Instruction& convolution) {
@@ -122,16 +137,12 @@ std::optional<ConvolutionSpec> MatchConvolution(const hlo::Instruction& convolut
   const Shape& lhs = convolution.operand(0)->shape();
   const Shape& rhs = convolution.operand(1)->shape();
   const Shape& result = convolution.shape();
-  const DType dtype = result.dtype();
   const std::size_t spatial = attrs.window.size();
-  if (attrs.batch_group_count != 1 || dtype != DType::kF32 || lhs.dtype() != dtype ||
-      rhs.dtype() != dtype)
-    return std::nullopt;
+  if (result.dtype() != DType::kF32 || !IsOrdinary(convolution)) return std::nullopt;
   if (spatial < 1 || spatial > 3) return std::nullopt;
-  if (lhs.num_elements() == 0 || rhs.num_elements() == 0 || result.num_elements() == 0)
-    return std::nullopt;
   if (!All(attrs.window, Reversed) && !All(attrs.window, NotReversed)) return std::nullopt;
-  if (All(attrs.window, NotStrided) &&
+  const bool whole_batch = attrs.batch_group_count == 1;
+  if (whole_batch && All(attrs.window, NotStrided) &&
       (!All(attrs.window, NotBaseDilated) || All(attrs.window, Reversed))) {
     if (auto spec = BackwardData(attrs, lhs, rhs, result)) return spec;
   }
@@ -139,7 +150,26 @@ std::optional<ConvolutionSpec> MatchConvolution(const hlo::Instruction& convolut
   if (FormOf(convolution) == ConvolutionForm::kWeightGradient) {
     if (auto spec = BackwardWeights(attrs, lhs, rhs, result)) return spec;
   }
+  if (!whole_batch) return std::nullopt;
   return Forward(attrs, lhs, rhs, result);
+}
+
+std::optional<WindowedConvolution> AnyConvolution(const hlo::Instruction& convolution) {
+  if (!IsOrdinary(convolution)) return std::nullopt;
+  const auto& attrs = convolution.attrs_as<hlo::ConvolutionAttrs>();
+  const hlo::ConvDims& labels = attrs.dim_labels;
+  WindowedConvolution spec;
+  spec.dtype = convolution.shape().dtype();
+  spec.feature_groups = attrs.feature_group_count;
+  spec.batch_groups = attrs.batch_group_count;
+  spec.window = attrs.window;
+  Gather(convolution.operand(0)->shape(), labels.input_batch, labels.input_feature,
+         labels.input_spatial, spec.input, spec.input_strides);
+  Gather(convolution.operand(1)->shape(), labels.kernel_output_feature, labels.kernel_input_feature,
+         labels.kernel_spatial, spec.kernel, spec.kernel_strides);
+  Gather(convolution.shape(), labels.output_batch, labels.output_feature, labels.output_spatial,
+         spec.result, spec.result_strides);
+  return spec;
 }
 
 }  // namespace lazuli::backend

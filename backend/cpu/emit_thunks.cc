@@ -321,17 +321,25 @@ absl::StatusOr<bool> Emitter::EmitDot(const Instruction& i) {
 }
 
 absl::StatusOr<bool> Emitter::EmitConvolution(const Instruction& i) {
-  const std::optional<ConvolutionSpec> spec = MatchConvolution(i);
-  if (!spec) return false;
-  LAZULI_ASSIGN_OR_RETURN(LibraryPlan plan,
-                          PlanOnce(convolutions_, *spec, PlanConvolution, program_.num_threads));
+  using Computes = ConvolutionSpec::Computes;
+  LibraryPlan plan;
+  Computes computes = Computes::kTarget;
+  if (const std::optional<ConvolutionSpec> spec = MatchConvolution(i)) {
+    LAZULI_ASSIGN_OR_RETURN(plan,
+                            PlanOnce(convolutions_, *spec, PlanConvolution, program_.num_threads));
+    if (plan.call != nullptr) computes = spec->computes;
+  }
+  if (plan.call == nullptr) {
+    if (const std::optional<WindowedConvolution> spec = AnyConvolution(i))
+      plan.call = PlanEigenConvolution(*spec, program_.num_threads);
+  }
   auto& call = plan.call;
   if (call == nullptr) return false;
   BufferId a = leaf(i.operand(0)), b = leaf(i.operand(1));
   // Backward data has weights and target as inputs; in HLO the gradient of the target comes first.
-  if (spec->computes == ConvolutionSpec::Computes::kSource) std::swap(a, b);
+  if (computes == Computes::kSource) std::swap(a, b);
   if (plan.packing != nullptr) {
-    BufferId& weights = spec->computes == ConvolutionSpec::Computes::kTarget ? b : a;
+    BufferId& weights = computes == Computes::kTarget ? b : a;
     weights = Packed(i, std::move(plan.packing), weights);
   }
   leaves_[&i] = NewLeaves(i.shape());

@@ -17,7 +17,7 @@ ConvolutionForm FormOf(const hlo::Instruction& convolution) {
   const auto& attrs = convolution.attrs_as<hlo::ConvolutionAttrs>();
   const hlo::ConvDims& labels = attrs.dim_labels;
   const bool plain =
-      attrs.feature_group_count == 1 && attrs.batch_group_count == 1 &&
+      attrs.feature_group_count == 1 &&
       std::all_of(attrs.window.begin(), attrs.window.end(),
                   [](const hlo::WindowDim& w) { return w.base_dilation == 1 && !w.reversal; });
   if (plain && labels.input_feature < labels.input_batch &&

@@ -1,5 +1,5 @@
-// Library calls: matrix multiplication and convolution by oneDNN, or by Eigen in builds without it,
-// and of integers by a loop of our own.
+// Library calls: matrix multiplication and convolution by oneDNN; by Eigen where oneDNN has none and
+// in builds without it; of integers by loops of our own.
 //
 // A call is planned once, for fixed shapes, strides and thread count, and run by any number of runs
 // at a time.
@@ -36,6 +36,7 @@ struct ConvolutionSpec {
   int64_t groups = 1;
   Dims source, weights, target;
   Dims source_strides, weights_strides, target_strides;
+  int64_t group_stride = 0;  // from the weights of one group to those of the next
   Dims stride, dilation, pad_low, pad_high;  // by spatial dimension; dilation 1 = none
   bool flip_weights = false;                 // along every spatial dimension, before use
   bool operator==(const ConvolutionSpec&) const = default;
@@ -88,13 +89,13 @@ struct LibraryPlan {
   std::shared_ptr<const LibraryPacking> packing;  // null: the call reads the weights as they are
 };
 
-// Without a call the evaluator does it. At most `threads` run it. A convolution with a packing
-// needs it; a multiplication is faster with it, and gives the same bits.
+// The call is null where the library has none. At most `threads` run it. A convolution with a
+// packing needs it; a multiplication is faster with it, and gives the same bits.
 absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int threads);
 absl::StatusOr<LibraryPlan> PlanConvolution(const ConvolutionSpec& spec, int threads);
 
-// Whether any convolution is a library call: not in builds without oneDNN.
-bool LibraryConvolves();
+// Whether the calls of this build are oneDNN's: what tests count depends on it.
+bool HasOneDnn();
 // What makes these calls, for reports: "oneDNN 2.6.3".
 std::string LibraryEngine();
 

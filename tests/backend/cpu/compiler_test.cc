@@ -72,7 +72,7 @@ std::vector<const Instruction*> Between(const Program& program, const Instructio
   return between;
 }
 
-bool Optimises() { return KernelsAvailable() && LibraryConvolves(); }
+bool Optimises() { return KernelsAvailable() && HasOneDnn(); }
 
 TEST(CompilerTest, LeNetChangesNoLayoutBetweenTheFirstConvolutionAndTheFlatten) {
   if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";

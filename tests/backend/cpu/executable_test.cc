@@ -67,7 +67,7 @@ TEST(ExecutableTest, MatricesArePackedOnlyWhereNoLimitIsSet) {
         .temp_bytes;
   };
   EXPECT_LT(scratch("1g"), 256 * 256 * 4);
-  if (LibraryConvolves()) {
+  if (HasOneDnn()) {
     EXPECT_GE(scratch("0"), 256 * 256 * 4);
   }
 }

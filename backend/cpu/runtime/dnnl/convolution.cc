@@ -65,27 +65,31 @@ ConvolutionSpec PartOf(ConvolutionSpec spec, int64_t parts) {
   return spec;
 }
 
-// {o, i, spatial...} as {g, o / g, i, spatial...} where there are groups.
-Dims Grouped(const Dims& weights, int64_t groups, int64_t first) {
+// The weights {o, i, spatial...} as {g, o / g, i, spatial...} where there are groups: `first`
+// before the rest, and `per_group` output features.
+Dims Grouped(const Dims& weights, int64_t groups, int64_t first, int64_t per_group) {
   Dims result = weights;
   if (groups == 1) return result;
-  result[0] = weights[0] / groups;
+  result[0] = per_group;
   result.insert(result.begin(), first);
   return result;
 }
+Dims GroupedSizes(const ConvolutionSpec& spec) {
+  return Grouped(spec.weights, spec.groups, spec.groups, spec.weights[0] / spec.groups);
+}
+Dims GroupedStrides(const ConvolutionSpec& spec) {
+  return Grouped(spec.weights_strides, spec.groups, spec.group_stride, spec.weights_strides[0]);
+}
 
-Desc WeightsDesc(const ConvolutionSpec& spec, const Dims& strides) {
-  Dims grouped = Grouped(strides, spec.groups, strides[0] * (spec.weights[0] / spec.groups));
-  if (spec.groups > 1) grouped[1] = strides[0];
-  return Desc(ToDnnl(Grouped(spec.weights, spec.groups, spec.groups)), DataType::f32,
-              ToDnnl(grouped));
+Desc WeightsDesc(const ConvolutionSpec& spec, const Dims& grouped_strides) {
+  return Desc(ToDnnl(GroupedSizes(spec)), DataType::f32, ToDnnl(grouped_strides));
 }
 
 // Sizes, with the weights in the order the library wants.
 struct Roles {
   explicit Roles(const ConvolutionSpec& spec)
       : source(ToDnnl(spec.source)),
-        weights(ToDnnl(Grouped(spec.weights, spec.groups, spec.groups))),
+        weights(ToDnnl(GroupedSizes(spec))),
         target(ToDnnl(spec.target)),
         stride(ToDnnl(spec.stride)),
         pad_low(ToDnnl(spec.pad_low)),
@@ -95,7 +99,7 @@ struct Roles {
     source_desc = Desc(source, DataType::f32, ToDnnl(spec.source_strides));
     target_desc = Desc(target, DataType::f32, ToDnnl(spec.target_strides));
     any_weights = Desc(weights, DataType::f32, dnnl::memory::format_tag::any);
-    plain_weights = WeightsDesc(spec, spec.weights_strides);
+    plain_weights = WeightsDesc(spec, GroupedStrides(spec));
   }
   dnnl::convolution_forward::primitive_desc Forward() const {
     return {dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, kAlgorithm,
@@ -138,14 +142,15 @@ class WeightsPacking final : public LibraryPacking {
   // Row major by role.
   struct Flip {
     explicit Flip(const ConvolutionSpec& spec) {
-      Dims from = spec.weights_strides, to(spec.weights.size());
+      const Dims sizes = GroupedSizes(spec);
+      Dims from = GroupedStrides(spec), to(sizes.size());
       int64_t stride = 1;
-      for (std::size_t d = to.size(); d-- > 0; stride *= spec.weights[d]) to[d] = stride;
-      for (std::size_t d = 2; d < from.size(); ++d) {
-        offset += (spec.weights[d] - 1) * from[d] * static_cast<int64_t>(sizeof(float));
+      for (std::size_t d = to.size(); d-- > 0; stride *= sizes[d]) to[d] = stride;
+      for (std::size_t d = sizes.size() - spec.stride.size(); d < from.size(); ++d) {
+        offset += (sizes[d] - 1) * from[d] * static_cast<int64_t>(sizeof(float));
         from[d] = -from[d];
       }
-      copy = StridedCopy(sizeof(float), spec.weights, from, to);
+      copy = StridedCopy(sizeof(float), sizes, from, to);
       result = WeightsDesc(spec, to);
     }
     std::optional<StridedCopy> copy;

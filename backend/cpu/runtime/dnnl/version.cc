@@ -5,7 +5,7 @@
 
 namespace lazuli::backend {
 
-bool LibraryConvolves() { return true; }
+bool HasOneDnn() { return true; }
 
 std::string LibraryEngine() {
   const dnnl::version_t& v = *dnnl::version();

@@ -1,4 +1,4 @@
-// Builds without oneDNN: matrices by Eigen, convolutions by the evaluator.
+// Builds without oneDNN: all library calls are Eigen's.
 #include "backend/cpu/runtime/library.h"
 
 #include "Eigen/Core"
@@ -14,7 +14,7 @@ absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int) {
 
 absl::StatusOr<LibraryPlan> PlanConvolution(const ConvolutionSpec&, int) { return LibraryPlan(); }
 
-bool LibraryConvolves() { return false; }
+bool HasOneDnn() { return false; }
 
 std::string LibraryEngine() {
   return Str("Eigen ", EIGEN_WORLD_VERSION, ".", EIGEN_MAJOR_VERSION, ".", EIGEN_MINOR_VERSION);

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <ranges>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
+#include "backend/cpu/passes/block_order.h"
+#include "ir/hlo/dense_map.h"
 #include "ir/hlo/windows.h"
 #include "ir/support/check.h"
+#include "ir/support/hash_map.h"
 #include "lowering/passes/rewriter.h"
 
 namespace lazuli::backend {
@@ -21,6 +25,10 @@ constexpr std::size_t kMaxMembers = 500;
 
 // Reductions of one kernel: each keeps eight vectors in registers.
 constexpr std::size_t kMaxSiblings = 4;
+
+// Groups that an instruction tries to become a further output of, for each value that they share:
+// the nearest.
+constexpr std::size_t kMaxTried = 64;
 
 bool IsIndexing(const Instruction* i) {
   switch (i->opcode()) {
@@ -117,10 +125,13 @@ const Shape& SpaceOf(const Instruction* i) {
 }
 
 struct Group {
-  std::vector<Instruction*> members;  // users before producers
-  std::vector<Instruction*> outputs;  // reductions first
-  bool scatters = false;              // a member is a select-and-scatter
+  BlockOrder::Block block = BlockOrder::kNone;  // its members, users before producers
+  std::vector<Instruction*> outputs;            // reductions first
+  // What members read, other members included: as many could become parameters.
+  HashSet<const Instruction*> operands;
+  bool scatters = false;  // a member is a select-and-scatter
 };
+using GroupIndex = uint32_t;
 
 // The array that is reduced, and those that it is made of, elementwise, nearby.
 std::vector<const Instruction*> SourcesOf(const Instruction* reduce) {
@@ -140,16 +151,24 @@ class Fuser {
  public:
   Fuser(hlo::Module& module, const std::function<bool(const Instruction&)>& supports,
         std::size_t max_args)
-      : module_(module), supports_(supports), max_args_(max_args) {}
+      : module_(module),
+        supports_(supports),
+        max_args_(max_args),
+        blocks_(*module.entry()),
+        position_(*module.entry()),
+        readers_(*module.entry()),
+        reducing_(*module.entry()) {}
 
   bool Run() {
     const std::vector<Instruction*> order = module_.entry()->PostOrder();
-    for (std::size_t k = 0; k < order.size(); ++k) position_[order[k]] = k;
-    for (Instruction* i : std::ranges::reverse_view(order)) Place(i);
-    // Producers first, so that a group's operands are what earlier groups left behind.
-    for (Group& group : std::ranges::reverse_view(groups_)) ordered_.push_back(&group);
+    for (std::size_t k = 0; k < order.size(); ++k) position_[order[k]] = static_cast<uint32_t>(k);
+    for (Instruction* i : std::ranges::reverse_view(order)) {
+      Place(i);
+      if (blocks_.of(i) == BlockOrder::kNone) blocks_.Add(i);
+    }
     lowering::Rewriter rewriter(module_.entry());
-    for (Group* group : ordered_) Materialise(*group, rewriter);
+    // Producers first, so that a group's operands are what earlier groups left behind.
+    for (const Group& group : std::ranges::reverse_view(groups_)) Materialise(group, rewriter);
     return rewriter.changed();
   }
 
@@ -159,40 +178,58 @@ class Fuser {
            supports_(*i);
   }
   void Place(Instruction* i);
-  bool NeedsOwnGroup(const Instruction* i) const;
+  bool NeedsOwnGroup(const Instruction* i);
   bool TryJoinUsers(Instruction* i);
   bool TryJoinScatter(Instruction* i);
   bool TryJoinAsOutput(Instruction* i);
-  bool MayJoin(const Instruction* i, std::size_t group, bool as_output) const;
-  bool Reaches(const Instruction* i, std::size_t group) const;
-  int64_t GroupOf(const Instruction* i) const {
-    const auto it = group_of_.find(i);
-    return it == group_of_.end() ? -1 : static_cast<int64_t>(it->second);
-  }
-  void Join(Instruction* i, std::size_t group);
-  void JoinAsOutput(Instruction* i, std::size_t group);
+  bool TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i);
+  bool IsFull(const Group& group) const;
+  bool MayJoin(const Instruction* i, const Group& group, bool as_output) const;
+  bool MayJoinAsOutput(const Instruction* i, const Group& group);
+  void Join(Instruction* i, Group& group);
+  void JoinAsOutput(Instruction* i, Group& group);
+  bool IsIn(const Instruction* i, const Group& group) const { return blocks_.of(i) == group.block; }
+  // Null for an instruction of no group.
+  Group* GroupOf(const Instruction* i);
+  void Note(const Instruction* i, Group& group);
   void Materialise(const Group& group, lowering::Rewriter& rewriter);
 
   hlo::Module& module_;
   const std::function<bool(const Instruction&)>& supports_;
   std::size_t max_args_;
-  std::unordered_map<const Instruction*, std::size_t> position_;
-  std::unordered_map<const Instruction*, std::size_t> group_of_;
-  // Groups that reduce an array or what is made of it.
-  std::unordered_map<const Instruction*, std::vector<std::size_t>> reducing_;
+  BlockOrder blocks_;
+  hlo::DenseMap<uint32_t> position_;
+  std::vector<GroupIndex> group_of_block_;  // + 1; 0 or missing: an instruction of no group
+  // Groups by what they read, and by what they reduce or what that is made of; the newest last.
+  hlo::DenseMap<std::vector<GroupIndex>> readers_, reducing_;
   std::vector<Group> groups_;
-  std::vector<Group*> ordered_;
 };
 
-void Fuser::Join(Instruction* i, std::size_t group) {
-  groups_[group].members.push_back(i);
-  group_of_[i] = group;
-  if (i->opcode() != Opcode::kReduce || IsFold(i)) return;
-  for (const Instruction* source : SourcesOf(i)) reducing_[source].push_back(group);
+Group* Fuser::GroupOf(const Instruction* i) {
+  const BlockOrder::Block block = blocks_.of(i);
+  if (block >= group_of_block_.size() || group_of_block_[block] == 0) return nullptr;
+  return &groups_[group_of_block_[block] - 1];
 }
 
-void Fuser::JoinAsOutput(Instruction* i, std::size_t group) {
-  std::vector<Instruction*>& outputs = groups_[group].outputs;
+// Remembers what a new member of the group reads.
+void Fuser::Note(const Instruction* i, Group& group) {
+  const auto index = static_cast<GroupIndex>(&group - groups_.data());
+  for (const Instruction* operand : i->operands()) {
+    group.operands.insert(operand);
+    std::vector<GroupIndex>& readers = readers_[operand];
+    if (readers.empty() || readers.back() != index) readers.push_back(index);
+  }
+  if (i->opcode() != Opcode::kReduce || IsFold(i)) return;
+  for (const Instruction* source : SourcesOf(i)) reducing_[source].push_back(index);
+}
+
+void Fuser::Join(Instruction* i, Group& group) {
+  blocks_.Join(i, group.block);
+  Note(i, group);
+}
+
+void Fuser::JoinAsOutput(Instruction* i, Group& group) {
+  std::vector<Instruction*>& outputs = group.outputs;
   const auto is_elementwise = [](const Instruction* output) { return output->IsElementwise(); };
   const bool reduces = i->opcode() == Opcode::kReduce;
   outputs.insert(
@@ -202,11 +239,11 @@ void Fuser::JoinAsOutput(Instruction* i, std::size_t group) {
 
 // A duplicable instruction that only groups read needs no kernel of its own. Users have been placed
 // already, so a duplicable user without a group is read by groups alone.
-bool Fuser::NeedsOwnGroup(const Instruction* i) const {
+bool Fuser::NeedsOwnGroup(const Instruction* i) {
   return i->IsRoot() ||
          std::any_of(i->users().begin(), i->users().end(), [&](const Instruction* user) {
            return ReadsAnywhere(user, i) ||
-                  (GroupOf(user) < 0 && !(IsDuplicable(user) && Fusible(user)));
+                  (GroupOf(user) == nullptr && !(IsDuplicable(user) && Fusible(user)));
          });
 }
 
@@ -219,9 +256,9 @@ bool MovesLines(const Instruction* gather) {
 }
 
 // Pure movement of data that lies in memory: a strided copy does it better than a kernel.
-bool IsPlainMovement(const Group& group) {
-  if (group.members.size() != 1) return false;
-  const Instruction* i = group.members[0];
+bool IsPlainMovement(absl::Span<Instruction* const> members) {
+  if (members.size() != 1) return false;
+  const Instruction* i = members[0];
   if (IsGather(i)) return MovesLines(i);
   const bool moves =
       i->opcode() == Opcode::kCopy || (IsIndexing(i) && i->opcode() != Opcode::kBroadcast);
@@ -239,82 +276,57 @@ void Fuser::Place(Instruction* i) {
   } else if (TryJoinUsers(i) || TryJoinScatter(i) || TryJoinAsOutput(i)) {
     return;
   }
-  groups_.push_back({.members = {}, .outputs = {i}, .scatters = IsScatter(i)});
-  Join(i, groups_.size() - 1);
+  const BlockOrder::Block block = blocks_.Add(i);
+  group_of_block_.resize(block + 1);
+  group_of_block_[block] = static_cast<GroupIndex>(groups_.size()) + 1;
+  groups_.push_back({.block = block, .outputs = {i}, .operands = {}, .scatters = IsScatter(i)});
+  Note(i, groups_.back());
 }
 
-bool Fuser::MayJoin(const Instruction* i, std::size_t g, bool as_output) const {
-  const Group& group = groups_[g];
-  if (group.members.size() >= kMaxMembers) return false;
-  // Every member could bring as many parameters as it has operands.
-  std::size_t args = group.outputs.size() + (as_output ? 1 : 0);
-  std::unordered_set<const Instruction*> parameters;
-  const auto count = [&](const Instruction* member) {
-    for (const Instruction* operand : member->operands()) parameters.insert(operand);
-  };
-  for (const Instruction* member : group.members) count(member);
-  count(i);
-  args += parameters.size();
-  if (args > max_args_) return false;
-  if (!as_output) return true;
-  if (std::any_of(i->users().begin(), i->users().end(), [&](const Instruction* user) {
-        return ReadsAnywhere(user, i) && GroupOf(user) == static_cast<int64_t>(g);
-      }))
-    return false;
-  if (i->opcode() == Opcode::kReduce) {
-    const auto here = [&](const Instruction* user) {  // as the init of another reduction
-      return GroupOf(user) == static_cast<int64_t>(g);
-    };
-    if (group.outputs.size() >= kMaxSiblings ||
-        std::any_of(i->users().begin(), i->users().end(), here))
-      return false;
-  }
-  return !group.scatters && ShareKernel(group.outputs[0], i) && !Reaches(i, g);
+// Of members or of parameters, so that nothing becomes a further output.
+bool Fuser::IsFull(const Group& group) const {
+  return blocks_.members(group.block).size() >= kMaxMembers ||
+         group.outputs.size() + 1 + group.operands.size() > max_args_;
 }
 
-// Whether a path from `i` through instructions outside the group leads into it. Groups count as
-// one: what enters leaves everywhere.
-bool Fuser::Reaches(const Instruction* i, std::size_t group) const {
-  std::vector<const Instruction*> stack;
-  std::unordered_set<const Instruction*> seen;
-  const auto push_users = [&](const Instruction* from) {
-    for (const Instruction* user : from->users()) {
-      if (seen.insert(user).second) stack.push_back(user);
-    }
-  };
-  for (const Instruction* user : i->users()) {
-    if (GroupOf(user) != static_cast<int64_t>(group) && seen.insert(user).second)
-      stack.push_back(user);
+bool Fuser::MayJoin(const Instruction* i, const Group& group, bool as_output) const {
+  if (blocks_.members(group.block).size() >= kMaxMembers) return false;
+  std::size_t args = group.outputs.size() + (as_output ? 1 : 0) + group.operands.size();
+  absl::InlinedVector<const Instruction*, 4> added;
+  for (const Instruction* operand : i->operands()) {
+    if (args + added.size() > max_args_) return false;
+    if (!group.operands.contains(operand) &&
+        std::find(added.begin(), added.end(), operand) == added.end())
+      added.push_back(operand);
   }
-  while (!stack.empty()) {
-    const Instruction* at = stack.back();
-    stack.pop_back();
-    const int64_t other = GroupOf(at);
-    if (other == static_cast<int64_t>(group)) return true;
-    push_users(at);
-    if (other < 0) continue;
-    for (const Instruction* member : groups_[static_cast<std::size_t>(other)].members) {
-      if (seen.insert(member).second) stack.push_back(member);
-    }
-  }
-  return false;
+  return args + added.size() <= max_args_;
+}
+
+bool Fuser::MayJoinAsOutput(const Instruction* i, const Group& group) {
+  if (!MayJoin(i, group, /*as_output=*/true)) return false;
+  const auto reads_it = [&](const Instruction* user) {
+    return IsIn(user, group) && (ReadsAnywhere(user, i) || i->opcode() == Opcode::kReduce);
+  };  // a reduction as the init of another
+  if (std::any_of(i->users().begin(), i->users().end(), reads_it)) return false;
+  if (i->opcode() == Opcode::kReduce && group.outputs.size() >= kMaxSiblings) return false;
+  return !group.scatters && ShareKernel(group.outputs[0], i) && !blocks_.LeadsInto(i, group.block);
 }
 
 // Joins the group that all users are in.
 bool Fuser::TryJoinUsers(Instruction* i) {
   if (IsRootOnly(i) || i->IsRoot() || i->users().empty()) return false;
-  const int64_t group = GroupOf(i->users()[0]);
+  Group* const group = GroupOf(i->users()[0]);
+  if (group == nullptr) return false;
   for (const Instruction* user : i->users()) {
     const bool is_init =
         user->opcode() == Opcode::kReduce &&
         std::find(user->operands().begin(), user->operands().begin() + user->operand_count() / 2,
                   i) == user->operands().begin() + user->operand_count() / 2;
-    if (GroupOf(user) != group || !ReadsOnce(user) || ReadsAnywhere(user, i) || is_init)
-      return false;
+    if (!IsIn(user, *group) || !ReadsOnce(user) || ReadsAnywhere(user, i) || is_init) return false;
   }
-  if (group < 0 || !MayJoin(i, static_cast<std::size_t>(group), /*as_output=*/false)) return false;
-  if (IsGather(i) && groups_[static_cast<std::size_t>(group)].scatters) return false;
-  Join(i, static_cast<std::size_t>(group));
+  if (!MayJoin(i, *group, /*as_output=*/false)) return false;
+  if (IsGather(i) && group->scatters) return false;
+  Join(i, *group);
   return true;
 }
 
@@ -328,20 +340,20 @@ bool WindowsTile(const Instruction* scatter) {
 // A select-and-scatter joins its users if all they do is elementwise work on its result.
 bool Fuser::TryJoinScatter(Instruction* i) {
   if (!IsScatter(i) || i->IsRoot() || i->users().empty() || !WindowsTile(i)) return false;
-  const int64_t g = GroupOf(i->users()[0]);
-  if (g < 0) return false;
-  Group& group = groups_[static_cast<std::size_t>(g)];
-  const auto here = [&](const Instruction* user) { return GroupOf(user) == g; };
+  Group* const group = GroupOf(i->users()[0]);
+  if (group == nullptr) return false;
+  const auto here = [&](const Instruction* user) { return IsIn(user, *group); };
   const auto elementwise = [&](const Instruction* member) {
     return member->IsElementwise() && SameOrder(member->shape(), i->shape());
   };
-  if (group.scatters || group.outputs.size() > 1 ||
+  const auto members = blocks_.members(group->block);
+  if (group->scatters || group->outputs.size() > 1 ||
       !std::all_of(i->users().begin(), i->users().end(), here) ||
-      !std::all_of(group.members.begin(), group.members.end(), elementwise) ||
-      !MayJoin(i, static_cast<std::size_t>(g), /*as_output=*/false))
+      !std::all_of(members.begin(), members.end(), elementwise) ||
+      !MayJoin(i, *group, /*as_output=*/false))
     return false;
-  group.scatters = true;
-  Join(i, static_cast<std::size_t>(g));
+  group->scatters = true;
+  Join(i, *group);
   return true;
 }
 
@@ -349,33 +361,37 @@ bool Fuser::TryJoinScatter(Instruction* i) {
 bool Fuser::TryJoinAsOutput(Instruction* i) {
   const bool reduces = i->opcode() == Opcode::kReduce;
   if (IsFold(i) || (IsRootOnly(i) && !reduces)) return false;
-  const auto try_group = [&](std::size_t group) {
-    if (!MayJoin(i, group, /*as_output=*/true)) return false;
-    JoinAsOutput(i, group);
-    return true;
-  };
-  const auto try_users = [&](const Instruction* value) {
-    return std::any_of(value->users().begin(), value->users().end(), [&](const Instruction* user) {
-      return GroupOf(user) >= 0 && try_group(static_cast<std::size_t>(GroupOf(user)));
-    });
-  };
   // A select-and-scatter that could join `i` saves more than a reduction of `i` that does.
   const auto tiles = [](const Instruction* operand) {
     return IsScatter(operand) && WindowsTile(operand);
   };
   if (std::any_of(i->operands().begin(), i->operands().end(), tiles)) return false;
-  if (!reduces && try_users(i)) return true;
+  if (!reduces && TryJoinOneOf(readers_[i], i)) return true;
   const std::vector<const Instruction*> sources =
       reduces ? SourcesOf(i)
               : std::vector<const Instruction*>(i->operands().begin(), i->operands().end());
   return std::any_of(sources.begin(), sources.end(), [&](const Instruction* source) {
     if (IsDuplicable(source) || !SameDims(source->shape(), SpaceOf(i))) return false;
-    if (try_users(source)) return true;
-    const auto reducing = reducing_.find(source);
-    if (reducing == reducing_.end()) return false;
-    const std::vector<std::size_t> groups = reducing->second;  // joining one adds to them
-    return std::any_of(groups.begin(), groups.end(), try_group);
+    return TryJoinOneOf(readers_[source], i) || TryJoinOneOf(reducing_[source], i);
   });
+}
+
+// Joins the nearest group that takes the instruction as a further output. Full ones are dropped, so
+// that nobody looks at them again.
+bool Fuser::TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i) {
+  std::size_t tried = 0;
+  for (std::size_t k = groups.size(); k-- > 0 && tried < kMaxTried;) {
+    Group& group = groups_[groups[k]];
+    if (IsFull(group)) {
+      groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(k));
+      continue;
+    }
+    ++tried;
+    if (!MayJoinAsOutput(i, group)) continue;
+    JoinAsOutput(i, group);
+    return true;
+  }
+  return false;
 }
 
 // Clones a group into a fused computation, member after member in post-order.
@@ -447,10 +463,11 @@ class BodyBuilder {
 };
 
 void Fuser::Materialise(const Group& group, lowering::Rewriter& rewriter) {
-  if (IsPlainMovement(group)) return;
-  std::vector<Instruction*> members = group.members;
+  const auto placed = blocks_.members(group.block);
+  if (IsPlainMovement(placed)) return;
+  std::vector<Instruction*> members(placed.begin(), placed.end());
   std::sort(members.begin(), members.end(), [&](const Instruction* a, const Instruction* b) {
-    return position_.at(a) < position_.at(b);
+    return position_[a] < position_[b];
   });
   BodyBuilder builder(module_, supports_);
   for (Instruction* member : members) builder.AddMember(member);

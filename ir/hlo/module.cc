@@ -17,7 +17,32 @@ bool Contains(absl::Span<Instruction* const> list, const Instruction* instructio
 
 bool ById(const std::unique_ptr<Instruction>& a, int64_t id) { return a->id() < id; }
 
+// Where each operand of an instruction stands.
+using OperandIndex = HashMap<const Instruction*, std::vector<std::size_t>>;
+using OperandIndices = HashMap<const Instruction*, OperandIndex>;
+
+// Instructions with more operands have an index. A program of n results ends in a tuple of n, which
+// are replaced one by one.
+constexpr std::size_t kManyOperands = 64;
+
+// Null for one without.
+OperandIndex* IndexOf(const Instruction* i, OperandIndices& indices) {
+  return i->operands().size() > kManyOperands ? &indices[i] : nullptr;
+}
+
+bool Reads(const Instruction* i, const Instruction* operand, const OperandIndex* index) {
+  return index != nullptr ? index->contains(operand) : Contains(i->operands(), operand);
+}
+
 }  // namespace
+
+struct Module::Names {
+  HashSet<std::string> used;  // by computations
+  OperandIndices operand_indices;
+  // Whether an instruction that may have a side effect was ever added: mostly none was, and then
+  // nobody has to look through what is called, which may be nested deeply.
+  bool may_have_side_effects = false;
+};
 
 // --- Instruction
 
@@ -37,7 +62,7 @@ bool Instruction::HasSideEffect() const {
            i.attrs_as<CustomCallAttrs>().custom_call_has_side_effect;
   };
   if (own(*this)) return true;
-  if (called_.empty()) return false;
+  if (called_.empty() || !parent_->parent()->names_->may_have_side_effects) return false;
   // A callee may be reached along many paths, and call chains may be long.
   std::vector<const Computation*> pending(called_.begin(), called_.end());
   HashSet<const Computation*> seen(pending.begin(), pending.end());
@@ -67,26 +92,44 @@ void Instruction::RemoveUser(Instruction* user) {
 }
 
 void Instruction::ReplaceOperand(int64_t i, Instruction* with) {
-  Instruction*& slot = operands_[static_cast<std::size_t>(i)];
-  Instruction* old = slot;
+  const auto position = static_cast<std::size_t>(i);
+  Instruction* const old = operands_[position];
   if (old == with) return;
-  // Looking in the operands, which are few, tells whether this is a user already.
-  if (!Contains(operands_, with)) with->AddUser(this);
-  slot = with;
-  if (!Contains(operands_, old)) old->RemoveUser(this);
+  OperandIndex* const index = IndexOf(this, parent_->parent()->names_->operand_indices);
+  // Looking in the operands tells whether this is a user already; users may be very many.
+  if (!Reads(this, with, index)) with->AddUser(this);
+  operands_[position] = with;
+  if (index != nullptr) {
+    (*index)[with].push_back(position);
+    std::vector<std::size_t>& positions = (*index)[old];
+    std::erase(positions, position);
+    if (positions.empty()) index->erase(old);
+  }
+  if (!Reads(this, old, index)) old->RemoveUser(this);
 }
 
 void Instruction::ReplaceAllUsesWith(Instruction* with) {
   if (with == this) return;
   const auto users = std::move(users_);
   users_.clear();
+  OperandIndices& indices = parent_->parent()->names_->operand_indices;
   for (Instruction* user : users) {
     if (user == with) {  // the replacement may be computed from this
       users_.push_back(user);
       continue;
     }
-    if (!Contains(user->operands_, with)) with->AddUser(user);
-    std::replace(user->operands_.begin(), user->operands_.end(), this, with);
+    OperandIndex* const index = IndexOf(user, indices);
+    if (!Reads(user, with, index)) with->AddUser(user);
+    if (index == nullptr) {
+      std::replace(user->operands_.begin(), user->operands_.end(), this, with);
+      continue;
+    }
+    std::vector<std::size_t>& positions = (*index)[with];
+    for (const std::size_t position : (*index)[this]) {
+      user->operands_[position] = with;
+      positions.push_back(position);
+    }
+    index->erase(this);
   }
   if (IsRoot()) parent_->set_root(with);
 }
@@ -159,7 +202,14 @@ Instruction* Computation::Add(Opcode opcode, Shape shape, absl::Span<Instruction
     if (operand->users_.empty() || operand->users_.back() != instruction)
       operand->AddUser(instruction);
   }
+  if (operands.size() > kManyOperands) {
+    OperandIndex& index = parent_->names_->operand_indices[instruction];
+    index.clear();  // of an instruction that was removed
+    for (std::size_t k = 0; k < operands.size(); ++k) index[operands[k]].push_back(k);
+  }
   if (opcode == Opcode::kParameter) RegisterParameter(instruction);
+  if (Traits(opcode).side_effects || opcode == Opcode::kCustomCall)
+    parent_->names_->may_have_side_effects = true;
   SetName(instruction, name);
   instructions_.push_back(std::move(owned));
   if (!root_is_set_) root_ = instruction;
@@ -296,10 +346,6 @@ std::vector<Instruction*> Computation::PostOrder() const {
 }
 
 // --- Module
-
-struct Module::Names {
-  HashSet<std::string> used;
-};
 
 Module::Module(std::string name) : name_(std::move(name)), names_(std::make_unique<Names>()) {}
 Module::~Module() = default;

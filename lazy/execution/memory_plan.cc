@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <vector>
 
 #include "ir/support/flags.h"
 #include "ir/support/status.h"
@@ -43,12 +44,11 @@ MemoryPlan PlanMemory(const Trace& trace, absl::Span<const uint8_t> updated,
     plan.arrays.push_back({updated[i] != 0 ? MemoryPlan::Role::kUpdated : MemoryPlan::Role::kInput,
                            leaf.shape(), NameOf(leaf.label(), leaf.site())});
   }
+  std::vector<uint8_t> updates(trace.roots.size());
+  for (const hlo::Alias& alias : aliases)
+    updates[static_cast<std::size_t>(alias.output_index.at(0))] = 1;
   for (std::size_t i = 0; i < trace.roots.size(); ++i) {
-    if (std::any_of(aliases.begin(), aliases.end(), [i](const hlo::Alias& alias) {
-          return alias.output_index == Dims{static_cast<int64_t>(i)};
-        })) {
-      continue;
-    }
+    if (updates[i] != 0) continue;
     const Value& root = trace.roots[i];
     plan.arrays.push_back({MemoryPlan::Role::kResult, root.shape(), NameOf("", root.node->site())});
   }

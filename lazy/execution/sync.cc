@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/support/flags.h"
+#include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/span.h"
@@ -49,17 +50,19 @@ void AppendEnvironment(backend::Device device, const backend::CompileOptions& op
 // run gives the memory up is decided run by run.
 std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
                                       const std::vector<const DataHandle*>& replaced) {
+  HashMap<const DataHandle*, int64_t> leaves;
+  for (std::size_t j = 0; j < trace.data.size(); ++j)
+    leaves.try_emplace(static_cast<const DataNode*>(trace.data[j])->data().get(),
+                       static_cast<int64_t>(j));
   std::vector<hlo::Alias> aliases;
   for (std::size_t i = 0; i < replaced.size(); ++i) {
-    const auto here = replaced.begin() + static_cast<std::ptrdiff_t>(i);
-    if (replaced[i] == nullptr || std::find(replaced.begin(), here, replaced[i]) != here) continue;
-    const auto leaf = std::find_if(trace.data.begin(), trace.data.end(), [&](const Node* node) {
-      return static_cast<const DataNode*>(node)->data().get() == replaced[i];
-    });
-    if (leaf == trace.data.end() || !((*leaf)->shape() == trace.roots[i].shape())) continue;
-    aliases.push_back({.output_index = {static_cast<int64_t>(i)},
-                       .parameter_number = leaf - trace.data.begin(),
-                       .parameter_index = {}});
+    const auto leaf = leaves.find(replaced[i]);
+    if (leaf == leaves.end()) continue;
+    const int64_t j = std::exchange(leaf->second, -1);
+    if (j < 0 || !(trace.data[static_cast<std::size_t>(j)]->shape() == trace.roots[i].shape()))
+      continue;
+    aliases.push_back(
+        {.output_index = {static_cast<int64_t>(i)}, .parameter_number = j, .parameter_index = {}});
   }
   return aliases;
 }

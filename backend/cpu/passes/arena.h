@@ -21,7 +21,7 @@ struct ArenaPlan {
 };
 
 // Best fit, largest first: each buffer takes the tightest gap among those that overlap with it in
-// time.
+// time. Of thousands, earliest first.
 ArenaPlan PlanArena(absl::Span<const Lifetime> lifetimes);
 
 }  // namespace lazuli::backend

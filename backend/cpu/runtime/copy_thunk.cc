@@ -44,7 +44,7 @@ class CopyThunk final : public Thunk {
             BufferId target, std::vector<CopyPiece> pieces, std::optional<BufferId> fill)
       : Thunk(std::move(info), std::move(uses)),
         element_bytes_(ByteWidth(instruction.shape().dtype())),
-        bytes_(instruction.shape().byte_size()),
+        fill_bytes_(fill ? instruction.shape().byte_size() : 0),
         whole_(instruction.opcode() == hlo::Opcode::kCopy ||
                instruction.opcode() == hlo::Opcode::kTranspose),
         target_(target),
@@ -53,7 +53,7 @@ class CopyThunk final : public Thunk {
 
   absl::Status Execute(const RunBuffers& run) const override {
     std::byte* target = run.at(target_);
-    if (fill_) Fill(run.at(*fill_), element_bytes_, target, bytes_);
+    if (fill_) Fill(run.at(*fill_), element_bytes_, target, fill_bytes_);
     for (const CopyPiece& piece : pieces_) {
       piece.copy.Run(run.at(piece.source) + piece.source_offset, target + piece.target_offset);
     }
@@ -66,12 +66,14 @@ class CopyThunk final : public Thunk {
     return absl::OkStatus();
   }
   std::string Details() const override {
-    return Str(bytes_, " bytes in ", pieces_.size(), " pieces");
+    int64_t bytes = 0;
+    for (const CopyPiece& piece : pieces_) bytes += piece.copy.bytes();
+    return Str(bytes, " bytes in ", pieces_.size(), " pieces");
   }
 
  private:
   int element_bytes_;
-  int64_t bytes_;
+  int64_t fill_bytes_;
   bool whole_;  // one array as large as the other
   BufferId target_;
   std::vector<CopyPiece> pieces_;

@@ -1,5 +1,9 @@
 #include "ir/hlo/module.h"
 
+#include <algorithm>
+#include <random>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +16,7 @@ namespace lazuli::hlo {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 
 const Shape kF32(DType::kF32);
 
@@ -76,6 +81,38 @@ TEST(ModuleTest, ReplacementMayUseWhatItReplaces) {
   // Now an operand comes after its user; the post-order still holds.
   EXPECT_THAT(f.main->PostOrder(), ElementsAre(f.a, f.b, f.c, negated, f.d));
   EXPECT_TRUE(Verify(f.module).ok()) << Verify(f.module);
+}
+
+TEST(ModuleTest, OperandsOfAWideTupleAreReplacedAsThoseOfANarrowOne) {
+  std::mt19937 random(0);
+  for (const std::size_t width : {3, 100}) {
+    Module module("m");
+    Computation* main = module.AddComputation("main");
+    std::vector<Instruction*> values;
+    for (std::size_t k = 0; k < width / 2; ++k)
+      values.push_back(main->AddParameter(static_cast<int64_t>(k), kF32));
+    const auto any = [&] { return values[random() % values.size()]; };
+    std::vector<Instruction*> expected;
+    for (std::size_t k = 0; k < width; ++k) expected.push_back(any());
+    Instruction* tuple =
+        main->Add(Opcode::kTuple, Shape::Tuple(std::vector<Shape>(width, kF32)), expected);
+    for (int turn = 0; turn < 300; ++turn) {
+      Instruction *const old = any(), *const with = any();
+      if (turn % 2 == 0) {
+        const std::size_t at = random() % width;
+        tuple->ReplaceOperand(static_cast<int64_t>(at), with);
+        expected[at] = with;
+      } else {
+        old->ReplaceAllUsesWith(with);
+        std::replace(expected.begin(), expected.end(), old, with);
+      }
+      ASSERT_THAT(tuple->operands(), ElementsAreArray(expected));
+      for (Instruction* value : values) {
+        const bool read = std::find(expected.begin(), expected.end(), value) != expected.end();
+        ASSERT_EQ(value->users().size(), read ? 1 : 0);
+      }
+    }
+  }
 }
 
 TEST(ModuleTest, RemoveTakesTheInstructionOffItsOperands) {

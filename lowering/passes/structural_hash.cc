@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/hlo/dense_map.h"
 #include "ir/support/hash.h"
 
 namespace lazuli::lowering {
@@ -58,10 +59,19 @@ struct Hasher {
   }
 };
 
-uint64_t HashOfBody(const hlo::Computation& computation) {
-  uint64_t hash = static_cast<uint64_t>(computation.instruction_count());
-  for (const auto& i : computation.instructions()) {
-    hash += Mix(static_cast<uint64_t>(i->opcode()), HashOf(i->shape()));  // whatever the order
+// Equal ones make the same instructions in post-order, of the same operands, and call equal ones.
+uint64_t HashOfBody(const hlo::Computation& computation, const ComputationClasses& classes) {
+  const std::vector<hlo::Instruction*> order = computation.PostOrder();
+  hlo::DenseMap<uint64_t> position(computation);
+  uint64_t hash = order.size();
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const hlo::Instruction* const i = order[k];
+    position[i] = k;
+    hash = Mix(Mix(hash, static_cast<uint64_t>(i->opcode())), HashOf(i->shape()));
+    if (i->attrs().index() != 0) hash = Mix(hash, HashOf(i->attrs()));
+    for (const hlo::Instruction* operand : i->operands()) hash = Mix(hash, position[operand]);
+    for (const hlo::Computation* callee : i->called())
+      hash = Mix(hash, reinterpret_cast<uintptr_t>(classes.of(callee)));
   }
   return hash;
 }
@@ -83,16 +93,18 @@ uint64_t HashOf(const hlo::Attrs& attrs) {
 
 ComputationClasses::ComputationClasses(const hlo::Module& module) {
   std::unordered_map<uint64_t, std::vector<const hlo::Computation*>> found;
-  for (const auto& c : module.computations()) {
+  // Callees first: a hash that counts their classes tells the levels of a nest apart, which would
+  // otherwise all be compared with each other, down to the bottom.
+  for (const hlo::Computation* c : module.PostOrder()) {
     if (c->root() == nullptr || c->IsEntry()) continue;
-    std::vector<const hlo::Computation*>& candidates = found[HashOfBody(*c)];
+    std::vector<const hlo::Computation*>& candidates = found[HashOfBody(*c, *this)];
     const auto equal =
         std::find_if(candidates.begin(), candidates.end(),
-                     [&c](const hlo::Computation* other) { return hlo::Equal(*c, *other); });
+                     [&](const hlo::Computation* other) { return hlo::Equal(*c, *other); });
     if (equal != candidates.end()) {
-      classes_[c.get()] = *equal;
+      classes_[c] = *equal;
     } else {
-      candidates.push_back(c.get());
+      candidates.push_back(c);
     }
   }
 }

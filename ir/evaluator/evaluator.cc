@@ -8,6 +8,7 @@
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
 #include "ir/hlo/dense_map.h"
+#include "ir/support/thread_local.h"
 
 namespace lazuli::hlo {
 
@@ -21,7 +22,184 @@ struct Context::Plan {
   };
   std::vector<Step> steps;
   int root = 0;
+
+  class Machine;
 };
+
+namespace {
+
+// Regions (a reduction's, a sort's) within regions take stack: 256 KiB are enough for so many.
+constexpr int kMaxDepth = 32;
+LAZULI_FAST_THREAD_LOCAL int depth = 0;
+
+bool IsControl(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+    case Opcode::kWhile:
+    case Opcode::kConditional:
+    case Opcode::kCall:
+    case Opcode::kFusion:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A pred picks branch 0 if true; an index out of range the last branch.
+std::size_t BranchOf(const Instruction& conditional, const Literal& choice) {
+  const auto branches = static_cast<int64_t>(conditional.called().size());
+  int64_t branch = IntegerAt(choice, 0);
+  if (choice.shape().dtype() == DType::kPred) branch = 1 - branch;
+  return static_cast<std::size_t>(branch < 0 || branch >= branches ? branches - 1 : branch);
+}
+
+}  // namespace
+
+// Runs computations. Calls, conditionals and loops within them are further activations in a list,
+// so that nests of them take no stack.
+class Context::Plan::Machine {
+ public:
+  explicit Machine(Context& context) : context_(context) { ++depth; }
+  ~Machine() { --depth; }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  absl::StatusOr<Literal> Run(const Computation& computation, Operands arguments) {
+    std::vector<Literal> values;
+    values.reserve(arguments.size());
+    for (const Literal* argument : arguments) values.push_back(*argument);
+    LAZULI_RETURN_IF_ERROR(Enter(nullptr, computation, std::move(values)));
+    return Finish();
+  }
+  absl::StatusOr<Literal> Run(const Instruction& control, Operands operands) {
+    LAZULI_RETURN_IF_ERROR(Start(control, operands));
+    return Finish();
+  }
+
+ private:
+  // A computation that is running, or that waits for the value of the activation after it.
+  struct Activation {
+    const Instruction* control;  // the call, conditional or while that runs it; null if none does
+    const Plan* plan;
+    std::vector<Literal> arguments;
+    bool is_condition = false;      // of a while
+    std::vector<Literal> values{};  // by step
+    std::size_t step = 0;
+
+    void Set(Literal value) {
+      values[step] = std::move(value);
+      for (const int dead : plan->steps[step].dead)
+        values[static_cast<std::size_t>(dead)] = Literal();
+      ++step;
+    }
+  };
+
+  absl::Status Enter(const Instruction* control, const Computation& computation,
+                     std::vector<Literal> arguments);
+  absl::Status Start(const Instruction& control, Operands operands);
+  absl::StatusOr<bool> GoOn(Activation& done, Literal& value);
+  absl::Status Step();
+  absl::StatusOr<Literal> Finish();
+  absl::Status Located(const absl::Status& status, const Instruction& instruction) {
+    if (status.ok() || context_.located_) return status;
+    context_.located_ = true;
+    return AtInstruction(status, instruction);
+  }
+
+  Context& context_;
+  std::vector<Activation> running_;
+};
+
+absl::Status Context::Plan::Machine::Enter(const Instruction* control,
+                                           const Computation& computation,
+                                           std::vector<Literal> arguments) {
+  if (arguments.size() != computation.parameters().size()) {
+    return InvalidArgument(computation.name(), " takes ", computation.parameters().size(),
+                           " arguments, not ", arguments.size());
+  }
+  for (std::size_t number = 0; number < arguments.size(); ++number) {
+    const Shape& expected = computation.parameters()[number]->shape();
+    if (!FitsBounds(arguments[number].shape(), expected)) {
+      return InvalidArgument(computation.name(), ": argument ", number, " is ",
+                             arguments[number].shape(), ", not ", expected);
+    }
+  }
+  running_.push_back({control, &context_.PlanOf(computation), std::move(arguments)});
+  running_.back().values.resize(running_.back().plan->steps.size());
+  return absl::OkStatus();
+}
+
+absl::Status Context::Plan::Machine::Start(const Instruction& control, Operands operands) {
+  std::size_t callee = 0;
+  std::vector<Literal> arguments;
+  if (control.opcode() == Opcode::kConditional) {
+    callee = BranchOf(control, *operands[0]);
+    arguments.push_back(*operands[callee + 1]);
+  } else {
+    for (const Literal* operand : operands) arguments.push_back(*operand);
+  }
+  LAZULI_RETURN_IF_ERROR(Enter(&control, *control.called()[callee], std::move(arguments)));
+  running_.back().is_condition = control.opcode() == Opcode::kWhile;
+  return absl::OkStatus();
+}
+
+// What comes after a part of a while loop: true if its next part is running now, else `value` is
+// the loop's.
+absl::StatusOr<bool> Context::Plan::Machine::GoOn(Activation& done, Literal& value) {
+  const Instruction& control = *done.control;
+  if (control.opcode() != Opcode::kWhile) return false;
+  if (!done.is_condition) {
+    LAZULI_RETURN_IF_ERROR(Start(control, {&value}));
+    return true;
+  }
+  if (value.data<bool>()[0]) {
+    LAZULI_RETURN_IF_ERROR(Enter(&control, *control.called()[1], std::move(done.arguments)));
+    return true;
+  }
+  value = std::move(done.arguments[0]);
+  return false;
+}
+
+// The next step of the newest activation.
+absl::Status Context::Plan::Machine::Step() {
+  Activation& now = running_.back();
+  const Plan::Step& step = now.plan->steps[now.step];
+  const Instruction& instruction = *step.instruction;
+  if (instruction.opcode() == Opcode::kParameter) {
+    now.Set(now.arguments[static_cast<std::size_t>(instruction.parameter_number())]);
+    return absl::OkStatus();
+  }
+  absl::InlinedVector<const Literal*, 4> operands;
+  for (const int operand : step.operands)
+    operands.push_back(&now.values[static_cast<std::size_t>(operand)]);
+  if (IsControl(instruction) && !HasSmallOperand(instruction, operands))
+    return Located(Start(instruction, operands), instruction);
+  LAZULI_ASSIGN_OR_RETURN(Literal value, context_.Run(instruction, operands));
+  now.Set(std::move(value));
+  return absl::OkStatus();
+}
+
+// Runs the activations to the end; the value of the first.
+absl::StatusOr<Literal> Context::Plan::Machine::Finish() {
+  if (depth > kMaxDepth) return ResourceExhausted("more than ", kMaxDepth, " regions in regions");
+  while (true) {
+    if (running_.back().step < running_.back().plan->steps.size()) {
+      LAZULI_RETURN_IF_ERROR(Step());
+      continue;
+    }
+    Activation done = std::move(running_.back());
+    running_.pop_back();
+    Literal value = std::move(done.values[static_cast<std::size_t>(done.plan->root)]);
+    if (done.control == nullptr) return value;
+    const absl::StatusOr<bool> goes_on = GoOn(done, value);
+    if (!goes_on.ok())
+      return running_.empty() ? goes_on.status() : Located(goes_on.status(), *done.control);
+    if (*goes_on) continue;
+    if (running_.empty()) return value;
+    const Shape& declared = done.control->shape();
+    running_.back().Set(Compatible(value.shape(), declared) ? std::move(value)
+                                                            : PadToDeclared(value, declared));
+  }
+}
 
 Context::Context(HostTransfers* transfers) : transfers_(transfers) {}
 Context::~Context() = default;
@@ -54,56 +232,10 @@ const Context::Plan& Context::PlanOf(const Computation& computation) {
 }
 
 absl::StatusOr<Literal> Context::Run(const Computation& computation, Operands arguments) {
-  if (arguments.size() != computation.parameters().size()) {
-    return InvalidArgument(computation.name(), " takes ", computation.parameters().size(),
-                           " arguments, not ", arguments.size());
-  }
-  const Plan& plan = PlanOf(computation);
-  std::vector<Literal> values(plan.steps.size());
-  std::vector<const Literal*> operands;
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    const Plan::Step& step = plan.steps[s];
-    if (step.instruction->opcode() == Opcode::kParameter) {
-      const auto number = static_cast<std::size_t>(step.instruction->parameter_number());
-      if (!FitsBounds(arguments[number]->shape(), step.instruction->shape())) {
-        return InvalidArgument(computation.name(), ": argument ", number, " is ",
-                               arguments[number]->shape(), ", not ", step.instruction->shape());
-      }
-      values[s] = *arguments[number];
-    } else {
-      operands.clear();
-      for (int operand : step.operands)
-        operands.push_back(&values[static_cast<std::size_t>(operand)]);
-      LAZULI_ASSIGN_OR_RETURN(values[s], Run(*step.instruction, operands));
-    }
-    for (int dead : step.dead) values[static_cast<std::size_t>(dead)] = Literal();
-  }
-  return std::move(values[static_cast<std::size_t>(plan.root)]);
+  return Plan::Machine(*this).Run(computation, arguments);
 }
 
 namespace {
-
-absl::StatusOr<Literal> EvaluateWhile(const Instruction& instruction, const Literal& init,
-                                      Context& context) {
-  const Computation &condition = *instruction.called()[0], &body = *instruction.called()[1];
-  Literal state = init;
-  while (true) {
-    LAZULI_ASSIGN_OR_RETURN(const Literal go_on, context.Run(condition, {&state}));
-    if (!go_on.data<bool>()[0]) return state;
-    LAZULI_ASSIGN_OR_RETURN(state, context.Run(body, {&state}));
-  }
-}
-
-// A pred picks branch 0 if true; an index out of range the last branch.
-absl::StatusOr<Literal> EvaluateConditional(const Instruction& instruction, Operands operands,
-                                            Context& context) {
-  const auto branches = static_cast<int64_t>(instruction.called().size());
-  int64_t branch = IntegerAt(*operands[0], 0);
-  if (operands[0]->shape().dtype() == DType::kPred) branch = 1 - branch;
-  if (branch < 0 || branch >= branches) branch = branches - 1;
-  const auto chosen = static_cast<std::size_t>(branch);
-  return context.Run(*instruction.called()[chosen], {operands[chosen + 1]});
-}
 
 // One process is all there is: a collective returns what it was given, in the shape that it
 // promises.
@@ -328,12 +460,10 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
     case Opcode::kScan:
       return EvaluateScan(instruction, operands, context);
     case Opcode::kWhile:
-      return EvaluateWhile(instruction, *operands[0], context);
     case Opcode::kConditional:
-      return EvaluateConditional(instruction, operands, context);
     case Opcode::kCall:
     case Opcode::kFusion:
-      return context.Run(*instruction.to_apply(), operands);
+      return Internal("control flow is the machine's");
 
     case Opcode::kRng:
       return EvaluateRng(instruction, operands);
@@ -387,7 +517,7 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
 
 absl::StatusOr<Literal> Context::Run(const Instruction& instruction, Operands operands) {
   const auto dispatch = [this](const Instruction& i, Operands values) {
-    return Dispatch(i, values, *this);
+    return IsControl(i) ? Plan::Machine(*this).Run(i, values) : Dispatch(i, values, *this);
   };
   absl::StatusOr<Literal> result = HasSmallOperand(instruction, operands)
                                        ? EvaluateSmall(instruction, operands, dispatch)

@@ -7,11 +7,13 @@
 
 #include "ir/evaluator/custom_calls.h"
 #include "tests/ir/evaluator/run.h"
+#include "tests/support/small_stack.h"
 
 namespace lazuli {
 namespace {
 
 using ir::Literal;
+using ir::Str;
 using testing::HasSubstr;
 
 TEST(EvaluatorTest, WhileRunsUntilItsConditionFails) {
@@ -170,6 +172,54 @@ TEST(EvaluatorTest, LongChainsNeedNoStackAndLittleMemory) {
   auto result = hlo::Evaluate(module, {&one});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->data<int32_t>()[77], 20001);
+}
+
+// A computation "c<depth - 1>" that calls the one below by `call`, and so on.
+std::string Nest(int depth, std::string_view innermost, std::string_view call) {
+  std::string text = Str("c0 { p = s32[2] parameter(0) ROOT r = s32[2] ", innermost, " }\n");
+  for (int k = 1; k < depth; ++k) {
+    text += Str("c", k, " { p = s32[2] parameter(0) one = s32[] constant(1) b = s32[2] ",
+                "broadcast(one), dimensions={} q = s32[2] add(p, b) yes = pred[] constant(true) ",
+                "ROOT r = s32[2] ", call, "c", k - 1, " }\n");
+  }
+  return text + Str("ENTRY e { yes = pred[] constant(true) q = s32[2] constant({0, 0}) ",
+                    "ROOT r = s32[2] ", call, "c", depth - 1, " }");
+}
+
+TEST(EvaluatorTest, NestsOfCallsBranchesAndLoopsNeedNoStack) {
+  test::RunInSmallStack([] {
+    const int depth = 6500;
+    EXPECT_EQ(EvalText(Nest(depth, "negate(p)", "call(q), to_apply=")), "{-6499, -6499}");
+    EXPECT_EQ(EvalText("leaf { p = s32[2] parameter(0) ROOT r = s32[2] negate(p) }\n" +
+                       Nest(depth, "negate(p)",
+                            "conditional(yes, q, q), false_computation=leaf, true_computation=")),
+              "{-6499, -6499}");
+    // One turn of each loop: the state is {turns left, ...} of which the body leaves none.
+    EXPECT_EQ(EvalText("any { p = s32[2] parameter(0) s = s32[1] slice(p), slice={[0:1]} "
+                       "v = s32[] reshape(s) z = s32[] constant(0) "
+                       "ROOT r = pred[] compare(v, z), direction=GE }\n" +
+                       Nest(depth, "negate(p)", "while(q), condition=any, body=")),
+              "{-6499, -6499}");
+  });
+}
+
+// A reduction whose reducer is a reduction whose reducer ...
+std::string NestOfReductions(int depth) {
+  std::string text =
+      "c0 { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] add(a, b) }\n";
+  for (int k = 1; k < depth; ++k) {
+    text += Str("c", k, " { a = s32[] parameter(0) b = s32[] parameter(1) v = s32[1] reshape(b) ",
+                "ROOT r = s32[] reduce(v, a), dimensions={0}, to_apply=c", k - 1, " }\n");
+  }
+  return text + Str("ENTRY e { v = s32[3] constant({1, 2, 3}) z = s32[] constant(0) ",
+                    "ROOT r = s32[] reduce(v, z), dimensions={0}, to_apply=c", depth - 1, " }");
+}
+
+TEST(EvaluatorTest, NestsOfRegionsAreLimited) {
+  test::RunInSmallStack([] {
+    EXPECT_EQ(EvalText(NestOfReductions(30)), "6");
+    EXPECT_THAT(ErrorOf(NestOfReductions(2000)), HasSubstr("more than 32 regions in regions"));
+  });
 }
 
 TEST(EvaluatorTest, TokensAndBarriersPassThrough) {

@@ -21,12 +21,12 @@ constexpr int kMaxDepth = 24;
 
 // A compiled callee and where its scratch memory lies in the caller's.
 struct Callee {
-  Program program;
+  std::shared_ptr<const Program> program;
   BufferId arena = -1;
 };
 
-absl::StatusOr<Callee> CompileCallee(const hlo::Computation& computation, Program& caller,
-                                     bool updates_parameters, const NewBuffer& new_buffer) {
+absl::StatusOr<Program> CompileProgramOf(const hlo::Computation& computation, const Program& caller,
+                                         bool updates_parameters) {
   std::unique_ptr<hlo::Module> module = lowering::FlatModule(computation);
   if (updates_parameters) {
     const auto count = static_cast<int64_t>(module->entry()->parameters().size());
@@ -37,24 +37,40 @@ absl::StatusOr<Callee> CompileCallee(const hlo::Computation& computation, Progra
   CompileOptions options{.num_threads = caller.num_threads,
                          .flush_subnormals = caller.flush_subnormals,
                          .dump_name = {}};
-  LAZULI_ASSIGN_OR_RETURN(
-      Program program,
-      CompileCalleeProgram(std::move(module), options, caller.depth + 1, updates_parameters));
-  const ExecutableStats& inner = program.stats;
-  caller.stats.kernels += inner.kernels;
-  caller.stats.library_calls += inner.library_calls;
-  caller.stats.reorders += inner.reorders;
-  caller.stats.evaluator_thunks += inner.evaluator_thunks;
-  caller.stats.code_bytes += inner.code_bytes;
-  const BufferId arena = program.arena_bytes > 0 ? new_buffer(program.arena_bytes) : -1;
-  return Callee{std::move(program), arena};
+  return CompileCalleeProgram(std::move(module), options, caller.depth + 1, updates_parameters);
+}
+
+void Count(const ExecutableStats& inner, ExecutableStats& stats) {
+  stats.kernels += inner.kernels;
+  stats.library_calls += inner.library_calls;
+  stats.reorders += inner.reorders;
+  stats.evaluator_thunks += inner.evaluator_thunks;
+  stats.code_bytes += inner.code_bytes;
+}
+
+// Equal computations are compiled once: branches that call the same would otherwise make 2^n
+// programs n levels deep.
+absl::StatusOr<Callee> CompileCallee(const hlo::Computation& computation, Program& caller,
+                                     CompiledCallees& compiled, bool updates_parameters,
+                                     const NewBuffer& new_buffer) {
+  if (compiled.classes == nullptr)
+    compiled.classes = std::make_unique<lowering::ComputationClasses>(*caller.module);
+  std::shared_ptr<const Program>& program =
+      compiled.programs[{compiled.classes->of(&computation), updates_parameters}];
+  if (program == nullptr) {
+    LAZULI_ASSIGN_OR_RETURN(Program made,
+                            CompileProgramOf(computation, caller, updates_parameters));
+    Count(made.stats, caller.stats);
+    program = std::make_shared<const Program>(std::move(made));
+  }
+  return Callee{program, program->arena_bytes > 0 ? new_buffer(program->arena_bytes) : -1};
 }
 
 // The buffers of one run of a callee.
 class Frame {
  public:
   Frame(const Callee& callee, const RunBuffers& run)
-      : program_(callee.program), device_(run.device), table_(program_.slots.size()) {
+      : program_(*callee.program), device_(run.device), table_(program_.slots.size()) {
     std::byte* const arena = callee.arena >= 0 ? run.at(callee.arena) : nullptr;
     for (std::size_t b = 0; b < table_.size(); ++b) {
       const BufferSlot& slot = program_.slots[b];
@@ -203,8 +219,8 @@ class WhileThunk final : public Thunk {
 
   absl::Status Execute(const RunBuffers& run) const override;
   std::string Details() const override {
-    return Str(scalar_condition_ ? std::size_t{0} : condition_.program.thunks.size(), " + ",
-               body_.program.thunks.size(), " thunks an iteration");
+    return Str(scalar_condition_ ? std::size_t{0} : condition_.program->thunks.size(), " + ",
+               body_.program->thunks.size(), " thunks an iteration");
   }
 
  private:
@@ -274,7 +290,7 @@ class ConditionalThunk final : public Thunk {
     const std::size_t b = Choice(run.at(operands_[0]));
     Frame frame(branches_[b], run);
     std::vector<std::byte*> arguments;
-    for (std::size_t k = 0; k < branches_[b].program.parameters.size(); ++k)
+    for (std::size_t k = 0; k < branches_[b].program->parameters.size(); ++k)
       arguments.push_back(run.at(operands_[first_[b] + k]));
     frame.SetParameters(arguments);
     for (std::size_t k = 0; k < results_.size(); ++k) frame.SetOutput(k, run.at(results_[k]));
@@ -308,14 +324,16 @@ bool Compilable(const Instruction& i, const Program& caller) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Thunk>> MakeWhileThunk(const Instruction& loop, Program& caller,
+                                                      CompiledCallees& compiled,
                                                       std::vector<BufferId> operands,
                                                       std::vector<BufferId> results,
                                                       const NewBuffer& new_buffer) {
   if (!Compilable(loop, caller)) return nullptr;
   LAZULI_ASSIGN_OR_RETURN(Callee condition,
-                          CompileCallee(*loop.called()[0], caller, false, new_buffer));
-  LAZULI_ASSIGN_OR_RETURN(Callee body, CompileCallee(*loop.called()[1], caller, true, new_buffer));
-  std::vector<Update> updates = UpdatesOf(body.program);
+                          CompileCallee(*loop.called()[0], caller, compiled, false, new_buffer));
+  LAZULI_ASSIGN_OR_RETURN(Callee body,
+                          CompileCallee(*loop.called()[1], caller, compiled, true, new_buffer));
+  std::vector<Update> updates = UpdatesOf(*body.program);
   const std::vector<int64_t> bytes = LeafBytes(loop.shape());
   std::vector<BufferId> alternates;
   for (std::size_t k = 0; k < updates.size(); ++k)
@@ -325,23 +343,21 @@ absl::StatusOr<std::unique_ptr<Thunk>> MakeWhileThunk(const Instruction& loop, P
                                       std::move(alternates));
 }
 
-absl::StatusOr<std::unique_ptr<Thunk>> MakeConditionalThunk(const Instruction& conditional,
-                                                            Program& caller,
-                                                            std::vector<BufferId> operands,
-                                                            std::vector<BufferId> results,
-                                                            const NewBuffer& new_buffer) {
+absl::StatusOr<std::unique_ptr<Thunk>> MakeConditionalThunk(
+    const Instruction& conditional, Program& caller, CompiledCallees& compiled,
+    std::vector<BufferId> operands, std::vector<BufferId> results, const NewBuffer& new_buffer) {
   if (!Compilable(conditional, caller)) return nullptr;
   std::vector<Callee> branches;
   std::vector<std::size_t> first;
   std::vector<BufferId> arenas;
   std::size_t next = 1;
   for (std::size_t b = 0; b < conditional.called().size(); ++b) {
-    LAZULI_ASSIGN_OR_RETURN(Callee branch,
-                            CompileCallee(*conditional.called()[b], caller, false, new_buffer));
+    LAZULI_ASSIGN_OR_RETURN(Callee branch, CompileCallee(*conditional.called()[b], caller, compiled,
+                                                         false, new_buffer));
     arenas.push_back(branch.arena);
     branches.push_back(std::move(branch));
     first.push_back(next);
-    next += branches.back().program.parameters.size();
+    next += branches.back().program->parameters.size();
   }
   return std::make_unique<ConditionalThunk>(conditional, std::move(branches), std::move(first),
                                             std::move(operands), std::move(results), arenas);

@@ -108,6 +108,7 @@ class Emitter {
   Plans<MatmulSpec> matmuls_;
   Plans<ConvolutionSpec> convolutions_;
   std::vector<KeptPacking> packings_;  // of parameters
+  CompiledCallees callees_;
   std::unordered_map<const Instruction*, Leaves> leaves_;
   std::unordered_map<const Instruction*, std::shared_ptr<const Kernel>> kernels_;
 };
@@ -432,7 +433,7 @@ bool Emitter::EmitWithScratch(const Instruction& i, Make&& make) {
 absl::StatusOr<bool> Emitter::EmitControl(const Instruction& i) {
   Leaves results = NewLeaves(i.shape());
   const auto make = i.opcode() == Opcode::kWhile ? MakeWhileThunk : MakeConditionalThunk;
-  LAZULI_ASSIGN_OR_RETURN(auto thunk, make(i, program_, RowMajorOperands(i), results,
+  LAZULI_ASSIGN_OR_RETURN(auto thunk, make(i, program_, callees_, RowMajorOperands(i), results,
                                            [this](int64_t bytes) { return NewBuffer(bytes); }));
   if (thunk == nullptr) return false;
   Emit(std::move(thunk));

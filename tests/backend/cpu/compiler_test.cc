@@ -186,5 +186,31 @@ TEST(CompilerTest, AChainWorksInPlaceWhereEachPartDoes) {
   EXPECT_LT(program.arena_bytes, x + one + two + 200000);
 }
 
+// Conditionals with the same conditional in both of their branches, and so on.
+std::string NestedConditionals(int depth) {
+  std::string text = "c0 { p = f32[8] parameter(0) ROOT r = f32[8] add(p, p) }\n";
+  for (int k = 1; k < depth; ++k) {
+    text += Str("c", k, " { p = f32[8] parameter(0) k = f32[] constant(", k, ") b = f32[8] ",
+                "broadcast(k), dimensions={} q = f32[8] subtract(p, b) s = f32[1] slice(p), ",
+                "slice={[0:1]} t = f32[] reshape(s) g = pred[] compare(t, k), direction=GT ROOT r ",
+                "= f32[8] conditional(g, q, p), true_computation=c", k - 1, ", false_computation=c",
+                k - 1, " }\n");
+  }
+  return text + Str("ENTRY e { p = f32[8] parameter(0) ROOT r = f32[8] call(p), to_apply=c",
+                    depth - 1, " }");
+}
+
+TEST(CompilerTest, EqualBranchesAreCompiledOnce) {
+  const int64_t one = Compile(NestedConditionals(4)).stats.kernels;
+  const int64_t more = Compile(NestedConditionals(12)).stats.kernels;
+  EXPECT_LE(more, 3 * one + 3) << "not 2^8 times as many";
+}
+
+// Below some level the evaluator goes on. Time that grows with the cube of the depth would not
+// end.
+TEST(CompilerTest, DeepNestsCompile) {
+  EXPECT_GT(Compile(NestedConditionals(400)).stats.kernels, 0);
+}
+
 }  // namespace
 }  // namespace lazuli::backend

@@ -1,6 +1,7 @@
 // Reductions: monoids in the order of reduction_order.h, anything else strictly in order.
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "ir/evaluator/internal.h"
@@ -28,14 +29,39 @@ T ReduceBlock(const T* x, int64_t count, T identity) {
   return lanes[0];
 }
 
+// The tree over blocks 0, 1, ..., whose totals arrive in order: like a binary counter, it holds one
+// total of 2^level blocks for each bit that is set in their number.
+template <Opcode monoid, class T>
+class BlockTree {
+ public:
+  void Add(T total) {
+    int level = 0;
+    for (; blocks_ >> level & 1; ++level) total = Combine<monoid>(totals_[level], total);
+    totals_[level] = total;
+    ++blocks_;
+  }
+  // Of at least one block.
+  T Total() const {
+    int level = std::countr_zero(blocks_);
+    T total = totals_[level];
+    while (blocks_ >> ++level != 0) {
+      if (blocks_ >> level & 1) total = Combine<monoid>(totals_[level], total);
+    }
+    return total;
+  }
+
+ private:
+  uint64_t blocks_ = 0;
+  T totals_[64 - std::bit_width(static_cast<uint64_t>(kReduceBlock) - 1)];
+};
+
 template <Opcode monoid, class T>
 T ReduceRow(const T* x, int64_t count, T init, T identity) {
   if (count == 0) return init;
-  T total = ReduceBlock<monoid>(x, std::min(count, kReduceBlock), identity);
-  for (int64_t i = kReduceBlock; i < count; i += kReduceBlock) {
-    total = Combine<monoid>(
-        total, ReduceBlock<monoid>(x + i, std::min(count - i, kReduceBlock), identity));
-  }
+  BlockTree<monoid, T> tree;
+  for (int64_t i = 0; i < count; i += kReduceBlock)
+    tree.Add(ReduceBlock<monoid>(x + i, std::min(count - i, kReduceBlock), identity));
+  const T total = tree.Total();
   // By their bits: -0 is not 0 here, and a NaN is itself.
   const bool starts_from_identity = std::memcmp(&init, &identity, sizeof(T)) == 0;  // NOLINT
   return starts_from_identity ? total : Combine<monoid>(init, total);

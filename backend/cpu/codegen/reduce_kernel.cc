@@ -1,13 +1,14 @@
 // Reductions in the order of ir/evaluator/reduction_order.h: blocks of 1024, in each of them 8
-// lanes that fold every eighth element, then a tree over the lanes; blocks are folded in order.
+// lanes that fold every eighth element, then a tree over the lanes; then a tree over the blocks.
 //
 // Rows (the reduced elements are neighbours in memory): the 8 lanes are one vector. Columns (the
 // kept elements are): 8 accumulators, each a vector of kept elements. Where there are few results,
-// tasks make the totals of single blocks and a second function folds those.
+// tasks make the totals of single blocks and a second function combines those.
 //
 // The results of a body are reductions of one shape over the same dimensions, then elementwise
 // values of the shape that is reduced, which are written as the reductions read them.
 #include <algorithm>
+#include <bit>
 #include <complex>
 #include <numeric>
 
@@ -56,6 +57,7 @@ class ReduceKernel {
   void EmitColumns(Emitter& e, llvm::Value* block, llvm::Value* kept);
   void EmitResult(Emitter& e, llvm::Value* block, const Values& kept, int width);
   Values AllBlocks(Emitter& e, const Values& kept, int width);
+  Values Pairwise(Emitter& e, int width, absl::FunctionRef<Values(llvm::Value*)> total_of);
   Values Block(Emitter& e, const Values& kept, int width, llvm::Value* first, llvm::Value* last);
   Values RowBlock(Emitter& e, const Values& kept, llvm::Value* first, llvm::Value* last);
   Values ColumnBlock(Emitter& e, const Values& kept, int width, llvm::Value* first,
@@ -323,22 +325,58 @@ void ReduceKernel::EmitResult(Emitter& e, llvm::Value* block, const Values& kept
 
 Values ReduceKernel::AllBlocks(Emitter& e, const Values& kept, int width) {
   if (blocks_ == 1) return Block(e, kept, width, e.Index(0), e.Index(reduced_count_));
-  Values result = e.LoopCarrying(
-      e.Index(0), e.Index(blocks_), 1, Identities(e, width),
-      [&](llvm::Value* block, absl::Span<llvm::Value* const> totals) {
-        llvm::Value* first = e.b().CreateNSWMul(block, e.Index(kReduceBlock));
-        llvm::Value* last = e.b().CreateBinaryIntrinsic(
-            llvm::Intrinsic::smin, e.b().CreateNSWAdd(first, e.Index(kReduceBlock)),
-            e.Index(reduced_count_));
-        Values here = Block(e, kept, width, first, last);
-        llvm::Value* is_first = e.b().CreateICmpEQ(block, e.Index(0));
-        for (std::size_t r = 0; r < here.size(); ++r) {
-          here[r] = e.b().CreateSelect(is_first, here[r], Combine(e, r, totals[r], here[r]));
-        }
-        return here;
-      });
-  result.erase(result.begin());
-  return result;
+  return Pairwise(e, width, [&](llvm::Value* block) {
+    llvm::Value* first = e.b().CreateNSWMul(block, e.Index(kReduceBlock));
+    llvm::Value* last = e.b().CreateBinaryIntrinsic(
+        llvm::Intrinsic::smin, e.b().CreateNSWAdd(first, e.Index(kReduceBlock)),
+        e.Index(reduced_count_));
+    return Block(e, kept, width, first, last);
+  });
+}
+
+// The tree over all blocks, whose totals are made in order: as a binary counter has its digits,
+// memory holds one total of 2^level blocks for each bit that is set in the number of those done.
+Values ReduceKernel::Pairwise(Emitter& e, int width,
+                              absl::FunctionRef<Values(llvm::Value*)> total_of) {
+  const auto blocks = static_cast<uint64_t>(blocks_);
+  Memory memory;
+  for (const Monoid& monoid : monoids_)
+    memory.push_back(e.Memory(MemoryType(e.b(), monoid.dtype, width), std::bit_width(blocks)));
+  const auto address = [&](std::size_t r, llvm::Value* level) {
+    return e.b().CreateInBoundsGEP(memory[r]->getAllocatedType(), memory[r], level);
+  };
+  const auto load = [&](std::size_t r, llvm::Value* level) {
+    return FromMemory(e.b(), monoids_[r].dtype,
+                      e.b().CreateLoad(memory[r]->getAllocatedType(), address(r, level)));
+  };
+  e.Loop(e.Index(0), e.Index(blocks_), 1, [&](llvm::Value* block) {
+    Values state = total_of(block);
+    state.push_back(e.Index(0));
+    state = e.While(
+        state,
+        [&](const Values& now) {
+          return e.b().CreateTrunc(e.b().CreateLShr(block, now.back()), e.b().getInt1Ty());
+        },
+        [&](const Values& now) {
+          Values next;
+          for (std::size_t r = 0; r < monoids_.size(); ++r)
+            next.push_back(Combine(e, r, load(r, now.back()), now[r]));
+          next.push_back(e.b().CreateAdd(now.back(), e.Index(1)));
+          return next;
+        });
+    for (std::size_t r = 0; r < monoids_.size(); ++r)
+      e.b().CreateStore(ToMemory(e.b(), monoids_[r].dtype, state[r]), address(r, state.back()));
+  });
+  Values totals;
+  for (std::size_t r = 0; r < monoids_.size(); ++r) {
+    int level = std::countr_zero(blocks);
+    llvm::Value* total = load(r, e.Index(level));
+    while (blocks >> ++level != 0) {
+      if (blocks >> level & 1) total = Combine(e, r, load(r, e.Index(level)), total);
+    }
+    totals.push_back(total);
+  }
+  return totals;
 }
 
 Values ReduceKernel::Block(Emitter& e, const Values& kept, int width, llvm::Value* first,
@@ -570,34 +608,32 @@ llvm::Value* ReduceKernel::WithInit(Emitter& e, std::size_t r, llvm::Value* tota
   return RoundToNarrow(e.b(), monoid.result, e.b().CreateSelect(same, total, combined));
 }
 
-// Folds the blocks' totals, for neighbouring results in vectors: results and totals are ordered
+// Combines the blocks' totals, for neighbouring results in vectors: results and totals are ordered
 // alike.
 void ReduceKernel::EmitFinish() {
   Emitter e(module_, request_.name + "_finish",
             num_params() + static_cast<int64_t>(outputs_.size()) + 1);
   llvm::Value* scratch = e.arg(num_params() + static_cast<int64_t>(outputs_.size()));
-  const auto fold = [&](llvm::Value* i, int width) {
-    const Affine linear{0, {1, kept_count_}};
+  const auto combine = [&](llvm::Value* i, int width) {
+    const Values totals = Pairwise(e, width, [&](llvm::Value* block) {
+      llvm::Value* const at[] = {i, block};
+      Values here;
+      for (std::size_t r = 0; r < monoids_.size(); ++r) {
+        const Affine form{static_cast<int64_t>(r) * blocks_ * kept_count_, {1, kept_count_}};
+        here.push_back(
+            e.Widen(e.Load(monoids_[r].dtype, scratch, form, at, {0, width}, true), width));
+      }
+      return here;
+    });
+    llvm::Value* const at[] = {i, e.Index(0)};
     for (std::size_t r = 0; r < monoids_.size(); ++r) {
-      const DType dtype = monoids_[r].dtype;
-      Affine form = linear;
-      form.constant = static_cast<int64_t>(r) * blocks_ * kept_count_;
-      const auto load = [&](llvm::Value* block) {
-        llvm::Value* const at[] = {i, block};
-        return e.Widen(e.Load(dtype, scratch, form, at, {0, width}, true), width);
-      };
-      Values total = e.LoopCarrying(e.Index(1), e.Index(blocks_), 1, {load(e.Index(0))},
-                                    [&](llvm::Value* block, absl::Span<llvm::Value* const> sums) {
-                                      return Values{Combine(e, r, sums[0], load(block))};
-                                    });
-      llvm::Value* const at[] = {i, e.Index(0)};
       e.Store(monoids_[r].result, e.arg(num_params() + static_cast<int64_t>(r)), {0, {1, 0}}, at,
-              {0, width}, {WithInit(e, r, total[1], width), width == 1});
+              {0, width}, {WithInit(e, r, totals[r], width), width == 1});
     }
   };
   llvm::Value* stopped = e.Loop(e.begin(), e.end(), request_.vector_width,
-                                [&](llvm::Value* i) { fold(i, request_.vector_width); });
-  e.Loop(stopped, e.end(), 1, [&](llvm::Value* i) { fold(i, 1); });
+                                [&](llvm::Value* i) { combine(i, request_.vector_width); });
+  e.Loop(stopped, e.end(), 1, [&](llvm::Value* i) { combine(i, 1); });
   e.Finish();
 }
 

@@ -19,22 +19,29 @@ std::string Reducer(const std::string& name, const std::string& dtype, const std
 }
 
 // The order of reduction_order.h, written from its text.
+float BlockSum(std::span<const float> x) {
+  float lanes[8] = {};
+  for (std::size_t i = 0; i < x.size(); ++i) lanes[i % 8] += x[i];
+  const float four[4] = {lanes[0] + lanes[4], lanes[1] + lanes[5], lanes[2] + lanes[6],
+                         lanes[3] + lanes[7]};
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
 float OrderedSum(std::span<const float> x, float init) {
-  float total = 0;
-  for (std::size_t begin = 0; begin < x.size(); begin += 1024) {
-    float lanes[8] = {};
-    for (std::size_t i = begin; i < std::min(begin + 1024, x.size()); ++i)
-      lanes[(i - begin) % 8] += x[i];
-    const float four[4] = {lanes[0] + lanes[4], lanes[1] + lanes[5], lanes[2] + lanes[6],
-                           lanes[3] + lanes[7]};
-    const float block = (four[0] + four[2]) + (four[1] + four[3]);
-    total = begin == 0 ? block : total + block;
+  std::vector<float> totals;
+  for (std::size_t begin = 0; begin < x.size(); begin += 1024)
+    totals.push_back(BlockSum(x.subspan(begin, std::min<std::size_t>(1024, x.size() - begin))));
+  while (totals.size() > 1) {
+    std::vector<float> pairs;
+    for (std::size_t i = 0; i + 1 < totals.size(); i += 2)
+      pairs.push_back(totals[i] + totals[i + 1]);
+    if (totals.size() % 2 != 0) pairs.push_back(totals.back());
+    totals = std::move(pairs);
   }
-  return init == 0 ? total : init + total;
+  return init == 0 ? totals[0] : init + totals[0];
 }
 
 TEST(ReduceTest, SumsInTheOrderOfReductionOrder) {
-  for (int64_t n : {1, 7, 8, 9, 1000, 1024, 1025, 5000}) {
+  for (int64_t n : {1, 7, 8, 9, 1000, 1024, 1025, 4096, 5000, 11 * 1024 + 3, 16 * 1024, 47000}) {
     const Literal x = RandomLiteral(ir::Shape(ir::DType::kF32, {3, n}), static_cast<uint64_t>(n));
     for (float init : {0.0f, 0.25f}) {
       const Literal sums =
@@ -54,15 +61,15 @@ TEST(ReduceTest, SumsInTheOrderOfReductionOrder) {
 
 // The order is a function of the elements' number: columns give the same bits as rows.
 TEST(ReduceTest, ColumnsSumAsRowsDo) {
-  const Literal x = RandomLiteral(ir::Shape(ir::DType::kF32, {1500, 2}), 5);
+  const Literal x = RandomLiteral(ir::Shape(ir::DType::kF32, {11500, 2}), 5);
   const std::string add = Reducer("add", "f32", "add");
   const Literal columns = Eval(add +
-                                   "ENTRY e { x = f32[1500,2] parameter(0) z = f32[] constant(0) "
+                                   "ENTRY e { x = f32[11500,2] parameter(0) z = f32[] constant(0) "
                                    "ROOT r = f32[2] reduce(x, z), dimensions={0}, to_apply=add }",
                                {x});
   const Literal rows = Eval(
       add +
-          "ENTRY e { x = f32[1500,2] parameter(0) t = f32[2,1500] transpose(x), dimensions={1,0} "
+          "ENTRY e { x = f32[11500,2] parameter(0) t = f32[2,11500] transpose(x), dimensions={1,0} "
           "z = f32[] constant(0) ROOT r = f32[2] reduce(t, z), dimensions={1}, to_apply=add }",
       {x});
   ExpectSameBits(rows, columns);
@@ -87,6 +94,17 @@ TEST(ReduceTest, Bf16AccumulatesInF32) {
     x = bf16[1000] broadcast(o), dimensions={} z = bf16[] constant(0)
     ROOT r = bf16[] reduce(x, z), dimensions={0}, to_apply=f })"),
             "1000");
+}
+
+// Added one after the other, ones end at 2^24.
+TEST(ReduceTest, LongSumsKeepTheirDigits) {
+  for (const char* dtype : {"f32", "bf16"}) {
+    const Literal sum = Eval(ir::Str(
+        Reducer("f", dtype, "add"), "ENTRY e { o = ", dtype, "[] constant(1) x = ", dtype,
+        "[17039360] broadcast(o), dimensions={} z = ", dtype, "[] constant(0) ROOT r = ", dtype,
+        "[] reduce(x, z), dimensions={0}, to_apply=f }"));
+    EXPECT_EQ(sum.AsDouble(0), 17039360) << dtype;
+  }
 }
 
 TEST(ReduceTest, OfNothingIsTheInitialValue) {

@@ -5,7 +5,13 @@
 //   x[i]
 //
 // Elements are combined from the padded end on: forward as the window would, backward (pad=0_(n-1))
-// as the reducer's associativity allows.
+// as the reducer's associativity allows. By a monoid (ir/hlo/monoid.h) in blocks of kScanBlock, so
+// that errors grow with the logarithm of the position: result[i] is f(carry, local), where local
+// folds the elements of i's block up to i in order, and carry the totals of the blocks before. Of
+// each kScanBlock totals one is made by folding them in order, of as many of those again one, and
+// so on; the carry folds what is left on each level, from the topmost down. The first block starts
+// from init and has no carry. Floats of 16 bits and less accumulate in f32, and each result is
+// rounded once. Any other reducer folds strictly in order.
 #pragma once
 
 #include <optional>
@@ -13,6 +19,10 @@
 #include "ir/evaluator/internal.h"
 
 namespace lazuli::hlo {
+
+// As many sums one after the other as a lane of a reduction has (reduction_order.h); below it,
+// lines are what a plain loop makes of them.
+inline constexpr int64_t kScanBlock = 128;
 
 struct Cumulative {
   int64_t dimension = 0;

@@ -111,3 +111,21 @@ def test_reductions(shape, dims, kind):
 def test_reductions_of_what_is_read_otherwise(dims, read):
     compare(made("positive", (3100, 10)), dims, READ[read])
     compare(made("positive", (10, 3100)), dims, READ[read])
+
+
+@KINDS
+@pytest.mark.parametrize("shape, dims", list(cases(["all", "rows", "columns", "many columns", "middle"])))
+def test_cumulative_sums(shape, dims, kind):
+    x, dim = made(kind, shape), dims[0]
+    got = lz.cumsum(lz.from_numpy(x), dim).numpy()
+    if x.size <= ALSO_INTERPRETED:
+        assert lz.cumsum(lz.from_numpy(x).to("interpreter"), dim).numpy().tobytes() == got.tobytes()
+    before = size_before = 0.0  # of the pieces that are done
+    for begin in range(0, shape[dim], 2**20):
+        piece = [slice(None)] * x.ndim
+        piece[dim] = slice(begin, begin + 2**20)
+        part = x[tuple(piece)].astype(np.float64)
+        exact, size = before + np.cumsum(part, dim), size_before + np.cumsum(np.abs(part), dim)
+        numbers = np.arange(begin + 1, begin + 1 + part.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
+        assert_near(f"from {begin}", got[tuple(piece)], exact, allowed(numbers) * size)
+        before, size_before = np.take(exact, [-1], dim), np.take(size, [-1], dim)

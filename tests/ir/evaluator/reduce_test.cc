@@ -168,6 +168,78 @@ TEST(ReduceWindowTest, CumulativeSum) {
             "{1, 3, 6, 10, 15}");
 }
 
+// The order of cumulative.h, written from its text.
+float Fold(std::span<const float> x) {
+  float sum = x[0];
+  for (std::size_t i = 1; i < x.size(); ++i) sum += x[i];
+  return sum;
+}
+float Carry(std::span<const float> totals) {
+  const std::size_t full = totals.size() / 128 * 128;
+  std::vector<float> groups;
+  for (std::size_t i = 0; i < full; i += 128) groups.push_back(Fold(totals.subspan(i, 128)));
+  if (full == 0) return Fold(totals);
+  const float above = Carry(groups);
+  return full == totals.size() ? above : above + Fold(totals.subspan(full));
+}
+std::vector<float> OrderedPrefixes(std::span<const float> x, float init) {
+  std::vector<float> result, totals;
+  for (std::size_t begin = 0; begin < x.size(); begin += 128) {
+    float local = begin == 0 ? init + x[0] : x[begin];
+    for (std::size_t i = begin; i < std::min(begin + 128, x.size()); ++i) {
+      if (i > begin) local += x[i];
+      result.push_back(begin == 0 ? local : Carry(totals) + local);
+    }
+    totals.push_back(local);
+  }
+  return result;
+}
+
+TEST(ReduceWindowTest, CumulativeSumsInTheOrderOfCumulative) {
+  for (int64_t n : {2, 127, 128, 129, 1000, 128 * 128 + 128, 40000}) {
+    const Literal x = RandomLiteral(ir::Shape(ir::DType::kF32, {n, 3}), static_cast<uint64_t>(n));
+    const auto sums = [&](std::string_view pads) {
+      return Eval(ir::Str(Reducer("add", "f32", "add"), "ENTRY e { x = f32[", n,
+                          ",3] parameter(0) z = f32[] constant(0.25) ROOT r = f32[", n,
+                          ",3] reduce-window(x, z), window={size=", n, "x1 pad=", pads,
+                          "x0_0}, to_apply=add }"),
+                  {x});
+    };
+    const Literal forward = sums(ir::Str(n - 1, "_0")), backward = sums(ir::Str("0_", n - 1));
+    for (std::size_t column = 0; column < 3; ++column) {
+      const auto along = [&](const Literal& values) {
+        std::vector<float> line;
+        for (int64_t i = 0; i < n; ++i)
+          line.push_back(values.data<float>()[static_cast<std::size_t>(i) * 3 + column]);
+        return line;
+      };
+      std::vector<float> line = along(x);
+      EXPECT_EQ(along(forward), OrderedPrefixes(line, 0.25f)) << n;
+      std::reverse(line.begin(), line.end());
+      std::vector<float> expected = OrderedPrefixes(line, 0.25f);
+      std::reverse(expected.begin(), expected.end());
+      EXPECT_EQ(along(backward), expected) << n << " backward";
+    }
+  }
+}
+
+// Sums of 16 bits are made in f32, and of a line as of lines.
+TEST(ReduceWindowTest, CumulativeSumsOfNarrowFloatsKeepTheirDigits) {
+  for (const auto& [dtype, n] : {std::pair("f16", 2112), {"bf16", 384}, {"f8e4m3fn", 384}}) {
+    for (const int lines : {1, 3}) {
+      const std::string shape = ir::Str(dtype, "[", n, ",", lines, "]");
+      EXPECT_EQ(EvalText(ir::Str(
+                    Reducer("f", dtype, "add"), "ENTRY e { o = ", dtype,
+                    "[] constant(1) x = ", shape, " broadcast(o), dimensions={} z = ", dtype,
+                    "[] constant(0) w = ", shape, " reduce-window(x, z), window={size=", n,
+                    "x1 pad=", n - 1, "_0x0_0}, to_apply=f s = ", dtype, "[1,1] slice(w), slice={[",
+                    n - 1, ":", n, "], [0:1]} ROOT r = ", dtype, "[] reshape(s) }")),
+                std::to_string(n))
+          << dtype;
+    }
+  }
+}
+
 TEST(ReduceWindowTest, Dilations) {
   // Base dilation puts holes between elements, window dilation between the positions that are read.
   EXPECT_EQ(EvalText(Reducer("f", "s32", "add") +

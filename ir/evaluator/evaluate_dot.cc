@@ -8,6 +8,7 @@
 #include "ir/evaluator/kernels.h"
 #include "ir/evaluator/scalar_ops.h"
 #include "ir/evaluator/strided.h"
+#include "ir/hlo/monoid.h"
 
 namespace lazuli::hlo {
 namespace {

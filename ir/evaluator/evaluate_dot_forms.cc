@@ -7,6 +7,7 @@
 
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
+#include "ir/hlo/monoid.h"
 #include "ir/hlo/shape_inference.h"
 
 namespace lazuli::hlo {

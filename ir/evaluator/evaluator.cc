@@ -589,10 +589,6 @@ Dims ElementStrides(absl::Span<const int64_t> dims) {
   return strides;
 }
 
-DType AccumulationType(DType dtype) {
-  return IsFloat(dtype) && ByteWidth(dtype) < 4 ? DType::kF32 : dtype;
-}
-
 Literal TupleOrOne(std::vector<Literal> results) {
   return results.size() == 1 ? std::move(results[0]) : Literal::Tuple(std::move(results));
 }

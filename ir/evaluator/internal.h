@@ -100,8 +100,6 @@ class Lone {
 int64_t IntegerAt(const Literal& literal, int64_t index);
 // Row-major strides in elements.
 Dims ElementStrides(absl::Span<const int64_t> dims);
-// The type in which values of a float type accumulate: f32 for narrower ones, else the type itself.
-DType AccumulationType(DType dtype);
 // The literals, or the one literal.
 Literal TupleOrOne(std::vector<Literal> results);
 

@@ -85,4 +85,8 @@ Literal IdentityOf(Opcode monoid, DType dtype) {
   }
 }
 
+DType AccumulationType(DType dtype) {
+  return IsFloat(dtype) && ByteWidth(dtype) < 4 ? DType::kF32 : dtype;
+}
+
 }  // namespace lazuli::hlo

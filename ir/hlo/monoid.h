@@ -18,4 +18,8 @@ std::optional<Opcode> MonoidOf(const Computation& reducer);
 // add of floats it is +0, as frameworks write it, although only -0 + x == x holds for every x.
 Literal IdentityOf(Opcode monoid, DType dtype);
 
+// The type in which values of a type accumulate, here and in sums of products: f32 for floats of 16
+// bits and less, else the type itself.
+DType AccumulationType(DType dtype);
+
 }  // namespace lazuli::hlo

@@ -158,7 +158,7 @@ absl::Status ReduceKernel::PlanReduction(const hlo::Instruction& output, const P
     return Internal("cannot compile the reduction ", output.name());
   }
   const DType result = output.shape().dtype();
-  const DType dtype = result == DType::kF16 || result == DType::kBF16 ? DType::kF32 : result;
+  const DType dtype = hlo::AccumulationType(result);
   monoids_.push_back({*monoid, dtype, result, hlo::IdentityOf(*monoid, dtype), output.operand(1)});
   wanted_.push_back(planner.Add(output.operand(0), point));
   wanted_inits_.push_back(init_planner.Add(output.operand(1), Point{}));

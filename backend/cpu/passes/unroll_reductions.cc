@@ -59,8 +59,7 @@ std::optional<Opcode> SmallMonoid(const Instruction& i) {
 
 Instruction* UnrolledReduce(Rewriter& rewriter, const Instruction& reduce, Opcode monoid) {
   const Shape& shape = reduce.shape();
-  const bool narrow = IsFloat(shape.dtype()) && ByteWidth(shape.dtype()) < 4;
-  const DType dtype = narrow ? DType::kF32 : shape.dtype();
+  const DType dtype = hlo::AccumulationType(shape.dtype());
   Instruction* const x = rewriter.Convert(reduce.operand(0), dtype);
   const Shape wide(dtype, shape.dims());
   const auto full = [&](Instruction* scalar) { return rewriter.Broadcast(scalar, wide, {}); };
@@ -81,7 +80,8 @@ Instruction* UnrolledReduce(Rewriter& rewriter, const Instruction& reduce, Opcod
     for (std::size_t l = 0; l < half; ++l) lanes[l] = combine(lanes[l], lanes[l + half]);
   }
   Instruction* const init = reduce.operand(1);
-  const bool starts_there = init->IsConstant() && !narrow && init->literal().BitsEqual(identity);
+  const bool starts_there =
+      init->IsConstant() && dtype == shape.dtype() && init->literal().BitsEqual(identity);
   Instruction* const total =
       starts_there ? lanes[0] : combine(full(rewriter.Convert(init, dtype)), lanes[0]);
   return rewriter.Convert(total, shape.dtype());

@@ -31,6 +31,8 @@ using Memory = std::vector<llvm::AllocaInst*>;
 constexpr std::size_t kUnrolledBody = 40;
 // With this many tasks blocks need not be tasks of their own.
 constexpr int64_t kEnoughItems = 16;
+// Bytes for one total of any type.
+constexpr int64_t kScratchWidth = sizeof(std::complex<double>);
 
 class ReduceKernel {
  public:
@@ -79,6 +81,7 @@ class ReduceKernel {
   }
   llvm::Value* Tree(Emitter& e, std::size_t r, llvm::Value* lanes);
   llvm::Value* WithInit(Emitter& e, std::size_t r, llvm::Value* total, int width);
+  int64_t ScratchOffset(std::size_t r) const;
   Affine ScratchForm(std::size_t r) const;
 
   int64_t LastKept() const { return kept_rank_ - 1; }
@@ -232,8 +235,8 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
   if (two_phases_) {
     EmitFinish();
     shape.finish_items = kept_count_;
-    shape.scratch_bytes = static_cast<int64_t>(monoids_.size()) * blocks_ * kept_count_ *
-                          static_cast<int64_t>(sizeof(std::complex<double>));
+    shape.scratch_bytes =
+        static_cast<int64_t>(monoids_.size()) * blocks_ * kept_count_ * kScratchWidth;
   }
   shape.details = Str("reduce ", rows_ ? "rows" : "columns", " [", Join(plan_.sizes, ","),
                       "] kept ", kept_rank_, two_phases_ ? " in two phases" : "");
@@ -293,9 +296,15 @@ void ReduceKernel::EmitColumns(Emitter& e, llvm::Value* block, llvm::Value* kept
   });
 }
 
+// Where reduction r's totals begin, in elements of its own type: all have room for the widest.
+int64_t ReduceKernel::ScratchOffset(std::size_t r) const {
+  return static_cast<int64_t>(r) * blocks_ * kept_count_ * kScratchWidth /
+         ByteWidth(monoids_[r].dtype);
+}
+
 Affine ReduceKernel::ScratchForm(std::size_t r) const {
   Affine form = output_form_;
-  form.constant += static_cast<int64_t>(r) * blocks_ * kept_count_;
+  form.constant += ScratchOffset(r);
   form.coefficients.push_back(kept_count_);  // of the block
   return form;
 }
@@ -619,7 +628,7 @@ void ReduceKernel::EmitFinish() {
       llvm::Value* const at[] = {i, block};
       Values here;
       for (std::size_t r = 0; r < monoids_.size(); ++r) {
-        const Affine form{static_cast<int64_t>(r) * blocks_ * kept_count_, {1, kept_count_}};
+        const Affine form{ScratchOffset(r), {1, kept_count_}};
         here.push_back(
             e.Widen(e.Load(monoids_[r].dtype, scratch, form, at, {0, width}, true), width));
       }

@@ -7,6 +7,7 @@
 #include "lazuli/execution.h"
 #include "lazuli/ops.h"
 #include "lazy/ops/elementwise.h"
+#include "lazy/ops/wide.h"
 
 namespace lazuli {
 namespace {
@@ -28,6 +29,7 @@ lazy::Tensor Reversed(const lazy::Tensor& x) {
   return ir::IsFloat(x.dtype()) ? lazy::Neg(x) : lazy::LogicalNot(x);
 }
 
+// Of a wide x.
 lazy::Tensor Variance(const lazy::Tensor& x, const Dims& dims, std::int64_t correction,
                       bool keepdim) {
   const lazy::Tensor off = x - lazy::Mean(x, dims, /*keepdim=*/true);
@@ -123,26 +125,35 @@ Tensor any(const Tensor& x, const Dims& dims, bool keepdim, Locs loc) {
   });
 }
 Tensor var(const Tensor& x, const Dims& dims, std::int64_t correction, bool keepdim, Locs loc) {
-  return CallTensor(loc, [&] { return Variance(InFloat(x, "var"), dims, correction, keepdim); });
+  return CallTensor(loc, [&] {
+    return lazy::InWide(InFloat(x, "var"), [&](const lazy::Tensor& wide) {
+      return Variance(wide, dims, correction, keepdim);
+    });
+  });
 }
 Tensor std(const Tensor& x, const Dims& dims, std::int64_t correction, bool keepdim, Locs loc) {
-  return CallTensor(
-      loc, [&] { return lazy::Sqrt(Variance(InFloat(x, "std"), dims, correction, keepdim)); });
+  return CallTensor(loc, [&] {
+    return lazy::InWide(InFloat(x, "std"), [&](const lazy::Tensor& wide) {
+      return lazy::Sqrt(Variance(wide, dims, correction, keepdim));
+    });
+  });
 }
 Tensor norm(const Tensor& x, const Dims& dims, bool keepdim, Locs loc) {
   return CallTensor(loc, [&] {
-    const lazy::Tensor t = InFloat(x, "norm");
-    return lazy::Sqrt(lazy::Sum(t * t, dims, keepdim));
+    return lazy::InWide(InFloat(x, "norm"), [&](const lazy::Tensor& wide) {
+      return lazy::Sqrt(lazy::Sum(wide * wide, dims, keepdim));
+    });
   });
 }
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim, Locs loc) {
   return CallTensor(loc, [&] {
-    const lazy::Tensor t = InFloat(x, "logsumexp");
-    const lazy::Tensor largest = lazy::Detach(lazy::Amax(t, dims, /*keepdim=*/true));
-    const lazy::Tensor shift =
-        lazy::Where(lazy::Eq(lazy::Abs(largest), Infinity(largest)), NumberOf(0, largest), largest);
-    const lazy::Tensor sum = lazy::Sum(lazy::Exp(t - shift), dims, keepdim);
-    return lazy::Log(sum) + lazy::Reshape(shift, sum.shape().dims());
+    return lazy::InWide(InFloat(x, "logsumexp"), [&](const lazy::Tensor& wide) {
+      const lazy::Tensor largest = lazy::Detach(lazy::Amax(wide, dims, /*keepdim=*/true));
+      const lazy::Tensor shift = lazy::Where(lazy::Eq(lazy::Abs(largest), Infinity(largest)),
+                                             NumberOf(0, largest), largest);
+      const lazy::Tensor sum = lazy::Sum(lazy::Exp(wide - shift), dims, keepdim);
+      return lazy::Log(sum) + lazy::Reshape(shift, sum.shape().dims());
+    });
   });
 }
 std::pair<Tensor, Tensor> min(const Tensor& x, std::int64_t dim, bool keepdim, Locs loc) {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "cpp_api/src/operands.h"
+#include "ir/hlo/monoid.h"
 #include "lazuli/nn.h"
 #include "lazuli/ops.h"
 
@@ -101,6 +102,12 @@ std::int64_t NormalizedAxis(std::string_view op, const lazy::Tensor& x, const Di
   return axis;
 }
 
+// A number beside the tensor as sums are computed with it (lazy/ops/wide.h).
+ir::Value NumberBesideWide(const Scalar& scalar, const lazy::Tensor& tensor) {
+  const ir::DType wide = hlo::AccumulationType(tensor.dtype());
+  return TensorAccess::Slot(scalar, TensorAccess::ToNumber(scalar).TypeBeside(wide));
+}
+
 // The loss of x and y broadcasts them.
 void CheckBroadcast(std::string_view op, const lazy::Tensor& x, const lazy::Tensor& y) {
   bool fits = true;
@@ -167,7 +174,7 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, const Scalar& beta, Redu
                              ir::InvalidArgument("beta must be above 0, is ", beta.value(),
                                                  "; l1_loss is its limit at 0"));
     }
-    return lazy::SmoothL1Loss(a, b, NumberBeside(beta, a), ToLazy(reduction));
+    return lazy::SmoothL1Loss(a, b, NumberBesideWide(beta, a), ToLazy(reduction));
   });
 }
 Tensor huber_loss(const Tensor& x, const Tensor& y, const Scalar& delta, Reduction reduction,
@@ -179,7 +186,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& y, const Scalar& delta, Reducti
       lazy::ThrowRecordError("huber_loss",
                              ir::InvalidArgument("delta must be above 0, is ", delta.value()));
     }
-    return lazy::HuberLoss(a, b, NumberBeside(delta, a), ToLazy(reduction));
+    return lazy::HuberLoss(a, b, NumberBesideWide(delta, a), ToLazy(reduction));
   });
 }
 Tensor kl_div(const Tensor& log_probs, const Tensor& target, bool log_target, Reduction reduction,

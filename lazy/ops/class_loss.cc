@@ -1,6 +1,7 @@
 // Losses over classes with weights, ignored labels, smoothed labels, or probabilities as target:
 // compositions of the two ops of loss.h, which do the common case alone.
 #include "lazy/ops/loss.h"
+#include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -76,32 +77,43 @@ Tensor OfProbabilities(const Tensor& logits, const Tensor& target, const ClassOp
   return Reduced(loss, reduction);
 }
 
-}  // namespace
-
-Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const ClassOptions& options,
-                    Reduction reduction) {
-  Check("cross_entropy", logits.shape(), options);
-  if (IsFloat(target.dtype()) && target.dtype() == logits.dtype() && logits.rank() >= 2 &&
-      SameDims(target.shape(), logits.shape()))
-    return OfProbabilities(logits, target, options, reduction);
-  if (options.plain()) return CrossEntropy(logits, target, reduction);
-  const Labels labels(target, options.ignore_index);
-  Tensor loss = CrossEntropy(logits, labels.get(), Reduction::kNone);
-  const Tensor weights = labels.Weights(options.weight, logits.shape());
-  if (options.weight.defined()) loss = loss * weights;
-  if (options.label_smoothing > 0) loss = Smoothed(loss, LogSoftmax(logits, 1), options);
-  return Averaged(labels.Counted(loss), weights, reduction);
+ClassOptions WithWideWeight(ClassOptions options) {
+  if (options.weight.defined()) options.weight = Wide(options.weight);
+  return options;
 }
 
-Tensor NllLoss(const Tensor& log_probs, const Tensor& target, const ClassOptions& options,
+}  // namespace
+
+Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const ClassOptions& given,
+                    Reduction reduction) {
+  Check("cross_entropy", logits.shape(), given);
+  const bool probabilities = IsFloat(target.dtype()) && target.dtype() == logits.dtype() &&
+                             logits.rank() >= 2 && SameDims(target.shape(), logits.shape());
+  if (!probabilities && given.plain()) return CrossEntropy(logits, target, reduction);
+  return InWide(logits, [&](const Tensor& x) {
+    const ClassOptions options = WithWideWeight(given);
+    if (probabilities) return OfProbabilities(x, Wide(target), options, reduction);
+    const Labels labels(target, options.ignore_index);
+    Tensor loss = CrossEntropy(x, labels.get(), Reduction::kNone);
+    const Tensor weights = labels.Weights(options.weight, x.shape());
+    if (options.weight.defined()) loss = loss * weights;
+    if (options.label_smoothing > 0) loss = Smoothed(loss, LogSoftmax(x, 1), options);
+    return Averaged(labels.Counted(loss), weights, reduction);
+  });
+}
+
+Tensor NllLoss(const Tensor& log_probs, const Tensor& target, const ClassOptions& given,
                Reduction reduction) {
-  Check("nll_loss", log_probs.shape(), options);
-  if (options.plain()) return NllLoss(log_probs, target, reduction);
-  const Labels labels(target, options.ignore_index);
-  Tensor loss = NllLoss(log_probs, labels.get(), Reduction::kNone);
-  const Tensor weights = labels.Weights(options.weight, log_probs.shape());
-  if (options.weight.defined()) loss = loss * weights;
-  return Averaged(labels.Counted(loss), weights, reduction);
+  Check("nll_loss", log_probs.shape(), given);
+  if (given.plain()) return NllLoss(log_probs, target, reduction);
+  return InWide(log_probs, [&](const Tensor& x) {
+    const ClassOptions options = WithWideWeight(given);
+    const Labels labels(target, options.ignore_index);
+    Tensor loss = NllLoss(x, labels.get(), Reduction::kNone);
+    const Tensor weights = labels.Weights(options.weight, x.shape());
+    if (options.weight.defined()) loss = loss * weights;
+    return Averaged(labels.Counted(loss), weights, reduction);
+  });
 }
 
 }  // namespace lazuli::lazy

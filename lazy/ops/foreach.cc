@@ -1,5 +1,7 @@
 #include "lazy/ops/foreach.h"
 
+#include "lazy/ops/wide.h"
+
 namespace lazuli::lazy {
 namespace {
 
@@ -164,36 +166,36 @@ PooledVector<Op> ForeachAdagradOp::Lower(Builder& b, absl::Span<const Op> in) co
   return Concatenated({&moved, &new_sums});
 }
 
+// Powers of the elements, their sums and the scale are wide: the squares of gradients in f16 pass
+// its range, or vanish, where the gradients do not.
 PooledVector<Op> ForeachClipNormOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const Arithmetic a(b);
   Operands operands(in, 1, 1);
-  const Op limit = operands.Number();
+  const Op limit = Wide(operands.Number());
   const auto tensors = operands.List();
   const Opcode join = order == 0 ? Opcode::kMaximum : Opcode::kAdd;
+  const bool is_power = order != 1 && order != 0;
   Op total;
-  for (Op x : tensors) {
-    const Op size = b.Unary(Opcode::kAbs, x);
+  for (Op narrow : tensors) {
+    const Op x = Wide(narrow);
     Dims all;
     for (int64_t d = 0; d < x.rank(); ++d) all.push_back(d);
-    Op power = size;
-    if (order == 2)
-      power = b.Times(x, x);
-    else if (order != 1 && order != 0)
-      power = b.Binary(Opcode::kPower, size, b.Full(size.shape(), order));
+    Op power = order == 2 ? b.Times(x, x) : b.Unary(Opcode::kAbs, x);
+    if (is_power && order != 2) power = b.Binary(Opcode::kPower, power, b.Full(x.shape(), order));
     const Op part = b.Reduce(join, power, all);
     total = total.valid() ? b.Binary(join, total, part) : part;
   }
   Op norm = total;
   if (order == 2)
     norm = a.Sqrt(total);
-  else if (order != 1 && order != 0)
+  else if (is_power)
     norm = b.Binary(Opcode::kPower, total, b.Full(total.shape(), 1 / order));
   // torch's guard against a norm of 0.
   const Op scale = b.Minimum(b.DividedBy(limit, b.Plus(norm, b.Full(norm.shape(), 1e-6))),
                              b.Full(norm.shape(), 1));
   Results results;
-  for (Op x : tensors) results.push_back(a.Times(x, scale));
-  results.push_back(norm);
+  for (Op x : tensors) results.push_back(b.Convert(a.Times(Wide(x), scale), x.dtype()));
+  results.push_back(b.Convert(norm, tensors[0].dtype()));
   return results;
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "lazy/ops/wide.h"
+
 namespace lazuli::lazy {
 namespace {
 
@@ -237,9 +239,7 @@ lowering::Op MaskPositionsOp::Lower(lowering::Context& c, lowering::Op mask) con
 lowering::Op CumSumOp::Lower(lowering::Builder& b, lowering::Op x) const {
   const DType dtype = x.dtype();
   const bool floating = IsFloat(dtype) || IsComplex(dtype);
-  const lowering::Op wide = b.Convert(x, !floating              ? DType::kS64
-                                         : ByteWidth(dtype) < 4 ? DType::kF32
-                                                                : dtype);
+  const lowering::Op wide = floating ? Wide(x) : b.Convert(x, DType::kS64);
   const int64_t n = x.shape().dim(dim);
   if (n == 0) return wide;
   hlo::Window window(static_cast<std::size_t>(x.rank()));

@@ -1,5 +1,8 @@
 #include "lazy/ops/loss.h"
 
+#include "ir/hlo/monoid.h"
+#include "lazy/ops/wide.h"
+
 namespace lazuli::lazy {
 namespace {
 
@@ -19,8 +22,9 @@ lowering::Op Shifted(lowering::Builder& b, lowering::Op x, int64_t dim) {
   return b.Minus(x, SpreadAlong(b, b.Reduce(Opcode::kMaximum, x, {dim}), x.shape(), dim));
 }
 
+// Wide.
 lowering::Op LogSoftmaxAlong(lowering::Builder& b, lowering::Op x, int64_t dim) {
-  const lowering::Op shifted = Shifted(b, x, dim);
+  const lowering::Op shifted = Shifted(b, Wide(x), dim);
   const lowering::Op sum = b.Reduce(Opcode::kAdd, b.Unary(Opcode::kExponential, shifted), {dim});
   return b.Minus(shifted, SpreadAlong(b, b.Unary(Opcode::kLog, sum), x.shape(), dim));
 }
@@ -43,10 +47,11 @@ absl::Status CheckTarget(const Shape& x, const Shape& target) {
   return absl::OkStatus();
 }
 
-// Mean or sum of -log_probs at target; log_probs has classes along dim 1.
+// Mean or sum of -log_probs at target, wide; log_probs has classes along dim 1.
 lowering::Op NegativeLogLikelihood(lowering::Context& c, lowering::Op log_probs,
                                    lowering::Op target, std::string_view op, Reduction reduction) {
   lowering::Builder& b = c.builder;
+  log_probs = Wide(log_probs);
   target = WideIndex(target);
   const Shape x = log_probs.shape();  // NOLINT: a copy, for the original moves as more is built
   const int64_t classes = x.dim(1);
@@ -68,8 +73,9 @@ lowering::Op NegativeLogLikelihood(lowering::Context& c, lowering::Op log_probs,
   return b.DividedBy(sum, b.Scalar(x.dtype(), static_cast<double>(target.shape().num_elements())));
 }
 
-// dy of a reduced loss, stretched over x, divided as the reduction divided.
-Tensor LossScale(const Tensor& dy, const Shape& x, const Shape& target, Reduction reduction) {
+// dy of a reduced loss, wide, stretched over x, divided as the reduction divided.
+Tensor LossScale(const Tensor& narrow, const Shape& x, const Shape& target, Reduction reduction) {
+  const Tensor dy = Wide(narrow);
   switch (reduction) {
     case Reduction::kNone: {
       Dims dims(target.dims().begin(), target.dims().end());
@@ -85,48 +91,54 @@ Tensor LossScale(const Tensor& dy, const Shape& x, const Shape& target, Reductio
 }
 
 Tensor TargetOneHot(const Tensor& target, const Shape& x) {
-  return Record(OneHotOp{1, x.dim(1), x.dtype()}, target);
+  return Record(OneHotOp{1, x.dim(1), hlo::AccumulationType(x.dtype())}, target);
 }
 
 }  // namespace
 
 lowering::Op SoftmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
-  const lowering::Op e = b.Unary(Opcode::kExponential, Shifted(b, x, dim));
-  return b.DividedBy(e, SpreadAlong(b, b.Reduce(Opcode::kAdd, e, {dim}), x.shape(), dim));
+  const lowering::Op e = b.Unary(Opcode::kExponential, Shifted(b, Wide(x), dim));
+  const lowering::Op sum = b.Reduce(Opcode::kAdd, e, {dim});
+  return b.Convert(b.DividedBy(e, SpreadAlong(b, sum, x.shape(), dim)), x.dtype());
 }
 Tensors SoftmaxOp::Vjp(const Saved& s, const Tensor& dy) const {
-  const Tensor y = s.y();
-  return {y * (dy - Sum(dy * y, {dim}, /*keepdim=*/true))};
+  const Tensor y = Wide(s.y()), g = Wide(dy);
+  return {To(y * (g - Sum(g * y, {dim}, /*keepdim=*/true)), dy.dtype())};
 }
 
 lowering::Op LogSoftmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
-  return LogSoftmaxAlong(b, x, dim);
+  return b.Convert(LogSoftmaxAlong(b, x, dim), x.dtype());
 }
 Tensors LogSoftmaxOp::Vjp(const Saved& s, const Tensor& dy) const {
-  return {dy - Exp(s.y()) * Sum(dy, {dim}, /*keepdim=*/true)};
+  const Tensor g = Wide(dy);
+  return {To(g - Exp(Wide(s.y())) * Sum(g, {dim}, /*keepdim=*/true), dy.dtype())};
 }
 
 lowering::Op CrossEntropyOp::Lower(lowering::Context& c, lowering::Op logits,
                                    lowering::Op target) const {
   if (absl::Status status = CheckTarget(logits.shape(), target.shape()); !status.ok())
     return c.builder.Error(std::move(status));
-  return NegativeLogLikelihood(c, LogSoftmaxAlong(c.builder, logits, 1), target, kName, reduction);
+  const lowering::Op log_probs = LogSoftmaxAlong(c.builder, logits, 1);
+  return c.builder.Convert(NegativeLogLikelihood(c, log_probs, target, kName, reduction),
+                           logits.dtype());
 }
 Tensors CrossEntropyOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Shape& x = s.shape(0);
-  const Tensor difference = Softmax(s.x(0), 1) - TargetOneHot(s.x(1), x);
-  return {difference * LossScale(dy, x, s.shape(1), reduction), Tensor()};
+  const Tensor difference = Softmax(Wide(s.x(0)), 1) - TargetOneHot(s.x(1), x);
+  return {To(difference * LossScale(dy, x, s.shape(1), reduction), x.dtype()), Tensor()};
 }
 
 lowering::Op NllLossOp::Lower(lowering::Context& c, lowering::Op log_probs,
                               lowering::Op target) const {
   if (absl::Status status = CheckTarget(log_probs.shape(), target.shape()); !status.ok())
     return c.builder.Error(std::move(status));
-  return NegativeLogLikelihood(c, log_probs, target, kName, reduction);
+  return c.builder.Convert(NegativeLogLikelihood(c, log_probs, target, kName, reduction),
+                           log_probs.dtype());
 }
 Tensors NllLossOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Shape& x = s.shape(0);
-  return {-(TargetOneHot(s.x(1), x) * LossScale(dy, x, s.shape(1), reduction)), Tensor()};
+  const Tensor slope = -(TargetOneHot(s.x(1), x) * LossScale(dy, x, s.shape(1), reduction));
+  return {To(slope, x.dtype()), Tensor()};
 }
 
 namespace {
@@ -240,36 +252,52 @@ void CheckFloats(std::string_view op, const Tensor& x, const Tensor& y) {
   ThrowRecordError(op, InvalidArgument("takes floats, not ", x.shape(), " and ", y.shape(),
                                        "; convert with to()"));
 }
+
+// loss(x, y) of each element and what is made of them, wide; the result as arithmetic of x and y
+// has it.
+template <class F>
+Tensor PairLoss(const Tensor& x, const Tensor& y, Reduction reduction, F&& loss) {
+  const Tensor wide = Reduced(loss(Wide(x), Wide(y)), reduction);
+  return To(wide, Promote(x.dtype(), y.dtype()).value_or(wide.dtype()));
+}
 }  // namespace
 
 Tensor MseLoss(const Tensor& x, const Tensor& y, Reduction reduction) {
   CheckFloats("mse_loss", x, y);
-  const Tensor difference = x - y;
-  return Reduced(difference * difference, reduction);
+  return PairLoss(x, y, reduction, [](const Tensor& a, const Tensor& b) {
+    const Tensor difference = a - b;
+    return difference * difference;
+  });
 }
 Tensor L1Loss(const Tensor& x, const Tensor& y, Reduction reduction) {
   CheckFloats("l1_loss", x, y);
-  return Reduced(Abs(x - y), reduction);
+  return PairLoss(x, y, reduction, [](const Tensor& a, const Tensor& b) { return Abs(a - b); });
 }
+// Numbers have the type that x is wide in.
 Tensor SmoothL1Loss(const Tensor& x, const Tensor& y, const Operand& beta, Reduction reduction) {
   CheckFloats("smooth_l1_loss", x, y);
-  const Tensor d = Abs(x - y);
-  const Tensor near = Div(d * d * 0.5, beta), far = Sub(d * 2.0, beta) * 0.5;
-  return Reduced(Where(Lt(d, beta), near, far), reduction);
+  return PairLoss(x, y, reduction, [&](const Tensor& a, const Tensor& b) {
+    const Tensor d = Abs(a - b);
+    const Tensor near = Div(d * d * 0.5, beta), far = Sub(d * 2.0, beta) * 0.5;
+    return Where(Lt(d, beta), near, far);
+  });
 }
 Tensor HuberLoss(const Tensor& x, const Tensor& y, const Operand& delta, Reduction reduction) {
   CheckFloats("huber_loss", x, y);
-  const Tensor d = Abs(x - y);
-  const Tensor near = d * d * 0.5, far = Mul(Sub(d * 2.0, delta) * 0.5, delta);
-  return Reduced(Where(Le(d, delta), near, far), reduction);
+  return PairLoss(x, y, reduction, [&](const Tensor& a, const Tensor& b) {
+    const Tensor d = Abs(a - b);
+    const Tensor near = d * d * 0.5, far = Mul(Sub(d * 2.0, delta) * 0.5, delta);
+    return Where(Le(d, delta), near, far);
+  });
 }
 Tensor KlDiv(const Tensor& log_probs, const Tensor& target, bool log_target, Reduction reduction) {
   CheckFloats("kl_div", log_probs, target);
-  if (log_target) return Reduced(Exp(target) * (target - log_probs), reduction);
-  // The limit of p log(p) at 0 is 0.
-  const Tensor some = Gt(target, Constant(0, target.dtype()));
-  const Tensor safe = Where(some, target, Constant(1, target.dtype()));
-  return Reduced(target * Log(safe) - target * log_probs, reduction);
+  return PairLoss(log_probs, target, reduction, [&](const Tensor& q, const Tensor& p) {
+    if (log_target) return Exp(p) * (p - q);
+    // The limit of p log(p) at 0 is 0.
+    const Tensor some = Gt(p, Constant(0, p.dtype()));
+    return p * Log(Where(some, p, Constant(1, p.dtype()))) - p * q;
+  });
 }
 
 Tensor OneHot(const Tensor& index, int64_t classes, DType dtype) {

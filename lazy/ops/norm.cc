@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "lazy/ops/wide.h"
+
 namespace lazuli::lazy {
 namespace {
 
@@ -25,7 +27,8 @@ double Count(const Shape& x, const Dims& dims) {
   return static_cast<double>(count);
 }
 
-// {(x - mean) / sqrt(variance + eps), mean, variance} over dims. 16-bit floats are summed as f32.
+// {(x - mean) / sqrt(variance + eps), mean, variance} over dims, the latter two in the type they
+// are computed in.
 std::array<lowering::Op, 3> Standardize(lowering::Builder& b, lowering::Op in, const Dims& dims,
                                         double eps) {
   const DType dtype = in.dtype();
@@ -33,7 +36,7 @@ std::array<lowering::Op, 3> Standardize(lowering::Builder& b, lowering::Op in, c
     const lowering::Op error = b.Error(InvalidArgument("takes floats, not ", in.shape()));
     return {error, error, error};
   }
-  const lowering::Op x = b.Convert(in, ByteWidth(dtype) < 4 ? DType::kF32 : dtype);
+  const lowering::Op x = Wide(in);
   const Shape& shape = x.shape();
   Dims kept;
   for (int64_t d = 0, i = 0; d < shape.rank(); ++d) {
@@ -52,7 +55,7 @@ std::array<lowering::Op, 3> Standardize(lowering::Builder& b, lowering::Op in, c
   const lowering::Op scale =
       b.Unary(Opcode::kRsqrt, b.Plus(variance, b.Full(variance.shape(), eps)));
   const lowering::Op y = b.Times(centered, b.Broadcast(scale, shape.dims(), kept));
-  return {b.Convert(y, dtype), b.Convert(mean, dtype), b.Convert(variance, dtype)};
+  return {b.Convert(y, dtype), mean, variance};
 }
 
 // Saved are y and the variance: x is not needed.
@@ -60,18 +63,19 @@ Tensors StandardizeVjp(const Saved& s, absl::Span<const Tensor> dys, const Dims&
   const Shape& shape = s.shape();
   Dims kept_dims(shape.dims().begin(), shape.dims().end());
   for (int64_t d : dims) kept_dims[static_cast<std::size_t>(d)] = 1;
-  const Tensor y = s.y(0), variance = Reshape(s.y(2), kept_dims) + eps;
+  const Tensor y = Wide(s.y(0)), variance = Reshape(s.y(2), kept_dims) + eps;
   const double count = Count(shape, dims);
   Tensor dx;
   const auto add = [&dx](const Tensor& t) { dx = dx.defined() ? dx + t : t; };
   if (dys[0].defined()) {
-    const Tensor shift = Mean(dys[0], dims, /*keepdim=*/true);
-    const Tensor stretch = Mean(dys[0] * y, dims, /*keepdim=*/true);
-    add((dys[0] - shift - y * stretch) * Rsqrt(variance));
+    const Tensor dy = Wide(dys[0]);
+    const Tensor shift = Mean(dy, dims, /*keepdim=*/true);
+    const Tensor stretch = Mean(dy * y, dims, /*keepdim=*/true);
+    add((dy - shift - y * stretch) * Rsqrt(variance));
   }
   if (dys[1].defined()) add(BroadcastTo(Reshape(dys[1] / count, kept_dims), shape.dims()));
   if (dys[2].defined()) add(Reshape(dys[2] * (2 / count), kept_dims) * y * Sqrt(variance));
-  return {dx};
+  return {dx.defined() ? To(dx, shape.dtype()) : dx};
 }
 
 }  // namespace
@@ -124,7 +128,9 @@ Tensor GroupNorm(const Tensor& x, int64_t groups, double eps) {
 Tensor RmsNorm(const Tensor& in, int64_t axis, double eps) {
   const Tensor x = Floating(in);
   const Dims dims = DimsFrom(NormalizeDim("rms_norm", axis, x.rank()), x.rank());
-  return x * Rsqrt(Mean(x * x, dims, /*keepdim=*/true) + eps);
+  return InWide(x, [&](const Tensor& wide) {
+    return wide * Rsqrt(Mean(wide * wide, dims, /*keepdim=*/true) + eps);
+  });
 }
 
 }  // namespace lazuli::lazy

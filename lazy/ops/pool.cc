@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/hlo/monoid.h"
+#include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -36,6 +37,12 @@ absl::Status CheckPool(const T& op, const Shape& x) {
     }
   }
   return absl::OkStatus();
+}
+
+lowering::Op WindowMeans(lowering::Builder& b, lowering::Op x, const AvgPool2dOp& op) {
+  const lowering::Op sum = b.ReduceWindow(lowering::Opcode::kAdd, Wide(x), WindowOf(op));
+  const auto count = static_cast<double>(op.kernel[0] * op.kernel[1]);
+  return b.Convert(b.DividedBy(sum, b.Full(sum.shape(), count)), x.dtype());
 }
 
 // How far the last window reaches beyond the padding: with ceil_mode one that begins in x, or in
@@ -103,8 +110,7 @@ lowering::Op AvgPool2dOp::Lower(lowering::Builder& b, lowering::Op x) const {
   absl::Status status = CheckPool(*this, x.shape());
   if (status.ok() && !IsFloat(x.dtype())) status = InvalidArgument("takes floats, not ", x.shape());
   if (!status.ok()) return b.Error(std::move(status));
-  const lowering::Op sum = b.ReduceWindow(lowering::Opcode::kAdd, x, WindowOf(*this));
-  return b.DividedBy(sum, b.Full(sum.shape(), static_cast<double>(kernel[0] * kernel[1])));
+  return WindowMeans(b, x, *this);
 }
 
 Tensors AvgPool2dOp::Vjp(const Saved& s, const Tensor& dy) const {
@@ -124,9 +130,7 @@ lowering::Op AvgPool2dGradOp::Lower(lowering::Builder& b, lowering::Op dy) const
     interior[d] = stride[i] - 1;
   }
   const lowering::Op spread = b.Pad(dy, b.Scalar(dy.dtype(), 0), low, high, interior);
-  const lowering::Op sum = b.ReduceWindow(lowering::Opcode::kAdd, spread,
-                                          WindowOf(AvgPool2dOp{kernel, {1, 1}, {0, 0}, {0, 0}}));
-  return b.DividedBy(sum, b.Full(sum.shape(), static_cast<double>(kernel[0] * kernel[1])));
+  return WindowMeans(b, spread, AvgPool2dOp{kernel, {1, 1}, {0, 0}, {0, 0}});
 }
 
 Tensors AvgPool2dGradOp::Vjp(const Saved&, const Tensor& g) const {
@@ -176,9 +180,11 @@ Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
     const Pair kernel{h / size[0], w / size[1]};
     return AvgPool2d(x, {.kernel = kernel, .stride = kernel}, true);
   }
-  const Tensor rows = AveragingMatrix(h, size[0], x.dtype(), x.device());
-  const Tensor columns = AveragingMatrix(w, size[1], x.dtype(), x.device());
-  return MatMul(MatMul(rows, x), Transpose(columns, 0, 1));
+  return InWide(x, [&](const Tensor& wide) {
+    const Tensor rows = AveragingMatrix(h, size[0], wide.dtype(), x.device());
+    const Tensor columns = AveragingMatrix(w, size[1], wide.dtype(), x.device());
+    return MatMul(MatMul(rows, wide), Transpose(columns, 0, 1));
+  });
 }
 
 }  // namespace lazuli::lazy

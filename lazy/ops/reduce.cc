@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ir/hlo/monoid.h"
+#include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -33,10 +34,11 @@ Tensor Spread(const Tensor& y, const Shape& x, const Dims& dims) {
 }
 
 Tensors ExtremumVjp(const Saved& s, const Tensor& dy, const Dims& dims) {
-  const Tensor x = s.x();
-  const Tensor chosen = To(Eq(x, Spread(s.y(), x.shape(), dims)), dy.dtype());
+  const Tensor x = s.x(), wide = Wide(dy);
+  const Tensor chosen = To(Eq(x, Spread(s.y(), x.shape(), dims)), wide.dtype());
   const Tensor count = Sum(chosen, dims, /*keepdim=*/true);
-  return {chosen * (Spread(dy, x.shape(), dims) / BroadcastTo(count, x.shape().dims()))};
+  return {To(chosen * (Spread(wide, x.shape(), dims) / BroadcastTo(count, x.shape().dims())),
+             dy.dtype())};
 }
 
 // {maxima, first indices} along dim by one reduction of pairs.
@@ -88,15 +90,16 @@ lowering::Op ProdOp::Lower(lowering::Builder& b, lowering::Op x) const {
 // The product of the others: of all but the element if none is 0; of the rest for the only 0; else
 // 0.
 Tensors ProdOp::Vjp(const Saved& s, const Tensor& dy) const {
-  const Tensor x = s.x();
+  const Tensor x = Wide(s.x());
   const Tensor is_zero = Eq(x, Constant(0, x.dtype()));
   const Tensor zeros = Spread(Sum(is_zero, dims, /*keepdim=*/false), x.shape(), dims);
   const Tensor nonzero = Where(is_zero, Constant(1, x.dtype()), x);
   const Tensor product = Spread(Prod(nonzero, dims, /*keepdim=*/false), x.shape(), dims);
   const Tensor others = Where(is_zero, product, product / nonzero);
   const Tensor zeros_left = Sub(zeros, To(is_zero, zeros.dtype()));
-  return {Spread(dy, x.shape(), dims) *
-          Where(Eq(zeros_left, Constant(0, zeros.dtype())), others, Constant(0, x.dtype()))};
+  const Tensor slope =
+      Where(Eq(zeros_left, Constant(0, zeros.dtype())), others, Constant(0, x.dtype()));
+  return {To(Spread(dy, x.shape(), dims) * slope, dy.dtype())};
 }
 
 lowering::Op AmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
@@ -132,6 +135,12 @@ lowering::Op ArgMaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
 
 // --- functions
 
+Tensor Wide(const Tensor& x) { return To(x, hlo::AccumulationType(x.dtype())); }
+
+lowering::Op Wide(lowering::Op x) {
+  return x.builder()->Convert(x, hlo::AccumulationType(x.dtype()));
+}
+
 Tensor Sum(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
   return Record(SumOp{NormalizeDims("sum", dims, x.rank()), keepdim}, x);
 }
@@ -144,7 +153,8 @@ Tensor Mean(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
     ThrowRecordError("mean",
                      InvalidArgument("takes floats, not ", x.shape(), "; convert with to()"));
   }
-  return Sum(x, all, keepdim) / static_cast<double>(count);
+  return InWide(
+      x, [&](const Tensor& wide) { return Sum(wide, all, keepdim) / static_cast<double>(count); });
 }
 
 Tensor Prod(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {

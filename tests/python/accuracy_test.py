@@ -12,7 +12,7 @@ import lazuli as lz
 
 F = lz.nn.functional
 MOST = int(os.environ.get("LAZULI_ACCURACY_ELEMENTS", 10**6))
-LENGTHS = [n for n in (1, 3, 100, 1000, 3 * 1024 + 1, 10**5, 10**6, 10**7, 10**8, 10**9) if n <= MOST]
+LENGTHS = [n for n in (1, 100, 3 * 1024 + 1, 10**5, 10**6, 10**7, 10**8, 10**9) if n <= MOST]
 ALSO_INTERPRETED = 10**5
 EPS = float(np.finfo(np.float32).eps)
 
@@ -129,3 +129,103 @@ def test_cumulative_sums(shape, dims, kind):
         numbers = np.arange(begin + 1, begin + 1 + part.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
         assert_near(f"from {begin}", got[tuple(piece)], exact, allowed(numbers) * size)
         before, size_before = np.take(exact, [-1], dim), np.take(size, [-1], dim)
+
+
+# --- floats of 16 bits
+
+LABELS = np.arange(70000) % 3
+CLASSES = np.random.default_rng(2).normal(0, 4, (70000, 3))
+LARGE = np.random.default_rng(3).uniform(250, 500, 70000)  # whose squares pass the range of f16
+PICTURE = LARGE[:900].reshape(1, 1, 30, 30)
+SIGNED = LARGE * np.where(LABELS == 1, -1, 1)
+
+
+def labels(t, n=len(LABELS)):
+    return lz.from_numpy(LABELS[:n]).to(t.device)
+
+
+def class_weights(t):
+    return lz.tensor([1.0, 0.5, 2.0], dtype=t.dtype)
+
+
+def clipped(x):
+    x.grad = x * 1.0
+    norm = lz.nn.utils.clip_grad_norm_([x], 30.0)
+    return lz.cat([x.grad, norm.reshape(1)])
+
+
+def batch_norm_and_moments(x):
+    mean, var = lz.zeros(3, dtype=lz.float64), lz.zeros(3, dtype=lz.float64)
+    y = F.batch_norm(x.reshape(-1, 3), mean, var, training=True, momentum=1.0)
+    return y * 1.0 if x.dtype == lz.float64 else y
+
+
+# Each: of a tensor of these values.
+NARROW = {
+    "mean of many": (lambda x: x.mean(), np.ones(70000)),
+    "mean of large": (lambda x: x.mean(), LARGE),
+    "mean of columns": (lambda x: x.reshape(-1, 7).mean(0), LARGE),
+    "var": (lambda x: x.reshape(-1, 7)[:1000].var(0) / 100, LARGE / 4),
+    "std": (lambda x: x.std(), SIGNED),
+    "norm": (lambda x: x.norm(), LARGE[:1000]),
+    "logsumexp": (lambda x: lz.logsumexp(x), np.zeros(70000)),
+    "cumsum": (lambda x: lz.cumsum(x, 0), np.full(5000, 2.0)),
+    "prod": (lambda x: x.prod(), np.r_[np.full(100, 4.0), np.full(100, 0.25)]),
+    "amax of equals": (lambda x: x.amax(), np.ones(70000)),
+    "softmax": (lambda x: lz.softmax(x, 0), LARGE[:1000] / 64),
+    "log_softmax": (lambda x: lz.log_softmax(x, 0), LARGE[:1000] / 64),
+    "layer_norm": (lambda x: F.layer_norm(x, [70000]), SIGNED),
+    "rms_norm": (lambda x: F.rms_norm(x, [70000]), LARGE),
+    "group_norm": (lambda x: F.group_norm(x.reshape(1, 7, -1), 7), SIGNED),
+    "batch_norm": (batch_norm_and_moments, SIGNED[:69999]),
+    "avg_pool2d": (lambda x: lz.avg_pool2d(x, 20), PICTURE),
+    "avg_pool2d with padding": (lambda x: lz.avg_pool2d(x, 20, 10, 10, count_include_pad=False), PICTURE),
+    "adaptive_avg_pool2d": (lambda x: lz.adaptive_avg_pool2d(x, 1), PICTURE),
+    "adaptive_avg_pool2d, uneven": (lambda x: lz.adaptive_avg_pool2d(x, 4), PICTURE),
+    "mse_loss": (lambda x: F.mse_loss(x, x * 0 - 0.25 * x) / 16, LARGE / 4),
+    "l1_loss": (lambda x: F.l1_loss(x, lz.zeros_like(x)), LARGE),
+    "smooth_l1_loss": (lambda x: F.smooth_l1_loss(x, lz.zeros_like(x), 0.1), LARGE),
+    "huber_loss": (lambda x: F.huber_loss(x, lz.zeros_like(x), 0.1), LARGE),
+    "kl_div": (lambda x: F.kl_div(-x, x * 0 + 0.25), LARGE),
+    "bce_with_logits": (lambda x: F.binary_cross_entropy_with_logits(x, lz.zeros_like(x)), LARGE),
+    "cross_entropy": (lambda x: F.cross_entropy(x, labels(x)), CLASSES),
+    "cross_entropy by weight": (lambda x: F.cross_entropy(x, labels(x), class_weights(x)), CLASSES),
+    "cross_entropy, smooth": (lambda x: F.cross_entropy(x, labels(x), label_smoothing=0.1), CLASSES),
+    "cross_entropy, ignoring": (lambda x: F.cross_entropy(x, labels(x), ignore_index=1), CLASSES),
+    "nll_loss": (lambda x: F.nll_loss(x, labels(x)), CLASSES),
+    "clip_grad_norm_": (clipped, LARGE[:5000]),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize("dtype, bits", [(lz.float16, 11), (lz.bfloat16, 8)])
+def test_narrow_floats_are_computed_with_wider_ones(dtype, bits, name):
+    compute, values = NARROW[name]
+    eps = 2.0 ** (1 - bits)
+    narrow = lz.tensor(values).to(dtype)
+    exact_in = narrow.to(lz.float64)
+    found = []
+    for x in (narrow, exact_in):
+        x.requires_grad_()
+        y = compute(x)
+        y.backward(lz.linspace(1, 2, y.numel(), dtype=lz.float64).reshape(y.shape).to(dtype).to(y.dtype))
+        found.append((y.detach().to(lz.float64).numpy(), x.grad.to(lz.float64).numpy()))
+    for what, got, exact in zip(("value", "gradient"), *found, strict=True):
+        scale = np.abs(exact) + np.abs(exact).max() * (what == "gradient") + 1e-7
+        assert_near(what, got, exact, 3 * eps * scale)
+
+
+def test_narrow_floats_within_their_range_stay_there():
+    """What frameworks give: nothing in between is of 16 bits."""
+    many, large = lz.ones(70000, dtype=lz.float16), lz.full([300], 300.0, dtype=lz.float16)
+    assert large.mean().item() == 300 and many.mean().item() == 1 and large.norm().item() == 5196
+    assert lz.softmax(many, 0)[0].item() == np.float16(1 / 70000)
+    assert lz.log_softmax(many, 0)[0].item() == -np.float16(np.log(70000))
+    assert lz.logsumexp(many - 1).item() == np.float16(np.log(70000))
+    assert F.mse_loss(many * 200, many * 0).item() == 40000
+    assert lz.adaptive_avg_pool2d(large.reshape(1, 1, 15, 20), 1).item() == 300
+    assert F.rms_norm(large, [300]).numpy().tolist() == [1] * 300
+    weight = lz.zeros(4, dtype=lz.float16).requires_grad_()
+    (weight * 400).sum().backward()
+    assert lz.nn.utils.clip_grad_norm_([weight], 8.0).item() == 800
+    assert weight.grad.tolist() == [4] * 4

@@ -39,10 +39,33 @@ absl::Status CheckPool(const T& op, const Shape& x) {
   return absl::OkStatus();
 }
 
+double Taps(const Pair& kernel) { return static_cast<double>(kernel[0] * kernel[1]); }
+
+// A window is summed in order, so with its size grow the error and the work of the gradient's
+// windows. Larger ones that lie side by side, as those of a global mean do, are a reduction.
+constexpr double kLongWindow = 64;
+
+template <class T>
+bool IsLongTiling(const T& op, const Pair& size) {
+  const Pair none{0, 0};
+  return Taps(op.kernel) > kLongWindow && op.kernel == op.stride && op.padding == none &&
+         op.overhang == none && size[0] % op.kernel[0] == 0 && size[1] % op.kernel[1] == 0;
+}
+
+// [N, C, H, W] in which a window is two dims: [N, C, H / kh, kh, W / kw, kw].
+Dims TiledDims(const Shape& x, const Pair& size, const Pair& kernel) {
+  return {x.dim(0), x.dim(1), size[0] / kernel[0], kernel[0], size[1] / kernel[1], kernel[1]};
+}
+
 lowering::Op WindowMeans(lowering::Builder& b, lowering::Op x, const AvgPool2dOp& op) {
-  const lowering::Op sum = b.ReduceWindow(lowering::Opcode::kAdd, Wide(x), WindowOf(op));
-  const auto count = static_cast<double>(op.kernel[0] * op.kernel[1]);
-  return b.Convert(b.DividedBy(sum, b.Full(sum.shape(), count)), x.dtype());
+  const Pair size{x.shape().dim(2), x.shape().dim(3)};
+  const lowering::Op wide = Wide(x);
+  const lowering::Op sum =
+      IsLongTiling(op, size)
+          ? b.Reduce(lowering::Opcode::kAdd, b.Reshape(wide, TiledDims(x.shape(), size, op.kernel)),
+                     {3, 5})
+          : b.ReduceWindow(lowering::Opcode::kAdd, wide, WindowOf(op));
+  return b.Convert(b.DividedBy(sum, b.Full(sum.shape(), Taps(op.kernel))), x.dtype());
 }
 
 // How far the last window reaches beyond the padding: with ceil_mode one that begins in x, or in
@@ -121,6 +144,13 @@ Tensors AvgPool2dOp::Vjp(const Saved& s, const Tensor& dy) const {
 // Each element of x gets the sum of dy over the windows that cover it: windows of the same kernel
 // over dy, which zeros spread by the stride and surround.
 lowering::Op AvgPool2dGradOp::Lower(lowering::Builder& b, lowering::Op dy) const {
+  if (IsLongTiling(*this, size)) {
+    const lowering::Op share = b.DividedBy(Wide(dy), b.Full(Wide(dy).shape(), Taps(kernel)));
+    const lowering::Op spread =
+        b.Broadcast(share, TiledDims(dy.shape(), size, kernel), {0, 1, 2, 4});
+    return b.Convert(b.Reshape(spread, {dy.shape().dim(0), dy.shape().dim(1), size[0], size[1]}),
+                     dy.dtype());
+  }
   Dims low(4, 0), high(4, 0), interior(4, 0);
   for (std::size_t i = 0; i < 2; ++i) {
     const std::size_t d = i + 2;

@@ -229,3 +229,13 @@ def test_narrow_floats_within_their_range_stay_there():
     (weight * 400).sum().backward()
     assert lz.nn.utils.clip_grad_norm_([weight], 8.0).item() == 800
     assert weight.grad.tolist() == [4] * 4
+
+
+def test_means_of_large_windows():
+    x = made("positive", (1, 2, 1000, 1000))
+    t = lz.from_numpy(x).requires_grad_()
+    y = lz.adaptive_avg_pool2d(t, (1, 2))
+    exact = total(x[..., :500], (2, 3)), total(x[..., 500:], (2, 3))
+    assert_near("value", y.detach().numpy(), np.concatenate(exact, 3) / 500000, allowed(500000))
+    y.backward(lz.tensor([[[[1.0, 2.0]], [[3.0, 4.0]]]]))
+    assert [t.grad[0, 0, 7, 499].item(), t.grad[0, 1, 999, 500].item()] == [np.float32(1 / 500000), np.float32(4 / 500000)]

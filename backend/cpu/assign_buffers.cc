@@ -134,6 +134,7 @@ void PlaceTemporaries(Program& program, Liveness& live) {
 bool MayTake(const Program& program, const Liveness& live, BufferId output, BufferId parameter) {
   const auto o = static_cast<std::size_t>(output), p = static_cast<std::size_t>(parameter);
   if (program.slots[o].bytes != program.slots[p].bytes) return false;
+  if (live.first[o] < 0) return false;  // without elements: nothing writes it
   if (live.last[p] < live.first[o]) return true;
   if (live.last[p] > live.first[o]) return false;
   const Thunk& thunk = *program.thunks[static_cast<std::size_t>(live.first[o])];

@@ -209,9 +209,9 @@ Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targ
                                         const Tensor& weight, const Tensor& pos_weight,
                                         Reduction reduction, Locs loc) {
   return CallTensor(loc, [&] {
-    return lazy::BceWithLogits(In(logits, "bce_with_logits"), In(target, "bce_with_logits"),
-                               TensorAccess::Unwrap(weight), TensorAccess::Unwrap(pos_weight),
-                               ToLazy(reduction));
+    constexpr const char* kName = "binary_cross_entropy_with_logits";
+    return lazy::BceWithLogits(In(logits, kName), In(target, kName), TensorAccess::Unwrap(weight),
+                               TensorAccess::Unwrap(pos_weight), ToLazy(reduction));
   });
 }
 

@@ -232,7 +232,7 @@ Tensor BceWithLogits(const Tensor& logits, const Tensor& target, const Tensor& w
   Tensor loss;
   if (pos_weight.defined()) {
     if (absl::Status status = CheckPair(logits.shape(), target.shape()); !status.ok())
-      ThrowRecordError("bce_with_logits", status);
+      ThrowRecordError("binary_cross_entropy_with_logits", status);
     const Tensor share = (pos_weight - 1.0) * target + 1.0;
     loss = (1.0 - target) * logits - share * LogSigmoid(logits);
   } else {

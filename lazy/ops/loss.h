@@ -47,7 +47,7 @@ struct NllLossOp {
 };
 
 struct BceWithLogitsOp {
-  LAZULI_OP("bce_with_logits", "aten::binary_cross_entropy_with_logits");
+  LAZULI_OP("binary_cross_entropy_with_logits", "aten::binary_cross_entropy_with_logits");
   static constexpr OpDoc kDoc{
       "-(y log(sigmoid(x)) + (1 - y) log(1 - sigmoid(x))) of each element, stable.",
       {"logits", "target"}};

@@ -1,6 +1,7 @@
 #include "lazy/ops/shape_ops.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace lazuli::lazy {
 
@@ -62,8 +63,8 @@ Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims) {
     else if (result[i] < 0)
       ThrowRecordError("reshape",
                        InvalidArgument("dims (", Join(dims, ", "), ") have more than one unknown"));
-    else
-      known *= result[i];
+    else if (__builtin_mul_overflow(known, result[i], &known))
+      known = std::numeric_limits<int64_t>::max();  // which a 0 further on makes 0
   }
   const int64_t count = x.shape().num_elements();
   if (unknown >= 0 && known > 0 && count % known == 0) {
@@ -123,9 +124,11 @@ Tensor Slice(const Tensor& x, absl::Span<const int64_t> starts, absl::Span<const
 
 Tensor Narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
   const int64_t d = NormalizeDim("narrow", dim, x.rank());
-  if (start < 0 || length < 0 || start + length > x.dim(d)) {
-    ThrowRecordError("narrow", OutOfRange("[", start, ", ", start + length,
-                                          ") is out of range for dim ", d, " of ", x.shape()));
+  int64_t end = 0;
+  if (__builtin_add_overflow(start, length, &end)) end = std::numeric_limits<int64_t>::max();
+  if (start < 0 || length < 0 || end > x.dim(d)) {
+    ThrowRecordError("narrow", OutOfRange("[", start, ", ", end, ") is out of range for dim ", d,
+                                          " of ", x.shape()));
   }
   if (length == x.dim(d)) return x;
   Dims starts(static_cast<std::size_t>(x.rank()), 0), strides(starts.size(), 1);

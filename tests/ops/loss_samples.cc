@@ -97,7 +97,7 @@ void AddBinaryCrossEntropy(Table& table) {
           return std::max(x, 0.0) - x * At(in[1], i) + std::log1p(std::exp(-std::abs(x)));
         });
       })
-      .Error("bce_with_logits: shapes differ: f32[2] and f32[3]",
+      .Error("binary_cross_entropy_with_logits: shapes differ: f32[2] and f32[3]",
              {Random(DType::kF32, {2}), Random(DType::kF32, {3})},
              [](const Tensors& x) { (void)BceWithLogits(x[0], x[1], {}, {}, Reduction::kMean); });
   table.Op<BceOp>()

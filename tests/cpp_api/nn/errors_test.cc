@@ -40,7 +40,8 @@ TEST_F(NnErrorsTest, LossesOfShapesThatDoNotFit) {
                  F::kl_div(x_, y_));
   EXPECT_REFUSED(kInvalidArgument, "binary_cross_entropy: shapes differ: f32[2,3] and f32[2]",
                  F::binary_cross_entropy(x_, y_));
-  EXPECT_REFUSED(kInvalidArgument, "bce_with_logits: shapes differ: f32[2,3] and f32[2]",
+  EXPECT_REFUSED(kInvalidArgument,
+                 "binary_cross_entropy_with_logits: shapes differ: f32[2,3] and f32[2]",
                  F::binary_cross_entropy_with_logits(x_, y_));
   EXPECT_REFUSED(kInvalidArgument,
                  "nll_loss: takes [N, C, ...] and target [N, ...], not f32[2,3] and s64[2,1]",

@@ -225,7 +225,8 @@ TEST(LossesTest, MistakesAreRefused) {
                F::smooth_l1_loss(x, x, 0.0));
   EXPECT_ERROR(kInvalidArgument, "huber_loss: delta must be above 0, is -1",
                F::huber_loss(x, x, -1));
-  EXPECT_ERROR(kInvalidArgument, "bce_with_logits: shapes differ: f32[2] and f32[3]",
+  EXPECT_ERROR(kInvalidArgument,
+               "binary_cross_entropy_with_logits: shapes differ: f32[2] and f32[3]",
                F::binary_cross_entropy_with_logits(x, ones({3})));
 }
 

@@ -45,7 +45,7 @@ class DataLoader::Epoch {
                     {.batch_size = options.batch_size,
                      .ahead = options.prefetch,
                      .device = options.device.value_or(Device()),
-                     .loc = loc}) {
+                     .site = Site(loc)}) {
     Advance();
   }
 

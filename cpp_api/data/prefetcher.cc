@@ -18,7 +18,7 @@ Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, std::vector<std::
       batch_size_(static_cast<std::size_t>(options.batch_size)),
       ahead_(static_cast<std::size_t>(options.ahead)),
       device_(options.device),
-      loc_(options.loc) {
+      site_(options.site) {
   if (ahead_ > 0) thread_ = std::thread(&Prefetcher::Run, this);
 }
 
@@ -32,11 +32,12 @@ Prefetcher::~Prefetcher() {
 }
 
 Tensor Prefetcher::Upload(const HostArray& array, const char* which, std::size_t rows) const {
+  const SiteScope site(site_);
   const auto fail = [&](const std::string& what) {
     lazuli::internal::Fail(ErrorCode::kInvalidArgument,
                            "DataLoader: the data set was asked for " + std::to_string(rows) +
                                " samples and gave " + what + " of " + which,
-                           loc_);
+                           SourceLocation::current());
   };
   if (array.dims.empty()) fail("an array of rank 0");
   if (array.dims[0] != static_cast<std::int64_t>(rows))
@@ -44,7 +45,7 @@ Tensor Prefetcher::Upload(const HostArray& array, const char* which, std::size_t
   const std::size_t needed = ByteSize(array.dims, array.dtype);
   if (array.bytes.size() != needed)
     fail(std::to_string(array.bytes.size()) + " bytes instead of " + std::to_string(needed));
-  return from_data(array.bytes.data(), array.dtype, array.dims, device_, loc_);
+  return from_data(array.bytes.data(), array.dtype, array.dims, device_);
 }
 
 Batch Prefetcher::Prepare() {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lazuli/data.h"
+#include "lazuli/execution.h"
 
 namespace lazuli::data {
 
@@ -23,7 +24,7 @@ class Prefetcher {
     std::int64_t batch_size = 1;
     std::int64_t ahead = 0;  // batches that wait to be taken; with 0, Next() prepares them itself
     Device device;
-    SourceLocation loc;  // of the loop
+    Site site;  // of the loop
   };
   // Batches of consecutive indices of `order`.
   Prefetcher(std::shared_ptr<const Dataset> dataset, std::vector<std::int64_t> order,
@@ -51,7 +52,7 @@ class Prefetcher {
   const std::vector<std::int64_t> order_;
   const std::size_t batch_size_, ahead_;
   const Device device_;
-  const SourceLocation loc_;
+  const Site site_;
   std::size_t position_ = 0;  // of the batch to prepare; belongs to whoever prepares
 
   std::mutex mu_;

@@ -40,10 +40,11 @@ LRScheduler::LRScheduler(Optimizer& optimizer, SourceLocation loc)
   base_ = *optimizer.initial_lr_;
 }
 
-void LRScheduler::set_step(std::int64_t step) {
+void LRScheduler::set_step(std::int64_t step, SourceLocation loc) {
+  const SiteScope site(loc);
   const double lr = lr_at(step);  // may throw
   steps_ = step;
-  optimizer_.set_lr(lr, loc_);
+  optimizer_.set_lr(lr, loc);
 }
 
 StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options, SourceLocation loc)

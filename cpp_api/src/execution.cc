@@ -23,8 +23,14 @@ bool DeferredItem::ready() const {
   return data && data->ready();
 }
 
+Site::Site(SourceLocation loc)
+    : id_(lazy::CurrentSite() == ir::kNoSite ? Intern(loc) : lazy::CurrentSite()) {}
+
 SiteScope::SiteScope(SourceLocation loc) : saved_(lazy::CurrentSite()) {
   if (saved_ == ir::kNoSite) lazy::internal::current_site = Intern(loc);
+}
+SiteScope::SiteScope(const Site& site) : saved_(lazy::CurrentSite()) {
+  if (saved_ == ir::kNoSite) lazy::internal::current_site = site.id_;
 }
 std::string SiteScope::place(SourceLocation loc) {
   const ir::SiteId outermost = lazy::CurrentSite();

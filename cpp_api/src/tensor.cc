@@ -122,8 +122,9 @@ std::string Tensor::to_string(SourceLocation loc) const {
   });
 }
 
-std::ostream& operator<<(std::ostream& os, const Tensor& tensor) {
-  return os << (tensor.defined() ? tensor.to_string() : std::string("undefined"));
+std::ostream& operator<<(std::ostream& os, const Printed& printed) {
+  const Tensor& tensor = printed.tensor_;
+  return os << (tensor.defined() ? tensor.to_string(printed.loc_) : std::string("undefined"));
 }
 
 bool Tensor::requires_grad() const {

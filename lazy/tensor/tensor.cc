@@ -110,7 +110,8 @@ void RemoveHook(const HookHandle& handle) {
 
 Tensor AfterHooks(const std::shared_ptr<GradHooks>& hooks, uint32_t output, Tensor gradient) {
   if (!hooks || !gradient.defined()) return gradient;
-  const GradHooks now = *hooks;  // NOLINT: a copy, since one may remove itself
+  const GradHooks now = *hooks;      // NOLINT: a copy, since one may remove itself
+  const SiteOverride none(kNoSite);  // what a hook records has lines of its own
   for (const GradHook& hook : now) {
     if (hook.output != output) continue;
     Tensor other = hook.call(gradient);

@@ -14,12 +14,12 @@ DECLARES = re.compile(r"(?:template <[^{]*> )?(?:requires [^(]* )?(?:LAZULI_API 
 
 # Where Python has something else, by name without `lazuli::`; a pattern. Reasons are sentences.
 ELSEWHERE = {
-    "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Scalar(::value)?|Size2",
+    "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Printed|Scalar(::value)?|Size2",
     "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::Configured(::\w+)?",
     "aggregates that calls return are dicts, tuples, numbers": r"StateDict|LoadReport|MemoryStats|debug::(MemoryPlan|ProgramStats)",
     "Python's exceptions": r"Error(::code)?",
     "no_grad() and enable_grad()": r"NoGrad",
-    "Python's frames are the lines": r"SiteScope(::place)?",
+    "Python's frames are the lines": r"Site|SiteScope(::place)?",
     "None": r"\w+::defined",
     "x[...] and its assignment": r"index|index_put_|Slice|NewAxis|Ellipsis",
     "shape": r"Tensor::sizes",

@@ -42,11 +42,22 @@ class LAZULI_API DeferredItem {
   Tensor value_;
 };
 
+// A line to record by elsewhere: that of the outermost SiteScope of this thread, else `loc`.
+class LAZULI_API Site {
+ public:
+  explicit Site(SourceLocation loc);
+
+ private:
+  friend class SiteScope;
+  std::uint32_t id_;
+};
+
 // While alive, everything this thread records gets the line `loc`: what layers, optimisers and
 // losses open with their caller's line. The outermost scope wins.
 class LAZULI_API SiteScope {
  public:
   explicit SiteScope(SourceLocation loc);
+  explicit SiteScope(const Site& site);
   ~SiteScope();
   // The line that errors of this thread name: "train.cc:41" of the outermost scope, else of `loc`.
   static std::string place(SourceLocation loc = SourceLocation::current());

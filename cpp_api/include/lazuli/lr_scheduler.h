@@ -29,10 +29,10 @@ class LAZULI_API LRScheduler {
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
 
-  void step() { set_step(steps_ + 1); }
+  void step(LAZULI_LOC) { set_step(steps_ + 1, loc); }
   std::int64_t steps() const { return steps_; }
   // Goes to a step: what continues a saved run.
-  void set_step(std::int64_t step);
+  void set_step(std::int64_t step, LAZULI_LOC);
   // The learning rate at a step.
   virtual double lr_at(std::int64_t step) const = 0;
   double lr() const { return lr_at(steps_); }
@@ -40,7 +40,7 @@ class LAZULI_API LRScheduler {
  protected:
   LRScheduler(Optimizer& optimizer, SourceLocation loc);
   // Sets the learning rate of step 0: called at the end of constructors.
-  void Start() { set_step(0); }
+  void Start() { set_step(0, loc_); }
   double base() const { return base_; }
   SourceLocation loc() const { return loc_; }  // of the constructor's call, for errors
 

@@ -242,7 +242,19 @@ class LAZULI_API Tensor {
 template <>
 LAZULI_API std::vector<bool> Tensor::to_vector<bool>(SourceLocation loc) const;
 
-LAZULI_API std::ostream& operator<<(std::ostream& os, const Tensor& tensor);
+// What << takes: a tensor, and the line of the expression.
+class LAZULI_API Printed {
+ public:
+  Printed(const Tensor& tensor,
+          SourceLocation loc = SourceLocation::current())  // NOLINT(google-explicit-constructor)
+      : tensor_(tensor), loc_(loc) {}
+
+ private:
+  LAZULI_API friend std::ostream& operator<<(std::ostream& os, const Printed& printed);
+  const Tensor& tensor_;
+  SourceLocation loc_;
+};
+LAZULI_API std::ostream& operator<<(std::ostream& os, const Printed& printed);
 
 // What an operator takes: a tensor or a number, and the line of the expression.
 class LAZULI_API Operand {

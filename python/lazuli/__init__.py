@@ -10,6 +10,7 @@ a value (item, numpy, printing) does so, too.
     print(y.sum().item())
 """
 
+import copy as _copy
 import os as _os
 
 try:
@@ -32,8 +33,8 @@ import lazuli.metrics
 import lazuli.nn
 import lazuli.optim
 
-# Errors and dumps show the line that called into this package, not lines of it.
-_C._set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+# Errors and dumps show the line that called into this package, not lines of it, nor of what calls it for users.
+_C._set_own_files([_os.path.dirname(_os.path.abspath(__file__)) + _os.sep, _copy.__file__])
 
 globals().update(_SHORT_NAMES)  # lazuli.float and others, as PyTorch has them
 is_grad_enabled = _C.grad_enabled

@@ -24,7 +24,8 @@ void SetItem(Tensor& x, py::handle index, py::handle value, bool accumulate);
 // numpy.cc
 void BindNumPy(py::module_& module);
 // serialize.cc
-Tensor ToTensor(py::handle values);  // a tensor, or lazuli.tensor() of it
+Tensor ToTensor(py::handle values);   // a tensor, or lazuli.tensor() of it
+std::string ToPath(py::handle path);  // a str or what os.fspath() takes
 void BindSerialize(py::module_& module);
 void BindModuleState(py::module_& nn, py::class_<nn::Module>& type);
 void BindOptimizerState(py::module_& optim, py::class_<optim::Optimizer>& type);

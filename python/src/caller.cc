@@ -1,5 +1,6 @@
 #include "python/src/caller.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,11 @@ struct Entry {
 constexpr std::size_t kEntries = 4096;
 std::array<Entry, kEntries> entries;
 
-std::string* package_folder = nullptr;  // never destroyed: threads may outlive the interpreter
+// Never destroyed: threads may outlive the interpreter.
+std::vector<std::string>& OwnFiles() {
+  static auto* files = new std::vector<std::string>;
+  return *files;
+}
 
 std::string_view Text(PyObject* text) {
   Py_ssize_t size = 0;
@@ -40,7 +45,8 @@ const Entry& Lookup(PyCodeObject* code, int position) {
   PyCodeObject* old = std::exchange(entry.code, code);
   const std::string_view file = Text(code->co_filename);
   entry.position = position;
-  entry.internal = package_folder != nullptr && file.starts_with(*package_folder);
+  entry.internal = std::any_of(OwnFiles().begin(), OwnFiles().end(),
+                               [&](const std::string& own) { return file.starts_with(own); });
   const int line = PyCode_Addr2Line(code, position);
   entry.site = ir::InternSiteCopy(file, Text(code->co_qualname),
                                   static_cast<std::uint32_t>(line > 0 ? line : 0));
@@ -50,11 +56,7 @@ const Entry& Lookup(PyCodeObject* code, int position) {
 
 }  // namespace
 
-void SetPackageFolder(std::string folder) {
-  static auto* kept = new std::string;
-  *kept = std::move(folder);
-  package_folder = kept;
-}
+void SetOwnFiles(std::vector<std::string> beginnings) { OwnFiles() = std::move(beginnings); }
 
 ir::SiteId CallerSite() {
   PyFrameObject* frame = PyEval_GetFrame();

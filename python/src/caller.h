@@ -7,13 +7,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lazy/tensor/site_scope.h"
 
 namespace lazuli::python {
 
-// Frames of code below this folder are the package's own.
-void SetPackageFolder(std::string folder);
+// Frames of code whose file begins with one of these are not the user's: the package, and what
+// calls it for users (copy.deepcopy).
+void SetOwnFiles(std::vector<std::string> beginnings);
 
 ir::SiteId CallerSite();
 

@@ -9,6 +9,7 @@
 
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/cycles.h"
 #include "python/src/numpy.h"
 
 namespace lazuli::python {
@@ -31,9 +32,10 @@ py::object ToArray(data::HostArray host) {
 }
 
 // A Python object with len() and either get(indices) for a whole batch or [i] for one sample.
+// Borrowed: the Python objects whose C++ ones have this data set keep it alive.
 class PythonDataset final : public data::Dataset {
  public:
-  explicit PythonDataset(py::object object) : object_(std::move(object)) {
+  explicit PythonDataset(const py::object& object) : object_(object) {
     if (py::hasattr(object_, "__len__") &&
         (py::hasattr(object_, "get") || py::hasattr(object_, "__getitem__")))
       return;
@@ -42,16 +44,6 @@ class PythonDataset final : public data::Dataset {
         "__getitem__(i), " +
         std::string(Py_TYPE(object_.ptr())->tp_name) + " has not");
   }
-  ~PythonDataset() override {
-    if (Py_IsInitialized() == 0) {
-      object_.release();
-      return;
-    }
-    const py::gil_scoped_acquire acquire;
-    object_ = py::object();
-  }
-  PythonDataset(const PythonDataset&) = delete;
-  PythonDataset& operator=(const PythonDataset&) = delete;
 
   std::int64_t size() const override {
     const py::gil_scoped_acquire acquire;
@@ -59,6 +51,7 @@ class PythonDataset final : public data::Dataset {
   }
   data::HostBatch get(std::span<const std::int64_t> indices) const override {
     const py::gil_scoped_acquire acquire;
+    const lazy::SiteOverride none(ir::kNoSite);  // what it records has lines of its own
     if (py::hasattr(object_, "get")) {
       py::list list;
       for (const std::int64_t i : indices) list.append(i);
@@ -80,10 +73,10 @@ class PythonDataset final : public data::Dataset {
     const py::object stack = py::module_::import("numpy").attr("stack");
     return {ToHost(stack(xs)), ToHost(stack(ys))};
   }
-  const py::object& object() const { return object_; }
+  py::object object() const { return py::reinterpret_borrow<py::object>(object_); }
 
  private:
-  py::object object_;
+  py::handle object_;
 };
 
 using DatasetPtr = std::shared_ptr<data::Dataset>;
@@ -116,6 +109,12 @@ class Epoch {
     if (Live().erase(this) == 0) return;
     const py::gil_scoped_release release;
     iterator_ = {};
+  }
+  // The collector's: its thread would call what is about to be cleared.
+  static void Finalize(PyObject* self) {
+    auto* instance = reinterpret_cast<py::detail::instance*>(self);
+    const auto held = instance->get_value_and_holder();
+    if (held.holder_constructed()) held.value_ptr<Epoch>()->Close();
   }
   // Before the interpreter goes, no thread may be left that would call it.
   static void CloseAll() {
@@ -183,27 +182,30 @@ void BindDatasets(py::module_& data) {
            }),
            py::arg("x"), py::arg("y"));
   py::class_<data::Subset, data::Dataset, std::shared_ptr<data::Subset>>(
-      data, "Subset", "Some samples of another data set.")
+      data, "Subset", WithPatients(), "Some samples of another data set.")
       .def(py::init([](const py::object& dataset, std::vector<std::int64_t> indices) {
              const Caller caller;
              return std::make_shared<data::Subset>(AsDataset(dataset), std::move(indices));
            }),
-           py::arg("dataset"), py::arg("indices"));
+           py::arg("dataset"), py::arg("indices"), py::keep_alive<1, 2>());
   py::class_<data::Repeat, data::Dataset, std::shared_ptr<data::Repeat>>(
-      data, "Repeat", "Another data set several times over: an epoch that is that much longer.")
+      data, "Repeat", WithPatients(),
+      "Another data set several times over: an epoch that is that much longer.")
       .def(py::init([](const py::object& dataset, std::int64_t times) {
              const Caller caller;
              return std::make_shared<data::Repeat>(AsDataset(dataset), times);
            }),
-           py::arg("dataset"), py::arg("times"));
+           py::arg("dataset"), py::arg("times"), py::keep_alive<1, 2>());
   data.def(
       "random_split",
       [](const py::object& dataset, const std::vector<std::int64_t>& sizes,
          std::optional<std::uint64_t> seed) {
         const Caller caller;
-        std::vector<std::shared_ptr<data::Subset>> parts;
-        for (data::Subset& part : data::random_split(AsDataset(dataset), sizes, seed))
-          parts.push_back(std::make_shared<data::Subset>(std::move(part)));
+        py::list parts;
+        for (data::Subset& part : data::random_split(AsDataset(dataset), sizes, seed)) {
+          parts.append(std::make_shared<data::Subset>(std::move(part)));
+          Keep(parts[parts.size() - 1], dataset);
+        }
         return parts;
       },
       py::arg("dataset"), py::arg("sizes"), py::arg("seed") = py::none(),
@@ -219,10 +221,11 @@ void BindData(py::module_& module) {
   static Signature signature;
   signature.name = "DataLoader";
   AddParameters<data::DataLoaderOptions>(signature, "(options = {})");
-  py::class_<Epoch>(data, "Epoch", "One loop over a DataLoader.")
+  py::class_<Epoch>(data, "Epoch", WithPatients(&Epoch::Finalize), "One loop over a DataLoader.")
       .def("__iter__", [](py::object self) { return self; })
       .def("__next__", &Epoch::Next);
-  py::class_<data::DataLoader>(data, "DataLoader", "Loops over a data set in batches.")
+  py::class_<data::DataLoader>(data, "DataLoader", WithPatients(),
+                               "Loops over a data set in batches.")
       .def(py::init([](const py::object& dataset, const py::kwargs& kwargs) {
              std::array<PyObject*, kFieldCount<data::DataLoaderOptions>> slots{};
              std::vector<PyObject*> values;
@@ -240,7 +243,7 @@ void BindData(py::module_& module) {
                        std::shared_ptr<const data::Dataset>(std::move(set)), options);
                  });
            }),
-           py::arg("dataset"))
+           py::arg("dataset"), py::keep_alive<1, 2>())
       .def("__len__", &data::DataLoader::size, "Batches in an epoch.")
       .def_property_readonly("dataset",
                              [](const data::DataLoader& loader) -> py::object {

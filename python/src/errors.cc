@@ -1,10 +1,12 @@
 #include "python/src/errors.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <pybind11/pybind11.h>
@@ -33,6 +35,15 @@ constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
     {"under NoGrad", "under no_grad()"},
 };
 
+// A message may quote a file, whose bytes are no text.
+void SetPythonError(PyObject* type, std::string_view message) {
+  PyObject* text = PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()),
+                                        "backslashreplace");
+  if (text == nullptr) return;  // an error of its own
+  PyErr_SetObject(type, text);
+  Py_DECREF(text);
+}
+
 // Unless there is one already: that of a signal, which ended a wait.
 void SetError(const Error& error) {
   if (PyErr_Occurred() != nullptr) return;
@@ -41,7 +52,7 @@ void SetError(const Error& error) {
     const std::size_t at = message.find(cpp);
     if (at != std::string::npos) message.replace(at, cpp.size(), python);
   }
-  PyErr_SetString(TypeOf(error.code()), message.c_str());
+  SetPythonError(TypeOf(error.code()), message);
 }
 
 }  // namespace
@@ -58,7 +69,7 @@ void SetErrorFromException() noexcept {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+    SetPythonError(PyExc_RuntimeError, error.what());
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "an exception of unknown type");
   }
@@ -72,6 +83,128 @@ void RegisterErrors() {
       SetError(error);
     }
   });
+}
+
+namespace {
+
+namespace py = pybind11;
+
+// What all functions of pybind11 call, and their names by what Python gives it as `self`.
+PyCFunctionWithKeywords call = nullptr;
+std::unordered_map<PyObject*, std::string>& Names() {
+  static auto* names = new std::unordered_map<PyObject*, std::string>;  // NOLINT: as the functions
+  return *names;
+}
+
+// The parameters in "    1. (self: lazuli.Tensor, dim: int) -> int" of pybind11's message, each
+// overload's, without the object of a method.
+std::string Overloads(std::string_view message) {
+  std::string text;
+  for (int i = 1;; ++i) {
+    const std::string number = "\n    " + std::to_string(i) + ". ";
+    const std::size_t at = message.find(number);
+    if (at == std::string_view::npos) return text;
+    std::string_view line = message.substr(at + number.size());
+    line = line.substr(0, line.find('\n'));
+    line = line.substr(0, line.rfind(" -> "));
+    line.remove_prefix(std::min(line.find('('), line.size()));
+    if (line.starts_with("(self: ")) {
+      const std::size_t comma = line.find(", ");
+      line.remove_prefix(comma == std::string_view::npos ? line.size() - 1 : comma + 2);
+      text += (i == 1 ? "(" : " or (") + std::string(line);
+    } else {
+      text += (i == 1 ? "" : " or ") + std::string(line);
+    }
+  }
+}
+
+// Types that say nothing to users, and so are left out.
+std::string WithoutOurTypes(std::string text) {
+  for (const std::string_view type : {": handle", ": object"}) {
+    for (std::size_t at = 0; (at = text.find(type, at)) != std::string::npos;)
+      text.erase(at, type.size());
+  }
+  return text;
+}
+
+std::string TypesOf(PyObject* arguments, PyObject* named, bool method) {
+  std::string text;
+  const auto add = [&](std::string_view name, PyObject* object) {
+    text += (text.empty() ? "" : ", ") + std::string(name) + Py_TYPE(object)->tp_name;
+  };
+  for (Py_ssize_t i = method ? 1 : 0; i < PyTuple_GET_SIZE(arguments); ++i)
+    add("", PyTuple_GET_ITEM(arguments, i));
+  if (named != nullptr) {
+    for (const auto& [name, value] : py::reinterpret_borrow<py::dict>(named))
+      add(std::string(py::str(name)) + ": ", value.ptr());
+  }
+  return "(" + text + ")";
+}
+
+PyObject* CallAndReword(PyObject* self, PyObject* arguments, PyObject* named) {
+  PyObject* result = call(self, arguments, named);
+  if (result != nullptr || PyErr_ExceptionMatches(PyExc_TypeError) == 0) return result;
+  const py::error_already_set error;
+  const std::string message = py::str(error.value());
+  const bool constructor = message.find("incompatible constructor arguments") != std::string::npos;
+  if (!constructor && message.find("incompatible function arguments") == std::string::npos) {
+    py::error_already_set(error).restore();
+    return nullptr;
+  }
+  const bool method = constructor || message.find("\n    1. (self: ") != std::string::npos;
+  PyErr_SetString(PyExc_TypeError,
+                  (Names()[self] + ": takes " + WithoutOurTypes(Overloads(message)) + ", not " +
+                   TypesOf(arguments, named, method))
+                      .c_str());
+  return nullptr;
+}
+
+void Reword(PyObject* function, const std::string& name) {
+  if (PyInstanceMethod_Check(function)) function = PyInstanceMethod_GET_FUNCTION(function);
+  if (!PyCFunction_Check(function) || PyCFunction_GET_SELF(function) == nullptr ||
+      !PyCapsule_CheckExact(PyCFunction_GET_SELF(function)))
+    return;
+  PyMethodDef& definition = *reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
+  constexpr int kFlags = METH_VARARGS | METH_KEYWORDS;
+  auto* present =
+      reinterpret_cast<PyCFunctionWithKeywords>(reinterpret_cast<void*>(definition.ml_meth));
+  if ((definition.ml_flags & kFlags) != kFlags || (call != nullptr && present != call)) return;
+  call = present;
+  definition.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&CallAndReword));
+  Names().emplace(PyCFunction_GET_SELF(function), name);
+}
+
+// The name that users know: what begins with an underscore is what Python's part of the package
+// calls.
+std::string Shown(std::string name) {
+  return name.starts_with("_") && !name.starts_with("__") ? name.substr(1) : name;
+}
+
+void RewordType(py::handle type) {
+  const std::string type_name = py::str(type.attr("__name__"));
+  const py::dict members(type.attr("__dict__"));
+  for (const auto& [key, member] : members) {
+    const std::string name = Shown(py::str(key));
+    if (PyObject_TypeCheck(member.ptr(), &PyProperty_Type)) {
+      for (const char* part : {"fget", "fset"}) Reword(member.attr(part).ptr(), name);
+    } else if (PyObject_TypeCheck(member.ptr(), &PyStaticMethod_Type)) {
+      Reword(member.attr("__func__").ptr(), name);
+    } else {
+      Reword(member.ptr(), name == "__init__" ? type_name : name);
+    }
+  }
+}
+
+}  // namespace
+
+void RewordMismatches(py::handle module) {
+  const py::dict members(module.attr("__dict__"));
+  for (const auto& [key, member] : members) {
+    if (PyType_Check(member.ptr()))
+      RewordType(member);
+    else
+      Reword(member.ptr(), Shown(py::str(key)));
+  }
 }
 
 void ThrowTypeError(const std::string& message) { throw pybind11::type_error(message); }

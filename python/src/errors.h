@@ -27,4 +27,8 @@ PyObject* Guarded(F&& f) noexcept {
   }
 }
 
+// Gives the functions of pybind11 in the module and its types words of their own for arguments that
+// do not fit: "size: takes (dim: int), not (str)". Once all are bound.
+void RewordMismatches(pybind11::handle module);
+
 }  // namespace lazuli::python

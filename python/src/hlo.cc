@@ -2,7 +2,6 @@
 // and custom calls of the user's, is C++'s: it runs on threads that Python does not know.
 #include "lazuli/hlo.h"
 
-#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include "python/src/aggregate.h"
@@ -61,8 +60,9 @@ void BindModuleText(py::class_<HloModule>& type) {
           "from_proto",
           [](const py::bytes& bytes) { return HloModule::from_proto(std::string(bytes)); },
           py::arg("bytes"), "A module of a serialised HloModuleProto.")
-      .def_static("load", &HloModule::load, py::arg("path"),
-                  "A module of a file: a proto if its name ends in .pb, else text.")
+      .def_static(
+          "load", [](const py::object& path) { return HloModule::load(ToPath(path)); },
+          py::arg("path"), "A module of a file: a proto if its name ends in .pb, else text.")
       .def(
           "to_proto", [](const HloModule& m) { return py::bytes(m.to_proto()); },
           "A serialised HloModuleProto.")
@@ -106,9 +106,20 @@ void BindHlo(py::module_& module) {
       .def("verify", &HloModule::verify, "Checks every rule again.")
       .def("run_passes", &HloModule::run_passes, py::arg("names"),
            "Runs passes by name, in order; whether any changed the module.")
-      .def("rewrite", &HloModule::rewrite, py::arg("replace"),
-           "Calls replace(instruction) for each; the text it returns, if not empty, is the right "
-           "side of the instruction's line from then on. Whether anything was replaced.")
+      .def(
+          "rewrite",
+          [](HloModule& m, const py::function& replace) {
+            return m.rewrite([&](const HloInstruction& instruction) {
+              const py::object given = replace(instruction);
+              if (!PyUnicode_Check(given.ptr()))
+                ThrowTypeError("rewrite: replace must give a str, not " +
+                               std::string(Py_TYPE(given.ptr())->tp_name));
+              return std::string(TextOf(given.ptr()));
+            });
+          },
+          py::arg("replace"),
+          "Calls replace(instruction) for each; the text it returns, if not empty, is the right "
+          "side of the instruction's line from then on. Whether anything was replaced.")
       .def(
           "compile",
           [](const HloModule& m, py::handle device) {

@@ -34,8 +34,8 @@ PYBIND11_MODULE(_C, module) {
     names.push_back(py::str(m.attr("__name__")));
     m.attr("__name__") = "lazuli" + names.back().substr(names[0].size());
   }
-  python::BindRuntime(module);
   python::DeclareTensor(module);
+  python::BindRuntime(module);
   python::BindTensor(module);
   python::BindFunctions(module);
   python::BindNumPy(module);
@@ -45,7 +45,8 @@ PYBIND11_MODULE(_C, module) {
   python::BindSchedulers(module);
   python::BindData(module);
   python::BindHlo(module);
+  for (py::module_& m : modules) python::RewordMismatches(m);
   for (std::size_t i = 0; i < modules.size(); ++i) modules[i].attr("__name__") = names[i];
-  module.def("_set_package_folder", &python::SetPackageFolder);
+  module.def("_set_own_files", &python::SetOwnFiles);
   module.def("_definitions", &python::Definitions);
 }

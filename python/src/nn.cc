@@ -5,6 +5,8 @@
 
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/cycles.h"
+#include "python/src/hooks.h"
 
 namespace lazuli::python {
 
@@ -76,7 +78,8 @@ Tensor Forward(const LayerRef<L>& layer, const Tensor& x, SourceLocation loc) {
 
 void BindModule(py::module_& nn) {
   nn.def("_is_made", &IsMade);
-  py::class_<nn::Parameter, Tensor>(nn, "Parameter", "A tensor that a module owns.")
+  py::class_<nn::Parameter, Tensor>(nn, "Parameter", py::custom_type_setup(&SetUpUntracked),
+                                    "A tensor that a module owns.")
       .def(py::init([](const Tensor& tensor) {
              const Caller caller;
              Tensor leaf = tensor.detach();
@@ -85,7 +88,7 @@ void BindModule(py::module_& nn) {
            }),
            py::arg("tensor"));
   py::class_<nn::Module> type(
-      nn, "Module", py::dynamic_attr(),
+      nn, "Module", WithAttributes(),
       "What owns parameters and other modules. A network derives from it, makes its "
       "layers in __init__ after super().__init__(), and has a forward().");
   type.def(py::init<>())
@@ -139,7 +142,7 @@ void BindModule(py::module_& nn) {
 // A layer made of (P...), with its parameters as attributes.
 template <class L, class... P>
 void BindLayer(py::module_& nn, const char* name, std::string_view parameters, const char* doc) {
-  py::class_<L, nn::Module> type(nn, name, py::dynamic_attr());
+  py::class_<L, nn::Module> type(nn, name, WithAttributes());
   DefineConstructor<L, P...>(type, parameters, doc);
   LayerRef<L>::type = reinterpret_cast<PyTypeObject*>(type.ptr());
   Publish(type, Kind::kMethod,
@@ -165,6 +168,16 @@ void BindLayer(py::module_& nn, const char* name, std::string_view parameters, c
   LAZULI_TENSOR(running_var, buffer)
   LAZULI_TENSOR(num_batches_tracked, buffer)
 #undef LAZULI_TENSOR
+  SetHeldTensors(LayerRef<L>::type, [](const void* object) {
+    const L& layer = *static_cast<const L*>(object);
+    std::vector<const Tensor*> held;
+    const auto add = [&](const auto&... members) { (held.push_back(&members), ...); };
+    if constexpr (requires { layer.weight; }) add(layer.weight);
+    if constexpr (requires { layer.bias; }) add(layer.bias);
+    if constexpr (requires { layer.running_mean; })
+      add(layer.running_mean, layer.running_var, layer.num_batches_tracked);
+    return held;
+  });
 }
 
 }  // namespace

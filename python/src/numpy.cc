@@ -2,10 +2,7 @@
 // serves every version.
 #include "python/src/numpy.h"
 
-#include <atomic>
 #include <memory>
-#include <mutex>
-#include <vector>
 
 #include <pybind11/stl.h>
 
@@ -15,6 +12,7 @@
 #include "python/src/bindings.h"
 #include "python/src/caller.h"
 #include "python/src/errors.h"
+#include "python/src/graveyard.h"
 
 namespace lazuli::python {
 namespace {
@@ -41,39 +39,6 @@ struct Memory {
     interface["data"] = py::make_tuple(reinterpret_cast<std::uintptr_t>(data), /*read_only=*/true);
     return interface;
   }
-};
-
-// References that a thread without the GIL has given up: dropped by Python when it next can.
-class Graveyard {
- public:
-  static Graveyard& Get() {
-    static auto* graveyard = new Graveyard;  // outlives every thread that may bury something
-    return *graveyard;
-  }
-  void Bury(PyObject* object) {
-    if (closed_.load()) return;  // the interpreter is going: nothing is dropped any more
-    if (PyGILState_Check() != 0) {
-      Py_DECREF(object);
-      return;
-    }
-    const std::lock_guard lock(mu_);
-    objects_.push_back(object);
-    if (objects_.size() == 1) Py_AddPendingCall([](void*) { return Get().Drop(), 0; }, nullptr);
-  }
-  void Close() { closed_ = true; }
-
- private:
-  void Drop() {
-    std::vector<PyObject*> objects;
-    {
-      const std::lock_guard lock(mu_);
-      objects.swap(objects_);
-    }
-    for (PyObject* object : objects) Py_DECREF(object);
-  }
-  std::atomic<bool> closed_{false};
-  std::mutex mu_;
-  std::vector<PyObject*> objects_;
 };
 
 // The array's own memory as a tensor of the device, which keeps the array. Copied only if the

@@ -5,6 +5,7 @@
 
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/cycles.h"
 
 namespace lazuli::python {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // set_options(), and the items of `options`.
 template <class O, class Options>
 void BindOptimizer(py::module_& optim, const char* name, const char* doc) {
-  py::class_<O, optim::Optimizer> type(optim, name);
+  py::class_<O, optim::Optimizer> type(optim, name, WithPatients());
   DefineConstructor<O, std::vector<Tensor>, Options>(type, "(parameters, options = {})", doc);
   constexpr auto kIndices = std::make_index_sequence<kFieldCount<Options>>();
   type.def_property_readonly("options", [](const O& o) {
@@ -66,7 +67,8 @@ void BindOptimizer(py::module_& optim, const char* name, const char* doc) {
 
 void BindOptim(py::module_& module) {
   py::module_ optim = module.attr("optim").cast<py::module_>();
-  py::class_<optim::Optimizer> type(optim, "Optimizer", "What all optimisers have.");
+  py::class_<optim::Optimizer> type(optim, "Optimizer", WithPatients(),
+                                    "What all optimisers have.");
   BindOptimizerState(optim, type);
   type.def_property_readonly("parameters", &optim::Optimizer::parameters)
       .def(

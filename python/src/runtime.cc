@@ -1,5 +1,4 @@
 // Dtypes, devices, syncing, gradient mode, random numbers, metrics and dumps.
-#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include "cpp_api/src/facade.h"
@@ -36,7 +35,10 @@ void BindDTypes(py::module_& module) {
       [](py::handle what) {
         DType dtype;
         if (!LoadDType(what.ptr(), dtype))
-          throw py::type_error("there is no dtype " + std::string(py::str(py::repr(what))));
+          ThrowTypeError("dtype_of: there is no dtype " +
+                         (PyUnicode_Check(what.ptr()) || what.is_none()
+                              ? std::string(py::str(py::repr(what)))
+                              : "of a " + std::string(Py_TYPE(what.ptr())->tp_name)));
         return dtype;
       },
       py::arg("what"), "The DType of a name, a numpy.dtype or a Python type.");
@@ -144,10 +146,15 @@ void BindExecution(py::module_& module) {
       py::arg("outputs"), py::arg("gradients"), py::arg("retain_graph"), py::arg("create_graph"));
   module.def(
       "gradcheck",
-      [](const std::function<Tensor(std::vector<Tensor>)>& f, const std::vector<Tensor>& inputs,
-         double eps) {
+      [](const py::function& f, const std::vector<Tensor>& inputs, double eps) {
         const Caller caller;
-        return gradcheck(f, inputs, eps);
+        const auto call = [&f](const std::vector<Tensor>& arguments) {
+          const py::object given = f(ToPython(arguments));
+          if (const Tensor* tensor = AsTensor(given.ptr())) return *tensor;
+          ThrowTypeError("gradcheck: f must give a Tensor, not " +
+                         std::string(Py_TYPE(given.ptr())->tp_name));
+        };
+        return gradcheck(call, inputs, eps);
       },
       py::arg("f"), py::arg("inputs"), py::arg("eps") = 1e-6,
       "The largest relative difference of backward() from central differences.");

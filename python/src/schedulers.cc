@@ -2,12 +2,12 @@
 #include <functional>
 #include <vector>
 
-#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include "lazuli/lr_scheduler.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/cycles.h"
 
 namespace lazuli::python {
 
@@ -37,8 +37,50 @@ constexpr py::keep_alive<1, 3> kKeepKeywords;
 template <class S, class... P>
 void BindScheduler(py::module_& optim, const char* name, std::string_view parameters,
                    const char* doc) {
-  py::class_<S, optim::LRScheduler, std::shared_ptr<S>> type(optim, name);
+  py::class_<S, optim::LRScheduler, std::shared_ptr<S>> type(optim, name, WithPatients());
   DefineConstructor<S, Reference, P...>(type, parameters, doc, kKeepArguments, kKeepKeywords);
+}
+
+double Factor(py::handle function, std::int64_t t) {
+  const lazy::SiteOverride none(ir::kNoSite);  // what it records has lines of its own
+  const py::object given = function(t);
+  double factor = 0;
+  if (!LoadReal(given.ptr(), factor))
+    ThrowTypeError("LambdaLR: the function must give a float, not " +
+                   std::string(Py_TYPE(given.ptr())->tp_name));
+  return factor;
+}
+
+// Those that are made of Python's objects, which they keep.
+void BindSchedulesOfUsers(py::module_& optim) {
+  py::class_<optim::LambdaLR, optim::LRScheduler, std::shared_ptr<optim::LambdaLR>>(
+      optim, "LambdaLR", WithPatients(), "base * factor(t).")
+      .def(py::init([](optim::Optimizer& optimizer, const py::function& factor) {
+             const Caller caller;
+             return std::make_shared<optim::LambdaLR>(
+                 optimizer,
+                 [borrowed = py::handle(factor)](std::int64_t t) { return Factor(borrowed, t); });
+           }),
+           py::arg("optimizer"), py::arg("factor"), py::keep_alive<1, 2>(), py::keep_alive<1, 3>());
+  py::class_<optim::SequentialLR, optim::LRScheduler, std::shared_ptr<optim::SequentialLR>>(
+      optim, "SequentialLR", WithPatients(),
+      "One schedule after the other: schedule i + 1 begins, at its step 0, at milestone i.")
+      .def(
+          "__init__",
+          [](py::detail::value_and_holder& made, optim::Optimizer& optimizer,
+             const std::vector<SchedulerPtr>& schedules, std::vector<std::int64_t> milestones) {
+            const Caller caller;
+            made.value_ptr() =
+                std::make_unique<optim::SequentialLR>(
+                    optimizer, optim::SequentialLR::Schedules(schedules.begin(), schedules.end()),
+                    std::move(milestones))
+                    .release();  // pybind11 makes the holder
+            // Not the list, which may change.
+            for (const SchedulerPtr& schedule : schedules)
+              Keep(reinterpret_cast<PyObject*>(made.inst), py::cast(schedule));
+          },
+          py::detail::is_new_style_constructor(), py::arg("optimizer"), py::arg("schedules"),
+          py::arg("milestones"), py::keep_alive<1, 2>());
 }
 
 }  // namespace
@@ -54,14 +96,32 @@ void BindSchedulers(py::module_& module) {
             s.step();
           },
           "Goes on to the next step.")
-      .def("set_step", &optim::LRScheduler::set_step, py::arg("step"),
-           "Goes to a step: what continues a saved run.")
-      .def("lr_at", &optim::LRScheduler::lr_at, py::arg("step"), "The learning rate at a step.")
       .def(
-          "get_last_lr", [](const optim::LRScheduler& s) { return std::vector<double>{s.lr()}; },
+          "set_step",
+          [](optim::LRScheduler& s, std::int64_t step) {
+            const Caller caller;
+            s.set_step(step);
+          },
+          py::arg("step"), "Goes to a step: what continues a saved run.")
+      .def(
+          "lr_at",
+          [](const optim::LRScheduler& s, std::int64_t step) {
+            const Caller caller;
+            return s.lr_at(step);
+          },
+          py::arg("step"), "The learning rate at a step.")
+      .def(
+          "get_last_lr",
+          [](const optim::LRScheduler& s) {
+            const Caller caller;
+            return std::vector<double>{s.lr()};
+          },
           "The present learning rate as a list of one, as PyTorch gives it for each group.")
       .def_property_readonly("steps", &optim::LRScheduler::steps)
-      .def_property_readonly("lr", &optim::LRScheduler::lr);
+      .def_property_readonly("lr", [](const optim::LRScheduler& s) {
+        const Caller caller;
+        return s.lr();
+      });
   constexpr std::string_view kOptions = "(optimizer, options = {})";
   BindScheduler<optim::StepLR, optim::StepLROptions>(optim, "StepLR", kOptions,
                                                      "base * gamma^(t / size), rounded down.");
@@ -81,26 +141,8 @@ void BindSchedulers(py::module_& module) {
       optim, "OneCycleLR", kOptions,
       "One cycle of `steps`: from max_lr / div up to max_lr, then down to max_lr / div / "
       "final_div (Smith and Topin, 2017).");
-  py::class_<optim::LambdaLR, optim::LRScheduler, std::shared_ptr<optim::LambdaLR>>(
-      optim, "LambdaLR", "base * factor(t).")
-      .def(py::init([](optim::Optimizer& optimizer, std::function<double(std::int64_t)> factor) {
-             const Caller caller;
-             return std::make_shared<optim::LambdaLR>(optimizer, std::move(factor));
-           }),
-           py::arg("optimizer"), py::arg("factor"), py::keep_alive<1, 2>());
-  py::class_<optim::SequentialLR, optim::LRScheduler, std::shared_ptr<optim::SequentialLR>>(
-      optim, "SequentialLR",
-      "One schedule after the other: schedule i + 1 begins, at its step 0, at milestone i.")
-      .def(py::init([](optim::Optimizer& optimizer, const std::vector<SchedulerPtr>& schedules,
-                       std::vector<std::int64_t> milestones) {
-             const Caller caller;
-             return std::make_shared<optim::SequentialLR>(
-                 optimizer, optim::SequentialLR::Schedules(schedules.begin(), schedules.end()),
-                 std::move(milestones));
-           }),
-           py::arg("optimizer"), py::arg("schedules"), py::arg("milestones"),
-           py::keep_alive<1, 2>());
-  py::class_<optim::ReduceLROnPlateau> plateau(optim, "ReduceLROnPlateau");
+  BindSchedulesOfUsers(optim);
+  py::class_<optim::ReduceLROnPlateau> plateau(optim, "ReduceLROnPlateau", WithPatients());
   DefineConstructor<optim::ReduceLROnPlateau, Reference, optim::ReduceLROnPlateauOptions>(
       plateau, kOptions,
       "Multiplies the learning rate by factor once a metric has not improved for more than "

@@ -4,6 +4,7 @@
 
 #include <pybind11/stl.h>
 
+#include "ir/support/str.h"
 #include "lazuli/nn.h"
 #include "lazuli/optim.h"
 #include "python/src/bind.h"
@@ -14,8 +15,34 @@ namespace {
 
 constexpr const char* kMetadata = "__metadata__";
 
-std::string Path(const py::object& path) {
-  return py::str(py::module_::import("os").attr("fspath")(path));
+std::map<std::string, std::string> ToMetadata(std::string_view op, py::handle value) {
+  std::map<std::string, std::string> metadata;
+  const auto refuse = [&](std::string_view what) {
+    throw py::value_error(ir::Str(op, ": '", kMetadata,
+                                  "' is the name of the texts about the tensors, a dict of str ",
+                                  "to str, and ", what));
+  };
+  if (!PyDict_Check(value.ptr()))
+    refuse(ir::Str("cannot be that of a ", Py_TYPE(value.ptr())->tp_name));
+  for (const auto& [name, text] : py::reinterpret_borrow<py::dict>(value)) {
+    if (!PyUnicode_Check(name.ptr()) || !PyUnicode_Check(text.ptr()))
+      refuse(ir::Str("its ", py::repr(name).cast<std::string>(), " is of type ",
+                     Py_TYPE(text.ptr())->tp_name));
+    metadata.emplace(TextOf(name.ptr()), TextOf(text.ptr()));
+  }
+  return metadata;
+}
+
+// A tensor, or numbers that lazuli.tensor() takes.
+Tensor ToNamed(std::string_view op, const std::string& name, py::handle value) {
+  if (const Tensor* tensor = AsTensor(value.ptr())) return *tensor;
+  try {
+    return ToTensor(value);
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError)) throw;
+    throw py::type_error(ir::Str(op, ": '", name, "' must be a Tensor or an array, not ",
+                                 Py_TYPE(value.ptr())->tp_name));
+  }
 }
 
 }  // namespace
@@ -27,16 +54,22 @@ py::dict ToDict(const StateDict& state) {
   return dict;
 }
 
-StateDict FromDict(const py::dict& dict) {
+StateDict FromDict(std::string_view op, const py::dict& dict) {
   StateDict state;
   for (const auto& [key, value] : dict) {
-    const std::string name = py::str(key);
+    if (!PyUnicode_Check(key.ptr()))
+      ThrowTypeError(ir::Str(op, ": names must be str, not ", Py_TYPE(key.ptr())->tp_name));
+    const std::string name(TextOf(key.ptr()));
     if (name == kMetadata)
-      state.metadata = value.cast<std::map<std::string, std::string>>();
+      state.metadata = ToMetadata(op, value);
     else
-      state.tensors.emplace(name, ToTensor(value));
+      state.tensors.emplace(name, ToNamed(op, name, value));
   }
   return state;
+}
+
+std::string ToPath(py::handle path) {
+  return py::bytes(py::module_::import("os").attr("fsencode")(path));
 }
 
 Tensor ToTensor(py::handle values) {
@@ -49,8 +82,8 @@ void BindSerialize(py::module_& module) {
       "save_safetensors",
       [](const py::dict& state, const py::object& path) {
         const Caller caller;
-        const StateDict tensors = FromDict(state);
-        const std::string file = Path(path);
+        const StateDict tensors = FromDict("save_safetensors", state);
+        const std::string file = ToPath(path);
         const py::gil_scoped_release release;
         save_safetensors(tensors, file);
       },
@@ -60,7 +93,7 @@ void BindSerialize(py::module_& module) {
       "load_safetensors",
       [](const py::object& path, py::handle device) {
         const Caller caller;
-        return ToDict(load_safetensors(Path(path), ToDevice(device, "load_safetensors")));
+        return ToDict(load_safetensors(ToPath(path), ToDevice(device, "load_safetensors")));
       },
       py::arg("path"), py::arg("device") = py::none(), "Reads one.");
 }
@@ -70,7 +103,8 @@ void BindModuleState(py::module_& nn, py::class_<nn::Module>& type) {
       "_load_state_dict",
       [](nn::Module& module, const py::dict& state, bool strict) {
         const Caller caller;
-        const LoadReport report = module.load_state_dict(FromDict(state), {.strict = strict});
+        const LoadReport report =
+            module.load_state_dict(FromDict("load_state_dict", state), {.strict = strict});
         return py::make_tuple(report.missing, report.unexpected);
       },
       py::arg("state"), py::arg("strict"));
@@ -78,14 +112,14 @@ void BindModuleState(py::module_& nn, py::class_<nn::Module>& type) {
       "save",
       [](const nn::Module& module, const py::object& path) {
         const Caller caller;
-        nn::save(module, Path(path));
+        nn::save(module, ToPath(path));
       },
       py::arg("module"), py::arg("path"), "Writes parameters and buffers as a safetensors file.");
   nn.def(
       "load",
       [](nn::Module& module, const py::object& path, bool strict) {
         const Caller caller;
-        const LoadReport report = nn::load(module, Path(path), {.strict = strict});
+        const LoadReport report = nn::load(module, ToPath(path), {.strict = strict});
         return py::make_tuple(report.missing, report.unexpected);
       },
       py::arg("module"), py::arg("path"), py::arg("strict") = true,
@@ -101,21 +135,21 @@ void BindOptimizerState(py::module_& optim, py::class_<optim::Optimizer>& type) 
           "load_state_dict",
           [](optim::Optimizer& o, const py::dict& state) {
             const Caller caller;
-            o.load_state_dict(FromDict(state));
+            o.load_state_dict(FromDict("load_state_dict", state));
           },
           py::arg("state"), "Nothing changes unless all fits.");
   optim.def(
       "save",
       [](const optim::Optimizer& o, const py::object& path) {
         const Caller caller;
-        optim::save(o, Path(path));
+        optim::save(o, ToPath(path));
       },
       py::arg("optimizer"), py::arg("path"), "Writes state_dict() as a safetensors file.");
   optim.def(
       "load",
       [](optim::Optimizer& o, const py::object& path) {
         const Caller caller;
-        optim::load(o, Path(path));
+        optim::load(o, ToPath(path));
       },
       py::arg("optimizer"), py::arg("path"), "Reads it.");
 }

@@ -2,7 +2,6 @@
 // lazuli/ops.h, too, comes from functions.cc.
 #include "lazuli/tensor.h"
 
-#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include "cpp_api/src/facade.h"
@@ -10,6 +9,8 @@
 #include "lazuli/autograd.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/cycles.h"
+#include "python/src/hooks.h"
 #include "python/src/numpy.h"
 
 namespace lazuli::python {
@@ -86,6 +87,7 @@ int AssignSubscript(PyObject* x, PyObject* index, PyObject* value) {
 }
 
 void SetSlots(PyHeapTypeObject* type) {
+  SetUpUntracked(type);
   SetOperators(type);
   type->as_number.nb_float = Float;
   type->as_number.nb_int = Int;
@@ -204,15 +206,9 @@ void BindTensor(py::module_& module) {
           "that occur more than once.")
       .def(
           "register_hook",
-          [](Tensor& x, const std::function<py::object(Tensor)>& hook) {
+          [](Tensor& x, const py::function& hook) {
             const Caller caller;
-            return x.register_hook([hook](const Tensor& gradient) {
-              const py::object given = hook(gradient);
-              if (given.is_none()) return Tensor();
-              if (const Tensor* tensor = AsTensor(given.ptr())) return *tensor;
-              ThrowTypeError("register_hook: the hook must give a Tensor or None, not " +
-                             std::string(Py_TYPE(given.ptr())->tp_name));
-            });
+            return RegisterHook(x, hook);
           },
           py::arg("hook"),
           "Calls hook(gradient) in each backward that reaches the tensor; a tensor that it returns "

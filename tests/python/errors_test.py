@@ -1,5 +1,6 @@
 """Errors are Python's own types and name the line of the user's program."""
 
+import copy
 import subprocess
 import sys
 import textwrap
@@ -114,3 +115,60 @@ def test_an_error_in_a_step_leaves_the_process_usable():
     with pytest.raises(ValueError):
         lz.cat([x, lz.ones(2, 2)])
     assert (x + 1).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda x: x.size("a"), "size: takes () or (dim: int), not (str)"),
+    (lambda x: lz.sync(wait=[1]), "sync: takes (wait: bool = False), not (wait: list)"),
+    (lambda x: lz.Device(3), "Device: takes () or (name: str), not (int)"),
+    (lambda x: setattr(x, "name", 3), "name: takes "),
+    (lambda x: x.register_hook(4), "register_hook: takes (hook: "),
+    (lambda x: lz.autograd.grad(x, [3]), "grad: takes "),
+    (lambda x: lz.nn.Linear(2, 2).register_module("a", 3), "register_module: takes (name: str, module: lazuli.nn.Module), not (str, int)"),
+    (lambda x: lz.gradcheck(lambda _: 3, [x]), "gradcheck: f must give a Tensor, not int"),
+    (lambda x: lz.optim.LambdaLR(lz.optim.SGD([x], lr=1.0), lambda t: "a"), "LambdaLR: the function must give a float, not str"),
+    (lambda x: lz.dtype_of(len), "dtype_of: there is no dtype of a builtin_function_or_method")])
+def test_arguments_that_do_not_fit_are_told_in_our_words(call, message):
+    with pytest.raises(TypeError) as error:
+        call(lz.ones(2))
+    assert str(error.value).startswith(message)
+    assert not any(word in str(error.value) for word in ("incompatible", "Invoked", "std::", "lazuli::", "handle"))
+
+
+def test_a_schedule_out_of_range_names_the_call():
+    schedule = lz.optim.OneCycleLR(lz.optim.SGD([lz.ones(2)], lr=0.1), steps=5)
+    for call in (schedule.set_step, schedule.lr_at):
+        with pytest.raises(IndexError, match=rf"step 9 is beyond the cycle of 5 steps \(errors_test.py:{sys._getframe().f_lineno + 1}\)"):
+            call(9)
+
+
+def test_a_file_that_is_no_text_is_a_value_error(tmp_path):
+    path = tmp_path / "module.hlo"
+    path.write_bytes(b"HloModule \xa8\xff")
+    with pytest.raises(ValueError):
+        lz.hlo.HloModule.load(path)
+
+
+def test_a_copy_names_the_line_that_copies():
+    x = copy.deepcopy(lz.ones(2).exp())
+    assert f"errors_test.py:{sys._getframe().f_lineno - 1}" in lz.debug.graph_text(x) and "copy.py" not in lz.debug.graph_text(x)
+
+
+@pytest.mark.parametrize("call, kind, message", [
+    (lambda x: x.narrow(0, 2**63 - 1, 2), IndexError, "narrow: [9223372036854775807, 9223372036854775807) is out of range for dim 0 of f32[2]"),
+    (lambda x: x.reshape(2**62, 2**62), ValueError, "reshape: f32[2] has 2 elements, which do not fit dims"),
+    (lambda x: x.reshape(2**32, 2**32, 0), ValueError, "reshape: f32[2] has 2 elements, which do not fit dims"),
+    (lambda x: lz.zeros(0).reshape(2**32, 2**32), ValueError, "reshape: f32[0] has 0 elements, which do not fit dims"),
+    (lambda x: lz.eye(2**62), ValueError, "arange: s64[4611686018427387904,4611686018427387904] is larger than"),
+    (lambda x: lz.nn.functional.binary_cross_entropy_with_logits(x, lz.ones(3)), ValueError, "binary_cross_entropy_with_logits: shapes differ")])
+def test_sizes_without_bound_are_refused_by_name(call, kind, message):
+    with pytest.raises(kind) as error:
+        call(lz.ones(2))
+    assert str(error.value).startswith(message) and "errors_test.py:" in str(error.value)
+
+
+def test_a_write_to_a_tensor_without_elements_is_one():
+    for change in (lambda x: x.maximum_(x), lambda x: x.add_(0), lambda x: x.cumsum_(0), lambda x: x.fill_(3)):
+        for device in ("cpu", "interpreter"):
+            x = change(lz.zeros(0, 3, device=device))
+            assert x.tolist() == [] and x.shape == (0, 3)

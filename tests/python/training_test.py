@@ -156,6 +156,28 @@ def test_files_are_safetensors(tmp_path):
         lz.load_safetensors("nowhere")
 
 
+@pytest.mark.parametrize("state, kind, message", [
+    ({"__metadata__": lz.ones(2)}, ValueError, "save_safetensors: '__metadata__' is the name of the texts about the tensors, a dict of str to str, "
+                                               "and cannot be that of a lazuli.Tensor"),
+    ({"__metadata__": {"a": 1}}, ValueError, "save_safetensors: '__metadata__' is the name of the texts about the tensors, a dict of str to str, "
+                                             "and its 'a' is of type int"),
+    ({1: lz.ones(2)}, TypeError, "save_safetensors: names must be str, not int"),
+    ({"a": object()}, TypeError, "save_safetensors: 'a' must be a Tensor or an array, not object"),
+    ({"a": [[1, 2], [3]]}, TypeError, "save_safetensors: 'a' must be a Tensor or an array, not list")])
+def test_what_is_no_state_is_not_saved(tmp_path, state, kind, message):
+    with pytest.raises(kind) as error:
+        lz.save_safetensors(state, tmp_path / "a.safetensors")
+    assert str(error.value).startswith(message)
+    assert not (tmp_path / "a.safetensors").exists()
+
+
+def test_texts_and_lists_are_saved(tmp_path):
+    for path in (tmp_path / "a.safetensors", str(tmp_path / "b"), bytes(tmp_path / "c")):
+        lz.save_safetensors({"__metadata__": {"made": "today"}, "a": [1.0, 2.0]}, path)
+        state = lz.load_safetensors(path)
+        assert state["a"].tolist() == [1, 2] and state["__metadata__"] == {"made": "today"}
+
+
 def test_loading_says_what_does_not_fit_and_changes_nothing():
     net = lz.nn.Linear(2, 2)
     before = net.weight.tolist()

@@ -233,14 +233,25 @@ def __contains__(self, value):
 
 
 @_method
-def __dlpack__(self, **options):
-    """Shares the memory where it is the host's."""
-    return self.numpy().__dlpack__(**options)
+def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    """A copy, which the library that takes it may write to.
+
+    copy=False shares the memory where it is the host's, marked as read-only, which needs DLPack 1.0; not every library looks
+    at the mark, and what writes nevertheless changes the tensor.
+    """
+    if stream is not None:
+        raise BufferError("__dlpack__: memory of the host has no stream")
+    if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+        raise BufferError(f"__dlpack__: exports to device {self.__dlpack_device__()}, the host, not to {dl_device}")
+    if copy is False and (max_version is None or tuple(max_version) < (1, 0)):
+        raise BufferError("__dlpack__: only DLPack 1.0 can say that memory is read-only; let it be copied")
+    array = self.numpy() if copy is False else np.array(self.numpy())
+    return array.__dlpack__() if max_version is None else array.__dlpack__(max_version=max_version)
 
 
 @_method
 def __dlpack_device__(self):
-    return self.numpy().__dlpack_device__()
+    return 1, 0  # the host's memory
 
 
 def _repr(self):

@@ -73,8 +73,17 @@ def compare(program):
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
 
 
+def writes():
+    """What torch makes of our tensors may be written to; ours stay as they are."""
+    for convert in (torch.from_dlpack, torch.as_tensor, torch.tensor, lambda x: torch.utils.dlpack.from_dlpack(x.__dlpack__())):
+        x = lazuli.tensor([1.0, 2.0, 3.0])
+        convert(x)[0] = 5
+        assert x.tolist() == [1, 2, 3], convert
+
+
 def main():
-    return report({program: lambda program=program: compare(program) for program in PROGRAMS}, "programs")
+    cases = {program: lambda program=program: compare(program) for program in PROGRAMS}
+    return report({**cases, "torch writes to what it was given": writes}, "programs")
 
 
 if __name__ == "__main__":

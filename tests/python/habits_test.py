@@ -213,7 +213,8 @@ def test_gradients_of_compositions():
 
 def test_dlpack():
     x = lz.tensor([1.0, 2.0]) * 2
-    array = np.from_dlpack(x)
+    assert np.from_dlpack(x).tolist() == [2, 4]
+    array = np.from_dlpack(x, copy=False)
     assert array.tolist() == [2, 4] and array.__array_interface__["data"] == x.numpy().__array_interface__["data"]
     assert lz.from_dlpack(np.arange(3)).tolist() == [0, 1, 2]
 

@@ -1,5 +1,6 @@
 """NumPy arrays in and out: what is shared, what is copied, who keeps what alive."""
 
+import ctypes
 import gc
 import weakref
 
@@ -110,3 +111,38 @@ def test_what_numpy_has_not_is_said():
         lz.from_numpy(np.zeros(2, "datetime64[s]"))
     with pytest.raises(TypeError, match="from_numpy: takes a numpy.ndarray, not list"):
         lz.from_numpy([1, 2])
+
+
+def test_what_is_exported_by_dlpack_is_a_copy_or_read_only():
+    x = lz.tensor([1.0, 2.0, 3.0])
+    for options in ({}, {"max_version": (1, 0)}, {"copy": True, "max_version": (1, 1)}, {"dl_device": (1, 0)}):
+        class Export:  # what another library sees
+            def __dlpack__(self, options=options, **_):
+                return x.__dlpack__(**options)
+
+            def __dlpack_device__(self):
+                return x.__dlpack_device__()
+
+        array = np.from_dlpack(Export())
+        ctypes.memset(array.ctypes.data, 0x7f, array.nbytes)  # some do not look whether they may
+        assert x.tolist() == [1, 2, 3]
+    shared = np.from_dlpack(x, copy=False)
+    assert shared.ctypes.data == x.numpy().ctypes.data and not shared.flags.writeable
+    with pytest.raises(BufferError, match="only DLPack 1.0 can say that memory is read-only"):
+        x.__dlpack__(copy=False)
+    with pytest.raises(BufferError, match="the host, not to"):
+        x.__dlpack__(dl_device=(2, 0), max_version=(1, 0))
+    assert x.__dlpack_device__() == (1, 0)
+
+
+def test_no_way_out_of_a_tensor_can_be_written_through():
+    x = lz.tensor([1.0, 2.0])
+    for array in (x.numpy(), np.asarray(x), x.__array__(), np.from_dlpack(x, copy=False)):
+        assert not array.flags.writeable
+        with pytest.raises(ValueError):
+            array.flags.writeable = True
+    assert memoryview(x).readonly
+    with pytest.raises(ValueError, match="read-only"):
+        np.frombuffer(x, np.float32)[0] = 5
+    np.array(x)[0] = 5
+    assert x.tolist() == [1, 2]

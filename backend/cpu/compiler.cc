@@ -11,6 +11,7 @@
 #include "backend/cpu/passes/fold_kernel_reverse.h"
 #include "backend/cpu/passes/fuse.h"
 #include "backend/cpu/passes/fuse_loops.h"
+#include "backend/cpu/passes/reduce_vector_products.h"
 #include "backend/cpu/passes/split_complex_products.h"
 #include "backend/cpu/passes/unroll_reductions.h"
 #include "backend/cpu/passes/widen_products.h"
@@ -27,7 +28,8 @@ namespace lazuli::backend {
 void AddCpuPipeline(lowering::PassPipeline& pipeline) {
   lowering::AddSimplificationPipeline(pipeline);
   pipeline.Add<SplitComplexProducts>();
-  pipeline.Add<WidenProducts>();  // before layouts, which the widened products want, too
+  pipeline.Add<WidenProducts>();         // before layouts, which the widened products want, too
+  pipeline.Add<ReduceVectorProducts>();  // after widening: of f32 and f64 alone
   pipeline
       .Add<FoldKernelReverse>();  // the kernel of a gradient convolution is flipped by the library
   pipeline.Add<AssignLayouts>();  // before fusion, which takes the reorders in
@@ -47,6 +49,8 @@ void RegisterCpuPasses() {
       [] { return std::make_unique<AssignLayouts>(); });
   add("cpu_fold_kernel_reverse", "Let convolutions flip their kernels.",
       [] { return std::make_unique<FoldKernelReverse>(); });
+  add("cpu_reduce_vector_products", "Make reductions of inner products of vectors.",
+      [] { return std::make_unique<ReduceVectorProducts>(); });
   add("cpu_split_complex_products", "Make products of complex numbers of real ones.",
       [] { return std::make_unique<SplitComplexProducts>(); });
   add("cpu_unroll_reductions", "Write reductions and dots of few elements out.",

@@ -240,3 +240,14 @@ def test_means_of_large_windows():
     assert_near("value", y.detach().numpy(), np.concatenate(exact, 3) / 500000, allowed(500000))
     y.backward(lz.tensor([[[[1.0, 2.0]], [[3.0, 4.0]]]]))
     assert [t.grad[0, 0, 7, 499].item(), t.grad[0, 1, 999, 500].item()] == [np.float32(1 / 500000), np.float32(4 / 500000)]
+
+
+@pytest.mark.parametrize("kind", ["positive", "mixed", "constant"])
+@pytest.mark.parametrize("n", LENGTHS)
+def test_inner_products(n, kind):
+    x, y = made(kind, (2, n)), made("constant", (2, n))
+    products = x.astype(np.float64) * y
+    got = lz.einsum("bi,bi->b", lz.from_numpy(x), lz.from_numpy(y)).numpy()
+    assert_near("batch", got, products.sum(1), allowed(n) * np.abs(products).sum(1))
+    got = (lz.from_numpy(x[0]) @ lz.from_numpy(y[0])).numpy()
+    assert_near("vectors", got, products[0].sum(), allowed(n) * np.abs(products[0]).sum())

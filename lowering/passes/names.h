@@ -4,22 +4,20 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
 #include "ir/support/namespaces.h"
 
 namespace lazuli::lowering {
 
 // "a, b,,c" is {"a", "b", "c"}. The parts point into `text`.
-inline std::vector<std::string_view> SplitNames(std::string_view text) {
-  std::vector<std::string_view> names;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    std::string_view name = text.substr(0, comma);
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
-    while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
-    while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
-    if (!name.empty()) names.push_back(name);
-  }
-  return names;
-}
+std::vector<std::string_view> SplitNames(std::string_view text);
+
+// OK if all names are among those there are. The error says which is not, and which is nearest to
+// it: "LAZULI_DISABLE_RULES: there is no rule add-hero; the nearest is add-zero".
+absl::Status CheckNames(std::string_view where, std::string_view what,
+                        absl::Span<const std::string_view> names,
+                        absl::Span<const std::string_view> known);
 
 }  // namespace lazuli::lowering

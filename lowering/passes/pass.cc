@@ -13,6 +13,7 @@
 #include "ir/support/span.h"
 #include "ir/support/status.h"
 #include "lowering/passes/names.h"
+#include "lowering/passes/registry.h"
 #include "lowering/passes/text_file.h"
 
 namespace lazuli::lowering {
@@ -84,10 +85,31 @@ absl::StatusOr<bool> RunPass(Pass& pass, hlo::Module& module) {
 PassPipeline::PassPipeline(std::string name, int max_iterations)
     : name_(std::move(name)), max_iterations_(max_iterations) {}
 
+void PassPipeline::CollectNames(std::vector<std::string_view>* names) const {
+  for (const auto& pass : passes_) {
+    names->push_back(pass->name());
+    if (const auto* inner = dynamic_cast<const PassPipeline*>(pass.get()))
+      inner->CollectNames(names);
+  }
+}
+
+absl::Status PassPipeline::CheckDisabled(absl::Span<const std::string_view> disabled) const {
+  if (disabled.empty()) return absl::OkStatus();
+  std::vector<std::string_view> known;
+  CollectNames(&known);
+  for (const PassRow& row : RegisteredPasses()) known.push_back(row.name);
+  const std::vector<AddedPass> added = AddedPasses();
+  for (const AddedPass& pass : added) known.push_back(pass.name);
+  return CheckNames("LAZULI_DISABLE_PASSES", "pass", disabled, known);
+}
+
 absl::StatusOr<bool> PassPipeline::Run(hlo::Module& module) {
   const Depth depth;
-  if (pipeline_depth == 1) LAZULI_RETURN_IF_ERROR(Dump(module, "before"));
   const std::vector<std::string_view> disabled = SplitNames(flags().disable_passes());
+  if (pipeline_depth == 1) {
+    LAZULI_RETURN_IF_ERROR(CheckDisabled(disabled));
+    LAZULI_RETURN_IF_ERROR(Dump(module, "before"));
+  }
   const bool dynamic_sizes = hlo::HasDynamicSizes(module);
   bool changed = false;
   for (int iteration = 0; iteration < max_iterations_; ++iteration) {

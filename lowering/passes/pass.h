@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include "ir/hlo/module.h"
 
@@ -25,9 +26,10 @@ class Pass {
   virtual bool wants_static_sizes() const { return true; }
 };
 
-// Around every pass: a trace span and named counter pass.<name>.changed, LAZULI_DISABLE_PASSES, a
-// dump NN.name.hlo into LAZULI_DUMP_DIR when the pass changed something, and with
-// LAZULI_VERIFY_PASSES the verifier and a check that "changed" agrees with the module's text.
+// Around every pass: a trace span and named counter pass.<name>.changed, LAZULI_DISABLE_PASSES (a
+// name that neither the registry nor the pipeline has is an error), a dump NN.name.hlo into
+// LAZULI_DUMP_DIR when the pass changed something, and with LAZULI_VERIFY_PASSES the verifier and a
+// check that "changed" agrees with the module's text.
 class PassPipeline final : public Pass {
  public:
   // max_iterations > 1: repeated until nothing changes, at most that often.
@@ -45,6 +47,9 @@ class PassPipeline final : public Pass {
   bool wants_static_sizes() const override { return false; }  // its passes do or do not
 
  private:
+  void CollectNames(std::vector<std::string_view>* names) const;
+  absl::Status CheckDisabled(absl::Span<const std::string_view> disabled) const;
+
   std::string name_;
   int max_iterations_;
   std::vector<std::unique_ptr<Pass>> passes_;

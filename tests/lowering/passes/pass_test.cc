@@ -134,6 +134,21 @@ TEST(PassPipelineTest, LeavesOutDisabledPasses) {
   EXPECT_EQ(module->instruction_count(), 4);
 }
 
+TEST(PassPipelineTest, DisablingAPassThatDoesNotExistIsAnErrorAndNamesTheNearest) {
+  PassPipeline pipeline("test");
+  pipeline.Add<FakePass>("mine", [](hlo::Module&) { return false; });
+  const auto message = [&pipeline](std::string_view disabled) {
+    const ScopedFlag disable("LAZULI_DISABLE_PASSES", disabled, "");
+    const absl::Status status = pipeline.Run(*ParseHlo(kTwoAdds)).status();
+    return std::string(Message(status));
+  };
+  EXPECT_EQ(message("nonsense, cse"),
+            "LAZULI_DISABLE_PASSES: there is no pass nonsense; the nearest is mine");
+  EXPECT_EQ(message("dce, fold_constant"),
+            "LAZULI_DISABLE_PASSES: there is no pass fold_constant; the nearest is fold_constants");
+  EXPECT_EQ(message("mine"), "");  // of this pipeline only
+}
+
 TEST(PassPipelineTest, VerificationFindsAPassThatBreaksTheModule) {
   const ScopedFlag verify("LAZULI_VERIFY_PASSES", "true", "false");
   const auto module = ParseHlo(kTwoAdds);

@@ -1,0 +1,58 @@
+#include "lowering/passes/names.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+#include "ir/support/status.h"
+
+namespace lazuli::lowering {
+namespace {
+
+// Characters to insert, drop or change to make one name of the other.
+int64_t Distance(std::string_view a, std::string_view b) {
+  std::vector<int64_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    int64_t diagonal = std::exchange(row[0], static_cast<int64_t>(i) + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const int64_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::vector<std::string_view> SplitNames(std::string_view text) {
+  std::vector<std::string_view> names;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    std::string_view name = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
+    while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+absl::Status CheckNames(std::string_view where, std::string_view what,
+                        absl::Span<const std::string_view> names,
+                        absl::Span<const std::string_view> known) {
+  for (std::string_view name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const auto nearer = [name](std::string_view a, std::string_view b) {
+      return Distance(name, a) < Distance(name, b);
+    };
+    const auto nearest = std::min_element(known.begin(), known.end(), nearer);
+    return InvalidArgument(where, ": there is no ", what, " ", name,
+                           nearest == known.end() ? "" : Str("; the nearest is ", *nearest));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lazuli::lowering

@@ -2,8 +2,11 @@
 // inf, sign), x - x neither.
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <utility>
 
+#include "ir/evaluator/evaluator.h"
 #include "lowering/passes/match.h"
 #include "lowering/passes/rules/rules.h"
 
@@ -86,14 +89,29 @@ Instruction* MultiplyNegates(Instruction* i, Rewriter& r) {
   return IsIeee(i) || IsInteger(i) ? Make(r, i, Opcode::kMultiply, x, y) : nullptr;
 }
 
-// (x op c) op d with op associative: wrapping integers only.
+Instruction* FirstElement(const Instruction* constant, Rewriter& r) {
+  const DType dtype = constant->shape().dtype();
+  Literal element{Shape(dtype)};
+  std::memcpy(element.mutable_raw(), constant->literal().raw(),
+              static_cast<std::size_t>(ByteWidth(dtype)));
+  return r.AddConstant(std::move(element));
+}
+
+// (x op c) op d with op associative: wrapping integers only. The constants become one at once: as
+// an instruction their sum would be no constant yet, and might go to the left again.
 Instruction* AssociateConstantsInt(Instruction* i, Rewriter& r) {
   if (!IsInteger(i) || i->operand(0)->opcode() != i->opcode()) return nullptr;
   Instruction* const inner = i->operand(0);
-  if (SplatConstant(i->operand(1)) == nullptr || SplatConstant(inner->operand(1)) == nullptr)
-    return nullptr;
-  Instruction* const constants = Make(r, i, i->opcode(), inner->operand(1), i->operand(1));
-  return Make(r, i, i->opcode(), inner->operand(0), constants);
+  const Instruction *const c = SplatConstant(inner->operand(1)), *const d =
+                                                                     SplatConstant(i->operand(1));
+  if (c == nullptr || d == nullptr) return nullptr;
+  Instruction *const x = FirstElement(c, r), *const y = FirstElement(d, r);
+  const auto value =
+      hlo::EvaluateInstruction(*Make(r, x, i->opcode(), x, y), {&x->literal(), &y->literal()});
+  if (!value.ok()) return nullptr;
+  Instruction* both = r.AddConstant(*value);
+  if (i->shape().rank() > 0) both = r.Broadcast(both, i->shape(), {});
+  return Make(r, i, i->opcode(), inner->operand(0), both);
 }
 
 Instruction* DivideOne(Instruction* i, Rewriter&) {
@@ -194,7 +212,8 @@ Instruction* ElementwiseOfBroadcasts(Instruction* i, Rewriter& r) {
   for (Instruction* operand : i->operands()) {
     // select's predicate and clamp's bounds may be scalars.
     const bool scalar = operand->shape().IsScalar() && first->operand(0)->shape().IsScalar();
-    Instruction* const source = scalar ? operand : BroadcastSource(operand, first);
+    Instruction* source = BroadcastSource(operand, first);
+    if (source == nullptr && scalar) source = operand;
     if (source == nullptr) return nullptr;
     sources[count++] = source;
   }

@@ -3,9 +3,10 @@
 //   {"add-zero", Opcode::kAdd, AddZero},   // x + 0 => x (floats: x + -0.0)
 //
 // A rule looks at one instruction and returns the value that replaces it, or null. It must be right
-// bit for bit (NaN payloads excepted) and must make progress towards fewer or cheaper instructions,
-// or rewriting would not end. It adds instructions through the rewriter and neither replaces nor
-// erases any; the driver (simplify.h) does, and checks the shape.
+// bit for bit (NaN payloads excepted), and the value must weigh less than the instruction
+// (weight.h), or rewriting might not end. It looks no further than at its operands' operands. It
+// adds instructions through the rewriter and neither replaces nor erases any; the driver
+// (simplify.h) does, and checks the shape.
 #pragma once
 
 #include <array>

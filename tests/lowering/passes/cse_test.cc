@@ -122,5 +122,18 @@ TEST(CseTest, MergesInsideRegions) {
     })");
 }
 
+// What is computed again behind a barrier is so on purpose.
+TEST(CseTest, KeepsBarriersApart) {
+  ExpectNoChange(Cse(), R"(
+    ENTRY main {
+      p = f32[4] parameter(0)
+      a = f32[4] opt-barrier(p)
+      b = f32[4] opt-barrier(p)
+      x = f32[4] negate(a)
+      y = f32[4] negate(b)
+      ROOT t = (f32[4], f32[4]) tuple(x, y)
+    })");
+}
+
 }  // namespace
 }  // namespace lazuli::lowering

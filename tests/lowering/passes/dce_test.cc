@@ -49,6 +49,21 @@ TEST(DceTest, KeepsSideEffectsAndWhatTheyRead) {
     })");
 }
 
+TEST(DceTest, RemovesABarrierThatNobodyReads) {
+  ExpectPass(Dce(), R"(
+    // CHECK-NOT: add(
+    // CHECK:     opt-barrier(%b)
+    // CHECK-NOT: opt-barrier(
+    ENTRY main {
+      p = f32[4] parameter(0)
+      a = f32[4] add(p, p)
+      unread = f32[4] opt-barrier(a)
+      b = f32[4] multiply(p, p)
+      read = f32[4] opt-barrier(b)
+      ROOT r = f32[4] negate(read)
+    })");
+}
+
 TEST(DceTest, KeepsElementsOfTuplesThatNobodyAsksFor) {
   ExpectNoChange(Dce(), R"(
     ENTRY main {

@@ -47,6 +47,11 @@ Dimensions of which a shape gives only a bound (`f32[<=8]`) have the size that `
 concatenations and the rest see that many elements. A result of a module has the bound's size, with zeros behind. For the
 CPU the evaluator runs such a module as a whole. `infeed` and `outfeed` exchange arrays with `transfer_to_infeed` and
 `transfer_from_outfeed` of `lazuli/hlo.h`.
+
+A process is one device: replica 0 of partition 0. A collective in which it is alone - its group in `replica_groups` has no
+other, or is everybody and the module's header counts one (`replica_count`, `num_partitions`) - returns what it was given.
+`collective-permute` returns zeros where no pair of `source_target_pairs` names it, and so does `collective-broadcast` where
+no group does. Any other is an error of the run that names the opcode and the groups.
 )";
 
 // A module for each use: the computations in front of all, then the use as the entry.

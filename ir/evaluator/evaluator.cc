@@ -1,12 +1,10 @@
 #include "ir/evaluator/evaluator.h"
 
-#include <cstring>
 #include <optional>
 
 #include "ir/evaluator/custom_calls.h"
 #include "ir/evaluator/dynamic_sizes.h"
 #include "ir/evaluator/internal.h"
-#include "ir/evaluator/strided.h"
 #include "ir/hlo/dense_map.h"
 #include "ir/support/thread_local.h"
 
@@ -237,52 +235,6 @@ absl::StatusOr<Literal> Context::Run(const Computation& computation, Operands ar
 
 namespace {
 
-// One process is all there is: a collective returns what it was given, in the shape that it
-// promises.
-absl::StatusOr<Literal> EvaluateCollective(const Instruction& instruction, Operands operands) {
-  std::vector<Literal> values;
-  for (const Literal* operand : operands) values.push_back(*operand);
-  Literal result = TupleOrOne(std::move(values));
-  if (Compatible(result.shape(), instruction.shape())) return result;
-  if (instruction.shape().IsTuple() && operands.size() == 1 &&
-      instruction.shape().tuple().size() == 1)
-    return Literal::Tuple({*operands[0]});
-  return Unimplemented(OpcodeText(instruction.opcode()), " between several devices: one of ",
-                       instruction.shape(), " from ", result.shape());
-}
-
-// Operands: input, output, and where each device's slice of rows begins in the input, how many rows
-// are sent, where they go in the receiver's output, how many are received. The only device sends
-// all of its slices to itself.
-absl::StatusOr<Literal> EvaluateRaggedAllToAll(Operands operands) {
-  const Literal &input = *operands[0], &starts = *operands[2], &sizes = *operands[3],
-                &targets = *operands[4];
-  Literal output = operands[1]->Clone();
-  const int64_t rows = input.shape().dim(0), output_rows = output.shape().dim(0);
-  const int64_t row_bytes = ByteStrides(input.shape())[0];
-  for (int64_t i = 0; i < starts.shape().num_elements(); ++i) {
-    const int64_t start = IntegerAt(starts, i), size = IntegerAt(sizes, i),
-                  target = IntegerAt(targets, i);
-    if (start < 0 || size < 0 || target < 0 || start > rows - size || target > output_rows - size) {
-      return InvalidArgument("slice ", i, " of ", size, " rows from ", start, " to ", target,
-                             " is not within ", input.shape(), " and ", output.shape());
-    }
-    std::memcpy(output.mutable_raw() + target * row_bytes, input.raw() + start * row_bytes,
-                static_cast<std::size_t>(size * row_bytes));
-  }
-  return output;
-}
-
-// The value in each place of a start's result that has its shape, zeros in the others (context
-// words).
-Literal Started(const Shape& shape, const Literal& value) {
-  if (Compatible(shape, value.shape())) return value;
-  if (!shape.IsTuple()) return Literal(shape);
-  std::vector<Literal> elements;
-  for (const Shape& element : shape.tuple()) elements.push_back(Started(element, value));
-  return Literal::Tuple(std::move(elements));
-}
-
 // The start does all the work: ((operands), result, context words).
 absl::StatusOr<Literal> EvaluateAsyncStart(const Instruction& instruction, Operands operands,
                                            Context& context) {
@@ -484,13 +436,11 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
     case Opcode::kReduceScatter:
     case Opcode::kCollectiveReduce:
     case Opcode::kAllReduceStart:
-      return EvaluateCollective(instruction, operands);
     case Opcode::kRaggedAllToAll:
-      return EvaluateRaggedAllToAll(operands);
     case Opcode::kAllGatherStart:
     case Opcode::kCollectivePermuteStart:
     case Opcode::kCopyStart:
-      return Started(instruction.shape(), *operands[0]);
+      return EvaluateCollective(instruction, operands);
     case Opcode::kCopyDone:
       return operands[0]->tuple()[0];
     case Opcode::kAsyncStart:

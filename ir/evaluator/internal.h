@@ -82,6 +82,8 @@ absl::StatusOr<Literal> EvaluateRngGetAndUpdateState(const Instruction& instruct
 absl::StatusOr<Literal> EvaluateFft(const Instruction& instruction, Operands operands);
 absl::StatusOr<Literal> EvaluateCholesky(const Instruction& instruction, Operands operands);
 absl::StatusOr<Literal> EvaluateTriangularSolve(const Instruction& instruction, Operands operands);
+// evaluate_collective.cc, and what starts a copy
+absl::StatusOr<Literal> EvaluateCollective(const Instruction& instruction, Operands operands);
 // evaluate_norm.cc
 absl::StatusOr<Literal> EvaluateBatchNorm(const Instruction& instruction, Operands operands);
 

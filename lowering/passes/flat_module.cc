@@ -135,6 +135,10 @@ std::unique_ptr<hlo::Module> FlatEntry(const hlo::Module& module) {
   const Computation& entry = *module.entry();
   auto flat = FlatModule(entry);
   flat->set_name(module.name());
+  for (const auto& attribute : module.extra_attrs()) {  // what collectives ask for
+    if (attribute.first == "replica_count" || attribute.first == "num_partitions")
+      flat->extra_attrs().push_back(attribute);
+  }
   for (const hlo::Alias& alias : module.aliases()) {
     const auto output = LeafAt(entry.root()->shape(), alias.output_index);
     const auto parameter = ParameterLeaf(entry, alias);

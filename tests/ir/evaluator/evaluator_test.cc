@@ -149,6 +149,71 @@ TEST(EvaluatorTest, CollectivesOfOneProcessAreIdentities) {
             "{1, 2}");
 }
 
+std::string Collective(std::string_view call) {
+  return "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
+         "ENTRY e { x = f32[2] constant({1, 2}) ROOT r = " +
+         std::string(call) + " }";
+}
+
+TEST(EvaluatorTest, CollectivesOfOneParticipantAreIdentities) {
+  for (std::string_view call :
+       {"f32[2] all-reduce(x), channel_id=1, replica_groups={{0}}, use_global_device_ids=true, "
+        "to_apply=add",
+        "f32[2] all-reduce(x), replica_groups={{1,2},{0}}, to_apply=add",
+        "f32[2] all-reduce(x), replica_groups=[2,1]<=[2], to_apply=add",
+        "f32[2] all-gather(x), replica_groups={{0}}, dimensions={0}",
+        "f32[2] reduce-scatter(x), replica_groups={}, dimensions={0}, to_apply=add",
+        "f32[2] all-to-all(x), replica_groups={{0}}, dimensions={0}",
+        "f32[2] collective-permute(x), source_target_pairs={{0,0},{1,2}}",
+        "f32[2] collective-broadcast(x), replica_groups={{0}}"}) {
+    EXPECT_EQ(EvalText(Collective(call)), "{1, 2}") << call;
+  }
+  for (std::string_view call : {"f32[2] collective-permute(x), source_target_pairs={}",
+                                "f32[2] collective-permute(x), source_target_pairs={{1,2}}",
+                                "f32[2] collective-broadcast(x), replica_groups={{1,2}}"}) {
+    EXPECT_EQ(EvalText(Collective(call)), "{0, 0}") << call;
+  }
+}
+
+TEST(EvaluatorTest, CollectivesOfSeveralParticipantsAreErrors) {
+  struct Case {
+    std::string_view call, error;
+  };
+  for (const Case& c :
+       {Case{"f32[2] all-reduce(x), replica_groups={{0,1}}, to_apply=add",
+             "all-reduce %r: all-reduce between 2 devices, replica_groups={{0,1}}; this process "
+             "is one"},
+        Case{"f32[2] all-reduce(x), replica_groups=[2,4]<=[8], to_apply=add",
+             "between 4 devices, replica_groups=[2,4]<=[8]"},
+        Case{"f32[4] all-gather(x), replica_groups={{0,1}}, dimensions={0}", "between 2 devices"},
+        Case{"f32[4] all-gather(x), replica_groups={{0}}, dimensions={0}",
+             "all-gather of one device makes f32[2], not f32[4]"},
+        Case{"f32[1] reduce-scatter(x), replica_groups={{1,0}}, dimensions={0}, to_apply=add",
+             "between 2 devices"},
+        Case{"(f32[2], f32[2]) all-to-all(x, x), replica_groups={{0,1}}", "between 2 devices"},
+        Case{"f32[2] all-reduce(x), replica_groups={{1,2}}, to_apply=add", "between 0 devices"},
+        Case{"f32[2] collective-permute(x), source_target_pairs={{0,1},{1,0}}",
+             "from device 0 to device 1, source_target_pairs={{0,1},{1,0}}; this process is "
+             "device 0"},
+        Case{"f32[2] all-reduce(x), replica_groups={{0,a}}, to_apply=add",
+             "replica_groups={{0,a}} are no groups of devices"}}) {
+    EXPECT_THAT(ErrorOf(Collective(c.call)), HasSubstr(c.error)) << c.call;
+  }
+}
+
+// Empty groups are everybody, whom the header counts.
+TEST(EvaluatorTest, CollectivesOfEverybodyAskTheModuleHowManyThatAre) {
+  const auto all_reduce = [](std::string_view header, std::string_view attributes) {
+    return "HloModule m, " + std::string(header) + "\n" +
+           Collective("f32[2] all-reduce(x), to_apply=add, replica_groups={}" +
+                      std::string(attributes));
+  };
+  EXPECT_EQ(EvalText(all_reduce("num_partitions=4", "")), "{1, 2}");
+  EXPECT_THAT(ErrorOf(all_reduce("replica_count=2", "")), HasSubstr("between 2 devices"));
+  EXPECT_THAT(ErrorOf(all_reduce("num_partitions=4", ", channel_id=1")),
+              HasSubstr("between 4 devices"));
+}
+
 TEST(EvaluatorTest, AsynchronousCallsRunAtTheirStart) {
   EXPECT_EQ(EvalText(R"(
     f { x = f32[2] parameter(0) ROOT r = f32[2] negate(x) }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
+#include "ir/support/slow_notice.h"
 #include "ir/support/span.h"
 #include "ir/support/thread_local.h"
 #include "lazy/execution/executor.h"
@@ -73,6 +75,11 @@ absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace,
                                           const backend::CompileOptions& options,
                                           const KeyWriter& key, uint64_t hash, std::string name) {
   TraceSpan span("compile");
+  const auto text = [&] {
+    return Str("compiling ", trace.nodes.size(), " nodes", ir::InParentheses(CurrentSite()),
+               " takes long; mark_step() makes graphs shorter");
+  };
+  const ir::SlowNotice notice(std::chrono::milliseconds(flags().slow_compile_ms()), text);
   const auto start = std::chrono::steady_clock::now();
   auto program = std::make_shared<Program>();
   program->key = key.words();

@@ -10,6 +10,7 @@
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
+#include "ir/support/slow_notice.h"
 #include "ir/support/span.h"
 #include "ir/support/status.h"
 #include "lowering/passes/names.h"
@@ -68,6 +69,7 @@ absl::Status Check(const Pass& pass, const hlo::Module& module, const Fingerprin
 
 absl::StatusOr<bool> RunPass(Pass& pass, hlo::Module& module) {
   const TraceSpan span(pass.name());
+  ir::SlowNotice::Check();
   std::optional<Fingerprint> before;
   if (flags().verify_passes()) before.emplace(module);
   LAZULI_ASSIGN_OR_RETURN(const bool changed, pass.Run(module));

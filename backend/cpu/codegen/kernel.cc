@@ -24,6 +24,7 @@
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
+#include "ir/support/slow_notice.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -189,6 +190,7 @@ void RunJobs(std::vector<Job>& jobs) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < jobs.size(); i = next++) {
+      ir::SlowNotice::Check();
       try {
         jobs[i].kernel = CompileOne(*jobs[i].body, jobs[i].text);
       } catch (...) {

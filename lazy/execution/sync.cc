@@ -289,7 +289,7 @@ class ExecutionEngine final : public Engine {
 
  private:
   static absl::Status SyncLocked(Context& context, SyncReason reason, Scratch& scratch) {
-    context.nodes_since_sync = 0;
+    context.history.Clear();
     context.ForgetForeignLeaves();
     context.PendingStorages(scratch.pending);
     absl::Status first_error;

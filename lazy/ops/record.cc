@@ -1,7 +1,9 @@
 #include "lazy/ops/record.h"
 
+#include <typeinfo>
 #include <utility>
 
+#include "ir/support/hash.h"
 #include "ir/support/metrics.h"
 #include "ir/support/thread_local.h"
 #include "lazy/ops/op.h"
@@ -23,6 +25,12 @@ void CheckOperands(std::string_view op, absl::Span<const Operand> in, backend::D
                                            " and ", here.ToString(), "; move one with to()"));
     }
   }
+}
+
+// The op and its line, for History.
+uint32_t WhatIs(const Node& node) {
+  return static_cast<uint32_t>(
+      Mix(reinterpret_cast<uintptr_t>(&typeid(node)), static_cast<uint64_t>(node.site())));
 }
 
 }  // namespace
@@ -48,9 +56,11 @@ Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::D
 }
 
 Tensor Recorder::Finish(NodePtr node) {
-  nodes_since_sync_ = ++context_.nodes_since_sync;
   context_.counters().Add(Counter::kNodesRecorded);
+  const uint32_t what = WhatIs(*node);
   StoragePtr storage = context_.NewPending({std::move(node), 0}, device_);
+  context_.history.Add(what, context_.pending_count());
+  is_long_ = context_.history.due();
   lock_.reset();
   return Tensor(std::move(storage));
 }
@@ -64,7 +74,6 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
     std::optional<Context::Lock>& lock;
     ~Unlock() { lock.reset(); }
   } const unlock{lock_};
-  nodes_since_sync_ = ++context_.nodes_since_sync;
   const auto count = static_cast<uint32_t>(targets.size());
   results.reserve(node->num_outputs() - count);
   for (uint32_t i = count; i < node->num_outputs(); ++i) {
@@ -78,10 +87,17 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
     writes.Apply(context_);
   }
   context_.counters().Add(Counter::kNodesRecorded);
+  context_.history.Add(WhatIs(*node), context_.pending_count());
+  is_long_ = context_.history.due();
 }
 
 void Recorder::SyncLongGraph() {
   if (DeferredWrites::Current() != nullptr) return;
+  {
+    const Context::Lock lock(context_);
+    if (!context_.history.CutHere()) return;
+  }
+  Add(Counter::kSyncForLimit);
   ThrowIfError(GetEngine().Sync(context_, /*wait=*/false, SyncReason::kGraphLimit));
 }
 

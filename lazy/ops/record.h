@@ -49,11 +49,10 @@ class Recorder {
   // The first results replace what `targets`, operands of the op that were adopted for writing,
   // hold; the others are new.
   void Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results);
-  // Afterwards: syncs if more than LAZULI_MAX_GRAPH_NODES nodes were recorded since the last sync,
-  // so that a loop without sync stays bounded in memory and in the size of its programs. Deferred
-  // writes come first.
+  // Afterwards: syncs where the graph has grown long (History), so that a loop without sync stays
+  // bounded in memory and in the size of its programs. Deferred writes come first.
   void CutLongGraph() {
-    if (nodes_since_sync_ > context_.max_graph_nodes()) [[unlikely]]
+    if (is_long_) [[unlikely]]
       SyncLongGraph();
   }
 
@@ -64,7 +63,7 @@ class Recorder {
   backend::Device device_;
   std::optional<Context::Lock> lock_;
   absl::InlinedVector<Value, 3, PoolAllocator<Value>> values_;
-  int64_t nodes_since_sync_ = 0;
+  bool is_long_ = false;
 };
 
 // Results that are to be the elements of existing tensors. Written together, and undone by nothing:

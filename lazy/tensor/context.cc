@@ -41,8 +41,7 @@ Storage::~Storage() {
   if (last) context_->Release();
 }
 
-Context::Context()
-    : id_(next_context_id.fetch_add(1)), max_graph_nodes_(ir::flags().max_graph_nodes()) {}
+Context::Context() : history(ir::flags().max_graph_nodes()), id_(next_context_id.fetch_add(1)) {}
 Context::~Context() = default;
 
 LAZULI_FAST_THREAD_LOCAL Context* Context::current_ = nullptr;

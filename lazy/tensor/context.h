@@ -18,6 +18,7 @@
 #include "ir/support/metrics.h"
 #include "ir/support/thread_local.h"
 #include "lazy/tensor/engine.h"
+#include "lazy/tensor/history.h"
 #include "lazy/tensor/leaves.h"
 #include "lazy/tensor/storage.h"
 
@@ -86,8 +87,8 @@ class Context : public RefCounted<Context> {
   void ForgetForeignLeaves() { foreign_leaves_.clear(); }
   int64_t pending_count() const { return pending_count_; }
   ir::CounterShard& counters() { return counters_; }
-  int64_t nodes_since_sync = 0;  // recorded; the engine cuts a graph that grows too long
-  uint64_t last_run = 0;         // number of the newest run of this context, for waiting
+  History history;        // since the last sync; LAZULI_MAX_GRAPH_NODES when the context was made
+  uint64_t last_run = 0;  // number of the newest run of this context, for waiting
 
   // A failed run's error, waiting for the next sync, read or wait of this context. Own lock: set by
   // the execution thread.
@@ -97,9 +98,6 @@ class Context : public RefCounted<Context> {
   void ForgetFailure(const absl::Status& reported);
 
   uint64_t id() const { return id_; }
-  int64_t max_graph_nodes() const {
-    return max_graph_nodes_;
-  }  // LAZULI_MAX_GRAPH_NODES when the context was made
 
  private:
   Context();
@@ -125,7 +123,6 @@ class Context : public RefCounted<Context> {
   // against another thread.
   std::atomic<bool> locked_{false};
   const uint64_t id_;
-  const int64_t max_graph_nodes_;
   Storage* first_ = nullptr;  // pending storages, in the order in which they became so
   Storage* last_ = nullptr;
   int64_t pending_count_ = 0;

@@ -86,6 +86,7 @@ void Optimizer::step(SourceLocation loc) {
       for (Group& group : groups) group.Clear();
     }
   } const clear{groups_};
+  update_.RunFirst(name_, loc);
   MakeGroups();
   ForeachTransaction together;
   for (Group& group : groups_) {
@@ -95,6 +96,7 @@ void Optimizer::step(SourceLocation loc) {
   }
   together.commit();
   for (const Group& group : groups_) Keep(group);
+  if (!groups_.empty() && !groups_[0].empty()) update_.Set();
 }
 
 void Optimizer::MakeGroups() {

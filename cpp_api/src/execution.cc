@@ -1,7 +1,11 @@
 #include "lazuli/execution.h"
 
+#include <atomic>
+#include <cstdio>
+
 #include "cpp_api/src/facade.h"
 #include "ir/support/metrics.h"
+#include "lazuli/internal/pending_update.h"
 #include "lazy/tensor/context.h"
 
 namespace lazuli {
@@ -56,5 +60,36 @@ Context Context::current() {
   return Context(ir::IntrusivePtr<lazy::Context>(&lazy::Context::Current()).Detach());
 }
 void Context::make_current() const { lazy::Context::Exchange(Pointer(impl_)); }
+
+namespace internal {
+
+void PendingUpdate::RunFirst(const char* who, SourceLocation loc) {
+  lazy::Context& context = lazy::Context::Current();
+  {
+    const lazy::Context::Lock lock(context);
+    if (context_ != context.id() || syncs_ != context.history.syncs()) return;
+  }
+  ir::Add(ir::Counter::kSyncForUpdate);
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true)) {
+    std::fprintf(stderr,
+                 "lazuli: %s steps at %s while its last update is still pending: what is recorded "
+                 "runs first. mark_step() after each step does the same at a place of your choice. "
+                 "Said once; the counter sync.update counts.\n",
+                 who, SiteScope::place(loc).c_str());
+  }
+  Call(loc, [&] {
+    lazy::ThrowIfError(lazy::GetEngine().Sync(context, /*wait=*/false, lazy::SyncReason::kUpdate));
+  });
+}
+
+void PendingUpdate::Set() {
+  lazy::Context& context = lazy::Context::Current();
+  const lazy::Context::Lock lock(context);
+  context_ = context.id();
+  syncs_ = context.history.syncs();
+}
+
+}  // namespace internal
 
 }  // namespace lazuli

@@ -52,6 +52,8 @@ std::string_view Caller(SyncReason reason) {
       return "use in another context";
     case SyncReason::kGraphLimit:
       return "graph limit";
+    case SyncReason::kUpdate:
+      return "update after update";
   }
   return "";
 }

@@ -15,7 +15,7 @@ class Context;
 class Storage;
 
 // Why a sync happens: shown in dumps and counted.
-enum class SyncReason : uint8_t { kUser, kRead, kForeignContext, kGraphLimit };
+enum class SyncReason : uint8_t { kUser, kRead, kForeignContext, kGraphLimit, kUpdate };
 
 class Engine {
  public:

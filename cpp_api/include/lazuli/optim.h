@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "lazuli/foreach.h"
+#include "lazuli/internal/pending_update.h"
 #include "lazuli/ops.h"
 #include "lazuli/state_dict.h"
 #include "lazuli/tensor.h"
@@ -37,6 +38,8 @@ class LAZULI_API Optimizer {
   const std::vector<Tensor>& parameters() const { return parameters_; }
   // Records one update of every parameter that has a gradient. Throws with nothing changed:
   // Error(kInvalidArgument) if a gradient or a state no longer fits its parameter, std::bad_alloc.
+  // If the update before is still pending, nobody syncs: then this does first, so that a loop
+  // without mark_step() runs one program a step, too.
   void step(LAZULI_LOC);
   // Drops the gradients: grad() is undefined until the next backward().
   void zero_grad(LAZULI_LOC);
@@ -104,6 +107,7 @@ class LAZULI_API Optimizer {
   std::vector<std::int64_t> steps_;
   std::vector<State> states_;
   std::vector<Group> groups_;         // of the step being made; between steps they are empty
+  internal::PendingUpdate update_;    // the newest step's
   std::optional<double> initial_lr_;  // when the first scheduler was made: what all start from
 };
 

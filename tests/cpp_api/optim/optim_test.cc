@@ -191,6 +191,30 @@ TEST(OptimizerTest, AStepIsOneNode) {
   }
 }
 
+TEST(OptimizerTest, ALoopWithoutSyncRunsAProgramAStep) {
+  const auto train = [](bool sync_each) {
+    const Tensor p = MakeParameter(kStart), x = tensor(kGradients[0], {4});
+    optim::AdamW opt({p}, {.lr = 0.1});
+    for (int step = 0; step < 8; ++step) {
+      opt.zero_grad();
+      sum(p * p * x).backward();
+      opt.step();
+      if (sync_each) mark_step();
+    }
+    mark_step();
+    return p.to_vector<float>();
+  };
+  const Floats expected = train(true);
+  EXPECT_EQ(train(false), expected);
+  const std::int64_t compiled = metrics::counter("UncachedCompile");
+  const std::int64_t synced = metrics::counter("sync.update");
+  EXPECT_EQ(train(false), expected);
+  EXPECT_EQ(metrics::counter("UncachedCompile") - compiled, 0);
+  EXPECT_EQ(metrics::counter("sync.update") - synced, 7);
+  train(true);
+  EXPECT_EQ(metrics::counter("sync.update") - synced, 7) << "a loop that syncs is left alone";
+}
+
 // Gradients that are there at some steps only, and parameters of two dtypes.
 TEST(OptimizerTest, ParametersThatDifferAreUpdatedApart) {
   const Tensor a = MakeParameter(kStart);

@@ -43,7 +43,7 @@ def apart(lz, nodes):
 def fan(lz, nodes):
     """One array read by many, and their sum, pair by pair."""
     x, w = lz.ones(32, 8), lz.ones(8, 8)
-    values = [lz.tanh(x) if k % 2 else x.matmul(w) for k in range(nodes // 2)]
+    values = [lz.tanh(x + k) if k % 4 else x.matmul(w * k) for k in range(nodes // 4)]
     while len(values) > 1:
         values = [values[k] + values[k + 1] for k in range(0, len(values) - 1, 2)] + values[len(values) & ~1:]
     return values[0]

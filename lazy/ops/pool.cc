@@ -104,21 +104,30 @@ Tensors MaxPool2dGradOp::Vjp(const Saved& s, const Tensor& g) const {
   return {Tensor(), Record(MaxPool2dPickOp{kernel, stride, padding, overhang}, s.x(), g)};
 }
 
+// By a reduction of (x, g, whether it is an element): the init, and the padding, which are none,
+// lose against -inf, too. Of two elements the one stays that Builder::SelectAndScatter keeps.
 lowering::Op MaxPool2dPickOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op g) const {
+  using enum hlo::ComparisonDirection;
+  using lowering::Opcode;
   const hlo::Window window = WindowOf(*this);
-  if (b.shapes_only()) return b.ReduceWindow(lowering::Opcode::kMaximum, g, window);
-  const Shape value(x.dtype()), picked(g.dtype());
-  hlo::Computation* larger =
-      b.Region("pick", {value, picked, value, picked},
-               [](lowering::Builder& r, absl::Span<const lowering::Op> p) {
-                 const lowering::Op keep = r.Compare(hlo::ComparisonDirection::kGe, p[0], p[2]);
-                 return r.Tuple({r.Select(keep, p[0], p[2]), r.Select(keep, p[1], p[3])});
-               });
-  const lowering::Op low = b.Constant(hlo::IdentityOf(lowering::Opcode::kMaximum, x.dtype()));
-  const lowering::Op both =
-      b.Add(lowering::Opcode::kReduceWindow, {x, g, low, b.Scalar(g.dtype(), 0)},
-            hlo::WindowAttrs{window}, absl::MakeConstSpan(&larger, 1));
-  return b.GetTupleElement(both, 1);
+  if (b.shapes_only()) return b.ReduceWindow(Opcode::kMaximum, g, window);
+  const Shape value(x.dtype()), picked(g.dtype()), flag(DType::kPred);
+  hlo::Computation* pick = b.Region(
+      "pick", {value, picked, flag, value, picked, flag},
+      [](lowering::Builder& r, absl::Span<const lowering::Op> p) {
+        const lowering::Op beats =
+            r.Binary(Opcode::kOr, r.Compare(kGt, p[3], p[0]), r.Compare(kNe, p[3], p[3]));
+        const lowering::Op none = r.Unary(Opcode::kNot, p[2]);
+        const lowering::Op moves = r.Binary(Opcode::kAnd, p[5], r.Binary(Opcode::kOr, none, beats));
+        return r.Tuple({r.Select(moves, p[3], p[0]), r.Select(moves, p[4], p[1]),
+                        r.Binary(Opcode::kOr, p[2], p[5])});
+      });
+  const lowering::Op zero = b.Scalar(x.dtype(), 0), zero_g = b.Scalar(g.dtype(), 0);
+  const lowering::Op is_element = b.Full(Shape(DType::kPred, x.shape().dims()), 1);
+  const lowering::Op all =
+      b.Add(Opcode::kReduceWindow, {x, g, is_element, zero, zero_g, b.Scalar(DType::kPred, 0)},
+            hlo::WindowAttrs{window}, absl::MakeConstSpan(&pick, 1));
+  return b.GetTupleElement(all, 1);
 }
 
 Tensors MaxPool2dPickOp::Vjp(const Saved& s, const Tensor& h) const {

@@ -21,7 +21,9 @@ struct MaxPool2dGradOp {
   Pair kernel, stride, padding, overhang;
   LAZULI_OP("max_pool2d_grad", "aten::max_pool2d_with_indices_backward", kernel, stride, padding,
             overhang);
-  static constexpr OpDoc kDoc{"dy added where each window's first maximum lies in x.", {"x", "dy"}};
+  static constexpr OpDoc kDoc{
+      "dy added where each window's maximum lies in x: the first of equal ones, the last NaN.",
+      {"x", "dy"}};
   static constexpr Saves kSaves = kSaveX;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op dy) const;
   Tensors Vjp(const Saved& s, const Tensor& g) const;
@@ -31,7 +33,7 @@ struct MaxPool2dGradOp {
 struct MaxPool2dPickOp {
   Pair kernel, stride, padding, overhang;
   LAZULI_OP("max_pool2d_pick", "aten::max_pool2d_pick", kernel, stride, padding, overhang);
-  static constexpr OpDoc kDoc{"The element of g where each window of x has its first maximum.",
+  static constexpr OpDoc kDoc{"The element of g where each window of x has its maximum.",
                               {"x", "g"}};
   static constexpr Saves kSaves = kSaveX;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op g) const;

@@ -140,9 +140,9 @@ class Builder {
   Op Reduce(absl::Span<const Op> xs, absl::Span<const Op> inits, hlo::Computation* reducer,
             absl::Span<const int64_t> dimensions);
   Op ReduceWindow(Opcode monoid, Op x, hlo::Window window);
-  Op SelectAndScatter(
-      Op x, Op source,
-      hlo::Window window);  // select ge, scatter add, init 0: the gradient of max pooling
+  // The gradient of max pooling: each element of source added where its window has its maximum, the
+  // first of equal ones, the last NaN.
+  Op SelectAndScatter(Op x, Op source, hlo::Window window);
   Op Sort(absl::Span<const Op> xs, int64_t dimension, bool stable, hlo::Computation* comparator);
 
   // --- tuples and regions

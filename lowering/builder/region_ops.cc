@@ -43,7 +43,17 @@ Op Builder::ReduceWindow(Opcode monoid, Op x, hlo::Window window) {
 Op Builder::SelectAndScatter(Op x, Op source, hlo::Window window) {
   if (!status_.ok()) return Poisoned();
   const DType dtype = x.dtype();
-  hlo::Computation* const select = ComparisonComputation(hlo::ComparisonDirection::kGe, dtype);
+  // Of floats the last NaN is chosen, as it is the maximum.
+  const auto keeps = [](Builder& b, absl::Span<const Op> p) {
+    const Op larger = b.Compare(hlo::ComparisonDirection::kGt, p[1], p[0]);
+    const Op number = b.Compare(hlo::ComparisonDirection::kEq, p[1], p[1]);
+    return b.Binary(Opcode::kAnd, b.Unary(Opcode::kNot, larger), number);
+  };
+  const Shape value(dtype);
+  hlo::Computation* const select =
+      shapes_only() || !IsFloat(dtype)
+          ? ComparisonComputation(hlo::ComparisonDirection::kGe, dtype)
+          : Region(Str("keeps_", DTypeText(dtype)), {value, value}, keeps);
   hlo::Computation* const scatter = ScalarComputation(Opcode::kAdd, dtype);
   return Add(Opcode::kSelectAndScatter, {x, source, Scalar(dtype, 0)},
              hlo::WindowAttrs{std::move(window)}, Called({select, scatter}));

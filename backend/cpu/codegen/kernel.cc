@@ -266,14 +266,13 @@ bool SupportsGather(const Instruction& i) {
               : !i.attrs_as<hlo::GatherAttrs>().start_index_map.empty());
 }
 
-// The selection compares its two parameters in order.
+// The selection is elementwise work on its two parameters.
 bool SupportsSelectAndScatter(const Instruction& i) {
   if (!SupportsWindow(i) || i.operand(1)->shape().num_elements() == 0) return false;
-  const Instruction& select = *i.called()[0]->root();
-  return select.opcode() == Opcode::kCompare && SupportsElement(select) &&
-         select.operand(0) == i.called()[0]->parameters()[0] &&
-         select.operand(1) == i.called()[0]->parameters()[1] &&
-         SupportsMonoid(*i.called()[1], i.shape().dtype());
+  for (const auto& element : i.called()[0]->instructions()) {
+    if (element->opcode() != Opcode::kParameter && !SupportsElement(*element)) return false;
+  }
+  return SupportsMonoid(*i.called()[1], i.shape().dtype());
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "backend/cpu/codegen/element_ops.h"
 #include "backend/cpu/codegen/emitter.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
+#include "ir/hlo/dense_map.h"
 #include "ir/hlo/monoid.h"
 #include "ir/hlo/windows.h"
 #include "ir/support/status.h"
@@ -343,6 +344,22 @@ void SelectAndScatter::FillSlice(Emitter& e, llvm::Value* item) {
   e.Loop(stopped, e.Index(elements), 1, [&](llvm::Value* i) { store(i, 1); });
 }
 
+// The root of a computation of parameters and elementwise instructions.
+llvm::Value* EmitElements(IrBuilder& b, const hlo::Computation& computation,
+                          absl::Span<llvm::Value* const> parameters) {
+  hlo::DenseMap<llvm::Value*> values(computation);
+  for (const Instruction* i : computation.PostOrder()) {
+    if (i->opcode() == hlo::Opcode::kParameter) {
+      values[i] = parameters[static_cast<std::size_t>(i->parameter_number())];
+      continue;
+    }
+    Values operands;
+    for (const Instruction* operand : i->operands()) operands.push_back(values[operand]);
+    values[i] = EmitElement(b, *i, operands);
+  }
+  return values[computation.root()];
+}
+
 // The position's number in the window, as a scalar and in every lane.
 std::pair<llvm::Value*, llvm::Value*> SelectAndScatter::TapNumber(Emitter& e, const Values& taps,
                                                                   int lanes) {
@@ -357,7 +374,6 @@ std::pair<llvm::Value*, llvm::Value*> SelectAndScatter::TapNumber(Emitter& e, co
 void SelectAndScatter::EmitPoint(Emitter& e, const Values& at, int lanes) {
   IrBuilder& b = e.b();
   const Lanes here{variable_, lanes};
-  const Instruction& compare = *scatter_.called()[0]->root();
   llvm::Value* none = e.Widen({b.getInt32(static_cast<uint32_t>(-1)), true}, lanes);
   llvm::Value* zero =
       llvm::Constant::getNullValue(WithElement(none->getType(), RegisterType(b, dtype_)));
@@ -365,7 +381,7 @@ void SelectAndScatter::EmitPoint(Emitter& e, const Values& at, int lanes) {
       e, at, {zero, none}, [&](const Values& taps, absl::Span<llvm::Value* const> best) {
         llvm::Value* x = input_.Emit(e, at, taps, here, in_place_);
         llvm::Value* keep =
-            b.CreateAnd(EmitElement(b, compare, {best[0], x}),
+            b.CreateAnd(EmitElements(b, *scatter_.called()[0], {best[0], x}),
                         b.CreateICmpSGE(best[1], llvm::Constant::getNullValue(none->getType())));
         return Values{b.CreateSelect(keep, best[0], x),
                       b.CreateSelect(keep, best[1], TapNumber(e, taps, lanes).second)};

@@ -150,9 +150,13 @@ def equal(self, other):
 
 
 @_method
-def allclose(self, other, rtol=1e-5, atol=1e-8):
-    """Whether |x - y| <= atol + rtol * |y| everywhere; syncs."""
-    return ((self - other).abs() <= atol + rtol * other.abs()).all().item()
+def allclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Whether |x - y| <= atol + rtol * |y| or x == y everywhere; equal_nan: NaN is like NaN; syncs."""
+    bound = atol + rtol * other.abs()
+    close = _C.logical_or(self == other, _C.logical_and(_C.isfinite(bound), (self - other).abs() <= bound))
+    if equal_nan:
+        close = _C.logical_or(close, _C.logical_and(_C.isnan(self), _C.isnan(other)))
+    return close.all().item()
 
 
 @_method

@@ -165,6 +165,14 @@ def test_random_numbers_of_other_kinds():
         lz.randint(3, 3, (2,))
 
 
+@pytest.mark.parametrize("equal_nan", [False, True])
+@pytest.mark.parametrize("x", [0, 1, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("y", [0, 1 + 1e-6, np.inf, -np.inf, np.nan])
+def test_allclose_is_numpys_also_of_infinities(x, y, equal_nan):
+    close = lz.allclose(lz.tensor([x, 2.0]), lz.tensor([y, 2.0]), equal_nan=equal_nan)
+    assert close is np.allclose([x, 2.0], [y, 2.0], equal_nan=equal_nan)
+
+
 def test_more_that_pytorch_has():
     x = lz.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert x.repeat(2, 1, 2).tolist() == np.tile(x.numpy(), (2, 1, 2)).tolist()

@@ -241,7 +241,7 @@ lowering::Op CumSumOp::Lower(lowering::Builder& b, lowering::Op x) const {
   const bool floating = IsFloat(dtype) || IsComplex(dtype);
   const lowering::Op wide = floating ? Wide(x) : b.Convert(x, DType::kS64);
   const int64_t n = x.shape().dim(dim);
-  if (n == 0) return wide;
+  if (n == 0) return floating ? x : wide;
   hlo::Window window(static_cast<std::size_t>(x.rank()));
   window[static_cast<std::size_t>(dim)] = {.size = n, .pad_low = n - 1};
   return b.Convert(b.ReduceWindow(Opcode::kAdd, wide, std::move(window)),

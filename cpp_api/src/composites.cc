@@ -29,17 +29,6 @@ lazy::Tensor Reversed(const lazy::Tensor& x) {
   return ir::IsFloat(x.dtype()) ? lazy::Neg(x) : lazy::LogicalNot(x);
 }
 
-// Of a wide x.
-lazy::Tensor Variance(const lazy::Tensor& x, const Dims& dims, std::int64_t correction,
-                      bool keepdim) {
-  const lazy::Tensor off = x - lazy::Mean(x, dims, /*keepdim=*/true);
-  const lazy::Tensor squares = lazy::Sum(off * off, dims, keepdim);
-  const double rows =
-      static_cast<double>(x.shape().num_elements()) /
-      static_cast<double>(std::max<std::int64_t>(squares.shape().num_elements(), 1));
-  return squares / std::max(0.0, rows - static_cast<double>(correction));
-}
-
 // The part of a matrix, or of matrices, where `keep` of column, row + diagonal holds.
 template <class Keep>
 Tensor Triangle(const char* op, const Tensor& x, std::int64_t diagonal, Locs loc, Keep keep) {
@@ -127,27 +116,28 @@ Tensor any(const Tensor& x, const Dims& dims, bool keepdim, Locs loc) {
 Tensor var(const Tensor& x, const Dims& dims, std::int64_t correction, bool keepdim, Locs loc) {
   return CallTensor(loc, [&] {
     return lazy::InWide(InFloat(x, "var"), [&](const lazy::Tensor& wide) {
-      return Variance(wide, dims, correction, keepdim);
+      return lazy::Var(wide, dims, correction, keepdim);
     });
   });
 }
 Tensor std(const Tensor& x, const Dims& dims, std::int64_t correction, bool keepdim, Locs loc) {
   return CallTensor(loc, [&] {
     return lazy::InWide(InFloat(x, "std"), [&](const lazy::Tensor& wide) {
-      return lazy::Sqrt(Variance(wide, dims, correction, keepdim));
+      return lazy::Std(wide, dims, correction, keepdim);
     });
   });
 }
 Tensor norm(const Tensor& x, const Dims& dims, bool keepdim, Locs loc) {
   return CallTensor(loc, [&] {
-    return lazy::InWide(InFloat(x, "norm"), [&](const lazy::Tensor& wide) {
-      return lazy::Sqrt(lazy::Sum(wide * wide, dims, keepdim));
-    });
+    return lazy::InWide(InFloat(x, "norm"),
+                        [&](const lazy::Tensor& wide) { return lazy::Norm(wide, dims, keepdim); });
   });
 }
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim, Locs loc) {
   return CallTensor(loc, [&] {
     return lazy::InWide(InFloat(x, "logsumexp"), [&](const lazy::Tensor& wide) {
+      // Of nothing there is no largest element, and nothing that could overflow.
+      if (wide.shape().num_elements() == 0) return lazy::Log(lazy::Sum(wide, dims, keepdim));
       const lazy::Tensor largest = lazy::Detach(lazy::Amax(wide, dims, /*keepdim=*/true));
       const lazy::Tensor shift = lazy::Where(lazy::Eq(lazy::Abs(largest), Infinity(largest)),
                                              NumberOf(0, largest), largest);

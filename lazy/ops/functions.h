@@ -78,6 +78,9 @@ Tensor Mean(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim =
 Tensor Prod(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim = false);
 Tensor Amax(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim = false);
 Tensor Amin(const Tensor& x, absl::Span<const int64_t> dims = {}, bool keepdim = false);
+Tensor Var(const Tensor& x, absl::Span<const int64_t> dims, int64_t correction, bool keepdim);
+Tensor Std(const Tensor& x, absl::Span<const int64_t> dims, int64_t correction, bool keepdim);
+Tensor Norm(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim);
 // {largest values along dim, their first indices as s64}.
 std::pair<Tensor, Tensor> MaxAlong(const Tensor& x, int64_t dim, bool keepdim);
 Tensor ArgMax(const Tensor& x, std::optional<int64_t> dim, bool keepdim);

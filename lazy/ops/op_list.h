@@ -15,6 +15,7 @@
 #include "lazy/ops/pool.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/shape_ops.h"
+#include "lazy/ops/statistics.h"
 
 namespace lazuli::lazy {
 
@@ -38,9 +39,9 @@ using AllOps = OpList<
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
     ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, ToDTypeOp, ConstantOp, GeluOp, SumOp, ProdOp,
-    AmaxOp, AminOp, MaxAlongOp, ArgMaxOp, ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp,
-    FlipOp, CatOp, IndexSelectOp, IndexAddOp, GatherOp, ScatterAddOp, ScatterOp, IndexCopyOp,
-    MaskPositionsOp, CumSumOp, SortOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp,
+    AmaxOp, AminOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp, BroadcastToOp, PermuteOp,
+    SliceOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp, GatherOp, ScatterAddOp, ScatterOp,
+    IndexCopyOp, MaskPositionsOp, CumSumOp, SortOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp,
     Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp,
     LayerNormOp, BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
     BceOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, ForeachSgdOp, ForeachAdamOp,

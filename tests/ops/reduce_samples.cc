@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lazy/ops/reduce.h"
+#include "lazy/ops/statistics.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {
@@ -117,9 +118,63 @@ Row<T> AddAlong(Table& table) {
   return row;
 }
 
+// Root of the sum of (x - mean)^2 / divisor, or without the root, or without the mean and divisor.
+template <class T>
+Literal Spread(const T& op, const Literal& x) {
+  constexpr bool kCentered = !std::is_same_v<T, NormOp>;
+  const auto add = [](double a, double b) { return a + b; };
+  const Literal wide = x.Converted(DType::kF64);
+  T kept = op;
+  kept.keepdim = true;
+  const Literal sum = Fold(kept, wide, 0, add);
+  const auto count = static_cast<double>(x.shape().num_elements()) /
+                     static_cast<double>(sum.shape().num_elements());
+  const Literal squares = Fold(op,
+                               Build(wide.shape(),
+                                     [&](const Index& i) {
+                                       Index at = i;
+                                       for (int64_t d : op.dims)
+                                         at[static_cast<std::size_t>(d)] = 0;
+                                       const double off =
+                                           At(wide, i) - (kCentered ? At(sum, at) / count : 0);
+                                       return off * off;
+                                     }),
+                               0, add);
+  return Build(Shape(x.shape().dtype(), squares.shape().dims()), [&](const Index& i) {
+    double y = At(squares, i);
+    if constexpr (kCentered) y /= std::max(0.0, count - static_cast<double>(op.correction));
+    return std::is_same_v<T, VarOp> ? y : std::sqrt(y);
+  });
+}
+
+template <class T>
+void AddStatistic(Table& table, std::string_view name) {
+  Row<T> row = table.Op<T>();
+  const auto with = [](Dims dims, int64_t correction, bool keepdim) {
+    if constexpr (std::is_same_v<T, NormOp>)
+      return T{std::move(dims), keepdim};
+    else
+      return T{std::move(dims), correction, keepdim};
+  };
+  for (const bool keepdim : {false, true}) {
+    row.Add(with({0}, 1, keepdim), {Random(DType::kF64, {4, 3})});
+    row.Add(with({0, 2}, 0, keepdim), {Random(DType::kF64, {2, 2, 2})});
+    row.AddEdge(with({1}, 2, keepdim), {Random(DType::kF32, {5, 37}, 1)});
+  }
+  row.AddEdge(with({1}, 1, false), {Floats({4, 2}, {NAN, 1, INFINITY, 2, -INFINITY, 0, 3, 3})})
+      .AddEdge(with({1}, 1, false), {Random(DType::kF32, {3, 1})})
+      .ReferenceTolerance(1e-5, 1e-5)
+      .Reference([](const T& op, const Literals& in) { return Spread(op, in[0]); })
+      .Error(Str(name, ": takes floats, not s32[3]"), {Random(DType::kS32, {3})},
+             [with](const Tensors& x) { (void)Record(with({0}, 1, false), x[0]); });
+}
+
 }  // namespace
 
 void AddReduceSamples(Table& table) {
+  AddStatistic<VarOp>(table, "var");
+  AddStatistic<StdOp>(table, "std");
+  AddStatistic<NormOp>(table, "norm");
   AddFolds<SumOp>(table, 0, [](double x, double y) { return x + y; })
       .AddEdge({{1}, false}, {Random(DType::kPred, {2, 5})})
       .AddEdge({{1}, false}, {Random(DType::kF32, {2, 0})})

@@ -36,17 +36,45 @@ lowering::Op GeluOp::Lower(lowering::Builder& b, lowering::Op x) const {
 }
 
 Tensors GeluOp::Vjp(const Saved& s, const Tensor& dy) const {
-  const Tensor x = s.x();
   if (!tanh) {
+    const Tensor x = s.x();
     const Tensor below = (Erf(x * kSqrtHalf) + 1.0) * 0.5;
     const Tensor density = Exp(x * x * -0.5) * kNormalPeak;
     return {dy * (below + x * density)};
   }
+  // From 10 on tanh is 1 in every digit: no square overflows.
+  const Tensor x = Clamp(s.x(), Constant(-10, dy.dtype()), Constant(10, dy.dtype()));
   const Tensor square = x * x;
   const Tensor t = Tanh((x + square * x * kCubicShare) * kSqrtTwoOverPi);
   const Tensor slope = (square * (3 * kCubicShare) + 1.0) * kSqrtTwoOverPi;
   return {dy * ((t + 1.0) * 0.5 + x * 0.5 * (1.0 - t * t) * slope)};
 }
+
+lowering::Op EluOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op alpha) const {
+  if (alpha.shape().rank() != 0)
+    return b.Error(InvalidArgument("alpha must be a number, is ", alpha.shape()));
+  x = Prepare(Accepts::kFloat, x);
+  const lowering::Op factor = b.BroadcastTo(b.Convert(alpha, x.dtype()), x.shape().dims());
+  const lowering::Op exponent = continuous ? b.DividedBy(x, factor) : x;
+  const lowering::Op below = b.Times(b.Unary(Opcode::kExponentialMinusOne, exponent), factor);
+  return b.Select(b.Compare(hlo::ComparisonDirection::kGt, x, b.ZerosLike(x)), x, below);
+}
+
+Tensors EluOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor x = s.x(0), alpha = s.x(1), negative = Negatives(x);
+  const Tensor slope = continuous ? Exp(negative / alpha) : Exp(negative) * alpha;
+  return {Where(Le(x, Zero(x)), dy * slope, dy), Tensor()};
+}
+
+lowering::Op LogSigmoidOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  x = Prepare(Accepts::kFloat, x);
+  const lowering::Op small =
+      b.Unary(Opcode::kExponential, b.Unary(Opcode::kNegate, b.Unary(Opcode::kAbs, x)));
+  return b.Minus(b.Binary(Opcode::kMinimum, x, b.ZerosLike(x)),
+                 b.Unary(Opcode::kLogPlusOne, small));
+}
+
+Tensors LogSigmoidOp::Vjp(const Saved& s, const Tensor& dy) const { return {dy * Sigmoid(-s.x())}; }
 
 Tensor Floating(const Tensor& x) {
   return IsFloat(x.dtype()) || IsComplex(x.dtype()) ? x : To(x, DType::kF32);
@@ -64,45 +92,41 @@ Tensor LeakyRelu(const Tensor& in, const Operand& slope) {
   return Where(Gt(x, Zero(x)), x, Mul(x, slope));
 }
 
-Tensor Elu(const Tensor& in, const Operand& alpha) {
-  const Tensor x = Floating(in);
-  return Where(Gt(x, Zero(x)), x, Mul(Expm1(Negatives(x)), alpha));
-}
+Tensor Elu(const Tensor& x, const Operand& alpha) { return Record(EluOp{false}, x, alpha); }
 
-Tensor Celu(const Tensor& in, const Operand& alpha) {
-  const Tensor x = Floating(in);
-  return Where(Gt(x, Zero(x)), x, Mul(Expm1(Div(Negatives(x), alpha)), alpha));
-}
+Tensor Celu(const Tensor& x, const Operand& alpha) { return Record(EluOp{true}, x, alpha); }
 
 Tensor Selu(const Tensor& in) {
   const Tensor x = Floating(in);
-  return Where(Gt(x, Zero(x)), x, Expm1(Negatives(x)) * kSeluAlpha) * kSeluScale;
+  return Elu(x, Constant(kSeluAlpha, x.dtype())) * kSeluScale;
 }
 
 Tensor Softplus(const Tensor& in, const Operand& beta, const Operand& threshold) {
-  const Tensor x = Floating(in);
-  const Tensor scaled = Mul(x, beta);
-  const Tensor linear = Gt(scaled, threshold);  // there, log(1 + exp(x)) is x in every digit
-  const Tensor small = Where(linear, Zero(x), scaled);
-  return Where(linear, x, Div(Log1p(Exp(small)), beta));
+  const Tensor x = Floating(in), scaled = Mul(x, beta);
+  // log(1 + exp(x)) without its overflow; beyond the threshold it is x in every digit.
+  const Tensor smooth = Div(-LogSigmoid(-scaled), beta);
+  return Where(Gt(scaled, threshold), x, smooth);
 }
 
-Tensor LogSigmoid(const Tensor& in) {
-  const Tensor x = Floating(in);
-  return Minimum(x, Zero(x)) - Log1p(Exp(-Abs(x)));
-}
+Tensor LogSigmoid(const Tensor& x) { return Record(LogSigmoidOp{}, x); }
 
+// Unlike clamp's, the gradient at the bounds is 0, and that of NaN is not.
 Tensor Hardtanh(const Tensor& x, const Operand& low, const Operand& high) {
-  // Unlike clamp's, the gradient at the bounds is 0.
-  const Tensor inside = LogicalAnd(Gt(x, low), Lt(x, high));
-  return Where(inside, x, Clamp(Detach(x), low, high));
+  const Tensor outside = LogicalOr(Le(x, low), Ge(x, high));
+  return Where(outside, Clamp(Detach(x), low, high), x);
 }
 
 Tensor Relu6(const Tensor& x) {
   return Hardtanh(x, Constant(0, x.dtype()), Constant(6, x.dtype()));
 }
 
-Tensor Hardsigmoid(const Tensor& in) { return Relu6(Floating(in) + 3.0) / 6.0; }
+// relu6(x + 3) / 6, but the gradient of NaN is 0.
+Tensor Hardsigmoid(const Tensor& in) {
+  const Tensor x = Floating(in) + 3.0;
+  const Value low = Constant(0, x.dtype()), high = Constant(6, x.dtype());
+  const Tensor inside = LogicalAnd(Gt(x, low), Lt(x, high));
+  return Where(inside, x, Clamp(Detach(x), low, high)) / 6.0;
+}
 
 Tensor Hardswish(const Tensor& in) {
   const Tensor x = Floating(in);

@@ -1,6 +1,6 @@
-// Gelu, the one activation that is an op of its own: dumps show it by name, and its gradient is one
-// expression. Relu, sigmoid and tanh are elementwise ops; the other activations are composites of
-// those (activation.cc).
+// The activations that are ops of their own, as their gradients are no product of the gradients of
+// their parts. Relu, sigmoid and tanh are elementwise ops; the others are composites of those
+// (activation.cc).
 #pragma once
 
 #include "lazy/ops/functions.h"
@@ -13,6 +13,25 @@ struct GeluOp {
   LAZULI_OP("gelu", "aten::gelu", tanh);
   static constexpr OpDoc kDoc{"x times the normal distribution's probability of a value below x.",
                               {"x"}};
+  static constexpr Saves kSaves = kSaveX;
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct EluOp {
+  bool continuous;  // celu
+  LAZULI_OP("elu", "aten::elu", continuous);
+  static constexpr OpDoc kDoc{
+      "x, or alpha * (exp(x) - 1) where it is negative; continuous: alpha * (exp(x / alpha) - 1).",
+      {"x", "alpha"}};
+  static constexpr Saves kSaves = kSaveXY;
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op alpha) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;  // of x only
+};
+
+struct LogSigmoidOp {
+  LAZULI_OP("log_sigmoid", "aten::log_sigmoid");
+  static constexpr OpDoc kDoc{"log(sigmoid(x)), stable.", {"x"}};
   static constexpr Saves kSaves = kSaveX;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;

@@ -11,16 +11,31 @@ namespace {
 constexpr struct Zero {
 } kZero;
 
+// Likewise: dy is divided by this.
+struct Over {
+  Tensor divisor;
+};
+
 Tensors Scaled(const Tensor&, Zero) { return {Tensor()}; }
 Tensors Scaled(const Tensor& g, double factor) { return {factor == -1.0 ? -g : g * factor}; }
 Tensors Scaled(const Tensor& g, const Tensor& factor) { return {g * factor}; }
+Tensors Scaled(const Tensor& g, const Over& over) { return {g / over.divisor}; }
 
 Tensor ForOperand(const Tensor& g, const Shape& shape) { return SumToShape(g, shape); }
 Tensor ForOperand(Zero, const Shape&) { return {}; }
 
-// 1 where the operand is the one chosen, 1/2 where both are equal.
-Tensor Share(const Tensor& chosen, const Tensor& equal) {
-  return To(chosen, DType::kF32) + To(equal, DType::kF32) * 0.5;
+// An operand's part of g: none where the other one was chosen, half where both are equal. Where one
+// is NaN, both get g.
+Tensor Share(const Tensor& g, const Tensor& loses, const Tensor& equal) {
+  return Where(loses, Constant(0, g.dtype()), Where(equal, g * 0.5, g));
+}
+
+// value / (x^2 + y^2), but 0 where that is 0.
+Tensor OverSquares(const Tensor& value, const Tensor& x, const Tensor& y) {
+  const Tensor squares = x * x + y * y;
+  const Tensor none = Eq(squares, Constant(0, squares.dtype()));
+  const Tensor divisor = Where(none, Constant(1, squares.dtype()), squares);
+  return Where(none, Constant(0, squares.dtype()), value / divisor);
 }
 
 // `value` but 0 where `zero` holds: where a factor of 0 would meet an infinite one.
@@ -110,6 +125,10 @@ std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, l
 }
 
 lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering::Op x) {
+  if (opcode == lowering::Opcode::kSign && IsFloat(x.dtype())) {
+    const lowering::Op number = b.Compare(hlo::ComparisonDirection::kEq, x, x);
+    return b.Select(number, b.Unary(opcode, x), b.ZerosLike(x));  // NaN has no sign
+  }
   if (!IsUnsignedMagnitude(opcode, x.dtype())) return b.Unary(opcode, x);
   if (opcode == lowering::Opcode::kAbs) return x;
   return b.Convert(b.Compare(hlo::ComparisonDirection::kNe, x, b.ZerosLike(x)), x.dtype());
@@ -140,7 +159,7 @@ lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering:
 #undef LAZULI_BINARY
 
 Tensors ReluOp::Vjp(const Saved& s, const Tensor& dy) const {
-  return {Where(Gt(s.y(), Constant(0, dy.dtype())), dy, Constant(0, dy.dtype()))};
+  return {Where(Le(s.y(), Constant(0, dy.dtype())), Constant(0, dy.dtype()), dy)};
 }
 
 lowering::Op WhereOp::Lower(lowering::Builder& b, lowering::Op condition, lowering::Op on_true,

@@ -21,7 +21,8 @@ absl::StatusOr<Dims> BroadcastDims(const Shape& x, const Shape& y);
 lowering::Op Prepare(Accepts accepts, lowering::Op x);
 std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, lowering::Op y);
 
-// The opcode, or what it means for unsigned integers where HLO does not take them (abs, sign).
+// The opcode, or what it means where HLO does not take it (abs and sign of unsigned integers) or
+// gives something else (the sign of NaN, which is 0).
 lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering::Op x);
 
 #define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc) \

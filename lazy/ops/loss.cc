@@ -155,14 +155,17 @@ absl::Status CheckPair(const Shape& x, const Shape& y) {
 
 }  // namespace
 
-// max(x, 0) - x y + log(1 + exp(-|x|))
+// max(x, 0) - x y + log(1 + exp(-|x|)), whose first two terms are one: at infinity they would be a
+// difference of infinities.
 lowering::Op BceWithLogitsOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {
   if (absl::Status status = CheckPair(x.shape(), y.shape()); !status.ok())
     return b.Error(std::move(status));
   const lowering::Op small =
       b.Unary(Opcode::kExponential, b.Unary(Opcode::kNegate, b.Unary(Opcode::kAbs, x)));
-  const lowering::Op linear = b.Minus(b.Maximum(x, b.ZerosLike(x)), b.Times(x, y));
-  return b.Plus(linear, b.Unary(Opcode::kLogPlusOne, small));
+  const lowering::Op zeros = b.ZerosLike(x),
+                     is_positive = b.Compare(ComparisonDirection::kGt, x, zeros);
+  const lowering::Op factor = b.Minus(b.Select(is_positive, b.Full(x.shape(), 1), zeros), y);
+  return b.Plus(b.Times(x, factor), b.Unary(Opcode::kLogPlusOne, small));
 }
 Tensors BceWithLogitsOp::Vjp(const Saved& s, const Tensor& dy) const {
   Tensors grads(2);
@@ -193,6 +196,22 @@ Tensors BceOp::Vjp(const Saved& s, const Tensor& dy) const {
     grads[1] = dy * (Maximum(Log1p(-x), least) - Maximum(Log(x), least));
   }
   return grads;
+}
+
+lowering::Op HuberOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op number) const {
+  if (number.shape().rank() != 0)
+    return b.Error(InvalidArgument("delta must be a number, is ", number.shape()));
+  const lowering::Op d = b.Unary(Opcode::kAbs, x), half = b.Full(x.shape(), 0.5);
+  const lowering::Op delta = b.BroadcastTo(b.Convert(number, x.dtype()), x.shape().dims());
+  const lowering::Op square = b.Times(b.Times(d, d), half);
+  const lowering::Op beyond = b.Minus(d, b.Times(delta, half));
+  const lowering::Op is_near = b.Compare(ComparisonDirection::kLe, d, delta);
+  return smooth_l1 ? b.Select(is_near, b.DividedBy(square, delta), beyond)
+                   : b.Select(is_near, square, b.Times(delta, beyond));
+}
+Tensors HuberOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor delta = s.x(1), slope = Clamp(s.x(0), -delta, delta);
+  return {dy * (smooth_l1 ? slope / delta : slope), Tensor()};
 }
 
 lowering::Op OneHotOp::Lower(lowering::Builder& b, lowering::Op index) const {
@@ -277,17 +296,13 @@ Tensor L1Loss(const Tensor& x, const Tensor& y, Reduction reduction) {
 Tensor SmoothL1Loss(const Tensor& x, const Tensor& y, const Operand& beta, Reduction reduction) {
   CheckFloats("smooth_l1_loss", x, y);
   return PairLoss(x, y, reduction, [&](const Tensor& a, const Tensor& b) {
-    const Tensor d = Abs(a - b);
-    const Tensor near = Div(d * d * 0.5, beta), far = Sub(d * 2.0, beta) * 0.5;
-    return Where(Lt(d, beta), near, far);
+    return Record(HuberOp{true}, a - b, beta);
   });
 }
 Tensor HuberLoss(const Tensor& x, const Tensor& y, const Operand& delta, Reduction reduction) {
   CheckFloats("huber_loss", x, y);
   return PairLoss(x, y, reduction, [&](const Tensor& a, const Tensor& b) {
-    const Tensor d = Abs(a - b);
-    const Tensor near = d * d * 0.5, far = Mul(Sub(d * 2.0, delta) * 0.5, delta);
-    return Where(Le(d, delta), near, far);
+    return Record(HuberOp{false}, a - b, delta);
   });
 }
 Tensor KlDiv(const Tensor& log_probs, const Tensor& target, bool log_target, Reduction reduction) {

@@ -66,6 +66,18 @@ struct BceOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
+// Of the difference of x and y.
+struct HuberOp {
+  bool smooth_l1;  // divided by delta, which is called beta there
+  LAZULI_OP("huber_loss", "aten::huber_loss", smooth_l1);
+  static constexpr OpDoc kDoc{
+      "Of d, the size of the difference: d^2 / 2 up to delta, delta (d - delta / 2) beyond.",
+      {"difference", "delta"}};
+  static constexpr Saves kSaves = kSaveXY;
+  lowering::Op Lower(lowering::Builder& b, lowering::Op difference, lowering::Op delta) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;  // of the difference only
+};
+
 // 1 where the position along `dim` of the result equals the index, which lacks that dim.
 struct OneHotOp {
   int64_t dim;

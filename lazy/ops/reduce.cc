@@ -87,19 +87,24 @@ Tensors SumOp::Vjp(const Saved& s, const Tensor& dy) const { return {Spread(dy, 
 lowering::Op ProdOp::Lower(lowering::Builder& b, lowering::Op x) const {
   return ReduceWith(b, Opcode::kMultiply, WidenIntegers(b, x), dims, keepdim);
 }
-// The product of the others: of all but the element if none is 0; of the rest for the only 0; else
-// 0.
+// The product of the others, which is right once more when it is differentiated: what is not 0
+// among them, times the 0 if there is one. Two zeros make 0 of all.
 Tensors ProdOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Tensor x = Wide(s.x());
-  const Tensor is_zero = Eq(x, Constant(0, x.dtype()));
-  const Tensor zeros = Spread(Sum(is_zero, dims, /*keepdim=*/false), x.shape(), dims);
-  const Tensor nonzero = Where(is_zero, Constant(1, x.dtype()), x);
-  const Tensor product = Spread(Prod(nonzero, dims, /*keepdim=*/false), x.shape(), dims);
+  const Shape& shape = x.shape();
+  if (dy.shape().num_elements() == shape.num_elements())
+    return {Spread(dy, shape, dims)};  // there are no others
+  const Value zero = Constant(0, x.dtype()), one = Constant(1, x.dtype());
+  const Tensor is_zero = Eq(x, zero);
+  const Tensor nonzero = Where(is_zero, one, x), zeros = Where(is_zero, x, zero);
+  const Tensor product = Spread(Prod(nonzero, dims, /*keepdim=*/false), shape, dims);
   const Tensor others = Where(is_zero, product, product / nonzero);
-  const Tensor zeros_left = Sub(zeros, To(is_zero, zeros.dtype()));
-  const Tensor slope =
-      Where(Eq(zeros_left, Constant(0, zeros.dtype())), others, Constant(0, x.dtype()));
-  return {To(Spread(dy, x.shape(), dims) * slope, dy.dtype())};
+  const Tensor count = Sum(is_zero, dims, /*keepdim=*/false);
+  const Tensor left = Sub(Spread(count, shape, dims), To(is_zero, count.dtype()));
+  const Tensor other_zero = Spread(Sum(zeros, dims), shape, dims) - zeros;
+  const Tensor factor = Where(Eq(left, Constant(0, left.dtype())), one,
+                              Where(Eq(left, Constant(1, left.dtype())), other_zero, zero));
+  return {To(Spread(dy, shape, dims) * (others * factor), dy.dtype())};
 }
 
 lowering::Op AmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {

@@ -23,7 +23,7 @@ struct UnaryMeaning {
 
 uint64_t U(int64_t v) { return static_cast<uint64_t>(v); }
 int64_t S(uint64_t v) { return static_cast<int64_t>(v); }
-double SignOf(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
+double SignOf(double x) { return x > 0 ? 1 : x < 0 ? -1 : std::isnan(x) ? 0 : x; }
 
 const UnaryMeaning kUnary[] = {
     {"abs", [](double x) { return std::fabs(x); }, [](int64_t x) { return x < 0 ? S(-U(x)) : x; }},
@@ -343,6 +343,44 @@ void AddGelu(Table& table) {
   });
 }
 
+void AddElu(Table& table) {
+  Row<EluOp> row = table.Op<EluOp>();
+  for (const bool continuous : {false, true}) {
+    row.AddEdge({continuous}, {Specials(DType::kF32), ScalarOf(DType::kF32, 2)});
+    row.AddEdge({continuous}, {Random(DType::kS32, {5}), ScalarOf(DType::kF32, 0.5)});
+    row.Add({continuous}, {Between(DType::kF64, {2, 3}, -3, 3, 0.1), ScalarOf(DType::kF64, 1.5)});
+  }
+  row.Numbers(2)
+      .GradientsOf(1)
+      .Reference([](const EluOp& op, const Literals& in) {
+        const DType dtype = in[0].shape().dtype();
+        const double alpha = At(in[1], {});
+        return Build(Shape(IsFloat(dtype) ? dtype : DType::kF32, in[0].shape().dims()),
+                     [&](const Index& i) {
+                       const double x = At(in[0], i);
+                       return x > 0 ? x : alpha * std::expm1(op.continuous ? x / alpha : x);
+                     });
+      })
+      .Error("elu: alpha must be a number, is f32[2]", {Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)Record(EluOp{}, x[0], x[0]); });
+}
+
+void AddLogSigmoid(Table& table) {
+  table.Op<LogSigmoidOp>()
+      .AddEdge({}, {Specials(DType::kF32)})
+      .AddEdge({}, {Random(DType::kS32, {5})})
+      .Add({}, {Between(DType::kF64, {2, 3}, -3, 3, 0.1)})
+      .Add({}, {Literal::Full(Shape(DType::kF64, {2}), 0)})  // smooth there, too
+      .Reference([](const LogSigmoidOp&, const Literals& in) {
+        const DType dtype = in[0].shape().dtype();
+        return Build(Shape(IsFloat(dtype) ? dtype : DType::kF32, in[0].shape().dims()),
+                     [&](const Index& i) {
+                       const double x = At(in[0], i);
+                       return std::min(x, 0.0) - std::log1p(std::exp(-std::fabs(x)));
+                     });
+      });
+}
+
 void AddClone(Table& table) {
   table.Op<CloneOp>()
       .AddEdge({}, {Specials(DType::kF32)})
@@ -450,6 +488,8 @@ void AddElementwiseSamples(Table& table) {
 #undef LAZULI_COMPARE
   AddRelu(table);
   AddGelu(table);
+  AddElu(table);
+  AddLogSigmoid(table);
   AddClone(table);
   AddWhere(table);
   AddClamp(table);

@@ -87,6 +87,27 @@ Literal Doubles(std::initializer_list<double> values) {
   return Literal::FromValues<double>({static_cast<int64_t>(values.size())}, values);
 }
 
+void AddHuber(Table& table) {
+  Row<HuberOp> row = table.Op<HuberOp>();
+  for (const bool smooth_l1 : {false, true}) {
+    row.Add({smooth_l1}, {Doubles({-2.5, 0.3, 4.1, -0.7}), ScalarOf(DType::kF64, 1.5)});
+    row.AddEdge({smooth_l1},
+                {Floats({6}, {0, 1.5, -1.5, NAN, INFINITY, 3e38f}), ScalarOf(DType::kF32, 1.5)});
+  }
+  row.Numbers(2)
+      .GradientsOf(1)
+      .Reference([](const HuberOp& op, const Literals& in) {
+        const double delta = At(in[1], {});
+        return Build(in[0].shape(), [&](const Index& i) {
+          const double d = std::fabs(At(in[0], i));
+          const double huber = d <= delta ? d * d / 2 : delta * (d - delta / 2);
+          return op.smooth_l1 ? huber / delta : huber;
+        });
+      })
+      .Error("huber_loss: delta must be a number, is f32[2]", {Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)Record(HuberOp{}, x[0], x[0]); });
+}
+
 void AddBinaryCrossEntropy(Table& table) {
   table.Op<BceWithLogitsOp>()
       .Add({}, {Doubles({-2.5, 0.3, 4.1, -0.7}), Doubles({0.2, 1, 0, 0.9})})
@@ -100,6 +121,7 @@ void AddBinaryCrossEntropy(Table& table) {
       .Error("binary_cross_entropy_with_logits: shapes differ: f32[2] and f32[3]",
              {Random(DType::kF32, {2}), Random(DType::kF32, {3})},
              [](const Tensors& x) { (void)BceWithLogits(x[0], x[1], {}, {}, Reduction::kMean); });
+  AddHuber(table);
   table.Op<BceOp>()
       .Add({}, {Doubles({0.1, 0.5, 0.75, 0.9}), Doubles({0.2, 1, 0, 0.9})})
       .AddEdge({}, {Floats({4}, {0, 0, 1, 1}), Floats({4}, {0, 1, 0, 1})})

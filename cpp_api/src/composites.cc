@@ -26,7 +26,7 @@ lazy::Tensor Everywhere(bool value, const lazy::Tensor& like) {
 
 // Elements in the opposite order: what is smallest becomes largest, exactly.
 lazy::Tensor Reversed(const lazy::Tensor& x) {
-  return ir::IsFloat(x.dtype()) ? lazy::Neg(x) : lazy::LogicalNot(x);
+  return ir::IsFloat(x.dtype()) ? lazy::Neg(x) : lazy::BitwiseNot(x);
 }
 
 // The part of a matrix, or of matrices, where `keep` of column, row + diagonal holds.
@@ -83,19 +83,6 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value, Loc
     const lazy::Tensor t = In(x, "masked_fill"), m = In(mask, "masked_fill");
     return lazy::Where(m, TensorAccess::Slot(value, t.dtype()), t);
   });
-}
-Tensor remainder(const Operand& x, const Operand& y) {
-  const SiteScope site(x.tensor() != nullptr ? x.loc() : y.loc());
-  const Tensor rest = fmod(x, y), zero = zeros_like(rest);
-  const Tensor other_side = logical_xor(lt(rest, zero), lt(y, zero));
-  return where(logical_and(ne(rest, zero), other_side), add(rest, y), rest);
-}
-Tensor floor_divide(const Operand& x, const Operand& y) {
-  const SiteScope site(x.tensor() != nullptr ? x.loc() : y.loc());
-  const Tensor rest = remainder(x, y);
-  if (ir::IsFloat(Unwrap(rest.dtype()))) return floor(div(x, y));
-  // Exact in f64 up to 2^53.
-  return div(sub(x, rest).to(kFloat64), y).to(rest.dtype());
 }
 
 // --- reductions
@@ -193,6 +180,12 @@ Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps, DTyp
                     Unwrap(dtype));
   });
 }
+Tensor rand_like(const Tensor& x, Locs loc) { return rand(x.sizes(), x.dtype(), x.device(), loc); }
+Tensor randn_like(const Tensor& x, Locs loc) {
+  return randn(x.sizes(), x.dtype(), x.device(), loc);
+}
+
+}  // namespace lazuli
 Tensor randint(std::int64_t low, std::int64_t high, const Dims& dims, DType dtype,
                const Device& device, Locs loc) {
   return CallTensor(loc, [&] {
@@ -208,9 +201,3 @@ Tensor randint(std::int64_t low, std::int64_t high, const Dims& dims, DType dtyp
     return lazy::To(lazy::Add(drawn, TensorAccess::Slot(first, uniform.dtype())), Unwrap(dtype));
   });
 }
-Tensor rand_like(const Tensor& x, Locs loc) { return rand(x.sizes(), x.dtype(), x.device(), loc); }
-Tensor randn_like(const Tensor& x, Locs loc) {
-  return randn(x.sizes(), x.dtype(), x.device(), loc);
-}
-
-}  // namespace lazuli

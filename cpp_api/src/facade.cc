@@ -81,6 +81,7 @@ struct Scalar::Slot : ir::Pooled {
   struct Use {
     std::uint64_t context;
     ir::DType dtype;
+    lazy::Overflow overflow;
     ir::Value value;
   };
   std::atomic<int> refs{1};
@@ -90,6 +91,10 @@ struct Scalar::Slot : ir::Pooled {
 
 Scalar::Scalar(double v) : kind_(2), double_(v) {}
 Scalar::Scalar(std::int64_t v) : kind_(1), double_(static_cast<double>(v)), int_(v) {}
+Scalar::Scalar(std::uint64_t v)
+    : kind_(v >> 63 != 0 ? 3 : 1),
+      double_(static_cast<double>(v)),
+      int_(static_cast<std::int64_t>(v)) {}
 Scalar::Scalar(bool v) : kind_(0), double_(v ? 1 : 0), int_(v ? 1 : 0) {}
 Scalar::Slot& Scalar::SharedSlot() const {
   const std::atomic_ref<Slot*> shared(slot_);
@@ -124,32 +129,36 @@ lazy::Number TensorAccess::ToNumber(const Scalar& scalar) {
       return lazy::Number(scalar.int_ != 0);
     case 1:
       return lazy::Number(scalar.int_);
+    case 3:
+      return lazy::Number(static_cast<std::uint64_t>(scalar.int_));
     default:
       return lazy::Number(scalar.double_);
   }
 }
 
-ir::Value TensorAccess::Slot(const Scalar& scalar, ir::DType dtype) {
+ir::Value TensorAccess::Slot(const Scalar& scalar, ir::DType dtype, lazy::Overflow overflow) {
   const std::uint64_t context = lazy::Context::Current().id();
   Scalar::Slot& slot = scalar.SharedSlot();
   const std::lock_guard lock(slot.mu);
   if (!slot.uses.empty() && slot.uses[0].context != context) slot.uses.clear();
   for (const Scalar::Slot::Use& use : slot.uses) {
-    if (use.dtype == dtype) return use.value;
+    if (use.dtype == dtype && use.overflow == overflow) return use.value;
   }
-  slot.uses.push_back({context, dtype, ToNumber(scalar).Slot(dtype)});
+  slot.uses.push_back({context, dtype, overflow, ToNumber(scalar).Slot(dtype, overflow)});
   return slot.uses.back().value;
 }
 
-ir::Value TensorAccess::OperandSlot(const Operand& operand, ir::DType dtype) {
+ir::Value TensorAccess::OperandSlot(const Operand& operand, ir::DType dtype,
+                                    lazy::Overflow overflow) {
   const Scalar& scalar = *operand.scalar();
   // A bare number is nobody else's: only a named one has a slot to share, made when the operand
   // copied it.
-  return scalar.slot_ == nullptr ? ToNumber(scalar).Slot(dtype) : Slot(scalar, dtype);
+  return scalar.slot_ == nullptr ? ToNumber(scalar).Slot(dtype, overflow)
+                                 : Slot(scalar, dtype, overflow);
 }
 
-OperandHolder Hold(std::string_view op, int position, const Operand& operand,
-                   const Operand& other) {
+OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other,
+                   NumberUse use) {
   if (operand.tensor() != nullptr) {
     if (!operand.tensor()->defined()) {
       lazy::ThrowRecordError(op,
@@ -160,10 +169,13 @@ OperandHolder Hold(std::string_view op, int position, const Operand& operand,
   const lazy::Number number = TensorAccess::ToNumber(*operand.scalar());
   const bool beside =
       other.tensor() != nullptr && other.tensor()->defined();  // undefined: an error follows
-  return {
-      {},
-      TensorAccess::OperandSlot(operand, beside ? number.TypeBeside(Unwrap(other.tensor()->dtype()))
-                                                : number.DefaultType())};
+  const ir::DType dtype =
+      beside ? number.TypeBeside(Unwrap(other.tensor()->dtype())) : number.DefaultType();
+  // Beside pred an integer is an s64, whole.
+  const bool wraps = beside && other.tensor()->dtype() != DType::kPred;
+  return {{},
+          TensorAccess::OperandSlot(operand, lazy::ComputeType(use.accepts, dtype),
+                                    wraps ? use.overflow : lazy::Overflow::kRefuse)};
 }
 
 }  // namespace lazuli

@@ -6,6 +6,7 @@
 #include "backend/client/client.h"
 #include "lazuli/nn.h"
 #include "lazuli/tensor.h"
+#include "lazy/ops/accepts.h"
 #include "lazy/ops/number.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
@@ -57,8 +58,10 @@ struct TensorAccess {
   }
   static lazy::Number ToNumber(const Scalar& scalar);
   // The scalar's slot as this dtype: the same node for every use within a context.
-  static ir::Value Slot(const Scalar& scalar, ir::DType dtype);
-  static ir::Value OperandSlot(const Operand& operand, ir::DType dtype);
+  static ir::Value Slot(const Scalar& scalar, ir::DType dtype,
+                        lazy::Overflow overflow = lazy::Overflow::kRefuse);
+  static ir::Value OperandSlot(const Operand& operand, ir::DType dtype,
+                               lazy::Overflow overflow = lazy::Overflow::kRefuse);
 };
 
 inline ir::SiteId Intern(const SourceLocation& loc) {
@@ -96,6 +99,14 @@ struct OperandHolder {
     return tensor.get().defined() ? lazy::Operand(tensor.get()) : lazy::Operand(number);
   }
 };
-OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other);
+// What an op does with a number beside a tensor: the dtype it computes in, and whether an integer
+// may wrap in it.
+struct NumberUse {
+  lazy::Accepts accepts = lazy::Accepts::kReal;
+  lazy::Overflow overflow = lazy::Overflow::kRefuse;
+};
+inline constexpr NumberUse kArithmetic{lazy::Accepts::kReal, lazy::Overflow::kWrap};
+OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other,
+                   NumberUse use);
 
 }  // namespace lazuli

@@ -72,10 +72,10 @@ absl::StatusOr<ir::Shape> Infer(const ir::Shape& x, const ir::Shape& y) {
 
 // The row's function of the target and y.
 void BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference infer,
-                   const Tensor& target, const Operand& y) {
+                   lazy::Accepts accepts, const Tensor& target, const Operand& y) {
   Call(y.loc(), [&] {
     const lazy::Tensor t = Target(op, target);
-    const OperandHolder holder = Hold(op, 1, y, Operand(target));
+    const OperandHolder holder = Hold(op, 1, y, Operand(target), {accepts, lazy::Overflow::kWrap});
     const lazy::Operand other = holder.get();
     CheckStretches(op, other.shape(), t);
     CheckResult(op, t, infer(t.shape(), other.shape()));
@@ -86,7 +86,7 @@ void BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference
     const bool power = function == &lazy::Pow && y.scalar() != nullptr;
     const bool itself = other.tensor() != nullptr && other.tensor()->impl() == t.impl();
     AssignTo(op, t,
-             power ? lazy::PowNumber(x, y.scalar()->value())
+             power ? lazy::PowNumber(x, TensorAccess::ToNumber(*y.scalar()))
                    : function(x, itself ? lazy::Operand(x) : other));
   });
 }
@@ -98,7 +98,8 @@ void Scaled(std::string_view op, BinaryFunction function, const Tensor& target, 
     const lazy::Tensor t = Target(op, target), o = In(y, op);
     CheckStretches(op, o.shape(), t);
     // No common type is the function's error to report.
-    CheckKeepsType(op, t, ir::Promote(t.dtype(), o.dtype()).value_or(t.dtype()));
+    const absl::StatusOr<ir::DType> common = lazy::CommonType(t.shape(), o.shape());
+    CheckKeepsType(op, t, common.ok() ? *common : t.dtype());
     CheckKeepsType(op, t, TensorAccess::ToNumber(alpha).TypeBeside(o.dtype()));
     AssignTo(op, t, function(t, lazy::Mul(o, NumberBeside(alpha, o))));
   });
@@ -131,10 +132,11 @@ Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc, F function
   }
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, public_name, ...)                           \
-  Tensor& Tensor::public_name##_(const Operand& y) {                                     \
-    BinaryInPlace(#public_name "_", lazy::function, Infer<lazy::struct_name>, *this, y); \
-    return *this;                                                                        \
+#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...) \
+  Tensor& Tensor::public_name##_(const Operand& y) {                            \
+    BinaryInPlace(#public_name "_", lazy::function, Infer<lazy::struct_name>,   \
+                  lazy::Accepts::accepts, *this, y);                            \
+    return *this;                                                               \
   }
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
@@ -188,11 +190,14 @@ LAZULI_OF_X(silu)
 LAZULI_OF_X(square)
 #undef LAZULI_OF_X
 Tensor& Tensor::remainder_(const Operand& y) {
-  return InPlace("remainder_", *this, y.loc(), [&](const Tensor& x) { return remainder(x, y); });
+  BinaryInPlace("remainder_", lazy::Remainder, Infer<lazy::RemainderOp>, lazy::Accepts::kReal,
+                *this, y);
+  return *this;
 }
 Tensor& Tensor::floor_divide_(const Operand& y) {
-  return InPlace("floor_divide_", *this, y.loc(),
-                 [&](const Tensor& x) { return floor_divide(x, y); });
+  BinaryInPlace("floor_divide_", lazy::FloorDivide, Infer<lazy::FloorDivideOp>,
+                lazy::Accepts::kReal, *this, y);
+  return *this;
 }
 Tensor& Tensor::leaky_relu_(const Scalar& slope, Locs loc) {
   return InPlace("leaky_relu_", *this, loc, [&](const Tensor& x) { return leaky_relu(x, slope); });

@@ -19,16 +19,57 @@ std::pair<Tensor, Tensor> Wrapped(std::pair<lazy::Tensor, lazy::Tensor> pair) {
   return {TensorAccess::Wrap(std::move(pair.first)), TensorAccess::Wrap(std::move(pair.second))};
 }
 
+using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
+
 template <class F>
-Tensor Binary(std::string_view op, const Operand& x, const Operand& y, F f) {
+Tensor OfOperands(std::string_view op, const Operand& x, const Operand& y, F f) {
   // The line of a mixed expression is where its tensor stands.
   return CallTensor(x.tensor() != nullptr ? x.loc() : y.loc(), [&] {
     if (x.tensor() == nullptr && y.tensor() == nullptr) {
       lazy::ThrowRecordError(op, ir::InvalidArgument("takes at least one tensor, not two numbers"));
     }
-    const OperandHolder l = Hold(op, 0, x, y), r = Hold(op, 1, y, x);
+    return f();
+  });
+}
+
+Tensor Binary(std::string_view op, BinaryFunction f, NumberUse use, const Operand& x,
+              const Operand& y) {
+  return OfOperands(op, x, y, [&] {
+    const OperandHolder l = Hold(op, 0, x, y, use), r = Hold(op, 1, y, x, use);
     return f(l.get(), r.get());
   });
+}
+
+// Whether x is of integers that a number may be too large for.
+bool IsNarrowInteger(const Operand& x) {
+  if (x.tensor() == nullptr || !x.tensor()->defined()) return false;
+  const ir::DType dtype = Unwrap(x.tensor()->dtype());
+  return ir::IsIntegral(dtype) && ir::Row(dtype).bits < 64;
+}
+bool IsInteger(const Operand& x) {
+  return x.scalar() != nullptr && TensorAccess::ToNumber(*x.scalar()).is_integer();
+}
+
+// Integers and a whole number are compared as such, also where the dtype does not hold the number.
+Tensor Compare(std::string_view op, BinaryFunction f, const Operand& x, const Operand& y) {
+  constexpr NumberUse kExact{lazy::Accepts::kReal, lazy::Overflow::kRefuseAny};
+  if (!(IsNarrowInteger(x) && IsInteger(y)) && !(IsInteger(x) && IsNarrowInteger(y)))
+    return Binary(op, f, kExact, x, y);
+  return OfOperands(op, x, y, [&] {
+    const auto number = [](const Operand& o) {
+      return TensorAccess::OperandSlot(o, ir::DType::kS64, lazy::Overflow::kRefuseAny);
+    };
+    const auto tensor = [&](const Operand& o) {
+      return lazy::To(In(*o.tensor(), op), ir::DType::kS64);
+    };
+    return x.tensor() != nullptr ? f(tensor(x), number(y)) : f(number(x), tensor(y));
+  });
+}
+
+// How a row takes a number: arithmetic wraps it, but the larger or smaller of two is one of them.
+constexpr NumberUse UseOf(lazy::Accepts accepts, hlo::Opcode opcode) {
+  const bool picks = opcode == hlo::Opcode::kMaximum || opcode == hlo::Opcode::kMinimum;
+  return {accepts, picks ? lazy::Overflow::kRefuseAny : lazy::Overflow::kWrap};
 }
 
 }  // namespace
@@ -40,19 +81,16 @@ Tensor Binary(std::string_view op, const Operand& x, const Operand& y, F f) {
   }
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, public_name, ...)                             \
-  Tensor public_name(const Operand& x, const Operand& y) {                                 \
-    return Binary(#public_name, x, y, [](const lazy::Operand& l, const lazy::Operand& r) { \
-      return lazy::function(l, r);                                                         \
-    });                                                                                    \
+#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...) \
+  Tensor public_name(const Operand& x, const Operand& y) {                      \
+    return Binary(#public_name, lazy::function,                                 \
+                  UseOf(lazy::Accepts::accepts, hlo::Opcode::opcode), x, y);    \
   }
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
-#define LAZULI_COMPARE(struct_name, function, public_name, ...)                            \
-  Tensor public_name(const Operand& x, const Operand& y) {                                 \
-    return Binary(#public_name, x, y, [](const lazy::Operand& l, const lazy::Operand& r) { \
-      return lazy::function(l, r);                                                         \
-    });                                                                                    \
+#define LAZULI_COMPARE(struct_name, function, public_name, ...) \
+  Tensor public_name(const Operand& x, const Operand& y) {      \
+    return Compare(#public_name, lazy::function, x, y);         \
   }
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
@@ -61,16 +99,23 @@ Tensor Binary(std::string_view op, const Operand& x, const Operand& y, F f) {
 Tensor relu(const Tensor& x, Locs loc) {
   return CallTensor(loc, [&] { return lazy::Relu(In(x, "relu")); });
 }
-Tensor square(const Tensor& x, Locs loc) { return pow(x, 2.0, loc); }
+Tensor remainder(const Operand& x, const Operand& y) {
+  return Binary("remainder", lazy::Remainder, kArithmetic, x, y);
+}
+Tensor floor_divide(const Operand& x, const Operand& y) {
+  return Binary("floor_divide", lazy::FloorDivide, kArithmetic, x, y);
+}
+Tensor square(const Tensor& x, Locs loc) { return pow(x, 2, loc); }
 Tensor reciprocal(const Tensor& x, Locs loc) { return pow(x, -1.0, loc); }
-Tensor pow(const Tensor& x, double exponent, Locs loc) {
-  return CallTensor(loc, [&] { return lazy::PowNumber(In(x, "pow"), exponent); });
+Tensor pow(const Tensor& x, const Scalar& exponent, Locs loc) {
+  return CallTensor(
+      loc, [&] { return lazy::PowNumber(In(x, "pow"), TensorAccess::ToNumber(exponent)); });
 }
 Tensor where(const Tensor& condition, const Operand& on_true, const Operand& on_false) {
   return CallTensor(on_true.loc(), [&] {
     const lazy::Tensor c = In(condition, "where");
-    const OperandHolder l = Hold("where", 1, on_true, on_false),
-                        r = Hold("where", 2, on_false, on_true);
+    const OperandHolder l = Hold("where", 1, on_true, on_false, {}),
+                        r = Hold("where", 2, on_false, on_true, {});
     return lazy::Where(c, l.get(), r.get());
   });
 }
@@ -85,8 +130,11 @@ Tensor clamp(const Tensor& x, const std::optional<Scalar>& low, const std::optio
     if (high) dtype = TensorAccess::ToNumber(*high).TypeBeside(dtype);
     const lazy::Tensor in = lazy::To(t, dtype);
     if (!ir::IsFloat(dtype)) {  // which has no infinity to stand for what is absent
-      const lazy::Tensor above = low ? lazy::Maximum(in, TensorAccess::Slot(*low, dtype)) : in;
-      return high ? lazy::Minimum(above, TensorAccess::Slot(*high, dtype)) : above;
+      const auto bound = [&](const Scalar& scalar) {
+        return TensorAccess::Slot(scalar, dtype, lazy::Overflow::kRefuseAny);
+      };
+      const lazy::Tensor above = low ? lazy::Maximum(in, bound(*low)) : in;
+      return high ? lazy::Minimum(above, bound(*high)) : above;
     }
     const auto bound = [&](const std::optional<Scalar>& scalar, double absent) {
       return scalar ? TensorAccess::Slot(*scalar, dtype) : lazy::Constant(absent, dtype);

@@ -49,28 +49,116 @@ bool IsUnsignedMagnitude(lowering::Opcode opcode, DType dtype) {
          (opcode == lowering::Opcode::kAbs || opcode == lowering::Opcode::kSign);
 }
 
-// Whether the opcode computes in `dtype`, so that the call fails and not the run.
-absl::Status CheckType(Accepts accepts, lowering::Opcode opcode, DType dtype) {
-  if (hlo::Accepts(opcode, dtype) || IsUnsignedMagnitude(opcode, dtype)) return absl::OkStatus();
-  return InvalidArgument(
-      "takes ", accepts == Accepts::kBits ? "pred or integers" : hlo::AcceptedTypes(opcode),
-      ", not ", DTypeText(dtype));
+// What an op that computes in `dtype` takes, for its message.
+std::string_view AcceptedTypes(Accepts accepts, lowering::Opcode opcode) {
+  switch (accepts) {
+    case Accepts::kBits:
+      return "pred or integers";
+    case Accepts::kInteger:
+      return "integers";
+    case Accepts::kWhole:
+      return "integers or floats";
+    default:
+      return hlo::AcceptedTypes(opcode);
+  }
 }
 
-DType ComputeType(Accepts accepts, DType dtype) {
-  return accepts == Accepts::kFloat && !IsFloat(dtype) && !IsComplex(dtype) ? DType::kF32 : dtype;
+// Whether the op computes in `dtype`, so that the call fails and not the run.
+absl::Status CheckType(Accepts accepts, lowering::Opcode opcode, DType dtype) {
+  const bool whole = accepts == Accepts::kWhole && IsIntegral(dtype);
+  const bool refused = accepts == Accepts::kInteger && !IsIntegral(dtype);
+  if (whole || (!refused && (hlo::Accepts(opcode, dtype) || IsUnsignedMagnitude(opcode, dtype))))
+    return absl::OkStatus();
+  return InvalidArgument("takes ", AcceptedTypes(accepts, opcode), ", not ", DTypeText(dtype));
 }
+
+// Promote() for an operand that has dims beside one of rank 0, as torch defines it: the dtype of
+// the dims stays unless the other is of a higher category (pred, integers, floats, complex).
+std::optional<DType> PromoteRankZero(DType dims, DType rank_zero) {
+  if (IsComplex(dims)) return dims;
+  if (IsFloat(dims)) {
+    if (!IsComplex(rank_zero)) return dims;
+    return dims == DType::kF64 ? DType::kC128 : DType::kC64;
+  }
+  const bool higher = IsFloat(rank_zero) || IsComplex(rank_zero);
+  return dims == DType::kPred || higher ? Promote(dims, rank_zero) : dims;
+}
+
+// What an op that takes operands of two dtypes computes in.
+absl::StatusOr<DType> ComputeType(Accepts accepts, const Shape& x, const Shape& y) {
+  if (accepts == Accepts::kTruth) return DType::kPred;
+  LAZULI_ASSIGN_OR_RETURN(const DType common, CommonType(x, y));
+  return ComputeType(accepts, common);
+}
+
+// x in the dtype that ComputeType() gives.
+lowering::Op Computed(Accepts accepts, lowering::Op x, DType dtype) {
+  lowering::Builder& b = *x.builder();
+  if (accepts != Accepts::kTruth || x.dtype() == DType::kPred) return b.Convert(x, dtype);
+  return b.Compare(hlo::ComparisonDirection::kNe, x, b.ZerosLike(x));
+}
+
+lowering::Op Compare(hlo::ComparisonDirection direction, lowering::Op x, double y) {
+  lowering::Builder& b = *x.builder();
+  return b.Compare(direction, x, b.Full(x.shape(), y));
+}
+lowering::Op IsNegative(lowering::Op x) { return Compare(hlo::ComparisonDirection::kLt, x, 0); }
+lowering::Op IsNotZero(lowering::Op x) { return Compare(hlo::ComparisonDirection::kNe, x, 0); }
+
+// Fails the run where an integer x, which has the dims of the result, would be divided by 0. Asks
+// the divisor before it is stretched.
+void CheckDivisor(lowering::Context& c, std::string_view op, lowering::Op x, lowering::Op y) {
+  if (!IsIntegral(x.dtype()) || x.shape().num_elements() == 0) return;
+  y = c.builder.Convert(y, x.dtype());
+  c.CheckNone(Compare(hlo::ComparisonDirection::kEq, y, 0), y,
+              Str(op, ": an integer is divided by "), "");
+}
+
+// Whether a remainder with the sign of x, which is not 0, has another sign than y.
+lowering::Op OnOtherSide(lowering::Op rest, lowering::Op y) {
+  lowering::Builder& b = *rest.builder();
+  return b.Binary(lowering::Opcode::kAnd, IsNotZero(rest),
+                  b.Compare(hlo::ComparisonDirection::kNe, IsNegative(rest), IsNegative(y)));
+}
+
+lowering::Op FloorDividedIntegers(lowering::Op x, lowering::Op y) {
+  lowering::Builder& b = *x.builder();
+  const lowering::Op quotient = b.DividedBy(x, y);  // towards 0
+  if (IsUnsigned(x.dtype())) return quotient;
+  const lowering::Op rest = b.Minus(x, b.Times(quotient, y));
+  return b.Select(OnOtherSide(rest, y), b.Minus(quotient, b.Full(x.shape(), 1)), quotient);
+}
+
+// As Python defines it, from the exact remainder, so that no rounding of x / y steps over a whole
+// number; but x / 0 is infinite or NaN.
+lowering::Op FloorDividedFloats(lowering::Op x, lowering::Op y) {
+  using enum lowering::Opcode;
+  lowering::Builder& b = *x.builder();
+  const auto number = [&](double v) { return b.Full(x.shape(), v); };
+  const lowering::Op ratio = b.DividedBy(x, y), rest = b.Binary(kRemainder, x, y);
+  // Whole but for rounding.
+  lowering::Op times = b.DividedBy(b.Minus(x, rest), y);
+  times = b.Select(OnOtherSide(rest, y), b.Minus(times, number(1)), times);
+  const lowering::Op below = b.Unary(kFloor, times);
+  const lowering::Op above = Compare(hlo::ComparisonDirection::kGt, b.Minus(times, below), 0.5);
+  const lowering::Op nearest = b.Select(above, b.Plus(below, number(1)), below);
+  const lowering::Op signed_zero = b.Times(ratio, number(0));
+  return b.Select(IsNotZero(y), b.Select(IsNotZero(times), nearest, signed_zero), ratio);
+}
+
+}  // namespace
 
 absl::StatusOr<DType> CommonType(const Shape& x, const Shape& y) {
   if (x.dtype() == y.dtype()) return x.dtype();
-  const std::optional<DType> common = Promote(x.dtype(), y.dtype());
+  const bool mixed = (x.rank() == 0) != (y.rank() == 0);
+  const std::optional<DType> common = !mixed          ? Promote(x.dtype(), y.dtype())
+                                      : y.rank() == 0 ? PromoteRankZero(x.dtype(), y.dtype())
+                                                      : PromoteRankZero(y.dtype(), x.dtype());
   if (!common)
     return InvalidArgument("dtypes of ", x, " and ", y,
                            " have no common type; convert one with to()");
   return *common;
 }
-
-}  // namespace
 
 absl::StatusOr<Dims> BroadcastDims(const Shape& x, const Shape& y) {
   const int64_t rank = std::max(x.rank(), y.rank());
@@ -93,8 +181,7 @@ absl::StatusOr<Shape> UnaryShape(Accepts accepts, lowering::Opcode opcode, const
 
 absl::StatusOr<Shape> BinaryShape(Accepts accepts, lowering::Opcode opcode, const Shape& x,
                                   const Shape& y) {
-  LAZULI_ASSIGN_OR_RETURN(const DType common, CommonType(x, y));
-  const DType dtype = ComputeType(accepts, common);
+  LAZULI_ASSIGN_OR_RETURN(const DType dtype, ComputeType(accepts, x, y));
   LAZULI_RETURN_IF_ERROR(CheckType(accepts, opcode, dtype));
   if (SameDims(x, y) || y.rank() == 0) return Shape(dtype, x.dims());
   LAZULI_ASSIGN_OR_RETURN(const Dims dims, BroadcastDims(x, y));
@@ -113,18 +200,29 @@ absl::StatusOr<Shape> CompareShape(hlo::ComparisonDirection direction, const Sha
 }
 
 lowering::Op Prepare(Accepts accepts, lowering::Op x) {
-  return x.builder()->Convert(x, ComputeType(accepts, x.dtype()));
+  return Computed(accepts, x, ComputeType(accepts, x.dtype()));
 }
 
 std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, lowering::Op y) {
   lowering::Builder& b = *x.builder();
-  absl::StatusOr<DType> common = CommonType(x.shape(), y.shape());
-  if (!common.ok()) return {b.Error(common.status()), b.Error(common.status())};
-  const DType dtype = ComputeType(accepts, *common);
-  return b.BroadcastTogether(b.Convert(x, dtype), b.Convert(y, dtype));
+  const absl::StatusOr<DType> dtype = ComputeType(accepts, x.shape(), y.shape());
+  if (!dtype.ok()) return {b.Error(dtype.status()), b.Error(dtype.status())};
+  return b.BroadcastTogether(Computed(accepts, x, *dtype), Computed(accepts, y, *dtype));
+}
+
+lowering::Op LowerBinary(lowering::Context& c, std::string_view op, Accepts accepts,
+                         lowering::Opcode opcode, lowering::Op x, lowering::Op y) {
+  auto [l, r] = Prepare(accepts, x, y);
+  if (opcode == lowering::Opcode::kRemainder) CheckDivisor(c, op, l, y);
+  if (opcode == lowering::Opcode::kShiftRightArithmetic && IsUnsigned(l.dtype()))
+    opcode = lowering::Opcode::kShiftRightLogical;
+  return c.builder.Binary(opcode, l, r);
 }
 
 lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering::Op x) {
+  const bool rounds = opcode == lowering::Opcode::kFloor || opcode == lowering::Opcode::kCeil ||
+                      opcode == lowering::Opcode::kRoundNearestEven;
+  if (rounds && IsIntegral(x.dtype())) return x;
   if (opcode == lowering::Opcode::kSign && IsFloat(x.dtype())) {
     const lowering::Op number = b.Compare(hlo::ComparisonDirection::kEq, x, x);
     return b.Select(number, b.Unary(opcode, x), b.ZerosLike(x));  // NaN has no sign
@@ -157,6 +255,32 @@ lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering:
   }
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
+
+lowering::Op RemainderOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op y) const {
+  lowering::Builder& b = c.builder;
+  auto [l, r] = Prepare(Accepts::kReal, x, y);
+  CheckDivisor(c, kName, l, y);
+  const lowering::Op rest = b.Binary(lowering::Opcode::kRemainder, l, r);
+  return IsUnsigned(l.dtype()) ? rest : b.Select(OnOtherSide(rest, r), b.Plus(rest, r), rest);
+}
+Tensors RemainderOp::Vjp(const Saved& s, const Tensor& g) const {
+  Tensors grads(2);
+  if (s.needs(0)) grads[0] = SumToShape(g, s.shape(0));
+  if (s.needs(1)) grads[1] = SumToShape(-(g * FloorDivide(s.x(0), s.x(1))), s.shape(1));
+  return grads;
+}
+
+lowering::Op FloorDivideOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op y) const {
+  auto [l, r] = Prepare(Accepts::kReal, x, y);
+  const DType dtype = l.dtype();
+  CheckDivisor(c, kName, l, y);
+  if (IsIntegral(dtype)) return FloorDividedIntegers(l, r);
+  // Floats of 16 bits would round in between.
+  const DType wide = IsFloat(dtype) && ByteWidth(dtype) < 4 ? DType::kF32 : dtype;
+  lowering::Builder& b = c.builder;
+  return b.Convert(FloorDividedFloats(b.Convert(l, wide), b.Convert(r, wide)), dtype);
+}
+Tensors FloorDivideOp::Vjp(const Saved&, const Tensor&) const { return Tensors(2); }
 
 Tensors ReluOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {Where(Le(s.y(), Constant(0, dy.dtype())), Constant(0, dy.dtype()), dy)};
@@ -214,6 +338,16 @@ Tensors PowNumberOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {dy * (PowNumber(s.x(), exponent - 1) * exponent)};
 }
 
+lowering::Op PowIntegerOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  if (exponent < 0) return b.Error(InvalidArgument("an integer to the power ", exponent));
+  lowering::Op power;  // of the exponent's lower digits
+  for (int64_t n = exponent; n != 0; n >>= 1) {
+    if ((n & 1) != 0) power = power.valid() ? b.Times(power, x) : x;
+    if (n > 1) x = b.Times(x, x);
+  }
+  return power.valid() ? power : b.Full(x.shape(), 1);
+}
+
 // --- functions
 #define LAZULI_UNARY(struct_name, function, ...) \
   Tensor function(const Operand& x) { return Record(struct_name{}, x); }
@@ -228,6 +362,8 @@ Tensors PowNumberOp::Vjp(const Saved& s, const Tensor& dy) const {
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
 
+Tensor Remainder(const Operand& x, const Operand& y) { return Record(RemainderOp{}, x, y); }
+Tensor FloorDivide(const Operand& x, const Operand& y) { return Record(FloorDivideOp{}, x, y); }
 Tensor Relu(const Tensor& x) { return Record(ReluOp{}, x); }
 Tensor Clone(const Tensor& x) { return Record(CloneOp{}, x); }
 Tensor Where(const Operand& condition, const Operand& on_true, const Operand& on_false) {
@@ -236,7 +372,17 @@ Tensor Where(const Operand& condition, const Operand& on_true, const Operand& on
 Tensor Clamp(const Tensor& x, const Operand& low, const Operand& high) {
   return Record(ClampOp{}, x, low, high);
 }
-Tensor PowNumber(const Tensor& x, double exponent) { return Record(PowNumberOp{exponent}, x); }
+Tensor PowNumber(const Tensor& x, const Number& exponent) {
+  const DType dtype = exponent.TypeBeside(x.dtype());
+  if (!IsIntegral(dtype) && dtype != DType::kPred)
+    return Record(PowNumberOp{exponent.as_double()}, x);
+  const std::optional<int64_t> power = exponent.as_integer();
+  if (!power || *power < 0) {
+    ThrowRecordError("pow", InvalidArgument("the power of an integer must be in [0, 2^63), is ",
+                                            exponent.Text(), "; convert x to floats"));
+  }
+  return dtype == DType::kPred && *power == 1 ? x : Record(PowIntegerOp{*power}, To(x, dtype));
+}
 Tensor To(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : Record(ToDTypeOp{dtype}, x);
 }

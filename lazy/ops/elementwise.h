@@ -2,12 +2,15 @@
 // the few with a body.
 #pragma once
 
+#include "lazy/ops/accepts.h"
 #include "lazy/ops/functions.h"
 #include "lazy/ops/op.h"
 
 namespace lazuli::lazy {
 
-enum class Accepts : uint8_t { kFloat, kReal, kBits };
+// The dtype that operands of these shapes have in common: one of rank 0 beside one that has dims
+// counts only where it is of a higher category (integers, floats, complex).
+absl::StatusOr<DType> CommonType(const Shape& x, const Shape& y);
 
 // Shapes of results, with the checks of `accepts` and of the opcode.
 absl::StatusOr<Shape> UnaryShape(Accepts accepts, lowering::Opcode opcode, const Shape& x);
@@ -21,9 +24,13 @@ absl::StatusOr<Dims> BroadcastDims(const Shape& x, const Shape& y);
 lowering::Op Prepare(Accepts accepts, lowering::Op x);
 std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, lowering::Op y);
 
-// The opcode, or what it means where HLO does not take it (abs and sign of unsigned integers) or
-// gives something else (the sign of NaN, which is 0).
+// The opcode, or what it means where HLO does not take it (abs and sign of unsigned integers, floor
+// of integers) or gives something else (the sign of NaN, which is 0).
 lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering::Op x);
+// The opcode of prepared operands. An integer divided by 0 fails the run; a right shift of unsigned
+// integers is a logical one.
+lowering::Op LowerBinary(lowering::Context& c, std::string_view op, Accepts accepts,
+                         lowering::Opcode opcode, lowering::Op x, lowering::Op y);
 
 #define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc) \
   struct struct_name {                                                                          \
@@ -49,9 +56,8 @@ lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering:
     absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {                        \
       return BinaryShape(Accepts::accepts, lowering::Opcode::opcode, x, y);                    \
     }                                                                                          \
-    lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {           \
-      auto [l, r] = Prepare(Accepts::accepts, x, y);                                           \
-      return b.Binary(lowering::Opcode::opcode, l, r);                                         \
+    lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op y) const {           \
+      return LowerBinary(c, kName, Accepts::accepts, lowering::Opcode::opcode, x, y);          \
     }                                                                                          \
     Tensors Vjp(const Saved& s, const Tensor& g) const;                                        \
   };
@@ -72,6 +78,31 @@ lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering:
   };
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
+
+struct RemainderOp {
+  LAZULI_OP("remainder", "aten::remainder");
+  static constexpr OpDoc kDoc{
+      "Remainder of x / y with the sign of y; an integer divided by 0 fails the run.", {"x", "y"}};
+  static constexpr Saves kSaves = kSaveXY;
+  absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {
+    return BinaryShape(Accepts::kReal, lowering::Opcode::kRemainder, x, y);
+  }
+  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op y) const;
+  Tensors Vjp(const Saved& s, const Tensor& g) const;
+};
+
+struct FloorDivideOp {
+  LAZULI_OP("floor_divide", "aten::floor_divide");
+  static constexpr OpDoc kDoc{
+      "x / y, rounded down: as Python's // exact for integers, of which one divided by 0 fails the "
+      "run, and of floats the whole number of times that y goes into x.",
+      {"x", "y"}};
+  absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {
+    return BinaryShape(Accepts::kReal, lowering::Opcode::kRemainder, x, y);
+  }
+  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op y) const;
+  Tensors Vjp(const Saved& s, const Tensor& g) const;  // none flows
+};
 
 struct ReluOp {
   LAZULI_OP("relu", "aten::relu");
@@ -127,6 +158,18 @@ struct PowNumberOp {
   }
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+// Of integers, by repeated squares, which wrap.
+struct PowIntegerOp {
+  int64_t exponent;  // not negative
+  LAZULI_OP("pow", "aten::pow", exponent);
+  static constexpr OpDoc kDoc{
+      "Each integer to the power of a whole number that is part of the program; wraps.", {"x"}};
+  absl::StatusOr<Shape> Infer(const Shape& x) const {
+    return UnaryShape(Accepts::kInteger, lowering::Opcode::kMultiply, x);
+  }
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
 };
 
 struct ToDTypeOp {

@@ -27,12 +27,16 @@ namespace lazuli::lazy {
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
 
+Tensor Remainder(const Operand& x, const Operand& y);    // with the sign of y
+Tensor FloorDivide(const Operand& x, const Operand& y);  // rounded down
 Tensor Relu(const Tensor& x);
 Tensor Clone(const Tensor& x);  // the same elements in memory of its own
 Tensor Where(const Operand& condition, const Operand& on_true, const Operand& on_false);
 Tensor Clamp(const Tensor& x, const Operand& low, const Operand& high);
-Tensor PowNumber(const Tensor& x, double exponent);  // the exponent is structure
-Tensor To(const Tensor& x, DType dtype);             // x itself if it has the dtype
+// The exponent is structure. Integers stay integers under a whole number, which must not be
+// negative.
+Tensor PowNumber(const Tensor& x, const Number& exponent);
+Tensor To(const Tensor& x, DType dtype);  // x itself if it has the dtype
 
 // A rank-0 constant of the program.
 Value Constant(double value, DType dtype);

@@ -19,6 +19,7 @@ DType Number::TypeBeside(DType tensor) const {
     case Kind::kBool:
       return tensor;
     case Kind::kInt:
+    case Kind::kHuge:
       return tensor == DType::kPred ? DType::kS64 : tensor;
     case Kind::kFloat:
       return IsFloat(tensor) || IsComplex(tensor) ? tensor : DType::kF32;
@@ -31,6 +32,7 @@ DType Number::DefaultType() const {
     case Kind::kBool:
       return DType::kPred;
     case Kind::kInt:
+    case Kind::kHuge:
       return DType::kS64;
     case Kind::kFloat:
       return DType::kF32;
@@ -38,13 +40,41 @@ DType Number::DefaultType() const {
   return DType::kF32;
 }
 
-std::string Number::Text() const { return kind_ == Kind::kFloat ? Str(double_) : Str(int_); }
-
-Value Number::Slot(DType dtype) const {
-  return {MakeIntrusive<ScalarNode>(dtype, CellAs(dtype), CurrentSite()), 0};
+double Number::as_double() const {
+  if (kind_ == Kind::kFloat) return double_;
+  return kind_ == Kind::kHuge ? static_cast<double>(static_cast<uint64_t>(int_))
+                              : static_cast<double>(int_);
 }
 
-uint64_t Number::CellAs(DType dtype) const {
+std::optional<int64_t> Number::as_integer() const {
+  if (kind_ == Kind::kFloat || kind_ == Kind::kHuge) return std::nullopt;
+  return int_;
+}
+
+std::string Number::Text() const {
+  if (kind_ == Kind::kFloat) return Str(double_);
+  return kind_ == Kind::kHuge ? Str(static_cast<uint64_t>(int_)) : Str(int_);
+}
+
+Value Number::Slot(DType dtype, Overflow overflow) const {
+  return {MakeIntrusive<ScalarNode>(dtype, CellAs(dtype, overflow), CurrentSite()), 0};
+}
+
+// Of an integer dtype.
+bool Number::Fits(DType dtype, Overflow overflow) const {
+  const int bits = Row(dtype).bits;
+  if (kind_ == Kind::kHuge) return overflow == Overflow::kWrap || (bits == 64 && IsUnsigned(dtype));
+  if (kind_ == Kind::kFloat && !(double_ > -0x1p63 && double_ < 0x1p63)) return false;
+  const int64_t value = kind_ == Kind::kFloat ? static_cast<int64_t>(double_) : int_;
+  if (overflow == Overflow::kWrap && kind_ != Kind::kFloat) return true;
+  if (overflow == Overflow::kRefuseAny && IsUnsigned(dtype) && value < 0) return false;
+  if (bits == 64) return true;
+  const int64_t high = (int64_t{1} << (IsSigned(dtype) ? bits - 1 : bits)) - 1;
+  const int64_t low = IsSigned(dtype) ? -high - 1 : -high;
+  return value >= low && value <= high;
+}
+
+uint64_t Number::CellAs(DType dtype, Overflow overflow) const {
   uint64_t cell = 0;
   if (ByteWidth(dtype) > static_cast<int>(sizeof cell)) {
     throw StatusError(Unimplemented("a number beside a tensor of ", DTypeText(dtype),
@@ -54,20 +84,13 @@ uint64_t Number::CellAs(DType dtype) const {
     StoreAs(dtype, as_double(), &cell);
     return cell;
   }
-  // Integers are stored exactly, not by way of double. Negative numbers may stand for unsigned
-  // ones, as in torch.
-  if (kind_ == Kind::kFloat && !(double_ > -0x1p63 && double_ < 0x1p63))
-    ThrowDoesNotFit(Text(), dtype);
+  // Integers are stored exactly, not by way of double.
+  if (!Fits(dtype, overflow)) ThrowDoesNotFit(Text(), dtype);
   const int64_t value = kind_ == Kind::kFloat ? static_cast<int64_t>(double_) : int_;
-  const int bits = Row(dtype).bits;
-  if (bits < 64) {
-    const int64_t high = (int64_t{1} << (IsSigned(dtype) ? bits - 1 : bits)) - 1;
-    const int64_t low = IsSigned(dtype) ? -high - 1 : -high;
-    if (value < low || value > high) ThrowDoesNotFit(Text(), dtype);
-  }
   VisitDType(dtype, [&]<DType kType>() {
     if constexpr (std::is_integral_v<HostType<kType>>) {
       auto element = static_cast<HostType<kType>>(value);
+      const int bits = Row(dtype).bits;
       if (bits < 8)
         element = static_cast<HostType<kType>>(IsSigned(dtype) ? value : value & ((1 << bits) - 1));
       std::memcpy(&cell, &element, sizeof element);

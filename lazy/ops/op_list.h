@@ -38,14 +38,14 @@ using AllOps = OpList<
 #define LAZULI_COMPARE(struct_name, ...) struct_name,
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
-    ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, ToDTypeOp, ConstantOp, GeluOp, EluOp,
-    LogSigmoidOp, SumOp, ProdOp, AmaxOp, AminOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp,
-    ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp,
-    GatherOp, ScatterAddOp, ScatterOp, IndexCopyOp, MaskPositionsOp, CumSumOp, SortOp, MatMulOp,
-    LinearOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp,
-    MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp, SoftmaxOp,
-    LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp, HuberOp, OneHotOp, FullOp,
-    PositionsOp, UniformOp, NormalOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
-    ForeachAdagradOp, ForeachClipNormOp>;
+    RemainderOp, FloorDivideOp, ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, PowIntegerOp,
+    ToDTypeOp, ConstantOp, GeluOp, EluOp, LogSigmoidOp, SumOp, ProdOp, AmaxOp, AminOp, MaxAlongOp,
+    ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp, FlipOp,
+    CatOp, IndexSelectOp, IndexAddOp, GatherOp, ScatterAddOp, ScatterOp, IndexCopyOp,
+    MaskPositionsOp, CumSumOp, SortOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp,
+    Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp,
+    LayerNormOp, BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
+    BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, ForeachSgdOp, ForeachAdamOp,
+    ForeachRmspropOp, ForeachAdagradOp, ForeachClipNormOp>;
 
 }  // namespace lazuli::lazy

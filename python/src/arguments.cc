@@ -62,9 +62,16 @@ std::optional<Scalar> LoadScalar(PyObject* object) {
   if (PyFloat_Check(object)) return Scalar(PyFloat_AS_DOUBLE(object));
   if (PyBool_Check(object)) return Scalar(object == Py_True);
   if (PyLong_Check(object)) {
-    const std::int64_t value = PyLong_AsLongLong(object);
-    if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-    return Scalar(value);
+    int overflow = 0;
+    const std::int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow == 0) return Scalar(value);
+    const std::uint64_t large = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
+    if (overflow > 0 && PyErr_Occurred() == nullptr) return Scalar(large);
+    PyErr_Clear();
+    PyErr_SetString(
+        PyExc_OverflowError,
+        "an integer beside a tensor has at most 64 bits; write a larger one as a float");
+    throw py::error_already_set();
   }
   if (AsTensor(object) != nullptr || !IsNumPyScalar(object)) return std::nullopt;
   const auto item = py::reinterpret_steal<py::object>(PyObject_CallMethod(object, "item", nullptr));

@@ -26,8 +26,7 @@ namespace {
 
 // As C++ picks the overload: a number as the exponent of a tensor is part of the program.
 Tensor pow(const Operand& x, const Operand& y) {
-  if (x.tensor() != nullptr && y.scalar() != nullptr)
-    return lazuli::pow(*x.tensor(), y.scalar()->value());
+  if (x.tensor() != nullptr && y.scalar() != nullptr) return lazuli::pow(*x.tensor(), *y.scalar());
   return lazuli::pow(x, y);
 }
 
@@ -124,12 +123,14 @@ void SetOperators(PyHeapTypeObject* type) {
   number.nb_remainder = BinaryOperator<&remainder>;
   number.nb_matrix_multiply = BinaryOperator<&MatMul>;
   number.nb_power = Power;
-  number.nb_and = BinaryOperator<&logical_and>;
-  number.nb_or = BinaryOperator<&logical_or>;
-  number.nb_xor = BinaryOperator<&logical_xor>;
+  number.nb_and = BinaryOperator<&bitwise_and>;
+  number.nb_or = BinaryOperator<&bitwise_or>;
+  number.nb_xor = BinaryOperator<&bitwise_xor>;
   number.nb_negative = UnaryOperator<&neg>;
   number.nb_absolute = UnaryOperator<&lazuli::abs>;
-  number.nb_invert = UnaryOperator<&logical_not>;
+  number.nb_invert = UnaryOperator<&bitwise_not>;
+  number.nb_lshift = BinaryOperator<&bitwise_left_shift>;
+  number.nb_rshift = BinaryOperator<&bitwise_right_shift>;
   number.nb_inplace_add = InPlaceOperator<&Tensor::add_>;
   number.nb_inplace_subtract = InPlaceOperator<&Tensor::sub_>;
   number.nb_inplace_multiply = InPlaceOperator<&Tensor::mul_>;
@@ -137,9 +138,11 @@ void SetOperators(PyHeapTypeObject* type) {
   number.nb_inplace_floor_divide = InPlaceOperator<&Tensor::floor_divide_>;
   number.nb_inplace_remainder = InPlaceOperator<&Tensor::remainder_>;
   number.nb_inplace_power = InPlacePower;
-  number.nb_inplace_and = InPlaceOperator<&Tensor::logical_and_>;
-  number.nb_inplace_or = InPlaceOperator<&Tensor::logical_or_>;
-  number.nb_inplace_xor = InPlaceOperator<&Tensor::logical_xor_>;
+  number.nb_inplace_and = InPlaceOperator<&Tensor::bitwise_and_>;
+  number.nb_inplace_or = InPlaceOperator<&Tensor::bitwise_or_>;
+  number.nb_inplace_xor = InPlaceOperator<&Tensor::bitwise_xor_>;
+  number.nb_inplace_lshift = InPlaceOperator<&Tensor::bitwise_left_shift_>;
+  number.nb_inplace_rshift = InPlaceOperator<&Tensor::bitwise_right_shift_>;
   type->ht_type.tp_richcompare = Compare;
 }
 

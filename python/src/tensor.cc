@@ -34,6 +34,7 @@ py::object Item(const Tensor& x) {
   if (real) return py::float_(number);
   if (ir::IsComplex(dtype)) return ToNumPy(x).attr("item")();
   if (x.dtype() == kBool) return py::bool_(integer != 0);
+  if (x.dtype() == DType::kU64) return py::int_(static_cast<std::uint64_t>(integer));
   return py::int_(integer);
 }
 

@@ -29,9 +29,9 @@ const UnaryMeaning kUnary[] = {
     {"abs", [](double x) { return std::fabs(x); }, [](int64_t x) { return x < 0 ? S(-U(x)) : x; }},
     {"neg", [](double x) { return -x; }, [](int64_t x) { return S(-U(x)); }},
     {"sign", SignOf, [](int64_t x) { return int64_t{x > 0} - int64_t{x < 0}; }},
-    {"floor", [](double x) { return std::floor(x); }},
-    {"ceil", [](double x) { return std::ceil(x); }},
-    {"round", [](double x) { return std::nearbyint(x); }},
+    {"floor", [](double x) { return std::floor(x); }, [](int64_t x) { return x; }},
+    {"ceil", [](double x) { return std::ceil(x); }, [](int64_t x) { return x; }},
+    {"round", [](double x) { return std::nearbyint(x); }, [](int64_t x) { return x; }},
     {"sqrt", [](double x) { return std::sqrt(x); }, nullptr, 0.25, 3},
     {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, nullptr, 0.25, 3},
     {"exp", [](double x) { return std::exp(x); }},
@@ -43,7 +43,9 @@ const UnaryMeaning kUnary[] = {
     {"sin", [](double x) { return std::sin(x); }},
     {"cos", [](double x) { return std::cos(x); }},
     {"erf", [](double x) { return std::erf(x); }},
-    {"logical_not", nullptr, [](int64_t x) { return ~x; }},
+    {"logical_not", [](double x) { return x == 0 ? 1.0 : 0.0; },
+     [](int64_t x) { return int64_t{x == 0}; }},
+    {"bitwise_not", nullptr, [](int64_t x) { return ~x; }},
 };
 
 struct BinaryMeaning {
@@ -51,9 +53,43 @@ struct BinaryMeaning {
   double (*of_floats)(double, double);
   int64_t (*of_integers)(int64_t, int64_t) = nullptr;
   double low = -2, high = 2;
+  int64_t (*of_width)(int64_t, int64_t, DType) = nullptr;  // instead of of_integers
 };
 
 double Nan() { return std::numeric_limits<double>::quiet_NaN(); }
+
+double Remainder(double x, double y) {
+  const double rest = std::fmod(x, y);
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+int64_t Remainder(int64_t x, int64_t y) {
+  if (y == -1) return 0;
+  const int64_t rest = x % y;
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+// As Python defines it.
+double FloorDivide(double x, double y) {
+  if (y == 0) return x / y;
+  const double rest = std::fmod(x, y);
+  double times = (x - rest) / y;
+  if (rest != 0 && (rest < 0) != (y < 0)) times -= 1;
+  if (times == 0) return std::copysign(0.0, x / y);
+  const double below = std::floor(times);
+  return times - below > 0.5 ? below + 1 : below;
+}
+int64_t FloorDivide(int64_t x, int64_t y) {
+  if (y == -1) return S(-U(x));
+  return x / y - (x % y != 0 && (x < 0) != (y < 0) ? 1 : 0);
+}
+int64_t Power(int64_t x, int64_t y) {
+  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0;
+  uint64_t power = 1, square = U(x);
+  for (uint64_t n = U(y); n != 0; n >>= 1) {
+    if (n % 2 != 0) power *= square;
+    square *= square;
+  }
+  return S(power);
+}
 
 const BinaryMeaning kBinary[] = {
     {"add", [](double x, double y) { return x + y; },
@@ -64,20 +100,36 @@ const BinaryMeaning kBinary[] = {
      [](int64_t x, int64_t y) { return S(U(x) * U(y)); }},
     {"div", [](double x, double y) { return x / y; }, nullptr, 0.5, 2},
     {"fmod", [](double x, double y) { return std::fmod(x, y); },
-     [](int64_t x, int64_t y) { return y == 0    ? x
-                                       : y == -1 ? 0
-                                                 : x % y; }, 0.6, 2.3},
+     [](int64_t x, int64_t y) { return y == -1 ? 0 : x % y; }, 0.6, 2.3},
+    {"remainder", Remainder, Remainder, 0.6, 2.3},
+    {"floor_divide", FloorDivide, FloorDivide, 0.6, 2.3},
     {"maximum",
      [](double x, double y) { return std::isnan(x) || std::isnan(y) ? Nan() : std::max(x, y); },
      [](int64_t x, int64_t y) { return std::max(x, y); }},
     {"minimum",
      [](double x, double y) { return std::isnan(x) || std::isnan(y) ? Nan() : std::min(x, y); },
      [](int64_t x, int64_t y) { return std::min(x, y); }},
-    {"pow", [](double x, double y) { return std::pow(x, y); }, nullptr, 0.25, 2},
+    {"pow", [](double x, double y) { return std::pow(x, y); }, Power, 0.25, 2},
     {"atan2", [](double x, double y) { return std::atan2(x, y); }, nullptr, 0.5, 2},
-    {"logical_and", nullptr, [](int64_t x, int64_t y) { return x & y; }},
-    {"logical_or", nullptr, [](int64_t x, int64_t y) { return x | y; }},
-    {"logical_xor", nullptr, [](int64_t x, int64_t y) { return x ^ y; }},
+    {"logical_and", [](double x, double y) { return x != 0 && y != 0 ? 1.0 : 0.0; },
+     [](int64_t x, int64_t y) { return int64_t{x != 0 && y != 0}; }},
+    {"logical_or", [](double x, double y) { return x != 0 || y != 0 ? 1.0 : 0.0; },
+     [](int64_t x, int64_t y) { return int64_t{x != 0 || y != 0}; }},
+    {"logical_xor", [](double x, double y) { return (x != 0) != (y != 0) ? 1.0 : 0.0; },
+     [](int64_t x, int64_t y) { return int64_t{(x != 0) != (y != 0)}; }},
+    {"bitwise_and", nullptr, [](int64_t x, int64_t y) { return x & y; }},
+    {"bitwise_or", nullptr, [](int64_t x, int64_t y) { return x | y; }},
+    {"bitwise_xor", nullptr, [](int64_t x, int64_t y) { return x ^ y; }},
+    {"bitwise_left_shift", nullptr, nullptr, 0, 0,
+     [](int64_t x, int64_t y, DType dtype) {
+       return y >= 0 && y < 8 * ByteWidth(dtype) ? S(U(x) << y) : 0;
+     }},
+    {"bitwise_right_shift", nullptr, nullptr, 0, 0,
+     [](int64_t x, int64_t y, DType dtype) {
+       const bool out = y < 0 || y >= 8 * ByteWidth(dtype);
+       if (IsUnsigned(dtype)) return out ? 0 : S(U(x) >> y);
+       return x >> (out ? 63 : y);
+     }},
     {"eq", [](double x, double y) { return x == y ? 1.0 : 0.0; },
      [](int64_t x, int64_t y) { return int64_t{x == y}; }},
     {"ne", [](double x, double y) { return x != y ? 1.0 : 0.0; },
@@ -171,15 +223,39 @@ std::vector<DType> DTypesOf(Accepts accepts) {
     case Accepts::kReal:
       return {DType::kF32, DType::kF64, DType::kF16, DType::kBF16,
               DType::kS8,  DType::kU8,  DType::kS32, DType::kS64};
+    case Accepts::kWhole:
+      return {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kU8, DType::kS64};
+    case Accepts::kInteger:
+      return {DType::kU8, DType::kS8, DType::kS16, DType::kS32, DType::kS64, DType::kU64};
     case Accepts::kBits:
       return {DType::kPred, DType::kU8, DType::kS16, DType::kS32, DType::kS64};
+    case Accepts::kTruth:
+      return {DType::kPred, DType::kU8, DType::kS32, DType::kF32, DType::kF64};
   }
   return {};
+}
+
+bool TakesFloats(Accepts accepts) {
+  return accepts != Accepts::kBits && accepts != Accepts::kInteger;
+}
+std::string_view RefusesFloats(Accepts accepts) {
+  return accepts == Accepts::kBits ? ": takes pred or integers, not f32"
+                                   : ": takes integers, not f32";
 }
 
 bool Narrow(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
 // --- references
+
+// What is left of the elements that are 0, which integers are not divided by.
+Literal WithoutZeros(const Literal& x) {
+  if (!IsIntegral(x.shape().dtype())) return x;
+  Literal result = x;
+  for (int64_t i = 0; i < x.shape().num_elements(); ++i) {
+    if (IntegerAt(x, i) == 0) SetInteger(result, i, 5);
+  }
+  return result;
+}
 
 // What an op of floats sees: integers are rounded to f32 first.
 double FloatAt(const Literal& x, int64_t i) {
@@ -196,7 +272,7 @@ Literal ByElement(const Shape& shape, OneElement&& element) {
 
 Literal UnaryReference(const UnaryMeaning& meaning, const Shape& shape, const Literal& x) {
   return ByElement(shape, [&](Literal& result, int64_t i) {
-    if (IsFloat(shape.dtype()))
+    if (IsFloat(shape.dtype()) || IsFloat(x.shape().dtype()))
       result.SetFromDouble(i, meaning.of_float(FloatAt(x, i)));
     else
       SetInteger(result, i, meaning.of_integer(IntegerAt(x, i)));
@@ -217,7 +293,10 @@ Literal BinaryReference(const BinaryMeaning& meaning, const Shape& shape, const 
     };
     const int64_t i = at(in[0]), j = at(in[1]);
     if (!floats) {
-      SetInteger(result, n, meaning.of_integers(IntegerAt(in[0], i), IntegerAt(in[1], j)));
+      const int64_t x = IntegerAt(in[0], i), y = IntegerAt(in[1], j);
+      SetInteger(
+          result, n,
+          meaning.of_width != nullptr ? meaning.of_width(x, y, common) : meaning.of_integers(x, y));
     } else {
       result.SetFromDouble(n, meaning.of_floats(FloatAt(in[0], i), FloatAt(in[1], j)));
     }
@@ -247,14 +326,14 @@ template <class T>
 void AddUnary(Table& table, Accepts accepts) {
   const UnaryMeaning& meaning = MeaningOf(kUnary, T::kName);
   for (const Kind& kind : {kWide, kNarrow}) {
-    if (kind.narrow && accepts == Accepts::kBits) return;
+    if (kind.narrow && !TakesFloats(accepts)) return;
     Row<T> row = NewRow<T>(table, kind);
     for (DType dtype : DTypesOf(accepts)) {
       if (Narrow(dtype) == kind.narrow) row.AddEdge({}, {Specials(dtype)});
     }
     if (!kind.narrow) {
-      if (accepts == Accepts::kBits)
-        row.Error(Str(T::kName, ": takes pred or integers, not f32"), {Random(DType::kF32, {2})},
+      if (!TakesFloats(accepts))
+        row.Error(Str(T::kName, RefusesFloats(accepts)), {Random(DType::kF32, {2})},
                   [](const Tensors& x) { (void)Record(T{}, x[0]); });
       else
         row.Add({}, {Between(DType::kF64, {2, 3}, meaning.low, meaning.high, 0.1)});
@@ -269,26 +348,28 @@ void AddUnary(Table& table, Accepts accepts) {
 template <class T>
 void AddBinary(Table& table, Accepts accepts) {
   const BinaryMeaning& meaning = MeaningOf(kBinary, T::kName);
+  const bool divides = T::kName == "fmod" || T::kName == "remainder" || T::kName == "floor_divide";
   for (const Kind& kind : {kWide, kNarrow}) {
-    if (kind.narrow && accepts == Accepts::kBits) return;
+    if (kind.narrow && !TakesFloats(accepts)) return;
     Row<T> row = NewRow<T>(table, kind);
     for (DType dtype : DTypesOf(accepts)) {
       if (Narrow(dtype) != kind.narrow) continue;
       const Literal specials = Specials(dtype);
       const int64_t n = specials.shape().num_elements();
-      row.AddEdge({}, {specials.Reshaped({n, 1}), specials.Reshaped({1, n})});
+      const Literal columns = divides ? WithoutZeros(specials) : specials;
+      row.AddEdge({}, {specials.Reshaped({n, 1}), columns.Reshaped({1, n})});
       row.AddEdge({}, {specials, ScalarOf(dtype, 3)});
     }
     if (!kind.narrow) {
       const auto [low, high] = std::pair(meaning.low, meaning.high);
-      if (accepts != Accepts::kBits) {
+      if (TakesFloats(accepts)) {
         row.Add({}, {Between(DType::kF64, {2, 3}, low, high, 0.1),
                      Between(DType::kF64, {2, 3}, low, high, 0.35)});
         row.Add({}, {Between(DType::kF64, {2, 1}, low, high, 0.2),
                      Between(DType::kF64, {3}, low, high, 0.45)});
         row.AddEdge({}, {Random(DType::kS32, {3}), Random(DType::kF32, {2, 3}, 1)});
       } else {
-        row.Error(Str(T::kName, ": takes pred or integers, not f32"),
+        row.Error(Str(T::kName, RefusesFloats(accepts)),
                   {Random(DType::kF32, {2}), Random(DType::kF32, {2})},
                   [](const Tensors& x) { (void)Record(T{}, x[0], x[1]); });
       }
@@ -296,10 +377,13 @@ void AddBinary(Table& table, Accepts accepts) {
       row.Error(Str(T::kName, ": shapes s32[2,3] and s32[2] do not broadcast"),
                 {Random(DType::kS32, {2, 3}), Random(DType::kS32, {2})},
                 [](const Tensors& x) { (void)Record(T{}, x[0], x[1]); });
-      row.Error(
-          Str(T::kName, ": dtypes of s32[2] and u64[2] have no common type; convert one with to()"),
-          {Random(DType::kS32, {2}), Random(DType::kU64, {2})},
-          [](const Tensors& x) { (void)Record(T{}, x[0], x[1]); });
+      if (accepts != Accepts::kTruth) {
+        row.Error(Str(T::kName,
+                      ": dtypes of s32[2] and u64[2] have no common type; convert one "
+                      "with to()"),
+                  {Random(DType::kS32, {2}), Random(DType::kU64, {2})},
+                  [](const Tensors& x) { (void)Record(T{}, x[0], x[1]); });
+      }
     }
     row.Reference([&meaning](const T& op, const Literals& in) {
       return BinaryReference(meaning, *op.Infer(in[0].shape(), in[1].shape()), in);
@@ -452,6 +536,24 @@ void AddPowNumber(Table& table) {
       });
 }
 
+void AddPowInteger(Table& table) {
+  Row<PowIntegerOp> row = table.Op<PowIntegerOp>();
+  for (const int64_t exponent :
+       {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{7}, int64_t{39}, (int64_t{1} << 40) + 1}) {
+    for (DType dtype : {DType::kS8, DType::kU8, DType::kS32, DType::kS64, DType::kU64})
+      row.AddEdge({exponent}, {Specials(dtype)});
+  }
+  row.Reference([](const PowIntegerOp& op, const Literals& in) {
+       return ByElement(in[0].shape(), [&](Literal& result, int64_t i) {
+         SetInteger(result, i, Power(IntegerAt(in[0], i), op.exponent));
+       });
+     })
+      .Error("pow: takes integers, not f32", {Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)Record(PowIntegerOp{2}, x[0]); })
+      .Error("pow: the power of an integer must be in [0, 2^63), is -2; convert x to floats",
+             {Random(DType::kS32, {2})}, [](const Tensors& x) { (void)PowNumber(x[0], -2); });
+}
+
 void AddToDType(Table& table) {
   Row<ToDTypeOp> row = table.Op<ToDTypeOp>();
   for (DType to : {DType::kPred, DType::kS8, DType::kU8, DType::kS32, DType::kS64, DType::kF16,
@@ -486,6 +588,8 @@ void AddElementwiseSamples(Table& table) {
 #define LAZULI_COMPARE(struct_name, ...) AddBinary<struct_name>(table, Accepts::kReal);
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
+  AddBinary<RemainderOp>(table, Accepts::kReal);
+  AddBinary<FloorDivideOp>(table, Accepts::kReal);
   AddRelu(table);
   AddGelu(table);
   AddElu(table);
@@ -494,6 +598,7 @@ void AddElementwiseSamples(Table& table) {
   AddWhere(table);
   AddClamp(table);
   AddPowNumber(table);
+  AddPowInteger(table);
   AddToDType(table);
   AddConstant(table);
 }

@@ -204,11 +204,13 @@ class Table {
   const std::deque<OpRow>& rows() const { return rows_; }
   const OpRow& operator[](std::string_view name) const;
 
-  // Public names are unique but for pow, which is two ops.
+  // Public names are unique but for pow, which is three ops.
   template <OpStruct T>
   static std::string RowName() {
-    const bool number_exponent = requires(T op) { op.exponent; };
-    return Str(T::kName, number_exponent ? "_number" : "");
+    if constexpr (requires(T op) { op.exponent; })
+      return Str(T::kName, std::is_integral_v<decltype(T::exponent)> ? "_integer" : "_number");
+    else
+      return std::string(T::kName);
   }
 
  private:

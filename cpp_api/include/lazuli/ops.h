@@ -34,7 +34,8 @@ LAZULI_API Tensor tanh(const Tensor& x, LAZULI_LOC);
 LAZULI_API Tensor sin(const Tensor& x, LAZULI_LOC);          // radians
 LAZULI_API Tensor cos(const Tensor& x, LAZULI_LOC);          // radians
 LAZULI_API Tensor erf(const Tensor& x, LAZULI_LOC);          // Gauss error function
-LAZULI_API Tensor logical_not(const Tensor& x, LAZULI_LOC);  // integers: bitwise
+LAZULI_API Tensor logical_not(const Tensor& x, LAZULI_LOC);  // whether x is 0
+LAZULI_API Tensor bitwise_not(const Tensor& x, LAZULI_LOC);  // integers and pred
 LAZULI_API Tensor relu(const Tensor& x, LAZULI_LOC);         // max(x, 0)
 LAZULI_API Tensor square(const Tensor& x, LAZULI_LOC);       // x * x
 LAZULI_API Tensor reciprocal(const Tensor& x, LAZULI_LOC);   // 1 / x
@@ -85,14 +86,21 @@ LAZULI_API Tensor floor_divide(const Operand& x, const Operand& y);  // rounded 
 LAZULI_API Tensor maximum(const Operand& x, const Operand& y);
 LAZULI_API Tensor minimum(const Operand& x, const Operand& y);
 LAZULI_API Tensor atan2(const Operand& x, const Operand& y);
-LAZULI_API Tensor
-pow(const Operand& x,
-    const Operand& y);  // a number y is part of the program where it is a double: below
-LAZULI_API Tensor pow(const Tensor& x, double exponent,
+// Integers stay integers, and wrap, unless the exponent is a float.
+LAZULI_API Tensor pow(const Operand& x, const Operand& y);
+LAZULI_API Tensor pow(const Tensor& x, const Scalar& exponent,
                       LAZULI_LOC);  // the exponent is part of the program
+// Of what is other than 0; they give pred.
 LAZULI_API Tensor logical_and(const Operand& x, const Operand& y);
 LAZULI_API Tensor logical_or(const Operand& x, const Operand& y);
 LAZULI_API Tensor logical_xor(const Operand& x, const Operand& y);
+// Of integers and pred.
+LAZULI_API Tensor bitwise_and(const Operand& x, const Operand& y);
+LAZULI_API Tensor bitwise_or(const Operand& x, const Operand& y);
+LAZULI_API Tensor bitwise_xor(const Operand& x, const Operand& y);
+// Of integers; a count outside of [0, number of bits) shifts everything out.
+LAZULI_API Tensor bitwise_left_shift(const Operand& x, const Operand& y);
+LAZULI_API Tensor bitwise_right_shift(const Operand& x, const Operand& y);
 LAZULI_API Tensor eq(const Operand& x, const Operand& y);
 LAZULI_API Tensor ne(const Operand& x, const Operand& y);
 LAZULI_API Tensor lt(const Operand& x, const Operand& y);

@@ -40,6 +40,7 @@ class LAZULI_API Scalar {
   Scalar(double v);                                        // NOLINT(google-explicit-constructor)
   Scalar(float v) : Scalar(static_cast<double>(v)) {}      // NOLINT(google-explicit-constructor)
   Scalar(std::int64_t v);                                  // NOLINT(google-explicit-constructor)
+  Scalar(std::uint64_t v);                                 // NOLINT(google-explicit-constructor)
   Scalar(int v) : Scalar(static_cast<std::int64_t>(v)) {}  // NOLINT(google-explicit-constructor)
   Scalar(bool v);                                          // NOLINT(google-explicit-constructor)
   Scalar(const Scalar&);
@@ -51,9 +52,9 @@ class LAZULI_API Scalar {
   friend struct TensorAccess;
   struct Slot;
   Slot& SharedSlot() const;
-  std::int8_t kind_;  // as Number's: bool, integer, float
+  std::int8_t kind_;  // bool, integer, float, integer from 2^63 on
   double double_ = 0;
-  std::int64_t int_ = 0;
+  std::int64_t int_ = 0;          // of the last kind, the bits
   mutable Slot* slot_ = nullptr;  // shared by copies; made at first use
 };
 
@@ -165,7 +166,13 @@ class LAZULI_API Tensor {
   Tensor& logical_and_(const Operand& y);
   Tensor& logical_or_(const Operand& y);
   Tensor& logical_xor_(const Operand& y);
+  Tensor& bitwise_and_(const Operand& y);
+  Tensor& bitwise_or_(const Operand& y);
+  Tensor& bitwise_xor_(const Operand& y);
+  Tensor& bitwise_left_shift_(const Operand& y);
+  Tensor& bitwise_right_shift_(const Operand& y);
   Tensor& logical_not_(LAZULI_LOC);
+  Tensor& bitwise_not_(LAZULI_LOC);
   Tensor& abs_(LAZULI_LOC);
   Tensor& neg_(LAZULI_LOC);
   Tensor& sign_(LAZULI_LOC);
@@ -281,6 +288,8 @@ class LAZULI_API Operand {
       return v;
     else if constexpr (std::is_floating_point_v<T>)
       return static_cast<double>(v);
+    else if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(std::uint64_t))
+      return static_cast<std::uint64_t>(v);
     else
       return static_cast<std::int64_t>(v);
   }

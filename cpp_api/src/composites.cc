@@ -186,18 +186,3 @@ Tensor randn_like(const Tensor& x, Locs loc) {
 }
 
 }  // namespace lazuli
-Tensor randint(std::int64_t low, std::int64_t high, const Dims& dims, DType dtype,
-               const Device& device, Locs loc) {
-  return CallTensor(loc, [&] {
-    if (low >= high) {
-      lazy::ThrowRecordError(
-          "randint", ir::InvalidArgument("low must be below high, but ", low, " >= ", high));
-    }
-    const lazy::Tensor uniform = lazy::Rand(dims, ir::DType::kF64, DeviceAccess::Unwrap(device));
-    const Scalar range(static_cast<double>(high) - static_cast<double>(low)),
-        first(static_cast<double>(low));
-    const lazy::Tensor drawn =
-        lazy::Floor(lazy::Mul(uniform, TensorAccess::Slot(range, uniform.dtype())));
-    return lazy::To(lazy::Add(drawn, TensorAccess::Slot(first, uniform.dtype())), Unwrap(dtype));
-  });
-}

@@ -402,5 +402,15 @@ Tensor randn(const Dims& dims, DType dtype, const Device& device, Locs loc) {
   return CallTensor(loc,
                     [&] { return lazy::Randn(dims, Unwrap(dtype), DeviceAccess::Unwrap(device)); });
 }
+Tensor randint(std::int64_t low, std::int64_t high, const Dims& dims, DType dtype,
+               const Device& device, Locs loc) {
+  return CallTensor(loc, [&] {
+    return lazy::RandomIntegers(low, high, dims, Unwrap(dtype), DeviceAccess::Unwrap(device));
+  });
+}
+Tensor randperm(std::int64_t n, DType dtype, const Device& device, Locs loc) {
+  return CallTensor(
+      loc, [&] { return lazy::RandomPermutation(n, Unwrap(dtype), DeviceAccess::Unwrap(device)); });
+}
 
 }  // namespace lazuli

@@ -2,8 +2,11 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <vector>
 
+#include "lazy/ops/index.h"
 #include "lazy/tensor/random.h"
 
 namespace lazuli::lazy {
@@ -11,18 +14,58 @@ namespace {
 
 using lowering::Opcode;
 
+// Bits of u64 arrays.
+lowering::Op Filled(lowering::Op like, double v) { return like.builder()->Full(like.shape(), v); }
+lowering::Op Left(lowering::Op x, int count) {
+  return x.builder()->Binary(Opcode::kShiftLeft, x, Filled(x, count));
+}
+lowering::Op Right(lowering::Op x, int count) {
+  return x.builder()->Binary(Opcode::kShiftRightLogical, x, Filled(x, count));
+}
+lowering::Op Low(lowering::Op x, int count) {
+  return x.builder()->Binary(Opcode::kAnd, x, Filled(x, std::ldexp(1.0, count) - 1));
+}
+lowering::Op Or(lowering::Op x, lowering::Op y) { return x.builder()->Binary(Opcode::kOr, x, y); }
+
 lowering::Op Join64(lowering::Builder& b, lowering::Op low, lowering::Op high) {
-  const lowering::Op wide = b.Convert(high, DType::kU64);
-  const lowering::Op shifted = b.Binary(Opcode::kShiftLeft, wide, b.Scalar(DType::kU64, 32));
-  return b.Reshape(b.Binary(Opcode::kOr, shifted, b.Convert(low, DType::kU64)), {1});
+  return Or(Left(b.Convert(high, DType::kU64), 32), b.Convert(low, DType::kU64));
 }
 
+// The words of the generator's state that an op takes as numbers.
+struct State {
+  lowering::Op seed_low, seed_high, offset_low, offset_high;
+};
+
 // `count` random u32 as a flat array.
-lowering::Op RandomBits(lowering::Builder& b, int64_t count, lowering::Op seed_low,
-                        lowering::Op seed_high, lowering::Op offset_low, lowering::Op offset_high) {
-  const lowering::Op state =
-      b.Concatenate({Join64(b, seed_low, seed_high), Join64(b, offset_low, offset_high)}, 0);
+lowering::Op RandomBits(lowering::Builder& b, int64_t count, const State& s) {
+  const lowering::Op state = b.Concatenate({b.Reshape(Join64(b, s.seed_low, s.seed_high), {1}),
+                                            b.Reshape(Join64(b, s.offset_low, s.offset_high), {1})},
+                                           0);
   return b.RngBitGenerator(hlo::RngAlgorithm::kPhilox, state, Shape(DType::kU32, {count})).second;
+}
+
+// The i-th of pieces of `count`.
+lowering::Op Piece(lowering::Op bits, int64_t i, int64_t count) {
+  return bits.builder()->Slice(bits, {i * count}, {(i + 1) * count}, {1});
+}
+
+// Of two u32 the 64 bits whose top 53 are those of UnitDouble.
+lowering::Op Random64(lowering::Builder& b, lowering::Op high, lowering::Op low) {
+  high = b.Convert(high, DType::kU64);
+  low = b.Convert(low, DType::kU64);
+  const lowering::Op top = Or(Left(Right(high, 5), 37), Left(Right(low, 6), 11));
+  return Or(top, Or(Left(Low(high, 5), 6), Low(low, 6)));
+}
+
+// The upper half of the product of two u64.
+lowering::Op MultiplyHigh(lowering::Op x, lowering::Op y) {
+  lowering::Builder& b = *x.builder();
+  const lowering::Op x1 = Right(x, 32), x0 = Low(x, 32), y1 = Right(y, 32), y0 = Low(y, 32);
+  const lowering::Op cross = b.Times(x0, y1);
+  // Three numbers below 2^32 at most beside the largest product: no carry out of 64 bits.
+  const lowering::Op middle =
+      b.Plus(b.Plus(Right(b.Times(x0, y0), 32), Low(cross, 32)), b.Times(x1, y0));
+  return b.Plus(b.Plus(b.Times(x1, y1), Right(cross, 32)), Right(middle, 32));
 }
 
 // How many random bits a uniform number of the dtype has: as many as it can hold below 1 without
@@ -62,15 +105,25 @@ int64_t Count(const Dims& dims) {
 // 32-bit numbers that `count` uniform elements take.
 int64_t NumbersFor(DType dtype, int64_t count) { return dtype == DType::kF64 ? 2 * count : count; }
 
+// The i-th `count` uniform numbers: in f64, or in f32 with the bits of a narrower dtype.
+lowering::Op Uniform(lowering::Builder& b, lowering::Op bits, int64_t i, int64_t count,
+                     DType dtype) {
+  if (dtype != DType::kF64) return UnitFloat(b, Piece(bits, i, count), UniformBits(dtype));
+  return UnitDouble(b, Piece(bits, 2 * i, count), Piece(bits, 2 * i + 1, count));
+}
+
+// The numbers, then those of the generator's state.
 template <class T>
-Tensor RecordRandom(T op, int64_t numbers, backend::Device device) {
-  const PhiloxState state = ReservePhilox(numbers);
+Tensor RecordRandom(T op, int64_t reserved, backend::Device device,
+                    absl::Span<const Value> numbers = {}) {
+  const PhiloxState state = ReservePhilox(reserved);
   auto slot = [](uint64_t half) {
     return Number(static_cast<int64_t>(half & 0xffffffffu)).Slot(DType::kU32);
   };
   const std::array<Value, 4> slots{slot(state.seed), slot(state.seed >> 32), slot(state.offset),
                                    slot(state.offset >> 32)};
-  const std::array<Operand, 4> in{slots[0], slots[1], slots[2], slots[3]};
+  absl::InlinedVector<Operand, 6> in(numbers.begin(), numbers.end());
+  in.insert(in.end(), slots.begin(), slots.end());
   return RecordOne(std::move(op), in, device);
 }
 
@@ -80,19 +133,17 @@ lowering::Op UniformOp::Lower(lowering::Builder& b, lowering::Op seed_low, lower
                               lowering::Op offset_low, lowering::Op offset_high) const {
   const int64_t n = Count(dims);
   const lowering::Op bits =
-      RandomBits(b, NumbersFor(dtype, n), seed_low, seed_high, offset_low, offset_high);
-  if (dtype != DType::kF64)
-    return b.Reshape(b.Convert(UnitFloat(b, bits, UniformBits(dtype)), dtype), dims);
-  return b.Reshape(UnitDouble(b, b.Slice(bits, {0}, {n}, {1}), b.Slice(bits, {n}, {2 * n}, {1})),
-                   dims);
+      RandomBits(b, NumbersFor(dtype, n), {seed_low, seed_high, offset_low, offset_high});
+  return b.Reshape(b.Convert(Uniform(b, bits, 0, n, dtype), dtype), dims);
 }
 
 lowering::Op NormalOp::Lower(lowering::Builder& b, lowering::Op seed_low, lowering::Op seed_high,
                              lowering::Op offset_low, lowering::Op offset_high) const {
   const int64_t n = Count(dims);
-  const lowering::Op bits = RandomBits(b, 2 * n, seed_low, seed_high, offset_low, offset_high);
-  const lowering::Op unit = UnitFloat(b, bits, 24);
-  const lowering::Op u = b.Slice(unit, {0}, {n}, {1}), v = b.Slice(unit, {n}, {2 * n}, {1});
+  const lowering::Op bits =
+      RandomBits(b, 2 * NumbersFor(dtype, n), {seed_low, seed_high, offset_low, offset_high});
+  const DType wide = dtype == DType::kF64 ? dtype : DType::kF32;
+  const lowering::Op u = Uniform(b, bits, 0, n, wide), v = Uniform(b, bits, 1, n, wide);
   // 1 - u is in (0, 1], so the logarithm is finite.
   const lowering::Op one = b.Full(u.shape(), 1), minus_two = b.Full(u.shape(), -2);
   const lowering::Op radius =
@@ -100,6 +151,26 @@ lowering::Op NormalOp::Lower(lowering::Builder& b, lowering::Op seed_low, loweri
   const lowering::Op angle =
       b.Unary(Opcode::kCosine, b.Times(b.Full(v.shape(), 6.283185307179586), v));
   return b.Reshape(b.Convert(b.Times(radius, angle), dtype), dims);
+}
+
+lowering::Op RandomIntegerOp::Lower(lowering::Builder& b, lowering::Op low, lowering::Op range,
+                                    lowering::Op seed_low, lowering::Op seed_high,
+                                    lowering::Op offset_low, lowering::Op offset_high) const {
+  const int64_t n = Count(dims);
+  const lowering::Op bits = RandomBits(b, 2 * n, {seed_low, seed_high, offset_low, offset_high});
+  const lowering::Op u = Random64(b, Piece(bits, 0, n), Piece(bits, 1, n));
+  const lowering::Op drawn = MultiplyHigh(u, b.Broadcast(range, {n}, {}));
+  const lowering::Op first = b.Broadcast(b.Convert(low, DType::kU64), {n}, {});
+  return b.Reshape(b.Convert(b.Convert(b.Plus(drawn, first), DType::kS64), dtype), dims);
+}
+
+lowering::Op RandomPermutationOp::Lower(lowering::Builder& b, lowering::Op seed_low,
+                                        lowering::Op seed_high, lowering::Op offset_low,
+                                        lowering::Op offset_high) const {
+  const lowering::Op bits =
+      RandomBits(b, 2 * count, {seed_low, seed_high, offset_low, offset_high});
+  const lowering::Op keys = Random64(b, Piece(bits, 0, count), Piece(bits, 1, count));
+  return b.Convert(SortOp{0, /*descending=*/false}.Lower(b, keys)[1], dtype);
 }
 
 namespace {
@@ -148,7 +219,61 @@ Tensor Rand(absl::Span<const int64_t> dims, DType dtype, backend::Device device)
 Tensor Randn(absl::Span<const int64_t> dims, DType dtype, backend::Device device) {
   CheckRandom("randn", dims, dtype);
   NormalOp op{Dims(dims.begin(), dims.end()), dtype};
-  return RecordRandom(op, 2 * Count(op.dims), device);
+  return RecordRandom(op, 2 * NumbersFor(dtype, Count(op.dims)), device);
+}
+
+namespace {
+
+// The least and the greatest integer that the dtype holds, within those of an s64.
+struct Bounds {
+  int64_t low, high;
+};
+Bounds BoundsOf(DType dtype) {
+  constexpr int64_t kLow = std::numeric_limits<int64_t>::min(), kHigh = ~kLow;
+  if (IsFloat(dtype)) {
+    // What is finite: above the digits it holds, a float is the nearest one.
+    const double largest = dtype == DType::kF16 ? 65504 : 0x1p63;
+    return largest >= 0x1p63
+               ? Bounds{kLow, kHigh}
+               : Bounds{-static_cast<int64_t>(largest), static_cast<int64_t>(largest)};
+  }
+  if (dtype == DType::kPred) return {0, 1};
+  const int bits = Row(dtype).bits;
+  if (IsUnsigned(dtype)) return {0, bits == 64 ? kHigh : (int64_t{1} << bits) - 1};
+  return {kLow >> (64 - bits), kHigh >> (64 - bits)};
+}
+
+void CheckHolds(std::string_view op, DType dtype, int64_t low, int64_t last) {
+  if (IsComplex(dtype)) {
+    ThrowRecordError(op, InvalidArgument("makes integers or floats, not ", DTypeText(dtype)));
+  }
+  const Bounds bounds = BoundsOf(dtype);
+  if (low >= bounds.low && last <= bounds.high) return;
+  ThrowRecordError(op,
+                   InvalidArgument("integers from ", low, " to ", last, " are not all within ",
+                                   DTypeText(dtype), ", [", bounds.low, ", ", bounds.high, "]"));
+}
+
+}  // namespace
+
+Tensor RandomIntegers(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType dtype,
+                      backend::Device device) {
+  CheckDims("randint", dims, dtype);
+  if (low >= high) {
+    ThrowRecordError("randint", InvalidArgument("low must be below high, but ", low, " >= ", high));
+  }
+  CheckHolds("randint", dtype, low, high - 1);
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  const std::array<Value, 2> numbers{Number(low).Slot(DType::kS64),
+                                     Number(range).Slot(DType::kU64)};
+  RandomIntegerOp op{Dims(dims.begin(), dims.end()), dtype};
+  return RecordRandom(op, 2 * Count(op.dims), device, numbers);
+}
+
+Tensor RandomPermutation(int64_t count, DType dtype, backend::Device device) {
+  CheckDims("randperm", {count}, dtype);
+  if (count > 0) CheckHolds("randperm", dtype, 0, count - 1);
+  return RecordRandom(RandomPermutationOp{count, dtype}, 2 * count, device);
 }
 
 Tensor Dropout(const Tensor& x, const Number& p) {

@@ -205,6 +205,10 @@ Tensor Rand(absl::Span<const int64_t> dims, DType dtype,
             backend::Device device);  // uniform in [0, 1)
 Tensor Randn(absl::Span<const int64_t> dims, DType dtype,
              backend::Device device);  // standard normal
+// Integers in [low, high); and those below count in a random order.
+Tensor RandomIntegers(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType dtype,
+                      backend::Device device);
+Tensor RandomPermutation(int64_t count, DType dtype, backend::Device device);
 Tensor Dropout(const Tensor& x, const Number& p);
 
 // Indices in at least 32 bits, so that sizes are numbers of their type.

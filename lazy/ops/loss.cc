@@ -47,6 +47,17 @@ absl::Status CheckTarget(const Shape& x, const Shape& target) {
   return absl::OkStatus();
 }
 
+// Fails the run where an index is none of a class; `what` names it.
+void CheckClasses(lowering::Context& c, lowering::Op index, int64_t classes, std::string what) {
+  lowering::Builder& b = c.builder;
+  if (b.shapes_only()) return;
+  const lowering::Op bad =
+      b.Binary(Opcode::kOr, b.Compare(ComparisonDirection::kLt, index, b.ZerosLike(index)),
+               b.Compare(ComparisonDirection::kGe, index,
+                         b.Full(index.shape(), static_cast<double>(classes))));
+  c.CheckNone(bad, index, std::move(what), Str(" is out of range [0, ", classes, ")"));
+}
+
 // Mean or sum of -log_probs at target, wide; log_probs has classes along dim 1.
 lowering::Op NegativeLogLikelihood(lowering::Context& c, lowering::Op log_probs,
                                    lowering::Op target, std::string_view op, Reduction reduction) {
@@ -55,13 +66,7 @@ lowering::Op NegativeLogLikelihood(lowering::Context& c, lowering::Op log_probs,
   target = WideIndex(target);
   const Shape x = log_probs.shape();  // NOLINT: a copy, for the original moves as more is built
   const int64_t classes = x.dim(1);
-  if (!b.shapes_only()) {
-    const lowering::Op bad =
-        b.Binary(Opcode::kOr, b.Compare(ComparisonDirection::kLt, target, b.ZerosLike(target)),
-                 b.Compare(ComparisonDirection::kGe, target,
-                           b.Full(target.shape(), static_cast<double>(classes))));
-    c.CheckNone(bad, target, Str(op, ": label "), Str(" is out of range [0, ", classes, ")"));
-  }
+  CheckClasses(c, target, classes, Str(op, ": label "));
   const lowering::Op chosen =
       b.Select(OneHotAlong(b, target, x, 1), log_probs, b.ZerosLike(log_probs));
   const lowering::Op loss = b.Unary(Opcode::kNegate, b.Reduce(Opcode::kAdd, chosen, {1}));
@@ -214,12 +219,15 @@ Tensors HuberOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {dy * (smooth_l1 ? slope / delta : slope), Tensor()};
 }
 
-lowering::Op OneHotOp::Lower(lowering::Builder& b, lowering::Op index) const {
+lowering::Op OneHotOp::Lower(lowering::Context& c, lowering::Op index) const {
+  lowering::Builder& b = c.builder;
   if (!IsIntegral(index.dtype()))
     return b.Error(InvalidArgument("takes integers, not ", index.shape()));
   Dims dims(index.shape().dims().begin(), index.shape().dims().end());
   dims.insert(dims.begin() + dim, classes);
-  return b.Convert(OneHotAlong(b, WideIndex(index), Shape(dtype, dims), dim), dtype);
+  index = WideIndex(index);
+  if (checked) CheckClasses(c, index, classes, "one_hot: index ");
+  return b.Convert(OneHotAlong(b, index, Shape(dtype, dims), dim), dtype);
 }
 
 Tensor Reduced(const Tensor& loss, Reduction reduction) {
@@ -318,7 +326,7 @@ Tensor KlDiv(const Tensor& log_probs, const Tensor& target, bool log_target, Red
 Tensor OneHot(const Tensor& index, int64_t classes, DType dtype) {
   if (classes < 1)
     ThrowRecordError("one_hot", InvalidArgument("classes must be at least 1, is ", classes));
-  return Record(OneHotOp{index.rank(), classes, dtype}, index);
+  return Record(OneHotOp{index.rank(), classes, dtype, /*checked=*/true}, index);
 }
 
 }  // namespace lazuli::lazy

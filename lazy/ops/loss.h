@@ -78,15 +78,20 @@ struct HuberOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;  // of the difference only
 };
 
-// 1 where the position along `dim` of the result equals the index, which lacks that dim.
+// 1 where the position along `dim` of the result equals the index, which lacks that dim. Losses,
+// which have looked at their labels, ask for no check.
 struct OneHotOp {
   int64_t dim;
   int64_t classes;
   DType dtype;
-  LAZULI_OP("one_hot", "aten::one_hot", dim, classes, dtype);
-  static constexpr OpDoc kDoc{"1 at each index along a new dim of `classes`, 0 elsewhere.",
-                              {"index"}};
-  lowering::Op Lower(lowering::Builder& b, lowering::Op index) const;
+  bool checked = false;
+  LAZULI_OP("one_hot", "aten::one_hot", dim, classes, dtype, checked);
+  static constexpr OpDoc kDoc{
+      "1 at each index along a new dim of `classes`, 0 elsewhere; where `checked`, one outside "
+      "fails "
+      "the run.",
+      {"index"}};
+  lowering::Op Lower(lowering::Context& c, lowering::Op index) const;
 };
 
 // A loss for each element, or their mean or sum.

@@ -45,7 +45,8 @@ using AllOps = OpList<
     MaskPositionsOp, CumSumOp, SortOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp,
     Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp,
     LayerNormOp, BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
-    BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, ForeachSgdOp, ForeachAdamOp,
-    ForeachRmspropOp, ForeachAdagradOp, ForeachClipNormOp>;
+    BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
+    RandomPermutationOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp,
+    ForeachClipNormOp>;
 
 }  // namespace lazuli::lazy

@@ -226,11 +226,6 @@ def arange(start, end=None, step=1, dtype=None, device=None):
     return (_C.arange(builtins.max(count, 0), exact, device) * step + start).to(dtype)
 
 
-def randperm(n, device=None):
-    """The integers below n in a random order; made on the host."""
-    return from_numpy(np.random.Generator(np.random.Philox(_C.random_seed())).permutation(n), device)
-
-
 @_method
 def __contains__(self, value):
     return (self == value).sum().item() > 0

@@ -83,7 +83,6 @@ MODULES = {"lz": lz, "lz.nn": lz.nn, "lz.nn.functional": lz.nn.functional, "lz.n
 LEFT_OUT = {
     "set_memory_limit": "the programs run under one",
     "Context.make_current": "what stays pending in another context would fail later programs",
-    "randperm": "draws its order in the host's memory, however long it is",
     "Mnist": "reads files that are not there", "Cifar10": "as Mnist", "classes": "as Mnist",
 }
 PROTOCOLS = {"__call__", "__deepcopy__", "__copy__", "__array__", "__dlpack__", "__len__", "__getitem__", "__enter__", "__eq__", "__iter__"}

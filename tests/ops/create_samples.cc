@@ -1,6 +1,10 @@
 // Ops without tensor operands.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
 
 #include "lazy/ops/create.h"
 #include "tests/ops/sample.h"
@@ -44,6 +48,16 @@ double TopBits(uint32_t number, int count) {
   return std::ldexp(static_cast<double>(number >> (32 - count)), -count);
 }
 
+// Of 53 bits: of the n-th number, and of the one `apart` numbers later.
+double Double(const Literals& state, int64_t n, int64_t apart) {
+  return ((NumberAt(state, n) >> 5) * 0x1p26 + (NumberAt(state, n + apart) >> 6)) * 0x1p-53;
+}
+// Of 64 bits, of which these are the first.
+uint64_t Bits64(const Literals& state, int64_t n, int64_t apart) {
+  const uint64_t high = NumberAt(state, n), low = NumberAt(state, n + apart);
+  return (high >> 5) << 37 | (low >> 6) << 11 | (high & 31) << 6 | (low & 63);
+}
+
 void AddUniform(Table& table) {
   Row<UniformOp> row = table.Op<UniformOp>();
   for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
@@ -55,8 +69,7 @@ void AddUniform(Table& table) {
     return Build(shape, [&, n = int64_t{0}](const Index&) mutable {
       const int64_t i = n++;
       if (op.dtype == DType::kF64) {
-        const uint32_t high = NumberAt(in, i), low = NumberAt(in, shape.num_elements() + i);
-        return ((high >> 5) * 0x1p26 + (low >> 6)) * 0x1p-53;
+        return Double(in, i, shape.num_elements());
       }
       return TopBits(NumberAt(in, i), op.dtype == DType::kF16    ? 11
                                       : op.dtype == DType::kBF16 ? 8
@@ -75,11 +88,68 @@ void AddNormal(Table& table) {
         const Shape shape(op.dtype, op.dims);
         return Build(shape, [&, n = int64_t{0}](const Index&) mutable {
           const int64_t i = n++;
-          const double u = TopBits(NumberAt(in, i), 24);
-          const double v = TopBits(NumberAt(in, shape.num_elements() + i), 24);
+          const int64_t size = shape.num_elements();
+          const bool wide = op.dtype == DType::kF64;
+          const double u = wide ? Double(in, i, size) : TopBits(NumberAt(in, i), 24);
+          const double v =
+              wide ? Double(in, 2 * size + i, size) : TopBits(NumberAt(in, size + i), 24);
           return std::sqrt(-2 * std::log(1 - u)) * std::cos(6.283185307179586 * v);
         });
       });
+}
+
+void AddRandomInteger(Table& table) {
+  const auto with = [](double low, double range) {
+    Literals in = State(1, 2, 3, 4);
+    in.insert(in.begin(), {ScalarOf(DType::kS64, low), ScalarOf(DType::kU64, range)});
+    return in;
+  };
+  table.Op<RandomIntegerOp>()
+      .Add({{3, 5}, DType::kS64}, with(-3, 7))
+      .Add({{40}, DType::kS64}, with(-0x1p61, 0x1.8p62))
+      .Add({{40}, DType::kU8}, with(0, 256))
+      .Add({{2, 0}, DType::kF32}, with(0, 2))
+      .Add({{40}, DType::kF16}, with(-5, 11))
+      .Numbers(63)
+      .Reference([](const RandomIntegerOp& op, const Literals& in) {
+        const Shape shape(op.dtype, op.dims);
+        const Literals state(in.begin() + 2, in.end());
+        Literal result{Shape(DType::kS64, op.dims)};
+        for (int64_t i = 0; i < shape.num_elements(); ++i) {
+          const unsigned __int128 product =
+              static_cast<unsigned __int128>(Bits64(state, i, shape.num_elements())) *
+              static_cast<uint64_t>(At(in[1], {}));
+          const auto drawn = static_cast<uint64_t>(product >> 64);
+          const uint64_t low = static_cast<uint64_t>(static_cast<int64_t>(At(in[0], {})));
+          const auto value = static_cast<int64_t>(low + drawn);
+          std::memcpy(result.mutable_raw() + i * 8, &value, sizeof value);
+        }
+        return result.Converted(op.dtype);
+      })
+      .Error("randint: low must be below high, but 3 >= 3", {},
+             [](const Tensors&) { (void)RandomIntegers(3, 3, {2}, DType::kS64, {}); })
+      .Error("randint: integers from 0 to 299 are not all within u8, [0, 255]", {},
+             [](const Tensors&) { (void)RandomIntegers(0, 300, {2}, DType::kU8, {}); })
+      .Error("randint: makes integers or floats, not c64", {},
+             [](const Tensors&) { (void)RandomIntegers(0, 3, {2}, DType::kC64, {}); });
+}
+
+void AddRandomPermutation(Table& table) {
+  table.Op<RandomPermutationOp>()
+      .Add({40, DType::kS64}, State(1, 2, 3, 4))
+      .Add({5, DType::kS8}, State(9, 8, 7, 6))
+      .Add({0, DType::kS64}, State(1, 2, 3, 4))
+      .Numbers(15)
+      .Reference([](const RandomPermutationOp& op, const Literals& in) {
+        std::vector<std::pair<uint64_t, int64_t>> keys;
+        for (int64_t i = 0; i < op.count; ++i) keys.emplace_back(Bits64(in, i, op.count), i);
+        std::ranges::sort(keys);
+        return Build(Shape(op.dtype, {op.count}), [&](const Index& i) {
+          return static_cast<double>(keys[static_cast<std::size_t>(i[0])].second);
+        });
+      })
+      .Error("randperm: integers from 0 to 199 are not all within s8, [-128, 127]", {},
+             [](const Tensors&) { (void)RandomPermutation(200, DType::kS8, {}); });
 }
 
 }  // namespace
@@ -106,6 +176,8 @@ void AddCreateSamples(Table& table) {
       });
   AddUniform(table);
   AddNormal(table);
+  AddRandomInteger(table);
+  AddRandomPermutation(table);
 }
 
 }  // namespace lazuli::lazy::test

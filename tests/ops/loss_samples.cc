@@ -67,6 +67,7 @@ void AddOneHot(Table& table) {
       .Add({1, 4, DType::kF32}, {Indices({3, 0, 7})})
       .Add({0, 2, DType::kS64}, {Literal::FromValues<uint8_t>({2}, {1, 0})})
       .Add({1, 300, DType::kPred}, {Literal::FromValues<uint8_t>({2, 1}, {255, 0})})
+      .Add({1, 300, DType::kS64, /*checked=*/true}, {Literal::FromValues<uint8_t>({2}, {255, 0})})
       .Reference([](const OneHotOp& op, const Literals& in) {
         const auto d = static_cast<std::ptrdiff_t>(op.dim);
         Dims dims(in[0].shape().dims().begin(), in[0].shape().dims().end());

@@ -292,6 +292,9 @@ LAZULI_API Tensor rand_like(const Tensor& x, LAZULI_LOC);   // rand of x's dims,
 LAZULI_API Tensor randn_like(const Tensor& x, LAZULI_LOC);  // likewise
 LAZULI_API Tensor randint(std::int64_t low, std::int64_t high, const Dims& dims,
                           DType dtype = kInt64, const Device& device = Device(),
-                          LAZULI_LOC);  // [low, high)
+                          LAZULI_LOC);  // [low, high), which the dtype must hold
+// The integers below n in a random order.
+LAZULI_API Tensor randperm(std::int64_t n, DType dtype = kInt64, const Device& device = Device(),
+                           LAZULI_LOC);
 
 }  // namespace lazuli

@@ -23,8 +23,8 @@ void sync(bool wait, SourceLocation loc) {
 
 bool DeferredItem::ready() const {
   if (!defined()) return false;
-  const lazy::DataPtr data = lazy::Context::Current().Data(*TensorAccess::Impl(value_)->storage());
-  return data && data->ready();
+  const auto contents = lazy::Context::Peek(*TensorAccess::Impl(value_)->storage());
+  return contents.data && contents.data->ready();
 }
 
 Site::Site(SourceLocation loc)

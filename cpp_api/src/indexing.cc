@@ -292,7 +292,7 @@ Tensor& index_put_(Tensor& x, const std::vector<Index>& indices, const Operand& 
   Call(value.loc(), [&] {
     const lazy::Tensor in = In(x, kPut);
     lazy::CheckAssignable(kPut, in);
-    lazy::Assign(kPut, in, Put(in, indices, value, accumulate));
+    lazy::Update(kPut, in, [&] { return Put(in, indices, value, accumulate); });
   });
   return x;
 }

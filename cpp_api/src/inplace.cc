@@ -51,10 +51,18 @@ void CheckResult(std::string_view op, const lazy::Tensor& target,
   CheckKeepsType(op, target, result->dtype());
 }
 
-// target := value, converted to target's dtype and stretched to its dims.
+// The value, converted to target's dtype and stretched to its dims.
+lazy::Tensor AsTarget(const lazy::Tensor& target, const lazy::Tensor& value) {
+  return lazy::BroadcastTo(lazy::To(value, target.dtype()), target.shape().dims());
+}
+// target := value.
 void AssignTo(std::string_view op, const lazy::Tensor& target, const lazy::Tensor& value) {
-  lazy::Assign(op, target,
-               lazy::BroadcastTo(lazy::To(value, target.dtype()), target.shape().dims()));
+  lazy::Assign(op, target, AsTarget(target, value));
+}
+// target := function(), which reads it.
+template <class F>
+void UpdateTo(std::string_view op, const lazy::Tensor& target, F function) {
+  lazy::Update(op, target, [&] { return AsTarget(target, function()); });
 }
 
 // The target for its function to read. A history saves what it is now, which the write leaves as it
@@ -81,13 +89,14 @@ void BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference
     CheckResult(op, t, infer(t.shape(), other.shape()));
     const bool history =
         t.requires_grad() || (other.tensor() != nullptr && other.tensor()->requires_grad());
-    const lazy::Tensor x = AsItWas(t, history);
     // As pow() has it: a number is part of the program.
     const bool power = function == &lazy::Pow && y.scalar() != nullptr;
     const bool itself = other.tensor() != nullptr && other.tensor()->impl() == t.impl();
-    AssignTo(op, t,
-             power ? lazy::PowNumber(x, TensorAccess::ToNumber(*y.scalar()))
-                   : function(x, itself ? lazy::Operand(x) : other));
+    UpdateTo(op, t, [&] {
+      const lazy::Tensor x = AsItWas(t, history);
+      return power ? lazy::PowNumber(x, TensorAccess::ToNumber(*y.scalar()))
+                   : function(x, itself ? lazy::Operand(x) : other);
+    });
   });
 }
 
@@ -101,7 +110,7 @@ void Scaled(std::string_view op, BinaryFunction function, const Tensor& target, 
     const absl::StatusOr<ir::DType> common = lazy::CommonType(t.shape(), o.shape());
     CheckKeepsType(op, t, common.ok() ? *common : t.dtype());
     CheckKeepsType(op, t, TensorAccess::ToNumber(alpha).TypeBeside(o.dtype()));
-    AssignTo(op, t, function(t, lazy::Mul(o, NumberBeside(alpha, o))));
+    UpdateTo(op, t, [&] { return function(t, lazy::Mul(o, NumberBeside(alpha, o))); });
   });
 }
 
@@ -110,10 +119,12 @@ template <class F>
 Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc, F function) {
   Call(loc, [&] {
     const lazy::Tensor t = Target(op, target);
-    const lazy::Tensor value =
-        TensorAccess::Unwrap(function(TensorAccess::Wrap(AsItWas(t, /*history=*/true))));
-    CheckResult(op, t, value.shape());
-    AssignTo(op, t, value);
+    UpdateTo(op, t, [&] {
+      lazy::Tensor value =
+          TensorAccess::Unwrap(function(TensorAccess::Wrap(AsItWas(t, /*history=*/true))));
+      CheckResult(op, t, value.shape());
+      return value;
+    });
   });
   return target;
 }
@@ -121,14 +132,15 @@ Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc, F function
 }  // namespace
 
 // --- from the rows of lazy/ops
-#define LAZULI_UNARY(struct_name, function, public_name, ...)                       \
-  Tensor& Tensor::public_name##_(SourceLocation loc) {                              \
-    Call(loc, [&] {                                                                 \
-      const lazy::Tensor t = Target(#public_name "_", *this);                       \
-      CheckResult(#public_name "_", t, lazy::struct_name{}.Infer(t.shape()));       \
-      AssignTo(#public_name "_", t, lazy::function(AsItWas(t, t.requires_grad()))); \
-    });                                                                             \
-    return *this;                                                                   \
+#define LAZULI_UNARY(struct_name, function, public_name, ...)                  \
+  Tensor& Tensor::public_name##_(SourceLocation loc) {                         \
+    Call(loc, [&] {                                                            \
+      const lazy::Tensor t = Target(#public_name "_", *this);                  \
+      CheckResult(#public_name "_", t, lazy::struct_name{}.Infer(t.shape()));  \
+      UpdateTo(#public_name "_", t,                                            \
+               [&] { return lazy::function(AsItWas(t, t.requires_grad())); }); \
+    });                                                                        \
+    return *this;                                                              \
   }
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY

@@ -125,10 +125,10 @@ void UpdateRunning(const Tensor& running, const lazy::Tensor& now, const Scalar&
                    const Scalar& rest) {
   const lazy::Tensor target = TensorAccess::Unwrap(running);
   const lazy::GradModeGuard no_grad(false);
-  const lazy::Tensor kept = lazy::Mul(target, NumberBeside(rest, target));
-  const lazy::Tensor moved =
-      lazy::Mul(lazy::To(now, target.dtype()), NumberBeside(momentum, target));
-  lazy::Assign("batch_norm", target, kept + moved);
+  lazy::Update("batch_norm", target, [&] {
+    const lazy::Tensor kept = lazy::Mul(target, NumberBeside(rest, target));
+    return kept + lazy::Mul(lazy::To(now, target.dtype()), NumberBeside(momentum, target));
+  });
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "lazy/autograd/backward.h"
 
 #include <algorithm>
+#include <array>
+#include <mutex>
 #include <queue>
 #include <string_view>
 #include <utility>
@@ -104,6 +106,13 @@ class Wanted {
   HashMap<const GradNode*, bool> leads_on_;  // every node that can be reached
 };
 
+// Backward passes of several threads that meet in a leaf add to its gradient one after the other.
+std::mutex& TurnAt(const TensorImpl& leaf) {
+  constexpr std::size_t kMutexes = 16;
+  static auto* mutexes = new std::array<std::mutex, kMutexes>;
+  return (*mutexes)[reinterpret_cast<std::uintptr_t>(&leaf) / 64 % kMutexes];
+}
+
 class TapeWalker {
  public:
   // `wanted`: null for the leaves' .grad.
@@ -190,13 +199,14 @@ class TapeWalker {
   }
 
   static void Accumulate(TensorImpl& leaf, Tensor gradient) {
+    const std::lock_guard turn(TurnAt(leaf));
     Tensor& grad = leaf.mutable_autograd().grad;
     if (!grad.defined())
       grad = OwnElements(std::move(gradient));
     else if (GradEnabled() || grad.requires_grad())  // a history is kept: of values that stay
       grad = Add(grad, gradient);
     else
-      Assign("backward", grad, Add(grad, gradient));  // in the memory it has
+      Update("backward", grad, [&] { return Add(grad, gradient); });  // in the memory it has
   }
 
   BackwardOptions options_;

@@ -1,6 +1,7 @@
 #include "lazy/debug/graph_text.h"
 
 #include <atomic>
+#include <optional>
 #include <ranges>
 
 #include "ir/hlo/attr_text.h"
@@ -128,16 +129,17 @@ absl::StatusOr<std::string> GraphHlo(const Trace& trace) {
 
 std::string PendingGraph(absl::Span<const Tensor> tensors, GraphFormat format) {
   Context& context = Context::Current();
+  std::vector<Storage*> storages;
   for (const Tensor& tensor : tensors) {
     if (!tensor.defined()) throw StatusError(InvalidArgument("graph: a tensor is undefined"));
-    context.Adopt(tensor.storage());
+    storages.push_back(&tensor.storage());
   }
   Trace trace;
   std::string text;
   {
-    Context::Lock lock(context);
-    for (const Tensor& tensor : tensors)
-      trace.roots.push_back(context.ValueOf(tensor.storage(), kNoSite));
+    trace.roots.resize(storages.size());
+    std::optional<Context::Lock> lock;
+    context.LockWithValues(lock, storages, kNoSite, absl::MakeSpan(trace.roots));
     TraceGraph(trace);
     switch (format) {
       case GraphFormat::kText:

@@ -137,6 +137,7 @@ absl::StatusOr<ProgramPtr> ProgramFor(Trace& trace, const std::vector<const Data
 
 // A number in memory of the device.
 absl::StatusOr<backend::BufferPtr> NumberBuffer(const Node& number, const Storage& storage) {
+  LAZULI_CHECK(number.kind() == NodeKind::kScalar, "what is read without data is a number");
   const uint64_t cell = static_cast<const ScalarNode&>(number).cell();
   return storage.device().client->FromHost({&cell, &storage.shape()}, nullptr, storage.device());
 }
@@ -240,7 +241,9 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
 
 class ExecutionEngine final : public Engine {
  public:
-  absl::Status Sync(Context& context, bool wait, SyncReason reason) override {
+  using Engine::Sync;
+  absl::Status Sync(Context& context, bool wait, SyncReason reason,
+                    absl::FunctionRef<void()> then) override {
     LAZULI_RETURN_IF_ERROR(FlagErrors());
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
     Scratch& scratch = ir::PerThread<Scratch>::Get();
@@ -250,6 +253,7 @@ class ExecutionEngine final : public Engine {
       Context::Lock lock(context);
       status = SyncLocked(context, reason, scratch);
       number = context.last_run;
+      if (status.ok()) then();
     }
     scratch.trace.Clear();  // the nodes go after the lock
     if (!status.ok() || !wait) return status;
@@ -259,26 +263,22 @@ class ExecutionEngine final : public Engine {
 
   absl::StatusOr<Literal> Read(Context& context, Storage& storage) override {
     ScopedTimer timer(Timer::kTransferFromDevice);
-    context.Adopt(storage);
-    if (context.Data(storage) == nullptr) {
-      if (const Value number = context.ScalarValue(storage)) return ScalarLiteral(number);
-    }
-    LAZULI_ASSIGN_OR_RETURN(const backend::BufferPtr buffer, ReadBuffer(context, storage));
+    LAZULI_ASSIGN_OR_RETURN(const Context::Contents contents, context.ContentsOf(storage));
+    if (!contents.data) return ScalarLiteral(contents.leaf);
+    LAZULI_ASSIGN_OR_RETURN(const backend::BufferPtr buffer, Wait(context, *contents.data));
     return buffer->device().client->ToHost(*buffer);
   }
 
   absl::StatusOr<backend::BufferPtr> ReadBuffer(Context& context, Storage& storage) override {
-    context.Adopt(storage);
-    DataPtr data = context.Data(storage);
-    if (data == nullptr) {
-      if (const Value number = context.ScalarValue(storage))
-        return NumberBuffer(*number.node, storage);
-      Add(Counter::kSyncForRead);
-      LAZULI_RETURN_IF_ERROR(Sync(context, /*wait=*/false, SyncReason::kRead));
-      data = context.Data(storage);
-    }
-    LAZULI_CHECK(data != nullptr, "a synced storage has data");
-    absl::StatusOr<backend::BufferPtr> buffer = data->Wait();
+    LAZULI_ASSIGN_OR_RETURN(const Context::Contents contents, context.ContentsOf(storage));
+    if (!contents.data) return NumberBuffer(*contents.leaf.node, storage);
+    return Wait(context, *contents.data);
+  }
+
+ private:
+  // The buffer, once it is there; else the error, which is then the context's no longer.
+  static absl::StatusOr<backend::BufferPtr> Wait(Context& context, const DataHandle& data) {
+    absl::StatusOr<backend::BufferPtr> buffer = data.Wait();
     if (!buffer.ok()) {
       context.ForgetFailure(buffer.status());
       return buffer.status();
@@ -287,7 +287,6 @@ class ExecutionEngine final : public Engine {
     return buffer;
   }
 
- private:
   static absl::Status SyncLocked(Context& context, SyncReason reason, Scratch& scratch) {
     context.history.Clear();
     context.ForgetForeignLeaves();

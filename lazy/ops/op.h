@@ -240,7 +240,9 @@ inline constexpr bool kDifferentiable = requires { &T::Vjp; };
 template <OpStruct T>
 class OpGradNode final : public GradNode {
  public:
-  OpGradNode(T op, absl::Span<const Operand> in, absl::Span<const Tensor> out, SiteId site)
+  // `versions`: of the operands before their values were recorded.
+  OpGradNode(T op, absl::Span<const Operand> in, absl::Span<const Tensor> out, uint64_t versions,
+             SiteId site)
       : GradNode(site), op_(std::move(op)) {
     constexpr Saves saves = [] {
       if constexpr (requires { T::kSaves; })
@@ -257,6 +259,10 @@ class OpGradNode final : public GradNode {
       if ((saves.inputs >> std::min<std::size_t>(i, 31) & 1) == 0) continue;
       saved_.inputs_[i] = in[i].tensor() != nullptr ? SavedTensor(*in[i].tensor(), false)
                                                     : SavedTensor(in[i].number(), out[0].device());
+    }
+    // Another thread wrote to one in the meantime: what is saved is not what was recorded.
+    if (VersionsOf(in) != versions) [[unlikely]] {
+      for (SavedTensor& t : saved_.inputs_) t.MarkChanged();
     }
     saved_.outputs_.resize(out.size());
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -288,13 +294,16 @@ class OpGradNode final : public GradNode {
 template <OpStruct T>
 Tensors RecordAll(T op,  // NOLINT: moved by those with gradients
                   absl::Span<const Operand> in, backend::Device device = {}) {
+  const bool history = kDifferentiable<T> && WantsGrad(in);
+  const uint64_t versions = history ? VersionsOf(in) : 0;
   Recorder recorder(T::kName, in, device);
   Tensors results;
   recorder.Finish(MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site()), results);
   if constexpr (kDifferentiable<T>) {
-    if (WantsGrad(in))
-      AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, results, recorder.site()),
-                 absl::MakeSpan(results));
+    if (history)
+      AttachGrad(
+          MakeIntrusive<OpGradNode<T>>(std::move(op), in, results, versions, recorder.site()),
+          absl::MakeSpan(results));
   }
   recorder.CutLongGraph();
   return results;
@@ -305,8 +314,7 @@ Tensors RecordAll(T op,  // NOLINT: moved by those with gradients
 template <OpStruct T>
 Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> targets) {
   static_assert(!kDifferentiable<T>, "the history of a write is Assign's business");
-  AdoptForWrite(in, targets);
-  Recorder recorder(T::kName, in, {});
+  Recorder recorder(T::kName, in, {}, targets);
   const NodePtr node = MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), recorder.site());
   for (uint32_t i = 0; i < targets.size(); ++i) CheckFits(T::kName, targets[i], node->shape(i));
   Tensors results;
@@ -319,14 +327,16 @@ Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> 
 template <OpStruct T>
 Tensor RecordOne(T op,  // NOLINT: moved by those with gradients
                  absl::Span<const Operand> in, backend::Device device = {}) {
+  const bool history = kDifferentiable<T> && WantsGrad(in);
+  const uint64_t versions = history ? VersionsOf(in) : 0;
   Recorder recorder(T::kName, in, device);
   NodePtr node = MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site());
   if constexpr (!kDifferentiable<T>) RefuseGrad(T::kName, in, node->shape());
   Tensor result = recorder.Finish(std::move(node));
   if constexpr (kDifferentiable<T>) {
-    if (WantsGrad(in)) {
+    if (history) {
       AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, absl::MakeConstSpan(&result, 1),
-                                              recorder.site()),
+                                              versions, recorder.site()),
                  absl::MakeSpan(&result, 1));
     }
   }

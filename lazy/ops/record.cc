@@ -1,5 +1,6 @@
 #include "lazy/ops/record.h"
 
+#include <algorithm>
 #include <typeinfo>
 #include <utility>
 
@@ -33,25 +34,80 @@ uint32_t WhatIs(const Node& node) {
       Mix(reinterpret_cast<uintptr_t>(&typeid(node)), static_cast<uint64_t>(node.site())));
 }
 
+// The elements of `value` become those of `target`; unless there is a version and target's is
+// another.
+bool Replace(Storage& target, Storage& value, std::optional<uint64_t> version) {
+  Context& context = Context::Current();
+  Storage* const storages[] = {&value};
+  Context::Movers movers;
+  while (true) {
+    Value now;  // and then the old one, which is released after the lock
+    std::optional<Context::Lock> lock;
+    context.LockWithValues(lock, storages, CurrentSite(), absl::MakeSpan(&now, 1));
+    if (context.Owns(target)) {
+      if (version && target.version() != *version) return false;
+      now = context.Write(target, std::move(now));
+      lock.reset();
+      return true;
+    }
+    lock.reset();
+    if (!movers) movers = Context::LockMovers();
+    if (!context.TakeOverToOverwrite(target, version, movers)) return false;
+  }
+}
+
+// The history of what was assigned is the target's now, or none.
+void AttachHistory(const Tensor& target, const Tensor& value) {
+  if (!GradEnabled()) return;
+  const AutogradMeta* from = value.impl()->autograd();
+  if (from != nullptr && from->grad_fn) {
+    AutogradMeta& history = target.impl()->mutable_autograd();
+    history.grad_fn = from->grad_fn;
+    history.output = from->output;
+  } else if (target.impl()->autograd() != nullptr) {
+    target.impl()->autograd()->grad_fn = {};
+  }
+}
+
 }  // namespace
 
 void ThrowRecordError(std::string_view op, const absl::Status& status) {
   throw StatusError(Prefixed(status, Str(op, ": ")));
 }
 
-Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device)
+Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device,
+                   absl::Span<const Tensor> targets)
     : context_(Context::Current()), device_(device) {
   CheckOperands(op, in, device_);
-  for (const Operand& x : in) {
-    if (x.tensor() != nullptr) context_.Adopt(x.tensor()->storage());
-  }
   lock_.emplace(context_);
   for (const Operand& x : in) {
     // Not a conditional expression: its type would be const, and a value copied once more.
-    if (x.tensor() != nullptr)
-      values_.push_back(context_.ValueOf(x.tensor()->storage(), CurrentSite()));
-    else
+    if (x.tensor() == nullptr) {
       values_.push_back(x.number());
+      continue;
+    }
+    values_.push_back(context_.ValueOf(x.tensor()->storage(), CurrentSite()));
+    if (!values_.back()) [[unlikely]]
+      break;
+  }
+  const auto is_here = [&](const Tensor& target) { return context_.Owns(target.storage()); };
+  if ((!values_.empty() && !values_.back()) ||
+      !std::all_of(targets.begin(), targets.end(), is_here)) [[unlikely]]
+    LockForeign(in, targets);
+}
+
+void Recorder::LockForeign(absl::Span<const Operand> in, absl::Span<const Tensor> targets) {
+  lock_.reset();
+  values_.clear();
+  values_.resize(in.size());
+  if (!targets.empty()) movers_ = Context::LockMovers();
+  for (const Tensor& target : targets) context_.TakeOver(target.storage(), movers_);
+  absl::InlinedVector<Storage*, 4> storages;
+  for (const Operand& x : in)
+    storages.push_back(x.tensor() != nullptr ? &x.tensor()->storage() : nullptr);
+  context_.LockWithValues(lock_, storages, CurrentSite(), values());
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i].tensor() == nullptr) values_[i] = in[i].number();
   }
 }
 
@@ -89,6 +145,7 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
   context_.counters().Add(Counter::kNodesRecorded);
   context_.history.Add(WhatIs(*node), context_.pending_count());
   is_long_ = context_.history.due();
+  movers_ = {};
 }
 
 void Recorder::SyncLongGraph() {
@@ -111,6 +168,20 @@ void Writes::Apply(Context& context) noexcept {
   for (Write& write : writes_) write.value = context.Write(*write.target, std::move(write.value));
 }
 
+void Writes::Lock(Context& context, std::optional<Context::Lock>& lock,
+                  Context::Movers& movers) const noexcept {
+  const auto has_all = [&] {
+    return std::all_of(writes_.begin(), writes_.end(),
+                       [&](const Write& write) { return context.Owns(*write.target); });
+  };
+  lock.emplace(context);
+  if (has_all()) return;
+  lock.reset();
+  movers = Context::LockMovers();
+  for (const Write& write : writes_) context.TakeOverToOverwrite(*write.target, {}, movers);
+  lock.emplace(context);
+}
+
 namespace {
 LAZULI_FAST_THREAD_LOCAL Writes* deferred_writes = nullptr;
 }  // namespace
@@ -121,18 +192,28 @@ Writes* DeferredWrites::Current() { return deferred_writes; }
 
 void DeferredWrites::Commit() noexcept {
   Context& context = Context::Current();
-  const Context::Lock lock(context);
+  Context::Movers movers;
+  std::optional<Context::Lock> lock;
+  writes_.Lock(context, lock, movers);
   writes_.Apply(context);
 }
 
 bool WantsGrad(absl::Span<const Operand> in) {
   if (!GradEnabled()) return false;
   for (const Operand& x : in) {
-    if (x.tensor() != nullptr && x.tensor()->impl()->autograd() != nullptr &&
-        x.tensor()->requires_grad())
+    if (x.tensor() != nullptr && x.tensor()->defined() &&
+        x.tensor()->impl()->autograd() != nullptr && x.tensor()->requires_grad())
       return true;
   }
   return false;
+}
+
+uint64_t VersionsOf(absl::Span<const Operand> in) {
+  uint64_t sum = 0;
+  for (const Operand& x : in) {
+    if (x.tensor() != nullptr && x.tensor()->defined()) sum += x.tensor()->storage().version();
+  }
+  return sum;
 }
 
 void RefuseGrad(std::string_view op, absl::Span<const Operand> in, const Shape& result) {
@@ -161,40 +242,19 @@ void CheckAssignable(std::string_view op, const Tensor& target) {
   }
 }
 
-void AdoptForWrite(absl::Span<const Operand> in, absl::Span<const Tensor> targets) {
-  Context& context = Context::Current();
-  for (const Operand& x : in) {
-    if (x.tensor() != nullptr) context.Adopt(x.tensor()->storage());
-  }
-  for (const Tensor& target : targets) context.AdoptForWrite(target.storage());
-}
-
 void CheckFits(std::string_view op, const Tensor& target, const Shape& result) {
   if (target.shape() == result) return;
   ThrowRecordError(op, InvalidArgument("the result ", result, " does not fit the tensor ",
                                        target.shape(), ", which is changed in place"));
 }
 
-void Assign(std::string_view op, const Tensor& target, const Tensor& value) {
+bool Assign(std::string_view op, const Tensor& target, const Tensor& value,
+            std::optional<uint64_t> version) {
   CheckFits(op, target, value.shape());
   CheckAssignable(op, target);
-  AutogradMeta* meta = target.impl()->autograd();
-  Context& context = Context::Current();
-  context.Adopt(value.storage());
-  context.AdoptForWrite(target.storage());
-  Value old;  // released after the lock
-  {
-    Context::Lock lock(context);
-    Value now = context.ValueOf(value.storage(), CurrentSite());
-    old = context.Write(target.storage(), std::move(now));
-  }
-  if (GradEnabled() && value.impl()->autograd() != nullptr && value.impl()->autograd()->grad_fn) {
-    AutogradMeta& history = target.impl()->mutable_autograd();
-    history.grad_fn = value.impl()->autograd()->grad_fn;
-    history.output = value.impl()->autograd()->output;
-  } else if (meta != nullptr && GradEnabled()) {
-    meta->grad_fn = {};
-  }
+  if (!Replace(target.storage(), value.storage(), version)) return false;
+  AttachHistory(target, value);
+  return true;
 }
 
 std::string AttrValueText(int64_t v) { return Str(v); }

@@ -36,18 +36,19 @@ class Operand {
 [[noreturn]] void ThrowRecordError(std::string_view op, const absl::Status& status);
 
 // One op being recorded into the calling thread's context: checks the operands, takes the lock,
-// turns them into values.
+// turns them into values. `targets` are the operands that the op writes to: from here to Finish
+// nobody else does.
 class Recorder {
  public:
-  Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device);
+  Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device,
+           absl::Span<const Tensor> targets = {});
 
   absl::Span<Value> values() { return absl::MakeSpan(values_); }
   SiteId site() const { return CurrentSite(); }
   // Makes the pending results of the node and gives the lock back.
   Tensor Finish(NodePtr node);
   void Finish(const NodePtr& node, Tensors& results);
-  // The first results replace what `targets`, operands of the op that were adopted for writing,
-  // hold; the others are new.
+  // The first results replace what the targets hold; the others are new.
   void Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results);
   // Afterwards: syncs where the graph has grown long (History), so that a loop without sync stays
   // bounded in memory and in the size of its programs. Deferred writes come first.
@@ -58,9 +59,12 @@ class Recorder {
 
  private:
   void SyncLongGraph();
+  // Takes the lock with the values of operands of which some are other contexts'.
+  void LockForeign(absl::Span<const Operand> in, absl::Span<const Tensor> targets);
 
   Context& context_;
   backend::Device device_;
+  Context::Movers movers_;  // held while targets of other contexts are being written to
   std::optional<Context::Lock> lock_;
   absl::InlinedVector<Value, 3, PoolAllocator<Value>> values_;
   bool is_long_ = false;
@@ -72,8 +76,12 @@ class Writes {
  public:
   // The first results of `node`, which fit.
   void Add(const NodePtr& node, absl::Span<const Tensor> targets);
-  // Under the context's lock. Afterwards holds the old values, to be released without it.
+  // Under the context's lock, which has all targets. Afterwards holds the old values, to be
+  // released without it.
   void Apply(Context& context) noexcept;
+  // Takes the lock, with the targets that the context has lost since.
+  void Lock(Context& context, std::optional<Context::Lock>& lock,
+            Context::Movers& movers) const noexcept;
 
  private:
   struct Write {
@@ -100,8 +108,10 @@ class DeferredWrites {
   Writes* outer_;
 };
 
-// Whether gradients are on and one of the tensors wants one.
+// Whether gradients are on and one of the tensors wants one. Tensors may be undefined.
 bool WantsGrad(absl::Span<const Operand> in);
+// The versions of all tensors added up: two sums are equal where no tensor was written to between.
+uint64_t VersionsOf(absl::Span<const Operand> in);
 // For an op without a gradient: throws if one would silently get lost.
 void RefuseGrad(std::string_view op, absl::Span<const Operand> in, const Shape& result);
 // Makes `node` the history of the floating-point results.
@@ -109,13 +119,21 @@ void AttachGrad(const IntrusivePtr<GradNode>& node, absl::Span<Tensor> results);
 
 // Throws if `target` is a leaf that wants a gradient, whose history a write would falsify.
 void CheckAssignable(std::string_view op, const Tensor& target);
-// Makes the operands usable here and the targets, which are among them, writable here: before a
-// Recorder of an op that writes.
-void AdoptForWrite(absl::Span<const Operand> in, absl::Span<const Tensor> targets);
 // Throws if a result of this shape does not fit the tensor it is to be written to.
 void CheckFits(std::string_view op, const Tensor& target, const Shape& result);
-// Replaces what `target` holds by what `value` holds (an in-place op): shapes must be equal, dtypes
-// are converted by the caller, and `target` must be assignable.
-void Assign(std::string_view op, const Tensor& target, const Tensor& value);
+// Replaces what `target` holds by what `value` holds: shapes must be equal, dtypes are converted by
+// the caller, and `target` must be assignable. With a version: false, with nothing changed, if
+// target's is another one.
+bool Assign(std::string_view op, const Tensor& target, const Tensor& value,
+            std::optional<uint64_t> version = {});
+// target := function(), which reads it, as one step: where another thread writes to it in between,
+// the function is called again.
+template <class F>
+void Update(std::string_view op, const Tensor& target, F&& function) {
+  while (true) {
+    const uint64_t version = target.storage().version();
+    if (Assign(op, target, function(), version)) return;
+  }
+}
 
 }  // namespace lazuli::lazy

@@ -1,6 +1,7 @@
 #include "lazy/tensor/context.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -17,6 +18,14 @@ namespace {
 std::atomic<uint64_t> next_context_id{1};
 Engine* engine = nullptr;
 
+// Guards who a storage belongs to for those who look without the lock of that context. The last
+// mutex that anybody takes.
+std::mutex& OwnerMutex(const Storage& storage) {
+  constexpr std::size_t kMutexes = 16;  // threads that share weights meet here at every op
+  static auto* mutexes = new std::array<std::mutex, kMutexes>;
+  return (*mutexes)[reinterpret_cast<std::uintptr_t>(&storage) / 64 % kMutexes];
+}
+
 }  // namespace
 
 Engine& GetEngine() {
@@ -29,16 +38,17 @@ Storage::Storage(Context& context, Shape shape, backend::Device device)
     : context_(&context), shape_(std::move(shape)), device_(device), id_(context.NextStorageId()) {}
 
 Storage::~Storage() {
+  Context& context = *context_.load(std::memory_order_acquire);
   Value value;  // released after the lock: it may take a whole graph with it
   bool last;
   {
-    Context::Lock lock(*context_);
+    Context::Lock lock(context);
     if (linked_) lock->Unlink(*this);
     value = std::move(value_);
     lock->counters_.Add(Counter::kDestroyTensor);
     last = lock->UncountStorage();
   }
-  if (last) context_->Release();
+  if (last) context.Release();
 }
 
 Context::Context() : history(ir::flags().max_graph_nodes()), id_(next_context_id.fetch_add(1)) {}
@@ -71,46 +81,164 @@ void Context::WaitForLock() {
   }
 }
 
-void Context::AdoptForeign(Storage& storage) {
-  Context* owner = storage.context_;
-  bool pending;
-  {
-    Lock lock(*owner);
-    pending = storage.linked_;
+IntrusivePtr<Context> Context::OwnerOf(const Storage& storage) {
+  const std::lock_guard lock(OwnerMutex(storage));
+  return IntrusivePtr<Context>(storage.context_.load(std::memory_order_relaxed));
+}
+
+Context::Contents Context::PeekLocked(const Storage& storage) {
+  if (storage.linked_) return {};
+  if (storage.data_) return {storage.data_, {}};
+  if (!storage.value_) return {};
+  // Traversal marks lie in the nodes, so contexts never share one.
+  return {nullptr, {storage.value_.node->CopyWithoutOperands(), storage.value_.index}};
+}
+
+Context::Contents Context::Peek(Storage& storage) {
+  while (true) {
+    const IntrusivePtr<Context> owner = OwnerOf(storage);
+    const Lock lock(*owner);
+    if (owner->Owns(storage)) return PeekLocked(storage);
   }
-  if (!pending) return;
-  Add(Counter::kSyncForeign);
+}
+
+absl::StatusOr<Context::Contents> Context::ContentsOf(Storage& storage) {
+  while (true) {
+    if (Contents contents = Peek(storage)) return contents;
+    const IntrusivePtr<Context> owner = OwnerOf(storage);
+    Contents contents;
+    // Taken before anybody can write again, so that a busy writer keeps no reader waiting.
+    LAZULI_RETURN_IF_ERROR(SyncFor(*owner, storage, [&] {
+      if (owner->Owns(storage)) contents = PeekLocked(storage);
+    }));
+    if (contents) return contents;
+    std::this_thread::yield();  // it is on its way to another context
+  }
+}
+
+absl::Status Context::SyncFor(Context& owner, const Storage& storage,
+                              absl::FunctionRef<void()> then) {
+  SiteId there = kNoSite;
+  {
+    const Lock lock(owner);
+    if (!owner.Owns(storage) || !storage.linked_) {
+      then();
+      return absl::OkStatus();
+    }
+    there = storage.value_.node->site();
+  }
+  const bool foreign = &owner != this;
+  Add(foreign ? Counter::kSyncForeign : Counter::kSyncForRead);
   static std::atomic<bool> warned{false};
-  if (!warned.exchange(true)) {
-    const Site& there = GetSite(storage.value_.node->site());
-    const Site& here = GetSite(CurrentSite());
+  if (foreign && !warned.exchange(true)) {
     std::fprintf(stderr,
                  "lazuli: a tensor pending in another context (recorded at %s) is used at %s: that "
                  "context is synced first. "
                  "Said once; the counter sync.foreign counts.\n",
-                 there.ToString().c_str(), here.ToString().c_str());
+                 GetSite(there).ToString().c_str(), GetSite(CurrentSite()).ToString().c_str());
   }
-  ThrowIfError(GetEngine().Sync(*owner, /*wait=*/false, SyncReason::kForeignContext));
+  return GetEngine().Sync(owner, /*wait=*/false,
+                          foreign ? SyncReason::kForeignContext : SyncReason::kRead, then);
 }
 
-void Context::AdoptForWrite(Storage& storage) {
-  Adopt(storage);
-  Context* const owner = storage.context_;
-  if (owner == this) return;
-  {
-    Lock lock(*this);
-    CountStorage();
+void Context::LockWithValues(std::optional<Lock>& lock, absl::Span<Storage* const> storages,
+                             SiteId site, absl::Span<Value> values) {
+  absl::InlinedVector<Contents, 3> foreign(storages.size());
+  for (bool complete = false; !complete;) {
+    lock.reset();
+    for (std::size_t i = 0; i < storages.size(); ++i) {
+      values[i] = {};
+      foreign[i] = {};
+      if (storages[i] != nullptr && !Owns(*storages[i]))
+        foreign[i] = ValueOrThrow(ContentsOf(*storages[i]));
+    }
+    lock.emplace(*this);
+    complete = true;
+    for (std::size_t i = 0; i < storages.size() && complete; ++i) {
+      if (storages[i] == nullptr) continue;
+      values[i] =
+          foreign[i] ? LeafFor(*storages[i], foreign[i], site) : ValueOf(*storages[i], site);
+      complete = static_cast<bool>(values[i]);
+    }
+    if (!complete) {  // one has just gone to another context, or is being overwritten
+      lock.reset();
+      std::this_thread::yield();
+    }
   }
-  Value leaf;  // of the other context's graph, to which it stays bound
-  bool last;
+}
+
+Context::Movers Context::LockMovers() {
+  static auto* mutex = new std::mutex;
+  return Movers(*mutex);
+}
+
+bool Context::HandOver(Storage& storage, Context& heir) {
+  storage.replaced_ = nullptr;
   {
-    Lock lock(*owner);
+    const std::lock_guard lock(OwnerMutex(storage));
+    storage.context_.store(&heir, std::memory_order_release);
+  }
+  return UncountStorage();
+}
+
+void Context::TakeOver(Storage& storage, const Movers&) {
+  if (Owns(storage)) return;
+  const IntrusivePtr<Context> owner = OwnerOf(storage);  // until the storage is handed over
+  struct Count {                                         // of a storage that does not come
+    Context& context;
+    bool kept = false;
+    explicit Count(Context& c) : context(c) {
+      const Lock lock(context);
+      context.CountStorage();
+    }
+    ~Count() {
+      if (kept) return;
+      bool last;
+      {
+        const Lock lock(context);
+        last = context.UncountStorage();
+      }
+      if (last) context.Release();
+    }
+  } count(*this);
+  Value leaf;  // of the other context's graph, to which it stays bound
+  bool last = false;
+  const auto take = [&] {
     leaf = std::exchange(storage.value_, {});
     if (!storage.data_) storage.value_ = {leaf.node->CopyWithoutOperands(), leaf.index};
-    storage.context_ = this;
-    last = owner->UncountStorage();
+    last = owner->HandOver(storage, *this);
+    count.kept = true;
+  };
+  ThrowIfError(SyncFor(*owner, storage, take));
+  if (last) owner->Release();
+}
+
+bool Context::TakeOverToOverwrite(Storage& storage, std::optional<uint64_t> version,
+                                  const Movers&) noexcept {
+  if (Owns(storage)) return true;
+  const IntrusivePtr<Context> owner = OwnerOf(storage);
+  {
+    const Lock lock(*this);
+    CountStorage();
+  }
+  Value old;
+  bool taken = false, last = false;
+  {
+    const Lock lock(*owner);
+    if (!version || storage.version() == *version) {
+      if (storage.linked_) owner->Unlink(storage);
+      old = std::exchange(storage.value_, {});
+      last = owner->HandOver(storage, *this);
+      taken = true;
+    }
   }
   if (last) owner->Release();
+  if (!taken) {
+    const Lock lock(*this);
+    last = UncountStorage();
+  }
+  if (!taken && last) Release();
+  return taken;
 }
 
 void Context::CountStorage() {
@@ -138,41 +266,28 @@ StoragePtr Context::NewStorage(const Value& scalar, backend::Device device) {
   return storage;
 }
 
-Value Context::ScalarValue(Storage& storage) {
-  Lock lock(*storage.context_);
-  if (storage.value_ && storage.value_.node->kind() == NodeKind::kScalar) return storage.value_;
-  return {};
+bool Context::MakeLeaf(Storage& storage, SiteId site) {
+  if (!storage.data_) return false;
+  storage.value_ = {MakeIntrusive<DataNode>(storage.data_, storage.name_, site), 0};
+  return true;
 }
 
-DataPtr Context::Data(Storage& storage) {
-  Lock lock(*storage.context_);
-  return storage.linked_ ? nullptr : storage.data_;
-}
-
-Value Context::ValueOf(Storage& storage, SiteId site) {
-  if (storage.context_ == this) {
-    if (!storage.value_)
-      storage.value_ = {MakeIntrusive<DataNode>(storage.data_, storage.name_, site), 0};
-    return storage.value_;
-  }
-  // Traversal marks lie in the nodes, so contexts never share one: a leaf of our own for data of
-  // another context.
-  if (storage.data_) {
-    NodePtr& leaf = foreign_leaves_[storage.data_.get()];
-    if (!leaf) leaf = MakeIntrusive<DataNode>(storage.data_, storage.name_, site);
-    return {leaf, 0};
-  }
-  LAZULI_CHECK(storage.value_ && !storage.linked_, "an adopted storage is not pending");
-  return {storage.value_.node->CopyWithoutOperands(), storage.value_.index};
+Value Context::LeafFor(const Storage& storage, const Contents& contents, SiteId site) {
+  if (!contents.data) return contents.leaf;
+  NodePtr& leaf = foreign_leaves_[contents.data.get()];
+  if (!leaf) leaf = MakeIntrusive<DataNode>(contents.data, storage.name_, site);
+  return {leaf, 0};
 }
 
 StoragePtr Context::Snapshot(Storage& storage) {
-  Adopt(storage);
-  Lock lock(*this);
-  Value value = ValueOf(storage, CurrentSite());
+  Storage* const storages[] = {&storage};
+  Value value;
+  std::optional<Lock> lock;
+  LockWithValues(lock, storages, CurrentSite(), absl::MakeSpan(&value, 1));
   if (value.node->kind() == NodeKind::kOp) return NewPending(std::move(value), storage.device());
   StoragePtr copy = MakeStorage(storage.shape(), storage.device());
-  copy->data_ = storage.data_;
+  if (value.node->kind() == NodeKind::kData)
+    copy->data_ = static_cast<const DataNode&>(*value.node).data();
   copy->value_ = std::move(value);
   return copy;
 }
@@ -186,11 +301,13 @@ StoragePtr Context::NewPending(Value value, backend::Device device) {
 
 Value Context::Write(Storage& storage, Value value) {
   LAZULI_CHECK(storage.shape_ == value.shape(), "a write keeps the shape");
-  LAZULI_CHECK(storage.context_ == this, "a storage that is written was adopted");
+  LAZULI_CHECK(Owns(storage), "a storage that is written is this context's");
   Value old = std::exchange(storage.value_, std::move(value));
   if (storage.data_) storage.replaced_ = storage.data_.get();
   storage.data_ = nullptr;
-  ++storage.version_;
+  // Under the lock there is no other writer.
+  storage.version_.store(storage.version_.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_release);
   if (!storage.linked_) Link(storage);
   return old;
 }

@@ -4,15 +4,25 @@
 // Every recording takes the context's lock, so several threads may share a context; threads with
 // contexts of their own never see each other's half-built graphs. An op that meets a tensor pending
 // in another context syncs that context first. No two context locks are ever held together, and no
-// storage is destroyed under one. Any number of threads may read a tensor; one that writes to it in
-// place must be the only one that uses it then, as for any object.
+// storage is destroyed under one.
+//
+// Any number of threads may read and write the elements of one tensor. A read sees the elements of
+// one version, and an op in place reads and writes as one step: what two threads add is added
+// twice. A storage belongs to the context that wrote to it last; one that another context wants to
+// write to is taken over, which one thread does at a time. The handle itself (assignment to it,
+// set_data()) and the history of a tensor that is changed under autograd are one thread's, as any
+// object is.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 
 #include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
@@ -49,34 +59,59 @@ class Context : public RefCounted<Context> {
     Context& context_;
   };
 
-  // --- without the lock
-  // Makes sure that `storage` is not pending in a context other than this one.
-  void Adopt(Storage& storage) {
-    if (storage.context_ != this) [[unlikely]]
-      AdoptForeign(storage);
+  // Whether the storage belongs to this context: a hint without the lock, certain under it.
+  bool Owns(const Storage& storage) const {
+    return storage.context_.load(std::memory_order_acquire) == this;
   }
-  // As Adopt, for a storage that is about to be written: from now on it belongs to this context.
-  void AdoptForWrite(Storage& storage);
+
+  // --- without the lock
+  // Takes the lock with the values to record with, one for each storage that is not null: those of
+  // other contexts are what they held at one moment, after a sync of a context that one is pending
+  // in.
+  void LockWithValues(std::optional<Lock>& lock, absl::Span<Storage* const> storages, SiteId site,
+                      absl::Span<Value> values);
+  // Of whoever moves storages between contexts: nobody else does until it goes.
+  using Movers = std::unique_lock<std::mutex>;
+  static Movers LockMovers();
+  // Makes a storage of another context this one's, with the elements that it has there: syncs a
+  // context that it is pending in.
+  void TakeOver(Storage& storage, const Movers&);
+  // The same for a storage that is overwritten at once, so that what is pending there need not run.
+  // False, with nothing changed, if the version is not this one.
+  bool TakeOverToOverwrite(Storage& storage, std::optional<uint64_t> version,
+                           const Movers&) noexcept;
   // A new storage for data that exists.
   StoragePtr NewStorage(DataPtr data);
   // A storage holding a number (a scalar leaf or a constant); not pending, never an output.
   StoragePtr NewStorage(const Value& scalar, backend::Device device);
-  // The data of a storage that is not pending in any context: null while pending here. Numbers are
-  // materialised.
-  DataPtr Data(Storage& storage);
-  // The number a storage holds, if it is one: then the value is its ScalarNode.
-  Value ScalarValue(Storage& storage);
+  // What a storage of any context holds now: data, perhaps of a run under way, or a leaf without
+  // any, a number; neither while it is pending.
+  struct Contents {
+    DataPtr data;
+    Value leaf;
+    explicit operator bool() const { return data || leaf; }
+  };
+  static Contents Peek(Storage& storage);
+  // The same after a sync of the context that the storage is pending in.
+  absl::StatusOr<Contents> ContentsOf(Storage& storage);
   // A new storage with the same elements; no copy is made, since elements are never changed but
   // replaced.
   StoragePtr Snapshot(Storage& storage);
 
-  // --- under the lock The value to record with: the pending one, or the leaf for the data.
-  // `storage` has been adopted.
-  Value ValueOf(Storage& storage, SiteId site);
+  // --- under the lock
+  // The value to record with: the pending one, or the leaf for the data. None for a storage that
+  // this context has not got: LockWithValues has it.
+  Value ValueOf(Storage& storage, SiteId site) {
+    if (!Owns(storage)) [[unlikely]]
+      return {};
+    if (!storage.value_ && !MakeLeaf(storage, site)) [[unlikely]]
+      return {};
+    return storage.value_;
+  }
   // A new storage whose value is `value`, pending.
   StoragePtr NewPending(Value value, backend::Device device);
-  // Overwrites a storage that was adopted for writing: `value` has its shape. Raises the version
-  // and returns the old value, for the caller to release after the lock.
+  // Overwrites a storage of this context: `value` has its shape. Raises the version and returns the
+  // old value, for the caller to release after the lock.
   [[nodiscard]] Value Write(Storage& storage, Value value);
   // The pending storages by creation, with their values. They stay pending until Resolve.
   void PendingStorages(std::vector<Storage*>& result);
@@ -112,7 +147,20 @@ class Context : public RefCounted<Context> {
   void Link(Storage& storage);
   void Unlink(Storage& storage);
   void WaitForLock();
-  void AdoptForeign(Storage& storage);
+  // The leaf for the storage's data; false without any, which is how a storage is for the moment
+  // between being taken over and being overwritten.
+  static bool MakeLeaf(Storage& storage, SiteId site);
+  // This context's leaf for what a storage of another one holds.
+  Value LeafFor(const Storage& storage, const Contents& contents, SiteId site);
+  // Whose the storage is now, kept alive.
+  static IntrusivePtr<Context> OwnerOf(const Storage& storage);
+  static Contents PeekLocked(const Storage& storage);  // under its context's lock
+  // Syncs the storage's context if it is pending there, to be used in this one, and, still under
+  // that context's lock, calls `then`.
+  absl::Status SyncFor(Context& owner, const Storage& storage, absl::FunctionRef<void()> then);
+  // Under the lock: gives the storage to `heir`, which has counted it, as it is. Whether it was the
+  // last one.
+  [[nodiscard]] bool HandOver(Storage& storage, Context& heir);
   friend class Storage;
   friend class RefCounted<Context>;
 

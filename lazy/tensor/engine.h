@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 
 #include "backend/client/client.h"
@@ -21,8 +22,13 @@ class Engine {
  public:
   virtual ~Engine() = default;
   // Runs what is pending in the context; returns after dispatch, or with `wait` when the device is
-  // done.
-  virtual absl::Status Sync(Context& context, bool wait, SyncReason reason) = 0;
+  // done. `then` is called under the context's lock once nothing is pending, before anybody can
+  // record again; not if the sync fails.
+  virtual absl::Status Sync(Context& context, bool wait, SyncReason reason,
+                            absl::FunctionRef<void()> then) = 0;
+  absl::Status Sync(Context& context, bool wait, SyncReason reason) {
+    return Sync(context, wait, reason, [] {});
+  }
   // Syncs the whole context, waits for this storage and returns its elements.
   virtual absl::StatusOr<Literal> Read(Context& context, Storage& storage) = 0;
   // The same without the copy: the device's own memory. Whoever holds the buffer is an owner, so no

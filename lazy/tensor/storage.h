@@ -3,9 +3,12 @@
 //
 // Several tensors may share one storage (detach()); a write replaces the value and raises the
 // version, and everybody who shares it sees the new value. The members are guarded by the lock of
-// `context`, except shape and device, which never change.
+// the context that the storage belongs to, except shape and device, which never change. Which
+// context that is changes under the lock of the one that gives it up; without a lock it is a hint,
+// and so is the version.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,7 +30,8 @@ class Storage : public RefCounted<Storage> {
   backend::Device device() const { return device_; }
   // Grows with creation within a context: the order of a graph's outputs.
   uint64_t id() const { return id_; }
-  uint64_t version() const { return version_; }  // writes so far
+  // Writes so far. An op that read the version first and finds it again when it writes was alone.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
   bool pending() const { return linked_; }
   // "conv1.weight": shown in dumps and parameter metadata.
   const std::shared_ptr<const std::string>& name() const { return name_; }
@@ -36,11 +40,12 @@ class Storage : public RefCounted<Storage> {
  private:
   friend class Context;
 
-  Context* context_;  // the one a pending value belongs to; its storages keep it alive
+  // The one a pending value belongs to; its storages keep it alive.
+  std::atomic<Context*> context_;
   Shape shape_;
   backend::Device device_;
   uint64_t id_;
-  uint64_t version_ = 0;
+  std::atomic<uint64_t> version_{0};
   Value value_;   // pending, or a leaf for data_ kept for reuse, or a number
   DataPtr data_;  // null while pending
   // What the pending value was first written over, to know it by: its memory may become the

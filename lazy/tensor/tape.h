@@ -110,9 +110,13 @@ class SavedTensor {
   // the op and its line if the storage was written to. `self` is the saving node, `output` which of
   // its results this is.
   Tensor Get(const GradNode& self, uint32_t output) const;
+  // Get will fail: the tensor is no longer what was recorded.
+  void MarkChanged() { version_ = kChanging; }
   void Reset();
 
  private:
+  static constexpr uint64_t kChanging = ~uint64_t{0};
+
   StoragePtr storage_;
   uint64_t version_ = 0;
   Edge edge_;

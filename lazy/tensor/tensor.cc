@@ -139,10 +139,11 @@ Tensor SavedTensor::Get(const GradNode& self, uint32_t output) const {
   const bool replaced = edge_.leaf && edge_.leaf->storage() != storage_;  // set_data()
   if (storage_->version() != version_ || (replaced && GradEnabled())) {
     const std::string site = GetSite(self.site()).ToString();
+    const std::string saved = version_ == kChanging ? " meanwhile" : Str(", saved at ", version_);
     throw StatusError(FailedPrecondition(
         self.name(), ": a tensor that backward needs was changed in place after it was used",
-        site.empty() ? "" : Str(" at ", site), " (version ", storage_->version(), ", saved at ",
-        version_, "); clone() it before changing it"));
+        site.empty() ? "" : Str(" at ", site), " (version ", storage_->version(), saved,
+        "); clone() it before changing it"));
   }
   if (!GradEnabled()) return Tensor(storage_);
   if (edge_.leaf) return Tensor(edge_.leaf);

@@ -264,10 +264,10 @@ TEST_F(FailureTest, SyncReturnsBeforeTheDeviceIsDoneAndWaitAfter) {
   Client().Hold();
   const Tensor y = x + x;
   EXPECT_TRUE(Sync(/*wait=*/false).ok());
-  EXPECT_FALSE(Context::Current().Data(y.storage())->ready());
+  EXPECT_FALSE(Context::Peek(y.storage()).data->ready());
   Client().Release();
   EXPECT_TRUE(Sync(/*wait=*/true).ok());
-  EXPECT_TRUE(Context::Current().Data(y.storage())->ready());
+  EXPECT_TRUE(Context::Peek(y.storage()).data->ready());
 }
 
 }  // namespace

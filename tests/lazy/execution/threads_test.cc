@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <random>
 #include <thread>
 
 #include "lazy/autograd/backward.h"
@@ -225,6 +226,161 @@ TEST(ThreadsTest, AProducerAndAConsumerMeetInPendingTensors) {
                 ElementsAre(2.0f * static_cast<float>(i + 2), 4.0f * static_cast<float>(i + 2)));
   }
   producer.join();
+}
+
+// --- threads that write to one tensor
+
+// Runs f(0), ..., f(n - 1), each in a thread with a context of its own.
+template <class F>
+void InThreads(int n, F f) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < n; ++t) threads.emplace_back([&f, t] { f(t); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+void AddOne(const Tensor& x) {
+  Update("add_", x, [&] { return Add(x, Slot(1)); });
+}
+
+TEST(ThreadsTest, WhatThreadsAddToOneTensorIsAllAdded) {
+  const int times = test::kSanitized ? 100 : 300;
+  const Tensor x = Floats({0, 1});
+  InThreads(4, [&](int) {
+    for (int k = 0; k < times; ++k) {
+      AddOne(x);
+      if (k % 7 == 0) (void)Values(x);
+    }
+  });
+  const auto sum = static_cast<float>(4 * times);
+  EXPECT_THAT(Values(x), ElementsAre(sum, sum + 1));
+}
+
+TEST(ThreadsTest, ThreadsOfOneContextAddToOneTensorToo) {
+  const Tensor x = Floats({0, 1});
+  const IntrusivePtr<Context> common = Context::Create();
+  InThreads(4, [&](int t) {
+    Context::Exchange(common);
+    for (int k = 0; k < 100; ++k) {
+      AddOne(x);
+      if ((k + t) % 30 != 0) continue;
+      EXPECT_TRUE(Sync(/*wait=*/false).ok());
+    }
+  });
+  EXPECT_THAT(Values(x), ElementsAre(400, 401));
+}
+
+// What is overwritten need not be computed, wherever it is pending.
+TEST(ThreadsTest, ATensorPendingElsewhereIsOverwrittenWithoutASync) {
+  const Tensor x = Floats({1, 2}), y = Floats({3, 4});
+  AddOne(x);
+  const Counted foreign(ir::Counter::kSyncForeign);
+  InThreads(1, [&](int) {
+    Assign("copy_", x, y);
+    EXPECT_EQ(Context::Current().pending_count(), 1);
+  });
+  EXPECT_EQ(foreign(), 0);
+  EXPECT_EQ(Context::Current().pending_count(), 0);
+  EXPECT_THAT(Values(x), ElementsAre(3, 4));
+}
+
+// Every element of every tensor is the same number, which only grows; a reader that sees anything
+// else saw half a write, or an old one after a new one.
+class Shared {
+ public:
+  explicit Shared(int tensors) {
+    for (int i = 0; i < tensors; ++i) tensors_.push_back(WithGrad(Floats({0, 0, 0})));
+  }
+  std::size_t size() const { return tensors_.size(); }
+  const Tensor& operator[](std::size_t i) const { return tensors_[i]; }
+
+ private:
+  Tensors tensors_;
+};
+
+float CheckedValue(const Tensor& x) {
+  const std::vector<float> values = Values(x);
+  EXPECT_THAT(values, testing::Each(values[0]));
+  return values[0];
+}
+
+// What a thread does with shared tensors until its random numbers end. Returns how often it added 1
+// to each.
+std::vector<int> MixedWork(const Shared& shared, unsigned seed, int steps) {
+  std::mt19937 random(seed);
+  std::vector<int> added(shared.size());
+  std::vector<float> seen(shared.size());
+  Tensors kept;
+  for (int step = 0; step < steps; ++step) {
+    const std::size_t i = random() % shared.size(), j = random() % shared.size();
+    const Tensor &x = shared[i], &y = shared[j];
+    switch (random() % 8) {
+      case 0:
+      case 1: {
+        const GradModeGuard no_grad(false);
+        AddOne(x);
+        ++added[i];
+        break;
+      }
+      case 2: {
+        const float now = CheckedValue(x);
+        EXPECT_GE(now, seen[i]);
+        seen[i] = now;
+        break;
+      }
+      case 3:
+        kept.push_back(Snapshot(Detach(x)));
+        break;
+      case 4:
+        kept.push_back(Detach(x) + Detach(y));
+        break;
+      case 5:
+        for (; !kept.empty(); kept.pop_back()) EXPECT_GE(CheckedValue(kept.back()), 0);
+        break;
+      case 6:
+        EXPECT_TRUE(Sync(/*wait=*/random() % 2 == 0).ok());
+        break;
+      case 7:
+        // What the product saved may have changed since; that is an error, and no wrong gradient.
+        EXPECT_THAT(ErrorOf([&] { Backward(Sum(x * 2.0), Tensor(), {}); }).code(),
+                    testing::AnyOf(absl::StatusCode::kOk, absl::StatusCode::kFailedPrecondition));
+        break;
+    }
+  }
+  return added;
+}
+
+TEST(ThreadsTest, ThreadsDoEverythingToSharedTensorsAtOnce) {
+  TestDevice();
+  const int steps = test::kSanitized ? 150 : 800, threads = 4;
+  const Counted created(ir::Counter::kCreateTensor), destroyed(ir::Counter::kDestroyTensor);
+  {
+    const Shared shared(3);
+    std::vector<std::vector<int>> added(threads);
+    InThreads(threads, [&](int t) {
+      added[static_cast<std::size_t>(t)] = MixedWork(shared, static_cast<unsigned>(t), steps);
+    });
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      int sum = 0;
+      for (const std::vector<int>& of_thread : added) sum += of_thread[i];
+      EXPECT_EQ(CheckedValue(shared[i]), static_cast<float>(sum));
+    }
+  }
+  EXPECT_TRUE(Sync().ok());
+  EXPECT_EQ(created(), destroyed());
+}
+
+TEST(ThreadsTest, GradientsOfThreadsAddUp) {
+  const int times = test::kSanitized ? 20 : 100;
+  const Tensor w = WithGrad(Floats({1, 2}));
+  InThreads(4, [&](int t) {
+    for (int k = 0; k < times; ++k) {
+      Backward(Sum(w * static_cast<double>(t)), Tensor(), {});
+      if (k % 9 != t) continue;
+      EXPECT_TRUE(Sync(/*wait=*/false).ok());
+    }
+  });
+  const auto sum = static_cast<float>(6 * times);
+  EXPECT_THAT(Values(GradOf(w)), ElementsAre(sum, sum));
 }
 
 }  // namespace

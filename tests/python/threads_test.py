@@ -1,0 +1,77 @@
+"""Threads of Python that use tensors together."""
+
+import threading
+
+import numpy as np
+
+import lazuli as lz
+
+
+def in_threads(n, f):
+    errors = []
+
+    def run(i):
+        try:
+            f(i)
+        except BaseException as error:  # for the thread that waits
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+
+
+def test_what_threads_add_to_one_tensor_is_all_added():
+    x = lz.zeros(4)
+
+    def work(_):
+        for k in range(300):
+            x.add_(1)
+            if k % 7 == 0:
+                x.numpy()
+
+    in_threads(4, work)
+    assert x.tolist() == [1200] * 4
+
+
+def test_every_form_in_place_is_one_step():
+    x, table = lz.zeros(3), lz.zeros(4, 2)
+
+    def work(i):
+        for _ in range(60):
+            x.add_(2).sub_(1)
+            table[i] += 1
+            if i == 0:
+                lz.mark_step()
+
+    in_threads(4, work)
+    assert x.tolist() == [240] * 3
+    assert table.tolist() == [[60, 60]] * 4
+
+
+def test_a_reader_sees_whole_writes_in_their_order():
+    x = lz.zeros(1000)
+    done = threading.Event()
+
+    def work(i):
+        if i == 0:
+            for _ in range(200):
+                x.add_(1)
+            done.set()
+            return
+        last = 0
+        while not done.is_set():
+            values = np.unique(x.numpy())
+            assert len(values) == 1 and values[0] >= last
+            last = values[0]
+
+    in_threads(3, work)
+
+
+def test_backward_passes_of_threads_add_up():
+    w = lz.ones(3).requires_grad_()
+    in_threads(4, lambda i: [(w * i).sum().backward() for _ in range(50)])
+    assert w.grad.tolist() == [300] * 3

@@ -5,6 +5,7 @@
 
 #include "cpp_api/src/operands.h"
 #include "lazuli/ops.h"
+#include "lazy/tensor/function_scope.h"
 
 namespace lazuli {
 namespace {
@@ -280,6 +281,7 @@ lazy::Tensor Put(const lazy::Tensor& x, const std::vector<Index>& indices, const
 
 Tensor index(const Tensor& x, const std::vector<Index>& indices, SourceLocation loc) {
   return CallTensor(loc, [&] {
+    const lazy::FunctionScope function(kOp);
     const lazy::Tensor in = In(x, kOp);
     const Selection s = Select(in, indices);
     const lazy::Tensor slice = Sliced(in, s);
@@ -290,6 +292,7 @@ Tensor index(const Tensor& x, const std::vector<Index>& indices, SourceLocation 
 Tensor& index_put_(Tensor& x, const std::vector<Index>& indices, const Operand& value,
                    bool accumulate) {
   Call(value.loc(), [&] {
+    const lazy::FunctionScope function(kPut);
     const lazy::Tensor in = In(x, kPut);
     lazy::CheckAssignable(kPut, in);
     lazy::Update(kPut, in, [&] { return Put(in, indices, value, accumulate); });

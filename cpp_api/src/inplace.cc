@@ -7,6 +7,7 @@
 #include "lazuli/tensor.h"
 #include "lazy/autograd/to_device.h"
 #include "lazy/ops/elementwise.h"
+#include "lazy/tensor/function_scope.h"
 #include "lazy/tensor/tape.h"
 
 namespace lazuli {
@@ -118,6 +119,7 @@ void Scaled(std::string_view op, BinaryFunction function, const Tensor& target, 
 template <class F>
 Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc, F function) {
   Call(loc, [&] {
+    const lazy::FunctionScope scope(op);
     const lazy::Tensor t = Target(op, target);
     UpdateTo(op, t, [&] {
       lazy::Tensor value =

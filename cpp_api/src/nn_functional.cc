@@ -6,6 +6,7 @@
 #include "ir/hlo/monoid.h"
 #include "lazuli/nn.h"
 #include "lazuli/ops.h"
+#include "lazy/tensor/function_scope.h"
 
 namespace lazuli {
 
@@ -239,6 +240,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<std::i
     ir::Dims dims(i.shape().dims().begin(), i.shape().dims().end());
     dims.push_back(w.dim(1));
     const lazy::Tensor flat = lazy::Reshape(i, {-1});
+    const lazy::FunctionScope function("embedding");
     lazy::Tensor rows = lazy::IndexSelect(w, 0, flat);
     if (padding_idx) {
       const lazy::Tensor padding =

@@ -58,6 +58,7 @@ void AppendRegionKey(const Region& region, KeyWriter& key) {
 
 void Trace::Clear() {
   roots.clear();
+  checked.clear();
   nodes.clear();
   data.clear();
   scalars.clear();
@@ -72,8 +73,8 @@ void TraceGraph(Trace& trace) {
     node->mark = mark;
     stack.push_back({node, 0});
   };
-  for (const Value& root : trace.roots) {
-    enter(root.node.get());
+  const auto visit = [&](const Node* root) {
+    enter(root);
     while (!stack.empty()) {
       Visit& top = stack.back();
       const auto operands = top.node->operands();
@@ -88,7 +89,9 @@ void TraceGraph(Trace& trace) {
       if (node->kind() == NodeKind::kData) trace.data.push_back(node);
       if (node->kind() == NodeKind::kScalar) trace.scalars.push_back(node);
     }
-  }
+  };
+  for (const Value& root : trace.roots) visit(root.node.get());
+  for (const NodePtr& node : trace.checked) visit(node.get());
 }
 
 void AppendGraphKey(const Trace& trace, KeyWriter& key) {

@@ -1,5 +1,6 @@
 #include "lazy/execution/executor.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -16,28 +17,72 @@ std::pair<void*, int32_t> DeviceKey(backend::Device device) {
   return {device.client, device.ordinal};
 }
 
-// "cross_entropy: label 12 is out of range [0, 10) (train.cc:41)", or OK.
-absl::Status EvaluateChecks(const Run& run, const backend::Buffers& outputs) {
-  const std::size_t first = run.outputs.size();
-  for (std::size_t i = 0; i < run.program->checks.size(); ++i) {
-    absl::StatusOr<Literal> offender = run.device.client->ToHost(*outputs[first + i]);
-    if (!offender.ok()) return offender.status();
-    const int64_t value = offender->data<int64_t>()[0];
-    if (value == lowering::RuntimeCheck::kNoOffender) continue;
-    const lowering::EmittedCheck& check = run.program->checks[i];
-    return OutOfRange(check.before, value, check.after, ir::InParentheses(run.check_sites[i]));
+// The error of each input that has no elements because an earlier run failed; none if all have.
+using Failed = PooledVector<absl::Status>;
+bool HasFailed(const Failed& failed, std::size_t i) { return !failed.empty() && !failed[i].ok(); }
+
+// Waits for the inputs. One that failed gets zeros to compute with: what comes of them is thrown
+// away.
+absl::Status TakeInputs(const Run& run, backend::Buffers& inputs, Failed& failed) {
+  inputs.reserve(run.inputs.size());
+  for (std::size_t i = 0; i < run.inputs.size(); ++i) {
+    absl::StatusOr<backend::BufferPtr> buffer = run.inputs[i]->Wait();
+    if (!buffer.ok()) {
+      failed.resize(run.inputs.size());
+      failed[i] = buffer.status();
+      const Literal zeros(run.inputs[i]->shape());
+      buffer = run.device.client->FromHost({zeros.raw(), &zeros.shape()}, nullptr, run.device);
+      if (!buffer.ok()) return buffer.status();
+    }
+    inputs.push_back(*std::move(buffer));
   }
   return absl::OkStatus();
+}
+
+// "cross_entropy: label 12 is out of range [0, 10) (train.cc:41)"
+absl::Status ErrorOfCheck(const Run& run, std::size_t i, int64_t value) {
+  const lowering::EmittedCheck& check = run.program->checks[i];
+  const auto& [site, function, order] = run.checks[i];
+  std::string_view before = check.before;
+  if (!function.empty()) before.remove_prefix(before.find(':'));
+  return OutOfRange(function, before, value, check.after, ir::InParentheses(site));
+}
+
+// The checks that failed, with their errors: the one that was recorded first comes first.
+struct FailedCheck {
+  std::size_t check;
+  absl::Status error;
+};
+absl::StatusOr<PooledVector<FailedCheck>> EvaluateChecks(const Run& run,
+                                                         const backend::Buffers& outputs,
+                                                         const Failed& inputs) {
+  PooledVector<FailedCheck> failed;
+  const std::size_t first = run.outputs.size();
+  for (std::size_t i = 0; i < run.program->checks.size(); ++i) {
+    LAZULI_ASSIGN_OR_RETURN(const Literal offender, run.device.client->ToHost(*outputs[first + i]));
+    const int64_t value = offender.data<int64_t>()[0];
+    if (value == lowering::RuntimeCheck::kNoOffender) continue;
+    bool of_zeros = false;  // that stand for an input which has failed: this is no second error
+    for (std::size_t leaf = 0; leaf < inputs.size() && !of_zeros; ++leaf)
+      of_zeros = !inputs[leaf].ok() && run.program->dependence.CheckOnLeaf(i, leaf);
+    if (!of_zeros) failed.push_back({i, ErrorOfCheck(run, i, value)});
+  }
+  std::stable_sort(failed.begin(), failed.end(), [&](const FailedCheck& a, const FailedCheck& b) {
+    return run.checks[a.check].order < run.checks[b.check].order;
+  });
+  return failed;
 }
 
 // The inputs whose memory the run may overwrite: outputs update them, and nobody else holds them -
 // no tensor, no graph of another context (the handle), no reader or export (the buffer). Asked when
 // the run starts, since a run in flight before it may have been an owner; nobody can become one
 // now.
-PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs) {
+PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs,
+                                const Failed& failed) {
   constexpr int64_t kHandleAndRun = 2;
   PooledVector<uint8_t> taken(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (HasFailed(failed, i)) continue;
     taken[i] = run.program->updated[i] != 0 && run.inputs[i]->use_count() == 1 &&
                inputs[i].use_count() == kHandleAndRun;
     if (taken[i] != 0) Add(Counter::kDonations);
@@ -45,15 +90,9 @@ PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs) 
   return taken;
 }
 
-absl::StatusOr<backend::Buffers> RunProgram(const Run& run) try {
-  backend::Buffers inputs;
-  inputs.reserve(run.inputs.size());
-  for (const DataPtr& input : run.inputs) {
-    absl::StatusOr<backend::BufferPtr> buffer = input->Wait();
-    if (!buffer.ok()) return buffer.status();
-    inputs.push_back(*std::move(buffer));
-  }
-  const PooledVector<uint8_t> donated = TakenOver(run, inputs);
+absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffers& inputs,
+                                            const Failed& failed) {
+  const PooledVector<uint8_t> donated = TakenOver(run, inputs, failed);
   absl::StatusOr<backend::Buffers> outputs = run.program->executable->Execute(
       {.buffers = inputs, .scalars = run.scalars, .donated = donated});
   // An op that fails names its own line; memory is obtained for all of them, before the first.
@@ -67,19 +106,49 @@ absl::StatusOr<backend::Buffers> RunProgram(const Run& run) try {
     return Internal(run.program->name, ": gave ", outputs->size(), " results, ", expected,
                     " were expected");
   }
-  if (absl::Status failed = EvaluateChecks(run, *outputs); !failed.ok()) return failed;
   return outputs;
+}
+
+// The error of an output: that of a failed input or check that it is computed from; else OK.
+absl::Status ErrorOfOutput(const Run& run, std::size_t output, const Failed& inputs,
+                           const PooledVector<FailedCheck>& checks) {
+  const Dependence& dependence = run.program->dependence;
+  for (std::size_t leaf = 0; leaf < inputs.size(); ++leaf) {
+    if (!inputs[leaf].ok() && dependence.OutputOnLeaf(output, leaf)) return inputs[leaf];
+  }
+  for (const FailedCheck& failed : checks) {
+    if (dependence.OutputOnCheck(output, failed.check)) return failed.error;
+  }
+  return absl::OkStatus();
+}
+
+// Runs the program and sets the outputs. What it returns is a failure of the whole run, and then
+// none is set.
+absl::Status RunAndSet(const Run& run) try {
+  backend::Buffers inputs;
+  Failed failed_inputs;
+  LAZULI_RETURN_IF_ERROR(TakeInputs(run, inputs, failed_inputs));
+  LAZULI_ASSIGN_OR_RETURN(const backend::Buffers outputs, RunProgram(run, inputs, failed_inputs));
+  LAZULI_ASSIGN_OR_RETURN(const PooledVector<FailedCheck> failed,
+                          EvaluateChecks(run, outputs, failed_inputs));
+  PooledVector<absl::Status> errors;  // of all outputs, before the first one is set
+  if (!failed.empty() || !failed_inputs.empty()) {
+    for (std::size_t i = 0; i < run.outputs.size(); ++i)
+      errors.push_back(ErrorOfOutput(run, i, failed_inputs, failed));
+  }
+  // A context already has the error of an earlier run.
+  if (!failed.empty()) run.context->SetFailure(failed[0].error);
+  for (std::size_t i = 0; i < run.outputs.size(); ++i) {
+    if (errors.empty() || errors[i].ok())
+      run.outputs[i]->Set(outputs[i]);
+    else
+      run.outputs[i]->Set(std::move(errors[i]));
+  }
+  return absl::OkStatus();
 } catch (const std::bad_alloc&) {
   // On this thread nobody could catch it; the run fails, its tensors say why, and the process goes
   // on.
   return ResourceExhausted(run.program->name, ": out of memory", ir::InParentheses(run.site));
-}
-
-bool AnyInputFailed(const Run& run) {
-  for (const DataPtr& input : run.inputs) {
-    if (input->ready() && !input->error().ok()) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -163,14 +232,10 @@ void Executor::Loop() {
 void Executor::Execute(Run& run) {
   TraceSpan span("execute");
   ScopedTimer timer(Timer::kExecuteTime);
-  absl::StatusOr<backend::Buffers> outputs = RunProgram(run);
-  if (!outputs.ok()) {
-    // A run that was handed failed data fails with it; the context already has that error.
-    if (!AnyInputFailed(run)) run.context->SetFailure(outputs.status());
-    for (const DataPtr& output : run.outputs) output->Set(outputs.status());
-    return;
-  }
-  for (std::size_t i = 0; i < run.outputs.size(); ++i) run.outputs[i]->Set((*outputs)[i]);
+  const absl::Status failed = RunAndSet(run);
+  if (failed.ok()) return;
+  run.context->SetFailure(failed);
+  for (const DataPtr& output : run.outputs) output->Set(failed);
 }
 
 void Executor::Stop() {

@@ -3,13 +3,15 @@
 //
 // One thread opens all parallel regions of the process: two at once would share the cores. At most
 // two runs are in flight on a device: the third Submit waits. A run that fails sets its outputs and
-// its context to the error.
+// its context to the error. Where a check failed, or some inputs are those of a failed run, only
+// the outputs that are computed from them get the error.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <list>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "ir/support/hash_map.h"
@@ -24,8 +26,13 @@ struct Run {
   PooledVector<DataPtr> inputs;
   PooledVector<uint64_t> scalars;
   PooledVector<DataPtr> outputs;
-  PooledVector<SiteId> check_sites;  // of program->checks, in this run's trace
-  SiteId site = ir::kNoSite;         // of the call that synced
+  struct Check {  // of program->checks, in this run's trace
+    SiteId site = ir::kNoSite;
+    std::string_view function;  // that the user called; empty: the op
+    uint32_t order = 0;         // of recording
+  };
+  PooledVector<Check> checks;
+  SiteId site = ir::kNoSite;  // of the call that synced
   IntrusivePtr<Context> context;
   int64_t bytes = 0;  // to obtain when it starts
 };

@@ -11,6 +11,7 @@
 
 #include "backend/client/client.h"
 #include "ir/support/hash_map.h"
+#include "lazy/execution/dependence.h"
 #include "lazy/execution/memory_plan.h"
 #include "lowering/emit/emit.h"
 
@@ -21,7 +22,8 @@ struct Program {
   uint64_t hash = 0;
   std::string name;  // "SyncTensorsGraph.7"
   backend::ExecutablePtr executable;
-  std::vector<lowering::EmittedCheck> checks;
+  std::vector<lowering::EmittedCheck> checks;  // in the order of their nodes in the trace
+  Dependence dependence;                       // of outputs on leaves and checks
   std::vector<uint8_t> updated;  // by data leaf: whether an output may take its memory
   MemoryPlan memory;
   std::string hlo;                       // the module that went into Compile

@@ -30,7 +30,8 @@ thread_local ProgramPtr last_program;
 struct Scratch {
   Trace trace;
   KeyWriter key;
-  std::vector<Storage*> pending, here, elsewhere;
+  std::vector<backend::Device> devices;
+  std::vector<Storage*> pending, here;      // of a device
   std::vector<Storage*> roots;              // of the device being synced
   std::vector<const DataHandle*> replaced;  // by root: what it held before
 };
@@ -91,6 +92,7 @@ absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace,
   LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted,
                           EmitTrace(trace, program->name, aliases));
   program->checks = std::move(emitted.checks);
+  program->dependence = Dependence(trace, program->checks);
   program->hlo = emitted.module->ToString();
   LAZULI_ASSIGN_OR_RETURN(program->executable,
                           device.client->Compile(std::move(emitted.module), options));
@@ -170,6 +172,28 @@ absl::Status CheckMemory(const Program& program, const Trace& trace, backend::De
   return ResourceExhausted(program.name, ": ", Message(status), ir::InParentheses(CurrentSite()));
 }
 
+// Whose checks the program's are in this run.
+void FillChecks(const Context& context, const Trace& trace, Run& run) {
+  const std::vector<lowering::EmittedCheck>& checks = run.program->checks;
+  run.checks.reserve(checks.size());
+  for (const lowering::EmittedCheck& check : checks)
+    run.checks.push_back({trace.nodes[check.node]->site(), {}, 0});
+  // By the positions of their nodes, which grow.
+  for (std::size_t order = 0; order < context.checked().size(); ++order) {
+    const Context::Checked& recorded = context.checked()[order];
+    if (!(recorded.device == run.device)) continue;
+    const uint32_t position = recorded.node->mark_index;
+    auto check =
+        std::lower_bound(checks.begin(), checks.end(), position,
+                         [](const lowering::EmittedCheck& c, uint32_t p) { return c.node < p; });
+    for (; check != checks.end() && check->node == position; ++check) {
+      Run::Check& here = run.checks[static_cast<std::size_t>(check - checks.begin())];
+      here.order = static_cast<uint32_t>(order);
+      here.function = recorded.function;
+    }
+  }
+}
+
 // The run of a program, with a handle for each root: all the memory that a sync asks for.
 Executor::Entry MakeRun(Context& context, backend::Device device, const Trace& trace,
                         ProgramPtr program) {
@@ -185,9 +209,7 @@ Executor::Entry MakeRun(Context& context, backend::Device device, const Trace& t
   run.scalars.reserve(trace.scalars.size());
   for (const Node* leaf : trace.scalars)
     run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
-  run.check_sites.reserve(run.program->checks.size());
-  for (const lowering::EmittedCheck& check : run.program->checks)
-    run.check_sites.push_back(trace.nodes[check.node]->site());
+  FillChecks(context, trace, run);
   run.outputs.reserve(trace.roots.size());
   for (const Value& root : trace.roots)
     run.outputs.push_back(MakeIntrusive<DataHandle>(root.shape(), device));
@@ -198,7 +220,7 @@ Executor::Entry MakeRun(Context& context, backend::Device device, const Trace& t
 absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
                                     const std::vector<Storage*>& storages, SyncReason reason,
                                     Scratch& scratch) {
-  auto& [trace, key, pending, here, elsewhere, roots, replaced] = scratch;
+  auto& [trace, key, devices, pending, here, roots, replaced] = scratch;
   trace.Clear();
   roots.clear();
   replaced.clear();
@@ -213,7 +235,10 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
     replaced.push_back(context.Replaced(*storage));
     trace.roots.push_back(value);
   }
-  if (roots.empty()) return 0;
+  for (const Context::Checked& checked : context.checked()) {
+    if (checked.device == device) trace.checked.push_back(checked.node);
+  }
+  if (roots.empty() && trace.checked.empty()) return 0;
 
   absl::StatusOr<ProgramPtr> program = ProgramFor(trace, replaced, device, reason, key);
   if (!program.ok()) {
@@ -224,6 +249,7 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
       failed->Set(program.status());
       context.Resolve(*storage, std::move(failed));
     }
+    context.ForgetChecked(device);
     return program.status();
   }
   last_program = *program;
@@ -234,6 +260,7 @@ absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
   Executor::Get().Admit(device);
   // From here on nothing fails: a storage with a handle has a run that will set it.
   for (std::size_t i = 0; i < roots.size(); ++i) context.Resolve(*roots[i], run.front().outputs[i]);
+  context.ForgetChecked(device);
   trace.Clear();  // the graph's own references to its leaves go: what are left are owners
   // Under the context's lock: whoever sees a handle knows that its run was submitted.
   return Executor::Get().Submit(std::move(run));
@@ -291,19 +318,26 @@ class ExecutionEngine final : public Engine {
     context.history.Clear();
     context.ForgetForeignLeaves();
     context.PendingStorages(scratch.pending);
+    // Those with something to do, in order of creation.
+    scratch.devices.clear();
+    const auto add = [&](backend::Device device) {
+      if (std::find(scratch.devices.begin(), scratch.devices.end(), device) ==
+          scratch.devices.end())
+        scratch.devices.push_back(device);
+    };
+    for (const Storage* s : scratch.pending) add(s->device());
+    for (const Context::Checked& checked : context.checked()) add(checked.device);
     absl::Status first_error;
-    while (!scratch.pending.empty()) {
-      const backend::Device device = scratch.pending.front()->device();
+    for (const backend::Device device : scratch.devices) {
       scratch.here.clear();
-      scratch.elsewhere.clear();
-      for (Storage* s : scratch.pending)
-        (s->device() == device ? scratch.here : scratch.elsewhere).push_back(s);
+      for (Storage* s : scratch.pending) {
+        if (s->device() == device) scratch.here.push_back(s);
+      }
       absl::StatusOr<uint64_t> run = SyncDevice(context, device, scratch.here, reason, scratch);
       if (run.ok())
         context.last_run = std::max(context.last_run, *run);
       else if (first_error.ok())
         first_error = run.status();
-      std::swap(scratch.pending, scratch.elsewhere);
     }
     return first_error;
   }

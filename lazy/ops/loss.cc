@@ -95,8 +95,10 @@ Tensor LossScale(const Tensor& narrow, const Shape& x, const Shape& target, Redu
   return dy;
 }
 
+// Of a gradient, which a bad label fails as it fails the loss.
 Tensor TargetOneHot(const Tensor& target, const Shape& x) {
-  return Record(OneHotOp{1, x.dim(1), hlo::AccumulationType(x.dtype())}, target);
+  return Record(
+      OneHotOp{1, x.dim(1), hlo::AccumulationType(x.dtype()), /*checked=*/true}, target);
 }
 
 }  // namespace

@@ -234,6 +234,10 @@ class Saved {
   absl::InlinedVector<Shape, 2> shapes_;
 };
 
+// Whether a run may find out that an op failed: lowering adds checks to the context.
+template <OpStruct T>
+inline constexpr bool kMayFail = internal::LowerTraits<decltype(&T::Lower)>::kTakesContext;
+
 template <OpStruct T>
 inline constexpr bool kDifferentiable = requires { &T::Vjp; };
 
@@ -297,6 +301,7 @@ Tensors RecordAll(T op,  // NOLINT: moved by those with gradients
   const bool history = kDifferentiable<T> && WantsGrad(in);
   const uint64_t versions = history ? VersionsOf(in) : 0;
   Recorder recorder(T::kName, in, device);
+  if constexpr (kMayFail<T>) recorder.WillCheck();
   Tensors results;
   recorder.Finish(MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site()), results);
   if constexpr (kDifferentiable<T>) {
@@ -315,6 +320,7 @@ template <OpStruct T>
 Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> targets) {
   static_assert(!kDifferentiable<T>, "the history of a write is Assign's business");
   Recorder recorder(T::kName, in, {}, targets);
+  if constexpr (kMayFail<T>) recorder.WillCheck();
   const NodePtr node = MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), recorder.site());
   for (uint32_t i = 0; i < targets.size(); ++i) CheckFits(T::kName, targets[i], node->shape(i));
   Tensors results;
@@ -330,6 +336,7 @@ Tensor RecordOne(T op,  // NOLINT: moved by those with gradients
   const bool history = kDifferentiable<T> && WantsGrad(in);
   const uint64_t versions = history ? VersionsOf(in) : 0;
   Recorder recorder(T::kName, in, device);
+  if constexpr (kMayFail<T>) recorder.WillCheck();
   NodePtr node = MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site());
   if constexpr (!kDifferentiable<T>) RefuseGrad(T::kName, in, node->shape());
   Tensor result = recorder.Finish(std::move(node));

@@ -8,6 +8,7 @@
 #include "ir/support/metrics.h"
 #include "ir/support/thread_local.h"
 #include "lazy/ops/op.h"
+#include "lazy/tensor/function_scope.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -114,7 +115,12 @@ void Recorder::LockForeign(absl::Span<const Operand> in, absl::Span<const Tensor
 Tensor Recorder::Finish(NodePtr node) {
   context_.counters().Add(Counter::kNodesRecorded);
   const uint32_t what = WhatIs(*node);
+  if (checks_) [[unlikely]]
+    context_.ReserveChecked();
+  const Node* const recorded = node.get();
   StoragePtr storage = context_.NewPending({std::move(node), 0}, device_);
+  if (checks_) [[unlikely]]
+    AddChecked(*recorded);
   context_.history.Add(what, context_.pending_count());
   is_long_ = context_.history.due();
   lock_.reset();
@@ -130,6 +136,8 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
     std::optional<Context::Lock>& lock;
     ~Unlock() { lock.reset(); }
   } const unlock{lock_};
+  nodes_since_sync_ = ++context_.nodes_since_sync;
+  if (checks_) context_.ReserveChecked();
   const auto count = static_cast<uint32_t>(targets.size());
   results.reserve(node->num_outputs() - count);
   for (uint32_t i = count; i < node->num_outputs(); ++i) {
@@ -145,7 +153,12 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
   context_.counters().Add(Counter::kNodesRecorded);
   context_.history.Add(WhatIs(*node), context_.pending_count());
   is_long_ = context_.history.due();
+  if (checks_) AddChecked(*node);
   movers_ = {};
+}
+
+void Recorder::AddChecked(const Node& node) noexcept {
+  context_.AddChecked({NodePtr(const_cast<Node*>(&node)), device_, CurrentFunction()});
 }
 
 void Recorder::SyncLongGraph() {

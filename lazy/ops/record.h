@@ -45,6 +45,8 @@ class Recorder {
 
   absl::Span<Value> values() { return absl::MakeSpan(values_); }
   SiteId site() const { return CurrentSite(); }
+  // The node's checks are to run, whatever becomes of its results. Before Finish.
+  void WillCheck() { checks_ = true; }
   // Makes the pending results of the node and gives the lock back.
   Tensor Finish(NodePtr node);
   void Finish(const NodePtr& node, Tensors& results);
@@ -59,6 +61,7 @@ class Recorder {
 
  private:
   void SyncLongGraph();
+  void AddChecked(const Node& node) noexcept;
   // Takes the lock with the values of operands of which some are other contexts'.
   void LockForeign(absl::Span<const Operand> in, absl::Span<const Tensor> targets);
 
@@ -68,6 +71,7 @@ class Recorder {
   std::optional<Context::Lock> lock_;
   absl::InlinedVector<Value, 3, PoolAllocator<Value>> values_;
   bool is_long_ = false;
+  bool checks_ = false;
 };
 
 // Results that are to be the elements of existing tensors. Written together, and undone by nothing:

@@ -119,6 +119,22 @@ class Context : public RefCounted<Context> {
   // The data that the pending value replaces, or null; perhaps no longer alive.
   const DataHandle* Replaced(const Storage& storage) const { return storage.replaced_; }
   void Resolve(Storage& storage, DataPtr data);
+  // Recorded ops that only a run can tell to have failed. The next sync runs their checks, whether
+  // or not anybody still wants their results; in the order of recording.
+  struct Checked {
+    NodePtr node;
+    backend::Device device;
+    std::string_view function;  // that recorded it; empty: the op itself
+  };
+  void ReserveChecked() {  // room for one, so that adding it cannot fail
+    if (checked_.size() == checked_.capacity()) checked_.reserve(2 * checked_.size() + 8);
+  }
+  void AddChecked(Checked checked) noexcept { checked_.push_back(std::move(checked)); }
+  absl::Span<const Checked> checked() const { return checked_; }
+  // They run, or never will.
+  void ForgetChecked(backend::Device device) {
+    std::erase_if(checked_, [&](const Checked& c) { return c.device == device; });
+  }
   void ForgetForeignLeaves() { foreign_leaves_.clear(); }
   int64_t pending_count() const { return pending_count_; }
   ir::CounterShard& counters() { return counters_; }
@@ -177,6 +193,7 @@ class Context : public RefCounted<Context> {
   int64_t storages_ = 0;
   uint64_t storages_made_ = 0;
   ir::CounterShard counters_;
+  PooledVector<Checked> checked_;
   // Leaves for data that other contexts own, until the next sync: so that one tensor is one
   // parameter here too.
   HashMap<const DataHandle*, NodePtr> foreign_leaves_;

@@ -18,8 +18,10 @@ namespace lazuli::lowering {
 // message.
 struct RuntimeCheck {
   static constexpr int64_t kNoOffender = INT64_MIN;
-  Op offender;         // s64[]
-  std::string before;  // message text before and after the offending value
+  Op offender;  // s64[]
+  // Message text before and after the offending value. It begins with the op's name and a colon; a
+  // run puts the function that the user called in place of the name.
+  std::string before;
   std::string after;
   uint32_t site = 0;
 };

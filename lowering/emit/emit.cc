@@ -152,6 +152,7 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
         {emitter.check_node(i), std::move(check.before), std::move(check.after)});
   }
   LAZULI_ASSIGN_OR_RETURN(hlo::Computation * entry, builder.Finish(builder.Tuple(outputs)));
+  if (!trace.checked.empty()) entry->RemoveDead();  // all of them but their checks, perhaps
   result.module->set_entry(entry);
   result.module->aliases() = options.aliases;
   return result;

@@ -188,6 +188,41 @@ TEST_F(ErrorsTest, ALabelOutOfRangeIsReportedAtTheLineOfTheLoss) {
                   2.3025851f);
 }
 
+// The usual step(): nobody keeps the loss, so only its check is left of it.
+TEST_F(ErrorsTest, ABadLabelIsReportedAlsoWhereTheLossIsDead) {
+  const nn::Linear linear(3, 10);
+  const auto step = [&] {
+    const Tensor loss = nn::functional::cross_entropy(linear(x_), tensor<std::int64_t>({1, 99}));
+    loss.backward();
+  };
+  step();
+  mark_step();
+  EXPECT_THAT(MessageOf([] { sync(/*wait=*/true); }),
+              HasSubstr("cross_entropy: label 99 is out of range [0, 10) ("));
+  EXPECT_THAT(MessageOf([&] { (void)linear.weight.grad().to_string(); }),
+              HasSubstr("cross_entropy: label 99 is out of range"));
+  EXPECT_NO_THROW((void)linear.weight.to_string());
+}
+
+TEST_F(ErrorsTest, WhatOnlyARunCanKnowIsReportedUnderTheFunctionThatWasCalled) {
+  Tensor x = ones({2, 3});
+  const Tensor far = tensor<std::int64_t>({0, 7});
+  const auto message = [](const std::function<void()>& f) {
+    f();
+    return MessageOf([] { sync(/*wait=*/true); });
+  };
+  const nn::Embedding table(5, 2);
+  EXPECT_THAT(message([&] { (void)table(far); }),
+              HasSubstr("embedding: index 7 is out of range [0, 5) ("));
+  EXPECT_THAT(message([&] { (void)index_select(x, 0, far); }),
+              HasSubstr("index_select: index 7 is out of range [0, 2) ("));
+  EXPECT_THAT(message([&] { (void)index(x, {far}); }),
+              HasSubstr("index: index 7 is out of range [0, 2) ("));
+  EXPECT_THAT(message([&] { x.index_add_(0, far, ones({2, 3})); }),
+              HasSubstr("index_add_: index 7 is out of range [0, 2) ("));
+  EXPECT_EQ(MessageOf([&] { (void)x_.to_string(); }), "nothing was thrown");
+}
+
 TEST_F(ErrorsTest, WhatLayersRecordHasTheLineOfTheirCaller) {
   const nn::Linear linear(4, 2);
   EXPECT_ERROR(kInvalidArgument,

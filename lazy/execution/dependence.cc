@@ -1,0 +1,37 @@
+#include "lazy/execution/dependence.h"
+
+#include <algorithm>
+
+namespace lazuli::lazy {
+
+Dependence::Dependence(const ir::Trace& trace, absl::Span<const lowering::EmittedCheck> checks)
+    : leaves_(trace.data.size()),
+      outputs_(trace.roots.size()),
+      words_((trace.roots.size() + checks.size() + 63) / 64) {
+  std::vector<uint32_t> sources;  // positions in the trace
+  for (const ir::Node* leaf : trace.data) sources.push_back(leaf->mark_index);
+  for (const lowering::EmittedCheck& check : checks) sources.push_back(check.node);
+  std::vector<uint32_t> sinks;
+  for (const ir::Value& root : trace.roots) sinks.push_back(root.node->mark_index);
+  for (const lowering::EmittedCheck& check : checks) sinks.push_back(check.node);
+  rows_.resize(sources.size() * words_);
+  // What 64 sources reach, in one walk.
+  std::vector<uint64_t> reached(trace.nodes.size());
+  for (std::size_t first = 0; first < sources.size(); first += 64) {
+    const std::size_t count = std::min<std::size_t>(64, sources.size() - first);
+    std::fill(reached.begin(), reached.end(), 0);
+    for (std::size_t i = 0; i < count; ++i) reached[sources[first + i]] |= uint64_t{1} << i;
+    for (std::size_t n = 0; n < trace.nodes.size(); ++n) {
+      for (const ir::Value& operand : trace.nodes[n]->operands())
+        reached[n] |= reached[operand.node->mark_index];
+    }
+    for (std::size_t sink = 0; sink < sinks.size(); ++sink) {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (reached[sinks[sink]] >> i & 1)
+          rows_[(first + i) * words_ + sink / 64] |= uint64_t{1} << (sink % 64);
+      }
+    }
+  }
+}
+
+}  // namespace lazuli::lazy

@@ -17,6 +17,7 @@
 #include "backend/cpu/passes/widen_products.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/evaluator/dynamic_sizes.h"
+#include "ir/support/float_mode.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
 #include "lowering/passes/flat_module.h"
@@ -82,6 +83,7 @@ void MakeOneCall(hlo::Module& module) {
 
 absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module,
                                        const CompileOptions& options) {
+  const ir::ScopedFloatMode mode(options.flush_subnormals);  // of folded constants, as of a run
   if (hlo::HasDynamicSizes(*module)) MakeOneCall(*module);
   if (lowering::TakesTuples(*module) && lowering::CanFlatten(*module->entry()))
     module = lowering::FlatEntry(*module);

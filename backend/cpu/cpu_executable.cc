@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backend/cpu/runtime/cpu_buffer.h"
-#include "backend/cpu/runtime/float_mode.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/hlo/printer.h"
+#include "ir/support/float_mode.h"
 #include "ir/support/metrics.h"
 #include "ir/support/status.h"
 
@@ -224,7 +224,7 @@ absl::StatusOr<Buffers> CpuExecutable::Execute(const ExecuteArgs& args) {
     }
   }
   FillOutputs(outputs, table);
-  const ScopedFloatMode mode(program_.flush_subnormals);
+  const ir::ScopedFloatMode mode(program_.flush_subnormals);
   const ScopedLibraryThreads threads(program_.num_threads);
   if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights({table, device}, *kept));
   LAZULI_RETURN_IF_ERROR(RunThunks({table, device}));

@@ -7,6 +7,7 @@
 #include "ir/evaluator/evaluator.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
+#include "ir/support/float_mode.h"
 #include "ir/types/leaves.h"
 
 namespace lazuli::backend {
@@ -87,6 +88,7 @@ class InterpreterExecutable final : public Executable {
     LAZULI_ASSIGN_OR_RETURN(const std::vector<Literal> arguments, Arguments(args));
     std::vector<const Literal*> pointers;
     for (const Literal& argument : arguments) pointers.push_back(&argument);
+    const ir::ScopedFloatMode mode;
     // Outputs lie where the arguments do; a module without arguments runs on the first device.
     const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
     LAZULI_ASSIGN_OR_RETURN(const Literal result,

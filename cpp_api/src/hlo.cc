@@ -15,6 +15,7 @@
 #include "ir/hlo/printer.h"
 #include "ir/hlo/proto.h"
 #include "ir/hlo/verifier.h"
+#include "ir/support/float_mode.h"
 #include "ir/types/leaves.h"
 #include "lowering/passes/registry.h"
 
@@ -178,6 +179,7 @@ void HloModule::verify() const {
 
 bool HloModule::run_passes(const std::vector<std::string>& names) {
   return Guarded([&] {
+    const ir::ScopedFloatMode mode;
     lowering::PassPipeline pipeline("run_passes");
     for (const std::string& name : names)
       pipeline.Add(lazy::ValueOrThrow(lowering::MakePass(name)));
@@ -239,6 +241,7 @@ std::vector<Tensor> HloModule::evaluate(const std::vector<Tensor>& arguments) co
     const backend::Device device =
         DeviceAccess::Unwrap(arguments.empty() ? Device() : arguments[0].device());
     std::vector<Tensor> results;
+    const ir::ScopedFloatMode mode;
     const ir::Literal result = lazy::ValueOrThrow(
         hlo::Evaluate(*impl_->module, pointers, &device.client->transfers(device)));
     ir::ForEachLeaf(result, [&](const ir::Literal& leaf) {

@@ -4,6 +4,7 @@
 
 #include "ir/hlo/parser_internal.h"
 #include "ir/hlo/verifier.h"
+#include "ir/support/float_mode.h"
 
 namespace lazuli::hlo {
 namespace internal {
@@ -252,6 +253,7 @@ bool Parser::Finish() {
 
 absl::StatusOr<std::unique_ptr<Module>> ParseModule(std::string_view text,
                                                     std::vector<std::string>* warnings) {
+  const ir::ScopedFloatMode mode;
   return internal::Parser(text, warnings).Run();
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/support/float_mode.h"
 #include "ir/types/literal.h"
 
 namespace lazuli::ir {
@@ -164,6 +165,7 @@ Literal Literal::Converted(DType dtype) const {
 double Literal::AsDouble(int64_t index) const {
   LAZULI_CHECK(shape_.IsArray() && index >= 0 && index < shape_.num_elements(), "element ", index,
                " of ", shape_);
+  const ScopedFloatMode mode;
   const std::byte* from = raw() + index * ByteWidth(shape_.dtype());
   return VisitDType(shape_.dtype(), [&]<DType kFrom>() -> double {
     WideType<CategoryOf<kFrom>()> wide;
@@ -179,10 +181,12 @@ double Literal::AsDouble(int64_t index) const {
 void Literal::SetFromDouble(int64_t index, double value) {
   LAZULI_CHECK(shape_.IsArray() && index >= 0 && index < shape_.num_elements(), "element ", index,
                " of ", shape_);
+  const ScopedFloatMode mode;
   Write(shape_.dtype(), &value, 1, mutable_raw() + index * ByteWidth(shape_.dtype()));
 }
 
 void StoreAs(DType dtype, double value, void* to) {
+  const ScopedFloatMode mode;
   Write(dtype, &value, 1, static_cast<std::byte*>(to));
 }
 
@@ -190,6 +194,7 @@ Literal Literal::Full(const Shape& shape, double value) {
   Literal literal = Uninitialized(shape);
   const auto width = static_cast<std::size_t>(ByteWidth(shape.dtype()));
   std::byte element[sizeof(std::complex<double>)];
+  const ScopedFloatMode mode;
   Write(shape.dtype(), &value, 1, element);
   std::byte* to = literal.mutable_raw();
   for (int64_t i = 0; i < shape.num_elements(); ++i)

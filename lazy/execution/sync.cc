@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/support/flags.h"
+#include "ir/support/float_mode.h"
 #include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
@@ -82,6 +83,7 @@ absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace,
   };
   const ir::SlowNotice notice(std::chrono::milliseconds(flags().slow_compile_ms()), text);
   const auto start = std::chrono::steady_clock::now();
+  const ir::ScopedFloatMode mode(options.flush_subnormals);
   auto program = std::make_shared<Program>();
   program->key = key.words();
   program->hash = hash;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "ir/support/flags.h"
+#include "ir/support/fork.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -12,13 +13,13 @@ namespace {
 
 struct Platform {
   ClientFactory factory;
-  std::mutex mutex;  // held while the client is made
+  ir::ForkMutex mutex;  // held while the client is made
   std::unique_ptr<ComputationClient> client;
 };
 
 // Clients live as long as the process: buffers and devices point to them.
 struct Registry {
-  std::mutex mutex;
+  ir::ForkMutex mutex;
   std::map<std::string, std::unique_ptr<Platform>, std::less<>> platforms;
 };
 Registry& TheRegistry() {

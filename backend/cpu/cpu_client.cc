@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <shared_mutex>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "backend/cpu/runtime/cpu_buffer.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/support/flags.h"
+#include "ir/support/fork.h"
 #include "ir/support/metrics.h"
 #include "ir/support/span.h"
 #include "ir/support/status.h"
@@ -37,6 +39,24 @@ absl::Status CheckRoomToCompile() {
   ::operator delete(room);
   return absl::OkStatus();
 }
+
+// Compiling, which shares tables of LLVM and oneDNN with other threads that compile. A process
+// forks while nobody does.
+class Compiling final : private ir::ForkParticipant {
+ public:
+  static std::shared_mutex& Mutex() {
+    static auto* const compiling = new Compiling;
+    return compiling->mutex_;
+  }
+
+ private:
+  Compiling() { Join(); }
+  bool TryHold() override { return mutex_.try_lock(); }
+  void Release() override { mutex_.unlock(); }
+  void StartAnew(bool) override { new (&mutex_) std::shared_mutex; }
+
+  std::shared_mutex mutex_;
+};
 
 class CpuClient final : public ComputationClient {
  public:
@@ -94,6 +114,7 @@ absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
 absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> module,
                                                  const CompileOptions& options) {
   TraceSpan span("cpu.compile");
+  const std::shared_lock compiling(Compiling::Mutex());
   LAZULI_RETURN_IF_ERROR(CheckRoomToCompile());
   LAZULI_ASSIGN_OR_RETURN(Program program, CompileProgram(std::move(module), options));
   return MakeCpuExecutable(std::move(program), allocator_, devices_[0]);

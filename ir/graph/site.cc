@@ -4,6 +4,7 @@
 #include <deque>
 #include <mutex>
 
+#include "ir/support/fork.h"
 #include "ir/support/hash.h"
 #include "ir/support/hash_map.h"
 #include "ir/support/str.h"
@@ -38,7 +39,7 @@ class SiteTable {
 
  private:
   SiteTable() { sites_.emplace_back(); }
-  std::mutex mu_;
+  ForkMutex mu_;
   std::deque<Site> sites_;  // references stay valid
   HashMap<std::string, SiteId> ids_;
 };

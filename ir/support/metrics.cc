@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "ir/support/fork.h"
 #include "ir/support/str.h"
 
 namespace lazuli::ir {
@@ -37,7 +38,7 @@ struct Sample {
 // The samples of one timer: totals over all, and a ring of the newest.
 struct TimerData {
   TimerData() { ring.reserve(kRetained); }  // adding a sample asks for no memory
-  std::mutex mutex;
+  ForkMutex mutex;
   int64_t samples = 0;
   int64_t total_ns = 0;
   std::vector<Sample> ring;
@@ -51,7 +52,7 @@ std::array<TimerData, std::size(kTimerRows)>& Timers() {
 
 // All shards alive. Leaked, as the timers.
 struct Shards {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<CounterShard*> alive;
 };
 Shards& AllShards() {
@@ -60,7 +61,7 @@ Shards& AllShards() {
 }
 
 struct NamedData {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::map<std::string, int64_t, std::less<>> values;
 };
 NamedData& Named() {

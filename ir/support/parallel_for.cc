@@ -9,6 +9,7 @@
 #include <xmmintrin.h>
 #endif
 
+#include "ir/support/fork.h"
 #include "ir/support/spin.h"
 
 namespace lazuli::ir {
@@ -56,8 +57,13 @@ thread_local bool in_region = false;
 // region is open at a time; a second thread that wants one runs its loop itself. The caller works,
 // too, and then waits only for workers that have begun: on a busy machine one that gets no
 // processor holds nobody up. No locks.
-class Pool {
+class Pool final : private ForkParticipant {
  public:
+  // The process's. In the child of a fork, which has none of its threads, it starts anew.
+  static Pool& Get() {
+    static auto* const pool = new Pool;
+    return *pool;
+  }
   // False if the pool is busy; then nothing has run.
   bool Run(const Chunks& chunks, absl::FunctionRef<void(int64_t, int64_t)> body) {
     if (busy_.exchange(true, std::memory_order_acquire)) return false;
@@ -76,6 +82,17 @@ class Pool {
   }
 
  private:
+  Pool() { Join(); }
+
+  bool TryHold() override { return !busy_.exchange(true, std::memory_order_acquire); }
+  void Release() override { busy_.store(false, std::memory_order_release); }
+  void StartAnew(bool) override {
+    workers_ = 0;
+    working_ = 0;
+    job_ = nullptr;
+    busy_ = false;
+  }
+
   struct Job {
     Chunks chunks;
     absl::FunctionRef<void(int64_t, int64_t)> body;
@@ -128,8 +145,7 @@ void ParallelFor(int64_t n, int64_t grain,
   if (n <= 0) return;
   const Chunks chunks(n, grain, NumThreads());
   if (chunks.count > 1 && !in_region) {
-    static Pool* const pool = new Pool;
-    if (pool->Run(chunks, body)) return;
+    if (Pool::Get().Run(chunks, body)) return;
   }
   chunks.RunInline(body);
 }

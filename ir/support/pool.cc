@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "ir/support/fork.h"
 #include "ir/support/thread_local.h"
 
 namespace lazuli::ir {
@@ -65,8 +66,8 @@ struct List {
 class Exchange {
  public:
   static Exchange& Get() {
-    static constinit Exchange exchange;
-    return exchange;
+    static auto* exchange = new Exchange;
+    return *exchange;
   }
   void Give(std::size_t size_class, List list) {
     const std::lock_guard lock(mu_);
@@ -92,7 +93,7 @@ class Exchange {
   }
 
  private:
-  std::mutex mu_;
+  ForkMutex mu_;
   std::array<FreeBlock*, kClasses> batches_{};
 };
 

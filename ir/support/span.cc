@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "ir/support/fork.h"
 #include "ir/support/json.h"
 #include "ir/support/str.h"
 
@@ -20,14 +21,14 @@ int64_t Nanoseconds(Clock::duration d) {
 
 // Spans of one thread; kept after the thread has ended, until they are taken.
 struct Ring {
-  std::mutex mutex;  // contended only while spans are taken
+  ForkMutex mutex;  // contended only while spans are taken
   uint32_t thread;
   std::size_t next = 0;
   std::vector<SpanRecord> records;
 };
 
 struct Rings {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<std::shared_ptr<Ring>> all;
   uint32_t threads = 0;
   Clock::time_point start;

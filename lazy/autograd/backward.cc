@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ir/support/fork.h"
 #include "ir/support/hash_map.h"
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/site_scope.h"
@@ -107,9 +108,9 @@ class Wanted {
 };
 
 // Backward passes of several threads that meet in a leaf add to its gradient one after the other.
-std::mutex& TurnAt(const TensorImpl& leaf) {
+ir::ForkMutex& TurnAt(const TensorImpl& leaf) {
   constexpr std::size_t kMutexes = 16;
-  static auto* mutexes = new std::array<std::mutex, kMutexes>;
+  static auto* mutexes = new std::array<ir::ForkMutex, kMutexes>;
   return (*mutexes)[reinterpret_cast<std::uintptr_t>(&leaf) / 64 % kMutexes];
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "ir/support/fork.h"
 #include "ir/support/metrics.h"
 #include "ir/support/span.h"
 #include "ir/support/spin.h"
@@ -153,19 +154,60 @@ absl::Status RunAndSet(const Run& run) try {
 
 }  // namespace
 
+namespace {
+
+std::atomic<Executor*> the_executor{nullptr};
+uint64_t runs_before_fork = 0;  // of this process, which its tensors count
+
+}  // namespace
+
+// A process forks while nothing runs and nothing is queued. The child makes an executor of its own.
+class ForkedExecutor final : private ir::ForkParticipant {
+ public:
+  ForkedExecutor() { Join(); }
+
+ private:
+  bool TryHold() override {
+    Executor* const executor = the_executor;
+    if (executor == nullptr) return true;
+    if (!executor->mu_.try_lock()) return false;
+    if (executor->finished_count_ == executor->submitted_count_) return true;
+    executor->mu_.unlock();
+    return false;
+  }
+  void Release() override {
+    if (Executor* const executor = the_executor) executor->mu_.unlock();
+  }
+  void StartAnew(bool) override {
+    if (Executor* const executor = the_executor.exchange(nullptr))
+      runs_before_fork = executor->submitted_count_;
+  }
+};
+
 Executor& Executor::Get() {
+  if (Executor* const executor = the_executor.load(std::memory_order_acquire)) return *executor;
+  static auto* making = new ir::ForkMutex;
+  const std::lock_guard lock(*making);
+  static auto* const forked = new ForkedExecutor;
+  static_cast<void>(forked);
   // Stopped at exit, never destroyed: other threads may still wait on it.
-  static auto* executor = new Executor;
-  return *executor;
+  if (the_executor == nullptr)
+    the_executor.store(new Executor(runs_before_fork), std::memory_order_release);
+  return *the_executor;
 }
 
-Executor::Executor() : thread_([this] { Loop(); }) { StopAtExit(); }
+Executor::Executor(uint64_t runs_before)
+    : submitted_count_(runs_before), finished_count_(runs_before), thread_([this] { Loop(); }) {
+  StopAtExit();
+}
 
 // Exit handlers run in reverse order of registration, and what a program uses (JIT code, kernels of
 // libraries) may be made by its first run: registered again after each first run, the thread stops
 // before any of that is destroyed.
 void Executor::StopAtExit() {
-  std::atexit([] { Get().Stop(); });
+  std::atexit([] {
+    if (Executor* const executor = the_executor) executor->Stop();
+  });
 }
 
 void Executor::Admit(backend::Device device) {

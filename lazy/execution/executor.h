@@ -44,6 +44,7 @@ class Executor {
   // A list of one run, which can be queued without asking for memory.
   using Entry = std::list<Run, PoolAllocator<Run>>;
 
+  // Made with its thread at first use; in the child of a fork anew.
   static Executor& Get();
   // Waits until the device may have one more run, and counts it. Memory is asked for here, where no
   // tensor waits for the run yet, and not by Submit.
@@ -58,7 +59,8 @@ class Executor {
   void WaitForAll();
 
  private:
-  Executor();
+  friend class ForkedExecutor;
+  explicit Executor(uint64_t runs_before);
   void Loop();
   void Stop();
   static void StopAtExit();
@@ -74,8 +76,8 @@ class Executor {
   };
   HashMap<std::pair<void*, int32_t>, InFlight> in_flight_;  // by device
   // Written under the lock.
-  std::atomic<uint64_t> submitted_count_{0};
-  std::atomic<uint64_t> finished_count_{0};
+  std::atomic<uint64_t> submitted_count_;
+  std::atomic<uint64_t> finished_count_;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/client/client.h"
+#include "ir/support/fork.h"
 #include "ir/support/hash_map.h"
 #include "lazy/execution/dependence.h"
 #include "lazy/execution/memory_plan.h"
@@ -51,7 +52,7 @@ class ProgramCache {
   void Evict();
 
   const int64_t byte_limit_;
-  mutable std::mutex mu_;
+  mutable ir::ForkMutex mu_;
   Entries entries_;
   HashMap<uint64_t, std::vector<Entries::iterator>> by_hash_;  // several: hashes may collide
   int64_t bytes_ = 0;

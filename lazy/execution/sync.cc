@@ -9,6 +9,7 @@
 
 #include "ir/support/flags.h"
 #include "ir/support/float_mode.h"
+#include "ir/support/fork.h"
 #include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
@@ -21,7 +22,7 @@
 namespace lazuli::lazy {
 namespace {
 
-std::mutex observer_mu;
+ir::ForkMutex observer_mu;
 SyncObserver observer;
 CompileObserver compile_observer;
 std::atomic<uint64_t> next_program{1};
@@ -273,6 +274,7 @@ class ExecutionEngine final : public Engine {
   using Engine::Sync;
   absl::Status Sync(Context& context, bool wait, SyncReason reason,
                     absl::FunctionRef<void()> then) override {
+    LAZULI_RETURN_IF_ERROR(ir::ForkError());
     LAZULI_RETURN_IF_ERROR(FlagErrors());
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
     Scratch& scratch = ir::PerThread<Scratch>::Get();

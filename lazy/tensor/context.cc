@@ -20,9 +20,9 @@ Engine* engine = nullptr;
 
 // Guards who a storage belongs to for those who look without the lock of that context. The last
 // mutex that anybody takes.
-std::mutex& OwnerMutex(const Storage& storage) {
+ir::ForkMutex& OwnerMutex(const Storage& storage) {
   constexpr std::size_t kMutexes = 16;  // threads that share weights meet here at every op
-  static auto* mutexes = new std::array<std::mutex, kMutexes>;
+  static auto* mutexes = new std::array<ir::ForkMutex, kMutexes>;
   return (*mutexes)[reinterpret_cast<std::uintptr_t>(&storage) / 64 % kMutexes];
 }
 
@@ -51,8 +51,57 @@ Storage::~Storage() {
   if (last) context.Release();
 }
 
-Context::Context() : history(ir::flags().max_graph_nodes()), id_(next_context_id.fetch_add(1)) {}
-Context::~Context() = default;
+// All contexts of the process, none of which is being recorded to or synced while it forks.
+class Contexts final : private ir::ForkParticipant {
+ public:
+  static Contexts& Get() {
+    static auto* contexts = new Contexts;
+    return *contexts;
+  }
+  void Add(Context* context) {
+    const std::lock_guard lock(mutex_);
+    context->next_context_ = first_;
+    if (first_ != nullptr) first_->previous_context_ = context;
+    first_ = context;
+  }
+  void Remove(Context* context) {
+    const std::lock_guard lock(mutex_);
+    Context *const previous = context->previous_context_, *const next = context->next_context_;
+    (previous != nullptr ? previous->next_context_ : first_) = next;
+    if (next != nullptr) next->previous_context_ = previous;
+  }
+
+ private:
+  Contexts() { Join(); }
+  bool TryHold() override {
+    if (!mutex_.try_lock()) return false;
+    for (Context* c = first_; c != nullptr; c = c->next_context_) {
+      if (!c->locked_.exchange(true, std::memory_order_acquire)) continue;
+      ReleaseBefore(c);
+      return false;
+    }
+    return true;
+  }
+  void Release() override { ReleaseBefore(nullptr); }
+  void ReleaseBefore(const Context* end) {
+    for (Context* c = first_; c != end; c = c->next_context_)
+      c->locked_.store(false, std::memory_order_release);
+    mutex_.unlock();
+  }
+  void StartAnew(bool held) override {
+    if (!held) new (&mutex_) std::mutex;
+    if (!held) mutex_.lock();
+    ReleaseBefore(nullptr);
+  }
+
+  std::mutex mutex_;
+  Context* first_ = nullptr;
+};
+
+Context::Context() : history(ir::flags().max_graph_nodes()), id_(next_context_id.fetch_add(1)) {
+  Contexts::Get().Add(this);
+}
+Context::~Context() { Contexts::Get().Remove(this); }
 
 LAZULI_FAST_THREAD_LOCAL Context* Context::current_ = nullptr;
 
@@ -168,7 +217,7 @@ void Context::LockWithValues(std::optional<Lock>& lock, absl::Span<Storage* cons
 }
 
 Context::Movers Context::LockMovers() {
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new ir::ForkMutex;
   return Movers(*mutex);
 }
 

@@ -24,6 +24,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 
+#include "ir/support/fork.h"
 #include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
 #include "ir/support/thread_local.h"
@@ -71,7 +72,7 @@ class Context : public RefCounted<Context> {
   void LockWithValues(std::optional<Lock>& lock, absl::Span<Storage* const> storages, SiteId site,
                       absl::Span<Value> values);
   // Of whoever moves storages between contexts: nobody else does until it goes.
-  using Movers = std::unique_lock<std::mutex>;
+  using Movers = std::unique_lock<ir::ForkMutex>;
   static Movers LockMovers();
   // Makes a storage of another context this one's, with the elements that it has there: syncs a
   // context that it is pending in.
@@ -177,6 +178,7 @@ class Context : public RefCounted<Context> {
   // Under the lock: gives the storage to `heir`, which has counted it, as it is. Whether it was the
   // last one.
   [[nodiscard]] bool HandOver(Storage& storage, Context& heir);
+  friend class Contexts;
   friend class Storage;
   friend class RefCounted<Context>;
 
@@ -186,6 +188,8 @@ class Context : public RefCounted<Context> {
   // A lock of one word, given back by a plain store: recording takes it twice an op, almost never
   // against another thread.
   std::atomic<bool> locked_{false};
+  Context* previous_context_ = nullptr;  // of all that there are
+  Context* next_context_ = nullptr;
   const uint64_t id_;
   Storage* first_ = nullptr;  // pending storages, in the order in which they became so
   Storage* last_ = nullptr;
@@ -197,7 +201,7 @@ class Context : public RefCounted<Context> {
   // Leaves for data that other contexts own, until the next sync: so that one tensor is one
   // parameter here too.
   HashMap<const DataHandle*, NodePtr> foreign_leaves_;
-  std::mutex failure_mu_;
+  ir::ForkMutex failure_mu_;
   absl::Status failure_;
 };
 

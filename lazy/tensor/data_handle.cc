@@ -1,8 +1,12 @@
 #include "lazy/tensor/data_handle.h"
 
+#include <condition_variable>
+#include <mutex>
+#include <new>
 #include <utility>
 
 #include "ir/support/check.h"
+#include "ir/support/fork.h"
 #include "ir/support/spin.h"
 #include "lazy/tensor/interruption.h"
 
@@ -11,14 +15,24 @@ namespace {
 
 // One pair for all handles: waiting is rare and ends with the run, so a wake-up of a waiter for
 // another handle costs little, and a handle stays small.
-std::mutex& ReadyMutex() {
-  static auto* mutex = new std::mutex;
-  return *mutex;
-}
-std::condition_variable& ReadyCondition() {
-  static auto* condition = new std::condition_variable;
-  return *condition;
-}
+class Arrivals final : private ir::ForkParticipant {
+ public:
+  static Arrivals& Get() {
+    static auto* arrivals = new Arrivals;
+    return *arrivals;
+  }
+  std::mutex mutex;
+  std::condition_variable condition;
+
+ private:
+  Arrivals() { Join(); }
+  bool TryHold() override { return mutex.try_lock(); }
+  void Release() override { mutex.unlock(); }
+  void StartAnew(bool) override {  // whoever waited is gone
+    new (&mutex) std::mutex;
+    new (&condition) std::condition_variable;
+  }
+};
 
 }  // namespace
 
@@ -30,16 +44,18 @@ void DataHandle::Set(absl::StatusOr<backend::BufferPtr> result) {
     error_ = result.status();
   }
   {
-    std::lock_guard lock(ReadyMutex());
+    std::lock_guard lock(Arrivals::Get().mutex);
     ready_.store(true, std::memory_order_release);
   }
-  ReadyCondition().notify_all();
+  Arrivals::Get().condition.notify_all();
 }
 
 absl::StatusOr<backend::BufferPtr> DataHandle::Wait() const {
   if (!ir::SpinUntil([this] { return ready(); })) {
-    std::unique_lock lock(ReadyMutex());
-    LAZULI_RETURN_IF_ERROR(InterruptibleWait(ReadyCondition(), lock, [this] { return ready(); }));
+    LAZULI_RETURN_IF_ERROR(ir::ForkError());
+    Arrivals& arrivals = Arrivals::Get();
+    std::unique_lock lock(arrivals.mutex);
+    LAZULI_RETURN_IF_ERROR(InterruptibleWait(arrivals.condition, lock, [this] { return ready(); }));
   }
   if (!error_.ok()) return error_;
   return buffer_;

@@ -2,10 +2,12 @@
 
 #include <mutex>
 
+#include "ir/support/fork.h"
+
 namespace lazuli::lazy {
 namespace {
 
-std::mutex mu;
+ir::ForkMutex mu;
 PhiloxState state;
 
 }  // namespace

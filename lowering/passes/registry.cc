@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 
+#include "ir/support/fork.h"
 #include "ir/support/status.h"
 #include "lowering/passes/cse.h"
 #include "lowering/passes/dce.h"
@@ -30,7 +31,7 @@ std::unique_ptr<Pass> MakePipeline() {
 }
 
 struct Added {
-  std::mutex mutex;
+  ir::ForkMutex mutex;
   std::vector<AddedPass> passes;
 };
 Added& TheAdded() {

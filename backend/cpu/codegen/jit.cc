@@ -21,6 +21,7 @@
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/codegen/run_llvm.h"
 #include "ir/support/check.h"
+#include "ir/support/fork.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
 
@@ -103,7 +104,7 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
 }
 
 struct Listening {
-  std::mutex mutex;
+  ir::ForkMutex mutex;
   std::shared_ptr<const KernelListener> listener;  // null: nobody
 };
 Listening& TheListening() {

@@ -22,6 +22,7 @@
 #include "ir/hlo/monoid.h"
 #include "ir/hlo/printer.h"
 #include "ir/support/flags.h"
+#include "ir/support/fork.h"
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/slow_notice.h"
@@ -175,7 +176,7 @@ class KernelCache {
 
  private:
   static constexpr std::size_t kTrimSize = 2048;
-  std::mutex mutex_;
+  ir::ForkMutex mutex_;
   std::unordered_map<std::string, std::weak_ptr<const CompiledKernel>> kernels_;
 };
 

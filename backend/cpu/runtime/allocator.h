@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 
 #include "backend/client/client.h"
+#include "ir/support/fork.h"
 
 namespace lazuli::backend {
 
@@ -48,7 +49,7 @@ class Allocator {
   // Under the lock: gives cached blocks back to the system until at most `bytes` are cached.
   void Trim(int64_t bytes);
 
-  mutable std::mutex mutex_;
+  mutable ir::ForkMutex mutex_;
   std::array<std::vector<std::byte*>, kClasses> free_;  // by size class
   MemoryStats stats_;
 };

@@ -1,6 +1,7 @@
 #include "lazy/execution/dependence.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace lazuli::lazy {
 
@@ -26,9 +27,9 @@ Dependence::Dependence(const ir::Trace& trace, absl::Span<const lowering::Emitte
         reached[n] |= reached[operand.node->mark_index];
     }
     for (std::size_t sink = 0; sink < sinks.size(); ++sink) {
-      for (std::size_t i = 0; i < count; ++i) {
-        if (reached[sinks[sink]] >> i & 1)
-          rows_[(first + i) * words_ + sink / 64] |= uint64_t{1} << (sink % 64);
+      for (uint64_t bits = reached[sinks[sink]]; bits != 0; bits &= bits - 1) {
+        const std::size_t source = first + static_cast<std::size_t>(std::countr_zero(bits));
+        rows_[source * words_ + sink / 64] |= uint64_t{1} << (sink % 64);
       }
     }
   }

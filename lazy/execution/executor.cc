@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -191,8 +192,10 @@ Executor& Executor::Get() {
   static auto* const forked = new ForkedExecutor;
   static_cast<void>(forked);
   // Stopped at exit, never destroyed: other threads may still wait on it.
-  if (the_executor == nullptr)
-    the_executor.store(new Executor(runs_before_fork), std::memory_order_release);
+  if (the_executor == nullptr) {
+    the_executor.store(std::unique_ptr<Executor>(new Executor(runs_before_fork)).release(),
+                       std::memory_order_release);
+  }
   return *the_executor;
 }
 

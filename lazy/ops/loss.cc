@@ -2,6 +2,7 @@
 
 #include "ir/hlo/monoid.h"
 #include "lazy/ops/wide.h"
+#include "lazy/tensor/function_scope.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -47,15 +48,16 @@ absl::Status CheckTarget(const Shape& x, const Shape& target) {
   return absl::OkStatus();
 }
 
-// Fails the run where an index is none of a class; `what` names it.
-void CheckClasses(lowering::Context& c, lowering::Op index, int64_t classes, std::string what) {
+// Fails the run where an index is none of a class: "one_hot: index 9 is out of range [0, 9)".
+void CheckClasses(lowering::Context& c, lowering::Op index, int64_t classes, std::string_view op,
+                  std::string_view what) {
   lowering::Builder& b = c.builder;
   if (b.shapes_only()) return;
   const lowering::Op bad =
       b.Binary(Opcode::kOr, b.Compare(ComparisonDirection::kLt, index, b.ZerosLike(index)),
                b.Compare(ComparisonDirection::kGe, index,
                          b.Full(index.shape(), static_cast<double>(classes))));
-  c.CheckNone(bad, index, std::move(what), Str(" is out of range [0, ", classes, ")"));
+  c.CheckNone(bad, index, Str(op, ": ", what, " "), Str(" is out of range [0, ", classes, ")"));
 }
 
 // Mean or sum of -log_probs at target, wide; log_probs has classes along dim 1.
@@ -66,7 +68,7 @@ lowering::Op NegativeLogLikelihood(lowering::Context& c, lowering::Op log_probs,
   target = WideIndex(target);
   const Shape x = log_probs.shape();  // NOLINT: a copy, for the original moves as more is built
   const int64_t classes = x.dim(1);
-  CheckClasses(c, target, classes, Str(op, ": label "));
+  CheckClasses(c, target, classes, op, "label");
   const lowering::Op chosen =
       b.Select(OneHotAlong(b, target, x, 1), log_probs, b.ZerosLike(log_probs));
   const lowering::Op loss = b.Unary(Opcode::kNegate, b.Reduce(Opcode::kAdd, chosen, {1}));
@@ -95,10 +97,10 @@ Tensor LossScale(const Tensor& narrow, const Shape& x, const Shape& target, Redu
   return dy;
 }
 
-// Of a gradient, which a bad label fails as it fails the loss.
-Tensor TargetOneHot(const Tensor& target, const Shape& x) {
-  return Record(
-      OneHotOp{1, x.dim(1), hlo::AccumulationType(x.dtype()), /*checked=*/true}, target);
+// Of the gradient of `op`, which a bad label fails as it fails the loss.
+Tensor TargetOneHot(std::string_view op, const Tensor& target, const Shape& x) {
+  const FunctionScope function(op);
+  return Record(OneHotOp{1, x.dim(1), hlo::AccumulationType(x.dtype()), /*checked=*/true}, target);
 }
 
 }  // namespace
@@ -131,7 +133,7 @@ lowering::Op CrossEntropyOp::Lower(lowering::Context& c, lowering::Op logits,
 }
 Tensors CrossEntropyOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Shape& x = s.shape(0);
-  const Tensor difference = Softmax(Wide(s.x(0)), 1) - TargetOneHot(s.x(1), x);
+  const Tensor difference = Softmax(Wide(s.x(0)), 1) - TargetOneHot(kName, s.x(1), x);
   return {To(difference * LossScale(dy, x, s.shape(1), reduction), x.dtype()), Tensor()};
 }
 
@@ -144,7 +146,7 @@ lowering::Op NllLossOp::Lower(lowering::Context& c, lowering::Op log_probs,
 }
 Tensors NllLossOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Shape& x = s.shape(0);
-  const Tensor slope = -(TargetOneHot(s.x(1), x) * LossScale(dy, x, s.shape(1), reduction));
+  const Tensor slope = -(TargetOneHot(kName, s.x(1), x) * LossScale(dy, x, s.shape(1), reduction));
   return {To(slope, x.dtype()), Tensor()};
 }
 
@@ -228,7 +230,7 @@ lowering::Op OneHotOp::Lower(lowering::Context& c, lowering::Op index) const {
   Dims dims(index.shape().dims().begin(), index.shape().dims().end());
   dims.insert(dims.begin() + dim, classes);
   index = WideIndex(index);
-  if (checked) CheckClasses(c, index, classes, "one_hot: index ");
+  if (checked) CheckClasses(c, index, classes, kName, "index");
   return b.Convert(OneHotAlong(b, index, Shape(dtype, dims), dim), dtype);
 }
 

@@ -12,19 +12,22 @@
 namespace lazuli::lazy {
 
 namespace internal {
-inline LAZULI_FAST_THREAD_LOCAL std::string_view current_function;
+inline LAZULI_FAST_THREAD_LOCAL const char* current_function = nullptr;
 }
 
-inline std::string_view CurrentFunction() { return internal::current_function; }
+inline std::string_view CurrentFunction() {
+  return internal::current_function != nullptr ? internal::current_function : std::string_view();
+}
 
 class FunctionScope {
  public:
-  // `name` lives as long as the process.
-  explicit FunctionScope(std::string_view name) : outermost_(internal::current_function.empty()) {
-    if (outermost_) internal::current_function = name;
+  // `name`: a literal.
+  explicit FunctionScope(std::string_view name)
+      : outermost_(internal::current_function == nullptr) {
+    if (outermost_) internal::current_function = name.data();
   }
   ~FunctionScope() {
-    if (outermost_) internal::current_function = {};
+    if (outermost_) internal::current_function = nullptr;
   }
   FunctionScope(const FunctionScope&) = delete;
   FunctionScope& operator=(const FunctionScope&) = delete;

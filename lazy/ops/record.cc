@@ -136,7 +136,6 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
     std::optional<Context::Lock>& lock;
     ~Unlock() { lock.reset(); }
   } const unlock{lock_};
-  nodes_since_sync_ = ++context_.nodes_since_sync;
   if (checks_) context_.ReserveChecked();
   const auto count = static_cast<uint32_t>(targets.size());
   results.reserve(node->num_outputs() - count);

@@ -2,8 +2,8 @@
 // entry does not reach.
 //
 // Kept: parameters, side effects and what they read, elements of tuples that nobody asks for (the
-// tuple's type is part of an interface). A barrier that nobody reads goes. Iterative and linear. Run it before passes that ask how
-// often a value is used.
+// tuple's type is part of an interface). A barrier that nobody reads goes. Iterative and linear.
+// Run it before passes that ask how often a value is used.
 //
 //   a = f32[4] add(p, p)
 //   b = f32[4] multiply(p, p)

@@ -294,7 +294,6 @@ KEPT = [
         ("binary_cross_entropy(*", "*dy", anywhere), ("binary_cross_entropy(*", "d?d?", anywhere)]),
     ("torch's 1/6 and 1e-12 are f32", [("hardsigmoid(x)", "dx", closely), ("binary_cross_entropy(*", "dx", closely)]),
     ("second derivatives of a product with an infinite factor", [("glu(*", "dxdx", instead_of_number)]),
-    ("of an infinite quotient the floor is infinite", [("floor_divide(x, y)", "z", anywhere)]),
     ("torch's loops over f32 give NaN, those over f16 do not", [("hardswish(x)", "*dx", instead_of_number)]),
     ("powers of 0.5 and -0.5 are roots in every dtype, in torch not in f16", [
         ("pow(x, 0.5)", "*", only_in_half), ("pow(x, -0.5)", "*", only_in_half), ("pow(x, 1.5)", "*d*", only_in_half)]),

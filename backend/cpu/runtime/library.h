@@ -1,5 +1,5 @@
-// Library calls: matrix multiplication and convolution by oneDNN; by Eigen where oneDNN has none and
-// in builds without it; of integers by loops of our own.
+// Library calls: matrix multiplication and convolution by oneDNN; by Eigen where oneDNN has none
+// and in builds without it; of integers by loops of our own.
 //
 // A call is planned once, for fixed shapes, strides and thread count, and run by any number of runs
 // at a time.
@@ -36,7 +36,7 @@ struct ConvolutionSpec {
   int64_t groups = 1;
   Dims source, weights, target;
   Dims source_strides, weights_strides, target_strides;
-  int64_t group_stride = 0;  // from the weights of one group to those of the next
+  int64_t group_stride = 0;                  // from the weights of one group to those of the next
   Dims stride, dilation, pad_low, pad_high;  // by spatial dimension; dilation 1 = none
   bool flip_weights = false;                 // along every spatial dimension, before use
   bool operator==(const ConvolutionSpec&) const = default;

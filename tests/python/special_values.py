@@ -219,7 +219,7 @@ WITHOUT_ROW = {
     "in place: the function, then a write": "*_",
     "constants, random numbers and what is made of indices have no gradient":
         "arange constant empty eye full linspace one_hot ones rand randint randn zeros *_like calculate_gain",
-    "of pred and integers": "logical_*",
+    "of pred and integers": "bitwise_* logical_*",
     "another name of a row's function": "mm bmm dot contiguous cpu detach mT T",
     "conversions, whose gradient is a conversion": "bfloat16 bool double float half int long short",
     "no function of elements": "backward dim element_size equal allclose is_same item item_async nelement numel numpy "

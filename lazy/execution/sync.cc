@@ -26,10 +26,11 @@ ir::ForkMutex observer_mu;
 SyncObserver observer;
 CompileObserver compile_observer;
 std::atomic<uint64_t> next_program{1};
-thread_local ProgramPtr last_program;
 
-// The trace and key of a sync, reused so that a steady step does not allocate for them.
-struct Scratch {
+// What a thread keeps from sync to sync: the trace and key, so that a steady step does not allocate
+// for them, and its last program.
+struct ThreadState {
+  ProgramPtr last_program;
   Trace trace;
   KeyWriter key;
   std::vector<backend::Device> devices;
@@ -222,8 +223,8 @@ Executor::Entry MakeRun(Context& context, backend::Device device, const Trace& t
 // Syncs the pending storages of one device, given in order of creation.
 absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
                                     const std::vector<Storage*>& storages, SyncReason reason,
-                                    Scratch& scratch) {
-  auto& [trace, key, devices, pending, here, roots, replaced] = scratch;
+                                    ThreadState& state) {
+  auto& [last_program, trace, key, devices, pending, here, roots, replaced] = state;
   trace.Clear();
   roots.clear();
   replaced.clear();
@@ -277,16 +278,16 @@ class ExecutionEngine final : public Engine {
     LAZULI_RETURN_IF_ERROR(ir::ForkError());
     LAZULI_RETURN_IF_ERROR(FlagErrors());
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
-    Scratch& scratch = ir::PerThread<Scratch>::Get();
+    ThreadState& state = ir::PerThread<ThreadState>::Get();
     absl::Status status;
     uint64_t number = 0;
     {
       Context::Lock lock(context);
-      status = SyncLocked(context, reason, scratch);
+      status = SyncLocked(context, reason, state);
       number = context.last_run;
       if (status.ok()) then();
     }
-    scratch.trace.Clear();  // the nodes go after the lock
+    state.trace.Clear();  // the nodes go after the lock
     if (!status.ok() || !wait) return status;
     LAZULI_RETURN_IF_ERROR(Executor::Get().Wait(number));
     return context.TakeFailure();
@@ -318,26 +319,25 @@ class ExecutionEngine final : public Engine {
     return buffer;
   }
 
-  static absl::Status SyncLocked(Context& context, SyncReason reason, Scratch& scratch) {
+  static absl::Status SyncLocked(Context& context, SyncReason reason, ThreadState& state) {
     context.history.Clear();
     context.ForgetForeignLeaves();
-    context.PendingStorages(scratch.pending);
+    context.PendingStorages(state.pending);
     // Those with something to do, in order of creation.
-    scratch.devices.clear();
+    state.devices.clear();
     const auto add = [&](backend::Device device) {
-      if (std::find(scratch.devices.begin(), scratch.devices.end(), device) ==
-          scratch.devices.end())
-        scratch.devices.push_back(device);
+      if (std::find(state.devices.begin(), state.devices.end(), device) == state.devices.end())
+        state.devices.push_back(device);
     };
-    for (const Storage* s : scratch.pending) add(s->device());
+    for (const Storage* s : state.pending) add(s->device());
     for (const Context::Checked& checked : context.checked()) add(checked.device);
     absl::Status first_error;
-    for (const backend::Device device : scratch.devices) {
-      scratch.here.clear();
-      for (Storage* s : scratch.pending) {
-        if (s->device() == device) scratch.here.push_back(s);
+    for (const backend::Device device : state.devices) {
+      state.here.clear();
+      for (Storage* s : state.pending) {
+        if (s->device() == device) state.here.push_back(s);
       }
-      absl::StatusOr<uint64_t> run = SyncDevice(context, device, scratch.here, reason, scratch);
+      absl::StatusOr<uint64_t> run = SyncDevice(context, device, state.here, reason, state);
       if (run.ok())
         context.last_run = std::max(context.last_run, *run);
       else if (first_error.ok())
@@ -381,7 +381,7 @@ absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::strin
   return lowering::EmitModule(trace, options);
 }
 
-ProgramPtr LastProgram() { return last_program; }
+ProgramPtr LastProgram() { return ir::PerThread<ThreadState>::Get().last_program; }
 
 ProgramCache& GetProgramCache() {
   // Outlives static tensors.

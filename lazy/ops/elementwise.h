@@ -53,6 +53,7 @@ lowering::Op LowerBinary(lowering::Context& c, std::string_view op, Accepts acce
     LAZULI_OP(#public_name, "aten::" #public_name);                                            \
     static constexpr OpDoc kDoc{doc, {"x", "y"}};                                              \
     static constexpr Saves kSaves = saves;                                                     \
+    static constexpr bool kChecks = lowering::Opcode::opcode == lowering::Opcode::kRemainder;  \
     absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {                        \
       return BinaryShape(Accepts::accepts, lowering::Opcode::opcode, x, y);                    \
     }                                                                                          \

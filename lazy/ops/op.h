@@ -234,9 +234,16 @@ class Saved {
   absl::InlinedVector<Shape, 2> shapes_;
 };
 
-// Whether a run may find out that an op failed: lowering adds checks to the context.
+// Whether a run may find out that an op failed, because lowering adds checks to the context. Of a
+// family of ops that lower alike, kChecks says which do.
 template <OpStruct T>
-inline constexpr bool kMayFail = internal::LowerTraits<decltype(&T::Lower)>::kTakesContext;
+inline constexpr bool kMayFail = [] {
+  if constexpr (requires { T::kChecks; }) {
+    return T::kChecks;
+  } else {
+    return internal::LowerTraits<decltype(&T::Lower)>::kTakesContext;
+  }
+}();
 
 template <OpStruct T>
 inline constexpr bool kDifferentiable = requires { &T::Vjp; };

@@ -2,8 +2,8 @@
 // ops, passes.
 //
 //   lazuli-docs FOLDER          writes FOLDER/{flags,functions,hlo,metrics,ops,passes}.md
-//   lazuli-docs --check FOLDER  exit status 1 and the names of the pages that are not what it would
-//     write
+//   lazuli-docs --check FOLDER  names the pages that differ from what it would write; then exit
+//                               status 1
 #include <cstdio>
 #include <fstream>
 #include <iostream>

@@ -78,9 +78,9 @@ struct ExecuteArgs {
 
 // What one executable costs and made: for dumps, reports and tests.
 struct ExecutableStats {
-  int64_t kernels = 0;  // compiled loops launched a run
+  int64_t kernels = 0;  // compiled loops launched per run
   int64_t library_calls = 0;
-  int64_t reorders = 0;  // layout changes a run
+  int64_t reorders = 0;  // layout changes per run
   int64_t evaluator_thunks = 0;
   int64_t temp_bytes = 0;       // planned scratch memory of one run
   int64_t live_temp_bytes = 0;  // the most of it that holds values at one time
@@ -95,7 +95,7 @@ class Executable {
   // Leaves of the root tuple (or the one array), each row major.
   virtual absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) = 0;
   virtual const ExecutableStats& stats() const = 0;
-  // The optimised module as text, then the thunks, one a line.
+  // The optimised module as text, then the thunks, one per line.
   virtual std::string ToString() const = 0;
   // Bytes from which the client could rebuild it; Unimplemented where it cannot.
   virtual absl::StatusOr<std::string> Serialize() const;

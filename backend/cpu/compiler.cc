@@ -29,14 +29,17 @@ namespace lazuli::backend {
 void AddCpuPipeline(lowering::PassPipeline& pipeline) {
   lowering::AddSimplificationPipeline(pipeline);
   pipeline.Add<SplitComplexProducts>();
-  pipeline.Add<WidenProducts>();         // before layouts, which the widened products want, too
-  pipeline.Add<ReduceVectorProducts>();  // after widening: of f32 and f64 alone
-  pipeline
-      .Add<FoldKernelReverse>();  // the kernel of a gradient convolution is flipped by the library
-  pipeline.Add<AssignLayouts>();  // before fusion, which takes the reorders in
+  // Before layouts, which the widened products want, too.
+  pipeline.Add<WidenProducts>();
+  // After widening: of f32 and f64 alone.
+  pipeline.Add<ReduceVectorProducts>();
+  // The library flips the kernel of a gradient convolution while it packs it.
+  pipeline.Add<FoldKernelReverse>();
+  // Before fusion, which takes the reorders in.
+  pipeline.Add<AssignLayouts>();
   if (!KernelsAvailable()) return;
-  pipeline.Add<FuseLoops>(KernelSupports, KernelSupportsLoop);  // before fusion: takes in what
-                                                                // would be kernels of their own
+  // Before fusion: a loop takes in what would otherwise become kernels of their own.
+  pipeline.Add<FuseLoops>(KernelSupports, KernelSupportsLoop);
   pipeline.Add<Fuse>(KernelSupports, kMaxKernelArgs);
 }
 

@@ -33,9 +33,9 @@ using hlo::Instruction;
 using hlo::Opcode;
 using Leaves = std::vector<BufferId>;
 
-// As many runs with packed matrices save what packing them costs, about: oneDNN 2.6, Linear(9216,
-// 128), 1024 x 1024, 768 x 3072, each of 1 and 64 rows. So who packs then loses little if the
-// weights change soon.
+// Packing a matrix costs about as much as four runs with the packed matrix save (oneDNN 2.6;
+// Linear(9216, 128), 1024 x 1024 and 768 x 3072, each with 1 and with 64 rows). A matrix is packed
+// once that many runs in a row had the same weights, so little is lost if they change soon after.
 constexpr int64_t kRunsBeforePacking = 4;
 
 // Equal element order in memory: layouts may differ in where dimensions of size 1 stand.

@@ -28,12 +28,13 @@ struct ProgramOutput {
   int64_t donor = -1;  // parameter whose memory it may take if the caller gives it up
 };
 
-// Weights that a run packs only if the last one packed others.
+// A parameter (weights) that a library call wants in a layout of its own. The packed copy is kept
+// from run to run and made again when the parameter is another buffer than in the last run.
 struct KeptPacking {
   int64_t parameter = 0;
   std::unique_ptr<Thunk> thunk;
-  // Runs that go without, before one packs; only as many in a row that have the same weights count.
-  // Their users get null. 0: packed weights are needed.
+  // The copy is made only once this many runs in a row had the same buffer; until then the calls
+  // that use it are given null and read the parameter as it is. 0: the calls cannot do without it.
   int64_t runs_without = 0;
 };
 
@@ -55,7 +56,7 @@ struct Program {
   ExecutableStats stats;
 };
 
-// Thunks and buffers, one a line.
+// Thunks and buffers, one per line.
 std::string ThunksText(const Program& program);
 std::string PlanText(const Program& program);
 

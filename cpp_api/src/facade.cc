@@ -75,7 +75,7 @@ void Rethrow(const absl::Status& status, ir::SiteId site) {
   throw Error(CodeOf(status.code()), message);
 }
 
-// The nodes that one number has become so far: one a context and dtype, which it is used with at a
+// The nodes that one number has become so far: one per context and dtype, which it is used with at a
 // time.
 struct Scalar::Slot : ir::Pooled {
   struct Use {

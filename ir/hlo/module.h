@@ -49,16 +49,16 @@ class Instruction {
   absl::Span<Instruction* const> operands() const { return operands_; }
   Instruction* operand(int64_t i) const { return operands_[static_cast<std::size_t>(i)]; }
   int64_t operand_count() const { return static_cast<int64_t>(operands_.size()); }
-  absl::Span<Instruction* const> users() const {
-    return users_;
-  }  // each once, in order of first use
+  // Each user once, in order of first use.
+  absl::Span<Instruction* const> users() const { return users_; }
 
   const Attrs& attrs() const { return attrs_ != nullptr ? *attrs_ : kNoAttrs; }
   Attrs& mutable_attrs();
+  // The attributes of an opcode that the caller knows.
   template <class T>
   const T& attrs_as() const {
     return std::get<T>(attrs());
-  }  // the caller knows the opcode
+  }
   const Literal& literal() const { return *attrs_as<ConstantAttrs>().value; }
   int64_t parameter_number() const { return attrs_as<ParameterAttrs>().number; }
 

@@ -15,7 +15,7 @@
 namespace lazuli::ir {
 namespace {
 
-// Contiguous chunks of equal size (but the last), at most one a thread.
+// Contiguous chunks of equal size (but the last), at most one per thread.
 struct Chunks {
   int64_t n, size, count;
   Chunks(int64_t n, int64_t grain, int64_t threads)

@@ -1,7 +1,6 @@
 // Errors as values: makers of absl::Status that take std types, and the two propagation macros.
 //
-//   if (a != b) return InvalidArgument("matmul: inner dimensions differ: ", x.shape(), " x ",
-//     y.shape());
+//   if (a != b) return InvalidArgument("matmul: inner dimensions differ: ", x, " x ", y);
 //   LAZULI_ASSIGN_OR_RETURN(Shape shape, InferShape(...));
 #pragma once
 

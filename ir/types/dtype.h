@@ -44,10 +44,9 @@ inline bool IsSigned(DType t) { return Row(t).category == DTypeCategory::kSigned
 inline bool IsUnsigned(DType t) { return Row(t).category == DTypeCategory::kUnsigned; }
 inline bool IsIntegral(DType t) { return IsSigned(t) || IsUnsigned(t); }
 
-// Type promotion as torch defines it for two tensors (dimensioned operands of equal rank of
-// importance):
-// pred < integers < floats < complex; u8 with signed promotes to the next signed type that holds
-// both. Returns nullopt where torch refuses (u16/u32/u64 with signed types).
+// Type promotion as torch defines it for two tensors that both have dimensions:
+// pred < integers < floats < complex; u8 with a signed type gives the smallest signed type that
+// holds both. Returns nullopt where torch refuses (u16/u32/u64 with signed types).
 std::optional<DType> Promote(DType a, DType b);
 
 // Host type of a DType's elements and back.

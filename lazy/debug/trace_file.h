@@ -1,7 +1,7 @@
 // LAZULI_TRACE_FILE: the spans of the process - tracing, compiles, runs, thunks - as a Chrome
 // trace.
 //
-// Open it in chrome://tracing or Perfetto: one lane a thread, so that recording and running can be
+// Open it in chrome://tracing or Perfetto: one lane per thread, so that recording and running can be
 // seen to overlap.
 #pragma once
 

@@ -73,7 +73,7 @@ Tensor Hardsigmoid(const Tensor& x);
 Tensor Hardswish(const Tensor& x);
 Tensor Mish(const Tensor& x);
 Tensor Softsign(const Tensor& x);
-Tensor Prelu(const Tensor& x, const Tensor& weight);  // one slope, or one a channel (dim 1)
+Tensor Prelu(const Tensor& x, const Tensor& weight);  // one slope, or one per channel (dim 1)
 Tensor Glu(const Tensor& x, int64_t dim);
 
 // --- reductions; empty dims mean all. Integers and pred sum to s64.

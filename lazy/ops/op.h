@@ -5,8 +5,7 @@
 //     int64_t dim;
 //     LAZULI_OP("cumsum", "aten::cumsum", dim);            // names and the only list of attributes
 //     static constexpr OpDoc kDoc{"Running sum along `dim`.", {"x"}};
-//     static constexpr Saves kSaves{};                     // what backward needs: inputs,
-//       outputs (bit masks)
+//     static constexpr Saves kSaves{};                     // inputs and outputs that Vjp reads
 //     lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
 //     Tensors Vjp(const Saved& s, const Tensor& dy) const;
 //   };
@@ -215,14 +214,13 @@ inline constexpr Saves kSaveResult{.outputs = 1};
 // What an op's Vjp sees of the forward pass.
 class Saved {
  public:
-  Tensor x(std::size_t i = 0) const {
-    return inputs_[i].Get(*self_, 0);
-  }  // operand i, if kSaves names it
+  // Operand i, if kSaves names it.
+  Tensor x(std::size_t i = 0) const { return inputs_[i].Get(*self_, 0); }
+  // Result i, if kSaves names it.
   Tensor y(std::size_t i = 0) const { return outputs_[i].Get(*self_, static_cast<uint32_t>(i)); }
   const Shape& shape(std::size_t i = 0) const { return shapes_[i]; }  // of operand i, always there
-  bool needs(std::size_t i) const {
-    return static_cast<bool>(self_->edges()[i]);
-  }  // whether its gradient is wanted
+  // Whether the gradient of operand i is wanted.
+  bool needs(std::size_t i) const { return static_cast<bool>(self_->edges()[i]); }
   std::size_t size() const { return shapes_.size(); }
 
  private:

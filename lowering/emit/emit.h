@@ -2,7 +2,7 @@
 // checks.
 //
 // Parameters are the data leaves in order of first visit, then the numbers. The root is always a
-// tuple: the graph's roots, then one s64 scalar a run-time check (lowering::RuntimeCheck). Sites
+// tuple: the graph's roots, then one s64 scalar per run-time check (lowering::RuntimeCheck). Sites
 // become metadata. Iterative over the depth of the graph.
 #pragma once
 

@@ -1,22 +1,26 @@
 // Pattern matching over instructions:
 //
 //   hlo::Instruction *x, *y;
-//   if (Match(i, m::Add(m::Op(&x), m::Negate(m::Op(&y))))) ...           x + -y
-//   if (Match(i, m::Multiply(m::Op(&x), m::Scalar(1)))) ...              x * 1, 1 * x
-//   if (Match(i, m::Select(m::Op(&p), m::Op(&x), m::Op(x)))) ...         the third operand is the
-//   second
+//   if (Match(i, m::Add(m::Op(&x), m::Negate(m::Op(&y))))) ...  // x + -y or -y + x
+//   if (Match(i, m::Multiply(m::Op(&x), m::Scalar(1)))) ...     // x * 1 or 1 * x
+//   if (Match(i, m::Maximum(m::Op(&x), m::Splat()))) ...        // x and a constant
 //
-// A pattern is a value; matching allocates nothing and looks only as deep as the pattern is
-// written.
-//   m::Op()            anything                      m::Op(&x)        anything, bound to x
-//   m::Add(p, q)       that opcode, operands as given; a commutative opcode is tried both ways
-//   round m::Add(&i, p, q)   the same, bound to i          m::Add()         that opcode with any
-//   operands m::Is(i)           exactly this instruction      m::OneUse(p)     p, used by one
-//   instruction (and not the root) m::Constant(&c)    a constant                    m::Scalar(v) an
-//   array whose elements all are v: a constant of m::Splat(&c)       such an array of any value one
-//   value, or a broadcast of a scalar constant
-// m::Scalar compares values as the dtype holds them and tells -0.0 from 0.0. What is bound after a
-// failed match is unspecified.
+// A pattern is a value. Matching allocates nothing and looks only as deep as the pattern is written.
+//
+//   m::Op()          any instruction
+//   m::Op(&x)        any instruction, which is bound to x
+//   m::Is(i)         the instruction i, which is known before the match
+//   m::Add()         an add, whatever its operands
+//   m::Add(p, q)     an add whose operands match p and q; for a commutative opcode also q and p
+//   m::Add(&i, p, q) the same, and the add is bound to i
+//   m::OneUse(p)     p, if one instruction uses it and it is not the root
+//   m::Constant(&c)  a constant
+//   m::Scalar(v)     an array whose elements all are v: a constant of one value, or the broadcast of
+//                    a scalar constant
+//   m::Splat(&c)     such an array of any value; c is bound to the constant
+//
+// m::Scalar compares values as the dtype holds them, and tells -0.0 from 0.0. After a match that
+// failed, what was bound is unspecified.
 #pragma once
 
 #include <cstddef>

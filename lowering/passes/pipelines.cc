@@ -14,21 +14,28 @@ namespace lazuli::lowering {
 
 void AddSimplificationPipeline(PassPipeline& pipeline) {
   for (const AddedPass& added : AddedPasses()) {
-    if (added.every_program) pipeline.Add(added.make());  // sees the program as it was written
+    // Sees the program as it was written.
+    if (added.every_program) pipeline.Add(added.make());
   }
-  pipeline.Add<Dce>();  // first, so that nothing below spends time on, or is kept from a rewrite
-                        // by, what is unused
-  pipeline.Add<DropLayouts>();  // before rules move values about: layouts are chosen afterwards
-  pipeline.Add<ExpandScans>();  // before what is done to loops and their bodies
+  // First, so that nothing below spends time on what is unused, or is kept from a rewrite by it.
+  pipeline.Add<Dce>();
+  // Before rules move values about: layouts are chosen afterwards.
+  pipeline.Add<DropLayouts>();
+  // Before what is done to loops and their bodies.
+  pipeline.Add<ExpandScans>();
+
   auto& loop = pipeline.Add<PassPipeline>("simplification", 4);
-  loop.Add<InlineCalls>();  // callers see through calls; inside the loop because a known branch
-                            // becomes a call
-  loop.Add<Simplify>();  // brings constants together for folding and equal values into equal forms
-                         // for cse
-  loop.Add<FoldConstants>();  // before cse: it makes equal constants
+  // Callers see through calls. Inside the loop, because a branch that becomes known becomes a call.
+  loop.Add<InlineCalls>();
+  // Brings constants together for folding, and equal values into equal forms for cse.
+  loop.Add<Simplify>();
+  // Before cse, because it makes equal constants.
+  loop.Add<FoldConstants>();
   loop.Add<Cse>();
-  loop.Add<FoldTransposes>();  // after cse: a value shared by two transposes counts as one
-  loop.Add<Dce>();  // callees that were inlined, and instructions whose only users merged
+  // After cse: a value shared by two transposes then counts as one.
+  loop.Add<FoldTransposes>();
+  // Callees that were inlined, and instructions whose only users were merged.
+  loop.Add<Dce>();
 }
 
 }  // namespace lazuli::lowering

@@ -1,4 +1,4 @@
-// The C++ side of parity_test.py: trains as it does and prints the losses' bits, one a line.
+// The C++ side of parity_test.py: trains as it does and prints the losses' bits, one per line.
 #include <cstdio>
 #include <cstring>
 

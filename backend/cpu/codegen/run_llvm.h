@@ -1,4 +1,4 @@
-// RunLlvm: a call into LLVM that the want of memory does not make the process's last.
+// RunLlvm: a call into LLVM after which the process goes on even if LLVM got no memory.
 //
 // LLVM is built without exceptions: where malloc gives it nothing it aborts, and a std::bad_alloc
 // that crosses its frames leaves objects half made, on which their destructors then fail. In a call

@@ -16,7 +16,7 @@ struct Lifetime {
 };
 
 struct ArenaPlan {
-  std::vector<int64_t> offsets;  // one a lifetime, multiples of 64
+  std::vector<int64_t> offsets;  // one per lifetime, multiples of 64
   int64_t bytes = 0;
 };
 

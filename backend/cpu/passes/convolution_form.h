@@ -7,9 +7,10 @@
 namespace lazuli::backend {
 
 enum class ConvolutionForm : uint8_t {
-  kForward,         // also the gradient of the source: activations in, activations out
-  kWeightGradient,  // of activations and the gradient of activations: the "feature" that is
-                    // contracted is the batch
+  // Activations in, activations out; also the gradient of the source.
+  kForward,
+  // Of activations and the gradient of activations: the "feature" that is contracted is the batch.
+  kWeightGradient,
 };
 
 // Either reading of a convolution is right; the weight gradient's is faster where a large window

@@ -1,9 +1,10 @@
 // Folds a reverse of a convolution's kernel into its window, where the library flips the weights
 // while it packs them.
 //
-//   r = reverse(w), dimensions={2,3}  c = convolution(dy, r), window={size=3x3},
-//     dim_labels=bf01_io01->bf01
-//   =>  c = convolution(dy, w), window={size=3x3 rhs_reversal=1x1}, dim_labels=bf01_io01->bf01
+//   r = reverse(w), dimensions={2,3}
+//   c = convolution(dy, r), window={size=3x3}, dim_labels=bf01_io01->bf01
+//   =>
+//   c = convolution(dy, w), window={size=3x3 rhs_reversal=1x1}, dim_labels=bf01_io01->bf01
 //
 // Only reverses of spatial dimensions alone.
 #pragma once

@@ -1,7 +1,7 @@
 // Groups instructions into fusions, each of which becomes one kernel.
 //
-//   a = add(x, y)  m = multiply(a, a)  =>  f = fusion(x, y), kind=kLoop, calls={ ... add ...
-//     multiply ... }
+//   a = add(x, y)          =>   f = fusion(x, y), kind=kLoop, calls=fused_computation
+//   m = multiply(a, a)          (whose body is the add and the multiply)
 //
 // A producer joins its user's group when all its users are there; elementwise values of the group's
 // own shape that are also needed elsewhere, or that read the same arrays, become further outputs of

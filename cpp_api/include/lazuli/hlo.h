@@ -1,9 +1,10 @@
 // HLO modules from outside: load what JAX or torch_xla dumped, look at it, change it, compile and
 // run it.
 //
-//   lazuli::HloModule module = lazuli::HloModule::load("jit_step.hlo");  // or .pb, a
-//   HloModuleProto lazuli::HloExecutable program = module.compile();                    // for the
-//   default device std::vector<lazuli::Tensor> outputs = program.run({x, w});
+//   // Text, or a binary HloModuleProto (.pb).
+//   lazuli::HloModule module = lazuli::HloModule::load("jit_step.hlo");
+//   lazuli::HloExecutable program = module.compile();  // for the default device
+//   std::vector<lazuli::Tensor> outputs = program.run({x, w});
 //
 // Tensors are the buffers: arguments are synced first, results are device memory that ops go on
 // with. Every mistake is an Error; one in the text names line and column. Custom-call targets and

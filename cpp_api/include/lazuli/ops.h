@@ -64,7 +64,7 @@ LAZULI_API Tensor hardsigmoid(const Tensor& x, LAZULI_LOC);  // relu6(x + 3) / 6
 LAZULI_API Tensor hardswish(const Tensor& x, LAZULI_LOC);    // x * hardsigmoid(x)
 LAZULI_API Tensor mish(const Tensor& x, LAZULI_LOC);         // x * tanh(softplus(x))
 LAZULI_API Tensor softsign(const Tensor& x, LAZULI_LOC);     // x / (1 + |x|)
-// weight * x where x is negative; one weight, or one a channel (dim 1).
+// weight * x where x is negative; one weight, or one per channel (dim 1).
 LAZULI_API Tensor prelu(const Tensor& x, const Tensor& weight, LAZULI_LOC);
 // The first half of x along dim times the sigmoid of the second.
 LAZULI_API Tensor glu(const Tensor& x, std::int64_t dim = -1, LAZULI_LOC);

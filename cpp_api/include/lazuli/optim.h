@@ -92,7 +92,7 @@ class LAZULI_API Optimizer {
   friend class LRScheduler;
   struct State {
     const char* name;
-    std::vector<Tensor> tensors;  // one a parameter; undefined until made
+    std::vector<Tensor> tensors;  // one per parameter; undefined until made
   };
   // Puts the parameters that have gradients into groups of one dtype and device.
   void MakeGroups();

@@ -1,6 +1,6 @@
 // eval_hlo FILE DIR: evaluates the module of FILE with arguments DIR/p0.bin, p1.bin, ... (row-major
 // elements) and writes the leaves of its result to DIR/out0.bin, out1.bin, ...; prints their
-// shapes, one a line. For xla_differential.py.
+// shapes, one per line. For xla_differential.py.
 
 #include <cstdio>
 #include <fstream>

@@ -28,7 +28,7 @@ int64_t Product(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Parts a thread: more even out threads of different speed, fewer cost less to begin.
+// Parts per thread: more even out threads of different speed, fewer cost less to begin.
 constexpr int64_t kPartsPerThread = 8;
 // Multiplications in a part: some microseconds, which is more than beginning one takes.
 constexpr int64_t kPartWork = 500000;

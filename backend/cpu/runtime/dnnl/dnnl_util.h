@@ -19,7 +19,7 @@ inline const dnnl::engine& DnnlEngine() {
   return *engine;
 }
 
-// CPU streams run in order on the calling thread, so one a thread is enough.
+// CPU streams run in order on the calling thread, so one per thread is enough.
 inline dnnl::stream& DnnlStream() {
   static thread_local dnnl::stream stream(DnnlEngine());
   return stream;

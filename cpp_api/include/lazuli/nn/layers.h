@@ -257,7 +257,7 @@ class LAZULI_API Hardtanh : public Layer<Hardtanh> {
  private:
   double low_, high_;
 };
-// A slope that is learned, at first `init`: one, or one a channel.
+// A slope that is learned, at first `init`: one, or one per channel.
 class LAZULI_API PReLU : public Layer<PReLU> {
  public:
   explicit PReLU(std::int64_t channels = 1, double init = 0.25, LAZULI_LOC);

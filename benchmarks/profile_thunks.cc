@@ -49,7 +49,7 @@ std::map<std::string, std::string> ThunkLines(const std::string& text) {
 }
 
 absl::Status Profile(const std::string& text, int runs) {
-  backend::RegisterCpu();
+  cpu::RegisterCpu();
   LAZULI_ASSIGN_OR_RETURN(const backend::Device device, backend::FindDevice("cpu"));
   LAZULI_ASSIGN_OR_RETURN(auto module, hlo::ParseModule(text));
   std::vector<BufferPtr> arguments;

@@ -188,8 +188,8 @@ absl::Status Run(const std::vector<std::string_view>& arguments) {
 }  // namespace lazuli::tools
 
 int main(int argc, char** argv) {
-  lazuli::backend::RegisterInterpreter();
-  lazuli::backend::RegisterCpu();
+  lazuli::interpreter::RegisterInterpreter();
+  lazuli::cpu::RegisterCpu();
   // The doctor reports a bad environment itself.
   if (argc == 2 && std::string_view(argv[1]) == "--doctor") return lazuli::tools::Doctor() ? 0 : 1;
   return lazuli::tools::ToolMain("lazuli_config", lazuli::tools::Run, argc, argv);

@@ -8,7 +8,7 @@
 
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/compiler.h"
-#include "backend/cpu/program.h"
+#include "backend/runtime/program.h"
 #include "ir/hlo/opcode.h"
 #include "ir/hlo/printer.h"
 #include "ir/hlo/proto.h"
@@ -106,7 +106,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
 absl::StatusOr<bool> RunPasses(const Options& options, hlo::Module& module) {
   lowering::PassPipeline pipeline("lazuli-opt");
   if (options.pipeline == "cpu") {
-    backend::AddCpuPipeline(pipeline);
+    cpu::AddCpuPipeline(pipeline);
   } else if (!options.has_passes && options.pipeline != "none") {
     lowering::AddSimplificationPipeline(pipeline);
   }
@@ -121,11 +121,11 @@ absl::StatusOr<bool> RunPasses(const Options& options, hlo::Module& module) {
 absl::StatusOr<std::string> CompiledText(const Options& options,
                                          std::unique_ptr<hlo::Module> module) {
   std::string kernels;
-  backend::ListenToKernels([&](const std::string& llvm, const std::string& assembly) {
+  cpu::ListenToKernels([&](const std::string& llvm, const std::string& assembly) {
     kernels += options.emit == "llvm" ? llvm : assembly;
   });
-  const auto program = backend::CompileProgram(std::move(module), {});
-  backend::ListenToKernels({});
+  const auto program = cpu::CompileModule(std::move(module), {});
+  cpu::ListenToKernels({});
   LAZULI_RETURN_IF_ERROR(program.status());
   return options.emit == "buffers" ? backend::PlanText(*program) : kernels;
 }
@@ -163,7 +163,7 @@ bool Listed(std::string_view argument) {
 }
 
 absl::Status Run(const std::vector<std::string_view>& arguments) {
-  backend::RegisterCpuPasses();
+  cpu::RegisterCpuPasses();
   if (std::any_of(arguments.begin(), arguments.end(), Listed)) return absl::OkStatus();
   LAZULI_ASSIGN_OR_RETURN(const Options options, ParseOptions(arguments));
   LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> module, LoadModule(options.file));

@@ -76,8 +76,8 @@ absl::Status CompareOutput(const Literal& expected, const Literal& actual, doubl
 }  // namespace
 
 void RegisterPlatforms() {
-  backend::RegisterInterpreter();
-  backend::RegisterCpu();
+  interpreter::RegisterInterpreter();
+  cpu::RegisterCpu();
 }
 
 Literal RandomInput(const Shape& shape, uint64_t seed, uint64_t position) {

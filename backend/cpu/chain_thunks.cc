@@ -6,7 +6,7 @@
 
 #include "backend/cpu/runtime/chain_thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // What one part of a long chain touches no longer fits the cache, and all of it stays alive.
@@ -29,7 +29,7 @@ Sharing SharingOf(const Thunk& a, const Thunk& b) {
 
 class Chainer {
  public:
-  explicit Chainer(Program& program) : program_(program), thunks_(program.thunks) {}
+  explicit Chainer(ThunkProgram& program) : program_(program), thunks_(program.thunks) {}
 
   void Run() {
     std::vector<std::unique_ptr<Thunk>> result;
@@ -82,12 +82,12 @@ class Chainer {
     return {thunks_.size(), thunks_.size()};
   }
 
-  Program& program_;
+  ThunkProgram& program_;
   std::vector<std::unique_ptr<Thunk>>& thunks_;
 };
 
 }  // namespace
 
-void ChainThunks(Program& program) { Chainer(program).Run(); }
+void ChainThunks(ThunkProgram& program) { Chainer(program).Run(); }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -9,38 +9,48 @@
 #include "backend/cpu/emit_thunks.h"
 #include "backend/cpu/passes/assign_layouts.h"
 #include "backend/cpu/passes/fold_kernel_reverse.h"
-#include "backend/cpu/passes/fuse.h"
-#include "backend/cpu/passes/fuse_loops.h"
-#include "backend/cpu/passes/reduce_vector_products.h"
-#include "backend/cpu/passes/split_complex_products.h"
-#include "backend/cpu/passes/unroll_reductions.h"
-#include "backend/cpu/passes/widen_products.h"
 #include "backend/cpu/runtime/library.h"
 #include "ir/evaluator/dynamic_sizes.h"
 #include "ir/support/float_mode.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
 #include "lowering/passes/flat_module.h"
+#include "lowering/passes/fuse.h"
+#include "lowering/passes/fuse_loops.h"
 #include "lowering/passes/pipelines.h"
+#include "lowering/passes/reduce_vector_products.h"
 #include "lowering/passes/registry.h"
+#include "lowering/passes/split_complex_products.h"
+#include "lowering/passes/widen_products.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
+
+namespace {
+
+lowering::FusionTarget Target() {
+  return {.device = "cpu",
+          .supports = KernelSupports,
+          .supports_loop = KernelSupportsLoop,
+          .max_args = kMaxKernelArgs};
+}
+
+}  // namespace
 
 void AddCpuPipeline(lowering::PassPipeline& pipeline) {
   lowering::AddSimplificationPipeline(pipeline);
-  pipeline.Add<SplitComplexProducts>();
+  pipeline.Add<lowering::SplitComplexProducts>();
   // Before layouts, which the widened products want, too.
-  pipeline.Add<WidenProducts>();
+  pipeline.Add<lowering::WidenProducts>();
   // After widening: of f32 and f64 alone.
-  pipeline.Add<ReduceVectorProducts>();
+  pipeline.Add<lowering::ReduceVectorProducts>();
   // The library flips the kernel of a gradient convolution while it packs it.
   pipeline.Add<FoldKernelReverse>();
   // Before fusion, which takes the reorders in.
   pipeline.Add<AssignLayouts>();
   if (!KernelsAvailable()) return;
   // Before fusion: a loop takes in what would otherwise become kernels of their own.
-  pipeline.Add<FuseLoops>(KernelSupports, KernelSupportsLoop);
-  pipeline.Add<Fuse>(KernelSupports, kMaxKernelArgs);
+  pipeline.Add<lowering::FuseLoops>(Target());
+  pipeline.Add<lowering::Fuse>(Target());
 }
 
 void RegisterCpuPasses() {
@@ -53,18 +63,10 @@ void RegisterCpuPasses() {
       [] { return std::make_unique<AssignLayouts>(); });
   add("cpu_fold_kernel_reverse", "Let convolutions flip their kernels.",
       [] { return std::make_unique<FoldKernelReverse>(); });
-  add("cpu_reduce_vector_products", "Make reductions of inner products of vectors.",
-      [] { return std::make_unique<ReduceVectorProducts>(); });
-  add("cpu_split_complex_products", "Make products of complex numbers of real ones.",
-      [] { return std::make_unique<SplitComplexProducts>(); });
-  add("cpu_unroll_reductions", "Write reductions and dots of few elements out.",
-      [] { return std::make_unique<UnrollReductions>(); });
-  add("cpu_widen_products", "Let products of narrow floats run in f32.",
-      [] { return std::make_unique<WidenProducts>(); });
   add("cpu_fuse_loops", "Make kernels of small loops.",
-      [] { return std::make_unique<FuseLoops>(KernelSupports, KernelSupportsLoop); });
+      [] { return std::make_unique<lowering::FuseLoops>(Target()); });
   add("cpu_fuse", "Group instructions into kernels.",
-      [] { return std::make_unique<Fuse>(KernelSupports, kMaxKernelArgs); });
+      [] { return std::make_unique<lowering::Fuse>(Target()); });
 }
 
 namespace {
@@ -84,19 +86,19 @@ void MakeOneCall(hlo::Module& module) {
 
 }  // namespace
 
-absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module,
-                                       const CompileOptions& options) {
+absl::StatusOr<ThunkProgram> CompileModule(std::unique_ptr<hlo::Module> module,
+                                           const CompileOptions& options) {
   const ir::ScopedFloatMode mode(options.flush_subnormals);  // of folded constants, as of a run
   if (hlo::HasDynamicSizes(*module)) MakeOneCall(*module);
   if (lowering::TakesTuples(*module) && lowering::CanFlatten(*module->entry()))
     module = lowering::FlatEntry(*module);
-  return CompileCalleeProgram(std::move(module), options, 0, false);
+  return CompileCallee(std::move(module), options, 0, false);
 }
 
-absl::StatusOr<Program> CompileCalleeProgram(std::unique_ptr<hlo::Module> module,
-                                             const CompileOptions& options, int depth,
-                                             bool keeps_parameters) {
-  Program program;
+absl::StatusOr<ThunkProgram> CompileCallee(std::unique_ptr<hlo::Module> module,
+                                           const CompileOptions& options, int depth,
+                                           bool keeps_parameters) {
+  ThunkProgram program;
   program.depth = depth;
   program.keeps_parameters = keeps_parameters;
   program.module = std::move(module);
@@ -112,4 +114,4 @@ absl::StatusOr<Program> CompileCalleeProgram(std::unique_ptr<hlo::Module> module
   return program;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -1,4 +1,4 @@
-// CompileProgram: from un-optimised HLO to thunks. The passes and their order are the body of
+// CompileModule: from un-optimised HLO to thunks. The passes and their order are the body of
 // compiler.cc.
 #pragma once
 
@@ -6,21 +6,21 @@
 
 #include "absl/status/statusor.h"
 
-#include "backend/cpu/program.h"
+#include "backend/runtime/program.h"
 #include "lowering/passes/pass.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // The passes that come before thunks.
 void AddCpuPipeline(lowering::PassPipeline& pipeline);
 // Makes the passes of this device known by name (lowering/passes/registry.h).
 void RegisterCpuPasses();
 
-absl::StatusOr<Program> CompileProgram(std::unique_ptr<hlo::Module> module,
-                                       const CompileOptions& options);
-// The same for a computation that an instruction calls; see Program.
-absl::StatusOr<Program> CompileCalleeProgram(std::unique_ptr<hlo::Module> module,
-                                             const CompileOptions& options, int depth,
-                                             bool keeps_parameters);
+absl::StatusOr<ThunkProgram> CompileModule(std::unique_ptr<hlo::Module> module,
+                                           const CompileOptions& options);
+// The same for a computation that an instruction calls; see ThunkProgram.
+absl::StatusOr<ThunkProgram> CompileCallee(std::unique_ptr<hlo::Module> module,
+                                           const CompileOptions& options, int depth,
+                                           bool keeps_parameters);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

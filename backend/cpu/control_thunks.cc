@@ -10,7 +10,7 @@
 #include "ir/types/leaves.h"
 #include "lowering/passes/flat_module.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -21,12 +21,12 @@ constexpr int kMaxDepth = 24;
 
 // A compiled callee and where its scratch memory lies in the caller's.
 struct Callee {
-  std::shared_ptr<const Program> program;
+  std::shared_ptr<const ThunkProgram> program;
   BufferId arena = -1;
 };
 
-absl::StatusOr<Program> CompileProgramOf(const hlo::Computation& computation, const Program& caller,
-                                         bool updates_parameters) {
+absl::StatusOr<ThunkProgram> CompileProgramOf(const hlo::Computation& computation,
+                                              const ThunkProgram& caller, bool updates_parameters) {
   std::unique_ptr<hlo::Module> module = lowering::FlatModule(computation);
   if (updates_parameters) {
     const auto count = static_cast<int64_t>(module->entry()->parameters().size());
@@ -37,7 +37,7 @@ absl::StatusOr<Program> CompileProgramOf(const hlo::Computation& computation, co
   CompileOptions options{.num_threads = caller.num_threads,
                          .flush_subnormals = caller.flush_subnormals,
                          .dump_name = {}};
-  return CompileCalleeProgram(std::move(module), options, caller.depth + 1, updates_parameters);
+  return CompileCallee(std::move(module), options, caller.depth + 1, updates_parameters);
 }
 
 void Count(const ExecutableStats& inner, ExecutableStats& stats) {
@@ -50,18 +50,18 @@ void Count(const ExecutableStats& inner, ExecutableStats& stats) {
 
 // Equal computations are compiled once: branches that call the same would otherwise make 2^n
 // programs n levels deep.
-absl::StatusOr<Callee> CompileCallee(const hlo::Computation& computation, Program& caller,
+absl::StatusOr<Callee> CompileCallee(const hlo::Computation& computation, ThunkProgram& caller,
                                      CompiledCallees& compiled, bool updates_parameters,
                                      const NewBuffer& new_buffer) {
   if (compiled.classes == nullptr)
     compiled.classes = std::make_unique<lowering::ComputationClasses>(*caller.module);
-  std::shared_ptr<const Program>& program =
+  std::shared_ptr<const ThunkProgram>& program =
       compiled.programs[{compiled.classes->of(&computation), updates_parameters}];
   if (program == nullptr) {
-    LAZULI_ASSIGN_OR_RETURN(Program made,
+    LAZULI_ASSIGN_OR_RETURN(ThunkProgram made,
                             CompileProgramOf(computation, caller, updates_parameters));
     Count(made.stats, caller.stats);
-    program = std::make_shared<const Program>(std::move(made));
+    program = std::make_shared<const ThunkProgram>(std::move(made));
   }
   return Callee{program, program->arena_bytes > 0 ? new_buffer(program->arena_bytes) : -1};
 }
@@ -94,7 +94,7 @@ class Frame {
   }
 
  private:
-  const Program& program_;
+  const ThunkProgram& program_;
   Device device_;
   std::vector<std::byte*> table_;
   std::vector<std::pair<std::size_t, int64_t>> parameters_;
@@ -126,7 +126,7 @@ void Copy(const std::byte* from, std::byte* to, int64_t bytes) {
 // How an iteration changes an element of the state.
 enum class Update : uint8_t { kNone, kInPlace, kAlternate };
 
-std::vector<Update> UpdatesOf(const Program& body) {
+std::vector<Update> UpdatesOf(const ThunkProgram& body) {
   std::vector<Update> updates;
   for (std::size_t k = 0; k < body.outputs.size(); ++k) {
     const ProgramOutput& output = body.outputs[k];
@@ -314,7 +314,7 @@ class ConditionalThunk final : public Thunk {
   std::vector<BufferId> operands_, results_;
 };
 
-bool Compilable(const Instruction& i, const Program& caller) {
+bool Compilable(const Instruction& i, const ThunkProgram& caller) {
   return caller.depth < kMaxDepth && !i.HasSideEffect() &&
          std::all_of(
              i.called().begin(), i.called().end(),
@@ -323,7 +323,7 @@ bool Compilable(const Instruction& i, const Program& caller) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Thunk>> MakeWhileThunk(const Instruction& loop, Program& caller,
+absl::StatusOr<std::unique_ptr<Thunk>> MakeWhileThunk(const Instruction& loop, ThunkProgram& caller,
                                                       CompiledCallees& compiled,
                                                       std::vector<BufferId> operands,
                                                       std::vector<BufferId> results,
@@ -344,7 +344,7 @@ absl::StatusOr<std::unique_ptr<Thunk>> MakeWhileThunk(const Instruction& loop, P
 }
 
 absl::StatusOr<std::unique_ptr<Thunk>> MakeConditionalThunk(
-    const Instruction& conditional, Program& caller, CompiledCallees& compiled,
+    const Instruction& conditional, ThunkProgram& caller, CompiledCallees& compiled,
     std::vector<BufferId> operands, std::vector<BufferId> results, const NewBuffer& new_buffer) {
   if (!Compilable(conditional, caller)) return nullptr;
   std::vector<Callee> branches;
@@ -363,4 +363,4 @@ absl::StatusOr<std::unique_ptr<Thunk>> MakeConditionalThunk(
                                             std::move(operands), std::move(results), arenas);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

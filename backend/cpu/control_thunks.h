@@ -13,10 +13,10 @@
 
 #include "absl/status/statusor.h"
 
-#include "backend/cpu/program.h"
+#include "backend/runtime/program.h"
 #include "lowering/passes/structural_hash.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Makes a buffer of this size in the caller's program.
 using NewBuffer = std::function<BufferId(int64_t bytes)>;
@@ -25,20 +25,18 @@ using NewBuffer = std::function<BufferId(int64_t bytes)>;
 struct CompiledCallees {
   std::unique_ptr<const lowering::ComputationClasses> classes;  // made when first needed
   // By class, and whether the results replace the parameters.
-  std::map<std::pair<const hlo::Computation*, bool>, std::shared_ptr<const Program>> programs;
+  std::map<std::pair<const hlo::Computation*, bool>, std::shared_ptr<const ThunkProgram>> programs;
 };
 
 // Thunks of while and conditional. `operands` and `results` are the leaves of all operands and of
 // the instruction, row major; what the callees compile to is counted in the caller's statistics.
 // nullptr where the evaluator has to run it: tokens among the values, or nesting deeper than
 // programs go.
-absl::StatusOr<std::unique_ptr<Thunk>> MakeWhileThunk(const hlo::Instruction& loop, Program& caller,
-                                                      CompiledCallees& compiled,
-                                                      std::vector<BufferId> operands,
-                                                      std::vector<BufferId> results,
-                                                      const NewBuffer& new_buffer);
+absl::StatusOr<std::unique_ptr<Thunk>> MakeWhileThunk(
+    const hlo::Instruction& loop, ThunkProgram& caller, CompiledCallees& compiled,
+    std::vector<BufferId> operands, std::vector<BufferId> results, const NewBuffer& new_buffer);
 absl::StatusOr<std::unique_ptr<Thunk>> MakeConditionalThunk(
-    const hlo::Instruction& conditional, Program& caller, CompiledCallees& compiled,
+    const hlo::Instruction& conditional, ThunkProgram& caller, CompiledCallees& compiled,
     std::vector<BufferId> operands, std::vector<BufferId> results, const NewBuffer& new_buffer);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

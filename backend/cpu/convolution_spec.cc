@@ -4,7 +4,7 @@
 
 #include "backend/cpu/passes/convolution_form.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using Computes = ConvolutionSpec::Computes;
@@ -172,4 +172,4 @@ std::optional<WindowedConvolution> AnyConvolution(const hlo::Instruction& convol
   return spec;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -7,7 +7,7 @@
 #include "backend/cpu/runtime/library.h"
 #include "ir/hlo/module.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // The convolution as one of oneDNN's three: forward, or one of the two gradients in the forms that
 // differentiation writes.
@@ -25,4 +25,4 @@ std::optional<ConvolutionSpec> MatchConvolution(const hlo::Instruction& convolut
 // The convolution as it is. nullopt if an array is empty or the element types differ.
 std::optional<WindowedConvolution> AnyConvolution(const hlo::Instruction& convolution);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

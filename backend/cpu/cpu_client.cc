@@ -13,15 +13,15 @@
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/compiler.h"
 #include "backend/cpu/cpu_executable.h"
-#include "backend/cpu/runtime/cpu_buffer.h"
 #include "backend/cpu/runtime/library.h"
+#include "backend/runtime/host_buffer.h"
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"
 #include "ir/support/metrics.h"
 #include "ir/support/span.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // oneDNN writes to memory that it did not get, and LLVM leaks what it had made before (run_llvm.h):
@@ -90,13 +90,13 @@ absl::StatusOr<BufferPtr> CpuClient::FromHost(HostView view, Deleter deleter, De
   const Shape shape = view.shape->WithDefaultLayout();
   if (!shape.IsArray()) return InvalidArgument("a device holds arrays, not ", shape);
   if (deleter && address % static_cast<std::uintptr_t>(ByteWidth(shape.dtype())) == 0) {
-    return std::make_shared<CpuBuffer>(shape, device, view.data, std::move(deleter));
+    return std::make_shared<HostBuffer>(shape, device, view.data, std::move(deleter));
   }
   const auto bytes = static_cast<std::size_t>(shape.byte_size());
   LAZULI_ASSIGN_OR_RETURN(Block block, allocator_->Allocate(bytes));
   if (bytes > 0) std::memcpy(block.data, view.data, bytes);
   if (deleter) deleter();
-  return std::make_shared<CpuBuffer>(shape, device, allocator_, block);
+  return std::make_shared<HostBuffer>(shape, device, allocator_, block);
 }
 
 absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
@@ -116,7 +116,7 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
   TraceSpan span("cpu.compile");
   const std::shared_lock compiling(Compiling::Mutex());
   LAZULI_RETURN_IF_ERROR(CheckRoomToCompile());
-  LAZULI_ASSIGN_OR_RETURN(Program program, CompileProgram(std::move(module), options));
+  LAZULI_ASSIGN_OR_RETURN(ThunkProgram program, CompileModule(std::move(module), options));
   return MakeCpuExecutable(std::move(program), allocator_, devices_[0]);
 }
 
@@ -135,4 +135,4 @@ void RegisterCpu() {
   RegisterCpuPasses();
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

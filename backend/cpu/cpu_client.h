@@ -2,10 +2,10 @@
 // process.
 #pragma once
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Makes "cpu:0", "cpu:1", ... known to the registry; their number is the flag CPU_NUM_DEVICES when
 // first asked for.
 void RegisterCpu();
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cpu/runtime/cpu_buffer.h"
 #include "backend/cpu/runtime/library.h"
+#include "backend/runtime/host_buffer.h"
 #include "ir/hlo/printer.h"
 #include "ir/support/float_mode.h"
 #include "ir/support/metrics.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // Packed weights that outlast a run.
@@ -27,7 +27,7 @@ using Kept = std::vector<KeptWeights>;  // by packing
 
 class CpuExecutable final : public Executable {
  public:
-  CpuExecutable(Program program, std::shared_ptr<Allocator> allocator, Device device)
+  CpuExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator, Device device)
       : program_(std::move(program)), allocator_(std::move(allocator)), device_(device) {}
   ~CpuExecutable() override { const std::unique_ptr<Kept> last(kept_.load()); }
 
@@ -39,8 +39,8 @@ class CpuExecutable final : public Executable {
   absl::Status CheckArguments(const ExecuteArgs& args) const;
   BufferPtr MakeBuffer(const Shape& shape, Block block, Device device) const {
     OwnedBlock memory(allocator_.get(), block);  // freed where there is none for the buffer itself
-    auto buffer = std::allocate_shared<CpuBuffer>(PoolAllocator<CpuBuffer>(), shape, device,
-                                                  allocator_, block);
+    auto buffer = std::allocate_shared<HostBuffer>(PoolAllocator<HostBuffer>(), shape, device,
+                                                   allocator_, block);
     static_cast<void>(memory.Release());
     return buffer;
   }
@@ -64,7 +64,7 @@ class CpuExecutable final : public Executable {
   void FillOutputs(absl::Span<const BufferPtr> outputs, std::byte** table) const;
   absl::Status RunThunks(const RunBuffers& run) const;
 
-  Program program_;
+  ThunkProgram program_;
   std::shared_ptr<Allocator> allocator_;
   Device device_;
   std::atomic<Kept*> kept_{nullptr};  // owned; null while a run has it, and before the first
@@ -102,14 +102,14 @@ absl::Status CpuExecutable::CheckArguments(const ExecuteArgs& args) const {
 bool TakesDonation(const ProgramOutput& output, const ExecuteArgs& args) {
   const auto donor = static_cast<std::size_t>(output.donor);
   return output.donor >= 0 && donor < args.buffers.size() && donor < args.donated.size() &&
-         args.donated[donor] != 0 && static_cast<CpuBuffer&>(*args.buffers[donor]).owns_memory();
+         args.donated[donor] != 0 && static_cast<HostBuffer&>(*args.buffers[donor]).owns_memory();
 }
 
 absl::StatusOr<BufferPtr> CpuExecutable::MakeOutput(const ProgramOutput& output,
                                                     const ExecuteArgs& args, Device device) const {
   if (TakesDonation(output, args)) {
     const auto donor = static_cast<std::size_t>(output.donor);
-    const Block block = static_cast<CpuBuffer&>(*args.buffers[donor]).Release();
+    const Block block = static_cast<HostBuffer&>(*args.buffers[donor]).Release();
     return MakeBuffer(output.shape, block, device);
   }
   LAZULI_ASSIGN_OR_RETURN(Block block,
@@ -134,7 +134,7 @@ absl::Status CpuExecutable::ObtainKept(const ExecuteArgs& args, Kept& kept) cons
   for (std::size_t p = 0; p < kept.size(); ++p) {
     const KeptPacking& packing = program_.packings[p];
     const uint64_t id =
-        static_cast<const CpuBuffer&>(*args.buffers[static_cast<std::size_t>(packing.parameter)])
+        static_cast<const HostBuffer&>(*args.buffers[static_cast<std::size_t>(packing.parameter)])
             .id();
     KeptWeights& weights = kept[p];
     const bool same = id != 0 && id == weights.of;
@@ -169,7 +169,7 @@ void CpuExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, const K
     switch (slot.kind) {
       case BufferSlot::Kind::kParameter:
         if (index < args.buffers.size()) {
-          table[b] = static_cast<CpuBuffer&>(*args.buffers[index]).data();
+          table[b] = static_cast<HostBuffer&>(*args.buffers[index]).data();
         } else {
           table[b] = const_cast<std::byte*>(
               reinterpret_cast<const std::byte*>(&args.scalars[index - args.buffers.size()]));
@@ -194,7 +194,7 @@ void CpuExecutable::FillOutputs(absl::Span<const BufferPtr> outputs, std::byte**
   for (std::size_t b = 0; b < program_.slots.size(); ++b) {
     if (program_.slots[b].kind != BufferSlot::Kind::kOutput) continue;
     const auto index = static_cast<std::size_t>(program_.slots[b].index);
-    table[b] = static_cast<CpuBuffer&>(*outputs[index]).data();
+    table[b] = static_cast<HostBuffer&>(*outputs[index]).data();
   }
 }
 
@@ -239,9 +239,9 @@ std::string CpuExecutable::ToString() const {
 
 }  // namespace
 
-ExecutablePtr MakeCpuExecutable(Program program, std::shared_ptr<Allocator> allocator,
+ExecutablePtr MakeCpuExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator,
                                 Device device) {
   return std::make_shared<CpuExecutable>(std::move(program), std::move(allocator), device);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -1,17 +1,17 @@
-// CpuExecutable: runs a Program.
+// CpuExecutable: runs a ThunkProgram.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "backend/client/client.h"
-#include "backend/cpu/program.h"
-#include "backend/cpu/runtime/allocator.h"
+#include "backend/runtime/allocator.h"
+#include "backend/runtime/program.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // `device` is where outputs of a run without buffers lie.
-ExecutablePtr MakeCpuExecutable(Program program, std::shared_ptr<Allocator> allocator,
+ExecutablePtr MakeCpuExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator,
                                 Device device);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 struct Group {
@@ -94,4 +94,4 @@ std::optional<DotPlan> PlanDot(const hlo::Instruction& dot) {
   return plan;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -8,7 +8,7 @@
 #include "backend/cpu/runtime/strided_copy.h"
 #include "ir/hlo/module.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 struct DotPlan {
   MatmulSpec spec;
@@ -20,4 +20,4 @@ struct DotPlan {
 // nullopt unless operands and result have one dtype and the result is row major and not empty.
 std::optional<DotPlan> PlanDot(const hlo::Instruction& dot);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

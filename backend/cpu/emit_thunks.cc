@@ -13,7 +13,6 @@
 #include "backend/cpu/runtime/copy_thunk.h"
 #include "backend/cpu/runtime/cumulative_thunk.h"
 #include "backend/cpu/runtime/dynamic_slice_thunk.h"
-#include "backend/cpu/runtime/evaluator_thunk.h"
 #include "backend/cpu/runtime/fft_thunk.h"
 #include "backend/cpu/runtime/gather_thunk.h"
 #include "backend/cpu/runtime/index_check_thunk.h"
@@ -22,11 +21,12 @@
 #include "backend/cpu/runtime/sort_thunk.h"
 #include "backend/cpu/runtime/table_thunk.h"
 #include "backend/cpu/runtime/topk_thunk.h"
+#include "backend/runtime/evaluator_thunk.h"
 #include "ir/support/flags.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -60,9 +60,9 @@ absl::StatusOr<LibraryPlan> PlanOnce(std::vector<std::pair<Spec, LibraryPlan>>& 
   return plan;
 }
 
-class Emitter {
+class ThunkEmitter {
  public:
-  explicit Emitter(Program& program) : program_(program) {}
+  explicit ThunkEmitter(ThunkProgram& program) : program_(program) {}
   absl::Status Run();
 
  private:
@@ -101,7 +101,7 @@ class Emitter {
   BufferId RowMajor(const Instruction& user, BufferId buffer, const Shape& shape);
   absl::Status EmitOutputs(const Instruction& root);
 
-  Program& program_;
+  ThunkProgram& program_;
   // What was planned: layers of one shape share their calls.
   template <class Spec>
   using Plans = std::vector<std::pair<Spec, LibraryPlan>>;
@@ -113,13 +113,13 @@ class Emitter {
   std::unordered_map<const Instruction*, std::shared_ptr<const Kernel>> kernels_;
 };
 
-Leaves Emitter::NewLeaves(const Shape& shape) {
+Leaves ThunkEmitter::NewLeaves(const Shape& shape) {
   Leaves result;
   ForEachLeaf(shape, [&](const Shape& leaf) { result.push_back(NewBuffer(leaf.byte_size())); });
   return result;
 }
 
-Leaves Emitter::OperandLeaves(const Instruction& i) const {
+Leaves ThunkEmitter::OperandLeaves(const Instruction& i) const {
   Leaves result;
   for (const Instruction* operand : i.operands()) {
     result.insert(result.end(), leaves(operand).begin(), leaves(operand).end());
@@ -127,7 +127,7 @@ Leaves Emitter::OperandLeaves(const Instruction& i) const {
   return result;
 }
 
-absl::Status Emitter::Run() {
+absl::Status ThunkEmitter::Run() {
   const hlo::Computation& entry = *program_.module->entry();
   for (const Instruction* parameter : entry.parameters()) {
     if (!parameter->shape().IsArray()) {
@@ -151,7 +151,7 @@ absl::Status Emitter::Run() {
   return EmitOutputs(*entry.root());
 }
 
-absl::Status Emitter::CompileFusions(const std::vector<Instruction*>& order) {
+absl::Status ThunkEmitter::CompileFusions(const std::vector<Instruction*>& order) {
   std::vector<const Instruction*> fusions;
   std::vector<const hlo::Computation*> bodies;
   for (const Instruction* i : order) {
@@ -168,7 +168,7 @@ absl::Status Emitter::CompileFusions(const std::vector<Instruction*>& order) {
   return absl::OkStatus();
 }
 
-absl::Status Emitter::EmitInstruction(const Instruction& i) {
+absl::Status ThunkEmitter::EmitInstruction(const Instruction& i) {
   if (EmitAlias(i)) return absl::OkStatus();
   switch (i.opcode()) {
     case Opcode::kFusion:
@@ -230,7 +230,7 @@ absl::Status Emitter::EmitInstruction(const Instruction& i) {
 }
 
 // Instructions whose value is memory that exists already.
-bool Emitter::EmitAlias(const Instruction& i) {
+bool ThunkEmitter::EmitAlias(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kConstant: {
       BufferId id = NewBuffer(i.shape().byte_size());
@@ -269,7 +269,7 @@ bool Emitter::EmitAlias(const Instruction& i) {
   }
 }
 
-void Emitter::EmitFusion(const Instruction& i) {
+void ThunkEmitter::EmitFusion(const Instruction& i) {
   const auto& kernel = kernels_.at(&i);
   leaves_[&i] = NewLeaves(i.shape());
   const BufferId scratch = kernel->scratch_bytes() > 0 ? NewBuffer(kernel->scratch_bytes()) : -1;
@@ -281,7 +281,7 @@ void Emitter::EmitFusion(const Instruction& i) {
   }
 }
 
-bool Emitter::EmitCopy(const Instruction& i) {
+bool ThunkEmitter::EmitCopy(const Instruction& i) {
   const Leaves operands = OperandLeaves(i);
   auto pieces = PiecesOf(i, operands);
   if (!pieces) return false;
@@ -293,7 +293,7 @@ bool Emitter::EmitCopy(const Instruction& i) {
   return true;
 }
 
-absl::StatusOr<bool> Emitter::EmitDot(const Instruction& i) {
+absl::StatusOr<bool> ThunkEmitter::EmitDot(const Instruction& i) {
   std::optional<DotPlan> plan = PlanDot(i);
   if (!plan) return false;
   // Packing for speed only is no use of memory that is short.
@@ -321,7 +321,7 @@ absl::StatusOr<bool> Emitter::EmitDot(const Instruction& i) {
   return true;
 }
 
-absl::StatusOr<bool> Emitter::EmitConvolution(const Instruction& i) {
+absl::StatusOr<bool> ThunkEmitter::EmitConvolution(const Instruction& i) {
   using Computes = ConvolutionSpec::Computes;
   LibraryPlan plan;
   Computes computes = Computes::kTarget;
@@ -352,7 +352,7 @@ absl::StatusOr<bool> Emitter::EmitConvolution(const Instruction& i) {
 }
 
 // Whether it is a parameter of which the next run is likely to have the same: no output updates it.
-bool Emitter::Stays(BufferId buffer) const {
+bool ThunkEmitter::Stays(BufferId buffer) const {
   const BufferSlot& slot = program_.slots[static_cast<std::size_t>(buffer)];
   const auto& aliases = program_.module->aliases();
   return slot.kind == BufferSlot::Kind::kParameter && program_.depth == 0 &&
@@ -361,8 +361,9 @@ bool Emitter::Stays(BufferId buffer) const {
          });
 }
 
-BufferId Emitter::Packed(const Instruction& user, std::shared_ptr<const LibraryPacking> packing,
-                         BufferId weights, int64_t runs_without) {
+BufferId ThunkEmitter::Packed(const Instruction& user,
+                              std::shared_ptr<const LibraryPacking> packing, BufferId weights,
+                              int64_t runs_without) {
   const BufferId packed = NewBuffer(packing->bytes());
   auto thunk = MakePackingThunk(user, std::move(packing), weights, packed);
   const BufferSlot& slot = program_.slots[static_cast<std::size_t>(weights)];
@@ -375,7 +376,7 @@ BufferId Emitter::Packed(const Instruction& user, std::shared_ptr<const LibraryP
 }
 
 // Parameters are packed before all else, where that keeps no chain from forming.
-void Emitter::PlacePackings() {
+void ThunkEmitter::PlacePackings() {
   std::vector<std::unique_ptr<Thunk>> first;
   for (KeptPacking& packing : packings_) {
     if (!Stays(packing.thunk->uses().front().buffer)) {
@@ -395,7 +396,7 @@ void Emitter::PlacePackings() {
 
 // A thunk whose result is one array; `make` may refuse.
 template <class Make>
-bool Emitter::EmitArray(const Instruction& i, Make&& make) {
+bool ThunkEmitter::EmitArray(const Instruction& i, Make&& make) {
   const BufferId result = NewBuffer(i.shape().byte_size());
   auto thunk = make(i, OperandLeaves(i), result);
   if (thunk == nullptr) return false;
@@ -406,7 +407,7 @@ bool Emitter::EmitArray(const Instruction& i, Make&& make) {
 
 // The same, for what knows no other layouts.
 template <class Make>
-bool Emitter::EmitRowMajor(const Instruction& i, Make&& make) {
+bool ThunkEmitter::EmitRowMajor(const Instruction& i, Make&& make) {
   const auto has_layout = [](const Instruction* x) { return x->shape().has_layout(); };
   if (!i.shape().IsArray() || has_layout(&i) ||
       std::any_of(i.operands().begin(), i.operands().end(), has_layout)) {
@@ -417,7 +418,7 @@ bool Emitter::EmitRowMajor(const Instruction& i, Make&& make) {
 
 // A thunk of one result or several that needs scratch memory.
 template <class Make>
-bool Emitter::EmitWithScratch(const Instruction& i, Make&& make) {
+bool ThunkEmitter::EmitWithScratch(const Instruction& i, Make&& make) {
   bool row_major = true;
   ForEachLeaf(i.shape(), [&](const Shape& leaf) { row_major &= !leaf.has_layout(); });
   if (!row_major) return false;
@@ -430,7 +431,7 @@ bool Emitter::EmitWithScratch(const Instruction& i, Make&& make) {
   return true;
 }
 
-absl::StatusOr<bool> Emitter::EmitControl(const Instruction& i) {
+absl::StatusOr<bool> ThunkEmitter::EmitControl(const Instruction& i) {
   Leaves results = NewLeaves(i.shape());
   const auto make = i.opcode() == Opcode::kWhile ? MakeWhileThunk : MakeConditionalThunk;
   LAZULI_ASSIGN_OR_RETURN(auto thunk, make(i, program_, callees_, RowMajorOperands(i), results,
@@ -441,7 +442,7 @@ absl::StatusOr<bool> Emitter::EmitControl(const Instruction& i) {
   return true;
 }
 
-bool Emitter::EmitRandom(const Instruction& i) {
+bool ThunkEmitter::EmitRandom(const Instruction& i) {
   if (!i.shape().IsTuple() || i.shape().tuple().size() != 2) return false;
   Leaves results = NewLeaves(i.shape());
   auto thunk = MakePhiloxThunk(i, leaf(i.operand(0)), results[0], results[1]);
@@ -451,7 +452,7 @@ bool Emitter::EmitRandom(const Instruction& i) {
   return true;
 }
 
-bool Emitter::EmitCustomCall(const Instruction& i) {
+bool ThunkEmitter::EmitCustomCall(const Instruction& i) {
   if (i.attrs_as<hlo::CustomCallAttrs>().custom_call_target == "TopK" &&
       EmitWithScratch(i, MakeTopKThunk))
     return true;
@@ -465,7 +466,7 @@ bool Emitter::EmitCustomCall(const Instruction& i) {
   return true;
 }
 
-BufferId Emitter::RowMajor(const Instruction& user, BufferId buffer, const Shape& shape) {
+BufferId ThunkEmitter::RowMajor(const Instruction& user, BufferId buffer, const Shape& shape) {
   if (!shape.has_layout()) return buffer;
   const BufferId result = NewBuffer(shape.byte_size());
   Emit(MakeCopyThunk(user, result, {WholeArray(buffer, shape, shape.WithDefaultLayout())}));
@@ -473,7 +474,7 @@ BufferId Emitter::RowMajor(const Instruction& user, BufferId buffer, const Shape
   return result;
 }
 
-Leaves Emitter::RowMajorOperands(const Instruction& i) {
+Leaves ThunkEmitter::RowMajorOperands(const Instruction& i) {
   Leaves operands;
   for (const Instruction* operand : i.operands()) {
     std::size_t next = 0;
@@ -484,7 +485,7 @@ Leaves Emitter::RowMajorOperands(const Instruction& i) {
   return operands;
 }
 
-void Emitter::EmitEvaluator(const Instruction& i) {
+void ThunkEmitter::EmitEvaluator(const Instruction& i) {
   const Leaves operands = RowMajorOperands(i);
   leaves_[&i] = NewLeaves(i.shape());
   std::vector<Shape> shapes;
@@ -503,7 +504,7 @@ void Emitter::EmitEvaluator(const Instruction& i) {
   ++program_.stats.evaluator_thunks;
 }
 
-absl::Status Emitter::EmitOutputs(const Instruction& root) {
+absl::Status ThunkEmitter::EmitOutputs(const Instruction& root) {
   std::vector<Shape> shapes;
   ForEachLeaf(root.shape(),
               [&](const Shape& shape) { shapes.emplace_back(shape.dtype(), shape.dims()); });
@@ -533,6 +534,6 @@ absl::Status Emitter::EmitOutputs(const Instruction& root) {
 
 }  // namespace
 
-absl::Status EmitThunks(Program& program) { return Emitter(program).Run(); }
+absl::Status EmitThunks(ThunkProgram& program) { return ThunkEmitter(program).Run(); }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

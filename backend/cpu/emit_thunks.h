@@ -8,12 +8,12 @@
 
 #include "absl/status/status.h"
 
-#include "backend/cpu/program.h"
+#include "backend/runtime/program.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Fills in thunks, slots (kinds and sizes), outputs, parameters and the statistics of a program
 // that has a module.
-absl::Status EmitThunks(Program& program);
+absl::Status EmitThunks(ThunkProgram& program);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

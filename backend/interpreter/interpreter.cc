@@ -10,7 +10,7 @@
 #include "ir/support/float_mode.h"
 #include "ir/types/leaves.h"
 
-namespace lazuli::backend {
+namespace lazuli::interpreter {
 namespace {
 
 // Bytes that buffers of one client hold. Outlives the client's buffers.
@@ -210,4 +210,4 @@ void RegisterInterpreter(int num_devices) {
                    });
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::interpreter

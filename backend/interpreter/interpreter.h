@@ -2,9 +2,9 @@
 // backend is compared with it.
 #pragma once
 
-namespace lazuli::backend {
+namespace lazuli::interpreter {
 
 // Makes "interpreter:0", "interpreter:1", ... known to the registry.
 void RegisterInterpreter(int num_devices = 1);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::interpreter

@@ -57,8 +57,8 @@ bool EndsWithPlace(std::string_view message) {
 
 void Initialize() {
   static const bool initialized = [] {
-    backend::RegisterInterpreter();
-    backend::RegisterCpu();
+    interpreter::RegisterInterpreter();
+    cpu::RegisterCpu();
     lazy::InitializeDebugLevel();
     lazy::InitializeTraceFile();
     lazy::InitializeExecution();

@@ -15,6 +15,14 @@ using namespace lazuli::ir;  // NOLINT(google-build-using-namespace)
 namespace lazuli::backend {
 using namespace lazuli::ir;  // NOLINT(google-build-using-namespace)
 }
+namespace lazuli::cpu {
+using namespace lazuli::ir;       // NOLINT(google-build-using-namespace)
+using namespace lazuli::backend;  // NOLINT(google-build-using-namespace)
+}  // namespace lazuli::cpu
+namespace lazuli::interpreter {
+using namespace lazuli::ir;       // NOLINT(google-build-using-namespace)
+using namespace lazuli::backend;  // NOLINT(google-build-using-namespace)
+}  // namespace lazuli::interpreter
 namespace lazuli::lazy {
 using namespace lazuli::ir;  // NOLINT(google-build-using-namespace)
 }
@@ -29,6 +37,12 @@ using namespace lazuli::ir;  // NOLINT(google-build-using-namespace)
   using ir::name;                      \
   }                                    \
   namespace lazuli::backend {          \
+  using ir::name;                      \
+  }                                    \
+  namespace lazuli::cpu {              \
+  using ir::name;                      \
+  }                                    \
+  namespace lazuli::interpreter {      \
   using ir::name;                      \
   }                                    \
   namespace lazuli::lazy {             \

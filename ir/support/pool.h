@@ -4,7 +4,7 @@
 // given back.
 //
 //   class Node : public Pooled { ... };
-//   std::allocate_shared<CpuBuffer>(PoolAllocator<CpuBuffer>(), ...);
+//   std::allocate_shared<HostBuffer>(PoolAllocator<HostBuffer>(), ...);
 //   std::vector<Value, PoolAllocator<Value>> operands;
 //
 // Builds with a sanitizer go to the system each time, so that it sees every object.

@@ -12,9 +12,9 @@ using ir::Trace;
 
 // Values of a trace's nodes under construction; nodes with several outputs have several ops in a
 // row.
-class Emitter : public Context {
+class TraceEmitter : public Context {
  public:
-  Emitter(Builder& builder, const Trace& trace) : Context(builder), trace_(trace) {
+  TraceEmitter(Builder& builder, const Trace& trace) : Context(builder), trace_(trace) {
     first_.reserve(trace.nodes.size());
     for (const Node* node : trace.nodes) {
       first_.push_back(static_cast<uint32_t>(ops_.size()));
@@ -51,7 +51,7 @@ class Emitter : public Context {
     for (const ir::Value& v : region.results) inner.roots.push_back(v);
     ir::TraceGraph(inner);
     Builder nested(builder.module(), "region");
-    Emitter emitter(nested, inner);
+    TraceEmitter emitter(nested, inner);
     int64_t number = 0;
     for (const ir::NodePtr& p : region.parameters)
       emitter.Set(*p, nested.Parameter(number++, p->shape()));
@@ -117,7 +117,7 @@ class Emitter : public Context {
 };
 
 void AddParameters(const Trace& trace, const EmitOptions& options, Builder& builder,
-                   Emitter& emitter) {
+                   TraceEmitter& emitter) {
   int64_t number = 0;
   for (const Node* leaf : trace.data) {
     const auto slot = static_cast<std::size_t>(number);
@@ -139,7 +139,7 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
   EmittedModule result;
   result.module = std::make_unique<hlo::Module>(options.name);
   Builder builder(result.module.get(), options.name);
-  Emitter emitter(builder, trace);
+  TraceEmitter emitter(builder, trace);
   AddParameters(trace, options, builder, emitter);
   LAZULI_RETURN_IF_ERROR(emitter.LowerNodes());
 

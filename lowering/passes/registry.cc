@@ -14,7 +14,11 @@
 #include "lowering/passes/fold_transposes.h"
 #include "lowering/passes/inline_calls.h"
 #include "lowering/passes/pipelines.h"
+#include "lowering/passes/reduce_vector_products.h"
 #include "lowering/passes/simplify.h"
+#include "lowering/passes/split_complex_products.h"
+#include "lowering/passes/unroll_reductions.h"
+#include "lowering/passes/widen_products.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -48,7 +52,13 @@ constexpr PassRow kPasses[] = {
     {"fold_transposes", "Fold transposes into dots and convolutions.", Make<FoldTransposes>},
     {"inline_calls", "Replace calls by what they call.", Make<InlineCalls>},
     {"pipeline", "All target-independent passes, as backends run them.", MakePipeline},
+    {"reduce_vector_products", "Make reductions of inner products of vectors.",
+     Make<ReduceVectorProducts>},
     {"simplify", "Apply the algebraic rules.", Make<Simplify>},
+    {"split_complex_products", "Make products of complex numbers of real ones.",
+     Make<SplitComplexProducts>},
+    {"unroll_reductions", "Write reductions and dots of few elements out.", Make<UnrollReductions>},
+    {"widen_products", "Let products of narrow floats run in f32.", Make<WidenProducts>},
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace lazuli::lazy {
 // Where tests compute; on the interpreter unless they say otherwise.
 inline backend::ComputationClient*& TestClient() {
   static backend::ComputationClient* client = [] {
-    backend::RegisterInterpreter(2);
+    interpreter::RegisterInterpreter(2);
     InitializeExecution();
     return *backend::FindClient("interpreter");
   }();

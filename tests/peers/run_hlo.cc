@@ -55,8 +55,8 @@ int main(int argc, char** argv) {
     std::cerr << "usage: run_hlo FILE.hlo FOLDER DEVICE\n";
     return 2;
   }
-  lazuli::backend::RegisterInterpreter();
-  lazuli::backend::RegisterCpu();
+  lazuli::interpreter::RegisterInterpreter();
+  lazuli::cpu::RegisterCpu();
   if (const absl::Status status = lazuli::Run(argv[1], argv[2], argv[3]); !status.ok()) {
     std::cerr << "run_hlo: " << lazuli::ir::Message(status) << "\n";
     return 1;

@@ -6,7 +6,7 @@
 
 #include "ir/support/check.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -287,4 +287,4 @@ int64_t MergeVariables(BodyPlan& plan, std::vector<Affine*>& forms, int64_t firs
   return last - first;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -13,7 +13,7 @@
 
 #include "ir/hlo/module.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // constant + sum of coefficient[d] * iteration variable d.
 struct Affine {
@@ -83,4 +83,4 @@ Affine Offset(const Shape& shape, const Point& point, int64_t rank);
 // are left (at least one, of size 1 if need be).
 int64_t MergeVariables(BodyPlan& plan, std::vector<Affine*>& forms, int64_t first, int64_t last);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -11,7 +11,7 @@
 #include "ir/evaluator/scalar_ops.h"
 #include "ir/hlo/shape_inference.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::ComparisonDirection;
@@ -450,4 +450,4 @@ llvm::Constant* ScalarConstant(IrBuilder& b, const Literal& literal) {
   return llvm::ConstantInt::get(type, dtype == DType::kPred ? bits != 0 : bits);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -11,7 +11,7 @@
 #include "backend/cpu/codegen/recipe_values.h"
 #include "ir/hlo/module.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Whether EmitElement takes the instruction: its opcode, attributes and element types. Asked before
 // anything is emitted.
@@ -47,4 +47,4 @@ llvm::Value* SameBits(IrBuilder& b, llvm::Value* x, llvm::Value* y);
 // The scalar of a rank-0 literal in register form.
 llvm::Constant* ScalarConstant(IrBuilder& b, const Literal& literal);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "backend/cpu/codegen/element_ops.h"
-#include "backend/cpu/codegen/emitter.h"
+#include "backend/cpu/codegen/kernel_builder.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -28,10 +28,10 @@ class FoldKernel {
  private:
   void Plan();
   void PlanRegion();
-  void EmitItem(Emitter& e, llvm::Value* item);
-  Values Elements(Emitter& e, const BodyPlan& plan, const std::vector<int32_t>& wanted,
+  void EmitItem(KernelBuilder& e, llvm::Value* item);
+  Values Elements(KernelBuilder& e, const BodyPlan& plan, const std::vector<int32_t>& wanted,
                   absl::Span<llvm::Value* const> at, Lanes lanes) const;
-  Values Combined(Emitter& e, const Values& totals, const Values& elements) const;
+  Values Combined(KernelBuilder& e, const Values& totals, const Values& elements) const;
 
   llvm::Module& module_;
   const KernelRequest& request_;
@@ -94,7 +94,7 @@ void FoldKernel::PlanRegion() {
 KernelShape FoldKernel::Run() {
   Plan();
   PlanRegion();
-  Emitter e(module_, request_.name, static_cast<int64_t>(params_ + count_));
+  KernelBuilder e(module_, request_.name, static_cast<int64_t>(params_ + count_));
   e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) { EmitItem(e, item); });
   e.Finish();
   KernelShape shape;
@@ -108,8 +108,9 @@ KernelShape FoldKernel::Run() {
   return shape;
 }
 
-Values FoldKernel::Elements(Emitter& e, const BodyPlan& plan, const std::vector<int32_t>& wanted,
-                            absl::Span<llvm::Value* const> at, Lanes lanes) const {
+Values FoldKernel::Elements(KernelBuilder& e, const BodyPlan& plan,
+                            const std::vector<int32_t>& wanted, absl::Span<llvm::Value* const> at,
+                            Lanes lanes) const {
   const std::vector<uint8_t> overwritten(params_, 0);
   Values values;
   for (const Emitted& value : e.Nodes(plan, wanted, at, lanes, overwritten))
@@ -117,7 +118,7 @@ Values FoldKernel::Elements(Emitter& e, const BodyPlan& plan, const std::vector<
   return values;
 }
 
-Values FoldKernel::Combined(Emitter& e, const Values& totals, const Values& elements) const {
+Values FoldKernel::Combined(KernelBuilder& e, const Values& totals, const Values& elements) const {
   e.set_given([&](const PlanNode& node) {
     const auto k = static_cast<std::size_t>(node.instruction->parameter_number());
     return Emitted{k < count_ ? totals[k] : elements[k - count_], width_ == 1};
@@ -127,7 +128,7 @@ Values FoldKernel::Combined(Emitter& e, const Values& totals, const Values& elem
 }
 
 // The last chunk starts where it still fits.
-void FoldKernel::EmitItem(Emitter& e, llvm::Value* item) {
+void FoldKernel::EmitItem(KernelBuilder& e, llvm::Value* item) {
   Values at = e.Unflatten(item, chunk_sizes_);
   const int64_t last = plan_.sizes[static_cast<std::size_t>(kept_rank_ - 1)];
   at.back() = e.b().CreateBinaryIntrinsic(llvm::Intrinsic::smin,
@@ -188,4 +189,4 @@ absl::StatusOr<KernelShape> EmitFoldKernel(llvm::Module& module, const KernelReq
   return FoldKernel(module, request).Run();
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

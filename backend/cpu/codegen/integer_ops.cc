@@ -1,6 +1,6 @@
 #include "backend/cpu/codegen/integer_ops.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Opcode;
@@ -161,4 +161,4 @@ llvm::Value* EmitInteger(IrBuilder& b, Opcode opcode, DType dtype, llvm::Value* 
   }
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -6,11 +6,11 @@
 #include "ir/hlo/opcode.h"
 #include "ir/types/dtype.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 bool SupportsInteger(hlo::Opcode opcode, DType dtype);
 // y is ignored by opcodes of one operand.
 llvm::Value* EmitInteger(IrBuilder& b, hlo::Opcode opcode, DType dtype, llvm::Value* x,
                          llvm::Value* y);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -25,7 +25,7 @@
 #include "ir/support/status.h"
 #include "ir/support/str.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 llvm::orc::JITTargetMachineBuilder HostBuilder() {
@@ -190,4 +190,4 @@ absl::StatusOr<std::string> Jit::Compile(llvm::Module& module, bool dump) {
   return (*object)->getBuffer().str();
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -14,7 +14,7 @@ namespace llvm {
 class Module;
 }  // namespace llvm
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 class Jit {
  public:
@@ -40,4 +40,4 @@ class Jit {
   std::string host_;
 };
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -28,7 +28,7 @@
 #include "ir/support/slow_notice.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -357,4 +357,4 @@ std::unique_ptr<Thunk> MakeKernelThunk(const Instruction& fusion,
                                        std::move(args));
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

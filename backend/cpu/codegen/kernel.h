@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 #include "ir/hlo/module.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 bool KernelsAvailable();
 // What compiles kernels, for reports: "LLVM 19.1.7 for znver3, 8 floats a vector".
@@ -57,4 +57,4 @@ std::unique_ptr<Thunk> MakeKernelThunk(const hlo::Instruction& fusion,
                                        std::vector<BufferId> operands,
                                        std::vector<BufferId> results, BufferId scratch);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

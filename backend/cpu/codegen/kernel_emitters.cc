@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Opcode;
@@ -110,4 +110,4 @@ Dims PhysicalVariables(const Shape& shape, Dims& sizes) {
   return variables;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -11,7 +11,7 @@
 #include "backend/cpu/codegen/kernel_shape.h"
 #include "ir/hlo/module.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 struct KernelRequest {
   const hlo::Computation& body;
@@ -57,4 +57,4 @@ int64_t GrainFor(int64_t cost);
 // dimension d.
 Dims PhysicalVariables(const Shape& shape, Dims& sizes);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

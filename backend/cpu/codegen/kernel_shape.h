@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // How to run a compiled kernel: `name`(args, begin, end) over [0, items) in any cut, then if
 // finish_items > 0 `name`_finish(args, begin, end) over [0, finish_items).
@@ -22,4 +22,4 @@ struct KernelShape {
   std::string details;
 };
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -14,7 +14,7 @@
 #include "ir/support/metrics.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 void WarnOnce(std::string_view message) {
@@ -92,4 +92,4 @@ void StoreKernel(const std::string& body, const StoredKernel& kernel) {
     WarnOnce(ir::Message(status));
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -10,7 +10,7 @@
 
 #include "backend/cpu/codegen/kernel_shape.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 struct StoredKernel {
   KernelShape shape;
@@ -25,4 +25,4 @@ std::optional<StoredKernel> Unpack(std::string_view bytes);
 std::optional<StoredKernel> FindStoredKernel(const std::string& body);
 void StoreKernel(const std::string& body, const StoredKernel& kernel);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

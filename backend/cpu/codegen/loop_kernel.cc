@@ -4,11 +4,11 @@
 #include <cstdlib>
 
 #include "backend/cpu/codegen/element_ops.h"
-#include "backend/cpu/codegen/emitter.h"
+#include "backend/cpu/codegen/kernel_builder.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // Outer indices that one task iterates are decomposed with divisions; more of them only where there
@@ -48,12 +48,13 @@ class LoopKernel {
   void FindOverwritten();
   void FindTiles();
   void EmitTiles();
-  void EmitTile(Emitter& e, std::vector<llvm::Value*> at, llvm::Value* first_line);
-  void Transpose(Emitter& e, std::vector<llvm::Value*>& rows) const;
+  void EmitTile(KernelBuilder& e, std::vector<llvm::Value*> at, llvm::Value* first_line);
+  void Transpose(KernelBuilder& e, std::vector<llvm::Value*>& rows) const;
   void Emit();
-  void EmitNest(Emitter& e, std::vector<llvm::Value*>& at);
-  void EmitLine(Emitter& e, std::vector<llvm::Value*>& at, llvm::Value* first, llvm::Value* last);
-  void EmitPoint(Emitter& e, absl::Span<llvm::Value* const> at, int width);
+  void EmitNest(KernelBuilder& e, std::vector<llvm::Value*>& at);
+  void EmitLine(KernelBuilder& e, std::vector<llvm::Value*>& at, llvm::Value* first,
+                llvm::Value* last);
+  void EmitPoint(KernelBuilder& e, absl::Span<llvm::Value* const> at, int width);
 
   llvm::Module& module_;
   const KernelRequest& request_;
@@ -139,7 +140,8 @@ void LoopKernel::FindTiles() {
 }
 
 void LoopKernel::EmitTiles() {
-  Emitter e(module_, request_.name, static_cast<int64_t>(overwritten_.size() + outputs_.size()));
+  KernelBuilder e(module_, request_.name,
+                  static_cast<int64_t>(overwritten_.size() + outputs_.size()));
   const auto v = static_cast<std::size_t>(tile_variable_);
   Dims sizes(plan_.sizes.begin(), plan_.sizes.end() - 1);
   sizes[v] = (sizes[v] + width_ - 1) / width_;
@@ -157,7 +159,7 @@ void LoopKernel::EmitTiles() {
   e.Finish();
 }
 
-void LoopKernel::EmitTile(Emitter& e, std::vector<llvm::Value*> at, llvm::Value* first) {
+void LoopKernel::EmitTile(KernelBuilder& e, std::vector<llvm::Value*> at, llvm::Value* first) {
   const auto v = static_cast<std::size_t>(tile_variable_);
   llvm::Value* first_line = at[v];
   std::vector<llvm::AllocaInst*> memory;
@@ -195,7 +197,7 @@ void LoopKernel::EmitTile(Emitter& e, std::vector<llvm::Value*> at, llvm::Value*
 }
 
 // rows[i][j] and rows[j][i] change places, bit after bit of their numbers.
-void LoopKernel::Transpose(Emitter& e, std::vector<llvm::Value*>& rows) const {
+void LoopKernel::Transpose(KernelBuilder& e, std::vector<llvm::Value*>& rows) const {
   for (int step = width_ / 2; step >= 1; step /= 2) {
     std::vector<int> low, high;
     for (int lane = 0; lane < width_; ++lane) {
@@ -215,7 +217,7 @@ void LoopKernel::Transpose(Emitter& e, std::vector<llvm::Value*>& rows) const {
   }
 }
 
-void LoopKernel::EmitPoint(Emitter& e, absl::Span<llvm::Value* const> at, int width) {
+void LoopKernel::EmitPoint(KernelBuilder& e, absl::Span<llvm::Value* const> at, int width) {
   const auto last = static_cast<int64_t>(plan_.sizes.size()) - 1;
   const Lanes lanes{last, width};
   // Every load comes before the first store: see FindOverwritten.
@@ -226,7 +228,7 @@ void LoopKernel::EmitPoint(Emitter& e, absl::Span<llvm::Value* const> at, int wi
   }
 }
 
-void LoopKernel::EmitLine(Emitter& e, std::vector<llvm::Value*>& at, llvm::Value* first,
+void LoopKernel::EmitLine(KernelBuilder& e, std::vector<llvm::Value*>& at, llvm::Value* first,
                           llvm::Value* last) {
   const auto point = [&](llvm::Value* i, int width) {
     at.push_back(i);
@@ -240,7 +242,7 @@ void LoopKernel::EmitLine(Emitter& e, std::vector<llvm::Value*>& at, llvm::Value
   }
 }
 
-void LoopKernel::EmitNest(Emitter& e, std::vector<llvm::Value*>& at) {
+void LoopKernel::EmitNest(KernelBuilder& e, std::vector<llvm::Value*>& at) {
   const std::size_t variable = at.size();
   if (variable + 1 == plan_.sizes.size())
     return EmitLine(e, at, e.Index(0), e.Index(plan_.sizes.back()));
@@ -252,7 +254,8 @@ void LoopKernel::EmitNest(Emitter& e, std::vector<llvm::Value*>& at) {
 }
 
 void LoopKernel::Emit() {
-  Emitter e(module_, request_.name, static_cast<int64_t>(overwritten_.size() + outputs_.size()));
+  KernelBuilder e(module_, request_.name,
+                  static_cast<int64_t>(overwritten_.size() + outputs_.size()));
   std::vector<llvm::Value*> at;
   if (range_rank_ == 0) {
     EmitLine(e, at, e.begin(), e.end());
@@ -271,4 +274,4 @@ absl::StatusOr<KernelShape> EmitLoopKernel(llvm::Module& module, const KernelReq
   return LoopKernel(module, request).Run();
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

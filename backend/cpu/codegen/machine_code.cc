@@ -11,7 +11,7 @@
 #include "backend/cpu/codegen/run_llvm.h"
 #include "ir/support/check.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 namespace jitlink = llvm::jitlink;
@@ -101,4 +101,4 @@ absl::StatusOr<std::unique_ptr<const MachineCode>> MachineCode::Load(std::string
   return RunLlvm(kDoing, [&] { return LinkInProcess(object); });
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

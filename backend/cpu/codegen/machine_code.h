@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 class MachineCode {
  public:
@@ -25,4 +25,4 @@ class MachineCode {
   virtual int64_t bytes() const = 0;
 };
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

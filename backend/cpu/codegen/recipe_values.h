@@ -11,7 +11,7 @@
 
 #include "ir/evaluator/complex_ops.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 using IrBuilder = llvm::IRBuilder<>;
 
@@ -88,21 +88,21 @@ struct ComplexPair {
   value_type imag() const { return im; }
 };
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu
 
 namespace lazuli::hlo::recipes {
 
 template <class S>
-struct ComplexOver<backend::FloatValue<S>> {
-  using Type = backend::ComplexPair<S>;
+struct ComplexOver<cpu::FloatValue<S>> {
+  using Type = cpu::ComplexPair<S>;
 };
 
 template <class S>
-struct Ops<backend::FloatValue<S>> {
-  using V = backend::FloatValue<S>;
+struct Ops<cpu::FloatValue<S>> {
+  using V = cpu::FloatValue<S>;
   using Scalar = S;
-  using Int = backend::IntValue;
-  using Mask = backend::MaskValue;
+  using Int = cpu::IntValue;
+  using Mask = cpu::MaskValue;
 
   static V Constant(V like, S value) {
     // Through the bits: a NaN keeps its payload.
@@ -129,7 +129,7 @@ struct Ops<backend::FloatValue<S>> {
   static Int ToBits(V x) { return {x.b, x.b->CreateBitCast(x.v, IntType(x))}; }
   static V FromBits(Int x) {
     llvm::Type* element = std::is_same_v<S, float> ? x.b->getFloatTy() : x.b->getDoubleTy();
-    return {x.b, x.b->CreateBitCast(x.v, backend::WithElement(x.v->getType(), element))};
+    return {x.b, x.b->CreateBitCast(x.v, cpu::WithElement(x.v->getType(), element))};
   }
   static Int ShiftLeft(Int x, int n) {
     return {x.b, x.b->CreateShl(x.v, static_cast<uint64_t>(n))};
@@ -143,7 +143,7 @@ struct Ops<backend::FloatValue<S>> {
 
  private:
   static llvm::Type* IntType(V like) {
-    return backend::WithElement(like.v->getType(), like.b->getIntNTy(sizeof(S) * 8));
+    return cpu::WithElement(like.v->getType(), like.b->getIntNTy(sizeof(S) * 8));
   }
 };
 

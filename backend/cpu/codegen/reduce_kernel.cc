@@ -13,13 +13,13 @@
 #include <numeric>
 
 #include "backend/cpu/codegen/element_ops.h"
-#include "backend/cpu/codegen/emitter.h"
+#include "backend/cpu/codegen/kernel_builder.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "ir/evaluator/reduction_order.h"
 #include "ir/hlo/monoid.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::kReduceBlock;
@@ -55,32 +55,33 @@ class ReduceKernel {
   void FindOverwritten();
   void ChooseForm();
   void Emit();
-  void EmitItem(Emitter& e, llvm::Value* item);
-  void EmitColumns(Emitter& e, llvm::Value* block, llvm::Value* kept);
-  void EmitResult(Emitter& e, llvm::Value* block, const Values& kept, int width);
-  Values AllBlocks(Emitter& e, const Values& kept, int width);
-  Values Pairwise(Emitter& e, int width, absl::FunctionRef<Values(llvm::Value*)> total_of);
-  Values Block(Emitter& e, const Values& kept, int width, llvm::Value* first, llvm::Value* last);
-  Values RowBlock(Emitter& e, const Values& kept, llvm::Value* first, llvm::Value* last);
-  Values ColumnBlock(Emitter& e, const Values& kept, int width, llvm::Value* first,
+  void EmitItem(KernelBuilder& e, llvm::Value* item);
+  void EmitColumns(KernelBuilder& e, llvm::Value* block, llvm::Value* kept);
+  void EmitResult(KernelBuilder& e, llvm::Value* block, const Values& kept, int width);
+  Values AllBlocks(KernelBuilder& e, const Values& kept, int width);
+  Values Pairwise(KernelBuilder& e, int width, absl::FunctionRef<Values(llvm::Value*)> total_of);
+  Values Block(KernelBuilder& e, const Values& kept, int width, llvm::Value* first,
+               llvm::Value* last);
+  Values RowBlock(KernelBuilder& e, const Values& kept, llvm::Value* first, llvm::Value* last);
+  Values ColumnBlock(KernelBuilder& e, const Values& kept, int width, llvm::Value* first,
                      llvm::Value* last);
-  void ColumnTail(Emitter& e, const Values& kept, int width, const Memory& memory,
+  void ColumnTail(KernelBuilder& e, const Values& kept, int width, const Memory& memory,
                   llvm::Value* first, llvm::Value* last);
   void EmitFinish();
 
-  Values At(Emitter& e, const Values& kept, llvm::Value* k);
-  Values Elements(Emitter& e, const Values& kept, llvm::Value* k, Lanes lanes);
-  Values Identities(Emitter& e, int width);
+  Values At(KernelBuilder& e, const Values& kept, llvm::Value* k);
+  Values Elements(KernelBuilder& e, const Values& kept, llvm::Value* k, Lanes lanes);
+  Values Identities(KernelBuilder& e, int width);
   int WideRow() const;
-  Values AddLanes(Emitter& e, absl::Span<llvm::Value* const> sums, const Values& elements,
+  Values AddLanes(KernelBuilder& e, absl::Span<llvm::Value* const> sums, const Values& elements,
                   int width);
   bool AnyOrder(std::size_t r) const;
-  llvm::Value* Balanced(Emitter& e, std::size_t r, Values parts);
-  llvm::Value* Combine(Emitter& e, std::size_t r, llvm::Value* x, llvm::Value* y) {
+  llvm::Value* Balanced(KernelBuilder& e, std::size_t r, Values parts);
+  llvm::Value* Combine(KernelBuilder& e, std::size_t r, llvm::Value* x, llvm::Value* y) {
     return EmitBinary(e.b(), monoids_[r].opcode, monoids_[r].dtype, x, y);
   }
-  llvm::Value* Tree(Emitter& e, std::size_t r, llvm::Value* lanes);
-  llvm::Value* WithInit(Emitter& e, std::size_t r, llvm::Value* total, int width);
+  llvm::Value* Tree(KernelBuilder& e, std::size_t r, llvm::Value* lanes);
+  llvm::Value* WithInit(KernelBuilder& e, std::size_t r, llvm::Value* total, int width);
   int64_t ScratchOffset(std::size_t r) const;
   Affine ScratchForm(std::size_t r) const;
 
@@ -245,13 +246,13 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
 }
 
 void ReduceKernel::Emit() {
-  Emitter e(module_, request_.name,
-            num_params() + static_cast<int64_t>(outputs_.size()) + (two_phases_ ? 1 : 0));
+  KernelBuilder e(module_, request_.name,
+                  num_params() + static_cast<int64_t>(outputs_.size()) + (two_phases_ ? 1 : 0));
   e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) { EmitItem(e, item); });
   e.Finish();
 }
 
-void ReduceKernel::EmitItem(Emitter& e, llvm::Value* item) {
+void ReduceKernel::EmitItem(KernelBuilder& e, llvm::Value* item) {
   const int64_t per_block = rows_ ? kept_count_ : kept_count_ / KeptSize() * chunks_;
   llvm::Value* block = nullptr;
   llvm::Value* kept = item;
@@ -269,7 +270,7 @@ void ReduceKernel::EmitItem(Emitter& e, llvm::Value* item) {
 
 // `kept` enumerates the outer kept indices and chunks of `width_` columns; what is left of the last
 // chunk goes one by one.
-void ReduceKernel::EmitColumns(Emitter& e, llvm::Value* block, llvm::Value* kept) {
+void ReduceKernel::EmitColumns(KernelBuilder& e, llvm::Value* block, llvm::Value* kept) {
   Dims sizes(plan_.sizes.begin(), plan_.sizes.begin() + LastKept());
   sizes.push_back(chunks_);
   Values at = e.Unflatten(kept, sizes);
@@ -309,7 +310,7 @@ Affine ReduceKernel::ScratchForm(std::size_t r) const {
   return form;
 }
 
-void ReduceKernel::EmitResult(Emitter& e, llvm::Value* block, const Values& kept, int width) {
+void ReduceKernel::EmitResult(KernelBuilder& e, llvm::Value* block, const Values& kept, int width) {
   Values totals;
   if (two_phases_) {
     llvm::Value* first = e.b().CreateNSWMul(block, e.Index(kReduceBlock));
@@ -332,7 +333,7 @@ void ReduceKernel::EmitResult(Emitter& e, llvm::Value* block, const Values& kept
   }
 }
 
-Values ReduceKernel::AllBlocks(Emitter& e, const Values& kept, int width) {
+Values ReduceKernel::AllBlocks(KernelBuilder& e, const Values& kept, int width) {
   if (blocks_ == 1) return Block(e, kept, width, e.Index(0), e.Index(reduced_count_));
   return Pairwise(e, width, [&](llvm::Value* block) {
     llvm::Value* first = e.b().CreateNSWMul(block, e.Index(kReduceBlock));
@@ -345,7 +346,7 @@ Values ReduceKernel::AllBlocks(Emitter& e, const Values& kept, int width) {
 
 // The tree over all blocks, whose totals are made in order: as a binary counter has its digits,
 // memory holds one total of 2^level blocks for each bit that is set in the number of those done.
-Values ReduceKernel::Pairwise(Emitter& e, int width,
+Values ReduceKernel::Pairwise(KernelBuilder& e, int width,
                               absl::FunctionRef<Values(llvm::Value*)> total_of) {
   const auto blocks = static_cast<uint64_t>(blocks_);
   Memory memory;
@@ -388,12 +389,12 @@ Values ReduceKernel::Pairwise(Emitter& e, int width,
   return totals;
 }
 
-Values ReduceKernel::Block(Emitter& e, const Values& kept, int width, llvm::Value* first,
+Values ReduceKernel::Block(KernelBuilder& e, const Values& kept, int width, llvm::Value* first,
                            llvm::Value* last) {
   return rows_ ? RowBlock(e, kept, first, last) : ColumnBlock(e, kept, width, first, last);
 }
 
-Values ReduceKernel::At(Emitter& e, const Values& kept, llvm::Value* k) {
+Values ReduceKernel::At(KernelBuilder& e, const Values& kept, llvm::Value* k) {
   Values at = kept;
   const Values reduced = e.Unflatten(k, reduced_sizes_);
   at.insert(at.end(), reduced.begin(), reduced.end());
@@ -402,7 +403,7 @@ Values ReduceKernel::At(Emitter& e, const Values& kept, llvm::Value* k) {
 
 // What the reductions read at one point, or at `lanes` of them; writes the elementwise results
 // there.
-Values ReduceKernel::Elements(Emitter& e, const Values& kept, llvm::Value* k, Lanes lanes) {
+Values ReduceKernel::Elements(KernelBuilder& e, const Values& kept, llvm::Value* k, Lanes lanes) {
   const Values at = At(e, kept, k);
   std::vector<int32_t> wanted = wanted_;
   wanted.insert(wanted.end(), wanted_extras_.begin(), wanted_extras_.end());
@@ -417,14 +418,14 @@ Values ReduceKernel::Elements(Emitter& e, const Values& kept, llvm::Value* k, La
   return result;
 }
 
-Values ReduceKernel::Identities(Emitter& e, int width) {
+Values ReduceKernel::Identities(KernelBuilder& e, int width) {
   Values result;
   for (const Monoid& monoid : monoids_)
     result.push_back(e.Widen({ScalarConstant(e.b(), monoid.identity), true}, width));
   return result;
 }
 
-llvm::Value* ReduceKernel::Tree(Emitter& e, std::size_t r, llvm::Value* lanes) {
+llvm::Value* ReduceKernel::Tree(KernelBuilder& e, std::size_t r, llvm::Value* lanes) {
   for (int half = static_cast<int>(kReduceLanes) / 2; half >= 1; half /= 2) {
     std::vector<int> low, high;
     for (int i = 0; i < half; ++i) {
@@ -453,7 +454,7 @@ int ReduceKernel::WideRow() const {
                                                          : lanes;
 }
 
-Values ReduceKernel::AddLanes(Emitter& e, absl::Span<llvm::Value* const> sums,
+Values ReduceKernel::AddLanes(KernelBuilder& e, absl::Span<llvm::Value* const> sums,
                               const Values& elements, int width) {
   const auto lanes = static_cast<int>(kReduceLanes);
   Values next(sums.begin(), sums.end());
@@ -479,7 +480,7 @@ bool ReduceKernel::AnyOrder(std::size_t r) const {
          !(IsFloat(monoid.dtype) || IsComplex(monoid.dtype));
 }
 
-llvm::Value* ReduceKernel::Balanced(Emitter& e, std::size_t r, Values parts) {
+llvm::Value* ReduceKernel::Balanced(KernelBuilder& e, std::size_t r, Values parts) {
   while (parts.size() > 1) {
     Values pairs;
     for (std::size_t i = 0; i + 1 < parts.size(); i += 2)
@@ -490,7 +491,7 @@ llvm::Value* ReduceKernel::Balanced(Emitter& e, std::size_t r, Values parts) {
   return parts[0];
 }
 
-Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first,
+Values ReduceKernel::RowBlock(KernelBuilder& e, const Values& kept, llvm::Value* first,
                               llvm::Value* last) {
   const auto lanes = static_cast<int>(kReduceLanes);
   const auto variable = static_cast<int64_t>(plan_.sizes.size()) - 1;
@@ -533,7 +534,7 @@ Values ReduceKernel::RowBlock(Emitter& e, const Values& kept, llvm::Value* first
 }
 
 // Folds elements [first, last) into lanes 0, 1, ... in memory, starting again after eight.
-void ReduceKernel::ColumnTail(Emitter& e, const Values& kept, int width, const Memory& memory,
+void ReduceKernel::ColumnTail(KernelBuilder& e, const Values& kept, int width, const Memory& memory,
                               llvm::Value* first, llvm::Value* last) {
   e.Loop(first, last, 1, [&](llvm::Value* k) {
     const Values element = Elements(e, kept, k, {LastKept(), width});
@@ -548,8 +549,8 @@ void ReduceKernel::ColumnTail(Emitter& e, const Values& kept, int width, const M
   });
 }
 
-Values ReduceKernel::ColumnBlock(Emitter& e, const Values& kept, int width, llvm::Value* first,
-                                 llvm::Value* last) {
+Values ReduceKernel::ColumnBlock(KernelBuilder& e, const Values& kept, int width,
+                                 llvm::Value* first, llvm::Value* last) {
   const auto count = static_cast<std::size_t>(kReduceLanes);
   const std::size_t reducers = monoids_.size();
   Values sums;  // lane-major: sums[lane * reducers + r]
@@ -602,7 +603,8 @@ Values ReduceKernel::ColumnBlock(Emitter& e, const Values& kept, int width, llvm
 }
 
 // f(init, total), unless init is the identity itself.
-llvm::Value* ReduceKernel::WithInit(Emitter& e, std::size_t r, llvm::Value* total, int width) {
+llvm::Value* ReduceKernel::WithInit(KernelBuilder& e, std::size_t r, llvm::Value* total,
+                                    int width) {
   const Monoid& monoid = monoids_[r];
   if (monoid.init->IsConstant() &&
       monoid.init->literal().Converted(monoid.dtype).BitsEqual(monoid.identity)) {
@@ -620,8 +622,8 @@ llvm::Value* ReduceKernel::WithInit(Emitter& e, std::size_t r, llvm::Value* tota
 // Combines the blocks' totals, for neighbouring results in vectors: results and totals are ordered
 // alike.
 void ReduceKernel::EmitFinish() {
-  Emitter e(module_, request_.name + "_finish",
-            num_params() + static_cast<int64_t>(outputs_.size()) + 1);
+  KernelBuilder e(module_, request_.name + "_finish",
+                  num_params() + static_cast<int64_t>(outputs_.size()) + 1);
   llvm::Value* scratch = e.arg(num_params() + static_cast<int64_t>(outputs_.size()));
   const auto combine = [&](llvm::Value* i, int width) {
     const Values totals = Pairwise(e, width, [&](llvm::Value* block) {
@@ -652,4 +654,4 @@ absl::StatusOr<KernelShape> EmitReduceKernel(llvm::Module& module, const KernelR
   return ReduceKernel(module, request).Run();
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

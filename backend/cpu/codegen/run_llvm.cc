@@ -9,7 +9,7 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/PrettyStackTrace.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // Given back when operator new first fails, so that most calls end after all, and no static
@@ -78,4 +78,4 @@ bool EndsWithMemory(absl::FunctionRef<void()> call) {
   return true;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -19,7 +19,7 @@ namespace llvm {
 class Error;
 }  // namespace llvm
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 absl::Status FromLlvm(llvm::Error error, std::string_view what);
 
@@ -36,4 +36,4 @@ auto RunLlvm(std::string_view what, Call call) -> decltype(call()) {
   return std::move(*result);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

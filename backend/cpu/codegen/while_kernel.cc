@@ -10,12 +10,12 @@
 #include <bit>
 
 #include "backend/cpu/codegen/element_ops.h"
-#include "backend/cpu/codegen/emitter.h"
+#include "backend/cpu/codegen/kernel_builder.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "ir/support/check.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -57,9 +57,9 @@ class WhileKernel {
   Point PointOf(const Shape& shape, int64_t element) const;
   int64_t SlotOf(int64_t leaf, int64_t element) const;
   void ChooseWidth();
-  void EmitPiece(Emitter& e, llvm::Value* item);
-  void StoreOutputs(Emitter& e, llvm::Value* item, absl::Span<llvm::Value* const> at, Lanes lanes,
-                    const std::vector<Emitted>& values);
+  void EmitPiece(KernelBuilder& e, llvm::Value* item);
+  void StoreOutputs(KernelBuilder& e, llvm::Value* item, absl::Span<llvm::Value* const> at,
+                    Lanes lanes, const std::vector<Emitted>& values);
 
   const KernelRequest& request_;
   const Instruction& loop_;
@@ -239,13 +239,13 @@ KernelShape WhileKernel::Emit(llvm::Module& module) {
   }
   shape.in_place = overwritten_;
   shape.details = Str("while [", size, "] x", width_, " over ", slots_.size(), " values");
-  Emitter e(module, request_.name, static_cast<int64_t>(params_ + outputs_.size()));
+  KernelBuilder e(module, request_.name, static_cast<int64_t>(params_ + outputs_.size()));
   e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) { EmitPiece(e, item); });
   e.Finish();
   return shape;
 }
 
-void WhileKernel::EmitPiece(Emitter& e, llvm::Value* item) {
+void WhileKernel::EmitPiece(KernelBuilder& e, llvm::Value* item) {
   const Lanes lanes{0, width_};
   llvm::Value* start =
       e.b().CreateBinaryIntrinsic(llvm::Intrinsic::smin, e.b().CreateNSWMul(item, e.Index(width_)),
@@ -257,14 +257,14 @@ void WhileKernel::EmitPiece(Emitter& e, llvm::Value* item) {
     e.NodesUpTo(end, plan_, values, at, lanes, overwritten_);
   };
   const auto registers = [&](int32_t Slot::* node) {
-    Emitter::State state;
+    KernelBuilder::State state;
     for (const Slot& slot : slots_) {
       const Emitted& value = values[static_cast<std::size_t>(slot.*node)];
       state.push_back(slot.is_space() ? e.Widen(value, width_) : value.value);
     }
     return state;
   };
-  Emitter::State now;
+  KernelBuilder::State now;
   e.set_given([&](const PlanNode& node) {
     const auto slot = static_cast<std::size_t>(given_slots_[values.size()]);
     LAZULI_CHECK(&node == &plan_.nodes[values.size()], "a node out of order");
@@ -273,12 +273,12 @@ void WhileKernel::EmitPiece(Emitter& e, llvm::Value* item) {
   up_to(inits_end_);
   now = e.While(
       registers(&Slot::first),
-      [&](const Emitter::State& state) {
+      [&](const KernelBuilder::State& state) {
         now = state;
         up_to(condition_end_);
         return values[static_cast<std::size_t>(condition_)].value;
       },
-      [&](const Emitter::State& state) {
+      [&](const KernelBuilder::State& state) {
         now = state;
         up_to(body_end_);
         return registers(&Slot::next);
@@ -287,8 +287,9 @@ void WhileKernel::EmitPiece(Emitter& e, llvm::Value* item) {
   StoreOutputs(e, item, at, lanes, values);
 }
 
-void WhileKernel::StoreOutputs(Emitter& e, llvm::Value* item, absl::Span<llvm::Value* const> at,
-                               Lanes lanes, const std::vector<Emitted>& values) {
+void WhileKernel::StoreOutputs(KernelBuilder& e, llvm::Value* item,
+                               absl::Span<llvm::Value* const> at, Lanes lanes,
+                               const std::vector<Emitted>& values) {
   const auto store = [&](std::size_t o, std::size_t n, const Affine& form, Lanes here) {
     e.Store(outputs_[o]->shape().dtype(), e.arg(static_cast<int64_t>(params_ + o)), form, at, here,
             values[static_cast<std::size_t>(wanted_[o][n])]);
@@ -324,4 +325,4 @@ absl::StatusOr<KernelShape> EmitWhileKernel(llvm::Module& module, const KernelRe
   return kernel.Emit(module);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

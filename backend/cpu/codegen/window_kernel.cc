@@ -10,14 +10,14 @@
 #include <functional>
 
 #include "backend/cpu/codegen/element_ops.h"
-#include "backend/cpu/codegen/emitter.h"
+#include "backend/cpu/codegen/kernel_builder.h"
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/monoid.h"
 #include "ir/hlo/windows.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -79,7 +79,7 @@ class WindowSpace {
   // Calls body(taps, carried) for the positions of the window at outer index `at` that are not
   // padding, in order.
   Values ForEachTap(
-      Emitter& e, absl::Span<llvm::Value* const> at, Values carried,
+      KernelBuilder& e, absl::Span<llvm::Value* const> at, Values carried,
       const std::function<Values(const Values& taps, absl::Span<llvm::Value* const> carried)>& body)
       const {
     if (unrolls()) {
@@ -105,7 +105,7 @@ class WindowSpace {
   }
 
   Values LoopTaps(
-      Emitter& e, absl::Span<llvm::Value* const> at, Values& taps, const Values& carried,
+      KernelBuilder& e, absl::Span<llvm::Value* const> at, Values& taps, const Values& carried,
       const std::function<Values(const Values&, absl::Span<llvm::Value* const>)>& body) const {
     const std::size_t d = taps.size();
     if (d == taps_.size()) return body(taps, carried);
@@ -125,7 +125,7 @@ class WindowSpace {
   }
 
   // Taps t with 0 <= outer * stride - pad_low + t * dilation < size.
-  void Clip(Emitter& e, std::size_t d, llvm::Value* outer, llvm::Value*& first,
+  void Clip(KernelBuilder& e, std::size_t d, llvm::Value* outer, llvm::Value*& first,
             llvm::Value*& last) const {
     const hlo::WindowDim& w = window_[d];
     IrBuilder& b = e.b();
@@ -154,7 +154,7 @@ class WindowSpace {
 
 // Loops over the outer variables [from, rank), the last in vectors where it can; `at` holds the
 // indices so far.
-void OuterLoops(Emitter& e, const WindowSpace& space, int width, Values& at,
+void OuterLoops(KernelBuilder& e, const WindowSpace& space, int width, Values& at,
                 const std::function<void(const Values& at, int width)>& body) {
   const std::size_t v = at.size();
   if (v == space.outer_rank()) return body(at, 1);
@@ -184,7 +184,7 @@ struct Scalar {
     plan.sizes.push_back(1);
     node = Planner(plan).Add(value, Point{});
   }
-  Emitted Emit(Emitter& e, absl::Span<const uint8_t> overwritten) const {
+  Emitted Emit(KernelBuilder& e, absl::Span<const uint8_t> overwritten) const {
     llvm::Value* const origin[] = {e.Index(0)};
     return e.Nodes(plan, {node}, origin, {}, overwritten)[0];
   }
@@ -197,7 +197,7 @@ struct Source {
     plan.sizes = space.sizes();
     node = Planner(plan).Add(value, point);
   }
-  llvm::Value* Emit(Emitter& e, const Values& at, const Values& taps, Lanes lanes,
+  llvm::Value* Emit(KernelBuilder& e, const Values& at, const Values& taps, Lanes lanes,
                     absl::Span<const uint8_t> overwritten) const {
     Values all = at;
     all.insert(all.end(), taps.begin(), taps.end());
@@ -230,7 +230,7 @@ absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module,
   KernelShape shape;
   shape.in_place.assign(static_cast<std::size_t>(num_params), 0);
 
-  Emitter e(module, request.name, num_params + 1);
+  KernelBuilder e(module, request.name, num_params + 1);
   const auto point = [&](const Values& at, int lanes) {
     const Values result = space.ForEachTap(
         e, at, {e.Widen(init.Emit(e, shape.in_place), lanes)},
@@ -296,9 +296,9 @@ class SelectAndScatter {
     return hlo::WindowsCover(window_, scatter_.shape(), scatter_.operand(1)->shape());
   }
   void FindOverwritten();
-  void FillSlice(Emitter& e, llvm::Value* item);
-  void EmitPoint(Emitter& e, const Values& at, int lanes);
-  std::pair<llvm::Value*, llvm::Value*> TapNumber(Emitter& e, const Values& taps, int lanes);
+  void FillSlice(KernelBuilder& e, llvm::Value* item);
+  void EmitPoint(KernelBuilder& e, const Values& at, int lanes);
+  std::pair<llvm::Value*, llvm::Value*> TapNumber(KernelBuilder& e, const Values& taps, int lanes);
 
   llvm::Module& module_;
   const KernelRequest& request_;
@@ -329,7 +329,7 @@ void SelectAndScatter::FindOverwritten() {
 }
 
 // Writes init over everything that shares the outermost index `item`.
-void SelectAndScatter::FillSlice(Emitter& e, llvm::Value* item) {
+void SelectAndScatter::FillSlice(KernelBuilder& e, llvm::Value* item) {
   Dims sizes;
   PhysicalVariables(scatter_.shape(), sizes);
   int64_t elements = 1;
@@ -361,8 +361,8 @@ llvm::Value* EmitElements(IrBuilder& b, const hlo::Computation& computation,
 }
 
 // The position's number in the window, as a scalar and in every lane.
-std::pair<llvm::Value*, llvm::Value*> SelectAndScatter::TapNumber(Emitter& e, const Values& taps,
-                                                                  int lanes) {
+std::pair<llvm::Value*, llvm::Value*> SelectAndScatter::TapNumber(KernelBuilder& e,
+                                                                  const Values& taps, int lanes) {
   llvm::Value* number = e.Index(0);
   for (std::size_t d = 0; d < taps.size(); ++d) {
     number = e.b().CreateNSWAdd(e.b().CreateNSWMul(number, e.Index(space_.taps()[d])), taps[d]);
@@ -371,7 +371,7 @@ std::pair<llvm::Value*, llvm::Value*> SelectAndScatter::TapNumber(Emitter& e, co
   return {number, e.Widen({number, true}, lanes)};
 }
 
-void SelectAndScatter::EmitPoint(Emitter& e, const Values& at, int lanes) {
+void SelectAndScatter::EmitPoint(KernelBuilder& e, const Values& at, int lanes) {
   IrBuilder& b = e.b();
   const Lanes here{variable_, lanes};
   llvm::Value* none = e.Widen({b.getInt32(static_cast<uint32_t>(-1)), true}, lanes);
@@ -421,7 +421,7 @@ absl::StatusOr<KernelShape> SelectAndScatter::Run() {
       window_[static_cast<std::size_t>(minor_to_major.back())] == hlo::WindowDim{} &&
       scatter_.shape().minor_to_major() == scatter_.operand(1)->shape().minor_to_major();
   shape.items = parallel ? space_.sizes()[0] : 1;
-  Emitter e(module_, request_.name, num_params_ + 1);
+  KernelBuilder e(module_, request_.name, num_params_ + 1);
   e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) {
     Values at;
     if (parallel) {
@@ -453,4 +453,4 @@ absl::StatusOr<KernelShape> EmitSelectAndScatterKernel(llvm::Module& module,
   return SelectAndScatter(module, request).Run();
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -8,7 +8,7 @@
 #include "backend/cpu/passes/convolution_form.h"
 #include "lowering/passes/rewriter.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -173,4 +173,4 @@ absl::StatusOr<bool> AssignLayouts::Run(hlo::Module& module) {
   return true;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -12,7 +12,7 @@
 
 #include "lowering/passes/pass.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 class AssignLayouts final : public lowering::Pass {
  public:
@@ -20,4 +20,4 @@ class AssignLayouts final : public lowering::Pass {
   absl::StatusOr<bool> Run(hlo::Module& module) override;
 };
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

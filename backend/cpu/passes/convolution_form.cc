@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 int64_t SpatialElements(const Shape& shape, const Dims& spatial) {
@@ -28,4 +28,4 @@ ConvolutionForm FormOf(const hlo::Instruction& convolution) {
   return ConvolutionForm::kForward;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -4,7 +4,7 @@
 
 #include "ir/hlo/module.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 enum class ConvolutionForm : uint8_t {
   // Activations in, activations out; also the gradient of the source.
@@ -18,4 +18,4 @@ enum class ConvolutionForm : uint8_t {
 // batch.
 ConvolutionForm FormOf(const hlo::Instruction& convolution);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

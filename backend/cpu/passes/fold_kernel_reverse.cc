@@ -4,7 +4,7 @@
 
 #include "lowering/passes/rewriter.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // The convolution's attributes with the kernel's dimensions flipped; false if one of them is not
@@ -40,4 +40,4 @@ absl::StatusOr<bool> FoldKernelReverse::Run(hlo::Module& module) {
   return rewriter.changed();
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

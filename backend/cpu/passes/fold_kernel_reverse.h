@@ -11,7 +11,7 @@
 
 #include "lowering/passes/pass.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 class FoldKernelReverse final : public lowering::Pass {
  public:
@@ -19,4 +19,4 @@ class FoldKernelReverse final : public lowering::Pass {
   absl::StatusOr<bool> Run(hlo::Module& module) override;
 };
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

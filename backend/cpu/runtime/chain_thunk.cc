@@ -5,7 +5,7 @@
 #include "backend/cpu/runtime/parts.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 class ChainThunk final : public Thunk {
@@ -71,4 +71,4 @@ std::unique_ptr<Thunk> MakeChainThunk(std::vector<std::unique_ptr<Thunk>> member
                                       threads);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

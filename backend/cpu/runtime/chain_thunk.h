@@ -8,13 +8,13 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Every member can split into `parts`; a buffer that one writes and another uses is touched by part
 // by both.
 std::unique_ptr<Thunk> MakeChainThunk(std::vector<std::unique_ptr<Thunk>> members, int64_t parts,
                                       int64_t threads);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -7,7 +7,7 @@
 #include "ir/support/parallel_for.h"
 #include "ir/support/str.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 template <class Word>
@@ -203,4 +203,4 @@ std::optional<std::vector<CopyPiece>> PiecesOf(const hlo::Instruction& instructi
   }
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

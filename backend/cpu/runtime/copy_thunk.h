@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backend/cpu/runtime/strided_copy.h"
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 struct CopyPiece {
   BufferId source = 0;
@@ -32,4 +32,4 @@ CopyPiece WholeArray(BufferId source, const Shape& from, const Shape& to);
 std::optional<std::vector<CopyPiece>> PiecesOf(const hlo::Instruction& instruction,
                                                absl::Span<const BufferId> operands);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -5,7 +5,7 @@
 #include "ir/evaluator/cumulative.h"
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 class CumulativeThunk final : public Thunk {
@@ -52,4 +52,4 @@ std::unique_ptr<Thunk> MakeCumulativeThunk(const hlo::Instruction& reduce_window
   return std::make_unique<CumulativeThunk>(reduce_window, *along, loop, operands, result);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

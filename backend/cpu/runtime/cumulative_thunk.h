@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Row-major buffers. nullptr if the instruction is no cumulative reduction by a monoid.
 std::unique_ptr<Thunk> MakeCumulativeThunk(const hlo::Instruction& reduce_window,
                                            const std::vector<BufferId>& operands, BufferId result);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

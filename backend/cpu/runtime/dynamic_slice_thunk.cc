@@ -7,7 +7,7 @@
 #include "backend/cpu/runtime/strided_copy.h"
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // Where a window lies in an array: starts are clamped so that it fits.
@@ -138,4 +138,4 @@ std::unique_ptr<Thunk> MakeDynamicSliceThunk(const hlo::Instruction& instruction
   return std::make_unique<SliceThunk>(instruction, operands, result, std::move(place));
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

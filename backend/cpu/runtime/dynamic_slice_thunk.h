@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // `operands` are the buffers of the instruction's operands in order, of any layout. nullptr if the
 // starts are not one scalar for each dimension, or an update would change the layout.
@@ -15,4 +15,4 @@ std::unique_ptr<Thunk> MakeDynamicSliceThunk(const hlo::Instruction& instruction
                                              const std::vector<BufferId>& operands,
                                              BufferId result);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

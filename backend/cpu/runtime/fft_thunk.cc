@@ -5,7 +5,7 @@
 #include "backend/cpu/runtime/fourier.h"
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using Complex = Fourier::Complex;
@@ -161,4 +161,4 @@ std::unique_ptr<Thunk> MakeFftThunk(const hlo::Instruction& fft,
   return std::make_unique<FftThunk>(fft, operands[0], results[0], scratch);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

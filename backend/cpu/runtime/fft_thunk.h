@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Row-major buffers; new_buffer(bytes) makes scratch memory. nullptr for empty arrays.
 std::unique_ptr<Thunk> MakeFftThunk(const hlo::Instruction& fft,
@@ -15,4 +15,4 @@ std::unique_ptr<Thunk> MakeFftThunk(const hlo::Instruction& fft,
                                     const std::vector<BufferId>& results,
                                     const std::function<BufferId(int64_t)>& new_buffer);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using Complex = Fourier::Complex;
@@ -138,4 +138,4 @@ void Fourier::RunChirped(Complex* x, Complex* scratch) const {
   for (int64_t k = 0; k < n_; ++k) x[k] = Times(padded[k], chirp_[static_cast<std::size_t>(k)]);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 class Fourier {
  public:
@@ -34,4 +34,4 @@ class Fourier {
   std::unique_ptr<Fourier> inner_, inner_inverse_;
 };
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

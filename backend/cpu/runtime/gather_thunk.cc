@@ -10,7 +10,7 @@
 #include "ir/evaluator/monoid_loops.h"
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -406,4 +406,4 @@ std::unique_ptr<Thunk> MakeScatterThunk(const Instruction& scatter,
   return std::make_unique<ScatterThunk>(scatter, std::move(plan), combiner, operands, result);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

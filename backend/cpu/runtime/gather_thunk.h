@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Row-major buffers. nullptr for what the evaluator has to do: windows in very many pieces, several
 // operands, a reducer that is neither a monoid nor "take the update".
@@ -16,4 +16,4 @@ std::unique_ptr<Thunk> MakeGatherThunk(const hlo::Instruction& gather,
 std::unique_ptr<Thunk> MakeScatterThunk(const hlo::Instruction& scatter,
                                         const std::vector<BufferId>& operands, BufferId result);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

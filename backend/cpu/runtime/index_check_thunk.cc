@@ -2,7 +2,7 @@
 
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 template <class Index>
@@ -46,4 +46,4 @@ std::unique_ptr<Thunk> MakeIndexCheckThunk(const hlo::Instruction& instruction, 
   }
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string_view>
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 inline constexpr std::string_view kCheckIndexRange = "lazuli.check_index_range";
 
@@ -15,4 +15,4 @@ inline constexpr std::string_view kCheckIndexRange = "lazuli.check_index_range";
 std::unique_ptr<Thunk> MakeIndexCheckThunk(const hlo::Instruction& instruction, BufferId indices,
                                            BufferId limit);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

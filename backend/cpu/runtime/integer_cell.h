@@ -5,7 +5,7 @@
 
 #include "ir/types/dtype.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 class IntegerCell {
  public:
@@ -36,4 +36,4 @@ class IntegerCell {
   bool is_signed_;
 };
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

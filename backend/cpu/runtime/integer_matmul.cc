@@ -8,7 +8,7 @@
 
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // A task's rows of c, and all of b.
@@ -165,4 +165,4 @@ std::unique_ptr<LibraryCall> PlanIntegerMatmul(const MatmulSpec& spec) {
   }
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -5,9 +5,9 @@
 
 #include "backend/cpu/runtime/library.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Null for other element types, and for those narrower than a byte.
 std::unique_ptr<LibraryCall> PlanIntegerMatmul(const MatmulSpec& spec);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -12,10 +12,10 @@
 
 #include "absl/status/statusor.h"
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 #include "ir/types/shape.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // c[b,m,n] = sum over k of a[b,m,k] * b[b,k,n]; strides in elements.
 struct MatmulSpec {
@@ -121,4 +121,4 @@ std::unique_ptr<Thunk> MakePackingThunk(const hlo::Instruction& user,
                                         std::shared_ptr<const LibraryPacking> packing,
                                         BufferId weights, BufferId packed);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -1,7 +1,7 @@
 #include "backend/cpu/runtime/library.h"
 #include "ir/support/metrics.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 class LibraryThunk final : public Thunk {
@@ -82,4 +82,4 @@ std::unique_ptr<Thunk> MakePackingThunk(const hlo::Instruction& user,
   return std::make_unique<PackingThunk>(std::move(info), std::move(packing), weights, packed);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

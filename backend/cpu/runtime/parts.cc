@@ -6,7 +6,7 @@
 
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 int64_t WorkersFor(int64_t parts, int64_t threads) {
   return std::max<int64_t>(1, std::min<int64_t>({parts, threads, NumThreads()}));
@@ -32,4 +32,4 @@ absl::Status ForEachPart(int64_t parts, int64_t workers,
   return first;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

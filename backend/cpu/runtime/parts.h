@@ -6,9 +6,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Threads that share `parts`: at most `threads`.
 int64_t WorkersFor(int64_t parts, int64_t threads);
@@ -19,4 +19,4 @@ int64_t WorkersFor(int64_t parts, int64_t threads);
 absl::Status ForEachPart(int64_t parts, int64_t workers,
                          absl::FunctionRef<absl::Status(Part part)> body);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

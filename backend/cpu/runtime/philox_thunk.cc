@@ -7,7 +7,7 @@
 #include "ir/evaluator/random_bits.h"
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // Counters worth a thread.
@@ -137,4 +137,4 @@ std::unique_ptr<Thunk> MakePhiloxThunk(const hlo::Instruction& instruction, Buff
   return std::make_unique<PhiloxThunk>(instruction, state, new_state, bits);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -4,12 +4,12 @@
 
 #include <memory>
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // nullptr for other algorithms, and states that are not u64[2] or u64[3].
 std::unique_ptr<Thunk> MakePhiloxThunk(const hlo::Instruction& instruction, BufferId state,
                                        BufferId new_state, BufferId bits);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

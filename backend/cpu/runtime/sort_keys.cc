@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // Bits of a float in an order that integers have: negative ones are inverted.
@@ -81,4 +81,4 @@ bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride, cons
   }
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

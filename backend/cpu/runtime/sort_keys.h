@@ -7,7 +7,7 @@
 
 #include "ir/types/dtype.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // A key's number and the place of its element in the line.
 struct Item {
@@ -30,4 +30,4 @@ std::optional<KeyForm> FormOf(DType dtype, bool descending, bool total_order);
 bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride, const uint32_t* order,
                 int64_t count, Item* items);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -4,7 +4,7 @@
 
 #include "ir/support/hash_map.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::ComparisonDirection;
@@ -141,4 +141,4 @@ std::optional<std::vector<SortKey>> MatchSortOrder(const hlo::Computation& compa
   return keys;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

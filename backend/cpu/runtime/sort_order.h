@@ -12,7 +12,7 @@
 
 #include "ir/hlo/module.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 struct SortKey {
   int64_t operand = 0;  // whose elements it is made of
@@ -26,4 +26,4 @@ struct SortKey {
 // The keys, most significant first; nullopt for a comparator of another form.
 std::optional<std::vector<SortKey>> MatchSortOrder(const hlo::Computation& comparator);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -6,14 +6,14 @@
 #include <bit>
 #include <cstring>
 
-#include "backend/cpu/runtime/evaluator_thunk.h"
 #include "backend/cpu/runtime/sort_keys.h"
 #include "backend/cpu/runtime/sort_order.h"
+#include "backend/runtime/evaluator_thunk.h"
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/region.h"
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -255,4 +255,4 @@ std::unique_ptr<Thunk> MakeSortThunk(const Instruction& sort, const std::vector<
                                      groups, bytes, scratch);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

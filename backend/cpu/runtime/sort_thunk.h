@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Row-major buffers; new_buffer(bytes) makes scratch memory. Always stable. nullptr for comparators
 // of another form than sort_order.h knows, for types without bits of their order, and for empty
@@ -18,4 +18,4 @@ std::unique_ptr<Thunk> MakeSortThunk(const hlo::Instruction& sort,
                                      const std::vector<BufferId>& results,
                                      const std::function<BufferId(int64_t)>& new_buffer);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

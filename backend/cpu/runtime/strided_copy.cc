@@ -8,7 +8,7 @@
 #include "ir/support/check.h"
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 struct Axis {
@@ -212,4 +212,4 @@ void StridedCopy::RunPart(const std::byte* source, std::byte* target, int64_t pa
   piece.Run(source + offset, target + offset);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

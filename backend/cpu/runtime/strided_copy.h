@@ -12,7 +12,7 @@
 
 #include "ir/types/shape.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 class StridedCopy {
  public:
@@ -42,4 +42,4 @@ class StridedCopy {
   Dims dims_, source_strides_, target_strides_;
 };
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

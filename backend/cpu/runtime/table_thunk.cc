@@ -9,7 +9,7 @@
 #include "ir/support/parallel_for.h"
 #include "ir/types/literal.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // Which of the table's entries an element takes.
@@ -133,4 +133,4 @@ std::unique_ptr<Thunk> MakeTableThunk(const hlo::Instruction& convert,
   return std::make_unique<TableThunk>(convert, operands[0], result);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

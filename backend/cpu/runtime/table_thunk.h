@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Row-major buffers. nullptr for conversions from other types.
 std::unique_ptr<Thunk> MakeTableThunk(const hlo::Instruction& convert,
                                       const std::vector<BufferId>& operands, BufferId result);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

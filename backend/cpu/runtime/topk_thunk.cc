@@ -7,7 +7,7 @@
 #include "backend/cpu/runtime/sort_keys.h"
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
@@ -108,4 +108,4 @@ std::unique_ptr<Thunk> MakeTopKThunk(const Instruction& topk, const std::vector<
   return std::make_unique<TopKThunk>(topk, *form, operands, results, groups, scratch);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/runtime/thunk.h"
+#include "backend/runtime/thunk.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // The opcode topk, or a custom call "TopK": one operand, values and s32 places as results,
 // row-major buffers; new_buffer(bytes) makes scratch memory. nullptr for types without bits of
@@ -17,4 +17,4 @@ std::unique_ptr<Thunk> MakeTopKThunk(const hlo::Instruction& topk,
                                      const std::vector<BufferId>& results,
                                      const std::function<BufferId(int64_t)>& new_buffer);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -25,8 +25,8 @@ std::size_t BufferCount(const std::vector<ir::Literal>& arguments) {
 }  // namespace
 
 absl::StatusOr<backend::ExecutablePtr> CompileOn(std::string_view platform, std::string_view hlo) {
-  backend::RegisterCpu();
-  backend::RegisterInterpreter();
+  cpu::RegisterCpu();
+  interpreter::RegisterInterpreter();
   LAZULI_ASSIGN_OR_RETURN(backend::ComputationClient * client, backend::FindClient(platform));
   LAZULI_ASSIGN_OR_RETURN(auto module, hlo::ParseModule(hlo));
   return client->Compile(std::move(module), {});

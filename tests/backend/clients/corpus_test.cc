@@ -67,7 +67,7 @@ TEST_P(CorpusTest, CpuAgreesWithInterpreter) {
   ASSERT_TRUE(actual.ok()) << actual.status();
   SCOPED_TRACE(actual->text);
   CompareOutputs(header, *expected, *actual);
-  if (!backend::KernelsAvailable() || !backend::HasOneDnn()) return;
+  if (!cpu::KernelsAvailable() || !cpu::HasOneDnn()) return;
   const auto& stats = actual->stats;
   const std::map<std::string, int64_t> counts = {{"kernels", stats.kernels},
                                                  {"library_calls", stats.library_calls},

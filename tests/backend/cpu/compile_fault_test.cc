@@ -64,17 +64,17 @@ void* realloc(void* block, std::size_t bytes) {
 }
 }
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // One kernel each, so that this thread compiles it.
-struct Program {
+struct ThunkProgram {
   const char* name;
   const char* hlo;
 };
-void PrintTo(const Program& program, std::ostream* out) { *out << program.name; }
+void PrintTo(const ThunkProgram& program, std::ostream* out) { *out << program.name; }
 
-constexpr Program kPrograms[] = {
+constexpr ThunkProgram kPrograms[] = {
     {"Loop", R"(
 ENTRY main {
   x = f32[9] parameter(0)
@@ -121,13 +121,13 @@ ENTRY main {
 })"},
 };
 
-class CompileFaultTest : public testing::TestWithParam<std::tuple<Program, Shortage>> {
+class CompileFaultTest : public testing::TestWithParam<std::tuple<ThunkProgram, Shortage>> {
  protected:
   void SetUp() override {
     if (!KernelsAvailable()) GTEST_SKIP() << "there is no LLVM in this build";
     RegisterCpu();
     device_ = *FindDevice("cpu");
-    module_ = ParseHlo(std::get<Program>(GetParam()).hlo);
+    module_ = ParseHlo(std::get<ThunkProgram>(GetParam()).hlo);
     argument_ = RandomArguments(*module_)[0];
     expected_ = *hlo::Evaluate(*module_, {{&argument_}});
   }
@@ -203,9 +203,9 @@ INSTANTIATE_TEST_SUITE_P(Kernels, CompileFaultTest,
                                                           Shortage::kOfAllFromThere)),
                          [](const auto& info) {
                            const bool one = std::get<Shortage>(info.param) == Shortage::kOfOne;
-                           return std::string(std::get<Program>(info.param).name) +
+                           return std::string(std::get<ThunkProgram>(info.param).name) +
                                   (one ? "OfOne" : "OfAll");
                          });
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -14,17 +14,17 @@
 #include "backend/cpu/runtime/library.h"
 #include "tests/support/hlo_test.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
 using testing::ElementsAre;
 
-Program Compile(std::string_view text) {
+ThunkProgram Compile(std::string_view text) {
   CompileOptions options;
   options.num_threads = 2;
-  auto program = CompileProgram(ParseHlo(text), options);
+  auto program = CompileModule(ParseHlo(text), options);
   EXPECT_TRUE(program.ok()) << program.status();
   return *std::move(program);
 }
@@ -37,7 +37,7 @@ std::string LeNetStep() {
 }
 
 // Kinds of the thunks in each chain.
-std::vector<std::vector<std::string>> Chains(const Program& program) {
+std::vector<std::vector<std::string>> Chains(const ThunkProgram& program) {
   std::vector<std::vector<std::string>> chains;
   for (const auto& thunk : program.thunks) {
     if (thunk->members().empty()) continue;
@@ -47,14 +47,14 @@ std::vector<std::vector<std::string>> Chains(const Program& program) {
   return chains;
 }
 
-const Instruction* First(const Program& program, Opcode opcode) {
+const Instruction* First(const ThunkProgram& program, Opcode opcode) {
   for (const Instruction* i : program.module->entry()->PostOrder())
     if (i->opcode() == opcode) return i;
   return nullptr;
 }
 
 // What lies on a path from `from` to `to`, without the ends.
-std::vector<const Instruction*> Between(const Program& program, const Instruction* from,
+std::vector<const Instruction*> Between(const ThunkProgram& program, const Instruction* from,
                                         const Instruction* to) {
   const std::vector<Instruction*> order = program.module->entry()->PostOrder();
   std::set<const Instruction*> after{from}, before{to};
@@ -76,7 +76,7 @@ bool Optimises() { return KernelsAvailable() && HasOneDnn(); }
 
 TEST(CompilerTest, LeNetChangesNoLayoutBetweenTheFirstConvolutionAndTheFlatten) {
   if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
-  const Program program = Compile(LeNetStep());
+  const ThunkProgram program = Compile(LeNetStep());
   const Instruction* flatten = nullptr;
   for (const Instruction* i : program.module->entry()->PostOrder()) {
     if (i->opcode() == Opcode::kReshape && i->shape().rank() == 2) flatten = i;
@@ -100,7 +100,7 @@ TEST(CompilerTest, LeNetChangesNoLayoutBetweenTheFirstConvolutionAndTheFlatten) 
 // A step of three images: what is no product or convolution is fused into as many loops.
 TEST(CompilerTest, LeNetIsSoManyKernelsAndCalls) {
   if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
-  const Program program = Compile(LeNetStep());
+  const ThunkProgram program = Compile(LeNetStep());
   EXPECT_EQ(program.stats.kernels, 23);
   EXPECT_EQ(program.stats.library_calls, 11);
   EXPECT_EQ(program.stats.evaluator_thunks, 0);
@@ -108,7 +108,7 @@ TEST(CompilerTest, LeNetIsSoManyKernelsAndCalls) {
 
 TEST(CompilerTest, WhatFollowsAConvolutionIsDoneImageByImage) {
   if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
-  const Program program = Compile(LeNetStep());
+  const ThunkProgram program = Compile(LeNetStep());
   // From the first ReLU to the reorder; three images do not fill parts of the first convolution.
   EXPECT_THAT(Chains(program),
               ElementsAre(ElementsAre("kernel", "convolution", "kernel", "kernel", "copy")));
@@ -116,7 +116,7 @@ TEST(CompilerTest, WhatFollowsAConvolutionIsDoneImageByImage) {
 
 TEST(CompilerTest, RowsOfAProductGetTheirBiasAndActivationAtOnce) {
   if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
-  const Program program = Compile(R"(
+  const ThunkProgram program = Compile(R"(
     ENTRY main {
       x = f32[512,64] parameter(0)
       w = f32[64,96] parameter(1)
@@ -132,7 +132,7 @@ TEST(CompilerTest, RowsOfAProductGetTheirBiasAndActivationAtOnce) {
 // The sum over the batch needs all images.
 TEST(CompilerTest, AReductionOverTheBatchEndsAChain) {
   if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
-  const Program program = Compile(R"(
+  const ThunkProgram program = Compile(R"(
     add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
     ENTRY main {
       x = f32[8,16,20,20] parameter(0)
@@ -150,7 +150,7 @@ TEST(CompilerTest, AReductionOverTheBatchEndsAChain) {
 // The gradient of pooling lies where the pooled array did, which nobody needs any more.
 TEST(CompilerTest, TheGradientOfPoolingTakesThePooledArraysMemory) {
   if (!KernelsAvailable()) GTEST_SKIP() << "needs LLVM";
-  const Program program = Compile(R"(
+  const ThunkProgram program = Compile(R"(
     ge { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = pred[] compare(a, b), direction=GE }
     add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
     ENTRY main {
@@ -171,7 +171,7 @@ TEST(CompilerTest, TheGradientOfPoolingTakesThePooledArraysMemory) {
 
 TEST(CompilerTest, AChainWorksInPlaceWhereEachPartDoes) {
   if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
-  const Program program = Compile(R"(
+  const ThunkProgram program = Compile(R"(
     ENTRY main {
       x = f32[8,16,20,20] parameter(0)
       w = f32[16,16,3,3] parameter(1)
@@ -213,4 +213,4 @@ TEST(CompilerTest, DeepNestsCompile) {
 }
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -11,7 +11,7 @@
 #include "ir/support/flags.h"
 #include "tests/support/hlo_test.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 TEST(ExecutableTest, RunsAtTheSameTimeEachHaveTheirOwnWeights) {
@@ -73,4 +73,4 @@ TEST(ExecutableTest, MatricesArePackedOnlyWhereNoLimitIsSet) {
 }
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -11,7 +11,7 @@
 #include "backend/cpu/cpu_client.h"
 #include "tests/support/hlo_test.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // The process may take so much more than it has.
@@ -54,4 +54,4 @@ TEST(MemoryLimitTest, ACompileThatWouldRunOutOfMemoryIsRefused) {
 }
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -8,7 +8,7 @@
 #include "backend/client/registry.h"
 #include "tests/support/hlo_test.h"
 
-namespace lazuli::backend {
+namespace lazuli::interpreter {
 namespace {
 
 using testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST(InterpreterTest, HasSeveralDevices) {
 }
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::interpreter

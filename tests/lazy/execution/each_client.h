@@ -15,7 +15,7 @@ class OnEachClient : public testing::TestWithParam<const char*> {
   void SetUp() override {
     static const bool registered = [] {
       EXPECT_TRUE(ir::SetFlag("CPU_NUM_DEVICES", "2").ok());
-      backend::RegisterCpu();
+      cpu::RegisterCpu();
       return true;
     }();
     (void)registered;

@@ -2,7 +2,7 @@
 
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 bool KernelsAvailable() { return false; }
 std::string KernelEngine() { return "the evaluator for loops (LAZULI_CPU_JIT=OFF)"; }
@@ -21,4 +21,4 @@ std::unique_ptr<Thunk> MakeKernelThunk(const hlo::Instruction&, std::shared_ptr<
   return nullptr;
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

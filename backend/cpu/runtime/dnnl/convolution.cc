@@ -15,7 +15,7 @@
 #include "backend/cpu/runtime/strided_copy.h"
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using Desc = dnnl::memory::desc;
@@ -355,4 +355,4 @@ absl::StatusOr<LibraryPlan> PlanConvolution(const ConvolutionSpec& spec, int thr
   }
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -6,7 +6,7 @@
 #include "backend/cpu/runtime/dnnl/dnnl_util.h"
 #include "backend/cpu/runtime/library.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 DnnlCall::DnnlCall(dnnl::primitive primitive, std::initializer_list<Argument> arguments,
                    int64_t workers)
@@ -73,4 +73,4 @@ DnnlCall DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& t
       {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, workers);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include <dnnl.hpp>
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 class DnnlCall {
  public:
@@ -54,4 +54,4 @@ class DnnlCall {
 DnnlCall DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
                      int64_t workers = 1);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

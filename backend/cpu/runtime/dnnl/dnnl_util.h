@@ -7,7 +7,7 @@
 #include "ir/support/status.h"
 #include "ir/types/shape.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // The library's cache of primitives is off: where making one gets no memory, the cache keeps what
 // was begun, and every later try for the same one fails, too.
@@ -53,4 +53,4 @@ inline absl::Status FromDnnl(const dnnl::error& error, std::string_view what) {
   return MakeError(code, "oneDNN failed in ", what, ": ", error.what());
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

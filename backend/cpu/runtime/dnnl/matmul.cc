@@ -12,7 +12,7 @@
 #include "backend/cpu/runtime/library.h"
 #include "backend/cpu/runtime/parts.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using Desc = dnnl::memory::desc;
@@ -308,4 +308,4 @@ absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int threads) {
   }
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -2,7 +2,7 @@
 
 #include "backend/cpu/runtime/library.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // oneDNN runs on OpenMP and asks it for the number of threads both when it plans and when it runs.
 // Setting the number it has anyway would make libgomp's record of this thread, which ends the
@@ -15,4 +15,4 @@ ScopedLibraryThreads::~ScopedLibraryThreads() {
   if (changed_) omp_set_num_threads(saved_);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -3,7 +3,7 @@
 #include "backend/cpu/runtime/library.h"
 #include "ir/support/str.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 bool HasOneDnn() { return true; }
 
@@ -12,4 +12,4 @@ std::string LibraryEngine() {
   return Str("oneDNN ", v.major, ".", v.minor, ".", v.patch);
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -19,7 +19,7 @@
 #include "backend/cpu/runtime/parts.h"
 #include "backend/cpu/runtime/strided_copy.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // A tile of f64 takes 256 KiB: it stays in the second-level cache while it is multiplied.
@@ -257,4 +257,4 @@ std::shared_ptr<const LibraryCall> PlanEigenConvolution(const WindowedConvolutio
   }
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -7,7 +7,7 @@
 #include "backend/cpu/runtime/library.h"
 #include "ir/hlo/attrs.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Arrays by role, with strides in elements: input and result {batch, feature, spatial...}, kernel
 // {output feature, input feature of its group, spatial...}.
@@ -24,4 +24,4 @@ struct WindowedConvolution {
 std::shared_ptr<const LibraryCall> PlanEigenConvolution(const WindowedConvolution& spec,
                                                         int threads);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

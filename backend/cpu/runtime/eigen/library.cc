@@ -6,7 +6,7 @@
 #include "backend/cpu/runtime/eigen/matmul.h"
 #include "ir/support/str.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int) {
   return LibraryPlan{PlanEigenMatmul(spec), nullptr};
@@ -23,4 +23,4 @@ std::string LibraryEngine() {
 ScopedLibraryThreads::ScopedLibraryThreads(int count) : saved_(count), changed_(false) {}
 ScopedLibraryThreads::~ScopedLibraryThreads() = default;
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -8,7 +8,7 @@
 #include "backend/cpu/runtime/integer_matmul.h"
 #include "ir/support/parallel_for.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 // The part of the result that one task makes. Fixed, so that blocking does not depend on the number
@@ -89,4 +89,4 @@ std::unique_ptr<LibraryCall> PlanEigenMatmul(const MatmulSpec& spec) {
   }
 }
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -3,9 +3,9 @@
 
 #include "backend/cpu/runtime/library.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 
 // Null for dtypes other than f32 and f64.
 std::unique_ptr<LibraryCall> PlanEigenMatmul(const MatmulSpec& spec);
 
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 StoredKernel AKernel() {
@@ -52,4 +52,4 @@ TEST(KernelStoreTest, WhatNobodyPackedIsRefused) {
 }
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -5,7 +5,7 @@
 #include "ir/support/metrics.h"
 #include "tests/support/hlo_test.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 std::vector<const hlo::Instruction*> Fusions(const hlo::Module& module) {
@@ -111,4 +111,4 @@ TEST(KernelTest, AReductionDoesNotSplit) {
 }
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

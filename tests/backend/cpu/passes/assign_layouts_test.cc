@@ -6,7 +6,7 @@
 #include "tests/support/hlo_test.h"
 #include "tests/support/pass_test.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 using hlo::Opcode;
@@ -99,4 +99,4 @@ TEST(AssignLayoutsTest, LeavesTheRestRowMajor) {
 }
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -4,7 +4,7 @@
 
 #include "tests/support/pass_test.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 TEST(FoldKernelReverseTest, FlippedKernelsBecomeReversal) {
@@ -41,4 +41,4 @@ TEST(FoldKernelReverseTest, ReversedFeaturesStay) {
 }
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

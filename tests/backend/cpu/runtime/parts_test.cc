@@ -8,7 +8,7 @@
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 TEST(PartsTest, EveryPartRunsOnce) {
@@ -42,4 +42,4 @@ TEST(PartsTest, ThereAreNoMoreWorkersThanPartsOrThreads) {
 }
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

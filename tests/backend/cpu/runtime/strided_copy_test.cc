@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lazuli::backend {
+namespace lazuli::cpu {
 namespace {
 
 std::vector<uint32_t> Numbers(std::size_t count) {
@@ -58,4 +58,4 @@ TEST(StridedCopyTest, WhatMovesBetweenPiecesDoesNotSplit) {
 }
 
 }  // namespace
-}  // namespace lazuli::backend
+}  // namespace lazuli::cpu

@@ -1,0 +1,32 @@
+#include "backend/runtime/thunk.h"
+
+#include "ir/support/span.h"
+#include "ir/support/status.h"
+
+namespace lazuli::backend {
+
+ThunkInfo ThunkInfo::Of(std::string_view kind, const hlo::Instruction& instruction) {
+  const hlo::Metadata& metadata = instruction.metadata();
+  ThunkInfo info{kind, instruction.name(), metadata.op_type, {}};
+  if (info.op.empty()) info.op = hlo::OpcodeText(instruction.opcode());
+  if (!metadata.source_file.empty())
+    info.source = Str(metadata.source_file, ":", metadata.source_line);
+  return info;
+}
+
+absl::Status WithSite(const absl::Status& status, const ThunkInfo& info) {
+  std::string message(Message(status));
+  if (!message.starts_with(info.op)) message = Str(info.op, ": ", message);
+  if (!info.source.empty() && message.find(info.source) == std::string::npos) {
+    message = Str(message, " (", info.source, ")");
+  }
+  return MakeError(status.code(), message);
+}
+
+absl::Status RunThunk(const Thunk& thunk, const RunBuffers& run) {
+  TraceSpan span(thunk.info().name);
+  const absl::Status status = thunk.Execute(run);
+  return status.ok() ? status : WithSite(status, thunk.info());
+}
+
+}  // namespace lazuli::backend

@@ -1,0 +1,485 @@
+#include "lowering/passes/fuse.h"
+
+#include <algorithm>
+#include <ranges>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+
+#include "ir/hlo/dense_map.h"
+#include "ir/hlo/windows.h"
+#include "ir/support/check.h"
+#include "ir/support/hash_map.h"
+#include "lowering/passes/block_order.h"
+#include "lowering/passes/rewriter.h"
+
+namespace lazuli::lowering {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Groups that an instruction tries to become a further output of, for each value that they share:
+// the nearest.
+constexpr std::size_t kMaxTried = 64;
+
+bool IsIndexing(const Instruction* i) {
+  switch (i->opcode()) {
+    case Opcode::kBroadcast:
+    case Opcode::kTranspose:
+    case Opcode::kSlice:
+    case Opcode::kReverse:
+    case Opcode::kReshape:
+    case Opcode::kBitcast:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsDuplicable(const Instruction* i) {
+  return IsIndexing(i) || i->opcode() == Opcode::kIota || i->opcode() == Opcode::kConstant;
+}
+
+// A second name for its operand's memory.
+bool IsFree(const Instruction* i) {
+  const auto same_order = [](const Shape& a, const Shape& b) {
+    const Dims x = a.strides(), y = b.strides();
+    for (std::size_t d = 0; d < x.size(); ++d) {
+      if (a.dim(static_cast<int64_t>(d)) != 1 && x[d] != y[d]) return false;
+    }
+    return true;
+  };
+  switch (i->opcode()) {
+    case Opcode::kReshape:
+    case Opcode::kBitcast:
+      return !i->shape().has_layout() && !i->operand(0)->shape().has_layout();
+    case Opcode::kCopy:
+      return same_order(i->shape(), i->operand(0)->shape());
+    default:
+      return false;
+  }
+}
+
+// The root of a group of its own, which takes its producers in or not (ReadsOnce) but joins
+// nothing.
+bool IsRootOnly(const Instruction* i) {
+  return i->opcode() == Opcode::kReduce || i->opcode() == Opcode::kReduceWindow ||
+         i->opcode() == Opcode::kSelectAndScatter;
+}
+
+// A reduction of several arrays: a kernel without siblings.
+bool IsFold(const Instruction* i) { return i->opcode() == Opcode::kReduce && i->shape().IsTuple(); }
+
+bool IsScatter(const Instruction* i) { return i->opcode() == Opcode::kSelectAndScatter; }
+
+bool IsGather(const Instruction* i) {
+  return i->opcode() == Opcode::kGather || i->opcode() == Opcode::kDynamicSlice;
+}
+
+// The user reads any element of `i`, which therefore lies in memory.
+bool ReadsAnywhere(const Instruction* user, const Instruction* i) {
+  return IsGather(user) && user->operand(0) == i;
+}
+
+// The user reads each element of its operand at most once.
+bool ReadsOnce(const Instruction* user) {
+  return user->opcode() != Opcode::kBroadcast && user->opcode() != Opcode::kReduceWindow &&
+         user->opcode() != Opcode::kSelectAndScatter;
+}
+
+bool SameOrder(const Shape& a, const Shape& b) {
+  return SameDims(a, b) && a.strides() == b.strides();
+}
+
+// Elements that lie next to each other in memory along the innermost dimension.
+int64_t LineLength(const Shape& shape) {
+  return shape.rank() == 0 ? 1 : shape.dim(shape.minor_to_major()[0]);
+}
+
+// Whether the kernel that makes `first` can make `i`, too: elementwise values of one shape; sibling
+// reductions, and elementwise values of the shape that they reduce.
+bool ShareKernel(const FusionTarget& target, const Instruction* first, const Instruction* i) {
+  if (IsFold(first) || IsFold(i)) return false;
+  if (first->opcode() != Opcode::kReduce)
+    return first->IsElementwise() && i->IsElementwise() && SameOrder(first->shape(), i->shape());
+  const Shape& input = first->operand(0)->shape();
+  if (i->IsElementwise())
+    return SameOrder(input, i->shape()) && LineLength(input) >= target.vector_line;
+  return i->opcode() == Opcode::kReduce && SameOrder(input, i->operand(0)->shape()) &&
+         SameOrder(first->shape(), i->shape()) &&
+         first->attrs_as<hlo::DimensionsAttrs>() == i->attrs_as<hlo::DimensionsAttrs>();
+}
+
+// The points that the instruction's kernel visits.
+const Shape& SpaceOf(const Instruction* i) {
+  return i->opcode() == Opcode::kReduce ? i->operand(0)->shape() : i->shape();
+}
+
+struct Group {
+  BlockOrder::Block block = BlockOrder::kNone;  // its members, users before producers
+  std::vector<Instruction*> outputs;            // reductions first
+  // What members read, other members included: as many could become parameters.
+  HashSet<const Instruction*> operands;
+  bool scatters = false;  // a member is a select-and-scatter
+};
+using GroupIndex = uint32_t;
+
+// The array that is reduced, and those that it is made of, elementwise, nearby.
+std::vector<const Instruction*> SourcesOf(const Instruction* reduce) {
+  constexpr std::size_t kNearby = 16;
+  std::vector<const Instruction*> sources{reduce->operand(0)};
+  for (std::size_t k = 0; k < sources.size() && sources.size() < kNearby; ++k) {
+    if (!sources[k]->IsElementwise()) continue;
+    for (const Instruction* operand : sources[k]->operands()) {
+      if (!IsDuplicable(operand) && SameOrder(operand->shape(), reduce->operand(0)->shape()))
+        sources.push_back(operand);
+    }
+  }
+  return sources;
+}
+
+class Fuser {
+ public:
+  Fuser(hlo::Module& module, const FusionTarget& target)
+      : module_(module),
+        target_(target),
+        blocks_(*module.entry()),
+        position_(*module.entry()),
+        readers_(*module.entry()),
+        reducing_(*module.entry()) {}
+
+  bool Run() {
+    const std::vector<Instruction*> order = module_.entry()->PostOrder();
+    for (std::size_t k = 0; k < order.size(); ++k) position_[order[k]] = static_cast<uint32_t>(k);
+    for (Instruction* i : std::ranges::reverse_view(order)) {
+      Place(i);
+      if (blocks_.of(i) == BlockOrder::kNone) blocks_.Add(i);
+    }
+    Rewriter rewriter(module_.entry());
+    // Producers first, so that a group's operands are what earlier groups left behind.
+    for (const Group& group : std::ranges::reverse_view(groups_)) Materialise(group, rewriter);
+    return rewriter.changed();
+  }
+
+ private:
+  bool Fusible(const Instruction* i) const {
+    return i->opcode() != Opcode::kConstant && i->opcode() != Opcode::kParameter && !IsFree(i) &&
+           target_.supports(*i);
+  }
+  void Place(Instruction* i);
+  bool NeedsOwnGroup(const Instruction* i);
+  bool TryJoinUsers(Instruction* i);
+  bool TryJoinScatter(Instruction* i);
+  bool TryJoinAsOutput(Instruction* i);
+  bool TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i);
+  bool IsFull(const Group& group) const;
+  bool MayJoin(const Instruction* i, const Group& group, bool as_output) const;
+  bool MayJoinAsOutput(const Instruction* i, const Group& group);
+  void Join(Instruction* i, Group& group);
+  void JoinAsOutput(Instruction* i, Group& group);
+  bool IsIn(const Instruction* i, const Group& group) const { return blocks_.of(i) == group.block; }
+  // Null for an instruction of no group.
+  Group* GroupOf(const Instruction* i);
+  void Note(const Instruction* i, Group& group);
+  void Materialise(const Group& group, Rewriter& rewriter);
+
+  hlo::Module& module_;
+  const FusionTarget& target_;
+  BlockOrder blocks_;
+  hlo::DenseMap<uint32_t> position_;
+  std::vector<GroupIndex> group_of_block_;  // + 1; 0 or missing: an instruction of no group
+  // Groups by what they read, and by what they reduce or what that is made of; the newest last.
+  hlo::DenseMap<std::vector<GroupIndex>> readers_, reducing_;
+  std::vector<Group> groups_;
+};
+
+Group* Fuser::GroupOf(const Instruction* i) {
+  const BlockOrder::Block block = blocks_.of(i);
+  if (block >= group_of_block_.size() || group_of_block_[block] == 0) return nullptr;
+  return &groups_[group_of_block_[block] - 1];
+}
+
+// Remembers what a new member of the group reads.
+void Fuser::Note(const Instruction* i, Group& group) {
+  const auto index = static_cast<GroupIndex>(&group - groups_.data());
+  for (const Instruction* operand : i->operands()) {
+    group.operands.insert(operand);
+    std::vector<GroupIndex>& readers = readers_[operand];
+    if (readers.empty() || readers.back() != index) readers.push_back(index);
+  }
+  if (i->opcode() != Opcode::kReduce || IsFold(i)) return;
+  for (const Instruction* source : SourcesOf(i)) reducing_[source].push_back(index);
+}
+
+void Fuser::Join(Instruction* i, Group& group) {
+  blocks_.Join(i, group.block);
+  Note(i, group);
+}
+
+void Fuser::JoinAsOutput(Instruction* i, Group& group) {
+  std::vector<Instruction*>& outputs = group.outputs;
+  const auto is_elementwise = [](const Instruction* output) { return output->IsElementwise(); };
+  const bool reduces = i->opcode() == Opcode::kReduce;
+  outputs.insert(
+      reduces ? std::find_if(outputs.begin(), outputs.end(), is_elementwise) : outputs.end(), i);
+  Join(i, group);
+}
+
+// A duplicable instruction that only groups read needs no kernel of its own. Users have been placed
+// already, so a duplicable user without a group is read by groups alone.
+bool Fuser::NeedsOwnGroup(const Instruction* i) {
+  return i->IsRoot() ||
+         std::any_of(i->users().begin(), i->users().end(), [&](const Instruction* user) {
+           return ReadsAnywhere(user, i) ||
+                  (GroupOf(user) == nullptr && !(IsDuplicable(user) && Fusible(user)));
+         });
+}
+
+// Windows so wide that copying each is best.
+bool MovesLines(const FusionTarget& target, const Instruction* gather) {
+  if (gather->opcode() == Opcode::kDynamicSlice) return true;
+  const Dims& sizes = gather->attrs_as<hlo::GatherAttrs>().slice_sizes;
+  return !sizes.empty() &&
+         sizes.back() * ByteWidth(gather->shape().dtype()) >= target.copied_line_bytes;
+}
+
+// Pure movement of data that lies in memory: a strided copy does it better than a kernel.
+bool IsPlainMovement(const FusionTarget& target, absl::Span<Instruction* const> members) {
+  if (members.size() != 1) return false;
+  const Instruction* i = members[0];
+  if (IsGather(i)) return MovesLines(target, i);
+  const bool moves =
+      i->opcode() == Opcode::kCopy || (IsIndexing(i) && i->opcode() != Opcode::kBroadcast);
+  return moves && !IsDuplicable(i->operand(0));
+}
+
+void Fuser::Place(Instruction* i) {
+  if (IsFree(i) && target_.supports(*i)) {  // costs nothing where it is, but lets its producer in
+    TryJoinUsers(i);
+    return;
+  }
+  if (!Fusible(i)) return;
+  if (IsDuplicable(i)) {
+    if (!NeedsOwnGroup(i)) return;
+  } else if (TryJoinUsers(i) || TryJoinScatter(i) || TryJoinAsOutput(i)) {
+    return;
+  }
+  const BlockOrder::Block block = blocks_.Add(i);
+  group_of_block_.resize(block + 1);
+  group_of_block_[block] = static_cast<GroupIndex>(groups_.size()) + 1;
+  groups_.push_back({.block = block, .outputs = {i}, .operands = {}, .scatters = IsScatter(i)});
+  Note(i, groups_.back());
+}
+
+// Of members or of parameters, so that nothing becomes a further output.
+bool Fuser::IsFull(const Group& group) const {
+  return blocks_.members(group.block).size() >= target_.max_members ||
+         group.outputs.size() + 1 + group.operands.size() > target_.max_args;
+}
+
+bool Fuser::MayJoin(const Instruction* i, const Group& group, bool as_output) const {
+  if (blocks_.members(group.block).size() >= target_.max_members) return false;
+  std::size_t args = group.outputs.size() + (as_output ? 1 : 0) + group.operands.size();
+  absl::InlinedVector<const Instruction*, 4> added;
+  for (const Instruction* operand : i->operands()) {
+    if (args + added.size() > target_.max_args) return false;
+    if (!group.operands.contains(operand) &&
+        std::find(added.begin(), added.end(), operand) == added.end())
+      added.push_back(operand);
+  }
+  return args + added.size() <= target_.max_args;
+}
+
+bool Fuser::MayJoinAsOutput(const Instruction* i, const Group& group) {
+  if (!MayJoin(i, group, /*as_output=*/true)) return false;
+  const auto reads_it = [&](const Instruction* user) {
+    return IsIn(user, group) && (ReadsAnywhere(user, i) || i->opcode() == Opcode::kReduce);
+  };  // a reduction as the init of another
+  if (std::any_of(i->users().begin(), i->users().end(), reads_it)) return false;
+  if (i->opcode() == Opcode::kReduce && group.outputs.size() >= target_.max_siblings) return false;
+  return !group.scatters && ShareKernel(target_, group.outputs[0], i) &&
+         !blocks_.LeadsInto(i, group.block);
+}
+
+// Joins the group that all users are in.
+bool Fuser::TryJoinUsers(Instruction* i) {
+  if (IsRootOnly(i) || i->IsRoot() || i->users().empty()) return false;
+  Group* const group = GroupOf(i->users()[0]);
+  if (group == nullptr) return false;
+  for (const Instruction* user : i->users()) {
+    const bool is_init =
+        user->opcode() == Opcode::kReduce &&
+        std::find(user->operands().begin(), user->operands().begin() + user->operand_count() / 2,
+                  i) == user->operands().begin() + user->operand_count() / 2;
+    if (!IsIn(user, *group) || !ReadsOnce(user) || ReadsAnywhere(user, i) || is_init) return false;
+  }
+  if (!MayJoin(i, *group, /*as_output=*/false)) return false;
+  if (IsGather(i) && group->scatters) return false;
+  Join(i, *group);
+  return true;
+}
+
+// Each element of the result is written once, by the one window that it lies in.
+bool WindowsTile(const Instruction* scatter) {
+  const auto& window = scatter->attrs_as<hlo::WindowAttrs>().window;
+  return !hlo::WindowsOverlap(window) &&
+         hlo::WindowsCover(window, scatter->shape(), scatter->operand(1)->shape());
+}
+
+// A select-and-scatter joins its users if all they do is elementwise work on its result.
+bool Fuser::TryJoinScatter(Instruction* i) {
+  if (!IsScatter(i) || i->IsRoot() || i->users().empty() || !WindowsTile(i)) return false;
+  Group* const group = GroupOf(i->users()[0]);
+  if (group == nullptr) return false;
+  const auto here = [&](const Instruction* user) { return IsIn(user, *group); };
+  const auto elementwise = [&](const Instruction* member) {
+    return member->IsElementwise() && SameOrder(member->shape(), i->shape());
+  };
+  const auto members = blocks_.members(group->block);
+  if (group->scatters || group->outputs.size() > 1 ||
+      !std::all_of(i->users().begin(), i->users().end(), here) ||
+      !std::all_of(members.begin(), members.end(), elementwise) ||
+      !MayJoin(i, *group, /*as_output=*/false))
+    return false;
+  group->scatters = true;
+  Join(i, *group);
+  return true;
+}
+
+// Becomes a further output of a group that reads it, or that reads the same arrays.
+bool Fuser::TryJoinAsOutput(Instruction* i) {
+  const bool reduces = i->opcode() == Opcode::kReduce;
+  if (IsFold(i) || (IsRootOnly(i) && !reduces)) return false;
+  // A select-and-scatter that could join `i` saves more than a reduction of `i` that does.
+  const auto tiles = [](const Instruction* operand) {
+    return IsScatter(operand) && WindowsTile(operand);
+  };
+  if (std::any_of(i->operands().begin(), i->operands().end(), tiles)) return false;
+  if (!reduces && TryJoinOneOf(readers_[i], i)) return true;
+  const std::vector<const Instruction*> sources =
+      reduces ? SourcesOf(i)
+              : std::vector<const Instruction*>(i->operands().begin(), i->operands().end());
+  return std::any_of(sources.begin(), sources.end(), [&](const Instruction* source) {
+    if (IsDuplicable(source) || !SameDims(source->shape(), SpaceOf(i))) return false;
+    return TryJoinOneOf(readers_[source], i) || TryJoinOneOf(reducing_[source], i);
+  });
+}
+
+// Joins the nearest group that takes the instruction as a further output. Full ones are dropped, so
+// that nobody looks at them again.
+bool Fuser::TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i) {
+  std::size_t tried = 0;
+  for (std::size_t k = groups.size(); k-- > 0 && tried < kMaxTried;) {
+    Group& group = groups_[groups[k]];
+    if (IsFull(group)) {
+      groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(k));
+      continue;
+    }
+    ++tried;
+    if (!MayJoinAsOutput(i, group)) continue;
+    JoinAsOutput(i, group);
+    return true;
+  }
+  return false;
+}
+
+// Clones a group into a fused computation, member after member in post-order.
+class BodyBuilder {
+ public:
+  BodyBuilder(hlo::Module& module, const FusionTarget& target)
+      : body_(module.AddComputation("fused_computation")), target_(target) {
+    body_->set_is_fusion(true);
+  }
+
+  void AddMember(Instruction* i) { clones_[i] = Clone(i); }
+  void SetRoot(const std::vector<Instruction*>& outputs) {
+    if (outputs.size() == 1) return body_->set_root(clones_.at(outputs[0]));
+    std::vector<Instruction*> roots;
+    std::vector<Shape> shapes;
+    for (Instruction* output : outputs) {
+      roots.push_back(clones_.at(output));
+      shapes.push_back(output->shape());
+    }
+    body_->set_root(body_->Add(Opcode::kTuple, Shape::Tuple(std::move(shapes)), roots));
+  }
+  hlo::Computation* body() { return body_; }
+  const std::vector<Instruction*>& parameters() const { return parameters_; }
+
+ private:
+  Instruction* Clone(const Instruction* i) {
+    std::vector<Instruction*> operands;
+    for (Instruction* operand : i->operands())
+      operands.push_back(ReadsAnywhere(i, operand) ? Parameter(operand) : Value(operand));
+    return body_->AddClone(*i, operands);
+  }
+
+  Instruction* Parameter(Instruction* outside) {
+    Instruction*& parameter = parameter_of_[outside];
+    if (parameter == nullptr) {
+      parameter = body_->AddParameter(static_cast<int64_t>(parameters_.size()), outside->shape());
+      parameters_.push_back(outside);
+    }
+    return parameter;
+  }
+
+  // Inside the body: a member's clone, a copy of what is cheap, or a parameter. Chains of
+  // duplicables are as long as the program writes them, and are walked without recursion.
+  Instruction* Value(Instruction* wanted) {
+    std::vector<Instruction*> stack{wanted};
+    while (!stack.empty()) {
+      Instruction* i = stack.back();
+      if (clones_.contains(i)) {
+        stack.pop_back();
+      } else if (!IsDuplicable(i) || !target_.supports(*i) || IsFree(i)) {
+        clones_[i] = Parameter(i);
+      } else {
+        bool ready = true;
+        for (Instruction* operand : i->operands()) {
+          if (clones_.contains(operand)) continue;
+          stack.push_back(operand);
+          ready = false;
+        }
+        if (ready) clones_[i] = Clone(i);
+      }
+    }
+    return clones_.at(wanted);
+  }
+
+  hlo::Computation* body_;
+  const FusionTarget& target_;
+  std::unordered_map<const Instruction*, Instruction*> clones_, parameter_of_;
+  std::vector<Instruction*> parameters_;  // outside
+};
+
+void Fuser::Materialise(const Group& group, Rewriter& rewriter) {
+  const auto placed = blocks_.members(group.block);
+  if (IsPlainMovement(target_, placed)) return;
+  std::vector<Instruction*> members(placed.begin(), placed.end());
+  std::sort(members.begin(), members.end(), [&](const Instruction* a, const Instruction* b) {
+    return position_[a] < position_[b];
+  });
+  BodyBuilder builder(module_, target_);
+  for (Instruction* member : members) builder.AddMember(member);
+  builder.SetRoot(group.outputs);
+  const Instruction* first = group.outputs[0];
+  const auto kind =
+      IsRootOnly(first) || group.scatters ? hlo::FusionKind::kInput : hlo::FusionKind::kLoop;
+  rewriter.set_origin(first);
+  Instruction* fusion =
+      rewriter.Add(Opcode::kFusion, builder.body()->root()->shape(), builder.parameters(),
+                   hlo::FusionAttrs{kind}, {builder.body()});
+  if (group.outputs.size() == 1) return rewriter.Replace(group.outputs[0], fusion);
+  for (std::size_t o = 0; o < group.outputs.size(); ++o) {
+    Instruction* element = rewriter.Add(Opcode::kGetTupleElement, group.outputs[o]->shape(),
+                                        {fusion}, hlo::TupleIndexAttrs{static_cast<int64_t>(o)});
+    rewriter.Replace(group.outputs[o], element);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<bool> Fuse::Run(hlo::Module& module) { return Fuser(module, target_).Run(); }
+
+}  // namespace lazuli::lowering

@@ -1,0 +1,315 @@
+#include "lowering/passes/fuse_loops.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/support/status.h"
+#include "lowering/passes/flat_module.h"
+#include "lowering/passes/pass.h"
+#include "lowering/passes/pipelines.h"
+#include "lowering/passes/rewriter.h"
+#include "lowering/passes/unroll_reductions.h"
+
+namespace lazuli::lowering {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using Supports = std::function<bool(const Instruction&)>;
+
+// Leaves of the state, instructions of an iteration, and instructions taken in on either side.
+constexpr std::size_t kMaxLeaves = 24;
+constexpr int64_t kMaxBody = 400;
+constexpr std::size_t kMaxAround = 100;
+
+bool IsFlat(const Shape& shape) {
+  return shape.IsTuple() && !shape.tuple().empty() && shape.tuple().size() <= kMaxLeaves &&
+         std::all_of(shape.tuple().begin(), shape.tuple().end(),
+                     [](const Shape& leaf) { return leaf.IsArray() && !leaf.has_layout(); });
+}
+
+bool IsShortcut(const Instruction& i) {  // of a callee that inlining and simplifying remove
+  return i.opcode() == Opcode::kParameter || i.opcode() == Opcode::kTuple ||
+         i.opcode() == Opcode::kGetTupleElement || i.opcode() == Opcode::kCall ||
+         i.opcode() == Opcode::kConstant;
+}
+
+// A look before anything is copied.
+bool MayFuse(const Computation& computation, const Supports& supports) {
+  return computation.instruction_count() <= kMaxBody &&
+         std::all_of(computation.instructions().begin(), computation.instructions().end(),
+                     [&](const auto& i) {
+                       const auto called = i->called();
+                       if (i->opcode() == Opcode::kGather || i->opcode() == Opcode::kDynamicSlice)
+                         return false;
+                       if (i->opcode() != Opcode::kCall)
+                         return IsShortcut(*i) || UnrollsReduction(*i) || supports(*i);
+                       return std::all_of(called.begin(), called.end(), [&](const Computation* c) {
+                         return MayFuse(*c, supports);
+                       });
+                     });
+}
+
+bool IsScalarConstant(const Instruction* i) {
+  return i->IsConstant() && i->shape().IsArray() && i->shape().num_elements() == 1;
+}
+
+// The same value for every element, or a line of numbers: made again where it is needed.
+bool IsGenerated(const Instruction* i) {
+  return IsScalarConstant(i) || (i->opcode() == Opcode::kIota && i->shape().rank() == 1) ||
+         (i->opcode() == Opcode::kBroadcast && i->operand(0)->shape().num_elements() == 1);
+}
+
+// The computation, simplified, over one tuple: what `while` calls. Null if something in it is no
+// part of a kernel.
+absl::StatusOr<Computation*> AddCallee(const Computation& source, const Shape& state,
+                                       const Supports& supports, hlo::Module& module) {
+  const std::unique_ptr<hlo::Module> flat = FlatModule(source);
+  PassPipeline pipeline("loop");
+  AddSimplificationPipeline(pipeline);
+  pipeline.Add<UnrollReductions>();
+  LAZULI_RETURN_IF_ERROR(pipeline.Run(*flat).status());
+  Computation* target = module.AddComputation(source.name());
+  Instruction* parameter = target->AddParameter(0, state);
+  std::unordered_map<const Instruction*, Instruction*> copies;
+  for (const Instruction* i : flat->entry()->PostOrder()) {
+    if (i->opcode() == Opcode::kParameter) {
+      copies[i] = target->Add(Opcode::kGetTupleElement, i->shape(), {parameter},
+                              hlo::TupleIndexAttrs{i->parameter_number()});
+      continue;
+    }
+    // A loop's iteration is a plan of elements, without folds over others.
+    if (i->opcode() != Opcode::kTuple && (!supports(*i) || !i->called().empty())) {
+      module.RemoveComputation(target);
+      return nullptr;
+    }
+    std::vector<Instruction*> operands;
+    for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
+    copies[i] = target->Add(i->opcode(), i->shape(), operands, i->attrs());
+  }
+  const Instruction* root = flat->entry()->root();
+  // A condition is its one leaf.
+  target->set_root(source.root()->shape().IsTuple() ? copies.at(root)
+                                                    : copies.at(root->operand(0)));
+  return target;
+}
+
+class LoopFuser {
+ public:
+  LoopFuser(hlo::Module& module, const FusionTarget& target)
+      : module_(module), target_(target), rewriter_(module.entry()) {}
+
+  absl::StatusOr<bool> Run() {
+    for (Instruction* i : module_.entry()->PostOrder()) {
+      if (i->opcode() != Opcode::kWhile || !Eligible(*i)) continue;
+      LAZULI_RETURN_IF_ERROR(TryFuse(i));
+    }
+    return rewriter_.changed();
+  }
+
+ private:
+  // What becomes of one loop.
+  struct Parts {
+    Instruction* loop;
+    std::vector<Instruction*> before, after;  // in post-order
+    std::unordered_set<const Instruction*> taken;
+    Shape space;
+  };
+
+  bool Eligible(const Instruction& loop) const;
+  void NameElements(Instruction* root);
+  absl::Status TryFuse(Instruction* loop);
+  Parts Choose(Instruction* loop, bool with_neighbours) const;
+  Computation* Build(const Parts& parts, absl::Span<Computation* const> callees);
+  Instruction* Value(Instruction* outside, Computation* body);
+  void Replace(const Parts& parts, Computation* body);
+
+  hlo::Module& module_;
+  const FusionTarget& target_;
+  Rewriter rewriter_;
+  std::unordered_map<const Instruction*, Instruction*> inside_;
+  std::vector<Instruction*> parameters_, results_;  // outside
+};
+
+bool LoopFuser::Eligible(const Instruction& loop) const {
+  const Instruction* state = loop.operand(0);
+  return IsFlat(loop.shape()) && state->opcode() == Opcode::kTuple && !loop.HasSideEffect() &&
+         loop.control_predecessors().empty() &&
+         std::all_of(
+             loop.users().begin(), loop.users().end(),
+             [](const Instruction* user) { return user->opcode() == Opcode::kGetTupleElement; }) &&
+         MayFuse(*loop.called()[0], target_.supports) &&
+         MayFuse(*loop.called()[1], target_.supports);
+}
+
+// Makes a tuple of the loop's elements the root.
+void LoopFuser::NameElements(Instruction* root) {
+  std::vector<Instruction*> elements;
+  rewriter_.set_origin(root);
+  for (const Shape& leaf : root->shape().tuple()) {
+    elements.push_back(rewriter_.Add(Opcode::kGetTupleElement, leaf, {root},
+                                     hlo::TupleIndexAttrs{static_cast<int64_t>(elements.size())}));
+  }
+  module_.entry()->set_root(rewriter_.Add(Opcode::kTuple, root->shape(), elements));
+}
+
+// Elementwise values of the loop's space (or scalars) that only the loop needs, and those that come
+// of it alone, of constants and of what was there before the loop.
+LoopFuser::Parts LoopFuser::Choose(Instruction* loop, bool with_neighbours) const {
+  Parts parts{.loop = loop, .before = {}, .after = {}, .taken = {loop}, .space = {}};
+  parts.space = loop->shape().tuple()[0];
+  for (const Shape& leaf : loop->shape().tuple()) {
+    if (leaf.num_elements() > parts.space.num_elements()) parts.space = leaf;
+  }
+  if (loop->operand(0)->users().size() == 1) parts.taken.insert(loop->operand(0));
+  if (!with_neighbours) return parts;
+  const std::vector<Instruction*> order = module_.entry()->PostOrder();
+  const auto at = std::find(order.begin(), order.end(), loop);
+  const auto fits = [&](const Instruction* i) {
+    return !rewriter_.IsErased(i) && i->IsElementwise() && target_.supports(*i) &&
+           !i->shape().has_layout() &&
+           (SameDims(i->shape(), parts.space) || i->shape().num_elements() == 1);
+  };
+  const auto is_taken = [&](const Instruction* i) { return parts.taken.contains(i); };
+  for (auto i = std::make_reverse_iterator(at); i != order.rend(); ++i) {
+    if (!fits(*i) || (*i)->IsRoot() || (*i)->users().empty() || parts.before.size() > kMaxAround ||
+        !std::all_of((*i)->users().begin(), (*i)->users().end(), is_taken))
+      continue;
+    parts.taken.insert(*i);
+    parts.before.insert(parts.before.begin(), *i);
+  }
+  const std::unordered_set<const Instruction*> earlier(order.begin(), at);
+  for (auto i = at + 1; i != order.end(); ++i) {
+    const auto is_value = [&](const Instruction* operand) {
+      if (operand->opcode() == Opcode::kGetTupleElement && operand->operand(0) == loop) return true;
+      return is_taken(operand) || IsScalarConstant(operand) ||
+             (operand->opcode() == Opcode::kBroadcast && IsScalarConstant(operand->operand(0))) ||
+             (earlier.contains(operand) && !operand->shape().IsTuple() &&
+              SameDims(operand->shape(), parts.space));
+    };
+    const bool reads_loop = std::any_of(
+        (*i)->operands().begin(), (*i)->operands().end(), [&](const Instruction* operand) {
+          return (operand->opcode() == Opcode::kGetTupleElement && operand->operand(0) == loop) ||
+                 std::find(parts.after.begin(), parts.after.end(), operand) != parts.after.end();
+        });
+    if (!reads_loop || !fits(*i) || !SameDims((*i)->shape(), parts.space) ||
+        parts.after.size() > kMaxAround ||
+        !std::all_of((*i)->operands().begin(), (*i)->operands().end(), is_value))
+      continue;
+    parts.taken.insert(*i);
+    parts.after.push_back(*i);
+  }
+  return parts;
+}
+
+// Inside the body: what was made there, a copy of what is cheap, or a parameter.
+Instruction* LoopFuser::Value(Instruction* outside, Computation* body) {
+  if (const auto it = inside_.find(outside); it != inside_.end()) return it->second;
+  Instruction* value = nullptr;
+  if (outside->opcode() == Opcode::kGetTupleElement && inside_.contains(outside->operand(0))) {
+    value = body->AddClone(*outside, {inside_.at(outside->operand(0))});
+  } else if (IsGenerated(outside) && target_.supports(*outside)) {
+    std::vector<Instruction*> operands;
+    for (Instruction* operand : outside->operands()) operands.push_back(Value(operand, body));
+    value = body->AddClone(*outside, operands);
+  } else {
+    value = body->AddParameter(static_cast<int64_t>(parameters_.size()), outside->shape());
+    parameters_.push_back(outside);
+  }
+  return inside_[outside] = value;
+}
+
+Computation* LoopFuser::Build(const Parts& parts, absl::Span<Computation* const> callees) {
+  inside_.clear();
+  parameters_.clear();
+  results_.clear();
+  Computation* body = module_.AddComputation("fused_loop");
+  body->set_is_fusion(true);
+  const auto clone = [&](Instruction* i) {
+    std::vector<Instruction*> operands;
+    for (Instruction* operand : i->operands()) operands.push_back(Value(operand, body));
+    inside_[i] = body->AddClone(*i, operands);
+  };
+  for (Instruction* i : parts.before) clone(i);
+  std::vector<Instruction*> state;
+  for (Instruction* leaf : parts.loop->operand(0)->operands()) state.push_back(Value(leaf, body));
+  Instruction* tuple = body->Add(Opcode::kTuple, parts.loop->shape(), state);
+  inside_[parts.loop] =
+      body->Add(Opcode::kWhile, parts.loop->shape(), {tuple}, hlo::NoAttrs{}, callees);
+  for (Instruction* i : parts.after) clone(i);
+  const auto is_needed = [&](const Instruction* i) {
+    return i->IsRoot() || std::any_of(i->users().begin(), i->users().end(), [&](const auto* user) {
+             return !parts.taken.contains(user);
+           });
+  };
+  for (Instruction* user : parts.loop->users()) {
+    if (is_needed(user)) results_.push_back(user);
+  }
+  for (Instruction* i : parts.after) {
+    if (is_needed(i)) results_.push_back(i);
+  }
+  std::vector<Instruction*> roots;
+  std::vector<Shape> shapes;
+  for (Instruction* result : results_) {
+    roots.push_back(Value(result, body));
+    shapes.push_back(result->shape());
+  }
+  body->set_root(roots.size() == 1
+                     ? roots[0]
+                     : body->Add(Opcode::kTuple, Shape::Tuple(std::move(shapes)), roots));
+  return body;
+}
+
+void LoopFuser::Replace(const Parts& parts, Computation* body) {
+  rewriter_.set_origin(parts.loop);
+  Instruction* fusion = rewriter_.Add(Opcode::kFusion, body->root()->shape(), parameters_,
+                                      hlo::FusionAttrs{hlo::FusionKind::kLoop}, {body});
+  if (results_.size() == 1) return rewriter_.Replace(results_[0], fusion);
+  for (std::size_t o = 0; o < results_.size(); ++o) {
+    Instruction* element = rewriter_.Add(Opcode::kGetTupleElement, results_[o]->shape(), {fusion},
+                                         hlo::TupleIndexAttrs{static_cast<int64_t>(o)});
+    rewriter_.Replace(results_[o], element);
+  }
+}
+
+absl::Status LoopFuser::TryFuse(Instruction* loop) {
+  std::vector<Computation*> callees;
+  const bool is_root = loop->IsRoot();
+  const auto give_up = [&] {
+    if (is_root) module_.entry()->set_root(loop);
+    for (Computation* callee : callees) module_.RemoveComputation(callee);
+    return absl::OkStatus();
+  };
+  for (const Computation* callee : loop->called()) {
+    LAZULI_ASSIGN_OR_RETURN(Computation * copy,
+                            AddCallee(*callee, loop->shape(), target_.supports, module_));
+    if (copy == nullptr) return give_up();
+    callees.push_back(copy);
+  }
+  if (is_root) NameElements(loop);
+  for (const bool with_neighbours : {true, false}) {
+    const Parts parts = Choose(loop, with_neighbours);
+    Computation* body = Build(parts, callees);
+    if (!results_.empty() && target_.supports_loop(*body)) {
+      Replace(parts, body);
+      return absl::OkStatus();
+    }
+    module_.RemoveComputation(body);
+  }
+  return give_up();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> FuseLoops::Run(hlo::Module& module) {
+  const auto& instructions = module.entry()->instructions();
+  const bool any = std::any_of(instructions.begin(), instructions.end(),
+                               [](const auto& i) { return i->opcode() == Opcode::kWhile; });
+  if (!any || !target_.supports_loop) return false;
+  return LoopFuser(module, target_).Run();
+}
+
+}  // namespace lazuli::lowering

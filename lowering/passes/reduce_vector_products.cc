@@ -1,0 +1,104 @@
+#include "lowering/passes/reduce_vector_products.h"
+
+#include <algorithm>
+
+#include "lowering/builder/builder.h"
+#include "lowering/passes/rewriter.h"
+
+namespace lazuli::lowering {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+bool Contains(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+// Whether no dimension is free but those of size 1.
+bool IsVector(const Shape& x, const Dims& batch, const Dims& contracting) {
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    if (x.dim(d) != 1 && !Contains(batch, d) && !Contains(contracting, d)) return false;
+  }
+  return true;
+}
+
+bool IsVectorProduct(const Instruction& i) {
+  if (i.opcode() != Opcode::kDot) return false;
+  const auto& attrs = i.attrs_as<hlo::DotAttrs>();
+  const Shape &x = i.operand(0)->shape(), &y = i.operand(1)->shape();
+  const DType dtype = i.shape().dtype();
+  return (dtype == DType::kF32 || dtype == DType::kF64) && x.dtype() == dtype &&
+         y.dtype() == dtype && i.shape().num_elements() > 0 &&
+         !attrs.lhs_contracting_dims.empty() &&
+         std::is_sorted(attrs.lhs_batch_dims.begin(), attrs.lhs_batch_dims.end()) &&
+         IsVector(x, attrs.lhs_batch_dims, attrs.lhs_contracting_dims) &&
+         IsVector(y, attrs.rhs_batch_dims, attrs.rhs_contracting_dims);
+}
+
+// The dimension of y that a dimension of x is paired with; -1 for one that is free.
+int64_t PartnerOf(const hlo::DotAttrs& attrs, int64_t d) {
+  const auto find = [d](const Dims& lhs, const Dims& rhs) -> int64_t {
+    const auto at = std::find(lhs.begin(), lhs.end(), d);
+    return at == lhs.end() ? -1 : rhs[static_cast<std::size_t>(at - lhs.begin())];
+  };
+  return std::max(find(attrs.lhs_batch_dims, attrs.rhs_batch_dims),
+                  find(attrs.lhs_contracting_dims, attrs.rhs_contracting_dims));
+}
+
+// Both with the dimensions of x that are not free, in x's order.
+Instruction* Products(Rewriter& rewriter, const Instruction& dot) {
+  const auto& attrs = dot.attrs_as<hlo::DotAttrs>();
+  Instruction *const x = dot.operand(0), *const y = dot.operand(1);
+  Dims dims, order;
+  for (int64_t d = 0; d < x->shape().rank(); ++d) {
+    const int64_t partner = PartnerOf(attrs, d);
+    if (partner < 0) continue;
+    dims.push_back(x->shape().dim(d));
+    order.push_back(partner);
+  }
+  for (int64_t d = 0; d < y->shape().rank(); ++d) {
+    if (!Contains(order, d)) order.push_back(d);
+  }
+  const bool sorted = std::is_sorted(order.begin(), order.end());
+  Instruction* const aligned = rewriter.Reshape(sorted ? y : rewriter.Transpose(y, order), dims);
+  return rewriter.Add(Opcode::kMultiply, Shape(dot.shape().dtype(), dims),
+                      {rewriter.Reshape(x, dims), aligned});
+}
+
+absl::StatusOr<hlo::Computation*> Sum(hlo::Module& module, DType dtype) {
+  Builder b(&module, "add");
+  const Op x = b.Parameter(0, Shape(dtype)), y = b.Parameter(1, Shape(dtype));
+  return b.Finish(b.Plus(x, y));
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ReduceVectorProducts::Run(hlo::Module& module) {
+  Rewriter rewriter(module.entry());
+  for (Instruction* i : module.entry()->PostOrder()) {
+    if (!IsVectorProduct(*i)) continue;
+    rewriter.set_origin(i);
+    Instruction* const products = Products(rewriter, *i);
+    const auto& attrs = i->attrs_as<hlo::DotAttrs>();
+    Dims reduced, kept;
+    for (int64_t d = 0, at = 0; d < i->operand(0)->shape().rank(); ++d) {
+      const int64_t partner = PartnerOf(attrs, d);
+      if (partner < 0) continue;
+      if (Contains(attrs.lhs_contracting_dims, d))
+        reduced.push_back(at);
+      else
+        kept.push_back(i->operand(0)->shape().dim(d));
+      ++at;
+    }
+    LAZULI_ASSIGN_OR_RETURN(hlo::Computation* const sum, Sum(module, i->shape().dtype()));
+    Instruction* const zero = rewriter.Scalar(i->shape().dtype(), 0);
+    Instruction* const result =
+        rewriter.Add(Opcode::kReduce, Shape(i->shape().dtype(), kept), {products, zero},
+                     hlo::DimensionsAttrs{reduced}, {sum});
+    rewriter.Replace(i, rewriter.Reshape(result, i->shape().dims()));
+  }
+  return rewriter.changed();
+}
+
+}  // namespace lazuli::lowering

@@ -1,0 +1,23 @@
+// Writes reductions and dots of few elements out, as elementwise work on slices.
+//
+//   s = f32[] reduce(x, 0), dimensions={0}, to_apply=add      // x = f32[3]
+//   =>  s = f32[] add(add(add(0, x[0]), add(0, x[2])), ...)
+//
+// A kernel of a loop computes elements, and folds over none. Reductions by a monoid, in the order
+// of ir/evaluator/reduction_order.h; dots whose sums have the type of the result.
+#pragma once
+
+#include "lowering/passes/pass.h"
+
+namespace lazuli::lowering {
+
+// Whether it writes this one out.
+bool UnrollsReduction(const hlo::Instruction& instruction);
+
+class UnrollReductions final : public Pass {
+ public:
+  std::string_view name() const override { return "unroll_reductions"; }
+  absl::StatusOr<bool> Run(hlo::Module& module) override;
+};
+
+}  // namespace lazuli::lowering

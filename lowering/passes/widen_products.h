@@ -1,0 +1,21 @@
+// Lets products of narrow floats run in f32, for which there is a library.
+//
+//   d = bf16[m,n] dot(a, b)
+//   =>  d = bf16[m,n] convert(f32[m,n] dot(f32[m,k] convert(a), f32[k,n] convert(b)))
+//
+// Sums are kept in f32 either way and rounded once; the conversions join the kernels around. Dots
+// and convolutions of f16, bf16 and narrower, also where operands and result are of several types;
+// and dots of s8 with so few terms that f32 holds every sum.
+#pragma once
+
+#include "lowering/passes/pass.h"
+
+namespace lazuli::lowering {
+
+class WidenProducts final : public Pass {
+ public:
+  std::string_view name() const override { return "widen_products"; }
+  absl::StatusOr<bool> Run(hlo::Module& module) override;
+};
+
+}  // namespace lazuli::lowering

@@ -1,0 +1,63 @@
+#include "backend/runtime/allocator.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/support/flags.h"
+#include "ir/support/status.h"
+
+namespace lazuli::backend {
+namespace {
+
+TEST(AllocatorTest, SizeClassesWasteAtMostAFifth) {
+  for (std::size_t bytes = 64; bytes < (std::size_t{1} << 20); bytes += bytes / 7 + 1) {
+    const std::size_t capacity = Allocator::Capacity(bytes);
+    EXPECT_GE(capacity, bytes);
+    EXPECT_LE(static_cast<double>(capacity - bytes), 0.2 * static_cast<double>(capacity)) << bytes;
+    EXPECT_EQ(Allocator::Capacity(capacity), capacity);
+  }
+  EXPECT_EQ(Allocator::Capacity(0), 64u);
+}
+
+TEST(AllocatorTest, AFreedBlockServesTheNextOfItsClass) {
+  Allocator allocator;
+  const Block first = *allocator.Allocate(1000);
+  allocator.Free(first);
+  EXPECT_EQ(allocator.stats().cached_bytes, 1024);
+  const Block second = *allocator.Allocate(900);
+  EXPECT_EQ(second.data, first.data);
+  EXPECT_EQ(allocator.stats().cached_bytes, 0);
+  EXPECT_EQ(allocator.stats().bytes_in_use, 1024);
+  EXPECT_EQ(allocator.stats().peak_bytes, 1024);
+  allocator.Free(second);
+}
+
+// A program of ever new sizes does not keep a block of each.
+TEST(AllocatorTest, WhatIsCachedNeverExceedsThePeak) {
+  Allocator allocator;
+  for (std::size_t bytes = 1000; bytes < 100000; bytes += 1000) {
+    allocator.Free(*allocator.Allocate(bytes));
+    EXPECT_LE(allocator.stats().cached_bytes, allocator.stats().peak_bytes);
+  }
+  EXPECT_GT(allocator.stats().cached_bytes, 0);
+}
+
+TEST(AllocatorTest, TheLimitHoldsForWhatIsInUseAndWhatIsCached) {
+  ASSERT_TRUE(ir::SetFlag("LAZULI_MEMORY_LIMIT", "8K").ok());
+  Allocator allocator;
+  const Block held = *allocator.Allocate(4096);
+  allocator.Free(*allocator.Allocate(4096));
+  EXPECT_EQ(allocator.stats().cached_bytes, 4096);
+  const Block small = *allocator.Allocate(1024);  // the cached block makes room
+  EXPECT_EQ(allocator.stats().cached_bytes, 0);
+  const auto refused = allocator.Allocate(4096);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ir::Message(refused.status()),
+            "out of memory: a buffer of 4096 bytes does not fit within 8192 (LAZULI_MEMORY_LIMIT); "
+            "5120 in use");
+  allocator.Free(held);
+  allocator.Free(small);
+  ASSERT_TRUE(ir::SetFlag("LAZULI_MEMORY_LIMIT", "0").ok());
+}
+
+}  // namespace
+}  // namespace lazuli::backend

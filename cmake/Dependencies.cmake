@@ -1,6 +1,7 @@
 # Everything from outside, by find_package; nothing is downloaded while building.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)  # writes sources (tools/generate_functions.py)
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
@@ -41,7 +42,6 @@ target_include_directories(lazuli_protozero SYSTEM INTERFACE ${LAZULI_PROTOZERO_
 
 if(LAZULI_TESTS)
   find_package(GTest REQUIRED CONFIG)
-  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 endif()
 if(LAZULI_PYTHON)
   find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter Development.Module)

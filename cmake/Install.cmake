@@ -6,6 +6,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lazuli)
 install(TARGETS lazuli EXPORT lazuliTargets COMPONENT lazuli)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/cpp_api/include/lazuli DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+install(DIRECTORY ${LAZULI_GENERATED}/include/lazuli DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT lazuliTargets NAMESPACE lazuli:: DESTINATION ${package_dir})
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/lazuliConfig.cmake.in

@@ -65,6 +65,7 @@ function(lazuli_combine)
   target_compile_features(lazuli PUBLIC cxx_std_20)
   target_include_directories(lazuli PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp_api/include>
+    $<BUILD_INTERFACE:${LAZULI_GENERATED}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   # Installed, a shared library needs none of them; those of an archive are found by lazuliConfig.cmake.
   target_link_libraries(lazuli PRIVATE $<BUILD_INTERFACE:${third_party}>)

@@ -1,7 +1,7 @@
-// Writes the pages of docs/ that derive from tables in the code: flags, functions, hlo, metrics,
-// ops, passes.
+// Writes the pages of docs/ that derive from tables in the code: flags, hlo, metrics, ops, passes.
+// (functions.md is written by tools/generate_functions.py.)
 //
-//   lazuli-docs FOLDER          writes FOLDER/{flags,functions,hlo,metrics,ops,passes}.md
+//   lazuli-docs FOLDER          writes FOLDER/{flags,hlo,metrics,ops,passes}.md
 //   lazuli-docs --check FOLDER  names the pages that differ from what it would write; then exit
 //                               status 1
 #include <cstdio>
@@ -97,53 +97,6 @@ std::string OpsPage() {
   return page;
 }
 
-struct FunctionRow {
-  std::string_view name, parameters, doc;
-  bool in_place = false;  // whether a method puts the result in the place of x
-};
-
-std::vector<FunctionRow> FunctionRows() {
-  using namespace lazy;  // NOLINT: the rows name ops, whose documentation is theirs
-  return {
-#define LAZULI_UNARY(struct_name, function, public_name, ...) \
-  {#public_name, "(x)", struct_name::kDoc.text, /*in_place=*/true},
-#include "lazy/ops/unary.def"
-#undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, public_name, ...) \
-  {#public_name, "(x, y)", struct_name::kDoc.text, /*in_place=*/true},
-#include "lazy/ops/binary.def"
-#undef LAZULI_BINARY
-#define LAZULI_COMPARE(struct_name, function, public_name, ...) \
-  {#public_name, "(x, y)", struct_name::kDoc.text},
-#include "lazy/ops/compare.def"
-#undef LAZULI_COMPARE
-#define LAZULI_COMPOSITE(public_name, parameters, doc) {#public_name, #parameters, doc},
-#define LAZULI_INPLACE(public_name, parameters, doc) \
-  {#public_name, #parameters, doc, /*in_place=*/true},
-#define LAZULI_FUNCTIONAL(public_name, parameters, doc) \
-  {"nn::functional::" #public_name, #parameters, doc},
-#define LAZULI_INIT(public_name, parameters, doc) {"nn::init::" #public_name, #parameters, doc},
-#define LAZULI_UTILS(public_name, parameters, doc) {"nn::utils::" #public_name, #parameters, doc},
-#include "lazy/ops/composite.def"
-#undef LAZULI_UTILS
-#undef LAZULI_INIT
-#undef LAZULI_FUNCTIONAL
-#undef LAZULI_INPLACE
-#undef LAZULI_COMPOSITE
-  };
-}
-
-std::string FunctionsPage() {
-  std::string page =
-      Str("# Functions\n\nWhat users call, in C++ (`lazuli/ops.h`, `lazuli/nn.h`) and in Python. ",
-          kNote, "| function | in place | meaning |\n| --- | --- | --- |\n");
-  for (const FunctionRow& row : FunctionRows()) {
-    page += Str("| `", row.name, row.parameters, "` | ",
-                row.in_place ? Str("`x.", row.name, "_`") : std::string(), " | ", row.doc, " |\n");
-  }
-  return page;
-}
-
 std::string PassesPage() {
   std::string page =
       Str("# Passes\n\nHLO to HLO, by name: `lazuli-opt FILE --passes=a,b`, "
@@ -161,9 +114,11 @@ std::string HloPage(const std::string& folder) {
 }
 
 std::vector<std::pair<std::string, std::string>> Pages(const std::string& folder) {
-  return {{"flags.md", FlagsPage()},   {"functions.md", FunctionsPage()},
-          {"hlo.md", HloPage(folder)}, {"metrics.md", MetricsPage()},
-          {"ops.md", OpsPage()},       {"passes.md", PassesPage()}};
+  return {{"flags.md", FlagsPage()},
+          {"hlo.md", HloPage(folder)},
+          {"metrics.md", MetricsPage()},
+          {"ops.md", OpsPage()},
+          {"passes.md", PassesPage()}};
 }
 
 std::string ReadFile(const std::string& path) {

@@ -1,12 +1,11 @@
-// In-place operations: each gives the tensor the result of the function of its name.
-#include <string_view>
+#include "cpp_api/src/inplace.h"
+
 #include <utility>
 
 #include "cpp_api/src/operands.h"
 #include "lazuli/ops.h"
 #include "lazuli/tensor.h"
 #include "lazy/autograd/to_device.h"
-#include "lazy/ops/elementwise.h"
 #include "lazy/tensor/function_scope.h"
 #include "lazy/tensor/tape.h"
 
@@ -72,16 +71,39 @@ lazy::Tensor AsItWas(const lazy::Tensor& target, bool history) {
   return history && lazy::GradEnabled() ? lazy::Snapshot(target) : target;
 }
 
-using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
-using BinaryInference = absl::StatusOr<ir::Shape> (*)(const ir::Shape&, const ir::Shape&);
-template <class T>
-absl::StatusOr<ir::Shape> Infer(const ir::Shape& x, const ir::Shape& y) {
-  return T{}.Infer(x, y);
+// target := function(target, alpha * y).
+void Scaled(std::string_view op, BinaryFunction function, const Tensor& target, const Tensor& y,
+            const Scalar& alpha, const Locs& loc) {
+  Call(loc, [&] {
+    const lazy::Tensor t = Target(op, target), o = In(y, op);
+    CheckStretches(op, o.shape(), t);
+    // No common type is the function's error to report.
+    const absl::StatusOr<ir::DType> common = lazy::CommonType(t.shape(), o.shape());
+    CheckKeepsType(op, t, common.ok() ? *common : t.dtype());
+    CheckKeepsType(op, t, TensorAccess::ToNumber(alpha).TypeBeside(o.dtype()));
+    UpdateTo(op, t, [&] { return function(t, lazy::Mul(o, NumberBeside(alpha, o))); });
+  });
 }
 
-// The row's function of the target and y.
-void BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference infer,
-                   lazy::Accepts accepts, const Tensor& target, const Operand& y) {
+}  // namespace
+
+Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc,
+                absl::FunctionRef<Tensor(const Tensor&)> function) {
+  Call(loc, [&] {
+    const lazy::FunctionScope scope(op);
+    const lazy::Tensor t = Target(op, target);
+    UpdateTo(op, t, [&] {
+      lazy::Tensor value =
+          TensorAccess::Unwrap(function(TensorAccess::Wrap(AsItWas(t, /*history=*/true))));
+      CheckResult(op, t, value.shape());
+      return value;
+    });
+  });
+  return target;
+}
+
+Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference infer,
+                      lazy::Accepts accepts, Tensor& target, const Operand& y) {
   Call(y.loc(), [&] {
     const lazy::Tensor t = Target(op, target);
     const OperandHolder holder = Hold(op, 1, y, Operand(target), {accepts, lazy::Overflow::kWrap});
@@ -99,39 +121,8 @@ void BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference
                    : function(x, itself ? lazy::Operand(x) : other);
     });
   });
-}
-
-// target := function(target, alpha * y).
-void Scaled(std::string_view op, BinaryFunction function, const Tensor& target, const Tensor& y,
-            const Scalar& alpha, const Locs& loc) {
-  Call(loc, [&] {
-    const lazy::Tensor t = Target(op, target), o = In(y, op);
-    CheckStretches(op, o.shape(), t);
-    // No common type is the function's error to report.
-    const absl::StatusOr<ir::DType> common = lazy::CommonType(t.shape(), o.shape());
-    CheckKeepsType(op, t, common.ok() ? *common : t.dtype());
-    CheckKeepsType(op, t, TensorAccess::ToNumber(alpha).TypeBeside(o.dtype()));
-    UpdateTo(op, t, [&] { return function(t, lazy::Mul(o, NumberBeside(alpha, o))); });
-  });
-}
-
-// The function of the target and whatever else it takes.
-template <class F>
-Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc, F function) {
-  Call(loc, [&] {
-    const lazy::FunctionScope scope(op);
-    const lazy::Tensor t = Target(op, target);
-    UpdateTo(op, t, [&] {
-      lazy::Tensor value =
-          TensorAccess::Unwrap(function(TensorAccess::Wrap(AsItWas(t, /*history=*/true))));
-      CheckResult(op, t, value.shape());
-      return value;
-    });
-  });
   return target;
 }
-
-}  // namespace
 
 // --- from the rows of lazy/ops
 #define LAZULI_UNARY(struct_name, function, public_name, ...)                  \
@@ -146,11 +137,10 @@ Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc, F function
   }
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...) \
-  Tensor& Tensor::public_name##_(const Operand& y) {                            \
-    BinaryInPlace(#public_name "_", lazy::function, Infer<lazy::struct_name>,   \
-                  lazy::Accepts::accepts, *this, y);                            \
-    return *this;                                                               \
+#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...)         \
+  Tensor& Tensor::public_name##_(const Operand& y) {                                    \
+    return BinaryInPlace<lazy::struct_name>(#public_name "_", lazy::function, *this, y, \
+                                            lazy::Accepts::accepts);                    \
   }
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
@@ -190,70 +180,5 @@ Tensor& Tensor::zero_(Locs loc) {
   });
   return *this;
 }
-
-// --- the rows LAZULI_INPLACE of composite.def
-#define LAZULI_OF_X(name)                                                           \
-  Tensor& Tensor::name##_(Locs loc) {                                               \
-    return InPlace(#name "_", *this, loc, [](const Tensor& x) { return name(x); }); \
-  }
-LAZULI_OF_X(relu)
-LAZULI_OF_X(relu6)
-LAZULI_OF_X(reciprocal)
-LAZULI_OF_X(selu)
-LAZULI_OF_X(silu)
-LAZULI_OF_X(square)
-#undef LAZULI_OF_X
-Tensor& Tensor::remainder_(const Operand& y) {
-  BinaryInPlace("remainder_", lazy::Remainder, Infer<lazy::RemainderOp>, lazy::Accepts::kReal,
-                *this, y);
-  return *this;
-}
-Tensor& Tensor::floor_divide_(const Operand& y) {
-  BinaryInPlace("floor_divide_", lazy::FloorDivide, Infer<lazy::FloorDivideOp>,
-                lazy::Accepts::kReal, *this, y);
-  return *this;
-}
-Tensor& Tensor::leaky_relu_(const Scalar& slope, Locs loc) {
-  return InPlace("leaky_relu_", *this, loc, [&](const Tensor& x) { return leaky_relu(x, slope); });
-}
-Tensor& Tensor::elu_(const Scalar& alpha, Locs loc) {
-  return InPlace("elu_", *this, loc, [&](const Tensor& x) { return elu(x, alpha); });
-}
-Tensor& Tensor::celu_(const Scalar& alpha, Locs loc) {
-  return InPlace("celu_", *this, loc, [&](const Tensor& x) { return celu(x, alpha); });
-}
-Tensor& Tensor::hardtanh_(const Scalar& low, const Scalar& high, Locs loc) {
-  return InPlace("hardtanh_", *this, loc, [&](const Tensor& x) { return hardtanh(x, low, high); });
-}
-Tensor& Tensor::clamp_(const std::optional<Scalar>& low, const std::optional<Scalar>& high,
-                       Locs loc) {
-  return InPlace("clamp_", *this, loc, [&](const Tensor& x) { return clamp(x, low, high); });
-}
-Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value, Locs loc) {
-  return InPlace("masked_fill_", *this, loc,
-                 [&](const Tensor& x) { return masked_fill(x, mask, value); });
-}
-Tensor& Tensor::tril_(std::int64_t diagonal, Locs loc) {
-  return InPlace("tril_", *this, loc, [&](const Tensor& x) { return tril(x, diagonal); });
-}
-Tensor& Tensor::triu_(std::int64_t diagonal, Locs loc) {
-  return InPlace("triu_", *this, loc, [&](const Tensor& x) { return triu(x, diagonal); });
-}
-Tensor& Tensor::cumsum_(std::int64_t dim, Locs loc) {
-  return InPlace("cumsum_", *this, loc, [&](const Tensor& x) { return cumsum(x, dim); });
-}
-Tensor& Tensor::dropout_(double p, Locs loc) {
-  return InPlace("dropout_", *this, loc, [&](const Tensor& x) { return dropout(x, p); });
-}
-#define LAZULI_AT_POSITIONS(name)                                                                  \
-  Tensor& Tensor::name##_(std::int64_t dim, const Tensor& index, const Tensor& source, Locs loc) { \
-    return InPlace(#name "_", *this, loc,                                                          \
-                   [&](const Tensor& x) { return name(x, dim, index, source); });                  \
-  }
-LAZULI_AT_POSITIONS(scatter)
-LAZULI_AT_POSITIONS(scatter_add)
-LAZULI_AT_POSITIONS(index_copy)
-LAZULI_AT_POSITIONS(index_add)
-#undef LAZULI_AT_POSITIONS
 
 }  // namespace lazuli

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpp_api/src/inplace.h"
 #include "cpp_api/src/operands.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
@@ -18,8 +19,6 @@ using Locs = SourceLocation;
 std::pair<Tensor, Tensor> Wrapped(std::pair<lazy::Tensor, lazy::Tensor> pair) {
   return {TensorAccess::Wrap(std::move(pair.first)), TensorAccess::Wrap(std::move(pair.second))};
 }
-
-using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
 
 template <class F>
 Tensor OfOperands(std::string_view op, const Operand& x, const Operand& y, F f) {
@@ -35,6 +34,9 @@ Tensor OfOperands(std::string_view op, const Operand& x, const Operand& y, F f) 
 Tensor Binary(std::string_view op, BinaryFunction f, NumberUse use, const Operand& x,
               const Operand& y) {
   return OfOperands(op, x, y, [&] {
+    // The exponent of a tensor is part of the program where it is a number.
+    if (f == &lazy::Pow && x.tensor() != nullptr && y.scalar() != nullptr)
+      return lazy::PowNumber(In(*x.tensor(), op), TensorAccess::ToNumber(*y.scalar()));
     const OperandHolder l = Hold(op, 0, x, y, use), r = Hold(op, 1, y, x, use);
     return f(l.get(), r.get());
   });

@@ -231,19 +231,6 @@ Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
   return *this;
 }
 
-// --- methods that are functions
-Tensor Tensor::matmul(const Tensor& other, SourceLocation loc) const {
-  return lazuli::matmul(*this, other, loc);
-}
-Tensor Tensor::reshape(const Dims& dims, SourceLocation loc) const {
-  return lazuli::reshape(*this, dims, loc);
-}
-Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim, SourceLocation loc) const {
-  return lazuli::flatten(*this, start_dim, end_dim, loc);
-}
-Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1, SourceLocation loc) const {
-  return lazuli::transpose(*this, dim0, dim1, loc);
-}
 Tensor Tensor::t(SourceLocation loc) const {
   return CallTensor(loc, [&] {
     const lazy::Tensor tensor = Defined(*this, "t");
@@ -252,19 +239,6 @@ Tensor Tensor::t(SourceLocation loc) const {
     return lazy::Transpose(tensor, 0, 1);
   });
 }
-Tensor Tensor::permute(const Dims& dims, SourceLocation loc) const {
-  return lazuli::permute(*this, dims, loc);
-}
-Tensor Tensor::sum(const Dims& dims, bool keepdim, SourceLocation loc) const {
-  return lazuli::sum(*this, dims, keepdim, loc);
-}
-Tensor Tensor::mean(const Dims& dims, bool keepdim, SourceLocation loc) const {
-  return lazuli::mean(*this, dims, keepdim, loc);
-}
-Tensor Tensor::argmax(std::optional<std::int64_t> dim, bool keepdim, SourceLocation loc) const {
-  return lazuli::argmax(*this, dim, keepdim, loc);
-}
-
 Tensor& Tensor::set_name(std::string name) {
   if (!defined()) throw Error(ErrorCode::kInvalidArgument, "set_name: the tensor is undefined");
   TensorAccess::Impl(*this)->storage()->set_name(std::move(name));

@@ -132,15 +132,19 @@ void Restart(Signature& signature, std::string_view name, std::string_view doc) 
   signature.parameters.clear();
 }
 
-void AddAll(Signature& signature, std::string_view text, std::span<const ParameterAdder> adders,
-            bool ends_in_tensors) {
+void AddAll(Signature& signature, std::string_view text, std::span<const ParameterAdder> adders) {
   const std::vector<ParameterText> rows = ParseParameters(text);
   if (rows.size() != adders.size())
     throw std::logic_error(signature.name + " has another number of parameters than " +
                            std::string(text));
   for (std::size_t i = 0; i < rows.size(); ++i) adders[i](signature, rows[i]);
+  FindGathered(signature);
+}
+
+void FindGathered(Signature& signature) {
   // Tensors in a row stand for a list that comes last, after something else.
-  if (ends_in_tensors) {
+  if (signature.parameters.size() > 1 &&
+      signature.parameters.back().type == Argument<std::vector<Tensor>>::kType) {
     signature.gathers = static_cast<int>(signature.parameters.size()) - 1;
     signature.gathers_tensors = true;
   }

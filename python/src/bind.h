@@ -1,9 +1,9 @@
-// Functions of the library as functions and methods of Python.
+// Functions of the library as functions and methods of Python; those of lazy/ops/functions: rows.h.
 //
-//   Define<&lazuli::sum>(module, "sum", "(x, dims = {}, keepdim = false)", "Sum over dims.");
+//   DefineMethod<&Tensor::fill_>("fill_", "(x, value)", "Every element becomes the number.");
 //
-// The types of the parameters come from the C++ function, names and defaults from the text, which a
-// row of lazy/ops holds. An options struct among the parameters stands for its fields. What Python
+// The types of the parameters come from the C++ function, names and defaults from the text.
+// An options struct among the parameters stands for its fields. What Python
 // calls sorts its arguments, loads them and opens the caller's line; a mistake is a TypeError that
 // names function, parameter and type.
 #pragma once
@@ -164,13 +164,13 @@ void AddParameterOf(Signature& signature, const ParameterText& text) {
 
 // The parameters P... with the names and defaults in "(x, dims = {}, keepdim = false)".
 using ParameterAdder = void (*)(Signature&, const ParameterText&);
-void AddAll(Signature& signature, std::string_view text, std::span<const ParameterAdder> adders,
-            bool ends_in_tensors);
+void AddAll(Signature& signature, std::string_view text, std::span<const ParameterAdder> adders);
+// Finds the parameter that several arguments in a row stand for, once all are added.
+void FindGathered(Signature& signature);
 template <class... P>
 void AddParameters(Signature& signature, std::string_view text) {
   static constexpr std::array<ParameterAdder, sizeof...(P)> kAdders{&AddParameterOf<P>...};
-  constexpr bool kTensors[] = {false, std::is_same_v<P, std::vector<Tensor>>...};
-  AddAll(signature, text, kAdders, sizeof...(P) > 1 && kTensors[sizeof...(P)]);
+  AddAll(signature, text, kAdders);
 }
 
 // Calls f with the arguments of types P... from their slots, within the caller's line.
@@ -288,32 +288,12 @@ void DefineMethod(std::string_view name, std::string_view parameters, std::strin
           &Bound<kFunction>::Method);
 }
 
-// One that changes it and gives it back, documented as the function of the same effect.
-template <auto kFunction>
-void DefineInPlace(std::string_view name, std::string_view parameters, std::string_view doc) {
-  Signature& signature = Bound<kFunction>::Describe(name, parameters, "In place: ");
-  signature.doc += doc;
-  Publish(reinterpret_cast<PyObject*>(tensor_type), Kind::kMethod, signature,
-          &Bound<kFunction>::Method);
-}
-
 // A function of `module`.
 template <auto kFunction>
 void DefineFunction(py::module_& module, std::string_view name, std::string_view parameters,
                     std::string_view doc) {
   const Signature& signature = Bound<kFunction>::Describe(name, parameters, doc);
   Publish(module, Kind::kFunction, signature, &Bound<kFunction>::Function);
-}
-// The same, and a method of Tensor if its first parameter is x.
-template <auto kFunction>
-void Define(py::module_& module, std::string_view name, std::string_view parameters,
-            std::string_view doc) {
-  const Signature& signature = Bound<kFunction>::Describe(name, parameters, doc);
-  Publish(module, Kind::kFunction, signature, &Bound<kFunction>::Function);
-  if (parameters.starts_with("(x,") || parameters == "(x)") {
-    Publish(reinterpret_cast<PyObject*>(tensor_type), Kind::kMethod, signature,
-            &Bound<kFunction>::Method);
-  }
 }
 // The arguments of an __init__, sorted.
 void SortOf(const Signature& signature, const py::args& args, const py::kwargs& kwargs,

@@ -14,10 +14,8 @@ namespace py = pybind11;
 // tensor.cc: the class, and its methods that are no rows.
 void DeclareTensor(py::module_& module);
 void BindTensor(py::module_& module);
-// functions.cc
+// operators.cc
 void SetOperators(PyHeapTypeObject* type);
-void BindInPlace();
-void BindFunctions(py::module_& module);
 // indexing.cc: x[1, ..., 2:8:2, None]
 Tensor GetItem(const Tensor& x, py::handle index);
 void SetItem(Tensor& x, py::handle index, py::handle value, bool accumulate);

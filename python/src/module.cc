@@ -10,6 +10,7 @@
 #include "python/src/bindings.h"
 #include "python/src/caller.h"
 #include "python/src/errors.h"
+#include "python/src/rows.h"
 
 PYBIND11_MODULE(_C, module) {
   namespace python = lazuli::python;
@@ -36,8 +37,8 @@ PYBIND11_MODULE(_C, module) {
   }
   python::DeclareTensor(module);
   python::BindRuntime(module);
-  python::BindTensor(module);
-  python::BindFunctions(module);
+  python::BindRows(module);
+  python::BindTensor(module);  // after the rows: add_() and sub_() are more than theirs
   python::BindNumPy(module);
   python::BindSerialize(module);
   python::BindNn(module);

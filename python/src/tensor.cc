@@ -1,5 +1,5 @@
 // Tensor: the class, reading, gradients, conversion and in-place operations. What is a function of
-// lazuli/ops.h, too, comes from functions.cc.
+// lazuli/ops.h, too, is a row.
 #include "lazuli/tensor.h"
 
 #include <pybind11/stl.h>
@@ -257,7 +257,6 @@ void BindTensor(py::module_& module) {
   DefineMethod<&Tensor::set_data>(
       "set_data", "(x, source)",
       "Takes elements, dtype and device of source and stays the same tensor.");
-  BindInPlace();
   DefineMethod<&Scaled<&Tensor::add_, &Tensor::add_>>("add_", "(x, y, alpha = nullopt)",
                                                       "In place: x + alpha * y.");
   DefineMethod<&Scaled<&Tensor::sub_, &Tensor::sub_>>("sub_", "(x, y, alpha = nullopt)",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """README.md keeps its promises: its program compiles and trains, its words, paths and links exist.
 
-usage: readme_test.py SOURCE_DIR COMPILER LIBRARY DIGITS   (DIGITS: a folder with files in MNIST's format)
+usage: readme_test.py SOURCE_DIR GENERATED_DIR COMPILER LIBRARY DIGITS   (DIGITS: a folder with files in MNIST's format)
 """
 
 import pathlib
@@ -11,7 +11,8 @@ import sys
 import tempfile
 import unittest
 
-SOURCE, COMPILER, LIBRARY, DIGITS = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4]
+SOURCE, GENERATED, COMPILER = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+LIBRARY, DIGITS = pathlib.Path(sys.argv[4]), sys.argv[5]
 del sys.argv[1:]
 README = (SOURCE / "README.md").read_text()
 
@@ -30,7 +31,7 @@ class ReadmeTest(unittest.TestCase):
             (work / "data" / "mnist").symlink_to(DIGITS)
             (work / "train.cc").write_text(programs[0])
             command = [COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Werror", "train.cc", "-o", "train",
-                       f"-I{SOURCE}/cpp_api/include", LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}"]
+                       f"-I{SOURCE}/cpp_api/include", f"-I{GENERATED}/include", LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}"]
             for step in (command, ["./train"]):
                 result = subprocess.run(step, cwd=work, capture_output=True, text=True, check=False)
                 self.assertEqual(result.returncode, 0, result.stderr)

@@ -7,7 +7,8 @@ import pytest
 
 import lazuli as lz
 
-HEADERS = pathlib.Path(__file__).resolve().parents[2] / "cpp_api/include/lazuli"
+SOURCE, BUILD = pathlib.Path(__file__).resolve().parents[2], pathlib.Path(lz.__file__).resolve().parents[2]
+HEADERS = [SOURCE / "cpp_api/include/lazuli", BUILD / "generated/include/lazuli"]
 OPENS = re.compile(r"(?:inline )?namespace ([\w:]+)|(?:template <.*> )?(class|struct) (?:LAZULI_API )?(\w+)(?: final)?(?: :.*)?")
 DECLARES = re.compile(r"(?:template <[^{]*> )?(?:requires [^(]* )?(?:LAZULI_API )?"
                       r"(?:static |virtual |explicit |inline |constexpr )*([\w:<>,&* ]+?[ &*])(\w+)\((?!\*)")
@@ -79,7 +80,7 @@ def declared(text):
 
 def names():
     found = set()
-    for header in sorted(HEADERS.rglob("*.h")):
+    for header in [header for folder in HEADERS for header in sorted(folder.rglob("*.h"))]:
         found |= {name.removeprefix("lazuli::") for name in declared(header.read_text(encoding="utf-8"))}
     return found
 

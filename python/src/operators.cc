@@ -1,34 +1,12 @@
-// The public functions, from the rows of lazy/ops.
+// The operators of Tensor.
 #include "lazuli/ops.h"
-#include "lazy/ops/op_list.h"
-#include "python/src/bind.h"
+#include "python/src/arguments.h"
 #include "python/src/bindings.h"
-
-// The documentation of composites, which name ops of this namespace.
-namespace lazuli::lazy::docs {
-namespace {
-#define LAZULI_COMPOSITE(name, parameters, doc) constexpr std::string_view name = doc;
-#define LAZULI_INPLACE LAZULI_COMPOSITE
-#define LAZULI_FUNCTIONAL LAZULI_COMPOSITE
-#define LAZULI_INIT LAZULI_COMPOSITE
-#define LAZULI_UTILS LAZULI_COMPOSITE
-#include "lazy/ops/composite.def"
-#undef LAZULI_UTILS
-#undef LAZULI_INIT
-#undef LAZULI_FUNCTIONAL
-#undef LAZULI_INPLACE
-#undef LAZULI_COMPOSITE
-}  // namespace
-}  // namespace lazuli::lazy::docs
+#include "python/src/caller.h"
+#include "python/src/errors.h"
 
 namespace lazuli::python {
 namespace {
-
-// As C++ picks the overload: a number as the exponent of a tensor is part of the program.
-Tensor pow(const Operand& x, const Operand& y) {
-  if (x.tensor() != nullptr && y.scalar() != nullptr) return lazuli::pow(*x.tensor(), *y.scalar());
-  return lazuli::pow(x, y);
-}
 
 // Python then asks the other operand, and says what does not fit; an array's answer would be of no
 // help.
@@ -71,7 +49,7 @@ PyObject* BinaryOperator(PyObject* x, PyObject* y) {
 }
 PyObject* Power(PyObject* x, PyObject* y, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
-  return BinaryOperator<&python::pow>(x, y);
+  return BinaryOperator<&lazuli::pow>(x, y);
 }
 Tensor MatMul(const Operand& x, const Operand& y) {
   if (x.tensor() == nullptr || y.tensor() == nullptr)
@@ -144,67 +122,6 @@ void SetOperators(PyHeapTypeObject* type) {
   number.nb_inplace_lshift = InPlaceOperator<&Tensor::bitwise_left_shift_>;
   number.nb_inplace_rshift = InPlaceOperator<&Tensor::bitwise_right_shift_>;
   type->ht_type.tp_richcompare = Compare;
-}
-
-void BindInPlace() {
-  using Alone = Tensor& (Tensor::*)(SourceLocation);
-#define LAZULI_UNARY(struct_name, function, name, ...)                  \
-  DefineInPlace<static_cast<Alone>(&Tensor::name##_)>(#name "_", "(x)", \
-                                                      lazy::struct_name::kDoc.text);
-#include "lazy/ops/unary.def"
-#undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, name, ...)                      \
-  DefineInPlace<static_cast<InPlace>(&Tensor::name##_)>(#name "_", "(x, y)", \
-                                                        lazy::struct_name::kDoc.text);
-#include "lazy/ops/binary.def"
-#undef LAZULI_BINARY
-#define LAZULI_INPLACE(name, parameters, text) \
-  DefineInPlace<&Tensor::name##_>(#name "_", #parameters, lazy::docs::name);
-#define LAZULI_COMPOSITE(...)
-#define LAZULI_FUNCTIONAL(...)
-#define LAZULI_INIT(...)
-#define LAZULI_UTILS(...)
-#include "lazy/ops/composite.def"
-#undef LAZULI_UTILS
-#undef LAZULI_INIT
-#undef LAZULI_FUNCTIONAL
-#undef LAZULI_COMPOSITE
-#undef LAZULI_INPLACE
-}
-
-void BindFunctions(py::module_& module) {
-  py::module_ nn = module.attr("nn").cast<py::module_>();
-  auto functional = nn.attr("functional").cast<py::module_>();
-  auto init = nn.attr("init").cast<py::module_>();
-  auto utils = nn.attr("utils").cast<py::module_>();
-  using namespace nn::functional;  // NOLINT: the rows name functions
-#define LAZULI_UNARY(struct_name, function, name, ...) \
-  Define<static_cast<Unary>(&lazuli::name)>(module, #name, "(x)", lazy::struct_name::kDoc.text);
-#include "lazy/ops/unary.def"
-#undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, name, ...) \
-  Define<static_cast<Binary>(&name)>(module, #name, "(x, y)", lazy::struct_name::kDoc.text);
-#include "lazy/ops/binary.def"
-#undef LAZULI_BINARY
-#define LAZULI_COMPARE(struct_name, function, name, ...) \
-  Define<static_cast<Binary>(&name)>(module, #name, "(x, y)", lazy::struct_name::kDoc.text);
-#include "lazy/ops/compare.def"
-#undef LAZULI_COMPARE
-#define LAZULI_COMPOSITE(name, parameters, doc) \
-  Define<&lazuli::name>(module, #name, #parameters, lazy::docs::name);
-#define LAZULI_INPLACE LAZULI_COMPOSITE
-#define LAZULI_FUNCTIONAL(name, parameters, doc) \
-  DefineFunction<&nn::functional::name>(functional, #name, #parameters, lazy::docs::name);
-#define LAZULI_INIT(name, parameters, doc) \
-  DefineFunction<&nn::init::name>(init, #name, #parameters, lazy::docs::name);
-#define LAZULI_UTILS(name, parameters, doc) \
-  DefineFunction<&nn::utils::name>(utils, #name, #parameters, lazy::docs::name);
-#include "lazy/ops/composite.def"
-#undef LAZULI_UTILS
-#undef LAZULI_INIT
-#undef LAZULI_FUNCTIONAL
-#undef LAZULI_INPLACE
-#undef LAZULI_COMPOSITE
 }
 
 }  // namespace lazuli::python

@@ -1,0 +1,36 @@
+// In-place operations: each gives the tensor the result of the function of its name.
+//
+// A tensor keeps its dims and dtype: what the function gives must stretch to those dims, and its
+// dtype must hold the result; anything else is an error with the tensor as it was.
+#pragma once
+
+#include <string_view>
+
+#include "absl/functional/function_ref.h"
+
+#include "cpp_api/src/facade.h"
+#include "lazy/ops/elementwise.h"
+
+namespace lazuli {
+
+// target := function(target), for the method `op`.
+Tensor& InPlace(std::string_view op, Tensor& target, const SourceLocation& loc,
+                absl::FunctionRef<Tensor(const Tensor&)> function);
+
+// target := function(target, y), where `infer` gives the shape of the result: what does not fit is
+// refused before anything is recorded.
+using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
+using BinaryInference = absl::StatusOr<ir::Shape> (*)(const ir::Shape&, const ir::Shape&);
+Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference infer,
+                      lazy::Accepts accepts, Tensor& target, const Operand& y);
+// The same for the function that records a T.
+template <class T>
+Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, Tensor& target,
+                      const Operand& y, lazy::Accepts accepts = lazy::Accepts::kReal) {
+  constexpr BinaryInference kInfer = [](const ir::Shape& a, const ir::Shape& b) {
+    return T{}.Infer(a, b);
+  };
+  return BinaryInPlace(op, function, kInfer, accepts, target, y);
+}
+
+}  // namespace lazuli

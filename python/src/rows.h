@@ -1,0 +1,65 @@
+// The rows of lazy/ops/functions as functions and methods of Python.
+//
+// For each row tools/generate_functions.py writes a function that loads the arguments and calls the
+// library's, and a FunctionRow. Here is what they share.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "python/src/bind.h"
+
+namespace lazuli::python {
+
+using Slots = std::span<PyObject*>;
+
+// A C++ argument from its slot, while the call lasts. Throws TypeError.
+template <class T>
+class Given {
+ public:
+  Given(const Signature& signature, Slots slots, std::size_t first) {
+    loaded_.Load(signature, first, slots);
+  }
+  decltype(auto) get() { return loaded_.Pass(); }
+
+ private:
+  Loaded<T> loaded_;
+};
+
+struct ParameterRow {
+  ParameterAdder add;
+  const char* name;
+  const char* fallback;  // as C++ writes it; "": required
+};
+struct FunctionRow {
+  const char* name;
+  std::span<const ParameterRow> parameters;
+  const char *result, *doc;
+  PyObject* (*call)(const Signature&, Slots);
+  const Signature* signature = nullptr;  // once it is bound
+};
+
+// What Python calls: sorts the arguments into slots; null with Python's error set if that or the
+// call throws. `first` is the object of a method or null.
+PyObject* CallRow(const FunctionRow& row, PyObject* first, PyObject* const* arguments, Py_ssize_t n,
+                  PyObject* names) noexcept;
+template <const FunctionRow& kRow>
+PyObject* AsFunction(PyObject*, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
+  return CallRow(kRow, nullptr, arguments, n, names);
+}
+template <const FunctionRow& kRow>
+PyObject* AsMethod(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
+  return CallRow(kRow, self, arguments, n, names);
+}
+
+// Makes the row's function one of `module`, or of a module in it ("nn.functional").
+void BindFunction(FunctionRow& row, _PyCFunctionFastWithKeywords function,
+                  const py::module_& module, std::string_view name);
+// Makes it a method of Tensor.
+void BindMethod(FunctionRow& row, _PyCFunctionFastWithKeywords function);
+
+// All of them; generated.
+void BindRows(const py::module_& module);
+
+}  // namespace lazuli::python

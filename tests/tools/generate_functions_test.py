@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""tools/generate_functions.py: what a small table of rows becomes, word by word, and what it says of wrong rows.
+
+usage: generate_functions_test.py SCRIPT
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = sys.argv[1]
+ROWS = """# A comment of the file.
+--- activations. Numbers may change
+--- without a compilation.
+
+hardshrink(Tensor x, Scalar lambd=0.5) -> Tensor : method inplace nn.functional
+  x, or 0 where |x| is at most lambd.
+
+fold_rows(Tensor[] xs, int[] dims=(), int? start=None,
+          Tensor? weight=None, Reduction reduction=mean, DType dtype=float32) -> (Tensor values, Tensor indices)
+  One paragraph that is long enough to be broken, since it goes on and on until it has passed the hundredth column.
+
+  And another one.
+
+scaled_max(Operand x, Operand y) -> Tensor : method inplace
+  The larger one.
+
+old(Tensor x, Scalar y) -> Tensor : c++
+  Not in Python.
+"""
+TREE = {
+    "lazy/ops/functions/some.txt": ROWS,
+    "lazy/ops/functions/starts.txt": "@namespace nn.init\nones_(Tensor! t, KaimingOptions options={}) -> None\n  1.\n\n"
+                                     "gain(float slope) -> float\n  A number.\n",
+    "lazy/ops/unary.def": 'LAZULI_UNARY(AbsOp, Abs, abs, kAbs, kReal, kSaveX, Sign(x), "|x|.")\n',
+    "lazy/ops/binary.def": "",
+    "lazy/ops/compare.def": "",
+    "cpp_api/include/lazuli/ops.h.in": "// Head.\n#pragma once\n\nnamespace lazuli {\n\n@functions some\n\n}  // namespace lazuli\n",
+    "cpp_api/include/lazuli/tensor.h.in": "class Tensor {\n@inplace\n\n@methods\n};\n",
+    "cpp_api/include/lazuli/nn/f.h.in": "@using nn.functional\n@functions starts\n",
+}
+OPS = """// Head.
+#pragma once
+
+namespace lazuli {
+
+// --- activations. Numbers may change without a compilation.
+// x, or 0 where |x| is at most lambd.
+LAZULI_API Tensor hardshrink(const Tensor& x, const Scalar& lambd = 0.5, LAZULI_LOC);
+// One paragraph that is long enough to be broken, since it goes on and on until it has passed the
+// hundredth column.
+// And another one.
+LAZULI_API std::pair<Tensor, Tensor> fold_rows(const std::vector<Tensor>& xs, const Dims& dims = {},
+                                               std::optional<std::int64_t> start = std::nullopt,
+                                               const Tensor& weight = {},
+                                               Reduction reduction = Reduction::kMean,
+                                               DType dtype = kFloat32, LAZULI_LOC);
+LAZULI_API Tensor scaled_max(const Operand& x, const Operand& y);  // The larger one.
+LAZULI_API Tensor old(const Tensor& x, const Scalar& y, LAZULI_LOC);  // Not in Python.
+
+}  // namespace lazuli
+"""
+TENSOR = """class Tensor {
+  Tensor& hardshrink_(const Scalar& lambd = 0.5, LAZULI_LOC);
+  Tensor& scaled_max_(const Operand& y);
+
+  Tensor hardshrink(const Scalar& lambd = 0.5, LAZULI_LOC) const;
+  Tensor scaled_max(const Operand& y) const;
+};
+"""
+FUNCTIONAL = """using lazuli::hardshrink;
+LAZULI_API void ones_(Tensor t, const KaimingOptions& options = {}, LAZULI_LOC);  // 1.
+LAZULI_API double gain(double slope);  // A number.
+"""
+FORMS = """Tensor Tensor::hardshrink(const Scalar& lambd, SourceLocation loc) const {
+  return lazuli::hardshrink(*this, lambd, loc);
+}
+Tensor Tensor::scaled_max(const Operand& y) const {
+  return lazuli::scaled_max(Operand(*this, y.loc()), y);
+}
+
+// --- in place: x becomes what the function gives for x
+Tensor& Tensor::hardshrink_(const Scalar& lambd, SourceLocation loc) {
+  return InPlace("hardshrink_", *this, loc,
+                 [&](const Tensor& x) { return lazuli::hardshrink(x, lambd); });
+}
+Tensor& Tensor::scaled_max_(const Operand& y) {
+  return BinaryInPlace<lazy::ScaledMaxOp>("scaled_max_", lazy::ScaledMax, *this, y);
+}
+"""
+PYTHON = """PyObject* CallHardshrink(const Signature& signature, Slots slots) {
+  Given<Tensor> x(signature, slots, 0);
+  Given<Scalar> lambd(signature, slots, 1);
+  const Caller caller;
+  return ToPython(lazuli::hardshrink(x.get(), lambd.get(), SourceLocation::current())).release().ptr();
+}
+constexpr ParameterRow kHardshrinkParameters[] = {
+    {&AddParameterOf<Tensor>, "x", ""},
+    {&AddParameterOf<Scalar>, "lambd", "0.5"}};
+FunctionRow kHardshrinkRow{"hardshrink", kHardshrinkParameters, "Tensor",
+    "x, or 0 where |x| is at most lambd.",
+    &CallHardshrink};
+"""
+PAGE = "| `hardshrink(Tensor x, Scalar lambd=0.5) -> Tensor` | method, in place | x, or 0 where \\|x\\| is at most lambd. |\n"
+
+
+class GenerateTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root, self.out = pathlib.Path(folder.name, "root"), pathlib.Path(folder.name, "out")
+
+    def run_on(self, changes=None):
+        for path, text in (TREE | (changes or {})).items():
+            file = self.root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        return subprocess.run([sys.executable, SCRIPT, self.root, self.out], capture_output=True, text=True, check=False)
+
+    def text(self, path):
+        return (self.out / path).read_text()
+
+    def refused(self, row):
+        result = self.run_on({"lazy/ops/functions/bad.txt": row})
+        self.assertEqual(result.returncode, 1)
+        return result.stderr
+
+    def test_headers_read_like_written_ones(self):
+        result = self.run_on()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.text("include/lazuli/ops.h"), OPS)
+        self.assertEqual(self.text("include/lazuli/tensor.h"), TENSOR)
+        self.assertEqual(self.text("include/lazuli/nn/f.h"), FUNCTIONAL)
+
+    def test_forms_call_the_function(self):
+        self.run_on()
+        self.assertIn(FORMS, self.text("cpp_api/src/forms.cc"))
+
+    def test_python_has_the_function_its_method_and_its_form_in_place(self):
+        self.run_on()
+        text = self.text("python/src/rows_some.cc")
+        self.assertIn(PYTHON, text)
+        self.assertIn("  BindMethod(kHardshrinkRow, &AsMethod<kHardshrinkRow>);\n", text)
+        self.assertIn("  BindMethod(kHardshrinkInPlaceRow, &AsMethod<kHardshrinkInPlaceRow>);\n", text)
+        self.assertNotIn("CallOld", text)
+        self.assertIn('module, "nn.init");', self.text("python/src/rows_starts.cc"))
+
+    def test_rows_of_the_elementwise_tables_stand_where_a_file_names_them(self):
+        self.run_on({"lazy/ops/functions/some.txt": "--- one operand\n@unary\n"})
+        self.assertIn("LAZULI_API Tensor abs(const Tensor& x, LAZULI_LOC);  // |x|.\n", self.text("include/lazuli/ops.h"))
+        self.assertIn("  Tensor& abs_(LAZULI_LOC);\n", self.text("include/lazuli/tensor.h"))
+        self.assertNotIn("Tensor::abs_", self.text("cpp_api/src/forms.cc"))  # by the table
+
+    def test_the_page_has_every_row(self):
+        self.run_on()
+        self.assertIn(PAGE, self.text("docs/functions.md"))
+        self.assertIn("| `nn.init.gain(float slope) -> float` |", self.text("docs/functions.md"))
+
+    def test_what_does_not_change_is_not_written_and_what_no_row_gives_goes(self):
+        self.run_on({"lazy/ops/functions/more.txt": "f(Tensor x) -> Tensor\n  x.\n"})
+        before = (self.out / "include/lazuli/ops.h").stat().st_mtime_ns
+        (self.root / "lazy/ops/functions/more.txt").unlink()
+        result = self.run_on()
+        self.assertEqual((self.out / "include/lazuli/ops.h").stat().st_mtime_ns, before)
+        self.assertFalse((self.out / "python/src/rows_more.cc").exists())
+        self.assertIn(str(self.root / "lazy/ops/functions/some.txt"), result.stdout.splitlines())
+
+    def test_wrong_rows_are_refused_with_their_line(self):
+        self.assertIn("bad.txt:2: no type Tensors", self.refused("# one\nf(Tensors x) -> Tensor\n  x.\n"))
+        self.assertIn("bad.txt:1: f has no documentation", self.refused("f(Tensor x) -> Tensor\n"))
+        self.assertIn("is no row", self.refused("f(Tensor x)\n  x.\n"))
+        self.assertIn("no result Dims", self.refused("f(Tensor x) -> Dims\n  x.\n"))
+        self.assertIn("bad: f: a method's first parameter is x", self.refused("f(Tensor y) -> Tensor : method\n  y.\n"))
+        self.assertIn("a parameter without a default follows", self.refused("f(Tensor x, int a=1, int b) -> Tensor\n  x.\n"))
+        self.assertIn("f has the parameters of one in bad",
+                      self.refused("f(Tensor x) -> Tensor\n  x.\n\nf(Tensor? y) -> Tensor\n  y.\n"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,549 @@
+#!/usr/bin/env python3
+"""Writes what derives from the rows of public functions (lazy/ops/functions/*.txt, lazy/ops/{unary,binary,compare}.def):
+
+  include/lazuli/*.h      the public headers, from the templates cpp_api/include/lazuli/*.h.in
+  cpp_api/src/forms.cc    methods and forms in place, in terms of the functions
+  python/src/rows_*.cc    the functions and methods of Python
+  docs/functions.md       the page
+
+    tools/generate_functions.py ROOT OUT
+
+Files of OUT that would not change are left alone, those that no row gives are removed. Prints what was read, for the build
+to watch.
+
+docs/adding_a_function.md describes the rows. A template is the header itself with lines that stand for rows:
+
+  @functions NAME...    the declarations of these files, by section
+  @using NAMESPACE      using-declarations of the rows that list the namespace as a form
+  @methods              declarations of the methods (in the class Tensor)
+  @inplace              declarations of the forms in place (likewise)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import re
+import sys
+import textwrap
+
+ROWS = "lazy/ops/functions"
+TEMPLATES = "cpp_api/include"
+WIDTH = 100
+LOC = "LAZULI_LOC"
+FORMS = {"method", "inplace", "py.method", "c++"}  # and namespaces
+
+
+# --- types
+
+@dataclasses.dataclass(frozen=True)
+class Type:
+    """A type of the rows: how a C++ parameter is declared, and what Python's binding loads."""
+    parameter: str
+    value: str
+
+
+def by_value(name):
+    return Type(name, name)
+
+
+def by_reference(name):
+    return Type(f"const {name}&", name)
+
+
+TYPES = {
+    "Tensor": by_reference("Tensor"),
+    "Tensor?": by_reference("Tensor"),  # undefined: none
+    "Tensor!": Type("Tensor", "Tensor"),  # written to
+    "Tensor[]": by_reference("std::vector<Tensor>"),
+    "Operand": by_reference("Operand"),  # a tensor or a number, and the caller's line
+    "Scalar": by_reference("Scalar"),
+    "Scalar?": by_reference("std::optional<Scalar>"),
+    "int": by_value("std::int64_t"),
+    "int?": by_value("std::optional<std::int64_t>"),
+    "int[]": by_reference("Dims"),
+    "int[]?": by_reference("std::optional<Dims>"),
+    "int[2]": by_value("Size2"),  # one number stands for both
+    "float": by_value("double"),
+    "float?": by_value("std::optional<double>"),
+    "bool": by_value("bool"),
+    "bool?": by_value("std::optional<bool>"),
+    "str": by_reference("std::string"),
+    "DType": by_value("DType"),
+    "DType?": by_value("std::optional<DType>"),
+    "Device": by_reference("Device"),
+}
+ENUMS = {"Reduction": "nn", "Nonlinearity": "nn.init"}  # and the namespace they are in
+RESULTS = {"Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "float": "double", "None": "void"}
+
+
+def type_of(name):
+    if name in TYPES:
+        return TYPES[name]
+    if name in ENUMS:
+        return by_value(name)
+    if name.endswith("Options"):
+        return by_reference(name)
+    raise ValueError(f"no type {name}")
+
+
+def cpp_default(type_name, text):
+    """'None' of a Tensor? -> '{}', 'mean' of a Reduction -> 'Reduction::kMean'."""
+    if text is None:
+        return None
+    if type_name in ENUMS:
+        return f"{type_name}::k{text[0].upper()}{text[1:]}"
+    if type_name == "DType":
+        return f"k{text[0].upper()}{text[1:]}"
+    if type_name == "Device":
+        return "Device()"
+    if text == "None":
+        return "{}" if type_name == "Tensor?" else "std::nullopt"
+    return {"True": "true", "False": "false", "()": "{}"}.get(text, text)
+
+
+# --- rows
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    type: str
+    name: str
+    default: str | None = None
+
+    def declared(self, defaults=True):
+        default = cpp_default(self.type, self.default) if defaults else None
+        return f"{type_of(self.type).parameter} {self.name}" + (f" = {default}" if default is not None else "")
+
+    def text(self):
+        return f"{self.type} {self.name}" + (f"={self.default}" if self.default is not None else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    name: str
+    parameters: tuple
+    result: str
+    forms: frozenset
+    doc: str  # paragraphs, one per line
+    namespace: str = ""
+    table: str = ""  # of a row of unary.def, binary.def or compare.def, which
+
+    @property
+    def cpp_name(self):
+        return "::".join(["lazuli", *self.namespace.split(".")] if self.namespace else ["lazuli"]) + f"::{self.name}"
+
+    @property
+    def takes_line(self):
+        """Operands carry the caller's line, and what touches no tensor needs none."""
+        types = [p.type for p in self.parameters]
+        return "Operand" not in types and any("Tensor" in t for t in [*types, self.result])
+
+    @property
+    def cpp_result(self):
+        if self.result.startswith("("):
+            return "std::pair<Tensor, Tensor>" if self.result.count("Tensor") == 2 else \
+                f"std::tuple<{', '.join(['Tensor'] * self.result.count('Tensor'))}>"
+        return RESULTS[self.result]
+
+    def signature(self):
+        return f"{self.name}({', '.join(p.text() for p in self.parameters)}) -> {self.result}"
+
+
+@dataclasses.dataclass
+class Section:
+    title: str
+    rows: list
+
+
+@dataclasses.dataclass
+class Family:
+    name: str
+    sections: list
+
+    @property
+    def rows(self):
+        return [row for section in self.sections for row in section.rows]
+
+
+def split(text):
+    """The parts between commas outside of brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def parse_parameter(text):
+    match = re.fullmatch(r"([\w.]+(?:\[\d*\])?[?!]?) (\w+)(?:=(.+))?", text)
+    if not match:
+        raise ValueError(f"'{text}' is no parameter: TYPE name or TYPE name=default")
+    type_of(match[1])
+    return Parameter(match[1], match[2], match[3])
+
+
+def parse_signature(text, doc, namespace):
+    match = re.fullmatch(r"(\w+)\((.*)\) -> (\([^()]*\)|[\w\[\]]+)(?: : (.+))?", text)
+    if not match:
+        raise ValueError(f"'{text}' is no row: name(parameters) -> result : forms")
+    name, parameters, result, forms = match.groups()
+    if not doc:
+        raise ValueError(f"{name} has no documentation")
+    if not result.startswith("(") and result not in RESULTS:
+        raise ValueError(f"no result {result}")
+    return Row(name, tuple(parse_parameter(p) for p in split(parameters)), result, frozenset((forms or "").split()), doc,
+               namespace)
+
+
+def paragraphs(lines):
+    """Lines of documentation as paragraphs, one line each."""
+    return "\n".join(" ".join(block.split()) for block in "\n".join(lines).strip("\n").split("\n\n") if block.strip())
+
+
+def parse_family(path, tables):
+    """The sections of a file of rows. `tables`: rows of the .def files by name, for lines like @unary."""
+    family, namespace = Family(path.stem, []), ""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    i = 0
+    while i < len(lines):
+        start, line = i, lines[i]
+        i += 1
+        try:
+            if not line.strip() or line.startswith("#"):
+                continue
+            if line.startswith("--- "):
+                title = [line[4:]]
+                while i < len(lines) and lines[i].startswith("--- "):
+                    title.append(lines[i][4:])
+                    i += 1
+                family.sections.append(Section(" ".join(title), []))
+                continue
+            if line.startswith("@"):
+                word, *arguments = line[1:].split()
+                if word == "namespace":
+                    namespace = arguments[0]
+                else:
+                    family.sections[-1].rows += tables[word]
+                continue
+            text = line
+            while text.count("(") > text.count(")") or (i < len(lines) and lines[i].lstrip().startswith(": ")):
+                text += " " + lines[i].strip()
+                i += 1
+            doc = []
+            while i < len(lines) and (not lines[i].strip() or lines[i].startswith("  ")):
+                doc.append(lines[i])
+                i += 1
+            if not family.sections:
+                family.sections.append(Section("", []))
+            family.sections[-1].rows.append(parse_signature(" ".join(text.split()), paragraphs(doc), namespace))
+        except (ValueError, KeyError, IndexError) as error:
+            raise SystemExit(f"{path}:{start + 1}: {error}") from error
+    return family
+
+
+def parse_table(path, kind):
+    """The rows of unary.def, binary.def or compare.def."""
+    parameters = {"unary": (Parameter("Tensor", "x"),)}.get(kind, (Parameter("Operand", "x"), Parameter("Operand", "y")))
+    forms = frozenset(["method"] if kind == "compare" else ["method", "inplace"])
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        match = re.match(r'LAZULI_\w+\(\w+, \w+, (\w+),.*"((?:[^"\\]|\\.)*)"\)$', line)
+        if match:
+            rows.append(Row(match[1], parameters, "Tensor", forms, match[2], "", kind))
+    return rows
+
+
+def read(root):
+    tables = {kind: parse_table(root / f"lazy/ops/{kind}.def", kind) for kind in ("unary", "binary", "compare")}
+    return [parse_family(path, tables) for path in sorted((root / ROWS).glob("*.txt"))]
+
+
+def check(families):
+    """Complaints about rows that contradict each other."""
+    seen = {}
+    for family in families:
+        for row in family.rows:
+            first = row.parameters[0].name if row.parameters else ""
+            if row.forms & {"method", "inplace", "py.method"} and first != "x":
+                yield f"{family.name}: {row.name}: a method's first parameter is x"
+            optional = [p.name for p in row.parameters if p.default is not None]
+            required = [p.name for p in row.parameters if p.default is None]
+            if [p.name for p in row.parameters] != required + optional:
+                yield f"{family.name}: {row.name}: a parameter without a default follows one with"
+            key = (row.namespace, row.name, tuple(type_of(p.type).parameter for p in row.parameters))
+            if key in seen:
+                yield f"{family.name}: {row.name} has the parameters of one in {seen[key]}"
+            seen[key] = family.name
+
+
+# --- C++
+
+def wrapped(head, parts, tail, indent=""):
+    """head + the parts with commas + tail, broken as clang-format does it: below the opening bracket."""
+    column = len(indent) + len(head)
+    lines, line = [], indent + head
+    for i, part in enumerate(parts):
+        text = part + ("," if i + 1 < len(parts) else tail)
+        space = "" if line.endswith("(") else " "
+        if len(line) + len(space) + len(text) > WIDTH and line.strip() and i > 0:
+            lines.append(line)
+            line, space = " " * column, ""
+        line += space + text
+    if not parts:
+        line += tail
+    return "\n".join([*lines, line])
+
+
+def comment(text, indent=""):
+    lines = []
+    for paragraph in text.split("\n"):
+        lines += textwrap.wrap(paragraph, WIDTH - len(indent) - 3, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(f"{indent}// {line}" for line in lines)
+
+
+def with_comment(declaration, doc, indent=""):
+    """Behind the declaration if there is room on its line, else above it."""
+    behind = f"{declaration}  // {doc}"
+    if "\n" not in behind and len(behind) <= WIDTH:
+        return behind
+    return f"{comment(doc, indent)}\n{declaration}"
+
+
+def declared_parameters(row, skip=0, line=None, defaults=True):
+    parts = [p.declared(defaults) for p in row.parameters[skip:]]
+    if row.takes_line:
+        parts.append(line or (LOC if defaults else "SourceLocation loc"))
+    return parts
+
+
+def function_declaration(row):
+    return with_comment(wrapped(f"LAZULI_API {row.cpp_result} {row.name}(", declared_parameters(row), ");"), row.doc)
+
+
+def method_declaration(row):
+    return wrapped(f"{row.cpp_result} {row.name}(", declared_parameters(row, skip=1), ") const;", "  ")
+
+
+def in_place_declaration(row):
+    return wrapped(f"Tensor& {row.name}_(", declared_parameters(row, skip=1), ");", "  ")
+
+
+def header(template, families):
+    """A template with its lines that stand for rows replaced."""
+    by_name = {family.name: family for family in families}
+    rows = [row for family in families for row in family.rows]
+    lines = []
+    for line in template.splitlines():
+        word, *arguments = line.strip()[1:].split() if line.strip().startswith("@") else [""]
+        if word == "functions":
+            for section in [s for name in arguments for s in by_name[name].sections]:
+                if section.title:
+                    lines.append(comment("--- " + section.title))
+                lines += [function_declaration(row) for row in section.rows]
+                lines.append("")
+            lines.pop()
+        elif word == "using":
+            lines += sorted(f"using {row.cpp_name};" for row in rows if arguments[0] in row.forms)
+        elif word == "methods":
+            lines += [method_declaration(row) for row in rows if "method" in row.forms]
+        elif word == "inplace":
+            lines += [in_place_declaration(row) for row in rows if "inplace" in row.forms]
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+NOTE = "// Written by tools/generate_functions.py from the rows of {source}.\n"
+
+
+def pascal(name):
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def forms(families):
+    """Methods and forms in place, by the functions."""
+    text = [NOTE.format(source=ROWS) + '''#include "cpp_api/src/inplace.h"
+#include "lazuli/ops.h"
+
+namespace lazuli {
+
+// --- methods''']
+    rows = [row for family in families for row in family.rows]
+    for row in rows:
+        if "method" not in row.forms:
+            continue
+        names = [p.name for p in row.parameters[1:]]
+        this = "*this"
+        if row.parameters[0].type == "Operand":  # which takes the line where the other one stands
+            this = f"Operand(*this, {names[0]}.loc())"
+        elif row.takes_line:
+            names.append("loc")
+        head = wrapped(f"{row.cpp_result} Tensor::{row.name}(", declared_parameters(row, 1, defaults=False), ") const {")
+        text.append(f"{head}\n" + wrapped(f"return {row.cpp_name}(", [this, *names], ");", "  ") + "\n}")
+    text.append("\n// --- in place: x becomes what the function gives for x")
+    for row in rows:
+        if "inplace" not in row.forms or row.table:  # those of the tables: inplace.cc
+            continue
+        names = [p.name for p in row.parameters[1:]]
+        head = wrapped(f"Tensor& Tensor::{row.name}_(", declared_parameters(row, 1, defaults=False), ") {")
+        if row.parameters[0].type == "Operand":
+            op = pascal(row.name)
+            body = f'  return BinaryInPlace<lazy::{op}Op>("{row.name}_", lazy::{op}, *this, {names[0]});'
+        else:
+            call = f"{row.cpp_name}({', '.join(['x', *names])})"
+            body = wrapped("return InPlace(", [f'"{row.name}_"', "*this", "loc", f"[&](const Tensor& x) {{ return {call}; }}"],
+                           ");", "  ")
+        text.append(f"{head}\n{body}\n}}")
+    return "\n".join(text) + "\n\n}  // namespace lazuli\n"
+
+
+# --- Python
+
+def quoted(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def python_value(row, p):
+    value = type_of(p.type).value
+    home = ENUMS.get(p.type, row.namespace if p.type.endswith("Options") else "")
+    return "::".join([*home.split("."), value]) if home else value
+
+
+def python_row(row, in_place=False):
+    """What Python calls for a row, its FunctionRow, and the statements that bind it."""
+    if in_place:  # of a tensor, whatever the function takes
+        row = dataclasses.replace(row, parameters=(Parameter("Tensor", "x"), *row.parameters[1:]))
+    name, id_ = row.name + ("_" if in_place else ""), pascal(row.name) + ("InPlace" if in_place else "")
+    body = [f"  Given<{python_value(row, p)}> {p.name}(signature, slots, {i});" for i, p in enumerate(row.parameters)]
+    body.append("  const Caller caller;")
+    arguments = [f"{p.name}.get()" for p in row.parameters]
+    line = ["SourceLocation::current()"] if row.takes_line else []
+    gives_x = in_place or (row.result == "None" and row.parameters[0].type == "Tensor!")
+    if in_place:
+        body.append("  Tensor self = x.get();")
+        call = f"self.{name}({', '.join(arguments[1:] + line)})"
+    else:
+        call = f"{row.cpp_name}({', '.join(arguments + line)})"
+    if gives_x:
+        body += [f"  {call};", "  return Py_NewRef(slots[0]);"]
+    elif row.result == "None":
+        body += [f"  {call};", "  Py_RETURN_NONE;"]
+    else:
+        body.append(f"  return ToPython({call}).release().ptr();")
+    parameters = ",\n    ".join(
+        f'{{&AddParameterOf<{python_value(row, p)}>, "{p.name}", '
+        f'{quoted((cpp_default(p.type, p.default) or "").replace("std::", ""))}}}' for p in row.parameters)
+    result = "Tensor" if gives_x else {"Tensor[]": "list[Tensor]"}.get(row.result, row.result)
+    if result.startswith("("):
+        result = f"tuple[{', '.join(['Tensor'] * result.count('Tensor'))}]"
+    doc = ("In place: " if in_place else "") + row.doc
+    text = "\n".join([f"PyObject* Call{id_}(const Signature& signature, Slots slots) {{", *body, "}",
+                      f"constexpr ParameterRow k{id_}Parameters[] = {{\n    {parameters}}};",
+                      f"FunctionRow k{id_}Row{{{quoted(name)}, k{id_}Parameters, {quoted(result)},\n    {quoted(doc)},"
+                      f"\n    &Call{id_}}};", ""])
+    bind = []
+    if not in_place:
+        bind.append(f"  BindFunction(k{id_}Row, &AsFunction<k{id_}Row>, module, {quoted(row.namespace)});")
+    if in_place or row.forms & {"method", "py.method"}:
+        bind.append(f"  BindMethod(k{id_}Row, &AsMethod<k{id_}Row>);")
+    return text, bind
+
+
+def python_unit(family):
+    rows = [python_row(row) for row in family.rows if "c++" not in row.forms]
+    rows += [python_row(row, in_place=True) for row in family.rows if "inplace" in row.forms]
+    text = [NOTE.format(source=f"{ROWS}/{family.name}.txt") + '''#include "lazuli/nn.h"
+#include "lazuli/ops.h"
+#include "python/src/rows.h"
+
+namespace lazuli::python {
+namespace {
+''']
+    text += [function for function, _ in rows]
+    text += ["}  // namespace\n", f"void Bind{pascal(family.name)}Rows(const py::module_& module) {{"]
+    text += [line for _, bind in rows for line in bind]
+    return "\n".join(text) + "\n}\n\n}  // namespace lazuli::python\n"
+
+
+def python_index(families):
+    names = [f"Bind{pascal(f.name)}Rows" for f in families]
+    lines = [NOTE.format(source=ROWS) + '''#include "python/src/rows.h"
+
+namespace lazuli::python {
+''']
+    lines += [f"void {name}(const py::module_& module);" for name in names]
+    lines += ["", "void BindRows(const py::module_& module) {", *(f"  {name}(module);" for name in names)]
+    return "\n".join(lines) + "\n}\n\n}  // namespace lazuli::python\n"
+
+
+# --- documentation
+
+def page(families):
+    lines = ["# Functions", "",
+             "What users call, in C++ (`lazuli/ops.h`, `lazuli/nn.h`) and in Python. Written by `./lz docs` from the rows of "
+             f"`{ROWS}`; a test keeps it current.", "",
+             "A function with a method is called as `x.name(...)`, too; one in place, `x.name_(...)`, gives x the result."]
+    for family in families:
+        for section in family.sections:
+            lines += ["", f"## {(section.title or family.name).partition(':')[0].partition(';')[0].partition('.')[0].capitalize()}",
+                      "", "| function | forms | meaning |", "| --- | --- | --- |"]
+            for row in section.rows:
+                name = f"{row.namespace}.{row.signature()}" if row.namespace else row.signature()
+                shown = [f for f in ("method", "py.method", "inplace") if f in row.forms]
+                shown = ["in place" if f == "inplace" else "method of Python" if f == "py.method" else f for f in shown]
+                if "c++" in row.forms:
+                    shown.append("C++")
+                doc = row.doc.replace("|", "\\|").replace("\n", "<br>")
+                lines.append(f"| `{name}` | {', '.join(shown)} | {doc} |")
+    return "\n".join(lines) + "\n"
+
+
+# --- the program
+
+def outputs(root):
+    """The generated files by their paths below OUT."""
+    families = read(root)
+    complaints = list(check(families))
+    if complaints:
+        raise SystemExit("\n".join(complaints))
+    files = {}
+    for template in sorted((root / TEMPLATES).rglob("*.h.in")):
+        path = template.relative_to(root / TEMPLATES).as_posix().removesuffix(".in")
+        files[f"include/{path}"] = header(template.read_text(encoding="utf-8"), families)
+    files["cpp_api/src/forms.cc"] = forms(families)
+    for family in families:
+        files[f"python/src/rows_{family.name}.cc"] = python_unit(family)
+    files["python/src/all_rows.cc"] = python_index(families)
+    files["docs/functions.md"] = page(families)
+    return files
+
+
+def inputs(root):
+    """What a build has to watch: files, and the folders in which one may appear."""
+    yield root / "tools/generate_functions.py"
+    yield root / ROWS
+    yield from sorted((root / ROWS).glob("*.txt"))
+    yield from (root / f"lazy/ops/{kind}.def" for kind in ("unary", "binary", "compare"))
+    yield from sorted((root / TEMPLATES).rglob("*.h.in"))
+
+
+def main(args):
+    if len(args) != 2:
+        raise SystemExit(__doc__)
+    root, out = pathlib.Path(args[0]), pathlib.Path(args[1])
+    files = {out / path: text for path, text in outputs(root).items()}
+    for file, text in files.items():
+        if file.is_file() and file.read_text(encoding="utf-8") == text:
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    for file in out.rglob("*"):
+        if file.is_file() and file not in files:
+            file.unlink()
+    print("\n".join(str(path) for path in inputs(root)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

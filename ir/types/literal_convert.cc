@@ -186,6 +186,13 @@ void Literal::SetFromDouble(int64_t index, double value) {
 }
 
 void StoreAs(DType dtype, double value, void* to) {
+  // What recording a number mostly asks for. The float mode decides about subnormals alone.
+  if (dtype == DType::kF32 &&
+      (std::abs(value) >= std::numeric_limits<float>::min() || value == 0)) {
+    const auto narrow = static_cast<float>(value);
+    std::memcpy(to, &narrow, sizeof narrow);
+    return;
+  }
   const ScopedFloatMode mode;
   Write(dtype, &value, 1, static_cast<std::byte*>(to));
 }

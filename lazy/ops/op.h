@@ -324,12 +324,14 @@ Tensors RecordAll(T op,  // NOLINT: moved by those with gradients
 template <OpStruct T>
 Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> targets) {
   static_assert(!kDifferentiable<T>, "the history of a write is Assign's business");
-  Recorder recorder(T::kName, in, {}, targets);
+  Context::Movers movers;  // while targets of other contexts are being written to
+  Recorder recorder(T::kName, in, targets, movers);
   if constexpr (kMayFail<T>) recorder.WillCheck();
   const NodePtr node = MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), recorder.site());
   for (uint32_t i = 0; i < targets.size(); ++i) CheckFits(T::kName, targets[i], node->shape(i));
   Tensors results;
   recorder.Finish(node, targets, results);
+  movers = {};
   recorder.CutLongGraph();
   return results;
 }

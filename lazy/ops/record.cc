@@ -4,7 +4,6 @@
 #include <typeinfo>
 #include <utility>
 
-#include "ir/support/hash.h"
 #include "ir/support/metrics.h"
 #include "ir/support/thread_local.h"
 #include "lazy/ops/op.h"
@@ -31,8 +30,9 @@ void CheckOperands(std::string_view op, absl::Span<const Operand> in, backend::D
 
 // The op and its line, for History.
 uint32_t WhatIs(const Node& node) {
-  return static_cast<uint32_t>(
-      Mix(reinterpret_cast<uintptr_t>(&typeid(node)), static_cast<uint64_t>(node.site())));
+  constexpr uint32_t kSpread = 0x9e3779b1;  // lines count from 0, ops lie near each other
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(&typeid(node))) +
+         kSpread * static_cast<uint32_t>(node.site());
 }
 
 // The elements of `value` become those of `target`; unless there is a version and target's is
@@ -76,8 +76,7 @@ void ThrowRecordError(std::string_view op, const absl::Status& status) {
   throw StatusError(Prefixed(status, Str(op, ": ")));
 }
 
-Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device,
-                   absl::Span<const Tensor> targets)
+Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device)
     : context_(Context::Current()), device_(device) {
   CheckOperands(op, in, device_);
   lock_.emplace(context_);
@@ -88,21 +87,28 @@ Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::D
       continue;
     }
     values_.push_back(context_.ValueOf(x.tensor()->storage(), CurrentSite()));
-    if (!values_.back()) [[unlikely]]
-      break;
+    if (!values_.back()) [[unlikely]] {
+      LockForeign(in);
+      return;
+    }
   }
-  const auto is_here = [&](const Tensor& target) { return context_.Owns(target.storage()); };
-  if ((!values_.empty() && !values_.back()) ||
-      !std::all_of(targets.begin(), targets.end(), is_here)) [[unlikely]]
-    LockForeign(in, targets);
 }
 
-void Recorder::LockForeign(absl::Span<const Operand> in, absl::Span<const Tensor> targets) {
+Recorder::Recorder(std::string_view op, absl::Span<const Operand> in,
+                   absl::Span<const Tensor> targets, Context::Movers& movers)
+    : Recorder(op, in, {}) {
+  const auto is_here = [&](const Tensor& target) { return context_.Owns(target.storage()); };
+  if (std::all_of(targets.begin(), targets.end(), is_here)) return;
+  lock_.reset();
+  movers = Context::LockMovers();
+  for (const Tensor& target : targets) context_.TakeOver(target.storage(), movers);
+  LockForeign(in);
+}
+
+void Recorder::LockForeign(absl::Span<const Operand> in) {
   lock_.reset();
   values_.clear();
   values_.resize(in.size());
-  if (!targets.empty()) movers_ = Context::LockMovers();
-  for (const Tensor& target : targets) context_.TakeOver(target.storage(), movers_);
   absl::InlinedVector<Storage*, 4> storages;
   for (const Operand& x : in)
     storages.push_back(x.tensor() != nullptr ? &x.tensor()->storage() : nullptr);
@@ -153,7 +159,6 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
   context_.history.Add(WhatIs(*node), context_.pending_count());
   is_long_ = context_.history.due();
   if (checks_) AddChecked(*node);
-  movers_ = {};
 }
 
 void Recorder::AddChecked(const Node& node) noexcept {

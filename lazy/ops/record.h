@@ -36,12 +36,14 @@ class Operand {
 [[noreturn]] void ThrowRecordError(std::string_view op, const absl::Status& status);
 
 // One op being recorded into the calling thread's context: checks the operands, takes the lock,
-// turns them into values. `targets` are the operands that the op writes to: from here to Finish
-// nobody else does.
+// turns them into values.
 class Recorder {
  public:
-  Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device,
-           absl::Span<const Tensor> targets = {});
+  Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device);
+  // For an op that writes to `targets`, which are among the operands: from here to the end of
+  // `movers` nobody else does.
+  Recorder(std::string_view op, absl::Span<const Operand> in, absl::Span<const Tensor> targets,
+           Context::Movers& movers);
 
   absl::Span<Value> values() { return absl::MakeSpan(values_); }
   SiteId site() const { return CurrentSite(); }
@@ -63,11 +65,10 @@ class Recorder {
   void SyncLongGraph();
   void AddChecked(const Node& node) noexcept;
   // Takes the lock with the values of operands of which some are other contexts'.
-  void LockForeign(absl::Span<const Operand> in, absl::Span<const Tensor> targets);
+  void LockForeign(absl::Span<const Operand> in);
 
   Context& context_;
   backend::Device device_;
-  Context::Movers movers_;  // held while targets of other contexts are being written to
   std::optional<Context::Lock> lock_;
   absl::InlinedVector<Value, 3, PoolAllocator<Value>> values_;
   bool is_long_ = false;

@@ -37,9 +37,9 @@ void History::Clear() {
 bool History::CutHere() {
   if (!due()) return false;
   if (count_ > static_cast<int64_t>(nodes_.size())) return true;  // no history, or no longer whole
-  if (planned_ > 0 && (GoesOnRepeating() || count_ > last_limit_)) return true;
+  if (planned_ > 0 && (Repeats(period_, period_) || count_ > last_limit_)) return true;
   planned_ = 0;
-  period_ = Period();
+  if (!RepeatsEvery(period_)) period_ = Period();  // mostly the loop of the last graph goes on
   if (period_ > 0) {
     planned_ = CutAfter(period_);
     if (planned_ == count_) return true;
@@ -78,15 +78,20 @@ int64_t History::Period() const {
   return best;
 }
 
-bool History::GoesOnRepeating() const {
-  const auto same = [this](int64_t k) {
-    return nodes_[static_cast<std::size_t>(k)].what ==
-           nodes_[static_cast<std::size_t>(k - period_)].what;
-  };
-  for (int64_t k = std::max(period_, count_ - period_); k < count_; ++k) {
-    if (!same(k)) return false;
+// Whether the newest `length` nodes are those `period` before them.
+bool History::Repeats(int64_t period, int64_t length) const {
+  for (int64_t k = std::max(period, count_ - length); k < count_; ++k) {
+    if (nodes_[static_cast<std::size_t>(k)].what !=
+        nodes_[static_cast<std::size_t>(k - period)].what)
+      return false;
   }
   return true;
+}
+
+// Whether Period() could give this one, which is much quicker to see than to find.
+bool History::RepeatsEvery(int64_t period) const {
+  return period > 0 && period <= count_ / 2 &&
+         Repeats(period, std::max(period, count_ / 2 - period));
 }
 
 // The next count at which the graph is at the end of an iteration: where the fewest tensors were

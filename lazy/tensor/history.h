@@ -42,7 +42,8 @@ class History {
     uint32_t what, pending;
   };
   int64_t Period() const;
-  bool GoesOnRepeating() const;
+  bool RepeatsEvery(int64_t period) const;
+  bool Repeats(int64_t period, int64_t length) const;
   int64_t CutAfter(int64_t period) const;
   void LookAgainAfter(int64_t count);
 
@@ -51,7 +52,7 @@ class History {
   int64_t count_ = 0;
   int64_t next_look_ = 0;
   int64_t planned_ = 0;  // the count at which to cut; 0: none is known
-  int64_t period_ = 0;
+  int64_t period_ = 0;   // that the last look found, perhaps in an earlier graph; 0: none
   uint64_t syncs_ = 0;
   std::vector<Entry> nodes_;
 };

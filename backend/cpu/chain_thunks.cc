@@ -29,7 +29,7 @@ Sharing SharingOf(const Thunk& a, const Thunk& b) {
 
 class Chainer {
  public:
-  explicit Chainer(ThunkProgram& program) : program_(program), thunks_(program.thunks) {}
+  Chainer(ThunkSequence& sequence, int threads) : thunks_(sequence.thunks), threads_(threads) {}
 
   void Run() {
     std::vector<std::unique_ptr<Thunk>> result;
@@ -40,7 +40,7 @@ class Chainer {
         const int64_t parts = PartsOf(begin, end);
         std::vector<std::unique_ptr<Thunk>> members(std::make_move_iterator(At(begin)),
                                                     std::make_move_iterator(At(end)));
-        result.push_back(MakeChainThunk(std::move(members), parts, program_.num_threads));
+        result.push_back(MakeChainThunk(std::move(members), parts, threads_));
       }
       next = end;
     }
@@ -82,12 +82,12 @@ class Chainer {
     return {thunks_.size(), thunks_.size()};
   }
 
-  ThunkProgram& program_;
   std::vector<std::unique_ptr<Thunk>>& thunks_;
+  int threads_;
 };
 
 }  // namespace
 
-void ChainThunks(ThunkProgram& program) { Chainer(program).Run(); }
+void ChainThunks(ThunkSequence& sequence, int threads) { Chainer(sequence, threads).Run(); }
 
 }  // namespace lazuli::cpu

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "backend/cpu/chain_thunks.h"
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/emit_thunks.h"
 #include "backend/cpu/passes/assign_layouts.h"
@@ -14,7 +13,6 @@
 #include "ir/support/float_mode.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
-#include "lowering/passes/flat_module.h"
 #include "lowering/passes/fuse.h"
 #include "lowering/passes/fuse_loops.h"
 #include "lowering/passes/pipelines.h"
@@ -38,6 +36,10 @@ lowering::FusionTarget Target() {
 
 void AddCpuPipeline(lowering::PassPipeline& pipeline) {
   lowering::AddSimplificationPipeline(pipeline);
+  // Before all that changes products and layouts: small products of a loop's body are written out
+  // as they stand. And before fusion: a loop takes in what would otherwise become kernels of their
+  // own.
+  if (KernelsAvailable()) pipeline.Add<lowering::FuseLoops>(Target());
   pipeline.Add<lowering::SplitComplexProducts>();
   // Before layouts, which the widened products want, too.
   pipeline.Add<lowering::WidenProducts>();
@@ -47,10 +49,7 @@ void AddCpuPipeline(lowering::PassPipeline& pipeline) {
   pipeline.Add<FoldKernelReverse>();
   // Before fusion, which takes the reorders in.
   pipeline.Add<AssignLayouts>();
-  if (!KernelsAvailable()) return;
-  // Before fusion: a loop takes in what would otherwise become kernels of their own.
-  pipeline.Add<lowering::FuseLoops>(Target());
-  pipeline.Add<lowering::Fuse>(Target());
+  if (KernelsAvailable()) pipeline.Add<lowering::Fuse>(Target());
 }
 
 void RegisterCpuPasses() {
@@ -90,17 +89,7 @@ absl::StatusOr<ThunkProgram> CompileModule(std::unique_ptr<hlo::Module> module,
                                            const CompileOptions& options) {
   const ir::ScopedFloatMode mode(options.flush_subnormals);  // of folded constants, as of a run
   if (hlo::HasDynamicSizes(*module)) MakeOneCall(*module);
-  if (lowering::TakesTuples(*module) && lowering::CanFlatten(*module->entry()))
-    module = lowering::FlatEntry(*module);
-  return CompileCallee(std::move(module), options, 0, false);
-}
-
-absl::StatusOr<ThunkProgram> CompileCallee(std::unique_ptr<hlo::Module> module,
-                                           const CompileOptions& options, int depth,
-                                           bool keeps_parameters) {
   ThunkProgram program;
-  program.depth = depth;
-  program.keeps_parameters = keeps_parameters;
   program.module = std::move(module);
   program.num_threads = options.num_threads > 0 ? options.num_threads : NumThreads();
   program.flush_subnormals = options.flush_subnormals;
@@ -109,8 +98,6 @@ absl::StatusOr<ThunkProgram> CompileCallee(std::unique_ptr<hlo::Module> module,
   LAZULI_RETURN_IF_ERROR(pipeline.Run(*program.module).status());
   const ScopedLibraryThreads threads(program.num_threads);
   LAZULI_RETURN_IF_ERROR(EmitThunks(program));
-  ChainThunks(program);
-  AssignBuffers(program);
   return program;
 }
 

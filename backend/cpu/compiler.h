@@ -18,9 +18,5 @@ void RegisterCpuPasses();
 
 absl::StatusOr<ThunkProgram> CompileModule(std::unique_ptr<hlo::Module> module,
                                            const CompileOptions& options);
-// The same for a computation that an instruction calls; see ThunkProgram.
-absl::StatusOr<ThunkProgram> CompileCallee(std::unique_ptr<hlo::Module> module,
-                                           const CompileOptions& options, int depth,
-                                           bool keeps_parameters);
 
 }  // namespace lazuli::cpu

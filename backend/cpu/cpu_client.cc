@@ -12,8 +12,8 @@
 #include "backend/client/registry.h"
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/compiler.h"
-#include "backend/cpu/cpu_executable.h"
 #include "backend/cpu/runtime/library.h"
+#include "backend/runtime/executable.h"
 #include "backend/runtime/host_buffer.h"
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"
@@ -117,7 +117,12 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
   const std::shared_lock compiling(Compiling::Mutex());
   LAZULI_RETURN_IF_ERROR(CheckRoomToCompile());
   LAZULI_ASSIGN_OR_RETURN(ThunkProgram program, CompileModule(std::move(module), options));
-  return MakeCpuExecutable(std::move(program), allocator_, devices_[0]);
+  return MakeThunkExecutable(
+      std::move(program), allocator_, devices_[0],
+      [](const ThunkProgram& running, absl::FunctionRef<absl::Status()> thunks) {
+        const ScopedLibraryThreads threads(running.num_threads);
+        return thunks();
+      });
 }
 
 absl::StatusOr<std::unique_ptr<ComputationClient>> MakeClient() {

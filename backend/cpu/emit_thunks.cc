@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/chain_thunks.h"
 #include "backend/cpu/codegen/kernel.h"
-#include "backend/cpu/control_thunks.h"
 #include "backend/cpu/convolution_spec.h"
 #include "backend/cpu/dot_spec.h"
 #include "backend/cpu/runtime/copy_thunk.h"
@@ -21,10 +24,14 @@
 #include "backend/cpu/runtime/sort_thunk.h"
 #include "backend/cpu/runtime/table_thunk.h"
 #include "backend/cpu/runtime/topk_thunk.h"
+#include "backend/runtime/assign_buffers.h"
+#include "backend/runtime/control_thunks.h"
 #include "backend/runtime/evaluator_thunk.h"
 #include "ir/support/flags.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
+#include "lowering/passes/scheduled.h"
+#include "lowering/passes/structural_hash.h"
 
 namespace lazuli::cpu {
 namespace {
@@ -60,23 +67,38 @@ absl::StatusOr<LibraryPlan> PlanOnce(std::vector<std::pair<Spec, LibraryPlan>>& 
   return plan;
 }
 
+// How an instruction runs a computation.
+enum class Role : uint8_t {
+  kBranch,  // or a loop's condition: the results go where the caller wants them
+  kBody,    // of a loop: its results replace its parameters
+};
+
 class ThunkEmitter {
  public:
-  explicit ThunkEmitter(ThunkProgram& program) : program_(program) {}
+  explicit ThunkEmitter(ThunkProgram& program)
+      : program_(program), scheduled_(*program.module), updates_of_entry_(UpdatesOfEntry()) {
+    const lowering::ComputationClasses classes(*program.module);
+    std::unordered_map<const hlo::Computation*, const hlo::Computation*> first;  // by class
+    for (const hlo::Computation* c : scheduled_.callees_first())
+      first_equal_[c] = first.try_emplace(classes.of(c), c).first->second;
+  }
   absl::Status Run();
 
  private:
   BufferId NewBuffer(int64_t bytes) {
-    program_.slots.push_back({.bytes = bytes});
+    program_.slots.push_back({.sequence = sequence_->index, .bytes = bytes});
     return static_cast<BufferId>(program_.slots.size()) - 1;
   }
   Leaves NewLeaves(const Shape& shape);
   Leaves OperandLeaves(const Instruction& i) const;
   const Leaves& leaves(const Instruction* i) const { return leaves_.at(i); }
   BufferId leaf(const Instruction* i) const { return leaves_.at(i)[0]; }
-  void Emit(std::unique_ptr<Thunk> thunk) { program_.thunks.push_back(std::move(thunk)); }
+  void Emit(std::unique_ptr<Thunk> thunk) { sequence_->thunks.push_back(std::move(thunk)); }
 
-  absl::Status CompileFusions(const std::vector<Instruction*>& order);
+  absl::Status CompileFusions();
+  absl::Status EmitSequence(const hlo::Computation& computation, ThunkSequence& sequence,
+                            absl::Span<const MayUpdate> updates);
+  absl::Status EmitParameters(const hlo::Computation& computation);
   absl::Status EmitInstruction(const Instruction& i);
   bool EmitAlias(const Instruction& i);
   void EmitFusion(const Instruction& i);
@@ -89,7 +111,7 @@ class ThunkEmitter {
   bool EmitRowMajor(const Instruction& i, Make&& make);
   template <class Make>
   bool EmitWithScratch(const Instruction& i, Make&& make);
-  absl::StatusOr<bool> EmitControl(const Instruction& i);
+  bool EmitControl(const Instruction& i);
   bool EmitRandom(const Instruction& i);
   bool EmitCustomCall(const Instruction& i);
   bool Stays(BufferId buffer) const;
@@ -99,16 +121,26 @@ class ThunkEmitter {
   void EmitEvaluator(const Instruction& i);
   Leaves RowMajorOperands(const Instruction& i);
   BufferId RowMajor(const Instruction& user, BufferId buffer, const Shape& shape);
-  absl::Status EmitOutputs(const Instruction& root);
+  absl::Status EmitOutputs(const hlo::Computation& computation);
+  std::vector<MayUpdate> UpdatesOfEntry() const;
 
   ThunkProgram& program_;
+  const lowering::ScheduledComputations scheduled_;
+  const std::vector<MayUpdate> updates_of_entry_;
+  // Equal computations are emitted once: branches that call the same would otherwise make 2^n
+  // sequences n levels deep.
+  std::unordered_map<const hlo::Computation*, const hlo::Computation*> first_equal_;
+  using Callee = std::pair<const hlo::Computation*, Role>;
+  std::vector<Callee> CalleesOf(const Instruction& i) const;
+  std::map<Callee, const ThunkSequence*> sequences_;
+  ThunkSequence* sequence_ = nullptr;  // that is being emitted
+  bool updates_parameters_ = false;    // it is a body
   // What was planned: layers of one shape share their calls.
   template <class Spec>
   using Plans = std::vector<std::pair<Spec, LibraryPlan>>;
   Plans<MatmulSpec> matmuls_;
   Plans<ConvolutionSpec> convolutions_;
-  std::vector<KeptPacking> packings_;  // of parameters
-  CompiledCallees callees_;
+  std::vector<KeptPacking> packings_;  // of the sequence's parameters
   std::unordered_map<const Instruction*, Leaves> leaves_;
   std::unordered_map<const Instruction*, std::shared_ptr<const Kernel>> kernels_;
 };
@@ -127,37 +159,120 @@ Leaves ThunkEmitter::OperandLeaves(const Instruction& i) const {
   return result;
 }
 
+// Of a loop and of a branch: the roles of what they call, in order.
+std::vector<ThunkEmitter::Callee> ThunkEmitter::CalleesOf(const Instruction& i) const {
+  std::vector<Callee> callees;
+  for (const hlo::Computation* callee : i.called())
+    callees.emplace_back(first_equal_.at(callee), Role::kBranch);
+  if (i.opcode() == Opcode::kWhile) callees[1].second = Role::kBody;
+  return callees;
+}
+
+// Callees first, so that a caller knows how large their frames are and what they leave in place.
 absl::Status ThunkEmitter::Run() {
-  const hlo::Computation& entry = *program_.module->entry();
-  for (const Instruction* parameter : entry.parameters()) {
-    if (!parameter->shape().IsArray()) {
-      return Unimplemented("parameter ", parameter->name(), " of the entry is ", parameter->shape(),
-                           ", not an array");
+  LAZULI_RETURN_IF_ERROR(CompileFusions());
+  std::set<Callee> called;
+  for (const hlo::Computation* computation : scheduled_.callees_first()) {
+    for (const auto& i : computation->instructions()) {
+      if (!scheduled_.Runs(*i)) continue;
+      for (const Callee& callee : CalleesOf(*i)) called.insert(callee);
     }
-    program_.parameters.push_back(parameter->shape());
-    const BufferId id = NewBuffer(parameter->shape().byte_size());
-    program_.slots.back().kind = BufferSlot::Kind::kParameter;
-    program_.slots.back().index = parameter->parameter_number();
-    leaves_[parameter] = {id};
   }
-  const std::vector<Instruction*> order = entry.PostOrder();
-  LAZULI_RETURN_IF_ERROR(CompileFusions(order));
-  for (const Instruction* i : order) {
+  program_.sequences.push_back(std::make_unique<ThunkSequence>());
+  for (const hlo::Computation* computation : scheduled_.callees_first()) {
+    for (const Role role : {Role::kBranch, Role::kBody}) {
+      if (!called.contains({computation, role})) continue;
+      auto& sequence = *program_.sequences.emplace_back(std::make_unique<ThunkSequence>());
+      sequence.index = static_cast<int32_t>(program_.sequences.size()) - 1;
+      std::vector<MayUpdate> updates;
+      if (role == Role::kBody) {
+        for (int64_t k = 0; k < LeafCount(computation->root()->shape()); ++k)
+          updates.push_back({.output = k, .parameter = k});
+      }
+      LAZULI_RETURN_IF_ERROR(EmitSequence(*computation, sequence, updates));
+      sequences_[{computation, role}] = &sequence;
+    }
+  }
+  return EmitSequence(*program_.module->entry(), *program_.sequences.front(), updates_of_entry_);
+}
+
+absl::Status ThunkEmitter::EmitSequence(const hlo::Computation& computation,
+                                        ThunkSequence& sequence,
+                                        absl::Span<const MayUpdate> updates) {
+  sequence_ = &sequence;
+  updates_parameters_ = sequence.index != 0 && !updates.empty();
+  sequence.name = computation.name();
+  sequence.first_slot = static_cast<BufferId>(program_.slots.size());
+  LAZULI_RETURN_IF_ERROR(EmitParameters(computation));
+  for (const Instruction* i : computation.PostOrder()) {
     if (i->opcode() == Opcode::kParameter) continue;
     const absl::Status status = EmitInstruction(*i);
     if (!status.ok()) return WithSite(status, ThunkInfo::Of("", *i));
   }
   PlacePackings();
-  return EmitOutputs(*entry.root());
+  LAZULI_RETURN_IF_ERROR(EmitOutputs(computation));
+  ChainThunks(sequence, program_.num_threads);
+  AssignBuffers(program_, sequence, updates);
+  return absl::OkStatus();
 }
 
-absl::Status ThunkEmitter::CompileFusions(const std::vector<Instruction*>& order) {
+absl::Status ThunkEmitter::EmitParameters(const hlo::Computation& computation) {
+  for (const Instruction* parameter : computation.parameters()) {
+    Leaves& leaves = leaves_[parameter];
+    leaves.clear();
+    bool all_arrays = true;
+    ForEachLeaf(parameter->shape(), [&](const Shape& leaf) {
+      all_arrays &= leaf.IsArray();
+      if (!leaf.IsArray()) return;
+      const BufferId id = NewBuffer(leaf.byte_size());
+      program_.slot(id).kind = BufferSlot::Kind::kParameter;
+      program_.slot(id).index = static_cast<int64_t>(sequence_->parameters.size());
+      sequence_->parameters.push_back(id);
+      if (sequence_->index == 0) program_.parameters.push_back(leaf);
+      leaves.push_back(id);
+    });
+    if (!all_arrays) {
+      return Unimplemented("parameter ", parameter->name(), " of the entry is ", parameter->shape(),
+                           ", not an array");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The leaf among those of all parameters; none if it is a tuple.
+std::optional<int64_t> ParameterLeaf(const hlo::Computation& entry, const hlo::Alias& alias) {
+  int64_t before = 0;
+  for (int64_t n = 0; n < alias.parameter_number; ++n)
+    before += LeafCount(entry.parameters()[static_cast<std::size_t>(n)]->shape());
+  const Instruction& parameter =
+      *entry.parameters()[static_cast<std::size_t>(alias.parameter_number)];
+  const std::optional<int64_t> leaf = LeafAt(parameter.shape(), alias.parameter_index);
+  if (!leaf) return std::nullopt;
+  return before + *leaf;
+}
+
+// Aliases of tuples, not of arrays in them, are dropped: that memory may be shared is no duty.
+std::vector<MayUpdate> ThunkEmitter::UpdatesOfEntry() const {
+  const hlo::Computation& entry = *program_.module->entry();
+  std::vector<MayUpdate> updates;
+  for (const hlo::Alias& alias : program_.module->aliases()) {
+    const auto output = LeafAt(entry.root()->shape(), alias.output_index);
+    const auto parameter = ParameterLeaf(entry, alias);
+    if (output && parameter) updates.push_back({.output = *output, .parameter = *parameter});
+  }
+  return updates;
+}
+
+// Of all computations at once, so that the kernels compile side by side.
+absl::Status ThunkEmitter::CompileFusions() {
   std::vector<const Instruction*> fusions;
   std::vector<const hlo::Computation*> bodies;
-  for (const Instruction* i : order) {
-    if (i->opcode() != Opcode::kFusion) continue;
-    fusions.push_back(i);
-    bodies.push_back(i->to_apply());
+  for (const hlo::Computation* computation : scheduled_.callees_first()) {
+    for (const Instruction* i : computation->PostOrder()) {
+      if (i->opcode() != Opcode::kFusion) continue;
+      fusions.push_back(i);
+      bodies.push_back(i->to_apply());
+    }
   }
   if (fusions.empty()) return absl::OkStatus();
   LAZULI_ASSIGN_OR_RETURN(auto kernels, CompileKernels(bodies));
@@ -198,11 +313,9 @@ absl::Status ThunkEmitter::EmitInstruction(const Instruction& i) {
       if (EmitRowMajor(i, MakeCumulativeThunk)) return absl::OkStatus();
       break;
     case Opcode::kWhile:
-    case Opcode::kConditional: {
-      LAZULI_ASSIGN_OR_RETURN(const bool done, EmitControl(i));
-      if (done) return absl::OkStatus();
+    case Opcode::kConditional:
+      if (EmitControl(i)) return absl::OkStatus();
       break;
-    }
     case Opcode::kRngBitGenerator:
       if (EmitRandom(i)) return absl::OkStatus();
       break;
@@ -234,8 +347,8 @@ bool ThunkEmitter::EmitAlias(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kConstant: {
       BufferId id = NewBuffer(i.shape().byte_size());
-      program_.slots.back().kind = BufferSlot::Kind::kConstant;
-      program_.slots.back().constant = i.literal().raw();
+      program_.slot(id).kind = BufferSlot::Kind::kConstant;
+      program_.constants.push_back({.buffer = id, .data = i.literal().raw()});
       leaves_[&i] = {id};
       return i.shape().IsArray();
     }
@@ -353,12 +466,10 @@ absl::StatusOr<bool> ThunkEmitter::EmitConvolution(const Instruction& i) {
 
 // Whether it is a parameter of which the next run is likely to have the same: no output updates it.
 bool ThunkEmitter::Stays(BufferId buffer) const {
-  const BufferSlot& slot = program_.slots[static_cast<std::size_t>(buffer)];
-  const auto& aliases = program_.module->aliases();
-  return slot.kind == BufferSlot::Kind::kParameter && program_.depth == 0 &&
-         std::none_of(aliases.begin(), aliases.end(), [&](const hlo::Alias& alias) {
-           return alias.parameter_number == slot.index;
-         });
+  const BufferSlot& slot = program_.slot(buffer);
+  if (slot.kind != BufferSlot::Kind::kParameter || slot.sequence != 0) return false;
+  return std::none_of(updates_of_entry_.begin(), updates_of_entry_.end(),
+                      [&](const MayUpdate& update) { return update.parameter == slot.index; });
 }
 
 BufferId ThunkEmitter::Packed(const Instruction& user,
@@ -366,7 +477,7 @@ BufferId ThunkEmitter::Packed(const Instruction& user,
                               int64_t runs_without) {
   const BufferId packed = NewBuffer(packing->bytes());
   auto thunk = MakePackingThunk(user, std::move(packing), weights, packed);
-  const BufferSlot& slot = program_.slots[static_cast<std::size_t>(weights)];
+  const BufferSlot& slot = program_.slot(weights);
   if (slot.kind == BufferSlot::Kind::kParameter) {
     packings_.push_back({slot.index, std::move(thunk), runs_without});
   } else {
@@ -384,14 +495,15 @@ void ThunkEmitter::PlacePackings() {
       continue;
     }
     const BufferId packed = packing.thunk->uses().back().buffer;
-    BufferSlot& slot = program_.slots[static_cast<std::size_t>(packed)];
+    BufferSlot& slot = program_.slot(packed);
     slot.kind = BufferSlot::Kind::kKept;
     slot.index = static_cast<int64_t>(program_.packings.size());
     program_.kept_bytes += slot.bytes;
     program_.packings.push_back(std::move(packing));
   }
-  program_.thunks.insert(program_.thunks.begin(), std::make_move_iterator(first.begin()),
-                         std::make_move_iterator(first.end()));
+  packings_.clear();
+  sequence_->thunks.insert(sequence_->thunks.begin(), std::make_move_iterator(first.begin()),
+                           std::make_move_iterator(first.end()));
 }
 
 // A thunk whose result is one array; `make` may refuse.
@@ -431,14 +543,17 @@ bool ThunkEmitter::EmitWithScratch(const Instruction& i, Make&& make) {
   return true;
 }
 
-absl::StatusOr<bool> ThunkEmitter::EmitControl(const Instruction& i) {
-  Leaves results = NewLeaves(i.shape());
-  const auto make = i.opcode() == Opcode::kWhile ? MakeWhileThunk : MakeConditionalThunk;
-  LAZULI_ASSIGN_OR_RETURN(auto thunk, make(i, program_, callees_, RowMajorOperands(i), results,
-                                           [this](int64_t bytes) { return NewBuffer(bytes); }));
-  if (thunk == nullptr) return false;
-  Emit(std::move(thunk));
-  leaves_[&i] = std::move(results);
+bool ThunkEmitter::EmitControl(const Instruction& i) {
+  if (!scheduled_.Runs(i)) return false;
+  const auto new_buffer = [this](int64_t bytes) { return NewBuffer(bytes); };
+  const Leaves operands = RowMajorOperands(i), results = NewLeaves(i.shape());
+  std::vector<CalledSequence> called;
+  for (const Callee& callee : CalleesOf(i))
+    called.push_back(Call(*sequences_.at(callee), new_buffer));
+  Emit(i.opcode() == Opcode::kWhile
+           ? MakeWhileThunk(i, program_, called[0], called[1], operands, results, new_buffer)
+           : MakeConditionalThunk(i, std::move(called), operands, results));
+  leaves_[&i] = results;
   return true;
 }
 
@@ -504,7 +619,8 @@ void ThunkEmitter::EmitEvaluator(const Instruction& i) {
   ++program_.stats.evaluator_thunks;
 }
 
-absl::Status ThunkEmitter::EmitOutputs(const Instruction& root) {
+absl::Status ThunkEmitter::EmitOutputs(const hlo::Computation& computation) {
+  const Instruction& root = *computation.root();
   std::vector<Shape> shapes;
   ForEachLeaf(root.shape(),
               [&](const Shape& shape) { shapes.emplace_back(shape.dtype(), shape.dims()); });
@@ -513,21 +629,21 @@ absl::Status ThunkEmitter::EmitOutputs(const Instruction& root) {
     return Internal("the root ", root.name(), " has an unsupported shape ", root.shape());
   for (std::size_t o = 0; o < shapes.size(); ++o) {
     BufferId id = values[o];
-    if (program_.keeps_parameters && id == leaf(program_.module->entry()->parameters()[o])) {
-      program_.outputs.push_back({.shape = shapes[o], .buffer = id});
+    if (updates_parameters_ && id == sequence_->parameters[o]) {
+      sequence_->outputs.push_back({.shape = shapes[o], .buffer = id});
       continue;
     }
-    if (program_.slots[static_cast<std::size_t>(id)].kind != BufferSlot::Kind::kTemporary) {
+    if (program_.slot(id).kind != BufferSlot::Kind::kTemporary) {
       const BufferId copy = NewBuffer(
           shapes[o].byte_size());  // a parameter, a constant, or an output for the second time
       if (shapes[o].num_elements() > 0)
         Emit(MakeCopyThunk(root, copy, {WholeArray(id, shapes[o], shapes[o])}));
       id = copy;
     }
-    BufferSlot& slot = program_.slots[static_cast<std::size_t>(id)];
+    BufferSlot& slot = program_.slot(id);
     slot.kind = BufferSlot::Kind::kOutput;
     slot.index = static_cast<int64_t>(o);
-    program_.outputs.push_back({.shape = shapes[o], .buffer = id});
+    sequence_->outputs.push_back({.shape = shapes[o], .buffer = id});
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// EmitThunks: one thunk for each instruction of the entry that does something, and a buffer for
-// each array.
+// EmitThunks: one thunk for each instruction of a scheduled computation that does something, and a
+// buffer for each array.
 //
 // Choices in order: nothing (parameters, constants, tuples, reshapes: a second name for the same
 // memory), a compiled kernel (fusions), a library call (dot, convolution), strided copies, a native
@@ -12,8 +12,7 @@
 
 namespace lazuli::cpu {
 
-// Fills in thunks, slots (kinds and sizes), outputs, parameters and the statistics of a program
-// that has a module.
+// Fills in all of a program that has a module, a number of threads and flush_subnormals.
 absl::Status EmitThunks(ThunkProgram& program);
 
 }  // namespace lazuli::cpu

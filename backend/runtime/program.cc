@@ -1,5 +1,6 @@
 #include "backend/runtime/program.h"
 
+#include "ir/support/status.h"
 #include "ir/support/str.h"
 
 namespace lazuli::backend {
@@ -34,33 +35,50 @@ std::string ThunkText(const Thunk& thunk) {
 
 }  // namespace
 
+absl::Status RunThunks(const ThunkSequence& sequence, const RunBuffers& run) {
+  for (const auto& thunk : sequence.thunks) LAZULI_RETURN_IF_ERROR(RunThunk(*thunk, run));
+  return absl::OkStatus();
+}
+
 std::string ThunksText(const ThunkProgram& program) {
-  std::string text =
-      Str("thunks: ", program.thunks.size(), ", arena: ", program.arena_bytes, " bytes\n");
+  std::string text = Str("thunks: ", program.entry().thunks.size(),
+                         ", arena: ", program.entry().frame_bytes, " bytes\n");
   for (const KeptPacking& packing : program.packings)
     text += Str("  kept ", ThunkText(*packing.thunk));
-  for (std::size_t t = 0; t < program.thunks.size(); ++t)
-    text += Str("  ", t, " ", ThunkText(*program.thunks[t]));
+  for (const auto& sequence : program.sequences) {
+    if (sequence->index != 0)
+      text += Str("of ", sequence->name, ": ", sequence->thunks.size(),
+                  ", frame: ", sequence->frame_bytes, " bytes\n");
+    for (std::size_t t = 0; t < sequence->thunks.size(); ++t)
+      text += Str("  ", t, " ", ThunkText(*sequence->thunks[t]));
+  }
   return text;
 }
 
 std::string PlanText(const ThunkProgram& program) {
   std::string text = ThunksText(program);
   text += Str("buffers: ", program.slots.size(), "\n");
+  std::vector<int64_t> offsets(program.slots.size(), 0);
+  for (const auto& sequence : program.sequences) {
+    for (const FrameBuffer& temporary : sequence->temporaries)
+      offsets[static_cast<std::size_t>(temporary.buffer)] = temporary.offset;
+  }
   for (std::size_t b = 0; b < program.slots.size(); ++b) {
     const BufferSlot& slot = program.slots[b];
     text += Str("  b", b, " ", KindText(slot.kind), " ", slot.bytes, " bytes");
     if (slot.kind == BufferSlot::Kind::kTemporary) {
-      text += Str(" at ", slot.offset);
+      text += Str(" at ", offsets[b]);
     } else if (slot.kind != BufferSlot::Kind::kConstant) {
       text += Str(" ", slot.index);
     }
+    if (slot.sequence != 0)
+      text += Str(" of ", program.sequences[static_cast<std::size_t>(slot.sequence)]->name);
     text += "\n";
   }
-  for (std::size_t o = 0; o < program.outputs.size(); ++o) {
-    const ProgramOutput& output = program.outputs[o];
-    text += Str("output ", o, " ", output.shape, " in b", output.buffer);
-    if (output.donor >= 0) text += Str(", may take parameter ", output.donor);
+  const std::vector<ProgramOutput>& outputs = program.entry().outputs;
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    text += Str("output ", o, " ", outputs[o].shape, " in b", outputs[o].buffer);
+    if (outputs[o].donor >= 0) text += Str(", may take parameter ", outputs[o].donor);
     text += "\n";
   }
   return text;

@@ -1,5 +1,12 @@
-// ThunkProgram: a compiled module before it can run - thunks in order, and a table that says where each
-// buffer lies.
+// ThunkProgram: a compiled module before it can run - for each scheduled computation its thunks in
+// order, and one table that says where each buffer lies.
+//
+// The entry's buffers are known when a run starts. A loop or a branch has a sequence of its own,
+// whose buffers are in the same table: the thunk that runs it says where its parameters and results
+// lie, and gives it a frame, a piece of its caller's scratch memory, for everything else.
+//
+//   entry:  t0 kernel (b0, >b1)   t1 while (b1, >b2, frame >b3)   t2 kernel (b2, >b4)
+//   body:     t0 kernel (b5, >b6)     t1 matmul (b6, b7, >b8)     b6 in the frame; b5, b8: the state
 #pragma once
 
 #include <cstdint>
@@ -16,10 +23,20 @@ namespace lazuli::backend {
 struct BufferSlot {
   enum class Kind : uint8_t { kParameter, kConstant, kTemporary, kOutput, kKept };
   Kind kind = Kind::kTemporary;
+  int32_t sequence = 0;  // whose it is; 0: the entry's
   int64_t bytes = 0;
-  int64_t index = 0;                    // of the parameter, the output or the kept packing
-  const std::byte* constant = nullptr;  // memory of the module
-  int64_t offset = 0;                   // of a temporary in the arena
+  int64_t index = 0;  // of the parameter, the output or the kept packing
+};
+
+// Memory of the module.
+struct ConstantBuffer {
+  BufferId buffer = 0;
+  const std::byte* data = nullptr;
+};
+// Memory of a sequence's frame.
+struct FrameBuffer {
+  BufferId buffer = 0;
+  int64_t offset = 0;
 };
 
 struct ProgramOutput {
@@ -38,30 +55,40 @@ struct KeptPacking {
   int64_t runs_without = 0;
 };
 
+// What a computation became. Parameters and outputs are the leaves of the computation's, in order.
+struct ThunkSequence {
+  std::string name;
+  int32_t index = 0;        // among the program's; 0: the entry
+  BufferId first_slot = 0;  // its own, one after the other, begin here
+  std::vector<std::unique_ptr<Thunk>> thunks;
+  std::vector<BufferId> parameters;
+  std::vector<ProgramOutput> outputs;
+  std::vector<FrameBuffer> temporaries;
+  int64_t frame_bytes = 0;
+};
+
 struct ThunkProgram {
   std::unique_ptr<hlo::Module> module;  // optimised; owns constants and what evaluator thunks run
-  std::vector<std::unique_ptr<Thunk>> thunks;
-  std::vector<BufferSlot> slots;  // by BufferId
-  std::vector<ProgramOutput> outputs;
-  std::vector<Shape> parameters;
+  std::vector<BufferSlot> slots;        // by BufferId, of all sequences
+  std::vector<ConstantBuffer> constants;
+  // The entry first; then callees before callers. Thunks of loops and branches point to theirs.
+  std::vector<std::unique_ptr<ThunkSequence>> sequences;
+  std::vector<Shape> parameters;      // leaves of the entry's
   std::vector<KeptPacking> packings;  // done before the thunks; into slots of kind kKept
-  int64_t arena_bytes = 0;
-  int64_t kept_bytes = 0;  // of all packings together
+  int64_t kept_bytes = 0;             // of all packings together
   int num_threads = 1;
   bool flush_subnormals = false;
-  int depth = 0;  // of loops and branches around it
-  // An output that is the parameter of its own number needs no buffer and no copy: the state of a
-  // loop.
-  bool keeps_parameters = false;
   ExecutableStats stats;
+
+  const ThunkSequence& entry() const { return *sequences.front(); }
+  BufferSlot& slot(BufferId id) { return slots[static_cast<std::size_t>(id)]; }
+  const BufferSlot& slot(BufferId id) const { return slots[static_cast<std::size_t>(id)]; }
 };
+
+absl::Status RunThunks(const ThunkSequence& sequence, const RunBuffers& run);
 
 // Thunks and buffers, one per line.
 std::string ThunksText(const ThunkProgram& program);
 std::string PlanText(const ThunkProgram& program);
-
-// Decides which temporaries share memory, which outputs may take a donated parameter's, and fills
-// in offsets, donors and arena_bytes. Everything else in the program is complete.
-void AssignBuffers(ThunkProgram& program);
 
 }  // namespace lazuli::backend

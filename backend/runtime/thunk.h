@@ -52,9 +52,10 @@ struct ThunkInfo {
   static ThunkInfo Of(std::string_view kind, const hlo::Instruction& instruction);
 };
 
-// The buffers of one run, and where it runs.
+// The buffers of one run, and where it runs. A thunk that runs a sequence of its own sets the
+// entries of that sequence; all others only read them.
 struct RunBuffers {
-  std::byte* const* data;  // by BufferId
+  std::byte** data;  // by BufferId
   Device device = {};
   template <class T = std::byte>
   T* at(BufferId id) const {

@@ -13,6 +13,7 @@
 #include "ir/support/hash_map.h"
 #include "lowering/passes/block_order.h"
 #include "lowering/passes/rewriter.h"
+#include "lowering/passes/scheduled.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -142,22 +143,22 @@ std::vector<const Instruction*> SourcesOf(const Instruction* reduce) {
 
 class Fuser {
  public:
-  Fuser(hlo::Module& module, const FusionTarget& target)
-      : module_(module),
+  Fuser(hlo::Computation* computation, const FusionTarget& target)
+      : computation_(computation),
         target_(target),
-        blocks_(*module.entry()),
-        position_(*module.entry()),
-        readers_(*module.entry()),
-        reducing_(*module.entry()) {}
+        blocks_(*computation),
+        position_(*computation),
+        readers_(*computation),
+        reducing_(*computation) {}
 
   bool Run() {
-    const std::vector<Instruction*> order = module_.entry()->PostOrder();
+    const std::vector<Instruction*> order = computation_->PostOrder();
     for (std::size_t k = 0; k < order.size(); ++k) position_[order[k]] = static_cast<uint32_t>(k);
     for (Instruction* i : std::ranges::reverse_view(order)) {
       Place(i);
       if (blocks_.of(i) == BlockOrder::kNone) blocks_.Add(i);
     }
-    Rewriter rewriter(module_.entry());
+    Rewriter rewriter(computation_);
     // Producers first, so that a group's operands are what earlier groups left behind.
     for (const Group& group : std::ranges::reverse_view(groups_)) Materialise(group, rewriter);
     return rewriter.changed();
@@ -185,7 +186,7 @@ class Fuser {
   void Note(const Instruction* i, Group& group);
   void Materialise(const Group& group, Rewriter& rewriter);
 
-  hlo::Module& module_;
+  hlo::Computation* computation_;
   const FusionTarget& target_;
   BlockOrder blocks_;
   hlo::DenseMap<uint32_t> position_;
@@ -460,7 +461,7 @@ void Fuser::Materialise(const Group& group, Rewriter& rewriter) {
   std::sort(members.begin(), members.end(), [&](const Instruction* a, const Instruction* b) {
     return position_[a] < position_[b];
   });
-  BodyBuilder builder(module_, target_);
+  BodyBuilder builder(*computation_->parent(), target_);
   for (Instruction* member : members) builder.AddMember(member);
   builder.SetRoot(group.outputs);
   const Instruction* first = group.outputs[0];
@@ -480,6 +481,9 @@ void Fuser::Materialise(const Group& group, Rewriter& rewriter) {
 
 }  // namespace
 
-absl::StatusOr<bool> Fuse::Run(hlo::Module& module) { return Fuser(module, target_).Run(); }
+absl::StatusOr<bool> Fuse::Run(hlo::Module& module) {
+  return RewriteScheduled(
+      module, [&](hlo::Computation* computation) { return Fuser(computation, target_).Run(); });
+}
 
 }  // namespace lazuli::lowering

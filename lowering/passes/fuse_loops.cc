@@ -5,11 +5,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/support/status.h"
-#include "lowering/passes/flat_module.h"
-#include "lowering/passes/pass.h"
-#include "lowering/passes/pipelines.h"
 #include "lowering/passes/rewriter.h"
+#include "lowering/passes/scheduled.h"
 #include "lowering/passes/unroll_reductions.h"
 
 namespace lazuli::lowering {
@@ -63,49 +60,99 @@ bool IsGenerated(const Instruction* i) {
          (i->opcode() == Opcode::kBroadcast && i->operand(0)->shape().num_elements() == 1);
 }
 
-// The computation, simplified, over one tuple: what `while` calls. Null if something in it is no
+// Adds what `i` computes to another computation, calls written out. Null if something in it is no
 // part of a kernel.
-absl::StatusOr<Computation*> AddCallee(const Computation& source, const Shape& state,
-                                       const Supports& supports, hlo::Module& module) {
-  const std::unique_ptr<hlo::Module> flat = FlatModule(source);
-  PassPipeline pipeline("loop");
-  AddSimplificationPipeline(pipeline);
-  pipeline.Add<UnrollReductions>();
-  LAZULI_RETURN_IF_ERROR(pipeline.Run(*flat).status());
-  Computation* target = module.AddComputation(source.name());
-  Instruction* parameter = target->AddParameter(0, state);
-  std::unordered_map<const Instruction*, Instruction*> copies;
-  for (const Instruction* i : flat->entry()->PostOrder()) {
-    if (i->opcode() == Opcode::kParameter) {
-      copies[i] = target->Add(Opcode::kGetTupleElement, i->shape(), {parameter},
-                              hlo::TupleIndexAttrs{i->parameter_number()});
-      continue;
-    }
-    // A loop's iteration is a plan of elements, without folds over others.
-    if (i->opcode() != Opcode::kTuple && (!supports(*i) || !i->called().empty())) {
-      module.RemoveComputation(target);
-      return nullptr;
-    }
+class CalleeCopier {
+ public:
+  CalleeCopier(Computation* target, const Supports& supports)
+      : target_(target), supports_(supports) {}
+
+  Instruction* Copy(const Computation& source, absl::Span<Instruction* const> arguments) {
+    std::unordered_map<const Instruction*, Instruction*> copies;
     std::vector<Instruction*> operands;
-    for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
-    copies[i] = target->Add(i->opcode(), i->shape(), operands, i->attrs());
+    for (const Instruction* i : source.PostOrder()) {
+      operands.clear();
+      for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
+      Instruction* const copy = CopyOne(*i, operands, arguments);
+      if (copy == nullptr) return nullptr;
+      copies[i] = copy;
+    }
+    return copies.at(source.root());
   }
-  const Instruction* root = flat->entry()->root();
-  // A condition is its one leaf.
-  target->set_root(source.root()->shape().IsTuple() ? copies.at(root)
-                                                    : copies.at(root->operand(0)));
-  return target;
+
+ private:
+  Instruction* CopyOne(const Instruction& i, absl::Span<Instruction* const> operands,
+                       absl::Span<Instruction* const> arguments) {
+    switch (i.opcode()) {
+      case Opcode::kParameter:
+        return arguments[static_cast<std::size_t>(i.parameter_number())];
+      case Opcode::kCall:
+        return Copy(*i.to_apply(), operands);
+      case Opcode::kTuple:
+        return target_->Add(Opcode::kTuple, i.shape(), operands);
+      case Opcode::kGetTupleElement:
+        if (operands[0]->opcode() == Opcode::kTuple)
+          return operands[0]->operand(i.attrs_as<hlo::TupleIndexAttrs>().index);
+        return target_->AddClone(i, operands);
+      default:
+        return UnrollsReduction(i) || supports_(i) ? target_->AddClone(i, operands) : nullptr;
+    }
+  }
+
+  Computation* target_;
+  const Supports& supports_;
+};
+
+// The elements of a tuple, each by an instruction that `adder` adds.
+template <class Adder>
+std::vector<Instruction*> ElementsOf(Instruction* tuple, Adder* adder) {
+  std::vector<Instruction*> elements;
+  for (const Shape& element : tuple->shape().tuple()) {
+    const hlo::TupleIndexAttrs index{static_cast<int64_t>(elements.size())};
+    elements.push_back(adder->Add(Opcode::kGetTupleElement, element, {tuple}, index));
+  }
+  return elements;
+}
+
+// A copy of the computation in its module, for the loop inside a kernel. Null if something in it is
+// no part of one.
+Computation* AddCallee(const Computation& source, const Supports& supports) {
+  hlo::Module& module = *source.parent();
+  Computation* const target = module.AddComputation(source.name());
+  Instruction* const state = target->AddParameter(0, source.parameters()[0]->shape());
+  Instruction* const root = CalleeCopier(target, supports).Copy(source, {state});
+  if (root != nullptr) {
+    target->set_root(root->shape().IsTuple() && root->opcode() != Opcode::kTuple
+                         ? target->Add(Opcode::kTuple, root->shape(), ElementsOf(root, target))
+                         : root);
+    UnrollReductionsIn(target);
+    target->RemoveDead();
+  }
+  // A loop's iteration is a plan of elements, without folds over others.
+  const auto is_element = [&](const auto& i) {
+    return (IsShortcut(*i) && !i->IsConstant()) || (supports(*i) && i->called().empty());
+  };
+  const auto& all = target->instructions();
+  if (root != nullptr && std::all_of(all.begin(), all.end(), is_element)) return target;
+  module.RemoveComputation(target);
+  return nullptr;
 }
 
 class LoopFuser {
  public:
-  LoopFuser(hlo::Module& module, const FusionTarget& target)
-      : module_(module), target_(target), rewriter_(module.entry()) {}
+  LoopFuser(Computation* computation, const FusionTarget& target)
+      : computation_(computation),
+        module_(*computation->parent()),
+        target_(target),
+        rewriter_(computation) {}
 
-  absl::StatusOr<bool> Run() {
-    for (Instruction* i : module_.entry()->PostOrder()) {
-      if (i->opcode() != Opcode::kWhile || !Eligible(*i)) continue;
-      LAZULI_RETURN_IF_ERROR(TryFuse(i));
+  bool Run() {
+    std::vector<Instruction*> loops;
+    for (Instruction* i : computation_->PostOrder()) {
+      if (i->opcode() == Opcode::kWhile) loops.push_back(i);
+    }
+    for (Instruction* loop : loops) {
+      if (Eligible(*loop)) TryFuse(loop);
     }
     return rewriter_.changed();
   }
@@ -121,12 +168,13 @@ class LoopFuser {
 
   bool Eligible(const Instruction& loop) const;
   void NameElements(Instruction* root);
-  absl::Status TryFuse(Instruction* loop);
+  void TryFuse(Instruction* loop);
   Parts Choose(Instruction* loop, bool with_neighbours) const;
   Computation* Build(const Parts& parts, absl::Span<Computation* const> callees);
   Instruction* Value(Instruction* outside, Computation* body);
   void Replace(const Parts& parts, Computation* body);
 
+  Computation* computation_;
   hlo::Module& module_;
   const FusionTarget& target_;
   Rewriter rewriter_;
@@ -135,9 +183,7 @@ class LoopFuser {
 };
 
 bool LoopFuser::Eligible(const Instruction& loop) const {
-  const Instruction* state = loop.operand(0);
-  return IsFlat(loop.shape()) && state->opcode() == Opcode::kTuple && !loop.HasSideEffect() &&
-         loop.control_predecessors().empty() &&
+  return IsFlat(loop.shape()) && !loop.HasSideEffect() && loop.control_predecessors().empty() &&
          std::all_of(
              loop.users().begin(), loop.users().end(),
              [](const Instruction* user) { return user->opcode() == Opcode::kGetTupleElement; }) &&
@@ -147,13 +193,9 @@ bool LoopFuser::Eligible(const Instruction& loop) const {
 
 // Makes a tuple of the loop's elements the root.
 void LoopFuser::NameElements(Instruction* root) {
-  std::vector<Instruction*> elements;
   rewriter_.set_origin(root);
-  for (const Shape& leaf : root->shape().tuple()) {
-    elements.push_back(rewriter_.Add(Opcode::kGetTupleElement, leaf, {root},
-                                     hlo::TupleIndexAttrs{static_cast<int64_t>(elements.size())}));
-  }
-  module_.entry()->set_root(rewriter_.Add(Opcode::kTuple, root->shape(), elements));
+  computation_->set_root(
+      rewriter_.Add(Opcode::kTuple, root->shape(), ElementsOf(root, &rewriter_)));
 }
 
 // Elementwise values of the loop's space (or scalars) that only the loop needs, and those that come
@@ -164,9 +206,10 @@ LoopFuser::Parts LoopFuser::Choose(Instruction* loop, bool with_neighbours) cons
   for (const Shape& leaf : loop->shape().tuple()) {
     if (leaf.num_elements() > parts.space.num_elements()) parts.space = leaf;
   }
-  if (loop->operand(0)->users().size() == 1) parts.taken.insert(loop->operand(0));
+  const Instruction* state = loop->operand(0);
+  if (state->opcode() == Opcode::kTuple && state->users().size() == 1) parts.taken.insert(state);
   if (!with_neighbours) return parts;
-  const std::vector<Instruction*> order = module_.entry()->PostOrder();
+  const std::vector<Instruction*> order = computation_->PostOrder();
   const auto at = std::find(order.begin(), order.end(), loop);
   const auto fits = [&](const Instruction* i) {
     return !rewriter_.IsErased(i) && i->IsElementwise() && target_.supports(*i) &&
@@ -235,7 +278,13 @@ Computation* LoopFuser::Build(const Parts& parts, absl::Span<Computation* const>
   };
   for (Instruction* i : parts.before) clone(i);
   std::vector<Instruction*> state;
-  for (Instruction* leaf : parts.loop->operand(0)->operands()) state.push_back(Value(leaf, body));
+  Instruction* const outside = parts.loop->operand(0);
+  rewriter_.set_origin(parts.loop);
+  const std::vector<Instruction*> leaves =
+      outside->opcode() == Opcode::kTuple
+          ? std::vector<Instruction*>(outside->operands().begin(), outside->operands().end())
+          : ElementsOf(outside, &rewriter_);
+  for (Instruction* leaf : leaves) state.push_back(Value(leaf, body));
   Instruction* tuple = body->Add(Opcode::kTuple, parts.loop->shape(), state);
   inside_[parts.loop] =
       body->Add(Opcode::kWhile, parts.loop->shape(), {tuple}, hlo::NoAttrs{}, callees);
@@ -275,17 +324,15 @@ void LoopFuser::Replace(const Parts& parts, Computation* body) {
   }
 }
 
-absl::Status LoopFuser::TryFuse(Instruction* loop) {
+void LoopFuser::TryFuse(Instruction* loop) {
   std::vector<Computation*> callees;
   const bool is_root = loop->IsRoot();
   const auto give_up = [&] {
-    if (is_root) module_.entry()->set_root(loop);
+    if (is_root) computation_->set_root(loop);
     for (Computation* callee : callees) module_.RemoveComputation(callee);
-    return absl::OkStatus();
   };
   for (const Computation* callee : loop->called()) {
-    LAZULI_ASSIGN_OR_RETURN(Computation * copy,
-                            AddCallee(*callee, loop->shape(), target_.supports, module_));
+    Computation* const copy = AddCallee(*callee, target_.supports);
     if (copy == nullptr) return give_up();
     callees.push_back(copy);
   }
@@ -294,22 +341,19 @@ absl::Status LoopFuser::TryFuse(Instruction* loop) {
     const Parts parts = Choose(loop, with_neighbours);
     Computation* body = Build(parts, callees);
     if (!results_.empty() && target_.supports_loop(*body)) {
-      Replace(parts, body);
-      return absl::OkStatus();
+      return Replace(parts, body);
     }
     module_.RemoveComputation(body);
   }
-  return give_up();
+  give_up();
 }
 
 }  // namespace
 
 absl::StatusOr<bool> FuseLoops::Run(hlo::Module& module) {
-  const auto& instructions = module.entry()->instructions();
-  const bool any = std::any_of(instructions.begin(), instructions.end(),
-                               [](const auto& i) { return i->opcode() == Opcode::kWhile; });
-  if (!any || !target_.supports_loop) return false;
-  return LoopFuser(module, target_).Run();
+  if (!target_.supports_loop) return false;
+  return RewriteScheduled(
+      module, [&](Computation* computation) { return LoopFuser(computation, target_).Run(); });
 }
 
 }  // namespace lazuli::lowering

@@ -4,6 +4,7 @@
 
 #include "lowering/builder/builder.h"
 #include "lowering/passes/rewriter.h"
+#include "lowering/passes/scheduled.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -72,11 +73,9 @@ absl::StatusOr<hlo::Computation*> Sum(hlo::Module& module, DType dtype) {
   return b.Finish(b.Plus(x, y));
 }
 
-}  // namespace
-
-absl::StatusOr<bool> ReduceVectorProducts::Run(hlo::Module& module) {
-  Rewriter rewriter(module.entry());
-  for (Instruction* i : module.entry()->PostOrder()) {
+absl::StatusOr<bool> ReduceIn(hlo::Computation* computation) {
+  Rewriter rewriter(computation);
+  for (Instruction* i : computation->PostOrder()) {
     if (!IsVectorProduct(*i)) continue;
     rewriter.set_origin(i);
     Instruction* const products = Products(rewriter, *i);
@@ -91,7 +90,8 @@ absl::StatusOr<bool> ReduceVectorProducts::Run(hlo::Module& module) {
         kept.push_back(i->operand(0)->shape().dim(d));
       ++at;
     }
-    LAZULI_ASSIGN_OR_RETURN(hlo::Computation* const sum, Sum(module, i->shape().dtype()));
+    LAZULI_ASSIGN_OR_RETURN(hlo::Computation* const sum,
+                            Sum(*computation->parent(), i->shape().dtype()));
     Instruction* const zero = rewriter.Scalar(i->shape().dtype(), 0);
     Instruction* const result =
         rewriter.Add(Opcode::kReduce, Shape(i->shape().dtype(), kept), {products, zero},
@@ -99,6 +99,12 @@ absl::StatusOr<bool> ReduceVectorProducts::Run(hlo::Module& module) {
     rewriter.Replace(i, rewriter.Reshape(result, i->shape().dims()));
   }
   return rewriter.changed();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ReduceVectorProducts::Run(hlo::Module& module) {
+  return RewriteScheduled(module, ReduceIn);
 }
 
 }  // namespace lazuli::lowering

@@ -1,6 +1,7 @@
 #include "lowering/passes/split_complex_products.h"
 
 #include "lowering/passes/rewriter.h"
+#include "lowering/passes/scheduled.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -45,14 +46,18 @@ void Split(Instruction* dot, Rewriter& rewriter) {
   rewriter.Replace(dot, rewriter.Add(Opcode::kComplex, dot->shape(), {re, im}));
 }
 
-}  // namespace
-
-absl::StatusOr<bool> SplitComplexProducts::Run(hlo::Module& module) {
-  Rewriter rewriter(module.entry());
-  for (Instruction* i : module.entry()->PostOrder()) {
+absl::StatusOr<bool> SplitIn(hlo::Computation* computation) {
+  Rewriter rewriter(computation);
+  for (Instruction* i : computation->PostOrder()) {
     if (ShouldSplit(*i)) Split(i, rewriter);
   }
   return rewriter.changed();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> SplitComplexProducts::Run(hlo::Module& module) {
+  return RewriteScheduled(module, SplitIn);
 }
 
 }  // namespace lazuli::lowering

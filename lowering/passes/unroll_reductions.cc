@@ -10,6 +10,7 @@
 #include "ir/evaluator/reduction_order.h"
 #include "ir/hlo/monoid.h"
 #include "lowering/passes/rewriter.h"
+#include "lowering/passes/scheduled.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -133,9 +134,9 @@ Instruction* UnrolledDot(Rewriter& rewriter, const Instruction& dot) {
 
 bool UnrollsReduction(const Instruction& i) { return SmallMonoid(i) || IsSmallDot(i); }
 
-absl::StatusOr<bool> UnrollReductions::Run(hlo::Module& module) {
-  Rewriter rewriter(module.entry());
-  for (Instruction* i : module.entry()->PostOrder()) {
+bool UnrollReductionsIn(hlo::Computation* computation) {
+  Rewriter rewriter(computation);
+  for (Instruction* i : computation->PostOrder()) {
     rewriter.set_origin(i);
     if (const std::optional<Opcode> monoid = SmallMonoid(*i))
       rewriter.Replace(i, UnrolledReduce(rewriter, *i, *monoid));
@@ -143,6 +144,10 @@ absl::StatusOr<bool> UnrollReductions::Run(hlo::Module& module) {
       rewriter.Replace(i, UnrolledDot(rewriter, *i));
   }
   return rewriter.changed();
+}
+
+absl::StatusOr<bool> UnrollReductions::Run(hlo::Module& module) {
+  return RewriteScheduled(module, UnrollReductionsIn);
 }
 
 }  // namespace lazuli::lowering

@@ -14,6 +14,9 @@ namespace lazuli::lowering {
 // Whether it writes this one out.
 bool UnrollsReduction(const hlo::Instruction& instruction);
 
+// Those of one computation; whether there were any.
+bool UnrollReductionsIn(hlo::Computation* computation);
+
 class UnrollReductions final : public Pass {
  public:
   std::string_view name() const override { return "unroll_reductions"; }

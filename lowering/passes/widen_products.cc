@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "lowering/passes/rewriter.h"
+#include "lowering/passes/scheduled.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -39,17 +40,15 @@ Shape WithDType(Shape shape, DType dtype) {
   return shape;
 }
 
-}  // namespace
-
-absl::StatusOr<bool> WidenProducts::Run(hlo::Module& module) {
-  Rewriter rewriter(module.entry());
+absl::StatusOr<bool> WidenIn(hlo::Computation* computation) {
+  Rewriter rewriter(computation);
   std::unordered_map<Instruction*, Instruction*> wide_operands;  // each is converted once
   const auto operand = [&](Instruction* x) {
     Instruction*& wide = wide_operands[x];
     if (wide == nullptr) wide = rewriter.Convert(x, DType::kF32);
     return wide;
   };
-  for (Instruction* i : module.entry()->PostOrder()) {
+  for (Instruction* i : computation->PostOrder()) {
     if (!ShouldWiden(*i)) continue;
     rewriter.set_origin(i);
     Instruction* const wide =
@@ -58,6 +57,12 @@ absl::StatusOr<bool> WidenProducts::Run(hlo::Module& module) {
     rewriter.Replace(i, rewriter.Convert(wide, i->shape().dtype()));
   }
   return rewriter.changed();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> WidenProducts::Run(hlo::Module& module) {
+  return RewriteScheduled(module, WidenIn);
 }
 
 }  // namespace lazuli::lowering

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/passes/convolution_form.h"
 #include "lowering/passes/rewriter.h"
+#include "lowering/passes/scheduled.h"
 
 namespace lazuli::cpu {
 namespace {
@@ -157,20 +158,24 @@ bool Concerns(const Instruction& i) {
          i.opcode() == Opcode::kSelectAndScatter || (i.shape().IsArray() && i.shape().has_layout());
 }
 
+absl::StatusOr<bool> AssignIn(hlo::Computation* computation) {
+  const auto& all = computation->instructions();
+  if (std::none_of(all.begin(), all.end(), [](const auto& i) { return Concerns(*i); }))
+    return false;
+  Instruction* root = computation->root();
+  const bool changed = Assigner(computation).Run();
+  // The root tuple has asked for row-major operands; a root that is an array has not.
+  if (!root->shape().IsArray() || !root->shape().has_layout()) return changed;
+  lowering::Rewriter rewriter(computation);
+  rewriter.set_origin(root);
+  computation->set_root(rewriter.Add(Opcode::kCopy, root->shape().WithDefaultLayout(), {root}));
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<bool> AssignLayouts::Run(hlo::Module& module) {
-  const auto& all = module.entry()->instructions();
-  if (std::none_of(all.begin(), all.end(), [](const auto& i) { return Concerns(*i); }))
-    return false;
-  Instruction* root = module.entry()->root();
-  const bool changed = Assigner(module.entry()).Run();
-  // The root tuple has asked for row-major operands; a root that is an array has not.
-  if (!root->shape().IsArray() || !root->shape().has_layout()) return changed;
-  lowering::Rewriter rewriter(module.entry());
-  rewriter.set_origin(root);
-  module.entry()->set_root(rewriter.Add(Opcode::kCopy, root->shape().WithDefaultLayout(), {root}));
-  return true;
+  return lowering::RewriteScheduled(module, AssignIn);
 }
 
 }  // namespace lazuli::cpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lowering/passes/rewriter.h"
+#include "lowering/passes/scheduled.h"
 
 namespace lazuli::cpu {
 namespace {
@@ -20,14 +21,12 @@ bool Flip(const Dims& dimensions, hlo::ConvolutionAttrs& attrs) {
   return true;
 }
 
-}  // namespace
-
-absl::StatusOr<bool> FoldKernelReverse::Run(hlo::Module& module) {
-  const auto& all = module.entry()->instructions();
+absl::StatusOr<bool> FoldIn(hlo::Computation* computation) {
+  const auto& all = computation->instructions();
   const auto reverses = [](const auto& i) { return i->opcode() == hlo::Opcode::kReverse; };
   if (std::none_of(all.begin(), all.end(), reverses)) return false;
-  lowering::Rewriter rewriter(module.entry());
-  for (hlo::Instruction* i : module.entry()->PostOrder()) {
+  lowering::Rewriter rewriter(computation);
+  for (hlo::Instruction* i : computation->PostOrder()) {
     if (i->opcode() != hlo::Opcode::kConvolution ||
         i->operand(1)->opcode() != hlo::Opcode::kReverse)
       continue;
@@ -38,6 +37,12 @@ absl::StatusOr<bool> FoldKernelReverse::Run(hlo::Module& module) {
     rewriter.ReplaceOperand(i, 1, reverse->operand(0));
   }
   return rewriter.changed();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> FoldKernelReverse::Run(hlo::Module& module) {
+  return lowering::RewriteScheduled(module, FoldIn);
 }
 
 }  // namespace lazuli::cpu

@@ -39,7 +39,7 @@ std::string LeNetStep() {
 // Kinds of the thunks in each chain.
 std::vector<std::vector<std::string>> Chains(const ThunkProgram& program) {
   std::vector<std::vector<std::string>> chains;
-  for (const auto& thunk : program.thunks) {
+  for (const auto& thunk : program.entry().thunks) {
     if (thunk->members().empty()) continue;
     chains.emplace_back();
     for (const auto& member : thunk->members()) chains.back().emplace_back(member->info().kind);
@@ -162,10 +162,12 @@ TEST(CompilerTest, TheGradientOfPoolingTakesThePooledArraysMemory) {
       ROOT d = f32[64,64] dot(g, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     })");
   std::set<int64_t> offsets;
-  for (const BufferUse& use : program.thunks[1]->uses()) {
-    if (use.in_place) offsets.insert(program.slots[static_cast<std::size_t>(use.buffer)].offset);
+  for (const BufferUse& use : program.entry().thunks[1]->uses()) {
+    if (!use.in_place) continue;
+    for (const FrameBuffer& temporary : program.entry().temporaries)
+      if (temporary.buffer == use.buffer) offsets.insert(temporary.offset);
   }
-  EXPECT_EQ(program.thunks[1]->info().kind, "kernel");
+  EXPECT_EQ(program.entry().thunks[1]->info().kind, "kernel");
   EXPECT_EQ(offsets.size(), 1U);
 }
 
@@ -183,7 +185,7 @@ TEST(CompilerTest, AChainWorksInPlaceWhereEachPartDoes) {
   ASSERT_EQ(Chains(program).size(), 1U);
   // Packed weights come on top; the negated array lies where the convolution's result did.
   const int64_t one = 8 * 16 * 18 * 18 * 4, two = 8 * 16 * 16 * 16 * 4, x = 8 * 16 * 20 * 20 * 4;
-  EXPECT_LT(program.arena_bytes, x + one + two + 200000);
+  EXPECT_LT(program.entry().frame_bytes, x + one + two + 200000);
 }
 
 // Conditionals with the same conditional in both of their branches, and so on.
@@ -210,6 +212,38 @@ TEST(CompilerTest, EqualBranchesAreCompiledOnce) {
 // end.
 TEST(CompilerTest, DeepNestsCompile) {
   EXPECT_GT(Compile(NestedConditionals(400)).stats.kernels, 0);
+}
+
+// Loops and branches have sequences of thunks over the program's one table, each with a frame.
+TEST(CompilerTest, ALoopsBodyIsASequenceOfTheSameProgram) {
+  if (!KernelsAvailable()) GTEST_SKIP() << "needs LLVM";
+  const ThunkProgram program = Compile(R"(
+    goes_on { s = (f32[64,64], f32[]) parameter(0)
+      x = f32[] get-tuple-element(s), index=1
+      zero = f32[] constant(0)
+      ROOT r = pred[] compare(x, zero), direction=GT }
+    body { s = (f32[64,64], f32[]) parameter(0)
+      p = f32[64,64] get-tuple-element(s), index=0
+      x = f32[] get-tuple-element(s), index=1
+      d = f32[64,64] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      t = f32[64,64] tanh(d)
+      e = f32[64,64] dot(t, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      one = f32[] constant(1)
+      y = f32[] subtract(x, one)
+      ROOT r = (f32[64,64], f32[]) tuple(e, y) }
+    ENTRY main { p = f32[64,64] parameter(0)
+      n = f32[] constant(3)
+      s = (f32[64,64], f32[]) tuple(p, n)
+      w = (f32[64,64], f32[]) while(s), condition=goes_on, body=body
+      ROOT r = f32[64,64] get-tuple-element(w), index=0 })");
+  ASSERT_EQ(program.sequences.size(), 3U);
+  const ThunkSequence& body = *program.sequences[2];
+  EXPECT_EQ(body.name, "body");
+  EXPECT_GE(body.frame_bytes, 64 * 64 * 4);
+  EXPECT_GE(program.entry().frame_bytes, body.frame_bytes) << "the frame lies in the caller's";
+  for (const FrameBuffer& temporary : body.temporaries)
+    EXPECT_EQ(program.slot(temporary.buffer).sequence, body.index);
+  EXPECT_EQ(program.stats.evaluator_thunks, 0);
 }
 
 }  // namespace

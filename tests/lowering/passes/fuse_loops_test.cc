@@ -111,5 +111,28 @@ TEST(FuseLoopsTest, LoopsThatAreNoKernelStay) {
   ExpectNoChange(Pass(), sorts + kEntry);
 }
 
+TEST(FuseLoopsTest, ALoopInABranchTakesThatBranchsArguments) {
+  ExpectPass(Pass(), std::string(kLoop) + R"(
+    yes {
+      // CHECK:      %yes {
+      // CHECK-NOT:  while(
+      // CHECK:      ROOT {{.*}} fusion(
+      s = (s32[], f32[8]) parameter(0)
+      w = (s32[], f32[8]) while(s), condition=condition, body=body
+      ROOT x = f32[8] get-tuple-element(w), index=1
+    }
+    no {
+      s = (s32[], f32[8]) parameter(0)
+      ROOT x = f32[8] get-tuple-element(s), index=1
+    }
+    ENTRY main {
+      g = pred[] parameter(0)
+      p = f32[8] parameter(1)
+      zero = s32[] constant(0)
+      t = (s32[], f32[8]) tuple(zero, p)
+      ROOT c = f32[8] conditional(g, t, t), true_computation=yes, false_computation=no
+    })");
+}
+
 }  // namespace
 }  // namespace lazuli::lowering

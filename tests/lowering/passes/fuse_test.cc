@@ -205,5 +205,37 @@ TEST(FuseTest, AMoveOfDataAloneIsLeftToTheCopy) {
     })");
 }
 
+// Bodies of loops and branches are computations that the device runs, as the entry is.
+TEST(FuseTest, ALoopsBodyIsFused) {
+  ExpectPass(Pass(), R"(
+    goes_on {
+      s = (f32[8], f32[]) parameter(0)
+      x = f32[] get-tuple-element(s), index=1
+      zero = f32[] constant(0)
+      ROOT r = pred[] compare(x, zero), direction=GT
+    }
+    body {
+      // CHECK:      %body {
+      // CHECK-NOT:  add(
+      // CHECK:      [[F:%[a-z.0-9]+]] = f32[8] fusion({{.*}}), kind=kLoop
+      // CHECK:      ROOT {{.*}} tuple([[F]]
+      s = (f32[8], f32[]) parameter(0)
+      p = f32[8] get-tuple-element(s), index=0
+      x = f32[] get-tuple-element(s), index=1
+      q = f32[8] add(p, p)
+      t = f32[8] multiply(q, p)
+      one = f32[] constant(1)
+      y = f32[] subtract(x, one)
+      ROOT r = (f32[8], f32[]) tuple(t, y)
+    }
+    ENTRY main {
+      p = f32[8] parameter(0)
+      n = f32[] constant(3)
+      s = (f32[8], f32[]) tuple(p, n)
+      w = (f32[8], f32[]) while(s), condition=goes_on, body=body
+      ROOT r = f32[8] get-tuple-element(w), index=0
+    })");
+}
+
 }  // namespace
 }  // namespace lazuli::lowering

@@ -1,4 +1,4 @@
-#include "backend/cpu/cpu_executable.h"
+#include "backend/runtime/executable.h"
 
 #include <atomic>
 #include <cstring>
@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cpu/runtime/library.h"
 #include "backend/runtime/host_buffer.h"
 #include "ir/hlo/printer.h"
 #include "ir/support/float_mode.h"
 #include "ir/support/metrics.h"
 #include "ir/support/status.h"
 
-namespace lazuli::cpu {
+namespace lazuli::backend {
 namespace {
 
 // Packed weights that outlast a run.
@@ -25,11 +24,15 @@ struct KeptWeights {
 };
 using Kept = std::vector<KeptWeights>;  // by packing
 
-class CpuExecutable final : public Executable {
+class ThunkExecutable final : public Executable {
  public:
-  CpuExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator, Device device)
-      : program_(std::move(program)), allocator_(std::move(allocator)), device_(device) {}
-  ~CpuExecutable() override { const std::unique_ptr<Kept> last(kept_.load()); }
+  ThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator, Device device,
+                  AroundRun around)
+      : program_(std::move(program)),
+        allocator_(std::move(allocator)),
+        device_(device),
+        around_(std::move(around)) {}
+  ~ThunkExecutable() override { const std::unique_ptr<Kept> last(kept_.load()); }
 
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;
   const ExecutableStats& stats() const override { return program_.stats; }
@@ -62,15 +65,18 @@ class CpuExecutable final : public Executable {
   void FillTable(const ExecuteArgs& args, std::byte* arena, const Kept* kept,
                  std::byte** table) const;
   void FillOutputs(absl::Span<const BufferPtr> outputs, std::byte** table) const;
-  absl::Status RunThunks(const RunBuffers& run) const;
+  BufferId PackedBuffer(std::size_t packing) const {
+    return program_.packings[packing].thunk->uses().back().buffer;
+  }
 
   ThunkProgram program_;
   std::shared_ptr<Allocator> allocator_;
   Device device_;
+  AroundRun around_;
   std::atomic<Kept*> kept_{nullptr};  // owned; null while a run has it, and before the first
 };
 
-absl::Status CpuExecutable::CheckArguments(const ExecuteArgs& args) const {
+absl::Status ThunkExecutable::CheckArguments(const ExecuteArgs& args) const {
   const std::size_t given = args.buffers.size() + args.scalars.size();
   if (given != program_.parameters.size()) {
     return InvalidArgument(program_.module->name(), ": ", program_.parameters.size(),
@@ -105,8 +111,9 @@ bool TakesDonation(const ProgramOutput& output, const ExecuteArgs& args) {
          args.donated[donor] != 0 && static_cast<HostBuffer&>(*args.buffers[donor]).owns_memory();
 }
 
-absl::StatusOr<BufferPtr> CpuExecutable::MakeOutput(const ProgramOutput& output,
-                                                    const ExecuteArgs& args, Device device) const {
+absl::StatusOr<BufferPtr> ThunkExecutable::MakeOutput(const ProgramOutput& output,
+                                                      const ExecuteArgs& args,
+                                                      Device device) const {
   if (TakesDonation(output, args)) {
     const auto donor = static_cast<std::size_t>(output.donor);
     const Block block = static_cast<HostBuffer&>(*args.buffers[donor]).Release();
@@ -117,20 +124,20 @@ absl::StatusOr<BufferPtr> CpuExecutable::MakeOutput(const ProgramOutput& output,
   return MakeBuffer(output.shape, block, device);
 }
 
-std::unique_ptr<Kept> CpuExecutable::TakeKept() {
+std::unique_ptr<Kept> ThunkExecutable::TakeKept() {
   if (program_.packings.empty()) return nullptr;
   if (auto* kept = kept_.exchange(nullptr)) return std::unique_ptr<Kept>(kept);
   return std::make_unique<Kept>(program_.packings.size());
 }
 
-void CpuExecutable::GiveBack(std::unique_ptr<Kept> kept) {
+void ThunkExecutable::GiveBack(std::unique_ptr<Kept> kept) {
   if (kept == nullptr) return;
   Kept* none = nullptr;
   Kept* const mine = kept.release();
   if (!kept_.compare_exchange_strong(none, mine)) kept.reset(mine);  // another run's lie there
 }
 
-absl::Status CpuExecutable::ObtainKept(const ExecuteArgs& args, Kept& kept) const {
+absl::Status ThunkExecutable::ObtainKept(const ExecuteArgs& args, Kept& kept) const {
   for (std::size_t p = 0; p < kept.size(); ++p) {
     const KeptPacking& packing = program_.packings[p];
     const uint64_t id =
@@ -142,8 +149,8 @@ absl::Status CpuExecutable::ObtainKept(const ExecuteArgs& args, Kept& kept) cons
     weights.runs = same ? weights.runs + 1 : 0;
     weights.packed = same && weights.packed;
     if (weights.runs < packing.runs_without || weights.memory.data() != nullptr) continue;
-    const auto slot = static_cast<std::size_t>(packing.thunk->uses().back().buffer);
-    const auto block = allocator_->Allocate(static_cast<std::size_t>(program_.slots[slot].bytes));
+    const int64_t bytes = program_.slot(PackedBuffer(p)).bytes;
+    const auto block = allocator_->Allocate(static_cast<std::size_t>(bytes));
     if (block.ok())
       weights.memory = OwnedBlock(allocator_.get(), *block);
     else if (packing.runs_without == 0)
@@ -152,7 +159,7 @@ absl::Status CpuExecutable::ObtainKept(const ExecuteArgs& args, Kept& kept) cons
   return absl::OkStatus();
 }
 
-absl::Status CpuExecutable::PackWeights(const RunBuffers& run, Kept& kept) const {
+absl::Status ThunkExecutable::PackWeights(const RunBuffers& run, Kept& kept) const {
   for (std::size_t p = 0; p < kept.size(); ++p) {
     if (kept[p].packed || !Has(kept, p)) continue;
     LAZULI_RETURN_IF_ERROR(RunThunk(*program_.packings[p].thunk, run));
@@ -161,87 +168,71 @@ absl::Status CpuExecutable::PackWeights(const RunBuffers& run, Kept& kept) const
   return absl::OkStatus();
 }
 
-void CpuExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, const Kept* kept,
-                              std::byte** table) const {
-  for (std::size_t b = 0; b < program_.slots.size(); ++b) {
-    const BufferSlot& slot = program_.slots[b];
-    const auto index = static_cast<std::size_t>(slot.index);
-    switch (slot.kind) {
-      case BufferSlot::Kind::kParameter:
-        if (index < args.buffers.size()) {
-          table[b] = static_cast<HostBuffer&>(*args.buffers[index]).data();
-        } else {
-          table[b] = const_cast<std::byte*>(
-              reinterpret_cast<const std::byte*>(&args.scalars[index - args.buffers.size()]));
-        }
-        break;
-      case BufferSlot::Kind::kConstant:
-        table[b] = const_cast<std::byte*>(slot.constant);
-        break;
-      case BufferSlot::Kind::kTemporary:
-        table[b] = arena + slot.offset;
-        break;
-      case BufferSlot::Kind::kKept:
-        table[b] = Has(*kept, index) ? (*kept)[index].memory.data() : nullptr;
-        break;
-      case BufferSlot::Kind::kOutput:
-        break;
-    }
+void ThunkExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, const Kept* kept,
+                                std::byte** table) const {
+  const ThunkSequence& entry = program_.entry();
+  for (std::size_t p = 0; p < entry.parameters.size(); ++p) {
+    table[entry.parameters[p]] = p < args.buffers.size()
+                                     ? static_cast<HostBuffer&>(*args.buffers[p]).data()
+                                     : const_cast<std::byte*>(reinterpret_cast<const std::byte*>(
+                                           &args.scalars[p - args.buffers.size()]));
   }
+  for (const ConstantBuffer& constant : program_.constants)
+    table[constant.buffer] = const_cast<std::byte*>(constant.data);
+  for (const FrameBuffer& temporary : entry.temporaries)
+    table[temporary.buffer] = arena + temporary.offset;
+  for (std::size_t p = 0; p < program_.packings.size(); ++p)
+    table[PackedBuffer(p)] = Has(*kept, p) ? (*kept)[p].memory.data() : nullptr;
 }
 
-void CpuExecutable::FillOutputs(absl::Span<const BufferPtr> outputs, std::byte** table) const {
-  for (std::size_t b = 0; b < program_.slots.size(); ++b) {
-    if (program_.slots[b].kind != BufferSlot::Kind::kOutput) continue;
-    const auto index = static_cast<std::size_t>(program_.slots[b].index);
-    table[b] = static_cast<HostBuffer&>(*outputs[index]).data();
-  }
+void ThunkExecutable::FillOutputs(absl::Span<const BufferPtr> outputs, std::byte** table) const {
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    table[program_.entry().outputs[o].buffer] = static_cast<HostBuffer&>(*outputs[o]).data();
 }
 
-absl::Status CpuExecutable::RunThunks(const RunBuffers& run) const {
-  for (const auto& thunk : program_.thunks) LAZULI_RETURN_IF_ERROR(RunThunk(*thunk, run));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Buffers> CpuExecutable::Execute(const ExecuteArgs& args) {
+absl::StatusOr<Buffers> ThunkExecutable::Execute(const ExecuteArgs& args) {
   LAZULI_RETURN_IF_ERROR(CheckArguments(args));
   const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
   // All memory first: a run that does not get it has changed nothing.
   const std::size_t table_bytes = program_.slots.size() * sizeof(std::byte*);
   LAZULI_ASSIGN_OR_RETURN(
       Block block,
-      allocator_->Allocate(static_cast<std::size_t>(program_.arena_bytes) + table_bytes));
+      allocator_->Allocate(static_cast<std::size_t>(program_.entry().frame_bytes) + table_bytes));
   const OwnedBlock scratch(allocator_.get(), block);
   std::unique_ptr<Kept> kept = TakeKept();
   if (kept != nullptr) LAZULI_RETURN_IF_ERROR(ObtainKept(args, *kept));
-  auto** table = reinterpret_cast<std::byte**>(scratch.data() + program_.arena_bytes);
+  auto** table = reinterpret_cast<std::byte**>(scratch.data() + program_.entry().frame_bytes);
   FillTable(args, scratch.data(), kept.get(), table);
-  Buffers outputs(program_.outputs.size());
+  Buffers outputs(program_.entry().outputs.size());
   for (const bool donated : {false, true}) {  // what cannot fail comes last
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i] != nullptr || TakesDonation(program_.outputs[i], args) != donated) continue;
-      LAZULI_ASSIGN_OR_RETURN(outputs[i], MakeOutput(program_.outputs[i], args, device));
+      if (outputs[i] != nullptr || TakesDonation(program_.entry().outputs[i], args) != donated)
+        continue;
+      LAZULI_ASSIGN_OR_RETURN(outputs[i], MakeOutput(program_.entry().outputs[i], args, device));
     }
   }
   FillOutputs(outputs, table);
   const ir::ScopedFloatMode mode(program_.flush_subnormals);
-  const ScopedLibraryThreads threads(program_.num_threads);
-  if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights({table, device}, *kept));
-  LAZULI_RETURN_IF_ERROR(RunThunks({table, device}));
+  const auto thunks = [&]() -> absl::Status {
+    if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights({table, device}, *kept));
+    return RunThunks(program_.entry(), {table, device});
+  };
+  LAZULI_RETURN_IF_ERROR(around_ ? around_(program_, thunks) : thunks());
   GiveBack(std::move(kept));
   Add(Counter::kReorders, program_.stats.reorders);
   return outputs;
 }
 
-std::string CpuExecutable::ToString() const {
+std::string ThunkExecutable::ToString() const {
   return Str(hlo::ToString(*program_.module), "\n", ThunksText(program_));
 }
 
 }  // namespace
 
-ExecutablePtr MakeCpuExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator,
-                                Device device) {
-  return std::make_shared<CpuExecutable>(std::move(program), std::move(allocator), device);
+ExecutablePtr MakeThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator,
+                                  Device device, AroundRun around) {
+  return std::make_shared<ThunkExecutable>(std::move(program), std::move(allocator), device,
+                                           std::move(around));
 }
 
-}  // namespace lazuli::cpu
+}  // namespace lazuli::backend

@@ -1,0 +1,29 @@
+// ThunkExecutable: runs a ThunkProgram whose buffers lie in host memory (HostBuffer).
+//
+// A run obtains all its memory first, so that one that does not get it has changed nothing: one
+// block for the entry's frame and the table of buffers, what kept packings need, and the outputs,
+// which take the memory of parameters that the caller gives up.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+
+#include "backend/client/client.h"
+#include "backend/runtime/allocator.h"
+#include "backend/runtime/program.h"
+
+namespace lazuli::backend {
+
+// What a device wants around the thunks of each run, on the thread that runs them: a library's
+// number of threads, say. It calls `thunks` once and returns what that returns.
+using AroundRun =
+    std::function<absl::Status(const ThunkProgram&, absl::FunctionRef<absl::Status()> thunks)>;
+
+// `device` is where outputs of a run without buffers lie.
+ExecutablePtr MakeThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator,
+                                  Device device, AroundRun around = {});
+
+}  // namespace lazuli::backend

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Writes what derives from the rows of public functions (lazy/ops/functions/*.txt, lazy/ops/{unary,binary,compare}.def):
 
-  include/lazuli/*.h      the public headers, from the templates cpp_api/include/lazuli/*.h.in
-  cpp_api/src/forms.cc    methods and forms in place, in terms of the functions
-  python/src/rows_*.cc    the functions and methods of Python
-  docs/functions.md       the page
+  include/lazuli/*.h        the public headers, from the templates cpp_api/include/lazuli/*.h.in
+  lazy/ops/functions.h      the declarations of the definitions, from the template beside it
+  cpp_api/src/functions.cc  the public functions, each in terms of its definition
+  cpp_api/src/forms.cc      methods and forms in place, in terms of the functions
+  python/src/rows_*.cc      the functions and methods of Python
+  docs/functions.md         the page
 
     tools/generate_functions.py ROOT OUT
 
@@ -17,6 +19,7 @@ docs/adding_a_function.md describes the rows. A template is the header itself wi
   @using NAMESPACE      using-declarations of the rows that list the namespace as a form
   @methods              declarations of the methods (in the class Tensor)
   @inplace              declarations of the forms in place (likewise)
+  @definitions          declarations of the definitions, in lazuli::lazy
 """
 
 from __future__ import annotations
@@ -28,62 +31,68 @@ import sys
 import textwrap
 
 ROWS = "lazy/ops/functions"
-TEMPLATES = "cpp_api/include"
+TEMPLATES = {"cpp_api/include": "include", "lazy/ops": "lazy/ops"}  # where they are, and what they become
 WIDTH = 100
 LOC = "LAZULI_LOC"
-FORMS = {"method", "inplace", "py.method", "c++"}  # and namespaces
+FORMS = {"method", "inplace", "py.method", "c++", "written"}  # and namespaces
 
 
 # --- types
 
 @dataclasses.dataclass(frozen=True)
 class Type:
-    """A type of the rows: how a C++ parameter is declared, and what Python's binding loads."""
+    """A type of the rows: how a public parameter is declared, what Python's binding loads, how the definition takes it and
+    how it is passed there."""
     parameter: str
     value: str
+    defined: str
+    passed: str = "In({name})"
 
 
-def by_value(name):
-    return Type(name, name)
+def by_value(name, defined=None):
+    return Type(name, name, defined or name.replace("std::int64_t", "int64_t"), "In({name})" if defined else "{name}")
 
 
-def by_reference(name):
-    return Type(f"const {name}&", name)
+def by_reference(name, defined, passed="In({name})"):
+    return Type(f"const {name}&", name, defined, passed)
 
 
+CHECKED = "In({name}, {op}, {position}, {quoted})"  # must be defined
 TYPES = {
-    "Tensor": by_reference("Tensor"),
-    "Tensor?": by_reference("Tensor"),  # undefined: none
-    "Tensor!": Type("Tensor", "Tensor"),  # written to
-    "Tensor[]": by_reference("std::vector<Tensor>"),
-    "Operand": by_reference("Operand"),  # a tensor or a number, and the caller's line
-    "Scalar": by_reference("Scalar"),
-    "Scalar?": by_reference("std::optional<Scalar>"),
+    "Tensor": by_reference("Tensor", "const Tensor&", CHECKED),
+    "Tensor?": by_reference("Tensor", "const Tensor&", "TensorAccess::Borrow({name})"),  # undefined: none
+    "Tensor!": Type("Tensor", "Tensor", "const Tensor&", CHECKED),  # written to
+    "Tensor[]": by_reference("std::vector<Tensor>", "absl::Span<const Tensor>", CHECKED),
+    "Operand": by_reference("Operand", "const Operand&"),  # a tensor or a number, and the caller's line
+    "Scalar": by_reference("Scalar", "const Number&"),
+    "Scalar?": by_reference("std::optional<Scalar>", "const std::optional<Number>&"),
     "int": by_value("std::int64_t"),
     "int?": by_value("std::optional<std::int64_t>"),
-    "int[]": by_reference("Dims"),
-    "int[]?": by_reference("std::optional<Dims>"),
-    "int[2]": by_value("Size2"),  # one number stands for both
+    "int[]": by_reference("Dims", "absl::Span<const int64_t>", "{name}"),
+    "int[]?": by_reference("std::optional<Dims>", "const std::optional<Dims>&", "{name}"),
+    "int[2]": by_value("Size2", "Pair"),  # one number stands for both
     "float": by_value("double"),
     "float?": by_value("std::optional<double>"),
     "bool": by_value("bool"),
     "bool?": by_value("std::optional<bool>"),
-    "str": by_reference("std::string"),
-    "DType": by_value("DType"),
-    "DType?": by_value("std::optional<DType>"),
-    "Device": by_reference("Device"),
+    "str": by_reference("std::string", "std::string_view", "{name}"),
+    "DType": by_value("DType", "DType"),
+    "DType?": by_value("std::optional<DType>", "std::optional<DType>"),
+    "Device": by_reference("Device", "backend::Device"),
 }
 ENUMS = {"Reduction": "nn", "Nonlinearity": "nn.init"}  # and the namespace they are in
 RESULTS = {"Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "float": "double", "None": "void"}
+# Of definitions: the defaults that gradients and composites use, too.
+KEPT_DEFAULTS = {"int", "int?", "int[]", "bool"}
 
 
 def type_of(name):
     if name in TYPES:
         return TYPES[name]
     if name in ENUMS:
-        return by_value(name)
+        return by_value(name, name)
     if name.endswith("Options"):
-        return by_reference(name)
+        return by_reference(name, f"const {name}&")
     raise ValueError(f"no type {name}")
 
 
@@ -145,6 +154,11 @@ class Row:
                 f"std::tuple<{', '.join(['Tensor'] * self.result.count('Tensor'))}>"
         return RESULTS[self.result]
 
+    @property
+    def is_defined(self):
+        """Whether the public function is made of a definition in lazy/ops."""
+        return not self.table and "written" not in self.forms
+
     def signature(self):
         return f"{self.name}({', '.join(p.text() for p in self.parameters)}) -> {self.result}"
 
@@ -204,7 +218,7 @@ def paragraphs(lines):
 
 def parse_family(path, tables):
     """The sections of a file of rows. `tables`: rows of the .def files by name, for lines like @unary."""
-    family, namespace = Family(path.stem, []), ""
+    family, namespace, written = Family(path.stem, []), "", ()
     lines = path.read_text(encoding="utf-8").splitlines()
     i = 0
     while i < len(lines):
@@ -224,6 +238,8 @@ def parse_family(path, tables):
                 word, *arguments = line[1:].split()
                 if word == "namespace":
                     namespace = arguments[0]
+                elif word == "written":
+                    written = ("written",)
                 else:
                     family.sections[-1].rows += tables[word]
                 continue
@@ -237,7 +253,8 @@ def parse_family(path, tables):
                 i += 1
             if not family.sections:
                 family.sections.append(Section("", []))
-            family.sections[-1].rows.append(parse_signature(" ".join(text.split()), paragraphs(doc), namespace))
+            row = parse_signature(" ".join(text.split()), paragraphs(doc), namespace)
+            family.sections[-1].rows.append(dataclasses.replace(row, forms=row.forms.union(written)))
         except (ValueError, KeyError, IndexError) as error:
             raise SystemExit(f"{path}:{start + 1}: {error}") from error
     return family
@@ -330,6 +347,15 @@ def in_place_declaration(row):
     return wrapped(f"Tensor& {row.name}_(", declared_parameters(row, skip=1), ");", "  ")
 
 
+def definition_declaration(row):
+    parts, optional = [], True
+    for p in reversed(row.parameters):
+        optional = optional and p.default is not None and p.type in KEPT_DEFAULTS
+        parts.insert(0, f"{type_of(p.type).defined} {p.name}" + (f" = {cpp_default(p.type, p.default)}" if optional else ""))
+    result = "Tensors" if row.result == "Tensor[]" else row.cpp_result
+    return wrapped(f"{result} {pascal(row.name)}(", parts, ");")
+
+
 def header(template, families):
     """A template with its lines that stand for rows replaced."""
     by_name = {family.name: family for family in families}
@@ -350,16 +376,46 @@ def header(template, families):
             lines += [method_declaration(row) for row in rows if "method" in row.forms]
         elif word == "inplace":
             lines += [in_place_declaration(row) for row in rows if "inplace" in row.forms]
+        elif word == "definitions":
+            lines += [definition_declaration(row) for row in rows if row.is_defined]
         else:
             lines.append(line)
     return "\n".join(lines) + "\n"
 
 
+CLOSED = "}\n"
 NOTE = "// Written by tools/generate_functions.py from the rows of {source}.\n"
 
 
 def pascal(name):
     return "".join(part.capitalize() for part in name.split("_"))
+
+
+def functions(families):
+    """The public functions, each in terms of its definition."""
+    text = [NOTE.format(source=ROWS) + '''#include "cpp_api/src/inplace.h"
+#include "cpp_api/src/operands.h"
+#include "lazuli/nn.h"
+#include "lazuli/ops.h"
+''']
+    space = ""
+    for row in sorted([row for family in families for row in family.rows if row.is_defined], key=lambda row: row.namespace):
+        if space != (space := row.cpp_name.rpartition("::")[0]):
+            text += ([CLOSED] if len(text) > 1 else []) + [f"namespace {space} {{"]
+        op = quoted(row.name)
+        head = wrapped(f"{row.cpp_result} {row.name}(", declared_parameters(row, defaults=False), ") {")
+        if [p.type for p in row.parameters] == ["Operand", "Operand"]:
+            x, y = (p.name for p in row.parameters)
+            body = f"  return Binary({op}, lazy::{pascal(row.name)}, kArithmetic, {x}, {y});"
+        else:
+            passed = [type_of(p.type).passed.format(name=p.name, op=op, position=i, quoted=quoted(p.name))
+                      for i, p in enumerate(row.parameters)]
+            body = f"  return Call(loc, [&] {{ return Out(lazy::{pascal(row.name)}({', '.join(passed)})); }});"
+            if len(body) > WIDTH:
+                body = "  return Call(loc, [&] {\n" + \
+                    wrapped(f"return Out(lazy::{pascal(row.name)}(", passed, "));", "    ") + "\n  });"
+        text.append(f"{head}\n{body}\n}}")
+    return "\n".join([*text, CLOSED]) + "\n"
 
 
 def forms(families):
@@ -509,9 +565,11 @@ def outputs(root):
     if complaints:
         raise SystemExit("\n".join(complaints))
     files = {}
-    for template in sorted((root / TEMPLATES).rglob("*.h.in")):
-        path = template.relative_to(root / TEMPLATES).as_posix().removesuffix(".in")
-        files[f"include/{path}"] = header(template.read_text(encoding="utf-8"), families)
+    for source, target in TEMPLATES.items():
+        for template in sorted((root / source).rglob("*.h.in")):
+            path = template.relative_to(root / source).as_posix().removesuffix(".in")
+            files[f"{target}/{path}"] = header(template.read_text(encoding="utf-8"), families)
+    files["cpp_api/src/functions.cc"] = functions(families)
     files["cpp_api/src/forms.cc"] = forms(families)
     for family in families:
         files[f"python/src/rows_{family.name}.cc"] = python_unit(family)
@@ -526,7 +584,8 @@ def inputs(root):
     yield root / ROWS
     yield from sorted((root / ROWS).glob("*.txt"))
     yield from (root / f"lazy/ops/{kind}.def" for kind in ("unary", "binary", "compare"))
-    yield from sorted((root / TEMPLATES).rglob("*.h.in"))
+    for source in TEMPLATES:
+        yield from sorted((root / source).rglob("*.h.in"))
 
 
 def main(args):

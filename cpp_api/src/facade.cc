@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
@@ -75,18 +74,10 @@ void Rethrow(const absl::Status& status, ir::SiteId site) {
   throw Error(CodeOf(status.code()), message);
 }
 
-// The nodes that one number has become so far: one per context and dtype, which it is used with at a
-// time.
+// What the copies of a scalar share.
 struct Scalar::Slot : ir::Pooled {
-  struct Use {
-    std::uint64_t context;
-    ir::DType dtype;
-    lazy::Overflow overflow;
-    ir::Value value;
-  };
   std::atomic<int> refs{1};
-  std::mutex mu;  // copies of a scalar may be used by several threads
-  ir::PooledVector<Use> uses;
+  lazy::NumberSlots slots;
 };
 
 Scalar::Scalar(double v) : kind_(2), double_(v) {}
@@ -136,16 +127,8 @@ lazy::Number TensorAccess::ToNumber(const Scalar& scalar) {
   }
 }
 
-ir::Value TensorAccess::Slot(const Scalar& scalar, ir::DType dtype, lazy::Overflow overflow) {
-  const std::uint64_t context = lazy::Context::Current().id();
-  Scalar::Slot& slot = scalar.SharedSlot();
-  const std::lock_guard lock(slot.mu);
-  if (!slot.uses.empty() && slot.uses[0].context != context) slot.uses.clear();
-  for (const Scalar::Slot::Use& use : slot.uses) {
-    if (use.dtype == dtype && use.overflow == overflow) return use.value;
-  }
-  slot.uses.push_back({context, dtype, overflow, ToNumber(scalar).Slot(dtype, overflow)});
-  return slot.uses.back().value;
+lazy::Number TensorAccess::Given(const Scalar& scalar) {
+  return ToNumber(scalar).OfUser(scalar.SharedSlot().slots);
 }
 
 ir::Value TensorAccess::OperandSlot(const Operand& operand, ir::DType dtype,
@@ -154,7 +137,7 @@ ir::Value TensorAccess::OperandSlot(const Operand& operand, ir::DType dtype,
   // A bare number is nobody else's: only a named one has a slot to share, made when the operand
   // copied it.
   return scalar.slot_ == nullptr ? ToNumber(scalar).Slot(dtype, overflow)
-                                 : Slot(scalar, dtype, overflow);
+                                 : Given(scalar).As(dtype, overflow);
 }
 
 OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other,

@@ -57,9 +57,8 @@ struct TensorAccess {
     return static_cast<lazy::TensorImpl*>(tensor.impl_);
   }
   static lazy::Number ToNumber(const Scalar& scalar);
-  // The scalar's slot as this dtype: the same node for every use within a context.
-  static ir::Value Slot(const Scalar& scalar, ir::DType dtype,
-                        lazy::Overflow overflow = lazy::Overflow::kRefuse);
+  // The same as a function takes it: its slot is the scalar's, one for all uses.
+  static lazy::Number Given(const Scalar& scalar);
   static ir::Value OperandSlot(const Operand& operand, ir::DType dtype,
                                lazy::Overflow overflow = lazy::Overflow::kRefuse);
 };

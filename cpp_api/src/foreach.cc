@@ -21,7 +21,7 @@ class Update {
       lazy::ThrowRecordError(op_, ir::InvalidArgument("there are no tensors"));
     parameters_ = In(parameters, op_);
   }
-  void Number(const Scalar& number) { numbers_.push_back(NumberBeside(number, parameters_[0])); }
+  void Number(const Scalar& number) { numbers_.push_back(In(number).Beside(parameters_[0])); }
   bool Number(const std::optional<Scalar>& number) {
     if (number) Number(*number);
     return number.has_value();

@@ -75,13 +75,13 @@ lazy::Tensor AsItWas(const lazy::Tensor& target, bool history) {
 void Scaled(std::string_view op, BinaryFunction function, const Tensor& target, const Tensor& y,
             const Scalar& alpha, const Locs& loc) {
   Call(loc, [&] {
-    const lazy::Tensor t = Target(op, target), o = In(y, op);
+    const lazy::Tensor t = Target(op, target), o = In(y, op, 1, "y");
     CheckStretches(op, o.shape(), t);
     // No common type is the function's error to report.
     const absl::StatusOr<ir::DType> common = lazy::CommonType(t.shape(), o.shape());
     CheckKeepsType(op, t, common.ok() ? *common : t.dtype());
     CheckKeepsType(op, t, TensorAccess::ToNumber(alpha).TypeBeside(o.dtype()));
-    UpdateTo(op, t, [&] { return function(t, lazy::Mul(o, NumberBeside(alpha, o))); });
+    UpdateTo(op, t, [&] { return function(t, o * In(alpha)); });
   });
 }
 
@@ -158,7 +158,7 @@ Tensor& Tensor::sub_(const Tensor& y, const Scalar& alpha, Locs loc) {
 Tensor& Tensor::copy_(const Tensor& source, Locs loc) {
   Call(loc, [&] {
     const lazy::Tensor target = Target("copy_", *this);
-    lazy::Tensor value = In(source, "copy_");
+    lazy::Tensor value = In(source, "copy_", 1, "source");
     CheckStretches("copy_", value.shape(), target);
     if (!(value.device() == target.device())) value = lazy::ToDevice(value, target.device());
     AssignTo("copy_", target, value);
@@ -168,8 +168,7 @@ Tensor& Tensor::copy_(const Tensor& source, Locs loc) {
 Tensor& Tensor::fill_(const Scalar& value, Locs loc) {
   Call(loc, [&] {
     const lazy::Tensor t = Target("fill_", *this);
-    AssignTo("fill_", t,
-             lazy::Full(t.shape().dims(), TensorAccess::Slot(value, t.dtype()), t.device()));
+    AssignTo("fill_", t, lazy::Full(t.shape().dims(), In(value).As(t.dtype()), t.device()));
   });
   return *this;
 }

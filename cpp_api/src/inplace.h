@@ -17,9 +17,12 @@ namespace lazuli {
 Tensor& InPlace(std::string_view op, Tensor& target, const SourceLocation& loc,
                 absl::FunctionRef<Tensor(const Tensor&)> function);
 
+using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
+// The function of tensors and numbers; at least one is a tensor.
+Tensor Binary(std::string_view op, BinaryFunction function, NumberUse use, const Operand& x,
+              const Operand& y);
 // target := function(target, y), where `infer` gives the shape of the result: what does not fit is
 // refused before anything is recorded.
-using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
 using BinaryInference = absl::StatusOr<ir::Shape> (*)(const ir::Shape&, const ir::Shape&);
 Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference infer,
                       lazy::Accepts accepts, Tensor& target, const Operand& y);

@@ -1,43 +1,63 @@
-// Arguments of public ops as operands of the library's own.
+// Arguments of public functions as those of their definitions (lazy/ops), and results back.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cpp_api/src/facade.h"
+#include "lazuli/ops.h"
 #include "lazy/ops/functions.h"
 
 namespace lazuli {
 
-inline Borrowed In(const Tensor& tensor, std::string_view op) {
-  if (!tensor.defined())
-    throw lazy::StatusError(ir::InvalidArgument(op, ": operand 0 is an undefined tensor"));
+// A tensor that must be defined: parameter `position` of the op, called `name`.
+inline Borrowed In(const Tensor& tensor, std::string_view op, int position = 0,
+                   std::string_view name = {}) {
+  if (!tensor.defined()) [[unlikely]] {
+    lazy::ThrowRecordError(op, ir::InvalidArgument("operand ", position, " is an undefined tensor",
+                                                   position == 0 || name.empty() ? "" : ": ",
+                                                   position == 0 ? "" : name));
+  }
   return TensorAccess::Borrow(tensor);
 }
-
-inline lazy::Tensors In(const std::vector<Tensor>& tensors, std::string_view op) {
+inline lazy::Tensors In(const std::vector<Tensor>& tensors, std::string_view op, int position = 0,
+                        std::string_view name = {}) {
   lazy::Tensors result;
   result.reserve(tensors.size());
-  for (const Tensor& t : tensors) result.push_back(In(t, op));
+  for (const Tensor& t : tensors) result.push_back(In(t, op, position, name));
   return result;
 }
 
-// What composites of floats compute with: integers are taken as f32, as float functions take them.
-inline lazy::Tensor InFloat(const Tensor& tensor, std::string_view op) {
-  return lazy::Floating(In(tensor, op));
+inline lazy::Number In(const Scalar& scalar) { return TensorAccess::Given(scalar); }
+inline std::optional<lazy::Number> In(const std::optional<Scalar>& scalar) {
+  return scalar ? std::optional(In(*scalar)) : std::nullopt;
 }
-
-// A number beside a tensor, as arithmetic takes it: the slot of the Scalar.
-inline ir::Value NumberBeside(const Scalar& scalar, const lazy::Tensor& tensor) {
-  return TensorAccess::Slot(scalar, TensorAccess::ToNumber(scalar).TypeBeside(tensor.dtype()));
+inline ir::DType In(DType dtype) { return Unwrap(dtype); }
+inline std::optional<ir::DType> In(std::optional<DType> dtype) {
+  return dtype ? std::optional(In(*dtype)) : std::nullopt;
 }
-
-inline lazy::Pair ToPair(std::pair<std::int64_t, std::int64_t> p) { return {p.first, p.second}; }
-
-inline lazy::Reduction ToLazy(nn::Reduction reduction) {
+inline backend::Device In(const Device& device) { return DeviceAccess::Unwrap(device); }
+inline lazy::Pair In(Size2 size) { return {size.height, size.width}; }
+inline lazy::Pair In(std::pair<std::int64_t, std::int64_t> p) { return {p.first, p.second}; }
+inline lazy::Conv2dOptions In(const Conv2dOptions& options) {
+  return {In(options.stride), In(options.padding), In(options.dilation), options.groups};
+}
+inline lazy::Reduction In(nn::Reduction reduction) {
   static_assert(static_cast<int>(nn::Reduction::kSum) == static_cast<int>(lazy::Reduction::kSum));
   return static_cast<lazy::Reduction>(reduction);
+}
+
+inline Tensor Out(lazy::Tensor tensor) { return TensorAccess::Wrap(std::move(tensor)); }
+inline std::pair<Tensor, Tensor> Out(std::pair<lazy::Tensor, lazy::Tensor> pair) {
+  return {Out(std::move(pair.first)), Out(std::move(pair.second))};
+}
+inline std::vector<Tensor> Out(lazy::Tensors tensors) {
+  std::vector<Tensor> result;
+  result.reserve(tensors.size());
+  for (lazy::Tensor& t : tensors) result.push_back(Out(std::move(t)));
+  return result;
 }
 
 }  // namespace lazuli

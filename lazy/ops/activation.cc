@@ -19,6 +19,12 @@ Value Zero(const Tensor& x) { return Constant(0, x.dtype()); }
 // minimum would give half the gradient at 0.)
 Tensor Negatives(const Tensor& x) { return Where(Gt(x, Zero(x)), Zero(x), x); }
 
+// Unlike clamp's, the gradient at the bounds is 0, and that of NaN is not.
+Tensor Limited(const Tensor& x, const Value& low, const Value& high) {
+  const Tensor outside = LogicalOr(Le(x, low), Ge(x, high));
+  return Where(outside, Clamp(Detach(x), low, high), x);
+}
+
 }  // namespace
 
 lowering::Op GeluOp::Lower(lowering::Builder& b, lowering::Op x) const {
@@ -87,38 +93,40 @@ Tensor Silu(const Tensor& in) {
   return x * Sigmoid(x);
 }
 
-Tensor LeakyRelu(const Tensor& in, const Operand& slope) {
+Tensor LeakyRelu(const Tensor& in, const Number& slope) {
   const Tensor x = Floating(in);
-  return Where(Gt(x, Zero(x)), x, Mul(x, slope));
+  return Where(Gt(x, Zero(x)), x, x * slope);
 }
 
-Tensor Elu(const Tensor& x, const Operand& alpha) { return Record(EluOp{false}, x, alpha); }
-
-Tensor Celu(const Tensor& x, const Operand& alpha) { return Record(EluOp{true}, x, alpha); }
-
-Tensor Selu(const Tensor& in) {
+Tensor Elu(const Tensor& in, const Number& alpha) {
   const Tensor x = Floating(in);
-  return Elu(x, Constant(kSeluAlpha, x.dtype())) * kSeluScale;
+  return Record(EluOp{false}, x, alpha.Beside(x));
 }
 
-Tensor Softplus(const Tensor& in, const Operand& beta, const Operand& threshold) {
-  const Tensor x = Floating(in), scaled = Mul(x, beta);
+Tensor Celu(const Tensor& in, const Number& alpha) {
+  const Tensor x = Floating(in);
+  return Record(EluOp{true}, x, alpha.Beside(x));
+}
+
+Tensor Selu(const Tensor& x) { return Elu(x, kSeluAlpha) * kSeluScale; }
+
+Tensor Softplus(const Tensor& in, const Number& beta, const Number& threshold) {
+  const Tensor x = Floating(in);
+  const Value factor = beta.Beside(x);
+  const Tensor scaled = Mul(x, factor);
   // log(1 + exp(x)) without its overflow; beyond the threshold it is x in every digit.
-  const Tensor smooth = Div(-LogSigmoid(-scaled), beta);
-  return Where(Gt(scaled, threshold), x, smooth);
+  const Tensor smooth = Div(-LogSigmoid(-scaled), factor);
+  return Where(Gt(scaled, threshold.Beside(x)), x, smooth);
 }
 
-Tensor LogSigmoid(const Tensor& x) { return Record(LogSigmoidOp{}, x); }
+Tensor LogSigmoid(const Tensor& x) { return Record(LogSigmoidOp{}, Floating(x)); }
 
-// Unlike clamp's, the gradient at the bounds is 0, and that of NaN is not.
-Tensor Hardtanh(const Tensor& x, const Operand& low, const Operand& high) {
-  const Tensor outside = LogicalOr(Le(x, low), Ge(x, high));
-  return Where(outside, Clamp(Detach(x), low, high), x);
+Tensor Hardtanh(const Tensor& in, const Number& low, const Number& high) {
+  const Tensor x = Floating(in);
+  return Limited(x, low.Beside(x), high.Beside(x));
 }
 
-Tensor Relu6(const Tensor& x) {
-  return Hardtanh(x, Constant(0, x.dtype()), Constant(6, x.dtype()));
-}
+Tensor Relu6(const Tensor& x) { return Limited(x, Constant(0, x.dtype()), Constant(6, x.dtype())); }
 
 // relu6(x + 3) / 6, but the gradient of NaN is 0.
 Tensor Hardsigmoid(const Tensor& in) {
@@ -135,7 +143,7 @@ Tensor Hardswish(const Tensor& in) {
 
 Tensor Mish(const Tensor& in) {
   const Tensor x = Floating(in);
-  return x * Tanh(Softplus(x, Constant(1, x.dtype()), Constant(20, x.dtype())));
+  return x * Tanh(Softplus(x, 1.0, 20.0));
 }
 
 Tensor Softsign(const Tensor& in) {
@@ -160,7 +168,8 @@ Tensor Prelu(const Tensor& x, const Tensor& weight) {
   return Where(Gt(x, Zero(x)), x, x * slope);
 }
 
-Tensor Glu(const Tensor& x, int64_t dim) {
+Tensor Glu(const Tensor& in, int64_t dim) {
+  const Tensor x = Floating(in);
   const int64_t d = NormalizeDim("glu", dim, x.rank());
   const int64_t half = x.dim(d) / 2;
   if (x.dim(d) % 2 != 0) {

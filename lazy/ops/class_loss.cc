@@ -6,6 +6,15 @@
 namespace lazuli::lazy {
 namespace {
 
+// What losses over classes take besides. Cross entropy alone smooths, and takes probabilities, floats
+// of the shape of logits, as target.
+struct ClassOptions {
+  Tensor weight;                        // of each class, [C]; undefined: 1
+  std::optional<int64_t> ignore_index;  // a label that does not count
+  double label_smoothing = 0;           // in [0, 1]: the share of an even distribution
+  bool plain() const { return !weight.defined() && !ignore_index && label_smoothing == 0; }
+};
+
 void Check(std::string_view op, const Shape& x, const ClassOptions& options) {
   const double smoothing = options.label_smoothing;
   if (!(smoothing >= 0 && smoothing <= 1)) {
@@ -84,8 +93,10 @@ ClassOptions WithWideWeight(ClassOptions options) {
 
 }  // namespace
 
-Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const ClassOptions& given,
-                    Reduction reduction) {
+Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                    std::optional<int64_t> ignore_index, Reduction reduction,
+                    double label_smoothing) {
+  const ClassOptions given{weight, ignore_index, label_smoothing};
   Check("cross_entropy", logits.shape(), given);
   const bool probabilities = IsFloat(target.dtype()) && target.dtype() == logits.dtype() &&
                              logits.rank() >= 2 && SameDims(target.shape(), logits.shape());
@@ -102,8 +113,9 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const ClassOptio
   });
 }
 
-Tensor NllLoss(const Tensor& log_probs, const Tensor& target, const ClassOptions& given,
-               Reduction reduction) {
+Tensor NllLoss(const Tensor& log_probs, const Tensor& target, const Tensor& weight,
+               std::optional<int64_t> ignore_index, Reduction reduction) {
+  const ClassOptions given{weight, ignore_index};
   Check("nll_loss", log_probs.shape(), given);
   if (given.plain()) return NllLoss(log_probs, target, reduction);
   return InWide(log_probs, [&](const Tensor& x) {

@@ -256,8 +256,8 @@ void CheckHolds(std::string_view op, DType dtype, int64_t low, int64_t last) {
 
 }  // namespace
 
-Tensor RandomIntegers(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType dtype,
-                      backend::Device device) {
+Tensor Randint(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType dtype,
+               backend::Device device) {
   CheckDims("randint", dims, dtype);
   if (low >= high) {
     ThrowRecordError("randint", InvalidArgument("low must be below high, but ", low, " >= ", high));
@@ -270,22 +270,76 @@ Tensor RandomIntegers(int64_t low, int64_t high, absl::Span<const int64_t> dims,
   return RecordRandom(op, 2 * Count(op.dims), device, numbers);
 }
 
-Tensor RandomPermutation(int64_t count, DType dtype, backend::Device device) {
+Tensor Randperm(int64_t count, DType dtype, backend::Device device) {
   CheckDims("randperm", {count}, dtype);
   if (count > 0) CheckHolds("randperm", dtype, 0, count - 1);
   return RecordRandom(RandomPermutationOp{count, dtype}, 2 * count, device);
 }
 
-Tensor Dropout(const Tensor& x, const Number& p) {
+Tensor Dropout(const Tensor& x, double probability) {
   if (!IsFloat(x.dtype()))
     ThrowRecordError("dropout", InvalidArgument("takes floats, not ", x.shape()));
-  const double probability = p.as_double();
   if (!(probability >= 0 && probability <= 1)) {
     ThrowRecordError("dropout", InvalidArgument("p must be in [0, 1], is ", probability));
   }
-  const Tensor keep = Ge(Rand(x.shape().dims(), DType::kF32, x.device()), p.Slot(DType::kF32));
+  const Tensor keep =
+      Ge(Rand(x.shape().dims(), DType::kF32, x.device()), Number(probability).Slot(DType::kF32));
   const double scale = probability < 1 ? 1 / (1 - probability) : 0;
   return Mul(Mul(x, To(keep, x.dtype())), Number(scale).Slot(x.dtype()));
 }
+
+Tensor Full(absl::Span<const int64_t> dims, const Number& value, DType dtype,
+            backend::Device device) {
+  return Full(dims, value.As(dtype), device);
+}
+
+namespace {
+Tensor Filled(std::string_view op, absl::Span<const int64_t> dims, double value, DType dtype,
+              backend::Device device) {
+  const absl::StatusOr<Shape> shape = Shape::Make(dtype, dims);
+  if (!shape.ok()) ThrowRecordError(op, shape.status());
+  return FullConstant(*shape, value, device);
+}
+}  // namespace
+
+Tensor Zeros(absl::Span<const int64_t> dims, DType dtype, backend::Device device) {
+  return Filled("zeros", dims, 0, dtype, device);
+}
+Tensor Ones(absl::Span<const int64_t> dims, DType dtype, backend::Device device) {
+  return Filled("ones", dims, 1, dtype, device);
+}
+Tensor ZerosLike(const Tensor& x) { return FullConstant(x.shape(), 0, x.device()); }
+Tensor OnesLike(const Tensor& x) { return FullConstant(x.shape(), 1, x.device()); }
+Tensor Constant(double value, DType dtype, backend::Device device) {
+  return Filled("constant", {}, value, dtype, device);
+}
+
+Tensor Arange(const Number& end, DType dtype, backend::Device device) {
+  const double count = std::ceil(end.as_double());
+  if (!(count >= 0 && count < 0x1p53)) {
+    ThrowRecordError("arange",
+                     InvalidArgument("end must be at least 0 and finite, is ", end.as_double()));
+  }
+  return Arange(static_cast<int64_t>(count), dtype, device);
+}
+
+Tensor Linspace(const Number& start, const Number& end, int64_t steps, DType dtype,
+                backend::Device device) {
+  if (steps < 0)
+    ThrowRecordError("linspace", InvalidArgument("steps must not be negative, is ", steps));
+  const Tensor i = Arange(steps, DType::kF64, device);
+  const double between = static_cast<double>(std::max<int64_t>(steps - 1, 1));
+  const Number step((end.as_double() - start.as_double()) / between);
+  return To(Add(Mul(i, step.Slot(i.dtype())), start.As(i.dtype())), dtype);
+}
+
+Tensor Eye(int64_t n, DType dtype, backend::Device device) {
+  if (n < 0) ThrowRecordError("eye", InvalidArgument("n must not be negative, is ", n));
+  const Dims dims{n, n};
+  return To(Eq(Positions(dims, 0, device), Positions(dims, 1, device)), dtype);
+}
+
+Tensor RandLike(const Tensor& x) { return Rand(x.shape().dims(), x.dtype(), x.device()); }
+Tensor RandnLike(const Tensor& x) { return Randn(x.shape().dims(), x.dtype(), x.device()); }
 
 }  // namespace lazuli::lazy

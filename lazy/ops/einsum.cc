@@ -230,7 +230,7 @@ Named Contract(Named a, Named b, const Labels& kept) {
   const bool product = !inner.empty();
   const Tensor l = Reshape(x, batch.empty() ? Dims{rows, k} : Dims{n, rows, k}),
                r = Reshape(y, batch.empty() ? Dims{k, columns} : Dims{n, k, columns});
-  return {Reshape(product ? MatMul(l, r) : Mul(l, r), dims), result};
+  return {Reshape(product ? Matmul(l, r) : Mul(l, r), dims), result};
 }
 
 // The sizes that names have; 1 stretches.

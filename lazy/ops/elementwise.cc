@@ -1,6 +1,7 @@
 #include "lazy/ops/elementwise.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/hlo/shape_inference.h"
 
@@ -391,6 +392,46 @@ Value Constant(double value, DType dtype) {
   return {MakeIntrusive<OpNode<ConstantOp>>(ConstantOp{value, dtype}, Shapes{Shape(dtype)},
                                             CurrentSite()),
           0};
+}
+
+Tensor Square(const Tensor& x) { return PowNumber(x, 2); }
+Tensor Reciprocal(const Tensor& x) { return PowNumber(x, -1.0); }
+
+namespace {
+Value Infinity(const Tensor& like) {
+  return Constant(std::numeric_limits<double>::infinity(), like.dtype());
+}
+Tensor Everywhere(bool value, const Tensor& like) {
+  return FullConstant(Shape(DType::kPred, like.shape().dims()), value, like.device());
+}
+}  // namespace
+
+Tensor Isnan(const Tensor& x) { return Ne(x, x); }
+Tensor Isinf(const Tensor& x) {
+  return IsFloat(x.dtype()) ? Eq(Abs(x), Infinity(x)) : Everywhere(false, x);
+}
+Tensor Isfinite(const Tensor& x) {
+  return IsFloat(x.dtype()) ? Lt(Abs(x), Infinity(x)) : Everywhere(true, x);
+}
+Tensor MaskedFill(const Tensor& x, const Tensor& mask, const Number& value) {
+  return Where(mask, value.As(x.dtype()), x);
+}
+
+Tensor Clamp(const Tensor& in, const std::optional<Number>& low,
+             const std::optional<Number>& high) {
+  if (!low && !high) ThrowRecordError("clamp", InvalidArgument("takes a bound"));
+  // A bound of floats makes integers floats, as in arithmetic.
+  DType dtype = in.dtype();
+  if (low) dtype = low->TypeBeside(dtype);
+  if (high) dtype = high->TypeBeside(dtype);
+  const Tensor x = To(in, dtype);
+  if (!IsFloat(dtype)) {  // which has no infinity to stand for what is absent
+    const Tensor above = low ? Maximum(x, low->As(dtype, Overflow::kRefuseAny)) : x;
+    return high ? Minimum(above, high->As(dtype, Overflow::kRefuseAny)) : above;
+  }
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return Clamp(x, low ? low->As(dtype) : Constant(-kInfinity, dtype),
+               high ? high->As(dtype) : Constant(kInfinity, dtype));
 }
 
 }  // namespace lazuli::lazy

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lazy/ops/wide.h"
+#include "lazy/tensor/function_scope.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -249,7 +250,7 @@ lowering::Op CumSumOp::Lower(lowering::Builder& b, lowering::Op x) const {
 }
 
 Tensors CumSumOp::Vjp(const Saved&, const Tensor& dy) const {
-  return {Flip(CumSum(Flip(dy, {dim}), dim), {dim})};
+  return {Flip(Cumsum(Flip(dy, {dim}), dim), {dim})};
 }
 
 std::array<lowering::Op, 2> SortOp::Lower(lowering::Builder& b, lowering::Op x) const {
@@ -314,7 +315,7 @@ Tensor MaskPositions(const Tensor& mask, int64_t count) {
   return Record(MaskPositionsOp{count}, mask);
 }
 
-Tensor CumSum(const Tensor& x, int64_t dim) {
+Tensor Cumsum(const Tensor& x, int64_t dim) {
   return Record(CumSumOp{NormalizeDim("cumsum", dim, x.rank())}, x);
 }
 
@@ -327,7 +328,7 @@ std::pair<Tensor, Tensor> Sort(const Tensor& x, int64_t dim, bool descending) {
   return {results[0], results[1]};
 }
 
-std::pair<Tensor, Tensor> TopK(const Tensor& x, int64_t k, int64_t dim, bool largest) {
+std::pair<Tensor, Tensor> Topk(const Tensor& x, int64_t k, int64_t dim, bool largest) {
   const int64_t d = NormalizeDim("topk", dim, x.rank());
   if (k < 0 || k > x.dim(d)) {
     ThrowRecordError("topk", OutOfRange("k is ", k, ", dim ", d, " of ", x.shape(), " has ",
@@ -345,6 +346,37 @@ Tensor Select(const Tensor& x, int64_t dim, int64_t index) {
         "select", OutOfRange("index ", index, " is out of range for dim ", d, " of ", x.shape()));
   }
   return Squeeze(Narrow(x, d, at, 1), d);
+}
+
+Tensor OneHot(const Tensor& index, int64_t classes) { return OneHot(index, classes, DType::kS64); }
+
+Tensor Embedding(const Tensor& index, const Tensor& weight, std::optional<int64_t> padding_idx) {
+  if (weight.rank() != 2) {
+    ThrowRecordError("embedding", InvalidArgument("weight must have rank 2, is ", weight.shape()));
+  }
+  if (!IsIntegral(index.dtype())) {
+    ThrowRecordError("embedding", InvalidArgument("indices must be integers, not ", index.shape()));
+  }
+  const int64_t rows = weight.dim(0);
+  if (padding_idx && (*padding_idx < -rows || *padding_idx >= rows)) {
+    ThrowRecordError("embedding", OutOfRange("padding_idx ", *padding_idx, " is out of range for ",
+                                             rows, " rows"));
+  }
+  Dims dims(index.shape().dims().begin(), index.shape().dims().end());
+  dims.push_back(weight.dim(1));
+  const Tensor flat = Reshape(index, {-1});
+  const FunctionScope function("embedding");
+  Tensor found = IndexSelect(weight, 0, flat);
+  if (padding_idx) {
+    const int64_t row = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+    const Tensor padding = Eq(flat, Constant(static_cast<double>(row), flat.dtype()));
+    found = Where(Unsqueeze(padding, 1), Detach(found), found);
+  }
+  return Reshape(found, dims);
+}
+
+Tensor Argsort(const Tensor& x, int64_t dim, bool descending) {
+  return Sort(x, dim, descending).second;
 }
 
 }  // namespace lazuli::lazy

@@ -79,16 +79,16 @@ Tensors MatMulOp::Vjp(const Saved& s, const Tensor& dy) const {
   Tensors grads(2);
   if (s.needs(0)) {
     const Tensor y = s.x(1);
-    grads[0] = SumToShape(MatMul(dy, Transpose(y, -1, -2)), s.shape(0));
+    grads[0] = SumToShape(Matmul(dy, Transpose(y, -1, -2)), s.shape(0));
   }
   if (s.needs(1)) {
     const Tensor x = s.x(0);
-    grads[1] = SumToShape(MatMul(Transpose(x, -1, -2), dy), s.shape(1));
+    grads[1] = SumToShape(Matmul(Transpose(x, -1, -2), dy), s.shape(1));
   }
   return grads;
 }
 
-Tensor MatMul(const Tensor& x, const Tensor& y) {
+Tensor Matmul(const Tensor& x, const Tensor& y) {
   if (!x.defined() || !y.defined())
     ThrowRecordError("matmul",
                      InvalidArgument("operand ", x.defined() ? 1 : 0, " is an undefined tensor"));
@@ -124,12 +124,26 @@ lowering::Op LinearOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op 
 Tensors LinearOp::Vjp(const Saved& s, const Tensor& dy) const {
   const auto rows = [](const Tensor& t) { return Reshape(t, {-1, t.dim(t.rank() - 1)}); };
   Tensors grads(2);
-  if (s.needs(0)) grads[0] = Linear(dy, Transpose(s.x(1), 0, 1));
-  if (s.needs(1)) grads[1] = MatMul(Transpose(rows(dy), 0, 1), rows(s.x(0)));
+  if (s.needs(0)) grads[0] = Record(LinearOp{}, dy, Transpose(s.x(1), 0, 1));
+  if (s.needs(1)) grads[1] = Matmul(Transpose(rows(dy), 0, 1), rows(s.x(0)));
   return grads;
 }
 
-Tensor Linear(const Tensor& x, const Tensor& weight) { return Record(LinearOp{}, x, weight); }
+namespace {
+// A bias has one number for each row, or channel, of the weight.
+void CheckBias(std::string_view op, std::string_view what, const Tensor& bias,
+               const Tensor& weight) {
+  if (bias.rank() == 1 && bias.dim(0) == weight.dim(0)) return;
+  ThrowRecordError(op, InvalidArgument("bias ", bias.shape(), " does not fit the ", weight.dim(0),
+                                       " ", what, " of weight ", weight.shape()));
+}
+}  // namespace
+
+Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (!bias.defined()) return Record(LinearOp{}, x, weight);
+  if (weight.rank() == 2) CheckBias("linear", "rows", bias, weight);
+  return Record(LinearOp{}, x, weight) + bias;
+}
 
 // --- convolution
 
@@ -260,8 +274,12 @@ Tensors Conv2dWeightGradOp::Vjp(const Saved& s, const Tensor& g) const {
   return grads;
 }
 
-Tensor Conv2d(const Tensor& x, const Tensor& weight, const Conv2dAttrs& a) {
-  return Record(Conv2dOp{a.stride, a.padding, a.dilation, a.groups}, x, weight);
+Tensor Conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv2dOptions& options) {
+  if (bias.defined() && weight.rank() == 4) CheckBias("conv2d", "channels", bias, weight);
+  const Tensor y = Record(
+      Conv2dOp{options.stride, options.padding, options.dilation, options.groups}, x, weight);
+  return bias.defined() ? y + Reshape(bias, {1, bias.dim(0), 1, 1}) : y;
 }
 
 }  // namespace lazuli::lazy

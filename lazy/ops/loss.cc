@@ -1,6 +1,7 @@
 #include "lazy/ops/loss.h"
 
 #include "ir/hlo/monoid.h"
+#include "lazy/ops/elementwise.h"
 #include "lazy/ops/wide.h"
 #include "lazy/tensor/function_scope.h"
 
@@ -258,8 +259,9 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduct
 Tensor NllLoss(const Tensor& log_probs, const Tensor& target, Reduction reduction) {
   return Record(NllLossOp{reduction}, log_probs, target);
 }
-Tensor BceWithLogits(const Tensor& logits, const Tensor& target, const Tensor& weight,
-                     const Tensor& pos_weight, Reduction reduction) {
+Tensor BinaryCrossEntropyWithLogits(const Tensor& logits, const Tensor& target,
+                                    const Tensor& weight, const Tensor& pos_weight,
+                                    Reduction reduction) {
   Tensor loss;
   if (pos_weight.defined()) {
     if (absl::Status status = CheckPair(logits.shape(), target.shape()); !status.ok())
@@ -278,10 +280,26 @@ Tensor BinaryCrossEntropy(const Tensor& x, const Tensor& target, const Tensor& w
 }
 
 namespace {
-void CheckFloats(std::string_view op, const Tensor& x, const Tensor& y) {
+// A loss of pairs takes floats that broadcast.
+void CheckLoss(std::string_view op, const Tensor& x, const Tensor& y) {
+  if (!BroadcastDims(x.shape(), y.shape()).ok()) {
+    ThrowRecordError(
+        op, InvalidArgument("shapes ", x.shape(), " and ", y.shape(), " do not broadcast"));
+  }
   if (IsFloat(x.dtype()) && IsFloat(y.dtype())) return;
   ThrowRecordError(op, InvalidArgument("takes floats, not ", x.shape(), " and ", y.shape(),
                                        "; convert with to()"));
+}
+
+// A number beside x in the type that sums of x are computed in.
+Value BesideWide(const Number& number, const Tensor& x) {
+  return number.As(number.TypeBeside(hlo::AccumulationType(x.dtype())));
+}
+
+void CheckAboveZero(std::string_view op, std::string_view what, const Number& number,
+                    std::string_view hint) {
+  if (number.as_double() > 0) return;
+  ThrowRecordError(op, InvalidArgument(what, " must be above 0, is ", number.as_double(), hint));
 }
 
 // loss(x, y) of each element and what is made of them, wide; the result as arithmetic of x and y
@@ -294,31 +312,32 @@ Tensor PairLoss(const Tensor& x, const Tensor& y, Reduction reduction, F&& loss)
 }  // namespace
 
 Tensor MseLoss(const Tensor& x, const Tensor& y, Reduction reduction) {
-  CheckFloats("mse_loss", x, y);
+  CheckLoss("mse_loss", x, y);
   return PairLoss(x, y, reduction, [](const Tensor& a, const Tensor& b) {
     const Tensor difference = a - b;
     return difference * difference;
   });
 }
 Tensor L1Loss(const Tensor& x, const Tensor& y, Reduction reduction) {
-  CheckFloats("l1_loss", x, y);
+  CheckLoss("l1_loss", x, y);
   return PairLoss(x, y, reduction, [](const Tensor& a, const Tensor& b) { return Abs(a - b); });
 }
-// Numbers have the type that x is wide in.
-Tensor SmoothL1Loss(const Tensor& x, const Tensor& y, const Operand& beta, Reduction reduction) {
-  CheckFloats("smooth_l1_loss", x, y);
+Tensor SmoothL1Loss(const Tensor& x, const Tensor& y, const Number& beta, Reduction reduction) {
+  CheckLoss("smooth_l1_loss", x, y);
+  CheckAboveZero("smooth_l1_loss", "beta", beta, "; l1_loss is its limit at 0");
   return PairLoss(x, y, reduction, [&](const Tensor& a, const Tensor& b) {
-    return Record(HuberOp{true}, a - b, beta);
+    return Record(HuberOp{true}, a - b, BesideWide(beta, x));
   });
 }
-Tensor HuberLoss(const Tensor& x, const Tensor& y, const Operand& delta, Reduction reduction) {
-  CheckFloats("huber_loss", x, y);
+Tensor HuberLoss(const Tensor& x, const Tensor& y, const Number& delta, Reduction reduction) {
+  CheckLoss("huber_loss", x, y);
+  CheckAboveZero("huber_loss", "delta", delta, "");
   return PairLoss(x, y, reduction, [&](const Tensor& a, const Tensor& b) {
-    return Record(HuberOp{false}, a - b, delta);
+    return Record(HuberOp{false}, a - b, BesideWide(delta, x));
   });
 }
 Tensor KlDiv(const Tensor& log_probs, const Tensor& target, bool log_target, Reduction reduction) {
-  CheckFloats("kl_div", log_probs, target);
+  CheckLoss("kl_div", log_probs, target);
   return PairLoss(log_probs, target, reduction, [&](const Tensor& q, const Tensor& p) {
     if (log_target) return Exp(p) * (p - q);
     // The limit of p log(p) at 0 is 0.

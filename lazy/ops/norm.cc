@@ -133,4 +133,104 @@ Tensor RmsNorm(const Tensor& in, int64_t axis, double eps) {
   });
 }
 
+// --- the functions of the rows: with weights
+
+namespace {
+
+// y times weight plus bias, each of which may be undefined; dims are what they are seen as.
+Tensor Affine(const Tensor& y, const Tensor& weight, const Tensor& bias,
+              absl::Span<const int64_t> dims) {
+  Tensor r = y;
+  if (weight.defined()) r = r * Reshape(weight, dims);
+  if (bias.defined()) r = r + Reshape(bias, dims);
+  return r;
+}
+
+// Throws unless t is undefined or has these dims.
+void CheckDims(std::string_view op, std::string_view what, const Tensor& t,
+               absl::Span<const int64_t> dims) {
+  if (!t.defined() || t.shape().dims() == dims) return;
+  ThrowRecordError(
+      op, InvalidArgument(what, " is ", t.shape(), ", its dims must be (", Join(dims, ", "), ")"));
+}
+
+// The position of the first of the normalised dims, which x must end in.
+int64_t NormalizedAxis(std::string_view op, const Tensor& x, absl::Span<const int64_t> normalized) {
+  const auto axis = x.rank() - static_cast<int64_t>(normalized.size());
+  if (axis < 0 || normalized.empty() ||
+      x.shape().dims().subspan(static_cast<std::size_t>(axis)) != normalized) {
+    ThrowRecordError(op, InvalidArgument("x is ", x.shape(), ", its last dims must be (",
+                                         Join(normalized, ", "), ")"));
+  }
+  return axis;
+}
+
+// running = (1 - momentum) * running + momentum * now, in place and without history.
+void UpdateRunning(const Tensor& running, const Tensor& now, const Number& momentum,
+                   const Number& rest) {
+  const GradModeGuard no_grad(false);
+  Update("batch_norm", running,
+         [&] { return running * rest + To(now, running.dtype()) * momentum; });
+}
+
+}  // namespace
+
+Tensor LayerNorm(const Tensor& x, absl::Span<const int64_t> normalized_shape, const Tensor& weight,
+                 const Tensor& bias, double eps) {
+  const int64_t axis = NormalizedAxis("layer_norm", x, normalized_shape);
+  CheckDims("layer_norm", "weight", weight, normalized_shape);
+  CheckDims("layer_norm", "bias", bias, normalized_shape);
+  return Affine(LayerNorm(x, axis, eps), weight, bias, normalized_shape);
+}
+
+Tensor RmsNorm(const Tensor& x, absl::Span<const int64_t> normalized_shape, const Tensor& weight,
+               double eps) {
+  const int64_t axis = NormalizedAxis("rms_norm", x, normalized_shape);
+  CheckDims("rms_norm", "weight", weight, normalized_shape);
+  return Affine(RmsNorm(x, axis, eps), weight, {}, normalized_shape);
+}
+
+Tensor GroupNorm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias,
+                 double eps) {
+  if (x.rank() >= 2) {
+    CheckDims("group_norm", "weight", weight, {x.dim(1)});
+    CheckDims("group_norm", "bias", bias, {x.dim(1)});
+  }
+  const Tensor y = GroupNorm(x, groups, eps);
+  return Affine(y, weight, bias, ChannelDims(x.shape()));
+}
+
+Tensor BatchNorm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
+                 const Tensor& weight, const Tensor& bias, bool training, const Number& momentum,
+                 double eps) {
+  if (x.rank() < 2)
+    ThrowRecordError("batch_norm", InvalidArgument("takes x [N, C, ...], not ", x.shape()));
+  const std::pair<std::string_view, const Tensor*> channels[] = {{"running_mean", &running_mean},
+                                                                 {"running_var", &running_var},
+                                                                 {"weight", &weight},
+                                                                 {"bias", &bias}};
+  for (const auto& [what, t] : channels) CheckDims("batch_norm", what, *t, {x.dim(1)});
+  const Dims dims = ChannelDims(x.shape());
+  const bool running = running_mean.defined() && running_var.defined();
+  if (!training && running) {
+    const Tensor mean = Reshape(running_mean, dims), variance = Reshape(running_var, dims);
+    return Affine((x - mean) * Rsqrt(variance + eps), weight, bias, dims);
+  }
+  const int64_t count = x.dim(1) == 0 ? 0 : x.shape().num_elements() / x.dim(1);
+  if (count < 2) {
+    ThrowRecordError("batch_norm", InvalidArgument("training needs more than one value a channel, "
+                                                   "x is ",
+                                                   x.shape()));
+  }
+  const Moments moments = BatchNorm(x, eps);
+  if (running) {
+    NumberSlots slots;  // momentum's rest changes with it, and compiles nothing either
+    const Number rest = Number(1 - momentum.as_double()).OfUser(slots);
+    const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
+    UpdateRunning(running_mean, Detach(moments.mean), momentum, rest);
+    UpdateRunning(running_var, Detach(moments.variance) * unbiased, momentum, rest);
+  }
+  return Affine(moments.y, weight, bias, dims);
+}
+
 }  // namespace lazuli::lazy

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "lazy/ops/functions.h"
+#include "lazy/tensor/context.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
 
@@ -58,6 +60,21 @@ std::string Number::Text() const {
 
 Value Number::Slot(DType dtype, Overflow overflow) const {
   return {MakeIntrusive<ScalarNode>(dtype, CellAs(dtype, overflow), CurrentSite()), 0};
+}
+
+Value Number::As(DType dtype, Overflow overflow) const {
+  return slots_ != nullptr ? slots_->Get(*this, dtype, overflow) : Constant(as_double(), dtype);
+}
+
+Value NumberSlots::Get(const Number& number, DType dtype, Overflow overflow) {
+  const uint64_t context = Context::Current().id();
+  const std::lock_guard lock(mu_);
+  if (!uses_.empty() && uses_[0].context != context) uses_.clear();
+  for (const Use& use : uses_) {
+    if (use.dtype == dtype && use.overflow == overflow) return use.value;
+  }
+  uses_.push_back({context, dtype, overflow, number.Slot(dtype, overflow)});
+  return uses_.back().value;
 }
 
 // Of an integer dtype.

@@ -1,8 +1,9 @@
-// Numbers in operand positions: slots of the program's scalar parameters, never constants of it.
+// Numbers in operand positions. A user's is a slot of the program's scalar parameters, never a constant
+// of it; one that a gradient or a composite writes is a constant.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -18,8 +19,27 @@ enum class Overflow : uint8_t {
   kRefuseAny  // an error, also where it is negative and the dtype unsigned
 };
 
+class Number;
+
+// The nodes that one number of a user has become so far: one per context and dtype, which it is used
+// with at a time, so that all its uses are one slot.
+class NumberSlots {
+ public:
+  Value Get(const Number& number, DType dtype, Overflow overflow);
+
+ private:
+  struct Use {
+    uint64_t context;
+    DType dtype;
+    Overflow overflow;
+    Value value;
+  };
+  std::mutex mu_;  // copies of a scalar may be used by several threads
+  PooledVector<Use> uses_;
+};
+
 // A number of the host language, with its kind: a float makes an integer tensor float, an integer
-// does not.
+// does not. Functions take their numbers as this; gradients and composites write 0.5.
 class Number {
  public:
   Number(bool v) : kind_(Kind::kBool), int_(v) {}     // NOLINT(google-explicit-constructor)
@@ -29,6 +49,18 @@ class Number {
       : kind_(v >> 63 != 0 ? Kind::kHuge : Kind::kInt), int_(static_cast<int64_t>(v)) {}
   Number(double v) : kind_(Kind::kFloat), double_(v) {}  // NOLINT(google-explicit-constructor)
 
+  // The same number of a user, with its slots, which outlive it.
+  Number OfUser(NumberSlots& slots) const {
+    Number number = *this;
+    number.slots_ = &slots;
+    return number;
+  }
+
+  // The number as an operand of this dtype: a user's slot, else a constant of the program. Throws
+  // StatusError if it does not fit an integer dtype.
+  Value As(DType dtype, Overflow overflow = Overflow::kRefuse) const;
+  // The same as arithmetic takes it beside the tensor.
+  Value Beside(const Tensor& x) const { return As(TypeBeside(x.dtype())); }
   // The dtype the number takes beside a tensor of this dtype.
   DType TypeBeside(DType tensor) const;
   DType DefaultType() const;  // f32, s64 or pred
@@ -50,6 +82,7 @@ class Number {
   Kind kind_;
   int64_t int_ = 0;  // of kHuge, which is 2^63 or more, the bits
   double double_ = 0;
+  NumberSlots* slots_ = nullptr;  // of a user's number
 };
 
 }  // namespace lazuli::lazy

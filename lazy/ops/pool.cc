@@ -222,8 +222,25 @@ Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
   return InWide(x, [&](const Tensor& wide) {
     const Tensor rows = AveragingMatrix(h, size[0], wide.dtype(), x.device());
     const Tensor columns = AveragingMatrix(w, size[1], wide.dtype(), x.device());
-    return MatMul(MatMul(rows, wide), Transpose(columns, 0, 1));
+    return Matmul(Matmul(rows, wide), Transpose(columns, 0, 1));
   });
+}
+
+namespace {
+Pool2dAttrs Windows(Pair kernel, Pair stride, Pair padding, bool ceil_mode) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (stride[i] == 0) stride[i] = kernel[i];
+  }
+  return {kernel, stride, padding, ceil_mode};
+}
+}  // namespace
+
+Tensor MaxPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, bool ceil_mode) {
+  return MaxPool2d(x, Windows(kernel, stride, padding, ceil_mode));
+}
+Tensor AvgPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, bool ceil_mode,
+                 bool count_include_pad) {
+  return AvgPool2d(x, Windows(kernel, stride, padding, ceil_mode), count_include_pad);
 }
 
 }  // namespace lazuli::lazy

@@ -187,19 +187,55 @@ Tensor Amin(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
   return Record(AminOp{ExtremumDims("amin", x, dims), keepdim}, x);
 }
 
-std::pair<Tensor, Tensor> MaxAlong(const Tensor& x, int64_t dim, bool keepdim) {
+std::pair<Tensor, Tensor> Max(const Tensor& x, int64_t dim, bool keepdim) {
   const int64_t d = ExtremumDims("max", x, {dim})[0];
   const Operand in(x);
   Tensors results = RecordAll(MaxAlongOp{d, keepdim}, absl::MakeConstSpan(&in, 1));
   return {results[0], results[1]};
 }
 
-Tensor ArgMax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+Tensor Argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   if (!dim) {
     const Tensor flat = Reshape(x, {-1});
-    return ArgMax(flat, 0, false);
+    return Argmax(flat, 0, false);
   }
   return Record(ArgMaxOp{ExtremumDims("argmax", x, {*dim})[0], keepdim}, x);
+}
+
+// The opposite order: what is smallest becomes largest, exactly.
+namespace {
+Tensor Reversed(const Tensor& x) { return IsFloat(x.dtype()) ? Neg(x) : BitwiseNot(x); }
+}  // namespace
+
+std::pair<Tensor, Tensor> Min(const Tensor& x, int64_t dim, bool keepdim) {
+  auto [values, indices] = Max(Reversed(x), dim, keepdim);
+  return {Reversed(values), std::move(indices)};
+}
+
+Tensor Argmin(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+  return Argmax(Reversed(x), dim, keepdim);
+}
+
+Tensor All(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
+  const Tensor zeros = Sum(Eq(x, Constant(0, x.dtype())), dims, keepdim);
+  return Eq(zeros, Constant(0, zeros.dtype()));
+}
+
+Tensor Any(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
+  const Tensor others = Sum(Ne(x, Constant(0, x.dtype())), dims, keepdim);
+  return Ne(others, Constant(0, others.dtype()));
+}
+
+Tensor Logsumexp(const Tensor& in, absl::Span<const int64_t> dims, bool keepdim) {
+  return InWide(Floating(in), [&](const Tensor& x) {
+    // Of nothing there is no largest element, and nothing that could overflow.
+    if (x.shape().num_elements() == 0) return Log(Sum(x, dims, keepdim));
+    const Tensor largest = Detach(Amax(x, dims, /*keepdim=*/true));
+    const Value infinity = Constant(std::numeric_limits<double>::infinity(), x.dtype());
+    const Tensor shift = Where(Eq(Abs(largest), infinity), Constant(0, x.dtype()), largest);
+    const Tensor sum = Sum(Exp(x - shift), dims, keepdim);
+    return Log(sum) + Reshape(shift, sum.shape().dims());
+  });
 }
 
 Tensor SumToShape(const Tensor& g, const Shape& shape) {

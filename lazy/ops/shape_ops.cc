@@ -209,4 +209,56 @@ Tensor Flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
   return Reshape(x, dims);
 }
 
+Tensor Stack(absl::Span<const Tensor> xs, int64_t dim) {
+  if (xs.empty()) ThrowRecordError("stack", InvalidArgument("needs at least one tensor"));
+  for (const Tensor& x : xs) {
+    if (SameDims(x.shape(), xs[0].shape())) continue;
+    ThrowRecordError("stack",
+                     InvalidArgument("shapes differ: ", xs[0].shape(), " and ", x.shape()));
+  }
+  const int64_t d = NormalizeDim("stack", dim, xs[0].rank() + 1);
+  Tensors rows;
+  for (const Tensor& x : xs) rows.push_back(Unsqueeze(x, d));
+  return Cat(rows, d);
+}
+
+namespace {
+
+// The part of a matrix, or of matrices, where `keep` of column, row + diagonal holds.
+Tensor Triangle(std::string_view op, const Tensor& x, int64_t diagonal,
+                Tensor (*keep)(const Operand&, const Operand&)) {
+  if (x.rank() < 2) ThrowRecordError(op, InvalidArgument("takes a matrix, not ", x.shape()));
+  const Dims dims{x.dim(x.rank() - 2), x.dim(x.rank() - 1)};
+  const Tensor row = Positions(dims, 0, x.device()), column = Positions(dims, 1, x.device());
+  return Where(keep(column, row + static_cast<double>(diagonal)), x, Constant(0, x.dtype()));
+}
+
+void CheckPositive(std::string_view op, std::string_view what, int64_t value) {
+  if (value < 1) ThrowRecordError(op, InvalidArgument(what, " must be at least 1, is ", value));
+}
+
+Tensors Pieces(const Tensor& x, int64_t size, int64_t dim) {
+  Tensors pieces;
+  const int64_t n = x.dim(dim);
+  for (int64_t start = 0; start < n; start += size)
+    pieces.push_back(Narrow(x, dim, start, std::min(size, n - start)));
+  if (pieces.empty()) pieces.push_back(x);
+  return pieces;
+}
+
+}  // namespace
+
+Tensor Tril(const Tensor& x, int64_t diagonal) { return Triangle("tril", x, diagonal, Le); }
+Tensor Triu(const Tensor& x, int64_t diagonal) { return Triangle("triu", x, diagonal, Ge); }
+
+Tensors Split(const Tensor& x, int64_t size, int64_t dim) {
+  CheckPositive("split", "size", size);
+  return Pieces(x, size, NormalizeDim("split", dim, x.rank()));
+}
+Tensors Chunk(const Tensor& x, int64_t chunks, int64_t dim) {
+  CheckPositive("chunk", "chunks", chunks);
+  const int64_t d = NormalizeDim("chunk", dim, x.rank());
+  return Pieces(x, std::max<int64_t>((x.dim(d) + chunks - 1) / chunks, 1), d);
+}
+
 }  // namespace lazuli::lazy

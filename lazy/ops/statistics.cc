@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lazy/ops/wide.h"
+
 namespace lazuli::lazy {
 namespace {
 
@@ -109,13 +111,19 @@ Tensors NormOp::Vjp(const Saved& s, const Tensor& dy) const {
 // --- functions
 
 Tensor Var(const Tensor& x, absl::Span<const int64_t> dims, int64_t correction, bool keepdim) {
-  return Record(VarOp{NormalizeDims("var", dims, x.rank()), correction, keepdim}, x);
+  return InWide(Floating(x), [&](const Tensor& wide) {
+    return Record(VarOp{NormalizeDims("var", dims, x.rank()), correction, keepdim}, wide);
+  });
 }
 Tensor Std(const Tensor& x, absl::Span<const int64_t> dims, int64_t correction, bool keepdim) {
-  return Record(StdOp{NormalizeDims("std", dims, x.rank()), correction, keepdim}, x);
+  return InWide(Floating(x), [&](const Tensor& wide) {
+    return Record(StdOp{NormalizeDims("std", dims, x.rank()), correction, keepdim}, wide);
+  });
 }
 Tensor Norm(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
-  return Record(NormOp{NormalizeDims("norm", dims, x.rank()), keepdim}, x);
+  return InWide(Floating(x), [&](const Tensor& wide) {
+    return Record(NormOp{NormalizeDims("norm", dims, x.rank()), keepdim}, wide);
+  });
 }
 
 }  // namespace lazuli::lazy

@@ -1,5 +1,5 @@
 // Variance, standard deviation and norm. Ops of their own: where a root is 0, or a difference
-// infinite, the gradients of their parts multiply 0 by infinity. Callers widen 16-bit floats
+// infinite, the gradients of their parts multiply 0 by infinity. They are recorded of wide floats
 // (wide.h), so that the gradients are computed like that, too.
 #pragma once
 

@@ -127,11 +127,11 @@ void AddRandomInteger(Table& table) {
         return result.Converted(op.dtype);
       })
       .Error("randint: low must be below high, but 3 >= 3", {},
-             [](const Tensors&) { (void)RandomIntegers(3, 3, {2}, DType::kS64, {}); })
+             [](const Tensors&) { (void)Randint(3, 3, {2}, DType::kS64, {}); })
       .Error("randint: integers from 0 to 299 are not all within u8, [0, 255]", {},
-             [](const Tensors&) { (void)RandomIntegers(0, 300, {2}, DType::kU8, {}); })
+             [](const Tensors&) { (void)Randint(0, 300, {2}, DType::kU8, {}); })
       .Error("randint: makes integers or floats, not c64", {},
-             [](const Tensors&) { (void)RandomIntegers(0, 3, {2}, DType::kC64, {}); });
+             [](const Tensors&) { (void)Randint(0, 3, {2}, DType::kC64, {}); });
 }
 
 void AddRandomPermutation(Table& table) {
@@ -149,7 +149,7 @@ void AddRandomPermutation(Table& table) {
         });
       })
       .Error("randperm: integers from 0 to 199 are not all within s8, [-128, 127]", {},
-             [](const Tensors&) { (void)RandomPermutation(200, DType::kS8, {}); });
+             [](const Tensors&) { (void)Randperm(200, DType::kS8, {}); });
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ void AddCumSum(Table& table) {
         });
       })
       .Error("cumsum: dim 2 is out of range for rank 2", {Random(DType::kF32, {2, 3})},
-             [](const Tensors& x) { (void)CumSum(x[0], 2); });
+             [](const Tensors& x) { (void)Cumsum(x[0], 2); });
 }
 
 Literals SortReference(const SortOp& op, const Literals& in) {
@@ -220,7 +220,7 @@ void AddSort(Table& table) {
       .Error("sort: dim 1 is out of range for rank 1", {Random(DType::kF32, {2})},
              [](const Tensors& x) { (void)Sort(x[0], 1, false); })
       .Error("topk: k is 4, dim 0 of f32[3] has 3 elements", {Random(DType::kF32, {3})},
-             [](const Tensors& x) { (void)TopK(x[0], 4, 0, true); });
+             [](const Tensors& x) { (void)Topk(x[0], 4, 0, true); });
 }
 
 }  // namespace

@@ -43,10 +43,10 @@ void AddMatMul(Table& table) {
       })
       .Error("matmul: inner dimensions differ: f32[2,3] x f32[2,2]",
              {Random(DType::kF32, {2, 3}), Random(DType::kF32, {2, 2})},
-             [](const Tensors& x) { (void)MatMul(x[0], x[1]); })
+             [](const Tensors& x) { (void)Matmul(x[0], x[1]); })
       .Error("matmul: batch dims do not broadcast: f32[2,2,2] x f32[3,2,2]",
              {Random(DType::kF32, {2, 2, 2}), Random(DType::kF32, {3, 2, 2})},
-             [](const Tensors& x) { (void)MatMul(x[0], x[1]); });
+             [](const Tensors& x) { (void)Matmul(x[0], x[1]); });
 }
 
 void AddLinear(Table& table) {
@@ -74,7 +74,7 @@ void AddLinear(Table& table) {
       })
       .Error("linear: x f32[2,3] does not fit weight f32[2,2] [out, in]",
              {Random(DType::kF32, {2, 3}), Random(DType::kF32, {2, 2})},
-             [](const Tensors& x) { (void)Linear(x[0], x[1]); });
+             [](const Tensors& x) { (void)Linear(x[0], x[1], {}); });
 }
 
 // One product of a convolution: positions in the output, the kernel and the input.
@@ -136,18 +136,18 @@ void AddConv2d(Table& table) {
       .Error(
           "conv2d: takes x [N, C, H, W] and weight [O, C / groups, kh, kw], not f32[2,3] and "
           "f32[2,3]",
-          {Random(DType::kF32, {2, 3})}, [](const Tensors& x) { (void)Conv2d(x[0], x[0], {}); })
+          {Random(DType::kF32, {2, 3})}, [](const Tensors& x) { (void)Conv2d(x[0], x[0], {}, {}); })
       .Error("conv2d: channels of x f32[1,3,4,4] do not fit weight f32[2,2,3,3] with groups 1",
              {Random(DType::kF32, {1, 3, 4, 4}), Random(DType::kF32, {2, 2, 3, 3})},
-             [](const Tensors& x) { (void)Conv2d(x[0], x[1], {}); })
+             [](const Tensors& x) { (void)Conv2d(x[0], x[1], {}, {}); })
       .Error("conv2d: kernel of weight f32[2,3,5,5] is larger than the padded input f32[1,3,4,4]",
              {Random(DType::kF32, {1, 3, 4, 4}), Random(DType::kF32, {2, 3, 5, 5})},
-             [](const Tensors& x) { (void)Conv2d(x[0], x[1], {}); })
+             [](const Tensors& x) { (void)Conv2d(x[0], x[1], {}, {}); })
       .Error(
           "conv2d: stride 0x1, padding 0x0, dilation 1x1: strides and dilations start at 1, "
           "padding at 0",
           {Random(DType::kF32, {1, 3, 4, 4}), Random(DType::kF32, {2, 3, 3, 3})},
-          [](const Tensors& x) { (void)Conv2d(x[0], x[1], {.stride = {0, 1}}); });
+          [](const Tensors& x) { (void)Conv2d(x[0], x[1], {}, {.stride = {0, 1}}); });
 }
 
 void AddConv2dInputGrad(Table& table) {

@@ -229,7 +229,7 @@ TEST(BackwardTest, GradientsCrossDevices) {
 
 TEST(BackwardTest, SeveralOutputsOfOneOp) {
   const Tensor x = WithGrad(Of<float>({2, 3}, {1, 5, 2, 7, 0, 7}));
-  auto [values, indices] = MaxAlong(x, 1, false);
+  auto [values, indices] = Max(x, 1, false);
   EXPECT_FALSE(indices.requires_grad());
   Backward(Sum(values * Floats({1, 10})), {}, {});
   EXPECT_THAT(Grad(x), ElementsAre(0, 1, 0, 10, 0, 0));  // the first of equals

@@ -20,7 +20,7 @@ Tensor SampleLoss() {
   Tensor h;
   {
     const SiteScope site(Line(41));
-    h = Mul(MatMul(x, w), Slot(0.5));
+    h = Mul(Matmul(x, w), Slot(0.5));
   }
   const SiteScope site(Line(42));
   return Sum(h, {0, 1}, /*keepdim=*/true);
@@ -62,7 +62,7 @@ TEST(GraphTextTest, IsGraphviz) {
 
 TEST(GraphTextTest, OutputsOfOneNodeAreNumbered) {
   const Tensor x = Of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
-  auto [values, indices] = MaxAlong(x, 1, false);
+  auto [values, indices] = Max(x, 1, false);
   const Tensor next = indices + indices;
   const std::string text = PendingGraph({{values, next}}, GraphFormat::kText);
   EXPECT_THAT(

@@ -31,7 +31,7 @@ float Train(std::vector<ProgramPtr>* programs = nullptr) {
   const Tensor b = WithGrad(Floats({0, 1, 0}));
   const Tensor x = Of<float>({2, 2}, {1, -1, 0.5f, 2}), y = Of<int64_t>({2}, {2, 0});
   const auto loss = [&] {
-    const Tensor sums = MatMul(x, w) + Sort(b, 0, /*descending=*/false).first;
+    const Tensor sums = Matmul(x, w) + Sort(b, 0, /*descending=*/false).first;
     return CrossEntropy(Relu(sums), y, Reduction::kMean);
   };
   Backward(loss(), {}, {});

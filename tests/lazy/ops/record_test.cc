@@ -16,11 +16,11 @@ TEST(RecordTest, ShapesThatDoNotFitAreRefusedAtTheCall) {
   EXPECT_STATUS(kInvalidArgument, "add: shapes f32[2,3] and f32[2] do not broadcast", x + y);
   EXPECT_STATUS(kInvalidArgument, "eq: shapes f32[2,3] and f32[2] do not broadcast", Eq(x, y));
   EXPECT_STATUS(kInvalidArgument, "matmul: inner dimensions differ: f32[2,3] x f32[2,2]",
-                MatMul(x, matrix));
+                Matmul(x, matrix));
   EXPECT_STATUS(kInvalidArgument, "matmul: inner dimensions differ: f32[2,3] x f32[2]",
-                MatMul(x, y));
+                Matmul(x, y));
   EXPECT_STATUS(kInvalidArgument, "matmul: operands must have rank 1 or more: f32[] x f32[2]",
-                MatMul(number, y));
+                Matmul(number, y));
 }
 
 TEST(RecordTest, DevicesAndUndefinedTensorsAreRefused) {
@@ -31,7 +31,7 @@ TEST(RecordTest, DevicesAndUndefinedTensorsAreRefused) {
       x * other);
   EXPECT_STATUS(kInvalidArgument, "sub: operand 1 is an undefined tensor", x - Tensor());
   EXPECT_STATUS(kInvalidArgument, "exp: operand 0 is an undefined tensor", Exp(Tensor()));
-  EXPECT_STATUS(kInvalidArgument, "matmul: operand 1 is an undefined tensor", MatMul(x, Tensor()));
+  EXPECT_STATUS(kInvalidArgument, "matmul: operand 1 is an undefined tensor", Matmul(x, Tensor()));
 }
 
 TEST(RecordTest, DtypesThatDoNotFitAreRefused) {

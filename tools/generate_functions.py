@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Writes what derives from the rows of public functions (lazy/ops/functions/*.txt, lazy/ops/{unary,binary,compare}.def):
+"""Writes what derives from the rows of public functions (lazy/ops/functions/*.txt, lazy/ops/{unary,binary,compare}.def) and
+layers (cpp_api/nn/layers.txt):
 
   include/lazuli/*.h        the public headers, from the templates cpp_api/include/lazuli/*.h.in
   lazy/ops/functions.h      the declarations of the definitions, from the template beside it
   cpp_api/src/functions.cc  the public functions, each in terms of its definition
   cpp_api/src/forms.cc      methods and forms in place, in terms of the functions
+  cpp_api/nn/layers.cc      the layers that are functions
   python/src/rows_*.cc      the functions and methods of Python
+  python/src/layers_*.cc    the layers of Python
   docs/functions.md         the page
 
     tools/generate_functions.py ROOT OUT
@@ -20,6 +23,8 @@ docs/adding_a_function.md describes the rows. A template is the header itself wi
   @methods              declarations of the methods (in the class Tensor)
   @inplace              declarations of the forms in place (likewise)
   @definitions          declarations of the definitions, in lazuli::lazy
+  @layer NAME           a layer's comment, its options, and its class up to forward()
+  @function_layers      the layers that are functions
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ import sys
 import textwrap
 
 ROWS = "lazy/ops/functions"
+LAYERS = "cpp_api/nn/layers.txt"
 TEMPLATES = {"cpp_api/include": "include", "lazy/ops": "lazy/ops"}  # where they are, and what they become
 WIDTH = 100
 LOC = "LAZULI_LOC"
@@ -179,6 +185,30 @@ class Family:
         return [row for section in self.sections for row in section.rows]
 
 
+@dataclasses.dataclass(frozen=True)
+class LayerRow:
+    """A layer: a class of nn whose constructor takes the parameters."""
+    name: str
+    parameters: tuple
+    options: tuple  # the fields of an options struct, which comes last
+    function: str  # what forward() calls with the parameters, or ""
+    doc: str
+
+    @property
+    def arguments(self):
+        """The parameters of the constructor in C++: the options are one."""
+        return (*self.parameters, Parameter(f"{self.name}Options", "options", "{}")) if self.options else self.parameters
+
+    def constructor(self):
+        required = [p for p in self.arguments if p.default is None]
+        explicit = "explicit " if self.arguments and len(required) < 2 else ""
+        return wrapped(f"{explicit}{self.name}(", [*(p.declared() for p in self.arguments), LOC], ");", "  ")
+
+    def signature(self):
+        star = ["*"] if self.options else []
+        return f"{self.name}({', '.join([p.text() for p in self.parameters] + star + [p.text() for p in self.options])})"
+
+
 def split(text):
     """The parts between commas outside of brackets."""
     parts, depth, start = [], 0, 0
@@ -258,6 +288,38 @@ def parse_family(path, tables):
         except (ValueError, KeyError, IndexError) as error:
             raise SystemExit(f"{path}:{start + 1}: {error}") from error
     return family
+
+
+def parse_layers(path):
+    """The layers of a file of rows, in sections."""
+    sections, lines = [], path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    i = 0
+    while i < len(lines):
+        start, line = i, lines[i]
+        i += 1
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith("--- "):
+            sections.append(Section(line[4:], []))
+            continue
+        while line.count("(") > line.count(")"):
+            line += " " + lines[i].strip()
+            i += 1
+        doc = []
+        while i < len(lines) and (not lines[i].strip() or lines[i].startswith("  ")):
+            doc.append(lines[i])
+            i += 1
+        match = re.fullmatch(r"(\w+)\((.*)\)(?: : (\w+))?", " ".join(line.split()))
+        try:
+            if not match or not paragraphs(doc):
+                raise ValueError(f"'{line}' is no layer: Name(parameters) or Name(parameters) : function, and documentation")
+            parameters, _, options = match[2].partition("*")
+            sections[-1].rows.append(LayerRow(
+                match[1], tuple(parse_parameter(p) for p in split(parameters)), tuple(parse_parameter(p) for p in split(options)),
+                match[3] or "", paragraphs(doc)))
+        except ValueError as error:
+            raise SystemExit(f"{path}:{start + 1}: {error}") from error
+    return sections
 
 
 def parse_table(path, kind):
@@ -356,7 +418,43 @@ def definition_declaration(row):
     return wrapped(f"{result} {pascal(row.name)}(", parts, ");")
 
 
-def header(template, families):
+def layer_class(layer):
+    """The class up to forward(), for what the template adds."""
+    lines = [comment(layer.doc)]
+    if layer.options:
+        lines += [f"struct {layer.name}Options {{", *(f"  {p.declared().replace('const ', '').replace('&', '')};"
+                                                     for p in layer.options), "};"]
+    return [*lines, f"class LAZULI_API {layer.name} : public Layer<{layer.name}> {{", " public:", layer.constructor(),
+            "  Tensor forward(const Tensor& x, LAZULI_LOC) const;"]
+
+
+def function_layer(layer):
+    if not layer.parameters:
+        return [f"struct LAZULI_API {layer.name} : Layer<{layer.name}> {{  // {layer.doc.rstrip('.')}",
+                "  Tensor forward(const Tensor& x, LAZULI_LOC) const;", "};"]
+    explicit = wrapped(f"explicit {layer.name}(", [p.declared() for p in layer.parameters], ")", "  ")
+    members = ", ".join(f"{p.name}_({p.name})" for p in layer.parameters)
+    one_line = f"{explicit} : {members} {{}}"
+    return [comment(layer.doc), f"class LAZULI_API {layer.name} : public Layer<{layer.name}> {{", " public:",
+            one_line if len(one_line) <= WIDTH and "\n" not in explicit else f"{explicit}\n      : {members} {{}}",
+            "  Tensor forward(const Tensor& x, LAZULI_LOC) const;", "", " private:",
+            *(f"  {type_of(p.type).value} {p.name}_;" for p in layer.parameters), "};"]
+
+
+def layers(sections):
+    """The definitions of the layers that are functions."""
+    text = [NOTE.format(source=LAYERS) + '''#include "lazuli/nn.h"
+
+namespace lazuli::nn {
+''']
+    for layer in [layer for section in sections for layer in section.rows if layer.function]:
+        passed = ["x", *(f"{p.name}_" for p in layer.parameters), "loc"]
+        text.append(f"Tensor {layer.name}::forward(const Tensor& x, SourceLocation loc) const {{\n"
+                    + wrapped(f"return lazuli::{layer.function}(", passed, ");", "  ") + "\n}")
+    return "\n".join(text) + "\n\n}  // namespace lazuli::nn\n"
+
+
+def header(template, families, sections=()):
     """A template with its lines that stand for rows replaced."""
     by_name = {family.name: family for family in families}
     rows = [row for family in families for row in family.rows]
@@ -376,6 +474,10 @@ def header(template, families):
             lines += [method_declaration(row) for row in rows if "method" in row.forms]
         elif word == "inplace":
             lines += [in_place_declaration(row) for row in rows if "inplace" in row.forms]
+        elif word == "layer":
+            lines += next(layer_class(layer) for section in sections for layer in section.rows if layer.name == arguments[0])
+        elif word == "function_layers":
+            lines += [line for section in sections for layer in section.rows if layer.function for line in function_layer(layer)]
         elif word == "definitions":
             lines += [definition_declaration(row) for row in rows if row.is_defined]
         else:
@@ -523,6 +625,36 @@ namespace {
     return "\n".join(text) + "\n}\n\n}  // namespace lazuli::python\n"
 
 
+LAYERS_PER_UNIT = 12
+
+
+def layer_units(sections):
+    """The sources that bind the layers, by name."""
+    rows = [layer for section in sections for layer in section.rows]
+    for first in range(0, len(rows), LAYERS_PER_UNIT):
+        part = first // LAYERS_PER_UNIT
+        text = [NOTE.format(source=LAYERS) + f'''#include "python/src/layer.h"
+
+namespace lazuli::python {{
+
+void BindLayers{part}(py::module_& nn) {{''']
+        for layer in rows[first:first + LAYERS_PER_UNIT]:
+            types = [f"nn::{layer.name}", *(f"nn::{p.type}" if p.type.endswith("Options") else type_of(p.type).value
+                                           for p in layer.arguments)]
+            names = ", ".join(p.name + (f" = {cpp_default(p.type, p.default)}" if p.default is not None else "")
+                              for p in layer.arguments).replace("std::", "")
+            text.append(f"  BindLayer<{', '.join(types)}>(nn, {quoted(layer.name)}, {quoted(f'({names})')},\n"
+                        f"      {quoted(layer.doc)});")
+        yield f"python/src/layers_{part}.cc", "\n".join(text) + "\n}\n\n}  // namespace lazuli::python\n"
+    count = (len(rows) + LAYERS_PER_UNIT - 1) // LAYERS_PER_UNIT
+    lines = [NOTE.format(source=LAYERS) + '''#include "python/src/layer.h"
+
+namespace lazuli::python {
+''', *(f"void BindLayers{i}(py::module_& nn);" for i in range(count)), "", "void BindLayers(py::module_& nn) {",
+             *(f"  BindLayers{i}(nn);" for i in range(count)), "}", "", "}  // namespace lazuli::python"]
+    yield "python/src/layers.cc", "\n".join(lines) + "\n"
+
+
 def python_index(families):
     names = [f"Bind{pascal(f.name)}Rows" for f in families]
     lines = [NOTE.format(source=ROWS) + '''#include "python/src/rows.h"
@@ -536,7 +668,11 @@ namespace lazuli::python {
 
 # --- documentation
 
-def page(families):
+def in_table(doc):
+    return doc.replace("|", "\\|").replace("\n", "<br>")
+
+
+def page(families, layer_sections):
     lines = ["# Functions", "",
              "What users call, in C++ (`lazuli/ops.h`, `lazuli/nn.h`) and in Python. Written by `./lz docs` from the rows of "
              f"`{ROWS}`; a test keeps it current.", "",
@@ -551,8 +687,10 @@ def page(families):
                 shown = ["in place" if f == "inplace" else "method of Python" if f == "py.method" else f for f in shown]
                 if "c++" in row.forms:
                     shown.append("C++")
-                doc = row.doc.replace("|", "\\|").replace("\n", "<br>")
-                lines.append(f"| `{name}` | {', '.join(shown)} | {doc} |")
+                lines.append(f"| `{name}` | {', '.join(shown)} | {in_table(row.doc)} |")
+    if layer_sections:
+        lines += ["", "## Layers", "", "| layer | meaning |", "| --- | --- |"]
+        lines += [f"| `nn.{layer.signature()}` | {in_table(layer.doc)} |" for s in layer_sections for layer in s.rows]
     return "\n".join(lines) + "\n"
 
 
@@ -564,17 +702,19 @@ def outputs(root):
     complaints = list(check(families))
     if complaints:
         raise SystemExit("\n".join(complaints))
-    files = {}
+    sections, files = parse_layers(root / LAYERS), {}
     for source, target in TEMPLATES.items():
         for template in sorted((root / source).rglob("*.h.in")):
             path = template.relative_to(root / source).as_posix().removesuffix(".in")
-            files[f"{target}/{path}"] = header(template.read_text(encoding="utf-8"), families)
+            files[f"{target}/{path}"] = header(template.read_text(encoding="utf-8"), families, sections)
     files["cpp_api/src/functions.cc"] = functions(families)
     files["cpp_api/src/forms.cc"] = forms(families)
     for family in families:
         files[f"python/src/rows_{family.name}.cc"] = python_unit(family)
     files["python/src/all_rows.cc"] = python_index(families)
-    files["docs/functions.md"] = page(families)
+    files["cpp_api/nn/layers.cc"] = layers(sections)
+    files |= dict(layer_units(sections))
+    files["docs/functions.md"] = page(families, sections)
     return files
 
 
@@ -583,6 +723,7 @@ def inputs(root):
     yield root / "tools/generate_functions.py"
     yield root / ROWS
     yield from sorted((root / ROWS).glob("*.txt"))
+    yield root / LAYERS
     yield from (root / f"lazy/ops/{kind}.def" for kind in ("unary", "binary", "compare"))
     for source in TEMPLATES:
         yield from sorted((root / source).rglob("*.h.in"))

@@ -106,10 +106,6 @@ Tensor AvgPool2d::forward(const Tensor& x, SourceLocation loc) const {
                     options_.count_include_pad, loc);
 }
 
-Tensor AdaptiveAvgPool2d::forward(const Tensor& x, SourceLocation loc) const {
-  return adaptive_avg_pool2d(x, size_, loc);
-}
-
 Embedding::Embedding(std::int64_t rows, std::int64_t dim, const EmbeddingOptions& options,
                      SourceLocation loc)
     : padding_idx_(options.padding_idx) {
@@ -132,12 +128,8 @@ Embedding::Embedding(std::int64_t rows, std::int64_t dim, const EmbeddingOptions
   weight = register_parameter("weight", table);
 }
 
-Tensor Embedding::forward(const Tensor& index, SourceLocation loc) const {
-  return functional::embedding(index, weight, padding_idx_, loc);
-}
-
-Tensor Flatten::forward(const Tensor& x, SourceLocation loc) const {
-  return flatten(x, start_, end_, loc);
+Tensor Embedding::forward(const Tensor& x, SourceLocation loc) const {
+  return functional::embedding(x, weight, padding_idx_, loc);
 }
 
 Dropout::Dropout(double p, SourceLocation loc) : p_(p) {
@@ -149,5 +141,14 @@ Dropout::Dropout(double p, SourceLocation loc) : p_(p) {
 Tensor Dropout::forward(const Tensor& x, SourceLocation loc) const {
   return is_training() && p_ > 0 ? dropout(x, p_, loc) : x;
 }
+
+PReLU::PReLU(std::int64_t channels, double init, SourceLocation loc) {
+  const SiteScope site(loc);
+  CheckPositive("PReLU", "channels", channels, loc);
+  weight = register_parameter("weight", full({channels}, init));
+}
+Tensor PReLU::forward(const Tensor& x, SourceLocation loc) const { return prelu(x, weight, loc); }
+
+Tensor Identity::forward(const Tensor& x, SourceLocation) const { return x; }
 
 }  // namespace lazuli::nn

@@ -32,13 +32,17 @@ old(Tensor x, Scalar y) -> Tensor : c++
 """
 TREE = {
     "lazy/ops/functions/some.txt": ROWS,
-    "lazy/ops/functions/starts.txt": "@namespace nn.init\nones_(Tensor! t, KaimingOptions options={}) -> None\n  1.\n\n"
+    "lazy/ops/functions/starts.txt": "@namespace nn.init\n@written\nones_(Tensor! t, KaimingOptions options={}) -> None\n  1.\n\n"
                                      "gain(float slope) -> float\n  A number.\n",
     "lazy/ops/unary.def": 'LAZULI_UNARY(AbsOp, Abs, abs, kAbs, kReal, kSaveX, Sign(x), "|x|.")\n',
     "lazy/ops/binary.def": "",
     "lazy/ops/compare.def": "",
     "cpp_api/include/lazuli/ops.h.in": "// Head.\n#pragma once\n\nnamespace lazuli {\n\n@functions some\n\n}  // namespace lazuli\n",
     "cpp_api/include/lazuli/tensor.h.in": "class Tensor {\n@inplace\n\n@methods\n};\n",
+    "cpp_api/nn/layers.txt": "--- layers\nScaled(int rows, int[2] size=1, *, bool bias=True, int? skip=None)\n  x, scaled.\n\n"
+                             "Hardshrink(float lambd=0.5) : hardshrink\n  hardshrink().\n\nReLU() : relu\n  relu().\n",
+    "cpp_api/include/lazuli/nn/layers.h.in": "@layer Scaled\n  Parameter scale;\n};\n\n@function_layers\n",
+    "lazy/ops/functions.h.in": "Tensor Own();\n@definitions\n",
     "cpp_api/include/lazuli/nn/f.h.in": "@using nn.functional\n@functions starts\n",
 }
 OPS = """// Head.
@@ -73,6 +77,61 @@ TENSOR = """class Tensor {
 FUNCTIONAL = """using lazuli::hardshrink;
 LAZULI_API void ones_(Tensor t, const KaimingOptions& options = {}, LAZULI_LOC);  // 1.
 LAZULI_API double gain(double slope);  // A number.
+"""
+LAYERS = """// x, scaled.
+struct ScaledOptions {
+  bool bias = true;
+  std::optional<std::int64_t> skip = std::nullopt;
+};
+class LAZULI_API Scaled : public Layer<Scaled> {
+ public:
+  explicit Scaled(std::int64_t rows, Size2 size = 1, const ScaledOptions& options = {}, LAZULI_LOC);
+  Tensor forward(const Tensor& x, LAZULI_LOC) const;
+  Parameter scale;
+};
+
+// hardshrink().
+class LAZULI_API Hardshrink : public Layer<Hardshrink> {
+ public:
+  explicit Hardshrink(double lambd = 0.5) : lambd_(lambd) {}
+  Tensor forward(const Tensor& x, LAZULI_LOC) const;
+
+ private:
+  double lambd_;
+};
+struct LAZULI_API ReLU : Layer<ReLU> {  // relu()
+  Tensor forward(const Tensor& x, LAZULI_LOC) const;
+};
+"""
+FORWARD = """Tensor Hardshrink::forward(const Tensor& x, SourceLocation loc) const {
+  return lazuli::hardshrink(x, lambd_, loc);
+}
+"""
+BOUND = """  BindLayer<nn::Scaled, std::int64_t, Size2, nn::ScaledOptions>(nn, "Scaled", "(rows, size = 1, options = {})",
+      "x, scaled.");
+"""
+DEFINITIONS = """Tensor Own();
+Tensor Hardshrink(const Tensor& x, const Number& lambd);
+std::pair<Tensor, Tensor> FoldRows(absl::Span<const Tensor> xs, absl::Span<const int64_t> dims,
+                                   std::optional<int64_t> start, const Tensor& weight,
+                                   Reduction reduction, DType dtype);
+Tensor ScaledMax(const Operand& x, const Operand& y);
+Tensor Old(const Tensor& x, const Number& y);
+"""
+FUNCTIONS = """Tensor hardshrink(const Tensor& x, const Scalar& lambd, SourceLocation loc) {
+  return Call(loc, [&] { return Out(lazy::Hardshrink(In(x, "hardshrink", 0, "x"), In(lambd))); });
+}
+std::pair<Tensor, Tensor> fold_rows(const std::vector<Tensor>& xs, const Dims& dims,
+                                    std::optional<std::int64_t> start, const Tensor& weight,
+                                    Reduction reduction, DType dtype, SourceLocation loc) {
+  return Call(loc, [&] {
+    return Out(lazy::FoldRows(In(xs, "fold_rows", 0, "xs"), dims, start,
+                              TensorAccess::Borrow(weight), In(reduction), In(dtype)));
+  });
+}
+Tensor scaled_max(const Operand& x, const Operand& y) {
+  return Binary("scaled_max", lazy::ScaledMax, kArithmetic, x, y);
+}
 """
 FORMS = """Tensor Tensor::hardshrink(const Scalar& lambd, SourceLocation loc) const {
   return lazuli::hardshrink(*this, lambd, loc);
@@ -133,6 +192,18 @@ class GenerateTest(unittest.TestCase):
         self.assertEqual(self.text("include/lazuli/ops.h"), OPS)
         self.assertEqual(self.text("include/lazuli/tensor.h"), TENSOR)
         self.assertEqual(self.text("include/lazuli/nn/f.h"), FUNCTIONAL)
+
+    def test_functions_call_their_definitions(self):
+        self.run_on()
+        self.assertEqual(self.text("lazy/ops/functions.h"), DEFINITIONS)
+        self.assertIn(FUNCTIONS, self.text("cpp_api/src/functions.cc"))
+
+    def test_layers_have_options_a_constructor_and_a_call(self):
+        self.run_on()
+        self.assertEqual(self.text("include/lazuli/nn/layers.h"), LAYERS)
+        self.assertIn(FORWARD, self.text("cpp_api/nn/layers.cc"))
+        self.assertIn(BOUND, self.text("python/src/layers_0.cc"))
+        self.assertIn("| `nn.Scaled(int rows, int[2] size=1, *, bool bias=True, int? skip=None)` |", self.text("docs/functions.md"))
 
     def test_forms_call_the_function(self):
         self.run_on()

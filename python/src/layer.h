@@ -1,0 +1,98 @@
+// Layers of C++ as classes of Python. tools/generate_functions.py writes the calls of BindLayer from
+// the rows of cpp_api/nn/layers.txt.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "lazuli/nn.h"
+#include "python/src/bind.h"
+#include "python/src/cycles.h"
+#include "python/src/hooks.h"
+
+namespace lazuli::python {
+
+// A layer as the first parameter of its forward().
+template <class L>
+class LayerRef {
+ public:
+  explicit LayerRef(const L* layer = nullptr) : layer_(layer) {}
+  const L& operator*() const { return *layer_; }
+  static inline PyTypeObject* type = nullptr;
+
+ private:
+  const L* layer_;
+};
+template <class L>
+struct Argument<LayerRef<L>> : StoredArgument<LayerRef<L>> {
+  static constexpr std::string_view kType = "Module";
+  static bool Load(PyObject* object, LayerRef<L>& out) {
+    if (!Is(object, *LayerRef<L>::type)) return false;
+    auto* instance = reinterpret_cast<py::detail::instance*>(object);
+    out = LayerRef<L>(static_cast<const L*>(instance->get_value_and_holder().value_ptr()));
+    return true;
+  }
+};
+
+// What calling a module does: forward(), which a class of Python may have overridden.
+PyObject* CallForward(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names);
+// The same for a layer of this very class: recording one op costs less than looking forward() up.
+template <class L, auto kForward>
+PyObject* CallLayer(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
+  if (Py_TYPE(self) != LayerRef<L>::type) return CallForward(self, arguments, n, names);
+  return Bound<kForward>::Method(self, arguments, n, names);
+}
+// Makes the function what calling an object of the type does.
+void AddCall(py::handle type, _PyCFunctionFastWithKeywords function);
+
+template <class L>
+Tensor Forward(const LayerRef<L>& layer, const Tensor& x, SourceLocation loc) {
+  return (*layer).forward(x, loc);
+}
+
+// A layer made of (P...), with its parameters as attributes.
+template <class L, class... P>
+void BindLayer(py::module_& nn, const char* name, std::string_view parameters, const char* doc) {
+  py::class_<L, nn::Module> type(nn, name, WithAttributes());
+  DefineConstructor<L, P...>(type, parameters, doc);
+  LayerRef<L>::type = reinterpret_cast<PyTypeObject*>(type.ptr());
+  Publish(type, Kind::kMethod,
+          Bound<&Forward<L>>::Describe("forward", "(self, x)", "What calling the layer does."),
+          &Bound<&Forward<L>>::Method);
+  AddCall(type, &CallLayer<L, &Forward<L>>);
+  type.def("_clone", [](const L& layer) {
+    const Caller caller;
+    return std::make_unique<L>(nn::clone(layer));
+  });
+#define LAZULI_TENSOR(member, kind)                                     \
+  if constexpr (requires(L l) { l.member; })                            \
+    type.def_property(                                                  \
+        #member, [](const L& l) { return ToPython(Tensor(l.member)); }, \
+        [](L& l, const Tensor& value) {                                 \
+          const Caller caller;                                          \
+          l.unregister(#member);                                        \
+          l.member = l.register_##kind(#member, value);                 \
+        });
+  LAZULI_TENSOR(weight, parameter)
+  LAZULI_TENSOR(bias, parameter)
+  LAZULI_TENSOR(running_mean, buffer)
+  LAZULI_TENSOR(running_var, buffer)
+  LAZULI_TENSOR(num_batches_tracked, buffer)
+#undef LAZULI_TENSOR
+  SetHeldTensors(LayerRef<L>::type, [](const void* object) {
+    const L& layer = *static_cast<const L*>(object);
+    std::vector<const Tensor*> held;
+    const auto add = [&](const auto&... members) { (held.push_back(&members), ...); };
+    if constexpr (requires { layer.weight; }) add(layer.weight);
+    if constexpr (requires { layer.bias; }) add(layer.bias);
+    if constexpr (requires { layer.running_mean; })
+      add(layer.running_mean, layer.running_var, layer.num_batches_tracked);
+    return held;
+  });
+}
+
+// All of them; generated.
+void BindLayers(py::module_& nn);
+
+}  // namespace lazuli::python

@@ -57,11 +57,12 @@ def pybind_signatures(doc):
 
 def function(name, value, indent, defined):
     if name in defined and not inspect.isfunction(value):  # which would take its place
-        arguments, gathered, result, doc = defined[name]
-        signatures = [arguments, gathered] if gathered else [arguments]
-        if arguments.startswith("(x: Tensor, dims: "):
-            signatures.append(arguments.replace("dims: ", "dim: ", 1))  # PyTorch's name, which is taken, too
-        for signature in signatures:
+        signatures = []
+        for arguments, gathered, result, doc in defined[name]:
+            signatures += [(arguments, result, doc)] + ([(gathered, result, doc)] if gathered else [])
+            if arguments.startswith("(x: Tensor, dims: "):  # PyTorch's name, which is taken, too
+                signatures.append((arguments.replace("dims: ", "dim: ", 1), result, doc))
+        for signature, result, doc in signatures:
             if indent:
                 signature = re.sub(r"^\(x: [^,)]*", "(self", signature)
             mark = f"{indent}@overload\n" if len(signatures) > 1 else ""
@@ -122,9 +123,17 @@ def inner_name(name):
     return name.removeprefix("lazuli").removeprefix("._C").removeprefix(".")
 
 
+def by_name(definitions):
+    """The overloads of each name: those that were defined last, if a name was defined again."""
+    found = {}
+    for d in definitions:
+        found.setdefault(d[2], []).append(d[3:])
+    return found
+
+
 def write(module, path, definitions):
     name = inner_name(module.__name__)
-    functions = {d[2]: d[3:] for d in definitions if not d[1] and inner_name(d[0]) == name}
+    functions = by_name(d for d in definitions if not d[1] and inner_name(d[0]) == name)
     submodules, text = [], []
     for member, value in vars(module).items():
         if member.startswith("__"):
@@ -132,7 +141,7 @@ def write(module, path, definitions):
         if inspect.ismodule(value):
             submodules.append((member, value))
         elif inspect.isclass(value):
-            methods = {d[2]: d[3:] for d in definitions if d[1] and d[0] == member}
+            methods = by_name(d for d in definitions if d[1] and d[0] == member)
             text.append(class_text(member, value, methods))
         elif callable(value):
             text += function(member, value, "", functions)

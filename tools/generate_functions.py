@@ -569,11 +569,11 @@ def python_value(row, p):
     return "::".join([*home.split("."), value]) if home else value
 
 
-def python_row(row, in_place=False):
-    """What Python calls for a row, its FunctionRow, and the statements that bind it."""
+def python_row(row, in_place=False, number=0):
+    """What Python calls for a row, and its FunctionRow, with the number of the overload."""
     if in_place:  # of a tensor, whatever the function takes
         row = dataclasses.replace(row, parameters=(Parameter("Tensor", "x"), *row.parameters[1:]))
-    name, id_ = row.name + ("_" if in_place else ""), pascal(row.name) + ("InPlace" if in_place else "")
+    name, id_ = row.name + ("_" if in_place else ""), row_id(row, in_place, number)
     body = [f"  Given<{python_value(row, p)}> {p.name}(signature, slots, {i});" for i, p in enumerate(row.parameters)]
     body.append("  const Caller caller;")
     arguments = [f"{p.name}.get()" for p in row.parameters]
@@ -597,21 +597,39 @@ def python_row(row, in_place=False):
     if result.startswith("("):
         result = f"tuple[{', '.join(['Tensor'] * result.count('Tensor'))}]"
     doc = ("In place: " if in_place else "") + row.doc
-    text = "\n".join([f"PyObject* Call{id_}(const Signature& signature, Slots slots) {{", *body, "}",
+    return "\n".join([f"PyObject* Call{id_}(const Signature& signature, Slots slots) {{", *body, "}",
                       f"constexpr ParameterRow k{id_}Parameters[] = {{\n    {parameters}}};",
                       f"FunctionRow k{id_}Row{{{quoted(name)}, k{id_}Parameters, {quoted(result)},\n    {quoted(doc)},"
                       f"\n    &Call{id_}}};", ""])
+
+
+
+def row_id(row, in_place, number):
+    return pascal(row.name) + ("InPlace" if in_place else "") + (str(number + 1) if number else "")
+
+
+def python_overloads(overloads, in_place=False):
+    """The rows of one name, and the statements that bind it."""
+    text = [python_row(row, in_place, i) for i, row in enumerate(overloads)]
+    first, ids = overloads[0], [row_id(row, in_place, i) for i, row in enumerate(overloads)]
+    row, kind = f"k{ids[0]}Row", ""
+    if len(ids) > 1:
+        row, kind = f"k{ids[0]}Overloads", "Overloaded"
+        text.append(f"FunctionRow* const {row}[] = {{{', '.join(f'&k{i}Row' for i in ids)}}};\n")
     bind = []
     if not in_place:
-        bind.append(f"  BindFunction(k{id_}Row, &AsFunction<k{id_}Row>, module, {quoted(row.namespace)});")
-    if in_place or row.forms & {"method", "py.method"}:
-        bind.append(f"  BindMethod(k{id_}Row, &AsMethod<k{id_}Row>);")
-    return text, bind
+        bind.append(f"  BindFunction({row}, &As{kind}Function<{row}>, module, {quoted(first.namespace)});")
+    if in_place or first.forms & {"method", "py.method"}:
+        bind.append(f"  BindMethod({row}, &As{kind}Method<{row}>);")
+    return "\n".join(text), bind
 
 
 def python_unit(family):
-    rows = [python_row(row) for row in family.rows if "c++" not in row.forms]
-    rows += [python_row(row, in_place=True) for row in family.rows if "inplace" in row.forms]
+    by_name = {}
+    for row in [row for row in family.rows if "c++" not in row.forms]:
+        by_name.setdefault((row.namespace, row.name), []).append(row)
+    rows = [python_overloads(overloads) for overloads in by_name.values()]
+    rows += [python_overloads([row], in_place=True) for row in family.rows if "inplace" in row.forms]
     text = [NOTE.format(source=f"{ROWS}/{family.name}.txt") + '''#include "lazuli/nn.h"
 #include "lazuli/ops.h"
 #include "python/src/rows.h"

@@ -194,6 +194,11 @@ std::pair<Tensor, Tensor> Max(const Tensor& x, int64_t dim, bool keepdim) {
   return {results[0], results[1]};
 }
 
+Tensor Max(const Tensor& x) { return Amax(x); }
+Tensor Max(const Tensor& x, const Tensor& y) { return Maximum(x, y); }
+Tensor Min(const Tensor& x) { return Amin(x); }
+Tensor Min(const Tensor& x, const Tensor& y) { return Minimum(x, y); }
+
 Tensor Argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   if (!dim) {
     const Tensor flat = Reshape(x, {-1});

@@ -189,27 +189,6 @@ def element_size(self):
     return self.dtype.itemsize
 
 
-def _extremum(name, reduction, elementwise):
-    """max and min as PyTorch has them, which are three functions."""
-    row = getattr(_C, name)
-
-    def function(x, *arguments, **named):
-        if not arguments and not named:
-            return reduction(x)
-        if (arguments and isinstance(arguments[0], Tensor)) or "other" in named:
-            return elementwise(x, *arguments, **named)
-        return row(x, *arguments, **named)
-
-    function.__name__ = name
-    function.__doc__ = f"{name}(x): {reduction.__name__}() over all dims; {name}(x, y): {elementwise.__name__}(); " \
-        f"{name}(x, dim, keepdim=False): {row.__doc__.strip()}"
-    return _method(function)
-
-
-max = _extremum("max", _C.amax, _C.maximum)
-min = _extremum("min", _C.amin, _C.minimum)
-
-
 def arange(start, end=None, step=1, dtype=None, device=None):
     """start, start + step, ... below end; arange(end) starts at 0. Integers are int64, others float32."""
     if end is None:

@@ -249,14 +249,18 @@ void ThrowWrongType(const Signature& signature, std::size_t parameter, PyObject*
   ThrowTypeError(message);
 }
 
-void Publish(py::handle owner, Kind kind, const Signature& signature,
-             _PyCFunctionFastWithKeywords function) {
-  All().push_back({owner, &signature, kind});
-  std::string text = signature.Text(/*types=*/false);
-  if (kind == Kind::kMethod && text.starts_with("(" + signature.parameters[0].name))
-    text = "($self" + text.substr(1 + signature.parameters[0].name.size());
-  // Python keeps the definition and its texts as long as the function, which is for ever.
-  auto* doc = new std::string(signature.name + text + "\n--\n\n" + signature.doc);
+namespace {
+
+// What is defined again is no longer what it was.
+void Forget(py::handle owner, std::string_view name) {
+  std::erase_if(
+      All(), [&](const Definition& d) { return d.owner.is(owner) && d.signature->name == name; });
+}
+
+// Python keeps the definition and its texts as long as the function, which is for ever.
+void Define(py::handle owner, Kind kind, const Signature& signature, std::string text,
+            _PyCFunctionFastWithKeywords function) {
+  auto* doc = new std::string(std::move(text));
   auto* definition = new PyMethodDef{
       signature.name.c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)),
       METH_FASTCALL | METH_KEYWORDS, doc->c_str()};
@@ -265,6 +269,30 @@ void Publish(py::handle owner, Kind kind, const Signature& signature,
                        : PyCFunction_NewEx(definition, nullptr, owner.attr("__name__").ptr());
   if (made == nullptr) throw py::error_already_set();
   owner.attr(signature.name.c_str()) = py::reinterpret_steal<py::object>(made);
+}
+
+}  // namespace
+
+void Publish(py::handle owner, Kind kind, const Signature& signature,
+             _PyCFunctionFastWithKeywords function) {
+  Forget(owner, signature.name);
+  All().push_back({owner, &signature, kind});
+  std::string text = signature.Text(/*types=*/false);
+  if (kind == Kind::kMethod && text.starts_with("(" + signature.parameters[0].name))
+    text = "($self" + text.substr(1 + signature.parameters[0].name.size());
+  Define(owner, kind, signature, signature.name + text + "\n--\n\n" + signature.doc, function);
+}
+
+void PublishOverloads(py::handle owner, Kind kind, const std::vector<const Signature*>& signatures,
+                      _PyCFunctionFastWithKeywords function) {
+  std::string doc;
+  Forget(owner, signatures[0]->name);
+  for (const Signature* s : signatures) {
+    All().push_back({owner, s, kind});
+    doc += (doc.empty() ? "" : "\n\n") + s->name + s->Text(/*types=*/false) + " -> " + s->result +
+           "\n" + s->doc;
+  }
+  Define(owner, kind, *signatures[0], std::move(doc), function);
 }
 
 py::list Definitions() {

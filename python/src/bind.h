@@ -66,6 +66,10 @@ py::list Definitions();
 void Publish(py::handle owner, Kind kind, const Signature& signature,
              _PyCFunctionFastWithKeywords function);
 
+// The same for what is called in several ways.
+void PublishOverloads(py::handle owner, Kind kind, const std::vector<const Signature*>& signatures,
+                      _PyCFunctionFastWithKeywords function);
+
 template <class F>
 struct FunctionTraits;
 template <class R, class... P>

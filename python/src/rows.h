@@ -53,11 +53,29 @@ PyObject* AsMethod(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyO
   return CallRow(kRow, self, arguments, n, names);
 }
 
+// The same of rows of one name: the first whose parameters fit the arguments is called.
+using FunctionRows = std::span<FunctionRow* const>;
+PyObject* CallOverloads(FunctionRows rows, PyObject* first, PyObject* const* arguments,
+                        Py_ssize_t n, PyObject* names) noexcept;
+template <const auto& kRows>
+PyObject* AsOverloadedFunction(PyObject*, PyObject* const* arguments, Py_ssize_t n,
+                               PyObject* names) {
+  return CallOverloads(kRows, nullptr, arguments, n, names);
+}
+template <const auto& kRows>
+PyObject* AsOverloadedMethod(PyObject* self, PyObject* const* arguments, Py_ssize_t n,
+                             PyObject* names) {
+  return CallOverloads(kRows, self, arguments, n, names);
+}
+
 // Makes the row's function one of `module`, or of a module in it ("nn.functional").
 void BindFunction(FunctionRow& row, _PyCFunctionFastWithKeywords function,
                   const py::module_& module, std::string_view name);
+void BindFunction(FunctionRows rows, _PyCFunctionFastWithKeywords function,
+                  const py::module_& module, std::string_view name);
 // Makes it a method of Tensor.
 void BindMethod(FunctionRow& row, _PyCFunctionFastWithKeywords function);
+void BindMethod(FunctionRows rows, _PyCFunctionFastWithKeywords function);
 
 // All of them; generated.
 void BindRows(const py::module_& module);

@@ -224,6 +224,14 @@ class GenerateTest(unittest.TestCase):
         self.assertIn("  Tensor& abs_(LAZULI_LOC);\n", self.text("include/lazuli/tensor.h"))
         self.assertNotIn("Tensor::abs_", self.text("cpp_api/src/forms.cc"))  # by the table
 
+    def test_python_picks_among_rows_of_one_name(self):
+        self.run_on({"lazy/ops/functions/more.txt": "f(Tensor x) -> Tensor : method\n  x.\n\nf(Tensor x, int y) -> Tensor : method\n"
+                                                    "  y.\n"})
+        text = self.text("python/src/rows_more.cc")
+        self.assertIn("FunctionRow* const kFOverloads[] = {&kFRow, &kF2Row};\n", text)
+        self.assertIn('BindFunction(kFOverloads, &AsOverloadedFunction<kFOverloads>, module, "");\n', text)
+        self.assertIn("BindMethod(kFOverloads, &AsOverloadedMethod<kFOverloads>);\n", text)
+
     def test_the_page_has_every_row(self):
         self.run_on()
         self.assertIn(PAGE, self.text("docs/functions.md"))

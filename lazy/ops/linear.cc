@@ -107,6 +107,14 @@ Tensor Matmul(const Tensor& x, const Tensor& y) {
   return y.rank() == 1 ? Squeeze(rows, -1) : rows;
 }
 
+Tensor Outer(const Tensor& x, const Tensor& y) {
+  if (x.rank() != 1 || y.rank() != 1) {
+    ThrowRecordError("outer",
+                     InvalidArgument("takes vectors, not ", x.shape(), " and ", y.shape()));
+  }
+  return Unsqueeze(x, 1) * Unsqueeze(y, 0);
+}
+
 lowering::Op LinearOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op weight) const {
   const Shape &xs = x.shape(), &ws = weight.shape();
   if (xs.rank() < 1 || ws.rank() != 2 || xs.dim(xs.rank() - 1) != ws.dim(1))

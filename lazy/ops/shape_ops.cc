@@ -248,6 +248,52 @@ Tensors Pieces(const Tensor& x, int64_t size, int64_t dim) {
 
 }  // namespace
 
+namespace {
+
+// The dims of x with dims of size 1 before them, so that there are `rank`.
+Dims PaddedDims(std::string_view op, const Tensor& x, std::size_t rank) {
+  if (rank < static_cast<std::size_t>(x.rank())) {
+    ThrowRecordError(op, InvalidArgument(rank, " numbers are too few for ", x.shape()));
+  }
+  Dims dims(rank - static_cast<std::size_t>(x.rank()), 1);
+  dims.insert(dims.end(), x.shape().dims().begin(), x.shape().dims().end());
+  return dims;
+}
+
+}  // namespace
+
+Tensor Expand(const Tensor& x, absl::Span<const int64_t> dims) {
+  const Dims own = PaddedDims("expand", x, dims.size());
+  Dims wanted(dims.begin(), dims.end());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const bool is_new = i + static_cast<std::size_t>(x.rank()) < wanted.size();
+    if (wanted[i] == -1 && !is_new) wanted[i] = own[i];
+  }
+  return BroadcastTo(x, wanted);
+}
+
+Tensor ExpandAs(const Tensor& x, const Tensor& other) {
+  return BroadcastTo(x, other.shape().dims());
+}
+
+Tensor Repeat(const Tensor& x, absl::Span<const int64_t> counts) {
+  const Dims own = PaddedDims("repeat", x, counts.size());
+  Dims apart, blocks, joined;  // [2, 3] twice along each: [1, 2, 1, 3] to [2, 2, 2, 3] to [4, 6]
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    apart.insert(apart.end(), {1, own[i]});
+    blocks.insert(blocks.end(), {counts[i], own[i]});
+    joined.push_back(counts[i] * own[i]);
+  }
+  return Reshape(BroadcastTo(Reshape(x, apart), blocks), joined);
+}
+
+Tensors Unbind(const Tensor& x, int64_t dim) {
+  const int64_t d = NormalizeDim("unbind", dim, x.rank());
+  Tensors slices;
+  for (int64_t i = 0; i < x.dim(d); ++i) slices.push_back(Select(x, d, i));
+  return slices;
+}
+
 Tensor Tril(const Tensor& x, int64_t diagonal) { return Triangle("tril", x, diagonal, Le); }
 Tensor Triu(const Tensor& x, int64_t diagonal) { return Triangle("triu", x, diagonal, Ge); }
 

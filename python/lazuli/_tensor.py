@@ -108,39 +108,9 @@ def view(self, *dims):
 
 
 @_method
-def expand(self, *dims):
-    """broadcast_to(); -1 keeps a dim."""
-    dims = list(dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims)
-    own = [-1] * (len(dims) - self.ndim) + list(self.shape)
-    return self.broadcast_to([o if d == -1 else d for d, o in zip(dims, own, strict=True)])
-
-
-@_method
 def view_as(self, other):
     """reshape(other.shape)."""
     return self.reshape(other.shape)
-
-
-@_method
-def expand_as(self, other):
-    """broadcast_to(other.shape)."""
-    return self.broadcast_to(other.shape)
-
-
-@_method
-def repeat(self, *counts):
-    """The tensor so many times along each dim."""
-    counts = list(counts[0] if len(counts) == 1 and isinstance(counts[0], (tuple, list)) else counts)
-    dims = [1] * (len(counts) - self.ndim) + list(self.shape)
-    pairs = list(zip(counts, dims, strict=True))
-    blocks = self.reshape([n for dim in dims for n in (1, dim)]).broadcast_to([n for pair in pairs for n in pair])
-    return blocks.reshape([count * dim for count, dim in pairs])
-
-
-@_method
-def unbind(self, dim=0):
-    """The slices along a dim, without it, as a list."""
-    return [self.narrow(dim, i, 1).squeeze(dim) for i in range(self.size(dim))]
 
 
 @_method
@@ -157,12 +127,6 @@ def allclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     if equal_nan:
         close = _C.logical_or(close, _C.logical_and(_C.isnan(self), _C.isnan(other)))
     return close.all().item()
-
-
-@_method
-def outer(self, other):
-    """The products of each element of one vector with each of another."""
-    return self.unsqueeze(1) * other.unsqueeze(0)
 
 
 Tensor.mT = property(lambda self: self.transpose(-2, -1), doc="The last two dims exchanged.")

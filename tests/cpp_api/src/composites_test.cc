@@ -135,5 +135,28 @@ TEST_F(CompositesTest, Mistakes) {
   EXPECT_ERROR(kInvalidArgument, "linspace: steps must not be negative, is -1", linspace(0, 1, -1));
 }
 
+TEST_F(CompositesTest, RepeatExpandAndTakeApart) {
+  EXPECT_EQ(x_.repeat({2, 1, 2}).sizes(), (Dims{2, 2, 6}));
+  EXPECT_THAT(Floats(tensor({1.0f, 2.0f}).repeat({2, 2})), ElementsAre(1, 2, 1, 2, 1, 2, 1, 2));
+  EXPECT_ERROR(kInvalidArgument, "repeat: 1 numbers are too few for f32[2,3]", x_.repeat({2}));
+  EXPECT_EQ(x_.expand({4, -1, 3}).sizes(), (Dims{4, 2, 3}));
+  EXPECT_EQ(x_.expand_as(zeros({5, 2, 3})).sizes(), (Dims{5, 2, 3}));
+  EXPECT_THAT(Floats(x_.unbind(-1).at(2)), ElementsAre(3, -6));
+  EXPECT_THAT(Floats(outer(tensor({1.0f, 2.0f}), tensor({3.0f, 4.0f}))), ElementsAre(3, 4, 6, 8));
+}
+
+TEST_F(CompositesTest, TheLargestOfAllOfTwoOrAlongADim) {
+  EXPECT_EQ(max(x_).item(), 5);
+  EXPECT_THAT(Floats(max(x_, -x_)), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(Floats(x_.max(1).first), ElementsAre(3, 5));
+  EXPECT_EQ(x_.min().item(), -6);
+}
+
+TEST_F(CompositesTest, AnUndefinedTensorIsNamed) {
+  EXPECT_ERROR(kInvalidArgument, "gather: operand 2 is an undefined tensor: index",
+               gather(x_, 0, Tensor()));
+  EXPECT_ERROR(kInvalidArgument, "isnan: operand 0 is an undefined tensor", isnan(Tensor()));
+}
+
 }  // namespace
 }  // namespace lazuli

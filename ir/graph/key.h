@@ -22,6 +22,15 @@
 
 namespace lazuli::ir {
 
+// Tells types apart in a key: a hash of the type's name, which is the same in every process.
+template <class T>
+constexpr uint64_t StableTypeId() {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : std::string_view(__PRETTY_FUNCTION__))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
 class KeyWriter {
  public:
   void Clear() { words_.clear(); }

@@ -1,6 +1,6 @@
 // The lazy IR: immutable nodes that record operations not yet run.
 //
-// A node has any number of operands, one or more outputs and nested regions. Nodes are intrusively
+// A node has any number of operands and one or more outputs. Nodes are intrusively
 // counted; nothing here recurses over the depth of a graph, so a chain of a million nodes is
 // released in bounded stack. A pending graph belongs to one context and is traversed under its
 // lock, which is why traversal marks may lie in the node.
@@ -40,18 +40,10 @@ struct Value {
   inline const Shape& shape() const;
 };
 
-// A nested graph: the body of a loop, a branch. Its parameters are leaf nodes that occur nowhere
-// else.
-struct Region {
-  std::vector<NodePtr> parameters;
-  std::vector<Value> results;
-};
-
 enum class NodeKind : uint8_t {
   kOp,
-  kData,             // leaf: memory of a device (or that a run under way will produce)
-  kScalar,           // leaf: a number that may differ at every run
-  kRegionParameter,  // leaf of a region
+  kData,    // leaf: memory of a device (or that a run under way will produce)
+  kScalar,  // leaf: a number that may differ at every run
 };
 
 class Node : public Pooled {
@@ -73,7 +65,6 @@ class Node : public Pooled {
   virtual std::string AttrText() const {
     return "";
   }  // ", dim=1, keepdim=0": starts with ", " if not empty
-  virtual absl::Span<const std::unique_ptr<Region>> regions() const { return {}; }
   // A node like this one, for a graph of another context; null for nodes with operands, which
   // cannot move.
   virtual NodePtr CopyWithoutOperands() const { return nullptr; }

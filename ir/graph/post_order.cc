@@ -13,15 +13,11 @@ struct Visit {
   uint32_t next_operand;
 };
 
-void AppendRegionKey(const Region& region, KeyWriter& key);
-
 void AppendNodeKey(const Node& node, KeyWriter& key) {
   switch (node.kind()) {
     case NodeKind::kOp:
       node.AppendKey(key);
-      // Both counts in one word: a node has a handful of regions, and fewer than 2^24 operands.
-      key.Word(static_cast<uint32_t>(node.operands().size()) |
-               static_cast<uint32_t>(node.regions().size()) << 24);
+      key.Word(static_cast<uint32_t>(node.operands().size()));
       for (const Value& v : node.operands()) {
         // Output 0 of a node, by far the most common operand, takes one word; others are marked by
         // the top bit.
@@ -32,26 +28,13 @@ void AppendNodeKey(const Node& node, KeyWriter& key) {
           key.Word(v.index);
         }
       }
-      for (const auto& region : node.regions()) AppendRegionKey(*region, key);
       return;
     case NodeKind::kData:
     case NodeKind::kScalar:
-    case NodeKind::kRegionParameter:
       key.Long(static_cast<uint64_t>(node.kind()));
       key.Append(node.shape());
       return;
   }
-}
-
-// A region is closed: what it needs from outside comes in as operands, so it has an order of its
-// own.
-void AppendRegionKey(const Region& region, KeyWriter& key) {
-  Trace inner;
-  for (const NodePtr& p : region.parameters) inner.roots.push_back({p, 0});
-  for (const Value& v : region.results) inner.roots.push_back(v);
-  TraceGraph(inner);
-  key.Word(static_cast<uint32_t>(region.parameters.size()));
-  AppendGraphKey(inner, key);
 }
 
 }  // namespace

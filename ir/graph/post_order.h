@@ -27,7 +27,7 @@ struct Trace {
 void TraceGraph(Trace& trace);
 
 // Appends the canonical form of the traced graph: nodes with their attributes, shapes of leaves,
-// operand positions, regions, roots.
+// operand positions, roots.
 void AppendGraphKey(const Trace& trace, KeyWriter& key);
 
 }  // namespace lazuli::ir

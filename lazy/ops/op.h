@@ -179,7 +179,8 @@ class OpNode final : public Node {
   std::string_view name() const override { return T::kName; }
   std::string_view dump_name() const override { return T::kDumpName; }
   void AppendKey(KeyWriter& key) const override {
-    key.Long(reinterpret_cast<uintptr_t>(&kId));
+    constexpr uint64_t kId = ir::StableTypeId<T>();
+    key.Long(kId);
     op_.VisitAttrs([&key](std::string_view, const auto& v) { key.Append(v); });
   }
   std::string AttrText() const override { return lazy::AttrText(op_); }
@@ -193,7 +194,6 @@ class OpNode final : public Node {
   }
 
  private:
-  static constexpr char kId = 0;  // its address identifies the op within the process
   T op_;
   Operands operands_;
 };

@@ -71,14 +71,4 @@ class ScalarNode final : public LeafNode {
   uint64_t cell_;
 };
 
-// A parameter of a nested region.
-class RegionParameterNode final : public LeafNode {
- public:
-  RegionParameterNode(Shape shape, SiteId site) : LeafNode(NodeKind::kRegionParameter, site) {
-    shapes_.push_back(std::move(shape));
-  }
-  std::string_view name() const override { return "parameter"; }
-  std::string_view dump_name() const override { return "prim::Param"; }
-};
-
 }  // namespace lazuli::lazy

@@ -15,6 +15,4 @@ void Context::CheckNone(Op bad, Op values, std::string before, std::string after
   checks.push_back({offender, std::move(before), std::move(after), site});
 }
 
-hlo::Computation* Context::LowerRegion(const ir::Region&) { return nullptr; }
-
 }  // namespace lazuli::lowering

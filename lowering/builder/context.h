@@ -1,14 +1,10 @@
-// What an op's Lower sees besides its operands: the builder, run-time checks, and nested regions.
+// What an op's Lower sees besides its operands: the builder and run-time checks.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "lowering/builder/builder.h"
-
-namespace lazuli::ir {
-struct Region;
-}
 
 namespace lazuli::lowering {
 
@@ -29,15 +25,12 @@ struct RuntimeCheck {
 class Context {
  public:
   explicit Context(Builder& builder) : builder(builder) {}
-  virtual ~Context() = default;
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
   // Fails the run if any element of `bad` (pred) is set; `values` (integers, same dims) says which
   // value to name.
   void CheckNone(Op bad, Op values, std::string before, std::string after);
-  // The nested computation of a region; null in shapes-only mode.
-  virtual hlo::Computation* LowerRegion(const ir::Region& region);
 
   Builder& builder;
   uint32_t site = 0;  // of the node being lowered

@@ -44,37 +44,6 @@ class TraceEmitter : public Context {
     return absl::OkStatus();
   }
 
-  hlo::Computation* LowerRegion(const ir::Region& region) override {
-    // A region is closed and lowers by itself; tracing it renumbers only its own nodes.
-    Trace inner;
-    for (const ir::NodePtr& p : region.parameters) inner.roots.push_back({p, 0});
-    for (const ir::Value& v : region.results) inner.roots.push_back(v);
-    ir::TraceGraph(inner);
-    Builder nested(builder.module(), "region");
-    TraceEmitter emitter(nested, inner);
-    int64_t number = 0;
-    for (const ir::NodePtr& p : region.parameters)
-      emitter.Set(*p, nested.Parameter(number++, p->shape()));
-    if (absl::Status status = emitter.LowerNodes(); !status.ok()) {
-      builder.Error(status);
-      return nullptr;
-    }
-    if (!emitter.checks.empty()) {
-      builder.Error(Unimplemented("a check of values inside a region: ", emitter.checks[0].before,
-                                  "?", emitter.checks[0].after));
-      return nullptr;
-    }
-    std::vector<Op> results;
-    for (const ir::Value& v : region.results) results.push_back(emitter.Get(v));
-    absl::StatusOr<hlo::Computation*> computation =
-        nested.Finish(results.size() == 1 ? results[0] : nested.Tuple(results));
-    if (!computation.ok()) {
-      builder.Error(computation.status());
-      return nullptr;
-    }
-    return *computation;
-  }
-
   uint32_t check_node(std::size_t i) const { return check_nodes_[i]; }
 
  private:

@@ -35,9 +35,6 @@ class TestNode final : public Node {
   }
   void Lower(lowering::Context&, absl::Span<const lowering::Op>,
              std::vector<lowering::Op>&) const override {}
-  absl::Span<const std::unique_ptr<Region>> regions() const override { return owned_regions; }
-
-  std::vector<std::unique_ptr<Region>> owned_regions;
 
  private:
   std::string name_;

@@ -2,6 +2,8 @@
 
 #include "lazy/ops/record.h"
 
+#include <set>
+
 #include "lazy/ops/op_list.h"
 #include "tests/lazy/lazy_test.h"
 
@@ -143,6 +145,13 @@ TEST(OpListTest, NamesAreUniqueAndOpsDocumented) {
     EXPECT_EQ(T::kDoc.text.back(), '.') << T::kName;
   });
   EXPECT_EQ(names.size(), AllOps::kSize);
+}
+
+// Keys tell ops apart by a hash of their types' names.
+TEST(OpListTest, NoTwoOpsHaveTheSameIdInKeys) {
+  std::set<uint64_t> ids;
+  AllOps::ForEach([&]<class T>() { ids.insert(ir::StableTypeId<T>()); });
+  EXPECT_EQ(ids.size(), AllOps::kSize);
 }
 
 }  // namespace

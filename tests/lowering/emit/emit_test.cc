@@ -36,8 +36,6 @@ class FunctionNode final : public Node {
              std::vector<Op>& results) const override {
     lower_(context, operands, results);
   }
-  absl::Span<const std::unique_ptr<ir::Region>> regions() const override { return owned_regions; }
-  std::vector<std::unique_ptr<ir::Region>> owned_regions;
 
  private:
   std::vector<Value> operands_;
@@ -199,29 +197,6 @@ TEST(EmitTest, AnErrorOfLoweringNamesTheOpAndItsLine) {
       ir::InternSite("a.cc", "f", 7))});
   EXPECT_EQ(emitted.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(Message(emitted.status()), "op (a.cc:7): not today");
-}
-
-TEST(EmitTest, ARegionBecomesAComputation) {
-  const Value a = Leaf(NodeKind::kData, kF2);
-  auto region = std::make_unique<ir::Region>();
-  const Value p = Leaf(NodeKind::kRegionParameter, kF2), q = Leaf(NodeKind::kRegionParameter, kF2);
-  region->parameters = {p.node, q.node};
-  region->results = {Binary(Opcode::kSubtract, q, p)};
-  const ir::Region* inner = region.get();
-  auto node = ir::MakeIntrusive<FunctionNode>(
-      NodeKind::kOp, ir::kNoSite, std::vector<Value>{a}, std::vector<Shape>{kF2},
-      [inner](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
-        hlo::Computation* body = c.LowerRegion(*inner);
-        ASSERT_NE(body, nullptr);
-        out.push_back(c.builder.Call(body, {in[0], c.builder.Plus(in[0], in[0])}));
-      });
-  node->owned_regions.push_back(std::move(region));
-  const EmittedModule emitted = MustEmit({{node, 0}});
-  const Literal x = Literal::FromValues<float>({2}, {3, 5});
-  const Literal* arguments[] = {&x};
-  const auto result = hlo::Evaluate(*emitted.module, arguments);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_TRUE(result->tuple()[0].BitsEqual(x));  // (x + x) - x
 }
 
 TEST(EmitTest, ADeepChainEmitsInASmallStack) {

@@ -57,7 +57,9 @@ absl::Status Profile(const std::string& text, int runs) {
     LAZULI_ASSIGN_OR_RETURN(BufferPtr argument, Argument(parameter->shape(), device));
     arguments.push_back(std::move(argument));
   }
-  LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), {}));
+  LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
+  options.device = device.ordinal;
+  LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), options));
   std::map<std::string, std::vector<double>> times;  // milliseconds, by thunk; "" is a whole run
   for (int run = -3; run < runs; ++run) {            // three to warm up
     ir::SetTracing(run >= 0);

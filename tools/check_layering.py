@@ -37,7 +37,7 @@ LAYERS = {
     "lazy/tensor": ["ir/graph", "backend/client"],
     "lazy/ops": ["lazy/tensor", "lowering/builder"],
     "lazy/autograd": ["lazy/ops"],
-    "lazy/execution": ["lazy/tensor", "lowering/emit", "backend/client"],
+    "lazy/execution": ["lazy/tensor", "lowering/emit", "lowering/passes", "backend/client"],
     "lazy/debug": ["lazy/execution"],
     "cpp_api/include": [],
     "cpp_api/src": ["cpp_api/include", "lazy/ops", "lazy/autograd", "lazy/execution", "lazy/debug",

@@ -119,7 +119,8 @@ void Try(const hlo::Module& module, const backend::Device& cpu, Row& row) {
   const absl::Status evaluated = Evaluates(module);
   row.evaluated &= evaluated.ok();
   row.error = Message(evaluated);
-  const auto executable = cpu.client->Compile(module.Clone(), {});
+  const auto executable =
+      cpu.client->Compile(module.Clone(), {.fallback = backend::Fallback::kAllow});
   row.compiled &= evaluated.ok() && executable.ok();
   row.by_evaluator |= executable.ok() && (*executable)->stats().evaluator_thunks > 0;
 }

@@ -124,7 +124,9 @@ absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend
   }
   RunResult result;
   Clock::time_point start = Clock::now();
-  LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), {}));
+  LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
+  options.device = device.ordinal;
+  LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), options));
   result.compile_ms = MillisecondsSince(start);
   result.stats = executable->stats();
   backend::Buffers outputs;

@@ -1,5 +1,7 @@
 #include "backend/client/client.h"
 
+#include "ir/support/flags.h"
+#include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -8,8 +10,29 @@ std::string Device::ToString() const {
   return client == nullptr ? "no device" : Str(client->platform(), ":", ordinal);
 }
 
-absl::StatusOr<std::string> Executable::Serialize() const {
-  return Unimplemented("executables of this platform cannot be serialised");
+absl::StatusOr<CompileOptions> CompileOptions::FromFlags() {
+  CompileOptions options{.num_threads = NumThreads(),
+                         .flush_subnormals = flags().ftz(),
+                         // A limit is there because memory is short.
+                         .keeps_copies = flags().memory_limit() == 0,
+                         .disabled_passes = flags().disable_passes(),
+                         .disabled_rules = flags().disable_rules(),
+                         .program_passes = {}};
+  const std::string& fallback = flags().fallback();
+  if (fallback == "error")
+    options.fallback = Fallback::kError;
+  else if (fallback == "allow")
+    options.fallback = Fallback::kAllow;
+  else if (fallback != "warn")
+    return InvalidArgument("LAZULI_FALLBACK is error, warn or allow, not ", fallback);
+  return options;
+}
+
+absl::StatusOr<Device> ComputationClient::DeviceOf(const CompileOptions& options) const {
+  for (const Device& device : devices()) {
+    if (device.ordinal == options.device) return device;
+  }
+  return NotFound(platform(), " has no device ", options.device);
 }
 
 HostTransfers& ComputationClient::transfers(Device device) {

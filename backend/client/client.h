@@ -60,10 +60,27 @@ struct HostView {
 };
 using Deleter = std::function<void()>;
 
+// What becomes of instructions that a device has no code for.
+enum class Fallback : uint8_t {
+  kError,  // the compile fails, with op, line and reason
+  kWarn,   // the evaluator runs them, and one that is large is said once on standard error
+  kAllow,  // the evaluator runs them
+};
+
+// All that decides what a compile makes, besides the module and the device's platform: nothing else
+// is asked while compiling, and the key of a program has all of it.
 struct CompileOptions {
   int num_threads = 0;  // 0: NumThreads()
+  int32_t device = 0;   // ordinal of the one that a run without buffers runs on
   bool flush_subnormals = false;
-  std::string dump_name;  // stem of dump files; empty: the module's name
+  bool keeps_copies = true;  // of weights in other layouts, from run to run, for speed alone
+  Fallback fallback = Fallback::kWarn;
+  // Names, separated by commas: passes and rules that do nothing, and passes that users added to
+  // every program (lowering/passes/pass.h).
+  std::string disabled_passes{}, disabled_rules{}, program_passes{};
+
+  // As the flags say now; program_passes is empty. An error names a value that is none.
+  static absl::StatusOr<CompileOptions> FromFlags();
 };
 
 struct ExecuteArgs {
@@ -97,17 +114,8 @@ class Executable {
   virtual const ExecutableStats& stats() const = 0;
   // The optimised module as text, then the thunks, one per line.
   virtual std::string ToString() const = 0;
-  // Bytes from which the client could rebuild it; Unimplemented where it cannot.
-  virtual absl::StatusOr<std::string> Serialize() const;
 };
 using ExecutablePtr = std::shared_ptr<Executable>;
-
-// What a device can do: data, not methods.
-struct Capabilities {
-  uint64_t dtypes = ~uint64_t{0};  // bit i: DType i is supported as buffers and in elementwise code
-  bool host_memory = true;         // buffers lie in host memory
-  int64_t memory_bytes = 0;        // 0: unknown
-};
 
 struct MemoryStats {
   int64_t bytes_in_use = 0;
@@ -118,9 +126,9 @@ struct MemoryStats {
 class ComputationClient {
  public:
   virtual ~ComputationClient() = default;
-  virtual std::string_view platform() const = 0;  // "cpu"
+  // "cpu". Stands for the client in the keys of programs: no two of a process share it.
+  virtual std::string_view platform() const = 0;
   virtual absl::Span<const Device> devices() const = 0;
-  virtual const Capabilities& capabilities() const = 0;
   // Imports host memory. With a deleter the memory may be used in place until the deleter runs;
   // without one it is copied before the call returns.
   virtual absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) = 0;
@@ -133,6 +141,9 @@ class ComputationClient {
   virtual std::vector<std::string> engines() const { return {}; }
   // What programs on the device receive and send while they run; made when first asked for.
   HostTransfers& transfers(Device device);
+
+ protected:
+  absl::StatusOr<Device> DeviceOf(const CompileOptions& options) const;
 
  private:
   std::mutex transfers_mutex_;

@@ -6,6 +6,7 @@
 
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"
+#include "ir/support/runtime.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -22,10 +23,7 @@ struct Registry {
   ir::ForkMutex mutex;
   std::map<std::string, std::unique_ptr<Platform>, std::less<>> platforms;
 };
-Registry& TheRegistry() {
-  static auto* registry = new Registry;
-  return *registry;
-}
+Registry& TheRegistry() { return ir::Runtime::Get().Of<Registry>(); }
 
 std::string LowerCase(std::string_view text) {
   std::string lower(text);

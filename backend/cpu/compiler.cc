@@ -91,12 +91,15 @@ absl::StatusOr<ThunkProgram> CompileModule(std::unique_ptr<hlo::Module> module,
   if (hlo::HasDynamicSizes(*module)) MakeOneCall(*module);
   ThunkProgram program;
   program.module = std::move(module);
-  program.num_threads = options.num_threads > 0 ? options.num_threads : NumThreads();
-  program.flush_subnormals = options.flush_subnormals;
-  lowering::PassPipeline pipeline("cpu");
+  program.options = options;
+  if (options.num_threads <= 0) program.options.num_threads = NumThreads();
+  lowering::PassPipeline pipeline("cpu", 1,
+                                  {.disabled_passes = options.disabled_passes,
+                                   .disabled_rules = options.disabled_rules,
+                                   .program_passes = options.program_passes});
   AddCpuPipeline(pipeline);
   LAZULI_RETURN_IF_ERROR(pipeline.Run(*program.module).status());
-  const ScopedLibraryThreads threads(program.num_threads);
+  const ScopedLibraryThreads threads(program.options.num_threads);
   LAZULI_RETURN_IF_ERROR(EmitThunks(program));
   return program;
 }

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
 #include "backend/client/registry.h"
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/compiler.h"
@@ -62,12 +60,10 @@ class CpuClient final : public ComputationClient {
  public:
   explicit CpuClient(int num_devices) : allocator_(std::make_shared<Allocator>()) {
     for (int i = 0; i < num_devices; ++i) devices_.push_back({this, i});
-    capabilities_.memory_bytes = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGE_SIZE);
   }
 
   std::string_view platform() const override { return "cpu"; }
   absl::Span<const Device> devices() const override { return devices_; }
-  const Capabilities& capabilities() const override { return capabilities_; }
   absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) override;
   absl::StatusOr<Literal> ToHost(const Buffer& buffer) override;
   absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
@@ -80,7 +76,6 @@ class CpuClient final : public ComputationClient {
   // Known from the start: what LLVM does once is done then, and not where a compile may run out of
   // memory.
   const std::vector<std::string> engines_{KernelEngine(), LibraryEngine()};
-  Capabilities capabilities_;
   std::shared_ptr<Allocator> allocator_;
 };
 
@@ -115,12 +110,13 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
                                                  const CompileOptions& options) {
   TraceSpan span("cpu.compile");
   const std::shared_lock compiling(Compiling::Mutex());
+  LAZULI_ASSIGN_OR_RETURN(const Device device, DeviceOf(options));
   LAZULI_RETURN_IF_ERROR(CheckRoomToCompile());
   LAZULI_ASSIGN_OR_RETURN(ThunkProgram program, CompileModule(std::move(module), options));
   return MakeThunkExecutable(
-      std::move(program), allocator_, devices_[0],
+      std::move(program), allocator_, device,
       [](const ThunkProgram& running, absl::FunctionRef<absl::Status()> thunks) {
-        const ScopedLibraryThreads threads(running.num_threads);
+        const ScopedLibraryThreads threads(running.options.num_threads);
         return thunks();
       });
 }

@@ -27,7 +27,8 @@
 #include "backend/runtime/assign_buffers.h"
 #include "backend/runtime/control_thunks.h"
 #include "backend/runtime/evaluator_thunk.h"
-#include "ir/support/flags.h"
+#include "backend/runtime/fallback.h"
+#include "ir/evaluator/dynamic_sizes.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
 #include "lowering/passes/scheduled.h"
@@ -118,7 +119,7 @@ class ThunkEmitter {
   BufferId Packed(const Instruction& user, std::shared_ptr<const LibraryPacking> packing,
                   BufferId weights, int64_t runs_without = 0);
   void PlacePackings();
-  void EmitEvaluator(const Instruction& i);
+  absl::Status EmitEvaluator(const Instruction& i);
   Leaves RowMajorOperands(const Instruction& i);
   BufferId RowMajor(const Instruction& user, BufferId buffer, const Shape& shape);
   absl::Status EmitOutputs(const hlo::Computation& computation);
@@ -211,7 +212,7 @@ absl::Status ThunkEmitter::EmitSequence(const hlo::Computation& computation,
   }
   PlacePackings();
   LAZULI_RETURN_IF_ERROR(EmitOutputs(computation));
-  ChainThunks(sequence, program_.num_threads);
+  ChainThunks(sequence, program_.options.num_threads);
   AssignBuffers(program_, sequence, updates);
   return absl::OkStatus();
 }
@@ -338,8 +339,7 @@ absl::Status ThunkEmitter::EmitInstruction(const Instruction& i) {
       if (EmitCopy(i)) return absl::OkStatus();
       break;
   }
-  EmitEvaluator(i);
-  return absl::OkStatus();
+  return EmitEvaluator(i);
 }
 
 // Instructions whose value is memory that exists already.
@@ -410,9 +410,9 @@ absl::StatusOr<bool> ThunkEmitter::EmitDot(const Instruction& i) {
   std::optional<DotPlan> plan = PlanDot(i);
   if (!plan) return false;
   // Packing for speed only is no use of memory that is short.
-  plan->spec.b_stays = !plan->pack[1] && Stays(leaf(i.operand(1))) && flags().memory_limit() == 0;
+  plan->spec.b_stays = !plan->pack[1] && Stays(leaf(i.operand(1))) && program_.options.keeps_copies;
   LAZULI_ASSIGN_OR_RETURN(LibraryPlan library,
-                          PlanOnce(matmuls_, plan->spec, PlanMatmul, program_.num_threads));
+                          PlanOnce(matmuls_, plan->spec, PlanMatmul, program_.options.num_threads));
   auto& call = library.call;
   if (call == nullptr) return false;
   BufferId inputs[2];
@@ -439,13 +439,13 @@ absl::StatusOr<bool> ThunkEmitter::EmitConvolution(const Instruction& i) {
   LibraryPlan plan;
   Computes computes = Computes::kTarget;
   if (const std::optional<ConvolutionSpec> spec = MatchConvolution(i)) {
-    LAZULI_ASSIGN_OR_RETURN(plan,
-                            PlanOnce(convolutions_, *spec, PlanConvolution, program_.num_threads));
+    LAZULI_ASSIGN_OR_RETURN(
+        plan, PlanOnce(convolutions_, *spec, PlanConvolution, program_.options.num_threads));
     if (plan.call != nullptr) computes = spec->computes;
   }
   if (plan.call == nullptr) {
     if (const std::optional<WindowedConvolution> spec = AnyConvolution(i))
-      plan.call = PlanEigenConvolution(*spec, program_.num_threads);
+      plan.call = PlanEigenConvolution(*spec, program_.options.num_threads);
   }
   auto& call = plan.call;
   if (call == nullptr) return false;
@@ -600,7 +600,28 @@ Leaves ThunkEmitter::RowMajorOperands(const Instruction& i) {
   return operands;
 }
 
-void ThunkEmitter::EmitEvaluator(const Instruction& i) {
+// Why an instruction that nothing has taken is left.
+std::string ReasonOf(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kWhile:
+    case Opcode::kConditional:
+      return "it has side effects or tokens, or lies below too many levels of others";
+    case Opcode::kCall:
+      return hlo::HasDynamicSizes(*i.parent()->parent())
+                 ? "some sizes are known only when the program runs"
+                 : "what it calls has side effects";
+    case Opcode::kDot:
+    case Opcode::kConvolution:
+      return Str("there is no library call for ", i.operand(0)->shape(), " and ",
+                 i.operand(1)->shape());
+    default:
+      return KernelsAvailable() ? Str("there is no code for ", i.shape())
+                                : std::string("this build has no LLVM");
+  }
+}
+
+absl::Status ThunkEmitter::EmitEvaluator(const Instruction& i) {
+  LAZULI_RETURN_IF_ERROR(ReportFallback(i, "cpu", ReasonOf(i), program_.options.fallback));
   const Leaves operands = RowMajorOperands(i);
   leaves_[&i] = NewLeaves(i.shape());
   std::vector<Shape> shapes;
@@ -617,6 +638,7 @@ void ThunkEmitter::EmitEvaluator(const Instruction& i) {
     ++program_.stats.reorders;
   }
   ++program_.stats.evaluator_thunks;
+  return absl::OkStatus();
 }
 
 absl::Status ThunkEmitter::EmitOutputs(const hlo::Computation& computation) {

@@ -12,7 +12,7 @@
 
 namespace lazuli::cpu {
 
-// Fills in all of a program that has a module, a number of threads and flush_subnormals.
+// Fills in all of a program that has a module and options.
 absl::Status EmitThunks(ThunkProgram& program);
 
 }  // namespace lazuli::cpu

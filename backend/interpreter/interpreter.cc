@@ -166,7 +166,6 @@ class InterpreterClient final : public ComputationClient {
   }
   std::string_view platform() const override { return "interpreter"; }
   absl::Span<const Device> devices() const override { return devices_; }
-  const Capabilities& capabilities() const override { return capabilities_; }
 
   absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) override {
     if (device.client != this) return InvalidArgument(device, " is no interpreter");
@@ -189,15 +188,15 @@ class InterpreterClient final : public ComputationClient {
                                         const CompileOptions& options) override {
     if (options.flush_subnormals)
       return Unimplemented("the interpreter cannot flush subnormals (LAZULI_FLUSH_SUBNORMALS)");
+    LAZULI_ASSIGN_OR_RETURN(const Device device, DeviceOf(options));
     LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));
-    return std::make_shared<InterpreterExecutable>(std::move(module), devices_[0], memory_);
+    return std::make_shared<InterpreterExecutable>(std::move(module), device, memory_);
   }
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return memory_->stats(); }
   std::vector<std::string> engines() const override { return {"the evaluator, on one thread"}; }
 
  private:
   std::vector<Device> devices_;
-  Capabilities capabilities_;
   MemoryCounterPtr memory_ = std::make_shared<MemoryCounter>();
 };
 

@@ -212,7 +212,7 @@ absl::StatusOr<Buffers> ThunkExecutable::Execute(const ExecuteArgs& args) {
     }
   }
   FillOutputs(outputs, table);
-  const ir::ScopedFloatMode mode(program_.flush_subnormals);
+  const ir::ScopedFloatMode mode(program_.options.flush_subnormals);
   const auto thunks = [&]() -> absl::Status {
     if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights({table, device}, *kept));
     return RunThunks(program_.entry(), {table, device});

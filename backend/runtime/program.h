@@ -76,8 +76,7 @@ struct ThunkProgram {
   std::vector<Shape> parameters;      // leaves of the entry's
   std::vector<KeptPacking> packings;  // done before the thunks; into slots of kind kKept
   int64_t kept_bytes = 0;             // of all packings together
-  int num_threads = 1;
-  bool flush_subnormals = false;
+  CompileOptions options;             // with a number of threads
   ExecutableStats stats;
 
   const ThunkSequence& entry() const { return *sequences.front(); }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "cpp_api/src/facade.h"
+#include "cpp_api/src/hlo_access.h"
 #include "ir/evaluator/custom_calls.h"
 #include "ir/evaluator/evaluator.h"
 #include "ir/hlo/attr_text.h"
@@ -17,29 +18,10 @@
 #include "ir/hlo/verifier.h"
 #include "ir/support/float_mode.h"
 #include "ir/types/leaves.h"
+#include "lazy/execution/sync.h"
 #include "lowering/passes/registry.h"
 
 namespace lazuli {
-
-struct HloModule::Impl {
-  std::unique_ptr<hlo::Module> module;
-};
-
-struct HloExecutable::Impl {
-  std::string name;
-  backend::ExecutablePtr executable;
-  backend::Device device;
-};
-
-struct HloAccess {
-  static HloModule Wrap(std::unique_ptr<hlo::Module> module) {
-    return HloModule(std::make_unique<HloModule::Impl>(HloModule::Impl{std::move(module)}));
-  }
-  static const hlo::Module& Unwrap(const HloModule& module) { return *module.impl_->module; }
-  static HloExecutable Wrap(HloExecutable::Impl impl) {
-    return HloExecutable(std::make_shared<const HloExecutable::Impl>(std::move(impl)));
-  }
-};
 
 namespace {
 
@@ -222,7 +204,8 @@ bool HloModule::rewrite(const std::function<std::string(const HloInstruction&)>&
 HloExecutable HloModule::compile(const Device& device) const {
   return Guarded([&] {
     const backend::Device on = DeviceAccess::Unwrap(device);
-    auto executable = lazy::ValueOrThrow(on.client->Compile(impl_->module->Clone(), {}));
+    const auto options = lazy::ValueOrThrow(lazy::CompileOptionsFor(on));
+    auto executable = lazy::ValueOrThrow(on.client->Compile(impl_->module->Clone(), options));
     return HloAccess::Wrap({impl_->module->name(), std::move(executable), on});
   });
 }

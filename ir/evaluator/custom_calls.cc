@@ -6,6 +6,7 @@
 
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/lapack_calls.h"
+#include "ir/support/runtime.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -72,10 +73,7 @@ struct Registry {
   std::map<std::string, CustomCall, std::less<>> calls = {
       {"lazuli.check_index_range", CheckIndexRangeCall}, {"TopK", TopK}};
 };
-Registry& TheRegistry() {
-  static auto* registry = new Registry;
-  return *registry;
-}
+Registry& TheRegistry() { return Runtime::Get().Of<Registry>(); }
 
 }  // namespace
 

@@ -9,16 +9,13 @@
 
 #include "ir/support/fork.h"
 #include "ir/support/metrics.h"
+#include "ir/support/runtime.h"
 #include "ir/support/span.h"
 #include "ir/support/spin.h"
 #include "lazy/tensor/interruption.h"
 
 namespace lazuli::lazy {
 namespace {
-
-std::pair<void*, int32_t> DeviceKey(backend::Device device) {
-  return {device.client, device.ordinal};
-}
 
 // The error of each input that has no elements because an earlier run failed; none if all have.
 using Failed = PooledVector<absl::Status>;
@@ -166,74 +163,105 @@ absl::Status RunAndSet(const Run& run) try {
 
 }  // namespace
 
-namespace {
-
-std::atomic<Executor*> the_executor{nullptr};
-uint64_t runs_before_fork = 0;  // of this process, which its tensors count
-
-}  // namespace
-
-// A process forks while nothing runs and nothing is queued. The child makes an executor of its own.
-class ForkedExecutor final : private ir::ForkParticipant {
+// Those of all devices. A process forks while nothing runs and nothing is queued; the child makes
+// executors of its own.
+class Executors final : private ir::ForkParticipant {
  public:
-  ForkedExecutor() { Join(); }
+  static Executors& Get() { return ir::Runtime::Get().Of<Executors>(); }
+  Executors() { Join(); }
+
+  Executor& Of(backend::Device device) {
+    if (Executor* const executor = Find(device)) return *executor;
+    const std::lock_guard lock(making_);
+    if (Executor* const executor = Find(device)) return *executor;
+    // Stopped at exit, never destroyed: other threads may still wait on it.
+    auto* const made = std::unique_ptr<Executor>(new Executor(device, runs_before_fork_)).release();
+    made->next_ = first_;
+    first_.store(made, std::memory_order_release);
+    StopAtExit();
+    return *made;
+  }
+  template <class F>
+  void ForEach(F&& f) const {
+    for (Executor* e = first_.load(std::memory_order_acquire); e != nullptr; e = e->next_) f(*e);
+  }
+
+  // Exit handlers run in reverse order of registration, and libraries make what they use in their
+  // first run: once when a device gets its thread and once after its first run, so that the thread
+  // stops before any of that is destroyed.
+  static void StopAtExit() {
+    std::atexit([] { Get().ForEach([](Executor& e) { e.Stop(); }); });
+  }
 
  private:
-  bool TryHold() override {
-    Executor* const executor = the_executor;
-    if (executor == nullptr) return true;
-    if (!executor->mu_.try_lock()) return false;
-    if (executor->finished_count_ == executor->submitted_count_) return true;
-    executor->mu_.unlock();
-    return false;
+  Executor* Find(backend::Device device) const {
+    for (Executor* e = first_.load(std::memory_order_acquire); e != nullptr; e = e->next_) {
+      if (e->device_ == device) return e;
+    }
+    return nullptr;
   }
-  void Release() override {
-    if (Executor* const executor = the_executor) executor->mu_.unlock();
+
+  bool TryHold() override {
+    const Executor* busy = nullptr;
+    ForEach([&](Executor& e) {
+      if (busy != nullptr) return;
+      if (!e.mu_.try_lock()) {
+        busy = &e;
+      } else if (e.finished_count_ != e.submitted_count_) {
+        e.mu_.unlock();
+        busy = &e;
+      }
+    });
+    if (busy != nullptr) ReleaseUpTo(busy);
+    return busy == nullptr;
+  }
+  void Release() override { ReleaseUpTo(nullptr); }
+  void ReleaseUpTo(const Executor* end) const {
+    for (Executor* e = first_; e != end; e = e->next_) e->mu_.unlock();
   }
   void StartAnew(bool) override {
-    if (Executor* const executor = the_executor.exchange(nullptr))
-      runs_before_fork = executor->submitted_count_;
+    // Tensors of this process count the runs of the one before.
+    ForEach([this](Executor& e) {
+      runs_before_fork_ = std::max<uint64_t>(runs_before_fork_, e.submitted_count_);
+    });
+    first_ = nullptr;
   }
+
+  ir::ForkMutex making_;
+  std::atomic<Executor*> first_{nullptr};
+  uint64_t runs_before_fork_ = 0;
 };
 
-Executor& Executor::Get() {
-  if (Executor* const executor = the_executor.load(std::memory_order_acquire)) return *executor;
-  static auto* making = new ir::ForkMutex;
-  const std::lock_guard lock(*making);
-  static auto* const forked = new ForkedExecutor;
-  static_cast<void>(forked);
-  // Stopped at exit, never destroyed: other threads may still wait on it.
-  if (the_executor == nullptr) {
-    the_executor.store(std::unique_ptr<Executor>(new Executor(runs_before_fork)).release(),
-                       std::memory_order_release);
-  }
-  return *the_executor;
-}
+Executor& Executor::Of(backend::Device device) { return Executors::Get().Of(device); }
 
-Executor::Executor(uint64_t runs_before)
-    : submitted_count_(runs_before), finished_count_(runs_before), thread_([this] { Loop(); }) {
-  StopAtExit();
-}
-
-// Exit handlers run in reverse order of registration, and what a program uses (JIT code, kernels of
-// libraries) may be made by its first run: registered again after each first run, the thread stops
-// before any of that is destroyed.
-void Executor::StopAtExit() {
-  std::atexit([] {
-    if (Executor* const executor = the_executor) executor->Stop();
+void Executor::WaitForAll(const backend::ComputationClient* client) {
+  Executors::Get().ForEach([client](Executor& e) {
+    if (e.device_.client != client) return;
+    std::unique_lock lock(e.mu_);
+    e.finished_.wait(lock, [&] { return e.finished_count_ == e.submitted_count_ || e.stopping_; });
   });
 }
 
-void Executor::Admit(backend::Device device) {
+absl::Status Executor::Wait(const Context::LastRuns& runs) {
+  for (const auto& [device, number] : runs) LAZULI_RETURN_IF_ERROR(Of(device).Wait(number));
+  return absl::OkStatus();
+}
+
+Executor::Executor(backend::Device device, uint64_t runs_before)
+    : device_(device),
+      submitted_count_(runs_before),
+      finished_count_(runs_before),
+      thread_([this] { Loop(); }) {}
+
+void Executor::Admit() {
   std::unique_lock lock(mu_);
-  const auto key = DeviceKey(device);
-  finished_.wait(lock, [&] { return in_flight_[key].runs < kMaxInFlight || stopping_; });
-  ++in_flight_[key].runs;
+  finished_.wait(lock, [&] { return runs_in_flight_ < kMaxInFlight || stopping_; });
+  ++runs_in_flight_;
 }
 
 uint64_t Executor::Submit(Entry run) noexcept {
   std::unique_lock lock(mu_);
-  in_flight_.find(DeviceKey(run.front().device))->second.bytes += run.front().bytes;
+  bytes_in_flight_ += run.front().bytes;
   queue_.splice(queue_.end(), run);
   const uint64_t number = ++submitted_count_;
   lock.unlock();
@@ -247,19 +275,15 @@ absl::Status Executor::Wait(uint64_t number) {
   return InterruptibleWait(finished_, lock, [&] { return finished_count_ >= number || stopping_; });
 }
 
-int64_t Executor::BytesInFlight(backend::Device device) {
+int64_t Executor::BytesInFlight() {
   std::lock_guard lock(mu_);
-  return in_flight_[DeviceKey(device)].bytes;
-}
-
-void Executor::WaitForAll() {
-  std::unique_lock lock(mu_);
-  finished_.wait(lock, [&] { return finished_count_ == submitted_count_ || stopping_; });
+  return bytes_in_flight_;
 }
 
 void Executor::Loop() {
   // A loop that reads its loss records the next step in less time than waking takes.
   constexpr int kIdleSpins = 4 * ir::kWakeSpins;
+  bool has_run = false;
   while (true) {
     Entry entry;
     ir::SpinUntil([this] { return submitted_count_ != finished_count_; }, kIdleSpins);
@@ -271,14 +295,13 @@ void Executor::Loop() {
     }
     Run& run = entry.front();
     Execute(run);
-    if (!run.program->ran.exchange(true)) StopAtExit();
-    const auto key = DeviceKey(run.device);
+    if (!std::exchange(has_run, true)) Executors::StopAtExit();
     const int64_t bytes = run.bytes;
     entry.clear();  // buffers go before the next run allocates
     {
       std::lock_guard lock(mu_);
-      --in_flight_[key].runs;
-      in_flight_[key].bytes -= bytes;
+      --runs_in_flight_;
+      bytes_in_flight_ -= bytes;
       ++finished_count_;
     }
     finished_.notify_all();

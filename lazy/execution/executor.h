@@ -1,10 +1,11 @@
-// The execution thread: runs programs in the order they were submitted, one at a time, whatever the
-// number of devices.
+// Executors: for each device a queue of runs and the thread that runs them, one at a time and in the
+// order in which they were submitted.
 //
-// One thread opens all parallel regions of the process: two at once would share the cores. At most
-// two runs are in flight on a device: the third Submit waits. A run that fails sets its outputs and
-// its context to the error. Where a check failed, or some inputs are those of a failed run, only
-// the outputs that are computed from them get the error.
+// Programs of two devices run at the same time, as a collective would need them to. Where both are
+// the CPU, one of them has the workers of ParallelFor and the other runs its loops alone, so that two
+// teams never share the cores. At most two runs are in flight on a device: the third Submit waits. A
+// run that fails sets its outputs and its context to the error. Where a check failed, or some inputs
+// are those of a failed run, only the outputs that are computed from them get the error.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,6 @@
 #include <string_view>
 #include <thread>
 
-#include "ir/support/hash_map.h"
 #include "lazy/execution/program.h"
 #include "lazy/tensor/context.h"
 
@@ -44,41 +44,44 @@ class Executor {
   // A list of one run, which can be queued without asking for memory.
   using Entry = std::list<Run, PoolAllocator<Run>>;
 
-  // Made with its thread at first use; in the child of a fork anew.
-  static Executor& Get();
+  // The device's, made with its thread at first use; in the child of a fork anew.
+  static Executor& Of(backend::Device device);
+  // Waits until everything is done that was submitted for devices of the client.
+  static void WaitForAll(const backend::ComputationClient* client);
+  // Blocks until the context's last runs, one for each device, and all before them are done, or a
+  // signal ends the wait.
+  static absl::Status Wait(const Context::LastRuns& runs);
+
   // Waits until the device may have one more run, and counts it. Memory is asked for here, where no
   // tensor waits for the run yet, and not by Submit.
-  void Admit(backend::Device device);
+  void Admit();
   // Queues a run that was admitted; its inputs come from runs submitted before. Returns its number
   // for Wait.
   uint64_t Submit(Entry run) noexcept;
   // Blocks until the run and all before it are done, or a signal ends the wait.
   absl::Status Wait(uint64_t number);
-  // Bytes that runs in flight on the device may have yet to obtain.
-  int64_t BytesInFlight(backend::Device device);
-  void WaitForAll();
+  // Bytes that runs in flight may have yet to obtain.
+  int64_t BytesInFlight();
 
  private:
-  friend class ForkedExecutor;
-  explicit Executor(uint64_t runs_before);
+  friend class Executors;
+  Executor(backend::Device device, uint64_t runs_before);
   void Loop();
   void Stop();
-  static void StopAtExit();
   static void Execute(Run& run);
 
+  const backend::Device device_;
   std::mutex mu_;
   std::condition_variable submitted_;
   std::condition_variable finished_;
   Entry queue_;
-  struct InFlight {
-    int runs = 0;
-    int64_t bytes = 0;
-  };
-  HashMap<std::pair<void*, int32_t>, InFlight> in_flight_;  // by device
+  int runs_in_flight_ = 0;
+  int64_t bytes_in_flight_ = 0;
   // Written under the lock.
   std::atomic<uint64_t> submitted_count_;
   std::atomic<uint64_t> finished_count_;
   bool stopping_ = false;
+  Executor* next_ = nullptr;  // of another device
   std::thread thread_;
 };
 

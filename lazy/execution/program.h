@@ -27,8 +27,7 @@ struct Program {
   Dependence dependence;                       // of outputs on leaves and checks
   std::vector<uint8_t> updated;  // by data leaf: whether an output may take its memory
   MemoryPlan memory;
-  std::string hlo;                       // the module that went into Compile
-  mutable std::atomic<bool> ran{false};  // at least once
+  std::string hlo;  // the module that went into Compile
   int64_t bytes() const;
 };
 using ProgramPtr = std::shared_ptr<const Program>;

@@ -4,7 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "ir/support/flags.h"
@@ -12,20 +15,25 @@
 #include "ir/support/fork.h"
 #include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
-#include "ir/support/parallel_for.h"
+#include "ir/support/runtime.h"
 #include "ir/support/slow_notice.h"
 #include "ir/support/span.h"
 #include "ir/support/thread_local.h"
 #include "lazy/execution/executor.h"
 #include "lazy/tensor/site_scope.h"
+#include "lowering/passes/registry.h"
 
 namespace lazuli::lazy {
 namespace {
 
-ir::ForkMutex observer_mu;
-SyncObserver observer;
-CompileObserver compile_observer;
-std::atomic<uint64_t> next_program{1};
+// Who watches, and what programs are called.
+struct Observers {
+  static Observers& Get() { return ir::Runtime::Get().Of<Observers>(); }
+  ir::ForkMutex mutex;
+  SyncObserver sync;
+  CompileObserver compile;
+  std::atomic<uint64_t> next_program{1};
+};
 
 // What a thread keeps from sync to sync: the trace and key, so that a steady step does not allocate
 // for them, and its last program.
@@ -39,16 +47,16 @@ struct ThreadState {
   std::vector<const DataHandle*> replaced;  // by root: what it held before
 };
 
-backend::CompileOptions OptionsNow() {
-  return {.num_threads = NumThreads(), .flush_subnormals = flags().ftz(), .dump_name = ""};
-}
-
 void AppendEnvironment(backend::Device device, const backend::CompileOptions& options,
                        KeyWriter& key) {
-  key.Long(reinterpret_cast<uintptr_t>(device.client));
-  key.Word(static_cast<uint32_t>(device.ordinal));
+  key.Text(device.client->platform());
+  key.Word(static_cast<uint32_t>(options.device));
   key.Word(static_cast<uint32_t>(options.num_threads));
-  key.Word(options.flush_subnormals ? 1 : 0);
+  key.Word((options.flush_subnormals ? 1 : 0) | (options.keeps_copies ? 2 : 0) |
+           static_cast<uint32_t>(options.fallback) << 2);
+  key.Text(options.disabled_passes);
+  key.Text(options.disabled_rules);
+  key.Text(options.program_passes);
 }
 
 // Output i updates data leaf j: `replaced` has what the root storages held, in the order of roots.
@@ -73,18 +81,15 @@ std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
   return aliases;
 }
 
-absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace,
-                                          const std::vector<hlo::Alias>& aliases,
-                                          backend::Device device,
-                                          const backend::CompileOptions& options,
-                                          const KeyWriter& key, uint64_t hash, std::string name) {
-  TraceSpan span("compile");
-  const auto text = [&] {
-    return Str("compiling ", trace.nodes.size(), " nodes", ir::InParentheses(CurrentSite()),
-               " takes long; mark_step() makes graphs shorter");
-  };
-  const ir::SlowNotice notice(std::chrono::milliseconds(flags().slow_compile_ms()), text);
-  const auto start = std::chrono::steady_clock::now();
+// A program without its executable, and the module to compile for it.
+struct Emitted {
+  std::shared_ptr<Program> program;
+  std::unique_ptr<hlo::Module> module;
+  std::vector<hlo::Alias> aliases;
+};
+absl::StatusOr<Emitted> Emit(const Trace& trace, std::vector<hlo::Alias> aliases,
+                             const backend::CompileOptions& options, const KeyWriter& key,
+                             uint64_t hash, std::string name) {
   const ir::ScopedFloatMode mode(options.flush_subnormals);
   auto program = std::make_shared<Program>();
   program->key = key.words();
@@ -98,14 +103,39 @@ absl::StatusOr<ProgramPtr> CompileProgram(const Trace& trace,
   program->checks = std::move(emitted.checks);
   program->dependence = Dependence(trace, program->checks);
   program->hlo = emitted.module->ToString();
-  LAZULI_ASSIGN_OR_RETURN(program->executable,
-                          device.client->Compile(std::move(emitted.module), options));
+  return Emitted{std::move(program), std::move(emitted.module), std::move(aliases)};
+}
+
+// Compiles without the context's lock, which is taken again: others record into the context, read
+// and drop its tensors meanwhile. Nobody else syncs it.
+absl::StatusOr<ProgramPtr> Compile(absl::StatusOr<Emitted> emitted, Trace& trace, Context& context,
+                                   std::optional<Context::Lock>& lock, backend::Device device,
+                                   const backend::CompileOptions& options, bool keeps_lock) {
+  LAZULI_RETURN_IF_ERROR(emitted.status());
+  auto& [program, module, aliases] = *emitted;
+  TraceSpan span("compile");
+  const auto text = [nodes = trace.nodes.size(), site = CurrentSite()] {
+    return Str("compiling ", nodes, " nodes", ir::InParentheses(site),
+               " takes long; mark_step() makes graphs shorter");
+  };
+  const ir::SlowNotice notice(std::chrono::milliseconds(flags().slow_compile_ms()), text);
+  const auto start = std::chrono::steady_clock::now();
+  if (!keeps_lock) lock.reset();
+  absl::StatusOr<backend::ExecutablePtr> executable;
+  {
+    const ir::ScopedFloatMode mode(options.flush_subnormals);
+    executable = device.client->Compile(std::move(module), options);
+  }
+  if (!keeps_lock) lock.emplace(context);
+  LAZULI_RETURN_IF_ERROR(executable.status());
+  program->executable = *std::move(executable);
   program->memory = PlanMemory(trace, program->updated, aliases, program->executable->stats());
   const auto time = std::chrono::steady_clock::now() - start;
   AddSample(Timer::kCompileTime, std::chrono::nanoseconds(time).count());
   {
-    std::lock_guard lock(observer_mu);
-    if (compile_observer) compile_observer({*program, device, CurrentSite(), time});
+    Observers& observers = Observers::Get();
+    std::lock_guard watching(observers.mutex);
+    if (observers.compile) observers.compile({*program, device, CurrentSite(), time});
   }
   return GetProgramCache().Insert(std::move(program));
 }
@@ -121,24 +151,6 @@ ProgramPtr FindProgram(Trace& trace, backend::Device device, const backend::Comp
   AppendGraphKey(trace, key);
   hash = key.Hash();
   return GetProgramCache().Find(key.words(), hash);
-}
-
-absl::StatusOr<ProgramPtr> ProgramFor(Trace& trace, const std::vector<const DataHandle*>& replaced,
-                                      backend::Device device, SyncReason reason, KeyWriter& key) {
-  const backend::CompileOptions options = OptionsNow();
-  uint64_t hash = 0;
-  ProgramPtr program = FindProgram(trace, device, options, key, hash);
-  const bool cached = program != nullptr;
-  std::string new_name;
-  if (!cached) new_name = Str("SyncTensorsGraph.", next_program.fetch_add(1));
-  const std::string& name = cached ? program->name : new_name;
-  {
-    std::lock_guard lock(observer_mu);
-    if (observer) observer({trace, device, reason, CurrentSite(), hash, cached, name});
-  }
-  Add(cached ? Counter::kCachedCompile : Counter::kUncachedCompile);
-  if (cached) return program;
-  return CompileProgram(trace, UpdatedLeaves(trace, replaced), device, options, key, hash, name);
 }
 
 // A number in memory of the device.
@@ -164,27 +176,27 @@ absl::Status ResolveLeaf(Context& context, Storage& storage, const Node& leaf) {
 absl::Status CheckMemory(const Program& program, const Trace& trace, backend::Device device,
                          int64_t& bytes) {
   if (flags().memory_limit() == 0) return absl::OkStatus();
-  Executor& executor = Executor::Get();
+  Executor& executor = Executor::Of(device);
   absl::Status status;
   for (const bool idle : {false, true}) {
     // What runs in flight will free or give up is known when they are done.
-    if (idle) executor.WaitForAll();
+    if (idle) Executor::WaitForAll(device.client);
     bytes = BytesToObtain(program.memory, trace);
-    status = CheckMemoryLimit(program.memory, bytes, executor.BytesInFlight(device), device);
+    status = CheckMemoryLimit(program.memory, bytes, executor.BytesInFlight(), device);
     if (status.ok()) return status;
   }
   return ResourceExhausted(program.name, ": ", Message(status), ir::InParentheses(CurrentSite()));
 }
 
 // Whose checks the program's are in this run.
-void FillChecks(const Context& context, const Trace& trace, Run& run) {
+void FillChecks(absl::Span<const Context::Checked> checked, const Trace& trace, Run& run) {
   const std::vector<lowering::EmittedCheck>& checks = run.program->checks;
   run.checks.reserve(checks.size());
   for (const lowering::EmittedCheck& check : checks)
     run.checks.push_back({trace.nodes[check.node]->site(), {}, 0});
   // By the positions of their nodes, which grow.
-  for (std::size_t order = 0; order < context.checked().size(); ++order) {
-    const Context::Checked& recorded = context.checked()[order];
+  for (std::size_t order = 0; order < checked.size(); ++order) {
+    const Context::Checked& recorded = checked[order];
     if (!(recorded.device == run.device)) continue;
     const uint32_t position = recorded.node->mark_index;
     auto check =
@@ -199,8 +211,8 @@ void FillChecks(const Context& context, const Trace& trace, Run& run) {
 }
 
 // The run of a program, with a handle for each root: all the memory that a sync asks for.
-Executor::Entry MakeRun(Context& context, backend::Device device, const Trace& trace,
-                        ProgramPtr program) {
+Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> checked,
+                        backend::Device device, const Trace& trace, ProgramPtr program) {
   Executor::Entry entry;
   Run& run = entry.emplace_back();
   run.program = std::move(program);
@@ -213,61 +225,181 @@ Executor::Entry MakeRun(Context& context, backend::Device device, const Trace& t
   run.scalars.reserve(trace.scalars.size());
   for (const Node* leaf : trace.scalars)
     run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
-  FillChecks(context, trace, run);
+  FillChecks(checked, trace, run);
   run.outputs.reserve(trace.roots.size());
   for (const Value& root : trace.roots)
     run.outputs.push_back(MakeIntrusive<DataHandle>(root.shape(), device));
   return entry;
 }
 
-// Syncs the pending storages of one device, given in order of creation.
-absl::StatusOr<uint64_t> SyncDevice(Context& context, backend::Device device,
-                                    const std::vector<Storage*>& storages, SyncReason reason,
-                                    ThreadState& state) {
-  auto& [last_program, trace, key, devices, pending, here, roots, replaced] = state;
+// One sync of a context, which nobody else syncs meanwhile.
+class ContextSync {
+ public:
+  ContextSync(Context& context, std::optional<Context::Lock>& lock, SyncReason reason,
+              ThreadState& state)
+      : context_(context), lock_(lock), reason_(reason), state_(state) {}
+
+  // Under the lock, which is given up while a program compiles: what others record then is synced,
+  // too, until nothing is pending.
+  absl::Status Run() {
+    absl::Status first_error;
+    for (bool again = true; again;) {
+      again = false;
+      CollectDevices();
+      for (const backend::Device device : state_.devices) {
+        const int compiles = compiles_;
+        const absl::Status status = SyncDevice(device);
+        if (first_error.ok()) first_error = status;
+        again = compiles_ != compiles;
+        if (again) break;  // the storages may be others by now
+      }
+    }
+    return first_error;
+  }
+
+ private:
+  // Compiles of one sync that others may record during. A thread that never stops recording does not
+  // keep it from ending.
+  static constexpr int kMaxUnlocked = 4;
+
+  // Those with something to do, in order of creation.
+  void CollectDevices() {
+    context_.history.Clear();
+    context_.ForgetForeignLeaves();
+    context_.PendingStorages(state_.pending);
+    state_.devices.clear();
+    const auto add = [&](backend::Device device) {
+      if (std::find(state_.devices.begin(), state_.devices.end(), device) == state_.devices.end())
+        state_.devices.push_back(device);
+    };
+    for (const Storage* s : state_.pending) add(s->device());
+    for (const Context::Checked& checked : context_.checked()) add(checked.device);
+  }
+
+  absl::Status CollectRoots(backend::Device device);
+  absl::StatusOr<ProgramPtr> ProgramFor(backend::Device device);
+  void ForgetChangedRoots();
+  absl::Status SyncDevice(backend::Device device);
+  absl::Span<const Context::Checked> checked() const {
+    return context_.checked().first(num_checked_);
+  }
+
+  Context& context_;
+  std::optional<Context::Lock>& lock_;
+  const SyncReason reason_;
+  ThreadState& state_;
+  std::size_t num_checked_ = 0;  // that the trace has
+  int compiles_ = 0;             // during which the lock was free
+};
+
+// The pending values of the device that need a program become the roots of the trace.
+absl::Status ContextSync::CollectRoots(backend::Device device) {
+  auto& [last_program, trace, key, devices, pending, here, roots, replaced] = state_;
   trace.Clear();
   roots.clear();
   replaced.clear();
-  for (Storage* storage : storages) {
-    const Value& value = context.PendingValue(*storage);
+  here.clear();
+  for (Storage* s : pending) {
+    if (s->device() == device) here.push_back(s);
+  }
+  for (Storage* storage : here) {
+    const Value& value = context_.PendingValue(*storage);
     if (value.node->kind() != NodeKind::kOp) {
       const NodePtr leaf = value.node;
-      LAZULI_RETURN_IF_ERROR(ResolveLeaf(context, *storage, *leaf));
+      LAZULI_RETURN_IF_ERROR(ResolveLeaf(context_, *storage, *leaf));
       continue;
     }
     roots.push_back(storage);
-    replaced.push_back(context.Replaced(*storage));
+    replaced.push_back(context_.Replaced(*storage));
     trace.roots.push_back(value);
   }
-  for (const Context::Checked& checked : context.checked()) {
-    if (checked.device == device) trace.checked.push_back(checked.node);
+  num_checked_ = context_.checked().size();
+  for (const Context::Checked& recorded : checked()) {
+    if (recorded.device == device) trace.checked.push_back(recorded.node);
   }
-  if (roots.empty() && trace.checked.empty()) return 0;
+  return absl::OkStatus();
+}
 
-  absl::StatusOr<ProgramPtr> program = ProgramFor(trace, replaced, device, reason, key);
+absl::StatusOr<ProgramPtr> ContextSync::ProgramFor(backend::Device device) {
+  Trace& trace = state_.trace;
+  LAZULI_ASSIGN_OR_RETURN(const backend::CompileOptions options, CompileOptionsFor(device));
+  uint64_t hash = 0;
+  ProgramPtr program = FindProgram(trace, device, options, state_.key, hash);
+  const bool cached = program != nullptr;
+  Observers& observers = Observers::Get();
+  std::string new_name;
+  if (!cached) new_name = Str("SyncTensorsGraph.", observers.next_program.fetch_add(1));
+  const std::string& name = cached ? program->name : new_name;
+  {
+    std::lock_guard watching(observers.mutex);
+    if (observers.sync) observers.sync({trace, device, reason_, CurrentSite(), hash, cached, name});
+  }
+  Add(cached ? Counter::kCachedCompile : Counter::kUncachedCompile);
+  if (cached) return program;
+  auto emitted =
+      Emit(trace, UpdatedLeaves(trace, state_.replaced), options, state_.key, hash, name);
+  const bool keeps_lock = compiles_ >= kMaxUnlocked;
+  absl::StatusOr<ProgramPtr> compiled =
+      Compile(std::move(emitted), trace, context_, lock_, device, options, keeps_lock);
+  if (!keeps_lock) {
+    ++compiles_;
+    // Numbers its nodes again: others may have looked at them.
+    trace.nodes.clear();
+    trace.data.clear();
+    trace.scalars.clear();
+    TraceGraph(trace);
+    ForgetChangedRoots();
+  }
+  return compiled;
+}
+
+// After the lock was free: a storage that is gone or has another value wants no result.
+void ContextSync::ForgetChangedRoots() {
+  context_.PendingStorages(state_.pending);
+  const std::unordered_set<const Storage*> pending(state_.pending.begin(), state_.pending.end());
+  for (std::size_t i = 0; i < state_.roots.size(); ++i) {
+    Storage*& root = state_.roots[i];
+    const Value& traced = state_.trace.roots[i];
+    if (!pending.contains(root) || context_.PendingValue(*root).node != traced.node ||
+        context_.PendingValue(*root).index != traced.index)
+      root = nullptr;
+  }
+}
+
+absl::Status ContextSync::SyncDevice(backend::Device device) {
+  LAZULI_RETURN_IF_ERROR(CollectRoots(device));
+  auto& [last_program, trace, key, devices, pending, here, roots, replaced] = state_;
+  if (roots.empty() && trace.checked.empty()) return absl::OkStatus();
+  absl::StatusOr<ProgramPtr> program = ProgramFor(device);
   if (!program.ok()) {
     // A graph that does not compile will not compile next time either: its tensors carry the error
     // from now on.
     for (Storage* storage : roots) {
+      if (storage == nullptr) continue;
       auto failed = MakeIntrusive<DataHandle>(storage->shape(), device);
       failed->Set(program.status());
-      context.Resolve(*storage, std::move(failed));
+      context_.Resolve(*storage, std::move(failed));
     }
-    context.ForgetChecked(device);
+    context_.ForgetChecked(device, num_checked_);
     return program.status();
   }
   last_program = *program;
   int64_t bytes = 0;
   LAZULI_RETURN_IF_ERROR(CheckMemory(**program, trace, device, bytes));
-  Executor::Entry run = MakeRun(context, device, trace, *std::move(program));
+  Executor::Entry run = MakeRun(context_, checked(), device, trace, *std::move(program));
   run.front().bytes = bytes;
-  Executor::Get().Admit(device);
+  Executor& executor = Executor::Of(device);
+  auto& last = context_.LastRunOn(device);
+  executor.Admit();
   // From here on nothing fails: a storage with a handle has a run that will set it.
-  for (std::size_t i = 0; i < roots.size(); ++i) context.Resolve(*roots[i], run.front().outputs[i]);
-  context.ForgetChecked(device);
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    if (roots[i] != nullptr) context_.Resolve(*roots[i], run.front().outputs[i]);
+  }
+  context_.ForgetChecked(device, num_checked_);
   trace.Clear();  // the graph's own references to its leaves go: what are left are owners
   // Under the context's lock: whoever sees a handle knows that its run was submitted.
-  return Executor::Get().Submit(std::move(run));
+  last = executor.Submit(std::move(run));
+  return absl::OkStatus();
 }
 
 class ExecutionEngine final : public Engine {
@@ -280,16 +412,17 @@ class ExecutionEngine final : public Engine {
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
     ThreadState& state = ir::PerThread<ThreadState>::Get();
     absl::Status status;
-    uint64_t number = 0;
+    Context::LastRuns runs;
     {
-      Context::Lock lock(context);
-      status = SyncLocked(context, reason, state);
-      number = context.last_run;
+      const std::lock_guard syncing(context.syncing);
+      std::optional<Context::Lock> lock(context);
+      status = ContextSync(context, lock, reason, state).Run();
+      runs = context.last_runs;
       if (status.ok()) then();
     }
     state.trace.Clear();  // the nodes go after the lock
     if (!status.ok() || !wait) return status;
-    LAZULI_RETURN_IF_ERROR(Executor::Get().Wait(number));
+    LAZULI_RETURN_IF_ERROR(Executor::Wait(runs));
     return context.TakeFailure();
   }
 
@@ -319,33 +452,6 @@ class ExecutionEngine final : public Engine {
     return buffer;
   }
 
-  static absl::Status SyncLocked(Context& context, SyncReason reason, ThreadState& state) {
-    context.history.Clear();
-    context.ForgetForeignLeaves();
-    context.PendingStorages(state.pending);
-    // Those with something to do, in order of creation.
-    state.devices.clear();
-    const auto add = [&](backend::Device device) {
-      if (std::find(state.devices.begin(), state.devices.end(), device) == state.devices.end())
-        state.devices.push_back(device);
-    };
-    for (const Storage* s : state.pending) add(s->device());
-    for (const Context::Checked& checked : context.checked()) add(checked.device);
-    absl::Status first_error;
-    for (const backend::Device device : state.devices) {
-      state.here.clear();
-      for (Storage* s : state.pending) {
-        if (s->device() == device) state.here.push_back(s);
-      }
-      absl::StatusOr<uint64_t> run = SyncDevice(context, device, state.here, reason, state);
-      if (run.ok())
-        context.last_run = std::max(context.last_run, *run);
-      else if (first_error.ok())
-        first_error = run.status();
-    }
-    return first_error;
-  }
-
   static Literal ScalarLiteral(const Value& number) {
     Literal literal = Literal::Uninitialized(number.shape());
     const uint64_t cell = static_cast<const ScalarNode&>(*number.node).cell();
@@ -362,13 +468,20 @@ void InitializeExecution() {
 }
 
 void SetSyncObserver(SyncObserver o) {
-  std::lock_guard lock(observer_mu);
-  observer = std::move(o);
+  std::lock_guard lock(Observers::Get().mutex);
+  Observers::Get().sync = std::move(o);
 }
 
 void SetCompileObserver(CompileObserver o) {
-  std::lock_guard lock(observer_mu);
-  compile_observer = std::move(o);
+  std::lock_guard lock(Observers::Get().mutex);
+  Observers::Get().compile = std::move(o);
+}
+
+absl::StatusOr<backend::CompileOptions> CompileOptionsFor(backend::Device device) {
+  LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
+  options.device = device.ordinal;
+  options.program_passes = lowering::ProgramPasses();
+  return options;
 }
 
 absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name,
@@ -384,9 +497,10 @@ absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::strin
 ProgramPtr LastProgram() { return ir::PerThread<ThreadState>::Get().last_program; }
 
 ProgramCache& GetProgramCache() {
-  // Outlives static tensors.
-  static auto* cache = new ProgramCache(flags().compilation_cache_bytes());
-  return *cache;
+  struct Cache {
+    ProgramCache programs{flags().compilation_cache_bytes()};
+  };
+  return ir::Runtime::Get().Of<Cache>().programs;
 }
 
 }  // namespace lazuli::lazy

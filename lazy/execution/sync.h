@@ -42,6 +42,10 @@ using CompileObserver = std::function<void(const CompileEvent&)>;
 // Likewise.
 void SetCompileObserver(CompileObserver observer);
 
+// How programs of the device are compiled, as flags, threads and the passes of every program are
+// now. All of it is in their keys.
+absl::StatusOr<backend::CompileOptions> CompileOptionsFor(backend::Device device);
+
 // The module for a trace, as sync would compile it: what dumps show. `aliases` say which outputs
 // update which data leaves.
 absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name,

@@ -121,7 +121,7 @@ IntrusivePtr<Context> Context::Exchange(IntrusivePtr<Context> context) {
 }
 
 void Context::WaitForLock() {
-  constexpr int kSpins = 64;  // then the owner compiles: let it
+  constexpr int kSpins = 64;  // then the owner syncs: let it
   for (int tries = 0; locked_.exchange(true, std::memory_order_acquire); ++tries) {
     if (tries < kSpins)
       std::this_thread::yield();

@@ -14,6 +14,7 @@
 // object is.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -21,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 
@@ -132,15 +134,27 @@ class Context : public RefCounted<Context> {
   }
   void AddChecked(Checked checked) noexcept { checked_.push_back(std::move(checked)); }
   absl::Span<const Checked> checked() const { return checked_; }
-  // They run, or never will.
-  void ForgetChecked(backend::Device device) {
-    std::erase_if(checked_, [&](const Checked& c) { return c.device == device; });
+  // The first `count` of them, if they are the device's: they run, or never will.
+  void ForgetChecked(backend::Device device, std::size_t count) {
+    const auto end = checked_.begin() + static_cast<std::ptrdiff_t>(count);
+    checked_.erase(
+        std::remove_if(checked_.begin(), end, [&](const Checked& c) { return c.device == device; }),
+        end);
   }
   void ForgetForeignLeaves() { foreign_leaves_.clear(); }
   int64_t pending_count() const { return pending_count_; }
   ir::CounterShard& counters() { return counters_; }
-  History history;        // since the last sync; LAZULI_MAX_GRAPH_NODES when the context was made
-  uint64_t last_run = 0;  // number of the newest run of this context, for waiting
+  History history;  // since the last sync; LAZULI_MAX_GRAPH_NODES when the context was made
+  // Numbers of the newest runs of this context, one for each device that had any, for waiting.
+  using LastRuns = absl::InlinedVector<std::pair<backend::Device, uint64_t>, 1>;
+  LastRuns last_runs;
+  uint64_t& LastRunOn(backend::Device device) {
+    for (auto& [ran_on, number] : last_runs)
+      if (ran_on == device) return number;
+    return last_runs.emplace_back(device, 0).second;
+  }
+  // Of whoever syncs the context, from before it takes the lock until all is dispatched.
+  ir::ForkMutex syncing;
 
   // A failed run's error, waiting for the next sync, read or wait of this context. Own lock: set by
   // the execution thread.

@@ -3,29 +3,30 @@
 #include <mutex>
 
 #include "ir/support/fork.h"
+#include "ir/support/runtime.h"
 
 namespace lazuli::lazy {
 namespace {
 
-ir::ForkMutex mu;
-PhiloxState state;
+struct Generator {
+  static Generator& Get() { return ir::Runtime::Get().Of<Generator>(); }
+  ir::ForkMutex mutex;
+  PhiloxState state;
+};
 
 }  // namespace
 
 void ManualSeed(uint64_t seed) {
-  std::lock_guard lock(mu);
-  state = {seed, 0};
-}
-
-uint64_t CurrentSeed() {
-  std::lock_guard lock(mu);
-  return state.seed;
+  Generator& generator = Generator::Get();
+  std::lock_guard lock(generator.mutex);
+  generator.state = {seed, 0};
 }
 
 PhiloxState ReservePhilox(int64_t numbers) {
-  std::lock_guard lock(mu);
-  const PhiloxState reserved = state;
-  state.offset += static_cast<uint64_t>(numbers + 3) / 4;
+  Generator& generator = Generator::Get();
+  std::lock_guard lock(generator.mutex);
+  const PhiloxState reserved = generator.state;
+  generator.state.offset += static_cast<uint64_t>(numbers + 3) / 4;
   return reserved;
 }
 

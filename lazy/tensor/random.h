@@ -12,7 +12,6 @@
 namespace lazuli::lazy {
 
 void ManualSeed(uint64_t seed);  // also resets the offset
-uint64_t CurrentSeed();
 
 struct PhiloxState {
   uint64_t seed = 0;

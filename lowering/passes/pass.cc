@@ -84,8 +84,12 @@ absl::StatusOr<bool> RunPass(Pass& pass, hlo::Module& module) {
 
 }  // namespace
 
-PassPipeline::PassPipeline(std::string name, int max_iterations)
-    : name_(std::move(name)), max_iterations_(max_iterations) {}
+PassOptions PassOptions::Now() {
+  return {flags().disable_passes(), flags().disable_rules(), ProgramPasses()};
+}
+
+PassPipeline::PassPipeline(std::string name, int max_iterations, PassOptions options)
+    : name_(std::move(name)), max_iterations_(max_iterations), options_(std::move(options)) {}
 
 void PassPipeline::CollectNames(std::vector<std::string_view>* names) const {
   for (const auto& pass : passes_) {
@@ -95,21 +99,23 @@ void PassPipeline::CollectNames(std::vector<std::string_view>* names) const {
   }
 }
 
-absl::Status PassPipeline::CheckDisabled(absl::Span<const std::string_view> disabled) const {
-  if (disabled.empty()) return absl::OkStatus();
+absl::Status PassPipeline::CheckOptions() const {
+  if (options_.disabled_passes.empty() && options_.program_passes.empty()) return absl::OkStatus();
   std::vector<std::string_view> known;
   CollectNames(&known);
   for (const PassRow& row : RegisteredPasses()) known.push_back(row.name);
   const std::vector<AddedPass> added = AddedPasses();
   for (const AddedPass& pass : added) known.push_back(pass.name);
-  return CheckNames("LAZULI_DISABLE_PASSES", "pass", disabled, known);
+  LAZULI_RETURN_IF_ERROR(CheckNames("the passes of every program", "pass",
+                                    SplitNames(options_.program_passes), known));
+  return CheckNames("LAZULI_DISABLE_PASSES", "pass", SplitNames(options_.disabled_passes), known);
 }
 
 absl::StatusOr<bool> PassPipeline::Run(hlo::Module& module) {
   const Depth depth;
-  const std::vector<std::string_view> disabled = SplitNames(flags().disable_passes());
+  const std::vector<std::string_view> disabled = SplitNames(options_.disabled_passes);
   if (pipeline_depth == 1) {
-    LAZULI_RETURN_IF_ERROR(CheckDisabled(disabled));
+    LAZULI_RETURN_IF_ERROR(CheckOptions());
     LAZULI_RETURN_IF_ERROR(Dump(module, "before"));
   }
   const bool dynamic_sizes = hlo::HasDynamicSizes(module);

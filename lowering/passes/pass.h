@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 
 #include "ir/hlo/module.h"
 
@@ -26,14 +25,25 @@ class Pass {
   virtual bool wants_static_sizes() const { return true; }
 };
 
-// Around every pass: a trace span and named counter pass.<name>.changed, LAZULI_DISABLE_PASSES (a
-// name that neither the registry nor the pipeline has is an error), a dump NN.name.hlo into
+// What is left out of a pipeline, and what users added: names, separated by commas. They change what
+// a compile makes, so they come from its options and are in the key of a program.
+struct PassOptions {
+  std::string disabled_passes;  // a name that neither registry nor pipeline has is an error
+  std::string disabled_rules;   // of simplify
+  std::string program_passes;   // of the registry: the first passes of every program
+  // LAZULI_DISABLE_PASSES, LAZULI_DISABLE_RULES and ProgramPasses() now.
+  static PassOptions Now();
+};
+
+// Around every pass: a trace span and named counter pass.<name>.changed, a dump NN.name.hlo into
 // LAZULI_DUMP_DIR when the pass changed something, and with LAZULI_VERIFY_PASSES the verifier and a
 // check that "changed" agrees with the module's text.
 class PassPipeline final : public Pass {
  public:
   // max_iterations > 1: repeated until nothing changes, at most that often.
-  explicit PassPipeline(std::string name, int max_iterations = 1);
+  explicit PassPipeline(std::string name, int max_iterations = 1,
+                        PassOptions options = PassOptions::Now());
+  const PassOptions& options() const { return options_; }
   std::string_view name() const override { return name_; }
   template <class P, class... Args>
   P& Add(Args&&... args) {
@@ -48,10 +58,11 @@ class PassPipeline final : public Pass {
 
  private:
   void CollectNames(std::vector<std::string_view>* names) const;
-  absl::Status CheckDisabled(absl::Span<const std::string_view> disabled) const;
+  absl::Status CheckOptions() const;
 
   std::string name_;
   int max_iterations_;
+  PassOptions options_;
   std::vector<std::unique_ptr<Pass>> passes_;
 };
 

@@ -7,15 +7,17 @@
 #include "lowering/passes/fold_constants.h"
 #include "lowering/passes/fold_transposes.h"
 #include "lowering/passes/inline_calls.h"
+#include "lowering/passes/names.h"
 #include "lowering/passes/registry.h"
 #include "lowering/passes/simplify.h"
 
 namespace lazuli::lowering {
 
 void AddSimplificationPipeline(PassPipeline& pipeline) {
-  for (const AddedPass& added : AddedPasses()) {
-    // Sees the program as it was written.
-    if (added.every_program) pipeline.Add(added.make());
+  for (const std::string_view name : SplitNames(pipeline.options().program_passes)) {
+    // Sees the program as it was written. A name that there is not is the pipeline's error.
+    if (absl::StatusOr<std::unique_ptr<Pass>> pass = MakePass(name); pass.ok())
+      pipeline.Add(*std::move(pass));
   }
   // First, so that nothing below spends time on what is unused, or is kept from a rewrite by it.
   pipeline.Add<Dce>();
@@ -24,11 +26,11 @@ void AddSimplificationPipeline(PassPipeline& pipeline) {
   // Before what is done to loops and their bodies.
   pipeline.Add<ExpandScans>();
 
-  auto& loop = pipeline.Add<PassPipeline>("simplification", 4);
+  auto& loop = pipeline.Add<PassPipeline>("simplification", 4, pipeline.options());
   // Callers see through calls. Inside the loop, because a branch that becomes known becomes a call.
   loop.Add<InlineCalls>();
   // Brings constants together for folding, and equal values into equal forms for cse.
-  loop.Add<Simplify>();
+  loop.Add<Simplify>(AllRules(), pipeline.options().disabled_rules);
   // Before cse, because it makes equal constants.
   loop.Add<FoldConstants>();
   loop.Add<Cse>();

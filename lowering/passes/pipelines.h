@@ -6,7 +6,7 @@
 namespace lazuli::lowering {
 
 // The target-independent passes: fewer instructions that say the same, bit for bit. Backends run it
-// first.
+// first. The pipeline's options are theirs.
 void AddSimplificationPipeline(PassPipeline& pipeline);
 
 }  // namespace lazuli::lowering

@@ -1,10 +1,12 @@
 #include "lowering/passes/registry.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <string>
 
 #include "ir/support/fork.h"
+#include "ir/support/runtime.h"
 #include "ir/support/status.h"
 #include "lowering/passes/cse.h"
 #include "lowering/passes/dce.h"
@@ -35,13 +37,11 @@ std::unique_ptr<Pass> MakePipeline() {
 }
 
 struct Added {
+  std::atomic<bool> any_for_programs{false};
   ir::ForkMutex mutex;
   std::vector<AddedPass> passes;
 };
-Added& TheAdded() {
-  static Added* const added = new Added;  // used until the process ends
-  return *added;
-}
+Added& TheAdded() { return ir::Runtime::Get().Of<Added>(); }
 
 constexpr PassRow kPasses[] = {
     {"cse", "Merge equal instructions.", Make<Cse>},
@@ -66,14 +66,26 @@ constexpr PassRow kPasses[] = {
 absl::Span<const PassRow> RegisteredPasses() { return kPasses; }
 
 absl::Status AddPass(AddedPass pass) {
+  if (pass.name.empty() || pass.name.find_first_of(", ") != std::string::npos)
+    return InvalidArgument("a pass cannot be called \"", pass.name, "\"");
   Added& added = TheAdded();
   std::lock_guard lock(added.mutex);
   const auto same = [&pass](const auto& other) { return other.name == pass.name; };
   if (std::any_of(std::begin(kPasses), std::end(kPasses), same) ||
       std::any_of(added.passes.begin(), added.passes.end(), same))
     return FailedPrecondition("there is a pass ", pass.name, " already");
+  if (pass.every_program) added.any_for_programs = true;
   added.passes.push_back(std::move(pass));
   return absl::OkStatus();
+}
+
+std::string ProgramPasses() {
+  std::string names;
+  if (!TheAdded().any_for_programs) return names;
+  for (const AddedPass& pass : AddedPasses()) {
+    if (pass.every_program) names += Str(names.empty() ? "" : ",", pass.name);
+  }
+  return names;
 }
 
 std::vector<AddedPass> AddedPasses() {

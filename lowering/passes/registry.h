@@ -26,11 +26,13 @@ struct AddedPass {
   std::string name;
   std::string doc;
   std::function<std::unique_ptr<Pass>()> make;
-  bool every_program = false;  // every compilation runs it, before the target-independent passes
+  bool every_program = false;  // every later compilation runs it, before all other passes
 };
 // The name must be new: FailedPrecondition otherwise. Thread-safe.
 absl::Status AddPass(AddedPass pass);
 std::vector<AddedPass> AddedPasses();  // in the order in which they came
+// Names of those that every compilation runs, separated by commas. Takes no lock without any.
+std::string ProgramPasses();
 
 // A new pass of this name; the error lists the names there are.
 absl::StatusOr<std::unique_ptr<Pass>> MakePass(std::string_view name);

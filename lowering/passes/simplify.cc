@@ -165,7 +165,7 @@ class Driver {
 
 absl::StatusOr<std::vector<bool>> Simplify::EnabledRules() const {
   std::vector<bool> enabled(rules_.size(), true);
-  const std::vector<std::string_view> disabled = SplitNames(flags().disable_rules());
+  const std::vector<std::string_view> disabled = SplitNames(disabled_);
   if (disabled.empty()) return enabled;
   std::vector<std::string_view> names;
   for (const Rule& rule : AllRules()) names.push_back(rule.name);

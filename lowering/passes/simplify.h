@@ -2,8 +2,8 @@
 //
 // Each instruction is looked at once, and again when something up to two steps away from it
 // changed, which is as far as rules look; rules are found by opcode, so a pass over a module is
-// linear in its size. Hits are counted per rule (rule.<name>), LAZULI_DISABLE_RULES turns rules off
-// by name, and a rule that returns another shape than it was given is an error. Values stay the
+// linear in its size. Hits are counted per rule (rule.<name>), rules are turned off by name, and a
+// rule that returns another shape than it was given is an error. Values stay the
 // same bit for bit.
 //
 // It ends because every rule replaces a value by a lighter one (rules/weight.h), to which
@@ -18,10 +18,13 @@
 //   ROOT n = f32[4] negate(m)          =>   ROOT n = f32[4] negate(p)
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
 
+#include "ir/support/flags.h"
 #include "lowering/passes/pass.h"
 #include "lowering/passes/rules/rules.h"
 
@@ -30,7 +33,9 @@ namespace lazuli::lowering {
 class Simplify final : public Pass {
  public:
   // The rules must live as long as the pass.
-  explicit Simplify(absl::Span<const Rule> rules = AllRules()) : rules_(rules) {}
+  explicit Simplify(absl::Span<const Rule> rules = AllRules(),
+                    std::string disabled = flags().disable_rules())
+      : rules_(rules), disabled_(std::move(disabled)) {}
   std::string_view name() const override { return "simplify"; }
   absl::StatusOr<bool> Run(hlo::Module& module) override;
 
@@ -38,6 +43,7 @@ class Simplify final : public Pass {
   absl::StatusOr<std::vector<bool>> EnabledRules() const;
 
   absl::Span<const Rule> rules_;
+  std::string disabled_;  // names, separated by commas
 };
 
 }  // namespace lazuli::lowering

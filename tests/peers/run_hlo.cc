@@ -36,7 +36,9 @@ absl::Status Run(const std::string& file, const std::string& folder,
                             device.client->FromHost({bytes.data(), &shape}, nullptr, device));
     inputs.push_back(std::move(buffer));
   }
-  LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), {}));
+  LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
+  options.device = device.ordinal;
+  LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), options));
   LAZULI_ASSIGN_OR_RETURN(auto outputs,
                           executable->Execute({.buffers = inputs, .scalars = {}, .donated = {}}));
   for (std::size_t i = 0; i < outputs.size(); ++i) {

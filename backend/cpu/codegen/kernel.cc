@@ -25,6 +25,7 @@
 #include "ir/support/fork.h"
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
+#include "ir/support/runtime.h"
 #include "ir/support/slow_notice.h"
 #include "ir/support/status.h"
 
@@ -157,10 +158,7 @@ absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const hlo::Comp
 // Kernels that some executable still holds, by the text of their body.
 class KernelCache {
  public:
-  static KernelCache& Get() {
-    static auto* cache = new KernelCache;
-    return *cache;
-  }
+  static KernelCache& Get() { return ir::Runtime::Get().Of<KernelCache>(); }
   std::shared_ptr<const CompiledKernel> Find(const std::string& body) {
     std::lock_guard lock(mutex_);
     const auto it = kernels_.find(body);

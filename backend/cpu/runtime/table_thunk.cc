@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/support/parallel_for.h"
+#include "ir/support/runtime.h"
 #include "ir/types/literal.h"
 
 namespace lazuli::cpu {
@@ -84,10 +85,13 @@ Literal KeysOf(DType from) {
 
 // Made once for each pair of types: the larger tables take milliseconds.
 std::shared_ptr<const Literal> TableOf(DType from, DType to) {
-  static std::mutex mutex;
-  static auto* const tables = new std::map<std::pair<DType, DType>, std::shared_ptr<const Literal>>;
-  std::lock_guard lock(mutex);
-  std::shared_ptr<const Literal>& table = (*tables)[{from, to}];
+  struct Tables {
+    std::mutex mutex;
+    std::map<std::pair<DType, DType>, std::shared_ptr<const Literal>> by_types;
+  };
+  Tables& tables = ir::Runtime::Get().Of<Tables>();
+  std::lock_guard lock(tables.mutex);
+  std::shared_ptr<const Literal>& table = tables.by_types[{from, to}];
   if (table == nullptr) table = std::make_shared<const Literal>(KeysOf(from).Converted(to));
   return table;
 }

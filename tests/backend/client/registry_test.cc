@@ -17,7 +17,6 @@ class FakeClient final : public ComputationClient {
       : platform_(std::move(platform)), devices_{{this, 0}, {this, 1}} {}
   std::string_view platform() const override { return platform_; }
   absl::Span<const Device> devices() const override { return devices_; }
-  const Capabilities& capabilities() const override { return capabilities_; }
   absl::StatusOr<BufferPtr> FromHost(HostView, Deleter, Device) override {
     return Unimplemented("fake");
   }
@@ -31,7 +30,6 @@ class FakeClient final : public ComputationClient {
  private:
   std::string platform_;
   std::vector<Device> devices_;
-  Capabilities capabilities_;
 };
 
 int clients_made = 0;

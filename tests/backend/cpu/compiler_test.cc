@@ -237,7 +237,8 @@ TEST(CompilerTest, ALoopsBodyIsASequenceOfTheSameProgram) {
       w = (f32[64,64], f32[]) while(s), condition=goes_on, body=body
       ROOT r = f32[64,64] get-tuple-element(w), index=0 })");
   ASSERT_EQ(program.sequences.size(), 3U);
-  const ThunkSequence& body = *program.sequences[2];
+  const bool first = program.sequences[1]->name == "body";
+  const ThunkSequence& body = *program.sequences[first ? 1 : 2];
   EXPECT_EQ(body.name, "body");
   EXPECT_GE(body.frame_bytes, 64 * 64 * 4);
   EXPECT_GE(program.entry().frame_bytes, body.frame_bytes) << "the frame lies in the caller's";

@@ -62,7 +62,7 @@ TEST(ExecutableTest, MatricesArePackedOnlyWhereNoLimitIsSet) {
         w = f32[256,256] parameter(1)
         ROOT y = f32[1,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
       })"),
-                                    {}))
+                                    *CompileOptions::FromFlags()))
         ->stats()
         .temp_bytes;
   };

@@ -89,8 +89,22 @@ TEST(InterpreterTest, RefusesWhatItCannotDo) {
   flushing.flush_subnormals = true;
   EXPECT_THAT(std::string(Message(Client().Compile(ParseHlo(kScaled), flushing).status())),
               HasSubstr("cannot flush subnormals"));
-  EXPECT_THAT(std::string(Message(Compiled(kScaled)->Serialize().status())),
-              HasSubstr("cannot be serialised"));
+  CompileOptions elsewhere;
+  elsewhere.device = 7;
+  EXPECT_THAT(std::string(Message(Client().Compile(ParseHlo(kScaled), elsewhere).status())),
+              HasSubstr("interpreter has no device 7"));
+}
+
+// A run without buffers has nothing else that says where it is.
+TEST(InterpreterTest, AProgramWithoutInputsRunsOnTheDeviceItWasCompiledFor) {
+  CompileOptions second;
+  second.device = 1;
+  const auto executable =
+      Client().Compile(ParseHlo("ENTRY main { ROOT c = f32[] constant(1) }"), second);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  const auto results = (*executable)->Execute({});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ((*results)[0]->device().ordinal, 1);
 }
 
 TEST(InterpreterTest, FailedRunsSayWhere) {

@@ -1,4 +1,7 @@
+#include "ir/support/flags.h"
 #include "lazy/execution/program.h"
+#include "lowering/passes/dce.h"
+#include "lowering/passes/registry.h"
 #include "tests/lazy/lazy_test.h"
 
 namespace lazuli::lazy {
@@ -242,6 +245,60 @@ TEST(ProgramCacheTest, TheNewestStaysEvenIfItIsTooLarge) {
   EXPECT_EQ(cache.size(), 0);
   EXPECT_EQ(cache.bytes(), 0);
   EXPECT_EQ(cache.Find({1}, 1), nullptr);
+}
+
+// Whatever changes what a compile makes tells programs apart.
+TEST_F(CacheTest, OptionsOfACompileAreInTheKey) {
+  TestDevice();
+  const Tensor x = Floats({1, 2});
+  const auto compiles = [&] {
+    const Counted compiled(ir::Counter::kUncachedCompile);
+    const Tensor y = Exp(x) + Tanh(x) * Tanh(x);
+    EXPECT_TRUE(Sync().ok());
+    return compiled();
+  };
+  EXPECT_EQ(compiles(), 1);
+  EXPECT_EQ(compiles(), 0);
+  const std::pair<std::string_view, std::string_view> changes[] = {
+      {"LAZULI_DISABLE_PASSES", "cse"},
+      {"LAZULI_DISABLE_RULES", "add-zero"},
+      {"LAZULI_MEMORY_LIMIT", "1g"},
+      {"LAZULI_FALLBACK", "allow"}};
+  for (const auto& [flag, value] : changes) {
+    const std::string_view before = flag == "LAZULI_FALLBACK"       ? "warn"
+                                    : flag == "LAZULI_MEMORY_LIMIT" ? "0"
+                                                                    : "";
+    ASSERT_TRUE(ir::SetFlag(flag, value).ok());
+    EXPECT_EQ(compiles(), 1) << flag;
+    ASSERT_TRUE(ir::SetFlag(flag, before).ok());
+    EXPECT_EQ(compiles(), 0) << flag << " as before";
+  }
+  ASSERT_TRUE(ir::SetFlag("LAZULI_FALLBACK", "perhaps").ok());
+  {
+    const Tensor y = Exp(x);
+    EXPECT_THAT(std::string(ir::Message(Sync())), testing::HasSubstr("error, warn or allow"));
+  }
+  ASSERT_TRUE(ir::SetFlag("LAZULI_FALLBACK", "warn").ok());
+}
+
+TEST_F(CacheTest, APassOfEveryProgramIsInTheKey) {
+  TestDevice();
+  const Tensor x = Floats({1, 2});
+  const auto compiles = [&] {
+    const Counted compiled(ir::Counter::kUncachedCompile);
+    const Tensor y = Exp(x) * Tanh(x);
+    EXPECT_TRUE(Sync().ok());
+    return compiled();
+  };
+  EXPECT_EQ(compiles(), 1);
+  EXPECT_EQ(compiles(), 0);
+  ASSERT_TRUE(lowering::AddPass({.name = "of_cache_test",
+                                 .doc = "",
+                                 .make = [] { return std::make_unique<lowering::Dce>(); },
+                                 .every_program = true})
+                  .ok());
+  EXPECT_EQ(compiles(), 1);
+  EXPECT_EQ(compiles(), 0);
 }
 
 }  // namespace

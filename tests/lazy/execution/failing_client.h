@@ -16,26 +16,27 @@ class FailingClient final : public ComputationClient {
  public:
   std::atomic<bool> fail_import{false}, fail_compile{false}, fail_run{false}, lose_outputs{false},
       out_of_memory{false};
-  std::atomic<int> running{0}, runs{0};
+  std::atomic<int> running{0}, runs{0}, compiling{0};
 
-  Device device() const { return devices_[0]; }
-  std::string_view platform() const override { return "failing"; }
+  Device device(std::size_t ordinal = 0) const { return devices_[ordinal]; }
+  std::string_view platform() const override { return name_; }
   absl::Span<const Device> devices() const override { return devices_; }
-  const Capabilities& capabilities() const override { return capabilities_; }
 
-  absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device) override {
+  absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) override {
     if (fail_import) return ir::ResourceExhausted("no room");
     Literal literal = Literal::Foreign(*view.shape, view.data, {}).Clone();
     if (deleter) deleter();
-    return Make(std::move(literal));
+    return Make(std::move(literal), device);
   }
   absl::StatusOr<Literal> ToHost(const Buffer& buffer) override {
     return static_cast<const Memory&>(buffer).literal;
   }
   absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
-                                        const CompileOptions&) override {
+                                        const CompileOptions& options) override {
+    WaitUntilReleased(compiling, compiles_held_);
     if (fail_compile) return ir::Internal("the compiler gave up");
-    return std::make_shared<Evaluated>(this, std::move(module));
+    LAZULI_ASSIGN_OR_RETURN(const Device on, DeviceOf(options));
+    return std::make_shared<Evaluated>(this, on, std::move(module));
   }
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return MemoryStats(); }
 
@@ -44,10 +45,14 @@ class FailingClient final : public ComputationClient {
     std::lock_guard lock(mu_);
     held_ = true;
   }
+  void HoldCompiles() {
+    std::lock_guard lock(mu_);
+    compiles_held_ = true;
+  }
   void Release() {
     {
       std::lock_guard lock(mu_);
-      held_ = false;
+      held_ = compiles_held_ = false;
     }
     released_.notify_all();
   }
@@ -60,11 +65,11 @@ class FailingClient final : public ComputationClient {
 
   class Evaluated final : public Executable {
    public:
-    Evaluated(FailingClient* client, std::unique_ptr<hlo::Module> module)
-        : client_(client), module_(std::move(module)) {}
+    Evaluated(FailingClient* client, Device device, std::unique_ptr<hlo::Module> module)
+        : client_(client), device_(device), module_(std::move(module)) {}
     absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override {
       ++client_->runs;
-      client_->WaitUntilReleased();
+      client_->WaitUntilReleased(client_->running, client_->held_);
       if (client_->out_of_memory) throw std::bad_alloc();
       if (client_->fail_run) return ir::Internal("the device caught fire");
       std::vector<Literal> values;
@@ -79,7 +84,7 @@ class FailingClient final : public ComputationClient {
       for (const Literal& value : values) arguments.push_back(&value);
       LAZULI_ASSIGN_OR_RETURN(const Literal result, hlo::Evaluate(*module_, arguments));
       Buffers buffers;
-      for (const Literal& output : result.tuple()) buffers.push_back(client_->Make(output));
+      for (const Literal& output : result.tuple()) buffers.push_back(client_->Make(output, device_));
       if (client_->lose_outputs) buffers.pop_back();
       return buffers;
     }
@@ -88,25 +93,31 @@ class FailingClient final : public ComputationClient {
 
    private:
     FailingClient* client_;
+    Device device_;
     std::unique_ptr<hlo::Module> module_;
     ExecutableStats stats_;
   };
 
-  BufferPtr Make(Literal literal) {
-    return std::make_shared<Memory>(std::move(literal), devices_[0]);
+  BufferPtr Make(Literal literal, Device device) {
+    return std::make_shared<Memory>(std::move(literal), device);
   }
-  void WaitUntilReleased() {
-    ++running;
+  void WaitUntilReleased(std::atomic<int>& waiting, const bool& held) {
+    ++waiting;
     std::unique_lock lock(mu_);
-    released_.wait(lock, [this] { return !held_; });
-    --running;
+    released_.wait(lock, [&] { return !held; });
+    --waiting;
+  }
+  static std::string NewName() {
+    static std::atomic<int> made{0};
+    const int number = ++made;
+    return number == 1 ? "failing" : ir::Str("failing", number);
   }
 
-  std::vector<Device> devices_{{this, 0}};
-  Capabilities capabilities_;
+  const std::string name_ = NewName();
+  std::vector<Device> devices_{{this, 0}, {this, 1}};
   std::mutex mu_;
   std::condition_variable released_;
-  bool held_ = false;
+  bool held_ = false, compiles_held_ = false;
 };
 
 }  // namespace lazuli::backend

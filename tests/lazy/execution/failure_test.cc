@@ -106,7 +106,7 @@ TEST_F(FailureTest, AFailedRunFailsWhatIsComputedFromItAndNothingElse) {
   Client().fail_run = true;
   const Tensor failed = x * x;
   EXPECT_TRUE(Sync(/*wait=*/false).ok());
-  ASSERT_TRUE(Executor::Get().Wait(Context::Current().last_run).ok());
+  ASSERT_TRUE(Executor::Wait(Context::Current().last_runs).ok());
   Client().fail_run = false;
   EXPECT_EQ(Text(Sync()), "the device caught fire");
   const Tensor dependent = failed + before;
@@ -149,7 +149,7 @@ TEST_F(FailureTest, AFailureConcernsItsContextOnly) {
   Client().fail_run = true;
   const Tensor y = x * x;
   EXPECT_TRUE(Sync(/*wait=*/false).ok());
-  ASSERT_TRUE(Executor::Get().Wait(Context::Current().last_run).ok());
+  ASSERT_TRUE(Executor::Wait(Context::Current().last_runs).ok());
   Client().fail_run = false;
   std::thread([&] {
     const Tensor a = Make({3, 4});

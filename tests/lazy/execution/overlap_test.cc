@@ -111,5 +111,44 @@ TEST_F(OverlapTest, ContextsShareTheTwoPlacesOfADevice) {
   while (Client().runs - before < 6) std::this_thread::yield();
 }
 
+// The second run ends only because the first one, of another device, is under way: as participants of
+// a collective wait for each other.
+TEST_F(OverlapTest, ProgramsOfTwoDevicesRunAtTheSameTime) {
+  const Tensor x = Make();
+  const Tensor y = FromLiteral(Literal::FromValues<float>({2}, {3.0f, 4.0f}), Client().device(1));
+  Client().Hold();
+  const Tensor here = x + x, there = y + y;
+  ASSERT_TRUE(Sync(/*wait=*/false).ok());
+  while (Client().running < 2) std::this_thread::yield();
+  Client().Release();
+  ASSERT_TRUE(Sync(/*wait=*/true).ok());
+}
+
+// While a program compiles, other threads use its context as if nothing were.
+TEST_F(OverlapTest, OthersRecordReadAndDropWhileAProgramCompiles) {
+  const IntrusivePtr<Context> shared(&Context::Current());
+  const Tensor x = Make();
+  Tensor kept = x * x, dropped = Exp(x), overwritten = Tanh(x);
+  Client().HoldCompiles();
+  std::thread others([&] {
+    const IntrusivePtr<Context> own = Context::Exchange(shared);
+    while (Client().compiling == 0) std::this_thread::yield();
+    dropped = Tensor();
+    const Tensor recorded = kept + x;
+    Assign("add_", overwritten, Add(overwritten, Slot(1)));
+    EXPECT_THAT(Values(x), testing::ElementsAre(1, 2));  // has its elements
+    EXPECT_TRUE(recorded.storage().pending());
+    Client().Release();
+    EXPECT_THAT(Values(recorded), testing::ElementsAre(2, 6));
+    Context::Exchange(own);
+  });
+  ASSERT_TRUE(Sync(/*wait=*/true).ok());
+  others.join();
+  EXPECT_THAT(Values(kept), testing::ElementsAre(1, 4));
+  EXPECT_THAT(Values(overwritten), testing::ElementsAre(testing::FloatNear(1.76159f, 1e-4f),
+                                                        testing::FloatNear(1.96403f, 1e-4f)));
+  EXPECT_EQ(shared->pending_count(), 0);
+}
+
 }  // namespace
 }  // namespace lazuli::lazy

@@ -135,10 +135,10 @@ TEST(PassPipelineTest, LeavesOutDisabledPasses) {
 }
 
 TEST(PassPipelineTest, DisablingAPassThatDoesNotExistIsAnErrorAndNamesTheNearest) {
-  PassPipeline pipeline("test");
-  pipeline.Add<FakePass>("mine", [](hlo::Module&) { return false; });
-  const auto message = [&pipeline](std::string_view disabled) {
+  const auto message = [](std::string_view disabled) {
     const ScopedFlag disable("LAZULI_DISABLE_PASSES", disabled, "");
+    PassPipeline pipeline("test");
+    pipeline.Add<FakePass>("mine", [](hlo::Module&) { return false; });
     const absl::Status status = pipeline.Run(*ParseHlo(kTwoAdds)).status();
     return std::string(Message(status));
   };

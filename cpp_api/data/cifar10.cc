@@ -13,17 +13,17 @@ namespace {
 
 using lazuli::internal::Fail;
 
-constexpr std::int64_t kSide = 32, kChannels = 3, kPlane = kSide * kSide;
+constexpr std::int64_t kImageSide = 32, kChannels = 3, kPlane = kImageSide * kImageSide;
 constexpr std::size_t kRecord = 1 + kChannels * kPlane;  // a label and the planes of an image
-constexpr int kClasses = 10;
+constexpr int kImageClasses = 10;
 // Of the training images.
 constexpr std::array<float, 3> kMeans{0.4914f, 0.4822f, 0.4465f};
 constexpr std::array<float, 3> kDeviations{0.2470f, 0.2435f, 0.2616f};
 
 // Of each channel and byte its normalised value.
-using PixelTable = std::array<std::array<float, 256>, 3>;
-PixelTable MakePixelTable() {
-  PixelTable table;
+using ChannelTable = std::array<std::array<float, 256>, 3>;
+ChannelTable MakeChannelTable() {
+  ChannelTable table;
   for (std::size_t c = 0; c < table.size(); ++c) {
     for (std::size_t i = 0; i < 256; ++i)
       table[c][i] = (static_cast<float>(i) / 255.0f - kMeans[c]) / kDeviations[c];
@@ -58,7 +58,7 @@ Cifar10::Cifar10(const std::string& folder, bool train, SourceLocation loc) {
               std::to_string(kRecord));
     }
     for (std::size_t i = 0; i < bytes.size(); i += kRecord) {
-      if (bytes[i] < kClasses) continue;
+      if (bytes[i] < kImageClasses) continue;
       damaged("label " + std::to_string(i / kRecord) + " is " + std::to_string(bytes[i]) +
               ", classes go to 9");
     }
@@ -72,9 +72,9 @@ std::int64_t Cifar10::size() const {
 }
 
 HostBatch Cifar10::get(std::span<const std::int64_t> indices) const {
-  static const PixelTable table = MakePixelTable();
+  static const ChannelTable table = MakeChannelTable();
   const auto n = static_cast<std::int64_t>(indices.size());
-  HostBatch batch{HostArray::zeros({n, kChannels, kSide, kSide}, kFloat32),
+  HostBatch batch{HostArray::zeros({n, kChannels, kImageSide, kImageSide}, kFloat32),
                   HostArray::zeros({n}, kInt64)};
   auto* x = batch.x.data<float>();
   auto* y = batch.y.data<std::int64_t>();

@@ -13,8 +13,8 @@ namespace {
 
 using lazuli::internal::Fail;
 
-constexpr std::uint32_t kSide = 28;
-constexpr int kClasses = 10;
+constexpr std::uint32_t kDigitSide = 28;
+constexpr int kDigits = 10;
 constexpr float kMean = 0.1307f, kDeviation = 0.3081f;
 
 // Of each byte its normalised value.
@@ -37,7 +37,7 @@ Mnist::Mnist(const std::string& folder, bool train, SourceLocation loc) {
   const std::string image_path = prefix + "images-idx3-ubyte";
   const std::string label_path = prefix + "labels-idx1-ubyte";
   IdxFile images = ReadIdx(image_path, 3, loc), labels = ReadIdx(label_path, 1, loc);
-  if (images.dims[1] != kSide || images.dims[2] != kSide) {
+  if (images.dims[1] != kDigitSide || images.dims[2] != kDigitSide) {
     Fail(ErrorCode::kInvalidArgument,
          image_path + " is not MNIST's: its images are " + std::to_string(images.dims[1]) + " x " +
              std::to_string(images.dims[2]) + " instead of 28 x 28",
@@ -50,7 +50,7 @@ Mnist::Mnist(const std::string& folder, bool train, SourceLocation loc) {
          loc);
   }
   for (std::size_t i = 0; i < labels.bytes.size(); ++i) {
-    if (labels.bytes[i] < kClasses) continue;
+    if (labels.bytes[i] < kDigits) continue;
     Fail(ErrorCode::kInvalidArgument,
          label_path + " is damaged: label " + std::to_string(i) + " is " +
              std::to_string(labels.bytes[i]) + ", digits go to 9",
@@ -65,12 +65,13 @@ std::int64_t Mnist::size() const { return static_cast<std::int64_t>(files_->labe
 HostBatch Mnist::get(std::span<const std::int64_t> indices) const {
   static const std::array<float, 256> table = PixelTable();
   const auto n = static_cast<std::int64_t>(indices.size());
-  HostBatch batch{HostArray::zeros({n, 1, kSide, kSide}, kFloat32), HostArray::zeros({n}, kInt64)};
+  HostBatch batch{HostArray::zeros({n, 1, kDigitSide, kDigitSide}, kFloat32),
+                  HostArray::zeros({n}, kInt64)};
   auto* x = batch.x.data<float>();
   auto* y = batch.y.data<std::int64_t>();
   for (const std::int64_t index : indices) {
-    const std::uint8_t* pixels = files_->pixels.data() + index * kSide * kSide;
-    x = std::transform(pixels, pixels + kSide * kSide, x,
+    const std::uint8_t* pixels = files_->pixels.data() + index * kDigitSide * kDigitSide;
+    x = std::transform(pixels, pixels + kDigitSide * kDigitSide, x,
                        [](std::uint8_t pixel) { return table[pixel]; });
     *y++ = files_->labels[static_cast<std::size_t>(index)];
   }

@@ -105,11 +105,11 @@ Literal Mirrored(const Literal& x, int64_t n) {
 }
 
 // The matrices of an array of them.
-struct Matrices {
+struct MatrixStack {
   int64_t rows, columns, count;
 };
-Matrices MatricesOf(const Shape& shape) {
-  Matrices m{shape.dim(shape.rank() - 2), shape.dim(shape.rank() - 1), 1};
+MatrixStack MatricesOf(const Shape& shape) {
+  MatrixStack m{shape.dim(shape.rank() - 2), shape.dim(shape.rank() - 1), 1};
   for (int64_t d = 0; d + 2 < shape.rank(); ++d) m.count *= shape.dim(d);
   return m;
 }
@@ -157,7 +157,7 @@ absl::StatusOr<Literal> EvaluateCholesky(const Instruction& instruction, Operand
   const bool lower = instruction.attrs_as<CholeskyAttrs>().lower;
   const Literal a = operands[0]->Converted(DType::kC128);
   Literal l(a.shape());
-  const Matrices m = MatricesOf(a.shape());
+  const MatrixStack m = MatricesOf(a.shape());
   for (int64_t i = 0; i < m.count; ++i) {
     Complex* to = l.mutable_data<Complex>().data() + i * m.rows * m.rows;
     FactorLower(a.data<Complex>().data() + i * m.rows * m.rows, to, m.rows, lower);
@@ -175,7 +175,7 @@ absl::StatusOr<Literal> EvaluateTriangularSolve(const Instruction& instruction, 
   const auto& attrs = instruction.attrs_as<TriangularSolveAttrs>();
   const Literal a = operands[0]->Converted(DType::kC128);
   Literal x = operands[1]->Converted(DType::kC128).Clone();
-  const Matrices m = MatricesOf(x.shape());
+  const MatrixStack m = MatricesOf(x.shape());
   const int64_t n = attrs.left_side ? m.rows : m.columns;
   const int64_t others = attrs.left_side ? m.columns : m.rows;
   const bool transposed = attrs.transpose_a != TransposeKind::kNoTranspose;

@@ -27,7 +27,7 @@ Literal Made(const Shape& shape, const std::vector<double>& values) {
   return Literal::FromValues<double>(shape.dims(), values).Converted(shape.dtype());
 }
 
-struct Problem {
+struct Normalization {
   const Shape& shape;
   int64_t feature_index;
   double epsilon;
@@ -40,14 +40,14 @@ struct Problem {
 
 // Sums of f(i, c) by feature c.
 template <class F>
-std::vector<double> Sums(const Problem& p, F&& f) {
+std::vector<double> Sums(const Normalization& p, F&& f) {
   std::vector<double> sums(p.features(), 0.0);
   ForEachElement(p.shape, p.feature_index,
                  [&](std::size_t i, std::size_t c) { sums[c] += f(i, c); });
   return sums;
 }
 
-std::vector<double> Normalised(const Problem& p, const std::vector<double>& scale,
+std::vector<double> Normalised(const Normalization& p, const std::vector<double>& scale,
                                const std::vector<double>& offset, const std::vector<double>& mean,
                                const std::vector<double>& variance) {
   std::vector<double> y(p.x.size());
@@ -57,7 +57,7 @@ std::vector<double> Normalised(const Problem& p, const std::vector<double>& scal
   return y;
 }
 
-Literal Training(const Instruction& instruction, const Problem& p, Operands operands) {
+Literal Training(const Instruction& instruction, const Normalization& p, Operands operands) {
   std::vector<double> mean = Sums(p, [&](std::size_t i, std::size_t) { return p.x[i]; });
   for (double& m : mean) m /= p.per_feature();
   std::vector<double> variance = Sums(
@@ -70,7 +70,7 @@ Literal Training(const Instruction& instruction, const Problem& p, Operands oper
 }
 
 // Operands: x, scale, mean, variance, gradient of the output.
-Literal Gradient(const Instruction& instruction, const Problem& p, Operands operands) {
+Literal Gradient(const Instruction& instruction, const Normalization& p, Operands operands) {
   const std::vector<double> scale = Values(*operands[1]), mean = Values(*operands[2]);
   const std::vector<double> variance = Values(*operands[3]), g = Values(*operands[4]);
   const std::vector<double> offset_grad = Sums(p, [&](std::size_t i, std::size_t) { return g[i]; });
@@ -94,8 +94,8 @@ Literal Gradient(const Instruction& instruction, const Problem& p, Operands oper
 
 absl::StatusOr<Literal> EvaluateBatchNorm(const Instruction& instruction, Operands operands) {
   const auto& attrs = instruction.attrs_as<BatchNormAttrs>();
-  const Problem p{operands[0]->shape(), attrs.feature_index, static_cast<double>(attrs.epsilon),
-                  Values(*operands[0])};
+  const Normalization p{operands[0]->shape(), attrs.feature_index,
+                        static_cast<double>(attrs.epsilon), Values(*operands[0])};
   switch (instruction.opcode()) {
     case Opcode::kBatchNormTraining:
       return Training(instruction, p, operands);

@@ -39,7 +39,7 @@ void CopyRow(int width, int64_t count, const std::byte* from, int64_t from_strid
 }
 
 // One loop of the nest: its length and both strides.
-struct Loop {
+struct NestLoop {
   int64_t count, from, to;
 };
 
@@ -49,11 +49,11 @@ void CopyStrided(int width, absl::Span<const int64_t> dims, const std::byte* fro
                  absl::Span<const int64_t> from_strides, std::byte* to,
                  absl::Span<const int64_t> to_strides) {
   // Loops that continue one another are one loop.
-  absl::InlinedVector<Loop, 6> loops;
+  absl::InlinedVector<NestLoop, 6> loops;
   for (std::size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == 0) return;
     if (dims[d] == 1) continue;
-    const Loop loop{dims[d], from_strides[d], to_strides[d]};
+    const NestLoop loop{dims[d], from_strides[d], to_strides[d]};
     if (!loops.empty() && loops.back().from == loop.from * loop.count &&
         loops.back().to == loop.to * loop.count) {
       loops.back() = {loops.back().count * loop.count, loop.from, loop.to};
@@ -62,14 +62,14 @@ void CopyStrided(int width, absl::Span<const int64_t> dims, const std::byte* fro
     }
   }
   if (loops.empty()) loops.push_back({1, width, width});
-  const Loop inner = loops.back();
+  const NestLoop inner = loops.back();
   loops.pop_back();
   Dims index(loops.size(), 0);
   while (true) {
     CopyRow(width, inner.count, from, inner.from, to, inner.to);
     std::size_t d = loops.size();
     for (; d > 0; --d) {
-      const Loop& loop = loops[d - 1];
+      const NestLoop& loop = loops[d - 1];
       from += loop.from;
       to += loop.to;
       if (++index[d - 1] < loop.count) break;

@@ -16,6 +16,9 @@
 
 namespace lazuli::hlo {
 
+// Shapes whose tuples nest deeper are refused, in text and in protobuf.
+inline constexpr int kMaxTupleDepth = 64;
+
 // Attributes that no version of HLO is known to have are kept as they are written, with a warning:
 // "3:14: unknown attribute 'shine' is kept as it is".
 absl::StatusOr<std::unique_ptr<Module>> ParseModule(std::string_view text,

@@ -5,8 +5,6 @@ namespace lazuli::hlo {
 namespace internal {
 namespace {
 
-constexpr int kMaxTupleDepth = 64;
-
 // Behind a shape, '{' opens a layout only before a digit or ':'; else it may open a computation.
 bool LayoutFollows(Cursor& in) {
   const char* start = in.position();

@@ -13,7 +13,7 @@
 namespace lazuli::hlo::internal {
 namespace {
 
-constexpr std::size_t kMaxDepth = 64;
+constexpr std::size_t kMaxLevels = 64;
 
 struct Leaf {
   Dims path;
@@ -59,7 +59,7 @@ std::string TreeText(absl::Span<const Leaf> leaves, std::size_t depth) {
 
 // A leaf, or a tuple of trees.
 bool ParseTree(Cursor& in, const Dims& path, std::vector<Leaf>* leaves) {
-  if (path.size() > kMaxDepth) return in.Fail("tuples nest too deeply");
+  if (path.size() > kMaxLevels) return in.Fail("tuples nest too deeply");
   if (in.Try('(')) {
     Dims inner = path;
     inner.push_back(0);
@@ -94,7 +94,7 @@ std::string ReadOrigin(protozero::pbf_reader in, ProtoError& error) {
     v.Bool(2, synthetic);
   });
   for (const Leaf& leaf : leaves) {
-    if (leaf.path.size() > kMaxDepth) error.Note("an origin of more than ", kMaxDepth, " levels");
+    if (leaf.path.size() > kMaxLevels) error.Note("an origin of more than ", kMaxLevels, " levels");
   }
   if (!error.ok() || (leaves.empty() && !synthetic)) return "";
   return synthetic ? "{[synthetic_call]}" : Str("{", TreeText(leaves, 0), "}");

@@ -2,13 +2,12 @@
 
 #include <cstring>
 
+#include "ir/hlo/parser.h"
 #include "ir/hlo/proto_internal.h"
 #include "ir/support/status.h"
 
 namespace lazuli::hlo::internal {
 namespace {
-
-constexpr int kMaxDepth = 64;  // as in text
 
 // How LiteralProto stores the elements: in fixed-width little-endian bytes, or as varints.
 enum class Encoding : uint8_t { kBytes, kSigned, kUnsigned };
@@ -110,7 +109,7 @@ void FinishShape(const RawShape& raw, ProtoError& error, Shape* shape) {
 }  // namespace
 
 void ReadShape(protozero::pbf_reader in, ProtoError& error, Shape* shape, int depth) {
-  if (depth > kMaxDepth) return error.Note("tuples are nested deeper than ", kMaxDepth);
+  if (depth > kMaxTupleDepth) return error.Note("tuples are nested deeper than ", kMaxTupleDepth);
   RawShape raw;
   FieldReader::ReadAll(in, error, [&](FieldReader& v) {
     v.Int(2, raw.primitive);
@@ -198,7 +197,7 @@ void WriteVarints(protozero::pbf_writer& out, Tag tag, const Literal& literal) {
 }  // namespace
 
 void ReadLiteral(protozero::pbf_reader in, ProtoError& error, Literal* literal, int depth) {
-  if (depth > kMaxDepth) return error.Note("tuples are nested deeper than ", kMaxDepth);
+  if (depth > kMaxTupleDepth) return error.Note("tuples are nested deeper than ", kMaxTupleDepth);
   Shape shape;
   bool has_shape = false;
   FieldReader::ReadAll(in, error, [&](FieldReader& v) {

@@ -11,8 +11,8 @@ namespace lazuli::hlo::internal {
 namespace {
 
 enum Type : int64_t { kReplicated, kMaximal, kTuple, kOther, kManual, kUnknown, kUnreduced };
-constexpr std::string_view kTypes[] = {"replicated", "maximal", "",         "",
-                                       "manual",     "unknown", "unreduced"};
+constexpr std::string_view kShardingTypes[] = {"replicated", "maximal", "",         "",
+                                               "manual",     "unknown", "unreduced"};
 
 struct Sharding {
   int64_t type = kReplicated;
@@ -25,7 +25,7 @@ struct Sharding {
 };
 
 std::string_view Word(int64_t type) {
-  return kTypes[std::clamp<int64_t>(type, kReplicated, kUnreduced)];
+  return kShardingTypes[std::clamp<int64_t>(type, kReplicated, kUnreduced)];
 }
 
 // What may stand behind every kind.
@@ -96,9 +96,9 @@ bool ReadDevices(Cursor& in, Sharding* s) {
   s->replicate_last = in.Try("last_tile_dim_replicate");
   if (!in.Try("last_tile_dims={")) return ParseSuffix(in, s);
   while (!in.failed() && !in.Try('}')) {
-    const auto* at = std::find(std::begin(kTypes), std::end(kTypes), in.Word());
-    if (at == std::end(kTypes)) return false;
-    s->last_dims.push_back(at - std::begin(kTypes));
+    const auto* at = std::find(std::begin(kShardingTypes), std::end(kShardingTypes), in.Word());
+    if (at == std::end(kShardingTypes)) return false;
+    s->last_dims.push_back(at - std::begin(kShardingTypes));
     in.Try(',');
   }
   return ParseSuffix(in, s);
@@ -118,9 +118,10 @@ bool Parse(std::string_view text, Sharding* s) {
     return !in.failed();
   }
   if (in.Try("devices=")) return ReadDevices(in, s);
-  const auto* at = std::find(std::begin(kTypes), std::end(kTypes), in.TryIdentifier());
-  if (at == std::end(kTypes)) return false;
-  s->type = at - std::begin(kTypes);
+  const auto* at =
+      std::find(std::begin(kShardingTypes), std::end(kShardingTypes), in.TryIdentifier());
+  if (at == std::end(kShardingTypes)) return false;
+  s->type = at - std::begin(kShardingTypes);
   if (s->type == kMaximal && (!in.Try("device=") || !ReadList(in, &s->devices))) return false;
   return ParseSuffix(in, s);
 }

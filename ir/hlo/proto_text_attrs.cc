@@ -30,13 +30,13 @@ enum class Form : uint8_t {
   kSchedule,    // SCHEDULE_LATEST
 };
 
-struct Row {
+struct TextRow {
   std::string_view name;
   Tag tag;
   Form form;
 };
 // In the order in which they are printed. Of several fields for one name the first is written.
-constexpr Row kRows[] = {
+constexpr TextRow kRows[] = {
     {"channel_id", 26, Form::kInt},
     {"replica_groups", 87, Form::kDevices},
     {"replica_groups", 49, Form::kGroups},
@@ -180,7 +180,7 @@ std::string ReadMessage(Form form, protozero::pbf_reader in, ProtoError& error) 
 }
 
 // The value as text; empty if the field says nothing.
-std::string ReadValue(FieldReader& v, const Row& row) {
+std::string ReadValue(FieldReader& v, const TextRow& row) {
   int64_t number = 0;
   std::string text;
   switch (row.form) {
@@ -285,7 +285,7 @@ void WriteAccuracy(FieldWriter& v, std::string_view text) {
   });
 }
 
-void WriteValue(FieldWriter& v, const Row& row, std::string_view text) {
+void WriteValue(FieldWriter& v, const TextRow& row, std::string_view text) {
   Cursor in(text);
   int64_t number = 0;
   std::string value;
@@ -361,7 +361,7 @@ void WriteDomain(FieldWriter& v, std::string_view text) {
 
 void ReadTextAttr(FieldReader& field, TextAttrs* attrs) {
   ReadDomain(field, attrs);
-  for (const Row& row : kRows) {
+  for (const TextRow& row : kRows) {
     const std::string value = ReadValue(field, row);
     if (!field.taken()) continue;
     const bool repeated = row.form == Form::kGroups || row.form == Form::kPairs;
@@ -382,7 +382,7 @@ void ReadTextAttr(FieldReader& field, TextAttrs* attrs) {
 void WriteTextAttr(protozero::pbf_writer& out, std::string_view name, std::string_view value) {
   FieldWriter v(out);
   if (name == "domain") return WriteDomain(v, value);
-  for (const Row& row : kRows) {
+  for (const TextRow& row : kRows) {
     if (row.name == name) return WriteValue(v, row, value);
   }
 }
@@ -403,7 +403,7 @@ TextAttrs SplitTextAttrs(std::string_view text) {
 void SortTextAttrs(TextAttrs* attrs) {
   const auto rank = [](const auto& attr) {
     return std::find_if(std::begin(kRows), std::end(kRows),
-                        [&](const Row& row) { return row.name == attr.first; }) -
+                        [&](const TextRow& row) { return row.name == attr.first; }) -
            std::begin(kRows);
   };
   std::stable_sort(attrs->begin(), attrs->end(),

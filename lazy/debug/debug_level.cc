@@ -11,7 +11,7 @@ namespace {
 
 void ReportAtExit() { std::fputs(MetricsReport().c_str(), stderr); }
 
-void Observe(const CompileEvent& event) {
+void PrintCompile(const CompileEvent& event) {
   std::fputs(CompileText(event, flags().debug()).c_str(), stderr);
 }
 
@@ -34,7 +34,7 @@ std::string CompileText(const CompileEvent& event, int64_t level) {
 void InitializeDebugLevel() {
   static const bool installed = [] {
     if (flags().debug() >= 1) std::atexit(ReportAtExit);
-    if (flags().debug() >= 2) SetCompileObserver(Observe);
+    if (flags().debug() >= 2) SetCompileObserver(PrintCompile);
     return true;
   }();
   (void)installed;

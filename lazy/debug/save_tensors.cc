@@ -80,7 +80,7 @@ absl::Status AppendToFile(const std::string& path, const std::string& text) {
 }
 
 // A dump that cannot be written is said once and does not stop the program that is being looked at.
-void Observe(const SyncEvent& event) {
+void SaveTensors(const SyncEvent& event) {
   absl::StatusOr<std::string> record = SaveTensorsRecord(event, flags().save_tensors_fmt());
   absl::Status status = record.status();
   if (status.ok())
@@ -104,7 +104,7 @@ absl::StatusOr<std::string> SaveTensorsRecord(const SyncEvent& event, const std:
 
 void InitializeSaveTensors() {
   static const bool installed = [] {
-    if (!flags().save_tensors_file().empty()) SetSyncObserver(Observe);
+    if (!flags().save_tensors_file().empty()) SetSyncObserver(SaveTensors);
     return true;
   }();
   (void)installed;

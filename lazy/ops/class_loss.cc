@@ -42,9 +42,9 @@ Tensor Smoothed(const Tensor& loss, const Tensor& log_probs, const ClassOptions&
 }
 
 // The labels of a target, and which of them count.
-class Labels {
+class ClassLabels {
  public:
-  Labels(const Tensor& target, std::optional<int64_t> ignore_index) : labels_(target) {
+  ClassLabels(const Tensor& target, std::optional<int64_t> ignore_index) : labels_(target) {
     if (!ignore_index || !IsIntegral(target.dtype())) return;
     const Tensor wide = To(target, DType::kS64);
     counts_ = Ne(wide, Constant(static_cast<double>(*ignore_index), DType::kS64));
@@ -104,7 +104,7 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const Tensor& we
   return InWide(logits, [&](const Tensor& x) {
     const ClassOptions options = WithWideWeight(given);
     if (probabilities) return OfProbabilities(x, Wide(target), options, reduction);
-    const Labels labels(target, options.ignore_index);
+    const ClassLabels labels(target, options.ignore_index);
     Tensor loss = CrossEntropy(x, labels.get(), Reduction::kNone);
     const Tensor weights = labels.Weights(options.weight, x.shape());
     if (options.weight.defined()) loss = loss * weights;
@@ -120,7 +120,7 @@ Tensor NllLoss(const Tensor& log_probs, const Tensor& target, const Tensor& weig
   if (given.plain()) return NllLoss(log_probs, target, reduction);
   return InWide(log_probs, [&](const Tensor& x) {
     const ClassOptions options = WithWideWeight(given);
-    const Labels labels(target, options.ignore_index);
+    const ClassLabels labels(target, options.ignore_index);
     Tensor loss = NllLoss(x, labels.get(), Reduction::kNone);
     const Tensor weights = labels.Weights(options.weight, x.shape());
     if (options.weight.defined()) loss = loss * weights;

@@ -9,7 +9,7 @@ namespace lazuli::lazy {
 namespace {
 
 // In gradients of binary.def and unary.def: no gradient flows.
-constexpr struct Zero {
+constexpr struct NoFlow {
 } kZero;
 
 // Likewise: dy is divided by this.
@@ -17,13 +17,13 @@ struct Over {
   Tensor divisor;
 };
 
-Tensors Scaled(const Tensor&, Zero) { return {Tensor()}; }
+Tensors Scaled(const Tensor&, NoFlow) { return {Tensor()}; }
 Tensors Scaled(const Tensor& g, double factor) { return {factor == -1.0 ? -g : g * factor}; }
 Tensors Scaled(const Tensor& g, const Tensor& factor) { return {g * factor}; }
 Tensors Scaled(const Tensor& g, const Over& over) { return {g / over.divisor}; }
 
 Tensor ForOperand(const Tensor& g, const Shape& shape) { return SumToShape(g, shape); }
-Tensor ForOperand(Zero, const Shape&) { return {}; }
+Tensor ForOperand(NoFlow, const Shape&) { return {}; }
 
 // An operand's part of g: none where the other one was chosen, half where both are equal. Where one
 // is NaN, both get g.

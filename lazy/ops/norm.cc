@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "lazy/ops/reduce.h"
 #include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
@@ -19,12 +20,6 @@ Dims AllButChannels(int64_t rank) {
   Dims dims = DimsFrom(1, rank);
   dims[0] = 0;
   return dims;
-}
-
-double Count(const Shape& x, const Dims& dims) {
-  int64_t count = 1;
-  for (int64_t d : dims) count *= x.dim(d);
-  return static_cast<double>(count);
 }
 
 // {(x - mean) / sqrt(variance + eps), mean, variance} over dims, the latter two in the type they
@@ -47,7 +42,7 @@ std::array<lowering::Op, 3> Standardize(lowering::Builder& b, lowering::Op in, c
   }
   const auto mean_of = [&](lowering::Op v) {
     const lowering::Op sum = b.Reduce(Opcode::kAdd, v, dims);
-    return b.DividedBy(sum, b.Full(sum.shape(), Count(shape, dims)));
+    return b.DividedBy(sum, b.Full(sum.shape(), CountOver(shape, dims)));
   };
   const lowering::Op mean = mean_of(x);
   const lowering::Op centered = b.Minus(x, b.Broadcast(mean, shape.dims(), kept));
@@ -64,7 +59,7 @@ Tensors StandardizeVjp(const Saved& s, absl::Span<const Tensor> dys, const Dims&
   Dims kept_dims(shape.dims().begin(), shape.dims().end());
   for (int64_t d : dims) kept_dims[static_cast<std::size_t>(d)] = 1;
   const Tensor y = Wide(s.y(0)), variance = Reshape(s.y(2), kept_dims) + eps;
-  const double count = Count(shape, dims);
+  const double count = CountOver(shape, dims);
   Tensor dx;
   const auto add = [&dx](const Tensor& t) { dx = dx.defined() ? dx + t : t; };
   if (dys[0].defined()) {

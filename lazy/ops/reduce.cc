@@ -28,11 +28,6 @@ lowering::Op WidenIntegers(lowering::Builder& b, lowering::Op x) {
   return IsFloat(x.dtype()) || IsComplex(x.dtype()) ? x : b.Convert(x, DType::kS64);
 }
 
-// A reduced result (or its gradient) stretched back over what was reduced.
-Tensor Spread(const Tensor& y, const Shape& x, const Dims& dims) {
-  return BroadcastTo(Reshape(y, KeptDims(x, dims)), x.dims());
-}
-
 Tensors ExtremumVjp(const Saved& s, const Tensor& dy, const Dims& dims) {
   const Tensor x = s.x(), wide = Wide(dy);
   const Tensor chosen = To(Eq(x, Spread(s.y(), x.shape(), dims)), wide.dtype());
@@ -78,6 +73,16 @@ std::array<lowering::Op, 2> MaxWithIndex(lowering::Builder& b, lowering::Op x, i
 }
 
 }  // namespace
+
+double CountOver(const Shape& x, const Dims& dims) {
+  int64_t count = 1;
+  for (int64_t d : dims) count *= x.dim(d);
+  return static_cast<double>(count);
+}
+
+Tensor Spread(const Tensor& y, const Shape& x, const Dims& dims) {
+  return BroadcastTo(Reshape(y, KeptDims(x, dims)), x.dims());
+}
 
 lowering::Op SumOp::Lower(lowering::Builder& b, lowering::Op x) const {
   return ReduceWith(b, Opcode::kAdd, WidenIntegers(b, x), dims, keepdim);

@@ -6,6 +6,11 @@
 
 namespace lazuli::lazy {
 
+// How many elements of x go into one of the result.
+double CountOver(const Shape& x, const Dims& dims);
+// A reduced result (or its gradient) stretched back over what was reduced.
+Tensor Spread(const Tensor& y, const Shape& x, const Dims& dims);
+
 struct SumOp {
   Dims dims;
   bool keepdim;

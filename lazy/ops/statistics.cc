@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lazy/ops/reduce.h"
 #include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
@@ -9,15 +10,9 @@ namespace {
 
 using lowering::Opcode;
 
-double Count(const Shape& x, const Dims& dims) {
-  int64_t count = 1;
-  for (int64_t d : dims) count *= x.dim(d);
-  return static_cast<double>(count);
-}
-
 // What the sum of squares is divided by.
 double Divisor(const Shape& x, const Dims& dims, int64_t correction) {
-  return std::max(0.0, Count(x, dims) - static_cast<double>(correction));
+  return std::max(0.0, CountOver(x, dims) - static_cast<double>(correction));
 }
 
 lowering::Op Refused(lowering::Builder& b, lowering::Op x) {
@@ -46,7 +41,7 @@ lowering::Op Variance(lowering::Builder& b, lowering::Op x, const Dims& dims, in
     if (!std::binary_search(dims.begin(), dims.end(), d)) kept.push_back(d);
   }
   const lowering::Op sum = b.Reduce(Opcode::kAdd, x, dims);
-  const lowering::Op mean = b.DividedBy(sum, b.Full(sum.shape(), Count(shape, dims)));
+  const lowering::Op mean = b.DividedBy(sum, b.Full(sum.shape(), CountOver(shape, dims)));
   const lowering::Op off = b.Minus(x, b.Broadcast(mean, shape.dims(), kept));
   const lowering::Op squares = SumOfSquares(b, off, dims);
   return b.DividedBy(squares, b.Full(squares.shape(), Divisor(shape, dims, correction)));
@@ -56,13 +51,6 @@ lowering::Op Variance(lowering::Builder& b, lowering::Op x, const Dims& dims, in
 lowering::Op Reduced(lowering::Builder& b, lowering::Op value, lowering::Op x, const Dims& dims,
                      bool keepdim) {
   return b.Reshape(value, WithoutOrOne(x.shape(), dims, keepdim));
-}
-
-// A reduced tensor, over what was reduced.
-Tensor Spread(const Tensor& y, const Shape& x, const Dims& dims) {
-  Dims kept(x.dims().begin(), x.dims().end());
-  for (int64_t d : dims) kept[static_cast<std::size_t>(d)] = 1;
-  return BroadcastTo(Reshape(y, kept), x.dims());
 }
 
 // x - mean.

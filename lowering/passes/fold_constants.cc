@@ -48,7 +48,7 @@ bool CanFold(const Instruction* i) {
   });
 }
 
-bool FoldIn(hlo::Computation* computation) {
+bool FoldConstantsIn(hlo::Computation* computation) {
   const auto& all = computation->instructions();
   if (std::none_of(all.begin(), all.end(), [](const auto& i) { return i->IsConstant(); }))
     return false;
@@ -70,7 +70,8 @@ bool FoldIn(hlo::Computation* computation) {
 
 absl::StatusOr<bool> FoldConstants::Run(hlo::Module& module) {
   bool changed = false;
-  for (const auto& computation : module.computations()) changed |= FoldIn(computation.get());
+  for (const auto& computation : module.computations())
+    changed |= FoldConstantsIn(computation.get());
   return changed;
 }
 

@@ -105,7 +105,7 @@ bool IsContraction(Opcode opcode) {
   return opcode == Opcode::kDot || opcode == Opcode::kConvolution;
 }
 
-bool FoldIn(hlo::Computation* computation) {
+bool FoldTransposesIn(hlo::Computation* computation) {
   bool transposes = false, contractions = false;
   for (const auto& i : computation->instructions()) {
     transposes |= i->opcode() == Opcode::kTranspose;
@@ -132,7 +132,8 @@ bool FoldIn(hlo::Computation* computation) {
 
 absl::StatusOr<bool> FoldTransposes::Run(hlo::Module& module) {
   bool changed = false;
-  for (const auto& computation : module.computations()) changed |= FoldIn(computation.get());
+  for (const auto& computation : module.computations())
+    changed |= FoldTransposesIn(computation.get());
   return changed;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 // Outer indices that one task iterates are decomposed with divisions; more of them only where there
 // are enough tasks.
-constexpr int64_t kEnoughItems = 64;
+constexpr int64_t kEnoughLoopItems = 64;
 // Small bodies run two vectors at a time to hide latencies.
 constexpr std::size_t kSmallBody = 24;
 
@@ -92,7 +92,7 @@ absl::Status LoopKernel::Plan() {
   if (left == 1) {
     items_ = plan_.sizes[0];
   } else {
-    while (range_rank_ + 1 < left && (range_rank_ == 0 || items_ < kEnoughItems))
+    while (range_rank_ + 1 < left && (range_rank_ == 0 || items_ < kEnoughLoopItems))
       items_ *= plan_.sizes[range_rank_++];
     for (std::size_t v = range_rank_; v < left; ++v) points_per_item_ *= plan_.sizes[v];
   }

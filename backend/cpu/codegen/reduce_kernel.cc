@@ -30,7 +30,7 @@ using Memory = std::vector<llvm::AllocaInst*>;
 // Beyond this, eight copies of the body are too much code.
 constexpr std::size_t kUnrolledBody = 40;
 // With this many tasks blocks need not be tasks of their own.
-constexpr int64_t kEnoughItems = 16;
+constexpr int64_t kEnoughReduceItems = 16;
 // Bytes for one total of any type.
 constexpr int64_t kScratchWidth = sizeof(std::complex<double>);
 
@@ -219,7 +219,7 @@ void ReduceKernel::ChooseForm() {
   }
   // Columns go block by block for the caches' sake: a block of all columns is read while it is
   // there.
-  two_phases_ = blocks_ > 1 && (!rows_ || kept_count_ < kEnoughItems);
+  two_phases_ = blocks_ > 1 && (!rows_ || kept_count_ < kEnoughReduceItems);
 }
 
 absl::StatusOr<KernelShape> ReduceKernel::Run() {

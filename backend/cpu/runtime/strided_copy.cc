@@ -17,7 +17,7 @@ struct Axis {
 
 // Below this many bytes a task is not worth a thread.
 constexpr int64_t kGrainBytes = 64 * 1024;
-constexpr int64_t kTile = 16;
+constexpr int64_t kCopyTile = 16;
 
 // Transposes blocks of 4 x 4 words of 4 bytes in registers, as far as they go: `outer` are
 // neighbours in the source, `inner` in the target. Returns how many of `outer` it moved; those it
@@ -54,10 +54,10 @@ int64_t TransposeBlocks(const uint32_t* source, uint32_t* target, const Axis& ou
 // cache.
 template <class Word>
 void CopyTiled(const Word* source, Word* target, const Axis& outer, const Axis& inner) {
-  for (int64_t i0 = 0; i0 < outer.size; i0 += kTile) {
-    const int64_t i1 = std::min(i0 + kTile, outer.size);
-    for (int64_t j0 = 0; j0 < inner.size; j0 += kTile) {
-      const int64_t j1 = std::min(j0 + kTile, inner.size);
+  for (int64_t i0 = 0; i0 < outer.size; i0 += kCopyTile) {
+    const int64_t i1 = std::min(i0 + kCopyTile, outer.size);
+    for (int64_t j0 = 0; j0 < inner.size; j0 += kCopyTile) {
+      const int64_t j1 = std::min(j0 + kCopyTile, inner.size);
       int64_t first = i0;
       if constexpr (sizeof(Word) == 4) {
         if (outer.source == 1 && inner.target == 1 && (j1 - j0) % 4 == 0) {
@@ -165,7 +165,7 @@ void StridedCopy::RunTyped(const std::byte* source, std::byte* target) const {
   const int64_t row_elements = dims_[rank - 1] * (tiled ? dims_[rank - 2] : 1);
   const int64_t rows = elements_ / row_elements;
   if (tiled && rank == 2) {  // one matrix: cut it into bands
-    ParallelFor(dims_[0], std::max<int64_t>(kTile, grain_elements / dims_[1]),
+    ParallelFor(dims_[0], std::max<int64_t>(kCopyTile, grain_elements / dims_[1]),
                 [&](int64_t begin, int64_t end) {
                   CopyTiled(s + begin * source_strides_[0], t + begin * target_strides_[0],
                             {end - begin, source_strides_[0], target_strides_[0]},

@@ -226,7 +226,7 @@ constexpr OpcodeSet kCommutative = {Opcode::kAdd,     Opcode::kMultiply, Opcode:
                                     Opcode::kMinimum, Opcode::kAnd,      Opcode::kOr,
                                     Opcode::kXor};
 
-constexpr Rule kRules[] = {
+constexpr Rule kArithmeticRules[] = {
     {"elementwise-of-broadcasts", OpcodeSet::Elementwise(), ElementwiseOfBroadcasts},
     // f(broadcast(x), broadcast(y)) => broadcast(f(x, y))
     {"constant-right", kCommutative, ConstantRight},              // c + x => x + c
@@ -263,6 +263,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-absl::Span<const Rule> ArithmeticRules() { return kRules; }
+absl::Span<const Rule> ArithmeticRules() { return kArithmeticRules; }
 
 }  // namespace lazuli::lowering

@@ -42,7 +42,7 @@ Instruction* ConditionalConstant(Instruction* i, Rewriter& r) {
                {i->called()[static_cast<std::size_t>(taken)]});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kControlRules[] = {
     {"element-of-tuple", Opcode::kGetTupleElement, ElementOfTuple},  // (x, y).0 => x
     {"tuple-of-elements", Opcode::kTuple, TupleOfElements},          // (t.0, t.1) => t
     {"conditional-constant", Opcode::kConditional,
@@ -61,7 +61,7 @@ std::vector<Rule> Joined() {
 
 }  // namespace
 
-absl::Span<const Rule> ControlRules() { return kRules; }
+absl::Span<const Rule> ControlRules() { return kControlRules; }
 
 absl::Span<const Rule> AllRules() {
   static const auto* rules = new std::vector<Rule>(Joined());

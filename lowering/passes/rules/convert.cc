@@ -41,7 +41,7 @@ bool IsExact(DType from, DType to) {
          (to == DType::kF32 && from != DType::kF64);  // neither 16-bit float holds the other
 }
 
-Instruction* NoOp(Instruction* i, Rewriter&) {
+Instruction* ConvertNoOp(Instruction* i, Rewriter&) {
   return i->operand(0)->shape() == i->shape() ? i->operand(0) : nullptr;
 }
 
@@ -80,10 +80,10 @@ Instruction* ComplexOfParts(Instruction* i, Rewriter&) {
   return parts ? re->operand(0) : nullptr;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kConvertRules[] = {
     {"convert-noop",
      {Opcode::kConvert, Opcode::kBitcastConvert, Opcode::kBitcast, Opcode::kCopy},
-     NoOp},
+     ConvertNoOp},
     // convert(x) => x
     {"convert-convert", Opcode::kConvert, ConvertConvert},         // f64(f32(x: f16)) => f64(x)
     {"bitcast-bitcast", Opcode::kBitcastConvert, BitcastBitcast},  // bits(bits(x)) => bits(x)
@@ -93,6 +93,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-absl::Span<const Rule> ConvertRules() { return kRules; }
+absl::Span<const Rule> ConvertRules() { return kConvertRules; }
 
 }  // namespace lazuli::lowering

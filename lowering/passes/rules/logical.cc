@@ -153,7 +153,7 @@ Instruction* SelectPreds(Instruction* i, Rewriter& r) {
   return nullptr;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kLogicalRules[] = {
     {"and-or-self", {Opcode::kAnd, Opcode::kOr}, SelfOperand},  // x and x => x
     {"and-or-constant",
      {Opcode::kAnd, Opcode::kOr},
@@ -174,6 +174,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-absl::Span<const Rule> LogicalRules() { return kRules; }
+absl::Span<const Rule> LogicalRules() { return kLogicalRules; }
 
 }  // namespace lazuli::lowering

@@ -113,7 +113,7 @@ Instruction* ReduceWindowTrivial(Instruction* i, Rewriter& r) {
   return CombineOne(*reduction, reduction->x, i->shape(), r);
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kReductionRules[] = {
     {"reduce-empty", Opcode::kReduce, ReduceEmpty},          // reduce(x: [0,n]) => broadcast(init)
     {"reduce-trivial", Opcode::kReduce, ReduceTrivial},      // reduce over dims of 1 => reshape(x)
     {"reduce-reduce", Opcode::kReduce, ReduceReduce},        // max(max(x)) => max(x)
@@ -124,6 +124,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-absl::Span<const Rule> ReductionRules() { return kRules; }
+absl::Span<const Rule> ReductionRules() { return kReductionRules; }
 
 }  // namespace lazuli::lowering

@@ -18,7 +18,7 @@ bool IsIota(const Dims& dims) {
   return true;
 }
 
-Instruction* NoOp(Instruction* i, Rewriter&) {
+Instruction* ReshapeNoOp(Instruction* i, Rewriter&) {
   Instruction* const x = i->operand(0);
   if (x->shape() != i->shape()) return nullptr;
   return i->opcode() == Opcode::kReshape || IsIota(DimensionsOf(i)) ? x : nullptr;
@@ -136,10 +136,10 @@ Instruction* DimensionSize(Instruction* i, Rewriter& r) {
   return r.AddConstant(Literal::Scalar(static_cast<int32_t>(size)));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kShapeRules[] = {
     {"shape-noop",
      {Opcode::kReshape, Opcode::kTranspose, Opcode::kBroadcast},
-     NoOp},                                                 // reshape(x) => x
+     ReshapeNoOp},                                          // reshape(x) => x
     {"reshape-reshape", Opcode::kReshape, ReshapeReshape},  // reshape(reshape(x)) => reshape(x)
     {"reshape-broadcast", Opcode::kReshape,
      ReshapeBroadcast},  // reshape(broadcast(x)) => broadcast(x)
@@ -160,6 +160,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-absl::Span<const Rule> ShapeRules() { return kRules; }
+absl::Span<const Rule> ShapeRules() { return kShapeRules; }
 
 }  // namespace lazuli::lowering

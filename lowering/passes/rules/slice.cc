@@ -160,7 +160,7 @@ Instruction* SortSingle(Instruction* i, Rewriter&) {
   return i->shape().dim(i->attrs_as<hlo::SortAttrs>().dimension) <= 1 ? i->operand(0) : nullptr;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kSliceRules[] = {
     {"slice-noop", Opcode::kSlice, SliceNoOp},                // x[:] => x
     {"slice-slice", Opcode::kSlice, SliceSlice},              // x[a:b][c:d] => x[a+c:a+d]
     {"slice-broadcast", Opcode::kSlice, SliceBroadcast},      // broadcast(x)[a:b] => broadcast(x)
@@ -182,6 +182,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-absl::Span<const Rule> SliceRules() { return kRules; }
+absl::Span<const Rule> SliceRules() { return kSliceRules; }
 
 }  // namespace lazuli::lowering

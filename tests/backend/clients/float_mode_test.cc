@@ -57,7 +57,7 @@ std::vector<std::string> SampledFiles() {
   return sample;
 }
 
-std::string ReadFile(const std::string& path) {
+std::string ReadText(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
@@ -99,7 +99,7 @@ absl::StatusOr<RunResult> RunInOddMode(std::string_view platform, std::string_vi
 class FloatModeTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(FloatModeTest, OfTheCallerChangesNoBit) {
-  const std::string hlo = ReadFile("tests/backend/corpus/" + GetParam() + ".hlo");
+  const std::string hlo = ReadText("tests/backend/corpus/" + GetParam() + ".hlo");
   const auto arguments = RandomArguments(*ParseHlo(hlo), RandomValues::kSpecial);
   for (const std::string& text : {hlo, WithConstants(hlo, arguments)}) {
     if (text.empty()) continue;

@@ -74,7 +74,7 @@ TEST_F(Cifar10Test, MissingAndDamagedFilesAreErrors) {
       data::Cifar10(folder_.string(), false));
 }
 
-data::TensorDataset Numbers(std::int64_t n) { return {arange(n), arange(n)}; }
+data::TensorDataset CountTo(std::int64_t n) { return {arange(n), arange(n)}; }
 std::vector<std::int64_t> All(const data::Dataset& dataset) {
   std::vector<std::int64_t> indices(static_cast<std::size_t>(dataset.size()));
   for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i);
@@ -83,31 +83,31 @@ std::vector<std::int64_t> All(const data::Dataset& dataset) {
 }
 
 TEST(RepeatTest, GivesTheSamplesSeveralTimes) {
-  EXPECT_EQ(All(data::Repeat(Numbers(3), 2)), (std::vector<std::int64_t>{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(All(data::Repeat(CountTo(3), 2)), (std::vector<std::int64_t>{0, 1, 2, 0, 1, 2}));
   EXPECT_ERROR(kInvalidArgument, "Repeat: times is 0, it must be at least 1",
-               data::Repeat(Numbers(3), 0));
+               data::Repeat(CountTo(3), 0));
 }
 
 TEST(RandomSplitTest, PartsShareNoSampleAndFollowTheSeed) {
-  const auto parts = data::random_split(Numbers(10), {7, 3}, 5);
+  const auto parts = data::random_split(CountTo(10), {7, 3}, 5);
   ASSERT_EQ(parts.size(), 2u);
   std::set<std::int64_t> seen;
   for (const data::Subset& part : parts)
     for (const std::int64_t i : All(part)) EXPECT_TRUE(seen.insert(i).second) << i;
   EXPECT_EQ(seen.size(), 10u);
-  EXPECT_EQ(All(data::random_split(Numbers(10), {7, 3}, 5)[1]), All(parts[1]));
-  EXPECT_NE(All(data::random_split(Numbers(10), {7, 3}, 6)[0]), All(parts[0]));
+  EXPECT_EQ(All(data::random_split(CountTo(10), {7, 3}, 5)[1]), All(parts[1]));
+  EXPECT_NE(All(data::random_split(CountTo(10), {7, 3}, 6)[0]), All(parts[0]));
   manual_seed(1);
-  const auto first = All(data::random_split(Numbers(10), {10})[0]);
+  const auto first = All(data::random_split(CountTo(10), {10})[0]);
   manual_seed(1);
-  EXPECT_EQ(All(data::random_split(Numbers(10), {10})[0]), first);
+  EXPECT_EQ(All(data::random_split(CountTo(10), {10})[0]), first);
 }
 
 TEST(RandomSplitTest, PartsThatDoNotFitAreErrors) {
   EXPECT_ERROR(kInvalidArgument, "random_split: the parts have 9 samples, the data set 10",
-               data::random_split(Numbers(10), {6, 3}));
+               data::random_split(CountTo(10), {6, 3}));
   EXPECT_ERROR(kInvalidArgument, "random_split: a part of -1 samples",
-               data::random_split(Numbers(10), {11, -1}));
+               data::random_split(CountTo(10), {11, -1}));
 }
 
 }  // namespace

@@ -230,7 +230,7 @@ TEST(LossesTest, MistakesAreRefused) {
                F::binary_cross_entropy_with_logits(x, ones({3})));
 }
 
-void Set(Tensor tensor, const Floats& values) {
+void SetTo(Tensor tensor, const Floats& values) {
   const NoGrad no_grad;
   tensor.copy_(lazuli::tensor(values, tensor.sizes()));
 }
@@ -243,8 +243,8 @@ Tensor Counted(const Tensor& x) { return arange(x.numel(), kFloat32).reshape(x.s
 
 TEST(NormTest, BatchNorm2dTrainsAndEvaluates) {
   nn::BatchNorm2d norm(3, {.momentum = 0.3});
-  Set(norm.weight, {1, 2, 0.5});
-  Set(norm.bias, {0, -1, 1});
+  SetTo(norm.weight, {1, 2, 0.5});
+  SetTo(norm.bias, {0, -1, 1});
   const Tensor x = Sines({2, 3, 2, 2});
   const Tensor y = norm(x);
   ExpectNear(
@@ -277,8 +277,8 @@ TEST(NormTest, BatchNorm2dTrainsAndEvaluates) {
 
 TEST(NormTest, LayerNorm) {
   nn::LayerNorm norm(3);
-  Set(norm.weight, {1, 2, 0.5});
-  Set(norm.bias, {0, -1, 1});
+  SetTo(norm.weight, {1, 2, 0.5});
+  SetTo(norm.bias, {0, -1, 1});
   const Tensor x = Sines({2, 3});
   const Tensor y = norm(x);
   ExpectNear(y, {-1.41099918f, 0.24700892f, 1.39374745f, 1.39296067f, -1.97020936f, 0.546072006f});
@@ -376,7 +376,7 @@ TEST(PoolingTest, AdaptiveAvgPool2dGivesAnySize) {
 TEST(EmbeddingTest, TakesRowsAndKeepsThePaddingRow) {
   nn::Embedding table(4, 2, {.padding_idx = 1});
   EXPECT_EQ(narrow(table.weight, 0, 1, 1).to_vector<float>(), (Floats{0, 0}));
-  Set(table.weight, {1, 2, 3, 4, 5, 6, 7, 8});
+  SetTo(table.weight, {1, 2, 3, 4, 5, 6, 7, 8});
   const Tensor y = table(tensor({{3, 1}, {0, 3}}));
   EXPECT_EQ(y.sizes(), (Dims{2, 2, 2}));
   EXPECT_EQ(y.to_vector<float>(), (Floats{7, 8, 3, 4, 1, 2, 7, 8}));

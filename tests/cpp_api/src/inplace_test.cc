@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<float> Floats(const Tensor& x) { return x.to_vector<float>(); }
+std::vector<float> FloatsOf(const Tensor& x) { return x.to_vector<float>(); }
 
 // Each form in place beside the function it takes its result from.
 struct Form {
@@ -80,8 +80,8 @@ TEST(InPlaceTest, GivesWhatTheFunctionGives) {
     Tensor target = x.clone();
     const Tensor alias = target.detach();
     EXPECT_TRUE(form.in_place(target).is_same(target)) << form.name;
-    EXPECT_EQ(Floats(target), Floats(form.function(x))) << form.name;
-    EXPECT_EQ(Floats(alias), Floats(target)) << form.name;
+    EXPECT_EQ(FloatsOf(target), FloatsOf(form.function(x))) << form.name;
+    EXPECT_EQ(FloatsOf(alias), FloatsOf(target)) << form.name;
   }
 }
 
@@ -95,7 +95,7 @@ TEST(InPlaceTest, HasTheGradientOfTheFunction) {
     sum(square(form.function(x * 1.0))).backward();
     ASSERT_EQ(leaf.grad().defined(), x.grad().defined()) << form.name;  // not where all is constant
     if (x.grad().defined()) {
-      EXPECT_EQ(Floats(leaf.grad()), Floats(x.grad())) << form.name;
+      EXPECT_EQ(FloatsOf(leaf.grad()), FloatsOf(x.grad())) << form.name;
     }
   }
 }
@@ -104,11 +104,11 @@ TEST(InPlaceTest, TheOtherOperandHasItsGradient) {
   Tensor w = tensor({2.0f, 3.0f}).set_requires_grad(true);
   Tensor x = tensor({4.0f, 5.0f});
   sum(x.mul_(w)).backward();
-  EXPECT_THAT(Floats(w.grad()), ElementsAre(4, 5));  // what x was
+  EXPECT_THAT(FloatsOf(w.grad()), ElementsAre(4, 5));  // what x was
   Tensor y = w * 1.0;
   w.set_grad({});
   sum(y.mul_(y)).backward();
-  EXPECT_THAT(Floats(w.grad()), ElementsAre(4, 6));
+  EXPECT_THAT(FloatsOf(w.grad()), ElementsAre(4, 6));
 }
 
 TEST(InPlaceTest, AnEarlierReaderStillNoticesTheWrite) {
@@ -155,7 +155,7 @@ TEST(InPlaceTest, IsRefusedOfLeavesThatAreTrained) {
       "relu_: a leaf tensor that requires a gradient is changed in place; do it under NoGrad",
       leaf.relu_());
   const NoGrad off;
-  EXPECT_THAT(Floats(leaf.neg_()), ElementsAre(-1));
+  EXPECT_THAT(FloatsOf(leaf.neg_()), ElementsAre(-1));
 }
 
 }  // namespace

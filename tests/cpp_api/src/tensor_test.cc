@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<float> Values(const Tensor& tensor) { return tensor.to_vector<float>(); }
+std::vector<float> FloatsIn(const Tensor& tensor) { return tensor.to_vector<float>(); }
 
 TEST(TensorTest, CopiesAreHandlesOfOneTensor) {
   Tensor x = tensor({1.f, 2.f});
@@ -21,7 +21,7 @@ TEST(TensorTest, CopiesAreHandlesOfOneTensor) {
   EXPECT_TRUE(x.is_same(same));
   EXPECT_FALSE(x.is_same(other));
   x.add_(1.0);
-  EXPECT_THAT(Values(same), ElementsAre(2, 3));
+  EXPECT_THAT(FloatsIn(same), ElementsAre(2, 3));
   Tensor moved = std::move(x);
   EXPECT_TRUE(moved.is_same(same));
   EXPECT_FALSE(Tensor().defined());
@@ -42,20 +42,20 @@ TEST(TensorTest, KnowsItsShapeWithoutRunningAnything) {
 
 TEST(TensorTest, EveryWayToMakeOneGivesTheSameElements) {
   const std::vector<float> values{1, 2, 3, 4};
-  EXPECT_EQ(Values(tensor({{1.f, 2.f}, {3.f, 4.f}})), values);
-  EXPECT_EQ(Values(tensor(values, {2, 2})), values);
-  EXPECT_EQ(Values(from_data(values.data(), kFloat32, {4})), values);
-  EXPECT_EQ(Values(arange(5).to(kFloat32) - 0.0), (std::vector<float>{0, 1, 2, 3, 4}));
-  EXPECT_EQ(Values(full({2}, 2.5)), (std::vector<float>{2.5, 2.5}));
-  EXPECT_EQ(Values(eye(2)), (std::vector<float>{1, 0, 0, 1}));
-  EXPECT_EQ(Values(ones_like(zeros({2}))), (std::vector<float>{1, 1}));
+  EXPECT_EQ(FloatsIn(tensor({{1.f, 2.f}, {3.f, 4.f}})), values);
+  EXPECT_EQ(FloatsIn(tensor(values, {2, 2})), values);
+  EXPECT_EQ(FloatsIn(from_data(values.data(), kFloat32, {4})), values);
+  EXPECT_EQ(FloatsIn(arange(5).to(kFloat32) - 0.0), (std::vector<float>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(FloatsIn(full({2}, 2.5)), (std::vector<float>{2.5, 2.5}));
+  EXPECT_EQ(FloatsIn(eye(2)), (std::vector<float>{1, 0, 0, 1}));
+  EXPECT_EQ(FloatsIn(ones_like(zeros({2}))), (std::vector<float>{1, 1}));
 }
 
 TEST(TensorTest, DataIsCopiedWhenItIsGiven) {
   std::vector<float> values{1, 2};
   const Tensor x = tensor(values, {2});
   values[0] = 100;
-  EXPECT_THAT(Values(x), ElementsAre(1, 2));
+  EXPECT_THAT(FloatsIn(x), ElementsAre(1, 2));
 }
 
 TEST(TensorTest, ItemConvertsAndSaturates) {
@@ -83,24 +83,24 @@ TEST(TensorTest, DtypesPromoteAsNumbersAndTensorsDo) {
   EXPECT_EQ((i / 2).dtype(), kFloat32);
   EXPECT_EQ((i + f).dtype(), kFloat32);
   EXPECT_EQ((i == 2).dtype(), kBool);
-  EXPECT_THAT(Values(i / 2), ElementsAre(0.5, 1));
-  EXPECT_THAT(Values(1 - f), ElementsAre(0.5, 0.5));
-  EXPECT_THAT(Values(f.to(kFloat64).to(kFloat32)), ElementsAre(0.5, 0.5));
+  EXPECT_THAT(FloatsIn(i / 2), ElementsAre(0.5, 1));
+  EXPECT_THAT(FloatsIn(1 - f), ElementsAre(0.5, 0.5));
+  EXPECT_THAT(FloatsIn(f.to(kFloat64).to(kFloat32)), ElementsAre(0.5, 0.5));
 }
 
 TEST(TensorTest, InPlaceOpsWriteWhatIsShared) {
   Tensor x = tensor({1.f, 2.f});
   const Tensor alias = x.detach(), copy = x.clone();
   x.add_(tensor({10.f, 20.f})).mul_(2.0).sub_(tensor({1.f, 1.f}), 2.0).div_(4.0);
-  EXPECT_THAT(Values(x), ElementsAre(5, 10.5));
-  EXPECT_THAT(Values(alias), ElementsAre(5, 10.5));
-  EXPECT_THAT(Values(copy), ElementsAre(1, 2));
+  EXPECT_THAT(FloatsIn(x), ElementsAre(5, 10.5));
+  EXPECT_THAT(FloatsIn(alias), ElementsAre(5, 10.5));
+  EXPECT_THAT(FloatsIn(copy), ElementsAre(1, 2));
   x.copy_(tensor<std::int64_t>({7}));
-  EXPECT_THAT(Values(alias), ElementsAre(7, 7));
+  EXPECT_THAT(FloatsIn(alias), ElementsAre(7, 7));
   x.zero_();
-  EXPECT_THAT(Values(alias), ElementsAre(0, 0));
+  EXPECT_THAT(FloatsIn(alias), ElementsAre(0, 0));
   x.fill_(3);
-  EXPECT_THAT(Values(alias), ElementsAre(3, 3));
+  EXPECT_THAT(FloatsIn(alias), ElementsAre(3, 3));
 }
 
 TEST(TensorTest, SetDataReplacesDtypeAndElements) {
@@ -114,7 +114,7 @@ TEST(TensorTest, SetDataReplacesDtypeAndElements) {
 TEST(TensorTest, MovesBetweenDevicesAndBack) {
   const Tensor x = tensor({1.f, 2.f}).to(Device("interpreter:0"));
   EXPECT_EQ(x.device().name(), "interpreter:0");
-  EXPECT_THAT(Values((x * 2.0).to(Device("cpu:0"))), ElementsAre(2, 4));
+  EXPECT_THAT(FloatsIn((x * 2.0).to(Device("cpu:0"))), ElementsAre(2, 4));
   EXPECT_TRUE(x.is_same(x.to(Device("interpreter:0"))));
 }
 
@@ -152,9 +152,9 @@ TEST(TensorTest, GradientsAreReadSetAndDropped) {
   Tensor w = tensor({1.f, 2.f}).set_requires_grad(true);
   EXPECT_FALSE(w.grad().defined());
   (w * w).sum().backward();
-  EXPECT_THAT(Values(w.grad()), ElementsAre(2, 4));
+  EXPECT_THAT(FloatsIn(w.grad()), ElementsAre(2, 4));
   w.set_grad(tensor({7.f, 8.f}));
-  EXPECT_THAT(Values(w.grad()), ElementsAre(7, 8));
+  EXPECT_THAT(FloatsIn(w.grad()), ElementsAre(7, 8));
   EXPECT_ERROR(kInvalidArgument, "set_grad: the gradient is f32[3], the tensor f32[2]",
                w.set_grad(zeros({3})));
   w.set_grad({});

@@ -107,7 +107,7 @@ TEST(ProtoTest, ThePublicFieldNumbers) {
   EXPECT_NE(bytes.find(std::string("\x10\x15\x1a\x01\x02", 5)), std::string::npos);  // s4[2]
 }
 
-std::string ErrorOf(std::string_view bytes) {
+std::string ParseError(std::string_view bytes) {
   const auto module = ParseModuleProto(bytes);
   EXPECT_FALSE(module.ok());
   return std::string(Message(module.status()));
@@ -144,38 +144,38 @@ void AddInstruction(protozero::pbf_writer& computation, const char* name, const 
 }
 
 TEST(ProtoTest, ErrorsNameThePlace) {
-  EXPECT_EQ(ErrorOf(""), "the bytes are no HloModuleProto: they have no computation");
-  EXPECT_EQ(ErrorOf("nonsense").find("the bytes are no HloModuleProto: "), 0u);
+  EXPECT_EQ(ParseError(""), "the bytes are no HloModuleProto: they have no computation");
+  EXPECT_EQ(ParseError("nonsense").find("the bytes are no HloModuleProto: "), 0u);
   const auto nothing = [](protozero::pbf_writer&) {};
-  EXPECT_EQ(ErrorOf(ModuleOf(nothing)), "e: the root has id 1, which no instruction has");
-  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) { AddInstruction(c, "x", "ad", 1, nothing); })),
+  EXPECT_EQ(ParseError(ModuleOf(nothing)), "e: the root has id 1, which no instruction has");
+  EXPECT_EQ(ParseError(ModuleOf([&](auto& c) { AddInstruction(c, "x", "ad", 1, nothing); })),
             "e: x: unknown opcode 'ad'");
-  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) {
+  EXPECT_EQ(ParseError(ModuleOf([&](auto& c) {
               AddInstruction(c, "x", "negate", 1, [](auto& i) { i.add_int64(36, 2); });
             })),
             "e: x: computation e has no instruction of id 2 before this");
-  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) {
+  EXPECT_EQ(ParseError(ModuleOf([&](auto& c) {
               AddInstruction(c, "x", "parameter", 1, [](auto& i) { i.add_int64(9, 1 << 30); });
             })),
             "e: x: parameter number 1073741824 is out of range");
-  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) { AddInstruction(c, "x", "constant", 1, nothing); })),
+  EXPECT_EQ(ParseError(ModuleOf([&](auto& c) { AddInstruction(c, "x", "constant", 1, nothing); })),
             "e: x: the constant has no value");
-  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) {
+  EXPECT_EQ(ParseError(ModuleOf([&](auto& c) {
               AddInstruction(c, "x", "parameter", 1, nothing);
               AddInstruction(c, "y", "negate", 1, [](auto& i) { i.add_int64(36, 1); });
             })),
             "e: y: two instructions have id 1");
-  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) {
+  EXPECT_EQ(ParseError(ModuleOf([&](auto& c) {
               AddInstruction(c, "x", "parameter", 1, [](auto& i) { i.add_string(9, "0"); });
             })),
             "e: x: field 9 has wire type 2, not 0");
-  EXPECT_EQ(ErrorOf(ModuleOf([&](auto& c) {
+  EXPECT_EQ(ParseError(ModuleOf([&](auto& c) {
               AddInstruction(c, "x", "reduce", 1, [](auto& i) { i.add_int64(38, 3); });
             })),
             "e: x: there is no computation of id 3 before this");
   std::string other = ModuleOf([&](auto& c) { AddInstruction(c, "x", "parameter", 1, nothing); });
   protozero::pbf_writer(other).add_message(4, std::string("\x12\x02\x10\x01"));  // -> pred[]
-  EXPECT_EQ(ErrorOf(other), "host_program_shape does not fit computation e");
+  EXPECT_EQ(ParseError(other), "host_program_shape does not fit computation e");
 }
 
 // A shape of 32 bytes may declare terabytes, and tuples may lie in tuples without end.
@@ -189,7 +189,7 @@ TEST(ProtoTest, ShapesAreBounded) {
   protozero::pbf_writer(large).add_int64(2, 11);
   const int64_t dims[] = {1000000, 1000000};
   protozero::pbf_writer(large).add_packed_int64(3, std::begin(dims), std::end(dims));
-  EXPECT_EQ(ErrorOf(with_shape(large)),
+  EXPECT_EQ(ParseError(with_shape(large)),
             "e: x: f32[1000000,1000000] is larger than 1099511627776 bytes");
   std::string deep;
   for (int i = 0; i < 100000; ++i) {
@@ -199,7 +199,7 @@ TEST(ProtoTest, ShapesAreBounded) {
     if (!deep.empty()) shape.add_message(4, deep);
     deep = i < 1000 ? outer : deep;
   }
-  EXPECT_EQ(ErrorOf(with_shape(deep)), "e: x: tuples are nested deeper than 64");
+  EXPECT_EQ(ParseError(with_shape(deep)), "e: x: tuples are nested deeper than 64");
 }
 
 TEST(ProtoTest, DamagedBytesAreRefusedOrMakeAValidModule) {

@@ -37,7 +37,7 @@ vector { v = f32[4] parameter(0)
   ROOT r = f32[4] negate(v) }
 )";
 
-struct Case {
+struct ShapeCase {
   std::vector<const char*> operands;  // shapes of p0, p1, ...
   const char* instruction;
   const char* expected;  // the result's shape, or the error
@@ -45,7 +45,7 @@ struct Case {
 
 // The shape of the instruction's result as inferred (or, if the text declares one, as checked), or
 // the error without position.
-std::string Infer(const Case& c) {
+std::string Infer(const ShapeCase& c) {
   std::string text = Str(kCallees, "ENTRY e {\n");
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     text += Str("  p", i, " = ", c.operands[i], " parameter(", i, ")\n");
@@ -58,8 +58,8 @@ std::string Infer(const Case& c) {
   return message.substr(start, message.find('\n') - start);
 }
 
-void Check(const std::vector<Case>& cases) {
-  for (const Case& c : cases) EXPECT_EQ(Infer(c), c.expected) << c.instruction;
+void Check(const std::vector<ShapeCase>& cases) {
+  for (const ShapeCase& c : cases) EXPECT_EQ(Infer(c), c.expected) << c.instruction;
 }
 
 TEST(ShapeInferenceTest, Elementwise) {

@@ -7,7 +7,7 @@
 namespace lazuli::hlo {
 namespace {
 
-constexpr const char* kText = R"(HloModule m
+constexpr const char* kVerified = R"(HloModule m
 f { a = f32[] parameter(0)
   ROOT n = f32[] negate(a) }
 ENTRY main { p = f32[2] parameter(0)
@@ -21,7 +21,7 @@ class VerifierTest : public ::testing::Test {
   Instruction* At(std::string_view name) { return main->Find(name); }
   std::string Error() { return ErrorOf(Verify(*module)); }
 
-  std::unique_ptr<Module> module = Parse(kText);
+  std::unique_ptr<Module> module = Parse(kVerified);
   Computation* main = module->entry();
   Computation* f = module->computations()[0].get();
 };

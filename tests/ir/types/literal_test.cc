@@ -8,8 +8,8 @@
 namespace lazuli::ir {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
 TEST(LiteralTest, NewMemoryIsZeroAndAligned) {
   for (int i = 0; i < kNumArrayDTypes; ++i) {
@@ -62,7 +62,7 @@ TEST(LiteralTest, FullConvertsItsValue) {
 TEST(LiteralTest, BitsEqualSeesEveryBit) {
   const Literal zero = Literal::Scalar(0.0f), negative = Literal::Scalar(-0.0f);
   EXPECT_FALSE(zero.BitsEqual(negative));
-  EXPECT_TRUE(Literal::Scalar(kNaN).BitsEqual(Literal::Scalar(kNaN)));
+  EXPECT_TRUE(Literal::Scalar(kNotANumber).BitsEqual(Literal::Scalar(kNotANumber)));
   EXPECT_FALSE(Literal::Scalar(int32_t{0}).BitsEqual(zero));
   EXPECT_FALSE(Literal::Tuple({zero}).BitsEqual(Literal::Tuple({negative})));
   EXPECT_TRUE(Literal().BitsEqual(Literal::Tuple({})));
@@ -93,7 +93,9 @@ TEST(LiteralTextTest, FloatsAreSpelledAsXlaDoesButForNegativeZero) {
   EXPECT_EQ(
       Literal::FromValues<float>({5}, {0.1f, 3.14159274f, 16777216, 123456792, 1e10f}).ToString(),
       "{0.1, 3.14159274, 16777216, 123456792, 1e+10}");
-  EXPECT_EQ(Literal::FromValues<float>({6}, {kInf, -kInf, kNaN, -kNaN, -0.0f, 1.4e-45f}).ToString(),
+  EXPECT_EQ(Literal::FromValues<float>(
+                {6}, {kInfinity, -kInfinity, kNotANumber, -kNotANumber, -0.0f, 1.4e-45f})
+                .ToString(),
             "{inf, -inf, nan, -nan, -0.0, 1.4013e-45}");
   EXPECT_EQ(Literal::FromValues<double>({3}, {0.1, 1.0 / 3, 1e15}).ToString(),
             "{0.1, 0.33333333333333331, 1e+15}");
@@ -123,7 +125,8 @@ TEST(LiteralTextTest, IntegersOfEveryWidth) {
 // --- conversion
 
 TEST(LiteralConvertTest, FloatsToIntegersSaturateAndNaNIsZero) {
-  const Literal x = Literal::FromValues<float>({6}, {1.9f, -1.9f, 1e30f, -1e30f, kNaN, kInf});
+  const Literal x =
+      Literal::FromValues<float>({6}, {1.9f, -1.9f, 1e30f, -1e30f, kNotANumber, kInfinity});
   EXPECT_EQ(x.Converted(DType::kS32).ToString(), "{1, -1, 2147483647, -2147483648, 0, 2147483647}");
   EXPECT_EQ(x.Converted(DType::kU8).ToString(), "{1, 0, 255, 0, 0, 255}");
   EXPECT_EQ(x.Converted(DType::kS4).ToString(), "{1, -1, 7, -8, 0, 7}");

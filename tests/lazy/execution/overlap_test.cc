@@ -11,7 +11,7 @@ namespace lazuli::lazy {
 namespace {
 
 // Outlives the buffers that programs in the cache might hold.
-backend::FailingClient& Client() {
+backend::FailingClient& OverlapClient() {
   static auto* client = new backend::FailingClient;
   return *client;
 }
@@ -26,11 +26,11 @@ class OverlapTest : public testing::Test {
   }
   void TearDown() override { ir::SetTracing(false); }
   static Tensor Make() {
-    return FromLiteral(Literal::FromValues<float>({2}, {1.0f, 2.0f}), Client().device());
+    return FromLiteral(Literal::FromValues<float>({2}, {1.0f, 2.0f}), OverlapClient().device());
   }
   // Waits until the device is in a run; it stays there until released.
   static void AwaitRunning() {
-    while (Client().running == 0) std::this_thread::yield();
+    while (OverlapClient().running == 0) std::this_thread::yield();
   }
   // How many spans of this name lie within a run of the device, on another thread.
   static int64_t DuringRuns(const std::vector<ir::SpanRecord>& spans, std::string_view name) {
@@ -54,24 +54,24 @@ TEST_F(OverlapTest, TheNextStepIsRecordedAndTracedWhileTheDeviceRuns) {
   step();
   ASSERT_TRUE(Sync(/*wait=*/true).ok());
   (void)ir::TakeSpans();
-  Client().Hold();
+  OverlapClient().Hold();
   step();
   AwaitRunning();
   step();  // the second in flight; sync returns though the first has not ended
-  Client().Release();
+  OverlapClient().Release();
   ASSERT_TRUE(Sync(/*wait=*/true).ok());
   EXPECT_EQ(DuringRuns(ir::TakeSpans(), "trace"), 1);
 }
 
 TEST_F(OverlapTest, ANewProgramIsCompiledWhileTheDeviceRuns) {
   const Tensor x = Make();
-  Client().Hold();
+  OverlapClient().Hold();
   const Tensor y = x + x;
   ASSERT_TRUE(Sync(/*wait=*/false).ok());
   AwaitRunning();
   const Tensor z = Exp(x) * Tanh(x);
   ASSERT_TRUE(Sync(/*wait=*/false).ok());
-  Client().Release();
+  OverlapClient().Release();
   ASSERT_TRUE(Sync(/*wait=*/true).ok());
   EXPECT_EQ(DuringRuns(ir::TakeSpans(), "compile"), 1);
 }
@@ -89,9 +89,9 @@ TEST_F(OverlapTest, ASyncThatWaitsOverlapsWithNothing) {
 
 // Two threads fill the two places of a device; the third run of either waits.
 TEST_F(OverlapTest, ContextsShareTheTwoPlacesOfADevice) {
-  Client().Hold();
+  OverlapClient().Hold();
   std::atomic<int> dispatched{0};
-  const int before = Client().runs;
+  const int before = OverlapClient().runs;
   auto work = [&] {
     const Tensor x = Make();
     for (int i = 0; i < 3; ++i) {
@@ -104,11 +104,11 @@ TEST_F(OverlapTest, ContextsShareTheTwoPlacesOfADevice) {
   while (dispatched < Executor::kMaxInFlight) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(dispatched, Executor::kMaxInFlight);
-  Client().Release();
+  OverlapClient().Release();
   first.join();
   second.join();
   ASSERT_TRUE(Sync(/*wait=*/true).ok());
-  while (Client().runs - before < 6) std::this_thread::yield();
+  while (OverlapClient().runs - before < 6) std::this_thread::yield();
 }
 
 // The second run ends only because the first one, of another device, is under way: as participants of

@@ -10,15 +10,15 @@ namespace {
 using hlo::Opcode;
 
 // As KernelSupports, without LLVM.
-bool Supports(const hlo::Instruction& i) {
+bool LoopSupports(const hlo::Instruction& i) {
   const bool scalar = i.opcode() == Opcode::kConstant && i.shape().num_elements() == 1;
   return scalar || i.opcode() == Opcode::kBroadcast || i.IsElementwise();
 }
 
-FuseLoops Pass(bool takes_loops = true) {
+FuseLoops FuseLoopsPass(bool takes_loops = true) {
   return FuseLoops(
       {.device = "cpu",
-       .supports = Supports,
+       .supports = LoopSupports,
        .supports_loop = [takes_loops](const hlo::Computation&) { return takes_loops; }});
 }
 
@@ -44,7 +44,7 @@ constexpr char kLoop[] = R"(
     })";
 
 TEST(FuseLoopsTest, ALoopTakesInWhatIsAroundIt) {
-  ExpectPass(Pass(), std::string(kLoop) + R"(
+  ExpectPass(FuseLoopsPass(), std::string(kLoop) + R"(
     ENTRY main {
       // CHECK:      %[[BODY:fused_loop[.0-9]*]] {
       // CHECK:      subtract(
@@ -64,7 +64,7 @@ TEST(FuseLoopsTest, ALoopTakesInWhatIsAroundIt) {
 }
 
 TEST(FuseLoopsTest, WhatOthersNeedStaysOutside) {
-  ExpectPass(Pass(), std::string(kLoop) + R"(
+  ExpectPass(FuseLoopsPass(), std::string(kLoop) + R"(
     ENTRY main {
       // CHECK:      ENTRY
       // CHECK-DAG:  %x = f32[8] negate(%p)
@@ -81,7 +81,7 @@ TEST(FuseLoopsTest, WhatOthersNeedStaysOutside) {
 }
 
 TEST(FuseLoopsTest, ALoopMayBeTheRoot) {
-  ExpectPass(Pass(), std::string(kLoop) + R"(
+  ExpectPass(FuseLoopsPass(), std::string(kLoop) + R"(
     ENTRY main {
       // CHECK:      ENTRY
       // CHECK:      [[F:%[a-z.0-9]+]] = (s32[], f32[8]) fusion(%p)
@@ -104,15 +104,15 @@ TEST(FuseLoopsTest, LoopsThatAreNoKernelStay) {
       w = (s32[], f32[8]) while(t), condition=condition, body=body
       ROOT x = f32[8] get-tuple-element(w), index=1
     })";
-  ExpectNoChange(Pass(/*takes_loops=*/false), std::string(kLoop) + kEntry);
+  ExpectNoChange(FuseLoopsPass(/*takes_loops=*/false), std::string(kLoop) + kEntry);
   std::string sorts = kLoop;
   const std::string call = "call(x), to_apply=square";
   sorts.replace(sorts.find(call), call.size(), "reverse(x), dimensions={0}");
-  ExpectNoChange(Pass(), sorts + kEntry);
+  ExpectNoChange(FuseLoopsPass(), sorts + kEntry);
 }
 
 TEST(FuseLoopsTest, ALoopInABranchTakesThatBranchsArguments) {
-  ExpectPass(Pass(), std::string(kLoop) + R"(
+  ExpectPass(FuseLoopsPass(), std::string(kLoop) + R"(
     yes {
       // CHECK:      %yes {
       // CHECK-NOT:  while(

@@ -25,12 +25,12 @@ bool Supports(const hlo::Instruction& i) {
   }
 }
 
-Fuse Pass(std::size_t max_args = 64) {
+Fuse FusePass(std::size_t max_args = 64) {
   return Fuse({.device = "cpu", .supports = Supports, .supports_loop = {}, .max_args = max_args});
 }
 
 TEST(FuseTest, AnElementwiseChainIsOneKernel) {
-  ExpectPass(Pass(), R"(
+  ExpectPass(FusePass(), R"(
     ENTRY main {
       // CHECK:     %[[BODY:fused_computation[.0-9]*]] {
       // CHECK:     add(
@@ -46,7 +46,7 @@ TEST(FuseTest, AnElementwiseChainIsOneKernel) {
 }
 
 TEST(FuseTest, AValueNeededElsewhereIsAFurtherOutput) {
-  ExpectPass(Pass(), R"(
+  ExpectPass(FusePass(), R"(
     ENTRY main {
       // CHECK:     ROOT {{.*}} (f32[4], f32[4]) tuple(
       // CHECK:     ENTRY
@@ -60,7 +60,7 @@ TEST(FuseTest, AValueNeededElsewhereIsAFurtherOutput) {
 }
 
 TEST(FuseTest, AReductionTakesItsProducersIn) {
-  ExpectPass(Pass(), R"(
+  ExpectPass(FusePass(), R"(
     add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
     ENTRY main {
       // CHECK:     multiply(
@@ -75,7 +75,7 @@ TEST(FuseTest, AReductionTakesItsProducersIn) {
 }
 
 TEST(FuseTest, SiblingReductionsShareAKernel) {
-  ExpectPass(Pass(), R"(
+  ExpectPass(FusePass(), R"(
     add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
     ENTRY main {
       // CHECK:     ENTRY
@@ -91,7 +91,7 @@ TEST(FuseTest, SiblingReductionsShareAKernel) {
 }
 
 TEST(FuseTest, ReductionsOfDifferentDimensionsDoNot) {
-  ExpectPass(Pass(), R"(
+  ExpectPass(FusePass(), R"(
     add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
     ENTRY main {
       // CHECK:     ENTRY
@@ -106,7 +106,7 @@ TEST(FuseTest, ReductionsOfDifferentDimensionsDoNot) {
 }
 
 TEST(FuseTest, AReductionWritesAProducerThatIsNeededElsewhere) {
-  ExpectPass(Pass(), R"(
+  ExpectPass(FusePass(), R"(
     add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
     ENTRY main {
       // CHECK:     ROOT {{.*}} (f32[4], f32[4,16]) tuple(
@@ -123,7 +123,7 @@ TEST(FuseTest, AReductionWritesAProducerThatIsNeededElsewhere) {
 
 // Softmax: the quotient reads the sum, so it cannot be in the kernel that makes it.
 TEST(FuseTest, AGroupNeverNeedsItsOwnResult) {
-  ExpectPass(Pass(), R"(
+  ExpectPass(FusePass(), R"(
     add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
     ENTRY main {
       // CHECK:     ENTRY
@@ -165,26 +165,26 @@ std::string PoolGradient(const std::string& checks, const std::string& size,
 }
 
 TEST(FuseTest, WorkOnTheGradientOfPoolingJoinsIt) {
-  ExpectPass(Pass(), PoolGradient(R"(
+  ExpectPass(FusePass(), PoolGradient(R"(
       // CHECK:     select-and-scatter(
       // CHECK:     ROOT {{.*}} select(
       // CHECK:     ENTRY
       // CHECK:     ROOT {{.*}} fusion({{.*}}), kind=kInput
       )",
-                                  "2", ""));
+                                      "2", ""));
 }
 
 TEST(FuseTest, UnlessItsWindowsOverlap) {
-  ExpectPass(Pass(), PoolGradient(R"(
+  ExpectPass(FusePass(), PoolGradient(R"(
       // CHECK:     ENTRY
       // CHECK:     fusion({{.*}}), kind=kInput
       // CHECK:     ROOT {{.*}} fusion({{.*}}), kind=kLoop
       )",
-                                  "3", " pad=0_0x0_1x0_0x0_0"));
+                                      "3", " pad=0_0x0_1x0_0x0_0"));
 }
 
 TEST(FuseTest, KernelsAreLimitedInParameters) {
-  ExpectPass(Pass(/*max_args=*/3), R"(
+  ExpectPass(FusePass(/*max_args=*/3), R"(
     ENTRY main {
       // CHECK:     ENTRY
       // CHECK:     fusion({{.*}}), kind=kLoop
@@ -198,7 +198,7 @@ TEST(FuseTest, KernelsAreLimitedInParameters) {
 }
 
 TEST(FuseTest, AMoveOfDataAloneIsLeftToTheCopy) {
-  ExpectNoChange(Pass(), R"(
+  ExpectNoChange(FusePass(), R"(
     ENTRY main {
       x = f32[4,5] parameter(0)
       ROOT t = f32[5,4] transpose(x), dimensions={1,0}
@@ -207,7 +207,7 @@ TEST(FuseTest, AMoveOfDataAloneIsLeftToTheCopy) {
 
 // Bodies of loops and branches are computations that the device runs, as the entry is.
 TEST(FuseTest, ALoopsBodyIsFused) {
-  ExpectPass(Pass(), R"(
+  ExpectPass(FusePass(), R"(
     goes_on {
       s = (f32[8], f32[]) parameter(0)
       x = f32[] get-tuple-element(s), index=1

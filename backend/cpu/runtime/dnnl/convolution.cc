@@ -31,28 +31,30 @@ int64_t Product(const Dims& dims) {
 // Parts per thread: more even out threads of different speed, fewer cost less to begin.
 constexpr int64_t kPartsPerThread = 8;
 // Multiplications in a part: some microseconds, which is more than beginning one takes.
-constexpr int64_t kPartWork = 500000;
+constexpr int64_t kConvolutionPartWork = 500000;
 
 // How the work is shared out.
-struct Cut {
+struct ConvolutionCut {
   int64_t parts = 1;        // convolutions over equal shares of the batch
   int library_threads = 1;  // of each of them
 };
 
-Cut PlanCut(const ConvolutionSpec& spec, int threads) {
+ConvolutionCut PlanCut(const ConvolutionSpec& spec, int threads) {
   const int64_t batch = spec.source[0];
   const int64_t source = Product(spec.source), target = Product(spec.target);
   const int64_t work = target * Product(spec.weights) / spec.weights[0];
   if (threads == 1 && spec.computes == Computes::kWeights) return {};
-  const Cut whole{.parts = 1, .library_threads = work < 2 * kPartWork ? 1 : threads};
+  const ConvolutionCut whole{.parts = 1,
+                             .library_threads = work < 2 * kConvolutionPartWork ? 1 : threads};
   if (spec.source_strides[0] * batch != source || spec.target_strides[0] * batch != target)
     return whole;  // the batch is not outermost in memory
   if (spec.computes == Computes::kWeights) {
     const bool small_sums = Product(spec.weights) * (threads - 1) <= source + target;
-    return work >= 2 * kPartWork && batch % threads == 0 && small_sums ? Cut{.parts = threads}
-                                                                       : whole;
+    return work >= 2 * kConvolutionPartWork && batch % threads == 0 && small_sums
+               ? ConvolutionCut{.parts = threads}
+               : whole;
   }
-  const int64_t most = std::min({kPartsPerThread * threads, work / kPartWork, batch});
+  const int64_t most = std::min({kPartsPerThread * threads, work / kConvolutionPartWork, batch});
   for (int64_t parts = most; parts >= std::max(threads, 2); --parts) {
     if (batch % parts == 0) return {.parts = parts};
   }
@@ -215,7 +217,8 @@ struct PartPlan {
 class DnnlConvolution final : public LibraryCall {
  public:
   // `roles` and `plan` are those of one part.
-  DnnlConvolution(Computes computes, const Roles& roles, PartPlan plan, Cut cut, int threads)
+  DnnlConvolution(Computes computes, const Roles& roles, PartPlan plan, ConvolutionCut cut,
+                  int threads)
       : forward_(computes == Computes::kTarget),
         parts_(cut.parts),
         workers_(WorkersFor(cut.parts, threads)),
@@ -263,7 +266,7 @@ class DnnlConvolution final : public LibraryCall {
 // the result, and a scratchpad for each worker.
 class DnnlWeightsGradient final : public LibraryCall {
  public:
-  DnnlWeightsGradient(const Roles& roles, PartPlan plan, Cut cut, int threads)
+  DnnlWeightsGradient(const Roles& roles, PartPlan plan, ConvolutionCut cut, int threads)
       : parts_(cut.parts),
         workers_(WorkersFor(cut.parts, threads)),
         library_threads_(cut.library_threads),
@@ -330,7 +333,7 @@ class DnnlWeightsGradient final : public LibraryCall {
 };
 
 LibraryPlan Plan(const ConvolutionSpec& spec, int threads) {
-  const Cut cut = PlanCut(spec, threads);
+  const ConvolutionCut cut = PlanCut(spec, threads);
   const ScopedLibraryThreads planned_for(cut.library_threads);
   const Roles roles(PartOf(spec, cut.parts));
   PartPlan part = PartPlan::Of(spec.computes, roles);

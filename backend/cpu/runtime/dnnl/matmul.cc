@@ -19,27 +19,27 @@ using Desc = dnnl::memory::desc;
 
 // Which dimension is cut, into parts of `size` (the last one may be smaller). The library's best
 // code wants arrays without gaps: parts of columns may go to memory of their own first.
-struct Cut {
+struct MatmulCut {
   enum class Along : uint8_t { kBatch, kRows, kColumns };
   Along along = Along::kRows;
   int64_t size = 1, parts = 1;
   bool gather_columns = false;
 };
 
-int64_t& SizeAlong(Cut::Along along, MatmulSpec& spec) {
+int64_t& SizeAlong(MatmulCut::Along along, MatmulSpec& spec) {
   switch (along) {
-    case Cut::Along::kBatch:
+    case MatmulCut::Along::kBatch:
       return spec.batch;
-    case Cut::Along::kRows:
+    case MatmulCut::Along::kRows:
       return spec.m;
-    case Cut::Along::kColumns:
+    case MatmulCut::Along::kColumns:
       return spec.n;
   }
   return spec.m;
 }
 
 // Multiplications in a part, and rows or columns that fill vectors and tiles.
-constexpr int64_t kPartWork = 500000, kTile = 16;
+constexpr int64_t kMatmulPartWork = 500000, kTile = 16;
 
 // Equal parts of rows, which what follows can be done by; fewer rows in one would cost too much for
 // what all of them prepare of the other matrix. 0 if there are none.
@@ -52,20 +52,22 @@ int64_t EqualRowParts(const MatmulSpec& spec, int64_t most, int threads) {
   return 0;
 }
 
-Cut PlanCut(MatmulSpec spec, int threads) {
-  const int64_t work = std::max<int64_t>(1, spec.batch * spec.m * spec.n * spec.k / kPartWork);
+MatmulCut PlanCut(MatmulSpec spec, int threads) {
+  const int64_t work =
+      std::max<int64_t>(1, spec.batch * spec.m * spec.n * spec.k / kMatmulPartWork);
   const int64_t most = threads == 1 ? 1 : std::min<int64_t>(work, threads);
-  Cut cut;
-  cut.along = spec.batch >= most && spec.batch > 1 ? Cut::Along::kBatch
-              : spec.m > spec.n                    ? Cut::Along::kRows
-                                                   : Cut::Along::kColumns;
+  MatmulCut cut;
+  cut.along = spec.batch >= most && spec.batch > 1 ? MatmulCut::Along::kBatch
+              : spec.m > spec.n                    ? MatmulCut::Along::kRows
+                                                   : MatmulCut::Along::kColumns;
   const int64_t size = SizeAlong(cut.along, spec);
-  const int64_t rows = cut.along == Cut::Along::kRows ? EqualRowParts(spec, work, threads) : 0;
-  const int64_t tile = cut.along == Cut::Along::kBatch ? 1 : kTile;
+  const int64_t rows =
+      cut.along == MatmulCut::Along::kRows ? EqualRowParts(spec, work, threads) : 0;
+  const int64_t tile = cut.along == MatmulCut::Along::kBatch ? 1 : kTile;
   cut.size = rows > 0 ? size / rows : ((size + most - 1) / most + tile - 1) / tile * tile;
   cut.parts = (size + cut.size - 1) / cut.size;
-  cut.gather_columns = cut.along == Cut::Along::kColumns && cut.parts > 1 && spec.batch == 1 &&
-                       spec.b_strides[1] == 1 && spec.b_strides[2] == spec.k;
+  cut.gather_columns = cut.along == MatmulCut::Along::kColumns && cut.parts > 1 &&
+                       spec.batch == 1 && spec.b_strides[1] == 1 && spec.b_strides[2] == spec.k;
   return cut;
 }
 
@@ -131,14 +133,14 @@ struct Pieces {
   }
 };
 
-MatmulSpec PartOf(MatmulSpec spec, const Cut& cut, int64_t part) {
+MatmulSpec PartOf(MatmulSpec spec, const MatmulCut& cut, int64_t part) {
   int64_t& size = SizeAlong(cut.along, spec);
   size = std::min(cut.size, size - part * cut.size);
   if (cut.gather_columns) spec.c_strides[1] = size;
   return spec;
 }
 
-Pieces PlanPieces(const MatmulSpec& spec, const Cut& cut, int64_t workers, bool packed) {
+Pieces PlanPieces(const MatmulSpec& spec, const MatmulCut& cut, int64_t workers, bool packed) {
   const auto plan = [&](int64_t part) {
     const MatmulSpec one = PartOf(spec, cut, part);
     const Desc any({one.k, one.n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
@@ -156,7 +158,7 @@ constexpr int64_t kLeastPacked = 1 << 14;  // elements
 
 // The same parts with b in the library's layout, which it makes for itself otherwise, each time.
 // None unless they do the same arithmetic.
-std::optional<Pieces> PlanPacked(const MatmulSpec& spec, const Cut& cut, int64_t workers,
+std::optional<Pieces> PlanPacked(const MatmulSpec& spec, const MatmulCut& cut, int64_t workers,
                                  const Pieces& plain) {
   if (!spec.b_stays || spec.batch > 1 || spec.k * spec.n < kLeastPacked) return std::nullopt;
   Pieces packed = PlanPieces(spec, cut, workers, /*packed=*/true);
@@ -166,7 +168,7 @@ std::optional<Pieces> PlanPacked(const MatmulSpec& spec, const Cut& cut, int64_t
   if (!same(plain.first, packed.first)) return std::nullopt;
   if (packed.last && !same(*plain.last, *packed.last)) return std::nullopt;
   // Parts of rows share what is packed.
-  const bool rows = cut.along == Cut::Along::kRows;
+  const bool rows = cut.along == MatmulCut::Along::kRows;
   if (rows && packed.last && packed.last->b() != packed.first.b()) return std::nullopt;
   return packed;
 }
@@ -174,8 +176,8 @@ std::optional<Pieces> PlanPacked(const MatmulSpec& spec, const Cut& cut, int64_t
 // Packs b for each part of its columns, one behind the other.
 class MatmulPacking final : public LibraryPacking {
  public:
-  MatmulPacking(const MatmulSpec& spec, const Cut& cut, int threads, const Pieces& packed)
-      : parts_(cut.along == Cut::Along::kColumns ? cut.parts : 1),
+  MatmulPacking(const MatmulSpec& spec, const MatmulCut& cut, int threads, const Pieces& packed)
+      : parts_(cut.along == MatmulCut::Along::kColumns ? cut.parts : 1),
         workers_(WorkersFor(parts_, threads)),
         from_step_(cut.size * spec.b_strides[2] * static_cast<int64_t>(sizeof(float))),
         to_step_(DnnlBytes(packed.first.b())),
@@ -205,12 +207,12 @@ class MatmulPacking final : public LibraryPacking {
 
 class DnnlMatmul final : public LibraryCall {
  public:
-  DnnlMatmul(const MatmulSpec& spec, const Cut& cut, int threads)
+  DnnlMatmul(const MatmulSpec& spec, const MatmulCut& cut, int threads)
       : cut_(cut),
         workers_(WorkersFor(cut.parts, threads)),
         rows_(spec.m),
         row_stride_(spec.c_strides[1]),
-        splits_(cut.along == Cut::Along::kRows && spec.batch == 1 &&
+        splits_(cut.along == MatmulCut::Along::kRows && spec.batch == 1 &&
                 spec.m == cut.parts * cut.size),
         row_major_a_(spec.a_strides[1] == spec.k && spec.a_strides[2] == 1),
         plain_(PlanPieces(spec, cut, workers_, /*packed=*/false)),
@@ -218,7 +220,8 @@ class DnnlMatmul final : public LibraryCall {
     const auto bytes = [&](const Strides& strides, bool cut_here, int dimension) {
       return cut_here ? strides[static_cast<std::size_t>(dimension)] * cut.size * kFloat : 0;
     };
-    const bool rows = cut.along == Cut::Along::kRows, columns = cut.along == Cut::Along::kColumns;
+    const bool rows = cut.along == MatmulCut::Along::kRows,
+               columns = cut.along == MatmulCut::Along::kColumns;
     const int dimension = rows ? 1 : columns ? 2 : 0;
     a_step_ = bytes(spec.a_strides, !columns, dimension);
     b_step_ = bytes(spec.b_strides, !rows, dimension);
@@ -275,7 +278,7 @@ class DnnlMatmul final : public LibraryCall {
     }
   }
 
-  Cut cut_;
+  MatmulCut cut_;
   int64_t workers_;
   int64_t rows_, row_stride_;
   bool splits_, row_major_a_;
@@ -286,7 +289,7 @@ class DnnlMatmul final : public LibraryCall {
 
 LibraryPlan Plan(const MatmulSpec& spec, int threads) {
   const ScopedLibraryThreads one(1);
-  const Cut cut = PlanCut(spec, threads);
+  const MatmulCut cut = PlanCut(spec, threads);
   auto call = std::make_unique<DnnlMatmul>(spec, cut, threads);
   std::unique_ptr<LibraryPacking> packing;
   if (call->packed())

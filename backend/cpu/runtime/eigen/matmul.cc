@@ -13,8 +13,8 @@ namespace {
 
 // The part of the result that one task makes. Fixed, so that blocking does not depend on the number
 // of threads.
-constexpr int64_t kRows = 128;
-constexpr int64_t kColumns = 512;
+constexpr int64_t kTileRows = 128;
+constexpr int64_t kTileColumns = 512;
 
 template <class T>
 class EigenMatmul final : public LibraryCall {
@@ -22,15 +22,15 @@ class EigenMatmul final : public LibraryCall {
   explicit EigenMatmul(const MatmulSpec& spec) : spec_(spec) {}
 
   absl::Status Run(const LibraryBuffers& buffers) const override {
-    const int64_t down = (spec_.m + kRows - 1) / kRows;
-    const int64_t across = (spec_.n + kColumns - 1) / kColumns;
-    const int64_t work = std::min(kRows, spec_.m) * std::min(kColumns, spec_.n) * spec_.k;
+    const int64_t down = (spec_.m + kTileRows - 1) / kTileRows;
+    const int64_t across = (spec_.n + kTileColumns - 1) / kTileColumns;
+    const int64_t work = std::min(kTileRows, spec_.m) * std::min(kTileColumns, spec_.n) * spec_.k;
     const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, work));
     ParallelFor(spec_.batch * down * across, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         RunBlock(reinterpret_cast<const T*>(buffers.a), reinterpret_cast<const T*>(buffers.b),
                  reinterpret_cast<T*>(buffers.result), i / (down * across),
-                 i / across % down * kRows, i % across * kColumns);
+                 i / across % down * kTileRows, i % across * kTileColumns);
       }
     });
     return absl::OkStatus();
@@ -45,8 +45,8 @@ class EigenMatmul final : public LibraryCall {
                  Eigen::OuterStride<>>;
 
   void RunBlock(const T* a, const T* b, T* c, int64_t batch, int64_t row, int64_t column) const {
-    const int64_t rows = std::min(kRows, spec_.m - row);
-    const int64_t columns = std::min(kColumns, spec_.n - column);
+    const int64_t rows = std::min(kTileRows, spec_.m - row);
+    const int64_t columns = std::min(kTileColumns, spec_.n - column);
     const auto& [a_batch, a_row, a_column] = spec_.a_strides;
     const auto& [b_batch, b_row, b_column] = spec_.b_strides;
     const T* x = a + batch * a_batch + row * a_row;

@@ -5,11 +5,11 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include "ir/hlo/module.h"
-#include "ir/support/hash_map.h"
 #include "ir/types/host_transfers.h"
 #include "ir/types/literal.h"
 
@@ -33,7 +33,7 @@ class Context {
   const Plan& PlanOf(const Computation& computation);
 
   HostTransfers* transfers_;
-  HashMap<const Computation*, std::unique_ptr<Plan>> plans_;
+  absl::flat_hash_map<const Computation*, std::unique_ptr<Plan>> plans_;
   bool located_ = false;  // the error on its way up says where it comes from
 };
 

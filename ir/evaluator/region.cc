@@ -2,9 +2,10 @@
 
 #include <cstring>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
-#include "ir/support/hash_map.h"
 
 namespace lazuli::hlo {
 
@@ -20,7 +21,7 @@ Region::Region(const Computation& computation, int64_t max_lanes, Context& conte
 }
 
 bool Region::Prepare(int64_t max_lanes) {
-  HashMap<const Instruction*, int> slots;
+  absl::flat_hash_map<const Instruction*, int> slots;
   auto add_slot = [&](const Instruction* i, Literal memory) {
     const int slot = static_cast<int>(memory_.size());
     slots[i] = slot;

@@ -4,9 +4,10 @@
 #include <deque>
 #include <mutex>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "ir/support/fork.h"
 #include "ir/support/hash.h"
-#include "ir/support/hash_map.h"
 #include "ir/support/str.h"
 #include "ir/support/thread_local.h"
 
@@ -41,7 +42,7 @@ class SiteTable {
   SiteTable() { sites_.emplace_back(); }
   ForkMutex mu_;
   std::deque<Site> sites_;  // references stay valid
-  HashMap<std::string, SiteId> ids_;
+  absl::flat_hash_map<std::string, SiteId> ids_;
 };
 
 // By the address of the file name and the line: a compare or two for a site this thread uses in a

@@ -4,8 +4,9 @@
 
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "ir/hlo/module.h"
-#include "ir/support/hash_map.h"
 
 namespace lazuli::hlo {
 
@@ -41,7 +42,7 @@ class DenseMap {
 
   int64_t first_ = 0;
   std::vector<V> dense_;
-  HashMap<int64_t, V> sparse_;
+  absl::flat_hash_map<int64_t, V> sparse_;
 };
 
 }  // namespace lazuli::hlo

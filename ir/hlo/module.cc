@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/names.h"
 #include "ir/hlo/printer.h"
-#include "ir/support/hash_map.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -18,8 +20,8 @@ bool Contains(absl::Span<Instruction* const> list, const Instruction* instructio
 bool ById(const std::unique_ptr<Instruction>& a, int64_t id) { return a->id() < id; }
 
 // Where each operand of an instruction stands.
-using OperandIndex = HashMap<const Instruction*, std::vector<std::size_t>>;
-using OperandIndices = HashMap<const Instruction*, OperandIndex>;
+using OperandIndex = absl::flat_hash_map<const Instruction*, std::vector<std::size_t>>;
+using OperandIndices = absl::flat_hash_map<const Instruction*, OperandIndex>;
 
 // Instructions with more operands have an index. A program of n results ends in a tuple of n, which
 // are replaced one by one.
@@ -37,7 +39,7 @@ bool Reads(const Instruction* i, const Instruction* operand, const OperandIndex*
 }  // namespace
 
 struct Module::Names {
-  HashSet<std::string> used;  // by computations
+  absl::flat_hash_set<std::string> used;  // by computations
   OperandIndices operand_indices;
   // Whether an instruction that may have a side effect was ever added: mostly none was, and then
   // nobody has to look through what is called, which may be nested deeply.
@@ -65,7 +67,7 @@ bool Instruction::HasSideEffect() const {
   if (called_.empty() || !parent_->parent()->names_->may_have_side_effects) return false;
   // A callee may be reached along many paths, and call chains may be long.
   std::vector<const Computation*> pending(called_.begin(), called_.end());
-  HashSet<const Computation*> seen(pending.begin(), pending.end());
+  absl::flat_hash_set<const Computation*> seen(pending.begin(), pending.end());
   while (!pending.empty()) {
     const Computation* computation = pending.back();
     pending.pop_back();
@@ -141,7 +143,7 @@ std::string Instruction::ToString() const { return hlo::ToString(*this); }
 // Names given by somebody are in this map. Names made here, "<opcode>.<id>", are not: their id
 // finds them, and most instructions never pay for a map entry.
 struct Computation::Names {
-  HashMap<std::string_view, Instruction*> map;
+  absl::flat_hash_map<std::string_view, Instruction*> map;
 };
 
 Computation::Computation(Module* parent, std::string name)
@@ -376,7 +378,7 @@ std::vector<Computation*> Module::PostOrder() const {
   std::vector<Computation*> order;
   if (entry_ == nullptr) return order;
   enum : uint8_t { kNew, kOpen, kDone };
-  HashMap<const Computation*, uint8_t> state;
+  absl::flat_hash_map<const Computation*, uint8_t> state;
   std::vector<Computation*> stack = {entry_};
   while (!stack.empty()) {
     Computation* computation = stack.back();
@@ -395,7 +397,7 @@ std::vector<Computation*> Module::PostOrder() const {
     }
   }
   // The order in which they were made is kept where it is one already.
-  HashMap<const Computation*, int64_t> made;
+  absl::flat_hash_map<const Computation*, int64_t> made;
   for (const auto& computation : computations_)
     made[computation.get()] = static_cast<int64_t>(made.size());
   for (const Computation* computation : order) {
@@ -415,7 +417,7 @@ std::unique_ptr<Module> Module::Clone() const {
   clone->aliases_ = aliases_;
   clone->extra_ = extra_;
   clone->is_scheduled_ = is_scheduled_;
-  HashMap<const Computation*, Computation*> computations;
+  absl::flat_hash_map<const Computation*, Computation*> computations;
   for (const auto& computation : computations_) {
     computations[computation.get()] = clone->AddComputation(computation->name());
   }
@@ -494,7 +496,7 @@ bool EqualBodies(const Computation& a, const Computation& b, ComputationPairs& c
 
 bool Equal(const Computation& a, const Computation& b) {
   ComputationPairs pending = {{&a, &b}};
-  HashSet<std::pair<const Computation*, const Computation*>> seen;
+  absl::flat_hash_set<std::pair<const Computation*, const Computation*>> seen;
   while (!pending.empty()) {
     const auto pair = pending.back();
     pending.pop_back();

@@ -2,8 +2,9 @@
 
 #include <iterator>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "ir/hlo/attrs.h"
-#include "ir/support/hash_map.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -48,8 +49,8 @@ constexpr OpcodeTraits kTraits[] = {
 #undef LAZULI_OPCODE
 };
 
-HashMap<std::string_view, Opcode> OpcodesByText() {
-  HashMap<std::string_view, Opcode> map;
+absl::flat_hash_map<std::string_view, Opcode> OpcodesByText() {
+  absl::flat_hash_map<std::string_view, Opcode> map;
   for (std::size_t i = 0; i < std::size(kTraits); ++i)
     map[kTraits[i].text] = static_cast<Opcode>(i);
   return map;

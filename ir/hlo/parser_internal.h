@@ -8,10 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "ir/hlo/cursor.h"
 #include "ir/hlo/frame_tables.h"
 #include "ir/hlo/module.h"
-#include "ir/support/hash_map.h"
 
 namespace lazuli::hlo::internal {
 
@@ -94,7 +95,7 @@ class Parser {
   int64_t text_size_;
   std::vector<std::string>* warnings_;  // may be null
   std::unique_ptr<Module> module_;
-  HashMap<std::string_view, Computation*> computations_;
+  absl::flat_hash_map<std::string_view, Computation*> computations_;
   FrameTables tables_;
   int inline_depth_ = 0;
   bool lone_ = false;  // the text is one instruction: its operands become parameters

@@ -2,9 +2,10 @@
 
 #include <charconv>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "ir/hlo/attr_text.h"
 #include "ir/hlo/dense_map.h"
-#include "ir/support/hash_map.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -212,7 +213,7 @@ class Printer {
   static std::vector<Computation*> Order(const Module& module) {
     std::vector<Computation*> order = module.PostOrder();
     if (order.size() == module.computations().size()) return order;
-    HashMap<const Computation*, bool> reached;
+    absl::flat_hash_map<const Computation*, bool> reached;
     for (const Computation* computation : order) reached[computation] = true;
     std::vector<Computation*> unreached;
     for (const auto& computation : module.computations()) {
@@ -376,7 +377,7 @@ class Printer {
   const PrintOptions& options_;
   const Shape::Layouts layouts_;
   std::string out_;
-  HashMap<const Computation*, int64_t> computation_number_;
+  absl::flat_hash_map<const Computation*, int64_t> computation_number_;
   DenseMap<int64_t> number_;
 };
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "ir/hlo/attr_text.h"
 #include "ir/hlo/frame_tables.h"
 #include "ir/hlo/parser_internal.h"
@@ -7,7 +9,6 @@
 #include "ir/hlo/proto_internal.h"
 #include "ir/hlo/shape_inference.h"
 #include "ir/hlo/verifier.h"
-#include "ir/support/hash_map.h"
 #include "ir/support/status.h"
 
 namespace lazuli::hlo {
@@ -90,8 +91,8 @@ class Reader {
   std::vector<Shape> parameters_;  // of the module as it is called, with their layouts
   Shape result_;
   bool has_program_ = false;
-  HashMap<int64_t, Computation*> computations_;
-  HashMap<int64_t, Instruction*> instructions_;  // of one computation
+  absl::flat_hash_map<int64_t, Computation*> computations_;
+  absl::flat_hash_map<int64_t, Instruction*> instructions_;  // of one computation
 };
 
 protozero::pbf_reader MessageOf(std::string_view bytes) {

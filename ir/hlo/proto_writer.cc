@@ -1,9 +1,11 @@
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+
 #include "ir/hlo/attr_text.h"
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/parser_internal.h"
 #include "ir/hlo/proto.h"
 #include "ir/hlo/proto_internal.h"
-#include "ir/support/hash_map.h"
 
 namespace lazuli::hlo {
 namespace internal {
@@ -27,13 +29,13 @@ class Writer {
 
   const Module& module_;
   std::vector<Computation*> order_;
-  HashMap<const Computation*, int64_t> computation_ids_;
-  HashMap<const Instruction*, int64_t> ids_;
+  absl::flat_hash_map<const Computation*, int64_t> computation_ids_;
+  absl::flat_hash_map<const Instruction*, int64_t> ids_;
 };
 
 // Ids count through the module: readers want those of instructions to be unique in all of it.
 void Writer::Number() {
-  HashSet<const Computation*> reached;
+  absl::flat_hash_set<const Computation*> reached;
   const std::vector<Computation*> needed = module_.PostOrder();
   reached.insert(needed.begin(), needed.end());
   for (const auto& computation : module_.computations()) {

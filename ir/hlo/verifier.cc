@@ -1,8 +1,10 @@
 #include "ir/hlo/verifier.h"
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/shape_inference.h"
-#include "ir/support/hash_map.h"
 #include "ir/types/leaves.h"
 
 namespace lazuli::hlo {
@@ -96,7 +98,7 @@ absl::Status CheckComputation(const Computation& computation) {
 
 // Calls stay in the module and no computation calls itself, however indirectly.
 absl::Status CheckCalls(const Module& module) {
-  HashMap<const Computation*, int64_t> callers;
+  absl::flat_hash_map<const Computation*, int64_t> callers;
   for (const auto& computation : module.computations()) callers[computation.get()] = 0;
   for (const auto& computation : module.computations()) {
     for (const auto& i : computation->instructions()) {
@@ -135,7 +137,7 @@ absl::Status CheckCalls(const Module& module) {
 absl::Status CheckAliases(const Module& module) {
   const Computation& entry = *module.entry();
   const Shape& result = entry.root()->shape();
-  HashSet<std::string> aliased;
+  absl::flat_hash_set<std::string> aliased;
   for (const Alias& alias : module.aliases()) {
     const std::string output_name = Str("{", Join(alias.output_index, ","), "}");
     const std::string parameter_name =

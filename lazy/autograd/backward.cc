@@ -7,8 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "ir/support/fork.h"
-#include "ir/support/hash_map.h"
+#include "ir/support/pool.h"
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
@@ -104,7 +106,7 @@ class Wanted {
 
   std::vector<Edge> edges_;
   std::vector<bool> reached_;
-  HashMap<const GradNode*, bool> leads_on_;  // every node that can be reached
+  absl::flat_hash_map<const GradNode*, bool> leads_on_;  // every node that can be reached
 };
 
 // Backward passes of several threads that meet in a leaf add to its gradient one after the other.
@@ -214,7 +216,9 @@ class TapeWalker {
   const Wanted* wanted_;
   Tensors found_;                                 // one for each that is wanted
   PooledVector<std::pair<Edge, Tensor>> leaves_;  // whose gradients wait for the end, in order
-  HashMap<GradNode*, Pending> pending_;
+  absl::flat_hash_map<GradNode*, Pending, absl::Hash<GradNode*>, std::equal_to<>,
+                      PoolAllocator<std::pair<GradNode* const, Pending>>>
+      pending_;  // of the pool: a steady step asks the system for nothing
   std::priority_queue<GradNode*, PooledVector<GradNode*>, Latest> queue_;
 };
 

@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "backend/client/client.h"
 #include "ir/support/fork.h"
-#include "ir/support/hash_map.h"
 #include "lazy/execution/dependence.h"
 #include "lazy/execution/memory_plan.h"
 #include "lowering/emit/emit.h"
@@ -53,7 +54,8 @@ class ProgramCache {
   const int64_t byte_limit_;
   mutable ir::ForkMutex mu_;
   Entries entries_;
-  HashMap<uint64_t, std::vector<Entries::iterator>> by_hash_;  // several: hashes may collide
+  absl::flat_hash_map<uint64_t, std::vector<Entries::iterator>>
+      by_hash_;  // several: hashes may collide
   int64_t bytes_ = 0;
 };
 

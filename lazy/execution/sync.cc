@@ -10,10 +10,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "ir/support/flags.h"
 #include "ir/support/float_mode.h"
 #include "ir/support/fork.h"
-#include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
 #include "ir/support/runtime.h"
 #include "ir/support/slow_notice.h"
@@ -64,7 +65,7 @@ void AppendEnvironment(backend::Device device, const backend::CompileOptions& op
 // run gives the memory up is decided run by run.
 std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
                                       const std::vector<const DataHandle*>& replaced) {
-  HashMap<const DataHandle*, int64_t> leaves;
+  absl::flat_hash_map<const DataHandle*, int64_t> leaves;
   for (std::size_t j = 0; j < trace.data.size(); ++j)
     leaves.try_emplace(static_cast<const DataNode*>(trace.data[j])->data().get(),
                        static_cast<int64_t>(j));

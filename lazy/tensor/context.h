@@ -22,12 +22,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 
 #include "ir/support/fork.h"
-#include "ir/support/hash_map.h"
 #include "ir/support/metrics.h"
 #include "ir/support/thread_local.h"
 #include "lazy/tensor/engine.h"
@@ -214,7 +214,7 @@ class Context : public RefCounted<Context> {
   PooledVector<Checked> checked_;
   // Leaves for data that other contexts own, until the next sync: so that one tensor is one
   // parameter here too.
-  HashMap<const DataHandle*, NodePtr> foreign_leaves_;
+  absl::flat_hash_map<const DataHandle*, NodePtr> foreign_leaves_;
   ir::ForkMutex failure_mu_;
   absl::Status failure_;
 };

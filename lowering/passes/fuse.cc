@@ -5,12 +5,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/windows.h"
 #include "ir/support/check.h"
-#include "ir/support/hash_map.h"
 #include "lowering/passes/block_order.h"
 #include "lowering/passes/rewriter.h"
 #include "lowering/passes/scheduled.h"
@@ -122,7 +122,7 @@ struct Group {
   BlockOrder::Block block = BlockOrder::kNone;  // its members, users before producers
   std::vector<Instruction*> outputs;            // reductions first
   // What members read, other members included: as many could become parameters.
-  HashSet<const Instruction*> operands;
+  absl::flat_hash_set<const Instruction*> operands;
   bool scatters = false;  // a member is a select-and-scatter
 };
 using GroupIndex = uint32_t;

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "ir/support/hash_map.h"
+#include "absl/container/flat_hash_set.h"
 
 namespace lazuli::cpu {
 namespace {
@@ -42,7 +42,7 @@ class Mirror {
     return true;
   }
   int64_t operand_ = -1;
-  HashSet<std::pair<const Instruction*, const Instruction*>> seen_;
+  absl::flat_hash_set<std::pair<const Instruction*, const Instruction*>> seen_;
 };
 
 Instruction* CopyExpression(const Instruction* i, hlo::Computation& to,

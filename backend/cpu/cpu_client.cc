@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <memory>
-#include <new>
 #include <shared_mutex>
 #include <utility>
 #include <vector>
@@ -21,22 +20,6 @@
 
 namespace lazuli::cpu {
 namespace {
-
-// oneDNN writes to memory that it did not get, and LLVM leaks what it had made before (run_llvm.h):
-// what they take for a program and its first run is asked for before they are. The memory is mapped
-// and unmapped, never touched. LeNet's training step needs more than 64 MiB of it, with what malloc
-// maps for each thread.
-absl::Status CheckRoomToCompile() {
-  if (!KernelsAvailable()) return absl::OkStatus();
-  constexpr std::size_t kRoom = std::size_t{256} << 20;
-  void* const room = ::operator new(kRoom, std::nothrow);
-  if (room == nullptr) {
-    return ResourceExhausted("compiling for the CPU needs ", kRoom >> 20,
-                             " MiB, which the process does not get");
-  }
-  ::operator delete(room);
-  return absl::OkStatus();
-}
 
 // Compiling, which shares tables of LLVM and oneDNN with other threads that compile. A process
 // forks while nobody does.
@@ -69,13 +52,10 @@ class CpuClient final : public ComputationClient {
   absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
                                         const CompileOptions& options) override;
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return allocator_->stats(); }
-  std::vector<std::string> engines() const override { return engines_; }
+  std::vector<std::string> engines() const override { return {KernelEngine(), LibraryEngine()}; }
 
  private:
   std::vector<Device> devices_;
-  // Known from the start: what LLVM does once is done then, and not where a compile may run out of
-  // memory.
-  const std::vector<std::string> engines_{KernelEngine(), LibraryEngine()};
   std::shared_ptr<Allocator> allocator_;
 };
 
@@ -111,7 +91,6 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
   TraceSpan span("cpu.compile");
   const std::shared_lock compiling(Compiling::Mutex());
   LAZULI_ASSIGN_OR_RETURN(const Device device, DeviceOf(options));
-  LAZULI_RETURN_IF_ERROR(CheckRoomToCompile());
   LAZULI_ASSIGN_OR_RETURN(ThunkProgram program, CompileModule(std::move(module), options));
   return MakeThunkExecutable(
       std::move(program), allocator_, device,
@@ -125,7 +104,6 @@ absl::StatusOr<std::unique_ptr<ComputationClient>> MakeClient() {
   const int64_t count = flags().cpu_num_devices();
   if (count < 1 || count > 1024)
     return InvalidArgument("CPU_NUM_DEVICES must be between 1 and 1024, not ", count);
-  LAZULI_RETURN_IF_ERROR(CheckRoomToCompile());
   return std::make_unique<CpuClient>(static_cast<int>(count));
 }
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
+#include <utility>
 
+#include "ir/support/data_memory.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/status.h"
@@ -33,7 +34,7 @@ std::size_t Allocator::Capacity(std::size_t bytes) { return ClassCapacity(ClassO
 
 Allocator::~Allocator() {
   for (auto& blocks : free_) {
-    for (std::byte* block : blocks) std::free(block);
+    for (std::byte* block : blocks) ir::FreeData(block);
   }
 }
 
@@ -57,13 +58,13 @@ absl::StatusOr<Block> Allocator::Allocate(std::size_t bytes) {
     if (limit > 0) Trim(room);
   }
   const bool reused = block.data != nullptr;
-  if (!reused) {
-    const std::size_t rounded = (capacity + kBufferAlignment - 1) & ~(kBufferAlignment - 1);
-    block.data = static_cast<std::byte*>(std::aligned_alloc(kBufferAlignment, rounded));
-    if (block.data == nullptr) {
-      return ResourceExhausted("out of memory: a buffer of ", bytes,
-                               " bytes could not be allocated (", stats().bytes_in_use, " in use)");
-    }
+  if (!reused)
+    block.data = ir::AllocateData(capacity);
+  else if (ir::TakeDataFault())
+    ir::FreeData(std::exchange(block.data, nullptr));
+  if (block.data == nullptr) {
+    return ResourceExhausted("out of memory: a buffer of ", bytes,
+                             " bytes could not be allocated (", stats().bytes_in_use, " in use)");
   }
   Add(reused ? Counter::kBufferReuses : Counter::kBufferAllocations);
   std::lock_guard lock(mutex_);
@@ -83,7 +84,7 @@ void Allocator::Free(Block block) {
 void Allocator::Trim(int64_t bytes) {
   for (std::size_t c = kClasses; stats_.cached_bytes > bytes && c-- > 0;) {
     while (!free_[c].empty() && stats_.cached_bytes > bytes) {
-      std::free(free_[c].back());
+      ir::FreeData(free_[c].back());
       free_[c].pop_back();
       stats_.cached_bytes -= static_cast<int64_t>(ClassCapacity(c));
     }

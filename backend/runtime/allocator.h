@@ -16,11 +16,12 @@
 #include "absl/status/statusor.h"
 
 #include "backend/client/client.h"
+#include "ir/support/data_memory.h"
 #include "ir/support/fork.h"
 
 namespace lazuli::backend {
 
-inline constexpr std::size_t kBufferAlignment = 64;
+inline constexpr std::size_t kBufferAlignment = ir::kDataAlignment;
 
 struct Block {
   std::byte* data = nullptr;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -147,7 +148,13 @@ class Reader {
   }
 
   std::vector<char> ReadAt(std::uint64_t position, std::uint64_t size) {
-    std::vector<char> bytes(size);
+    std::vector<char> bytes;
+    try {
+      bytes.resize(size);
+    } catch (const std::exception&) {  // bad_alloc, or a length_error
+      Fail(ErrorCode::kResourceExhausted,
+           "out of memory: " + path_ + " has an array of " + std::to_string(size) + " bytes", loc_);
+    }
     in_.seekg(static_cast<std::streamoff>(position));
     if (!in_.read(bytes.data(), static_cast<std::streamsize>(size)))
       Fail(ErrorCode::kNotFound, "reading " + path_ + " failed", loc_);

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
+#include "ir/support/data_memory.h"
 #include "lazy/debug/debug_level.h"
 #include "lazy/debug/save_tensors.h"
 #include "lazy/debug/trace_file.h"
@@ -72,6 +73,13 @@ void Rethrow(const absl::Status& status, ir::SiteId site) {
   const std::string place = ir::GetSite(site).ToString();
   if (!place.empty() && !EndsWithPlace(message)) message += ir::Str(" (", place, ")");
   throw Error(CodeOf(status.code()), message);
+}
+
+void RethrowOrEnd(const std::bad_alloc& error, ir::SiteId site) {
+  if (const auto* data = dynamic_cast<const ir::NoDataMemory*>(&error))
+    Rethrow(data->status(), site);
+  const ir::Site& at = ir::GetSite(site);
+  ir::EndWithoutMemory("in a call of the library", at.file, at.line);
 }
 
 // What the copies of a scalar share.

@@ -1,6 +1,7 @@
 // Between the public types and the library's own: handles, sites, errors.
 #pragma once
 
+#include <new>
 #include <utility>
 
 #include "backend/client/client.h"
@@ -71,6 +72,8 @@ inline DType Wrap(ir::DType dtype) { return static_cast<DType>(dtype); }
 
 // Throws the status as Error, with the line of the current site.
 [[noreturn]] void Rethrow(const absl::Status& status, ir::SiteId site);
+// Throws Error where there was no memory for data; else the process ends.
+[[noreturn]] void RethrowOrEnd(const std::bad_alloc& error, ir::SiteId site);
 
 // Runs a public call: nodes recorded inside get the caller's line, an internal error becomes Error
 // with that line.
@@ -81,6 +84,8 @@ decltype(auto) Call(const SourceLocation& loc, F&& f) {
     return std::forward<F>(f)();
   } catch (const lazy::StatusError& error) {
     Rethrow(error.status(), lazy::CurrentSite());
+  } catch (const std::bad_alloc& error) {
+    RethrowOrEnd(error, lazy::CurrentSite());
   }
 }
 

@@ -1,9 +1,11 @@
 #include "lazuli/tensor.h"
 
 #include <cstring>
+#include <new>
 #include <ostream>
 
 #include "cpp_api/src/operands.h"
+#include "ir/support/data_memory.h"
 #include "lazuli/autograd.h"
 #include "lazuli/execution.h"
 #include "lazuli/ops.h"
@@ -104,7 +106,11 @@ std::vector<std::byte> Tensor::to_bytes(SourceLocation loc) const {
   return Call(loc, [&] {
     const ir::Literal literal = lazy::ToLiteral(Defined(*this, "to_bytes"));
     const auto* bytes = static_cast<const std::byte*>(literal.raw());
-    return std::vector<std::byte>(bytes, bytes + literal.byte_size());
+    try {
+      return std::vector<std::byte>(bytes, bytes + literal.byte_size());
+    } catch (const std::bad_alloc&) {
+      throw ir::NoDataMemory(literal.byte_size());
+    }
   });
 }
 

@@ -6,6 +6,7 @@
 #include "ir/evaluator/dynamic_sizes.h"
 #include "ir/evaluator/internal.h"
 #include "ir/hlo/dense_map.h"
+#include "ir/support/data_memory.h"
 #include "ir/support/thread_local.h"
 
 namespace lazuli::hlo {
@@ -465,7 +466,8 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
 
 }  // namespace
 
-absl::StatusOr<Literal> Context::Run(const Instruction& instruction, Operands operands) {
+absl::StatusOr<Literal> Context::RunUnlocated(const Instruction& instruction,
+                                              Operands operands) try {
   const auto dispatch = [this](const Instruction& i, Operands values) {
     return IsControl(i) ? Plan::Machine(*this).Run(i, values) : Dispatch(i, values, *this);
   };
@@ -474,6 +476,13 @@ absl::StatusOr<Literal> Context::Run(const Instruction& instruction, Operands op
                                        : dispatch(instruction, operands);
   if (result.ok() && !Compatible(result->shape(), instruction.shape()))
     return PadToDeclared(*result, instruction.shape());
+  return result;
+} catch (const ir::NoDataMemory& error) {
+  return error.status();
+}
+
+absl::StatusOr<Literal> Context::Run(const Instruction& instruction, Operands operands) {
+  absl::StatusOr<Literal> result = RunUnlocated(instruction, operands);
   if (result.ok() || located_) return result;
   located_ = true;
   return AtInstruction(result.status(), instruction);

@@ -31,6 +31,7 @@ class Context {
  private:
   struct Plan;
   const Plan& PlanOf(const Computation& computation);
+  absl::StatusOr<Literal> RunUnlocated(const Instruction& instruction, Operands operands);
 
   HostTransfers* transfers_;
   absl::flat_hash_map<const Computation*, std::unique_ptr<Plan>> plans_;

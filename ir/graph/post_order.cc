@@ -50,7 +50,6 @@ void Trace::Clear() {
 void TraceGraph(Trace& trace) {
   const uint64_t mark = next_mark.fetch_add(1, std::memory_order_relaxed);
   thread_local std::vector<Visit> stack;
-  stack.clear();  // of a traversal that ran out of memory
   auto enter = [&](const Node* node) {
     if (node->mark == mark) return;
     node->mark = mark;

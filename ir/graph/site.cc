@@ -26,7 +26,6 @@ class SiteTable {
     std::string key = Str(file, ":", line, ":", function);
     std::lock_guard lock(mu_);
     if (const auto it = ids_.find(key); it != ids_.end()) return it->second;
-    // The site first: an id without one would be the next one's.
     const auto id = static_cast<SiteId>(sites_.size());
     sites_.push_back({std::string(file), std::string(function), line});
     ids_.emplace(std::move(key), id);

@@ -1,20 +1,18 @@
 #include "ir/types/literal.h"
 
 #include <cstring>
-#include <new>
 
+#include "ir/support/data_memory.h"
 #include "ir/support/status.h"
 
 namespace lazuli::ir {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
-
 std::shared_ptr<const std::byte> Allocate(int64_t bytes) {
   // Never null, so that an empty array still has a place.
-  const auto size = static_cast<std::size_t>(bytes > 0 ? bytes : 1);
-  return {static_cast<std::byte*>(::operator new(size, kAlignment)),
-          [](const std::byte* p) { ::operator delete(const_cast<std::byte*>(p), kAlignment); }};
+  std::byte* const data = AllocateData(static_cast<std::size_t>(bytes > 0 ? bytes : 1));
+  if (data == nullptr) throw NoDataMemory(bytes);  // NOLINT: literals are made in expressions
+  return {data, [](const std::byte* p) { FreeData(const_cast<std::byte*>(p)); }};
 }
 
 }  // namespace

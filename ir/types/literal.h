@@ -1,6 +1,6 @@
 // Literal: a value on the host - a dense row-major array, or a tuple of literals.
 //
-// The memory is owned (64-byte aligned) or foreign (kept alive by a deleter). Copying a Literal
+// The memory is owned (64-byte aligned; where there is none, NoDataMemory is thrown) or foreign (kept alive by a deleter). Copying a Literal
 // shares its memory; Clone() copies it. A literal whose memory is shared must not be written.
 #pragma once
 

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "ir/support/data_memory.h"
 #include "ir/support/fork.h"
 #include "ir/support/metrics.h"
 #include "ir/support/runtime.h"
@@ -155,10 +156,11 @@ absl::Status RunAndSet(const Run& run) try {
       run.outputs[i]->Set(std::move(errors[i]));
   }
   return absl::OkStatus();
+} catch (const ir::NoDataMemory& error) {
+  return ResourceExhausted(run.program->name, ": ", error.what(), ir::InParentheses(run.site));
 } catch (const std::bad_alloc&) {
-  // On this thread nobody could catch it; the run fails, its tensors say why, and the process goes
-  // on.
-  return ResourceExhausted(run.program->name, ": out of memory", ir::InParentheses(run.site));
+  const ir::Site& site = ir::GetSite(run.site);
+  ir::EndWithoutMemory("running a program", site.file, site.line);
 }
 
 }  // namespace

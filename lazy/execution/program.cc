@@ -31,11 +31,8 @@ ProgramPtr ProgramCache::FindLocked(const std::vector<uint32_t>& key, uint64_t h
 ProgramPtr ProgramCache::Insert(ProgramPtr program) {
   std::lock_guard lock(mu_);
   if (ProgramPtr first = FindLocked(program->key, program->hash)) return first;
-  // Memory that cannot be had leaves the cache as it was.
-  auto& bucket = by_hash_[program->hash];
-  bucket.reserve(bucket.size() + 1);
   entries_.push_front(program);
-  bucket.push_back(entries_.begin());
+  by_hash_[program->hash].push_back(entries_.begin());
   bytes_ += program->bytes();
   Evict();
   return program;

@@ -251,7 +251,8 @@ class ContextSync {
         const int compiles = compiles_;
         const absl::Status status = SyncDevice(device);
         if (first_error.ok()) first_error = status;
-        again = compiles_ != compiles;
+        // A graph that got no memory to be compiled in stays pending; it is not tried again here.
+        again = compiles_ != compiles && !absl::IsResourceExhausted(status);
         if (again) break;  // the storages may be others by now
       }
     }
@@ -372,6 +373,10 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   auto& [last_program, trace, key, devices, pending, here, roots, replaced] = state_;
   if (roots.empty() && trace.checked.empty()) return absl::OkStatus();
   absl::StatusOr<ProgramPtr> program = ProgramFor(device);
+  if (absl::IsResourceExhausted(program.status())) {  // all is as it was
+    return ResourceExhausted("compiling: ", Message(program.status()),
+                             ir::InParentheses(CurrentSite()));
+  }
   if (!program.ok()) {
     // A graph that does not compile will not compile next time either: its tensors carry the error
     // from now on.

@@ -121,8 +121,6 @@ void Recorder::LockForeign(absl::Span<const Operand> in) {
 Tensor Recorder::Finish(NodePtr node) {
   context_.counters().Add(Counter::kNodesRecorded);
   const uint32_t what = WhatIs(*node);
-  if (checks_) [[unlikely]]
-    context_.ReserveChecked();
   const Node* const recorded = node.get();
   StoragePtr storage = context_.NewPending({std::move(node), 0}, device_);
   if (checks_) [[unlikely]]
@@ -138,11 +136,6 @@ void Recorder::Finish(const NodePtr& node, Tensors& results) { Finish(node, {}, 
 void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results) {
   Writes writes;
   StoragePtr storage;
-  struct Unlock {  // before anything that was made for a node that does not come to be is released
-    std::optional<Context::Lock>& lock;
-    ~Unlock() { lock.reset(); }
-  } const unlock{lock_};
-  if (checks_) context_.ReserveChecked();
   const auto count = static_cast<uint32_t>(targets.size());
   results.reserve(node->num_outputs() - count);
   for (uint32_t i = count; i < node->num_outputs(); ++i) {
@@ -159,9 +152,10 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
   context_.history.Add(WhatIs(*node), context_.pending_count());
   is_long_ = context_.history.due();
   if (checks_) AddChecked(*node);
+  lock_.reset();  // before the old values in `writes` are released
 }
 
-void Recorder::AddChecked(const Node& node) noexcept {
+void Recorder::AddChecked(const Node& node) {
   context_.AddChecked({NodePtr(const_cast<Node*>(&node)), device_, CurrentFunction()});
 }
 

@@ -63,7 +63,7 @@ class Recorder {
 
  private:
   void SyncLongGraph();
-  void AddChecked(const Node& node) noexcept;
+  void AddChecked(const Node& node);
   // Takes the lock with the values of operands of which some are other contexts'.
   void LockForeign(absl::Span<const Operand> in);
 

@@ -129,10 +129,7 @@ class Context : public RefCounted<Context> {
     backend::Device device;
     std::string_view function;  // that recorded it; empty: the op itself
   };
-  void ReserveChecked() {  // room for one, so that adding it cannot fail
-    if (checked_.size() == checked_.capacity()) checked_.reserve(2 * checked_.size() + 8);
-  }
-  void AddChecked(Checked checked) noexcept { checked_.push_back(std::move(checked)); }
+  void AddChecked(Checked checked) { checked_.push_back(std::move(checked)); }
   absl::Span<const Checked> checked() const { return checked_; }
   // The first `count` of them, if they are the device's: they run, or never will.
   void ForgetChecked(backend::Device device, std::size_t count) {

@@ -17,9 +17,8 @@ Rewriter::Rewriter(Computation* computation) : computation_(computation) {
   }
 }
 
-Rewriter::~Rewriter() noexcept(false) {
-  // The module of a pass that failed is not used again.
-  if ((changed_ || added_) && std::uncaught_exceptions() == uncaught_) computation_->RemoveDead();
+Rewriter::~Rewriter() {
+  if (changed_ || added_) computation_->RemoveDead();
 }
 
 Instruction* Rewriter::Add(Opcode opcode, const Shape& shape,

@@ -6,7 +6,6 @@
 // erased instructions stay good (IsErased), as a pass may walk a list it took before.
 #pragma once
 
-#include <exception>
 #include <unordered_set>
 
 #include "absl/types/span.h"
@@ -18,7 +17,7 @@ namespace lazuli::lowering {
 class Rewriter {
  public:
   explicit Rewriter(hlo::Computation* computation);
-  ~Rewriter() noexcept(false);  // erases; std::bad_alloc
+  ~Rewriter();  // erases
   Rewriter(const Rewriter&) = delete;
   Rewriter& operator=(const Rewriter&) = delete;
 
@@ -63,7 +62,6 @@ class Rewriter {
   hlo::Computation* computation_;
   const hlo::Instruction* origin_ = nullptr;
   bool changed_ = false;
-  const int uncaught_ = std::uncaught_exceptions();
   std::unordered_set<const hlo::Instruction*> erased_;
   std::unordered_set<const hlo::Instruction*> pinned_;  // control predecessors of others
   bool added_ = false;

@@ -5,7 +5,6 @@
 
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
-#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -19,7 +18,6 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include "backend/cpu/codegen/kernel.h"
-#include "backend/cpu/codegen/run_llvm.h"
 #include "ir/support/check.h"
 #include "ir/support/fork.h"
 #include "ir/support/status.h"
@@ -44,45 +42,6 @@ int VectorWidth(const llvm::orc::JITTargetMachineBuilder& builder) {
   if (features.find("+avx512vl") != std::string::npos) return 16;
   if (features.find("+avx2") != std::string::npos) return 8;
   return 4;
-}
-
-// Generates code for a loop that adds (1, 2, 3, 4), and a product after it. What LLVM does once, as
-// registering its passes and making tables of what may be folded or hoisted, it does with locks in
-// its hands: here, and not in a compile that may run out of memory.
-void WarmUp(llvm::TargetMachine& machine) {
-  llvm::LLVMContext context;
-  llvm::Module module("warm_up", context);
-  module.setDataLayout(machine.createDataLayout());
-  llvm::IRBuilder<> b(context);
-  auto* const type = llvm::FixedVectorType::get(b.getFloatTy(), 4);
-  auto* const function = llvm::Function::Create(
-      llvm::FunctionType::get(type, {type, b.getInt64Ty()}, /*isVarArg=*/false),
-      llvm::Function::ExternalLinkage, "warm_up", module);
-  const auto block = [&](const char* name) {
-    return llvm::BasicBlock::Create(context, name, function);
-  };
-  const auto numbers = [&](const float(&values)[4]) {
-    return llvm::ConstantDataVector::get(context, llvm::ArrayRef(values));
-  };
-  llvm::BasicBlock* const entry = block("entry");
-  llvm::BasicBlock* const loop = block("loop");
-  llvm::BasicBlock* const exit = block("exit");
-  b.SetInsertPoint(entry);
-  b.CreateBr(loop);
-  b.SetInsertPoint(loop);
-  llvm::PHINode* const x = b.CreatePHI(type, 2);
-  llvm::PHINode* const left = b.CreatePHI(b.getInt64Ty(), 2);
-  llvm::Value* const sum = b.CreateFAdd(x, numbers({1, 2, 3, 4}));
-  llvm::Value* const next = b.CreateSub(left, b.getInt64(1));
-  x->addIncoming(function->getArg(0), entry);
-  x->addIncoming(sum, loop);
-  left->addIncoming(function->getArg(1), entry);
-  left->addIncoming(next, loop);
-  b.CreateCondBr(b.CreateIsNull(next), exit, loop);
-  b.SetInsertPoint(exit);
-  b.CreateRet(b.CreateFMul(sum, numbers({5, 6, 7, 8})));
-  LAZULI_CHECK(static_cast<bool>(llvm::orc::SimpleCompiler(machine)(module)),
-               "LLVM generates no code for this processor");
 }
 
 void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
@@ -135,6 +94,10 @@ void Tell(const llvm::Module& module, llvm::TargetMachine& machine) {
 
 }  // namespace
 
+absl::Status FromLlvm(llvm::Error error, std::string_view what) {
+  return Internal(what, ": ", llvm::toString(std::move(error)));
+}
+
 void ListenToKernels(KernelListener listener) {
   auto next = listener ? std::make_shared<const KernelListener>(std::move(listener)) : nullptr;
   std::lock_guard lock(TheListening().mutex);
@@ -148,7 +111,6 @@ struct Jit::State {
     auto machine = builder.createTargetMachine();
     LAZULI_CHECK(static_cast<bool>(machine), "no code generator for this processor");
     layout = (*machine)->createDataLayout();
-    WarmUp(**machine);
   }
 
   llvm::orc::JITTargetMachineBuilder builder;

@@ -7,25 +7,28 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
 namespace llvm {
+class Error;
 class Module;
 }  // namespace llvm
 
 namespace lazuli::cpu {
 
+absl::Status FromLlvm(llvm::Error error, std::string_view what);
+
 class Jit {
  public:
-  // The one of this process. The first call makes it, not inside of RunLlvm.
+  // The one of this process.
   static Jit& Get();
 
   // Prepares an empty module for the host: data layout, triple.
   void Prepare(llvm::Module& module) const;
   // Optimises the module and generates code: an object file, which may be kept and loaded later.
-  // Called inside of RunLlvm. With `dump` writes the module to the standard error, before and
-  // after.
+  // With `dump` writes the module to the standard error, before and after.
   absl::StatusOr<std::string> Compile(llvm::Module& module, bool dump);
 
   // Elements of f32 that one vector register of the host holds, at most 16.

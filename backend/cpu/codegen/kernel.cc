@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <exception>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 
@@ -17,10 +17,10 @@
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "backend/cpu/codegen/kernel_store.h"
 #include "backend/cpu/codegen/machine_code.h"
-#include "backend/cpu/codegen/run_llvm.h"
 #include "ir/evaluator/cumulative.h"
 #include "ir/hlo/monoid.h"
 #include "ir/hlo/printer.h"
+#include "ir/support/data_memory.h"
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"
 #include "ir/support/metrics.h"
@@ -146,8 +146,7 @@ absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const hlo::Comp
   if (!kernel) {
     Jit& jit = Jit::Get();
     const bool dump = flags().debug() >= 5;
-    LAZULI_ASSIGN_OR_RETURN(
-        kernel, RunLlvm("compiling a kernel", [&] { return GenerateCode(jit, body, dump); }));
+    LAZULI_ASSIGN_OR_RETURN(kernel, GenerateCode(jit, body, dump));
     Add(Counter::kKernels);
     StoreKernel(text, *kernel);
   }
@@ -182,18 +181,18 @@ struct Job {
   const hlo::Computation* body;
   std::string text;
   absl::StatusOr<std::shared_ptr<const CompiledKernel>> kernel = nullptr;
-  std::exception_ptr failure = nullptr;  // no memory, for the thread that waits
 };
 
 void RunJobs(std::vector<Job>& jobs) {
   std::atomic<std::size_t> next{0};
-  const auto work = [&] {
+  // LLVM is built without exceptions: an std::bad_alloc of its own must not unwind its frames.
+  const auto work = [&]() noexcept {
     for (std::size_t i = next++; i < jobs.size(); i = next++) {
       ir::SlowNotice::Check();
       try {
         jobs[i].kernel = CompileOne(*jobs[i].body, jobs[i].text);
-      } catch (...) {
-        jobs[i].failure = std::current_exception();
+      } catch (const ir::NoDataMemory& error) {  // thrown by our own literals
+        jobs[i].kernel = error.status();
       }
     }
   };
@@ -204,13 +203,10 @@ void RunJobs(std::vector<Job>& jobs) {
   threads.reserve(wanted);
   try {
     while (threads.size() + 1 < wanted) threads.emplace_back(work);
-  } catch (const std::exception&) {  // NOLINT: fewer do the work
+  } catch (const std::system_error&) {  // NOLINT: fewer do the work
   }
   work();
   for (std::thread& thread : threads) thread.join();
-  for (const Job& job : jobs) {
-    if (job.failure) std::rethrow_exception(job.failure);
-  }
 }
 
 // Of the body and, because it says nothing of them but their number, of what it calls.

@@ -8,8 +8,9 @@
 #include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
 #include <dlfcn.h>
 
-#include "backend/cpu/codegen/run_llvm.h"
+#include "backend/cpu/codegen/jit.h"
 #include "ir/support/check.h"
+#include "ir/support/status.h"
 
 namespace lazuli::cpu {
 namespace {
@@ -25,8 +26,7 @@ class LinkedCode final : public MachineCode {
   LinkedCode(std::unique_ptr<jitlink::InProcessMemoryManager> memory, int64_t bytes)
       : memory_(std::move(memory)), bytes_(bytes) {}
   ~LinkedCode() override {
-    // What does not get memory to free memory leaves the code where it is.
-    if (code_) EndsWithMemory([&] { llvm::consumeError(memory_->deallocate(std::move(code_))); });
+    if (code_) llvm::consumeError(memory_->deallocate(std::move(code_)));
   }
 
   void* Lookup(std::string_view function) const override {
@@ -83,7 +83,9 @@ class Link final : public jitlink::JITLinkContext {
   absl::Status& status_;
 };
 
-absl::StatusOr<std::unique_ptr<const MachineCode>> LinkInProcess(std::string_view object) {
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const MachineCode>> MachineCode::Load(std::string_view object) {
   auto graph = jitlink::createLinkGraphFromObject({{object.data(), object.size()}, "kernel"});
   if (!graph) return FromLlvm(graph.takeError(), kDoing);
   auto memory = jitlink::InProcessMemoryManager::Create();
@@ -93,12 +95,6 @@ absl::StatusOr<std::unique_ptr<const MachineCode>> LinkInProcess(std::string_vie
   jitlink::link(std::move(*graph), std::make_unique<Link>(*code, status));
   LAZULI_RETURN_IF_ERROR(status);
   return code;
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<const MachineCode>> MachineCode::Load(std::string_view object) {
-  return RunLlvm(kDoing, [&] { return LinkInProcess(object); });
 }
 
 }  // namespace lazuli::cpu

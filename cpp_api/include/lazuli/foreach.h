@@ -21,7 +21,7 @@ using TensorList = std::vector<Tensor>;
 
 // Updates that happen together: what this thread's foreach_*_ calls compute while one lives becomes
 // the tensors' elements by commit(), all at once, which cannot fail. Without it nothing changes:
-// one that is refused, or gets no memory, leaves nothing half updated.
+// one that is refused leaves nothing half updated.
 class LAZULI_API ForeachTransaction {
  public:
   ForeachTransaction();

@@ -37,7 +37,7 @@ class LAZULI_API Optimizer {
 
   const std::vector<Tensor>& parameters() const { return parameters_; }
   // Records one update of every parameter that has a gradient. Throws with nothing changed:
-  // Error(kInvalidArgument) if a gradient or a state no longer fits its parameter, std::bad_alloc.
+  // Error(kInvalidArgument) if a gradient or a state no longer fits its parameter.
   // If the update before is still pending, nobody syncs: then this does first, so that a loop
   // without mark_step() runs one program a step, too.
   void step(LAZULI_LOC);

@@ -8,6 +8,7 @@
 #include "backend/client/registry.h"
 #include "backend/cpu/cpu_client.h"
 #include "backend/cpu/runtime/library.h"
+#include "ir/support/data_memory.h"
 #include "ir/support/flags.h"
 #include "tests/support/hlo_test.h"
 
@@ -70,6 +71,82 @@ TEST(ExecutableTest, MatricesArePackedOnlyWhereNoLimitIsSet) {
   if (HasOneDnn()) {
     EXPECT_GE(scratch("0"), 256 * 256 * 4);
   }
+}
+
+// The arena, the packed weights, the results: a run that does not get one of them says so, and the
+// next one is right.
+TEST(ExecutableTest, ARunWithoutMemoryForItsDataChangesNothing) {
+  RegisterCpu();
+  const Device device = *FindDevice("cpu");
+  const auto ones = [&](const Shape& shape) {
+    const Literal literal = Literal::Full(shape, 1);
+    return *device.client->FromHost({literal.raw(), &literal.shape()}, {}, device);
+  };
+  const std::vector<BufferPtr> arguments{ones(Shape(DType::kF32, {2, 8, 9, 9})),
+                                         ones(Shape(DType::kF32, {16, 8, 3, 3}))};
+  int refused = 0;
+  for (bool reached = true; reached;) {
+    const ExecutablePtr executable = *device.client->Compile(ParseHlo(R"(
+      ENTRY main {
+        x = f32[2,8,9,9] parameter(0)
+        w = f32[16,8,3,3] parameter(1)
+        ROOT c = f32[2,16,7,7] convolution(x, w), window={size=3x3}, dim_labels=bf01_oi01->bf01
+      })"),
+                                                             {});
+    const auto run = [&] {
+      return executable->Execute({.buffers = arguments, .scalars = {}, .donated = {}});
+    };
+    {
+      const ir::ScopedDataFault fault(refused);
+      const auto results = run();
+      reached = fault.happened();
+      EXPECT_EQ(results.ok(), !reached);
+      if (!results.ok()) {
+        EXPECT_EQ(results.status().code(), absl::StatusCode::kResourceExhausted);
+        EXPECT_THAT(std::string(ir::Message(results.status())),
+                    testing::HasSubstr("out of memory: a"));
+      }
+    }
+    if (reached) ++refused;
+    const auto results = run();
+    ASSERT_TRUE(results.ok()) << results.status();
+    EXPECT_THAT(device.client->ToHost(*(*results)[0])->data<float>(), testing::Each(72));
+  }
+  EXPECT_GE(refused, HasOneDnn() ? 3 : 2);
+}
+
+// Code generation makes literals, too.
+TEST(ExecutableTest, ACompileWithoutMemoryForLiteralsIsRefused) {
+  RegisterCpu();
+  const Device device = *FindDevice("cpu");
+  const auto compile = [&]() -> absl::Status {
+    try {
+      return device.client
+          ->Compile(ParseHlo(R"(
+            max { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] maximum(a, b) }
+            ENTRY main {
+              x = f32[5,9] parameter(0)
+              low = f32[] constant(-inf)
+              ROOT r = f32[5] reduce(x, low), dimensions={1}, to_apply=max
+            })"),
+                    {})
+          .status();
+    } catch (const ir::NoDataMemory& error) {
+      return error.status();
+    }
+  };
+  ASSERT_TRUE(compile().ok());
+  int refused = 0;
+  for (bool reached = true; reached; ++refused) {
+    {
+      const ir::ScopedDataFault fault(refused);
+      const absl::Status status = compile();
+      reached = fault.happened();
+      EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+    }
+    EXPECT_TRUE(compile().ok());
+  }
+  EXPECT_GT(refused, 1);
 }
 
 }  // namespace

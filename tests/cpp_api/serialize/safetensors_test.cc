@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -197,6 +198,35 @@ TEST_F(SafetensorsTest, DamagedTensorsAreRefused) {
   EXPECT_EQ(Refusal(both + R"("a": {"dtype": "U8", "shape": [4], "data_offsets": [4, 8]}})", 8),
             "its header has 'a' twice");
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // whose malloc ends the process
+TEST_F(SafetensorsTest, AnArrayThatMemoryCannotHoldIsAnError) {
+  constexpr std::uintmax_t kBytes = std::uintmax_t{1} << 47;  // all that a process can address
+  const std::string bytes = std::to_string(kBytes);
+  Write(
+      R"({"a": {"dtype": "U8", "shape": [)" + bytes + R"(], "data_offsets": [0, )" + bytes + "]}}",
+      0);
+  // A file with a hole, where there is a file system that has such.
+  const fs::path folder = fs::exists("/dev/shm") ? "/dev/shm" : folder_;
+  const std::string path = folder / ("lazuli_large." + std::to_string(getpid()));
+  std::error_code refused;
+  fs::copy_file(Path(), path, refused);
+  if (!refused) fs::resize_file(path, fs::file_size(path) + kBytes, refused);
+  if (!refused) {
+    try {
+      load_safetensors(path);
+      ADD_FAILURE() << "there was memory for it";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+      EXPECT_THAT(error.what(), HasSubstr("out of memory: " + path + " has an array of " + bytes));
+      EXPECT_THAT(error.what(), HasSubstr("safetensors_test.cc"));
+    }
+  }
+  fs::remove(path);
+  if (refused) GTEST_SKIP() << "no file of that size can be made: " << refused.message();
+}
+#endif
 
 }  // namespace
 }  // namespace lazuli

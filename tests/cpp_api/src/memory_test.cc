@@ -1,8 +1,25 @@
 // Memory of the CPU: plans, figures and the limit, seen from outside.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <string>
+
 #include "benchmarks/models.h"
+#include <malloc.h>
 
 #include "tests/support/expect_error.h"
 #include <lazuli/lazuli.h>
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+namespace {
+std::atomic<bool> fails{false};  // the next allocation of data
+}
+// The library's calls come here, because a program's symbols go before those of libraries.
+extern "C" [[gnu::visibility("default")]] void* aligned_alloc(std::size_t alignment,
+                                                              std::size_t bytes) noexcept {
+  return fails.exchange(false) ? nullptr : memalign(alignment, bytes);
+}
+#endif
 
 namespace lazuli {
 namespace {
@@ -72,6 +89,41 @@ TEST(MemoryTest, ALimitRefusesAProgramWhichCanBeRunLater) {
   EXPECT_EQ(y.sum().item(), 4.0 * (1 << 20));
   set_memory_limit(0);
   EXPECT_THROW(set_memory_limit(-1), Error);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose malloc is their own
+template <class F>
+std::string RefusalFor(F&& f) {
+  fails = true;
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(MemoryTest, ATransferWithoutMemoryIsAnErrorAtItsLine) {
+  const auto words = testing::MatchesRegex(
+      "out of memory: an array of [0-9]+ bytes could not be allocated .memory_test.cc:[0-9]+.");
+  const Tensor x = tensor({1.0f, 2.0f});
+  EXPECT_THAT(RefusalFor([] { (void)tensor({1.0f, 2.0f}); }), words);
+  EXPECT_THAT(RefusalFor([&] { (void)x.to_vector<float>(); }), words);
+  EXPECT_THAT(x.to_vector<float>(), testing::ElementsAre(1, 2));
+}
+#endif
+
+// A hook stands for the library's own code: what is not data has no second chance.
+TEST(MemoryDeathTest, OtherMemoryThatIsNotThereEndsTheProcessWithASentence) {
+  EXPECT_DEATH(
+      {
+        Tensor x = ones({2}).set_requires_grad(true);
+        x.register_hook([](const Tensor&) -> Tensor { throw std::bad_alloc(); });
+        x.sum().backward();
+      },
+      "lazuli: out of memory in a call of the library \\(memory_test.cc:[0-9]+\\); the process "
+      "ends");
 }
 
 }  // namespace

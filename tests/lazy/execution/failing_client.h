@@ -8,6 +8,7 @@
 
 #include "backend/client/client.h"
 #include "ir/evaluator/evaluator.h"
+#include "ir/support/data_memory.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -70,7 +71,7 @@ class FailingClient final : public ComputationClient {
     absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override {
       ++client_->runs;
       client_->WaitUntilReleased(client_->running, client_->held_);
-      if (client_->out_of_memory) throw std::bad_alloc();
+      if (client_->out_of_memory) throw ir::NoDataMemory(1 << 30);  // NOLINT
       if (client_->fail_run) return ir::Internal("the device caught fire");
       std::vector<Literal> values;
       for (const BufferPtr& buffer : args.buffers)

@@ -185,7 +185,9 @@ TEST_F(FailureTest, RunningOutOfMemoryFailsTheRunNotTheProcess) {
   const SiteScope site(ir::InternSite("train.cc", "main", 9));  // the line that syncs
   const absl::Status status = Sync();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(Text(status), testing::EndsWith("out of memory (train.cc:9)"));
+  EXPECT_THAT(Text(status),
+              testing::EndsWith("out of memory: an array of 1073741824 bytes could not be "
+                                "allocated (train.cc:9)"));
   Client().out_of_memory = false;
   EXPECT_THAT(Values(x + x), ElementsAre(2, 4));
 }

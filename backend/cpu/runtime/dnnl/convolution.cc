@@ -353,8 +353,6 @@ absl::StatusOr<LibraryPlan> PlanConvolution(const ConvolutionSpec& spec, int thr
     if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments)
       return LibraryPlan();
     return FromDnnl(error, "planning a convolution");
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted("out of memory in planning a convolution");
   }
 }
 

@@ -1,6 +1,5 @@
 #include "backend/cpu/runtime/dnnl/dnnl_call.h"
 
-#include <new>
 #include <utility>
 
 #include "backend/cpu/runtime/dnnl/dnnl_util.h"
@@ -61,8 +60,6 @@ absl::Status DnnlCall::Run(absl::Span<const std::byte* const> data, int64_t work
   return absl::OkStatus();
 } catch (const dnnl::error& error) {
   return FromDnnl(error, what);
-} catch (const std::bad_alloc&) {
-  return ResourceExhausted("out of memory in ", what);
 }
 
 DnnlCall DnnlReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,

@@ -9,12 +9,11 @@
 
 namespace lazuli::cpu {
 
-// The library's cache of primitives is off: where making one gets no memory, the cache keeps what
-// was begun, and every later try for the same one fails, too.
+// Never destroyed. The library's cache of primitives is off: programs are cached as a whole.
 inline const dnnl::engine& DnnlEngine() {
   static const auto* engine = [] {
     dnnl::set_primitive_cache_capacity(0);
-    return new dnnl::engine(dnnl::engine::kind::cpu, 0);  // NOLINT: never destroyed
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);  // NOLINT
   }();
   return *engine;
 }

@@ -306,8 +306,6 @@ absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int threads) {
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented) return LibraryPlan{PlanEigenMatmul(spec), nullptr};
     return FromDnnl(error, "planning a matrix multiplication");
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted("out of memory in planning a matrix multiplication");
   }
 }
 

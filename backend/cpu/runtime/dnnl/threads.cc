@@ -5,8 +5,6 @@
 namespace lazuli::cpu {
 
 // oneDNN runs on OpenMP and asks it for the number of threads both when it plans and when it runs.
-// Setting the number it has anyway would make libgomp's record of this thread, which ends the
-// process where there is no memory.
 ScopedLibraryThreads::ScopedLibraryThreads(int count)
     : saved_(omp_get_max_threads()), changed_(count != saved_) {
   if (changed_) omp_set_num_threads(count);

@@ -1,25 +1,9 @@
-// Memory that cannot be had, at every place where a training step asks for some: the step fails,
-// and the process goes on. Its own program, because it replaces operator new.
-//
-// Builds with a sanitizer see every object, as the pool of small objects is off there.
-#include <atomic>
-#include <cstdlib>
+// Memory for data that cannot be had, at every place where a training step asks for some: the step
+// fails with a sentence that names the program and the line, and everything else goes on.
+#include "ir/support/data_memory.h"
 
 #include "lazy/autograd/backward.h"
 #include "tests/lazy/execution/each_client.h"
-
-namespace {
-
-std::atomic<int64_t> allocations_left{-1};  // until one fails; negative: all succeed
-
-void* Allocate(std::size_t bytes) {
-  if (allocations_left.load() >= 0 && allocations_left.fetch_sub(1) == 0) return nullptr;
-  return std::malloc(bytes);
-}
-
-}  // namespace
-
-#include "tests/support/replace_new.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -46,39 +30,43 @@ float Train(std::vector<ProgramPtr>* programs = nullptr) {
   return after;
 }
 
-#if defined(__SANITIZE_THREAD__)
-constexpr int64_t kStride = 7;  // a compile takes a second
-#else
-constexpr int64_t kStride = 1;
-#endif
+class DataMemoryTest : public OnEachClient {};
+LAZULI_ON_EACH_CLIENT(DataMemoryTest);
 
-class FaultTest : public OnEachClient {};
-LAZULI_ON_EACH_CLIENT(FaultTest);
+// What a failure says: which program or op, how much memory, and for what line of the user's.
+void ExpectRefusal(const absl::Status& status) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(Message(status)),
+              testing::ContainsRegex("out of memory: an? (buffer|array) of [0-9]+ bytes"));
+}
 
 // Fails each allocation of Train() in turn; returns how many there are.
 int64_t FailEach(bool cold) {
-  std::vector<ProgramPtr>
-      programs;  // hold the kernels: compile_fault_test fails LLVM's allocations
+  std::vector<ProgramPtr> programs;  // hold the kernels: LLVM takes long
   const float expected = Train(&programs);
   const Counted created(ir::Counter::kCreateTensor), destroyed(ir::Counter::kDestroyTensor);
   int64_t failed = 0;
-  for (int64_t n = 0;; n += kStride) {
+  for (int64_t n = 0;; ++n) {
     if (cold) GetProgramCache().Clear();
-    allocations_left = n;
-    bool threw = false;
-    try {
-      EXPECT_EQ(Train(), expected);
-    } catch (const std::bad_alloc&) {
-      threw = true;
-    } catch (const StatusError& error) {
-      threw = true;
-      EXPECT_EQ(error.status().code(), absl::StatusCode::kResourceExhausted) << error.status();
+    bool reached = false;
+    {
+      const ir::ScopedDataFault fault(n);
+      try {
+        const SiteScope site(ir::InternSite("train.cc", "main", 9));
+        EXPECT_EQ(Train(), expected);
+      } catch (const ir::NoDataMemory& error) {
+        ExpectRefusal(error.status());
+        ++failed;
+      } catch (const StatusError& error) {
+        ExpectRefusal(error.status());
+        EXPECT_THAT(error.what(), testing::EndsWith("(train.cc:9)"));
+        ++failed;
+      }
+      reached = fault.happened();
     }
-    const bool reached = allocations_left.exchange(-1) < 0;
-    failed += threw ? 1 : 0;
     // A failure that no read has reported yet is the next sync's to report.
     const absl::Status left = Sync();
-    EXPECT_TRUE(left.ok() || left.code() == absl::StatusCode::kResourceExhausted) << left;
+    if (!left.ok()) ExpectRefusal(left);
     EXPECT_EQ(Context::Current().pending_count(), 0) << n;
     EXPECT_EQ(Train(), expected) << "after the failure of allocation " << n;
     if (!reached) break;
@@ -88,12 +76,12 @@ int64_t FailEach(bool cold) {
   return failed;
 }
 
-TEST_P(FaultTest, AStepThatCompilesSurvivesTheFailureOfEachAllocation) {
-  EXPECT_GT(FailEach(/*cold=*/true), 300 / kStride);
+TEST_P(DataMemoryTest, AStepThatCompilesSurvivesTheFailureOfEachAllocation) {
+  EXPECT_GT(FailEach(/*cold=*/true), 10);
 }
 
-TEST_P(FaultTest, ACachedStepSurvivesTheFailureOfEachAllocation) {
-  EXPECT_GT(FailEach(/*cold=*/false), 10 / kStride);
+TEST_P(DataMemoryTest, ACachedStepSurvivesTheFailureOfEachAllocation) {
+  EXPECT_GT(FailEach(/*cold=*/false), 5);
 }
 
 }  // namespace

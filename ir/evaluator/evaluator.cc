@@ -1,6 +1,7 @@
 #include "ir/evaluator/evaluator.h"
 
 #include <optional>
+#include <type_traits>
 
 #include "ir/evaluator/custom_calls.h"
 #include "ir/evaluator/dynamic_sizes.h"
@@ -249,7 +250,8 @@ absl::StatusOr<Literal> EvaluateAsyncStart(const Instruction& instruction, Opera
 }
 
 absl::StatusOr<Literal> EvaluateTransfer(const Instruction& instruction, Operands operands,
-                                         HostTransfers* transfers) {
+                                         Context& context) {
+  HostTransfers* const transfers = context.transfers();
   if (transfers == nullptr) return Unimplemented("nobody is at the other end of the transfer");
   if (instruction.opcode() == Opcode::kOutfeed) {
     transfers->PushOutfeed(*operands[0]);
@@ -271,197 +273,69 @@ absl::StatusOr<Literal> EvaluateCustomCall(const Instruction& instruction, Opera
   return result;
 }
 
+// What has no family.
+absl::StatusOr<Literal> EvaluateConvert(const Instruction& instruction, Operands operands) {
+  return operands[0]->Converted(instruction.shape().dtype());
+}
+absl::StatusOr<Literal> EvaluateFirstOperand(const Instruction&, Operands operands) {
+  return *operands[0];
+}
+absl::StatusOr<Literal> EvaluateFirstElement(const Instruction&, Operands operands) {
+  return operands[0]->tuple()[0];
+}
+absl::StatusOr<Literal> EvaluateSecondElement(const Instruction&, Operands operands) {
+  return operands[0]->tuple()[1];
+}
+absl::StatusOr<Literal> EvaluateParameter(const Instruction&) {
+  return Internal("a parameter has no value of its own");
+}
+absl::StatusOr<Literal> EvaluateConstant(const Instruction& instruction) {
+  return instruction.literal();
+}
+absl::StatusOr<Literal> EvaluateTuple(const Instruction&, Operands operands) {
+  std::vector<Literal> elements;
+  for (const Literal* operand : operands) elements.push_back(*operand);
+  return Literal::Tuple(std::move(elements));
+}
+absl::StatusOr<Literal> EvaluateGetTupleElement(const Instruction& instruction, Operands operands) {
+  return operands[0]
+      ->tuple()[static_cast<std::size_t>(instruction.attrs_as<TupleIndexAttrs>().index)];
+}
+absl::StatusOr<Literal> EvaluateAfterAll(const Instruction&) { return Literal(Shape::Token()); }
+absl::StatusOr<Literal> EvaluateControlFlow(const Instruction&) {
+  return Internal("control flow is the machine's");
+}
+absl::StatusOr<Literal> EvaluateReplicaId(const Instruction&) {
+  return Literal::Scalar(uint32_t{0});
+}
+absl::StatusOr<Literal> EvaluateUnconnected(const Instruction&) {
+  return Unimplemented("not evaluated; nobody is at the other end of the transfer");
+}
+
+// A function of the evaluator with the parameters that it leaves out.
+using Evaluator = absl::StatusOr<Literal>(const Instruction&, Operands, Context&);
+template <auto& function>
+absl::StatusOr<Literal> Uniform(const Instruction& instruction, Operands operands,
+                                Context& context) {
+  if constexpr (std::is_invocable_v<decltype(function), const Instruction&>)
+    return function(instruction);
+  else if constexpr (std::is_invocable_v<decltype(function), const Instruction&, Operands>)
+    return function(instruction, operands);
+  else
+    return function(instruction, operands, context);
+}
+
+constexpr Evaluator* kEvaluators[] = {
+#define LAZULI_OPCODE(name, text, arity, flags, regions, attrs, infer, evaluate, ...) \
+  Uniform<evaluate>,
+#include "ir/hlo/opcode.def"
+#undef LAZULI_OPCODE
+};
+
 absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operands,
                                  Context& context) {
-  switch (instruction.opcode()) {
-    case Opcode::kAbs:
-    case Opcode::kNegate:
-    case Opcode::kSign:
-    case Opcode::kCeil:
-    case Opcode::kFloor:
-    case Opcode::kRoundNearestAfz:
-    case Opcode::kRoundNearestEven:
-    case Opcode::kSqrt:
-    case Opcode::kRsqrt:
-    case Opcode::kCbrt:
-    case Opcode::kExponential:
-    case Opcode::kExponentialMinusOne:
-    case Opcode::kLog:
-    case Opcode::kLogPlusOne:
-    case Opcode::kLogistic:
-    case Opcode::kTanh:
-    case Opcode::kSine:
-    case Opcode::kCosine:
-    case Opcode::kTan:
-    case Opcode::kErf:
-    case Opcode::kIsFinite:
-    case Opcode::kNot:
-    case Opcode::kPopcnt:
-    case Opcode::kCountLeadingZeros:
-    case Opcode::kReal:
-    case Opcode::kImag:
-    case Opcode::kAsin:
-    case Opcode::kAcos:
-    case Opcode::kAtan:
-    case Opcode::kAsinh:
-    case Opcode::kAcosh:
-    case Opcode::kAtanh:
-    case Opcode::kSinh:
-    case Opcode::kCosh:
-    case Opcode::kReducePrecision:
-    case Opcode::kAdd:
-    case Opcode::kSubtract:
-    case Opcode::kMultiply:
-    case Opcode::kDivide:
-    case Opcode::kRemainder:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-    case Opcode::kPower:
-    case Opcode::kAtan2:
-    case Opcode::kComplex:
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kXor:
-    case Opcode::kShiftLeft:
-    case Opcode::kShiftRightArithmetic:
-    case Opcode::kShiftRightLogical:
-    case Opcode::kStochasticConvert:
-    case Opcode::kCompare:
-    case Opcode::kSelect:
-    case Opcode::kClamp:
-      return EvaluateElementwise(instruction, operands);
-    case Opcode::kConvert:
-      return operands[0]->Converted(instruction.shape().dtype());
-    case Opcode::kCopy:
-    case Opcode::kDomain:
-    case Opcode::kAllReduceDone:
-    case Opcode::kAsyncUpdate:
-      return *operands[0];
-    case Opcode::kAllGatherDone:
-    case Opcode::kCollectivePermuteDone:
-    case Opcode::kAsyncDone:
-      return operands[0]->tuple()[1];
-
-    case Opcode::kIota:
-    case Opcode::kBroadcast:
-    case Opcode::kTranspose:
-    case Opcode::kReverse:
-    case Opcode::kReshape:
-    case Opcode::kBitcast:
-    case Opcode::kBitcastConvert:
-    case Opcode::kDynamicReshape:
-    case Opcode::kConcatenate:
-    case Opcode::kSlice:
-    case Opcode::kPad:
-    case Opcode::kGetDimensionSize:
-    case Opcode::kSetDimensionSize:
-      return EvaluateShape(instruction, operands);
-    case Opcode::kDynamicSlice:
-      return EvaluateDynamicSlice(instruction, operands);
-    case Opcode::kDynamicUpdateSlice:
-      return EvaluateDynamicUpdateSlice(instruction, operands);
-    case Opcode::kGather:
-      return EvaluateGather(instruction, operands);
-    case Opcode::kScatter:
-      return EvaluateScatter(instruction, operands, context);
-
-    case Opcode::kParameter:
-      return Internal("a parameter has no value of its own");
-    case Opcode::kConstant:
-      return instruction.literal();
-    case Opcode::kTuple: {
-      std::vector<Literal> elements;
-      for (const Literal* operand : operands) elements.push_back(*operand);
-      return Literal::Tuple(std::move(elements));
-    }
-    case Opcode::kGetTupleElement:
-      return operands[0]
-          ->tuple()[static_cast<std::size_t>(instruction.attrs_as<TupleIndexAttrs>().index)];
-    case Opcode::kOptBarrier:
-    case Opcode::kAddDependency:
-      return *operands[0];
-    case Opcode::kAfterAll:
-      return Literal(Shape::Token());
-
-    case Opcode::kDot:
-      return EvaluateDot(instruction, operands);
-    case Opcode::kRaggedDot:
-      return EvaluateRaggedDot(instruction, operands);
-    case Opcode::kScaledDot:
-      return EvaluateScaledDot(instruction, operands);
-    case Opcode::kConvolution:
-      return EvaluateConvolution(instruction, operands);
-    case Opcode::kFft:
-      return EvaluateFft(instruction, operands);
-    case Opcode::kCholesky:
-      return EvaluateCholesky(instruction, operands);
-    case Opcode::kTriangularSolve:
-      return EvaluateTriangularSolve(instruction, operands);
-
-    case Opcode::kReduce:
-      return EvaluateReduce(instruction, operands, context);
-    case Opcode::kReduceWindow:
-      return EvaluateReduceWindow(instruction, operands, context);
-    case Opcode::kSelectAndScatter:
-      return EvaluateSelectAndScatter(instruction, operands, context);
-    case Opcode::kMap:
-      return EvaluateMap(instruction, operands, context);
-    case Opcode::kSort:
-      return EvaluateSort(instruction, operands, context);
-    case Opcode::kTopk:
-      return EvaluateTopK(instruction, operands);
-    case Opcode::kScan:
-      return EvaluateScan(instruction, operands, context);
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-    case Opcode::kCall:
-    case Opcode::kFusion:
-      return Internal("control flow is the machine's");
-
-    case Opcode::kRng:
-      return EvaluateRng(instruction, operands);
-    case Opcode::kRngBitGenerator:
-      return EvaluateRngBitGenerator(instruction, operands);
-    case Opcode::kRngGetAndUpdateState:
-      return EvaluateRngGetAndUpdateState(instruction);
-    case Opcode::kBatchNormTraining:
-    case Opcode::kBatchNormInference:
-    case Opcode::kBatchNormGrad:
-      return EvaluateBatchNorm(instruction, operands);
-
-    case Opcode::kAllReduce:
-    case Opcode::kAllGather:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectivePermute:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kReduceScatter:
-    case Opcode::kCollectiveReduce:
-    case Opcode::kAllReduceStart:
-    case Opcode::kRaggedAllToAll:
-    case Opcode::kAllGatherStart:
-    case Opcode::kCollectivePermuteStart:
-    case Opcode::kCopyStart:
-      return EvaluateCollective(instruction, operands);
-    case Opcode::kCopyDone:
-      return operands[0]->tuple()[0];
-    case Opcode::kAsyncStart:
-      return EvaluateAsyncStart(instruction, operands, context);
-    case Opcode::kReplicaId:
-    case Opcode::kPartitionId:
-      return Literal::Scalar(uint32_t{0});
-    case Opcode::kCustomCall:
-      return EvaluateCustomCall(instruction, operands);
-
-    case Opcode::kInfeed:
-    case Opcode::kOutfeed:
-      return EvaluateTransfer(instruction, operands, context.transfers());
-    case Opcode::kSend:
-    case Opcode::kSendDone:
-    case Opcode::kRecv:
-    case Opcode::kRecvDone:
-      return Unimplemented("not evaluated; nobody is at the other end of the transfer");
-  }
-  return Internal("unknown opcode");
+  return kEvaluators[static_cast<std::size_t>(instruction.opcode())](instruction, operands,
+                                                                     context);
 }
 
 }  // namespace

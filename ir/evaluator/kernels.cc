@@ -17,17 +17,17 @@ struct NoReference {};
 template <Opcode opcode>
 struct Reference;
 
-#define LAZULI_OPCODE(name, text, arity, flags, regions, attrs, reference)   \
-  template <>                                                                \
-  struct Reference<Opcode::name> {                                           \
-    static constexpr int kArity = arity;                                     \
-    template <class T>                                                       \
-    static constexpr bool kTakes =                                           \
-        requires([[maybe_unused]] T x, [[maybe_unused]] T y) { reference; }; \
-    template <class T>                                                       \
-    static auto Apply([[maybe_unused]] T x, [[maybe_unused]] T y) {          \
-      return reference;                                                      \
-    }                                                                        \
+#define LAZULI_OPCODE(name, text, arity, flags, regions, attrs, infer, evaluate, reference) \
+  template <>                                                                               \
+  struct Reference<Opcode::name> {                                                          \
+    static constexpr int kArity = arity;                                                    \
+    template <class T>                                                                      \
+    static constexpr bool kTakes =                                                          \
+        requires([[maybe_unused]] T x, [[maybe_unused]] T y) { reference; };                \
+    template <class T>                                                                      \
+    static auto Apply([[maybe_unused]] T x, [[maybe_unused]] T y) {                         \
+      return reference;                                                                     \
+    }                                                                                       \
   };
 #include "ir/hlo/opcode.def"
 #undef LAZULI_OPCODE

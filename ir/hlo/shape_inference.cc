@@ -73,157 +73,11 @@ absl::Status Inference::CheckCallee(std::size_t index, std::string_view role,
 
 namespace {
 
-Rule* RuleOf(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kAbs:
-    case Opcode::kReal:
-    case Opcode::kImag:
-      return InferComplexParts;
-    case Opcode::kConvert:
-    case Opcode::kStochasticConvert:
-      return InferConvert;
-    case Opcode::kBitcastConvert:
-      return InferBitcastConvert;
-    case Opcode::kCompare:
-      return InferCompare;
-    case Opcode::kSelect:
-      return InferSelect;
-    case Opcode::kClamp:
-      return InferClamp;
-    case Opcode::kParameter:
-      return InferParameter;
-    case Opcode::kConstant:
-      return InferConstant;
-    case Opcode::kIota:
-      return InferIota;
-    case Opcode::kBroadcast:
-      return InferBroadcast;
-    case Opcode::kTranspose:
-      return InferTranspose;
-    case Opcode::kReverse:
-      return InferReverse;
-    case Opcode::kReshape:
-    case Opcode::kDynamicReshape:
-      return InferReshape;
-    case Opcode::kBitcast:
-      return InferBitcast;
-    case Opcode::kConcatenate:
-      return InferConcatenate;
-    case Opcode::kSlice:
-      return InferSlice;
-    case Opcode::kDynamicSlice:
-      return InferDynamicSlice;
-    case Opcode::kDynamicUpdateSlice:
-      return InferDynamicUpdateSlice;
-    case Opcode::kPad:
-      return InferPad;
-    case Opcode::kGather:
-      return InferGather;
-    case Opcode::kScatter:
-      return InferScatter;
-    case Opcode::kTuple:
-      return InferTuple;
-    case Opcode::kGetTupleElement:
-      return InferGetTupleElement;
-    case Opcode::kCopy:
-    case Opcode::kOptBarrier:
-    case Opcode::kAddDependency:
-    case Opcode::kDomain:
-    case Opcode::kAllReduceDone:
-    case Opcode::kAsyncUpdate:
-      return InferFirstOperand;
-    case Opcode::kAfterAll:
-      return InferAfterAll;
-    case Opcode::kGetDimensionSize:
-    case Opcode::kSetDimensionSize:
-      return InferDimensionSize;
-    case Opcode::kDot:
-      return InferDot;
-    case Opcode::kRaggedDot:
-      return InferRaggedDot;
-    case Opcode::kScaledDot:
-      return InferScaledDot;
-    case Opcode::kConvolution:
-      return InferConvolution;
-    case Opcode::kFft:
-      return InferFft;
-    case Opcode::kCholesky:
-      return InferCholesky;
-    case Opcode::kTriangularSolve:
-      return InferTriangularSolve;
-    case Opcode::kReduce:
-      return InferReduce;
-    case Opcode::kReduceWindow:
-      return InferReduceWindow;
-    case Opcode::kSelectAndScatter:
-      return InferSelectAndScatter;
-    case Opcode::kMap:
-      return InferMap;
-    case Opcode::kSort:
-      return InferSort;
-    case Opcode::kTopk:
-      return InferTopK;
-    case Opcode::kScan:
-      return InferScan;
-    case Opcode::kWhile:
-      return InferWhile;
-    case Opcode::kConditional:
-      return InferConditional;
-    case Opcode::kCall:
-      return InferCall;
-    case Opcode::kFusion:
-      return InferFusion;
-    case Opcode::kRng:
-      return InferRng;
-    case Opcode::kRngBitGenerator:
-      return InferRngBitGenerator;
-    case Opcode::kRngGetAndUpdateState:
-      return InferRngState;
-    case Opcode::kBatchNormTraining:
-    case Opcode::kBatchNormInference:
-    case Opcode::kBatchNormGrad:
-      return InferBatchNorm;
-    case Opcode::kAllReduce:
-    case Opcode::kAllReduceStart:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kCollectiveReduce:
-      return InferAllReduce;
-    case Opcode::kAllGather:
-    case Opcode::kReduceScatter:
-      return InferAllGather;
-    case Opcode::kAllToAll:
-      return InferAllToAll;
-    case Opcode::kRaggedAllToAll:
-      return InferRaggedAllToAll;
-    case Opcode::kCollectivePermute:
-      return InferCollectivePermute;
-    case Opcode::kAllGatherStart:
-    case Opcode::kCollectivePermuteStart:
-    case Opcode::kCopyStart:
-      return InferStart;
-    case Opcode::kAsyncStart:
-      return InferAsyncStart;
-    case Opcode::kInfeed:
-    case Opcode::kOutfeed:
-    case Opcode::kSend:
-    case Opcode::kSendDone:
-    case Opcode::kRecv:
-    case Opcode::kRecvDone:
-      return InferTransfer;
-    case Opcode::kReplicaId:
-    case Opcode::kPartitionId:
-      return InferReplicaId;
-    case Opcode::kCopyDone:
-    case Opcode::kAllGatherDone:
-    case Opcode::kCollectivePermuteDone:
-    case Opcode::kAsyncDone:
-      return InferAsyncDone;
-    default:
-      // The rest are elementwise, or know their shape only from elsewhere.
-      if (!Traits(opcode).elementwise) return InferDeclared;
-      return Traits(opcode).arity == 1 ? InferUnary : InferBinary;
-  }
-}
+constexpr Rule* kRules[] = {
+#define LAZULI_OPCODE(name, text, arity, flags, regions, attrs, infer, ...) infer,
+#include "ir/hlo/opcode.def"
+#undef LAZULI_OPCODE
+};
 
 // Whether a declared shape may stand for the inferred one.
 bool Agrees(Opcode opcode, const Shape& inferred, const Shape& declared) {
@@ -247,7 +101,7 @@ absl::StatusOr<Shape> InferShape(Opcode opcode, absl::Span<const Shape* const> o
   if (attrs.index() != static_cast<std::size_t>(traits.attrs)) {
     return inference.Error("has the attributes of another opcode");
   }
-  absl::StatusOr<Shape> inferred = internal::RuleOf(opcode)(inference);
+  absl::StatusOr<Shape> inferred = internal::kRules[static_cast<std::size_t>(opcode)](inference);
   if (!inferred.ok() || declared == nullptr) return inferred;
   if (!internal::Agrees(opcode, *inferred, *declared)) {
     return inference.Error("the result is ", *inferred, ", not the declared ", *declared,

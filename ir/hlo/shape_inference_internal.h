@@ -53,20 +53,10 @@ absl::Status CheckReducer(const Inference& in, std::string_view role,
 // Positive strides and dilations, nothing absurdly large.
 absl::Status CheckWindow(const Inference& in, const Window& window);
 
+// The rules, by the names that opcode.def gives them.
 using Rule = absl::StatusOr<Shape>(const Inference&);
-Rule InferUnary, InferBinary, InferCompare, InferSelect, InferClamp, InferConvert,
-    InferBitcastConvert, InferComplexParts;
-Rule InferDeclared, InferParameter, InferConstant, InferIota, InferBroadcast, InferTranspose,
-    InferReverse, InferReshape, InferBitcast, InferConcatenate, InferSlice, InferDynamicSlice,
-    InferDynamicUpdateSlice, InferPad;
-Rule InferTuple, InferGetTupleElement, InferFirstOperand, InferAfterAll, InferDimensionSize;
-Rule InferGather, InferScatter;
-Rule InferDot, InferRaggedDot, InferScaledDot, InferConvolution, InferFft, InferCholesky,
-    InferTriangularSolve;
-Rule InferReduce, InferReduceWindow, InferSelectAndScatter, InferSort, InferTopK, InferScan;
-Rule InferWhile, InferConditional, InferCall, InferMap, InferFusion;
-Rule InferRng, InferRngBitGenerator, InferRngState, InferBatchNorm, InferReplicaId;
-Rule InferAllReduce, InferAllGather, InferAllToAll, InferRaggedAllToAll, InferCollectivePermute,
-    InferStart, InferAsyncStart, InferAsyncDone, InferTransfer;
+#define LAZULI_OPCODE(name, text, arity, flags, regions, attrs, infer, ...) Rule infer;
+#include "ir/hlo/opcode.def"
+#undef LAZULI_OPCODE
 
 }  // namespace lazuli::hlo::internal

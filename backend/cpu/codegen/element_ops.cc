@@ -43,12 +43,12 @@ template <class V>
 llvm::Value* Reference(Opcode opcode, V x, [[maybe_unused]] V y) {
   namespace recipes = hlo::recipes;
   switch (opcode) {
-#define LAZULI_OPCODE(name, text, arity, flags, regions, attrs, reference) \
-  case Opcode::name:                                                       \
-    if constexpr (requires { ValueOf(reference); }) {                      \
-      return ValueOf(reference);                                           \
-    } else {                                                               \
-      return nullptr;                                                      \
+#define LAZULI_OPCODE(name, text, arity, flags, regions, attrs, infer, evaluate, reference) \
+  case Opcode::name:                                                                        \
+    if constexpr (requires { ValueOf(reference); }) {                                       \
+      return ValueOf(reference);                                                            \
+    } else {                                                                                \
+      return nullptr;                                                                       \
     }
 #include "ir/hlo/opcode.def"
 #undef LAZULI_OPCODE
@@ -60,8 +60,8 @@ template <class V>
 bool HasReference(Opcode opcode) {
   namespace recipes = hlo::recipes;
   switch (opcode) {
-#define LAZULI_OPCODE(name, text, arity, flags, regions, attrs, reference) \
-  case Opcode::name:                                                       \
+#define LAZULI_OPCODE(name, text, arity, flags, regions, attrs, infer, evaluate, reference) \
+  case Opcode::name:                                                                        \
     return requires(V x, V y) { ValueOf(reference); } && !requires(V x, V y) { (reference).kNone; };
 #include "ir/hlo/opcode.def"
 #undef LAZULI_OPCODE

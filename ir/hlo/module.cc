@@ -285,7 +285,6 @@ int64_t Computation::RemoveDead() {
   };
   if (root_ != nullptr) mark(root_);
   for (const auto& i : instructions_) {
-    if (i->opcode_ == Opcode::kOptBarrier) continue;  // stands between its readers and its operand
     if (i->opcode_ == Opcode::kParameter || i->HasSideEffect()) mark(i.get());
   }
   while (!pending.empty()) {

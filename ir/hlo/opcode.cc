@@ -28,6 +28,7 @@ enum Flags : uint16_t {
   kElementwise = 1 << 8,
   kCommutative = 1 << 9,
   kSideEffects = 1 << 10,
+  kBarrier = 1 << 11,
 };
 
 constexpr OpcodeTraits MakeTraits(std::string_view text, int arity, int flags, int regions,
@@ -37,6 +38,7 @@ constexpr OpcodeTraits MakeTraits(std::string_view text, int arity, int flags, i
           (flags & kElementwise) != 0,
           (flags & kCommutative) != 0,
           (flags & kSideEffects) != 0,
+          (flags & kBarrier) != 0,
           static_cast<int8_t>(regions),
           attrs,
           static_cast<uint8_t>(flags & kAny)};

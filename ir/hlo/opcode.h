@@ -29,6 +29,7 @@ struct OpcodeTraits {
   bool elementwise;   // result element i depends on elements i of the operands only
   bool commutative;   // binary and f(a, b) == f(b, a)
   bool side_effects;  // must not be removed, merged or reordered
+  bool barrier;       // must not be merged, but goes where nobody reads it
   int8_t regions;     // called computations; -1: any number
   AttrsKind attrs;
   uint8_t categories;  // set of DTypeCategory that operands may have; see Accepts

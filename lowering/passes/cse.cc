@@ -24,7 +24,7 @@ class Merger {
   bool Run() {
     for (Instruction* i : rewriter_.computation()->PostOrder()) {
       if (i->opcode() == hlo::Opcode::kParameter || !i->control_predecessors().empty()) continue;
-      if (rewriter_.IsErased(i) || i->HasSideEffect()) continue;
+      if (rewriter_.IsErased(i) || i->HasSideEffect() || hlo::Traits(i->opcode()).barrier) continue;
       if (i->users().empty() && !i->IsRoot())
         continue;  // dead: merging it would change nothing that matters
       auto& candidates = seen_[Hash(*i)];

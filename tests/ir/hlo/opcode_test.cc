@@ -50,6 +50,7 @@ TEST(OpcodeTest, PropertiesFitTogether) {
       EXPECT_GE(traits.arity, 1);
       EXPECT_FALSE(traits.side_effects);
     }
+    EXPECT_FALSE(traits.barrier && traits.side_effects);
     if (traits.commutative) {
       EXPECT_TRUE(traits.elementwise);
       EXPECT_EQ(traits.arity, 2);

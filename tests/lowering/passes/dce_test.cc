@@ -74,5 +74,33 @@ TEST(DceTest, KeepsElementsOfTuplesThatNobodyAsksFor) {
     })");
 }
 
+// A barrier is no side effect: what calls one goes like anything else.
+TEST(DceTest, ALoopWithABarrierInItGoesWhenNobodyReadsIt) {
+  ExpectPass(Dce(), R"(
+    body {
+      s = (s32[], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      x = f32[4] get-tuple-element(s), index=1
+      one = s32[] constant(1)
+      next = s32[] add(i, one)
+      y = f32[4] opt-barrier(x)
+      ROOT t = (s32[], f32[4]) tuple(next, y)
+    }
+    condition {
+      s = (s32[], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      ten = s32[] constant(10)
+      ROOT less = pred[] compare(i, ten), direction=LT
+    }
+    ENTRY main {
+      x = f32[4] parameter(0)
+      zero = s32[] constant(0)
+      t = (s32[], f32[4]) tuple(zero, x)
+      // CHECK-NOT: while(
+      w = (s32[], f32[4]) while(t), condition=condition, body=body
+      ROOT r = f32[4] negate(x)
+    })");
+}
+
 }  // namespace
 }  // namespace lazuli::lowering

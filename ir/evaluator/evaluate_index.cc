@@ -118,6 +118,84 @@ int64_t Offset(absl::Span<const int64_t> index, const Dims& strides) {
   return offset;
 }
 
+// Of a scatter's operands: the window that one index vector updates, 1 along inserted dimensions.
+Dims ScatterWindow(const ScatterAttrs& attrs, int64_t rank, const Shape& updates) {
+  Dims window(static_cast<std::size_t>(rank), 1);
+  std::size_t next = 0;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (absl::c_linear_search(attrs.inserted_window_dims, d) ||
+        absl::c_linear_search(attrs.input_batching_dims, d))
+      continue;
+    window[static_cast<std::size_t>(d)] = updates.dim(attrs.update_window_dims[next++]);
+  }
+  return window;
+}
+
+// A scatter's results on the way: one window of all of them at a time, and of their updates, is
+// copied to a dense array, combined there and copied back.
+class Scatterer {
+ public:
+  // Operands of scatter: n arrays, the indices, n updates.
+  Scatterer(const ScatterAttrs& attrs, Operands operands, Dims window)
+      : window_(std::move(window)) {
+    const std::size_t n = operands.size() / 2;
+    results_.reserve(n);
+    for (std::size_t k = 0; k < n; ++k) {
+      results_.push_back(operands[k]->Clone());
+      updates_.push_back(
+          {operands[n + 1 + k], SplitStrides(operands[n + 1 + k]->shape(), attrs.update_window_dims,
+                                             attrs.inserted_window_dims, attrs.input_batching_dims,
+                                             results_[k].shape().rank())});
+    }
+    for (const Literal& result : results_) values_.push_back(Dense(result));
+    for (const Update& update : updates_) changes_.push_back(Dense(*update.values));
+    for (const Literal& value : values_) arguments_.push_back(value.raw());
+    for (const Literal& change : changes_) arguments_.push_back(change.raw());
+    for (Literal& value : values_) outputs_.push_back(value.mutable_raw());
+  }
+
+  // Combines the updates of this batch index with the windows at `starts`, which fit.
+  absl::Status Combine(absl::Span<const int64_t> batch, const Dims& starts, Region& region) {
+    for (std::size_t k = 0; k < results_.size(); ++k) {
+      const auto& [values, strides] = updates_[k];
+      Copy(values_[k], Place(k, starts), ByteStrides(results_[k].shape()), outputs_[k],
+           ByteStrides(values_[k].shape()));
+      Copy(changes_[k], values->raw() + Offset(batch, strides.batch), strides.window,
+           changes_[k].mutable_raw(), ByteStrides(changes_[k].shape()));
+    }
+    const absl::Status status = region.Run(arguments_, outputs_, values_[0].shape().num_elements());
+    for (std::size_t k = 0; k < results_.size(); ++k)
+      Copy(values_[k], outputs_[k], ByteStrides(values_[k].shape()), Place(k, starts),
+           ByteStrides(results_[k].shape()));
+    return status;
+  }
+
+  Literal Take() { return TupleOrOne(std::move(results_)); }
+
+ private:
+  struct Update {
+    const Literal* values;
+    WindowStrides strides;
+  };
+  Literal Dense(const Literal& of) const {
+    return Literal::Uninitialized(Shape(of.shape().dtype(), window_));
+  }
+  std::byte* Place(std::size_t k, const Dims& starts) {
+    return results_[k].mutable_raw() + Offset(starts, ByteStrides(results_[k].shape()));
+  }
+  void Copy(const Literal& dense, const std::byte* from, const Dims& from_strides, std::byte* to,
+            const Dims& to_strides) const {
+    CopyStrided(ByteWidth(dense.shape().dtype()), window_, from, from_strides, to, to_strides);
+  }
+
+  Dims window_;
+  std::vector<Literal> results_;
+  std::vector<Update> updates_;
+  std::vector<Literal> values_, changes_;  // windows of the results and of their updates
+  std::vector<const std::byte*> arguments_;
+  std::vector<std::byte*> outputs_;
+};
+
 }  // namespace
 
 absl::StatusOr<Literal> EvaluateDynamicSlice(const Instruction& instruction, Operands operands) {
@@ -169,67 +247,27 @@ absl::StatusOr<Literal> EvaluateScatter(const Instruction& instruction, Operands
   const auto& attrs = instruction.attrs_as<ScatterAttrs>();
   const std::size_t n = operands.size() / 2;
   const Shape& shape = operands[0]->shape();
-  const Shape& update_shape = operands[n + 1]->shape();
   const IndexReader reader(*operands[n], attrs.index_vector_dim, attrs.scatter_dims_to_operand_dims,
                            attrs.input_batching_dims, attrs.scatter_indices_batching_dims,
                            shape.rank());
-  Dims window(static_cast<std::size_t>(shape.rank()), 1);
-  std::size_t next = 0;
-  for (int64_t d = 0; d < shape.rank(); ++d) {
-    if (absl::c_linear_search(attrs.inserted_window_dims, d) ||
-        absl::c_linear_search(attrs.input_batching_dims, d))
-      continue;
-    window[static_cast<std::size_t>(d)] = update_shape.dim(attrs.update_window_dims[next++]);
-  }
+  const Dims window = ScatterWindow(attrs, shape.rank(), operands[n + 1]->shape());
+  const auto fits = [&](const Dims& starts) {
+    for (std::size_t d = 0; d < window.size(); ++d) {
+      if (starts[d] < 0 || starts[d] > shape.dims()[d] - window[d]) return false;
+    }
+    return true;
+  };
   int64_t lanes = 1;
-  for (int64_t size : window) lanes *= size;
-
-  // Current values and updates of one window, and where they come from.
-  std::vector<Literal> results, buffers;
-  std::vector<WindowStrides> update_strides;
-  std::vector<const std::byte*> arguments(2 * n);
-  std::vector<std::byte*> outputs;
-  buffers.reserve(2 * n);
-  for (std::size_t k = 0; k < 2 * n; ++k) {
-    const DType dtype = operands[k < n ? k : k + 1]->shape().dtype();
-    buffers.push_back(Literal::Uninitialized(Shape(dtype, window)));
-    arguments[k] = buffers[k].raw();
-    if (k >= n) continue;
-    results.push_back(operands[k]->Clone());
-    outputs.push_back(buffers[k].mutable_raw());
-    update_strides.push_back(SplitStrides(operands[n + 1 + k]->shape(), attrs.update_window_dims,
-                                          attrs.inserted_window_dims, attrs.input_batching_dims,
-                                          shape.rank()));
-  }
+  for (const int64_t size : window) lanes *= size;
   Region region(*instruction.to_apply(), lanes, context);
+  Scatterer scatterer(attrs, operands, window);
   absl::Status status;
   ForEachIndex(reader.batch_dims(), [&](absl::Span<const int64_t> batch) {
     const Dims starts = reader.Starts(batch);
-    for (std::size_t d = 0; d < window.size(); ++d) {
-      if (starts[d] < 0 || starts[d] > shape.dims()[d] - window[d]) return;
-    }
-    if (!status.ok()) return;
-    for (std::size_t k = 0; k < n; ++k) {
-      const int width = ByteWidth(results[k].shape().dtype());
-      const Dims strides = ByteStrides(results[k].shape());
-      const Dims dense = ByteStrides(buffers[k].shape());
-      CopyStrided(width, window, results[k].raw() + Offset(starts, strides), strides, outputs[k],
-                  dense);
-      CopyStrided(ByteWidth(buffers[n + k].shape().dtype()), window,
-                  operands[n + 1 + k]->raw() + Offset(batch, update_strides[k].batch),
-                  update_strides[k].window, buffers[n + k].mutable_raw(),
-                  ByteStrides(buffers[n + k].shape()));
-    }
-    status = region.Run(arguments, outputs, lanes);
-    for (std::size_t k = 0; k < n; ++k) {
-      const Dims strides = ByteStrides(results[k].shape());
-      CopyStrided(ByteWidth(results[k].shape().dtype()), window, outputs[k],
-                  ByteStrides(buffers[k].shape()),
-                  results[k].mutable_raw() + Offset(starts, strides), strides);
-    }
+    if (status.ok() && fits(starts)) status = scatterer.Combine(batch, starts, region);
   });
   LAZULI_RETURN_IF_ERROR(status);
-  return TupleOrOne(std::move(results));
+  return scatterer.Take();
 }
 
 }  // namespace lazuli::hlo

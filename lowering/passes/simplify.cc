@@ -44,7 +44,7 @@ struct RuleSet {
 
 // Rules that undo each other are a mistake of ours that costs the user no program.
 void Stopped(const Computation& computation) {
-  AddNamed("pass.simplify.stopped");
+  Add(Counter::kSimplifyStopped);
   static std::atomic<bool> told{false};
   if (told.exchange(true)) return;
   std::fprintf(stderr,

@@ -28,12 +28,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-int64_t Stops() {
-  for (const auto& [name, value] : NamedCounters()) {
-    if (name == "pass.simplify.stopped") return value;
-  }
-  return 0;
-}
+int64_t Stops() { return Get(Counter::kSimplifyStopped); }
 
 void ExpectSameValues(const hlo::Module& before, const hlo::Module& after) {
   for (RandomValues values : {RandomValues::kTame, RandomValues::kSpecial}) {

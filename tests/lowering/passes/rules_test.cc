@@ -123,12 +123,7 @@ TEST(RulesTest, RulesThatUndoEachOtherStopAndAreCounted) {
     })";
   ASSERT_TRUE(SetFlag("LAZULI_VERIFY_PASSES", "false").ok());
   auto module = ParseHlo(kText);
-  const auto stops = [] {
-    for (const auto& [name, value] : NamedCounters()) {
-      if (name == "pass.simplify.stopped") return value;
-    }
-    return int64_t{0};
-  };
+  const auto stops = [] { return Get(Counter::kSimplifyStopped); };
   const int64_t before = stops();
   for (int run = 1; run <= 2; ++run) {
     testing::internal::CaptureStderr();

@@ -4,9 +4,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "ir/hlo/parser.h"
-#include "ir/hlo/printer.h"
-#include "ir/hlo/proto.h"
+#include "ir/hlo/proto/proto.h"
+#include "ir/hlo/text/parser.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/support/str.h"
 
 namespace lazuli::hlo {

@@ -15,7 +15,7 @@
 
 #include "backend/client/registry.h"
 #include "backend/cpu/cpu_client.h"
-#include "ir/hlo/parser.h"
+#include "ir/hlo/text/parser.h"
 #include "ir/support/span.h"
 #include "ir/support/status.h"
 

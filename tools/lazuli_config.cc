@@ -13,7 +13,7 @@
 #include "backend/client/registry.h"
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
-#include "ir/hlo/parser.h"
+#include "ir/hlo/text/parser.h"
 #include "ir/support/build_id.h"
 #include "ir/support/disk_store.h"
 #include "ir/support/flags.h"

@@ -10,15 +10,15 @@
 #include "backend/cpu/compiler.h"
 #include "backend/runtime/program.h"
 #include "ir/hlo/opcode.h"
-#include "ir/hlo/printer.h"
-#include "ir/hlo/proto.h"
+#include "ir/hlo/proto/proto.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/status.h"
+#include "ir/support/text_file.h"
 #include "lowering/passes/names.h"
 #include "lowering/passes/pipelines.h"
 #include "lowering/passes/registry.h"
 #include "lowering/passes/rules/rules.h"
-#include "lowering/passes/text_file.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {
@@ -168,7 +168,7 @@ absl::Status Run(const std::vector<std::string_view>& arguments) {
   LAZULI_ASSIGN_OR_RETURN(const Options options, ParseOptions(arguments));
   LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> module, LoadModule(options.file));
   LAZULI_ASSIGN_OR_RETURN(const std::string result, Result(options, std::move(module)));
-  if (!options.out.empty()) return lowering::WriteTextFile(options.out, result);
+  if (!options.out.empty()) return ir::WriteTextFile(options.out, result);
   std::fwrite(result.data(), 1, result.size(), stdout);
   if (std::fflush(stdout) != 0) return FailedPrecondition("cannot write to standard output");
   return absl::OkStatus();

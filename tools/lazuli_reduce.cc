@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "backend/client/registry.h"
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/status.h"
+#include "ir/support/text_file.h"
 #include "lowering/passes/inline_calls.h"
-#include "lowering/passes/text_file.h"
 #include "tools/run_module.h"
 #include "tools/tool.h"
 
@@ -203,7 +203,7 @@ absl::Status Run(const std::vector<std::string_view>& arguments) {
   reducer.Reduce(module);
   const std::string text = Str("// ", options.device, ": ", Message(reducer.Fails(*module)), "\n",
                                hlo::ToString(*module));
-  if (!options.out.empty()) return lowering::WriteTextFile(options.out, text);
+  if (!options.out.empty()) return ir::WriteTextFile(options.out, text);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return absl::OkStatus();
 }

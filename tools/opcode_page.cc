@@ -8,10 +8,10 @@
 #include "backend/client/registry.h"
 #include "ir/evaluator/evaluator.h"
 #include "ir/hlo/attrs.h"
-#include "ir/hlo/parser.h"
-#include "ir/hlo/parser_internal.h"
-#include "ir/hlo/printer.h"
-#include "ir/hlo/proto.h"
+#include "ir/hlo/proto/proto.h"
+#include "ir/hlo/text/parser.h"
+#include "ir/hlo/text/parser_internal.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
@@ -94,7 +94,7 @@ absl::Status Evaluates(const hlo::Module& module) {
     arguments.push_back(FromLeaves(parameter->shape(), leaves, &next));
   std::vector<const Literal*> pointers;
   for (const Literal& argument : arguments) pointers.push_back(&argument);
-  HostTransfers transfers;
+  hlo::HostTransfers transfers;
   for (const auto& i : module.entry()->instructions()) {
     if (i->opcode() != hlo::Opcode::kInfeed) continue;
     std::vector<Literal> fed;

@@ -131,7 +131,7 @@ absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend
   result.stats = executable->stats();
   backend::Buffers outputs;
   std::vector<Literal> sent;
-  HostTransfers& transfers = device.client->transfers(device);
+  hlo::HostTransfers& transfers = device.client->transfers(device);
   for (int64_t i = 0; i < repeat; ++i) {
     start = Clock::now();
     LAZULI_ASSIGN_OR_RETURN(
@@ -139,7 +139,7 @@ absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend
     const double ms = MillisecondsSince(start);
     result.run_ms = i == 0 ? ms : std::min(result.run_ms, ms);
     sent.clear();
-    while (std::optional<HostTransfers::Transfer> transfer = transfers.PopOutfeed())
+    while (std::optional<hlo::HostTransfers::Transfer> transfer = transfers.PopOutfeed())
       sent.insert(sent.end(), transfer->begin(), transfer->end());
   }
   for (const backend::BufferPtr& output : outputs) {

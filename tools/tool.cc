@@ -10,8 +10,8 @@
 #include <new>
 #include <system_error>
 
-#include "ir/hlo/parser.h"
-#include "ir/hlo/proto.h"
+#include "ir/hlo/proto/proto.h"
+#include "ir/hlo/text/parser.h"
 #include "ir/support/flags.h"
 #include "ir/support/status.h"
 

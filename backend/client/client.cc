@@ -35,7 +35,7 @@ absl::StatusOr<Device> ComputationClient::DeviceOf(const CompileOptions& options
   return NotFound(platform(), " has no device ", options.device);
 }
 
-HostTransfers& ComputationClient::transfers(Device device) {
+hlo::HostTransfers& ComputationClient::transfers(Device device) {
   const std::lock_guard lock(transfers_mutex_);
   return transfers_[device.ordinal];
 }

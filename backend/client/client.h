@@ -17,9 +17,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "ir/hlo/host_transfers.h"
 #include "ir/hlo/module.h"
 #include "ir/support/pool.h"
-#include "ir/types/host_transfers.h"
 #include "ir/types/literal.h"
 
 namespace lazuli::backend {
@@ -140,14 +140,14 @@ class ComputationClient {
   // What runs the programs, for people: "LLVM 19.1.7 for znver3, 8 floats a vector".
   virtual std::vector<std::string> engines() const { return {}; }
   // What programs on the device receive and send while they run; made when first asked for.
-  HostTransfers& transfers(Device device);
+  hlo::HostTransfers& transfers(Device device);
 
  protected:
   absl::StatusOr<Device> DeviceOf(const CompileOptions& options) const;
 
  private:
   std::mutex transfers_mutex_;
-  std::map<int32_t, HostTransfers> transfers_;  // by ordinal
+  std::map<int32_t, hlo::HostTransfers> transfers_;  // by ordinal
 };
 
 }  // namespace lazuli::backend

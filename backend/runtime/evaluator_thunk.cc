@@ -50,7 +50,7 @@ class EvaluatorThunk final : public Thunk {
     }
     std::vector<const Literal*> pointers;
     for (const Literal& value : values) pointers.push_back(&value);
-    HostTransfers* const transfers =
+    hlo::HostTransfers* const transfers =
         has_side_effect_ ? &run.device.client->transfers(run.device) : nullptr;
     LAZULI_ASSIGN_OR_RETURN(Literal result,
                             hlo::EvaluateInstruction(instruction_, pointers, transfers));

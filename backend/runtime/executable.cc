@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/runtime/host_buffer.h"
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/support/float_mode.h"
 #include "ir/support/metrics.h"
 #include "ir/support/status.h"

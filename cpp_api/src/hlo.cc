@@ -11,10 +11,10 @@
 #include "cpp_api/src/hlo_access.h"
 #include "ir/evaluator/custom_calls.h"
 #include "ir/evaluator/evaluator.h"
-#include "ir/hlo/attr_text.h"
-#include "ir/hlo/parser.h"
-#include "ir/hlo/printer.h"
-#include "ir/hlo/proto.h"
+#include "ir/hlo/proto/proto.h"
+#include "ir/hlo/text/attr_text.h"
+#include "ir/hlo/text/parser.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/float_mode.h"
 #include "ir/types/leaves.h"
@@ -376,7 +376,7 @@ void register_custom_call(const std::string& target, CustomCall call) {
 
 void transfer_to_infeed(const std::vector<Tensor>& arrays, const Device& device) {
   Guarded([&] {
-    ir::HostTransfers::Transfer transfer;
+    hlo::HostTransfers::Transfer transfer;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       if (!arrays[i].defined()) {
         throw lazy::StatusError(
@@ -394,7 +394,7 @@ std::vector<Tensor> transfer_from_outfeed(const Device& device) {
     const backend::Device from = DeviceAccess::Unwrap(device);
     std::vector<Tensor> arrays;
     for (const ir::Literal& array :
-         from.client->transfers(from).PopOutfeed().value_or(ir::HostTransfers::Transfer()))
+         from.client->transfers(from).PopOutfeed().value_or(hlo::HostTransfers::Transfer()))
       arrays.push_back(TensorAccess::Wrap(lazy::FromLiteral(array, from)));
     return arrays;
   });

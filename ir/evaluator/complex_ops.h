@@ -7,7 +7,7 @@
 
 #include <complex>
 
-#include "ir/evaluator/recipes.h"
+#include "ir/recipes/recipes.h"
 
 namespace lazuli::hlo::recipes {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/evaluator/strided.h"
-#include "ir/hlo/shape_inference.h"
+#include "ir/hlo/shapes/shape_inference.h"
 #include "ir/support/status.h"
 
 namespace lazuli::hlo {

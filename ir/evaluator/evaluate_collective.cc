@@ -9,7 +9,7 @@
 
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
-#include "ir/hlo/cursor.h"
+#include "ir/hlo/text/cursor.h"
 
 namespace lazuli::hlo {
 namespace {

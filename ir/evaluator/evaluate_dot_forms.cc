@@ -8,7 +8,7 @@
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
 #include "ir/hlo/monoid.h"
-#include "ir/hlo/shape_inference.h"
+#include "ir/hlo/shapes/shape_inference.h"
 
 namespace lazuli::hlo {
 namespace {

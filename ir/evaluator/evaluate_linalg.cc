@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "ir/evaluator/internal.h"
-#include "ir/evaluator/recipes.h"
 #include "ir/evaluator/strided.h"
-#include "ir/hlo/shape_inference.h"
+#include "ir/hlo/shapes/shape_inference.h"
+#include "ir/recipes/recipes.h"
 
 namespace lazuli::hlo {
 namespace {

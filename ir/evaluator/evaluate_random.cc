@@ -8,7 +8,7 @@
 
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/random_bits.h"
-#include "ir/evaluator/recipes.h"
+#include "ir/recipes/recipes.h"
 
 namespace lazuli::hlo {
 namespace {

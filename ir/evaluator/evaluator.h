@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "ir/hlo/host_transfers.h"
 #include "ir/hlo/module.h"
-#include "ir/types/host_transfers.h"
 #include "ir/types/literal.h"
 
 namespace lazuli::hlo {

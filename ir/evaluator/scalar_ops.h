@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "ir/evaluator/recipes.h"
+#include "ir/recipes/recipes.h"
 #include "ir/types/half.h"
 
 namespace lazuli::hlo::recipes {

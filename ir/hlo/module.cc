@@ -8,7 +8,7 @@
 
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/names.h"
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 
 namespace lazuli::hlo {
 namespace {

@@ -4,7 +4,7 @@
 #include "absl/container/flat_hash_set.h"
 
 #include "ir/hlo/dense_map.h"
-#include "ir/hlo/shape_inference.h"
+#include "ir/hlo/shapes/shape_inference.h"
 #include "ir/types/leaves.h"
 
 namespace lazuli::hlo {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <ranges>
 
-#include "ir/hlo/attr_text.h"
+#include "ir/hlo/text/attr_text.h"
 #include "lazy/execution/sync.h"
 #include "lazy/tensor/status_error.h"
 

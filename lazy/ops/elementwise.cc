@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ir/hlo/shape_inference.h"
+#include "ir/hlo/shapes/shape_inference.h"
 
 namespace lazuli::lazy {
 namespace {

@@ -20,7 +20,7 @@
 #include "absl/types/span.h"
 
 #include "ir/hlo/module.h"
-#include "ir/hlo/shape_inference.h"
+#include "ir/hlo/shapes/shape_inference.h"
 
 namespace lazuli::lowering {
 

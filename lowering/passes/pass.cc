@@ -6,16 +6,16 @@
 #include <utility>
 
 #include "ir/evaluator/dynamic_sizes.h"
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/slow_notice.h"
 #include "ir/support/span.h"
 #include "ir/support/status.h"
+#include "ir/support/text_file.h"
 #include "lowering/passes/names.h"
 #include "lowering/passes/registry.h"
-#include "lowering/passes/text_file.h"
 
 namespace lazuli::lowering {
 namespace {

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <string>
 
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "tests/backend/clients/degenerate_uses.h"
 
 int main(int argc, char** argv) {

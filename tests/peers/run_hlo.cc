@@ -8,7 +8,7 @@
 #include "backend/client/registry.h"
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
-#include "ir/hlo/parser.h"
+#include "ir/hlo/text/parser.h"
 
 namespace lazuli {
 namespace {

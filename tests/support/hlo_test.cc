@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/hlo/parser.h"
-#include "ir/hlo/shape_inference.h"
+#include "ir/hlo/shapes/shape_inference.h"
+#include "ir/hlo/text/parser.h"
 #include "ir/support/check.h"
 #include "ir/support/status.h"
 

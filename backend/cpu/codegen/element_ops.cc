@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backend/cpu/codegen/integer_ops.h"
-#include "ir/evaluator/recipes.h"
 #include "ir/evaluator/scalar_ops.h"
-#include "ir/hlo/shape_inference.h"
+#include "ir/hlo/shapes/shape_inference.h"
+#include "ir/recipes/recipes.h"
 
 namespace lazuli::cpu {
 namespace {

@@ -19,7 +19,7 @@
 #include "backend/cpu/codegen/machine_code.h"
 #include "ir/evaluator/cumulative.h"
 #include "ir/hlo/monoid.h"
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/support/data_memory.h"
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"

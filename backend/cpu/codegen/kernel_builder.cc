@@ -3,7 +3,7 @@
 #include "llvm/IR/MDBuilder.h"
 
 #include "backend/cpu/codegen/element_ops.h"
-#include "ir/hlo/shape_inference.h"
+#include "ir/hlo/shapes/shape_inference.h"
 
 namespace lazuli::cpu {
 

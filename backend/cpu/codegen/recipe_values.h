@@ -1,4 +1,4 @@
-// Recipe values over LLVM: the recipes of ir/evaluator/recipes.h run on these and so become
+// Recipe values over LLVM: the recipes of ir/recipes/recipes.h run on these and so become
 // instructions, scalar or vector.
 //
 // FloatValue<float> and FloatValue<double> hold any LLVM value of that element type; operators

@@ -6,7 +6,7 @@
 #include "backend/client/registry.h"
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
-#include "ir/hlo/parser.h"
+#include "ir/hlo/text/parser.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
 

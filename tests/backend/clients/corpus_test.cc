@@ -11,9 +11,9 @@
 
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/runtime/library.h"
-#include "ir/hlo/parser.h"
-#include "ir/hlo/printer.h"
-#include "ir/hlo/proto.h"
+#include "ir/hlo/text/parser.h"
+#include "ir/hlo/text/printer.h"
+#include "ir/hlo/proto/proto.h"
 #include "tests/backend/clients/client_test.h"
 #include "tests/support/hlo_test.h"
 

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
 #include "ir/types/leaves.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ir/hlo/monoid.h"
-#include "ir/hlo/shape_inference.h"
+#include "ir/hlo/shapes/shape_inference.h"
 
 namespace lazuli {
 namespace {

@@ -15,7 +15,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/support/float_mode.h"
 #include "tests/backend/clients/client_test.h"
 #include "tests/support/hlo_test.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/evaluator/evaluator.h"
-#include "ir/hlo/parser.h"
+#include "ir/hlo/text/parser.h"
 
 namespace lazuli {
 namespace {

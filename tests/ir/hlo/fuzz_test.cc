@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "tests/ir/hlo/damage.h"
 #include "tests/ir/hlo/hlo_text.h"

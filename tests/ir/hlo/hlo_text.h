@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/hlo/parser.h"
+#include "ir/hlo/text/parser.h"
 
 namespace lazuli::hlo {
 

@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ir/hlo/parser.h"
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/parser.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "tests/ir/hlo/hlo_text.h"
 

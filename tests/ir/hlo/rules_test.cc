@@ -35,7 +35,8 @@ std::string Joined(const std::string& text) {
 
 std::string TestTexts() {
   std::string all;
-  for (const char* file : {"shape_inference_test.cc", "verifier_test.cc", "testdata/broken.txt"})
+  for (const char* file :
+       {"shapes/shape_inference_test.cc", "verifier_test.cc", "testdata/broken.txt"})
     all += Joined(ReadText(std::filesystem::path("tests/ir/hlo") / file));
   return all;
 }
@@ -63,7 +64,7 @@ TEST(RulesTest, EveryRuleHasSomethingThatBreaksIt) {
   const std::string tests = TestTexts();
   int count = 0;
   std::string missing;
-  for (const auto& entry : std::filesystem::directory_iterator("ir/hlo")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("ir/hlo")) {
     const std::string name = entry.path().filename();
     const bool rules = name.starts_with("shape_inference") || name.starts_with("verifier");
     if (!rules || !name.ends_with(".cc")) continue;

@@ -1,7 +1,7 @@
 #include "lazy/debug/graph_text.h"
 
 #include "ir/evaluator/evaluator.h"
-#include "ir/hlo/parser.h"
+#include "ir/hlo/text/parser.h"
 #include "tests/lazy/lazy_test.h"
 #include "tests/support/hlo_test.h"
 

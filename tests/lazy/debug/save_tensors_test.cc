@@ -6,7 +6,7 @@
 #include <regex>
 #include <sstream>
 
-#include "ir/hlo/parser.h"
+#include "ir/hlo/text/parser.h"
 #include "ir/support/flags.h"
 #include "tests/lazy/lazy_test.h"
 

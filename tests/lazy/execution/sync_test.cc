@@ -1,6 +1,6 @@
 #include "lazy/execution/sync.h"
 
-#include "ir/hlo/parser.h"
+#include "ir/hlo/text/parser.h"
 #include "tests/lazy/lazy_test.h"
 
 namespace lazuli::lazy {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "ir/hlo/monoid.h"
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/status.h"
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/evaluator/evaluator.h"
-#include "ir/hlo/parser.h"
+#include "ir/hlo/text/parser.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/status.h"
 #include "tests/support/hlo_test.h"

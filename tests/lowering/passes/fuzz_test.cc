@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/evaluator/evaluator.h"
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/status.h"

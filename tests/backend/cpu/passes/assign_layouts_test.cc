@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/hlo/printer.h"
+#include "ir/hlo/text/printer.h"
 #include "tests/support/hlo_test.h"
 #include "tests/support/pass_test.h"
 

@@ -1,0 +1,448 @@
+#include <algorithm>
+
+#include "ir/hlo/text/attr_text.h"
+#include "ir/hlo/text/parser_internal.h"
+
+namespace lazuli::hlo::internal {
+
+bool Parser::ParseAttributes(Computation* computation, Pending& i) {
+  while (in_.Try(',')) {
+    in_.Peek();
+    const char* start = in_.position();
+    const std::string_view name = in_.TryIdentifier();
+    if (name.empty()) return in_.Fail("expected an attribute");
+    if (!in_.Expect('=')) return false;
+    if (std::find(i.seen.begin(), i.seen.end(), name) != i.seen.end()) {
+      return in_.FailAt(start, "attribute '", name, "' is given twice");
+    }
+    i.seen.push_back(name);
+    if (!ParseAttribute(computation, i, name)) return false;
+  }
+  return true;
+}
+
+namespace {
+
+// Attributes of some opcodes from which nothing here is read.
+bool IsKnown(std::string_view name) {
+  if (IsCommonAttribute(name)) return true;
+  constexpr std::string_view kNames[] = {"inferred_dimension",
+                                         "is_composite",
+                                         "schedule",
+                                         "literal",
+                                         "window",
+                                         "dim_labels",
+                                         "output_to_operand_aliasing",
+                                         "operand_precision",
+                                         "feature_group_count",
+                                         "batch_group_count",
+                                         "mode",
+                                         "conv_kind",
+                                         "convolution_kind",
+                                         "sparsity_config",
+                                         "async_execution_thread"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+enum class Role : uint8_t { kNone, kFirst, kSecond, kList };
+
+Role CalleeRole(std::string_view name) {
+  constexpr std::pair<std::string_view, Role> kRoles[] = {{"to_apply", Role::kFirst},
+                                                          {"calls", Role::kFirst},
+                                                          {"condition", Role::kFirst},
+                                                          {"body", Role::kSecond},
+                                                          {"select", Role::kFirst},
+                                                          {"scatter", Role::kSecond},
+                                                          {"true_computation", Role::kFirst},
+                                                          {"false_computation", Role::kSecond},
+                                                          {"branch_computations", Role::kList},
+                                                          {"called_computations", Role::kList}};
+  for (const auto& [known, role] : kRoles) {
+    if (name == known) return role;
+  }
+  return Role::kNone;
+}
+
+}  // namespace
+
+bool Parser::ParseAttribute(Computation* computation, Pending& i, std::string_view name) {
+  if (name == "metadata") return ParseMetadata(&i.metadata);
+  if (name == "control-predecessors") return ParseControlPredecessors(computation, i);
+  bool known = false;
+  if (!ParseFamilyAttribute(in_, name, &i.attrs, &known)) return false;
+  if (known) return true;
+  if (CalleeRole(name) != Role::kNone && Traits(i.opcode).regions != 0)
+    return ParseCallees(name, i);
+  std::string_view value;
+  if (!in_.RawValue(&value)) return false;
+  auto* rest = std::get_if<CollectiveAttrs>(&i.attrs);
+  if (rest != nullptr && !IsCommonAttribute(name)) {
+    rest->text += Str(rest->text.empty() ? "" : ", ", name, "=", value);
+  } else {
+    if (warnings_ != nullptr && !IsKnown(name))
+      warnings_->push_back(
+          Str(in_.Place(name.data()), ": unknown attribute '", name, "' is kept as it is"));
+    i.extra.emplace_back(name, value);
+  }
+  return true;
+}
+
+bool Parser::ParseCallees(std::string_view name, Pending& i) {
+  const Role role = CalleeRole(name);
+  if (role == Role::kList) {
+    if (!in_.Expect('{')) return false;
+    while (!in_.Try('}')) {
+      if (!i.called.empty() && !in_.Expect(',')) return false;
+      if (!ParseCallee(&i.called.emplace_back())) return false;
+    }
+    return true;
+  }
+  const std::size_t slot = role == Role::kSecond ? 1 : 0;
+  if (i.called.size() <= slot) i.called.resize(slot + 1, nullptr);
+  return ParseCallee(&i.called[slot]);
+}
+
+// A computation's name, or its body in braces.
+bool Parser::ParseCallee(Computation** callee) {
+  in_.Peek();
+  const char* start = in_.position();
+  if (in_.Peek() == '{') {
+    if (inline_depth_ >= kMaxDepth)
+      return in_.Fail("computations are nested deeper than ", kMaxDepth);
+    ++inline_depth_;
+    *callee = module_->AddComputation("inline");
+    const bool done = ParseBody(*callee, start);
+    --inline_depth_;
+    return done;
+  }
+  std::string_view name;
+  if (!in_.Name(&name)) return false;
+  auto it = computations_.find(name);
+  if (it == computations_.end())
+    return in_.FailAt(start, "there is no computation '", name, "' before this");
+  *callee = it->second;
+  return true;
+}
+
+bool Parser::ParseControlPredecessors(Computation* computation, Pending& i) {
+  if (!in_.Expect('{')) return false;
+  while (!in_.Try('}')) {
+    if (!i.control_predecessors.empty() && !in_.Expect(',')) return false;
+    in_.Peek();
+    const char* start = in_.position();
+    std::string_view name;
+    if (!in_.Name(&name)) return false;
+    Instruction* predecessor = computation->Find(name);
+    if (predecessor == nullptr) {
+      return in_.FailAt(start, "computation '", computation->name(), "' has no instruction '", name,
+                        "' before this");
+    }
+    i.control_predecessors.push_back(predecessor);
+  }
+  return true;
+}
+
+// {op_type="" op_name="" source_file="" source_line=1 ...}: separated by spaces, in any order.
+bool Parser::ParseMetadata(Metadata* metadata) {
+  if (!in_.Expect('{')) return false;
+  while (!in_.Try('}')) {
+    in_.Try(',');
+    const std::string_view name = in_.TryIdentifier();
+    if (name.empty()) return in_.Fail("expected a member of metadata");
+    if (!in_.Expect('=') || !ParseMetadataMember(name, metadata)) return false;
+  }
+  return true;
+}
+
+bool Parser::ParseMetadataMember(std::string_view name, Metadata* metadata) {
+  if (name == "op_type") return in_.String(&metadata->op_type);
+  if (name == "op_name") return in_.String(&metadata->op_name);
+  if (name == "source_file") return in_.String(&metadata->source_file);
+  if (name != "source_line" && name != "stack_frame_id") {
+    std::string_view ignored;
+    return in_.RawValue(&ignored);
+  }
+  int64_t value = 0;
+  if (!in_.Integer(&value)) return false;
+  if (name == "source_line") {
+    if (value >= 0 && value <= INT32_MAX) metadata->source_line = static_cast<int32_t>(value);
+    return true;
+  }
+  tables_.Resolve(value, metadata);
+  return true;
+}
+
+// --- families
+
+namespace {
+
+// 3x3 or 1x2x3: numbers separated by 'x'; their count must be that of the window, which the first
+// list sets.
+template <class Set>
+bool ParseWindowList(Cursor& in, Window* window, Set&& set) {
+  in.Peek();
+  const char* start = in.position();
+  std::size_t n = 0;
+  do {
+    if (n == window->size()) window->emplace_back();
+    if (!set((*window)[n++])) return false;
+  } while (in.Try('x'));
+  return n == window->size() ||
+         in.FailAt(start, n, " values for a window of ", window->size(), " dimensions");
+}
+
+bool ParseWindow(Cursor& in, Window* window) {
+  if (!in.Expect('{')) return false;
+  window->clear();
+  while (!in.Try('}')) {
+    in.Peek();
+    const char* start = in.position();
+    const std::string_view name = in.TryIdentifier();
+    if (!in.Expect('=')) return false;
+    auto list = [&](int64_t WindowDim::* member) {
+      return ParseWindowList(in, window, [&](WindowDim& d) { return in.Integer(&(d.*member)); });
+    };
+    bool done = false;
+    if (name == "size") {
+      done = list(&WindowDim::size);
+    } else if (name == "stride") {
+      done = list(&WindowDim::stride);
+    } else if (name == "lhs_dilate") {
+      done = list(&WindowDim::base_dilation);
+    } else if (name == "rhs_dilate") {
+      done = list(&WindowDim::window_dilation);
+    } else if (name == "pad") {
+      done = ParseWindowList(in, window, [&](WindowDim& d) {
+        return in.Integer(&d.pad_low) && in.Expect('_') && in.Integer(&d.pad_high);
+      });
+    } else if (name == "rhs_reversal") {
+      done = ParseWindowList(in, window, [&](WindowDim& d) {
+        int64_t value = 0;
+        if (!in.Integer(&value)) return false;
+        d.reversal = value != 0;
+        return true;
+      });
+    } else {
+      return in.FailAt(start, "a window has no '", name, "'");
+    }
+    if (!done) return false;
+  }
+  return true;
+}
+
+// {[0:4], [1:8:2]}
+bool ParseSlice(Cursor& in, SliceAttrs* attrs) {
+  if (!in.Expect('{')) return false;
+  while (!in.Try('}')) {
+    if (!attrs->starts.empty() && !in.Expect(',')) return false;
+    int64_t start, limit, stride = 1;
+    if (!in.Expect('[') || !in.Integer(&start) || !in.Expect(':') || !in.Integer(&limit))
+      return false;
+    if (in.Try(':') && !in.Integer(&stride)) return false;
+    if (!in.Expect(']')) return false;
+    attrs->starts.push_back(start);
+    attrs->limits.push_back(limit);
+    attrs->strides.push_back(stride);
+  }
+  return true;
+}
+
+// 1_1x0_2_1: low, high and optionally interior of each dimension. Nothing for scalars.
+bool ParsePadding(Cursor& in, PadAttrs* attrs) {
+  if (in.Peek() != '-' && (in.Peek() < '0' || in.Peek() > '9')) return true;
+  // Nothing may stand between the numbers: an x behind a space begins the next instruction's name.
+  const auto next = [&in](char c) {
+    return in.remaining() > 0 && *in.position() == c && in.Try(c);
+  };
+  do {
+    int64_t low, high, interior = 0;
+    if (!in.Integer(&low) || !in.Expect('_') || !in.Integer(&high)) return false;
+    if (next('_') && !in.Integer(&interior)) return false;
+    attrs->low.push_back(low);
+    attrs->high.push_back(high);
+    attrs->interior.push_back(interior);
+  } while (next('x'));
+  return true;
+}
+
+bool ParseConvLabels(Cursor& in, ConvDims* dims) {
+  std::string_view text;
+  if (!in.RawValue(&text)) return false;
+  const std::optional<ConvDims> parsed = ParseConvDims(text);
+  if (!parsed)
+    return in.FailAt(text.data(), "'", text, "' are no dimension labels such as b01f_01io->b01f");
+  *dims = *parsed;
+  return true;
+}
+
+// The text between braces.
+bool ParseBraced(Cursor& in, std::string* text) {
+  std::string_view value;
+  if (in.Peek() != '{') return in.Fail("expected '{'");
+  if (!in.Balanced(&value)) return false;
+  *text = value.substr(1, value.size() - 2);
+  return true;
+}
+
+// Values of the members that are printed under their own names.
+bool ParseValue(Cursor& in, std::string_view, int64_t* value) { return in.Integer(value); }
+bool ParseValue(Cursor& in, std::string_view, bool* value) { return in.Boolean(value); }
+bool ParseValue(Cursor& in, std::string_view, Dims* value) { return ParseDims(in, value); }
+bool ParseValue(Cursor& in, std::string_view, Window* value) { return ParseWindow(in, value); }
+bool ParseValue(Cursor& in, std::string_view, ConvDims* value) {
+  return ParseConvLabels(in, value);
+}
+bool ParseValue(Cursor& in, std::string_view, float* value) {
+  const std::string_view word = in.Word();
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), *value);
+  return (error == std::errc() && end == word.data() + word.size()) ||
+         in.FailAt(word.data(), "expected a number, not '", word, "'");
+}
+bool ParseValue(Cursor& in, std::string_view name, std::string* value) {
+  if (name == "custom_call_target") return in.String(value);
+  if (name == "algorithm" || name == "api_version") {
+    *value = in.Word();
+    return !value->empty() || in.Fail("expected a word");
+  }
+  return ParseBraced(in, value);
+}
+template <class E>
+  requires std::is_enum_v<E>
+bool ParseValue(Cursor& in, std::string_view name, E* value) {
+  const std::string_view word = in.Word();
+  const std::optional<E> parsed = ParseEnum<E>(word);
+  if (!parsed) return in.FailAt(word.data(), "'", word, "' is no ", name);
+  *value = *parsed;
+  return true;
+}
+
+struct FamilyParser {
+  Cursor& in;
+  std::string_view name;
+  bool* known;
+
+  template <class T>
+  bool operator()(T& attrs) {
+    if constexpr (std::is_same_v<T, SliceAttrs>) {
+      *known = name == "slice";
+      return !*known || ParseSlice(in, &attrs);
+    } else if constexpr (std::is_same_v<T, PadAttrs>) {
+      *known = name == "padding";
+      return !*known || ParsePadding(in, &attrs);
+    } else if constexpr (std::is_same_v<T, SortAttrs> || std::is_same_v<T, ScanAttrs>) {
+      if (name == "dimensions") return OnlyDimension(attrs.dimension);
+      return Members(attrs);
+    } else if constexpr (std::is_same_v<T, ParameterAttrs> || std::is_same_v<T, ConstantAttrs>) {
+      return true;
+    } else {
+      return Members(attrs);
+    }
+  }
+
+  // Members are called as in the text, except "text" of collectives and "dimension" of sort and
+  // scan, which have no such name.
+  template <class T>
+  bool Members(T& attrs) {
+    bool ok = true;
+    attrs.VisitAttrs([&](std::string_view member, auto& value) {
+      if (member != name || member == "text" || member == "dimension") return;
+      *known = true;
+      ok = ParseValue(in, name, &value);
+    });
+    return ok;
+  }
+
+  bool OnlyDimension(int64_t& dimension) {
+    *known = true;
+    Dims dims;
+    in.Peek();
+    const char* start = in.position();
+    if (!ParseDims(in, &dims)) return false;
+    if (dims.size() != 1) return in.FailAt(start, "expected one dimension, not ", dims.size());
+    dimension = dims[0];
+    return true;
+  }
+};
+
+template <std::size_t kIndex = 0>
+Attrs MakeAttrs(std::size_t index) {
+  if constexpr (kIndex + 1 < std::variant_size_v<Attrs>) {
+    if (index != kIndex) return MakeAttrs<kIndex + 1>(index);
+  }
+  return Attrs(std::in_place_index<kIndex>);
+}
+
+}  // namespace
+
+bool ParseFamilyAttribute(Cursor& in, std::string_view name, Attrs* attrs, bool* known) {
+  return std::visit(FamilyParser{in, name, known}, *attrs);
+}
+
+Attrs DefaultAttrs(AttrsKind kind) { return MakeAttrs(static_cast<std::size_t>(kind)); }
+
+absl::Span<const std::string_view> RequiredAttributes(AttrsKind kind) {
+  static constexpr std::string_view kIota[] = {"iota_dimension"}, kIndex[] = {"index"},
+                                    kCompare[] = {"direction"}, kSlice[] = {"slice"},
+                                    kDynamicSlice[] = {"dynamic_slice_sizes"}, kPad[] = {"padding"},
+                                    kRagged[] = {"lhs_ragged_dims"},
+                                    kGather[] = {"index_vector_dim", "slice_sizes"},
+                                    kScatter[] = {"index_vector_dim"},
+                                    kConvolution[] = {"dim_labels"}, kWindow[] = {"window"},
+                                    kSort[] = {"dimensions"},
+                                    kScan[] = {"dimensions", "num_carries"}, kTopK[] = {"k"},
+                                    kFft[] = {"fft_type", "fft_length"}, kRng[] = {"distribution"},
+                                    kBits[] = {"algorithm"}, kState[] = {"delta"},
+                                    kPrecision[] = {"exponent_bits", "mantissa_bits"},
+                                    kNorm[] = {"epsilon", "feature_index"}, kFusion[] = {"kind"},
+                                    kCustomCall[] = {"custom_call_target"};
+  switch (kind) {
+    case AttrsKind::kIota:
+      return kIota;
+    case AttrsKind::kTupleIndex:
+      return kIndex;
+    case AttrsKind::kCompare:
+      return kCompare;
+    case AttrsKind::kSlice:
+      return kSlice;
+    case AttrsKind::kDynamicSlice:
+      return kDynamicSlice;
+    case AttrsKind::kPad:
+      return kPad;
+    case AttrsKind::kRaggedDot:
+      return kRagged;
+    case AttrsKind::kGather:
+      return kGather;
+    case AttrsKind::kScatter:
+      return kScatter;
+    case AttrsKind::kConvolution:
+      return kConvolution;
+    case AttrsKind::kWindow:
+      return kWindow;
+    case AttrsKind::kSort:
+      return kSort;
+    case AttrsKind::kScan:
+      return kScan;
+    case AttrsKind::kTopK:
+      return kTopK;
+    case AttrsKind::kFft:
+      return kFft;
+    case AttrsKind::kRng:
+      return kRng;
+    case AttrsKind::kRngBitGenerator:
+      return kBits;
+    case AttrsKind::kRngState:
+      return kState;
+    case AttrsKind::kReducePrecision:
+      return kPrecision;
+    case AttrsKind::kBatchNorm:
+      return kNorm;
+    case AttrsKind::kFusion:
+      return kFusion;
+    case AttrsKind::kCustomCall:
+      return kCustomCall;
+    default:
+      return {};
+  }
+}
+
+}  // namespace lazuli::hlo::internal

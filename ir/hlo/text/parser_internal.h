@@ -1,0 +1,107 @@
+// The parser of HLO text, in parts: parser.cc (modules, computations), parser_instruction.cc,
+// parser_attributes.cc, parser_shape.cc, parser_literal.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "ir/hlo/module.h"
+#include "ir/hlo/text/cursor.h"
+#include "ir/hlo/text/frame_tables.h"
+
+namespace lazuli::hlo::internal {
+
+// Functions return whether they succeeded; an error is in the cursor.
+bool ParseShape(Cursor& in, Shape* shape, int depth = 0);
+bool ParseLiteral(Cursor& in, const Shape& shape, Literal* literal);
+// {1,2}
+bool ParseDims(Cursor& in, Dims* dims);
+// Reads the value of `name` if that is an attribute of this family: *known tells.
+bool ParseFamilyAttribute(Cursor& in, std::string_view name, Attrs* attrs, bool* known);
+// Attributes without which an instruction of this kind means nothing.
+absl::Span<const std::string_view> RequiredAttributes(AttrsKind kind);
+// Attributes of the kind's family at their defaults.
+Attrs DefaultAttrs(AttrsKind kind);
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::vector<std::string>* warnings)
+      : in_(text), text_size_(static_cast<int64_t>(text.size())), warnings_(warnings) {}
+  absl::StatusOr<std::unique_ptr<Module>> Run();
+
+ private:
+  // Nested operands, inline computations and tuples of tuples: deeper text is refused.
+  static constexpr int kMaxDepth = 100;
+
+  // An instruction while it is read.
+  struct Pending {
+    const char* start = nullptr;
+    std::string_view name;
+    Opcode opcode{};
+    std::string_view sugar;  // "-start" of negate-start, else empty
+    bool has_shape = false;
+    Shape shape;
+    absl::InlinedVector<Instruction*, 8> operands;
+    Attrs attrs;
+    absl::InlinedVector<Computation*, 2> called;
+    absl::InlinedVector<std::string_view, 16> seen;  // names of attributes
+    Metadata metadata;
+    std::vector<std::pair<std::string, std::string>> extra;
+    std::vector<Instruction*> control_predecessors;
+  };
+
+  // parser.cc
+  bool ParseModule();
+  bool ParseHeader();
+  bool ParseHeaderAttribute(std::string_view name);
+  bool ParseAliases();
+  bool ParseEntryLayout();
+  bool ParseTable(std::string_view table);
+  bool ParseLocationEntry(std::string_view table, int64_t* first, int64_t* second);
+  bool ParseComputation(bool entry, std::string_view name);
+  bool ParseBody(Computation* computation, const char* start);
+  bool ParseLoneInstruction();
+  bool Finish();
+
+  // parser_instruction.cc
+  bool ParseInstruction(Computation* computation, Instruction** result, bool* is_root);
+  bool ParseName(Computation* computation, Pending& i, bool* is_root);
+  bool ParseOpcode(Pending& i);
+  bool ParseOperands(Computation* computation, Pending& i, int depth);
+  bool ParseOperand(Computation* computation, Pending& i, int depth);
+  bool ParseNestedOperand(Computation* computation, const char* start, std::string_view opcode,
+                          const Shape* shape, int depth, Instruction** result);
+  bool ParseParameter(Computation* computation, Pending& i);
+  bool ParseConstant(Pending& i);
+  bool CheckComplete(const Pending& i);
+  bool WrapAsync(Pending& i);
+  Instruction* Build(Computation* computation, Pending& i);
+
+  // parser_attributes.cc
+  bool ParseAttributes(Computation* computation, Pending& i);
+  bool ParseAttribute(Computation* computation, Pending& i, std::string_view name);
+  bool ParseCallees(std::string_view name, Pending& i);
+  bool ParseCallee(Computation** callee);
+  bool ParseMetadata(Metadata* metadata);
+  bool ParseMetadataMember(std::string_view name, Metadata* metadata);
+  bool ParseControlPredecessors(Computation* computation, Pending& i);
+
+  Cursor in_;
+  int64_t text_size_;
+  std::vector<std::string>* warnings_;  // may be null
+  std::unique_ptr<Module> module_;
+  absl::flat_hash_map<std::string_view, Computation*> computations_;
+  FrameTables tables_;
+  int inline_depth_ = 0;
+  bool lone_ = false;  // the text is one instruction: its operands become parameters
+  bool has_entry_layout_ = false;
+  std::string_view entry_layout_text_;
+  std::vector<Shape> entry_layout_;  // parameters, then the result
+};
+
+}  // namespace lazuli::hlo::internal

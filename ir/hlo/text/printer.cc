@@ -1,0 +1,405 @@
+#include "ir/hlo/text/printer.h"
+
+#include <charconv>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "ir/hlo/dense_map.h"
+#include "ir/hlo/text/attr_text.h"
+
+namespace lazuli::hlo {
+namespace {
+
+constexpr int64_t kSmallConstant = 10;  // elements that are always printed
+
+void AppendDims(std::string& out, const Dims& dims) {
+  out += '{';
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (i > 0) out += ',';
+    AppendTo(out, dims[i]);
+  }
+  out += '}';
+}
+
+// Appends ", name=value" for each attribute, with the names and in the order of the text.
+class AttrPrinter {
+ public:
+  explicit AttrPrinter(std::string& out) : out_(out) {}
+
+  // The general rule, for families whose members are named as in the text.
+  template <class T>
+  void operator()(const T& attrs) {
+    attrs.VisitAttrs([&](std::string_view name, const auto& value) { Member(name, value); });
+  }
+
+  void operator()(const ParameterAttrs&) {}  // parameter and constant print them as operands
+  void operator()(const ConstantAttrs&) {}
+  void operator()(const SliceAttrs& attrs) {
+    Begin("slice");
+    bool strided = false;
+    for (int64_t stride : attrs.strides) strided = strided || stride != 1;
+    out_ += '{';
+    for (std::size_t d = 0; d < attrs.starts.size(); ++d) {
+      out_ += d > 0 ? ", [" : "[";
+      AppendTo(out_, attrs.starts[d]);
+      out_ += ':';
+      AppendTo(out_, attrs.limits[d]);
+      if (strided) out_ += Str(":", attrs.strides[d]);
+      out_ += ']';
+    }
+    out_ += '}';
+  }
+  void operator()(const PadAttrs& attrs) {
+    Begin("padding");
+    bool interior = false;
+    for (int64_t i : attrs.interior) interior = interior || i != 0;
+    for (std::size_t d = 0; d < attrs.low.size(); ++d) {
+      if (d > 0) out_ += 'x';
+      out_ += Str(attrs.low[d], "_", attrs.high[d]);
+      if (interior) out_ += Str("_", attrs.interior[d]);
+    }
+  }
+  void operator()(const DotAttrs& attrs) {
+    DotDims(attrs);
+    Braced("operand_precision", attrs.operand_precision);
+    if (!attrs.algorithm.empty()) Begin("algorithm") += attrs.algorithm;
+  }
+  void operator()(const RaggedDotAttrs& attrs) {
+    DotDims(attrs);
+    Member("lhs_ragged_dims", attrs.lhs_ragged_dims);
+    if (!attrs.rhs_group_dims.empty()) Member("rhs_group_dims", attrs.rhs_group_dims);
+    Braced("operand_precision", attrs.operand_precision);
+  }
+  void operator()(const ConvolutionAttrs& attrs) {
+    if (!attrs.window.empty()) Member("window", attrs.window);
+    AppendConvDims(Begin("dim_labels"), attrs.dim_labels);
+    if (attrs.feature_group_count != 1) Member("feature_group_count", attrs.feature_group_count);
+    if (attrs.batch_group_count != 1) Member("batch_group_count", attrs.batch_group_count);
+    Braced("operand_precision", attrs.operand_precision);
+  }
+  void operator()(const SortAttrs& attrs) {
+    Member("dimensions", Dims{attrs.dimension});
+    Member("is_stable", attrs.is_stable);
+  }
+  void operator()(const ScanAttrs& attrs) {
+    Member("dimensions", Dims{attrs.dimension});
+    Member("is_reverse", attrs.is_reverse);
+    Member("num_carries", attrs.num_carries);
+    Member("is_associative", attrs.is_associative);
+  }
+  void operator()(const CustomCallAttrs& attrs) {
+    AppendQuoted(Begin("custom_call_target"), attrs.custom_call_target);
+    Member("custom_call_has_side_effect", attrs.custom_call_has_side_effect);
+    Braced("operand_layout_constraints", attrs.operand_layout_constraints);
+    Braced("output_to_operand_aliasing", attrs.output_to_operand_aliasing);
+    if (!attrs.api_version.empty()) Begin("api_version") += attrs.api_version;
+  }
+  void operator()(const CollectiveAttrs& attrs) {
+    if (!attrs.text.empty()) out_ += Str(", ", attrs.text);
+    if (!attrs.dimensions.empty()) Member("dimensions", attrs.dimensions);
+  }
+
+ private:
+  std::string& Begin(std::string_view name) {
+    out_ += ", ";
+    out_ += name;
+    out_ += '=';
+    return out_;
+  }
+  template <class T>
+  void DotDims(const T& attrs) {
+    if (!attrs.lhs_batch_dims.empty()) Member("lhs_batch_dims", attrs.lhs_batch_dims);
+    Member("lhs_contracting_dims", attrs.lhs_contracting_dims);
+    if (!attrs.rhs_batch_dims.empty()) Member("rhs_batch_dims", attrs.rhs_batch_dims);
+    Member("rhs_contracting_dims", attrs.rhs_contracting_dims);
+  }
+  void Braced(std::string_view name, std::string_view text) {
+    if (!text.empty()) Begin(name) += Str("{", text, "}");
+  }
+
+  void Member(std::string_view name, int64_t value) { AppendTo(Begin(name), value); }
+  void Member(std::string_view name, float value) { AppendTo(Begin(name), value); }
+  void Member(std::string_view name, bool value) {
+    // topk's default is true, every other's false.
+    if (name == "largest" ? true : value) AppendTo(Begin(name), value);
+  }
+  void Member(std::string_view name, const Dims& dims) {
+    if (dims.empty() && name.find("batching_dims") != std::string_view::npos) return;
+    AppendDims(Begin(name), dims);
+  }
+  void Member(std::string_view name, const Window& window) {
+    Begin(name) += '{';
+    AppendWindow(out_, window);
+    out_ += '}';
+  }
+  template <class E>
+    requires std::is_enum_v<E>
+  void Member(std::string_view name, E value) {
+    if (!EnumText(value).empty()) Begin(name) += EnumText(value);
+  }
+
+  std::string& out_;
+};
+
+void AppendMetadata(std::string& out, const Metadata& metadata) {
+  out += ", metadata={";
+  const std::size_t first = out.size();
+  auto begin = [&](std::string_view name) -> std::string& {
+    if (out.size() > first) out += ' ';
+    out += name;
+    return out += '=';
+  };
+  if (!metadata.op_type.empty()) AppendQuoted(begin("op_type"), metadata.op_type);
+  if (!metadata.op_name.empty()) AppendQuoted(begin("op_name"), metadata.op_name);
+  if (!metadata.source_file.empty()) AppendQuoted(begin("source_file"), metadata.source_file);
+  if (metadata.source_line != 0) AppendTo(begin("source_line"), metadata.source_line);
+  out += '}';
+}
+
+class Printer {
+ public:
+  explicit Printer(const PrintOptions& options)
+      : options_(options),
+        layouts_(options.layouts ? Shape::Layouts::kAll : Shape::Layouts::kOther) {}
+
+  std::string TakeText() { return std::move(out_); }
+
+  void Print(const Module& module) {
+    out_.reserve(static_cast<std::size_t>(module.instruction_count()) * 96);
+    Header(module);
+    const std::vector<Computation*> order = Order(module);
+    for (std::size_t i = 0; i < order.size(); ++i)
+      computation_number_[order[i]] = static_cast<int64_t>(i);
+    for (const Computation* computation : order) {
+      out_ += '\n';
+      Print(*computation);
+    }
+  }
+
+  void Print(const Computation& computation) {
+    const std::vector<Instruction*> order = computation.PostOrder();
+    if (options_.canonical_names) {
+      number_ = DenseMap<int64_t>(computation);
+      for (std::size_t i = 0; i < order.size(); ++i) number_[order[i]] = static_cast<int64_t>(i);
+    }
+    if (computation.IsEntry()) out_ += "ENTRY ";
+    Name(computation);
+    if (options_.program_shapes && computation.root() != nullptr) Signature(computation);
+    out_ += " {\n";
+    for (const Instruction* instruction : order) {
+      out_ += instruction->IsRoot() ? "  ROOT " : "  ";
+      Print(*instruction);
+      out_ += '\n';
+    }
+    out_ += "}\n";
+  }
+
+  void Print(const Instruction& instruction) {
+    Name(instruction);
+    out_ += " = ";
+    instruction.shape().AppendTo(out_, layouts_);
+    out_ += ' ';
+    out_ += OpcodeText(instruction.opcode());
+    out_ += '(';
+    Operands(instruction);
+    out_ += ')';
+    std::visit(AttrPrinter(out_), instruction.attrs());
+    Callees(instruction);
+    ExtraAttrs(instruction);
+  }
+
+ private:
+  // Callees first, as the parser needs them; then computations that nothing reaches.
+  static std::vector<Computation*> Order(const Module& module) {
+    std::vector<Computation*> order = module.PostOrder();
+    if (order.size() == module.computations().size()) return order;
+    absl::flat_hash_map<const Computation*, bool> reached;
+    for (const Computation* computation : order) reached[computation] = true;
+    std::vector<Computation*> unreached;
+    for (const auto& computation : module.computations()) {
+      if (!reached.contains(computation.get())) unreached.push_back(computation.get());
+    }
+    order.insert(order.begin(), unreached.begin(), unreached.end());
+    return order;
+  }
+
+  void Header(const Module& module) {
+    out_ += "HloModule ";
+    out_ += module.name();
+    if (module.is_scheduled()) out_ += ", is_scheduled=true";
+    Aliases(module);
+    bool has_layout = false;
+    for (const auto& [name, value] : module.extra_attrs())
+      has_layout = has_layout || name == "entry_computation_layout";
+    if (options_.layouts && !has_layout && module.entry() != nullptr &&
+        module.entry()->root() != nullptr) {
+      out_ += ", entry_computation_layout={(";
+      for (const Instruction* parameter : module.entry()->parameters()) {
+        if (parameter->parameter_number() > 0) out_ += ", ";
+        parameter->shape().AppendTo(out_, Shape::Layouts::kAll);
+      }
+      out_ += ")->";
+      module.entry()->root()->shape().AppendTo(out_, Shape::Layouts::kAll);
+      out_ += '}';
+    }
+    for (const auto& [name, value] : module.extra_attrs()) {
+      out_ += Str(", ", name, "=", value);
+    }
+    out_ += '\n';
+  }
+
+  void Aliases(const Module& module) {
+    if (module.aliases().empty()) return;
+    out_ += ", input_output_alias={";
+    bool first = true;
+    for (const Alias& alias : module.aliases()) {
+      out_ += Str(first ? " {" : ", {", Join(alias.output_index, ","), "}: (",
+                  alias.parameter_number, ", {", Join(alias.parameter_index, ","), "}, ",
+                  alias.must ? "must-alias" : "may-alias", ")");
+      first = false;
+    }
+    out_ += " }";
+  }
+
+  void Signature(const Computation& computation) {
+    out_ += " (";
+    bool first = true;
+    for (const Instruction* parameter : computation.parameters()) {
+      if (parameter == nullptr) continue;
+      if (!first) out_ += ", ";
+      first = false;
+      PlainName(*parameter);
+      out_ += ": ";
+      parameter->shape().AppendTo(out_, Shape::Layouts::kNone);
+    }
+    out_ += ") -> ";
+    computation.root()->shape().AppendTo(out_, Shape::Layouts::kNone);
+  }
+
+  void PlainName(const Instruction& instruction) {
+    if (options_.canonical_names) {
+      out_ += 'v';
+      AppendTo(out_, number_[&instruction]);
+    } else {
+      out_ += instruction.name();
+    }
+  }
+  void Name(const Instruction& instruction) {
+    if (options_.percent) out_ += '%';
+    PlainName(instruction);
+  }
+  void Name(const Computation& computation) {
+    if (options_.percent) out_ += '%';
+    if (options_.canonical_names) {
+      auto it = computation_number_.find(&computation);
+      out_ += 'c';
+      AppendTo(out_, it == computation_number_.end() ? 0 : it->second);
+    } else {
+      out_ += computation.name();
+    }
+  }
+
+  void Operands(const Instruction& instruction) {
+    if (instruction.opcode() == Opcode::kParameter)
+      return AppendTo(out_, instruction.parameter_number());
+    if (instruction.opcode() == Opcode::kConstant) return Constant(instruction.literal());
+    for (int64_t i = 0; i < instruction.operand_count(); ++i) {
+      if (i > 0) out_ += ", ";
+      if (options_.operand_shapes) {
+        instruction.operand(i)->shape().AppendTo(out_, layouts_);
+        out_ += ' ';
+      }
+      Name(*instruction.operand(i));
+    }
+  }
+
+  void Constant(const Literal& literal) {
+    const bool large = literal.shape().IsTuple() || literal.shape().num_elements() > kSmallConstant;
+    if (large && !options_.large_constants) {
+      out_ += "{...}";
+    } else {
+      literal.AppendTo(out_);
+    }
+  }
+
+  void Callee(std::string_view attribute, const Computation& computation) {
+    out_ += Str(", ", attribute, "=");
+    Name(computation);
+  }
+  void Callees(const Instruction& instruction) {
+    const auto called = instruction.called();
+    if (called.empty()) return;
+    const bool by_pred = instruction.opcode() == Opcode::kConditional && called.size() == 2 &&
+                         instruction.operand_count() > 0 &&
+                         instruction.operand(0)->shape().dtype() == DType::kPred;
+    std::string_view names[2] = {"to_apply", ""};
+    if (instruction.opcode() == Opcode::kWhile) names[0] = "condition", names[1] = "body";
+    if (instruction.opcode() == Opcode::kSelectAndScatter)
+      names[0] = "select", names[1] = "scatter";
+    if (instruction.opcode() == Opcode::kFusion || instruction.opcode() == Opcode::kAsyncStart)
+      names[0] = "calls";
+    if (by_pred) names[0] = "true_computation", names[1] = "false_computation";
+    const bool list = instruction.opcode() == Opcode::kCustomCall ||
+                      (instruction.opcode() == Opcode::kConditional && !by_pred);
+    if (!list) {
+      for (std::size_t i = 0; i < called.size() && i < 2; ++i) Callee(names[i], *called[i]);
+      return;
+    }
+    out_ += instruction.opcode() == Opcode::kCustomCall ? ", called_computations={"
+                                                        : ", branch_computations={";
+    for (std::size_t i = 0; i < called.size(); ++i) {
+      if (i > 0) out_ += ", ";
+      Name(*called[i]);
+    }
+    out_ += '}';
+  }
+
+  void ExtraAttrs(const Instruction& instruction) {
+    const bool metadata = options_.metadata && !instruction.metadata().empty();
+    const auto& extra = instruction.extra_attrs();
+    if (extra.empty() && !metadata && instruction.control_predecessors().empty()) return;
+    for (int rank = 0; rank <= 8; ++rank) {
+      for (const auto& [name, value] : extra) {
+        if (InstructionAttrRank(name) == rank) out_ += Str(", ", name, "=", value);
+      }
+      if (rank == kControlPredecessorsRank && !instruction.control_predecessors().empty()) {
+        out_ += ", control-predecessors={";
+        for (std::size_t i = 0; i < instruction.control_predecessors().size(); ++i) {
+          if (i > 0) out_ += ", ";
+          Name(*instruction.control_predecessors()[i]);
+        }
+        out_ += '}';
+      }
+      if (rank == kMetadataRank && metadata) AppendMetadata(out_, instruction.metadata());
+    }
+  }
+
+  const PrintOptions& options_;
+  const Shape::Layouts layouts_;
+  std::string out_;
+  absl::flat_hash_map<const Computation*, int64_t> computation_number_;
+  DenseMap<int64_t> number_;
+};
+
+template <class T>
+std::string Print(const T& printed, const PrintOptions& options) {
+  Printer printer(options);
+  printer.Print(printed);
+  return printer.TakeText();
+}
+
+}  // namespace
+
+std::string ToString(const Module& module, const PrintOptions& options) {
+  return Print(module, options);
+}
+std::string ToString(const Computation& computation, const PrintOptions& options) {
+  return Print(computation, options);
+}
+std::string ToString(const Instruction& instruction, const PrintOptions& options) {
+  PrintOptions named = options;
+  named.canonical_names = false;  // a number means nothing without the computation
+  return Print(instruction, named);
+}
+
+}  // namespace lazuli::hlo

@@ -3,38 +3,22 @@
 // Headers of a file: "tolerance: rtol [atol]" (without one, the same bits), "values: special"
 // (arguments with infinities, NaN, ...), and counts that the CPU's compiler must reach with LLVM
 // and oneDNN: "kernels", "library_calls", "reorders", "evaluator_thunks".
-#include <filesystem>
-#include <fstream>
+#include "tests/backend/clients/corpus.h"
+
 #include <sstream>
 
 #include <gtest/gtest.h>
 
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/runtime/library.h"
+#include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/parser.h"
 #include "ir/hlo/text/printer.h"
-#include "ir/hlo/proto/proto.h"
 #include "tests/backend/clients/client_test.h"
 #include "tests/support/hlo_test.h"
 
 namespace lazuli {
 namespace {
-
-std::vector<std::string> CorpusFiles() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator("tests/backend/corpus")) {
-    if (entry.path().extension() == ".hlo") names.push_back(entry.path().stem());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 class CorpusTest : public testing::TestWithParam<std::string> {};
 
@@ -54,7 +38,7 @@ void CompareOutputs(const std::map<std::string, std::string>& header, const RunR
 }
 
 TEST_P(CorpusTest, CpuAgreesWithInterpreter) {
-  const std::string hlo = ReadFile("tests/backend/corpus/" + GetParam() + ".hlo");
+  const std::string hlo = CorpusText(GetParam());
   const auto header = HeaderOf(hlo);
   const bool special = header.contains("values") && header.at("values") == "special";
   auto module = hlo::ParseModule(hlo);
@@ -81,7 +65,7 @@ TEST_P(CorpusTest, CpuAgreesWithInterpreter) {
 
 // In every print mode: the module, and what the CPU's compiler made of it.
 TEST_P(CorpusTest, PrintedModulesReadBack) {
-  const std::string text = ReadFile("tests/backend/corpus/" + GetParam() + ".hlo");
+  const std::string text = CorpusText(GetParam());
   const auto executable = CompileOn("cpu", text);
   ASSERT_TRUE(executable.ok()) << executable.status();
   const std::string compiled = (*executable)->ToString();
@@ -102,8 +86,7 @@ TEST_P(CorpusTest, PrintedModulesReadBack) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, CorpusTest, testing::ValuesIn(CorpusFiles()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Corpus, CorpusTest, testing::ValuesIn(CorpusNames()), CorpusTestName);
 
 }  // namespace
 }  // namespace lazuli

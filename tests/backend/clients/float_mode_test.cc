@@ -2,12 +2,10 @@
 // same bits: the mode belongs to the program, not to the thread that happens to ask.
 //
 // A sample of tests/backend/corpus; LAZULI_CORPUS=all takes all of it.
-#include <algorithm>
 #include <cfenv>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -18,6 +16,7 @@
 #include "ir/hlo/text/printer.h"
 #include "ir/support/float_mode.h"
 #include "tests/backend/clients/client_test.h"
+#include "tests/backend/clients/corpus.h"
 #include "tests/support/hlo_test.h"
 
 namespace lazuli {
@@ -45,23 +44,12 @@ class OddFloatMode {
 };
 
 std::vector<std::string> SampledFiles() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator("tests/backend/corpus")) {
-    if (entry.path().extension() == ".hlo") names.push_back(entry.path().stem());
-  }
-  std::sort(names.begin(), names.end());
+  std::vector<std::string> names = CorpusNames();
   if (const char* all = std::getenv("LAZULI_CORPUS"); all != nullptr) return names;
   constexpr std::size_t kStride = 12;
   std::vector<std::string> sample;
   for (std::size_t i = 0; i < names.size(); i += kStride) sample.push_back(names[i]);
   return sample;
-}
-
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 // The module with its arguments as constants, to be folded; "" where they are large.
@@ -99,7 +87,7 @@ absl::StatusOr<RunResult> RunInOddMode(std::string_view platform, std::string_vi
 class FloatModeTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(FloatModeTest, OfTheCallerChangesNoBit) {
-  const std::string hlo = ReadText("tests/backend/corpus/" + GetParam() + ".hlo");
+  const std::string hlo = CorpusText(GetParam());
   const auto arguments = RandomArguments(*ParseHlo(hlo), RandomValues::kSpecial);
   for (const std::string& text : {hlo, WithConstants(hlo, arguments)}) {
     if (text.empty()) continue;
@@ -110,8 +98,7 @@ TEST_P(FloatModeTest, OfTheCallerChangesNoBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, FloatModeTest, testing::ValuesIn(SampledFiles()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Corpus, FloatModeTest, testing::ValuesIn(SampledFiles()), CorpusTestName);
 
 TEST(FloatModeOfTheCallerTest, DoesNotDecideWhatConstantsAre) {
   constexpr char kModule[] = R"(

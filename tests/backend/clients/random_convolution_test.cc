@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "ir/hlo/module.h"
+#include "ir/hlo/shapes/shape_inference.h"
 #include "ir/hlo/text/parser.h"
 #include "ir/hlo/text/printer.h"
-#include "ir/hlo/shapes/shape_inference.h"
 #include "tests/backend/clients/client_test.h"
 #include "tests/support/hlo_test.h"
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/compiler.h"
 #include "ir/hlo/opcode.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
@@ -102,8 +103,26 @@ std::string PassesPage() {
       Str("# Passes\n\nHLO to HLO, by name: `lazuli-opt FILE --passes=a,b`, "
           "`LAZULI_DISABLE_PASSES=a`. ",
           kNote, "| pass | does |\n| --- | --- |\n");
-  for (const lowering::PassRow& row : lowering::RegisteredPasses())
-    page += Str("| `", row.name, "` | ", row.doc, " |\n");
+  const auto add = [&](std::string_view name, std::string_view doc) {
+    page += Str("| `", name, "` | ", doc, " |\n");
+  };
+  for (const lowering::PassRow& row : lowering::RegisteredPasses()) add(row.name, row.doc);
+  cpu::RegisterCpuPasses();
+  for (const lowering::AddedPass& pass : lowering::AddedPasses()) add(pass.name, pass.doc);
+  page +=
+      "\n## Rules of `simplify`\n\nIn the order in which they are tried; the first that applies "
+      "wins. "
+      "`LAZULI_DISABLE_RULES=a,b` turns rules off, the counter `rule.<name>` says how often one "
+      "applied.\n\n"
+      "| rule | rewrites |\n| --- | --- |\n";
+  for (const lowering::Rule& rule : lowering::AllRules()) {
+    std::string doc;
+    for (const char c : rule.doc) {
+      if (c == '|') doc += '\\';  // else it ends the cell
+      doc += c;
+    }
+    add(rule.name, Str("`", doc, "`"));
+  }
   return page;
 }
 

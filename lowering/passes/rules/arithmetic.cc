@@ -222,43 +222,44 @@ Instruction* ElementwiseOfBroadcasts(Instruction* i, Rewriter& r) {
   return r.Broadcast(small, i->shape(), first->attrs_as<hlo::DimensionsAttrs>().dimensions);
 }
 
-constexpr OpcodeSet kCommutative = {Opcode::kAdd,     Opcode::kMultiply, Opcode::kMaximum,
-                                    Opcode::kMinimum, Opcode::kAnd,      Opcode::kOr,
-                                    Opcode::kXor};
-
 constexpr Rule kArithmeticRules[] = {
-    {"elementwise-of-broadcasts", OpcodeSet::Elementwise(), ElementwiseOfBroadcasts},
-    // f(broadcast(x), broadcast(y)) => broadcast(f(x, y))
-    {"constant-right", kCommutative, ConstantRight},              // c + x => x + c
-    {"add-zero", Opcode::kAdd, AddZero},                          // x + 0 => x (floats: -0.0)
-    {"add-negate", Opcode::kAdd, AddNegate},                      // x + -y => x - y
-    {"subtract-zero", Opcode::kSubtract, SubtractZero},           // x - 0 => x (floats: +0.0)
-    {"subtract-negate", Opcode::kSubtract, SubtractNegate},       // x - -y => x + y
-    {"subtract-self-int", Opcode::kSubtract, SubtractSelfInt},    // x - x => 0 (integers)
-    {"multiply-one", Opcode::kMultiply, MultiplyOne},             // x * 1 => x
-    {"multiply-minus-one", Opcode::kMultiply, MultiplyMinusOne},  // x * -1 => -x
-    {"multiply-zero-int", Opcode::kMultiply, MultiplyZeroInt},    // x * 0 => 0 (integers)
-    {"multiply-negates", Opcode::kMultiply, MultiplyNegates},     // -x * -y => x * y
-    {"associate-constants-int", {Opcode::kAdd, Opcode::kMultiply}, AssociateConstantsInt},
-    // (x + c) + d => x + (c + d) (integers)
-    {"divide-one", Opcode::kDivide, DivideOne},                   // x / 1 => x
-    {"divide-power-of-two", Opcode::kDivide, DividePowerOfTwo},   // x / 2^k => x * 2^-k (floats)
-    {"remainder-one-int", Opcode::kRemainder, RemainderOneInt},   // x % 1 => 0 (integers)
-    {"negate-negate", Opcode::kNegate, NegateNegate},             // -(-x) => x
-    {"negate-subtract-int", Opcode::kNegate, NegateSubtractInt},  // -(x - y) => y - x (integers)
-    {"abs-negate", Opcode::kAbs, AbsNegate},                      // |-x| => |x|
-    {"idempotent",                                                // floor(ceil(x)) => ceil(x)
+    {"elementwise-of-broadcasts", OpcodeSet::Elementwise(), ElementwiseOfBroadcasts,
+     "f(broadcast(x), broadcast(y)) => broadcast(f(x, y))"},
+    {"constant-right", OpcodeSet::Commutative(), ConstantRight, "c + x => x + c"},
+    {"add-zero", Opcode::kAdd, AddZero, "x + 0 => x (floats: -0.0)"},
+    {"add-negate", Opcode::kAdd, AddNegate, "x + -y => x - y"},
+    {"subtract-zero", Opcode::kSubtract, SubtractZero, "x - 0 => x (floats: +0.0)"},
+    {"subtract-negate", Opcode::kSubtract, SubtractNegate, "x - -y => x + y"},
+    {"subtract-self-int", Opcode::kSubtract, SubtractSelfInt, "x - x => 0 (integers)"},
+    {"multiply-one", Opcode::kMultiply, MultiplyOne, "x * 1 => x"},
+    {"multiply-minus-one", Opcode::kMultiply, MultiplyMinusOne, "x * -1 => -x"},
+    {"multiply-zero-int", Opcode::kMultiply, MultiplyZeroInt, "x * 0 => 0 (integers)"},
+    {"multiply-negates", Opcode::kMultiply, MultiplyNegates, "-x * -y => x * y"},
+    {"associate-constants-int",
+     {Opcode::kAdd, Opcode::kMultiply},
+     AssociateConstantsInt,
+     "(x + c) + d => x + (c + d) (integers)"},
+    {"divide-one", Opcode::kDivide, DivideOne, "x / 1 => x"},
+    {"divide-power-of-two", Opcode::kDivide, DividePowerOfTwo, "x / 2^k => x * 2^-k (floats)"},
+    {"remainder-one-int", Opcode::kRemainder, RemainderOneInt, "x % 1 => 0 (integers)"},
+    {"negate-negate", Opcode::kNegate, NegateNegate, "-(-x) => x"},
+    {"negate-subtract-int", Opcode::kNegate, NegateSubtractInt, "-(x - y) => y - x (integers)"},
+    {"abs-negate", Opcode::kAbs, AbsNegate, "|-x| => |x|"},
+    {"idempotent",
      {Opcode::kAbs, Opcode::kCeil, Opcode::kFloor, Opcode::kRoundNearestAfz,
       Opcode::kRoundNearestEven},
-     Idempotent},
-    {"extremum-self", {Opcode::kMaximum, Opcode::kMinimum}, ExtremumSelf},  // max(x, x) => x
+     Idempotent,
+     "floor(ceil(x)) => ceil(x)"},
+    {"extremum-self", {Opcode::kMaximum, Opcode::kMinimum}, ExtremumSelf, "max(x, x) => x"},
     {"extremum-infinity",
      {Opcode::kMaximum, Opcode::kMinimum},
-     ExtremumInfinity},                                   // max(x, -inf) => x
-    {"clamp-unbounded", Opcode::kClamp, ClampUnbounded},  // clamp(-inf, x, inf) => x
-    {"shift-zero",                                        // x << 0 => x
+     ExtremumInfinity,
+     "max(x, -inf) => x"},
+    {"clamp-unbounded", Opcode::kClamp, ClampUnbounded, "clamp(-inf, x, inf) => x"},
+    {"shift-zero",
      {Opcode::kShiftLeft, Opcode::kShiftRightArithmetic, Opcode::kShiftRightLogical},
-     ShiftZero},
+     ShiftZero,
+     "x << 0 => x"},
 };
 
 }  // namespace

@@ -43,10 +43,10 @@ Instruction* ConditionalConstant(Instruction* i, Rewriter& r) {
 }
 
 constexpr Rule kControlRules[] = {
-    {"element-of-tuple", Opcode::kGetTupleElement, ElementOfTuple},  // (x, y).0 => x
-    {"tuple-of-elements", Opcode::kTuple, TupleOfElements},          // (t.0, t.1) => t
-    {"conditional-constant", Opcode::kConditional,
-     ConditionalConstant},  // conditional(true, x, y) => call(x)
+    {"element-of-tuple", Opcode::kGetTupleElement, ElementOfTuple, "(x, y).0 => x"},
+    {"tuple-of-elements", Opcode::kTuple, TupleOfElements, "(t.0, t.1) => t"},
+    {"conditional-constant", Opcode::kConditional, ConditionalConstant,
+     "conditional(true, x, y) => call(x)"},
 };
 
 std::vector<Rule> Joined() {

@@ -83,12 +83,12 @@ Instruction* ComplexOfParts(Instruction* i, Rewriter&) {
 constexpr Rule kConvertRules[] = {
     {"convert-noop",
      {Opcode::kConvert, Opcode::kBitcastConvert, Opcode::kBitcast, Opcode::kCopy},
-     ConvertNoOp},
-    // convert(x) => x
-    {"convert-convert", Opcode::kConvert, ConvertConvert},         // f64(f32(x: f16)) => f64(x)
-    {"bitcast-bitcast", Opcode::kBitcastConvert, BitcastBitcast},  // bits(bits(x)) => bits(x)
-    {"part-of-complex", {Opcode::kReal, Opcode::kImag}, PartOfComplex},  // real(complex(x, y)) => x
-    {"complex-of-parts", Opcode::kComplex, ComplexOfParts},  // complex(real(z), imag(z)) => z
+     ConvertNoOp,
+     "convert(x) => x"},
+    {"convert-convert", Opcode::kConvert, ConvertConvert, "f64(f32(x: f16)) => f64(x)"},
+    {"bitcast-bitcast", Opcode::kBitcastConvert, BitcastBitcast, "bits(bits(x)) => bits(x)"},
+    {"part-of-complex", {Opcode::kReal, Opcode::kImag}, PartOfComplex, "real(complex(x, y)) => x"},
+    {"complex-of-parts", Opcode::kComplex, ComplexOfParts, "complex(real(z), imag(z)) => z"},
 };
 
 }  // namespace

@@ -154,22 +154,23 @@ Instruction* SelectPreds(Instruction* i, Rewriter& r) {
 }
 
 constexpr Rule kLogicalRules[] = {
-    {"and-or-self", {Opcode::kAnd, Opcode::kOr}, SelfOperand},  // x and x => x
+    {"and-or-self", {Opcode::kAnd, Opcode::kOr}, SelfOperand, "x and x => x"},
     {"and-or-constant",
      {Opcode::kAnd, Opcode::kOr},
-     AndOrConstant},                            // x and true => x, x and false => false
-    {"xor-zero", Opcode::kXor, XorZero},        // x xor 0 => x
-    {"xor-self", Opcode::kXor, XorSelf},        // x xor x => 0
-    {"xor-ones", Opcode::kXor, XorOnes},        // x xor ~0 => not x
-    {"not-not", Opcode::kNot, NotNot},          // not not x => x
-    {"not-compare", Opcode::kNot, NotCompare},  // not (x < y) => x >= y (floats: == and != only)
-    {"compare-constant-left", Opcode::kCompare, CompareConstantLeft},  // c < x => x > c
-    {"compare-self", Opcode::kCompare, CompareSelf},                   // x <= x => true (integers)
-    {"compare-pred", Opcode::kCompare, ComparePred},       // p == true => p, p == false => not p
-    {"select-constant", Opcode::kSelect, SelectConstant},  // true ? x : y => x
-    {"select-same", Opcode::kSelect, SelectSame},          // p ? x : x => x
-    {"select-not", Opcode::kSelect, SelectNot},            // not p ? x : y => p ? y : x
-    {"select-preds", Opcode::kSelect, SelectPreds},        // p ? true : false => p
+     AndOrConstant,
+     "x and true => x, x and false => false"},
+    {"xor-zero", Opcode::kXor, XorZero, "x xor 0 => x"},
+    {"xor-self", Opcode::kXor, XorSelf, "x xor x => 0"},
+    {"xor-ones", Opcode::kXor, XorOnes, "x xor ~0 => not x"},
+    {"not-not", Opcode::kNot, NotNot, "not not x => x"},
+    {"not-compare", Opcode::kNot, NotCompare, "not (x < y) => x >= y (floats: == and != only)"},
+    {"compare-constant-left", Opcode::kCompare, CompareConstantLeft, "c < x => x > c"},
+    {"compare-self", Opcode::kCompare, CompareSelf, "x <= x => true (integers)"},
+    {"compare-pred", Opcode::kCompare, ComparePred, "p == true => p, p == false => not p"},
+    {"select-constant", Opcode::kSelect, SelectConstant, "true ? x : y => x"},
+    {"select-same", Opcode::kSelect, SelectSame, "p ? x : x => x"},
+    {"select-not", Opcode::kSelect, SelectNot, "not p ? x : y => p ? y : x"},
+    {"select-preds", Opcode::kSelect, SelectPreds, "p ? true : false => p"},
 };
 
 }  // namespace

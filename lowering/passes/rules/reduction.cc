@@ -114,12 +114,12 @@ Instruction* ReduceWindowTrivial(Instruction* i, Rewriter& r) {
 }
 
 constexpr Rule kReductionRules[] = {
-    {"reduce-empty", Opcode::kReduce, ReduceEmpty},          // reduce(x: [0,n]) => broadcast(init)
-    {"reduce-trivial", Opcode::kReduce, ReduceTrivial},      // reduce over dims of 1 => reshape(x)
-    {"reduce-reduce", Opcode::kReduce, ReduceReduce},        // max(max(x)) => max(x)
-    {"reduce-transpose", Opcode::kReduce, ReduceTranspose},  // reduce(transpose(x)) => reduce(x)
-    {"reduce-window-trivial", Opcode::kReduceWindow,
-     ReduceWindowTrivial},  // windows of one element => x
+    {"reduce-empty", Opcode::kReduce, ReduceEmpty, "reduce(x: [0,n]) => broadcast(init)"},
+    {"reduce-trivial", Opcode::kReduce, ReduceTrivial, "reduce over dims of 1 => reshape(x)"},
+    {"reduce-reduce", Opcode::kReduce, ReduceReduce, "max(max(x)) => max(x)"},
+    {"reduce-transpose", Opcode::kReduce, ReduceTranspose, "reduce(transpose(x)) => reduce(x)"},
+    {"reduce-window-trivial", Opcode::kReduceWindow, ReduceWindowTrivial,
+     "windows of one element => x"},
 };
 
 }  // namespace

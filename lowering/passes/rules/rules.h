@@ -1,6 +1,6 @@
 // The tables of algebraic simplifications: one row each, one file for each family of opcodes.
 //
-//   {"add-zero", Opcode::kAdd, AddZero},   // x + 0 => x (floats: x + -0.0)
+//   {"add-zero", Opcode::kAdd, AddZero, "x + 0 => x (floats: -0.0)"},
 //
 // A rule looks at one instruction and returns the value that replaces it, or null. It must be right
 // bit for bit (NaN payloads excepted), and the value must weigh less than the instruction
@@ -20,7 +20,7 @@
 
 namespace lazuli::lowering {
 
-// The opcodes a rule looks at: a few, or every elementwise one.
+// The opcodes a rule looks at: a few, or every elementwise or commutative one.
 class OpcodeSet {
  public:
   constexpr OpcodeSet(hlo::Opcode opcode)
@@ -28,13 +28,10 @@ class OpcodeSet {
   constexpr OpcodeSet(std::initializer_list<hlo::Opcode> opcodes) {
     for (hlo::Opcode opcode : opcodes) opcodes_[count_++] = opcode;
   }
-  static constexpr OpcodeSet Elementwise() {
-    OpcodeSet set({});
-    set.elementwise_ = true;
-    return set;
-  }
+  static constexpr OpcodeSet Elementwise() { return OpcodeSet(&hlo::OpcodeTraits::elementwise); }
+  static constexpr OpcodeSet Commutative() { return OpcodeSet(&hlo::OpcodeTraits::commutative); }
   bool contains(hlo::Opcode opcode) const {
-    if (elementwise_) return hlo::Traits(opcode).elementwise;
+    if (property_ != nullptr) return hlo::Traits(opcode).*property_;
     for (std::size_t i = 0; i < count_; ++i) {
       if (opcodes_[i] == opcode) return true;
     }
@@ -42,15 +39,18 @@ class OpcodeSet {
   }
 
  private:
+  constexpr explicit OpcodeSet(bool hlo::OpcodeTraits::* property) : property_(property) {}
+
   std::array<hlo::Opcode, 8> opcodes_{};
   std::size_t count_ = 0;
-  bool elementwise_ = false;
+  bool hlo::OpcodeTraits::* property_ = nullptr;
 };
 
 struct Rule {
   std::string_view name;
   OpcodeSet opcodes;
   hlo::Instruction* (*apply)(hlo::Instruction* i, Rewriter& r);
+  std::string_view doc = {};  // "x + 0 => x"
 };
 
 // The dimensions of a broadcast, transpose, reduce, ...

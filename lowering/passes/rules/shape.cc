@@ -139,23 +139,22 @@ Instruction* DimensionSize(Instruction* i, Rewriter& r) {
 constexpr Rule kShapeRules[] = {
     {"shape-noop",
      {Opcode::kReshape, Opcode::kTranspose, Opcode::kBroadcast},
-     ReshapeNoOp},                                          // reshape(x) => x
-    {"reshape-reshape", Opcode::kReshape, ReshapeReshape},  // reshape(reshape(x)) => reshape(x)
-    {"reshape-broadcast", Opcode::kReshape,
-     ReshapeBroadcast},  // reshape(broadcast(x)) => broadcast(x)
-    {"transpose-transpose", Opcode::kTranspose,
-     TransposeTranspose},  // transpose(transpose(x)) => transpose(x)
-    {"transpose-of-ones", Opcode::kTranspose,
-     TransposeOfOnes},  // transpose(x: [1,n]) => reshape(x)
-    {"transpose-broadcast", Opcode::kTranspose,
-     TransposeBroadcast},  // transpose(broadcast(x)) => broadcast(x)
-    {"broadcast-broadcast", Opcode::kBroadcast,
-     BroadcastBroadcast},  // broadcast(broadcast(x)) => broadcast(x)
-    {"reverse-reverse", Opcode::kReverse, ReverseReverse},  // reverse(reverse(x)) => x
-    {"reverse-uniform", Opcode::kReverse, ReverseUniform},  // reverse(broadcast(s)) => broadcast(s)
-    {"iota-single", Opcode::kIota, IotaSingle},             // iota over a dim of 1 => 0
-    {"dimension-size", Opcode::kGetDimensionSize,
-     DimensionSize},  // get-dimension-size(x: [n]) => n
+     ReshapeNoOp,
+     "reshape(x) => x"},
+    {"reshape-reshape", Opcode::kReshape, ReshapeReshape, "reshape(reshape(x)) => reshape(x)"},
+    {"reshape-broadcast", Opcode::kReshape, ReshapeBroadcast,
+     "reshape(broadcast(x)) => broadcast(x)"},
+    {"transpose-transpose", Opcode::kTranspose, TransposeTranspose,
+     "transpose(transpose(x)) => transpose(x)"},
+    {"transpose-of-ones", Opcode::kTranspose, TransposeOfOnes, "transpose(x: [1,n]) => reshape(x)"},
+    {"transpose-broadcast", Opcode::kTranspose, TransposeBroadcast,
+     "transpose(broadcast(x)) => broadcast(x)"},
+    {"broadcast-broadcast", Opcode::kBroadcast, BroadcastBroadcast,
+     "broadcast(broadcast(x)) => broadcast(x)"},
+    {"reverse-reverse", Opcode::kReverse, ReverseReverse, "reverse(reverse(x)) => x"},
+    {"reverse-uniform", Opcode::kReverse, ReverseUniform, "reverse(broadcast(s)) => broadcast(s)"},
+    {"iota-single", Opcode::kIota, IotaSingle, "iota over a dim of 1 => 0"},
+    {"dimension-size", Opcode::kGetDimensionSize, DimensionSize, "get-dimension-size(x: [n]) => n"},
 };
 
 }  // namespace

@@ -161,23 +161,22 @@ Instruction* SortSingle(Instruction* i, Rewriter&) {
 }
 
 constexpr Rule kSliceRules[] = {
-    {"slice-noop", Opcode::kSlice, SliceNoOp},                // x[:] => x
-    {"slice-slice", Opcode::kSlice, SliceSlice},              // x[a:b][c:d] => x[a+c:a+d]
-    {"slice-broadcast", Opcode::kSlice, SliceBroadcast},      // broadcast(x)[a:b] => broadcast(x)
-    {"slice-concatenate", Opcode::kSlice, SliceConcatenate},  // concatenate(x, y)[:n] => x
-    {"pad-noop", Opcode::kPad, PadNoOp},                      // pad(x, v, 0) => x
-    {"pad-negative", Opcode::kPad, PadNegative},              // pad(x, v, -a) => x[a:]
-    {"pad-splat", Opcode::kPad, PadSplat},  // pad(broadcast(v), v) => broadcast(v)
-    {"concatenate-one", Opcode::kConcatenate, ConcatenateOne},      // concatenate(x) => x
-    {"concatenate-empty", Opcode::kConcatenate, ConcatenateEmpty},  // concatenate(x, y: [0]) => x
-    {"concatenate-slices", Opcode::kConcatenate,
-     ConcatenateSlices},  // concatenate(x[:a], x[a:]) => x
-    {"dynamic-slice-noop", Opcode::kDynamicSlice,
-     DynamicSliceNoOp},  // all of x, from anywhere => x
-    {"dynamic-slice-constant", Opcode::kDynamicSlice,
-     DynamicSliceConstant},  // from a constant => slice
-    {"dynamic-update-all", Opcode::kDynamicUpdateSlice, DynamicUpdateAll},  // all of x by u => u
-    {"sort-single", Opcode::kSort, SortSingle},  // sort along a dim of 1 => x
+    {"slice-noop", Opcode::kSlice, SliceNoOp, "x[:] => x"},
+    {"slice-slice", Opcode::kSlice, SliceSlice, "x[a:b][c:d] => x[a+c:a+d]"},
+    {"slice-broadcast", Opcode::kSlice, SliceBroadcast, "broadcast(x)[a:b] => broadcast(x)"},
+    {"slice-concatenate", Opcode::kSlice, SliceConcatenate, "concatenate(x, y)[:n] => x"},
+    {"pad-noop", Opcode::kPad, PadNoOp, "pad(x, v, 0) => x"},
+    {"pad-negative", Opcode::kPad, PadNegative, "pad(x, v, -a) => x[a:]"},
+    {"pad-splat", Opcode::kPad, PadSplat, "pad(broadcast(v), v) => broadcast(v)"},
+    {"concatenate-one", Opcode::kConcatenate, ConcatenateOne, "concatenate(x) => x"},
+    {"concatenate-empty", Opcode::kConcatenate, ConcatenateEmpty, "concatenate(x, y: [0]) => x"},
+    {"concatenate-slices", Opcode::kConcatenate, ConcatenateSlices,
+     "concatenate(x[:a], x[a:]) => x"},
+    {"dynamic-slice-noop", Opcode::kDynamicSlice, DynamicSliceNoOp, "all of x, from anywhere => x"},
+    {"dynamic-slice-constant", Opcode::kDynamicSlice, DynamicSliceConstant,
+     "from a constant => slice"},
+    {"dynamic-update-all", Opcode::kDynamicUpdateSlice, DynamicUpdateAll, "all of x by u => u"},
+    {"sort-single", Opcode::kSort, SortSingle, "sort along a dim of 1 => x"},
 };
 
 }  // namespace

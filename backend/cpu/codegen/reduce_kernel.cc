@@ -1,12 +1,26 @@
-// Reductions in the order of ir/evaluator/reduction_order.h: blocks of 1024, in each of them 8
-// lanes that fold every eighth element, then a tree over the lanes; then a tree over the blocks.
+// Reductions: one kernel for the reductions of a body and for the elementwise results that it
+// computes on the way.
 //
-// Rows (the reduced elements are neighbours in memory): the 8 lanes are one vector. Columns (the
-// kept elements are): 8 accumulators, each a vector of kept elements. Where there are few results,
-// tasks make the totals of single blocks and a second function combines those.
+// Order. The order in which elements are combined depends on their number alone
+// (ir/evaluator/reduction_order.h), so that a sum has the same bits on every device. The elements are
+// cut into blocks of 1024. Within a block, element i goes to lane i % 8, and the 8 lanes are then
+// combined as a tree. The totals of the blocks are combined as a tree, too. A sum of 20 numbers is
 //
-// The results of a body are reductions of one shape over the same dimensions, then elementwise
-// values of the shape that is reduced, which are written as the reductions read them.
+//   l0 = x0 + x8 + x16, ..., l3 = x3 + x11 + x19, l4 = x4 + x12, ..., l7 = x7 + x15
+//   ((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7))
+//
+// Rows and columns. In rows the reduced elements are neighbours in memory: the 8 lanes are one
+// vector. In columns the kept elements are neighbours: each lane is a vector of kept elements, and 8
+// such vectors are folded side by side.
+//
+// Phases. Where there are few results, there would be too few tasks. Then a task makes the totals of
+// one block, in scratch memory, and a second function combines the blocks.
+//
+// The results of a body are reductions of one shape over the same dimensions, and behind them
+// elementwise values of the shape that is reduced. Those are written where the reductions read.
+//
+// Names below: `r` counts the reductions of the body, `k` is a position among the reduced elements,
+// and `kept` are the indices of the kept variables.
 #include <algorithm>
 #include <bit>
 #include <complex>
@@ -55,33 +69,38 @@ class ReduceKernel {
   void FindOverwritten();
   void ChooseForm();
   void Emit();
-  void EmitItem(KernelBuilder& e, llvm::Value* item);
-  void EmitColumns(KernelBuilder& e, llvm::Value* block, llvm::Value* kept);
-  void EmitResult(KernelBuilder& e, llvm::Value* block, const Values& kept, int width);
-  Values AllBlocks(KernelBuilder& e, const Values& kept, int width);
-  Values Pairwise(KernelBuilder& e, int width, absl::FunctionRef<Values(llvm::Value*)> total_of);
-  Values Block(KernelBuilder& e, const Values& kept, int width, llvm::Value* first,
+  void EmitItem(KernelBuilder& kernel, llvm::Value* item);
+  void EmitColumns(KernelBuilder& kernel, llvm::Value* block, llvm::Value* kept);
+  void EmitResult(KernelBuilder& kernel, llvm::Value* block, const Values& kept, int width);
+  Values AllBlocks(KernelBuilder& kernel, const Values& kept, int width);
+  Values Pairwise(KernelBuilder& kernel, int width,
+                  absl::FunctionRef<Values(llvm::Value*)> total_of);
+  Values Block(KernelBuilder& kernel, const Values& kept, int width, llvm::Value* first,
                llvm::Value* last);
-  Values RowBlock(KernelBuilder& e, const Values& kept, llvm::Value* first, llvm::Value* last);
-  Values ColumnBlock(KernelBuilder& e, const Values& kept, int width, llvm::Value* first,
+  Values RowBlock(KernelBuilder& kernel, const Values& kept, llvm::Value* first, llvm::Value* last);
+  Values ColumnBlock(KernelBuilder& kernel, const Values& kept, int width, llvm::Value* first,
                      llvm::Value* last);
-  void ColumnTail(KernelBuilder& e, const Values& kept, int width, const Memory& memory,
+  llvm::Value* ColumnEights(KernelBuilder& kernel, const Values& kept, int width,
+                            llvm::Value* first, llvm::Value* last, Values& sums);
+  void ColumnRest(KernelBuilder& kernel, const Values& kept, int width, llvm::Value* first,
+                  llvm::Value* last, Values& sums);
+  void ColumnTail(KernelBuilder& kernel, const Values& kept, int width, const Memory& memory,
                   llvm::Value* first, llvm::Value* last);
   void EmitFinish();
 
-  Values At(KernelBuilder& e, const Values& kept, llvm::Value* k);
-  Values Elements(KernelBuilder& e, const Values& kept, llvm::Value* k, Lanes lanes);
-  Values Identities(KernelBuilder& e, int width);
+  Values At(KernelBuilder& kernel, const Values& kept, llvm::Value* k);
+  Values Elements(KernelBuilder& kernel, const Values& kept, llvm::Value* k, Lanes lanes);
+  Values Identities(KernelBuilder& kernel, int width);
   int WideRow() const;
-  Values AddLanes(KernelBuilder& e, absl::Span<llvm::Value* const> sums, const Values& elements,
-                  int width);
+  Values AddLanes(KernelBuilder& kernel, absl::Span<llvm::Value* const> sums,
+                  const Values& elements, int width);
   bool AnyOrder(std::size_t r) const;
-  llvm::Value* Balanced(KernelBuilder& e, std::size_t r, Values parts);
-  llvm::Value* Combine(KernelBuilder& e, std::size_t r, llvm::Value* x, llvm::Value* y) {
-    return EmitBinary(e.b(), monoids_[r].opcode, monoids_[r].dtype, x, y);
+  llvm::Value* Balanced(KernelBuilder& kernel, std::size_t r, Values parts);
+  llvm::Value* Combine(KernelBuilder& kernel, std::size_t r, llvm::Value* x, llvm::Value* y) {
+    return EmitBinary(kernel.b(), monoids_[r].opcode, monoids_[r].dtype, x, y);
   }
-  llvm::Value* Tree(KernelBuilder& e, std::size_t r, llvm::Value* lanes);
-  llvm::Value* WithInit(KernelBuilder& e, std::size_t r, llvm::Value* total, int width);
+  llvm::Value* Tree(KernelBuilder& kernel, std::size_t r, llvm::Value* lanes);
+  llvm::Value* WithInit(KernelBuilder& kernel, std::size_t r, llvm::Value* total, int width);
   int64_t ScratchOffset(std::size_t r) const;
   Affine ScratchForm(std::size_t r) const;
 
@@ -246,54 +265,57 @@ absl::StatusOr<KernelShape> ReduceKernel::Run() {
 }
 
 void ReduceKernel::Emit() {
-  KernelBuilder e(module_, request_.name,
-                  num_params() + static_cast<int64_t>(outputs_.size()) + (two_phases_ ? 1 : 0));
-  e.Loop(e.begin(), e.end(), 1, [&](llvm::Value* item) { EmitItem(e, item); });
-  e.Finish();
+  KernelBuilder kernel(
+      module_, request_.name,
+      num_params() + static_cast<int64_t>(outputs_.size()) + (two_phases_ ? 1 : 0));
+  kernel.Loop(kernel.begin(), kernel.end(), 1, [&](llvm::Value* item) { EmitItem(kernel, item); });
+  kernel.Finish();
 }
 
-void ReduceKernel::EmitItem(KernelBuilder& e, llvm::Value* item) {
+void ReduceKernel::EmitItem(KernelBuilder& kernel, llvm::Value* item) {
   const int64_t per_block = rows_ ? kept_count_ : kept_count_ / KeptSize() * chunks_;
   llvm::Value* block = nullptr;
   llvm::Value* kept = item;
   if (two_phases_) {
-    block = e.b().CreateUDiv(item, e.Index(per_block));
-    kept = e.b().CreateURem(item, e.Index(per_block));
+    block = kernel.b().CreateUDiv(item, kernel.Index(per_block));
+    kept = kernel.b().CreateURem(item, kernel.Index(per_block));
   }
   if (rows_) {
     const absl::Span<const int64_t> sizes(plan_.sizes.data(), static_cast<std::size_t>(kept_rank_));
-    EmitResult(e, block, e.Unflatten(kept, sizes), 1);
+    EmitResult(kernel, block, kernel.Unflatten(kept, sizes), 1);
   } else {
-    EmitColumns(e, block, kept);
+    EmitColumns(kernel, block, kept);
   }
 }
 
 // `kept` enumerates the outer kept indices and chunks of `width_` columns; what is left of the last
 // chunk goes one by one.
-void ReduceKernel::EmitColumns(KernelBuilder& e, llvm::Value* block, llvm::Value* kept) {
+void ReduceKernel::EmitColumns(KernelBuilder& kernel, llvm::Value* block, llvm::Value* kept) {
   Dims sizes(plan_.sizes.begin(), plan_.sizes.begin() + LastKept());
   sizes.push_back(chunks_);
-  Values at = e.Unflatten(kept, sizes);
+  Values at = kernel.Unflatten(kept, sizes);
   llvm::Value* chunk = at.back();
   at.pop_back();
   const int64_t full = KeptSize() / width_;
   const auto columns = [&](llvm::Value* column, int width) {
     Values here = at;
     here.push_back(column);
-    EmitResult(e, block, here, width);
+    EmitResult(kernel, block, here, width);
   };
   if (full > 0) {
-    const auto vector = [&] { columns(e.b().CreateNSWMul(chunk, e.Index(width_)), width_); };
+    const auto vector = [&] {
+      columns(kernel.b().CreateNSWMul(chunk, kernel.Index(width_)), width_);
+    };
     if (full == chunks_) {
       vector();
     } else {
-      e.If(e.b().CreateICmpSLT(chunk, e.Index(full)), vector);
+      kernel.If(kernel.b().CreateICmpSLT(chunk, kernel.Index(full)), vector);
     }
   }
   if (full == chunks_) return;
-  e.If(e.b().CreateICmpEQ(chunk, e.Index(full)), [&] {
-    e.Loop(e.Index(full * width_), e.Index(KeptSize()), 1,
-           [&](llvm::Value* column) { columns(column, 1); });
+  kernel.If(kernel.b().CreateICmpEQ(chunk, kernel.Index(full)), [&] {
+    kernel.Loop(kernel.Index(full * width_), kernel.Index(KeptSize()), 1,
+                [&](llvm::Value* column) { columns(column, 1); });
   });
 }
 
@@ -310,122 +332,132 @@ Affine ReduceKernel::ScratchForm(std::size_t r) const {
   return form;
 }
 
-void ReduceKernel::EmitResult(KernelBuilder& e, llvm::Value* block, const Values& kept, int width) {
+void ReduceKernel::EmitResult(KernelBuilder& kernel, llvm::Value* block, const Values& kept,
+                              int width) {
   Values totals;
   if (two_phases_) {
-    llvm::Value* first = e.b().CreateNSWMul(block, e.Index(kReduceBlock));
-    llvm::Value* last = e.b().CreateBinaryIntrinsic(
-        llvm::Intrinsic::smin, e.b().CreateNSWAdd(first, e.Index(kReduceBlock)),
-        e.Index(reduced_count_));
-    totals = Block(e, kept, width, first, last);
+    llvm::Value* first = kernel.b().CreateNSWMul(block, kernel.Index(kReduceBlock));
+    llvm::Value* last = kernel.b().CreateBinaryIntrinsic(
+        llvm::Intrinsic::smin, kernel.b().CreateNSWAdd(first, kernel.Index(kReduceBlock)),
+        kernel.Index(reduced_count_));
+    totals = Block(kernel, kept, width, first, last);
   } else {
-    totals = AllBlocks(e, kept, width);
+    totals = AllBlocks(kernel, kept, width);
   }
   Values at = kept;
-  at.resize(plan_.sizes.size(), e.Index(0));
+  at.resize(plan_.sizes.size(), kernel.Index(0));
   if (two_phases_) at.push_back(block);
   for (std::size_t r = 0; r < monoids_.size(); ++r) {
     const DType dtype = two_phases_ ? monoids_[r].dtype : monoids_[r].result;
-    const Emitted value{two_phases_ ? totals[r] : WithInit(e, r, totals[r], width), width == 1};
+    const Emitted value{two_phases_ ? totals[r] : WithInit(kernel, r, totals[r], width),
+                        width == 1};
     const auto output = static_cast<int64_t>(two_phases_ ? outputs_.size() : r);
-    e.Store(dtype, e.arg(num_params() + output), two_phases_ ? ScratchForm(r) : output_form_, at,
-            {LastKept(), width}, value);
+    kernel.Store(dtype, kernel.arg(num_params() + output),
+                 two_phases_ ? ScratchForm(r) : output_form_, at, {LastKept(), width}, value);
   }
 }
 
-Values ReduceKernel::AllBlocks(KernelBuilder& e, const Values& kept, int width) {
-  if (blocks_ == 1) return Block(e, kept, width, e.Index(0), e.Index(reduced_count_));
-  return Pairwise(e, width, [&](llvm::Value* block) {
-    llvm::Value* first = e.b().CreateNSWMul(block, e.Index(kReduceBlock));
-    llvm::Value* last = e.b().CreateBinaryIntrinsic(
-        llvm::Intrinsic::smin, e.b().CreateNSWAdd(first, e.Index(kReduceBlock)),
-        e.Index(reduced_count_));
-    return Block(e, kept, width, first, last);
+Values ReduceKernel::AllBlocks(KernelBuilder& kernel, const Values& kept, int width) {
+  if (blocks_ == 1)
+    return Block(kernel, kept, width, kernel.Index(0), kernel.Index(reduced_count_));
+  return Pairwise(kernel, width, [&](llvm::Value* block) {
+    llvm::Value* first = kernel.b().CreateNSWMul(block, kernel.Index(kReduceBlock));
+    llvm::Value* last = kernel.b().CreateBinaryIntrinsic(
+        llvm::Intrinsic::smin, kernel.b().CreateNSWAdd(first, kernel.Index(kReduceBlock)),
+        kernel.Index(reduced_count_));
+    return Block(kernel, kept, width, first, last);
   });
 }
 
 // The tree over all blocks, whose totals are made in order: as a binary counter has its digits,
 // memory holds one total of 2^level blocks for each bit that is set in the number of those done.
-Values ReduceKernel::Pairwise(KernelBuilder& e, int width,
+Values ReduceKernel::Pairwise(KernelBuilder& kernel, int width,
                               absl::FunctionRef<Values(llvm::Value*)> total_of) {
   const auto blocks = static_cast<uint64_t>(blocks_);
   Memory memory;
   for (const Monoid& monoid : monoids_)
-    memory.push_back(e.Memory(MemoryType(e.b(), monoid.dtype, width), std::bit_width(blocks)));
+    memory.push_back(
+        kernel.Memory(MemoryType(kernel.b(), monoid.dtype, width), std::bit_width(blocks)));
   const auto address = [&](std::size_t r, llvm::Value* level) {
-    return e.b().CreateInBoundsGEP(memory[r]->getAllocatedType(), memory[r], level);
+    return kernel.b().CreateInBoundsGEP(memory[r]->getAllocatedType(), memory[r], level);
   };
   const auto load = [&](std::size_t r, llvm::Value* level) {
-    return FromMemory(e.b(), monoids_[r].dtype,
-                      e.b().CreateLoad(memory[r]->getAllocatedType(), address(r, level)));
+    return FromMemory(kernel.b(), monoids_[r].dtype,
+                      kernel.b().CreateLoad(memory[r]->getAllocatedType(), address(r, level)));
   };
-  e.Loop(e.Index(0), e.Index(blocks_), 1, [&](llvm::Value* block) {
+  kernel.Loop(kernel.Index(0), kernel.Index(blocks_), 1, [&](llvm::Value* block) {
     Values state = total_of(block);
-    state.push_back(e.Index(0));
-    state = e.While(
+    state.push_back(kernel.Index(0));
+    state = kernel.While(
         state,
         [&](const Values& now) {
-          return e.b().CreateTrunc(e.b().CreateLShr(block, now.back()), e.b().getInt1Ty());
+          return kernel.b().CreateTrunc(kernel.b().CreateLShr(block, now.back()),
+                                        kernel.b().getInt1Ty());
         },
         [&](const Values& now) {
           Values next;
           for (std::size_t r = 0; r < monoids_.size(); ++r)
-            next.push_back(Combine(e, r, load(r, now.back()), now[r]));
-          next.push_back(e.b().CreateAdd(now.back(), e.Index(1)));
+            next.push_back(Combine(kernel, r, load(r, now.back()), now[r]));
+          next.push_back(kernel.b().CreateAdd(now.back(), kernel.Index(1)));
           return next;
         });
     for (std::size_t r = 0; r < monoids_.size(); ++r)
-      e.b().CreateStore(ToMemory(e.b(), monoids_[r].dtype, state[r]), address(r, state.back()));
+      kernel.b().CreateStore(ToMemory(kernel.b(), monoids_[r].dtype, state[r]),
+                             address(r, state.back()));
   });
   Values totals;
   for (std::size_t r = 0; r < monoids_.size(); ++r) {
     int level = std::countr_zero(blocks);
-    llvm::Value* total = load(r, e.Index(level));
+    llvm::Value* total = load(r, kernel.Index(level));
     while (blocks >> ++level != 0) {
-      if (blocks >> level & 1) total = Combine(e, r, load(r, e.Index(level)), total);
+      if (blocks >> level & 1) total = Combine(kernel, r, load(r, kernel.Index(level)), total);
     }
     totals.push_back(total);
   }
   return totals;
 }
 
-Values ReduceKernel::Block(KernelBuilder& e, const Values& kept, int width, llvm::Value* first,
+Values ReduceKernel::Block(KernelBuilder& kernel, const Values& kept, int width, llvm::Value* first,
                            llvm::Value* last) {
-  return rows_ ? RowBlock(e, kept, first, last) : ColumnBlock(e, kept, width, first, last);
+  return rows_ ? RowBlock(kernel, kept, first, last)
+               : ColumnBlock(kernel, kept, width, first, last);
 }
 
-Values ReduceKernel::At(KernelBuilder& e, const Values& kept, llvm::Value* k) {
+Values ReduceKernel::At(KernelBuilder& kernel, const Values& kept, llvm::Value* k) {
   Values at = kept;
-  const Values reduced = e.Unflatten(k, reduced_sizes_);
+  const Values reduced = kernel.Unflatten(k, reduced_sizes_);
   at.insert(at.end(), reduced.begin(), reduced.end());
   return at;
 }
 
 // What the reductions read at one point, or at `lanes` of them; writes the elementwise results
 // there.
-Values ReduceKernel::Elements(KernelBuilder& e, const Values& kept, llvm::Value* k, Lanes lanes) {
-  const Values at = At(e, kept, k);
+Values ReduceKernel::Elements(KernelBuilder& kernel, const Values& kept, llvm::Value* k,
+                              Lanes lanes) {
+  const Values at = At(kernel, kept, k);
   std::vector<int32_t> wanted = wanted_;
   wanted.insert(wanted.end(), wanted_extras_.begin(), wanted_extras_.end());
-  const std::vector<Emitted> values = e.Nodes(plan_, wanted, at, lanes, overwritten_);
+  const std::vector<Emitted> values = kernel.Nodes(plan_, wanted, at, lanes, overwritten_);
   const std::size_t reductions = monoids_.size();
   for (std::size_t x = 0; x < extras_.size(); ++x) {
-    e.Store(extras_[x]->shape().dtype(), e.arg(num_params() + static_cast<int64_t>(reductions + x)),
-            extra_form_, at, lanes, values[reductions + x]);
+    kernel.Store(extras_[x]->shape().dtype(),
+                 kernel.arg(num_params() + static_cast<int64_t>(reductions + x)), extra_form_, at,
+                 lanes, values[reductions + x]);
   }
   Values result;
-  for (std::size_t r = 0; r < reductions; ++r) result.push_back(e.Widen(values[r], lanes.width));
+  for (std::size_t r = 0; r < reductions; ++r)
+    result.push_back(kernel.Widen(values[r], lanes.width));
   return result;
 }
 
-Values ReduceKernel::Identities(KernelBuilder& e, int width) {
+Values ReduceKernel::Identities(KernelBuilder& kernel, int width) {
   Values result;
   for (const Monoid& monoid : monoids_)
-    result.push_back(e.Widen({ScalarConstant(e.b(), monoid.identity), true}, width));
+    result.push_back(kernel.Widen({ScalarConstant(kernel.b(), monoid.identity), true}, width));
   return result;
 }
 
-llvm::Value* ReduceKernel::Tree(KernelBuilder& e, std::size_t r, llvm::Value* lanes) {
+llvm::Value* ReduceKernel::Tree(KernelBuilder& kernel, std::size_t r, llvm::Value* lanes) {
   for (int half = static_cast<int>(kReduceLanes) / 2; half >= 1; half /= 2) {
     std::vector<int> low, high;
     for (int i = 0; i < half; ++i) {
@@ -433,15 +465,15 @@ llvm::Value* ReduceKernel::Tree(KernelBuilder& e, std::size_t r, llvm::Value* la
       high.push_back(i + half);
     }
     const auto pick = [&](const std::vector<int>& some) {
-      return ForEachPart(e.b(), {lanes}, [&](absl::Span<llvm::Value* const> part) {
-        return e.b().CreateShuffleVector(part[0], some);
+      return ForEachPart(kernel.b(), {lanes}, [&](absl::Span<llvm::Value* const> part) {
+        return kernel.b().CreateShuffleVector(part[0], some);
       });
     };
     llvm::Value* left = pick(low);
-    lanes = Combine(e, r, left, pick(high));
+    lanes = Combine(kernel, r, left, pick(high));
   }
-  return ForEachPart(e.b(), {lanes}, [&](absl::Span<llvm::Value* const> part) {
-    return e.b().CreateExtractElement(part[0], uint64_t{0});
+  return ForEachPart(kernel.b(), {lanes}, [&](absl::Span<llvm::Value* const> part) {
+    return kernel.b().CreateExtractElement(part[0], uint64_t{0});
   });
 }
 
@@ -454,7 +486,7 @@ int ReduceKernel::WideRow() const {
                                                          : lanes;
 }
 
-Values ReduceKernel::AddLanes(KernelBuilder& e, absl::Span<llvm::Value* const> sums,
+Values ReduceKernel::AddLanes(KernelBuilder& kernel, absl::Span<llvm::Value* const> sums,
                               const Values& elements, int width) {
   const auto lanes = static_cast<int>(kReduceLanes);
   Values next(sums.begin(), sums.end());
@@ -463,12 +495,12 @@ Values ReduceKernel::AddLanes(KernelBuilder& e, absl::Span<llvm::Value* const> s
     for (int begin = 0; begin < width; begin += lanes) {
       std::vector<int> eight(kReduceLanes);
       std::iota(eight.begin(), eight.end(), begin);
-      parts.push_back(ForEachPart(e.b(), {elements[r]}, [&](absl::Span<llvm::Value* const> x) {
-        return e.b().CreateShuffleVector(x[0], eight);
+      parts.push_back(ForEachPart(kernel.b(), {elements[r]}, [&](absl::Span<llvm::Value* const> x) {
+        return kernel.b().CreateShuffleVector(x[0], eight);
       }));
     }
-    if (AnyOrder(r)) parts = {Balanced(e, r, std::move(parts))};
-    for (llvm::Value* part : parts) next[r] = Combine(e, r, next[r], part);
+    if (AnyOrder(r)) parts = {Balanced(kernel, r, std::move(parts))};
+    for (llvm::Value* part : parts) next[r] = Combine(kernel, r, next[r], part);
   }
   return next;
 }
@@ -480,30 +512,30 @@ bool ReduceKernel::AnyOrder(std::size_t r) const {
          !(IsFloat(monoid.dtype) || IsComplex(monoid.dtype));
 }
 
-llvm::Value* ReduceKernel::Balanced(KernelBuilder& e, std::size_t r, Values parts) {
+llvm::Value* ReduceKernel::Balanced(KernelBuilder& kernel, std::size_t r, Values parts) {
   while (parts.size() > 1) {
     Values pairs;
     for (std::size_t i = 0; i + 1 < parts.size(); i += 2)
-      pairs.push_back(Combine(e, r, parts[i], parts[i + 1]));
+      pairs.push_back(Combine(kernel, r, parts[i], parts[i + 1]));
     if (parts.size() % 2 != 0) pairs.push_back(parts.back());
     parts = std::move(pairs);
   }
   return parts[0];
 }
 
-Values ReduceKernel::RowBlock(KernelBuilder& e, const Values& kept, llvm::Value* first,
+Values ReduceKernel::RowBlock(KernelBuilder& kernel, const Values& kept, llvm::Value* first,
                               llvm::Value* last) {
   const auto lanes = static_cast<int>(kReduceLanes);
   const auto variable = static_cast<int64_t>(plan_.sizes.size()) - 1;
-  Values state = Identities(e, lanes);
+  Values state = Identities(kernel, lanes);
   llvm::Value* stopped = first;
   const int wide = WideRow();
   std::vector<int> widths{wide};
   if (reduced_count_ % wide != 0 && wide != lanes) widths.push_back(lanes);
   for (const int width : widths) {
-    state = e.LoopCarrying(
+    state = kernel.LoopCarrying(
         stopped, last, width, state, [&](llvm::Value* k, absl::Span<llvm::Value* const> sums) {
-          return AddLanes(e, sums, Elements(e, kept, k, {variable, width}), width);
+          return AddLanes(kernel, sums, Elements(kernel, kept, k, {variable, width}), width);
         });
     stopped = state[0];
     state.erase(state.begin());
@@ -511,141 +543,158 @@ Values ReduceKernel::RowBlock(KernelBuilder& e, const Values& kept, llvm::Value*
   if (reduced_count_ % kReduceLanes != 0) {
     Memory memory;
     for (std::size_t r = 0; r < state.size(); ++r) {
-      llvm::Value* bits = ToMemory(e.b(), monoids_[r].dtype, state[r]);
-      memory.push_back(e.Memory(bits->getType(), 1));
-      e.b().CreateStore(bits, memory[r]);
+      llvm::Value* bits = ToMemory(kernel.b(), monoids_[r].dtype, state[r]);
+      memory.push_back(kernel.Memory(bits->getType(), 1));
+      kernel.b().CreateStore(bits, memory[r]);
     }
-    e.Loop(stopped, last, 1, [&](llvm::Value* k) {
-      const Values element = Elements(e, kept, k, {variable, 1});
+    kernel.Loop(stopped, last, 1, [&](llvm::Value* k) {
+      const Values element = Elements(kernel, kept, k, {variable, 1});
       for (std::size_t r = 0; r < element.size(); ++r) {
-        llvm::Type* type = MemoryType(e.b(), monoids_[r].dtype);
-        llvm::Value* lane = e.b().CreateInBoundsGEP(type, memory[r], e.b().CreateSub(k, stopped));
-        llvm::Value* sum = FromMemory(e.b(), monoids_[r].dtype, e.b().CreateLoad(type, lane));
-        e.b().CreateStore(ToMemory(e.b(), monoids_[r].dtype, Combine(e, r, sum, element[r])), lane);
+        llvm::Type* type = MemoryType(kernel.b(), monoids_[r].dtype);
+        llvm::Value* lane =
+            kernel.b().CreateInBoundsGEP(type, memory[r], kernel.b().CreateSub(k, stopped));
+        llvm::Value* sum =
+            FromMemory(kernel.b(), monoids_[r].dtype, kernel.b().CreateLoad(type, lane));
+        kernel.b().CreateStore(
+            ToMemory(kernel.b(), monoids_[r].dtype, Combine(kernel, r, sum, element[r])), lane);
       }
     });
     for (std::size_t r = 0; r < state.size(); ++r) {
-      llvm::Value* loaded = e.b().CreateLoad(memory[r]->getAllocatedType(), memory[r]);
-      state[r] = FromMemory(e.b(), monoids_[r].dtype, loaded);
+      llvm::Value* loaded = kernel.b().CreateLoad(memory[r]->getAllocatedType(), memory[r]);
+      state[r] = FromMemory(kernel.b(), monoids_[r].dtype, loaded);
     }
   }
-  for (std::size_t r = 0; r < state.size(); ++r) state[r] = Tree(e, r, state[r]);
+  for (std::size_t r = 0; r < state.size(); ++r) state[r] = Tree(kernel, r, state[r]);
   return state;
 }
 
 // Folds elements [first, last) into lanes 0, 1, ... in memory, starting again after eight.
-void ReduceKernel::ColumnTail(KernelBuilder& e, const Values& kept, int width, const Memory& memory,
-                              llvm::Value* first, llvm::Value* last) {
-  e.Loop(first, last, 1, [&](llvm::Value* k) {
-    const Values element = Elements(e, kept, k, {LastKept(), width});
-    llvm::Value* lane = e.b().CreateAnd(k, e.Index(kReduceLanes - 1));
+void ReduceKernel::ColumnTail(KernelBuilder& kernel, const Values& kept, int width,
+                              const Memory& memory, llvm::Value* first, llvm::Value* last) {
+  kernel.Loop(first, last, 1, [&](llvm::Value* k) {
+    const Values element = Elements(kernel, kept, k, {LastKept(), width});
+    llvm::Value* lane = kernel.b().CreateAnd(k, kernel.Index(kReduceLanes - 1));
     for (std::size_t r = 0; r < element.size(); ++r) {
       const DType dtype = monoids_[r].dtype;
       llvm::Type* type = memory[r]->getAllocatedType();
-      llvm::Value* address = e.b().CreateInBoundsGEP(type, memory[r], lane);
-      llvm::Value* sum = FromMemory(e.b(), dtype, e.b().CreateLoad(type, address));
-      e.b().CreateStore(ToMemory(e.b(), dtype, Combine(e, r, sum, element[r])), address);
+      llvm::Value* address = kernel.b().CreateInBoundsGEP(type, memory[r], lane);
+      llvm::Value* sum = FromMemory(kernel.b(), dtype, kernel.b().CreateLoad(type, address));
+      kernel.b().CreateStore(ToMemory(kernel.b(), dtype, Combine(kernel, r, sum, element[r])),
+                             address);
     }
   });
 }
 
-Values ReduceKernel::ColumnBlock(KernelBuilder& e, const Values& kept, int width,
+// Folds eight elements after eight; returns where it stopped. `sums` has one value for each lane and
+// reduction: sums[lane * reductions + r].
+llvm::Value* ReduceKernel::ColumnEights(KernelBuilder& kernel, const Values& kept, int width,
+                                        llvm::Value* first, llvm::Value* last, Values& sums) {
+  const std::size_t reductions = monoids_.size();
+  sums = kernel.LoopCarrying(
+      first, last, kReduceLanes, sums, [&](llvm::Value* k, absl::Span<llvm::Value* const> old) {
+        Values next;
+        for (int64_t lane = 0; lane < kReduceLanes; ++lane) {
+          const Values element = Elements(
+              kernel, kept, kernel.b().CreateNSWAdd(k, kernel.Index(lane)), {LastKept(), width});
+          for (std::size_t r = 0; r < reductions; ++r)
+            next.push_back(Combine(kernel, r, old[next.size()], element[r]));
+        }
+        return next;
+      });
+  llvm::Value* const stopped = sums[0];
+  sums.erase(sums.begin());
+  return stopped;
+}
+
+// Folds what is left, or all of a body that is too long to be there eight times: one by one, with
+// the lanes in memory.
+void ReduceKernel::ColumnRest(KernelBuilder& kernel, const Values& kept, int width,
+                              llvm::Value* first, llvm::Value* last, Values& sums) {
+  const std::size_t reductions = monoids_.size();
+  const auto lanes = static_cast<std::size_t>(kReduceLanes);
+  Memory memory;
+  for (const Monoid& monoid : monoids_)
+    memory.push_back(kernel.Memory(MemoryType(kernel.b(), monoid.dtype, width), kReduceLanes));
+  const auto address = [&](std::size_t i) {
+    llvm::AllocaInst* const of = memory[i % reductions];
+    return kernel.b().CreateConstInBoundsGEP1_64(of->getAllocatedType(), of, i / reductions);
+  };
+  for (std::size_t i = 0; i < lanes * reductions; ++i)
+    kernel.b().CreateStore(ToMemory(kernel.b(), monoids_[i % reductions].dtype, sums[i]),
+                           address(i));
+  ColumnTail(kernel, kept, width, memory, first, last);
+  for (std::size_t i = 0; i < lanes * reductions; ++i) {
+    llvm::Type* const type = memory[i % reductions]->getAllocatedType();
+    sums[i] = FromMemory(kernel.b(), monoids_[i % reductions].dtype,
+                         kernel.b().CreateLoad(type, address(i)));
+  }
+}
+
+Values ReduceKernel::ColumnBlock(KernelBuilder& kernel, const Values& kept, int width,
                                  llvm::Value* first, llvm::Value* last) {
-  const auto count = static_cast<std::size_t>(kReduceLanes);
-  const std::size_t reducers = monoids_.size();
-  Values sums;  // lane-major: sums[lane * reducers + r]
-  for (std::size_t lane = 0; lane < count; ++lane) {
-    for (llvm::Value* identity : Identities(e, width)) sums.push_back(identity);
+  const std::size_t reductions = monoids_.size();
+  Values sums;
+  for (int64_t lane = 0; lane < kReduceLanes; ++lane) {
+    for (llvm::Value* identity : Identities(kernel, width)) sums.push_back(identity);
   }
   const bool unrolled = plan_.nodes.size() <= kUnrolledBody;
-  if (unrolled) {
-    sums = e.LoopCarrying(
-        first, last, kReduceLanes, sums, [&](llvm::Value* k, absl::Span<llvm::Value* const> old) {
-          Values next;
-          for (std::size_t lane = 0; lane < count; ++lane) {
-            const Values element =
-                Elements(e, kept, e.b().CreateNSWAdd(k, e.Index(static_cast<int64_t>(lane))),
-                         {LastKept(), width});
-            for (std::size_t r = 0; r < reducers; ++r)
-              next.push_back(Combine(e, r, old[lane * reducers + r], element[r]));
-          }
-          return next;
-        });
-    first = sums[0];
-    sums.erase(sums.begin());
+  if (unrolled) first = ColumnEights(kernel, kept, width, first, last, sums);
+  if (!unrolled || reduced_count_ % kReduceLanes != 0)
+    ColumnRest(kernel, kept, width, first, last, sums);
+  for (std::size_t half = kReduceLanes / 2; half >= 1; half /= 2) {
+    for (std::size_t i = 0; i < half * reductions; ++i)
+      sums[i] = Combine(kernel, i % reductions, sums[i], sums[i + half * reductions]);
   }
-  if (!unrolled || reduced_count_ % kReduceLanes != 0) {
-    Memory memory;
-    for (std::size_t r = 0; r < reducers; ++r) {
-      llvm::Type* type = MemoryType(e.b(), monoids_[r].dtype, width);
-      memory.push_back(e.Memory(type, kReduceLanes));
-      for (std::size_t lane = 0; lane < count; ++lane) {
-        e.b().CreateStore(ToMemory(e.b(), monoids_[r].dtype, sums[lane * reducers + r]),
-                          e.b().CreateConstInBoundsGEP1_64(type, memory[r], lane));
-      }
-    }
-    ColumnTail(e, kept, width, memory, first, last);
-    for (std::size_t r = 0; r < reducers; ++r) {
-      llvm::Type* type = memory[r]->getAllocatedType();
-      for (std::size_t lane = 0; lane < count; ++lane) {
-        llvm::Value* loaded =
-            e.b().CreateLoad(type, e.b().CreateConstInBoundsGEP1_64(type, memory[r], lane));
-        sums[lane * reducers + r] = FromMemory(e.b(), monoids_[r].dtype, loaded);
-      }
-    }
-  }
-  for (std::size_t half = count / 2; half >= 1; half /= 2) {
-    for (std::size_t i = 0; i < half * reducers; ++i)
-      sums[i] = Combine(e, i % reducers, sums[i], sums[i + half * reducers]);
-  }
-  sums.resize(reducers);
+  sums.resize(reductions);
   return sums;
 }
 
 // f(init, total), unless init is the identity itself.
-llvm::Value* ReduceKernel::WithInit(KernelBuilder& e, std::size_t r, llvm::Value* total,
+llvm::Value* ReduceKernel::WithInit(KernelBuilder& kernel, std::size_t r, llvm::Value* total,
                                     int width) {
   const Monoid& monoid = monoids_[r];
   if (monoid.init->IsConstant() &&
       monoid.init->literal().Converted(monoid.dtype).BitsEqual(monoid.identity)) {
-    return RoundToNarrow(e.b(), monoid.result, total);
+    return RoundToNarrow(kernel.b(), monoid.result, total);
   }
   const std::vector<uint8_t> overwritten(static_cast<std::size_t>(num_params()), 0);
-  llvm::Value* const origin[] = {e.Index(0)};
-  llvm::Value* init = e.Nodes(init_plan_, {wanted_inits_[r]}, origin, {}, overwritten)[0].value;
-  llvm::Value* identity = ScalarConstant(e.b(), monoid.identity);
-  llvm::Value* same = SameBits(e.b(), init, identity);
-  llvm::Value* combined = Combine(e, r, e.Widen({init, true}, width), total);
-  return RoundToNarrow(e.b(), monoid.result, e.b().CreateSelect(same, total, combined));
+  llvm::Value* const origin[] = {kernel.Index(0)};
+  llvm::Value* init =
+      kernel.Nodes(init_plan_, {wanted_inits_[r]}, origin, {}, overwritten)[0].value;
+  llvm::Value* identity = ScalarConstant(kernel.b(), monoid.identity);
+  llvm::Value* same = SameBits(kernel.b(), init, identity);
+  llvm::Value* combined = Combine(kernel, r, kernel.Widen({init, true}, width), total);
+  return RoundToNarrow(kernel.b(), monoid.result, kernel.b().CreateSelect(same, total, combined));
 }
 
 // Combines the blocks' totals, for neighbouring results in vectors: results and totals are ordered
 // alike.
 void ReduceKernel::EmitFinish() {
-  KernelBuilder e(module_, request_.name + "_finish",
-                  num_params() + static_cast<int64_t>(outputs_.size()) + 1);
-  llvm::Value* scratch = e.arg(num_params() + static_cast<int64_t>(outputs_.size()));
+  KernelBuilder kernel(module_, request_.name + "_finish",
+                       num_params() + static_cast<int64_t>(outputs_.size()) + 1);
+  llvm::Value* scratch = kernel.arg(num_params() + static_cast<int64_t>(outputs_.size()));
   const auto combine = [&](llvm::Value* i, int width) {
-    const Values totals = Pairwise(e, width, [&](llvm::Value* block) {
+    const Values totals = Pairwise(kernel, width, [&](llvm::Value* block) {
       llvm::Value* const at[] = {i, block};
       Values here;
       for (std::size_t r = 0; r < monoids_.size(); ++r) {
         const Affine form{ScratchOffset(r), {1, kept_count_}};
-        here.push_back(
-            e.Widen(e.Load(monoids_[r].dtype, scratch, form, at, {0, width}, true), width));
+        here.push_back(kernel.Widen(
+            kernel.Load(monoids_[r].dtype, scratch, form, at, {0, width}, true), width));
       }
       return here;
     });
-    llvm::Value* const at[] = {i, e.Index(0)};
+    llvm::Value* const at[] = {i, kernel.Index(0)};
     for (std::size_t r = 0; r < monoids_.size(); ++r) {
-      e.Store(monoids_[r].result, e.arg(num_params() + static_cast<int64_t>(r)), {0, {1, 0}}, at,
-              {0, width}, {WithInit(e, r, totals[r], width), width == 1});
+      kernel.Store(monoids_[r].result, kernel.arg(num_params() + static_cast<int64_t>(r)),
+                   {0, {1, 0}}, at, {0, width},
+                   {WithInit(kernel, r, totals[r], width), width == 1});
     }
   };
-  llvm::Value* stopped = e.Loop(e.begin(), e.end(), request_.vector_width,
-                                [&](llvm::Value* i) { combine(i, request_.vector_width); });
-  e.Loop(stopped, e.end(), 1, [&](llvm::Value* i) { combine(i, 1); });
-  e.Finish();
+  llvm::Value* stopped = kernel.Loop(kernel.begin(), kernel.end(), request_.vector_width,
+                                     [&](llvm::Value* i) { combine(i, request_.vector_width); });
+  kernel.Loop(stopped, kernel.end(), 1, [&](llvm::Value* i) { combine(i, 1); });
+  kernel.Finish();
 }
 
 }  // namespace

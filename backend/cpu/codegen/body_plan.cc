@@ -53,7 +53,7 @@ Point ReversedPoint(const Instruction& i, const Point& point) {
   return result;
 }
 
-// Dimensions larger than 1 correspond in order.
+// The reshape only adds or drops dimensions of size 1: the others correspond in order.
 Point ReshapedPoint(const Instruction& i, const Point& point, std::size_t variables) {
   const Shape& from = i.operand(0)->shape();
   Point result;
@@ -69,6 +69,7 @@ Point ReshapedPoint(const Instruction& i, const Point& point, std::size_t variab
   return result;
 }
 
+// Where an operand is wanted if `i` is wanted at `point`.
 Point OperandPoint(const Instruction& i, int64_t operand, const Point& point,
                    std::size_t variables) {
   switch (i.opcode()) {
@@ -88,8 +89,8 @@ Point OperandPoint(const Instruction& i, int64_t operand, const Point& point,
   }
 }
 
-// Where a gather or a dynamic-slice reads: the components of its index, and the operand's point but
-// for what they add.
+// Where a gather or a dynamic-slice reads: at which points the components of its index lie, and at
+// which point of the operand the element lies, before the components are added.
 struct GatherPoints {
   std::vector<std::pair<const Instruction*, Point>> indices;
   Point operand;
@@ -171,7 +172,8 @@ int32_t Planner::Find(const Key& key) const {
   return -1;
 }
 
-// Makes `key` an operand of the node, or puts it on the stack if it is not there.
+// Makes the value of `key` an operand of the node. False if the plan does not have it yet: then it is
+// put on the stack, to be planned first.
 bool Planner::Operand(Key key, PlanNode& node, std::vector<Key>& pending) const {
   const int32_t found = Find(key);
   if (found < 0) pending.push_back(std::move(key));
@@ -179,8 +181,19 @@ bool Planner::Operand(Key key, PlanNode& node, std::vector<Key>& pending) const 
   return found >= 0;
 }
 
-// Adds the node of `key` if its operands' are there; otherwise puts those that are not on the
-// stack.
+bool Planner::ExpandGather(const Key& key, PlanNode& node, std::vector<Key>& pending) const {
+  const Instruction& from = *key.instruction->operand(0);
+  LAZULI_CHECK(from.opcode() == Opcode::kParameter, "fused gather of ", from.name());
+  const GatherPoints points = PointsOf(*key.instruction, key.point, plan_.sizes.size());
+  node.kind = PlanNode::Kind::kGather;
+  node.form = Offset(from.shape(), points.operand, static_cast<int64_t>(plan_.sizes.size()));
+  bool ready = true;
+  for (const auto& [index, point] : points.indices) ready &= Operand({index, point}, node, pending);
+  return ready;
+}
+
+// Plans the value of `key` if the plan has its operands. Otherwise returns false and puts those that
+// are missing on the stack. The stack stands for a recursion, whose depth would be that of the body.
 bool Planner::Expand(const Key& key, std::vector<Key>& pending) {
   const Instruction& i = *key.instruction;
   PlanNode node;
@@ -200,16 +213,7 @@ bool Planner::Expand(const Key& key, std::vector<Key>& pending) {
     node.kind = PlanNode::Kind::kIota;
     node.form = key.point[static_cast<std::size_t>(i.attrs_as<hlo::IotaAttrs>().iota_dimension)];
   } else if (i.opcode() == Opcode::kGather || i.opcode() == Opcode::kDynamicSlice) {
-    LAZULI_CHECK(i.operand(0)->opcode() == Opcode::kParameter, "fused gather of ",
-                 i.operand(0)->name());
-    const GatherPoints points = PointsOf(i, key.point, plan_.sizes.size());
-    node.kind = PlanNode::Kind::kGather;
-    node.form =
-        Offset(i.operand(0)->shape(), points.operand, static_cast<int64_t>(plan_.sizes.size()));
-    bool ready = true;
-    for (const auto& [index, point] : points.indices)
-      ready &= Operand({index, point}, node, pending);
-    if (!ready) return false;
+    if (!ExpandGather(key, node, pending)) return false;
   } else {
     bool ready = true;
     for (int64_t k = 0; k < i.operand_count(); ++k) {

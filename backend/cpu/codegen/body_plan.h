@@ -1,9 +1,21 @@
-// BodyPlan: what a fused body computes at one point of its iteration space, and where in memory its
-// leaves lie there.
+// BodyPlan: what a fused body computes at one point of its iteration space, and where in memory the
+// values lie that it reads there.
 //
-// Broadcasts, transposes, slices, reverses and reshapes that only move dimensions of size 1 become
-// affine changes of the index, so each value of the plan is an instruction at an affine index, and
-// the plan's leaves are loads from addresses that are affine in the iteration variables.
+// A kernel is a loop nest over the elements of its result. The plan says what the innermost body of
+// that nest does, as a list of nodes in an order in which they can be computed. Instructions that
+// only move elements make no node. Broadcasts, transposes, slices, reverses and reshapes that move
+// dimensions of size 1 change the index at which their operand is wanted, and that change is affine in
+// the loop variables. So a value of the plan is a pair: an instruction, and the affine index (Point)
+// at which it is wanted. The same instruction wanted at two indices is two values. Whatever is read
+// from memory lies at an offset that is affine in the loop variables, too.
+//
+//   t = f32[8,4] transpose(p: f32[4,8]), dimensions={1,0}
+//   s = f32[8,2] slice(t), slice={[0:8], [1:4:2]}
+//   ROOT n = f32[8,2] negate(s)
+//
+//   sizes (8, 2), variables (u, v)
+//   n at (u, v)  =>  s at (u, v)  =>  t at (u, 1 + 2v)  =>  p at (1 + 2v, u)
+//   nodes: load p[8 + u + 16v], negate
 #pragma once
 
 #include <cstdint>
@@ -24,14 +36,15 @@ struct Affine {
 // One expression for each dimension of an array.
 using Point = std::vector<Affine>;
 
+// One value that the body computes.
 struct PlanNode {
   enum class Kind : uint8_t { kLoad, kGather, kConstant, kIota, kGiven, kOp };
   Kind kind = Kind::kOp;
-  // kGiven: what the emitter of the kernel computes itself - a select-and-scatter, an element of a
-  // loop's state.
+  // kGiven: the emitter of the kernel computes it. It is a select-and-scatter, or an element of the
+  // state of a loop.
   const hlo::Instruction* instruction = nullptr;
-  // kLoad and elements of a state: element offset; kGather: without what the indices add; kIota:
-  // value
+  // kLoad and elements of a state: the offset in elements. kGather: the offset without what the
+  // indices add to it. kIota: the value.
   Affine form;
   std::vector<int32_t> operands;  // kOp, kGather (the components of an index): nodes before this
 
@@ -67,6 +80,7 @@ class Planner {
   };
   int32_t Find(const Key& key) const;
   bool Operand(Key key, PlanNode& node, std::vector<Key>& pending) const;
+  bool ExpandGather(const Key& key, PlanNode& node, std::vector<Key>& pending) const;
   bool Expand(const Key& key, std::vector<Key>& pending);
 
   BodyPlan& plan_;
@@ -78,9 +92,10 @@ Point IdentityPoint(absl::Span<const int64_t> variables, int64_t rank);
 // Element offset of a point in an array with this layout.
 Affine Offset(const Shape& shape, const Point& point, int64_t rank);
 
-// Merges neighbouring iteration variables in [first, last) where every form allows it and drops
-// those of size 1: forms are the nodes' and those given. Returns how many variables of the range
-// are left (at least one, of size 1 if need be).
+// Makes the loop nest shallower. Drops the variables of [first, last) that have size 1, and merges
+// two neighbours into one where every form steps through them as through one: its coefficient of the
+// outer is that of the inner times the inner's size. The forms are those of the nodes and those
+// given. Returns how many variables of the range are left, which is at least one.
 int64_t MergeVariables(BodyPlan& plan, std::vector<Affine*>& forms, int64_t first, int64_t last);
 
 }  // namespace lazuli::cpu

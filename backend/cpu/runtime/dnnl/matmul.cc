@@ -1,5 +1,16 @@
-// Matrix multiplications by oneDNN, cut into parts that single-threaded primitives work on: see
-// convolution.cc.
+// Matrix multiplications c = a * b by oneDNN.
+//
+// The library is called on one thread, and our threads work on parts of the product (convolution.cc
+// says why). A product is cut along its batch, along the rows of a and c, or along the columns of b
+// and c, whichever gives equal work to all threads. All parts but the last have one size, so there
+// are two plans at most. Rows are cut into more parts than there are threads, if they can be equal:
+// then what follows the product can be done part by part, while the part is in the cache.
+//
+// Two things are prepared for the library where that pays. Parts of columns are computed in memory of
+// their own and copied to their places (`gather_columns`), since the library's best code wants a
+// result without gaps. And where b is a weight that stays, b is brought into the library's own layout
+// once, and later runs read it there (`packed`). Both give the same values as the plain call: a
+// packed plan is used only if it runs the same code.
 #include "backend/cpu/runtime/eigen/matmul.h"
 
 #include <algorithm>
@@ -17,13 +28,12 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 
-// Which dimension is cut, into parts of `size` (the last one may be smaller). The library's best
-// code wants arrays without gaps: parts of columns may go to memory of their own first.
+// Which dimension is cut, and into parts of which size. The last part may be smaller.
 struct MatmulCut {
   enum class Along : uint8_t { kBatch, kRows, kColumns };
   Along along = Along::kRows;
   int64_t size = 1, parts = 1;
-  bool gather_columns = false;
+  bool gather_columns = false;  // parts are computed in memory of their own, then copied
 };
 
 int64_t& SizeAlong(MatmulCut::Along along, MatmulSpec& spec) {
@@ -38,11 +48,12 @@ int64_t& SizeAlong(MatmulCut::Along along, MatmulSpec& spec) {
   return spec.m;
 }
 
-// Multiplications in a part, and rows or columns that fill vectors and tiles.
+// A part has at least so many multiplications, and a multiple of so many rows or columns, which fill
+// vectors and tiles.
 constexpr int64_t kMatmulPartWork = 500000, kTile = 16;
 
-// Equal parts of rows, which what follows can be done by; fewer rows in one would cost too much for
-// what all of them prepare of the other matrix. 0 if there are none.
+// Into how many equal parts the rows can be cut; 0 if into none. A part has at least kRows rows,
+// because each part prepares all of b for itself.
 int64_t EqualRowParts(const MatmulSpec& spec, int64_t most, int threads) {
   constexpr int64_t kPartsPerThread = 8, kRows = 128;
   const int64_t wanted = std::clamp<int64_t>(spec.m / kRows, threads, kPartsPerThread * threads);
@@ -82,7 +93,7 @@ Desc MatrixDesc(const MatmulSpec& spec, int64_t rows, int64_t columns, const Str
 }
 Desc PlainB(const MatmulSpec& spec) { return MatrixDesc(spec, spec.k, spec.n, spec.b_strides); }
 
-// One part's size, planned; `b` may leave its layout to the library.
+// The plan for parts of one size. `b` may leave its layout to the library.
 class Piece {
  public:
   Piece(const MatmulSpec& spec, const Desc& b, int64_t workers)
@@ -122,10 +133,10 @@ class Piece {
   DnnlCall call_;
 };
 
-// The parts of a cut, of which all but the last have one size.
+// The plans for all parts of a cut.
 struct Pieces {
-  Piece first;
-  std::optional<Piece> last;  // where its size is another
+  Piece first;                // for all parts but the last
+  std::optional<Piece> last;  // for the last one, if its size differs
 
   const Piece& of(Part part) const { return last && part.index + 1 == part.count ? *last : first; }
   int64_t scratch_bytes() const {
@@ -153,11 +164,12 @@ Pieces PlanPieces(const MatmulSpec& spec, const MatmulCut& cut, int64_t workers,
   return pieces;
 }
 
-// Smaller matrices are in the cache, and little is gained.
-constexpr int64_t kLeastPacked = 1 << 14;  // elements
+// Elements. Packing a smaller matrix gains little, because it is in the cache anyway.
+constexpr int64_t kLeastPacked = 1 << 14;
 
-// The same parts with b in the library's layout, which it makes for itself otherwise, each time.
-// None unless they do the same arithmetic.
+// Plans for the same parts that read b in the library's layout. Without them the library makes that
+// layout for itself in every call. None if the library would run other code for them, since values
+// must not depend on whether b is packed.
 std::optional<Pieces> PlanPacked(const MatmulSpec& spec, const MatmulCut& cut, int64_t workers,
                                  const Pieces& plain) {
   if (!spec.b_stays || spec.batch > 1 || spec.k * spec.n < kLeastPacked) return std::nullopt;
@@ -173,7 +185,7 @@ std::optional<Pieces> PlanPacked(const MatmulSpec& spec, const MatmulCut& cut, i
   return packed;
 }
 
-// Packs b for each part of its columns, one behind the other.
+// Brings b into the library's layout: for each part of its columns, one behind the other.
 class MatmulPacking final : public LibraryPacking {
  public:
   MatmulPacking(const MatmulSpec& spec, const MatmulCut& cut, int threads, const Pieces& packed)
@@ -229,7 +241,7 @@ class DnnlMatmul final : public LibraryCall {
     if (packed_ && columns) packed_step_ = DnnlBytes(packed_->first.b());
   }
 
-  // Where `packed` of a run's buffers may be set: what the pieces for that read.
+  // The plans that read a packed b; none if no run may pass one.
   const std::optional<Pieces>& packed() const { return packed_; }
 
   int64_t scratch_bytes() const override { return workers_ * WorkerScratch(); }

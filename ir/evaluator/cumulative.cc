@@ -161,7 +161,7 @@ CumulativeLoop FindCumulativeLoop(const Instruction& reduce_window) {
 }
 
 absl::StatusOr<Literal> EvaluateCumulative(const Instruction& instruction, const Cumulative& along,
-                                           Operands operands, Context& context) {
+                                           Operands operands, Evaluation& evaluation) {
   const Literal &x = *operands[0], &start = *operands[1];
   if (x.shape().num_elements() == 0) return Literal(instruction.shape());
   const CumulativeLines lines(x.shape(), along);
@@ -183,7 +183,7 @@ absl::StatusOr<Literal> EvaluateCumulative(const Instruction& instruction, const
   const int64_t bytes = lanes * ByteWidth(x.shape().dtype());
   Literal init = Literal::Uninitialized(Shape(x.shape().dtype(), {lanes}));
   Fill(ByteWidth(x.shape().dtype()), operands[1]->raw(), lanes, init.mutable_raw());
-  Region region(*instruction.to_apply(), lanes, context);
+  Region region(*instruction.to_apply(), lanes, evaluation);
   const std::byte* sum = init.raw();
   for (int64_t i = 0; i < lines.size; ++i) {
     const int64_t row = lines.reverse ? lines.size - 1 - i : i;

@@ -33,7 +33,7 @@ struct Cumulative {
 std::optional<Cumulative> MatchCumulative(const Instruction& reduce_window);
 
 absl::StatusOr<Literal> EvaluateCumulative(const Instruction& instruction, const Cumulative& along,
-                                           Operands operands, Context& context);
+                                           Operands operands, Evaluation& evaluation);
 
 // The loop for a reducer that is a monoid: lines [begin, end) of `outer` x `inner` ones, each of
 // `size` elements `inner` apart.

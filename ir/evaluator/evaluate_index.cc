@@ -243,7 +243,7 @@ absl::StatusOr<Literal> EvaluateGather(const Instruction& instruction, Operands 
 // Windows are combined one after the other, in row-major order of the indices; one that does not
 // fit is skipped.
 absl::StatusOr<Literal> EvaluateScatter(const Instruction& instruction, Operands operands,
-                                        Context& context) {
+                                        Evaluation& evaluation) {
   const auto& attrs = instruction.attrs_as<ScatterAttrs>();
   const std::size_t n = operands.size() / 2;
   const Shape& shape = operands[0]->shape();
@@ -259,7 +259,7 @@ absl::StatusOr<Literal> EvaluateScatter(const Instruction& instruction, Operands
   };
   int64_t lanes = 1;
   for (const int64_t size : window) lanes *= size;
-  Region region(*instruction.to_apply(), lanes, context);
+  Region region(*instruction.to_apply(), lanes, evaluation);
   Scatterer scatterer(attrs, operands, window);
   absl::Status status;
   ForEachIndex(reader.batch_dims(), [&](absl::Span<const int64_t> batch) {

@@ -112,7 +112,7 @@ Literal ReduceByMonoid(const Instruction& instruction, Opcode monoid, const Lite
 
 // All outputs advance together, one reduced element at a time: f runs over arrays.
 absl::StatusOr<Literal> ReduceByRegion(const Instruction& instruction, Operands operands,
-                                       Context& context) {
+                                       Evaluation& evaluation) {
   const Split split = SplitDimensions(instruction);
   const std::size_t n = operands.size() / 2;
   const Shape& first =
@@ -130,7 +130,7 @@ absl::StatusOr<Literal> ReduceByRegion(const Instruction& instruction, Operands 
     accumulators[k] = results[k].mutable_raw();
     arguments[k] = accumulators[k];
   }
-  Region region(*instruction.to_apply(), outputs, context);
+  Region region(*instruction.to_apply(), outputs, evaluation);
   for (int64_t i = 0; i < count; ++i) {
     for (std::size_t k = 0; k < n; ++k) {
       arguments[n + k] = columns[k].raw() + i * outputs * ByteWidth(columns[k].shape().dtype());
@@ -143,14 +143,14 @@ absl::StatusOr<Literal> ReduceByRegion(const Instruction& instruction, Operands 
 }  // namespace
 
 absl::StatusOr<Literal> EvaluateReduce(const Instruction& instruction, Operands operands,
-                                       Context& context) {
+                                       Evaluation& evaluation) {
   if (operands.size() == 2) {
     const std::optional<Opcode> monoid = MonoidOf(*instruction.to_apply());
     const DType dtype = operands[0]->shape().dtype();
     if (monoid.has_value() && MonoidTakes(*monoid, dtype))
       return ReduceByMonoid(instruction, *monoid, *operands[0], *operands[1]);
   }
-  return ReduceByRegion(instruction, operands, context);
+  return ReduceByRegion(instruction, operands, evaluation);
 }
 
 }  // namespace lazuli::hlo

@@ -38,7 +38,7 @@ void WriteSlice(const Literal& slice, int64_t dimension, int64_t position, Liter
 }  // namespace
 
 absl::StatusOr<Literal> EvaluateScan(const Instruction& instruction, Operands operands,
-                                     Context& context) {
+                                     Evaluation& evaluation) {
   const auto& attrs = instruction.attrs_as<ScanAttrs>();
   const std::vector<Shape>& shapes = instruction.shape().tuple();
   const auto carries = static_cast<std::size_t>(attrs.num_carries);
@@ -57,7 +57,7 @@ absl::StatusOr<Literal> EvaluateScan(const Instruction& instruction, Operands op
     std::vector<const Literal*> arguments;
     for (const Literal& slice : slices) arguments.push_back(&slice);
     for (const Literal& carry : state) arguments.push_back(&carry);
-    LAZULI_ASSIGN_OR_RETURN(Literal values, context.Run(*instruction.to_apply(), arguments));
+    LAZULI_ASSIGN_OR_RETURN(Literal values, evaluation.Run(*instruction.to_apply(), arguments));
     for (std::size_t o = 0; o < outputs; ++o)
       WriteSlice(values.tuple()[o], attrs.dimension, position, results[o]);
     for (std::size_t c = 0; c < carries; ++c) state[c] = values.tuple()[outputs + c];

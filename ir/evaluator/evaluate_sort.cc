@@ -48,7 +48,7 @@ void Permute(int width, const std::byte* from, absl::Span<const int64_t> order, 
 }  // namespace
 
 absl::StatusOr<Literal> EvaluateSort(const Instruction& instruction, Operands operands,
-                                     Context& context) {
+                                     Evaluation& evaluation) {
   const int64_t dimension = instruction.attrs_as<SortAttrs>().dimension;
   const Dims order = LastOrder(operands[0]->shape().rank(), dimension);
   const int64_t size = operands[0]->shape().dim(dimension);
@@ -58,7 +58,7 @@ absl::StatusOr<Literal> EvaluateSort(const Instruction& instruction, Operands op
     keys.push_back(Transposed(*operand, order));
     sorted.push_back(Literal::Uninitialized(keys.back().shape()));
   }
-  Region compare(*instruction.to_apply(), 1, context);
+  Region compare(*instruction.to_apply(), 1, evaluation);
   std::vector<const std::byte*> arguments(2 * operands.size());
   std::vector<int64_t> items(static_cast<std::size_t>(size)), scratch(items.size());
   absl::Status status;
@@ -127,12 +127,12 @@ absl::StatusOr<Literal> EvaluateTopK(const Instruction& instruction, Operands op
 }
 
 absl::StatusOr<Literal> EvaluateMap(const Instruction& instruction, Operands operands,
-                                    Context& context) {
+                                    Evaluation& evaluation) {
   const int64_t count = instruction.shape().num_elements();
   Literal result = Literal::Uninitialized(instruction.shape());
   std::vector<const std::byte*> arguments;
   for (const Literal* operand : operands) arguments.push_back(operand->raw());
-  Region region(*instruction.to_apply(), count, context);
+  Region region(*instruction.to_apply(), count, evaluation);
   LAZULI_RETURN_IF_ERROR(region.Run(arguments, {result.mutable_raw()}, count));
   return result;
 }

@@ -99,9 +99,9 @@ void StoreOutput(Literal& array, const Box& box, const std::byte* dense) {
 }  // namespace
 
 absl::StatusOr<Literal> EvaluateReduceWindow(const Instruction& instruction, Operands operands,
-                                             Context& context) {
+                                             Evaluation& evaluation) {
   if (const auto along = MatchCumulative(instruction))
-    return EvaluateCumulative(instruction, *along, operands, context);
+    return EvaluateCumulative(instruction, *along, operands, evaluation);
   const Window& window = instruction.attrs_as<WindowAttrs>().window;
   const std::size_t n = operands.size() / 2;
   const Shape& output =
@@ -120,7 +120,7 @@ absl::StatusOr<Literal> EvaluateReduceWindow(const Instruction& instruction, Ope
     results.push_back(Literal::Uninitialized(Shape(dtype, output.dims())));
     Fill(ByteWidth(dtype), operands[n + k]->raw(), outputs, results[k].mutable_raw());
   }
-  Region region(*instruction.to_apply(), outputs, context);
+  Region region(*instruction.to_apply(), outputs, evaluation);
   LAZULI_RETURN_IF_ERROR(ForEachWindowPosition(
       window, operands[0]->shape(), output, [&](const Box& box) -> absl::Status {
         for (std::size_t k = 0; k < n; ++k) {
@@ -137,12 +137,12 @@ absl::StatusOr<Literal> EvaluateReduceWindow(const Instruction& instruction, Ope
 // Each source element goes to the element of its window that `select` prefers to all before it;
 // those are combined in row-major order of the source.
 absl::StatusOr<Literal> EvaluateSelectAndScatter(const Instruction& instruction, Operands operands,
-                                                 Context& context) {
+                                                 Evaluation& evaluation) {
   const Literal &x = *operands[0], &source = *operands[1], &init = *operands[2];
   const DType dtype = x.shape().dtype();
   const int width = ByteWidth(dtype);
   const int64_t sources = source.shape().num_elements();
-  Region select(*instruction.called()[0], sources, context);
+  Region select(*instruction.called()[0], sources, evaluation);
   // The chosen element of every window, and its position; -1 while there is none.
   Literal chosen = Literal::Uninitialized(Shape(dtype, source.shape().dims()));
   Literal chosen_at = Literal::Full(Shape(DType::kS64, source.shape().dims()), -1);
@@ -174,7 +174,7 @@ absl::StatusOr<Literal> EvaluateSelectAndScatter(const Instruction& instruction,
       }));
   Literal result = Literal::Uninitialized(instruction.shape());
   Fill(width, init.raw(), result.shape().num_elements(), result.mutable_raw());
-  Region scatter(*instruction.called()[1], 1, context);
+  Region scatter(*instruction.called()[1], 1, evaluation);
   for (int64_t i = 0; i < sources; ++i) {
     const int64_t at = chosen_at.data<int64_t>()[static_cast<std::size_t>(i)];
     if (at < 0) continue;

@@ -14,7 +14,7 @@ namespace lazuli::hlo {
 
 // The instructions of a computation in order. Slots hold values; a value is dropped after its last
 // use.
-struct Context::Plan {
+struct Evaluation::Plan {
   struct Step {
     const Instruction* instruction;
     absl::InlinedVector<int, 2> operands;  // steps
@@ -56,9 +56,9 @@ std::size_t BranchOf(const Instruction& conditional, const Literal& choice) {
 
 // Runs computations. Calls, conditionals and loops within them are further activations in a list,
 // so that nests of them take no stack.
-class Context::Plan::Machine {
+class Evaluation::Plan::Machine {
  public:
-  explicit Machine(Context& context) : context_(context) { ++depth; }
+  explicit Machine(Evaluation& evaluation) : evaluation_(evaluation) { ++depth; }
   ~Machine() { --depth; }
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -100,18 +100,18 @@ class Context::Plan::Machine {
   absl::Status Step();
   absl::StatusOr<Literal> Finish();
   absl::Status Located(const absl::Status& status, const Instruction& instruction) {
-    if (status.ok() || context_.located_) return status;
-    context_.located_ = true;
+    if (status.ok() || evaluation_.located_) return status;
+    evaluation_.located_ = true;
     return AtInstruction(status, instruction);
   }
 
-  Context& context_;
+  Evaluation& evaluation_;
   std::vector<Activation> running_;
 };
 
-absl::Status Context::Plan::Machine::Enter(const Instruction* control,
-                                           const Computation& computation,
-                                           std::vector<Literal> arguments) {
+absl::Status Evaluation::Plan::Machine::Enter(const Instruction* control,
+                                              const Computation& computation,
+                                              std::vector<Literal> arguments) {
   if (arguments.size() != computation.parameters().size()) {
     return InvalidArgument(computation.name(), " takes ", computation.parameters().size(),
                            " arguments, not ", arguments.size());
@@ -123,12 +123,12 @@ absl::Status Context::Plan::Machine::Enter(const Instruction* control,
                              arguments[number].shape(), ", not ", expected);
     }
   }
-  running_.push_back({control, &context_.PlanOf(computation), std::move(arguments)});
+  running_.push_back({control, &evaluation_.PlanOf(computation), std::move(arguments)});
   running_.back().values.resize(running_.back().plan->steps.size());
   return absl::OkStatus();
 }
 
-absl::Status Context::Plan::Machine::Start(const Instruction& control, Operands operands) {
+absl::Status Evaluation::Plan::Machine::Start(const Instruction& control, Operands operands) {
   std::size_t callee = 0;
   std::vector<Literal> arguments;
   if (control.opcode() == Opcode::kConditional) {
@@ -144,7 +144,7 @@ absl::Status Context::Plan::Machine::Start(const Instruction& control, Operands 
 
 // What comes after a part of a while loop: true if its next part is running now, else `value` is
 // the loop's.
-absl::StatusOr<bool> Context::Plan::Machine::GoOn(Activation& done, Literal& value) {
+absl::StatusOr<bool> Evaluation::Plan::Machine::GoOn(Activation& done, Literal& value) {
   const Instruction& control = *done.control;
   if (control.opcode() != Opcode::kWhile) return false;
   if (!done.is_condition) {
@@ -160,7 +160,7 @@ absl::StatusOr<bool> Context::Plan::Machine::GoOn(Activation& done, Literal& val
 }
 
 // The next step of the newest activation.
-absl::Status Context::Plan::Machine::Step() {
+absl::Status Evaluation::Plan::Machine::Step() {
   Activation& now = running_.back();
   const Plan::Step& step = now.plan->steps[now.step];
   const Instruction& instruction = *step.instruction;
@@ -173,13 +173,13 @@ absl::Status Context::Plan::Machine::Step() {
     operands.push_back(&now.values[static_cast<std::size_t>(operand)]);
   if (IsControl(instruction) && !HasSmallOperand(instruction, operands))
     return Located(Start(instruction, operands), instruction);
-  LAZULI_ASSIGN_OR_RETURN(Literal value, context_.Run(instruction, operands));
+  LAZULI_ASSIGN_OR_RETURN(Literal value, evaluation_.Run(instruction, operands));
   now.Set(std::move(value));
   return absl::OkStatus();
 }
 
 // Runs the activations to the end; the value of the first.
-absl::StatusOr<Literal> Context::Plan::Machine::Finish() {
+absl::StatusOr<Literal> Evaluation::Plan::Machine::Finish() {
   if (depth > kMaxDepth) return ResourceExhausted("more than ", kMaxDepth, " regions in regions");
   while (true) {
     if (running_.back().step < running_.back().plan->steps.size()) {
@@ -201,10 +201,10 @@ absl::StatusOr<Literal> Context::Plan::Machine::Finish() {
   }
 }
 
-Context::Context(HostTransfers* transfers) : transfers_(transfers) {}
-Context::~Context() = default;
+Evaluation::Evaluation(HostTransfers* transfers) : transfers_(transfers) {}
+Evaluation::~Evaluation() = default;
 
-const Context::Plan& Context::PlanOf(const Computation& computation) {
+const Evaluation::Plan& Evaluation::PlanOf(const Computation& computation) {
   std::unique_ptr<Plan>& plan = plans_[&computation];
   if (plan != nullptr) return *plan;
   plan = std::make_unique<Plan>();
@@ -231,7 +231,7 @@ const Context::Plan& Context::PlanOf(const Computation& computation) {
   return *plan;
 }
 
-absl::StatusOr<Literal> Context::Run(const Computation& computation, Operands arguments) {
+absl::StatusOr<Literal> Evaluation::Run(const Computation& computation, Operands arguments) {
   return Plan::Machine(*this).Run(computation, arguments);
 }
 
@@ -239,8 +239,8 @@ namespace {
 
 // The start does all the work: ((operands), result, context words).
 absl::StatusOr<Literal> EvaluateAsyncStart(const Instruction& instruction, Operands operands,
-                                           Context& context) {
-  LAZULI_ASSIGN_OR_RETURN(Literal result, context.Run(*instruction.to_apply(), operands));
+                                           Evaluation& evaluation) {
+  LAZULI_ASSIGN_OR_RETURN(Literal result, evaluation.Run(*instruction.to_apply(), operands));
   std::vector<Literal> given;
   for (const Literal* operand : operands) given.push_back(*operand);
   std::vector<Literal> elements = {Literal::Tuple(std::move(given)), std::move(result)};
@@ -250,8 +250,8 @@ absl::StatusOr<Literal> EvaluateAsyncStart(const Instruction& instruction, Opera
 }
 
 absl::StatusOr<Literal> EvaluateTransfer(const Instruction& instruction, Operands operands,
-                                         Context& context) {
-  HostTransfers* const transfers = context.transfers();
+                                         Evaluation& evaluation) {
+  HostTransfers* const transfers = evaluation.transfers();
   if (transfers == nullptr) return Unimplemented("nobody is at the other end of the transfer");
   if (instruction.opcode() == Opcode::kOutfeed) {
     transfers->PushOutfeed(*operands[0]);
@@ -313,16 +313,16 @@ absl::StatusOr<Literal> EvaluateUnconnected(const Instruction&) {
 }
 
 // A function of the evaluator with the parameters that it leaves out.
-using Evaluator = absl::StatusOr<Literal>(const Instruction&, Operands, Context&);
+using Evaluator = absl::StatusOr<Literal>(const Instruction&, Operands, Evaluation&);
 template <auto& function>
 absl::StatusOr<Literal> Uniform(const Instruction& instruction, Operands operands,
-                                Context& context) {
+                                Evaluation& evaluation) {
   if constexpr (std::is_invocable_v<decltype(function), const Instruction&>)
     return function(instruction);
   else if constexpr (std::is_invocable_v<decltype(function), const Instruction&, Operands>)
     return function(instruction, operands);
   else
-    return function(instruction, operands, context);
+    return function(instruction, operands, evaluation);
 }
 
 constexpr Evaluator* kEvaluators[] = {
@@ -333,15 +333,15 @@ constexpr Evaluator* kEvaluators[] = {
 };
 
 absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operands,
-                                 Context& context) {
+                                 Evaluation& evaluation) {
   return kEvaluators[static_cast<std::size_t>(instruction.opcode())](instruction, operands,
-                                                                     context);
+                                                                     evaluation);
 }
 
 }  // namespace
 
-absl::StatusOr<Literal> Context::RunUnlocated(const Instruction& instruction,
-                                              Operands operands) try {
+absl::StatusOr<Literal> Evaluation::RunUnlocated(const Instruction& instruction,
+                                                 Operands operands) try {
   const auto dispatch = [this](const Instruction& i, Operands values) {
     return IsControl(i) ? Plan::Machine(*this).Run(i, values) : Dispatch(i, values, *this);
   };
@@ -355,7 +355,7 @@ absl::StatusOr<Literal> Context::RunUnlocated(const Instruction& instruction,
   return error.status();
 }
 
-absl::StatusOr<Literal> Context::Run(const Instruction& instruction, Operands operands) {
+absl::StatusOr<Literal> Evaluation::Run(const Instruction& instruction, Operands operands) {
   absl::StatusOr<Literal> result = RunUnlocated(instruction, operands);
   if (result.ok() || located_) return result;
   located_ = true;
@@ -383,14 +383,14 @@ absl::StatusOr<Literal> Evaluate(const Module& module, absl::Span<const Literal*
 absl::StatusOr<Literal> Evaluate(const Computation& computation,
                                  absl::Span<const Literal* const> arguments,
                                  HostTransfers* transfers) {
-  LAZULI_ASSIGN_OR_RETURN(const Literal result, Context(transfers).Run(computation, arguments));
+  LAZULI_ASSIGN_OR_RETURN(const Literal result, Evaluation(transfers).Run(computation, arguments));
   return PadToBounds(result, computation.root()->shape());
 }
 
 absl::StatusOr<Literal> EvaluateInstruction(const Instruction& instruction,
                                             absl::Span<const Literal* const> operands,
                                             HostTransfers* transfers) {
-  LAZULI_ASSIGN_OR_RETURN(const Literal result, Context(transfers).Run(instruction, operands));
+  LAZULI_ASSIGN_OR_RETURN(const Literal result, Evaluation(transfers).Run(instruction, operands));
   return PadToBounds(result, instruction.shape());
 }
 

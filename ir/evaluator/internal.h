@@ -19,10 +19,10 @@ using Operands = absl::Span<const Literal* const>;
 
 // One evaluation: remembers the order of every computation it has run, so that a loop's body is
 // ordered once.
-class Context {
+class Evaluation {
  public:
-  explicit Context(HostTransfers* transfers = nullptr);
-  ~Context();
+  explicit Evaluation(HostTransfers* transfers = nullptr);
+  ~Evaluation();
   absl::StatusOr<Literal> Run(const Computation& computation, Operands arguments);
   absl::StatusOr<Literal> Run(const Instruction& instruction, Operands operands);
   // Null where there is no host to exchange with.
@@ -48,7 +48,7 @@ absl::StatusOr<Literal> EvaluateDynamicUpdateSlice(const Instruction& instructio
                                                    Operands operands);
 absl::StatusOr<Literal> EvaluateGather(const Instruction& instruction, Operands operands);
 absl::StatusOr<Literal> EvaluateScatter(const Instruction& instruction, Operands operands,
-                                        Context& context);
+                                        Evaluation& evaluation);
 // evaluate_dot.cc
 absl::StatusOr<Literal> EvaluateDot(const Instruction& instruction, Operands operands);
 // evaluate_dot_forms.cc
@@ -58,23 +58,23 @@ absl::StatusOr<Literal> EvaluateScaledDot(const Instruction& instruction, Operan
 absl::StatusOr<Literal> EvaluateConvolution(const Instruction& instruction, Operands operands);
 // evaluate_reduce.cc
 absl::StatusOr<Literal> EvaluateReduce(const Instruction& instruction, Operands operands,
-                                       Context& context);
+                                       Evaluation& evaluation);
 // evaluate_window.cc
 absl::StatusOr<Literal> EvaluateReduceWindow(const Instruction& instruction, Operands operands,
-                                             Context& context);
+                                             Evaluation& evaluation);
 absl::StatusOr<Literal> EvaluateSelectAndScatter(const Instruction& instruction, Operands operands,
-                                                 Context& context);
+                                                 Evaluation& evaluation);
 // evaluate_sort.cc
 absl::StatusOr<Literal> EvaluateSort(const Instruction& instruction, Operands operands,
-                                     Context& context);
+                                     Evaluation& evaluation);
 absl::StatusOr<Literal> EvaluateTopK(const Instruction& instruction, Operands operands);
 // Values and s32 indices, of the shapes in the tuple `shape`.
 Literal TopKOf(const Literal& x, const TopKAttrs& attrs, const Shape& shape);
 absl::StatusOr<Literal> EvaluateMap(const Instruction& instruction, Operands operands,
-                                    Context& context);
+                                    Evaluation& evaluation);
 // evaluate_scan.cc
 absl::StatusOr<Literal> EvaluateScan(const Instruction& instruction, Operands operands,
-                                     Context& context);
+                                     Evaluation& evaluation);
 // evaluate_random.cc
 absl::StatusOr<Literal> EvaluateRngBitGenerator(const Instruction& instruction, Operands operands);
 absl::StatusOr<Literal> EvaluateRng(const Instruction& instruction, Operands operands);

@@ -9,8 +9,8 @@
 
 namespace lazuli::hlo {
 
-Region::Region(const Computation& computation, int64_t max_lanes, Context& context)
-    : computation_(computation), context_(context) {
+Region::Region(const Computation& computation, int64_t max_lanes, Evaluation& evaluation)
+    : computation_(computation), evaluation_(evaluation) {
   for (const Instruction* root :
        computation.root()->shape().IsTuple()
            ? std::vector<Instruction*>(computation.root()->operands().begin(),
@@ -104,7 +104,7 @@ absl::Status Region::Interpret(absl::Span<const std::byte* const> arguments,
           Literal::Foreign(Shape(dtype), arguments[p] + lane * ByteWidth(dtype), {}).Clone());
     }
     for (const Literal& value : values) pointers.push_back(&value);
-    LAZULI_ASSIGN_OR_RETURN(Literal result, context_.Run(computation_, pointers));
+    LAZULI_ASSIGN_OR_RETURN(Literal result, evaluation_.Run(computation_, pointers));
     for (std::size_t r = 0; r < widths_.size(); ++r) {
       const Literal& element = result.shape().IsTuple() ? result.tuple()[r] : result;
       std::memcpy(results[r] + lane * widths_[r], element.raw(),

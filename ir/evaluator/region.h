@@ -13,12 +13,12 @@
 
 namespace lazuli::hlo {
 
-class Context;
+class Evaluation;
 
 class Region {
  public:
-  // The computation and the context must outlive the region.
-  Region(const Computation& computation, int64_t max_lanes, Context& context);
+  // The computation and the evaluation must outlive the region.
+  Region(const Computation& computation, int64_t max_lanes, Evaluation& evaluation);
 
   // Arguments and results are arrays of `lanes` elements, one for each parameter and for each
   // element of the root tuple (or the root). A result may be the memory of an argument.
@@ -38,7 +38,7 @@ class Region {
                          absl::Span<std::byte* const> results, int64_t lanes);
 
   const Computation& computation_;
-  Context& context_;
+  Evaluation& evaluation_;
   bool straight_;
   std::vector<Step> steps_;
   std::vector<Literal> memory_;              // of constants and intermediate values, by slot

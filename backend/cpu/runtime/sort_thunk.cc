@@ -164,8 +164,8 @@ absl::Status SortThunk::ComputeKeys(const Key& key, const RunBuffers& run) const
   std::byte* to = run.at(scratch_) + key.scratch;
   std::atomic<bool> failed{false};
   ParallelFor(elements_, 4 * kLanes, [&](int64_t begin, int64_t end) {
-    hlo::Context context;
-    hlo::Region region(*key.what.expression->entry(), kLanes, context);
+    hlo::Evaluation evaluation;
+    hlo::Region region(*key.what.expression->entry(), kLanes, evaluation);
     for (; begin < end; begin += kLanes) {
       const int64_t lanes = std::min(kLanes, end - begin);
       if (!region.Run({from + begin * width}, {to + begin * key.form.width}, lanes).ok())

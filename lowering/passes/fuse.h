@@ -1,16 +1,27 @@
-// Groups instructions into fusions, each of which becomes one kernel.
+// Groups instructions into fusions. Each fusion becomes one kernel, which reads and writes memory once
+// instead of once per instruction.
 //
 //   a = add(x, y)          =>   f = fusion(x, y), kind=kLoop, calls=fused_computation
 //   m = multiply(a, a)          (whose body is the add and the multiply)
 //
-// A producer joins its user's group when all its users are there; elementwise values of the group's
-// own shape that are also needed elsewhere, or that read the same arrays, become further outputs of
-// it. What is cheap to make again (broadcasts, iotas, changes of index, scalar constants) is copied
-// into every group that reads it. Reductions take their producers in, share a kernel with their
-// siblings, and write producers that are also needed elsewhere; a select-and-scatter whose windows
-// tile its result takes elementwise users in. Gathers and dynamic slices take their indices in;
-// what they read lies in memory. Nothing is computed twice otherwise, and an expensive value is
-// never moved behind a broadcast.
+// The pass walks from users to producers, so every user of an instruction has its place before the
+// instruction gets one. An instruction is placed by the first of these that applies:
+//
+//   - It is cheap to make again (a broadcast, an iota, a change of index, a scalar constant): each group
+//     that reads it gets a copy, and it has a group of its own only if something else reads it.
+//   - All its users are in one group: it joins that group, and its result never reaches memory.
+//   - A group reads the same arrays, or values of it, and has its shape: it becomes a further output
+//     of that group, if no path leads from the group's results back to it.
+//   - Else it starts a group.
+//
+// Reductions start groups. They take their producers in, share a kernel with reductions of the same
+// array over the same dimensions, and write producers that are also needed elsewhere. A
+// select-and-scatter whose windows tile its result takes its elementwise users in. A gather or
+// dynamic slice takes its indices in, but what it reads must lie in memory, since it reads anywhere.
+//
+// But for what is cheap, nothing is computed twice, and an expensive value is never moved behind a
+// broadcast. A group has a limited number of members, inputs and outputs. Values do not depend on the
+// groups.
 #pragma once
 
 #include <string>

@@ -5,7 +5,7 @@
 #include "cpp_api/src/operands.h"
 #include "lazuli/ops.h"
 #include "lazuli/tensor.h"
-#include "lazy/autograd/to_device.h"
+#include "lazy/ops/to_device.h"
 #include "lazy/tensor/function_scope.h"
 #include "lazy/tensor/tape.h"
 

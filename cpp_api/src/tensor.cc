@@ -10,8 +10,8 @@
 #include "lazuli/execution.h"
 #include "lazuli/ops.h"
 #include "lazy/autograd/backward.h"
-#include "lazy/autograd/to_device.h"
 #include "lazy/ops/functions.h"
+#include "lazy/ops/to_device.h"
 
 namespace lazuli {
 namespace {

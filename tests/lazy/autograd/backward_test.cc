@@ -1,6 +1,6 @@
 #include "lazy/autograd/backward.h"
 
-#include "lazy/autograd/to_device.h"
+#include "lazy/ops/to_device.h"
 #include "tests/lazy/lazy_test.h"
 
 namespace lazuli::lazy {

@@ -1,4 +1,4 @@
-#include "lazy/autograd/to_device.h"
+#include "lazy/ops/to_device.h"
 
 #include "lazy/ops/record.h"
 #include "lazy/tensor/site_scope.h"

@@ -69,7 +69,7 @@ absl::StatusOr<LibraryPlan> PlanOnce(std::vector<std::pair<Spec, LibraryPlan>>& 
 }
 
 // How an instruction runs a computation.
-enum class Role : uint8_t {
+enum class CallRole : uint8_t {
   kBranch,  // or a loop's condition: the results go where the caller wants them
   kBody,    // of a loop: its results replace its parameters
 };
@@ -131,7 +131,7 @@ class ThunkEmitter {
   // Equal computations are emitted once: branches that call the same would otherwise make 2^n
   // sequences n levels deep.
   std::unordered_map<const hlo::Computation*, const hlo::Computation*> first_equal_;
-  using Callee = std::pair<const hlo::Computation*, Role>;
+  using Callee = std::pair<const hlo::Computation*, CallRole>;
   std::vector<Callee> CalleesOf(const Instruction& i) const;
   std::map<Callee, const ThunkSequence*> sequences_;
   ThunkSequence* sequence_ = nullptr;  // that is being emitted
@@ -164,8 +164,8 @@ Leaves ThunkEmitter::OperandLeaves(const Instruction& i) const {
 std::vector<ThunkEmitter::Callee> ThunkEmitter::CalleesOf(const Instruction& i) const {
   std::vector<Callee> callees;
   for (const hlo::Computation* callee : i.called())
-    callees.emplace_back(first_equal_.at(callee), Role::kBranch);
-  if (i.opcode() == Opcode::kWhile) callees[1].second = Role::kBody;
+    callees.emplace_back(first_equal_.at(callee), CallRole::kBranch);
+  if (i.opcode() == Opcode::kWhile) callees[1].second = CallRole::kBody;
   return callees;
 }
 
@@ -181,12 +181,12 @@ absl::Status ThunkEmitter::Run() {
   }
   program_.sequences.push_back(std::make_unique<ThunkSequence>());
   for (const hlo::Computation* computation : scheduled_.callees_first()) {
-    for (const Role role : {Role::kBranch, Role::kBody}) {
+    for (const CallRole role : {CallRole::kBranch, CallRole::kBody}) {
       if (!called.contains({computation, role})) continue;
       auto& sequence = *program_.sequences.emplace_back(std::make_unique<ThunkSequence>());
       sequence.index = static_cast<int32_t>(program_.sequences.size()) - 1;
       std::vector<MayUpdate> updates;
-      if (role == Role::kBody) {
+      if (role == CallRole::kBody) {
         for (int64_t k = 0; k < LeafCount(computation->root()->shape()); ++k)
           updates.push_back({.output = k, .parameter = k});
       }

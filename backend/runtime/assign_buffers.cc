@@ -56,9 +56,9 @@ class ByBuffer {
   std::vector<T> values_;
 };
 
-class Assigner {
+class BufferAssigner {
  public:
-  Assigner(ThunkProgram& program, ThunkSequence& sequence)
+  BufferAssigner(ThunkProgram& program, ThunkSequence& sequence)
       : program_(program),
         sequence_(sequence),
         first_(program, sequence, -1),
@@ -177,7 +177,7 @@ class Assigner {
 
 void AssignBuffers(ThunkProgram& program, ThunkSequence& sequence,
                    absl::Span<const MayUpdate> updates) {
-  Assigner assigner(program, sequence);
+  BufferAssigner assigner(program, sequence);
   assigner.PlanDonation(updates);
   const int64_t live_bytes = assigner.PlaceTemporaries();
   if (sequence.index != 0) return;

@@ -83,14 +83,14 @@ std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
 }
 
 // A program without its executable, and the module to compile for it.
-struct Emitted {
+struct UncompiledProgram {
   std::shared_ptr<Program> program;
   std::unique_ptr<hlo::Module> module;
   std::vector<hlo::Alias> aliases;
 };
-absl::StatusOr<Emitted> Emit(const Trace& trace, std::vector<hlo::Alias> aliases,
-                             const backend::CompileOptions& options, const KeyWriter& key,
-                             uint64_t hash, std::string name) {
+absl::StatusOr<UncompiledProgram> Emit(const Trace& trace, std::vector<hlo::Alias> aliases,
+                                       const backend::CompileOptions& options, const KeyWriter& key,
+                                       uint64_t hash, std::string name) {
   const ir::ScopedFloatMode mode(options.flush_subnormals);
   auto program = std::make_shared<Program>();
   program->key = key.words();
@@ -104,14 +104,15 @@ absl::StatusOr<Emitted> Emit(const Trace& trace, std::vector<hlo::Alias> aliases
   program->checks = std::move(emitted.checks);
   program->dependence = Dependence(trace, program->checks);
   program->hlo = emitted.module->ToString();
-  return Emitted{std::move(program), std::move(emitted.module), std::move(aliases)};
+  return UncompiledProgram{std::move(program), std::move(emitted.module), std::move(aliases)};
 }
 
 // Compiles without the context's lock, which is taken again: others record into the context, read
 // and drop its tensors meanwhile. Nobody else syncs it.
-absl::StatusOr<ProgramPtr> Compile(absl::StatusOr<Emitted> emitted, Trace& trace, Context& context,
-                                   std::optional<Context::Lock>& lock, backend::Device device,
-                                   const backend::CompileOptions& options, bool keeps_lock) {
+absl::StatusOr<ProgramPtr> Compile(absl::StatusOr<UncompiledProgram> emitted, Trace& trace,
+                                   Context& context, std::optional<Context::Lock>& lock,
+                                   backend::Device device, const backend::CompileOptions& options,
+                                   bool keeps_lock) {
   LAZULI_RETURN_IF_ERROR(emitted.status());
   auto& [program, module, aliases] = *emitted;
   TraceSpan span("compile");

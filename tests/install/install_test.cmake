@@ -27,6 +27,9 @@ if(NOT DEFINED options)
   set(config ${prefix}/bin/lazuli_config)
   run(sh -c "c++ $(${config} --cflags) hello.cc -o ${work}/plain $(${config} --libs)")
   run(${work}/plain)
+  # A device from outside the tree needs no more than that.
+  run(sh -c "c++ $(${config} --cflags) ${source}/examples/11_custom_backend.cc -o ${work}/custom_backend $(${config} --libs)")
+  run(${work}/custom_backend)
 endif()
 
 # Public headers must not reach for ours: none of them may be below the prefix, nor be needed.

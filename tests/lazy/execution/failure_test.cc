@@ -18,7 +18,7 @@ using testing::ElementsAre;
 constexpr absl::StatusCode kInternal = absl::StatusCode::kInternal;
 
 // Outlives the buffers that programs in the cache might hold.
-backend::FailingClient& Client() {
+backend::FailingClient& FailureClient() {
   static auto* client = new backend::FailingClient;
   return *client;
 }
@@ -28,13 +28,13 @@ class FailureTest : public testing::Test {
   void SetUp() override {
     TestDevice();
     GetProgramCache().Clear();
-    Client().fail_import = Client().fail_compile = Client().fail_run = Client().lose_outputs =
-        Client().out_of_memory = false;
+    FailureClient().fail_import = FailureClient().fail_compile = FailureClient().fail_run =
+        FailureClient().lose_outputs = FailureClient().out_of_memory = false;
     (void)Context::Current().TakeFailure();
   }
   Tensor Make(std::initializer_list<float> values) {
     return FromLiteral(Literal::FromValues<float>({static_cast<int64_t>(values.size())}, values),
-                       Client().device());
+                       FailureClient().device());
   }
 };
 
@@ -45,7 +45,7 @@ std::string ReadError(const Tensor& tensor) {
 
 TEST_F(FailureTest, ACompilerThatGivesUpIsReportedBySyncAndByEachRead) {
   const Tensor x = Make({1, 2});
-  Client().fail_compile = true;
+  FailureClient().fail_compile = true;
   const Tensor y = x + x;
   const absl::Status status = Sync(/*wait=*/false);
   EXPECT_EQ(status.code(), kInternal);
@@ -53,27 +53,27 @@ TEST_F(FailureTest, ACompilerThatGivesUpIsReportedBySyncAndByEachRead) {
   EXPECT_EQ(ReadError(y), "the compiler gave up");
   EXPECT_EQ(ReadError(y), "the compiler gave up");
   EXPECT_EQ(Context::Current().pending_count(), 0);
-  Client().fail_compile = false;
+  FailureClient().fail_compile = false;
   EXPECT_THAT(Values(x + x), ElementsAre(2, 4));
   EXPECT_TRUE(Sync().ok());
 }
 
 TEST_F(FailureTest, ARunThatFailsIsReportedOnceBySyncAndByEachReadOfItsOutputs) {
   const Tensor x = Make({1, 2});
-  Client().fail_run = true;
+  FailureClient().fail_run = true;
   const Tensor y = x * x;
   EXPECT_TRUE(Sync(/*wait=*/false).ok());  // dispatched
   EXPECT_EQ(Text(Sync(/*wait=*/true)), "the device caught fire");
   EXPECT_TRUE(Sync(/*wait=*/true).ok());
   EXPECT_EQ(ReadError(y), "the device caught fire");
   EXPECT_EQ(ReadError(y), "the device caught fire");
-  Client().fail_run = false;
+  FailureClient().fail_run = false;
   EXPECT_THAT(Values(x + x), ElementsAre(2, 4));  // the inputs live
 }
 
 TEST_F(FailureTest, WaitReportsTheRunItStarted) {
   const Tensor x = Make({1, 2});
-  Client().fail_run = true;
+  FailureClient().fail_run = true;
   const Tensor y = x - x;
   EXPECT_EQ(Text(Sync(/*wait=*/true)), "the device caught fire");
   EXPECT_TRUE(Sync().ok());
@@ -81,7 +81,7 @@ TEST_F(FailureTest, WaitReportsTheRunItStarted) {
 
 TEST_F(FailureTest, AReadThatReportsTheFailureUsesItUp) {
   const Tensor x = Make({1, 2});
-  Client().fail_run = true;
+  FailureClient().fail_run = true;
   const Tensor y = x - x;
   EXPECT_EQ(ReadError(y), "the device caught fire");
   EXPECT_TRUE(Sync().ok());
@@ -89,10 +89,10 @@ TEST_F(FailureTest, AReadThatReportsTheFailureUsesItUp) {
 
 TEST_F(FailureTest, WhatIsComputedFromFailedTensorsFailsWithTheFirstError) {
   const Tensor x = Make({1, 2});
-  Client().fail_run = true;
+  FailureClient().fail_run = true;
   const Tensor y = x * x;
   EXPECT_FALSE(Sync().ok());
-  Client().fail_run = false;
+  FailureClient().fail_run = false;
   const Tensor z = y + x;
   EXPECT_TRUE(Sync().ok());  // it was said once
   EXPECT_EQ(ReadError(z), "the device caught fire");
@@ -103,11 +103,11 @@ TEST_F(FailureTest, AFailedRunFailsWhatIsComputedFromItAndNothingElse) {
   const Tensor x = Make({1, 2});
   const Tensor before = x + x;
   EXPECT_TRUE(Sync().ok());
-  Client().fail_run = true;
+  FailureClient().fail_run = true;
   const Tensor failed = x * x;
   EXPECT_TRUE(Sync(/*wait=*/false).ok());
   ASSERT_TRUE(Executor::Wait(Context::Current().last_runs).ok());
-  Client().fail_run = false;
+  FailureClient().fail_run = false;
   EXPECT_EQ(Text(Sync()), "the device caught fire");
   const Tensor dependent = failed + before;
   EXPECT_TRUE(Sync().ok());
@@ -128,10 +128,10 @@ TEST_F(FailureTest, ATrainingLoopGoesOnFromASnapshot) {
   ASSERT_TRUE(Sync().ok());
   const Tensor kept(Context::Current().Snapshot(w.storage()));
   const Work work;
-  Client().out_of_memory = true;
+  FailureClient().out_of_memory = true;
   step();
   EXPECT_EQ(Sync().code(), absl::StatusCode::kResourceExhausted);
-  Client().out_of_memory = false;
+  FailureClient().out_of_memory = false;
   step();  // on what failed
   EXPECT_TRUE(Sync().ok());
   EXPECT_THAT(ReadError(w), testing::HasSubstr("out of memory"));
@@ -146,11 +146,11 @@ TEST_F(FailureTest, ATrainingLoopGoesOnFromASnapshot) {
 
 TEST_F(FailureTest, AFailureConcernsItsContextOnly) {
   const Tensor x = Make({1, 2});
-  Client().fail_run = true;
+  FailureClient().fail_run = true;
   const Tensor y = x * x;
   EXPECT_TRUE(Sync(/*wait=*/false).ok());
   ASSERT_TRUE(Executor::Wait(Context::Current().last_runs).ok());
-  Client().fail_run = false;
+  FailureClient().fail_run = false;
   std::thread([&] {
     const Tensor a = Make({3, 4});
     const Tensor b = a + a;
@@ -162,10 +162,10 @@ TEST_F(FailureTest, AFailureConcernsItsContextOnly) {
 
 TEST_F(FailureTest, AnInPlaceUpdateThatFailsLeavesAFailedTensor) {
   const Tensor w = Make({1, 2});
-  Client().fail_run = true;
+  FailureClient().fail_run = true;
   Assign("add_", w, w + w);
   EXPECT_FALSE(Sync().ok());
-  Client().fail_run = false;
+  FailureClient().fail_run = false;
   EXPECT_EQ(ReadError(w), "the device caught fire");
   Assign("copy_", w, Make({5, 6}));
   EXPECT_THAT(Values(w), ElementsAre(5, 6));
@@ -173,14 +173,14 @@ TEST_F(FailureTest, AnInPlaceUpdateThatFailsLeavesAFailedTensor) {
 
 TEST_F(FailureTest, ADeviceThatLosesResultsIsNotBelieved) {
   const Tensor x = Make({1, 2});
-  Client().lose_outputs = true;
+  FailureClient().lose_outputs = true;
   const Tensor y = x / x;
   EXPECT_THAT(Text(Sync()), testing::HasSubstr("gave 0 results, 1 were expected"));
 }
 
 TEST_F(FailureTest, RunningOutOfMemoryFailsTheRunNotTheProcess) {
   const Tensor x = Make({1, 2});
-  Client().out_of_memory = true;
+  FailureClient().out_of_memory = true;
   const Tensor y = Exp(x);
   const SiteScope site(ir::InternSite("train.cc", "main", 9));  // the line that syncs
   const absl::Status status = Sync();
@@ -188,12 +188,12 @@ TEST_F(FailureTest, RunningOutOfMemoryFailsTheRunNotTheProcess) {
   EXPECT_THAT(Text(status),
               testing::EndsWith("out of memory: an array of 1073741824 bytes could not be "
                                 "allocated (train.cc:9)"));
-  Client().out_of_memory = false;
+  FailureClient().out_of_memory = false;
   EXPECT_THAT(Values(x + x), ElementsAre(2, 4));
 }
 
 TEST_F(FailureTest, AnImportThatFailsIsAnError) {
-  Client().fail_import = true;
+  FailureClient().fail_import = true;
   EXPECT_EQ(Text(ErrorOf([&] { (void)Make({1, 2}); })), "no room");
 }
 
@@ -399,10 +399,10 @@ TEST_F(FailureTest, WhatDoesNotPassThroughAFailedCheckHasTheValuesOfARunWithoutI
 // --- the queue
 
 TEST_F(FailureTest, AtMostTwoRunsAreInFlight) {
-  Client().Hold();
+  FailureClient().Hold();
   Tensor x = Make({1, 2});
   std::atomic<int> submitted{0};
-  const int before = Client().runs;
+  const int before = FailureClient().runs;
   std::thread recorder([&] {
     for (int i = 0; i < 4; ++i) {
       x = x + x;
@@ -411,20 +411,20 @@ TEST_F(FailureTest, AtMostTwoRunsAreInFlight) {
     }
     EXPECT_THAT(Values(x), ElementsAre(16, 32));
   });
-  while (Client().runs == before || submitted < 2) std::this_thread::yield();
+  while (FailureClient().runs == before || submitted < 2) std::this_thread::yield();
   EXPECT_LE(submitted, 2);
-  Client().Release();
+  FailureClient().Release();
   recorder.join();
-  EXPECT_EQ(Client().runs - before, 4);
+  EXPECT_EQ(FailureClient().runs - before, 4);
 }
 
 TEST_F(FailureTest, SyncReturnsBeforeTheDeviceIsDoneAndWaitAfter) {
   const Tensor x = Make({1, 2});
-  Client().Hold();
+  FailureClient().Hold();
   const Tensor y = x + x;
   EXPECT_TRUE(Sync(/*wait=*/false).ok());
   EXPECT_FALSE(Context::Peek(y.storage()).data->ready());
-  Client().Release();
+  FailureClient().Release();
   EXPECT_TRUE(Sync(/*wait=*/true).ok());
   EXPECT_TRUE(Context::Peek(y.storage()).data->ready());
 }

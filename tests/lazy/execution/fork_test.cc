@@ -16,18 +16,7 @@ namespace {
 using test::InChild;
 using testing::ElementsAre;
 
-class ForkTest : public OnEachClient {
- protected:
-  void SetUp() override {
-#if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "ThreadSanitizer ends a process that starts threads after a fork";
-#endif
-    OnEachClient::SetUp();
-  }
-  void TearDown() override {
-    if (!IsSkipped()) OnEachClient::TearDown();
-  }
-};
+class ForkTest : public OnEachClient {};
 LAZULI_ON_EACH_CLIENT(ForkTest);
 
 bool Is(const Tensor& x, std::vector<float> values) { return Values(x) == values; }

@@ -115,12 +115,13 @@ TEST_F(OverlapTest, ContextsShareTheTwoPlacesOfADevice) {
 // a collective wait for each other.
 TEST_F(OverlapTest, ProgramsOfTwoDevicesRunAtTheSameTime) {
   const Tensor x = Make();
-  const Tensor y = FromLiteral(Literal::FromValues<float>({2}, {3.0f, 4.0f}), Client().device(1));
-  Client().Hold();
+  const Tensor y =
+      FromLiteral(Literal::FromValues<float>({2}, {3.0f, 4.0f}), OverlapClient().device(1));
+  OverlapClient().Hold();
   const Tensor here = x + x, there = y + y;
   ASSERT_TRUE(Sync(/*wait=*/false).ok());
-  while (Client().running < 2) std::this_thread::yield();
-  Client().Release();
+  while (OverlapClient().running < 2) std::this_thread::yield();
+  OverlapClient().Release();
   ASSERT_TRUE(Sync(/*wait=*/true).ok());
 }
 
@@ -129,16 +130,16 @@ TEST_F(OverlapTest, OthersRecordReadAndDropWhileAProgramCompiles) {
   const IntrusivePtr<Context> shared(&Context::Current());
   const Tensor x = Make();
   Tensor kept = x * x, dropped = Exp(x), overwritten = Tanh(x);
-  Client().HoldCompiles();
+  OverlapClient().HoldCompiles();
   std::thread others([&] {
     const IntrusivePtr<Context> own = Context::Exchange(shared);
-    while (Client().compiling == 0) std::this_thread::yield();
+    while (OverlapClient().compiling == 0) std::this_thread::yield();
     dropped = Tensor();
     const Tensor recorded = kept + x;
     Assign("add_", overwritten, Add(overwritten, Slot(1)));
     EXPECT_THAT(Values(x), testing::ElementsAre(1, 2));  // has its elements
     EXPECT_TRUE(recorded.storage().pending());
-    Client().Release();
+    OverlapClient().Release();
     EXPECT_THAT(Values(recorded), testing::ElementsAre(2, 6));
     Context::Exchange(own);
   });

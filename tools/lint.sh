@@ -57,7 +57,7 @@ tidy() {
   ((${#targets[@]})) || return 0
   ninja -C build/lint -f tidy.ninja -j "$jobs" -k 0 "${targets[@]}" 2>&1 | awk -v terminal="$([[ -t 2 ]] && echo 1)" '
     /^\[[0-9]+\/[0-9]+\]/ { if (terminal) printf "\r%s\033[K", $0 > "/dev/stderr"; next }
-    /^ninja: |^[0-9]+ warnings? (and [0-9]+ errors? )?generated\.$|^FAILED: |^clang-tidy-19 / { next }
+    /^ninja: (Entering|no work|build stopped)|^[0-9]+ warnings? (and [0-9]+ errors? )?generated\.$|^FAILED: |^clang-tidy-19 / { next }
     NF { print }
     END { if (terminal) printf "\r\033[K" > "/dev/stderr" }'
 }

@@ -1,4 +1,4 @@
-// Reading and writing HLO: bytes a second, and a module of 4,000 instructions. Goals: 50 MB/s of
+// Reading and writing HLO: bytes per second, and a module of 4,000 instructions. Goals: 50 MB/s of
 // text parsed, and 10 ms.
 #include <string>
 

@@ -9,9 +9,9 @@ import sys
 
 # (table, row, what a use of the row's name looks like)
 TABLES = [
-    ("ir/support/flags.def", r"^LAZULI_FLAG\(\w+, (\w+),", r"flags\(\)\.{}\(\)"),
-    ("ir/support/metrics.def", r"^LAZULI_COUNTER\((\w+),", r"Counter::{}\b"),
-    ("ir/support/metrics.def", r"^LAZULI_TIMER\((\w+),", r"Timer::{}\b"),
+    ("flags.def", r"^LAZULI_FLAG\(\w+, (\w+),", r"flags\(\)\.{}\(\)"),
+    ("metrics.def", r"^LAZULI_COUNTER\((\w+),", r"Counter::{}\b"),
+    ("metrics.def", r"^LAZULI_TIMER\((\w+),", r"Timer::{}\b"),
 ]
 FOLDERS = ["ir", "lowering", "backend", "lazy", "cpp_api", "python", "tools"]
 
@@ -24,9 +24,11 @@ def main() -> int:
         for path in sorted((root / folder).rglob("*"))
         if path.suffix in (".cc", ".h"))
     unused = [
-        f"{table}: nothing uses {name}"
+        f"{path.relative_to(root)}: nothing uses {name}"
         for table, row, use in TABLES
-        for name in re.findall(row, (root / table).read_text(), re.MULTILINE)
+        for folder in FOLDERS
+        for path in sorted((root / folder).rglob(table))
+        for name in re.findall(row, path.read_text(), re.MULTILINE)
         if not re.search(use.format(name), code)
     ]
     print("\n".join(unused) or "tables: ok")

@@ -75,7 +75,7 @@ struct Slot {
 
 enum Index : std::size_t {
 #define LAZULI_FLAG(type, name, variable, default_value, doc) kFlag_##name,
-#include "ir/support/flags.def"
+#include "tables/flags.def"
 #undef LAZULI_FLAG
   kNumFlags,
 };
@@ -84,7 +84,7 @@ const std::array<FlagRow, kNumFlags>& Rows() {
   static const auto* rows = new std::array<FlagRow, kNumFlags>{{
 #define LAZULI_FLAG(type, name, variable, default_value, doc) \
   FlagRow{variable, FlagType::k##type, Str(default_value), doc},
-#include "ir/support/flags.def"
+#include "tables/flags.def"
 #undef LAZULI_FLAG
   }};
   return *rows;
@@ -152,7 +152,7 @@ T Value(std::size_t index) {
 
 #define LAZULI_FLAG(type, name, variable, default_value, doc) \
   Flags::type Flags::name() const { return Value<type>(kFlag_##name); }
-#include "ir/support/flags.def"
+#include "tables/flags.def"
 #undef LAZULI_FLAG
 
 std::span<const FlagRow> FlagRows() { return Rows(); }

@@ -1,6 +1,11 @@
-// Flags and environment variables: one row each in flags.def; docs and --help derive from the rows.
+// Flags and environment variables: one row each, from which docs and --help derive.
 //
-//   if (flags().save_tensors_file().empty()) ...
+//   LAZULI_FLAG(String, dump_dir, "LAZULI_DUMP_DIR", "", "Write every module ... into this folder.")
+//   if (flags().dump_dir().empty()) ...
+//
+// A row is: type, C++ name, variable, default, documentation. Types are Bool ("1", "true", "yes",
+// "on" / "0", "false", "no", "off"; anything else is an error), Int, Bytes (with K, M, G) and String.
+// Rows lie in the flags.def of the folder that owns them; the build joins those (cmake/Tables.cmake).
 //
 // A value is read from the environment once, when first asked for; SetFlag replaces it (tests,
 // tools). A value that does not parse is an error that names the variable, given by FlagErrors()
@@ -35,7 +40,7 @@ class Flags {
   using Bytes = int64_t;
   using String = const std::string&;
 #define LAZULI_FLAG(type, name, variable, default_value, doc) type name() const;
-#include "ir/support/flags.def"
+#include "tables/flags.def"
 #undef LAZULI_FLAG
 };
 inline Flags flags() { return {}; }

@@ -15,7 +15,7 @@ namespace {
 constexpr MetricRow kCounterRows[] = {
 #define LAZULI_COUNTER(name, text, doc) {text, doc},
 #define LAZULI_TIMER(name, text, doc)
-#include "ir/support/metrics.def"
+#include "tables/metrics.def"
 #undef LAZULI_COUNTER
 #undef LAZULI_TIMER
 };
@@ -23,7 +23,7 @@ constexpr MetricRow kCounterRows[] = {
 constexpr MetricRow kTimerRows[] = {
 #define LAZULI_COUNTER(name, text, doc)
 #define LAZULI_TIMER(name, text, doc) {text, doc},
-#include "ir/support/metrics.def"
+#include "tables/metrics.def"
 #undef LAZULI_COUNTER
 #undef LAZULI_TIMER
 };

@@ -1,8 +1,13 @@
-// Process-wide counters and timers, one row each in metrics.def. Adding to one is a relaxed atomic
-// add: no lock, no string.
+// Process-wide counters and timers, one row each. Adding to one is a relaxed atomic add: no lock, no
+// string.
 //
+//   LAZULI_COUNTER(kCachedCompile, "CachedCompile", "Graphs that reused a cached executable.")
 //   Add(Counter::kCachedCompile);
 //   ScopedTimer timer(Timer::kCompileTime);
+//
+// A row is: C++ name, name in text, documentation. The name in text is torch_xla's where users know
+// one, else area.event. Rows lie in the metrics.def of the folder that owns them; the build joins
+// those (cmake/Tables.cmake).
 #pragma once
 
 #include <array>
@@ -21,7 +26,7 @@ namespace lazuli::ir {
 enum class Counter : uint8_t {
 #define LAZULI_COUNTER(name, text, doc) name,
 #define LAZULI_TIMER(name, text, doc)
-#include "ir/support/metrics.def"
+#include "tables/metrics.def"
 #undef LAZULI_COUNTER
 #undef LAZULI_TIMER
   kCount,
@@ -30,7 +35,7 @@ enum class Counter : uint8_t {
 enum class Timer : uint8_t {
 #define LAZULI_COUNTER(name, text, doc)
 #define LAZULI_TIMER(name, text, doc) name,
-#include "ir/support/metrics.def"
+#include "tables/metrics.def"
 #undef LAZULI_COUNTER
 #undef LAZULI_TIMER
   kCount,
@@ -105,8 +110,8 @@ std::vector<std::pair<std::string, int64_t>> NamedCounters();  // sorted by name
 
 void ResetMetrics();
 
-// The report of torch_xla.md 2.8: timers, then counters, each sorted by name; rows without samples
-// are left out.
+// The report, in the format of torch_xla's: timers, then counters, each sorted by name. Rows without
+// samples are left out.
 std::string MetricsReport();
 
 }  // namespace lazuli::ir

@@ -37,7 +37,7 @@ struct UniformOp {
                      lowering::Op offset_low, lowering::Op offset_high) const;
 };
 
-// Standard normal by the transform of Box and Muller (1958) of two uniform numbers an element, of
+// Standard normal by the transform of Box and Muller (1958) of two uniform numbers per element, of
 // as many random bits as UniformOp's: two 32-bit numbers, of f64 four.
 struct NormalOp {
   Dims dims;

@@ -196,7 +196,7 @@ class Context : public RefCounted<Context> {
   // The calling thread's, null before its first use.
   static LAZULI_FAST_THREAD_LOCAL Context* current_;
 
-  // A lock of one word, given back by a plain store: recording takes it twice an op, almost never
+  // A lock of one word, given back by a plain store: recording takes it twice per op, almost never
   // against another thread.
   std::atomic<bool> locked_{false};
   Context* previous_context_ = nullptr;  // of all that there are

@@ -60,7 +60,7 @@ class GradNode : public Pooled {
 
  protected:
   virtual ~GradNode() = default;
-  absl::InlinedVector<Edge, 2> edges_;  // one an operand; empty where no gradient is wanted
+  absl::InlinedVector<Edge, 2> edges_;  // one per operand; empty where no gradient is wanted
 
  private:
   void DestroyGraph() const;

@@ -8,7 +8,7 @@
 //
 // It ends because every rule replaces a value by a lighter one (rules/weight.h), to which
 // LAZULI_VERIFY_PASSES holds them in small computations. Should two rules undo each other all the
-// same, it stops after 16 rewrites an instruction: the module is right, if not as simple as it
+// same, it stops after 16 rewrites per instruction: the module is right, if not as simple as it
 // might be, the counter pass.simplify.stopped tells, and the first time a line on standard
 // error.
 //

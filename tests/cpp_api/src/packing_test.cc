@@ -1,4 +1,4 @@
-// Weights in the layout of a library call: brought there once an update, however often they are
+// Weights in the layout of a library call: brought there once per update, however often they are
 // used.
 #include <array>
 #include <cstdint>

@@ -1,11 +1,11 @@
 // DiskStore: a folder of values found by their keys, shared by processes and kept between them.
 //
-// Nothing that lies in the folder is trusted: an entry counts only if its whole key is the one that
-// was asked for and its checksum holds; anything else is a miss. Entries appear by rename, so a
-// process that is killed, or a disk that is full, leaves no half of one. The folder must be the
-// user's own and closed to others, because what is kept there may be machine code.
+// The store trusts nothing that lies in the folder. An entry is a hit only if it has the whole key
+// that was asked for and a right checksum. An entry appears by a rename, so neither a process that is
+// killed nor a full disk leaves half of one. The folder must belong to the user, and nobody else may
+// write to it, because the values may be machine code.
 //
-// Thread-safe; any number of processes may use one folder.
+// Thread-safe. Any number of processes may use one folder.
 #pragma once
 
 #include <atomic>
@@ -29,14 +29,14 @@ class DiskStore {
   // may write to it. Above `byte_limit` the entries that were not used for longest are removed.
   static absl::StatusOr<std::unique_ptr<DiskStore>> Open(std::string folder, int64_t byte_limit);
 
-  // The value that some process put under this key; nothing if there is none or it is damaged.
+  // The value of this key, whichever process put it there. None if it is missing or damaged.
   std::optional<std::string> Get(std::string_view key);
-  // Whole or not at all. On an error (a full disk, say) the store is as it was.
+  // Stores a value. On an error, for example a full disk, the store is as it was.
   absl::Status Put(std::string_view key, std::string_view value);
 
-  // Of all entries, about.
+  // The bytes of all entries, approximately: other processes write, too.
   int64_t bytes() const { return bytes_; }
-  // Where the value of this key lies if it is there.
+  // The file that holds this key's value if there is one.
   std::string PathOf(std::string_view key) const;
 
  private:
@@ -46,7 +46,7 @@ class DiskStore {
 
   const std::string folder_;
   const int64_t byte_limit_;
-  std::atomic<int64_t> bytes_{0};  // about: other processes write, too
+  std::atomic<int64_t> bytes_{0};  // see bytes()
   std::mutex trim_mu_;
 };
 

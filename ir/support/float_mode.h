@@ -1,9 +1,9 @@
-// ScopedFloatMode: floating point as the library wants it on this thread, whatever the caller set,
-// until it goes.
+// ScopedFloatMode: while one lives, this thread computes in the library's floating-point mode, and
+// after that in the mode the caller had set.
 //
-// Values must not depend on the thread that asks for them: what is parsed, folded, evaluated,
-// compiled or run is so under the mode of the program. Nothing is written, and a few nanoseconds
-// are spent, where the thread has that mode.
+// Values must not depend on the thread that asks for them. So whatever parses, folds, evaluates,
+// compiles or runs opens one. If the thread is in the right mode already, nothing is written and it
+// costs a few nanoseconds.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,14 @@
 // fork(): a process that has used the library may be forked, and both go on with it.
 //
-// The child has only the thread that forked. So before, the library comes to rest: what holds a
-// lock or has work for a thread of its own takes part, and is held while the process forks. In the
-// child each starts anew, with threads made when they are needed again. Who does not come to rest
-// within ten seconds (a run that takes longer, a thread that compiles, a fork from inside a call)
-// is not waited for: the parent goes on as if nothing were, and in the child what would need the
-// library's threads is one clear error.
+// The child of a fork has one thread, the one that forked. A lock that another thread held stays
+// locked in it for ever, and the library's own threads are missing. Therefore the library comes to
+// rest before the process forks. Every object that has a lock or a thread is a ForkParticipant. The
+// fork waits until each of them is idle and holds them all while the process forks. In the child each
+// participant starts anew and makes its threads when they are needed.
+//
+// The wait ends after ten seconds, for example because a run takes longer, a thread compiles, or the
+// fork happens inside a call of the library. Then the parent goes on as if nothing had happened. In
+// the child, calls that would need the library's threads throw one clear error.
 #pragma once
 
 #include <chrono>
@@ -25,14 +28,14 @@ class ForkParticipant {
   ForkParticipant(const ForkParticipant&) = delete;
   ForkParticipant& operator=(const ForkParticipant&) = delete;
 
-  // Comes to rest and stays so; false, at once, if something is under way.
+  // Makes this idle until Release(). Returns false at once if something is under way.
   virtual bool TryHold() = 0;
   virtual void Release() = 0;
-  // In the child, whose only thread this is. Unless `held`, it was not at rest.
+  // Called in the child, by its only thread. `held`: TryHold() succeeded before the fork.
   virtual void StartAnew(bool held) = 0;
 
  protected:
-  // Takes part from now on, once it is made; no longer, before it goes.
+  // Called at the end of the constructor and at the beginning of the destructor.
   void Join();
   void Leave();
 
@@ -42,7 +45,7 @@ class ForkParticipant {
   ForkParticipant* next_ = nullptr;
 };
 
-// A mutex that nobody holds in the child of a fork: for what threads share that may be anywhere.
+// A mutex that is free in the child of a fork.
 class ForkMutex final : private ForkParticipant {
  public:
   ForkMutex() { Join(); }

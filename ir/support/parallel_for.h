@@ -3,7 +3,7 @@
 // Chunks are contiguous and decided by n, grain and the thread count alone. One region is open at a
 // time; calls from inside it, from a second thread, or with one chunk run inline. A pool of our
 // own, not OpenMP: the end of an OpenMP region waits for every thread of the team, which on a busy
-// machine costs a scheduling quantum a region.
+// machine costs a scheduling quantum per region.
 #pragma once
 
 #include <cstdint>

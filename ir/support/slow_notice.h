@@ -1,6 +1,6 @@
-// SlowNotice: a line on the terminal when something takes long, while it does.
+// SlowNotice: a line on the terminal while something takes long.
 //
-// What takes long asks now and then (Check()); there is no clock that runs beside it.
+// There is no timer. The code that may take long calls Check() now and then.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ namespace lazuli::ir {
 
 class SlowNotice {
  public:
-  // From now on the calling thread's Check() writes `text` to standard error, once, when this has
-  // lived for `after` and standard error is a terminal. `text` outlives this.
+  // While this lives, Check() on the same thread writes `text` to standard error once `after` has
+  // passed, at most once, and only if standard error is a terminal. `text` must outlive this.
   SlowNotice(std::chrono::milliseconds after, absl::FunctionRef<std::string()> text);
   ~SlowNotice();
   SlowNotice(const SlowNotice&) = delete;

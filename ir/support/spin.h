@@ -9,11 +9,11 @@
 
 namespace lazuli::ir {
 
-// What sleeping and being woken takes, some ten microseconds: a wait that may be shorter looks this
-// often before it sleeps.
+// How often a wait looks before it sleeps. So many looks take as long as sleeping and being woken
+// does, some ten microseconds.
 inline constexpr int kWakeSpins = 1500;
 
-// Looks at a condition of atomics again and again; whether it came true within `spins` looks.
+// Looks at a condition of atomics again and again. Returns whether it came true within `spins` looks.
 template <class Condition>
 bool SpinUntil(Condition&& condition, int spins = kWakeSpins) {
   for (int i = 0; i < spins; ++i) {

@@ -5,18 +5,18 @@
 
 #include "ir/support/namespaces.h"
 
-// A thread-local of a few bytes without a destructor that is reached by one load, also from a
-// shared library: it lies in the block that the loader sets aside for each thread. All plain
-// thread_locals of the library then lie there too, and libraries that come later by dlopen()
-// (Python's) share some 500 bytes for them: what is large is a PerThread.
+// A thread-local variable of a few bytes, without a destructor, that one load reaches, also from a
+// shared library. It lies in the block that the loader sets aside for each thread. Libraries that are
+// loaded later by dlopen(), as Python's are, share some 500 bytes of that block. So large variables
+// must not lie there; make them a PerThread.
 //
 //   LAZULI_FAST_THREAD_LOCAL bool draining = false;
 #define LAZULI_FAST_THREAD_LOCAL __attribute__((tls_model("initial-exec"))) constinit thread_local
 
 namespace lazuli::ir {
 
-// The T of the calling thread, made at first use, as fast to reach. It goes with the thread; what
-// asks for it later still, from destructors, gets one that stays.
+// The calling thread's T, made at first use and as fast to reach. It is destroyed when the thread
+// ends. Destructors that ask for it after that get a T that is never destroyed.
 template <class T>
 class PerThread {
  public:

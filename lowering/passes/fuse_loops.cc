@@ -1,6 +1,7 @@
 #include "lowering/passes/fuse_loops.h"
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -169,6 +170,10 @@ class LoopFuser {
   bool Eligible(const Instruction& loop) const;
   void NameElements(Instruction* root);
   void TryFuse(Instruction* loop);
+  bool Fits(const Instruction* i, const Shape& space) const;
+  void TakeBefore(absl::Span<Instruction* const> earlier, Parts& parts) const;
+  void TakeAfter(absl::Span<Instruction* const> earlier, absl::Span<Instruction* const> later,
+                 Parts& parts) const;
   Parts Choose(Instruction* loop, bool with_neighbours) const;
   Computation* Build(const Parts& parts, absl::Span<Computation* const> callees);
   Instruction* Value(Instruction* outside, Computation* body);
@@ -198,8 +203,56 @@ void LoopFuser::NameElements(Instruction* root) {
       rewriter_.Add(Opcode::kTuple, root->shape(), ElementsOf(root, &rewriter_)));
 }
 
-// Elementwise values of the loop's space (or scalars) that only the loop needs, and those that come
-// of it alone, of constants and of what was there before the loop.
+// Whether the instruction can be computed in the loop's kernel: it is elementwise, of the kernel's
+// space or a scalar.
+bool LoopFuser::Fits(const Instruction* i, const Shape& space) const {
+  return !rewriter_.IsErased(i) && i->IsElementwise() && target_.supports(*i) &&
+         !i->shape().has_layout() &&
+         (SameDims(i->shape(), space) || i->shape().num_elements() == 1);
+}
+
+// Takes in what only the loop needs. `earlier`: what is computed before the loop.
+void LoopFuser::TakeBefore(absl::Span<Instruction* const> earlier, Parts& parts) const {
+  const auto is_taken = [&](const Instruction* i) { return parts.taken.contains(i); };
+  for (Instruction* i : std::ranges::reverse_view(earlier)) {
+    if (parts.before.size() > kMaxAround) return;
+    if (!Fits(i, parts.space) || i->IsRoot() || i->users().empty() ||
+        !std::all_of(i->users().begin(), i->users().end(), is_taken))
+      continue;
+    parts.taken.insert(i);
+    parts.before.insert(parts.before.begin(), i);
+  }
+}
+
+// Takes in what comes of the loop, and else only of constants and of arrays that are there before it.
+void LoopFuser::TakeAfter(absl::Span<Instruction* const> earlier,
+                          absl::Span<Instruction* const> later, Parts& parts) const {
+  const std::unordered_set<const Instruction*> known(earlier.begin(), earlier.end());
+  const auto is_result = [&](const Instruction* i) {
+    return i->opcode() == Opcode::kGetTupleElement && i->operand(0) == parts.loop;
+  };
+  const auto comes_of_loop = [&](const Instruction* i) {
+    return is_result(i) ||
+           std::find(parts.after.begin(), parts.after.end(), i) != parts.after.end();
+  };
+  const auto is_value = [&](const Instruction* i) {
+    return is_result(i) || parts.taken.contains(i) || IsScalarConstant(i) ||
+           (i->opcode() == Opcode::kBroadcast && IsScalarConstant(i->operand(0))) ||
+           (known.contains(i) && !i->shape().IsTuple() && SameDims(i->shape(), parts.space));
+  };
+  for (Instruction* i : later) {
+    if (parts.after.size() > kMaxAround) return;
+    const auto& operands = i->operands();
+    if (!Fits(i, parts.space) || !SameDims(i->shape(), parts.space) ||
+        std::none_of(operands.begin(), operands.end(), comes_of_loop) ||
+        !std::all_of(operands.begin(), operands.end(), is_value))
+      continue;
+    parts.taken.insert(i);
+    parts.after.push_back(i);
+  }
+}
+
+// What becomes one kernel: the loop, and with its neighbours the elementwise values around it.
 LoopFuser::Parts LoopFuser::Choose(Instruction* loop, bool with_neighbours) const {
   Parts parts{.loop = loop, .before = {}, .after = {}, .taken = {loop}, .space = {}};
   parts.space = loop->shape().tuple()[0];
@@ -210,41 +263,11 @@ LoopFuser::Parts LoopFuser::Choose(Instruction* loop, bool with_neighbours) cons
   if (state->opcode() == Opcode::kTuple && state->users().size() == 1) parts.taken.insert(state);
   if (!with_neighbours) return parts;
   const std::vector<Instruction*> order = computation_->PostOrder();
-  const auto at = std::find(order.begin(), order.end(), loop);
-  const auto fits = [&](const Instruction* i) {
-    return !rewriter_.IsErased(i) && i->IsElementwise() && target_.supports(*i) &&
-           !i->shape().has_layout() &&
-           (SameDims(i->shape(), parts.space) || i->shape().num_elements() == 1);
-  };
-  const auto is_taken = [&](const Instruction* i) { return parts.taken.contains(i); };
-  for (auto i = std::make_reverse_iterator(at); i != order.rend(); ++i) {
-    if (!fits(*i) || (*i)->IsRoot() || (*i)->users().empty() || parts.before.size() > kMaxAround ||
-        !std::all_of((*i)->users().begin(), (*i)->users().end(), is_taken))
-      continue;
-    parts.taken.insert(*i);
-    parts.before.insert(parts.before.begin(), *i);
-  }
-  const std::unordered_set<const Instruction*> earlier(order.begin(), at);
-  for (auto i = at + 1; i != order.end(); ++i) {
-    const auto is_value = [&](const Instruction* operand) {
-      if (operand->opcode() == Opcode::kGetTupleElement && operand->operand(0) == loop) return true;
-      return is_taken(operand) || IsScalarConstant(operand) ||
-             (operand->opcode() == Opcode::kBroadcast && IsScalarConstant(operand->operand(0))) ||
-             (earlier.contains(operand) && !operand->shape().IsTuple() &&
-              SameDims(operand->shape(), parts.space));
-    };
-    const bool reads_loop = std::any_of(
-        (*i)->operands().begin(), (*i)->operands().end(), [&](const Instruction* operand) {
-          return (operand->opcode() == Opcode::kGetTupleElement && operand->operand(0) == loop) ||
-                 std::find(parts.after.begin(), parts.after.end(), operand) != parts.after.end();
-        });
-    if (!reads_loop || !fits(*i) || !SameDims((*i)->shape(), parts.space) ||
-        parts.after.size() > kMaxAround ||
-        !std::all_of((*i)->operands().begin(), (*i)->operands().end(), is_value))
-      continue;
-    parts.taken.insert(*i);
-    parts.after.push_back(*i);
-  }
+  const auto at =
+      static_cast<std::size_t>(std::find(order.begin(), order.end(), loop) - order.begin());
+  const absl::Span<Instruction* const> all(order), earlier = all.first(at);
+  TakeBefore(earlier, parts);
+  TakeAfter(earlier, all.subspan(at + 1), parts);
   return parts;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -21,9 +22,9 @@ bool TakeDataFault() noexcept {
 std::byte* AllocateData(std::size_t bytes) noexcept {
   if (TakeDataFault()) [[unlikely]]
     return nullptr;
+  if (bytes > PTRDIFF_MAX) return nullptr;  // which sanitizers end the process for
   const std::size_t rounded =
       (std::max<std::size_t>(bytes, 1) + kDataAlignment - 1) & ~(kDataAlignment - 1);
-  if (rounded < bytes) return nullptr;
   return static_cast<std::byte*>(std::aligned_alloc(kDataAlignment, rounded));
 }
 

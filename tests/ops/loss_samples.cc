@@ -120,8 +120,9 @@ void AddBinaryCrossEntropy(Table& table) {
         });
       })
       .Error("binary_cross_entropy_with_logits: shapes differ: f32[2] and f32[3]",
-             {Random(DType::kF32, {2}), Random(DType::kF32, {3})},
-             [](const Tensors& x) { (void)BinaryCrossEntropyWithLogits(x[0], x[1], {}, {}, Reduction::kMean); });
+             {Random(DType::kF32, {2}), Random(DType::kF32, {3})}, [](const Tensors& x) {
+               (void)BinaryCrossEntropyWithLogits(x[0], x[1], {}, {}, Reduction::kMean);
+             });
   AddHuber(table);
   table.Op<BceOp>()
       .Add({}, {Doubles({0.1, 0.5, 0.75, 0.9}), Doubles({0.2, 1, 0, 0.9})})

@@ -85,7 +85,8 @@ class FailingClient final : public ComputationClient {
       for (const Literal& value : values) arguments.push_back(&value);
       LAZULI_ASSIGN_OR_RETURN(const Literal result, hlo::Evaluate(*module_, arguments));
       Buffers buffers;
-      for (const Literal& output : result.tuple()) buffers.push_back(client_->Make(output, device_));
+      for (const Literal& output : result.tuple())
+        buffers.push_back(client_->Make(output, device_));
       if (client_->lose_outputs) buffers.pop_back();
       return buffers;
     }

@@ -41,6 +41,7 @@ ELSEWHERE = {
     "state_dict() has them": r"optim::SGD::momentum_buffers",
     "run on threads that Python does not know": r"register_(custom_call|pass)|CustomCall(Array|Result)",
     "keyword arguments of to_string()": r"HloPrintOptions",
+    "devices are written in C++": r"Platform\w*(::\w+)?|HostArray|register_platform|evaluate_on_host|report_fallback",
 }
 # Namespaces of C++ that are flat where Python has a module.
 IN_MODULES = {r"Hlo\w+|transfer_(to_infeed|from_outfeed)": "hlo"}

@@ -83,7 +83,7 @@ lowering::Op NegativeLogLikelihood(lowering::Context& c, lowering::Op log_probs,
 
 // dy of a reduced loss, wide, stretched over x, divided as the reduction divided.
 Tensor LossScale(const Tensor& narrow, const Shape& x, const Shape& target, Reduction reduction) {
-  const Tensor dy = Wide(narrow);
+  Tensor dy = Wide(narrow);
   switch (reduction) {
     case Reduction::kNone: {
       Dims dims(target.dims().begin(), target.dims().end());

@@ -47,9 +47,9 @@ std::vector<BufferUse> Reads(const std::vector<BufferId>& buffers) {
 class SliceThunk final : public Thunk {
  public:
   SliceThunk(const hlo::Instruction& i, const std::vector<BufferId>& operands, BufferId result,
-             WindowPlace place)
+             const WindowPlace& place)
       : Thunk(ThunkInfo::Of("dynamic-slice", i), Uses(operands, result)),
-        place_(std::move(place)),
+        place_(place),
         copy_(ByteWidth(i.shape().dtype()), i.shape().dims(), i.operand(0)->shape().strides(),
               i.shape().strides()),
         array_(operands[0]),
@@ -75,9 +75,9 @@ class SliceThunk final : public Thunk {
 class UpdateThunk final : public Thunk {
  public:
   UpdateThunk(const hlo::Instruction& i, const std::vector<BufferId>& operands, BufferId result,
-              WindowPlace place)
+              const WindowPlace& place)
       : Thunk(ThunkInfo::Of("dynamic-update-slice", i), Uses(operands, result)),
-        place_(std::move(place)),
+        place_(place),
         copy_(ByteWidth(i.shape().dtype()), i.operand(1)->shape().dims(),
               i.operand(1)->shape().strides(), i.shape().strides()),
         bytes_(i.shape().byte_size()),
@@ -133,9 +133,9 @@ std::unique_ptr<Thunk> MakeDynamicSliceThunk(const hlo::Instruction& instruction
   // An array that is updated by itself would be read after it is written.
   if (is_update && std::count(operands.begin(), operands.end(), operands[0]) > 1) return nullptr;
   if (is_update) {
-    return std::make_unique<UpdateThunk>(instruction, operands, result, std::move(place));
+    return std::make_unique<UpdateThunk>(instruction, operands, result, place);
   }
-  return std::make_unique<SliceThunk>(instruction, operands, result, std::move(place));
+  return std::make_unique<SliceThunk>(instruction, operands, result, place);
 }
 
 }  // namespace lazuli::cpu

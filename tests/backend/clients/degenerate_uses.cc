@@ -43,7 +43,7 @@ std::vector<Dims> SomeDims(const Shape& x) {
 
 Dims Same(const Shape& x, int64_t value) { return Dims(static_cast<std::size_t>(x.rank()), value); }
 Dims DimsOf(const Shape& x) { return {x.dims().begin(), x.dims().end()}; }
-Shape Word(Dims dims = {}) { return Shape(DType::kS32, dims); }
+Shape Word(const Dims& dims = {}) { return Shape(DType::kS32, dims); }
 
 // (a, b) -> opcode(a, b), or whatever `root` makes of `count` scalars.
 Region Scalars(std::vector<DType> types,
@@ -350,8 +350,10 @@ void RaggedDots(Opcode opcode, const Shape& x, Uses& out) {
   if (x.rank() != 2) return;
   for (const int64_t groups : {0, 1, 2}) {
     const Shape y(x.dtype(), {groups, x.dim(1), 3});
+    const auto half =
+        static_cast<double>(x.dim(0) / 2);  // NOLINT(bugprone-integer-division): rows, whole
     out.push_back({opcode,
-                   {{x}, {y}, {Word({groups}), static_cast<double>(x.dim(0) / 2)}},
+                   {{x}, {y}, {Word({groups}), half}},
                    RaggedDotAttrs{{}, {1}, {}, {1}, {0}, {0}, ""}});
   }
 }

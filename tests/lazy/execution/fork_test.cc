@@ -19,7 +19,7 @@ using testing::ElementsAre;
 class ForkTest : public OnEachClient {};
 LAZULI_ON_EACH_CLIENT(ForkTest);
 
-bool Is(const Tensor& x, std::vector<float> values) { return Values(x) == values; }
+bool Is(const Tensor& x, const std::vector<float>& values) { return Values(x) == values; }
 
 TEST_P(ForkTest, TheChildReadsRecordsComputesAndSyncs) {
   const Tensor x = Floats({1, 2});

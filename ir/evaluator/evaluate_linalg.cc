@@ -104,16 +104,6 @@ Literal Mirrored(const Literal& x, int64_t n) {
   return result;
 }
 
-// The matrices of an array of them.
-struct MatrixStack {
-  int64_t rows, columns, count;
-};
-MatrixStack MatricesOf(const Shape& shape) {
-  MatrixStack m{shape.dim(shape.rank() - 2), shape.dim(shape.rank() - 1), 1};
-  for (int64_t d = 0; d + 2 < shape.rank(); ++d) m.count *= shape.dim(d);
-  return m;
-}
-
 // The lower factor of one matrix; NaN from where it stops being positive definite.
 void FactorLower(const Complex* a, Complex* l, int64_t n, bool lower) {
   auto entry = [&](int64_t i, int64_t j) { return lower ? a[i * n + j] : std::conj(a[j * n + i]); };
@@ -157,7 +147,7 @@ absl::StatusOr<Literal> EvaluateCholesky(const Instruction& instruction, Operand
   const bool lower = instruction.attrs_as<CholeskyAttrs>().lower;
   const Literal a = operands[0]->Converted(DType::kC128);
   Literal l(a.shape());
-  const MatrixStack m = MatricesOf(a.shape());
+  const Matrices m(a.shape());
   for (int64_t i = 0; i < m.count; ++i) {
     Complex* to = l.mutable_data<Complex>().data() + i * m.rows * m.rows;
     FactorLower(a.data<Complex>().data() + i * m.rows * m.rows, to, m.rows, lower);
@@ -175,7 +165,7 @@ absl::StatusOr<Literal> EvaluateTriangularSolve(const Instruction& instruction, 
   const auto& attrs = instruction.attrs_as<TriangularSolveAttrs>();
   const Literal a = operands[0]->Converted(DType::kC128);
   Literal x = operands[1]->Converted(DType::kC128).Clone();
-  const MatrixStack m = MatricesOf(x.shape());
+  const Matrices m(x.shape());
   const int64_t n = attrs.left_side ? m.rows : m.columns;
   const int64_t others = attrs.left_side ? m.columns : m.rows;
   const bool transposed = attrs.transpose_a != TransposeKind::kNoTranspose;

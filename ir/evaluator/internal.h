@@ -17,6 +17,18 @@ namespace lazuli::hlo {
 
 using Operands = absl::Span<const Literal* const>;
 
+// The matrices of an array of them: its last two dimensions, and how many there are.
+struct Matrices {
+  int64_t rows = 0, columns = 0, count = 1;
+  explicit Matrices(const Shape& shape)
+      : rows(shape.dim(shape.rank() - 2)), columns(shape.dim(shape.rank() - 1)) {
+    for (int64_t d = 0; d + 2 < shape.rank(); ++d) count *= shape.dim(d);
+  }
+  int64_t size() const { return rows * columns; }
+  int m() const { return static_cast<int>(rows); }  // as LAPACK counts
+  int n() const { return static_cast<int>(columns); }
+};
+
 // One evaluation: remembers the order of every computation it has run, so that a loop's body is
 // ordered once.
 class Evaluation {

@@ -1,7 +1,5 @@
 #include "ir/support/runtime.h"
 
-#include <mutex>
-
 #include "ir/support/check.h"
 
 namespace lazuli::ir {
@@ -26,9 +24,7 @@ std::size_t Runtime::NewSlot() {
 }
 
 void* Runtime::Make(std::size_t slot, void* (*make)()) {
-  // Before the lock: a part may ask for others while it is made.
   void* const part = make();
-  const std::lock_guard lock(making_);
   void* first = nullptr;
   // Of two threads that make it at once the first one wins; the other's is left, unused.
   return parts_[slot].compare_exchange_strong(first, part) ? part : first;

@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <memory>
 
-#include "ir/support/fork.h"
 #include "ir/support/namespaces.h"
 
 namespace lazuli::ir {
@@ -64,7 +63,6 @@ class Runtime {
   void* Make(std::size_t slot, void* (*make)());
 
   static std::atomic<Runtime*> current_;
-  ForkMutex making_;
   std::array<std::atomic<void*>, kMaxParts> parts_{};
 };
 

@@ -19,10 +19,6 @@ void FillTyped(const std::byte* value, std::byte* target, int64_t bytes) {
               [&](int64_t begin, int64_t end) { std::fill(t + begin, t + end, word); });
 }
 
-struct FillWord16 {
-  uint64_t low, high;
-};
-
 void Fill(const std::byte* value, int element_bytes, std::byte* target, int64_t bytes) {
   switch (element_bytes) {
     case 1:
@@ -34,7 +30,7 @@ void Fill(const std::byte* value, int element_bytes, std::byte* target, int64_t 
     case 8:
       return FillTyped<uint64_t>(value, target, bytes);
     default:
-      return FillTyped<FillWord16>(value, target, bytes);
+      return FillTyped<Word16>(value, target, bytes);
   }
 }
 

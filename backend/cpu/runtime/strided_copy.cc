@@ -84,10 +84,6 @@ void CopyLine(const Word* source, Word* target, const Axis& axis) {
   for (int64_t j = 0; j < axis.size; ++j) target[j * axis.target] = source[j * axis.source];
 }
 
-struct Word16 {
-  uint64_t low, high;
-};
-
 }  // namespace
 
 StridedCopy::StridedCopy(int element_bytes, absl::Span<const int64_t> dims,

@@ -14,6 +14,11 @@
 
 namespace lazuli::cpu {
 
+// An element of 16 bytes, to be moved as it is.
+struct Word16 {
+  uint64_t low, high;
+};
+
 class StridedCopy {
  public:
   StridedCopy() = default;

@@ -15,17 +15,6 @@ using RealOf = decltype(std::real(T{}));
 template <class T>
 constexpr bool kComplex = !std::is_same_v<T, RealOf<T>>;
 
-struct Matrices {
-  int64_t rows = 0, columns = 0, count = 1;
-  explicit Matrices(const Shape& shape)
-      : rows(shape.dim(shape.rank() - 2)), columns(shape.dim(shape.rank() - 1)) {
-    for (int64_t d = 0; d + 2 < shape.rank(); ++d) count *= shape.dim(d);
-  }
-  int64_t size() const { return rows * columns; }
-  int m() const { return static_cast<int>(rows); }
-  int n() const { return static_cast<int>(columns); }
-};
-
 // One custom call: its operands as LAPACK wants them, and its results as they come back.
 class Call {
  public:

@@ -30,8 +30,6 @@ int64_t Product(const Dims& dims) {
 
 // Parts per thread: more even out threads of different speed, fewer cost less to begin.
 constexpr int64_t kPartsPerThread = 8;
-// Multiplications in a part: some microseconds, which is more than beginning one takes.
-constexpr int64_t kConvolutionPartWork = 500000;
 
 // How the work is shared out.
 struct ConvolutionCut {
@@ -44,17 +42,16 @@ ConvolutionCut PlanCut(const ConvolutionSpec& spec, int threads) {
   const int64_t source = Product(spec.source), target = Product(spec.target);
   const int64_t work = target * Product(spec.weights) / spec.weights[0];
   if (threads == 1 && spec.computes == Computes::kWeights) return {};
-  const ConvolutionCut whole{.parts = 1,
-                             .library_threads = work < 2 * kConvolutionPartWork ? 1 : threads};
+  const ConvolutionCut whole{.parts = 1, .library_threads = work < 2 * kPartWork ? 1 : threads};
   if (spec.source_strides[0] * batch != source || spec.target_strides[0] * batch != target)
     return whole;  // the batch is not outermost in memory
   if (spec.computes == Computes::kWeights) {
     const bool small_sums = Product(spec.weights) * (threads - 1) <= source + target;
-    return work >= 2 * kConvolutionPartWork && batch % threads == 0 && small_sums
+    return work >= 2 * kPartWork && batch % threads == 0 && small_sums
                ? ConvolutionCut{.parts = threads}
                : whole;
   }
-  const int64_t most = std::min({kPartsPerThread * threads, work / kConvolutionPartWork, batch});
+  const int64_t most = std::min({kPartsPerThread * threads, work / kPartWork, batch});
   for (int64_t parts = most; parts >= std::max(threads, 2); --parts) {
     if (batch % parts == 0) return {.parts = parts};
   }

@@ -9,6 +9,10 @@
 
 namespace lazuli::cpu {
 
+// Multiplications that a part of a product or a convolution has at least: some microseconds, which is
+// more than beginning one takes.
+inline constexpr int64_t kPartWork = 500000;
+
 // Never destroyed. The library's cache of primitives is off: programs are cached as a whole.
 inline const dnnl::engine& DnnlEngine() {
   static const auto* engine = [] {

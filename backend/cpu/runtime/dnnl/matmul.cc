@@ -48,9 +48,8 @@ int64_t& SizeAlong(MatmulCut::Along along, MatmulSpec& spec) {
   return spec.m;
 }
 
-// A part has at least so many multiplications, and a multiple of so many rows or columns, which fill
-// vectors and tiles.
-constexpr int64_t kMatmulPartWork = 500000, kTile = 16;
+// A part has a multiple of so many rows or columns, which fill vectors and tiles.
+constexpr int64_t kTile = 16;
 
 // Into how many equal parts the rows can be cut; 0 if into none. A part has at least kRows rows,
 // because each part prepares all of b for itself.
@@ -64,8 +63,7 @@ int64_t EqualRowParts(const MatmulSpec& spec, int64_t most, int threads) {
 }
 
 MatmulCut PlanCut(MatmulSpec spec, int threads) {
-  const int64_t work =
-      std::max<int64_t>(1, spec.batch * spec.m * spec.n * spec.k / kMatmulPartWork);
+  const int64_t work = std::max<int64_t>(1, spec.batch * spec.m * spec.n * spec.k / kPartWork);
   const int64_t most = threads == 1 ? 1 : std::min<int64_t>(work, threads);
   MatmulCut cut;
   cut.along = spec.batch >= most && spec.batch > 1 ? MatmulCut::Along::kBatch

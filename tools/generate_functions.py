@@ -246,79 +246,75 @@ def paragraphs(lines):
     return "\n".join(" ".join(block.split()) for block in "\n".join(lines).strip("\n").split("\n\n") if block.strip())
 
 
-def parse_family(path, tables):
-    """The sections of a file of rows. `tables`: rows of the .def files by name, for lines like @unary."""
-    family, namespace, written = Family(path.stem, []), "", ()
+def entries(path):
+    """What a file of rows holds, each as (line number, text, documentation): rows, sections (--- title), settings (@word)."""
     lines = path.read_text(encoding="utf-8").splitlines()
     i = 0
     while i < len(lines):
-        start, line = i, lines[i]
+        text, doc = lines[i], []
         i += 1
+        start = i
+        if not text.strip() or text.startswith("#"):
+            continue
+        if text.startswith("--- "):
+            while i < len(lines) and lines[i].startswith("--- "):
+                text += lines[i].removeprefix("---")
+                i += 1
+        elif not text.startswith("@"):
+            while i < len(lines) and (text.count("(") > text.count(")") or lines[i].lstrip().startswith(": ")):
+                text += " " + lines[i].strip()
+                i += 1
+            while i < len(lines) and (not lines[i].strip() or lines[i].startswith("  ")):
+                doc.append(lines[i])
+                i += 1
+        yield start, " ".join(text.split()), paragraphs(doc)
+
+
+def parse_family(path, tables):
+    """The sections of a file of rows. `tables`: rows of the .def files by name, for lines like @unary."""
+    family, namespace, written = Family(path.stem, []), "", ()
+    for start, text, doc in entries(path):
         try:
-            if not line.strip() or line.startswith("#"):
-                continue
-            if line.startswith("--- "):
-                title = [line[4:]]
-                while i < len(lines) and lines[i].startswith("--- "):
-                    title.append(lines[i][4:])
-                    i += 1
-                family.sections.append(Section(" ".join(title), []))
-                continue
-            if line.startswith("@"):
-                word, *arguments = line[1:].split()
+            if text.startswith("--- "):
+                family.sections.append(Section(text[4:], []))
+            elif text.startswith("@"):
+                word, *arguments = text[1:].split()
                 if word == "namespace":
                     namespace = arguments[0]
                 elif word == "written":
                     written = ("written",)
                 else:
                     family.sections[-1].rows += tables[word]
-                continue
-            text = line
-            while text.count("(") > text.count(")") or (i < len(lines) and lines[i].lstrip().startswith(": ")):
-                text += " " + lines[i].strip()
-                i += 1
-            doc = []
-            while i < len(lines) and (not lines[i].strip() or lines[i].startswith("  ")):
-                doc.append(lines[i])
-                i += 1
-            if not family.sections:
-                family.sections.append(Section("", []))
-            row = parse_signature(" ".join(text.split()), paragraphs(doc), namespace)
-            family.sections[-1].rows.append(dataclasses.replace(row, forms=row.forms.union(written)))
+            else:
+                if not family.sections:
+                    family.sections.append(Section("", []))
+                row = parse_signature(text, doc, namespace)
+                family.sections[-1].rows.append(dataclasses.replace(row, forms=row.forms.union(written)))
         except (ValueError, KeyError, IndexError) as error:
-            raise SystemExit(f"{path}:{start + 1}: {error}") from error
+            raise SystemExit(f"{path}:{start}: {error}") from error
     return family
+
+
+def parse_layer(text, doc):
+    match = re.fullmatch(r"(\w+)\((.*)\)(?: : (\w+))?", text)
+    if not match or not doc:
+        raise ValueError(f"'{text}' is no layer: Name(parameters) or Name(parameters) : function, and documentation")
+    parameters, _, options = match[2].partition("*")
+    return LayerRow(match[1], tuple(parse_parameter(p) for p in split(parameters)),
+                    tuple(parse_parameter(p) for p in split(options)), match[3] or "", doc)
 
 
 def parse_layers(path):
     """The layers of a file of rows, in sections."""
-    sections, lines = [], path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    i = 0
-    while i < len(lines):
-        start, line = i, lines[i]
-        i += 1
-        if not line.strip() or line.startswith("#"):
-            continue
-        if line.startswith("--- "):
-            sections.append(Section(line[4:], []))
-            continue
-        while line.count("(") > line.count(")"):
-            line += " " + lines[i].strip()
-            i += 1
-        doc = []
-        while i < len(lines) and (not lines[i].strip() or lines[i].startswith("  ")):
-            doc.append(lines[i])
-            i += 1
-        match = re.fullmatch(r"(\w+)\((.*)\)(?: : (\w+))?", " ".join(line.split()))
+    sections = []
+    for start, text, doc in entries(path) if path.is_file() else ():
         try:
-            if not match or not paragraphs(doc):
-                raise ValueError(f"'{line}' is no layer: Name(parameters) or Name(parameters) : function, and documentation")
-            parameters, _, options = match[2].partition("*")
-            sections[-1].rows.append(LayerRow(
-                match[1], tuple(parse_parameter(p) for p in split(parameters)), tuple(parse_parameter(p) for p in split(options)),
-                match[3] or "", paragraphs(doc)))
-        except ValueError as error:
-            raise SystemExit(f"{path}:{start + 1}: {error}") from error
+            if text.startswith("--- "):
+                sections.append(Section(text[4:], []))
+            else:
+                sections[-1].rows.append(parse_layer(text, doc))
+        except (ValueError, IndexError) as error:
+            raise SystemExit(f"{path}:{start}: {error}") from error
     return sections
 
 
@@ -601,7 +597,6 @@ def python_row(row, in_place=False, number=0):
                       f"constexpr ParameterRow k{id_}Parameters[] = {{\n    {parameters}}};",
                       f"FunctionRow k{id_}Row{{{quoted(name)}, k{id_}Parameters, {quoted(result)},\n    {quoted(doc)},"
                       f"\n    &Call{id_}}};", ""])
-
 
 
 def row_id(row, in_place, number):

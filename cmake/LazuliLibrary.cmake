@@ -1,9 +1,43 @@
 # lazuli_library(): one target per folder. lazuli_test(): one test binary per folder. lazuli_combine(): lazuli::lazuli.
 
-# Most of what a source costs is its headers. Up to 16 sources of a folder are one for the compiler, so names in anonymous
-# namespaces are distinct within a folder; preset dev compiles them one by one, so that a change costs one source.
-function(lazuli_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LAZULI_UNITY} UNITY_BUILD_BATCH_SIZE 16)
+# lazuli_unity(NAME LIST): with LAZULI_UNITY, the sources in LIST become files that include up to 16 of them each.
+#
+# Most of what a source costs is its headers. Names in anonymous namespaces are distinct within a folder; preset dev compiles the
+# sources one by one, so that a change costs one source. CMake's UNITY_BUILD writes absolute paths, by which ccache does not know
+# the objects of another clone; these are relative to the project, or to their file where they are generated. A source with
+# options of its own stays alone.
+function(lazuli_unity name list)
+  set(together)
+  set(alone)
+  foreach(source IN LISTS ${list})
+    get_source_file_property(options ${source} COMPILE_OPTIONS)
+    if(LAZULI_UNITY AND source MATCHES "\\.cc$" AND NOT options)
+      list(APPEND together ${source})
+    else()
+      list(APPEND alone ${source})
+    endif()
+  endforeach()
+  set(number 0)
+  while(together)
+    list(SUBLIST together 0 16 part)
+    list(REMOVE_ITEM together ${part})
+    set(text)
+    foreach(source IN LISTS part)
+      cmake_path(ABSOLUTE_PATH source)
+      cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${source} generated)
+      if(generated)
+        file(RELATIVE_PATH source ${CMAKE_CURRENT_BINARY_DIR} ${source})
+      else()
+        file(RELATIVE_PATH source ${PROJECT_SOURCE_DIR} ${source})
+      endif()
+      string(APPEND text "#include \"${source}\"\n")
+    endforeach()
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/unity_${name}_${number}.cc)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+    list(APPEND alone ${file})
+    math(EXPR number "${number} + 1")
+  endwhile()
+  set(${list} ${alone} PARENT_SCOPE)
 endfunction()
 
 # lazuli_library(NAME ir_hlo SRCS a.cc ... HDRS a.h ... DEPS lazuli::ir_types absl::status ... PRIVATE_DEPS ...)
@@ -30,8 +64,8 @@ function(lazuli_library)
   endif()
 
   set(objects ${target}_objects)
+  lazuli_unity(${ARG_NAME} ARG_SRCS)
   add_library(${objects} OBJECT ${ARG_SRCS} ${ARG_HDRS})
-  lazuli_unity(${objects})
   target_include_directories(${objects} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${objects} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
   # An op whose definition comes from a table but which nobody declared in a public header fails here.
@@ -104,8 +138,8 @@ function(lazuli_test)
     math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")
   endif()
 
+  lazuli_unity(${ARG_NAME} ARG_SRCS)
   add_executable(${ARG_NAME} ${ARG_SRCS})
-  lazuli_unity(${ARG_NAME})
   target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} GTest::gmock_main)
   target_compile_options(${ARG_NAME} PRIVATE ${LAZULI_TEST_OPTIONS})

@@ -32,7 +32,8 @@ def escaped(text):
 def sources_of(file, root):
     """The sources of ours that a compiled file is made of: itself, or those that are compiled together in it."""
     if file.name.startswith("unity_"):
-        return [pathlib.Path(p) for p in re.findall(r'#include "(.*)"', file.read_text())]
+        names = re.findall(r'#include "(.*)"', file.read_text())
+        return [(root / name if (root / name).exists() else file.parent / name).resolve() for name in names]
     return [file] if file.is_relative_to(root) and "build" not in file.relative_to(root).parts else []
 
 

@@ -160,8 +160,9 @@ OperandHolder Hold(std::string_view op, int position, const Operand& operand, co
   const lazy::Number number = TensorAccess::ToNumber(*operand.scalar());
   const bool beside =
       other.tensor() != nullptr && other.tensor()->defined();  // undefined: an error follows
-  const ir::DType dtype =
+  ir::DType dtype =
       beside ? number.TypeBeside(Unwrap(other.tensor()->dtype())) : number.DefaultType();
+  if (use.unrounded && lazy::IsNarrow(dtype)) dtype = ir::DType::kF32;
   // Beside pred an integer is an s64, whole.
   const bool wraps = beside && other.tensor()->dtype() != DType::kPred;
   return {{},

@@ -103,11 +103,12 @@ struct OperandHolder {
     return tensor.get().defined() ? lazy::Operand(tensor.get()) : lazy::Operand(number);
   }
 };
-// What an op does with a number beside a tensor: the dtype it computes in, and whether an integer
-// may wrap in it.
+// What an op does with a number beside a tensor: the dtype it computes in, whether an integer may
+// wrap in it, and whether beside floats of 16 bits the number is not rounded to them.
 struct NumberUse {
   lazy::Accepts accepts = lazy::Accepts::kReal;
   lazy::Overflow overflow = lazy::Overflow::kRefuse;
+  bool unrounded = false;
 };
 inline constexpr NumberUse kArithmetic{lazy::Accepts::kReal, lazy::Overflow::kWrap};
 OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other,

@@ -103,10 +103,10 @@ Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc,
 }
 
 Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference infer,
-                      lazy::Accepts accepts, Tensor& target, const Operand& y) {
+                      NumberUse use, Tensor& target, const Operand& y) {
   Call(y.loc(), [&] {
     const lazy::Tensor t = Target(op, target);
-    const OperandHolder holder = Hold(op, 1, y, Operand(target), {accepts, lazy::Overflow::kWrap});
+    const OperandHolder holder = Hold(op, 1, y, Operand(target), use);
     const lazy::Operand other = holder.get();
     CheckStretches(op, other.shape(), t);
     CheckResult(op, t, infer(t.shape(), other.shape()));
@@ -137,10 +137,10 @@ Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInfere
   }
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...)         \
-  Tensor& Tensor::public_name##_(const Operand& y) {                                    \
-    return BinaryInPlace<lazy::struct_name>(#public_name "_", lazy::function, *this, y, \
-                                            lazy::Accepts::accepts);                    \
+#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...)                  \
+  Tensor& Tensor::public_name##_(const Operand& y) {                                             \
+    return BinaryInPlace<lazy::struct_name>(#public_name "_", lazy::function, *this, y,          \
+                                            UseOf(lazy::Accepts::accepts, hlo::Opcode::opcode)); \
   }
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY

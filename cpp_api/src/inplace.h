@@ -21,19 +21,26 @@ using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operan
 // The function of tensors and numbers; at least one is a tensor.
 Tensor Binary(std::string_view op, BinaryFunction function, NumberUse use, const Operand& x,
               const Operand& y);
+// How a row takes a number: arithmetic wraps it, but the larger or smaller of two is one of them.
+constexpr NumberUse UseOf(lazy::Accepts accepts, hlo::Opcode opcode) {
+  using enum hlo::Opcode;
+  const bool picks = opcode == kMaximum || opcode == kMinimum;
+  return {accepts, picks ? lazy::Overflow::kRefuseAny : lazy::Overflow::kWrap,
+          lazy::TakesUnrounded(opcode)};
+}
 // target := function(target, y), where `infer` gives the shape of the result: what does not fit is
 // refused before anything is recorded.
 using BinaryInference = absl::StatusOr<ir::Shape> (*)(const ir::Shape&, const ir::Shape&);
 Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference infer,
-                      lazy::Accepts accepts, Tensor& target, const Operand& y);
+                      NumberUse use, Tensor& target, const Operand& y);
 // The same for the function that records a T.
 template <class T>
 Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, Tensor& target,
-                      const Operand& y, lazy::Accepts accepts = lazy::Accepts::kReal) {
+                      const Operand& y, NumberUse use = kArithmetic) {
   constexpr BinaryInference kInfer = [](const ir::Shape& a, const ir::Shape& b) {
     return T{}.Infer(a, b);
   };
-  return BinaryInPlace(op, function, kInfer, accepts, target, y);
+  return BinaryInPlace(op, function, kInfer, use, target, y);
 }
 
 }  // namespace lazuli

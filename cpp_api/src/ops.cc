@@ -32,10 +32,12 @@ bool IsInteger(const Operand& x) {
   return x.scalar() != nullptr && TensorAccess::ToNumber(*x.scalar()).is_integer();
 }
 
-// How a row takes a number: arithmetic wraps it, but the larger or smaller of two is one of them.
-constexpr NumberUse UseOf(lazy::Accepts accepts, hlo::Opcode opcode) {
-  const bool picks = opcode == hlo::Opcode::kMaximum || opcode == hlo::Opcode::kMinimum;
-  return {accepts, picks ? lazy::Overflow::kRefuseAny : lazy::Overflow::kWrap};
+// Whether the number was taken in f32 beside a tensor of floats of 16 bits and rank 0, which says
+// the dtype all the same.
+bool IsUnroundedBesideRankZero(NumberUse use, const Operand& x, const Operand& y) {
+  if (!use.unrounded || (x.tensor() == nullptr) == (y.tensor() == nullptr)) return false;
+  const Tensor& tensor = x.tensor() != nullptr ? *x.tensor() : *y.tensor();
+  return lazy::IsNarrow(Unwrap(tensor.dtype())) && tensor.dim() == 0;
 }
 
 }  // namespace
@@ -47,6 +49,9 @@ Tensor Binary(std::string_view op, BinaryFunction f, NumberUse use, const Operan
     if (f == &lazy::Pow && x.tensor() != nullptr && y.scalar() != nullptr)
       return lazy::PowNumber(In(*x.tensor(), op), TensorAccess::ToNumber(*y.scalar()));
     const OperandHolder l = Hold(op, 0, x, y, use), r = Hold(op, 1, y, x, use);
+    if (IsUnroundedBesideRankZero(use, x, y)) [[unlikely]]
+      return lazy::To(f(l.get(), r.get()),
+                      Unwrap((x.tensor() != nullptr ? x : y).tensor()->dtype()));
     return f(l.get(), r.get());
   });
 }

@@ -22,4 +22,7 @@ inline DType ComputeType(Accepts accepts, DType dtype) {
   return accepts == Accepts::kFloat && !IsFloat(dtype) && !IsComplex(dtype) ? DType::kF32 : dtype;
 }
 
+// Floats of 16 bits: what arithmetic rounds to only at its end.
+inline bool IsNarrow(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
+
 }  // namespace lazuli::lazy

@@ -165,7 +165,7 @@ Tensor Prelu(const Tensor& x, const Tensor& weight) {
   } else {
     slope = Reshape(weight, {});
   }
-  return Where(Gt(x, Zero(x)), x, x * slope);
+  return Where(Gt(x, Zero(x)), x, Negatives(x) * slope);
 }
 
 Tensor Glu(const Tensor& in, int64_t dim) {

@@ -22,6 +22,11 @@ Tensors Scaled(const Tensor& g, double factor) { return {factor == -1.0 ? -g : g
 Tensors Scaled(const Tensor& g, const Tensor& factor) { return {g * factor}; }
 Tensors Scaled(const Tensor& g, const Over& over) { return {g / over.divisor}; }
 
+// What the gradients of floats compute with: integers do not wrap there.
+Tensor BesideGradient(const Tensor& x, const Tensor& g) {
+  return IsFloat(x.dtype()) || IsComplex(x.dtype()) ? x : To(x, g.dtype());
+}
+
 Tensor ForOperand(const Tensor& g, const Shape& shape) { return SumToShape(g, shape); }
 Tensor ForOperand(NoFlow, const Shape&) { return {}; }
 
@@ -90,6 +95,14 @@ absl::StatusOr<DType> ComputeType(Accepts accepts, const Shape& x, const Shape& 
   if (accepts == Accepts::kTruth) return DType::kPred;
   LAZULI_ASSIGN_OR_RETURN(const DType common, CommonType(x, y));
   return ComputeType(accepts, common);
+}
+
+// Whether one of the operands is a wider float than the other, of 16 bits, which says the dtype.
+bool IsBesideNarrow(const Shape& x, const Shape& y) {
+  if ((x.rank() == 0) == (y.rank() == 0)) return false;
+  const DType dims = x.rank() == 0 ? y.dtype() : x.dtype();
+  const DType rank_zero = x.rank() == 0 ? x.dtype() : y.dtype();
+  return IsNarrow(dims) && (rank_zero == DType::kF32 || rank_zero == DType::kF64);
 }
 
 // x in the dtype that ComputeType() gives.
@@ -213,6 +226,12 @@ std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, l
 
 lowering::Op LowerBinary(lowering::Context& c, std::string_view op, Accepts accepts,
                          lowering::Opcode opcode, lowering::Op x, lowering::Op y) {
+  if (TakesUnrounded(opcode) && IsBesideNarrow(x.shape(), y.shape())) {
+    lowering::Builder& b = c.builder;
+    const DType narrow = x.shape().rank() == 0 ? y.dtype() : x.dtype();
+    auto [l, r] = b.BroadcastTogether(b.Convert(x, DType::kF32), b.Convert(y, DType::kF32));
+    return b.Convert(b.Binary(opcode, l, r), narrow);
+  }
   auto [l, r] = Prepare(accepts, x, y);
   if (opcode == lowering::Opcode::kRemainder) CheckDivisor(c, op, l, y);
   if (opcode == lowering::Opcode::kShiftRightArithmetic && IsUnsigned(l.dtype()))
@@ -246,8 +265,10 @@ lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering:
 
 #define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, saves, dx, dy, doc) \
   Tensors struct_name::Vjp(const Saved& s, [[maybe_unused]] const Tensor& g) const {           \
-    [[maybe_unused]] const Tensor x = (kSaves.inputs & 1) != 0 ? s.x(0) : Tensor();            \
-    [[maybe_unused]] const Tensor y = (kSaves.inputs & 2) != 0 ? s.x(1) : Tensor();            \
+    [[maybe_unused]] const Tensor x =                                                          \
+        (kSaves.inputs & 1) != 0 ? BesideGradient(s.x(0), g) : Tensor();                       \
+    [[maybe_unused]] const Tensor y =                                                          \
+        (kSaves.inputs & 2) != 0 ? BesideGradient(s.x(1), g) : Tensor();                       \
     [[maybe_unused]] const Tensor z = kSaves.outputs != 0 ? s.y() : Tensor();                  \
     Tensors grads(2);                                                                          \
     if (s.needs(0)) grads[0] = ForOperand(dx, s.shape(0));                                     \

@@ -12,6 +12,12 @@ namespace lazuli::lazy {
 // counts only where it is of a higher category (integers, floats, complex).
 absl::StatusOr<DType> CommonType(const Shape& x, const Shape& y);
 
+// Whether the op takes what has rank 0 beside floats of 16 bits unrounded, so that 0 * 1e6 is 0.
+constexpr bool TakesUnrounded(lowering::Opcode opcode) {
+  using enum lowering::Opcode;
+  return opcode == kAdd || opcode == kSubtract || opcode == kMultiply || opcode == kDivide;
+}
+
 // Shapes of results, with the checks of `accepts` and of the opcode.
 absl::StatusOr<Shape> UnaryShape(Accepts accepts, lowering::Opcode opcode, const Shape& x);
 absl::StatusOr<Shape> BinaryShape(Accepts accepts, lowering::Opcode opcode, const Shape& x,

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "lazy/ops/accepts.h"
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/context.h"
 #include "lazy/tensor/site_scope.h"
@@ -40,6 +41,10 @@ DType Number::DefaultType() const {
       return DType::kF32;
   }
   return DType::kF32;
+}
+
+Value Number::Beside(const Tensor& x) const {
+  return As(IsNarrow(x.dtype()) && x.rank() > 0 ? DType::kF32 : TypeBeside(x.dtype()));
 }
 
 double Number::as_double() const {

@@ -59,8 +59,9 @@ class Number {
   // The number as an operand of this dtype: a user's slot, else a constant of the program. Throws
   // StatusError if it does not fit an integer dtype.
   Value As(DType dtype, Overflow overflow = Overflow::kRefuse) const;
-  // The same as arithmetic takes it beside the tensor.
-  Value Beside(const Tensor& x) const { return As(TypeBeside(x.dtype())); }
+  // The same as arithmetic takes it beside the tensor: beside floats of 16 bits that have dims not
+  // rounded to them.
+  Value Beside(const Tensor& x) const;
   // The dtype the number takes beside a tensor of this dtype.
   DType TypeBeside(DType tensor) const;
   DType DefaultType() const;  // f32, s64 or pred

@@ -33,6 +33,7 @@ LEFT_OUT = {
 }
 # What differs and is meant to, by name of the function and a pattern of how it differs.
 KNOWN = {
+    (r"atan2_?", r"gradients"): "of integers beside floats; torch squares them as integers, which wrap",
     (r"all|any", r"bool instead of uint8"): "torch alone gives uint8 for uint8",
     (r"all|any|norm", r"\) instead of \("): "no dims are all dims; norm() takes dims where torch takes the order",
     (r"kl_div|\w*_loss|binary_cross_entropy\w*", r".*"): "further arguments by position are torch's size_average and reduce",

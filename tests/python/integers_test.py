@@ -221,6 +221,36 @@ def test_a_number_takes_part_as_its_kind_says():
         lz.tensor([True]) + 2**63
 
 
+def test_a_number_is_not_rounded_to_floats_of_16_bits():
+    half, rank_0 = lz.tensor([0.0, 1.0, -60000.0], dtype="float16"), lz.tensor(0.0, dtype="float16")
+    for number in (1e6, 2**63, lz.tensor(1e6)):
+        assert (half * number).tolist() == (number * half).tolist() == [0, np.inf, -np.inf]
+        assert half.clone().mul_(number).tolist() == [0, np.inf, -np.inf]
+        result = rank_0 * number
+        assert result.item() == 0 and result.dtype == (lz.float32 if isinstance(number, lz.Tensor) else lz.float16)
+    assert (half / 1e6).tolist() == [0, float(np.float16(1e-6)), float(np.float16(-0.06))]
+    assert rank_0.clone().mul_(1e6).item() == 0 and half.clone().add_(half, alpha=1e-9).tolist() == half.tolist()
+
+
+def test_gradients_beside_integers_do_not_wrap():
+    x, y = lz.tensor([20, 3, 200], dtype="uint8"), lz.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    lz.atan2(x, y).sum().backward()
+    np.testing.assert_allclose(y.grad.numpy(), [-20 / 401, -3 / 13, -200 / 40009], rtol=1e-6)
+    power = lz.tensor([2.0], dtype="float64", requires_grad=True)
+    (lz.tensor([3]) ** power).backward()
+    assert abs(power.grad.item() - 9 * np.log(3)) < 1e-14
+
+
+def test_the_gradient_of_prelu_is_that_of_the_branch_taken():
+    x = lz.tensor([1.0, -1.0, np.inf], requires_grad=True)
+    for slope, expected in ((np.nan, [1, np.nan, 1]), (2.0, [1, 2, 1])):
+        weight = lz.tensor([slope], requires_grad=True)
+        x.grad = None
+        lz.nn.functional.prelu(x, weight).sum().backward()
+        np.testing.assert_array_equal(x.grad.numpy(), expected)
+        assert weight.grad.tolist() == [-1]
+
+
 def test_numbers_beyond_64_bits_with_sign():
     assert (lz.ones(2) * 2**63).tolist() == [2.0**63] * 2
     assert (lz.ones(2) * (2**64 - 1)).tolist() == [2.0**64] * 2 and (lz.ones(2) * -(2**63)).tolist() == [-(2.0**63)] * 2

@@ -40,6 +40,12 @@ add_library(lazuli_protozero INTERFACE)
 add_library(lazuli::protozero ALIAS lazuli_protozero)
 target_include_directories(lazuli_protozero SYSTEM INTERFACE ${LAZULI_PROTOZERO_INCLUDE_DIR})
 
+# Configuration files of the simulated NPU; headers only.
+find_path(LAZULI_TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)
+add_library(lazuli_tomlplusplus INTERFACE)
+add_library(lazuli::tomlplusplus ALIAS lazuli_tomlplusplus)
+target_include_directories(lazuli_tomlplusplus SYSTEM INTERFACE ${LAZULI_TOMLPLUSPLUS_INCLUDE_DIR})
+
 if(LAZULI_TESTS)
   find_package(GTest REQUIRED CONFIG)
 endif()

@@ -35,6 +35,7 @@ LAYERS = {
     "backend/cpu/codegen": ["backend/cpu/runtime", "ir/hlo"],
     "backend/cpu/passes": ["lowering/passes"],
     "backend/cpu": ["backend/cpu/codegen", "backend/cpu/passes", "backend/cpu/runtime"],
+    "backend/npu/sim": ["backend/runtime"],
     "lazy/tensor": ["ir/graph", "backend/client"],
     "lazy/ops": ["lazy/tensor", "lowering/builder"],
     "lazy/autograd": ["lazy/ops"],

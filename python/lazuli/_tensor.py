@@ -1,4 +1,4 @@
-"""Making tensors of Python's values, and showing them."""
+"""Making tensors of Python's values, and taking them for NumPy's and others."""
 
 import builtins
 
@@ -196,38 +196,10 @@ def __dlpack_device__(self):
     return 1, 0  # the host's memory
 
 
-def _repr(self):
-    """As torch writes it; computes the elements, which syncs."""
-    notes = []
-    if self.dtype == _C.bfloat16 or "float8" in repr(self.dtype):
-        values = self.detach().to(_C.float32).numpy()
-    else:
-        values = self.numpy()
-    whole = values.dtype.kind == "f" and np.all(np.isfinite(values)) and np.all(values == np.trunc(values))
-    style = {"precision": 4, "floatmode": "maxprec_equal" if whole else "fixed", "threshold": 1000, "edgeitems": 3}
-    with np.printoptions(**style):
-        text = np.array2string(values, separator=", ", prefix="tensor(")
-    if values.dtype.kind == "b":
-        text = text.replace(" True", "True") if values.ndim == 0 else text
-    if self.dtype not in (_C.float32, _C.int64, _C.bool) or (values.size == 0 and self.dtype != _C.float32):
-        notes.append(f"dtype={self.dtype!r}")
-    if self.device != _C.Device():
-        notes.append(f"device='{self.device}'")
-    if values.size == 0 and values.ndim != 1:
-        notes.insert(0, f"size={tuple(self.shape)}")
-    if self.requires_grad:
-        notes.append("requires_grad=True")
-    return f"tensor({', '.join([text] + notes)})"
-
-
 def _iterate(self):
     if self.ndim == 0:
         raise TypeError("iteration over a tensor of rank 0")
     return (self[i] for i in range(len(self)))
-
-
-def _format(self, spec):
-    return format(self.item(), spec) if spec and self.numel() == 1 else format(repr(self), spec)
 
 
 def _array(self, dtype=None, copy=None):
@@ -267,9 +239,7 @@ def _dtype(name):
 
 
 _C.DType.__reduce__ = lambda self: (_dtype, (self.name,))
-Tensor.__repr__ = _repr
 Tensor.__iter__ = _iterate
-Tensor.__format__ = _format
 Tensor.__array__ = _array
 Tensor.__reduce__ = _reduce
 Tensor.tolist = lambda self: self.numpy().tolist()

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "python/src/bindings.h"
+
 namespace lazuli::python {
 namespace {
 
@@ -160,6 +162,14 @@ void AddParameter(Signature& signature, std::string_view name, std::string_view 
   PyObject* key = PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
   PyUnicode_InternInPlace(&key);
   signature.parameters.push_back({std::string(name), type, key, fallback.release().ptr()});
+}
+
+py::list OwnNames(std::string_view name) {
+  py::list names;
+  for (const auto& [theirs, ours] : kOtherNames) {
+    if (name == theirs) names.append(py::str(ours.data(), ours.size()));
+  }
+  return names;
 }
 
 std::string Signature::Text(bool types, bool gathered) const {

@@ -1,6 +1,8 @@
 // What each source of this folder adds to the module.
 #pragma once
 
+#include <string_view>
+
 #include <pybind11/pybind11.h>
 
 #include "lazuli/nn.h"
@@ -11,6 +13,8 @@ namespace lazuli::python {
 
 namespace py = pybind11;
 
+// bind.cc: what rows may call a parameter that PyTorch or NumPy call this.
+py::list OwnNames(std::string_view name);
 // tensor.cc: the class, and its methods that are no rows.
 void DeclareTensor(py::module_& module);
 void BindTensor(py::module_& module);

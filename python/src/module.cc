@@ -50,4 +50,5 @@ PYBIND11_MODULE(_C, module) {
   for (std::size_t i = 0; i < modules.size(); ++i) modules[i].attr("__name__") = names[i];
   module.def("_set_own_files", &python::SetOwnFiles);
   module.def("_definitions", &python::Definitions);
+  module.def("_own_names", &python::OwnNames);
 }

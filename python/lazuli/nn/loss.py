@@ -22,9 +22,6 @@ class Loss(Module):
     def forward(self, x, target):
         return self.function(x, target, **self.options)
 
-    def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.options.items())})"
-
 
 def _loss(name, function):
     return type(name, (Loss,), {"function": staticmethod(function), "__doc__": f"{function.__name__}(): {function.__doc__}",

@@ -5,6 +5,7 @@ import copy
 from lazuli._C import Device, Tensor
 from lazuli._C.nn import Module, Parameter, _is_made
 from lazuli._tensor import SHORT_NAMES, to_arguments
+from lazuli.nn import _text
 
 
 def _method(function):
@@ -148,15 +149,30 @@ def load_state_dict(self, state, strict=True):
 
 
 @_method
+def _get_name(self):
+    return type(self).__name__
+
+
+@_method
+def extra_repr(self):
+    """What repr() shows besides the modules in this one; a class may say more of itself, in lines."""
+    return _text.shown_of(type(self), self._made_of) if hasattr(self, "_made_of") else ""
+
+
+@_method
 def __repr__(self):
-    if not self.named_children() and hasattr(self, "_made_of"):
-        return f"{type(self).__name__}({self._made_of})"
-    children = [(name, repr(child)) for name, child in self.named_children()]
-    own = [f"{name}={list(t.shape)}" for name, t in self.named_parameters() + self.named_buffers() if "." not in name]
-    if not children:
-        return f"{type(self).__name__}({', '.join(own)})"
-    lines = own + [f"({name}): {text}" for name, text in children]
-    return f"{type(self).__name__}(\n" + "\n".join("  " + line.replace("\n", "\n  ") for line in lines) + "\n)"
+    return _text.text_of(self)
+
+
+def _argument(self, name):
+    """The arguments that a layer was made of, by PyTorch's names."""
+    made_of = vars(self).get("_made_of", {})
+    if name in made_of:
+        return made_of[name]
+    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+Module.__getattr__ = _argument
 
 
 @_method
@@ -189,12 +205,11 @@ def __deepcopy__(self, memo):
 
 def _remember_arguments(layer):
     """Lets a layer's repr() show what it was made of."""
-    made = layer.__init__
+    made, signature = layer.__init__, _text.signature_of(layer)
 
     def init(self, *arguments, **named):
         made(self, *arguments, **named)
-        text = [repr(a) for a in arguments] + [f"{name}={value!r}" for name, value in named.items()]
-        object.__setattr__(self, "_made_of", ", ".join(text))
+        object.__setattr__(self, "_made_of", _text.arguments_of(type(self), signature, arguments, named))
 
     layer.__init__ = init
 
@@ -250,3 +265,6 @@ class ModuleList(Sequential):
 
     def forward(self, *arguments):
         raise TypeError("a ModuleList has no forward(); call its modules")
+
+    def __repr__(self):
+        return _text.list_text_of(self)

@@ -6,6 +6,7 @@
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
 #include "ir/support/data_memory.h"
+#include "ir/support/wrong_type.h"
 #include "lazy/debug/debug_level.h"
 #include "lazy/debug/save_tensors.h"
 #include "lazy/debug/trace_file.h"
@@ -15,10 +16,10 @@
 namespace lazuli {
 namespace {
 
-ErrorCode CodeOf(absl::StatusCode code) {
-  switch (code) {
+ErrorCode CodeOf(const absl::Status& status) {
+  switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
-      return ErrorCode::kInvalidArgument;
+      return ir::IsWrongType(status) ? ErrorCode::kWrongType : ErrorCode::kInvalidArgument;
     case absl::StatusCode::kOutOfRange:
       return ErrorCode::kOutOfRange;
     case absl::StatusCode::kUnimplemented:
@@ -72,7 +73,7 @@ void Rethrow(const absl::Status& status, ir::SiteId site) {
   std::string message(ir::Message(status));
   const std::string place = ir::GetSite(site).ToString();
   if (!place.empty() && !EndsWithPlace(message)) message += ir::Str(" (", place, ")");
-  throw Error(CodeOf(status.code()), message);
+  throw Error(CodeOf(status), message);
 }
 
 void RethrowOrEnd(const std::bad_alloc& error, ir::SiteId site) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/index.h"
 #include "lazy/tensor/random.h"
 
@@ -183,7 +184,7 @@ void CheckDims(std::string_view op, absl::Span<const int64_t> dims, DType dtype)
 void CheckRandom(std::string_view op, absl::Span<const int64_t> dims, DType dtype) {
   CheckDims(op, dims, dtype);
   if (!IsFloat(dtype) || ByteWidth(dtype) < 2) {
-    ThrowRecordError(op, InvalidArgument("makes f16, bf16, f32 or f64, not ", DTypeText(dtype)));
+    ThrowRecordError(op, WrongType("makes f16, bf16, f32 or f64, not ", DTypeText(dtype)));
   }
 }
 
@@ -245,7 +246,7 @@ Bounds BoundsOf(DType dtype) {
 
 void CheckHolds(std::string_view op, DType dtype, int64_t low, int64_t last) {
   if (IsComplex(dtype)) {
-    ThrowRecordError(op, InvalidArgument("makes integers or floats, not ", DTypeText(dtype)));
+    ThrowRecordError(op, WrongType("makes integers or floats, not ", DTypeText(dtype)));
   }
   const Bounds bounds = BoundsOf(dtype);
   if (low >= bounds.low && last <= bounds.high) return;
@@ -277,8 +278,7 @@ Tensor Randperm(int64_t count, DType dtype, backend::Device device) {
 }
 
 Tensor Dropout(const Tensor& x, double probability) {
-  if (!IsFloat(x.dtype()))
-    ThrowRecordError("dropout", InvalidArgument("takes floats, not ", x.shape()));
+  if (!IsFloat(x.dtype())) ThrowRecordError("dropout", WrongType("takes floats, not ", x.shape()));
   if (!(probability >= 0 && probability <= 1)) {
     ThrowRecordError("dropout", InvalidArgument("p must be in [0, 1], is ", probability));
   }

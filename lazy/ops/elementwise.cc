@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ir/hlo/shapes/shape_inference.h"
+#include "ir/support/wrong_type.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -69,13 +70,22 @@ std::string_view AcceptedTypes(Accepts accepts, lowering::Opcode opcode) {
   }
 }
 
+// HLO takes differences of pred, which are likelier a mistake.
+absl::Status CheckSubtracts(lowering::Opcode opcode, DType dtype) {
+  const bool subtracts =
+      opcode == lowering::Opcode::kSubtract || opcode == lowering::Opcode::kNegate;
+  if (!subtracts || dtype != DType::kPred) return absl::OkStatus();
+  return WrongType("takes no pred; logical_xor, logical_not or ^ and ~ may be meant");
+}
+
 // Whether the op computes in `dtype`, so that the call fails and not the run.
 absl::Status CheckType(Accepts accepts, lowering::Opcode opcode, DType dtype) {
   const bool whole = accepts == Accepts::kWhole && IsIntegral(dtype);
+  LAZULI_RETURN_IF_ERROR(CheckSubtracts(opcode, dtype));
   const bool refused = accepts == Accepts::kInteger && !IsIntegral(dtype);
   if (whole || (!refused && (hlo::Accepts(opcode, dtype) || IsUnsignedMagnitude(opcode, dtype))))
     return absl::OkStatus();
-  return InvalidArgument("takes ", AcceptedTypes(accepts, opcode), ", not ", DTypeText(dtype));
+  return WrongType("takes ", AcceptedTypes(accepts, opcode), ", not ", DTypeText(dtype));
 }
 
 // Promote() for an operand that has dims beside one of rank 0, as torch defines it: the dtype of
@@ -169,8 +179,7 @@ absl::StatusOr<DType> CommonType(const Shape& x, const Shape& y) {
                                       : y.rank() == 0 ? PromoteRankZero(x.dtype(), y.dtype())
                                                       : PromoteRankZero(y.dtype(), x.dtype());
   if (!common)
-    return InvalidArgument("dtypes of ", x, " and ", y,
-                           " have no common type; convert one with to()");
+    return WrongType("dtypes of ", x, " and ", y, " have no common type; convert one with to()");
   return *common;
 }
 
@@ -208,7 +217,7 @@ absl::StatusOr<Shape> CompareShape(hlo::ComparisonDirection direction, const Sha
                           BinaryShape(Accepts::kReal, lowering::Opcode::kCompare, x, y));
   if (IsComplex(shape.dtype()) && direction != hlo::ComparisonDirection::kEq &&
       direction != hlo::ComparisonDirection::kNe)
-    return InvalidArgument("complex numbers have no order: ", x, " and ", y);
+    return WrongType("complex numbers have no order: ", x, " and ", y);
   shape.set_dtype(DType::kPred);
   return shape;
 }
@@ -233,6 +242,8 @@ lowering::Op LowerBinary(lowering::Context& c, std::string_view op, Accepts acce
     return b.Convert(b.Binary(opcode, l, r), narrow);
   }
   auto [l, r] = Prepare(accepts, x, y);
+  if (absl::Status s = CheckSubtracts(opcode, l.dtype()); !s.ok())
+    return c.builder.Error(std::move(s));
   if (opcode == lowering::Opcode::kRemainder) CheckDivisor(c, op, l, y);
   if (opcode == lowering::Opcode::kShiftRightArithmetic && IsUnsigned(l.dtype()))
     opcode = lowering::Opcode::kShiftRightLogical;
@@ -240,6 +251,7 @@ lowering::Op LowerBinary(lowering::Context& c, std::string_view op, Accepts acce
 }
 
 lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering::Op x) {
+  if (absl::Status s = CheckSubtracts(opcode, x.dtype()); !s.ok()) return b.Error(std::move(s));
   const bool rounds = opcode == lowering::Opcode::kFloor || opcode == lowering::Opcode::kCeil ||
                       opcode == lowering::Opcode::kRoundNearestEven;
   if (rounds && IsIntegral(x.dtype())) return x;
@@ -311,7 +323,7 @@ Tensors ReluOp::Vjp(const Saved& s, const Tensor& dy) const {
 lowering::Op WhereOp::Lower(lowering::Builder& b, lowering::Op condition, lowering::Op on_true,
                             lowering::Op on_false) const {
   if (condition.dtype() != DType::kPred)
-    return b.Error(InvalidArgument("condition must be pred, is ", condition.shape()));
+    return b.Error(WrongType("condition must be pred, is ", condition.shape()));
   auto [x, y] = Prepare(Accepts::kReal, on_true, on_false);
   auto [c, wide] = b.BroadcastTogether(condition, x);
   return b.Select(c, b.BroadcastTo(x, c.shape().dims()), b.BroadcastTo(y, c.shape().dims()));

@@ -6,6 +6,7 @@
 
 #include "ir/support/metrics.h"
 #include "ir/support/thread_local.h"
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/op.h"
 #include "lazy/tensor/function_scope.h"
 
@@ -73,7 +74,8 @@ void AttachHistory(const Tensor& target, const Tensor& value) {
 }  // namespace
 
 void ThrowRecordError(std::string_view op, const absl::Status& status) {
-  throw StatusError(Prefixed(status, Str(op, ": ")));
+  absl::Status named = Prefixed(status, Str(op, ": "));
+  throw StatusError(IsWrongType(status) ? AsWrongType(std::move(named)) : std::move(named));
 }
 
 Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device)

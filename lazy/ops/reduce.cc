@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ir/hlo/monoid.h"
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
@@ -160,8 +161,7 @@ Tensor Mean(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
   int64_t count = 1;
   for (int64_t d : all) count *= x.dim(d);
   if (!IsFloat(x.dtype()) && !IsComplex(x.dtype())) {
-    ThrowRecordError("mean",
-                     InvalidArgument("takes floats, not ", x.shape(), "; convert with to()"));
+    ThrowRecordError("mean", WrongType("takes floats, not ", x.shape(), "; convert with to()"));
   }
   return InWide(
       x, [&](const Tensor& wide) { return Sum(wide, all, keepdim) / static_cast<double>(count); });
@@ -177,8 +177,8 @@ Dims ExtremumDims(std::string_view op, const Tensor& x, absl::Span<const int64_t
   Dims all = NormalizeDims(op, dims, x.rank());
   for (int64_t d : all) {
     if (x.dim(d) == 0)
-      ThrowRecordError(
-          op, InvalidArgument("dim ", d, " of ", x.shape(), " is empty and has no extremum"));
+      ThrowRecordError(op,
+                       OutOfRange("dim ", d, " of ", x.shape(), " is empty and has no extremum"));
   }
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/wide.h"
 
@@ -16,7 +17,7 @@ double Divisor(const Shape& x, const Dims& dims, int64_t correction) {
 }
 
 lowering::Op Refused(lowering::Builder& b, lowering::Op x) {
-  return b.Error(InvalidArgument("takes floats, not ", x.shape()));
+  return b.Error(WrongType("takes floats, not ", x.shape()));
 }
 
 Dims WithoutOrOne(const Shape& x, const Dims& dims, bool keepdim) {

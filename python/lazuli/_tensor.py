@@ -18,9 +18,12 @@ def tensor(data, dtype=None, device=None, requires_grad=False):
         if device is not None:
             made = made.to(device)
     else:
-        array = np.asarray(data)
+        try:
+            array = np.asarray(data)
+        except ValueError as error:
+            raise _C.InvalidArgumentError(f"tensor: the rows of the data differ in length: {error}") from None
         if array.dtype == object:
-            raise ValueError("tensor: the data is no array of numbers; do its rows differ in length?")
+            raise _C.InvalidArgumentError("tensor: the data is no array of numbers; do its rows differ in length?")
         if not isinstance(data, (np.ndarray, np.generic)):
             array = array.astype({"f": np.float32, "c": np.complex64}.get(array.dtype.kind, array.dtype))
         made = _C._from_numpy(array, device, True)
@@ -162,7 +165,9 @@ def arange(start, end=None, step=1, dtype=None, device=None):
     if (start, step) == (0, 1):
         return _C.arange(end, dtype, device)
     if step == 0:
-        raise ValueError("arange: step is 0")
+        raise _C.InvalidArgumentError("arange: step is 0")
+    if (end - start) * step < 0:
+        raise _C.InvalidArgumentError(f"arange: steps of {step} lead from {start} away from {end}")
     dtype = _C.dtype_of(dtype)
     exact = _C.float64 if dtype.is_floating_point else _C.int64
     count = -(-(end - start) // step)

@@ -16,16 +16,34 @@
 namespace lazuli::python {
 namespace {
 
+// The classes of errors. Each is the builtin class that says what is wrong, and by Error the
+// RuntimeError that PyTorch makes of nearly all.
+struct ErrorTypes {
+  PyObject *error, *invalid_argument, *out_of_range, *unimplemented, *resource_exhausted,
+      *not_found, *wrong_type, *wrong_argument;
+};
+ErrorTypes& Types() {
+  static ErrorTypes types;
+  return types;
+}
+
 PyObject* TypeOf(ErrorCode code) {
+  const ErrorTypes& types = Types();
   switch (code) {
     case ErrorCode::kInvalidArgument:
-      return PyExc_ValueError;
+      return types.invalid_argument;
     case ErrorCode::kOutOfRange:
-      return PyExc_IndexError;
+      return types.out_of_range;
     case ErrorCode::kUnimplemented:
-      return PyExc_NotImplementedError;
+      return types.unimplemented;
+    case ErrorCode::kResourceExhausted:
+      return types.resource_exhausted;
+    case ErrorCode::kNotFound:
+      return types.not_found;
+    case ErrorCode::kWrongType:
+      return types.wrong_type;
     default:
-      return PyExc_RuntimeError;
+      return types.error;
   }
 }
 
@@ -62,6 +80,10 @@ void SetErrorFromException() noexcept {
     throw;
   } catch (pybind11::error_already_set& error) {
     error.restore();
+  } catch (const pybind11::type_error& error) {
+    SetPythonError(Types().wrong_argument, error.what());
+  } catch (const pybind11::value_error& error) {
+    SetPythonError(Types().invalid_argument, error.what());
   } catch (const pybind11::builtin_exception& error) {
     error.set_error();
   } catch (const Error& error) {
@@ -75,12 +97,42 @@ void SetErrorFromException() noexcept {
   }
 }
 
-void RegisterErrors() {
+void RegisterErrors(pybind11::module_& module) {
+  const auto define = [&](const char* name, std::initializer_list<PyObject*> bases,
+                          const char* doc) {
+    pybind11::tuple tuple(bases.size());
+    for (std::size_t i = 0; PyObject * base : bases)
+      tuple[i++] = pybind11::reinterpret_borrow<pybind11::object>(base);
+    PyObject* type = PyErr_NewExceptionWithDoc((std::string("lazuli.") + name).c_str(), doc,
+                                               tuple.ptr(), /*dict=*/nullptr);
+    if (type == nullptr) throw pybind11::error_already_set();
+    module.attr(name) = pybind11::reinterpret_borrow<pybind11::object>(type);
+    return type;
+  };
+  ErrorTypes& types = Types();
+  types.error = define("Error", {PyExc_RuntimeError}, "What the library raises.");
+  types.invalid_argument = define("InvalidArgumentError", {types.error, PyExc_ValueError},
+                                  "Shapes or values that do not fit.");
+  types.out_of_range =
+      define("OutOfRangeError", {types.error, PyExc_IndexError}, "An index or a dim out of range.");
+  types.unimplemented = define("UnimplementedError", {types.error, PyExc_NotImplementedError},
+                               "What the device, or the library, cannot do.");
+  types.resource_exhausted = define("ResourceExhaustedError", {types.error, PyExc_MemoryError},
+                                    "Memory for data that is not there.");
+  types.not_found = define("NotFoundError", {types.error, PyExc_FileNotFoundError},
+                           "A file or a device that is not there.");
+  types.wrong_type =
+      define("WrongTypeError", {types.invalid_argument, PyExc_TypeError, PyExc_NotImplementedError},
+             "A dtype that the op does not take.");
+  types.wrong_argument = define("WrongArgumentError", {types.error, PyExc_TypeError},
+                                "Arguments of other types, names or number than a function has.");
   pybind11::register_exception_translator([](std::exception_ptr exception) {
     try {
       if (exception) std::rethrow_exception(exception);
     } catch (const Error& error) {
       SetError(error);
+    } catch (const pybind11::type_error& error) {
+      SetPythonError(Types().wrong_argument, error.what());
     }
   });
 }
@@ -152,7 +204,7 @@ PyObject* CallAndReword(PyObject* self, PyObject* arguments, PyObject* named) {
     return nullptr;
   }
   const bool method = constructor || message.find("\n    1. (self: ") != std::string::npos;
-  PyErr_SetString(PyExc_TypeError,
+  PyErr_SetString(Types().wrong_argument,
                   (Names()[self] + ": takes " + WithoutOurTypes(Overloads(message)) + ", not " +
                    TypesOf(arguments, named, method))
                       .c_str());

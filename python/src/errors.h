@@ -1,17 +1,18 @@
-// Errors of the library as Python's: ValueError, IndexError, NotImplementedError, RuntimeError.
+// Errors of the library as Python's: lazuli.Error, which is a RuntimeError, and classes below it that
+// are ValueError, IndexError, TypeError or NotImplementedError, too.
 #pragma once
 
 #include <string>
 #include <utility>
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 namespace lazuli::python {
 
 // Turns the exception being handled into Python's current error.
 void SetErrorFromException() noexcept;
-// The same for what pybind11 calls.
-void RegisterErrors();
+// The same for what pybind11 calls; adds the classes to the module.
+void RegisterErrors(pybind11::module_& module);
 
 // "matmul: y must be a Tensor, not list".
 [[noreturn]] void ThrowTypeError(const std::string& message);

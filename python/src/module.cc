@@ -16,7 +16,7 @@ PYBIND11_MODULE(_C, module) {
   namespace python = lazuli::python;
   namespace py = pybind11;
   lazuli::Initialize();
-  python::RegisterErrors();
+  python::RegisterErrors(module);
   py::module_ nn = module.def_submodule("nn");
   std::vector<py::module_> modules = {
       module,

@@ -24,6 +24,24 @@ def test_shapes_that_do_not_fit_are_value_errors():
         x @ y
 
 
+# The builtin class that torch raises, and the one that fits best.
+@pytest.mark.parametrize("call, kind, builtins", [
+    (lambda x: x + lz.ones(4), lz.InvalidArgumentError, (ValueError,)), (lambda x: x.sum(3), lz.OutOfRangeError, (IndexError,)),
+    (lambda x: lz.ones(0).max(), lz.OutOfRangeError, (IndexError,)), (lambda x: x & 1, lz.WrongTypeError, (NotImplementedError, TypeError, ValueError)),
+    (lambda x: lz.tensor([1]).mean(), lz.WrongTypeError, (TypeError,)), (lambda x: lz.exp(3), lz.WrongArgumentError, (TypeError,)),
+    (lambda x: lz.exp(), lz.WrongArgumentError, (TypeError,)), (lambda x: x.size("a"), lz.WrongArgumentError, (TypeError,)),
+    (lambda x: lz.tensor([True]) - lz.tensor([True]), lz.WrongTypeError, (TypeError,)), (lambda x: -lz.tensor([True]), lz.WrongTypeError, (TypeError,)),
+    (lambda x: lz.tensor([1j]) < 1, lz.WrongTypeError, (NotImplementedError,)), (lambda x: lz.arange(5, 0), lz.InvalidArgumentError, (ValueError,)),
+    (lambda x: lz.tensor([[1], [2, 3]]), lz.InvalidArgumentError, (ValueError,)), (lambda x: x.backward(), lz.Error, ()),
+    (lambda x: lz.nn.functional.mse_loss(x, x, reduction="most"), lz.InvalidArgumentError, (ValueError,)),
+    (lambda x: lz.load("/nowhere.safetensors"), lz.NotFoundError, (FileNotFoundError,))])
+def test_errors_are_of_the_library_and_of_python(call, kind, builtins):
+    with pytest.raises(lz.Error) as error:
+        call(lz.ones(2))
+    assert type(error.value) is kind and isinstance(error.value, (RuntimeError, *builtins)) and len(str(error.value)) > 9
+    assert all(isinstance(error.value, builtin) for builtin in (RuntimeError, *builtins))
+
+
 def test_dims_out_of_range_are_index_errors():
     with pytest.raises(IndexError) as error:
         lz.ones(2).sum(3)

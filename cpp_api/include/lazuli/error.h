@@ -12,13 +12,14 @@
 namespace lazuli {
 
 enum class ErrorCode : unsigned char {
-  kInvalidArgument,     // shapes, dtypes, values of arguments
+  kInvalidArgument,     // shapes, values of arguments
   kOutOfRange,          // an index or a dim
   kUnimplemented,       // not supported on this device or not yet
   kFailedPrecondition,  // right arguments, wrong moment (backward twice)
   kResourceExhausted,   // memory
   kNotFound,            // a file or a device
   kInternal,            // a mistake of ours, or of the machine
+  kWrongType,           // an element type that the op does not take
 };
 
 class LAZULI_API Error : public std::runtime_error {

@@ -1,13 +1,14 @@
 #include <algorithm>
 
 #include "ir/hlo/shapes/shape_inference_internal.h"
+#include "ir/support/wrong_type.h"
 
 namespace lazuli::hlo::internal {
 namespace {
 
 absl::Status CheckType(const Inference& in, const Shape& operand) {
   if (operand.IsArray() && Accepts(in.opcode, operand.dtype())) return absl::OkStatus();
-  return in.Error("needs ", AcceptedTypes(in.opcode), " operands, got ", operand);
+  return AsWrongType(in.Error("needs ", AcceptedTypes(in.opcode), " operands, got ", operand));
 }
 
 // Elementwise operands have one shape up to layout: HLO broadcasts nothing by itself.

@@ -160,7 +160,7 @@ TEST_F(NnErrorsTest, UpdatesOfListsThatDoNotFit) {
                  "foreach_sgd: gradient 0 is f32[2], its parameter f32[2,3] and the first one "
                  "f32[2,3]: dims and dtypes must agree",
                  foreach_sgd_({x_}, {y_}, momenta, {.lr = 1}));
-  EXPECT_REFUSED(kInvalidArgument,
+  EXPECT_REFUSED(kWrongType,
                  "foreach_clip_norm: sqrt: needs floating-point or complex operands, got s64[]",
                  foreach_clip_norm_({i_}, 1.0));
   EXPECT_EQ(x_.to_vector<float>(), std::vector<float>(6, 1)) << "nothing was changed";

@@ -19,6 +19,7 @@
 #include "lowering/passes/pipelines.h"
 #include "lowering/passes/registry.h"
 #include "lowering/passes/rules/rules.h"
+#include "tools/load_module.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {

@@ -17,6 +17,7 @@
 #include "ir/support/status.h"
 #include "ir/support/text_file.h"
 #include "lowering/passes/inline_calls.h"
+#include "tools/load_module.h"
 #include "tools/run_module.h"
 #include "tools/tool.h"
 

@@ -13,6 +13,7 @@
 #include "backend/client/registry.h"
 #include "ir/support/json.h"
 #include "ir/support/status.h"
+#include "tools/load_module.h"
 #include "tools/npz.h"
 #include "tools/run_module.h"
 #include "tools/tool.h"

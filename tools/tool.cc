@@ -10,8 +10,6 @@
 #include <new>
 #include <system_error>
 
-#include "ir/hlo/proto/proto.h"
-#include "ir/hlo/text/parser.h"
 #include "ir/support/flags.h"
 #include "ir/support/status.h"
 
@@ -57,17 +55,6 @@ absl::StatusOr<std::string> ReadAll(const std::string& file) {
   std::string text{Iterator(in), Iterator()};
   if (in.bad()) return NotFound("cannot read ", file);
   return text;
-}
-
-absl::StatusOr<std::unique_ptr<hlo::Module>> LoadModule(const std::string& file) {
-  LAZULI_ASSIGN_OR_RETURN(const std::string text, ReadAll(file));
-  const bool proto = file.ends_with(".pb");
-  std::vector<std::string> warnings;
-  auto module = proto ? hlo::ParseModuleProto(text) : hlo::ParseModule(text, &warnings);
-  for (const std::string& warning : warnings)
-    std::fprintf(stderr, "%s\n", Str("warning: ", file, ":", warning).c_str());
-  if (!module.ok()) return Prefixed(module.status(), Str(file, proto ? ": " : ":"));
-  return module;
 }
 
 int ToolMain(std::string_view tool, absl::Status (*run)(const std::vector<std::string_view>&),

@@ -1,14 +1,12 @@
-// What the command-line tools share: options, files, modules.
+// What the command-line tools share: options, files, errors.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-
-#include "ir/hlo/module.h"
 
 namespace lazuli::tools {
 
@@ -20,9 +18,6 @@ absl::StatusOr<double> ParseNumber(std::string_view option, std::string_view tex
 
 // All bytes of a file; of standard input for "-".
 absl::StatusOr<std::string> ReadAll(const std::string& file);
-// The verified module of a file: HLO text, or a serialised HloModuleProto if its name ends in .pb.
-// An error reads "FILE:3:14: ...".
-absl::StatusOr<std::unique_ptr<hlo::Module>> LoadModule(const std::string& file);
 
 // Runs a tool's main: prints "TOOL: message" for an error or an exception and returns the exit
 // status.

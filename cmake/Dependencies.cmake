@@ -26,6 +26,8 @@ if(LLVM_FOUND)
   target_link_libraries(lazuli_filecheck INTERFACE $<TARGET_FILE:LLVMFileCheck> lazuli::llvm)
 endif()
 
+find_package(ZLIB REQUIRED)  # checksums of the NPU's program files
+
 # The tools read and write .npz files. Debian's package of libzip for CMake asks for programs that it does not bring.
 find_path(LAZULI_ZIP_INCLUDE_DIR zip.h REQUIRED)
 find_library(LAZULI_ZIP_LIBRARY zip REQUIRED)

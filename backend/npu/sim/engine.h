@@ -1,0 +1,281 @@
+// Inside the machine: cores, queues, the event heap, and what the units need to execute an instruction.
+//
+// An instruction has its effect on memory when its unit starts it, and its signal when it is done; in between nobody may look,
+// which the strict checks prove. So values never depend on cycles.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/npu/sim/cost.h"
+#include "backend/npu/sim/dram.h"
+#include "backend/npu/sim/machine.h"
+#include "backend/npu/sim/memory.h"
+#include "backend/npu/sim/strict.h"
+
+namespace lazuli::npu {
+
+// An instruction in a queue, with the registers it was dispatched with.
+struct Entry {
+  uint32_t pc = 0;
+  const Instruction* in = nullptr;
+  int64_t rd = 0, ra = 0, rb = 0, rc = 0;
+  int64_t arrival = 0;
+  Clock dispatched;
+};
+
+// Where signals come from, in order.
+struct Port {
+  int64_t free = 0;        // when the next instruction can start
+  int64_t last_start = 0;  // of the one before
+  int64_t last_done = 0;
+  int in_flight = 0;  // started, not done
+};
+
+struct UnitQueue {
+  std::deque<Entry> entries;
+  int64_t ready_since = 0;  // when the head could have started but for semaphores
+  bool waits_semaphore = false;
+  bool transferring = false;  // its port is free when the DRAM has served it
+  Stall stall = Stall::kNone;
+};
+
+enum class SequencerState : uint8_t { kRuns, kQueueFull, kFence, kSemaphore, kHalted };
+
+// A weight plane of the matrix unit.
+struct Plane {
+  Type type = Type::kNone;
+  int64_t k = 0, n = 0;
+  std::vector<float> f;  // as f32
+  std::vector<int16_t> i;
+  std::vector<float> parts[3];  // bf16 parts of f, made when a mode asks
+  int parts_made = 0;
+};
+
+// Rows of the accumulators that a multiplication writes or a result reads, and until when.
+struct AccUse {
+  int64_t first, last, done;
+  Clock clock;
+};
+
+struct Core {
+  int device = 0, index = 0;
+  // sequencer
+  int64_t regs[kRegisters] = {};
+  struct Loop {
+    uint32_t begin, end;
+    int64_t count, i;
+    uint32_t reg;
+  };
+  std::vector<Loop> loops;
+  uint32_t pc = 0;
+  int64_t time = 0;
+  SequencerState state = SequencerState::kRuns;
+  uint32_t blocked_on = 0;  // a queue, a set of queues
+  uint32_t blocked_pc = 0;
+  int64_t instructions = 0;
+  Clock clock;  // the sequencer's, until it changes
+  // units
+  UnitQueue queues[kQueues];
+  Port ports[kTracks];
+  int semaphores[kSemaphores] = {};
+  int baseline[kSemaphores] = {};
+  uint32_t waiters[kSemaphores] = {};  // queues whose head waits for it; bit 15: the sequencer
+  TokenQueue tokens[kSemaphores];
+  Memory spm, acc;
+  // matrix unit
+  Plane shadow, active;
+  int64_t shadow_done = 0, swapped = 0;
+  Clock swap_clock;
+  std::vector<AccUse> acc_writes, acc_reads;
+};
+
+struct DramRequest {
+  int core, queue;  // of the device
+  std::vector<std::pair<uint64_t, int64_t>> runs;
+  std::size_t at = 0;  // the run that is being served
+  int64_t served = 0;  // bytes of it
+  bool write = false;
+  std::size_t completion;  // what is done with the last byte
+};
+
+struct Device {
+  int index = 0;
+  Memory dram, host;
+  std::vector<std::unique_ptr<Core>> cores;
+  Counters counters;
+  std::vector<DramRequest> requests;  // in the order of (core, queue)
+  std::unique_ptr<Dram> channel;
+  bool granting = false;       // an event for when the channel is free is under way
+  int last_served = -1;        // core * kQueues + queue
+  int64_t links_free[4] = {};  // cycles; each direction
+};
+
+// What happens when an instruction is done.
+struct Completion {
+  int device = 0, core = 0, track = 0;
+  uint32_t pc = 0;
+  const Instruction* in = nullptr;
+  int remote_device = -1, remote_core = 0, remote_semaphore = 0, remote_count = 0;
+  int64_t remote_time = 0;
+  Clock clock;
+  Slice slice;
+  bool has_slice = false;
+  bool lost = false;
+  int64_t latency = 0;
+};
+
+struct Event {
+  enum Kind : uint8_t { kUnit, kDone, kArrive, kGrant, kSequencer };
+  int64_t time;
+  uint32_t order;  // device, core, unit
+  uint64_t serial;
+  Kind kind;
+  uint32_t payload;
+  bool operator>(const Event& other) const {
+    if (time != other.time) return time > other.time;
+    if (order != other.order) return order > other.order;
+    return serial > other.serial;
+  }
+};
+
+// Strided accesses of one operand: bytes of each run, in order.
+struct ByteRun {
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+// A place in a memory, found from a device address.
+struct Place {
+  Memory* memory = nullptr;
+  uint64_t offset = 0;
+  std::byte* at() const { return memory->data() + offset; }
+};
+
+// A loop nest over one operand, strides in bytes.
+struct Walk {
+  int rank = 0;
+  int64_t dim[5] = {}, stride[5] = {};
+  int64_t elem = 1;
+};
+
+class Engine {
+ public:
+  explicit Engine(const Config& config) : config_(config) {}
+  absl::Status Build();
+  std::optional<Fault> Load(const Program& program);
+  std::optional<Fault> Run(const RunOptions& options);
+
+  Config config_;
+  Program program_;
+  std::vector<Instruction> code_;
+  std::vector<std::vector<MicroInstruction>> vectors_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::unique_ptr<Strict> strict_;
+  std::optional<Fault> fault_;
+  bool loaded_ = false, finished_ = false;
+  int64_t now_ = 0, last_ = 0;
+
+ private:
+  friend class Machine;
+
+  // --- loading (load.cc)
+  std::optional<Fault> CheckProgram();
+  absl::Status CheckOperands(uint32_t pc, ErrorCode* code);
+  absl::Status CheckLoops(uint32_t* pc);
+
+  // --- events
+  void Push(int64_t time, int device, int core, int unit, Event::Kind kind, uint32_t payload);
+  bool Dispatch(const Event& event);
+  std::optional<Fault> AtEnd();
+  std::string WaitCycle(Fault& fault);
+
+  // --- sequencer (sequencer.cc)
+  bool RunSequencer(Core& core);
+  bool Scalar(Core& core, const Instruction& in);
+  bool Send(Core& core, const Instruction& in);
+  bool Fenced(const Core& core, uint32_t mask) const;
+  bool LoadScalar(Core& core, const Instruction& in);
+  void TouchSequencer(Core& core);
+
+  // --- queues and semaphores
+  bool TryStart(Core& core, int queue);
+  bool StartMatrix(Core& core, UnitQueue& queue, Entry& entry);
+  bool Start(Core& core, int queue, Entry entry);
+  bool Finish(uint32_t completion);
+  bool Signal(Core& core, int semaphore, int count, const Clock& clock, const Completion& from);
+  void TakeTokens(Core& core, int semaphore, int count, int track, uint32_t pc);
+  void Complete(Core& core, int track, const Entry& entry, int64_t start, Cost cost, Stall stall,
+                int64_t ready, int64_t bytes);
+  uint32_t NewCompletion(Completion completion);
+  bool Grant(Device& device);
+  Cost Timed(Cost cost);
+  Core& CoreOf(int device, int core) {
+    return *devices_[static_cast<std::size_t>(device)]->cores[static_cast<std::size_t>(core)];
+  }
+  int AgentOf(const Core& core, int track) const {
+    return static_cast<int>((core.device * config_.cores + core.index) * kTracks + track);
+  }
+
+  // --- memory (access.cc)
+  enum Reach : uint32_t {
+    kOwn = 1,
+    kAccToo = 2,
+    kCores = 4,
+    kDramToo = 8,
+    kPeers = 16,
+    kHostToo = 32
+  };
+  // The memory in which the whole walk from `address` lies.
+  bool Find(Core& core, int64_t address, const Walk& walk, uint32_t reach, Place& place);
+  bool TouchWalk(const Place& place, const Walk& walk, bool write);
+  bool TouchBytes(const Place& place, uint64_t bytes, bool write);
+  bool Report(const Strict::Finding& finding, const Memory& memory);
+  void RunsOf(const Place& place, const Walk& walk, std::vector<ByteRun>& runs) const;
+
+  // --- units: false if they failed. They execute, and say what it costs.
+  bool Copy(Core& core, const Entry& entry, Cost& cost, DramRequest* request,
+            Completion& completion);
+  bool Fill(Core& core, const Entry& entry, Cost& cost);
+  bool Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest* request);
+  bool Put(Core& core, const Entry& entry, Cost& cost, Completion& completion);
+  bool Move(const Place& from, const Walk& source, const Place& to, const Walk& target, int op,
+            int convert, Type type);
+  bool LoadWeights(Core& core, const Entry& entry, Cost& cost);
+  bool Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use);
+  bool Results(Core& core, const Entry& entry, Cost& cost, AccUse& use);
+  bool Vector(Core& core, const Entry& entry, Cost& cost);
+  bool Random(Core& core, const Entry& entry, Cost& cost);
+
+  bool Fail(ErrorCode code, std::string sentence);
+  void Blame(const Core& core, uint32_t pc) {
+    blamed_ = &core;
+    blamed_pc_ = pc;
+  }
+  Counters& CountersOf(const Core& core) {
+    return devices_[static_cast<std::size_t>(core.device)]->counters;
+  }
+
+  RunOptions options_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> heap_;
+  uint64_t serial_ = 0, random_ = 0;
+  std::vector<Completion> completions_;
+  std::vector<uint32_t> free_completions_;
+  const Core* blamed_ = nullptr;
+  uint32_t blamed_pc_ = 0;
+  int64_t puts_ = 0;
+  bool stopped_ = false;
+  // scratch of the units
+  std::vector<ByteRun> runs_, other_runs_;
+  std::vector<float> a_, parts_[3];
+  std::vector<int16_t> ai_;
+};
+
+}  // namespace lazuli::npu

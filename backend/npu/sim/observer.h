@@ -1,0 +1,59 @@
+// What a run tells whoever watches it: slices of work per unit, tokens, counters.
+//
+// Traces, reports and the debugger are observers. Calls come in the order of simulated time of their starts, from one thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "backend/npu/sim/isa.h"
+
+namespace lazuli::npu {
+
+// Where work is done: the sequencer, a unit with a queue (kSq + 1 + Queue), or one of the matrix unit's other two ports.
+inline constexpr int kSequencerTrack = 0, kMxTrack = 1 + static_cast<int>(Queue::kMx),
+                     kMxWeightsTrack = 13, kMxOutTrack = 14, kTracks = 15;
+constexpr int TrackOf(Queue queue) {
+  return queue == Queue::kSq ? kSequencerTrack : 1 + static_cast<int>(queue);
+}
+std::string_view TrackName(int track);
+
+// Why a unit did not start earlier, once its instruction was there and it was free.
+enum class Stall : uint8_t { kNone, kSemaphore, kPort, kQueueFull, kFence };
+
+struct Slice {
+  int device, core, track;
+  uint32_t pc;
+  const Instruction* instruction;
+  int64_t ready, start, end, done;  // there and free; began; free again; results are there
+  Stall stall;
+  int64_t bytes;  // moved to or from memory outside the core
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void OnSlice(const Slice&) {}
+  // A semaphore changed to `value`: tokens were signalled by, or taken for, what runs on `track` at `pc`.
+  virtual void OnSignal(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,
+                        int64_t /*cycle*/, int /*track*/, uint32_t /*pc*/) {}
+  virtual void OnWait(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,
+                      int64_t /*cycle*/, int /*track*/, uint32_t /*pc*/) {}
+  virtual void OnMark(int /*device*/, int /*core*/, int64_t /*number*/, int64_t /*cycle*/) {}
+};
+
+// What a device did.
+struct Counters {
+  int64_t cycles = 0, instructions = 0, slices = 0;
+  int64_t macs_int = 0, macs_bf16 = 0, macs_f32 = 0;  // bf16: each pass of x1, x3 and x6, too
+  int64_t acc_words = 0;                              // read or written
+  int64_t spm_read_bytes = 0, spm_write_bytes = 0;
+  int64_t dram_read_bytes = 0, dram_write_bytes = 0;  // asked for
+  int64_t dram_burst_bytes = 0;                       // moved: whole bursts
+  int64_t alu_ops = 0, sfu_ops = 0, link_bytes = 0, host_bytes = 0;
+  std::array<int64_t, kTracks> busy{};  // cycles, all cores together
+  bool operator==(const Counters&) const = default;
+};
+
+}  // namespace lazuli::npu

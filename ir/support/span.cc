@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "ir/support/fork.h"
-#include "ir/support/json.h"
-#include "ir/support/str.h"
+#include "ir/support/trace_json.h"
 
 namespace lazuli::ir {
 namespace {
@@ -49,12 +49,6 @@ Ring& ThisThreadsRing() {
     return made;
   }();
   return *ring;
-}
-
-// Microseconds with all three decimals: viewers take times in microseconds.
-void AppendMicroseconds(std::string& out, int64_t ns) {
-  const std::string fraction = Str(ns % 1000);
-  out += Str(ns / 1000, ".", std::string(3 - fraction.size(), '0'), fraction);
 }
 
 }  // namespace
@@ -111,22 +105,10 @@ std::vector<SpanRecord> TakeSpans() {
 }
 
 std::string ChromeTrace(const std::vector<SpanRecord>& spans) {
-  std::string out = "{\"traceEvents\":[";
-  bool first = true;
-  for (const SpanRecord& span : spans) {
-    out += first ? "\n" : ",\n";
-    first = false;
-    out += "{\"ph\":\"X\",\"pid\":1,\"tid\":";
-    AppendTo(out, span.thread);
-    out += ",\"name\":";
-    AppendJsonString(out, span.name);
-    out += ",\"ts\":";
-    AppendMicroseconds(out, span.start_ns);
-    out += ",\"dur\":";
-    AppendMicroseconds(out, span.duration_ns);
-    out += "}";
-  }
-  return out + "\n],\"displayTimeUnit\":\"ms\"}\n";
+  TraceJson trace;
+  for (const SpanRecord& span : spans)
+    trace.Slice(1, static_cast<int>(span.thread), span.name, span.start_ns, span.duration_ns);
+  return std::move(trace).Finish();
 }
 
 }  // namespace lazuli::ir

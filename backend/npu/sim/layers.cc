@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backend/npu/sim/cost.h"
+#include "backend/npu/sim/energy.h"
 #include "backend/npu/sim/scalesim.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
@@ -209,6 +210,104 @@ void AddDramTime(LayerReport& r, const Config& config) {
                            clocks(last) + latency;
 }
 
+// What a line of the report consists of.
+struct Column {
+  enum Kind : uint8_t { kName, kSize, kCount, kPercent, kEnergy };
+  std::string_view name;
+  Kind kind;
+  int64_t LayerReport::* count = nullptr;
+  double LayerReport::* percent = nullptr;
+};
+constexpr Column kColumns[] = {
+    {"layer", Column::kName},
+    {"M", Column::kSize, &LayerReport::m},
+    {"N", Column::kSize, &LayerReport::n},
+    {"K", Column::kSize, &LayerReport::k},
+    {"macs", Column::kCount, &LayerReport::macs},
+    {"cycles", Column::kCount, &LayerReport::cycles},
+    {"cycles_incl_prefetch", Column::kCount, &LayerReport::cycles_incl_prefetch},
+    {"stall", Column::kCount, &LayerReport::stall},
+    {"overall_util", Column::kPercent, nullptr, &LayerReport::overall_util},
+    {"map_eff", Column::kPercent, nullptr, &LayerReport::map_eff},
+    {"comp_util", Column::kPercent, nullptr, &LayerReport::comp_util},
+    {"sram_i", Column::kCount, &LayerReport::sram_i},
+    {"sram_f", Column::kCount, &LayerReport::sram_f},
+    {"sram_o", Column::kCount, &LayerReport::sram_o},
+    {"dram_i", Column::kCount, &LayerReport::dram_i},
+    {"dram_f", Column::kCount, &LayerReport::dram_f},
+    {"dram_o", Column::kCount, &LayerReport::dram_o},
+    {"energy_uj", Column::kEnergy},
+};
+
+const Column* FindColumn(std::string_view name) {
+  for (const Column& column : kColumns) {
+    if (column.name == name) return &column;
+  }
+  return nullptr;
+}
+
+std::string ColumnNames() {
+  std::vector<std::string_view> names;
+  for (const Column& column : kColumns) names.push_back(column.name);
+  return Join(names, ", ");
+}
+
+std::string Heading(const Column& column, const Config& config) {
+  if (column.kind != Column::kEnergy) return std::string(column.name);
+  return Str(column.name, "(", EnergyTableOf(config).name, ")");
+}
+
+// Words of one byte; each pass over a tile reads and writes a word of the accumulators per result.
+double Microjoules(const LayerReport& r, const Config& config) {
+  const Activity activity{.cycles = r.cycles_incl_prefetch,
+                          .macs_int8 = r.macs,
+                          .acc_words = 2 * r.m * r.n * CeilDiv(r.k, config.mxu.rows),
+                          .spm_bytes = r.sram_i + r.sram_f + r.sram_o,
+                          .dram_bytes = r.dram_i + r.dram_f + r.dram_o};
+  return EnergyOf(activity, config).joules * 1e6;
+}
+
+std::string Fixed(double value) {
+  const auto hundredths = static_cast<int64_t>(std::llround(value * 100));
+  const std::string cents = Str(100 + hundredths % 100);
+  return Str(hundredths / 100, ".", cents.substr(1));
+}
+
+std::string Cell(const Column& column, const std::string& name, const LayerReport& report,
+                 const Config& config, bool rounded, bool total) {
+  const auto real = [rounded](double value) { return rounded ? Fixed(value) : Str(value); };
+  switch (column.kind) {
+    case Column::kName:
+      return name;
+    case Column::kSize:
+      return total ? "" : Str(report.*column.count);
+    case Column::kCount:
+      return Str(report.*column.count);
+    case Column::kPercent:
+      return total && column.percent != &LayerReport::overall_util ? ""
+                                                                   : real(report.*column.percent);
+    case Column::kEnergy:
+      return total ? "" : real(Microjoules(report, config));
+  }
+  return "";
+}
+
+// Names to the left, numbers to the right.
+std::string Aligned(const std::vector<std::vector<std::string>>& lines) {
+  std::string text;
+  for (const auto& line : lines) {
+    for (std::size_t c = 0; c < line.size(); ++c) {
+      std::size_t width = 0;
+      for (const auto& other : lines) width = std::max(width, other[c].size());
+      const std::string space(width - line[c].size(), ' ');
+      text += c == 0 ? line[c] + space : "  " + space + line[c];
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  }
+  return text;
+}
+
 }  // namespace
 
 Layer Layer::Product(std::string name, int64_t m, int64_t n, int64_t k) {
@@ -269,17 +368,45 @@ LayerReport EstimateLayer(const Layer& layer, const Config& config) {
   return r;
 }
 
-std::string LayersCsv(const std::vector<Layer>& layers, const Config& config) {
-  std::string csv =
-      "layer,M,N,K,macs,cycles,cycles_incl_prefetch,stall,overall_util,map_eff,comp_util,"
-      "sram_i,sram_f,sram_o,dram_i,dram_f,dram_o\n";
-  for (const Layer& layer : layers) {
-    const LayerReport r = EstimateLayer(layer, config);
-    csv += Str(layer.name, ",", r.m, ",", r.n, ",", r.k, ",", r.macs, ",", r.cycles, ",",
-               r.cycles_incl_prefetch, ",", r.stall, ",", r.overall_util, ",", r.map_eff, ",",
-               r.comp_util, ",", r.sram_i, ",", r.sram_f, ",", r.sram_o, ",", r.dram_i, ",",
-               r.dram_f, ",", r.dram_o, "\n");
+absl::StatusOr<std::string> LayersText(const std::vector<Layer>& layers, const Config& config,
+                                       const LayersFormat& format) {
+  std::vector<const Column*> columns;
+  for (std::string_view rest = format.columns; !rest.empty();) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const Column* column = FindColumn(rest.substr(0, comma));
+    if (column == nullptr)
+      return InvalidArgument("there is no column ", rest.substr(0, comma), "; there are ",
+                             ColumnNames());
+    columns.push_back(column);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
+  if (columns.empty()) {
+    for (const Column& column : kColumns) {
+      if (column.kind != Column::kEnergy) columns.push_back(&column);
+    }
+  }
+  std::vector<std::vector<std::string>> lines(1);
+  for (const Column* column : columns) lines[0].push_back(Heading(*column, config));
+  const auto add = [&](const std::string& name, const LayerReport& report, bool total) {
+    lines.emplace_back();
+    for (const Column* column : columns)
+      lines.back().push_back(Cell(*column, name, report, config, format.aligned, total));
+  };
+  LayerReport sum;
+  for (const Layer& layer : layers) {
+    const LayerReport report = EstimateLayer(layer, config);
+    add(layer.name, report, false);
+    for (const Column& column : kColumns) {
+      if (column.kind == Column::kCount) sum.*column.count += report.*column.count;
+    }
+  }
+  sum.overall_util =
+      100 * static_cast<double>(sum.macs) /
+      (static_cast<double>(sum.cycles) * static_cast<double>(config.mxu.rows * config.mxu.cols));
+  if (format.total) add("total", sum, true);
+  if (format.aligned) return Aligned(lines);
+  std::string csv;
+  for (const auto& line : lines) csv += Str(Join(line, ","), "\n");
   return csv;
 }
 

@@ -57,7 +57,14 @@ absl::StatusOr<std::vector<Layer>> ParseTopology(std::string_view text, std::str
 // Dispatches to ScaleSimLayer() with compat.scalesim.
 LayerReport EstimateLayer(const Layer& layer, const Config& config);
 
-// The heading and a line for each layer.
-std::string LayersCsv(const std::vector<Layer>& layers, const Config& config);
+struct LayersFormat {
+  std::string columns;   // names between commas; empty: all but the energy
+  bool aligned = false;  // a table for people, percentages rounded; else CSV
+  bool total = false;    // a last line with the sums
+};
+// The heading and a line for each layer. Column energy_uj (microjoules) has the name of the energy
+// table in its heading.
+absl::StatusOr<std::string> LayersText(const std::vector<Layer>& layers, const Config& config,
+                                       const LayersFormat& format);
 
 }  // namespace lazuli::npu

@@ -218,12 +218,33 @@ TEST(NativeLayersTest, TrafficIsOnceWhatFitsAndMoreWhatDoesNot) {
   EXPECT_EQ(before, 2 * 4096 * 4096);
 }
 
-TEST(LayersCsvTest, HasAHeadingAndALineForEachLayer) {
-  EXPECT_EQ(LayersCsv(Topology("g,1,1024,1024\n"), Config()),
+std::string Text(std::string_view lines, const LayersFormat& format) {
+  const auto text = LayersText(Topology(lines), Config(), format);
+  return text.ok() ? *text : std::string(Message(text.status()));
+}
+
+TEST(LayersTextTest, HasAHeadingAndALineForEachLayer) {
+  EXPECT_EQ(Text("g,1,1024,1024\n", {}),
             "layer,M,N,K,macs,cycles,cycles_incl_prefetch,stall,overall_util,map_eff,comp_util,"
             "sram_i,sram_f,sram_o,dram_i,dram_f,dram_o\n"
             "g,1,1024,1024,1048576,32831,41259,8167,3.1190033809509305,100,3.1190033809509305,"
             "32768,1048576,1024,1024,1048576,1024\n");
+}
+
+TEST(LayersTextTest, ShowsColumnsAlignedAndSummed) {
+  EXPECT_EQ(Text("g,1,1024,1024\nlonger,128,128,128\n",
+                 {.columns = "layer,M,cycles,overall_util,map_eff,energy_uj",
+                  .aligned = true,
+                  .total = true}),
+            "layer     M  cycles  overall_util  map_eff  energy_uj(horowitz45)\n"
+            "g         1   32831          3.12   100.00                 262.86\n"
+            "longer  128    2142         95.61   100.00                  14.40\n"
+            "total         34973          8.78\n");
+  EXPECT_EQ(
+      Text("g,1,1,1\n", {.columns = "layer,cycle"}),
+      "there is no column cycle; there are layer, M, N, K, macs, cycles, "
+      "cycles_incl_prefetch, stall, overall_util, map_eff, comp_util, sram_i, sram_f, sram_o, "
+      "dram_i, dram_f, dram_o, energy_uj");
 }
 
 }  // namespace

@@ -1,0 +1,442 @@
+#!/usr/bin/env python3
+"""PyTorch's own operator database drives lazuli: for every entry whose name lazuli has, samples, gradients and error inputs.
+
+    torch_opinfo_test.py FOLDER [--whole] [--write] [--show] [NAME...]     FOLDER holds the package lazuli, as build/PRESET/python does
+
+Each entry of torch.testing's op_db brings samples by dtype. A sample is called as function, method and in place, on torch and on
+lazuli; results, dtypes, shapes, first and second gradients are compared; every other sample syncs between forward and backward. Error
+inputs must be refused by an exception of the class that torch raises. opinfo_states.txt has a line per entry:
+
+    missing            lazuli has no function of this name
+    passes             every sample and error input does
+    KIND COUNT, ...    what fails, of how many checks in the run that wrote the line
+
+The test fails where a line no longer holds: an entry said to pass fails, another says `missing` and is there, or a kind of failure is
+new. Two samples of four dtypes are tried, all with --whole; --write writes the file (of the named entries: their lines), --show
+prints each failure.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+STATES = pathlib.Path(__file__).with_name("opinfo_states.txt")
+SAMPLED_DTYPES = ("float32", "int64", "bool", "complex64")
+SAMPLES = 2
+GROUPS = 16  # processes, so that a crash costs a group
+
+# Entries that are not functions of tensors of one device, or whose values torch leaves open.
+RANDOM = re.compile(
+    r"bernoulli|cauchy|exponential|geometric|log_normal|multinomial|normal(_like)?|uniform|rand(int|n)?(_like)?|randperm|empty.*|new_empty.*|"
+    r"nn\.functional\.(alpha_|feature_alpha_)?dropout[123]?d?|nn\.functional\.(rrelu|fractional_max_pool[23]d|gumbel_softmax)|torch\.normal|"
+    r"nn\.functional\.scaled_dot_product_attention")
+# By dtype: what two results may differ by, relative and absolute (of the largest element).
+TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-7, "complex64": 3e-5, "complex128": 1e-7}
+
+
+def title(op):
+    return f"{op.name}/{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+def read_states():
+    lines = STATES.read_text().splitlines() if STATES.exists() else []
+    return dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines if line and not line.startswith("#"))
+
+
+# --- one process: a group of entries
+
+
+class Unlike(Exception):
+    """A check that failed: its kind, and what was seen."""
+
+    def __init__(self, kind, text):
+        super().__init__(text)
+        self.kind = kind
+
+
+def to_lazuli(value):
+    """A torch value as lazuli's; tensors are copied."""
+    import lazuli as lz
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        if value.layout != torch.strided:
+            raise NotImplementedError("a sparse tensor")
+        name = str(value.dtype).removeprefix("torch.")
+        made = lz.tensor((value.float() if name == "bfloat16" else value).numpy(force=True)).to(getattr(lz, name))
+        return made.requires_grad_() if value.requires_grad else made
+    if isinstance(value, torch.dtype):
+        return getattr(lz, str(value).removeprefix("torch."))
+    if isinstance(value, torch.device):
+        return None
+    if isinstance(value, (tuple, list)):
+        made = [to_lazuli(v) for v in value]
+        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
+    if isinstance(value, dict):
+        return {k: to_lazuli(v) for k, v in value.items()}
+    return value
+
+
+def leaves(value, kind):
+    """The tensors in nested tuples, lists and dictionaries."""
+    if isinstance(value, kind):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for v in value for leaf in leaves(v, kind)] if isinstance(value, (tuple, list)) else []
+
+
+def fresh(value):
+    """A copy of a torch sample whose tensors are leaves."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, (tuple, list)):
+        made = [fresh(v) for v in value]
+        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
+    return {k: fresh(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def compare(ours, theirs, kind):
+    """Raises Unlike where a result of lazuli is not torch's."""
+    import lazuli as lz
+    import numpy as np
+    import torch
+
+    if isinstance(theirs, torch.Tensor):
+        if not isinstance(ours, lz.Tensor):
+            raise Unlike(kind, f"{type(ours).__name__} instead of a tensor")
+        dtypes = [str(t.dtype).split(".")[-1] for t in (ours, theirs)]
+        if dtypes[0] != dtypes[1]:
+            raise Unlike("dtype" if kind == "values" else kind, f"{dtypes[0]} instead of {dtypes[1]}")
+        if tuple(ours.shape) != tuple(theirs.shape):
+            raise Unlike("shape" if kind == "values" else kind, f"{tuple(ours.shape)} instead of {tuple(theirs.shape)}")
+        if kind == "random":
+            return
+        expected = (theirs.float() if dtypes[1] == "bfloat16" else theirs).numpy(force=True)
+        got = ours.detach()
+        got = (got.to(lz.float32) if dtypes[0] == "bfloat16" else got).numpy()
+        tolerance = TOLERANCES.get(dtypes[1], 0) * (1 if kind == "values" else 5)
+        with np.errstate(all="ignore"):
+            scale = float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0)) if expected.dtype.kind in "fc" else 0
+            if not np.allclose(got, expected, rtol=tolerance, atol=tolerance * min(max(scale, 1), 1e30), equal_nan=True):
+                raise Unlike(kind, f"{got.ravel()[:6].tolist()} instead of {expected.ravel()[:6].tolist()}")
+    elif isinstance(theirs, (tuple, list)):
+        if not isinstance(ours, (tuple, list)) or len(ours) != len(theirs):
+            raise Unlike(kind, f"{type(ours).__name__} instead of {len(theirs)} results")
+        for mine, other in zip(ours, theirs, strict=True):
+            compare(mine, other, kind)
+    elif isinstance(theirs, (bool, int, float, complex)) and kind != "random":
+        if ours != theirs and not np.allclose(ours, theirs, rtol=1e-5, equal_nan=True):
+            raise Unlike(kind, f"{ours} instead of {theirs}")
+
+
+def differentiable(results, kind):
+    """Those tensors among the results that gradients can start from."""
+    return [t for t in leaves(results, kind) if t.requires_grad]
+
+
+def cotangent(result, seed):
+    """What a gradient starts from: values that torch and lazuli share."""
+    import numpy as np
+    import torch
+
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(0.5, 1.5, tuple(result.shape))
+    if "complex" in str(result.dtype):
+        values = values + 1j * rng.uniform(0.5, 1.5, values.shape)
+    return torch.tensor(values)
+
+
+def gradients(library, results, operands, seed, **options):
+    import torch
+
+    starts = [cotangent(result, seed).to(getattr(torch, str(result.dtype).split(".")[-1])) for result in results]
+    starts = starts if library is torch else to_lazuli(starts)
+    return library.autograd.grad(results, operands, starts, allow_unused=True, **options)
+
+
+def compare_gradients(op, theirs, ours, their_operands, our_operands):
+    import lazuli as lz
+    import torch
+
+    their_results, our_results = differentiable(theirs, torch.Tensor), differentiable(ours, lz.Tensor)
+    if not their_results or not their_operands:
+        return 0
+    if len(our_results) != len(their_results):
+        raise Unlike("gradient", f"{len(our_results)} results that require one instead of {len(their_results)}")
+    second = bool(op.supports_gradgrad)
+    try:
+        expected = gradients(torch, their_results, their_operands, 1, create_graph=second)
+    except (RuntimeError, NotImplementedError):
+        return 0
+    try:
+        got = gradients(lz, our_results, our_operands, 1, create_graph=second)
+    except Exception as error:
+        raise Unlike("gradient", f"{type(error).__name__}: {error}") from error
+    compare_each(got, expected, "gradient")
+    expected2 = differentiable([g for g in expected if g is not None], torch.Tensor)
+    if not second or not expected2:
+        return 1
+    try:
+        twice = gradients(torch, expected2, their_operands, 2)
+    except (RuntimeError, NotImplementedError):
+        return 1
+    ours2 = [g for g, e in zip(got, expected, strict=True) if e is not None and e.requires_grad]
+    try:
+        again = [None if g is None or not g.requires_grad else g for g in ours2]
+        kept = [(g, e) for g, e in zip(again, expected2, strict=True) if g is not None]
+        if len(kept) != len(expected2):
+            raise Unlike("second gradient", "a gradient has none")
+        got2 = gradients(lz, [g for g, _ in kept], our_operands, 2)
+    except Unlike:
+        raise
+    except Exception as error:
+        raise Unlike("second gradient", f"{type(error).__name__}: {error}") from error
+    compare_each(got2, twice, "second gradient")
+    return 2
+
+
+def compare_each(ours, theirs, kind):
+    """Gradients: one that is not there is zero."""
+    for mine, other in zip(ours, theirs, strict=True):
+        if mine is None or other is None:
+            there = other if mine is None else mine
+            if there is not None and bool((there != 0).any()):
+                raise Unlike(kind, "only one of the two has one")
+        else:
+            compare(mine, other, kind)
+
+
+def variants(op, function):
+    """(name, torch's, lazuli's) of each way to call an entry; lazuli's is None where it lacks it."""
+    import lazuli as lz
+
+    yield "function", op.op, function
+    for form in ("method", "inplace"):
+        theirs = getattr(op, f"{form}_variant")
+        if theirs is not None and theirs is not op.op:
+            name = getattr(theirs, "__name__", op.name)
+            yield form, theirs, getattr(lz.Tensor, name, None)
+
+
+def try_sample(op, sample, form, theirs, ours, with_sync):
+    """The checks made of one sample in one form; raises Unlike."""
+    import lazuli as lz
+    import torch
+
+    whole = (sample.input, tuple(sample.args), dict(sample.kwargs))
+    value, arguments, keywords = fresh(whole)
+    their_operands = [t for t in leaves([value, arguments, keywords], torch.Tensor) if t.requires_grad]
+    written = form == "inplace" or keywords.get("inplace")
+    try:
+        if written:
+            value = value.clone()
+        expected = theirs(value, *arguments, **keywords)
+    except Exception:
+        return 0
+    if any(t.layout != torch.strided for t in leaves(expected, torch.Tensor)):
+        return 0
+    if ours is None:
+        raise Unlike(f"no {form}", "")
+    try:
+        mine, my_arguments, my_keywords = to_lazuli(fresh(whole))
+        our_operands = [t for t in leaves([mine, my_arguments, my_keywords], lz.Tensor) if t.requires_grad]
+        got = ours(mine.clone() if written else mine, *my_arguments, **my_keywords)
+        if with_sync:
+            lz.sync(True)
+    except NotImplementedError as error:
+        if str(error) == "a sparse tensor":
+            return 0
+        raise Unlike("refused", f"{type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise Unlike("refused", f"{type(error).__name__}: {error}") from error
+    if RANDOM.fullmatch(op.name):
+        compare(got, expected, "random")
+        return 1
+    compare(got, expected, "values")
+    if sample.output_process_fn_grad and form == "function":
+        expected, got = sample.output_process_fn_grad(expected), sample.output_process_fn_grad(got)
+    return 1 + compare_gradients(op, expected, got, their_operands, our_operands)
+
+
+def try_error(op, wrong, ours):
+    """torch refuses the sample, and so must lazuli, by the same class."""
+    try:
+        mine = to_lazuli((wrong.sample_input.input, tuple(wrong.sample_input.args), dict(wrong.sample_input.kwargs)))
+    except NotImplementedError:
+        return 0
+    try:
+        op.op(wrong.sample_input.input, *wrong.sample_input.args, **wrong.sample_input.kwargs)
+        return 0  # torch takes it on this machine
+    except Exception:
+        pass
+    try:
+        ours(mine[0], *mine[1], **mine[2])
+    except wrong.error_type:
+        return 1
+    except Exception as error:
+        raise Unlike("error class", f"{type(error).__name__} instead of {wrong.error_type.__name__}: {error}") from error
+    raise Unlike("accepted", f"torch says {wrong.error_regex!r}: {wrong.sample_input.summary()}")
+
+
+def usable_dtypes(op, whole):
+    import lazuli as lz
+
+    names = sorted(str(d).removeprefix("torch.") for d in op.supported_dtypes("cpu"))
+    return [n for n in names if hasattr(lz, n) and (whole or n in SAMPLED_DTYPES)]
+
+
+def checks_of(op, function, whole):
+    """Yields (description, callable) for each check of an entry."""
+    import torch
+
+    for name in usable_dtypes(op, whole):
+        dtype = getattr(torch, name)
+        wants = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
+        torch.manual_seed(0)
+        samples = list(op.sample_inputs("cpu", dtype, requires_grad=wants))
+        for i, sample in enumerate(samples if whole else samples[:SAMPLES]):
+            for form, theirs, ours in variants(op, function):
+                yield f"{form} {name} sample {i}", lambda a=(op, sample, form, theirs, ours, i % 2 == 1): try_sample(*a)
+    if op.error_inputs_func is not None:
+        wrongs = list(op.error_inputs("cpu"))
+        for i, wrong in enumerate(wrongs if whole else wrongs[:SAMPLES * 2]):
+            yield f"error input {i}", lambda a=(op, wrong, function): try_error(*a)
+
+
+def find(name):
+    import lazuli as lz
+
+    found = lz
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def run_entry(op, whole, show):
+    """{"checks": n, "failures": {kind: n}}, or None for one that lazuli does not have."""
+    function = find(op.name) or (getattr(find("Tensor"), op.name, None) if "." not in op.name else None)
+    if function is None:
+        return None
+    failures, checks = collections.Counter(), 0
+    for description, check in checks_of(op, function, whole):
+        try:
+            checks += check()
+        except Unlike as unlike:
+            checks += 1
+            failures[unlike.kind] += 1
+            if show:
+                print(f"# {title(op)}: {description}: {unlike.kind}: {' '.join(str(unlike).split())[:300]}", flush=True)
+    return {"checks": checks, "failures": dict(failures)}
+
+
+def run_group(folder, names, whole, show):
+    """In a process of its own: a line of JSON before and after each entry."""
+    os.environ.setdefault("PJRT_DEVICE", "interpreter")
+    sys.path.insert(0, folder)
+    warnings.simplefilter("ignore")
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    for op in op_db:
+        if title(op) in names:
+            print(json.dumps({"begin": title(op)}), flush=True)
+            print(json.dumps({"end": title(op), "result": run_entry(op, whole, show)}), flush=True)
+
+
+# --- the process that starts the groups
+
+
+def run_groups(folder, names, whole, show):
+    """{title: result}; an entry that ends its process has the failure `crash`, and the rest of its group goes on."""
+    results = {}
+
+    def run(group):
+        left = list(group)
+        while left:
+            command = [sys.executable, __file__, folder, "--group", *(["--whole"] if whole else []), *(["--show"] if show else []), *left]
+            lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.splitlines()
+            begun = None
+            for line in lines:
+                if line.startswith("#"):
+                    print(line, flush=True)
+                elif line.startswith("{"):
+                    said = json.loads(line)
+                    begun = said.get("begin")
+                    if "end" in said:
+                        results[said["end"]] = said["result"]
+                        left.remove(said["end"])
+            if left:
+                bad = begun or left[0]
+                results[bad] = {"checks": 1, "failures": {"crash": 1}}
+                left.remove(bad)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(run, [names[i::GROUPS] for i in range(GROUPS) if names[i::GROUPS]]))
+    return results
+
+
+def state(result):
+    if result is None:
+        return "missing"
+    failures = result["failures"]
+    if not failures:
+        return "passes"
+    return ", ".join(f"{kind} {n}" for kind, n in sorted(failures.items())) + f" of {result['checks']}"
+
+
+def broken(said, result):
+    """Why a line of the file no longer holds; "" if it does."""
+    now = state(result)
+    if said is None:
+        return f"has no line; it is: {now}"
+    if "missing" in (said, now) and said != now:
+        return f"is said to be: {said}; it is: {now}"
+    kinds = set(re.findall(r"([a-z ]+?) \d+", said.rpartition(" of ")[0])) if said != "passes" else set()
+    new = set(result["failures"]) - {kind.strip() for kind in kinds} if result else set()
+    return f"is said to be: {said}; it is: {now}" if new else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("names", nargs="*")
+    for option in ("--whole", "--write", "--show", "--group"):
+        parser.add_argument(option, action="store_true")
+    options = parser.parse_intermixed_args()
+    if options.group:
+        return run_group(options.folder, set(options.names), options.whole, options.show)
+    try:
+        from torch.testing._internal.common_methods_invocations import op_db
+    except ImportError as error:
+        print(f"skipped: {error}; PyTorch's operator database needs torch and expecttest, which ./lz test --peers installs")
+        return 77
+    titles = list(dict.fromkeys(title(op) for op in op_db))
+    names = [t for t in titles if not options.names or t in options.names or t.split("/")[0] in options.names]
+    results = run_groups(options.folder, names, options.whole, options.show)
+    said = read_states()
+    if options.write:
+        said.update({name: state(results[name]) for name in names})
+        width = max(map(len, titles)) + 2
+        head = "# What PyTorch's operator database finds, by entry; torch_opinfo_test.py says what the words mean and writes this file.\n"
+        STATES.write_text(head + "".join(f"{t:<{width}}{said[t]}\n" for t in titles if t in said))
+    there = [r for r in results.values() if r is not None]
+    checks, failed = sum(r["checks"] for r in there), sum(sum(r["failures"].values()) for r in there)
+    print(f"{len(there)} of {len(results)} entries exist, {sum(not r['failures'] for r in there)} of them pass; "
+          f"{checks - failed} of {checks} checks pass")
+    wrong = {name: why for name in names if (why := broken(said.get(name), results[name]))}
+    for name, why in wrong.items():
+        print(f"{name} {why}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

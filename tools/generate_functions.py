@@ -585,12 +585,15 @@ def python_row(row, in_place=False, number=0):
     elif row.result == "None":
         body += [f"  {call};", "  Py_RETURN_NONE;"]
     else:
-        body.append(f"  return ToPython({call}).release().ptr();")
+        convert = "ThoseDefined" if "Tensor?" in row.result else "ToPython"
+        body.append(f"  return {convert}({call}).release().ptr();")
     parameters = ",\n    ".join(
         f'{{&AddParameterOf<{python_value(row, p)}>, "{p.name}", '
         f'{quoted((cpp_default(p.type, p.default) or "").replace("std::", ""))}}}' for p in row.parameters)
-    result = "Tensor" if gives_x else {"Tensor[]": "list[Tensor]"}.get(row.result, row.result)
-    if result.startswith("("):
+    result = "Tensor" if gives_x else {"Tensor[]": "tuple[Tensor, ...]"}.get(row.result, row.result)
+    if "Tensor?" in result:
+        result = "Tensor | tuple[Tensor, ...]"
+    elif result.startswith("("):
         result = f"tuple[{', '.join(['Tensor'] * result.count('Tensor'))}]"
     doc = ("In place: " if in_place else "") + row.doc
     return "\n".join([f"PyObject* Call{id_}(const Signature& signature, Slots slots) {{", *body, "}",
@@ -600,7 +603,7 @@ def python_row(row, in_place=False, number=0):
 
 
 def row_id(row, in_place, number):
-    return pascal(row.name) + ("InPlace" if in_place else "") + (str(number + 1) if number else "")
+    return pascal(row.namespace.replace(".", "_")) + pascal(row.name) + ("InPlace" if in_place else "") + (str(number + 1) if number else "")
 
 
 def python_overloads(overloads, in_place=False):

@@ -64,11 +64,6 @@ void AddSlice(Selection& s, const Slice& slice, std::int64_t size) {
 
 void AddPositions(Selection& s, const Tensor& positions, std::int64_t size) {
   const lazy::Tensor given = In(positions, kOp);
-  if (given.dtype() == ir::DType::kPred) {
-    lazy::ThrowRecordError(
-        kOp, ir::InvalidArgument("the dims of what a mask picks depend on its values; "
-                                 "where(mask, x, other) keeps x's"));
-  }
   if (!ir::IsIntegral(given.dtype())) {
     lazy::ThrowRecordError(kOp,
                            ir::InvalidArgument("positions must be integers, are ", given.shape()));
@@ -78,13 +73,36 @@ void AddPositions(Selection& s, const Tensor& positions, std::int64_t size) {
   AddWhole(s, size);
 }
 
+bool IsMask(const Index& index) {
+  const auto* tensor = std::get_if<Tensor>(&index);
+  return tensor != nullptr && tensor->defined() && tensor->dtype() == kBool;
+}
+
+// A mask stands for the positions of its true elements along each of its dims, which are read.
+void AddMask(Selection& s, const lazy::Tensor& x, const lazy::Tensor& mask) {
+  const auto dims = mask.shape().dims(), there = x.shape().dims().subspan(s.starts.size());
+  if (dims.empty()) lazy::ThrowRecordError(kOp, ir::Unimplemented("a mask of rank 0"));
+  if (dims.size() > there.size() || dims != there.first(dims.size())) {
+    lazy::ThrowRecordError(kOp, ir::OutOfRange("the mask ", mask.shape(), " has not the dims of ",
+                                               x.shape(), " from dim ", s.starts.size()));
+  }
+  const lazy::Tensors positions = lazy::Where(mask);
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    s.picked.push_back(static_cast<std::int64_t>(s.dims.size()));
+    s.positions.push_back(positions[d]);
+    AddWhole(s, there[d]);
+  }
+}
+
 // How many dims of the tensor an index takes.
-bool TakesDim(const Index& index) {
-  return !std::holds_alternative<NewAxis>(index) && !std::holds_alternative<Ellipsis>(index);
+std::int64_t DimsTaken(const Index& index) {
+  if (std::holds_alternative<NewAxis>(index) || std::holds_alternative<Ellipsis>(index)) return 0;
+  return IsMask(index) ? TensorAccess::Unwrap(std::get<Tensor>(index)).rank() : 1;
 }
 
 Selection Select(const lazy::Tensor& x, const std::vector<Index>& indices) {
-  const std::int64_t taken = std::count_if(indices.begin(), indices.end(), TakesDim);
+  std::int64_t taken = 0;
+  for (const Index& index : indices) taken += DimsTaken(index);
   if (taken > x.rank()) {
     lazy::ThrowRecordError(kOp, ir::OutOfRange(taken, " indices for a tensor of rank ", x.rank()));
   }
@@ -102,6 +120,8 @@ Selection Select(const lazy::Tensor& x, const std::vector<Index>& indices) {
       AddSlice(s, *slice, size());
     } else if (const auto* integer = std::get_if<std::int64_t>(&index)) {
       AddInteger(s, *integer, size());
+    } else if (IsMask(index)) {
+      AddMask(s, x, TensorAccess::Unwrap(std::get<Tensor>(index)));
     } else {
       AddPositions(s, std::get<Tensor>(index), size());
     }
@@ -260,13 +280,8 @@ lazy::Tensor PutAtMask(const lazy::Tensor& x, const lazy::Tensor& mask, const Op
 
 lazy::Tensor Put(const lazy::Tensor& x, const std::vector<Index>& indices, const Operand& value,
                  bool accumulate) {
-  for (const Index& index : indices) {
-    const auto* mask = std::get_if<Tensor>(&index);
-    if (mask == nullptr || !mask->defined() || mask->dtype() != kBool) continue;
-    if (indices.size() > 1)
-      lazy::ThrowRecordError(kPut, ir::Unimplemented("a mask beside other indices"));
-    return PutAtMask(x, TensorAccess::Unwrap(*mask), value, accumulate);
-  }
+  if (indices.size() == 1 && IsMask(indices[0]))  // without a read
+    return PutAtMask(x, TensorAccess::Unwrap(std::get<Tensor>(indices[0])), value, accumulate);
   const Selection s = Select(x, indices);
   const lazy::Tensor slice = s.whole ? lazy::Reshape(x, s.dims) : Sliced(x, s);
   lazy::Tensor put;

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,11 @@ inline lazy::Reduction In(nn::Reduction reduction) {
 inline Tensor Out(lazy::Tensor tensor) { return TensorAccess::Wrap(std::move(tensor)); }
 inline std::pair<Tensor, Tensor> Out(std::pair<lazy::Tensor, lazy::Tensor> pair) {
   return {Out(std::move(pair.first)), Out(std::move(pair.second))};
+}
+inline std::tuple<Tensor, Tensor, Tensor> Out(
+    std::tuple<lazy::Tensor, lazy::Tensor, lazy::Tensor> results) {
+  return {Out(std::get<0>(std::move(results))), Out(std::get<1>(std::move(results))),
+          Out(std::get<2>(std::move(results)))};
 }
 inline std::vector<Tensor> Out(lazy::Tensors tensors) {
   std::vector<Tensor> result;

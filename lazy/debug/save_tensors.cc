@@ -54,6 +54,8 @@ std::string_view Caller(SyncReason reason) {
       return "graph limit";
     case SyncReason::kUpdate:
       return "update after update";
+    case SyncReason::kSize:
+      return "read of a size";
   }
   return "";
 }

@@ -175,6 +175,11 @@ Tensors ScatterOp::Vjp(const Saved& s, const Tensor& dy) const {
 lowering::Op IndexSelectOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const {
   lowering::Builder& b = c.builder;
   if (absl::Status s = CheckRows(index.shape()); !s.ok()) return b.Error(std::move(s));
+  if (index.shape().dim(0) == 0) {  // of a dim of size 0, too
+    Dims dims(x.shape().dims().begin(), x.shape().dims().end());
+    dims[static_cast<std::size_t>(dim)] = 0;
+    return b.Full(Shape(x.dtype(), dims), 0);
+  }
   index = InRange(c, kName, index, x.shape().dim(dim));
   hlo::GatherAttrs attrs;
   attrs.offset_dims = AllDimsBut(dim, x.rank());

@@ -16,7 +16,7 @@ class Context;
 class Storage;
 
 // Why a sync happens: shown in dumps and counted.
-enum class SyncReason : uint8_t { kUser, kRead, kForeignContext, kGraphLimit, kUpdate };
+enum class SyncReason : uint8_t { kUser, kRead, kForeignContext, kGraphLimit, kUpdate, kSize };
 
 class Engine {
  public:

@@ -23,7 +23,7 @@ except ImportError as error:
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
-from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, allclose, arange, equal, from_dlpack, from_numpy, tensor
+from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, allclose, arange, equal, from_dlpack, from_numpy, nonzero, tensor
 from lazuli.autograd import enable_grad, no_grad, set_grad_enabled
 import lazuli.autograd
 import lazuli.data

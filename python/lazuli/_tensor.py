@@ -132,6 +132,12 @@ def allclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     return close.all().item()
 
 
+@_method
+def nonzero(self, *, as_tuple=False):
+    """The positions of the elements that are not 0: [n, rank], or with as_tuple a tensor [n] per dim; reads the elements."""
+    return _C.where(self) if as_tuple else _C.nonzero(self)
+
+
 Tensor.mT = property(lambda self: self.transpose(-2, -1), doc="The last two dims exchanged.")
 Tensor.data = property(lambda self: self.detach(), lambda self, value: self.set_data(value),
                        doc="detach(); assigning is set_data().")

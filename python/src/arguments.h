@@ -300,9 +300,19 @@ inline py::object ToPython(std::pair<Tensor, Tensor> pair) {
   return py::make_tuple(ToPython(std::move(pair.first)), ToPython(std::move(pair.second)));
 }
 inline py::object ToPython(std::vector<Tensor> tensors) {
+  py::tuple tuple(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) tuple[i] = ToPython(std::move(tensors[i]));
+  return tuple;
+}
+// Results of which some may be undefined: those that are there, or the only one.
+inline py::object ThoseDefined(std::tuple<Tensor, Tensor, Tensor> results) {
   py::list list;
-  for (Tensor& tensor : tensors) list.append(ToPython(std::move(tensor)));
-  return list;
+  std::apply(
+      [&](auto&... each) {
+        ((each.defined() ? list.append(ToPython(std::move(each))) : void()), ...);
+      },
+      results);
+  return list.size() == 1 ? py::object(list[0]) : py::object(py::tuple(list));
 }
 inline py::object ToPython(double number) { return py::float_(number); }
 inline py::object ToPython(py::object object) { return object; }

@@ -25,6 +25,8 @@ struct NewAxis {};
 struct Ellipsis {};
 using Index = std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Tensor>;
 
+// A tensor of pred stands for the positions where it is true along each of its dims, which are read:
+// how many there are is a dim of the result.
 LAZULI_API Tensor index(const Tensor& x, const std::vector<Index>& indices, LAZULI_LOC);
 
 // x[indices] = value, which broadcasts and takes x's dtype; or += of all that meet at a position,

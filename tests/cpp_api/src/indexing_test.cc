@@ -95,8 +95,8 @@ TEST_F(IndexingTest, RefusesWhatDoesNotFit) {
                index(x_, {tensor({0.5f})}));
   EXPECT_ERROR(kOutOfRange, "index_put_: the mask pred[3] has not the leading dims of f32[2,3,4]",
                index_put_(x_, {tensor({true, false, true})}, 1));
-  EXPECT_ERROR(kUnimplemented, "index_put_: a mask beside other indices",
-               index_put_(x_, {0, tensor({true, false, true})}, 1));
+  EXPECT_ERROR(kOutOfRange, "index: the mask pred[2] has not the dims of f32[2,3,4] from dim 1",
+               index_put_(x_, {0, tensor({true, false})}, 1));
   Tensor leaf = zeros({2}).set_requires_grad(true);
   EXPECT_ERROR(
       kFailedPrecondition,

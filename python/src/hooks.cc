@@ -217,13 +217,13 @@ class References {
 };
 
 // What the collector is shown while it looks at everything.
-struct Shown {
+struct ShownHooks {
   std::unordered_map<PyObject*, std::vector<PyObject*>> hooks;
   // So that a hook has a reference for each object that shows it, as if each held one.
   std::vector<py::object> references;
 };
-Shown& Now() {
-  static auto* shown = new Shown;  // as long as the interpreter
+ShownHooks& HooksShown() {
+  static auto* shown = new ShownHooks;  // as long as the interpreter
   return *shown;
 }
 
@@ -237,20 +237,20 @@ void Show() {
     if (instance->get_value_and_holder().holder_constructed())
       references.AddObject(reinterpret_cast<PyObject*>(instance));
   }
-  Now().hooks = references.Owned();
+  HooksShown().hooks = references.Owned();
   std::unordered_set<PyObject*> counted;  // C++ has one reference of each
-  for (const auto& [object, hooks] : Now().hooks) {
+  for (const auto& [object, hooks] : HooksShown().hooks) {
     if (PyObject_GC_IsTracked(object) == 0) PyObject_GC_Track(object);
     for (PyObject* hook : hooks) {
       if (!counted.insert(hook).second)
-        Now().references.push_back(py::reinterpret_borrow<py::object>(hook));
+        HooksShown().references.push_back(py::reinterpret_borrow<py::object>(hook));
     }
   }
 }
 
 void Hide() {
-  Now().hooks.clear();
-  Now().references.clear();
+  HooksShown().hooks.clear();
+  HooksShown().references.clear();
 }
 
 // What gc.callbacks calls.
@@ -287,9 +287,9 @@ HookHandle RegisterHook(Tensor& x, const py::function& function) {
 }
 
 int VisitHooks(PyObject* self, visitproc visit, void* arg) {
-  if (Now().hooks.empty()) return 0;
-  const auto own = Now().hooks.find(self);
-  if (own == Now().hooks.end()) return 0;
+  if (HooksShown().hooks.empty()) return 0;
+  const auto own = HooksShown().hooks.find(self);
+  if (own == HooksShown().hooks.end()) return 0;
   for (PyObject* hook : own->second) Py_VISIT(hook);
   return 0;
 }

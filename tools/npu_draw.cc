@@ -1,5 +1,6 @@
 // npu-draw: pictures of the simulated NPU, as SVG on standard output.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "backend/npu/sim/array_model.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
+#include "tools/npu_trace_picture.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {
@@ -19,11 +21,15 @@ using npu::Dataflow;
 using npu::Matrix;
 
 constexpr std::string_view kUsage = R"(usage: npu-draw array [options]
-Draws one fold of a small array, a frame for each clock, as the register-level model runs it.
+       npu-draw trace PROGRAM.s [options]
+array: one fold of a small array, a frame for each clock, as the register-level model runs it.
+trace: what the units do while a program runs on zeros; the same as npu-run's trace, without a viewer.
 
   --dataflow=ws|os|is     what stays in the array (ws)
   --rows=N, --cols=N      its size, 1 to 8 (3)
   --stream=N              rows that stream through it, 1 to 16 (4)
+  --set=KEY=VALUE,...     keys of the machine that runs the program
+  --to=CYCLE              draw only what begins before it
   --help                  print this
 )";
 
@@ -151,7 +157,8 @@ absl::StatusOr<int64_t> Size(std::string_view option, std::string_view text, int
 absl::Status Run(const std::vector<std::string_view>& arguments) {
   int64_t rows = 3, cols = 3, length = 4;
   Dataflow dataflow = Dataflow::kWs;
-  std::string what, value;
+  int64_t to = INT64_MAX;
+  std::string what, program, set, value;
   for (const std::string_view argument : arguments) {
     if (argument == "--help") {
       std::fputs(std::string(kUsage).c_str(), stdout);
@@ -167,14 +174,24 @@ absl::Status Run(const std::vector<std::string_view>& arguments) {
       if (value != "ws" && value != "os" && value != "is")
         return ir::InvalidArgument("--dataflow=", value, ": it is ws, os or is");
       dataflow = value == "ws" ? Dataflow::kWs : value == "os" ? Dataflow::kOs : Dataflow::kIs;
-    } else if (argument.starts_with("-") || !what.empty()) {
+    } else if (TakeValue(argument, "--to", &value)) {
+      LAZULI_ASSIGN_OR_RETURN(to, Size("--to", value, INT64_MAX));
+    } else if (TakeValue(argument, "--set", &set)) {
+      continue;
+    } else if (argument.starts_with("-") || !program.empty()) {
       return ir::InvalidArgument("unknown option ", argument, "; --help lists them");
     } else {
-      what = argument;
+      (what.empty() ? what : program) = argument;
     }
   }
-  if (what != "array")
-    return ir::InvalidArgument("there is npu-draw array; --help lists the options");
+  if (what == "trace" && !program.empty()) {
+    LAZULI_ASSIGN_OR_RETURN(const std::string svg, DrawTrace(program, set, to));
+    std::fputs(svg.c_str(), stdout);
+    return absl::OkStatus();
+  }
+  if (what != "array" || !program.empty())
+    return ir::InvalidArgument(
+        "there are npu-draw array and npu-draw trace PROGRAM.s; --help lists the options");
   std::fputs(DrawArray(dataflow, rows, cols, length).c_str(), stdout);
   return absl::OkStatus();
 }

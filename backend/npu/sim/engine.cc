@@ -44,7 +44,7 @@ bool Engine::Fail(ErrorCode code, std::string sentence) {
   if (blamed_ != nullptr) {
     fault.device = blamed_->device;
     fault.core = blamed_->index;
-    fault.cycle = std::max(now_, int64_t{0});
+    fault.cycle = std::max(now_, blamed_cycle_);
     if (blamed_pc_ < code_.size()) {
       fault.pc = blamed_pc_;
       fault.instruction = InstructionText(program_, code_[blamed_pc_]);

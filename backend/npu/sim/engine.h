@@ -255,9 +255,11 @@ class Engine {
   bool Random(Core& core, const Entry& entry, Cost& cost);
 
   bool Fail(ErrorCode code, std::string sentence);
-  void Blame(const Core& core, uint32_t pc) {
+  // What a fault from here on is the fault of; the sequencer has a time of its own.
+  void Blame(const Core& core, uint32_t pc, int64_t cycle = 0) {
     blamed_ = &core;
     blamed_pc_ = pc;
+    blamed_cycle_ = cycle;
   }
   Counters& CountersOf(const Core& core) {
     return devices_[static_cast<std::size_t>(core.device)]->counters;
@@ -270,6 +272,7 @@ class Engine {
   std::vector<uint32_t> free_completions_;
   const Core* blamed_ = nullptr;
   uint32_t blamed_pc_ = 0;
+  int64_t blamed_cycle_ = 0;
   int64_t puts_ = 0;
   bool stopped_ = false;
   // scratch of the units

@@ -45,7 +45,7 @@ struct RunOptions {
   int64_t damaged_dram = -1;     // offset of 64 bytes of each device's DRAM that cannot be read
   Observer* observer = nullptr;  // outlives the run
   // Called behind every step; true stops the run there, and Run() goes on.
-  std::function<bool(const Step&)> stop;
+  std::function<bool(const Step&)> stop = nullptr;
 };
 
 class Machine {

@@ -159,13 +159,13 @@ bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
   (integer ? static_cast<void>(ai_.resize(static_cast<std::size_t>(m * k)))
            : static_cast<void>(a_.resize(static_cast<std::size_t>(m * k))));
   BankConflicts banks(config_, table && options_.timing ? koff : std::vector<int64_t>());
+  const bool watched = strict_ != nullptr || options_.observer != nullptr;
   int64_t index[5] = {}, offset = 0;
   for (int64_t i = 0; i < m; ++i) {
     const std::byte* const row = base + offset;
     const Place place{from.memory, static_cast<uint64_t>(row - from.memory->data())};
     if (!table) {
-      if (strict_ != nullptr && !TouchBytes(place, static_cast<uint64_t>(k * elem), false))
-        return false;
+      if (watched && !TouchBytes(place, static_cast<uint64_t>(k * elem), false)) return false;
       if (options_.timing) bank_clocks += RowClocks(config_, place.offset, k * elem);
       if (integer)
         ToIntegers(row, type, k, zero_point, ai_.data() + i * k);
@@ -174,9 +174,8 @@ bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
     } else {
       for (int64_t r = 0; r < k; ++r) {
         const std::byte* const at = row + koff[static_cast<std::size_t>(r)];
-        if (strict_ != nullptr &&
-            !TouchBytes({from.memory, static_cast<uint64_t>(at - from.memory->data())},
-                        static_cast<uint64_t>(elem), false))
+        if (watched && !TouchBytes({from.memory, static_cast<uint64_t>(at - from.memory->data())},
+                                   static_cast<uint64_t>(elem), false))
           return false;
         if (integer)
           ToIntegers(at, type, 1, zero_point, ai_.data() + i * k + r);

@@ -41,6 +41,9 @@ class Observer {
   virtual void OnWait(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,
                       int64_t /*cycle*/, int /*track*/, uint32_t /*pc*/) {}
   virtual void OnMark(int /*device*/, int /*core*/, int64_t /*number*/, int64_t /*cycle*/) {}
+  // A unit touches bytes of a core's scratchpad, one call for each run of an operand.
+  virtual void OnSpmAccess(int /*device*/, int /*core*/, uint64_t /*offset*/, uint64_t /*bytes*/,
+                           bool /*write*/, int64_t /*cycle*/) {}
 };
 
 // What a device did.

@@ -125,12 +125,12 @@ bool Engine::RunSequencer(Core& core) {
   for (;;) {
     const uint32_t pc = core.pc;
     if (pc >= code_.size()) [[unlikely]] {
-      Blame(core, pc - 1);
+      Blame(core, pc - 1, core.time);
       return Fail(ErrorCode::kIllegalAddress,
                   "the program runs on behind its last instruction: halt is missing");
     }
     if (core.time > watchdog || core.instructions > watchdog) [[unlikely]] {
-      Blame(core, pc);
+      Blame(core, pc, core.time);
       return Fail(ErrorCode::kWatchdog, Str("the program has run for ", watchdog, " cycles"));
     }
     if (stepping && !synchronous()) return yield();
@@ -153,7 +153,7 @@ bool Engine::RunSequencer(Core& core) {
         last_ = std::max(last_, core.time + 1);
         break;
       case Op::kTrap:
-        Blame(core, pc);
+        Blame(core, pc, core.time);
         if (!synchronous()) return yield();
         return Fail(ErrorCode::kTrap, Str("the program traps with ", in.number()));
       case Op::kMark:
@@ -206,7 +206,7 @@ bool Engine::RunSequencer(Core& core) {
       case Op::kLds:
       case Op::kSts:
         if (!synchronous()) return yield();
-        Blame(core, pc);
+        Blame(core, pc, core.time);
         if (!is_fine(LoadScalar(core, in))) return false;
         cost = config_.seq.spm;
         break;
@@ -237,7 +237,7 @@ bool Engine::RunSequencer(Core& core) {
         break;
       case Op::kRet:
         if (r[kLinkRegister] < 0 || r[kLinkRegister] >= static_cast<int64_t>(code_.size())) {
-          Blame(core, pc);
+          Blame(core, pc, core.time);
           return Fail(ErrorCode::kIllegalAddress,
                       Str("r63 is ", r[kLinkRegister], ", which is no instruction"));
         }
@@ -250,7 +250,7 @@ bool Engine::RunSequencer(Core& core) {
           break;
         }
         if (core.loops.size() == kLoopDepth) {
-          Blame(core, pc);
+          Blame(core, pc, core.time);
           return Fail(ErrorCode::kIllegalInstruction, Str("loops nest deeper than ", kLoopDepth));
         }
         core.loops.push_back({pc + 1, pc + in.desc, source, 0, in.rd});
@@ -258,7 +258,7 @@ bool Engine::RunSequencer(Core& core) {
         break;
       case Op::kEndl: {
         if (core.loops.empty() || core.loops.back().end != pc) {
-          Blame(core, pc);
+          Blame(core, pc, core.time);
           return Fail(ErrorCode::kIllegalInstruction, "endl of a loop that was not entered");
         }
         Core::Loop& loop = core.loops.back();
@@ -314,7 +314,7 @@ bool Engine::RunSequencer(Core& core) {
             core.blocked_pc = pc;
             return true;
           }
-          Blame(core, pc);
+          Blame(core, pc, core.time);
           TouchSequencer(core);
           if (in.wait_val != 0)
             TakeTokens(core, static_cast<int>(in.wait_sem), static_cast<int>(in.wait_val),

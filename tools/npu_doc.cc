@@ -6,6 +6,8 @@
 
 #include "backend/npu/sim/config.h"
 #include "backend/npu/sim/energy.h"
+#include "backend/npu/sim/fault.h"
+#include "backend/npu/sim/isa.h"
 #include "ir/support/status.h"
 #include "tools/tool.h"
 
@@ -19,6 +21,8 @@ struct Part {
 constexpr Part kParts[] = {
     {"config", npu::ConfigPage},
     {"energy", npu::EnergyPage},
+    {"errors", npu::ErrorPage},
+    {"isa", npu::InstructionPage},
 };
 
 absl::Status Run(const std::vector<std::string_view>& arguments) {

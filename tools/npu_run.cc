@@ -4,9 +4,12 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/npu/sim/energy.h"
 #include "backend/npu/sim/machine.h"
+#include "backend/npu/sim/trace.h"
 #include "ir/support/json.h"
 #include "ir/support/status.h"
+#include "ir/support/text_file.h"
 #include "tools/npu_program.h"
 #include "tools/tool.h"
 
@@ -21,7 +24,8 @@ Runs a program of the simulated NPU: a .npux file, or assembly if its name ends 
   --inputs=IN.npz         the program's inputs by name; x@2 is for device 2 alone
   --seed=N                draw the inputs that no file has
   --output=OUT.npz        write its outputs; of several devices as x@0, x@1, ...
-  --report[=json]         also what each unit did
+  --report[=json]         also what each unit did, and the energy
+  --trace=FILE.json       a picture of the run for ui.perfetto.dev
   --functional            no cycles: all work takes no time, the results are the same
   --jitter=N              units take longer by delays drawn from N; the results are the same
   --lose-put=N            the N-th message between devices (from 0) is lost
@@ -29,7 +33,7 @@ Runs a program of the simulated NPU: a .npux file, or assembly if its name ends 
 )";
 
 struct RunRequest {
-  std::string file, output;
+  std::string file, output, trace;
   NpuOptions machine;
   InputSource inputs;
   npu::RunOptions options;
@@ -41,7 +45,8 @@ absl::StatusOr<RunRequest> ParseRun(const std::vector<std::string_view>& argumen
   std::string value;
   for (const std::string_view argument : arguments) {
     if (request.machine.Take(argument) || TakeValue(argument, "--inputs", &request.inputs.npz) ||
-        TakeValue(argument, "--output", &request.output))
+        TakeValue(argument, "--output", &request.output) ||
+        TakeValue(argument, "--trace", &request.trace))
       continue;
     if (TakeValue(argument, "--seed", &value)) {
       LAZULI_ASSIGN_OR_RETURN(const int64_t seed, ParseInteger("--seed", value));
@@ -106,6 +111,21 @@ std::vector<Row> RowsOf(const npu::Counters& c) {
           {"host_bytes", c.host_bytes}};
 }
 
+npu::Activity ActivityOf(const npu::Counters& c) {
+  npu::Activity activity;
+  activity.cycles = c.cycles;
+  activity.macs_int8 = c.macs_int;
+  activity.macs_bf16 = c.macs_bf16;
+  activity.macs_f32 = c.macs_f32;
+  activity.acc_words = c.acc_words;
+  activity.spm_bytes = c.spm_read_bytes + c.spm_write_bytes;
+  activity.dram_bytes = c.dram_burst_bytes;
+  activity.alu_ops = c.alu_ops;
+  activity.sfu_ops = c.sfu_ops;
+  activity.link_bytes = c.link_bytes + c.host_bytes;
+  return activity;
+}
+
 void PrintReport(const npu::Machine& machine) {
   const npu::Config& config = machine.config();
   for (int d = 0; d < config.devices; ++d) {
@@ -126,6 +146,7 @@ void PrintReport(const npu::Machine& machine) {
       std::snprintf(percent, sizeof percent, "%.1f %%", 100 * static_cast<double>(macs) / slots);
       line("mxu utilisation", percent);
     }
+    line("energy", npu::EnergyText(npu::EnergyOf(ActivityOf(c), config)));
     for (int track = 0; track < npu::kTracks; ++track) {
       const int64_t busy = c.busy[static_cast<std::size_t>(track)];
       if (busy == 0) continue;
@@ -170,7 +191,14 @@ absl::Status Run(const std::vector<std::string_view>& arguments) {
   LAZULI_ASSIGN_OR_RETURN(const auto machine, npu::Machine::Create(config));
   if (const auto fault = machine->Load(program)) return npu::ToStatus(*fault);
   LAZULI_RETURN_IF_ERROR(WriteInputs(*machine, request.inputs));
-  if (const auto fault = machine->Run(request.options)) return npu::ToStatus(*fault);
+  npu::Trace trace(machine->program(), machine->config());
+  npu::RunOptions options = request.options;
+  if (!request.trace.empty()) options.observer = &trace;
+  // Of a run that fails, too: what led to it.
+  const auto fault = machine->Run(options);
+  if (!request.trace.empty())
+    LAZULI_RETURN_IF_ERROR(ir::WriteTextFile(request.trace, trace.Json()));
+  if (fault) return npu::ToStatus(*fault);
   if (!request.output.empty()) LAZULI_RETURN_IF_ERROR(WriteOutputs(*machine, request.output));
   if (request.json) {
     PrintJson(*machine);

@@ -380,7 +380,8 @@ bool Engine::StartMatrix(Core& core, UnitQueue& queue, Entry& entry) {
   switch (entry.in->opcode()) {
     case Op::kMxLdw:
       after(core.swapped, core.swap_clock);
-      if (config_.mxu.shadow_planes == 0) start = std::max(start, core.ports[kMxTrack].free);
+      // Weights shift through all rows, so with one plane the last sums have to be out.
+      if (config_.mxu.shadow_planes == 0) start = std::max(start, core.ports[kMxTrack].last_done);
       if (!LoadWeights(core, entry, cost)) return false;
       cost = Timed(cost);
       core.shadow_done = start + cost.occupancy + cost.latency;

@@ -51,17 +51,20 @@ bool IsRatio(std::string_view field) {
          field.find_first_not_of("0123456789: ") == std::string_view::npos;
 }
 
-// Numbers up to 2^53 are exact in the percentages.
+// What all counts and the percentages' numbers, up to 2^53, can hold.
 absl::Status CheckSize(const Layer& layer) {
-  double macs = static_cast<double>(layer.filters) * static_cast<double>(layer.filter_height) *
-                static_cast<double>(layer.filter_width) * static_cast<double>(layer.channels);
-  macs *=
+  const double window = static_cast<double>(layer.filter_height) *
+                        static_cast<double>(layer.filter_width) *
+                        static_cast<double>(layer.channels);
+  const double windows =
       static_cast<double>(layer.ofmap_height() + 1) * static_cast<double>(layer.ofmap_width() + 1);
-  const double image = static_cast<double>(layer.ifmap_height) *
-                       static_cast<double>(layer.ifmap_width) * static_cast<double>(layer.channels);
-  if (macs > 0x1p46 || image > 0x1p31)
-    return InvalidArgument("layer '", layer.name, "' is too large: ", macs, " MACs of 2^46, ",
-                           image, " inputs of 2^31");
+  const double macs = window * windows * static_cast<double>(layer.filters);
+  const double inputs = static_cast<double>(layer.ifmap_height) *
+                        static_cast<double>(layer.ifmap_width) *
+                        static_cast<double>(layer.channels);
+  if (macs > 0x1p46 || inputs > 0x1p31)
+    return InvalidArgument("layer '", layer.name,
+                           "' is too large: more than 2^46 products or 2^31 ", "inputs");
   return absl::OkStatus();
 }
 
@@ -394,6 +397,11 @@ absl::StatusOr<std::string> LayersText(const std::vector<Layer>& layers, const C
   };
   LayerReport sum;
   for (const Layer& layer : layers) {
+    if (config.compat.scalesim && config.compat.dram &&
+        std::max(layer.inputs(), layer.weights()) > kMostElements)
+      return InvalidArgument("layer '", layer.name,
+                             "': accesses to the DRAM are counted for at most ", kMostElements,
+                             " inputs and weights; compat.dram=false leaves them out");
     const LayerReport report = EstimateLayer(layer, config);
     add(layer.name, report, false);
     for (const Column& column : kColumns) {

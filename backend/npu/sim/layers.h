@@ -31,6 +31,8 @@ struct Layer {
   int64_t ofmap_height() const { return (ifmap_height - filter_height) / stride_height + 1; }
   int64_t ofmap_width() const { return (ifmap_width - filter_width) / stride_width + 1; }
   int64_t window() const { return filter_height * filter_width * channels; }
+  int64_t inputs() const { return ifmap_height * ifmap_width * channels; }
+  int64_t weights() const { return window() * filters; }
 };
 
 struct LayerReport {

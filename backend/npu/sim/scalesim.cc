@@ -113,12 +113,15 @@ class WriteBuffer {
 // Where the operands' elements lie; kNone for what stands out of the image.
 class Operands {
  public:
-  explicit Operands(const Layer& layer) : layer_(layer) {
+  // Where elements lie is asked only if `places`.
+  Operands(const Layer& layer, bool places) : layer_(layer) {
     const int64_t out_width =
         CeilDiv(layer.ifmap_width - layer.filter_width + layer.stride_width, layer.stride_width);
     const int64_t out_height = CeilDiv(
         layer.ifmap_height - layer.filter_height + layer.stride_height, layer.stride_height);
-    for (int64_t m = 0; m < out_height * out_width; ++m)
+    m_ = out_height * out_width;
+    if (!places) return;
+    for (int64_t m = 0; m < m_; ++m)
       windows_.push_back(
           At(m / out_width * layer.stride_height, m % out_width * layer.stride_width, 0));
     const int64_t row = layer.filter_width * layer.channels;
@@ -126,9 +129,9 @@ class Operands {
       taps_.push_back(At(k / row, k % row / layer.channels, k % layer.channels));
   }
 
-  int64_t m() const { return static_cast<int64_t>(windows_.size()); }
+  int64_t m() const { return m_; }
   int64_t n() const { return layer_.filters; }
-  int64_t k() const { return static_cast<int64_t>(taps_.size()); }
+  int64_t k() const { return layer_.window(); }
 
   int64_t Ifmap(int64_t m, int64_t k) const {
     const Place& window = windows_[static_cast<std::size_t>(m)];
@@ -136,19 +139,22 @@ class Operands {
     if (window.row + tap.row >= layer_.ifmap_height ||
         window.column + tap.column >= layer_.ifmap_width)
       return kNone;
-    return window.address + tap.address;
+    return int64_t{window.address} + tap.address;
   }
   int64_t Filter(int64_t k, int64_t n) const { return n * this->k() + k; }
 
  private:
   struct Place {
-    int64_t row, column, address;
+    int32_t row, column, address;
   };
+  // Of an image of at most kMostElements; windows that stand out of it lie little behind.
   Place At(int64_t row, int64_t column, int64_t channel) const {
-    return {row, column, (row * layer_.ifmap_width + column) * layer_.channels + channel};
+    const int64_t address = (row * layer_.ifmap_width + column) * layer_.channels + channel;
+    return {static_cast<int32_t>(row), static_cast<int32_t>(column), static_cast<int32_t>(address)};
   }
 
   const Layer& layer_;
+  int64_t m_ = 0;
   std::vector<Place> windows_, taps_;
 };
 
@@ -158,11 +164,11 @@ class Run {
   Run(const Layer& layer, const Config& config)
       : config_(config),
         dataflow_(config.mxu.dataflow),
-        operands_(layer),
+        operands_(layer, config.compat.dram),
         rows_(config.mxu.rows),
         cols_(config.mxu.cols),
-        ifmap_(config.compat.ifmap_kb, layer.ifmap_height * layer.ifmap_width * layer.channels),
-        filter_(config.compat.filter_kb, operands_.k() * operands_.n()),
+        ifmap_(config.compat.ifmap_kb, config.compat.dram ? layer.inputs() : 0),
+        filter_(config.compat.filter_kb, config.compat.dram ? layer.weights() : 0),
         ofmap_(config.compat.ofmap_kb, cols_) {
     const int64_t m = operands_.m(), n = operands_.n(), k = operands_.k();
     switch (dataflow_) {

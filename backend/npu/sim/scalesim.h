@@ -16,6 +16,9 @@
 
 namespace lazuli::npu {
 
+// Inputs or weights whose single accesses are counted; a larger layer needs compat.dram=false.
+inline constexpr int64_t kMostElements = int64_t{1} << 28;
+
 LayerReport ScaleSimLayer(const Layer& layer, const Config& config);
 
 }  // namespace lazuli::npu

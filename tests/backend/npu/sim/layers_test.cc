@@ -92,6 +92,19 @@ TEST(ScaleSimTest, WithoutDramTheRestIsTheSame) {
   EXPECT_EQ(quick.sram_o, all.sram_o);
 }
 
+TEST(ScaleSimTest, LargeLayersNeedTheClosedFormsAlone) {
+  const auto layers = Topology("g,1,65536,65536\n");
+  const auto text = [&](std::string_view more) {
+    const auto csv = LayersText(layers, Keys(Str("compat.scalesim=true", more)),
+                                {.columns = "layer,cycles,sram_f,dram_f"});
+    return csv.ok() ? *csv : std::string(Message(csv.status()));
+  };
+  EXPECT_EQ(text(",compat.dram=false"), "layer,cycles,sram_f,dram_f\ng,398458879,4294967296,0\n");
+  EXPECT_EQ(text(""),
+            "layer 'g': accesses to the DRAM are counted for at most 268435456 inputs and weights; "
+            "compat.dram=false leaves them out");
+}
+
 TEST(TopologyTest, ReadsProductsAndConvolutions) {
   const auto layers = Topology(
       "a, "

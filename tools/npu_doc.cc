@@ -1,4 +1,5 @@
-// npu-doc: parts of docs/npu.md that derive from tables, as Markdown. tools/npu_docs.py puts them in.
+// npu-doc: parts of docs/npu.md that derive from tables, as Markdown. tools/npu_docs.py puts them
+// in.
 #include <cstdio>
 #include <string>
 #include <string_view>

@@ -1,8 +1,8 @@
-// Traces in the JSON that chrome://tracing and Perfetto open: tracks of slices, arrows between them,
-// counters.
+// Traces in the JSON that chrome://tracing and Perfetto open: tracks of slices, arrows between
+// them, counters.
 //
-// Times are nanoseconds, or whatever unit shall be shown as such; a simulator's clocks are. A process
-// is a group of tracks, a track a thread of it.
+// Times are nanoseconds, or whatever unit shall be shown as such; a simulator's clocks are. A
+// process is a group of tracks, a track a thread of it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ class TraceJson {
              std::string_view arguments = {});
   // A moment without duration.
   void Instant(int process, int track, std::string_view name, int64_t time);
-  // An arrow from the slice that holds one point to the slice that holds the other; `id` is its own.
+  // An arrow from the slice that holds one point to the slice that holds the other; `id` is its
+  // own.
   void Flow(int64_t id, std::string_view name, int from_process, int from_track, int64_t from,
             int to_process, int to_track, int64_t to);
   void Counter(int process, std::string_view name, int64_t time, double value);

@@ -5,11 +5,11 @@
 // what the pictures of docs/npu.md are drawn from. Every element is passed and multiplied one at a
 // time: for small arrays.
 //
-//   ws: weights shift in from above, row by row, and stay. Inputs enter from the left, row r r clocks
-//       after row 0, and move right; sums move down and leave below.
+//   ws: weights shift in from above, row by row, and stay. Inputs enter from the left, row r r
+//       clocks after row 0, and move right; sums move down and leave below.
 //   is: the same with the parts exchanged: inputs (k x m) stay, weights enter from the left.
-//   os: inputs enter from the left, weights from above, both skewed; sums stay until their T products
-//       are added, and then leave downwards, column by column.
+//   os: inputs enter from the left, weights from above, both skewed; sums stay until their T
+//       products are added, and then leave downwards, column by column.
 #pragma once
 
 #include <cstddef>
@@ -49,8 +49,8 @@ class ArrayModel {
   };
   enum class Phase : uint8_t { kLoad, kStream, kDone };
 
-  // The product of a (m x k) and b (k x n), which fit the array: ws k <= R, n <= C; is k <= R, m <= C;
-  // os m <= R, n <= C. What they leave empty works on zeros.
+  // The product of a (m x k) and b (k x n), which fit the array: ws k <= R, n <= C; is k <= R, m <=
+  // C; os m <= R, n <= C. What they leave empty works on zeros.
   ArrayModel(Dataflow dataflow, int64_t rows, int64_t cols, Matrix a, Matrix b);
 
   void Step();  // one clock

@@ -42,8 +42,8 @@ std::string EnumText(std::string_view choices, std::size_t index) {
   return std::string(choices.substr(0, choices.find('|')));
 }
 
-// A row of config.def becomes an entry of both lists; `at` leads from a configuration to the section
-// that is open.
+// A row of config.def becomes an entry of both lists; `at` leads from a configuration to the
+// section that is open.
 Table::Table() {
   std::string_view section;
   const auto add = [&](std::string_view name, ConfigKey key, void* (*member)(Config&)) {
@@ -81,6 +81,9 @@ Table::Table() {
       {"", ConfigType::kChoice, ConfigScope::k##scope, 0, 0, "", choices, doc,                    \
        EnumText(choices, std::size_t(type::edge)), EnumText(choices, std::size_t(type::server))}, \
       LAZULI_NPU_MEMBER(name));
+#define LAZULI_NPU_NAMES(scope, name, edge, server, doc)                                       \
+  add(#name, {"", ConfigType::kNames, ConfigScope::k##scope, 0, 0, "", "", doc, edge, server}, \
+      LAZULI_NPU_MEMBER(name));
 #include "backend/npu/sim/config.def"
 #undef LAZULI_NPU_SECTION
 #undef LAZULI_NPU_END
@@ -89,6 +92,7 @@ Table::Table() {
 #undef LAZULI_NPU_REAL
 #undef LAZULI_NPU_BOOL
 #undef LAZULI_NPU_CHOICE
+#undef LAZULI_NPU_NAMES
 }
 
 const Table& AllKeys() {
@@ -151,6 +155,14 @@ bool SetMember(const ConfigKey& key, std::string_view text, void* member) {
       if (value) *static_cast<uint8_t*>(member) = *value;
       return value.has_value();
     }
+    case ConfigType::kNames: {
+      constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789-+";
+      if (text.find_first_not_of(kLetters) != std::string_view::npos || text.starts_with('+') ||
+          text.ends_with('+') || text.find("++") != std::string_view::npos)
+        return false;
+      *static_cast<std::string*>(member) = text;
+      return true;
+    }
   }
   return false;
 }
@@ -165,6 +177,8 @@ std::string MemberText(const ConfigKey& key, const void* member) {
       return Str(*static_cast<const bool*>(member));
     case ConfigType::kChoice:
       return EnumText(key.choices, *static_cast<const uint8_t*>(member));
+    case ConfigType::kNames:
+      return *static_cast<const std::string*>(member);
   }
   return "";
 }
@@ -236,6 +250,7 @@ std::string Alternatives(std::string_view choices) {
 
 std::string ConfigKey::Range() const {
   if (type == ConfigType::kBool || type == ConfigType::kChoice) return Alternatives(choices);
+  if (type == ConfigType::kNames) return "names joined by +";
   return Str(Plain(min), " to ", Plain(max), " ", Unit(*this),
              IsPowerOfTwo(*this) ? " (powers of 2)" : "");
 }
@@ -301,7 +316,8 @@ std::string ToToml(const Config& config) {
     const ConfigKey& key = table.keys[i];
     if (SectionOf(key) != section) text += Str("\n[", section = SectionOf(key), "]\n");
     std::string value = MemberText(config, i);
-    if (key.type == ConfigType::kChoice) value = Str("\"", value, "\"");
+    if (key.type == ConfigType::kChoice || key.type == ConfigType::kNames)
+      value = Str("\"", value, "\"");
     text += Str(key.key.substr(section.empty() ? 0 : section.size() + 1), " = ", value, "\n");
   }
   return text;

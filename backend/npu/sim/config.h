@@ -38,6 +38,7 @@ struct Config {
 #define LAZULI_NPU_REAL(scope, name, edge, ...) double name = edge;
 #define LAZULI_NPU_BOOL(scope, name, edge, ...) bool name = edge;
 #define LAZULI_NPU_CHOICE(scope, type, name, edge, ...) type name = type::edge;
+#define LAZULI_NPU_NAMES(scope, name, edge, ...) std::string name = edge;
 #include "backend/npu/sim/config.def"
 #undef LAZULI_NPU_SECTION
 #undef LAZULI_NPU_END
@@ -45,6 +46,7 @@ struct Config {
 #undef LAZULI_NPU_REAL
 #undef LAZULI_NPU_BOOL
 #undef LAZULI_NPU_CHOICE
+#undef LAZULI_NPU_NAMES
 
   bool operator==(const Config&) const = default;
 
@@ -53,7 +55,7 @@ struct Config {
   int64_t dram_bytes() const { return dram.mb * 1024 * 1024; }
 };
 
-enum class ConfigType : uint8_t { kInt, kReal, kBool, kChoice };
+enum class ConfigType : uint8_t { kInt, kReal, kBool, kChoice, kNames };
 enum class ConfigScope : uint8_t { kProgram, kTiming, kRun };
 
 // A row of config.def.

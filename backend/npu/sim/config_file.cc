@@ -31,6 +31,10 @@ bool Fits(const toml::node& node, ConfigType type) {
       return node.is_boolean();
     case ConfigType::kChoice:
       return node.is_string();
+    case ConfigType::kNames:
+      return node.is_string() ||
+             (node.is_array() && (node.as_array()->empty() ||
+                                  node.as_array()->is_homogeneous(toml::node_type::string)));
   }
   return false;
 }
@@ -41,7 +45,11 @@ std::string ValueText(const toml::node& node) {
   if (const auto* v = node.as_floating_point()) return Str(v->get());
   if (const auto* v = node.as_boolean()) return Str(v->get());
   if (const auto* v = node.as_string()) return v->get();
-  return "";
+  std::string names;
+  if (const auto* array = node.as_array()) {
+    for (const toml::node& name : *array) names += (names.empty() ? "" : "+") + ValueText(name);
+  }
+  return names;
 }
 
 absl::Status SetFromNode(const std::string& key, const toml::node& node, Config& config) {
@@ -49,7 +57,7 @@ absl::Status SetFromNode(const std::string& key, const toml::node& node, Config&
     if (row.key == key && !Fits(node, row.type)) {
       std::ostringstream kind;
       kind << node.type();
-      return InvalidArgument(key, " is a ", kind.str(), ": it is ", row.Range());
+      return InvalidArgument(key, " is of type ", kind.str(), ": it is ", row.Range());
     }
   }
   const std::string value = ValueText(node);

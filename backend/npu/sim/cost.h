@@ -2,8 +2,9 @@
 // there.
 //
 // One place for all units: the event-driven simulator, npu-layers and the compiler's search call
-// these. A next instruction of the unit may start `occupancy` after this one; what this one writes is
-// there, and its signal given, `latency` after that. DRAM has a state and a class of its own (dram.h).
+// these. A next instruction of the unit may start `occupancy` after this one; what this one writes
+// is there, and its signal given, `latency` after that. DRAM has a state and a class of its own
+// (dram.h).
 #pragma once
 
 #include <cstdint>
@@ -45,15 +46,15 @@ Cost OutCost(const Config& config, int64_t m, int64_t n);
 
 // --- the scratchpad's banks
 //
-// A word of spm.bank_bytes lies in bank (address / bank_bytes) mod banks, and a bank serves one word
-// a clock. Elements do not cross words.
+// A word of spm.bank_bytes lies in bank (address / bank_bytes) mod banks, and a bank serves one
+// word a clock. Elements do not cross words.
 
 // Clocks in which `bytes` consecutive bytes are served.
 int64_t RowClocks(const Config& config, uint64_t address, int64_t bytes);
 
-// How long a row of A takes whose elements lie at offsets (the K-offset table) from where it begins:
-// the most words that one bank has to serve. What it says repeats with the address, modulo one word
-// of every bank, and is kept.
+// How long a row of A takes whose elements lie at offsets (the K-offset table) from where it
+// begins: the most words that one bank has to serve. What it says repeats with the address, modulo
+// one word of every bank, and is kept.
 class BankConflicts {
  public:
   BankConflicts(const Config& config, std::vector<int64_t> offsets);
@@ -67,8 +68,8 @@ class BankConflicts {
 
 // --- vectors
 //
-// A vector program of `alu` and `sfu` micro-operations that reads and writes `streams` streams, over
-// n elements. The units work side by side, so the slowest decides: `initiation` is the clocks
+// A vector program of `alu` and `sfu` micro-operations that reads and writes `streams` streams,
+// over n elements. The units work side by side, so the slowest decides: `initiation` is the clocks
 // between two groups of vpu.lanes elements.
 int64_t InitiationInterval(const Config& config, int64_t alu, int64_t sfu, int64_t streams);
 Cost VectorCost(const Config& config, int64_t n, int64_t initiation);

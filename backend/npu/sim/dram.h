@@ -1,10 +1,11 @@
 // The DRAM of a device as the timing model sees it: a channel that one transfer holds at a time.
 //
-// Model `flat` moves whole bursts at the configured bandwidth. Model `banked` also knows which row is
-// open in each bank: opening another one takes dram.miss_ns. The controller sees a request as long
-// before its data as dram.latency_ns, so that rows of other banks are opened under the transfers
-// before; a stream of consecutive addresses takes as long as with `flat`, rows of one bank in turn do
-// not. A transfer's data is there dram.latency_ns after its end, which the caller adds.
+// Model `flat` moves whole bursts at the configured bandwidth. Model `banked` also knows which row
+// is open in each bank: opening another one takes dram.miss_ns. The controller sees a request as
+// long before its data as dram.latency_ns, so that rows of other banks are opened under the
+// transfers before; a stream of consecutive addresses takes as long as with `flat`, rows of one
+// bank in turn do not. A transfer's data is there dram.latency_ns after its end, which the caller
+// adds.
 //
 // Deterministic: what is asked in the same order at the same times takes the same time.
 #pragma once

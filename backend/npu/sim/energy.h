@@ -1,8 +1,8 @@
 // Energy of a run: how often each thing happened times what it costs in a table.
 //
-// A joule means nothing without its table, so an Energy carries the table's name, and whoever prints
-// one prints it. The tables are of published figures of one operation; wires, clocks and control are
-// in none of them, and leakage is a key of the configuration.
+// A joule means nothing without its table, so an Energy carries the table's name, and whoever
+// prints one prints it. The tables are of published figures of one operation; wires, clocks and
+// control are in none of them, and leakage is a key of the configuration.
 #pragma once
 
 #include <cstdint>

@@ -102,7 +102,8 @@ absl::StatusOr<Layer> ParseLayer(const std::vector<std::string_view>& fields) {
   return layer;
 }
 
-// Folds of the array in M, or what takes its place, of at most `limit` rows each, as equal as can be.
+// Folds of the array in M, or what takes its place, of at most `limit` rows each, as equal as can
+// be.
 struct Blocks {
   Blocks(int64_t size, int64_t limit)
       : count(CeilDiv(size, limit)),
@@ -177,8 +178,9 @@ void CountDram(const Layer& layer, LayerReport& r, const Config& config) {
   r.dram_o = r.m * r.n;
   const int64_t tiles = 2 * mxu.rows * mxu.cols + 2 * std::min(r.m, config.acc.rows) * mxu.cols;
   if (inputs + tiles <= spm || weights + tiles + 2 * mxu.rows * r.k <= spm) return;
-  // Inputs of `rows` rows stay while all weights pass, or weights of `columns` columns while all inputs
-  // do; halves of the scratchpad alternate. Windows of neighbouring blocks share rows of the image.
+  // Inputs of `rows` rows stay while all weights pass, or weights of `columns` columns while all
+  // inputs do; halves of the scratchpad alternate. Windows of neighbouring blocks share rows of the
+  // image.
   const int64_t per_row = CeilDiv(inputs, r.m) + mxu.cols, per_column = r.k + mxu.rows;
   const int64_t rows = std::clamp<int64_t>((spm - 2 * mxu.rows * mxu.cols) / (2 * per_row), 1, r.m);
   const int64_t columns = std::clamp<int64_t>(spm / (2 * per_column), 1, r.n);

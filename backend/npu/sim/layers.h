@@ -1,9 +1,10 @@
 // Layers of networks on the array, one at a time: what npu-layers prints.
 //
-// A layer is a matrix product of M x K inputs and K x N weights; a convolution is one whose rows are
-// its windows. EstimateLayer() counts by closed forms what this machine needs: weights load under the
-// products before them, sums stay in the accumulators, and the DRAM works beside the array. With
-// compat.scalesim it counts as SCALE-Sim 3.0.0 does (scalesim.h). Words are of one byte.
+// A layer is a matrix product of M x K inputs and K x N weights; a convolution is one whose rows
+// are its windows. EstimateLayer() counts by closed forms what this machine needs: weights load
+// under the products before them, sums stay in the accumulators, and the DRAM works beside the
+// array. With compat.scalesim it counts as SCALE-Sim 3.0.0 does (scalesim.h). Words are of one
+// byte.
 #pragma once
 
 #include <cstdint>

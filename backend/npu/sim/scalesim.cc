@@ -30,8 +30,8 @@ class ReadBuffer {
   }
 
   int64_t reads() const { return reads_; }
-  // When the DRAM delivers the first line: all of the first half is asked for before the array begins,
-  // ten words a cycle.
+  // When the DRAM delivers the first line: all of the first half is asked for before the array
+  // begins, ten words a cycle.
   int64_t start() const {
     const bool filled = round_ > 1;
     const int64_t sets = filled ? kSets : CeilDiv(std::max<int64_t>(held_, 1), set_);
@@ -88,8 +88,8 @@ class WriteBuffer {
     line_ = 0;
   }
 
-  // Writes what half the buffer holds, one line a cycle. Only what is missing in the last line is not
-  // counted.
+  // Writes what half the buffer holds, one line a cycle. Only what is missing in the last line is
+  // not counted.
   void Drain(int64_t cycle) {
     const auto to =
         std::min(lines_.size(), next_ + static_cast<std::size_t>(CeilDiv(drain_, width_)));
@@ -292,8 +292,8 @@ class Run {
   // Results that leave the array in a clock of a fold, each column one clock after the one before.
   int64_t Results(int64_t clock) const {
     const bool os = dataflow_ == Dataflow::kOs;
-    // os: rows leave from the last one on, which is there after T clocks; rows that no operand fills
-    // come first.
+    // Rows leave from the last one on (os), which is there after T clocks; rows that no operand
+    // fills come first.
     const int64_t begin = os ? t_ - 1 + rows_ - height_ : 2 * rows_ - 1;
     const int64_t length = os ? height_ : t_;
     const int64_t since = clock - begin;

@@ -1,14 +1,15 @@
-// A run as a picture in time: an observer that keeps what the units did, and writes it for Perfetto.
+// A run as a picture in time: an observer that keeps what the units did, and writes it for
+// Perfetto.
 //
 //   Trace trace(program, config);
 //   machine->Run({.observer = &trace});
 //   WriteTextFile("run.json", trace.Json());      // opens in ui.perfetto.dev and chrome://tracing
 //
-// A process for each device, a track for each unit of a core, a slice for each instruction; before it,
-// if its unit was free and it could not begin, a slice that says why. An arrow from the instruction
-// that signalled a token to the one that took it. Counters: bytes a second between each device and
-// its DRAM, and bytes of each scratchpad that hold something that is still going to be read. A cycle
-// is shown as a nanosecond.
+// A process for each device, a track for each unit of a core, a slice for each instruction; before
+// it, if its unit was free and it could not begin, a slice that says why. An arrow from the
+// instruction that signalled a token to the one that took it. Counters: bytes a second between each
+// device and its DRAM, and bytes of each scratchpad that hold something that is still going to be
+// read. A cycle is shown as a nanosecond.
 #pragma once
 
 #include <cstddef>
@@ -63,7 +64,8 @@ class Trace final : public Observer {
     int device, core;
     int64_t number, cycle;
   };
-  // What is known of 64 bytes of a scratchpad: since when they hold what was read last, when that was.
+  // What is known of 64 bytes of a scratchpad: since when they hold what was read last, when that
+  // was.
   struct Line {
     int64_t born = -1, read = -1;
   };

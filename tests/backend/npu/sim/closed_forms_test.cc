@@ -1,4 +1,5 @@
-// The event-driven machine against the closed forms of npu-layers: the same tiles, data in the scratchpad.
+// The event-driven machine against the closed forms of npu-layers: the same tiles, data in the
+// scratchpad.
 #include <algorithm>
 #include <string>
 

@@ -9,6 +9,7 @@
 
 #include "ir/support/flags.h"
 #include "ir/support/status.h"
+#include "ir/support/str.h"
 
 namespace lazuli::npu {
 namespace {
@@ -120,10 +121,10 @@ scalesim = true
 TEST(ConfigTest, BadFilesNameTheLine) {
   EXPECT_EQ(FileError("\n[mxu]\nrows = 0\n"), "chip.toml:3: mxu.rows=0: it is 1 to 1024 PEs");
   EXPECT_EQ(FileError("[mxu]\nrows = \"32\"\n"),
-            "chip.toml:2: mxu.rows is a string: it is 1 to 1024 PEs");
+            "chip.toml:2: mxu.rows is of type string: it is 1 to 1024 PEs");
   EXPECT_EQ(FileError("mxu = 32\n"), "chip.toml:1: there is no key mxu; --help-config lists them");
   EXPECT_EQ(FileError("[mxu.rows]\nx = 1\n"),
-            "chip.toml:1: mxu.rows is a table: it is 1 to 1024 PEs");
+            "chip.toml:1: mxu.rows is of type table: it is 1 to 1024 PEs");
   EXPECT_EQ(FileError("[mxu]\ndataflow = \"os,strict=false\"\n"),
             "chip.toml:2: mxu.dataflow=os,strict=false: no comma");
   EXPECT_EQ(FileError("name = 3\n"), "chip.toml:1: name is a text");
@@ -132,8 +133,24 @@ TEST(ConfigTest, BadFilesNameTheLine) {
             "chip.toml: spm.kb=1 is not a multiple of spm.banks=16 words of spm.bank_bytes=4096");
 }
 
+TEST(ConfigTest, NamesAreArraysInFiles) {
+  const auto deny = [](std::string_view value) {
+    const auto config = ParseConfig(Str("[filter]\ndeny = ", value, "\n"), "chip.toml");
+    return config.ok() ? config->filter.deny : std::string(Message(config.status()));
+  };
+  EXPECT_EQ(Config().filter.deny, "sort+fft");
+  EXPECT_EQ(deny("[\"sort\", \"all-to-all\"]"), "sort+all-to-all");
+  EXPECT_EQ(deny("[]"), "");
+  EXPECT_EQ(deny("\"dot\""), "dot");
+  EXPECT_EQ(deny("[1, 2]"), "chip.toml:2: filter.deny is of type array: it is names joined by +");
+  EXPECT_EQ(deny("[\"a b\"]"), "chip.toml:2: filter.deny=a b: it is names joined by +");
+  EXPECT_EQ(SetError("filter.deny=sort++fft"), "filter.deny=sort++fft: it is names joined by +");
+  EXPECT_EQ(SetError("filter.deny=sort+dot,filter.min_flops=0"), "");
+}
+
 TEST(ConfigTest, AWrittenFileReadsBack) {
-  auto config = ReadConfig("npu1-server", "mxu.f32=x3,dram.gbs=0.1,link.topology=torus,watchdog=7");
+  auto config = ReadConfig(
+      "npu1-server", "mxu.f32=x3,dram.gbs=0.1,filter.deny=dot+add,link.topology=torus,watchdog=7");
   ASSERT_TRUE(config.ok());
   const auto again = ParseConfig(ToToml(*config), "again.toml");
   ASSERT_TRUE(again.ok()) << ErrorOf(again.status());
@@ -147,12 +164,15 @@ TEST(ConfigTest, TheHashIsOfWhatAProgramIsMadeFor) {
   for (const ConfigKey& key : ConfigKeys()) {
     Config config;
     const std::string other =
-        key.type == ConfigType::kBool ? key.edge == "true" ? "false" : "true"
+        key.type == ConfigType::kNames  ? "dot"
+        : key.type == ConfigType::kBool ? (key.edge == "true" ? "false" : "true")
         : key.type == ConfigType::kChoice
-            ? std::string(key.choices.substr(key.choices.rfind('|') + 1))
-        : key.edge == std::to_string(int64_t(key.max)) ? std::to_string(int64_t(key.min))
-        : key.unit.starts_with("2^n")                  ? std::to_string(2 * std::stoll(key.edge))
-                                                       : std::to_string(std::stoll(key.edge) + 1);
+            ? key.choices.ends_with(key.edge)
+                  ? std::string(key.choices.substr(0, key.choices.find('|')))
+                  : std::string(key.choices.substr(key.choices.rfind('|') + 1))
+        : key.edge == Str(static_cast<int64_t>(key.max)) ? Str(static_cast<int64_t>(key.min))
+        : key.unit.starts_with("2^n")                    ? Str(2 * std::stoll(key.edge))
+                                                         : Str(std::stoll(key.edge) + 1);
     ASSERT_TRUE(SetKeys(key.key + "=" + other, config).ok()) << key.key << "=" << other;
     EXPECT_EQ(ProgramHash(config) != edge, key.scope == ConfigScope::kProgram) << key.key;
   }

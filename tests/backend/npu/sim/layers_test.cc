@@ -148,8 +148,8 @@ TEST(TopologyTest, WhatIsWrongNamesTheLine) {
   EXPECT_THAT(error("a,2000000000,2000000000,2000000000,\n"), ::testing::HasSubstr("is too large"));
 }
 
-// Acceptance test 8. ONNXim: F tiles take (2R-1) + (F-1) max(M,R,4) + (R+C-2) + max(M,4); the R-1 is
-// its first load.
+// Acceptance test 8. ONNXim: F tiles take (2R-1) + (F-1) max(M,R,4) + (R+C-2) + max(M,4); the R-1
+// is its first load.
 TEST(NativeLayersTest, DifferFromOnnximByItsFirstLoad) {
   std::mt19937 random(1);
   for (int i = 0; i < 500; ++i) {

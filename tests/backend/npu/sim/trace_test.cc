@@ -20,8 +20,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Two loads of a tile, each multiplied by weights, one buffer for each: the second load waits for the
-// first product.
+// Two loads of a tile, each multiplied by weights, one buffer for each: the second load waits for
+// the first product.
 constexpr std::string_view kProgram = R"(
 .arg a s8[64,32] in
 .arg w s8[32,32] in

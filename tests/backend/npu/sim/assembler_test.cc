@@ -1,10 +1,12 @@
 #include "backend/npu/sim/assembler.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "ir/support/status.h"
 
@@ -253,6 +255,32 @@ halt
     ASSERT_TRUE(back.ok()) << back.status() << "\n" << printed;
     EXPECT_EQ(ToFile(*back), ToFile(*program)) << printed;
   }
+}
+
+// Files that are damaged on purpose, with a checksum that fits: refused, or programs that can be printed.
+TEST(AssemblerTest, ForgedFilesAreRefusedOrPrintable) {
+  std::mt19937_64 random(6);
+  const auto frame = Assemble(
+      Str(kFrame, ".hlo \"dot.3\"\nloop r1, 4\ndma.ld.0 [r1], $a, d\nendl\nhalt\n"), "frame");
+  ASSERT_TRUE(frame.ok()) << frame.status();
+  const std::string file = ToFile(*frame);
+  int accepted = 0;
+  for (int64_t i = 0; i < Count("LAZULI_NPU_FUZZ", 20000) / 10; ++i) {
+    std::string forged = file;
+    for (uint64_t k = 0; k <= random() % 3; ++k)
+      forged[random() % forged.size()] = static_cast<char>(random());
+    std::memset(forged.data() + 32, 0, 4);
+    const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(forged.data()), forged.size());
+    for (std::size_t b = 0; b < 4; ++b) forged[32 + b] = static_cast<char>(crc >> (8 * b));
+    const auto program = FromFile(forged);
+    if (!program.ok()) {
+      EXPECT_THAT(std::string(Message(program.status())), StartsWith("BAD_BINARY: "));
+      continue;
+    }
+    ++accepted;
+    EXPECT_FALSE(Disassemble(*program).empty());
+  }
+  EXPECT_GT(accepted, 100);
 }
 
 // Any file with a right frame: whatever its words say, its text assembles to the same bytes.

@@ -106,7 +106,7 @@ class NpuProgramsTest(unittest.TestCase):
     def test_debugger_goes_forwards_and_backwards(self):
         source = EXAMPLES / "04_while.s"
         text = self.ok("dbg", source, "--seed=1", text="step 3\nregs\nback 1\nregs\nbreak 6\ncontinue\nshow 0x400 1\nwatch 0x0\ncontinue\nfrob\n"
-                       "array x\nwhere\ndelete\ncontinue\nsems\nback 5\nquit\n")
+                       "array x\nwhere\nclear\ncontinue\nsems\nback 5\nquit\n")
         lines = text.splitlines()
         self.assertEqual(lines[0], "step 3, cycle 2, seq: 2  movi r5, 0   # line 27")
         self.assertEqual(lines[1:4], ["r2=1024", "step 2, cycle 1, seq: 1  movi r2, 1024   # line 26", "r2=1024"])

@@ -19,7 +19,7 @@ continue            to the next breakpoint, fault or end
 break PC            stop at an instruction
 mark N              stop behind `mark N`
 watch ADDRESS [N]   stop when one of N bytes (4) changes
-delete              no breakpoints
+clear               no breakpoints
 core D C            show core C of device D from now on
 list [PC]           instructions
 regs                registers that are not 0
@@ -220,7 +220,7 @@ std::string Debugger::Execute(std::string_view command) {
   if (name == "sems") return Semaphores();
   if (name == "where") return machine_->StateText() + Here();
   if (name == "continue" || name == "c") return RunTo(INT64_MAX, true);
-  if (name == "delete") {
+  if (name == "clear") {
     pcs_.clear();
     marks_.clear();
     watches_.clear();

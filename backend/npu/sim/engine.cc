@@ -289,6 +289,15 @@ bool Engine::Start(Core& core, int q, Entry entry) {
   Cost cost;
   DramRequest request;
   Completion remote;
+  // What takes longer than the watchdog allows on the fastest unit is not begun.
+  const int64_t fastest = std::max({config_.vpu.lanes, config_.mxu.cols, config_.spm.bank_bytes});
+  for (const Operand& operand : Row(*entry.in).operands) {
+    if (operand.kind == OperandKind::kDescriptor &&
+        program_.descriptors[entry.in->desc].elements() / fastest > config_.watchdog)
+      return Fail(ErrorCode::kWatchdog,
+                  Str("its ", program_.descriptors[entry.in->desc].elements(),
+                      " elements take more than ", config_.watchdog, " cycles"));
+  }
   switch (entry.in->opcode()) {
     case Op::kDmaLd:
     case Op::kDmaSt:

@@ -261,9 +261,9 @@ void Set(Instruction& in, Field field, uint32_t value) {
 std::span<const InstructionRow> InstructionRows() { return Rows(); }
 
 const InstructionRow* FindRow(uint32_t op) {
-  static const std::array<const InstructionRow*, 256>& by_code = *[] {
-    auto* table = new std::array<const InstructionRow*, 256>();
-    for (const InstructionRow& row : Rows()) (*table)[static_cast<std::size_t>(row.op)] = &row;
+  static const std::array<const InstructionRow*, 256> by_code = [] {
+    std::array<const InstructionRow*, 256> table{};
+    for (const InstructionRow& row : Rows()) table[static_cast<std::size_t>(row.op)] = &row;
     return table;
   }();
   return op < 256 ? by_code[op] : nullptr;

@@ -49,6 +49,27 @@ absl::Status CheckDescriptor(const Program& program, uint32_t index, const Instr
   return absl::OkStatus();
 }
 
+// A vector program reads what the streams bring or what it has written for this element: nothing is left from others.
+absl::Status CheckVector(const std::vector<MicroInstruction>& program, int inputs) {
+  uint32_t written = (1u << inputs) - 1;
+  for (const MicroInstruction& micro : program) {
+    const MicroRow& row = *FindMicro(static_cast<uint32_t>(micro.op));
+    for (const char operand : row.operands) {
+      const int v = operand == 'a'   ? micro.a
+                    : operand == 'b' ? micro.b
+                    : operand == 'c' ? micro.c
+                                     : -1;
+      if (v >= 0 && (written >> v & 1) == 0)
+        return InvalidArgument("the vector program reads v", v, " before it is written; ", inputs,
+                               inputs == 1 ? " input comes" : " inputs come", " in");
+    }
+    written |= 1u << micro.d;
+  }
+  if ((written >> 3 & 1) == 0)
+    return InvalidArgument("the vector program writes no result: that is v3");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Engine::CheckOperands(uint32_t pc, ErrorCode* code) {
@@ -73,6 +94,8 @@ absl::Status Engine::CheckOperands(uint32_t pc, ErrorCode* code) {
     }
   }
   const Op op = in.opcode();
+  if (op == Op::kVxRun || op == Op::kVxRed)
+    LAZULI_RETURN_IF_ERROR(CheckVector(vectors_[in.imm], program_.descriptors[in.desc].inputs()));
   if (op == Op::kMxMm && program_.descriptors[in.desc].rank() > 3) {
     *code = ErrorCode::kUnsupportedShape;
     return InvalidArgument("the rows of mx.mm have up to 3 levels");

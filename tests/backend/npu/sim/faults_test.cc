@@ -40,6 +40,13 @@ TEST(FaultsTest, EveryErrorHasItsPlaceAndSentence) {
       {"nop\ntrap 7\nhalt", "TRAP", 1, "the program traps with 7"},
       {"nop\njmp again\nagain: jmp again", "WATCHDOG", 2, "1000 cycles", "watchdog=1000"},
       {"nop", "ILLEGAL_ADDRESS", 0, "halt is missing"},
+      {".desc endless dim(1000000,1000000) src(0,0) dst(0,0) elem 4\ndma.ld.0 [r0], $a, "
+       "endless\nfence all\nhalt",
+       "WATCHDOG", 0, "1000000000000 elements take more than 1000000 cycles", "watchdog=1000000"},
+      {".vprog q\nadd v3, v0, v1\n.end\nhalt\nvx.run [r0], q, v, a=r0\nhalt", "ILLEGAL_INSTRUCTION",
+       1, "reads v1 before it is written; 1 input comes in"},
+      {".vprog q\nadd v4, v0, v0\n.end\nvx.run [r0], q, v, a=r0\nhalt", "ILLEGAL_INSTRUCTION", 0,
+       "writes no result"},
       {"movi r1, 0x7fffffff\nlds.s32 r2, [r1]\nhalt", "MISALIGNED", 1, "no multiple of 4"},
       {"movi r1, 0x100000\nlds.s32 r2, [r1]\nhalt", "SPM_OVERFLOW", 1,
        "bytes 1048576 to 1048579 of SPM, which has 1048576"},

@@ -509,7 +509,7 @@ bool Engine::Grant(Device& device) {
     done.core = core.index;
     done.track = 1 + q;
     Counters& counters = device.counters;
-    counters.busy[static_cast<std::size_t>(1 + q)] += end - waiting.slice.start;
+    counters.busy[1 + static_cast<std::size_t>(q)] += end - waiting.slice.start;
     ++counters.slices;
     if (options_.observer != nullptr) {
       Slice slice = waiting.slice;

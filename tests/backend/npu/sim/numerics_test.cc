@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include <gtest/gtest.h>
 
 #include "ir/recipes/recipes.h"
@@ -82,10 +83,10 @@ std::vector<float> OnMachine(const Shape2& s, const std::vector<float>& a,
           (bf16 ? ", narrow" : "") + " sig s1+1\nsem.wait.sq wait s0>=1\nsem.wait.sq wait s1>=1\n";
   for (std::size_t begin = 0; begin < s.k; begin += 32) {
     const std::size_t k = std::min<std::size_t>(32, s.k - begin);
-    text += "mx.ldw." + type + " [r2], k=" + std::to_string(k) + ", n=" + std::to_string(s.n) +
-            "\nmx.swp\nmx.mm." + type + " [r1], acc[7], rows, acc=r9" + std::string(mode) +
-            "\nadd r2, r2, " + std::to_string(k * s.n * (bf16 ? 2 : 4)) + "\nadd r1, r1, " +
-            std::to_string(k * (bf16 ? 2 : 4)) + "\nmovi r9, 1\n";
+    absl::StrAppend(&text, "mx.ldw.", type, " [r2], k=", k, ", n=", s.n, "\nmx.swp\nmx.mm.", type,
+                    " [r1], acc[7], rows, acc=r9", std::string(mode), "\nadd r2, r2, ",
+                    k * s.n * (bf16 ? 2 : 4), "\nadd r1, r1, ", k * (bf16 ? 2 : 4),
+                    "\nmovi r9, 1\n");
   }
   text +=
       "mx.out.f32 acc[7], [r3], out sig s2+1\ndma.st.0 $c, [r3], all_c wait s2>=1\nfence "

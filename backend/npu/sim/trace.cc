@@ -52,7 +52,9 @@ std::string_view StallText(Stall stall) {
 }
 
 Trace::Trace(const Program& program, const Config& config, std::size_t most_slices)
-    : program_(program), config_(config), most_slices_(most_slices) {}
+    : program_(program), config_(config), most_slices_(most_slices) {
+  for (const Word& word : program.text) instructions_.push_back(Unpack(word));
+}
 
 void Trace::OnSlice(const Slice& slice) {
   if (slices_.size() >= most_slices_) {
@@ -62,6 +64,7 @@ void Trace::OnSlice(const Slice& slice) {
   const Unit unit{slice.device, slice.core, slice.track};
   const std::size_t index = slices_.size();
   slices_.push_back(slice);
+  slices_.back().instruction = &instructions_.at(slice.pc);
   // What is behind a busy port is not free to wait for anything else.
   int64_t& busy = busy_[unit];
   slices_.back().ready = std::clamp(busy, slice.ready, slice.start);
@@ -78,7 +81,7 @@ void Trace::OnSlice(const Slice& slice) {
 // and where it went.
 void Trace::OnSignal(int device, int core, int semaphore, int /*value*/, int64_t /*cycle*/,
                      int track, uint32_t pc) {
-  const Instruction in = Unpack(program_.text.at(pc));
+  const Instruction& in = instructions_.at(pc);
   auto& own = senders_[{device, core, track}];
   const bool here =
       !own.empty() && slices_[own.front()].pc == pc && static_cast<int>(in.sig_sem) == semaphore;
@@ -97,7 +100,7 @@ void Trace::OnSignal(int device, int core, int semaphore, int /*value*/, int64_t
 
 void Trace::OnWait(int device, int core, int semaphore, int value, int64_t /*cycle*/, int track,
                    uint32_t pc) {
-  const Instruction in = Unpack(program_.text.at(pc));
+  const Instruction& in = instructions_.at(pc);
   auto& tokens = tokens_[{device, core, semaphore}];
   // Those that the program began with, or set, came first.
   const auto before = static_cast<std::size_t>(value) + in.wait_val;

@@ -30,8 +30,11 @@ namespace lazuli::npu {
 
 class Trace final : public Observer {
  public:
-  // The program and what it runs on outlive this. What comes after so many slices is counted only.
+  // The program and the configuration outlive this, the machine need not. What comes after so many
+  // slices is counted only.
   Trace(const Program& program, const Config& config, std::size_t most_slices = 1000000);
+  Trace(const Trace&) = delete;  // slices refer to its instructions
+  Trace& operator=(const Trace&) = delete;
 
   void OnSlice(const Slice& slice) override;
   void OnSignal(int device, int core, int semaphore, int value, int64_t cycle, int track,
@@ -79,6 +82,7 @@ class Trace final : public Observer {
 
   const Program& program_;
   const Config& config_;
+  std::vector<Instruction> instructions_;  // of the program, by pc
   std::size_t most_slices_, dropped_ = 0;
   std::vector<Slice> slices_;
   std::vector<Arrow> arrows_;

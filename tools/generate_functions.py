@@ -82,6 +82,7 @@ TYPES = {
     "bool": by_value("bool"),
     "bool?": by_value("std::optional<bool>"),
     "str": by_reference("std::string", "std::string_view", "{name}"),
+    "str?": by_reference("std::optional<std::string>", "const std::optional<std::string>&", "{name}"),
     "DType": by_value("DType", "DType"),
     "DType?": by_value("std::optional<DType>", "std::optional<DType>"),
     "Device": by_reference("Device", "backend::Device"),
@@ -542,12 +543,13 @@ namespace lazuli {
             continue
         names = [p.name for p in row.parameters[1:]]
         head = wrapped(f"Tensor& Tensor::{row.name}_(", declared_parameters(row, 1, defaults=False), ") {")
-        if row.parameters[0].type == "Operand":
+        if [p.type for p in row.parameters] == ["Operand", "Operand"]:
             op = pascal(row.name)
             body = f'  return BinaryInPlace<lazy::{op}Op>("{row.name}_", lazy::{op}, *this, {names[0]});'
         else:
             call = f"{row.cpp_name}({', '.join(['x', *names])})"
-            body = wrapped("return InPlace(", [f'"{row.name}_"', "*this", "loc", f"[&](const Tensor& x) {{ return {call}; }}"],
+            line = "loc" if row.takes_line else f"{names[0]}.loc()"
+            body = wrapped("return InPlace(", [f'"{row.name}_"', "*this", line, f"[&](const Tensor& x) {{ return {call}; }}"],
                            ");", "  ")
         text.append(f"{head}\n{body}\n}}")
     return "\n".join(text) + "\n\n}  // namespace lazuli\n"
@@ -623,11 +625,13 @@ def python_overloads(overloads, in_place=False):
 
 
 def python_unit(family):
-    by_name = {}
+    by_name, in_place = {}, {}
     for row in [row for row in family.rows if "c++" not in row.forms]:
         by_name.setdefault((row.namespace, row.name), []).append(row)
+        if "inplace" in row.forms:
+            in_place.setdefault(row.name, []).append(row)
     rows = [python_overloads(overloads) for overloads in by_name.values()]
-    rows += [python_overloads([row], in_place=True) for row in family.rows if "inplace" in row.forms]
+    rows += [python_overloads(overloads, in_place=True) for overloads in in_place.values()]
     text = [NOTE.format(source=f"{ROWS}/{family.name}.txt") + '''#include "lazuli/nn.h"
 #include "lazuli/ops.h"
 #include "python/src/rows.h"

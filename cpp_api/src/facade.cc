@@ -11,6 +11,7 @@
 #include "lazy/debug/save_tensors.h"
 #include "lazy/debug/trace_file.h"
 #include "lazy/execution/sync.h"
+#include "lazy/ops/default_type.h"
 #include "lazy/ops/record.h"
 
 namespace lazuli {
@@ -95,6 +96,7 @@ Scalar::Scalar(std::uint64_t v)
     : kind_(v >> 63 != 0 ? 3 : 1),
       double_(static_cast<double>(v)),
       int_(static_cast<std::int64_t>(v)) {}
+Scalar::Scalar(std::complex<double> v) : kind_(4), double_(v.real()), imag_(v.imag()) {}
 Scalar::Scalar(bool v) : kind_(0), double_(v ? 1 : 0), int_(v ? 1 : 0) {}
 Scalar::Slot& Scalar::SharedSlot() const {
   const std::atomic_ref<Slot*> shared(slot_);
@@ -105,7 +107,8 @@ Scalar::Slot& Scalar::SharedSlot() const {
              ? *made.release()
              : *slot;
 }
-Scalar::Scalar(const Scalar& other) : kind_(other.kind_), double_(other.double_), int_(other.int_) {
+Scalar::Scalar(const Scalar& other)
+    : kind_(other.kind_), double_(other.double_), imag_(other.imag_), int_(other.int_) {
   slot_ = &other.SharedSlot();  // now: the copy, an operand say, may be the first that is used
   slot_->refs.fetch_add(1, std::memory_order_relaxed);
 }
@@ -113,6 +116,7 @@ Scalar& Scalar::operator=(const Scalar& other) {
   Scalar copy(other);
   std::swap(kind_, copy.kind_);
   std::swap(double_, copy.double_);
+  std::swap(imag_, copy.imag_);
   std::swap(int_, copy.int_);
   std::swap(slot_, copy.slot_);
   return *this;
@@ -131,6 +135,8 @@ lazy::Number TensorAccess::ToNumber(const Scalar& scalar) {
       return lazy::Number(scalar.int_);
     case 3:
       return lazy::Number(static_cast<std::uint64_t>(scalar.int_));
+    case 4:
+      return lazy::Number(std::complex<double>(scalar.double_, scalar.imag_));
     default:
       return lazy::Number(scalar.double_);
   }
@@ -164,6 +170,8 @@ OperandHolder Hold(std::string_view op, int position, const Operand& operand, co
   ir::DType dtype =
       beside ? number.TypeBeside(Unwrap(other.tensor()->dtype())) : number.DefaultType();
   if (use.unrounded && lazy::IsNarrow(dtype)) dtype = ir::DType::kF32;
+  if (use.accepts == lazy::Accepts::kFloat && !ir::IsFloat(dtype) && !ir::IsComplex(dtype))
+    dtype = lazy::DefaultFloat();
   // Beside pred an integer is an s64, whole.
   const bool wraps = beside && other.tensor()->dtype() != DType::kPred;
   return {{},

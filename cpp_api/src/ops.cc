@@ -36,6 +36,7 @@ bool IsInteger(const Operand& x) {
 // the dtype all the same.
 bool IsUnroundedBesideRankZero(NumberUse use, const Operand& x, const Operand& y) {
   if (!use.unrounded || (x.tensor() == nullptr) == (y.tensor() == nullptr)) return false;
+  if ((x.tensor() != nullptr ? y : x).scalar()->is_complex()) return false;
   const Tensor& tensor = x.tensor() != nullptr ? *x.tensor() : *y.tensor();
   return lazy::IsNarrow(Unwrap(tensor.dtype())) && tensor.dim() == 0;
 }
@@ -100,6 +101,33 @@ Tensor Compare(std::string_view op, BinaryFunction f, const Operand& x, const Op
 Tensor pow(const Tensor& x, const Scalar& exponent, Locs loc) {
   return CallTensor(
       loc, [&] { return lazy::PowNumber(In(x, "pow"), TensorAccess::ToNumber(exponent)); });
+}
+Tensor add(const Operand& x, const Operand& y, const Scalar& alpha) {
+  return add(x, mul(y, Operand(alpha, y.loc())));
+}
+Tensor sub(const Operand& x, const Operand& y, const Scalar& alpha) {
+  return sub(x, mul(y, Operand(alpha, y.loc())));
+}
+Tensor rsub(const Tensor& x, const Operand& y, const Scalar& alpha) {
+  return sub(y, mul(Operand(x, y.loc()), Operand(alpha, y.loc())));
+}
+Tensor div(const Operand& x, const Operand& y, const std::optional<std::string>& rounding_mode) {
+  if (!rounding_mode) return div(x, y);
+  if (*rounding_mode == "floor") return floor_divide(x, y);
+  return CallTensor(y.loc(), [&] {
+    if (*rounding_mode != "trunc") {
+      lazy::ThrowRecordError(
+          "div", ir::InvalidArgument("rounding_mode must be trunc or floor, is ", *rounding_mode));
+    }
+    // Of integers the quotient without the remainder, which is exact.
+    const auto is_float = [](const Operand& o) {
+      if (o.tensor() == nullptr) return !TensorAccess::ToNumber(*o.scalar()).is_whole();
+      return o.tensor()->defined() && !ir::IsIntegral(Unwrap(o.tensor()->dtype())) &&
+             o.tensor()->dtype() != DType::kPred;
+    };
+    if (is_float(x) || is_float(y)) return lazy::Trunc(In(div(x, y), "div"));
+    return lazy::Tensor(In(floor_divide(sub(x, fmod(x, y)), y), "div"));
+  });
 }
 Tensor where(const Tensor& condition, const Operand& on_true, const Operand& on_false) {
   return CallTensor(on_true.loc(), [&] {

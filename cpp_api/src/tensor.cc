@@ -140,7 +140,7 @@ bool Tensor::requires_grad() const {
 Tensor& Tensor::set_requires_grad(bool on, SourceLocation loc) {
   Call(loc, [&] {
     const lazy::Tensor tensor = Defined(*this, "set_requires_grad");
-    if (on && !ir::IsFloat(tensor.dtype())) {
+    if (on && !ir::IsFloat(tensor.dtype()) && !ir::IsComplex(tensor.dtype())) {
       throw lazy::StatusError(
           ir::InvalidArgument("set_requires_grad: gradients need floats, not ", tensor.shape()));
     }
@@ -220,7 +220,7 @@ Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
     lazy::TensorImpl& impl = *Defined(*this, "set_data").impl();
     if (impl.autograd() != nullptr) {
       lazy::AutogradMeta& meta = impl.mutable_autograd();
-      if (meta.requires_grad && !ir::IsFloat(from.dtype())) {
+      if (meta.requires_grad && !ir::IsFloat(from.dtype()) && !ir::IsComplex(from.dtype())) {
         throw lazy::StatusError(ir::InvalidArgument(
             "set_data: the tensor requires a gradient, which needs floats, not ", from.shape()));
       }

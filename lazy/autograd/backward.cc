@@ -230,9 +230,13 @@ Tensor Seed(std::string_view op, const Tensor& root, const Tensor& gradient) {
                                          " has no history; it was computed from no tensor that "
                                          "requires a gradient, or under NoGrad"));
   }
-  if (!IsFloat(root.dtype()))
+  if (!IsFloat(root.dtype()) && !IsComplex(root.dtype()))
     throw StatusError(InvalidArgument(op, ": gradients need floats, not ", root.shape()));
   if (!gradient.defined()) {
+    if (IsComplex(root.dtype())) {
+      throw StatusError(
+          InvalidArgument(op, ": ", root.shape(), " is complex; pass the gradient of the result"));
+    }
     if (root.shape().num_elements() != 1) {
       throw StatusError(InvalidArgument(
           op, ": ", root.shape(),

@@ -1,5 +1,6 @@
 #include "lazy/ops/activation.h"
 
+#include "lazy/ops/default_type.h"
 #include "lazy/ops/elementwise.h"
 
 namespace lazuli::lazy {
@@ -22,7 +23,7 @@ Tensor Negatives(const Tensor& x) { return Where(Gt(x, Zero(x)), Zero(x), x); }
 // Unlike clamp's, the gradient at the bounds is 0, and that of NaN is not.
 Tensor Limited(const Tensor& x, const Value& low, const Value& high) {
   const Tensor outside = LogicalOr(Le(x, low), Ge(x, high));
-  return Where(outside, Clamp(Detach(x), low, high), x);
+  return Where(outside, ClampBetween(Detach(x), low, high), x);
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ Tensors GeluOp::Vjp(const Saved& s, const Tensor& dy) const {
     return {dy * (below + x * density)};
   }
   // From 10 on tanh is 1 in every digit: no square overflows.
-  const Tensor x = Clamp(s.x(), Constant(-10, dy.dtype()), Constant(10, dy.dtype()));
+  const Tensor x = ClampBetween(s.x(), Constant(-10, dy.dtype()), Constant(10, dy.dtype()));
   const Tensor square = x * x;
   const Tensor t = Tanh((x + square * x * kCubicShare) * kSqrtTwoOverPi);
   const Tensor slope = (square * (3 * kCubicShare) + 1.0) * kSqrtTwoOverPi;
@@ -83,7 +84,7 @@ lowering::Op LogSigmoidOp::Lower(lowering::Builder& b, lowering::Op x) const {
 Tensors LogSigmoidOp::Vjp(const Saved& s, const Tensor& dy) const { return {dy * Sigmoid(-s.x())}; }
 
 Tensor Floating(const Tensor& x) {
-  return IsFloat(x.dtype()) || IsComplex(x.dtype()) ? x : To(x, DType::kF32);
+  return IsFloat(x.dtype()) || IsComplex(x.dtype()) ? x : To(x, DefaultFloat());
 }
 
 Tensor Gelu(const Tensor& x, bool tanh) { return Record(GeluOp{tanh}, x); }
@@ -133,7 +134,7 @@ Tensor Hardsigmoid(const Tensor& in) {
   const Tensor x = Floating(in) + 3.0;
   const Value low = Constant(0, x.dtype()), high = Constant(6, x.dtype());
   const Tensor inside = LogicalAnd(Gt(x, low), Lt(x, high));
-  return Where(inside, x, Clamp(Detach(x), low, high)) / 6.0;
+  return Where(inside, x, ClampBetween(Detach(x), low, high)) / 6.0;
 }
 
 Tensor Hardswish(const Tensor& in) {

@@ -5,6 +5,7 @@
 
 #include "ir/hlo/shapes/shape_inference.h"
 #include "ir/support/wrong_type.h"
+#include "lazy/ops/default_type.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -24,8 +25,12 @@ Tensors Scaled(const Tensor& g, const Tensor& factor) { return {g * factor}; }
 Tensors Scaled(const Tensor& g, const Over& over) { return {g / over.divisor}; }
 
 // What the gradients of floats compute with: integers do not wrap there.
+// Complex operands are conjugates: as the gradients are written with real coefficients, so are their
+// factors.
 Tensor BesideGradient(const Tensor& x, const Tensor& g) {
-  return IsFloat(x.dtype()) || IsComplex(x.dtype()) ? x : To(x, g.dtype());
+  if (IsComplex(x.dtype())) [[unlikely]]
+    return Conj(x);
+  return IsFloat(x.dtype()) ? x : To(x, g.dtype());
 }
 
 Tensor ForOperand(const Tensor& g, const Shape& shape) { return SumToShape(g, shape); }
@@ -96,7 +101,8 @@ std::optional<DType> PromoteRankZero(DType dims, DType rank_zero) {
     if (!IsComplex(rank_zero)) return dims;
     return dims == DType::kF64 ? DType::kC128 : DType::kC64;
   }
-  const bool higher = IsFloat(rank_zero) || IsComplex(rank_zero);
+  if (IsComplex(rank_zero)) return rank_zero;
+  const bool higher = IsFloat(rank_zero);
   return dims == DType::kPred || higher ? Promote(dims, rank_zero) : dims;
 }
 
@@ -265,12 +271,12 @@ lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering:
 }
 
 // --- gradients of the rows
-#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc) \
-  Tensors struct_name::Vjp([[maybe_unused]] const Saved& s, [[maybe_unused]] const Tensor& dy)  \
-      const {                                                                                   \
-    [[maybe_unused]] const Tensor x = kSaves.inputs != 0 ? s.x() : Tensor();                    \
-    [[maybe_unused]] const Tensor y = kSaves.outputs != 0 ? s.y() : Tensor();                   \
-    return Scaled(dy, gradient);                                                                \
+#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc)  \
+  Tensors struct_name::Vjp([[maybe_unused]] const Saved& s, [[maybe_unused]] const Tensor& dy)   \
+      const {                                                                                    \
+    [[maybe_unused]] const Tensor x = kSaves.inputs != 0 ? BesideGradient(s.x(), dy) : Tensor(); \
+    [[maybe_unused]] const Tensor y = kSaves.outputs != 0 ? Conj(s.y()) : Tensor();              \
+    return Scaled(dy, gradient);                                                                 \
   }
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
@@ -281,7 +287,7 @@ lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering:
         (kSaves.inputs & 1) != 0 ? BesideGradient(s.x(0), g) : Tensor();                       \
     [[maybe_unused]] const Tensor y =                                                          \
         (kSaves.inputs & 2) != 0 ? BesideGradient(s.x(1), g) : Tensor();                       \
-    [[maybe_unused]] const Tensor z = kSaves.outputs != 0 ? s.y() : Tensor();                  \
+    [[maybe_unused]] const Tensor z = kSaves.outputs != 0 ? Conj(s.y()) : Tensor();            \
     Tensors grads(2);                                                                          \
     if (s.needs(0)) grads[0] = ForOperand(dx, s.shape(0));                                     \
     if (s.needs(1)) grads[1] = ForOperand(dy, s.shape(1));                                     \
@@ -369,7 +375,7 @@ lowering::Op PowNumberOp::Lower(lowering::Builder& b, lowering::Op x) const {
 
 Tensors PowNumberOp::Vjp(const Saved& s, const Tensor& dy) const {
   if (exponent == 0) return {FullConstant(dy.shape(), 0, dy.device())};
-  return {dy * (PowNumber(s.x(), exponent - 1) * exponent)};
+  return {dy * (PowNumber(Conj(s.x()), exponent - 1) * exponent)};
 }
 
 lowering::Op PowIntegerOp::Lower(lowering::Builder& b, lowering::Op x) const {
@@ -383,12 +389,32 @@ lowering::Op PowIntegerOp::Lower(lowering::Builder& b, lowering::Op x) const {
 }
 
 // --- functions
-#define LAZULI_UNARY(struct_name, function, ...) \
-  Tensor function(const Operand& x) { return Record(struct_name{}, x); }
+namespace {
+// Integers that a function of floats takes where the default is no f32, which ops make of them.
+bool NeedsDefault(Accepts accepts, const Operand& x) {
+  if (accepts != Accepts::kFloat || DefaultFloat() == DType::kF32) return false;
+  if (x.tensor() != nullptr && !x.tensor()->defined()) return false;  // which is refused later
+  return !IsFloat(x.shape().dtype()) && !IsComplex(x.shape().dtype());
+}
+Tensor InDefault(const Operand& x) {
+  return To(x.tensor() != nullptr ? *x.tensor() : Full({}, x.number(), {}), DefaultFloat());
+}
+}  // namespace
+
+#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, ...) \
+  Tensor function(const Operand& x) {                                          \
+    if (NeedsDefault(Accepts::accepts, x)) [[unlikely]]                        \
+      return Record(struct_name{}, InDefault(x));                              \
+    return Record(struct_name{}, x);                                           \
+  }
 #include "lazy/ops/unary.def"
 #undef LAZULI_UNARY
-#define LAZULI_BINARY(struct_name, function, ...) \
-  Tensor function(const Operand& x, const Operand& y) { return Record(struct_name{}, x, y); }
+#define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...)              \
+  Tensor function(const Operand& x, const Operand& y) {                                      \
+    if (NeedsDefault(Accepts::accepts, x) && NeedsDefault(Accepts::accepts, y)) [[unlikely]] \
+      return Record(struct_name{}, InDefault(x), InDefault(y));                              \
+    return Record(struct_name{}, x, y);                                                      \
+  }
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
 #define LAZULI_COMPARE(struct_name, function, ...) \
@@ -403,13 +429,14 @@ Tensor Clone(const Tensor& x) { return Record(CloneOp{}, x); }
 Tensor Where(const Operand& condition, const Operand& on_true, const Operand& on_false) {
   return Record(WhereOp{}, condition, on_true, on_false);
 }
-Tensor Clamp(const Tensor& x, const Operand& low, const Operand& high) {
+Tensor ClampBetween(const Tensor& x, const Operand& low, const Operand& high) {
   return Record(ClampOp{}, x, low, high);
 }
 Tensor PowNumber(const Tensor& x, const Number& exponent) {
+  if (exponent.is_complex()) return Pow(x, exponent.Beside(x));
   const DType dtype = exponent.TypeBeside(x.dtype());
   if (!IsIntegral(dtype) && dtype != DType::kPred)
-    return Record(PowNumberOp{exponent.as_double()}, x);
+    return Record(PowNumberOp{exponent.as_double()}, dtype == DType::kF32 ? x : To(x, dtype));
   const std::optional<int64_t> power = exponent.as_integer();
   if (!power || *power < 0) {
     ThrowRecordError("pow", InvalidArgument("the power of an integer must be in [0, 2^63), is ",
@@ -441,9 +468,11 @@ Tensor Everywhere(bool value, const Tensor& like) {
 
 Tensor Isnan(const Tensor& x) { return Ne(x, x); }
 Tensor Isinf(const Tensor& x) {
+  if (IsComplex(x.dtype())) return LogicalOr(Isinf(Real(x)), Isinf(Imag(x)));
   return IsFloat(x.dtype()) ? Eq(Abs(x), Infinity(x)) : Everywhere(false, x);
 }
 Tensor Isfinite(const Tensor& x) {
+  if (IsComplex(x.dtype())) return LogicalAnd(Isfinite(Real(x)), Isfinite(Imag(x)));
   return IsFloat(x.dtype()) ? Lt(Abs(x), Infinity(x)) : Everywhere(true, x);
 }
 Tensor MaskedFill(const Tensor& x, const Tensor& mask, const Number& value) {
@@ -463,8 +492,8 @@ Tensor Clamp(const Tensor& in, const std::optional<Number>& low,
     return high ? Minimum(above, high->As(dtype, Overflow::kRefuseAny)) : above;
   }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return Clamp(x, low ? low->As(dtype) : Constant(-kInfinity, dtype),
-               high ? high->As(dtype) : Constant(kInfinity, dtype));
+  return ClampBetween(x, low ? low->As(dtype) : Constant(-kInfinity, dtype),
+                      high ? high->As(dtype) : Constant(kInfinity, dtype));
 }
 
 }  // namespace lazuli::lazy

@@ -78,11 +78,11 @@ lowering::Op MatMulOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op 
 Tensors MatMulOp::Vjp(const Saved& s, const Tensor& dy) const {
   Tensors grads(2);
   if (s.needs(0)) {
-    const Tensor y = s.x(1);
+    const Tensor y = Conj(s.x(1));
     grads[0] = SumToShape(Matmul(dy, Transpose(y, -1, -2)), s.shape(0));
   }
   if (s.needs(1)) {
-    const Tensor x = s.x(0);
+    const Tensor x = Conj(s.x(0));
     grads[1] = SumToShape(Matmul(Transpose(x, -1, -2), dy), s.shape(1));
   }
   return grads;
@@ -132,8 +132,8 @@ lowering::Op LinearOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op 
 Tensors LinearOp::Vjp(const Saved& s, const Tensor& dy) const {
   const auto rows = [](const Tensor& t) { return Reshape(t, {-1, t.dim(t.rank() - 1)}); };
   Tensors grads(2);
-  if (s.needs(0)) grads[0] = Record(LinearOp{}, dy, Transpose(s.x(1), 0, 1));
-  if (s.needs(1)) grads[1] = Matmul(Transpose(rows(dy), 0, 1), rows(s.x(0)));
+  if (s.needs(0)) grads[0] = Record(LinearOp{}, dy, Transpose(Conj(s.x(1)), 0, 1));
+  if (s.needs(1)) grads[1] = Matmul(Transpose(rows(dy), 0, 1), rows(Conj(s.x(0))));
   return grads;
 }
 

@@ -220,7 +220,7 @@ lowering::Op HuberOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op n
                    : b.Select(is_near, square, b.Times(delta, beyond));
 }
 Tensors HuberOp::Vjp(const Saved& s, const Tensor& dy) const {
-  const Tensor delta = s.x(1), slope = Clamp(s.x(0), -delta, delta);
+  const Tensor delta = s.x(1), slope = ClampBetween(s.x(0), -delta, delta);
   return {dy * (smooth_l1 ? slope / delta : slope), Tensor()};
 }
 

@@ -1,8 +1,12 @@
 #include "lazy/ops/number.h"
 
+#include <array>
 #include <cstring>
 
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/accepts.h"
+#include "lazy/ops/complex.h"
+#include "lazy/ops/default_type.h"
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/context.h"
 #include "lazy/tensor/site_scope.h"
@@ -25,7 +29,11 @@ DType Number::TypeBeside(DType tensor) const {
     case Kind::kHuge:
       return tensor == DType::kPred ? DType::kS64 : tensor;
     case Kind::kFloat:
-      return IsFloat(tensor) || IsComplex(tensor) ? tensor : DType::kF32;
+      return IsFloat(tensor) || IsComplex(tensor) ? tensor : DefaultFloat();
+    case Kind::kComplex:
+      if (IsComplex(tensor)) return tensor;
+      if (IsFloat(tensor)) return tensor == DType::kF64 ? DType::kC128 : DType::kC64;
+      return DefaultComplex();
   }
   return tensor;
 }
@@ -38,37 +46,59 @@ DType Number::DefaultType() const {
     case Kind::kHuge:
       return DType::kS64;
     case Kind::kFloat:
-      return DType::kF32;
+      return DefaultFloat();
+    case Kind::kComplex:
+      return DefaultComplex();
   }
-  return DType::kF32;
+  return DefaultFloat();
 }
 
 Value Number::Beside(const Tensor& x) const {
-  return As(IsNarrow(x.dtype()) && x.rank() > 0 ? DType::kF32 : TypeBeside(x.dtype()));
+  const bool unrounded = IsNarrow(x.dtype()) && x.rank() > 0 && !is_complex();
+  return As(unrounded ? DType::kF32 : TypeBeside(x.dtype()));
 }
 
 double Number::as_double() const {
-  if (kind_ == Kind::kFloat) return double_;
+  if (kind_ == Kind::kFloat || kind_ == Kind::kComplex) return double_;
   return kind_ == Kind::kHuge ? static_cast<double>(static_cast<uint64_t>(int_))
                               : static_cast<double>(int_);
 }
 
 std::optional<int64_t> Number::as_integer() const {
-  if (kind_ == Kind::kFloat || kind_ == Kind::kHuge) return std::nullopt;
-  return int_;
+  if (kind_ == Kind::kBool || kind_ == Kind::kInt) return int_;
+  return std::nullopt;
 }
 
 std::string Number::Text() const {
+  if (kind_ == Kind::kComplex) return Str("(", double_, imag_ < 0 ? "" : "+", imag_, "j)");
   if (kind_ == Kind::kFloat) return Str(double_);
   return kind_ == Kind::kHuge ? Str(static_cast<uint64_t>(int_)) : Str(int_);
 }
 
+Value Number::Complex(DType dtype, bool constant) const {
+  const DType part = hlo::PartType(dtype);
+  const auto value = [&](double v) { return constant ? Constant(v, part) : Number(v).Slot(part); };
+  std::array<Value, 2> parts{value(as_double()), value(imag_)};
+  return {MakeIntrusive<OpNode<ComplexOp>>(ComplexOp{}, absl::MakeSpan(parts), CurrentSite()), 0};
+}
+
 Value Number::Slot(DType dtype, Overflow overflow) const {
+  if (dtype == DType::kC128 || (dtype == DType::kC64 && is_complex()))
+    return Complex(dtype, /*constant=*/false);
   return {MakeIntrusive<ScalarNode>(dtype, CellAs(dtype, overflow), CurrentSite()), 0};
 }
 
 Value Number::As(DType dtype, Overflow overflow) const {
-  return slots_ != nullptr ? slots_->Get(*this, dtype, overflow) : Constant(as_double(), dtype);
+  if (slots_ != nullptr) return slots_->Get(*this, dtype, overflow);
+  CheckReal(dtype);
+  return is_complex() && IsComplex(dtype) ? Complex(dtype, /*constant=*/true)
+                                          : Constant(as_double(), dtype);
+}
+
+// A complex number is no element of a real dtype, unless it is a real one.
+void Number::CheckReal(DType dtype) const {
+  if (is_complex() && !IsComplex(dtype) && imag_ != 0)
+    throw StatusError(WrongType("the number ", Text(), " does not fit ", DTypeText(dtype)));
 }
 
 Value NumberSlots::Get(const Number& number, DType dtype, Overflow overflow) {
@@ -86,9 +116,10 @@ Value NumberSlots::Get(const Number& number, DType dtype, Overflow overflow) {
 bool Number::Fits(DType dtype, Overflow overflow) const {
   const int bits = Row(dtype).bits;
   if (kind_ == Kind::kHuge) return overflow == Overflow::kWrap || (bits == 64 && IsUnsigned(dtype));
-  if (kind_ == Kind::kFloat && !(double_ > -0x1p63 && double_ < 0x1p63)) return false;
-  const int64_t value = kind_ == Kind::kFloat ? static_cast<int64_t>(double_) : int_;
-  if (overflow == Overflow::kWrap && kind_ != Kind::kFloat) return true;
+  const bool real = kind_ == Kind::kFloat || kind_ == Kind::kComplex;
+  if (real && !(double_ > -0x1p63 && double_ < 0x1p63)) return false;
+  const int64_t value = real ? static_cast<int64_t>(double_) : int_;
+  if (overflow == Overflow::kWrap && !real) return true;
   if (overflow == Overflow::kRefuseAny && IsUnsigned(dtype) && value < 0) return false;
   if (bits == 64) return true;
   const int64_t high = (int64_t{1} << (IsSigned(dtype) ? bits - 1 : bits)) - 1;
@@ -98,17 +129,15 @@ bool Number::Fits(DType dtype, Overflow overflow) const {
 
 uint64_t Number::CellAs(DType dtype, Overflow overflow) const {
   uint64_t cell = 0;
-  if (ByteWidth(dtype) > static_cast<int>(sizeof cell)) {
-    throw StatusError(Unimplemented("a number beside a tensor of ", DTypeText(dtype),
-                                    "; make it a tensor of that dtype"));
-  }
+  CheckReal(dtype);
   if (!IsIntegral(dtype)) {
     StoreAs(dtype, as_double(), &cell);
     return cell;
   }
   // Integers are stored exactly, not by way of double.
   if (!Fits(dtype, overflow)) ThrowDoesNotFit(Text(), dtype);
-  const int64_t value = kind_ == Kind::kFloat ? static_cast<int64_t>(double_) : int_;
+  const int64_t value =
+      kind_ == Kind::kFloat || kind_ == Kind::kComplex ? static_cast<int64_t>(double_) : int_;
   VisitDType(dtype, [&]<DType kType>() {
     if constexpr (std::is_integral_v<HostType<kType>>) {
       auto element = static_cast<HostType<kType>>(value);

@@ -2,6 +2,7 @@
 // of it; one that a gradient or a composite writes is a constant.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -48,6 +49,8 @@ class Number {
   Number(uint64_t v)                                  // NOLINT(google-explicit-constructor)
       : kind_(v >> 63 != 0 ? Kind::kHuge : Kind::kInt), int_(static_cast<int64_t>(v)) {}
   Number(double v) : kind_(Kind::kFloat), double_(v) {}  // NOLINT(google-explicit-constructor)
+  explicit Number(std::complex<double> v)
+      : kind_(Kind::kComplex), double_(v.real()), imag_(v.imag()) {}
 
   // The same number of a user, with its slots, which outlive it.
   Number OfUser(NumberSlots& slots) const {
@@ -64,9 +67,11 @@ class Number {
   Value Beside(const Tensor& x) const;
   // The dtype the number takes beside a tensor of this dtype.
   DType TypeBeside(DType tensor) const;
-  DType DefaultType() const;  // f32, s64 or pred
+  DType DefaultType() const;  // of a tensor made of it alone: pred, s64, DefaultFloat(), ...
+  bool is_whole() const { return kind_ != Kind::kFloat && kind_ != Kind::kComplex; }
+  bool is_complex() const { return kind_ == Kind::kComplex; }
   bool is_integer() const { return kind_ == Kind::kInt || kind_ == Kind::kHuge; }
-  double as_double() const;
+  double as_double() const;  // of a complex number the real part
   // None of a float, or of what an s64 does not hold.
   std::optional<int64_t> as_integer() const;
   // A fresh slot holding the number as this dtype. Throws StatusError if it does not fit an integer
@@ -75,14 +80,17 @@ class Number {
   std::string Text() const;
 
  private:
-  enum class Kind : uint8_t { kBool, kInt, kHuge, kFloat };
+  enum class Kind : uint8_t { kBool, kInt, kHuge, kFloat, kComplex };
 
+  void CheckReal(DType dtype) const;
+  // Of a complex dtype: what is no cell of its own.
+  Value Complex(DType dtype, bool constant) const;
   uint64_t CellAs(DType dtype, Overflow overflow) const;
   bool Fits(DType dtype, Overflow overflow) const;
 
   Kind kind_;
   int64_t int_ = 0;  // of kHuge, which is 2^63 or more, the bits
-  double double_ = 0;
+  double double_ = 0, imag_ = 0;
   NumberSlots* slots_ = nullptr;  // of a user's number
 };
 

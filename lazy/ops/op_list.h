@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lazy/ops/activation.h"
+#include "lazy/ops/complex.h"
 #include "lazy/ops/create.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/foreach.h"
@@ -12,6 +13,7 @@
 #include "lazy/ops/linear.h"
 #include "lazy/ops/loss.h"
 #include "lazy/ops/norm.h"
+#include "lazy/ops/pointwise.h"
 #include "lazy/ops/pool.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/shape_ops.h"
@@ -39,7 +41,8 @@ using AllOps = OpList<
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
     RemainderOp, FloorDivideOp, ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, PowIntegerOp,
-    ToDTypeOp, ConstantOp, GeluOp, EluOp, LogSigmoidOp, SumOp, ProdOp, AmaxOp, AminOp, MaxAlongOp,
+    ToDTypeOp, ConstantOp, RealOp, ImagOp, ComplexOp, ConjOp, ErfcOp, ErfinvOp, LogitOp, LgammaOp,
+    SignBitOp, HypotOp, GeluOp, EluOp, LogSigmoidOp, SumOp, ProdOp, AmaxOp, AminOp, MaxAlongOp,
     ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, PadOp, FlipOp,
     CatOp, IndexSelectOp, IndexAddOp, GatherOp, ScatterAddOp, ScatterOp, IndexCopyOp,
     MaskPositionsOp, CumSumOp, SortOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp,

@@ -230,7 +230,7 @@ uint64_t VersionsOf(absl::Span<const Operand> in) {
 }
 
 void RefuseGrad(std::string_view op, absl::Span<const Operand> in, const Shape& result) {
-  if (IsFloat(result.dtype()) && WantsGrad(in)) [[unlikely]] {
+  if ((IsFloat(result.dtype()) || IsComplex(result.dtype())) && WantsGrad(in)) [[unlikely]] {
     ThrowRecordError(
         op,
         Unimplemented("has no gradient, and an operand requires one; detach() it or use NoGrad"));
@@ -239,7 +239,7 @@ void RefuseGrad(std::string_view op, absl::Span<const Operand> in, const Shape& 
 
 void AttachGrad(const IntrusivePtr<GradNode>& node, absl::Span<Tensor> results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!IsFloat(results[i].dtype())) continue;
+    if (!IsFloat(results[i].dtype()) && !IsComplex(results[i].dtype())) continue;
     AutogradMeta& meta = results[i].impl()->mutable_autograd();
     meta.grad_fn = node;
     meta.output = static_cast<uint32_t>(i);

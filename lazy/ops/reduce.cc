@@ -96,7 +96,7 @@ lowering::Op ProdOp::Lower(lowering::Builder& b, lowering::Op x) const {
 // The product of the others, which is right once more when it is differentiated: what is not 0
 // among them, times the 0 if there is one. Two zeros make 0 of all.
 Tensors ProdOp::Vjp(const Saved& s, const Tensor& dy) const {
-  const Tensor x = Wide(s.x());
+  const Tensor x = Wide(Conj(s.x()));
   const Shape& shape = x.shape();
   if (dy.shape().num_elements() == shape.num_elements())
     return {Spread(dy, shape, dims)};  // there are no others

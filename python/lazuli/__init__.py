@@ -24,6 +24,7 @@ from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
 from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, allclose, arange, equal, from_dlpack, from_numpy, nonzero, tensor
+from lazuli._types import FUNCTIONS as _OTHER_NAMES, finfo, iinfo, is_complex, is_floating_point, special
 from lazuli.autograd import enable_grad, no_grad, set_grad_enabled
 import lazuli.autograd
 import lazuli.data
@@ -37,6 +38,7 @@ import lazuli.optim
 _C._set_own_files([_os.path.dirname(_os.path.abspath(__file__)) + _os.sep, _copy.__file__])
 
 globals().update(_SHORT_NAMES)  # lazuli.float and others, as PyTorch has them
+globals().update(_OTHER_NAMES)
 is_grad_enabled = _C.grad_enabled
 as_tensor, concat, device, mm, bmm, dot = tensor, _C.cat, _C.Device, _C.matmul, _C.matmul, _C.matmul
 save, load = _C.save_safetensors, _C.load_safetensors

@@ -25,7 +25,11 @@ def tensor(data, dtype=None, device=None, requires_grad=False):
         if array.dtype == object:
             raise _C.InvalidArgumentError("tensor: the data is no array of numbers; do its rows differ in length?")
         if not isinstance(data, (np.ndarray, np.generic)):
-            array = array.astype({"f": np.float32, "c": np.complex64}.get(array.dtype.kind, array.dtype))
+            default = _C.get_default_dtype()
+            kinds = {"f": np.float64 if default == _C.float64 else np.float32, "c": default.to_complex().name}
+            array = array.astype(kinds.get(array.dtype.kind, array.dtype))
+            if dtype is None and array.dtype.kind == "f":
+                dtype = default
         made = _C._from_numpy(array, device, True)
     if dtype is not None:
         made = made.to(_C.dtype_of(dtype))
@@ -167,7 +171,7 @@ def arange(start, end=None, step=1, dtype=None, device=None):
     if end is None:
         start, end = 0, start
     if dtype is None:
-        dtype = _C.int64 if all(isinstance(n, (int, np.integer)) for n in (start, end, step)) else _C.float32
+        dtype = _C.int64 if all(isinstance(n, (int, np.integer)) for n in (start, end, step)) else _C.get_default_dtype()
     if (start, step) == (0, 1):
         return _C.arange(end, dtype, device)
     if step == 0:

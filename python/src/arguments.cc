@@ -73,6 +73,9 @@ std::optional<Scalar> LoadScalar(PyObject* object) {
         "an integer beside a tensor has at most 64 bits; write a larger one as a float");
     throw py::error_already_set();
   }
+  if (PyComplex_Check(object))
+    return Scalar(
+        std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)));
   if (AsTensor(object) != nullptr || !IsNumPyScalar(object)) return std::nullopt;
   const auto item = py::reinterpret_steal<py::object>(PyObject_CallMethod(object, "item", nullptr));
   if (!item) throw py::error_already_set();
@@ -90,8 +93,9 @@ bool LoadInteger(PyObject* object, std::int64_t& out) {
 
 bool LoadReal(PyObject* object, double& out) {
   const std::optional<Scalar> number = LoadScalar(object);
-  if (number) out = number->value();
-  return number.has_value();
+  if (!number || number->is_complex()) return false;
+  out = number->value();
+  return true;
 }
 
 bool LoadIntegers(PyObject* object, std::vector<std::int64_t>& out) {
@@ -116,7 +120,7 @@ bool LoadDType(PyObject* object, DType& out) {
     return true;
   }
   if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) {
-    out = kFloat32;  // as a Python number is taken
+    out = default_dtype();  // as a Python number is taken
     return true;
   }
   std::optional<DType> found;

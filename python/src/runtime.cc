@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "cpp_api/src/facade.h"
+#include "ir/hlo/shapes/shape_inference.h"
 #include "ir/types/dtype.h"
 #include "lazuli/autograd.h"
 #include "lazuli/debug.h"
@@ -21,6 +22,19 @@ void BindDTypes(py::module_& module) {
       .def_property_readonly("itemsize", [](DType d) { return ir::ByteWidth(Unwrap(d)); })
       .def_property_readonly("is_floating_point", [](DType d) { return ir::IsFloat(Unwrap(d)); })
       .def_property_readonly("is_complex", [](DType d) { return ir::IsComplex(Unwrap(d)); })
+      .def_property_readonly(
+          "is_signed", [](DType d) { return !ir::IsUnsigned(Unwrap(d)) && d != DType::kPred; })
+      .def(
+          "to_real", [](DType d) { return Wrap(hlo::PartType(Unwrap(d))); },
+          "The dtype of the parts of complex numbers.")
+      .def(
+          "to_complex",
+          [](DType d) {
+            const ir::DType dtype = Unwrap(d);
+            if (ir::IsComplex(dtype)) return d;
+            return dtype == ir::DType::kF64 ? DType::kC128 : DType::kC64;
+          },
+          "The dtype of complex numbers with such parts.")
       .def("__repr__", [](DType d) { return "lazuli." + std::string(PythonName(d)); })
       .def(
           "__eq__",
@@ -42,6 +56,44 @@ void BindDTypes(py::module_& module) {
         return dtype;
       },
       py::arg("what"), "The DType of a name, a numpy.dtype or a Python type.");
+  const auto given = [](py::handle what, const char* function) {
+    DType dtype;
+    if (!LoadDType(what.ptr(), dtype))
+      ThrowTypeError(ir::Str(function, ": takes a DType, not ", Py_TYPE(what.ptr())->tp_name));
+    return dtype;
+  };
+  module.def("get_default_dtype", &default_dtype,
+             "The dtype of floats that say none: float32, unless it was set.");
+  module.def(
+      "set_default_dtype",
+      [given](py::handle dtype) { set_default_dtype(given(dtype, "set_default_dtype")); },
+      py::arg("dtype"), "Sets the dtype of floats that say none, for the process.");
+  module.def(
+      "promote_types",
+      [given](py::handle x, py::handle y) {
+        return promote_types(given(x, "promote_types"), given(y, "promote_types"));
+      },
+      py::arg("type1"), py::arg("type2"), "The dtype that tensors of the two have in common.");
+  module.def(
+      "can_cast",
+      [given](py::handle from, py::handle to) {
+        return can_cast(given(from, "can_cast"), given(to, "can_cast"));
+      },
+      py::arg("from_"), py::arg("to"),
+      "Whether what is computed in one dtype may be written to another.");
+  module.def(
+      "result_type",
+      [](py::handle x, py::handle y) {
+        const Caller caller;
+        Argument<Operand>::Stored l, r;
+        for (const auto& [object, stored] : {std::pair(x, &l), std::pair(y, &r)}) {
+          if (!Argument<Operand>::Load(object.ptr(), *stored))
+            ThrowTypeError(ir::Str("result_type: takes tensors and numbers, not ",
+                                   Py_TYPE(object.ptr())->tp_name));
+        }
+        return result_type(*l, *r);
+      },
+      py::arg("tensor1"), py::arg("tensor2"), "The dtype that arithmetic of the two would give.");
 }
 
 void BindDevices(py::module_& module) {

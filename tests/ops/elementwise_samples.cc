@@ -6,7 +6,9 @@
 #include <limits>
 
 #include "lazy/ops/activation.h"
+#include "lazy/ops/complex.h"
 #include "lazy/ops/elementwise.h"
+#include "lazy/ops/pointwise.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {
@@ -25,6 +27,19 @@ uint64_t U(int64_t v) { return static_cast<uint64_t>(v); }
 int64_t S(uint64_t v) { return static_cast<int64_t>(v); }
 double SignOf(double x) { return x > 0 ? 1 : x < 0 ? -1 : std::isnan(x) ? 0 : x; }
 
+// By halving.
+double Erfinv(double y) {
+  if (!(std::fabs(y) <= 1)) return std::numeric_limits<double>::quiet_NaN();
+  if (std::fabs(y) == 1) return y * std::numeric_limits<double>::infinity();
+  if (std::fabs(y) < 1e-8) return y * 0.886226925452758;
+  double low = -7, high = 7;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erf(middle) < y ? low : high) = middle;
+  }
+  return high;
+}
+
 const UnaryMeaning kUnary[] = {
     {"abs", [](double x) { return std::fabs(x); }, [](int64_t x) { return x < 0 ? S(-U(x)) : x; }},
     {"neg", [](double x) { return -x; }, [](int64_t x) { return S(-U(x)); }},
@@ -42,7 +57,20 @@ const UnaryMeaning kUnary[] = {
     {"tanh", [](double x) { return std::tanh(x); }},
     {"sin", [](double x) { return std::sin(x); }},
     {"cos", [](double x) { return std::cos(x); }},
+    {"tan", [](double x) { return std::tan(x); }, nullptr, -1, 1},
+    {"asin", [](double x) { return std::asin(x); }, nullptr, -0.8, 0.8},
+    {"acos", [](double x) { return std::acos(x); }, nullptr, -0.8, 0.8},
+    {"atan", [](double x) { return std::atan(x); }},
+    {"sinh", [](double x) { return std::sinh(x); }},
+    {"cosh", [](double x) { return std::cosh(x); }},
+    {"asinh", [](double x) { return std::asinh(x); }},
+    {"acosh", [](double x) { return std::acosh(x); }, nullptr, 1.5, 3},
+    {"atanh", [](double x) { return std::atanh(x); }, nullptr, -0.8, 0.8},
     {"erf", [](double x) { return std::erf(x); }},
+    {"erfc", [](double x) { return std::erfc(x); }},
+    {"erfinv", Erfinv, nullptr, -0.9, 0.9},
+    {"logit", [](double x) { return std::log(x / (1 - x)); }, nullptr, 0.1, 0.9},
+    {"lgamma", [](double x) { return std::lgamma(x); }, nullptr, 0.3, 3},
     {"logical_not", [](double x) { return x == 0 ? 1.0 : 0.0; },
      [](int64_t x) { return int64_t{x == 0}; }},
     {"bitwise_not", nullptr, [](int64_t x) { return ~x; }},
@@ -92,6 +120,7 @@ int64_t Power(int64_t x, int64_t y) {
 }
 
 const BinaryMeaning kBinary[] = {
+    {"hypot", [](double x, double y) { return std::hypot(x, y); }, nullptr, 0.3, 2},
     {"add", [](double x, double y) { return x + y; },
      [](int64_t x, int64_t y) { return S(U(x) + U(y)); }},
     {"sub", [](double x, double y) { return x - y; },
@@ -514,7 +543,7 @@ void AddClamp(Table& table) {
         });
       })
       .Error("clamp: bounds must be numbers, are f32[2] and f32[2]", {Random(DType::kF32, {2})},
-             [](const Tensors& x) { (void)Clamp(x[0], x[0], x[0]); });
+             [](const Tensors& x) { (void)ClampBetween(x[0], x[0], x[0]); });
 }
 
 void AddPowNumber(Table& table) {
@@ -564,6 +593,38 @@ void AddToDType(Table& table) {
       .Reference([](const ToDTypeOp& op, const Literals& in) { return in[0].Converted(op.dtype); });
 }
 
+void AddSignBit(Table& table) {
+  Row<SignBitOp> row = table.Op<SignBitOp>();
+  for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64, DType::kS8, DType::kU8})
+    row.AddEdge({}, {Specials(dtype)});
+  row.Reference([](const SignBitOp&, const Literals& in) {
+    Literal result(Shape(DType::kPred, in[0].shape().dims()));
+    for (int64_t i = 0; i < result.shape().num_elements(); ++i) {
+      result.SetFromDouble(i, IsFloat(in[0].shape().dtype()) ? std::signbit(FloatAt(in[0], i))
+                                                             : IntegerAt(in[0], i) < 0);
+    }
+    return result;
+  });
+}
+
+void AddComplex(Table& table) {
+  table.Op<RealOp>()
+      .AddEdge({}, {Random(DType::kC64, {2, 3})})
+      .AddEdge({}, {Random(DType::kC128, {2})});
+  table.Op<ImagOp>()
+      .AddEdge({}, {Random(DType::kC64, {2, 3})})
+      .AddEdge({}, {Random(DType::kC128, {2})});
+  table.Op<ConjOp>()
+      .AddEdge({}, {Random(DType::kC64, {2, 3})})
+      .AddEdge({}, {Random(DType::kC128, {2})});
+  table.Op<ComplexOp>()
+      .AddEdge({}, {Random(DType::kF32, {2, 1}), Random(DType::kF32, {3}, 1)})
+      .AddEdge({}, {Random(DType::kF64, {2}), Random(DType::kF64, {}, 1)})
+      .Error("complex: takes parts that are both f32 or both f64, not f32[2] and f64[2]",
+             {Random(DType::kF32, {2}), Random(DType::kF64, {2})},
+             [](const Tensors& x) { Complex(x[0], x[1]); });
+}
+
 void AddConstant(Table& table) {
   table.Op<ConstantOp>()
       .Add({1.5, DType::kF32}, {})
@@ -590,6 +651,13 @@ void AddElementwiseSamples(Table& table) {
 #undef LAZULI_COMPARE
   AddBinary<RemainderOp>(table, Accepts::kReal);
   AddBinary<FloorDivideOp>(table, Accepts::kReal);
+  AddUnary<ErfcOp>(table, Accepts::kFloat);
+  AddUnary<ErfinvOp>(table, Accepts::kFloat);
+  AddUnary<LogitOp>(table, Accepts::kFloat);
+  AddUnary<LgammaOp>(table, Accepts::kFloat);
+  AddBinary<HypotOp>(table, Accepts::kFloat);
+  AddSignBit(table);
+  AddComplex(table);
   AddRelu(table);
   AddGelu(table);
   AddElu(table);

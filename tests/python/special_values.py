@@ -112,7 +112,11 @@ def each(names, arguments):
 
 ELEMENTWISE = each("""abs neg sign floor ceil round sqrt rsqrt exp expm1 log log1p sigmoid tanh sin cos erf relu square
                       reciprocal gelu silu leaky_relu elu celu selu softplus log_sigmoid hardtanh relu6 hardsigmoid hardswish
-                      mish softsign isnan isinf isfinite""", "x")
+                      mish softsign isnan isinf isfinite tan asin acos atan sinh cosh asinh acosh atanh trunc frac exp2 log2 log10
+                      erfc erfinv lgamma digamma deg2rad rad2deg sinc logit nan_to_num sgn signbit positive angle conj isposinf
+                      isneginf isreal""", "x")
+ELEMENTWISE["logit"] += ["logit(x, 1e-3)"]
+ELEMENTWISE["nan_to_num"] += ["nan_to_num(x, 1.0, 2.0, 3.0)"]
 ELEMENTWISE["gelu"] += ["gelu(x, tanh=True)"]
 ELEMENTWISE["leaky_relu"] += ["leaky_relu(x, 0.5)", "leaky_relu(x, 0.0)"]
 ELEMENTWISE["elu"] += ["elu(x, 2.0)"]
@@ -130,7 +134,15 @@ ELEMENTWISE |= {
     "remainder": ["remainder(x, 2.0)", "remainder(x, -0.75)"], "fmod": ["fmod(x, 2.0)", "fmod(x, -0.75)"],
 }
 BINARY = each("add sub mul div fmod remainder floor_divide maximum minimum max min pow atan2 eq ne lt le gt ge", "x, y")
-BINARY["where"] = ["where(x > y, x, y)"]
+BINARY |= each("hypot copysign logaddexp logaddexp2 xlogy fmax fmin heaviside isclose", "x, y")
+BINARY |= {"where": ["where(x > y, x, y)"], "ldexp": ["ldexp(x, y)"], "rsub": ["rsub(x, y)"],
+           "float_power": ["float_power(x, y).to(x.dtype)", "float_power(x, 1.5).to(x.dtype)"],
+           "addcmul": ["addcmul(x, x, y, value=0.5)"], "addcdiv": ["addcdiv(x, x, y, value=0.5)"],
+           "lerp": ["lerp(x, y, 0.25)", "lerp(x, y, 0.75)"]}
+BINARY["add"] += ["add(x, y, alpha=2)"]
+BINARY["sub"] += ["sub(x, y, alpha=2)"]
+BINARY["div"] += ["div(x, y, rounding_mode='trunc')", "div(x, y, rounding_mode='floor')"]
+BINARY["isclose"] += ["isclose(x, y, 0.5, 0.5, equal_nan=True)"]
 COLUMN_AND_ROW = ["mul(x, y)", "maximum(x, y)", "outer(reshape(x, [-1]), y)"]
 
 REDUCTIONS = each("sum mean prod amax amin var std norm logsumexp all any", "x, 1")
@@ -218,12 +230,12 @@ ROWS = [(kind, expression) for kind, expressions in [
 WITHOUT_ROW = {
     "in place: the function, then a write": "*_",
     "constants, random numbers and what is made of indices have no gradient":
-        "arange constant empty eye full linspace one_hot ones rand randint randn zeros *_like calculate_gain",
+        "complex polar is_complex is_floating_point is_signed arange constant empty eye full linspace one_hot ones rand randint randn zeros *_like calculate_gain",
     "of pred and integers": "bitwise_* logical_*",
     "another name of a row's function": "mm bmm dot contiguous cpu detach mT T",
     "conversions, whose gradient is a conversion": "bfloat16 bool double float half int long short",
     "no function of elements": "backward dim element_size equal allclose is_same item item_async nelement numel numpy "
-                               "register_hook set_data set_name size tolist",
+                               "register_hook set_data set_name size tolist get_printoptions printoptions set_printoptions",
     "of the library": "as_tensor devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "
                       "manual_seed mark_step memory_report memory_stats random_seed randperm save_safetensors set_memory_limit "
                       "sync tensor",
@@ -260,6 +272,14 @@ def closely(got, expected):
     return np.abs(got - expected) <= 1e-6 * np.abs(expected)
 
 
+def beside_zero(got, expected):
+    return np.abs(got - expected) <= np.finfo(expected.dtype).eps
+
+
+def overflowing(got, expected):
+    return np.isinf(got) & np.isfinite(expected)
+
+
 def only_in_half(got, expected):
     return np.full(expected.shape, expected.dtype == np.float16)
 
@@ -279,9 +299,20 @@ KEPT = [
         ("binary_cross_entropy_with_logits*", "z", instead_of_nan), ("kl_div*", "*dy", instead_of_nan),
         ("atan2(x, y)", "d?d?", instead_of_nan), ("*_norm(*", "*d*", instead_of_nan),
         ("prod(*", "*d*", instead_of_nan), ("prod(*", "dxdx", without_overflow)]),
+    ("the limit of a product or a square that torch overflows", [
+        (f"{name}(x*", "*d*", instead_of_nan) for name in "asinh atanh erfc sinc logit copysign xlogy addcdiv ldexp logaddexp*".split()] + [
+        ("ldexp(x, y)", "*d*", without_overflow), ("addcdiv(*", "dy", without_overflow), ("digamma(x)", "*d*", instead_of_nan)]),
+    ("derivatives of lgamma at its poles, which are infinite", [
+        ("digamma(x)", "*d*", instead_of_number), ("lgamma(x)", "dxdx", instead_of_number)]),
+    ("torch's approximations have errors of their own", [
+        ("digamma(x)", "*d*", closely), ("lgamma(x)", "dxdx", closely), ("erfc(x)", "z", closely), ("logaddexp2(x, y)", "z", beside_zero)]),
+    ("torch rounds a product and a sum at once", [(f"{name}*", "z", where) for name in ("add(x, y, alpha", "sub(x, y, alpha", "addcmul(")
+                                                  for where in (instead_of_number, overflowing)]),
+    ("where torch takes 0 log(0) for 0 in gradients, too", [
+        ("xlogy(x, y)", "*d*", instead_of_number), ("xlogy(x, y)", "*d*", without_overflow)]),
     ("second derivatives at a kink, where there is none", [
         ("*elu(x*", "dxdx", anywhere), ("smooth_l1_loss*", "d?d?", anywhere), ("huber_loss*", "d?d?", anywhere),
-        ("prelu*", "d?d?", anywhere), ("softplus(x*", "dxdx", anywhere)]),
+        ("prelu*", "d?d?", anywhere), ("xlogy(x, y)", "d?d?", anywhere), ("softplus(x*", "dxdx", anywhere)]),
     ("the remainder is exact, and its gradient agrees with it: NaN where it is NaN", [
         ("fmod(x, y)", "dy", instead_of_number), ("remainder(x, y)", "dy", instead_of_number)]),
     ("torch sums f32 in f64, whose squares do not underflow", [("std(*", "*d*", instead_of_infinity)]),

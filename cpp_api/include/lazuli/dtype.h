@@ -72,4 +72,15 @@ constexpr DType dtype_of() {
                             : DType::kU64;
 }
 
+// The dtype of floats that say none - numbers, integers in functions of floats, tensors that are made
+// without one - in this process: float32, unless it was set to another float type.
+LAZULI_API DType default_dtype();
+LAZULI_API void set_default_dtype(DType dtype);
+// The dtype that tensors of these two have in common, as PyTorch defines it. Throws Error if there
+// is none.
+LAZULI_API DType promote_types(DType x, DType y);
+// Whether what is computed in one dtype may be written to another: no complex numbers to real ones,
+// no floats to integers, nothing but bool to bool.
+LAZULI_API bool can_cast(DType from, DType to);
+
 }  // namespace lazuli

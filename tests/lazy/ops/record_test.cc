@@ -109,8 +109,9 @@ TEST(RecordTest, NumbersAreStoredExactlyOrRefused) {
                 Number(1e30).Slot(DType::kS64));
   EXPECT_STATUS(kInvalidArgument, "the number nan does not fit s32",
                 Number(std::nan("")).Slot(DType::kS32));
-  EXPECT_EQ(ErrorOf([] { (void)Number(1.0).Slot(DType::kC128); }).code(),
-            absl::StatusCode::kUnimplemented);
+  EXPECT_STATUS(kInvalidArgument, "the number (0+1j) does not fit f32",
+                Number(std::complex<double>(0, 1)).Slot(DType::kF32));
+  EXPECT_EQ(Number(std::complex<double>(0, 1)).Slot(DType::kC128).shape(), Shape(DType::kC128));
 }
 
 TEST(RecordTest, NodesHaveTheLineOfTheOutermostScope) {

@@ -1,0 +1,535 @@
+#include "lazy/ops/pointwise.h"
+
+#include <array>
+#include <limits>
+#include <numbers>
+
+#include "ir/support/wrong_type.h"
+#include "lazy/ops/default_type.h"
+#include "lazy/ops/elementwise.h"
+#include "lazy/ops/wide.h"
+
+namespace lazuli::lazy {
+namespace {
+
+using lowering::Opcode;
+using Direction = hlo::ComparisonDirection;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kTwoOverRootPi = 2 * std::numbers::inv_sqrtpi;
+
+Value Number0(const Tensor& x) { return Constant(0, x.dtype()); }
+Value Number1(const Tensor& x) { return Constant(1, x.dtype()); }
+Value Infinite(const Tensor& x, double sign = 1) { return Constant(sign * kInfinity, x.dtype()); }
+
+// Formulas on builder ops read as on numbers.
+struct Wide64 {
+  lowering::Builder& b;
+  lowering::Op like;
+  lowering::Op operator()(double v) const { return b.Full(like.shape(), v); }
+  lowering::Op Plus(lowering::Op x, double y) const { return b.Plus(x, (*this)(y)); }
+  lowering::Op Times(lowering::Op x, double y) const { return b.Times(x, (*this)(y)); }
+  // The polynomial with these coefficients, the highest first.
+  lowering::Op Polynomial(lowering::Op x, std::initializer_list<double> coefficients) const {
+    lowering::Op sum;
+    for (const double c : coefficients) sum = sum.valid() ? Plus(b.Times(sum, x), c) : (*this)(c);
+    return sum;
+  }
+};
+
+// f of x in f64, which is rounded to x's own float type at the end.
+template <class F>
+lowering::Op InDouble(lowering::Builder& b, lowering::Op in, F&& f) {
+  const lowering::Op x = Prepare(Accepts::kFloat, in);
+  if (!IsFloat(x.dtype())) return b.Error(WrongType("takes real numbers, not ", in.shape()));
+  const lowering::Op wide = b.Convert(x, DType::kF64);
+  return b.Convert(f(wide, Wide64{b, wide}), x.dtype());
+}
+
+// The largest number of a float type that tensors compute in.
+double FiniteMax(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return 65504;
+    case DType::kBF16:
+      return 0x1.fep127;
+    case DType::kF32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
+Tensor TruncFloats(const Tensor& x) { return Where(Lt(x, Number0(x)), Ceil(x), Floor(x)); }
+
+// The operands in their common dtype, of floats.
+std::pair<Tensor, Tensor> Together(std::string_view op, const Tensor& x, const Tensor& y) {
+  const absl::StatusOr<DType> common = CommonType(x.shape(), y.shape());
+  if (!common.ok()) ThrowRecordError(op, common.status());
+  const DType dtype = IsFloat(*common) || IsComplex(*common) ? *common : DefaultFloat();
+  return {To(x, dtype), To(y, dtype)};
+}
+
+}  // namespace
+
+// The rational Chebyshev approximation of Press et al., Numerical Recipes (2007), 6.2.2.
+lowering::Op ErfcOp::Lower(lowering::Builder& b, lowering::Op in) const {
+  constexpr std::array kCoefficients = {-1.3026537197817094,
+                                        6.4196979235649026e-1,
+                                        1.9476473204185836e-2,
+                                        -9.561514786808631e-3,
+                                        -9.46595344482036e-4,
+                                        3.66839497852761e-4,
+                                        4.2523324806907e-5,
+                                        -2.0278578112534e-5,
+                                        -1.624290004647e-6,
+                                        1.303655835580e-6,
+                                        1.5626441722e-8,
+                                        -8.5238095915e-8,
+                                        6.529054439e-9,
+                                        5.059343495e-9,
+                                        -9.91364156e-10,
+                                        -2.27365122e-10,
+                                        9.6467911e-11,
+                                        2.394038e-12,
+                                        -6.886027e-12,
+                                        8.94487e-13,
+                                        3.13092e-13,
+                                        -1.12708e-13,
+                                        3.81e-16,
+                                        7.106e-15,
+                                        -1.523e-15,
+                                        -9.4e-17,
+                                        1.21e-16,
+                                        -2.8e-17};
+  return InDouble(b, in, [&](lowering::Op x, const Wide64& w) {
+    const lowering::Op z = b.Unary(Opcode::kAbs, x);
+    const lowering::Op t = b.DividedBy(w(2), w.Plus(z, 2));
+    const lowering::Op ty = w.Plus(w.Times(t, 4), -2);
+    lowering::Op d = w(0), dd = w(0);
+    for (std::size_t j = kCoefficients.size() - 1; j > 0; --j) {
+      const lowering::Op before = d;
+      d = w.Plus(b.Minus(b.Times(ty, d), dd), kCoefficients[j]);
+      dd = before;
+    }
+    const lowering::Op sum = w.Times(w.Plus(b.Times(ty, d), kCoefficients[0]), 0.5);
+    const lowering::Op exponent = b.Minus(b.Minus(sum, b.Times(z, z)), dd);
+    const lowering::Op tail = b.Times(t, b.Unary(Opcode::kExponential, exponent));
+    // Below 0.5 the difference loses nothing.
+    const lowering::Op near = b.Minus(w(1), b.Unary(Opcode::kErf, x));
+    const lowering::Op far =
+        b.Select(b.Compare(Direction::kLt, x, w(0)), b.Minus(w(2), tail), tail);
+    return b.Select(b.Compare(Direction::kLt, z, w(0.5)), near, far);
+  });
+}
+
+Tensors ErfcOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor x = s.x();
+  return {dy * (Exp(-(x * x)) * -kTwoOverRootPi)};
+}
+
+lowering::Op ErfinvOp::Lower(lowering::Builder& b, lowering::Op in) const {
+  return InDouble(b, in, [&](lowering::Op y, const Wide64& w) {
+    const lowering::Op magnitude = b.Unary(Opcode::kAbs, y);
+    const lowering::Op z = b.Times(y, y);
+    const lowering::Op central = b.DividedBy(
+        b.Times(y, w.Polynomial(z, {-0.140543331, 0.914624893, -1.645349621, 0.886226899})),
+        w.Polynomial(z, {0.012229801, -0.329097515, 1.442710462, -2.118377725, 1}));
+    const lowering::Op half = w.Times(b.Minus(w(1), magnitude), 0.5);
+    const lowering::Op r =
+        b.Unary(Opcode::kSqrt, b.Unary(Opcode::kNegate, b.Unary(Opcode::kLog, half)));
+    const lowering::Op ratio =
+        b.DividedBy(w.Polynomial(r, {1.641345311, 3.429567803, -1.624906493, -1.970840454}),
+                    w.Polynomial(r, {1.637067800, 3.543889200, 1}));
+    const lowering::Op tail = b.Times(b.Unary(Opcode::kSign, y), ratio);
+    lowering::Op x = b.Select(b.Compare(Direction::kLe, magnitude, w(0.7)), central, tail);
+    for (int step = 0; step < 2; ++step) {
+      const lowering::Op slope = w.Times(
+          b.Unary(Opcode::kExponential, b.Unary(Opcode::kNegate, b.Times(x, x))), kTwoOverRootPi);
+      x = b.Minus(x, b.DividedBy(b.Minus(b.Unary(Opcode::kErf, x), y), slope));
+    }
+    const lowering::Op end = b.Times(b.Unary(Opcode::kSign, y), w(kInfinity));
+    return b.Select(b.Compare(Direction::kEq, magnitude, w(1)), end, x);
+  });
+}
+
+Tensors ErfinvOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor y = s.y();
+  return {dy * (Exp(y * y) * (1 / kTwoOverRootPi))};
+}
+
+lowering::Op LogitOp::Lower(lowering::Builder& b, lowering::Op in) const {
+  const lowering::Op x = Prepare(Accepts::kFloat, in);
+  if (!IsFloat(x.dtype())) return b.Error(WrongType("takes real numbers, not ", in.shape()));
+  const lowering::Op rest = b.Minus(b.Full(x.shape(), 1), x);
+  return b.Unary(Opcode::kLog, b.DividedBy(x, rest));
+}
+
+// Beyond [0, 1], where there is no logarithm, NaN.
+Tensors LogitOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor x = s.x(), product = x * (1.0 - x);
+  const Tensor outside = LogicalOr(Lt(x, Number0(x)), Gt(x, Number1(x)));
+  const Value nan = Constant(std::numeric_limits<double>::quiet_NaN(), x.dtype());
+  return {dy / Where(outside, nan, product)};
+}
+
+lowering::Op LgammaOp::Lower(lowering::Builder& b, lowering::Op in) const {
+  constexpr double kG = 7;
+  constexpr std::array kCoefficients = {
+      676.520368121885098567009190444019, -1259.13921672240287047156078755283,
+      771.3234287776530788486528258894,   -176.61502916214059906584551354,
+      12.507343278686904814458936853,     -0.13857109526572011689554707,
+      9.984369578019570859563e-6,         1.50563273514931155834e-7};
+  return InDouble(b, in, [&](lowering::Op x, const Wide64& w) {
+    const auto log = [&](lowering::Op v) { return b.Unary(Opcode::kLog, v); };
+    const lowering::Op reflect = b.Compare(Direction::kLt, x, w(0.5));
+    // Of 1 - x below 0.5: gamma(x) gamma(1 - x) = pi / sin(pi x).
+    const lowering::Op z = b.Select(reflect, b.Unary(Opcode::kNegate, x), w.Plus(x, -1));
+    lowering::Op sum = w(0.99999999999980993227684700473478);
+    for (std::size_t i = 0; i < kCoefficients.size(); ++i) {
+      sum = b.Plus(sum, b.DividedBy(w(kCoefficients[i]), w.Plus(z, static_cast<double>(i) + 1)));
+    }
+    const lowering::Op t = w.Plus(z, kG + 0.5);
+    const lowering::Op log_gamma = b.Plus(
+        w.Plus(b.Minus(b.Times(w.Plus(z, 0.5), log(t)), t), 0.91893853320467274178032973640562),
+        log(sum));
+    const lowering::Op magnitude = b.Unary(Opcode::kAbs, x);
+    const lowering::Op fraction = b.Minus(magnitude, b.Unary(Opcode::kFloor, magnitude));
+    const lowering::Op less =
+        b.Select(b.Compare(Direction::kGt, fraction, w(0.5)), b.Minus(w(1), fraction), fraction);
+    const lowering::Op sine = b.Unary(Opcode::kSine, w.Times(less, std::numbers::pi));
+    const lowering::Op reflected =
+        b.Minus(b.Minus(w(1.1447298858494001741434273513530587), log(sine)), log_gamma);
+    const lowering::Op pole = b.Binary(Opcode::kAnd, b.Compare(Direction::kLe, x, w(0)),
+                                       b.Compare(Direction::kEq, fraction, w(0)));
+    const lowering::Op infinite =
+        b.Binary(Opcode::kOr, pole, b.Compare(Direction::kEq, magnitude, w(kInfinity)));
+    const lowering::Op zero = b.Binary(Opcode::kOr, b.Compare(Direction::kEq, x, w(1)),
+                                       b.Compare(Direction::kEq, x, w(2)));
+    // Next to 0 gamma(x) is 1 / x in all its digits.
+    const lowering::Op tiny = b.Compare(Direction::kLt, magnitude, w(1e-20));
+    const lowering::Op finite = b.Select(tiny, b.Unary(Opcode::kNegate, log(magnitude)),
+                                         b.Select(reflect, reflected, log_gamma));
+    return b.Select(infinite, w(kInfinity), b.Select(zero, w(0), finite));
+  });
+}
+
+Tensors LgammaOp::Vjp(const Saved& s, const Tensor& dy) const { return {dy * Digamma(s.x())}; }
+
+lowering::Op SignBitOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  if (IsComplex(x.dtype())) return b.Error(WrongType("takes real numbers, not ", x.shape()));
+  if (!IsFloat(x.dtype())) {
+    return x.dtype() == DType::kPred || IsUnsigned(x.dtype())
+               ? b.Full(Shape(DType::kPred, x.shape().dims()), 0)
+               : b.Compare(Direction::kLt, x, b.ZerosLike(x));
+  }
+  // A quotient of 1 has the sign of a zero; NaN, which is not below anything, that of its bits.
+  const DType bits = ByteWidth(x.dtype()) == 8   ? DType::kS64
+                     : ByteWidth(x.dtype()) == 4 ? DType::kS32
+                     : ByteWidth(x.dtype()) == 2 ? DType::kS16
+                                                 : DType::kS8;
+  const Shape shape(bits, x.shape().dims());
+  const lowering::Op word = b.Add(Opcode::kBitcastConvert, {x}, hlo::NoAttrs{}, {}, &shape);
+  return b.Compare(Direction::kLt, word, b.ZerosLike(word));
+}
+
+lowering::Op HypotOp::Lower(lowering::Builder& b, lowering::Op in_x, lowering::Op in_y) const {
+  auto [l, r] = Prepare(Accepts::kFloat, in_x, in_y);
+  if (!IsFloat(l.dtype()))
+    return b.Error(WrongType("takes floats, not ", in_x.shape(), " and ", in_y.shape()));
+  const lowering::Op x = b.Unary(Opcode::kAbs, l), y = b.Unary(Opcode::kAbs, r);
+  const lowering::Op high = b.Maximum(x, y), low = b.Minimum(x, y);
+  const auto number = [&](double v) { return b.Full(high.shape(), v); };
+  const lowering::Op none = b.Compare(Direction::kEq, high, number(0));
+  const lowering::Op ratio = b.DividedBy(low, b.Select(none, number(1), high));
+  const lowering::Op root = b.Unary(Opcode::kSqrt, b.Plus(number(1), b.Times(ratio, ratio)));
+  const lowering::Op infinite =
+      b.Binary(Opcode::kOr, b.Compare(Direction::kEq, x, number(kInfinity)),
+               b.Compare(Direction::kEq, y, number(kInfinity)));
+  return b.Select(infinite, number(kInfinity), b.Times(high, root));
+}
+
+Tensors HypotOp::Vjp(const Saved& s, const Tensor& dy) const {
+  Tensors grads(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (s.needs(i)) grads[i] = SumToShape(dy * (To(s.x(i), dy.dtype()) / s.y()), s.shape(i));
+  }
+  return grads;
+}
+
+// --- functions of one operand
+
+Tensor Trunc(const Tensor& x) {
+  if (IsFloat(x.dtype())) return TruncFloats(x);
+  if (IsIntegral(x.dtype())) return Clone(x);
+  ThrowRecordError("trunc", WrongType("takes integers or floats, not ", x.shape()));
+}
+
+Tensor Frac(const Tensor& x) {
+  if (!IsFloat(x.dtype())) ThrowRecordError("frac", WrongType("takes floats, not ", x.shape()));
+  return x - Trunc(x);
+}
+
+Tensor Exp2(const Tensor& in) {
+  const Tensor x = Floating(in);
+  return IsComplex(x.dtype()) ? Exp(x * std::numbers::ln2) : Pow(Constant(2, x.dtype()), x);
+}
+
+Tensor Log2(const Tensor& x) {
+  return InWide(Floating(x), [](const Tensor& w) { return Log(w) / std::numbers::ln2; });
+}
+Tensor Log10(const Tensor& x) {
+  return InWide(Floating(x), [](const Tensor& w) { return Log(w) / std::numbers::ln10; });
+}
+
+Tensor Erfc(const Tensor& x) { return Record(ErfcOp{}, Floating(x)); }
+Tensor Erfinv(const Tensor& x) { return Record(ErfinvOp{}, Floating(x)); }
+Tensor Lgamma(const Tensor& x) { return Record(LgammaOp{}, Floating(x)); }
+
+// By the recurrence to where the asymptotic series is exact, and by reflection below 0, in f64.
+Tensor Digamma(const Tensor& in) {
+  const Tensor narrow = Floating(in);
+  if (!IsFloat(narrow.dtype()))
+    ThrowRecordError("digamma", WrongType("takes real numbers, not ", in.shape()));
+  const Tensor x = To(narrow, DType::kF64);
+  const Value zero = Number0(x), one = Number1(x);
+  const Tensor below = Lt(x, zero), reflected = Where(below, 1.0 - x, x);
+  constexpr int kSteps = 10;
+  Tensor sum, z = reflected;
+  for (int i = 0; i < kSteps; ++i) {
+    const Tensor inverse = 1.0 / z;
+    sum = sum.defined() ? sum + inverse : inverse;
+    z = z + 1.0;
+  }
+  const Tensor inverse = 1.0 / z, square = inverse * inverse;
+  // Bernoulli numbers over 2k.
+  const Tensor tail =
+      square *
+      (1.0 / 12 - square * (1.0 / 120 -
+                            square * (1.0 / 252 -
+                                      square * (1.0 / 240 -
+                                                square * (1.0 / 132 - square * (691.0 / 32760))))));
+  const Tensor positive = Log(z) - inverse * 0.5 - tail - sum;
+  const Tensor fraction = x - TruncFloats(x);
+  const Tensor angle = Where(below, fraction, Constant(0.25, x.dtype())) * std::numbers::pi;
+  const Tensor cotangent = Cos(angle) / Sin(angle) * std::numbers::pi;
+  const Tensor y = Where(below, positive - cotangent, positive);
+  // At 0 the sign of the zero says from which side; at other poles there is no limit.
+  const Tensor pole = LogicalAnd(below, Eq(fraction, zero));
+  const Tensor at_zero = Where(Signbit(x), Infinite(x), Infinite(x, -1));
+  const Tensor with_poles =
+      Where(pole, Constant(std::numeric_limits<double>::quiet_NaN(), x.dtype()),
+            Where(Eq(x, zero), at_zero, Where(Eq(x, Infinite(x)), Infinite(x), y)));
+  return To(with_poles, narrow.dtype());
+}
+
+Tensor Deg2rad(const Tensor& x) { return Floating(x) * (std::numbers::pi / 180); }
+Tensor Rad2deg(const Tensor& x) { return Floating(x) * (180 / std::numbers::pi); }
+
+Tensor Sinc(const Tensor& in) {
+  return InWide(Floating(in), [](const Tensor& wide) {
+    const Tensor x = wide * std::numbers::pi;
+    // Where the sine is x in all its digits, and squares of x in gradients would be none.
+    const double small = x.dtype() == DType::kF64 || x.dtype() == DType::kC128 ? 1e-150 : 1e-18;
+    const Tensor size = Abs(Detach(x)), none = Lt(size, Constant(small, size.dtype()));
+    const Tensor safe = Where(none, Number1(x), x);
+    return Where(none, Number1(x), Sin(safe) / safe);
+  });
+}
+
+Tensor Logit(const Tensor& in, std::optional<double> eps) {
+  const Tensor x = Floating(in);
+  if (!eps) return Record(LogitOp{}, x);
+  return Record(LogitOp{},
+                ClampBetween(x, Constant(*eps, x.dtype()), Constant(1 - *eps, x.dtype())));
+}
+
+Tensor NanToNum(const Tensor& x, std::optional<double> nan, std::optional<double> posinf,
+                std::optional<double> neginf) {
+  if (!IsFloat(x.dtype())) return Clone(x);
+  const double most = FiniteMax(x.dtype());
+  const Tensor numbers = Where(Ne(x, x), Constant(nan.value_or(0), x.dtype()), x);
+  const Tensor above =
+      Where(Eq(x, Infinite(x)), Constant(posinf.value_or(most), x.dtype()), numbers);
+  return Where(Eq(x, Infinite(x, -1)), Constant(neginf.value_or(-most), x.dtype()), above);
+}
+
+Tensor Signbit(const Tensor& x) { return Record(SignBitOp{}, x); }
+
+namespace {
+Tensor IsInfinity(std::string_view op, const Tensor& x, double sign) {
+  if (IsComplex(x.dtype())) ThrowRecordError(op, WrongType("takes real numbers, not ", x.shape()));
+  if (IsFloat(x.dtype())) return Eq(x, Infinite(x, sign));
+  return FullConstant(Shape(DType::kPred, x.shape().dims()), 0, x.device());
+}
+}  // namespace
+Tensor Isposinf(const Tensor& x) { return IsInfinity("isposinf", x, 1); }
+Tensor Isneginf(const Tensor& x) { return IsInfinity("isneginf", x, -1); }
+Tensor Isreal(const Tensor& x) {
+  if (!IsComplex(x.dtype()))
+    return FullConstant(Shape(DType::kPred, x.shape().dims()), 1, x.device());
+  const Tensor imag = Imag(x);
+  return Eq(imag, Number0(imag));
+}
+Tensor Sgn(const Tensor& x) { return Sign(x); }
+Tensor Positive(const Tensor& x) {
+  if (x.dtype() == DType::kPred)
+    ThrowRecordError("positive", WrongType("takes no pred, but ", x.shape()));
+  return x;
+}
+
+// --- of two
+
+Tensor Hypot(const Tensor& x, const Tensor& y) { return Record(HypotOp{}, x, y); }
+
+Tensor Copysign(const Tensor& in_x, const Tensor& in_y) {
+  const auto [x, y] = Together("copysign", in_x, in_y);
+  const Tensor zero = Eq(x, Number0(x));  // whose gradient is 0
+  const Tensor magnitude = Where(zero, Number0(x), Abs(x));
+  return Where(Signbit(y), -magnitude, magnitude);
+}
+
+namespace {
+// log(exp(x) + exp(y)) of x and y times `scale`, over it.
+Tensor LogOfSum(const Tensor& x, const Tensor& y, double scale) {
+  const Tensor same = LogicalAnd(Eq(x, y), Eq(Abs(x), Infinite(x)));
+  const Tensor apart = Where(same, Number0(x), x - y) * scale;
+  return Where(same, x,
+               Where(Ge(x, y), x - LogSigmoid(apart) / scale, y - LogSigmoid(-apart) / scale));
+}
+}  // namespace
+Tensor Logaddexp(const Tensor& in_x, const Tensor& in_y) {
+  const auto [x, y] = Together("logaddexp", in_x, in_y);
+  return LogOfSum(x, y, 1);
+}
+Tensor Logaddexp2(const Tensor& in_x, const Tensor& in_y) {
+  const auto [x, y] = Together("logaddexp2", in_x, in_y);
+  return LogOfSum(x, y, std::numbers::ln2);
+}
+
+Tensor Xlogy(const Tensor& in_x, const Tensor& in_y) {
+  const auto [x, y] = Together("xlogy", in_x, in_y);
+  // What would make NaN of a product with 0.
+  const Tensor endless = LogicalOr(Le(y, Number0(y)), Eq(y, Infinite(y)));
+  const Tensor none = LogicalAnd(Eq(x, Number0(x)), endless);
+  return x * Log(Where(none, Number1(y), y));
+}
+
+namespace {
+// The one that `wins`, or that is alone a number; the first of equals.
+Tensor AmongNumbers(std::string_view op, const Tensor& in_x, const Tensor& in_y,
+                    Tensor (*wins)(const Operand&, const Operand&)) {
+  const absl::StatusOr<DType> common = CommonType(in_x.shape(), in_y.shape());
+  if (!common.ok()) ThrowRecordError(op, common.status());
+  const Tensor x = To(in_x, *common), y = To(in_y, *common);
+  return Where(LogicalOr(wins(x, y), Ne(y, y)), x, y);
+}
+}  // namespace
+Tensor Fmax(const Tensor& x, const Tensor& y) { return AmongNumbers("fmax", x, y, &Ge); }
+Tensor Fmin(const Tensor& x, const Tensor& y) { return AmongNumbers("fmin", x, y, &Le); }
+
+Tensor Heaviside(const Tensor& x, const Tensor& values) {
+  if (x.dtype() != values.dtype()) {
+    ThrowRecordError("heaviside", WrongType("takes values of the dtype of x, ", x.shape(), ", not ",
+                                            values.shape()));
+  }
+  const Tensor detached = Detach(x);
+  return Where(Eq(detached, Number0(x)), Detach(values), To(Gt(detached, Number0(x)), x.dtype()));
+}
+
+Tensor Ldexp(const Tensor& x, const Tensor& other) {
+  const Tensor y = Floating(other);
+  return Mul(x, Pow(Constant(2, y.dtype()), y));
+}
+
+Tensor FloatPower(const Tensor& x, const Tensor& exponent) {
+  const DType wide =
+      IsComplex(x.dtype()) || IsComplex(exponent.dtype()) ? DType::kC128 : DType::kF64;
+  return Pow(To(x, wide), To(exponent, wide));
+}
+Tensor FloatPower(const Tensor& x, const Number& exponent) {
+  const Tensor wide = To(x, IsComplex(x.dtype()) ? DType::kC128 : DType::kF64);
+  return PowNumber(wide, exponent);
+}
+
+Tensor Isclose(const Tensor& in_x, const Tensor& in_y, double rtol, double atol, bool equal_nan) {
+  const Tensor x = Detach(in_x), y = Detach(in_y);
+  if (x.dtype() != y.dtype()) {
+    ThrowRecordError("isclose",
+                     WrongType("takes operands of one dtype, not ", x.shape(), " and ", y.shape()));
+  }
+  if (!(rtol >= 0 && atol >= 0))
+    ThrowRecordError("isclose",
+                     InvalidArgument("tolerances must not be negative, are ", rtol, " and ", atol));
+  Tensor close = Eq(x, y);
+  if (equal_nan) close = LogicalOr(close, LogicalAnd(Ne(x, x), Ne(y, y)));
+  if (rtol == 0 && atol == 0) return close;
+  const Tensor fx = Floating(x), fy = Floating(y);
+  const Tensor apart = Abs(fx - fy), bound = Abs(fy) * rtol + atol;
+  return LogicalOr(close, LogicalAnd(Lt(apart, Infinite(apart)), Le(apart, bound)));
+}
+
+// --- of three
+
+namespace {
+// f of what is computed in f32 where all are of 16 bits.
+template <class F>
+Tensor InWideTogether(const Tensor& x, const Tensor& first, const Tensor& second, F&& f) {
+  if (!IsNarrow(x.dtype()) || first.dtype() != x.dtype() || second.dtype() != x.dtype())
+    return f(x, first, second);
+  return To(f(Wide(x), Wide(first), Wide(second)), x.dtype());
+}
+}  // namespace
+Tensor Addcmul(const Tensor& x, const Tensor& first, const Tensor& second, const Number& value) {
+  return InWideTogether(x, first, second, [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+    return Add(a, Mul(b * value, c));
+  });
+}
+Tensor Addcdiv(const Tensor& x, const Tensor& first, const Tensor& second, const Number& value) {
+  const auto is_whole = [](const Tensor& t) {
+    return IsIntegral(t.dtype()) || t.dtype() == DType::kPred;
+  };
+  if (is_whole(first) && is_whole(second)) {
+    ThrowRecordError("addcdiv", WrongType("divides no integers by integers: ", first.shape(),
+                                          " by ", second.shape(), "; convert one with to()"));
+  }
+  return InWideTogether(x, first, second, [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+    return Add(a, Div(b * value, c));
+  });
+}
+
+namespace {
+// From the nearer end, so that a weight of 1 gives the end.
+Tensor Interpolated(const Tensor& x, const Tensor& end, const Tensor& weight) {
+  const Tensor apart = end - x, size = Abs(Detach(weight));
+  return Where(Lt(size, Constant(0.5, size.dtype())), x + weight * apart,
+               end - apart * (1.0 - weight));
+}
+}  // namespace
+Tensor Lerp(const Tensor& x, const Tensor& end, const Number& weight) {
+  if (x.dtype() != end.dtype())
+    ThrowRecordError(
+        "lerp", WrongType("takes operands of one dtype, not ", x.shape(), " and ", end.shape()));
+  if (!IsFloat(x.dtype()) && !IsComplex(x.dtype()))
+    ThrowRecordError("lerp", WrongType("takes floats, not ", x.shape()));
+  const Tensor w = Full({}, weight.Beside(x), x.device());
+  return To(Interpolated(x, end, w), x.dtype());
+}
+Tensor Lerp(const Tensor& x, const Tensor& end, const Tensor& weight) {
+  if (x.dtype() != end.dtype() || x.dtype() != weight.dtype())
+    ThrowRecordError("lerp", WrongType("takes operands of one dtype, not ", x.shape(), ", ",
+                                       end.shape(), " and ", weight.shape()));
+  return Interpolated(x, end, weight);
+}
+
+Tensor Clamp(const Tensor& in, const Tensor& low, const Tensor& high) {
+  if (!low.defined() && !high.defined())
+    ThrowRecordError("clamp", InvalidArgument("takes a bound"));
+  Tensor x = in;
+  // A bound that is NaN makes NaN, and the gradient is that of what is chosen.
+  if (low.defined()) x = Where(LogicalOr(Ge(x, low), Ne(x, x)), x, low);
+  if (high.defined()) x = Where(LogicalOr(Le(x, high), Ne(x, x)), x, high);
+  return x;
+}
+
+}  // namespace lazuli::lazy

@@ -8,6 +8,7 @@
 
 #include "backend/npu/sim/numerics.h"
 #include "ir/evaluator/random_bits.h"
+#include "ir/support/str.h"
 #include "tests/backend/npu/sim/run_program.h"
 
 namespace lazuli::npu {
@@ -183,7 +184,6 @@ TEST(UnitsTest, ReductionsOfEveryKindAndAnyLevels) {
                                                       {"argmax", "s32"}, {"argmin", "s32"}};
   for (const auto& [op, type] : kOps) {
     for (int levels = 1; levels < 8; ++levels) {
-      std::string strides;
       int64_t results = 1;
       const int64_t dims[] = {3, 5, 70};
       int64_t stride[3] = {0, 0, 0};
@@ -193,16 +193,14 @@ TEST(UnitsTest, ReductionsOfEveryKindAndAnyLevels) {
         results *= dims[l];
       }
       const Outcome outcome = RunText(
-          ".arg x f32[1050] in\n.arg y " + type + "[" + std::to_string(results) +
-              "] out\n.desc all dim(1050) src(1) dst(1) elem 4\n.desc res dim(" +
-              std::to_string(results) +
-              ") src(1) dst(1) elem 4\n.vdesc v dim(3,5,70) a.f32(350,70,1) out." + type + "(" +
-              std::to_string(stride[0]) + "," + std::to_string(stride[1]) + "," +
-              std::to_string(stride[2]) +
+          Str(".arg x f32[1050] in\n.arg y ", type, "[", results,
+              "] out\n.desc all dim(1050) src(1) dst(1) elem 4\n.desc res dim(", results,
+              ") src(1) dst(1) elem 4\n.vdesc v dim(3,5,70) a.f32(350,70,1) out.", type, "(",
+              stride[0], ",", stride[1], ",", stride[2],
               ")\n.vprog p\nmov v3, v0\n.end\nmovi r2, 0x2000\ndma.ld.0 [r1], $x, all sig s0+1\n"
-              "vx.red [r2], p, v, a=r1, op=" +
-              op + ", levels=" + std::to_string(levels) +
-              " wait s0>=1 sig s1+1\ndma.st.0 $y, [r2], res wait s1>=1\nfence all\nhalt",
+              "vx.red [r2], p, v, a=r1, op=",
+              op, ", levels=", levels,
+              " wait s0>=1 sig s1+1\ndma.st.0 $y, [r2], res wait s1>=1\nfence all\nhalt"),
           {{{"x", BytesOf(x)}}});
       for (int64_t result = 0; result < results; ++result) {
         std::vector<float> sequence;

@@ -231,6 +231,8 @@ WITHOUT_ROW = {
     "in place: the function, then a write": "*_",
     "constants, random numbers and what is made of indices have no gradient":
         "complex polar is_complex is_floating_point is_signed arange constant empty eye full linspace one_hot ones rand randint randn zeros *_like calculate_gain",
+    "of positions that depend on values, in selection_test.py":
+        "argwhere bincount masked_select nonzero nonzero_static pad_to_bucket unique unique_consecutive",
     "of pred and integers": "bitwise_* logical_*",
     "another name of a row's function": "mm bmm dot contiguous cpu detach mT T",
     "conversions, whose gradient is a conversion": "bfloat16 bool double float half int long short",

@@ -53,4 +53,25 @@ double gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& f,
   return worst;
 }
 
+double gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& f,
+                     const std::vector<Tensor>& inputs, double eps, SourceLocation loc) {
+  SiteScope scope(loc);
+  std::vector<Tensor> weights;
+  for (const Tensor& x : inputs) weights.push_back(randn_like(x));
+  const auto slope = [&](const std::vector<Tensor>& given) {
+    const EnableGrad on;
+    std::vector<Tensor> leaves;  // gradcheck's own have a history already
+    for (const Tensor& x : given)
+      leaves.push_back(x.requires_grad() ? x : x.detach().clone().detach().set_requires_grad(true));
+    const std::vector<Tensor> slopes =
+        grad({CallUser(f, leaves)}, leaves, {}, {.create_graph = true, .allow_unused = true});
+    Tensor sum = zeros({}, leaves[0].dtype(), leaves[0].device());
+    for (std::size_t i = 0; i < slopes.size(); ++i) {
+      if (slopes[i].defined()) sum = sum + (slopes[i] * weights[i]).sum();
+    }
+    return sum;
+  };
+  return gradcheck(slope, inputs, eps, loc);
+}
+
 }  // namespace lazuli

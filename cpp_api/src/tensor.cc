@@ -10,6 +10,7 @@
 #include "lazuli/execution.h"
 #include "lazuli/ops.h"
 #include "lazy/autograd/backward.h"
+#include "lazy/autograd/grad_name.h"
 #include "lazy/ops/functions.h"
 #include "lazy/ops/to_device.h"
 
@@ -146,8 +147,13 @@ Tensor& Tensor::set_requires_grad(bool on, SourceLocation loc) {
     }
     lazy::AutogradMeta& meta = tensor.impl()->mutable_autograd();
     if (meta.grad_fn) {
+      if (on) return;  // it does
       throw lazy::StatusError(ir::FailedPrecondition(
           "set_requires_grad: the tensor is a result, not a leaf; detach() it first"));
+    }
+    if (on && tensor.impl()->is_inference() && !lazy::InferenceMode()) {
+      throw lazy::StatusError(ir::FailedPrecondition(
+          "set_requires_grad: the tensor was made in inference mode; clone() it first"));
     }
     meta.requires_grad = on;
   });
@@ -156,15 +162,35 @@ Tensor& Tensor::set_requires_grad(bool on, SourceLocation loc) {
 
 Tensor Tensor::grad() const {
   if (!defined()) return {};
+  const lazy::Tensor* place = lazy::GradPlace(TensorAccess::Borrow(*this));
+  return place == nullptr ? Tensor() : TensorAccess::Wrap(*place);
+}
+
+bool Tensor::is_leaf() const {
+  ShapeOf(*this, "is_leaf");
   const lazy::AutogradMeta* meta = TensorAccess::Impl(*this)->autograd();
-  return meta == nullptr ? Tensor() : TensorAccess::Wrap(meta->grad);
+  return meta == nullptr || !meta->grad_fn;
+}
+bool Tensor::retains_grad() const {
+  return !is_leaf() && lazy::GradPlace(TensorAccess::Borrow(*this));
+}
+bool Tensor::is_inference() const {
+  ShapeOf(*this, "is_inference");
+  return TensorAccess::Impl(*this)->is_inference();
+}
+std::string Tensor::grad_fn() const {
+  return is_leaf() ? "" : lazy::GradName(*TensorAccess::Impl(*this)->autograd()->grad_fn);
+}
+void Tensor::retain_grad(SourceLocation loc) {
+  Call(loc, [&] { lazy::RetainGrad(Defined(*this, "retain_grad")); });
 }
 
 void Tensor::set_grad(const Tensor& grad, SourceLocation loc) {
   Call(loc, [&] {
     const lazy::Tensor tensor = Defined(*this, "set_grad");
+    lazy::Tensor* place = lazy::GradPlace(tensor);
     if (!grad.defined()) {
-      if (tensor.impl()->autograd() != nullptr) tensor.impl()->mutable_autograd().grad = {};
+      if (place != nullptr) *place = {};
       return;
     }
     const lazy::Tensor value = TensorAccess::Unwrap(grad);
@@ -172,7 +198,7 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation loc) {
       throw lazy::StatusError(ir::InvalidArgument("set_grad: the gradient is ", value.shape(),
                                                   ", the tensor ", tensor.shape()));
     }
-    tensor.impl()->mutable_autograd().grad = value;
+    (place != nullptr ? *place : tensor.impl()->mutable_autograd().grad) = value;
   });
 }
 
@@ -190,6 +216,20 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, Sour
         Defined(*this, "register_hook"), [hook = std::move(hook)](const lazy::Tensor& gradient) {
           return TensorAccess::Unwrap(hook(TensorAccess::Wrap(gradient)));
         });
+    return HookHandle(handle.hooks, handle.id);
+  });
+}
+
+HookHandle Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook,
+                                                      SourceLocation loc) {
+  return Call(loc, [&] {
+    const lazy::HookHandle handle = lazy::AddHook(
+        Defined(*this, "register_post_accumulate_grad_hook"),
+        [hook = std::move(hook)](const lazy::Tensor& leaf) {
+          hook(TensorAccess::Wrap(leaf));
+          return lazy::Tensor();
+        },
+        lazy::GradHook::When::kAccumulated);
     return HookHandle(handle.hooks, handle.id);
   });
 }

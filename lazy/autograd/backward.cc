@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <queue>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 
 #include "ir/support/fork.h"
 #include "ir/support/pool.h"
+#include "ir/support/thread_local.h"
+#include "lazy/autograd/grad_name.h"
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
@@ -109,6 +113,22 @@ class Wanted {
   absl::flat_hash_map<const GradNode*, bool> leads_on_;  // every node that can be reached
 };
 
+LAZULI_FAST_THREAD_LOCAL const Tensors* current_gradients = nullptr;
+
+class CurrentGradientsScope {
+ public:
+  explicit CurrentGradientsScope(const Tensors& dys)
+      : outer_(std::exchange(current_gradients, &dys)) {}
+  ~CurrentGradientsScope() { current_gradients = outer_; }
+  CurrentGradientsScope(const CurrentGradientsScope&) = delete;
+  CurrentGradientsScope& operator=(const CurrentGradientsScope&) = delete;
+
+ private:
+  const Tensors* outer_;
+};
+
+std::atomic<uint8_t> anomaly_mode{0};
+
 // Backward passes of several threads that meet in a leaf add to its gradient one after the other.
 ir::ForkMutex& TurnAt(const TensorImpl& leaf) {
   constexpr std::size_t kMutexes = 16;
@@ -119,7 +139,8 @@ ir::ForkMutex& TurnAt(const TensorImpl& leaf) {
 class TapeWalker {
  public:
   // `wanted`: null for the leaves' .grad.
-  TapeWalker(BackwardOptions options, const Wanted* wanted) : options_(options), wanted_(wanted) {
+  TapeWalker(BackwardOptions options, const Wanted* wanted)
+      : options_(options), wanted_(wanted), anomaly_(GetAnomalyMode()) {
     if (wanted_ != nullptr) found_.resize(wanted_->size());
   }
 
@@ -153,17 +174,42 @@ class TapeWalker {
       if (wanted_ != nullptr)
         Find(edge, gradient);
       else
-        Accumulate(*edge.leaf, std::move(gradient));
+        Accumulate(edge.leaf, std::move(gradient));
     }
+    ThrowFirstNaN();
   }
 
   Tensors TakeFound() { return std::move(found_); }
+
+  // Adds to the leaf's .grad, and calls who waits for that.
+  static void Accumulate(const IntrusivePtr<TensorImpl>& leaf, Tensor gradient) {
+    {
+      const std::lock_guard turn(TurnAt(*leaf));
+      AddToPlace(leaf->mutable_autograd().grad, std::move(gradient));
+    }
+    const std::shared_ptr<GradHooks>& hooks = leaf->autograd()->hooks;
+    if (!hooks) return;
+    const GradHooks now = *hooks;  // NOLINT: a copy, since one may remove itself
+    const SiteOverride none(kNoSite);
+    for (const GradHook& hook : now) {
+      if (hook.when == GradHook::When::kAccumulated) hook.call(Tensor(leaf));
+    }
+  }
+  static void AddToPlace(Tensor& grad, Tensor gradient) {
+    if (!grad.defined())
+      grad = OwnElements(std::move(gradient));
+    else if (GradEnabled() || grad.requires_grad())  // a history is kept: of values that stay
+      grad = Add(grad, gradient);
+    else
+      Update("backward", grad, [&] { return Add(grad, gradient); });  // in the memory it has
+  }
 
  private:
   void Visit(GradNode& node, Tensors& dys) {
     SiteOverride site(node.site());
     for (uint32_t i = 0; i < node.num_outputs; ++i) {
       dys[i] = AfterHooks(node.hooks, i, std::move(dys[i]));
+      Keep(node, i, dys[i]);
       if (wanted_ != nullptr) Find({IntrusivePtr<GradNode>(&node), nullptr, i}, dys[i]);
     }
     if (wanted_ != nullptr && !wanted_->LeadsOn(&node)) return;
@@ -172,7 +218,18 @@ class TapeWalker {
                                            " saved were freed by an earlier backward; pass "
                                            "retain_graph to the first one to run it twice"));
     }
-    Tensors grads = node.Backward(dys);
+    if (node.hooks) [[unlikely]]
+      CallNodeHooks(node.hooks, GradHook::When::kBeforeNode, dys, {});
+    Tensors grads = [&] {
+      const CurrentGradientsScope current(dys);
+      return node.Backward(dys);
+    }();
+    if (node.hooks) [[unlikely]]
+      CallNodeHooks(node.hooks, GradHook::When::kAfterNode, grads, dys);
+    if (anomaly_.enabled && anomaly_.check_nan) [[unlikely]] {
+      LookForNaN(node, grads);
+      visited_.emplace_back(&node);
+    }
     LAZULI_CHECK(grads.size() <= node.edges().size(), node.name(), " has too many gradients");
     // Edges are read before the node is released, which may drop the last reference to what they
     // point to.
@@ -182,11 +239,20 @@ class TapeWalker {
     if (!options_.retain_graph) node.ReleaseSaved();
   }
 
+  // For retain_grad().
+  static void Keep(const GradNode& node, uint32_t output, const Tensor& gradient) {
+    if (!node.hooks || !gradient.defined()) return;
+    for (GradHook& hook : *node.hooks) {
+      if (hook.when == GradHook::When::kKeep && hook.output == output)
+        AddToPlace(hook.kept, Tensor(gradient));
+    }
+  }
+
   // What is asked for, and what a hook sees, is the sum of all.
   void SendToLeaf(const Edge& edge, Tensor gradient) {
     const AutogradMeta* meta = edge.leaf->autograd();
     if (wanted_ == nullptr && (meta == nullptr || !meta->hooks)) {
-      Accumulate(*edge.leaf, std::move(gradient));
+      Accumulate(edge.leaf, std::move(gradient));
       return;
     }
     auto it = std::find_if(leaves_.begin(), leaves_.end(),
@@ -201,19 +267,36 @@ class TapeWalker {
     }
   }
 
-  static void Accumulate(TensorImpl& leaf, Tensor gradient) {
-    const std::lock_guard turn(TurnAt(leaf));
-    Tensor& grad = leaf.mutable_autograd().grad;
-    if (!grad.defined())
-      grad = OwnElements(std::move(gradient));
-    else if (GradEnabled() || grad.requires_grad())  // a history is kept: of values that stay
-      grad = Add(grad, gradient);
-    else
-      Update("backward", grad, [&] { return Add(grad, gradient); });  // in the memory it has
+  // Keeps a flag for each gradient of the node.
+  void LookForNaN(const GradNode& node, absl::Span<const Tensor> grads) {
+    const GradModeGuard no_grad(false);
+    for (std::size_t i = 0; i < grads.size(); ++i) {
+      if (!grads[i].defined() || !(IsFloat(grads[i].dtype()) || IsComplex(grads[i].dtype())))
+        continue;
+      if (grads[i].shape().num_elements() == 0) continue;
+      flags_.push_back(Any(Ne(grads[i], grads[i]), {}, false));
+      flagged_.push_back({&node, i});
+    }
+  }
+  void ThrowFirstNaN() {
+    if (flags_.empty()) return;
+    for (std::size_t i = 0; i < flags_.size(); ++i) {
+      if (ToLiteral(flags_[i]).AsDouble(0) == 0) continue;
+      const auto& [node, operand] = flagged_[i];
+      const std::string site = GetSite(node->site()).ToString();
+      throw StatusError(
+          FailedPrecondition("Function '", GradName(*node), "' returned nan values in its ",
+                             operand, "th output: the gradient of operand ", operand, " of ",
+                             node->name(), site.empty() ? "" : Str(", which ", site, " recorded")));
+    }
   }
 
   BackwardOptions options_;
   const Wanted* wanted_;
+  AnomalyMode anomaly_;
+  Tensors flags_;  // of anomaly mode: whether a gradient has a NaN, and whose it is
+  std::vector<std::pair<const GradNode*, std::size_t>> flagged_;
+  std::vector<IntrusivePtr<GradNode>> visited_;   // which flagged_ names
   Tensors found_;                                 // one for each that is wanted
   PooledVector<std::pair<Edge, Tensor>> leaves_;  // whose gradients wait for the end, in order
   absl::flat_hash_map<GradNode*, Pending, absl::Hash<GradNode*>, std::equal_to<>,
@@ -274,6 +357,31 @@ void Backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients
   for (std::size_t i = 0; i < roots.size(); ++i)
     walker.Send(GradEdge(roots[i]), std::move(seeds[i]));
   walker.Run();
+}
+
+void BackwardTo(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
+                absl::Span<const Tensor> inputs, BackwardOptions options) {
+  for (const Tensor& input : inputs) RetainGrad(input);
+  Tensors found = Grad(roots, inputs, gradients, options, /*allow_unused=*/true);
+  GradModeGuard mode(options.create_graph);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (found[i].defined() && GradEdge(inputs[i]).leaf)
+      TapeWalker::Accumulate(inputs[i].ptr(), std::move(found[i]));
+  }
+}
+
+AnomalyMode GetAnomalyMode() {
+  const uint8_t mode = anomaly_mode.load(std::memory_order_relaxed);
+  return {(mode & 1) != 0, (mode & 2) != 0};
+}
+void SetAnomalyMode(AnomalyMode mode) {
+  anomaly_mode.store(static_cast<uint8_t>((mode.enabled ? 1 : 0) | (mode.check_nan ? 2 : 0)),
+                     std::memory_order_relaxed);
+}
+
+absl::Span<const Tensor> CurrentGradients() {
+  return current_gradients != nullptr ? absl::MakeConstSpan(*current_gradients)
+                                      : absl::Span<const Tensor>();
 }
 
 void Backward(const Tensor& root, const Tensor& gradient, BackwardOptions options) {

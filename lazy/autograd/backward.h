@@ -19,10 +19,26 @@ void Backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients
               BackwardOptions options);
 void Backward(const Tensor& root, const Tensor& gradient, BackwardOptions options);
 
+// The same, but only to the .grad of these tensors, leaves or results.
+void BackwardTo(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
+                absl::Span<const Tensor> inputs, BackwardOptions options);
+
 // d(outputs)/d(inputs), of leaves or of results; .grad stays as it is, and only nodes between the
 // two run and are freed. An input that the outputs do not depend on is InvalidArgument, or
 // undefined if allow_unused.
 Tensors Grad(absl::Span<const Tensor> outputs, absl::Span<const Tensor> inputs,
              absl::Span<const Tensor> gradients, BackwardOptions options, bool allow_unused);
+
+// While on, backward looks for NaN in every gradient and throws Internal, naming the op that gave the
+// first one and the line of its forward op. It reads one flag an op, so it syncs. For all threads.
+struct AnomalyMode {
+  bool enabled = false;
+  bool check_nan = true;
+};
+AnomalyMode GetAnomalyMode();
+void SetAnomalyMode(AnomalyMode mode);
+
+// The gradients of the node that is running in this thread's backward; empty outside of one.
+absl::Span<const Tensor> CurrentGradients();
 
 }  // namespace lazuli::lazy

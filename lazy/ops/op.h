@@ -286,12 +286,16 @@ class OpGradNode final : public GradNode {
       return op_.Vjp(saved_, dys);
   }
   void ReleaseSaved() override {
-    for (SavedTensor& t : saved_.inputs_) t.Reset();
-    for (SavedTensor& t : saved_.outputs_) t.Reset();
-    released = true;
+    for (SavedTensor& t : saved_.inputs_) Free(t);
+    for (SavedTensor& t : saved_.outputs_) Free(t);
   }
 
  private:
+  void Free(SavedTensor& t) {
+    released = released || t.defined();  // what saved nothing may run again
+    t.Reset();
+  }
+
   T op_;
   Saved saved_;
 };

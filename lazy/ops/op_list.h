@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lazy/ops/activation.h"
+#include "lazy/ops/barrier.h"
 #include "lazy/ops/complex.h"
 #include "lazy/ops/create.h"
 #include "lazy/ops/elementwise.h"
@@ -49,7 +50,7 @@ using AllOps = OpList<
     Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp,
     LayerNormOp, BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
     BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
-    RandomPermutationOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp,
+    RandomPermutationOp, BarrierOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp,
     ForeachClipNormOp>;
 
 }  // namespace lazuli::lazy

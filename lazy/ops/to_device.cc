@@ -14,7 +14,7 @@ class ToDeviceGrad final : public GradNode {
   }
   std::string_view name() const override { return "to"; }
   Tensors Backward(absl::Span<const Tensor> dys) override { return {ToDevice(dys[0], device_)}; }
-  void ReleaseSaved() override { released = true; }
+  void ReleaseSaved() override {}
 
  private:
   backend::Device device_;

@@ -1,32 +1,37 @@
 #include "lazy/tensor/random.h"
 
 #include <mutex>
+#include <random>
+#include <utility>
 
-#include "ir/support/fork.h"
 #include "ir/support/runtime.h"
 
 namespace lazuli::lazy {
-namespace {
 
-struct Generator {
-  static Generator& Get() { return ir::Runtime::Get().Of<Generator>(); }
-  ir::ForkMutex mutex;
-  PhiloxState state;
-};
+Generator& DefaultGenerator() { return ir::Runtime::Get().Of<Generator>(); }
 
-}  // namespace
-
-void ManualSeed(uint64_t seed) {
-  Generator& generator = Generator::Get();
-  std::lock_guard lock(generator.mutex);
-  generator.state = {seed, 0};
+uint64_t Generator::Seed() {
+  std::random_device device;
+  const uint64_t high = device();
+  const uint64_t seed = high << 32 | device();
+  ManualSeed(seed);
+  return seed;
 }
 
-PhiloxState ReservePhilox(int64_t numbers) {
-  Generator& generator = Generator::Get();
-  std::lock_guard lock(generator.mutex);
-  const PhiloxState reserved = generator.state;
-  generator.state.offset += static_cast<uint64_t>(numbers + 3) / 4;
+PhiloxState Generator::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+PhiloxState Generator::Exchange(PhiloxState state) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(state_, state);
+}
+
+PhiloxState Generator::Reserve(int64_t numbers) {
+  const std::lock_guard lock(mutex_);
+  const PhiloxState reserved = state_;
+  state_.offset += static_cast<uint64_t>(numbers + 3) / 4;
   return reserved;
 }
 

@@ -24,12 +24,25 @@ struct Edge {
   explicit operator bool() const { return node || leaf; }
 };
 
-// What users want called with the gradient of a tensor, all of which has arrived; a tensor that is
-// returned takes its place. Owned by the node or the leaf, seen by the handles that remove them.
+// What users want called in backward. Owned by the node or the leaf, seen by the handles that remove
+// them.
 struct GradHook {
+  enum class When : uint8_t {
+    kGradient,     // with a gradient, all of which has arrived; what is returned takes its place
+    kKeep,         // never called: the gradient is kept, after the hooks above
+    kAccumulated,  // with a leaf whose .grad is up to date
+    kBeforeNode,   // with the gradients of a node's outputs, to change
+    kAfterNode,    // with those of its operands, to change, and the former
+  };
+  using OfTensor = std::function<Tensor(const Tensor&)>;
+  using OfNode = std::function<void(Tensors& gradients, absl::Span<const Tensor> dys)>;
+
   uint64_t id;
   uint32_t output;  // of the node; of a leaf 0
-  std::function<Tensor(const Tensor&)> call;
+  OfTensor call;
+  When when = When::kGradient;
+  OfNode call_node = {};
+  Tensor kept = {};
 };
 using GradHooks = std::vector<GradHook>;
 
@@ -49,7 +62,7 @@ class GradNode : public Pooled {
   uint64_t sequence() const { return sequence_; }  // grows with recording
   absl::Span<const Edge> edges() const { return edges_; }
   uint32_t num_outputs = 1;
-  bool released = false;             // saved tensors are gone: backward ran
+  bool released = false;             // what it had saved is gone: backward ran
   std::shared_ptr<GradHooks> hooks;  // null: none
 
   void Retain() const { refs_.Retain(); }
@@ -72,10 +85,11 @@ class GradNode : public Pooled {
 };
 
 struct AutogradMeta : public Pooled {
-  bool requires_grad = false;  // leaf flag set by the user; op results have grad_fn instead
   IntrusivePtr<GradNode> grad_fn;
-  uint32_t output = 0;  // which output of grad_fn
-  Tensor grad;
+  uint32_t output = 0;               // which output of grad_fn
+  bool requires_grad = false;        // leaf flag set by the user; op results have grad_fn instead
+  bool retains_grad = false;         // a result whose gradient a hook of grad_fn keeps
+  Tensor grad;                       // of a leaf
   std::shared_ptr<GradHooks> hooks;  // of a leaf; null: none
 };
 
@@ -91,10 +105,47 @@ struct HookHandle {
   uint64_t id;
 };
 // Has the hook called for this tensor, which must require a gradient; throws FailedPrecondition.
-HookHandle AddHook(const Tensor& tensor, std::function<Tensor(const Tensor&)> hook);
+// kAccumulated is for leaves.
+HookHandle AddHook(const Tensor& tensor, GradHook::OfTensor hook,
+                   GradHook::When when = GradHook::When::kGradient);
+HookHandle AddHook(GradNode& node, GradHook::OfNode hook, GradHook::When when);
 void RemoveHook(const HookHandle& handle);
 // The gradient after the hooks of `output`.
 Tensor AfterHooks(const std::shared_ptr<GradHooks>& hooks, uint32_t output, Tensor gradient);
+// Calls those of a node.
+void CallNodeHooks(const std::shared_ptr<GradHooks>& hooks, GradHook::When when, Tensors& gradients,
+                   absl::Span<const Tensor> dys);
+
+// From now on backward keeps the gradient of this tensor, a result, as those of leaves; throws
+// FailedPrecondition if it requires none.
+void RetainGrad(const Tensor& tensor);
+// Where the tensor's gradient is kept, of a leaf or a result; null: nowhere.
+Tensor* GradPlace(const Tensor& tensor);
+
+// What a user does with tensors that are saved for backward, instead of keeping them.
+class Packed : public Pooled {
+ public:
+  Packed() = default;
+  Packed(const Packed&) = delete;
+  Packed& operator=(const Packed&) = delete;
+  virtual ~Packed() = default;
+  // The elements again, with the shape and dtype that they had.
+  virtual Tensor Unpack() = 0;
+};
+using PackHook = std::function<std::unique_ptr<Packed>(const Tensor&)>;
+// While one lives, tensors that this thread saves for backward are given to the hook, without
+// history. Null: they are kept.
+class PackScope {
+ public:
+  explicit PackScope(const PackHook* hook);
+  ~PackScope();
+  PackScope(const PackScope&) = delete;
+  PackScope& operator=(const PackScope&) = delete;
+  static const PackHook* Current();
+
+ private:
+  const PackHook* outer_;
+};
 
 // A tensor kept for backward: its storage and the version that was recorded. Fails if somebody
 // wrote to it since.
@@ -105,7 +156,7 @@ class SavedTensor {
   // cycle).
   SavedTensor(const Tensor& tensor, bool is_result);
   SavedTensor(const Value& number, backend::Device device);
-  bool defined() const { return static_cast<bool>(storage_); }
+  bool defined() const { return storage_ || packed_; }
   // The tensor, with its history if gradients are being recorded. Throws FailedPrecondition naming
   // the op and its line if the storage was written to. `self` is the saving node, `output` which of
   // its results this is.
@@ -116,8 +167,10 @@ class SavedTensor {
 
  private:
   static constexpr uint64_t kChanging = ~uint64_t{0};
+  [[noreturn]] void ThrowChanged(const GradNode& self, uint64_t version) const;
 
   StoragePtr storage_;
+  std::unique_ptr<Packed> packed_;  // in its place
   uint64_t version_ = 0;
   Edge edge_;
   bool is_result_ = false;

@@ -12,13 +12,16 @@ namespace lazuli::lazy {
 namespace {
 
 LAZULI_FAST_THREAD_LOCAL bool grad_enabled = true;
+LAZULI_FAST_THREAD_LOCAL bool inference_mode = false;
+LAZULI_FAST_THREAD_LOCAL const PackHook* pack_hook = nullptr;
 std::atomic<uint64_t> next_sequence{1};
 LAZULI_FAST_THREAD_LOCAL bool draining = false;
 LAZULI_FAST_THREAD_LOCAL const GradNode* dead = nullptr;
 
 }  // namespace
 
-TensorImpl::TensorImpl(StoragePtr storage) : storage_(std::move(storage)) {}
+TensorImpl::TensorImpl(StoragePtr storage)
+    : is_inference_(inference_mode), storage_(std::move(storage)) {}
 TensorImpl::~TensorImpl() = default;
 
 AutogradMeta& TensorImpl::mutable_autograd() {
@@ -48,6 +51,9 @@ backend::BufferPtr ToBuffer(const Tensor& tensor) {
 }
 
 Tensor Detach(const Tensor& tensor) { return Tensor(tensor.impl()->storage()); }
+
+bool InferenceMode() { return inference_mode; }
+bool SetInferenceMode(bool enabled) { return std::exchange(inference_mode, enabled); }
 
 bool GradEnabled() { return grad_enabled; }
 bool SetGradEnabled(bool enabled) { return std::exchange(grad_enabled, enabled); }
@@ -89,18 +95,39 @@ Tensor Snapshot(const Tensor& tensor) {
   return copy;
 }
 
-HookHandle AddHook(const Tensor& tensor, std::function<Tensor(const Tensor&)> hook) {
-  if (!tensor.requires_grad()) {
-    throw StatusError(FailedPrecondition("register_hook: ", tensor.shape(),
-                                         " requires no gradient, so there is none to see"));
-  }
+namespace {
+
+uint64_t NextHook() {
   static std::atomic<uint64_t> next_id{1};
-  AutogradMeta& meta = tensor.impl()->mutable_autograd();
-  std::shared_ptr<GradHooks>& hooks = meta.grad_fn ? meta.grad_fn->hooks : meta.hooks;
+  return next_id.fetch_add(1, std::memory_order_relaxed);
+}
+HookHandle Add(std::shared_ptr<GradHooks>& hooks, GradHook hook) {
   if (!hooks) hooks = std::make_shared<GradHooks>();
-  const uint64_t id = next_id.fetch_add(1, std::memory_order_relaxed);
-  hooks->push_back({id, meta.grad_fn ? meta.output : 0, std::move(hook)});
+  const uint64_t id = hook.id;
+  hooks->push_back(std::move(hook));
   return {hooks, id};
+}
+
+}  // namespace
+
+HookHandle AddHook(const Tensor& tensor, GradHook::OfTensor hook, GradHook::When when) {
+  const bool accumulated = when == GradHook::When::kAccumulated;
+  const char* name = accumulated ? "register_post_accumulate_grad_hook: " : "register_hook: ";
+  if (!tensor.requires_grad()) {
+    throw StatusError(
+        FailedPrecondition(name, tensor.shape(), " requires no gradient, so there is none to see"));
+  }
+  AutogradMeta& meta = tensor.impl()->mutable_autograd();
+  if (accumulated && meta.grad_fn) {
+    throw StatusError(FailedPrecondition(name, tensor.shape(),
+                                         " is no leaf, so nothing is added to its gradient"));
+  }
+  return Add(meta.grad_fn ? meta.grad_fn->hooks : meta.hooks,
+             {NextHook(), meta.grad_fn ? meta.output : 0, std::move(hook), when});
+}
+
+HookHandle AddHook(GradNode& node, GradHook::OfNode hook, GradHook::When when) {
+  return Add(node.hooks, {NextHook(), 0, {}, when, std::move(hook)});
 }
 
 void RemoveHook(const HookHandle& handle) {
@@ -113,7 +140,7 @@ Tensor AfterHooks(const std::shared_ptr<GradHooks>& hooks, uint32_t output, Tens
   const GradHooks now = *hooks;      // NOLINT: a copy, since one may remove itself
   const SiteOverride none(kNoSite);  // what a hook records has lines of its own
   for (const GradHook& hook : now) {
-    if (hook.output != output) continue;
+    if (hook.output != output || hook.when != GradHook::When::kGradient) continue;
     Tensor other = hook.call(gradient);
     if (!other.defined()) continue;
     if (!(other.shape() == gradient.shape())) {
@@ -125,29 +152,91 @@ Tensor AfterHooks(const std::shared_ptr<GradHooks>& hooks, uint32_t output, Tens
   return gradient;
 }
 
+void CallNodeHooks(const std::shared_ptr<GradHooks>& hooks, GradHook::When when, Tensors& gradients,
+                   absl::Span<const Tensor> dys) {
+  if (!hooks) return;
+  const GradHooks now = *hooks;  // NOLINT: a copy, since one may remove itself
+  const SiteOverride none(kNoSite);
+  for (const GradHook& hook : now) {
+    if (hook.when == when) hook.call_node(gradients, dys);
+  }
+}
+
+void RetainGrad(const Tensor& tensor) {
+  if (!tensor.requires_grad()) {
+    throw StatusError(FailedPrecondition("retain_grad: ", tensor.shape(),
+                                         " requires no gradient, so there is none to retain"));
+  }
+  AutogradMeta& meta = tensor.impl()->mutable_autograd();
+  if (!meta.grad_fn || GradPlace(tensor) != nullptr) return;
+  Add(meta.grad_fn->hooks, {NextHook(), meta.output, {}, GradHook::When::kKeep});
+  meta.retains_grad = true;
+}
+
+Tensor* GradPlace(const Tensor& tensor) {
+  AutogradMeta* meta = tensor.impl()->autograd();
+  if (meta == nullptr) return nullptr;
+  if (!meta->grad_fn) return &meta->grad;
+  if (!meta->retains_grad || !meta->grad_fn->hooks) return nullptr;
+  for (GradHook& hook : *meta->grad_fn->hooks) {
+    if (hook.when == GradHook::When::kKeep && hook.output == meta->output) return &hook.kept;
+  }
+  return nullptr;
+}
+
+PackScope::PackScope(const PackHook* hook) : outer_(std::exchange(pack_hook, hook)) {}
+PackScope::~PackScope() { pack_hook = outer_; }
+const PackHook* PackScope::Current() { return pack_hook; }
+
 SavedTensor::SavedTensor(const Tensor& tensor, bool is_result)
     : storage_(tensor.impl()->storage()),
       version_(tensor.storage().version()),
       is_result_(is_result) {
+  if (tensor.impl()->is_inference()) [[unlikely]] {
+    throw StatusError(FailedPrecondition(
+        "a tensor made in inference mode cannot be saved for backward: ", tensor.shape(),
+        "; clone() it outside of inference mode"));
+  }
   if (!is_result) edge_ = GradEdge(tensor);
+  if (pack_hook == nullptr) [[likely]]
+    return;
+  const GradModeGuard no_grad(false);
+  const PackHook& hook = *pack_hook;
+  const PackScope none(nullptr);
+  packed_ = hook(Tensor(storage_));
+  storage_ = {};
 }
 
 SavedTensor::SavedTensor(const Value& number, backend::Device device)
     : storage_(Context::Current().NewStorage(number, device)) {}
 
+void SavedTensor::ThrowChanged(const GradNode& self, uint64_t version) const {
+  const std::string site = GetSite(self.site()).ToString();
+  const std::string saved = version_ == kChanging ? " meanwhile" : Str(", saved at ", version_);
+  throw StatusError(FailedPrecondition(
+      self.name(), ": a tensor that backward needs was changed in place after it was used",
+      site.empty() ? "" : Str(" at ", site), " (version ", version, saved,
+      "); clone() it before changing it"));
+}
+
 Tensor SavedTensor::Get(const GradNode& self, uint32_t output) const {
-  const bool replaced = edge_.leaf && edge_.leaf->storage() != storage_;  // set_data()
-  if (storage_->version() != version_ || (replaced && GradEnabled())) {
-    const std::string site = GetSite(self.site()).ToString();
-    const std::string saved = version_ == kChanging ? " meanwhile" : Str(", saved at ", version_);
-    throw StatusError(FailedPrecondition(
-        self.name(), ": a tensor that backward needs was changed in place after it was used",
-        site.empty() ? "" : Str(" at ", site), " (version ", storage_->version(), saved,
-        "); clone() it before changing it"));
+  Tensor tensor;
+  if (packed_) {
+    const GradModeGuard no_grad(false);
+    tensor = Detach(packed_->Unpack());
+  } else {
+    const bool replaced = edge_.leaf && edge_.leaf->storage() != storage_;  // set_data()
+    if (storage_->version() != version_ || (replaced && GradEnabled()))
+      ThrowChanged(self, storage_->version());
+    if (GradEnabled() && edge_.leaf) return Tensor(edge_.leaf);
+    tensor = Tensor(storage_);
   }
-  if (!GradEnabled()) return Tensor(storage_);
-  if (edge_.leaf) return Tensor(edge_.leaf);
-  Tensor tensor(storage_);
+  if (!GradEnabled()) return tensor;
+  if (edge_.leaf) {  // its own history, so that it takes the place of what was unpacked
+    if (edge_.leaf->storage()->version() != version_)
+      ThrowChanged(self, edge_.leaf->storage()->version());
+    return Tensor(edge_.leaf);
+  }
   if (is_result_) {
     AutogradMeta& meta = tensor.impl()->mutable_autograd();
     meta.grad_fn = IntrusivePtr<GradNode>(const_cast<GradNode*>(&self));

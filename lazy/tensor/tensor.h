@@ -23,8 +23,11 @@ class TensorImpl : public RefCounted<TensorImpl> {
   void set_storage(StoragePtr storage) { storage_ = std::move(storage); }
   AutogradMeta* autograd() const { return autograd_.get(); }
   AutogradMeta& mutable_autograd();  // makes it
+  // Made in inference mode: no history can be recorded of it.
+  bool is_inference() const { return is_inference_; }
 
  private:
+  bool is_inference_;
   StoragePtr storage_;
   std::unique_ptr<AutogradMeta> autograd_;  // null: no gradient wanted
 };
@@ -63,6 +66,11 @@ Literal ToLiteral(const Tensor& tensor);
 backend::BufferPtr ToBuffer(const Tensor& tensor);
 // The same storage without its history: writes through either are seen by both.
 Tensor Detach(const Tensor& tensor);
+
+// While inference mode is on, this thread records no gradients, and what it makes never takes part in
+// a history. Returns what it was.
+bool InferenceMode();
+bool SetInferenceMode(bool enabled);
 
 // Whether ops record gradients on this thread; on by default.
 bool GradEnabled();

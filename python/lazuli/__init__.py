@@ -25,7 +25,7 @@ from lazuli._C import Tensor
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
 from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, allclose, arange, equal, from_dlpack, from_numpy, nonzero, tensor
 from lazuli._types import FUNCTIONS as _OTHER_NAMES, finfo, iinfo, is_complex, is_floating_point, special
-from lazuli.autograd import enable_grad, no_grad, set_grad_enabled
+from lazuli.autograd import enable_grad, inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, no_grad, set_grad_enabled
 import lazuli.autograd
 import lazuli.data
 import lazuli.debug
@@ -33,6 +33,7 @@ import lazuli.hlo
 import lazuli.metrics
 import lazuli.nn
 import lazuli.optim
+import lazuli.utils
 
 # Errors and dumps show the line that called into this package, not lines of it, nor of what calls it for users.
 _C._set_own_files([_os.path.dirname(_os.path.abspath(__file__)) + _os.sep, _copy.__file__])

@@ -152,7 +152,9 @@ def _notes(tensor):
             yield f"size={tuple(tensor.shape)}"
         if tensor.dtype not in (_C.float32, _C.complex64, _C.int64, _C.bool):
             yield f"dtype={tensor.dtype!r}"
-    if tensor.requires_grad:
+    if not tensor.is_leaf:
+        yield f"grad_fn=<{_C._grad_fn(tensor).name()}>"
+    elif tensor.requires_grad:
         yield "requires_grad=True"
 
 

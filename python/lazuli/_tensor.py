@@ -24,11 +24,11 @@ def tensor(data, dtype=None, device=None, requires_grad=False):
             raise _C.InvalidArgumentError(f"tensor: the rows of the data differ in length: {error}") from None
         if array.dtype == object:
             raise _C.InvalidArgumentError("tensor: the data is no array of numbers; do its rows differ in length?")
-        if not isinstance(data, (np.ndarray, np.generic)):
+        if dtype is None and not isinstance(data, (np.ndarray, np.generic)):
             default = _C.get_default_dtype()
             kinds = {"f": np.float64 if default == _C.float64 else np.float32, "c": default.to_complex().name}
             array = array.astype(kinds.get(array.dtype.kind, array.dtype))
-            if dtype is None and array.dtype.kind == "f":
+            if array.dtype.kind == "f":
                 dtype = default
         made = _C._from_numpy(array, device, True)
     if dtype is not None:

@@ -37,10 +37,13 @@ struct Argument<LayerRef<L>> : StoredArgument<LayerRef<L>> {
 
 // What calling a module does: forward(), which a class of Python may have overridden.
 PyObject* CallForward(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names);
+// Whether any module has hooks, which CallForward looks for.
+extern bool modules_have_hooks;
 // The same for a layer of this very class: recording one op costs less than looking forward() up.
 template <class L, auto kForward>
 PyObject* CallLayer(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
-  if (Py_TYPE(self) != LayerRef<L>::type) return CallForward(self, arguments, n, names);
+  if (modules_have_hooks || Py_TYPE(self) != LayerRef<L>::type) [[unlikely]]
+    return CallForward(self, arguments, n, names);
   return Bound<kForward>::Method(self, arguments, n, names);
 }
 // Makes the function what calling an object of the type does.

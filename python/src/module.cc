@@ -39,6 +39,7 @@ PYBIND11_MODULE(_C, module) {
   python::BindRuntime(module);
   python::BindRows(module);
   python::BindTensor(module);  // after the rows: add_() and sub_() are more than theirs
+  python::BindAutograd(module);
   python::BindNumPy(module);
   python::BindSerialize(module);
   python::BindNn(module);

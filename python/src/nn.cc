@@ -10,7 +10,27 @@
 
 namespace lazuli::python {
 
+bool modules_have_hooks = false;
+
 namespace {
+
+// What calls a module with its hooks, once there are any, and whether there are some of all modules.
+PyObject* hooked_call = nullptr;
+bool hooks_everywhere = false;
+
+bool HasHooks(PyObject* module) {
+  if (hooks_everywhere) return true;
+  static PyObject* name = PyUnicode_InternFromString("_hooks");
+  PyObject** attributes = _PyObject_GetDictPtr(module);
+  return attributes != nullptr && *attributes != nullptr && PyDict_Contains(*attributes, name) == 1;
+}
+
+PyObject* CallHooked(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
+  std::vector<PyObject*> all{self};
+  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  all.insert(all.end(), arguments, arguments + n + named);
+  return PyObject_Vectorcall(hooked_call, all.data(), static_cast<std::size_t>(n + 1), names);
+}
 
 py::list NamedList(const std::vector<std::pair<std::string, Tensor>>& named) {
   py::list list;
@@ -26,6 +46,14 @@ bool IsMade(py::handle module) {
 
 void BindModule(py::module_& nn) {
   nn.def("_is_made", &IsMade);
+  nn.def(
+      "_use_hooks",
+      [](const py::function& call, bool everywhere) {
+        if (hooked_call == nullptr) hooked_call = py::object(call).release().ptr();
+        modules_have_hooks = true;
+        hooks_everywhere = hooks_everywhere || everywhere;
+      },
+      py::arg("call"), py::arg("everywhere"));
   py::class_<nn::Parameter, Tensor>(nn, "Parameter", py::custom_type_setup(&SetUpUntracked),
                                     "A tensor that a module owns.")
       .def(py::init([](const Tensor& tensor) {
@@ -90,6 +118,8 @@ void BindModule(py::module_& nn) {
 }  // namespace
 
 PyObject* CallForward(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
+  if (modules_have_hooks && HasHooks(self)) [[unlikely]]
+    return CallHooked(self, arguments, n, names);
   static PyObject* name = PyUnicode_InternFromString("forward");
   PyObject* forward = PyObject_GetAttr(self, name);
   if (forward == nullptr) return nullptr;

@@ -132,7 +132,7 @@ bool SignalRaised() {
 }
 
 // None is an undefined tensor.
-std::vector<Tensor> Given(const std::vector<std::optional<Tensor>>& tensors) {
+std::vector<Tensor> TensorsGiven(const std::vector<std::optional<Tensor>>& tensors) {
   std::vector<Tensor> given;
   for (const std::optional<Tensor>& tensor : tensors) given.push_back(tensor.value_or(Tensor()));
   return given;
@@ -182,7 +182,7 @@ void BindExecution(py::module_& module) {
         const Caller caller;
         py::list list;
         for (Tensor& gradient :
-             grad(outputs, inputs, Given(gradients), {retain_graph, create_graph, allow_unused}))
+             grad(outputs, inputs, TensorsGiven(gradients), {retain_graph, create_graph, allow_unused}))
           list.append(ToPython(std::move(gradient)));
         return list;
       },
@@ -193,7 +193,7 @@ void BindExecution(py::module_& module) {
       [](const std::vector<Tensor>& outputs, const std::vector<std::optional<Tensor>>& gradients,
          bool retain_graph, bool create_graph) {
         const Caller caller;
-        backward(outputs, Given(gradients), {retain_graph, create_graph});
+        backward(outputs, TensorsGiven(gradients), {retain_graph, create_graph});
       },
       py::arg("outputs"), py::arg("gradients"), py::arg("retain_graph"), py::arg("create_graph"));
   module.def(

@@ -1,4 +1,5 @@
 // Ops that move elements.
+#include "lazy/ops/barrier.h"
 #include "lazy/ops/shape_ops.h"
 #include "tests/ops/sample.h"
 
@@ -116,6 +117,10 @@ void AddFlip(Table& table) {
 }
 
 void AddCat(Table& table) {
+  table.Op<BarrierOp>()
+      .Add({2},
+           {Random(DType::kF32, {2, 3}), Random(DType::kS32, {2}, 1), Random(DType::kF64, {}, 2)})
+      .Reference([](const BarrierOp&, const Literals& in) { return Literals{in[0], in[1]}; });
   table.Op<CatOp>()
       .Add({0}, {Random(DType::kF64, {1, 2}), Random(DType::kF64, {2, 2}, 1)})
       .Add({1}, {Random(DType::kF64, {2, 1}), Random(DType::kF64, {2, 2}, 1),

@@ -106,6 +106,80 @@ def test_backward_of_several():
     assert x.grad.tolist() == [3, 41]
 
 
+def test_a_function_has_a_gradient_of_its_own():
+    class Cube(lz.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, by):
+            ctx.save_for_backward(x)
+            ctx.by = by
+            return by * x**3
+
+        @staticmethod
+        def backward(ctx, dy):
+            x, = ctx.saved_tensors
+            assert ctx.needs_input_grad == (True, False)
+            return 3 * ctx.by * x * x * dy, None
+
+    x = lz.tensor([1.0, 2.0], dtype=lz.float64, requires_grad=True)
+    y = Cube.apply(x, 2.0)
+    assert repr(y) == "tensor([ 2., 16.], dtype=lazuli.float64, grad_fn=<CubeBackward>)"
+    first, = grad(y.sum(), x, create_graph=True)
+    assert first.tolist() == [6, 24] and grad(first.sum(), x)[0].tolist() == [12, 24]
+    assert lz.autograd.gradcheck(Cube.apply, (x, 2.0)) and lz.autograd.gradgradcheck(Cube.apply, (x, 2.0))
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="freed by an earlier backward"):
+        y.sum().backward()
+
+
+def test_a_checkpoint_keeps_what_its_inputs_were():
+    x = lz.tensor([1.0, 2.0], requires_grad=True)
+    runs = []
+
+    def f(a):
+        runs.append(1)
+        return {"y": lz.nn.functional.dropout(a.exp() * x, 0.5), "n": 3}
+
+    h = x * 1
+    made = lz.utils.checkpoint.checkpoint(f, h, use_reentrant=False)
+    with lz.no_grad():
+        h.add_(5)  # the function runs again on what it was
+    made["y"].sum().backward()
+    kept = (made["y"].detach() != 0).float() * 2
+    assert made["n"] == 3 and len(runs) == 2
+    assert (x.grad - kept * x.detach().exp() * (1 + x.detach())).abs().max().item() < 1e-5
+
+
+def test_modules_have_hooks():
+    layer, seen = lz.nn.Linear(2, 1, bias=False), []
+    x = lz.ones(2).requires_grad_()
+    plain = layer(x).item()
+    before = layer.register_forward_pre_hook(lambda m, args: (args[0] * 2,))
+    after = layer.register_forward_hook(lambda m, args, out: out + 1)
+    layer.register_full_backward_hook(lambda m, gi, go: seen.append((gi[0].shape, go[0].tolist())))
+    layer(x).backward(lz.tensor([3.0]))
+    assert abs(layer(x).item() - 2 * plain - 1) < 1e-5 and seen == [((2,), [3.0])]
+    before.remove()
+    after.remove()
+    assert abs(layer(x).item() - plain) < 1e-6
+
+
+def test_modes():
+    x = lz.tensor([0.0, 4.0], requires_grad=True)
+
+    @lz.no_grad()
+    def without():
+        yield lz.is_grad_enabled()
+
+    assert list(without()) == [False] and lz.is_grad_enabled()
+    with lz.inference_mode():
+        y = lz.ones(2) * 2
+    assert y.is_inference() and not lz.is_inference_mode_enabled()
+    with pytest.raises(RuntimeError, match="made in inference mode cannot be saved for backward"):
+        x * y
+    with lz.autograd.detect_anomaly(), pytest.raises(RuntimeError, match=r"'SqrtBackward0' returned nan .* autograd_test.py:\d+ recorded"):
+        (lz.sqrt(x) * 0).sum().backward()
+
+
 EINSUMS = {"ij->ji": [(2, 3)], "ii": [(3, 3)], "ij,jk": [(2, 3), (3, 4)], "bij,bjk->bik": [(2, 3, 4), (2, 4, 2)],
            "...ij,...jk->...ik": [(2, 1, 2, 3), (4, 3, 2)], "bhqd,bhkd->bhqk": [(2, 2, 3, 4), (2, 2, 5, 4)],
            "i,j->ij": [(2,), (3,)], "iij,jk->ik": [(2, 2, 3), (3, 2)], "ab,bc,cd->da": [(2, 3), (3, 4), (4, 2)],

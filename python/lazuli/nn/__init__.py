@@ -12,4 +12,6 @@
 from lazuli._C.nn import *  # noqa: F403
 import lazuli.nn.functional  # noqa: E402: over the one of _C, which has the losses alone
 from lazuli.nn.loss import *  # noqa: F403
+from lazuli.nn._hooks import (register_module_forward_hook, register_module_forward_pre_hook,  # noqa: E402
+                              register_module_full_backward_hook, register_module_full_backward_pre_hook)
 from lazuli.nn.module import ModuleList, Sequential

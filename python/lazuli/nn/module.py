@@ -186,6 +186,8 @@ def __deepcopy__(self, memo):
     if type(self).__module__ == "lazuli.nn" and hasattr(self, "_clone"):
         clone = self._clone()
         object.__setattr__(clone, "_made_of", self._made_of)
+        if "_hooks" in vars(self):
+            object.__setattr__(clone, "_hooks", {kind: dict(hooks) for kind, hooks in self._hooks.items()})
         return memo.setdefault(id(self), clone)
     if hasattr(self, "_clone"):
         raise TypeError(f"a {type(self).__name__} cannot be copied: it derives from a layer; let it have one")

@@ -163,7 +163,7 @@ TEST_F(ErrorsTest, GradientsNeedFloatsAndLeaves) {
   Tensor y = w * 2.0;
   EXPECT_REFUSED(kFailedPrecondition,
                  "set_requires_grad: the tensor is a result, not a leaf; detach() it first",
-                 y.set_requires_grad(true));
+                 y.set_requires_grad(false));
 }
 
 // --- what only a run can know

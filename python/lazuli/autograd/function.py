@@ -1,0 +1,179 @@
+"""Functions whose gradient their user writes."""
+
+import functools
+
+from lazuli import _C
+from lazuli._C import Tensor
+from lazuli.autograd.grad_mode import no_grad
+
+
+class FunctionCtx:
+    """What forward() and backward() of a Function tell each other; it takes attributes of any name, too."""
+
+    def __init__(self):
+        self._saved, self._dirty, self._plain = (), (), ()
+        self._materialize = True
+        self._node = None  # while backward() runs
+        self.needs_input_grad = ()
+
+    def save_for_backward(self, *tensors):
+        """Keeps arguments, results, or other tensors for backward(), which finds them in saved_tensors."""
+        for i, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(tensor).__name__}")
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self):
+        return tuple(self._saved if self._node is None else self._node.saved())
+
+    saved_variables = saved_tensors
+
+    def save_for_forward(self, *tensors):
+        """For forward-mode gradients, which there are none of."""
+
+    def mark_dirty(self, *inputs):
+        """Says that forward() changed these arguments in place; it must return them."""
+        self._dirty = inputs
+
+    def mark_non_differentiable(self, *outputs):
+        """Says that these results have no gradient."""
+        self._plain = outputs
+
+    def set_materialize_grads(self, value):
+        """Whether backward() gets zeros for results that nobody used, or None."""
+        self._materialize = value
+
+
+BackwardCFunction = FunctionCtx
+
+
+def _among(tensor, tensors):
+    return any(isinstance(other, Tensor) and other.is_same(tensor) for other in tensors)
+
+
+class Function:
+    """A function with a gradient of its own:
+
+        class Exp(lz.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x.exp()
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx, dy):
+                y, = ctx.saved_tensors
+                return dy * y
+
+        y = Exp.apply(x)
+
+    forward() runs without history. backward() takes a gradient for each result and gives one for each argument, None for those
+    that are no tensors; what it records under create_graph has a history, so second derivatives come by themselves. A
+    setup_context(ctx, inputs, output) may take what concerns ctx out of forward(), which then has no ctx.
+    """
+
+    def __init__(self, *arguments, **named):
+        raise RuntimeError(f"{type(self).__name__} is not made or called: its methods are static; use {type(self).__name__}.apply()")
+
+    @staticmethod
+    def forward(*arguments, **named):
+        raise NotImplementedError("a Function must have a forward()")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context is not written")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        raise NotImplementedError("a Function must have a backward() or vjp() to be differentiated")
+
+    vjp = backward
+
+    @classmethod
+    def apply(cls, *arguments, **named):
+        """The results of forward() of these arguments, with backward() as their history."""
+        ctx = FunctionCtx()
+        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in arguments)
+        apart = cls.setup_context is not Function.setup_context
+        with no_grad():
+            if apart:
+                output = cls.forward(*arguments, **named)
+                cls.setup_context(ctx, arguments, output)
+            else:
+                output = cls.forward(ctx, *arguments, **named)
+        results = list(output) if isinstance(output, tuple) else [output]
+        _check_dirty(cls, ctx, arguments, results)
+        where = [i for i, result in enumerate(results) if isinstance(result, Tensor)]
+        tensors = [results[i] for i in where]
+        if not (_C.grad_enabled() and any(ctx.needs_input_grad)):
+            made = [t.detach() if _among(t, arguments) and not _among(t, ctx._dirty) else t for t in tensors]
+        else:
+            made = cls._record(ctx, arguments, results, where, tensors)
+        for i, tensor in zip(where, made, strict=True):
+            if not _among(tensor, [results[i]]):
+                results[i] = tensor
+        return tuple(results) if isinstance(output, tuple) else results[0]
+
+    @classmethod
+    def _record(cls, ctx, arguments, results, where, tensors):
+        call = cls.backward if cls.backward is not Function.backward else cls.vjp
+
+        def backward(node, gradients):
+            given = [None] * len(results)
+            for i, gradient in zip(where, gradients, strict=True):
+                given[i] = gradient
+            ctx._node = node
+            try:
+                found = call(ctx, *given)
+            finally:
+                ctx._node = None
+            return found if isinstance(found, (tuple, list)) else (found,)
+
+        saved, ctx._saved = ctx._saved, ()
+        return _C._custom(f"{cls.__name__}Backward", backward, [a if isinstance(a, Tensor) else None for a in arguments], tensors,
+                          [_among(t, ctx._dirty) for t in tensors], [not _among(t, ctx._plain) for t in tensors], list(saved),
+                          ctx._materialize)
+
+
+def _check_dirty(cls, ctx, arguments, results):
+    for tensor in ctx._dirty:
+        if not _among(tensor, results):
+            raise RuntimeError(f"{cls.__name__}: some elements marked as dirty during the forward method were not returned as output. "
+                               "The inputs that are modified inplace must all be outputs of the Function.")
+
+
+class _Twice(Function):
+    """The tensors as they are, with a history that cannot be differentiated."""
+
+    @staticmethod
+    def forward(ctx, *tensors):
+        return tuple(t.detach() for t in tensors)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(backward):
+    """Of a backward() that records no history: differentiating what it gives is an error."""
+
+    @functools.wraps(backward)
+    def call(ctx, *gradients):
+        with no_grad():
+            found = backward(ctx, *gradients)
+        if not _C.grad_enabled() or not any(isinstance(g, Tensor) and g.requires_grad for g in gradients):
+            return found
+        several = list(found) if isinstance(found, (tuple, list)) else [found]
+        where = [i for i, g in enumerate(several) if isinstance(g, Tensor)]
+        refused = _Twice.apply(*[several[i].detach().requires_grad_() for i in where])
+        for i, gradient in zip(where, refused, strict=True):
+            several[i] = gradient
+        return tuple(several) if isinstance(found, (tuple, list)) else several[0]
+
+    return call
+
+
+class InplaceFunction(Function):
+    """Function."""

@@ -1,0 +1,3 @@
+"""What training programs use beside the library."""
+
+from lazuli.utils import checkpoint, hooks

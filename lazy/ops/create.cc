@@ -8,6 +8,7 @@
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/index.h"
+#include "lazy/ops/random.h"
 #include "lazy/tensor/random.h"
 
 namespace lazuli::lazy {
@@ -115,9 +116,9 @@ lowering::Op Uniform(lowering::Builder& b, lowering::Op bits, int64_t i, int64_t
 
 // The numbers, then those of the generator's state.
 template <class T>
-Tensor RecordRandom(T op, int64_t reserved, backend::Device device,
+Tensor RecordRandom(T op, int64_t reserved, backend::Device device, Generator& generator,
                     absl::Span<const Value> numbers = {}) {
-  const PhiloxState state = ReservePhilox(reserved);
+  const PhiloxState state = generator.Reserve(reserved);
   auto slot = [](uint64_t half) {
     return Number(static_cast<int64_t>(half & 0xffffffffu)).Slot(DType::kU32);
   };
@@ -212,15 +213,31 @@ Tensor Arange(int64_t count, DType dtype, backend::Device device) {
 }
 
 Tensor Rand(absl::Span<const int64_t> dims, DType dtype, backend::Device device) {
-  CheckRandom("rand", dims, dtype);
-  UniformOp op{Dims(dims.begin(), dims.end()), dtype};
-  return RecordRandom(op, NumbersFor(dtype, Count(op.dims)), device);
+  return Rand(dims, dtype, device, DefaultGenerator());
+}
+Tensor Randn(absl::Span<const int64_t> dims, DType dtype, backend::Device device) {
+  return Randn(dims, dtype, device, DefaultGenerator());
+}
+Tensor Randint(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType dtype,
+               backend::Device device) {
+  return Randint(low, high, dims, dtype, device, DefaultGenerator());
+}
+Tensor Randperm(int64_t count, DType dtype, backend::Device device) {
+  return Randperm(count, dtype, device, DefaultGenerator());
 }
 
-Tensor Randn(absl::Span<const int64_t> dims, DType dtype, backend::Device device) {
+Tensor Rand(absl::Span<const int64_t> dims, DType dtype, backend::Device device,
+            Generator& generator) {
+  CheckRandom("rand", dims, dtype);
+  UniformOp op{Dims(dims.begin(), dims.end()), dtype};
+  return RecordRandom(op, NumbersFor(dtype, Count(op.dims)), device, generator);
+}
+
+Tensor Randn(absl::Span<const int64_t> dims, DType dtype, backend::Device device,
+             Generator& generator) {
   CheckRandom("randn", dims, dtype);
   NormalOp op{Dims(dims.begin(), dims.end()), dtype};
-  return RecordRandom(op, 2 * NumbersFor(dtype, Count(op.dims)), device);
+  return RecordRandom(op, 2 * NumbersFor(dtype, Count(op.dims)), device, generator);
 }
 
 namespace {
@@ -258,7 +275,7 @@ void CheckHolds(std::string_view op, DType dtype, int64_t low, int64_t last) {
 }  // namespace
 
 Tensor Randint(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType dtype,
-               backend::Device device) {
+               backend::Device device, Generator& generator) {
   CheckDims("randint", dims, dtype);
   if (low >= high) {
     ThrowRecordError("randint", InvalidArgument("low must be below high, but ", low, " >= ", high));
@@ -268,13 +285,13 @@ Tensor Randint(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType 
   const std::array<Value, 2> numbers{Number(low).Slot(DType::kS64),
                                      Number(range).Slot(DType::kU64)};
   RandomIntegerOp op{Dims(dims.begin(), dims.end()), dtype};
-  return RecordRandom(op, 2 * Count(op.dims), device, numbers);
+  return RecordRandom(op, 2 * Count(op.dims), device, generator, numbers);
 }
 
-Tensor Randperm(int64_t count, DType dtype, backend::Device device) {
+Tensor Randperm(int64_t count, DType dtype, backend::Device device, Generator& generator) {
   CheckDims("randperm", {count}, dtype);
   if (count > 0) CheckHolds("randperm", dtype, 0, count - 1);
-  return RecordRandom(RandomPermutationOp{count, dtype}, 2 * count, device);
+  return RecordRandom(RandomPermutationOp{count, dtype}, 2 * count, device, generator);
 }
 
 Tensor Dropout(const Tensor& x, double probability) {

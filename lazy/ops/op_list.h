@@ -16,6 +16,7 @@
 #include "lazy/ops/norm.h"
 #include "lazy/ops/pointwise.h"
 #include "lazy/ops/pool.h"
+#include "lazy/ops/random.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/statistics.h"
@@ -50,7 +51,7 @@ using AllOps = OpList<
     Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp,
     LayerNormOp, BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp,
     BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
-    RandomPermutationOp, BarrierOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp,
+    RandomPermutationOp, ProbabilitiesOp, BarrierOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp,
     ForeachClipNormOp>;
 
 }  // namespace lazuli::lazy

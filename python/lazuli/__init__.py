@@ -26,6 +26,7 @@ from lazuli._printing import get_printoptions, printoptions, set_printoptions
 from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, allclose, arange, equal, from_dlpack, from_numpy, nonzero, tensor
 from lazuli._types import FUNCTIONS as _OTHER_NAMES, finfo, iinfo, is_complex, is_floating_point, special
 from lazuli.autograd import enable_grad, inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, no_grad, set_grad_enabled
+from lazuli.random import Generator, default_generator, manual_seed, normal, randint, randint_like
 import lazuli.autograd
 import lazuli.data
 import lazuli.debug
@@ -33,6 +34,7 @@ import lazuli.hlo
 import lazuli.metrics
 import lazuli.nn
 import lazuli.optim
+import lazuli.random
 import lazuli.utils
 
 # Errors and dumps show the line that called into this package, not lines of it, nor of what calls it for users.

@@ -33,6 +33,7 @@ void BindModuleState(py::module_& nn, py::class_<nn::Module>& type);
 void BindOptimizerState(py::module_& optim, py::class_<optim::Optimizer>& type);
 // The rest of the library.
 void BindAutograd(py::module_& module);
+void BindRandom(py::module_& module);
 void BindRuntime(py::module_& module);
 void BindNn(py::module_& module);
 void BindOptim(py::module_& module);

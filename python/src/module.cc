@@ -40,6 +40,7 @@ PYBIND11_MODULE(_C, module) {
   python::BindRows(module);
   python::BindTensor(module);  // after the rows: add_() and sub_() are more than theirs
   python::BindAutograd(module);
+  python::BindRandom(module);
   python::BindNumPy(module);
   python::BindSerialize(module);
   python::BindNn(module);

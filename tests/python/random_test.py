@@ -133,6 +133,71 @@ print(lz.randperm(10).sum().item())
     assert "(LAZULI_MEMORY_LIMIT)" in refusal and "nothing was run" in refusal and rest == "45", done.stdout + done.stderr
 
 
+def test_a_generator_is_a_stream_of_its_own():
+    g = lz.Generator().manual_seed(3)
+    assert g.initial_seed() == 3 and lz.Generator.default_generator().get_state().shape == (16,)
+    lz.manual_seed(3)
+    for draw in (lambda **k: lz.rand(4, **k), lambda **k: lz.randn(2, 2, **k), lambda **k: lz.randint(5, (6,), **k),
+                 lambda **k: lz.randperm(7, **k), lambda **k: lz.normal(0.0, 2.0, (3,), **k), lambda **k: lz.bernoulli(lz.full(5, 0.5), **k),
+                 lambda **k: lz.multinomial(lz.ones(9), 4, **k), lambda **k: lz.zeros(5).exponential_(**k)):
+        assert draw(generator=g).tolist() == draw().tolist()
+    state, first = g.get_state(), lz.rand(3, generator=g).tolist()
+    other = g.clone_state()
+    second = lz.rand(3, generator=g).tolist()
+    assert g.set_state(state) is g and lz.rand(3, generator=g).tolist() == first and lz.rand(3, generator=other).tolist() == second
+    before = lz.get_rng_state()
+    x = lz.rand(3).tolist()
+    lz.set_rng_state(before)
+    assert lz.rand(3).tolist() == x
+    with lz.random.fork_rng():
+        y = lz.rand(3).tolist()
+    assert lz.rand(3).tolist() == y and lz.manual_seed(5).initial_seed() == lz.initial_seed() == 5
+    assert g.seed() == g.initial_seed()
+    with pytest.raises(RuntimeError, match="a state is a tensor of 16 bytes"):
+        g.set_state(lz.ones(3))
+
+
+DRAWN = {"uniform_(-1, 3)": lambda v: (v + 1) / 4, "normal_(2, 3)": lambda v: NORMAL((v - 2) / 3),
+         "exponential_(2)": lambda v: 1 - np.exp(-2 * v), "cauchy_(1, 2)": lambda v: np.arctan((v - 1) / 2) / math.pi + 0.5,
+         "log_normal_(0, 0.5)": lambda v: NORMAL(np.log(v) / 0.5)}
+
+
+@pytest.mark.parametrize("call", DRAWN)
+def test_what_is_drawn_in_place_is_distributed_so(call):
+    lz.manual_seed(21)
+    for dtype in (lz.float32, lz.float64):
+        x = lz.zeros(20000, dtype=dtype)
+        assert eval(f"x.{call}") is x
+        v = x.numpy().astype(np.float64)
+        assert distance(v, DRAWN[call]) < 1.95 and abs(np.corrcoef(np.argsort(np.argsort(v))[:-1], np.argsort(np.argsort(v))[1:])[0, 1]) < 0.03
+
+
+def test_trials_and_weights():
+    lz.manual_seed(22)
+    x = lz.zeros(20000, dtype="int64").geometric_(0.25).numpy()
+    assert x.min() == 1 and abs(x.mean() - 4) < 0.1 and abs((x == 1).mean() - 0.25) < 0.015
+    p = lz.tensor([0.0, 0.1, 0.5, 1.0])
+    drawn = lz.bernoulli(p.unsqueeze(0).broadcast_to((5000, 4))).numpy().mean(0)
+    assert drawn[0] == 0 and drawn[3] == 1 and np.allclose(drawn, p.numpy(), atol=0.03)
+    assert abs(lz.zeros(5000).bernoulli_(0.3).mean().item() - 0.3) < 0.03 and lz.ones(4).bernoulli_(p).tolist()[3] == 1
+    weights = lz.tensor([1.0, 0.0, 3.0, 6.0])
+    several = lz.multinomial(weights, 20000, replacement=True).numpy()
+    assert np.allclose(np.bincount(several, minlength=4) / 20000, [0.1, 0, 0.3, 0.6], atol=0.015)
+    orders = np.array([lz.multinomial(weights, 3).tolist() for _ in range(400)])
+    assert all(sorted(row) == [0, 2, 3] for row in orders) and abs((orders[:, 0] == 3).mean() - 0.6) < 0.09
+    assert lz.multinomial(lz.ones(2, 5), 3).shape == (2, 3)
+    y = lz.zeros(300, dtype="uint8").random_()
+    assert y.max().item() > 200 and lz.zeros(99, dtype="int64").random_(5).max().item() == 4
+    assert lz.zeros(99).random_(-2, 1).unique().tolist() == [-2, -1, 0]
+    for call, message in ((lambda: lz.bernoulli(lz.tensor([0.5, 1.5])).numpy(), "bernoulli: the element at position 1 is not a probability"),
+                          (lambda: lz.multinomial(lz.tensor([1.0, -1.0]), 1).numpy(), "multinomial: the element at position 1 is negative"),
+                          (lambda: lz.multinomial(lz.tensor([1.0, 0.0]), 2).numpy(), "multinomial: only 1 weights of a row are not 0, and 2"),
+                          (lambda: lz.multinomial(lz.ones(2), 3), "cannot sample 3 of 2 categories"),
+                          (lambda: lz.zeros(2).exponential_(-1), "expects lambda > 0"), (lambda: lz.normal(0.0, -1.0, (2,)), "std >= 0")):
+        with pytest.raises(RuntimeError, match=message):
+            call()
+
+
 def test_one_hot_of_an_index_outside_is_an_error():
     assert lz.one_hot(lz.tensor([2, 0]), 3).tolist() == [[0, 0, 1], [1, 0, 0]]
     for index, dtype in ((3, "int64"), (-1, "int64"), (-1, "int8"), (200, "uint8")):

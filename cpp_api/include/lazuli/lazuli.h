@@ -16,6 +16,7 @@
 #include "lazuli/nn.h"
 #include "lazuli/ops.h"
 #include "lazuli/optim.h"
+#include "lazuli/random.h"
 #include "lazuli/serialize.h"
 #include "lazuli/state_dict.h"
 #include "lazuli/tensor.h"

@@ -138,7 +138,7 @@ void AddRandomInteger(Table& table) {
 void AddRandomPermutation(Table& table) {
   table.Op<ProbabilitiesOp>()
       .Add({1, 0}, {Floats({4}, {0, 0.5, 1, 0.25})})
-      .Add({std::numeric_limits<double>::infinity(), 2}, {Floats({2, 3}, {0, 5, 1, 0.25, 0, 3})})
+      .Add({8, 2}, {Floats({2, 3}, {0, 5, 1, 0.25, 0, 3})})
       .Reference([](const ProbabilitiesOp&, const Literals& in) { return in[0]; });
   table.Op<RandomPermutationOp>()
       .Add({40, DType::kS64}, State(1, 2, 3, 4))

@@ -73,6 +73,37 @@ void BM_RecordInPlace(benchmark::State& state) {
 }
 BENCHMARK(BM_RecordInPlace);
 
+// Views: of dims, of an index, and a write through one, which is two nodes.
+void BM_RecordView(benchmark::State& state) {
+  Tensor x, y, z;
+  SmallTensors(x, y);
+  for (auto _ : state) z = x.transpose(0, 1);
+}
+BENCHMARK(BM_RecordView);
+
+void BM_RecordIndex(benchmark::State& state) {
+  Tensor x, y, z;
+  SmallTensors(x, y);
+  for (auto _ : state) z = x.select(0, 3);
+}
+BENCHMARK(BM_RecordIndex);
+
+void BM_RecordWriteThroughView(benchmark::State& state) {
+  Tensor x, y;
+  SmallTensors(x, y);
+  Tensor row = x.select(0, 3);
+  const Tensor other = ones({8});
+  int recorded = 0;
+  for (auto _ : state) {
+    row.add_(other);
+    if (++recorded % 500 != 0) continue;
+    state.PauseTiming();
+    sync(/*wait=*/true);
+    state.ResumeTiming();
+  }
+}
+BENCHMARK(BM_RecordWriteThroughView);
+
 // A whole training step of a dense layer: 2 parameters, cross entropy, SGD with momentum.
 void BM_RecordDenseTrainingStep(benchmark::State& state) {
   nn::Linear net(16, 10);

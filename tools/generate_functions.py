@@ -40,7 +40,7 @@ LAYERS = "cpp_api/nn/layers.txt"
 TEMPLATES = {"cpp_api/include": "include", "lazy/ops": "lazy/ops"}  # where they are, and what they become
 WIDTH = 100
 LOC = "LAZULI_LOC"
-FORMS = {"method", "inplace", "py.method", "c++", "written"}  # and namespaces
+FORMS = {"method", "inplace", "py.method", "c++", "written", "view"}  # and namespaces
 
 
 # --- types
@@ -160,6 +160,11 @@ class Row:
             return "std::pair<Tensor, Tensor>" if self.result.count("Tensor") == 2 else \
                 f"std::tuple<{', '.join(['Tensor'] * self.result.count('Tensor'))}>"
         return RESULTS[self.result]
+
+    @property
+    def definition(self):
+        """The name of the definition: that of a view stands beside one of the values alone."""
+        return pascal(self.name) + ("View" if "view" in self.forms else "")
 
     @property
     def is_defined(self):
@@ -412,7 +417,7 @@ def definition_declaration(row):
         optional = optional and p.default is not None and p.type in KEPT_DEFAULTS
         parts.insert(0, f"{type_of(p.type).defined} {p.name}" + (f" = {cpp_default(p.type, p.default)}" if optional else ""))
     result = "Tensors" if row.result == "Tensor[]" else row.cpp_result
-    return wrapped(f"{result} {pascal(row.name)}(", parts, ");")
+    return wrapped(f"{result} {row.definition}(", parts, ");")
 
 
 def layer_class(layer):
@@ -509,10 +514,10 @@ def functions(families):
         else:
             passed = [type_of(p.type).passed.format(name=p.name, op=op, position=i, quoted=quoted(p.name))
                       for i, p in enumerate(row.parameters)]
-            body = f"  return Call(loc, [&] {{ return Out(lazy::{pascal(row.name)}({', '.join(passed)})); }});"
+            body = f"  return Call(loc, [&] {{ return Out(lazy::{row.definition}({', '.join(passed)})); }});"
             if len(body) > WIDTH:
                 body = "  return Call(loc, [&] {\n" + \
-                    wrapped(f"return Out(lazy::{pascal(row.name)}(", passed, "));", "    ") + "\n  });"
+                    wrapped(f"return Out(lazy::{row.definition}(", passed, "));", "    ") + "\n  });"
         text.append(f"{head}\n{body}\n}}")
     return "\n".join([*text, CLOSED]) + "\n"
 

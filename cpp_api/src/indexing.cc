@@ -5,10 +5,15 @@
 
 #include "cpp_api/src/operands.h"
 #include "lazuli/ops.h"
+#include "lazy/ops/shape_ops.h"
+#include "lazy/ops/strided.h"
+#include "lazy/ops/to_device.h"
 #include "lazy/tensor/function_scope.h"
 
 namespace lazuli {
 namespace {
+
+std::size_t At(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr char kOp[] = "index";
 constexpr char kPut[] = "index_put_";
@@ -16,20 +21,34 @@ constexpr char kPut[] = "index_put_";
 // What indices take of a tensor: a slice, of it without the dims of integers and with new ones, and
 // of that what positions pick along some dims.
 struct Selection {
-  Dims starts, limits, strides;  // of each dim of the tensor
-  Dims kept;                     // of the slice
+  ir::Dims starts, limits, strides;  // of each dim of the tensor
+  Dims kept;                         // of the slice
   Dims dims;                     // without those an integer picks, with the new ones
+  lazy::Geometry memory;         // of the dims, in the memory of the tensor
   lazy::Tensors positions;
-  Dims picked;        // along these of `dims`
-  bool whole = true;  // whether the slice is all of the tensor
+  Dims picked;                  // along these of `dims`
+  bool whole = true;            // whether the slice is all of the tensor
+  std::int64_t parts = 0;       // dims of which a slice is not all, or that are new
+  const lazy::Geometry& given;  // the tensor's
+
+  explicit Selection(const lazy::Geometry& tensors) : memory{{}, tensors.offset}, given(tensors) {}
+  std::int64_t stride() const { return given.strides[starts.size()]; }  // of the next dim
 };
 
+// An index has taken a dim: `kept` elements of it, `step` apart from `start`.
+void Take(Selection& s, std::int64_t start, std::int64_t limit, std::int64_t step,
+          std::int64_t kept) {
+  s.memory.offset += start * s.stride();
+  s.starts.push_back(start);
+  s.limits.push_back(limit);
+  s.strides.push_back(step);
+  s.kept.push_back(kept);
+}
+
 void AddWhole(Selection& s, std::int64_t size) {
-  s.starts.push_back(0);
-  s.limits.push_back(size);
-  s.strides.push_back(1);
-  s.kept.push_back(size);
+  s.memory.strides.push_back(s.stride());
   s.dims.push_back(size);
+  Take(s, 0, size, 1, size);
 }
 
 void AddInteger(Selection& s, std::int64_t i, std::int64_t size) {
@@ -37,10 +56,8 @@ void AddInteger(Selection& s, std::int64_t i, std::int64_t size) {
     lazy::ThrowRecordError(kOp, ir::OutOfRange("index ", i, " is out of range for dim ",
                                                s.starts.size(), " of size ", size));
   }
-  s.starts.push_back(i < 0 ? i + size : i);
-  s.limits.push_back(s.starts.back() + 1);
-  s.strides.push_back(1);
-  s.kept.push_back(1);
+  const std::int64_t at = i < 0 ? i + size : i;
+  Take(s, at, at + 1, 1, 1);
   s.whole = s.whole && size == 1;
 }
 
@@ -54,16 +71,18 @@ void AddSlice(Selection& s, const Slice& slice, std::int64_t size) {
   };
   const std::int64_t start = bound(slice.start.value_or(0)),
                      stop = std::max(start, bound(slice.stop.value_or(size)));
-  s.starts.push_back(start);
-  s.limits.push_back(stop);
-  s.strides.push_back(slice.step);
-  s.kept.push_back((stop - start) / slice.step + ((stop - start) % slice.step != 0 ? 1 : 0));
-  s.dims.push_back(s.kept.back());
-  s.whole = s.whole && s.kept.back() == size;
+  const std::int64_t kept =
+      (stop - start) / slice.step + ((stop - start) % slice.step != 0 ? 1 : 0);
+  s.memory.strides.push_back(s.stride() * slice.step);
+  s.dims.push_back(kept);
+  Take(s, start, stop, slice.step, kept);
+  s.parts += kept != size ? 1 : 0;
+  s.whole = s.whole && kept == size;
 }
 
-void AddPositions(Selection& s, const Tensor& positions, std::int64_t size) {
-  const lazy::Tensor given = In(positions, kOp);
+void AddPositions(Selection& s, const lazy::Tensor& x, const Tensor& positions, std::int64_t size) {
+  lazy::Tensor given = In(positions, kOp);
+  if (!(given.device() == x.device())) given = lazy::ToDevice(given, x.device());
   if (!ir::IsIntegral(given.dtype())) {
     lazy::ThrowRecordError(kOp,
                            ir::InvalidArgument("positions must be integers, are ", given.shape()));
@@ -100,18 +119,22 @@ std::int64_t DimsTaken(const Index& index) {
   return IsMask(index) ? TensorAccess::Unwrap(std::get<Tensor>(index)).rank() : 1;
 }
 
-Selection Select(const lazy::Tensor& x, const std::vector<Index>& indices) {
+Selection Select(const lazy::Tensor& x, const lazy::Geometry& memory,
+                 const std::vector<Index>& indices) {
   std::int64_t taken = 0;
   for (const Index& index : indices) taken += DimsTaken(index);
   if (taken > x.rank()) {
     lazy::ThrowRecordError(kOp, ir::OutOfRange(taken, " indices for a tensor of rank ", x.rank()));
   }
-  Selection s;
+  Selection s(memory);
   const auto size = [&] { return x.dim(static_cast<std::int64_t>(s.starts.size())); };
+  const auto is_end = [&] { return static_cast<std::int64_t>(s.starts.size()) == x.rank(); };
   bool dots = false;
   for (const Index& index : indices) {
     if (std::holds_alternative<NewAxis>(index)) {
       s.dims.push_back(1);
+      ++s.parts;
+      s.memory.strides.push_back(is_end() ? 1 : size() * s.stride());
     } else if (std::holds_alternative<Ellipsis>(index)) {
       if (dots) lazy::ThrowRecordError(kOp, ir::OutOfRange("takes one ellipsis"));
       dots = true;
@@ -123,32 +146,35 @@ Selection Select(const lazy::Tensor& x, const std::vector<Index>& indices) {
     } else if (IsMask(index)) {
       AddMask(s, x, TensorAccess::Unwrap(std::get<Tensor>(index)));
     } else {
-      AddPositions(s, std::get<Tensor>(index), size());
+      AddPositions(s, x, std::get<Tensor>(index), size());
     }
   }
-  while (static_cast<std::int64_t>(s.starts.size()) < x.rank()) AddWhole(s, size());
+  while (!is_end()) AddWhole(s, size());
   return s;
 }
 
-// The slice, with dims s.dims, in memory of its own.
+// The slice, with dims s.dims, in memory of its own or that of x.
 lazy::Tensor Sliced(const lazy::Tensor& x, const Selection& s) {
-  return lazy::Reshape(lazy::Slice(x, s.starts, s.limits, s.strides), s.dims);
+  return lazy::Reshape(s.whole ? x : lazy::Slice(x, s.starts, s.limits, s.strides), s.dims);
 }
 
-// x with v [kept] in place of the slice: v padded to x's dims where a mask, padded likewise, is.
-lazy::Tensor WithSlice(const lazy::Tensor& x, const Selection& s, const lazy::Tensor& v) {
-  if (s.whole) return v;
-  Dims high, interior;
-  for (std::size_t d = 0; d < s.starts.size(); ++d) {
-    const std::int64_t n = s.kept[d];
-    if (n == 0) return x;
-    high.push_back(x.dim(static_cast<std::int64_t>(d)) - s.starts[d] -
-                   ((n - 1) * s.strides[d] + 1));
-    interior.push_back(s.strides[d] - 1);
+// The slice as a view.
+lazy::Tensor SliceView(const lazy::Tensor& x, Selection s) {
+  if (s.whole || s.dims != s.kept) {
+    // One integer is a function of its own.
+    const bool drops_one = s.parts == 0 && s.dims.size() + 1 == s.kept.size();
+    if (drops_one && !s.whole) {
+      std::int64_t d = 0;
+      while (s.kept[At(d)] == x.dim(d)) ++d;
+      return lazy::RecordView(lazy::SelectOp{d, s.starts[At(d)]}, x, x, s.dims,
+                              std::move(s.memory));
+    }
+    const lazy::Tensor slice = s.whole ? x : lazy::Slice(x, s.starts, s.limits, s.strides);
+    return lazy::RecordView(lazy::ReshapeOp{ir::Dims(s.dims.begin(), s.dims.end())}, slice, x,
+                            s.dims, std::move(s.memory));
   }
-  const lazy::Tensor ones = lazy::FullConstant(ir::Shape(ir::DType::kPred, s.kept), 1, x.device());
-  return lazy::Where(lazy::PadZeros(ones, s.starts, high, interior),
-                     lazy::PadZeros(v, s.starts, high, interior), x);
+  return lazy::RecordView(lazy::SliceOp{s.starts, s.limits, s.strides}, x, x, s.dims,
+                          std::move(s.memory));
 }
 
 Dims Joined(const Dims& before, absl::Span<const std::int64_t> between, const Dims& after) {
@@ -278,18 +304,16 @@ lazy::Tensor PutAtMask(const lazy::Tensor& x, const lazy::Tensor& mask, const Op
   return lazy::Where(lazy::Reshape(mask, stretched), accumulate ? x + values : values, x);
 }
 
-lazy::Tensor Put(const lazy::Tensor& x, const std::vector<Index>& indices, const Operand& value,
-                 bool accumulate) {
-  if (indices.size() == 1 && IsMask(indices[0]))  // without a read
-    return PutAtMask(x, TensorAccess::Unwrap(std::get<Tensor>(indices[0])), value, accumulate);
-  const Selection s = Select(x, indices);
-  const lazy::Tensor slice = s.whole ? lazy::Reshape(x, s.dims) : Sliced(x, s);
-  lazy::Tensor put;
-  if (!s.positions.empty())
-    put = PutAtPositions(slice, s, value, accumulate);
-  else
-    put = accumulate ? slice + ValueFor(x, value, s.dims) : ValueFor(x, value, s.dims);
-  return WithSlice(x, s, lazy::Reshape(put, s.kept));
+// part := the value, which is written through a view.
+void PutInto(const lazy::Tensor& part, const Selection& s, const Operand& value, bool accumulate) {
+  lazy::CheckAssignable(kPut, part);
+  if (!s.positions.empty()) {
+    lazy::Update(kPut, part, [&] { return PutAtPositions(part, s, value, accumulate); });
+  } else if (accumulate) {
+    lazy::Update(kPut, part, [&] { return part + ValueFor(part, value, s.dims); });
+  } else {
+    lazy::Assign(kPut, part, ValueFor(part, value, s.dims));
+  }
 }
 
 }  // namespace
@@ -298,9 +322,9 @@ Tensor index(const Tensor& x, const std::vector<Index>& indices, SourceLocation 
   return CallTensor(loc, [&] {
     const lazy::FunctionScope function(kOp);
     const lazy::Tensor in = In(x, kOp);
-    const Selection s = Select(in, indices);
-    const lazy::Tensor slice = Sliced(in, s);
-    return s.positions.empty() ? slice : Pick(slice, s);
+    const lazy::Geometry memory = lazy::GeometryOf(in);
+    Selection s = Select(in, memory, indices);
+    return s.positions.empty() ? SliceView(in, std::move(s)) : Pick(Sliced(in, s), s);
   });
 }
 
@@ -309,8 +333,16 @@ Tensor& index_put_(Tensor& x, const std::vector<Index>& indices, const Operand& 
   Call(value.loc(), [&] {
     const lazy::FunctionScope function(kPut);
     const lazy::Tensor in = In(x, kPut);
-    lazy::CheckAssignable(kPut, in);
-    lazy::Update(kPut, in, [&] { return Put(in, indices, value, accumulate); });
+    if (indices.size() == 1 && IsMask(indices[0])) {  // without a read
+      const lazy::Tensor mask = TensorAccess::Unwrap(std::get<Tensor>(indices[0]));
+      lazy::CheckAssignable(kPut, in);
+      lazy::Update(kPut, in, [&] { return PutAtMask(in, mask, value, accumulate); });
+      return;
+    }
+    const lazy::Geometry memory = lazy::GeometryOf(in);
+    const Selection s = Select(in, memory, indices);
+    const bool is_x = s.whole && in.shape().dims() == absl::MakeConstSpan(s.dims);
+    PutInto(is_x ? in : lazy::MakeUnreadView(in, s.dims, s.memory), s, value, accumulate);
   });
   return x;
 }

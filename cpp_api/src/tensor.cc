@@ -12,6 +12,7 @@
 #include "lazy/autograd/backward.h"
 #include "lazy/autograd/grad_name.h"
 #include "lazy/ops/functions.h"
+#include "lazy/ops/strided.h"
 #include "lazy/ops/to_device.h"
 
 namespace lazuli {
@@ -53,6 +54,52 @@ std::int64_t Tensor::size(std::int64_t dim) const {
 }
 std::int64_t Tensor::dim() const { return ShapeOf(*this, "dim").rank(); }
 std::int64_t Tensor::numel() const { return ShapeOf(*this, "numel").num_elements(); }
+Dims Tensor::strides() const {
+  ShapeOf(*this, "strides");
+  const ir::Dims strides = lazy::GeometryOf(TensorAccess::Borrow(*this)).strides;
+  return Dims(strides.begin(), strides.end());
+}
+std::int64_t Tensor::stride(std::int64_t dim) const {
+  const std::int64_t rank = ShapeOf(*this, "stride").rank();
+  const std::int64_t d = dim < 0 ? dim + rank : dim;
+  if (d < 0 || d >= rank) {
+    throw Error(ErrorCode::kOutOfRange,
+                ir::Str("stride: dim ", dim, " is out of range for rank ", rank));
+  }
+  return strides()[static_cast<std::size_t>(d)];
+}
+std::int64_t Tensor::storage_offset() const {
+  ShapeOf(*this, "storage_offset");
+  return lazy::GeometryOf(TensorAccess::Borrow(*this)).offset;
+}
+bool Tensor::is_contiguous() const {
+  const ir::Shape& shape = ShapeOf(*this, "is_contiguous");
+  return lazy::IsContiguous(shape.dims(), lazy::GeometryOf(TensorAccess::Borrow(*this)).strides);
+}
+Tensor Tensor::contiguous(SourceLocation loc) const { return is_contiguous() ? *this : clone(loc); }
+bool Tensor::is_view() const {
+  ShapeOf(*this, "is_view");
+  return TensorAccess::Impl(*this)->base() != nullptr;
+}
+Tensor Tensor::base() const {
+  return is_view() ? TensorAccess::Wrap(lazy::Tensor(TensorAccess::Impl(*this)->base_ptr()))
+                   : Tensor();
+}
+std::uint64_t Tensor::version() const {
+  ShapeOf(*this, "version");
+  return TensorAccess::Impl(*this)->storage()->version();
+}
+const void* Tensor::data_ptr(SourceLocation loc) const {
+  return Call(loc, [&] {
+    const lazy::Tensor tensor = Defined(*this, "data_ptr");
+    const auto* data = static_cast<const std::byte*>(
+        lazy::ToBuffer(lazy::Tensor(ir::IntrusivePtr<lazy::Storage>(&tensor.storage().written())))
+            ->host_data());
+    if (data == nullptr) return static_cast<const void*>(nullptr);
+    return static_cast<const void*>(data + lazy::GeometryOf(tensor).offset *
+                                               ir::ByteWidth(tensor.dtype()));
+  });
+}
 DType Tensor::dtype() const { return Wrap(ShapeOf(*this, "dtype").dtype()); }
 Device Tensor::device() const {
   ShapeOf(*this, "device");
@@ -278,12 +325,7 @@ Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
 }
 
 Tensor Tensor::t(SourceLocation loc) const {
-  return CallTensor(loc, [&] {
-    const lazy::Tensor tensor = Defined(*this, "t");
-    if (tensor.rank() != 2)
-      throw lazy::StatusError(ir::InvalidArgument("t: takes rank 2, not ", tensor.shape()));
-    return lazy::Transpose(tensor, 0, 1);
-  });
+  return CallTensor(loc, [&] { return lazy::TView(Defined(*this, "t")); });
 }
 Tensor& Tensor::set_name(std::string name) {
   if (!defined()) throw Error(ErrorCode::kInvalidArgument, "set_name: the tensor is undefined");

@@ -45,7 +45,9 @@ void AddTo(Tensor& sum, Tensor gradient) {
 // A gradient that somebody else holds too (another leaf of a sum, the caller) gets a storage of its
 // own, so that changing it in place changes nothing else.
 Tensor OwnElements(Tensor gradient) {
-  if (gradient.impl()->use_count() == 1 && gradient.storage().use_count() == 1) return gradient;
+  if (gradient.impl()->use_count() == 1 && gradient.storage().use_count() == 1 &&
+      gradient.storage().view() == nullptr)
+    return gradient;
   return Snapshot(gradient);
 }
 

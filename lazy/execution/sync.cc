@@ -44,6 +44,8 @@ struct ThreadState {
   KeyWriter key;
   std::vector<backend::Device> devices;
   std::vector<Storage*> pending, here;      // of a device
+  std::vector<const Storage*> hidden;       // bases that are not computed beside their views
+  std::vector<Value> forgotten;             // of stale views; released after the lock
   std::vector<Storage*> roots;              // of the device being synced
   std::vector<const DataHandle*> replaced;  // by root: what it held before
 };
@@ -282,6 +284,7 @@ class ContextSync {
   absl::Status CollectRoots(backend::Device device);
   absl::StatusOr<ProgramPtr> ProgramFor(backend::Device device);
   void ForgetChangedRoots();
+  void ResolveHidden();
   absl::Status SyncDevice(backend::Device device);
   absl::Span<const Context::Checked> checked() const {
     return context_.checked().first(num_checked_);
@@ -297,15 +300,25 @@ class ContextSync {
 
 // The pending values of the device that need a program become the roots of the trace.
 absl::Status ContextSync::CollectRoots(backend::Device device) {
-  auto& [last_program, trace, key, devices, pending, here, roots, replaced] = state_;
+  auto& [last_program, trace, key, devices, pending, here, hidden, forgotten, roots, replaced] =
+      state_;
   trace.Clear();
   roots.clear();
   replaced.clear();
   here.clear();
+  hidden.clear();
   for (Storage* s : pending) {
-    if (s->device() == device) here.push_back(s);
+    if (!(s->device() == device)) continue;
+    if (!Context::IsCurrent(*s)) {
+      forgotten.push_back(context_.Forget(*s));
+      continue;
+    }
+    here.push_back(s);
+    if (Context::IsHidden(s->written(), *s)) hidden.push_back(&s->written());
   }
+  std::sort(hidden.begin(), hidden.end());
   for (Storage* storage : here) {
+    if (std::binary_search(hidden.begin(), hidden.end(), storage)) continue;
     const Value& value = context_.PendingValue(*storage);
     if (value.node->kind() != NodeKind::kOp) {
       const NodePtr leaf = value.node;
@@ -369,9 +382,18 @@ void ContextSync::ForgetChangedRoots() {
   }
 }
 
+// The bases of the views that are resolved now, if they are not.
+void ContextSync::ResolveHidden() {
+  for (Storage* root : state_.roots) {
+    if (root != nullptr && Context::IsHidden(root->written(), *root) && Context::IsCurrent(*root))
+      context_.ResolveHidden(*root);
+  }
+}
+
 absl::Status ContextSync::SyncDevice(backend::Device device) {
   LAZULI_RETURN_IF_ERROR(CollectRoots(device));
-  auto& [last_program, trace, key, devices, pending, here, roots, replaced] = state_;
+  auto& [last_program, trace, key, devices, pending, here, hidden, forgotten, roots, replaced] =
+      state_;
   if (roots.empty() && trace.checked.empty()) return absl::OkStatus();
   absl::StatusOr<ProgramPtr> program = ProgramFor(device);
   if (absl::IsResourceExhausted(program.status())) {  // all is as it was
@@ -387,6 +409,7 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
       failed->Set(program.status());
       context_.Resolve(*storage, std::move(failed));
     }
+    ResolveHidden();
     context_.ForgetChecked(device, num_checked_);
     return program.status();
   }
@@ -403,7 +426,9 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
     if (roots[i] != nullptr) context_.Resolve(*roots[i], run.front().outputs[i]);
   }
   context_.ForgetChecked(device, num_checked_);
+  ResolveHidden();
   trace.Clear();  // the graph's own references to its leaves go: what are left are owners
+  forgotten.clear();
   // Under the context's lock: whoever sees a handle knows that its run was submitted.
   last = executor.Submit(std::move(run));
   return absl::OkStatus();
@@ -428,6 +453,7 @@ class ExecutionEngine final : public Engine {
       if (status.ok()) then();
     }
     state.trace.Clear();  // the nodes go after the lock
+    state.forgotten.clear();
     if (!status.ok() || !wait) return status;
     LAZULI_RETURN_IF_ERROR(Executor::Wait(runs));
     return context.TakeFailure();

@@ -26,8 +26,9 @@ Tensors Scaled(const Tensor& g, const Over& over) { return {g / over.divisor}; }
 
 // What the gradients of floats compute with: integers do not wrap there.
 // Complex operands are conjugates: as the gradients are written with real coefficients, so are their
-// factors.
+// factors. Undefined if it was not saved.
 Tensor BesideGradient(const Tensor& x, const Tensor& g) {
+  if (!x.defined()) return x;
   if (IsComplex(x.dtype())) [[unlikely]]
     return Conj(x);
   return IsFloat(x.dtype()) ? x : To(x, g.dtype());

@@ -343,16 +343,6 @@ std::pair<Tensor, Tensor> Topk(const Tensor& x, int64_t k, int64_t dim, bool lar
   return {Narrow(values, d, 0, k), Narrow(indices, d, 0, k)};
 }
 
-Tensor Select(const Tensor& x, int64_t dim, int64_t index) {
-  const int64_t d = NormalizeDim("select", dim, x.rank());
-  const int64_t at = index < 0 ? index + x.dim(d) : index;
-  if (at < 0 || at >= x.dim(d)) {
-    ThrowRecordError(
-        "select", OutOfRange("index ", index, " is out of range for dim ", d, " of ", x.shape()));
-  }
-  return Squeeze(Narrow(x, d, at, 1), d);
-}
-
 Tensor OneHot(const Tensor& index, int64_t classes) { return OneHot(index, classes, DType::kS64); }
 
 Tensor Embedding(const Tensor& index, const Tensor& weight, std::optional<int64_t> padding_idx) {

@@ -12,7 +12,7 @@ struct MatMulOp {
   LAZULI_OP("matmul", "aten::matmul");
   static constexpr OpDoc kDoc{"Matrix product of the last two dims; leading dims broadcast.",
                               {"x", "y"}};
-  static constexpr Saves kSaves = kSaveXY;
+  static constexpr Saves kSaves = kSaveOther;
   absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
@@ -24,7 +24,7 @@ struct LinearOp {
   LAZULI_OP("linear", "aten::linear");
   static constexpr OpDoc kDoc{"x [..., in] times the transpose of weight [out, in].",
                               {"x", "weight"}};
-  static constexpr Saves kSaves = kSaveXY;
+  static constexpr Saves kSaves = kSaveOther;
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op weight) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };

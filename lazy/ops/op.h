@@ -200,22 +200,28 @@ class OpNode final : public Node {
 
 // --- gradients
 
-// Which inputs and outputs of an op backward needs, as bit masks.
+// Which inputs and outputs of an op backward needs, as bit masks; and which of the inputs only the
+// gradients of the others read, so that they are saved only if one of those is wanted.
 struct Saves {
   uint32_t inputs = 0;
   uint32_t outputs = 0;
+  uint32_t for_others = 0;
 };
 inline constexpr Saves kSaveNothing{};
 inline constexpr Saves kSaveX{.inputs = 1};
 inline constexpr Saves kSaveXY{.inputs = 3};
+inline constexpr Saves kSaveOther{.inputs = 3, .for_others = 3};
+inline constexpr Saves kSaveDivisor{.inputs = 3, .for_others = 1};
 inline constexpr Saves kSaveXYZ{.inputs = 3, .outputs = 1};
 inline constexpr Saves kSaveResult{.outputs = 1};
 
 // What an op's Vjp sees of the forward pass.
 class Saved {
  public:
-  // Operand i, if kSaves names it.
-  Tensor x(std::size_t i = 0) const { return inputs_[i].Get(*self_, 0); }
+  // Operand i, if kSaves names it; undefined if only gradients would read it that are not wanted.
+  Tensor x(std::size_t i = 0) const {
+    return inputs_[i].defined() ? inputs_[i].Get(*self_, 0) : Tensor();
+  }
   // Result i, if kSaves names it.
   Tensor y(std::size_t i = 0) const { return outputs_[i].Get(*self_, static_cast<uint32_t>(i)); }
   const Shape& shape(std::size_t i = 0) const { return shapes_[i]; }  // of operand i, always there
@@ -262,10 +268,16 @@ class OpGradNode final : public GradNode {
     num_outputs = static_cast<uint32_t>(out.size());
     saved_.self_ = this;
     saved_.inputs_.resize(in.size());
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      edges_.push_back(in[i].tensor() != nullptr ? GradEdge(*in[i].tensor()) : Edge());
-      saved_.shapes_.push_back(in[i].shape());
-      if ((saves.inputs >> std::min<std::size_t>(i, 31) & 1) == 0) continue;
+    std::size_t wanted = 0;
+    for (const Operand& x : in) {
+      edges_.push_back(x.tensor() != nullptr ? GradEdge(*x.tensor()) : Edge());
+      saved_.shapes_.push_back(x.shape());
+      wanted += edges_.back() ? 1 : 0;
+    }
+    for (std::size_t i = 0; saves.inputs != 0 && i < in.size(); ++i) {
+      const std::size_t bit = std::min<std::size_t>(i, 31);
+      if ((saves.inputs >> bit & 1) == 0) continue;
+      if ((saves.for_others >> bit & 1) != 0 && wanted == (edges_[i] ? 1 : 0)) continue;
       saved_.inputs_[i] = in[i].tensor() != nullptr ? SavedTensor(*in[i].tensor(), false)
                                                     : SavedTensor(in[i].number(), out[0].device());
     }
@@ -340,17 +352,19 @@ Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> 
   return results;
 }
 
-// The common case of one result: as RecordAll, without a vector.
+// The common case of one result: as RecordAll, without a vector. With `view` the result is one.
 template <OpStruct T>
 Tensor RecordOne(T op,  // NOLINT: moved by those with gradients
-                 absl::Span<const Operand> in, backend::Device device = {}) {
+                 absl::Span<const Operand> in, backend::Device device = {},
+                 NewView* view = nullptr) {
   const bool history = kDifferentiable<T> && WantsGrad(in);
   const uint64_t versions = history ? VersionsOf(in) : 0;
   Recorder recorder(T::kName, in, device);
   if constexpr (kMayFail<T>) recorder.WillCheck();
   NodePtr node = MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site());
   if constexpr (!kDifferentiable<T>) RefuseGrad(T::kName, in, node->shape());
-  Tensor result = recorder.Finish(std::move(node));
+  Tensor result = view == nullptr ? recorder.Finish(std::move(node))
+                                  : recorder.Finish(std::move(node), std::move(*view));
   if constexpr (kDifferentiable<T>) {
     if (history) {
       AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, absl::MakeConstSpan(&result, 1),

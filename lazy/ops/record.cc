@@ -1,12 +1,14 @@
 #include "lazy/ops/record.h"
 
 #include <algorithm>
+#include <array>
 #include <typeinfo>
 #include <utility>
 
 #include "ir/support/metrics.h"
 #include "ir/support/thread_local.h"
 #include "ir/support/wrong_type.h"
+#include "lazy/ops/functions.h"
 #include "lazy/ops/op.h"
 #include "lazy/tensor/function_scope.h"
 
@@ -40,13 +42,14 @@ uint32_t WhatIs(const Node& node) {
 // another.
 bool Replace(Storage& target, Storage& value, std::optional<uint64_t> version) {
   Context& context = Context::Current();
+  Storage& written = target.written();
   Storage* const storages[] = {&value};
   Context::Movers movers;
   while (true) {
     Value now;  // and then the old one, which is released after the lock
     std::optional<Context::Lock> lock;
     context.LockWithValues(lock, storages, CurrentSite(), absl::MakeSpan(&now, 1));
-    if (context.Owns(target)) {
+    if (context.Owns(written)) {
       if (version && target.version() != *version) return false;
       now = context.Write(target, std::move(now));
       lock.reset();
@@ -54,24 +57,74 @@ bool Replace(Storage& target, Storage& value, std::optional<uint64_t> version) {
     }
     lock.reset();
     if (!movers) movers = Context::LockMovers();
-    if (!context.TakeOverToOverwrite(target, version, movers)) return false;
+    if (&written != &target)
+      context.TakeOver(written, movers);  // a view leaves elements as they are
+    else if (!context.TakeOverToOverwrite(target, version, movers))
+      return false;
   }
 }
 
-// The history of what was assigned is the target's now, or none.
-void AttachHistory(const Tensor& target, const Tensor& value) {
-  if (!GradEnabled()) return;
-  const AutogradMeta* from = value.impl()->autograd();
-  if (from != nullptr && from->grad_fn) {
-    AutogradMeta& history = target.impl()->mutable_autograd();
-    history.grad_fn = from->grad_fn;
-    history.output = from->output;
-  } else if (target.impl()->autograd() != nullptr) {
-    target.impl()->autograd()->grad_fn = {};
+// Of elements that a constant, or a tensor without history, was written over, and of what is given
+// on as it is.
+class AssignedGradNode final : public GradNode {
+ public:
+  AssignedGradNode(Edge edge, const Shape& shape, bool passes)
+      : GradNode(CurrentSite()), shape_(shape), passes_(passes) {
+    edges_.push_back(std::move(edge));
   }
+  std::string_view name() const override { return "copy_"; }
+  Tensors Backward(absl::Span<const Tensor> dys) override {
+    if (passes_ || !dys[0].defined()) return {dys[0]};
+    return {FullConstant(shape_, 0, dys[0].device())};
+  }
+  void ReleaseSaved() override {}  // nothing: it may run again
+
+ private:
+  Shape shape_;
+  bool passes_;
+};
+
+void SetHistory(TensorImpl& impl, IntrusivePtr<GradNode> node, uint32_t output) {
+  impl.HistoryIsCurrent();
+  AutogradMeta& history = impl.mutable_autograd();
+  history.grad_fn = std::move(node);
+  history.output = output;
+}
+
+// The target's history after it took value's elements.
+void SetHistoryOf(TensorImpl& target, const Tensor& value) {
+  const Shape& shape = value.shape();
+  if (Edge edge = GradEdge(value)) {
+    if (edge.leaf)
+      SetHistory(target, MakeIntrusive<AssignedGradNode>(std::move(edge), shape, true), 0);
+    else
+      SetHistory(target, std::move(edge.node), edge.index);
+  } else if (Edge old = GradEdge(Tensor(IntrusivePtr<TensorImpl>(&target)))) {
+    SetHistory(target, MakeIntrusive<AssignedGradNode>(std::move(old), shape, false), 0);
+  }
+}
+
+// The base of a view that gets a history, or has one, when `value` is written through the view.
+TensorImpl* BaseWithHistory(const Tensor& target, const Tensor& value) {
+  TensorImpl* const base = target.impl()->base();
+  if (base == nullptr || !HasGradient(target.dtype())) return nullptr;
+  const Tensor whole{IntrusivePtr<TensorImpl>(base)};
+  const std::array<Operand, 2> in{Operand(value), Operand(whole)};
+  return WantsGrad(in) ? base : nullptr;
 }
 
 }  // namespace
+
+Tensor ViewOf(const Tensor& x, StoragePtr storage, bool one_of_several) {
+  const TensorImpl& impl = *x.impl();
+  const bool nested = impl.base() != nullptr;
+  TensorImpl::ViewKind kind =
+      GradEnabled() ? TensorImpl::ViewKind::kPlain : TensorImpl::ViewKind::kWithoutGrad;
+  if (one_of_several) kind = TensorImpl::ViewKind::kOneOfSeveral;
+  if (nested && kind == TensorImpl::ViewKind::kPlain) kind = impl.view_kind();
+  return Tensor(
+      MakeIntrusive<TensorImpl>(std::move(storage), nested ? impl.base_ptr() : x.ptr(), kind));
+}
 
 void ThrowRecordError(std::string_view op, const absl::Status& status) {
   absl::Status named = Prefixed(status, Str(op, ": "));
@@ -99,11 +152,13 @@ Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::D
 Recorder::Recorder(std::string_view op, absl::Span<const Operand> in,
                    absl::Span<const Tensor> targets, Context::Movers& movers)
     : Recorder(op, in, {}) {
-  const auto is_here = [&](const Tensor& target) { return context_.Owns(target.storage()); };
+  const auto is_here = [&](const Tensor& target) {
+    return context_.Owns(target.storage().written());
+  };
   if (std::all_of(targets.begin(), targets.end(), is_here)) return;
   lock_.reset();
   movers = Context::LockMovers();
-  for (const Tensor& target : targets) context_.TakeOver(target.storage(), movers);
+  for (const Tensor& target : targets) context_.TakeOver(target.storage().written(), movers);
   LockForeign(in);
 }
 
@@ -120,17 +175,25 @@ void Recorder::LockForeign(absl::Span<const Operand> in) {
   }
 }
 
-Tensor Recorder::Finish(NodePtr node) {
+Tensor Recorder::Finish(NodePtr node) { return Tensor(FinishStorage(std::move(node), nullptr)); }
+Tensor Recorder::Finish(NodePtr node, NewView view) {
+  return ViewOf(*view.base, FinishStorage(std::move(node), std::move(view.view)),
+                view.one_of_several);
+}
+
+StoragePtr Recorder::FinishStorage(NodePtr node, std::unique_ptr<View> view) {
   context_.counters().Add(Counter::kNodesRecorded);
   const uint32_t what = WhatIs(*node);
   const Node* const recorded = node.get();
-  StoragePtr storage = context_.NewPending({std::move(node), 0}, device_);
+  StoragePtr storage = view == nullptr
+                           ? context_.NewPending({std::move(node), 0}, device_)
+                           : context_.NewPending({std::move(node), 0}, device_, std::move(view));
   if (checks_) [[unlikely]]
     AddChecked(*recorded);
   context_.history.Add(what, context_.pending_count());
   is_long_ = context_.history.due();
   lock_.reset();
-  return Tensor(std::move(storage));
+  return storage;
 }
 
 void Recorder::Finish(const NodePtr& node, Tensors& results) { Finish(node, {}, results); }
@@ -182,16 +245,21 @@ void Writes::Apply(Context& context) noexcept {
 }
 
 void Writes::Lock(Context& context, std::optional<Context::Lock>& lock,
-                  Context::Movers& movers) const noexcept {
+                  Context::Movers& movers) const {
   const auto has_all = [&] {
     return std::all_of(writes_.begin(), writes_.end(),
-                       [&](const Write& write) { return context.Owns(*write.target); });
+                       [&](const Write& write) { return context.Owns(write.target->written()); });
   };
   lock.emplace(context);
   if (has_all()) return;
   lock.reset();
   movers = Context::LockMovers();
-  for (const Write& write : writes_) context.TakeOverToOverwrite(*write.target, {}, movers);
+  for (const Write& write : writes_) {
+    if (write.target->view() != nullptr) context.TakeOver(write.target->written(), movers);
+  }
+  for (const Write& write : writes_) {
+    if (write.target->view() == nullptr) context.TakeOverToOverwrite(*write.target, {}, movers);
+  }
   lock.emplace(context);
 }
 
@@ -203,7 +271,7 @@ DeferredWrites::DeferredWrites() : outer_(std::exchange(deferred_writes, &writes
 DeferredWrites::~DeferredWrites() { deferred_writes = outer_; }
 Writes* DeferredWrites::Current() { return deferred_writes; }
 
-void DeferredWrites::Commit() noexcept {
+void DeferredWrites::Commit() {
   Context& context = Context::Current();
   Context::Movers movers;
   std::optional<Context::Lock> lock;
@@ -213,12 +281,14 @@ void DeferredWrites::Commit() noexcept {
 
 bool WantsGrad(absl::Span<const Operand> in) {
   if (!GradEnabled()) return false;
+  bool wanted = false;
   for (const Operand& x : in) {
-    if (x.tensor() != nullptr && x.tensor()->defined() &&
-        x.tensor()->impl()->autograd() != nullptr && x.tensor()->requires_grad())
-      return true;
+    if (x.tensor() == nullptr || !x.tensor()->defined()) continue;
+    // The history of a stale view is recorded here, before that of who uses it.
+    const AutogradMeta* meta = x.tensor()->impl()->autograd();
+    wanted = wanted || (meta != nullptr && (meta->requires_grad || meta->grad_fn));
   }
-  return false;
+  return wanted;
 }
 
 uint64_t VersionsOf(absl::Span<const Operand> in) {
@@ -247,11 +317,23 @@ void AttachGrad(const IntrusivePtr<GradNode>& node, absl::Span<Tensor> results) 
 }
 
 void CheckAssignable(std::string_view op, const Tensor& target) {
+  if (target.storage().view() != nullptr && target.storage().view()->is_expanded()) {
+    ThrowRecordError(op, FailedPrecondition(target.shape(),
+                                            " is expanded: several of its elements are one place "
+                                            "in memory, which is changed in place; clone() it"));
+  }
+  if (!GradEnabled()) return;
   const AutogradMeta* meta = target.impl()->autograd();
-  if (GradEnabled() && meta != nullptr && meta->requires_grad) {
+  if (meta != nullptr && meta->requires_grad && !meta->grad_fn) {
     ThrowRecordError(
         op, FailedPrecondition(
                 "a leaf tensor that requires a gradient is changed in place; do it under NoGrad"));
+  }
+  const TensorImpl* const base = target.impl()->base();
+  if (base != nullptr && base->autograd() != nullptr && base->autograd()->requires_grad &&
+      target.requires_grad()) {
+    ThrowRecordError(op, FailedPrecondition("a view of a leaf tensor that requires a gradient is "
+                                            "changed in place; do it under NoGrad"));
   }
 }
 
@@ -265,8 +347,27 @@ bool Assign(std::string_view op, const Tensor& target, const Tensor& value,
             std::optional<uint64_t> version) {
   CheckFits(op, target, value.shape());
   CheckAssignable(op, target);
+  TensorImpl* const base = BaseWithHistory(target, value);
+  IntrusivePtr<GradNode> history;  // of the base
+  if (base != nullptr) [[unlikely]] {
+    try {
+      target.impl()->CheckFollows(/*itself=*/true);
+    } catch (const StatusError& error) {
+      ThrowRecordError(op, error.status());
+    }
+    history =
+        target.storage().view()->WrittenHistory(Tensor(IntrusivePtr<TensorImpl>(base)), value);
+  }
   if (!Replace(target.storage(), value.storage(), version)) return false;
-  AttachHistory(target, value);
+  if (!GradEnabled() || !HasGradient(target.dtype())) return true;
+  if (base == nullptr) {
+    SetHistoryOf(*target.impl(), value);
+    return true;
+  }
+  SetHistory(*base, std::move(history), 0);
+  // What has no history of its own takes the base's when it is asked for.
+  if (Edge edge = GradEdge(value); edge && !target.storage().view()->is_expanded())
+    SetHistoryOf(*target.impl(), value);
   return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -32,6 +33,13 @@ class Operand {
   const Value* number_ = nullptr;
 };
 
+// What makes the result of an op a view.
+struct NewView {
+  const Tensor* base = nullptr;  // perhaps a view itself
+  std::unique_ptr<View> view;
+  bool one_of_several = false;
+};
+
 // "matmul: " and the error; what the facade appends is the line.
 [[noreturn]] void ThrowRecordError(std::string_view op, const absl::Status& status);
 
@@ -51,6 +59,7 @@ class Recorder {
   void WillCheck() { checks_ = true; }
   // Makes the pending results of the node and gives the lock back.
   Tensor Finish(NodePtr node);
+  Tensor Finish(NodePtr node, NewView view);
   void Finish(const NodePtr& node, Tensors& results);
   // The first results replace what the targets hold; the others are new.
   void Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results);
@@ -64,6 +73,7 @@ class Recorder {
  private:
   void SyncLongGraph();
   void AddChecked(const Node& node);
+  StoragePtr FinishStorage(NodePtr node, std::unique_ptr<View> view);
   // Takes the lock with the values of operands of which some are other contexts'.
   void LockForeign(absl::Span<const Operand> in);
 
@@ -84,9 +94,9 @@ class Writes {
   // Under the context's lock, which has all targets. Afterwards holds the old values, to be
   // released without it.
   void Apply(Context& context) noexcept;
-  // Takes the lock, with the targets that the context has lost since.
-  void Lock(Context& context, std::optional<Context::Lock>& lock,
-            Context::Movers& movers) const noexcept;
+  // Takes the lock, with the targets that the context has lost since. Throws only for a view whose
+  // base is another context's, of which a sync fails.
+  void Lock(Context& context, std::optional<Context::Lock>& lock, Context::Movers& movers) const;
 
  private:
   struct Write {
@@ -97,14 +107,14 @@ class Writes {
 };
 
 // While one lives, what this thread's RecordInto computes is not written yet: Commit() writes all
-// of it, and cannot fail. Without it nothing changes.
+// of it, or fails as Writes::Lock() does. Without it nothing changes.
 class DeferredWrites {
  public:
   DeferredWrites();
   ~DeferredWrites();
   DeferredWrites(const DeferredWrites&) = delete;
   DeferredWrites& operator=(const DeferredWrites&) = delete;
-  void Commit() noexcept;
+  void Commit();
   // Of the calling thread; null if there is none.
   static Writes* Current();
 
@@ -122,7 +132,11 @@ void RefuseGrad(std::string_view op, absl::Span<const Operand> in, const Shape& 
 // Makes `node` the history of the floating-point results.
 void AttachGrad(const IntrusivePtr<GradNode>& node, absl::Span<Tensor> results);
 
-// Throws if `target` is a leaf that wants a gradient, whose history a write would falsify.
+// A tensor for a storage that is a view of x, or of what x is a view of.
+Tensor ViewOf(const Tensor& x, StoragePtr storage, bool one_of_several = false);
+
+// Throws if `target` is a leaf that wants a gradient, whose history a write would falsify, or a view
+// that cannot be written to: of such a leaf, of one place several times.
 void CheckAssignable(std::string_view op, const Tensor& target);
 // Throws if a result of this shape does not fit the tensor it is to be written to.
 void CheckFits(std::string_view op, const Tensor& target, const Shape& result);

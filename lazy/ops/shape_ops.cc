@@ -25,6 +25,29 @@ Tensors SliceOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {PadZeros(dy, starts, high, interior)};
 }
 
+lowering::Op SelectOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  Dims starts(static_cast<std::size_t>(x.rank()), 0), strides(starts.size(), 1);
+  Dims limits(x.shape().dims().begin(), x.shape().dims().end());
+  const auto d = static_cast<std::size_t>(dim);
+  if (d >= starts.size() || index < 0 || index >= limits[d]) {
+    return b.Error(
+        OutOfRange("index ", index, " is out of range for dim ", dim, " of ", x.shape()));
+  }
+  starts[d] = index;
+  limits[d] = index + 1;
+  Dims dims(x.shape().dims().begin(), x.shape().dims().end());
+  dims.erase(dims.begin() + dim);
+  return b.Reshape(b.Slice(x, starts, limits, strides), dims);
+}
+
+Tensors SelectOp::Vjp(const Saved& s, const Tensor& dy) const {
+  Dims low(static_cast<std::size_t>(s.shape().rank()), 0), high = low;
+  const Dims interior = low;
+  low[static_cast<std::size_t>(dim)] = index;
+  high[static_cast<std::size_t>(dim)] = s.shape().dim(dim) - index - 1;
+  return {PadZeros(Unsqueeze(dy, dim), low, high, interior)};
+}
+
 Tensors PadOp::Vjp(const Saved& s, const Tensor& dy) const {
   // Undo the outer padding (negative padding pads back), then take every (interior + 1)-th element.
   Dims unlow, unhigh, zero(low.size(), 0), starts(low.size(), 0), strides;
@@ -53,7 +76,7 @@ Tensors CatOp::Vjp(const Saved& s, const Tensor& dy) const {
 
 // --- functions
 
-Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims) {
+Dims ReshapedDims(std::string_view op, const Shape& x, absl::Span<const int64_t> dims) {
   Dims result(dims.begin(), dims.end());
   int64_t known = 1;
   int unknown = -1;
@@ -61,21 +84,25 @@ Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims) {
     if (result[i] == -1 && unknown < 0)
       unknown = static_cast<int>(i);
     else if (result[i] < 0)
-      ThrowRecordError("reshape",
+      ThrowRecordError(op,
                        InvalidArgument("dims (", Join(dims, ", "), ") have more than one unknown"));
     else if (__builtin_mul_overflow(known, result[i], &known))
       known = std::numeric_limits<int64_t>::max();  // which a 0 further on makes 0
   }
-  const int64_t count = x.shape().num_elements();
+  const int64_t count = x.num_elements();
   if (unknown >= 0 && known > 0 && count % known == 0) {
     result[static_cast<std::size_t>(unknown)] = count / known;
     known = count;
   }
   if (known != count || (unknown >= 0 && result[static_cast<std::size_t>(unknown)] < 0)) {
-    ThrowRecordError(
-        "reshape", InvalidArgument(x.shape(), " has ", count, " elements, which do not fit dims (",
-                                   Join(dims, ", "), ")"));
+    ThrowRecordError(op, InvalidArgument(x, " has ", count, " elements, which do not fit dims (",
+                                         Join(dims, ", "), ")"));
   }
+  return result;
+}
+
+Tensor Reshape(const Tensor& x, absl::Span<const int64_t> dims) {
+  Dims result = ReshapedDims("reshape", x.shape(), dims);
   if (x.shape().dims() == absl::MakeConstSpan(result)) return x;
   return Record(ReshapeOp{std::move(result)}, x);
 }
@@ -91,28 +118,38 @@ Tensor BroadcastTo(const Tensor& x, absl::Span<const int64_t> dims) {
   return Record(BroadcastToOp{std::move(result)}, x);
 }
 
-Tensor Permute(const Tensor& x, absl::Span<const int64_t> dims) {
+Dims Permutation(std::string_view op, const Shape& x, absl::Span<const int64_t> dims) {
   Dims result;
-  for (int64_t d : dims) result.push_back(NormalizeDim("permute", d, x.rank()));
+  for (int64_t d : dims) result.push_back(NormalizeDim(op, d, x.rank()));
   Dims sorted = result;
   std::sort(sorted.begin(), sorted.end());
-  bool valid = static_cast<int64_t>(sorted.size()) == x.rank(), identity = valid;
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    valid = valid && sorted[i] == static_cast<int64_t>(i);
-    identity = identity && result[i] == static_cast<int64_t>(i);
+  bool valid = static_cast<int64_t>(sorted.size()) == x.rank();
+  for (std::size_t i = 0; valid && i < sorted.size(); ++i)
+    valid = sorted[i] == static_cast<int64_t>(i);
+  if (!valid) {
+    ThrowRecordError(op,
+                     InvalidArgument("dims (", Join(dims, ", "), ") are no permutation of ", x));
   }
-  if (!valid)
-    ThrowRecordError("permute", InvalidArgument("dims (", Join(dims, ", "),
-                                                ") are no permutation of ", x.shape()));
-  return identity ? x : Record(PermuteOp{std::move(result)}, x);
+  return result;
+}
+
+Tensor Permute(const Tensor& x, absl::Span<const int64_t> dims) {
+  Dims result = Permutation("permute", x.shape(), dims);
+  return std::is_sorted(result.begin(), result.end()) ? x : Record(PermuteOp{std::move(result)}, x);
+}
+
+Dims TransposedDims(const Shape& x, int64_t dim0, int64_t dim1) {
+  Dims dims(static_cast<std::size_t>(x.rank()));
+  for (std::size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
+  const int64_t a = NormalizeDim("transpose", dim0, x.rank());
+  const int64_t b = NormalizeDim("transpose", dim1, x.rank());
+  if (!dims.empty())
+    std::swap(dims[static_cast<std::size_t>(a)], dims[static_cast<std::size_t>(b)]);
+  return dims;
 }
 
 Tensor Transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
-  Dims dims(static_cast<std::size_t>(x.rank()));
-  for (std::size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
-  std::swap(dims[static_cast<std::size_t>(NormalizeDim("transpose", dim0, x.rank()))],
-            dims[static_cast<std::size_t>(NormalizeDim("transpose", dim1, x.rank()))]);
-  return Permute(x, dims);
+  return Permute(x, TransposedDims(x.shape(), dim0, dim1));
 }
 
 Tensor Slice(const Tensor& x, absl::Span<const int64_t> starts, absl::Span<const int64_t> limits,
@@ -122,20 +159,42 @@ Tensor Slice(const Tensor& x, absl::Span<const int64_t> starts, absl::Span<const
                 x);
 }
 
-Tensor Narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+std::pair<int64_t, int64_t> CheckedNarrow(const Shape& x, int64_t dim, int64_t start,
+                                          int64_t length) {
   const int64_t d = NormalizeDim("narrow", dim, x.rank());
+  if (start < 0) start += x.dim(d);
   int64_t end = 0;
   if (__builtin_add_overflow(start, length, &end)) end = std::numeric_limits<int64_t>::max();
   if (start < 0 || length < 0 || end > x.dim(d)) {
-    ThrowRecordError("narrow", OutOfRange("[", start, ", ", end, ") is out of range for dim ", d,
-                                          " of ", x.shape()));
+    ThrowRecordError("narrow",
+                     OutOfRange("[", start, ", ", end, ") is out of range for dim ", d, " of ", x));
   }
+  return {d, start};
+}
+
+Tensor Narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+  const auto [d, first] = CheckedNarrow(x.shape(), dim, start, length);
   if (length == x.dim(d)) return x;
   Dims starts(static_cast<std::size_t>(x.rank()), 0), strides(starts.size(), 1);
   Dims limits(x.shape().dims().begin(), x.shape().dims().end());
-  starts[static_cast<std::size_t>(d)] = start;
-  limits[static_cast<std::size_t>(d)] = start + length;
+  starts[static_cast<std::size_t>(d)] = first;
+  limits[static_cast<std::size_t>(d)] = first + length;
   return Slice(x, starts, limits, strides);
+}
+
+std::pair<int64_t, int64_t> CheckedSelect(const Shape& x, int64_t dim, int64_t index) {
+  const int64_t d = NormalizeDim("select", dim, x.rank());
+  const int64_t at = index < 0 ? index + x.dim(d) : index;
+  if (at < 0 || at >= x.dim(d)) {
+    ThrowRecordError("select",
+                     OutOfRange("index ", index, " is out of range for dim ", d, " of ", x));
+  }
+  return {d, at};
+}
+
+Tensor Select(const Tensor& x, int64_t dim, int64_t index) {
+  const auto [d, at] = CheckedSelect(x.shape(), dim, index);
+  return Record(SelectOp{d, at}, x);
 }
 
 Tensor PadZeros(const Tensor& x, absl::Span<const int64_t> low, absl::Span<const int64_t> high,
@@ -190,8 +249,8 @@ Tensor Unsqueeze(const Tensor& x, int64_t dim) {
   return Reshape(x, dims);
 }
 
-Tensor Flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
-  if (x.rank() == 0) return Reshape(x, {1});
+Dims FlattenedDims(const Shape& x, int64_t start_dim, int64_t end_dim) {
+  if (x.rank() == 0) return {1};
   const int64_t first = NormalizeDim("flatten", start_dim, x.rank()),
                 last = NormalizeDim("flatten", end_dim, x.rank());
   if (first > last)
@@ -206,7 +265,11 @@ Tensor Flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
       flat *= x.dim(i);
     if (i == last) dims.push_back(flat);
   }
-  return Reshape(x, dims);
+  return dims;
+}
+
+Tensor Flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
+  return Reshape(x, FlattenedDims(x.shape(), start_dim, end_dim));
 }
 
 Tensor Stack(absl::Span<const Tensor> xs, int64_t dim) {
@@ -233,19 +296,6 @@ Tensor Triangle(std::string_view op, const Tensor& x, int64_t diagonal,
   return Where(keep(column, row + static_cast<double>(diagonal)), x, Constant(0, x.dtype()));
 }
 
-void CheckPositive(std::string_view op, std::string_view what, int64_t value) {
-  if (value < 1) ThrowRecordError(op, InvalidArgument(what, " must be at least 1, is ", value));
-}
-
-Tensors Pieces(const Tensor& x, int64_t size, int64_t dim) {
-  Tensors pieces;
-  const int64_t n = x.dim(dim);
-  for (int64_t start = 0; start < n; start += size)
-    pieces.push_back(Narrow(x, dim, start, std::min(size, n - start)));
-  if (pieces.empty()) pieces.push_back(x);
-  return pieces;
-}
-
 }  // namespace
 
 namespace {
@@ -262,20 +312,6 @@ Dims PaddedDims(std::string_view op, const Tensor& x, std::size_t rank) {
 
 }  // namespace
 
-Tensor Expand(const Tensor& x, absl::Span<const int64_t> dims) {
-  const Dims own = PaddedDims("expand", x, dims.size());
-  Dims wanted(dims.begin(), dims.end());
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const bool is_new = i + static_cast<std::size_t>(x.rank()) < wanted.size();
-    if (wanted[i] == -1 && !is_new) wanted[i] = own[i];
-  }
-  return BroadcastTo(x, wanted);
-}
-
-Tensor ExpandAs(const Tensor& x, const Tensor& other) {
-  return BroadcastTo(x, other.shape().dims());
-}
-
 Tensor Repeat(const Tensor& x, absl::Span<const int64_t> counts) {
   const Dims own = PaddedDims("repeat", x, counts.size());
   Dims apart, blocks, joined;  // [2, 3] twice along each: [1, 2, 1, 3] to [2, 2, 2, 3] to [4, 6]
@@ -284,27 +320,11 @@ Tensor Repeat(const Tensor& x, absl::Span<const int64_t> counts) {
     blocks.insert(blocks.end(), {counts[i], own[i]});
     joined.push_back(counts[i] * own[i]);
   }
-  return Reshape(BroadcastTo(Reshape(x, apart), blocks), joined);
-}
-
-Tensors Unbind(const Tensor& x, int64_t dim) {
-  const int64_t d = NormalizeDim("unbind", dim, x.rank());
-  Tensors slices;
-  for (int64_t i = 0; i < x.dim(d); ++i) slices.push_back(Select(x, d, i));
-  return slices;
+  const Tensor repeated = Reshape(BroadcastTo(Reshape(x, apart), blocks), joined);
+  return repeated.impl() == x.impl() ? Clone(x) : repeated;
 }
 
 Tensor Tril(const Tensor& x, int64_t diagonal) { return Triangle("tril", x, diagonal, Le); }
 Tensor Triu(const Tensor& x, int64_t diagonal) { return Triangle("triu", x, diagonal, Ge); }
-
-Tensors Split(const Tensor& x, int64_t size, int64_t dim) {
-  CheckPositive("split", "size", size);
-  return Pieces(x, size, NormalizeDim("split", dim, x.rank()));
-}
-Tensors Chunk(const Tensor& x, int64_t chunks, int64_t dim) {
-  CheckPositive("chunk", "chunks", chunks);
-  const int64_t d = NormalizeDim("chunk", dim, x.rank());
-  return Pieces(x, std::max<int64_t>((x.dim(d) + chunks - 1) / chunks, 1), d);
-}
 
 }  // namespace lazuli::lazy

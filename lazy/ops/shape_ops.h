@@ -43,6 +43,14 @@ struct SliceOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
+struct SelectOp {
+  int64_t dim, index;
+  LAZULI_OP("select", "aten::select", dim, index);
+  static constexpr OpDoc kDoc{"The elements at one position along dim, without that dim.", {"x"}};
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
 struct PadOp {
   Dims low, high, interior;
   LAZULI_OP("pad", "aten::constant_pad_nd", low, high, interior);
@@ -71,5 +79,15 @@ struct CatOp {
   }
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
+
+// --- arguments of users as the ops take them; throws what the function `op` refuses
+Dims ReshapedDims(std::string_view op, const Shape& x, absl::Span<const int64_t> dims);
+Dims FlattenedDims(const Shape& x, int64_t start_dim, int64_t end_dim);
+Dims Permutation(std::string_view op, const Shape& x, absl::Span<const int64_t> dims);
+Dims TransposedDims(const Shape& x, int64_t dim0, int64_t dim1);
+// The dim, and the start, which may count from the end.
+std::pair<int64_t, int64_t> CheckedNarrow(const Shape& x, int64_t dim, int64_t start,
+                                          int64_t length);
+std::pair<int64_t, int64_t> CheckedSelect(const Shape& x, int64_t dim, int64_t index);
 
 }  // namespace lazuli::lazy

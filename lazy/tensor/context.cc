@@ -16,6 +16,7 @@ namespace lazuli::lazy {
 namespace {
 
 std::atomic<uint64_t> next_context_id{1};
+constexpr uint64_t kNever = ~uint64_t{0};  // the version that no storage has
 Engine* engine = nullptr;
 
 // Guards who a storage belongs to for those who look without the lock of that context. The last
@@ -135,8 +136,14 @@ IntrusivePtr<Context> Context::OwnerOf(const Storage& storage) {
   return IntrusivePtr<Context>(storage.context_.load(std::memory_order_relaxed));
 }
 
-Context::Contents Context::PeekLocked(const Storage& storage) {
-  if (storage.linked_) return {};
+void Context::LinkDerived(Storage& storage) {
+  if (storage.linked_ || storage.data_ || !storage.value_) return;
+  if (!storage.value_.node->operands().empty()) Link(storage);
+}
+
+Context::Contents Context::PeekLocked(Storage& storage) {
+  LinkDerived(storage);
+  if (storage.linked_ || !IsCurrent(storage)) return {};
   if (storage.data_) return {storage.data_, {}};
   if (!storage.value_) return {};
   // Traversal marks lie in the nodes, so contexts never share one.
@@ -147,29 +154,39 @@ Context::Contents Context::Peek(Storage& storage) {
   while (true) {
     const IntrusivePtr<Context> owner = OwnerOf(storage);
     const Lock lock(*owner);
-    if (owner->Owns(storage)) return PeekLocked(storage);
+    if (owner->Owns(storage)) return owner->PeekLocked(storage);
   }
 }
 
 absl::StatusOr<Context::Contents> Context::ContentsOf(Storage& storage) {
   while (true) {
     if (Contents contents = Peek(storage)) return contents;
+    if (!IsCurrent(storage)) {
+      Storage* const view[] = {&storage};
+      Value value;
+      std::optional<Lock> lock;
+      LockWithValues(lock, view, CurrentSite(), absl::MakeSpan(&value, 1));
+      if (IsCurrent(storage)) continue;
+      const StoragePtr here = NewPending(std::move(value), storage.device());
+      lock.reset();
+      return ContentsOf(*here);
+    }
     const IntrusivePtr<Context> owner = OwnerOf(storage);
     Contents contents;
     // Taken before anybody can write again, so that a busy writer keeps no reader waiting.
     LAZULI_RETURN_IF_ERROR(SyncFor(*owner, storage, [&] {
-      if (owner->Owns(storage)) contents = PeekLocked(storage);
+      if (owner->Owns(storage)) contents = owner->PeekLocked(storage);
     }));
     if (contents) return contents;
     std::this_thread::yield();  // it is on its way to another context
   }
 }
 
-absl::Status Context::SyncFor(Context& owner, const Storage& storage,
-                              absl::FunctionRef<void()> then) {
+absl::Status Context::SyncFor(Context& owner, Storage& storage, absl::FunctionRef<void()> then) {
   SiteId there = kNoSite;
   {
     const Lock lock(owner);
+    if (owner.Owns(storage)) owner.LinkDerived(storage);
     if (!owner.Owns(storage) || !storage.linked_) {
       then();
       return absl::OkStatus();
@@ -193,20 +210,27 @@ absl::Status Context::SyncFor(Context& owner, const Storage& storage,
 void Context::LockWithValues(std::optional<Lock>& lock, absl::Span<Storage* const> storages,
                              SiteId site, absl::Span<Value> values) {
   absl::InlinedVector<Contents, 3> foreign(storages.size());
+  absl::InlinedVector<Storage*, 3> sources(storages.size());  // the base of a view that is stale
   for (bool complete = false; !complete;) {
     lock.reset();
     for (std::size_t i = 0; i < storages.size(); ++i) {
       values[i] = {};
       foreign[i] = {};
-      if (storages[i] != nullptr && !Owns(*storages[i]))
-        foreign[i] = ValueOrThrow(ContentsOf(*storages[i]));
+      if (storages[i] == nullptr) continue;
+      sources[i] = IsCurrent(*storages[i]) ? storages[i] : &storages[i]->written();
+      if (!Owns(*sources[i])) foreign[i] = ValueOrThrow(ContentsOf(*sources[i]));
     }
     lock.emplace(*this);
     complete = true;
     for (std::size_t i = 0; i < storages.size() && complete; ++i) {
       if (storages[i] == nullptr) continue;
-      values[i] =
-          foreign[i] ? LeafFor(*storages[i], foreign[i], site) : ValueOf(*storages[i], site);
+      const bool derives = sources[i] != storages[i] && (foreign[i] || !Owns(*storages[i]));
+      Storage& source = derives ? *sources[i] : *storages[i];
+      values[i] = foreign[i] ? LeafFor(source, foreign[i], site) : ValueOf(source, site);
+      if (values[i] && derives) {
+        values[i] = storages[i]->view_->Read(values[i], site);
+        CountDerived();
+      }
       complete = static_cast<bool>(values[i]);
     }
     if (!complete) {  // one has just gone to another context, or is being overwritten
@@ -308,6 +332,14 @@ StoragePtr Context::NewStorage(DataPtr data) {
   return storage;
 }
 
+StoragePtr Context::NewView(Shape shape, backend::Device device, std::unique_ptr<View> view) {
+  Lock lock(*this);
+  StoragePtr storage = MakeStorage(std::move(shape), device);
+  view->version_.store(kNever, std::memory_order_relaxed);
+  storage->view_ = std::move(view);
+  return storage;
+}
+
 StoragePtr Context::NewStorage(const Value& scalar, backend::Device device) {
   Lock lock(*this);
   StoragePtr storage = MakeStorage(scalar.shape(), device);
@@ -348,8 +380,65 @@ StoragePtr Context::NewPending(Value value, backend::Device device) {
   return storage;
 }
 
+StoragePtr Context::NewPending(Value value, backend::Device device, std::unique_ptr<View> view) {
+  StoragePtr storage = NewPending(std::move(value), device);
+  storage->view_ = std::move(view);
+  return storage;
+}
+
+void Context::CountDerived() {
+  constexpr uint32_t kDerived = 0x7f4a7c15;  // for History: not an op's
+  counters_.Add(Counter::kNodesRecorded);
+  history.Add(kDerived, pending_count_);
+}
+
+Value Context::Rederived(Storage& storage, SiteId site) {
+  View& view = *storage.view_;
+  const uint64_t version = storage.version();
+  const Value base = ValueOf(*view.base(), site);
+  if (!base) return {};
+  storage.value_ = view.Read(base, site);
+  storage.data_ = nullptr;
+  storage.replaced_ = nullptr;
+  view.version_.store(version, std::memory_order_release);
+  if (!storage.linked_) Link(storage);
+  CountDerived();
+  return storage.value_;
+}
+
+Value Context::WriteView(Storage& storage, Value value) {
+  View& view = *storage.view_;
+  Storage& base = *view.base();
+  const Value from = view.is_whole() ? Value() : ValueOf(base, CurrentSite());
+  Value old = Write(base, view.Written(from, value, CurrentSite()));
+  CountDerived();
+  // What was written is what the view holds now, unless places of the base are several elements.
+  if (!Owns(storage) || view.is_expanded()) return old;
+  storage.value_ = std::move(value);
+  if (storage.data_) storage.replaced_ = storage.data_.get();
+  storage.data_ = nullptr;
+  view.version_.store(storage.version(), std::memory_order_release);
+  if (!storage.linked_) Link(storage);
+  return old;
+}
+
+Value Context::Forget(Storage& storage) {
+  Unlink(storage);
+  storage.replaced_ = nullptr;
+  return std::exchange(storage.value_, {});
+}
+
+void Context::ResolveHidden(Storage& view) {
+  Storage& base = *view.view_->base();
+  const SiteId site = base.value_.node->site();
+  Unlink(base);
+  base.replaced_ = nullptr;
+  base.value_ = view.view_->Written({}, ValueOf(view, site), site);
+}
+
 Value Context::Write(Storage& storage, Value value) {
   LAZULI_CHECK(storage.shape_ == value.shape(), "a write keeps the shape");
+  if (storage.view_ != nullptr) return WriteView(storage, std::move(value));
   LAZULI_CHECK(Owns(storage), "a storage that is written is this context's");
   Value old = std::exchange(storage.value_, std::move(value));
   if (storage.data_) storage.replaced_ = storage.data_.get();

@@ -34,6 +34,7 @@
 #include "lazy/tensor/history.h"
 #include "lazy/tensor/leaves.h"
 #include "lazy/tensor/storage.h"
+#include "lazy/tensor/view.h"
 
 namespace lazuli::lazy {
 
@@ -85,6 +86,8 @@ class Context : public RefCounted<Context> {
                            const Movers&) noexcept;
   // A new storage for data that exists.
   StoragePtr NewStorage(DataPtr data);
+  // A new view whose elements nobody has asked for yet: nothing is recorded.
+  StoragePtr NewView(Shape shape, backend::Device device, std::unique_ptr<View> view);
   // A storage holding a number (a scalar leaf or a constant); not pending, never an output.
   StoragePtr NewStorage(const Value& scalar, backend::Device device);
   // What a storage of any context holds now: data, perhaps of a run under way, or a leaf without
@@ -107,15 +110,35 @@ class Context : public RefCounted<Context> {
   Value ValueOf(Storage& storage, SiteId site) {
     if (!Owns(storage)) [[unlikely]]
       return {};
+    if (storage.view_ != nullptr && !IsCurrent(storage)) [[unlikely]]
+      return Rederived(storage, site);
     if (!storage.value_ && !MakeLeaf(storage, site)) [[unlikely]]
       return {};
     return storage.value_;
   }
-  // A new storage whose value is `value`, pending.
+  // A new storage whose value is `value`, pending; perhaps a view, whose value was derived from the
+  // base's at the version that it had when `view` was made, or later.
   StoragePtr NewPending(Value value, backend::Device device);
-  // Overwrites a storage of this context: `value` has its shape. Raises the version and returns the
-  // old value, for the caller to release after the lock.
+  StoragePtr NewPending(Value value, backend::Device device, std::unique_ptr<View> view);
+  // Overwrites a storage of this context, or a view of one: `value` has its shape. Raises the
+  // version and returns the old value, for the caller to release after the lock.
   [[nodiscard]] Value Write(Storage& storage, Value value);
+  // Whether what the storage holds are its elements: of a view, the base was not written to since.
+  static bool IsCurrent(const Storage& storage) {
+    return storage.view_ == nullptr ||
+           storage.view_->version_.load(std::memory_order_acquire) == storage.version();
+  }
+  // A stale view is no longer pending, until its elements are asked for. Returns its value, for the
+  // caller to release after the lock.
+  [[nodiscard]] Value Forget(Storage& storage);
+  // Whether nobody can see the pending storage but through this view, which is all of it: it need
+  // not be computed beside the view.
+  static bool IsHidden(const Storage& storage, const Storage& view) {
+    return view.view_ != nullptr && view.view_->base().get() == &storage &&
+           storage.use_count() == 1 && storage.linked_ && view.view_->is_whole();
+  }
+  // The view has data: its base, which is hidden, is no longer pending but what is written there.
+  void ResolveHidden(Storage& view);
   // The pending storages by creation, with their values. They stay pending until Resolve.
   void PendingStorages(std::vector<Storage*>& result);
   const Value& PendingValue(const Storage& storage) const { return storage.value_; }
@@ -182,10 +205,16 @@ class Context : public RefCounted<Context> {
   Value LeafFor(const Storage& storage, const Contents& contents, SiteId site);
   // Whose the storage is now, kept alive.
   static IntrusivePtr<Context> OwnerOf(const Storage& storage);
-  static Contents PeekLocked(const Storage& storage);  // under its context's lock
+  Contents PeekLocked(Storage& storage);  // under the lock
+  // A value that is derived from data, of a base that was hidden, becomes pending.
+  void LinkDerived(Storage& storage);
+  // The value of a stale view of this context, derived anew; none if its base is another one's.
+  Value Rederived(Storage& storage, SiteId site);
+  Value WriteView(Storage& storage, Value value);
+  void CountDerived();
   // Syncs the storage's context if it is pending there, to be used in this one, and, still under
   // that context's lock, calls `then`.
-  absl::Status SyncFor(Context& owner, const Storage& storage, absl::FunctionRef<void()> then);
+  absl::Status SyncFor(Context& owner, Storage& storage, absl::FunctionRef<void()> then);
   // Under the lock: gives the storage to `heir`, which has counted it, as it is. Whether it was the
   // last one.
   [[nodiscard]] bool HandOver(Storage& storage, Context& heir);

@@ -2,7 +2,8 @@
 // error - and how often they were overwritten.
 //
 // Several tensors may share one storage (detach()); a write replaces the value and raises the
-// version, and everybody who shares it sees the new value. The members are guarded by the lock of
+// version, and everybody who shares it sees the new value. A storage may also be a view of another
+// one (view.h), which then has the elements. The members are guarded by the lock of
 // the context that the storage belongs to, except shape and device, which never change. Which
 // context that is changes under the lock of the one that gives it up; without a lock it is a hint,
 // and so is the version.
@@ -19,6 +20,7 @@
 namespace lazuli::lazy {
 
 class Context;
+class View;
 
 class Storage : public RefCounted<Storage> {
  public:
@@ -30,8 +32,13 @@ class Storage : public RefCounted<Storage> {
   backend::Device device() const { return device_; }
   // Grows with creation within a context: the order of a graph's outputs.
   uint64_t id() const { return id_; }
-  // Writes so far. An op that read the version first and finds it again when it writes was alone.
-  uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  // Writes so far, to a view's base. An op that read the version first and finds it again when it
+  // writes was alone.
+  uint64_t version() const;
+  // Null unless the elements are another storage's.
+  const View* view() const { return view_.get(); }
+  // Who has the elements: the base of a view, or the storage itself.
+  Storage& written();
   bool pending() const { return linked_; }
   // "conv1.weight": shown in dumps and parameter metadata.
   const std::shared_ptr<const std::string>& name() const { return name_; }
@@ -46,6 +53,7 @@ class Storage : public RefCounted<Storage> {
   backend::Device device_;
   uint64_t id_;
   std::atomic<uint64_t> version_{0};
+  std::unique_ptr<View> view_;  // set when made
   Value value_;   // pending, or a leaf for data_ kept for reuse, or a number
   DataPtr data_;  // null while pending
   // What the pending value was first written over, to know it by: its memory may become the

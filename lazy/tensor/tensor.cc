@@ -22,14 +22,55 @@ LAZULI_FAST_THREAD_LOCAL const GradNode* dead = nullptr;
 
 TensorImpl::TensorImpl(StoragePtr storage)
     : is_inference_(inference_mode), storage_(std::move(storage)) {}
+TensorImpl::TensorImpl(StoragePtr storage, IntrusivePtr<TensorImpl> base, ViewKind kind)
+    : is_inference_(inference_mode),
+      storage_(std::move(storage)),
+      base_(std::move(base)),
+      version_(storage_->version()),
+      kind_(kind) {}
 TensorImpl::~TensorImpl() = default;
 
 AutogradMeta& TensorImpl::mutable_autograd() {
+  if (base_) FollowBase();
   if (!autograd_) autograd_ = std::make_unique<AutogradMeta>();
   return *autograd_;
 }
 
+bool TensorImpl::IsBehindBase() const {
+  const AutogradMeta* base = base_->autograd_.get();
+  return base != nullptr && (base->requires_grad || base->grad_fn) &&
+         version_ != storage_->version() && HasGradient(storage_->shape().dtype());
+}
+
+void TensorImpl::CheckFollows(bool itself) const {
+  const std::string_view what =
+      itself ? "is changed" : "or another view of what it is a view of was changed";
+  switch (kind_) {
+    case ViewKind::kPlain:
+      return;
+    case ViewKind::kWithoutGrad:
+      throw StatusError(
+          FailedPrecondition("a view that was made under NoGrad ", what,
+                             " in place with gradients; do both under NoGrad, or neither"));
+    case ViewKind::kOneOfSeveral:
+      throw StatusError(FailedPrecondition(
+          "one of the views that split(), chunk() or unbind() gave ", what,
+          " in place with gradients; use an op that is not in place, or narrow() and select()"));
+  }
+}
+
+void TensorImpl::FollowBase() const {
+  if (!IsBehindBase()) return;
+  CheckFollows(/*itself=*/false);
+  version_ = storage_->version();
+  const IntrusivePtr<TensorImpl> self(const_cast<TensorImpl*>(this));  // for the length of the call
+  if (!autograd_) autograd_ = std::make_unique<AutogradMeta>();
+  autograd_->grad_fn = storage_->view()->ReadHistory(Tensor(base_), Tensor(self));
+  autograd_->output = 0;
+}
+
 bool Tensor::requires_grad() const {
+  if (impl_->base() != nullptr && impl_->IsBehindBase()) return true;
   const AutogradMeta* meta = impl_->autograd();
   return meta != nullptr && (meta->requires_grad || meta->grad_fn);
 }

@@ -1,4 +1,7 @@
 // Tensor: the handle that ops take and give. TensorImpl: a storage and what autograd knows of it.
+//
+// A tensor that is a view remembers the tensor that it is a view of: a write through either changes
+// the history of both. Views of views have the same one.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +17,57 @@ namespace lazuli::lazy {
 class GradNode;
 struct AutogradMeta;
 
+// Whether tensors of the dtype can have gradients.
+inline bool HasGradient(DType dtype) { return IsFloat(dtype) || IsComplex(dtype); }
+
 class TensorImpl : public RefCounted<TensorImpl> {
  public:
+  // How a view came to be, which decides whether its history can follow a write through it.
+  enum class ViewKind : uint8_t { kPlain, kWithoutGrad, kOneOfSeveral };
+
   explicit TensorImpl(StoragePtr storage);
+  // A view, whose storage is one.
+  TensorImpl(StoragePtr storage, IntrusivePtr<TensorImpl> base, ViewKind kind);
   ~TensorImpl();
   const StoragePtr& storage() const { return storage_; }
   // The tensor stays, with other elements: for leaves only, whose history cannot get wrong.
-  void set_storage(StoragePtr storage) { storage_ = std::move(storage); }
-  AutogradMeta* autograd() const { return autograd_.get(); }
+  void set_storage(StoragePtr storage) {
+    storage_ = std::move(storage);
+    base_ = nullptr;
+  }
+  // Null: no gradient wanted. That of a view follows writes to its base.
+  AutogradMeta* autograd() const {
+    if (base_) [[unlikely]]
+      FollowBase();
+    return autograd_.get();
+  }
   AutogradMeta& mutable_autograd();  // makes it
   // Made in inference mode: no history can be recorded of it.
   bool is_inference() const { return is_inference_; }
 
+  // What the tensor is a view of; null if it is none.
+  TensorImpl* base() const { return base_.get(); }
+  const IntrusivePtr<TensorImpl>& base_ptr() const { return base_; }
+  ViewKind view_kind() const { return kind_; }
+  // Whether the history of the view is that of another version of the base, which has one.
+  bool IsBehindBase() const;
+  // Throws FailedPrecondition if the history of a view of this kind cannot follow a write, to the
+  // view itself or to what it is a view of.
+  void CheckFollows(bool itself) const;
+  // The history is that of what the view holds now.
+  void HistoryIsCurrent() { version_ = storage_->version(); }
+  // The history is the base's, which is asked for when it is needed.
+  void HistoryIsTheBases() { version_ = ~uint64_t{0}; }
+
  private:
+  void FollowBase() const;
+
   bool is_inference_;
   StoragePtr storage_;
-  std::unique_ptr<AutogradMeta> autograd_;  // null: no gradient wanted
+  mutable std::unique_ptr<AutogradMeta> autograd_;
+  IntrusivePtr<TensorImpl> base_;
+  mutable uint64_t version_ = 0;  // of the base, that a view's history is of
+  ViewKind kind_ = ViewKind::kPlain;
 };
 
 class Tensor {

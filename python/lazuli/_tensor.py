@@ -109,13 +109,13 @@ def type_as(self, other):
 
 
 @_method
-def view(self, *dims):
-    """reshape(); the result has memory of its own."""
-    return self.reshape(*dims)
+def view_as(self, other):
+    """view(other.shape)."""
+    return self.view(other.shape)
 
 
 @_method
-def view_as(self, other):
+def reshape_as(self, other):
     """reshape(other.shape)."""
     return self.reshape(other.shape)
 
@@ -150,8 +150,8 @@ Tensor.mm = Tensor.bmm = Tensor.dot = Tensor.matmul
 
 @_method
 def contiguous(self):
-    """The tensor itself: all are."""
-    return self
+    """The tensor itself if its elements lie in memory one after the other in row-major order, or a copy."""
+    return self if self.is_contiguous() else self.clone()
 
 
 @_method

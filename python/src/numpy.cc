@@ -2,7 +2,9 @@
 // serves every version.
 #include "python/src/numpy.h"
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 
 #include <pybind11/stl.h>
 
@@ -28,6 +30,7 @@ py::object NumPy(const char* name) { return py::module_::import("numpy").attr(na
 struct Memory {
   DType dtype;
   Dims dims;
+  std::optional<Dims> strides;  // in bytes; none: one after the other
   const void* data;
   std::shared_ptr<const void> owner;
 
@@ -36,6 +39,7 @@ struct Memory {
     interface["version"] = 3;
     interface["typestr"] = NumPy("dtype")(std::string(PythonName(dtype))).attr("str");
     interface["shape"] = py::tuple(py::cast(dims));
+    if (strides) interface["strides"] = py::tuple(py::cast(*strides));
     interface["data"] = py::make_tuple(reinterpret_cast<std::uintptr_t>(data), /*read_only=*/true);
     return interface;
   }
@@ -81,11 +85,13 @@ ArrayView ViewArray(const py::object& object, const char* op) {
   return view;
 }
 
-py::object MakeArray(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner) {
+py::object MakeArray(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner,
+                     std::optional<Dims> strides) {
   for (const std::int64_t n : dims) {
     if (n == 0) return NumPy("empty")(dims, std::string(PythonName(dtype)));
   }
-  return NumPy("asarray")(Memory{dtype, std::move(dims), data, std::move(owner)});
+  return NumPy("asarray")(
+      Memory{dtype, std::move(dims), std::move(strides), data, std::move(owner)});
 }
 
 py::object ToNumPy(const Tensor& x) {
@@ -97,19 +103,30 @@ py::object ToNumPy(const Tensor& x) {
   }
   std::shared_ptr<const void> owner;
   const void* data = nullptr;
+  std::optional<Dims> strides;
   {
     const py::gil_scoped_release release;
     Call(SourceLocation::current(), [&] {
-      const backend::BufferPtr buffer = lazy::ToBuffer(TensorAccess::Unwrap(x));
+      const lazy::Tensor tensor = TensorAccess::Unwrap(x);
+      const lazy::View* const view = tensor.storage().view();
+      // A view of the base's memory, which has the elements.
+      const backend::BufferPtr buffer =
+          lazy::ToBuffer(view == nullptr ? tensor : lazy::Tensor(view->base()));
       data = buffer->host_data();
       owner = buffer;
+      if (data != nullptr && view != nullptr) {
+        const std::int64_t bytes = ir::ByteWidth(tensor.dtype());
+        data = static_cast<const std::byte*>(data) + view->offset() * bytes;
+        strides.emplace();
+        for (const std::int64_t stride : view->strides()) strides->push_back(stride * bytes);
+      }
       if (data != nullptr) return;
       auto copy = std::make_shared<ir::Literal>(lazy::ToLiteral(TensorAccess::Unwrap(x)));
       data = copy->raw();
       owner = std::move(copy);
     });
   }
-  return MakeArray(x.dtype(), x.sizes(), data, std::move(owner));
+  return MakeArray(x.dtype(), x.sizes(), data, std::move(owner), std::move(strides));
 }
 
 void BindNumPy(py::module_& module) {

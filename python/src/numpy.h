@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include <pybind11/pybind11.h>
 
@@ -23,8 +24,9 @@ struct ArrayView {
 // Throws TypeError, "op: ...", if there is no such dtype.
 ArrayView ViewArray(const py::object& object, const char* op);
 
-// A read-only array over memory that `owner` keeps.
-py::object MakeArray(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner);
+// A read-only array over memory that `owner` keeps; strides in bytes, none for row-major order.
+py::object MakeArray(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner,
+                     std::optional<Dims> strides = {});
 
 py::object ToNumPy(const Tensor& x);
 

@@ -192,6 +192,27 @@ void BindTensor(py::module_& module) {
       .def("size", &Tensor::size, py::arg("dim"), "The size of a dim.")
       .def("dim", &Tensor::dim, "The number of dims.")
       .def("numel", &Tensor::numel, "The number of elements.")
+      .def(
+          "stride", [](const Tensor& x) { return py::tuple(py::cast(x.strides())); },
+          "Elements between neighbours along each dim, as a tuple.")
+      .def("stride", &Tensor::stride, py::arg("dim"), "Elements between neighbours along a dim.")
+      .def("storage_offset", &Tensor::storage_offset,
+           "Where in the memory of the tensor that it is a view of the first element lies.")
+      .def("is_contiguous", &Tensor::is_contiguous,
+           "Whether the elements lie in memory one after the other in row-major order.")
+      .def(
+          "data_ptr",
+          [](const Tensor& x) {
+            const Caller caller;
+            const py::gil_scoped_release release;
+            return reinterpret_cast<std::uintptr_t>(x.data_ptr());
+          },
+          "The address of the first element, until somebody writes; syncs.")
+      .def_property_readonly(
+          "_base", [](const Tensor& x) { return ToPython(x.base()); },
+          "The tensor that this one is a view of, or None.")
+      .def("_is_view", &Tensor::is_view, "Whether the tensor is a view.")
+      .def_property_readonly("_version", &Tensor::version, "Writes to the memory so far.")
       .def("item", &Item, "The only element as a Python number; syncs.")
       .def("is_same", &Tensor::is_same, py::arg("other"), "Whether both are handles of one tensor.")
       .def(

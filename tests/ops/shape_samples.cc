@@ -1,6 +1,7 @@
 // Ops that move elements.
 #include "lazy/ops/barrier.h"
 #include "lazy/ops/shape_ops.h"
+#include "lazy/ops/strided.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {
@@ -144,6 +145,74 @@ void AddCat(Table& table) {
              [](const Tensors& x) { (void)Cat(x, 0); });
 }
 
+void AddSelect(Table& table) {
+  table.Op<SelectOp>()
+      .Add({0, 1}, {Random(DType::kF64, {3, 2})})
+      .Add({1, 0}, {Random(DType::kF64, {3, 2})})
+      .AddEdge({0, 4}, {Random(DType::kS32, {5})})
+      .Reference([](const SelectOp& op, const Literals& in) {
+        Dims dims(in[0].shape().dims().begin(), in[0].shape().dims().end());
+        dims.erase(dims.begin() + op.dim);
+        return Build(Shape(in[0].shape().dtype(), dims), [&](Index index) {
+          index.insert(index.begin() + op.dim, op.index);
+          return At(in[0], index);
+        });
+      })
+      .Error("select: index 3 is out of range for dim 1 of f32[2,3]", {Random(DType::kF32, {2, 3})},
+             [](const Tensors& x) { (void)Select(x[0], 1, 3); });
+}
+
+// Where in memory an element lies.
+int64_t Place(const Index& index, const Dims& strides, int64_t offset) {
+  for (std::size_t d = 0; d < strides.size(); ++d) offset += index[d] * strides[d];
+  return offset;
+}
+
+// Rectangles: rows, columns, every second of them, transposed, diagonals, parts of a dim; a dim that
+// repeats; and what is no rectangle, windows that overlap and rows that run on into the next.
+void AddAsStrided(Table& table) {
+  table.Op<AsStridedOp>()
+      .Add({{2, 3}, {3, 1}, 3}, {Random(DType::kF64, {4, 3})})
+      .Add({{3, 2}, {1, 6}, 0}, {Random(DType::kF64, {4, 3})})
+      .Add({{2, 2}, {6, 2}, 1}, {Random(DType::kF64, {4, 3})})
+      .Add({{3}, {4}, 0}, {Random(DType::kF64, {3, 3})})
+      .Add({{2, 1, 2}, {3, 5, 1}, 4}, {Random(DType::kF64, {3, 3})})
+      .Add({{2, 3}, {0, 2}, 1}, {Random(DType::kF64, {6})})
+      .Add({{4, 3}, {1, 1}, 0}, {Random(DType::kF64, {6})})
+      .Add({{2, 3}, {4, 2}, 1}, {Random(DType::kF64, {3, 4})})
+      .AddEdge({{}, {}, 2}, {Random(DType::kS32, {3})})
+      .AddEdge({{0, 2}, {2, 1}, 0}, {Random(DType::kF32, {3})})
+      .AddEdge({{3, 2, 2}, {2, 12, 1}, 5}, {Random(DType::kS64, {4, 6})})
+      .Reference([](const AsStridedOp& op, const Literals& in) {
+        const Literal memory = in[0].Reshaped({in[0].shape().num_elements()});
+        return Build(Shape(in[0].shape().dtype(), op.dims), [&](const Index& index) {
+          return At(memory, Index{Place(index, op.strides, op.offset)});
+        });
+      });
+  table.Op<AsStridedScatterOp>()
+      .Add({{3, 1}, 3}, {Random(DType::kF64, {4, 3}), Random(DType::kF64, {2, 3}, 1)})
+      .Add({{1, 6}, 0}, {Random(DType::kF64, {4, 3}), Random(DType::kF64, {3, 2}, 1)})
+      .Add({{6, 2}, 1}, {Random(DType::kF64, {4, 3}), Random(DType::kF64, {2, 2}, 1)})
+      .Add({{4}, 0}, {Random(DType::kF64, {3, 3}), Random(DType::kF64, {3}, 1)})
+      .Add({{1, 3}, 0}, {Random(DType::kF64, {2, 3}), Random(DType::kF64, {3, 2}, 1)})
+      .Add({{4, 3}, 1}, {Random(DType::kF64, {3, 4}), Random(DType::kF64, {2, 3}, 1)})
+      .AddEdge({{}, 2}, {Random(DType::kS32, {3}), Random(DType::kS32, {}, 1)})
+      .AddEdge({{2, 12, 1}, 5}, {Random(DType::kS64, {4, 6}), Random(DType::kS64, {3, 2, 2}, 1)})
+      .Reference([](const AsStridedScatterOp& op, const Literals& in) {
+        const Literal memory = in[0].Reshaped({in[0].shape().num_elements()});
+        const Shape flat = memory.shape();
+        const Literal put = Build(flat, [&](const Index& at) {
+          auto value = At(memory, at);
+          ForEachIndex(in[1].shape().dims(), [&](absl::Span<const int64_t> index) {
+            const Index i(index.begin(), index.end());
+            if (Place(i, op.strides, op.offset) == at[0]) value = At(in[1], i);
+          });
+          return value;
+        });
+        return put.Reshaped(in[0].shape().dims());
+      });
+}
+
 }  // namespace
 
 void AddShapeSamples(Table& table) {
@@ -151,6 +220,8 @@ void AddShapeSamples(Table& table) {
   AddBroadcastTo(table);
   AddPermute(table);
   AddSlice(table);
+  AddSelect(table);
+  AddAsStrided(table);
   AddPad(table);
   AddFlip(table);
   AddCat(table);

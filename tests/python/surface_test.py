@@ -29,6 +29,7 @@ ELSEWHERE = {
     "None": r"\w+::defined",
     "x[...] and its assignment": r"index|index_put_|Slice|NewAxis|Ellipsis",
     "shape": r"Tensor::sizes",
+    "stride(), and what PyTorch calls _base, _is_view(), _version": r"Tensor::(strides|base|is_view|version)",
     "the properties requires_grad, grad, lr, training": r"Tensor::set_(requires_)?grad|optim::Optimizer::set_lr|nn::Module::is_training",
     "autograd.grad() and autograd.backward()": r"grad|backward",
     "numpy() and tolist(), repr()": r"Tensor::to_(bytes|string|vector)|to_string",

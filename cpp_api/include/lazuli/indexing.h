@@ -5,7 +5,7 @@
 // dims that nothing else does, as does the end. Tensors of integers pick positions, together: their
 // dims, broadcast, stand where the first of them does if they are side by side, else in front.
 // Negative positions count from the end; one out of range is Error(kOutOfRange) where it is a
-// number, and fails the run where it is data. Results have their own memory.
+// number, and fails the run where it is data. Without such tensors the result is a view.
 #pragma once
 
 #include <cstdint>

@@ -26,11 +26,16 @@ TEST_F(IndexingTest, TakesWhatNumPyTakes) {
   EXPECT_THAT(Ints(index(x_, {rows_, Slice{}, columns_})), ElementsAre(15, 19, 23, 2, 6, 10));
 }
 
-TEST_F(IndexingTest, ResultsHaveMemoryOfTheirOwn) {
-  const Tensor before = x_.clone();
-  index(x_, {Slice{}}).add_(1);
-  index(x_, {Ellipsis{}}).add_(1);
-  EXPECT_EQ(Ints(x_), Ints(before));
+TEST_F(IndexingTest, WithoutPositionsResultsAreViews) {
+  const Tensor part = index(x_, {1, NewAxis{}, Slice{0, 3, 2}});
+  EXPECT_EQ(part.strides(), (Dims{12, 8, 1}));
+  EXPECT_EQ(part.storage_offset(), 12);
+  EXPECT_FALSE(part.is_contiguous());
+  EXPECT_TRUE(part.base().is_same(x_.base()));
+  index(part, {Ellipsis{}, 1}).fill_(-1);
+  index(x_, {rows_, 2}).fill_(-7);  // a copy
+  EXPECT_THAT(Ints(index(x_, {1})), ElementsAre(12, -1, 14, 15, 16, 17, 18, 19, 20, -1, 22, 23));
+  EXPECT_THAT(Ints(part), ElementsAre(12, -1, 14, 15, 20, -1, 22, 23));
 }
 
 TEST_F(IndexingTest, PutsAtPositionsTheLastOfEqualOnes) {
@@ -98,11 +103,11 @@ TEST_F(IndexingTest, RefusesWhatDoesNotFit) {
   EXPECT_ERROR(kOutOfRange, "index: the mask pred[2] has not the dims of f32[2,3,4] from dim 1",
                index_put_(x_, {0, tensor({true, false})}, 1));
   Tensor leaf = zeros({2}).set_requires_grad(true);
-  EXPECT_ERROR(
-      kFailedPrecondition,
-      "index_put_: a leaf tensor that requires a gradient is changed in place; do it under "
-      "NoGrad",
-      index_put_(leaf, {0}, 1));
+  EXPECT_ERROR(kFailedPrecondition,
+               "index_put_: a view of a leaf tensor that requires a gradient is changed in place; "
+               "do it under "
+               "NoGrad",
+               index_put_(leaf, {0}, 1));
 }
 
 }  // namespace

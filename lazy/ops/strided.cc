@@ -1,0 +1,367 @@
+#include "lazy/ops/strided.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "lazy/ops/shape_ops.h"
+
+namespace lazuli::lazy {
+namespace {
+
+using lowering::Builder;
+using lowering::Op;
+
+std::size_t AtDim(int64_t i) { return static_cast<std::size_t>(i); }
+
+int64_t Count(absl::Span<const int64_t> dims) {
+  int64_t count = 1;
+  for (const int64_t n : dims) count *= n;
+  return count;
+}
+
+// Dims of more than one place in memory, by decreasing strides.
+Dims BySize(absl::Span<const int64_t> dims, absl::Span<const int64_t> strides) {
+  Dims order;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] != 1 && strides[i] != 0) order.push_back(static_cast<int64_t>(i));
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return strides[AtDim(a)] > strides[AtDim(b)]; });
+  return order;
+}
+
+// A rectangle of a row-major array.
+struct Rectangle {
+  Dims array;                   // the dims that memory is seen with
+  Dims starts, sizes, strides;  // in each of them
+  bool whole = true;
+  bool dense = true;  // all strides are 1
+};
+
+// The rectangle of the elements of memory of `count`; none if they are no rectangle. `order`: of
+// the dims, by decreasing strides. In each step the rest of the dims lies within a unit, which is a
+// dim of the array with those before it: the largest that the stride allows.
+std::optional<Rectangle> FindRectangle(absl::Span<const int64_t> dims, const Geometry& geometry,
+                                       const Dims& order, int64_t count) {
+  Dims sizes, strides;  // neighbours that lie one after the other are one
+  for (const int64_t i : order) {
+    const int64_t n = dims[AtDim(i)], stride = geometry.strides[AtDim(i)];
+    if (!sizes.empty() && strides.back() == n * stride) {
+      sizes.back() *= n;
+      strides.back() = stride;
+    } else {
+      sizes.push_back(n);
+      strides.push_back(stride);
+    }
+  }
+  Rectangle r;
+  const auto add = [&](int64_t n, int64_t start, int64_t size, int64_t stride) {
+    r.array.push_back(n);
+    r.starts.push_back(start);
+    r.sizes.push_back(size);
+    r.strides.push_back(stride);
+    r.whole = r.whole && size == n;
+    r.dense = r.dense && stride == 1;
+  };
+  int64_t unit = count, offset = geometry.offset;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const int64_t next = std::gcd(strides[i], unit), step = strides[i] / next, n = unit / next;
+    const int64_t start = offset / next;
+    if (start + (sizes[i] - 1) * step >= n) return std::nullopt;
+    if (step > 1 && n % step == 0) {
+      add(n / step, start / step, sizes[i], 1);
+      add(step, start % step, 1, 1);
+    } else {
+      add(n, start, sizes[i], step);
+    }
+    offset %= next;
+    unit = next;
+  }
+  if (unit > 1 || r.array.empty()) add(unit, offset, 1, 1);
+  return r;
+}
+
+// The position in memory of each element.
+Op MemoryPositions(Builder& b, absl::Span<const int64_t> dims, const Geometry& geometry) {
+  const Shape shape(DType::kS64, dims);
+  Op at = b.Full(shape, static_cast<double>(geometry.offset));
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 1 || geometry.strides[i] == 0) continue;
+    at = b.Plus(at, b.Times(b.Iota(shape, static_cast<int64_t>(i)),
+                            b.Full(shape, static_cast<double>(geometry.strides[i]))));
+  }
+  return at;
+}
+
+// Where in ascending order each of the numbers stands.
+Dims Ranks(const Dims& order) {
+  Dims sorted(order), ranks;
+  std::sort(sorted.begin(), sorted.end());
+  for (const int64_t i : order)
+    ranks.push_back(std::lower_bound(sorted.begin(), sorted.end(), i) - sorted.begin());
+  return ranks;
+}
+Dims Inverse(const Dims& permutation) {
+  Dims inverse(permutation.size());
+  for (std::size_t i = 0; i < permutation.size(); ++i)
+    inverse[AtDim(permutation[i])] = static_cast<int64_t>(i);
+  return inverse;
+}
+Op Transposed(Builder& b, Op x, const Dims& permutation) {
+  return std::is_sorted(permutation.begin(), permutation.end()) ? x : b.Transpose(x, permutation);
+}
+
+Op Gathered(Builder& b, Op x, absl::Span<const int64_t> dims, const Geometry& geometry) {
+  hlo::GatherAttrs attrs;
+  attrs.collapsed_slice_dims = attrs.start_index_map = {0};
+  attrs.slice_sizes = {1};
+  attrs.index_vector_dim = static_cast<int64_t>(dims.size());
+  return b.Gather(b.Reshape(x, {x.shape().num_elements()}), MemoryPositions(b, dims, geometry),
+                  std::move(attrs));
+}
+
+Op Scattered(Builder& b, Op x, Op source, const Geometry& geometry) {
+  const Shape& shape = source.shape();
+  const int64_t n = shape.num_elements();
+  hlo::ScatterAttrs attrs;
+  attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {0};
+  attrs.index_vector_dim = 1;
+  const Op put = b.Scatter(b.Reshape(x, {x.shape().num_elements()}),
+                           b.Reshape(MemoryPositions(b, shape.dims(), geometry), {n, 1}),
+                           b.Reshape(source, {n}), std::move(attrs), lowering::Opcode::kCopy);
+  return b.Reshape(put, x.shape().dims());
+}
+
+// `update` in place of the rectangle of `array`.
+Op Updated(Builder& b, Op array, Op update, const Rectangle& r) {
+  if (r.dense) {
+    std::vector<Op> starts;
+    for (const int64_t start : r.starts)
+      starts.push_back(b.Scalar(DType::kS64, static_cast<double>(start)));
+    return b.DynamicUpdateSlice(array, update, starts);
+  }
+  Dims high, interior;
+  for (std::size_t i = 0; i < r.array.size(); ++i) {
+    high.push_back(r.array[i] - r.starts[i] - ((r.sizes[i] - 1) * r.strides[i] + 1));
+    interior.push_back(r.strides[i] - 1);
+  }
+  const auto spread = [&](Op x) {
+    return b.Pad(x, b.Scalar(x.dtype(), 0), r.starts, high, interior);
+  };
+  const Op mask = spread(b.Full(Shape(DType::kPred, r.sizes), 1));
+  return b.Select(mask, spread(update), array);
+}
+
+}  // namespace
+
+Dims ContiguousStrides(absl::Span<const int64_t> dims) {
+  Dims strides(dims.size(), 1);
+  for (std::size_t i = dims.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
+  return strides;
+}
+
+Geometry GeometryOf(const Tensor& x) {
+  const View* const view = x.storage().view();
+  if (view == nullptr) return {ContiguousStrides(x.shape().dims()), 0};
+  return {view->strides(), view->offset()};
+}
+
+bool IsContiguous(absl::Span<const int64_t> dims, absl::Span<const int64_t> strides) {
+  int64_t next = 1;
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    if (dims[i] != 1 && strides[i] != next) return Count(dims) == 0;
+    next *= dims[i];
+  }
+  return true;
+}
+
+bool IsExpanded(absl::Span<const int64_t> dims, absl::Span<const int64_t> strides) {
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] > 1 && strides[i] == 0) return true;
+  }
+  return false;
+}
+
+bool IsWhole(absl::Span<const int64_t> dims, const Geometry& geometry, int64_t count) {
+  if (Count(dims) != count || IsExpanded(dims, geometry.strides)) return false;
+  const auto r = FindRectangle(dims, geometry, BySize(dims, geometry.strides), count);
+  return r && r->whole;
+}
+
+Op AsStridedOp::Lower(Builder& b, Op x) const {
+  const int64_t count = x.shape().num_elements();
+  if (Count(dims) == 0) return b.Full(Shape(x.dtype(), dims), 0);
+  const Geometry geometry{strides, offset};
+  const Dims order = BySize(dims, strides);
+  const auto r = FindRectangle(dims, geometry, order, count);
+  if (!r) return Gathered(b, x, dims, geometry);
+  Op y = b.Reshape(x, r->array);
+  if (!r->whole) {
+    Dims limits;
+    for (std::size_t i = 0; i < r->array.size(); ++i)
+      limits.push_back(r->starts[i] + (r->sizes[i] - 1) * r->strides[i] + 1);
+    y = b.Slice(y, r->starts, limits, r->strides);
+  }
+  Dims sizes, kept(order);
+  for (const int64_t i : order) sizes.push_back(dims[AtDim(i)]);
+  std::sort(kept.begin(), kept.end());
+  y = Transposed(b, b.Reshape(y, sizes), Inverse(Ranks(order)));
+  return IsExpanded(dims, strides) ? b.Broadcast(y, dims, kept) : b.Reshape(y, dims);
+}
+
+Tensors AsStridedOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Shape shape(dy.dtype(), s.shape().dims());
+  const Tensor zeros = FullConstant(shape, 0, dy.device());
+  // What is one place gets the sum.
+  Dims summed, rest, rest_strides;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] > 1 && strides[i] == 0) {
+      summed.push_back(static_cast<int64_t>(i));
+    } else {
+      rest.push_back(dims[i]);
+      rest_strides.push_back(strides[i]);
+    }
+  }
+  const Tensor dx = summed.empty() ? dy : Sum(dy, summed, /*keepdim=*/false);
+  const Geometry geometry{rest_strides, offset};
+  const int64_t count = shape.num_elements();
+  if (FindRectangle(rest, geometry, BySize(rest, rest_strides), count) || Count(rest) == 0)
+    return {Record(AsStridedScatterOp{rest_strides, offset}, zeros, dx)};
+  const Tensor positions = Positions({count}, 0, dy.device());
+  return {
+      Reshape(IndexAdd(Reshape(zeros, {count}), 0,
+                       Reshape(AsStridedOf(positions, rest, geometry), {-1}), Reshape(dx, {-1})),
+              s.shape().dims())};
+}
+
+Op AsStridedScatterOp::Lower(Builder& b, Op x, Op source) const {
+  const Shape& shape = source.shape();
+  if (shape.num_elements() == 0) return x;
+  const Geometry geometry{strides, offset};
+  const Dims order = BySize(shape.dims(), strides);
+  const auto r = FindRectangle(shape.dims(), geometry, order, x.shape().num_elements());
+  if (!r || IsExpanded(shape.dims(), strides)) return Scattered(b, x, source, geometry);
+  Dims kept(order), sizes;
+  std::sort(kept.begin(), kept.end());
+  for (const int64_t i : kept) sizes.push_back(shape.dim(i));
+  const Op update = b.Reshape(Transposed(b, b.Reshape(source, sizes), Ranks(order)), r->sizes);
+  return b.Reshape(r->whole ? update : Updated(b, b.Reshape(x, r->array), update, *r),
+                   x.shape().dims());
+}
+
+Tensors AsStridedScatterOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Geometry geometry{strides, offset};
+  Tensors grads(2);
+  if (s.needs(0)) {
+    const Tensor zeros = FullConstant(Shape(dy.dtype(), s.shape(1).dims()), 0, dy.device());
+    grads[0] = Record(*this, dy, zeros);
+  }
+  if (s.needs(1)) grads[1] = AsStridedOf(dy, s.shape(1).dims(), geometry);
+  return grads;
+}
+
+Tensor AsStridedOf(const Tensor& x, absl::Span<const int64_t> dims, const Geometry& geometry) {
+  return Record(AsStridedOp{Dims(dims.begin(), dims.end()), geometry.strides, geometry.offset}, x);
+}
+
+namespace {
+
+class StridedView final : public View {
+ public:
+  StridedView(StoragePtr base, absl::Span<const int64_t> dims, Geometry geometry)
+      : View(std::move(base), std::move(geometry.strides), geometry.offset),
+        dims_(dims.begin(), dims.end()),
+        expanded_(IsExpanded(dims, strides())),
+        may_be_whole_(!expanded_ && Count(dims) == this->base()->shape().num_elements()) {}
+
+  bool is_whole() const override {
+    return may_be_whole_ && IsWhole(dims_, {strides(), offset()}, Count(dims_));
+  }
+  bool is_expanded() const override { return expanded_; }
+
+  Value Read(const Value& base, SiteId site) const override {
+    std::array<Value, 1> in{base};
+    return {MakeIntrusive<OpNode<AsStridedOp>>(AsStridedOp{dims_, strides(), offset()},
+                                               absl::MakeSpan(in), site),
+            0};
+  }
+  Value Written(const Value& base, const Value& elements, SiteId site) const override {
+    if (!base) return Whole(elements, site);
+    std::array<Value, 2> in{base, elements};
+    return {MakeIntrusive<OpNode<AsStridedScatterOp>>(AsStridedScatterOp{strides(), offset()},
+                                                      absl::MakeSpan(in), site),
+            0};
+  }
+  IntrusivePtr<GradNode> ReadHistory(const Tensor& base, const Tensor& view) const override {
+    const Operand in(base);
+    const Geometry geometry = In(base);
+    return MakeIntrusive<OpGradNode<AsStridedOp>>(
+        AsStridedOp{dims_, geometry.strides, geometry.offset}, absl::MakeConstSpan(&in, 1),
+        absl::MakeConstSpan(&view, 1), base.storage().version(), CurrentSite());
+  }
+  IntrusivePtr<GradNode> WrittenHistory(const Tensor& base, const Tensor& elements) const override {
+    const std::array<Operand, 2> in{Operand(base), Operand(elements)};
+    const Geometry geometry = In(base);
+    return MakeIntrusive<OpGradNode<AsStridedScatterOp>>(
+        AsStridedScatterOp{geometry.strides, geometry.offset}, in, absl::MakeConstSpan(&base, 1),
+        VersionsOf(in), CurrentSite());
+  }
+
+ private:
+  // The base of elements that are all of it.
+  Value Whole(Value elements, SiteId site) const {
+    Dims permutation(dims_.size());
+    std::iota(permutation.begin(), permutation.end(), 0);
+    std::stable_sort(permutation.begin(), permutation.end(), [&](int64_t a, int64_t b) {
+      const bool a_counts = dims_[AtDim(a)] != 1, b_counts = dims_[AtDim(b)] != 1;
+      return a_counts && b_counts ? strides()[AtDim(a)] > strides()[AtDim(b)] : a_counts < b_counts;
+    });
+    const auto record = [&]<class T>(T op) {
+      std::array<Value, 1> in{std::move(elements)};
+      elements = {MakeIntrusive<OpNode<T>>(std::move(op), absl::MakeSpan(in), site), 0};
+    };
+    const auto base_dims = base()->shape().dims();
+    if (!std::is_sorted(permutation.begin(), permutation.end()))
+      record(PermuteOp{std::move(permutation)});
+    if (elements.shape().dims() != base_dims)
+      record(ReshapeOp{Dims(base_dims.begin(), base_dims.end())});
+    return elements;
+  }
+
+  // The geometry in the memory of a tensor that is a view of the base itself: of one that was
+  // detached, say.
+  Geometry In(const Tensor& tensor) const {
+    const View* const outer = tensor.storage().view();
+    if (outer == nullptr) return {strides(), offset()};
+    if (!IsContiguous(tensor.shape().dims(), outer->strides())) {
+      throw StatusError(Unimplemented("a view of ", tensor.shape(),
+                                      ", which is a view that is not "
+                                      "contiguous itself, was changed in place with gradients"));
+    }
+    return {strides(), offset() - outer->offset()};
+  }
+
+  Dims dims_;
+  bool expanded_;
+  bool may_be_whole_;
+};
+
+}  // namespace
+
+std::unique_ptr<View> MakeView(const Tensor& x, absl::Span<const int64_t> dims, Geometry geometry) {
+  const View* const view = x.storage().view();
+  return std::make_unique<StridedView>(view != nullptr ? view->base() : x.impl()->storage(), dims,
+                                       std::move(geometry));
+}
+
+Tensor MakeUnreadView(const Tensor& x, absl::Span<const int64_t> dims, Geometry geometry) {
+  Tensor view = ViewOf(x, Context::Current().NewView(Shape(x.dtype(), dims), x.device(),
+                                                     MakeView(x, dims, std::move(geometry))));
+  view.impl()->HistoryIsTheBases();
+  return view;
+}
+
+}  // namespace lazuli::lazy

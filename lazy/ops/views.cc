@@ -1,0 +1,381 @@
+// The functions that give views: the elements of what an op gives, with the memory they have.
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lazy/ops/functions.h"
+#include "lazy/ops/shape_ops.h"
+#include "lazy/ops/strided.h"
+
+namespace lazuli::lazy {
+namespace {
+
+std::size_t At(int64_t i) { return static_cast<std::size_t>(i); }
+Dims OwnDims(const Tensor& x) { return Dims(x.shape().dims().begin(), x.shape().dims().end()); }
+
+// Strides of the same elements, which have `strides`, under other dims; none if they lie in memory
+// so that there are none. As torch finds them.
+std::optional<Dims> ReshapedStrides(absl::Span<const int64_t> from, const Dims& strides,
+                                    absl::Span<const int64_t> to) {
+  if (std::find(from.begin(), from.end(), 0) != from.end())
+    return from == to ? strides : ContiguousStrides(to);
+  if (from.empty()) return Dims(to.size(), 1);
+  Dims result(to.size());
+  auto next = static_cast<int64_t>(to.size()) - 1;
+  int64_t base = strides.back(), count = 1, given = 1;  // of dims of `from` that lie together
+  for (std::size_t i = from.size(); i-- > 0;) {
+    count *= from[i];
+    if (i != 0 && (from[i - 1] == 1 || strides[i - 1] == count * base)) continue;
+    for (; next >= 0 && (given < count || to[At(next)] == 1); --next) {
+      result[At(next)] = given * base;
+      given *= to[At(next)];
+    }
+    if (given != count) return std::nullopt;
+    if (i > 0) base = strides[i - 1];
+    count = given = 1;
+  }
+  return next < 0 ? std::optional(std::move(result)) : std::nullopt;
+}
+
+Tensor RecordReshaped(const Tensor& x, Dims dims, Geometry geometry) {
+  ReshapeOp op{dims};
+  return RecordView(std::move(op), x, x, dims, std::move(geometry));
+}
+
+// `op` names the function; none: a copy where no view is possible.
+Tensor Reshaped(const Tensor& x, Dims dims, std::string_view op = {}) {
+  Geometry geometry = GeometryOf(x);
+  std::optional<Dims> strides = ReshapedStrides(x.shape().dims(), geometry.strides, dims);
+  if (!strides && op.empty()) return Record(ReshapeOp{std::move(dims)}, x);
+  if (!strides) {
+    ThrowRecordError(
+        op, InvalidArgument("size (", Join(dims, ", "), ") is not compatible with the strides (",
+                            Join(geometry.strides, ", "), ") of ", x.shape(),
+                            ": a dim would span two parts of memory; use reshape()"));
+  }
+  return RecordReshaped(x, std::move(dims), {*std::move(strides), geometry.offset});
+}
+
+Tensor Narrowed(const Tensor& x, int64_t d, int64_t start, int64_t length, bool one_of_several) {
+  Geometry geometry = GeometryOf(x);
+  geometry.offset += start * geometry.strides[At(d)];
+  SliceOp op{Dims(At(x.rank()), 0), OwnDims(x), Dims(At(x.rank()), 1)};
+  op.starts[At(d)] = start;
+  op.limits[At(d)] = start + length;
+  Dims dims = OwnDims(x);
+  dims[At(d)] = length;
+  return RecordView(std::move(op), x, x, dims, std::move(geometry), one_of_several);
+}
+
+// Along d, which is given up.
+Tensor Selected(const Tensor& x, int64_t d, int64_t index, bool one_of_several) {
+  Geometry geometry = GeometryOf(x);
+  geometry.offset += index * geometry.strides[At(d)];
+  geometry.strides.erase(geometry.strides.begin() + d);
+  Dims dims = OwnDims(x);
+  dims.erase(dims.begin() + d);
+  return RecordView(SelectOp{d, index}, x, x, dims, std::move(geometry), one_of_several);
+}
+
+Tensors Pieces(const Tensor& x, int64_t size, int64_t dim) {
+  Tensors pieces;
+  const int64_t n = x.dim(dim);
+  for (int64_t start = 0; start < n; start += size)
+    pieces.push_back(Narrowed(x, dim, start, std::min(size, n - start), /*one_of_several=*/true));
+  if (pieces.empty()) pieces.push_back(Narrowed(x, dim, 0, n, /*one_of_several=*/true));
+  return pieces;
+}
+
+}  // namespace
+
+Tensor ReshapeView(const Tensor& x, absl::Span<const int64_t> dims) {
+  return Reshaped(x, ReshapedDims("reshape", x.shape(), dims));
+}
+
+Tensor ViewView(const Tensor& x, absl::Span<const int64_t> dims) {
+  return Reshaped(x, ReshapedDims("view", x.shape(), dims), "view");
+}
+
+Tensor FlattenView(const Tensor& x, int64_t start_dim, int64_t end_dim) {
+  Dims dims = FlattenedDims(x.shape(), start_dim, end_dim);
+  if (x.shape().dims() == absl::MakeConstSpan(dims)) return x;
+  return Reshaped(x, std::move(dims));
+}
+
+Tensor SqueezeView(const Tensor& x, std::optional<int64_t> dim) {
+  const int64_t only = dim ? NormalizeDim("squeeze", *dim, x.rank()) : -1;
+  Geometry geometry = GeometryOf(x);
+  Dims dims, strides;
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    if (x.dim(i) == 1 && (!dim || i == only)) continue;
+    dims.push_back(x.dim(i));
+    strides.push_back(geometry.strides[At(i)]);
+  }
+  return RecordReshaped(x, std::move(dims), {std::move(strides), geometry.offset});
+}
+
+Tensor SqueezeView(const Tensor& x, absl::Span<const int64_t> dim) {
+  const Dims given = dim.empty() ? Dims() : NormalizeDims("squeeze", dim, x.rank());
+  const Geometry geometry = GeometryOf(x);
+  Dims dims, strides;
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    if (x.dim(i) == 1 && std::find(given.begin(), given.end(), i) != given.end()) continue;
+    dims.push_back(x.dim(i));
+    strides.push_back(geometry.strides[At(i)]);
+  }
+  return RecordReshaped(x, std::move(dims), {std::move(strides), geometry.offset});
+}
+
+Tensor UnsqueezeView(const Tensor& x, int64_t dim) {
+  const int64_t d = NormalizeDim("unsqueeze", dim, x.rank() + 1);
+  Geometry geometry = GeometryOf(x);
+  const int64_t stride = d < x.rank() ? x.dim(d) * geometry.strides[At(d)] : 1;
+  geometry.strides.insert(geometry.strides.begin() + d, stride);
+  Dims dims = OwnDims(x);
+  dims.insert(dims.begin() + d, 1);
+  return RecordReshaped(x, std::move(dims), std::move(geometry));
+}
+
+Tensor BroadcastToView(const Tensor& x, absl::Span<const int64_t> dims) {
+  Dims wanted(dims.begin(), dims.end());
+  const int64_t extra = static_cast<int64_t>(dims.size()) - x.rank();
+  for (int64_t i = std::max<int64_t>(extra, 0); i < static_cast<int64_t>(dims.size()); ++i) {
+    if (wanted[At(i)] == -1) wanted[At(i)] = x.dim(i - extra);
+  }
+  const Geometry geometry = GeometryOf(x);
+  Dims strides(wanted.size(), 0);
+  // What does not broadcast is the op's error to report.
+  for (int64_t i = static_cast<int64_t>(wanted.size()) - 1; i >= 0; --i) {
+    const bool is_new = i < extra;
+    const int64_t size = is_new ? 1 : x.dim(i - extra);
+    if (wanted[At(i)] != size) continue;
+    strides[At(i)] = !is_new                     ? geometry.strides[At(i - extra)]
+                     : At(i) + 1 < wanted.size() ? wanted[At(i) + 1] * strides[At(i) + 1]
+                                                 : 1;
+  }
+  BroadcastToOp op{wanted};
+  return RecordView(std::move(op), x, x, wanted, {std::move(strides), geometry.offset});
+}
+
+Tensor ExpandView(const Tensor& x, absl::Span<const int64_t> dims) {
+  if (static_cast<int64_t>(dims.size()) < x.rank()) {
+    ThrowRecordError("expand",
+                     InvalidArgument(dims.size(), " numbers are too few for ", x.shape()));
+  }
+  return BroadcastToView(x, dims);
+}
+
+Tensor ExpandAsView(const Tensor& x, const Tensor& other) {
+  return BroadcastToView(x, other.shape().dims());
+}
+
+Tensor PermuteView(const Tensor& x, absl::Span<const int64_t> dims) {
+  Dims permutation = Permutation("permute", x.shape(), dims);
+  const Geometry geometry = GeometryOf(x);
+  Dims sizes, strides;
+  for (const int64_t d : permutation) {
+    sizes.push_back(x.dim(d));
+    strides.push_back(geometry.strides[At(d)]);
+  }
+  return RecordView(PermuteOp{std::move(permutation)}, x, x, sizes,
+                    {std::move(strides), geometry.offset});
+}
+
+Tensor TransposeView(const Tensor& x, int64_t dim0, int64_t dim1) {
+  return PermuteView(x, TransposedDims(x.shape(), dim0, dim1));
+}
+
+Tensor NarrowView(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+  const auto [d, first] = CheckedNarrow(x.shape(), dim, start, length);
+  return Narrowed(x, d, first, length, /*one_of_several=*/false);
+}
+
+Tensor SelectView(const Tensor& x, int64_t dim, int64_t index) {
+  const auto [d, at] = CheckedSelect(x.shape(), dim, index);
+  return Selected(x, d, at, /*one_of_several=*/false);
+}
+
+Tensors UnbindView(const Tensor& x, int64_t dim) {
+  const int64_t d = NormalizeDim("unbind", dim, x.rank());
+  Tensors slices;
+  for (int64_t i = 0; i < x.dim(d); ++i)
+    slices.push_back(Selected(x, d, i, /*one_of_several=*/true));
+  return slices;
+}
+
+Tensors SplitView(const Tensor& x, int64_t size, int64_t dim) {
+  if (size < 1) ThrowRecordError("split", InvalidArgument("size must be at least 1, is ", size));
+  return Pieces(x, size, NormalizeDim("split", dim, x.rank()));
+}
+
+Tensors ChunkView(const Tensor& x, int64_t chunks, int64_t dim) {
+  if (chunks < 1)
+    ThrowRecordError("chunk", InvalidArgument("chunks must be at least 1, is ", chunks));
+  const int64_t d = NormalizeDim("chunk", dim, x.rank());
+  return Pieces(x, std::max<int64_t>((x.dim(d) + chunks - 1) / chunks, 1), d);
+}
+
+Tensors SplitView(const Tensor& x, absl::Span<const int64_t> split_size, int64_t dim) {
+  const int64_t d = NormalizeDim("split", dim, x.rank());
+  int64_t total = 0;
+  for (const int64_t n : split_size) {
+    if (n < 0) ThrowRecordError("split", InvalidArgument("a size is negative: ", n));
+    total += n;
+  }
+  if (total != x.dim(d)) {
+    ThrowRecordError(
+        "split", InvalidArgument("sizes (", Join(split_size, ", "), ") add up to ", total, ", dim ",
+                                 d, " of ", x.shape(), " has ", x.dim(d), " elements"));
+  }
+  Tensors pieces;
+  int64_t start = 0;
+  for (const int64_t n : split_size) {
+    pieces.push_back(Narrowed(x, d, start, n, /*one_of_several=*/true));
+    start += n;
+  }
+  return pieces;
+}
+
+Tensor MovedimView(const Tensor& x, absl::Span<const int64_t> source,
+                   absl::Span<const int64_t> destination) {
+  if (source.size() != destination.size()) {
+    ThrowRecordError("movedim", InvalidArgument("moves dims (", Join(source, ", "), ") to (",
+                                                Join(destination, ", "), "), as many"));
+  }
+  Dims order(At(x.rank()), -1), rest;
+  std::vector<bool> moved(order.size());
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const int64_t from = NormalizeDim("movedim", source[i], x.rank());
+    const int64_t to = NormalizeDim("movedim", destination[i], x.rank());
+    if (moved[At(from)] || order[At(to)] >= 0) {
+      ThrowRecordError("movedim", InvalidArgument("a dim occurs twice in (", Join(source, ", "),
+                                                  ") or (", Join(destination, ", "), ")"));
+    }
+    moved[At(from)] = true;
+    order[At(to)] = from;
+  }
+  int64_t next = 0;
+  for (int64_t& d : order) {
+    if (d >= 0) continue;
+    while (moved[At(next)]) ++next;
+    d = next++;
+  }
+  return PermuteView(x, order);
+}
+Tensor MoveaxisView(const Tensor& x, absl::Span<const int64_t> source,
+                    absl::Span<const int64_t> destination) {
+  return MovedimView(x, source, destination);
+}
+Tensor SwapdimsView(const Tensor& x, int64_t dim0, int64_t dim1) {
+  return TransposeView(x, dim0, dim1);
+}
+Tensor SwapaxesView(const Tensor& x, int64_t axis0, int64_t axis1) {
+  return TransposeView(x, axis0, axis1);
+}
+
+Tensor UnflattenView(const Tensor& x, int64_t dim, absl::Span<const int64_t> sizes) {
+  const int64_t d = NormalizeDim("unflatten", dim, x.rank());
+  if (sizes.empty()) ThrowRecordError("unflatten", InvalidArgument("takes at least one size"));
+  const Dims part = ReshapedDims("unflatten", Shape(x.dtype(), {x.dim(d)}), sizes);
+  Dims dims = OwnDims(x);
+  dims.erase(dims.begin() + d);
+  dims.insert(dims.begin() + d, part.begin(), part.end());
+  return Reshaped(x, std::move(dims), "unflatten");
+}
+
+Tensor RavelView(const Tensor& x) {
+  const bool is_flat = x.rank() == 1 && IsContiguous(x.shape().dims(), GeometryOf(x).strides);
+  return is_flat ? x : Reshaped(x, {x.shape().num_elements()});
+}
+
+namespace {
+
+// What no op gives from x alone: read from the memory that x lies in.
+Tensor Restrided(const Tensor& x, Dims dims, Geometry geometry) {
+  const TensorImpl& impl = *x.impl();
+  const Tensor memory = impl.base() != nullptr ? Tensor(impl.base_ptr()) : x;
+  if (memory.storage().view() != nullptr) return MakeUnreadView(x, dims, std::move(geometry));
+  AsStridedOp op{dims, geometry.strides, geometry.offset};
+  return RecordView(std::move(op), memory, x, dims, std::move(geometry));
+}
+
+}  // namespace
+
+Tensor DiagonalView(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
+  const int64_t a = NormalizeDim("diagonal", dim1, x.rank());
+  const int64_t b = NormalizeDim("diagonal", dim2, x.rank());
+  if (a == b) {
+    ThrowRecordError("diagonal", InvalidArgument("dims cannot be the same: ", dim1, ", ", dim2));
+  }
+  Geometry geometry = GeometryOf(x);
+  const int64_t row = geometry.strides[At(a)], column = geometry.strides[At(b)];
+  const int64_t n =
+      offset >= 0 ? std::min(x.dim(a), x.dim(b) - offset) : std::min(x.dim(a) + offset, x.dim(b));
+  Dims dims = OwnDims(x);
+  for (const int64_t d : {std::max(a, b), std::min(a, b)}) {
+    dims.erase(dims.begin() + d);
+    geometry.strides.erase(geometry.strides.begin() + d);
+  }
+  dims.push_back(std::max<int64_t>(n, 0));
+  geometry.strides.push_back(row + column);
+  if (n > 0) geometry.offset += offset >= 0 ? offset * column : -offset * row;
+  return Restrided(x, std::move(dims), std::move(geometry));
+}
+
+Tensor UnfoldView(const Tensor& x, int64_t dimension, int64_t size, int64_t step) {
+  const int64_t d = NormalizeDim("unfold", dimension, std::max<int64_t>(x.rank(), 1));
+  const int64_t n = x.rank() == 0 ? 1 : x.dim(d);
+  if (step <= 0) ThrowRecordError("unfold", InvalidArgument("step is ", step, " but must be > 0"));
+  if (size < 0 || size > n) {
+    ThrowRecordError("unfold", InvalidArgument("size ", size, " is none of windows along dim ", d,
+                                               " of ", x.shape(), ", which has ", n, " elements"));
+  }
+  Geometry geometry = GeometryOf(x);
+  Dims dims = OwnDims(x);
+  geometry.strides.push_back(x.rank() == 0 ? 1 : geometry.strides[At(d)]);
+  if (x.rank() > 0) {
+    dims[At(d)] = (n - size) / step + 1;
+    geometry.strides[At(d)] *= step;
+  }
+  dims.push_back(size);
+  return Restrided(x, std::move(dims), std::move(geometry));
+}
+
+Tensor AsStridedView(const Tensor& x, absl::Span<const int64_t> size,
+                     absl::Span<const int64_t> stride, std::optional<int64_t> storage_offset) {
+  const int64_t offset = storage_offset.value_or(GeometryOf(x).offset);
+  if (size.size() != stride.size()) {
+    ThrowRecordError("as_strided",
+                     InvalidArgument("mismatch in the numbers of sizes (", Join(size, ", "),
+                                     ") and strides (", Join(stride, ", "), ")"));
+  }
+  int64_t last = offset;
+  bool valid = offset >= 0, empty = false;
+  for (std::size_t i = 0; i < size.size(); ++i) {
+    int64_t length = 0;
+    valid = valid && size[i] >= 0 && stride[i] >= 0 &&
+            !__builtin_mul_overflow(std::max<int64_t>(size[i] - 1, 0), stride[i], &length) &&
+            !__builtin_add_overflow(last, length, &last);
+    empty = empty || size[i] == 0;
+  }
+  const int64_t count = x.storage().written().shape().num_elements();
+  if (!valid || (!empty && last >= count)) {
+    ThrowRecordError("as_strided",
+                     InvalidArgument("sizes (", Join(size, ", "), "), strides (",
+                                     Join(stride, ", "), ") and offset ", offset,
+                                     " are out of bounds for memory of ", count, " elements"));
+  }
+  return Restrided(x, Dims(size.begin(), size.end()), {Dims(stride.begin(), stride.end()), offset});
+}
+
+Tensor TView(const Tensor& x) {
+  if (x.rank() > 2) {
+    ThrowRecordError("t", InvalidArgument("takes a tensor of at most 2 dims, not ", x.shape()));
+  }
+  return x.rank() == 2 ? TransposeView(x, 0, 1) : RecordReshaped(x, OwnDims(x), GeometryOf(x));
+}
+
+}  // namespace lazuli::lazy

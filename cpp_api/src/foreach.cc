@@ -66,7 +66,7 @@ class ForeachTransaction::Deferred : public lazy::DeferredWrites, public ir::Poo
 
 ForeachTransaction::ForeachTransaction() : deferred_(std::make_unique<Deferred>()) {}
 ForeachTransaction::~ForeachTransaction() = default;
-void ForeachTransaction::commit() noexcept { deferred_->Commit(); }
+void ForeachTransaction::commit() { deferred_->Commit(); }
 
 void foreach_sgd_(const TensorList& parameters, const TensorList& gradients, TensorList& momenta,
                   const SgdStep& step, Locs loc) {

@@ -28,7 +28,7 @@ class LAZULI_API ForeachTransaction {
   ~ForeachTransaction();
   ForeachTransaction(const ForeachTransaction&) = delete;
   ForeachTransaction& operator=(const ForeachTransaction&) = delete;
-  void commit() noexcept;  // once
+  void commit();  // once; an Error where another context, whose tensor is a view, cannot sync
 
  private:
   class Deferred;

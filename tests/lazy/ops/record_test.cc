@@ -141,7 +141,8 @@ TEST(OpListTest, NamesAreUniqueAndOpsDocumented) {
                                                                     : T::kName;
     EXPECT_TRUE(names.insert(name).second) << name;
     EXPECT_THAT(std::string(T::kDumpName),
-                testing::AnyOf(testing::StartsWith("aten::"), testing::StartsWith("prim::")));
+                testing::AnyOf(testing::StartsWith("aten::"), testing::StartsWith("prim::"),
+                               testing::StartsWith("xla::")));
     EXPECT_FALSE(T::kDoc.text.empty()) << T::kName;
     EXPECT_EQ(T::kDoc.text.back(), '.') << T::kName;
   });

@@ -27,7 +27,8 @@ struct Op {
   bool same_bits = true;
 };
 
-Tensor Wide(const Tensor& reduced) { return broadcast_to(reduced, {kSide, kSide}); }
+// In memory of its own: what is expanded cannot be written to.
+Tensor Wide(const Tensor& reduced) { return broadcast_to(reduced, {kSide, kSide}).clone(); }
 
 const Op kOps[] = {
     {"%x + %y", 2, [](const Call& c) { return c.x + c.y; }},

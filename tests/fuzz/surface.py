@@ -405,7 +405,7 @@ class Writer:
                 continue
             fits = p < len(shapes) and shapes[p] is not None and self.chance(0.9)
             if parameter.startswith("*"):
-                texts += [self.value(parameter[1:], kind, shape) for _ in range(self.rng.randrange(3))]
+                texts += [self.value(parameter[1:], kind, shape) for _ in range(0 if named else self.rng.randrange(3))]
             elif fits and "Tensor" in kind or fits and kind == "":
                 integer = KINDS.get(parameter) == "int64" or (name in ("cross_entropy", "nll_loss") and p == 1 or name == "embedding" and len(shapes[p]) == 1)
                 dtype = "int64" if integer else KINDS.get(parameter, "float32")

@@ -24,7 +24,7 @@ def run(*command):
 PROMISES = {
     "01_tensors": r"100 steps, 1 compilation\nsame\[0\] = \[7.0, 7.0, .*01_tensors.py:\d+\)\n$",
     "02_autograd": r"dy/dx = tensor\(\[ 3., 12., 27.\]\).*gradients are right: True\n.*02_autograd.py:\d+\)\n$",
-    "03_modules": r"\(0\): Linear\(1, 32\).*step 300: loss 0.00.*the copy computes the same: True\n$",
+    "03_modules": r"\(0\): Linear\(in_features=1, out_features=32, bias=True\).*step 300: loss 0.00.*the copy computes the same: True\n$",
     "04_numpy": r"shared: True\n.*convert it by lazuli.tensor.*(9\d|100) % of the points",
     "05_inside": r'source_file=".*05_inside.py".*found again: 1\n.*label 12 is out of range.*05_inside.py:\d+\)\n$',
 }

@@ -65,7 +65,7 @@ ENTRY main {
 
 
 def test_infeed_and_outfeed():
-    assert lz.hlo.transfer_from_outfeed() == []
+    assert lz.hlo.transfer_from_outfeed() == ()
     lz.hlo.transfer_to_infeed([lz.tensor([1.0, 2.0])])
     assert HloModule.parse(FEEDS).compile().run([])[0].tolist() == [1, 2]
     assert [x.tolist() for x in lz.hlo.transfer_from_outfeed()] == [[2, 4]]

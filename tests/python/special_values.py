@@ -230,9 +230,12 @@ ROWS = [(kind, expression) for kind, expressions in [
 WITHOUT_ROW = {
     "in place: the function, then a write": "*_",
     "constants, random numbers and what is made of indices have no gradient":
-        "complex polar is_complex is_floating_point is_signed arange constant empty eye full linspace one_hot ones rand randint randn zeros *_like calculate_gain",
+        "complex polar is_complex is_floating_point is_signed arange constant empty eye full linspace one_hot ones rand randint randn zeros *_like calculate_gain "
+        "bernoulli multinomial normal _normal _normal_around _randint",
     "of positions that depend on values, in selection_test.py":
         "argwhere bincount masked_select nonzero nonzero_static pad_to_bucket unique unique_consecutive",
+    "views, in views_test.py":
+        "as_strided diagonal moveaxis movedim ravel reshape_as swapaxes swapdims unflatten unfold",
     "of pred and integers": "bitwise_* logical_*",
     "another name of a row's function": "mm bmm dot contiguous cpu detach mT T",
     "conversions, whose gradient is a conversion": "bfloat16 bool double float half int long short",
@@ -240,7 +243,7 @@ WITHOUT_ROW = {
                                "register_hook set_data set_name size tolist get_printoptions printoptions set_printoptions",
     "of the library": "as_tensor devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "
                       "manual_seed mark_step memory_report memory_stats random_seed randperm save_safetensors set_memory_limit "
-                      "sync tensor",
+                      "sync tensor is_anomaly_check_nan_enabled is_anomaly_enabled",
 }
 
 

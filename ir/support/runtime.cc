@@ -5,6 +5,7 @@
 namespace lazuli::ir {
 
 constinit std::atomic<Runtime*> Runtime::current_{nullptr};
+constinit std::atomic<Runtime*> Runtime::ended_{nullptr};
 
 Runtime& Runtime::Default() {
   static Runtime* const runtime = [] {

@@ -47,7 +47,10 @@ class Runtime {
   class Scope {
    public:
     Scope() : previous_(current_.exchange(std::make_unique<Runtime>().release())) {}
-    ~Scope() { current_.store(previous_); }
+    ~Scope() {
+      Runtime* const ended = current_.exchange(previous_);
+      ended->ended_before_ = ended_.exchange(ended);
+    }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
@@ -63,6 +66,8 @@ class Runtime {
   void* Make(std::size_t slot, void* (*make)());
 
   static std::atomic<Runtime*> current_;
+  static std::atomic<Runtime*> ended_;  // the last one of those whose scope is over
+  Runtime* ended_before_ = nullptr;
   std::array<std::atomic<void*>, kMaxParts> parts_{};
 };
 

@@ -437,8 +437,19 @@ Tensor Heaviside(const Tensor& x, const Tensor& values) {
   return Where(Eq(detached, Number0(x)), Detach(values), To(Gt(detached, Number0(x)), x.dtype()));
 }
 
+namespace {
+bool IsWhole(const Tensor& x) { return IsIntegral(x.dtype()) || x.dtype() == DType::kPred; }
+
+// The dtype of what is computed from both, with the dims of the one that has more.
+Shape Together(std::string_view op, const Shape& x, const Shape& y) {
+  const absl::StatusOr<DType> common = CommonType(x, y);
+  if (!common.ok()) ThrowRecordError(op, common.status());
+  return Shape(*common, (x.rank() < y.rank() ? y : x).dims());
+}
+}  // namespace
 Tensor Ldexp(const Tensor& x, const Tensor& other) {
-  const Tensor y = Floating(other);
+  const DType common = Together("ldexp", x.shape(), other.shape()).dtype();
+  const Tensor y = Floating(To(other, common));
   return Mul(x, Pow(Constant(2, y.dtype()), y));
 }
 
@@ -472,30 +483,28 @@ Tensor Isclose(const Tensor& in_x, const Tensor& in_y, double rtol, double atol,
 // --- of three
 
 namespace {
-// f of what is computed in f32 where all are of 16 bits.
+// f of the three in their common dtype; in f32 where all are of 16 bits.
 template <class F>
-Tensor InWideTogether(const Tensor& x, const Tensor& first, const Tensor& second, F&& f) {
-  if (!IsNarrow(x.dtype()) || first.dtype() != x.dtype() || second.dtype() != x.dtype())
-    return f(x, first, second);
-  return To(f(Wide(x), Wide(first), Wide(second)), x.dtype());
+Tensor InWideTogether(std::string_view op, const Tensor& x, const Tensor& first,
+                      const Tensor& second, F&& f) {
+  const DType common = Together(op, Together(op, x.shape(), first.shape()), second.shape()).dtype();
+  const auto wide = [&](const Tensor& t) { return Wide(To(t, common)); };
+  return To(f(wide(x), wide(first), wide(second)), common);
 }
 }  // namespace
 Tensor Addcmul(const Tensor& x, const Tensor& first, const Tensor& second, const Number& value) {
-  return InWideTogether(x, first, second, [&](const Tensor& a, const Tensor& b, const Tensor& c) {
-    return Add(a, Mul(b * value, c));
-  });
+  return InWideTogether(
+      "addcmul", x, first, second,
+      [&](const Tensor& a, const Tensor& b, const Tensor& c) { return Add(a, Mul(b * value, c)); });
 }
 Tensor Addcdiv(const Tensor& x, const Tensor& first, const Tensor& second, const Number& value) {
-  const auto is_whole = [](const Tensor& t) {
-    return IsIntegral(t.dtype()) || t.dtype() == DType::kPred;
-  };
-  if (is_whole(first) && is_whole(second)) {
+  if (IsWhole(first) && IsWhole(second)) {
     ThrowRecordError("addcdiv", WrongType("divides no integers by integers: ", first.shape(),
                                           " by ", second.shape(), "; convert one with to()"));
   }
-  return InWideTogether(x, first, second, [&](const Tensor& a, const Tensor& b, const Tensor& c) {
-    return Add(a, Div(b * value, c));
-  });
+  return InWideTogether(
+      "addcdiv", x, first, second,
+      [&](const Tensor& a, const Tensor& b, const Tensor& c) { return Add(a, Div(b * value, c)); });
 }
 
 namespace {

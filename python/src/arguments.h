@@ -96,8 +96,10 @@ struct Argument<Scalar> {
   using Stored = std::optional<Scalar>;
   static bool Load(PyObject* object, Stored& out) { return (out = LoadScalar(object)).has_value(); }
   static const Scalar& Pass(const Stored& stored) { return *stored; }
-  static py::object Default(std::string_view text) {
-    return py::float_(std::stod(std::string(text)));
+  static py::object Default(std::string_view text) {  // 1 keeps integers, 1.0 does not
+    const double value = std::stod(std::string(text));
+    if (text.find_first_of(".e") == text.npos) return py::int_(static_cast<std::int64_t>(value));
+    return py::float_(value);
   }
 };
 

@@ -56,8 +56,8 @@ inline std::pair<Tensor, Tensor> Out(std::pair<lazy::Tensor, lazy::Tensor> pair)
 }
 inline std::tuple<Tensor, Tensor, Tensor> Out(
     std::tuple<lazy::Tensor, lazy::Tensor, lazy::Tensor> results) {
-  return {Out(std::get<0>(std::move(results))), Out(std::get<1>(std::move(results))),
-          Out(std::get<2>(std::move(results)))};
+  auto& [first, second, third] = results;
+  return {Out(std::move(first)), Out(std::move(second)), Out(std::move(third))};
 }
 inline std::vector<Tensor> Out(lazy::Tensors tensors) {
   std::vector<Tensor> result;

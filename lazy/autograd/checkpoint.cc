@@ -99,7 +99,8 @@ class Recomputed final : public Packed {
 
 }  // namespace
 
-Tensors Checkpoint(CheckpointFunction function, absl::Span<const Tensor> inputs, bool keep_random) {
+Tensors Checkpoint(const CheckpointFunction& function, absl::Span<const Tensor> inputs,
+                   bool keep_random) {
   if (!GradEnabled()) return function(inputs);
   const auto frame = std::make_shared<Frame>(function, inputs, keep_random);
   const PackHook count = [&](const Tensor&) { return std::make_unique<Recomputed>(frame); };

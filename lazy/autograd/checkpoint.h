@@ -13,6 +13,7 @@ namespace lazuli::lazy {
 // is there. With `keep_random` random numbers are the same again. A function that saves another
 // number of tensors the second time is FailedPrecondition.
 using CheckpointFunction = std::function<Tensors(absl::Span<const Tensor> inputs)>;
-Tensors Checkpoint(CheckpointFunction function, absl::Span<const Tensor> inputs, bool keep_random);
+Tensors Checkpoint(const CheckpointFunction& function, absl::Span<const Tensor> inputs,
+                   bool keep_random);
 
 }  // namespace lazuli::lazy

@@ -40,7 +40,7 @@ std::optional<Dims> ReshapedStrides(absl::Span<const int64_t> from, const Dims& 
   return next < 0 ? std::optional(std::move(result)) : std::nullopt;
 }
 
-Tensor RecordReshaped(const Tensor& x, Dims dims, Geometry geometry) {
+Tensor RecordReshaped(const Tensor& x, const Dims& dims, Geometry geometry) {
   ReshapeOp op{dims};
   return RecordView(std::move(op), x, x, dims, std::move(geometry));
 }
@@ -294,7 +294,7 @@ Tensor RavelView(const Tensor& x) {
 namespace {
 
 // What no op gives from x alone: read from the memory that x lies in.
-Tensor Restrided(const Tensor& x, Dims dims, Geometry geometry) {
+Tensor Restrided(const Tensor& x, const Dims& dims, Geometry geometry) {
   const TensorImpl& impl = *x.impl();
   const Tensor memory = impl.base() != nullptr ? Tensor(impl.base_ptr()) : x;
   if (memory.storage().view() != nullptr) return MakeUnreadView(x, dims, std::move(geometry));

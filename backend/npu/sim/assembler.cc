@@ -258,6 +258,8 @@ class Assembler {
     if (rest.size() < 2 || rest[0].kind != TokenKind::kName || rest[1].kind != TokenKind::kName)
       return InvalidArgument(directive, " takes a name and a shape: ", directive, " a f32[4,4]");
     Symbol symbol{rest[0].text, SymbolKind::kBss, Type::kNone, {}};
+    if (!IsSymbolName(symbol.name))
+      return InvalidArgument("'", symbol.name, "' is no name of an array: letters, digits, _ and .");
     if (program_.Find(symbol.name) != nullptr)
       return InvalidArgument(symbol.name, " is there twice");
     const auto type = TypeFromName(rest[1].text);

@@ -236,8 +236,9 @@ std::optional<Fault> Engine::Load(const Program& program) {
   fault_ = CheckProgram();
   if (fault_) return fault_;
   heap_ = {};
-  serial_ = 0;
+  serial_ = random_ = 0;
   now_ = last_ = 0;
+  blamed_ = nullptr;
   puts_ = 0;
   completions_.clear();
   free_completions_.clear();

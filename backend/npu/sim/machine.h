@@ -80,6 +80,8 @@ class Machine {
 
  private:
   explicit Machine(const Config& config);
+  // The array, if the device and the array are there and it lies in the DRAM.
+  absl::StatusOr<const Symbol*> ArrayOf(int device, std::string_view name) const;
   std::unique_ptr<Engine> engine_;
 };
 

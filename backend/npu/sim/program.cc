@@ -116,20 +116,11 @@ bool ReadDescriptors(In in, Program& program) {
   return in.done();
 }
 
-// What the assembler reads as a name, so that every program that loads can be printed and assembled.
-bool IsName(std::string_view text) {
-  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !text.empty() && text.size() < 256 && letter(text[0]) &&
-         std::all_of(
-             text.begin(), text.end(),
-             [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.'; });
-}
-
 bool ReadSymbols(In in, Program& program) {
   while (in.ok() && in.left() > 0) {
     Symbol s;
     s.name = in.Text();
-    if (!IsName(s.name) || program.Find(s.name) != nullptr) return false;
+    if (!IsSymbolName(s.name) || program.Find(s.name) != nullptr) return false;
     const uint32_t kinds = in.U32();
     s.kind = static_cast<SymbolKind>(kinds & 0xff);
     s.type = static_cast<Type>(kinds >> 8 & 0xff);
@@ -212,6 +203,14 @@ absl::Status CheckSections(const Program& program) {
 }
 
 }  // namespace
+
+bool IsSymbolName(std::string_view text) {
+  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !text.empty() && text.size() < 256 && letter(text[0]) &&
+         std::all_of(
+             text.begin(), text.end(),
+             [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.'; });
+}
 
 int64_t Symbol::bytes() const {
   int64_t n = type == Type::kS4 ? 1 : TypeBytes(type);

@@ -54,6 +54,9 @@ struct Symbol {
   int64_t bytes() const;
 };
 
+// Whether an array may have this name, in text and in files: letters, digits, '_' and '.', a letter or '_' first, at most 255.
+bool IsSymbolName(std::string_view text);
+
 // What an instruction was made from.
 struct DebugLine {
   uint32_t line = 0;

@@ -155,6 +155,7 @@ TEST(AssemblerTest, WrongTextIsAnErrorWithItsLine) {
       {"sem.sig.vx sig s1+16", "a signal adds 1 to 15"},
       {".desc d dim(4,0) src(1,1) dst(1,1) elem 1", "at least one element"},
       {".arg a f32[4] sideways", "in, out or inout"},
+      {".arg .a f32[4] in", "'.a' is no name of an array"},
       {".const c s32[3] 1 2", "has 3 elements, not 2"},
       {".vprog p\nadd v1, v2", "add takes 3 operands"},
       {".vprog p\nexp.s32 v1, v2\n.end", "exp is f32 only"},

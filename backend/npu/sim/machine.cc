@@ -29,12 +29,19 @@ const Counters& Machine::counters(int device) const {
   return engine_->devices_[static_cast<std::size_t>(device)]->counters;
 }
 
-absl::Status Machine::WriteSymbol(int device, std::string_view name,
-                                  std::span<const std::byte> bytes) {
+absl::StatusOr<const Symbol*> Machine::ArrayOf(int device, std::string_view name) const {
   if (device < 0 || device >= config().devices)
     return InvalidArgument("there is no device ", device);
   const Symbol* symbol = program().Find(name);
   if (symbol == nullptr) return NotFound("the program has no array ", name);
+  if (symbol->offset + static_cast<uint64_t>(symbol->bytes()) > dram(device).size())
+    return FailedPrecondition(name, " does not fit the DRAM");
+  return symbol;
+}
+
+absl::Status Machine::WriteSymbol(int device, std::string_view name,
+                                  std::span<const std::byte> bytes) {
+  LAZULI_ASSIGN_OR_RETURN(const Symbol* symbol, ArrayOf(device, name));
   if (static_cast<int64_t>(bytes.size()) != symbol->bytes())
     return InvalidArgument(name, " has ", symbol->bytes(), " bytes, not ", bytes.size());
   Memory& dram = engine_->devices_[static_cast<std::size_t>(device)]->dram;
@@ -45,10 +52,7 @@ absl::Status Machine::WriteSymbol(int device, std::string_view name,
 
 absl::StatusOr<std::vector<std::byte>> Machine::ReadSymbol(int device,
                                                            std::string_view name) const {
-  if (device < 0 || device >= config().devices)
-    return InvalidArgument("there is no device ", device);
-  const Symbol* symbol = program().Find(name);
-  if (symbol == nullptr) return NotFound("the program has no array ", name);
+  LAZULI_ASSIGN_OR_RETURN(const Symbol* symbol, ArrayOf(device, name));
   const std::byte* const at = dram(device).data() + symbol->offset;
   return std::vector<std::byte>(at, at + symbol->bytes());
 }

@@ -51,24 +51,10 @@ std::optional<int64_t> DebuggerNumber(std::string_view text) {
 }
 
 std::string ElementOf(Type type, const std::byte* at) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, at, static_cast<std::size_t>(TypeBytes(type)));
-  switch (type) {
-    case Type::kF32:
-      return Str(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-    case Type::kBf16:
-      return Str(FromBf16(static_cast<uint16_t>(bits)));
-    case Type::kS8:
-      return Str(static_cast<int64_t>(static_cast<int8_t>(bits)));
-    case Type::kS16:
-      return Str(static_cast<int64_t>(static_cast<int16_t>(bits)));
-    case Type::kS32:
-      return Str(static_cast<int64_t>(static_cast<int32_t>(bits)));
-    case Type::kS64:
-      return Str(static_cast<int64_t>(bits));
-    default:
-      return Str(bits);
-  }
+  const uint64_t bits = LoadBits(type, at);
+  if (type == Type::kF32) return Str(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  if (type == Type::kBf16) return Str(FromBf16(static_cast<uint16_t>(bits)));
+  return Str(NumberOf(type, bits));
 }
 
 }  // namespace

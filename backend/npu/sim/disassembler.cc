@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backend/npu/sim/assembler.h"
+#include "backend/npu/sim/numerics.h"
 #include "ir/support/status.h"
 
 namespace lazuli::npu {
@@ -24,20 +25,10 @@ std::string FloatText(float value) {
 }
 
 std::string ElementText(Type type, const std::byte* at) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, at, static_cast<std::size_t>(TypeBytes(type)));
-  switch (type) {
-    case Type::kF32:
-      return FloatText(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-    case Type::kS8:
-      return Str(static_cast<int64_t>(static_cast<int8_t>(bits)));
-    case Type::kS16:
-      return Str(static_cast<int64_t>(static_cast<int16_t>(bits)));
-    case Type::kS32:
-      return Str(static_cast<int64_t>(static_cast<int32_t>(bits)));
-    default:
-      return Hex(bits);
-  }
+  const uint64_t bits = LoadBits(type, at);
+  if (type == Type::kF32) return FloatText(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  const bool is_signed = type == Type::kS8 || type == Type::kS16 || type == Type::kS32;
+  return is_signed ? Str(NumberOf(type, bits)) : Hex(bits);
 }
 
 std::string Quoted(std::string_view text) {

@@ -10,8 +10,7 @@ struct ErrorRow {
 };
 constexpr ErrorRow kErrors[] = {
 #define NPU_ERROR(id, name, doc) {name, doc},
-    NPU_ERRORS(NPU_ERROR)
-#undef NPU_ERROR
+#include "backend/npu/sim/errors.def"
 };
 
 }  // namespace

@@ -5,12 +5,21 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "backend/npu/sim/config.h"
 #include "backend/npu/sim/types.h"
 
 namespace lazuli::npu {
+
+// An element's bits, the rest 0.
+inline uint64_t LoadBits(Type type, const std::byte* at) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, at, static_cast<std::size_t>(TypeBytes(type)));
+  return bits;
+}
 
 constexpr uint16_t ToBf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);

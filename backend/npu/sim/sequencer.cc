@@ -9,6 +9,7 @@
 #include "backend/npu/sim/address.h"
 #include "backend/npu/sim/assembler.h"
 #include "backend/npu/sim/engine.h"
+#include "backend/npu/sim/numerics.h"
 #include "ir/support/status.h"
 
 namespace lazuli::npu {
@@ -65,26 +66,11 @@ bool Engine::LoadScalar(Core& core, const Instruction& in) {
   Place place;
   TouchSequencer(core);
   if (!Find(core, address, walk, kOwn, place) || !TouchWalk(place, walk, !load)) return false;
-  int64_t value = load ? 0 : core.regs[in.rd];
   if (!load) {
-    std::memcpy(place.at(), &value, static_cast<std::size_t>(elem));
+    std::memcpy(place.at(), &core.regs[in.rd], static_cast<std::size_t>(elem));
     return true;
   }
-  std::memcpy(&value, place.at(), static_cast<std::size_t>(elem));
-  switch (in.element()) {
-    case Type::kS8:
-      value = static_cast<int8_t>(value);
-      break;
-    case Type::kS16:
-      value = static_cast<int16_t>(value);
-      break;
-    case Type::kS32:
-      value = static_cast<int32_t>(value);
-      break;
-    default:
-      break;
-  }
-  core.regs[in.rd] = value;
+  core.regs[in.rd] = NumberOf(in.element(), LoadBits(in.element(), place.at()));
   return true;
 }
 

@@ -60,6 +60,13 @@ constexpr std::optional<Type> TypeFromName(std::string_view name) {
   }
   return std::nullopt;
 }
+// The bits of an element in memory as a number: those of s8, s16 and s32 with their sign.
+constexpr int64_t NumberOf(Type type, uint64_t bits) {
+  return type == Type::kS8    ? static_cast<int8_t>(bits)
+         : type == Type::kS16 ? static_cast<int16_t>(bits)
+         : type == Type::kS32 ? static_cast<int32_t>(bits)
+                              : static_cast<int64_t>(bits);
+}
 constexpr uint32_t Bit(Type type) { return 1u << static_cast<int>(type); }
 
 }  // namespace lazuli::npu

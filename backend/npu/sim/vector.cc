@@ -19,18 +19,8 @@ using Lanes = std::array<uint32_t, kBlock>;
 enum Arithmetic { kFloatType, kSignedType, kUnsignedType };
 
 uint32_t LoadElement(const std::byte* at, Type type) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, at, static_cast<std::size_t>(TypeBytes(type)));
-  switch (type) {
-    case Type::kS8:
-      return static_cast<uint32_t>(static_cast<int32_t>(static_cast<int8_t>(bits)));
-    case Type::kS16:
-      return static_cast<uint32_t>(static_cast<int32_t>(static_cast<int16_t>(bits)));
-    case Type::kBf16:
-      return bits << 16;
-    default:
-      return bits;
-  }
+  const uint64_t bits = LoadBits(type, at);
+  return static_cast<uint32_t>(type == Type::kBf16 ? bits << 16 : NumberOf(type, bits));
 }
 
 void StoreElement(std::byte* at, Type type, uint32_t bits) {

@@ -21,6 +21,12 @@ std::string SetError(std::string_view overrides) {
   Config config;
   return ErrorOf(SetKeys(overrides, config));
 }
+// Pairs of a text and the error that `read` says of it.
+using Errors = std::vector<std::pair<std::string_view, std::string_view>>;
+template <class Read>
+void ExpectErrors(Read read, const Errors& cases) {
+  for (const auto& [text, error] : cases) EXPECT_EQ(read(text), error) << text;
+}
 std::string FileError(std::string_view toml) {
   return ErrorOf(ParseConfig(toml, "chip.toml").status());
 }
@@ -63,31 +69,32 @@ TEST(ConfigTest, OverridesSetKeysOfEveryType) {
 }
 
 TEST(ConfigTest, BadOverridesSayWhatTheKeyMayBe) {
-  EXPECT_EQ(SetError("mxu.rows=0"), "mxu.rows=0: it is 1 to 1024 PEs");
-  EXPECT_EQ(SetError("mxu.rows=1025"), "mxu.rows=1025: it is 1 to 1024 PEs");
-  EXPECT_EQ(SetError("mxu.rows=3.5"), "mxu.rows=3.5: it is 1 to 1024 PEs");
-  EXPECT_EQ(SetError("mxu.rows="), "mxu.rows=: it is 1 to 1024 PEs");
-  EXPECT_EQ(SetError("mxu.rows=99999999999999999999"),
-            "mxu.rows=99999999999999999999: it is 1 to 1024 PEs");
-  EXPECT_EQ(SetError("spm.banks=12"), "spm.banks=12: it is 1 to 1024 banks (powers of 2)");
-  EXPECT_EQ(SetError("dram.gbs=nan"), "dram.gbs=nan: it is 0.001 to 100000 GB/s");
-  EXPECT_EQ(SetError("mxu.dataflow=rs"), "mxu.dataflow=rs: it is ws, os or is");
-  EXPECT_EQ(SetError("strict=2"), "strict=2: it is false or true");
-  EXPECT_EQ(SetError("mxu.row=32"), "there is no key mxu.row; is it mxu.rows?");
-  EXPECT_EQ(SetError("cache.kb=32"), "there is no key cache.kb; --help-config lists them");
-  EXPECT_EQ(SetError("mxu.rows"), "'mxu.rows' is not of the form key=value");
-  EXPECT_EQ(SetError("mxu.rows=8,,mxu.cols=8"), "'' is not of the form key=value");
+  ExpectErrors(SetError, {{"mxu.rows=0", "mxu.rows=0: it is 1 to 1024 PEs"},
+                          {"mxu.rows=1025", "mxu.rows=1025: it is 1 to 1024 PEs"},
+                          {"mxu.rows=3.5", "mxu.rows=3.5: it is 1 to 1024 PEs"},
+                          {"mxu.rows=", "mxu.rows=: it is 1 to 1024 PEs"},
+                          {"mxu.rows=99999999999999999999",
+                           "mxu.rows=99999999999999999999: it is 1 to 1024 PEs"},
+                          {"spm.banks=12", "spm.banks=12: it is 1 to 1024 banks (powers of 2)"},
+                          {"dram.gbs=nan", "dram.gbs=nan: it is 0.001 to 100000 GB/s"},
+                          {"mxu.dataflow=rs", "mxu.dataflow=rs: it is ws, os or is"},
+                          {"strict=2", "strict=2: it is false or true"},
+                          {"mxu.row=32", "there is no key mxu.row; is it mxu.rows?"},
+                          {"cache.kb=32", "there is no key cache.kb; --help-config lists them"},
+                          {"mxu.rows", "'mxu.rows' is not of the form key=value"},
+                          {"mxu.rows=8,,mxu.cols=8", "'' is not of the form key=value"}});
 }
 
 TEST(ConfigTest, KeysHaveToFitEachOther) {
   const auto error = [](std::string_view set) {
     return ErrorOf(ReadConfig("npu1-edge", set).status());
   };
-  EXPECT_EQ(error("spm.kb=3,spm.bank_bytes=256"),
-            "spm.kb=3 is not a multiple of spm.banks=16 words of spm.bank_bytes=256");
-  EXPECT_EQ(error("dram.burst=4096"), "dram.burst=4096 is more than dram.row_bytes=2048");
-  EXPECT_EQ(error("devices=2,dram.mb=8192"),
-            "dram.mb=8192 with devices=2: a device sees 4096 MiB of each of its peers");
+  ExpectErrors(error,
+               {{"spm.kb=3,spm.bank_bytes=256",
+                 "spm.kb=3 is not a multiple of spm.banks=16 words of spm.bank_bytes=256"},
+                {"dram.burst=4096", "dram.burst=4096 is more than dram.row_bytes=2048"},
+                {"devices=2,dram.mb=8192",
+                 "dram.mb=8192 with devices=2: a device sees 4096 MiB of each of its peers"}});
 }
 
 TEST(ConfigTest, FilesBeginWithAPreset) {
@@ -119,18 +126,18 @@ scalesim = true
 }
 
 TEST(ConfigTest, BadFilesNameTheLine) {
-  EXPECT_EQ(FileError("\n[mxu]\nrows = 0\n"), "chip.toml:3: mxu.rows=0: it is 1 to 1024 PEs");
-  EXPECT_EQ(FileError("[mxu]\nrows = \"32\"\n"),
-            "chip.toml:2: mxu.rows is of type string: it is 1 to 1024 PEs");
-  EXPECT_EQ(FileError("mxu = 32\n"), "chip.toml:1: there is no key mxu; --help-config lists them");
-  EXPECT_EQ(FileError("[mxu.rows]\nx = 1\n"),
-            "chip.toml:1: mxu.rows is of type table: it is 1 to 1024 PEs");
-  EXPECT_EQ(FileError("[mxu]\ndataflow = \"os,strict=false\"\n"),
-            "chip.toml:2: mxu.dataflow=os,strict=false: no comma");
-  EXPECT_EQ(FileError("name = 3\n"), "chip.toml:1: name is a text");
+  ExpectErrors(
+      FileError,
+      {{"\n[mxu]\nrows = 0\n", "chip.toml:3: mxu.rows=0: it is 1 to 1024 PEs"},
+       {"[mxu]\nrows = \"32\"\n", "chip.toml:2: mxu.rows is of type string: it is 1 to 1024 PEs"},
+       {"mxu = 32\n", "chip.toml:1: there is no key mxu; --help-config lists them"},
+       {"[mxu.rows]\nx = 1\n", "chip.toml:1: mxu.rows is of type table: it is 1 to 1024 PEs"},
+       {"[mxu]\ndataflow = \"os,strict=false\"\n",
+        "chip.toml:2: mxu.dataflow=os,strict=false: no comma"},
+       {"name = 3\n", "chip.toml:1: name is a text"},
+       {"[spm]\nbank_bytes = 4096\nkb = 1\n",
+        "chip.toml: spm.kb=1 is not a multiple of spm.banks=16 words of spm.bank_bytes=4096"}});
   EXPECT_THAT(FileError("[mxu\nrows = 3\n"), HasSubstr("chip.toml:1: "));
-  EXPECT_EQ(FileError("[spm]\nbank_bytes = 4096\nkb = 1\n"),
-            "chip.toml: spm.kb=1 is not a multiple of spm.banks=16 words of spm.bank_bytes=4096");
 }
 
 TEST(ConfigTest, NamesAreArraysInFiles) {

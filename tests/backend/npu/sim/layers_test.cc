@@ -133,18 +133,19 @@ TEST(TopologyTest, WhatIsWrongNamesTheLine) {
   const auto error = [](std::string_view lines) {
     return std::string(Message(ParseTopology(Str("heading\n", lines), "t.csv").status()));
   };
-  EXPECT_EQ(error(""), "t.csv: no layers; the first line is a heading, each other one a layer");
-  EXPECT_EQ(error("a,1,2,\n"),
-            "t.csv:2: a layer is a name and 3 numbers (M, N, K), or a name and 7 or 8 numbers (a "
-            "convolution); here are 2");
-  EXPECT_EQ(error("a,1,2,3,\nb,1,x,3,\n"), "t.csv:3: N is 'x': it is a whole number");
-  EXPECT_EQ(error("a,1,2,0,\n"), "t.csv:2: K is 0: it is 1 to 2147483647");
-  EXPECT_EQ(error("a,1,2,-3,\n"), "t.csv:2: K is -3: it is 1 to 2147483647");
-  EXPECT_EQ(error("a,1,2,99999999999999999999,\n"),
-            "t.csv:2: K is '99999999999999999999': it is a whole number");
-  EXPECT_EQ(error("c,9,9,3,3,4,8,0,\n"), "t.csv:2: stride is 0: it is 1 to 2147483647");
-  EXPECT_EQ(error("c,2,9,3,3,4,8,1,\n"),
-            "t.csv:2: the filter of layer 'c' is larger than its image");
+  const std::pair<std::string_view, std::string_view> kCases[] = {
+      {"", "t.csv: no layers; the first line is a heading, each other one a layer"},
+      {"a,1,2,\n",
+       "t.csv:2: a layer is a name and 3 numbers (M, N, K), or a name and 7 or 8 numbers (a "
+       "convolution); here are 2"},
+      {"a,1,2,3,\nb,1,x,3,\n", "t.csv:3: N is 'x': it is a whole number"},
+      {"a,1,2,0,\n", "t.csv:2: K is 0: it is 1 to 2147483647"},
+      {"a,1,2,-3,\n", "t.csv:2: K is -3: it is 1 to 2147483647"},
+      {"a,1,2,99999999999999999999,\n",
+       "t.csv:2: K is '99999999999999999999': it is a whole number"},
+      {"c,9,9,3,3,4,8,0,\n", "t.csv:2: stride is 0: it is 1 to 2147483647"},
+      {"c,2,9,3,3,4,8,1,\n", "t.csv:2: the filter of layer 'c' is larger than its image"}};
+  for (const auto& [lines, message] : kCases) EXPECT_EQ(error(lines), message) << lines;
   EXPECT_THAT(error("a,2000000000,2000000000,2000000000,\n"), ::testing::HasSubstr("is too large"));
 }
 

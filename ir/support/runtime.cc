@@ -24,11 +24,4 @@ std::size_t Runtime::NewSlot() {
   return slot;
 }
 
-void* Runtime::Make(std::size_t slot, void* (*make)()) {
-  void* const part = make();
-  void* first = nullptr;
-  // Of two threads that make it at once the first one wins; the other's is left, unused.
-  return parts_[slot].compare_exchange_strong(first, part) ? part : first;
-}
-
 }  // namespace lazuli::ir

@@ -7,8 +7,9 @@
 //   Platforms& platforms = Runtime::Get().Of<Platforms>();
 //
 // Of() costs two loads, so that recording and cached syncs may use it. Parts are thread-safe by
-// themselves and are never destroyed: threads of the library and static objects of users may need
-// them until the process ends. What is a global all the same is listed in docs/design.md.
+// themselves, and what Of() has returned is never destroyed: threads of the library and static
+// objects of users may need it until the process ends. What is a global all the same is listed in
+// docs/design.md.
 #pragma once
 
 #include <array>
@@ -36,8 +37,7 @@ class Runtime {
   Part& Of() {
     static const std::size_t slot = NewSlot();
     void* part = parts_[slot].load(std::memory_order_acquire);
-    if (part == nullptr)
-      part = Make(slot, [] { return static_cast<void*>(std::make_unique<Part>().release()); });
+    if (part == nullptr) part = Make<Part>(slot);
     return *static_cast<Part*>(part);
   }
 
@@ -63,7 +63,13 @@ class Runtime {
 
   static Runtime& Default();
   static std::size_t NewSlot();
-  void* Make(std::size_t slot, void* (*make)());
+  // Of threads that make a part at the same time the first one's is kept and the others' end here.
+  template <class Part>
+  void* Make(std::size_t slot) {
+    auto made = std::make_unique<Part>();
+    void* first = nullptr;
+    return parts_[slot].compare_exchange_strong(first, made.get()) ? made.release() : first;
+  }
 
   static std::atomic<Runtime*> current_;
   static std::atomic<Runtime*> ended_;  // the last one of those whose scope is over

@@ -1,5 +1,7 @@
 #include "ir/support/runtime.h"
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -13,6 +15,15 @@ struct Numbers {
 };
 struct Others {
   int value = 7;
+};
+// Takes so long to make that several threads make it at once.
+struct Slow {
+  static inline std::atomic<int> alive{0};
+  Slow() {
+    alive += 1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ~Slow() { alive -= 1; }
 };
 
 TEST(RuntimeTest, APartIsMadeOnceAndKeepsItsState) {
@@ -34,12 +45,13 @@ TEST(RuntimeTest, AScopeStartsFromNothing) {
 
 TEST(RuntimeTest, ThreadsThatAskAtOnceGetTheSamePart) {
   const Runtime::Scope fresh;
+  const int before = Slow::alive;
   std::vector<std::thread> threads;
-  std::vector<Numbers*> parts(8);
-  for (Numbers*& part : parts)
-    threads.emplace_back([&part] { part = &Runtime::Get().Of<Numbers>(); });
+  std::vector<Slow*> parts(8);
+  for (Slow*& part : parts) threads.emplace_back([&part] { part = &Runtime::Get().Of<Slow>(); });
   for (std::thread& thread : threads) thread.join();
-  for (const Numbers* part : parts) EXPECT_EQ(part, parts[0]);
+  for (const Slow* part : parts) EXPECT_EQ(part, parts[0]);
+  EXPECT_EQ(Slow::alive, before + 1);
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ void Run(const Options& options) {
   compilations.Print();
   std::printf(R"(
 Where to look next
-  examples/01_tensors.cc      the first of ten lessons; 05_lenet.cc is this training in 30 lines
+  examples/01_tensors.cc      the first of eleven lessons; 05_lenet.cc is this training in 30 lines
   docs/architecture.md        how an expression becomes a program, folder by folder
   XLA_SAVE_TENSORS_FILE=graphs.txt XLA_SAVE_TENSORS_FMT=hlo ./lz demo
                               the programs that were compiled; also text and dot

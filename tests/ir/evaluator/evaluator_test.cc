@@ -156,10 +156,11 @@ std::string Collective(std::string_view call) {
 }
 
 TEST(EvaluatorTest, CollectivesOfOneParticipantAreIdentities) {
+  constexpr auto* kAllReduceByGlobalIds =
+      "f32[2] all-reduce(x), replica_groups={{0}}, channel_id=1, use_global_device_ids=true, "
+      "to_apply=add";
   for (std::string_view call :
-       {"f32[2] all-reduce(x), replica_groups={{1,2},{0}}, to_apply=add",
-        "f32[2] all-reduce(x), replica_groups={{0}}, channel_id=1, use_global_device_ids=true, "
-        "to_apply=add",  // NOLINT(bugprone-suspicious-missing-comma): one string
+       {"f32[2] all-reduce(x), replica_groups={{1,2},{0}}, to_apply=add", kAllReduceByGlobalIds,
         "f32[2] all-reduce(x), replica_groups=[2,1]<=[2], to_apply=add",
         "f32[2] all-gather(x), replica_groups={{0}}, dimensions={0}",
         "f32[2] reduce-scatter(x), replica_groups={}, dimensions={0}, to_apply=add",

@@ -117,7 +117,7 @@ bool Engine::Move(const Place& from, const Walk& source, const Place& to, const 
 }
 
 // dma.ld, dma.st, dma.cp, dma.h2d, dma.d2h, xl.*: a descriptor's elements from one place to another.
-bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest* request, Completion&) {
+bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& request) {
   const Instruction& in = *entry.in;
   const Descriptor& d = program_.descriptors[in.desc];
   const Op op = in.opcode();
@@ -170,8 +170,7 @@ bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest* reque
     cost = {config_.dma.issue, CyclesOf(config_, config_.dram.latency_ns)};
     RunsOf(op == Op::kDmaLd ? from : to, op == Op::kDmaLd ? source : target, runs_);
     for (const ByteRun& run : runs_)
-      request->runs.emplace_back(run.offset, static_cast<int64_t>(run.bytes));
-    request->write = op == Op::kDmaSt;
+      request.runs.emplace_back(run.offset, static_cast<int64_t>(run.bytes));
   }
   return true;
 }
@@ -200,7 +199,7 @@ bool Engine::Fill(Core& core, const Entry& entry, Cost& cost) {
   return true;
 }
 
-bool Engine::Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest* request) {
+bool Engine::Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& request) {
   const Instruction& in = *entry.in;
   const Descriptor& d = program_.descriptors[in.desc];
   const bool gather = in.opcode() == Op::kDmaGat;
@@ -237,13 +236,12 @@ bool Engine::Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest* re
     }
     RunsOf(row, gather ? source_row : target_row, runs_);
     for (const ByteRun& run : runs_)
-      request->runs.emplace_back(run.offset, static_cast<int64_t>(run.bytes));
+      request.runs.emplace_back(run.offset, static_cast<int64_t>(run.bytes));
   }
   const int64_t bytes = CountOf(source) * source.elem;
   Counters& counters = CountersOf(core);
   (gather ? counters.dram_read_bytes : counters.dram_write_bytes) += bytes;
   (gather ? counters.spm_write_bytes : counters.spm_read_bytes) += bytes;
-  request->write = !gather;
   cost = {config_.dma.issue, CyclesOf(config_, config_.dram.latency_ns)};
   return true;
 }

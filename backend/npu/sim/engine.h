@@ -97,13 +97,18 @@ struct Core {
   std::vector<AccUse> acc_writes, acc_reads;
 };
 
+// A copy from or to the DRAM, until its last byte has passed the channel.
 struct DramRequest {
-  int core, queue;  // of the device
-  std::vector<std::pair<uint64_t, int64_t>> runs;
-  std::size_t at = 0;  // the run that is being served
-  int64_t served = 0;  // bytes of it
-  bool write = false;
-  std::size_t completion;  // what is done with the last byte
+  int core = 0, queue = 0;                         // of the device
+  std::vector<std::pair<uint64_t, int64_t>> runs;  // offset, bytes
+  std::size_t at = 0;                              // the run that is being served
+  int64_t served = 0;                              // bytes of it
+  // The instruction: since when it could have started, when it did, and when its first byte can be served.
+  uint32_t pc = 0;
+  const Instruction* in = nullptr;
+  int64_t ready = 0, start = 0, issued = 0;
+  int64_t latency = 0, bytes = 0;
+  Stall stall = Stall::kNone;
 };
 
 struct Device {
@@ -124,10 +129,7 @@ struct Completion {
   uint32_t pc = 0;
   const Instruction* in = nullptr;
   int remote_device = -1, remote_core = 0, remote_semaphore = 0, remote_count = 0;
-  int64_t remote_time = 0;
   Clock clock;
-  Slice slice;
-  bool has_slice = false;
   bool lost = false;
   int64_t latency = 0;
 };
@@ -191,31 +193,56 @@ class Engine {
   absl::Status CheckOperands(uint32_t pc, ErrorCode* code);
   absl::Status CheckLoops(uint32_t* pc);
 
-  // --- events
+  // --- events (engine.cc, ending.cc)
   void Push(int64_t time, int device, int core, int unit, Event::Kind kind, uint32_t payload);
   bool Dispatch(const Event& event);
-  std::optional<Fault> AtEnd();
-  std::string WaitCycle(Fault& fault);
+  // Of a run that is over (ending.cc).
+  struct Waiter {
+    int device, core, track;
+    bool operator==(const Waiter&) const = default;
+  };
+  struct Wait {
+    uint32_t pc = 0;
+    std::string text;
+    std::optional<Waiter> next;
+  };
+  std::optional<Fault> AtEnd() const;
+  std::string NameOf(const Waiter& waiter) const;
+  std::optional<Waiter> FirstWaiter() const;
+  std::optional<Waiter> SignallerOf(const Core& core, int semaphore, const Waiter& self) const;
+  Wait WaitOf(const Waiter& waiter) const;
+  Fault Deadlock() const;
+  std::optional<Fault> LeftoverTokens() const;
 
   // --- sequencer (sequencer.cc)
   bool RunSequencer(Core& core);
   bool Scalar(Core& core, const Instruction& in);
-  bool Send(Core& core, const Instruction& in);
+  bool Enqueue(Core& core, const Instruction& in);
   bool Fenced(const Core& core, uint32_t mask) const;
   bool LoadScalar(Core& core, const Instruction& in);
   void TouchSequencer(Core& core);
 
-  // --- queues and semaphores
+  static constexpr int kGrantOrder = 0;      // of a device's channel, before its units
+  static constexpr int kSequencerUnit = 31;  // behind the units of its core
+
+  // --- queues and semaphores (queues.cc, channel.cc)
   bool TryStart(Core& core, int queue);
-  bool StartMatrix(Core& core, UnitQueue& queue, Entry& entry);
-  bool Start(Core& core, int queue, Entry entry);
+  bool Start(Core& core, int queue, const Entry& entry);
+  bool FitsWatchdog(const Instruction& in);
+  bool Execute(Core& core, const Entry& entry, Cost& cost, DramRequest& request,
+               Completion& remote);
+  bool StartMatrix(Core& core, const UnitQueue& queue, const Entry& entry);
+  void Send(Core& core, const Slice& slice, Completion message);
+  void Transfer(Core& core, int queue, const Slice& slice, int64_t latency, DramRequest request);
   bool Finish(uint32_t completion);
   bool Signal(Core& core, int semaphore, int count, const Clock& clock, const Completion& from);
   void TakeTokens(Core& core, int semaphore, int count, int track, uint32_t pc);
-  void Complete(Core& core, int track, const Entry& entry, int64_t start, Cost cost, Stall stall,
-                int64_t ready, int64_t bytes);
+  void Complete(Core& core, const Slice& slice, int64_t latency);
   uint32_t NewCompletion(Completion completion);
   bool Grant(Device& device);
+  DramRequest* NextRequest(Device& device) const;
+  int64_t Serve(Dram& channel, DramRequest& request) const;
+  void FinishTransfer(Device& device, std::size_t index, int64_t end);
   Cost Timed(Cost cost);
   Core& CoreOf(int device, int core) {
     return *devices_[static_cast<std::size_t>(device)]->cores[static_cast<std::size_t>(core)];
@@ -241,10 +268,9 @@ class Engine {
   void RunsOf(const Place& place, const Walk& walk, std::vector<ByteRun>& runs) const;
 
   // --- units: false if they failed. They execute, and say what it costs.
-  bool Copy(Core& core, const Entry& entry, Cost& cost, DramRequest* request,
-            Completion& completion);
+  bool Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& request);
   bool Fill(Core& core, const Entry& entry, Cost& cost);
-  bool Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest* request);
+  bool Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& request);
   bool Put(Core& core, const Entry& entry, Cost& cost, Completion& completion);
   bool Move(const Place& from, const Walk& source, const Place& to, const Walk& target, int op,
             int convert, Type type);
@@ -255,6 +281,8 @@ class Engine {
   bool Random(Core& core, const Entry& entry, Cost& cost);
 
   bool Fail(ErrorCode code, std::string sentence);
+  // The instruction, its line and what it was made from.
+  void Locate(Fault& fault, uint32_t pc) const;
   // What a fault from here on is the fault of; the sequencer has a time of its own.
   void Blame(const Core& core, uint32_t pc, int64_t cycle = 0) {
     blamed_ = &core;

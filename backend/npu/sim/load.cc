@@ -261,7 +261,7 @@ std::optional<Fault> Engine::Load(const Program& program) {
         if (strict_ != nullptr && program_.semaphores[s] != 0)
           strict_->Put(core->tokens[s], program_.semaphores[s], nullptr);
       }
-      Push(0, device->index, core->index, 31, Event::kSequencer, 0);
+      Push(0, device->index, core->index, kSequencerUnit, Event::kSequencer, 0);
     }
   }
   return std::nullopt;

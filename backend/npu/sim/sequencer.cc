@@ -17,8 +17,6 @@ namespace {
 
 int64_t Wrap(uint64_t value) { return static_cast<int64_t>(value); }
 
-constexpr int kSequencerOrder = 31;  // behind the units of its core
-
 }  // namespace
 
 bool Engine::Fenced(const Core& core, uint32_t mask) const {
@@ -75,7 +73,7 @@ bool Engine::LoadScalar(Core& core, const Instruction& in) {
 }
 
 // Into the queue; false: the queue is full, and the sequencer waits.
-bool Engine::Send(Core& core, const Instruction& in) {
+bool Engine::Enqueue(Core& core, const Instruction& in) {
   UnitQueue& queue = core.queues[in.queue];
   if (queue.entries.size() >= static_cast<std::size_t>(config_.seq.queue_depth)) return false;
   if (strict_ != nullptr && core.clock == nullptr)
@@ -97,7 +95,7 @@ bool Engine::RunSequencer(Core& core) {
   const bool stepping = options_.stop != nullptr;
   const int64_t watchdog = config_.watchdog;
   auto yield = [&] {
-    Push(core.time, core.device, core.index, kSequencerOrder, Event::kSequencer, 0);
+    Push(core.time, core.device, core.index, kSequencerUnit, Event::kSequencer, 0);
     return true;
   };
   // Whether everything before now has happened.
@@ -321,7 +319,7 @@ bool Engine::RunSequencer(Core& core) {
         }
         [[fallthrough]];
       default:
-        if (!Send(core, in)) {
+        if (!Enqueue(core, in)) {
           if (!synchronous()) return yield();
           core.state = SequencerState::kQueueFull;
           core.blocked_on = in.queue;

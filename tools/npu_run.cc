@@ -104,6 +104,7 @@ std::vector<Row> RowsOf(const npu::Counters& c) {
           {"sfu_ops", c.sfu_ops},
           {"spm_read_bytes", c.spm_read_bytes},
           {"spm_write_bytes", c.spm_write_bytes},
+          {"bank_cycles", c.bank_cycles},
           {"dram_read_bytes", c.dram_read_bytes},
           {"dram_write_bytes", c.dram_write_bytes},
           {"dram_burst_bytes", c.dram_burst_bytes},

@@ -176,6 +176,7 @@ bool Engine::TouchWalk(const Place& place, const Walk& walk, bool write) {
       options_.observer->OnSpmAccess(memory.device, memory.core, run.offset, run.bytes, write,
                                      now_);
   }
+  if (&memory == counted_) words_.Add(place.offset, walk);
   if (strict_ == nullptr || memory.kind == MemoryKind::kHost) return true;
   RunsOf(place, walk, other_runs_);
   for (const ByteRun& run : other_runs_) {

@@ -51,6 +51,8 @@ void Engine::FinishTransfer(Device& device, std::size_t index, int64_t end) {
   device.requests.erase(device.requests.begin() + static_cast<std::ptrdiff_t>(index));
   Core& core = *device.cores[static_cast<std::size_t>(request.core)];
   const int track = 1 + request.queue;
+  end = TakeBanks(core, track, BankRank::kTransfer, request.start, end - request.start,
+                  request.words);
   core.queues[request.queue].transferring = false;
   Complete(core,
            {core.device, core.index, track, request.pc, request.in, request.ready, request.start,

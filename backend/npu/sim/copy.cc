@@ -1,7 +1,9 @@
 // DMA, link and transposer: everything that moves elements without computing, but for add and max on the way.
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "backend/npu/sim/address.h"
 #include "backend/npu/sim/engine.h"
@@ -35,6 +37,17 @@ Walk RowOf(const Walk& walk) {
   std::copy(walk.dim + 1, walk.dim + 5, row.dim);
   std::copy(walk.stride + 1, walk.stride + 5, row.stride);
   return row;
+}
+
+// The same elements, the smallest stride innermost.
+Walk InMemoryOrder(Walk walk) {
+  for (int d = 1; d < walk.rank; ++d) {
+    for (int i = d; i > 0 && std::abs(walk.stride[i]) > std::abs(walk.stride[i - 1]); --i) {
+      std::swap(walk.stride[i], walk.stride[i - 1]);
+      std::swap(walk.dim[i], walk.dim[i - 1]);
+    }
+  }
+  return walk;
 }
 
 int64_t CountOf(const Walk& walk) {
@@ -147,6 +160,12 @@ bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& reque
   Place from, to;
   if (!Find(core, near_first ? b : entry.ra, source, source_reach, from)) return false;
   if (!Find(core, near_first ? entry.ra : b, target, target_reach, to)) return false;
+  // The transposer holds a block of rows: it takes whole words, in whatever order elements go through it.
+  if (transposer && counted_ != nullptr) {
+    words_.Add(from.offset, InMemoryOrder(source));
+    words_.Add(to.offset, InMemoryOrder(target));
+    counted_ = nullptr;
+  }
   if (!TouchWalk(from, source, false)) return false;
   if (joining != kCopy && !TouchWalk(to, target, false)) return false;
   if (!TouchWalk(to, target, true)) return false;

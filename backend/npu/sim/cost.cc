@@ -86,15 +86,14 @@ int64_t RowClocks(const Config& config, uint64_t address, int64_t bytes) {
 }
 
 BankConflicts::BankConflicts(const Config& config, std::vector<int64_t> offsets)
-    : bank_bytes_(config.spm.bank_bytes),
-      banks_(config.spm.banks),
-      offsets_(std::move(offsets)),
-      known_(static_cast<std::size_t>(bank_bytes_ * banks_)) {}
+    : bank_bytes_(config.spm.bank_bytes), banks_(config.spm.banks), offsets_(std::move(offsets)) {}
 
-int64_t BankConflicts::Clocks(uint64_t address) {
+const BankConflicts::Row& BankConflicts::At(uint64_t address) {
+  if (known_.empty()) known_.resize(static_cast<std::size_t>(bank_bytes_ * banks_));
   const auto phase = static_cast<std::size_t>(address % known_.size());
-  if (known_[phase] != 0) return known_[phase];
-  // Words as (bank, word), each once; the longest run of one bank decides.
+  Row& row = known_[phase];
+  if (row.clocks != 0) return row;
+  // Words as (bank, word), each once.
   std::vector<std::pair<int64_t, int64_t>> words;
   words.reserve(offsets_.size());
   for (const int64_t offset : offsets_) {
@@ -105,12 +104,13 @@ int64_t BankConflicts::Clocks(uint64_t address) {
   }
   std::sort(words.begin(), words.end());
   words.erase(std::unique(words.begin(), words.end()), words.end());
-  int64_t most = 1, run = 0;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    run = i > 0 && words[i].first == words[i - 1].first ? run + 1 : 1;
-    most = std::max(most, run);
+  row.clocks = 1;
+  for (const auto& [bank, word] : words) {
+    if (row.words.empty() || row.words.back().first != bank)
+      row.words.emplace_back(static_cast<int32_t>(bank), 0);
+    row.clocks = std::max<int64_t>(row.clocks, ++row.words.back().second);
   }
-  return known_[phase] = most;
+  return row;
 }
 
 int64_t InitiationInterval(const Config& config, int64_t alu, int64_t sfu, int64_t streams) {

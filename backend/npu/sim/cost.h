@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/npu/sim/config.h"
@@ -58,12 +59,22 @@ int64_t RowClocks(const Config& config, uint64_t address, int64_t bytes);
 class BankConflicts {
  public:
   BankConflicts(const Config& config, std::vector<int64_t> offsets);
-  int64_t Clocks(uint64_t address);
+  int64_t Clocks(uint64_t address) { return At(address).clocks; }
+  // Words of each bank, for those that have any.
+  const std::vector<std::pair<int32_t, int32_t>>& Words(uint64_t address) {
+    return At(address).words;
+  }
 
  private:
+  struct Row {
+    int64_t clocks = 0;  // 0: not asked for yet
+    std::vector<std::pair<int32_t, int32_t>> words;
+  };
+  const Row& At(uint64_t address);
+
   int64_t bank_bytes_, banks_;
   std::vector<int64_t> offsets_;
-  std::vector<int64_t> known_;  // by the address modulo a word of every bank; 0: not asked for yet
+  std::vector<Row> known_;  // by the address modulo a word of every bank
 };
 
 // --- vectors

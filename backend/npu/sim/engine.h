@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/npu/sim/banks.h"
 #include "backend/npu/sim/cost.h"
 #include "backend/npu/sim/dram.h"
 #include "backend/npu/sim/machine.h"
@@ -36,7 +37,9 @@ struct Port {
   int64_t free = 0;        // when the next instruction can start
   int64_t last_start = 0;  // of the one before
   int64_t last_done = 0;
-  int in_flight = 0;  // started, not done
+  int in_flight = 0;    // started, not done
+  int64_t latency = 0;  // of the last one
+  uint32_t completion = 0;
 };
 
 struct UnitQueue {
@@ -44,6 +47,7 @@ struct UnitQueue {
   int64_t ready_since = 0;  // when the head could have started but for semaphores
   bool waits_semaphore = false;
   bool transferring = false;  // its port is free when the DRAM has served it
+  int64_t transfer_start = 0;
   Stall stall = Stall::kNone;
 };
 
@@ -90,6 +94,7 @@ struct Core {
   uint32_t waiters[kSemaphores] = {};  // queues whose head waits for it; bit 15: the sequencer
   TokenQueue tokens[kSemaphores];
   Memory spm, acc;
+  Banks banks;
   // matrix unit
   Plane shadow, active;
   int64_t shadow_done = 0, swapped = 0;
@@ -109,6 +114,7 @@ struct DramRequest {
   int64_t ready = 0, start = 0, issued = 0;
   int64_t latency = 0, bytes = 0;
   Stall stall = Stall::kNone;
+  BankWords words;
 };
 
 struct Device {
@@ -132,6 +138,7 @@ struct Completion {
   Clock clock;
   bool lost = false;
   int64_t latency = 0;
+  int64_t due = 0;  // later than its event, if it has been put off
 };
 
 struct Event {
@@ -161,16 +168,9 @@ struct Place {
   std::byte* at() const { return memory->data() + offset; }
 };
 
-// A loop nest over one operand, strides in bytes.
-struct Walk {
-  int rank = 0;
-  int64_t dim[5] = {}, stride[5] = {};
-  int64_t elem = 1;
-};
-
 class Engine {
  public:
-  explicit Engine(const Config& config) : config_(config) {}
+  explicit Engine(const Config& config) : config_(config), words_(config) {}
   absl::Status Build();
   std::optional<Fault> Load(const Program& program);
   std::optional<Fault> Run(const RunOptions& options);
@@ -238,6 +238,9 @@ class Engine {
   bool Signal(Core& core, int semaphore, int count, const Clock& clock, const Completion& from);
   void TakeTokens(Core& core, int semaphore, int count, int track, uint32_t pc);
   void Complete(Core& core, const Slice& slice, int64_t latency);
+  int64_t TakeBanks(Core& core, int track, BankRank rank, int64_t start, int64_t clocks,
+                    const BankWords& words);
+  void PutOff(Core& core, const Banks::Delay& delay);
   uint32_t NewCompletion(Completion completion);
   bool Grant(Device& device);
   DramRequest* NextRequest(Device& device) const;
@@ -303,6 +306,10 @@ class Engine {
   int64_t blamed_cycle_ = 0;
   int64_t puts_ = 0;
   bool stopped_ = false;
+  // Of the instruction that is starting: its core's scratchpad, if cycles are counted, and what it takes of the banks.
+  const Memory* counted_ = nullptr;
+  BankWords words_;
+  std::vector<Banks::Delay> delayed_;
   // scratch of the units
   std::vector<ByteRun> runs_, other_runs_;
   std::vector<float> a_, parts_[3];

@@ -100,6 +100,7 @@ bool Engine::LoadWeights(Core& core, const Entry& entry, Cost& cost) {
   }
   CountersOf(core).spm_read_bytes += k * n * elem;
   cost = LoadWeightsCost(config_, k, n, transposed);
+  if (config_.mxu.dataflow != Dataflow::kWs) words_.Clear();  // they come with the product
   return true;
 }
 
@@ -166,7 +167,10 @@ bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
     const Place place{from.memory, static_cast<uint64_t>(row - from.memory->data())};
     if (!table) {
       if (watched && !TouchBytes(place, static_cast<uint64_t>(k * elem), false)) return false;
-      if (options_.timing) bank_clocks += RowClocks(config_, place.offset, k * elem);
+      if (options_.timing) {
+        bank_clocks += RowClocks(config_, place.offset, k * elem);
+        words_.Add(place.offset, k * elem);
+      }
       if (integer)
         ToIntegers(row, type, k, zero_point, ai_.data() + i * k);
       else
@@ -182,7 +186,10 @@ bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
         else
           ToFloats(at, type, 1, a_.data() + i * k + r);
       }
-      if (options_.timing) bank_clocks += banks.Clocks(place.offset);
+      if (options_.timing) {
+        bank_clocks += banks.Clocks(place.offset);
+        words_.Add(banks.Words(place.offset));
+      }
     }
     for (int l = rows.rank - 1; l >= 0; --l) {
       offset += rows.stride[l];

@@ -35,6 +35,9 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void OnSlice(const Slice&) {}
+  // The last slice of a track ends later than it said: another unit takes banks of the scratchpad.
+  virtual void OnDelay(int /*device*/, int /*core*/, int /*track*/, int64_t /*end*/,
+                       int64_t /*done*/) {}
   // A semaphore changed to `value`: tokens were signalled by, or taken for, what runs on `track` at `pc`.
   virtual void OnSignal(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,
                         int64_t /*cycle*/, int /*track*/, uint32_t /*pc*/) {}
@@ -52,6 +55,7 @@ struct Counters {
   int64_t macs_int = 0, macs_bf16 = 0, macs_f32 = 0;  // bf16: each pass of x1, x3 and x6, too
   int64_t acc_words = 0;                              // read or written
   int64_t spm_read_bytes = 0, spm_write_bytes = 0;
+  int64_t bank_cycles = 0;  // that units took longer for banks of the scratchpad
   int64_t dram_read_bytes = 0, dram_write_bytes = 0;  // asked for
   int64_t dram_burst_bytes = 0;                       // moved: whole bursts
   int64_t alu_ops = 0, sfu_ops = 0, link_bytes = 0, host_bytes = 0;

@@ -14,6 +14,12 @@ int MatrixTrack(const Instruction& in) {
                                      : kMxTrack;
 }
 
+BankRank RankOf(int queue) {
+  return queue == static_cast<int>(Queue::kVx)   ? BankRank::kVector
+         : queue == static_cast<int>(Queue::kXl) ? BankRank::kTransposer
+                                                 : BankRank::kCopy;
+}
+
 bool Overlaps(const AccUse& use, int64_t first, int64_t last) {
   return use.first <= last && first <= use.last;
 }
@@ -140,6 +146,7 @@ uint32_t Engine::NewCompletion(Completion completion) {
 void Engine::Complete(Core& core, const Slice& slice, int64_t latency) {
   Port& port = core.ports[slice.track];
   port.free = slice.end;
+  port.latency = latency;
   port.last_start = slice.start;
   port.last_done = std::max(port.last_done, port.free + latency);
   ++port.in_flight;
@@ -159,11 +166,44 @@ void Engine::Complete(Core& core, const Slice& slice, int64_t latency) {
     shown.done = port.last_done;
     options_.observer->OnSlice(shown);
   }
-  Push(port.last_done, core.device, core.index, slice.track, Event::kDone,
-       NewCompletion(std::move(completion)));
+  completion.due = port.last_done;
+  port.completion = NewCompletion(std::move(completion));
+  Push(port.last_done, core.device, core.index, slice.track, Event::kDone, port.completion);
+}
+
+// Until when an instruction lasts that takes these words; those that wait for it are put off.
+int64_t Engine::TakeBanks(Core& core, int track, BankRank rank, int64_t start, int64_t clocks,
+                          const BankWords& words) {
+  if (!options_.timing || words.empty()) return start + clocks;
+  int64_t since = now_;
+  for (const UnitQueue& queue : core.queues) {
+    if (queue.transferring) since = std::min(since, queue.transfer_start);
+  }
+  const int64_t end = core.banks.Take(track, rank, start, clocks, words, now_, since, delayed_);
+  CountersOf(core).bank_cycles += end - start - clocks;
+  for (const Banks::Delay& delay : delayed_) PutOff(core, delay);
+  return end;
+}
+
+// The last instruction of a track lasts longer. Its event comes at the old time, and finds that.
+void Engine::PutOff(Core& core, const Banks::Delay& delay) {
+  Port& port = core.ports[delay.track];
+  const int64_t later = delay.end - port.free;
+  port.free = delay.end;
+  port.last_done = std::max(port.last_done, port.free + port.latency);
+  completions_[port.completion].due = port.last_done;
+  Counters& counters = CountersOf(core);
+  counters.bank_cycles += later;
+  counters.busy[static_cast<std::size_t>(delay.track)] += later;
+  if (options_.observer != nullptr)
+    options_.observer->OnDelay(core.device, core.index, delay.track, port.free, port.last_done);
 }
 
 bool Engine::Finish(uint32_t slot) {
+  if (const Completion& waiting = completions_[slot]; waiting.due > now_) {
+    Push(waiting.due, waiting.device, waiting.core, waiting.track, Event::kDone, slot);
+    return true;
+  }
   const Completion completion = std::move(completions_[slot]);
   free_completions_.push_back(slot);
   Core& core = CoreOf(completion.device, completion.core);
@@ -228,6 +268,8 @@ bool Engine::Execute(Core& core, const Entry& entry, Cost& cost, DramRequest& re
 bool Engine::Start(Core& core, int q, const Entry& entry) {
   UnitQueue& queue = core.queues[q];
   if (!FitsWatchdog(*entry.in)) return false;
+  counted_ = options_.timing ? &core.spm : nullptr;
+  words_.Clear();
   if (q == static_cast<int>(Queue::kMx) && Row(*entry.in).queue == QueueKind::kMx)
     return StartMatrix(core, queue, entry);
   const int track = 1 + q;
@@ -245,6 +287,8 @@ bool Engine::Start(Core& core, int q, const Entry& entry) {
   } else if (!request.runs.empty() && options_.timing) {
     Transfer(core, q, slice, cost.latency, std::move(request));
     return true;
+  } else {
+    slice.end = TakeBanks(core, track, RankOf(q), now_, cost.occupancy, words_);
   }
   Complete(core, slice, cost.latency);
   return true;
@@ -274,7 +318,9 @@ void Engine::Transfer(Core& core, int q, const Slice& slice, int64_t latency, Dr
   request.latency = latency;
   request.bytes = slice.bytes;
   request.stall = slice.stall;
+  request.words = words_;
   core.queues[q].transferring = true;
+  core.queues[q].transfer_start = slice.start;
   devices_[static_cast<std::size_t>(core.device)]->requests.push_back(std::move(request));
   Push(slice.end, core.device, 0, kGrantOrder, Event::kGrant, 0);
 }
@@ -290,13 +336,19 @@ bool Engine::StartMatrix(Core& core, const UnitQueue& queue, const Entry& entry)
     start = std::max(start, time);
     if (strict_ != nullptr) strict_->Join(agent, clock);
   };
+  // The start is known.
+  auto take_banks = [&] {
+    cost = Timed(cost);
+    cost.occupancy =
+        TakeBanks(core, track, BankRank::kMatrix, start, cost.occupancy, words_) - start;
+  };
   switch (entry.in->opcode()) {
     case Op::kMxLdw:
       after(core.swapped, core.swap_clock);
       // Weights shift through all rows, so with one plane the last sums have to be out.
       if (config_.mxu.shadow_planes == 0) start = std::max(start, core.ports[kMxTrack].last_done);
       if (!LoadWeights(core, entry, cost)) return false;
-      cost = Timed(cost);
+      take_banks();
       core.shadow_done = start + cost.occupancy + cost.latency;
       break;
     case Op::kMxSwp:
@@ -312,10 +364,10 @@ bool Engine::StartMatrix(Core& core, const UnitQueue& queue, const Entry& entry)
       break;
     case Op::kMxMm: {
       if (!Multiply(core, entry, cost, use)) return false;
-      cost = Timed(cost);
       for (const AccUse& other : core.acc_reads) {
         if (Overlaps(other, use.first, use.last)) after(other.done, other.clock);
       }
+      take_banks();
       use.done = start + cost.occupancy + cost.latency;
       if (strict_ != nullptr) use.clock = strict_->Snapshot(agent);
       Remember(core.acc_writes, use);
@@ -323,10 +375,10 @@ bool Engine::StartMatrix(Core& core, const UnitQueue& queue, const Entry& entry)
     }
     default: {
       if (!Results(core, entry, cost, use)) return false;
-      cost = Timed(cost);
       for (const AccUse& other : core.acc_writes) {
         if (Overlaps(other, use.first, use.last)) after(other.done, other.clock);
       }
+      take_banks();
       use.done = start + cost.occupancy;
       if (strict_ != nullptr) use.clock = strict_->Snapshot(agent);
       Remember(core.acc_reads, use);

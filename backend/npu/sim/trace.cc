@@ -57,24 +57,32 @@ Trace::Trace(const Program& program, const Config& config, std::size_t most_slic
 }
 
 void Trace::OnSlice(const Slice& slice) {
+  const Unit unit{slice.device, slice.core, slice.track};
   if (slices_.size() >= most_slices_) {
     ++dropped_;
+    last_.erase(unit);
     return;
   }
-  const Unit unit{slice.device, slice.core, slice.track};
   const std::size_t index = slices_.size();
   slices_.push_back(slice);
   slices_.back().instruction = &instructions_.at(slice.pc);
   // What is behind a busy port is not free to wait for anything else.
-  int64_t& busy = busy_[unit];
-  slices_.back().ready = std::clamp(busy, slice.ready, slice.start);
-  busy = slice.end;
+  if (const auto last = last_.find(unit); last != last_.end())
+    slices_.back().ready = std::clamp(slices_[last->second].end, slice.ready, slice.start);
+  last_[unit] = index;
   if (slice.instruction->sig_inc != 0) senders_[unit].push_back(index);
   if (RemoteTokens(*slice.instruction) != 0) remote_senders_[slice.track].push_back(index);
   if (const auto taken = taken_.find(unit); taken != taken_.end()) {
     for (const auto& [from, semaphore] : taken->second) arrows_.push_back({from, index, semaphore});
     taken_.erase(taken);
   }
+}
+
+void Trace::OnDelay(int device, int core, int track, int64_t end, int64_t done) {
+  const auto last = last_.find({device, core, track});
+  if (last == last_.end()) return;
+  slices_[last->second].end = end;
+  slices_[last->second].done = done;
 }
 
 // Signals come in the order of a track's instructions. A put signals twice: where it was sent from,

@@ -37,6 +37,7 @@ class Trace final : public Observer {
   Trace& operator=(const Trace&) = delete;
 
   void OnSlice(const Slice& slice) override;
+  void OnDelay(int device, int core, int track, int64_t end, int64_t done) override;
   void OnSignal(int device, int core, int semaphore, int value, int64_t cycle, int track,
                 uint32_t pc) override;
   void OnWait(int device, int core, int semaphore, int value, int64_t cycle, int track,
@@ -93,7 +94,7 @@ class Trace final : public Observer {
   std::map<Unit, std::deque<std::size_t>> tokens_;  // who signalled them, by semaphore
   // Tokens that the next slice of a track has taken, with their semaphore.
   std::map<Unit, std::vector<std::pair<std::size_t, int>>> taken_;
-  std::map<Unit, int64_t> busy_;  // until when a track's last slice lasts
+  std::map<Unit, std::size_t> last_;  // slice of a track
   std::map<std::pair<int, int>, Spm> spms_;
 };
 

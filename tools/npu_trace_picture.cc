@@ -107,7 +107,7 @@ class Picture {
   }
 
   std::string Bar(const Slice& slice) const {
-    const std::string_view name = npu::Row(*slice.instruction).mnemonic;
+    const std::string_view name = npu::SliceName(slice);
     std::string svg;
     if (slice.start > slice.ready)
       svg += Rectangle(X(slice.ready), Y(slice) + 6, X(slice.start) - X(slice.ready), 6,

@@ -86,6 +86,9 @@ struct Core {
   uint32_t blocked_pc = 0;
   int64_t instructions = 0;
   Clock clock;  // the sequencer's, until it changes
+  // What an observer has not been shown: since when, which instructions, and since when the next one waits.
+  int64_t shown_time = 0, shown_instructions = 0, blocked_since = -1;
+  uint32_t shown_pc = 0;
   // units
   UnitQueue queues[kQueues];
   Port ports[kTracks];
@@ -219,6 +222,9 @@ class Engine {
   bool Scalar(Core& core, const Instruction& in);
   bool Enqueue(Core& core, const Instruction& in);
   bool Fenced(const Core& core, uint32_t mask) const;
+  bool Block(Core& core, SequencerState state, uint32_t on);
+  void ShowScalars(Core& core, int64_t end);
+  void ShowSequencer(Core& core, Stall stall);
   bool LoadScalar(Core& core, const Instruction& in);
   void TouchSequencer(Core& core);
 

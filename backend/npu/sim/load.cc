@@ -255,7 +255,7 @@ std::optional<Fault> Engine::Load(const Program& program) {
       at += bytes;
     }
     for (auto& core : device->cores) {
-      core->pc = program_.entry;
+      core->pc = core->shown_pc = program_.entry;
       for (std::size_t s = 0; s < kSemaphores; ++s) {
         core->semaphores[s] = core->baseline[s] = program_.semaphores[s];
         if (strict_ != nullptr && program_.semaphores[s] != 0)

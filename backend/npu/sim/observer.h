@@ -1,6 +1,7 @@
 // What a run tells whoever watches it: slices of work per unit, tokens, counters.
 //
-// Traces, reports and the debugger are observers. Calls come in the order of simulated time of their starts, from one thread.
+// Traces, reports and the debugger are observers. Calls come from one thread, those of a track in the order of their starts; the
+// sequencer runs ahead of the units.
 #pragma once
 
 #include <array>
@@ -29,11 +30,14 @@ struct Slice {
   int64_t ready, start, end, done;  // there and free; began; free again; results are there
   Stall stall;
   int64_t bytes;  // moved to or from memory outside the core
+  int64_t scalars =
+      0;  // of the sequencer: so many scalar instructions from pc on, none of which waits
 };
 
 class Observer {
  public:
   virtual ~Observer() = default;
+  // Of the sequencer a slice is a run of scalar instructions, or one that puts an instruction into a queue, signals or waits.
   virtual void OnSlice(const Slice&) {}
   // The last slice of a track ends later than it said: another unit takes banks of the scratchpad.
   virtual void OnDelay(int /*device*/, int /*core*/, int /*track*/, int64_t /*end*/,

@@ -87,6 +87,39 @@ bool Engine::Enqueue(Core& core, const Instruction& in) {
   return true;
 }
 
+// The sequencer stops at its pc, until somebody wakes it.
+bool Engine::Block(Core& core, SequencerState state, uint32_t on) {
+  core.state = state;
+  core.blocked_on = on;
+  core.blocked_pc = core.pc;
+  if (core.blocked_since < 0) core.blocked_since = core.time;
+  return true;
+}
+
+// Scalar instructions that no slice has shown, up to this cycle.
+void Engine::ShowScalars(Core& core, int64_t end) {
+  const int64_t scalars = core.instructions - core.shown_instructions;
+  if (scalars == 0 || end == core.shown_time) return;  // nothing, or the end of a loop
+  options_.observer->OnSlice({core.device, core.index, kSequencerTrack, core.shown_pc,
+                              &code_[core.shown_pc], core.shown_time, core.shown_time, end, end,
+                              Stall::kNone, 0, scalars});
+}
+
+// The instruction at pc, which takes one cycle from now on.
+void Engine::ShowSequencer(Core& core, Stall stall) {
+  if (options_.observer == nullptr) return;
+  const bool waited = core.blocked_since >= 0;
+  const int64_t ready = waited ? core.blocked_since : core.time;
+  ShowScalars(core, ready);
+  options_.observer->OnSlice({core.device, core.index, kSequencerTrack, core.pc, &code_[core.pc],
+                              ready, core.time, core.time + 1, core.time + 1,
+                              waited ? stall : Stall::kNone, 0});
+  core.blocked_since = -1;
+  core.shown_time = core.time + 1;
+  core.shown_instructions = core.instructions + 1;
+  core.shown_pc = core.pc + 1;
+}
+
 bool Engine::RunSequencer(Core& core) {
   if (core.state == SequencerState::kHalted) return true;
   core.state = SequencerState::kRuns;
@@ -271,12 +304,8 @@ bool Engine::RunSequencer(Core& core) {
         break;
       case Op::kFence:
         if (!synchronous()) return yield();
-        if (!Fenced(core, in.imm)) {
-          core.state = SequencerState::kFence;
-          core.blocked_on = in.imm;
-          core.blocked_pc = pc;
-          return true;
-        }
+        if (!Fenced(core, in.imm)) return Block(core, SequencerState::kFence, in.imm);
+        ShowSequencer(core, Stall::kFence);
         if (strict_ != nullptr) {
           for (int q = 0; q < kQueues; ++q) {
             if ((in.imm >> q & 1) == 0) continue;
@@ -293,16 +322,15 @@ bool Engine::RunSequencer(Core& core) {
         if (in.unit() == Queue::kSq) {
           if (!synchronous()) return yield();
           if (core.semaphores[in.wait_sem] < static_cast<int>(in.wait_val)) {
-            core.state = SequencerState::kSemaphore;
             core.waiters[in.wait_sem] |= 1u << static_cast<int>(Queue::kSq);
-            core.blocked_pc = pc;
-            return true;
+            return Block(core, SequencerState::kSemaphore, 0);
           }
           Blame(core, pc, core.time);
           TouchSequencer(core);
           if (in.wait_val != 0)
             TakeTokens(core, static_cast<int>(in.wait_sem), static_cast<int>(in.wait_val),
                        kSequencerTrack, pc);
+          ShowSequencer(core, Stall::kSemaphore);
           if (in.sig_inc != 0) {
             Completion from;
             from.device = core.device;
@@ -321,11 +349,9 @@ bool Engine::RunSequencer(Core& core) {
       default:
         if (!Enqueue(core, in)) {
           if (!synchronous()) return yield();
-          core.state = SequencerState::kQueueFull;
-          core.blocked_on = in.queue;
-          core.blocked_pc = pc;
-          return true;
+          return Block(core, SequencerState::kQueueFull, in.queue);
         }
+        ShowSequencer(core, Stall::kQueueFull);
         break;
     }
     r[0] = 0;
@@ -338,7 +364,10 @@ bool Engine::RunSequencer(Core& core) {
       if (core.state != SequencerState::kHalted) yield();
       return true;
     }
-    if (core.state == SequencerState::kHalted) return true;
+    if (core.state == SequencerState::kHalted) {
+      if (options_.observer != nullptr) ShowScalars(core, core.time);
+      return true;
+    }
   }
 }
 

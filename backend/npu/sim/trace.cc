@@ -51,6 +51,10 @@ std::string_view StallText(Stall stall) {
   return "";
 }
 
+std::string_view SliceName(const Slice& slice) {
+  return slice.scalars != 0 ? "scalars" : Row(*slice.instruction).mnemonic;
+}
+
 Trace::Trace(const Program& program, const Config& config, std::size_t most_slices)
     : program_(program), config_(config), most_slices_(most_slices) {
   for (const Word& word : program.text) instructions_.push_back(Unpack(word));
@@ -70,8 +74,11 @@ void Trace::OnSlice(const Slice& slice) {
   if (const auto last = last_.find(unit); last != last_.end())
     slices_.back().ready = std::clamp(slices_[last->second].end, slice.ready, slice.start);
   last_[unit] = index;
-  if (slice.instruction->sig_inc != 0) senders_[unit].push_back(index);
-  if (RemoteTokens(*slice.instruction) != 0) remote_senders_[slice.track].push_back(index);
+  // What the sequencer puts into a queue is signalled by its unit.
+  if (slice.track != kSequencerTrack || slice.instruction->unit() == Queue::kSq) {
+    if (slice.instruction->sig_inc != 0) senders_[unit].push_back(index);
+    if (RemoteTokens(*slice.instruction) != 0) remote_senders_[slice.track].push_back(index);
+  }
   if (const auto taken = taken_.find(unit); taken != taken_.end()) {
     for (const auto& [from, semaphore] : taken->second) arrows_.push_back({from, index, semaphore});
     taken_.erase(taken);
@@ -96,7 +103,7 @@ void Trace::OnSignal(int device, int core, int semaphore, int /*value*/, int64_t
   auto& senders = here ? own : remote_senders_[track];
   const auto sender = std::find_if(senders.begin(), senders.end(),
                                    [&](std::size_t i) { return slices_[i].pc == pc; });
-  std::size_t from = kNobody;  // of the sequencer, which has no slices
+  std::size_t from = kNobody;  // not shown any more
   if (sender != senders.end()) {
     from = *sender;
     senders.erase(sender);
@@ -178,6 +185,7 @@ std::string Trace::Arguments(const Slice& slice) const {
   std::string text = Str("\"pc\":", slice.pc, ",\"done\":", slice.done, ",\"stall\":\"",
                          StallText(slice.stall), "\",\"waited\":", slice.start - slice.ready);
   if (slice.bytes != 0) text += Str(",\"bytes\":", slice.bytes);
+  if (slice.scalars != 0) text += Str(",\"instructions\":", slice.scalars);
   if (slice.pc < program_.debug.size()) {
     const DebugLine& debug = program_.debug[slice.pc];
     if (debug.line != 0) text += Str(",\"line\":", debug.line);
@@ -210,8 +218,8 @@ std::string Trace::Json() const {
     if (slice.start > slice.ready)
       json.Slice(slice.device, track, Str("wait: ", StallText(slice.stall)), slice.ready,
                  slice.start - slice.ready);
-    json.Slice(slice.device, track, Row(*slice.instruction).mnemonic, slice.start,
-               slice.end - slice.start, Arguments(slice));
+    json.Slice(slice.device, track, SliceName(slice), slice.start, slice.end - slice.start,
+               Arguments(slice));
     end = std::max(end, slice.done);
   }
   int64_t id = 0;
@@ -237,7 +245,7 @@ std::string Trace::Json() const {
   }
   if (dropped_ > 0 && !devices.empty())
     json.Instant(*devices.begin(), TrackNumber(0, kSequencerTrack),
-                 Str(dropped_, " more instructions are not shown"), end);
+                 Str(dropped_, " more slices are not shown"), end);
   return std::move(json).Finish();
 }
 

@@ -6,7 +6,8 @@
 //   WriteTextFile("run.json", trace.Json());      // opens in ui.perfetto.dev and chrome://tracing
 //
 // A process for each device, a track for each unit of a core, a slice for each instruction; before
-// it, if its unit was free and it could not begin, a slice that says why. An arrow from the
+// it, if its unit was free and it could not begin, a slice that says why. On the sequencer's track
+// scalar instructions that follow each other are one slice. An arrow from the
 // instruction that signalled a token to the one that took it. Counters: bytes a second between each
 // device and its DRAM, and bytes of each scratchpad that hold something that is still going to be
 // read. A cycle is shown as a nanosecond.
@@ -99,5 +100,7 @@ class Trace final : public Observer {
 };
 
 std::string_view StallText(Stall stall);
+// The instruction's mnemonic, or "scalars".
+std::string_view SliceName(const Slice& slice);
 
 }  // namespace lazuli::npu

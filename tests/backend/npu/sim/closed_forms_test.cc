@@ -52,6 +52,7 @@ int64_t ArrayCycles(std::string_view text, const Config& config) {
   EXPECT_FALSE(fault) << fault->ToString();
   int64_t begin = -1, end = 0;
   for (const Slice& slice : trace.slices()) {
+    if (slice.track == kSequencerTrack) continue;
     if (slice.instruction->opcode() == Op::kMxLdw && begin < 0) begin = slice.start;
     if (slice.instruction->opcode() == Op::kMxMm) end = std::max(end, slice.done);
   }

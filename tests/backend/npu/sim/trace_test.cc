@@ -77,7 +77,7 @@ TEST(TraceTest, HasASliceForEachInstructionOfAUnit) {
   const auto run = Record(kProgram);
   std::map<std::string, int> count;
   for (const Slice& slice : run->trace->slices()) {
-    ++count[std::string(Row(*slice.instruction).mnemonic)];
+    if (slice.track != kSequencerTrack) ++count[std::string(SliceName(slice))];
     EXPECT_LE(slice.ready, slice.start);
     EXPECT_LE(slice.start, slice.end);
     EXPECT_LE(slice.end, slice.done);
@@ -102,6 +102,45 @@ TEST(TraceTest, ArrowsLeadFromWhoSignalledToWhoWaited) {
   EXPECT_THAT(arrows, ::testing::UnorderedElementsAre(
                           "dma.ld@3 s2 mx.ldw@4", "dma.ld@7 s1 mx.mm@8", "mx.mm@8 s0 dma.ld@10",
                           "dma.ld@10 s1 mx.mm@11", "mx.out@13 s3 dma.st@14"));
+}
+
+// The sequencer's track has no gaps: scalars in a row, what goes to a queue, and why that waited.
+TEST(TraceTest, TheSequencerShowsWhatItDoesAndWaitsFor) {
+  const auto run = Record(R"(
+.arg a s8[64] in
+.arg w s8[64] in
+.desc all dim(64) src(1) dst(1) elem 1
+  movi r2, 4096
+  loop r3, 24
+    dma.ld.0 [r1], $a, all
+  endl
+  fence ld0
+  sem.sig.sq sig s1+1
+  sem.wait.vx wait s1>=1 sig s2+1
+  sem.wait.sq wait s2>=1
+  halt
+)");
+  std::vector<std::string> shown;
+  std::vector<Stall> stalls;
+  int64_t end = 0;
+  for (const Slice& slice : run->trace->slices()) {
+    if (slice.track != kSequencerTrack) continue;
+    EXPECT_EQ(slice.ready, end) << slice.pc;
+    end = slice.end;
+    if (slice.stall != Stall::kNone && (stalls.empty() || stalls.back() != slice.stall))
+      stalls.push_back(slice.stall);
+    if (shown.empty() || slice.instruction->opcode() != Op::kDmaLd)
+      shown.push_back(Str(SliceName(slice), "@", slice.pc, " ", slice.scalars));
+  }
+  EXPECT_THAT(shown, ::testing::ElementsAre("scalars@0 2", "fence@4 0", "sem.sig@5 0",
+                                            "sem.wait@6 0", "sem.wait@7 0", "scalars@8 1"));
+  // A queue holds 16, and a load takes seven cycles.
+  EXPECT_THAT(stalls, ::testing::ElementsAre(Stall::kQueueFull, Stall::kFence, Stall::kSemaphore));
+  std::vector<std::string> arrows;
+  for (const Trace::Arrow& arrow : run->trace->arrows())
+    arrows.push_back(Str(TrackName(run->trace->slices()[arrow.from].track), " s", arrow.semaphore,
+                         " ", TrackName(run->trace->slices()[arrow.to].track)));
+  EXPECT_THAT(arrows, ::testing::UnorderedElementsAre("seq s1 vx", "vx s2 seq"));
 }
 
 TEST(TraceTest, CountersAreOfWhatMovesAndWhatIsStillRead) {
@@ -150,8 +189,8 @@ TEST(TraceTest, JsonIsWhatViewersRead) {
 TEST(TraceTest, SaysWhatItLeavesOut) {
   const auto run = Record(kProgram, 3);
   EXPECT_EQ(run->trace->slices().size(), 3u);
-  EXPECT_EQ(run->trace->dropped(), 6u);
-  EXPECT_THAT(run->trace->Json(), ::testing::HasSubstr("6 more instructions are not shown"));
+  EXPECT_EQ(run->trace->dropped(), 20u);
+  EXPECT_THAT(run->trace->Json(), ::testing::HasSubstr("20 more slices are not shown"));
 }
 
 }  // namespace

@@ -51,11 +51,15 @@ void AddWhole(Selection& s, std::int64_t size) {
   Take(s, 0, size, 1, size);
 }
 
-void AddInteger(Selection& s, std::int64_t i, std::int64_t size) {
+void CheckInteger(std::int64_t i, std::size_t dim, std::int64_t size) {
   if (i < -size || i >= size) {
-    lazy::ThrowRecordError(kOp, ir::OutOfRange("index ", i, " is out of range for dim ",
-                                               s.starts.size(), " of size ", size));
+    lazy::ThrowRecordError(
+        kOp, ir::OutOfRange("index ", i, " is out of range for dim ", dim, " of size ", size));
   }
+}
+
+void AddInteger(Selection& s, std::int64_t i, std::int64_t size) {
+  CheckInteger(i, s.starts.size(), size);
   const std::int64_t at = i < 0 ? i + size : i;
   Take(s, at, at + 1, 1, 1);
   s.whole = s.whole && size == 1;
@@ -321,7 +325,14 @@ void PutInto(const lazy::Tensor& part, const Selection& s, const Operand& value,
 Tensor index(const Tensor& x, const std::vector<Index>& indices, SourceLocation loc) {
   return CallTensor(loc, [&] {
     const lazy::FunctionScope function(kOp);
-    const lazy::Tensor in = In(x, kOp);
+    const Borrowed borrowed = In(x, kOp);
+    const lazy::Tensor& in = borrowed;
+    if (indices.size() == 1 && in.rank() > 0) {  // most
+      if (const auto* integer = std::get_if<std::int64_t>(indices.data())) {
+        CheckInteger(*integer, 0, in.dim(0));
+        return lazy::SelectView(in, 0, *integer);
+      }
+    }
     const lazy::Geometry memory = lazy::GeometryOf(in);
     Selection s = Select(in, memory, indices);
     return s.positions.empty() ? SliceView(in, std::move(s)) : Pick(Sliced(in, s), s);

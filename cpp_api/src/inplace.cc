@@ -1,5 +1,6 @@
 #include "cpp_api/src/inplace.h"
 
+#include <array>
 #include <utility>
 
 #include "cpp_api/src/operands.h"
@@ -52,7 +53,8 @@ void CheckResult(std::string_view op, const lazy::Tensor& target,
 }
 
 // The value, converted to target's dtype and stretched to its dims.
-lazy::Tensor AsTarget(const lazy::Tensor& target, const lazy::Tensor& value) {
+lazy::Tensor AsTarget(const lazy::Tensor& target, lazy::Tensor value) {
+  if (value.shape() == target.shape()) return value;
   return lazy::BroadcastTo(lazy::To(value, target.dtype()), target.shape().dims());
 }
 // target := value.
@@ -69,6 +71,24 @@ void UpdateTo(std::string_view op, const lazy::Tensor& target, F function) {
 // is.
 lazy::Tensor AsItWas(const lazy::Tensor& target, bool history) {
   return history && lazy::GradEnabled() ? lazy::Snapshot(target) : target;
+}
+
+// Whether the result of an op has the target's shape whatever else it is of: of floats, and of
+// operands of the same dtype and dims, or numbers.
+bool KeepsShape(lazy::Accepts accepts, const lazy::Tensor& target) {
+  using enum lazy::Accepts;
+  return ir::IsFloat(target.dtype()) &&
+         (accepts == kFloat || accepts == kReal || accepts == kWhole);
+}
+bool KeepsShape(lazy::Accepts accepts, const lazy::Tensor& target, const ir::Shape& other) {
+  return KeepsShape(accepts, target) && other.dtype() == target.dtype() &&
+         (other.rank() == 0 || other.dims() == target.shape().dims());
+}
+// Whether a write to the target changes no history.
+bool HasNoHistory(const lazy::Tensor& target) {
+  if (!lazy::GradEnabled()) return true;
+  const lazy::TensorImpl* const base = target.impl()->base();
+  return !target.requires_grad() && (base == nullptr || base->autograd() == nullptr);
 }
 
 // target := function(target, alpha * y).
@@ -102,33 +122,42 @@ Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc,
   return target;
 }
 
-Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference infer,
-                      NumberUse use, Tensor& target, const Operand& y) {
+Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, Tensor& target,
+                      const Operand& y) {
   Call(y.loc(), [&] {
     const lazy::Tensor t = Target(op, target);
     const OperandHolder holder = Hold(op, 1, y, Operand(target), use);
     const lazy::Operand other = holder.get();
-    CheckStretches(op, other.shape(), t);
-    CheckResult(op, t, infer(t.shape(), other.shape()));
-    const bool history =
-        t.requires_grad() || (other.tensor() != nullptr && other.tensor()->requires_grad());
+    const bool from_history = other.tensor() != nullptr && other.tensor()->requires_grad();
     // As pow() has it: a number is part of the program.
-    const bool power = function == &lazy::Pow && y.scalar() != nullptr;
+    const bool power = row.function == &lazy::Pow && y.scalar() != nullptr;
+    if (!power && KeepsShape(use.accepts, t, other.shape()) && HasNoHistory(t) &&
+        !(from_history && lazy::GradEnabled())) {
+      const std::array<lazy::Operand, 2> in{lazy::Operand(t), other};
+      if (row.over(in, t)) return;
+    }
+    CheckStretches(op, other.shape(), t);
+    CheckResult(op, t, row.infer(t.shape(), other.shape()));
+    const bool history = t.requires_grad() || from_history;
     const bool itself = other.tensor() != nullptr && other.tensor()->impl() == t.impl();
     UpdateTo(op, t, [&] {
       const lazy::Tensor x = AsItWas(t, history);
       return power ? lazy::PowNumber(x, TensorAccess::ToNumber(*y.scalar()))
-                   : function(x, itself ? lazy::Operand(x) : other);
+                   : row.function(x, itself ? lazy::Operand(x) : other);
     });
   });
   return target;
 }
 
 // --- from the rows of lazy/ops
-#define LAZULI_UNARY(struct_name, function, public_name, ...)                  \
+#define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, ...) \
   Tensor& Tensor::public_name##_(SourceLocation loc) {                         \
     Call(loc, [&] {                                                            \
       const lazy::Tensor t = Target(#public_name "_", *this);                  \
+      const lazy::Operand in(t);                                               \
+      if (KeepsShape(lazy::Accepts::accepts, t) && HasNoHistory(t) &&          \
+          lazy::RecordOver(lazy::struct_name{}, {&in, 1}, t))                  \
+        return;                                                                \
       CheckResult(#public_name "_", t, lazy::struct_name{}.Infer(t.shape()));  \
       UpdateTo(#public_name "_", t,                                            \
                [&] { return lazy::function(AsItWas(t, t.requires_grad())); }); \

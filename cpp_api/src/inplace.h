@@ -30,17 +30,25 @@ constexpr NumberUse UseOf(lazy::Accepts accepts, hlo::Opcode opcode) {
 }
 // target := function(target, y), where `infer` gives the shape of the result: what does not fit is
 // refused before anything is recorded.
-using BinaryInference = absl::StatusOr<ir::Shape> (*)(const ir::Shape&, const ir::Shape&);
-Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, BinaryInference infer,
-                      NumberUse use, Tensor& target, const Operand& y);
+struct BinaryRow {
+  BinaryFunction function;
+  absl::StatusOr<ir::Shape> (*infer)(const ir::Shape&, const ir::Shape&);
+  // lazy::RecordOver() of the op.
+  bool (*over)(absl::Span<const lazy::Operand> in, const lazy::Tensor& target);
+};
+Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, Tensor& target,
+                      const Operand& y);
 // The same for the function that records a T.
 template <class T>
 Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, Tensor& target,
                       const Operand& y, NumberUse use = kArithmetic) {
-  constexpr BinaryInference kInfer = [](const ir::Shape& a, const ir::Shape& b) {
-    return T{}.Infer(a, b);
-  };
-  return BinaryInPlace(op, function, kInfer, use, target, y);
+  return BinaryInPlace(
+      op,
+      {function, [](const ir::Shape& a, const ir::Shape& b) { return T{}.Infer(a, b); },
+       [](absl::Span<const lazy::Operand> in, const lazy::Tensor& t) {
+         return lazy::RecordOver(T{}, in, t);
+       }},
+      use, target, y);
 }
 
 }  // namespace lazuli

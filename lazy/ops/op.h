@@ -171,6 +171,13 @@ class OpNode final : public Node {
     std::move(operands.begin(), operands.end(), operands_.begin());
     SetOperands(operands_.data(), operands_.size());
   }
+  // With one result, whose shape the caller knows.
+  OpNode(T op, absl::Span<Value> operands, const Shape& shape, SiteId site)
+      : Node(NodeKind::kOp, site), op_(std::move(op)) {
+    shapes_.push_back(shape);
+    std::move(operands.begin(), operands.end(), operands_.begin());
+    SetOperands(operands_.data(), operands_.size());
+  }
   // Without operands, of shapes that are known.
   OpNode(T op, Shapes shapes, SiteId site) : Node(NodeKind::kOp, site), op_(std::move(op)) {
     shapes_ = std::move(shapes);
@@ -352,19 +359,54 @@ Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> 
   return results;
 }
 
-// The common case of one result: as RecordAll, without a vector. With `view` the result is one.
+// Records `op`, whose result has target's shape, and makes it the elements of `target`: one step,
+// in which nobody else writes to it, and no history is kept. False, with nothing changed, if the
+// target is another context's.
+template <OpStruct T>
+bool RecordOver(T op, absl::Span<const Operand> in, const Tensor& target) {
+  if (!Context::Current().Owns(target.storage().written())) return false;
+  Recorder recorder(T::kName, in, {});
+  if (!recorder.Has(target)) return false;
+  if constexpr (kMayFail<T>) recorder.WillCheck();
+  recorder.FinishOver(
+      MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), target.shape(), recorder.site()),
+      target);
+  recorder.CutLongGraph();
+  return true;
+}
+
+// Records `op`, whose result has the shape and is the view.
+template <OpStruct T>
+Tensor RecordViewOf(T op, const Operand& operand, const Shape& shape, NewView view) {
+  const absl::Span<const Operand> in = absl::MakeConstSpan(&operand, 1);
+  const bool history = WantsGrad(in);
+  const uint64_t versions = history ? VersionsOf(in) : 0;
+  Recorder recorder(T::kName, in, {});
+  Tensor result =
+      recorder.Finish(MakeIntrusive<OpNode<T>>(history ? T(op) : T(std::move(op)),
+                                               recorder.values(), shape, recorder.site()),
+                      std::move(view));
+  if (history) {
+    AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, absl::MakeConstSpan(&result, 1),
+                                            versions, recorder.site()),
+               absl::MakeSpan(&result, 1));
+  }
+  recorder.CutLongGraph();
+  return result;
+}
+
+// The common case of one result: as RecordAll, without a vector.
 template <OpStruct T>
 Tensor RecordOne(T op,  // NOLINT: moved by those with gradients
-                 absl::Span<const Operand> in, backend::Device device = {},
-                 NewView* view = nullptr) {
+                 absl::Span<const Operand> in, backend::Device device = {}) {
   const bool history = kDifferentiable<T> && WantsGrad(in);
   const uint64_t versions = history ? VersionsOf(in) : 0;
   Recorder recorder(T::kName, in, device);
   if constexpr (kMayFail<T>) recorder.WillCheck();
-  NodePtr node = MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site());
+  NodePtr node = MakeIntrusive<OpNode<T>>(history ? T(op) : T(std::move(op)), recorder.values(),
+                                          recorder.site());
   if constexpr (!kDifferentiable<T>) RefuseGrad(T::kName, in, node->shape());
-  Tensor result = view == nullptr ? recorder.Finish(std::move(node))
-                                  : recorder.Finish(std::move(node), std::move(*view));
+  Tensor result = recorder.Finish(std::move(node));
   if constexpr (kDifferentiable<T>) {
     if (history) {
       AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, absl::MakeConstSpan(&result, 1),

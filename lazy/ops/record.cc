@@ -43,10 +43,19 @@ uint32_t WhatIs(const Node& node) {
 bool Replace(Storage& target, Storage& value, std::optional<uint64_t> version) {
   Context& context = Context::Current();
   Storage& written = target.written();
+  if (context.Owns(written) && context.Owns(value)) [[likely]] {
+    Value now;  // and then the old one, which is released after the lock
+    const Context::Lock lock(context);
+    if (context.Owns(written) && (now = context.ValueOf(value, CurrentSite()))) {
+      if (version && target.version() != *version) return false;
+      now = context.Write(target, std::move(now));
+      return true;
+    }
+  }
   Storage* const storages[] = {&value};
   Context::Movers movers;
   while (true) {
-    Value now;  // and then the old one, which is released after the lock
+    Value now;
     std::optional<Context::Lock> lock;
     context.LockWithValues(lock, storages, CurrentSite(), absl::MakeSpan(&now, 1));
     if (context.Owns(written)) {
@@ -194,6 +203,17 @@ StoragePtr Recorder::FinishStorage(NodePtr node, std::unique_ptr<View> view) {
   is_long_ = context_.history.due();
   lock_.reset();
   return storage;
+}
+
+void Recorder::FinishOver(NodePtr node, const Tensor& target) {
+  context_.counters().Add(Counter::kNodesRecorded);
+  const uint32_t what = WhatIs(*node);
+  if (checks_) [[unlikely]]
+    AddChecked(*node);
+  const Value old = context_.Write(target.storage(), {std::move(node), 0});
+  context_.history.Add(what, context_.pending_count());
+  is_long_ = context_.history.due();
+  lock_.reset();  // before the old value is released
 }
 
 void Recorder::Finish(const NodePtr& node, Tensors& results) { Finish(node, {}, results); }

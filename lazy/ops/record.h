@@ -61,6 +61,10 @@ class Recorder {
   Tensor Finish(NodePtr node);
   Tensor Finish(NodePtr node, NewView view);
   void Finish(const NodePtr& node, Tensors& results);
+  // Whether the target, and what it is a view of, are the context's, which holds the lock.
+  bool Has(const Tensor& target) const { return context_.Owns(target.storage().written()); }
+  // The result replaces what the target holds, which Has().
+  void FinishOver(NodePtr node, const Tensor& target);
   // The first results replace what the targets hold; the others are new.
   void Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results);
   // Afterwards: syncs where the graph has grown long (History), so that a loop without sync stays

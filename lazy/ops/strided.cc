@@ -274,11 +274,11 @@ class StridedView final : public View {
   StridedView(StoragePtr base, absl::Span<const int64_t> dims, Geometry geometry)
       : View(std::move(base), std::move(geometry.strides), geometry.offset),
         dims_(dims.begin(), dims.end()),
-        expanded_(IsExpanded(dims, strides())),
-        may_be_whole_(!expanded_ && Count(dims) == this->base()->shape().num_elements()) {}
+        expanded_(IsExpanded(dims, strides())) {}
 
   bool is_whole() const override {
-    return may_be_whole_ && IsWhole(dims_, {strides(), offset()}, Count(dims_));
+    const int64_t count = base()->shape().num_elements();
+    return !expanded_ && Count(dims_) == count && IsWhole(dims_, {strides(), offset()}, count);
   }
   bool is_expanded() const override { return expanded_; }
 
@@ -346,7 +346,6 @@ class StridedView final : public View {
 
   Dims dims_;
   bool expanded_;
-  bool may_be_whole_;
 };
 
 }  // namespace

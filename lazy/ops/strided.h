@@ -58,13 +58,14 @@ Tensor AsStridedOf(const Tensor& x, absl::Span<const int64_t> dims, const Geomet
 // What makes a tensor with these dims and this geometry a view of x's memory.
 std::unique_ptr<View> MakeView(const Tensor& x, absl::Span<const int64_t> dims, Geometry geometry);
 
-// Records `op` of an operand, whose result has the elements of x with this geometry, as a view of x.
+// Records `op` of an operand, whose result has these dims and is the elements of x with this geometry,
+// as a view of x.
 template <OpStruct T>
 Tensor RecordView(T op, const Tensor& operand, const Tensor& x, absl::Span<const int64_t> dims,
                   Geometry geometry, bool one_of_several = false) {
-  NewView view{&x, MakeView(x, dims, std::move(geometry)), one_of_several};
-  const Operand in(operand);
-  return RecordOne(std::move(op), absl::MakeConstSpan(&in, 1), {}, &view);
+  const Shape shape(x.dtype(), dims);
+  return RecordViewOf(std::move(op), operand, shape,
+                      {&x, MakeView(x, dims, std::move(geometry)), one_of_several});
 }
 // A view of which nothing is recorded yet; to be written to.
 Tensor MakeUnreadView(const Tensor& x, absl::Span<const int64_t> dims, Geometry geometry);

@@ -45,6 +45,17 @@ Tensor RecordReshaped(const Tensor& x, const Dims& dims, Geometry geometry) {
   return RecordView(std::move(op), x, x, dims, std::move(geometry));
 }
 
+Tensor Permuted(const Tensor& x, Dims permutation) {
+  const Geometry geometry = GeometryOf(x);
+  Dims sizes(permutation.size()), strides(permutation.size());
+  for (std::size_t i = 0; i < permutation.size(); ++i) {
+    sizes[i] = x.dim(permutation[i]);
+    strides[i] = geometry.strides[At(permutation[i])];
+  }
+  return RecordView(PermuteOp{std::move(permutation)}, x, x, sizes,
+                    {std::move(strides), geometry.offset});
+}
+
 // `op` names the function; none: a copy where no view is possible.
 Tensor Reshaped(const Tensor& x, Dims dims, std::string_view op = {}) {
   Geometry geometry = GeometryOf(x);
@@ -147,16 +158,18 @@ Tensor BroadcastToView(const Tensor& x, absl::Span<const int64_t> dims) {
   }
   const Geometry geometry = GeometryOf(x);
   Dims strides(wanted.size(), 0);
-  // What does not broadcast is the op's error to report.
+  bool fits = extra >= 0 && Shape::Make(x.dtype(), wanted).ok();
   for (int64_t i = static_cast<int64_t>(wanted.size()) - 1; i >= 0; --i) {
     const bool is_new = i < extra;
     const int64_t size = is_new ? 1 : x.dim(i - extra);
+    fits = fits && (size == wanted[At(i)] || size == 1);
     if (wanted[At(i)] != size) continue;
     strides[At(i)] = !is_new                     ? geometry.strides[At(i - extra)]
                      : At(i) + 1 < wanted.size() ? wanted[At(i) + 1] * strides[At(i) + 1]
                                                  : 1;
   }
   BroadcastToOp op{wanted};
+  if (!fits) return Record(std::move(op), x);  // which reports what is wrong
   return RecordView(std::move(op), x, x, wanted, {std::move(strides), geometry.offset});
 }
 
@@ -173,19 +186,11 @@ Tensor ExpandAsView(const Tensor& x, const Tensor& other) {
 }
 
 Tensor PermuteView(const Tensor& x, absl::Span<const int64_t> dims) {
-  Dims permutation = Permutation("permute", x.shape(), dims);
-  const Geometry geometry = GeometryOf(x);
-  Dims sizes, strides;
-  for (const int64_t d : permutation) {
-    sizes.push_back(x.dim(d));
-    strides.push_back(geometry.strides[At(d)]);
-  }
-  return RecordView(PermuteOp{std::move(permutation)}, x, x, sizes,
-                    {std::move(strides), geometry.offset});
+  return Permuted(x, Permutation("permute", x.shape(), dims));
 }
 
 Tensor TransposeView(const Tensor& x, int64_t dim0, int64_t dim1) {
-  return PermuteView(x, TransposedDims(x.shape(), dim0, dim1));
+  return Permuted(x, TransposedDims(x.shape(), dim0, dim1));
 }
 
 Tensor NarrowView(const Tensor& x, int64_t dim, int64_t start, int64_t length) {

@@ -35,8 +35,8 @@ Engine& GetEngine() {
 }
 void InstallEngine(Engine* e) { engine = e; }
 
-Storage::Storage(Context& context, Shape shape, backend::Device device)
-    : context_(&context), shape_(std::move(shape)), device_(device), id_(context.NextStorageId()) {}
+Storage::Storage(Context& context, const Shape& shape, backend::Device device)
+    : context_(&context), shape_(shape), device_(device), id_(context.NextStorageId()) {}
 
 Storage::~Storage() {
   Context& context = *context_.load(std::memory_order_acquire);
@@ -318,8 +318,8 @@ void Context::CountStorage() {
   if (storages_++ == 0) Retain();
 }
 
-StoragePtr Context::MakeStorage(Shape shape, backend::Device device) {
-  auto storage = MakeIntrusive<Storage>(*this, std::move(shape), device);
+StoragePtr Context::MakeStorage(const Shape& shape, backend::Device device) {
+  auto storage = MakeIntrusive<Storage>(*this, shape, device);
   CountStorage();
   counters_.Add(Counter::kCreateTensor);
   return storage;
@@ -332,9 +332,10 @@ StoragePtr Context::NewStorage(DataPtr data) {
   return storage;
 }
 
-StoragePtr Context::NewView(Shape shape, backend::Device device, std::unique_ptr<View> view) {
+StoragePtr Context::NewView(const Shape& shape, backend::Device device,
+                            std::unique_ptr<View> view) {
   Lock lock(*this);
-  StoragePtr storage = MakeStorage(std::move(shape), device);
+  StoragePtr storage = MakeStorage(shape, device);
   view->version_.store(kNever, std::memory_order_relaxed);
   storage->view_ = std::move(view);
   return storage;
@@ -361,6 +362,12 @@ Value Context::LeafFor(const Storage& storage, const Contents& contents, SiteId 
 }
 
 StoragePtr Context::Snapshot(Storage& storage) {
+  if (Owns(storage)) [[likely]] {
+    const Lock lock(*this);
+    Value value = ValueOf(storage, CurrentSite());
+    if (value && value.node->kind() == NodeKind::kOp)
+      return NewPending(std::move(value), storage.device());
+  }
   Storage* const storages[] = {&storage};
   Value value;
   std::optional<Lock> lock;

@@ -87,7 +87,7 @@ class Context : public RefCounted<Context> {
   // A new storage for data that exists.
   StoragePtr NewStorage(DataPtr data);
   // A new view whose elements nobody has asked for yet: nothing is recorded.
-  StoragePtr NewView(Shape shape, backend::Device device, std::unique_ptr<View> view);
+  StoragePtr NewView(const Shape& shape, backend::Device device, std::unique_ptr<View> view);
   // A storage holding a number (a scalar leaf or a constant); not pending, never an output.
   StoragePtr NewStorage(const Value& scalar, backend::Device device);
   // What a storage of any context holds now: data, perhaps of a run under way, or a leaf without
@@ -190,7 +190,7 @@ class Context : public RefCounted<Context> {
   static Context& MakeCurrent();
   template <class T, class... Args>
   friend IntrusivePtr<T> ir::MakeIntrusive(Args&&...);
-  StoragePtr MakeStorage(Shape shape, backend::Device device);  // under the lock
+  StoragePtr MakeStorage(const Shape& shape, backend::Device device);  // under the lock
   uint64_t NextStorageId() { return (id_ << 40) + ++storages_made_; }
   // Count the storages that name this context; all of them together hold one reference to it.
   void CountStorage();

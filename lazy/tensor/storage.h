@@ -25,7 +25,7 @@ class View;
 class Storage : public RefCounted<Storage> {
  public:
   // Made through Context; see there.
-  Storage(Context& context, Shape shape, backend::Device device);
+  Storage(Context& context, const Shape& shape, backend::Device device);
   ~Storage();
 
   const Shape& shape() const { return shape_; }

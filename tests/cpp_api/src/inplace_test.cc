@@ -148,6 +148,25 @@ TEST(InPlaceTest, KeepsDTypeAndDims) {
   EXPECT_THAT(flags.logical_not_().to_vector<bool>(), ElementsAre(false, true));
 }
 
+// Which is what makes recording one cheap.
+TEST(InPlaceTest, WithoutHistoryRecordsTheWriteAndNothingElse) {
+  Tensor x = tensor({{1.0f, 2.0f}, {3.0f, 4.0f}}), row = x.select(1, 1), first = x.select(0, 0);
+  const Tensor y = tensor({{2.0f, 2.0f}, {2.0f, 2.0f}});
+  const auto made = [] { return metrics::counter("CreateXlaTensor"); };
+  const std::int64_t before = made();
+  x.add_(y).mul_(2).neg_();
+  row.abs_().add_(0.5);
+  EXPECT_EQ(made(), before);
+  EXPECT_THAT(FloatsOf(first), ElementsAre(-6.0f, 8.5f));
+  EXPECT_THAT(FloatsOf(x), ElementsAre(-6.0f, 8.5f, -10.0f, 12.5f));
+  EXPECT_THAT(FloatsOf(row), ElementsAre(8.5f, 12.5f));
+  // With one the values stay, and so does what is saved.
+  Tensor w = tensor({1.0f, 2.0f}).set_requires_grad(true), z = row.clone();
+  z.mul_(w).mul_(w);
+  sum(z).backward();
+  EXPECT_THAT(FloatsOf(w.grad()), ElementsAre(17.0f, 50.0f));
+}
+
 TEST(InPlaceTest, IsRefusedOfLeavesThatAreTrained) {
   Tensor leaf = tensor({1.0f}).set_requires_grad(true);
   EXPECT_ERROR(

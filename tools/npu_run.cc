@@ -112,21 +112,6 @@ std::vector<Row> RowsOf(const npu::Counters& c) {
           {"host_bytes", c.host_bytes}};
 }
 
-npu::Activity ActivityOf(const npu::Counters& c) {
-  npu::Activity activity;
-  activity.cycles = c.cycles;
-  activity.macs_int8 = c.macs_int;
-  activity.macs_bf16 = c.macs_bf16;
-  activity.macs_f32 = c.macs_f32;
-  activity.acc_words = c.acc_words;
-  activity.spm_bytes = c.spm_read_bytes + c.spm_write_bytes;
-  activity.dram_bytes = c.dram_burst_bytes;
-  activity.alu_ops = c.alu_ops;
-  activity.sfu_ops = c.sfu_ops;
-  activity.link_bytes = c.link_bytes + c.host_bytes;
-  return activity;
-}
-
 void PrintReport(const npu::Machine& machine) {
   const npu::Config& config = machine.config();
   for (int d = 0; d < config.devices; ++d) {
@@ -147,7 +132,7 @@ void PrintReport(const npu::Machine& machine) {
       std::snprintf(percent, sizeof percent, "%.1f %%", 100 * static_cast<double>(macs) / slots);
       line("mxu utilisation", percent);
     }
-    line("energy", npu::EnergyText(npu::EnergyOf(ActivityOf(c), config)));
+    line("energy", npu::EnergyText(npu::EnergyOf(npu::ActivityOf(c), config)));
     for (int track = 0; track < npu::kTracks; ++track) {
       const int64_t busy = c.busy[static_cast<std::size_t>(track)];
       if (busy == 0) continue;

@@ -6,15 +6,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "backend/npu/sim/topology.h"
+
 namespace lazuli::npu {
 namespace {
-
-// The sides of the most square rectangle of that many devices; the second is the longer one.
-std::pair<int64_t, int64_t> Rectangle(int64_t devices) {
-  auto side = static_cast<int64_t>(std::sqrt(static_cast<double>(devices)));
-  while (devices % side != 0) --side;
-  return {side, devices / side};
-}
 
 int64_t RingDistance(int64_t size, int64_t from, int64_t to) {
   const int64_t forward = std::abs(from - to);
@@ -113,9 +108,10 @@ const BankConflicts::Row& BankConflicts::At(uint64_t address) {
   return row;
 }
 
-int64_t InitiationInterval(const Config& config, int64_t alu, int64_t sfu, int64_t streams) {
-  const int64_t port =
-      CeilDiv(streams * config.vpu.lanes * 4, config.spm.banks * config.spm.bank_bytes);
+int64_t InitiationInterval(const Config& config, int64_t n, int64_t alu, int64_t sfu,
+                           int64_t streams) {
+  const int64_t port = CeilDiv(streams * std::min(config.vpu.lanes, n) * 4,
+                               config.spm.banks * config.spm.bank_bytes);
   return std::max({int64_t{1}, alu, sfu * config.vpu.sfu_rate, port});
 }
 
@@ -123,10 +119,9 @@ Cost VectorCost(const Config& config, int64_t n, int64_t initiation) {
   return {config.vpu.issue + CeilDiv(n, config.vpu.lanes) * initiation, config.vpu.depth};
 }
 
-Cost ReduceCost(const Config& config, int64_t n, int64_t initiation, int64_t reductions) {
+Cost ReduceCost(const Config& config, int64_t n, int64_t initiation, int64_t length) {
   Cost cost = VectorCost(config, n, initiation);
-  const auto joins = std::bit_width(static_cast<uint64_t>(config.vpu.lanes - 1));
-  cost.occupancy += reductions * joins;
+  cost.occupancy += std::bit_width(static_cast<uint64_t>(std::min(config.vpu.lanes, length) - 1));
   return cost;
 }
 
@@ -152,8 +147,7 @@ Cost HostCost(const Config& config, int64_t bytes) {
 int64_t LaunchCycles(const Config& config) { return CyclesOf(config, config.host.launch_us * 1e3); }
 
 int64_t Hops(const Config& config, int64_t from, int64_t to) {
-  if (config.link.topology == Topology::kRing) return RingDistance(config.devices, from, to);
-  const auto [height, width] = Rectangle(config.devices);
+  const int64_t width = DevicesInARow(config), height = config.devices / width;
   return RingDistance(width, from % width, to % width) +
          RingDistance(height, from / width, to / width);
 }

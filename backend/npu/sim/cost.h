@@ -81,11 +81,13 @@ class BankConflicts {
 //
 // A vector program of `alu` and `sfu` micro-operations that reads and writes `streams` streams,
 // over n elements. The units work side by side, so the slowest decides: `initiation` is the clocks
-// between two groups of vpu.lanes elements.
-int64_t InitiationInterval(const Config& config, int64_t alu, int64_t sfu, int64_t streams);
+// between two groups of vpu.lanes elements, or of n if those are fewer.
+int64_t InitiationInterval(const Config& config, int64_t n, int64_t alu, int64_t sfu,
+                           int64_t streams);
 Cost VectorCost(const Config& config, int64_t n, int64_t initiation);
-// The same, with the lanes joined at the end, `reductions` times.
-Cost ReduceCost(const Config& config, int64_t n, int64_t initiation, int64_t reductions);
+// The same, with results of `length` elements each: their lanes are joined in a tree, which they follow
+// each other through.
+Cost ReduceCost(const Config& config, int64_t n, int64_t initiation, int64_t length);
 Cost RandomCost(const Config& config, int64_t n);
 // Transposing rows x cols elements, block by block.
 Cost TransposeCost(const Config& config, int64_t rows, int64_t cols);

@@ -51,6 +51,21 @@ double SpmAccessEnergy(const Config& config) {
                  : Between(kb, 32, table.sram_32kb, 1024, table.sram_1mb);
 }
 
+Activity ActivityOf(const Counters& c) {
+  Activity activity;
+  activity.cycles = c.cycles;
+  activity.macs_int8 = c.macs_int;
+  activity.macs_bf16 = c.macs_bf16;
+  activity.macs_f32 = c.macs_f32;
+  activity.acc_words = c.acc_words;
+  activity.spm_bytes = c.spm_read_bytes + c.spm_write_bytes;
+  activity.dram_bytes = c.dram_burst_bytes;
+  activity.alu_ops = c.alu_ops;
+  activity.sfu_ops = c.sfu_ops;
+  activity.link_bytes = c.link_bytes + c.host_bytes;
+  return activity;
+}
+
 Energy EnergyOf(const Activity& activity, const Config& config) {
   constexpr double kPico = 1e-12;
   const EnergyTable& t = EnergyTableOf(config);

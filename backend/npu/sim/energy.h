@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/npu/sim/config.h"
+#include "backend/npu/sim/observer.h"
 
 namespace lazuli::npu {
 
@@ -37,6 +38,9 @@ struct Activity {
   int64_t alu_ops = 0, sfu_ops = 0;
   int64_t link_bytes = 0;
 };
+
+// What the machine counted.
+Activity ActivityOf(const Counters& counters);
 
 struct EnergyPart {
   std::string_view name;

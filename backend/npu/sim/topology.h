@@ -10,8 +10,8 @@ struct Hop {
   int direction;  // of the link: 0 and 1 along the ring or a torus' row, 2 and 3 along its column
 };
 
-// The shorter way round; of two equally long ones the ascending. A torus goes along the row first.
-inline Hop NextHop(const Config& config, int from, int to) {
+// Devices in a row: all of a ring; of a torus the longer side of the most square rectangle.
+inline int DevicesInARow(const Config& config) {
   const auto devices = static_cast<int>(config.devices);
   int columns = devices;
   if (config.link.topology == Topology::kTorus) {
@@ -19,6 +19,13 @@ inline Hop NextHop(const Config& config, int from, int to) {
       if (devices % c == 0) columns = devices / c;
     }
   }
+  return columns;
+}
+
+// The shorter way round; of two equally long ones the ascending. A torus goes along the row first.
+inline Hop NextHop(const Config& config, int from, int to) {
+  const auto devices = static_cast<int>(config.devices);
+  const int columns = DevicesInARow(config);
   auto step = [](int at, int goal, int size, int* next) {
     const int ahead = (goal - at + size) % size;
     const bool up = ahead * 2 <= size;

@@ -403,6 +403,7 @@ bool Engine::Vector(Core& core, const Entry& entry, Cost& cost) {
   if (!TouchWalk(places[3], walks[3], true)) return false;
 
   const int64_t n = d.elements();
+  int64_t length = 1;  // elements of a result
   std::byte* const target = places[3].at();
   Runner runner(program, bases, types, inputs);
   std::array<int64_t, kBlock> targets;
@@ -417,7 +418,6 @@ bool Engine::Vector(Core& core, const Entry& entry, Cost& cost) {
   } else {
     // Levels that stay, outermost first, then those that are reduced: each result's elements come one behind the other.
     Nest ordered{rank, {}, {}, {}, {}};
-    int64_t length = 1;
     int to = 0;
     for (int pass = 0; pass < 2; ++pass) {
       for (int l = 0; l < rank; ++l) {
@@ -465,8 +465,8 @@ bool Engine::Vector(Core& core, const Entry& entry, Cost& cost) {
   counters.sfu_ops += n * sfu;
   counters.spm_read_bytes += n * (stream_bytes - walks[3].elem);
   counters.spm_write_bytes += n * walks[3].elem;
-  const int64_t interval = InitiationInterval(config_, alu + (reduces ? 1 : 0), sfu, streams);
-  cost = reduces ? ReduceCost(config_, n, interval, 1) : VectorCost(config_, n, interval);
+  const int64_t interval = InitiationInterval(config_, n, alu + (reduces ? 1 : 0), sfu, streams);
+  cost = reduces ? ReduceCost(config_, n, interval, length) : VectorCost(config_, n, interval);
   return true;
 }
 

@@ -49,13 +49,16 @@ TEST(CostTest, OtherDataflowsPayFoldByFold) {
 
 TEST(CostTest, VectorUnitsWorkSideBySide) {
   const Config config;
-  EXPECT_EQ(InitiationInterval(config, 0, 0, 1), 1);
-  EXPECT_EQ(InitiationInterval(config, 5, 1, 2), 5);
-  EXPECT_EQ(InitiationInterval(config, 3, 1, 2), 4);
+  EXPECT_EQ(InitiationInterval(config, 1000, 0, 0, 1), 1);
+  EXPECT_EQ(InitiationInterval(config, 1000, 5, 1, 2), 5);
+  EXPECT_EQ(InitiationInterval(config, 1000, 3, 1, 2), 4);
   // Four streams of 128 lanes are 2048 bytes, the banks give 1024 a clock.
-  EXPECT_EQ(InitiationInterval(config, 1, 0, 4), 2);
+  EXPECT_EQ(InitiationInterval(config, 1000, 1, 0, 4), 2);
+  EXPECT_EQ(InitiationInterval(config, 64, 1, 0, 4), 1);
   ExpectCost(VectorCost(config, 129, 5), 6 + 2 * 5, 8);
-  ExpectCost(ReduceCost(config, 128, 1, 3), 6 + 1 + 3 * 7, 8);
+  ExpectCost(ReduceCost(config, 384, 1, 128), 6 + 3 + 7, 8);
+  ExpectCost(ReduceCost(config, 384, 1, 9), 6 + 3 + 4, 8);
+  ExpectCost(ReduceCost(config, 384, 1, 1), 6 + 3, 8);
   ExpectCost(RandomCost(config, 1000), 6 + 8 * 10, 0);
   ExpectCost(TransposeCost(config, 32, 32), 64, 0);
   ExpectCost(TransposeCost(config, 33, 65), 3 * (33 + 64), 0);

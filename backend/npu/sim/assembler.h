@@ -27,5 +27,7 @@ absl::StatusOr<Program> Assemble(std::string_view text, std::string_view file);
 std::string Disassemble(const Program& program);
 // One instruction as the assembler reads it; labels are L12, descriptors d3.
 std::string InstructionText(const Program& program, const Instruction& instruction);
+// That of the word at `pc`, or the word itself if it is no instruction.
+std::string WordText(const Program& program, std::size_t pc);
 
 }  // namespace lazuli::npu

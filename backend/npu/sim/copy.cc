@@ -129,6 +129,18 @@ bool Engine::Move(const Place& from, const Walk& source, const Place& to, const 
   }
 }
 
+// Where `$rb` or `[rb]` is. A place in an array may lie in front of it or behind, but in the DRAM.
+bool Engine::FarAddress(const Entry& entry, int64_t& address) {
+  address = entry.rb;
+  if ((entry.in->aux & kAuxDram) == 0) return true;
+  const int64_t array = int64_t{entry.in->imm} * kDramUnit;
+  if (entry.rb < -array || entry.rb >= static_cast<int64_t>(kPeerBase - kDramBase) - array)
+    return Fail(ErrorCode::kIllegalAddress,
+                Str("an offset of ", entry.rb, " from byte ", array, " leads out of the DRAM"));
+  address = static_cast<int64_t>(kDramBase) + array + entry.rb;
+  return true;
+}
+
 // dma.ld, dma.st, dma.cp, dma.h2d, dma.d2h, xl.*: a descriptor's elements from one place to another.
 bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& request) {
   const Instruction& in = *entry.in;
@@ -146,9 +158,8 @@ bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& reque
   const int64_t elem = d.elem();
   const Walk source = WalkOf(d, true, conversion == kNarrow ? 4 : conversion == kWiden ? 2 : elem);
   const Walk target = WalkOf(d, false, conversion == kNarrow ? 2 : conversion == kWiden ? 4 : elem);
-  const int64_t b = (in.aux & kAuxDram) != 0
-                        ? static_cast<int64_t>(kDramBase) + int64_t{in.imm} * kDramUnit + entry.rb
-                        : entry.rb;
+  int64_t b = 0;
+  if (!FarAddress(entry, b)) return false;
   const uint32_t near = kOwn | kAccToo, far = kDramToo | kPeers;
   uint32_t source_reach = near, target_reach = near;
   if (op == Op::kDmaLd) source_reach = far;
@@ -224,9 +235,8 @@ bool Engine::Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& re
   const bool gather = in.opcode() == Op::kDmaGat;
   const Walk source = WalkOf(d, true, d.elem()), target = WalkOf(d, false, d.elem());
   const int64_t rows = source.dim[0];
-  const int64_t far = (in.aux & kAuxDram) != 0
-                          ? static_cast<int64_t>(kDramBase) + int64_t{in.imm} * kDramUnit + entry.rb
-                          : entry.rb;
+  int64_t far = 0;
+  if (!FarAddress(entry, far)) return false;
   const Walk list{1, {rows}, {4}, 4};
   Place indices, near;
   if (!Find(core, entry.rc, list, kOwn, indices) || !TouchWalk(indices, list, false)) return false;

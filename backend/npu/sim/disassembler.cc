@@ -18,6 +18,8 @@ std::string Hex(uint64_t value) {
   return Str("0x", std::string_view(digits, static_cast<std::size_t>(end.ptr - digits)));
 }
 
+std::string RawText(const Word& word) { return Str(".word ", Hex(word.high), " ", Hex(word.low)); }
+
 std::string FloatText(float value) {
   if (value != value) return Hex(std::bit_cast<uint32_t>(value));
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -265,6 +267,11 @@ std::string InstructionText(const Program& program, const Instruction& in) {
   return text;
 }
 
+std::string WordText(const Program& program, std::size_t pc) {
+  const Word& word = program.text[pc];
+  return Decode(word).ok() ? InstructionText(program, Unpack(word)) : RawText(word);
+}
+
 std::string Disassemble(const Program& program) {
   std::string text =
       Str(".config ", program.config_name, program.config_overrides.empty() ? "" : " ",
@@ -309,10 +316,9 @@ std::string Disassemble(const Program& program) {
     }
     if (target[pc]) text += Str("L", pc, ":\n");
     if (!program.debug.empty()) text += Str("@", debug.line, " ");
-    text += has_text[pc]
-                ? InstructionText(program, Unpack(program.text[pc]))
-                : Str(".word ", Hex(program.text[pc].high), " ", Hex(program.text[pc].low));
-    text += "\n";
+    text += Str(has_text[pc] ? InstructionText(program, Unpack(program.text[pc]))
+                             : RawText(program.text[pc]),
+                "\n");
   }
   return text;
 }

@@ -35,7 +35,7 @@ bool Engine::Fail(ErrorCode code, std::string sentence) {
 void Engine::Locate(Fault& fault, uint32_t pc) const {
   if (pc >= code_.size()) return;
   fault.pc = pc;
-  fault.instruction = InstructionText(program_, code_[pc]);
+  fault.instruction = WordText(program_, pc);
   if (pc >= program_.debug.size()) return;
   fault.line = program_.debug[pc].line;
   fault.origin = program_.origins[program_.debug[pc].origin];

@@ -278,6 +278,7 @@ class Engine {
 
   // --- units: false if they failed. They execute, and say what it costs.
   bool Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& request);
+  bool FarAddress(const Entry& entry, int64_t& address);
   bool Fill(Core& core, const Entry& entry, Cost& cost);
   bool Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& request);
   bool Put(Core& core, const Entry& entry, Cost& cost, Completion& completion);

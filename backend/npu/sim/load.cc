@@ -105,11 +105,17 @@ absl::Status Engine::CheckOperands(uint32_t pc, ErrorCode* code) {
   const bool joins =
       (op == Op::kDmaLd || op == Op::kDmaSt || op == Op::kDmaSct || op == Op::kLnkPut) &&
       joining != 0;
-  const bool converts = (op == Op::kDmaLd || op == Op::kDmaSt) && (in.aux >> 2 & 3) != 0;
+  const bool converts =
+      (op == Op::kDmaLd || op == Op::kDmaSt || op == Op::kDmaCp) && (in.aux >> 2 & 3) != 0;
   if (joins &&
       (in.element() == Type::kNone || converts || program_.descriptors[in.desc].elem() != 4)) {
     *code = ErrorCode::kUnsupportedDtype;
     return InvalidArgument("add and max need .f32 or .s32, elements of 4 bytes and no conversion");
+  }
+  const int elem = converts ? program_.descriptors[in.desc].elem() : 4;
+  if (elem != 2 && elem != 4) {
+    *code = ErrorCode::kUnsupportedDtype;
+    return InvalidArgument("narrow and widen convert elements of 4 and 2 bytes, not of ", elem);
   }
   if (op == Op::kSemSet && in.imm > 255) return InvalidArgument("a semaphore holds 0 to 255");
   return absl::OkStatus();
@@ -141,12 +147,8 @@ absl::Status Engine::CheckLoops(uint32_t* pc) {
 
 std::optional<Fault> Engine::CheckProgram() {
   auto fault = [this](ErrorCode code, int64_t pc, std::string_view sentence) {
-    Fault f{code, 0, 0, pc, 0, 0, "", "", std::string(sentence)};
-    if (pc >= 0 && static_cast<std::size_t>(pc) < program_.debug.size()) {
-      const DebugLine line = program_.debug[static_cast<std::size_t>(pc)];
-      f.line = line.line;
-      f.origin = program_.origins[line.origin];
-    }
+    Fault f{code, 0, 0, -1, 0, 0, "", "", std::string(sentence)};
+    if (pc >= 0) Locate(f, static_cast<uint32_t>(pc));
     return std::optional<Fault>(std::move(f));
   };
   if (program_.config_hash != ProgramHash(config_))
@@ -171,21 +173,16 @@ std::optional<Fault> Engine::CheckProgram() {
   }
   code_.clear();
   for (std::size_t pc = 0; pc < program_.text.size(); ++pc) {
-    const Instruction in = Unpack(program_.text[pc]);
-    if (const absl::Status status = CheckInstruction(in); !status.ok())
+    code_.push_back(Unpack(program_.text[pc]));
+    if (const absl::Status status = CheckInstruction(code_.back()); !status.ok())
       return fault(absl::IsUnimplemented(status) ? ErrorCode::kUnsupportedDtype
                                                  : ErrorCode::kIllegalInstruction,
                    static_cast<int64_t>(pc), Message(status));
-    code_.push_back(in);
   }
   for (uint32_t pc = 0; pc < code_.size(); ++pc) {
     ErrorCode code{};
-    if (const absl::Status status = CheckOperands(pc, &code); !status.ok()) {
-      auto f = fault(code, pc, Message(status));
-      if (code != ErrorCode::kIllegalInstruction)
-        f->instruction = InstructionText(program_, code_[pc]);
-      return f;
-    }
+    if (const absl::Status status = CheckOperands(pc, &code); !status.ok())
+      return fault(code, pc, Message(status));
   }
   uint32_t pc = 0;
   if (const absl::Status status = CheckLoops(&pc); !status.ok())

@@ -148,8 +148,8 @@ bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
   const auto [low, high] = std::minmax_element(koff.begin(), koff.end());
   // Both ends must lie in the scratchpad; what is between does, too.
   Place end;
-  if (!Find(core, entry.ra + *high, rows, kOwn, end) ||
-      !Find(core, entry.ra + *low, rows, kOwn, from))
+  if (!Find(core, entry.ra + *low, rows, kOwn, from) ||
+      !Find(core, entry.ra + *high, rows, kOwn, end))
     return false;
   const std::byte* const base = from.at() - *low;
 

@@ -148,7 +148,8 @@ bool Engine::RunSequencer(Core& core) {
     }
     if (core.time > watchdog || core.instructions > watchdog) [[unlikely]] {
       Blame(core, pc, core.time);
-      return Fail(ErrorCode::kWatchdog, Str("the program has run for ", watchdog, " cycles"));
+      return Fail(ErrorCode::kWatchdog, Str("the program has run for ", watchdog,
+                                            core.time > watchdog ? " cycles" : " instructions"));
     }
     if (stepping && !synchronous()) return yield();
     const Instruction& in = code_[pc];

@@ -24,6 +24,24 @@ endl
 fence all
 halt
 )";
+// The same of 8 bits, rows through a table of offsets.
+constexpr std::string_view kConvolutions = R"(
+.desc da dim(65536) src(1) dst(1) elem 1
+.desc rows dim(8,16) src(1024,32) dst(0,0) elem 1
+.desc table dim(32) src(1) dst(1) elem 4
+.const offsets s32[32] 0 1 2 3 4 5 6 7 32 33 34 35 36 37 38 39 1024 1025 1026 1027 1028 1029 1030 1031 2048 2049 2050 2051 2052 2053 2054 2055
+movi r2, 0x20000
+dma.ld.0 [r2], $offsets, table
+dma.fill.0 [r1], da, 3
+fence all
+loop r5, 400
+mx.ldw.s8 [r1], k=32, n=32
+mx.swp
+mx.mm.s8 [r1], acc[0], rows, acc=r5, koff=r2
+endl
+fence all
+halt
+)";
 constexpr std::string_view kScalars = R"(
 loop r5, 1000000
 add r6, r6, r5
@@ -47,7 +65,7 @@ void RunText(benchmark::State& state, std::string_view text, bool timing, bool s
       state.SkipWithError("the program fails");
       return;
     }
-    macs += (*machine)->counters(0).macs_f32;
+    macs += (*machine)->counters(0).macs_f32 + (*machine)->counters(0).macs_int;
     instructions += (*machine)->counters(0).instructions;
   }
   state.counters["macs/s"] =
@@ -60,6 +78,9 @@ BENCHMARK_CAPTURE(RunText, products, kProducts, true, false)->Unit(benchmark::kM
 BENCHMARK_CAPTURE(RunText, products_functional, kProducts, false, false)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(RunText, products_strict, kProducts, true, true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(RunText, convolutions, kConvolutions, true, false)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(RunText, convolutions_strict, kConvolutions, true, true)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(RunText, scalars, kScalars, true, false)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -127,19 +127,11 @@ void Engine::RunsOf(const Place& place, const Walk& walk, std::vector<ByteRun>& 
   }
   int64_t bytes = walk.elem;
   while (rank > 0 && stride[rank - 1] == bytes) bytes *= dim[--rank];
-  int64_t index[5] = {};
-  uint64_t at = place.offset;
-  while (true) {
-    runs.push_back({at, static_cast<uint64_t>(bytes)});
-    int d = rank - 1;
-    for (; d >= 0; --d) {
-      at += static_cast<uint64_t>(stride[d]);
-      if (++index[d] < dim[d]) break;
-      at -= static_cast<uint64_t>(stride[d] * dim[d]);
-      index[d] = 0;
-    }
-    if (d < 0) return;
-  }
+  Steps steps(dim, stride, rank);
+  do {
+    runs.push_back(
+        {place.offset + static_cast<uint64_t>(steps.offset()), static_cast<uint64_t>(bytes)});
+  } while (steps.Next());
 }
 
 bool Engine::Report(const Strict::Finding& finding, const Memory& memory) {

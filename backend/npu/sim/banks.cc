@@ -51,22 +51,15 @@ void BankWords::Add(uint64_t offset, const Walk& walk) {
   int64_t bytes = walk.elem;
   while (rank > 0 && stride[rank - 1] == bytes) bytes *= dim[--rank];
   const int shift = std::countr_zero(static_cast<uint64_t>(bank_bytes_));
-  int64_t index[5] = {}, last_word = -1;
-  auto at = static_cast<int64_t>(offset);
-  while (true) {
+  int64_t last_word = -1;
+  Steps steps(dim, stride, rank);
+  do {
+    const int64_t at = static_cast<int64_t>(offset) + steps.offset();
     const int64_t first = at >> shift, last = (at + bytes - 1) >> shift;
     if (last > first || first != last_word)
       AddWords(first == last_word ? first + 1 : first, last, times);
     last_word = last;
-    int d = rank - 1;
-    for (; d >= 0; --d) {
-      at += stride[d];
-      if (++index[d] < dim[d]) break;
-      at -= stride[d] * dim[d];
-      index[d] = 0;
-    }
-    if (d < 0) return;
-  }
+  } while (steps.Next());
 }
 
 // When the use has had all its words of the bank: in each stretch of time it gets what those before it leave.

@@ -11,15 +11,9 @@
 #include <vector>
 
 #include "backend/npu/sim/config.h"
+#include "backend/npu/sim/walk.h"
 
 namespace lazuli::npu {
-
-// A loop nest over one operand, strides in bytes.
-struct Walk {
-  int rank = 0;
-  int64_t dim[5] = {}, stride[5] = {};
-  int64_t elem = 1;
-};
 
 // Words of each bank that an instruction reads and writes.
 class BankWords {

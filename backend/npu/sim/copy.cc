@@ -18,18 +18,6 @@ namespace {
 enum Joining { kCopy, kAdd, kMax };
 enum Conversion { kSame, kNarrow, kWiden };
 
-Walk WalkOf(const Descriptor& d, bool source, int64_t elem) {
-  Walk walk;
-  walk.rank = d.rank();
-  walk.elem = elem;
-  for (int i = 0; i < walk.rank; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    walk.dim[i] = d.dim[at];
-    walk.stride[i] = int64_t{(source ? d.src : d.dst)[at]} * elem;
-  }
-  return walk;
-}
-
 // The walk without its outermost level.
 Walk RowOf(const Walk& walk) {
   Walk row = walk;
@@ -56,17 +44,6 @@ int64_t CountOf(const Walk& walk) {
   return n;
 }
 
-template <class T>
-T Loaded(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-template <class T>
-void Stored(std::byte* to, T value) {
-  std::memcpy(to, &value, sizeof value);
-}
-
 void JoinElement(const std::byte* from, std::byte* to, int joining, Type type) {
   if (type == Type::kF32) {
     const float old = Loaded<float>(to), value = Loaded<float>(from);
@@ -90,6 +67,18 @@ void MoveElement(const std::byte* from, std::byte* to, int joining, int conversi
 bool IsDram(const Place& place) { return place.memory->kind == MemoryKind::kDram; }
 
 }  // namespace
+
+Walk WalkOf(const Descriptor& d, bool source, int64_t elem) {
+  Walk walk;
+  walk.rank = d.rank();
+  walk.elem = elem;
+  for (int i = 0; i < walk.rank; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    walk.dim[i] = d.dim[at];
+    walk.stride[i] = int64_t{(source ? d.src : d.dst)[at]} * elem;
+  }
+  return walk;
+}
 
 bool Engine::Move(const Place& from, const Walk& source, const Place& to, const Walk& target,
                   int op, int convert, Type type) {

@@ -69,6 +69,17 @@ struct AccUse {
   Clock clock;
 };
 
+// What mx.out does with a sum: scale and bias of its column, activation, type.
+struct Epilogue {
+  Type type = Type::kNone;
+  bool from_float = false;
+  int activation = 0, zero_point = 0;
+  float low = 0, high = 0;
+  std::vector<uint32_t> words;
+  const uint32_t* scales = nullptr;  // into the words, or none
+  const uint32_t* biases = nullptr;
+};
+
 struct Core {
   int device = 0, index = 0;
   // sequencer
@@ -170,6 +181,11 @@ struct Place {
   uint64_t offset = 0;
   std::byte* at() const { return memory->data() + offset; }
 };
+
+struct VectorStreams;  // vector.cc
+
+// The source or the target of a descriptor's elements.
+Walk WalkOf(const Descriptor& descriptor, bool source, int64_t elem);
 
 class Engine {
  public:
@@ -286,8 +302,14 @@ class Engine {
             int convert, Type type);
   bool LoadWeights(Core& core, const Entry& entry, Cost& cost);
   bool Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use);
+  bool AccRows(const Core& core, const Entry& entry, int64_t m, AccUse& use);
+  bool ReadOffsets(Core& core, const Entry& entry, int64_t k);
+  bool GatherRows(Core& core, const Entry& entry, int64_t k, int64_t& bank_clocks);
+  void MultiplyRows(Core& core, const Instruction& in, int64_t m, std::byte* to, bool accumulate);
   bool Results(Core& core, const Entry& entry, Cost& cost, AccUse& use);
+  bool ReadEpilogue(Core& core, const Entry& entry, int64_t n, Epilogue& epilogue);
   bool Vector(Core& core, const Entry& entry, Cost& cost);
+  bool FindStreams(Core& core, const Entry& entry, uint32_t levels, VectorStreams& streams);
   bool Random(Core& core, const Entry& entry, Cost& cost);
 
   bool Fail(ErrorCode code, std::string sentence);
@@ -321,6 +343,7 @@ class Engine {
   std::vector<ByteRun> runs_, other_runs_;
   std::vector<float> a_, parts_[3];
   std::vector<int16_t> ai_;
+  std::vector<int64_t> offsets_;
 };
 
 }  // namespace lazuli::npu

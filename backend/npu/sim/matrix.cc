@@ -20,11 +20,7 @@ void ToFloats(const std::byte* from, Type type, int64_t count, float* to) {
     std::memcpy(to, from, static_cast<std::size_t>(count) * 4);
     return;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    uint16_t bits = 0;
-    std::memcpy(&bits, from + 2 * i, 2);
-    to[i] = FromBf16(bits);
-  }
+  for (int64_t i = 0; i < count; ++i) to[i] = FromBf16(Loaded<uint16_t>(from + 2 * i));
 }
 
 void ToIntegers(const std::byte* from, Type type, int64_t count, int zero_point, int16_t* to) {
@@ -56,6 +52,42 @@ float Activated(float value, int activation, float low, float high) {
   if (activation == kRelu6) return Minimum(Maximum(value, 0.0f), 6.0f);
   if (activation == kClamp) return Minimum(Maximum(value, low), high);
   return value;
+}
+
+// A sum of integers that stays one.
+int32_t Limited(const Epilogue& e, int32_t sum) {
+  if (e.activation == kRelu || e.activation == kRelu6) sum = std::max(sum, 0);
+  if (e.activation == kRelu6) sum = std::min(sum, 6);
+  if (e.activation == kClamp)
+    sum = static_cast<int32_t>(
+        std::min(std::max<int64_t>(sum, Saturated(e.low, INT32_MIN, INT32_MAX)),
+                 Saturated(e.high, INT32_MIN, INT32_MAX)));
+  return sum;
+}
+
+// A sum of column c as the result that it becomes. docs/npu.md has the order of the operations.
+void StoreResult(const Epilogue& e, uint32_t sum, int64_t c, std::byte* out) {
+  const float scale = e.scales != nullptr ? std::bit_cast<float>(e.scales[c]) : 1.0f;
+  float value = 0;
+  if (e.from_float) {
+    value = std::bit_cast<float>(sum);
+    if (e.scales != nullptr) value *= scale;
+    if (e.biases != nullptr) value += std::bit_cast<float>(e.biases[c]);
+  } else {
+    if (e.biases != nullptr) sum += e.biases[c];
+    const auto whole = static_cast<int32_t>(sum);
+    if (e.type == Type::kS32 && e.scales == nullptr) return Stored(out, Limited(e, whole));
+    value = static_cast<float>(whole);
+    if (e.scales != nullptr) value *= scale;
+  }
+  value = Canonical(Activated(value, e.activation, e.low, e.high));
+  if (e.type == Type::kF32) return Stored(out, value);
+  if (e.type == Type::kBf16) return Stored(out, ToBf16(value));
+  const int64_t rounded = Saturated(value, INT32_MIN, INT32_MAX);
+  if (e.type == Type::kS32) return Stored(out, static_cast<int32_t>(rounded));
+  const int64_t least = e.type == Type::kS8 ? -128 : 0;
+  Stored(out,
+         static_cast<uint8_t>(std::clamp<int64_t>(rounded + e.zero_point, least, least + 255)));
 }
 
 }  // namespace
@@ -104,10 +136,129 @@ bool Engine::LoadWeights(Core& core, const Entry& entry, Cost& cost) {
   return true;
 }
 
+// Where in a row its elements are, in bytes: one behind the other, or as the table says.
+bool Engine::ReadOffsets(Core& core, const Entry& entry, int64_t k) {
+  const int64_t elem = TypeBytes(entry.in->element());
+  offsets_.resize(static_cast<std::size_t>(k));
+  if (entry.in->rd == 0) {
+    for (int64_t r = 0; r < k; ++r) offsets_[static_cast<std::size_t>(r)] = r * elem;
+    return true;
+  }
+  const Walk table{1, {k}, {4}, 4};
+  Place at;
+  if (!Find(core, entry.rd, table, kOwn, at) || !TouchWalk(at, table, false)) return false;
+  for (int64_t r = 0; r < k; ++r) {
+    const auto offset = Loaded<int32_t>(at.at() + 4 * r);
+    if (offset % elem != 0)
+      return Fail(ErrorCode::kMisaligned, Str("K offset ", offset, " is no multiple of ", elem));
+    offsets_[static_cast<std::size_t>(r)] = offset;
+  }
+  return true;
+}
+
+// Packs the rows of A into ai_ or a_, element by element of offsets_. `bank_clocks`: in how many clocks the banks give them.
+bool Engine::GatherRows(Core& core, const Entry& entry, int64_t k, int64_t& bank_clocks) {
+  const Instruction& in = *entry.in;
+  const Type type = in.element();
+  const bool table = in.rd != 0, integer = IsInteger(type);
+  const Walk rows = WalkOf(program_.descriptors[in.desc], true, TypeBytes(type));
+  // Both ends must lie in the scratchpad; what is between does, too.
+  const auto [low, high] = std::minmax_element(offsets_.begin(), offsets_.end());
+  Place from, end;
+  if (!Find(core, entry.ra + *low, rows, kOwn, from) ||
+      !Find(core, entry.ra + *high, rows, kOwn, end))
+    return false;
+  const int zero_point = type == Type::kU8 ? static_cast<int>(in.aux >> 2 & 255) : 0;
+  const auto elements = static_cast<std::size_t>(program_.descriptors[in.desc].elements() * k);
+  ai_.resize(integer ? elements : 0);
+  a_.resize(integer ? 0 : elements);
+  auto pack = [&](const std::byte* at, int64_t count, int64_t to) {
+    if (integer)
+      ToIntegers(at, type, count, zero_point, ai_.data() + to);
+    else
+      ToFloats(at, type, count, a_.data() + to);
+  };
+  BankConflicts banks(config_, table && options_.timing ? offsets_ : std::vector<int64_t>());
+  const bool watched = strict_ != nullptr || options_.observer != nullptr;
+  Steps steps(rows.dim, rows.stride, rows.rank);
+  int64_t packed = 0;
+  do {
+    const Place row{from.memory, from.offset + static_cast<uint64_t>(steps.offset() - *low)};
+    if (!table) {
+      const int64_t bytes = k * rows.elem;
+      if (watched && !TouchBytes(row, static_cast<uint64_t>(bytes), false)) return false;
+      pack(row.at(), k, packed);
+      packed += k;
+      if (!options_.timing) continue;
+      bank_clocks += RowClocks(config_, row.offset, bytes);
+      words_.Add(row.offset, bytes);
+      continue;
+    }
+    for (const int64_t offset : offsets_) {
+      const Place element{row.memory, row.offset + static_cast<uint64_t>(offset)};
+      if (watched && !TouchBytes(element, static_cast<uint64_t>(rows.elem), false)) return false;
+      pack(element.at(), 1, packed++);
+    }
+    if (!options_.timing) continue;
+    bank_clocks += banks.Clocks(row.offset);
+    words_.Add(banks.Words(row.offset));
+  } while (steps.Next());
+  return true;
+}
+
+// The packed rows times the active plane, m of them, to rows of the accumulators.
+void Engine::MultiplyRows(Core& core, const Instruction& in, int64_t m, std::byte* to,
+                          bool accumulate) {
+  Plane& plane = core.active;
+  const int64_t k = plane.k, n = plane.n, stride = config_.mxu.cols, macs = m * k * n;
+  Counters& counters = CountersOf(core);
+  if (IsInteger(in.element())) {
+    MultiplyTile(ai_.data(), plane.i.data(), reinterpret_cast<int32_t*>(to), m, k, n, stride,
+                 accumulate);
+    counters.macs_int += macs;
+    return;
+  }
+  auto* const sums = reinterpret_cast<float*>(to);
+  const F32Mode mode = ModeOf(in);
+  if (in.element() != Type::kF32 || mode == F32Mode::kNative) {
+    MultiplyTile(a_.data(), plane.f.data(), sums, m, k, n, stride, accumulate);
+    (in.element() == Type::kF32 ? counters.macs_f32 : counters.macs_bf16) += macs;
+    return;
+  }
+  const int parts = mode == F32Mode::kX1 ? 1 : mode == F32Mode::kX3 ? 2 : 3;
+  float* a_parts[3];
+  float* w_parts[3];
+  for (int p = 0; p < 3; ++p) {
+    parts_[p].resize(a_.size());
+    plane.parts[p].resize(plane.f.size());
+    a_parts[p] = parts_[p].data();
+    w_parts[p] = plane.parts[p].data();
+  }
+  SplitBf16(a_.data(), static_cast<int64_t>(a_.size()), parts, a_parts);
+  if (plane.parts_made < parts)
+    SplitBf16(plane.f.data(), static_cast<int64_t>(plane.f.size()), parts, w_parts);
+  plane.parts_made = std::max(plane.parts_made, parts);
+  const Passes passes = PassesOf(mode);
+  for (int p = 0; p < passes.count; ++p) {
+    MultiplyTile(a_parts[passes.pair[p].a], w_parts[passes.pair[p].w], sums, m, k, n, stride,
+                 accumulate || p > 0);
+  }
+  counters.macs_bf16 += macs * passes.count;
+}
+
+// Rows of the accumulators that mx.mm and mx.out name, m from acc[] on.
+bool Engine::AccRows(const Core& core, const Entry& entry, int64_t m, AccUse& use) {
+  use.first = entry.rb + entry.in->number();
+  use.last = use.first + m - 1;
+  if (use.first >= 0 && m <= config_.acc.rows && use.first <= config_.acc.rows - m) return true;
+  return Fail(ErrorCode::kAccOverflow,
+              Str("rows ", use.first, " to ", use.last, " of ",
+                  core.acc.size() / static_cast<uint64_t>(4 * config_.mxu.cols), " rows of ACC"));
+}
+
 bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
   const Instruction& in = *entry.in;
-  const Descriptor& d = program_.descriptors[in.desc];
-  Plane& plane = core.active;
+  const Plane& plane = core.active;
   const Type type = in.element();
   if (plane.type == Type::kNone)
     return Fail(ErrorCode::kUninitialisedRead,
@@ -115,249 +266,87 @@ bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
   if (IsInteger(type) != IsInteger(plane.type) || (!IsInteger(type) && type != plane.type))
     return Fail(ErrorCode::kUnsupportedDtype,
                 Str("rows of ", TypeName(type), " times weights of ", TypeName(plane.type)));
-  const int64_t k = plane.k, n = plane.n, elem = TypeBytes(type), m = d.elements();
-  Walk rows;
-  rows.rank = d.rank();
-  rows.elem = elem;
-  for (int i = 0; i < rows.rank; ++i) {
-    rows.dim[i] = d.dim[static_cast<std::size_t>(i)];
-    rows.stride[i] = int64_t{d.src[static_cast<std::size_t>(i)]} * elem;
-  }
-  const int64_t first = entry.rb + in.number();
-  if (first < 0 || m > config_.acc.rows || first > config_.acc.rows - m)
-    return Fail(ErrorCode::kAccOverflow, Str("rows ", first, " to ", first + m - 1, " of ",
-                                             config_.acc.rows, " rows of ACC"));
-  // Where in a row its elements are.
-  const bool table = in.rd != 0;
-  std::vector<int64_t> koff(static_cast<std::size_t>(k));
-  if (table) {
-    const Walk list{1, {k}, {4}, 4};
-    Place at;
-    if (!Find(core, entry.rd, list, kOwn, at) || !TouchWalk(at, list, false)) return false;
-    for (int64_t r = 0; r < k; ++r) {
-      int32_t offset = 0;
-      std::memcpy(&offset, at.at() + 4 * r, 4);
-      koff[static_cast<std::size_t>(r)] = offset;
-      if (offset % elem != 0)
-        return Fail(ErrorCode::kMisaligned, Str("K offset ", offset, " is no multiple of ", elem));
-    }
-  } else {
-    for (int64_t r = 0; r < k; ++r) koff[static_cast<std::size_t>(r)] = r * elem;
-  }
-  Place from;
-  const auto [low, high] = std::minmax_element(koff.begin(), koff.end());
-  // Both ends must lie in the scratchpad; what is between does, too.
-  Place end;
-  if (!Find(core, entry.ra + *low, rows, kOwn, from) ||
-      !Find(core, entry.ra + *high, rows, kOwn, end))
-    return false;
-  const std::byte* const base = from.at() - *low;
-
-  // Rows, packed.
+  const int64_t k = plane.k, n = plane.n, m = program_.descriptors[in.desc].elements();
   int64_t bank_clocks = 0;
-  const bool integer = IsInteger(type);
-  const int zero_point = type == Type::kU8 ? static_cast<int>(in.aux >> 2 & 255) : 0;
-  (integer ? static_cast<void>(ai_.resize(static_cast<std::size_t>(m * k)))
-           : static_cast<void>(a_.resize(static_cast<std::size_t>(m * k))));
-  BankConflicts banks(config_, table && options_.timing ? koff : std::vector<int64_t>());
-  const bool watched = strict_ != nullptr || options_.observer != nullptr;
-  int64_t index[5] = {}, offset = 0;
-  for (int64_t i = 0; i < m; ++i) {
-    const std::byte* const row = base + offset;
-    const Place place{from.memory, static_cast<uint64_t>(row - from.memory->data())};
-    if (!table) {
-      if (watched && !TouchBytes(place, static_cast<uint64_t>(k * elem), false)) return false;
-      if (options_.timing) {
-        bank_clocks += RowClocks(config_, place.offset, k * elem);
-        words_.Add(place.offset, k * elem);
-      }
-      if (integer)
-        ToIntegers(row, type, k, zero_point, ai_.data() + i * k);
-      else
-        ToFloats(row, type, k, a_.data() + i * k);
-    } else {
-      for (int64_t r = 0; r < k; ++r) {
-        const std::byte* const at = row + koff[static_cast<std::size_t>(r)];
-        if (watched && !TouchBytes({from.memory, static_cast<uint64_t>(at - from.memory->data())},
-                                   static_cast<uint64_t>(elem), false))
-          return false;
-        if (integer)
-          ToIntegers(at, type, 1, zero_point, ai_.data() + i * k + r);
-        else
-          ToFloats(at, type, 1, a_.data() + i * k + r);
-      }
-      if (options_.timing) {
-        bank_clocks += banks.Clocks(place.offset);
-        words_.Add(banks.Words(place.offset));
-      }
-    }
-    for (int l = rows.rank - 1; l >= 0; --l) {
-      offset += rows.stride[l];
-      if (++index[l] < rows.dim[l]) break;
-      offset -= rows.stride[l] * rows.dim[l];
-      index[l] = 0;
-    }
-  }
+  if (!AccRows(core, entry, m, use) || !ReadOffsets(core, entry, k) ||
+      !GatherRows(core, entry, k, bank_clocks))
+    return false;
 
   const bool accumulate = entry.rc != 0;
-  const int64_t stride = config_.mxu.cols;
-  const Place target{&core.acc, static_cast<uint64_t>(first * stride * 4)};
-  const Walk written{2, {m, n}, {stride * 4, 4}, 4};
+  const int64_t stride = config_.mxu.cols * 4;
+  const Place target{&core.acc, static_cast<uint64_t>(use.first * stride)};
+  const Walk written{2, {m, n}, {stride, 4}, 4};
   if (accumulate && !TouchWalk(target, written, false)) return false;
   if (!TouchWalk(target, written, true)) return false;
+  MultiplyRows(core, in, m, target.at(), accumulate);
+
   Counters& counters = CountersOf(core);
-  if (integer) {
-    MultiplyTile(ai_.data(), plane.i.data(), reinterpret_cast<int32_t*>(target.at()), m, k, n,
-                 stride, accumulate);
-    counters.macs_int += m * k * n;
-  } else if (type == Type::kF32 && ModeOf(in) != F32Mode::kNative) {
-    const F32Mode mode = ModeOf(in);
-    const int parts = mode == F32Mode::kX1 ? 1 : mode == F32Mode::kX3 ? 2 : 3;
-    float* a_parts[3];
-    float* w_parts[3];
-    for (int p = 0; p < 3; ++p) {
-      parts_[p].resize(a_.size());
-      plane.parts[p].resize(plane.f.size());
-      a_parts[p] = parts_[p].data();
-      w_parts[p] = plane.parts[p].data();
-    }
-    SplitBf16(a_.data(), static_cast<int64_t>(a_.size()), parts, a_parts);
-    if (plane.parts_made < parts)
-      SplitBf16(plane.f.data(), static_cast<int64_t>(plane.f.size()), parts, w_parts);
-    plane.parts_made = std::max(plane.parts_made, parts);
-    const Passes passes = PassesOf(mode);
-    for (int p = 0; p < passes.count; ++p) {
-      MultiplyTile(a_parts[passes.pair[p].a], w_parts[passes.pair[p].w],
-                   reinterpret_cast<float*>(target.at()), m, k, n, stride, accumulate || p > 0);
-    }
-    counters.macs_bf16 += m * k * n * passes.count;
-  } else {
-    MultiplyTile(a_.data(), plane.f.data(), reinterpret_cast<float*>(target.at()), m, k, n, stride,
-                 accumulate);
-    (type == Type::kF32 ? counters.macs_f32 : counters.macs_bf16) += m * k * n;
-  }
-  counters.spm_read_bytes += m * k * elem;
+  counters.spm_read_bytes += m * k * TypeBytes(type);
   counters.acc_words += m * n * (accumulate ? 2 : 1);
   const bool f32 = type == Type::kF32;
   cost = MultiplyCost(config_, m, k, n,
                       ClocksPerRow(config_, f32, f32 ? ModeOf(in) : F32Mode::kNative), bank_clocks);
-  use.first = first;
-  use.last = first + m - 1;
+  return true;
+}
+
+// What mx.out does with a sum on its way to the scratchpad.
+bool Engine::ReadEpilogue(Core& core, const Entry& entry, int64_t n, Epilogue& epilogue) {
+  const Instruction& in = *entry.in;
+  epilogue.type = in.element();
+  epilogue.activation = static_cast<int>(in.aux & 3);
+  const bool scale = (in.aux >> 2 & 1) != 0, bias = (in.aux >> 3 & 1) != 0;
+  const bool clamp = epilogue.activation == kClamp, other = (in.aux >> 4 & 1) != 0;
+  epilogue.from_float = (epilogue.type == Type::kF32 || epilogue.type == Type::kBf16) != other;
+  const auto zero_point = static_cast<uint8_t>(in.aux >> 5);
+  epilogue.zero_point = epilogue.type == Type::kS8 ? static_cast<int8_t>(zero_point) : zero_point;
+  // The parameters, one behind the other.
+  const int64_t count = (scale ? n : 0) + (bias ? n : 0) + (clamp ? 2 : 0);
+  epilogue.words.resize(static_cast<std::size_t>(count));
+  if (count > 0) {
+    const Walk list{1, {count}, {4}, 4};
+    Place at;
+    if (!Find(core, entry.rc, list, kOwn, at) || !TouchWalk(at, list, false)) return false;
+    std::memcpy(epilogue.words.data(), at.at(), epilogue.words.size() * 4);
+  }
+  const uint32_t* const words = epilogue.words.data();
+  epilogue.scales = scale ? words : nullptr;
+  epilogue.biases = bias ? words + (scale ? n : 0) : nullptr;
+  if (clamp) {
+    epilogue.low = std::bit_cast<float>(words[count - 2]);
+    epilogue.high = std::bit_cast<float>(words[count - 1]);
+  }
+  CountersOf(core).spm_read_bytes += count * 4;
   return true;
 }
 
 bool Engine::Results(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
   const Instruction& in = *entry.in;
   const Descriptor& d = program_.descriptors[in.desc];
-  const int rank = d.rank();
-  const Type type = in.element();
-  const int64_t n = d.dim[static_cast<std::size_t>(rank - 1)], m = d.elements() / n,
-                elem = TypeBytes(type);
+  const int64_t n = d.dim[static_cast<std::size_t>(d.rank() - 1)], m = d.elements() / n,
+                elem = TypeBytes(in.element()), stride = config_.mxu.cols * 4;
   if (n > config_.mxu.cols)
     return Fail(ErrorCode::kUnsupportedShape,
                 Str(n, " columns; a row of ACC has ", config_.mxu.cols));
-  const int64_t first = entry.rb + in.number();
-  if (first < 0 || m > config_.acc.rows || first > config_.acc.rows - m)
-    return Fail(ErrorCode::kAccOverflow, Str("rows ", first, " to ", first + m - 1, " of ",
-                                             config_.acc.rows, " rows of ACC"));
-  const int activation = static_cast<int>(in.aux & 3);
-  const bool scale = (in.aux >> 2 & 1) != 0, bias = (in.aux >> 3 & 1) != 0;
-  const bool own_float = type == Type::kF32 || type == Type::kBf16;
-  const bool from_float = own_float != ((in.aux >> 4 & 1) != 0);
-  const int zero_point = type == Type::kS8 ? static_cast<int8_t>(in.aux >> 5 & 255)
-                                           : static_cast<int>(in.aux >> 5 & 255);
-  Walk target;
-  target.rank = rank;
-  target.elem = elem;
-  for (int i = 0; i < rank; ++i) {
-    target.dim[i] = d.dim[static_cast<std::size_t>(i)];
-    target.stride[i] = int64_t{d.dst[static_cast<std::size_t>(i)]} * elem;
-  }
-  // The parameters, one behind the other.
-  const int64_t parameters = (scale ? n : 0) + (bias ? n : 0) + (activation == kClamp ? 2 : 0);
-  std::vector<uint32_t> words(static_cast<std::size_t>(parameters));
-  if (parameters > 0) {
-    const Walk list{1, {parameters}, {4}, 4};
-    Place at;
-    if (!Find(core, entry.rc, list, kOwn, at) || !TouchWalk(at, list, false)) return false;
-    std::memcpy(words.data(), at.at(), words.size() * 4);
-  }
-  const auto count = static_cast<std::size_t>(n);
-  const uint32_t* const scales = words.data();
-  const uint32_t* const biases = words.data() + (scale ? count : 0);
-  float low = 0, high = 0;
-  if (activation == kClamp) {
-    low = std::bit_cast<float>(words[words.size() - 2]);
-    high = std::bit_cast<float>(words[words.size() - 1]);
-  }
+  Epilogue epilogue;
+  if (!AccRows(core, entry, m, use) || !ReadEpilogue(core, entry, n, epilogue)) return false;
+  const Walk target = WalkOf(d, false, elem), read{2, {m, n}, {stride, 4}, 4};
+  const Place from{&core.acc, static_cast<uint64_t>(use.first * stride)};
   Place to;
-  const int64_t stride = config_.mxu.cols;
-  const Place from{&core.acc, static_cast<uint64_t>(first * stride * 4)};
-  const Walk read{2, {m, n}, {stride * 4, 4}, 4};
   if (!Find(core, entry.ra, target, kOwn, to) || !TouchWalk(from, read, false) ||
       !TouchWalk(to, target, true))
     return false;
-
-  int64_t index[5] = {}, offset = 0;
-  for (int64_t i = 0; i < m; ++i) {
-    const std::byte* const row = from.at() + i * stride * 4;
-    std::byte* out = to.at() + offset;
-    for (int64_t c = 0; c < n; ++c, out += target.stride[rank - 1]) {
-      uint32_t bits = 0;
-      std::memcpy(&bits, row + 4 * c, 4);
-      const auto column = static_cast<std::size_t>(c);
-      float value = 0;
-      if (!from_float) {
-        if (bias) bits += biases[column];
-        const auto whole = static_cast<int32_t>(bits);
-        if (type == Type::kS32 && !scale) {
-          int32_t result = whole;
-          if (activation == kRelu || activation == kRelu6) result = std::max(result, 0);
-          if (activation == kRelu6) result = std::min(result, 6);
-          if (activation == kClamp)
-            result = static_cast<int32_t>(
-                std::min(std::max<int64_t>(result, Saturated(low, INT32_MIN, INT32_MAX)),
-                         Saturated(high, INT32_MIN, INT32_MAX)));
-          std::memcpy(out, &result, 4);
-          continue;
-        }
-        value = static_cast<float>(whole);
-        if (scale) value *= std::bit_cast<float>(scales[column]);
-      } else {
-        value = std::bit_cast<float>(bits);
-        if (scale) value *= std::bit_cast<float>(scales[column]);
-        if (bias) value += std::bit_cast<float>(biases[column]);
-      }
-      value = Canonical(Activated(value, activation, low, high));
-      if (type == Type::kF32) {
-        std::memcpy(out, &value, 4);
-      } else if (type == Type::kBf16) {
-        const uint16_t half = ToBf16(value);
-        std::memcpy(out, &half, 2);
-      } else if (type == Type::kS32) {
-        const auto result = static_cast<int32_t>(Saturated(value, INT32_MIN, INT32_MAX));
-        std::memcpy(out, &result, 4);
-      } else {
-        const int64_t least = type == Type::kS8 ? -128 : 0;
-        const int64_t result = std::clamp<int64_t>(
-            Saturated(value, INT32_MIN, INT32_MAX) + zero_point, least, least + 255);
-        *out = static_cast<std::byte>(result);
-      }
-    }
-    for (int l = rank - 2; l >= 0; --l) {
-      offset += target.stride[l];
-      if (++index[l] < target.dim[l]) break;
-      offset -= target.stride[l] * target.dim[l];
-      index[l] = 0;
-    }
-  }
+  const std::byte* row = from.at();
+  Steps rows(target.dim, target.stride, target.rank - 1);
+  do {
+    std::byte* out = to.at() + rows.offset();
+    for (int64_t c = 0; c < n; ++c, out += target.stride[target.rank - 1])
+      StoreResult(epilogue, Loaded<uint32_t>(row + 4 * c), c, out);
+    row += stride;
+  } while (rows.Next());
   Counters& counters = CountersOf(core);
   counters.acc_words += m * n;
   counters.spm_write_bytes += m * n * elem;
-  counters.spm_read_bytes += parameters * 4;
   cost = OutCost(config_, m, n);
-  use.first = first;
-  use.last = first + m - 1;
   return true;
 }
 

@@ -14,6 +14,17 @@
 
 namespace lazuli::npu {
 
+// Memory as a value, aligned or not.
+template <class T>
+T Loaded(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+template <class T>
+void Stored(std::byte* to, T value) {
+  std::memcpy(to, &value, sizeof value);
+}
 // An element's bits, the rest 0.
 inline uint64_t LoadBits(Type type, const std::byte* at) {
   uint64_t bits = 0;

@@ -242,6 +242,26 @@ TEST(UnitsTest, ReductionsOfEveryKindAndAnyLevels) {
   }
 }
 
+// A level keeps its number when a reduction walks it last.
+TEST(UnitsTest, LevelsOfAReductionKeepTheirNumbers) {
+  const Outcome outcome = RunText(R"(
+.arg y s32[5] out
+.desc five dim(5) src(1) dst(1) elem 4
+.vdesc v dim(3,5) out.s32(0,1)
+.vprog p
+idx v4, 0
+idx v5, 1
+lit.s32 v6, 100
+mul.s32 v4, v4, v6
+add.s32 v3, v4, v5
+.end
+vx.red [r1], p, v, op=sum, levels=1 sig s0+1
+dma.st.0 $y, [r1], five wait s0>=1
+fence all
+halt)");
+  EXPECT_THAT(ValuesOf<int32_t>(outcome.arrays[0].at("y")), ElementsAre(300, 303, 306, 309, 312));
+}
+
 TEST(UnitsTest, RandomBitsAreThoseOfTheCiphers) {
   const Outcome outcome =
       RunText(R"(

@@ -235,10 +235,18 @@ class Engine {
 
   // --- sequencer (sequencer.cc)
   bool RunSequencer(Core& core);
-  bool Scalar(Core& core, const Instruction& in);
   bool Enqueue(Core& core, const Instruction& in);
   bool Fenced(const Core& core, uint32_t mask) const;
-  bool Block(Core& core, SequencerState state, uint32_t on);
+  enum Progress : uint8_t { kDone, kWaits, kFails };
+  Progress Block(Core& core, SequencerState state, uint32_t on);
+  Progress Meet(Core& core, const Instruction& in);
+  bool EnterLoop(Core& core, const Instruction& in, int64_t count, uint32_t& next);
+  bool EndLoop(Core& core, uint32_t& next);
+  bool Return(const Core& core, uint32_t& next);
+  int64_t StateRegister(const Core& core, std::size_t number) const;
+  void SetSemaphore(Core& core, const Instruction& in);
+  void PassFence(Core& core, uint32_t queues);
+  bool PassTokens(Core& core, const Instruction& in);
   void ShowScalars(Core& core, int64_t end);
   void ShowSequencer(Core& core, Stall stall);
   bool LoadScalar(Core& core, const Instruction& in);

@@ -17,6 +17,48 @@ namespace {
 
 int64_t Wrap(uint64_t value) { return static_cast<int64_t>(value); }
 
+// Of two numbers, modulo 2^64.
+inline int64_t Arithmetic(Op op, int64_t a, int64_t b) {
+  const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+  switch (op) {
+    case Op::kAdd:
+      return Wrap(x + y);
+    case Op::kSub:
+      return Wrap(x - y);
+    case Op::kMul:
+      return Wrap(x * y);
+    case Op::kAnd:
+      return Wrap(x & y);
+    case Op::kOr:
+      return Wrap(x | y);
+    case Op::kXor:
+      return Wrap(x ^ y);
+    case Op::kShl:
+      return Wrap(x << (y & 63));
+    case Op::kShr:
+      return Wrap(x >> (y & 63));
+    case Op::kSar:
+      return a >> (y & 63);
+    case Op::kMin:
+      return std::min(a, b);
+    default:
+      return std::max(a, b);
+  }
+}
+
+inline bool IsTaken(Op op, int64_t a, int64_t b) {
+  switch (op) {
+    case Op::kBeq:
+      return a == b;
+    case Op::kBne:
+      return a != b;
+    case Op::kBlt:
+      return a < b;
+    default:
+      return a >= b;
+  }
+}
+
 }  // namespace
 
 bool Engine::Fenced(const Core& core, uint32_t mask) const {
@@ -50,9 +92,7 @@ bool Engine::LoadScalar(Core& core, const Instruction& in) {
     if (offset >= kCsrSemaphores && offset < kCsrSemaphores + 8 * kSemaphores) {
       value = core.semaphores[(offset - kCsrSemaphores) / 8];
     } else if (offset / 8 < CsrNames().size()) {
-      const int64_t values[] = {core.index,    core.device,     core.time,
-                                config_.cores, config_.devices, core.instructions};
-      value = values[offset / 8];
+      value = StateRegister(core, offset / 8);
     } else {
       return Fail(ErrorCode::kIllegalAddress, "there is no such state register");
     }
@@ -88,12 +128,12 @@ bool Engine::Enqueue(Core& core, const Instruction& in) {
 }
 
 // The sequencer stops at its pc, until somebody wakes it.
-bool Engine::Block(Core& core, SequencerState state, uint32_t on) {
+Engine::Progress Engine::Block(Core& core, SequencerState state, uint32_t on) {
   core.state = state;
   core.blocked_on = on;
   core.blocked_pc = core.pc;
   if (core.blocked_since < 0) core.blocked_since = core.time;
-  return true;
+  return kWaits;
 }
 
 // Scalar instructions that no slice has shown, up to this cycle.
@@ -118,6 +158,119 @@ void Engine::ShowSequencer(Core& core, Stall stall) {
   core.shown_time = core.time + 1;
   core.shown_instructions = core.instructions + 1;
   core.shown_pc = core.pc + 1;
+}
+
+// Goes into the loop, or behind its end.
+bool Engine::EnterLoop(Core& core, const Instruction& in, int64_t count, uint32_t& next) {
+  if (count < 1) {
+    next = core.pc + in.desc + 1;
+    return true;
+  }
+  if (core.loops.size() == kLoopDepth)
+    return Fail(ErrorCode::kIllegalInstruction, Str("loops nest deeper than ", kLoopDepth));
+  core.loops.push_back({core.pc + 1, core.pc + in.desc, count, 0, in.rd});
+  core.regs[in.rd] = 0;
+  return true;
+}
+
+bool Engine::EndLoop(Core& core, uint32_t& next) {
+  if (core.loops.empty() || core.loops.back().end != core.pc)
+    return Fail(ErrorCode::kIllegalInstruction, "endl of a loop that was not entered");
+  Core::Loop& loop = core.loops.back();
+  if (++loop.i < loop.count) {
+    core.regs[loop.reg] = loop.i;
+    next = loop.begin;
+  } else {
+    core.loops.pop_back();
+  }
+  return true;
+}
+
+bool Engine::Return(const Core& core, uint32_t& next) {
+  const int64_t to = core.regs[kLinkRegister];
+  if (to < 0 || to >= static_cast<int64_t>(code_.size()))
+    return Fail(ErrorCode::kIllegalAddress, Str("r63 is ", to, ", which is no instruction"));
+  next = static_cast<uint32_t>(to);
+  return true;
+}
+
+int64_t Engine::StateRegister(const Core& core, std::size_t number) const {
+  const int64_t values[] = {core.index,    core.device,     core.time,
+                            config_.cores, config_.devices, core.instructions};
+  return values[number];
+}
+
+void Engine::SetSemaphore(Core& core, const Instruction& in) {
+  core.semaphores[in.rd] = core.baseline[in.rd] = static_cast<int>(in.imm);
+  if (strict_ != nullptr) {
+    core.tokens[in.rd].tokens.clear();
+    strict_->Put(core.tokens[in.rd], static_cast<int>(in.imm),
+                 strict_->Snapshot(AgentOf(core, kSequencerTrack)));
+  }
+  for (int q = 0; q < kQueues; ++q) {
+    if ((core.waiters[in.rd] >> q & 1) != 0)
+      Push(core.time, core.device, core.index, 1 + q, Event::kUnit, static_cast<uint32_t>(q));
+  }
+  core.waiters[in.rd] = 0;
+}
+
+// What the units of these queues have done is known from here on.
+void Engine::PassFence(Core& core, uint32_t queues) {
+  ShowSequencer(core, Stall::kFence);
+  if (strict_ == nullptr) return;
+  const int self = AgentOf(core, kSequencerTrack);
+  for (int q = 0; q < kQueues; ++q) {
+    if ((queues >> q & 1) == 0) continue;
+    strict_->JoinAgent(self, AgentOf(core, 1 + q));
+    if (q != static_cast<int>(Queue::kMx)) continue;
+    strict_->JoinAgent(self, AgentOf(core, kMxWeightsTrack));
+    strict_->JoinAgent(self, AgentOf(core, kMxOutTrack));
+  }
+  core.clock = nullptr;
+}
+
+// sem.wait and sem.sig of the sequencer, whose tokens are there.
+bool Engine::PassTokens(Core& core, const Instruction& in) {
+  TouchSequencer(core);
+  if (in.wait_val != 0)
+    TakeTokens(core, static_cast<int>(in.wait_sem), static_cast<int>(in.wait_val), kSequencerTrack,
+               core.pc);
+  ShowSequencer(core, Stall::kSemaphore);
+  if (in.sig_inc == 0) return true;
+  Completion from;
+  from.device = core.device;
+  from.core = core.index;
+  from.pc = core.pc;
+  from.track = kSequencerTrack;
+  const Clock clock =
+      strict_ != nullptr ? strict_->Snapshot(AgentOf(core, kSequencerTrack)) : nullptr;
+  return Signal(core, static_cast<int>(in.sig_sem), static_cast<int>(in.sig_inc), clock, from);
+}
+
+// An instruction that others could see, or that could see others; everything before its cycle has happened. kWaits: again later.
+Engine::Progress Engine::Meet(Core& core, const Instruction& in) {
+  Blame(core, core.pc, core.time);
+  switch (in.opcode()) {
+    case Op::kTrap:
+      Fail(ErrorCode::kTrap, Str("the program traps with ", in.number()));
+      return kFails;
+    case Op::kLds:
+    case Op::kSts:
+      return LoadScalar(core, in) ? kDone : kFails;
+    case Op::kSemSet:
+      SetSemaphore(core, in);
+      return kDone;
+    case Op::kFence:
+      if (!Fenced(core, in.imm)) return Block(core, SequencerState::kFence, in.imm);
+      PassFence(core, in.imm);
+      return kDone;
+    default:
+      if (core.semaphores[in.wait_sem] < static_cast<int>(in.wait_val)) {
+        core.waiters[in.wait_sem] |= 1u << static_cast<int>(Queue::kSq);
+        return Block(core, SequencerState::kSemaphore, 0);
+      }
+      return PassTokens(core, in) ? kDone : kFails;
+  }
 }
 
 bool Engine::RunSequencer(Core& core) {
@@ -153,27 +306,17 @@ bool Engine::RunSequencer(Core& core) {
     }
     if (stepping && !synchronous()) return yield();
     const Instruction& in = code_[pc];
+    const Op op = in.opcode();
     const int64_t source = (in.aux & kAuxImmediate) != 0 ? in.number() : r[in.rb];
-    const auto ua = static_cast<uint64_t>(r[in.ra]), us = static_cast<uint64_t>(source);
     uint32_t next = pc + 1;
     int64_t cost = 1;
-    auto branch = [&](bool taken) {
-      if (!taken) return;
-      next = in.imm;
-      cost = config_.seq.branch;
-    };
-    auto is_fine = [](bool fine) { return fine; };
-    switch (in.opcode()) {
+    switch (op) {
       case Op::kNop:
         break;
       case Op::kHalt:
         core.state = SequencerState::kHalted;
         last_ = std::max(last_, core.time + 1);
         break;
-      case Op::kTrap:
-        Blame(core, pc, core.time);
-        if (!synchronous()) return yield();
-        return Fail(ErrorCode::kTrap, Str("the program traps with ", in.number()));
       case Op::kMark:
         if (options_.observer != nullptr)
           options_.observer->OnMark(core.device, core.index, in.number(), core.time);
@@ -189,171 +332,63 @@ bool Engine::RunSequencer(Core& core) {
         r[in.rd] = r[in.ra];
         break;
       case Op::kAdd:
-        r[in.rd] = Wrap(ua + us);
-        break;
       case Op::kSub:
-        r[in.rd] = Wrap(ua - us);
-        break;
       case Op::kMul:
-        r[in.rd] = Wrap(ua * us);
-        break;
       case Op::kAnd:
-        r[in.rd] = Wrap(ua & us);
-        break;
       case Op::kOr:
-        r[in.rd] = Wrap(ua | us);
-        break;
       case Op::kXor:
-        r[in.rd] = Wrap(ua ^ us);
-        break;
       case Op::kShl:
-        r[in.rd] = Wrap(ua << (us & 63));
-        break;
       case Op::kShr:
-        r[in.rd] = Wrap(ua >> (us & 63));
-        break;
       case Op::kSar:
-        r[in.rd] = r[in.ra] >> (us & 63);
-        break;
       case Op::kMin:
-        r[in.rd] = std::min(r[in.ra], source);
-        break;
       case Op::kMax:
-        r[in.rd] = std::max(r[in.ra], source);
+        r[in.rd] = Arithmetic(op, r[in.ra], source);
         break;
-      case Op::kLds:
-      case Op::kSts:
-        if (!synchronous()) return yield();
-        Blame(core, pc, core.time);
-        if (!is_fine(LoadScalar(core, in))) return false;
-        cost = config_.seq.spm;
+      case Op::kCsr:
+        r[in.rd] = StateRegister(core, in.imm);
         break;
-      case Op::kCsr: {
-        const int64_t values[] = {core.index,    core.device,     core.time,
-                                  config_.cores, config_.devices, core.instructions};
-        r[in.rd] = values[in.imm];
-        break;
-      }
       case Op::kBeq:
-        branch(r[in.ra] == r[in.rb]);
-        break;
       case Op::kBne:
-        branch(r[in.ra] != r[in.rb]);
-        break;
       case Op::kBlt:
-        branch(r[in.ra] < r[in.rb]);
-        break;
       case Op::kBge:
-        branch(r[in.ra] >= r[in.rb]);
-        break;
-      case Op::kJmp:
-        branch(true);
+        if (!IsTaken(op, r[in.ra], r[in.rb])) break;
+        next = in.imm;
+        cost = config_.seq.branch;
         break;
       case Op::kCall:
         r[kLinkRegister] = next;
-        branch(true);
+        [[fallthrough]];
+      case Op::kJmp:
+        next = in.imm;
+        cost = config_.seq.branch;
         break;
       case Op::kRet:
-        if (r[kLinkRegister] < 0 || r[kLinkRegister] >= static_cast<int64_t>(code_.size())) {
-          Blame(core, pc, core.time);
-          return Fail(ErrorCode::kIllegalAddress,
-                      Str("r63 is ", r[kLinkRegister], ", which is no instruction"));
-        }
-        next = static_cast<uint32_t>(r[kLinkRegister]);
+        Blame(core, pc, core.time);
+        if (!Return(core, next)) return false;
         cost = config_.seq.branch;
         break;
       case Op::kLoop:
-        if (source < 1) {
-          next = pc + in.desc + 1;
+        Blame(core, pc, core.time);
+        if (!EnterLoop(core, in, source, next)) return false;
+        break;
+      case Op::kEndl:
+        Blame(core, pc, core.time);
+        if (!EndLoop(core, next)) return false;
+        cost = 0;
+        break;
+      default: {
+        const bool queued = in.unit() != Queue::kSq;
+        if (queued && Enqueue(core, in)) {
+          ShowSequencer(core, Stall::kQueueFull);
           break;
         }
-        if (core.loops.size() == kLoopDepth) {
-          Blame(core, pc, core.time);
-          return Fail(ErrorCode::kIllegalInstruction, Str("loops nest deeper than ", kLoopDepth));
-        }
-        core.loops.push_back({pc + 1, pc + in.desc, source, 0, in.rd});
-        r[in.rd] = 0;
-        break;
-      case Op::kEndl: {
-        if (core.loops.empty() || core.loops.back().end != pc) {
-          Blame(core, pc, core.time);
-          return Fail(ErrorCode::kIllegalInstruction, "endl of a loop that was not entered");
-        }
-        Core::Loop& loop = core.loops.back();
-        cost = 0;
-        if (++loop.i < loop.count) {
-          r[loop.reg] = loop.i;
-          next = loop.begin;
-        } else {
-          core.loops.pop_back();
-        }
+        if (!synchronous()) return yield();
+        const Progress progress =
+            queued ? Block(core, SequencerState::kQueueFull, in.queue) : Meet(core, in);
+        if (progress != kDone) return progress == kWaits;
+        if (op == Op::kLds || op == Op::kSts) cost = config_.seq.spm;
         break;
       }
-      case Op::kSemSet:
-        if (!synchronous()) return yield();
-        core.semaphores[in.rd] = core.baseline[in.rd] = static_cast<int>(in.imm);
-        if (strict_ != nullptr) {
-          core.tokens[in.rd].tokens.clear();
-          strict_->Put(core.tokens[in.rd], static_cast<int>(in.imm),
-                       strict_->Snapshot(AgentOf(core, kSequencerTrack)));
-        }
-        for (int q = 0; q < kQueues; ++q) {
-          if ((core.waiters[in.rd] >> q & 1) != 0)
-            Push(core.time, core.device, core.index, 1 + q, Event::kUnit, static_cast<uint32_t>(q));
-        }
-        core.waiters[in.rd] = 0;
-        break;
-      case Op::kFence:
-        if (!synchronous()) return yield();
-        if (!Fenced(core, in.imm)) return Block(core, SequencerState::kFence, in.imm);
-        ShowSequencer(core, Stall::kFence);
-        if (strict_ != nullptr) {
-          for (int q = 0; q < kQueues; ++q) {
-            if ((in.imm >> q & 1) == 0) continue;
-            strict_->JoinAgent(AgentOf(core, kSequencerTrack), AgentOf(core, 1 + q));
-            if (q != static_cast<int>(Queue::kMx)) continue;
-            strict_->JoinAgent(AgentOf(core, kSequencerTrack), AgentOf(core, kMxWeightsTrack));
-            strict_->JoinAgent(AgentOf(core, kSequencerTrack), AgentOf(core, kMxOutTrack));
-          }
-          core.clock = nullptr;
-        }
-        break;
-      case Op::kSemWait:
-      case Op::kSemSig:
-        if (in.unit() == Queue::kSq) {
-          if (!synchronous()) return yield();
-          if (core.semaphores[in.wait_sem] < static_cast<int>(in.wait_val)) {
-            core.waiters[in.wait_sem] |= 1u << static_cast<int>(Queue::kSq);
-            return Block(core, SequencerState::kSemaphore, 0);
-          }
-          Blame(core, pc, core.time);
-          TouchSequencer(core);
-          if (in.wait_val != 0)
-            TakeTokens(core, static_cast<int>(in.wait_sem), static_cast<int>(in.wait_val),
-                       kSequencerTrack, pc);
-          ShowSequencer(core, Stall::kSemaphore);
-          if (in.sig_inc != 0) {
-            Completion from;
-            from.device = core.device;
-            from.core = core.index;
-            from.pc = pc;
-            from.track = kSequencerTrack;
-            const Clock clock =
-                strict_ != nullptr ? strict_->Snapshot(AgentOf(core, kSequencerTrack)) : nullptr;
-            if (!Signal(core, static_cast<int>(in.sig_sem), static_cast<int>(in.sig_inc), clock,
-                        from))
-              return false;
-          }
-          break;
-        }
-        [[fallthrough]];
-      default:
-        if (!Enqueue(core, in)) {
-          if (!synchronous()) return yield();
-          return Block(core, SequencerState::kQueueFull, in.queue);
-        }
-        ShowSequencer(core, Stall::kQueueFull);
-        break;
     }
     r[0] = 0;
     core.pc = next;

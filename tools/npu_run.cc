@@ -160,6 +160,12 @@ void PrintJson(const npu::Machine& machine) {
       text += Str(first ? "" : ", ", "\"", npu::TrackName(track), "\": ", busy);
       first = false;
     }
+    text += "}, \"energy\": ";
+    const npu::Energy energy =
+        npu::EnergyOf(npu::ActivityOf(machine.counters(d)), machine.config());
+    text += Str("{\"table\": \"", energy.table, "\", \"joules\": ", energy.joules);
+    for (const npu::EnergyPart& part : energy.parts)
+      text += Str(", \"", part.name, "\": ", part.joules);
     text += "}}";
   }
   std::fputs((text + "]}\n").c_str(), stdout);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What npu-as, npu-dis, npu-run and npu-dbg do.  npu_programs_test.py NPU_RUN (the others lie beside it)"""
 
+import json
 import os
 import pathlib
 import struct
@@ -82,7 +83,12 @@ class NpuProgramsTest(unittest.TestCase):
             text = self.ok("run", source, "--seed=1", f"--output={self.folder / 'f.npz'}", *more)
             self.assertEqual(read_npy(self.folder / "t.npz", "x@3"), read_npy(self.folder / "f.npz", "x@3"))
             self.assertEqual(text == timed, more == ["--set=strict=false"])
-        self.assertIn('"link_bytes": ', self.ok("run", source, "--seed=1", "--report=json"))
+        report = json.loads(self.ok("run", source, "--seed=1", "--report=json").splitlines()[0])
+        self.assertEqual(len(report["devices"]), 4)
+        self.assertEqual(report["devices"][0]["link_bytes"], 6 * 4096)
+        energy = report["devices"][0]["energy"]
+        self.assertEqual(energy.pop("table"), "horowitz45")
+        self.assertAlmostEqual(energy.pop("joules"), sum(energy.values()), delta=1e-12)
         self.assertEqual(self.ok("run", source, "--seed=1", NPU_SET="dram.gbs=25.6"), timed)
         self.assertIn("npu-run FILE", self.ok("run", "--help"))
         self.assertIn("mxu.rows", self.ok("run", "--help-config"))

@@ -17,6 +17,8 @@
 namespace lazuli::npu {
 namespace {
 
+constexpr int64_t kMostChannels = 65536;  // of a depthwise layer
+
 std::string_view TrimField(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r";
   const std::size_t begin = text.find_first_not_of(kSpace);
@@ -341,6 +343,9 @@ absl::StatusOr<std::vector<Layer>> ParseTopology(std::string_view text, std::str
       continue;
     }
     const int64_t channels = std::exchange(layer->channels, 1);
+    if (channels > kMostChannels)
+      return InvalidArgument(file, ":", number, ": layer '", layer->name, "' has ", channels,
+                             " channels, each a layer: at most ", kMostChannels);
     for (int64_t channel = 0; channel < channels; ++channel) {
       layers.push_back(*layer);
       layers.back().name += Str("Channel_", channel);

@@ -65,6 +65,7 @@ Tile RandomTile(Dataflow dataflow, int64_t rows, int64_t cols, int64_t t, bool w
 }
 
 // Acceptance test 7.
+// Acceptance test 7.
 TEST(ArrayModelTest, OneFoldTakesTheClocksOfTheClosedForm) {
   Random random;
   for (int round = 0; round < 60; ++round) {

@@ -94,6 +94,7 @@ constexpr std::string_view kFrame = R"(
 .meta "{\"tiles\": 2}"
 )";
 
+// Acceptance test 16, with the four fuzzers below.
 TEST(AssemblerTest, EveryInstructionReadsBackFromItsText) {
   std::mt19937_64 random(1);
   const auto frame = Assemble(Str(kFrame, "nop\nhalt\n"), "frame");

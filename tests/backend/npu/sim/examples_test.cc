@@ -168,7 +168,7 @@ TEST(NpuExamplesTest, WhileCountsItsRounds) {
   }
 }
 
-// Values in the order of the ring, cycles as the closed form says: load, 2 (p - 1) messages, p - 1 additions, store.
+// Acceptance test 18. Values in the order of the ring, cycles as the closed form says: load, 2 (p - 1) messages, p - 1 additions, store.
 TEST(NpuExamplesTest, AllReduceOfTwoToSixteenDevices) {
   for (int p = 2; p <= 16; ++p) {
     const Example example = AllReduce(p);
@@ -361,6 +361,7 @@ TEST(NpuExamplesTest, RunsAreTheSameOnAnyThread) {
   }
 }
 
+// Acceptance test 14.
 TEST(NpuExamplesTest, ResultsDoNotDependOnTiming) {
   for (const Example& example : AllExamples()) {
     const Outcome timed = RunExample(example);
@@ -374,7 +375,7 @@ TEST(NpuExamplesTest, ResultsDoNotDependOnTiming) {
   }
 }
 
-// One wait or signal less: found, or harmless, which then has to be shown by the same results under other delays.
+// Acceptance test 15. One wait or signal less: found, or harmless, which then has to be shown by the same results under other delays.
 TEST(NpuExamplesTest, ADroppedWaitOrSignalIsFound) {
   int mutants = 0, found = 0;
   for (const Example& example : AllExamples()) {

@@ -35,6 +35,7 @@ struct Case {
   std::string_view keys = "";
 };
 
+// Acceptance test 17.
 TEST(FaultsTest, EveryErrorHasItsPlaceAndSentence) {
   const Case kCases[] = {
       {"nop\ntrap 7\nhalt", "TRAP", 1, "the program traps with 7"},

@@ -146,6 +146,8 @@ TEST(TopologyTest, WhatIsWrongNamesTheLine) {
       {"c,9,9,3,3,4,8,0,\n", "t.csv:2: stride is 0: it is 1 to 2147483647"},
       {"c,2,9,3,3,4,8,1,\n", "t.csv:2: the filter of layer 'c' is larger than its image"}};
   for (const auto& [lines, message] : kCases) EXPECT_EQ(error(lines), message) << lines;
+  EXPECT_EQ(error("DP1,1,1,1,1,65537,1,1,\n"),
+            "t.csv:2: layer 'DP1' has 65537 channels, each a layer: at most 65536");
   EXPECT_THAT(error("a,2000000000,2000000000,2000000000,\n"), ::testing::HasSubstr("is too large"));
 }
 

@@ -110,6 +110,7 @@ struct Mode {
   double roundings;      // how often the f32 bound counts
 };
 
+// Acceptance test 3.
 TEST(NumericsTest, MatrixUnitIsTheScalarModelBitForBitAndWithinItsBounds) {
   const Mode kModes[] = {{"native", "", F32Mode::kNative, false, 0, 1},
                          {"x1", ", mode=x1", F32Mode::kX1, false, kBf16Products, 1},
@@ -285,7 +286,7 @@ std::unique_ptr<hlo::Module> FunctionModule(const Function& f) {
           f.hlo, "\n}"));
 }
 
-// 2^20 floats over the whole range, or with LAZULI_NPU_EXHAUSTIVE=1 all 2^32, with as many others for functions of two. That the
+// Acceptance test 5: 2^20 floats over the whole range, or with LAZULI_NPU_EXHAUSTIVE=1 all 2^32, with as many others for functions of two. That the
 // recipes themselves are within 2 ulp of the functions is tests/ir/recipes'.
 TEST(NumericsTest, SpecialFunctionsAreTheEvaluatorsBitForBit) {
   const bool whole = std::getenv("LAZULI_NPU_EXHAUSTIVE") != nullptr;

@@ -21,7 +21,7 @@
 #include "ir/types/shape.h"
 
 namespace lazuli::lowering {
-class Context;  // the one name from above that ir knows
+class LoweringContext;  // the one name from above that ir knows
 class Op;
 }  // namespace lazuli::lowering
 
@@ -69,7 +69,7 @@ class Node : public Pooled {
   // cannot move.
   virtual NodePtr CopyWithoutOperands() const { return nullptr; }
   // Appends num_outputs() ops to `results`. Errors go to the context's builder.
-  virtual void Lower(lowering::Context& context, absl::Span<const lowering::Op> operands,
+  virtual void Lower(lowering::LoweringContext& context, absl::Span<const lowering::Op> operands,
                      std::vector<lowering::Op>& results) const = 0;
 
   void Retain() const { refs_.Retain(); }

@@ -138,7 +138,8 @@ lowering::Op IsNotZero(lowering::Op x) { return Compare(hlo::ComparisonDirection
 
 // Fails the run where an integer x, which has the dims of the result, would be divided by 0. Asks
 // the divisor before it is stretched.
-void CheckDivisor(lowering::Context& c, std::string_view op, lowering::Op x, lowering::Op y) {
+void CheckDivisor(lowering::LoweringContext& c, std::string_view op, lowering::Op x,
+                  lowering::Op y) {
   if (!IsIntegral(x.dtype()) || x.shape().num_elements() == 0) return;
   y = c.builder.Convert(y, x.dtype());
   c.CheckNone(Compare(hlo::ComparisonDirection::kEq, y, 0), y,
@@ -240,7 +241,7 @@ std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, l
   return b.BroadcastTogether(Computed(accepts, x, *dtype), Computed(accepts, y, *dtype));
 }
 
-lowering::Op LowerBinary(lowering::Context& c, std::string_view op, Accepts accepts,
+lowering::Op LowerBinary(lowering::LoweringContext& c, std::string_view op, Accepts accepts,
                          lowering::Opcode opcode, lowering::Op x, lowering::Op y) {
   if (TakesUnrounded(opcode) && IsBesideNarrow(x.shape(), y.shape())) {
     lowering::Builder& b = c.builder;
@@ -297,7 +298,8 @@ lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering:
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
 
-lowering::Op RemainderOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op y) const {
+lowering::Op RemainderOp::Lower(lowering::LoweringContext& c, lowering::Op x,
+                                lowering::Op y) const {
   lowering::Builder& b = c.builder;
   auto [l, r] = Prepare(Accepts::kReal, x, y);
   CheckDivisor(c, kName, l, y);
@@ -311,7 +313,8 @@ Tensors RemainderOp::Vjp(const Saved& s, const Tensor& g) const {
   return grads;
 }
 
-lowering::Op FloorDivideOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op y) const {
+lowering::Op FloorDivideOp::Lower(lowering::LoweringContext& c, lowering::Op x,
+                                  lowering::Op y) const {
   auto [l, r] = Prepare(Accepts::kReal, x, y);
   const DType dtype = l.dtype();
   CheckDivisor(c, kName, l, y);

@@ -35,7 +35,7 @@ std::pair<lowering::Op, lowering::Op> Prepare(Accepts accepts, lowering::Op x, l
 lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering::Op x);
 // The opcode of prepared operands. An integer divided by 0 fails the run; a right shift of unsigned
 // integers is a logical one.
-lowering::Op LowerBinary(lowering::Context& c, std::string_view op, Accepts accepts,
+lowering::Op LowerBinary(lowering::LoweringContext& c, std::string_view op, Accepts accepts,
                          lowering::Opcode opcode, lowering::Op x, lowering::Op y);
 
 #define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, saves, gradient, doc) \
@@ -63,7 +63,7 @@ lowering::Op LowerBinary(lowering::Context& c, std::string_view op, Accepts acce
     absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {                        \
       return BinaryShape(Accepts::accepts, lowering::Opcode::opcode, x, y);                    \
     }                                                                                          \
-    lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op y) const {           \
+    lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op y) const {   \
       return LowerBinary(c, kName, Accepts::accepts, lowering::Opcode::opcode, x, y);          \
     }                                                                                          \
     Tensors Vjp(const Saved& s, const Tensor& g) const;                                        \
@@ -94,7 +94,7 @@ struct RemainderOp {
   absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {
     return BinaryShape(Accepts::kReal, lowering::Opcode::kRemainder, x, y);
   }
-  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op y) const;
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op y) const;
   Tensors Vjp(const Saved& s, const Tensor& g) const;
 };
 
@@ -107,7 +107,7 @@ struct FloorDivideOp {
   absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {
     return BinaryShape(Accepts::kReal, lowering::Opcode::kRemainder, x, y);
   }
-  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op y) const;
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op y) const;
   Tensors Vjp(const Saved& s, const Tensor& g) const;  // none flows
 };
 

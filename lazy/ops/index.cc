@@ -52,7 +52,8 @@ Dims AllDimsBut(int64_t dim, int64_t rank) {
 }
 
 // The index in at least 32 bits; positions outside of [0, n) fail the run.
-lowering::Op InRange(lowering::Context& c, std::string_view op, lowering::Op index, int64_t n) {
+lowering::Op InRange(lowering::LoweringContext& c, std::string_view op, lowering::Op index,
+                     int64_t n) {
   lowering::Builder& b = c.builder;
   index = WideIndex(index);
   const lowering::Op bad = b.Binary(
@@ -64,7 +65,7 @@ lowering::Op InRange(lowering::Context& c, std::string_view op, lowering::Op ind
 
 // [index's dims..., rank]: the whole position in x of each element of index. Positions outside fail
 // the run.
-lowering::Op Positioned(lowering::Context& c, std::string_view op, const Shape& x,
+lowering::Op Positioned(lowering::LoweringContext& c, std::string_view op, const Shape& x,
                         lowering::Op index, int64_t dim) {
   lowering::Builder& b = c.builder;
   index = InRange(c, op, index, x.dim(dim));
@@ -83,7 +84,7 @@ struct ScatterOperands {
 };
 
 // `combiner`: kAdd, or kCopy to replace.
-lowering::Op ScatterElements(lowering::Context& c, std::string_view op,
+lowering::Op ScatterElements(lowering::LoweringContext& c, std::string_view op,
                              const ScatterOperands& operands, int64_t dim, Opcode combiner) {
   const auto& [x, index, source] = operands;
   if (absl::Status s = CheckIndex(x.shape(), index.shape(), dim); !s.ok())
@@ -100,7 +101,7 @@ lowering::Op ScatterElements(lowering::Context& c, std::string_view op,
                            combiner);
 }
 
-lowering::Op ScatterSlices(lowering::Context& c, std::string_view op,
+lowering::Op ScatterSlices(lowering::LoweringContext& c, std::string_view op,
                            const ScatterOperands& operands, int64_t dim, Opcode combiner) {
   auto [x, index, source] = operands;
   if (absl::Status s = CheckSlices(x.shape(), index.shape(), source.shape(), dim); !s.ok())
@@ -132,7 +133,8 @@ lowering::Op WideIndex(lowering::Op index) {
   return ByteWidth(index.dtype()) < 4 ? index.builder()->Convert(index, DType::kS32) : index;
 }
 
-lowering::Op GatherOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const {
+lowering::Op GatherOp::Lower(lowering::LoweringContext& c, lowering::Op x,
+                             lowering::Op index) const {
   if (absl::Status s = CheckIndex(x.shape(), index.shape(), dim); !s.ok())
     return c.builder.Error(std::move(s));
   hlo::GatherAttrs attrs;
@@ -146,7 +148,7 @@ Tensors GatherOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {ScatterAdd(ZerosOf(s.shape(0), dy), dim, s.x(1), dy), Tensor()};
 }
 
-lowering::Op ScatterAddOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+lowering::Op ScatterAddOp::Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
                                  lowering::Op source) const {
   return ScatterElements(c, kName, {x, index, source}, dim, Opcode::kAdd);
 }
@@ -155,7 +157,7 @@ Tensors ScatterAddOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {dy, Tensor(), s.needs(2) ? Gather(dy, dim, s.x(1)) : Tensor()};
 }
 
-lowering::Op ScatterOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+lowering::Op ScatterOp::Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
                               lowering::Op source) const {
   return ScatterElements(c, kName, {x, index, source}, dim, Opcode::kCopy);
 }
@@ -172,7 +174,8 @@ Tensors ScatterOp::Vjp(const Saved& s, const Tensor& dy) const {
                 Constant(0, dy.dtype()))};
 }
 
-lowering::Op IndexSelectOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const {
+lowering::Op IndexSelectOp::Lower(lowering::LoweringContext& c, lowering::Op x,
+                                  lowering::Op index) const {
   lowering::Builder& b = c.builder;
   if (absl::Status s = CheckRows(index.shape()); !s.ok()) return b.Error(std::move(s));
   if (index.shape().dim(0) == 0) {  // of a dim of size 0, too
@@ -194,7 +197,7 @@ Tensors IndexSelectOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {IndexAdd(ZerosOf(s.shape(0), dy), dim, s.x(1), dy), Tensor()};
 }
 
-lowering::Op IndexAddOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+lowering::Op IndexAddOp::Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
                                lowering::Op source) const {
   return ScatterSlices(c, kName, {x, index, source}, dim, Opcode::kAdd);
 }
@@ -203,7 +206,7 @@ Tensors IndexAddOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {dy, Tensor(), s.needs(2) ? IndexSelect(dy, dim, s.x(1)) : Tensor()};
 }
 
-lowering::Op IndexCopyOp::Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+lowering::Op IndexCopyOp::Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
                                 lowering::Op source) const {
   return ScatterSlices(c, kName, {x, index, source}, dim, Opcode::kCopy);
 }
@@ -222,7 +225,7 @@ Tensors IndexCopyOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {dx, Tensor(), Where(came, IndexSelect(dy, dim, index), Constant(0, dy.dtype()))};
 }
 
-lowering::Op MaskPositionsOp::Lower(lowering::Context& c, lowering::Op mask) const {
+lowering::Op MaskPositionsOp::Lower(lowering::LoweringContext& c, lowering::Op mask) const {
   lowering::Builder& b = c.builder;
   if (mask.dtype() != DType::kPred)
     return b.Error(InvalidArgument("takes a mask of pred, not ", mask.shape()));

@@ -17,7 +17,7 @@ struct GatherOp {
       "their own; one outside fails the run.",
       {"x", "index"}};
   static constexpr Saves kSaves{.inputs = 2};
-  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const;
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
@@ -29,7 +29,7 @@ struct ScatterAddOp {
       "outside fails the run.",
       {"x", "index", "source"}};
   static constexpr Saves kSaves{.inputs = 2};
-  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
                      lowering::Op source) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
@@ -42,7 +42,7 @@ struct ScatterOp {
       "one where several meet; one outside fails the run.",
       {"x", "index", "source"}};
   static constexpr Saves kSaves{.inputs = 2};
-  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
                      lowering::Op source) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
@@ -54,7 +54,7 @@ struct IndexSelectOp {
       "Slices of x along dim at the positions of a rank-1 index; one outside fails the run.",
       {"x", "index"}};
   static constexpr Saves kSaves{.inputs = 2};
-  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index) const;
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
@@ -66,7 +66,7 @@ struct IndexAddOp {
       "fails the run.",
       {"x", "index", "source"}};
   static constexpr Saves kSaves{.inputs = 2};
-  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
                      lowering::Op source) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
@@ -80,7 +80,7 @@ struct IndexCopyOp {
       "several meet; one outside fails the run.",
       {"x", "index", "source"}};
   static constexpr Saves kSaves{.inputs = 2};
-  lowering::Op Lower(lowering::Context& c, lowering::Op x, lowering::Op index,
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
                      lowering::Op source) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
@@ -93,7 +93,7 @@ struct MaskPositionsOp {
       "How many elements that are true precede each that is, in row-major order; 0 elsewhere. "
       "Another number of them than `count` fails the run.",
       {"mask"}};
-  lowering::Op Lower(lowering::Context& c, lowering::Op mask) const;
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op mask) const;
 };
 
 struct CumSumOp {

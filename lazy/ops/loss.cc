@@ -50,8 +50,8 @@ absl::Status CheckTarget(const Shape& x, const Shape& target) {
 }
 
 // Fails the run where an index is none of a class: "one_hot: index 9 is out of range [0, 9)".
-void CheckClasses(lowering::Context& c, lowering::Op index, int64_t classes, std::string_view op,
-                  std::string_view what) {
+void CheckClasses(lowering::LoweringContext& c, lowering::Op index, int64_t classes,
+                  std::string_view op, std::string_view what) {
   lowering::Builder& b = c.builder;
   if (b.shapes_only()) return;
   const lowering::Op bad =
@@ -62,7 +62,7 @@ void CheckClasses(lowering::Context& c, lowering::Op index, int64_t classes, std
 }
 
 // Mean or sum of -log_probs at target, wide; log_probs has classes along dim 1.
-lowering::Op NegativeLogLikelihood(lowering::Context& c, lowering::Op log_probs,
+lowering::Op NegativeLogLikelihood(lowering::LoweringContext& c, lowering::Op log_probs,
                                    lowering::Op target, std::string_view op, Reduction reduction) {
   lowering::Builder& b = c.builder;
   log_probs = Wide(log_probs);
@@ -124,7 +124,7 @@ Tensors LogSoftmaxOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {To(g - Exp(Wide(s.y())) * Sum(g, {dim}, /*keepdim=*/true), dy.dtype())};
 }
 
-lowering::Op CrossEntropyOp::Lower(lowering::Context& c, lowering::Op logits,
+lowering::Op CrossEntropyOp::Lower(lowering::LoweringContext& c, lowering::Op logits,
                                    lowering::Op target) const {
   if (absl::Status status = CheckTarget(logits.shape(), target.shape()); !status.ok())
     return c.builder.Error(std::move(status));
@@ -138,7 +138,7 @@ Tensors CrossEntropyOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {To(difference * LossScale(dy, x, s.shape(1), reduction), x.dtype()), Tensor()};
 }
 
-lowering::Op NllLossOp::Lower(lowering::Context& c, lowering::Op log_probs,
+lowering::Op NllLossOp::Lower(lowering::LoweringContext& c, lowering::Op log_probs,
                               lowering::Op target) const {
   if (absl::Status status = CheckTarget(log_probs.shape(), target.shape()); !status.ok())
     return c.builder.Error(std::move(status));
@@ -224,7 +224,7 @@ Tensors HuberOp::Vjp(const Saved& s, const Tensor& dy) const {
   return {dy * (smooth_l1 ? slope / delta : slope), Tensor()};
 }
 
-lowering::Op OneHotOp::Lower(lowering::Context& c, lowering::Op index) const {
+lowering::Op OneHotOp::Lower(lowering::LoweringContext& c, lowering::Op index) const {
   lowering::Builder& b = c.builder;
   if (!IsIntegral(index.dtype()))
     return b.Error(InvalidArgument("takes integers, not ", index.shape()));

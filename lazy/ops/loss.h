@@ -31,7 +31,7 @@ struct CrossEntropyOp {
       "-log_softmax(logits) at the target class; a label outside [0, C) fails the run.",
       {"logits", "target"}};
   static constexpr Saves kSaves = kSaveXY;
-  lowering::Op Lower(lowering::Context& c, lowering::Op logits, lowering::Op target) const;
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op logits, lowering::Op target) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
@@ -42,7 +42,8 @@ struct NllLossOp {
       "-log_probs at the target class; a label outside [0, C) fails the run.",
       {"log_probs", "target"}};
   static constexpr Saves kSaves = kSaveXY;
-  lowering::Op Lower(lowering::Context& c, lowering::Op log_probs, lowering::Op target) const;
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op log_probs,
+                     lowering::Op target) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
@@ -91,7 +92,7 @@ struct OneHotOp {
       "fails "
       "the run.",
       {"index"}};
-  lowering::Op Lower(lowering::Context& c, lowering::Op index) const;
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op index) const;
 };
 
 // A loss for each element, or their mean or sum.

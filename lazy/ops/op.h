@@ -13,7 +13,7 @@
 //
 // From the struct derive the node with its cache key and text, shape inference (through Lower in
 // shapes-only mode, unless the struct has Infer), the arity check, the gradient node, documentation
-// and the test sweep. Lower may take a lowering::Context& instead of the builder (run-time checks,
+// and the test sweep. Lower may take a lowering::LoweringContext& instead of the builder (run-time checks,
 // regions), end in a Span<const Op> (variadic), and return an array or vector of results.
 #pragma once
 
@@ -29,7 +29,7 @@
 #include "ir/support/attrs.h"
 #include "lazy/ops/record.h"
 #include "lazy/tensor/tape.h"
-#include "lowering/builder/context.h"
+#include "lowering/builder/lowering_context.h"
 
 #define LAZULI_OP(name, dump_name, ...)                    \
   static constexpr std::string_view kName = name;          \
@@ -51,7 +51,7 @@ struct LowerTraits;
 template <class R, class T, class First, class... A>
 struct LowerTraits<R (T::*)(First&, A...) const> {
   using Result = R;
-  static constexpr bool kTakesContext = std::is_same_v<First, lowering::Context>;
+  static constexpr bool kTakesContext = std::is_same_v<First, lowering::LoweringContext>;
   static constexpr bool kVariadic = (std::is_same_v<A, absl::Span<const lowering::Op>> || ...);
   static constexpr std::size_t kArity =
       sizeof...(A) - (kVariadic ? 1 : 0);  // operands besides the span
@@ -101,7 +101,7 @@ std::string AttrText(const T& op) {
 
 // The results of lowering `op` on these operands.
 template <OpStruct T>
-void LowerOp(const T& op, lowering::Context& context, absl::Span<const lowering::Op> in,
+void LowerOp(const T& op, lowering::LoweringContext& context, absl::Span<const lowering::Op> in,
              std::vector<lowering::Op>& out) {
   using Traits = internal::LowerTraits<decltype(&T::Lower)>;
   auto& first = [&]() -> auto& {
@@ -144,7 +144,7 @@ void InferShapes(const T& op, absl::Span<const Value> in, Shapes& out) {
     }(std::make_index_sequence<Traits::kArity>{});
   } else {
     auto& [builder, results] = ShapeScratch::Cleared();
-    lowering::Context context(builder);
+    lowering::LoweringContext context(builder);
     absl::InlinedVector<lowering::Op, 4, PoolAllocator<lowering::Op>> operands;
     for (std::size_t i = 0; i < in.size(); ++i)
       operands.push_back(builder.Parameter(static_cast<int64_t>(i), in[i].shape()));
@@ -195,7 +195,7 @@ class OpNode final : public Node {
     if (!operands().empty()) return nullptr;
     return MakeIntrusive<OpNode>(op_, shapes_, site());
   }
-  void Lower(lowering::Context& context, absl::Span<const lowering::Op> operands,
+  void Lower(lowering::LoweringContext& context, absl::Span<const lowering::Op> operands,
              std::vector<lowering::Op>& results) const override {
     LowerOp(op_, context, operands, results);
   }

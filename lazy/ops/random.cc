@@ -52,7 +52,7 @@ Shape Broadcast(std::string_view op, const Shape& x, const Shape& y) {
 
 }  // namespace
 
-lowering::Op ProbabilitiesOp::Lower(lowering::Context& c, lowering::Op x) const {
+lowering::Op ProbabilitiesOp::Lower(lowering::LoweringContext& c, lowering::Op x) const {
   lowering::Builder& b = c.builder;
   const Shape shape = x.shape();  // NOLINT: a copy, for the original moves as more is built
   const int64_t n = shape.num_elements();

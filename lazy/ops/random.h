@@ -21,7 +21,7 @@ struct ProbabilitiesOp {
       "row "
       "with fewer than `at_least` elements that are not 0.",
       {"x"}};
-  lowering::Op Lower(lowering::Context& c, lowering::Op x) const;
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x) const;
 };
 
 // rand() and others with a generator of their own.

@@ -18,7 +18,7 @@ namespace lazuli::lazy {
 class LeafNode : public Node {
  public:
   void AppendKey(KeyWriter&) const override {}
-  void Lower(lowering::Context&, absl::Span<const lowering::Op>,
+  void Lower(lowering::LoweringContext&, absl::Span<const lowering::Op>,
              std::vector<lowering::Op>&) const override {}
 
  protected:

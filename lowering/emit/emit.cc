@@ -12,9 +12,9 @@ using ir::Trace;
 
 // Values of a trace's nodes under construction; nodes with several outputs have several ops in a
 // row.
-class TraceEmitter : public Context {
+class TraceEmitter : public LoweringContext {
  public:
-  TraceEmitter(Builder& builder, const Trace& trace) : Context(builder), trace_(trace) {
+  TraceEmitter(Builder& builder, const Trace& trace) : LoweringContext(builder), trace_(trace) {
     first_.reserve(trace.nodes.size());
     for (const Node* node : trace.nodes) {
       first_.push_back(static_cast<uint32_t>(ops_.size()));

@@ -14,7 +14,7 @@
 
 #include "ir/graph/post_order.h"
 #include "ir/hlo/module.h"
-#include "lowering/builder/context.h"
+#include "lowering/builder/lowering_context.h"
 
 namespace lazuli::lowering {
 

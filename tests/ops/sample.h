@@ -110,7 +110,7 @@ std::vector<std::pair<std::string, KeyWords>> ChangedKeys(const T& op) {
 template <OpStruct T>
 Shapes LoweredShapes(const T& op, absl::Span<const Shape> operands) {
   lowering::Builder& builder = ShapeScratch::Cleared().builder;
-  lowering::Context context(builder);
+  lowering::LoweringContext context(builder);
   std::vector<lowering::Op> in, out;
   for (const Shape& shape : operands)
     in.push_back(builder.Parameter(static_cast<int64_t>(in.size()), shape));

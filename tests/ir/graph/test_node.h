@@ -33,7 +33,7 @@ class TestNode final : public Node {
     key.Append(name_);
     key.Append(attribute_);
   }
-  void Lower(lowering::Context&, absl::Span<const lowering::Op>,
+  void Lower(lowering::LoweringContext&, absl::Span<const lowering::Op>,
              std::vector<lowering::Op>&) const override {}
 
  private:

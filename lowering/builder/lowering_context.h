@@ -22,11 +22,11 @@ struct RuntimeCheck {
   uint32_t site = 0;
 };
 
-class Context {
+class LoweringContext {
  public:
-  explicit Context(Builder& builder) : builder(builder) {}
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  explicit LoweringContext(Builder& builder) : builder(builder) {}
+  LoweringContext(const LoweringContext&) = delete;
+  LoweringContext& operator=(const LoweringContext&) = delete;
 
   // Fails the run if any element of `bad` (pred) is set; `values` (integers, same dims) says which
   // value to name.

@@ -1,10 +1,10 @@
-#include "lowering/builder/context.h"
+#include "lowering/builder/lowering_context.h"
 
 #include <utility>
 
 namespace lazuli::lowering {
 
-void Context::CheckNone(Op bad, Op values, std::string before, std::string after) {
+void LoweringContext::CheckNone(Op bad, Op values, std::string before, std::string after) {
   if (builder.shapes_only()) return;
   const Op wide = builder.Convert(values, DType::kS64);
   Op sentinel = builder.Constant(Literal::Scalar<int64_t>(RuntimeCheck::kNoOffender));

@@ -1,7 +1,7 @@
 #include "backend/runtime/thunk.h"
 
+#include "ir/support/error_place.h"
 #include "ir/support/span.h"
-#include "ir/support/status.h"
 
 namespace lazuli::backend {
 
@@ -15,18 +15,13 @@ ThunkInfo ThunkInfo::Of(std::string_view kind, const hlo::Instruction& instructi
 }
 
 absl::Status WithSite(const absl::Status& status, const ThunkInfo& info) {
-  std::string message(Message(status));
-  if (!message.starts_with(info.op)) message = Str(info.op, ": ", message);
-  if (!info.source.empty() && message.find(info.source) == std::string::npos) {
-    message = Str(message, " (", info.source, ")");
-  }
-  return MakeError(status.code(), message);
+  return ir::AddPlace(status, info.op, info.source);
 }
 
 absl::Status RunThunk(const Thunk& thunk, const RunBuffers& run) {
   TraceSpan span(thunk.info().name);
   const absl::Status status = thunk.Execute(run);
-  return status.ok() ? status : WithSite(status, thunk.info());
+  return WithSite(status, thunk.info());
 }
 
 }  // namespace lazuli::backend

@@ -36,20 +36,6 @@ ErrorCode CodeOf(const absl::Status& status) {
   }
 }
 
-// Whether the message already ends in a place: "... (train.cc:41)". Errors of a run carry the place
-// of their op.
-bool EndsWithPlace(std::string_view message) {
-  if (message.empty() || message.back() != ')') return false;
-  const std::size_t open = message.rfind('('), colon = message.rfind(':');
-  if (open == std::string_view::npos || colon == std::string_view::npos || colon < open ||
-      colon + 2 >= message.size())
-    return false;
-  for (char c : message.substr(colon + 1, message.size() - colon - 2)) {
-    if (c < '0' || c > '9') return false;
-  }
-  return true;
-}
-
 #define LAZULI_DTYPE(name, ...) \
   static_assert(static_cast<int>(DType::name) == static_cast<int>(ir::DType::name));
 #include "ir/types/dtype.def"
@@ -71,10 +57,8 @@ void Initialize() {
 }
 
 void Rethrow(const absl::Status& status, ir::SiteId site) {
-  std::string message(ir::Message(status));
-  const std::string place = ir::GetSite(site).ToString();
-  if (!place.empty() && !EndsWithPlace(message)) message += ir::Str(" (", place, ")");
-  throw Error(CodeOf(status), message);
+  const absl::Status placed = ir::AtSite(status, site);
+  throw Error(CodeOf(placed), std::string(ir::Message(placed)));
 }
 
 void RethrowOrEnd(const std::bad_alloc& error, ir::SiteId site) {

@@ -8,6 +8,7 @@
 #include "ir/evaluator/internal.h"
 #include "ir/hlo/dense_map.h"
 #include "ir/support/data_memory.h"
+#include "ir/support/error_place.h"
 #include "ir/support/thread_local.h"
 
 namespace lazuli::hlo {
@@ -99,11 +100,6 @@ class Evaluation::Plan::Machine {
   absl::StatusOr<bool> GoOn(Activation& done, Literal& value);
   absl::Status Step();
   absl::StatusOr<Literal> Finish();
-  absl::Status Located(const absl::Status& status, const Instruction& instruction) {
-    if (status.ok() || evaluation_.located_) return status;
-    evaluation_.located_ = true;
-    return AtInstruction(status, instruction);
-  }
 
   Evaluation& evaluation_;
   std::vector<Activation> running_;
@@ -172,7 +168,7 @@ absl::Status Evaluation::Plan::Machine::Step() {
   for (const int operand : step.operands)
     operands.push_back(&now.values[static_cast<std::size_t>(operand)]);
   if (IsControl(instruction) && !HasSmallOperand(instruction, operands))
-    return Located(Start(instruction, operands), instruction);
+    return AtInstruction(Start(instruction, operands), instruction);
   LAZULI_ASSIGN_OR_RETURN(Literal value, evaluation_.Run(instruction, operands));
   now.Set(std::move(value));
   return absl::OkStatus();
@@ -192,7 +188,7 @@ absl::StatusOr<Literal> Evaluation::Plan::Machine::Finish() {
     if (done.control == nullptr) return value;
     const absl::StatusOr<bool> goes_on = GoOn(done, value);
     if (!goes_on.ok())
-      return running_.empty() ? goes_on.status() : Located(goes_on.status(), *done.control);
+      return running_.empty() ? goes_on.status() : AtInstruction(goes_on.status(), *done.control);
     if (*goes_on) continue;
     if (running_.empty()) return value;
     const Shape& declared = done.control->shape();
@@ -357,9 +353,7 @@ absl::StatusOr<Literal> Evaluation::RunUnlocated(const Instruction& instruction,
 
 absl::StatusOr<Literal> Evaluation::Run(const Instruction& instruction, Operands operands) {
   absl::StatusOr<Literal> result = RunUnlocated(instruction, operands);
-  if (result.ok() || located_) return result;
-  located_ = true;
-  return AtInstruction(result.status(), instruction);
+  return result.ok() ? std::move(result) : AtInstruction(result.status(), instruction);
 }
 
 absl::Status AtInstruction(const absl::Status& status, const Instruction& instruction) {
@@ -371,8 +365,8 @@ absl::Status AtInstruction(const absl::Status& status, const Instruction& instru
                                : Str(OpcodeText(instruction.opcode()), " %", instruction.name());
   const std::string place = metadata.source_file.empty()
                                 ? std::string()
-                                : Str(" (", metadata.source_file, ":", metadata.source_line, ")");
-  return MakeError(status.code(), name, ": ", Message(status), place);
+                                : Str(metadata.source_file, ":", metadata.source_line);
+  return ir::AddPlace(status, name, place);
 }
 
 absl::StatusOr<Literal> Evaluate(const Module& module, absl::Span<const Literal* const> arguments,

@@ -47,7 +47,6 @@ class Evaluation {
 
   HostTransfers* transfers_;
   absl::flat_hash_map<const Computation*, std::unique_ptr<Plan>> plans_;
-  bool located_ = false;  // the error on its way up says where it comes from
 };
 
 // evaluate_elementwise.cc

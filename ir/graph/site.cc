@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
+#include "ir/support/error_place.h"
 #include "ir/support/fork.h"
 #include "ir/support/hash.h"
 #include "ir/support/str.h"
@@ -66,6 +67,10 @@ std::string Site::ToString() const {
 std::string InParentheses(SiteId id) {
   const std::string site = GetSite(id).ToString();
   return site.empty() ? site : Str(" (", site, ")");
+}
+
+absl::Status AtSite(const absl::Status& status, SiteId id) {
+  return AddPlace(status, "", GetSite(id).ToString());
 }
 
 SiteId InternSite(const char* file, const char* function, uint32_t line) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
+
 #include "ir/support/namespaces.h"
 
 namespace lazuli::ir {
@@ -27,6 +29,8 @@ SiteId InternSiteCopy(std::string_view file, std::string_view function, uint32_t
 
 // " (train.cc:41)", which ends a message; nothing for no site.
 std::string InParentheses(SiteId id);
+// The error as one of this site, unless it has a place already (ir/support/error_place.h).
+absl::Status AtSite(const absl::Status& status, SiteId id);
 
 // Never fails: an unknown id gives an empty site. The reference stays valid.
 const Site& GetSite(SiteId id);

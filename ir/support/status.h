@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
 
 #include "ir/support/str.h"
 
@@ -52,9 +53,16 @@ inline std::string_view Message(const absl::Status& status) {
   return {status.message().data(), status.message().size()};
 }
 
+// The same error, with all that is kept beside its message, in other words.
+inline absl::Status Reworded(const absl::Status& status, std::string_view message) {
+  absl::Status reworded = MakeError(status.code(), message);
+  status.ForEachPayload(
+      [&](absl::string_view key, const absl::Cord& payload) { reworded.SetPayload(key, payload); });
+  return reworded;
+}
 // The same error with text put in front of its message.
 inline absl::Status Prefixed(const absl::Status& status, std::string_view prefix) {
-  return status.ok() ? status : MakeError(status.code(), prefix, Message(status));
+  return status.ok() ? status : Reworded(status, Str(prefix, Message(status)));
 }
 
 }  // namespace lazuli::ir

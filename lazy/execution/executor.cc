@@ -42,11 +42,9 @@ absl::Status TakeInputs(const Run& run, backend::Buffers& inputs, Failed& failed
 
 // "cross_entropy: label 12 is out of range [0, 10) (train.cc:41)"
 absl::Status ErrorOfCheck(const Run& run, std::size_t i, int64_t value) {
-  const lowering::EmittedCheck& check = run.program->checks[i];
+  const auto& [op, before, after] = run.program->checks[i].message;
   const auto& [site, function, order] = run.checks[i];
-  std::string_view before = check.before;
-  if (!function.empty()) before.remove_prefix(before.find(':'));
-  return OutOfRange(function, before, value, check.after, ir::InParentheses(site));
+  return ir::AtSite(OutOfRange(function.empty() ? op : function, ": ", before, value, after), site);
 }
 
 // An s64[] of the device; where that is the host's memory without asking for any.
@@ -108,8 +106,7 @@ absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffe
       {.buffers = inputs, .scalars = run.scalars, .donated = donated});
   // An op that fails names its own line; memory is obtained for all of them, before the first.
   if (absl::IsResourceExhausted(outputs.status())) {
-    return ResourceExhausted(run.program->name, ": ", Message(outputs.status()),
-                             ir::InParentheses(run.site));
+    return ir::AtSite(Prefixed(outputs.status(), Str(run.program->name, ": ")), run.site);
   }
   if (!outputs.ok()) return outputs.status();
   const std::size_t expected = run.outputs.size() + run.program->checks.size();
@@ -157,7 +154,7 @@ absl::Status RunAndSet(const Run& run) try {
   }
   return absl::OkStatus();
 } catch (const ir::NoDataMemory& error) {
-  return ResourceExhausted(run.program->name, ": ", error.what(), ir::InParentheses(run.site));
+  return ir::AtSite(ResourceExhausted(run.program->name, ": ", error.what()), run.site);
 } catch (const std::bad_alloc&) {
   const ir::Site& site = ir::GetSite(run.site);
   ir::EndWithoutMemory("running a program", site.file, site.line);

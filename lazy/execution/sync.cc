@@ -189,7 +189,7 @@ absl::Status CheckMemory(const Program& program, const Trace& trace, backend::De
     status = CheckMemoryLimit(program.memory, bytes, executor.BytesInFlight(), device);
     if (status.ok()) return status;
   }
-  return ResourceExhausted(program.name, ": ", Message(status), ir::InParentheses(CurrentSite()));
+  return ir::AtSite(Prefixed(status, Str(program.name, ": ")), CurrentSite());
 }
 
 // Whose checks the program's are in this run.
@@ -397,8 +397,7 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   if (roots.empty() && trace.checked.empty()) return absl::OkStatus();
   absl::StatusOr<ProgramPtr> program = ProgramFor(device);
   if (absl::IsResourceExhausted(program.status())) {  // all is as it was
-    return ResourceExhausted("compiling: ", Message(program.status()),
-                             ir::InParentheses(CurrentSite()));
+    return ir::AtSite(Prefixed(program.status(), "compiling: "), CurrentSite());
   }
   if (!program.ok()) {
     // A graph that does not compile will not compile next time either: its tensors carry the error

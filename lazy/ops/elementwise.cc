@@ -143,7 +143,7 @@ void CheckDivisor(lowering::LoweringContext& c, std::string_view op, lowering::O
   if (!IsIntegral(x.dtype()) || x.shape().num_elements() == 0) return;
   y = c.builder.Convert(y, x.dtype());
   c.CheckNone(Compare(hlo::ComparisonDirection::kEq, y, 0), y,
-              Str(op, ": an integer is divided by "), "");
+              {std::string(op), "an integer is divided by ", ""});
 }
 
 // Whether a remainder with the sign of x, which is not 0, has another sign than y.

@@ -59,7 +59,7 @@ lowering::Op InRange(lowering::LoweringContext& c, std::string_view op, lowering
   const lowering::Op bad = b.Binary(
       Opcode::kOr, b.Compare(ComparisonDirection::kLt, index, b.ZerosLike(index)),
       b.Compare(ComparisonDirection::kGe, index, b.Full(index.shape(), static_cast<double>(n))));
-  c.CheckNone(bad, index, Str(op, ": index "), Str(" is out of range [0, ", n, ")"));
+  c.CheckNone(bad, index, {std::string(op), "index ", Str(" is out of range [0, ", n, ")")});
   return index;
 }
 
@@ -237,7 +237,7 @@ lowering::Op MaskPositionsOp::Lower(lowering::LoweringContext& c, lowering::Op m
     return b.Full(like.shape(), static_cast<double>(v));
   };
   c.CheckNone(b.Compare(ComparisonDirection::kNe, total, number(total, count)), total,
-              "index_put_: the mask picks ", Str(" elements, the value has ", count));
+              {"index_put_", "the mask picks ", Str(" elements, the value has ", count)});
   const lowering::Op before =
       b.Binary(Opcode::kSubtract, CumSumOp{0}.Lower(b, ones), number(ones, 1));
   const lowering::Op last = number(ones, std::max<int64_t>(count - 1, 0));

@@ -58,7 +58,8 @@ void CheckClasses(lowering::LoweringContext& c, lowering::Op index, int64_t clas
       b.Binary(Opcode::kOr, b.Compare(ComparisonDirection::kLt, index, b.ZerosLike(index)),
                b.Compare(ComparisonDirection::kGe, index,
                          b.Full(index.shape(), static_cast<double>(classes))));
-  c.CheckNone(bad, index, Str(op, ": ", what, " "), Str(" is out of range [0, ", classes, ")"));
+  c.CheckNone(bad, index,
+              {std::string(op), Str(what, " "), Str(" is out of range [0, ", classes, ")")});
 }
 
 // Mean or sum of -log_probs at target, wide; log_probs has classes along dim 1.

@@ -64,19 +64,21 @@ lowering::Op ProbabilitiesOp::Lower(lowering::LoweringContext& c, lowering::Op x
                 b.Full(flat.shape(), most));
   const lowering::Op good = b.Binary(Opcode::kAnd, low, high);
   const lowering::Op where = b.Iota(Shape(DType::kS64, {n}), 0);
-  c.CheckNone(b.Unary(Opcode::kNot, good), where, "probabilities: the element at position ",
-              std::isfinite(most)
-                  ? Str(" is not a probability between 0 and ", most)
-                  : std::string(" is negative, infinite or NaN, which is no weight"));
+  c.CheckNone(
+      b.Unary(Opcode::kNot, good), where,
+      {"probabilities", "the element at position ",
+       std::isfinite(most) ? Str(" is not a probability between 0 and ", most)
+                           : std::string(" is negative, infinite or NaN, which is no weight")});
   if (at_least == 0 || n == 0) return x;
   const int64_t columns = shape.dim(shape.rank() - 1), rows = n / columns;
   const lowering::Op some =
       b.Convert(b.Compare(ComparisonDirection::kGt, flat, b.ZerosLike(flat)), DType::kS64);
   const lowering::Op count = b.Reduce(Opcode::kAdd, b.Reshape(some, {rows, columns}), {1});
-  c.CheckNone(b.Compare(ComparisonDirection::kLt, count,
-                        b.Full(count.shape(), static_cast<double>(at_least))),
-              count, "probabilities: only ",
-              Str(" weights of a row are not 0, and ", at_least, " are drawn"));
+  c.CheckNone(
+      b.Compare(ComparisonDirection::kLt, count,
+                b.Full(count.shape(), static_cast<double>(at_least))),
+      count,
+      {"probabilities", "only ", Str(" weights of a row are not 0, and ", at_least, " are drawn")});
   return x;
 }
 

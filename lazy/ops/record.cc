@@ -5,6 +5,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "ir/support/error_place.h"
 #include "ir/support/metrics.h"
 #include "ir/support/thread_local.h"
 #include "ir/support/wrong_type.h"
@@ -136,8 +137,7 @@ Tensor ViewOf(const Tensor& x, StoragePtr storage, bool one_of_several) {
 }
 
 void ThrowRecordError(std::string_view op, const absl::Status& status) {
-  absl::Status named = Prefixed(status, Str(op, ": "));
-  throw StatusError(IsWrongType(status) ? AsWrongType(std::move(named)) : std::move(named));
+  throw StatusError(ir::AddPlace(status, op, ""));
 }
 
 Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device)

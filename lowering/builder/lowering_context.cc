@@ -4,7 +4,7 @@
 
 namespace lazuli::lowering {
 
-void LoweringContext::CheckNone(Op bad, Op values, std::string before, std::string after) {
+void LoweringContext::CheckNone(Op bad, Op values, CheckMessage message) {
   if (builder.shapes_only()) return;
   const Op wide = builder.Convert(values, DType::kS64);
   Op sentinel = builder.Constant(Literal::Scalar<int64_t>(RuntimeCheck::kNoOffender));
@@ -12,7 +12,7 @@ void LoweringContext::CheckNone(Op bad, Op values, std::string before, std::stri
   Dims all(static_cast<std::size_t>(wide.rank()));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
   const Op offender = builder.Reduce(Opcode::kMaximum, builder.Select(bad, wide, sentinel), all);
-  checks.push_back({offender, std::move(before), std::move(after), site});
+  checks.push_back({offender, std::move(message)});
 }
 
 }  // namespace lazuli::lowering

@@ -8,6 +8,13 @@
 
 namespace lazuli::lowering {
 
+// What a check says: "cross_entropy: label 12 is out of range [0, 10)", where 12 is what a run finds.
+struct CheckMessage {
+  std::string op;      // "cross_entropy"; a run names the function that the user called, if any
+  std::string before;  // "label "
+  std::string after;   // " is out of range [0, 10)"
+};
+
 // A condition on values that only a run can decide ("label 12 is out of range [0, 10)"). It becomes
 // one more output of the module, an s64 scalar that is kNoOffender or the offending value, so it is
 // plain HLO on every device; the executor reads it after the run and fails the run with the
@@ -15,11 +22,7 @@ namespace lazuli::lowering {
 struct RuntimeCheck {
   static constexpr int64_t kNoOffender = INT64_MIN;
   Op offender;  // s64[]
-  // Message text before and after the offending value. It begins with the op's name and a colon; a
-  // run puts the function that the user called in place of the name.
-  std::string before;
-  std::string after;
-  uint32_t site = 0;
+  CheckMessage message;
 };
 
 class LoweringContext {
@@ -30,10 +33,9 @@ class LoweringContext {
 
   // Fails the run if any element of `bad` (pred) is set; `values` (integers, same dims) says which
   // value to name.
-  void CheckNone(Op bad, Op values, std::string before, std::string after);
+  void CheckNone(Op bad, Op values, CheckMessage message);
 
   Builder& builder;
-  uint32_t site = 0;  // of the node being lowered
   std::vector<RuntimeCheck> checks;
 };
 

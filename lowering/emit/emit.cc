@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/support/error_place.h"
+
 namespace lazuli::lowering {
 namespace {
 
@@ -32,12 +34,12 @@ class TraceEmitter : public LoweringContext {
       operands.clear();
       results.clear();
       for (const ir::Value& v : node->operands()) operands.push_back(Get(v));
-      site = node->site();
       {
         Builder::MetadataScope scope(builder, MetadataOf(*node));
         node->Lower(*this, operands, results);
       }
-      LAZULI_RETURN_IF_ERROR(CheckResults(*node, results));
+      if (const absl::Status status = CheckResults(*node, results); !status.ok())
+        return ir::AddPlace(status, node->name(), ir::GetSite(node->site()).ToString());
       std::copy(results.begin(), results.end(), ops_.begin() + first_[node->mark_index]);
       check_nodes_.resize(checks.size(), node->mark_index);
     }
@@ -60,21 +62,13 @@ class TraceEmitter : public LoweringContext {
 
   // What recording promised is what lowering yields: the shape and number of results.
   absl::Status CheckResults(const Node& node, const std::vector<Op>& results) const {
-    const auto where = [&] {
-      return Str(node.name(), " (", ir::GetSite(node.site()).ToString(), "): ");
-    };
-    if (!builder.status().ok()) {
-      return Prefixed(builder.status(), where());
-    }
+    LAZULI_RETURN_IF_ERROR(builder.status());
     if (results.size() != node.num_outputs()) {
-      return Internal(where(), "recorded ", node.num_outputs(), " results, lowered ",
-                      results.size());
+      return Internal("recorded ", node.num_outputs(), " results, lowered ", results.size());
     }
     for (uint32_t i = 0; i < node.num_outputs(); ++i) {
-      if (!Compatible(node.shape(i), results[i].shape())) {
-        return Internal(where(), "recorded as ", node.shape(i), ", lowered to ",
-                        results[i].shape());
-      }
+      if (!Compatible(node.shape(i), results[i].shape()))
+        return Internal("recorded as ", node.shape(i), ", lowered to ", results[i].shape());
     }
     return absl::OkStatus();
   }
@@ -117,8 +111,7 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
   for (std::size_t i = 0; i < emitter.checks.size(); ++i) {
     RuntimeCheck& check = emitter.checks[i];
     outputs.push_back(check.offender);
-    result.checks.push_back(
-        {emitter.check_node(i), std::move(check.before), std::move(check.after)});
+    result.checks.push_back({emitter.check_node(i), std::move(check.message)});
   }
   LAZULI_ASSIGN_OR_RETURN(hlo::Computation * entry, builder.Finish(builder.Tuple(outputs)));
   if (!trace.checked.empty()) entry->RemoveDead();  // all of them but their checks, perhaps

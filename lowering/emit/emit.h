@@ -21,8 +21,7 @@ namespace lazuli::lowering {
 // A check that a run of the module makes: its value is output `roots + i`.
 struct EmittedCheck {
   uint32_t node = 0;   // position in the trace; its name and site are looked up at every run
-  std::string before;  // "cross_entropy: label "
-  std::string after;   // " is out of range [0, 10)"
+  CheckMessage message;
 };
 
 struct EmittedModule {

@@ -200,7 +200,7 @@ void AddAsStrided(Table& table) {
       .AddEdge({{2, 12, 1}, 5}, {Random(DType::kS64, {4, 6}), Random(DType::kS64, {3, 2, 2}, 1)})
       .Reference([](const AsStridedScatterOp& op, const Literals& in) {
         const Literal memory = in[0].Reshaped({in[0].shape().num_elements()});
-        const Shape flat = memory.shape();
+        const Shape& flat = memory.shape();
         const Literal put = Build(flat, [&](const Index& at) {
           auto value = At(memory, at);
           ForEachIndex(in[1].shape().dims(), [&](absl::Span<const int64_t> index) {

@@ -41,7 +41,7 @@ class ChainThunk final : public Thunk {
 
  private:
   static absl::Status AtSite(const absl::Status& status, const Thunk& member) {
-    return status.ok() ? status : WithSite(status, member.info());
+    return WithSite(status, member.info());
   }
 
   std::vector<std::unique_ptr<Thunk>> members_;

@@ -1,4 +1,5 @@
-// What the simulated NPU simulates in a second: products with and without cycles, scalar instructions.
+// What the simulated NPU simulates in a second: products with and without cycles, scalar
+// instructions.
 #include <string>
 #include <string_view>
 

@@ -1,4 +1,5 @@
-// What npu-as, npu-dis, npu-run and npu-dbg share: programs from files, machines, arrays from .npz files.
+// What npu-as, npu-dis, npu-run and npu-dbg share: programs from files, machines, arrays from .npz
+// files.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The assembler's directives that describe data: configuration, arrays, descriptors, vector programs.
+// The assembler's directives that describe data: configuration, arrays, descriptors, vector
+// programs.
 
 #include <bit>
 #include <charconv>

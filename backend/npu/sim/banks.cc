@@ -62,7 +62,8 @@ void BankWords::Add(uint64_t offset, const Walk& walk) {
   } while (steps.Next());
 }
 
-// When the use has had all its words of the bank: in each stretch of time it gets what those before it leave.
+// When the use has had all its words of the bank: in each stretch of time it gets what those before
+// it leave.
 int64_t Banks::BankEnd(std::size_t index, std::size_t bank) const {
   const Use& use = uses_[index];
   int64_t missing = use.words[bank] << kRateBits;

@@ -1,9 +1,12 @@
-// Who takes which banks of a core's scratchpad, and when: units that need the same bank in the same clocks wait for each other.
+// Who takes which banks of a core's scratchpad, and when: units that need the same bank in the same
+// clocks wait for each other.
 //
-// A bank serves one word of spm.bank_bytes a clock. The words that an instruction takes of a bank count as spread evenly over its
-// time. The matrix unit comes first, then the vector unit, the transposer, copies inside the scratchpad, and last what comes from
-// or goes to the DRAM; of equals, who took its place first. Each gets of a bank what those before it leave, and lasts until it has
-// had all its words of every bank. So one that began can still be delayed, by one before it that begins later.
+// A bank serves one word of spm.bank_bytes a clock. The words that an instruction takes of a bank
+// count as spread evenly over its time. The matrix unit comes first, then the vector unit, the
+// transposer, copies inside the scratchpad, and last what comes from or goes to the DRAM; of
+// equals, who took its place first. Each gets of a bank what those before it leave, and lasts until
+// it has had all its words of every bank. So one that began can still be delayed, by one before it
+// that begins later.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +29,8 @@ class BankWords {
   bool empty() const { return empty_; }
   // Bytes one behind the other: each word once.
   void Add(uint64_t offset, int64_t bytes);
-  // The elements of a walk in its order. Neighbours in one word are one access; a level of stride 0 inside all others is none, outside
-  // of others it repeats them.
+  // The elements of a walk in its order. Neighbours in one word are one access; a level of stride 0
+  // inside all others is none, outside of others it repeats them.
   void Add(uint64_t offset, const Walk& walk);
   void Add(const std::vector<std::pair<int32_t, int32_t>>& words) {
     for (const auto& [bank, count] : words) words_[static_cast<std::size_t>(bank)] += count;
@@ -52,9 +55,10 @@ class Banks {
     int64_t end;
   };
 
-  // An instruction of `track` takes its words from `start` on, and would last `clocks`: until when it does last. Those of lower rank
-  // that are under way and last longer now are in `delayed`, which is cleared before. What ended before `since` is forgotten: nobody
-  // starts before that any more.
+  // An instruction of `track` takes its words from `start` on, and would last `clocks`: until when
+  // it does last. Those of lower rank that are under way and last longer now are in `delayed`,
+  // which is cleared before. What ended before `since` is forgotten: nobody starts before that any
+  // more.
   int64_t Take(int track, BankRank rank, int64_t start, int64_t clocks, const BankWords& words,
                int64_t now, int64_t since, std::vector<Delay>& delayed);
 

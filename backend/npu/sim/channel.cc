@@ -6,7 +6,8 @@
 
 namespace lazuli::npu {
 
-// The one behind the last that was served, of those that have been issued. Null: there is none, and each will have an event.
+// The one behind the last that was served, of those that have been issued. Null: there is none, and
+// each will have an event.
 DramRequest* Engine::NextRequest(Device& device) const {
   DramRequest* next = nullptr;
   int best = 0;

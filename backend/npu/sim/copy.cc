@@ -1,4 +1,5 @@
-// DMA, link and transposer: everything that moves elements without computing, but for add and max on the way.
+// DMA, link and transposer: everything that moves elements without computing, but for add and max
+// on the way.
 
 #include <algorithm>
 #include <cstdlib>
@@ -130,7 +131,8 @@ bool Engine::FarAddress(const Entry& entry, int64_t& address) {
   return true;
 }
 
-// dma.ld, dma.st, dma.cp, dma.h2d, dma.d2h, xl.*: a descriptor's elements from one place to another.
+// dma.ld, dma.st, dma.cp, dma.h2d, dma.d2h, xl.*: a descriptor's elements from one place to
+// another.
 bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& request) {
   const Instruction& in = *entry.in;
   const Descriptor& d = program_.descriptors[in.desc];
@@ -160,7 +162,8 @@ bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& reque
   Place from, to;
   if (!Find(core, near_first ? b : entry.ra, source, source_reach, from)) return false;
   if (!Find(core, near_first ? entry.ra : b, target, target_reach, to)) return false;
-  // The transposer holds a block of rows: it takes whole words, in whatever order elements go through it.
+  // The transposer holds a block of rows: it takes whole words, in whatever order elements go
+  // through it.
   if (transposer && counted_ != nullptr) {
     words_.Add(from.offset, InMemoryOrder(source));
     words_.Add(to.offset, InMemoryOrder(target));

@@ -85,8 +85,8 @@ class BankConflicts {
 int64_t InitiationInterval(const Config& config, int64_t n, int64_t alu, int64_t sfu,
                            int64_t streams);
 Cost VectorCost(const Config& config, int64_t n, int64_t initiation);
-// The same, with results of `length` elements each: their lanes are joined in a tree, which they follow
-// each other through.
+// The same, with results of `length` elements each: their lanes are joined in a tree, which they
+// follow each other through.
 Cost ReduceCost(const Config& config, int64_t n, int64_t initiation, int64_t length);
 Cost RandomCost(const Config& config, int64_t n);
 // Transposing rows x cols elements, block by block.

@@ -1,6 +1,7 @@
 // The debugger of NPU programs: steps, breakpoints, memories, and steps back.
 //
-// A run is deterministic, so the state n steps before this one is what a new run has after so many steps: going back replays.
+// A run is deterministic, so the state n steps before this one is what a new run has after so many
+// steps: going back replays.
 #pragma once
 
 #include <cstdint>

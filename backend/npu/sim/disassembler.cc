@@ -122,8 +122,8 @@ std::string OperandText(const Program& program, const Operand& operand, const In
   return "";
 }
 
-// Whether the text of the word at `pc` assembles to it: it decodes, and what it refers to is there. `closes`: the loop that each
-// endl closes.
+// Whether the text of the word at `pc` assembles to it: it decodes, and what it refers to is there.
+// `distance`: LoopDistances().
 bool HasText(const Program& program, std::size_t pc, const std::vector<uint32_t>& distance) {
   const auto in = Decode(program.text[pc]);
   if (!in.ok()) return false;
@@ -142,7 +142,8 @@ bool HasText(const Program& program, std::size_t pc, const std::vector<uint32_t>
   return true;
 }
 
-// For each loop the distance to its endl, for each endl that to its loop; 0 where there is none. Words that do not decode are passed.
+// For each loop the distance to its endl, for each endl that to its loop; 0 where there is none.
+// Words that do not decode are passed.
 std::vector<uint32_t> LoopDistances(const Program& program) {
   std::vector<uint32_t> distance(program.text.size(), 0);
   std::vector<std::size_t> open;

@@ -1,7 +1,8 @@
-// Inside the machine: cores, queues, the event heap, and what the units need to execute an instruction.
+// Inside the machine: cores, queues, the event heap, and what the units need to execute an
+// instruction.
 //
-// An instruction has its effect on memory when its unit starts it, and its signal when it is done; in between nobody may look,
-// which the strict checks prove. So values never depend on cycles.
+// An instruction has its effect on memory when its unit starts it, and its signal when it is done;
+// in between nobody may look, which the strict checks prove. So values never depend on cycles.
 #pragma once
 
 #include <cstddef>
@@ -97,7 +98,8 @@ struct Core {
   uint32_t blocked_pc = 0;
   int64_t instructions = 0;
   Clock clock;  // the sequencer's, until it changes
-  // What an observer has not been shown: since when, which instructions, and since when the next one waits.
+  // What an observer has not been shown: since when, which instructions, and since when the next
+  // one waits.
   int64_t shown_time = 0, shown_instructions = 0, blocked_since = -1;
   uint32_t shown_pc = 0;
   // units
@@ -122,7 +124,8 @@ struct DramRequest {
   std::vector<std::pair<uint64_t, int64_t>> runs;  // offset, bytes
   std::size_t at = 0;                              // the run that is being served
   int64_t served = 0;                              // bytes of it
-  // The instruction: since when it could have started, when it did, and when its first byte can be served.
+  // The instruction: since when it could have started, when it did, and when its first byte can be
+  // served.
   uint32_t pc = 0;
   const Instruction* in = nullptr;
   int64_t ready = 0, start = 0, issued = 0;
@@ -343,7 +346,8 @@ class Engine {
   int64_t blamed_cycle_ = 0;
   int64_t puts_ = 0;
   bool stopped_ = false;
-  // Of the instruction that is starting: its core's scratchpad, if cycles are counted, and what it takes of the banks.
+  // Of the instruction that is starting: its core's scratchpad, if cycles are counted, and what it
+  // takes of the banks.
   const Memory* counted_ = nullptr;
   BankWords words_;
   std::vector<Banks::Delay> delayed_;

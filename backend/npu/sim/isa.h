@@ -1,7 +1,9 @@
-// The instruction set of the NPU, derived from the rows of isa.def: fields, encoder, decoder, text of one instruction.
+// The instruction set of the NPU, derived from the rows of isa.def: fields, encoder, decoder, text
+// of one instruction.
 //
-// An instruction is 128 bits. Whoever fills an Instruction and encodes it gets a word that decodes to the same; a word with a
-// reserved bit set, an opcode or a type that is none does not decode. Programs are assembled and printed by assembler.h.
+// An instruction is 128 bits. Whoever fills an Instruction and encodes it gets a word that decodes
+// to the same; a word with a reserved bit set, an opcode or a type that is none does not decode.
+// Programs are assembled and printed by assembler.h.
 #pragma once
 
 #include <array>
@@ -49,10 +51,12 @@ std::optional<Queue> QueueFromName(std::string_view name);
 enum class QueueKind : uint8_t { kSq, kLd, kSt, kLk, kHd, kMx, kVx, kXl, kAny };
 
 // The fields of a word, in its order from bit 0.
-#define NPU_FIELDS(X)                                                                       \
-  X(op, 8)                                                                                  \
-  X(queue, 4) X(type, 4) X(wait_sem, 6) X(wait_val, 8) X(sig_sem, 6) X(sig_inc, 4) X(rd, 6) \
-      X(ra, 6) X(rb, 6) X(rc, 6) X(desc, 16) X(aux, 16) X(imm, 32)
+#define NPU_FIELDS(X)                                                                           \
+  X(op, 8)                                                                                      \
+  X(queue, 4)                                                                                   \
+  X(type, 4)                                                                                    \
+  X(wait_sem, 6) X(wait_val, 8) X(sig_sem, 6) X(sig_inc, 4) X(rd, 6) X(ra, 6) X(rb, 6) X(rc, 6) \
+      X(desc, 16) X(aux, 16) X(imm, 32)
 
 enum class Field : uint8_t {
 #define NPU_X(name, bits) name,
@@ -82,8 +86,8 @@ void Set(Instruction& instruction, Field field, uint32_t value);
 
 // Bits of aux that several rows share.
 inline constexpr uint32_t kAuxImmediate = 1;  // src is imm
-inline constexpr uint32_t kAuxDram = 1u
-                                     << 15;  // $rb: imm counts 64 bytes from the beginning of DRAM
+// $rb: imm counts 64 bytes from the beginning of DRAM.
+inline constexpr uint32_t kAuxDram = 1u << 15;
 inline constexpr uint32_t kDramUnit = 64;
 inline constexpr int kRegisters = 64, kSemaphores = 64, kLoopDepth = 8, kLinkRegister = 63;
 

@@ -1,4 +1,5 @@
-// Loading a program: every instruction is checked once, so that the units meet only what they can carry out.
+// Loading a program: every instruction is checked once, so that the units meet only what they can
+// carry out.
 
 #include <algorithm>
 #include <cstring>
@@ -49,7 +50,8 @@ absl::Status CheckDescriptor(const Program& program, uint32_t index, const Instr
   return absl::OkStatus();
 }
 
-// A vector program reads what the streams bring or what it has written for this element: nothing is left from others.
+// A vector program reads what the streams bring or what it has written for this element: nothing is
+// left from others.
 absl::Status CheckVector(const std::vector<MicroInstruction>& program, int inputs) {
   uint32_t written = (1u << inputs) - 1;
   for (const MicroInstruction& micro : program) {

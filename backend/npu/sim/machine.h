@@ -1,12 +1,14 @@
-// The machine: devices of cores, their units and memories, one program on all of them, one heap of events.
+// The machine: devices of cores, their units and memories, one program on all of them, one heap of
+// events.
 //
 //   LAZULI_ASSIGN_OR_RETURN(auto machine, Machine::Create(config));
 //   if (auto fault = machine->Load(program)) return ToStatus(*fault);
 //   machine->WriteSymbol(0, "a", bytes);
 //   if (auto fault = machine->Run({})) return ToStatus(*fault);
 //
-// A run is a function of program, configuration, inputs and options: the same bytes, cycles and calls of the observer every time.
-// With `timing` off all work takes no time and the results are the same, as long as the strict checks find no race.
+// A run is a function of program, configuration, inputs and options: the same bytes, cycles and
+// calls of the observer every time. With `timing` off all work takes no time and the results are
+// the same, as long as the strict checks find no race.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +60,8 @@ class Machine {
   std::optional<Fault> Load(const Program& program);
   const Program& program() const;
 
-  // Runs to the end, or until options.stop. A machine that failed stays failed: the same fault again.
+  // Runs to the end, or until options.stop. A machine that failed stays failed: the same fault
+  // again.
   std::optional<Fault> Run(const RunOptions& options);
   bool done() const;       // ran to the end
   int64_t cycles() const;  // so far

@@ -1,4 +1,5 @@
-// The matrix unit: weights to the shadow plane, rows times the active plane to the accumulators, results to the scratchpad.
+// The matrix unit: weights to the shadow plane, rows times the active plane to the accumulators,
+// results to the scratchpad.
 
 #include <algorithm>
 #include <cmath>
@@ -156,7 +157,8 @@ bool Engine::ReadOffsets(Core& core, const Entry& entry, int64_t k) {
   return true;
 }
 
-// Packs the rows of A into ai_ or a_, element by element of offsets_. `bank_clocks`: in how many clocks the banks give them.
+// Packs the rows of A into ai_ or a_, element by element of offsets_. `bank_clocks`: in how many
+// clocks the banks give them.
 bool Engine::GatherRows(Core& core, const Entry& entry, int64_t k, int64_t& bank_clocks) {
   const Instruction& in = *entry.in;
   const Type type = in.element();

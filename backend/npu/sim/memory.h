@@ -1,4 +1,5 @@
-// A memory of the machine: mapped, not filled, so that gigabytes cost what is touched. Every byte is 0 at first.
+// A memory of the machine: mapped, not filled, so that gigabytes cost what is touched. Every byte
+// is 0 at first.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +45,8 @@ class Mapping {
 
 enum class MemoryKind : uint8_t { kSpm, kAcc, kDram, kHost };
 
-// Bytes, and in strict mode what is known of each: who wrote it last and who has read it since (numbers of Strict's log; 0:
-// nobody).
+// Bytes, and in strict mode what is known of each: who wrote it last and who has read it since
+// (numbers of Strict's log; 0: nobody).
 struct Memory {
   MemoryKind kind = MemoryKind::kDram;
   int device = 0, core = 0;

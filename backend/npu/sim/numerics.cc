@@ -6,7 +6,8 @@
 namespace lazuli::npu {
 namespace {
 
-// Rows and columns that are in registers at once: the sums of a row wait for each other, those of several rows do not.
+// Rows and columns that are in registers at once: the sums of a row wait for each other, those of
+// several rows do not.
 constexpr int64_t kRowBlock = 6;
 
 template <int64_t kColumns, int64_t kRows>

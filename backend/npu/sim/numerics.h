@@ -1,7 +1,8 @@
-// The arithmetic of the NPU to the last bit: floats of 16 bits, the matrix unit's products and its results.
+// The arithmetic of the NPU to the last bit: floats of 16 bits, the matrix unit's products and its
+// results.
 //
-// Everything rounds to nearest even, subnormals stay, a NaN that is made is 7fc00000. docs/npu.md states the order of every sum; the
-// kernels here keep it and differ in speed alone.
+// Everything rounds to nearest even, subnormals stay, a NaN that is made is 7fc00000. docs/npu.md
+// states the order of every sum; the kernels here keep it and differ in speed alone.
 #pragma once
 
 #include <bit>
@@ -45,19 +46,21 @@ constexpr float RoundToBf16(float value) { return FromBf16(ToBf16(value)); }
 constexpr float kCanonicalNan = std::bit_cast<float>(0x7fc00000u);
 constexpr float Canonical(float value) { return value == value ? value : kCanonicalNan; }
 
-// One tile: acc[m][c] (+)= sum over r of a[m][r] * w[r][c], of n columns each; `a` has k and `w` n elements a row, and rows of acc
-// are acc_stride apart. The sum of the tile starts from +0 and goes up in r by fma; it is added to acc (or replaces it) by one
-// addition. Elements are f32 (bf16 is widened before).
+// One tile: acc[m][c] (+)= sum over r of a[m][r] * w[r][c], of n columns each; `a` has k and `w` n
+// elements a row, and rows of acc are acc_stride apart. The sum of the tile starts from +0 and goes
+// up in r by fma; it is added to acc (or replaces it) by one addition. Elements are f32 (bf16 is
+// widened before).
 void MultiplyTile(const float* a, const float* w, float* acc, int64_t m, int64_t k, int64_t n,
                   int64_t acc_stride, bool accumulate);
 // The same of integers, modulo 2^32.
 void MultiplyTile(const int16_t* a, const int16_t* w, int32_t* acc, int64_t m, int64_t k, int64_t n,
                   int64_t acc_stride, bool accumulate);
 
-// The parts that x1, x3 and x6 multiply: the value rounded to bf16, then what that leaves, and so on.
+// The parts that x1, x3 and x6 multiply: the value rounded to bf16, then what that leaves, and so
+// on.
 void SplitBf16(const float* values, int64_t count, int parts, float* const* out);
-// Pairs (part of a, part of w) in the order of the passes, least products first: each pass is a tile sum of its own that is added
-// to the accumulator.
+// Pairs (part of a, part of w) in the order of the passes, least products first: each pass is a
+// tile sum of its own that is added to the accumulator.
 struct PartPair {
   int a, w;
 };

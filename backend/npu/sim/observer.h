@@ -1,7 +1,7 @@
 // What a run tells whoever watches it: slices of work per unit, tokens, counters.
 //
-// Traces, reports and the debugger are observers. Calls come from one thread, those of a track in the order of their starts; the
-// sequencer runs ahead of the units.
+// Traces, reports and the debugger are observers. Calls come from one thread, those of a track in
+// the order of their starts; the sequencer runs ahead of the units.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@
 
 namespace lazuli::npu {
 
-// Where work is done: the sequencer, a unit with a queue (kSq + 1 + Queue), or one of the matrix unit's other two ports.
+// Where work is done: the sequencer, a unit with a queue (kSq + 1 + Queue), or one of the matrix
+// unit's other two ports.
 inline constexpr int kSequencerTrack = 0, kMxTrack = 1 + static_cast<int>(Queue::kMx),
                      kMxWeightsTrack = 13, kMxOutTrack = 14, kTracks = 15;
 constexpr int TrackOf(Queue queue) {
@@ -30,19 +31,21 @@ struct Slice {
   int64_t ready, start, end, done;  // there and free; began; free again; results are there
   Stall stall;
   int64_t bytes;  // moved to or from memory outside the core
-  int64_t scalars =
-      0;  // of the sequencer: so many scalar instructions from pc on, none of which waits
+  // Of the sequencer: so many scalar instructions from pc on, none of which waits.
+  int64_t scalars = 0;
 };
 
 class Observer {
  public:
   virtual ~Observer() = default;
-  // Of the sequencer a slice is a run of scalar instructions, or one that puts an instruction into a queue, signals or waits.
+  // Of the sequencer a slice is a run of scalar instructions, or one that puts an instruction into
+  // a queue, signals or waits.
   virtual void OnSlice(const Slice&) {}
   // The last slice of a track ends later than it said: another unit takes banks of the scratchpad.
   virtual void OnDelay(int /*device*/, int /*core*/, int /*track*/, int64_t /*end*/,
                        int64_t /*done*/) {}
-  // A semaphore changed to `value`: tokens were signalled by, or taken for, what runs on `track` at `pc`.
+  // A semaphore changed to `value`: tokens were signalled by, or taken for, what runs on `track` at
+  // `pc`.
   virtual void OnSignal(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,
                         int64_t /*cycle*/, int /*track*/, uint32_t /*pc*/) {}
   virtual void OnWait(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,

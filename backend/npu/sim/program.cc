@@ -13,8 +13,8 @@ namespace {
 constexpr std::string_view kMagic = "NPUX";
 constexpr uint32_t kVersion = 1;
 constexpr std::size_t kHeader = 40, kCrcAt = 32, kTableEntry = 16;
-constexpr int64_t kMostBytes =
-    int64_t{1} << 38;  // of a symbol: what DRAM's part of the memory map holds at most
+// Of a symbol: what DRAM's part of the memory map holds at most.
+constexpr int64_t kMostBytes = int64_t{1} << 38;
 
 class Out {
  public:

@@ -1,5 +1,5 @@
-// A program of the NPU, and its file: `.npux`, a header with a checksum and the hash of the configuration it was made for, then
-// sections. docs/npu.md has the layout.
+// A program of the NPU, and its file: `.npux`, a header with a checksum and the hash of the
+// configuration it was made for, then sections. docs/npu.md has the layout.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@
 
 namespace lazuli::npu {
 
-// 64 bytes in descriptor memory: a loop nest, outermost level first, and strides in elements. For the vector unit two in a row:
-// the first has the dims and the strides of input a and the result, the second those of inputs b and c.
+// 64 bytes in descriptor memory: a loop nest, outermost level first, and strides in elements. For
+// the vector unit two in a row: the first has the dims and the strides of input a and the result,
+// the second those of inputs b and c.
 struct Descriptor {
   std::array<uint32_t, 5> dim{};
   std::array<int32_t, 5> src{}, dst{};
-  uint32_t flags =
-      0;  // bytes of an element 4, rank 3, second 1, types of a, b, c, result 4 each, inputs 2
+  // Bits: bytes of an element 4, rank 3, second 1, types of a, b, c and result 4 each, inputs 2.
+  uint32_t flags = 0;
   bool operator==(const Descriptor&) const = default;
 
   int elem() const { return static_cast<int>(flags & 15); }
   int rank() const { return static_cast<int>(flags >> 4 & 7); }
   bool second() const { return (flags >> 7 & 1) != 0; }
-  Type type(int stream) const {
-    return static_cast<Type>(flags >> (8 + 4 * stream) & 15);
-  }  // 3: the result
+  // Of a, b, c and the result.
+  Type type(int stream) const { return static_cast<Type>(flags >> (8 + 4 * stream) & 15); }
   int inputs() const { return static_cast<int>(flags >> 24 & 3); }
   bool vector() const { return type(3) != Type::kNone; }
   int64_t elements() const {
@@ -54,7 +54,8 @@ struct Symbol {
   int64_t bytes() const;
 };
 
-// Whether an array may have this name, in text and in files: letters, digits, '_' and '.', a letter or '_' first, at most 255.
+// Whether an array may have this name, in text and in files: letters, digits, '_' and '.', a letter
+// or '_' first, at most 255.
 bool IsSymbolName(std::string_view text);
 
 // What an instruction was made from.
@@ -64,8 +65,8 @@ struct DebugLine {
 };
 
 struct Program {
-  std::string config_name = "npu1-edge",
-              config_overrides;  // ReadConfig() of both is what it was made for
+  // ReadConfig() of both is what it was made for.
+  std::string config_name = "npu1-edge", config_overrides;
   uint64_t config_hash = 0;
   uint32_t entry = 0;
   std::vector<Word> text;
@@ -85,7 +86,8 @@ struct Program {
 };
 
 std::string ToFile(const Program& program);
-// Errors begin with BAD_BINARY: what is wrong with the bytes. Whether instructions make sense is the machine's question.
+// Errors begin with BAD_BINARY: what is wrong with the bytes. Whether instructions make sense is
+// the machine's question.
 absl::StatusOr<Program> FromFile(std::string_view bytes);
 
 }  // namespace lazuli::npu

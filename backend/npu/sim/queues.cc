@@ -24,7 +24,8 @@ bool Overlaps(const AccUse& use, int64_t first, int64_t last) {
   return use.first <= last && first <= use.last;
 }
 
-// The last uses one by one, and those before as one. They are in order, so the later one's clock knows the earlier one.
+// The last uses one by one, and those before as one. They are in order, so the later one's clock
+// knows the earlier one.
 void Remember(std::vector<AccUse>& uses, AccUse use) {
   constexpr std::size_t kMost = 128;
   if (uses.size() == kMost) {
@@ -142,7 +143,8 @@ uint32_t Engine::NewCompletion(Completion completion) {
   return slot;
 }
 
-// The instruction's work is known: its port is taken until the end of the slice, and its signal follows those before it.
+// The instruction's work is known: its port is taken until the end of the slice, and its signal
+// follows those before it.
 void Engine::Complete(Core& core, const Slice& slice, int64_t latency) {
   Port& port = core.ports[slice.track];
   port.free = slice.end;
@@ -325,7 +327,8 @@ void Engine::Transfer(Core& core, int q, const Slice& slice, int64_t latency, Dr
   Push(slice.end, core.device, 0, kGrantOrder, Event::kGrant, 0);
 }
 
-// What the matrix unit's ports do is known when they take an instruction: planes and accumulators order it by themselves.
+// What the matrix unit's ports do is known when they take an instruction: planes and accumulators
+// order it by themselves.
 bool Engine::StartMatrix(Core& core, const UnitQueue& queue, const Entry& entry) {
   const int track = MatrixTrack(*entry.in), agent = AgentOf(core, track);
   Port& port = core.ports[track];

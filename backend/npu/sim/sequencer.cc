@@ -1,7 +1,8 @@
 // The sequencer: scalar code, and instructions into the units' queues.
 //
-// It runs ahead of the units in a tight loop and stops for them only where it could see, or be seen: a full queue, a fence, a
-// semaphore, a scalar of the scratchpad. There it waits until every event before its own time has happened.
+// It runs ahead of the units in a tight loop and stops for them only where it could see, or be
+// seen: a full queue, a fence, a semaphore, a scalar of the scratchpad. There it waits until every
+// event before its own time has happened.
 
 #include <algorithm>
 #include <cstring>
@@ -247,7 +248,8 @@ bool Engine::PassTokens(Core& core, const Instruction& in) {
   return Signal(core, static_cast<int>(in.sig_sem), static_cast<int>(in.sig_inc), clock, from);
 }
 
-// An instruction that others could see, or that could see others; everything before its cycle has happened. kWaits: again later.
+// An instruction that others could see, or that could see others; everything before its cycle has
+// happened. kWaits: again later.
 Engine::Progress Engine::Meet(Core& core, const Instruction& in) {
   Blame(core, core.pc, core.time);
   switch (in.opcode()) {

@@ -1,8 +1,10 @@
-// The strict checks: which accesses to memory are ordered by semaphores, and which bytes have been written.
+// The strict checks: which accesses to memory are ordered by semaphores, and which bytes have been
+// written.
 //
-// Every unit (agent) has a vector clock. A signal carries its unit's clock to whoever takes the token; a wait joins them. Two
-// accesses are ordered if the later one's clock knows the earlier one. What a unit does is ordered by its queue; nothing else
-// orders units, whatever the cycles of this run say. Tokens of one semaphore are taken in the order they came.
+// Every unit (agent) has a vector clock. A signal carries its unit's clock to whoever takes the
+// token; a wait joins them. Two accesses are ordered if the later one's clock knows the earlier
+// one. What a unit does is ordered by its queue; nothing else orders units, whatever the cycles of
+// this run say. Tokens of one semaphore are taken in the order they came.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@ bool IsNameStart(char c) {
 }
 bool IsNameChar(char c) { return IsNameStart(c) || IsDigit(c); }
 
-// A quoted text, its escapes undone; `at` is behind the opening quote and ends behind the closing one.
+// A quoted text, its escapes undone; `at` is behind the opening quote and ends behind the closing
+// one.
 std::optional<std::string> QuotedText(std::string_view line, std::size_t& at) {
   std::string text;
   while (at < line.size() && line[at] != '"') {

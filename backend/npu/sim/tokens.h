@@ -21,7 +21,8 @@ struct Token {
 };
 using Tokens = std::span<const Token>;
 
-// The statements of a line. Numbers take letters along, so that 12ab is one token that is no number.
+// The statements of a line. Numbers take letters along, so that 12ab is one token that is no
+// number.
 absl::StatusOr<std::vector<std::vector<Token>>> Scan(std::string_view line);
 
 constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }

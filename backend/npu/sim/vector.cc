@@ -13,8 +13,8 @@
 namespace lazuli::npu {
 namespace {
 
-constexpr int kResult =
-    3;  // of the streams a, b, c and the result; also the register that holds it
+// Of the streams a, b, c and the result; also the register that holds it.
+constexpr int kResult = 3;
 
 uint32_t LoadElement(const std::byte* at, Type type) {
   const uint64_t bits = LoadBits(type, at);
@@ -120,7 +120,8 @@ Nest NestOf(const Walk (&walks)[4]) {
   return nest;
 }
 
-// Levels that stay, outermost first, then those that are reduced: each result's elements come one behind the other.
+// Levels that stay, outermost first, then those that are reduced: each result's elements come one
+// behind the other.
 Nest ReducedInnermost(const Nest& nest, uint32_t levels) {
   Nest ordered;
   for (uint32_t pass = 0; pass < 2; ++pass) {

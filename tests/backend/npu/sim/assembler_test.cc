@@ -21,7 +21,8 @@ int64_t Count(const char* variable, int64_t sample) {
   return text == nullptr ? sample : std::strtoll(text, nullptr, 10);
 }
 
-// An instruction of the row with random operands: what the table says is possible, and nothing else.
+// An instruction of the row with random operands: what the table says is possible, and nothing
+// else.
 Instruction RandomInstruction(const InstructionRow& row, std::mt19937_64& random) {
   auto below = [&random](uint32_t n) { return static_cast<uint32_t>(random() % n); };
   Instruction in;
@@ -264,7 +265,8 @@ halt
   }
 }
 
-// Files that are damaged on purpose, with a checksum that fits: refused, or programs that can be printed.
+// Files that are damaged on purpose, with a checksum that fits: refused, or programs that can be
+// printed.
 TEST(AssemblerTest, ForgedFilesAreRefusedOrPrintable) {
   std::mt19937_64 random(6);
   const auto frame = Assemble(

@@ -115,7 +115,8 @@ TEST(BanksTest, WhoeverComesFirstInRankPutsTheOthersOff) {
   EXPECT_THAT(delayed, ::testing::IsEmpty());
 }
 
-// A multiplication whose 512 rows lie in one bank of the sixteen, and a fill beside it, in that bank or in another one.
+// A multiplication whose 512 rows lie in one bank of the sixteen, and a fill beside it, in that
+// bank or in another one.
 std::string Beside(int64_t fill_at) {
   return Str(R"(
 .desc weights dim(1024) src(1) dst(1) elem 1
@@ -143,7 +144,8 @@ TEST(BanksTest, UnitsOfAMachineWaitForEachOther) {
   ASSERT_FALSE(same.fault) << same.FaultText();
   ASSERT_FALSE(other.fault) << other.FaultText();
   const auto ld0 = static_cast<std::size_t>(TrackOf(Queue::kLd0));
-  // 200 words of one bank take longer than 4 + 6400 / 64 clocks, and wait until the product has had its 512.
+  // 200 words of one bank take longer than 4 + 6400 / 64 clocks, and wait until the product has had
+  // its 512.
   const int64_t alone = other.counters[0].busy[ld0], beside = same.counters[0].busy[ld0];
   EXPECT_EQ(beside - alone, same.counters[0].bank_cycles - other.counters[0].bank_cycles);
   EXPECT_GT(beside - alone, 480);

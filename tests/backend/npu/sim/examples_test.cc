@@ -102,7 +102,8 @@ TEST(NpuExamplesTest, MatmulMultipliesInTheCyclesItSays) {
   EXPECT_EQ(outcome.counters[0].busy[kMxTrack], 8 * 128);
 }
 
-// The normative order: each group of taps is a sum of its own from +0 by fma, and the groups are added.
+// The normative order: each group of taps is a sum of its own from +0 by fma, and the groups are
+// added.
 TEST(NpuExamplesTest, ConvolutionFollowsTheNormativeOrder) {
   const Example example = Convolution();
   const Outcome outcome = RunExample(example);
@@ -168,7 +169,8 @@ TEST(NpuExamplesTest, WhileCountsItsRounds) {
   }
 }
 
-// Acceptance test 18. Values in the order of the ring, cycles as the closed form says: load, 2 (p - 1) messages, p - 1 additions, store.
+// Acceptance test 18. Values in the order of the ring, cycles as the closed form says: load, 2 (p -
+// 1) messages, p - 1 additions, store.
 TEST(NpuExamplesTest, AllReduceOfTwoToSixteenDevices) {
   for (int p = 2; p <= 16; ++p) {
     const Example example = AllReduce(p);
@@ -256,7 +258,8 @@ Program Remade(const Example& example, const std::string& keys) {
   return program;
 }
 
-// Acceptance test 12. Several queues share the channel, so what one gains may cost another: by at most 1 %, and here it never does.
+// Acceptance test 12. Several queues share the channel, so what one gains may cost another: by at
+// most 1 %, and here it never does.
 TEST(NpuExamplesTest, MoreBandwidthLanesOrBanksSlowNothing) {
   std::vector<std::string> anomalies;
   for (const Example& example : AllExamples()) {
@@ -325,7 +328,8 @@ struct Hash : Observer {
   }
 };
 
-// Acceptance test 13: 24 runs of each lesson, on eight threads of the host at once. The hashes are those of any compiler.
+// Acceptance test 13: 24 runs of each lesson, on eight threads of the host at once. The hashes are
+// those of any compiler.
 TEST(NpuExamplesTest, RunsAreTheSameOnAnyThread) {
   const std::map<std::string, uint64_t> kHashes = {{"matmul", 0x76b6777f5ce1fc88},
                                                    {"convolution", 0x37d2d64a01e3c75b},
@@ -375,7 +379,8 @@ TEST(NpuExamplesTest, ResultsDoNotDependOnTiming) {
   }
 }
 
-// Acceptance test 15. One wait or signal less: found, or harmless, which then has to be shown by the same results under other delays.
+// Acceptance test 15. One wait or signal less: found, or harmless, which then has to be shown by
+// the same results under other delays.
 TEST(NpuExamplesTest, ADroppedWaitOrSignalIsFound) {
   int mutants = 0, found = 0;
   for (const Example& example : AllExamples()) {

@@ -174,7 +174,8 @@ TEST(FaultsTest, AFailedMachineStaysFailed) {
   EXPECT_TRUE((*machine)->done());
 }
 
-// Random programs of valid instructions: a fault or an end, never a crash or a hang. LAZULI_NPU_FUZZ for more.
+// Random programs of valid instructions: a fault or an end, never a crash or a hang.
+// LAZULI_NPU_FUZZ for more.
 TEST(FaultsTest, RandomProgramsEnd) {
   std::mt19937_64 random(5);
   const char* more = std::getenv("LAZULI_NPU_FUZZ");

@@ -99,7 +99,8 @@ std::vector<float> OnMachine(const Shape2& s, const std::vector<float>& a,
   return ValuesOf<float>(outcome.arrays.at(0).at("c"));
 }
 
-// bf16 keeps 8 bits of a float, so rounding is off by at most 2^-8 of it, and the product of two by twice that and a little.
+// bf16 keeps 8 bits of a float, so rounding is off by at most 2^-8 of it, and the product of two by
+// twice that and a little.
 constexpr double kBf16Products = 0x1p-7 + 0x1p-16;
 
 struct Mode {
@@ -154,8 +155,9 @@ TEST(NumericsTest, MatrixUnitIsTheScalarModelBitForBitAndWithinItsBounds) {
   }
 }
 
-// One product of two numbers halfway between two of bf16 comes within 1 % of the bound of products, so no smaller one holds for
-// all data. Sums of many normal numbers stay below half of it: errors cancel.
+// One product of two numbers halfway between two of bf16 comes within 1 % of the bound of products,
+// so no smaller one holds for all data. Sums of many normal numbers stay below half of it: errors
+// cancel.
 TEST(NumericsTest, TheBoundOfBf16IsReachedByOneProductAndNotBySums) {
   const float halfway = 1 + 0x1p-8f;
   const double exact = static_cast<double>(halfway) * static_cast<double>(halfway);
@@ -185,7 +187,8 @@ TEST(NumericsTest, TheBoundOfBf16IsReachedByOneProductAndNotBySums) {
 }
 
 TEST(NumericsTest, ResultsAreTheChainOfTheirOperations) {
-  // s32 sums, biased, scaled, activated, to s8 with a zero point; the same sums to f32 and, limited, to u8.
+  // s32 sums, biased, scaled, activated, to s8 with a zero point; the same sums to f32 and,
+  // limited, to u8.
   const Program program = MustAssemble(R"(
 .arg x s8[4,3] in
 .arg w s8[3,2] in
@@ -286,8 +289,9 @@ std::unique_ptr<hlo::Module> FunctionModule(const Function& f) {
           f.hlo, "\n}"));
 }
 
-// Acceptance test 5: 2^20 floats over the whole range, or with LAZULI_NPU_EXHAUSTIVE=1 all 2^32, with as many others for functions of two. That the
-// recipes themselves are within 2 ulp of the functions is tests/ir/recipes'.
+// Acceptance test 5: 2^20 floats over the whole range, or with LAZULI_NPU_EXHAUSTIVE=1 all 2^32,
+// with as many others for functions of two. That the recipes themselves are within 2 ulp of the
+// functions is tests/ir/recipes'.
 TEST(NumericsTest, SpecialFunctionsAreTheEvaluatorsBitForBit) {
   const bool whole = std::getenv("LAZULI_NPU_EXHAUSTIVE") != nullptr;
   const uint32_t step = whole ? 1 : 4096;

@@ -1,4 +1,5 @@
-// Helpers of the tests of the machine: text or a file of examples/npu to a run with inputs and outputs.
+// Helpers of the tests of the machine: text or a file of examples/npu to a run with inputs and
+// outputs.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// What each unit does to values: copies, permutations, gathers, vector operations, reductions, random bits, several cores.
+// What each unit does to values: copies, permutations, gathers, vector operations, reductions,
+// random bits, several cores.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -321,7 +322,8 @@ halt)",
   EXPECT_EQ(outcome.counters[0].host_bytes, 32);
 }
 
-// Two cores: each doubles half of x; core 1 hands its half to core 0's scratchpad, and says so through a put to the own device.
+// Two cores: each doubles half of x; core 1 hands its half to core 0's scratchpad, and says so
+// through a put to the own device.
 TEST(UnitsTest, CoresShareADevice) {
   const std::string text = R"(
 .config npu1-edge cores=2
@@ -361,7 +363,8 @@ halt
       << outcome.FaultText();
 }
 
-// Two queues share the channel in turn; a third that waits for nothing of theirs is not held up by their tokens.
+// Two queues share the channel in turn; a third that waits for nothing of theirs is not held up by
+// their tokens.
 TEST(UnitsTest, QueuesOverlapAndShareTheChannel) {
   const std::string head =
       ".arg a f32[4096] in\n.arg b f32[4096] in\n.desc all dim(4096) src(1) dst(1) elem 4\nmovi "

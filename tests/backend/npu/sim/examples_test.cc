@@ -45,6 +45,16 @@ struct Example {
   Arrays inputs;
 };
 
+// Of the first device.
+template <class T>
+std::vector<T> Input(const Example& example, const std::string& name) {
+  return ValuesOf<T>(example.inputs[0].at(name));
+}
+template <class T>
+std::vector<T> Output(const Outcome& outcome, const std::string& name) {
+  return ValuesOf<T>(outcome.arrays[0].at(name));
+}
+
 Example Matmul() {
   return {"matmul",
           ExampleText("01_matmul.s"),
@@ -87,9 +97,8 @@ Outcome RunExample(const Example& example, std::string_view overrides = "",
 TEST(NpuExamplesTest, MatmulMultipliesInTheCyclesItSays) {
   const Example example = Matmul();
   const Outcome outcome = RunExample(example);
-  const auto a = ValuesOf<int8_t>(example.inputs[0].at("a")),
-             b = ValuesOf<int8_t>(example.inputs[0].at("b"));
-  const auto c = ValuesOf<int32_t>(outcome.arrays[0].at("c"));
+  const auto a = Input<int8_t>(example, "a"), b = Input<int8_t>(example, "b");
+  const auto c = Output<int32_t>(outcome, "c");
   for (std::size_t m = 0; m < 128; ++m) {
     for (std::size_t n = 0; n < 32; ++n) {
       int32_t sum = 0;
@@ -107,9 +116,8 @@ TEST(NpuExamplesTest, MatmulMultipliesInTheCyclesItSays) {
 TEST(NpuExamplesTest, ConvolutionFollowsTheNormativeOrder) {
   const Example example = Convolution();
   const Outcome outcome = RunExample(example);
-  const auto x = ValuesOf<float>(example.inputs[0].at("x")),
-             w = ValuesOf<float>(example.inputs[0].at("w"));
-  const auto y = ValuesOf<float>(outcome.arrays[0].at("y"));
+  const auto x = Input<float>(example, "x"), w = Input<float>(example, "w");
+  const auto y = Output<float>(outcome, "y");
   for (std::size_t oh = 0; oh < 8; ++oh) {
     for (std::size_t ow = 0; ow < 8; ++ow) {
       for (std::size_t co = 0; co < 8; ++co) {
@@ -134,8 +142,7 @@ TEST(NpuExamplesTest, ConvolutionFollowsTheNormativeOrder) {
 TEST(NpuExamplesTest, SoftmaxIsTheRecipesBitForBit) {
   const Example example = Softmax();
   const Outcome outcome = RunExample(example);
-  const auto x = ValuesOf<float>(example.inputs[0].at("x")),
-             y = ValuesOf<float>(outcome.arrays[0].at("y"));
+  const auto x = Input<float>(example, "x"), y = Output<float>(outcome, "y");
   for (std::size_t row = 0; row < 16; ++row) {
     float most = x[row * 100];
     for (std::size_t i = 1; i < 100; ++i) most = std::max(most, x[row * 100 + i]);
@@ -161,8 +168,8 @@ TEST(NpuExamplesTest, WhileCountsItsRounds) {
     const Outcome outcome = RunExample(example);
     int rounds = 0;
     for (float v = most; v >= 1; v /= 2) ++rounds;
-    EXPECT_EQ(ValuesOf<int32_t>(outcome.arrays[0].at("rounds"))[0], rounds);
-    EXPECT_EQ(ValuesOf<float>(outcome.arrays[0].at("x"))[17], -std::ldexp(most, -rounds));
+    EXPECT_EQ(Output<int32_t>(outcome, "rounds")[0], rounds);
+    EXPECT_EQ(Output<float>(outcome, "x")[17], -std::ldexp(most, -rounds));
     if (rounds == 2) {
       EXPECT_EQ(outcome.cycles, 353);
     }

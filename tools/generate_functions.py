@@ -171,6 +171,12 @@ class Row:
         """Whether the public function is made of a definition in lazy/ops."""
         return not self.table and "written" not in self.forms
 
+    @property
+    def takes_out(self):
+        """Whether the function of Python takes out=: those that give new tensors."""
+        return not self.namespace and "view" not in self.forms and "?" not in self.result and \
+            (self.result == "Tensor" or self.result.startswith("("))
+
     def signature(self):
         return f"{self.name}({', '.join(p.text() for p in self.parameters)}) -> {self.result}"
 
@@ -327,7 +333,7 @@ def parse_layers(path):
 def parse_table(path, kind):
     """The rows of unary.def, binary.def or compare.def."""
     parameters = {"unary": (Parameter("Tensor", "x"),)}.get(kind, (Parameter("Operand", "x"), Parameter("Operand", "y")))
-    forms = frozenset(["method"] if kind == "compare" else ["method", "inplace"])
+    forms = frozenset(["method", "inplace"])
     rows = []
     for line in path.read_text(encoding="utf-8").splitlines():
         match = re.match(r'LAZULI_\w+\(\w+, \w+, (\w+),.*"((?:[^"\\]|\\.)*)"\)$', line)
@@ -554,7 +560,7 @@ namespace lazuli {
         else:
             call = f"{row.cpp_name}({', '.join(['x', *names])})"
             line = "loc" if row.takes_line else f"{names[0]}.loc()"
-            body = wrapped("return InPlace(", [f'"{row.name}_"', "*this", line, f"[&](const Tensor& x) {{ return {call}; }}"],
+            body = wrapped(f"return {'BecomeView' if 'view' in row.forms else 'InPlace'}(", [f'"{row.name}_"', "*this", line, f"[&](const Tensor& x) {{ return {call}; }}"],
                            ");", "  ")
         text.append(f"{head}\n{body}\n}}")
     return "\n".join(text) + "\n\n}  // namespace lazuli\n"
@@ -603,10 +609,11 @@ def python_row(row, in_place=False, number=0):
     elif result.startswith("("):
         result = f"tuple[{', '.join(['Tensor'] * result.count('Tensor'))}]"
     doc = ("In place: " if in_place else "") + row.doc
+    takes_out = ", true" if row.takes_out and not in_place else ""
     return "\n".join([f"PyObject* Call{id_}(const Signature& signature, Slots slots) {{", *body, "}",
                       f"constexpr ParameterRow k{id_}Parameters[] = {{\n    {parameters}}};",
                       f"FunctionRow k{id_}Row{{{quoted(name)}, k{id_}Parameters, {quoted(result)},\n    {quoted(doc)},"
-                      f"\n    &Call{id_}}};", ""])
+                      f"\n    &Call{id_}{takes_out}}};", ""])
 
 
 def row_id(row, in_place, number):

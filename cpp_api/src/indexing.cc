@@ -353,7 +353,8 @@ Tensor& index_put_(Tensor& x, const std::vector<Index>& indices, const Operand& 
     const lazy::Geometry memory = lazy::GeometryOf(in);
     const Selection s = Select(in, memory, indices);
     const bool is_x = s.whole && in.shape().dims() == absl::MakeConstSpan(s.dims);
-    PutInto(is_x ? in : lazy::MakeUnreadView(in, s.dims, s.memory), s, value, accumulate);
+    PutInto(is_x ? in : lazy::MakeUnreadView(in, ir::Shape(in.dtype(), s.dims), s.memory), s, value,
+            accumulate);
   });
   return x;
 }

@@ -6,6 +6,7 @@
 #include "cpp_api/src/operands.h"
 #include "lazuli/ops.h"
 #include "lazuli/tensor.h"
+#include "lazy/ops/strided.h"
 #include "lazy/ops/to_device.h"
 #include "lazy/tensor/function_scope.h"
 #include "lazy/tensor/tape.h"
@@ -23,6 +24,25 @@ lazy::Tensor Target(std::string_view op, const Tensor& target) {
   lazy::Tensor t = TensorAccess::Unwrap(target);
   lazy::CheckAssignable(op, t);
   return t;
+}
+// Whether a write to the target changes no history.
+bool HasNoHistory(const lazy::Tensor& target) {
+  if (!lazy::GradEnabled()) return true;
+  const lazy::TensorImpl* const base = target.impl()->base();
+  return !target.requires_grad() && (base == nullptr || base->autograd() == nullptr);
+}
+
+// The target of one value for all: places that are several of its elements may get it, unless that
+// is part of a history.
+lazy::Tensor TargetOfOne(std::string_view op, const Tensor& target) {
+  const lazy::Tensor t = TensorAccess::Unwrap(target);
+  const lazy::View* const view = t.defined() ? t.storage().view() : nullptr;
+  if (view == nullptr || !view->is_expanded() || !HasNoHistory(t)) return Target(op, target);
+  ir::Shape places = t.shape();
+  for (std::int64_t d = 0; d < t.rank(); ++d) {
+    if (view->strides()[static_cast<std::size_t>(d)] == 0) places.set_dim(d, 1);
+  }
+  return Target(op, TensorAccess::Wrap(lazy::MakeUnreadView(t, places, lazy::GeometryOf(t))));
 }
 void CheckStretches(std::string_view op, const ir::Shape& source, const lazy::Tensor& target) {
   bool fits = source.rank() <= target.rank();
@@ -84,13 +104,6 @@ bool KeepsShape(lazy::Accepts accepts, const lazy::Tensor& target, const ir::Sha
   return KeepsShape(accepts, target) && other.dtype() == target.dtype() &&
          (other.rank() == 0 || other.dims() == target.shape().dims());
 }
-// Whether a write to the target changes no history.
-bool HasNoHistory(const lazy::Tensor& target) {
-  if (!lazy::GradEnabled()) return true;
-  const lazy::TensorImpl* const base = target.impl()->base();
-  return !target.requires_grad() && (base == nullptr || base->autograd() == nullptr);
-}
-
 // target := function(target, alpha * y).
 void Scaled(std::string_view op, BinaryFunction function, const Tensor& target, const Tensor& y,
             const Scalar& alpha, const Locs& loc) {
@@ -122,6 +135,39 @@ Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc,
   return target;
 }
 
+Tensor& BecomeView(std::string_view op, Tensor& target, const Locs& loc,
+                   absl::FunctionRef<Tensor(const Tensor&)> function) {
+  Call(loc, [&] {
+    const lazy::FunctionScope scope(op);
+    const lazy::Tensor t = TensorAccess::Unwrap(target);
+    if (!t.defined()) throw lazy::StatusError(ir::InvalidArgument(op, ": the tensor is undefined"));
+    lazy::CheckNoLeaf(op, t);
+    lazy::BecomeView(t, TensorAccess::Unwrap(function(target)));
+  });
+  return target;
+}
+
+bool AssignOut(std::string_view op, const Tensor& out, const Tensor& result) {
+  const lazy::Tensor to = TensorAccess::Unwrap(out), from = TensorAccess::Unwrap(result);
+  if (lazy::GradEnabled() && (to.requires_grad() || from.requires_grad())) {
+    lazy::ThrowRecordError(
+        op, ir::FailedPrecondition("keeps no history where out= is given, but a tensor requires a "
+                                   "gradient; detach() it or use NoGrad"));
+  }
+  if (!(to.device() == from.device())) {
+    lazy::ThrowRecordError(op, ir::InvalidArgument("out= is on ", to.device().ToString(),
+                                                   ", the result on ", from.device().ToString()));
+  }
+  CheckKeepsType(op, to, from.dtype());
+  if (to.shape().dims() == from.shape().dims()) {
+    lazy::CheckAssignable(op, to);
+    AssignTo(op, to, from);
+    return true;
+  }
+  to.impl()->set_storage(lazy::Context::Current().Snapshot(lazy::To(from, to.dtype()).storage()));
+  return false;
+}
+
 Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, Tensor& target,
                       const Operand& y) {
   Call(y.loc(), [&] {
@@ -134,7 +180,7 @@ Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, 
     if (!power && KeepsShape(use.accepts, t, other.shape()) && HasNoHistory(t) &&
         !(from_history && lazy::GradEnabled())) {
       const std::array<lazy::Operand, 2> in{lazy::Operand(t), other};
-      if (row.over(in, t)) return;
+      if (row.over != nullptr && row.over(in, t)) return;
     }
     CheckStretches(op, other.shape(), t);
     CheckResult(op, t, row.infer(t.shape(), other.shape()));
@@ -173,6 +219,14 @@ Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, 
   }
 #include "lazy/ops/binary.def"
 #undef LAZULI_BINARY
+#define LAZULI_COMPARE(struct_name, function, public_name, ...)                              \
+  Tensor& Tensor::public_name##_(const Operand& y) {                                         \
+    return BinaryInPlace<lazy::struct_name>(#public_name "_", lazy::function, *this, y,      \
+                                            {lazy::Accepts::kReal, lazy::Overflow::kRefuse}, \
+                                            /*same_dtype=*/false);                           \
+  }
+#include "lazy/ops/compare.def"
+#undef LAZULI_COMPARE
 
 Tensor& Tensor::add_(const Tensor& y, const Scalar& alpha, Locs loc) {
   Scaled("add_", lazy::Add, *this, y, alpha, loc);
@@ -181,6 +235,10 @@ Tensor& Tensor::add_(const Tensor& y, const Scalar& alpha, Locs loc) {
 Tensor& Tensor::sub_(const Tensor& y, const Scalar& alpha, Locs loc) {
   Scaled("sub_", lazy::Sub, *this, y, alpha, loc);
   return *this;
+}
+
+Tensor& Tensor::t_(Locs loc) {
+  return BecomeView("t_", *this, loc, [](const Tensor& x) { return x.t(); });
 }
 
 // --- filled
@@ -196,14 +254,14 @@ Tensor& Tensor::copy_(const Tensor& source, Locs loc) {
 }
 Tensor& Tensor::fill_(const Scalar& value, Locs loc) {
   Call(loc, [&] {
-    const lazy::Tensor t = Target("fill_", *this);
+    const lazy::Tensor t = TargetOfOne("fill_", *this);
     AssignTo("fill_", t, lazy::Full(t.shape().dims(), In(value).As(t.dtype()), t.device()));
   });
   return *this;
 }
 Tensor& Tensor::zero_(Locs loc) {
   Call(loc, [&] {
-    const lazy::Tensor t = Target("zero_", *this);
+    const lazy::Tensor t = TargetOfOne("zero_", *this);
     AssignTo("zero_", t, lazy::FullConstant(t.shape(), 0, t.device()));
   });
   return *this;

@@ -17,6 +17,15 @@ namespace lazuli {
 Tensor& InPlace(std::string_view op, Tensor& target, const SourceLocation& loc,
                 absl::FunctionRef<Tensor(const Tensor&)> function);
 
+// The target becomes function(target), a view of it: the same elements under other dims, for the
+// method `op`.
+Tensor& BecomeView(std::string_view op, Tensor& target, const SourceLocation& loc,
+                   absl::FunctionRef<Tensor(const Tensor&)> function);
+
+// out := result, which out's dtype must hold, for the function `op`. False: out had other dims, and
+// has memory of its own now, as it is resized in PyTorch.
+bool AssignOut(std::string_view op, const Tensor& out, const Tensor& result);
+
 using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
 // The function of tensors and numbers; at least one is a tensor.
 Tensor Binary(std::string_view op, BinaryFunction function, NumberUse use, const Operand& x,
@@ -33,7 +42,7 @@ constexpr NumberUse UseOf(lazy::Accepts accepts, hlo::Opcode opcode) {
 struct BinaryRow {
   BinaryFunction function;
   absl::StatusOr<ir::Shape> (*infer)(const ir::Shape&, const ir::Shape&);
-  // lazy::RecordOver() of the op.
+  // lazy::RecordOver() of the op; null where its result has another dtype than its operands.
   bool (*over)(absl::Span<const lazy::Operand> in, const lazy::Tensor& target);
 };
 Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, Tensor& target,
@@ -41,14 +50,15 @@ Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, 
 // The same for the function that records a T.
 template <class T>
 Tensor& BinaryInPlace(std::string_view op, BinaryFunction function, Tensor& target,
-                      const Operand& y, NumberUse use = kArithmetic) {
-  return BinaryInPlace(
-      op,
-      {function, [](const ir::Shape& a, const ir::Shape& b) { return T{}.Infer(a, b); },
-       [](absl::Span<const lazy::Operand> in, const lazy::Tensor& t) {
-         return lazy::RecordOver(T{}, in, t);
-       }},
-      use, target, y);
+                      const Operand& y, NumberUse use = kArithmetic, bool same_dtype = true) {
+  BinaryRow row{function, [](const ir::Shape& a, const ir::Shape& b) { return T{}.Infer(a, b); },
+                nullptr};
+  if (same_dtype) {
+    row.over = [](absl::Span<const lazy::Operand> in, const lazy::Tensor& t) {
+      return lazy::RecordOver(T{}, in, t);
+    };
+  }
+  return BinaryInPlace(op, row, use, target, y);
 }
 
 }  // namespace lazuli

@@ -336,6 +336,21 @@ void AttachGrad(const IntrusivePtr<GradNode>& node, absl::Span<Tensor> results) 
   }
 }
 
+void CheckNoLeaf(std::string_view op, const Tensor& target) {
+  const AutogradMeta* meta = target.impl()->autograd();
+  if (GradEnabled() && meta != nullptr && meta->requires_grad && !meta->grad_fn) {
+    ThrowRecordError(
+        op, FailedPrecondition(
+                "a leaf tensor that requires a gradient is changed in place; do it under NoGrad"));
+  }
+}
+
+void BecomeView(const Tensor& x, const Tensor& view) {
+  const Edge history = GradEdge(view);
+  x.impl()->BecomeView(view.impl()->storage());
+  if (history) SetHistory(*x.impl(), history.node, history.index);
+}
+
 void CheckAssignable(std::string_view op, const Tensor& target) {
   if (target.storage().view() != nullptr && target.storage().view()->is_expanded()) {
     ThrowRecordError(op, FailedPrecondition(target.shape(),
@@ -343,12 +358,7 @@ void CheckAssignable(std::string_view op, const Tensor& target) {
                                             "in memory, which is changed in place; clone() it"));
   }
   if (!GradEnabled()) return;
-  const AutogradMeta* meta = target.impl()->autograd();
-  if (meta != nullptr && meta->requires_grad && !meta->grad_fn) {
-    ThrowRecordError(
-        op, FailedPrecondition(
-                "a leaf tensor that requires a gradient is changed in place; do it under NoGrad"));
-  }
+  CheckNoLeaf(op, target);
   const TensorImpl* const base = target.impl()->base();
   if (base != nullptr && base->autograd() != nullptr && base->autograd()->requires_grad &&
       target.requires_grad()) {

@@ -134,6 +134,47 @@ Op Scattered(Builder& b, Op x, Op source, const Geometry& geometry) {
   return b.Reshape(put, x.shape().dims());
 }
 
+Op Bitcast(Builder& b, Op x, DType dtype, absl::Span<const int64_t> dims) {
+  const Shape shape(dtype, dims);
+  return b.Add(lowering::Opcode::kBitcastConvert, {x}, hlo::NoAttrs{}, {}, &shape);
+}
+
+// The memory of x as a row of elements of the dtype.
+Op Row(Builder& b, Op x, DType dtype) {
+  const int64_t n = x.shape().num_elements();
+  x = b.Reshape(x, {n});
+  if (x.dtype() == dtype) return x;
+  if (IsComplex(x.dtype())) {
+    const auto part = [&](lowering::Opcode opcode) {
+      return b.Reshape(b.Unary(opcode, x), {n, 1});
+    };
+    return Row(b, b.Concatenate({part(lowering::Opcode::kReal), part(lowering::Opcode::kImag)}, 1),
+               dtype);
+  }
+  if (IsComplex(dtype)) {
+    x = Row(b, x, hlo::PartType(dtype));
+    const int64_t count = x.shape().dim(0) / 2;
+    const Op parts = b.Reshape(x, {count, 2});
+    const auto part = [&](int64_t i) {
+      return b.Reshape(b.Slice(parts, {0, i}, {count, i + 1}, {1, 1}), {count});
+    };
+    return b.Binary(lowering::Opcode::kComplex, part(0), part(1));
+  }
+  if (x.dtype() == DType::kPred) return Row(b, b.Convert(x, DType::kU8), dtype);
+  if (dtype == DType::kPred) {
+    x = Row(b, x, DType::kU8);
+    return b.Compare(hlo::ComparisonDirection::kNe, x, b.ZerosLike(x));
+  }
+  const int64_t from = ByteWidth(x.dtype()), to = ByteWidth(dtype), count = n * from / to;
+  if (from == to) return Bitcast(b, x, dtype, {n});
+  if (from > to) return b.Reshape(Bitcast(b, x, dtype, {n, from / to}), {count});
+  return Bitcast(b, b.Reshape(x, {count, to / from}), dtype, {count});
+}
+// x with the memory that is such a row.
+Op FromRow(Builder& b, Op row, const Shape& x) {
+  return b.Reshape(Row(b, row, x.dtype()), x.dims());
+}
+
 // `update` in place of the rectangle of `array`.
 Op Updated(Builder& b, Op array, Op update, const Rectangle& r) {
   if (r.dense) {
@@ -169,6 +210,11 @@ Geometry GeometryOf(const Tensor& x) {
   return {view->strides(), view->offset()};
 }
 
+int64_t CountIn(const Shape& memory, DType dtype) {
+  if (memory.dtype() == dtype) return memory.num_elements();
+  return memory.byte_size() / ByteWidth(dtype);
+}
+
 bool IsContiguous(absl::Span<const int64_t> dims, absl::Span<const int64_t> strides) {
   int64_t next = 1;
   for (std::size_t i = dims.size(); i-- > 0;) {
@@ -192,8 +238,9 @@ bool IsWhole(absl::Span<const int64_t> dims, const Geometry& geometry, int64_t c
 }
 
 Op AsStridedOp::Lower(Builder& b, Op x) const {
+  if (Count(dims) == 0) return b.Full(Shape(dtype, dims), 0);
+  if (x.dtype() != dtype) x = Row(b, x, dtype);
   const int64_t count = x.shape().num_elements();
-  if (Count(dims) == 0) return b.Full(Shape(x.dtype(), dims), 0);
   const Geometry geometry{strides, offset};
   const Dims order = BySize(dims, strides);
   const auto r = FindRectangle(dims, geometry, order, count);
@@ -212,8 +259,11 @@ Op AsStridedOp::Lower(Builder& b, Op x) const {
   return IsExpanded(dims, strides) ? b.Broadcast(y, dims, kept) : b.Reshape(y, dims);
 }
 
-Tensors AsStridedOp::Vjp(const Saved& s, const Tensor& dy) const {
-  const Shape shape(dy.dtype(), s.shape().dims());
+namespace {
+
+// Zeros of the shape, but dy at the strides from the offset.
+Tensor WithElements(const AsStridedOp& op, const Shape& shape, const Tensor& dy) {
+  const auto& [dims, strides, offset, dtype] = op;
   const Tensor zeros = FullConstant(shape, 0, dy.device());
   // What is one place gets the sum.
   Dims summed, rest, rest_strides;
@@ -229,17 +279,33 @@ Tensors AsStridedOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Geometry geometry{rest_strides, offset};
   const int64_t count = shape.num_elements();
   if (FindRectangle(rest, geometry, BySize(rest, rest_strides), count) || Count(rest) == 0)
-    return {Record(AsStridedScatterOp{rest_strides, offset}, zeros, dx)};
+    return Record(AsStridedScatterOp{rest_strides, offset}, zeros, dx);
   const Tensor positions = Positions({count}, 0, dy.device());
-  return {
-      Reshape(IndexAdd(Reshape(zeros, {count}), 0,
-                       Reshape(AsStridedOf(positions, rest, geometry), {-1}), Reshape(dx, {-1})),
-              s.shape().dims())};
+  const Tensor there =
+      Record(AsStridedOp{rest, rest_strides, offset, positions.dtype()}, positions);
+  return Reshape(IndexAdd(Reshape(zeros, {count}), 0, Reshape(there, {-1}), Reshape(dx, {-1})),
+                 shape.dims());
+}
+
+}  // namespace
+
+Tensors AsStridedOp::Vjp(const Saved& s, const Tensor& dy) const {
+  if (s.shape().dtype() != dtype) {
+    // The gradient of a row of such elements, as one of what the memory is.
+    const Shape row(dtype, {CountIn(s.shape(), dtype)});
+    const Tensor zeros = FullConstant(s.shape(), 0, dy.device());
+    return {Record(AsStridedScatterOp{ContiguousStrides(row.dims()), 0}, zeros,
+                   WithElements(*this, row, dy))};
+  }
+  const Shape shape(dy.dtype(), s.shape().dims());
+  return {WithElements(*this, shape, dy)};
 }
 
 Op AsStridedScatterOp::Lower(Builder& b, Op x, Op source) const {
   const Shape& shape = source.shape();
   if (shape.num_elements() == 0) return x;
+  if (x.dtype() != source.dtype())
+    return FromRow(b, Lower(b, Row(b, x, source.dtype()), source), x.shape());
   const Geometry geometry{strides, offset};
   const Dims order = BySize(shape.dims(), strides);
   const auto r = FindRectangle(shape.dims(), geometry, order, x.shape().num_elements());
@@ -256,35 +322,38 @@ Tensors AsStridedScatterOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Geometry geometry{strides, offset};
   Tensors grads(2);
   if (s.needs(0)) {
-    const Tensor zeros = FullConstant(Shape(dy.dtype(), s.shape(1).dims()), 0, dy.device());
+    const Tensor zeros = FullConstant(s.shape(1), 0, dy.device());
     grads[0] = Record(*this, dy, zeros);
   }
-  if (s.needs(1)) grads[1] = AsStridedOf(dy, s.shape(1).dims(), geometry);
+  if (s.needs(1)) {
+    const Shape& source = s.shape(1);
+    grads[1] = Record(AsStridedOp{Dims(source.dims().begin(), source.dims().end()), strides, offset,
+                                  source.dtype()},
+                      dy);
+  }
   return grads;
-}
-
-Tensor AsStridedOf(const Tensor& x, absl::Span<const int64_t> dims, const Geometry& geometry) {
-  return Record(AsStridedOp{Dims(dims.begin(), dims.end()), geometry.strides, geometry.offset}, x);
 }
 
 namespace {
 
 class StridedView final : public View {
  public:
-  StridedView(StoragePtr base, absl::Span<const int64_t> dims, Geometry geometry)
+  StridedView(StoragePtr base, const Shape& shape, Geometry geometry)
       : View(std::move(base), std::move(geometry.strides), geometry.offset),
-        dims_(dims.begin(), dims.end()),
-        expanded_(IsExpanded(dims, strides())) {}
+        dims_(shape.dims().begin(), shape.dims().end()),
+        dtype_(shape.dtype()),
+        expanded_(IsExpanded(shape.dims(), strides())) {}
 
   bool is_whole() const override {
     const int64_t count = base()->shape().num_elements();
-    return !expanded_ && Count(dims_) == count && IsWhole(dims_, {strides(), offset()}, count);
+    return !expanded_ && dtype_ == base()->shape().dtype() && Count(dims_) == count &&
+           IsWhole(dims_, {strides(), offset()}, count);
   }
   bool is_expanded() const override { return expanded_; }
 
   Value Read(const Value& base, SiteId site) const override {
     std::array<Value, 1> in{base};
-    return {MakeIntrusive<OpNode<AsStridedOp>>(AsStridedOp{dims_, strides(), offset()},
+    return {MakeIntrusive<OpNode<AsStridedOp>>(AsStridedOp{dims_, strides(), offset(), dtype_},
                                                absl::MakeSpan(in), site),
             0};
   }
@@ -299,7 +368,7 @@ class StridedView final : public View {
     const Operand in(base);
     const Geometry geometry = In(base);
     return MakeIntrusive<OpGradNode<AsStridedOp>>(
-        AsStridedOp{dims_, geometry.strides, geometry.offset}, absl::MakeConstSpan(&in, 1),
+        AsStridedOp{dims_, geometry.strides, geometry.offset, dtype_}, absl::MakeConstSpan(&in, 1),
         absl::MakeConstSpan(&view, 1), base.storage().version(), CurrentSite());
   }
   IntrusivePtr<GradNode> WrittenHistory(const Tensor& base, const Tensor& elements) const override {
@@ -331,34 +400,66 @@ class StridedView final : public View {
     return elements;
   }
 
-  // The geometry in the memory of a tensor that is a view of the base itself: of one that was
-  // detached, say.
+  // The geometry among the elements of a tensor, in row-major order, that is a view of the base
+  // itself: one that was detached, say, or transposed in place.
   Geometry In(const Tensor& tensor) const {
     const View* const outer = tensor.storage().view();
     if (outer == nullptr) return {strides(), offset()};
-    if (!IsContiguous(tensor.shape().dims(), outer->strides())) {
-      throw StatusError(Unimplemented("a view of ", tensor.shape(),
-                                      ", which is a view that is not "
-                                      "contiguous itself, was changed in place with gradients"));
+    const auto sizes = tensor.shape().dims();
+    const int64_t first =
+        offset() - outer->offset() * ByteWidth(tensor.dtype()) / ByteWidth(dtype_);
+    if (IsContiguous(sizes, outer->strides())) return {strides(), first};
+    std::optional<Geometry> geometry;
+    if (tensor.dtype() == dtype_) geometry = AmongElements(sizes, outer->strides(), first);
+    if (geometry) return *std::move(geometry);
+    throw StatusError(Unimplemented("a view of ", tensor.shape(),
+                                    ", which is a view that is not contiguous itself, was changed "
+                                    "in place with gradients"));
+  }
+
+  // The same where each dim of the view lies along one dim of such a tensor; none if one does not.
+  std::optional<Geometry> AmongElements(absl::Span<const int64_t> sizes, const Dims& memory,
+                                        int64_t first) const {
+    const Dims order = BySize(sizes, memory), rows = ContiguousStrides(sizes);
+    Geometry geometry{Dims(dims_.size(), 0), 0};
+    Dims last(sizes.size(), 0);  // of the view's positions, along each dim of the tensor
+    for (const int64_t d : order) {
+      last[AtDim(d)] = first / memory[AtDim(d)];
+      first %= memory[AtDim(d)];
+      geometry.offset += last[AtDim(d)] * rows[AtDim(d)];
     }
-    return {strides(), offset() - outer->offset()};
+    for (std::size_t i = 0; i < dims_.size(); ++i) {
+      if (dims_[i] <= 1 || strides()[i] == 0) continue;
+      const auto along = std::find_if(order.begin(), order.end(), [&](int64_t d) {
+        return strides()[i] % memory[AtDim(d)] == 0;
+      });
+      if (along == order.end()) return std::nullopt;
+      const int64_t step = strides()[i] / memory[AtDim(*along)];
+      geometry.strides[i] = step * rows[AtDim(*along)];
+      last[AtDim(*along)] += (dims_[i] - 1) * step;
+    }
+    for (std::size_t d = 0; d < sizes.size(); ++d) {
+      if (last[d] < 0 || last[d] >= std::max<int64_t>(sizes[d], 1)) return std::nullopt;
+    }
+    return first == 0 ? std::optional(std::move(geometry)) : std::nullopt;
   }
 
   Dims dims_;
+  DType dtype_;
   bool expanded_;
 };
 
 }  // namespace
 
-std::unique_ptr<View> MakeView(const Tensor& x, absl::Span<const int64_t> dims, Geometry geometry) {
+std::unique_ptr<View> MakeView(const Tensor& x, const Shape& shape, Geometry geometry) {
   const View* const view = x.storage().view();
-  return std::make_unique<StridedView>(view != nullptr ? view->base() : x.impl()->storage(), dims,
+  return std::make_unique<StridedView>(view != nullptr ? view->base() : x.impl()->storage(), shape,
                                        std::move(geometry));
 }
 
-Tensor MakeUnreadView(const Tensor& x, absl::Span<const int64_t> dims, Geometry geometry) {
-  Tensor view = ViewOf(x, Context::Current().NewView(Shape(x.dtype(), dims), x.device(),
-                                                     MakeView(x, dims, std::move(geometry))));
+Tensor MakeUnreadView(const Tensor& x, const Shape& shape, Geometry geometry) {
+  Tensor view = ViewOf(
+      x, Context::Current().NewView(shape, x.device(), MakeView(x, shape, std::move(geometry))));
   view.impl()->HistoryIsTheBases();
   return view;
 }

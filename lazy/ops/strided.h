@@ -3,7 +3,8 @@
 //
 // Lowering finds the rectangle that the elements are in some array of the memory's size, so that
 // slices, transposes and updates in place remain of them; elements that are none (windows that
-// overlap, a stride across rows) are gathered and scattered.
+// overlap, a stride across rows) are gathered and scattered. A view may see its memory with another
+// dtype, as the parts of complex numbers are; its strides and offset count its own elements.
 #pragma once
 
 #include <optional>
@@ -32,10 +33,12 @@ bool IsExpanded(absl::Span<const int64_t> dims, absl::Span<const int64_t> stride
 struct AsStridedOp {
   Dims dims, strides;
   int64_t offset;
-  LAZULI_OP("as_strided", "aten::as_strided", dims, strides, offset);
+  DType dtype;
+  LAZULI_OP("as_strided", "aten::as_strided", dims, strides, offset, dtype);
   static constexpr OpDoc kDoc{
-      "The elements at strides from an offset among those of x in row-major order.", {"x"}};
-  absl::StatusOr<Shape> Infer(const Shape& x) const { return Shape(x.dtype(), dims); }
+      "The elements at strides from an offset in the memory of x, which is seen with the dtype.",
+      {"x"}};
+  absl::StatusOr<Shape> Infer(const Shape&) const { return Shape(dtype, dims); }
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
@@ -45,29 +48,36 @@ struct AsStridedScatterOp {
   int64_t offset;
   LAZULI_OP("as_strided_scatter", "aten::as_strided_scatter", strides, offset);
   static constexpr OpDoc kDoc{
-      "x with those of source in place of the elements at strides from an offset.",
+      "x with those of source in place of the elements at strides from an offset, seen with "
+      "source's dtype.",
       {"x", "source"}};
   absl::StatusOr<Shape> Infer(const Shape& x, const Shape&) const { return x; }
   lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op source) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
-// The values of the ops, without checks.
-Tensor AsStridedOf(const Tensor& x, absl::Span<const int64_t> dims, const Geometry& geometry);
+// How many elements of the dtype there are in the memory of an array.
+int64_t CountIn(const Shape& memory, DType dtype);
 
-// What makes a tensor with these dims and this geometry a view of x's memory.
-std::unique_ptr<View> MakeView(const Tensor& x, absl::Span<const int64_t> dims, Geometry geometry);
+// What makes a tensor of this shape and this geometry a view of x's memory.
+std::unique_ptr<View> MakeView(const Tensor& x, const Shape& shape, Geometry geometry);
 
-// Records `op` of an operand, whose result has these dims and is the elements of x with this geometry,
-// as a view of x.
+// Records `op` of an operand, whose result has this shape and is the elements of x with this
+// geometry, as a view of x.
+template <OpStruct T>
+Tensor RecordView(T op, const Tensor& operand, const Tensor& x, const Shape& shape,
+                  Geometry geometry, bool one_of_several = false) {
+  return RecordViewOf(std::move(op), operand, shape,
+                      {&x, MakeView(x, shape, std::move(geometry)), one_of_several});
+}
+// The same with the dtype of x.
 template <OpStruct T>
 Tensor RecordView(T op, const Tensor& operand, const Tensor& x, absl::Span<const int64_t> dims,
                   Geometry geometry, bool one_of_several = false) {
-  const Shape shape(x.dtype(), dims);
-  return RecordViewOf(std::move(op), operand, shape,
-                      {&x, MakeView(x, dims, std::move(geometry)), one_of_several});
+  return RecordView(std::move(op), operand, x, Shape(x.dtype(), dims), std::move(geometry),
+                    one_of_several);
 }
 // A view of which nothing is recorded yet; to be written to.
-Tensor MakeUnreadView(const Tensor& x, absl::Span<const int64_t> dims, Geometry geometry);
+Tensor MakeUnreadView(const Tensor& x, const Shape& shape, Geometry geometry);
 
 }  // namespace lazuli::lazy

@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "ir/hlo/shapes/shape_inference.h"
+#include "ir/support/wrong_type.h"
+#include "lazy/ops/complex.h"
 #include "lazy/ops/functions.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/strided.h"
@@ -299,12 +302,34 @@ Tensor RavelView(const Tensor& x) {
 namespace {
 
 // What no op gives from x alone: read from the memory that x lies in.
-Tensor Restrided(const Tensor& x, const Dims& dims, Geometry geometry) {
+Tensor Restrided(const Tensor& x, const Shape& shape, Geometry geometry) {
   const TensorImpl& impl = *x.impl();
   const Tensor memory = impl.base() != nullptr ? Tensor(impl.base_ptr()) : x;
-  if (memory.storage().view() != nullptr) return MakeUnreadView(x, dims, std::move(geometry));
-  AsStridedOp op{dims, geometry.strides, geometry.offset};
-  return RecordView(std::move(op), memory, x, dims, std::move(geometry));
+  if (memory.storage().view() != nullptr) return MakeUnreadView(x, shape, std::move(geometry));
+  AsStridedOp op{Dims(shape.dims().begin(), shape.dims().end()), geometry.strides, geometry.offset,
+                 shape.dtype()};
+  return RecordView(std::move(op), memory, x, shape, std::move(geometry));
+}
+Tensor Restrided(const Tensor& x, const Dims& dims, Geometry geometry) {
+  return Restrided(x, Shape(x.dtype(), dims), std::move(geometry));
+}
+
+// The geometry of complex numbers among their parts.
+Geometry AmongParts(Geometry geometry) {
+  for (int64_t& stride : geometry.strides) stride *= 2;
+  geometry.offset *= 2;
+  return geometry;
+}
+// Numbers that must be multiples of `by`, divided by it; the last stride must be 1 and becomes so.
+std::optional<Geometry> Wider(Geometry geometry, int64_t by) {
+  bool fits =
+      !geometry.strides.empty() && geometry.strides.back() == 1 && geometry.offset % by == 0;
+  for (std::size_t i = 0; i + 1 < geometry.strides.size(); ++i) {
+    fits = fits && geometry.strides[i] % by == 0;
+    geometry.strides[i] /= by;
+  }
+  geometry.offset /= by;
+  return fits ? std::optional(std::move(geometry)) : std::nullopt;
 }
 
 }  // namespace
@@ -366,7 +391,7 @@ Tensor AsStridedView(const Tensor& x, absl::Span<const int64_t> size,
             !__builtin_add_overflow(last, length, &last);
     empty = empty || size[i] == 0;
   }
-  const int64_t count = x.storage().written().shape().num_elements();
+  const int64_t count = CountIn(x.storage().written().shape(), x.dtype());
   if (!valid || (!empty && last >= count)) {
     ThrowRecordError("as_strided",
                      InvalidArgument("sizes (", Join(size, ", "), "), strides (",
@@ -374,6 +399,86 @@ Tensor AsStridedView(const Tensor& x, absl::Span<const int64_t> size,
                                      " are out of bounds for memory of ", count, " elements"));
   }
   return Restrided(x, Dims(size.begin(), size.end()), {Dims(stride.begin(), stride.end()), offset});
+}
+
+// --- the same memory as elements of another dtype
+
+Tensor RealView(const Tensor& x) {
+  if (!IsComplex(x.dtype())) return x;
+  const Shape part(hlo::PartType(x.dtype()), x.shape().dims());
+  return RecordView(RealOp{}, x, x, part, AmongParts(GeometryOf(x)));
+}
+
+Tensor ImagView(const Tensor& x) {
+  if (!IsComplex(x.dtype()))
+    ThrowRecordError("imag", WrongType("takes complex numbers, not ", x.shape()));
+  const Shape part(hlo::PartType(x.dtype()), x.shape().dims());
+  Geometry geometry = AmongParts(GeometryOf(x));
+  ++geometry.offset;
+  return RecordView(ImagOp{}, x, x, part, std::move(geometry));
+}
+
+Tensor ViewAsRealView(const Tensor& x) {
+  if (!IsComplex(x.dtype()))
+    ThrowRecordError("view_as_real", WrongType("takes complex numbers, not ", x.shape()));
+  Geometry geometry = AmongParts(GeometryOf(x));
+  geometry.strides.push_back(1);
+  Dims dims = OwnDims(x);
+  dims.push_back(2);
+  return Restrided(x, Shape(hlo::PartType(x.dtype()), dims), std::move(geometry));
+}
+
+Tensor ViewAsComplexView(const Tensor& x) {
+  if (x.dtype() != DType::kF32 && x.dtype() != DType::kF64)
+    ThrowRecordError("view_as_complex", WrongType("takes f32 or f64, not ", x.shape()));
+  if (x.rank() == 0 || x.dim(x.rank() - 1) != 2) {
+    ThrowRecordError("view_as_complex",
+                     InvalidArgument("the last dim must have size 2, is of ", x.shape()));
+  }
+  std::optional<Geometry> geometry = Wider(GeometryOf(x), 2);
+  if (!geometry) {
+    ThrowRecordError("view_as_complex",
+                     InvalidArgument("the last stride must be 1, the others and the offset even; "
+                                     "strides are (",
+                                     Join(GeometryOf(x).strides, ", "), "), the offset is ",
+                                     GeometryOf(x).offset));
+  }
+  geometry->strides.pop_back();
+  const DType dtype = x.dtype() == DType::kF32 ? DType::kC64 : DType::kC128;
+  return Restrided(x, Shape(dtype, x.shape().dims().first(At(x.rank() - 1))), *std::move(geometry));
+}
+
+Tensor ViewView(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return Reshaped(x, OwnDims(x), "view");
+  const int64_t from = ByteWidth(x.dtype()), to = ByteWidth(dtype);
+  Geometry geometry = GeometryOf(x);
+  Dims dims = OwnDims(x);
+  const auto fits = [&](bool so, std::string_view what) {
+    if (so) return;
+    ThrowRecordError("view",
+                     InvalidArgument(x.shape(), " is no view of ", DTypeText(dtype), ": ", what,
+                                     "; strides are (", Join(GeometryOf(x).strides, ", "),
+                                     "), the offset is ", GeometryOf(x).offset));
+  };
+  if (from != to) {
+    fits(!dims.empty(), "elements of another size need a dim");
+    fits(geometry.strides.back() == 1, "the last stride must be 1");
+  }
+  if (from > to) {
+    const int64_t parts = from / to;
+    dims.back() *= parts;
+    for (std::size_t i = 0; i + 1 < dims.size(); ++i) geometry.strides[i] *= parts;
+    geometry.offset *= parts;
+  } else if (from < to) {
+    const int64_t parts = to / from;
+    fits(dims.back() % parts == 0, "the last dim must hold whole elements");
+    dims.back() /= parts;
+    std::optional<Geometry> wide = Wider(std::move(geometry), parts);
+    fits(wide.has_value(), "strides and offset must be whole elements");
+    geometry = *std::move(wide);
+  }
+  const GradModeGuard no_grad(false);  // bits have none
+  return Restrided(x, Shape(dtype, dims), std::move(geometry));
 }
 
 Tensor TView(const Tensor& x) {

@@ -35,6 +35,8 @@ class TensorImpl : public RefCounted<TensorImpl> {
     storage_ = std::move(storage);
     base_ = nullptr;
   }
+  // The same elements under other dims; what the tensor is a view of stays.
+  void BecomeView(StoragePtr storage) { storage_ = std::move(storage); }
   // Null: no gradient wanted. That of a view follows writes to its base.
   AutogradMeta* autograd() const {
     if (base_) [[unlikely]]

@@ -143,6 +143,10 @@ def nonzero(self, *, as_tuple=False):
 
 
 Tensor.mT = property(lambda self: self.transpose(-2, -1), doc="The last two dims exchanged.")
+Tensor.real = property(lambda self: _C.real(self), lambda self, value: _C.real(self).copy_(value),
+                       doc="The real parts of complex numbers, a view; real ones as they are.")
+Tensor.imag = property(lambda self: _C.imag(self), lambda self, value: _C.imag(self).copy_(value),
+                       doc="The imaginary parts of complex numbers, a view.")
 Tensor.data = property(lambda self: self.detach(), lambda self, value: self.set_data(value),
                        doc="detach(); assigning is set_data().")
 Tensor.mm = Tensor.bmm = Tensor.dot = Tensor.matmul

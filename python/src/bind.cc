@@ -172,7 +172,7 @@ py::list OwnNames(std::string_view name) {
   return names;
 }
 
-std::string Signature::Text(bool types, bool gathered) const {
+std::string Signature::Text(bool types, bool gathered, bool out) const {
   std::string text = "(";
   for (const Parameter& p : parameters) {
     if (text.size() > 1) text += ", ";
@@ -191,6 +191,10 @@ std::string Signature::Text(bool types, bool gathered) const {
     text += py::isinstance<DType>(p.fallback)
                 ? std::string(PythonName(py::cast<DType>(py::handle(p.fallback))))
                 : std::string(py::str(py::repr(p.fallback)));
+  }
+  if (out) {
+    text += gathered ? ", " : ", *, ";
+    text += types ? "out: " + result + " | None = None" : "out=None";
   }
   return text + ")";
 }
@@ -308,9 +312,10 @@ void PublishOverloads(py::handle owner, Kind kind, const std::vector<const Signa
 py::list Definitions() {
   py::list list;
   for (const Definition& d : All()) {
+    const bool out = d.kind == Kind::kFunction && d.signature->takes_out;
     list.append(py::make_tuple(d.owner.attr("__name__"), d.kind == Kind::kMethod, d.signature->name,
-                               d.signature->Text(/*types=*/true),
-                               d.signature->gathers < 0 ? "" : d.signature->Text(true, true),
+                               d.signature->Text(/*types=*/true, /*gathered=*/false, out),
+                               d.signature->gathers < 0 ? "" : d.signature->Text(true, true, out),
                                d.signature->result, d.signature->doc));
   }
   return list;

@@ -41,9 +41,11 @@ struct Signature {
   std::vector<Parameter> parameters = {};
   int gathers = -1;  // the parameter that several arguments in a row stand for: reshape(2, 3)
   bool gathers_tensors = false;  // einsum("i,i", x, y)
+  bool takes_out = false;        // as a function it takes out=, too
 
-  // "(x, dims=(), keepdim=False)"; with types, as in a stub; gathered, "(x, *dims, keepdim=False)".
-  std::string Text(bool types, bool gathered = false) const;
+  // "(x, dims=(), keepdim=False)"; with types, as in a stub; gathered, "(x, *dims, keepdim=False)";
+  // with that of out=.
+  std::string Text(bool types, bool gathered = false, bool out = false) const;
   // Sorts the arguments of a call into one slot a parameter. `first` is the object of a method or
   // null; `names` those of the keyword arguments, which come last. `gathered` keeps what it makes.
   void Sort(PyObject* first, PyObject* const* arguments, std::size_t positional, PyObject* names,

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "cpp_api/src/inplace.h"
+#include "python/src/caller.h"
+
 namespace lazuli::python {
 namespace {
 
@@ -15,6 +18,7 @@ const Signature& Describe(FunctionRow& row) {
   auto* signature = new Signature;
   Restart(*signature, row.name, row.doc);
   signature->result = row.result;
+  signature->takes_out = row.takes_out;
   for (const ParameterRow& p : row.parameters) p.add(*signature, {p.name, p.fallback});
   FindGathered(*signature);
   if (signature->parameters.size() > kMostParameters)
@@ -29,6 +33,66 @@ PyObject* Run(const FunctionRow& row, PyObject* first, PyObject* const* argument
   py::object gathered;
   row.signature->Sort(first, arguments, static_cast<std::size_t>(n), names, slots, gathered);
   return row.call(*row.signature, slots);
+}
+
+// Where out= is among the keyword arguments; -1: it is not.
+Py_ssize_t PlaceOfOut(PyObject* names) {
+  const Py_ssize_t count = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (TextOf(PyTuple_GET_ITEM(names, i)) == "out") return i;
+  }
+  return -1;
+}
+
+// out := result, as PyTorch has it, who says so where dims differ.
+void Write(const FunctionRow& row, py::handle out, py::handle result) {
+  const Tensor* const to = AsTensor(out.ptr());
+  if (to == nullptr) {
+    ThrowTypeError(std::string(row.name) + ": out must be Tensor, not " +
+                   Py_TYPE(out.ptr())->tp_name);
+  }
+  const bool had_elements = to->numel() != 0;
+  if (AssignOut(row.name, *to, *AsTensor(result.ptr())) || !had_elements) return;
+  const std::string said =
+      std::string(row.name) + ": out= has other dims than the result, and is resized to them";
+  if (PyErr_WarnEx(PyExc_UserWarning, said.c_str(), 1) != 0) throw py::error_already_set();
+}
+
+// A call with out=, which the results are written to and which is what the call gives.
+PyObject* RunInto(const FunctionRow& row, PyObject* const* arguments, Py_ssize_t n, PyObject* names,
+                  Py_ssize_t place) {
+  std::vector<PyObject*> others(arguments, arguments + n + PyTuple_GET_SIZE(names));
+  PyObject* const out = others[static_cast<std::size_t>(n + place)];
+  others.erase(others.begin() + n + place);
+  py::list kept(py::reinterpret_borrow<py::tuple>(names));
+  kept.attr("pop")(place);
+  auto result =
+      py::reinterpret_steal<py::object>(Run(row, nullptr, others.data(), n, py::tuple(kept).ptr()));
+  if (!result) throw py::error_already_set();
+  if (out == Py_None) return result.release().ptr();
+  const Caller caller;
+  if (AsTensor(result.ptr()) != nullptr) {
+    Write(row, out, result);
+    return Py_NewRef(out);
+  }
+  const auto results = py::reinterpret_borrow<py::sequence>(result);
+  if (PySequence_Check(out) == 0 || AsTensor(out) != nullptr ||
+      PySequence_Size(out) != static_cast<Py_ssize_t>(results.size())) {
+    ThrowTypeError(std::string(row.name) + ": out must be a tuple of " +
+                   std::to_string(results.size()) + " tensors");
+  }
+  const auto outs = py::reinterpret_borrow<py::sequence>(out);
+  for (std::size_t i = 0; i < results.size(); ++i) Write(row, outs[i], results[i]);
+  return Py_NewRef(out);
+}
+
+PyObject* RunFunction(const FunctionRow& row, PyObject* first, PyObject* const* arguments,
+                      Py_ssize_t n, PyObject* names) {
+  if (names != nullptr && first == nullptr && row.takes_out) [[unlikely]] {
+    const Py_ssize_t place = PlaceOfOut(names);
+    if (place >= 0) return RunInto(row, arguments, n, names, place);
+  }
+  return Run(row, first, arguments, n, names);
 }
 
 py::object ModuleOf(const py::module_& module, std::string_view name) {
@@ -53,7 +117,7 @@ py::handle TensorType() { return reinterpret_cast<PyObject*>(tensor_type); }
 
 PyObject* CallRow(const FunctionRow& row, PyObject* first, PyObject* const* arguments, Py_ssize_t n,
                   PyObject* names) noexcept {
-  return Guarded([&] { return Run(row, first, arguments, n, names); });
+  return Guarded([&] { return RunFunction(row, first, arguments, n, names); });
 }
 
 PyObject* CallOverloads(FunctionRows rows, PyObject* first, PyObject* const* arguments,
@@ -62,7 +126,7 @@ PyObject* CallOverloads(FunctionRows rows, PyObject* first, PyObject* const* arg
     std::string forms;
     for (const FunctionRow* row : rows) {
       try {
-        return Run(*row, first, arguments, n, names);
+        return RunFunction(*row, first, arguments, n, names);
       } catch (const py::type_error&) {  // of the arguments: what the library refuses is an Error
         forms += (forms.empty() ? "" : " or ") + row->signature->Text(/*types=*/true);
       }

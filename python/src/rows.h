@@ -37,6 +37,7 @@ struct FunctionRow {
   std::span<const ParameterRow> parameters;
   const char *result, *doc;
   PyObject* (*call)(const Signature&, Slots);
+  bool takes_out = false;                // as a function: out=
   const Signature* signature = nullptr;  // once it is bound
 };
 

@@ -268,6 +268,7 @@ void BindTensor(py::module_& module) {
                           "the implicit 1.");
   DefineMethod<&detach>("detach", "(x)", "The same elements without history; shares memory.");
   DefineMethod<&clone>("clone", "(x)", "A copy with its own memory; gradients flow through.");
+  DefineMethod<&Tensor::t_>("t_", "(x)", "In place: the transpose of a tensor of rank 2.");
   DefineMethod<&t>("t", "(x)", "The transpose of a tensor of rank 2.");
   DefineMethod<&requires_grad_>("requires_grad_", "(x, on = true)", "Sets requires_grad.");
   DefineMethod<&set_name>("set_name", "(x, name)", "Sets the name for dumps.");

@@ -1,4 +1,6 @@
 // Ops that move elements.
+#include <cstring>
+
 #include "lazy/ops/barrier.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/strided.h"
@@ -172,20 +174,27 @@ int64_t Place(const Index& index, const Dims& strides, int64_t offset) {
 // repeats; and what is no rectangle, windows that overlap and rows that run on into the next.
 void AddAsStrided(Table& table) {
   table.Op<AsStridedOp>()
-      .Add({{2, 3}, {3, 1}, 3}, {Random(DType::kF64, {4, 3})})
-      .Add({{3, 2}, {1, 6}, 0}, {Random(DType::kF64, {4, 3})})
-      .Add({{2, 2}, {6, 2}, 1}, {Random(DType::kF64, {4, 3})})
-      .Add({{3}, {4}, 0}, {Random(DType::kF64, {3, 3})})
-      .Add({{2, 1, 2}, {3, 5, 1}, 4}, {Random(DType::kF64, {3, 3})})
-      .Add({{2, 3}, {0, 2}, 1}, {Random(DType::kF64, {6})})
-      .Add({{4, 3}, {1, 1}, 0}, {Random(DType::kF64, {6})})
-      .Add({{2, 3}, {4, 2}, 1}, {Random(DType::kF64, {3, 4})})
-      .AddEdge({{}, {}, 2}, {Random(DType::kS32, {3})})
-      .AddEdge({{0, 2}, {2, 1}, 0}, {Random(DType::kF32, {3})})
-      .AddEdge({{3, 2, 2}, {2, 12, 1}, 5}, {Random(DType::kS64, {4, 6})})
+      .Add({{2, 3}, {3, 1}, 3, DType::kF64}, {Random(DType::kF64, {4, 3})})
+      .Add({{3, 2}, {1, 6}, 0, DType::kF64}, {Random(DType::kF64, {4, 3})})
+      .Add({{2, 2}, {6, 2}, 1, DType::kF64}, {Random(DType::kF64, {4, 3})})
+      .Add({{3}, {4}, 0, DType::kF64}, {Random(DType::kF64, {3, 3})})
+      .Add({{2, 1, 2}, {3, 5, 1}, 4, DType::kF64}, {Random(DType::kF64, {3, 3})})
+      .Add({{2, 3}, {0, 2}, 1, DType::kF64}, {Random(DType::kF64, {6})})
+      .Add({{4, 3}, {1, 1}, 0, DType::kF64}, {Random(DType::kF64, {6})})
+      .Add({{2, 3}, {4, 2}, 1, DType::kF64}, {Random(DType::kF64, {3, 4})})
+      .AddEdge({{}, {}, 2, DType::kS32}, {Random(DType::kS32, {3})})
+      .AddEdge({{0, 2}, {2, 1}, 0, DType::kF32}, {Random(DType::kF32, {3})})
+      .AddEdge({{3, 2, 2}, {2, 12, 1}, 5, DType::kS64}, {Random(DType::kS64, {4, 6})})
+      .AddEdge({{2, 2, 2}, {4, 2, 1}, 0, DType::kF32}, {Random(DType::kC64, {2, 2})})
+      .AddEdge({{2}, {2}, 1, DType::kF64}, {Random(DType::kC128, {2})})
+      .AddEdge({{2, 4}, {4, 1}, 4, DType::kU8}, {Random(DType::kS32, {3})})
+      .AddEdge({{2}, {1}, 0, DType::kS64}, {Random(DType::kS16, {2, 4})})
+      .AddEdge({{4}, {1}, 0, DType::kU8}, {Random(DType::kPred, {4})})
       .Reference([](const AsStridedOp& op, const Literals& in) {
-        const Literal memory = in[0].Reshaped({in[0].shape().num_elements()});
-        return Build(Shape(in[0].shape().dtype(), op.dims), [&](const Index& index) {
+        const Shape row(op.dtype, {in[0].shape().byte_size() / ByteWidth(op.dtype)});
+        Literal memory(row);
+        std::memcpy(memory.mutable_raw(), in[0].raw(), static_cast<std::size_t>(row.byte_size()));
+        return Build(Shape(op.dtype, op.dims), [&](const Index& index) {
           return At(memory, Index{Place(index, op.strides, op.offset)});
         });
       });

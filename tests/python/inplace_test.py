@@ -16,6 +16,8 @@ ARGUMENTS = {
     "masked_fill": dict(mask=Y > 1, value=7), "scatter": dict(dim=0, index=INDEX, source=Y[:1]),
     "scatter_add": dict(dim=0, index=INDEX, source=Y[:1]), "index_copy": dict(dim=1, index=INDEX[0, 1:], source=Y[:, :2]),
     "addcdiv": dict(tensor1=Y, tensor2=Y), "addcmul": dict(tensor1=Y, tensor2=Y), "heaviside": dict(values=Y),
+    "transpose": dict(dim0=0, dim1=1), "swapaxes": dict(axis0=0, axis1=1), "swapdims": dict(dim0=0, dim1=1), "unsqueeze": dict(dim=1),
+    "as_strided": dict(size=(2, 2), stride=(1, 3)),
     "lerp": dict(end=Y, weight=0.25), "index_add": dict(dim=1, index=INDEX[0, 1:], source=Y[:, :2]),
 }
 FORMS = sorted(name[:-1] for name in dir(lz.Tensor) if re.fullmatch(r"[a-z]\w*[a-z\d]_", name) and hasattr(lz, name[:-1])
@@ -131,3 +133,39 @@ def test_index_put_adds_up():
     assert x.index_put_((lz.tensor([0, 2, 0]),), lz.tensor([1.0, 2.0, 3.0]), accumulate=True) is x
     assert x.tolist() == [4, 0, 2, 0]
     assert x.index_put_((lz.tensor([1]),), 9).tolist() == [4, 9, 2, 0]
+
+
+# As torch has it.
+def test_out_gets_the_result():
+    x, y = lz.tensor([1.0, 4.0]), lz.tensor([3.0, 2.0])
+    out = lz.zeros(2, 2)
+    row = out[1]
+    assert lz.add(x, y, out=row) is row and out.tolist() == [[0, 0], [4, 6]]
+    assert lz.mul(x, 2, out=x) is x and x.tolist() == [2, 8] and lz.exp(x, out=None).shape == (2,)
+    values, indices = lz.empty(0), lz.empty(0, dtype=lz.int64)
+    assert lz.max(out, 1, out=(values, indices))[0] is values and (values.tolist(), indices.tolist()) == ([0, 6], [0, 1])
+    flags = lz.zeros(2)
+    assert lz.gt(x, y, out=flags).tolist() == [0, 1] and lz.cat([x, y], out=lz.zeros(4)).tolist() == [2, 8, 3, 2]
+    with pytest.warns(UserWarning, match="sqrt: out= has other dims than the result, and is resized to them"):
+        assert lz.sqrt(lz.tensor([4.0, 16.0, 25.0]), out=row).tolist() == [2, 4, 5]
+    w = lz.ones(2).requires_grad_()
+    for call, message in [
+            (lambda: lz.exp(x, out=lz.zeros(2, dtype=lz.int64)), "the result f32 would be cut to s64[2]"),
+            (lambda: lz.exp(w, out=lz.zeros(2)), "keeps no history where out= is given, but a tensor requires a gradient"),
+            (lambda: lz.exp(x, out=w), "keeps no history where out= is given"),
+            (lambda: lz.exp(x, out=lz.zeros(1).expand(2)), "is expanded"),
+            (lambda: lz.sort(x, out=(lz.zeros(2),)), "sort: out must be a tuple of 2 tensors"),
+            (lambda: lz.exp(x, out=3), "exp: out must be Tensor, not int"), (lambda: x.exp(out=x), "exp: ")]:
+        with pytest.raises((RuntimeError, TypeError)) as error:
+            call()
+        assert message in str(error.value)
+    with lz.no_grad():
+        assert lz.exp(w * 0, out=w).tolist() == [1, 1]
+
+
+def test_one_value_may_be_written_to_expanded_tensors():
+    x = lz.arange(3, dtype=lz.float32)
+    x[None].expand(4, 3).fill_(2)
+    assert x.tolist() == [2, 2, 2] and x[:1].expand(5).zero_().tolist() == [0] * 5 and x.tolist() == [0, 2, 2]
+    with pytest.raises(RuntimeError, match="copy_: f32.4,3. is expanded"):
+        x.expand(4, 3).copy_(x)

@@ -93,7 +93,7 @@ class Program:
     def view(self, i):
         array, tensor = self.arrays[i], self.tensors[i]
         rank, shape = array.ndim, array.shape
-        pick, kind = self.random.randrange, self.random.randrange(14)
+        pick, kind = self.random.randrange, self.random.randrange(16)
         if kind < 4:
             self.keep(*self.indexed(i))
         elif kind == 4 and rank > 1:
@@ -128,6 +128,17 @@ class Program:
             self.keep(f"t{i}.detach()", array.view(), tensor.detach())
         elif kind == 13 and rank > 1 and array.size:
             self.keep(f"t{i}.flatten()", reshaped(array, (-1,))[0], tensor.flatten())
+        elif kind == 14 and rank > 1:
+            a, b = pick(rank), pick(rank)
+            self.text.append(f"t{i}.transpose_({a}, {b})")
+            assert tensor.transpose_(a, b) is tensor
+            self.arrays[i] = array.swapaxes(a, b)
+        elif kind == 15 and rank and array.size and array.dtype.kind == "i":
+            dtype = self.random.choice(["int8", "int16", "int32", "int64"])
+            size, places = np.dtype(dtype).itemsize, [*array.strides[:-1], tensor.storage_offset() * array.itemsize]
+            if array.itemsize == size or array.strides[-1] == array.itemsize and not any(p % size for p in places) \
+                    and array.shape[-1] * array.itemsize % size == 0:
+                self.keep(f"t{i}.view(lz.{dtype})", array.view(dtype), tensor.view(getattr(lz, dtype)))
 
     def write(self, i):
         array, tensor = self.arrays[i], self.tensors[i]
@@ -257,3 +268,66 @@ def test_views_of_a_tensor_see_one_version():
     row.add_(1)
     assert (x._version, row._version, alias._version, x.clone()._version) == (1, 1, 1, 0)
     assert row._base.is_same(x) and row[0]._base.is_same(x) and x._base is None
+
+
+# As torch has it: parts of complex numbers, and memory as elements of another dtype.
+def test_views_of_another_dtype_alias():
+    z = lz.tensor([1 + 2j, 3 + 4j, 5 + 6j])
+    real, parts = z.real, lz.view_as_real(z)
+    assert (real.stride(), real.storage_offset(), z.imag.storage_offset(), parts.stride()) == ((2,), 0, 1, (2, 1))
+    z.imag.mul_(10)
+    real[1:] = lz.tensor([-1.0, -2.0])
+    parts[0] += 0.5
+    z.real = real * 2
+    assert z.tolist() == [3 + 20.5j, -2 + 40j, -4 + 60j] and parts.tolist() == [[3.0, 20.5], [-2.0, 40.0], [-4.0, 60.0]]
+    back = lz.view_as_complex(lz.arange(8, dtype=lz.float32).reshape(2, 2, 2))
+    assert back[1].tolist() == [4 + 5j, 6 + 7j] and lz.view_as_real(back).data_ptr() == back.data_ptr()
+    x = lz.tensor([1.0, -2.0])
+    bits = x.view(lz.int32)
+    bits[1] = 0x40400000
+    assert x.tolist() == [1.0, 3.0] and x.view(lz.uint8).shape == (8,) and x.view(lz.float64).shape == (1,)
+    assert x.view(lz.int16)[1::2].tolist() == [0x3F80, 0x4040] and not x.requires_grad_().view(lz.int32).requires_grad
+    real = lz.ones(2)
+    assert real.real.is_same(real)
+    for call, message in [(lambda: lz.imag(real), "imag: takes complex numbers, not f32[2]"),
+                          (lambda: lz.ones(4).view(lz.float16)[1:7].view(lz.float32), "strides and offset must be whole elements"),
+                          (lambda: lz.ones(3).view(lz.float64), "the last dim must hold whole elements"),
+                          (lambda: lz.ones(2, 2).t().view(lz.float64), "the last stride must be 1"),
+                          (lambda: lz.tensor(1.0).view(lz.float64), "elements of another size need a dim"),
+                          (lambda: lz.view_as_complex(lz.ones(2, 3)), "the last dim must have size 2"),
+                          (lambda: lz.view_as_complex(lz.ones(2, 3)[:, :2]), "the others and the offset even")]:
+        with pytest.raises(RuntimeError) as error:
+            call()
+        assert message in str(error.value)
+
+
+def test_gradients_flow_through_views_of_parts():
+    w = lz.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    z = w * 2
+    z.imag.mul_(3)
+    lz.view_as_real(z)[0] += 1
+    (lz.view_as_real(z) ** 2).sum().backward()
+    assert w.grad.tolist() == [12 + 156j, 24 - 72j]
+    x = lz.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y = x * 1
+    lz.view_as_complex(y).mul_(2j)
+    (y * lz.tensor([[1.0, 10.0], [100.0, 1000.0]])).sum().backward()
+    assert y.tolist() == [[-4.0, 2.0], [-8.0, 6.0]] and x.grad.tolist() == [[20.0, -2.0], [2000.0, -200.0]]
+
+
+def test_dims_change_in_place():
+    x = lz.arange(6, dtype=lz.float32).reshape(2, 3).clone()
+    row, alias = x[1], x.detach()
+    x.t_()
+    row += 10
+    assert x.tolist() == [[0, 13], [1, 14], [2, 15]] and x.stride() == (1, 3) and alias.shape == (2, 3)
+    assert row.unsqueeze_(0).mul_(2)._base.is_same(x) and alias[1].tolist() == [26, 28, 30]
+    w = lz.ones(2, 2).requires_grad_()
+    with pytest.raises(RuntimeError, match="unsqueeze_: a leaf tensor that requires a gradient is changed in place"):
+        w.unsqueeze_(0)
+    y = w * 2
+    y.t_()
+    y[0].mul_(3)
+    y[:, 1].add_(y[:, 0])
+    (y * y * lz.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+    assert y.tolist() == [[6.0, 12.0], [2.0, 4.0]] and w.grad.tolist() == [[360.0, 88.0], [288.0, 64.0]]

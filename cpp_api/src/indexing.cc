@@ -13,7 +13,7 @@
 namespace lazuli {
 namespace {
 
-std::size_t At(std::int64_t i) { return static_cast<std::size_t>(i); }
+using lazy::At;
 
 constexpr char kOp[] = "index";
 constexpr char kPut[] = "index_put_";
@@ -229,7 +229,7 @@ Flattened Flatten(const Selection& s) {
     if (beside || std::find(s.picked.begin(), s.picked.end(), d) == s.picked.end())
       f.order.push_back(d);
   }
-  for (const std::int64_t d : f.order) f.ordered.push_back(s.dims[static_cast<std::size_t>(d)]);
+  for (const std::int64_t d : f.order) f.ordered.push_back(s.dims[At(d)]);
   const auto first = f.ordered.begin() + f.dim,
              last = first + static_cast<std::ptrdiff_t>(s.picked.size());
   f.before.assign(f.ordered.begin(), first);
@@ -271,7 +271,7 @@ lazy::Tensor PutAtPositions(const lazy::Tensor& slice, const Selection& s, const
       accumulate ? lazy::IndexAdd(flat, f.dim, index, v) : lazy::IndexCopy(flat, f.dim, index, v);
   Dims back(f.order.size());
   for (std::size_t d = 0; d < f.order.size(); ++d)
-    back[static_cast<std::size_t>(f.order[d])] = static_cast<std::int64_t>(d);
+    back[At(f.order[d])] = static_cast<std::int64_t>(d);
   return lazy::Permute(lazy::Reshape(put, f.ordered), back);
 }
 

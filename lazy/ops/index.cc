@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lazy/ops/shape_ops.h"
 #include "lazy/ops/wide.h"
 #include "lazy/tensor/function_scope.h"
 
@@ -33,8 +34,8 @@ absl::Status CheckRows(const Shape& index) {
 // Why slices of source do not fit x along dim; OK if they do.
 absl::Status CheckSlices(const Shape& x, const Shape& index, const Shape& source, int64_t dim) {
   LAZULI_RETURN_IF_ERROR(CheckRows(index));
-  Dims dims(x.dims().begin(), x.dims().end());
-  dims[static_cast<std::size_t>(dim)] = index.dim(0);
+  Dims dims = DimsOf(x);
+  dims[At(dim)] = index.dim(0);
   if (source == Shape(x.dtype(), dims)) return absl::OkStatus();
   return InvalidArgument("source ", source, " must be ", Shape(x.dtype(), dims), " for index ",
                          index, " along dim ", dim, " of x ", x);
@@ -69,7 +70,7 @@ lowering::Op Positioned(lowering::LoweringContext& c, std::string_view op, const
                         lowering::Op index, int64_t dim) {
   lowering::Builder& b = c.builder;
   index = InRange(c, op, index, x.dim(dim));
-  Dims column(index.shape().dims().begin(), index.shape().dims().end());
+  Dims column = DimsOf(index.shape());
   column.push_back(1);
   const Shape iota(index.dtype(), index.shape().dims());
   std::vector<lowering::Op> columns;
@@ -179,15 +180,15 @@ lowering::Op IndexSelectOp::Lower(lowering::LoweringContext& c, lowering::Op x,
   lowering::Builder& b = c.builder;
   if (absl::Status s = CheckRows(index.shape()); !s.ok()) return b.Error(std::move(s));
   if (index.shape().dim(0) == 0) {  // of a dim of size 0, too
-    Dims dims(x.shape().dims().begin(), x.shape().dims().end());
-    dims[static_cast<std::size_t>(dim)] = 0;
+    Dims dims = DimsOf(x.shape());
+    dims[At(dim)] = 0;
     return b.Full(Shape(x.dtype(), dims), 0);
   }
   index = InRange(c, kName, index, x.shape().dim(dim));
   hlo::GatherAttrs attrs;
   attrs.offset_dims = AllDimsBut(dim, x.rank());
   attrs.slice_sizes.assign(x.shape().dims().begin(), x.shape().dims().end());
-  attrs.slice_sizes[static_cast<std::size_t>(dim)] = 1;
+  attrs.slice_sizes[At(dim)] = 1;
   attrs.collapsed_slice_dims = attrs.start_index_map = {dim};
   attrs.index_vector_dim = 1;
   return b.Gather(x, b.Reshape(index, {index.shape().dim(0), 1}), std::move(attrs));
@@ -220,7 +221,7 @@ Tensors IndexCopyOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Shape along(DType::kS64, {dy.dim(dim)});
   const Tensor last = IndexCopy(Nobody(along, dy.device()), 0, index, numbers);
   Dims column(static_cast<std::size_t>(dy.rank()), 1);
-  column[static_cast<std::size_t>(dim)] = index.dim(0);
+  column[At(dim)] = index.dim(0);
   const Tensor came = Reshape(Eq(IndexSelect(last, 0, index), numbers), column);
   return {dx, Tensor(), Where(came, IndexSelect(dy, dim, index), Constant(0, dy.dtype()))};
 }
@@ -252,7 +253,7 @@ lowering::Op CumSumOp::Lower(lowering::Builder& b, lowering::Op x) const {
   const int64_t n = x.shape().dim(dim);
   if (n == 0) return floating ? x : wide;
   hlo::Window window(static_cast<std::size_t>(x.rank()));
-  window[static_cast<std::size_t>(dim)] = {.size = n, .pad_low = n - 1};
+  window[At(dim)] = {.size = n, .pad_low = n - 1};
   return b.Convert(b.ReduceWindow(Opcode::kAdd, wide, std::move(window)),
                    floating ? dtype : DType::kS64);
 }
@@ -360,7 +361,7 @@ Tensor Embedding(const Tensor& index, const Tensor& weight, std::optional<int64_
     ThrowRecordError("embedding", OutOfRange("padding_idx ", *padding_idx, " is out of range for ",
                                              rows, " rows"));
   }
-  Dims dims(index.shape().dims().begin(), index.shape().dims().end());
+  Dims dims = DimsOf(index.shape());
   dims.push_back(weight.dim(1));
   const Tensor flat = Reshape(index, {-1});
   const FunctionScope function("embedding");

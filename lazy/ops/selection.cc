@@ -11,6 +11,7 @@
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
 #include "lazy/ops/reduce.h"
+#include "lazy/ops/shape_ops.h"
 #include "lazy/tensor/engine.h"
 #include "lazy/tensor/function_scope.h"
 
@@ -186,8 +187,8 @@ void CheckComparable(std::string_view op, const Tensor& x) {
 // x with the value behind its elements along dim, as data: a program that takes it does not know what size x had.
 Tensor PaddedByHost(const Tensor& x, int64_t dim, int64_t size, double value) {
   const Literal read = ToLiteral(x);
-  Dims dims(x.shape().dims().begin(), x.shape().dims().end());
-  dims[static_cast<std::size_t>(dim)] = size;
+  Dims dims = DimsOf(x.shape());
+  dims[At(dim)] = size;
   Literal padded = Literal::Full(Shape(x.dtype(), dims), value);
   std::size_t blocks = 1;
   for (int64_t d = 0; d < dim; ++d) blocks *= static_cast<std::size_t>(x.dim(d));
@@ -201,8 +202,6 @@ Tensor PaddedByHost(const Tensor& x, int64_t dim, int64_t size, double value) {
   }
   return FromLiteral(padded, x.device());
 }
-
-Dims DimsOf(const Tensor& x) { return Dims(x.shape().dims().begin(), x.shape().dims().end()); }
 
 }  // namespace
 
@@ -257,8 +256,8 @@ Picked Unique(const Tensor& x, bool, bool return_inverse, bool return_counts,
   const bool is_bool = x.dtype() == DType::kPred;
   const Tensor flat = Reshape(is_bool ? To(x, DType::kU8) : x, {-1});
   const auto [ordered, from] = Sort(flat, 0, /*descending=*/false);
-  Picked result = WithoutRepetition(ordered, from, 0, RunsOf(ordered), DimsOf(x), return_inverse,
-                                    return_counts);
+  Picked result = WithoutRepetition(ordered, from, 0, RunsOf(ordered), DimsOf(x.shape()),
+                                    return_inverse, return_counts);
   if (is_bool) std::get<0>(result) = To(std::get<0>(result), DType::kPred);
   return result;
 }
@@ -270,7 +269,7 @@ Picked UniqueConsecutive(const Tensor& x, bool return_inverse, bool return_count
   const FunctionScope function(kOp);
   if (dim) return UniqueSlices(kOp, x, *dim, /*sorted=*/false, return_inverse, return_counts);
   const Tensor flat = Reshape(x, {-1});
-  return WithoutRepetition(flat, Tensor(), 0, RunsOf(flat), DimsOf(x), return_inverse,
+  return WithoutRepetition(flat, Tensor(), 0, RunsOf(flat), DimsOf(x.shape()), return_inverse,
                            return_counts);
 }
 
@@ -319,8 +318,8 @@ Tensor PadToBucket(const Tensor& x, int64_t dim, absl::Span<const int64_t> bucke
   const FunctionScope function(kOp);
   const Value fill = value.As(x.dtype());  // refuses what does not fit
   if (!x.requires_grad() || !GradEnabled()) return PaddedByHost(x, d, size, value.as_double());
-  Dims dims = DimsOf(x);
-  dims[static_cast<std::size_t>(d)] = size - n;
+  Dims dims = DimsOf(x.shape());
+  dims[At(d)] = size - n;
   return Cat({{x, Full(dims, fill, x.device())}}, d);
 }
 

@@ -27,7 +27,7 @@ Tensors SliceOp::Vjp(const Saved& s, const Tensor& dy) const {
 
 lowering::Op SelectOp::Lower(lowering::Builder& b, lowering::Op x) const {
   Dims starts(static_cast<std::size_t>(x.rank()), 0), strides(starts.size(), 1);
-  Dims limits(x.shape().dims().begin(), x.shape().dims().end());
+  Dims limits = DimsOf(x.shape());
   const auto d = static_cast<std::size_t>(dim);
   if (d >= starts.size() || index < 0 || index >= limits[d]) {
     return b.Error(
@@ -35,7 +35,7 @@ lowering::Op SelectOp::Lower(lowering::Builder& b, lowering::Op x) const {
   }
   starts[d] = index;
   limits[d] = index + 1;
-  Dims dims(x.shape().dims().begin(), x.shape().dims().end());
+  Dims dims = DimsOf(x.shape());
   dims.erase(dims.begin() + dim);
   return b.Reshape(b.Slice(x, starts, limits, strides), dims);
 }
@@ -176,7 +176,7 @@ Tensor Narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
   const auto [d, first] = CheckedNarrow(x.shape(), dim, start, length);
   if (length == x.dim(d)) return x;
   Dims starts(static_cast<std::size_t>(x.rank()), 0), strides(starts.size(), 1);
-  Dims limits(x.shape().dims().begin(), x.shape().dims().end());
+  Dims limits = DimsOf(x.shape());
   starts[static_cast<std::size_t>(d)] = first;
   limits[static_cast<std::size_t>(d)] = first + length;
   return Slice(x, starts, limits, strides);
@@ -244,7 +244,7 @@ Tensor Squeeze(const Tensor& x, std::optional<int64_t> dim) {
 }
 
 Tensor Unsqueeze(const Tensor& x, int64_t dim) {
-  Dims dims(x.shape().dims().begin(), x.shape().dims().end());
+  Dims dims = DimsOf(x.shape());
   dims.insert(dims.begin() + NormalizeDim("unsqueeze", dim, x.rank() + 1), 1);
   return Reshape(x, dims);
 }

@@ -6,6 +6,10 @@
 
 namespace lazuli::lazy {
 
+// The place of dim i in Dims.
+inline std::size_t At(int64_t i) { return static_cast<std::size_t>(i); }
+inline Dims DimsOf(const Shape& x) { return Dims(x.dims().begin(), x.dims().end()); }
+
 struct ReshapeOp {
   Dims dims;
   LAZULI_OP("reshape", "aten::view", dims);

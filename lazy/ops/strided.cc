@@ -13,8 +13,6 @@ namespace {
 using lowering::Builder;
 using lowering::Op;
 
-std::size_t AtDim(int64_t i) { return static_cast<std::size_t>(i); }
-
 int64_t Count(absl::Span<const int64_t> dims) {
   int64_t count = 1;
   for (const int64_t n : dims) count *= n;
@@ -28,7 +26,7 @@ Dims BySize(absl::Span<const int64_t> dims, absl::Span<const int64_t> strides) {
     if (dims[i] != 1 && strides[i] != 0) order.push_back(static_cast<int64_t>(i));
   }
   std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return strides[AtDim(a)] > strides[AtDim(b)]; });
+                   [&](int64_t a, int64_t b) { return strides[At(a)] > strides[At(b)]; });
   return order;
 }
 
@@ -47,7 +45,7 @@ std::optional<Rectangle> FindRectangle(absl::Span<const int64_t> dims, const Geo
                                        const Dims& order, int64_t count) {
   Dims sizes, strides;  // neighbours that lie one after the other are one
   for (const int64_t i : order) {
-    const int64_t n = dims[AtDim(i)], stride = geometry.strides[AtDim(i)];
+    const int64_t n = dims[At(i)], stride = geometry.strides[At(i)];
     if (!sizes.empty() && strides.back() == n * stride) {
       sizes.back() *= n;
       strides.back() = stride;
@@ -106,7 +104,7 @@ Dims Ranks(const Dims& order) {
 Dims Inverse(const Dims& permutation) {
   Dims inverse(permutation.size());
   for (std::size_t i = 0; i < permutation.size(); ++i)
-    inverse[AtDim(permutation[i])] = static_cast<int64_t>(i);
+    inverse[At(permutation[i])] = static_cast<int64_t>(i);
   return inverse;
 }
 Op Transposed(Builder& b, Op x, const Dims& permutation) {
@@ -253,7 +251,7 @@ Op AsStridedOp::Lower(Builder& b, Op x) const {
     y = b.Slice(y, r->starts, limits, r->strides);
   }
   Dims sizes, kept(order);
-  for (const int64_t i : order) sizes.push_back(dims[AtDim(i)]);
+  for (const int64_t i : order) sizes.push_back(dims[At(i)]);
   std::sort(kept.begin(), kept.end());
   y = Transposed(b, b.Reshape(y, sizes), Inverse(Ranks(order)));
   return IsExpanded(dims, strides) ? b.Broadcast(y, dims, kept) : b.Reshape(y, dims);
@@ -327,9 +325,7 @@ Tensors AsStridedScatterOp::Vjp(const Saved& s, const Tensor& dy) const {
   }
   if (s.needs(1)) {
     const Shape& source = s.shape(1);
-    grads[1] = Record(AsStridedOp{Dims(source.dims().begin(), source.dims().end()), strides, offset,
-                                  source.dtype()},
-                      dy);
+    grads[1] = Record(AsStridedOp{DimsOf(source), strides, offset, source.dtype()}, dy);
   }
   return grads;
 }
@@ -340,7 +336,7 @@ class StridedView final : public View {
  public:
   StridedView(StoragePtr base, const Shape& shape, Geometry geometry)
       : View(std::move(base), std::move(geometry.strides), geometry.offset),
-        dims_(shape.dims().begin(), shape.dims().end()),
+        dims_(DimsOf(shape)),
         dtype_(shape.dtype()),
         expanded_(IsExpanded(shape.dims(), strides())) {}
 
@@ -385,8 +381,8 @@ class StridedView final : public View {
     Dims permutation(dims_.size());
     std::iota(permutation.begin(), permutation.end(), 0);
     std::stable_sort(permutation.begin(), permutation.end(), [&](int64_t a, int64_t b) {
-      const bool a_counts = dims_[AtDim(a)] != 1, b_counts = dims_[AtDim(b)] != 1;
-      return a_counts && b_counts ? strides()[AtDim(a)] > strides()[AtDim(b)] : a_counts < b_counts;
+      const bool a_counts = dims_[At(a)] != 1, b_counts = dims_[At(b)] != 1;
+      return a_counts && b_counts ? strides()[At(a)] > strides()[At(b)] : a_counts < b_counts;
     });
     const auto record = [&]<class T>(T op) {
       std::array<Value, 1> in{std::move(elements)};
@@ -395,8 +391,7 @@ class StridedView final : public View {
     const auto base_dims = base()->shape().dims();
     if (!std::is_sorted(permutation.begin(), permutation.end()))
       record(PermuteOp{std::move(permutation)});
-    if (elements.shape().dims() != base_dims)
-      record(ReshapeOp{Dims(base_dims.begin(), base_dims.end())});
+    if (elements.shape().dims() != base_dims) record(ReshapeOp{DimsOf(base()->shape())});
     return elements;
   }
 
@@ -424,19 +419,18 @@ class StridedView final : public View {
     Geometry geometry{Dims(dims_.size(), 0), 0};
     Dims last(sizes.size(), 0);  // of the view's positions, along each dim of the tensor
     for (const int64_t d : order) {
-      last[AtDim(d)] = first / memory[AtDim(d)];
-      first %= memory[AtDim(d)];
-      geometry.offset += last[AtDim(d)] * rows[AtDim(d)];
+      last[At(d)] = first / memory[At(d)];
+      first %= memory[At(d)];
+      geometry.offset += last[At(d)] * rows[At(d)];
     }
     for (std::size_t i = 0; i < dims_.size(); ++i) {
       if (dims_[i] <= 1 || strides()[i] == 0) continue;
-      const auto along = std::find_if(order.begin(), order.end(), [&](int64_t d) {
-        return strides()[i] % memory[AtDim(d)] == 0;
-      });
+      const auto along = std::find_if(order.begin(), order.end(),
+                                      [&](int64_t d) { return strides()[i] % memory[At(d)] == 0; });
       if (along == order.end()) return std::nullopt;
-      const int64_t step = strides()[i] / memory[AtDim(*along)];
-      geometry.strides[i] = step * rows[AtDim(*along)];
-      last[AtDim(*along)] += (dims_[i] - 1) * step;
+      const int64_t step = strides()[i] / memory[At(*along)];
+      geometry.strides[i] = step * rows[At(*along)];
+      last[At(*along)] += (dims_[i] - 1) * step;
     }
     for (std::size_t d = 0; d < sizes.size(); ++d) {
       if (last[d] < 0 || last[d] >= std::max<int64_t>(sizes[d], 1)) return std::nullopt;

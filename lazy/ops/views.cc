@@ -16,9 +16,6 @@
 namespace lazuli::lazy {
 namespace {
 
-std::size_t At(int64_t i) { return static_cast<std::size_t>(i); }
-Dims OwnDims(const Tensor& x) { return Dims(x.shape().dims().begin(), x.shape().dims().end()); }
-
 // Strides of the same elements, which have `strides`, under other dims; none if they lie in memory
 // so that there are none. As torch finds them.
 std::optional<Dims> ReshapedStrides(absl::Span<const int64_t> from, const Dims& strides,
@@ -76,10 +73,10 @@ Tensor Reshaped(const Tensor& x, Dims dims, std::string_view op = {}) {
 Tensor Narrowed(const Tensor& x, int64_t d, int64_t start, int64_t length, bool one_of_several) {
   Geometry geometry = GeometryOf(x);
   geometry.offset += start * geometry.strides[At(d)];
-  SliceOp op{Dims(At(x.rank()), 0), OwnDims(x), Dims(At(x.rank()), 1)};
+  SliceOp op{Dims(At(x.rank()), 0), DimsOf(x.shape()), Dims(At(x.rank()), 1)};
   op.starts[At(d)] = start;
   op.limits[At(d)] = start + length;
-  Dims dims = OwnDims(x);
+  Dims dims = DimsOf(x.shape());
   dims[At(d)] = length;
   return RecordView(std::move(op), x, x, dims, std::move(geometry), one_of_several);
 }
@@ -89,7 +86,7 @@ Tensor Selected(const Tensor& x, int64_t d, int64_t index, bool one_of_several) 
   Geometry geometry = GeometryOf(x);
   geometry.offset += index * geometry.strides[At(d)];
   geometry.strides.erase(geometry.strides.begin() + d);
-  Dims dims = OwnDims(x);
+  Dims dims = DimsOf(x.shape());
   dims.erase(dims.begin() + d);
   return RecordView(SelectOp{d, index}, x, x, dims, std::move(geometry), one_of_several);
 }
@@ -148,7 +145,7 @@ Tensor UnsqueezeView(const Tensor& x, int64_t dim) {
   Geometry geometry = GeometryOf(x);
   const int64_t stride = d < x.rank() ? x.dim(d) * geometry.strides[At(d)] : 1;
   geometry.strides.insert(geometry.strides.begin() + d, stride);
-  Dims dims = OwnDims(x);
+  Dims dims = DimsOf(x.shape());
   dims.insert(dims.begin() + d, 1);
   return RecordReshaped(x, std::move(dims), std::move(geometry));
 }
@@ -288,7 +285,7 @@ Tensor UnflattenView(const Tensor& x, int64_t dim, absl::Span<const int64_t> siz
   const int64_t d = NormalizeDim("unflatten", dim, x.rank());
   if (sizes.empty()) ThrowRecordError("unflatten", InvalidArgument("takes at least one size"));
   const Dims part = ReshapedDims("unflatten", Shape(x.dtype(), {x.dim(d)}), sizes);
-  Dims dims = OwnDims(x);
+  Dims dims = DimsOf(x.shape());
   dims.erase(dims.begin() + d);
   dims.insert(dims.begin() + d, part.begin(), part.end());
   return Reshaped(x, std::move(dims), "unflatten");
@@ -306,8 +303,7 @@ Tensor Restrided(const Tensor& x, const Shape& shape, Geometry geometry) {
   const TensorImpl& impl = *x.impl();
   const Tensor memory = impl.base() != nullptr ? Tensor(impl.base_ptr()) : x;
   if (memory.storage().view() != nullptr) return MakeUnreadView(x, shape, std::move(geometry));
-  AsStridedOp op{Dims(shape.dims().begin(), shape.dims().end()), geometry.strides, geometry.offset,
-                 shape.dtype()};
+  AsStridedOp op{DimsOf(shape), geometry.strides, geometry.offset, shape.dtype()};
   return RecordView(std::move(op), memory, x, shape, std::move(geometry));
 }
 Tensor Restrided(const Tensor& x, const Dims& dims, Geometry geometry) {
@@ -344,7 +340,7 @@ Tensor DiagonalView(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2)
   const int64_t row = geometry.strides[At(a)], column = geometry.strides[At(b)];
   const int64_t n =
       offset >= 0 ? std::min(x.dim(a), x.dim(b) - offset) : std::min(x.dim(a) + offset, x.dim(b));
-  Dims dims = OwnDims(x);
+  Dims dims = DimsOf(x.shape());
   for (const int64_t d : {std::max(a, b), std::min(a, b)}) {
     dims.erase(dims.begin() + d);
     geometry.strides.erase(geometry.strides.begin() + d);
@@ -364,7 +360,7 @@ Tensor UnfoldView(const Tensor& x, int64_t dimension, int64_t size, int64_t step
                                                " of ", x.shape(), ", which has ", n, " elements"));
   }
   Geometry geometry = GeometryOf(x);
-  Dims dims = OwnDims(x);
+  Dims dims = DimsOf(x.shape());
   geometry.strides.push_back(x.rank() == 0 ? 1 : geometry.strides[At(d)]);
   if (x.rank() > 0) {
     dims[At(d)] = (n - size) / step + 1;
@@ -423,7 +419,7 @@ Tensor ViewAsRealView(const Tensor& x) {
     ThrowRecordError("view_as_real", WrongType("takes complex numbers, not ", x.shape()));
   Geometry geometry = AmongParts(GeometryOf(x));
   geometry.strides.push_back(1);
-  Dims dims = OwnDims(x);
+  Dims dims = DimsOf(x.shape());
   dims.push_back(2);
   return Restrided(x, Shape(hlo::PartType(x.dtype()), dims), std::move(geometry));
 }
@@ -449,10 +445,10 @@ Tensor ViewAsComplexView(const Tensor& x) {
 }
 
 Tensor ViewView(const Tensor& x, DType dtype) {
-  if (x.dtype() == dtype) return Reshaped(x, OwnDims(x), "view");
+  if (x.dtype() == dtype) return Reshaped(x, DimsOf(x.shape()), "view");
   const int64_t from = ByteWidth(x.dtype()), to = ByteWidth(dtype);
   Geometry geometry = GeometryOf(x);
-  Dims dims = OwnDims(x);
+  Dims dims = DimsOf(x.shape());
   const auto fits = [&](bool so, std::string_view what) {
     if (so) return;
     ThrowRecordError("view",
@@ -485,7 +481,8 @@ Tensor TView(const Tensor& x) {
   if (x.rank() > 2) {
     ThrowRecordError("t", InvalidArgument("takes a tensor of at most 2 dims, not ", x.shape()));
   }
-  return x.rank() == 2 ? TransposeView(x, 0, 1) : RecordReshaped(x, OwnDims(x), GeometryOf(x));
+  return x.rank() == 2 ? TransposeView(x, 0, 1)
+                       : RecordReshaped(x, DimsOf(x.shape()), GeometryOf(x));
 }
 
 }  // namespace lazuli::lazy

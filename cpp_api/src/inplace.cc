@@ -142,7 +142,7 @@ Tensor& BecomeView(std::string_view op, Tensor& target, const Locs& loc,
     const lazy::Tensor t = TensorAccess::Unwrap(target);
     if (!t.defined()) throw lazy::StatusError(ir::InvalidArgument(op, ": the tensor is undefined"));
     lazy::CheckNoLeaf(op, t);
-    lazy::BecomeView(t, TensorAccess::Unwrap(function(target)));
+    lazy::BecomeView(op, t, TensorAccess::Unwrap(function(target)));
   });
   return target;
 }

@@ -345,7 +345,16 @@ void CheckNoLeaf(std::string_view op, const Tensor& target) {
   }
 }
 
-void BecomeView(const Tensor& x, const Tensor& view) {
+void CheckFollows(std::string_view op, const Tensor& target) {
+  try {
+    target.impl()->CheckFollows(/*itself=*/true);
+  } catch (const StatusError& error) {
+    ThrowRecordError(op, error.status());
+  }
+}
+
+void BecomeView(std::string_view op, const Tensor& x, const Tensor& view) {
+  if (GradEnabled() && x.impl()->base() != nullptr && x.requires_grad()) CheckFollows(op, x);
   const Edge history = GradEdge(view);
   x.impl()->BecomeView(view.impl()->storage());
   if (history) SetHistory(*x.impl(), history.node, history.index);
@@ -380,11 +389,7 @@ bool Assign(std::string_view op, const Tensor& target, const Tensor& value,
   TensorImpl* const base = BaseWithHistory(target, value);
   IntrusivePtr<GradNode> history;  // of the base
   if (base != nullptr) [[unlikely]] {
-    try {
-      target.impl()->CheckFollows(/*itself=*/true);
-    } catch (const StatusError& error) {
-      ThrowRecordError(op, error.status());
-    }
+    CheckFollows(op, target);
     history =
         target.storage().view()->WrittenHistory(Tensor(IntrusivePtr<TensorImpl>(base)), value);
   }

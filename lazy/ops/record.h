@@ -144,8 +144,10 @@ Tensor ViewOf(const Tensor& x, StoragePtr storage, bool one_of_several = false);
 void CheckAssignable(std::string_view op, const Tensor& target);
 // Throws if `target` is such a leaf.
 void CheckNoLeaf(std::string_view op, const Tensor& target);
+// Throws if the history of the target, a view, could not follow a write to it.
+void CheckFollows(std::string_view op, const Tensor& target);
 // x becomes `view`, one of x itself, with its history: the same elements under other dims.
-void BecomeView(const Tensor& x, const Tensor& view);
+void BecomeView(std::string_view op, const Tensor& x, const Tensor& view);
 // Throws if a result of this shape does not fit the tensor it is to be written to.
 void CheckFits(std::string_view op, const Tensor& target, const Shape& result);
 // Replaces what `target` holds by what `value` holds: shapes must be equal, dtypes are converted by

@@ -441,6 +441,9 @@ void Context::ResolveHidden(Storage& view) {
   Unlink(base);
   base.replaced_ = nullptr;
   base.value_ = view.view_->Written({}, ValueOf(view, site), site);
+  // Under the base's dims it is the view's own leaf.
+  if (base.value_.node->kind() == NodeKind::kData)
+    base.data_ = static_cast<const DataNode&>(*base.value_.node).data();
 }
 
 Value Context::Write(Storage& storage, Value value) {

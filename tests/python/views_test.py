@@ -325,6 +325,12 @@ def test_dims_change_in_place():
     w = lz.ones(2, 2).requires_grad_()
     with pytest.raises(RuntimeError, match="unsqueeze_: a leaf tensor that requires a gradient is changed in place"):
         w.unsqueeze_(0)
+    with pytest.raises(RuntimeError, match=r"squeeze_: one of the views that split\(\), chunk\(\) or unbind\(\) gave is changed in place"):
+        (w * 2).unbind()[0].squeeze_()
+    # The memory of a view that alone is left, where it has the same dims.
+    for only in (lz.zeros(2, 2).squeeze_(), lz.zeros(2, 2).squeeze().detach()):
+        only.add_(1)
+        assert (only * 2).tolist() == [[2, 2], [2, 2]] and only.numpy().tolist() == only.add_(1).sub_(1).tolist() == [[1, 1], [1, 1]]
     y = w * 2
     y.t_()
     y[0].mul_(3)

@@ -192,7 +192,7 @@ Tensor Recorder::Finish(NodePtr node, NewView view) {
 
 StoragePtr Recorder::FinishStorage(NodePtr node, std::unique_ptr<View> view) {
   context_.counters().Add(Counter::kNodesRecorded);
-  const uint32_t what = WhatIs(*node);
+  const uint32_t what = WhatIs(*node) + (view != nullptr ? view->place() : 0);
   const Node* const recorded = node.get();
   StoragePtr storage = view == nullptr
                            ? context_.NewPending({std::move(node), 0}, device_)

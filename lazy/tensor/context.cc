@@ -229,7 +229,7 @@ void Context::LockWithValues(std::optional<Lock>& lock, absl::Span<Storage* cons
       values[i] = foreign[i] ? LeafFor(source, foreign[i], site) : ValueOf(source, site);
       if (values[i] && derives) {
         values[i] = storages[i]->view_->Read(values[i], site);
-        CountDerived();
+        CountDerived(*storages[i]->view_);
       }
       complete = static_cast<bool>(values[i]);
     }
@@ -393,10 +393,10 @@ StoragePtr Context::NewPending(Value value, backend::Device device, std::unique_
   return storage;
 }
 
-void Context::CountDerived() {
+void Context::CountDerived(const View& view) {
   constexpr uint32_t kDerived = 0x7f4a7c15;  // for History: not an op's
   counters_.Add(Counter::kNodesRecorded);
-  history.Add(kDerived, pending_count_);
+  history.Add(kDerived + view.place(), pending_count_);
 }
 
 Value Context::Rederived(Storage& storage, SiteId site) {
@@ -409,7 +409,7 @@ Value Context::Rederived(Storage& storage, SiteId site) {
   storage.replaced_ = nullptr;
   view.version_.store(version, std::memory_order_release);
   if (!storage.linked_) Link(storage);
-  CountDerived();
+  CountDerived(view);
   return storage.value_;
 }
 
@@ -418,7 +418,7 @@ Value Context::WriteView(Storage& storage, Value value) {
   Storage& base = *view.base();
   const Value from = view.is_whole() ? Value() : ValueOf(base, CurrentSite());
   Value old = Write(base, view.Written(from, value, CurrentSite()));
-  CountDerived();
+  CountDerived(view);
   // What was written is what the view holds now, unless places of the base are several elements.
   if (!Owns(storage) || view.is_expanded()) return old;
   storage.value_ = std::move(value);

@@ -211,7 +211,7 @@ class Context : public RefCounted<Context> {
   // The value of a stale view of this context, derived anew; none if its base is another one's.
   Value Rederived(Storage& storage, SiteId site);
   Value WriteView(Storage& storage, Value value);
-  void CountDerived();
+  void CountDerived(const View& view);
   // Syncs the storage's context if it is pending there, to be used in this one, and, still under
   // that context's lock, calls `then`.
   absl::Status SyncFor(Context& owner, Storage& storage, absl::FunctionRef<void()> then);

@@ -20,8 +20,8 @@ class History {
   // `limit` (LAZULI_MAX_GRAPH_NODES): nodes that are recorded without a look.
   explicit History(int64_t limit);
 
-  // A node was recorded: `what` is the same for the same op on the same line. `pending` tensors are
-  // there now. Costs two stores.
+  // A node was recorded: `what` is the same for the same op on the same line, and of views for the
+  // same place, too. `pending` tensors are there now. Costs two stores.
   void Add(uint32_t what, int64_t pending) {
     if (count_ < static_cast<int64_t>(nodes_.size()))
       nodes_[static_cast<std::size_t>(count_)] = {what, static_cast<uint32_t>(pending)};

@@ -30,6 +30,11 @@ class View : public Pooled {
   // Of elements, in the base's memory.
   const Dims& strides() const { return strides_; }
   int64_t offset() const { return offset_; }
+  // For History: views of different rows are different.
+  uint32_t place() const {
+    constexpr uint32_t kSpread = 0x85ebca6b;
+    return kSpread * static_cast<uint32_t>(offset_);
+  }
   // Whether each element of the base is one of the view, once.
   virtual bool is_whole() const = 0;
   // Whether a place of the base is several elements of the view.

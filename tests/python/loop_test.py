@@ -117,6 +117,21 @@ def test_a_loop_without_optimiser_is_cut_where_an_iteration_ends():
 SLOW = "import lazuli as lz; (lz.ones(3) + 1).numpy(); x = lz.ones(7) * 3; print(x.numpy().sum())"
 
 
+def test_writes_to_rows_in_turn_are_cut_where_the_rows_begin_again():
+    x = lz.zeros(8, 4)
+    lz.mark_step()
+
+    def write():
+        for k in range(4000):
+            x[k % 8] += 1
+        x.tolist()
+
+    cuts = lz.metrics.counter("sync.limit")
+    assert counted("UncachedCompile", write) <= 3
+    assert lz.metrics.counter("sync.limit") - cuts >= 4
+    assert x.tolist() == [[500.0] * 4] * 8
+
+
 def on_a_terminal(**environment):
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

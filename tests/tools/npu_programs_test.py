@@ -117,10 +117,19 @@ class NpuProgramsTest(unittest.TestCase):
         self.assertEqual(lines[0], "step 3, cycle 2, seq: 2  movi r5, 0   # line 27")
         self.assertEqual(lines[1:4], ["r2=1024", "step 2, cycle 1, seq: 1  movi r2, 1024   # line 26", "r2=1024"])
         self.assertIn("breakpoint at pc 6", text)
+        self.assertIn("memory at 0x0 is written", text)
         self.assertIn("there is no command frob", text)
         self.assertIn("device 0 core 0: ", text)
         self.assertIn("the program has ended after ", text)
         self.assertIn("all semaphores are 0", text)
+
+    def test_debugger_stops_at_writes_that_change_nothing(self):
+        source = self.folder / "twice.s"
+        source.write_text("movi r1, 5\nsts.s32 [0x40], r1\nnop\nsts.s32 [0x40], r1\nhalt\n")
+        text = self.ok("dbg", source, text="watch 0x40\ncontinue\ncontinue\ncontinue\nquit\n")
+        self.assertEqual(text.count("\nmemory at 0x40 is written\n"), 2)
+        self.assertIn("step 4, cycle 6, seq: 3  sts.s32 [r0+64], r1", text)
+        self.assertIn("the program has ended after 11 cycles", text)
 
 
 if __name__ == "__main__":

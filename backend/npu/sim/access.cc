@@ -162,11 +162,11 @@ bool Engine::TouchWalk(const Place& place, const Walk& walk, bool write) {
                     Str("64 bytes of DRAM at ", HexText(kDramBase + damaged), " cannot be read"));
     }
   }
-  if (options_.observer != nullptr && memory.kind == MemoryKind::kSpm) {
+  if (options_.observer != nullptr) {
     RunsOf(place, walk, other_runs_);
     for (const ByteRun& run : other_runs_)
-      options_.observer->OnSpmAccess(memory.device, memory.core, run.offset, run.bytes, write,
-                                     now_);
+      options_.observer->OnAccess(
+          {memory.kind, memory.device, memory.core, run.offset, run.bytes, write}, now_);
   }
   if (&memory == counted_) words_.Add(place.offset, walk);
   if (strict_ == nullptr || memory.kind == MemoryKind::kHost) return true;
@@ -180,9 +180,10 @@ bool Engine::TouchWalk(const Place& place, const Walk& walk, bool write) {
 }
 
 bool Engine::TouchBytes(const Place& place, uint64_t bytes, bool write) {
-  if (options_.observer != nullptr && place.memory->kind == MemoryKind::kSpm)
-    options_.observer->OnSpmAccess(place.memory->device, place.memory->core, place.offset, bytes,
-                                   write, now_);
+  const Memory& memory = *place.memory;
+  if (options_.observer != nullptr)
+    options_.observer->OnAccess(
+        {memory.kind, memory.device, memory.core, place.offset, bytes, write}, now_);
   if (strict_ == nullptr) return true;
   return Report(write ? strict_->Write(*place.memory, place.offset, bytes)
                       : strict_->Read(*place.memory, place.offset, bytes),

@@ -18,7 +18,7 @@ back [N]            N steps back
 continue            to the next breakpoint, fault or end
 break PC            stop at an instruction
 mark N              stop behind `mark N`
-watch ADDRESS [N]   stop when one of N bytes (4) changes
+watch ADDRESS [N]   stop when one of N bytes (4) is written
 clear               no breakpoints
 core D C            show core C of device D from now on
 list [PC]           instructions
@@ -73,21 +73,25 @@ absl::Status Debugger::Restart() {
   return absl::OkStatus();
 }
 
-std::span<const std::byte> Debugger::Memory(uint64_t address, uint64_t bytes) const {
-  std::span<const std::byte> memory;
-  uint64_t offset = 0;
-  if (address < kAccBase) {
-    memory = machine_->spm(device_, core_);
-    offset = address;
-  } else if (address < kInstructionBase) {
-    memory = machine_->acc(device_, core_);
-    offset = address - kAccBase;
-  } else if (address >= kDramBase && address < kPeerBase) {
-    memory = machine_->dram(device_);
-    offset = address - kDramBase;
+std::span<const std::byte> Debugger::Memory(const Access& access) const {
+  const auto memory = access.memory == MemoryKind::kSpm ? machine_->spm(access.device, access.core)
+                      : access.memory == MemoryKind::kAcc
+                          ? machine_->acc(access.device, access.core)
+                          : machine_->dram(access.device);
+  if (access.offset > memory.size() || access.bytes > memory.size() - access.offset) return {};
+  return memory.subspan(access.offset, access.bytes);
+}
+
+std::optional<Access> Debugger::Find(uint64_t address, uint64_t bytes) const {
+  Access access{MemoryKind::kSpm, device_, core_, address, bytes, false};
+  if (address >= kDramBase && address < kPeerBase) {
+    access = {MemoryKind::kDram, device_, 0, address - kDramBase, bytes, false};
+  } else if (address >= kAccBase) {
+    if (address >= kInstructionBase) return std::nullopt;
+    access.memory = MemoryKind::kAcc;
+    access.offset = address - kAccBase;
   }
-  if (offset > memory.size() || bytes > memory.size() - offset) return {};
-  return memory.subspan(offset, bytes);
+  return Memory(access).empty() ? std::nullopt : std::optional(access);
 }
 
 std::string Debugger::Line(uint32_t pc) const {
@@ -112,29 +116,41 @@ std::string Debugger::Here() const {
       "\n");
 }
 
+// Marks the watches whose bytes are written.
+struct Debugger::Watcher final : Observer {
+  explicit Watcher(std::vector<Watch>& all) : watches(all) {}
+  void OnAccess(const Access& access, int64_t /*cycle*/) override {
+    if (!access.write) return;
+    for (Watch& watch : watches) {
+      const Access& b = watch.bytes;
+      if (access.memory == b.memory && access.device == b.device && access.core == b.core &&
+          access.offset < b.offset + b.bytes && b.offset < access.offset + access.bytes)
+        watch.written = true;
+    }
+  }
+  std::vector<Watch>& watches;
+};
+
 // Why to stop behind this step.
 std::optional<std::string> Debugger::Stops(const Step& step) {
   const Program& program = machine_->program();
   if (pcs_.contains(step.pc)) return Str("breakpoint at pc ", step.pc);
   const Instruction in = Unpack(program.text[step.pc]);
   if (in.opcode() == Op::kMark && marks_.contains(in.number())) return Str("mark ", in.number());
-  for (Watch& watch : watches_) {
-    const auto now = Memory(watch.address, watch.before.size());
-    if (std::equal(now.begin(), now.end(), watch.before.begin(), watch.before.end())) continue;
-    watch.before.assign(now.begin(), now.end());
-    return Str(watch.where, " changed");
-  }
-  return std::nullopt;
+  const auto written = std::find_if(watches_.begin(), watches_.end(),
+                                    [](const Watch& watch) { return watch.written; });
+  if (written == watches_.end()) return std::nullopt;
+  written->written = false;
+  return Str(written->where, " is written");
 }
 
 std::string Debugger::RunTo(int64_t step, bool breaks) {
   if (fault_ || machine_->done()) return Here();
-  for (Watch& watch : watches_) {
-    const auto now = Memory(watch.address, watch.before.size());
-    watch.before.assign(now.begin(), now.end());
-  }
+  for (Watch& watch : watches_) watch.written = false;
+  Watcher watcher(watches_);
   std::string reason;
   RunOptions options;
+  if (!watches_.empty()) options.observer = &watcher;
   options.stop = [&](const Step& done) {
     ++steps_;
     last_ = done;
@@ -181,8 +197,9 @@ std::string Debugger::Show(uint64_t address, int64_t count, std::string_view typ
   if (!type || *type == Type::kS4) return Str("there is no element type ", type_name, "\n");
   const int width = TypeBytes(*type);
   if (count > 4096) return "at most 4096 elements at once\n";
-  const auto bytes = Memory(address, static_cast<uint64_t>(count * width));
-  if (bytes.empty()) return "nothing lies there\n";
+  const auto found = Find(address, static_cast<uint64_t>(count * width));
+  if (!found) return "nothing lies there\n";
+  const auto bytes = Memory(*found);
   std::string text;
   for (int64_t i = 0; i < count; ++i)
     text += Str(i == 0 ? "" : i % 8 == 0 ? "\n" : " ", ElementOf(*type, bytes.data() + i * width));
@@ -252,12 +269,12 @@ std::string Debugger::Execute(std::string_view command) {
   }
   if (name == "watch") {
     const auto bytes = number(2, 4);
-    if (!bytes || *bytes < 1 ||
-        Memory(static_cast<uint64_t>(*first), static_cast<uint64_t>(*bytes)).empty())
-      return "nothing lies there\n";
-    watches_.push_back({Str("memory at ", words[1]), static_cast<uint64_t>(*first),
-                        std::vector<std::byte>(static_cast<std::size_t>(*bytes))});
-    return Str("stops when memory at ", words[1], " changes\n");
+    const auto found = bytes && *bytes > 0
+                           ? Find(static_cast<uint64_t>(*first), static_cast<uint64_t>(*bytes))
+                           : std::nullopt;
+    if (!found) return "nothing lies there\n";
+    watches_.push_back({Str("memory at ", words[1]), *found});
+    return Str("stops when memory at ", words[1], " is written\n");
   }
   if (name == "core" && words.size() == 3) {
     const auto core = number(2, 0);

@@ -33,19 +33,21 @@ class Debugger {
   int64_t steps() const { return steps_; }
 
  private:
-  // Bytes that are watched, and what they held.
   struct Watch {
     std::string where;
-    uint64_t address;
-    std::vector<std::byte> before;
+    Access bytes;
+    bool written = false;  // since the run went on
   };
+  struct Watcher;
 
   explicit Debugger(Maker maker) : maker_(std::move(maker)) {}
   absl::Status Restart();
   // Runs until the step with this number, or with `breaks` until a breakpoint; what happened.
   std::string RunTo(int64_t step, bool breaks);
   std::optional<std::string> Stops(const Step& step);
-  std::span<const std::byte> Memory(uint64_t address, uint64_t bytes) const;
+  // In the memories of the core that is shown; none: nothing lies there.
+  std::optional<Access> Find(uint64_t address, uint64_t bytes) const;
+  std::span<const std::byte> Memory(const Access& access) const;
   std::string Here() const;
   std::string Registers() const;
   std::string Semaphores() const;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "backend/npu/sim/isa.h"
+#include "backend/npu/sim/memory.h"
 
 namespace lazuli::npu {
 
@@ -35,6 +36,14 @@ struct Slice {
   int64_t scalars = 0;
 };
 
+// Bytes that a unit or the sequencer reads or writes.
+struct Access {
+  MemoryKind memory;
+  int device, core;  // the core of a scratchpad or of accumulators, else 0
+  uint64_t offset, bytes;
+  bool write;
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -51,9 +60,8 @@ class Observer {
   virtual void OnWait(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,
                       int64_t /*cycle*/, int /*track*/, uint32_t /*pc*/) {}
   virtual void OnMark(int /*device*/, int /*core*/, int64_t /*number*/, int64_t /*cycle*/) {}
-  // A unit touches bytes of a core's scratchpad, one call for each run of an operand.
-  virtual void OnSpmAccess(int /*device*/, int /*core*/, uint64_t /*offset*/, uint64_t /*bytes*/,
-                           bool /*write*/, int64_t /*cycle*/) {}
+  // One call for each run of an operand.
+  virtual void OnAccess(const Access&, int64_t /*cycle*/) {}
 };
 
 // What a device did.

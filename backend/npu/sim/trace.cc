@@ -134,15 +134,14 @@ void Trace::OnMark(int device, int core, int64_t number, int64_t cycle) {
   marks_.push_back({device, core, number, cycle});
 }
 
-void Trace::OnSpmAccess(int device, int core, uint64_t offset, uint64_t bytes, bool write,
-                        int64_t cycle) {
-  if (bytes == 0) return;
-  Spm& spm = spms_[{device, core}];
-  const uint64_t last = (offset + bytes - 1) / kLineBytes;
+void Trace::OnAccess(const Access& access, int64_t cycle) {
+  if (access.memory != MemoryKind::kSpm || access.bytes == 0) return;
+  Spm& spm = spms_[{access.device, access.core}];
+  const uint64_t last = (access.offset + access.bytes - 1) / kLineBytes;
   if (spm.lines.size() <= last) spm.lines.resize(last + 1);
-  for (uint64_t i = offset / kLineBytes; i <= last; ++i) {
+  for (uint64_t i = access.offset / kLineBytes; i <= last; ++i) {
     Line& line = spm.lines[i];
-    if (!write) {
+    if (!access.write) {
       if (line.born >= 0) line.read = cycle;
     } else if (line.born < 0 || line.read >= 0) {
       // Something new after it was read; before, it is still being filled.

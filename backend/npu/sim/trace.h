@@ -44,8 +44,7 @@ class Trace final : public Observer {
   void OnWait(int device, int core, int semaphore, int value, int64_t cycle, int track,
               uint32_t pc) override;
   void OnMark(int device, int core, int64_t number, int64_t cycle) override;
-  void OnSpmAccess(int device, int core, uint64_t offset, uint64_t bytes, bool write,
-                   int64_t cycle) override;
+  void OnAccess(const Access& access, int64_t cycle) override;
 
   const std::vector<Slice>& slices() const { return slices_; }
   std::size_t dropped() const { return dropped_; }

@@ -19,7 +19,7 @@ using ir::Node;
 using ir::NodeKind;
 using ir::Value;
 using testing::HasSubstr;
-using LowerFunction = std::function<void(Context&, absl::Span<const Op>, std::vector<Op>&)>;
+using LowerFunction = std::function<void(LoweringContext&, absl::Span<const Op>, std::vector<Op>&)>;
 
 class FunctionNode final : public Node {
  public:
@@ -32,7 +32,7 @@ class FunctionNode final : public Node {
   std::string_view name() const override { return "op"; }
   std::string_view dump_name() const override { return "aten::op"; }
   void AppendKey(ir::KeyWriter&) const override {}
-  void Lower(Context& context, absl::Span<const Op> operands,
+  void Lower(LoweringContext& context, absl::Span<const Op> operands,
              std::vector<Op>& results) const override {
     lower_(context, operands, results);
   }
@@ -58,7 +58,7 @@ Value Make(std::vector<Value> in, std::vector<Shape> shapes, LowerFunction lower
 Value Binary(Opcode opcode, const Value& x, const Value& y, ir::SiteId site = ir::kNoSite) {
   return Make(
       {x, y}, {x.shape()},
-      [opcode](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
+      [opcode](LoweringContext& c, absl::Span<const Op> in, std::vector<Op>& out) {
         const auto [l, r] = c.builder.BroadcastTogether(in[0], in[1]);
         out.push_back(c.builder.Binary(opcode, l, r));
       },
@@ -84,7 +84,7 @@ TEST(EmitTest, ParametersAreDataInOrderOfFirstVisitThenNumbers) {
   const Value b = Leaf(NodeKind::kData, Shape(DType::kF32, {1, 2}));
   const Value x = Binary(Opcode::kMultiply, a, s);
   const Value y = Make({x, b}, {Shape(DType::kF32, {1, 2})},
-                       [](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
+                       [](LoweringContext& c, absl::Span<const Op> in, std::vector<Op>& out) {
                          const auto [l, r] = c.builder.BroadcastTogether(in[0], in[1]);
                          out.push_back(c.builder.Plus(l, r));
                        });
@@ -134,7 +134,7 @@ TEST(EmitTest, SeveralOutputsOfANodeAreToldApart) {
   const Value a = Leaf(NodeKind::kData, kF2);
   const Value both =
       Make({a}, {kF2, Shape(DType::kPred, {2})},
-           [](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
+           [](LoweringContext& c, absl::Span<const Op> in, std::vector<Op>& out) {
              out.push_back(c.builder.Plus(in[0], in[0]));
              out.push_back(c.builder.Compare(hlo::ComparisonDirection::kLt, in[0], in[0]));
            });
@@ -146,10 +146,10 @@ TEST(EmitTest, SeveralOutputsOfANodeAreToldApart) {
 
 TEST(EmitTest, ChecksBecomeOutputsBehindTheRoots) {
   const Value labels = Leaf(NodeKind::kData, Shape(DType::kS32, {3}));
-  auto checked = [](Context& c, absl::Span<const Op> in, std::vector<Op>& out) {
+  auto checked = [](LoweringContext& c, absl::Span<const Op> in, std::vector<Op>& out) {
     const Op bad =
         c.builder.Compare(hlo::ComparisonDirection::kLt, in[0], c.builder.ZerosLike(in[0]));
-    c.CheckNone(bad, in[0], "op: label ", " is negative");
+    c.CheckNone(bad, in[0], {"op", "label ", " is negative"});
     out.push_back(c.builder.Plus(in[0], in[0]));
   };
   const Value x = Make({labels}, {labels.shape()}, checked),
@@ -158,8 +158,10 @@ TEST(EmitTest, ChecksBecomeOutputsBehindTheRoots) {
   ASSERT_EQ(emitted.checks.size(), 2u);
   EXPECT_EQ(emitted.checks[0].node, 1u);  // 0 is the leaf
   EXPECT_EQ(emitted.checks[1].node, 2u);
-  EXPECT_EQ(emitted.checks[0].before, "op: label ");
-  EXPECT_EQ(emitted.checks[0].after, " is negative");
+  const CheckMessage& message = emitted.checks[0].message;
+  EXPECT_EQ(message.op, "op");
+  EXPECT_EQ(message.before, "label ");
+  EXPECT_EQ(message.after, " is negative");
   const hlo::Instruction& root = *emitted.module->entry()->root();
   ASSERT_EQ(root.operands().size(), 3u);
   EXPECT_EQ(root.operand(1)->shape(), Shape(DType::kS64));
@@ -177,26 +179,26 @@ TEST(EmitTest, WhatLoweringYieldsMustBeWhatWasRecorded) {
   const Value a = Leaf(NodeKind::kData, kF2);
   const auto wrong_shape = Emit({Make(
       {a}, {Shape(DType::kF32, {3})},
-      [](Context&, absl::Span<const Op> in, std::vector<Op>& out) { out.push_back(in[0]); },
+      [](LoweringContext&, absl::Span<const Op> in, std::vector<Op>& out) { out.push_back(in[0]); },
       site)});
-  EXPECT_EQ(Message(wrong_shape.status()), "op (a.cc:7): recorded as f32[3], lowered to f32[2]");
+  EXPECT_EQ(Message(wrong_shape.status()), "op: recorded as f32[3], lowered to f32[2] (a.cc:7)");
   const auto wrong_count = Emit({Make(
       {a}, {kF2, kF2},
-      [](Context&, absl::Span<const Op> in, std::vector<Op>& out) { out.push_back(in[0]); },
+      [](LoweringContext&, absl::Span<const Op> in, std::vector<Op>& out) { out.push_back(in[0]); },
       site)});
-  EXPECT_EQ(Message(wrong_count.status()), "op (a.cc:7): recorded 2 results, lowered 1");
+  EXPECT_EQ(Message(wrong_count.status()), "op: recorded 2 results, lowered 1 (a.cc:7)");
 }
 
 TEST(EmitTest, AnErrorOfLoweringNamesTheOpAndItsLine) {
   const Value a = Leaf(NodeKind::kData, kF2);
   const auto emitted = Emit({Make(
       {a}, {kF2},
-      [](Context& c, absl::Span<const Op>, std::vector<Op>& out) {
+      [](LoweringContext& c, absl::Span<const Op>, std::vector<Op>& out) {
         out.push_back(c.builder.Error(ir::Unimplemented("not today")));
       },
       ir::InternSite("a.cc", "f", 7))});
   EXPECT_EQ(emitted.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(Message(emitted.status()), "op (a.cc:7): not today");
+  EXPECT_EQ(Message(emitted.status()), "op: not today (a.cc:7)");
 }
 
 TEST(EmitTest, ADeepChainEmitsInASmallStack) {

@@ -1,6 +1,8 @@
 #include "cpp_api/src/inplace.h"
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "cpp_api/src/operands.h"
@@ -241,7 +243,49 @@ Tensor& Tensor::t_(Locs loc) {
   return BecomeView("t_", *this, loc, [](const Tensor& x) { return x.t(); });
 }
 
+Tensor& Tensor::detach_(Locs loc) {
+  Call(loc, [&] {
+    const Borrowed x = In(*this, "detach_");
+    lazy::TensorImpl& impl = *x.get().impl();
+    if (impl.base() != nullptr) {
+      lazy::ThrowRecordError("detach_",
+                             ir::FailedPrecondition("a view has the history of what it is a view "
+                                                    "of; use detach()"));
+    }
+    if (lazy::AutogradMeta* meta = impl.autograd()) {
+      meta->grad_fn = nullptr;
+      meta->output = 0;
+      meta->requires_grad = meta->retains_grad = false;
+    }
+  });
+  return *this;
+}
+
 // --- filled
+Tensor& Tensor::fill_diagonal_(const Scalar& value, bool wrap, Locs loc) {
+  Call(loc, [&] {
+    constexpr char kOp[] = "fill_diagonal_";
+    const Borrowed borrowed = In(*this, kOp);
+    const ir::Shape& x = borrowed.get().shape();
+    if (x.rank() < 2)
+      lazy::ThrowRecordError(kOp, ir::InvalidArgument("takes two dims or more, not ", x));
+    const auto [least, largest] = std::minmax_element(x.dims().begin(), x.dims().end());
+    if (x.rank() > 2 && *least != *largest)
+      lazy::ThrowRecordError(kOp, ir::InvalidArgument("more than two dims must be equal, are ", x));
+    const lazy::Geometry memory = lazy::GeometryOf(borrowed);
+    const std::int64_t step =
+        std::accumulate(memory.strides.begin(), memory.strides.end(), std::int64_t{0});
+    // Of a matrix the rows that hold one diagonal, and the gap after them.
+    const std::int64_t rows = x.dim(0), block = x.dim(1) + 1;
+    for (std::int64_t row = 0; row < rows; row += block) {
+      const std::int64_t count = std::min(rows - row, *least);
+      as_strided({count}, {step}, memory.offset + row * memory.strides[0], loc).fill_(value, loc);
+      if (!wrap || x.rank() > 2) break;
+    }
+  });
+  return *this;
+}
+
 Tensor& Tensor::copy_(const Tensor& source, Locs loc) {
   Call(loc, [&] {
     const lazy::Tensor target = Target("copy_", *this);

@@ -269,6 +269,12 @@ void BindTensor(py::module_& module) {
   DefineMethod<&detach>("detach", "(x)", "The same elements without history; shares memory.");
   DefineMethod<&clone>("clone", "(x)", "A copy with its own memory; gradients flow through.");
   DefineMethod<&Tensor::t_>("t_", "(x)", "In place: the transpose of a tensor of rank 2.");
+  DefineMethod<&Tensor::detach_>("detach_", "(x)",
+                                 "In place: the history goes, the tensor is a leaf.");
+  DefineMethod<&Tensor::fill_diagonal_>(
+      "fill_diagonal_", "(x, fill_value, wrap = false)",
+      "In place: the elements with one position along all dims become the number; with wrap those "
+      "of a matrix that is higher than wide again after each gap of a row.");
   DefineMethod<&t>("t", "(x)", "The transpose of a tensor of rank 2.");
   DefineMethod<&requires_grad_>("requires_grad_", "(x, on = true)", "Sets requires_grad.");
   DefineMethod<&set_name>("set_name", "(x, name)", "Sets the name for dumps.");

@@ -116,7 +116,7 @@ def parse_parameters(text):
             break
     parameters = []
     for part in filter(None, parts):
-        match = re.fullmatch(r"(\*{0,2}\w+)(?:: ([^=]*?))?(?: ?= ?(.*))?", part, re.DOTALL)
+        match = re.fullmatch(r"(\*{0,2}\w+|[*/])(?:: ([^=]*?))?(?: ?= ?(.*))?", part, re.DOTALL)
         if match is None:
             return None
         if match[1] not in ("/", "*"):

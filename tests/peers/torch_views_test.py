@@ -59,7 +59,7 @@ class Writer:
         choices = [f"{x}.reshape(-1)", f"{x}.unsqueeze({r.randint(0, rank)})", f"{x}.squeeze()", f"{x}[None]", f"{x}.detach()",
                    f"{x}.expand(2, {', '.join(['-1'] * rank)})" if rank else f"{x}.expand(2)", f"({x} * {x}).contiguous()",
                    f"{x}.exp().contiguous()"]
-        if rank:
+        if rank and 0 not in shape:
             n = r.randint(1, shape[d])
             choices += [f"{x}.select({d}, {r.randrange(shape[d])})", f"{x}.narrow({d}, {r.randint(0, shape[d] - n)}, {n})",
                         f"{x}[::2]", f"{x}[-1]", f"{x}[..., 1:]", f"{x}.transpose({d}, {r.randrange(rank)})",

@@ -169,3 +169,27 @@ def test_one_value_may_be_written_to_expanded_tensors():
     assert x.tolist() == [2, 2, 2] and x[:1].expand(5).zero_().tolist() == [0] * 5 and x.tolist() == [0, 2, 2]
     with pytest.raises(RuntimeError, match="copy_: f32.4,3. is expanded"):
         x.expand(4, 3).copy_(x)
+
+
+def test_the_diagonal_is_filled_as_numpy_does():
+    for shape, wrap in [((3, 3), False), ((7, 3), False), ((7, 3), True), ((8, 2), True), ((2, 5), True), ((3, 3, 3), False)]:
+        expected = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+        x = lz.tensor(expected)
+        assert x.fill_diagonal_(-5, wrap=wrap) is x
+        np.fill_diagonal(expected, -5, wrap=wrap)
+        assert x.tolist() == expected.tolist()
+    x = lz.zeros(3, 4)
+    x[:, 1:].t().fill_diagonal_(1)
+    assert x.tolist() == np.eye(3, 4, 1).tolist()
+    for bad, message in [(lz.zeros(3), "takes two dims or more"), (lz.zeros(2, 2, 3), "more than two dims must be equal")]:
+        with pytest.raises(RuntimeError, match="fill_diagonal_: " + message):
+            bad.fill_diagonal_(1)
+
+
+def test_detach_in_place_ends_the_history():
+    w = lz.ones(2).requires_grad_()
+    y = w * 2
+    z = y * 3
+    assert not y.detach_().requires_grad and y.is_leaf and z.requires_grad
+    with pytest.raises(RuntimeError, match="detach_: a view has the history of what it is a view of"):
+        (w * 2)[:1].detach_()

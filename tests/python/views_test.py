@@ -135,9 +135,9 @@ class Program:
             self.arrays[i] = array.swapaxes(a, b)
         elif kind == 15 and rank and array.size and array.dtype.kind == "i":
             dtype = self.random.choice(["int8", "int16", "int32", "int64"])
-            size, places = np.dtype(dtype).itemsize, [*array.strides[:-1], tensor.storage_offset() * array.itemsize]
-            if array.itemsize == size or array.strides[-1] == array.itemsize and not any(p % size for p in places) \
-                    and array.shape[-1] * array.itemsize % size == 0:
+            size, bytes_ = np.dtype(dtype).itemsize, array.itemsize
+            places = [*tensor.stride()[:-1], tensor.storage_offset(), shape[-1]]
+            if bytes_ == size or tensor.stride()[-1] == 1 and array.strides[-1] == bytes_ and not any(p * bytes_ % size for p in places):
                 self.keep(f"t{i}.view(lz.{dtype})", array.view(dtype), tensor.view(getattr(lz, dtype)))
 
     def write(self, i):

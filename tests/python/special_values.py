@@ -235,7 +235,7 @@ WITHOUT_ROW = {
     "of positions that depend on values, in selection_test.py":
         "argwhere bincount masked_select nonzero nonzero_static pad_to_bucket unique unique_consecutive",
     "views, in views_test.py":
-        "as_strided diagonal moveaxis movedim ravel reshape_as swapaxes swapdims unflatten unfold",
+        "as_strided diagonal imag moveaxis movedim ravel real reshape_as swapaxes swapdims unflatten unfold view_as_complex view_as_real",
     "of pred and integers": "bitwise_* logical_*",
     "another name of a row's function": "mm bmm dot contiguous cpu detach mT T",
     "conversions, whose gradient is a conversion": "bfloat16 bool double float half int long short",

@@ -160,7 +160,7 @@ constexpr ParameterRow kHardshrinkParameters[] = {
     {&AddParameterOf<Scalar>, "lambd", "0.5"}};
 FunctionRow kHardshrinkRow{"hardshrink", kHardshrinkParameters, "Tensor",
     "x, or 0 where |x| is at most lambd.",
-    &CallHardshrink};
+    &CallHardshrink, true};
 """
 PAGE = "| `hardshrink(Tensor x, Scalar lambd=0.5) -> Tensor` | method, in place | x, or 0 where \\|x\\| is at most lambd. |\n"
 

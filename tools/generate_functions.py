@@ -40,7 +40,7 @@ LAYERS = "cpp_api/nn/layers.txt"
 TEMPLATES = {"cpp_api/include": "include", "lazy/ops": "lazy/ops"}  # where they are, and what they become
 WIDTH = 100
 LOC = "LAZULI_LOC"
-FORMS = {"method", "inplace", "py.method", "c++", "written", "view"}  # and namespaces
+FORMS = {"method", "inplace", "py.method", "c++", "written", "view", "op"}  # and namespaces
 
 
 # --- types
@@ -86,11 +86,12 @@ TYPES = {
     "DType": by_value("DType", "DType"),
     "DType?": by_value("std::optional<DType>", "std::optional<DType>"),
     "Device": by_reference("Device", "backend::Device"),
+    "Device?": by_reference("std::optional<Device>", "const std::optional<backend::Device>&"),
 }
-ENUMS = {"Reduction": "nn", "Nonlinearity": "nn.init"}  # and the namespace they are in
+ENUMS = {"Reduction": "nn", "Nonlinearity": "nn.init", "Unbiased": ""}  # and the namespace they are in
 RESULTS = {"Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "float": "double", "None": "void"}
 # Of definitions: the defaults that gradients and composites use, too.
-KEPT_DEFAULTS = {"int", "int?", "int[]", "bool"}
+KEPT_DEFAULTS = {"int", "int?", "int[]", "bool", "float?", "DType?", "Device?"}
 
 
 def type_of(name):
@@ -449,16 +450,28 @@ def function_layer(layer):
             *(f"  {type_of(p.type).value} {p.name}_;" for p in layer.parameters), "};"]
 
 
-def layers(sections):
+def forward_body(layer, rows):
+    """The call of the layer's function. Where the layer works in place on demand, that is a parameter of no function."""
+    inplace = any(p.name == "inplace" for p in layer.parameters)
+    kept = [p for p in layer.parameters if p.name != "inplace"]
+    row = next((row for row in rows if row.name == layer.function), None)
+    left = row.parameters[len(kept) + 1:] if row else ()
+    passed = [*(f"{p.name}_" for p in kept), *(cpp_default(p.type, p.default) for p in left), "loc"]
+    call = wrapped(f"return lazuli::{layer.function}(", ["x", *passed], ");", "  ")
+    if not inplace:
+        return call
+    return ("  if (inplace_) {\n    Tensor y = x;\n" + wrapped(f"return y.{layer.function}_(", passed, ");", "    ") + "\n  }\n" + call)
+
+
+def layers(sections, families=()):
     """The definitions of the layers that are functions."""
+    rows = [row for family in families for row in family.rows]
     text = [NOTE.format(source=LAYERS) + '''#include "lazuli/nn.h"
 
 namespace lazuli::nn {
 ''']
     for layer in [layer for section in sections for layer in section.rows if layer.function]:
-        passed = ["x", *(f"{p.name}_" for p in layer.parameters), "loc"]
-        text.append(f"Tensor {layer.name}::forward(const Tensor& x, SourceLocation loc) const {{\n"
-                    + wrapped(f"return lazuli::{layer.function}(", passed, ");", "  ") + "\n}")
+        text.append(f"Tensor {layer.name}::forward(const Tensor& x, SourceLocation loc) const {{\n{forward_body(layer, rows)}\n}}")
     return "\n".join(text) + "\n\n}  // namespace lazuli::nn\n"
 
 
@@ -554,7 +567,7 @@ namespace lazuli {
             continue
         names = [p.name for p in row.parameters[1:]]
         head = wrapped(f"Tensor& Tensor::{row.name}_(", declared_parameters(row, 1, defaults=False), ") {")
-        if [p.type for p in row.parameters] == ["Operand", "Operand"]:
+        if "op" in row.forms:
             op = pascal(row.name)
             body = f'  return BinaryInPlace<lazy::{op}Op>("{row.name}_", lazy::{op}, *this, {names[0]});'
         else:
@@ -578,15 +591,32 @@ def python_value(row, p):
     return "::".join([*home.split("."), value]) if home else value
 
 
+def python_parameters(row, in_place):
+    """What Python's function takes besides, as PyTorch's: what makes a leaf may let it want a gradient, and an activation may
+    be written to its operand."""
+    if in_place:
+        return ()
+    if row.result == "Tensor" and any(p.type.startswith("Device") for p in row.parameters):
+        return (Parameter("bool", "requires_grad", "False"),)
+    if {"inplace", "nn.functional"} <= row.forms:
+        return (Parameter("bool", "inplace", "False"),)
+    return ()
+
+
 def python_row(row, in_place=False, number=0):
     """What Python calls for a row, and its FunctionRow, with the number of the overload."""
     if in_place:  # of a tensor, whatever the function takes
         row = dataclasses.replace(row, parameters=(Parameter("Tensor", "x"), *row.parameters[1:]))
     name, id_ = row.name + ("_" if in_place else ""), row_id(row, in_place, number)
     body = [f"  Given<{python_value(row, p)}> {p.name}(signature, slots, {i});" for i, p in enumerate(row.parameters)]
+    added = python_parameters(row, in_place)
+    body += [f"  Given<bool> {p.name}(signature, slots, {i});" for i, p in enumerate(added, len(row.parameters))]
     body.append("  const Caller caller;")
     arguments = [f"{p.name}.get()" for p in row.parameters]
     line = ["SourceLocation::current()"] if row.takes_line else []
+    if any(p.name == "inplace" for p in added):
+        body += ["  if (inplace.get()) {", "    Tensor self = x.get();", f"    self.{name}_({', '.join(arguments[1:] + line)});",
+                 "    return Py_NewRef(slots[0]);", "  }"]
     gives_x = in_place or (row.result == "None" and row.parameters[0].type == "Tensor!")
     if in_place:
         body.append("  Tensor self = x.get();")
@@ -597,12 +627,19 @@ def python_row(row, in_place=False, number=0):
         body += [f"  {call};", "  return Py_NewRef(slots[0]);"]
     elif row.result == "None":
         body += [f"  {call};", "  Py_RETURN_NONE;"]
+    elif any(p.name == "requires_grad" for p in added):
+        body += [f"  Tensor made = {call};", "  if (requires_grad.get()) made.set_requires_grad(true);",
+                 "  return ToPython(std::move(made)).release().ptr();"]
+    elif row.result.startswith("(") and "Tensor?" not in row.result:
+        fields = ", ".join(quoted(part.split()[1]) for part in row.result[1:-1].split(", "))
+        body += [f"  static PyTypeObject* const type = NamedTuple({quoted(row.name)}, {{{fields}}});",
+                 f"  return ToNamedTuple(type, {call});"]
     else:
         convert = "ThoseDefined" if "Tensor?" in row.result else "ToPython"
         body.append(f"  return {convert}({call}).release().ptr();")
     parameters = ",\n    ".join(
         f'{{&AddParameterOf<{python_value(row, p)}>, "{p.name}", '
-        f'{quoted((cpp_default(p.type, p.default) or "").replace("std::", ""))}}}' for p in row.parameters)
+        f'{quoted((cpp_default(p.type, p.default) or "").replace("std::", ""))}}}' for p in (*row.parameters, *added))
     result = "Tensor" if gives_x else {"Tensor[]": "tuple[Tensor, ...]"}.get(row.result, row.result)
     if "Tensor?" in result:
         result = "Tensor | tuple[Tensor, ...]"
@@ -744,7 +781,7 @@ def outputs(root):
     for family in families:
         files[f"python/src/rows_{family.name}.cc"] = python_unit(family)
     files["python/src/all_rows.cc"] = python_index(families)
-    files["cpp_api/nn/layers.cc"] = layers(sections)
+    files["cpp_api/nn/layers.cc"] = layers(sections, families)
     files |= dict(layer_units(sections))
     files["docs/functions.md"] = page(families, sections)
     return files

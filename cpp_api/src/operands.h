@@ -39,12 +39,16 @@ inline ir::DType In(DType dtype) { return Unwrap(dtype); }
 inline std::optional<ir::DType> In(std::optional<DType> dtype) {
   return dtype ? std::optional(In(*dtype)) : std::nullopt;
 }
+inline std::optional<backend::Device> In(const std::optional<Device>& device) {
+  return device ? std::optional(DeviceAccess::Unwrap(*device)) : std::nullopt;
+}
 inline backend::Device In(const Device& device) { return DeviceAccess::Unwrap(device); }
 inline lazy::Pair In(Size2 size) { return {size.height, size.width}; }
 inline lazy::Pair In(std::pair<std::int64_t, std::int64_t> p) { return {p.first, p.second}; }
 inline lazy::Conv2dOptions In(const Conv2dOptions& options) {
   return {In(options.stride), In(options.padding), In(options.dilation), options.groups};
 }
+inline lazy::Unbiased In(Unbiased unbiased) { return static_cast<lazy::Unbiased>(unbiased); }
 inline lazy::Reduction In(nn::Reduction reduction) {
   static_assert(static_cast<int>(nn::Reduction::kSum) == static_cast<int>(lazy::Reduction::kSum));
   return static_cast<lazy::Reduction>(reduction);

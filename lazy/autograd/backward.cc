@@ -176,12 +176,19 @@ class TapeWalker {
       if (wanted_ != nullptr)
         Find(edge, gradient);
       else
-        Accumulate(edge.leaf, std::move(gradient));
+        Accumulate(edge.leaf, WithHistory(std::move(gradient), Tensor(edge.leaf)));
     }
     ThrowFirstNaN();
   }
 
   Tensors TakeFound() { return std::move(found_); }
+
+  // A gradient that is to have one of its own, also where it is piecewise constant, as relu's: then
+  // zeros, as in PyTorch.
+  Tensor WithHistory(Tensor gradient, const Tensor& leaf) const {
+    if (!bends_ || !GradEnabled() || gradient.requires_grad()) return gradient;
+    return Where(Constant(1, DType::kPred), gradient, leaf);
+  }
 
   // Adds to the leaf's .grad, and calls who waits for that.
   static void Accumulate(const IntrusivePtr<TensorImpl>& leaf, Tensor gradient) {
@@ -222,6 +229,7 @@ class TapeWalker {
     }
     if (node.hooks) [[unlikely]]
       CallNodeHooks(node.hooks, GradHook::When::kBeforeNode, dys, {});
+    bends_ = bends_ || node.Bends();
     Tensors grads = [&] {
       const CurrentGradientsScope current(dys);
       return node.Backward(dys);
@@ -254,7 +262,7 @@ class TapeWalker {
   void SendToLeaf(const Edge& edge, Tensor gradient) {
     const AutogradMeta* meta = edge.leaf->autograd();
     if (wanted_ == nullptr && (meta == nullptr || !meta->hooks)) {
-      Accumulate(edge.leaf, std::move(gradient));
+      Accumulate(edge.leaf, WithHistory(std::move(gradient), Tensor(edge.leaf)));
       return;
     }
     auto it = std::find_if(leaves_.begin(), leaves_.end(),
@@ -296,6 +304,7 @@ class TapeWalker {
   BackwardOptions options_;
   const Wanted* wanted_;
   AnomalyMode anomaly_;
+  bool bends_ = false;  // whether a node that was visited does
   Tensors flags_;  // of anomaly mode: whether a gradient has a NaN, and whose it is
   std::vector<std::pair<const GradNode*, std::size_t>> flagged_;
   std::vector<IntrusivePtr<GradNode>> visited_;   // which flagged_ names
@@ -413,6 +422,7 @@ Tensors Grad(absl::Span<const Tensor> outputs, absl::Span<const Tensor> inputs,
       found[i] = OwnElements(std::move(found[i]));
     else if (wanted.reached(i))  // through ops that pass no gradient on
       found[i] = FullConstant(inputs[i].shape(), 0, inputs[i].device());
+    if (found[i].defined()) found[i] = walker.WithHistory(std::move(found[i]), inputs[i]);
   }
   return found;
 }

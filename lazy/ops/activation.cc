@@ -87,7 +87,12 @@ Tensor Floating(const Tensor& x) {
   return IsFloat(x.dtype()) || IsComplex(x.dtype()) ? x : To(x, DefaultFloat());
 }
 
-Tensor Gelu(const Tensor& x, bool tanh) { return Record(GeluOp{tanh}, x); }
+Tensor Gelu(const Tensor& x, std::string_view approximate) {
+  if (approximate != "none" && approximate != "tanh") {
+    ThrowRecordError("gelu", InvalidArgument("approximate must be none or tanh, is ", approximate));
+  }
+  return Record(GeluOp{approximate == "tanh"}, x);
+}
 
 Tensor Silu(const Tensor& in) {
   const Tensor x = Floating(in);
@@ -122,8 +127,12 @@ Tensor Softplus(const Tensor& in, const Number& beta, const Number& threshold) {
 
 Tensor LogSigmoid(const Tensor& x) { return Record(LogSigmoidOp{}, Floating(x)); }
 
-Tensor Hardtanh(const Tensor& in, const Number& low, const Number& high) {
-  const Tensor x = Floating(in);
+Tensor Hardtanh(const Tensor& x, const Number& low, const Number& high) {
+  if (low.as_double() > high.as_double()) {
+    ThrowRecordError("hardtanh",
+                     InvalidArgument("the lower bound ", low.Text(), " is above ", high.Text()));
+  }
+  if (!IsFloat(x.dtype())) return Limited(x, low.As(x.dtype()), high.As(x.dtype()));
   return Limited(x, low.Beside(x), high.Beside(x));
 }
 
@@ -150,6 +159,38 @@ Tensor Mish(const Tensor& in) {
 Tensor Softsign(const Tensor& in) {
   const Tensor x = Floating(in);
   return x / (Abs(x) + 1.0);
+}
+
+Tensor Threshold(const Tensor& x, const Number& threshold, const Number& value) {
+  return Where(Le(x, threshold.As(x.dtype())), value.As(x.dtype()), x);
+}
+
+Tensor Hardshrink(const Tensor& in, const Number& lambd) {
+  const Tensor x = Floating(in);
+  return Where(Le(Abs(Detach(x)), lambd.Beside(x)), Zero(x), x);
+}
+
+Tensor Softshrink(const Tensor& in, const Number& lambd) {
+  if (lambd.as_double() < 0) {
+    ThrowRecordError("softshrink", InvalidArgument("lambd must be at least 0, is ", lambd.Text()));
+  }
+  const Tensor x = Floating(in);
+  const Value bound = lambd.Beside(x);
+  const Tensor middle = Where(Ne(x, x), x, Zero(x));
+  return To(Where(Gt(x, bound), Sub(x, bound), Where(Gt(-x, bound), Add(x, bound), middle)),
+            x.dtype());
+}
+
+Tensor Tanhshrink(const Tensor& in) {
+  const Tensor x = Floating(in);
+  return x - Tanh(x);
+}
+
+Tensor Normalize(const Tensor& x, double p, int64_t dim, double eps) {
+  const int64_t dims[] = {dim};
+  const Tensor norm = Norm(x, p, dims, /*keepdim=*/true);
+  const Tensor least = Maximum(norm, Constant(eps, norm.dtype()));
+  return x / Where(Ge(norm, Constant(eps, norm.dtype())), norm, Detach(least));
 }
 
 Tensor Prelu(const Tensor& x, const Tensor& weight) {

@@ -93,9 +93,24 @@ ClassOptions WithWideWeight(ClassOptions options) {
 
 }  // namespace
 
+namespace {
+// Of one sample alone, [C] and its label, or its probabilities.
+bool IsOneSample(const Tensor& x, const Tensor& target) {
+  return x.rank() == 1 && (target.rank() == 0 || SameDims(x.shape(), target.shape()));
+}
+Tensor WithoutBatch(const Tensor& loss, Reduction reduction) {
+  return reduction == Reduction::kNone ? Squeeze(loss, 0) : loss;
+}
+}  // namespace
+
 Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const Tensor& weight,
                     std::optional<int64_t> ignore_index, Reduction reduction,
                     double label_smoothing) {
+  if (IsOneSample(logits, target)) {
+    return WithoutBatch(CrossEntropy(Unsqueeze(logits, 0), Unsqueeze(target, 0), weight,
+                                     ignore_index, reduction, label_smoothing),
+                        reduction);
+  }
   const ClassOptions given{weight, ignore_index, label_smoothing};
   Check("cross_entropy", logits.shape(), given);
   const bool probabilities = IsFloat(target.dtype()) && target.dtype() == logits.dtype() &&
@@ -115,6 +130,11 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const Tensor& we
 
 Tensor NllLoss(const Tensor& log_probs, const Tensor& target, const Tensor& weight,
                std::optional<int64_t> ignore_index, Reduction reduction) {
+  if (IsOneSample(log_probs, target)) {
+    return WithoutBatch(
+        NllLoss(Unsqueeze(log_probs, 0), Unsqueeze(target, 0), weight, ignore_index, reduction),
+        reduction);
+  }
   const ClassOptions given{weight, ignore_index};
   Check("nll_loss", log_probs.shape(), given);
   if (given.plain()) return NllLoss(log_probs, target, reduction);

@@ -52,7 +52,7 @@ Tensor Angle(const Tensor& in) {
   const Tensor x = Floating(in);
   const Value zero = Constant(0, x.dtype());
   return Where(Lt(x, zero), Constant(std::numbers::pi, x.dtype()),
-               Where(Ne(x, x), Detach(x), zero));
+               Where(Ne(x, x), Floor(x), zero));  // NaN, without a gradient
 }
 
 Tensor Polar(const Tensor& abs, const Tensor& angle) {

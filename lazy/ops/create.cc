@@ -3,10 +3,12 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <vector>
 
 #include "ir/support/wrong_type.h"
+#include "lazy/ops/default_type.h"
 #include "lazy/ops/index.h"
 #include "lazy/ops/random.h"
 #include "lazy/tensor/random.h"
@@ -212,11 +214,11 @@ Tensor Arange(int64_t count, DType dtype, backend::Device device) {
   return RecordOne(PositionsOp{Dims{count}, 0, dtype}, {}, device);
 }
 
-Tensor Rand(absl::Span<const int64_t> dims, DType dtype, backend::Device device) {
-  return Rand(dims, dtype, device, DefaultGenerator());
+Tensor Rand(absl::Span<const int64_t> dims, std::optional<DType> dtype, backend::Device device) {
+  return Rand(dims, dtype.value_or(DefaultFloat()), device, DefaultGenerator());
 }
-Tensor Randn(absl::Span<const int64_t> dims, DType dtype, backend::Device device) {
-  return Randn(dims, dtype, device, DefaultGenerator());
+Tensor Randn(absl::Span<const int64_t> dims, std::optional<DType> dtype, backend::Device device) {
+  return Randn(dims, dtype.value_or(DefaultFloat()), device, DefaultGenerator());
 }
 Tensor Randint(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType dtype,
                backend::Device device) {
@@ -228,6 +230,11 @@ Tensor Randperm(int64_t count, DType dtype, backend::Device device) {
 
 Tensor Rand(absl::Span<const int64_t> dims, DType dtype, backend::Device device,
             Generator& generator) {
+  if (dtype == DType::kC64 || dtype == DType::kC128) {
+    const DType part = hlo::PartType(dtype);
+    const Tensor real = Rand(dims, part, device, generator);
+    return Complex(real, Rand(dims, part, device, generator));
+  }
   CheckRandom("rand", dims, dtype);
   UniformOp op{Dims(dims.begin(), dims.end()), dtype};
   return RecordRandom(op, NumbersFor(dtype, Count(op.dims)), device, generator);
@@ -235,6 +242,11 @@ Tensor Rand(absl::Span<const int64_t> dims, DType dtype, backend::Device device,
 
 Tensor Randn(absl::Span<const int64_t> dims, DType dtype, backend::Device device,
              Generator& generator) {
+  if (dtype == DType::kC64 || dtype == DType::kC128) {  // two parts of half the variance
+    const DType part = hlo::PartType(dtype);
+    const Tensor real = Randn(dims, part, device, generator);
+    return Complex(real, Randn(dims, part, device, generator)) * std::numbers::sqrt2 / 2.0;
+  }
   CheckRandom("randn", dims, dtype);
   NormalOp op{Dims(dims.begin(), dims.end()), dtype};
   return RecordRandom(op, 2 * NumbersFor(dtype, Count(op.dims)), device, generator);
@@ -305,9 +317,9 @@ Tensor Dropout(const Tensor& x, double probability) {
   return Mul(Mul(x, To(keep, x.dtype())), Number(scale).Slot(x.dtype()));
 }
 
-Tensor Full(absl::Span<const int64_t> dims, const Number& value, DType dtype,
+Tensor Full(absl::Span<const int64_t> dims, const Number& value, std::optional<DType> dtype,
             backend::Device device) {
-  return Full(dims, value.As(dtype), device);
+  return Full(dims, value.As(dtype.value_or(value.DefaultType())), device);
 }
 
 namespace {
@@ -319,44 +331,134 @@ Tensor Filled(std::string_view op, absl::Span<const int64_t> dims, double value,
 }
 }  // namespace
 
-Tensor Zeros(absl::Span<const int64_t> dims, DType dtype, backend::Device device) {
-  return Filled("zeros", dims, 0, dtype, device);
+Tensor Zeros(absl::Span<const int64_t> dims, std::optional<DType> dtype, backend::Device device) {
+  return Filled("zeros", dims, 0, dtype.value_or(DefaultFloat()), device);
 }
-Tensor Ones(absl::Span<const int64_t> dims, DType dtype, backend::Device device) {
-  return Filled("ones", dims, 1, dtype, device);
+Tensor Ones(absl::Span<const int64_t> dims, std::optional<DType> dtype, backend::Device device) {
+  return Filled("ones", dims, 1, dtype.value_or(DefaultFloat()), device);
 }
-Tensor ZerosLike(const Tensor& x) { return FullConstant(x.shape(), 0, x.device()); }
-Tensor OnesLike(const Tensor& x) { return FullConstant(x.shape(), 1, x.device()); }
-Tensor Constant(double value, DType dtype, backend::Device device) {
-  return Filled("constant", {}, value, dtype, device);
+Tensor Empty(absl::Span<const int64_t> dims, std::optional<DType> dtype, backend::Device device) {
+  return Filled("empty", dims, 0, dtype.value_or(DefaultFloat()), device);
+}
+Tensor ZerosLike(const Tensor& x, std::optional<DType> dtype,
+                 const std::optional<backend::Device>& device) {
+  return FullConstant(Shape(dtype.value_or(x.dtype()), x.shape().dims()), 0,
+                      device.value_or(x.device()));
+}
+Tensor OnesLike(const Tensor& x, std::optional<DType> dtype,
+                const std::optional<backend::Device>& device) {
+  return FullConstant(Shape(dtype.value_or(x.dtype()), x.shape().dims()), 1,
+                      device.value_or(x.device()));
+}
+Tensor EmptyLike(const Tensor& x, std::optional<DType> dtype,
+                 const std::optional<backend::Device>& device) {
+  return ZerosLike(x, dtype, device);
+}
+Tensor FullLike(const Tensor& x, const Number& value, std::optional<DType> dtype,
+                const std::optional<backend::Device>& device) {
+  return Full(x.shape().dims(), value.As(dtype.value_or(x.dtype())), device.value_or(x.device()));
+}
+Tensor Constant(double value, std::optional<DType> dtype, backend::Device device) {
+  return Filled("constant", {}, value, dtype.value_or(DefaultFloat()), device);
 }
 
-Tensor Arange(const Number& end, DType dtype, backend::Device device) {
+Tensor Arange(const Number& end, std::optional<DType> dtype, backend::Device device) {
   const double count = std::ceil(end.as_double());
   if (!(count >= 0 && count < 0x1p53)) {
     ThrowRecordError("arange",
                      InvalidArgument("end must be at least 0 and finite, is ", end.as_double()));
   }
-  return Arange(static_cast<int64_t>(count), dtype, device);
+  return Arange(static_cast<int64_t>(count),
+                dtype.value_or(end.is_whole() ? DType::kS64 : DefaultFloat()), device);
 }
 
-Tensor Linspace(const Number& start, const Number& end, int64_t steps, DType dtype,
-                backend::Device device) {
+namespace {
+// From both ends, so that each is exact.
+Tensor Between(const Tensor& start, const Tensor& end, int64_t steps, std::optional<DType> dtype) {
   if (steps < 0)
     ThrowRecordError("linspace", InvalidArgument("steps must not be negative, is ", steps));
-  const Tensor i = Arange(steps, DType::kF64, device);
-  const double between = static_cast<double>(std::max<int64_t>(steps - 1, 1));
-  const Number step((end.as_double() - start.as_double()) / between);
-  return To(Add(Mul(i, step.Slot(i.dtype())), start.As(i.dtype())), dtype);
+  if (start.rank() != 0 || end.rank() != 0) {
+    ThrowRecordError("linspace", InvalidArgument("start and end must be numbers or of rank 0, are ",
+                                                 start.shape(), " and ", end.shape()));
+  }
+  const bool is_complex = IsComplex(start.dtype()) || IsComplex(end.dtype());
+  const DType wide = is_complex ? DType::kC128 : DType::kF64;
+  const Tensor first = To(Detach(start), wide), last = To(Detach(end), wide);
+  const Tensor step = (last - first) / static_cast<double>(std::max<int64_t>(steps - 1, 1));
+  const Tensor i = Arange(steps, DType::kS64, start.device());
+  const Tensor before = To(i, wide), after = To(static_cast<double>(steps - 1) - i, wide);
+  const Tensor is_early = Lt(i, Constant(static_cast<double>((steps + 1) / 2), DType::kS64));
+  return To(Where(is_early, first + before * step, last - after * step),
+            dtype.value_or(is_complex ? DefaultComplex() : DefaultFloat()));
+}
+Tensor RankZero(const Number& number, backend::Device device) {
+  return Full({}, number.As(number.is_complex() ? DType::kC128 : DType::kF64), device);
+}
+}  // namespace
+
+Tensor Linspace(const Number& start, const Number& end, int64_t steps, std::optional<DType> dtype,
+                backend::Device device) {
+  return Between(RankZero(start, device), RankZero(end, device), steps, dtype);
+}
+Tensor Linspace(const Tensor& start, const Tensor& end, int64_t steps, std::optional<DType> dtype,
+                backend::Device /*device*/) {
+  return Between(start, end, steps, dtype);
+}
+Tensor Linspace(const Tensor& start, const Number& end, int64_t steps, std::optional<DType> dtype,
+                backend::Device /*device*/) {
+  return Between(start, RankZero(end, start.device()), steps, dtype);
+}
+Tensor Linspace(const Number& start, const Tensor& end, int64_t steps, std::optional<DType> dtype,
+                backend::Device /*device*/) {
+  return Between(RankZero(start, end.device()), end, steps, dtype);
 }
 
-Tensor Eye(int64_t n, DType dtype, backend::Device device) {
-  if (n < 0) ThrowRecordError("eye", InvalidArgument("n must not be negative, is ", n));
-  const Dims dims{n, n};
-  return To(Eq(Positions(dims, 0, device), Positions(dims, 1, device)), dtype);
+namespace {
+Tensor Powers(const Tensor& start, const Tensor& end, int64_t steps, double base,
+              std::optional<DType> dtype) {
+  const Tensor exponents = Between(start, end, steps, std::nullopt);
+  const bool is_complex = IsComplex(exponents.dtype());
+  const DType wide = is_complex ? DType::kC128 : DType::kF64;
+  const Tensor exact = Between(start, end, steps, wide);
+  return To(Pow(Constant(base, wide), exact), dtype.value_or(exponents.dtype()));
+}
+}  // namespace
+
+Tensor Logspace(const Number& start, const Number& end, int64_t steps, double base,
+                std::optional<DType> dtype, backend::Device device) {
+  return Powers(RankZero(start, device), RankZero(end, device), steps, base, dtype);
+}
+Tensor Logspace(const Tensor& start, const Tensor& end, int64_t steps, double base,
+                std::optional<DType> dtype, backend::Device /*device*/) {
+  return Powers(start, end, steps, base, dtype);
+}
+Tensor Logspace(const Tensor& start, const Number& end, int64_t steps, double base,
+                std::optional<DType> dtype, backend::Device /*device*/) {
+  return Powers(start, RankZero(end, start.device()), steps, base, dtype);
+}
+Tensor Logspace(const Number& start, const Tensor& end, int64_t steps, double base,
+                std::optional<DType> dtype, backend::Device /*device*/) {
+  return Powers(RankZero(start, end.device()), end, steps, base, dtype);
 }
 
-Tensor RandLike(const Tensor& x) { return Rand(x.shape().dims(), x.dtype(), x.device()); }
-Tensor RandnLike(const Tensor& x) { return Randn(x.shape().dims(), x.dtype(), x.device()); }
+Tensor Eye(int64_t n, std::optional<DType> dtype, backend::Device device) {
+  return Eye(n, n, dtype, device);
+}
+Tensor Eye(int64_t n, int64_t m, std::optional<DType> dtype, backend::Device device) {
+  if (n < 0 || m < 0)
+    ThrowRecordError("eye", InvalidArgument("n must not be negative, is ", n < 0 ? n : m));
+  const Dims dims{n, m};
+  return To(Eq(Positions(dims, 0, device), Positions(dims, 1, device)),
+            dtype.value_or(DefaultFloat()));
+}
+
+Tensor RandLike(const Tensor& x, std::optional<DType> dtype,
+                const std::optional<backend::Device>& device) {
+  return Rand(x.shape().dims(), dtype.value_or(x.dtype()), device.value_or(x.device()));
+}
+Tensor RandnLike(const Tensor& x, std::optional<DType> dtype,
+                 const std::optional<backend::Device>& device) {
+  return Randn(x.shape().dims(), dtype.value_or(x.dtype()), device.value_or(x.device()));
+}
 
 }  // namespace lazuli::lazy

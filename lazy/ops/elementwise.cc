@@ -479,6 +479,13 @@ Tensor Isfinite(const Tensor& x) {
   if (IsComplex(x.dtype())) return LogicalAnd(Isfinite(Real(x)), Isfinite(Imag(x)));
   return IsFloat(x.dtype()) ? Lt(Abs(x), Infinity(x)) : Everywhere(true, x);
 }
+Tensor MaskedFill(const Tensor& x, const Tensor& mask, const Tensor& value) {
+  if (value.rank() != 0) {
+    ThrowRecordError("masked_fill",
+                     InvalidArgument("value must be a number or of rank 0, is ", value.shape()));
+  }
+  return Where(mask, To(value, x.dtype()), x);
+}
 Tensor MaskedFill(const Tensor& x, const Tensor& mask, const Number& value) {
   return Where(mask, value.As(x.dtype()), x);
 }

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/support/wrong_type.h"
+#include "lazy/ops/elementwise.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/wide.h"
 #include "lazy/tensor/function_scope.h"
@@ -163,6 +165,11 @@ lowering::Op ScatterOp::Lower(lowering::LoweringContext& c, lowering::Op x, lowe
   return ScatterElements(c, kName, {x, index, source}, dim, Opcode::kCopy);
 }
 
+lowering::Op ScatterMultiplyOp::Lower(lowering::LoweringContext& c, lowering::Op x,
+                                      lowering::Op index, lowering::Op source) const {
+  return ScatterElements(c, kName, {x, index, source}, dim, Opcode::kMultiply);
+}
+
 Tensors ScatterOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Tensor index = s.x(1);
   const Tensor dx = s.needs(0) ? Scatter(dy, dim, index, ZerosOf(index.shape(), dy)) : Tensor();
@@ -296,48 +303,169 @@ Tensors SortOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
 
 // --- functions
 
-Tensor Gather(const Tensor& x, int64_t dim, const Tensor& index) {
-  return Record(GatherOp{NormalizeDim("gather", dim, x.rank())}, x, index);
+namespace {
+
+// f(x) along a dim, which of rank 0 is its only one.
+template <class F>
+Tensor AlongDim(const Tensor& x, F&& f) {
+  return x.rank() == 0 ? Reshape(f(Reshape(x, {1})), {}) : f(x);
+}
+// A number as elements of x, with these dims.
+Tensor Spread(const Number& value, const Tensor& x, absl::Span<const int64_t> dims) {
+  return Full(dims, value.As(x.dtype()), x.device());
+}
+// The dims of x with another size along dim.
+Dims Resized(const Tensor& x, int64_t dim, int64_t size) {
+  Dims dims(x.shape().dims().begin(), x.shape().dims().end());
+  dims[static_cast<std::size_t>(dim)] = size;
+  return dims;
+}
+
+Tensor ScatterReduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+                      std::string_view reduce) {
+  if (reduce == "add") return ScatterAdd(x, dim, index, source);
+  if (reduce != "multiply") {
+    ThrowRecordError("scatter", InvalidArgument("reduce must be add or multiply, is ", reduce));
+  }
+  return AlongDim(x, [&](const Tensor& in) {
+    return Record(ScatterMultiplyOp{NormalizeDim("scatter", dim, in.rank())}, in, WithDim(index),
+                  WithDim(source));
+  });
+}
+
+}  // namespace
+
+Tensor WithDim(const Tensor& x) { return x.rank() == 0 ? Reshape(x, {1}) : x; }
+
+Tensor Gather(const Tensor& in, int64_t dim, const Tensor& index) {
+  const Tensor x = WithDim(in);
+  const int64_t d = NormalizeDim("gather", dim, x.rank());
+  if (index.rank() != 0) return Record(GatherOp{d}, x, index);
+  return Reshape(Record(GatherOp{d}, x, WithDim(index)), {});
 }
 
 Tensor ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  return Record(ScatterAddOp{NormalizeDim("scatter_add", dim, x.rank())}, x, index, source);
+  return AlongDim(x, [&](const Tensor& in) {
+    return Record(ScatterAddOp{NormalizeDim("scatter_add", dim, in.rank())}, in, WithDim(index),
+                  WithDim(source));
+  });
 }
 
 Tensor Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  return Record(ScatterOp{NormalizeDim("scatter", dim, x.rank())}, x, index, source);
+  return AlongDim(x, [&](const Tensor& in) {
+    return Record(ScatterOp{NormalizeDim("scatter", dim, in.rank())}, in, WithDim(index),
+                  WithDim(source));
+  });
+}
+Tensor Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Number& value) {
+  return Scatter(x, dim, index, Spread(value, x, index.shape().dims()));
+}
+Tensor Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+               std::string_view reduce) {
+  return ScatterReduced(x, dim, index, source, reduce);
+}
+Tensor Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Number& value,
+               std::string_view reduce) {
+  return ScatterReduced(x, dim, index, Spread(value, x, index.shape().dims()), reduce);
 }
 
 Tensor IndexSelect(const Tensor& x, int64_t dim, const Tensor& index) {
-  return Record(IndexSelectOp{NormalizeDim("index_select", dim, x.rank())}, x, index);
+  return AlongDim(x, [&](const Tensor& in) {
+    return Record(IndexSelectOp{NormalizeDim("index_select", dim, in.rank())}, in, WithDim(index));
+  });
 }
 
 Tensor IndexAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  return Record(IndexAddOp{NormalizeDim("index_add", dim, x.rank())}, x, index, source);
+  return AlongDim(x, [&](const Tensor& in) {
+    return Record(IndexAddOp{NormalizeDim("index_add", dim, in.rank())}, in, WithDim(index),
+                  WithDim(source));
+  });
+}
+Tensor IndexAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+                const Number& alpha) {
+  return IndexAdd(x, dim, index, Mul(source, alpha.As(source.dtype())));
 }
 
 Tensor IndexCopy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  return Record(IndexCopyOp{NormalizeDim("index_copy", dim, x.rank())}, x, index, source);
+  return AlongDim(x, [&](const Tensor& in) {
+    return Record(IndexCopyOp{NormalizeDim("index_copy", dim, in.rank())}, in, WithDim(index),
+                  WithDim(source));
+  });
+}
+
+Tensor IndexFill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
+  if (value.rank() != 0) {
+    ThrowRecordError("index_fill",
+                     InvalidArgument("value must be a number or of rank 0, is ", value.shape()));
+  }
+  const Tensor in = WithDim(x), rows = WithDim(index);
+  const int64_t d = NormalizeDim("index_fill", dim, in.rank());
+  const Dims dims = Resized(in, d, rows.dim(0));
+  return Reshape(IndexCopy(in, d, rows, BroadcastTo(To(value, x.dtype()), dims)), x.shape().dims());
+}
+Tensor IndexFill(const Tensor& x, int64_t dim, const Tensor& index, const Number& value) {
+  return IndexFill(x, dim, index, Spread(value, x, {}));
+}
+
+Tensor Take(const Tensor& x, const Tensor& index) {
+  if (index.dtype() != DType::kS64)
+    ThrowRecordError("take", WrongType("takes an index of s64, not ", index.shape()));
+  const int64_t n = x.shape().num_elements();
+  if (n == 0 && index.shape().num_elements() != 0)
+    ThrowRecordError("take", OutOfRange("takes no elements of an empty tensor, ", x.shape()));
+  const Tensor flat = Reshape(index, {-1});
+  const Tensor from_end = Lt(flat, Constant(0, DType::kS64));
+  const Tensor at = Where(from_end, flat + static_cast<double>(n), flat);
+  return Reshape(IndexSelect(Reshape(x, {-1}), 0, at), index.shape().dims());
+}
+
+Tensor TakeAlongDim(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim) {
+  if (!IsIntegral(indices.dtype()))
+    ThrowRecordError("take_along_dim", WrongType("takes indices of s64, not ", indices.shape()));
+  if (!dim) return Gather(Reshape(x, {-1}), 0, Reshape(indices, {-1}));
+  if (x.rank() != indices.rank()) {
+    ThrowRecordError("take_along_dim", InvalidArgument("indices ", indices.shape(),
+                                                       " must have the rank of ", x.shape()));
+  }
+  const int64_t d = NormalizeDim("take_along_dim", *dim, x.rank());
+  const auto one = [&](const Tensor& t) { return Shape(t.dtype(), Resized(t, d, 1)); };
+  absl::StatusOr<Dims> dims = BroadcastDims(one(x), one(indices));
+  if (!dims.ok()) ThrowRecordError("take_along_dim", dims.status());
+  const auto stretched = [&](const Tensor& t) {
+    (*dims)[static_cast<std::size_t>(d)] = t.dim(d);
+    return BroadcastTo(t, *dims);
+  };
+  return Gather(stretched(x), d, stretched(indices));
 }
 
 Tensor MaskPositions(const Tensor& mask, int64_t count) {
   return Record(MaskPositionsOp{count}, mask);
 }
 
-Tensor Cumsum(const Tensor& x, int64_t dim) {
-  return Record(CumSumOp{NormalizeDim("cumsum", dim, x.rank())}, x);
+Tensor Cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  return AlongDim(dtype ? To(x, *dtype) : x, [&](const Tensor& in) {
+    return Record(CumSumOp{NormalizeDim("cumsum", dim, in.rank())}, in);
+  });
 }
 
-std::pair<Tensor, Tensor> Sort(const Tensor& x, int64_t dim, bool descending) {
+std::pair<Tensor, Tensor> Sort(const Tensor& x, int64_t dim, bool descending, bool stable) {
   if (IsComplex(x.dtype()))
-    ThrowRecordError("sort", InvalidArgument("takes real numbers, not ", x.shape()));
+    ThrowRecordError("sort", WrongType("takes real numbers, not ", x.shape()));
+  if (x.rank() == 0) {
+    const auto [values, indices] = Sort(Reshape(x, {1}), dim, descending, stable);
+    return {Reshape(values, {}), Reshape(indices, {})};
+  }
   const int64_t d = NormalizeDim("sort", dim, x.rank());
   const Operand in(x);
   Tensors results = RecordAll(SortOp{d, descending}, absl::MakeConstSpan(&in, 1));
   return {results[0], results[1]};
 }
 
-std::pair<Tensor, Tensor> Topk(const Tensor& x, int64_t k, int64_t dim, bool largest) {
+std::pair<Tensor, Tensor> Topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted) {
+  if (x.rank() == 0 && k == 1) {
+    const auto [values, indices] = Topk(Reshape(x, {1}), k, dim, largest, sorted);
+    return {Reshape(values, {}), Reshape(indices, {})};
+  }
   const int64_t d = NormalizeDim("topk", dim, x.rank());
   if (k < 0 || k > x.dim(d)) {
     ThrowRecordError("topk", OutOfRange("k is ", k, ", dim ", d, " of ", x.shape(), " has ",
@@ -346,6 +474,8 @@ std::pair<Tensor, Tensor> Topk(const Tensor& x, int64_t k, int64_t dim, bool lar
   const auto [values, indices] = Sort(x, d, largest);
   return {Narrow(values, d, 0, k), Narrow(indices, d, 0, k)};
 }
+
+Tensor Msort(const Tensor& x) { return Sort(x, 0).first; }
 
 Tensor OneHot(const Tensor& index, int64_t classes) { return OneHot(index, classes, DType::kS64); }
 
@@ -374,8 +504,8 @@ Tensor Embedding(const Tensor& index, const Tensor& weight, std::optional<int64_
   return Reshape(found, dims);
 }
 
-Tensor Argsort(const Tensor& x, int64_t dim, bool descending) {
-  return Sort(x, dim, descending).second;
+Tensor Argsort(const Tensor& x, int64_t dim, bool descending, bool stable) {
+  return Sort(x, dim, descending, stable).second;
 }
 
 }  // namespace lazuli::lazy

@@ -47,6 +47,17 @@ struct ScatterOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
+struct ScatterMultiplyOp {
+  int64_t dim;
+  LAZULI_OP("scatter_multiply", "aten::scatter_reduce", dim);
+  static constexpr OpDoc kDoc{
+      "x times the elements of source, each at the position along dim that the index says; one "
+      "outside fails the run.",
+      {"x", "index", "source"}};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
+                     lowering::Op source) const;
+};
+
 struct IndexSelectOp {
   int64_t dim;
   LAZULI_OP("index_select", "aten::index_select", dim);

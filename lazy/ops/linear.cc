@@ -202,10 +202,10 @@ Tensors Conv2dOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Shape& w = s.shape(1);
   if (s.needs(0))
     grads[0] = Record(Conv2dInputGradOp{stride, padding, dilation, groups, {x.dim(2), x.dim(3)}},
-                      dy, s.x(1));
+                      dy, Conj(s.x(1)));
   if (s.needs(1))
     grads[1] = Record(Conv2dWeightGradOp{stride, padding, dilation, groups, {w.dim(2), w.dim(3)}},
-                      s.x(0), dy);
+                      Conj(s.x(0)), dy);
   return grads;
 }
 
@@ -242,10 +242,10 @@ lowering::Op Conv2dInputGradOp::Lower(lowering::Builder& b, lowering::Op dy,
 Tensors Conv2dInputGradOp::Vjp(const Saved& s, const Tensor& g) const {
   const Shape& w = s.shape(1);
   Tensors grads(2);
-  if (s.needs(0)) grads[0] = Record(Conv2dOp{stride, padding, dilation, groups}, g, s.x(1));
+  if (s.needs(0)) grads[0] = Record(Conv2dOp{stride, padding, dilation, groups}, g, Conj(s.x(1)));
   if (s.needs(1))
     grads[1] = Record(Conv2dWeightGradOp{stride, padding, dilation, groups, {w.dim(2), w.dim(3)}},
-                      g, s.x(0));
+                      g, Conj(s.x(0)));
   return grads;
 }
 
@@ -277,13 +277,15 @@ Tensors Conv2dWeightGradOp::Vjp(const Saved& s, const Tensor& g) const {
   Tensors grads(2);
   if (s.needs(0))
     grads[0] = Record(Conv2dInputGradOp{stride, padding, dilation, groups, {x.dim(2), x.dim(3)}},
-                      s.x(1), g);
-  if (s.needs(1)) grads[1] = Record(Conv2dOp{stride, padding, dilation, groups}, s.x(0), g);
+                      Conj(s.x(1)), g);
+  if (s.needs(1)) grads[1] = Record(Conv2dOp{stride, padding, dilation, groups}, Conj(s.x(0)), g);
   return grads;
 }
 
 Tensor Conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
+  if (x.rank() == 3 && weight.rank() == 4)  // one image
+    return Squeeze(Conv2d(Unsqueeze(x, 0), weight, bias, options), 0);
   if (bias.defined() && weight.rank() == 4) CheckBias("conv2d", "channels", bias, weight);
   const Tensor y = Record(
       Conv2dOp{options.stride, options.padding, options.dilation, options.groups}, x, weight);

@@ -248,11 +248,18 @@ Tensor Reduced(const Tensor& loss, Reduction reduction) {
   return loss;
 }
 
-Tensor Softmax(const Tensor& x, int64_t dim) {
+Tensor Softmax(const Tensor& in, int64_t dim, std::optional<DType> dtype) {
+  const Tensor x = dtype ? To(in, *dtype) : in;
+  if (x.rank() == 0) return Reshape(Softmax(Reshape(x, {1}), dim), {});
   return Record(SoftmaxOp{NormalizeDim("softmax", dim, x.rank())}, x);
 }
-Tensor LogSoftmax(const Tensor& x, int64_t dim) {
+Tensor LogSoftmax(const Tensor& in, int64_t dim, std::optional<DType> dtype) {
+  const Tensor x = dtype ? To(in, *dtype) : in;
+  if (x.rank() == 0) return Reshape(LogSoftmax(Reshape(x, {1}), dim), {});
   return Record(LogSoftmaxOp{NormalizeDim("log_softmax", dim, x.rank())}, x);
+}
+Tensor Softmin(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  return Softmax(-x, dim, dtype);
 }
 Tensor CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduction) {
   return Record(CrossEntropyOp{reduction}, logits, target);
@@ -320,12 +327,14 @@ Tensor MseLoss(const Tensor& x, const Tensor& y, Reduction reduction) {
   });
 }
 Tensor L1Loss(const Tensor& x, const Tensor& y, Reduction reduction) {
+  if (IsComplex(x.dtype()) || IsComplex(y.dtype())) return Reduced(Abs(x - y), reduction);
   CheckLoss("l1_loss", x, y);
   return PairLoss(x, y, reduction, [](const Tensor& a, const Tensor& b) { return Abs(a - b); });
 }
 Tensor SmoothL1Loss(const Tensor& x, const Tensor& y, const Number& beta, Reduction reduction) {
   CheckLoss("smooth_l1_loss", x, y);
-  CheckAboveZero("smooth_l1_loss", "beta", beta, "; l1_loss is its limit at 0");
+  if (beta.as_double() == 0) return L1Loss(x, y, reduction);  // the limit
+  CheckAboveZero("smooth_l1_loss", "beta", beta, "");
   return PairLoss(x, y, reduction, [&](const Tensor& a, const Tensor& b) {
     return Record(HuberOp{true}, a - b, BesideWide(beta, x));
   });

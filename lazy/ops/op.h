@@ -304,6 +304,10 @@ class OpGradNode final : public GradNode {
     else
       return op_.Vjp(saved_, dys);
   }
+  bool Bends() const override {
+    if constexpr (requires { T::kSaves; }) return T::kSaves.inputs != 0 || T::kSaves.outputs != 0;
+    return false;
+  }
   void ReleaseSaved() override {
     for (SavedTensor& t : saved_.inputs_) Free(t);
     for (SavedTensor& t : saved_.outputs_) Free(t);

@@ -1,6 +1,8 @@
 #include "lazy/ops/pointwise.h"
 
 #include <array>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numbers>
 
@@ -62,8 +64,13 @@ double FiniteMax(DType dtype) {
 
 Tensor TruncFloats(const Tensor& x) { return Where(Lt(x, Number0(x)), Ceil(x), Floor(x)); }
 
-// The operands in their common dtype, of floats.
-std::pair<Tensor, Tensor> Together(std::string_view op, const Tensor& x, const Tensor& y) {
+// The operands in their common dtype, of floats; a number as rank 0.
+std::pair<Tensor, Tensor> Together(std::string_view op, const Operand& in_x, const Operand& in_y) {
+  const backend::Device device = (in_x.tensor() != nullptr ? in_x : in_y).tensor()->device();
+  const auto tensor = [&](const Operand& o) {
+    return o.tensor() != nullptr ? *o.tensor() : Full({}, o.number(), device);
+  };
+  const Tensor x = tensor(in_x), y = tensor(in_y);
   const absl::StatusOr<DType> common = CommonType(x.shape(), y.shape());
   if (!common.ok()) ThrowRecordError(op, common.status());
   const DType dtype = IsFloat(*common) || IsComplex(*common) ? *common : DefaultFloat();
@@ -233,6 +240,111 @@ lowering::Op SignBitOp::Lower(lowering::Builder& b, lowering::Op x) const {
   return b.Compare(Direction::kLt, word, b.ZerosLike(word));
 }
 
+lowering::Op GcdOp::Lower(lowering::Builder& b, lowering::Op in_x, lowering::Op in_y) const {
+  auto [x, y] = Prepare(Accepts::kInteger, in_x, in_y);
+  if (!IsIntegral(x.dtype())) return b.Error(WrongType("takes integers, not ", x.shape()));
+  if (b.shapes_only()) return x;
+  const Shape shape = x.shape(), pair = Shape::Tuple({shape, shape});
+  const auto zeros = [&](lowering::Builder& r) { return r.Full(shape, 0); };
+  hlo::Computation* left = b.Region("left", {pair}, [&](lowering::Builder& r, auto p) {
+    const lowering::Op some = r.Compare(Direction::kNe, r.GetTupleElement(p[0], 1), zeros(r));
+    Dims dims;
+    for (int64_t d = 0; d < shape.rank(); ++d) dims.push_back(d);
+    return r.Reduce(Opcode::kOr, some, dims);
+  });
+  // (x, y) becomes (y, x % y), and stays where y is 0.
+  hlo::Computation* step = b.Region("step", {pair}, [&](lowering::Builder& r, auto p) {
+    const lowering::Op a = r.GetTupleElement(p[0], 0), d = r.GetTupleElement(p[0], 1);
+    const lowering::Op done = r.Compare(Direction::kEq, d, zeros(r));
+    const lowering::Op safe = r.Select(done, r.Full(shape, 1), d);
+    return r.Tuple(
+        {r.Select(done, a, d), r.Select(done, d, r.Binary(Opcode::kRemainder, a, safe))});
+  });
+  const lowering::Op divisor = b.GetTupleElement(b.While(b.Tuple({x, y}), left, step), 0);
+  return IsUnsigned(x.dtype()) ? divisor : b.Unary(Opcode::kAbs, divisor);
+}
+
+lowering::Op NextAfterOp::Lower(lowering::Builder& b, lowering::Op in_x, lowering::Op in_y) const {
+  auto [x, y] = Prepare(Accepts::kReal, in_x, in_y);
+  if (!IsFloat(x.dtype()) || ByteWidth(x.dtype()) < 2)
+    return b.Error(WrongType("takes floats, not ", in_x.shape(), " and ", in_y.shape()));
+  const DType type = ByteWidth(x.dtype()) == 8   ? DType::kS64
+                     : ByteWidth(x.dtype()) == 4 ? DType::kS32
+                                                 : DType::kS16;
+  const Shape bits(type, x.shape().dims()), floats = x.shape();
+  const auto cast = [&](lowering::Op v, const Shape& to) {
+    return b.Add(Opcode::kBitcastConvert, {v}, hlo::NoAttrs{}, {}, &to);
+  };
+  const auto number = [&](double v) { return b.Full(bits, v); };
+  const lowering::Op zero = b.ZerosLike(x);
+  // Away from 0 the magnitude grows by one bit.
+  const lowering::Op up = b.Compare(Direction::kGt, y, x);
+  const lowering::Op positive = b.Compare(Direction::kGt, x, zero);
+  const lowering::Op grows = b.Compare(Direction::kEq, up, positive);
+  const lowering::Op next =
+      cast(b.Plus(cast(x, bits), b.Select(grows, number(1), number(-1))), floats);
+  const lowering::Op least = cast(number(1), floats);
+  const lowering::Op beside_zero = b.Select(up, least, b.Unary(Opcode::kNegate, least));
+  const lowering::Op moved = b.Select(b.Compare(Direction::kEq, x, zero), beside_zero, next);
+  const lowering::Op same = b.Select(b.Compare(Direction::kEq, x, y), y, moved);
+  const lowering::Op nan =
+      b.Binary(Opcode::kOr, b.Compare(Direction::kNe, x, x), b.Compare(Direction::kNe, y, y));
+  return b.Select(nan, b.Plus(x, y), same);
+}
+
+Tensors NextAfterOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor stays = Eq(s.x(0), s.x(1));
+  return {SumToShape(Where(stays, Constant(0, dy.dtype()), dy), s.shape(0)), Tensor()};
+}
+
+// Up to 20 the power series, beyond the asymptotic one, whose terms shrink there.
+lowering::Op BesselIOp::Lower(lowering::Builder& b, lowering::Op in) const {
+  return InDouble(b, in, [&](lowering::Op x, const Wide64& w) {
+    constexpr double kFar = 20;
+    constexpr int kTerms = 60, kFarTerms = 20;
+    const auto n = static_cast<double>(order);
+    const lowering::Op size = b.Unary(Opcode::kAbs, x);
+    const lowering::Op is_far = b.Compare(Direction::kGt, size, w(kFar));
+    const lowering::Op near = b.Select(is_far, w(kFar), size);
+    const lowering::Op half = w.Times(near, 0.5), square = b.Times(half, half);
+    lowering::Op series = w(1);
+    for (int k = kTerms; k > 0; --k)
+      series = w.Plus(b.Times(series, w.Times(square, 1 / (k * (k + n)))), 1);
+    if (order == 1) series = b.Times(series, half);
+    const lowering::Op decay = b.Unary(Opcode::kExponential, b.Unary(Opcode::kNegate, near));
+    if (scaled) series = b.Times(series, decay);
+    const lowering::Op far = b.Select(is_far, size, w(kFar)), inverse = b.DividedBy(w(1), far);
+    lowering::Op tail = w(1);
+    for (int k = kFarTerms; k > 0; --k) {
+      const double odd = 2.0 * k - 1;
+      tail = w.Plus(b.Times(tail, w.Times(inverse, (odd * odd - 4 * n * n) / (8.0 * k))), 1);
+    }
+    const lowering::Op root = b.Unary(Opcode::kRsqrt, w.Times(far, 2 * std::numbers::pi));
+    lowering::Op end = b.Times(tail, root);
+    if (!scaled) end = b.Times(end, b.Unary(Opcode::kExponential, far));
+    const lowering::Op y = b.Select(is_far, end, series);
+    const lowering::Op signed_y =
+        order == 1 ? b.Select(b.Compare(Direction::kLt, x, w(0)), b.Unary(Opcode::kNegate, y), y)
+                   : y;
+    return b.Select(b.Compare(Direction::kEq, x, x), signed_y, x);
+  });
+}
+
+// i0' = i1, and i1' = i0 - i1 / x; scaled ones lose themselves with the sign of x.
+Tensors BesselIOp::Vjp(const Saved& s, const Tensor& dy) const {
+  const Tensor x = s.x();
+  const Tensor other = Record(BesselIOp{1 - order, scaled}, x);
+  Tensor slope = other;
+  if (order == 1) {
+    // Next to 0, where half of x may be no number.
+    const Tensor none = Lt(Abs(Detach(x)), Constant(1e-30, x.dtype()));
+    const Tensor ratio = s.y() / Where(none, Number1(x), x);
+    slope = Where(none, Constant(0.5, x.dtype()), other - ratio);
+  }
+  if (scaled) slope = slope - Sign(x) * s.y();
+  return {dy * slope};
+}
+
 lowering::Op HypotOp::Lower(lowering::Builder& b, lowering::Op in_x, lowering::Op in_y) const {
   auto [l, r] = Prepare(Accepts::kFloat, in_x, in_y);
   if (!IsFloat(l.dtype()))
@@ -337,6 +449,70 @@ Tensor Sinc(const Tensor& in) {
   });
 }
 
+Tensor I0(const Tensor& x) { return Record(BesselIOp{0, false}, Floating(x)); }
+
+namespace {
+// The zeta function of Hurwitz, of s > 1 and x > 0 in f64: the sum of (x + k)^-s, by the formula of
+// Euler and Maclaurin.
+Tensor Zeta(double s, const Tensor& x) {
+  constexpr int kTerms = 12;
+  constexpr std::array kBernoulli = {1.0 / 12,         -1.0 / 720,     1.0 / 30240,
+                                     -1.0 / 1209600,   1.0 / 47900160, -691.0 / 1307674368000,
+                                     1.0 / 74724249600};  // B(2k) / (2k)!
+  Tensor sum;
+  for (int k = 0; k < kTerms; ++k) {
+    const Tensor term = PowNumber(x + static_cast<double>(k), -s);
+    sum = sum.defined() ? sum + term : term;
+  }
+  const Tensor w = x + static_cast<double>(kTerms);
+  sum = sum + PowNumber(w, 1 - s) / (s - 1) + PowNumber(w, -s) * 0.5;
+  double rising = s;
+  Tensor step = PowNumber(w, -s - 1);
+  for (std::size_t k = 0; k < kBernoulli.size(); ++k) {
+    sum = sum + step * (kBernoulli[k] * rising);
+    const double from = s + 2 * static_cast<double>(k) + 1;
+    rising *= from * (from + 1);
+    step = step / (w * w);
+  }
+  return sum;
+}
+}  // namespace
+
+// (-1)^(n + 1) n! zeta(n + 1, x). Below 0, where f is the fraction of x, the terms up to f are those
+// of zeta(1 - f) that zeta(1 - x) has not got.
+Tensor Polygamma(int64_t n, const Tensor& in) {
+  if (n < 0) ThrowRecordError("polygamma", InvalidArgument("n must not be negative, is ", n));
+  if (n == 0) return Digamma(in);
+  const Tensor narrow = Floating(in);
+  if (!IsFloat(narrow.dtype()))
+    ThrowRecordError("polygamma", WrongType("takes real numbers, not ", in.shape()));
+  const Tensor x = To(narrow, DType::kF64);
+  const double s = static_cast<double>(n) + 1;
+  const Value one = Number1(x);
+  const Tensor below = Lt(Detach(x), Number0(x));
+  const Tensor pole = Eq(Floor(Detach(x)), Detach(x)),
+               between = LogicalAnd(below, LogicalNot(pole));
+  const Tensor fraction = Where(between, x - Floor(x), one);
+  const Tensor positive = Where(below, fraction, x);
+  const Tensor beyond =
+      Zeta(s, Where(between, 1.0 - fraction, one)) - Zeta(s, Where(between, 1.0 - x, one));
+  const double parity = n % 2 == 0 ? -1 : 1;  // of s
+  const Tensor zeta = Zeta(s, positive);
+  const Tensor sum = Where(below, Where(pole, Infinite(x), zeta + beyond * parity), zeta);
+  return To(sum * (parity * std::tgamma(s)), narrow.dtype());
+}
+
+Tensor Round(const Tensor& x, int64_t decimals) {
+  if (!IsFloat(x.dtype())) {
+    if (IsIntegral(x.dtype())) return Clone(x);
+    ThrowRecordError("round", WrongType("takes integers or floats, not ", x.shape()));
+  }
+  return InWide(x, [&](const Tensor& wide) {
+    const double power = std::pow(10.0, std::abs(static_cast<double>(decimals)));
+    return decimals < 0 ? Round(wide / power) * power : Round(wide * power) / power;
+  });
+}
+
 Tensor Logit(const Tensor& in, std::optional<double> eps) {
   const Tensor x = Floating(in);
   if (!eps) return Record(LogitOp{}, x);
@@ -371,7 +547,11 @@ Tensor Isreal(const Tensor& x) {
   const Tensor imag = Imag(x);
   return Eq(imag, Number0(imag));
 }
-Tensor Sgn(const Tensor& x) { return Sign(x); }
+Tensor Sgn(const Tensor& x) {
+  if (!IsComplex(x.dtype())) return Sign(x);
+  const Tensor size = Abs(x), none = Eq(Detach(size), Number0(size));
+  return Where(none, Number0(x), x / Where(none, Number1(size), size));
+}
 Tensor Positive(const Tensor& x) {
   if (x.dtype() == DType::kPred)
     ThrowRecordError("positive", WrongType("takes no pred, but ", x.shape()));
@@ -382,7 +562,14 @@ Tensor Positive(const Tensor& x) {
 
 Tensor Hypot(const Tensor& x, const Tensor& y) { return Record(HypotOp{}, x, y); }
 
-Tensor Copysign(const Tensor& in_x, const Tensor& in_y) {
+Tensor Gcd(const Tensor& x, const Tensor& y) { return Record(GcdOp{}, x, y); }
+Tensor Lcm(const Tensor& x, const Tensor& y) {
+  const Tensor divisor = Gcd(x, y), none = Eq(divisor, Number0(divisor));
+  return Abs(FloorDivide(x, Where(none, Number1(divisor), divisor)) * y);
+}
+Tensor Nextafter(const Tensor& x, const Tensor& y) { return Record(NextAfterOp{}, x, y); }
+
+Tensor Copysign(const Operand& in_x, const Operand& in_y) {
   const auto [x, y] = Together("copysign", in_x, in_y);
   const Tensor zero = Eq(x, Number0(x));  // whose gradient is 0
   const Tensor magnitude = Where(zero, Number0(x), Abs(x));
@@ -407,7 +594,7 @@ Tensor Logaddexp2(const Tensor& in_x, const Tensor& in_y) {
   return LogOfSum(x, y, std::numbers::ln2);
 }
 
-Tensor Xlogy(const Tensor& in_x, const Tensor& in_y) {
+Tensor Xlogy(const Operand& in_x, const Operand& in_y) {
   const auto [x, y] = Together("xlogy", in_x, in_y);
   // What would make NaN of a product with 0.
   const Tensor endless = LogicalOr(Le(y, Number0(y)), Eq(y, Infinite(y)));
@@ -438,7 +625,7 @@ Tensor Heaviside(const Tensor& x, const Tensor& values) {
 }
 
 namespace {
-bool IsWhole(const Tensor& x) { return IsIntegral(x.dtype()) || x.dtype() == DType::kPred; }
+bool IsOfIntegers(const Tensor& x) { return IsIntegral(x.dtype()) || x.dtype() == DType::kPred; }
 
 // The dtype of what is computed from both, with the dims of the one that has more.
 Shape Together(std::string_view op, const Shape& x, const Shape& y) {
@@ -457,6 +644,11 @@ Tensor FloatPower(const Tensor& x, const Tensor& exponent) {
   const DType wide =
       IsComplex(x.dtype()) || IsComplex(exponent.dtype()) ? DType::kC128 : DType::kF64;
   return Pow(To(x, wide), To(exponent, wide));
+}
+Tensor FloatPower(const Number& x, const Tensor& exponent) {
+  const bool is_complex = x.is_complex() || IsComplex(exponent.dtype());
+  const DType wide = is_complex ? DType::kC128 : DType::kF64;
+  return Pow(x.As(wide), To(exponent, wide));
 }
 Tensor FloatPower(const Tensor& x, const Number& exponent) {
   const Tensor wide = To(x, IsComplex(x.dtype()) ? DType::kC128 : DType::kF64);
@@ -498,7 +690,7 @@ Tensor Addcmul(const Tensor& x, const Tensor& first, const Tensor& second, const
       [&](const Tensor& a, const Tensor& b, const Tensor& c) { return Add(a, Mul(b * value, c)); });
 }
 Tensor Addcdiv(const Tensor& x, const Tensor& first, const Tensor& second, const Number& value) {
-  if (IsWhole(first) && IsWhole(second)) {
+  if (IsOfIntegers(first) && IsOfIntegers(second)) {
     ThrowRecordError("addcdiv", WrongType("divides no integers by integers: ", first.shape(),
                                           " by ", second.shape(), "; convert one with to()"));
   }

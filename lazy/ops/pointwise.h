@@ -59,6 +59,39 @@ struct SignBitOp {
   lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
 };
 
+// By Euclid's algorithm.
+struct GcdOp {
+  LAZULI_OP("gcd", "aten::gcd");
+  static constexpr OpDoc kDoc{"Greatest common divisor of integers.", {"x", "y"}};
+  absl::StatusOr<Shape> Infer(const Shape& x, const Shape& y) const {
+    return BinaryShape(Accepts::kInteger, lowering::Opcode::kRemainder, x, y);
+  }
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const;
+};
+
+struct NextAfterOp {
+  LAZULI_OP("nextafter", "aten::nextafter");
+  static constexpr OpDoc kDoc{"The float after x in the direction of y.", {"x", "y"}};
+  static constexpr Saves kSaves = kSaveXY;
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+// The modified Bessel function of the first kind, of order 0 or 1; scaled: times exp(-|x|).
+struct BesselIOp {
+  int64_t order;
+  bool scaled;
+  LAZULI_OP("bessel_i", "aten::i0", order, scaled);
+  static constexpr OpDoc kDoc{"The modified Bessel function of the first kind of each element.",
+                              {"x"}};
+  static constexpr Saves kSaves{.inputs = 1, .outputs = 1};
+  absl::StatusOr<Shape> Infer(const Shape& x) const {
+    return UnaryShape(Accepts::kFloat, lowering::Opcode::kErf, x);
+  }
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
 struct HypotOp {
   LAZULI_OP("hypot", "aten::hypot");
   static constexpr OpDoc kDoc{"sqrt(x^2 + y^2), without overflow.", {"x", "y"}};

@@ -209,6 +209,7 @@ Tensor AveragingMatrix(int64_t from, int64_t to, DType dtype, backend::Device de
 }  // namespace
 
 Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
+  if (x.rank() == 3) return Squeeze(AdaptiveAvgPool2d(Unsqueeze(x, 0), size), 0);  // one image
   if (x.rank() != 4 || size[0] < 1 || size[1] < 1) {
     ThrowRecordError("adaptive_avg_pool2d",
                      InvalidArgument("takes x [N, C, H, W] and a size from 1 on, not ", x.shape(),
@@ -236,10 +237,16 @@ Pool2dAttrs Windows(Pair kernel, Pair stride, Pair padding, bool ceil_mode) {
 }  // namespace
 
 Tensor MaxPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, bool ceil_mode) {
+  if (x.rank() == 3)
+    return Squeeze(MaxPool2d(Unsqueeze(x, 0), kernel, stride, padding, ceil_mode), 0);
   return MaxPool2d(x, Windows(kernel, stride, padding, ceil_mode));
 }
 Tensor AvgPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, bool ceil_mode,
                  bool count_include_pad) {
+  if (x.rank() == 3) {
+    return Squeeze(
+        AvgPool2d(Unsqueeze(x, 0), kernel, stride, padding, ceil_mode, count_include_pad), 0);
+  }
   return AvgPool2d(x, Windows(kernel, stride, padding, ceil_mode), count_include_pad);
 }
 

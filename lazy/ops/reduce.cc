@@ -152,11 +152,15 @@ lowering::Op Wide(lowering::Op x) {
   return x.builder()->Convert(x, hlo::AccumulationType(x.dtype()));
 }
 
-Tensor Sum(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
+Tensor Sum(const Tensor& in, absl::Span<const int64_t> dims, bool keepdim,
+           std::optional<DType> dtype) {
+  const Tensor x = dtype ? To(in, *dtype) : in;
   return Record(SumOp{NormalizeDims("sum", dims, x.rank()), keepdim}, x);
 }
 
-Tensor Mean(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
+Tensor Mean(const Tensor& in, absl::Span<const int64_t> dims, bool keepdim,
+            std::optional<DType> dtype) {
+  const Tensor x = dtype ? To(in, *dtype) : in;
   const Dims all = NormalizeDims("mean", dims, x.rank());
   int64_t count = 1;
   for (int64_t d : all) count *= x.dim(d);
@@ -167,7 +171,9 @@ Tensor Mean(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
       x, [&](const Tensor& wide) { return Sum(wide, all, keepdim) / static_cast<double>(count); });
 }
 
-Tensor Prod(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
+Tensor Prod(const Tensor& in, absl::Span<const int64_t> dims, bool keepdim,
+            std::optional<DType> dtype) {
+  const Tensor x = dtype ? To(in, *dtype) : in;
   return Record(ProdOp{NormalizeDims("prod", dims, x.rank()), keepdim}, x);
 }
 
@@ -193,6 +199,10 @@ Tensor Amin(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
 }
 
 std::pair<Tensor, Tensor> Max(const Tensor& x, int64_t dim, bool keepdim) {
+  if (x.rank() == 0) {
+    (void)NormalizeDim("max", dim, 1);
+    return {Clone(x), FullConstant(Shape(DType::kS64), 0, x.device())};
+  }
   const int64_t d = ExtremumDims("max", x, {dim})[0];
   const Operand in(x);
   Tensors results = RecordAll(MaxAlongOp{d, keepdim}, absl::MakeConstSpan(&in, 1));
@@ -206,9 +216,10 @@ Tensor Min(const Tensor& x, const Tensor& y) { return Minimum(x, y); }
 
 Tensor Argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   if (!dim) {
-    const Tensor flat = Reshape(x, {-1});
-    return Argmax(flat, 0, false);
+    const Tensor position = Argmax(Reshape(x, {-1}), 0, false);
+    return keepdim ? Reshape(position, Dims(static_cast<std::size_t>(x.rank()), 1)) : position;
   }
+  if (x.rank() == 0) return Max(x, *dim, keepdim).second;
   return Record(ArgMaxOp{ExtremumDims("argmax", x, {*dim})[0], keepdim}, x);
 }
 
@@ -272,8 +283,9 @@ Dims NormalizeDims(std::string_view op, absl::Span<const int64_t> dims, int64_t 
     for (int64_t i = 0; i < rank; ++i) result.push_back(i);
     return result;
   }
-  for (int64_t d : dims) result.push_back(NormalizeDim(op, d, rank));
+  for (int64_t d : dims) result.push_back(NormalizeDim(op, d, std::max<int64_t>(rank, 1)));
   std::sort(result.begin(), result.end());
+  if (rank == 0) return {};  // whose only dim, to users, is none
   if (std::adjacent_find(result.begin(), result.end()) != result.end()) {
     ThrowRecordError(op, InvalidArgument("a dim is named twice in (", Join(dims, ", "), ")"));
   }

@@ -141,8 +141,9 @@ Tensor Permute(const Tensor& x, absl::Span<const int64_t> dims) {
 Dims TransposedDims(const Shape& x, int64_t dim0, int64_t dim1) {
   Dims dims(static_cast<std::size_t>(x.rank()));
   for (std::size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
-  const int64_t a = NormalizeDim("transpose", dim0, x.rank());
-  const int64_t b = NormalizeDim("transpose", dim1, x.rank());
+  const int64_t rank = std::max<int64_t>(x.rank(), 1);  // of rank 0 nothing is to be exchanged
+  const int64_t a = NormalizeDim("transpose", dim0, rank);
+  const int64_t b = NormalizeDim("transpose", dim1, rank);
   if (!dims.empty())
     std::swap(dims[static_cast<std::size_t>(a)], dims[static_cast<std::size_t>(b)]);
   return dims;

@@ -1,6 +1,9 @@
 #include "lazy/ops/statistics.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/reduce.h"
@@ -12,8 +15,8 @@ namespace {
 using lowering::Opcode;
 
 // What the sum of squares is divided by.
-double Divisor(const Shape& x, const Dims& dims, int64_t correction) {
-  return std::max(0.0, CountOver(x, dims) - static_cast<double>(correction));
+double Divisor(const Shape& x, const Dims& dims, double correction) {
+  return std::max(0.0, CountOver(x, dims) - correction);
 }
 
 lowering::Op Refused(lowering::Builder& b, lowering::Op x) {
@@ -35,7 +38,7 @@ lowering::Op SumOfSquares(lowering::Builder& b, lowering::Op x, const Dims& dims
   return b.Reduce(Opcode::kAdd, b.Times(x, x), dims);
 }
 
-lowering::Op Variance(lowering::Builder& b, lowering::Op x, const Dims& dims, int64_t correction) {
+lowering::Op Variance(lowering::Builder& b, lowering::Op x, const Dims& dims, double correction) {
   const Shape shape = x.shape();  // NOLINT: a copy, for the original moves as more is built
   Dims kept;
   for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -99,20 +102,81 @@ Tensors NormOp::Vjp(const Saved& s, const Tensor& dy) const {
 
 // --- functions
 
-Tensor Var(const Tensor& x, absl::Span<const int64_t> dims, int64_t correction, bool keepdim) {
-  return InWide(Floating(x), [&](const Tensor& wide) {
-    return Record(VarOp{NormalizeDims("var", dims, x.rank()), correction, keepdim}, wide);
+namespace {
+
+void CheckFloats(std::string_view op, const Tensor& x) {
+  if (IsFloat(x.dtype()) || IsComplex(x.dtype())) return;
+  ThrowRecordError(
+      op, WrongType("takes floats or complex numbers, not ", x.shape(), "; convert with to()"));
+}
+
+// (sum of x^p)^(1/p) of x that is not negative; where the sum is 0, so is the gradient.
+Tensor PowerNorm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
+  const Value one = Constant(1, x.dtype()), zero = Constant(0, x.dtype());
+  const Tensor none = Eq(Detach(x), zero);
+  const Tensor powers = p == 1  ? x
+                        : p > 0 ? Where(none, zero, PowNumber(Where(none, one, x), p))
+                                : PowNumber(x, p);
+  const Tensor sum = Sum(powers, dims, keepdim);
+  if (p == 1) return sum;
+  if (p < 0) return PowNumber(sum, 1 / p);
+  const Tensor empty = Eq(Detach(sum), Constant(0, sum.dtype()));
+  return Where(empty, Constant(0, sum.dtype()),
+               PowNumber(Where(empty, Constant(1, sum.dtype()), sum), 1 / p));
+}
+
+}  // namespace
+
+Tensor Var(const Tensor& x, absl::Span<const int64_t> dims, std::optional<double> correction,
+           bool keepdim) {
+  CheckFloats("var", x);
+  if (IsComplex(x.dtype()))
+    return Var(Real(x), dims, correction, keepdim) + Var(Imag(x), dims, correction, keepdim);
+  return InWide(x, [&](const Tensor& wide) {
+    return Record(VarOp{NormalizeDims("var", dims, x.rank()), correction.value_or(1), keepdim},
+                  wide);
   });
 }
-Tensor Std(const Tensor& x, absl::Span<const int64_t> dims, int64_t correction, bool keepdim) {
-  return InWide(Floating(x), [&](const Tensor& wide) {
-    return Record(StdOp{NormalizeDims("std", dims, x.rank()), correction, keepdim}, wide);
+Tensor Std(const Tensor& x, absl::Span<const int64_t> dims, std::optional<double> correction,
+           bool keepdim) {
+  CheckFloats("std", x);
+  if (IsComplex(x.dtype())) return Sqrt(Var(x, dims, correction, keepdim));
+  return InWide(x, [&](const Tensor& wide) {
+    return Record(StdOp{NormalizeDims("std", dims, x.rank()), correction.value_or(1), keepdim},
+                  wide);
   });
 }
-Tensor Norm(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
-  return InWide(Floating(x), [&](const Tensor& wide) {
-    return Record(NormOp{NormalizeDims("norm", dims, x.rank()), keepdim}, wide);
+Tensor Var(const Tensor& x, Unbiased unbiased) {
+  return Var(x, {}, unbiased == Unbiased::kTrue ? 1.0 : 0.0, false);
+}
+Tensor Std(const Tensor& x, Unbiased unbiased) {
+  return Std(x, {}, unbiased == Unbiased::kTrue ? 1.0 : 0.0, false);
+}
+
+Tensor Norm(const Tensor& in, std::optional<double> p, absl::Span<const int64_t> dims, bool keepdim,
+            std::optional<DType> dtype) {
+  const Tensor x = dtype ? To(in, *dtype) : in;
+  CheckFloats("norm", x);
+  const Dims all = NormalizeDims("norm", dims, x.rank());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double order = p.value_or(2);
+  if (IsComplex(x.dtype())) return Norm(Abs(x), p, dims, keepdim);
+  if (order == kInfinity || order == -kInfinity) {
+    const auto extremum = order > 0 ? &Amax : &Amin;
+    return extremum(Abs(x), all, keepdim);
+  }
+  return InWide(x, [&](const Tensor& wide) {
+    if (order == 2) return Record(NormOp{all, keepdim}, wide);
+    if (order == 0)
+      return To(Sum(Ne(Detach(wide), Constant(0, wide.dtype())), all, keepdim), wide.dtype());
+    return PowerNorm(Abs(wide), order, all, keepdim);
   });
+}
+Tensor Norm(const Tensor& x, std::string_view p, absl::Span<const int64_t> dims, bool keepdim,
+            std::optional<DType> dtype) {
+  if (p == "nuc") ThrowRecordError("norm", Unimplemented("has no nuclear norm"));
+  if (p != "fro") ThrowRecordError("norm", InvalidArgument("p must be a number or fro, is ", p));
+  return Norm(x, std::nullopt, dims, keepdim, dtype);
 }
 
 }  // namespace lazuli::lazy

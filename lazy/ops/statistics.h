@@ -10,7 +10,7 @@ namespace lazuli::lazy {
 
 struct VarOp {
   Dims dims;
-  int64_t correction;
+  double correction;
   bool keepdim;
   LAZULI_OP("var", "aten::var", dims, correction, keepdim);
   static constexpr OpDoc kDoc{
@@ -23,7 +23,7 @@ struct VarOp {
 
 struct StdOp {
   Dims dims;
-  int64_t correction;
+  double correction;
   bool keepdim;
   LAZULI_OP("std", "aten::std", dims, correction, keepdim);
   static constexpr OpDoc kDoc{"Square root of var. Its gradient at 0 is 0.", {"x"}};

@@ -117,7 +117,7 @@ Tensor FlattenView(const Tensor& x, int64_t start_dim, int64_t end_dim) {
 }
 
 Tensor SqueezeView(const Tensor& x, std::optional<int64_t> dim) {
-  const int64_t only = dim ? NormalizeDim("squeeze", *dim, x.rank()) : -1;
+  const int64_t only = dim ? NormalizeDim("squeeze", *dim, std::max<int64_t>(x.rank(), 1)) : -1;
   Geometry geometry = GeometryOf(x);
   Dims dims, strides;
   for (int64_t i = 0; i < x.rank(); ++i) {

@@ -57,6 +57,8 @@ class GradNode : public Pooled {
   // undefined = zero.
   virtual Tensors Backward(absl::Span<const Tensor> dys) = 0;
   virtual void ReleaseSaved() = 0;
+  // Whether the gradients depend on more than those of the results, though perhaps on signs alone.
+  virtual bool Bends() const { return false; }
 
   SiteId site() const { return site_; }
   uint64_t sequence() const { return sequence_; }  // grows with recording

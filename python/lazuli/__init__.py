@@ -24,7 +24,8 @@ from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
 from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, allclose, arange, equal, from_dlpack, from_numpy, nonzero, tensor
-from lazuli._types import FUNCTIONS as _OTHER_NAMES, finfo, iinfo, is_complex, is_floating_point, special
+from lazuli._types import (FUNCTIONS as _OTHER_NAMES, channels_last, contiguous_format, finfo, iinfo, is_complex, is_floating_point,
+                           layout, memory_format, preserve_format, special, strided)
 from lazuli.autograd import enable_grad, inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, no_grad, set_grad_enabled
 from lazuli.random import Generator, default_generator, manual_seed, normal, randint, randint_like
 import lazuli.autograd
@@ -45,8 +46,6 @@ globals().update(_OTHER_NAMES)
 is_grad_enabled = _C.grad_enabled
 as_tensor, concat, device, mm, bmm, dot = tensor, _C.cat, _C.Device, _C.matmul, _C.matmul, _C.matmul
 save, load = _C.save_safetensors, _C.load_safetensors
-empty, empty_like = _C.zeros, _C.zeros_like
-
 
 
 def is_tensor(x):

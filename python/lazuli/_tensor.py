@@ -74,9 +74,21 @@ def to_arguments(targets, dtype, device):
 
 
 @_method
-def to(self, *targets, dtype=None, device=None):
-    """Converted to a dtype, or moved to a device, or both; another tensor gives both."""
-    return self._to(*to_arguments(targets, dtype, device))
+def to(self, *targets, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None, other=None):
+    """Converted to a dtype, or moved to a device, or both; another tensor gives both. With copy=True never the tensor itself."""
+    if other is not None:
+        targets = (other, *targets)
+    if len(targets) > 1 and isinstance(targets[-1], bool):  # non_blocking, and copy, by position
+        flags = [target for target in targets if isinstance(target, bool)]
+        targets, copy = targets[:-len(flags)], copy or (len(flags) > 1 and flags[1])
+    made = self._to(*to_arguments(targets, dtype, device))
+    return made.clone() if copy and made is self else made
+
+
+@_method
+def where(self, condition, y):
+    """The elements where the condition holds, else y."""
+    return _C.where(condition, self, y)
 
 
 @_method
@@ -91,7 +103,7 @@ SHORT_NAMES = {"bfloat16": _C.bfloat16, "bool": _C.bool, "double": _C.float64, "
 
 
 def _conversion(name, dtype):
-    def convert(self):
+    def convert(self, memory_format=None):
         return self._to(dtype, None)
 
     convert.__name__, convert.__doc__ = name, f"to({dtype!r})."
@@ -170,8 +182,13 @@ def element_size(self):
     return self.dtype.itemsize
 
 
-def arange(start, end=None, step=1, dtype=None, device=None):
-    """start, start + step, ... below end; arange(end) starts at 0. Integers are int64, others float32."""
+def arange(start, end=None, step=1, dtype=None, device=None, requires_grad=False, **layout):
+    """start, start + step, ... below end; arange(end) starts at 0. Integers are int64, others of the default dtype."""
+    made = _arange(start, end, step, dtype, device, **layout)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _arange(start, end, step, dtype, device, layout=None, pin_memory=False):
     if end is None:
         start, end = 0, start
     if dtype is None:

@@ -72,7 +72,7 @@ OTHER_NAMES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
     "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "concatenate": "cat", "conj_physical": "conj", "divide": "div",
     "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul",
-    "negative": "neg", "not_equal": "ne", "subtract": "sub", "true_divide": "div"}
+    "negative": "neg", "not_equal": "ne", "subtract": "sub", "trapz": "trapezoid", "true_divide": "div"}
 
 
 def _other_names(owner, suffix=""):
@@ -91,7 +91,59 @@ class special:  # noqa: N801
 
 
 for _theirs, _ours in {"digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expit": "sigmoid",
-                       "expm1": "expm1", "gammaln": "lgamma", "log1p": "log1p", "log_softmax": "log_softmax", "logit": "logit",
-                       "logsumexp": "logsumexp", "psi": "digamma", "round": "round", "sinc": "sinc", "softmax": "softmax",
+                       "expm1": "expm1", "gammaln": "lgamma", "i0": "i0", "log1p": "log1p", "log_softmax": "log_softmax", "logit": "logit",
+                       "logsumexp": "logsumexp", "polygamma": "polygamma", "psi": "digamma", "round": "round", "sinc": "sinc", "softmax": "softmax",
                        "xlogy": "xlogy"}.items():
     setattr(special, _theirs, staticmethod(getattr(_C, _ours)))
+
+
+class layout:  # noqa: N801
+    """How PyTorch lays out elements. The compiler decides that here, so that these name nothing else."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return f"lazuli.{self.name}"
+
+
+class memory_format(layout):  # noqa: N801
+    """In which order PyTorch lays out dims."""
+
+
+strided = layout("strided")
+contiguous_format, preserve_format, channels_last = (memory_format(n) for n in ("contiguous_format", "preserve_format", "channels_last"))
+
+
+def _new(name, maker):
+    def make(self, *size, dtype=None, device=None, requires_grad=False, **layout):
+        if "size" in layout:
+            size = (layout.pop("size"),)
+        dims = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+        return maker(dims, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
+                     requires_grad=requires_grad, **layout)
+
+    make.__name__, make.__doc__ = name, f"{maker.__name__}() with the dtype and device of the tensor, unless there are others."
+    setattr(Tensor, name, make)
+
+
+for _name, _maker in (("new_zeros", _C.zeros), ("new_ones", _C.ones), ("new_empty", _C.empty)):
+    _new(_name, _maker)
+
+
+def new_full(self, size, fill_value, dtype=None, device=None, requires_grad=False, **layout):
+    """full() with the dtype and device of the tensor, unless there are others."""
+    return _C.full(size, fill_value, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
+                   requires_grad=requires_grad, **layout)
+
+
+def new_tensor(self, data, dtype=None, device=None, requires_grad=False):
+    """tensor() with the dtype and device of the tensor, unless there are others."""
+    from lazuli._tensor import tensor
+    return tensor(data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
+                  requires_grad=requires_grad)
+
+
+Tensor.new_full, Tensor.new_tensor = new_full, new_tensor
+Tensor.polygamma = lambda self, n: _C.polygamma(n, self)
+Tensor.polygamma.__doc__ = "The n-th derivative of digamma."

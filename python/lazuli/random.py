@@ -25,7 +25,8 @@ def fork_rng(devices=None, enabled=True, device_type=None):
             set_rng_state(state)
 
 
-def randint(low, high=None, size=None, *, dtype=None, device=None, generator=None, requires_grad=False, **named):
+def randint(low, high=None, size=None, *, dtype=None, device=None, generator=None, requires_grad=False, layout=None, pin_memory=False,
+            **named):
     """Random integers in [low, high), or with one number before the size below it, which the dtype must hold."""
     size = named.pop("dims", named.pop("shape", size))
     if named:
@@ -38,20 +39,21 @@ def randint(low, high=None, size=None, *, dtype=None, device=None, generator=Non
     return made.requires_grad_() if requires_grad else made
 
 
-def randint_like(x, low, high=None, *, dtype=None, device=None, generator=None, requires_grad=False):
+def randint_like(x, low, high=None, *, dtype=None, device=None, generator=None, requires_grad=False, layout=None, pin_memory=False,
+                 memory_format=None):
     """randint() with the dims, dtype and device of x."""
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, tuple(x.shape), dtype=dtype or x.dtype, device=device or x.device, generator=generator,
                    requires_grad=requires_grad)
 
 
-def normal(mean, std=1.0, size=None, *, dtype=None, device=None, generator=None, requires_grad=False):
+def normal(mean, std=1.0, size=None, *, dtype=None, device=None, generator=None, requires_grad=False, layout=None, pin_memory=False):
     """Normal random numbers: each with its mean and deviation where one is a tensor, else of a size."""
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
         return _C._normal_around(mean, std, generator)
     if size is None:
         raise TypeError("normal: takes a tensor as mean or std, or a size")
-    made = _C._normal(mean, std, size, _C.float32 if dtype is None else dtype, device, generator)
+    made = _C._normal(mean, std, size, dtype, device, generator)
     return made.requires_grad_() if requires_grad else made
 
 

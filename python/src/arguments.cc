@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "cpp_api/src/facade.h"
 #include "ir/support/str.h"
 #include "python/src/errors.h"
 
@@ -83,7 +84,12 @@ std::optional<Scalar> LoadScalar(PyObject* object) {
 }
 
 bool LoadInteger(PyObject* object, std::int64_t& out) {
-  if (PyFloat_Check(object) || AsTensor(object) != nullptr || !PyIndex_Check(object)) return false;
+  if (const Tensor* tensor = AsTensor(object)) {  // an integer, which is read
+    if (tensor->dim() != 0 || !ir::IsIntegral(Unwrap(tensor->dtype()))) return false;
+    out = tensor->item<std::int64_t>();
+    return true;
+  }
+  if (PyFloat_Check(object) || !PyIndex_Check(object)) return false;
   const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(object));
   if (!index) throw py::error_already_set();
   out = PyLong_AsLongLong(index.ptr());
@@ -100,6 +106,7 @@ bool LoadReal(PyObject* object, double& out) {
 
 bool LoadIntegers(PyObject* object, std::vector<std::int64_t>& out) {
   out.clear();
+  if (PyBool_Check(object)) return false;
   std::int64_t value = 0;
   if (LoadInteger(object, value)) {
     out.push_back(value);

@@ -115,6 +115,15 @@ struct Argument<bool> : StoredArgument<bool> {
 };
 
 template <>
+struct Argument<Unbiased> : StoredArgument<Unbiased> {
+  static constexpr std::string_view kType = "bool";
+  static bool Load(PyObject* object, Unbiased& out) {
+    out = object == Py_True ? Unbiased::kTrue : Unbiased::kFalse;
+    return PyBool_Check(object);
+  }
+};
+
+template <>
 struct Argument<std::int64_t> : StoredArgument<std::int64_t> {
   static constexpr std::string_view kType = "int";
   static bool Load(PyObject* object, std::int64_t& out) { return LoadInteger(object, out); }
@@ -152,6 +161,9 @@ struct Argument<std::string> : StoredArgument<std::string> {
     if (!PyUnicode_Check(object)) return false;
     out = TextOf(object);
     return true;
+  }
+  static py::object Default(std::string_view text) {  // "none", with its quotes
+    return py::str(text.substr(1, text.size() - 2));
   }
   static py::object ToPython(const std::string& value) { return py::str(value); }
 };

@@ -78,6 +78,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"tensors", "xs"},
     {"total_iters", "steps"},
     {"total_steps", "steps"},
+    {"unbiased", "correction"},
     {"val", "value"},
 };
 
@@ -97,6 +98,14 @@ std::size_t ParameterOf(const Signature& signature, PyObject* keyword) {
     if (name == theirs) found = find([&, own = ours](const Parameter& p) { return p.name == own; });
   }
   return found;
+}
+
+// Whether a keyword says how PyTorch lays out what it makes, which the compiler decides here.
+bool IsOfMemory(const Signature& signature, PyObject* keyword) {
+  const std::string_view name = TextOf(keyword);
+  if (name != "layout" && name != "pin_memory" && name != "memory_format") return false;
+  const std::vector<Parameter>& all = signature.parameters;
+  return std::any_of(all.begin(), all.end(), [](const Parameter& p) { return p.name == "device"; });
 }
 
 bool IsDim(PyObject* object) {
@@ -181,7 +190,8 @@ std::string Signature::Text(bool types, bool gathered, bool out) const {
       continue;
     }
     text += p.name;
-    const bool none = p.fallback == Py_None;
+    const bool none =
+        p.fallback == Py_None || (p.type == Argument<Dims>::kType && p.fallback != nullptr);
     if (types) {
       text += ": " + std::string(p.type);
       if (none && p.type.find("None") == std::string_view::npos) text += " | None";
@@ -222,6 +232,7 @@ void Signature::Sort(PyObject* first, PyObject* const* arguments, std::size_t po
   for (Py_ssize_t i = 0; i < named; ++i) {
     PyObject* name = PyTuple_GET_ITEM(names, i);
     const std::size_t p = ParameterOf(*this, name);
+    if (p == parameters.size() && IsOfMemory(*this, name)) continue;
     if (p == parameters.size())
       ThrowArity(*this, "there is no argument '" + std::string(TextOf(name)) + "'");
     if (slots[p] != nullptr) ThrowArity(*this, "'" + parameters[p].name + "' is given twice");

@@ -120,6 +120,10 @@ struct Loaded {
     // None is an undefined tensor, which only an optional one may be.
     const bool absent = std::is_same_v<T, Tensor> && slots[first] == Py_None &&
                         signature.parameters[first].fallback != Py_None;
+    // dim=None is all dims where that is the default.
+    const bool all = std::is_same_v<T, Dims> && slots[first] == Py_None &&
+                     signature.parameters[first].fallback != nullptr;
+    if (all) slots[first] = signature.parameters[first].fallback;
     if (absent || !Argument<T>::Load(slots[first], stored))
       ThrowWrongType(signature, first, slots[first]);
   }

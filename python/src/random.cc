@@ -82,13 +82,19 @@ Tensor DrawnMultinomial(const Tensor& x, const std::int64_t& num_samples, const 
                         RandomSource generator, SourceLocation loc) {
   return multinomial(x, num_samples, replacement, generator, loc);
 }
-Tensor Drawn(const Dims& dims, const DType& dtype, const Device& device, RandomSource generator,
-             SourceLocation loc) {
-  return rand(dims, dtype, device, generator, loc);
+Tensor Wanting(bool requires_grad, Tensor made) {
+  if (requires_grad) made.set_requires_grad(true);
+  return made;
 }
-Tensor DrawnNormal(const Dims& dims, const DType& dtype, const Device& device,
-                   RandomSource generator, SourceLocation loc) {
-  return randn(dims, dtype, device, generator, loc);
+Tensor Drawn(const Dims& dims, const std::optional<DType>& dtype, const Device& device,
+             RandomSource generator, const bool& requires_grad, SourceLocation loc) {
+  return Wanting(requires_grad,
+                 rand(dims, dtype.value_or(default_dtype()), device, generator, loc));
+}
+Tensor DrawnNormal(const Dims& dims, const std::optional<DType>& dtype, const Device& device,
+                   RandomSource generator, const bool& requires_grad, SourceLocation loc) {
+  return Wanting(requires_grad,
+                 randn(dims, dtype.value_or(default_dtype()), device, generator, loc));
 }
 Tensor DrawnIntegers(const std::int64_t& low, const std::int64_t& high, const Dims& dims,
                      const DType& dtype, const Device& device, RandomSource generator,
@@ -108,9 +114,10 @@ Tensor DrawnAround(const Operand& mean, const Operand& std, RandomSource generat
   if (std.tensor() != nullptr) return normal(mean.scalar()->value(), *std.tensor(), generator, loc);
   ThrowTypeError("normal: takes a tensor as mean or std, or a size");
 }
-Tensor DrawnNormals(const double& mean, const double& std, const Dims& dims, const DType& dtype,
-                    const Device& device, RandomSource generator, SourceLocation loc) {
-  return normal(mean, std, dims, dtype, device, generator, loc);
+Tensor DrawnNormals(const double& mean, const double& std, const Dims& dims,
+                    const std::optional<DType>& dtype, const Device& device, RandomSource generator,
+                    SourceLocation loc) {
+  return normal(mean, std, dims, dtype.value_or(default_dtype()), device, generator, loc);
 }
 
 }  // namespace
@@ -145,11 +152,10 @@ void BindRandom(py::module_& module) {
   module.def("set_rng_state", &set_rng_state, py::arg("new_state"),
              "Goes on from a state that get_rng_state() gave.");
 
-  DefineFunction<&Drawn>(module, "rand",
-                         "(dims, dtype = kFloat32, device = Device(), generator = nullopt)",
-                         "Random numbers uniform in [0, 1).");
-  DefineFunction<&DrawnNormal>(module, "randn",
-                               "(dims, dtype = kFloat32, device = Device(), generator = nullopt)",
+  constexpr const char* kMade =
+      "(dims, dtype = nullopt, device = Device(), generator = nullopt, requires_grad = false)";
+  DefineFunction<&Drawn>(module, "rand", kMade, "Random numbers uniform in [0, 1).");
+  DefineFunction<&DrawnNormal>(module, "randn", kMade,
                                "Random numbers from the standard normal distribution.");
   DefineFunction<&DrawnOrder>(module, "randperm",
                               "(n, dtype = kInt64, device = Device(), generator = nullopt)",
@@ -162,7 +168,7 @@ void BindRandom(py::module_& module) {
                                "Normal random numbers, each with its mean and deviation.");
   DefineFunction<&DrawnNormals>(
       module, "_normal",
-      "(mean, std, dims, dtype = kFloat32, device = Device(), generator = nullopt)",
+      "(mean, std, dims, dtype = nullopt, device = Device(), generator = nullopt)",
       "Normal random numbers of one mean and deviation.");
   constexpr const char* kBernoulli =
       "1 with probability p, or with the probability that an element of x is, else 0.";

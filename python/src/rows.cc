@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cpp_api/src/inplace.h"
+#include "ir/support/str.h"
 #include "python/src/caller.h"
 
 namespace lazuli::python {
@@ -133,6 +134,37 @@ PyObject* CallOverloads(FunctionRows rows, PyObject* first, PyObject* const* arg
     }
     ThrowTypeError(std::string(rows[0]->name) + ": takes " + forms);
   });
+}
+
+namespace {
+// As PyTorch writes it: a line for each.
+PyObject* TextOfNamed(PyObject* self) {
+  try {
+    std::string text = std::string(Py_TYPE(self)->tp_name) + "(";
+    const py::tuple names(py::type::of(self).attr("__match_args__"));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      PyObject* value = PyStructSequence_GetItem(self, static_cast<Py_ssize_t>(i));
+      text += ir::Str(i == 0 ? "\n" : ",\n", std::string(py::str(names[i])), "=",
+                      std::string(py::repr(value)));
+    }
+    return py::str(text + ")").release().ptr();
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return nullptr;
+  }
+}
+}  // namespace
+
+PyTypeObject* NamedTuple(const char* function, std::initializer_list<const char*> fields) {
+  // Read when the type is made, and kept by it.
+  auto* rows = new PyStructSequence_Field[fields.size() + 1]();  // NOLINT: as long as the process
+  for (std::size_t i = 0; const char* field : fields) rows[i++].name = field;
+  auto* name = new std::string(std::string("lazuli.return_types.") + function);
+  PyStructSequence_Desc description{name->c_str(), nullptr, rows, static_cast<int>(fields.size())};
+  PyTypeObject* type = PyStructSequence_NewType(&description);
+  if (type == nullptr) throw py::error_already_set();
+  type->tp_repr = &TextOfNamed;
+  return type;
 }
 
 void BindFunction(FunctionRow& row, _PyCFunctionFastWithKeywords function,

@@ -5,8 +5,11 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <span>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "python/src/bind.h"
 
@@ -67,6 +70,24 @@ template <const auto& kRows>
 PyObject* AsOverloadedMethod(PyObject* self, PyObject* const* arguments, Py_ssize_t n,
                              PyObject* names) {
   return CallOverloads(kRows, self, arguments, n, names);
+}
+
+// The type of results with these names, a tuple: torch.return_types.max in PyTorch.
+PyTypeObject* NamedTuple(const char* function, std::initializer_list<const char*> fields);
+template <class... T>
+PyObject* ToNamedTuple(PyTypeObject* type, std::tuple<T...> values) {
+  PyObject* result = PyStructSequence_New(type);
+  if (result == nullptr) throw py::error_already_set();
+  Py_ssize_t i = 0;
+  std::apply(
+      [&](auto&... value) {
+        (PyStructSequence_SetItem(result, i++, ToPython(std::move(value)).release().ptr()), ...);
+      },
+      values);
+  return result;
+}
+inline PyObject* ToNamedTuple(PyTypeObject* type, std::pair<Tensor, Tensor> values) {
+  return ToNamedTuple(type, std::tuple(std::move(values.first), std::move(values.second)));
 }
 
 // Makes the row's function one of `module`, or of a module in it ("nn.functional").

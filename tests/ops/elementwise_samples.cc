@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "lazy/ops/activation.h"
 #include "lazy/ops/complex.h"
@@ -607,6 +608,72 @@ void AddSignBit(Table& table) {
   });
 }
 
+void AddGcd(Table& table) {
+  Row<GcdOp> row = table.Op<GcdOp>();
+  row.AddEdge({}, {Literal::FromValues<int32_t>({5}, {12, -18, 0, 7, 0}),
+                   Literal::FromValues<int32_t>({5}, {18, 12, 5, 0, 0})});
+  row.AddEdge({}, {Literal::FromValues<int64_t>({2, 1}, {1134903170, 48}),
+                   Literal::FromValues<uint8_t>({3}, {255, 36, 1})});
+  row.Reference([](const GcdOp&, const Literals& in) {
+    const bool narrow = in[0].shape().dtype() == DType::kS32;
+    const Shape shape = narrow ? in[0].shape() : Shape(DType::kS64, {2, 3});
+    return Build(shape, [&](const Index& i) {
+      const auto x = static_cast<int64_t>(At(in[0], narrow ? i : Index{i[0], 0}));
+      const auto y = static_cast<int64_t>(At(in[1], narrow ? i : Index{i[1]}));
+      return static_cast<double>(std::gcd(x, y));
+    });
+  });
+  row.Error("gcd: takes integers, not f32", {Random(DType::kF32, {2}), Random(DType::kF32, {2})},
+            [](const Tensors& x) { (void)Gcd(x[0], x[1]); });
+}
+
+void AddNextAfter(Table& table) {
+  Row<NextAfterOp> row = table.Op<NextAfterOp>();
+  row.Add({}, {Random(DType::kF64, {2, 3}), ScalarOf(DType::kF64, 9)});
+  for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64}) {
+    row.AddEdge({}, {Specials(dtype), ScalarOf(dtype, 1)});
+    row.AddEdge({}, {Specials(dtype), ScalarOf(dtype, -1)});
+  }
+  row.Reference([](const NextAfterOp&, const Literals& in) {
+    const DType dtype = in[0].shape().dtype();
+    return Build(in[0].shape(), [&](const Index& i) {
+      const double x = At(in[0], i), y = At(in[1], {});
+      if (dtype == DType::kF64) return std::nextafter(x, y);
+      if (dtype == DType::kF32)
+        return static_cast<double>(std::nextafter(static_cast<float>(x), static_cast<float>(y)));
+      if (std::isnan(x) || x == y) return x;
+      // One in the last digit, of which a power of two has half below it.
+      const int digits = dtype == DType::kF16 ? 11 : 8, least = dtype == DType::kF16 ? -24 : -133;
+      const bool grows = (y > x) == (x > 0);
+      if (x == 0) return std::copysign(std::ldexp(1.0, least), y);
+      if (std::isinf(x)) return std::copysign(dtype == DType::kF16 ? 65504 : 0x1.fep127, x);
+      int exponent = 0;
+      const double fraction = std::frexp(x, &exponent);
+      if (!grows && std::abs(fraction) == 0.5) --exponent;
+      const double unit = std::ldexp(1.0, std::max(exponent - digits, least));
+      return x + (y > x ? unit : -unit);
+    });
+  });
+}
+
+void AddBesselI(Table& table) {
+  Row<BesselIOp> row = table.Op<BesselIOp>();
+  for (const int64_t order : {0, 1}) {
+    for (const bool scaled : {false, true}) {
+      row.Add({order, scaled}, {Between(DType::kF64, {2, 5}, -4, 4, 0.1)});
+      row.AddEdge({order, scaled}, {Between(DType::kF64, {40}, -80, 80, 0.1)});
+    }
+  }
+  row.ReferenceTolerance(1e-6, 1e-12).Reference([](const BesselIOp& op, const Literals& in) {
+    return Build(in[0].shape(), [&](const Index& i) {
+      const double x = At(in[0], i);
+      const double y = std::cyl_bessel_i(static_cast<double>(op.order), std::abs(x)) *
+                       (op.scaled ? std::exp(-std::abs(x)) : 1);
+      return op.order == 1 && x < 0 ? -y : y;
+    });
+  });
+}
+
 void AddComplex(Table& table) {
   table.Op<RealOp>()
       .AddEdge({}, {Random(DType::kC64, {2, 3})})
@@ -657,6 +724,9 @@ void AddElementwiseSamples(Table& table) {
   AddUnary<LgammaOp>(table, Accepts::kFloat);
   AddBinary<HypotOp>(table, Accepts::kFloat);
   AddSignBit(table);
+  AddGcd(table);
+  AddNextAfter(table);
+  AddBesselI(table);
   AddComplex(table);
   AddRelu(table);
   AddGelu(table);

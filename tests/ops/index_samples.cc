@@ -64,6 +64,25 @@ void AddGathers(Table& table) {
           [](const Tensors& x) { (void)ScatterAdd(x[0], 0, x[1], x[2]); });
 }
 
+void AddMultiply(Table& table) {
+  table.Op<ScatterMultiplyOp>()
+      .AddEdge({0}, {Random(DType::kF64, {3, 2}),
+                     Literal::FromValues<int64_t>({4, 2}, {2, 0, 0, 1, 2, 2, 1, 0}),
+                     Random(DType::kF64, {4, 2}, 1)})
+      .AddEdge({0}, {Random(DType::kS32, {5}), Indices({4, 4, 0}), Random(DType::kS32, {3}, 1)})
+      .Reference([](const ScatterMultiplyOp& op, const Literals& in) {
+        const auto d = static_cast<std::size_t>(op.dim);
+        Literal result = in[0].Clone();
+        ForEachIndex(in[2].shape().dims(), [&](Index index) {
+          const double y = At(in[2], index);
+          index[d] = static_cast<int64_t>(At(in[1], index));
+          const int64_t to = Offset(result.shape().dims(), index);
+          result.SetFromDouble(to, result.AsDouble(to) * y);
+        });
+        return result;
+      });
+}
+
 // Where several elements meet, the last one stays.
 Literal Replaced(const Literals& in, int64_t dim) {
   const auto d = static_cast<std::size_t>(dim);
@@ -227,6 +246,7 @@ void AddSort(Table& table) {
 
 void AddIndexSamples(Table& table) {
   AddGathers(table);
+  AddMultiply(table);
   AddReplacements(table);
   AddCumSum(table);
   AddSort(table);

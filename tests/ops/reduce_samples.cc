@@ -150,7 +150,7 @@ Literal Spread(const T& op, const Literal& x) {
 template <class T>
 void AddStatistic(Table& table, std::string_view name) {
   Row<T> row = table.Op<T>();
-  const auto with = [](Dims dims, int64_t correction, bool keepdim) {
+  const auto with = [](Dims dims, double correction, bool keepdim) {
     if constexpr (std::is_same_v<T, NormOp>)
       return T{std::move(dims), keepdim};
     else

@@ -34,7 +34,7 @@ x.var() / 64
 m.std(0)
 m.std(1)
 x.norm() / 8
-m.norm(dim=1) if on_torch else m.norm((1,))
+m.norm(dim=1)
 t.logsumexp(x, 0) if on_torch else t.logsumexp(x, (0,))
 x[:500].cumsum(0)
 m.amax(0)

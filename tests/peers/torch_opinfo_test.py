@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch's own operator database drives lazuli: for every entry whose name lazuli has, samples, gradients and error inputs.
 
-    torch_opinfo_test.py FOLDER [--whole] [--write] [--show] [NAME...]     FOLDER holds the package lazuli, as build/PRESET/python does
+    torch_opinfo_test.py FOLDER [--whole] [--samples=N] [--write] [--show] [NAME...]     FOLDER holds the package lazuli, as build/PRESET/python does
 
 Each entry of torch.testing's op_db brings samples by dtype. A sample is called as function, method and in place, on torch and on
 lazuli; results, dtypes, shapes, first and second gradients are compared; every other sample syncs between forward and backward. Error
@@ -12,18 +12,20 @@ inputs must be refused by an exception of the class that torch raises. opinfo_st
     KIND COUNT, ...    what fails, of how many checks in the run that wrote the line
 
 The test fails where a line no longer holds: an entry said to pass fails, another says `missing` and is there, or a kind of failure is
-new. Two samples of four dtypes are tried, all with --whole; --write writes the file (of the named entries: their lines), --show
-prints each failure.
+new. Two samples of four dtypes are tried, N with --samples=N, all of all dtypes with --whole; --write writes the file (of the named
+entries: their lines), --show prints each failure.
 """
 
 import argparse
 import collections
+import functools
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -80,6 +82,8 @@ def to_lazuli(value):
         return getattr(lz, str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
         return None
+    if isinstance(value, (torch.layout, torch.memory_format)):
+        return getattr(lz, str(value).removeprefix("torch."))
     if isinstance(value, (tuple, list)):
         made = [to_lazuli(v) for v in value]
         return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
@@ -202,15 +206,29 @@ def compare_each(ours, theirs, kind):
             compare(mine, other, kind)
 
 
+def rebound(function):
+    """What the database wrote for torch as `lambda x, n: torch.f(n, x)`, of lazuli."""
+    import lazuli as lz
+
+    return types.FunctionType(function.__code__, {**function.__globals__, "torch": lz}, function.__name__, function.__defaults__,
+                              function.__closure__)
+
+
 def variants(op, function):
     """(name, torch's, lazuli's) of each way to call an entry; lazuli's is None where it lacks it."""
     import lazuli as lz
 
-    yield "function", op.op, function
+    yield "function", op.op, rebound(op.op) if getattr(op.op, "__name__", "") == "<lambda>" else function
     for form in ("method", "inplace"):
         theirs = getattr(op, f"{form}_variant")
-        if theirs is not None and theirs is not op.op:
-            name = getattr(theirs, "__name__", op.name)
+        if theirs is None or theirs is op.op:
+            continue
+        name = getattr(theirs, "__name__", op.name)
+        if isinstance(theirs, functools.partial):
+            yield form, theirs, functools.partial(function, **theirs.keywords)
+        elif name == "<lambda>":
+            yield form, theirs, rebound(theirs)
+        else:
             yield form, theirs, getattr(lz.Tensor, name, None)
 
 
@@ -263,8 +281,10 @@ def try_error(op, wrong, ours):
         return 0  # torch takes it on this machine
     except Exception:
         pass
+    import lazuli as lz
     try:
         ours(mine[0], *mine[1], **mine[2])
+        lz.sync(True)  # what only a run knows
     except wrong.error_type:
         return 1
     except Exception as error:
@@ -279,7 +299,7 @@ def usable_dtypes(op, whole):
     return [n for n in names if hasattr(lz, n) and (whole or n in SAMPLED_DTYPES)]
 
 
-def checks_of(op, function, whole):
+def checks_of(op, function, whole, count):
     """Yields (description, callable) for each check of an entry."""
     import torch
 
@@ -288,12 +308,12 @@ def checks_of(op, function, whole):
         wants = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
         torch.manual_seed(0)
         samples = list(op.sample_inputs("cpu", dtype, requires_grad=wants))
-        for i, sample in enumerate(samples if whole else samples[:SAMPLES]):
+        for i, sample in enumerate(samples if whole else samples[:count]):
             for form, theirs, ours in variants(op, function):
                 yield f"{form} {name} sample {i}", lambda a=(op, sample, form, theirs, ours, i % 2 == 1): try_sample(*a)
     if op.error_inputs_func is not None:
         wrongs = list(op.error_inputs("cpu"))
-        for i, wrong in enumerate(wrongs if whole else wrongs[:SAMPLES * 2]):
+        for i, wrong in enumerate(wrongs if whole else wrongs[:count * 2]):
             yield f"error input {i}", lambda a=(op, wrong, function): try_error(*a)
 
 
@@ -306,13 +326,13 @@ def find(name):
     return found
 
 
-def run_entry(op, whole, show):
+def run_entry(op, whole, count, show):
     """{"checks": n, "failures": {kind: n}}, or None for one that lazuli does not have."""
     function = find(op.name) or (getattr(find("Tensor"), op.name, None) if "." not in op.name else None)
     if function is None:
         return None
     failures, checks = collections.Counter(), 0
-    for description, check in checks_of(op, function, whole):
+    for description, check in checks_of(op, function, whole, count):
         try:
             checks += check()
         except Unlike as unlike:
@@ -323,7 +343,7 @@ def run_entry(op, whole, show):
     return {"checks": checks, "failures": dict(failures)}
 
 
-def run_group(folder, names, whole, show):
+def run_group(folder, names, whole, count, show):
     """In a process of its own: a line of JSON before and after each entry."""
     os.environ.setdefault("PJRT_DEVICE", "interpreter")
     sys.path.insert(0, folder)
@@ -333,20 +353,20 @@ def run_group(folder, names, whole, show):
     for op in op_db:
         if title(op) in names:
             print(json.dumps({"begin": title(op)}), flush=True)
-            print(json.dumps({"end": title(op), "result": run_entry(op, whole, show)}), flush=True)
+            print(json.dumps({"end": title(op), "result": run_entry(op, whole, count, show)}), flush=True)
 
 
 # --- the process that starts the groups
 
 
-def run_groups(folder, names, whole, show):
+def run_groups(folder, names, whole, count, show):
     """{title: result}; an entry that ends its process has the failure `crash`, and the rest of its group goes on."""
     results = {}
 
     def run(group):
         left = list(group)
         while left:
-            command = [sys.executable, __file__, folder, "--group", *(["--whole"] if whole else []), *(["--show"] if show else []), *left]
+            command = [sys.executable, __file__, folder, "--group", f"--samples={count}", *(["--whole"] if whole else []), *(["--show"] if show else []), *left]
             lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.splitlines()
             begun = None
             for line in lines:
@@ -400,9 +420,10 @@ def main():
     parser.add_argument("names", nargs="*")
     for option in ("--whole", "--write", "--show", "--group"):
         parser.add_argument(option, action="store_true")
+    parser.add_argument("--samples", type=int, default=SAMPLES)
     options = parser.parse_intermixed_args()
     if options.group:
-        return run_group(options.folder, set(options.names), options.whole, options.show)
+        return run_group(options.folder, set(options.names), options.whole, options.samples, options.show)
     try:
         from torch.testing._internal.common_methods_invocations import op_db
     except ImportError as error:
@@ -410,7 +431,7 @@ def main():
         return 77
     titles = list(dict.fromkeys(title(op) for op in op_db))
     names = [t for t in titles if not options.names or t in options.names or t.split("/")[0] in options.names]
-    results = run_groups(options.folder, names, options.whole, options.show)
+    results = run_groups(options.folder, names, options.whole, options.samples, options.show)
     said = read_states()
     if options.write:
         said.update({name: state(results[name]) for name in names})

@@ -31,11 +31,10 @@ warnings.filterwarnings("ignore")  # of torch: variances of one element, targets
 class Torch:
     """The functions that torch calls otherwise, or gives other parameters."""
 
-    gelu = staticmethod(lambda x, tanh=False: F.gelu(x, approximate="tanh" if tanh else "none"))
     log_sigmoid = staticmethod(F.logsigmoid)
     dropout = staticmethod(F.dropout)
     hardtanh = staticmethod(F.hardtanh)
-    norm = staticmethod(lambda x, dims=None, keepdim=False: torch.linalg.vector_norm(x, dim=dims, keepdim=keepdim))
+    norm = staticmethod(lambda x, p=2, dim=None, keepdim=False: torch.linalg.vector_norm(x, p, dim=dim, keepdim=keepdim))
     logsumexp = staticmethod(lambda x, dims=None, keepdim=False:
                              torch.logsumexp(x, tuple(range(x.ndim)) if dims is None else dims, keepdim))
     sort = staticmethod(lambda x, dim, descending=False: torch.sort(x, dim=dim, descending=descending, stable=True))

@@ -60,7 +60,7 @@ def reductions(x, dims):
     yield "sum", lambda t: t.sum(dims), sums, share * size
     yield "mean", lambda t: t.mean(dims), sums / n, share * size / n
     norm = total(x, dims, np.square) ** 0.5
-    yield "norm", lambda t: t.norm(dims), norm, share * norm
+    yield "norm", lambda t: t.norm(dim=dims), norm, share * norm
     high = x.max()
     lse = np.log(total(x, dims, lambda part: np.exp(part - high))) + high
     yield "logsumexp", lambda t: lz.logsumexp(t, dims), lse, share + 2 * EPS * np.abs(lse)

@@ -18,6 +18,7 @@ ARGUMENTS = {
     "addcdiv": dict(tensor1=Y, tensor2=Y), "addcmul": dict(tensor1=Y, tensor2=Y), "heaviside": dict(values=Y),
     "transpose": dict(dim0=0, dim1=1), "swapaxes": dict(axis0=0, axis1=1), "swapdims": dict(dim0=0, dim1=1), "unsqueeze": dict(dim=1),
     "as_strided": dict(size=(2, 2), stride=(1, 3)),
+    "cumprod": dict(dim=1), "index_fill": dict(dim=1, index=INDEX[0, 1:], value=7), "threshold": dict(threshold=0.5, value=2),
     "lerp": dict(end=Y, weight=0.25), "index_add": dict(dim=1, index=INDEX[0, 1:], source=Y[:, :2]),
 }
 FORMS = sorted(name[:-1] for name in dir(lz.Tensor) if re.fullmatch(r"[a-z]\w*[a-z\d]_", name) and hasattr(lz, name[:-1])
@@ -33,7 +34,7 @@ def test_a_form_in_place_gives_what_the_function_gives(name):
     function = getattr(lz, name)
     doc = function.__text_signature__ or function.__doc__[len(function.__name__):]
     given = tensors(ARGUMENTS.get(function.__name__, dict(y=Y) if doc.startswith("(x, y") else {}))
-    kind = {"logical": "bool", "bitwise": "int32"}.get(name.partition("_")[0], "float32")
+    kind = {"logical": "bool", "bitwise": "int32", "gcd": "int32", "lcm": "int32"}.get(name.partition("_")[0], "float32")
     x = lz.tensor(X).to(kind)
     if kind != "float32" and given:
         given = {"y": lz.tensor(Y).to(kind)}

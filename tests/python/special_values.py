@@ -117,10 +117,12 @@ ELEMENTWISE = each("""abs neg sign floor ceil round sqrt rsqrt exp expm1 log log
                       isneginf isreal""", "x")
 ELEMENTWISE["logit"] += ["logit(x, 1e-3)"]
 ELEMENTWISE["nan_to_num"] += ["nan_to_num(x, 1.0, 2.0, 3.0)"]
-ELEMENTWISE["gelu"] += ["gelu(x, tanh=True)"]
+ELEMENTWISE["gelu"] += ["gelu(x, approximate='tanh')"]
 ELEMENTWISE["leaky_relu"] += ["leaky_relu(x, 0.5)", "leaky_relu(x, 0.0)"]
 ELEMENTWISE["elu"] += ["elu(x, 2.0)"]
 ELEMENTWISE["celu"] += ["celu(x, 2.0)"]
+ELEMENTWISE |= {"threshold": ["threshold(x, 0.5, 2.0)"], "hardshrink": ["hardshrink(x)"], "softshrink": ["softshrink(x)"],
+                "tanhshrink": ["tanhshrink(x)"], "i0": ["i0(x)"], "polygamma": ["polygamma(1, x)", "polygamma(2, x)"]}
 ELEMENTWISE["softplus"] += ["softplus(x, 2.0, 6.0)"]
 ELEMENTWISE["hardtanh"] += ["hardtanh(x, -2.0, 3.0)", "hardtanh(x, 0.0, 1.0)"]
 ELEMENTWISE |= {
@@ -134,7 +136,7 @@ ELEMENTWISE |= {
     "remainder": ["remainder(x, 2.0)", "remainder(x, -0.75)"], "fmod": ["fmod(x, 2.0)", "fmod(x, -0.75)"],
 }
 BINARY = each("add sub mul div fmod remainder floor_divide maximum minimum max min pow atan2 eq ne lt le gt ge", "x, y")
-BINARY |= each("hypot copysign logaddexp logaddexp2 xlogy fmax fmin heaviside isclose", "x, y")
+BINARY |= each("nextafter hypot copysign logaddexp logaddexp2 xlogy fmax fmin heaviside isclose", "x, y")
 BINARY |= {"where": ["where(x > y, x, y)"], "ldexp": ["ldexp(x, y)"], "rsub": ["rsub(x, y)"],
            "float_power": ["float_power(x, y).to(x.dtype)", "float_power(x, 1.5).to(x.dtype)"],
            "addcmul": ["addcmul(x, x, y, value=0.5)"], "addcdiv": ["addcdiv(x, x, y, value=0.5)"],
@@ -145,14 +147,21 @@ BINARY["div"] += ["div(x, y, rounding_mode='trunc')", "div(x, y, rounding_mode='
 BINARY["isclose"] += ["isclose(x, y, 0.5, 0.5, equal_nan=True)"]
 COLUMN_AND_ROW = ["mul(x, y)", "maximum(x, y)", "outer(reshape(x, [-1]), y)"]
 
-REDUCTIONS = each("sum mean prod amax amin var std norm logsumexp all any", "x, 1")
+REDUCTIONS = each("sum mean prod amax amin var std logsumexp all any nansum nanmean", "x, 1")
+REDUCTIONS |= {"norm": [f"norm(x, {p}, 1)" for p in ("2", "1", "3", "0", "inf", "-inf")]}
 for _name, _calls in REDUCTIONS.items():
-    _calls += [f"{_name}(x, 1, keepdim=True)"]
+    _calls += [_calls[0].replace("1)", "1, keepdim=True)")]
 for _name in ("var", "std"):
     REDUCTIONS[_name] += [f"{_name}(x, 1, correction={n})" for n in (0, 2)]
 REDUCTIONS |= {name: [f"{call}[{i}]" for call in calls for i in (0, 1)] for name, calls in {
     "max": ["max(x, 1)"], "min": ["min(x, 1)"], "sort": ["sort(x, 1)", "sort(x, 1, True)"],
-    "topk": ["topk(x, 2, 1)", "topk(x, 2, 1, False)"]}.items()}
+    "topk": ["topk(x, 2, 1)", "topk(x, 2, 1, False)"], "median": ["median(x, 1)"], "nanmedian": ["nanmedian(x, 1)"],
+    "kthvalue": ["kthvalue(x, 2, 1)"], "aminmax": ["aminmax(x, dim=1)"], "var_mean": ["var_mean(x, 1)"],
+    "std_mean": ["std_mean(x, 1)"], "mode": ["mode(x, 1)"], "cummax": ["cummax(x, 1)"], "cummin": ["cummin(x, 1)"]}.items()}
+REDUCTIONS["count_nonzero"] = ["count_nonzero(x, 1)"]
+REDUCTIONS |= each("quantile nanquantile", "x, 0.4, 1")
+REDUCTIONS |= each("cumprod logcumsumexp diff", "x, dim=1") | each("trapezoid cumulative_trapezoid", "x, dim=1")
+REDUCTIONS |= {"softmin": ["softmin(x, 1)"], "normalize": ["normalize(x)"], "msort": ["msort(x)"]}
 REDUCTIONS |= each("argmax argmin cumsum softmax log_softmax argsort", "x, 1")
 REDUCTIONS["argmax"] += ["argmax(x)"]
 REDUCTIONS["argmin"] += ["argmin(x)"]
@@ -167,9 +176,9 @@ NORMS = {
 SUMS = [f"{name}(x, 1)" for name in "sum mean prod logsumexp softmax log_softmax cumsum".split()]
 HUGE = SUMS + [f"{name}(x, 1)" for name in "amax amin argmax argmin".split()] + [
     "max(x, 1)[0]", "min(x, 1)[0]", "sort(x, 1)[0]", "topk(x, 2, 1)[0]"]
-OF_ONE = SUMS + ["var(x, 1)", "var(x, 1, correction=0)", "std(x, 1)", "std(x, 1, correction=0)", "norm(x, 1)", "layer_norm(x, [1])",
+OF_ONE = SUMS + ["var(x, 1)", "var(x, 1, correction=0)", "std(x, 1)", "std(x, 1, correction=0)", "norm(x, dim=1)", "layer_norm(x, [1])",
                  "amax(x, 1)", "sort(x, 1)[0]"]
-OF_NOTHING = SUMS + ["var(x, 1)", "std(x, 1)", "norm(x, 1)", "logsumexp(x)", "all(x, 1)", "any(x, 1)", "sort(x, 1)[0]", "sum(x)",
+OF_NOTHING = SUMS + ["var(x, 1)", "std(x, 1)", "norm(x, dim=1)", "logsumexp(x)", "all(x, 1)", "any(x, 1)", "sort(x, 1)[0]", "sum(x)",
                      "mean(x)", "norm(x)", "prod(x)", "var(x)"]
 
 POOLS = {
@@ -200,6 +209,8 @@ MOVES = {
     "narrow": ["narrow(x, 1, 0, 2)"], "flip": ["flip(x, [1])"], "cat": ["cat([x, x], 1)"], "stack": ["stack([x, x], 1)"],
     "index_select": ["index_select(x, 0, argmax(x, 1))"], "tril": ["tril(x)"], "triu": ["triu(x)"], "split": ["split(x, 2, 1)[1]"],
     "chunk": ["chunk(x, 2, 1)[0]"], "gather": ["gather(x, 1, argsort(x, 1))"], "scatter": ["scatter(x, 1, argsort(x, 1), x)"],
+    "index_fill": ["index_fill(x, 0, argmax(x[5:7], 1), 2.0)"], "take": ["take(x, argmax(x, 1))"],
+    "take_along_dim": ["take_along_dim(x, argsort(x, 1), 1)"],
     "scatter_add": ["scatter_add(x, 1, 0 * argsort(x, 1)[:, :1], x[:, :1])"],
     "index_copy": ["index_copy(x, 0, argmax(x[5:7], 1), x[3:5])"], "index_add": ["index_add(x, 0, argmax(x[0:2], 1), x[3:5])"],
     "select": ["select(x, 1, 0)"], "unbind": ["x.unbind(1)[1]"], "repeat": ["x.repeat(1, 2)"],
@@ -230,13 +241,13 @@ ROWS = [(kind, expression) for kind, expressions in [
 WITHOUT_ROW = {
     "in place: the function, then a write": "*_",
     "constants, random numbers and what is made of indices have no gradient":
-        "complex polar is_complex is_floating_point is_signed arange constant empty eye full linspace one_hot ones rand randint randn zeros *_like calculate_gain "
-        "bernoulli multinomial normal _normal _normal_around _randint",
+        "complex polar is_complex is_floating_point is_signed arange constant empty eye full linspace logspace one_hot ones rand randint randn zeros *_like calculate_gain "
+        "new_* bernoulli multinomial normal _normal _normal_around _randint",
     "of positions that depend on values, in selection_test.py":
         "argwhere bincount masked_select nonzero nonzero_static pad_to_bucket unique unique_consecutive",
     "views, in views_test.py":
         "as_strided diagonal imag moveaxis movedim ravel real reshape_as swapaxes swapdims unflatten unfold view_as_complex view_as_real",
-    "of pred and integers": "bitwise_* logical_*",
+    "of pred and integers": "bitwise_* logical_* gcd lcm",
     "another name of a row's function": "mm bmm dot contiguous cpu detach mT T",
     "conversions, whose gradient is a conversion": "bfloat16 bool double float half int long short",
     "no function of elements": "backward dim element_size equal allclose is_same item item_async nelement numel numpy "
@@ -308,7 +319,18 @@ KEPT = [
         (f"{name}(x*", "*d*", instead_of_nan) for name in "asinh atanh erfc sinc logit copysign xlogy addcdiv ldexp logaddexp*".split()] + [
         ("ldexp(x, y)", "*d*", without_overflow), ("addcdiv(*", "dy", without_overflow), ("digamma(x)", "*d*", instead_of_nan)]),
     ("derivatives of lgamma at its poles, which are infinite", [
-        ("digamma(x)", "*d*", instead_of_number), ("lgamma(x)", "dxdx", instead_of_number)]),
+        ("digamma(x)", "*d*", instead_of_number), ("lgamma(x)", "dxdx", instead_of_number), ("polygamma(*", "*d*", anywhere)]),
+    ("polygamma at its poles, which torch's reflection misses", [
+        ("polygamma(1, x)", "z", lambda got, expected: np.isinf(got)), ("polygamma(*", "z", instead_of_nan)]),
+    ("a NaN is like nothing else, wherever it stands", [("mode(*", "*", anywhere)]),
+    ("zeros for what no element of the result depends on", [("nanmean(*", "*d*", instead_of_nan), ("norm(x, 3*", "*d*", instead_of_nan), ("i0(x)", "dxdx", anywhere)]),
+    ("the gradient of the extremum of a NaN is NaN", [("norm(x, *inf*", "*d*", instead_of_number)]),
+    ("which of equal elements comes first", [("kthvalue(*", "*", anywhere)]),
+    ("torch's mean beside a variance is made of differences, which infinity makes NaN", [
+        ("???_mean(x, 1)*", "z", instead_of_nan), ("???_mean(x, 1)*", "*d*", anywhere)]),
+    ("no other path of a running product or sum than that of the elements", [
+        ("cumprod(*", "*d*", anywhere), ("logcumsumexp(*", "*", instead_of_nan), ("logcumsumexp(*", "dxdx", anywhere),
+        ("trapezoid(*", "z", instead_of_nan), ("normalize(*", "*d*", anywhere)]),
     ("torch's approximations have errors of their own", [
         ("digamma(x)", "*d*", closely), ("lgamma(x)", "dxdx", closely), ("erfc(x)", "z", closely), ("logaddexp2(x, y)", "z", beside_zero)]),
     ("torch rounds a product and a sum at once", [(f"{name}*", "z", where) for name in ("add(x, y, alpha", "sub(x, y, alpha", "addcmul(")

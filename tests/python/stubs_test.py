@@ -20,14 +20,15 @@ def test_every_stub_parses_and_the_package_is_typed():
 
 def test_signatures_have_names_types_and_defaults():
     text = (FOLDER / "_C/__init__.pyi").read_text()
-    assert "def sum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:" in text
+    assert ("def sum(x: Tensor, dims: builtins.int | Sequence[builtins.int] | None = (), keepdim: builtins.bool = False, "
+            "dtype: DType | None = None, *, out: Tensor | None = None) -> Tensor:") in text
     assert "def max(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: tuple[Tensor, Tensor] | None = None)" in text
-    assert "    def sum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:" in text
-    assert "def zeros(dims: builtins.int | Sequence[builtins.int], dtype: DType = float32, device: Device | str | None = None, *, out: Tensor | None = None)" in text
+    assert "    def sum(self, dims: builtins.int | Sequence[builtins.int] | None = (), keepdim: builtins.bool = False, " in text
+    assert "def zeros(dims: builtins.int | Sequence[builtins.int], dtype: DType | None = None, device: Device | str | None = None, " in text
     assert "    @overload\n    def reshape(self, *dims: builtins.int) -> Tensor:" in text
     assert "def full(dims: builtins.int | Sequence[builtins.int], value: " in text  # where no dims can be in a row
     assert "def full(*dims" not in text
-    assert "    @overload\n    def sum(self, dim: builtins.int | Sequence[builtins.int] = ()" in text
+    assert "    @overload\n    def sum(self, dim: builtins.int | Sequence[builtins.int] | None = ()" in text
     assert "    def clamp_(self, low: builtins.float | builtins.int | builtins.bool | None = None" in text
     assert "def einsum(equation: str, *xs: Tensor, out: Tensor | None = None) -> Tensor:" in text
     assert "    def __ifloordiv__(self, other: " in text and "def __imatmul__" not in text

@@ -24,7 +24,7 @@ fold_rows(Tensor[] xs, int[] dims=(), int? start=None,
 
   And another one.
 
-scaled_max(Operand x, Operand y) -> Tensor : method inplace
+scaled_max(Operand x, Operand y) -> Tensor : method inplace op
   The larger one.
 
 old(Tensor x, Scalar y) -> Tensor : c++
@@ -152,12 +152,19 @@ Tensor& Tensor::scaled_max_(const Operand& y) {
 PYTHON = """PyObject* CallHardshrink(const Signature& signature, Slots slots) {
   Given<Tensor> x(signature, slots, 0);
   Given<Scalar> lambd(signature, slots, 1);
+  Given<bool> inplace(signature, slots, 2);
   const Caller caller;
+  if (inplace.get()) {
+    Tensor self = x.get();
+    self.hardshrink_(lambd.get(), SourceLocation::current());
+    return Py_NewRef(slots[0]);
+  }
   return ToPython(lazuli::hardshrink(x.get(), lambd.get(), SourceLocation::current())).release().ptr();
 }
 constexpr ParameterRow kHardshrinkParameters[] = {
     {&AddParameterOf<Tensor>, "x", ""},
-    {&AddParameterOf<Scalar>, "lambd", "0.5"}};
+    {&AddParameterOf<Scalar>, "lambd", "0.5"},
+    {&AddParameterOf<bool>, "inplace", "false"}};
 FunctionRow kHardshrinkRow{"hardshrink", kHardshrinkParameters, "Tensor",
     "x, or 0 where |x| is at most lambd.",
     &CallHardshrink, true};
@@ -217,6 +224,24 @@ class GenerateTest(unittest.TestCase):
         self.assertIn("  BindMethod(kHardshrinkInPlaceRow, &AsMethod<kHardshrinkInPlaceRow>);\n", text)
         self.assertNotIn("CallOld", text)
         self.assertIn('module, "nn.init");', self.text("python/src/rows_starts.cc"))
+
+    def test_what_makes_a_leaf_lets_it_want_a_gradient_and_results_with_names_are_named(self):
+        self.run_on({"lazy/ops/functions/more.txt": "made(int[] dims, Device? device=None) -> Tensor\n  x.\n"})
+        text = self.text("python/src/rows_more.cc")
+        self.assertIn("  if (requires_grad.get()) made.set_requires_grad(true);\n", text)
+        self.assertIn('    {&AddParameterOf<bool>, "requires_grad", "false"}};\n', text)
+        text = self.text("python/src/rows_some.cc")
+        self.assertIn('  static PyTypeObject* const type = NamedTuple("fold_rows", {"values", "indices"});\n', text)
+
+    def test_a_layer_passes_defaults_and_may_work_in_place(self):
+        rows = TREE["cpp_api/nn/layers.txt"] + "\nShrunk(bool inplace=False) : hardshrink\n  hardshrink().\n"
+        self.run_on({"cpp_api/nn/layers.txt": rows})
+        self.assertIn("""  if (inplace_) {
+    Tensor y = x;
+    return y.hardshrink_(0.5, loc);
+  }
+  return lazuli::hardshrink(x, 0.5, loc);
+""", self.text("cpp_api/nn/layers.cc"))
 
     def test_rows_of_the_elementwise_tables_stand_where_a_file_names_them(self):
         self.run_on({"lazy/ops/functions/some.txt": "--- one operand\n@unary\n"})

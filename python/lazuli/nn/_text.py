@@ -11,7 +11,7 @@ from lazuli import _C
 # PyTorch's names of a layer's parameters, where the rows of cpp_api/nn/layers.txt have others.
 _NAMES = {"channels": "num_features", "dim": "dim", "groups": "groups", "high": "max_val", "kernel": "kernel_size", "low": "min_val",
           "size": "output_size"}
-_NAMES_OF = {"Embedding": {"rows": "num_embeddings", "dim": "embedding_dim"}, "GELU": {"tanh": "approximate"},
+_NAMES_OF = {"Embedding": {"rows": "num_embeddings", "dim": "embedding_dim"},
              "GroupNorm": {"groups": "num_groups", "channels": "num_channels"}, "LayerNorm": {"affine": "elementwise_affine"},
              "PReLU": {"channels": "num_parameters"}, "RMSNorm": {"affine": "elementwise_affine"}}
 # What a layer shows of its arguments; of others all, by name.
@@ -65,8 +65,6 @@ def arguments_of(layer, signature, arguments, named):
     elif "normalized_shape" in given:
         shape = given["normalized_shape"]
         given["normalized_shape"] = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    elif kind == "GELU" and not isinstance(given["approximate"], str):
-        given["approximate"] = "tanh" if given["approximate"] else "none"
     affine = next((given[name] for name in ("affine", "elementwise_affine") if name in given), None)
     if affine is not None:
         given["bias"] = bool(affine and given.get("bias", True))
@@ -83,7 +81,7 @@ def shown_of(layer, given):
     if kind in _SHOWN:
         text = _SHOWN[kind].format(**given)
         return text + (f", padding_idx={given['padding_idx']}" if given.get("padding_idx") is not None else "")
-    return ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return ", ".join(f"{name}={value!r}" for name, value in given.items() if name != "inplace" or value)
 
 
 def indented(text):

@@ -127,7 +127,7 @@ TEST_F(CompositesTest, Mistakes) {
   EXPECT_ERROR(kOutOfRange, "select: index 3 is out of range for dim 1 of f32[2,3]",
                select(x_, 1, 3));
   EXPECT_ERROR(kOutOfRange, "topk: k is 4, dim 1 of f32[2,3] has 3 elements", topk(x_, 4));
-  EXPECT_ERROR(kInvalidArgument, "clamp: takes a bound", clamp(x_));
+  EXPECT_ERROR(kInvalidArgument, "clamp: takes a bound", clamp(x_, std::nullopt, std::nullopt));
   EXPECT_ERROR(kInvalidArgument, "split: size must be at least 1, is 0", split(x_, 0));
   EXPECT_ERROR(kInvalidArgument, "chunk: chunks must be at least 1, is -1", chunk(x_, -1));
   EXPECT_ERROR(kInvalidArgument, "tril: takes a matrix, not f32[4]", tril(special_));

@@ -1,0 +1,191 @@
+// Distances, and the losses that are made of them or of hinges.
+#include <cmath>
+#include <numbers>
+
+#include "ir/support/wrong_type.h"
+#include "lazy/ops/elementwise.h"
+#include "lazy/ops/functions.h"
+#include "lazy/ops/loss.h"
+#include "lazy/ops/reduce.h"
+
+namespace lazuli::lazy {
+namespace {
+
+Value NoLoss(const Tensor& x) { return Constant(0, x.dtype()); }
+// max(x, 0), whose gradient at 0 is that of the clamped.
+Tensor Hinge(const Tensor& x) { return Where(Ge(x, NoLoss(x)), x, FullConstant(x.shape(), 0, x.device())); }
+Tensor SumAlong(const Tensor& x, int64_t dim, bool keepdim = false) {
+  const int64_t dims[] = {dim};
+  return Sum(x, dims, keepdim);
+}
+
+}  // namespace
+
+Tensor CosineSimilarity(const Tensor& in_x, const Tensor& in_y, int64_t dim, double eps) {
+  const absl::StatusOr<DType> common = CommonType(in_x.shape(), in_y.shape());
+  if (!common.ok()) ThrowRecordError("cosine_similarity", common.status());
+  if (!IsFloat(*common)) {
+    ThrowRecordError("cosine_similarity", WrongType("expected common dtype to be floating point, yet "
+                                                    "common dtype is ",
+                                                    DTypeText(*common)));
+  }
+  const absl::StatusOr<Dims> dims = BroadcastDims(in_x.shape(), in_y.shape());
+  if (!dims.ok()) ThrowRecordError("cosine_similarity", dims.status());
+  const Tensor x = BroadcastTo(To(in_x, *common), *dims), y = BroadcastTo(To(in_y, *common), *dims);
+  const int64_t along[] = {dim};
+  const auto norm = [&](const Tensor& t) {
+    const Tensor size = Norm(t, std::nullopt, along, /*keepdim=*/true, std::nullopt);
+    // Not below eps, without a gradient there.
+    return Where(Ge(size, Constant(eps, size.dtype())), size, Constant(eps, size.dtype()));
+  };
+  return SumAlong((x / norm(x)) * (y / norm(y)), dim);
+}
+
+Tensor PairwiseDistance(const Tensor& x, const Tensor& y, double p, double eps, bool keepdim) {
+  const int64_t dims[] = {-1};
+  return Norm(x - y + eps, p, dims, keepdim, std::nullopt);
+}
+
+Tensor MarginRankingLoss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin,
+                         Reduction reduction) {
+  return Reduced(Hinge(-target * (x1 - x2) + margin), reduction);
+}
+
+Tensor HingeEmbeddingLoss(const Tensor& x, const Tensor& target, double margin,
+                          Reduction reduction) {
+  const Value minus_one = Constant(-1, target.dtype()), one = Constant(1, target.dtype());
+  const Tensor zero = FullConstant(x.shape(), 0, x.device());
+  const Tensor far = Where(Ne(target, one), Hinge(margin - x), zero);
+  return Reduced(far + Where(Ne(target, minus_one), x, zero), reduction);
+}
+
+Tensor CosineEmbeddingLoss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin,
+                           Reduction reduction) {
+  if (target.rank() > 1 || x1.rank() != target.rank() + 1 || x2.rank() != x1.rank()) {
+    ThrowRecordError("cosine_embedding_loss",
+                     InvalidArgument("takes [N, d] twice and a target [N], or [d] twice and a "
+                                     "target of rank 0, not ",
+                                     x1.shape(), ", ", x2.shape(), " and ", target.shape()));
+  }
+  constexpr double kEps = 1e-12;
+  const Tensor product = SumAlong(x1 * x2, -1);
+  const Tensor sizes = (SumAlong(x1 * x1, -1) + kEps) * (SumAlong(x2 * x2, -1) + kEps);
+  const Tensor cosine = product / Sqrt(sizes);
+  const Value one = Constant(1, target.dtype()), minus_one = Constant(-1, target.dtype());
+  const Tensor zero = FullConstant(cosine.shape(), 0, cosine.device());
+  const Tensor near = Where(Eq(target, one), 1.0 - cosine, zero);
+  return Reduced(near + Where(Eq(target, minus_one), Hinge(cosine - margin), zero), reduction);
+}
+
+Tensor SoftMarginLoss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  return Reduced(Log1p(Exp(-target * x)), reduction);
+}
+
+Tensor TripletMarginLoss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                         double margin, double p, double eps, bool swap, Reduction reduction) {
+  if (anchor.rank() != positive.rank() || anchor.rank() != negative.rank()) {
+    ThrowRecordError("triplet_margin_loss",
+                     InvalidArgument("the anchor, positive, and negative tensors are expected to "
+                                     "have the same number of dimensions, have ",
+                                     anchor.shape(), ", ", positive.shape(), " and ",
+                                     negative.shape()));
+  }
+  const auto apart = [&](const Tensor& a, const Tensor& b) {
+    return PairwiseDistance(a, b, p, eps, /*keepdim=*/false);
+  };
+  Tensor far = apart(anchor, negative);
+  if (swap) far = Minimum(far, apart(positive, negative));
+  return Reduced(Hinge(apart(anchor, positive) - far + margin), reduction);
+}
+
+Tensor PoissonNllLoss(const Tensor& x, const Tensor& target, bool log_input, bool full, double eps,
+                      Reduction reduction) {
+  Tensor loss = log_input ? Exp(x) - target * x : x - target * Log(x + eps);
+  if (full) {
+    // Stirling's approximation of log(target!).
+    const Tensor t = Floating(target), some = Gt(t, Constant(1, t.dtype()));
+    const Tensor safe = Where(some, t, Constant(1, t.dtype()));
+    const Tensor more = safe * Log(safe) - safe + Log(safe * (2 * std::numbers::pi)) * 0.5;
+    loss = loss + Where(some, more, NoLoss(more));
+  }
+  return Reduced(loss, reduction);
+}
+
+Tensor GaussianNllLoss(const Tensor& x, const Tensor& target, const Tensor& in_var, bool full,
+                       double eps, Reduction reduction) {
+  Tensor var = in_var;
+  if (!SameDims(var.shape(), x.shape())) {
+    const bool one_less = var.rank() + 1 == x.rank();
+    if (one_less) var = Unsqueeze(var, -1);
+    if (var.rank() != x.rank() || !BroadcastDims(var.shape(), x.shape()).ok())
+      ThrowRecordError("gaussian_nll_loss",
+                       InvalidArgument("var is of incorrect size: ", in_var.shape()));
+  }
+  const Value least = Constant(eps, var.dtype());
+  var = var + Detach(Maximum(var, least) - var);  // which the gradient does not see
+  const Tensor apart = x - target;
+  Tensor loss = (Log(var) + apart * apart / var) * 0.5;
+  if (full) loss = loss + 0.5 * std::log(2 * std::numbers::pi);
+  return Reduced(loss, reduction);
+}
+
+Tensor MultilabelSoftMarginLoss(const Tensor& x, const Tensor& target, const Tensor& weight,
+                                Reduction reduction) {
+  Tensor loss = -(target * LogSigmoid(x) + (1.0 - target) * LogSigmoid(-x));
+  if (weight.defined()) loss = loss * weight;
+  const int64_t dims[] = {-1};
+  return Reduced(Mean(loss, dims), reduction);
+}
+
+Tensor LocalResponseNorm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+  if (x.rank() < 3) {
+    ThrowRecordError("local_response_norm",
+                     InvalidArgument("expects 3D or higher dimensionality input, not ", x.shape()));
+  }
+  if (size < 1) ThrowRecordError("local_response_norm", InvalidArgument("size must be above 0"));
+  // Sums of neighbouring channels.
+  const Tensor square = x * x;
+  Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
+  const Dims none = low;
+  low[1] = size / 2;
+  high[1] = (size - 1) / 2;
+  const Tensor padded = PadZeros(square, low, high, none);
+  Tensor sum;
+  for (int64_t i = 0; i < size; ++i) {
+    const Tensor part = Narrow(padded, 1, i, x.dim(1));
+    sum = sum.defined() ? sum + part : part;
+  }
+  return x / PowNumber(sum * (alpha / static_cast<double>(size)) + k, beta);
+}
+
+namespace {
+// [N, C, L] as an image with one row.
+Tensor AsImage(std::string_view op, const Tensor& x) {
+  if (x.rank() != 2 && x.rank() != 3)
+    ThrowRecordError(op, InvalidArgument("takes x [N, C, L], not ", x.shape()));
+  return Unsqueeze(x, -2);
+}
+}  // namespace
+Tensor Conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
+              int64_t padding, int64_t dilation, int64_t groups) {
+  if (weight.rank() != 3)
+    ThrowRecordError("conv1d",
+                     InvalidArgument("takes weight [O, C / groups, k], not ", weight.shape()));
+  const Conv2dOptions options{{1, stride}, {0, padding}, {1, dilation}, groups};
+  return Squeeze(Conv2d(AsImage("conv1d", x), Unsqueeze(weight, -2), bias, options), -2);
+}
+Tensor MaxPool1d(const Tensor& x, int64_t kernel, std::optional<int64_t> stride, int64_t padding,
+                 bool ceil_mode) {
+  const Pair step{1, stride.value_or(kernel)};
+  return Squeeze(MaxPool2d(AsImage("max_pool1d", x), {1, kernel}, step, {0, padding}, ceil_mode),
+                 -2);
+}
+Tensor AvgPool1d(const Tensor& x, int64_t kernel, std::optional<int64_t> stride, int64_t padding,
+                 bool ceil_mode, bool count_include_pad) {
+  const Pair step{1, stride.value_or(kernel)};
+  return Squeeze(AvgPool2d(AsImage("avg_pool1d", x), {1, kernel}, step, {0, padding}, ceil_mode,
+                           count_include_pad),
+                 -2);
+}
+
+}  // namespace lazuli::lazy

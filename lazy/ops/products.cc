@@ -1,0 +1,204 @@
+// Products of vectors and matrices that are made of matmul().
+#include <algorithm>
+#include <array>
+
+#include "ir/support/wrong_type.h"
+#include "lazy/ops/elementwise.h"
+#include "lazy/ops/functions.h"
+#include "lazy/ops/reduce.h"
+
+namespace lazuli::lazy {
+namespace {
+
+void CheckRanks(std::string_view op, const Tensor& x, int64_t x_rank, const Tensor& y,
+                int64_t y_rank) {
+  if (x.rank() == x_rank && y.rank() == y_rank) return;
+  ThrowRecordError(op, InvalidArgument("takes ranks ", x_rank, " and ", y_rank, ", not ", x.shape(),
+                                       " and ", y.shape()));
+}
+
+Tensor Product(std::string_view op, const Tensor& x, int64_t x_rank, const Tensor& y,
+               int64_t y_rank) {
+  CheckRanks(op, x, x_rank, y, y_rank);
+  if (x.dtype() != y.dtype()) {
+    ThrowRecordError(op, WrongType("takes operands of one dtype, not ", x.shape(), " and ",
+                                   y.shape()));
+  }
+  return Matmul(x, y);
+}
+
+// beta * x + alpha * product; without x, also if it is NaN, where beta is 0.
+Tensor Added(std::string_view op, const Tensor& x, const Tensor& product, const Number& beta,
+             const Number& alpha) {
+  if (x.dtype() != product.dtype()) {
+    ThrowRecordError(op, WrongType("takes operands of one dtype, not ", x.shape(), " and ",
+                                   product.shape()));
+  }
+  const absl::StatusOr<Dims> dims = BroadcastDims(x.shape(), product.shape());
+  if (!dims.ok() || *dims != Dims(product.shape().dims().begin(), product.shape().dims().end())) {
+    ThrowRecordError(op, InvalidArgument(x.shape(), " does not stretch to the product, ",
+                                         product.shape()));
+  }
+  if (x.dtype() == DType::kPred) return LogicalOr(x, product);
+  const Tensor factor = Full({}, beta.As(x.dtype()), x.device());
+  const Value zero = Constant(0, x.dtype());
+  return Where(Eq(factor, zero), zero, x * factor) + product * alpha;
+}
+
+}  // namespace
+
+Tensor Mm(const Tensor& x, const Tensor& y) { return Product("mm", x, 2, y, 2); }
+Tensor Mv(const Tensor& x, const Tensor& y) { return Product("mv", x, 2, y, 1); }
+Tensor Bmm(const Tensor& x, const Tensor& y) {
+  CheckRanks("bmm", x, 3, y, 3);
+  if (x.dim(0) != y.dim(0)) {
+    ThrowRecordError("bmm", InvalidArgument("batches differ: ", x.shape(), " x ", y.shape()));
+  }
+  return Product("bmm", x, 3, y, 3);
+}
+Tensor Dot(const Tensor& x, const Tensor& y) { return Product("dot", x, 1, y, 1); }
+Tensor Vdot(const Tensor& x, const Tensor& y) { return Product("vdot", Conj(x), 1, y, 1); }
+
+Tensor Inner(const Tensor& x, const Tensor& y) {
+  if (x.rank() == 0 || y.rank() == 0) return x * y;
+  const int64_t last = y.rank() - 1, n = y.dim(last);
+  if (x.dim(x.rank() - 1) != n) {
+    ThrowRecordError("inner",
+                     InvalidArgument("last dims differ: ", x.shape(), " and ", y.shape()));
+  }
+  Dims dims(x.shape().dims().begin(), x.shape().dims().end());
+  dims.pop_back();
+  dims.insert(dims.end(), y.shape().dims().begin(), y.shape().dims().end() - 1);
+  const int64_t rows = y.shape().num_elements() / std::max<int64_t>(n, 1);
+  if (n == 0) return FullConstant(Shape(x.dtype(), dims), 0, x.device());
+  return Reshape(Matmul(Reshape(x, {-1, n}), Transpose(Reshape(y, {rows, n}), 0, 1)), dims);
+}
+
+Tensor Addmm(const Tensor& x, const Tensor& mat1, const Tensor& mat2, const Number& beta,
+             const Number& alpha) {
+  return Added("addmm", x, Product("addmm", mat1, 2, mat2, 2), beta, alpha);
+}
+Tensor Addmv(const Tensor& x, const Tensor& mat, const Tensor& vec, const Number& beta,
+             const Number& alpha) {
+  return Added("addmv", x, Product("addmv", mat, 2, vec, 1), beta, alpha);
+}
+Tensor Baddbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, const Number& beta,
+               const Number& alpha) {
+  return Added("baddbmm", x, Bmm(batch1, batch2), beta, alpha);
+}
+Tensor Addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, const Number& beta,
+              const Number& alpha) {
+  const int64_t dims[] = {0};
+  return Added("addbmm", x, To(Sum(Bmm(batch1, batch2), dims), batch1.dtype()), beta, alpha);
+}
+Tensor Addr(const Tensor& x, const Tensor& vec1, const Tensor& vec2, const Number& beta,
+            const Number& alpha) {
+  const Tensor product = vec1.dtype() == DType::kPred && vec2.dtype() == DType::kPred
+                             ? LogicalAnd(Unsqueeze(vec1, 1), Unsqueeze(vec2, 0))
+                             : Outer(vec1, vec2);
+  return Added("addr", To(x, product.dtype()), product, beta, alpha);
+}
+
+Tensor Kron(const Tensor& x, const Tensor& y) {
+  const int64_t rank = std::max(x.rank(), y.rank());
+  Dims apart_x, apart_y, joined;
+  for (int64_t d = 0; d < rank; ++d) {
+    const int64_t i = d - rank + x.rank(), j = d - rank + y.rank();
+    const int64_t m = i < 0 ? 1 : x.dim(i), n = j < 0 ? 1 : y.dim(j);
+    apart_x.insert(apart_x.end(), {m, 1});
+    apart_y.insert(apart_y.end(), {1, n});
+    joined.push_back(m * n);
+  }
+  return Reshape(Reshape(x, apart_x) * Reshape(y, apart_y), joined);
+}
+
+Tensor Trace(const Tensor& x) {
+  if (x.rank() != 2) ThrowRecordError("trace", InvalidArgument("takes a matrix, not ", x.shape()));
+  const Dims dims{x.dim(0), x.dim(1)};
+  const Tensor on_it = Eq(Positions(dims, 0, x.device()), Positions(dims, 1, x.device()));
+  return Sum(Where(on_it, x, Constant(0, x.dtype())));
+}
+
+Tensor Tensordot(const Tensor& x, const Tensor& y, absl::Span<const int64_t> x_dims,
+                 absl::Span<const int64_t> y_dims) {
+  if (x_dims.size() != y_dims.size()) {
+    ThrowRecordError("tensordot",
+                     InvalidArgument("both dimension lists should have same length, are (",
+                                     Join(x_dims, ", "), ") and (", Join(y_dims, ", "), ")"));
+  }
+  // The dims that are summed over come last of x and first of y.
+  Dims x_order, y_order, sums, dims;
+  int64_t size = 1;
+  for (std::size_t i = 0; i < x_dims.size(); ++i) {
+    sums.push_back(NormalizeDim("tensordot", x_dims[i], x.rank()));
+    y_order.push_back(NormalizeDim("tensordot", y_dims[i], y.rank()));
+    if (x.dim(sums.back()) != y.dim(y_order.back())) {
+      ThrowRecordError("tensordot", InvalidArgument("contracted dimensions need to match: ",
+                                                    x.shape(), " and ", y.shape()));
+    }
+    size *= x.dim(sums.back());
+  }
+  const Dims y_sums = y_order;
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    if (std::find(sums.begin(), sums.end(), d) != sums.end()) continue;
+    x_order.push_back(d);
+    dims.push_back(x.dim(d));
+  }
+  int64_t rows = 1, columns = 1;
+  for (int64_t n : dims) rows *= n;
+  for (int64_t d = 0; d < y.rank(); ++d) {
+    if (std::find(y_sums.begin(), y_sums.end(), d) != y_sums.end()) continue;
+    y_order.push_back(d);
+    dims.push_back(y.dim(d));
+    columns *= y.dim(d);
+  }
+  x_order.insert(x_order.end(), sums.begin(), sums.end());
+  const Tensor left = Reshape(Permute(x, x_order), {rows, size});
+  return Reshape(Matmul(left, Reshape(Permute(y, y_order), {size, columns})), dims);
+}
+Tensor Tensordot(const Tensor& x, const Tensor& y, int64_t dims) {
+  if (dims < 0 || dims > std::min(x.rank(), y.rank())) {
+    ThrowRecordError("tensordot", InvalidArgument("expects dims >= 0 and at most the ranks of ",
+                                                  x.shape(), " and ", y.shape(), ", got ", dims));
+  }
+  Dims x_dims, y_dims;
+  for (int64_t d = 0; d < dims; ++d) {
+    x_dims.push_back(x.rank() - dims + d);
+    y_dims.push_back(d);
+  }
+  return Tensordot(x, y, x_dims, y_dims);
+}
+
+Tensor Cross(const Tensor& x, const Tensor& y, std::optional<int64_t> dim) {
+  const absl::StatusOr<Dims> dims = BroadcastDims(x.shape(), y.shape());
+  if (!dims.ok()) ThrowRecordError("cross", dims.status());
+  const auto three = std::find(dims->begin(), dims->end(), 3);
+  const auto rank = static_cast<int64_t>(dims->size());
+  const int64_t d = dim ? NormalizeDim("cross", *dim, rank) : three - dims->begin();
+  if (d == rank || (*dims)[static_cast<std::size_t>(d)] != 3) {
+    ThrowRecordError("cross", InvalidArgument("takes three elements along dim, not ", x.shape(),
+                                              " and ", y.shape()));
+  }
+  const Tensor a = BroadcastTo(x, *dims), b = BroadcastTo(y, *dims);
+  const auto at = [&](const Tensor& t, int64_t i) { return Narrow(t, d, i, 1); };
+  const auto part = [&](int64_t i, int64_t j) { return at(a, i) * at(b, j) - at(a, j) * at(b, i); };
+  const Tensor parts[] = {part(1, 2), part(2, 0), part(0, 1)};
+  return Cat(parts, d);
+}
+
+Tensor Dist(const Tensor& x, const Tensor& y, double p) {
+  return Norm(x - y, p, {}, /*keepdim=*/false, std::nullopt);
+}
+
+Tensor Cdist(const Tensor& x, const Tensor& y, double p) {
+  if (x.rank() < 2 || y.rank() < 2 || x.dim(x.rank() - 1) != y.dim(y.rank() - 1)) {
+    ThrowRecordError("cdist", InvalidArgument("takes [..., n, d] and [..., m, d], not ", x.shape(),
+                                              " and ", y.shape()));
+  }
+  if (!(p >= 0))
+    ThrowRecordError("cdist", InvalidArgument("only supports non-negative p values, not ", p));
+  const int64_t dims[] = {-1};
+  return Norm(Unsqueeze(x, -2) - Unsqueeze(y, -3), p, dims, /*keepdim=*/false, std::nullopt);
+}
+
+}  // namespace lazuli::lazy

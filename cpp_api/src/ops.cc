@@ -138,6 +138,10 @@ Tensor where(const Tensor& condition, const Operand& on_true, const Operand& on_
   });
 }
 
+Tensor trace(const Tensor& x, Locs loc) {
+  return CallTensor(loc, [&] { return lazy::TraceOf(In(x, "trace")); });
+}
+
 void manual_seed(std::uint64_t seed) { lazy::ManualSeed(seed); }
 std::uint64_t random_seed() { return lazy::RandomSeed(); }
 

@@ -10,12 +10,10 @@
 namespace lazuli::lazy {
 namespace {
 
-Dims DimsOf(const Tensor& x) { return {x.shape().dims().begin(), x.shape().dims().end()}; }
-
 // Dims of size 1 around those of x, as many as are left of `rank`: before them, or one behind.
 Tensor AtLeast(const Tensor& x, int64_t rank) {
   if (x.rank() >= rank) return x;
-  Dims dims = DimsOf(x);
+  Dims dims = DimsOf(x.shape());
   if (rank == 3 && x.rank() > 0) dims.push_back(1);
   dims.insert(dims.begin(), static_cast<std::size_t>(rank) - dims.size(), 1);
   return Reshape(x, dims);
@@ -174,7 +172,7 @@ Tensor RepeatInterleave(const Tensor& x, int64_t repeats, std::optional<int64_t>
   }
   const Tensor in = dim ? WithDim(x) : Reshape(x, {-1});
   const int64_t d = NormalizeDim("repeat_interleave", dim.value_or(0), in.rank());
-  Dims dims = DimsOf(in), apart = dims;
+  Dims dims = DimsOf(in.shape()), apart = dims;
   apart.insert(apart.begin() + d + 1, repeats);
   dims[static_cast<std::size_t>(d)] *= repeats;
   return Reshape(BroadcastTo(Unsqueeze(in, d + 1), apart), dims);
@@ -186,8 +184,9 @@ Tensor DiagEmbed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
   const int64_t a = NormalizeDim("diag_embed", dim1, x.rank() + 1);
   const int64_t b = NormalizeDim("diag_embed", dim2, x.rank() + 1);
   if (a == b) {
-    ThrowRecordError("diag_embed",
-                     InvalidArgument("diagonal dimensions cannot be identical: ", dim1, ", ", dim2));
+    ThrowRecordError(
+        "diag_embed",
+        InvalidArgument("diagonal dimensions cannot be identical: ", dim1, ", ", dim2));
   }
   const int64_t last = x.rank() - 1, n = x.dim(last) + std::abs(offset);
   // Rows [..., n, 1] and [..., 1, n] beside each other, of which the diagonal stays.
@@ -218,8 +217,7 @@ Tensor Diagflat(const Tensor& x, int64_t offset) {
 Tensor SumToSize(const Tensor& x, absl::Span<const int64_t> size) {
   const Shape wanted(x.dtype(), size);
   const absl::StatusOr<Dims> dims = BroadcastDims(wanted, x.shape());
-  if (!dims.ok() || static_cast<int64_t>(size.size()) > x.rank() ||
-      *dims != DimsOf(x)) {
+  if (!dims.ok() || static_cast<int64_t>(size.size()) > x.rank() || *dims != DimsOf(x.shape())) {
     ThrowRecordError("sum_to_size", InvalidArgument("size {", Join(size, ", "),
                                                     "} is not expandable to size ", x.shape()));
   }
@@ -231,15 +229,15 @@ namespace {
 Tensor TriangleIndices(std::string_view op, int64_t rows, int64_t columns, bool lower,
                        int64_t offset, std::optional<DType> dtype, backend::Device device) {
   if (rows < 0 || columns < 0)
-    ThrowRecordError(op, InvalidArgument("row and col must not be negative, are ", rows, " and ",
-                                         columns));
+    ThrowRecordError(
+        op, InvalidArgument("row and col must not be negative, are ", rows, " and ", columns));
   Tensors row_parts, column_parts;
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t first = lower ? 0 : std::clamp<int64_t>(i + offset, 0, columns);
     const int64_t end = lower ? std::clamp<int64_t>(i + offset + 1, 0, columns) : columns;
     if (end <= first) continue;
-    row_parts.push_back(FullConstant(Shape(DType::kS64, {end - first}), static_cast<double>(i),
-                                     device));
+    row_parts.push_back(
+        FullConstant(Shape(DType::kS64, {end - first}), static_cast<double>(i), device));
     column_parts.push_back(Arange(end - first, DType::kS64, device) + static_cast<double>(first));
   }
   if (row_parts.empty()) return FullConstant(Shape(dtype.value_or(DType::kS64), {2, 0}), 0, device);
@@ -269,16 +267,16 @@ Tensor Pad(const Tensor& x, absl::Span<const int64_t> pad, std::string_view mode
     high[rank - 1 - i] = pad[2 * i + 1];
     const int64_t n = x.dim(static_cast<int64_t>(rank - 1 - i));
     if (n + pad[2 * i] + pad[2 * i + 1] < 0) {
-      ThrowRecordError("pad", InvalidArgument("(", Join(pad, ", "), ") leaves a negative size of ",
-                                              x.shape()));
+      ThrowRecordError(
+          "pad", InvalidArgument("(", Join(pad, ", "), ") leaves a negative size of ", x.shape()));
     }
   }
   const Dims none(rank, 0);
   if (mode == "constant") {
     const Tensor padded = PadZeros(x, low, high, none);
     if (value.value_or(0) == 0) return padded.impl() == x.impl() ? Clone(x) : padded;
-    const Tensor inside =
-        PadZeros(FullConstant(Shape(DType::kPred, x.shape().dims()), 1, x.device()), low, high, none);
+    const Tensor inside = PadZeros(
+        FullConstant(Shape(DType::kPred, x.shape().dims()), 1, x.device()), low, high, none);
     return Where(inside, padded, Constant(*value, x.dtype()));
   }
   if (mode != "reflect" && mode != "replicate" && mode != "circular") {
@@ -295,7 +293,8 @@ Tensor Pad(const Tensor& x, absl::Span<const int64_t> pad, std::string_view mode
                                               ") is too large for dim ", d, " of ", x.shape()));
     }
     // What is cut off is no padding.
-    const int64_t cut_low = std::max<int64_t>(-low[d], 0), cut_high = std::max<int64_t>(-high[d], 0);
+    const int64_t cut_low = std::max<int64_t>(-low[d], 0),
+                  cut_high = std::max<int64_t>(-high[d], 0);
     y = Extended(y, dim, std::max<int64_t>(low[d], 0), std::max<int64_t>(high[d], 0), mode);
     y = Narrow(y, dim, cut_low, y.dim(dim) - cut_low - cut_high);
   }

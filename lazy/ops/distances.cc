@@ -13,7 +13,9 @@ namespace {
 
 Value NoLoss(const Tensor& x) { return Constant(0, x.dtype()); }
 // max(x, 0), whose gradient at 0 is that of the clamped.
-Tensor Hinge(const Tensor& x) { return Where(Ge(x, NoLoss(x)), x, FullConstant(x.shape(), 0, x.device())); }
+Tensor Hinge(const Tensor& x) {
+  return Where(Ge(x, NoLoss(x)), x, FullConstant(x.shape(), 0, x.device()));
+}
 Tensor SumAlong(const Tensor& x, int64_t dim, bool keepdim = false) {
   const int64_t dims[] = {dim};
   return Sum(x, dims, keepdim);
@@ -25,9 +27,10 @@ Tensor CosineSimilarity(const Tensor& in_x, const Tensor& in_y, int64_t dim, dou
   const absl::StatusOr<DType> common = CommonType(in_x.shape(), in_y.shape());
   if (!common.ok()) ThrowRecordError("cosine_similarity", common.status());
   if (!IsFloat(*common)) {
-    ThrowRecordError("cosine_similarity", WrongType("expected common dtype to be floating point, yet "
-                                                    "common dtype is ",
-                                                    DTypeText(*common)));
+    ThrowRecordError("cosine_similarity",
+                     WrongType("expected common dtype to be floating point, yet "
+                               "common dtype is ",
+                               DTypeText(*common)));
   }
   const absl::StatusOr<Dims> dims = BroadcastDims(in_x.shape(), in_y.shape());
   if (!dims.ok()) ThrowRecordError("cosine_similarity", dims.status());
@@ -84,11 +87,11 @@ Tensor SoftMarginLoss(const Tensor& x, const Tensor& target, Reduction reduction
 Tensor TripletMarginLoss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                          double margin, double p, double eps, bool swap, Reduction reduction) {
   if (anchor.rank() != positive.rank() || anchor.rank() != negative.rank()) {
-    ThrowRecordError("triplet_margin_loss",
-                     InvalidArgument("the anchor, positive, and negative tensors are expected to "
-                                     "have the same number of dimensions, have ",
-                                     anchor.shape(), ", ", positive.shape(), " and ",
-                                     negative.shape()));
+    ThrowRecordError(
+        "triplet_margin_loss",
+        InvalidArgument("the anchor, positive, and negative tensors are expected to "
+                        "have the same number of dimensions, have ",
+                        anchor.shape(), ", ", positive.shape(), " and ", negative.shape()));
   }
   const auto apart = [&](const Tensor& a, const Tensor& b) {
     return PairwiseDistance(a, b, p, eps, /*keepdim=*/false);

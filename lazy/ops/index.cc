@@ -310,15 +310,15 @@ template <class F>
 Tensor AlongDim(const Tensor& x, F&& f) {
   return x.rank() == 0 ? Reshape(f(Reshape(x, {1})), {}) : f(x);
 }
+// The dims of x with another size along dim.
+Dims Resized(const Shape& x, int64_t dim, int64_t size) {
+  Dims dims = DimsOf(x);
+  dims[At(dim)] = size;
+  return dims;
+}
 // A number as elements of x, with these dims.
 Tensor Spread(const Number& value, const Tensor& x, absl::Span<const int64_t> dims) {
   return Full(dims, value.As(x.dtype()), x.device());
-}
-// The dims of x with another size along dim.
-Dims Resized(const Tensor& x, int64_t dim, int64_t size) {
-  Dims dims(x.shape().dims().begin(), x.shape().dims().end());
-  dims[static_cast<std::size_t>(dim)] = size;
-  return dims;
 }
 
 Tensor ScatterReduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
@@ -400,7 +400,7 @@ Tensor IndexFill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   }
   const Tensor in = WithDim(x), rows = WithDim(index);
   const int64_t d = NormalizeDim("index_fill", dim, in.rank());
-  const Dims dims = Resized(in, d, rows.dim(0));
+  const Dims dims = Resized(in.shape(), d, rows.dim(0));
   return Reshape(IndexCopy(in, d, rows, BroadcastTo(To(value, x.dtype()), dims)), x.shape().dims());
 }
 Tensor IndexFill(const Tensor& x, int64_t dim, const Tensor& index, const Number& value) {
@@ -428,7 +428,7 @@ Tensor TakeAlongDim(const Tensor& x, const Tensor& indices, std::optional<int64_
                                                        " must have the rank of ", x.shape()));
   }
   const int64_t d = NormalizeDim("take_along_dim", *dim, x.rank());
-  const auto one = [&](const Tensor& t) { return Shape(t.dtype(), Resized(t, d, 1)); };
+  const auto one = [&](const Tensor& t) { return Shape(t.dtype(), Resized(t.shape(), d, 1)); };
   absl::StatusOr<Dims> dims = BroadcastDims(one(x), one(indices));
   if (!dims.ok()) ThrowRecordError("take_along_dim", dims.status());
   const auto stretched = [&](const Tensor& t) {

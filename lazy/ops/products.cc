@@ -21,8 +21,8 @@ Tensor Product(std::string_view op, const Tensor& x, int64_t x_rank, const Tenso
                int64_t y_rank) {
   CheckRanks(op, x, x_rank, y, y_rank);
   if (x.dtype() != y.dtype()) {
-    ThrowRecordError(op, WrongType("takes operands of one dtype, not ", x.shape(), " and ",
-                                   y.shape()));
+    ThrowRecordError(op,
+                     WrongType("takes operands of one dtype, not ", x.shape(), " and ", y.shape()));
   }
   return Matmul(x, y);
 }
@@ -31,13 +31,13 @@ Tensor Product(std::string_view op, const Tensor& x, int64_t x_rank, const Tenso
 Tensor Added(std::string_view op, const Tensor& x, const Tensor& product, const Number& beta,
              const Number& alpha) {
   if (x.dtype() != product.dtype()) {
-    ThrowRecordError(op, WrongType("takes operands of one dtype, not ", x.shape(), " and ",
-                                   product.shape()));
+    ThrowRecordError(
+        op, WrongType("takes operands of one dtype, not ", x.shape(), " and ", product.shape()));
   }
   const absl::StatusOr<Dims> dims = BroadcastDims(x.shape(), product.shape());
   if (!dims.ok() || *dims != Dims(product.shape().dims().begin(), product.shape().dims().end())) {
-    ThrowRecordError(op, InvalidArgument(x.shape(), " does not stretch to the product, ",
-                                         product.shape()));
+    ThrowRecordError(
+        op, InvalidArgument(x.shape(), " does not stretch to the product, ", product.shape()));
   }
   if (x.dtype() == DType::kPred) return LogicalOr(x, product);
   const Tensor factor = Full({}, beta.As(x.dtype()), x.device());
@@ -63,8 +63,7 @@ Tensor Inner(const Tensor& x, const Tensor& y) {
   if (x.rank() == 0 || y.rank() == 0) return x * y;
   const int64_t last = y.rank() - 1, n = y.dim(last);
   if (x.dim(x.rank() - 1) != n) {
-    ThrowRecordError("inner",
-                     InvalidArgument("last dims differ: ", x.shape(), " and ", y.shape()));
+    ThrowRecordError("inner", InvalidArgument("last dims differ: ", x.shape(), " and ", y.shape()));
   }
   Dims dims(x.shape().dims().begin(), x.shape().dims().end());
   dims.pop_back();
@@ -112,7 +111,7 @@ Tensor Kron(const Tensor& x, const Tensor& y) {
   return Reshape(Reshape(x, apart_x) * Reshape(y, apart_y), joined);
 }
 
-Tensor Trace(const Tensor& x) {
+Tensor TraceOf(const Tensor& x) {
   if (x.rank() != 2) ThrowRecordError("trace", InvalidArgument("takes a matrix, not ", x.shape()));
   const Dims dims{x.dim(0), x.dim(1)};
   const Tensor on_it = Eq(Positions(dims, 0, x.device()), Positions(dims, 1, x.device()));
@@ -133,8 +132,9 @@ Tensor Tensordot(const Tensor& x, const Tensor& y, absl::Span<const int64_t> x_d
     sums.push_back(NormalizeDim("tensordot", x_dims[i], x.rank()));
     y_order.push_back(NormalizeDim("tensordot", y_dims[i], y.rank()));
     if (x.dim(sums.back()) != y.dim(y_order.back())) {
-      ThrowRecordError("tensordot", InvalidArgument("contracted dimensions need to match: ",
-                                                    x.shape(), " and ", y.shape()));
+      ThrowRecordError(
+          "tensordot",
+          InvalidArgument("contracted dimensions need to match: ", x.shape(), " and ", y.shape()));
     }
     size *= x.dim(sums.back());
   }

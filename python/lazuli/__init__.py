@@ -23,7 +23,8 @@ except ImportError as error:
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
-from lazuli._tensor import SHORT_NAMES as _SHORT_NAMES, allclose, arange, equal, from_dlpack, from_numpy, nonzero, tensor
+from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, arange, block_diag, broadcast_tensors, equal, from_dlpack,
+                            from_numpy, meshgrid, nonzero, tensor, tensordot)
 from lazuli._types import (FUNCTIONS as _OTHER_NAMES, channels_last, contiguous_format, finfo, iinfo, is_complex, is_floating_point,
                            layout, memory_format, preserve_format, special, strided)
 from lazuli.autograd import enable_grad, inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, no_grad, set_grad_enabled
@@ -44,7 +45,7 @@ _C._set_own_files([_os.path.dirname(_os.path.abspath(__file__)) + _os.sep, _copy
 globals().update(_SHORT_NAMES)  # lazuli.float and others, as PyTorch has them
 globals().update(_OTHER_NAMES)
 is_grad_enabled = _C.grad_enabled
-as_tensor, concat, device, mm, bmm, dot = tensor, _C.cat, _C.Device, _C.matmul, _C.matmul, _C.matmul
+as_tensor, concat, device, row_stack = tensor, _C.cat, _C.Device, _C.vstack
 save, load = _C.save_safetensors, _C.load_safetensors
 
 

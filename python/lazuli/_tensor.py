@@ -161,7 +161,29 @@ Tensor.imag = property(lambda self: _C.imag(self), lambda self, value: _C.imag(s
                        doc="The imaginary parts of complex numbers, a view.")
 Tensor.data = property(lambda self: self.detach(), lambda self, value: self.set_data(value),
                        doc="detach(); assigning is set_data().")
-Tensor.mm = Tensor.bmm = Tensor.dot = Tensor.matmul
+
+
+def _gathered(function):
+    """A function of a list of tensors as one of several in a row, too."""
+
+    def call(*tensors, **named):
+        return function(tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors, **named)
+
+    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    return call
+
+
+block_diag, broadcast_tensors, meshgrid = map(_gathered, (_C.block_diag, _C.broadcast_tensors, _C.meshgrid))
+
+
+def tensordot(a, b, dims=2):
+    """Sums of products over the last `dims` dims of a and the first of b, or over two lists of dims."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        return _C.tensordot(a, b, dims)
+    first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+    return _C.tensordot(a, b, first, second)
 
 
 @_method

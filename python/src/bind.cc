@@ -48,6 +48,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"input", "x"},
     {"keepdims", "keepdim"},
     {"kernel_size", "kernel"},
+    {"mat2", "y"},
     {"max", "high"},
     {"max_val", "high"},
     {"min", "low"},
@@ -80,6 +81,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"total_steps", "steps"},
     {"unbiased", "correction"},
     {"val", "value"},
+    {"vec", "y"},
 };
 
 // The parameter that a keyword means; all of them if none.

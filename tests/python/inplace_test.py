@@ -19,10 +19,11 @@ ARGUMENTS = {
     "transpose": dict(dim0=0, dim1=1), "swapaxes": dict(axis0=0, axis1=1), "swapdims": dict(dim0=0, dim1=1), "unsqueeze": dict(dim=1),
     "as_strided": dict(size=(2, 2), stride=(1, 3)),
     "cumprod": dict(dim=1), "index_fill": dict(dim=1, index=INDEX[0, 1:], value=7), "threshold": dict(threshold=0.5, value=2),
+    "addmm": dict(mat1=Y[:, :2], mat2=Y[:2]), "addr": dict(vec1=Y[:, 0], vec2=Y[0]),
     "lerp": dict(end=Y, weight=0.25), "index_add": dict(dim=1, index=INDEX[0, 1:], source=Y[:, :2]),
 }
 FORMS = sorted(name[:-1] for name in dir(lz.Tensor) if re.fullmatch(r"[a-z]\w*[a-z\d]_", name) and hasattr(lz, name[:-1])
-               and name not in ("bernoulli_", "normal_", "random_"))  # which draw what the functions do not
+               and name not in ("bernoulli_", "normal_", "random_", "baddbmm_", "addbmm_", "addmv_"))  # which draw, or take other ranks
 
 
 def tensors(values):

@@ -391,6 +391,7 @@ Tensor RecordViewOf(T op, const Operand& operand, const Shape& shape, NewView vi
                                                recorder.values(), shape, recorder.site()),
                       std::move(view));
   if (history) {
+    // NOLINTNEXTLINE(bugprone-use-after-move): with a history the node has a copy
     AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, absl::MakeConstSpan(&result, 1),
                                             versions, recorder.site()),
                absl::MakeSpan(&result, 1));
@@ -413,6 +414,7 @@ Tensor RecordOne(T op,  // NOLINT: moved by those with gradients
   Tensor result = recorder.Finish(std::move(node));
   if constexpr (kDifferentiable<T>) {
     if (history) {
+      // NOLINTNEXTLINE(bugprone-use-after-move): with a history the node has a copy
       AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, absl::MakeConstSpan(&result, 1),
                                               versions, recorder.site()),
                  absl::MakeSpan(&result, 1));

@@ -47,7 +47,8 @@ bool Replace(Storage& target, Storage& value, std::optional<uint64_t> version) {
   if (context.Owns(written) && context.Owns(value)) [[likely]] {
     Value now;  // and then the old one, which is released after the lock
     const Context::Lock lock(context);
-    if (context.Owns(written) && (now = context.ValueOf(value, CurrentSite()))) {
+    if (context.Owns(written)) now = context.ValueOf(value, CurrentSite());
+    if (now) {
       if (version && target.version() != *version) return false;
       now = context.Write(target, std::move(now));
       return true;

@@ -67,7 +67,7 @@ Tensor Reshaped(const Tensor& x, Dims dims, std::string_view op = {}) {
                             Join(geometry.strides, ", "), ") of ", x.shape(),
                             ": a dim would span two parts of memory; use reshape()"));
   }
-  return RecordReshaped(x, std::move(dims), {*std::move(strides), geometry.offset});
+  return RecordReshaped(x, dims, {*std::move(strides), geometry.offset});
 }
 
 Tensor Narrowed(const Tensor& x, int64_t d, int64_t start, int64_t length, bool one_of_several) {
@@ -125,7 +125,7 @@ Tensor SqueezeView(const Tensor& x, std::optional<int64_t> dim) {
     dims.push_back(x.dim(i));
     strides.push_back(geometry.strides[At(i)]);
   }
-  return RecordReshaped(x, std::move(dims), {std::move(strides), geometry.offset});
+  return RecordReshaped(x, dims, {std::move(strides), geometry.offset});
 }
 
 Tensor SqueezeView(const Tensor& x, absl::Span<const int64_t> dim) {
@@ -137,7 +137,7 @@ Tensor SqueezeView(const Tensor& x, absl::Span<const int64_t> dim) {
     dims.push_back(x.dim(i));
     strides.push_back(geometry.strides[At(i)]);
   }
-  return RecordReshaped(x, std::move(dims), {std::move(strides), geometry.offset});
+  return RecordReshaped(x, dims, {std::move(strides), geometry.offset});
 }
 
 Tensor UnsqueezeView(const Tensor& x, int64_t dim) {
@@ -147,7 +147,7 @@ Tensor UnsqueezeView(const Tensor& x, int64_t dim) {
   geometry.strides.insert(geometry.strides.begin() + d, stride);
   Dims dims = DimsOf(x.shape());
   dims.insert(dims.begin() + d, 1);
-  return RecordReshaped(x, std::move(dims), std::move(geometry));
+  return RecordReshaped(x, dims, std::move(geometry));
 }
 
 Tensor BroadcastToView(const Tensor& x, absl::Span<const int64_t> dims) {
@@ -348,7 +348,7 @@ Tensor DiagonalView(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2)
   dims.push_back(std::max<int64_t>(n, 0));
   geometry.strides.push_back(row + column);
   if (n > 0) geometry.offset += offset >= 0 ? offset * column : -offset * row;
-  return Restrided(x, std::move(dims), std::move(geometry));
+  return Restrided(x, dims, std::move(geometry));
 }
 
 Tensor UnfoldView(const Tensor& x, int64_t dimension, int64_t size, int64_t step) {
@@ -367,7 +367,7 @@ Tensor UnfoldView(const Tensor& x, int64_t dimension, int64_t size, int64_t step
     geometry.strides[At(d)] *= step;
   }
   dims.push_back(size);
-  return Restrided(x, std::move(dims), std::move(geometry));
+  return Restrided(x, dims, std::move(geometry));
 }
 
 Tensor AsStridedView(const Tensor& x, absl::Span<const int64_t> size,

@@ -6,6 +6,7 @@
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
 #include "lazy/ops/shape_ops.h"
+#include "lazy/tensor/function_scope.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -225,24 +226,29 @@ Tensor SumToSize(const Tensor& x, absl::Span<const int64_t> size) {
 }
 
 namespace {
-// Where columns from row + offset on are, or end: [2, n].
+// How many elements of a matrix lie at or below the diagonal: row i has clamp(offset + 1 + i, 0, columns) of them.
+int64_t CountBelow(int64_t rows, int64_t columns, int64_t offset) {
+  const auto sum_up_to = [columns](int64_t k) {
+    const int64_t rising = std::clamp<int64_t>(k, 0, columns);
+    return rising * (rising + 1) / 2 + std::max<int64_t>(k - columns, 0) * columns;
+  };
+  return sum_up_to(offset + rows) - sum_up_to(offset);
+}
+
+// Rows and columns of the elements at or below a diagonal, or at or above it: [2, n].
 Tensor TriangleIndices(std::string_view op, int64_t rows, int64_t columns, bool lower,
                        int64_t offset, std::optional<DType> dtype, backend::Device device) {
   if (rows < 0 || columns < 0)
     ThrowRecordError(
         op, InvalidArgument("row and col must not be negative, are ", rows, " and ", columns));
-  Tensors row_parts, column_parts;
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t first = lower ? 0 : std::clamp<int64_t>(i + offset, 0, columns);
-    const int64_t end = lower ? std::clamp<int64_t>(i + offset + 1, 0, columns) : columns;
-    if (end <= first) continue;
-    row_parts.push_back(
-        FullConstant(Shape(DType::kS64, {end - first}), static_cast<double>(i), device));
-    column_parts.push_back(Arange(end - first, DType::kS64, device) + static_cast<double>(first));
-  }
-  if (row_parts.empty()) return FullConstant(Shape(dtype.value_or(DType::kS64), {2, 0}), 0, device);
-  const Tensor both[] = {Cat(row_parts, 0), Cat(column_parts, 0)};
-  return To(Stack(both, 0), dtype.value_or(DType::kS64));
+  const FunctionScope function(op);
+  offset = std::clamp(offset, -rows, columns);
+  const Tensor row = Reshape(Arange(rows, DType::kS64, device), {rows, 1});
+  const Tensor column = Arange(columns, DType::kS64, device) - static_cast<double>(offset);
+  const Tensor mask = lower ? Le(column, row) : Ge(column, row);
+  const int64_t n = lower ? CountBelow(rows, columns, offset)
+                          : rows * columns - CountBelow(rows, columns, offset - 1);
+  return To(Clone(Transpose(NonzeroStatic(mask, n, 0), 0, 1)), dtype.value_or(DType::kS64));
 }
 }  // namespace
 Tensor TrilIndices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,

@@ -81,7 +81,7 @@ struct NextAfterOp {
 struct BesselIOp {
   int64_t order;
   bool scaled;
-  LAZULI_OP("bessel_i", "aten::i0", order, scaled);
+  LAZULI_OP("i0", "aten::i0", order, scaled);
   static constexpr OpDoc kDoc{"The modified Bessel function of the first kind of each element.",
                               {"x"}};
   static constexpr Saves kSaves{.inputs = 1, .outputs = 1};

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import numbers
 
 import numpy as np
 
@@ -33,6 +34,10 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
     "default", "short" or "full" sets all the others, before they are taken.
     """
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    for name, value in given.items():
+        takes = numbers.Real if name in ("threshold", "linewidth") else numbers.Integral  # math.inf: no limit
+        if value is not None and not isinstance(value, takes):
+            raise _C.WrongArgumentError(f"set_printoptions: {name} must be a number, not {type(value).__name__}")
     chosen = {**_PROFILES.get(profile, {}), **{name: value for name, value in given.items() if value is not None}}
     for name, value in {**chosen, "sci_mode": sci_mode}.items():
         setattr(_options, name, value)

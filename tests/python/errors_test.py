@@ -190,3 +190,12 @@ def test_a_write_to_a_tensor_without_elements_is_one():
         for device in ("cpu", "interpreter"):
             x = change(lz.zeros(0, 3, device=device))
             assert x.tolist() == [] and x.shape == (0, 3)
+
+
+@pytest.mark.parametrize("option", [{"precision": "4"}, {"precision": 1.5}, {"edgeitems": [3]}, {"threshold": "inf"}, {"linewidth": ()}])
+def test_options_of_printing_are_numbers(option):
+    ((name, value),) = option.items()
+    with pytest.raises(TypeError, match=f"^set_printoptions: {name} must be a number, not {type(value).__name__}"):
+        lz.set_printoptions(**option)
+    with lz.printoptions(threshold=float("inf"), linewidth=200):
+        assert repr(lz.zeros(2)) == "tensor([0., 0.])"

@@ -17,11 +17,11 @@ NOT_COPIED = ("build", ".git", "__pycache__")
 PROGRAM = """
 import lazuli as lz
 x = lz.tensor([-3.0, 0.25, 1.0])
-assert lz.hardshrink(x).tolist() == [-3, 0, 1]
-assert x.hardshrink(lambd=2.0).tolist() == lz.nn.functional.hardshrink(x, 2.0).tolist() == [-3, 0, 0]
-assert "at most lambd" in lz.hardshrink.__doc__
-assert lz.nn.Hardshrink(lambd=2.0)(x).tolist() == [-3, 0, 0]
-assert x.hardshrink_() is x and x.tolist() == [-3, 0, 1]
+assert lz.deadzone(x).tolist() == [-3, 0, 1]
+assert x.deadzone(lambd=2.0).tolist() == lz.nn.functional.deadzone(x, 2.0).tolist() == [-3, 0, 0]
+assert "at most lambd" in lz.deadzone.__doc__
+assert lz.nn.Deadzone(lambd=2.0)(x).tolist() == [-3, 0, 0]
+assert x.deadzone_() is x and x.tolist() == [-3, 0, 1]
 """
 
 
@@ -61,10 +61,10 @@ class ContributingTest(unittest.TestCase):
             "-D", "LAZULI_EXAMPLES=OFF", *OPTIONS)
         run("cmake", "--build", BUILD, "--target", "cpp_api_nn_test", "lazuli_python_package")
         output = run(BUILD / "tests/cpp_api/nn/cpp_api_nn_test",
-                     "--gtest_filter=ActivationsTest.GivePyTorchs*:LayersTest.Hardshrink*", cwd=TREE)
+                     "--gtest_filter=ActivationsTest.GivePyTorchs*:LayersTest.Deadzone*", cwd=TREE)
         self.assertIn("[  PASSED  ] 2 tests", output)
         run(sys.executable, "-c", PROGRAM, env={"PYTHONPATH": str(BUILD / "python")})
-        self.assertIn("`hardshrink(Tensor x, Scalar lambd=0.5) -> Tensor`", (BUILD / "generated/docs/functions.md").read_text())
+        self.assertIn("`deadzone(Tensor x, Scalar lambd=0.5) -> Tensor`", (BUILD / "generated/docs/functions.md").read_text())
 
 
 if __name__ == "__main__":

@@ -131,7 +131,10 @@ def compare(ours, theirs, kind):
             return
         expected = (theirs.float() if dtypes[1] == "bfloat16" else theirs).numpy(force=True)
         got = ours.detach()
-        got = (got.to(lz.float32) if dtypes[0] == "bfloat16" else got).numpy()
+        try:
+            got = (got.to(lz.float32) if dtypes[0] == "bfloat16" else got).numpy()
+        except lz.Error as error:
+            raise Unlike("refused", f"{type(error).__name__}: {error}") from error
         tolerance = TOLERANCES.get(dtypes[1], 0) * (1 if kind == "values" else 5)
         with np.errstate(all="ignore"):
             scale = float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0)) if expected.dtype.kind in "fc" else 0

@@ -1,12 +1,12 @@
 #include "backend/npu/sim/debugger.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "backend/npu/sim/address.h"
 #include "backend/npu/sim/assembler.h"
 #include "backend/npu/sim/numerics.h"
+#include "backend/npu/sim/tokens.h"
 #include "ir/support/status.h"
 
 namespace lazuli::npu {
@@ -41,13 +41,8 @@ std::vector<std::string_view> DebuggerWords(std::string_view text) {
 }
 
 std::optional<int64_t> DebuggerNumber(std::string_view text) {
-  const bool hex = text.starts_with("0x");
-  if (hex) text.remove_prefix(2);
-  int64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || value < 0)
-    return std::nullopt;
-  return value;
+  const std::optional<int64_t> value = IntegerOf(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 std::string ElementOf(Type type, const std::byte* at) {

@@ -11,7 +11,8 @@
 namespace lazuli::lazy {
 namespace {
 
-// Dims of size 1 around those of x, as many as are left of `rank`: before them, or one behind.
+// x with dims of size 1 until it has this rank: in front, but the third one behind [n] and [n, m],
+// as PyTorch's atleast_3d has it.
 Tensor AtLeast(const Tensor& x, int64_t rank) {
   if (x.rank() >= rank) return x;
   Dims dims = DimsOf(x.shape());
@@ -25,21 +26,16 @@ Tensors AtLeast(absl::Span<const Tensor> xs, int64_t rank) {
   return all;
 }
 
-// The elements of x at these positions along d, which are part of the program.
-Tensor Picked(const Tensor& x, int64_t d, const Tensor& positions) {
-  return IndexSelect(x, d, positions);
-}
-
 // x with `low` and `high` elements more along d, which are others of x.
 Tensor Extended(const Tensor& x, int64_t d, int64_t low, int64_t high, std::string_view mode) {
   const int64_t n = x.dim(d);
   const Tensor at = Arange(low + n + high, DType::kS64, x.device()) - static_cast<double>(low);
   const auto number = [](int64_t v) { return Constant(static_cast<double>(v), DType::kS64); };
-  if (mode == "replicate") return Picked(x, d, ClampBetween(at, number(0), number(n - 1)));
-  if (mode == "circular") return Picked(x, d, Remainder(at, number(n)));
-  // 3 2 1 0 1 2 3 2 1 0 ...
+  if (mode == "replicate") return IndexSelect(x, d, ClampBetween(at, number(0), number(n - 1)));
+  if (mode == "circular") return IndexSelect(x, d, Remainder(at, number(n)));
+  // reflect: 3 2 1 0 1 2 3 2 1 0 ...
   const Tensor size = Abs(at);
-  return Picked(x, d, Where(Ge(size, number(n)), static_cast<double>(2 * n - 2) - size, size));
+  return IndexSelect(x, d, Where(Ge(size, number(n)), static_cast<double>(2 * n - 2) - size, size));
 }
 
 }  // namespace
@@ -226,7 +222,8 @@ Tensor SumToSize(const Tensor& x, absl::Span<const int64_t> size) {
 }
 
 namespace {
-// How many elements of a matrix lie at or below the diagonal: row i has clamp(offset + 1 + i, 0, columns) of them.
+// How many elements of a matrix lie at or below the diagonal: row i has
+// clamp(offset + 1 + i, 0, columns) of them.
 int64_t CountBelow(int64_t rows, int64_t columns, int64_t offset) {
   const auto sum_up_to = [columns](int64_t k) {
     const int64_t rising = std::clamp<int64_t>(k, 0, columns);

@@ -416,11 +416,10 @@ Tensor Linspace(const Number& start, const Tensor& end, int64_t steps, std::opti
 namespace {
 Tensor Powers(const Tensor& start, const Tensor& end, int64_t steps, double base,
               std::optional<DType> dtype) {
-  const Tensor exponents = Between(start, end, steps, std::nullopt);
-  const bool is_complex = IsComplex(exponents.dtype());
+  const bool is_complex = IsComplex(start.dtype()) || IsComplex(end.dtype());
   const DType wide = is_complex ? DType::kC128 : DType::kF64;
-  const Tensor exact = Between(start, end, steps, wide);
-  return To(Pow(Constant(base, wide), exact), dtype.value_or(exponents.dtype()));
+  return To(Pow(Constant(base, wide), Between(start, end, steps, wide)),
+            dtype.value_or(is_complex ? DefaultComplex() : DefaultFloat()));
 }
 }  // namespace
 
@@ -446,7 +445,8 @@ Tensor Eye(int64_t n, std::optional<DType> dtype, backend::Device device) {
 }
 Tensor Eye(int64_t n, int64_t m, std::optional<DType> dtype, backend::Device device) {
   if (n < 0 || m < 0)
-    ThrowRecordError("eye", InvalidArgument("n must not be negative, is ", n < 0 ? n : m));
+    ThrowRecordError(
+        "eye", InvalidArgument(n < 0 ? "n" : "m", " must not be negative, is ", n < 0 ? n : m));
   const Dims dims{n, m};
   return To(Eq(Positions(dims, 0, device), Positions(dims, 1, device)),
             dtype.value_or(DefaultFloat()));

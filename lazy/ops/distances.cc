@@ -1,4 +1,4 @@
-// Distances, and the losses that are made of them or of hinges.
+// Distances, and losses that are made of other functions.
 #include <cmath>
 #include <numbers>
 
@@ -138,57 +138,6 @@ Tensor MultilabelSoftMarginLoss(const Tensor& x, const Tensor& target, const Ten
   if (weight.defined()) loss = loss * weight;
   const int64_t dims[] = {-1};
   return Reduced(Mean(loss, dims), reduction);
-}
-
-Tensor LocalResponseNorm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
-  if (x.rank() < 3) {
-    ThrowRecordError("local_response_norm",
-                     InvalidArgument("expects 3D or higher dimensionality input, not ", x.shape()));
-  }
-  if (size < 1) ThrowRecordError("local_response_norm", InvalidArgument("size must be above 0"));
-  // Sums of neighbouring channels.
-  const Tensor square = x * x;
-  Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
-  const Dims none = low;
-  low[1] = size / 2;
-  high[1] = (size - 1) / 2;
-  const Tensor padded = PadZeros(square, low, high, none);
-  Tensor sum;
-  for (int64_t i = 0; i < size; ++i) {
-    const Tensor part = Narrow(padded, 1, i, x.dim(1));
-    sum = sum.defined() ? sum + part : part;
-  }
-  return x / PowNumber(sum * (alpha / static_cast<double>(size)) + k, beta);
-}
-
-namespace {
-// [N, C, L] as an image with one row.
-Tensor AsImage(std::string_view op, const Tensor& x) {
-  if (x.rank() != 2 && x.rank() != 3)
-    ThrowRecordError(op, InvalidArgument("takes x [N, C, L], not ", x.shape()));
-  return Unsqueeze(x, -2);
-}
-}  // namespace
-Tensor Conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
-              int64_t padding, int64_t dilation, int64_t groups) {
-  if (weight.rank() != 3)
-    ThrowRecordError("conv1d",
-                     InvalidArgument("takes weight [O, C / groups, k], not ", weight.shape()));
-  const Conv2dOptions options{{1, stride}, {0, padding}, {1, dilation}, groups};
-  return Squeeze(Conv2d(AsImage("conv1d", x), Unsqueeze(weight, -2), bias, options), -2);
-}
-Tensor MaxPool1d(const Tensor& x, int64_t kernel, std::optional<int64_t> stride, int64_t padding,
-                 bool ceil_mode) {
-  const Pair step{1, stride.value_or(kernel)};
-  return Squeeze(MaxPool2d(AsImage("max_pool1d", x), {1, kernel}, step, {0, padding}, ceil_mode),
-                 -2);
-}
-Tensor AvgPool1d(const Tensor& x, int64_t kernel, std::optional<int64_t> stride, int64_t padding,
-                 bool ceil_mode, bool count_include_pad) {
-  const Pair step{1, stride.value_or(kernel)};
-  return Squeeze(AvgPool2d(AsImage("avg_pool1d", x), {1, kernel}, step, {0, padding}, ceil_mode,
-                           count_include_pad),
-                 -2);
 }
 
 }  // namespace lazuli::lazy

@@ -310,12 +310,6 @@ template <class F>
 Tensor AlongDim(const Tensor& x, F&& f) {
   return x.rank() == 0 ? Reshape(f(Reshape(x, {1})), {}) : f(x);
 }
-// The dims of x with another size along dim.
-Dims Resized(const Shape& x, int64_t dim, int64_t size) {
-  Dims dims = DimsOf(x);
-  dims[At(dim)] = size;
-  return dims;
-}
 // A number as elements of x, with these dims.
 Tensor Spread(const Number& value, const Tensor& x, absl::Span<const int64_t> dims) {
   return Full(dims, value.As(x.dtype()), x.device());
@@ -336,6 +330,11 @@ Tensor ScatterReduced(const Tensor& x, int64_t dim, const Tensor& index, const T
 }  // namespace
 
 Tensor WithDim(const Tensor& x) { return x.rank() == 0 ? Reshape(x, {1}) : x; }
+
+std::pair<Tensor, Tensor> LikeDims(const Tensor& x, const std::pair<Tensor, Tensor>& results) {
+  if (x.rank() != 0) return results;
+  return {Reshape(results.first, {}), Reshape(results.second, {})};
+}
 
 Tensor Gather(const Tensor& in, int64_t dim, const Tensor& index) {
   const Tensor x = WithDim(in);
@@ -451,10 +450,7 @@ Tensor Cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
 std::pair<Tensor, Tensor> Sort(const Tensor& x, int64_t dim, bool descending, bool stable) {
   if (IsComplex(x.dtype()))
     ThrowRecordError("sort", WrongType("takes real numbers, not ", x.shape()));
-  if (x.rank() == 0) {
-    const auto [values, indices] = Sort(Reshape(x, {1}), dim, descending, stable);
-    return {Reshape(values, {}), Reshape(indices, {})};
-  }
+  if (x.rank() == 0) return LikeDims(x, Sort(WithDim(x), dim, descending, stable));
   const int64_t d = NormalizeDim("sort", dim, x.rank());
   const Operand in(x);
   Tensors results = RecordAll(SortOp{d, descending}, absl::MakeConstSpan(&in, 1));
@@ -462,10 +458,7 @@ std::pair<Tensor, Tensor> Sort(const Tensor& x, int64_t dim, bool descending, bo
 }
 
 std::pair<Tensor, Tensor> Topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted) {
-  if (x.rank() == 0 && k == 1) {
-    const auto [values, indices] = Topk(Reshape(x, {1}), k, dim, largest, sorted);
-    return {Reshape(values, {}), Reshape(indices, {})};
-  }
+  if (x.rank() == 0 && k == 1) return LikeDims(x, Topk(WithDim(x), k, dim, largest, sorted));
   const int64_t d = NormalizeDim("topk", dim, x.rank());
   if (k < 0 || k > x.dim(d)) {
     ThrowRecordError("topk", OutOfRange("k is ", k, ", dim ", d, " of ", x.shape(), " has ",

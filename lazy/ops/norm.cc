@@ -228,4 +228,25 @@ Tensor BatchNorm(const Tensor& x, const Tensor& running_mean, const Tensor& runn
   return Affine(moments.y, weight, bias, dims);
 }
 
+Tensor LocalResponseNorm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+  if (x.rank() < 3) {
+    ThrowRecordError("local_response_norm",
+                     InvalidArgument("expects 3D or higher dimensionality input, not ", x.shape()));
+  }
+  if (size < 1) ThrowRecordError("local_response_norm", InvalidArgument("size must be above 0"));
+  // Sums of neighbouring channels.
+  const Tensor square = x * x;
+  Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
+  const Dims none = low;
+  low[1] = size / 2;
+  high[1] = (size - 1) / 2;
+  const Tensor padded = PadZeros(square, low, high, none);
+  Tensor sum;
+  for (int64_t i = 0; i < size; ++i) {
+    const Tensor part = Narrow(padded, 1, i, x.dim(1));
+    sum = sum.defined() ? sum + part : part;
+  }
+  return x / PowNumber(sum * (alpha / static_cast<double>(size)) + k, beta);
+}
+
 }  // namespace lazuli::lazy

@@ -13,8 +13,8 @@
 //
 // From the struct derive the node with its cache key and text, shape inference (through Lower in
 // shapes-only mode, unless the struct has Infer), the arity check, the gradient node, documentation
-// and the test sweep. Lower may take a lowering::LoweringContext& instead of the builder (run-time checks,
-// regions), end in a Span<const Op> (variadic), and return an array or vector of results.
+// and the test sweep. Lower may take a lowering::LoweringContext& instead of the builder (run-time
+// checks, regions), end in a Span<const Op> (variadic), and return an array or vector of results.
 #pragma once
 
 #include <array>

@@ -6,6 +6,7 @@
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
 #include "lazy/ops/reduce.h"
+#include "lazy/ops/shape_ops.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -35,7 +36,7 @@ Tensor Added(std::string_view op, const Tensor& x, const Tensor& product, const 
         op, WrongType("takes operands of one dtype, not ", x.shape(), " and ", product.shape()));
   }
   const absl::StatusOr<Dims> dims = BroadcastDims(x.shape(), product.shape());
-  if (!dims.ok() || *dims != Dims(product.shape().dims().begin(), product.shape().dims().end())) {
+  if (!dims.ok() || *dims != DimsOf(product.shape())) {
     ThrowRecordError(
         op, InvalidArgument(x.shape(), " does not stretch to the product, ", product.shape()));
   }
@@ -65,7 +66,7 @@ Tensor Inner(const Tensor& x, const Tensor& y) {
   if (x.dim(x.rank() - 1) != n) {
     ThrowRecordError("inner", InvalidArgument("last dims differ: ", x.shape(), " and ", y.shape()));
   }
-  Dims dims(x.shape().dims().begin(), x.shape().dims().end());
+  Dims dims = DimsOf(x.shape());
   dims.pop_back();
   dims.insert(dims.end(), y.shape().dims().begin(), y.shape().dims().end() - 1);
   const int64_t rows = y.shape().num_elements() / std::max<int64_t>(n, 1);
@@ -113,9 +114,7 @@ Tensor Kron(const Tensor& x, const Tensor& y) {
 
 Tensor TraceOf(const Tensor& x) {
   if (x.rank() != 2) ThrowRecordError("trace", InvalidArgument("takes a matrix, not ", x.shape()));
-  const Dims dims{x.dim(0), x.dim(1)};
-  const Tensor on_it = Eq(Positions(dims, 0, x.device()), Positions(dims, 1, x.device()));
-  return Sum(Where(on_it, x, Constant(0, x.dtype())));
+  return Sum(DiagonalView(x, 0, 0, 1));
 }
 
 Tensor Tensordot(const Tensor& x, const Tensor& y, absl::Span<const int64_t> x_dims,

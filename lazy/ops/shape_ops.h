@@ -9,6 +9,20 @@ namespace lazuli::lazy {
 // The place of dim i in Dims.
 inline std::size_t At(int64_t i) { return static_cast<std::size_t>(i); }
 inline Dims DimsOf(const Shape& x) { return Dims(x.dims().begin(), x.dims().end()); }
+// The dims of x with another size of one.
+inline Dims Resized(const Shape& x, int64_t dim, int64_t size) {
+  Dims dims = DimsOf(x);
+  dims[At(dim)] = size;
+  return dims;
+}
+
+// x without its first, or without its last, n positions along dim.
+inline Tensor After(const Tensor& x, int64_t dim, int64_t n) {
+  return Narrow(x, dim, n, x.dim(dim) - n);
+}
+inline Tensor Before(const Tensor& x, int64_t dim, int64_t n) {
+  return Narrow(x, dim, 0, x.dim(dim) - n);
+}
 
 struct ReshapeOp {
   Dims dims;

@@ -125,6 +125,11 @@ Tensor PowerNorm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
                PowNumber(Where(empty, Constant(1, sum.dtype()), sum), 1 / p));
 }
 
+Tensor WithoutNan(const Tensor& x) {
+  return IsFloat(x.dtype()) || IsComplex(x.dtype()) ? Where(Ne(x, x), Constant(0, x.dtype()), x)
+                                                    : x;
+}
+
 }  // namespace
 
 Tensor Var(const Tensor& x, absl::Span<const int64_t> dims, std::optional<double> correction,
@@ -177,6 +182,49 @@ Tensor Norm(const Tensor& x, std::string_view p, absl::Span<const int64_t> dims,
   if (p == "nuc") ThrowRecordError("norm", Unimplemented("has no nuclear norm"));
   if (p != "fro") ThrowRecordError("norm", InvalidArgument("p must be a number or fro, is ", p));
   return Norm(x, std::nullopt, dims, keepdim, dtype);
+}
+
+Tensor Nansum(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim,
+              std::optional<DType> dtype) {
+  return Sum(WithoutNan(x), dims, keepdim, dtype);
+}
+
+Tensor Nanmean(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim,
+               std::optional<DType> dtype) {
+  const Tensor in = dtype ? To(x, *dtype) : x;
+  if (!IsFloat(in.dtype()) && !IsComplex(in.dtype()))
+    ThrowRecordError("nanmean", WrongType("takes floats, not ", in.shape()));
+  const Tensor count = Sum(Eq(Detach(in), Detach(in)), dims, keepdim);
+  return InWide(in, [&](const Tensor& wide) {
+    const Tensor sum = Sum(WithoutNan(wide), dims, keepdim);
+    return sum / To(count, sum.dtype());
+  });
+}
+
+Tensor CountNonzero(const Tensor& x, absl::Span<const int64_t> dims) {
+  return Sum(Ne(x, Constant(0, x.dtype())), dims, /*keepdim=*/false);
+}
+
+std::pair<Tensor, Tensor> Aminmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+  Dims dims;
+  if (dim) dims.push_back(*dim);
+  return {Amin(x, dims, keepdim), Amax(x, dims, keepdim)};
+}
+
+std::pair<Tensor, Tensor> VarMean(const Tensor& x, absl::Span<const int64_t> dims,
+                                  std::optional<double> correction, bool keepdim) {
+  return {Var(x, dims, correction, keepdim), Mean(x, dims, keepdim)};
+}
+std::pair<Tensor, Tensor> StdMean(const Tensor& x, absl::Span<const int64_t> dims,
+                                  std::optional<double> correction, bool keepdim) {
+  return {Std(x, dims, correction, keepdim), Mean(x, dims, keepdim)};
+}
+
+std::pair<Tensor, Tensor> VarMean(const Tensor& x, Unbiased unbiased) {
+  return {Var(x, unbiased), Mean(x)};
+}
+std::pair<Tensor, Tensor> StdMean(const Tensor& x, Unbiased unbiased) {
+  return {Std(x, unbiased), Mean(x)};
 }
 
 }  // namespace lazuli::lazy

@@ -59,7 +59,7 @@ Tensor Roll(const Tensor& x, absl::Span<const int64_t> shifts, absl::Span<const 
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const int64_t d = NormalizeDim("roll", dims[i], x.rank()), n = x.dim(d);
     if (n == 0) continue;
-    const int64_t first = ((-shifts[i]) % n + n) % n;
+    const int64_t first = (n - shifts[i] % n) % n;
     if (first == 0) continue;
     const Tensor parts[] = {Narrow(y, d, first, n - first), Narrow(y, d, 0, first)};
     y = Cat(parts, d);
@@ -305,8 +305,9 @@ Tensor Pad(const Tensor& x, absl::Span<const int64_t> pad, std::string_view mode
 }
 
 Tensor PixelShuffle(const Tensor& x, int64_t factor) {
+  constexpr int64_t kMost = int64_t{1} << 20;  // no channels are divided by the square of more
   const int64_t r = x.rank();
-  if (r < 3 || factor < 1 || x.dim(r - 3) % (factor * factor) != 0) {
+  if (r < 3 || factor < 1 || factor > kMost || x.dim(r - 3) % (factor * factor) != 0) {
     ThrowRecordError("pixel_shuffle",
                      InvalidArgument("takes [..., C * r^2, H, W] for the factor r, not ", x.shape(),
                                      " for ", factor));

@@ -1,5 +1,6 @@
 #include "lazy/ops/norm.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "lazy/ops/reduce.h"
@@ -234,15 +235,16 @@ Tensor LocalResponseNorm(const Tensor& x, int64_t size, double alpha, double bet
                      InvalidArgument("expects 3D or higher dimensionality input, not ", x.shape()));
   }
   if (size < 1) ThrowRecordError("local_response_norm", InvalidArgument("size must be above 0"));
-  // Sums of neighbouring channels.
+  // Sums of neighbouring channels, of which no two are further apart than `reach`.
+  const int64_t reach = std::max<int64_t>(x.dim(1) - 1, 0);
   const Tensor square = x * x;
   Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
   const Dims none = low;
-  low[1] = size / 2;
-  high[1] = (size - 1) / 2;
+  low[1] = std::min(size / 2, reach);
+  high[1] = std::min((size - 1) / 2, reach);
   const Tensor padded = PadZeros(square, low, high, none);
   Tensor sum;
-  for (int64_t i = 0; i < size; ++i) {
+  for (int64_t i = 0; i <= low[1] + high[1]; ++i) {
     const Tensor part = Narrow(padded, 1, i, x.dim(1));
     sum = sum.defined() ? sum + part : part;
   }

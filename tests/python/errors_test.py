@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 
 import lazuli as lz
@@ -199,3 +200,15 @@ def test_options_of_printing_are_numbers(option):
         lz.set_printoptions(**option)
     with lz.printoptions(threshold=float("inf"), linewidth=200):
         assert repr(lz.zeros(2)) == "tensor([0., 0.])"
+
+
+def test_sizes_that_no_tensor_has_are_refused_at_once():
+    with pytest.raises(ValueError, match=r"^pixel_shuffle: takes .* not f32\[1,4,2,2\] for 4294967296"):
+        lz.pixel_shuffle(lz.ones(1, 4, 2, 2), 2**32)
+    x = lz.rand(2, 4, 3)
+    assert lz.roll(x, -2**63, 1).tolist() == x.tolist()
+    # Four channels have no more than three beside them on each side.
+    before = lz.metrics.counter("graph.nodes_recorded")
+    wide = lz.nn.functional.local_response_norm(x, 2**31, alpha=2**31)
+    assert lz.metrics.counter("graph.nodes_recorded") - before < 50
+    assert np.allclose(wide.numpy(), x.numpy() / (1 + (x.numpy() ** 2).sum(1, keepdims=True)) ** 0.75, rtol=1e-6)

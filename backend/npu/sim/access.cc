@@ -147,7 +147,7 @@ bool Engine::Report(const Strict::Finding& finding, const Memory& memory) {
               Str(where, " is also ", finding.other_writes ? "written" : "read", " by ",
                   TrackName(finding.other_agent % kTracks), " of device ", core / config_.cores,
                   " core ", core % config_.cores, " at pc ", finding.other_pc, " (",
-                  InstructionText(program_, code_[finding.other_pc]),
+                  InstructionText(program(), checked_->code[finding.other_pc]),
                   "), and no semaphore orders the two"));
 }
 

@@ -135,7 +135,7 @@ bool Engine::FarAddress(const Entry& entry, int64_t& address) {
 // another.
 bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& request) {
   const Instruction& in = *entry.in;
-  const Descriptor& d = program_.descriptors[in.desc];
+  const Descriptor& d = program().descriptors[in.desc];
   const Op op = in.opcode();
   const bool near_first = op == Op::kDmaLd || op == Op::kDmaCp || op == Op::kXlTr ||
                           op == Op::kXlPerm || op == Op::kXlRev || op == Op::kDmaD2h;
@@ -199,7 +199,7 @@ bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& reque
 
 bool Engine::Fill(Core& core, const Entry& entry, Cost& cost) {
   const Instruction& in = *entry.in;
-  const Descriptor& d = program_.descriptors[in.desc];
+  const Descriptor& d = program().descriptors[in.desc];
   const Walk target = WalkOf(d, false, d.elem());
   Place to;
   if (!Find(core, entry.ra, target, kOwn | kAccToo, to) || !TouchWalk(to, target, true))
@@ -223,7 +223,7 @@ bool Engine::Fill(Core& core, const Entry& entry, Cost& cost) {
 
 bool Engine::Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& request) {
   const Instruction& in = *entry.in;
-  const Descriptor& d = program_.descriptors[in.desc];
+  const Descriptor& d = program().descriptors[in.desc];
   const bool gather = in.opcode() == Op::kDmaGat;
   const Walk source = WalkOf(d, true, d.elem()), target = WalkOf(d, false, d.elem());
   const int64_t rows = source.dim[0];
@@ -269,7 +269,7 @@ bool Engine::Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& re
 
 bool Engine::Put(Core& core, const Entry& entry, Cost& cost, Completion& completion) {
   const Instruction& in = *entry.in;
-  const Descriptor& d = program_.descriptors[in.desc];
+  const Descriptor& d = program().descriptors[in.desc];
   const Walk source = WalkOf(d, true, d.elem()), target = WalkOf(d, false, d.elem());
   const auto address = static_cast<uint64_t>(entry.rb);
   if (address < kPeerBase || address >= kHostBase)

@@ -100,7 +100,7 @@ Fault Engine::Deadlock() const {
     if (path.empty()) {
       fault.device = at->device;
       fault.core = at->core;
-      Locate(fault, wait.pc);
+      Locate(program(), wait.pc, fault);
     }
     path.push_back(*at);
     at = wait.next;

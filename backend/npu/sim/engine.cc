@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "backend/npu/sim/assembler.h"
 #include "ir/support/float_mode.h"
 #include "ir/support/status.h"
 
@@ -26,19 +25,10 @@ bool Engine::Fail(ErrorCode code, std::string sentence) {
     fault.device = blamed_->device;
     fault.core = blamed_->index;
     fault.cycle = std::max(now_, blamed_cycle_);
-    Locate(fault, blamed_pc_);
+    Locate(program(), blamed_pc_, fault);
   }
   fault_ = std::move(fault);
   return false;
-}
-
-void Engine::Locate(Fault& fault, uint32_t pc) const {
-  if (pc >= code_.size()) return;
-  fault.pc = pc;
-  fault.instruction = WordText(program_, pc);
-  if (pc >= program_.debug.size()) return;
-  fault.line = program_.debug[pc].line;
-  fault.origin = program_.origins[program_.debug[pc].origin];
 }
 
 void Engine::Push(int64_t time, int device, int core, int unit, Event::Kind kind,

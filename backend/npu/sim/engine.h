@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backend/npu/sim/banks.h"
+#include "backend/npu/sim/checked_program.h"
 #include "backend/npu/sim/cost.h"
 #include "backend/npu/sim/dram.h"
 #include "backend/npu/sim/machine.h"
@@ -194,13 +195,17 @@ class Engine {
  public:
   explicit Engine(const Config& config) : config_(config), words_(config) {}
   absl::Status Build();
+  // A program into a machine that is as at power up.
   std::optional<Fault> Load(const Program& program);
+  // A program into a machine whose DRAM stays as it is, with its arrays at these places.
+  std::optional<Fault> Launch(std::shared_ptr<const CheckedProgram> program,
+                              std::span<const uint64_t> places);
   std::optional<Fault> Run(const RunOptions& options);
 
   Config config_;
-  Program program_;
-  std::vector<Instruction> code_;
-  std::vector<std::vector<MicroInstruction>> vectors_;
+  const Program& program() const { return checked_->program; }
+  std::shared_ptr<const CheckedProgram> checked_ = std::make_shared<CheckedProgram>();
+  std::vector<Instruction> code_;  // the program's, its arrays where they are in this run
   std::vector<std::unique_ptr<Device>> devices_;
   std::unique_ptr<Strict> strict_;
   std::optional<Fault> fault_;
@@ -209,11 +214,12 @@ class Engine {
 
  private:
   friend class Machine;
+  friend class Card;
 
   // --- loading (load.cc)
-  std::optional<Fault> CheckProgram();
-  absl::Status CheckOperands(uint32_t pc, ErrorCode* code);
-  absl::Status CheckLoops(uint32_t* pc);
+  bool Map(Memory& memory, MemoryKind kind, int device, int core, uint64_t bytes) const;
+  absl::Status BuildCores();
+  void Start();
 
   // --- events (engine.cc, ending.cc)
   void Push(int64_t time, int device, int core, int unit, Event::Kind kind, uint32_t payload);
@@ -324,8 +330,6 @@ class Engine {
   bool Random(Core& core, const Entry& entry, Cost& cost);
 
   bool Fail(ErrorCode code, std::string sentence);
-  // The instruction, its line and what it was made from.
-  void Locate(Fault& fault, uint32_t pc) const;
   // What a fault from here on is the fault of; the sequencer has a time of its own.
   void Blame(const Core& core, uint32_t pc, int64_t cycle = 0) {
     blamed_ = &core;

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<Machine>> Machine::Create(const Config& config) {
 
 const Config& Machine::config() const { return engine_->config_; }
 std::optional<Fault> Machine::Load(const Program& program) { return engine_->Load(program); }
-const Program& Machine::program() const { return engine_->program_; }
+const Program& Machine::program() const { return engine_->program(); }
 std::optional<Fault> Machine::Run(const RunOptions& options) { return engine_->Run(options); }
 bool Machine::done() const { return engine_->finished_; }
 int64_t Machine::cycles() const { return engine_->finished_ ? engine_->last_ : engine_->now_; }

@@ -163,7 +163,7 @@ bool Engine::GatherRows(Core& core, const Entry& entry, int64_t k, int64_t& bank
   const Instruction& in = *entry.in;
   const Type type = in.element();
   const bool table = in.rd != 0, integer = IsInteger(type);
-  const Walk rows = WalkOf(program_.descriptors[in.desc], true, TypeBytes(type));
+  const Walk rows = WalkOf(program().descriptors[in.desc], true, TypeBytes(type));
   // Both ends must lie in the scratchpad; what is between does, too.
   const auto [low, high] = std::minmax_element(offsets_.begin(), offsets_.end());
   Place from, end;
@@ -171,7 +171,7 @@ bool Engine::GatherRows(Core& core, const Entry& entry, int64_t k, int64_t& bank
       !Find(core, entry.ra + *high, rows, kOwn, end))
     return false;
   const int zero_point = type == Type::kU8 ? static_cast<int>(in.aux >> 2 & 255) : 0;
-  const auto elements = static_cast<std::size_t>(program_.descriptors[in.desc].elements() * k);
+  const auto elements = static_cast<std::size_t>(program().descriptors[in.desc].elements() * k);
   ai_.resize(integer ? elements : 0);
   a_.resize(integer ? 0 : elements);
   auto pack = [&](const std::byte* at, int64_t count, int64_t to) {
@@ -268,7 +268,7 @@ bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
   if (IsInteger(type) != IsInteger(plane.type) || (!IsInteger(type) && type != plane.type))
     return Fail(ErrorCode::kUnsupportedDtype,
                 Str("rows of ", TypeName(type), " times weights of ", TypeName(plane.type)));
-  const int64_t k = plane.k, n = plane.n, m = program_.descriptors[in.desc].elements();
+  const int64_t k = plane.k, n = plane.n, m = program().descriptors[in.desc].elements();
   int64_t bank_clocks = 0;
   if (!AccRows(core, entry, m, use) || !ReadOffsets(core, entry, k) ||
       !GatherRows(core, entry, k, bank_clocks))
@@ -323,7 +323,7 @@ bool Engine::ReadEpilogue(Core& core, const Entry& entry, int64_t n, Epilogue& e
 
 bool Engine::Results(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
   const Instruction& in = *entry.in;
-  const Descriptor& d = program_.descriptors[in.desc];
+  const Descriptor& d = program().descriptors[in.desc];
   const int64_t n = d.dim[static_cast<std::size_t>(d.rank() - 1)], m = d.elements() / n,
                 elem = TypeBytes(in.element()), stride = config_.mxu.cols * 4;
   if (n > config_.mxu.cols)

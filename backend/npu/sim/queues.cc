@@ -228,7 +228,7 @@ bool Engine::FitsWatchdog(const Instruction& in) {
   const int64_t fastest = std::max({config_.vpu.lanes, config_.mxu.cols, config_.spm.bank_bytes});
   for (const Operand& operand : Row(in).operands) {
     if (operand.kind != OperandKind::kDescriptor) continue;
-    const int64_t elements = program_.descriptors[in.desc].elements();
+    const int64_t elements = program().descriptors[in.desc].elements();
     if (elements / fastest > config_.watchdog)
       return Fail(ErrorCode::kWatchdog,
                   Str("its ", elements, " elements take more than ", config_.watchdog, " cycles"));

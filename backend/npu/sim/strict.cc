@@ -17,8 +17,27 @@ void Strict::Begin(int agent, uint32_t pc) {
   agent_ = agent;
   const uint32_t clock =
       ++clocks_[static_cast<std::size_t>(agent)][static_cast<std::size_t>(agent)];
-  current_ = static_cast<uint32_t>(log_.size());
+  current_ = base_ + static_cast<uint32_t>(log_.size());
   log_.push_back({agent, clock, pc});
+}
+
+void Strict::NewRun() {
+  base_ += static_cast<uint32_t>(log_.size());
+  log_.clear();
+  set_base_ += static_cast<uint32_t>(reader_sets_.size());
+  reader_sets_.clear();
+  set_of_.clear();
+  for (auto& clock : clocks_) std::fill(clock.begin(), clock.end(), 0);
+  current_ = kHost;
+}
+
+// Pages that nobody has touched are zeros, and stay untouched.
+void Strict::Forget(Memory& memory) {
+  Memory::Known* const known = memory.known();
+  for (uint64_t i = 0; i < memory.size(); ++i) {
+    if (known[i].writer == 0 && known[i].reader == 0) continue;
+    known[i] = {known[i].writer == 0 ? 0 : kHost, 0};
+  }
 }
 
 void Strict::Join(int agent, const Clock& clock) {
@@ -45,8 +64,9 @@ void Strict::Take(int agent, TokenQueue& queue, int count) {
 }
 
 bool Strict::Ordered(uint32_t entry, bool acc) const {
-  const Entry& e = log_[entry];
-  if (e.agent < 0 || e.agent == agent_) return true;
+  if (entry < base_) return true;
+  const Entry& e = Of(entry);
+  if (e.agent == agent_) return true;
   if (acc && e.agent / kTracks == agent_ / kTracks && IsMatrixPort(e.agent) && IsMatrixPort(agent_))
     return true;
   return clocks_[static_cast<std::size_t>(agent_)][static_cast<std::size_t>(e.agent)] >= e.clock;
@@ -62,14 +82,14 @@ uint32_t Strict::WithReader(uint32_t readers) {
     if (!Ordered(reader, false) && reader != current_) set.push_back(reader);
   };
   if ((readers & kSet) != 0) {
-    for (uint32_t reader : reader_sets_[readers & ~kSet]) keep(reader);
+    for (uint32_t reader : SetOf(readers)) keep(reader);
   } else {
     keep(readers);
   }
   uint32_t result = current_;
   if (!set.empty()) {
     set.push_back(current_);
-    result = kSet | static_cast<uint32_t>(reader_sets_.size());
+    result = kSet | (set_base_ + static_cast<uint32_t>(reader_sets_.size()));
     reader_sets_.push_back(std::move(set));
   }
   if (set_of_.size() > 1 << 16)
@@ -88,7 +108,7 @@ Strict::Finding Strict::Read(Memory& memory, uint64_t offset, uint64_t bytes) {
     if (!seen || k.writer != last_writer || k.reader != last_reader) {
       if (k.writer == 0) return {Verdict::kUninitialised, i};
       if (!Ordered(k.writer, acc))
-        return {Verdict::kRace, i, log_[k.writer].agent, log_[k.writer].pc, true};
+        return {Verdict::kRace, i, Of(k.writer).agent, Of(k.writer).pc, true};
       last_writer = k.writer;
       last_reader = k.reader;
       next_reader = WithReader(k.reader);
@@ -104,14 +124,14 @@ Strict::Finding Strict::Write(Memory& memory, uint64_t offset, uint64_t bytes) {
   Memory::Known* const known = memory.known();
   uint32_t last_writer = 0, last_reader = 0;
   auto race = [&](uint64_t at, uint32_t entry, bool writes) {
-    return Finding{Verdict::kRace, at, log_[entry].agent, log_[entry].pc, writes};
+    return Finding{Verdict::kRace, at, Of(entry).agent, Of(entry).pc, writes};
   };
   for (uint64_t i = offset; i < offset + bytes; ++i) {
     Memory::Known& k = known[i];
     if (k.writer != last_writer || k.reader != last_reader) {
       if (k.writer != 0 && !Ordered(k.writer, acc)) return race(i, k.writer, true);
       if ((k.reader & kSet) != 0) {
-        for (uint32_t reader : reader_sets_[k.reader & ~kSet]) {
+        for (uint32_t reader : SetOf(k.reader)) {
           if (!Ordered(reader, acc)) return race(i, reader, false);
         }
       } else if (k.reader != 0 && !Ordered(k.reader, acc)) {

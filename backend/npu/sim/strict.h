@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/types/span.h"
+
 #include "backend/npu/sim/memory.h"
 
 namespace lazuli::npu {
@@ -31,13 +33,17 @@ struct TokenQueue {
 
 class Strict {
  public:
-  static constexpr uint32_t kHost = 1;  // the log's entry of what was there before the program
+  static constexpr uint32_t kHost = 1;  // an entry of what was there before the program
 
   explicit Strict(int agents)
       : clocks_(static_cast<std::size_t>(agents),
-                std::vector<uint32_t>(static_cast<std::size_t>(agents), 0)) {
-    log_.resize(2);
-  }
+                std::vector<uint32_t>(static_cast<std::size_t>(agents), 0)) {}
+
+  // Everything so far comes before what begins now; what has been written stays known.
+  void NewRun();
+  // Too many runs for the numbers of entries: Forget() every memory that stays, and make another.
+  bool worn() const { return base_ > kSet / 2 || set_base_ > kSet / 2; }
+  static void Forget(Memory& memory);
 
   // What the agent does from here on is one instruction at `pc`.
   void Begin(int agent, uint32_t pc);
@@ -67,18 +73,26 @@ class Strict {
 
  private:
   struct Entry {
-    int agent = -1;  // -1: the host, before everything
+    int agent = -1;
     uint32_t clock = 0, pc = 0;
   };
   static constexpr uint32_t kSet = 1u << 31;  // a reader's number is one of a set of readers
 
+  const Entry& Of(uint32_t entry) const { return log_[entry - base_]; }
+  // The readers of a set; none, if they were of earlier runs.
+  absl::Span<const uint32_t> SetOf(uint32_t readers) const {
+    const uint32_t set = readers & ~kSet;
+    return set < set_base_ ? absl::Span<const uint32_t>() : reader_sets_[set - set_base_];
+  }
   // acc: on the accumulators, where the matrix unit's ports order themselves.
   bool Ordered(uint32_t entry, bool acc) const;
   uint32_t WithReader(uint32_t readers);
 
   std::vector<std::vector<uint32_t>> clocks_;
-  std::vector<Entry> log_;
+  std::vector<Entry> log_;  // entry n is log_[n - base_]; those before are of earlier runs
+  uint32_t base_ = kHost + 1;
   std::vector<std::vector<uint32_t>> reader_sets_;
+  uint32_t set_base_ = 0;                          // sets before are of earlier runs
   std::unordered_map<uint64_t, uint32_t> set_of_;  // (set or reader, new reader) to the set of both
   int agent_ = 0;
   uint32_t current_ = kHost;

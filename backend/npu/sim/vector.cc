@@ -244,8 +244,8 @@ void RunReduction(Runner& runner, Nest nest, int64_t results, int64_t length, in
 
 // `levels`: those that are reduced, along which the result stays where it is.
 bool Engine::FindStreams(Core& core, const Entry& entry, uint32_t levels, VectorStreams& streams) {
-  const Descriptor &d = program_.descriptors[entry.in->desc],
-                   &e = program_.descriptors[entry.in->desc + 1];
+  const Descriptor &d = program().descriptors[entry.in->desc],
+                   &e = program().descriptors[entry.in->desc + 1];
   const std::array<int32_t, 5>* const strides[4] = {&d.src, &e.src, &e.dst, &d.dst};
   const int64_t addresses[4] = {entry.ra, entry.rb, entry.rc, entry.rd};
   streams.inputs = d.inputs();
@@ -278,8 +278,8 @@ bool Engine::FindStreams(Core& core, const Entry& entry, uint32_t levels, Vector
 
 bool Engine::Vector(Core& core, const Entry& entry, Cost& cost) {
   const Instruction& in = *entry.in;
-  const Descriptor& d = program_.descriptors[in.desc];
-  const auto& program = vectors_[in.imm];
+  const Descriptor& d = program().descriptors[in.desc];
+  const auto& program = checked_->vectors[in.imm];
   const bool reduces = in.opcode() == Op::kVxRed;
   const uint32_t levels = reduces ? in.aux >> 4 & 15 : 0;
   if (levels >> d.rank() != 0)

@@ -36,6 +36,7 @@ LAYERS = {
     "backend/cpu/passes": ["lowering/passes"],
     "backend/cpu": ["backend/cpu/codegen", "backend/cpu/passes", "backend/cpu/runtime"],
     "backend/npu/sim": ["backend/runtime"],
+    "backend/npu/compiler": ["backend/npu/sim", "lowering/passes"],
     "lazy/tensor": ["ir/graph", "backend/client"],
     "lazy/ops": ["lazy/tensor", "lowering/builder"],
     "lazy/autograd": ["lazy/ops"],

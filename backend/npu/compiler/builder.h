@@ -1,0 +1,84 @@
+// Makes tile programs: arrays, buffers and operations, with descriptors and vector programs that are
+// kept once.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/types/span.h"
+
+#include "backend/npu/compiler/tile_ir.h"
+#include "backend/npu/compiler/view.h"
+#include "backend/npu/sim/config.h"
+
+namespace lazuli::npu {
+
+// A loop nest that an operand walks: strides in elements of `elem` bytes.
+struct Walked {
+  Place place;  // where the first element is: `low` and `high` are not looked at
+  Dims strides;
+};
+
+class TileBuilder {
+ public:
+  TileBuilder(const Config& config, TileProgram& program) : config_(config), program_(program) {}
+  const Config& config() const { return config_; }
+  TileProgram& program() { return program_; }
+
+  int AddArray(std::string name, SymbolKind kind, Type type, absl::Span<const int64_t> dims);
+  // A constant with these bytes; equal ones are one array.
+  int AddConstant(Type type, absl::Span<const int64_t> dims, absl::Span<const std::byte> bytes);
+  int AddTemporary(Type type, absl::Span<const int64_t> dims);
+  int AddBuffer(std::string_view name, int64_t bytes);
+  int AddRows(std::string_view name, int64_t rows);
+  // Operations from now on come from this HLO instruction.
+  void SetOrigin(std::string origin);
+
+  static Place Spm(int buffer, int64_t offset = 0) { return {Space::kSpm, buffer, offset, 0, 0}; }
+  static Place Dram(const View& view, int64_t element);
+
+  // Copies elements; as many instructions as the nest needs. Which queue: Load takes turns unless
+  // it is told one.
+  void Load(Place to, absl::Span<const int64_t> to_strides, Place from,
+            absl::Span<const int64_t> from_strides, absl::Span<const int64_t> dims, int elem,
+            int queue = -1);
+  void Store(Place to, absl::Span<const int64_t> to_strides, Place from,
+             absl::Span<const int64_t> from_strides, absl::Span<const int64_t> dims, int elem);
+  // Bytes of `value` into elements that follow each other.
+  void Fill(Place to, int64_t elements, int elem, int64_t value, int queue = 0);
+
+  // A vector program over a nest of at most four levels. `levels`: those that are reduced by
+  // `reduction`, -1: none.
+  struct Stream {
+    Walked at;
+    Type type;
+  };
+  void Vector(const std::vector<uint32_t>& words, absl::Span<const int64_t> dims,
+              absl::Span<const Stream> inputs, const Stream& result, int reduction = -1,
+              uint32_t levels = 0);
+
+  int AddDescriptor(const Descriptor& descriptor);
+  void Add(TileOp op);
+
+  // `place` with what a nest touches from there on.
+  Place Reaching(Place place, absl::Span<const int64_t> dims, absl::Span<const int64_t> strides,
+                 int64_t elem) const;
+
+ private:
+  void Copy(Op op, Queue queue, Place to, absl::Span<const int64_t> to_strides, Place from,
+            absl::Span<const int64_t> from_strides, absl::Span<const int64_t> dims, int elem);
+  int AddVectorDescriptor(absl::Span<const int64_t> dims, absl::Span<const Stream> inputs,
+                          const Stream& result);
+
+  const Config& config_;
+  TileProgram& program_;
+  std::map<std::string, int> descriptors_, vectors_, constants_;
+  int origin_ = 0, next_load_ = 0;
+};
+
+// Merges neighbouring levels that every one of `strides` walks as one, and drops levels of 1.
+void CollapseLevels(Dims& dims, absl::Span<Dims* const> strides);
+
+}  // namespace lazuli::npu

@@ -1,0 +1,59 @@
+#include "backend/npu/compiler/compile.h"
+
+#include "backend/npu/compiler/allocate.h"
+#include "backend/npu/compiler/emit.h"
+#include "backend/npu/compiler/lowering.h"
+#include "backend/npu/compiler/supported.h"
+#include "backend/npu/compiler/synchronise.h"
+#include "ir/support/status.h"
+#include "lowering/passes/pass.h"
+#include "lowering/passes/pipelines.h"
+
+namespace lazuli::npu {
+namespace {
+
+absl::Status CheckSupported(const hlo::Module& module, const Config& config) {
+  for (const hlo::Instruction* i : module.entry()->PostOrder()) {
+    if (const std::optional<Refusal> refusal = WhyNot(*i, config))
+      return Unimplemented(refusal->code, ": ", OriginOf(*i), ": ", refusal->reason);
+  }
+  return absl::OkStatus();
+}
+
+int64_t TemporaryBytes(const TileProgram& tiles) {
+  int64_t bytes = 0;
+  for (const TileArray& array : tiles.arrays) {
+    if (array.kind == SymbolKind::kBss) bytes += array.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
+                                CompileReport* report, const CompileOptions& options) {
+  LAZULI_RETURN_IF_ERROR(CheckSupported(module, config));
+  const std::unique_ptr<hlo::Module> simple = module.Clone();
+  lowering::PassPipeline pipeline("npu");
+  lowering::AddSimplificationPipeline(pipeline);
+  LAZULI_RETURN_IF_ERROR(pipeline.Run(*simple).status());
+  // What the passes make is made of what was there; if ever it is not, the program as it was is.
+  const bool kept = CheckSupported(*simple, config).ok();
+
+  TileProgram tiles;
+  TileBuilder builder(config, tiles);
+  Lowering lowering(builder);
+  LAZULI_RETURN_IF_ERROR(lowering.LowerEntry(*(kept ? *simple : module).entry()));
+  Occupancy occupancy;
+  LAZULI_RETURN_IF_ERROR(Allocate(config, tiles, &occupancy));
+  LAZULI_RETURN_IF_ERROR(Synchronise(tiles));
+  if (report != nullptr) {
+    report->spm_bytes = occupancy.spm_bytes;
+    report->acc_rows = occupancy.acc_rows;
+    report->temporary_bytes = TemporaryBytes(tiles);
+    if (options.keep_tiles) report->tiles = tiles.ToString();
+  }
+  return Emit(config, tiles);
+}
+
+}  // namespace lazuli::npu

@@ -1,0 +1,203 @@
+#include "backend/npu/compiler/lowering.h"
+
+#include <utility>
+
+#include "backend/npu/sim/numerics.h"
+#include "ir/support/status.h"
+#include "ir/types/leaves.h"
+
+namespace lazuli::npu {
+namespace {
+
+using hlo::Opcode;
+
+// Computed by whoever reads it: its only reader computes with the same elements.
+bool InlinedInto(const hlo::Instruction& i) {
+  if (!i.IsElementwise() || i.IsRoot() || i.users().size() != 1) return false;
+  const hlo::Instruction& user = *i.users()[0];
+  if (user.opcode() == Opcode::kReduce) return user.operand_count() == 2 && user.operand(0) == &i;
+  return user.IsElementwise() && SameDims(user.shape(), i.shape());
+}
+
+bool HasElements(const Shape& shape) { return !shape.IsArray() || shape.num_elements() > 0; }
+
+}  // namespace
+
+std::string OriginOf(const hlo::Instruction& i) {
+  const hlo::Metadata& m = i.metadata();
+  std::string name = Str(OpcodeText(i.opcode()), " ", i.name());
+  if (!m.op_name.empty()) name += Str(" ", m.op_name);
+  if (!m.source_file.empty()) name += Str(" (", m.source_file, ":", m.source_line, ")");
+  return name;
+}
+
+View ConstantView(const Literal& literal, TileBuilder& builder) {
+  const Type type = *TypeOf(literal.shape().dtype());
+  const int array =
+      builder.AddConstant(type, literal.shape().dims(),
+                          {literal.raw(), static_cast<std::size_t>(literal.shape().byte_size())});
+  return DenseView(array, type, literal.shape().dims());
+}
+
+int KernelMaker::Stream(const View& view) {
+  const TileArray& array = program_.arrays[static_cast<std::size_t>(view.array)];
+  bool repeats = true;
+  for (std::size_t i = 0; i < view.dims.size(); ++i)
+    repeats = repeats && (view.dims[i] == 1 || view.strides[i] == 0);
+  if (repeats && array.kind == SymbolKind::kConst) {  // a number of the program
+    const std::byte* at = array.data.data() + view.offset * TypeBytes(view.type);
+    const uint64_t bits = LoadBits(view.type, at);
+    if (view.type == Type::kBf16)
+      return kernel.expression.Literal(static_cast<uint32_t>(bits << 16), kFloats);
+    const int type = view.type == Type::kF32   ? kFloats
+                     : view.type == Type::kU32 ? kUnsigned
+                                               : kSigned;
+    return kernel.expression.Literal(static_cast<uint32_t>(NumberOf(view.type, bits)), type);
+  }
+  for (std::size_t l = 0; l < kernel.loads.size(); ++l) {
+    const View& other = kernel.loads[l];
+    if (other.array == view.array && other.offset == view.offset && other.strides == view.strides &&
+        other.type == view.type)
+      return kernel.expression.Load(static_cast<int>(l), view.type);
+  }
+  kernel.loads.push_back(view);
+  return kernel.expression.Load(static_cast<int>(kernel.loads.size()) - 1, view.type);
+}
+
+View Lowering::Temporary(Type type, absl::Span<const int64_t> dims) {
+  return DenseView(b_.AddTemporary(type, dims), type, dims);
+}
+
+View Lowering::NewArray(const hlo::Instruction& i) {
+  const Type type = *TypeOf(i.shape().dtype());
+  if (const auto at = results_.find(&i); at != results_.end())
+    return DenseView(at->second, type, i.shape().dims());
+  return Temporary(type, i.shape().dims());
+}
+
+View Lowering::Dense(const View& view) {
+  if (view.Dense()) return view;
+  View copy = Temporary(view.type, view.dims);
+  EmitMove(view, copy, b_);
+  return copy;
+}
+
+absl::Status Lowering::LowerEntry(const hlo::Computation& entry) {
+  int number = 0;
+  for (const hlo::Instruction* parameter : entry.parameters()) {
+    Views& views = values_[parameter];
+    ForEachLeaf(parameter->shape(), [&](const Shape& leaf) {
+      const Type type = *TypeOf(leaf.dtype());
+      const int array = HasElements(leaf)
+                            ? b_.AddArray(Str("p", number), SymbolKind::kIn, type, leaf.dims())
+                            : -1;
+      views.push_back(DenseView(array, type, leaf.dims()));
+      ++number;
+    });
+  }
+  std::vector<int> arrays;
+  ForEachLeaf(entry.root()->shape(), [&](const Shape& leaf) {
+    arrays.push_back(HasElements(leaf) ? b_.AddArray(Str("r", arrays.size()), SymbolKind::kOut,
+                                                     *TypeOf(leaf.dtype()), leaf.dims())
+                                       : -1);
+  });
+  // What is made for the result is made in its place.
+  const hlo::Instruction& root = *entry.root();
+  if (root.shape().IsArray()) results_[&root] = arrays[0];
+  if (root.opcode() == Opcode::kTuple) {
+    int leaf = 0;
+    for (const hlo::Instruction* part : root.operands()) {
+      if (part->shape().IsArray() && arrays[static_cast<std::size_t>(leaf)] >= 0)
+        results_.emplace(part, arrays[static_cast<std::size_t>(leaf)]);
+      leaf += static_cast<int>(LeafCount(part->shape()));
+    }
+  }
+  LAZULI_RETURN_IF_ERROR(LowerBody(entry));
+  b_.SetOrigin(OriginOf(root));
+  const Views& views = values_.at(&root);
+  for (std::size_t l = 0; l < arrays.size(); ++l) {
+    const View target = DenseView(arrays[l], views[l].type, views[l].dims);
+    if (arrays[l] >= 0 && (views[l].array != arrays[l] || !views[l].Dense()))
+      EmitMove(views[l], target, b_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Lowering::LowerBody(const hlo::Computation& computation) {
+  for (const hlo::Instruction* i : computation.PostOrder()) {
+    if (i->opcode() == Opcode::kParameter) continue;
+    if (InlinedInto(*i)) {
+      inlined_.insert(i);
+      continue;
+    }
+    if (!HasElements(i->shape())) {
+      Set(*i, DenseView(-1, TypeOf(i->shape().dtype()).value_or(Type::kU8), i->shape().dims()));
+      continue;
+    }
+    b_.SetOrigin(OriginOf(*i));
+    LAZULI_RETURN_IF_ERROR(Lower(*i));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Lowering::Lower(const hlo::Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kTuple: {
+      Views views;
+      for (const hlo::Instruction* part : i.operands()) {
+        const Views& of = values_.at(part);
+        views.insert(views.end(), of.begin(), of.end());
+      }
+      values_[&i] = std::move(views);
+      return absl::OkStatus();
+    }
+    case Opcode::kGetTupleElement: {
+      const auto index = static_cast<std::size_t>(i.attrs_as<hlo::TupleIndexAttrs>().index);
+      std::size_t first = 0;
+      const auto& parts = i.operand(0)->shape().tuple();
+      for (std::size_t p = 0; p < index; ++p)
+        first += static_cast<std::size_t>(LeafCount(parts[p]));
+      const Views& all = values_.at(i.operand(0));
+      const auto from = all.begin() + static_cast<std::ptrdiff_t>(first);
+      values_[&i] = Views(from, from + static_cast<std::ptrdiff_t>(LeafCount(parts[index])));
+      return absl::OkStatus();
+    }
+    case Opcode::kOptBarrier:
+      values_[&i] = Views(values_.at(i.operand(0)));
+      return absl::OkStatus();
+    case Opcode::kConstant:
+      LowerConstant(i);
+      return absl::OkStatus();
+    case Opcode::kIota:
+      LowerIota(i);
+      return absl::OkStatus();
+    case Opcode::kConcatenate:
+      LowerConcatenate(i);
+      return absl::OkStatus();
+    case Opcode::kPad:
+      LowerPad(i);
+      return absl::OkStatus();
+    case Opcode::kReduce:
+      LowerReduce(i);
+      return absl::OkStatus();
+    case Opcode::kReshape:
+    case Opcode::kBitcast:
+      LowerReshape(i);
+      return absl::OkStatus();
+    default:
+      break;
+  }
+  if (i.opcode() == Opcode::kCopy || !i.IsElementwise()) {
+    if (std::optional<View> view = ViewOf(i, ValueOf(*i.operand(0)))) {
+      Set(i, *std::move(view));
+      return absl::OkStatus();
+    }
+  }
+  if (i.IsElementwise()) {
+    LowerElementwise(i);
+    return absl::OkStatus();
+  }
+  return Internal("no lowering of ", OpcodeText(i.opcode()));
+}
+
+}  // namespace lazuli::npu

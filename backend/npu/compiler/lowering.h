@@ -1,0 +1,77 @@
+// HLO to tile programs, one instruction after the other.
+//
+// A value is views of arrays in DRAM, one for each leaf. Changes of index are views of their
+// operand's. An elementwise instruction that only another one reads is computed there, as part of
+// its expression; the others are kernels, which lower_*.cc make, a family of opcodes each.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "backend/npu/compiler/builder.h"
+#include "backend/npu/compiler/vector_kernel.h"
+#include "ir/hlo/module.h"
+
+namespace lazuli::npu {
+
+class Lowering {
+ public:
+  Lowering(TileBuilder& builder) : b_(builder) {}  // NOLINT(google-explicit-constructor)
+
+  // The entry: parameters are arrays p..., results r....
+  absl::Status LowerEntry(const hlo::Computation& entry);
+
+ private:
+  friend class ExpressionOf;
+  using Views = std::vector<View>;
+
+  absl::Status LowerBody(const hlo::Computation& computation);
+  absl::Status Lower(const hlo::Instruction& i);
+  // Each lowers instructions of a family, whose operands have values.
+  void LowerElementwise(const hlo::Instruction& i);
+  void LowerConstant(const hlo::Instruction& i);
+  void LowerIota(const hlo::Instruction& i);
+  void LowerReshape(const hlo::Instruction& i);
+  void LowerConcatenate(const hlo::Instruction& i);
+  void LowerPad(const hlo::Instruction& i);
+  void LowerReduce(const hlo::Instruction& i);
+
+  const View& ValueOf(const hlo::Instruction& i) { return values_.at(&i)[0]; }
+  void Set(const hlo::Instruction& i, View view) { values_[&i] = {std::move(view)}; }
+  // A new array for the value of an array instruction: the program's result if it is one.
+  View NewArray(const hlo::Instruction& i);
+  View Temporary(Type type, absl::Span<const int64_t> dims);
+  // The view as a dense array; a copy if it is none.
+  View Dense(const View& view);
+  void FillWith(const View& scalar, const View& target);
+
+  TileBuilder& b_;
+  std::unordered_map<const hlo::Instruction*, Views> values_;
+  std::unordered_set<const hlo::Instruction*> inlined_;
+  std::unordered_map<const hlo::Instruction*, int> results_;  // instructions that are made in r...
+};
+
+// Collects the streams of a kernel and the expression over them.
+class KernelMaker {
+ public:
+  KernelMaker(const TileProgram& program, absl::Span<const int64_t> dims) : program_(program) {
+    kernel.dims.assign(dims.begin(), dims.end());
+  }
+  // A node for the elements of a view of the kernel's dims.
+  int Stream(const View& view);
+  VectorKernel kernel;
+
+ private:
+  const TileProgram& program_;
+};
+
+// The elements of a literal array that is not empty, as a constant of the program.
+View ConstantView(const Literal& literal, TileBuilder& builder);
+// How an instruction is named in programs and errors.
+std::string OriginOf(const hlo::Instruction& i);
+
+}  // namespace lazuli::npu

@@ -1,0 +1,28 @@
+// Divides an expression into vector programs: at most three streams in, one out, 32 registers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/npu/compiler/expression.h"
+
+namespace lazuli::npu {
+
+// A stream of a run: one of the expression's loads, or the result of an earlier run.
+struct Source {
+  bool temporary = false;
+  int index = 0;
+  auto operator<=>(const Source&) const = default;
+};
+
+struct Run {
+  std::vector<Source> inputs;
+  std::vector<uint32_t> words;
+  int type = kFloats;  // of the result, which is all 32 bits unless it is the last one
+  int micros = 0;
+};
+
+// Runs in order; run i makes temporary i, the last one the value of `root`.
+std::vector<Run> DivideIntoRuns(const Expression& expression, int root);
+
+}  // namespace lazuli::npu

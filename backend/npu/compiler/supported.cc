@@ -1,0 +1,89 @@
+#include "backend/npu/compiler/supported.h"
+
+#include <utility>
+
+#include "backend/npu/compiler/expression.h"
+#include "ir/hlo/monoid.h"
+#include "ir/support/status.h"
+#include "ir/types/leaves.h"
+
+namespace lazuli::npu {
+namespace {
+
+using hlo::Opcode;
+
+Refusal Op(std::string reason) { return {"unsupported-op", std::move(reason)}; }
+Refusal DtypeOf(const Shape& shape, std::string_view unit) {
+  return {"unsupported-dtype", Str(unit, " does not compute with ", DTypeText(shape.dtype()))};
+}
+
+// Everything can be stored that has elements of at most 8 bytes, and whose size is known.
+std::optional<Refusal> WhyNotStored(const Shape& shape) {
+  std::optional<Refusal> refusal;
+  if (!shape.IsArray() && !shape.IsTuple())
+    return Refusal{"unsupported-dtype", "the device holds arrays only"};
+  ForEachLeaf(shape, [&](const Shape& leaf) {
+    if (!TypeOf(leaf.dtype()))
+      refusal = {"unsupported-dtype", Str("the device does not store ", DTypeText(leaf.dtype()))};
+    if (leaf.dynamic_dims() != 0)
+      refusal = {"unsupported-shape", "the size is known only when the program runs"};
+  });
+  return refusal;
+}
+
+std::optional<Refusal> WhyNotComputed(const hlo::Instruction& i) {
+  for (const hlo::Instruction* operand : i.operands()) {
+    if (!Computes(operand->shape().dtype())) return DtypeOf(operand->shape(), "the vector unit");
+  }
+  if (!Computes(i.shape().dtype())) return DtypeOf(i.shape(), "the vector unit");
+  return std::nullopt;
+}
+
+std::optional<Refusal> WhyNotReduce(const hlo::Instruction& i) {
+  if (i.operand_count() != 2) return Op("a reduction of several arrays at once");
+  if (auto refusal = WhyNotComputed(i)) return refusal;
+  const std::optional<Opcode> monoid = hlo::MonoidOf(*i.to_apply());
+  if (!monoid) return Op("a reduction by other than sum, product, maximum, minimum, and, or");
+  if (*monoid == Opcode::kXor) return Op("a reduction by xor");
+  return std::nullopt;
+}
+
+std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kParameter:
+    case Opcode::kConstant:
+    case Opcode::kIota:
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kOptBarrier:
+    case Opcode::kBroadcast:
+    case Opcode::kTranspose:
+    case Opcode::kReverse:
+    case Opcode::kReshape:
+    case Opcode::kSlice:
+    case Opcode::kConcatenate:
+    case Opcode::kPad:
+    case Opcode::kCopy:
+      return std::nullopt;
+    case Opcode::kReduce:
+      return WhyNotReduce(i);
+    default:
+      break;
+  }
+  if (!i.IsElementwise()) return Op(Str("no unit has ", OpcodeText(i.opcode())));
+  if (auto refusal = WhyNotComputed(i)) return refusal;
+  if (auto reason = WhyNoNodes(i)) return Op(*std::move(reason));
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Refusal> WhyNot(const hlo::Instruction& instruction, const Config&) {
+  if (auto refusal = WhyNotStored(instruction.shape())) return refusal;
+  for (const hlo::Instruction* operand : instruction.operands()) {
+    if (auto refusal = WhyNotStored(operand->shape())) return refusal;
+  }
+  return WhyNotOpcode(instruction);
+}
+
+}  // namespace lazuli::npu

@@ -1,0 +1,34 @@
+// Kernels of the vector unit: an expression over streams, strip by strip, perhaps reduced.
+//
+// The elements are cut into boxes that fit the scratchpad. Of each box the parts of the inputs that
+// it needs are loaded (what is broadcast is loaded once, and strides of 0 repeat it), the runs of
+// the expression follow each other over the whole box, and the result is stored.
+#pragma once
+
+#include <vector>
+
+#include "backend/npu/compiler/builder.h"
+#include "backend/npu/compiler/expression.h"
+
+namespace lazuli::npu {
+
+// As vx.red has them.
+enum class Reduction : int8_t { kNone = -1, kSum, kMax, kMin, kProd, kAnd, kOr, kArgMax, kArgMin };
+
+struct VectorKernel {
+  Dims dims;
+  Expression expression;
+  int root = -1;
+  std::vector<View> loads;  // of these dims
+  View result;              // of these dims; strides are 0 along what is reduced
+  Reduction reduction = Reduction::kNone;
+};
+void EmitVectorKernel(VectorKernel kernel, TileBuilder& builder);
+
+// Copies elements from one view to another of the same dims and width.
+void EmitMove(const View& from, const View& to, TileBuilder& builder);
+
+// The micro-operation that joins two results of a reduction.
+Micro JoiningMicro(Reduction reduction);
+
+}  // namespace lazuli::npu

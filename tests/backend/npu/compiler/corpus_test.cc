@@ -1,0 +1,53 @@
+// Every module of the corpus of which the compiler takes all instructions: the evaluator's values.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "backend/npu/compiler/supported.h"
+#include "tests/backend/npu/compiler/compiled.h"
+
+namespace lazuli::npu {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> Modules() {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::recursive_directory_iterator("tests/backend/corpus")) {
+    if (entry.path().extension() == ".hlo") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+bool Takes(const hlo::Module& module) {
+  for (const hlo::Instruction* i : module.entry()->PostOrder()) {
+    if (WhyNot(*i, Config())) return false;
+  }
+  return true;
+}
+
+TEST(NpuCorpusTest, CompiledModulesHaveTheEvaluatorsValues) {
+  int taken = 0;
+  for (const fs::path& path : Modules()) {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    const auto module = ParseHlo(text.str());
+    if (!Takes(*module)) continue;
+    SCOPED_TRACE(path);
+    ++taken;
+    ExpectCompiled(*module, {.rtol = 2e-5, .atol = 1e-5});
+    if (HasFatalFailure()) return;
+  }
+  RecordProperty("modules", taken);
+  EXPECT_GE(taken, 40);
+}
+
+}  // namespace
+}  // namespace lazuli::npu

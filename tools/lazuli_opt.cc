@@ -8,6 +8,8 @@
 
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/compiler.h"
+#include "backend/npu/compiler/compile.h"
+#include "backend/npu/sim/assembler.h"
 #include "backend/runtime/program.h"
 #include "ir/hlo/opcode.h"
 #include "ir/hlo/proto/proto.h"
@@ -34,9 +36,11 @@ over it and prints the result.
 
   --passes=a,b          run these passes, in this order
   --pipeline=NAME       simplify: all target-independent passes (the default); cpu: all that the CPU's compiler runs;
-                        none: only parse and verify
+                        npu: the simulated NPU's compiler; none: only parse and verify
   --emit=FORM           how to print the result: hlo (the default), proto (a serialised HloModuleProto), dot; or what
-                        the CPU makes of it after all its passes: llvm, asm (its kernels), buffers (thunks and memory)
+                        the CPU makes of it after all its passes: llvm, asm (its kernels), buffers (thunks and memory);
+                        with --pipeline=npu npux (the program, for npu-run; the default), asm (the same as text), tiles
+                        (the operations on tiles that it is made of), report; NPU_CONFIG and NPU_SET say for which machine
   -o OUT                write it to OUT instead of standard output
   --list-passes         print the names of the passes and what they do
   --list-rules          print the names of the rules of simplify
@@ -52,11 +56,12 @@ struct Options {
   std::string pipeline;
   std::vector<std::string> passes;
   bool has_passes = false;
-  std::string emit = "hlo";
+  std::string emit;  // empty: the pipeline's default
 };
 
 constexpr std::string_view kForms[] = {"hlo", "proto", "dot", "llvm", "asm", "buffers"};
-constexpr std::string_view kPipelines[] = {"simplify", "cpu", "none"};
+constexpr std::string_view kNpuForms[] = {"npux", "asm", "tiles", "report"};
+constexpr std::string_view kPipelines[] = {"simplify", "cpu", "npu", "none"};
 
 absl::Status CheckWord(std::string_view option, std::string_view value,
                        absl::Span<const std::string_view> words) {
@@ -84,7 +89,6 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
       LAZULI_RETURN_IF_ERROR(CheckWord("--pipeline", value, kPipelines));
       options.pipeline = value;
     } else if (TakeValue(argument, "--emit", &value)) {
-      LAZULI_RETURN_IF_ERROR(CheckWord("--emit", value, kForms));
       options.emit = value;
     } else if (argument.starts_with("-") && argument != "-") {
       return InvalidArgument("unknown option ", argument, "; --help lists them");
@@ -97,6 +101,10 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
   if (options.file.empty()) return InvalidArgument("no file; --help says how to use this");
   if (options.has_passes && !options.pipeline.empty())
     return InvalidArgument("--passes or --pipeline, not both");
+  const bool npu = options.pipeline == "npu";
+  if (options.emit.empty()) options.emit = npu ? "npux" : "hlo";
+  LAZULI_RETURN_IF_ERROR(npu ? CheckWord("--emit", options.emit, kNpuForms)
+                             : CheckWord("--emit", options.emit, kForms));
   if (IsCompiled(options.emit) && (options.has_passes || options.pipeline == "none"))
     return InvalidArgument("--emit=", options.emit, " comes after all passes of the CPU");
   return options;
@@ -131,7 +139,19 @@ absl::StatusOr<std::string> CompiledText(const Options& options,
   return options.emit == "buffers" ? backend::PlanText(*program) : kernels;
 }
 
+// What the NPU's compiler makes of the module.
+absl::StatusOr<std::string> NpuText(const Options& options, const hlo::Module& module) {
+  LAZULI_ASSIGN_OR_RETURN(const npu::Config config, npu::ConfigFromEnvironment());
+  npu::CompileReport report;
+  LAZULI_ASSIGN_OR_RETURN(const npu::Program program,
+                          npu::Compile(module, config, &report, {.keep_tiles = true}));
+  if (options.emit == "tiles") return report.tiles;
+  if (options.emit == "report") return npu::ReportText(report, program);
+  return options.emit == "asm" ? npu::Disassemble(program) : npu::ToFile(program);
+}
+
 absl::StatusOr<std::string> Result(const Options& options, std::unique_ptr<hlo::Module> module) {
+  if (options.pipeline == "npu") return NpuText(options, *module);
   if (IsCompiled(options.emit)) return CompiledText(options, std::move(module));
   LAZULI_RETURN_IF_ERROR(RunPasses(options, *module).status());
   LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));

@@ -59,6 +59,12 @@ class LazuliOptTest(unittest.TestCase):
             self.assertIn(".text", run("-", "--emit=asm").stdout)
             self.assertIn(" fusion(", run("-", "--passes=cse,cpu_fuse").stdout)
 
+    def test_prints_what_the_npu_makes_of_it(self):
+        self.assertIn("vx.run", run("-", "--pipeline=npu", "--emit=asm").stdout)
+        self.assertIn("dma.ld", run("-", "--pipeline=npu", "--emit=tiles").stdout)
+        self.assertIn("\nscratchpad ", run("-", "--pipeline=npu", "--emit=report").stdout)
+        self.fails("--emit=llvm: there are npux, asm, tiles, report", "-", "--pipeline=npu", "--emit=llvm")
+
     def test_kernels_are_printed_in_order_and_whole(self):
         ops = ["sine", "cosine", "exponential", "negate", "tanh", "log", "sqrt", "abs"]
         types = [f"f32[{i + 2}]" for i in range(len(ops))]
@@ -109,7 +115,7 @@ class LazuliOptTest(unittest.TestCase):
         self.fails("two files, - and x", "-", "x")
         self.fails("-o needs", "-", "-o")
         self.fails("--emit=png: there are hlo, proto, dot, llvm, asm, buffers", "-", "--emit=png")
-        self.fails("--pipeline=fast: there are simplify, cpu, none", "-", "--pipeline=fast")
+        self.fails("--pipeline=fast: there are simplify, cpu, npu, none", "-", "--pipeline=fast")
         self.fails("--emit=asm comes after all passes of the CPU", "-", "--emit=asm", "--pipeline=none")
         self.fails("--passes or --pipeline, not both", "-", "--passes=dce", "--pipeline=none")
         self.fails("there is no pass ces; there are cse, ", "-", "--passes=ces")

@@ -1,8 +1,7 @@
 #include "backend/npu/compiler/builder.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
+#include <cstdlib>
 #include <utility>
 
 #include "ir/support/status.h"
@@ -16,6 +15,18 @@ std::string KeyOf(const T* values, std::size_t count) {
 }
 
 Dims Copied(absl::Span<const int64_t> values) { return {values.begin(), values.end()}; }
+
+// The levels in the order of strides, the largest outermost.
+void SortLevels(Dims by, Dims& dims, Dims& source, Dims& target) {
+  for (std::size_t d = 1; d < by.size(); ++d) {
+    for (std::size_t i = d; i > 0 && std::abs(by[i]) > std::abs(by[i - 1]); --i) {
+      std::swap(by[i], by[i - 1]);
+      std::swap(dims[i], dims[i - 1]);
+      std::swap(source[i], source[i - 1]);
+      std::swap(target[i], target[i - 1]);
+    }
+  }
+}
 
 }  // namespace
 
@@ -95,6 +106,7 @@ int TileBuilder::AddDescriptor(const Descriptor& descriptor) {
 
 void TileBuilder::Add(TileOp op) {
   op.origin = origin_;
+  op.stage = stage_;
   program_.ops.push_back(std::move(op));
 }
 
@@ -102,6 +114,8 @@ void TileBuilder::Copy(Op op, Queue queue, Place to, absl::Span<const int64_t> t
                        Place from, absl::Span<const int64_t> from_strides,
                        absl::Span<const int64_t> dims, int elem) {
   Dims extents = Copied(dims), source = Copied(from_strides), target = Copied(to_strides);
+  // As they lie in DRAM, so that what is one run there is moved as one.
+  SortLevels(op == Op::kDmaSt ? target : source, extents, source, target);
   Dims* const both[] = {&source, &target};
   CollapseLevels(extents, both);
   constexpr std::size_t kLevels = 5;

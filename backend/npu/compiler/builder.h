@@ -36,6 +36,9 @@ class TileBuilder {
   // Operations from now on come from this HLO instruction.
   void SetOrigin(std::string origin);
 
+  // Operations from now on work on another block.
+  void NextStage() { ++stage_; }
+
   static Place Spm(int buffer, int64_t offset = 0) { return {Space::kSpm, buffer, offset, 0, 0}; }
   static Place Dram(const View& view, int64_t element);
 
@@ -75,7 +78,7 @@ class TileBuilder {
   const Config& config_;
   TileProgram& program_;
   std::map<std::string, int> descriptors_, vectors_, constants_;
-  int origin_ = 0, next_load_ = 0;
+  int origin_ = 0, stage_ = 0, next_load_ = 0;
 };
 
 // Merges neighbouring levels that every one of `strides` walks as one, and drops levels of 1.

@@ -3,6 +3,7 @@
 #include "backend/npu/compiler/allocate.h"
 #include "backend/npu/compiler/emit.h"
 #include "backend/npu/compiler/lowering.h"
+#include "backend/npu/compiler/prefetch.h"
 #include "backend/npu/compiler/supported.h"
 #include "backend/npu/compiler/synchronise.h"
 #include "ir/support/status.h"
@@ -18,6 +19,17 @@ absl::Status CheckSupported(const hlo::Module& module, const Config& config) {
       return Unimplemented(refusal->code, ": ", OriginOf(*i), ": ", refusal->reason);
   }
   return absl::OkStatus();
+}
+
+// With loads as early as there is room for.
+absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& occupancy) {
+  TileProgram early = tiles;
+  PrefetchLoads(early);
+  if (Allocate(config, early, &occupancy).ok()) {
+    tiles = std::move(early);
+    return absl::OkStatus();
+  }
+  return Allocate(config, tiles, &occupancy);
 }
 
 int64_t TemporaryBytes(const TileProgram& tiles) {
@@ -45,7 +57,7 @@ absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
   Lowering lowering(builder);
   LAZULI_RETURN_IF_ERROR(lowering.LowerEntry(*(kept ? *simple : module).entry()));
   Occupancy occupancy;
-  LAZULI_RETURN_IF_ERROR(Allocate(config, tiles, &occupancy));
+  LAZULI_RETURN_IF_ERROR(PlaceBuffers(config, tiles, occupancy));
   LAZULI_RETURN_IF_ERROR(Synchronise(tiles));
   if (report != nullptr) {
     report->spm_bytes = occupancy.spm_bytes;
@@ -54,6 +66,14 @@ absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
     if (options.keep_tiles) report->tiles = tiles.ToString();
   }
   return Emit(config, tiles);
+}
+
+std::string ReportText(const CompileReport& report, const Program& program) {
+  return Str("instructions ", program.text.size(), "\ndescriptors ", program.descriptors.size(),
+             "\nvector programs ", program.vectors.size(), "\nscratchpad ", report.spm_bytes,
+             " bytes at most\naccumulators ", report.acc_rows, " rows at most\ntemporaries ",
+             report.temporary_bytes, " bytes of DRAM\nconstants ", program.constants.size(),
+             " bytes\n");
 }
 
 }  // namespace lazuli::npu

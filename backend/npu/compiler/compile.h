@@ -40,4 +40,7 @@ absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
                                 CompileReport* report = nullptr,
                                 const CompileOptions& options = {});
 
+// Sizes: instructions, descriptors, memories.
+std::string ReportText(const CompileReport& report, const Program& program);
+
 }  // namespace lazuli::npu

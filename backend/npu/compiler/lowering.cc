@@ -180,6 +180,9 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
     case Opcode::kReduce:
       LowerReduce(i);
       return absl::OkStatus();
+    case Opcode::kDot:
+      LowerDot(i);
+      return absl::OkStatus();
     case Opcode::kReshape:
     case Opcode::kBitcast:
       LowerReshape(i);

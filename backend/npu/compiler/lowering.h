@@ -39,6 +39,7 @@ class Lowering {
   void LowerConcatenate(const hlo::Instruction& i);
   void LowerPad(const hlo::Instruction& i);
   void LowerReduce(const hlo::Instruction& i);
+  void LowerDot(const hlo::Instruction& i);
 
   const View& ValueOf(const hlo::Instruction& i) { return values_.at(&i)[0]; }
   void Set(const hlo::Instruction& i, View view) { values_[&i] = {std::move(view)}; }
@@ -48,6 +49,13 @@ class Lowering {
   // The view as a dense array; a copy if it is none.
   View Dense(const View& view);
   void FillWith(const View& scalar, const View& target);
+  void FillWithZero(const View& target, DType dtype);
+  // The elements as another type: the view itself if it is that.
+  View Converted(const View& view, DType from, DType to);
+  void ConvertInto(const View& view, DType from, const View& result, DType to);
+  // Dims in this order, joined to dims of these sizes; a copy if strides do not allow that.
+  View AsMatrices(const View& view, absl::Span<const int64_t> order,
+                  absl::Span<const int64_t> sizes);
 
   TileBuilder& b_;
   std::unordered_map<const hlo::Instruction*, Views> values_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backend/npu/compiler/expression.h"
+#include "backend/npu/compiler/product.h"
 #include "ir/hlo/monoid.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
@@ -48,8 +49,16 @@ std::optional<Refusal> WhyNotReduce(const hlo::Instruction& i) {
   return std::nullopt;
 }
 
-std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i) {
+std::optional<Refusal> WhyNotProduct(const hlo::Instruction& i, const Config& config) {
+  std::string why_not;
+  if (TypesOf(i, config, &why_not)) return std::nullopt;
+  return Refusal{"unsupported-dtype", std::move(why_not)};
+}
+
+std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& config) {
   switch (i.opcode()) {
+    case Opcode::kDot:
+      return WhyNotProduct(i, config);
     case Opcode::kParameter:
     case Opcode::kConstant:
     case Opcode::kIota:
@@ -78,12 +87,12 @@ std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i) {
 
 }  // namespace
 
-std::optional<Refusal> WhyNot(const hlo::Instruction& instruction, const Config&) {
+std::optional<Refusal> WhyNot(const hlo::Instruction& instruction, const Config& config) {
   if (auto refusal = WhyNotStored(instruction.shape())) return refusal;
   for (const hlo::Instruction* operand : instruction.operands()) {
     if (auto refusal = WhyNotStored(operand->shape())) return refusal;
   }
-  return WhyNotOpcode(instruction);
+  return WhyNotOpcode(instruction, config);
 }
 
 }  // namespace lazuli::npu

@@ -69,6 +69,7 @@ struct TileOp {
   uint32_t aux = 0;
   int64_t imm = 0;
   int origin = 0;
+  int stage = 0;  // what works on one block (prefetch.h)
   // Scalar code: see emit.h.
   int rd = 0, ra = 0, rb = 0;
   int label = -1;

@@ -103,6 +103,7 @@ class VectorEmitter {
   }
 
   void Box(const Dims& starts, const Dims& extents) {
+    b_.NextStage();
     std::vector<TileBuilder::Stream> streams;
     for (std::size_t l = 0; l < k_.loads.size(); ++l) streams.push_back(Load(l, starts, extents));
     std::vector<TileBuilder::Stream> temporaries;
@@ -237,6 +238,7 @@ void EmitMove(const View& from, const View& to, TileBuilder& builder) {
   std::vector<std::size_t> order(boxes.outer());
   std::iota(order.begin(), order.end(), std::size_t{0});
   boxes.ForEach(order, [&](const Dims& starts, const Dims& extents) {
+    builder.NextStage();
     // In the scratchpad as it will lie behind: DRAM is read and written in the runs it has.
     const Dims near = CompactStrides(extents, target);
     const int buffer =

@@ -1,0 +1,46 @@
+// What dots and convolutions have in common: element types, and the instructions of the matrix unit.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "backend/npu/compiler/builder.h"
+#include "ir/hlo/module.h"
+
+namespace lazuli::npu {
+
+// How the matrix unit multiplies arrays of these types.
+struct ProductTypes {
+  DType a, w;  // what the operands are converted to first, if they are not that
+  DType out;   // what leaves the accumulators; converted to the result's type if it is not that
+  Type a_type, w_type, out_type;
+  uint32_t mode = 0;  // of mx.mm, for f32
+  int64_t clocks_per_row = 1;
+};
+// None, with the reason why, for types that it does not multiply.
+std::optional<ProductTypes> TypesOf(const hlo::Instruction& product, const Config& config,
+                                    std::string* why_not = nullptr);
+
+// Issues one product tile after the other.
+class ProductEmitter {
+ public:
+  ProductEmitter(TileBuilder& builder, const ProductTypes& types) : b_(builder), t_(types) {}
+
+  // k x n weights, rows `pitch` elements apart, become the ones that Multiply uses.
+  void Weights(Place weights, int64_t k, int64_t n, int64_t pitch);
+  // Rows of A times the weights, to or onto the rows of `acc`. `table`: K offsets, of k elements.
+  void Multiply(Place a, absl::Span<const int64_t> dims, absl::Span<const int64_t> strides,
+                int64_t k, int acc, bool accumulate, Place table, Reach offsets);
+  // `rows` of n sums to a scratchpad buffer whose rows are `pitch` elements apart.
+  void Out(int acc, int64_t rows, int64_t n, Place to, int64_t pitch);
+
+ private:
+  TileBuilder& b_;
+  const ProductTypes& t_;
+};
+
+// Rounds what the machine moves in a cycle, and what lies in one bank's word.
+double DramBytesPerCycle(const Config& config);
+
+}  // namespace lazuli::npu

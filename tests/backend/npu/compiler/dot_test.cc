@@ -1,0 +1,125 @@
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "backend/npu/sim/cost.h"
+#include "backend/npu/sim/numerics.h"
+#include "ir/support/status.h"
+#include "tests/backend/npu/compiler/compiled.h"
+
+namespace lazuli::npu {
+namespace {
+
+std::string DotText(int64_t m, int64_t k, int64_t n, std::string_view in, std::string_view out) {
+  return Str("ENTRY e { a = ", in, "[", m, ",", k, "] parameter(0) b = ", in, "[", k, ",", n,
+             "] parameter(1) ROOT c = ", out, "[", m, ",", n,
+             "] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }");
+}
+
+TEST(NpuDotTest, IntegersAreExact) {
+  std::mt19937 random(1);
+  auto size = [&random](int most) {
+    return 1 + static_cast<int64_t>(random() % static_cast<unsigned>(most));
+  };
+  for (int i = 0; i < 40; ++i) {
+    const bool large = i % 8 == 0;
+    ExpectCompiled(DotText(size(large ? 300 : 70), size(large ? 400 : 80), size(large ? 300 : 70),
+                           i % 2 == 0 ? "s8" : "u8", i % 5 == 4 ? "s8" : "s32"));
+  }
+}
+
+TEST(NpuDotTest, DimensionNumbersAreAnyones) {
+  ExpectCompiled(R"(ENTRY e {
+    a = s8[5,3,7,2,4] parameter(0)
+    b = s8[2,7,6,5,3] parameter(1)
+    ROOT c = s32[3,5,4,6] dot(a, b), lhs_batch_dims={1,0}, rhs_batch_dims={4,3}, lhs_contracting_dims={2,3},
+      rhs_contracting_dims={1,0}
+  })");
+  ExpectCompiled(R"(ENTRY e {
+    a = s8[40,90] parameter(0)
+    t = s8[90,40] transpose(a), dimensions={1,0}
+    b = s8[50,40] parameter(1)
+    ROOT c = s32[90,50] dot(t, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  })");
+  ExpectCompiled(
+      "ENTRY e { a = f32[9] parameter(0) b = f32[9] parameter(1) ROOT c = f32[] dot(a, b), "
+      "lhs_contracting_dims={0}, rhs_contracting_dims={0} }",
+      {.rtol = 1e-5, .atol = 1e-5});
+  ExpectCompiled(
+      "ENTRY e { a = f32[3,0] parameter(0) b = f32[0,2] parameter(1) ROOT c = f32[3,2] dot(a, b), "
+      "lhs_contracting_dims={1}, rhs_contracting_dims={0} }");
+}
+
+// The sum of products as docs/npu.md states it: tiles of the array's rows, each summed by fma.
+std::vector<float> Normative(const Literal& a, const Literal& b, int64_t m, int64_t k, int64_t n,
+                             int64_t rows) {
+  std::vector<float> sums(static_cast<std::size_t>(m * n));
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      float total = 0;
+      for (int64_t first = 0; first < k; first += rows) {
+        float p = 0;
+        for (int64_t r = first; r < std::min(k, first + rows); ++r)
+          p = std::fma(a.data<float>()[static_cast<std::size_t>(i * k + r)],
+                       b.data<float>()[static_cast<std::size_t>(r * n + j)], p);
+        total = first == 0 ? p : total + p;
+      }
+      sums[static_cast<std::size_t>(i * n + j)] = total;
+    }
+  }
+  return sums;
+}
+
+TEST(NpuDotTest, FloatsAreTheNormativeSums) {
+  struct Case {
+    int64_t m, k, n, spm_kb;
+  };
+  for (const Case& c : {Case{33, 65, 17, 1024}, Case{100, 700, 90, 1024}, Case{90, 500, 130, 64}}) {
+    Config config;
+    config.spm.kb = c.spm_kb;
+    const auto module = ParseHlo(DotText(c.m, c.k, c.n, "f32", "f32"));
+    const std::vector<Literal> arguments = RandomArguments(*module);
+    const Literal* const pointers[] = {&arguments[0], &arguments[1]};
+    const auto actual = RunCompiled(*module, pointers, config);
+    ASSERT_TRUE(actual.ok()) << actual.status();
+    const std::vector<float> expected =
+        Normative(arguments[0], arguments[1], c.m, c.k, c.n, config.mxu.rows);
+    ExpectSameBits(Literal::FromValues<float>({c.m, c.n}, expected), *actual);
+  }
+}
+
+TEST(NpuDotTest, NarrowFloatsAndPrecisions) {
+  ExpectCompiled(DotText(20, 100, 30, "bf16", "f32"), {.rtol = 1e-4, .atol = 1e-4});
+  ExpectCompiled(DotText(20, 100, 30, "bf16", "bf16"), {.rtol = 1e-2, .atol = 1e-2});
+  ExpectCompiled(DotText(20, 100, 30, "f32", "bf16"), {.rtol = 1e-2, .atol = 1e-2});
+  Config config;
+  config.mxu.f32 = F32Mode::kX6;
+  ExpectCompiled(DotText(20, 100, 30, "f32", "f32"),
+                 {.rtol = 1e-4, .atol = 1e-4, .config = config});
+}
+
+// docs/npu.md: the array's peak is rows * cols products a cycle.
+TEST(NpuDotTest, CyclesAreNearTheIdeal) {
+  struct Case {
+    int64_t m, n, k;
+    double most;  // of the ideal: products, or bytes of the DRAM
+  };
+  for (const Case& c :
+       {Case{128, 768, 256, 1.25}, Case{512, 512, 512, 1.2}, Case{1, 1024, 1024, 1.25}}) {
+    const auto module = ParseHlo(DotText(c.m, c.k, c.n, "s8", "s32"));
+    const std::vector<Literal> arguments = RandomArguments(*module);
+    const Literal* const pointers[] = {&arguments[0], &arguments[1]};
+    int64_t cycles = 0;
+    ASSERT_TRUE(RunCompiled(*module, pointers, Config(), {}, &cycles).ok());
+    const double array = static_cast<double>(c.m * c.n * c.k) / 1024;
+    const double dram = static_cast<double>(c.m * c.k + c.k * c.n + 4 * c.m * c.n) / 25.6;
+    EXPECT_LE(static_cast<double>(cycles), c.most * std::max(array, dram))
+        << c.m << "x" << c.n << "x" << c.k;
+  }
+}
+
+}  // namespace
+}  // namespace lazuli::npu

@@ -183,6 +183,9 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
     case Opcode::kDot:
       LowerDot(i);
       return absl::OkStatus();
+    case Opcode::kConvolution:
+      LowerConvolution(i);
+      return absl::OkStatus();
     case Opcode::kReshape:
     case Opcode::kBitcast:
       LowerReshape(i);

@@ -40,6 +40,7 @@ class Lowering {
   void LowerPad(const hlo::Instruction& i);
   void LowerReduce(const hlo::Instruction& i);
   void LowerDot(const hlo::Instruction& i);
+  void LowerConvolution(const hlo::Instruction& i);
 
   const View& ValueOf(const hlo::Instruction& i) { return values_.at(&i)[0]; }
   void Set(const hlo::Instruction& i, View view) { values_[&i] = {std::move(view)}; }

@@ -66,12 +66,24 @@ void ProductEmitter::Weights(Place weights, int64_t k, int64_t n, int64_t pitch)
 
 void ProductEmitter::Multiply(Place a, absl::Span<const int64_t> dims,
                               absl::Span<const int64_t> strides, int64_t k, int acc,
-                              bool accumulate, Place table, Reach offsets) {
+                              bool accumulate, Place table, Reach offsets, int64_t row) {
   const int elem = TypeBytes(t_.a_type);
   Dims levels(dims.begin(), dims.end()), steps(strides.begin(), strides.end());
   Dims* const both[] = {&steps};
   CollapseLevels(levels, both);
   if (levels.empty()) levels = {1}, steps = {0};
+  constexpr std::size_t kLevels = 3;
+  if (levels.size() > kLevels) {  // the outermost level, one by one
+    int64_t inner = 1;
+    for (std::size_t i = 1; i < levels.size(); ++i) inner *= levels[i];
+    for (int64_t i = 0; i < levels[0]; ++i) {
+      Place part = a;
+      part.offset += i * steps[0] * elem;
+      Multiply(part, absl::MakeConstSpan(levels).subspan(1), absl::MakeConstSpan(steps).subspan(1),
+               k, acc, accumulate, table, offsets, row + i * inner);
+    }
+    return;
+  }
   Descriptor d;
   int64_t rows = 1;
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -89,7 +101,7 @@ void ProductEmitter::Multiply(Place a, absl::Span<const int64_t> dims,
     multiply.table.low = table.offset;
     multiply.table.high = table.offset + 4 * k;
   }
-  multiply.to = {Space::kAcc, acc, 0, 0, rows};
+  multiply.to = {Space::kAcc, acc, row, row, row + rows};
   multiply.accumulate = accumulate;
   multiply.descriptor = b_.AddDescriptor(d);
   multiply.aux = t_.mode;

@@ -29,9 +29,10 @@ class ProductEmitter {
 
   // k x n weights, rows `pitch` elements apart, become the ones that Multiply uses.
   void Weights(Place weights, int64_t k, int64_t n, int64_t pitch);
-  // Rows of A times the weights, to or onto the rows of `acc`. `table`: K offsets, of k elements.
+  // Rows of A times the weights, to or onto the rows of `acc` from `row` on. `table`: K offsets, of k elements; `offsets`:
+  // bytes that a row reaches from its first element on.
   void Multiply(Place a, absl::Span<const int64_t> dims, absl::Span<const int64_t> strides,
-                int64_t k, int acc, bool accumulate, Place table, Reach offsets);
+                int64_t k, int acc, bool accumulate, Place table, Reach offsets, int64_t row = 0);
   // `rows` of n sums to a scratchpad buffer whose rows are `pitch` elements apart.
   void Out(int acc, int64_t rows, int64_t n, Place to, int64_t pitch);
 

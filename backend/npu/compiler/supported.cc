@@ -58,6 +58,7 @@ std::optional<Refusal> WhyNotProduct(const hlo::Instruction& i, const Config& co
 std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& config) {
   switch (i.opcode()) {
     case Opcode::kDot:
+    case Opcode::kConvolution:
       return WhyNotProduct(i, config);
     case Opcode::kParameter:
     case Opcode::kConstant:

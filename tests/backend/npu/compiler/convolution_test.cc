@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ir/support/status.h"
+#include "tests/backend/npu/compiler/compiled.h"
+
+namespace lazuli::npu {
+namespace {
+
+// Convolutions of every kind: a window with random attributes, kept only if there is an output.
+class RandomConvolution {
+ public:
+  explicit RandomConvolution(unsigned seed) : random_(seed) {}
+
+  std::string Text(std::string_view in, std::string_view out) {
+    const int64_t rank = Size(3);
+    while (!Try(rank, in, out)) {
+    }
+    return text_;
+  }
+
+ private:
+  int64_t Size(int64_t most) {
+    return 1 + static_cast<int64_t>(random_() % static_cast<uint64_t>(most));
+  }
+
+  bool Try(int64_t rank, std::string_view in, std::string_view out) {
+    const bool grouped = Size(4) == 1, by_batch = Size(2) == 1;
+    const int64_t groups = grouped ? Size(4) : 1;
+    const int64_t channels = Size(Size(3) == 1 ? 40 : 6),
+                  features = groups * Size(Size(3) == 1 ? 40 : 6);
+    const int64_t batch = (by_batch ? groups : 1) * Size(3);
+    std::string sizes, strides, pads, lhs, rhs, reversal, x, w, y;
+    for (int64_t d = 0; d < rank; ++d) {
+      const int64_t size = Size(rank == 1 ? 30 : 9), k = Size(4), stride = Size(3),
+                    dilation = Size(2), base = Size(Size(2)), low = Size(7) - 4, high = Size(7) - 4;
+      const int64_t padded = (size - 1) * base + 1 + low + high, reach = (k - 1) * dilation + 1;
+      if (padded < reach) return false;
+      const std::string_view by = d == 0 ? "" : "x";
+      sizes += Str(by, k);
+      strides += Str(by, stride);
+      pads += Str(by, low, "_", high);
+      lhs += Str(by, base);
+      rhs += Str(by, dilation);
+      reversal += Str(by, Size(3) == 1 ? 1 : 0);
+      x += Str(",", size);
+      w += Str(k, ",");
+      y += Str(",", (padded - reach) / stride + 1);
+    }
+    const std::string digits = std::string("012").substr(0, static_cast<std::size_t>(rank));
+    const bool first = Size(2) == 1;  // channels before or behind the positions
+    const int64_t in_features = by_batch ? channels : channels * groups;
+    text_ =
+        Str("ENTRY e { x = ", in, "[", batch,
+            first ? Str(",", in_features, x) : Str(x, ",", in_features), "] parameter(0) w = ", in,
+            "[", w, channels, ",", features, "] parameter(1) ROOT y = ", out, "[",
+            by_batch ? batch / groups : batch, y, ",", features,
+            "] convolution(x, w), window={size=", sizes, " stride=", strides, " pad=", pads,
+            " lhs_dilate=", lhs, " rhs_dilate=", rhs, " rhs_reversal=", reversal, "}, dim_labels=b",
+            first ? Str("f", digits) : Str(digits, "f"), "_", digits, "io->b", digits, "f, ",
+            by_batch ? "batch" : "feature", "_group_count=", groups, " }");
+    return true;
+  }
+
+  std::mt19937 random_;
+  std::string text_;
+};
+
+TEST(NpuConvolutionTest, IntegersAreExact) {
+  Config small;  // so that everything is cut
+  small.spm.kb = 8;
+  small.acc.rows = 64;
+  RandomConvolution convolution(3);
+  for (int i = 0; i < 120; ++i) {
+    ExpectCompiled(convolution.Text("s8", "s32"), {.config = i % 2 == 0 ? small : Config()});
+    if (HasFailure()) return;
+  }
+}
+
+TEST(NpuConvolutionTest, FloatsAreClose) {
+  RandomConvolution convolution(4);
+  for (int i = 0; i < 20; ++i)
+    ExpectCompiled(convolution.Text("f32", "f32"), {.rtol = 1e-4, .atol = 1e-4});
+  for (int i = 0; i < 4; ++i)
+    ExpectCompiled(convolution.Text("bf16", "bf16"), {.rtol = 2e-2, .atol = 2e-2});
+}
+
+// The layers of ResNet-18 for one image, of 8 bits: SCALE-Sim's best dataflow takes 2.13 M cycles for the same.
+TEST(NpuConvolutionTest, Resnet18TakesFewCycles) {
+  Config config;
+  config.strict = false;  // for time; the same programs are checked above
+  std::ifstream file("examples/npu/layers/resnet18.csv");
+  std::map<std::string, int64_t> known;
+  int64_t total = 0, layers = 0;
+  std::string line;
+  for (std::getline(file, line); std::getline(file, line); ++layers) {
+    std::replace(line.begin(), line.end(), ',', ' ');
+    std::istringstream words(line);
+    std::string name;
+    int64_t height = 0, width = 0, kh = 0, kw = 0, channels = 0, features = 0, stride = 0;
+    words >> name >> height >> width >> kh >> kw >> channels >> features >> stride;
+    const std::string text =
+        Str("ENTRY e { x = s8[1,", height, ",", width, ",", channels, "] parameter(0) w = s8[", kh,
+            ",", kw, ",", channels, ",", features, "] parameter(1) ROOT y = s32[1,",
+            (height - kh) / stride + 1, ",", (width - kw) / stride + 1, ",", features,
+            "] convolution(x, w), window={size=", kh, "x", kw, " stride=", stride, "x", stride,
+            "}, dim_labels=b01f_01io->b01f }");
+    int64_t& cycles = known[text];
+    if (cycles == 0) {
+      const auto module = ParseHlo(text);
+      const std::vector<Literal> arguments = RandomArguments(*module);
+      const Literal* const pointers[] = {&arguments[0], &arguments[1]};
+      ASSERT_TRUE(RunCompiled(*module, pointers, config, {}, &cycles).ok()) << name;
+    }
+    total += cycles;
+  }
+  EXPECT_EQ(layers, 21);
+  EXPECT_LE(total, 2'050'000);
+  EXPECT_GE(total, 1'799'575);  // the array's cycles alone
+}
+
+}  // namespace
+}  // namespace lazuli::npu

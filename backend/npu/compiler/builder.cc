@@ -161,13 +161,24 @@ void TileBuilder::Store(Place to, absl::Span<const int64_t> to_strides, Place fr
 }
 
 void TileBuilder::Fill(Place to, int64_t elements, int elem, int64_t value, int queue) {
+  FillBox(to, {1}, {elements}, elem, value, queue);
+}
+
+void TileBuilder::FillBox(Place to, absl::Span<const int64_t> strides,
+                          absl::Span<const int64_t> dims, int elem, int64_t value, int queue) {
+  Dims extents = Copied(dims), steps = Copied(strides);
+  Dims* const all[] = {&steps};
+  CollapseLevels(extents, all);
+  if (extents.empty()) extents = {1}, steps = {1};
   const int queues = static_cast<int>(std::min<int64_t>(config_.dma.load_queues, 2));
   Descriptor d;
-  d.dim[0] = static_cast<uint32_t>(elements);
-  d.dst[0] = 1;
-  d.flags = static_cast<uint32_t>(elem) | 1u << 4;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    d.dim[i] = static_cast<uint32_t>(extents[i]);
+    d.dst[i] = static_cast<int32_t>(steps[i]);
+  }
+  d.flags = static_cast<uint32_t>(elem) | static_cast<uint32_t>(extents.size()) << 4;
   TileOp fill{Op::kDmaFill, static_cast<Queue>(queue % queues)};
-  fill.to = Reaching(to, {elements}, {1}, elem);
+  fill.to = Reaching(to, extents, steps, elem);
   fill.descriptor = AddDescriptor(d);
   fill.imm = value;
   Add(std::move(fill));

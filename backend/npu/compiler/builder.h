@@ -52,6 +52,10 @@ class TileBuilder {
   // Bytes of `value` into elements that follow each other.
   void Fill(Place to, int64_t elements, int elem, int64_t value, int queue = 0);
 
+  // The same of a nest of at most five levels.
+  void FillBox(Place to, absl::Span<const int64_t> strides, absl::Span<const int64_t> dims,
+               int elem, int64_t value, int queue = 0);
+
   // A vector program over a nest of at most four levels. `levels`: those that are reduced by
   // `reduction`, -1: none.
   struct Stream {
@@ -80,6 +84,9 @@ class TileBuilder {
   std::map<std::string, int> descriptors_, vectors_, constants_;
   int origin_ = 0, stage_ = 0, next_load_ = 0;
 };
+
+// Levels of a vector program's nest.
+inline constexpr std::size_t kNestLevels = 4;
 
 // Merges neighbouring levels that every one of `strides` walks as one, and drops levels of 1.
 void CollapseLevels(Dims& dims, absl::Span<Dims* const> strides);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/npu/compiler/lowering.h"
+#include "backend/npu/compiler/reductions.h"
 #include "ir/hlo/monoid.h"
 
 namespace lazuli::npu {
@@ -49,8 +50,6 @@ void Lowering::LowerElementwise(const hlo::Instruction& i) {
   EmitVectorKernel(std::move(maker.kernel), b_);
 }
 
-namespace {
-
 Reduction ReductionOf(Opcode monoid, DType dtype) {
   const bool pred = dtype == DType::kPred;
   switch (monoid) {
@@ -73,6 +72,8 @@ bool IsIdentity(const hlo::Instruction& init, Opcode monoid) {
   return init.IsConstant() &&
          init.literal().BitsEqual(hlo::IdentityOf(monoid, init.shape().dtype()));
 }
+
+namespace {
 
 // The reducer's operation on two nodes of this type.
 int Joined(Opcode monoid, DType dtype, int x, int y, Expression& e) {

@@ -183,6 +183,12 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
     case Opcode::kDot:
       LowerDot(i);
       return absl::OkStatus();
+    case Opcode::kReduceWindow:
+      LowerReduceWindow(i);
+      return absl::OkStatus();
+    case Opcode::kSelectAndScatter:
+      LowerSelectAndScatter(i);
+      return absl::OkStatus();
     case Opcode::kConvolution:
       LowerConvolution(i);
       return absl::OkStatus();

@@ -41,6 +41,8 @@ class Lowering {
   void LowerReduce(const hlo::Instruction& i);
   void LowerDot(const hlo::Instruction& i);
   void LowerConvolution(const hlo::Instruction& i);
+  void LowerReduceWindow(const hlo::Instruction& i);
+  void LowerSelectAndScatter(const hlo::Instruction& i);
 
   const View& ValueOf(const hlo::Instruction& i) { return values_.at(&i)[0]; }
   void Set(const hlo::Instruction& i, View view) { values_[&i] = {std::move(view)}; }

@@ -1,9 +1,12 @@
 #include "backend/npu/compiler/supported.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "backend/npu/compiler/expression.h"
 #include "backend/npu/compiler/product.h"
+#include "backend/npu/compiler/reductions.h"
+#include "backend/npu/compiler/window_kernel.h"
 #include "ir/hlo/monoid.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
@@ -49,6 +52,27 @@ std::optional<Refusal> WhyNotReduce(const hlo::Instruction& i) {
   return std::nullopt;
 }
 
+// Taps are operations of the program, one by one.
+std::optional<Refusal> WhyNotWindow(const hlo::Window& window) {
+  constexpr int64_t kMostTaps = 1024;
+  int64_t taps = 1;
+  for (const hlo::WindowDim& w : window) taps = std::min(kMostTaps + 1, taps * w.size);
+  if (taps > kMostTaps)
+    return Refusal{"unsupported-shape", Str("a window of more than ", kMostTaps, " elements")};
+  return std::nullopt;
+}
+
+std::optional<Refusal> WhyNotSelectAndScatter(const hlo::Instruction& i, const Config& config) {
+  const hlo::Window& window = i.attrs_as<hlo::WindowAttrs>().window;
+  if (auto refusal = WhyNotComputed(i)) return refusal;
+  if (auto refusal = WhyNotWindow(window)) return refusal;
+  if (!SelectionOf(i))
+    return Op("a select-and-scatter by other than a comparison and a sum or the like");
+  if (!SelectAndScatterFits(window, i.operand(1)->shape(), config))
+    return Refusal{"unsupported-shape", "windows that overlap do not fit the scratchpad together"};
+  return std::nullopt;
+}
+
 std::optional<Refusal> WhyNotProduct(const hlo::Instruction& i, const Config& config) {
   std::string why_not;
   if (TypesOf(i, config, &why_not)) return std::nullopt;
@@ -77,6 +101,11 @@ std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& con
       return std::nullopt;
     case Opcode::kReduce:
       return WhyNotReduce(i);
+    case Opcode::kReduceWindow:
+      if (auto refusal = WhyNotReduce(i)) return refusal;
+      return WhyNotWindow(i.attrs_as<hlo::WindowAttrs>().window);
+    case Opcode::kSelectAndScatter:
+      return WhyNotSelectAndScatter(i, config);
     default:
       break;
   }

@@ -12,8 +12,6 @@
 namespace lazuli::npu {
 namespace {
 
-constexpr std::size_t kNestLevels = 4;
-
 Type WordType(int arithmetic) {
   return arithmetic == kFloats ? Type::kF32 : arithmetic == kUnsigned ? Type::kU32 : Type::kS32;
 }

@@ -1,0 +1,69 @@
+// reduce-window and select-and-scatter.
+
+#include <cstring>
+#include <utility>
+
+#include "backend/npu/compiler/lowering.h"
+#include "backend/npu/compiler/reductions.h"
+#include "backend/npu/compiler/window_kernel.h"
+#include "ir/hlo/monoid.h"
+#include "ir/hlo/windows.h"
+
+namespace lazuli::npu {
+namespace {
+
+uint32_t BitsOf(const Literal& scalar) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, scalar.raw(), static_cast<std::size_t>(ByteWidth(scalar.shape().dtype())));
+  return bits;
+}
+
+}  // namespace
+
+void Lowering::LowerReduceWindow(const hlo::Instruction& i) {
+  const hlo::Opcode monoid = *hlo::MonoidOf(*i.to_apply());
+  const View result = NewArray(i);
+  Set(i, result);
+  const hlo::Instruction &x = *i.operand(0), &init = *i.operand(1);
+  if (x.shape().num_elements() == 0) return FillWith(ValueOf(init), result);
+  const WindowKernel kernel{i.attrs_as<hlo::WindowAttrs>().window, ValueOf(x), result,
+                            ValueOf(init)};
+  EmitReduceWindow(kernel, ReductionOf(monoid, i.shape().dtype()),
+                   BitsOf(hlo::IdentityOf(monoid, i.shape().dtype())), IsIdentity(init, monoid),
+                   b_);
+}
+
+std::optional<ScatterSelection> SelectionOf(const hlo::Instruction& i) {
+  const hlo::Instruction& select = *i.called()[0]->root();
+  const std::optional<hlo::Opcode> monoid = hlo::MonoidOf(*i.called()[1]);
+  if (!monoid || *monoid == hlo::Opcode::kXor || select.opcode() != hlo::Opcode::kCompare)
+    return std::nullopt;
+  const auto& attrs = select.attrs_as<hlo::CompareAttrs>();
+  const hlo::Instruction &a = *select.operand(0), &b = *select.operand(1);
+  if (attrs.type == hlo::ComparisonType::kTotalOrder || a.opcode() != hlo::Opcode::kParameter ||
+      b.opcode() != hlo::Opcode::kParameter || a.parameter_number() != 0 ||
+      b.parameter_number() != 1)
+    return std::nullopt;
+  constexpr Micro kMicros[] = {Micro::kCmpEq, Micro::kCmpNe, Micro::kCmpLt,
+                               Micro::kCmpLe, Micro::kCmpGt, Micro::kCmpGe};
+  return ScatterSelection{kMicros[static_cast<std::size_t>(attrs.direction)],
+                          JoiningMicro(ReductionOf(*monoid, i.shape().dtype()))};
+}
+
+void Lowering::LowerSelectAndScatter(const hlo::Instruction& i) {
+  const hlo::Instruction &x = *i.operand(0), &source = *i.operand(1), &init = *i.operand(2);
+  const hlo::Window& window = i.attrs_as<hlo::WindowAttrs>().window;
+  const View result = NewArray(i);
+  Set(i, result);
+  bool padded = false;
+  for (const hlo::WindowDim& w : window) padded = padded || w.pad_low != 0 || w.pad_high != 0;
+  // What lies in no window keeps the initial value.
+  if (padded || !hlo::WindowsCover(window, x.shape(), source.shape()))
+    FillWith(ValueOf(init), result);
+  if (source.shape().num_elements() == 0) return;
+  const ScatterSelection selection = *SelectionOf(i);
+  EmitSelectAndScatter({window, ValueOf(x), result, ValueOf(init)}, ValueOf(source),
+                       selection.keeps, selection.joins, b_);
+}
+
+}  // namespace lazuli::npu

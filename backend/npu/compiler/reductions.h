@@ -1,0 +1,21 @@
+// Reducers of HLO as the vector unit has them.
+#pragma once
+
+#include <optional>
+
+#include "backend/npu/compiler/vector_kernel.h"
+#include "ir/hlo/module.h"
+
+namespace lazuli::npu {
+
+// A monoid of the type; xor is none of the unit's.
+Reduction ReductionOf(hlo::Opcode monoid, DType dtype);
+bool IsIdentity(const hlo::Instruction& init, hlo::Opcode monoid);
+
+// A select-and-scatter: the comparison that keeps the element before, and what joins values.
+struct ScatterSelection {
+  Micro keeps, joins;
+};
+std::optional<ScatterSelection> SelectionOf(const hlo::Instruction& select_and_scatter);
+
+}  // namespace lazuli::npu

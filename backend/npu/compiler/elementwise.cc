@@ -1,8 +1,10 @@
 // Elementwise HLO as micro-operations, bit for bit what the evaluator computes.
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backend/npu/compiler/expression.h"
 #include "ir/support/status.h"
@@ -191,7 +193,7 @@ bool ReducesToBf16(const hlo::Instruction& instruction) {
 
 // Integers beyond f32's 24 bits keep what they lose in their last bit, so that rounding to bf16
 // behind it rounds once.
-static int IntegerToBf16(int type, int x, Expression& e) {
+int IntegerToBf16(int type, int x, Expression& e) {
   auto number = [&](uint32_t v) { return e.Literal(v, type); };
   const int lost =
       e.Op(Micro::kCmpNe, kSigned, e.Op(Micro::kAnd, kUnsigned, x, number(0xff)), number(0));
@@ -203,7 +205,7 @@ static int IntegerToBf16(int type, int x, Expression& e) {
               e.Op(Micro::kToF, type, e.Op(Micro::kSel, kSigned, large, odd, x)));
 }
 
-int AddConvert(DType from, DType to, int x, Expression& e) {
+static int ConvertNarrow(DType from, DType to, int x, Expression& e) {
   Maker m(e, to);
   const bool floats = IsFloat(from);
   if (to == DType::kPred) {
@@ -227,9 +229,19 @@ int AddConvert(DType from, DType to, int x, Expression& e) {
   return e.Op(Micro::kMin, kSigned, limited, e.Literal(static_cast<uint32_t>(high), kSigned));
 }
 
+Value AddConvert(DType from, DType to, Value x, Expression& e) {
+  if (IsWide(from) || IsWide(to)) return AddWideConvert(from, to, x, e);
+  return {ConvertNarrow(from, to, x.low, e)};
+}
+
 std::optional<std::string> WhyNoNodes(const hlo::Instruction& instruction) {
   const DType dtype =
       instruction.operand_count() > 0 ? instruction.operand(0)->shape().dtype() : DType::kF32;
+  bool wide = IsWide(instruction.shape().dtype());
+  for (const hlo::Instruction* operand : instruction.operands())
+    wide = wide || IsWide(operand->shape().dtype());
+  if (wide && !HasWideNodes(instruction.opcode()))
+    return Str("the vector unit has no ", OpcodeText(instruction.opcode()), " of 64 bits");
   switch (instruction.opcode()) {
     case Opcode::kNot:
     case Opcode::kIsFinite:
@@ -263,8 +275,8 @@ std::optional<std::string> WhyNoNodes(const hlo::Instruction& instruction) {
   }
 }
 
-int AddElementwise(const hlo::Instruction& instruction, absl::Span<const int> operands,
-                   Expression& e) {
+static int AddNarrow(const hlo::Instruction& instruction, absl::Span<const int> operands,
+                     Expression& e) {
   const Opcode opcode = instruction.opcode();
   const DType operand = instruction.operand(opcode == Opcode::kSelect ? 1 : 0)->shape().dtype();
   Maker m(e, operand);
@@ -279,7 +291,7 @@ int AddElementwise(const hlo::Instruction& instruction, absl::Span<const int> op
     case Opcode::kCompare:
       return Compare(instruction, m, x, y);
     case Opcode::kConvert:
-      return AddConvert(operand, instruction.shape().dtype(), x, e);
+      return ConvertNarrow(operand, instruction.shape().dtype(), x, e);
     case Opcode::kClamp:
       return m.Op(Micro::kMin, m.Op(Micro::kMax, y, x), operands[2]);
     case Opcode::kReducePrecision:
@@ -312,6 +324,16 @@ int AddElementwise(const hlo::Instruction& instruction, absl::Span<const int> op
     default:
       return m.Fit(m.Op(Direct(opcode), x, y));
   }
+}
+
+Value AddElementwise(const hlo::Instruction& instruction, absl::Span<const Value> operands,
+                     Expression& e) {
+  if (IsWide(instruction.shape().dtype()) ||
+      std::any_of(operands.begin(), operands.end(), [](const Value& v) { return v.wide(); }))
+    return AddWide(instruction, operands, e);
+  std::vector<int> nodes;
+  for (const Value& operand : operands) nodes.push_back(operand.low);
+  return {AddNarrow(instruction, nodes, e)};
 }
 
 }  // namespace lazuli::npu

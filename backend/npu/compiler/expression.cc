@@ -1,8 +1,6 @@
 #include "backend/npu/compiler/expression.h"
 
 #include <bit>
-#include <cstring>
-#include <limits>
 
 namespace lazuli::npu {
 
@@ -94,14 +92,6 @@ bool Computes(DType dtype) {
   }
 }
 
-int AddScalar(const ir::Literal& literal, int64_t element, Expression& expression) {
-  const DType dtype = literal.shape().dtype();
-  const std::byte* at = literal.raw() + element * ByteWidth(dtype);
-  uint64_t bits = 0;
-  std::memcpy(&bits, at, static_cast<std::size_t>(ByteWidth(dtype)));
-  if (dtype == DType::kBF16) return expression.Literal(static_cast<uint32_t>(bits << 16), kFloats);
-  return expression.Literal(static_cast<uint32_t>(NumberOf(*TypeOf(dtype), bits)),
-                            ArithmeticOf(dtype));
-}
+bool IsWide(DType dtype) { return dtype == DType::kS64 || dtype == DType::kU64; }
 
 }  // namespace lazuli::npu

@@ -18,6 +18,12 @@
 
 namespace lazuli::npu {
 
+// The node of a value; of one of 64 bits the nodes of its halves.
+struct Value {
+  int low = -1, high = -1;
+  bool wide() const { return high >= 0; }
+};
+
 // The arithmetic of micro-operations.
 enum Arithmetic : uint8_t { kFloats, kSigned, kUnsigned };
 
@@ -52,17 +58,24 @@ int ArithmeticOf(DType dtype);
 // The type as the machine stores it: its own, or for those that it does not have one of the same width, with which nothing but
 // moving is right; none for elements of 16 bytes.
 std::optional<Type> TypeOf(DType dtype);
-// Whether the vector unit computes with it.
+// Whether the vector unit computes with it. With integers of 64 bits it does with two words, where it does.
 bool Computes(DType dtype);
+bool IsWide(DType dtype);
 
 // Whether there are nodes for an elementwise instruction, or the reason why not.
 std::optional<std::string> WhyNoNodes(const hlo::Instruction& instruction);
 // The instruction's value, given those of its operands.
-int AddElementwise(const hlo::Instruction& instruction, absl::Span<const int> operands,
-                   Expression& expression);
+Value AddElementwise(const hlo::Instruction& instruction, absl::Span<const Value> operands,
+                     Expression& expression);
 // A value of this type made from one of that.
-int AddConvert(DType from, DType to, int x, Expression& expression);
-// A scalar literal's value.
-int AddScalar(const Literal& literal, int64_t element, Expression& expression);
+Value AddConvert(DType from, DType to, Value x, Expression& expression);
+
+// The same where an operand or the result has 64 bits (wide.cc).
+bool HasWideNodes(hlo::Opcode opcode);
+Value AddWide(const hlo::Instruction& instruction, absl::Span<const Value> operands,
+              Expression& expression);
+Value AddWideConvert(DType from, DType to, Value x, Expression& expression);
+// Integers to bf16, rounded once.
+int IntegerToBf16(int type, int x, Expression& expression);
 
 }  // namespace lazuli::npu

@@ -17,14 +17,14 @@ class ExpressionOf {
  public:
   ExpressionOf(Lowering& lowering, KernelMaker& maker) : lowering_(lowering), maker_(maker) {}
 
-  int Node(const hlo::Instruction& i) {
+  Value Node(const hlo::Instruction& i) {
     if (const auto at = nodes_.find(&i); at != nodes_.end()) return at->second;
-    const int node = lowering_.inlined_.contains(&i) ? Computed(i) : maker_.Stream(Shaped(i));
+    const Value node = lowering_.inlined_.contains(&i) ? Computed(i) : maker_.Stream(Shaped(i));
     nodes_[&i] = node;
     return node;
   }
-  int Computed(const hlo::Instruction& i) {
-    std::vector<int> operands;
+  Value Computed(const hlo::Instruction& i) {
+    std::vector<Value> operands;
     for (const hlo::Instruction* operand : i.operands()) operands.push_back(Node(*operand));
     return AddElementwise(i, operands, maker_.kernel.expression);
   }
@@ -39,7 +39,7 @@ class ExpressionOf {
 
   Lowering& lowering_;
   KernelMaker& maker_;
-  std::unordered_map<const hlo::Instruction*, int> nodes_;
+  std::unordered_map<const hlo::Instruction*, Value> nodes_;
 };
 
 void Lowering::LowerElementwise(const hlo::Instruction& i) {
@@ -93,7 +93,7 @@ void Lowering::LowerReduce(const hlo::Instruction& i) {
     return EmitMove(BroadcastView(ValueOf(init), i.shape().dims(), {}), result, b_);
 
   KernelMaker maker(b_.program(), operand.shape().dims());
-  int root = ExpressionOf(*this, maker).Node(operand);
+  int root = ExpressionOf(*this, maker).Node(operand).low;
   Expression& e = maker.kernel.expression;
   // The unit compares signed numbers: those without a sign are turned about the middle.
   const bool turned =
@@ -105,7 +105,7 @@ void Lowering::LowerReduce(const hlo::Instruction& i) {
   if (has_init && partial_type == Type::kBf16) partial_type = Type::kF32;
   View partial = has_init || turned ? Temporary(partial_type, i.shape().dims()) : result;
 
-  maker.kernel.root = root;
+  maker.kernel.root = {root};
   maker.kernel.reduction = ReductionOf(monoid, dtype);
   View spread{partial.array, partial.type, partial.offset, maker.kernel.dims,
               Dims(maker.kernel.dims.size(), 0)};
@@ -120,13 +120,13 @@ void Lowering::LowerReduce(const hlo::Instruction& i) {
 
   KernelMaker last(b_.program(), i.shape().dims());
   Expression& f = last.kernel.expression;
-  int total = last.Stream(partial);
+  int total = last.Stream(partial).low;
   if (turned) total = f.Op(Micro::kXor, kUnsigned, total, f.Literal(0x80000000, kUnsigned));
   if (has_init) {
     const View start = BroadcastView(ValueOf(init), i.shape().dims(), {});
-    total = Joined(monoid, dtype, last.Stream(start), total, f);
+    total = Joined(monoid, dtype, last.Stream(start).low, total, f);
   }
-  last.kernel.root = total;
+  last.kernel.root = {total};
   last.kernel.result = result;
   EmitVectorKernel(std::move(last.kernel), b_);
 }

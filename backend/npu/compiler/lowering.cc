@@ -39,29 +39,38 @@ View ConstantView(const Literal& literal, TileBuilder& builder) {
   return DenseView(array, type, literal.shape().dims());
 }
 
-int KernelMaker::Stream(const View& view) {
+Value KernelMaker::Stream(const View& view) {
   const TileArray& array = program_.arrays[static_cast<std::size_t>(view.array)];
+  Expression& e = kernel.expression;
   bool repeats = true;
   for (std::size_t i = 0; i < view.dims.size(); ++i)
     repeats = repeats && (view.dims[i] == 1 || view.strides[i] == 0);
   if (repeats && array.kind == SymbolKind::kConst) {  // a number of the program
     const std::byte* at = array.data.data() + view.offset * TypeBytes(view.type);
     const uint64_t bits = LoadBits(view.type, at);
-    if (view.type == Type::kBf16)
-      return kernel.expression.Literal(static_cast<uint32_t>(bits << 16), kFloats);
+    if (view.type == Type::kS64)
+      return {e.Literal(static_cast<uint32_t>(bits), kUnsigned),
+              e.Literal(static_cast<uint32_t>(bits >> 32), kUnsigned)};
+    if (view.type == Type::kBf16) return {e.Literal(static_cast<uint32_t>(bits << 16), kFloats)};
     const int type = view.type == Type::kF32   ? kFloats
                      : view.type == Type::kU32 ? kUnsigned
                                                : kSigned;
-    return kernel.expression.Literal(static_cast<uint32_t>(NumberOf(view.type, bits)), type);
+    return {e.Literal(static_cast<uint32_t>(NumberOf(view.type, bits)), type)};
   }
+  if (view.type != Type::kS64) return {e.Load(Load(view, -1), view.type)};
+  const int low = Load(view, 0), high = Load(view, 1);
+  return {e.Load(low, Type::kU32), e.Load(high, Type::kU32)};
+}
+
+int KernelMaker::Load(const View& view, int part) {
   for (std::size_t l = 0; l < kernel.loads.size(); ++l) {
-    const View& other = kernel.loads[l];
-    if (other.array == view.array && other.offset == view.offset && other.strides == view.strides &&
-        other.type == view.type)
-      return kernel.expression.Load(static_cast<int>(l), view.type);
+    const View& other = kernel.loads[l].view;
+    if (kernel.loads[l].part == part && other.array == view.array && other.offset == view.offset &&
+        other.strides == view.strides && other.type == view.type)
+      return static_cast<int>(l);
   }
-  kernel.loads.push_back(view);
-  return kernel.expression.Load(static_cast<int>(kernel.loads.size()) - 1, view.type);
+  kernel.loads.push_back({view, part});
+  return static_cast<int>(kernel.loads.size()) - 1;
 }
 
 View Lowering::Temporary(Type type, absl::Span<const int64_t> dims) {

@@ -72,11 +72,13 @@ class KernelMaker {
   KernelMaker(const TileProgram& program, absl::Span<const int64_t> dims) : program_(program) {
     kernel.dims.assign(dims.begin(), dims.end());
   }
-  // A node for the elements of a view of the kernel's dims.
-  int Stream(const View& view);
+  // The elements of a view of the kernel's dims.
+  Value Stream(const View& view);
   VectorKernel kernel;
 
  private:
+  // The stream's number.
+  int Load(const View& view, int part);
   const TileProgram& program_;
 };
 

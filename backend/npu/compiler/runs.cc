@@ -23,22 +23,16 @@ class Divider {
  public:
   explicit Divider(const Expression& expression) : e_(expression) {}
 
-  std::vector<Run> Divide(int root) {
+  std::vector<Run> Divide(absl::Span<const int> roots) {
     std::map<int, Need> needs;
-    for (int n = 0; n <= root; ++n) {
-      if (Reaches(n, root)) needs[n] = NeedOf(n, needs);
-    }
-    Finish(root, needs.at(root));
+    Mark({roots.begin(), roots.end()});
+    for (int n : reached_) needs[n] = NeedOf(n, needs);
+    for (int root : roots) Finish(root, needs.at(root));
     return std::move(runs_);
   }
 
  private:
-  bool Reaches(int node, int root) {
-    if (reached_.empty()) Mark(root);
-    return reached_.contains(node);
-  }
-  void Mark(int root) {
-    std::vector<int> todo{root};
+  void Mark(std::vector<int> todo) {
     while (!todo.empty()) {
       const int n = todo.back();
       todo.pop_back();
@@ -94,8 +88,11 @@ class Divider {
     runs_.push_back(*std::move(run));
   }
 
-  bool IsStream(int n) const {
-    return e_.at(n).kind == Node::Kind::kLoad || temporaries_.contains(n);
+  // A node that another program has made since is one that this program makes itself.
+  bool IsStream(int n, const Need& need) const {
+    if (e_.at(n).kind == Node::Kind::kLoad) return true;
+    const auto at = temporaries_.find(n);
+    return at != temporaries_.end() && need.sources.contains({true, at->second});
   }
 
   // The program of node n, if registers suffice.
@@ -106,7 +103,7 @@ class Divider {
     run.inputs.assign(need.sources.begin(), need.sources.end());
     std::map<int, int> registers, last;
     for (int node : need.nodes) {
-      if (IsStream(node)) {
+      if (IsStream(node, need)) {
         const auto temporary = temporaries_.find(node);
         const Source source = temporary != temporaries_.end() ? Source{true, temporary->second}
                                                               : Source{false, e_.at(node).load};
@@ -123,10 +120,10 @@ class Divider {
     for (int node : need.nodes) {
       if (registers.contains(node) && node != n) continue;
       if (node != n && free.empty()) return std::nullopt;
-      MicroInstruction micro = MicroOf(node, registers);
+      MicroInstruction micro = MicroOf(node, IsStream(node, need), registers);
       ++run.micros;
       for (int operand : {e_.at(node).a, e_.at(node).b, e_.at(node).c}) {
-        if (operand < 0 || IsStream(node) || last[operand] != node) continue;
+        if (operand < 0 || IsStream(operand, need) || last[operand] != node) continue;
         if (const int r = registers[operand]; r > kResult) free.insert(r);
       }
       micro.d = kResult;
@@ -144,10 +141,10 @@ class Divider {
   static bool IsComparison(Micro op) { return op >= Micro::kCmpEq && op <= Micro::kCmpGe; }
 
   // A stream that is a result itself is moved.
-  MicroInstruction MicroOf(int n, const std::map<int, int>& registers) const {
+  MicroInstruction MicroOf(int n, bool stream, const std::map<int, int>& registers) const {
     const Node& node = e_.at(n);
     MicroInstruction micro{Micro::kMov, 0, 0, 0, 0, node.type, 0};
-    if (IsStream(n)) {
+    if (stream) {
       micro.a = registers.at(n);
       micro.type = 0;
       return micro;
@@ -173,8 +170,8 @@ class Divider {
 
 }  // namespace
 
-std::vector<Run> DivideIntoRuns(const Expression& expression, int root) {
-  return Divider(expression).Divide(root);
+std::vector<Run> DivideIntoRuns(const Expression& expression, absl::Span<const int> roots) {
+  return Divider(expression).Divide(roots);
 }
 
 }  // namespace lazuli::npu

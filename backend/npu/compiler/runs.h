@@ -22,7 +22,10 @@ struct Run {
   int micros = 0;
 };
 
-// Runs in order; run i makes temporary i, the last one the value of `root`.
-std::vector<Run> DivideIntoRuns(const Expression& expression, int root);
+// Runs in order; run i makes temporary i, the last ones make the values of `roots`, in their order.
+std::vector<Run> DivideIntoRuns(const Expression& expression, absl::Span<const int> roots);
+inline std::vector<Run> DivideIntoRuns(const Expression& expression, int root) {
+  return DivideIntoRuns(expression, absl::Span<const int>(&root, 1));
+}
 
 }  // namespace lazuli::npu

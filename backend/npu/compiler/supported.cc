@@ -35,11 +35,14 @@ std::optional<Refusal> WhyNotStored(const Shape& shape) {
   return refusal;
 }
 
-std::optional<Refusal> WhyNotComputed(const hlo::Instruction& i) {
+std::optional<Refusal> WhyNotComputed(const hlo::Instruction& i, bool wide_too = false) {
+  auto computes = [wide_too](const Shape& shape) {
+    return Computes(shape.dtype()) || (wide_too && IsWide(shape.dtype()));
+  };
   for (const hlo::Instruction* operand : i.operands()) {
-    if (!Computes(operand->shape().dtype())) return DtypeOf(operand->shape(), "the vector unit");
+    if (!computes(operand->shape())) return DtypeOf(operand->shape(), "the vector unit");
   }
-  if (!Computes(i.shape().dtype())) return DtypeOf(i.shape(), "the vector unit");
+  if (!computes(i.shape())) return DtypeOf(i.shape(), "the vector unit");
   return std::nullopt;
 }
 
@@ -110,7 +113,7 @@ std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& con
       break;
   }
   if (!i.IsElementwise()) return Op(Str("no unit has ", OpcodeText(i.opcode())));
-  if (auto refusal = WhyNotComputed(i)) return refusal;
+  if (auto refusal = WhyNotComputed(i, true)) return refusal;
   if (auto reason = WhyNoNodes(i)) return Op(*std::move(reason));
   return std::nullopt;
 }

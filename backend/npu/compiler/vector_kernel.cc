@@ -56,11 +56,11 @@ struct Loaded {
 class VectorEmitter {
  public:
   VectorEmitter(VectorKernel kernel, TileBuilder& builder)
-      : k_(std::move(kernel)), b_(builder), runs_(DivideIntoRuns(k_.expression, k_.root)) {}
+      : k_(std::move(kernel)), b_(builder), runs_(Divided(k_)) {}
 
   void Emit() {
     std::vector<Dims*> strides{&k_.result.strides};
-    for (View& load : k_.loads) strides.push_back(&load.strides);
+    for (KernelLoad& load : k_.loads) strides.push_back(&load.view.strides);
     CollapseLevels(k_.dims, strides);
     if (k_.dims.empty()) {
       k_.dims = {1};
@@ -77,6 +77,19 @@ class VectorEmitter {
   }
 
  private:
+  static std::vector<Run> Divided(const VectorKernel& kernel) {
+    const int roots[] = {kernel.root.low, kernel.root.high};
+    return DivideIntoRuns(kernel.expression,
+                          absl::MakeConstSpan(roots, kernel.root.wide() ? 2 : 1));
+  }
+  // A half of each element of 64 bits.
+  static TileBuilder::Stream Half(TileBuilder::Stream stream, int part) {
+    for (int64_t& stride : stream.at.strides) stride *= 2;
+    stream.at.place.offset += 4 * part;
+    stream.type = Type::kU32;
+    return stream;
+  }
+
   bool Reduced(std::size_t level) const {
     return k_.reduction != Reduction::kNone && k_.result.strides[level] == 0;
   }
@@ -85,7 +98,7 @@ class VectorEmitter {
   // stores of those before find room.
   int64_t Limit() const {
     int64_t bytes = 4 * static_cast<int64_t>(runs_.size()) + 4;
-    for (const View& load : k_.loads) bytes += TypeBytes(load.type);
+    for (const KernelLoad& load : k_.loads) bytes += TypeBytes(load.view.type);
     return std::max<int64_t>(1, b_.config().spm_bytes() / 4 / bytes);
   }
 
@@ -102,20 +115,26 @@ class VectorEmitter {
 
   void Box(const Dims& starts, const Dims& extents) {
     b_.NextStage();
-    std::vector<TileBuilder::Stream> streams;
+    std::vector<TileBuilder::Stream> streams, temporaries;
     for (std::size_t l = 0; l < k_.loads.size(); ++l) streams.push_back(Load(l, starts, extents));
-    std::vector<TileBuilder::Stream> temporaries;
+    TileBuilder::Stream whole{};  // a result of 64 bits
     for (std::size_t r = 0; r < runs_.size(); ++r) {
       std::vector<TileBuilder::Stream> inputs;
       for (const Source& source : runs_[r].inputs)
         inputs.push_back(
             (source.temporary ? temporaries : streams)[static_cast<std::size_t>(source.index)]);
-      if (r + 1 == runs_.size()) return Result(runs_[r], inputs, starts, extents);
+      const std::size_t left = runs_.size() - r;
+      if (left == 1 && !k_.root.wide()) return Result(runs_[r], inputs, starts, extents);
       const Type type = WordType(runs_[r].type);
-      TileBuilder::Stream out{Dense(extents, type, "t"), type};
+      const bool half = k_.root.wide() && left <= 2;
+      if (half && left == 2) whole = {Dense(extents, Type::kS64, "out"), Type::kS64};
+      const TileBuilder::Stream out = half ? Half(whole, left == 2 ? 0 : 1)
+                                           : TileBuilder::Stream{Dense(extents, type, "t"), type};
       Vector(runs_[r].words, extents, inputs, out);
       temporaries.push_back(out);
     }
+    b_.Store(TileBuilder::Dram(k_.result, Start(starts, k_.result.strides)), k_.result.strides,
+             whole.at.place, whole.at.strides, extents, TypeBytes(whole.type));
   }
 
   Walked Dense(const Dims& extents, Type type, std::string_view name) {
@@ -125,8 +144,10 @@ class VectorEmitter {
   }
 
   TileBuilder::Stream Load(std::size_t l, const Dims& starts, const Dims& extents) {
-    const View& view = k_.loads[l];
-    Loaded& loaded = loaded_[l];
+    const View& view = k_.loads[l].view;
+    const int part = k_.loads[l].part;
+    // The halves of an element come together: the lower one's stream is the one before.
+    Loaded& loaded = loaded_[part == 1 ? l - 1 : l];
     const int64_t start = Start(starts, view.strides);
     Dims moving = extents;
     for (std::size_t i = 0; i < moving.size(); ++i)
@@ -138,7 +159,8 @@ class VectorEmitter {
       b_.Load(TileBuilder::Spm(loaded.buffer), loaded.strides, TileBuilder::Dram(view, start),
               view.strides, moving, elem);
     }
-    return {{TileBuilder::Spm(loaded.buffer), loaded.strides}, view.type};
+    const TileBuilder::Stream stream{{TileBuilder::Spm(loaded.buffer), loaded.strides}, view.type};
+    return part < 0 ? stream : Half(stream, part);
   }
 
   // Levels of 1 cost nothing and are left out.

@@ -15,12 +15,18 @@ namespace lazuli::npu {
 // As vx.red has them.
 enum class Reduction : int8_t { kNone = -1, kSum, kMax, kMin, kProd, kAnd, kOr, kArgMax, kArgMin };
 
+// A stream: the elements of a view, or of those of 64 bits the lower (0) or the upper (1) half.
+struct KernelLoad {
+  View view;
+  int part = -1;
+};
+
 struct VectorKernel {
   Dims dims;
   Expression expression;
-  int root = -1;
-  std::vector<View> loads;  // of these dims
-  View result;              // of these dims; strides are 0 along what is reduced
+  Value root;
+  std::vector<KernelLoad> loads;  // of these dims
+  View result;                    // of these dims; strides are 0 along what is reduced
   Reduction reduction = Reduction::kNone;
 };
 void EmitVectorKernel(VectorKernel kernel, TileBuilder& builder);

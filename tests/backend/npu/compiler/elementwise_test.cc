@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/npu/compiler/supported.h"
+#include "ir/hlo/opcode.h"
 #include "ir/support/status.h"
 #include "tests/backend/npu/compiler/compiled.h"
 
@@ -44,6 +45,49 @@ TEST(NpuElementwiseTest, OverlappingStripsOfALargeArray) {
     ROOT t = (f32[90,70], f32[70,90]) tuple(a, u)
   })",
                  {.config = small});
+}
+
+// One instruction of every kind and type that the compiler takes, on infinities, NaN, extremes.
+TEST(NpuElementwiseTest, EveryOpcodeIsTheEvaluators) {
+  int taken = 0;
+  for (const char* const type :
+       {"pred", "s8", "u8", "s16", "s32", "u32", "bf16", "f32", "s64", "u64"}) {
+    for (int o = 0; o < hlo::NumOpcodes(); ++o) {
+      const auto opcode = static_cast<hlo::Opcode>(o);
+      const hlo::OpcodeTraits& traits = hlo::Traits(opcode);
+      if (!traits.elementwise || traits.arity < 1 || traits.arity > 2 ||
+          !hlo::Accepts(opcode, *ParseDType(type)))
+        continue;
+      const bool special =
+          opcode == hlo::Opcode::kCompare || opcode == hlo::Opcode::kConvert ||
+          opcode == hlo::Opcode::kBitcastConvert || opcode == hlo::Opcode::kReducePrecision ||
+          opcode == hlo::Opcode::kStochasticConvert || opcode == hlo::Opcode::kComplex;
+      if (special) continue;
+      const std::string out = opcode == hlo::Opcode::kIsFinite ? "pred" : type;
+      const auto module = ParseHlo(
+          Str("ENTRY e { x = ", type, "[517] parameter(0) ",
+              traits.arity == 2 ? Str("y = ", type, "[517] parameter(1) ") : "", "ROOT z = ", out,
+              "[517] ", traits.text, "(x", traits.arity == 2 ? ", y" : "", ") }"));
+      if (WhyNot(*module->entry()->root(), Config())) continue;
+      ++taken;
+      ExpectCompiled(*module, {.values = RandomValues::kSpecial});
+    }
+    for (const char* const direction : {"EQ", "NE", "LT", "LE", "GT", "GE"})
+      ExpectCompiled(
+          Str("ENTRY e { x = ", type, "[517] parameter(0) y = ", type,
+              "[517] parameter(1) ROOT z = pred[517] compare(x, y), direction=", direction, " }"),
+          {.values = RandomValues::kSpecial});
+    ExpectCompiled(Str("ENTRY e { m = pred[517] parameter(0) x = ", type, "[517] parameter(1) y = ",
+                       type, "[517] parameter(2) ROOT z = ", type, "[517] select(m, x, y) }"),
+                   {.values = RandomValues::kSpecial});
+    for (const char* const to :
+         {"pred", "s8", "u8", "s16", "s32", "u32", "bf16", "f32", "s64", "u64"})
+      ExpectCompiled(
+          Str("ENTRY e { x = ", type, "[517] parameter(0) ROOT z = ", to, "[517] convert(x) }"),
+          {.values = RandomValues::kSpecial});
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(taken, 150);
 }
 
 TEST(NpuElementwiseTest, RefusesWithAReason) {

@@ -17,7 +17,11 @@ absl::StatusOr<CompileOptions> CompileOptions::FromFlags() {
                          .keeps_copies = flags().memory_limit() == 0,
                          .disabled_passes = flags().disable_passes(),
                          .disabled_rules = flags().disable_rules(),
-                         .program_passes = {}};
+                         .program_passes = {},
+                         .denied_ops = flags().deny_ops(),
+                         .allowed_ops = flags().allow_ops(),
+                         .op_filter = flags().op_filter(),
+                         .soft_placement = flags().soft_placement()};
   const std::string& fallback = flags().fallback();
   if (fallback == "error")
     options.fallback = Fallback::kError;

@@ -78,6 +78,10 @@ struct CompileOptions {
   // Names, separated by commas: passes and rules that do nothing, and passes that users added to
   // every program (lowering/passes/pass.h).
   std::string disabled_passes{}, disabled_rules{}, program_passes{};
+  // Of devices that leave something to the host (backend/runtime/placement.h): HLO opcodes joined by
+  // commas, whether costs decide, and whether the host runs what the device lacks.
+  std::string denied_ops{}, allowed_ops{};
+  bool op_filter = true, soft_placement = true;
 
   // As the flags say now; program_passes is empty. An error names a value that is none.
   static absl::StatusOr<CompileOptions> FromFlags();

@@ -1,5 +1,6 @@
 #include "backend/client/registry.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <mutex>
@@ -14,6 +15,7 @@ namespace {
 
 struct Platform {
   ClientFactory factory;
+  int priority = 0;
   ir::ForkMutex mutex;  // held while the client is made
   std::unique_ptr<ComputationClient> client;
 };
@@ -45,13 +47,14 @@ absl::Status NoSuchDevice(std::string_view name, absl::Span<const Device> device
 
 }  // namespace
 
-void RegisterPlatform(std::string_view platform, ClientFactory factory) {
+void RegisterPlatform(std::string_view platform, ClientFactory factory, int priority) {
   Registry& registry = TheRegistry();
   std::lock_guard lock(registry.mutex);
   auto [it, inserted] = registry.platforms.try_emplace(std::string(platform));
   if (!inserted) return;
   it->second = std::make_unique<Platform>();
   it->second->factory = std::move(factory);
+  it->second->priority = priority;
 }
 
 std::vector<std::string> RegisteredPlatforms() {
@@ -97,7 +100,41 @@ absl::StatusOr<Device> FindDevice(std::string_view name) {
   return NoSuchDevice(name, (*client)->devices());
 }
 
+namespace {
+
+// The enabled platform of the highest priority; of two, the one that is named first.
+absl::StatusOr<std::string> PreferredPlatform() {
+  Registry& registry = TheRegistry();
+  std::string preferred;
+  int priority = 0;
+  std::string_view rest = flags().enabled_devices();
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string name = LowerCase(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    const Platform* platform = nullptr;
+    {
+      const std::lock_guard lock(registry.mutex);
+      const auto it = registry.platforms.find(name);
+      if (it != registry.platforms.end()) platform = it->second.get();
+    }
+    if (platform == nullptr)
+      return NotFound("LAZULI_ENABLED_DEVICES: no platform \"", name, "\": ", Known());
+    if (!preferred.empty() && platform->priority <= priority) continue;
+    preferred = name;
+    priority = platform->priority;
+  }
+  if (preferred.empty()) return InvalidArgument("LAZULI_ENABLED_DEVICES enables no platform");
+  return preferred;
+}
+
+}  // namespace
+
 absl::StatusOr<Device> DefaultDevice() {
+  if (flags().device().empty()) {
+    LAZULI_ASSIGN_OR_RETURN(const std::string platform, PreferredPlatform());
+    return FindDevice(platform);
+  }
   absl::StatusOr<Device> device = FindDevice(flags().device());
   if (!device.ok()) return Prefixed(device.status(), "PJRT_DEVICE: ");
   return device;

@@ -56,10 +56,13 @@ void AppendEnvironment(backend::Device device, const backend::CompileOptions& op
   key.Word(static_cast<uint32_t>(options.device));
   key.Word(static_cast<uint32_t>(options.num_threads));
   key.Word((options.flush_subnormals ? 1 : 0) | (options.keeps_copies ? 2 : 0) |
-           static_cast<uint32_t>(options.fallback) << 2);
+           static_cast<uint32_t>(options.fallback) << 2 | (options.op_filter ? 16 : 0) |
+           (options.soft_placement ? 32 : 0));
   key.Text(options.disabled_passes);
   key.Text(options.disabled_rules);
   key.Text(options.program_passes);
+  key.Text(options.denied_ops);
+  key.Text(options.allowed_ops);
 }
 
 // Output i updates data leaf j: `replaced` has what the root storages held, in the order of roots.

@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<ComputationClient>> MakeClient() {
 }  // namespace
 
 void RegisterCpu() {
-  RegisterPlatform("cpu", MakeClient);
+  RegisterPlatform("cpu", MakeClient, /*priority=*/50);
   RegisterCpuPasses();
 }
 

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
+#include "backend/npu/npu_client.h"
 #include "ir/support/data_memory.h"
 #include "ir/support/wrong_type.h"
 #include "lazy/debug/debug_level.h"
@@ -47,6 +48,7 @@ void Initialize() {
   static const bool initialized = [] {
     interpreter::RegisterInterpreter();
     cpu::RegisterCpu();
+    npu::RegisterNpu();
     lazy::InitializeDebugLevel();
     lazy::InitializeTraceFile();
     lazy::InitializeExecution();

@@ -238,7 +238,7 @@ class LazuliRunTest(unittest.TestCase):
         self.fails("--repeat=0: at least 1", add, "--repeat=0")
         self.fails("--seed=x: not a whole number", add, "--seed=x")
         self.fails("--report=xml: there is json", add, "--report=xml")
-        self.fails('no device "gpu": the platforms are cpu, interpreter', add, "--device=gpu")
+        self.fails('no device "gpu": the platforms are cpu, interpreter, npu', add, "--device=gpu")
         self.fails("--output is for one file, 2 are given", add, add, "--output=x.npz")
         self.fails("cannot read /nonexistent", "/nonexistent")
 

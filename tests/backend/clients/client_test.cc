@@ -6,7 +6,9 @@
 #include "backend/client/registry.h"
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
+#include "backend/npu/npu_client.h"
 #include "ir/hlo/text/parser.h"
+#include "ir/support/flags.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
 
@@ -24,21 +26,25 @@ std::size_t BufferCount(const std::vector<ir::Literal>& arguments) {
 
 }  // namespace
 
-absl::StatusOr<backend::ExecutablePtr> CompileOn(std::string_view platform, std::string_view hlo) {
+absl::StatusOr<backend::ExecutablePtr> CompileOn(std::string_view platform, std::string_view hlo,
+                                                 const backend::CompileOptions& options) {
   cpu::RegisterCpu();
   interpreter::RegisterInterpreter();
+  npu::RegisterNpu();
+  LAZULI_RETURN_IF_ERROR(ir::SetFlag("NPU_STRICT", "1"));
   LAZULI_ASSIGN_OR_RETURN(backend::ComputationClient * client, backend::FindClient(platform));
   LAZULI_ASSIGN_OR_RETURN(auto module, hlo::ParseModule(hlo));
-  return client->Compile(std::move(module), {});
+  return client->Compile(std::move(module), options);
 }
 
 absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
-                                const std::vector<ir::Literal>& parameters) {
+                                const std::vector<ir::Literal>& parameters,
+                                const backend::CompileOptions& options) {
   std::vector<ir::Literal> arguments;
   for (const ir::Literal& parameter : parameters) {
     ir::ForEachLeaf(parameter, [&](const ir::Literal& leaf) { arguments.push_back(leaf); });
   }
-  LAZULI_ASSIGN_OR_RETURN(auto executable, CompileOn(platform, hlo));
+  LAZULI_ASSIGN_OR_RETURN(auto executable, CompileOn(platform, hlo, options));
   LAZULI_ASSIGN_OR_RETURN(backend::ComputationClient * client, backend::FindClient(platform));
   const std::size_t num_buffers = BufferCount(arguments);
   std::vector<backend::BufferPtr> buffers;

@@ -20,12 +20,14 @@ struct RunResult {
 };
 
 // Compiles `hlo` on this platform.
-absl::StatusOr<backend::ExecutablePtr> CompileOn(std::string_view platform, std::string_view hlo);
+absl::StatusOr<backend::ExecutablePtr> CompileOn(std::string_view platform, std::string_view hlo,
+                                                 const backend::CompileOptions& options = {});
 
 // Registers the platforms once, then compiles and runs `hlo` on this one. Tuples are passed as
 // their leaves, rank-0 leaves behind the last array as scalars.
 absl::StatusOr<RunResult> RunOn(std::string_view platform, std::string_view hlo,
-                                const std::vector<ir::Literal>& parameters);
+                                const std::vector<ir::Literal>& parameters,
+                                const backend::CompileOptions& options = {});
 
 // "// name: value" lines at the top of a corpus file.
 std::map<std::string, std::string> HeaderOf(std::string_view hlo);

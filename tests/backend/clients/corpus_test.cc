@@ -1,16 +1,21 @@
-// Every module of tests/backend/corpus gives the same values on the CPU as on the interpreter.
+// Every module of tests/backend/corpus gives the same values on the CPU and on the NPU as on the
+// interpreter.
 //
 // Headers of a file: "tolerance: rtol [atol]" (without one, the same bits), "values: special"
 // (arguments with infinities, NaN, ...), and counts that the CPU's compiler must reach with LLVM
 // and oneDNN: "kernels", "library_calls", "reorders", "evaluator_thunks".
 #include "tests/backend/clients/corpus.h"
 
+#include <cstdlib>
+#include <set>
 #include <sstream>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/runtime/library.h"
+#include "backend/runtime/placement.h"
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/parser.h"
 #include "ir/hlo/text/printer.h"
@@ -37,7 +42,16 @@ void CompareOutputs(const std::map<std::string, std::string>& header, const RunR
   }
 }
 
-TEST_P(CorpusTest, CpuAgreesWithInterpreter) {
+// The NPU adds in an order of its own: lane by lane, and in tiles of the array's rows.
+void WidenForNpu(const std::string& hlo, std::map<std::string, std::string>& header) {
+  for (const char* op :
+       {"dot(", "convolution(", "reduce(", "reduce-window(", "select-and-scatter("}) {
+    if (hlo.find(op) == std::string::npos || header.contains("tolerance")) continue;
+    header["tolerance"] = "2e-5 2e-5";
+  }
+}
+
+TEST_P(CorpusTest, DevicesAgreeWithInterpreter) {
   const std::string hlo = CorpusText(GetParam());
   const auto header = HeaderOf(hlo);
   const bool special = header.contains("values") && header.at("values") == "special";
@@ -47,6 +61,14 @@ TEST_P(CorpusTest, CpuAgreesWithInterpreter) {
       RandomArguments(**module, special ? RandomValues::kSpecial : RandomValues::kTame);
   const auto expected = RunOn("interpreter", hlo, arguments);
   ASSERT_TRUE(expected.ok()) << expected.status();
+  {
+    const auto npu = RunOn("npu", hlo, arguments, {.op_filter = false});
+    ASSERT_TRUE(npu.ok()) << npu.status();
+    SCOPED_TRACE(npu->text);
+    auto wider = header;
+    WidenForNpu(hlo, wider);
+    CompareOutputs(wider, *expected, *npu);
+  }
   const auto actual = RunOn("cpu", hlo, arguments);
   ASSERT_TRUE(actual.ok()) << actual.status();
   SCOPED_TRACE(actual->text);
@@ -60,6 +82,32 @@ TEST_P(CorpusTest, CpuAgreesWithInterpreter) {
   for (const auto& [name, count] : counts) {
     if (!header.contains(name)) continue;
     EXPECT_EQ(count, std::stoll(header.at(name))) << name;
+  }
+}
+
+// Whatever a device is not allowed to run, the host runs: a training step with opcodes denied, one
+// at a time. LAZULI_SWEEP=all denies each that there is.
+TEST(PlacementTest, AStepIsTheSameWithAnOpcodeOnTheHost) {
+  const std::string hlo = CorpusText("lenet_step");
+  auto module = hlo::ParseModule(hlo);
+  ASSERT_TRUE(module.ok()) << module.status();
+  const auto arguments = RandomArguments(**module, RandomValues::kTame);
+  const auto expected = RunOn("interpreter", hlo, arguments);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  std::set<std::string> opcodes;
+  for (const auto& i : (*module)->entry()->instructions()) {
+    if (!backend::GoesWithItsUsers(*i)) opcodes.emplace(hlo::OpcodeText(i->opcode()));
+  }
+  EXPECT_GT(opcodes.size(), 10);
+  const char* const sweep = std::getenv("LAZULI_SWEEP");
+  if (sweep == nullptr || std::string_view(sweep) != "all")
+    opcodes = {"convolution", "dot", "maximum", "select-and-scatter"};
+  for (const std::string& opcode : opcodes) {
+    SCOPED_TRACE(opcode);
+    const auto actual = RunOn("npu", hlo, arguments, {.denied_ops = opcode, .op_filter = false});
+    ASSERT_TRUE(actual.ok()) << actual.status();
+    CompareOutputs(HeaderOf(hlo), *expected, *actual);
+    EXPECT_GT(actual->stats.kernels, 0);
   }
 }
 

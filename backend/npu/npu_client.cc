@@ -1,0 +1,131 @@
+#include "backend/npu/npu_client.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "backend/client/registry.h"
+#include "backend/npu/npu_buffer.h"
+#include "backend/npu/npu_executable.h"
+#include "backend/npu/plan.h"
+#include "backend/npu/summary.h"
+#include "ir/support/flags.h"
+#include "ir/support/metrics.h"
+#include "ir/support/span.h"
+#include "ir/support/status.h"
+
+namespace lazuli::npu {
+namespace {
+
+class NpuClient final : public ComputationClient {
+ public:
+  static absl::StatusOr<std::unique_ptr<ComputationClient>> Create();
+
+  std::string_view platform() const override { return "npu"; }
+  absl::Span<const Device> devices() const override { return shared_->devices; }
+  absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) override;
+  absl::StatusOr<Literal> ToHost(const Buffer& buffer) override;
+  absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
+                                        const backend::CompileOptions& options) override;
+  absl::StatusOr<MemoryStats> memory_stats(Device device) const override;
+  std::vector<std::string> engines() const override;
+
+ private:
+  explicit NpuClient(Config config) : config_(std::move(config)) {}
+  absl::StatusOr<std::shared_ptr<Card>> CardOf(Device device) const;
+
+  const Config config_;
+  const std::shared_ptr<NpuDevices> shared_ = std::make_shared<NpuDevices>();
+};
+
+// The process's, for the summary at its end.
+std::shared_ptr<NpuDevices>& Summarised() {
+  static auto* const devices = new std::shared_ptr<NpuDevices>;
+  return *devices;
+}
+
+void PrintSummary() {
+  if (!ir::flags().npu_summary()) return;
+  const std::string text = SummaryText(*Summarised());
+  std::fputs(text.c_str(), stderr);
+}
+
+absl::StatusOr<std::unique_ptr<ComputationClient>> NpuClient::Create() {
+  LAZULI_ASSIGN_OR_RETURN(Config config, ConfigFromEnvironment());
+  // The strict checks are for programs that somebody wrote; these are the compiler's.
+  config.strict = config.strict && ir::flags().npu_strict();
+  LAZULI_ASSIGN_OR_RETURN(const Injection injection, Injection::Parse(ir::flags().npu_inject()));
+  std::unique_ptr<NpuClient> client(
+      new NpuClient(std::move(config)));  // the constructor is private
+  NpuDevices& shared = *client->shared_;
+  for (int i = 0; i < client->config_.devices; ++i) {
+    shared.devices.push_back({client.get(), i});
+    LAZULI_ASSIGN_OR_RETURN(std::shared_ptr<Card> card,
+                            Card::Create(client->config_, Str("npu:", i)));
+    shared.cards.push_back(std::move(card));
+  }
+  shared.cards[0]->Inject(injection);
+  const bool first = Summarised() == nullptr;
+  Summarised() = client->shared_;
+  if (first) std::atexit(PrintSummary);
+  return client;
+}
+
+absl::StatusOr<std::shared_ptr<Card>> NpuClient::CardOf(Device device) const {
+  if (device.client != this || device.ordinal < 0 ||
+      device.ordinal >= static_cast<int>(shared_->cards.size()))
+    return InvalidArgument(device, " is no NPU");
+  return shared_->cards[static_cast<std::size_t>(device.ordinal)];
+}
+
+absl::StatusOr<BufferPtr> NpuClient::FromHost(HostView view, Deleter deleter, Device device) {
+  ScopedTimer timer(Timer::kTransferToDevice);
+  const Shape shape = view.shape->WithDefaultLayout();
+  absl::StatusOr<BufferPtr> buffer = [&]() -> absl::StatusOr<BufferPtr> {
+    if (!shape.IsArray()) return InvalidArgument("a device holds arrays, not ", shape);
+    LAZULI_ASSIGN_OR_RETURN(const std::shared_ptr<Card> card, CardOf(device));
+    const auto bytes = static_cast<std::size_t>(shape.byte_size());
+    LAZULI_ASSIGN_OR_RETURN(DramBlock block,
+                            AllocateOn(card, shape.byte_size(), "an array of the host"));
+    card->Write(block.place(), {static_cast<const std::byte*>(view.data), bytes});
+    return std::make_shared<NpuBuffer>(shape, device, std::move(block));
+  }();
+  if (deleter) deleter();
+  return buffer;
+}
+
+absl::StatusOr<Literal> NpuClient::ToHost(const Buffer& buffer) {
+  ScopedTimer timer(Timer::kTransferFromDevice);
+  LAZULI_ASSIGN_OR_RETURN(const std::shared_ptr<Card> card, CardOf(buffer.device()));
+  const DramBlock& block = static_cast<const NpuBuffer&>(buffer).block();
+  if (block.card() == nullptr) return FailedPrecondition("the buffer has been donated to a run");
+  Literal result = Literal::Uninitialized(buffer.shape());
+  card->Read(block.place(), {result.mutable_raw(), static_cast<std::size_t>(result.byte_size())});
+  return result;
+}
+
+absl::StatusOr<ExecutablePtr> NpuClient::Compile(std::unique_ptr<hlo::Module> module,
+                                                 const backend::CompileOptions& options) {
+  TraceSpan span("npu.compile");
+  LAZULI_ASSIGN_OR_RETURN(const Device device, DeviceOf(options));
+  LAZULI_ASSIGN_OR_RETURN(Plan plan, MakePlan(std::move(module), config_, options));
+  return MakeNpuExecutable(std::move(plan), shared_, device);
+}
+
+absl::StatusOr<MemoryStats> NpuClient::memory_stats(Device device) const {
+  LAZULI_ASSIGN_OR_RETURN(const std::shared_ptr<Card> card, CardOf(device));
+  return MemoryStats{.bytes_in_use = static_cast<int64_t>(card->bytes_in_use()),
+                     .peak_bytes = static_cast<int64_t>(card->peak_bytes())};
+}
+
+std::vector<std::string> NpuClient::engines() const {
+  return {Str("simulated ", config_.name, ": ", config_.cores, " cores, an array of ",
+              config_.mxu.rows, " x ", config_.mxu.cols, ", ", config_.dram.mb, " MiB of DRAM")};
+}
+
+}  // namespace
+
+void RegisterNpu() { backend::RegisterPlatform("npu", NpuClient::Create, /*priority=*/500); }
+
+}  // namespace lazuli::npu

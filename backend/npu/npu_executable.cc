@@ -1,0 +1,402 @@
+#include "backend/npu/npu_executable.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "backend/client/registry.h"
+#include "backend/npu/npu_buffer.h"
+#include "backend/runtime/thunk.h"
+#include "ir/evaluator/evaluator.h"
+#include "ir/support/flags.h"
+#include "ir/support/float_mode.h"
+#include "ir/support/span.h"
+#include "ir/support/status.h"
+#include "ir/types/leaves.h"
+
+namespace lazuli::npu {
+namespace {
+
+using hlo::Instruction;
+
+int64_t Rounded(int64_t bytes) { return (bytes + kDramUnit - 1) / kDramUnit * kDramUnit; }
+
+// A fault with the op that the failing instruction was made from, and the user's line.
+absl::Status StatusOf(const Fault& fault, const Card& card, const Region& region) {
+  const absl::Status status = Prefixed(ToStatus(fault), Str(card.name(), ": "));
+  // "add sum.12 (train.py:41)": opcode, name, and what else the compiler knows.
+  const std::string_view origin = fault.origin;
+  const std::size_t begin = std::min(origin.find(' '), origin.size() - 1) + 1;
+  const std::string_view name = origin.substr(begin, origin.find(' ', begin) - begin);
+  for (const Instruction* i : region.instructions) {
+    if (i->name() == name) return WithSite(status, ThunkInfo::Of("npu", *i));
+  }
+  return status;
+}
+
+// The arrays of one run.
+struct Run {
+  std::shared_ptr<Card> card;
+  Device device;
+  std::vector<uint64_t> places;    // by value
+  std::vector<DramBlock> blocks;   // by value; those of buffers own nothing
+  DramBlock scalars, temporaries;  // all of the run's
+};
+
+class NpuExecutable final : public Executable {
+ public:
+  NpuExecutable(Plan plan, std::shared_ptr<NpuDevices> devices, Device device)
+      : plan_(std::move(plan)), devices_(std::move(devices)), device_(device) {
+    CountStats();
+  }
+
+  absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;
+  const ExecutableStats& stats() const override { return stats_; }
+  std::string ToString() const override;
+
+ private:
+  int64_t BytesOf(int32_t value) const {
+    return plan_.partition.values[static_cast<std::size_t>(value)].byte_size();
+  }
+  void CountStats();
+  absl::StatusOr<Run> Obtain(const ExecuteArgs& args);
+  absl::Status TakeArguments(const ExecuteArgs& args, Run& run) const;
+  absl::Status TakeScalars(const ExecuteArgs& args, Run& run) const;
+  absl::StatusOr<const std::vector<uint64_t>*> ConstantsOn(const std::shared_ptr<Card>& card);
+  absl::Status RunOnDevice(std::size_t step, const DeviceProgram& program,
+                           const std::vector<uint64_t>& constants, Run& run) const;
+  absl::Status RunOnHost(const Region& region, const HostProgram& program, Run& run) const;
+  absl::Status RunByClient(const Region& region, Executable& executable, Run& run) const;
+  absl::Status RunByEvaluator(const Region& region, Run& run) const;
+  void TakeFromHost(const Region& region, std::size_t output, const void* data, Run& run) const;
+
+  const Plan plan_;
+  const std::shared_ptr<NpuDevices> devices_;
+  const Device device_;
+  ExecutableStats stats_;
+  int64_t temporary_bytes_ = 0;  // the most that a program of the device asks for
+  // Constants of the programs, on each card that has run them: blocks, and places by step.
+  struct Constants {
+    std::vector<DramBlock> blocks;
+    std::vector<uint64_t> places;
+  };
+  ir::ForkMutex mutex_;
+  std::map<const Card*, Constants> constants_;
+};
+
+void NpuExecutable::CountStats() {
+  const Partition& partition = plan_.partition;
+  for (const PlanStep& step : plan_.steps) {
+    if (const auto* device = std::get_if<DeviceProgram>(&step.program)) {
+      ++stats_.kernels;
+      temporary_bytes_ = std::max(temporary_bytes_, static_cast<int64_t>(device->temporary_bytes));
+      stats_.code_bytes += static_cast<int64_t>(device->constant_bytes +
+                                                device->program->code.size() * sizeof(Word));
+    } else if (const auto& host = std::get<HostProgram>(step.program); host.executable != nullptr) {
+      ++stats_.library_calls;
+      stats_.code_bytes += host.executable->stats().code_bytes;
+    } else {
+      stats_.evaluator_thunks += static_cast<int64_t>(step.region->instructions.size());
+    }
+  }
+  std::vector<bool> is_result(partition.values.size());
+  for (const int32_t result : partition.results) is_result[static_cast<std::size_t>(result)] = true;
+  stats_.temp_bytes = temporary_bytes_;
+  for (auto v = static_cast<std::size_t>(partition.parameters); v < is_result.size(); ++v)
+    (is_result[v] ? stats_.output_bytes : stats_.temp_bytes) += partition.values[v].byte_size();
+  stats_.live_temp_bytes = stats_.temp_bytes;
+}
+
+absl::Status NpuExecutable::TakeArguments(const ExecuteArgs& args, Run& run) const {
+  const Partition& partition = plan_.partition;
+  if (static_cast<int64_t>(args.buffers.size() + args.scalars.size()) != partition.parameters)
+    return InvalidArgument(plan_.module->name(), " takes ", partition.parameters,
+                           " arguments, not ", args.buffers.size(), " buffers and ",
+                           args.scalars.size(), " scalars");
+  for (std::size_t i = 0; i < args.buffers.size(); ++i) {
+    const Buffer& buffer = *args.buffers[i];
+    if (buffer.device().client != device_.client)
+      return InvalidArgument("a buffer of ", buffer.device(), " is none of the NPU's");
+    if (!(buffer.device() == run.device))
+      return InvalidArgument(plan_.module->name(), ": argument ", i, " lies on ", buffer.device(),
+                             ", others on ", run.device);
+    if (!(buffer.shape() == partition.values[i]))
+      return InvalidArgument(plan_.module->name(), ": argument ", i, " is ", buffer.shape(),
+                             ", not ", partition.values[i]);
+    const DramBlock& block = static_cast<const NpuBuffer&>(buffer).block();
+    if (block.card() == nullptr)
+      return FailedPrecondition("a buffer of ", buffer.shape(), " was donated to an earlier run");
+    run.places[i] = block.place();
+  }
+  for (std::size_t i = args.buffers.size(); i < static_cast<std::size_t>(partition.parameters);
+       ++i) {
+    if (!partition.values[i].IsScalar())
+      return InvalidArgument(plan_.module->name(), ": argument ", i, " is ", partition.values[i],
+                             ", not a scalar");
+  }
+  return absl::OkStatus();
+}
+
+// All scalars are one transfer.
+absl::Status NpuExecutable::TakeScalars(const ExecuteArgs& args, Run& run) const {
+  if (args.scalars.empty()) return absl::OkStatus();
+  std::vector<std::byte> cells(args.scalars.size() * kDramUnit);
+  LAZULI_ASSIGN_OR_RETURN(run.scalars, AllocateOn(run.card, static_cast<int64_t>(cells.size()),
+                                                  "the scalars of a run"));
+  for (std::size_t i = 0; i < args.scalars.size(); ++i) {
+    std::memcpy(cells.data() + i * kDramUnit, &args.scalars[i], sizeof args.scalars[i]);
+    run.places[args.buffers.size() + i] = run.scalars.place() + i * kDramUnit;
+  }
+  run.card->Write(run.scalars.place(), cells);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Run> NpuExecutable::Obtain(const ExecuteArgs& args) {
+  const Partition& partition = plan_.partition;
+  Run run;
+  run.device = args.buffers.empty() ? device_ : args.buffers[0]->device();
+  run.places.resize(partition.values.size());
+  run.blocks.resize(partition.values.size());
+  if (run.device.client == device_.client)
+    run.card = devices_->cards[static_cast<std::size_t>(run.device.ordinal)];
+  LAZULI_RETURN_IF_ERROR(TakeArguments(args, run));
+  for (auto v = static_cast<std::size_t>(partition.parameters); v < partition.values.size(); ++v) {
+    LAZULI_ASSIGN_OR_RETURN(
+        run.blocks[v], AllocateOn(run.card, partition.values[v].byte_size(), partition.names[v]));
+    run.places[v] = run.blocks[v].place();
+  }
+  if (temporary_bytes_ > 0) {
+    LAZULI_ASSIGN_OR_RETURN(run.temporaries, AllocateOn(run.card, temporary_bytes_, "temporaries"));
+  }
+  LAZULI_RETURN_IF_ERROR(TakeScalars(args, run));
+  return run;
+}
+
+// Constants are loaded once, by the first run on a card.
+absl::StatusOr<const std::vector<uint64_t>*> NpuExecutable::ConstantsOn(
+    const std::shared_ptr<Card>& card) {
+  const std::lock_guard lock(mutex_);
+  if (const auto there = constants_.find(card.get()); there != constants_.end())
+    return &there->second.places;
+  Constants constants;
+  constants.places.resize(plan_.steps.size());
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    const auto* device = std::get_if<DeviceProgram>(&plan_.steps[s].program);
+    if (device == nullptr || device->constant_bytes == 0) continue;
+    LAZULI_ASSIGN_OR_RETURN(
+        DramBlock block,
+        AllocateOn(card, static_cast<int64_t>(device->constant_bytes), "constants"));
+    std::vector<std::byte> image(device->constant_bytes);
+    const Program& program = device->program->program;
+    std::size_t from = 0;
+    for (std::size_t i = 0; i < program.symbols.size(); ++i) {
+      if (program.symbols[i].kind != SymbolKind::kConst) continue;
+      const auto bytes = static_cast<std::size_t>(program.symbols[i].bytes());
+      if (bytes > 0)
+        std::memcpy(image.data() + device->symbols[i].offset, program.constants.data() + from,
+                    bytes);
+      from += bytes;
+    }
+    card->Write(block.place(), image);
+    constants.places[s] = block.place();
+    constants.blocks.push_back(std::move(block));
+  }
+  return &constants_.emplace(card.get(), std::move(constants)).first->second.places;
+}
+
+absl::Status NpuExecutable::RunOnDevice(std::size_t step, const DeviceProgram& program,
+                                        const std::vector<uint64_t>& constants, Run& run) const {
+  std::vector<uint64_t> places;
+  for (const DeviceProgram::Where& where : program.symbols) {
+    using Kind = DeviceProgram::Where::Kind;
+    switch (where.kind) {
+      case Kind::kValue:
+        places.push_back(run.places[static_cast<std::size_t>(where.value)]);
+        break;
+      case Kind::kConstant:
+        places.push_back(constants[step] + where.offset);
+        break;
+      case Kind::kTemporary:
+        places.push_back(run.temporaries.place() + where.offset);
+        break;
+    }
+  }
+  TraceSpan span("npu.launch");
+  const std::optional<Fault> fault = run.card->Launch(program.program, places, {});
+  return fault ? StatusOf(*fault, *run.card, *plan_.steps[step].region) : absl::OkStatus();
+}
+
+void NpuExecutable::TakeFromHost(const Region& region, std::size_t output, const void* data,
+                                 Run& run) const {
+  const int32_t value = region.outputs[output];
+  run.card->Write(run.places[static_cast<std::size_t>(value)],
+                  {static_cast<const std::byte*>(data), static_cast<std::size_t>(BytesOf(value))});
+}
+
+absl::Status NpuExecutable::RunByClient(const Region& region, Executable& executable,
+                                        Run& run) const {
+  LAZULI_ASSIGN_OR_RETURN(ComputationClient* const client, HostClient());
+  const Device device = client->devices()[0];
+  Buffers inputs;
+  for (const int32_t value : region.inputs) {
+    const auto v = static_cast<std::size_t>(value);
+    run.card->CountRead(static_cast<uint64_t>(BytesOf(value)));
+    LAZULI_ASSIGN_OR_RETURN(
+        BufferPtr input,
+        client->FromHost({run.card->at(run.places[v]), &plan_.partition.values[v]}, [] {}, device));
+    inputs.push_back(std::move(input));
+  }
+  LAZULI_ASSIGN_OR_RETURN(const Buffers outputs,
+                          executable.Execute({.buffers = inputs, .scalars = {}, .donated = {}}));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (const std::byte* const data = outputs[i]->host_data(); data != nullptr) {
+      TakeFromHost(region, i, data, run);
+    } else {
+      LAZULI_ASSIGN_OR_RETURN(const Literal literal, client->ToHost(*outputs[i]));
+      TakeFromHost(region, i, literal.raw(), run);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NpuExecutable::RunByEvaluator(const Region& region, Run& run) const {
+  std::vector<Literal> leaves, arguments;
+  for (const int32_t value : region.inputs) {
+    const auto v = static_cast<std::size_t>(value);
+    run.card->CountRead(static_cast<uint64_t>(BytesOf(value)));
+    leaves.push_back(
+        Literal::Foreign(plan_.partition.values[v], run.card->at(run.places[v]), [] {}));
+  }
+  std::size_t next = 0;
+  for (const Instruction* parameter : region.module->entry()->parameters())
+    arguments.push_back(FromLeaves(parameter->shape(), leaves, &next));
+  std::vector<const Literal*> pointers;
+  for (const Literal& argument : arguments) pointers.push_back(&argument);
+  const ir::ScopedFloatMode mode;
+  LAZULI_ASSIGN_OR_RETURN(
+      const Literal result,
+      hlo::Evaluate(*region.module, pointers, &run.device.client->transfers(run.device)));
+  std::size_t output = 0;
+  ForEachLeaf(result,
+              [&](const Literal& leaf) { TakeFromHost(region, output++, leaf.raw(), run); });
+  return absl::OkStatus();
+}
+
+absl::Status NpuExecutable::RunOnHost(const Region& region, const HostProgram& program,
+                                      Run& run) const {
+  TraceSpan span("npu.host");
+  if (program.executable == nullptr) return RunByEvaluator(region, run);
+  return RunByClient(region, *program.executable, run);
+}
+
+absl::StatusOr<Buffers> NpuExecutable::Execute(const ExecuteArgs& args) {
+  const Partition& partition = plan_.partition;
+  LAZULI_ASSIGN_OR_RETURN(Run run, Obtain(args));
+  LAZULI_ASSIGN_OR_RETURN(const std::vector<uint64_t>* constants, ConstantsOn(run.card));
+  // A result that is a parameter, or another result, is a copy: buffers never share memory.
+  Buffers outputs;
+  std::vector<std::pair<std::size_t, std::size_t>> copies;  // output, value
+  std::vector<bool> taken(partition.values.size());
+  for (std::size_t o = 0; o < partition.results.size(); ++o) {
+    const auto v = static_cast<std::size_t>(partition.results[o]);
+    DramBlock block;
+    if (run.blocks[v].card() != nullptr && !taken[v]) {
+      taken[v] = true;
+      outputs.push_back(nullptr);
+      continue;
+    }
+    LAZULI_ASSIGN_OR_RETURN(
+        block, AllocateOn(run.card, partition.values[v].byte_size(), partition.names[v]));
+    copies.emplace_back(o, v);
+    outputs.push_back(
+        std::make_shared<NpuBuffer>(partition.values[v], run.device, std::move(block)));
+  }
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    const PlanStep& step = plan_.steps[s];
+    if (const auto* device = std::get_if<DeviceProgram>(&step.program)) {
+      LAZULI_RETURN_IF_ERROR(RunOnDevice(s, *device, *constants, run));
+    } else {
+      LAZULI_RETURN_IF_ERROR(RunOnHost(*step.region, std::get<HostProgram>(step.program), run));
+    }
+  }
+  for (const auto& [o, v] : copies)
+    run.card->Copy(run.places[v], static_cast<const NpuBuffer&>(*outputs[o]).block().place(),
+                   static_cast<uint64_t>(partition.values[v].byte_size()));
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const auto v = static_cast<std::size_t>(partition.results[o]);
+    if (outputs[o] == nullptr)
+      outputs[o] =
+          std::make_shared<NpuBuffer>(partition.values[v], run.device, std::move(run.blocks[v]));
+  }
+  for (std::size_t i = 0; i < args.donated.size(); ++i) {
+    if (args.donated[i] != 0) (void)static_cast<NpuBuffer&>(*args.buffers[i]).Release();
+  }
+  devices_->host_ops.Add(plan_.host_ops);
+  return outputs;
+}
+
+std::string NpuExecutable::ToString() const {
+  std::string text = Str(plan_.module->ToString(), "\n");
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    const PlanStep& step = plan_.steps[s];
+    const auto values = [&](const std::vector<int32_t>& numbers) {
+      std::string list;
+      for (const int32_t v : numbers) list += Str(list.empty() ? "v" : ", v", v);
+      return list;
+    };
+    text += Str(s == 0 ? "steps:\n" : "", "  ", s, " ", step.region->on_device ? "npu" : "host",
+                " (", values(step.region->inputs), ") -> (", values(step.region->outputs), ") of ",
+                step.region->instructions.size(), " ops");
+    if (const auto* device = std::get_if<DeviceProgram>(&step.program))
+      text += Str(", ", device->program->code.size(), " instructions, ", device->constant_bytes,
+                  " bytes of constants, ", device->temporary_bytes, " of temporaries");
+    else if (std::get<HostProgram>(step.program).executable == nullptr)
+      text += ", in the evaluator";
+    text += "\n";
+  }
+  return Str(text, "placement:\n", plan_.placement);
+}
+
+}  // namespace
+
+void HostOpCounts::Add(const std::vector<HostOp>& ops) {
+  if (ops.empty()) return;
+  const std::lock_guard lock(mutex_);
+  for (const HostOp& op : ops) {
+    const auto there = std::find_if(ops_.begin(), ops_.end(), [&](const HostOp& known) {
+      return known.op == op.op && known.code == op.code;
+    });
+    if (there == ops_.end())
+      ops_.push_back(op);
+    else
+      there->count += op.count;
+  }
+}
+
+std::vector<HostOp> HostOpCounts::All() const {
+  std::vector<HostOp> ops;
+  {
+    const std::lock_guard lock(mutex_);
+    ops = ops_;
+  }
+  std::stable_sort(ops.begin(), ops.end(),
+                   [](const HostOp& a, const HostOp& b) { return a.count > b.count; });
+  return ops;
+}
+
+absl::StatusOr<DramBlock> AllocateOn(const std::shared_ptr<Card>& card, int64_t bytes,
+                                     std::string_view what) {
+  const int64_t limit = ir::flags().memory_limit();
+  if (limit > 0 && static_cast<int64_t>(card->bytes_in_use()) + Rounded(bytes) > limit)
+    return ResourceExhausted("out of memory: ", bytes, " bytes for ", what,
+                             " do not fit within LAZULI_MEMORY_LIMIT");
+  LAZULI_ASSIGN_OR_RETURN(const uint64_t place, card->Allocate(static_cast<uint64_t>(bytes), what));
+  return DramBlock(card, place);
+}
+
+ExecutablePtr MakeNpuExecutable(Plan plan, std::shared_ptr<NpuDevices> devices, Device device) {
+  return std::make_shared<NpuExecutable>(std::move(plan), std::move(devices), device);
+}
+
+}  // namespace lazuli::npu

@@ -1,0 +1,233 @@
+#include "backend/npu/plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "backend/client/registry.h"
+#include "backend/npu/compiler/compile.h"
+#include "backend/npu/decide.h"
+#include "ir/evaluator/dynamic_sizes.h"
+#include "ir/support/flags.h"
+#include "ir/support/status.h"
+#include "ir/types/leaves.h"
+#include "lowering/passes/pass.h"
+#include "lowering/passes/pipelines.h"
+
+namespace lazuli::npu {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+// A program of fewer elements than this in all its arrays is run by the evaluator in the time that
+// compiling it would take many times over.
+constexpr int64_t kScalarProgram = 64;
+
+bool HasToken(const Shape& shape) {
+  if (!shape.IsTuple()) return shape.IsToken();
+  return std::any_of(shape.tuple().begin(), shape.tuple().end(), HasToken);
+}
+
+// Why the module cannot be cut, or runs on the host as a whole.
+std::optional<backend::Refusal> WhyWhole(const hlo::Module& module,
+                                         const backend::CompileOptions& options) {
+  if (options.flush_subnormals)
+    return backend::Refusal{"unsupported-option",
+                            "the NPU computes with subnormals (LAZULI_FLUSH_SUBNORMALS)"};
+  if (hlo::HasDynamicSizes(module))
+    return backend::Refusal{"unsupported-shape", "a dimension gets its size when the program runs"};
+  for (const auto& i : module.entry()->instructions()) {
+    if (HasToken(i->shape()))
+      return backend::Refusal{"unsupported-op", Str(hlo::OpcodeText(i->opcode()),
+                                                    " talks to the host while the program runs")};
+  }
+  return std::nullopt;
+}
+
+bool TalksToTheHost(const hlo::Module& module) {
+  for (const auto& computation : module.computations()) {
+    for (const auto& i : computation->instructions()) {
+      if (i->opcode() == Opcode::kInfeed || i->opcode() == Opcode::kOutfeed) return true;
+    }
+  }
+  return false;
+}
+
+bool IsScalarProgram(const hlo::Module& module) {
+  int64_t elements = 0;
+  for (const auto& computation : module.computations()) {
+    for (const auto& i : computation->instructions()) {
+      if (!i->called().empty()) return false;
+      ForEachLeaf(i->shape(), [&](const Shape& leaf) { elements += leaf.num_elements(); });
+      if (elements > kScalarProgram) return false;
+    }
+  }
+  return true;
+}
+
+absl::StatusOr<HostProgram> MakeHostProgram(const Region& region, backend::CompileOptions options) {
+  // The evaluator reads what the device's queues hold (ComputationClient::transfers).
+  if (IsScalarProgram(*region.module) || TalksToTheHost(*region.module)) return HostProgram{};
+  LAZULI_ASSIGN_OR_RETURN(ComputationClient* const client, HostClient());
+  options.device = 0;
+  options.denied_ops.clear();
+  options.allowed_ops.clear();
+  LAZULI_ASSIGN_OR_RETURN(ExecutablePtr executable,
+                          client->Compile(region.module->Clone(), options));
+  return HostProgram{std::move(executable)};
+}
+
+// "p12" is 12 of 'p'; -1: it is none.
+int64_t NumberOf(std::string_view name, char letter) {
+  int64_t number = -1;
+  if (name.size() < 2 || name[0] != letter) return -1;
+  const auto end = std::from_chars(name.data() + 1, name.data() + name.size(), number);
+  return end.ec == std::errc() && end.ptr == name.data() + name.size() ? number : -1;
+}
+
+uint64_t Rounded(uint64_t bytes) { return (bytes + kDramUnit - 1) / kDramUnit * kDramUnit; }
+
+absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Region& region, const Config& config) {
+  LAZULI_ASSIGN_OR_RETURN(const Program program, Compile(*region.module, config));
+  auto checked = std::make_shared<CheckedProgram>();
+  if (const auto fault = CheckProgram(program, config, *checked)) return ToStatus(*fault);
+  for (const CheckedProgram::Reference& reference : checked->references) {
+    if (reference.symbol < 0)
+      return Internal("the NPU's program names a place where no array begins, pc ", reference.pc);
+  }
+  DeviceProgram result;
+  for (const Symbol& symbol : program.symbols) {
+    using Kind = DeviceProgram::Where::Kind;
+    const auto bytes = Rounded(static_cast<uint64_t>(symbol.bytes()));
+    if (symbol.kind == SymbolKind::kConst) {
+      result.symbols.push_back({Kind::kConstant, 0, result.constant_bytes});
+      result.constant_bytes += bytes;
+    } else if (symbol.kind == SymbolKind::kBss) {
+      result.symbols.push_back({Kind::kTemporary, 0, result.temporary_bytes});
+      result.temporary_bytes += bytes;
+    } else {
+      const bool in = symbol.kind == SymbolKind::kIn;
+      const std::vector<int32_t>& values = in ? region.inputs : region.outputs;
+      const int64_t number = NumberOf(symbol.name, in ? 'p' : 'r');
+      if (number < 0 || number >= static_cast<int64_t>(values.size()))
+        return Internal("the NPU's program has an array ", symbol.name,
+                        " that is neither parameter nor result");
+      result.symbols.push_back({Kind::kValue, values[static_cast<std::size_t>(number)], 0});
+    }
+  }
+  result.program = std::move(checked);
+  return result;
+}
+
+// The compiler gives up on what does not fit the scratchpad, or on what it only found out about on
+// the way.
+bool GivesUp(const absl::Status& status) {
+  return absl::IsUnimplemented(status) || absl::IsResourceExhausted(status) ||
+         absl::IsOutOfRange(status);
+}
+
+void CountHostOps(const Placement& placement, Plan& plan) {
+  std::map<std::pair<std::string, std::string>, int64_t> counts;
+  for (const PlanStep& step : plan.steps) {
+    if (step.region->on_device) continue;
+    for (const Instruction* i : step.region->instructions) {
+      if (const backend::Refusal* refusal = placement.RefusalOf(*i))
+        ++counts[{std::string(hlo::OpcodeText(i->opcode())), std::string(refusal->code)}];
+    }
+  }
+  for (const auto& [key, count] : counts) plan.host_ops.push_back({key.first, key.second, count});
+}
+
+void Report(const Placement& placement, const Plan& plan) {
+  const std::string& name = plan.module->name();
+  if (flags().log_placement())
+    std::fprintf(stderr, "lazuli: placement of %s\n%s", name.c_str(), plan.placement.c_str());
+  if (!flags().npu_explain()) return;
+  const std::string reasons = placement.ReasonsText();
+  if (reasons.empty())
+    std::fprintf(stderr, "npu: all of %s runs on the device\n", name.c_str());
+  else
+    std::fprintf(stderr, "npu: what of %s runs on the host\n%s", name.c_str(), reasons.c_str());
+}
+
+// A program for each region; false: a region of the device has none, and has been refused.
+absl::StatusOr<bool> CompileRegions(const Config& config, const backend::CompileOptions& options,
+                                    Placement& placement, Plan& plan) {
+  plan.steps.clear();
+  // The device's first: what it gives up makes other regions.
+  for (const bool device : {true, false}) {
+    for (const Region& region : plan.partition.regions) {
+      if (region.on_device != device) continue;
+      PlanStep step{&region, HostProgram{}};
+      if (device) {
+        absl::StatusOr<DeviceProgram> program = MakeDeviceProgram(region, config);
+        if (!program.ok() && GivesUp(program.status())) {
+          const backend::Refusal refusal{"does-not-compile",
+                                         std::string(Message(program.status()))};
+          for (const Instruction* i : region.instructions) placement.Refuse(*i, refusal);
+          return false;
+        }
+        LAZULI_RETURN_IF_ERROR(program.status());
+        step.program = *std::move(program);
+      } else {
+        LAZULI_ASSIGN_OR_RETURN(step.program, MakeHostProgram(region, options));
+      }
+      plan.steps.push_back(std::move(step));
+    }
+  }
+  std::sort(plan.steps.begin(), plan.steps.end(),
+            [](const PlanStep& a, const PlanStep& b) { return a.region < b.region; });
+  return true;
+}
+
+bool AnyOnDevice(const Placement& placement) {
+  const auto& instructions = placement.module().entry()->instructions();
+  return std::any_of(instructions.begin(), instructions.end(), [&](const auto& i) {
+    return !GoesWithItsUsers(*i) && placement.OnDevice(*i);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<ComputationClient*> HostClient() {
+  absl::StatusOr<ComputationClient*> cpu = FindClient("cpu");
+  return cpu.ok() ? cpu : FindClient("interpreter");
+}
+
+absl::StatusOr<Plan> MakePlan(std::unique_ptr<hlo::Module> module, const Config& config,
+                              const backend::CompileOptions& options) {
+  Plan plan;
+  plan.module = std::move(module);
+  lowering::PassPipeline pipeline("npu", 1,
+                                  {.disabled_passes = options.disabled_passes,
+                                   .disabled_rules = options.disabled_rules,
+                                   .program_passes = options.program_passes});
+  lowering::AddSimplificationPipeline(pipeline);
+  LAZULI_RETURN_IF_ERROR(pipeline.Run(*plan.module).status());
+
+  OpFilter filter;
+  LAZULI_RETURN_IF_ERROR(filter.Add(options));
+  if (options.op_filter) LAZULI_RETURN_IF_ERROR(filter.Deny(config.filter.deny, "filter.deny"));
+  Placement placement(*plan.module, filter,
+                      [&](const hlo::Instruction& i) { return WhyNotOnNpu(i, config); });
+  const std::optional<backend::Refusal> whole = WhyWhole(*plan.module, options);
+  if (whole) placement.RefuseAll(*whole);
+  if (!options.soft_placement) LAZULI_RETURN_IF_ERROR(placement.CheckAllOnDevice("npu"));
+  if (options.op_filter) RefuseTiny(config, placement);
+  for (bool settled = false; !settled;) {
+    plan.partition = AnyOnDevice(placement) ? MakePartition(placement) : WholeOnHost(*plan.module);
+    if (options.op_filter && RefuseUnprofitable(config, plan.partition, placement)) continue;
+    LAZULI_ASSIGN_OR_RETURN(settled, CompileRegions(config, options, placement, plan));
+    if (!settled && !options.soft_placement)
+      LAZULI_RETURN_IF_ERROR(placement.CheckAllOnDevice("npu"));
+  }
+  CountHostOps(placement, plan);
+  plan.placement = PlacementText(placement, plan.partition, "npu");
+  Report(placement, plan);
+  return plan;
+}
+
+}  // namespace lazuli::npu

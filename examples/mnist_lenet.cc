@@ -38,18 +38,19 @@ struct Net : lz::nn::Module {
 
 struct Options {
   std::string data = "data/mnist", device = lz::Device().name();
-  long epochs = 2, batch_size = 64, limit = 0;
+  long epochs = 0, batch_size = 64, limit = 0;  // 0: by the device
   double lr = 0.02;
 };
 
 constexpr const char* kHelp = R"(usage: mnist_lenet [OPTION VALUE]...
 
   --data DIR        folder with MNIST's four IDX files (default: data/mnist)
-  --epochs N        times through the training images (default: 2)
+  --epochs N        times through the training images (default: 2; on npu 1)
   --batch-size N    images in a step (default: 64)
   --lr X            learning rate of SGD, whose momentum is 0.9 (default: 0.02)
-  --device NAME     where to train: cpu, interpreter (default: PJRT_DEVICE, else cpu)
-  --limit N         use the first N images for training and for the test (default: all)
+  --device NAME     where to train: cpu, npu, interpreter (default: PJRT_DEVICE, else cpu)
+  --limit N         use the first N images for training and for the test (default: all;
+                    on npu, which is simulated, as many as make 300 steps)
 )";
 
 struct UsageError : std::runtime_error {
@@ -181,9 +182,11 @@ double Evaluate(Net& net, lz::data::DataLoader& loader, const Options& options,
   return correct / static_cast<double>(loader.dataset().size());
 }
 
-void Run(const Options& options) {
-  const lz::Device device(options.device);  // throws if there is none
-  setenv("PJRT_DEVICE", options.device.c_str(), /*overwrite=*/1);
+void Run(Options options) {
+  lz::set_device_type(options.device);  // throws if there is none
+  const bool simulated = lz::device_type() == "npu";
+  if (options.epochs == 0) options.epochs = simulated ? 1 : 2;
+  if (options.limit == 0 && simulated) options.limit = 300 * options.batch_size;
 
   lz::manual_seed(1);
   lz::data::DataLoader train = Loader(options, /*train=*/true);
@@ -191,7 +194,7 @@ void Run(const Options& options) {
   Net net;
   lz::optim::SGD opt(net.parameters(), {.lr = options.lr, .momentum = 0.9});
   std::printf("LeNet, %lld parameters, on %s; %lld training and %lld test images\n",
-              static_cast<long long>(net.num_parameters()), device.name().c_str(),
+              static_cast<long long>(net.num_parameters()), lz::Device().name().c_str(),
               static_cast<long long>(train.dataset().size()),
               static_cast<long long>(test.dataset().size()));
 

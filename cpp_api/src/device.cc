@@ -1,17 +1,31 @@
 #include "lazuli/device.h"
 
+#include <atomic>
+
 #include "backend/client/registry.h"
 #include "cpp_api/src/facade.h"
 
 namespace lazuli {
 namespace {
 
-backend::Device DefaultDevice() {
-  Initialize();
-  // Looked up once: the flag is read when first asked for, and devices are never destroyed.
-  static const backend::Device device =
-      Call(SourceLocation(), [] { return lazy::ValueOrThrow(backend::DefaultDevice()); });
+// What set_device_type said, else the flags; found when first asked for. Devices are never destroyed.
+std::atomic<const backend::Device*>& TheDefault() {
+  static std::atomic<const backend::Device*> device{nullptr};
   return device;
+}
+
+const backend::Device* Lasting(const backend::Device& device) {
+  return &device.client->devices()[static_cast<std::size_t>(device.ordinal)];
+}
+
+backend::Device DefaultDevice() {
+  const backend::Device* device = TheDefault().load(std::memory_order_acquire);
+  if (device != nullptr) return *device;
+  Initialize();
+  const backend::Device found =
+      Call(SourceLocation(), [] { return lazy::ValueOrThrow(backend::DefaultDevice()); });
+  TheDefault().compare_exchange_strong(device, Lasting(found));
+  return *TheDefault().load(std::memory_order_acquire);
 }
 
 }  // namespace
@@ -31,6 +45,13 @@ Device::Device(std::string_view name) {
 }
 
 std::string Device::name() const { return DeviceAccess::Unwrap(*this).ToString(); }
+
+std::string device_type() { return std::string(DefaultDevice().client->platform()); }
+
+void set_device_type(std::string_view type) {
+  const backend::Device device = DeviceAccess::Unwrap(Device(type));
+  TheDefault().store(Lasting(device), std::memory_order_release);
+}
 
 std::vector<Device> devices() {
   Initialize();

@@ -37,6 +37,7 @@ import lazuli.metrics
 import lazuli.nn
 import lazuli.optim
 import lazuli.random
+import lazuli.runtime
 import lazuli.utils
 
 # Errors and dumps show the line that called into this package, not lines of it, nor of what calls it for users.

@@ -98,7 +98,8 @@ void BindDTypes(py::module_& module) {
 
 void BindDevices(py::module_& module) {
   py::class_<Device>(module, "Device", "Where tensors live and programs run.")
-      .def(py::init<>(), "The default device: PJRT_DEVICE, else cpu:0.")
+      .def(py::init<>(),
+           "The default device: PJRT_DEVICE, else cpu:0, unless set_device_type said another.")
       .def(py::init<std::string_view>(), py::arg("name"),
            "A device by name: 'cpu', 'interpreter:0'.")
       .def_property_readonly("name", &Device::name)
@@ -120,6 +121,9 @@ void BindDevices(py::module_& module) {
            })
       .def("__hash__", [](const Device& d) { return py::hash(py::str(d.name())); });
   module.def("devices", &devices, "Every device of every platform.");
+  module.def("device_type", &device_type, "The platform of the default device: 'cpu', 'npu'.");
+  module.def("set_device_type", &set_device_type, py::arg("type"),
+             "Makes a platform the one on which tensors that say no device are made from now on.");
 }
 
 // Signals are handled by Python's main thread, where it runs Python; Ctrl-C raises

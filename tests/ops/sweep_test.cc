@@ -1,14 +1,18 @@
 // Every op by every sample: what the interpreter and the CPU compute, gradients, shapes, keys and
 // errors. Adding an op to op_list.h without samples is a failure here.
+#include <cstdlib>
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "backend/client/registry.h"
 #include "cpp_api/src/facade.h"
+#include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "lazy/autograd/backward.h"
 #include "lazy/ops/op_list.h"
@@ -102,6 +106,26 @@ TEST_P(ForwardTest, GivesItsReferenceOnEveryDevice) {
   });
 }
 
+// --- the NPU
+
+// What its vector unit and its array add up comes in another order than the evaluator's; narrow
+// floats are rounded after other sums.
+double NpuTolerance(const OpRow& row, const Literals& values) {
+  double tolerance = std::max(row.device_tolerance, 5e-5);
+  for (const Literal& value : values) {
+    if (IsFloat(value.shape().dtype()) && ByteWidth(value.shape().dtype()) < 4)
+      tolerance = std::max(tolerance, 2e-2);
+  }
+  return tolerance;
+}
+
+// A quarter of the ops; LAZULI_SWEEP=all takes all of them.
+bool NpuTakes(const std::string& name) {
+  const char* const sweep = std::getenv("LAZULI_SWEEP");
+  if (sweep != nullptr && std::string_view(sweep) == "all") return true;
+  return std::hash<std::string>()(name) % 4 == 0;
+}
+
 // --- gradients
 
 using Function = std::function<Tensor(const Tensors&)>;
@@ -138,6 +162,30 @@ Tensors GradientsOf(const Tensor& y, const Tensors& leaves, bool create_graph) {
   for (const Tensor& leaf : leaves)
     grads.push_back(leaf.requires_grad() ? leaf.impl()->autograd()->grad : Tensor());
   return grads;
+}
+
+// Values and gradients, as many as there are.
+Literals ValuesAndGradients(const OpRow& row, const Sample& sample, backend::Device device) {
+  const Tensors leaves = Leaves(sample.operands, ~row.numbers, device);
+  const Tensors results = RecordSample(row, sample, leaves, device);
+  Literals values;
+  for (const Tensor& gradient : GradientsOf(Project(results, 7), leaves, false))
+    if (gradient.defined()) values.push_back(ToLiteral(gradient));
+  for (const Tensor& result : results) values.push_back(ToLiteral(result));
+  return values;
+}
+
+// All that its compiler supports runs on the NPU, however small, the rest on the host.
+TEST_P(ForwardTest, GivesTheSameValuesAndGradientsOnTheNpu) {
+  if (!NpuTakes(GetParam())) return;
+  ASSERT_TRUE(SetFlag("LAZULI_OP_FILTER", "0").ok());
+  ASSERT_TRUE(SetFlag("NPU_STRICT", "1").ok());  // for the client, which the first of them makes
+  ForEachSample(GetParam(), [&](const OpRow& row, const Sample& sample) {
+    const Literals expected = ValuesAndGradients(row, sample, DeviceOf("interpreter"));
+    const double tolerance = NpuTolerance(row, expected);
+    Compare(expected, ValuesAndGradients(row, sample, DeviceOf("npu")), tolerance, tolerance);
+  });
+  ASSERT_TRUE(SetFlag("LAZULI_OP_FILTER", "1").ok());
 }
 
 double Evaluate(const Function& f, const Literals& values, uint32_t wanted,

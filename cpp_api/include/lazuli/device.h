@@ -14,7 +14,8 @@ class LAZULI_API Device {
  public:
   // "cpu", "cpu:1", "interpreter:0"; throws Error(kNotFound) that lists what exists.
   explicit Device(std::string_view name);
-  // The default device: PJRT_DEVICE, else cpu:0.
+  // The default device: what set_device_type said, else PJRT_DEVICE, else the first of the enabled
+  // platform with the highest priority (LAZULI_ENABLED_DEVICES), which is cpu:0 unless that is set.
   Device();
   std::string name() const;
   bool operator==(const Device&) const = default;
@@ -25,6 +26,11 @@ class LAZULI_API Device {
   void* client_ = nullptr;
   std::int32_t ordinal_ = 0;
 };
+
+// The platform of the default device: "cpu", "npu". Setting it decides where tensors that say no
+// device are made from then on, in all threads; those that are there stay where they are.
+LAZULI_API std::string device_type();
+LAZULI_API void set_device_type(std::string_view type);
 
 // Every device of every platform.
 LAZULI_API std::vector<Device> devices();

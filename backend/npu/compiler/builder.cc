@@ -141,6 +141,14 @@ void TileBuilder::Copy(Op op, Queue queue, Place to, absl::Span<const int64_t> t
   copy.to = Reaching(to, extents, target, elem);
   copy.from[0] = Reaching(from, extents, source, elem);
   copy.descriptor = AddDescriptor(d);
+  if (far_register_ != 0) {
+    Place& far = op == Op::kDmaSt ? copy.to : copy.from[0];
+    constexpr int kSum = 3;  // a register
+    copy.far_register = kSum;
+    Scalar(Op::kAdd, kSum, far_register_, far.offset);
+    far.low = 0;
+    far.high = program_.arrays[static_cast<std::size_t>(far.object)].bytes();
+  }
   Add(std::move(copy));
 }
 
@@ -182,6 +190,79 @@ void TileBuilder::FillBox(Place to, absl::Span<const int64_t> strides,
   fill.descriptor = AddDescriptor(d);
   fill.imm = value;
   Add(std::move(fill));
+}
+
+void TileBuilder::Indexed(bool gather, Place near, Place far, Place table, int64_t rows,
+                          int64_t row, absl::Span<const int64_t> dims,
+                          absl::Span<const int64_t> near_strides,
+                          absl::Span<const int64_t> far_strides, int elem, uint32_t joining,
+                          Type type) {
+  Descriptor d;
+  auto &far_side = gather ? d.src : d.dst, &near_side = gather ? d.dst : d.src;
+  d.dim[0] = static_cast<uint32_t>(rows);
+  far_side[0] = 1;
+  near_side[0] = static_cast<int32_t>(row);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    d.dim[i + 1] = static_cast<uint32_t>(dims[i]);
+    far_side[i + 1] = static_cast<int32_t>(far_strides[i]);
+    near_side[i + 1] = static_cast<int32_t>(near_strides[i]);
+  }
+  d.flags = static_cast<uint32_t>(elem) | static_cast<uint32_t>(dims.size() + 1) << 4;
+  near.low = near.offset;
+  near.high = near.offset + rows * row * elem;
+  far.low = 0;
+  far.high = program_.arrays[static_cast<std::size_t>(far.object)].bytes();
+  table.low = table.offset;
+  table.high = table.offset + 4 * rows;
+  TileOp op{gather ? Op::kDmaGat : Op::kDmaSct, gather ? Queue::kLd0 : Queue::kSt0, type};
+  op.to = gather ? near : far;
+  op.from[0] = gather ? far : near;
+  op.table = table;
+  op.reads_to = joining != 0;
+  op.aux = joining;
+  op.descriptor = AddDescriptor(d);
+  Add(std::move(op));
+}
+
+void TileBuilder::Scalar(Op op, int to, int from, int64_t value) {
+  TileOp scalar{op, Queue::kSq};
+  scalar.rd = to;
+  scalar.ra = from;
+  scalar.imm = value;
+  if (op != Op::kMovi) scalar.aux = kAuxImmediate;
+  Add(std::move(scalar));
+}
+
+void TileBuilder::AddRegisters(int to, int a, int b) {
+  TileOp add{Op::kAdd, Queue::kSq};
+  add.rd = to;
+  add.ra = a;
+  add.rb = b;
+  Add(std::move(add));
+}
+
+void TileBuilder::Barrier() {
+  NextStage();
+  Add(TileOp{Op::kFence, Queue::kSq});
+  NextStage();
+}
+
+void TileBuilder::Label(int label) {
+  Barrier();
+  TileOp here{Op::kNop, Queue::kSq};
+  here.label = label;
+  Add(std::move(here));
+  NextStage();
+}
+
+void TileBuilder::Branch(Op op, int ra, int rb, int label) {
+  NextStage();
+  TileOp branch{op, Queue::kSq};
+  branch.ra = ra;
+  branch.rb = rb;
+  branch.label = label;
+  Add(std::move(branch));
+  NextStage();
 }
 
 int TileBuilder::AddVectorDescriptor(absl::Span<const int64_t> dims,

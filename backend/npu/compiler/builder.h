@@ -42,6 +42,14 @@ class TileBuilder {
   static Place Spm(int buffer, int64_t offset = 0) { return {Space::kSpm, buffer, offset, 0, 0}; }
   static Place Dram(const View& view, int64_t element);
 
+  // Scalar code. Registers 1 to kScalarRegisters; `value` is a number.
+  void Scalar(Op op, int to, int from, int64_t value);
+  void AddRegisters(int to, int a, int b);
+  int NewLabel() { return labels_++; }
+  void Label(int label);                          // everything is idle
+  void Branch(Op op, int ra, int rb, int label);  // likewise
+  void Barrier();                                 // waits until everything is idle
+
   // Copies elements; as many instructions as the nest needs. Which queue: Load takes turns unless
   // it is told one.
   void Load(Place to, absl::Span<const int64_t> to_strides, Place from,
@@ -49,6 +57,15 @@ class TileBuilder {
             int queue = -1);
   void Store(Place to, absl::Span<const int64_t> to_strides, Place from,
              absl::Span<const int64_t> from_strides, absl::Span<const int64_t> dims, int elem);
+  // dma.gat or dma.sct: `rows` rows of `row` elements in the scratchpad, each at its distance in elements from `far`, as the table
+  // at `table` says. Of a row's elements up to four levels with these strides.
+  void Indexed(bool gather, Place near, Place far, Place table, int64_t rows, int64_t row,
+               absl::Span<const int64_t> dims, absl::Span<const int64_t> near_strides,
+               absl::Span<const int64_t> far_strides, int elem, uint32_t joining, Type type);
+
+  // Copies from now on add this register to the place in DRAM; 0: none. Such a copy may touch all of its array.
+  void SetFarRegister(int number) { far_register_ = number; }
+
   // Bytes of `value` into elements that follow each other.
   void Fill(Place to, int64_t elements, int elem, int64_t value, int queue = 0);
 
@@ -82,7 +99,7 @@ class TileBuilder {
   const Config& config_;
   TileProgram& program_;
   std::map<std::string, int> descriptors_, vectors_, constants_;
-  int origin_ = 0, stage_ = 0, next_load_ = 0;
+  int origin_ = 0, stage_ = 0, next_load_ = 0, labels_ = 0, far_register_ = 0;
 };
 
 // Levels of a vector program's nest.

@@ -124,7 +124,8 @@ class Emitter {
     return Register(address, origin, zero_is_none);
   }
   void Far(const Place& place, const TileOp& op, Instruction& in) {
-    in.rb = Address(place, op.origin);
+    in.rb =
+        op.far_register != 0 ? static_cast<uint32_t>(op.far_register) : Address(place, op.origin);
     in.aux |= kAuxDram;
     in.imm = static_cast<uint32_t>(offsets_[static_cast<std::size_t>(place.object)] / kDramUnit);
   }

@@ -192,6 +192,24 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
     case Opcode::kDot:
       LowerDot(i);
       return absl::OkStatus();
+    case Opcode::kWhile:
+      return LowerWhile(i);
+    case Opcode::kConditional:
+      return LowerConditional(i);
+    case Opcode::kCall:
+      return LowerCall(i);
+    case Opcode::kDynamicSlice:
+      LowerDynamicSlice(i);
+      return absl::OkStatus();
+    case Opcode::kDynamicUpdateSlice:
+      LowerDynamicUpdateSlice(i);
+      return absl::OkStatus();
+    case Opcode::kGather:
+      LowerGather(i);
+      return absl::OkStatus();
+    case Opcode::kScatter:
+      LowerScatter(i);
+      return absl::OkStatus();
     case Opcode::kReduceWindow:
       LowerReduceWindow(i);
       return absl::OkStatus();

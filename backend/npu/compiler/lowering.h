@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 
 #include "backend/npu/compiler/builder.h"
+#include "backend/npu/compiler/index_form.h"
 #include "backend/npu/compiler/vector_kernel.h"
 #include "ir/hlo/module.h"
 
@@ -43,6 +44,31 @@ class Lowering {
   void LowerConvolution(const hlo::Instruction& i);
   void LowerReduceWindow(const hlo::Instruction& i);
   void LowerSelectAndScatter(const hlo::Instruction& i);
+
+  absl::Status LowerWhile(const hlo::Instruction& i);
+  absl::Status LowerConditional(const hlo::Instruction& i);
+  absl::Status LowerCall(const hlo::Instruction& i);
+  void LowerDynamicSlice(const hlo::Instruction& i);
+  void LowerDynamicUpdateSlice(const hlo::Instruction& i);
+  void LowerGather(const hlo::Instruction& i);
+  void LowerScatter(const hlo::Instruction& i);
+
+  View Distances(const IndexForm& form, const View& indices, DType dtype, const View& operand,
+                 const Dims& window, int64_t outside);
+  // 0, 1, 2, ... along a dimension.
+  View CountingView(int64_t count, const Dims& dims, int64_t dimension);
+  void MoveRows(bool gather, const View& array, const Dims& window, const View& distances,
+                const View& windows, const Dims& window_dims, uint32_t joining, Type type);
+
+  Views LowerCalled(const hlo::Computation& computation, absl::Span<const Views> arguments,
+                    absl::Status& status);
+  Views NewArrays(const Shape& shape);
+  void Assign(Views from, const Views& to);
+  // Into registers of the sequencer. Everything is idle behind it.
+  void LoadScalars(absl::Span<const View> scalars, absl::Span<const int> registers);
+  static constexpr int kOffset = 4;  // a register
+  void ComputeOffset(const View& array, absl::Span<hlo::Instruction* const> starts,
+                     absl::Span<const int64_t> sizes);
 
   const View& ValueOf(const hlo::Instruction& i) { return values_.at(&i)[0]; }
   void Set(const hlo::Instruction& i, View view) { values_[&i] = {std::move(view)}; }

@@ -52,10 +52,12 @@ void PrefetchLoads(TileProgram& program) {
     const int number = program.ops[i].stage;
     Footprint footprint, earlier;
     for (const TileOp& op : before) earlier.Add(op);
+    // Nothing moves over scalar code.
     const bool movable = !before.empty() && !IsControl(before.back()) && !IsControl(program.ops[i]);
     for (; i < program.ops.size() && program.ops[i].stage == number; ++i) {
       TileOp& op = program.ops[i];
-      if (movable && IsLoad(op) && !footprint.Holds(op) && !earlier.Holds(op)) {
+      if (movable && IsLoad(op) && op.far_register == 0 && !footprint.Holds(op) &&
+          !earlier.Holds(op)) {
         done.push_back(std::move(op));
         continue;
       }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/npu/compiler/expression.h"
+#include "backend/npu/compiler/index_form.h"
 #include "backend/npu/compiler/product.h"
 #include "backend/npu/compiler/reductions.h"
 #include "backend/npu/compiler/window_kernel.h"
@@ -82,6 +83,50 @@ std::optional<Refusal> WhyNotProduct(const hlo::Instruction& i, const Config& co
   return Refusal{"unsupported-dtype", std::move(why_not)};
 }
 
+// Of everything that is called.
+std::optional<Refusal> WhyNotCalled(const hlo::Instruction& i, const Config& config) {
+  for (const hlo::Computation* computation : i.called()) {
+    for (const hlo::Instruction* inner : computation->PostOrder()) {
+      if (std::optional<Refusal> refusal = WhyNot(*inner, config)) {
+        refusal->reason = Str("in ", computation->name(), ": ", refusal->reason);
+        return refusal;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// Numbers that the sequencer loads.
+std::optional<Refusal> WhyNotScalars(absl::Span<hlo::Instruction* const> scalars) {
+  for (const hlo::Instruction* scalar : scalars) {
+    const DType dtype = scalar->shape().dtype();
+    if (dtype != DType::kPred && dtype != DType::kS64 && (!Computes(dtype) || IsFloat(dtype)))
+      return Refusal{"unsupported-dtype", Str("the sequencer does not load ", DTypeText(dtype))};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> WhyNotIndexed(const hlo::Instruction& i, const IndexForm& form,
+                                     const Shape& windows) {
+  const Shape &operand = i.operand(0)->shape(), &indices = i.operand(1)->shape();
+  const DType dtype = indices.dtype();
+  if (!IsIntegral(dtype) || !(Computes(dtype) || IsWide(dtype)))
+    return Refusal{"unsupported-dtype",
+                   Str("the vector unit does not compute with ", DTypeText(dtype))};
+  if (operand.num_elements() > (int64_t{1} << 30))
+    return Refusal{"unsupported-shape", "an index has 32 bits"};
+  int levels = 0;
+  for (int64_t d : WindowOf(form, operand, windows)) levels += d > 1 ? 1 : 0;
+  if (levels > 4) return Refusal{"unsupported-shape", "a window of more than four dims"};
+  return std::nullopt;
+}
+
+std::optional<Refusal> WhyNotScatter(const hlo::Instruction& i) {
+  if (i.operand_count() != 3) return Op("a scatter of several arrays at once");
+  if (!JoinOf(i)) return Op("a scatter by other than replacing, or sum or maximum of f32 or s32");
+  return WhyNotIndexed(i, FormOf(i.attrs_as<hlo::ScatterAttrs>()), i.operand(2)->shape());
+}
+
 std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& config) {
   switch (i.opcode()) {
     case Opcode::kDot:
@@ -102,6 +147,20 @@ std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& con
     case Opcode::kPad:
     case Opcode::kCopy:
       return std::nullopt;
+    case Opcode::kWhile:
+    case Opcode::kCall:
+      return WhyNotCalled(i, config);
+    case Opcode::kConditional:
+      if (auto refusal = WhyNotScalars(i.operands().subspan(0, 1))) return refusal;
+      return WhyNotCalled(i, config);
+    case Opcode::kDynamicSlice:
+      return WhyNotScalars(i.operands().subspan(1));
+    case Opcode::kDynamicUpdateSlice:
+      return WhyNotScalars(i.operands().subspan(2));
+    case Opcode::kGather:
+      return WhyNotIndexed(i, FormOf(i.attrs_as<hlo::GatherAttrs>()), i.shape());
+    case Opcode::kScatter:
+      return WhyNotScatter(i);
     case Opcode::kReduce:
       return WhyNotReduce(i);
     case Opcode::kReduceWindow:

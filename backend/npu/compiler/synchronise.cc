@@ -95,7 +95,7 @@ class Synchroniser {
 
   // Everything is done before it.
   bool Fenced(int op) const {
-    return IsControl(program_.ops[static_cast<std::size_t>(op)]) || fences_.contains(op);
+    return IsBarrier(program_.ops[static_cast<std::size_t>(op)]) || fences_.contains(op);
   }
 
   template <class F>

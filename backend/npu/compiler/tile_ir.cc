@@ -42,6 +42,20 @@ int PortOf(const TileOp& op) {
   return static_cast<int>(op.queue);
 }
 
+bool IsBarrier(const TileOp& op) {
+  switch (op.op) {
+    case Op::kFence:
+    case Op::kNop:
+    case Op::kLds:
+    case Op::kSts:
+    case Op::kBeq:
+    case Op::kJmp:
+      return IsControl(op);
+    default:
+      return false;
+  }
+}
+
 std::string TileProgram::ToString() const {
   std::string text;
   for (const TileArray& array : arrays)

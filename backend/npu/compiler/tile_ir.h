@@ -69,7 +69,8 @@ struct TileOp {
   uint32_t aux = 0;
   int64_t imm = 0;
   int origin = 0;
-  int stage = 0;  // what works on one block (prefetch.h)
+  int stage = 0;         // what works on one block (prefetch.h)
+  int far_register = 0;  // holds what is added to the array's place, instead of an offset
   // Scalar code: see emit.h.
   int rd = 0, ra = 0, rb = 0;
   int label = -1;
@@ -92,7 +93,9 @@ struct TileProgram {
 // weights and for results. What goes through one port is in order; nothing else is.
 inline constexpr int kWeightsPort = 12, kResultsPort = 13, kPorts = 14;
 int PortOf(const TileOp& op);
-// What a sequencer does, which begins when all units are idle.
+// Scalar code of the sequencer.
 inline bool IsControl(const TileOp& op) { return op.queue == Queue::kSq; }
+// Scalar code that finds all units idle: fences, and what stands behind them.
+bool IsBarrier(const TileOp& op);
 
 }  // namespace lazuli::npu

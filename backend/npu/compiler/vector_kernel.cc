@@ -248,7 +248,9 @@ void EmitVectorKernel(VectorKernel kernel, TileBuilder& builder) {
   VectorEmitter(std::move(kernel), builder).Emit();
 }
 
-void EmitMove(const View& from, const View& to, TileBuilder& builder) {
+void EmitMove(const View& from, const View& to, TileBuilder& builder, int from_register,
+              int to_register) {
+  if (from.elements() == 0) return;
   Dims dims = from.dims, source = from.strides, target = to.strides;
   Dims* const both[] = {&source, &target};
   CollapseLevels(dims, both);
@@ -263,10 +265,13 @@ void EmitMove(const View& from, const View& to, TileBuilder& builder) {
     const Dims near = CompactStrides(extents, target);
     const int buffer =
         builder.AddBuffer("move", CompactSize(extents, Dims(extents.size(), 1)) * elem);
+    builder.SetFarRegister(from_register);
     builder.Load(TileBuilder::Spm(buffer), near, TileBuilder::Dram(from, Start(starts, source)),
                  source, extents, elem);
+    builder.SetFarRegister(to_register);
     builder.Store(TileBuilder::Dram(to, Start(starts, target)), target, TileBuilder::Spm(buffer),
                   near, extents, elem);
+    builder.SetFarRegister(0);
   });
 }
 

@@ -31,8 +31,10 @@ struct VectorKernel {
 };
 void EmitVectorKernel(VectorKernel kernel, TileBuilder& builder);
 
-// Copies elements from one view to another of the same dims and width.
-void EmitMove(const View& from, const View& to, TileBuilder& builder);
+// Copies elements from one view to another of the same dims and width. Registers of the sequencer hold what is added to the places
+// of the arrays, if they are not 0.
+void EmitMove(const View& from, const View& to, TileBuilder& builder, int from_register = 0,
+              int to_register = 0);
 
 // The micro-operation that joins two results of a reduction.
 Micro JoiningMicro(Reduction reduction);

@@ -2,6 +2,7 @@
 // rare (division, shifts) is left to the host.
 
 #include "backend/npu/compiler/expression.h"
+#include "backend/npu/compiler/index_form.h"
 
 namespace lazuli::npu {
 namespace {
@@ -231,6 +232,22 @@ Value AddWide(const hlo::Instruction& i, absl::Span<const Value> operands, Expre
     default:
       return x;  // copy
   }
+}
+
+Value ClampIndex(DType dtype, Value index, int64_t last, Expression& e) {
+  const auto most = static_cast<uint32_t>(last);
+  if (IsWide(dtype)) {
+    WideMaker m(e, dtype);
+    return m.Minimum(m.Maximum(index, {m.Number(0), m.Number(0)}), {m.Number(most), m.Number(0)});
+  }
+  const int type = ArithmeticOf(dtype);
+  const int least = e.Op(Micro::kMax, type, index.low, e.Literal(0, type));
+  return {e.Op(Micro::kMin, type, least, e.Literal(most, type))};
+}
+
+int EqualIndex(DType dtype, Value a, Value b, Expression& e) {
+  if (IsWide(dtype)) return WideMaker(e, dtype).Equal(a, b);
+  return e.Op(Micro::kCmpEq, kSigned, a.low, b.low);
 }
 
 }  // namespace lazuli::npu

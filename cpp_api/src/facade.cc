@@ -7,6 +7,7 @@
 #include "backend/interpreter/interpreter.h"
 #include "backend/npu/npu_client.h"
 #include "ir/support/data_memory.h"
+#include "ir/support/error_place.h"
 #include "ir/support/wrong_type.h"
 #include "lazy/debug/debug_level.h"
 #include "lazy/debug/save_tensors.h"
@@ -60,7 +61,8 @@ void Initialize() {
 
 void Rethrow(const absl::Status& status, ir::SiteId site) {
   const absl::Status placed = ir::AtSite(status, site);
-  throw Error(CodeOf(placed), std::string(ir::Message(placed)));
+  throw Error(CodeOf(placed), std::string(ir::Message(placed)), ir::OpOf(placed),
+              ir::PlaceOf(placed));
 }
 
 void RethrowOrEnd(const std::bad_alloc& error, ir::SiteId site) {

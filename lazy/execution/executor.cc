@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/support/data_memory.h"
+#include "ir/support/error_place.h"
 #include "ir/support/fork.h"
 #include "ir/support/metrics.h"
 #include "ir/support/runtime.h"
@@ -44,7 +45,8 @@ absl::Status TakeInputs(const Run& run, backend::Buffers& inputs, Failed& failed
 absl::Status ErrorOfCheck(const Run& run, std::size_t i, int64_t value) {
   const auto& [op, before, after] = run.program->checks[i].message;
   const auto& [site, function, order] = run.checks[i];
-  return ir::AtSite(OutOfRange(function.empty() ? op : function, ": ", before, value, after), site);
+  const absl::Status error = OutOfRange(before, value, after);
+  return ir::AtSite(ir::AddPlace(error, function.empty() ? op : function, ""), site);
 }
 
 // An s64[] of the device; where that is the host's memory without asking for any.

@@ -53,13 +53,33 @@ constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
     {"under NoGrad", "under no_grad()"},
 };
 
-// A message may quote a file, whose bytes are no text.
+// A message may quote a file, whose bytes are no text. Null with an error of its own.
+PyObject* Decoded(std::string_view text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                              "backslashreplace");
+}
+
 void SetPythonError(PyObject* type, std::string_view message) {
-  PyObject* text = PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()),
-                                        "backslashreplace");
-  if (text == nullptr) return;  // an error of its own
+  PyObject* text = Decoded(message);
+  if (text == nullptr) return;
   PyErr_SetObject(type, text);
   Py_DECREF(text);
+}
+
+// As SetPythonError, for an error whose attributes `op` and `place` say where it comes from.
+void SetPlacedError(const Error& error, std::string_view message) {
+  namespace py = pybind11;
+  const auto text = py::reinterpret_steal<py::object>(Decoded(message));
+  if (!text) return;
+  const auto raised =
+      py::reinterpret_steal<py::object>(PyObject_CallOneArg(TypeOf(error.code()), text.ptr()));
+  if (!raised) return;
+  for (const auto& [name, value] :
+       {std::pair("op", &error.op()), std::pair("place", &error.place())}) {
+    const auto attribute = py::reinterpret_steal<py::object>(Decoded(*value));
+    if (!attribute || PyObject_SetAttrString(raised.ptr(), name, attribute.ptr()) != 0) return;
+  }
+  PyErr_SetObject(TypeOf(error.code()), raised.ptr());
 }
 
 // Unless there is one already: that of a signal, which ended a wait.
@@ -70,7 +90,7 @@ void SetError(const Error& error) {
     const std::size_t at = message.find(cpp);
     if (at != std::string::npos) message.replace(at, cpp.size(), python);
   }
-  SetPythonError(TypeOf(error.code()), message);
+  SetPlacedError(error, message);
 }
 
 }  // namespace
@@ -110,7 +130,10 @@ void RegisterErrors(pybind11::module_& module) {
     return type;
   };
   ErrorTypes& types = Types();
-  types.error = define("Error", {PyExc_RuntimeError}, "What the library raises.");
+  types.error = define("Error", {PyExc_RuntimeError},
+                       "What the library raises. `op` names the function and `place` the line that "
+                       "called it (\"train.py:41\"); \"\" where it is not known.");
+  for (const char* name : {"op", "place"}) module.attr("Error").attr(name) = "";
   types.invalid_argument = define("InvalidArgumentError", {types.error, PyExc_ValueError},
                                   "Shapes or values that do not fit.");
   types.out_of_range =

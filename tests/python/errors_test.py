@@ -43,6 +43,19 @@ def test_errors_are_of_the_library_and_of_python(call, kind, builtins):
     assert all(isinstance(error.value, builtin) for builtin in (RuntimeError, *builtins))
 
 
+@pytest.mark.parametrize("op, call", [
+    ("matmul", lambda x: lz.matmul(x, x)), ("sum", lambda x: x.sum(3)), ("cat", lambda x: lz.cat([x, x[0]])),
+    ("index_select", lambda x: lz.index_select(x, 0, lz.tensor([5])).numpy()),
+    ("cross_entropy", lambda x: lz.nn.functional.cross_entropy(x, x[:1]))])
+def test_op_and_place_are_attributes(op, call):
+    with pytest.raises(lz.Error) as error:
+        call(lz.ones(2, 3))
+    raised = error.value
+    assert raised.op == op and str(raised).startswith(f"{op}: ")
+    assert raised.place.startswith("errors_test.py:") and str(raised).endswith(f"({raised.place})")
+    assert lz.Error("mine").op == lz.Error.place == ""
+
+
 def test_dims_out_of_range_are_index_errors():
     with pytest.raises(IndexError) as error:
         lz.ones(2).sum(3)

@@ -4,8 +4,10 @@
 //   matmul: inner dimensions differ: f32[8,16] x f32[4,4] (train.cc:41)
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "lazuli/export.h"
 
@@ -24,11 +26,20 @@ enum class ErrorCode : unsigned char {
 
 class LAZULI_API Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& message, std::string op = {}, std::string place = {})
+      : std::runtime_error(message),
+        code_(code),
+        origin_(std::make_shared<const Origin>(std::move(op), std::move(place))) {}
   ErrorCode code() const { return code_; }
+  // What what() says, too: "matmul", and "train.cc:41", the line of the program that called it.
+  // Empty where it is not known.
+  const std::string& op() const { return origin_->first; }
+  const std::string& place() const { return origin_->second; }
 
  private:
+  using Origin = std::pair<std::string, std::string>;
   ErrorCode code_;
+  std::shared_ptr<const Origin> origin_;  // shared, because copies of exceptions must not throw
 };
 
 }  // namespace lazuli

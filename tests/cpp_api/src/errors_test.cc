@@ -49,6 +49,20 @@ TEST_F(ErrorsTest, ShapesThatDoNotFitAreRefusedAtTheCall) {
                  nn::functional::cross_entropy(x_, i_));
 }
 
+TEST_F(ErrorsTest, OpAndPlaceAreDataToo) {
+  try {
+    x_.sum({2});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.op(), "sum");
+    EXPECT_EQ(error.place(), "errors_test.cc:" + std::to_string(__LINE__ - 4));
+    EXPECT_EQ(std::string(error.what()),
+              "sum: dim 2 is out of range for rank 2 (" + error.place() + ")");
+  }
+  const Error ours(ErrorCode::kNotFound, "no such file");
+  EXPECT_EQ(ours.op() + ours.place(), "");
+}
+
 TEST_F(ErrorsTest, DimsAndArgumentsOutOfRangeAreRefused) {
   EXPECT_REFUSED(kOutOfRange, "sum: dim 2 is out of range for rank 2", x_.sum({2}));
   EXPECT_REFUSED(kOutOfRange, "softmax: dim -3 is out of range for rank 2", softmax(x_, -3));

@@ -25,18 +25,25 @@ void AppendList(std::string& out, absl::Span<const int64_t> values) {
 
 }  // namespace
 
-Shape Shape::Tuple(std::vector<Shape> elements) {
-  Shape shape;
-  shape.tuple_ = std::move(elements);
-  return shape;
+const std::vector<Shape>& Shape::tuple() const {
+  static constinit const std::vector<Shape> kNone;
+  return more_ ? more_->tuple : kNone;
 }
 
-Shape::Shape(const Shape& other)
-    : dtype_(other.dtype_),
-      dynamic_dims_(other.dynamic_dims_),
-      dims_(other.dims_),
-      layout_(other.layout_ ? std::make_unique<Dims>(*other.layout_) : nullptr),
-      tuple_(other.tuple_) {}
+absl::Span<const int64_t> Shape::layout() const {
+  return more_ ? absl::MakeConstSpan(more_->layout) : absl::Span<const int64_t>();
+}
+
+Shape::More& Shape::MutableMore() {
+  if (!more_) more_ = std::make_unique<More>();
+  return *more_;
+}
+
+Shape Shape::Tuple(std::vector<Shape> elements) {
+  Shape shape;
+  if (!elements.empty()) shape.MutableMore().tuple = std::move(elements);
+  return shape;
+}
 
 Shape& Shape::operator=(const Shape& other) {
   if (this != &other) *this = Shape(other);
@@ -70,12 +77,12 @@ int64_t Shape::num_elements() const {
 int64_t Shape::byte_size() const {
   if (IsArray()) return num_elements() * ByteWidth(dtype_);
   int64_t bytes = 0;
-  for (const Shape& element : tuple_) bytes += element.byte_size();
+  for (const Shape& element : tuple()) bytes += element.byte_size();
   return bytes;
 }
 
 Dims Shape::minor_to_major() const {
-  if (layout_) return *layout_;
+  if (has_layout()) return more_->layout;
   Dims order(dims_.size());
   std::iota(order.rbegin(), order.rend(), 0);
   return order;
@@ -85,16 +92,18 @@ Shape Shape::WithLayout(absl::Span<const int64_t> minor_to_major) const {
   LAZULI_CHECK(minor_to_major.size() == dims_.size(), "layout of ", minor_to_major.size(),
                " dimensions for ", *this);
   Shape shape = *this;
-  shape.layout_ = IsRowMajor(minor_to_major)
-                      ? nullptr
-                      : std::make_unique<Dims>(minor_to_major.begin(), minor_to_major.end());
+  if (!IsRowMajor(minor_to_major))
+    shape.MutableMore().layout.assign(minor_to_major.begin(), minor_to_major.end());
+  else if (has_layout())
+    shape.more_->layout.clear();
   return shape;
 }
 
 Shape Shape::WithDefaultLayout() const {
   Shape shape = *this;
-  shape.layout_ = nullptr;
-  for (Shape& element : shape.tuple_) element = element.WithDefaultLayout();
+  if (!more_) return shape;
+  shape.more_->layout.clear();
+  for (Shape& element : shape.more_->tuple) element = element.WithDefaultLayout();
   return shape;
 }
 
@@ -105,8 +114,8 @@ Dims Shape::strides() const {
     strides[static_cast<std::size_t>(d)] = stride;
     stride *= dim(d);
   };
-  if (layout_) {
-    for (int64_t d : *layout_) visit(d);
+  if (has_layout()) {
+    for (int64_t d : layout()) visit(d);
   } else {
     for (int64_t d = rank() - 1; d >= 0; --d) visit(d);
   }
@@ -116,9 +125,9 @@ Dims Shape::strides() const {
 void Shape::AppendTo(std::string& out, Layouts layouts) const {
   if (IsTuple()) {
     out += '(';
-    for (std::size_t i = 0; i < tuple_.size(); ++i) {
+    for (std::size_t i = 0; i < tuple().size(); ++i) {
       if (i > 0) out += ", ";
-      tuple_[i].AppendTo(out, layouts);
+      tuple()[i].AppendTo(out, layouts);
     }
     out += ')';
     return;
@@ -127,11 +136,11 @@ void Shape::AppendTo(std::string& out, Layouts layouts) const {
   out += '[';
   for (std::size_t i = 0; i < dims_.size(); ++i) {
     if (i > 0) out += ',';
-    if ((dynamic_dims_ >> i) & 1) out += "<=";
+    if ((dynamic_dims() >> i) & 1) out += "<=";
     ir::AppendTo(out, dims_[i]);
   }
   out += ']';
-  if (layouts != Layouts::kNone && !dims_.empty() && (layouts == Layouts::kAll || layout_)) {
+  if (layouts != Layouts::kNone && !dims_.empty() && (layouts == Layouts::kAll || has_layout())) {
     const Dims order = minor_to_major();
     out += '{';
     AppendList(out, {order.data(), order.size()});
@@ -145,13 +154,14 @@ std::string Shape::ToString(bool with_layout) const {
   return out;
 }
 
+void Shape::set_dynamic_dims(uint64_t bits) {
+  if (bits != dynamic_dims()) MutableMore().dynamic_dims = bits;
+}
+
 bool operator==(const Shape& a, const Shape& b) {
-  if (a.dtype_ != b.dtype_ || a.dims_ != b.dims_ || a.dynamic_dims_ != b.dynamic_dims_ ||
-      a.tuple_ != b.tuple_) {
-    return false;
-  }
-  if (!a.layout_ || !b.layout_) return !a.layout_ && !b.layout_;
-  return *a.layout_ == *b.layout_;
+  if (a.dtype_ != b.dtype_ || a.dims_ != b.dims_) return false;
+  return (!a.more_ && !b.more_) || (a.dynamic_dims() == b.dynamic_dims() &&
+                                    a.layout() == b.layout() && a.tuple() == b.tuple());
 }
 
 bool Compatible(const Shape& a, const Shape& b) {

@@ -33,8 +33,9 @@ class Shape {
 
   Shape(const Shape& other);
   Shape& operator=(const Shape& other);
-  Shape(Shape&&) noexcept = default;
-  Shape& operator=(Shape&&) noexcept = default;
+  Shape(Shape&&) noexcept;
+  Shape& operator=(Shape&&) noexcept;
+  ~Shape();
 
   // Shape of this dtype and these dims, refusing negative dims, more than kMaxRank of them, and
   // arrays of more than kMaxBytes (counted as if no dimension were zero). Shapes that come from
@@ -57,21 +58,20 @@ class Shape {
 
   // Bit i: the size of dimension i is only a bound ("<=5" in text). Stored and printed; rules treat
   // it as the size.
-  uint64_t dynamic_dims() const { return dynamic_dims_; }
-  void set_dynamic_dims(uint64_t bits) { dynamic_dims_ = bits; }
+  uint64_t dynamic_dims() const;
+  void set_dynamic_dims(uint64_t bits);
 
   int64_t num_elements() const;  // 1 for scalars; 0 if any dimension is
   int64_t byte_size() const;     // of the array in memory; of tuples, the sum over leaves
 
-  bool has_layout() const { return layout_ != nullptr; }  // other than row major
-  Dims minor_to_major() const;                            // always rank() entries
+  bool has_layout() const;      // other than row major
+  Dims minor_to_major() const;  // always rank() entries
   Shape WithLayout(absl::Span<const int64_t> minor_to_major) const;
   Shape WithDefaultLayout() const;  // recursively
   // Elements between neighbours along each dimension, for the layout.
   Dims strides() const;
 
-  const std::vector<Shape>& tuple() const { return tuple_; }
-  std::vector<Shape>& mutable_tuple() { return tuple_; }
+  const std::vector<Shape>& tuple() const;
 
   // f32[2,3]{1,0}; without layouts: f32[2,3]. Scalars print without layout, tuples in parentheses.
   std::string ToString(bool with_layout = false) const;
@@ -81,12 +81,31 @@ class Shape {
   friend bool operator==(const Shape& a, const Shape& b);  // dtype, dims, layout, bounds, elements
 
  private:
+  // What most shapes lack: a recorded op holds two shapes, and copies more of them.
+  struct More;
+  More& MutableMore();
+  absl::Span<const int64_t> layout() const;
+
   DType dtype_;
-  uint64_t dynamic_dims_ = 0;
   Dims dims_;
-  std::unique_ptr<Dims> layout_;  // minor to major; null = row major
-  std::vector<Shape> tuple_;
+  std::unique_ptr<More> more_;
 };
+
+struct Shape::More {
+  uint64_t dynamic_dims = 0;
+  Dims layout{};  // minor to major; empty = row major
+  std::vector<Shape> tuple{};
+};
+
+inline Shape::Shape(const Shape& other)
+    : dtype_(other.dtype_),
+      dims_(other.dims_),
+      more_(other.more_ ? std::make_unique<More>(*other.more_) : nullptr) {}
+inline Shape::Shape(Shape&&) noexcept = default;
+inline Shape& Shape::operator=(Shape&&) noexcept = default;
+inline Shape::~Shape() = default;
+inline uint64_t Shape::dynamic_dims() const { return more_ ? more_->dynamic_dims : 0; }
+inline bool Shape::has_layout() const { return more_ && !more_->layout.empty(); }
 
 // Equal but for layouts and dynamic bounds.
 bool Compatible(const Shape& a, const Shape& b);

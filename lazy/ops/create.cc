@@ -387,7 +387,8 @@ Tensor Between(const Tensor& start, const Tensor& end, int64_t steps, std::optio
   const Tensor step = (last - first) / static_cast<double>(std::max<int64_t>(steps - 1, 1));
   const Tensor i = Arange(steps, DType::kS64, start.device());
   const Tensor before = To(i, wide), after = To(static_cast<double>(steps - 1) - i, wide);
-  const Tensor is_early = Lt(i, Constant(static_cast<double>((steps + 1) / 2), DType::kS64));
+  const int64_t half = (steps + 1) / 2;
+  const Tensor is_early = Lt(i, Constant(static_cast<double>(half), DType::kS64));
   return To(Where(is_early, first + before * step, last - after * step),
             dtype.value_or(is_complex ? DefaultComplex() : DefaultFloat()));
 }

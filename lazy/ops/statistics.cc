@@ -117,7 +117,7 @@ Tensor PowerNorm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
   const Tensor powers = p == 1  ? x
                         : p > 0 ? Where(none, zero, PowNumber(Where(none, one, x), p))
                                 : PowNumber(x, p);
-  const Tensor sum = Sum(powers, dims, keepdim);
+  Tensor sum = Sum(powers, dims, keepdim);
   if (p == 1) return sum;
   if (p < 0) return PowNumber(sum, 1 / p);
   const Tensor empty = Eq(Detach(sum), Constant(0, sum.dtype()));

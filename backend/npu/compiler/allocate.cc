@@ -17,7 +17,8 @@ struct Life {
 
 template <class F>
 void ForEachBuffer(const TileOp& op, F f) {
-  for (const Place* place : {&op.to, &op.from[0], &op.from[1], &op.from[2], &op.table}) {
+  for (const Place* place :
+       {&op.to, &op.from[0], &op.from[1], &op.from[2], &op.table, &op.updates}) {
     if (place->space == Space::kSpm || place->space == Space::kAcc) f(place->object);
   }
 }

@@ -187,7 +187,11 @@ class Emitter {
         in.rb = Address(op.from[1], o);
         in.rc = Address(op.from[2], o);
         return;
-      default:  // dma.cp, the transposer, rng
+      case Op::kRng:
+        in.ra = Address(op.to, o);
+        in.rb = Address(op.updates, o);
+        return;
+      default:  // dma.cp, the transposer
         in.ra = Address(op.to, o);
         in.rb = Address(op.from[0], o);
         return;

@@ -68,6 +68,15 @@ Reduction ReductionOf(Opcode monoid, DType dtype) {
   }
 }
 
+std::optional<std::string> WhyNoReduction(const hlo::Instruction& reduce) {
+  if (reduce.operand_count() != 2) return "a reduction of several arrays at once";
+  if (!Computes(reduce.shape().dtype())) return "a reduction of other types";
+  const std::optional<Opcode> monoid = hlo::MonoidOf(*reduce.to_apply());
+  if (!monoid || *monoid == Opcode::kXor)
+    return "a reduction by other than sum, product, maximum, minimum, and, or";
+  return std::nullopt;
+}
+
 bool IsIdentity(const hlo::Instruction& init, Opcode monoid) {
   return init.IsConstant() &&
          init.literal().BitsEqual(hlo::IdentityOf(monoid, init.shape().dtype()));

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backend/npu/compiler/reductions.h"
 #include "backend/npu/sim/numerics.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
@@ -15,7 +16,7 @@ using hlo::Opcode;
 bool InlinedInto(const hlo::Instruction& i) {
   if (!i.IsElementwise() || i.IsRoot() || i.users().size() != 1) return false;
   const hlo::Instruction& user = *i.users()[0];
-  if (user.opcode() == Opcode::kReduce) return user.operand_count() == 2 && user.operand(0) == &i;
+  if (user.opcode() == Opcode::kReduce) return user.operand(0) == &i && !WhyNoReduction(user);
   return user.IsElementwise() && SameDims(user.shape(), i.shape());
 }
 
@@ -187,7 +188,7 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
       LowerPad(i);
       return absl::OkStatus();
     case Opcode::kReduce:
-      LowerReduce(i);
+      WhyNoReduction(i) ? LowerFold(i) : LowerReduce(i);
       return absl::OkStatus();
     case Opcode::kDot:
       LowerDot(i);
@@ -209,6 +210,9 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
       return absl::OkStatus();
     case Opcode::kScatter:
       LowerScatter(i);
+      return absl::OkStatus();
+    case Opcode::kRngBitGenerator:
+      LowerRandomBits(i);
       return absl::OkStatus();
     case Opcode::kReduceWindow:
       LowerReduceWindow(i);

@@ -40,6 +40,9 @@ class Lowering {
   void LowerConcatenate(const hlo::Instruction& i);
   void LowerPad(const hlo::Instruction& i);
   void LowerReduce(const hlo::Instruction& i);
+  void LowerFold(const hlo::Instruction& i);
+  void FoldKernels(const hlo::Computation& region, const std::vector<Views>& rounds,
+                   const Views& init, const Views& results);
   void LowerDot(const hlo::Instruction& i);
   void LowerConvolution(const hlo::Instruction& i);
   void LowerReduceWindow(const hlo::Instruction& i);
@@ -52,6 +55,9 @@ class Lowering {
   void LowerDynamicUpdateSlice(const hlo::Instruction& i);
   void LowerGather(const hlo::Instruction& i);
   void LowerScatter(const hlo::Instruction& i);
+  void LowerRandomBits(const hlo::Instruction& i);
+  void EmitRandomWords(const View& state, const View& next, const View& words, int64_t count,
+                       bool threefry);
 
   View Distances(const IndexForm& form, const View& indices, DType dtype, const View& operand,
                  const Dims& window, int64_t outside);

@@ -16,7 +16,8 @@ bool IsLoad(const TileOp& op) {
 class Footprint {
  public:
   void Add(const TileOp& op) {
-    for (const Place* place : {&op.to, &op.from[0], &op.from[1], &op.from[2], &op.table}) {
+    for (const Place* place :
+         {&op.to, &op.from[0], &op.from[1], &op.from[2], &op.table, &op.updates}) {
       if (place->space == Space::kSpm) buffers_.insert(place->object);
     }
     if (op.to.space == Space::kDram) stores_.push_back(op.to);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "backend/npu/compiler/vector_kernel.h"
 #include "ir/hlo/module.h"
@@ -10,6 +11,8 @@ namespace lazuli::npu {
 
 // A monoid of the type; xor is none of the unit's.
 Reduction ReductionOf(hlo::Opcode monoid, DType dtype);
+// Why a reduce is none of the unit's; nothing if it is one.
+std::optional<std::string> WhyNoReduction(const hlo::Instruction& reduce);
 bool IsIdentity(const hlo::Instruction& init, hlo::Opcode monoid);
 
 // A select-and-scatter: the comparison that keeps the element before, and what joins values.

@@ -7,6 +7,7 @@
 #include "backend/npu/compiler/index_form.h"
 #include "backend/npu/compiler/product.h"
 #include "backend/npu/compiler/reductions.h"
+#include "backend/npu/compiler/region.h"
 #include "backend/npu/compiler/window_kernel.h"
 #include "ir/hlo/monoid.h"
 #include "ir/support/status.h"
@@ -47,12 +48,20 @@ std::optional<Refusal> WhyNotComputed(const hlo::Instruction& i, bool wide_too =
   return std::nullopt;
 }
 
+// What is no reduction of the vector unit is folded by expressions: in groups, if the order allows that.
 std::optional<Refusal> WhyNotReduce(const hlo::Instruction& i) {
-  if (i.operand_count() != 2) return Op("a reduction of several arrays at once");
-  if (auto refusal = WhyNotComputed(i)) return refusal;
-  const std::optional<Opcode> monoid = hlo::MonoidOf(*i.to_apply());
-  if (!monoid) return Op("a reduction by other than sum, product, maximum, minimum, and, or");
-  if (*monoid == Opcode::kXor) return Op("a reduction by xor");
+  if (!WhyNoReduction(i)) return WhyNotComputed(i);
+  for (const hlo::Instruction* operand : i.operands()) {
+    if (!Computes(operand->shape().dtype()) && !IsWide(operand->shape().dtype()))
+      return DtypeOf(operand->shape(), "the vector unit");
+  }
+  if (auto reason = WhyNoExpression(*i.to_apply())) return Op(*std::move(reason));
+  int64_t count = 1;
+  for (int64_t d : i.attrs_as<hlo::DimensionsAttrs>().dimensions)
+    count *= i.operand(0)->shape().dim(d);
+  constexpr int64_t kMostInOrder = 32;
+  if (count > kMostInOrder && FoldOrderOf(i) == FoldOrder::kStrict)
+    return Op(Str("a reduction of ", count, " elements strictly in order"));
   return std::nullopt;
 }
 
@@ -157,6 +166,13 @@ std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& con
       return WhyNotScalars(i.operands().subspan(1));
     case Opcode::kDynamicUpdateSlice:
       return WhyNotScalars(i.operands().subspan(2));
+    case Opcode::kRngBitGenerator: {
+      const Shape& state = i.operand(0)->shape();
+      if (state.dtype() != DType::kU64 || state.num_elements() < 2 || state.num_elements() > 3)
+        return Refusal{"unsupported-shape",
+                       "a state of random numbers that is not u64[2] or u64[3]"};
+      return std::nullopt;
+    }
     case Opcode::kGather:
       return WhyNotIndexed(i, FormOf(i.attrs_as<hlo::GatherAttrs>()), i.shape());
     case Opcode::kScatter:
@@ -164,7 +180,8 @@ std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& con
     case Opcode::kReduce:
       return WhyNotReduce(i);
     case Opcode::kReduceWindow:
-      if (auto refusal = WhyNotReduce(i)) return refusal;
+      if (auto reason = WhyNoReduction(i)) return Op(*std::move(reason));
+      if (auto refusal = WhyNotComputed(i)) return refusal;
       return WhyNotWindow(i.attrs_as<hlo::WindowAttrs>().window);
     case Opcode::kSelectAndScatter:
       return WhyNotSelectAndScatter(i, config);

@@ -109,6 +109,8 @@ class Synchroniser {
     };
     for (const Place& place : op.from) visit(place, false);
     visit(op.table, false);
+    visit(op.updates, false);
+    visit(op.updates, true);
     if (op.reads_to) visit(op.to, false);
     visit(op.to, true);
   }

@@ -62,6 +62,7 @@ struct TileOp {
   Place from[3] = {};  // read
   Place table =
       {};  // read: the K offsets of mx.mm, the parameters of mx.out, the indices of dma.gat and dma.sct
+  Place updates = {};       // read and written: the state of rng
   bool reads_to = false;    // `to` is read, too
   bool accumulate = false;  // of mx.mm
   int descriptor = -1;

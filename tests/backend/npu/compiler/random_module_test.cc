@@ -191,7 +191,7 @@ class RandomModule {
     Add(x.type, dims, Str("pad(", x.name, ", ", zero, "), padding=", paddings));
   }
   void Reduce(const Array& x) {
-    if (x.type == "s64" || x.dims.empty()) return;
+    if (x.dims.empty()) return;
     std::vector<int64_t> dims, reduced;
     for (std::size_t d = 0; d < x.dims.size(); ++d) {
       if (Below(2) == 0)

@@ -1,0 +1,114 @@
+// What docs/npu.md promises of programs, on compiled ones: its numbers 11, 13, 14 and 15.
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ir/support/status.h"
+#include "tests/backend/npu/compiler/compiled.h"
+
+namespace lazuli::npu {
+namespace {
+
+// A convolution with bias and relu, a pool, a dot and a softmax: every unit has work.
+constexpr char kNet[] = R"(
+  add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+  max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }
+  ENTRY e {
+    x = f32[2,12,12,3] parameter(0) w = f32[3,3,3,20] parameter(1) bias = f32[20] parameter(2)
+    v = f32[500,10] parameter(3) zero = f32[] constant(0) low = f32[] constant(-inf)
+    c = f32[2,10,10,20] convolution(x, w), window={size=3x3}, dim_labels=b01f_01io->b01f
+    spread = f32[2,10,10,20] broadcast(bias), dimensions={3} s = f32[2,10,10,20] add(c, spread)
+    zeros = f32[2,10,10,20] broadcast(zero), dimensions={} r = f32[2,10,10,20] maximum(s, zeros)
+    pool = f32[2,5,5,20] reduce-window(r, low), window={size=1x2x2x1 stride=1x2x2x1}, to_apply=max
+    flat = f32[2,500] reshape(pool) y = f32[2,10] dot(flat, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    most = f32[2] reduce(y, low), dimensions={1}, to_apply=max m = f32[2,10] broadcast(most), dimensions={0}
+    d = f32[2,10] subtract(y, m) ex = f32[2,10] exponential(d) sum = f32[2] reduce(ex, zero), dimensions={1}, to_apply=add
+    t = f32[2,10] broadcast(sum), dimensions={0} ROOT p = f32[2,10] divide(ex, t) })";
+
+Config Small() {
+  Config config;
+  config.spm.kb = 16;
+  config.acc.rows = 64;
+  return config;
+}
+
+struct Ran {
+  std::vector<std::byte> result;
+  int64_t cycles = 0;
+  Counters counters;
+  std::optional<Fault> fault;
+};
+Ran RunProgram(const Program& program, const hlo::Module& module, const Config& config,
+               const RunOptions& options) {
+  auto machine = *Machine::Create(config);
+  Ran ran;
+  ran.fault = machine->Load(program);
+  const std::vector<Literal> arguments = RandomArguments(module);
+  for (std::size_t p = 0; p < arguments.size() && !ran.fault; ++p)
+    EXPECT_TRUE(
+        machine
+            ->WriteSymbol(0, Str("p", p),
+                          {arguments[p].raw(), static_cast<std::size_t>(arguments[p].byte_size())})
+            .ok());
+  if (!ran.fault) ran.fault = machine->Run(options);
+  if (ran.fault) return ran;
+  ran.result = *machine->ReadSymbol(0, "r0");
+  ran.cycles = machine->cycles();
+  ran.counters = machine->counters(0);
+  return ran;
+}
+
+TEST(NpuPromisesTest, CompiledTwiceIsTheSameBytes) {
+  const auto module = ParseHlo(kNet);
+  EXPECT_EQ(ToFile(*Compile(*module, Small())), ToFile(*Compile(*module, Small())));
+}
+
+TEST(NpuPromisesTest, ResultsDoNotDependOnTiming) {
+  const auto module = ParseHlo(kNet);
+  const Program program = *Compile(*module, Small());
+  const Ran timed = RunProgram(program, *module, Small(), {});
+  ASSERT_FALSE(timed.fault) << timed.fault->sentence;
+  const Ran functional = RunProgram(program, *module, Small(), {.timing = false});
+  ASSERT_FALSE(functional.fault) << functional.fault->sentence;
+  EXPECT_EQ(timed.result, functional.result);
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const Ran delayed = RunProgram(program, *module, Small(), {.jitter = seed});
+    ASSERT_FALSE(delayed.fault) << seed << ": " << delayed.fault->sentence;
+    EXPECT_EQ(timed.result, delayed.result);
+  }
+}
+
+TEST(NpuPromisesTest, EveryTokenIsNeeded) {
+  const auto module = ParseHlo(kNet);
+  const Program program = *Compile(*module, Small());
+  int dropped = 0;
+  for (std::size_t pc = 0; pc < program.text.size(); ++pc) {
+    const Instruction in = Unpack(program.text[pc]);
+    for (const bool wait : {true, false}) {
+      if ((wait ? in.wait_val : in.sig_inc) == 0 || pc % 7 != 0) continue;
+      Instruction without = in;
+      (wait ? without.wait_val : without.sig_inc) = 0;
+      (wait ? without.wait_sem : without.sig_sem) = 0;
+      Program mutant = program;
+      mutant.text[pc] = Encode(without);
+      EXPECT_TRUE(RunProgram(mutant, *module, Small(), {}).fault) << pc;
+      ++dropped;
+    }
+  }
+  EXPECT_GE(dropped, 30);
+}
+
+TEST(NpuPromisesTest, CountersAreWithinWhatTheProgramNeeds) {
+  const auto module = ParseHlo(kNet);
+  const Ran ran = RunProgram(*Compile(*module, Config()), *module, Config(), {});
+  ASSERT_FALSE(ran.fault);
+  EXPECT_EQ(ran.counters.macs_f32, 2 * 100 * 27 * 20 + 2 * 500 * 10);
+  EXPECT_GE(ran.counters.dram_read_bytes, 4 * (2 * 144 * 3 + 27 * 20 + 20 + 500 * 10));
+  EXPECT_GE(ran.counters.dram_write_bytes, 4 * 20);
+  for (const int64_t busy : ran.counters.busy) EXPECT_LE(busy, ran.cycles);
+}
+
+}  // namespace
+}  // namespace lazuli::npu

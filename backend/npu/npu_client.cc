@@ -10,6 +10,7 @@
 #include "backend/npu/npu_executable.h"
 #include "backend/npu/plan.h"
 #include "backend/npu/summary.h"
+#include "backend/npu/views.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/span.h"
@@ -46,6 +47,7 @@ std::shared_ptr<NpuDevices>& Summarised() {
 }
 
 void PrintSummary() {
+  if (Summarised()->views != nullptr) Summarised()->views->Write(*Summarised());
   if (!ir::flags().npu_summary()) return;
   const std::string text = SummaryText(*Summarised());
   std::fputs(text.c_str(), stderr);
@@ -66,6 +68,7 @@ absl::StatusOr<std::unique_ptr<ComputationClient>> NpuClient::Create() {
     shared.cards.push_back(std::move(card));
   }
   shared.cards[0]->Inject(injection);
+  shared.views = Views::FromFlags();
   const bool first = Summarised() == nullptr;
   Summarised() = client->shared_;
   if (first) std::atexit(PrintSummary);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "backend/client/registry.h"
 #include "backend/npu/npu_buffer.h"
+#include "backend/npu/views.h"
 #include "backend/runtime/thunk.h"
 #include "ir/evaluator/evaluator.h"
 #include "ir/support/flags.h"
@@ -18,8 +20,6 @@
 namespace lazuli::npu {
 namespace {
 
-using hlo::Instruction;
-
 int64_t Rounded(int64_t bytes) { return (bytes + kDramUnit - 1) / kDramUnit * kDramUnit; }
 
 // A fault with the op that the failing instruction was made from, and the user's line.
@@ -29,7 +29,7 @@ absl::Status StatusOf(const Fault& fault, const Card& card, const Region& region
   const std::string_view origin = fault.origin;
   const std::size_t begin = std::min(origin.find(' '), origin.size() - 1) + 1;
   const std::string_view name = origin.substr(begin, origin.find(' ', begin) - begin);
-  for (const Instruction* i : region.instructions) {
+  for (const hlo::Instruction* i : region.instructions) {
     if (i->name() == name) return WithSite(status, ThunkInfo::Of("npu", *i));
   }
   return status;
@@ -223,7 +223,11 @@ absl::Status NpuExecutable::RunOnDevice(std::size_t step, const DeviceProgram& p
     }
   }
   TraceSpan span("npu.launch");
-  const std::optional<Fault> fault = run.card->Launch(program.program, places, {});
+  std::optional<Views::Launch> watched;
+  if (devices_->views != nullptr)
+    watched.emplace(*devices_->views, program.program->program, *run.card, run.device.ordinal);
+  const std::optional<Fault> fault =
+      run.card->Launch(program.program, places, {.observer = watched ? &*watched : nullptr});
   return fault ? StatusOf(*fault, *run.card, *plan_.steps[step].region) : absl::OkStatus();
 }
 
@@ -269,7 +273,7 @@ absl::Status NpuExecutable::RunByEvaluator(const Region& region, Run& run) const
         Literal::Foreign(plan_.partition.values[v], run.card->at(run.places[v]), [] {}));
   }
   std::size_t next = 0;
-  for (const Instruction* parameter : region.module->entry()->parameters())
+  for (const hlo::Instruction* parameter : region.module->entry()->parameters())
     arguments.push_back(FromLeaves(parameter->shape(), leaves, &next));
   std::vector<const Literal*> pointers;
   for (const Literal& argument : arguments) pointers.push_back(&argument);
@@ -359,6 +363,9 @@ std::string NpuExecutable::ToString() const {
 }
 
 }  // namespace
+
+NpuDevices::NpuDevices() = default;
+NpuDevices::~NpuDevices() = default;
 
 void HostOpCounts::Add(const std::vector<HostOp>& ops) {
   if (ops.empty()) return;

@@ -15,6 +15,8 @@
 
 namespace lazuli::npu {
 
+class Views;
+
 // What ops ran on the host, over all programs: for the summary at exit.
 class HostOpCounts {
  public:
@@ -32,6 +34,9 @@ struct NpuDevices {
   std::vector<Device> devices;
   std::vector<std::shared_ptr<Card>> cards;  // of the devices
   HostOpCounts host_ops;
+  std::unique_ptr<Views> views;  // null: nobody asked for any
+  NpuDevices();
+  ~NpuDevices();
 };
 
 // `device` is where outputs of a run without buffers lie.

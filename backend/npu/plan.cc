@@ -19,9 +19,6 @@
 namespace lazuli::npu {
 namespace {
 
-using hlo::Instruction;
-using hlo::Opcode;
-
 // A program of fewer elements than this in all its arrays is run by the evaluator in the time that
 // compiling it would take many times over.
 constexpr int64_t kScalarProgram = 64;
@@ -50,7 +47,7 @@ std::optional<backend::Refusal> WhyWhole(const hlo::Module& module,
 bool TalksToTheHost(const hlo::Module& module) {
   for (const auto& computation : module.computations()) {
     for (const auto& i : computation->instructions()) {
-      if (i->opcode() == Opcode::kInfeed || i->opcode() == Opcode::kOutfeed) return true;
+      if (i->opcode() == hlo::Opcode::kInfeed || i->opcode() == hlo::Opcode::kOutfeed) return true;
     }
   }
   return false;
@@ -130,15 +127,18 @@ bool GivesUp(const absl::Status& status) {
 }
 
 void CountHostOps(const Placement& placement, Plan& plan) {
-  std::map<std::pair<std::string, std::string>, int64_t> counts;
+  std::map<std::pair<std::string, std::string>, HostOp> counts;
   for (const PlanStep& step : plan.steps) {
     if (step.region->on_device) continue;
-    for (const Instruction* i : step.region->instructions) {
-      if (const backend::Refusal* refusal = placement.RefusalOf(*i))
-        ++counts[{std::string(hlo::OpcodeText(i->opcode())), std::string(refusal->code)}];
+    for (const hlo::Instruction* i : step.region->instructions) {
+      const backend::Refusal* const refusal = placement.RefusalOf(*i);
+      if (refusal == nullptr) continue;
+      const std::string op(hlo::OpcodeText(i->opcode()));
+      ++counts.try_emplace({op, refusal->code}, HostOp{op, refusal->code, refusal->sentence, 0})
+            .first->second.count;
     }
   }
-  for (const auto& [key, count] : counts) plan.host_ops.push_back({key.first, key.second, count});
+  for (const auto& [key, op] : counts) plan.host_ops.push_back(op);
 }
 
 void Report(const Placement& placement, const Plan& plan) {
@@ -167,7 +167,7 @@ absl::StatusOr<bool> CompileRegions(const Config& config, const backend::Compile
         if (!program.ok() && GivesUp(program.status())) {
           const backend::Refusal refusal{"does-not-compile",
                                          std::string(Message(program.status()))};
-          for (const Instruction* i : region.instructions) placement.Refuse(*i, refusal);
+          for (const hlo::Instruction* i : region.instructions) placement.Refuse(*i, refusal);
           return false;
         }
         LAZULI_RETURN_IF_ERROR(program.status());

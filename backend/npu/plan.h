@@ -43,6 +43,7 @@ struct PlanStep {
 // An op that runs on the host, and why: a row of the summary at exit.
 struct HostOp {
   std::string op, code;
+  std::string sentence;  // of the first one
   int64_t count = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace lazuli::npu {
 namespace {
 
-constexpr std::size_t kShownOps = 8;
+constexpr std::size_t kSummaryOps = 8;
 
 std::string Scaled(double value, std::string_view unit) {
   constexpr std::pair<double, const char*> kScales[] = {{1, ""}, {1e-3, "m"}, {1e-6, "u"}};
@@ -57,9 +57,9 @@ std::string SummaryText(const NpuDevices& devices) {
   const std::vector<HostOp> ops = devices.host_ops.All();
   if (ops.empty()) return text;
   text += "  on the host:";
-  for (std::size_t i = 0; i < std::min(ops.size(), kShownOps); ++i)
+  for (std::size_t i = 0; i < std::min(ops.size(), kSummaryOps); ++i)
     text += Str(i == 0 ? " " : ", ", ops[i].count, " ", ops[i].op, " (", ops[i].code, ")");
-  if (ops.size() > kShownOps) text += Str(", and ", ops.size() - kShownOps, " more kinds");
+  if (ops.size() > kSummaryOps) text += Str(", and ", ops.size() - kSummaryOps, " more kinds");
   return text + "; NPU_EXPLAIN=1 says why\n";
 }
 

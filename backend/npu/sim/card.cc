@@ -13,27 +13,6 @@ namespace {
 
 constexpr double kNano = 1e-9, kMicro = 1e-6, kGiga = 1e9, kMega = 1e6;
 
-void Add(const Counters& run, Counters& sum) {
-  sum.cycles += run.cycles;
-  sum.instructions += run.instructions;
-  sum.slices += run.slices;
-  sum.macs_int += run.macs_int;
-  sum.macs_bf16 += run.macs_bf16;
-  sum.macs_f32 += run.macs_f32;
-  sum.acc_words += run.acc_words;
-  sum.spm_read_bytes += run.spm_read_bytes;
-  sum.spm_write_bytes += run.spm_write_bytes;
-  sum.bank_cycles += run.bank_cycles;
-  sum.dram_read_bytes += run.dram_read_bytes;
-  sum.dram_write_bytes += run.dram_write_bytes;
-  sum.dram_burst_bytes += run.dram_burst_bytes;
-  sum.alu_ops += run.alu_ops;
-  sum.sfu_ops += run.sfu_ops;
-  sum.link_bytes += run.link_bytes;
-  sum.host_bytes += run.host_bytes;
-  for (std::size_t t = 0; t < sum.busy.size(); ++t) sum.busy[t] += run.busy[t];
-}
-
 Config OneDevice(Config config) {
   config.devices = 1;
   return config;
@@ -198,7 +177,7 @@ std::optional<Fault> Card::Launch(const std::shared_ptr<const CheckedProgram>& p
   const Counters& run = engine_->devices_[0]->counters;
   if (counters != nullptr) *counters = run;
   const std::lock_guard lock(mutex_);
-  Add(run, totals_.counters);
+  totals_.counters += run;
   totals_.run_seconds +=
       static_cast<double>(run.cycles) / (static_cast<double>(config().clock_mhz) * kMega);
   return fault;

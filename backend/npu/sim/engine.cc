@@ -14,7 +14,27 @@ constexpr std::array<std::string_view, kTracks> kTrackNames = {
     "seq", "ld0", "ld1", "ld2", "ld3", "st0",  "st1",   "lk0",
     "lk1", "mx",  "vx",  "xl",  "hd",  "mx.w", "mx.out"};
 
+constexpr std::array kSums = {
+    &Counters::cycles,           &Counters::instructions,    &Counters::slices,
+    &Counters::macs_int,         &Counters::macs_bf16,       &Counters::macs_f32,
+    &Counters::acc_words,        &Counters::spm_read_bytes,  &Counters::spm_write_bytes,
+    &Counters::bank_cycles,      &Counters::dram_read_bytes, &Counters::dram_write_bytes,
+    &Counters::dram_burst_bytes, &Counters::alu_ops,         &Counters::sfu_ops,
+    &Counters::link_bytes,       &Counters::host_bytes};
+
 }  // namespace
+
+Counters& Counters::operator+=(const Counters& other) {
+  for (const auto member : kSums) this->*member += other.*member;
+  for (std::size_t t = 0; t < busy.size(); ++t) busy[t] += other.busy[t];
+  return *this;
+}
+
+Counters& Counters::operator-=(const Counters& other) {
+  for (const auto member : kSums) this->*member -= other.*member;
+  for (std::size_t t = 0; t < busy.size(); ++t) busy[t] -= other.busy[t];
+  return *this;
+}
 
 std::string_view TrackName(int track) { return kTrackNames[static_cast<std::size_t>(track)]; }
 

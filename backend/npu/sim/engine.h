@@ -267,6 +267,7 @@ class Engine {
   // --- queues and semaphores (queues.cc, channel.cc)
   bool TryStart(Core& core, int queue);
   bool Start(Core& core, int queue, const Entry& entry);
+  bool StartObserved(Core& core, int queue, const Entry& entry);
   bool FitsWatchdog(const Instruction& in);
   bool Execute(Core& core, const Entry& entry, Cost& cost, DramRequest& request,
                Completion& remote);

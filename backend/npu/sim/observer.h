@@ -44,26 +44,6 @@ struct Access {
   bool write;
 };
 
-class Observer {
- public:
-  virtual ~Observer() = default;
-  // Of the sequencer a slice is a run of scalar instructions, or one that puts an instruction into
-  // a queue, signals or waits.
-  virtual void OnSlice(const Slice&) {}
-  // The last slice of a track ends later than it said: another unit takes banks of the scratchpad.
-  virtual void OnDelay(int /*device*/, int /*core*/, int /*track*/, int64_t /*end*/,
-                       int64_t /*done*/) {}
-  // A semaphore changed to `value`: tokens were signalled by, or taken for, what runs on `track` at
-  // `pc`.
-  virtual void OnSignal(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,
-                        int64_t /*cycle*/, int /*track*/, uint32_t /*pc*/) {}
-  virtual void OnWait(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,
-                      int64_t /*cycle*/, int /*track*/, uint32_t /*pc*/) {}
-  virtual void OnMark(int /*device*/, int /*core*/, int64_t /*number*/, int64_t /*cycle*/) {}
-  // One call for each run of an operand.
-  virtual void OnAccess(const Access&, int64_t /*cycle*/) {}
-};
-
 // What a device did.
 struct Counters {
   int64_t cycles = 0, instructions = 0, slices = 0;
@@ -76,6 +56,31 @@ struct Counters {
   int64_t alu_ops = 0, sfu_ops = 0, link_bytes = 0, host_bytes = 0;
   std::array<int64_t, kTracks> busy{};  // cycles, all cores together
   bool operator==(const Counters&) const = default;
+  Counters& operator+=(const Counters& other);
+  Counters& operator-=(const Counters& other);
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // Of the sequencer a slice is a run of scalar instructions, or one that puts an instruction into
+  // a queue, signals or waits.
+  virtual void OnSlice(const Slice&) {}
+  // The last slice of a track ends later than it said: another unit takes banks of the scratchpad.
+  virtual void OnDelay(int /*device*/, int /*core*/, int /*track*/, int64_t /*end*/,
+                       int64_t /*done*/) {}
+  // What the unit's instruction at `pc` added to the counters of its device, but for time. Over a run
+  // these add up to them; of bursts of DRAM nobody knows whose they are.
+  virtual void OnWork(int /*device*/, int /*core*/, uint32_t /*pc*/, const Counters& /*work*/) {}
+  // A semaphore changed to `value`: tokens were signalled by, or taken for, what runs on `track` at
+  // `pc`.
+  virtual void OnSignal(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,
+                        int64_t /*cycle*/, int /*track*/, uint32_t /*pc*/) {}
+  virtual void OnWait(int /*device*/, int /*core*/, int /*semaphore*/, int /*value*/,
+                      int64_t /*cycle*/, int /*track*/, uint32_t /*pc*/) {}
+  virtual void OnMark(int /*device*/, int /*core*/, int64_t /*number*/, int64_t /*cycle*/) {}
+  // One call for each run of an operand.
+  virtual void OnAccess(const Access&, int64_t /*cycle*/) {}
 };
 
 }  // namespace lazuli::npu

@@ -108,7 +108,8 @@ bool Engine::TryStart(Core& core, int q) {
       TakeTokens(core, static_cast<int>(in.wait_sem), static_cast<int>(in.wait_val), track,
                  entry.pc);
     if (strict_ != nullptr) strict_->Begin(AgentOf(core, track), entry.pc);
-    if (!Start(core, q, entry)) return false;
+    if (options_.observer != nullptr ? !StartObserved(core, q, entry) : !Start(core, q, entry))
+      return false;
     if (options_.stop != nullptr &&
         options_.stop({core.device, core.index, track, entry.pc, now_})) {
       stopped_ = true;
@@ -265,6 +266,18 @@ bool Engine::Execute(Core& core, const Entry& entry, Cost& cost, DramRequest& re
       cost = {1, 0};
       return true;
   }
+}
+
+// With what it counts told to the observer.
+bool Engine::StartObserved(Core& core, int q, const Entry& entry) {
+  const Counters before = CountersOf(core);
+  if (!Start(core, q, entry)) return false;
+  Counters work = CountersOf(core);
+  work -= before;
+  work.slices = work.bank_cycles = 0;
+  work.busy.fill(0);
+  options_.observer->OnWork(core.device, core.index, entry.pc, work);
+  return true;
 }
 
 bool Engine::Start(Core& core, int q, const Entry& entry) {

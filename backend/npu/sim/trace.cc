@@ -198,6 +198,12 @@ std::string Trace::Arguments(const Slice& slice) const {
 
 std::string Trace::Json() const {
   TraceJson json;
+  int64_t flows = 0;
+  AppendTo(json, 0, 0, flows);
+  return std::move(json).Finish();
+}
+
+void Trace::AppendTo(TraceJson& json, int process, int64_t begin, int64_t& flows) const {
   std::set<Unit> tracks;
   std::set<int> devices;
   for (const Slice& slice : slices_) {
@@ -205,9 +211,9 @@ std::string Trace::Json() const {
     devices.insert(slice.device);
   }
   for (const int device : devices)
-    json.NameProcess(device, Str("device ", device, " (", config_.name, ")"));
+    json.NameProcess(process + device, Str("device ", device, " (", config_.name, ")"));
   for (const auto& [device, core, track] : tracks) {
-    json.NameTrack(device, TrackNumber(core, track),
+    json.NameTrack(process + device, TrackNumber(core, track),
                    config_.cores == 1 ? std::string(TrackName(track))
                                       : Str("core ", core, " ", TrackName(track)));
   }
@@ -215,37 +221,35 @@ std::string Trace::Json() const {
   for (const Slice& slice : slices_) {
     const int track = TrackNumber(slice.core, slice.track);
     if (slice.start > slice.ready)
-      json.Slice(slice.device, track, Str("wait: ", StallText(slice.stall)), slice.ready,
-                 slice.start - slice.ready);
-    json.Slice(slice.device, track, SliceName(slice), slice.start, slice.end - slice.start,
-               Arguments(slice));
+      json.Slice(process + slice.device, track, Str("wait: ", StallText(slice.stall)),
+                 begin + slice.ready, slice.start - slice.ready);
+    json.Slice(process + slice.device, track, SliceName(slice), begin + slice.start,
+               slice.end - slice.start, Arguments(slice));
     end = std::max(end, slice.done);
   }
-  int64_t id = 0;
   for (const Arrow& arrow : arrows_) {
     const Slice &from = slices_[arrow.from], &to = slices_[arrow.to];
     // An arrow ends in a slice: its last cycle, not the later one in which the result is there.
-    json.Flow(++id, Str("s", arrow.semaphore), from.device, TrackNumber(from.core, from.track),
-              std::max(from.start, from.end - 1), to.device, TrackNumber(to.core, to.track),
-              to.start);
+    json.Flow(++flows, Str("s", arrow.semaphore), process + from.device,
+              TrackNumber(from.core, from.track), begin + std::max(from.start, from.end - 1),
+              process + to.device, TrackNumber(to.core, to.track), begin + to.start);
   }
   for (const Mark& mark : marks_)
-    json.Instant(mark.device, TrackNumber(mark.core, kSequencerTrack), Str("mark ", mark.number),
-                 mark.cycle);
+    json.Instant(process + mark.device, TrackNumber(mark.core, kSequencerTrack),
+                 Str("mark ", mark.number), begin + mark.cycle);
   for (const int device : devices) {
     for (const auto& [cycle, value] : DramGigabytes(device))
-      json.Counter(device, "DRAM GB/s", cycle, value);
+      json.Counter(process + device, "DRAM GB/s", begin + cycle, value);
     for (int core = 0; core < config_.cores; ++core) {
       const std::string name =
           config_.cores == 1 ? "SPM bytes live" : Str("core ", core, " SPM bytes live");
       for (const auto& [cycle, value] : LiveSpmBytes(device, core))
-        json.Counter(device, name, cycle, value);
+        json.Counter(process + device, name, begin + cycle, value);
     }
   }
   if (dropped_ > 0 && !devices.empty())
-    json.Instant(*devices.begin(), TrackNumber(0, kSequencerTrack),
-                 Str(dropped_, " more slices are not shown"), end);
-  return std::move(json).Finish();
+    json.Instant(process + *devices.begin(), TrackNumber(0, kSequencerTrack),
+                 Str(dropped_, " more slices are not shown"), begin + end);
 }
 
 }  // namespace lazuli::npu

@@ -27,6 +27,10 @@
 #include "backend/npu/sim/observer.h"
 #include "backend/npu/sim/program.h"
 
+namespace lazuli::ir {
+class TraceJson;
+}
+
 namespace lazuli::npu {
 
 class Trace final : public Observer {
@@ -61,6 +65,9 @@ class Trace final : public Observer {
   Series LiveSpmBytes(int device, int core) const;
 
   std::string Json() const;
+  // Into a trace of several runs: the first device's process has this number, and the run begins at
+  // `begin`. `flows` is the last number of an arrow.
+  void AppendTo(TraceJson& json, int process, int64_t begin, int64_t& flows) const;
 
  private:
   using Unit = std::tuple<int, int, int>;  // device, core, track or semaphore

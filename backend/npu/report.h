@@ -1,0 +1,16 @@
+// The report of what ran on the NPU: one page of HTML that needs no network and no script.
+//
+// Devices, the ops by time and energy, a roofline with a dot for each op, where units waited, and
+// what ran on the host and why.
+#pragma once
+
+#include <string>
+
+#include "backend/npu/npu_executable.h"
+#include "backend/npu/profile.h"
+
+namespace lazuli::npu {
+
+std::string ReportHtml(const NpuDevices& devices, const Profile& profile);
+
+}  // namespace lazuli::npu

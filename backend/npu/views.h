@@ -1,0 +1,64 @@
+// Views: what is written when the process ends of what its NPUs did, if somebody asked for it.
+//
+// NPU_REPORT=report.html is a page (report.h). NPU_TRACE=trace.json opens in Perfetto: a process
+// for each device with a track for each unit, launches where they lie in its simulated time, beside
+// the host's spans, which are of wall time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/npu/npu_executable.h"
+#include "backend/npu/profile.h"
+#include "ir/support/trace_json.h"
+
+namespace lazuli::npu {
+
+class Trace;
+
+class Views {
+ public:
+  // Null if neither is asked for.
+  static std::unique_ptr<Views> FromFlags();
+  Views(std::string report, std::string trace);
+
+  // Watches one launch: an observer for its run.
+  class Launch final : public Observer {
+   public:
+    Launch(Views& views, const Program& program, const Card& card, int device);
+    ~Launch() override;
+    Launch(const Launch&) = delete;
+    Launch& operator=(const Launch&) = delete;
+
+    void OnSlice(const Slice& slice) override;
+    void OnDelay(int device, int core, int track, int64_t end, int64_t done) override;
+    void OnWork(int device, int core, uint32_t pc, const Counters& work) override;
+    void OnSignal(int device, int core, int semaphore, int value, int64_t cycle, int track,
+                  uint32_t pc) override;
+    void OnWait(int device, int core, int semaphore, int value, int64_t cycle, int track,
+                uint32_t pc) override;
+    void OnAccess(const Access& access, int64_t cycle) override;
+
+   private:
+    Views& views_;
+    const int device_;
+    const int64_t begin_;
+    Profile::Launch profile_;
+    std::unique_ptr<Trace> trace_;  // null: no more slices are kept
+  };
+
+  // What went wrong is said on standard error: the process ends.
+  void Write(const NpuDevices& devices);
+
+ private:
+  // Of all traces together: a file that browsers open.
+  static constexpr int64_t kMostSlices = 100000;
+
+  const std::string report_, trace_;
+  Profile profile_;
+  ir::ForkMutex mutex_;
+  ir::TraceJson json_;
+  int64_t slices_ = 0, flows_ = 0;
+};
+
+}  // namespace lazuli::npu

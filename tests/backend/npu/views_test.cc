@@ -1,0 +1,100 @@
+#include "backend/npu/views.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "backend/interpreter/interpreter.h"
+#include "backend/npu/npu_buffer.h"
+#include "backend/npu/plan.h"
+#include "backend/npu/summary.h"
+#include "ir/hlo/text/parser.h"
+#include "ir/support/status.h"
+
+namespace lazuli::npu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Contents(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// A product, of which the host makes a sorted copy, watched.
+TEST(ViewsTest, ShowWhatRanByOpAndLineAndWhatDidNotAndWhy) {
+  interpreter::RegisterInterpreter();
+  auto module = hlo::ParseModule(R"(HloModule m
+    less { a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = pred[] compare(a, b), direction=LT }
+    ENTRY main {
+      x = f32[64,64] parameter(0)
+      d = f32[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_type="aten__mm" op_name="aten__mm" source_file="<train>.py" source_line=5}
+      s = f32[64,64] sort(d), dimensions={1}, to_apply=less
+      ROOT r = (f32[64,64], f32[64,64]) tuple(d, s)
+    })");
+  ASSERT_TRUE(module.ok()) << module.status();
+  const Config config;
+  auto plan = MakePlan(*std::move(module), config, {.op_filter = false});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto folder = std::filesystem::path(testing::TempDir());
+  const std::string report = folder / "npu_report.html", trace = folder / "npu_trace.json";
+  const auto devices = std::make_shared<NpuDevices>();
+  auto card = Card::Create(config, "npu:0");
+  ASSERT_TRUE(card.ok()) << card.status();
+  devices->cards.push_back(*std::move(card));
+  devices->views = std::make_unique<Views>(report, trace);
+  const auto executable = MakeNpuExecutable(*std::move(plan), devices, {});
+
+  auto block = AllocateOn(devices->cards[0], 64 * 64 * 4, "x");
+  ASSERT_TRUE(block.ok()) << block.status();
+  const std::vector<float> values(64 * 64, 0.5F);
+  devices->cards[0]->Write(block->place(), std::as_bytes(std::span(values)));
+  const std::vector<BufferPtr> buffers = {std::make_shared<NpuBuffer>(
+      Shape(DType::kF32, {64, 64}), backend::Device{}, *std::move(block))};
+  for (int run = 0; run < 2; ++run) {
+    const auto outputs = executable->Execute({.buffers = buffers, .scalars = {}, .donated = {}});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+  }
+  devices->views->Write(*devices);
+
+  const std::string page = Contents(report);
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("dot d aten__mm (&lt;train&gt;.py:5)<td>2<td>"),
+                    HasSubstr("</span><td>1.0 M<td>"),  // 2 runs of 2 x 64^3 operations
+                    HasSubstr("<circle"), HasSubstr("<td>sort<td>2<td>unsupported-op<td"),
+                    HasSubstr("horowitz45"), Not(HasSubstr("http")), Not(HasSubstr("<script"))));
+  EXPECT_THAT(SummaryText(*devices),
+              AllOf(HasSubstr("npu:0 (npu1-edge): 2 programs, "),
+                    HasSubstr("on the host: 2 sort (unsupported-op); NPU_EXPLAIN=1 says why\n")));
+
+  const auto json = nlohmann::json::parse(Contents(trace));
+  int products = 0, host_spans = 0;
+  double last = 0;
+  for (const auto& event : json.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    if (event.at("pid") == 1000) ++host_spans;
+    if (event.at("pid") != 0 || event.at("name") != "mx.mm") continue;
+    ++products;
+    last = event.at("ts");
+    EXPECT_EQ(event.at("args").at("hlo"), "dot d aten__mm (<train>.py:5)");
+  }
+  EXPECT_GT(products, 2);
+  EXPECT_GT(host_spans, 2);  // the launches and the host's part
+  // The second run begins behind the first one, its transfers and its launch, in microseconds.
+  EXPECT_GT(last, 2 * 5);
+}
+
+}  // namespace
+}  // namespace lazuli::npu

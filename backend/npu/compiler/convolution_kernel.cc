@@ -19,11 +19,12 @@ struct Chunk {
 class ConvEmitter {
  public:
   ConvEmitter(const ConvProblem& problem, const ProductTypes& types, const ConvTiles& tiles,
-              TileBuilder& builder)
+              TileBuilder& builder, const Epilogue& epilogue)
       : p_(problem),
         t_(types),
         x_(tiles),
         b_(builder),
+        epilogue_(epilogue),
         emit_(builder, types),
         image_(ImageOf(problem, tiles)),
         elem_(TypeBytes(types.a_type)) {}
@@ -88,6 +89,11 @@ class ConvEmitter {
     Dims dims = extents;
     dims.push_back(features);
     const View near = DenseView(0, t_.out_type, dims);
+    if (epilogue_) {
+      Dims starts = at;
+      starts.push_back(feature);
+      return epilogue_(starts, dims, {{TileBuilder::Spm(out), near.strides}, t_.out_type});
+    }
     int64_t to = feature * p_.y.strides.back();
     for (std::size_t d = 0; d < at.size(); ++d) to += at[d] * p_.y.strides[d];
     b_.Store(TileBuilder::Dram(p_.y, to), p_.y.strides, TileBuilder::Spm(out), near.strides, dims,
@@ -211,6 +217,7 @@ class ConvEmitter {
   const ProductTypes& t_;
   const ConvTiles& x_;
   TileBuilder& b_;
+  const Epilogue& epilogue_;
   ProductEmitter emit_;
   ImageShape image_;
   int elem_;
@@ -226,8 +233,8 @@ class ConvEmitter {
 }  // namespace
 
 void EmitConvolution(const ConvProblem& problem, const ProductTypes& types, const ConvTiles& tiles,
-                     TileBuilder& builder) {
-  ConvEmitter(problem, types, tiles, builder).Run();
+                     TileBuilder& builder, const Epilogue& epilogue) {
+  ConvEmitter(problem, types, tiles, builder, epilogue).Run();
 }
 
 }  // namespace lazuli::npu

@@ -40,7 +40,7 @@ ConvTiles SearchConvolution(const Config& config, const ProductTypes& types,
                             const ConvProblem& problem);
 
 void EmitConvolution(const ConvProblem& problem, const ProductTypes& types, const ConvTiles& tiles,
-                     TileBuilder& builder);
+                     TileBuilder& builder, const Epilogue& epilogue);
 
 // How an input tile lies in the scratchpad: elements between neighbours along batch, spatial dims and
 // channels, and the size.

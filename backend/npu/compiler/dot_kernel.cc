@@ -68,7 +68,8 @@ DotBlocks SearchDot(const Config& config, const ProductTypes& types, int64_t m, 
       if (mb * nt > acc || nb > 32767) continue;
       for (int64_t kt = CeilDiv(k, rows); kt >= 1; kt = kt == 1 ? 0 : (kt + 1) / 2) {
         const int64_t kb = std::min(k, kt * rows);
-        if (mb * kb * p.a_bytes + kb * nb * p.w_bytes + mb * nb * p.out_bytes > room) continue;
+        if (mb * kb * p.a_bytes + kb * nb * p.w_bytes + mb * nb * types.out_bytes() > room)
+          continue;
         for (const bool rows_outer : {true, false}) {
           DotBlocks x{mb, nb, kb, rows_outer, 0};
           x.cycles = CyclesOf(config, types, p, x);
@@ -117,11 +118,12 @@ class BlockCache {
 class DotEmitter {
  public:
   DotEmitter(const View& a, const View& b, const View& c, const ProductTypes& types,
-             const DotBlocks& blocks, TileBuilder& builder)
+             const DotBlocks& blocks, TileBuilder& builder, const Epilogue& epilogue)
       : c_(c),
         x_(blocks),
         b_(builder),
         types_(types),
+        epilogue_(epilogue),
         emit_(builder, types),
         left_(a, 64 / TypeBytes(types.a_type), builder),
         right_(b, 64 / TypeBytes(types.w_type), builder),
@@ -159,6 +161,9 @@ class DotEmitter {
       emit_.Out(sums[s], rows, std::min(cols, columns - at), TileBuilder::Spm(out, at * elem),
                 columns);
     }
+    if (epilogue_)
+      return epilogue_({row, column}, {rows, columns},
+                       {{TileBuilder::Spm(out), {columns, 1}}, types_.out_type});
     b_.Store(TileBuilder::Dram(c_, row * c_.strides[0] + column * c_.strides[1]), c_.strides,
              TileBuilder::Spm(out), {columns, 1}, {rows, columns}, elem);
   }
@@ -181,6 +186,7 @@ class DotEmitter {
   const DotBlocks& x_;
   TileBuilder& b_;
   const ProductTypes& types_;
+  const Epilogue& epilogue_;
   ProductEmitter emit_;
   BlockCache left_, right_;
   int64_t m_, k_, n_;
@@ -189,8 +195,8 @@ class DotEmitter {
 }  // namespace
 
 void EmitDot(const View& a, const View& b, const View& c, const ProductTypes& types,
-             const DotBlocks& blocks, TileBuilder& builder) {
-  DotEmitter(a, b, c, types, blocks, builder).Run();
+             const DotBlocks& blocks, TileBuilder& builder, const Epilogue& epilogue) {
+  DotEmitter(a, b, c, types, blocks, builder, epilogue).Run();
 }
 
 }  // namespace lazuli::npu

@@ -22,6 +22,6 @@ DotBlocks SearchDot(const Config& config, const ProductTypes& types, int64_t m, 
 
 // Views of rank 2; the result's elements are those that leave the accumulators.
 void EmitDot(const View& a, const View& b, const View& c, const ProductTypes& types,
-             const DotBlocks& blocks, TileBuilder& builder);
+             const DotBlocks& blocks, TileBuilder& builder, const Epilogue& epilogue);
 
 }  // namespace lazuli::npu

@@ -63,12 +63,14 @@ int64_t GroupsTogether(const Config& config, int64_t groups, int64_t channels, i
 
 }  // namespace
 
-void Lowering::LowerConvolution(const hlo::Instruction& i) {
+void Lowering::LowerConvolution(const hlo::Instruction& i, BoxKernel* fused) {
   const auto& attrs = i.attrs_as<hlo::ConvolutionAttrs>();
   const hlo::ConvDims& labels = attrs.dim_labels;
   const hlo::Instruction &input = *i.operand(0), &kernel = *i.operand(1);
-  const ProductTypes types = *TypesOf(i, b_.config());
-  const View result = NewArray(i);
+  ProductTypes types = *TypesOf(i, b_.config());
+  if (fused != nullptr) types.epilogue_bytes = fused->bytes();
+  const View result =
+      fused != nullptr ? DenseView(-1, types.out_type, i.shape().dims()) : NewArray(i);
   Set(i, result);
   if (input.shape().num_elements() == 0 || kernel.shape().num_elements() == 0)
     return FillWithZero(result, i.shape().dtype());
@@ -83,8 +85,8 @@ void Lowering::LowerConvolution(const hlo::Instruction& i) {
   whole.w = TransposeView(Converted(ValueOf(kernel), kernel.shape().dtype(), types.w),
                           Order(labels.kernel_spatial, labels.kernel_input_feature,
                                 labels.kernel_output_feature, false));
-  whole.y = TransposeView(
-      sums, Order(labels.output_spatial, labels.output_batch, labels.output_feature, true));
+  const Dims order = Order(labels.output_spatial, labels.output_batch, labels.output_feature, true);
+  whole.y = TransposeView(sums, order);
   for (std::size_t d = 0; d < whole.window.size(); ++d) {
     if (whole.window[d].reversal) whole.w = ReverseView(whole.w, {static_cast<int64_t>(d)});
   }
@@ -107,7 +109,20 @@ void Lowering::LowerConvolution(const hlo::Instruction& i) {
     part.w = Part(whole.w, whole.w.dims.size() - 1, g * features, together * features);
     part.y = Part(whole.y, whole.y.dims.size() - 1, g * features, together * features);
     if (!tiles) tiles = SearchConvolution(b_.config(), types, part);
-    EmitConvolution(part, types, *tiles, b_);
+    Epilogue epilogue;
+    if (fused != nullptr)
+      epilogue = [&](const Dims& starts, const Dims& extents, const TileBuilder::Stream& block) {
+        Dims at(result.dims.size(), 0), counts(result.dims.size(), 1);
+        TileBuilder::Stream stream{{block.at.place, Dims(result.dims.size(), 0)}, block.type};
+        for (std::size_t d = 0; d < order.size(); ++d) {
+          const auto to = static_cast<std::size_t>(order[d]);
+          at[to] = starts[d] + (d + 1 == order.size() ? g * features : 0);
+          counts[to] = extents[d];
+          stream.at.strides[to] = block.at.strides[d];
+        }
+        fused->Run(at, counts, stream);
+      };
+    EmitConvolution(part, types, *tiles, b_, epilogue);
   }
   if (converts) ConvertInto(sums, types.out, result, i.shape().dtype());
 }

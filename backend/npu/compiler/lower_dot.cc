@@ -65,11 +65,13 @@ void Lowering::FillWithZero(const View& target, DType dtype) {
   FillWith(ConstantView(Literal(Shape(dtype, absl::Span<const int64_t>())), b_), target);
 }
 
-void Lowering::LowerDot(const hlo::Instruction& i) {
+void Lowering::LowerDot(const hlo::Instruction& i, BoxKernel* fused) {
   const auto& attrs = i.attrs_as<hlo::DotAttrs>();
   const Shape &left = i.operand(0)->shape(), &right = i.operand(1)->shape();
-  const ProductTypes types = *TypesOf(i, b_.config());
-  const View result = NewArray(i);
+  ProductTypes types = *TypesOf(i, b_.config());
+  if (fused != nullptr) types.epilogue_bytes = fused->bytes();
+  const View result =
+      fused != nullptr ? DenseView(-1, types.out_type, i.shape().dims()) : NewArray(i);
   Set(i, result);
   const Dims rows = FreeDimensions(left, attrs.lhs_batch_dims, attrs.lhs_contracting_dims),
              columns = FreeDimensions(right, attrs.rhs_batch_dims, attrs.rhs_contracting_dims);
@@ -93,8 +95,27 @@ void Lowering::LowerDot(const hlo::Instruction& i) {
   const View sums = converts ? Temporary(types.out_type, result.dims) : result;
   const View c = *ReshapeView(sums, {batch, m, n});
   const DotBlocks blocks = SearchDot(b_.config(), types, m, n, k);
-  for (int64_t b = 0; b < batch; ++b)
-    EmitDot(Matrix(a, b), Matrix(w, b), Matrix(c, b), types, blocks, b_);
+  for (int64_t b = 0; b < batch; ++b) {
+    Epilogue epilogue;
+    if (fused != nullptr)
+      epilogue = [&](const Dims& starts, const Dims& extents, const TileBuilder::Stream& block) {
+        Dims at(result.dims.size(), 0), counts(result.dims.size(), 1);
+        TileBuilder::Stream stream{{block.at.place, Dims(result.dims.size(), 0)}, block.type};
+        int64_t rest = b;
+        for (std::size_t d = result.dims.size() - 2; d-- > 0;) {
+          at[d] = rest % result.dims[d];
+          rest /= result.dims[d];
+        }
+        for (std::size_t d = 0; d < 2; ++d) {
+          const std::size_t to = result.dims.size() - 2 + d;
+          at[to] = starts[d];
+          counts[to] = extents[d];
+          stream.at.strides[to] = block.at.strides[d];
+        }
+        fused->Run(at, counts, stream);
+      };
+    EmitDot(Matrix(a, b), Matrix(w, b), Matrix(c, b), types, blocks, b_, epilogue);
+  }
   if (converts) ConvertInto(sums, types.out, result, i.shape().dtype());
 }
 

@@ -19,10 +19,12 @@ class ExpressionOf {
 
   Value Node(const hlo::Instruction& i) {
     if (const auto at = nodes_.find(&i); at != nodes_.end()) return at->second;
+    if (lowering_.deferred_.contains(&i)) lowering_.LowerDeferred(i);
     const Value node = lowering_.inlined_.contains(&i) ? Computed(i) : maker_.Stream(Shaped(i));
     nodes_[&i] = node;
     return node;
   }
+  void Give(const hlo::Instruction& i, Value node) { nodes_[&i] = node; }
   Value Computed(const hlo::Instruction& i) {
     std::vector<Value> operands;
     for (const hlo::Instruction* operand : i.operands()) operands.push_back(Node(*operand));
@@ -42,12 +44,42 @@ class ExpressionOf {
   std::unordered_map<const hlo::Instruction*, Value> nodes_;
 };
 
+// A product in the tree of `root` that is not made yet.
+const hlo::Instruction* Lowering::FusedProduct(const hlo::Instruction& root) const {
+  std::vector<const hlo::Instruction*> todo{&root};
+  while (!todo.empty()) {
+    const hlo::Instruction* i = todo.back();
+    todo.pop_back();
+    for (const hlo::Instruction* operand : i->operands()) {
+      if (deferred_.contains(operand) && SameDims(operand->shape(), root.shape())) return operand;
+      if (inlined_.contains(operand)) todo.push_back(operand);
+    }
+  }
+  return nullptr;
+}
+
+void Lowering::LowerDeferred(const hlo::Instruction& i) {
+  deferred_.erase(&i);
+  i.opcode() == Opcode::kDot ? LowerDot(i) : LowerConvolution(i);
+}
+
 void Lowering::LowerElementwise(const hlo::Instruction& i) {
   KernelMaker maker(b_.program(), i.shape().dims());
-  maker.kernel.root = ExpressionOf(*this, maker).Computed(i);
+  ExpressionOf expression(*this, maker);
+  const hlo::Instruction* const product = IsWide(i.shape().dtype()) ? nullptr : FusedProduct(i);
+  if (product != nullptr) {
+    View sums = DenseView(-1, *TypeOf(product->shape().dtype()), i.shape().dims());
+    maker.kernel.loads.push_back({sums, -1});
+    deferred_.erase(product);
+    expression.Give(*product, {maker.kernel.expression.Load(0, sums.type)});
+  }
+  maker.kernel.root = expression.Computed(i);
   maker.kernel.result = NewArray(i);
   Set(i, maker.kernel.result);
-  EmitVectorKernel(std::move(maker.kernel), b_);
+  if (product == nullptr) return EmitVectorKernel(std::move(maker.kernel), b_);
+  BoxKernel kernel(std::move(maker.kernel), b_);
+  product->opcode() == Opcode::kDot ? LowerDot(*product, &kernel)
+                                    : LowerConvolution(*product, &kernel);
 }
 
 Reduction ReductionOf(Opcode monoid, DType dtype) {

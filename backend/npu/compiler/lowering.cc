@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backend/npu/compiler/product.h"
 #include "backend/npu/compiler/reductions.h"
 #include "backend/npu/sim/numerics.h"
 #include "ir/support/status.h"
@@ -21,6 +22,24 @@ bool InlinedInto(const hlo::Instruction& i) {
 }
 
 bool HasElements(const Shape& shape) { return !shape.IsArray() || shape.num_elements() > 0; }
+
+// A product whose only reader computes with its elements, which may be while they are in the scratchpad.
+bool MayBeFused(const hlo::Instruction& i) {
+  if (i.opcode() != Opcode::kDot && i.opcode() != Opcode::kConvolution) return false;
+  if (i.IsRoot() || i.users().size() != 1 || i.shape().num_elements() == 0) return false;
+  if (i.operand(0)->shape().num_elements() == 0 || i.operand(1)->shape().num_elements() == 0)
+    return false;
+  const hlo::Instruction& user = *i.users()[0];
+  if (!user.IsElementwise() || user.opcode() == Opcode::kCopy || !SameDims(user.shape(), i.shape()))
+    return false;
+  if (i.opcode() == Opcode::kConvolution)
+    return !i.attrs_as<hlo::ConvolutionAttrs>().window.empty() && i.shape().rank() <= 4;
+  const auto& attrs = i.attrs_as<hlo::DotAttrs>();
+  const auto batch = static_cast<int64_t>(attrs.lhs_batch_dims.size());
+  const auto contracted = static_cast<int64_t>(attrs.lhs_contracting_dims.size());
+  return i.operand(0)->shape().rank() == batch + contracted + 1 &&
+         i.operand(1)->shape().rank() == batch + contracted + 1;
+}
 
 }  // namespace
 
@@ -138,6 +157,10 @@ absl::Status Lowering::LowerBody(const hlo::Computation& computation) {
     if (i->opcode() == Opcode::kParameter) continue;
     if (InlinedInto(*i)) {
       inlined_.insert(i);
+      continue;
+    }
+    if (MayBeFused(*i) && TypesOf(*i, b_.config())->out == i->shape().dtype()) {
+      deferred_.insert(i);
       continue;
     }
     if (!HasElements(i->shape())) {

@@ -43,8 +43,11 @@ class Lowering {
   void LowerFold(const hlo::Instruction& i);
   void FoldKernels(const hlo::Computation& region, const std::vector<Views>& rounds,
                    const Views& init, const Views& results);
-  void LowerDot(const hlo::Instruction& i);
-  void LowerConvolution(const hlo::Instruction& i);
+  // With what is fused into it: a kernel whose first load is the product.
+  void LowerDot(const hlo::Instruction& i, BoxKernel* fused = nullptr);
+  void LowerConvolution(const hlo::Instruction& i, BoxKernel* fused = nullptr);
+  void LowerDeferred(const hlo::Instruction& i);
+  const hlo::Instruction* FusedProduct(const hlo::Instruction& root) const;
   void LowerReduceWindow(const hlo::Instruction& i);
   void LowerSelectAndScatter(const hlo::Instruction& i);
 
@@ -95,6 +98,8 @@ class Lowering {
   TileBuilder& b_;
   std::unordered_map<const hlo::Instruction*, Views> values_;
   std::unordered_set<const hlo::Instruction*> inlined_;
+  // Products that their only reader takes in, or makes before it.
+  std::unordered_set<const hlo::Instruction*> deferred_;
   std::unordered_map<const hlo::Instruction*, int> results_;  // instructions that are made in r...
 };
 

@@ -1,6 +1,7 @@
 // What dots and convolutions have in common: element types, and the instructions of the matrix unit.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,10 +18,17 @@ struct ProductTypes {
   Type a_type, w_type, out_type;
   uint32_t mode = 0;  // of mx.mm, for f32
   int64_t clocks_per_row = 1;
+  int64_t epilogue_bytes = 0;  // of the scratchpad, for each sum of a block
+  int64_t out_bytes() const { return TypeBytes(out_type) + epilogue_bytes; }
 };
 // None, with the reason why, for types that it does not multiply.
 std::optional<ProductTypes> TypesOf(const hlo::Instruction& product, const Config& config,
                                     std::string* why_not = nullptr);
+
+// What is done to a block of sums before it is stored, by a vector kernel: starts and extents of the block in the array of sums,
+// and where they lie. It stores the result. Empty: the sums are the result.
+using Epilogue =
+    std::function<void(const Dims& starts, const Dims& extents, const TileBuilder::Stream& sums)>;
 
 // Issues one product tile after the other.
 class ProductEmitter {

@@ -73,7 +73,7 @@ class Search {
     for (std::size_t d = 1; d < p_.spatial(); ++d) depth *= p_.w.dims[d];
     const int64_t image = ImageOf(p_, x).elements() * TypeBytes(types_.a_type),
                   weights = depth * x.features * TypeBytes(types_.w_type),
-                  out = rows * x.features * TypeBytes(types_.out_type);
+                  out = rows * x.features * types_.out_bytes();
     if (image + weights + out + 4 * depth > config_.spm_bytes() / 2 - 1024) return;
     for (const bool features_outer : {false, true}) {
       x.features_outer = features_outer;

@@ -46,14 +46,16 @@ int64_t CompactSize(absl::Span<const int64_t> dims, absl::Span<const int64_t> st
   return n;
 }
 
-// An input's part of a box in the scratchpad.
-struct Loaded {
-  int buffer = -1;
-  int64_t start = -1;  // in the array
-  Dims extents, strides;
-};
+}  // namespace
 
 class VectorEmitter {
+  // An input's part of a box in the scratchpad.
+  struct LoadedPart {
+    int buffer = -1;
+    int64_t start = -1;  // in the array
+    Dims extents, strides;
+  };
+
  public:
   VectorEmitter(VectorKernel kernel, TileBuilder& builder)
       : k_(std::move(kernel)), b_(builder), runs_(Divided(k_)) {}
@@ -76,6 +78,14 @@ class VectorEmitter {
                   [&](const Dims& starts, const Dims& extents) { Box(starts, extents); });
   }
 
+  // Of a BoxKernel: its kernel is used as it is.
+  void BoxOf(const Dims& starts, const Dims& extents, const TileBuilder::Stream& made) {
+    loaded_.resize(k_.loads.size());
+    made_ = &made;
+    BoxInStage(starts, extents);
+  }
+  int64_t bytes() const { return BytesOfElement(); }
+
  private:
   static std::vector<Run> Divided(const VectorKernel& kernel) {
     const int roots[] = {kernel.root.low, kernel.root.high};
@@ -94,12 +104,15 @@ class VectorEmitter {
     return k_.reduction != Reduction::kNone && k_.result.strides[level] == 0;
   }
 
+  int64_t BytesOfElement() const {
+    int64_t bytes = 4 * static_cast<int64_t>(runs_.size()) + 4;
+    for (const KernelLoad& load : k_.loads) bytes += TypeBytes(load.view.type);
+    return bytes;
+  }
   // Elements of a box: a quarter of the scratchpad, so that the loads of the next boxes and the
   // stores of those before find room.
   int64_t Limit() const {
-    int64_t bytes = 4 * static_cast<int64_t>(runs_.size()) + 4;
-    for (const KernelLoad& load : k_.loads) bytes += TypeBytes(load.view.type);
-    return std::max<int64_t>(1, b_.config().spm_bytes() / 4 / bytes);
+    return std::max<int64_t>(1, b_.config().spm_bytes() / 4 / BytesOfElement());
   }
 
   // Levels that stay, then those that are reduced: one result after the other.
@@ -115,8 +128,12 @@ class VectorEmitter {
 
   void Box(const Dims& starts, const Dims& extents) {
     b_.NextStage();
+    BoxInStage(starts, extents);
+  }
+  void BoxInStage(const Dims& starts, const Dims& extents) {
     std::vector<TileBuilder::Stream> streams, temporaries;
-    for (std::size_t l = 0; l < k_.loads.size(); ++l) streams.push_back(Load(l, starts, extents));
+    for (std::size_t l = 0; l < k_.loads.size(); ++l)
+      streams.push_back(l == 0 && made_ != nullptr ? *made_ : Load(l, starts, extents));
     TileBuilder::Stream whole{};  // a result of 64 bits
     for (std::size_t r = 0; r < runs_.size(); ++r) {
       std::vector<TileBuilder::Stream> inputs;
@@ -147,7 +164,7 @@ class VectorEmitter {
     const View& view = k_.loads[l].view;
     const int part = k_.loads[l].part;
     // The halves of an element come together: the lower one's stream is the one before.
-    Loaded& loaded = loaded_[part == 1 ? l - 1 : l];
+    LoadedPart& loaded = loaded_[part == 1 ? l - 1 : l];
     const int64_t start = Start(starts, view.strides);
     Dims moving = extents;
     for (std::size_t i = 0; i < moving.size(); ++i)
@@ -232,11 +249,18 @@ class VectorEmitter {
   VectorKernel k_;
   TileBuilder& b_;
   std::vector<Run> runs_;
-  std::vector<Loaded> loaded_;
+  std::vector<LoadedPart> loaded_;
   TileBuilder::Stream sum_{};
+  const TileBuilder::Stream* made_ = nullptr;
 };
 
-}  // namespace
+BoxKernel::BoxKernel(VectorKernel kernel, TileBuilder& builder)
+    : emitter_(std::make_unique<VectorEmitter>(std::move(kernel), builder)) {}
+BoxKernel::~BoxKernel() = default;
+void BoxKernel::Run(const Dims& starts, const Dims& extents, const TileBuilder::Stream& made) {
+  emitter_->BoxOf(starts, extents, made);
+}
+int64_t BoxKernel::bytes() const { return emitter_->bytes(); }
 
 Micro JoiningMicro(Reduction reduction) {
   constexpr Micro kMicros[] = {Micro::kAdd, Micro::kMax, Micro::kMin,

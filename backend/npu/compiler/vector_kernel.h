@@ -5,6 +5,7 @@
 // the expression follow each other over the whole box, and the result is stored.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "backend/npu/compiler/builder.h"
@@ -30,6 +31,18 @@ struct VectorKernel {
   Reduction reduction = Reduction::kNone;
 };
 void EmitVectorKernel(VectorKernel kernel, TileBuilder& builder);
+
+// A kernel that is done box by box to what somebody else makes in the scratchpad: its first load.
+class BoxKernel {
+ public:
+  BoxKernel(VectorKernel kernel, TileBuilder& builder);
+  ~BoxKernel();
+  void Run(const Dims& starts, const Dims& extents, const TileBuilder::Stream& made);
+  int64_t bytes() const;  // of the scratchpad, for each element of a box
+
+ private:
+  std::unique_ptr<class VectorEmitter> emitter_;
+};
 
 // Copies elements from one view to another of the same dims and width. Registers of the sequencer hold what is added to the places
 // of the arrays, if they are not 0.

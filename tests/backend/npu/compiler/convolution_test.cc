@@ -92,6 +92,23 @@ TEST(NpuConvolutionTest, FloatsAreClose) {
     ExpectCompiled(convolution.Text("bf16", "bf16"), {.rtol = 2e-2, .atol = 2e-2});
 }
 
+TEST(NpuConvolutionTest, WhatReadsItIsDoneToItsBlocks) {
+  Config small;
+  small.spm.kb = 32;
+  for (const Config& config : {Config(), small}) {
+    const auto module = ParseHlo(R"(ENTRY e {
+      x = f32[2,3,20,20] parameter(0) w = f32[40,3,3,3] parameter(1) b = f32[40] parameter(2) y = f32[2,40,18,18] parameter(3)
+      c = f32[2,40,18,18] convolution(x, w), window={size=3x3}, dim_labels=bf01_oi01->bf01
+      s = f32[2,40,18,18] broadcast(b), dimensions={1} t = f32[2,40,18,18] add(c, s) z = f32[] constant(0)
+      zz = f32[2,40,18,18] broadcast(z), dimensions={} r = f32[2,40,18,18] maximum(t, zz)
+      ROOT o = f32[2,40,18,18] add(r, y) })");
+    ExpectCompiled(*module, {.rtol = 1e-4, .atol = 1e-4, .config = config});
+    CompileReport report;
+    ASSERT_TRUE(Compile(*module, config, &report).ok());
+    EXPECT_EQ(report.temporary_bytes, 0);
+  }
+}
+
 // The layers of ResNet-18 for one image, of 8 bits: SCALE-Sim's best dataflow takes 2.13 M cycles for the same.
 TEST(NpuConvolutionTest, Resnet18TakesFewCycles) {
   Config config;

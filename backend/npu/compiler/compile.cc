@@ -32,6 +32,21 @@ absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& o
   return Allocate(config, tiles, &occupancy);
 }
 
+// Kernels plan with a part of the scratchpad each. Should that ever not fit together, all of them do
+// with less.
+absl::Status MakeTiles(const hlo::Computation& entry, const Config& config, TileProgram& tiles,
+                       Occupancy& occupancy) {
+  absl::Status status;
+  for (Config planned = config; planned.spm.kb >= 1; planned.spm.kb /= 2) {
+    tiles = {};
+    TileBuilder builder(planned, tiles);
+    LAZULI_RETURN_IF_ERROR(Lowering(builder).LowerEntry(entry));
+    status = PlaceBuffers(config, tiles, occupancy);
+    if (!absl::IsResourceExhausted(status)) return status;
+  }
+  return status;
+}
+
 int64_t TemporaryBytes(const TileProgram& tiles) {
   int64_t bytes = 0;
   for (const TileArray& array : tiles.arrays) {
@@ -53,11 +68,8 @@ absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
   const bool kept = CheckSupported(*simple, config).ok();
 
   TileProgram tiles;
-  TileBuilder builder(config, tiles);
-  Lowering lowering(builder);
-  LAZULI_RETURN_IF_ERROR(lowering.LowerEntry(*(kept ? *simple : module).entry()));
   Occupancy occupancy;
-  LAZULI_RETURN_IF_ERROR(PlaceBuffers(config, tiles, occupancy));
+  LAZULI_RETURN_IF_ERROR(MakeTiles(*(kept ? *simple : module).entry(), config, tiles, occupancy));
   LAZULI_RETURN_IF_ERROR(Synchronise(tiles));
   if (report != nullptr) {
     report->spm_bytes = occupancy.spm_bytes;

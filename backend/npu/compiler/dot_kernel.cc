@@ -61,7 +61,9 @@ DotBlocks SearchDot(const Config& config, const ProductTypes& types, int64_t m, 
   const int64_t rows = config.mxu.rows, cols = config.mxu.cols;
   // Half of the memories: the other half is for the blocks before and behind.
   const int64_t room = config.spm_bytes() / 2, acc = std::max<int64_t>(1, config.acc.rows / 2);
-  DotBlocks best{1, std::min(n, cols), std::min(k, rows), true, -1};
+  // Where not even one tile of the array fits: a part of one.
+  DotBlocks best{1, std::min(n, std::max<int64_t>(1, cols / 8)),
+                 std::min(k, std::max<int64_t>(1, rows / 8)), true, -1};
   for (int64_t mb = std::min(m, acc); mb >= 1; mb = mb == 1 ? 0 : (mb + 1) / 2) {
     for (int64_t nt = CeilDiv(n, cols); nt >= 1; nt = nt == 1 ? 0 : (nt + 1) / 2) {
       const int64_t nb = std::min(n, nt * cols);

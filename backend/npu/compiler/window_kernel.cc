@@ -234,8 +234,9 @@ class ScatterEmitter : public WindowEmitter {
 
   void Emit(const View& source, Micro keeps, Micro joins) {
     bool fits = false;
-    const Boxes boxes =
-        SeparateBoxes(k_.window, source.dims, b_.config().spm_bytes() / 3, kScatterBytes, &fits);
+    Boxes boxes;
+    for (int64_t room = b_.config().spm_bytes() / 3; !fits; room *= 2)
+      boxes = SeparateBoxes(k_.window, source.dims, room, kScatterBytes, &fits);
     std::vector<std::size_t> order(boxes.outer());
     std::iota(order.begin(), order.end(), std::size_t{0});
     boxes.ForEach(order, [&](const Dims& starts, const Dims& counts) {

@@ -90,6 +90,26 @@ TEST(NpuElementwiseTest, EveryOpcodeIsTheEvaluators) {
   EXPECT_GE(taken, 150);
 }
 
+// Kernels that together want more than there is are planned again with less.
+TEST(NpuElementwiseTest, ATinyScratchpadIsEnough) {
+  Config tiny;
+  tiny.spm.kb = 1;
+  tiny.acc.rows = 8;
+  std::string text = "ENTRY e {\n", last = "p0";
+  for (int i = 0; i < 12; ++i) text += Str("p", i, " = s64[300] parameter(", i, ")\n");
+  for (int i = 1; i < 12; ++i) {
+    text += Str(i == 11 ? "ROOT " : "", "v", i, " = s64[300] ",
+                i % 2 == 0 ? "multiply(" : "maximum(", last, ", p", i, ")\n");
+    last = Str("v", i);
+  }
+  ExpectCompiled(text + "}", {.config = tiny});
+  ExpectCompiled(
+      "ENTRY e { a = s8[70,90] parameter(0) b = s8[90,50] parameter(1) ROOT c = s32[70,50] dot(a, "
+      "b), "
+      "lhs_contracting_dims={1}, rhs_contracting_dims={0} }",
+      {.config = tiny});
+}
+
 TEST(NpuElementwiseTest, RefusesWithAReason) {
   const auto module = ParseHlo("ENTRY e { x = f64[3] parameter(0) ROOT y = f64[3] negate(x) }");
   const auto refusal = WhyNot(*module->entry()->root(), Config());

@@ -130,7 +130,12 @@ lowering::Op LinearOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op 
 }
 
 Tensors LinearOp::Vjp(const Saved& s, const Tensor& dy) const {
-  const auto rows = [](const Tensor& t) { return Reshape(t, {-1, t.dim(t.rank() - 1)}); };
+  // A count, not -1, which nothing can be found for where a row has no elements.
+  const auto rows = [](const Tensor& t) {
+    int64_t count = 1;
+    for (int64_t d = 0; d + 1 < t.rank(); ++d) count *= t.dim(d);
+    return Reshape(t, {count, t.dim(t.rank() - 1)});
+  };
   Tensors grads(2);
   if (s.needs(0)) grads[0] = Record(LinearOp{}, dy, Transpose(Conj(s.x(1)), 0, 1));
   if (s.needs(1)) grads[1] = Matmul(Transpose(rows(dy), 0, 1), rows(Conj(s.x(0))));

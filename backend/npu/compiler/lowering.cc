@@ -1,5 +1,6 @@
 #include "backend/npu/compiler/lowering.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "backend/npu/compiler/product.h"
@@ -152,11 +153,24 @@ absl::Status Lowering::LowerEntry(const hlo::Computation& entry) {
   return absl::OkStatus();
 }
 
+// How many instructions follow each other in the tree of one that is inlined; 0: it is not. A tree
+// that is too deep is cut.
+int Lowering::InliningDepth(const hlo::Instruction& i) const {
+  constexpr int kMostDepth = 100;
+  if (!InlinedInto(i)) return 0;
+  int depth = 1;
+  for (const hlo::Instruction* operand : i.operands()) {
+    const auto at = inlined_.find(operand);
+    if (at != inlined_.end()) depth = std::max(depth, at->second + 1);
+  }
+  return depth <= kMostDepth ? depth : 0;
+}
+
 absl::Status Lowering::LowerBody(const hlo::Computation& computation) {
   for (const hlo::Instruction* i : computation.PostOrder()) {
     if (i->opcode() == Opcode::kParameter) continue;
-    if (InlinedInto(*i)) {
-      inlined_.insert(i);
+    if (const int depth = InliningDepth(*i); depth > 0) {
+      inlined_[i] = depth;
       continue;
     }
     if (MayBeFused(*i) && TypesOf(*i, b_.config())->out == i->shape().dtype()) {

@@ -31,6 +31,7 @@ class Lowering {
   using Views = std::vector<View>;
 
   absl::Status LowerBody(const hlo::Computation& computation);
+  int InliningDepth(const hlo::Instruction& i) const;
   absl::Status Lower(const hlo::Instruction& i);
   // Each lowers instructions of a family, whose operands have values.
   void LowerElementwise(const hlo::Instruction& i);
@@ -97,7 +98,7 @@ class Lowering {
 
   TileBuilder& b_;
   std::unordered_map<const hlo::Instruction*, Views> values_;
-  std::unordered_set<const hlo::Instruction*> inlined_;
+  std::unordered_map<const hlo::Instruction*, int> inlined_;  // with their depth
   // Products that their only reader takes in, or makes before it.
   std::unordered_set<const hlo::Instruction*> deferred_;
   std::unordered_map<const hlo::Instruction*, int> results_;  // instructions that are made in r...

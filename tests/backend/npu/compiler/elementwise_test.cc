@@ -110,6 +110,18 @@ TEST(NpuElementwiseTest, ATinyScratchpadIsEnough) {
       {.config = tiny});
 }
 
+TEST(NpuElementwiseTest, LongChainsTakeNoStack) {
+  std::string text = "ENTRY e {\nx = s32[5] parameter(0) y = s32[5] parameter(1)\n", last = "x";
+  for (int i = 0; i < 5000; ++i) {
+    text += Str(i == 4999 ? "ROOT " : "", "v", i, " = s32[5] ",
+                i % 2 == 0 ? "multiply(" : "subtract(", last, ", y)\n");
+    last = Str("v", i);
+  }
+  Config config;
+  config.strict = false;  // for time
+  ExpectCompiled(text + "}", {.config = config});
+}
+
 TEST(NpuElementwiseTest, RefusesWithAReason) {
   const auto module = ParseHlo("ENTRY e { x = f64[3] parameter(0) ROOT y = f64[3] negate(x) }");
   const auto refusal = WhyNot(*module->entry()->root(), Config());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "backend/npu/compiler/lowering.h"
@@ -47,12 +48,13 @@ class ExpressionOf {
 // A product in the tree of `root` that is not made yet.
 const hlo::Instruction* Lowering::FusedProduct(const hlo::Instruction& root) const {
   std::vector<const hlo::Instruction*> todo{&root};
+  std::unordered_set<const hlo::Instruction*> seen;  // a square has one operand twice
   while (!todo.empty()) {
     const hlo::Instruction* i = todo.back();
     todo.pop_back();
     for (const hlo::Instruction* operand : i->operands()) {
       if (deferred_.contains(operand) && SameDims(operand->shape(), root.shape())) return operand;
-      if (inlined_.contains(operand)) todo.push_back(operand);
+      if (inlined_.contains(operand) && seen.insert(operand).second) todo.push_back(operand);
     }
   }
   return nullptr;

@@ -189,6 +189,20 @@ TEST_F(NpuClientTest, ManyThreadsRunOneProgram) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Each has the one before as both operands: the paths through them double.
+TEST_F(NpuClientTest, ManySquaresInARowCompileInNoTime) {
+  Start();
+  std::string text = "HloModule m\nENTRY main {\n  x0 = f32[1000] parameter(0)\n";
+  for (int i = 1; i <= 60; ++i)
+    text += Str("  x", i, " = f32[1000] multiply(x", i - 1, ", x", i - 1, ")\n");
+  const auto squares = Compile(text + "  ROOT r = f32[1000] negate(x60)\n}");
+  EXPECT_EQ(squares->stats().kernels, 1);
+  const std::vector<BufferPtr> buffers = {Full(1)};
+  const auto outputs = squares->Execute({.buffers = buffers, .scalars = {}, .donated = {}});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ(First(*outputs->at(0)), -1);
+}
+
 TEST_F(NpuClientTest, SmallProgramsStayOnTheHostAndTheTextSaysWhy) {
   Start();
   auto module = hlo::ParseModule(kSquares);

@@ -28,7 +28,7 @@ using namespace ir;  // NOLINT(google-build-using-namespace): tools speak the vo
 constexpr std::string_view kUsage = R"(usage: lazuli-run FILE... [options]
 Compiles and runs each FILE: HLO text, or a serialised HloModuleProto if its name ends in .pb.
 
-  --device=NAME           cpu or interpreter; without it, what PJRT_DEVICE says (cpu)
+  --device=NAME           cpu, npu or interpreter; without it, what PJRT_DEVICE says (cpu)
   --inputs=IN.npz|FOLDER  the parameters' values p0, p1, ...; of a folder, FOLDER/STEM.in.npz for each FILE
   --seed=N                draw the inputs that no file has (without --inputs: all, from seed 0)
   --output=OUT.npz        write the outputs o0, o1, ... of the one FILE

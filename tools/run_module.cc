@@ -9,6 +9,7 @@
 
 #include "backend/cpu/cpu_client.h"
 #include "backend/interpreter/interpreter.h"
+#include "backend/npu/npu_client.h"
 #include "ir/evaluator/random_bits.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
@@ -78,6 +79,7 @@ absl::Status CompareOutput(const Literal& expected, const Literal& actual, doubl
 void RegisterPlatforms() {
   interpreter::RegisterInterpreter();
   cpu::RegisterCpu();
+  npu::RegisterNpu();
 }
 
 Literal RandomInput(const Shape& shape, uint64_t seed, uint64_t position) {

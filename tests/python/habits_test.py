@@ -205,7 +205,7 @@ def test_modules_convert_and_list_what_they_hold():
     assert net[0].num_batches_tracked.dtype == lz.int64
     assert net(lz.ones(3, 2, dtype=lz.float64)).dtype == lz.float64
     assert net.float().to("interpreter")[1].bias.device.name == "interpreter:0"
-    assert net.children() == [net[0], net[1]] and net.modules() == [net, net[0], net[1]]
+    assert list(net.children()) == [net[0], net[1]] and list(net.modules()) == [net, net[0], net[1]]
     assert not any(p.requires_grad for p in net.requires_grad_(False).parameters())
 
 

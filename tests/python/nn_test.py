@@ -78,8 +78,6 @@ def test_state_is_a_dict_that_pickles():
         other.load_state_dict(state)
     with pytest.raises(ValueError, match="scale"):
         other.load_state_dict({("scales" if k == "scale" else k): v for k, v in net.state_dict().items()})
-    with pytest.raises(TypeError, match="a Net cannot be pickled; its state_dict\\(\\) can"):
-        pickle.dumps(net)
 
 
 def test_what_is_assigned_again_takes_the_place_of_what_was_there():
@@ -90,17 +88,17 @@ def test_what_is_assigned_again_takes_the_place_of_what_was_there():
     assert net(lz.ones(1, 4)).shape == (1, 2)
     with lz.no_grad():
         net.scale *= 2
-    assert len(net.parameters()) == 3 and dict(net.named_parameters())["scale"].item() == net.scale.item() == 4
+    assert len(list(net.parameters())) == 3 and dict(net.named_parameters())["scale"].item() == net.scale.item() == 4
     net.scale = None
     del net.body
-    assert net.parameters() == [] and not hasattr(net, "body")
+    assert list(net.parameters()) == [] and not hasattr(net, "body")
     with pytest.raises(AttributeError):
         del net.body
 
     table, head = lz.nn.Embedding(5, 3), lz.nn.Linear(3, 5, bias=False)
     head.weight = table.weight  # tied
     both = lz.nn.ModuleList([table, head])
-    assert len(both.parameters()) == 1 and head.weight.is_same(table.weight)
+    assert len(list(both.parameters())) == 1 and head.weight.is_same(table.weight)
     head(table(lz.tensor([1]))).sum().backward()
     assert table.weight.grad is not None
     both[1] = lz.nn.Linear(3, 2)
@@ -142,7 +140,7 @@ def test_buffers_are_attributes_that_keep_what_is_assigned():
     module(lz.tensor([2.0, 4.0]))
     assert module.state_dict()["mean"].tolist() == module.mean.tolist() == [1, 2]
     assert copy.deepcopy(module).mean.tolist() == [1, 2]
-    assert module.parameters() == []
+    assert list(module.parameters()) == []
 
 
 def test_training_mode_reaches_every_module():

@@ -35,7 +35,7 @@ def test_signatures_have_names_types_and_defaults():
     layers = (FOLDER / "_C/nn/__init__.pyi").read_text()
     assert "class Linear(Module):" in layers
     assert "def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None" in layers
-    assert "def state_dict(self)" in layers
+    assert "def state_dict(self, *, prefix" in layers
     assert "lr: float = 0.001" in (FOLDER / "_C/optim.pyi").read_text()
 
 

@@ -14,4 +14,5 @@ import lazuli.nn.functional  # noqa: E402: over the one of _C, which has the los
 from lazuli.nn.loss import *  # noqa: F403
 from lazuli.nn._hooks import (register_module_forward_hook, register_module_forward_pre_hook,  # noqa: E402
                               register_module_full_backward_hook, register_module_full_backward_pre_hook)
-from lazuli.nn.module import ModuleList, Sequential
+import lazuli.nn.module  # noqa: E402
+from lazuli.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: E402

@@ -1,6 +1,11 @@
-"""What a Module is in Python, on top of the one of C++: attributes register themselves, state is a dict."""
+"""What a Module is in Python, on top of the one of C++: attributes register themselves, state is a dict.
+
+The modules, parameters and buffers of a module are found by walking its attributes, in PyTorch's order: its own before those of
+the modules in it. C++ knows them as well, for layers, names in dumps and moves to a device.
+"""
 
 import copy
+from collections import OrderedDict, namedtuple
 
 from lazuli._C import Device, Tensor
 from lazuli._C.nn import Module, Parameter, _is_made
@@ -13,6 +18,17 @@ def _method(function):
     return function
 
 
+_register_module, _register_parameter, _register_buffer = Module.register_module, Module.register_parameter, Module._register_buffer
+_named_parameters, _named_buffers = Module.named_parameters, Module.named_buffers
+
+
+class LoadedKeys(namedtuple("LoadedKeys", ["missing_keys", "unexpected_keys"])):
+    """What load_state_dict() found on one side only."""
+
+    def __repr__(self):
+        return super().__repr__() if any(self) else "<All keys matched successfully>"
+
+
 @_method
 def __setattr__(self, name, value):
     """A module or parameter that becomes an attribute is registered under its name."""
@@ -23,57 +39,182 @@ def __setattr__(self, name, value):
     old = vars(self).get(name)
     if value is old and old is not None:  # as after self.scale *= 2
         return None
-    if name in vars(self).get("_buffers", ()) and isinstance(value, Tensor):
+    if name in _buffers(self) and isinstance(value, Tensor):
+        if old is None:
+            return self.register_buffer(name, value, persistent=_buffers(self)[name])
         old.set_data(value.detach())  # the registered tensor stays, with other elements
         return None
     if isinstance(old, (Module, Parameter)):
         self._unregister(name)  # what comes takes its place
     if isinstance(value, Module):
-        self.register_module(name, value)
+        _register_module(self, name, value)
     elif isinstance(value, Parameter):
-        value = self.register_parameter(name, value)
+        value = _register_parameter(self, name, value)
     return object.__setattr__(self, name, value)
 
 
 @_method
 def __delattr__(self, name):
     object.__delattr__(self, name)
-    if self._unregister(name):
-        vars(self).get("_buffers", set()).discard(name)
+    self._unregister(name)
+    _buffers(self).pop(name, None)
 
 
 @_method
-def register_buffer(self, name, value):
-    """Makes an attribute of state that is not trained, such as a running mean; assigning to it changes the elements."""
-    object.__setattr__(self, name, self._register_buffer(name, value))
-    vars(self).setdefault("_buffers", set()).add(name)
+def register_module(self, name, module):
+    """Makes the module, or None, an attribute."""
+    if module is not None and not isinstance(module, Module):
+        _register_module(self, name, module)  # which says what it takes
+    setattr(self, name, module)
+
+
+Module.add_module = register_module  # as PyTorch, which has two names for it
+
+
+@_method
+def register_parameter(self, name, value):
+    """Makes the tensor, or None for a parameter that is absent, an attribute; it requires a gradient."""
+    setattr(self, name, value if value is None or isinstance(value, Parameter) else Parameter(value))
+    return getattr(self, name)
+
+
+def _buffers(module):
+    """Names of the buffers that were registered in Python, and whether state_dict() has them."""
+    return vars(module).get("_buffer_names", {})
+
+
+@_method
+def register_buffer(self, name, value, persistent=True):
+    """Makes an attribute of state that is not trained, such as a running mean; assigning to it changes the elements.
+
+    None keeps the name for a buffer that comes later. One that is not persistent is no part of state_dict().
+    """
+    object.__setattr__(self, name, None if value is None else _register_buffer(self, name, value))
+    vars(self).setdefault("_buffer_names", {})[name] = persistent
+
+
+def _own(module, of_cpp, of_python):
+    """What the module itself has: a layer of C++ registers it there, another one has it as attributes."""
+    own = {name: tensor for name, tensor in of_cpp(module) if "." not in name}
+    own.update((name, tensor) for name, tensor in of_python.items() if isinstance(tensor, Tensor))
+    return own.items()
+
+
+def _own_parameters(module):
+    return _own(module, _named_parameters, {n: v for n, v in vars(module).items() if isinstance(v, Parameter)})
+
+
+def _own_buffers(module):
+    return _own(module, _named_buffers, {n: vars(module)[n] for n in _buffers(module)})
+
+
+def _walk(module, own, prefix, recurse, remove_duplicate):
+    seen = set()
+    modules = module.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, module)]
+    for path, inner in modules:
+        for name, tensor in own(inner):
+            if remove_duplicate and hash(tensor) in seen:
+                continue
+            seen.add(hash(tensor))
+            yield (f"{path}.{name}" if path else name), tensor
+
+
+@_method
+def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    """Pairs of dotted names and parameters: 'conv1.weight'; each parameter once unless remove_duplicate is off."""
+    return _walk(self, _own_parameters, prefix, recurse, remove_duplicate)
+
+
+@_method
+def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    """Pairs of dotted names and buffers."""
+    return _walk(self, _own_buffers, prefix, recurse, remove_duplicate)
+
+
+@_method
+def parameters(self, recurse=True):
+    """All parameters, each once."""
+    return (tensor for _, tensor in self.named_parameters(recurse=recurse))
+
+
+@_method
+def buffers(self, recurse=True):
+    """All buffers, each once."""
+    return (tensor for _, tensor in self.named_buffers(recurse=recurse))
 
 
 @_method
 def named_children(self):
-    """Pairs of names and modules that are attributes of this one."""
-    return [(name, value) for name, value in vars(self).items() if isinstance(value, Module)]
+    """Pairs of names and modules that are attributes of this one, each module once."""
+    seen = set()
+    for name, value in vars(self).items():
+        if isinstance(value, Module) and id(value) not in seen:
+            seen.add(id(value))
+            yield name, value
 
 
 @_method
 def children(self):
     """The modules that are attributes of this one."""
-    return [child for _, child in self.named_children()]
+    return (child for _, child in self.named_children())
 
 
 @_method
 def modules(self):
-    """This module and all in it."""
-    return [module for _, module in self.named_modules()]
+    """This module and all in it, each once."""
+    return (module for _, module in self.named_modules())
 
 
 @_method
-def named_modules(self, prefix=""):
+def named_modules(self, memo=None, prefix="", remove_duplicate=True):
     """Pairs of dotted names and modules: this one, named '', and all in it."""
-    found = [(prefix, self)]
-    for name, child in self.named_children():
-        found += child.named_modules(f"{prefix}.{name}" if prefix else name)
-    return found
+    memo = set() if memo is None else memo
+    if id(self) in memo:
+        return
+    if remove_duplicate:
+        memo.add(id(self))
+    yield prefix, self
+    for name, child in list(vars(self).items()):
+        if isinstance(child, Module):
+            yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+
+def _found(module, target, kind):
+    """The attribute of a dotted name, which is of this kind."""
+    value = module
+    for name in target.split(".") if target else ():
+        found = getattr(value, name, None) if isinstance(value, Module) else None
+        if found is None:
+            raise AttributeError(f"{type(value).__name__} has no attribute `{name}`")
+        value = found
+    if not isinstance(value, kind):
+        raise AttributeError(f"`{name}` is not {'an nn.Module' if kind is Module else 'a tensor'}")
+    return value
+
+
+@_method
+def get_submodule(self, target):
+    """The module of a dotted name: 'body.0'; '' is this one."""
+    return _found(self, target, Module)
+
+
+@_method
+def get_parameter(self, target):
+    """The parameter of a dotted name."""
+    found = _found(self, target, Tensor)
+    if found.requires_grad or isinstance(found, Parameter):
+        return found
+    raise AttributeError(f"`{target.rpartition('.')[2]}` is not a parameter")
+
+
+@_method
+def get_buffer(self, target):
+    """The buffer of a dotted name."""
+    path, _, name = target.rpartition(".")
+    for own, tensor in _own_buffers(self.get_submodule(path)):
+        if own == name:
+            return tensor
+    raise AttributeError(f"`{name}` is not a buffer")
 
 
 @_method
@@ -103,7 +244,7 @@ def to(self, *targets, dtype=None, device=None):
     """Moves parameters and buffers, which stay the same tensors, and converts those of floats; returns self."""
     dtype, device = to_arguments(targets, dtype, device)
     if dtype is not None:
-        for _, tensor in self.named_parameters() + self.named_buffers():
+        for tensor in (*self.parameters(), *self.buffers()):
             if tensor.dtype.is_floating_point:
                 tensor.set_data(tensor.detach().to(dtype))
     if device is not None:
@@ -133,19 +274,43 @@ def requires_grad_(self, on=True):
 
 
 @_method
-def state_dict(self):
-    """Names and tensors of all parameters and buffers: the tensors themselves, so pickle or copy what should last."""
-    return {name: tensor.detach() for name, tensor in self.named_parameters() + self.named_buffers()}
+def zero_grad(self, set_to_none=True):
+    """Drops the gradients of all parameters, or makes them zero."""
+    for parameter in self.parameters():
+        if set_to_none:
+            parameter.grad = None
+        elif parameter.grad is not None:
+            parameter.grad.zero_()
 
 
 @_method
-def load_state_dict(self, state, strict=True):
+def state_dict(self, *, prefix="", keep_vars=False):
+    """Names and tensors of all parameters and buffers: the tensors themselves, so pickle or copy what should last."""
+    state = OrderedDict()
+    for path, module in self.named_modules(prefix=prefix.removesuffix("."), remove_duplicate=False):
+        kept = _buffers(module)
+        for name, tensor in (*_own_parameters(module), *_own_buffers(module)):
+            if kept.get(name, True):
+                state[f"{path}.{name}" if path else name] = tensor if keep_vars else tensor.detach()
+    return state
+
+
+@_method
+def load_state_dict(self, state, strict=True, assign=False):
     """Copies tensors or arrays into the parameters and buffers of the same names.
 
     Nothing changes unless all shapes and dtypes fit. Returns the names that are missing and those that are unknown, which
-    strict takes for a mistake.
+    strict takes for a mistake. `assign` is taken for programs that pass it: tensors stay, and get the elements.
     """
-    return self._load_state_dict(dict(state), strict)
+    of_ours = self.state_dict()
+    state = {**{name: tensor for name, tensor in self.named_buffers() if name not in of_ours}, **state}
+    # Names that a module has for what another one registered first.
+    first = {hash(tensor): name for name, tensor in (*self.named_parameters(), *self.named_buffers())}
+    for name, tensor in (*self.named_parameters(remove_duplicate=False), *self.named_buffers(remove_duplicate=False)):
+        if first[hash(tensor)] != name and name in state:
+            state.setdefault(first[hash(tensor)], state[name])
+            del state[name]
+    return LoadedKeys(*self._load_state_dict(state, strict))
 
 
 @_method
@@ -175,31 +340,73 @@ def _argument(self, name):
 Module.__getattr__ = _argument
 
 
+def _is_layer(module):
+    return type(module).__module__ == "lazuli.nn" and hasattr(module, "_clone")
+
+
+def _refuse_derived(module, what):
+    if hasattr(module, "_clone") and not _is_layer(module):
+        raise TypeError(f"a {type(module).__name__} cannot be {what}: it derives from a layer; let it have one")
+
+
+def _made_again(kind, arguments, named):
+    """What pickle makes of a module before it has its state."""
+    if hasattr(kind, "_clone"):
+        return kind(*arguments, **named)
+    made = kind.__new__(kind)
+    Module.__init__(made)
+    return made
+
+
 @_method
 def __reduce_ex__(self, protocol):
-    raise TypeError(f"a {type(self).__name__} cannot be pickled; its state_dict() can")
+    """A layer travels as the arguments of its constructor and its tensors, another module as its attributes."""
+    _refuse_derived(self, "pickled")
+    if _is_layer(self):
+        tensors = [(name, tensor.detach(), tensor.requires_grad) for name, tensor in (*_own_parameters(self), *_own_buffers(self))]
+        return _made_again, (type(self), *self._made_by), (self.training, tensors, vars(self).get("_hooks"))
+    return _made_again, (type(self), (), {}), (self.training, dict(vars(self)), None)
+
+
+@_method
+def __setstate__(self, state):
+    training, own, hooks = state
+    if isinstance(own, list):
+        tensors = dict((*_own_parameters(self), *_own_buffers(self)))
+        for name, value, requires_grad in own:
+            tensors[name].set_data(value)
+            tensors[name].requires_grad = requires_grad
+        if hooks is not None:
+            object.__setattr__(self, "_hooks", hooks)
+    else:
+        buffers = own.pop("_buffer_names", {})
+        for name, value in own.items():
+            if name in buffers:
+                self.register_buffer(name, value, persistent=buffers[name])
+            else:
+                setattr(self, name, value)
+    self._train(training)
 
 
 @_method
 def __deepcopy__(self, memo):
     """A module of its own: layers are cloned, other attributes copied."""
-    if type(self).__module__ == "lazuli.nn" and hasattr(self, "_clone"):
+    if _is_layer(self):
         clone = self._clone()
         object.__setattr__(clone, "_made_of", self._made_of)
+        object.__setattr__(clone, "_made_by", self._made_by)
         if "_hooks" in vars(self):
             object.__setattr__(clone, "_hooks", {kind: dict(hooks) for kind, hooks in self._hooks.items()})
         return memo.setdefault(id(self), clone)
-    if hasattr(self, "_clone"):
-        raise TypeError(f"a {type(self).__name__} cannot be copied: it derives from a layer; let it have one")
-    made = memo[id(self)] = type(self).__new__(type(self))
-    Module.__init__(made)
+    _refuse_derived(self, "copied")
+    made = memo[id(self)] = _made_again(type(self), (), {})
     made._train(self.training)
-    buffers = vars(self).get("_buffers", ())
+    buffers = _buffers(self)
     for name, value in vars(self).items():
-        if name == "_buffers":
+        if name == "_buffer_names":
             continue
         if name in buffers:
-            made.register_buffer(name, value.clone())
+            made.register_buffer(name, None if value is None else value.clone(), persistent=buffers[name])
         else:
             setattr(made, name, copy.deepcopy(value, memo))
     return made
@@ -211,6 +418,7 @@ def _remember_arguments(layer):
 
     def init(self, *arguments, **named):
         made(self, *arguments, **named)
+        object.__setattr__(self, "_made_by", (arguments, named))
         object.__setattr__(self, "_made_of", _text.arguments_of(type(self), signature, arguments, named))
 
     layer.__init__ = init
@@ -219,54 +427,3 @@ def _remember_arguments(layer):
 for _layer in Module.__subclasses__():
     if _layer.__module__ == "lazuli.nn":  # of C++
         _remember_arguments(_layer)
-
-
-class Sequential(Module):
-    """Modules and functions of one tensor, called one after the other; modules are named by their positions."""
-
-    def __init__(self, *steps):
-        super().__init__()
-        self._steps = []
-        for step in steps:
-            self.append(step)
-
-    def append(self, step):
-        if isinstance(step, Module):
-            setattr(self, str(len(self._steps)), step)
-        self._steps.append(step)
-        return self
-
-    def forward(self, x):
-        for step in self._steps:
-            x = step(x)
-        return x
-
-    def __len__(self):
-        return len(self._steps)
-
-    def __getitem__(self, i):
-        return self._steps[i]
-
-    def __setitem__(self, i, step):
-        i = range(len(self._steps))[i]
-        if isinstance(self._steps[i], Module):
-            delattr(self, str(i))
-        self._steps[i] = step
-        if isinstance(step, Module):
-            setattr(self, str(i), step)
-
-    def __iter__(self):
-        return iter(self._steps)
-
-
-class ModuleList(Sequential):
-    """Modules by number, for a forward() that says what to do with them."""
-
-    def __init__(self, modules=()):
-        super().__init__(*modules)
-
-    def forward(self, *arguments):
-        raise TypeError("a ModuleList has no forward(); call its modules")
-
-    def __repr__(self):
-        return _text.list_text_of(self)

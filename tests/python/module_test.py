@@ -1,0 +1,129 @@
+"""Modules are found, named, held, stored and copied as PyTorch's; the expected names are what PyTorch gives for the same class."""
+
+import collections
+import copy
+import pickle
+
+import pytest
+
+import lazuli as lz
+from lazuli import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(collections.OrderedDict(fc=nn.Linear(4, 8), bn=nn.BatchNorm1d(8), act=nn.ReLU(), out=nn.Linear(8, 4)))
+        self.scale = nn.Parameter(lz.ones(1))
+        self.tied = self.body.fc
+        self.register_parameter("none", None)
+        self.register_buffer("kept", lz.zeros(3))
+        self.register_buffer("lost", lz.zeros(2), persistent=False)
+        self.register_buffer("later", None)
+        self.dict = nn.ModuleDict({"x": nn.Linear(1, 2), "y": nn.ReLU()})
+        self.list = nn.ParameterList([nn.Parameter(lz.zeros(2)), lz.ones(3)])
+
+    def forward(self, x):
+        return self.body(x) * self.scale
+
+
+def names(pairs):
+    return [name for name, _ in pairs]
+
+
+BODY = ["body.fc.weight", "body.fc.bias", "body.bn.weight", "body.bn.bias", "body.out.weight", "body.out.bias"]
+TIED = ["tied.weight", "tied.bias"]
+REST = ["dict.x.weight", "dict.x.bias", "list.0", "list.1"]
+
+
+def test_parameters_stand_in_pytorchs_order():
+    net = Net()
+    assert names(net.named_parameters()) == ["scale", *BODY, *REST]
+    assert names(net.named_parameters(remove_duplicate=False)) == ["scale", *BODY, *TIED, *REST]
+    assert names(net.named_parameters(recurse=False)) == ["scale"]
+    assert names(net.named_parameters(prefix="net"))[:2] == ["net.scale", "net.body.fc.weight"]
+    assert next(net.parameters()) is net.scale and net.none is None
+
+
+def test_buffers_may_come_later_and_need_not_be_kept():
+    net, stats = Net(), ["body.bn.running_mean", "body.bn.running_var", "body.bn.num_batches_tracked"]
+    assert names(net.named_buffers()) == ["kept", "lost", *stats]
+    assert list(net.state_dict()) == ["scale", "kept", *BODY[:4], *stats, *BODY[4:], *TIED, *REST]
+    net.later = lz.full((2,), 7.0)
+    assert net.get_buffer("later").tolist() == [7, 7] and "later" in net.state_dict()
+    assert names(net.named_buffers(recurse=False)) == ["kept", "lost", "later"]
+
+
+def test_modules_are_found_by_dotted_names():
+    net = Net()
+    assert names(net.named_modules()) == ["", "body", "body.fc", "body.bn", "body.act", "body.out", "dict", "dict.x", "dict.y", "list"]
+    assert names(net.named_children()) == ["body", "tied", "dict", "list"]
+    assert net.get_submodule("body.fc") is net.tied and net.get_submodule("") is net
+    assert net.get_parameter("body.out.bias").shape == (4,)
+    for name, why in (("body.no.weight", "Sequential has no attribute `no`"), ("body", "`body` is not a tensor"),
+                      ("kept", "`kept` is not a parameter")):
+        with pytest.raises(AttributeError, match=why):
+            net.get_parameter(name)
+    net.add_module("more", nn.Tanh())
+    assert names(net.named_children())[-1] == "more"
+
+
+def test_a_state_loads_into_what_has_its_names():
+    net, other = Net(), Net()
+    report = other.load_state_dict(net.state_dict())
+    assert report == ([], []) and repr(report) == "<All keys matched successfully>"
+    assert other.body.fc.weight.equal(net.tied.weight) and not other.body.out.weight.is_same(net.body.out.weight)
+    report = other.load_state_dict({"scale": lz.full((1,), 3.0), "zz": lz.ones(1)}, strict=False)
+    assert report.unexpected_keys == ["zz"] and "kept" in report.missing_keys and "lost" not in report.missing_keys
+    assert other.scale.item() == 3
+
+
+def test_sequential_is_cut_grown_and_renumbered():
+    steps = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Tanh())
+    assert names(steps[1:].named_children()) == ["1", "2"] and steps[-1] is steps[2]
+    steps.insert(1, nn.Identity())
+    del steps[0]
+    assert names(steps.named_children()) == ["0", "1", "2"] and [type(s).__name__ for s in steps] == ["Identity", "ReLU", "Tanh"]
+    assert type(steps.pop()).__name__ == "Tanh" and len(steps + nn.Sequential(nn.ELU(), abs)) == 4
+    assert names(Net().body[:2].named_children()) == ["fc", "bn"]
+    with pytest.raises(TypeError, match="Sequential: '1' is neither a module nor a function but int"):
+        nn.Sequential(nn.ReLU(), 3)
+
+
+def test_dicts_and_lists_hold_modules_and_parameters():
+    modules = Net().dict
+    assert list(modules) == ["x", "y"] and "x" in modules and modules["y"] is modules.y
+    modules.update({"z": nn.Tanh()})
+    assert type(modules.pop("x")).__name__ == "Linear" and names(modules.items()) == ["y", "z"]
+    with pytest.raises(TypeError, match="ModuleDict: 'f' is no module but function"):
+        modules["f"] = lambda x: x
+    with pytest.raises(KeyError, match="'pop' is an attribute of ModuleDict already"):
+        modules["pop"] = nn.ReLU()
+    weights = nn.ParameterDict({"a": lz.ones(2, 3)})
+    assert isinstance(weights["a"], nn.Parameter) and names(weights.named_parameters()) == ["a"]
+    assert repr(weights) == "ParameterDict(\n    (a): Parameter containing: [lazuli.float32 of size 2x3]\n)"
+    assert len(Net().list) == 2 and Net().list[-1].tolist() == [1, 1, 1] and len(Net().list[1:]) == 1
+    with pytest.raises(NotImplementedError, match="a ModuleDict has no forward"):
+        modules(lz.ones(1))
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_copies_and_pickles_are_modules_of_their_own(again):
+    net, x = Net().eval(), lz.randn(2, 4)
+    net.body.fc.weight.requires_grad = False
+    other = again(net)
+    assert other(x).equal(net(x)) and other.tied is other.body.fc and not other.training
+    assert list(other.state_dict()) == list(net.state_dict()) and names(other.named_buffers()) == names(net.named_buffers())
+    assert [p.requires_grad for p in other.parameters()] == [p.requires_grad for p in net.parameters()]
+    other.scale.data.fill_(2)
+    assert net.scale.item() == 1
+    assert repr(other) == repr(net)
+
+
+def test_gradients_are_dropped_or_zeroed():
+    layer = nn.Linear(2, 1)
+    layer(lz.ones(2)).sum().backward()
+    layer.zero_grad(set_to_none=False)
+    assert layer.weight.grad.tolist() == [[0, 0]]
+    layer.zero_grad()
+    assert layer.weight.grad is None

@@ -11,14 +11,13 @@
 #include <unistd.h>
 
 #include "backend/client/registry.h"
-#include "backend/cpu/cpu_client.h"
-#include "backend/interpreter/interpreter.h"
 #include "ir/hlo/text/parser.h"
 #include "ir/support/build_id.h"
 #include "ir/support/disk_store.h"
 #include "ir/support/flags.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
+#include "tools/run_module.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {
@@ -188,8 +187,7 @@ absl::Status Run(const std::vector<std::string_view>& arguments) {
 }  // namespace lazuli::tools
 
 int main(int argc, char** argv) {
-  lazuli::interpreter::RegisterInterpreter();
-  lazuli::cpu::RegisterCpu();
+  lazuli::tools::RegisterPlatforms();
   // The doctor reports a bad environment itself.
   if (argc == 2 && std::string_view(argv[1]) == "--doctor") return lazuli::tools::Doctor() ? 0 : 1;
   return lazuli::tools::ToolMain("lazuli_config", lazuli::tools::Run, argc, argv);

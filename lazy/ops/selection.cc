@@ -185,11 +185,9 @@ void CheckComparable(std::string_view op, const Tensor& x) {
 }
 
 // x with the value behind its elements along dim, as data: a program that takes it does not know what size x had.
-Tensor PaddedByHost(const Tensor& x, int64_t dim, int64_t size, double value) {
+Tensor PaddedByHost(const Tensor& x, int64_t dim, const Shape& shape, double value) {
   const Literal read = ToLiteral(x);
-  Dims dims = DimsOf(x.shape());
-  dims[At(dim)] = size;
-  Literal padded = Literal::Full(Shape(x.dtype(), dims), value);
+  Literal padded = Literal::Full(shape, value);
   std::size_t blocks = 1;
   for (int64_t d = 0; d < dim; ++d) blocks *= static_cast<std::size_t>(x.dim(d));
   const std::size_t from = static_cast<std::size_t>(read.byte_size()) /
@@ -317,8 +315,11 @@ Tensor PadToBucket(const Tensor& x, int64_t dim, absl::Span<const int64_t> bucke
   if (size == n) return x;
   const FunctionScope function(kOp);
   const Value fill = value.As(x.dtype());  // refuses what does not fit
-  if (!x.requires_grad() || !GradEnabled()) return PaddedByHost(x, d, size, value.as_double());
   Dims dims = DimsOf(x.shape());
+  dims[At(d)] = size;
+  const absl::StatusOr<Shape> padded = Shape::Make(x.dtype(), dims);
+  if (!padded.ok()) ThrowRecordError(kOp, padded.status());
+  if (!x.requires_grad() || !GradEnabled()) return PaddedByHost(x, d, *padded, value.as_double());
   dims[At(d)] = size - n;
   return Cat({{x, Full(dims, fill, x.device())}}, d);
 }

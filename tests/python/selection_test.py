@@ -117,6 +117,7 @@ def test_what_is_padded_to_a_bucket_compiles_once():
 @pytest.mark.parametrize(("call", "error", "text"), [
     (lambda: lz.masked_select(lz.ones(2), lz.ones(2)), ValueError, r"masked_select: mask must be of bools, is f32\[2\]"),
     (lambda: lz.masked_select(lz.ones(2), lz.ones(3) > 0), ValueError, r"masked_select: .*f32\[2\].*pred\[3\]"),
+    (lambda: lz.pad_to_bucket(lz.ones(3), buckets=2**63 - 1), ValueError, r"pad_to_bucket: f32\[9223372036854775807\] is larger than"),
     (lambda: lz.unique(lz.tensor([1j])), ValueError, r"unique: takes numbers that have an order, not c64\[1\]"),
     (lambda: lz.unique(lz.ones(0, 3), dim=1), ValueError, r"unique: slices of f32\[0,3\] along dim 1 are empty"),
     (lambda: lz.bincount(lz.tensor([2, -3])), ValueError, r"bincount: takes no negative integers; one is -3"),

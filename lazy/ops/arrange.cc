@@ -218,7 +218,9 @@ Tensor SumToSize(const Tensor& x, absl::Span<const int64_t> size) {
     ThrowRecordError("sum_to_size", InvalidArgument("size {", Join(size, ", "),
                                                     "} is not expandable to size ", x.shape()));
   }
-  return SumToShape(x, wanted);
+  const bool same = x.rank() > 0 && x.shape().dims() == wanted.dims();
+  if (same || IsFloat(x.dtype()) || IsComplex(x.dtype())) return SumToShape(x, wanted);
+  return SumToShape(x, Shape(DType::kS64, size));  // as sums of integers are
 }
 
 namespace {

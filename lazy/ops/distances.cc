@@ -20,6 +20,11 @@ Tensor SumAlong(const Tensor& x, int64_t dim, bool keepdim = false) {
   const int64_t dims[] = {dim};
   return Sum(x, dims, keepdim);
 }
+// Where the target is this number, which its dtype need not hold: no bool is -1.
+Tensor IsLabel(const Tensor& target, int64_t label) {
+  const Tensor t = IsFloat(target.dtype()) ? target : To(target, DType::kS64);
+  return Eq(t, Constant(static_cast<double>(label), t.dtype()));
+}
 
 }  // namespace
 
@@ -46,20 +51,19 @@ Tensor CosineSimilarity(const Tensor& in_x, const Tensor& in_y, int64_t dim, dou
 
 Tensor PairwiseDistance(const Tensor& x, const Tensor& y, double p, double eps, bool keepdim) {
   const int64_t dims[] = {-1};
-  return Norm(x - y + eps, p, dims, keepdim, std::nullopt);
+  return Norm(Floating(x - y) + eps, p, dims, keepdim, std::nullopt);
 }
 
 Tensor MarginRankingLoss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin,
                          Reduction reduction) {
-  return Reduced(Hinge(-target * (x1 - x2) + margin), reduction);
+  return Reduced(Hinge(Floating(-target * (x1 - x2)) + margin), reduction);
 }
 
-Tensor HingeEmbeddingLoss(const Tensor& x, const Tensor& target, double margin,
+Tensor HingeEmbeddingLoss(const Tensor& in, const Tensor& target, double margin,
                           Reduction reduction) {
-  const Value minus_one = Constant(-1, target.dtype()), one = Constant(1, target.dtype());
-  const Tensor zero = FullConstant(x.shape(), 0, x.device());
-  const Tensor far = Where(Ne(target, one), Hinge(margin - x), zero);
-  return Reduced(far + Where(Ne(target, minus_one), x, zero), reduction);
+  const Tensor x = Floating(in), zero = FullConstant(x.shape(), 0, x.device());
+  const Tensor far = Where(IsLabel(target, 1), zero, Hinge(margin - x));
+  return Reduced(far + Where(IsLabel(target, -1), zero, x), reduction);
 }
 
 Tensor CosineEmbeddingLoss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin,
@@ -71,13 +75,12 @@ Tensor CosineEmbeddingLoss(const Tensor& x1, const Tensor& x2, const Tensor& tar
                                      x1.shape(), ", ", x2.shape(), " and ", target.shape()));
   }
   constexpr double kEps = 1e-12;
-  const Tensor product = SumAlong(x1 * x2, -1);
-  const Tensor sizes = (SumAlong(x1 * x1, -1) + kEps) * (SumAlong(x2 * x2, -1) + kEps);
+  const auto dot = [](const Tensor& a, const Tensor& b) { return Floating(SumAlong(a * b, -1)); };
+  const Tensor product = dot(x1, x2), sizes = (dot(x1, x1) + kEps) * (dot(x2, x2) + kEps);
   const Tensor cosine = product / Sqrt(sizes);
-  const Value one = Constant(1, target.dtype()), minus_one = Constant(-1, target.dtype());
   const Tensor zero = FullConstant(cosine.shape(), 0, cosine.device());
-  const Tensor near = Where(Eq(target, one), 1.0 - cosine, zero);
-  return Reduced(near + Where(Eq(target, minus_one), Hinge(cosine - margin), zero), reduction);
+  const Tensor near = Where(IsLabel(target, 1), 1.0 - cosine, zero);
+  return Reduced(near + Where(IsLabel(target, -1), Hinge(cosine - margin), zero), reduction);
 }
 
 Tensor SoftMarginLoss(const Tensor& x, const Tensor& target, Reduction reduction) {

@@ -229,7 +229,8 @@ Tensor BatchNorm(const Tensor& x, const Tensor& running_mean, const Tensor& runn
   return Affine(moments.y, weight, bias, dims);
 }
 
-Tensor LocalResponseNorm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+Tensor LocalResponseNorm(const Tensor& in, int64_t size, double alpha, double beta, double k) {
+  const Tensor x = Floating(in);
   if (x.rank() < 3) {
     ThrowRecordError("local_response_norm",
                      InvalidArgument("expects 3D or higher dimensionality input, not ", x.shape()));

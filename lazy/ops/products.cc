@@ -41,9 +41,10 @@ Tensor Added(std::string_view op, const Tensor& x, const Tensor& product, const 
         op, InvalidArgument(x.shape(), " does not stretch to the product, ", product.shape()));
   }
   if (x.dtype() == DType::kPred) return LogicalOr(x, product);
-  const Tensor factor = Full({}, beta.As(x.dtype()), x.device());
+  const auto factor = [&](const Number& n) { return Full({}, n.As(x.dtype()), x.device()); };
+  const Tensor scale = factor(beta);
   const Value zero = Constant(0, x.dtype());
-  return Where(Eq(factor, zero), zero, x * factor) + product * alpha;
+  return Where(Eq(scale, zero), zero, x * scale) + product * factor(alpha);
 }
 
 }  // namespace

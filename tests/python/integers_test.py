@@ -295,3 +295,23 @@ def test_logic_asks_what_is_not_zero():
         x & 1
     with pytest.raises(ValueError, match="bitwise_left_shift: takes integers, not f32"):
         x << 1
+
+
+def test_losses_and_norms_of_integers_are_floats():
+    """Values are PyTorch's."""
+    f, i, j = lz.nn.functional, lz.tensor([3, -2, 5]), lz.tensor([1, 4, 5])
+    b, c = lz.tensor([[True, False, True], [True, True, False]]), lz.tensor([[True, True, False], [False, True, False]])
+    for value, expected in (
+            (f.margin_ranking_loss(i, j, lz.tensor([1, -1, 1]), margin=0.5, reduction="none"), [0, 0, 0.5]),
+            (f.hinge_embedding_loss(lz.tensor([0.5, 2.0]), lz.tensor([True, False]), reduction="none"), [0.5, 2]),
+            (f.cosine_embedding_loss(b, c, lz.tensor([1, -1]), reduction="none"), [0.5, 0.70710677]),
+            (f.cosine_embedding_loss(b, c, lz.tensor([True, False]), reduction="none"), [0.5, 0]),
+            (f.pairwise_distance(lz.tensor([[1, 2]]), lz.tensor([[4, 6]])), [4.9999986])):
+        assert value.dtype == lz.float32
+        np.testing.assert_allclose(value.numpy(), np.array(expected, np.float32), rtol=2e-6, atol=1e-7)
+    image = lz.tensor([[[3, -2], [5, 1]]])
+    assert f.local_response_norm(image, 2, alpha=1.0).equal(f.local_response_norm(image.float(), 2, alpha=1.0))
+    assert lz.addmv(lz.tensor([1, 2]), lz.tensor([[1, 2], [3, 4]]), lz.tensor([5, 6]), beta=2, alpha=3).tolist() == [53, 121]
+    sums = b.sum_to_size(1, 3)
+    assert sums.dtype == b[:1].sum_to_size(3).dtype == lz.int64 and sums.tolist() == [[2, 1, 1]]
+    assert b.sum_to_size(2, 3).dtype == lz.bool and lz.tensor(True).sum_to_size(()).dtype == lz.int64

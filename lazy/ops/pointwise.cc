@@ -319,7 +319,10 @@ lowering::Op BesselIOp::Lower(lowering::Builder& b, lowering::Op in) const {
       const double odd = 2.0 * k - 1;
       tail = w.Plus(b.Times(tail, w.Times(inverse, (odd * odd - 4 * n * n) / (8.0 * k))), 1);
     }
-    const lowering::Op root = b.Unary(Opcode::kRsqrt, w.Times(far, 2 * std::numbers::pi));
+    // What is infinite anyway has a root that is not 0: their product would be no number.
+    const lowering::Op held = scaled ? far : b.Binary(Opcode::kMinimum, far, w(1e4));
+    const lowering::Op root =
+        w.Times(b.Unary(Opcode::kRsqrt, held), 1 / std::sqrt(2 * std::numbers::pi));
     lowering::Op end = b.Times(tail, root);
     if (!scaled) end = b.Times(end, b.Unary(Opcode::kExponential, far));
     const lowering::Op y = b.Select(is_far, end, series);
@@ -495,7 +498,7 @@ Tensor Polygamma(int64_t n, const Tensor& in) {
   const Tensor fraction = Where(between, x - Floor(x), one);
   const Tensor positive = Where(below, fraction, x);
   const Tensor beyond =
-      Zeta(s, Where(between, 1.0 - fraction, one)) - Zeta(s, Where(between, 1.0 - x, one));
+      Zeta(s, Where(between, Ceil(x) - x, one)) - Zeta(s, Where(between, 1.0 - x, one));
   const double parity = n % 2 == 0 ? -1 : 1;  // of s
   const Tensor zeta = Zeta(s, positive);
   const Tensor sum = Where(below, Where(pole, Infinite(x), zeta + beyond * parity), zeta);

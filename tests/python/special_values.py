@@ -317,7 +317,7 @@ def anywhere(got, expected):
 KEPT = [
     ("the limit, where torch multiplies 0 by infinity or overflows on the way", [
         ("erf(x)", "dxdx", instead_of_nan), ("gelu(x*", "*d*", instead_of_nan), ("mish(x)", "dxdx", instead_of_nan),
-        ("hardswish(x)", "z", without_overflow), ("norm(*", "dxdx", instead_of_nan), ("mse_loss*", "0d?", instead_of_nan),
+        ("hardswish(x)", "z", without_overflow), ("i0(x)", "*", instead_of_nan), ("norm(*", "dxdx", instead_of_nan), ("mse_loss*", "0d?", instead_of_nan),
         ("binary_cross_entropy_with_logits*", "z", instead_of_nan), ("kl_div*", "*dy", instead_of_nan),
         ("atan2(x, y)", "d?d?", instead_of_nan), ("*_norm(*", "*d*", instead_of_nan),
         ("prod(*", "*d*", instead_of_nan), ("prod(*", "dxdx", without_overflow)]),
@@ -338,7 +338,7 @@ KEPT = [
         ("cumprod(*", "*d*", anywhere), ("logcumsumexp(*", "*", instead_of_nan), ("logcumsumexp(*", "dxdx", anywhere),
         ("trapezoid(*", "z", instead_of_nan), ("normalize(*", "*d*", anywhere)]),
     ("torch's approximations have errors of their own", [
-        ("digamma(x)", "*d*", closely), ("lgamma(x)", "dxdx", closely), ("erfc(x)", "z", closely), ("logaddexp2(x, y)", "z", beside_zero)]),
+        ("digamma(x)", "*d*", closely), ("lgamma(x)", "dxdx", closely), ("polygamma(1, x)", "z", closely), ("erfc(x)", "z", closely), ("logaddexp2(x, y)", "z", beside_zero)]),
     ("torch rounds a product and a sum at once", [(f"{name}*", "z", where) for name in ("add(x, y, alpha", "sub(x, y, alpha", "addcmul(")
                                                   for where in (instead_of_number, overflowing)]),
     ("where torch takes 0 log(0) for 0 in gradients, too", [

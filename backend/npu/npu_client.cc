@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<ComputationClient>> NpuClient::Create() {
   config.strict = config.strict && ir::flags().npu_strict();
   LAZULI_ASSIGN_OR_RETURN(const Injection injection, Injection::Parse(ir::flags().npu_inject()));
   std::unique_ptr<NpuClient> client(
-      new NpuClient(std::move(config)));  // the constructor is private
+      new NpuClient(std::move(config)));  // NOLINT: the constructor is private
   NpuDevices& shared = *client->shared_;
   for (int i = 0; i < client->config_.devices; ++i) {
     shared.devices.push_back({client.get(), i});

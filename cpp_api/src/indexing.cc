@@ -23,8 +23,8 @@ constexpr char kPut[] = "index_put_";
 struct Selection {
   ir::Dims starts, limits, strides;  // of each dim of the tensor
   Dims kept;                         // of the slice
-  Dims dims;                     // without those an integer picks, with the new ones
-  lazy::Geometry memory;         // of the dims, in the memory of the tensor
+  Dims dims;                         // without those an integer picks, with the new ones
+  lazy::Geometry memory;             // of the dims, in the memory of the tensor
   lazy::Tensors positions;
   Dims picked;                  // along these of `dims`
   bool whole = true;            // whether the slice is all of the tensor

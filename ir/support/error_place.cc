@@ -25,9 +25,8 @@ absl::Status AddPlace(const absl::Status& status, std::string_view op, std::stri
   const bool has_op = op.empty() || !Lacks(status, kOp);
   const bool has_place = place.empty() || !Lacks(status, kPlace);
   if (has_op && has_place) return status;
-  absl::Status placed =
-      Reworded(status, Str(has_op ? "" : Str(op, ": "), Message(status),
-                           has_place ? "" : Str(" (", place, ")")));
+  absl::Status placed = Reworded(status, Str(has_op ? "" : Str(op, ": "), Message(status),
+                                             has_place ? "" : Str(" (", place, ")")));
   if (!has_op) placed.SetPayload(kOp, ToCord(op));
   if (!has_place) placed.SetPayload(kPlace, ToCord(place));
   return placed;

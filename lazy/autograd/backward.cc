@@ -305,7 +305,7 @@ class TapeWalker {
   const Wanted* wanted_;
   AnomalyMode anomaly_;
   bool bends_ = false;  // whether a node that was visited does
-  Tensors flags_;  // of anomaly mode: whether a gradient has a NaN, and whose it is
+  Tensors flags_;       // of anomaly mode: whether a gradient has a NaN, and whose it is
   std::vector<std::pair<const GradNode*, std::size_t>> flagged_;
   std::vector<IntrusivePtr<GradNode>> visited_;   // which flagged_ names
   Tensors found_;                                 // one for each that is wanted

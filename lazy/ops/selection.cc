@@ -195,8 +195,7 @@ Tensor PaddedByHost(const Tensor& x, int64_t dim, const Shape& shape, double val
                     to = static_cast<std::size_t>(padded.byte_size()) /
                          std::max<std::size_t>(blocks, 1);
   for (std::size_t i = 0; i < blocks && from > 0; ++i) {
-    std::memcpy(padded.mutable_raw() + i * to,
-                read.raw() + i * from, from);
+    std::memcpy(padded.mutable_raw() + i * to, read.raw() + i * from, from);
   }
   return FromLiteral(padded, x.device());
 }

@@ -54,8 +54,8 @@ class Storage : public RefCounted<Storage> {
   uint64_t id_;
   std::atomic<uint64_t> version_{0};
   std::unique_ptr<View> view_;  // set when made
-  Value value_;   // pending, or a leaf for data_ kept for reuse, or a number
-  DataPtr data_;  // null while pending
+  Value value_;                 // pending, or a leaf for data_ kept for reuse, or a number
+  DataPtr data_;                // null while pending
   // What the pending value was first written over, to know it by: its memory may become the
   // result's.
   const DataHandle* replaced_ = nullptr;

@@ -20,7 +20,7 @@ namespace lazuli::lowering {
 
 // A check that a run of the module makes: its value is output `roots + i`.
 struct EmittedCheck {
-  uint32_t node = 0;   // position in the trace; its name and site are looked up at every run
+  uint32_t node = 0;  // position in the trace; its name and site are looked up at every run
   CheckMessage message;
 };
 

@@ -185,8 +185,8 @@ void BindExecution(py::module_& module) {
          bool allow_unused) {
         const Caller caller;
         py::list list;
-        for (Tensor& gradient :
-             grad(outputs, inputs, TensorsGiven(gradients), {retain_graph, create_graph, allow_unused}))
+        for (Tensor& gradient : grad(outputs, inputs, TensorsGiven(gradients),
+                                     {retain_graph, create_graph, allow_unused}))
           list.append(ToPython(std::move(gradient)));
         return list;
       },

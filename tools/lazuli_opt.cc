@@ -15,9 +15,9 @@
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
+#include "ir/support/name_list.h"
 #include "ir/support/status.h"
 #include "ir/support/text_file.h"
-#include "lowering/passes/names.h"
 #include "lowering/passes/pipelines.h"
 #include "lowering/passes/registry.h"
 #include "lowering/passes/rules/rules.h"
@@ -83,7 +83,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
       if (++i == arguments.size()) return InvalidArgument("-o needs the name of a file");
       options.out = arguments[i];
     } else if (TakeValue(argument, "--passes", &value)) {
-      for (std::string_view name : lowering::SplitNames(value)) options.passes.emplace_back(name);
+      for (std::string_view name : SplitNames(value)) options.passes.emplace_back(name);
       options.has_passes = true;
     } else if (TakeValue(argument, "--pipeline", &value)) {
       LAZULI_RETURN_IF_ERROR(CheckWord("--pipeline", value, kPipelines));
@@ -139,8 +139,9 @@ absl::StatusOr<std::string> CompiledText(const Options& options,
   return options.emit == "buffers" ? backend::PlanText(*program) : kernels;
 }
 
-// What the NPU's compiler makes of the module.
-absl::StatusOr<std::string> NpuText(const Options& options, const hlo::Module& module) {
+// What the NPU's compiler makes of the module, simplified.
+absl::StatusOr<std::string> NpuText(const Options& options, hlo::Module& module) {
+  LAZULI_RETURN_IF_ERROR(RunPasses(options, module).status());
   LAZULI_ASSIGN_OR_RETURN(const npu::Config config, npu::ConfigFromEnvironment());
   npu::CompileReport report;
   LAZULI_ASSIGN_OR_RETURN(const npu::Program program,

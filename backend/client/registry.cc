@@ -7,6 +7,7 @@
 
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"
+#include "ir/support/name_list.h"
 #include "ir/support/runtime.h"
 #include "ir/support/status.h"
 
@@ -107,11 +108,9 @@ absl::StatusOr<std::string> PreferredPlatform() {
   Registry& registry = TheRegistry();
   std::string preferred;
   int priority = 0;
-  std::string_view rest = flags().enabled_devices();
-  while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    const std::string name = LowerCase(rest.substr(0, comma));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  const std::string enabled = flags().enabled_devices();
+  for (const std::string_view given : SplitNames(enabled)) {
+    const std::string name = LowerCase(given);
     const Platform* platform = nullptr;
     {
       const std::lock_guard lock(registry.mutex);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/hlo/dot_dims.h"
+
 namespace lazuli::cpu {
 namespace {
 
@@ -29,17 +31,6 @@ Group Merge(const Shape& shape, const Dims& dims) {
     group.size *= size;
   }
   return group;
-}
-
-Dims FreeDims(const Shape& shape, const Dims& batch, const Dims& contracting) {
-  Dims free;
-  for (int64_t d = 0; d < shape.rank(); ++d) {
-    const auto has = [d](const Dims& dims) {
-      return std::find(dims.begin(), dims.end(), d) != dims.end();
-    };
-    if (!has(batch) && !has(contracting)) free.push_back(d);
-  }
-  return free;
 }
 
 // Strides of {batch, first, second} of an operand; plans a copy where a group does not merge or no
@@ -79,8 +70,8 @@ std::optional<DotPlan> PlanDot(const hlo::Instruction& dot) {
   const DType dtype = dot.shape().dtype();
   if (a.dtype() != dtype || b.dtype() != dtype || dot.shape().has_layout()) return std::nullopt;
   if (a.num_elements() == 0 || b.num_elements() == 0) return std::nullopt;
-  const Dims m = FreeDims(a, attrs.lhs_batch_dims, attrs.lhs_contracting_dims);
-  const Dims n = FreeDims(b, attrs.rhs_batch_dims, attrs.rhs_contracting_dims);
+  const Dims m = hlo::FreeDims(a, attrs.lhs_batch_dims, attrs.lhs_contracting_dims);
+  const Dims n = hlo::FreeDims(b, attrs.rhs_batch_dims, attrs.rhs_contracting_dims);
   DotPlan plan;
   MatmulSpec& spec = plan.spec;
   spec.dtype = dtype;

@@ -357,10 +357,8 @@ bool ThunkEmitter::EmitAlias(const Instruction& i) {
       return true;
     case Opcode::kGetTupleElement: {
       const Instruction* tuple = i.operand(0);
-      const auto index = static_cast<std::size_t>(i.attrs_as<hlo::TupleIndexAttrs>().index);
-      std::ptrdiff_t begin = 0;
-      for (std::size_t e = 0; e < index; ++e) begin += LeafCount(tuple->shape().tuple()[e]);
-      const auto first = leaves(tuple).begin() + begin;
+      const int64_t index = i.attrs_as<hlo::TupleIndexAttrs>().index;
+      const auto first = leaves(tuple).begin() + LeavesBefore(tuple->shape(), index);
       leaves_[&i] = Leaves(first, first + LeafCount(i.shape()));
       return true;
     }

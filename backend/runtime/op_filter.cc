@@ -1,5 +1,6 @@
 #include "backend/runtime/op_filter.h"
 
+#include "ir/support/name_list.h"
 #include "ir/support/status.h"
 
 namespace lazuli::backend {
@@ -7,13 +8,7 @@ namespace {
 
 absl::Status Parse(std::string_view names, std::string_view source,
                    std::set<hlo::Opcode>& opcodes) {
-  while (!names.empty()) {
-    const std::size_t end = std::min(names.find_first_of(",+"), names.size());
-    std::string_view name = names.substr(0, end);
-    names.remove_prefix(std::min(end + 1, names.size()));
-    while (name.starts_with(' ')) name.remove_prefix(1);
-    while (name.ends_with(' ')) name.remove_suffix(1);
-    if (name.empty()) continue;
+  for (const std::string_view name : SplitNames(names, ",+")) {
     const std::optional<hlo::Opcode> opcode = hlo::ParseOpcode(name);
     if (!opcode)
       return InvalidArgument(source, ": \"", name, "\" is no HLO opcode; they are in docs/hlo.md");

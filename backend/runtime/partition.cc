@@ -26,13 +26,6 @@ struct Origin {
   int64_t leaf = 0;
 };
 
-int64_t LeavesBefore(const Shape& tuple, int64_t index) {
-  int64_t leaves = 0;
-  for (int64_t i = 0; i < index; ++i)
-    leaves += LeafCount(tuple.tuple()[static_cast<std::size_t>(i)]);
-  return leaves;
-}
-
 // As devices hold it: row major, of the bound's size.
 Shape ArrayOf(const Shape& leaf) {
   Shape array = leaf.WithDefaultLayout();

@@ -8,33 +8,11 @@
 #include "ir/evaluator/kernels.h"
 #include "ir/evaluator/scalar_ops.h"
 #include "ir/evaluator/strided.h"
+#include "ir/hlo/dot_dims.h"
 #include "ir/hlo/monoid.h"
 
 namespace lazuli::hlo {
 namespace {
-
-int64_t Product(const Shape& shape, const Dims& dimensions) {
-  int64_t product = 1;
-  for (int64_t d : dimensions) product *= shape.dim(d);
-  return product;
-}
-
-Dims FreeDimensions(const Shape& shape, const Dims& batch, const Dims& contracting) {
-  Dims free;
-  for (int64_t d = 0; d < shape.rank(); ++d) {
-    const bool taken = std::find(batch.begin(), batch.end(), d) != batch.end() ||
-                       std::find(contracting.begin(), contracting.end(), d) != contracting.end();
-    if (!taken) free.push_back(d);
-  }
-  return free;
-}
-
-Dims Concatenated(const Dims& a, const Dims& b, const Dims& c) {
-  Dims all = a;
-  all.insert(all.end(), b.begin(), b.end());
-  all.insert(all.end(), c.begin(), c.end());
-  return all;
-}
 
 // c[m, n] += a[m, k] b[k, n], k ascending for every element; the inner loop runs along rows of b.
 template <class T>
@@ -55,8 +33,8 @@ void MultiplyMatrices(const T* a, const T* b, T* c, int64_t m, int64_t k, int64_
 absl::StatusOr<Literal> EvaluateDot(const Instruction& instruction, Operands operands) {
   const auto& attrs = instruction.attrs_as<DotAttrs>();
   const Shape &a_shape = operands[0]->shape(), &b_shape = operands[1]->shape();
-  const Dims a_free = FreeDimensions(a_shape, attrs.lhs_batch_dims, attrs.lhs_contracting_dims);
-  const Dims b_free = FreeDimensions(b_shape, attrs.rhs_batch_dims, attrs.rhs_contracting_dims);
+  const Dims a_free = FreeDims(a_shape, attrs.lhs_batch_dims, attrs.lhs_contracting_dims);
+  const Dims b_free = FreeDims(b_shape, attrs.rhs_batch_dims, attrs.rhs_contracting_dims);
   const DType dtype = AccumulationType(instruction.shape().dtype());
   const Literal a = Transposed(*operands[0], Concatenated(attrs.lhs_batch_dims, a_free,
                                                           attrs.lhs_contracting_dims))
@@ -64,9 +42,9 @@ absl::StatusOr<Literal> EvaluateDot(const Instruction& instruction, Operands ope
   const Literal b = Transposed(*operands[1], Concatenated(attrs.rhs_batch_dims,
                                                           attrs.rhs_contracting_dims, b_free))
                         .Converted(dtype);
-  const int64_t batch = Product(a_shape, attrs.lhs_batch_dims);
-  const int64_t m = Product(a_shape, a_free), n = Product(b_shape, b_free);
-  const int64_t k = Product(a_shape, attrs.lhs_contracting_dims);
+  const int64_t batch = SizeOf(a_shape, attrs.lhs_batch_dims);
+  const int64_t m = SizeOf(a_shape, a_free), n = SizeOf(b_shape, b_free);
+  const int64_t k = SizeOf(a_shape, attrs.lhs_contracting_dims);
   Shape shape = instruction.shape();
   shape.set_dtype(dtype);
   Literal result(shape);

@@ -29,6 +29,13 @@ int64_t LeafCount(const Shape& shape) {
   return count;
 }
 
+int64_t LeavesBefore(const Shape& tuple, int64_t element) {
+  int64_t leaves = 0;
+  for (int64_t i = 0; i < element; ++i)
+    leaves += LeafCount(tuple.tuple()[static_cast<std::size_t>(i)]);
+  return leaves;
+}
+
 const Shape* PartAt(const Shape& shape, absl::Span<const int64_t> path) {
   const Shape* part = &shape;
   for (const int64_t index : path) {
@@ -44,8 +51,7 @@ std::optional<int64_t> LeafAt(const Shape& shape, absl::Span<const int64_t> path
   int64_t before = 0;
   const Shape* part = &shape;
   for (const int64_t index : path) {
-    for (int64_t i = 0; i < index; ++i)
-      before += LeafCount(part->tuple()[static_cast<std::size_t>(i)]);
+    before += LeavesBefore(*part, index);
     part = &part->tuple()[static_cast<std::size_t>(index)];
   }
   return before;

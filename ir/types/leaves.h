@@ -19,6 +19,8 @@ void ForEachLeaf(const Shape& shape, const std::function<void(const Shape&)>& f)
 void ForEachLeaf(const Literal& value, const std::function<void(const Literal&)>& f);
 std::vector<Shape> LeavesOf(const Shape& shape);
 int64_t LeafCount(const Shape& shape);
+// Leaves of the elements of a tuple that come before this one.
+int64_t LeavesBefore(const Shape& tuple, int64_t element);
 
 // The part of a shape at this path of tuple indices; null if it has none.
 const Shape* PartAt(const Shape& shape, absl::Span<const int64_t> path);

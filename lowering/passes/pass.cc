@@ -10,11 +10,11 @@
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
+#include "ir/support/name_list.h"
 #include "ir/support/slow_notice.h"
 #include "ir/support/span.h"
 #include "ir/support/status.h"
 #include "ir/support/text_file.h"
-#include "lowering/passes/names.h"
 #include "lowering/passes/registry.h"
 
 namespace lazuli::lowering {

@@ -1,5 +1,6 @@
 #include "lowering/passes/pipelines.h"
 
+#include "ir/support/name_list.h"
 #include "lowering/passes/cse.h"
 #include "lowering/passes/dce.h"
 #include "lowering/passes/drop_layouts.h"
@@ -7,7 +8,6 @@
 #include "lowering/passes/fold_constants.h"
 #include "lowering/passes/fold_transposes.h"
 #include "lowering/passes/inline_calls.h"
-#include "lowering/passes/names.h"
 #include "lowering/passes/registry.h"
 #include "lowering/passes/simplify.h"
 

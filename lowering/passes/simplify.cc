@@ -9,8 +9,8 @@
 
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
+#include "ir/support/name_list.h"
 #include "ir/support/status.h"
-#include "lowering/passes/names.h"
 #include "lowering/passes/rewriter.h"
 #include "lowering/passes/rules/weight.h"
 

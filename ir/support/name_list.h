@@ -1,4 +1,4 @@
-// Comma-separated lists of names, as flags and tools take them.
+// Lists of names, as flags and tools take them.
 #pragma once
 
 #include <string_view>
@@ -7,12 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 
-#include "ir/support/namespaces.h"
+namespace lazuli::ir {
 
-namespace lazuli::lowering {
-
-// "a, b,,c" is {"a", "b", "c"}. The parts point into `text`.
-std::vector<std::string_view> SplitNames(std::string_view text);
+// "a, b,,c" is {"a", "b", "c"}: any of the separators ends a name. The parts point into `text`.
+std::vector<std::string_view> SplitNames(std::string_view text, std::string_view separators = ",");
 
 // OK if all names are among those there are. The error says which is not, and which is nearest to
 // it: "LAZULI_DISABLE_RULES: there is no rule add-hero; the nearest is add-zero".
@@ -20,4 +18,4 @@ absl::Status CheckNames(std::string_view where, std::string_view what,
                         absl::Span<const std::string_view> names,
                         absl::Span<const std::string_view> known);
 
-}  // namespace lazuli::lowering
+}  // namespace lazuli::ir

@@ -1,4 +1,4 @@
-#include "lowering/passes/names.h"
+#include "ir/support/name_list.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "ir/support/status.h"
 
-namespace lazuli::lowering {
+namespace lazuli::ir {
 namespace {
 
 // Characters to insert, drop or change to make one name of the other.
@@ -27,12 +27,12 @@ int64_t Distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::vector<std::string_view> SplitNames(std::string_view text) {
+std::vector<std::string_view> SplitNames(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> names;
   while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    std::string_view name = text.substr(0, comma);
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    const std::size_t end = std::min(text.find_first_of(separators), text.size());
+    std::string_view name = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
     while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
     while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
     if (!name.empty()) names.push_back(name);
@@ -55,4 +55,4 @@ absl::Status CheckNames(std::string_view where, std::string_view what,
   return absl::OkStatus();
 }
 
-}  // namespace lazuli::lowering
+}  // namespace lazuli::ir

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "backend/npu/compiler/supported.h"
 #include "backend/npu/sim/cost.h"
 #include "ir/support/str.h"
 
@@ -46,13 +45,6 @@ double TransferSeconds(const Config& config, const Shape& shape) {
 
 }  // namespace
 
-std::optional<backend::Refusal> WhyNotOnNpu(const hlo::Instruction& instruction,
-                                            const Config& config) {
-  std::optional<Refusal> refusal = WhyNot(instruction, config);
-  if (!refusal) return std::nullopt;
-  return backend::Refusal{std::move(refusal->code), std::move(refusal->reason)};
-}
-
 void RefuseTiny(const Config& config, Placement& placement) {
   Work work;
   for (const auto& i : placement.module().entry()->instructions()) work += WorkOf(*i);
@@ -89,10 +81,10 @@ bool RefuseUnprofitable(const Config& config, const Partition& partition, Placem
     }
     if (host >= config.filter.min_gain * device) continue;
     refused = true;
-    const backend::Refusal refusal{"cheaper-on-host",
-                                   Str("its region takes about ", Number(Milliseconds(device)),
-                                       " ms on the device, launch and transfers counted, and ",
-                                       Number(Milliseconds(host)), " ms on the host")};
+    const Refusal refusal{"cheaper-on-host",
+                          Str("its region takes about ", Number(Milliseconds(device)),
+                              " ms on the device, launch and transfers counted, and ",
+                              Number(Milliseconds(host)), " ms on the host")};
     for (const hlo::Instruction* i : region.instructions) placement.Refuse(*i, refusal);
   }
   return refused;

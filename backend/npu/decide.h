@@ -1,7 +1,7 @@
 // What of a module the NPU is to run: everything that it can, that nobody denied, and that pays.
 //
-// The mechanism is backend/runtime/placement.h; this is the NPU's part of it, the compiler's view of
-// instructions and a rough model of time. The model needs to be right about factors, not percents:
+// The mechanism is backend/runtime/placement.h; this is the NPU's part of it beside the compiler's view
+// of instructions (compiler/supported.h), a rough model of time. The model needs to be right about factors, not percents:
 // a region has peak rates of the machine, half of which it is assumed to reach, the DRAM's bandwidth,
 // a launch, and a transfer for each array that the host makes for it or takes from it. The host has
 // host.gflops and host.memory_gbs, and each array that it takes from the DRAM is a transfer.
@@ -12,10 +12,6 @@
 #include "backend/runtime/placement.h"
 
 namespace lazuli::npu {
-
-// What the NPU's compiler has against an instruction.
-std::optional<backend::Refusal> WhyNotOnNpu(const hlo::Instruction& instruction,
-                                            const Config& config);
 
 // Refuses a program that is too small for a launch.
 void RefuseTiny(const Config& config, Placement& placement);

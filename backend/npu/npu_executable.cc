@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/client/registry.h"
+#include "backend/npu/compiler/compile.h"
 #include "backend/npu/npu_buffer.h"
 #include "backend/npu/views.h"
 #include "backend/runtime/thunk.h"
@@ -20,17 +21,13 @@
 namespace lazuli::npu {
 namespace {
 
-int64_t Rounded(int64_t bytes) { return (bytes + kDramUnit - 1) / kDramUnit * kDramUnit; }
-
 // A fault with the op that the failing instruction was made from, and the user's line.
 absl::Status StatusOf(const Fault& fault, const Card& card, const Region& region) {
   const absl::Status status = Prefixed(ToStatus(fault), Str(card.name(), ": "));
-  // "add sum.12 (train.py:41)": opcode, name, and what else the compiler knows.
-  const std::string_view origin = fault.origin;
-  const std::size_t begin = std::min(origin.find(' '), origin.size() - 1) + 1;
-  const std::string_view name = origin.substr(begin, origin.find(' ', begin) - begin);
-  for (const hlo::Instruction* i : region.instructions) {
-    if (i->name() == name) return WithSite(status, ThunkInfo::Of("npu", *i));
+  for (const auto& computation : region.module->computations()) {
+    for (const auto& i : computation->instructions()) {
+      if (OriginOf(*i) == fault.origin) return WithSite(status, ThunkInfo::Of("npu", *i));
+    }
   }
   return status;
 }
@@ -394,8 +391,8 @@ std::vector<HostOp> HostOpCounts::All() const {
 
 absl::StatusOr<DramBlock> AllocateOn(const std::shared_ptr<Card>& card, int64_t bytes,
                                      std::string_view what) {
-  const int64_t limit = ir::flags().memory_limit();
-  if (limit > 0 && static_cast<int64_t>(card->bytes_in_use()) + Rounded(bytes) > limit)
+  const auto limit = static_cast<uint64_t>(std::max<int64_t>(0, ir::flags().memory_limit()));
+  if (limit > 0 && card->bytes_in_use() + RoundedToDramUnit(static_cast<uint64_t>(bytes)) > limit)
     return ResourceExhausted("out of memory: ", bytes, " bytes for ", what,
                              " do not fit within LAZULI_MEMORY_LIMIT");
   LAZULI_ASSIGN_OR_RETURN(const uint64_t place, card->Allocate(static_cast<uint64_t>(bytes), what));

@@ -8,6 +8,7 @@
 
 #include "backend/client/registry.h"
 #include "backend/npu/compiler/compile.h"
+#include "backend/npu/compiler/supported.h"
 #include "backend/npu/decide.h"
 #include "ir/evaluator/dynamic_sizes.h"
 #include "ir/support/flags.h"
@@ -29,17 +30,16 @@ bool HasToken(const Shape& shape) {
 }
 
 // Why the module cannot be cut, or runs on the host as a whole.
-std::optional<backend::Refusal> WhyWhole(const hlo::Module& module,
-                                         const backend::CompileOptions& options) {
+std::optional<Refusal> WhyWhole(const hlo::Module& module, const backend::CompileOptions& options) {
   if (options.flush_subnormals)
-    return backend::Refusal{"unsupported-option",
-                            "the NPU computes with subnormals (LAZULI_FLUSH_SUBNORMALS)"};
+    return Refusal{"unsupported-option",
+                   "the NPU computes with subnormals (LAZULI_FLUSH_SUBNORMALS)"};
   if (hlo::HasDynamicSizes(module))
-    return backend::Refusal{"unsupported-shape", "a dimension gets its size when the program runs"};
+    return Refusal{"unsupported-shape", "a dimension gets its size when the program runs"};
   for (const auto& i : module.entry()->instructions()) {
     if (HasToken(i->shape()))
-      return backend::Refusal{"unsupported-op", Str(hlo::OpcodeText(i->opcode()),
-                                                    " talks to the host while the program runs")};
+      return Refusal{"unsupported-op", Str(hlo::OpcodeText(i->opcode()),
+                                           " talks to the host while the program runs")};
   }
   return std::nullopt;
 }
@@ -85,8 +85,6 @@ int64_t NumberOf(std::string_view name, char letter) {
   return end.ec == std::errc() && end.ptr == name.data() + name.size() ? number : -1;
 }
 
-uint64_t Rounded(uint64_t bytes) { return (bytes + kDramUnit - 1) / kDramUnit * kDramUnit; }
-
 absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Region& region, const Config& config) {
   LAZULI_ASSIGN_OR_RETURN(const Program program, Compile(*region.module, config));
   auto checked = std::make_shared<CheckedProgram>();
@@ -98,7 +96,7 @@ absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Region& region, const Conf
   DeviceProgram result;
   for (const Symbol& symbol : program.symbols) {
     using Kind = DeviceProgram::Where::Kind;
-    const auto bytes = Rounded(static_cast<uint64_t>(symbol.bytes()));
+    const auto bytes = RoundedToDramUnit(static_cast<uint64_t>(symbol.bytes()));
     if (symbol.kind == SymbolKind::kConst) {
       result.symbols.push_back({Kind::kConstant, 0, result.constant_bytes});
       result.constant_bytes += bytes;
@@ -131,7 +129,7 @@ void CountHostOps(const Placement& placement, Plan& plan) {
   for (const PlanStep& step : plan.steps) {
     if (step.region->on_device) continue;
     for (const hlo::Instruction* i : step.region->instructions) {
-      const backend::Refusal* const refusal = placement.RefusalOf(*i);
+      const Refusal* const refusal = placement.RefusalOf(*i);
       if (refusal == nullptr) continue;
       const std::string op(hlo::OpcodeText(i->opcode()));
       ++counts.try_emplace({op, refusal->code}, HostOp{op, refusal->code, refusal->sentence, 0})
@@ -165,8 +163,7 @@ absl::StatusOr<bool> CompileRegions(const Config& config, const backend::Compile
       if (device) {
         absl::StatusOr<DeviceProgram> program = MakeDeviceProgram(region, config);
         if (!program.ok() && GivesUp(program.status())) {
-          const backend::Refusal refusal{"does-not-compile",
-                                         std::string(Message(program.status()))};
+          const Refusal refusal{"does-not-compile", std::string(Message(program.status()))};
           for (const hlo::Instruction* i : region.instructions) placement.Refuse(*i, refusal);
           return false;
         }
@@ -212,8 +209,8 @@ absl::StatusOr<Plan> MakePlan(std::unique_ptr<hlo::Module> module, const Config&
   LAZULI_RETURN_IF_ERROR(filter.Add(options));
   if (options.op_filter) LAZULI_RETURN_IF_ERROR(filter.Deny(config.filter.deny, "filter.deny"));
   Placement placement(*plan.module, filter,
-                      [&](const hlo::Instruction& i) { return WhyNotOnNpu(i, config); });
-  const std::optional<backend::Refusal> whole = WhyWhole(*plan.module, options);
+                      [&](const hlo::Instruction& i) { return WhyNot(i, config); });
+  const std::optional<Refusal> whole = WhyWhole(*plan.module, options);
   if (whole) placement.RefuseAll(*whole);
   if (!options.soft_placement) LAZULI_RETURN_IF_ERROR(placement.CheckAllOnDevice("npu"));
   if (options.op_filter) RefuseTiny(config, placement);

@@ -22,14 +22,10 @@
 
 #include "backend/client/client.h"
 #include "backend/runtime/op_filter.h"
+#include "backend/runtime/refusal.h"
 #include "ir/hlo/module.h"
 
 namespace lazuli::backend {
-
-struct Refusal {
-  std::string code;
-  std::string sentence;
-};
 
 // What the device's compiler has against an instruction, as it stands alone.
 using WhyNotFunction = std::function<std::optional<Refusal>(const hlo::Instruction&)>;

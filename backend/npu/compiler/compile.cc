@@ -7,8 +7,6 @@
 #include "backend/npu/compiler/supported.h"
 #include "backend/npu/compiler/synchronise.h"
 #include "ir/support/status.h"
-#include "lowering/passes/pass.h"
-#include "lowering/passes/pipelines.h"
 
 namespace lazuli::npu {
 namespace {
@@ -16,7 +14,7 @@ namespace {
 absl::Status CheckSupported(const hlo::Module& module, const Config& config) {
   for (const hlo::Instruction* i : module.entry()->PostOrder()) {
     if (const std::optional<Refusal> refusal = WhyNot(*i, config))
-      return Unimplemented(refusal->code, ": ", OriginOf(*i), ": ", refusal->reason);
+      return Unimplemented(refusal->code, ": ", OriginOf(*i), ": ", refusal->sentence);
   }
   return absl::OkStatus();
 }
@@ -60,16 +58,9 @@ int64_t TemporaryBytes(const TileProgram& tiles) {
 absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
                                 CompileReport* report, const CompileOptions& options) {
   LAZULI_RETURN_IF_ERROR(CheckSupported(module, config));
-  const std::unique_ptr<hlo::Module> simple = module.Clone();
-  lowering::PassPipeline pipeline("npu");
-  lowering::AddSimplificationPipeline(pipeline);
-  LAZULI_RETURN_IF_ERROR(pipeline.Run(*simple).status());
-  // What the passes make is made of what was there; if ever it is not, the program as it was is.
-  const bool kept = CheckSupported(*simple, config).ok();
-
   TileProgram tiles;
   Occupancy occupancy;
-  LAZULI_RETURN_IF_ERROR(MakeTiles(*(kept ? *simple : module).entry(), config, tiles, occupancy));
+  LAZULI_RETURN_IF_ERROR(MakeTiles(*module.entry(), config, tiles, occupancy));
   LAZULI_RETURN_IF_ERROR(Synchronise(tiles));
   if (report != nullptr) {
     report->spm_bytes = occupancy.spm_bytes;

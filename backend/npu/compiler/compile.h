@@ -35,10 +35,13 @@ struct CompileOptions {
 };
 
 // A program for an entry of whose instructions WhyNot() says nothing; else Unimplemented names the
-// first that it refuses.
+// first that it refuses. The module is compiled as it is: who has not simplified it pays for that.
 absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
                                 CompileReport* report = nullptr,
                                 const CompileOptions& options = {});
+
+// How an instruction is named in programs, and so in faults: Program::origins.
+std::string OriginOf(const hlo::Instruction& instruction);
 
 // Sizes: instructions, descriptors, memories.
 std::string ReportText(const CompileReport& report, const Program& program);

@@ -67,8 +67,7 @@ class ConvEmitter {
     const int64_t cols = b_.config().mxu.cols;
     int64_t rows = 1;
     for (int64_t d : extents) rows *= d;
-    std::vector<int> sums;
-    for (int64_t f = 0; f < features; f += cols) sums.push_back(b_.AddRows("sum", rows));
+    const std::vector<int> sums = emit_.AddSums(rows, features);
     bool first = true;
     for (const Chunk& chunk : chunks_) {
       b_.NextStage();
@@ -79,25 +78,10 @@ class ConvEmitter {
         Products(chunk, extents, static_cast<int64_t>(s) * cols, features, sums[s], !first);
       first = false;
     }
-    const int elem = TypeBytes(t_.out_type);
-    const int out = b_.AddBuffer("out", rows * features * elem);
-    for (std::size_t s = 0; s < sums.size(); ++s) {
-      const int64_t f = static_cast<int64_t>(s) * cols;
-      emit_.Out(sums[s], rows, std::min(cols, features - f), TileBuilder::Spm(out, f * elem),
-                features);
-    }
-    Dims dims = extents;
-    dims.push_back(features);
-    const View near = DenseView(0, t_.out_type, dims);
-    if (epilogue_) {
-      Dims starts = at;
-      starts.push_back(feature);
-      return epilogue_(starts, dims, {{TileBuilder::Spm(out), near.strides}, t_.out_type});
-    }
-    int64_t to = feature * p_.y.strides.back();
-    for (std::size_t d = 0; d < at.size(); ++d) to += at[d] * p_.y.strides[d];
-    b_.Store(TileBuilder::Dram(p_.y, to), p_.y.strides, TileBuilder::Spm(out), near.strides, dims,
-             elem);
+    Dims starts = at, block = extents;
+    starts.push_back(feature);
+    block.push_back(features);
+    emit_.Finish(sums, starts, block, p_.y, epilogue_);
   }
 
   // Bytes from a window's corner to its elements, in the order of the weights' rows.

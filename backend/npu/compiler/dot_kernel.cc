@@ -146,8 +146,7 @@ class DotEmitter {
   void Block(int64_t row, int64_t column) {
     const int64_t rows = std::min(x_.mb, m_ - row), columns = std::min(x_.nb, n_ - column);
     const int64_t cols = b_.config().mxu.cols;
-    std::vector<int> sums;
-    for (int64_t n = 0; n < columns; n += cols) sums.push_back(b_.AddRows("sum", rows));
+    const std::vector<int> sums = emit_.AddSums(rows, columns);
     for (int64_t k = 0; k < k_; k += x_.kb) {
       const int64_t depth = std::min(x_.kb, k_ - k);
       b_.NextStage();
@@ -156,18 +155,7 @@ class DotEmitter {
       for (std::size_t s = 0; s < sums.size(); ++s)
         Tile(left, right, rows, depth, static_cast<int64_t>(s) * cols, columns, sums[s], k > 0);
     }
-    const int elem = TypeBytes(types_.out_type);
-    const int out = b_.AddBuffer("out", rows * columns * elem);
-    for (std::size_t s = 0; s < sums.size(); ++s) {
-      const int64_t at = static_cast<int64_t>(s) * cols;
-      emit_.Out(sums[s], rows, std::min(cols, columns - at), TileBuilder::Spm(out, at * elem),
-                columns);
-    }
-    if (epilogue_)
-      return epilogue_({row, column}, {rows, columns},
-                       {{TileBuilder::Spm(out), {columns, 1}}, types_.out_type});
-    b_.Store(TileBuilder::Dram(c_, row * c_.strides[0] + column * c_.strides[1]), c_.strides,
-             TileBuilder::Spm(out), {columns, 1}, {rows, columns}, elem);
+    emit_.Finish(sums, {row, column}, {rows, columns}, c_, epilogue_);
   }
 
   // All of a k block for one tile of columns.

@@ -240,7 +240,7 @@ std::optional<std::string> WhyNoNodes(const hlo::Instruction& instruction) {
   bool wide = IsWide(instruction.shape().dtype());
   for (const hlo::Instruction* operand : instruction.operands())
     wide = wide || IsWide(operand->shape().dtype());
-  if (wide && !HasWideNodes(instruction.opcode()))
+  if (wide && !HasWideNodes(instruction))
     return Str("the vector unit has no ", OpcodeText(instruction.opcode()), " of 64 bits");
   switch (instruction.opcode()) {
     case Opcode::kNot:
@@ -330,7 +330,7 @@ Value AddElementwise(const hlo::Instruction& instruction, absl::Span<const Value
                      Expression& e) {
   if (IsWide(instruction.shape().dtype()) ||
       std::any_of(operands.begin(), operands.end(), [](const Value& v) { return v.wide(); }))
-    return AddWide(instruction, operands, e);
+    return *AddWide(instruction, operands, e);
   std::vector<int> nodes;
   for (const Value& operand : operands) nodes.push_back(operand.low);
   return {AddNarrow(instruction, nodes, e)};

@@ -70,10 +70,10 @@ Value AddElementwise(const hlo::Instruction& instruction, absl::Span<const Value
 // A value of this type made from one of that.
 Value AddConvert(DType from, DType to, Value x, Expression& expression);
 
-// The same where an operand or the result has 64 bits (wide.cc).
-bool HasWideNodes(hlo::Opcode opcode);
-Value AddWide(const hlo::Instruction& instruction, absl::Span<const Value> operands,
-              Expression& expression);
+// The same where an operand or the result has 64 bits (wide.cc); none if there are no such nodes.
+std::optional<Value> AddWide(const hlo::Instruction& instruction, absl::Span<const Value> operands,
+                             Expression& expression);
+bool HasWideNodes(const hlo::Instruction& instruction);
 Value AddWideConvert(DType from, DType to, Value x, Expression& expression);
 // Integers to bf16, rounded once.
 int IntegerToBf16(int type, int x, Expression& expression);

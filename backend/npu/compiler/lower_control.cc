@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/npu/compiler/compile.h"
 #include "backend/npu/compiler/emit.h"
 #include "backend/npu/compiler/lowering.h"
 #include "ir/types/leaves.h"

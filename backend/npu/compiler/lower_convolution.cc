@@ -63,20 +63,11 @@ int64_t GroupsTogether(const Config& config, int64_t groups, int64_t channels, i
 
 }  // namespace
 
-void Lowering::LowerConvolution(const hlo::Instruction& i, BoxKernel* fused) {
+void Lowering::LowerConvolution(const hlo::Instruction& i, const ProductTypes& types,
+                                const View& sums, BoxKernel* fused) {
   const auto& attrs = i.attrs_as<hlo::ConvolutionAttrs>();
   const hlo::ConvDims& labels = attrs.dim_labels;
   const hlo::Instruction &input = *i.operand(0), &kernel = *i.operand(1);
-  ProductTypes types = *TypesOf(i, b_.config());
-  if (fused != nullptr) types.epilogue_bytes = fused->bytes();
-  const View result =
-      fused != nullptr ? DenseView(-1, types.out_type, i.shape().dims()) : NewArray(i);
-  Set(i, result);
-  if (input.shape().num_elements() == 0 || kernel.shape().num_elements() == 0)
-    return FillWithZero(result, i.shape().dtype());
-  const bool converts = types.out != i.shape().dtype();
-  const View sums = converts ? Temporary(types.out_type, result.dims) : result;
-
   ConvProblem whole;
   whole.window = attrs.window;
   whole.x =
@@ -112,8 +103,8 @@ void Lowering::LowerConvolution(const hlo::Instruction& i, BoxKernel* fused) {
     Epilogue epilogue;
     if (fused != nullptr)
       epilogue = [&](const Dims& starts, const Dims& extents, const TileBuilder::Stream& block) {
-        Dims at(result.dims.size(), 0), counts(result.dims.size(), 1);
-        TileBuilder::Stream stream{{block.at.place, Dims(result.dims.size(), 0)}, block.type};
+        Dims at(sums.dims.size(), 0), counts(sums.dims.size(), 1);
+        TileBuilder::Stream stream{{block.at.place, Dims(sums.dims.size(), 0)}, block.type};
         for (std::size_t d = 0; d < order.size(); ++d) {
           const auto to = static_cast<std::size_t>(order[d]);
           at[to] = starts[d] + (d + 1 == order.size() ? g * features : 0);
@@ -124,7 +115,6 @@ void Lowering::LowerConvolution(const hlo::Instruction& i, BoxKernel* fused) {
       };
     EmitConvolution(part, types, *tiles, b_, epilogue);
   }
-  if (converts) ConvertInto(sums, types.out, result, i.shape().dtype());
 }
 
 }  // namespace lazuli::npu

@@ -62,7 +62,7 @@ const hlo::Instruction* Lowering::FusedProduct(const hlo::Instruction& root) con
 
 void Lowering::LowerDeferred(const hlo::Instruction& i) {
   deferred_.erase(&i);
-  i.opcode() == Opcode::kDot ? LowerDot(i) : LowerConvolution(i);
+  LowerProduct(i);
 }
 
 void Lowering::LowerElementwise(const hlo::Instruction& i) {
@@ -80,8 +80,7 @@ void Lowering::LowerElementwise(const hlo::Instruction& i) {
   Set(i, maker.kernel.result);
   if (product == nullptr) return EmitVectorKernel(std::move(maker.kernel), b_);
   BoxKernel kernel(std::move(maker.kernel), b_);
-  product->opcode() == Opcode::kDot ? LowerDot(*product, &kernel)
-                                    : LowerConvolution(*product, &kernel);
+  LowerProduct(*product, &kernel);
 }
 
 Reduction ReductionOf(Opcode monoid, DType dtype) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/npu/compiler/product.h"
+#include "backend/npu/compiler/compile.h"
 #include "backend/npu/compiler/reductions.h"
 #include "backend/npu/sim/numerics.h"
 #include "ir/support/status.h"
@@ -199,14 +199,10 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
       return absl::OkStatus();
     }
     case Opcode::kGetTupleElement: {
-      const auto index = static_cast<std::size_t>(i.attrs_as<hlo::TupleIndexAttrs>().index);
-      std::size_t first = 0;
-      const auto& parts = i.operand(0)->shape().tuple();
-      for (std::size_t p = 0; p < index; ++p)
-        first += static_cast<std::size_t>(LeafCount(parts[p]));
-      const Views& all = values_.at(i.operand(0));
-      const auto from = all.begin() + static_cast<std::ptrdiff_t>(first);
-      values_[&i] = Views(from, from + static_cast<std::ptrdiff_t>(LeafCount(parts[index])));
+      const int64_t index = i.attrs_as<hlo::TupleIndexAttrs>().index;
+      const auto from =
+          values_.at(i.operand(0)).begin() + LeavesBefore(i.operand(0)->shape(), index);
+      values_[&i] = Views(from, from + LeafCount(i.shape()));
       return absl::OkStatus();
     }
     case Opcode::kOptBarrier:
@@ -228,7 +224,8 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
       WhyNoReduction(i) ? LowerFold(i) : LowerReduce(i);
       return absl::OkStatus();
     case Opcode::kDot:
-      LowerDot(i);
+    case Opcode::kConvolution:
+      LowerProduct(i);
       return absl::OkStatus();
     case Opcode::kWhile:
       return LowerWhile(i);
@@ -256,9 +253,6 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
       return absl::OkStatus();
     case Opcode::kSelectAndScatter:
       LowerSelectAndScatter(i);
-      return absl::OkStatus();
-    case Opcode::kConvolution:
-      LowerConvolution(i);
       return absl::OkStatus();
     case Opcode::kReshape:
     case Opcode::kBitcast:

@@ -14,6 +14,7 @@
 
 #include "backend/npu/compiler/builder.h"
 #include "backend/npu/compiler/index_form.h"
+#include "backend/npu/compiler/product.h"
 #include "backend/npu/compiler/vector_kernel.h"
 #include "ir/hlo/module.h"
 
@@ -45,8 +46,12 @@ class Lowering {
   void FoldKernels(const hlo::Computation& region, const std::vector<Views>& rounds,
                    const Views& init, const Views& results);
   // With what is fused into it: a kernel whose first load is the product.
-  void LowerDot(const hlo::Instruction& i, BoxKernel* fused = nullptr);
-  void LowerConvolution(const hlo::Instruction& i, BoxKernel* fused = nullptr);
+  // A dot or convolution; `fused` is done to its blocks before they are stored.
+  void LowerProduct(const hlo::Instruction& i, BoxKernel* fused = nullptr);
+  void LowerDot(const hlo::Instruction& i, const ProductTypes& types, const View& sums,
+                BoxKernel* fused);
+  void LowerConvolution(const hlo::Instruction& i, const ProductTypes& types, const View& sums,
+                        BoxKernel* fused);
   void LowerDeferred(const hlo::Instruction& i);
   const hlo::Instruction* FusedProduct(const hlo::Instruction& root) const;
   void LowerReduceWindow(const hlo::Instruction& i);
@@ -122,7 +127,5 @@ class KernelMaker {
 
 // The elements of a literal array that is not empty, as a constant of the program.
 View ConstantView(const Literal& literal, TileBuilder& builder);
-// How an instruction is named in programs and errors.
-std::string OriginOf(const hlo::Instruction& i);
 
 }  // namespace lazuli::npu

@@ -121,6 +121,32 @@ void ProductEmitter::Out(int acc, int64_t rows, int64_t n, Place to, int64_t pit
   b_.Add(std::move(out));
 }
 
+std::vector<int> ProductEmitter::AddSums(int64_t rows, int64_t columns) {
+  std::vector<int> sums;
+  for (int64_t c = 0; c < columns; c += b_.config().mxu.cols)
+    sums.push_back(b_.AddRows("sum", rows));
+  return sums;
+}
+
+void ProductEmitter::Finish(absl::Span<const int> sums, const Dims& starts, const Dims& extents,
+                            const View& array, const Epilogue& epilogue) {
+  const int elem = TypeBytes(t_.out_type);
+  const int64_t columns = extents.back(), width = b_.config().mxu.cols;
+  const View near = DenseView(0, t_.out_type, extents);
+  const int64_t rows = near.elements() / columns;
+  const int out = b_.AddBuffer("out", rows * columns * elem);
+  for (std::size_t s = 0; s < sums.size(); ++s) {
+    const int64_t at = static_cast<int64_t>(s) * width;
+    Out(sums[s], rows, std::min(width, columns - at), TileBuilder::Spm(out, at * elem), columns);
+  }
+  if (epilogue)
+    return epilogue(starts, extents, {{TileBuilder::Spm(out), near.strides}, t_.out_type});
+  int64_t to = 0;
+  for (std::size_t d = 0; d < starts.size(); ++d) to += starts[d] * array.strides[d];
+  b_.Store(TileBuilder::Dram(array, to), array.strides, TileBuilder::Spm(out), near.strides,
+           extents, elem);
+}
+
 double DramBytesPerCycle(const Config& config) { return config.dram.gbs * 1000 / config.clock_mhz; }
 
 }  // namespace lazuli::npu

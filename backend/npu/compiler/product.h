@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "backend/npu/compiler/builder.h"
 #include "ir/hlo/module.h"
@@ -41,15 +41,21 @@ class ProductEmitter {
   // bytes that a row reaches from its first element on.
   void Multiply(Place a, absl::Span<const int64_t> dims, absl::Span<const int64_t> strides,
                 int64_t k, int acc, bool accumulate, Place table, Reach offsets, int64_t row = 0);
+  // Accumulators for a block of results, for each width of the array that its columns fill.
+  std::vector<int> AddSums(int64_t rows, int64_t columns);
+  // Takes them out, through the scratchpad, to where the block begins in `array`, or to the epilogue. Its extents are those of the
+  // array's dims, columns last.
+  void Finish(absl::Span<const int> sums, const Dims& starts, const Dims& extents,
+              const View& array, const Epilogue& epilogue);
+
+ private:
   // `rows` of n sums to a scratchpad buffer whose rows are `pitch` elements apart.
   void Out(int acc, int64_t rows, int64_t n, Place to, int64_t pitch);
 
- private:
   TileBuilder& b_;
   const ProductTypes& t_;
 };
 
-// Rounds what the machine moves in a cycle, and what lies in one bank's word.
 double DramBytesPerCycle(const Config& config);
 
 }  // namespace lazuli::npu

@@ -97,7 +97,7 @@ std::optional<Refusal> WhyNotCalled(const hlo::Instruction& i, const Config& con
   for (const hlo::Computation* computation : i.called()) {
     for (const hlo::Instruction* inner : computation->PostOrder()) {
       if (std::optional<Refusal> refusal = WhyNot(*inner, config)) {
-        refusal->reason = Str("in ", computation->name(), ": ", refusal->reason);
+        refusal->sentence = Str("in ", computation->name(), ": ", refusal->sentence);
         return refusal;
       }
     }

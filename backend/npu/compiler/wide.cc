@@ -153,29 +153,14 @@ class WideMaker {
 
 }  // namespace
 
-bool HasWideNodes(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kAdd:
-    case Opcode::kSubtract:
-    case Opcode::kMultiply:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kXor:
-    case Opcode::kNot:
-    case Opcode::kNegate:
-    case Opcode::kAbs:
-    case Opcode::kSign:
-    case Opcode::kCompare:
-    case Opcode::kSelect:
-    case Opcode::kClamp:
-    case Opcode::kConvert:
-    case Opcode::kCopy:
-      return true;
-    default:
-      return false;
+bool HasWideNodes(const hlo::Instruction& i) {
+  Expression scratch;
+  std::vector<Value> operands;
+  for (const hlo::Instruction* operand : i.operands()) {
+    const Value word{scratch.Load(0, Type::kU32)};
+    operands.push_back(IsWide(operand->shape().dtype()) ? Value{word.low, word.low} : word);
   }
+  return AddWide(i, operands, scratch).has_value();
 }
 
 Value AddWideConvert(DType from, DType to, Value x, Expression& e) {
@@ -189,7 +174,8 @@ Value AddWideConvert(DType from, DType to, Value x, Expression& e) {
   return AddConvert(DType::kU32, to, {x.low}, e);
 }
 
-Value AddWide(const hlo::Instruction& i, absl::Span<const Value> operands, Expression& e) {
+std::optional<Value> AddWide(const hlo::Instruction& i, absl::Span<const Value> operands,
+                             Expression& e) {
   const DType dtype = i.operand(i.opcode() == Opcode::kSelect ? 1 : 0)->shape().dtype();
   WideMaker m(e, dtype);
   const Value x = operands[0], y = operands.size() > 1 ? operands[1] : Value{};
@@ -222,15 +208,17 @@ Value AddWide(const hlo::Instruction& i, absl::Span<const Value> operands, Expre
       return dtype == DType::kU64 ? one : m.Select(m.Negative(x), ones, one);
     }
     case Opcode::kCompare:
-      return {m.Compare(i.attrs_as<hlo::CompareAttrs>().direction, x, y)};
+      return Value{m.Compare(i.attrs_as<hlo::CompareAttrs>().direction, x, y)};
     case Opcode::kSelect:
       return m.Select(x.low, y, operands[2]);
     case Opcode::kClamp:
       return m.Minimum(m.Maximum(y, x), operands[2]);
     case Opcode::kConvert:
       return AddWideConvert(dtype, i.shape().dtype(), x, e);
+    case Opcode::kCopy:
+      return x;
     default:
-      return x;  // copy
+      return std::nullopt;
   }
 }
 

@@ -15,7 +15,7 @@ DramAllocator::DramAllocator(uint64_t bytes, std::string owner)
   if (bytes_ > 0) free_.emplace(0, bytes_);
 }
 
-absl::Status DramAllocator::Refusal(uint64_t bytes, std::string_view name) const {
+absl::Status DramAllocator::OutOfMemory(uint64_t bytes, std::string_view name) const {
   constexpr std::size_t kShown = 3;
   uint64_t largest_gap = 0;
   for (const auto& [place, size] : free_) largest_gap = std::max(largest_gap, size);
@@ -40,11 +40,11 @@ absl::Status DramAllocator::Refusal(uint64_t bytes, std::string_view name) const
 }
 
 absl::StatusOr<uint64_t> DramAllocator::Allocate(uint64_t bytes, std::string_view name) {
-  if (bytes > bytes_) return Refusal(bytes, name);
-  const uint64_t size = std::max<uint64_t>(1, (bytes + kDramUnit - 1) / kDramUnit) * kDramUnit;
+  if (bytes > bytes_) return OutOfMemory(bytes, name);
+  const uint64_t size = std::max<uint64_t>(kDramUnit, RoundedToDramUnit(bytes));
   const auto gap = std::find_if(free_.begin(), free_.end(),
                                 [size](const auto& piece) { return piece.second >= size; });
-  if (gap == free_.end()) return Refusal(bytes, name);
+  if (gap == free_.end()) return OutOfMemory(bytes, name);
   const auto [place, there] = *gap;
   free_.erase(gap);
   if (there > size) free_.emplace(place + size, there - size);

@@ -34,7 +34,7 @@ class DramAllocator {
     uint64_t bytes;
     std::string name;
   };
-  absl::Status Refusal(uint64_t bytes, std::string_view name) const;
+  absl::Status OutOfMemory(uint64_t bytes, std::string_view name) const;
 
   uint64_t bytes_;
   std::string owner_;

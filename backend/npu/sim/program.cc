@@ -227,8 +227,7 @@ const Symbol* Program::Find(std::string_view name) const {
 
 uint64_t Program::dram_bytes() const {
   if (symbols.empty()) return 0;
-  const uint64_t end = symbols.back().offset + static_cast<uint64_t>(symbols.back().bytes());
-  return (end + kDramUnit - 1) / kDramUnit * kDramUnit;
+  return RoundedToDramUnit(symbols.back().offset + static_cast<uint64_t>(symbols.back().bytes()));
 }
 
 void Program::Place(Symbol symbol) {

@@ -9,6 +9,8 @@
 #include "ir/evaluator/evaluator.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
+#include "lowering/passes/pass.h"
+#include "lowering/passes/pipelines.h"
 
 namespace lazuli::npu {
 namespace {
@@ -32,11 +34,20 @@ absl::Status WriteParameters(Machine& machine, absl::Span<const Literal* const> 
 
 }  // namespace
 
+absl::StatusOr<Program> CompileSimplified(const hlo::Module& module, const Config& config,
+                                          CompileReport* report) {
+  const std::unique_ptr<hlo::Module> simple = module.Clone();
+  lowering::PassPipeline pipeline("npu");
+  lowering::AddSimplificationPipeline(pipeline);
+  LAZULI_RETURN_IF_ERROR(pipeline.Run(*simple).status());
+  return Compile(*simple, config, report);
+}
+
 absl::StatusOr<Literal> RunCompiled(const hlo::Module& module,
                                     absl::Span<const Literal* const> arguments,
                                     const Config& config, const RunOptions& options,
                                     int64_t* cycles) {
-  LAZULI_ASSIGN_OR_RETURN(const Program program, Compile(module, config));
+  LAZULI_ASSIGN_OR_RETURN(const Program program, CompileSimplified(module, config));
   LAZULI_ASSIGN_OR_RETURN(const Program read, FromFile(ToFile(program)));
   LAZULI_ASSIGN_OR_RETURN(auto machine, Machine::Create(config));
   if (auto fault = machine->Load(read)) return ToStatus(*fault);

@@ -14,6 +14,10 @@
 
 namespace lazuli::npu {
 
+// As devices compile what a program recorded: simplified first.
+absl::StatusOr<Program> CompileSimplified(const hlo::Module& module, const Config& config,
+                                          CompileReport* report = nullptr);
+
 // Compiles a module and runs it in strict mode, with its cycles if `cycles` is given.
 absl::StatusOr<Literal> RunCompiled(const hlo::Module& module,
                                     absl::Span<const Literal* const> arguments,

@@ -57,7 +57,7 @@ TEST(NpuControlTest, BodiesAreAsked) {
   const auto refusal = WhyNot(*module->entry()->root(), Config());
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->code, "unsupported-dtype");
-  EXPECT_EQ(refusal->reason, "in body: the vector unit does not compute with f64");
+  EXPECT_EQ(refusal->sentence, "in body: the vector unit does not compute with f64");
 }
 
 TEST(NpuIndexTest, RowsOfATable) {

@@ -127,7 +127,7 @@ TEST(NpuElementwiseTest, RefusesWithAReason) {
   const auto refusal = WhyNot(*module->entry()->root(), Config());
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->code, "unsupported-dtype");
-  EXPECT_EQ(refusal->reason, "the vector unit does not compute with f64");
+  EXPECT_EQ(refusal->sentence, "the vector unit does not compute with f64");
   EXPECT_EQ(Compile(*module, Config()).status().message(),
             "unsupported-dtype: negate y: the vector unit does not compute with f64");
 }

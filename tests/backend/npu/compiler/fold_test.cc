@@ -57,7 +57,7 @@ TEST(NpuFoldTest, WhatMustBeInOrderIsWhileItIsShort) {
   const auto module = ParseHlo(text(40));
   const auto refusal = WhyNot(*module->entry()->root(), Config());
   ASSERT_TRUE(refusal);
-  EXPECT_EQ(refusal->reason, "a reduction of 40 elements strictly in order");
+  EXPECT_EQ(refusal->sentence, "a reduction of 40 elements strictly in order");
 }
 
 }  // namespace

@@ -62,12 +62,13 @@ Ran RunProgram(const Program& program, const hlo::Module& module, const Config& 
 
 TEST(NpuPromisesTest, CompiledTwiceIsTheSameBytes) {
   const auto module = ParseHlo(kNet);
-  EXPECT_EQ(ToFile(*Compile(*module, Small())), ToFile(*Compile(*module, Small())));
+  EXPECT_EQ(ToFile(*CompileSimplified(*module, Small())),
+            ToFile(*CompileSimplified(*module, Small())));
 }
 
 TEST(NpuPromisesTest, ResultsDoNotDependOnTiming) {
   const auto module = ParseHlo(kNet);
-  const Program program = *Compile(*module, Small());
+  const Program program = *CompileSimplified(*module, Small());
   const Ran timed = RunProgram(program, *module, Small(), {});
   ASSERT_FALSE(timed.fault) << timed.fault->sentence;
   const Ran functional = RunProgram(program, *module, Small(), {.timing = false});
@@ -82,7 +83,7 @@ TEST(NpuPromisesTest, ResultsDoNotDependOnTiming) {
 
 TEST(NpuPromisesTest, EveryTokenIsNeeded) {
   const auto module = ParseHlo(kNet);
-  const Program program = *Compile(*module, Small());
+  const Program program = *CompileSimplified(*module, Small());
   int dropped = 0;
   for (std::size_t pc = 0; pc < program.text.size(); ++pc) {
     const Instruction in = Unpack(program.text[pc]);
@@ -102,7 +103,7 @@ TEST(NpuPromisesTest, EveryTokenIsNeeded) {
 
 TEST(NpuPromisesTest, CountersAreWithinWhatTheProgramNeeds) {
   const auto module = ParseHlo(kNet);
-  const Ran ran = RunProgram(*Compile(*module, Config()), *module, Config(), {});
+  const Ran ran = RunProgram(*CompileSimplified(*module, Config()), *module, Config(), {});
   ASSERT_FALSE(ran.fault);
   EXPECT_EQ(ran.counters.macs_f32, 2 * 100 * 27 * 20 + 2 * 500 * 10);
   EXPECT_GE(ran.counters.dram_read_bytes, 4 * (2 * 144 * 3 + 27 * 20 + 20 + 500 * 10));

@@ -75,7 +75,7 @@ TEST(NpuWindowTest, OverlappingWindowsThatDoNotFitAreRefused) {
   const auto refusal = WhyNot(*module->entry()->root(), Config());
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->code, "unsupported-shape");
-  EXPECT_EQ(refusal->reason, "windows that overlap do not fit the scratchpad together");
+  EXPECT_EQ(refusal->sentence, "windows that overlap do not fit the scratchpad together");
 }
 
 }  // namespace

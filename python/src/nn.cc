@@ -90,7 +90,6 @@ void BindModule(py::module_& nn) {
           },
           py::arg("name"), py::arg("value"))
       .def("_unregister", &nn::Module::unregister)
-      .def("parameters", &nn::Module::parameters, "All parameters, each once.")
       .def(
           "named_parameters", [](const nn::Module& m) { return NamedList(m.named_parameters()); },
           "Pairs of dotted names and parameters: 'conv1.weight'.")

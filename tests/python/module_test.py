@@ -59,6 +59,7 @@ def test_modules_are_found_by_dotted_names():
     assert names(net.named_modules()) == ["", "body", "body.fc", "body.bn", "body.act", "body.out", "dict", "dict.x", "dict.y", "list"]
     assert names(net.named_children()) == ["body", "tied", "dict", "list"]
     assert net.get_submodule("body.fc") is net.tied and net.get_submodule("") is net
+    net.body.out.bias.requires_grad = False  # frozen, and a parameter all the same
     assert net.get_parameter("body.out.bias").shape == (4,)
     for name, why in (("body.no.weight", "Sequential has no attribute `no`"), ("body", "`body` is not a tensor"),
                       ("kept", "`kept` is not a parameter")):

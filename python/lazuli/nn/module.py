@@ -19,7 +19,7 @@ def _method(function):
 
 
 _register_module, _register_parameter, _register_buffer = Module.register_module, Module.register_parameter, Module._register_buffer
-_named_parameters, _named_buffers = Module.named_parameters, Module.named_buffers
+_named_parameters, _named_buffers, _drop_gradients = Module.named_parameters, Module.named_buffers, Module.zero_grad
 
 
 class LoadedKeys(namedtuple("LoadedKeys", ["missing_keys", "unexpected_keys"])):
@@ -95,7 +95,7 @@ def register_buffer(self, name, value, persistent=True):
 
 def _own(module, of_cpp, of_python):
     """What the module itself has: a layer of C++ registers it there, another one has it as attributes."""
-    own = {name: tensor for name, tensor in of_cpp(module) if "." not in name}
+    own = {name: tensor for name, tensor in of_cpp(module) if "." not in name} if hasattr(module, "_clone") else {}
     own.update((name, tensor) for name, tensor in of_python.items() if isinstance(tensor, Tensor))
     return own.items()
 
@@ -201,20 +201,20 @@ def get_submodule(self, target):
 @_method
 def get_parameter(self, target):
     """The parameter of a dotted name."""
-    found = _found(self, target, Tensor)
-    if found.requires_grad or isinstance(found, Parameter):
-        return found
-    raise AttributeError(f"`{target.rpartition('.')[2]}` is not a parameter")
+    found, (path, _, name) = _found(self, target, Tensor), target.rpartition(".")
+    if name not in dict(_own_parameters(self.get_submodule(path))):
+        raise AttributeError(f"`{name}` is not a parameter")
+    return found
 
 
 @_method
 def get_buffer(self, target):
     """The buffer of a dotted name."""
     path, _, name = target.rpartition(".")
-    for own, tensor in _own_buffers(self.get_submodule(path)):
-        if own == name:
-            return tensor
-    raise AttributeError(f"`{name}` is not a buffer")
+    buffers = dict(_own_buffers(self.get_submodule(path)))
+    if name not in buffers:
+        raise AttributeError(f"`{name}` is not a buffer")
+    return buffers[name]
 
 
 @_method
@@ -276,10 +276,10 @@ def requires_grad_(self, on=True):
 @_method
 def zero_grad(self, set_to_none=True):
     """Drops the gradients of all parameters, or makes them zero."""
+    if set_to_none:
+        return _drop_gradients(self)
     for parameter in self.parameters():
-        if set_to_none:
-            parameter.grad = None
-        elif parameter.grad is not None:
+        if parameter.grad is not None:
             parameter.grad.zero_()
 
 

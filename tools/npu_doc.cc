@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/npu/sim/area.h"
 #include "backend/npu/sim/config.h"
 #include "backend/npu/sim/energy.h"
 #include "backend/npu/sim/fault.h"
@@ -20,10 +21,8 @@ struct Part {
   std::string (*text)();
 };
 constexpr Part kParts[] = {
-    {"config", npu::ConfigPage},
-    {"energy", npu::EnergyPage},
-    {"errors", npu::ErrorPage},
-    {"isa", npu::InstructionPage},
+    {"area", npu::AreaPage},    {"config", npu::ConfigPage},   {"energy", npu::EnergyPage},
+    {"errors", npu::ErrorPage}, {"isa", npu::InstructionPage},
 };
 
 absl::Status Run(const std::vector<std::string_view>& arguments) {

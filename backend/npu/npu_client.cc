@@ -8,6 +8,7 @@
 #include "backend/client/registry.h"
 #include "backend/npu/npu_buffer.h"
 #include "backend/npu/npu_executable.h"
+#include "backend/npu/own_npu.h"
 #include "backend/npu/plan.h"
 #include "backend/npu/summary.h"
 #include "backend/npu/views.h"
@@ -21,7 +22,11 @@ namespace {
 
 class NpuClient final : public ComputationClient {
  public:
+  // Of the environment's machine, summarised when the process ends.
   static absl::StatusOr<std::unique_ptr<ComputationClient>> Create();
+  static absl::StatusOr<std::unique_ptr<NpuClient>> Create(Config config);
+
+  const std::shared_ptr<NpuDevices>& shared() const { return shared_; }
 
   std::string_view platform() const override { return "npu"; }
   absl::Span<const Device> devices() const override { return shared_->devices; }
@@ -53,11 +58,9 @@ void PrintSummary() {
   std::fputs(text.c_str(), stderr);
 }
 
-absl::StatusOr<std::unique_ptr<ComputationClient>> NpuClient::Create() {
-  LAZULI_ASSIGN_OR_RETURN(Config config, ConfigFromEnvironment());
+absl::StatusOr<std::unique_ptr<NpuClient>> NpuClient::Create(Config config) {
   // The strict checks are for programs that somebody wrote; these are the compiler's.
   config.strict = config.strict && ir::flags().npu_strict();
-  LAZULI_ASSIGN_OR_RETURN(const Injection injection, Injection::Parse(ir::flags().npu_inject()));
   std::unique_ptr<NpuClient> client(
       new NpuClient(std::move(config)));  // NOLINT: the constructor is private
   NpuDevices& shared = *client->shared_;
@@ -67,8 +70,15 @@ absl::StatusOr<std::unique_ptr<ComputationClient>> NpuClient::Create() {
                             Card::Create(client->config_, Str("npu:", i)));
     shared.cards.push_back(std::move(card));
   }
-  shared.cards[0]->Inject(injection);
-  shared.views = Views::FromFlags();
+  return client;
+}
+
+absl::StatusOr<std::unique_ptr<ComputationClient>> NpuClient::Create() {
+  LAZULI_ASSIGN_OR_RETURN(Config config, ConfigFromEnvironment());
+  LAZULI_ASSIGN_OR_RETURN(const Injection injection, Injection::Parse(ir::flags().npu_inject()));
+  LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<NpuClient> client, Create(std::move(config)));
+  client->shared_->cards[0]->Inject(injection);
+  client->shared_->views = Views::FromFlags();
   const bool first = Summarised() == nullptr;
   Summarised() = client->shared_;
   if (first) std::atexit(PrintSummary);
@@ -129,6 +139,14 @@ std::vector<std::string> NpuClient::engines() const {
 
 }  // namespace
 
-void RegisterNpu() { backend::RegisterPlatform("npu", NpuClient::Create, /*priority=*/500); }
+absl::StatusOr<OwnNpu> MakeNpu(Config config) {
+  LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<NpuClient> client, NpuClient::Create(std::move(config)));
+  std::shared_ptr<NpuDevices> devices = client->shared();
+  return OwnNpu{std::move(client), std::move(devices)};
+}
+
+void RegisterNpu() {
+  backend::RegisterPlatform("npu", [] { return NpuClient::Create(); }, /*priority=*/500);
+}
 
 }  // namespace lazuli::npu

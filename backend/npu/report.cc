@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
+#include "backend/npu/page.h"
 #include "backend/npu/sim/cost.h"
 #include "backend/npu/sim/energy.h"
 #include "backend/npu/sim/trace.h"
@@ -15,48 +15,6 @@ namespace lazuli::npu {
 namespace {
 
 constexpr std::size_t kReportOps = 200;
-
-constexpr std::string_view kStyle = R"(<style>
-body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1100px;padding:0 1em;color:#222;background:#fff}
-h1{font-size:22px}h2{font-size:17px;margin-top:2em}table{border-collapse:collapse;width:100%}
-th,td{padding:3px 8px;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
-th{background:#f3f5f8}td:first-child,th:first-child{text-align:left;white-space:normal}
-.bar{display:inline-block;height:9px;background:#3b6ea8;vertical-align:middle}pre{white-space:pre-wrap}
-.note{color:#666}svg text{font:11px system-ui,sans-serif;fill:#333}
-</style>)";
-
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
-std::string Fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
-// "12.3 M".
-std::string Large(double value) {
-  constexpr std::pair<double, const char*> kScales[] = {
-      {1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
-  for (const auto& [scale, unit] : kScales) {
-    if (value >= scale) return Fixed(value / scale, 1) + unit;
-  }
-  return Fixed(value, 0);
-}
 
 double Operations(const Counters& work) {
   return 2 * static_cast<double>(work.macs_int + work.macs_bf16 + work.macs_f32) +
@@ -201,7 +159,7 @@ std::string ReportHtml(const NpuDevices& devices, const Profile& profile) {
   for (const auto& card : devices.cards)
     cycles += static_cast<double>(card->totals().counters.cycles);
   return Str("<!doctype html><html lang=en><head><meta charset=utf-8><title>NPU: ", config.name,
-             "</title>", kStyle, "</head><body>\n<h1>What ran on the simulated NPU</h1>\n<pre>",
+             "</title>", kPageStyle, "</head><body>\n<h1>What ran on the simulated NPU</h1>\n<pre>",
              Escaped(SummaryText(devices)),
              "</pre>\n<h2>Ops</h2>\n<p class=note>Cycles are those of the unit that an op occupied "
              "longest; units work side by side. Energy by table ",

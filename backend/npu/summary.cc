@@ -23,21 +23,12 @@ std::string Scaled(double value, std::string_view unit) {
   return "";
 }
 
-// Of the array's multiplications that the runs' cycles had room for.
-double Utilisation(const Config& config, const Counters& counters) {
-  const auto rows = static_cast<double>(config.mxu.rows * config.mxu.cols * config.cores);
-  const double used = static_cast<double>(counters.macs_int + counters.macs_bf16) +
-                      static_cast<double>(counters.macs_f32) *
-                          static_cast<double>(ClocksPerRow(config, true, F32Mode::kNative));
-  return counters.cycles == 0 ? 0 : used / (rows * static_cast<double>(counters.cycles));
-}
-
 std::string CardText(const Card& card) {
   const CardTotals totals = card.totals();
   const Energy energy = EnergyOf(ActivityOf(totals.counters), card.config());
   char utilisation[32];
   std::snprintf(utilisation, sizeof utilisation, "%.1f",
-                100 * Utilisation(card.config(), totals.counters));
+                100 * ArrayUtilisation(card.config(), totals.counters));
   return Str(card.name(), " (", card.config().name, "): ", totals.launches, " programs, ",
              Scaled(totals.seconds(), "s"), " of simulated time (runs ",
              Scaled(totals.run_seconds, "s"), ", launches ", Scaled(totals.launch_seconds, "s"),
@@ -47,6 +38,14 @@ std::string CardText(const Card& card) {
 }
 
 }  // namespace
+
+double ArrayUtilisation(const Config& config, const Counters& counters) {
+  const auto rows = static_cast<double>(config.mxu.rows * config.mxu.cols * config.cores);
+  const double used = static_cast<double>(counters.macs_int + counters.macs_bf16) +
+                      static_cast<double>(counters.macs_f32) *
+                          static_cast<double>(ClocksPerRow(config, true, F32Mode::kNative));
+  return counters.cycles == 0 ? 0 : used / (rows * static_cast<double>(counters.cycles));
+}
 
 std::string SummaryText(const NpuDevices& devices) {
   std::string text;

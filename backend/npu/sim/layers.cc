@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "backend/npu/sim/cost.h"
-#include "backend/npu/sim/energy.h"
 #include "backend/npu/sim/scalesim.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
@@ -264,14 +263,8 @@ std::string Heading(const Column& column, const Config& config) {
   return Str(column.name, "(", EnergyTableOf(config).name, ")");
 }
 
-// Words of one byte; each pass over a tile reads and writes a word of the accumulators per result.
 double Microjoules(const LayerReport& r, const Config& config) {
-  const Activity activity{.cycles = r.cycles_incl_prefetch,
-                          .macs_int8 = r.macs,
-                          .acc_words = 2 * r.m * r.n * CeilDiv(r.k, config.mxu.rows),
-                          .spm_bytes = r.sram_i + r.sram_f + r.sram_o,
-                          .dram_bytes = r.dram_i + r.dram_f + r.dram_o};
-  return EnergyOf(activity, config).joules * 1e6;
+  return EnergyOf(ActivityOf(r, config), config).joules * 1e6;
 }
 
 std::string Fixed(double value) {
@@ -376,6 +369,14 @@ LayerReport EstimateLayer(const Layer& layer, const Config& config) {
   CountDram(layer, r, config);
   AddDramTime(r, config);
   return r;
+}
+
+Activity ActivityOf(const LayerReport& r, const Config& config) {
+  return {.cycles = r.cycles_incl_prefetch,
+          .macs_int8 = r.macs,
+          .acc_words = 2 * r.m * r.n * CeilDiv(r.k, config.mxu.rows),
+          .spm_bytes = r.sram_i + r.sram_f + r.sram_o,
+          .dram_bytes = r.dram_i + r.dram_f + r.dram_o};
 }
 
 absl::StatusOr<std::string> LayersText(const std::vector<Layer>& layers, const Config& config,

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 
 #include "backend/npu/sim/config.h"
+#include "backend/npu/sim/energy.h"
 
 namespace lazuli::npu {
 
@@ -59,6 +60,9 @@ absl::StatusOr<std::vector<Layer>> ParseTopology(std::string_view text, std::str
 
 // Dispatches to ScaleSimLayer() with compat.scalesim.
 LayerReport EstimateLayer(const Layer& layer, const Config& config);
+// What its energy is made of. Each pass over a tile reads and writes a word of the accumulators per
+// result.
+Activity ActivityOf(const LayerReport& report, const Config& config);
 
 struct LayersFormat {
   std::string columns;   // names between commas; empty: all but the energy

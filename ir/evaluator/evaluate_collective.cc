@@ -1,104 +1,29 @@
 // Collectives of one participant. This process is device 0, replica 0 of partition 0: what it would
 // have to hear from others, or tell them, is Unimplemented.
-//
-// Who takes part is said by replica_groups or source_target_pairs; empty groups are everybody that
-// the module's header counts (replica_count, num_partitions).
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
-#include "ir/hlo/text/cursor.h"
+#include "ir/hlo/collective.h"
 
 namespace lazuli::hlo {
 namespace {
 
-// The value of one of the attributes that are kept as written; empty if it is not there.
-std::string_view ValueOf(std::string_view attributes, std::string_view wanted) {
-  Cursor in(attributes);
-  while (!in.AtEnd()) {
-    const std::string_view name = in.TryIdentifier();
-    std::string_view value;
-    if (name.empty() || !in.Expect('=') || !in.RawValue(&value)) break;
-    if (name == wanted) return value;
-    if (!in.Try(',')) break;
-  }
-  return {};
-}
-
-// {{0,1},{2}} as lists; false if it is something else.
-bool ParseLists(std::string_view text, std::vector<Dims>* lists) {
-  Cursor in(text);
-  if (!in.Try('{')) return false;
-  if (in.Try('}')) return in.AtEnd();
-  do {
-    Dims& list = lists->emplace_back();
-    if (!in.Expect('{')) return false;
-    if (in.Try('}')) continue;
-    do {
-      if (!in.Integer(&list.emplace_back())) return false;
-    } while (in.Try(','));
-    if (!in.Expect('}')) return false;
-  } while (in.Try(','));
-  return in.Expect('}') && in.AtEnd();
-}
-
-int64_t HeaderCount(const Instruction& i, std::string_view wanted) {
-  for (const auto& [name, value] : i.parent()->parent()->extra_attrs()) {
-    int64_t count = 0;
-    if (name == wanted && Cursor(value).Integer(&count)) return count;
-  }
-  return 1;
-}
-
-// What the ids in the groups are of, and how many devices stand behind one.
-struct Ids {
-  int64_t count;
-  int64_t devices_each = 1;
-};
-Ids IdsOf(const Instruction& i, std::string_view attributes) {
-  const int64_t replicas = HeaderCount(i, "replica_count");
-  const int64_t partitions = HeaderCount(i, "num_partitions");
-  if (ValueOf(attributes, "channel_id").empty()) return {replicas};
-  if (ValueOf(attributes, "use_global_device_ids") == "true") return {replicas * partitions};
-  switch (i.opcode()) {
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kRaggedAllToAll:
-      return {partitions};
-    default:
-      return {replicas, partitions};
-  }
-}
-
 // How many devices this one meets, itself included; 0 if it is in no group.
 absl::StatusOr<int64_t> Participants(const Instruction& i) {
-  const std::string_view attributes = i.attrs_as<CollectiveAttrs>().text;
-  const std::string_view groups = ValueOf(attributes, "replica_groups");
-  const Ids ids = IdsOf(i, attributes);
-  const auto malformed = [&] {
-    return InvalidArgument("replica_groups=", groups, " are no groups of devices");
-  };
-  if (groups.starts_with('[')) {  // [groups,devices of each]<=...
-    Cursor in(groups);
-    int64_t count = 0, size = 0;
-    const bool fits = in.Try('[') && in.Integer(&count) && in.Try(',') && in.Integer(&size);
-    if (!fits) return malformed();
-    return size * ids.devices_each;
-  }
-  std::vector<Dims> lists;
-  if (!groups.empty() && !ParseLists(groups, &lists)) return malformed();
-  if (lists.empty()) return ids.count * ids.devices_each;
-  for (const Dims& group : lists) {
+  LAZULI_ASSIGN_OR_RETURN(const std::vector<Dims> groups, GroupsOf(i));
+  for (const Dims& group : groups) {
     if (std::find(group.begin(), group.end(), 0) != group.end())
-      return static_cast<int64_t>(group.size()) * ids.devices_each;
+      return static_cast<int64_t>(group.size());
   }
   return 0;
 }
 
 absl::Status Alone(const Instruction& i, int64_t participants) {
-  const std::string_view groups = ValueOf(i.attrs_as<CollectiveAttrs>().text, "replica_groups");
+  const std::string_view groups = CollectiveAttribute(i, "replica_groups");
   return Unimplemented(OpcodeText(i.opcode()), " between ", participants,
                        " devices, replica_groups=", groups.empty() ? "{}" : groups,
                        "; this process is one");
@@ -106,18 +31,14 @@ absl::Status Alone(const Instruction& i, int64_t participants) {
 
 // Zeros where nobody sends to this device.
 absl::StatusOr<Literal> PermutedAlone(const Instruction& i, const Literal& x) {
-  const std::string_view text = ValueOf(i.attrs_as<CollectiveAttrs>().text, "source_target_pairs");
-  std::vector<Dims> pairs;
-  if (!text.empty() && !ParseLists(text, &pairs))
-    return InvalidArgument("source_target_pairs=", text, " are no pairs of devices");
+  LAZULI_ASSIGN_OR_RETURN(const auto pairs, PairsOf(i));
   bool to_itself = false;
-  for (const Dims& pair : pairs) {
-    if (pair.size() != 2)
-      return InvalidArgument("source_target_pairs=", text, " are no pairs of devices");
-    to_itself |= pair[0] == 0 && pair[1] == 0;
-    if ((pair[0] == 0) == (pair[1] == 0)) continue;
-    return Unimplemented(OpcodeText(i.opcode()), " from device ", pair[0], " to device ", pair[1],
-                         ", source_target_pairs=", text, "; this process is device 0");
+  for (const auto& [source, target] : pairs) {
+    to_itself |= source == 0 && target == 0;
+    if ((source == 0) == (target == 0)) continue;
+    return Unimplemented(OpcodeText(i.opcode()), " from device ", source, " to device ", target,
+                         ", source_target_pairs=", CollectiveAttribute(i, "source_target_pairs"),
+                         "; this process is device 0");
   }
   return to_itself ? x : Literal(x.shape());
 }

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "backend/runtime/thunk.h"
+#include "ir/hlo/clone.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
 
@@ -35,8 +36,11 @@ Shape ArrayOf(const Shape& leaf) {
 
 class Partitioner {
  public:
-  explicit Partitioner(const Placement& placement)
-      : placement_(placement), entry_(*placement.module().entry()), order_(entry_.PostOrder()) {}
+  Partitioner(const Placement& placement, const AloneFunction& alone)
+      : placement_(placement),
+        alone_(alone),
+        entry_(*placement.module().entry()),
+        order_(entry_.PostOrder()) {}
 
   Partition Make() {
     FindOrigins();
@@ -103,7 +107,9 @@ class Partitioner {
 
   void FindRegions() {
     std::unordered_map<const Instruction*, Latest> latest;
-    std::map<std::pair<int, bool>, std::vector<const Instruction*>> by_stage;
+    // By stage and side; what is alone has a number behind them.
+    std::map<std::tuple<int, bool, int>, std::vector<const Instruction*>> by_stage;
+    int loners = 0;
     Latest effects;  // those with side effects stay in order
     for (const Instruction* i : order_) {
       Latest before;
@@ -116,16 +122,23 @@ class Partitioner {
         const bool device = !GoesWithItsUsers(*i) && placement_.OnDevice(*i);
         const int stage = device ? std::max({before.device, before.host + 1, 0})
                                  : std::max({before.host, before.device + 1, 0});
-        by_stage[{stage, device}].push_back(i);
-        // What a value of this side needs of the other side has been waited for.
-        before = device ? Latest{kNever, stage} : Latest{stage, kNever};
+        if (device && alone_ != nullptr && alone_(*i)) {
+          const int own = 1 + std::max({before.device, before.host, -1});
+          by_stage[{own, true, ++loners}].push_back(i);
+          before = {own, own};
+        } else {
+          by_stage[{stage, device, 0}].push_back(i);
+          // What a value of this side needs of the other side has been waited for.
+          before = device ? Latest{kNever, stage} : Latest{stage, kNever};
+        }
         if (has_effect) effects.Join(before);
       }
       latest.emplace(i, before);
     }
     for (auto& [key, instructions] : by_stage) {
       Region region;
-      region.on_device = key.second;
+      region.on_device = std::get<1>(key);
+      region.alone = std::get<2>(key) > 0;
       for (const Instruction* i : instructions) {
         region_of_[i] = static_cast<int>(partition_.regions.size());
         region.work += WorkOf(*i);
@@ -158,7 +171,7 @@ class Partitioner {
 
   // --- modules
 
-  // A region's program, in a copy of the module, whose computations it calls.
+  // A region's program, with copies of the computations that it calls.
   struct Build {
     Computation* computation;
     std::unordered_map<const Instruction*, Instruction*> copies;
@@ -234,22 +247,21 @@ class Partitioner {
   }
 
   void MakeModule(Region& region) {
-    region.module = placement_.module().Clone();
-    hlo::Module& module = *region.module;
-    Computation* const old = module.entry();
-    module.aliases().clear();
-    module.set_is_scheduled(false);
+    const hlo::Module& whole = placement_.module();
     const auto number = static_cast<int>(&region - partition_.regions.data());
-    module.set_name(Str(module.name(), ".", region.on_device ? "device" : "host", number));
+    region.module = std::make_unique<hlo::Module>(
+        Str(whole.name(), ".", region.on_device ? "device" : "host", number));
+    hlo::Module& module = *region.module;
+    module.extra_attrs() = whole.extra_attrs();
+    std::vector<const Computation*> called;
+    for (const Instruction* i : region.instructions)
+      called.insert(called.end(), i->called().begin(), i->called().end());
+    const auto callees = hlo::AddClones(called, module);
     Build build{module.AddComputation(Str("region", number)), {}, {}, &region, number};
-    // Instructions of the copy come in the order of the original, so callees are found by place.
-    std::unordered_map<const Instruction*, const Instruction*> twins;
-    for (std::size_t i = 0; i < order_.size(); ++i)
-      twins.emplace(order_[i], old->instructions()[i].get());
     for (const Instruction* i : region.instructions) {
       std::vector<Instruction*> operands;
       for (const Instruction* operand : i->operands()) operands.push_back(Copy(build, operand));
-      Instruction* const copy = build.computation->AddClone(*twins.at(i), operands);
+      Instruction* const copy = hlo::AddClone(*i, operands, callees, *build.computation);
       for (const Instruction* predecessor : i->control_predecessors()) {
         const auto there = build.copies.find(predecessor);
         if (there != build.copies.end()) copy->AddControlPredecessor(there->second);
@@ -268,21 +280,10 @@ class Partitioner {
     build.computation->set_root(
         build.computation->Add(Opcode::kTuple, Shape::Tuple(std::move(shapes)), outputs));
     module.set_entry(build.computation);
-    module.RemoveComputation(old);
-    RemoveUnreached(module);
-  }
-
-  static void RemoveUnreached(hlo::Module& module) {
-    const std::vector<Computation*> reached = module.PostOrder();
-    const std::unordered_set<const Computation*> kept(reached.begin(), reached.end());
-    std::vector<Computation*> unreached;
-    for (const auto& computation : module.computations()) {
-      if (!kept.contains(computation.get())) unreached.push_back(computation.get());
-    }
-    for (Computation* computation : unreached) module.RemoveComputation(computation);
   }
 
   const Placement& placement_;
+  const AloneFunction& alone_;
   const Computation& entry_;
   const std::vector<Instruction*> order_;
   std::unordered_map<const Instruction*, Origin> origins_;
@@ -296,7 +297,9 @@ class Partitioner {
 
 }  // namespace
 
-Partition MakePartition(const Placement& placement) { return Partitioner(placement).Make(); }
+Partition MakePartition(const Placement& placement, const AloneFunction& alone) {
+  return Partitioner(placement, alone).Make();
+}
 
 Partition WholeOnHost(const hlo::Module& module) {
   Partition partition;

@@ -14,6 +14,7 @@
 // arrays, the leaves of values.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@
 namespace lazuli::backend {
 
 struct Region {
-  bool on_device = false;
+  bool on_device = false, alone = false;
   std::vector<const hlo::Instruction*> instructions;  // of the original module
   // Its program: a parameter for each input, and a tuple of its outputs.
   std::unique_ptr<hlo::Module> module;
@@ -42,8 +43,11 @@ struct Partition {
   std::vector<int32_t> results;  // leaves of the entry's root
 };
 
+// Which instructions of the device are a region each: those for which it meets other devices.
+using AloneFunction = std::function<bool(const hlo::Instruction&)>;
+
 // Of a module of arrays and tuples: what has tokens stays in one piece.
-Partition MakePartition(const Placement& placement);
+Partition MakePartition(const Placement& placement, const AloneFunction& alone = nullptr);
 // One region of the host with all of the module.
 Partition WholeOnHost(const hlo::Module& module);
 

@@ -84,7 +84,7 @@ const Refusal* Placement::RefusalOf(const Instruction& instruction) const {
 }
 
 void Placement::Refuse(const Instruction& instruction, Refusal refusal) {
-  refusals_.try_emplace(&instruction, std::move(refusal));
+  if (!kept_.contains(&instruction)) refusals_.try_emplace(&instruction, std::move(refusal));
 }
 
 void Placement::RefuseAll(const Refusal& refusal) {

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "backend/client/client.h"
 #include "backend/runtime/op_filter.h"
@@ -44,6 +45,8 @@ class Placement {
   // Null if the device takes it.
   const Refusal* RefusalOf(const hlo::Instruction& instruction) const;
   void Refuse(const hlo::Instruction& instruction, Refusal refusal);
+  // From now on refusals do not count: what nobody else can run.
+  void Keep(const hlo::Instruction& instruction) { kept_.insert(&instruction); }
   // Every instruction that is on the device.
   void RefuseAll(const Refusal& refusal);
 
@@ -58,6 +61,7 @@ class Placement {
  private:
   const hlo::Module& module_;
   std::unordered_map<const hlo::Instruction*, Refusal> refusals_;
+  std::unordered_set<const hlo::Instruction*> kept_;
 };
 
 }  // namespace lazuli::backend

@@ -18,7 +18,7 @@ struct Life {
 template <class F>
 void ForEachBuffer(const TileOp& op, F f) {
   for (const Place* place :
-       {&op.to, &op.from[0], &op.from[1], &op.from[2], &op.table, &op.updates}) {
+       {&op.to, &op.from[0], &op.from[1], &op.from[2], &op.table, &op.updates, &op.remote}) {
     if (place->space == Space::kSpm || place->space == Space::kAcc) f(place->object);
   }
 }

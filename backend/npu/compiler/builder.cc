@@ -265,6 +265,42 @@ void TileBuilder::Branch(Op op, int ra, int rb, int label) {
   NextStage();
 }
 
+void TileBuilder::Put(int device, Place to, Place from, int64_t elements, int elem, int semaphore) {
+  Descriptor d;
+  d.dim[0] = static_cast<uint32_t>(elements);
+  d.src[0] = d.dst[0] = 1;
+  d.flags = static_cast<uint32_t>(elem) | 1u << 4;
+  TileOp put{Op::kLnkPut, Queue::kLk0};
+  put.from[0] = Reaching(from, {elements}, {1}, elem);
+  put.remote = Reaching(to, {elements}, {1}, elem);
+  put.remote_device = device;
+  put.remote_semaphore = semaphore;
+  put.aux = static_cast<uint32_t>(semaphore) | 1u << 6;
+  put.descriptor = AddDescriptor(d);
+  Add(std::move(put));
+}
+
+void TileBuilder::Arrive(int semaphore, int count, Place brought, int64_t bytes) {
+  TileOp arrive{Op::kSemWait, Queue::kLk0};
+  arrive.to = Reaching(brought, {bytes}, {1}, 1);
+  arrive.wait = semaphore;
+  arrive.wait_count = count;
+  Add(std::move(arrive));
+}
+
+void TileBuilder::Reserve(Place place, int64_t bytes) {
+  TileOp reserve{Op::kSemSig, Queue::kLk0};
+  reserve.updates = Reaching(place, {bytes}, {1}, 1);
+  Add(std::move(reserve));
+}
+
+void TileBuilder::LoadDevice(int to) {
+  TileOp load{Op::kCsr, Queue::kSq};
+  load.rd = to;
+  load.imm = 1;  // of core, device, ...
+  Add(std::move(load));
+}
+
 int TileBuilder::AddVectorDescriptor(absl::Span<const int64_t> dims,
                                      absl::Span<const Stream> inputs, const Stream& result) {
   Descriptor pair[2];

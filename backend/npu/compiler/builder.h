@@ -83,6 +83,16 @@ class TileBuilder {
               absl::Span<const Stream> inputs, const Stream& result, int reduction = -1,
               uint32_t levels = 0);
 
+  // --- between devices, which run the same program: a place of one is the same place of another
+  // Elements to the scratchpad of another device, whose semaphore is given a token.
+  void Put(int device, Place to, Place from, int64_t elements, int elem, int semaphore);
+  // Waits for so many of these tokens; `brought` has what came with them.
+  void Arrive(int semaphore, int count, Place brought, int64_t bytes);
+  // Nothing, but that the bytes are this program's from here on: others may write there behind it.
+  void Reserve(Place place, int64_t bytes);
+  // The number of this device, into a register.
+  void LoadDevice(int to);
+
   int AddDescriptor(const Descriptor& descriptor);
   void Add(TileOp op);
 

@@ -32,13 +32,13 @@ absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& o
 
 // Kernels plan with a part of the scratchpad each. Should that ever not fit together, all of them do
 // with less.
-absl::Status MakeTiles(const hlo::Computation& entry, const Config& config, TileProgram& tiles,
-                       Occupancy& occupancy) {
+absl::Status MakeTiles(const hlo::Computation& entry, const Config& config,
+                       const CompileOptions& options, TileProgram& tiles, Occupancy& occupancy) {
   absl::Status status;
   for (Config planned = config; planned.spm.kb >= 1; planned.spm.kb /= 2) {
     tiles = {};
     TileBuilder builder(planned, tiles);
-    LAZULI_RETURN_IF_ERROR(Lowering(builder).LowerEntry(entry));
+    LAZULI_RETURN_IF_ERROR(Lowering(builder, options.one_group).LowerEntry(entry));
     status = PlaceBuffers(config, tiles, occupancy);
     if (!absl::IsResourceExhausted(status)) return status;
   }
@@ -60,7 +60,7 @@ absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
   LAZULI_RETURN_IF_ERROR(CheckSupported(module, config));
   TileProgram tiles;
   Occupancy occupancy;
-  LAZULI_RETURN_IF_ERROR(MakeTiles(*module.entry(), config, tiles, occupancy));
+  LAZULI_RETURN_IF_ERROR(MakeTiles(*module.entry(), config, options, tiles, occupancy));
   LAZULI_RETURN_IF_ERROR(Synchronise(tiles));
   if (report != nullptr) {
     report->spm_bytes = occupancy.spm_bytes;

@@ -32,6 +32,8 @@ struct CompileReport {
 
 struct CompileOptions {
   bool keep_tiles = false;
+  // Devices run the program that are members of one group of its only collective; else all do.
+  bool one_group = false;
 };
 
 // A program for an entry of whose instructions WhyNot() says nothing; else Unimplemented names the

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/npu/sim/address.h"
 #include "ir/support/status.h"
 
 namespace lazuli::npu {
@@ -143,7 +144,9 @@ class Emitter {
     in.imm = static_cast<uint32_t>(op.imm);
     if (op.descriptor >= 0) in.desc = static_cast<uint32_t>(op.descriptor);
     if (op.vector >= 0) in.imm = static_cast<uint32_t>(op.vector);
-    if (op.wait != kNoToken) in.wait_sem = static_cast<uint32_t>(op.wait), in.wait_val = 1;
+    if (op.wait != kNoToken)
+      in.wait_sem = static_cast<uint32_t>(op.wait),
+      in.wait_val = static_cast<uint32_t>(op.wait_count);
     if (op.signal != kNoToken) in.sig_sem = static_cast<uint32_t>(op.signal), in.sig_inc = 1;
     if (IsControl(op)) return EmitControl(op, in);
     Operands(op, in);
@@ -186,6 +189,16 @@ class Emitter {
         in.ra = Address(op.from[0], o);
         in.rb = Address(op.from[1], o);
         in.rc = Address(op.from[2], o);
+        return;
+      case Op::kLnkPut:
+        in.ra = Address(op.from[0], o);
+        in.rb = Register(static_cast<int64_t>(kPeerBase + kPeerSpm) +
+                             (int64_t{op.remote_device} << 32) + op.remote.offset +
+                             tiles_.buffers[static_cast<std::size_t>(op.remote.object)].address,
+                         o);
+        return;
+      case Op::kSemWait:
+      case Op::kSemSig:
         return;
       case Op::kRng:
         in.ra = Address(op.to, o);

@@ -150,6 +150,15 @@ absl::Status Lowering::LowerEntry(const hlo::Computation& entry) {
     if (arrays[l] >= 0 && (views[l].array != arrays[l] || !views[l].Dense()))
       EmitMove(views[l], target, b_);
   }
+  if (link_flags_ >= 0) {
+    // From the first operation to the last, so that nobody else lies there.
+    b_.NextStage();
+    const int64_t bytes = b_.program().buffers[static_cast<std::size_t>(link_flags_)].size;
+    b_.Reserve(TileBuilder::Spm(link_flags_), bytes);
+    std::vector<TileOp>& ops = b_.program().ops;
+    ops.insert(ops.begin(), ops.back());
+    ops.front().stage = ops[1].stage;
+  }
   return absl::OkStatus();
 }
 
@@ -248,6 +257,13 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
     case Opcode::kRngBitGenerator:
       LowerRandomBits(i);
       return absl::OkStatus();
+    case Opcode::kAllReduce:
+    case Opcode::kReduceScatter:
+    case Opcode::kAllGather:
+    case Opcode::kAllToAll:
+    case Opcode::kCollectivePermute:
+    case Opcode::kCollectiveBroadcast:
+      return LowerCollective(i);
     case Opcode::kReduceWindow:
       LowerReduceWindow(i);
       return absl::OkStatus();

@@ -22,7 +22,8 @@ namespace lazuli::npu {
 
 class Lowering {
  public:
-  Lowering(TileBuilder& builder) : b_(builder) {}  // NOLINT(google-explicit-constructor)
+  // one_group: CompileOptions has it.
+  Lowering(TileBuilder& builder, bool one_group) : b_(builder), one_group_(one_group) {}
 
   // The entry: parameters are arrays p..., results r....
   absl::Status LowerEntry(const hlo::Computation& entry);
@@ -65,6 +66,11 @@ class Lowering {
   void LowerGather(const hlo::Instruction& i);
   void LowerScatter(const hlo::Instruction& i);
   void LowerRandomBits(const hlo::Instruction& i);
+  absl::Status LowerCollective(const hlo::Instruction& i);
+  absl::Status LowerAllToAllOfTuple(const hlo::Instruction& i,
+                                    const std::vector<std::vector<int>>& groups);
+  void EmitExchange(const hlo::Instruction& i, const View& from, const View& to, int64_t n,
+                    const std::vector<std::vector<int>>& groups);
   void EmitRandomWords(const View& state, const View& next, const View& words, int64_t count,
                        bool threefry);
 
@@ -102,11 +108,13 @@ class Lowering {
                   absl::Span<const int64_t> sizes);
 
   TileBuilder& b_;
+  const bool one_group_;
   std::unordered_map<const hlo::Instruction*, Views> values_;
   std::unordered_map<const hlo::Instruction*, int> inlined_;  // with their depth
   // Products that their only reader takes in, or makes before it.
   std::unordered_set<const hlo::Instruction*> deferred_;
   std::unordered_map<const hlo::Instruction*, int> results_;  // instructions that are made in r...
+  int link_flags_ = -1;  // a buffer into which other devices write: it lives as long as the program
 };
 
 // Collects the streams of a kernel and the expression over them.

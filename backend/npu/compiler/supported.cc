@@ -5,6 +5,7 @@
 
 #include "backend/npu/compiler/expression.h"
 #include "backend/npu/compiler/index_form.h"
+#include "backend/npu/compiler/lower_collective.h"
 #include "backend/npu/compiler/product.h"
 #include "backend/npu/compiler/reductions.h"
 #include "backend/npu/compiler/region.h"
@@ -188,6 +189,7 @@ std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& con
     default:
       break;
   }
+  if (IsCollective(i)) return WhyNotCollective(i, config);
   if (!i.IsElementwise()) return Op(Str("no unit has ", OpcodeText(i.opcode())));
   if (auto refusal = WhyNotComputed(i, true)) return refusal;
   if (auto reason = WhyNoNodes(i)) return Op(*std::move(reason));

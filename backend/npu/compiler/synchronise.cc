@@ -196,7 +196,8 @@ class Synchroniser {
   absl::StatusOr<int> SemaphoreOf(Use use, int from, int to) {
     const auto [at, added] =
         semaphores_.emplace(std::array{static_cast<int>(use), from, to}, semaphores_.size());
-    if (at->second >= kSemaphores) return Internal("more pairs of units than semaphores");
+    if (at->second >= kSemaphores - program_.link_semaphores)
+      return Internal("more pairs of units than semaphores");
     return at->second;
   }
 
@@ -217,6 +218,7 @@ class Synchroniser {
   absl::Status EmitWaits(const std::vector<int>& sources, TileOp& op, std::vector<TileOp>& out) {
     const int port = PortOf(op);
     const bool relayed = Shares(port) && sources.size() > 1;
+    const bool waits = op.wait != kNoToken;  // for another device
     for (std::size_t s = 0; s < sources.size(); ++s) {
       const bool last = s + 1 == sources.size();
       LAZULI_ASSIGN_OR_RETURN(const int semaphore,
@@ -228,7 +230,7 @@ class Synchroniser {
           op.wait = token.signal;
         }
         out.push_back(token);
-      } else if (last) {
+      } else if (last && !waits) {
         op.wait = semaphore;
       } else {
         out.push_back(Token(op.queue, semaphore, kNoToken, op.origin));

@@ -79,8 +79,11 @@ std::string TileProgram::ToString() const {
     for (const Place& place : op.from) {
       if (place) text += Str(" ", PlaceText(*this, place));
     }
+    if (op.remote) text += Str(" at device ", op.remote_device, PlaceText(*this, op.remote));
+    if (op.remote_semaphore != kNoToken) text += Str(" there sig s", op.remote_semaphore);
     if (op.table) text += Str(" by ", PlaceText(*this, op.table));
-    if (op.wait != kNoToken) text += Str(" wait s", op.wait);
+    if (op.wait != kNoToken)
+      text += Str(" wait s", op.wait, op.wait_count > 1 ? Str(">=", op.wait_count) : "");
     if (op.signal != kNoToken) text += Str(" sig s", op.signal);
     text += "\n";
   }

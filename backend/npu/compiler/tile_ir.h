@@ -72,6 +72,11 @@ struct TileOp {
   int origin = 0;
   int stage = 0;         // what works on one block (prefetch.h)
   int far_register = 0;  // holds what is added to the array's place, instead of an offset
+  // Of lnk.put: where in another device's scratchpad. Of what waits for such a message: what it
+  // brought, and how many there are; the semaphore is `wait` of the device that has it.
+  Place remote = {};
+  int remote_device = -1, remote_semaphore = kNoToken;
+  int wait_count = 1;
   // Scalar code: see emit.h.
   int rd = 0, ra = 0, rb = 0;
   int label = -1;
@@ -86,6 +91,7 @@ struct TileProgram {
   std::vector<Descriptor> descriptors;
   std::vector<std::vector<uint32_t>> vectors;
   std::vector<std::string> origins = {""};
+  int link_semaphores = 0;  // the last ones, which other devices signal
 
   std::string ToString() const;
 };

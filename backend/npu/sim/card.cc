@@ -122,17 +122,20 @@ int64_t Card::CountLaunch() {
   return totals_.launches++;
 }
 
-// What the injection does to a program that is at its entry.
-std::optional<Fault> Card::Damage(RunOptions& options) {
-  const CheckedProgram& checked = *engine_->checked_;
+std::optional<Fault> Card::Damage(int64_t launch, const CheckedProgram& checked,
+                                  std::vector<Instruction>& code, RunOptions& options) const {
+  if (injection_.kind == Injection::Kind::kNone || injection_.launch != launch) return std::nullopt;
   const bool has_messages =
       std::any_of(checked.code.begin(), checked.code.end(),
                   [](const Instruction& in) { return in.opcode() == Op::kLnkPut; });
   switch (injection_.kind) {
     case Injection::Kind::kTrap:
-      for (uint32_t pc = static_cast<uint32_t>(checked.code.size() / 2); pc-- > 0;) {
-        Instruction& in = engine_->code_[pc];
-        if (in.unit() == Queue::kSq) continue;  // one of a unit, which was made from something
+      // One of a unit, which was made from something: in the middle, or, where each device has code of
+      // its own, among the first.
+      for (uint32_t pc = has_messages ? 0 : static_cast<uint32_t>(code.size() / 2 - 1);
+           pc < code.size(); has_messages ? ++pc : --pc) {
+        Instruction& in = code[pc];
+        if (in.unit() == Queue::kSq || in.opcode() == Op::kSemSig) continue;
         in = Unpack(Encode(
             {.op = static_cast<uint32_t>(Op::kTrap), .queue = static_cast<uint32_t>(Queue::kSq)}));
         return std::nullopt;
@@ -140,7 +143,7 @@ std::optional<Fault> Card::Damage(RunOptions& options) {
       return std::nullopt;
     case Injection::Kind::kMemory:
       for (const CheckedProgram::Reference& reference : checked.references) {
-        const Instruction& in = engine_->code_[reference.pc];
+        const Instruction& in = code[reference.pc];
         if (in.opcode() != Op::kDmaLd && in.opcode() != Op::kDmaGat) continue;
         options.damaged_dram = int64_t{in.imm} * kDramUnit;
         return std::nullopt;
@@ -170,17 +173,26 @@ std::optional<Fault> Card::Launch(const std::shared_ptr<const CheckedProgram>& p
   const std::lock_guard running(running_);
   const int64_t launch = CountLaunch();
   RunOptions here = options;
-  std::optional<Fault> fault = engine_->Launch(program, places);
-  if (!fault && injection_.kind != Injection::Kind::kNone && injection_.launch == launch)
-    fault = Damage(here);
+  const Engine::Part part{0, places};
+  std::optional<Fault> fault = engine_->Launch(program, {&part, 1});
+  if (!fault) fault = Damage(launch, *program, engine_->devices_[0]->code, here);
   if (!fault) fault = engine_->Run(here);
   const Counters& run = engine_->devices_[0]->counters;
   if (counters != nullptr) *counters = run;
+  CountRun(run);
+  return fault;
+}
+
+void Card::CountRun(const Counters& run) {
   const std::lock_guard lock(mutex_);
   totals_.counters += run;
   totals_.run_seconds +=
       static_cast<double>(run.cycles) / (static_cast<double>(config().clock_mhz) * kMega);
-  return fault;
+}
+
+void Card::CountWait(double seconds) {
+  const std::lock_guard lock(mutex_);
+  totals_.wait_seconds += seconds;
 }
 
 void Card::Inject(const Injection& injection) {

@@ -6,6 +6,7 @@
 //   card->Write(x, bytes);                                       // a transfer from the host
 //   if (auto fault = card->Launch(program, {x, y}, {})) ...      // arrays by their places
 //
+// Cards of one process are joined by links: programs that talk to each other run on a Fabric (fabric.h).
 // A machine (machine.h) is for a program in a file, whose arrays are where the file says, on several
 // devices at once; a card is for a client. Time is simulated: transfers, launches and runs follow
 // each other and never overlap, so the sum is an upper bound of what hardware with queues would
@@ -20,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -39,9 +41,10 @@ struct CardTotals {
   int64_t launches = 0, loads = 0, stores = 0;  // programs; transfers from and to the host
   int64_t load_bytes = 0, store_bytes = 0;
   double transfer_seconds = 0, launch_seconds = 0, run_seconds = 0;  // simulated
+  double wait_seconds = 0;  // for other cards, at collectives
   Counters counters;                                                 // of all runs together
 
-  double seconds() const { return transfer_seconds + launch_seconds + run_seconds; }
+  double seconds() const { return transfer_seconds + launch_seconds + run_seconds + wait_seconds; }
 };
 
 // Something that goes wrong in a run, on purpose.
@@ -96,7 +99,13 @@ class Card {
   void CountTransfer(uint64_t bytes, int64_t CardTotals::* number, int64_t CardTotals::* sum);
   // The launch's number.
   int64_t CountLaunch();
-  std::optional<Fault> Damage(RunOptions& options);
+  // What the injection does to the launch with this number, of a program that is at its entry on
+  // this device of the engine.
+  std::optional<Fault> Damage(int64_t launch, const CheckedProgram& checked,
+                              std::vector<Instruction>& code, RunOptions& options) const;
+  void CountRun(const Counters& run);
+  void CountWait(double seconds);
+  friend class Fabric;
 
   const std::string name_;
   std::unique_ptr<Engine> engine_;

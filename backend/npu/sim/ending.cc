@@ -67,7 +67,7 @@ Engine::Wait Engine::WaitOf(const Waiter& waiter) const {
   Wait wait;
   wait.pc = unit ? core.queues[waiter.track - 1].entries.front().pc : core.blocked_pc;
   if (unit || core.state == SequencerState::kSemaphore) {
-    const Instruction& in = code_[wait.pc];
+    const Instruction& in = CodeOf(core)[wait.pc];
     const auto semaphore = static_cast<int>(in.wait_sem);
     wait.text = Str("waits for s", semaphore, ">=", in.wait_val, ", which holds ",
                     core.semaphores[semaphore]);

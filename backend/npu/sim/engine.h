@@ -139,6 +139,8 @@ struct Device {
   int index = 0;
   Memory dram, host;
   std::vector<std::unique_ptr<Core>> cores;
+  bool runs = true;               // takes part in this run
+  std::vector<Instruction> code;  // the program's, its arrays where they are on this device
   Counters counters;
   std::vector<DramRequest> requests;  // in the order of (core, queue)
   std::unique_ptr<Dram> channel;
@@ -195,17 +197,23 @@ class Engine {
  public:
   explicit Engine(const Config& config) : config_(config), words_(config) {}
   absl::Status Build();
+  // Of devices whose DRAM is somebody else's, who outlives this.
+  absl::Status BuildOver(std::span<const Memory* const> drams);
   // A program into a machine that is as at power up.
   std::optional<Fault> Load(const Program& program);
-  // A program into a machine whose DRAM stays as it is, with its arrays at these places.
+  // A program into a machine whose DRAM stays as it is, on some devices, with its arrays at these
+  // places of each.
+  struct Part {
+    int device;
+    std::span<const uint64_t> places;
+  };
   std::optional<Fault> Launch(std::shared_ptr<const CheckedProgram> program,
-                              std::span<const uint64_t> places);
+                              std::span<const Part> parts);
   std::optional<Fault> Run(const RunOptions& options);
 
   Config config_;
   const Program& program() const { return checked_->program; }
   std::shared_ptr<const CheckedProgram> checked_ = std::make_shared<CheckedProgram>();
-  std::vector<Instruction> code_;  // the program's, its arrays where they are in this run
   std::vector<std::unique_ptr<Device>> devices_;
   std::unique_ptr<Strict> strict_;
   std::optional<Fault> fault_;
@@ -215,9 +223,11 @@ class Engine {
  private:
   friend class Machine;
   friend class Card;
+  friend class Fabric;
 
   // --- loading (load.cc)
   bool Map(Memory& memory, MemoryKind kind, int device, int core, uint64_t bytes) const;
+  bool MapDevice(int number, const Memory* dram);
   absl::Status BuildCores();
   void Start();
 
@@ -287,6 +297,9 @@ class Engine {
   int64_t Serve(Dram& channel, DramRequest& request) const;
   void FinishTransfer(Device& device, std::size_t index, int64_t end);
   Cost Timed(Cost cost);
+  const std::vector<Instruction>& CodeOf(const Core& core) const {
+    return devices_[static_cast<std::size_t>(core.device)]->code;
+  }
   Core& CoreOf(int device, int core) {
     return *devices_[static_cast<std::size_t>(device)]->cores[static_cast<std::size_t>(core)];
   }

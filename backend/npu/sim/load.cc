@@ -21,18 +21,29 @@ bool Engine::Map(Memory& memory, MemoryKind kind, int device, int core, uint64_t
   return memory.bytes.ok() && memory.shadow.ok();
 }
 
+// Null: memory of its own.
+bool Engine::MapDevice(int number, const Memory* dram) {
+  auto device = std::make_unique<Device>();
+  device->index = number;
+  bool ok =
+      Map(device->dram, MemoryKind::kDram, number, 0, static_cast<uint64_t>(config_.dram_bytes()));
+  if (dram != nullptr) device->dram.bytes = Mapping::Of(dram->bytes);
+  ok = ok && Map(device->host, MemoryKind::kHost, number, 0, kHostBytes);
+  devices_.push_back(std::move(device));
+  return ok;
+}
+
 absl::Status Engine::Build() {
+  const std::vector<const Memory*> own(static_cast<std::size_t>(config_.devices), nullptr);
+  return BuildOver(own);
+}
+
+absl::Status Engine::BuildOver(std::span<const Memory* const> drams) {
   devices_.clear();
   strict_.reset();
   bool ok = true;
-  for (int d = 0; d < config_.devices; ++d) {
-    auto device = std::make_unique<Device>();
-    device->index = d;
-    ok = ok &&
-         Map(device->dram, MemoryKind::kDram, d, 0, static_cast<uint64_t>(config_.dram_bytes()));
-    ok = ok && Map(device->host, MemoryKind::kHost, d, 0, kHostBytes);
-    devices_.push_back(std::move(device));
-  }
+  for (std::size_t d = 0; d < drams.size(); ++d)
+    ok = MapDevice(static_cast<int>(d), drams[d]) && ok;
   if (!ok) return ResourceExhausted("the machine's memories cannot be mapped");
   return BuildCores();
 }
@@ -72,6 +83,10 @@ std::optional<Fault> Engine::Load(const Program& program) {
   loaded_ = true;
   finished_ = false;
   if (fault_) return fault_;
+  for (auto& device : devices_) {
+    device->runs = true;
+    device->code = checked_->code;
+  }
   Start();
   for (auto& device : devices_) {
     std::size_t at = 0;
@@ -87,7 +102,7 @@ std::optional<Fault> Engine::Load(const Program& program) {
 }
 
 std::optional<Fault> Engine::Launch(std::shared_ptr<const CheckedProgram> program,
-                                    std::span<const uint64_t> places) {
+                                    std::span<const Part> parts) {
   if (!BuildCores().ok())
     return Fault{
         ErrorCode::kSimBug, -1, -1, -1, -1, 0, "", "", "the machine's memories cannot be mapped"};
@@ -95,18 +110,23 @@ std::optional<Fault> Engine::Launch(std::shared_ptr<const CheckedProgram> progra
   loaded_ = true;
   finished_ = false;
   fault_.reset();
-  Start();
-  for (const CheckedProgram::Reference& reference : checked_->references) {
-    if (reference.symbol >= 0)
-      code_[reference.pc].imm =
-          static_cast<uint32_t>(places[static_cast<std::size_t>(reference.symbol)] / kDramUnit);
+  for (auto& device : devices_) device->runs = false;
+  for (const Part& part : parts) {
+    Device& device = *devices_[static_cast<std::size_t>(part.device)];
+    device.runs = true;
+    device.code = checked_->code;
+    for (const CheckedProgram::Reference& reference : checked_->references) {
+      if (reference.symbol >= 0)
+        device.code[reference.pc].imm = static_cast<uint32_t>(
+            part.places[static_cast<std::size_t>(reference.symbol)] / kDramUnit);
+    }
   }
+  Start();
   return std::nullopt;
 }
 
 // Everything but the memories as at power up, and the program at its entry.
 void Engine::Start() {
-  code_ = checked_->code;
   heap_ = {};
   serial_ = random_ = 0;
   now_ = last_ = 0;
@@ -125,6 +145,10 @@ void Engine::Start() {
     strict_ = std::make_unique<Strict>(static_cast<int>(config_.devices * config_.cores * kTracks));
   for (auto& device : devices_) {
     for (auto& core : device->cores) {
+      if (!device->runs) {
+        core->state = SequencerState::kHalted;
+        continue;
+      }
       core->pc = core->shown_pc = program().entry;
       for (std::size_t s = 0; s < kSemaphores; ++s) {
         core->semaphores[s] = core->baseline[s] = program().semaphores[s];

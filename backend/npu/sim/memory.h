@@ -20,19 +20,30 @@ class Mapping {
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at != MAP_FAILED) data_ = static_cast<std::byte*>(at);
   }
-  Mapping(Mapping&& other) noexcept : data_(other.data_), bytes_(other.bytes_) {
+  Mapping(Mapping&& other) noexcept
+      : data_(other.data_), bytes_(other.bytes_), owned_(other.owned_) {
     other.data_ = nullptr;
   }
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(owned_, other.owned_);
     return *this;
   }
   ~Mapping() {
-    if (data_ != nullptr) munmap(data_, bytes_);
+    if (data_ != nullptr && owned_) munmap(data_, bytes_);
   }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
+
+  // The same bytes, which stay the other's.
+  static Mapping Of(const Mapping& other) {
+    Mapping mapping;
+    mapping.data_ = other.data_;
+    mapping.bytes_ = other.bytes_;
+    mapping.owned_ = false;
+    return mapping;
+  }
 
   bool ok() const { return data_ != nullptr || bytes_ == 0; }
   std::byte* data() const { return data_; }
@@ -41,6 +52,7 @@ class Mapping {
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  bool owned_ = true;
 };
 
 enum class MemoryKind : uint8_t { kSpm, kAcc, kDram, kHost };

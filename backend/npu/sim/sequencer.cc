@@ -142,8 +142,8 @@ void Engine::ShowScalars(Core& core, int64_t end) {
   const int64_t scalars = core.instructions - core.shown_instructions;
   if (scalars == 0 || end == core.shown_time) return;  // nothing, or the end of a loop
   options_.observer->OnSlice({core.device, core.index, kSequencerTrack, core.shown_pc,
-                              &code_[core.shown_pc], core.shown_time, core.shown_time, end, end,
-                              Stall::kNone, 0, scalars});
+                              &CodeOf(core)[core.shown_pc], core.shown_time, core.shown_time, end,
+                              end, Stall::kNone, 0, scalars});
 }
 
 // The instruction at pc, which takes one cycle from now on.
@@ -152,9 +152,9 @@ void Engine::ShowSequencer(Core& core, Stall stall) {
   const bool waited = core.blocked_since >= 0;
   const int64_t ready = waited ? core.blocked_since : core.time;
   ShowScalars(core, ready);
-  options_.observer->OnSlice({core.device, core.index, kSequencerTrack, core.pc, &code_[core.pc],
-                              ready, core.time, core.time + 1, core.time + 1,
-                              waited ? stall : Stall::kNone, 0});
+  options_.observer->OnSlice({core.device, core.index, kSequencerTrack, core.pc,
+                              &CodeOf(core)[core.pc], ready, core.time, core.time + 1,
+                              core.time + 1, waited ? stall : Stall::kNone, 0});
   core.blocked_since = -1;
   core.shown_time = core.time + 1;
   core.shown_instructions = core.instructions + 1;
@@ -189,7 +189,7 @@ bool Engine::EndLoop(Core& core, uint32_t& next) {
 
 bool Engine::Return(const Core& core, uint32_t& next) {
   const int64_t to = core.regs[kLinkRegister];
-  if (to < 0 || to >= static_cast<int64_t>(code_.size()))
+  if (to < 0 || to >= static_cast<int64_t>(CodeOf(core).size()))
     return Fail(ErrorCode::kIllegalAddress, Str("r63 is ", to, ", which is no instruction"));
   next = static_cast<uint32_t>(to);
   return true;
@@ -294,9 +294,10 @@ bool Engine::RunSequencer(Core& core) {
     }
     return true;
   };
+  const std::vector<Instruction>& code = CodeOf(core);
   for (;;) {
     const uint32_t pc = core.pc;
-    if (pc >= code_.size()) [[unlikely]] {
+    if (pc >= code.size()) [[unlikely]] {
       Blame(core, pc - 1, core.time);
       return Fail(ErrorCode::kIllegalAddress,
                   "the program runs on behind its last instruction: halt is missing");
@@ -307,7 +308,7 @@ bool Engine::RunSequencer(Core& core) {
                                             core.time > watchdog ? " cycles" : " instructions"));
     }
     if (stepping && !synchronous()) return yield();
-    const Instruction& in = code_[pc];
+    const Instruction& in = code[pc];
     const Op op = in.opcode();
     const int64_t source = (in.aux & kAuxImmediate) != 0 ? in.number() : r[in.rb];
     uint32_t next = pc + 1;

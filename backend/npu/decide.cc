@@ -65,7 +65,7 @@ bool RefuseUnprofitable(const Config& config, const Partition& partition, Placem
   }
   bool refused = false;
   for (const Region& region : partition.regions) {
-    if (!region.on_device) continue;
+    if (!region.on_device || region.alone) continue;
     double device = DeviceSeconds(config, region.work) + config.host.launch_us * kMicro;
     double host = HostSeconds(config, region);
     for (const int32_t v : region.inputs) {

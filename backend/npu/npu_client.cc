@@ -70,6 +70,7 @@ absl::StatusOr<std::unique_ptr<NpuClient>> NpuClient::Create(Config config) {
                             Card::Create(client->config_, Str("npu:", i)));
     shared.cards.push_back(std::move(card));
   }
+  shared.fabric = std::make_unique<Fabric>(shared.cards);
   return client;
 }
 

@@ -1,6 +1,7 @@
 #include "backend/npu/npu_executable.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -63,6 +64,11 @@ class NpuExecutable final : public Executable {
   absl::StatusOr<const std::vector<uint64_t>*> ConstantsOn(const std::shared_ptr<Card>& card);
   absl::Status RunOnDevice(std::size_t step, const DeviceProgram& program,
                            const std::vector<uint64_t>& constants, Run& run) const;
+  absl::Status RunTogether(std::size_t step, const DeviceProgram& program,
+                           const std::vector<uint64_t>& places, Run& run) const;
+  void Miss(std::size_t from, int device, const absl::Status& why) const;
+  // next: the first step that has not begun.
+  absl::StatusOr<Buffers> ExecuteSteps(const ExecuteArgs& args, std::size_t& next);
   absl::Status RunOnHost(const Region& region, const HostProgram& program, Run& run) const;
   absl::Status RunByClient(const Region& region, Executable& executable, Run& run) const;
   absl::Status RunByEvaluator(const Region& region, Run& run) const;
@@ -220,12 +226,38 @@ absl::Status NpuExecutable::RunOnDevice(std::size_t step, const DeviceProgram& p
     }
   }
   TraceSpan span("npu.launch");
+  if (!program.meetings.empty()) return RunTogether(step, program, places, run);
   std::optional<Views::Launch> watched;
   if (devices_->views != nullptr)
     watched.emplace(*devices_->views, program.program->program, *run.card, run.device.ordinal);
   const std::optional<Fault> fault =
       run.card->Launch(program.program, places, {.observer = watched ? &*watched : nullptr});
   return fault ? StatusOf(*fault, *run.card, *plan_.steps[step].region) : absl::OkStatus();
+}
+
+// A collective: with the devices that it is between.
+absl::Status NpuExecutable::RunTogether(std::size_t step, const DeviceProgram& program,
+                                        const std::vector<uint64_t>& places, Run& run) const {
+  Fabric::Part part{program.meetings[static_cast<std::size_t>(run.device.ordinal)],
+                    run.device.ordinal, program.program, places, program.what};
+  if (devices_->views != nullptr)
+    part.observe = [&] {
+      return std::make_unique<Views::Launch>(*devices_->views, program.program->program, *run.card,
+                                             run.device.ordinal);
+    };
+  const std::optional<Fault> fault =
+      devices_->fabric->Run(part, std::chrono::seconds(ir::flags().npu_link_timeout()));
+  return fault ? StatusOf(*fault, *run.card, *plan_.steps[step].region) : absl::OkStatus();
+}
+
+// The others do not wait for a run that has failed before its step `from`.
+void NpuExecutable::Miss(std::size_t from, int device, const absl::Status& why) const {
+  for (std::size_t s = from; s < plan_.steps.size(); ++s) {
+    const auto* program = std::get_if<DeviceProgram>(&plan_.steps[s].program);
+    if (program == nullptr || program->meetings.empty()) continue;
+    devices_->fabric->Miss(program->meetings[static_cast<std::size_t>(device)], device,
+                           Message(why));
+  }
 }
 
 void NpuExecutable::TakeFromHost(const Region& region, std::size_t output, const void* data,
@@ -292,6 +324,15 @@ absl::Status NpuExecutable::RunOnHost(const Region& region, const HostProgram& p
 }
 
 absl::StatusOr<Buffers> NpuExecutable::Execute(const ExecuteArgs& args) {
+  std::size_t next = 0;
+  absl::StatusOr<Buffers> outputs = ExecuteSteps(args, next);
+  const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
+  if (!outputs.ok() && device.client == device_.client)
+    Miss(next, device.ordinal, outputs.status());
+  return outputs;
+}
+
+absl::StatusOr<Buffers> NpuExecutable::ExecuteSteps(const ExecuteArgs& args, std::size_t& next) {
   const Partition& partition = plan_.partition;
   LAZULI_ASSIGN_OR_RETURN(Run run, Obtain(args));
   LAZULI_ASSIGN_OR_RETURN(const std::vector<uint64_t>* constants, ConstantsOn(run.card));
@@ -313,7 +354,8 @@ absl::StatusOr<Buffers> NpuExecutable::Execute(const ExecuteArgs& args) {
     outputs.push_back(
         std::make_shared<NpuBuffer>(partition.values[v], run.device, std::move(block)));
   }
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+  while (next < plan_.steps.size()) {
+    const std::size_t s = next++;
     const PlanStep& step = plan_.steps[s];
     if (const auto* device = std::get_if<DeviceProgram>(&step.program)) {
       LAZULI_RETURN_IF_ERROR(RunOnDevice(s, *device, *constants, run));

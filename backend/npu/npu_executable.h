@@ -12,6 +12,7 @@
 #include "backend/client/client.h"
 #include "backend/npu/plan.h"
 #include "backend/npu/sim/card.h"
+#include "backend/npu/sim/fabric.h"
 
 namespace lazuli::npu {
 
@@ -33,6 +34,7 @@ class HostOpCounts {
 struct NpuDevices {
   std::vector<Device> devices;
   std::vector<std::shared_ptr<Card>> cards;  // of the devices
+  std::unique_ptr<Fabric> fabric;            // the links between them
   HostOpCounts host_ops;
   std::unique_ptr<Views> views;  // null: nobody asked for any
   NpuDevices();

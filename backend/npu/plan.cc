@@ -4,12 +4,15 @@
 #include <charconv>
 #include <cstdio>
 #include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "backend/client/registry.h"
 #include "backend/npu/compiler/compile.h"
+#include "backend/npu/compiler/lower_collective.h"
 #include "backend/npu/compiler/supported.h"
 #include "backend/npu/decide.h"
+#include "backend/runtime/thunk.h"
 #include "ir/evaluator/dynamic_sizes.h"
 #include "ir/support/flags.h"
 #include "ir/support/status.h"
@@ -86,7 +89,8 @@ int64_t NumberOf(std::string_view name, char letter) {
 }
 
 absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Region& region, const Config& config) {
-  LAZULI_ASSIGN_OR_RETURN(const Program program, Compile(*region.module, config));
+  LAZULI_ASSIGN_OR_RETURN(const Program program,
+                          Compile(*region.module, config, nullptr, {.one_group = region.alone}));
   auto checked = std::make_shared<CheckedProgram>();
   if (const auto fault = CheckProgram(program, config, *checked)) return ToStatus(*fault);
   for (const CheckedProgram::Reference& reference : checked->references) {
@@ -114,6 +118,11 @@ absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Region& region, const Conf
     }
   }
   result.program = std::move(checked);
+  if (region.alone) {
+    const hlo::Instruction& collective = *region.instructions[0];
+    LAZULI_ASSIGN_OR_RETURN(result.meetings, MeetingsOf(collective, config));
+    result.what = OriginOf(collective);
+  }
   return result;
 }
 
@@ -180,6 +189,34 @@ absl::StatusOr<bool> CompileRegions(const Config& config, const backend::Compile
   return true;
 }
 
+// Collectives for which devices have to meet; an error if there are not so many, or if one is where
+// they cannot.
+absl::StatusOr<std::unordered_set<const hlo::Instruction*>> MeetingPoints(const hlo::Module& module,
+                                                                          const Config& config) {
+  std::unordered_set<const hlo::Instruction*> points;
+  for (const hlo::Computation* computation : module.PostOrder()) {
+    for (const auto& i : computation->instructions()) {
+      if (!IsCollective(*i)) continue;
+      const auto meetings = MeetingsOf(*i, config);
+      if (!meetings.ok()) return WithSite(meetings.status(), backend::ThunkInfo::Of("npu", *i));
+      const bool meets = std::any_of(meetings->begin(), meetings->end(),
+                                     [](const auto& members) { return members.size() > 1; });
+      if (!meets) continue;
+      if (computation != module.entry())
+        return WithSite(
+            Unimplemented(hlo::OpcodeText(i->opcode()), " between devices inside ",
+                          computation->name(), ": a loop or branch is a program of one device"),
+            backend::ThunkInfo::Of("npu", *i));
+      if (const std::optional<Refusal> refusal = WhyNot(*i, config))
+        return WithSite(Unimplemented("npu does not run ", hlo::OpcodeText(i->opcode()),
+                                      " between devices: ", refusal->sentence),
+                        backend::ThunkInfo::Of("npu", *i));
+      points.insert(i.get());
+    }
+  }
+  return points;
+}
+
 bool AnyOnDevice(const Placement& placement) {
   const auto& instructions = placement.module().entry()->instructions();
   return std::any_of(instructions.begin(), instructions.end(), [&](const auto& i) {
@@ -205,6 +242,8 @@ absl::StatusOr<Plan> MakePlan(std::unique_ptr<hlo::Module> module, const Config&
   lowering::AddSimplificationPipeline(pipeline);
   LAZULI_RETURN_IF_ERROR(pipeline.Run(*plan.module).status());
 
+  LAZULI_ASSIGN_OR_RETURN(const auto meeting_points, MeetingPoints(*plan.module, config));
+  const auto alone = [&](const hlo::Instruction& i) { return meeting_points.contains(&i); };
   OpFilter filter;
   LAZULI_RETURN_IF_ERROR(filter.Add(options));
   if (options.op_filter) LAZULI_RETURN_IF_ERROR(filter.Deny(config.filter.deny, "filter.deny"));
@@ -213,9 +252,18 @@ absl::StatusOr<Plan> MakePlan(std::unique_ptr<hlo::Module> module, const Config&
   const std::optional<Refusal> whole = WhyWhole(*plan.module, options);
   if (whole) placement.RefuseAll(*whole);
   if (!options.soft_placement) LAZULI_RETURN_IF_ERROR(placement.CheckAllOnDevice("npu"));
+  for (const hlo::Instruction* point : meeting_points) {
+    if (const Refusal* const refusal = placement.RefusalOf(*point))
+      return WithSite(FailedPrecondition(hlo::OpcodeText(point->opcode()),
+                                         " between devices has to run on them: ", refusal->code,
+                                         ": ", refusal->sentence),
+                      backend::ThunkInfo::Of("npu", *point));
+    placement.Keep(*point);
+  }
   if (options.op_filter) RefuseTiny(config, placement);
   for (bool settled = false; !settled;) {
-    plan.partition = AnyOnDevice(placement) ? MakePartition(placement) : WholeOnHost(*plan.module);
+    plan.partition =
+        AnyOnDevice(placement) ? MakePartition(placement, alone) : WholeOnHost(*plan.module);
     if (options.op_filter && RefuseUnprofitable(config, plan.partition, placement)) continue;
     LAZULI_ASSIGN_OR_RETURN(settled, CompileRegions(config, options, placement, plan));
     if (!settled && !options.soft_placement)

@@ -27,6 +27,9 @@ struct DeviceProgram {
   std::shared_ptr<const CheckedProgram> program;
   std::vector<Where> symbols;
   uint64_t constant_bytes = 0, temporary_bytes = 0;
+  // A collective: of each device, who runs it together with it. Empty: the program is one device's.
+  std::vector<std::vector<int>> meetings;
+  std::string what;  // the collective, for errors
 };
 
 // A program of the host: the client's that compiles for the host's processor, or the module itself,

@@ -64,9 +64,9 @@ Tensor Generator::get_state() const {
 }
 Generator& Generator::set_state(const Tensor& state) {
   lazy::PhiloxState given;
-  if (!state.defined() || state.dtype() != DType::kU8 ||
-      state.numel() != static_cast<std::int64_t>(sizeof(given))) {
-    throw Error(ErrorCode::kFailedPrecondition,
+  const bool is_bytes = state.defined() && state.dtype() == kUInt8;
+  if (!is_bytes || state.numel() != static_cast<std::int64_t>(sizeof(given))) {
+    throw Error(is_bytes ? ErrorCode::kFailedPrecondition : ErrorCode::kWrongType,
                 "set_state: a state is a tensor of 16 bytes (uint8), as get_state() gives it");
   }
   std::memcpy(&given, state.to_bytes().data(), sizeof(given));
@@ -147,7 +147,7 @@ Tensor& normal_(Tensor& x, double mean, double std, Drawn generator, SourceLocat
 }
 Tensor& log_normal_(Tensor& x, double mean, double std, Drawn generator, SourceLocation loc) {
   return Draw("log_normal_", x, loc, [&](const lazy::Tensor& t) {
-    return lazy::Exp(lazy::DrawNormal("log_normal_", t, mean, std, In(generator)));
+    return lazy::DrawLogNormal(t, mean, std, In(generator));
   });
 }
 Tensor& exponential_(Tensor& x, double lambd, Drawn generator, SourceLocation loc) {

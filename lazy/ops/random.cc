@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "lazy/tensor/function_scope.h"
 
@@ -88,6 +89,11 @@ Tensor DrawUniform(const Tensor& x, double low, double high, Generator& generato
         "uniform_", FailedPrecondition("expects to return a [from, to) range, but found from=", low,
                                        " > to=", high));
   }
+  if (IsComplex(x.dtype())) {
+    const Tensor part = Real(Detach(x));
+    const Tensor real = DrawUniform(part, low, high, generator);
+    return Complex(real, DrawUniform(part, low, high, generator));
+  }
   const Tensor u = UnitLike("uniform_", x, generator);
   return Add(Mul(u, SlotBeside(high - low, u)), SlotBeside(low, u));
 }
@@ -95,10 +101,21 @@ Tensor DrawUniform(const Tensor& x, double low, double high, Generator& generato
 Tensor DrawNormal(std::string_view op, const Tensor& x, double mean, double std,
                   Generator& generator) {
   CheckNotNegative(op, "std", std);
+  if (IsComplex(x.dtype())) {  // half of the variance each
+    const Tensor part = Real(Detach(x));
+    const double spread = std * std::numbers::sqrt2 / 2;
+    const Tensor real = DrawNormal(op, part, mean, spread, generator);
+    return Complex(real, DrawNormal(op, part, 0, spread, generator));
+  }
   if (!IsFloat(x.dtype()))
     ThrowRecordError(op, Unimplemented("is not implemented for ", DTypeText(x.dtype())));
   const Tensor z = Randn(x.shape().dims(), x.dtype(), x.device(), generator);
   return Add(Mul(z, SlotBeside(std, z)), SlotBeside(mean, z));
+}
+
+Tensor DrawLogNormal(const Tensor& x, double mean, double std, Generator& generator) {
+  CheckPositive("log_normal_", "std", std);
+  return Exp(DrawNormal("log_normal_", x, mean, std, generator));
 }
 
 Tensor DrawExponential(const Tensor& x, double lambd, Generator& generator) {
@@ -121,6 +138,8 @@ Tensor DrawGeometric(const Tensor& x, double p, Generator& generator) {
   if (!(p > 0 && p < 1)) {
     ThrowRecordError("geometric_", FailedPrecondition("expects p to be in (0, 1), but got p=", p));
   }
+  if (x.dtype() == DType::kPred || IsComplex(x.dtype()))
+    ThrowRecordError("geometric_", Unimplemented("is not implemented for ", DTypeText(x.dtype())));
   const Tensor u = UnitLike(x, DType::kF64, generator);
   const Tensor trials = Ceil(Div(Log1p(-u), SlotBeside(std::log1p(-p), u)));
   return To(Maximum(trials, Constant(1, trials.dtype())), x.dtype());
@@ -151,7 +170,7 @@ Tensor DrawInteger(const Tensor& x, int64_t low, std::optional<int64_t> high,
 Tensor Bernoulli(const Tensor& x, Generator& generator) {
   if (!IsFloat(x.dtype()))
     ThrowRecordError("bernoulli",
-                     FailedPrecondition("takes probabilities, which are floats, not ", x.shape()));
+                     Unimplemented("takes probabilities, which are floats, not ", x.shape()));
   const DType dtype = ByteWidth(x.dtype()) < 4 ? DType::kF32 : x.dtype();
   const Tensor p = Checked("bernoulli", x, 1, 0);
   return To(Lt(UnitLike(x, dtype, generator), To(p, dtype)), x.dtype());

@@ -46,6 +46,7 @@ Tensor Multinomial(const Tensor& x, int64_t num_samples, bool replacement, Gener
 Tensor DrawUniform(const Tensor& x, double low, double high, Generator& generator);
 Tensor DrawNormal(std::string_view op, const Tensor& x, double mean, double std,
                   Generator& generator);
+Tensor DrawLogNormal(const Tensor& x, double mean, double std, Generator& generator);
 Tensor DrawExponential(const Tensor& x, double lambd, Generator& generator);
 Tensor DrawCauchy(const Tensor& x, double median, double sigma, Generator& generator);
 Tensor DrawGeometric(const Tensor& x, double p, Generator& generator);

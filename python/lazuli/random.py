@@ -9,9 +9,12 @@ default_generator = Generator.default_generator()
 
 
 def manual_seed(seed):
-    """Seeds the random numbers; gives the generator."""
-    _C.manual_seed(seed)
-    return default_generator
+    """Seeds the random numbers with an integer of 64 bits; gives the generator."""
+    try:
+        number = int(seed)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"manual_seed: takes an integer, not {type(seed).__name__}") from None
+    return default_generator.manual_seed(number)
 
 
 @contextlib.contextmanager
@@ -25,12 +28,14 @@ def fork_rng(devices=None, enabled=True, device_type=None):
             set_rng_state(state)
 
 
-def randint(low, high=None, size=None, *, dtype=None, device=None, generator=None, requires_grad=False, layout=None, pin_memory=False,
+def randint(low=None, high=None, size=None, *, dtype=None, device=None, generator=None, requires_grad=False, layout=None, pin_memory=False,
             **named):
     """Random integers in [low, high), or with one number before the size below it, which the dtype must hold."""
     size = named.pop("dims", named.pop("shape", size))
     if named:
         raise TypeError(f"randint: there is no argument {next(iter(named))!r}")
+    if low is None:
+        low = 0
     if size is None or isinstance(high, (tuple, list)):  # randint(high, size), and then a dtype and device by position
         if size is not None:
             dtype = size

@@ -128,7 +128,19 @@ void BindRandom(py::module_& module) {
            py::arg("device") = py::none(), "Seeded with 0.")
       .def(
           "manual_seed",
-          [](const py::object& self, const py::int_& seed) {  // of any size: its lowest 64 bits
+          [](const py::object& self, const py::int_& seed) {  // negative ones stand for their bits
+            int overflow = 0;
+            PyLong_AsLongLongAndOverflow(seed.ptr(), &overflow);
+            bool fits = overflow == 0;
+            if (overflow > 0) {
+              PyLong_AsUnsignedLongLong(seed.ptr());
+              fits = PyErr_Occurred() == nullptr;
+              PyErr_Clear();
+            }
+            if (!fits) {
+              throw Error(ErrorCode::kInvalidArgument,
+                          "manual_seed: the seed must be an integer of 64 bits");
+            }
             py::cast<Generator&>(self).manual_seed(PyLong_AsUnsignedLongLongMask(seed.ptr()));
             return self;
           },

@@ -113,7 +113,7 @@ void BindHlo(py::module_& module) {
               const py::object given = replace(instruction);
               if (!PyUnicode_Check(given.ptr()))
                 ThrowTypeError("rewrite: replace must give a str, not " +
-                               std::string(Py_TYPE(given.ptr())->tp_name));
+                               std::string(PyType_Check(given.ptr()) ? "type" : Py_TYPE(given.ptr())->tp_name));
               return std::string(TextOf(given.ptr()));
             });
           },

@@ -126,6 +126,7 @@ Tensor Softplus(const Tensor& in, const Number& beta, const Number& threshold) {
 }
 
 Tensor LogSigmoid(const Tensor& x) { return Record(LogSigmoidOp{}, Floating(x)); }
+Tensor Logsigmoid(const Tensor& x) { return LogSigmoid(x); }
 
 Tensor Hardtanh(const Tensor& x, const Number& low, const Number& high) {
   if (low.as_double() > high.as_double()) {

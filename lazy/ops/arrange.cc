@@ -306,6 +306,12 @@ Tensor Pad(const Tensor& x, absl::Span<const int64_t> pad, std::string_view mode
   return y.impl() == x.impl() ? Clone(x) : y;
 }
 
+Tensor ConstantPadNd(const Tensor& x, absl::Span<const int64_t> pad, const Number& value) {
+  const Tensor padded = Pad(x, pad, "constant", std::nullopt);
+  const Tensor ones = FullConstant(Shape(DType::kPred, x.shape().dims()), 1, x.device());
+  return Where(Pad(ones, pad, "constant", std::nullopt), padded, value.As(x.dtype()));
+}
+
 Tensor PixelShuffle(const Tensor& x, int64_t factor) {
   constexpr int64_t kMost = int64_t{1} << 20;  // no channels are divided by the square of more
   const int64_t r = x.rank();

@@ -1,5 +1,6 @@
 #include "lazy/ops/create.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -451,6 +452,52 @@ Tensor Eye(int64_t n, int64_t m, std::optional<DType> dtype, backend::Device dev
   const Dims dims{n, m};
   return To(Eq(Positions(dims, 0, device), Positions(dims, 1, device)),
             dtype.value_or(DefaultFloat()));
+}
+
+Tensor ScalarTensor(const Number& s, std::optional<DType> dtype, backend::Device device) {
+  return Full({}, s, dtype.value_or(DefaultFloat()), device);
+}
+
+Tensor EmptyStrided(absl::Span<const int64_t> size, absl::Span<const int64_t> stride,
+                    std::optional<DType> dtype, backend::Device device) {
+  constexpr char kOp[] = "empty_strided";
+  if (size.size() != stride.size()) {
+    ThrowRecordError(kOp, InvalidArgument("mismatch in the numbers of sizes (", Join(size, ", "),
+                                          ") and strides (", Join(stride, ", "), ")"));
+  }
+  int64_t count = 1;
+  bool empty = false;
+  for (std::size_t i = 0; i < size.size(); ++i) {
+    int64_t length = 0;
+    if (size[i] < 0 || stride[i] < 0 || __builtin_mul_overflow(size[i] - 1, stride[i], &length) ||
+        (size[i] > 0 && __builtin_add_overflow(count, length, &count))) {
+      ThrowRecordError(kOp, InvalidArgument("sizes (", Join(size, ", "), ") and strides (",
+                                            Join(stride, ", "), ") are none of memory"));
+    }
+    empty = empty || size[i] == 0;
+  }
+  const Dims row{empty ? 0 : count};
+  return AsStridedView(Zeros(row, dtype, device), size, stride, std::nullopt);
+}
+
+Tensor EmptyPermuted(absl::Span<const int64_t> size, absl::Span<const int64_t> physical_layout,
+                     std::optional<DType> dtype, backend::Device device) {
+  constexpr char kOp[] = "empty_permuted";
+  const auto rank = static_cast<int64_t>(size.size());
+  Dims order, dims, back(size.size());
+  for (const int64_t d : physical_layout) {
+    const bool known = d >= 0 && d < rank &&
+                       std::find(order.begin(), order.end(), d) == order.end();
+    if (!known || physical_layout.size() != size.size()) break;
+    back[static_cast<std::size_t>(d)] = static_cast<int64_t>(order.size());
+    order.push_back(d);
+    dims.push_back(size[static_cast<std::size_t>(d)]);
+  }
+  if (order.size() != size.size() || physical_layout.size() != size.size()) {
+    ThrowRecordError(kOp, InvalidArgument("physical_layout (", Join(physical_layout, ", "),
+                                          ") is no order of the dims of (", Join(size, ", "), ")"));
+  }
+  return PermuteView(Zeros(dims, dtype, device), back);
 }
 
 Tensor RandLike(const Tensor& x, std::optional<DType> dtype,

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/hlo/monoid.h"
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/shape_ops.h"
@@ -165,9 +166,67 @@ lowering::Op ScatterOp::Lower(lowering::LoweringContext& c, lowering::Op x, lowe
   return ScatterElements(c, kName, {x, index, source}, dim, Opcode::kCopy);
 }
 
-lowering::Op ScatterMultiplyOp::Lower(lowering::LoweringContext& c, lowering::Op x,
-                                      lowering::Op index, lowering::Op source) const {
-  return ScatterElements(c, kName, {x, index, source}, dim, Opcode::kMultiply);
+lowering::Op ScatterReduceOp::Lower(lowering::LoweringContext& c, lowering::Op x,
+                                    lowering::Op index, lowering::Op source) const {
+  constexpr Opcode kCombiners[] = {Opcode::kMultiply, Opcode::kMaximum, Opcode::kMinimum};
+  lowering::Builder& b = c.builder;
+  const Opcode opcode = kCombiners[static_cast<std::size_t>(combiner)];
+  if (!include_self && !b.shapes_only() && source.dtype() == x.dtype()) {
+    const lowering::Op none = b.Constant(hlo::IdentityOf(opcode, x.dtype()));
+    const lowering::Op all = b.Broadcast(none, source.shape().dims(), {});
+    x = ScatterElements(c, kName, {x, index, all}, dim, Opcode::kCopy);
+  }
+  return ScatterElements(c, kName, {x, index, source}, dim, opcode);
+}
+
+namespace {
+
+struct ScatterGradients {
+  Tensor x, source;
+};
+
+// A factor of 0 leaves the product of the others, if it is the only one.
+ScatterGradients ProductGradients(const ScatterReduceOp& op, const Saved& s, const Tensor& dy) {
+  const Tensor x = s.x(0), index = s.x(1), source = s.x(2);
+  const Value one = Constant(1, x.dtype()), zero = Constant(0, x.dtype());
+  const auto product = [&](const Tensor& self, const Tensor& factors) {
+    return Record(ScatterReduceOp{op.dim, ScatterCombiner::kProduct, op.include_self}, self, index,
+                  factors);
+  };
+  ScatterGradients grads;
+  if (s.needs(0)) {
+    const Tensor self = Where(Eq(x, zero), one, x);
+    grads.x = dy * product(self, source) / self;
+  }
+  if (!s.needs(2)) return grads;
+  const Tensor is_zero = Eq(source, zero);
+  const Tensor zeros = ScatterAdd(ZerosOf(s.shape(0), dy), op.dim, index, To(is_zero, dy.dtype()));
+  const Tensor lonely =
+      LogicalAnd(is_zero, Eq(Gather(zeros, op.dim, index), Constant(1, dy.dtype())));
+  const Tensor others = product(x, Where(lonely, one, source));
+  grads.source = Where(lonely, Gather(dy * others, op.dim, index),
+                       Gather(dy * s.y(), op.dim, index) / Where(is_zero, one, source));
+  return grads;
+}
+
+// Equal ones share the gradient.
+ScatterGradients ExtremumGradients(const ScatterReduceOp& op, const Saved& s, const Tensor& dy) {
+  const Tensor index = s.x(1), y = Detach(s.y());
+  const Tensor self = To(Eq(Detach(s.x(0)), y), dy.dtype());
+  const Tensor theirs = To(Eq(Detach(s.x(2)), Gather(y, op.dim, index)), dy.dtype());
+  const Tensor count = ScatterAdd(self, op.dim, index, theirs);
+  const Tensor share = dy / Where(Eq(count, Constant(0, dy.dtype())), Constant(1, dy.dtype()), count);
+  return {self * share, s.needs(2) ? theirs * Gather(share, op.dim, index) : Tensor()};
+}
+
+}  // namespace
+
+Tensors ScatterReduceOp::Vjp(const Saved& s, const Tensor& dy) const {
+  auto [dx, dsource] = combiner == ScatterCombiner::kProduct ? ProductGradients(*this, s, dy)
+                                                             : ExtremumGradients(*this, s, dy);
+  if (s.needs(0) && !include_self)
+    dx = Scatter(dx, dim, s.x(1), ZerosOf(s.shape(2), dy));
+  return {s.needs(0) ? dx : Tensor(), Tensor(), dsource};
 }
 
 Tensors ScatterOp::Vjp(const Saved& s, const Tensor& dy) const {
@@ -322,8 +381,9 @@ Tensor ScatterReduced(const Tensor& x, int64_t dim, const Tensor& index, const T
     ThrowRecordError("scatter", InvalidArgument("reduce must be add or multiply, is ", reduce));
   }
   return AlongDim(x, [&](const Tensor& in) {
-    return Record(ScatterMultiplyOp{NormalizeDim("scatter", dim, in.rank())}, in, WithDim(index),
-                  WithDim(source));
+    return Record(ScatterReduceOp{NormalizeDim("scatter", dim, in.rank()),
+                                  ScatterCombiner::kProduct, /*include_self=*/true},
+                  in, WithDim(index), WithDim(source));
   });
 }
 

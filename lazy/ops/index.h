@@ -47,15 +47,21 @@ struct ScatterOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
-struct ScatterMultiplyOp {
+enum class ScatterCombiner : uint8_t { kProduct, kLargest, kSmallest };
+
+struct ScatterReduceOp {
   int64_t dim;
-  LAZULI_OP("scatter_multiply", "aten::scatter_reduce", dim);
+  ScatterCombiner combiner;
+  bool include_self;
+  LAZULI_OP("scatter_reduce", "aten::scatter_reduce", dim, combiner, include_self);
   static constexpr OpDoc kDoc{
-      "x times the elements of source, each at the position along dim that the index says; one "
-      "outside fails the run.",
+      "x with its elements and those of source that go to the same position along dim made one, or "
+      "those of source alone; a position outside fails the run.",
       {"x", "index", "source"}};
+  static constexpr Saves kSaves{.inputs = 7, .outputs = 1};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
                      lowering::Op source) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
 struct IndexSelectOp {

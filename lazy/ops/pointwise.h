@@ -92,6 +92,17 @@ struct BesselIOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
+// x as a mantissa of a size in [0.5, 1) times 2 to an exponent.
+struct FrexpOp {
+  LAZULI_OP("frexp", "aten::frexp");
+  static constexpr OpDoc kDoc{
+      "Mantissa and exponent (s32) of each element; of zeros, infinities and NaN themselves and 0.",
+      {"x"}};
+  static constexpr Saves kSaves{.outputs = 2};
+  std::array<lowering::Op, 2> Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, absl::Span<const Tensor> dys) const;
+};
+
 struct HypotOp {
   LAZULI_OP("hypot", "aten::hypot");
   static constexpr OpDoc kDoc{"sqrt(x^2 + y^2), without overflow.", {"x", "y"}};

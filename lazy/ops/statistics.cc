@@ -6,8 +6,10 @@
 #include <string_view>
 
 #include "ir/support/wrong_type.h"
+#include "lazy/ops/random.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/wide.h"
+#include "lazy/tensor/function_scope.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -182,6 +184,89 @@ Tensor Norm(const Tensor& x, std::string_view p, absl::Span<const int64_t> dims,
   if (p == "nuc") ThrowRecordError("norm", Unimplemented("has no nuclear norm"));
   if (p != "fro") ThrowRecordError("norm", InvalidArgument("p must be a number or fro, is ", p));
   return Norm(x, std::nullopt, dims, keepdim, dtype);
+}
+
+Tensor Renorm(const Tensor& x, double p, int64_t dim, double maxnorm) {
+  constexpr char kOp[] = "renorm";
+  if (!IsFloat(x.dtype()) && !IsComplex(x.dtype()))
+    ThrowRecordError(kOp, WrongType("takes floats, not ", x.shape()));
+  if (!(p > 0)) ThrowRecordError(kOp, InvalidArgument("non-positive-norm not supported: ", p));
+  if (!(maxnorm >= 0))
+    ThrowRecordError(kOp, InvalidArgument("expected maxnorm to be >= 0 but got ", maxnorm));
+  if (x.rank() < 2)
+    ThrowRecordError(kOp, InvalidArgument("takes two dims or more, not ", x.shape()));
+  const int64_t d = NormalizeDim(kOp, dim, x.rank());
+  Dims others;
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    if (i != d) others.push_back(i);
+  }
+  return InWide(x, [&](const Tensor& wide) {
+    const Tensor size = Norm(wide, p, others, /*keepdim=*/true, std::nullopt);
+    const Tensor shrunk = maxnorm / (size + 1e-7);
+    const Tensor factor =
+        Where(Gt(size, Constant(maxnorm, size.dtype())), shrunk, Constant(1, size.dtype()));
+    return wide * factor;
+  });
+}
+
+namespace {
+
+// What each observation counts, [m], or undefined.
+Tensor Weights(const Tensor& x, const Tensor& fweights, const Tensor& aweights) {
+  constexpr char kOp[] = "cov";
+  const auto check = [&](std::string_view what, const Tensor& w, bool fits) {
+    if (w.rank() <= 1 && w.shape().num_elements() == x.dim(1) && fits) return;
+    ThrowRecordError(kOp, InvalidArgument(what, " must be ", what[0] == 'f' ? "integers" : "floats",
+                                          ", one for each observation of ", x.shape(), ", are ",
+                                          w.shape()));
+  };
+  if (fweights.defined()) check("fweights", fweights, IsIntegral(fweights.dtype()));
+  if (aweights.defined()) check("aweights", aweights, IsFloat(aweights.dtype()));
+  const auto row = [&](const Tensor& w) {
+    Record(ProbabilitiesOp{std::numeric_limits<double>::infinity(), 0}, To(Detach(w), DType::kF64));
+    return Reshape(w, {-1});
+  };
+  if (!fweights.defined()) return aweights.defined() ? row(aweights) : Tensor();
+  return aweights.defined() ? row(fweights) * row(aweights) : row(fweights);
+}
+
+}  // namespace
+
+Tensor Cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
+  constexpr char kOp[] = "cov";
+  if (x.rank() > 2)
+    ThrowRecordError(kOp, InvalidArgument("takes two dims or less, not ", x.shape()));
+  if (x.dtype() == DType::kPred) ThrowRecordError(kOp, WrongType("takes no bools: ", x.shape()));
+  const FunctionScope function(kOp);
+  const Tensor rows = Floating(x.rank() < 2 ? Reshape(x, {1, -1}) : x);
+  const Tensor weights = Weights(rows, fweights, aweights);
+  const auto weighed = [&](const Tensor& t) {
+    return weights.defined() ? t * Floating(weights) : t;
+  };
+  const DType real = hlo::PartType(rows.dtype());
+  const Tensor count = FullConstant(Shape(real), static_cast<double>(rows.dim(1)), x.device());
+  const Tensor total = weights.defined() ? To(Sum(weights), real) : count;
+  const Tensor mean = Sum(weighed(rows), {1}, /*keepdim=*/true) / total;
+  const auto corrected = static_cast<double>(correction);
+  const Tensor less = aweights.defined()
+                          ? To(Sum(weights * Reshape(aweights, {-1})), real) * corrected / total
+                          : FullConstant(Shape(real), corrected, x.device());
+  const Tensor divisor = Maximum(total - less, Constant(0, real));
+  const Tensor off = rows - mean;
+  return Squeeze(Matmul(off, Conj(Transpose(weighed(off), 0, 1))) / divisor);
+}
+
+Tensor Corrcoef(const Tensor& x) {
+  if (x.rank() > 2)
+    ThrowRecordError("corrcoef", InvalidArgument("takes two dims or less, not ", x.shape()));
+  const Tensor c = Cov(x, 1, Tensor(), Tensor());
+  if (c.rank() == 0) return c / c;
+  const Tensor spread = Sqrt(Real(DiagonalView(c, 0, 0, 1)));
+  const Tensor r = c / Unsqueeze(spread, 1) / Unsqueeze(spread, 0);
+  const auto limited = [](const Tensor& t) {
+    return ClampBetween(t, Constant(-1, t.dtype()), Constant(1, t.dtype()));
+  };
+  return IsComplex(r.dtype()) ? Complex(limited(Real(r)), limited(Imag(r))) : limited(r);
 }
 
 Tensor Nansum(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim,

@@ -22,6 +22,8 @@ except ImportError as error:
         from None
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
+from lazuli._names import (atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, cartesian_prod, gradient, index_put, index_put_,
+                           tensor_split)
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
 from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, arange, block_diag, broadcast_tensors, equal, from_dlpack,
                             from_numpy, meshgrid, nonzero, tensor, tensordot)
@@ -38,6 +40,7 @@ import lazuli.nn
 import lazuli.optim
 import lazuli.random
 import lazuli.runtime
+import lazuli.signal
 import lazuli.utils
 
 # Errors and dumps show the line that called into this package, not lines of it, nor of what calls it for users.

@@ -98,8 +98,8 @@ def cpu(self):
 
 
 # The types that PyTorch has short names for: functions of Tensor, and dtypes of the package.
-SHORT_NAMES = {"bfloat16": _C.bfloat16, "bool": _C.bool, "double": _C.float64, "float": _C.float32, "half": _C.float16,
-               "int": _C.int32, "long": _C.int64, "short": _C.int16}
+SHORT_NAMES = {"bfloat16": _C.bfloat16, "bool": _C.bool, "cdouble": _C.complex128, "cfloat": _C.complex64, "double": _C.float64,
+               "float": _C.float32, "half": _C.float16, "int": _C.int32, "long": _C.int64, "short": _C.int16}
 
 
 def _conversion(name, dtype):
@@ -110,7 +110,7 @@ def _conversion(name, dtype):
     return convert
 
 
-for _name, _type in SHORT_NAMES.items():
+for _name, _type in {**SHORT_NAMES, "byte": _C.uint8, "char": _C.int8}.items():
     _method(_conversion(_name, _type))
 
 

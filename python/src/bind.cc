@@ -45,6 +45,8 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"final_div_factor", "final_div"},
     {"input", "log_probs"},
     {"input", "logits"},
+    {"indices_or_sections", "indices"},
+    {"indices_or_sections", "sections"},
     {"input", "x"},
     {"keepdims", "keepdim"},
     {"kernel_size", "kernel"},

@@ -608,6 +608,25 @@ void AddSignBit(Table& table) {
   });
 }
 
+void AddFrexp(Table& table) {
+  Row<FrexpOp> row = table.Op<FrexpOp>();
+  row.Add({}, {Between(DType::kF64, {2, 5}, -4, 4, 0.1)});
+  for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64})
+    row.AddEdge({}, {Specials(dtype)});
+  row.Reference([](const FrexpOp&, const Literals& in) {
+    Literal mantissas(in[0].shape()), exponents(Shape(DType::kS32, in[0].shape().dims()));
+    for (int64_t i = 0; i < in[0].shape().num_elements(); ++i) {
+      int exponent = 0;
+      mantissas.SetFromDouble(i, std::frexp(FloatAt(in[0], i), &exponent));
+      exponents.SetFromDouble(i, exponent);
+    }
+    Literals results;
+    results.push_back(std::move(mantissas));
+    results.push_back(std::move(exponents));
+    return results;
+  });
+}
+
 void AddGcd(Table& table) {
   Row<GcdOp> row = table.Op<GcdOp>();
   row.AddEdge({}, {Literal::FromValues<int32_t>({5}, {12, -18, 0, 7, 0}),
@@ -724,6 +743,7 @@ void AddElementwiseSamples(Table& table) {
   AddUnary<LgammaOp>(table, Accepts::kFloat);
   AddBinary<HypotOp>(table, Accepts::kFloat);
   AddSignBit(table);
+  AddFrexp(table);
   AddGcd(table);
   AddNextAfter(table);
   AddBesselI(table);

@@ -64,23 +64,36 @@ void AddGathers(Table& table) {
           [](const Tensors& x) { (void)ScatterAdd(x[0], 0, x[1], x[2]); });
 }
 
-void AddMultiply(Table& table) {
-  table.Op<ScatterMultiplyOp>()
-      .AddEdge({0}, {Random(DType::kF64, {3, 2}),
-                     Literal::FromValues<int64_t>({4, 2}, {2, 0, 0, 1, 2, 2, 1, 0}),
-                     Random(DType::kF64, {4, 2}, 1)})
-      .AddEdge({0}, {Random(DType::kS32, {5}), Indices({4, 4, 0}), Random(DType::kS32, {3}, 1)})
-      .Reference([](const ScatterMultiplyOp& op, const Literals& in) {
-        const auto d = static_cast<std::size_t>(op.dim);
-        Literal result = in[0].Clone();
-        ForEachIndex(in[2].shape().dims(), [&](Index index) {
-          const double y = At(in[2], index);
-          index[d] = static_cast<int64_t>(At(in[1], index));
-          const int64_t to = Offset(result.shape().dims(), index);
-          result.SetFromDouble(to, result.AsDouble(to) * y);
-        });
-        return result;
-      });
+void AddScatterReduce(Table& table) {
+  using enum ScatterCombiner;
+  Row<ScatterReduceOp> row = table.Op<ScatterReduceOp>();
+  const Literal columns = Literal::FromValues<int64_t>({4, 2}, {2, 0, 0, 1, 2, 2, 1, 0});
+  for (const ScatterCombiner combiner : {kProduct, kLargest, kSmallest}) {
+    for (const bool include_self : {true, false}) {
+      row.Add({0, combiner, include_self},
+              {Random(DType::kF64, {4, 2}), columns, Random(DType::kF64, {4, 2}, 1)});
+      row.AddEdge({0, combiner, include_self},
+                  {Random(DType::kS32, {5}), Indices({4, 4, 0}), Random(DType::kS32, {3}, 1)});
+    }
+  }
+  row.Reference([](const ScatterReduceOp& op, const Literals& in) {
+    const auto d = static_cast<std::size_t>(op.dim);
+    Literal result = in[0].Clone();
+    std::vector<bool> counts(static_cast<std::size_t>(result.shape().num_elements()),
+                             op.include_self);
+    ForEachIndex(in[2].shape().dims(), [&](Index index) {
+      const double y = At(in[2], index);
+      index[d] = static_cast<int64_t>(At(in[1], index));
+      const int64_t to = Offset(result.shape().dims(), index);
+      const double x = result.AsDouble(to);
+      const double both = op.combiner == kProduct   ? x * y
+                          : op.combiner == kLargest ? std::max(x, y)
+                                                    : std::min(x, y);
+      result.SetFromDouble(to, counts[static_cast<std::size_t>(to)] ? both : y);
+      counts[static_cast<std::size_t>(to)] = true;
+    });
+    return result;
+  });
 }
 
 // Where several elements meet, the last one stays.
@@ -246,7 +259,7 @@ void AddSort(Table& table) {
 
 void AddIndexSamples(Table& table) {
   AddGathers(table);
-  AddMultiply(table);
+  AddScatterReduce(table);
   AddReplacements(table);
   AddCumSum(table);
   AddSort(table);

@@ -64,7 +64,7 @@ class Unlike(Exception):
 
 
 class Sparse(Exception):
-    """A sparse tensor, which lazuli does not have."""
+    """A sparse tensor, or one without elements of its own, which lazuli does not have."""
 
 
 def to_lazuli(value):
@@ -73,7 +73,7 @@ def to_lazuli(value):
     import torch
 
     if isinstance(value, torch.Tensor):
-        if value.layout != torch.strided:
+        if value.layout != torch.strided or value.is_meta:
             raise Sparse
         name = str(value.dtype).removeprefix("torch.")
         made = lz.tensor((value.float() if name == "bfloat16" else value).numpy(force=True)).to(getattr(lz, name))
@@ -83,6 +83,8 @@ def to_lazuli(value):
     if isinstance(value, torch.device):
         return None
     if isinstance(value, (torch.layout, torch.memory_format)):
+        if not hasattr(lz, str(value).removeprefix("torch.")):
+            raise Sparse
         return getattr(lz, str(value).removeprefix("torch."))
     if isinstance(value, (tuple, list)):
         made = [to_lazuli(v) for v in value]
@@ -331,7 +333,9 @@ def find(name):
 
 def run_entry(op, whole, count, show):
     """{"checks": n, "failures": {kind: n}}, or None for one that lazuli does not have."""
-    function = find(op.name) or (getattr(find("Tensor"), op.name, None) if "." not in op.name else None)
+    function = find(op.name)
+    if not callable(function) and "." not in op.name:  # a method, or a form in place, alone
+        function = getattr(find("Tensor"), op.name, None) or getattr(find("Tensor"), op.name + "_", None)
     if function is None:
         return None
     failures, checks = collections.Counter(), 0

@@ -20,10 +20,15 @@ ARGUMENTS = {
     "as_strided": dict(size=(2, 2), stride=(1, 3)),
     "cumprod": dict(dim=1), "index_fill": dict(dim=1, index=INDEX[0, 1:], value=7), "threshold": dict(threshold=0.5, value=2),
     "addmm": dict(mat1=Y[:, :2], mat2=Y[:2]), "addr": dict(vec1=Y[:, 0], vec2=Y[0]),
+    "clamp_min": dict(low=0.5), "clamp_max": dict(high=1.0), "renorm": dict(p=2, dim=0, maxnorm=0.5),
+    "masked_scatter": dict(mask=Y > 1, source=Y), "put": dict(index=INDEX, source=Y[:1]),
+    "scatter_reduce": dict(dim=0, index=INDEX, source=Y[:1], reduce="amax"),
+    "index_reduce": dict(dim=1, index=INDEX[0, 1:], source=Y[:, :2], reduce="prod"),
     "lerp": dict(end=Y, weight=0.25), "index_add": dict(dim=1, index=INDEX[0, 1:], source=Y[:, :2]),
 }
 FORMS = sorted(name[:-1] for name in dir(lz.Tensor) if re.fullmatch(r"[a-z]\w*[a-z\d]_", name) and hasattr(lz, name[:-1])
-               and name not in ("bernoulli_", "normal_", "random_", "baddbmm_", "addbmm_", "addmv_"))  # which draw, or take other ranks
+               and name not in ("bernoulli_", "normal_", "random_", "baddbmm_", "addbmm_", "addmv_", "fill_", "index_put_"))
+# but those that draw, take other ranks or are written by hand
 
 
 def tensors(values):

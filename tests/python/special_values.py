@@ -242,7 +242,7 @@ WITHOUT_ROW = {
     "in place: the function, then a write": "*_",
     "constants, random numbers and what is made of indices have no gradient":
         "complex polar is_complex is_floating_point is_signed arange constant empty eye full linspace logspace one_hot ones rand randint randn zeros *_like calculate_gain "
-        "new_* bernoulli multinomial normal _normal _normal_around _randint",
+        "empty_* fill scalar_tensor *_window new_* bernoulli multinomial normal _normal _normal_around _randint",
     "of positions that depend on values, in selection_test.py":
         "argwhere bincount masked_select nonzero nonzero_static pad_to_bucket unique unique_consecutive",
     "views, in views_test.py":
@@ -253,10 +253,13 @@ WITHOUT_ROW = {
         "hstack vstack dstack column_stack block_diag broadcast_tensors meshgrid repeat_interleave diag diagflat diag_embed sum_to_size "
         "tril_indices triu_indices pad pixel_shuffle pixel_unshuffle channel_shuffle conv1d max_pool1d avg_pool1d cosine_similarity "
         "pairwise_distance margin_ranking_loss hinge_embedding_loss cosine_embedding_loss soft_margin_loss triplet_margin_loss "
-        "poisson_nll_loss gaussian_nll_loss multilabel_soft_margin_loss local_response_norm",
-    "another name of a row's function": "contiguous cpu detach mT T",
-    "conversions, whose gradient is a conversion": "bfloat16 bool double float half int long short",
-    "no function of elements": "backward dim element_size equal allclose is_same item item_async nelement numel numpy "
+        "poisson_nll_loss gaussian_nll_loss multilabel_soft_margin_loss local_response_norm adjoint atleast_?d tensor_split ?split "
+        "split_with_sizes unsafe_* *_copy select_scatter slice_scatter diagonal_scatter as_strided_scatter masked_scatter scatter_reduce "
+        "index_reduce index_put put unravel_index cartesian_prod combinations constant_pad_nd gradient cov corrcoef renorm",
+    "of orders and sets, which have no gradient": "searchsorted bucketize isin histc frexp",
+    "another name of a row's function": "contiguous cpu detach mT T resolve_conj resolve_neg clamp_min clamp_max logsigmoid",
+    "conversions, whose gradient is a conversion": "bfloat16 bool byte cdouble cfloat char double float half int long short",
+    "no function of elements": "broadcast_shapes is_conj is_neg backward dim element_size equal allclose is_same item item_async nelement numel numpy "
                                "register_hook set_data set_name size tolist get_printoptions printoptions set_printoptions",
     "of the library": "as_tensor devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "
                       "manual_seed mark_step memory_report memory_stats random_seed randperm save_safetensors set_memory_limit "

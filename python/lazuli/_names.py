@@ -1,0 +1,115 @@
+"""Functions of PyTorch in the forms that are Python's: tensors in a row, shapes, lists of numbers, properties."""
+
+from lazuli import _C
+from lazuli._C import Tensor
+
+
+def _each(function):
+    """A function of a tensor, of several in a row too, of which a tuple comes out."""
+
+    def call(*tensors):
+        return function(tensors[0] if len(tensors) == 1 else tensors)
+
+    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    return call
+
+
+atleast_1d, atleast_2d, atleast_3d = map(_each, (_C.atleast_1d, _C.atleast_2d, _C.atleast_3d))
+
+
+def cartesian_prod(*tensors):
+    """All rows of one element from each of these rows, the last of which changes fastest; of one tensor itself."""
+    return _C.cartesian_prod(tensors)
+
+
+def broadcast_shapes(*shapes):
+    """What shapes, tuples or single sizes, are together stretched to."""
+    result = []
+    for shape in shapes:
+        dims = [shape] if isinstance(shape, int) else list(shape)
+        if any(n < 0 for n in dims):
+            raise _C.InvalidArgumentError(f"broadcast_shapes: a size is negative in {tuple(dims)}")
+        result = [1] * (len(dims) - len(result)) + result
+        for i in range(1, len(dims) + 1):
+            if dims[-i] == 1 or dims[-i] == result[-i]:
+                continue
+            if result[-i] != 1:
+                raise _C.InvalidArgumentError(f"broadcast_shapes: {tuple(dims)} and {tuple(result)} do not broadcast to each other")
+            result[-i] = dims[-i]
+    return tuple(result)
+
+
+def gradient(x, *, spacing=1, dim=None, edge_order=1):
+    """The slopes of x along dims, a tuple; spacing is a number, one for each dim, or a tensor of coordinates for each."""
+    if spacing is None:
+        spacing = 1
+    if not isinstance(spacing, (tuple, list)):
+        return _C.gradient(x, [spacing] if isinstance(spacing, Tensor) else spacing, dim, edge_order)
+    if all(isinstance(s, Tensor) for s in spacing):
+        return _C.gradient(x, spacing, dim, edge_order)
+    dims = list(range(x.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if len(dims) != len(spacing):
+        raise _C.InvalidArgumentError(f"gradient: expected as many numbers as there are dims, {len(dims)}, got {len(spacing)}")
+    return tuple(_C.gradient(x, s, [d], edge_order)[0] for s, d in zip(spacing, dims, strict=True))
+
+
+def tensor_split(x, indices_or_sections=None, dim=0, *, indices=None, sections=None):
+    """So many pieces along dim, or those that begin at positions, which may be a tensor."""
+    given = [i for i in (indices_or_sections, indices, sections) if i is not None]
+    if len(given) != 1:
+        raise TypeError("tensor_split: takes either sections or indices")
+    parts = given[0]
+    if isinstance(parts, Tensor):
+        if parts.ndim > 1 or parts.dtype != _C.int64:
+            raise _C.InvalidArgumentError(f"tensor_split: indices must be of int64 and at most one dim, are {parts.dtype!r} of {tuple(parts.shape)}")
+        parts = parts.tolist()
+    return _C.tensor_split(x, parts, dim)
+
+
+def index_put(x, indices, values, accumulate=False):
+    """x with values at positions, or added there; None among the indices is all of a dim."""
+    if not isinstance(x, Tensor):
+        raise _C.WrongTypeError(f"index_put: x must be Tensor, not {type(x).__name__}")
+    made = x.clone()
+    made.index_put_(indices, values, accumulate)
+    return made
+
+
+_index_put = Tensor.index_put_
+
+
+def index_put_(self, indices, values, accumulate=False):
+    """x[indices] = values, in place; x[indices] += values if accumulate, also of positions that occur several times."""
+    if not isinstance(self, Tensor):
+        raise _C.WrongTypeError(f"index_put_: x must be Tensor, not {type(self).__name__}")
+    if not isinstance(indices, (tuple, list)):
+        raise _C.WrongTypeError(f"index_put_: indices must be a tuple of tensors, not {type(indices).__name__}")
+    return _index_put(self, tuple(slice(None) if i is None else i for i in indices), values, accumulate)
+
+
+def new_empty_strided(self, size, stride, dtype=None, device=None, requires_grad=False, **layout):
+    """empty_strided() with the dtype and device of the tensor, unless there are others."""
+    return _C.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
+                            requires_grad=requires_grad, **layout)
+
+
+Tensor.index_put, Tensor.index_put_ = index_put, index_put_
+Tensor.tensor_split, Tensor.new_empty_strided = tensor_split, new_empty_strided
+Tensor.is_conj = lambda self: False
+Tensor.is_conj.__doc__ = "Whether the conjugates are still to be computed, which is never so."
+Tensor.is_neg = lambda self: False
+Tensor.is_neg.__doc__ = "Whether the negatives are still to be computed, which is never so."
+Tensor.__rdiv__ = Tensor.__rtruediv__
+
+
+def _conjugated(name):
+    def adjoint(self):
+        if self.ndim not in (0, 2) and name == "H":
+            raise _C.InvalidArgumentError(f"H: takes a matrix, not a tensor of rank {self.ndim}; mH takes the last two dims of any")
+        return self.adjoint()
+
+    return adjoint
+
+
+Tensor.H = property(_conjugated("H"), doc="The conjugate of a matrix with its dims exchanged.")
+Tensor.mH = property(_conjugated("mH"), doc="The last two dims exchanged, of complex numbers the conjugates.")

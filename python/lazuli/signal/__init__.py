@@ -1,0 +1,3 @@
+"""Functions of signals."""
+
+import lazuli.signal.windows  # noqa: F401

@@ -90,6 +90,7 @@ class NpuExecutable final : public Executable {
 
 void NpuExecutable::CountStats() {
   const Partition& partition = plan_.partition;
+  int64_t host_temporary_bytes = 0;  // the most that a program of the host asks for
   for (const PlanStep& step : plan_.steps) {
     if (const auto* device = std::get_if<DeviceProgram>(&step.program)) {
       ++stats_.kernels;
@@ -99,13 +100,14 @@ void NpuExecutable::CountStats() {
     } else if (const auto& host = std::get<HostProgram>(step.program); host.executable != nullptr) {
       ++stats_.library_calls;
       stats_.code_bytes += host.executable->stats().code_bytes;
+      host_temporary_bytes = std::max(host_temporary_bytes, host.executable->stats().temp_bytes);
     } else {
       stats_.evaluator_thunks += static_cast<int64_t>(step.region->instructions.size());
     }
   }
   std::vector<bool> is_result(partition.values.size());
   for (const int32_t result : partition.results) is_result[static_cast<std::size_t>(result)] = true;
-  stats_.temp_bytes = temporary_bytes_;
+  stats_.temp_bytes = temporary_bytes_ + host_temporary_bytes;
   for (auto v = static_cast<std::size_t>(partition.parameters); v < is_result.size(); ++v)
     (is_result[v] ? stats_.output_bytes : stats_.temp_bytes) += partition.values[v].byte_size();
   stats_.live_temp_bytes = stats_.temp_bytes;

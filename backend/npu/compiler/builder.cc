@@ -78,9 +78,10 @@ int TileBuilder::AddRows(std::string_view name, int64_t rows) {
   return static_cast<int>(program_.buffers.size()) - 1;
 }
 
-void TileBuilder::SetOrigin(std::string origin) {
-  if (program_.origins.back() != origin) program_.origins.push_back(std::move(origin));
-  origin_ = static_cast<int>(program_.origins.size()) - 1;
+void TileBuilder::SetOrigin(const std::string& origin) {
+  const auto [at, added] = origins_.emplace(origin, static_cast<int>(program_.origins.size()));
+  if (added) program_.origins.push_back(origin);
+  origin_ = at->second;
 }
 
 Place TileBuilder::Dram(const View& view, int64_t element) {

@@ -33,8 +33,10 @@ class TileBuilder {
   int AddTemporary(Type type, absl::Span<const int64_t> dims);
   int AddBuffer(std::string_view name, int64_t bytes);
   int AddRows(std::string_view name, int64_t rows);
-  // Operations from now on come from this HLO instruction.
-  void SetOrigin(std::string origin);
+  // Operations from now on come from this HLO instruction (a place in the program's origins).
+  void SetOrigin(const std::string& origin);
+  void SetOrigin(int origin) { origin_ = origin; }
+  int origin() const { return origin_; }
 
   // Operations from now on work on another block.
   void NextStage() { ++stage_; }
@@ -108,7 +110,7 @@ class TileBuilder {
 
   const Config& config_;
   TileProgram& program_;
-  std::map<std::string, int> descriptors_, vectors_, constants_;
+  std::map<std::string, int> descriptors_, vectors_, constants_, origins_;
   int origin_ = 0, stage_ = 0, next_load_ = 0, labels_ = 0, far_register_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/npu/compiler/compile.h"
 #include "backend/npu/compiler/dot_kernel.h"
 #include "backend/npu/compiler/lowering.h"
 #include "ir/hlo/dot_dims.h"
@@ -56,15 +57,20 @@ void Lowering::LowerProduct(const hlo::Instruction& i, BoxKernel* fused) {
   ProductTypes types = *TypesOf(i, b_.config());
   if (fused != nullptr) types.epilogue_bytes = fused->bytes();
   const DType dtype = i.shape().dtype();
+  const int around = b_.origin();  // of what it is fused into, or of who needs it
+  b_.SetOrigin(OriginOf(i));
   const View result =
       fused != nullptr ? DenseView(-1, types.out_type, i.shape().dims()) : NewArray(i);
   Set(i, result);
-  if (i.operand(0)->shape().num_elements() == 0 || i.operand(1)->shape().num_elements() == 0)
-    return FillWithZero(result, dtype);
-  const View sums = types.out == dtype ? result : Temporary(types.out_type, result.dims);
-  i.opcode() == Opcode::kDot ? LowerDot(i, types, sums, fused)
-                             : LowerConvolution(i, types, sums, fused);
-  if (types.out != dtype) ConvertInto(sums, types.out, result, dtype);
+  if (i.operand(0)->shape().num_elements() == 0 || i.operand(1)->shape().num_elements() == 0) {
+    FillWithZero(result, dtype);
+  } else {
+    const View sums = types.out == dtype ? result : Temporary(types.out_type, result.dims);
+    i.opcode() == Opcode::kDot ? LowerDot(i, types, sums, fused)
+                               : LowerConvolution(i, types, sums, fused);
+    if (types.out != dtype) ConvertInto(sums, types.out, result, dtype);
+  }
+  b_.SetOrigin(around);
 }
 
 void Lowering::LowerDot(const hlo::Instruction& i, const ProductTypes& types, const View& sums,

@@ -24,8 +24,9 @@ Refusal DtypeOf(const Shape& shape, std::string_view unit) {
   return {"unsupported-dtype", Str(unit, " does not compute with ", DTypeText(shape.dtype()))};
 }
 
-// Everything can be stored that has elements of at most 8 bytes, and whose size is known.
-std::optional<Refusal> WhyNotStored(const Shape& shape) {
+// Everything can be stored that has elements of at most 8 bytes, and whose size is known and no more
+// than the DRAM.
+std::optional<Refusal> WhyNotStored(const Shape& shape, const Config& config) {
   std::optional<Refusal> refusal;
   if (!shape.IsArray() && !shape.IsTuple())
     return Refusal{"unsupported-dtype", "the device holds arrays only"};
@@ -34,6 +35,9 @@ std::optional<Refusal> WhyNotStored(const Shape& shape) {
       refusal = {"unsupported-dtype", Str("the device does not store ", DTypeText(leaf.dtype()))};
     if (leaf.dynamic_dims() != 0)
       refusal = {"unsupported-shape", "the size is known only when the program runs"};
+    else if (leaf.byte_size() > config.dram_bytes())
+      refusal = {"unsupported-shape",
+                 Str("an array of ", leaf.byte_size(), " bytes is larger than the DRAM (dram.mb)")};
   });
   return refusal;
 }
@@ -199,9 +203,9 @@ std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& con
 }  // namespace
 
 std::optional<Refusal> WhyNot(const hlo::Instruction& instruction, const Config& config) {
-  if (auto refusal = WhyNotStored(instruction.shape())) return refusal;
+  if (auto refusal = WhyNotStored(instruction.shape(), config)) return refusal;
   for (const hlo::Instruction* operand : instruction.operands()) {
-    if (auto refusal = WhyNotStored(operand->shape())) return refusal;
+    if (auto refusal = WhyNotStored(operand->shape(), config)) return refusal;
   }
   return WhyNotOpcode(instruction, config);
 }

@@ -255,10 +255,15 @@ class VectorEmitter {
 };
 
 BoxKernel::BoxKernel(VectorKernel kernel, TileBuilder& builder)
-    : emitter_(std::make_unique<VectorEmitter>(std::move(kernel), builder)) {}
+    : builder_(builder),
+      origin_(builder.origin()),
+      emitter_(std::make_unique<VectorEmitter>(std::move(kernel), builder)) {}
 BoxKernel::~BoxKernel() = default;
 void BoxKernel::Run(const Dims& starts, const Dims& extents, const TileBuilder::Stream& made) {
+  const int around = builder_.origin();
+  builder_.SetOrigin(origin_);
   emitter_->BoxOf(starts, extents, made);
+  builder_.SetOrigin(around);
 }
 int64_t BoxKernel::bytes() const { return emitter_->bytes(); }
 

@@ -37,10 +37,13 @@ class BoxKernel {
  public:
   BoxKernel(VectorKernel kernel, TileBuilder& builder);
   ~BoxKernel();
+  // Its operations come from what the builder's came from when this was made.
   void Run(const Dims& starts, const Dims& extents, const TileBuilder::Stream& made);
   int64_t bytes() const;  // of the scratchpad, for each element of a box
 
  private:
+  TileBuilder& builder_;
+  const int origin_;
   std::unique_ptr<class VectorEmitter> emitter_;
 };
 

@@ -26,6 +26,7 @@ Runs a program of the simulated NPU: a .npux file, or assembly if its name ends 
   --output=OUT.npz        write its outputs; of several devices as x@0, x@1, ...
   --report[=json]         also what each unit did, and the energy
   --trace=FILE.json       a picture of the run for ui.perfetto.dev
+  --trace-slices=N        keep so many slices of it (1000000)
   --functional            no cycles: all work takes no time, the results are the same
   --jitter=N              units take longer by delays drawn from N; the results are the same
   --lose-put=N            the N-th message between devices (from 0) is lost
@@ -37,6 +38,7 @@ struct RunRequest {
   NpuOptions machine;
   InputSource inputs;
   npu::RunOptions options;
+  int64_t trace_slices = 1000000;
   bool report = false, json = false, help = false, help_config = false;
 };
 
@@ -54,6 +56,10 @@ absl::StatusOr<RunRequest> ParseRun(const std::vector<std::string_view>& argumen
     } else if (TakeValue(argument, "--jitter", &value)) {
       LAZULI_ASSIGN_OR_RETURN(const int64_t seed, ParseInteger("--jitter", value));
       request.options.jitter = static_cast<uint64_t>(seed);
+    } else if (TakeValue(argument, "--trace-slices", &value)) {
+      LAZULI_ASSIGN_OR_RETURN(request.trace_slices, ParseInteger("--trace-slices", value));
+      if (request.trace_slices < 1)
+        return ir::InvalidArgument("--trace-slices=", value, ": at least 1");
     } else if (TakeValue(argument, "--lose-put", &value)) {
       LAZULI_ASSIGN_OR_RETURN(request.options.lose_put, ParseInteger("--lose-put", value));
     } else if (TakeValue(argument, "--damage-dram", &value)) {
@@ -183,13 +189,18 @@ absl::Status Run(const std::vector<std::string_view>& arguments) {
   LAZULI_ASSIGN_OR_RETURN(const auto machine, npu::Machine::Create(config));
   if (const auto fault = machine->Load(program)) return npu::ToStatus(*fault);
   LAZULI_RETURN_IF_ERROR(WriteInputs(*machine, request.inputs));
-  npu::Trace trace(machine->program(), machine->config());
+  npu::Trace trace(machine->program(), machine->config(),
+                   static_cast<std::size_t>(request.trace_slices));
   npu::RunOptions options = request.options;
   if (!request.trace.empty()) options.observer = &trace;
   // Of a run that fails, too: what led to it.
   const auto fault = machine->Run(options);
   if (!request.trace.empty())
     LAZULI_RETURN_IF_ERROR(ir::WriteTextFile(request.trace, trace.Json()));
+  if (trace.dropped() > 0)
+    std::fprintf(
+        stderr, "npu-run: %s has the first %zu of %zu slices; --trace-slices=N keeps more\n",
+        request.trace.c_str(), trace.slices().size(), trace.slices().size() + trace.dropped());
   if (fault) return npu::ToStatus(*fault);
   if (!request.output.empty()) LAZULI_RETURN_IF_ERROR(WriteOutputs(*machine, request.output));
   if (request.json) {

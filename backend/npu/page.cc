@@ -28,6 +28,17 @@ std::string Fixed(double value, int digits) {
   return text;
 }
 
+std::string Scaled(double value, std::string_view unit) {
+  constexpr std::pair<double, const char*> kScales[] = {{1, ""}, {1e-3, "m"}, {1e-6, "u"}};
+  for (const auto& [scale, prefix] : kScales) {
+    if (value < scale && scale != 1e-6) continue;
+    char text[64];
+    std::snprintf(text, sizeof text, "%.3g %s%s", value / scale, prefix, std::string(unit).c_str());
+    return text;
+  }
+  return "";
+}
+
 std::string Large(double value) {
   constexpr std::pair<double, const char*> kScales[] = {
       {1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};

@@ -15,12 +15,16 @@ th,td{padding:3px 8px;text-align:right;border-bottom:1px solid #ddd;white-space:
 th{background:#f3f5f8}td:first-child,th:first-child{text-align:left;white-space:normal}
 td.text,th.text{text-align:left;white-space:normal}pre{white-space:pre-wrap}
 .bar{display:inline-block;height:9px;background:#3b6ea8;vertical-align:middle}
-.note{color:#666}svg text{font:11px system-ui,sans-serif;fill:#333}svg text.title{font-size:13px;fill:#111}
+.note{color:#666}details{margin:.6em 0}summary{cursor:pointer;color:#3b6ea8}
+.tree td:first-child{white-space:nowrap}.i1{padding-left:2em}.i2{padding-left:4em}.i3{padding-left:6em}
+svg text{font:11px system-ui,sans-serif;fill:#333}svg text.title{font-size:13px;fill:#111}
 </style>)";
 
 // With &, <, > and quotes as entities.
 std::string Escaped(std::string_view text);
 std::string Fixed(double value, int digits);
+// "5.44 ms", "0.2 us": three digits; the summary's way.
+std::string Scaled(double value, std::string_view unit);
 // "12.3 M".
 std::string Large(double value);
 

@@ -27,6 +27,15 @@ int64_t BusyOf(const std::array<int64_t, kTracks>& busy, UnitKind kind) {
   return longest;
 }
 
+// The line ends the origin, in parentheses; names of ops have none behind a space.
+Origin Origin::Of(std::string_view origin) {
+  const std::size_t open = origin.find(" (");
+  if (open == std::string_view::npos || !origin.ends_with(')')) return {origin, {}};
+  const std::string_view line = origin.substr(open + 2, origin.size() - open - 3);
+  if (line.find(':') == std::string_view::npos) return {origin, {}};
+  return {origin.substr(0, open), line};
+}
+
 int64_t LongestBusy(const OpProfile& op) {
   return *std::max_element(op.busy.begin(), op.busy.end());
 }
@@ -37,16 +46,78 @@ OpProfile& Profile::Launch::OpOf(uint32_t pc) {
 }
 
 void Profile::Launch::OnSlice(const Slice& slice) {
+  const auto track = static_cast<std::size_t>(slice.track);
+  // What is behind a busy port is not free to wait for anything else.
+  const auto last = last_.find({slice.core, slice.track});
+  const int64_t free = last == last_.end() ? slice.ready : spans_[last->second.first].end;
+  const int64_t waited = slice.start - std::clamp(free, slice.ready, slice.start);
   OpProfile& op = OpOf(slice.pc);
-  op.busy[static_cast<std::size_t>(slice.track)] += slice.end - slice.start;
-  if (slice.track != kSequencerTrack)
-    op.stalled[static_cast<std::size_t>(slice.stall)] += slice.start - slice.ready;
+  op.busy[track] += slice.end - slice.start;
+  units_.busy[track] += slice.end - slice.start;
+  units_.stalled[track][static_cast<std::size_t>(slice.stall)] += waited;
+  if (slice.track != kSequencerTrack) op.stalled[static_cast<std::size_t>(slice.stall)] += waited;
+  last_[{slice.core, slice.track}] = {spans_.size(), slice.pc};
+  spans_.push_back({slice.start, slice.end, UnitOf(slice.track)});
+}
+
+void Profile::Launch::OnDelay(int /*device*/, int core, int track, int64_t end, int64_t /*done*/) {
+  const auto last = last_.find({core, track});
+  if (last == last_.end()) return;
+  const auto [span, pc] = last->second;
+  const int64_t longer = end - spans_[span].end;
+  spans_[span].end = end;
+  OpOf(pc).busy[static_cast<std::size_t>(track)] += longer;
+  units_.busy[static_cast<std::size_t>(track)] += longer;
 }
 
 void Profile::Launch::OnWork(int, int, uint32_t pc, const Counters& work) { OpOf(pc).work += work; }
 
-void Profile::Add(const Program& program, const std::vector<OpProfile>& ops) {
+// Walks over the moments at which units begin or end.
+void Profile::Launch::CountTogether() {
+  struct Change {
+    int64_t time;
+    int by;
+    UnitKind kind;
+  };
+  std::vector<Change> changes;
+  changes.reserve(2 * spans_.size());
+  for (const Span& span : spans_) {
+    if (span.start >= span.end) continue;
+    changes.push_back({span.start, 1, span.kind});
+    changes.push_back({span.end, -1, span.kind});
+  }
+  std::sort(changes.begin(), changes.end(),
+            [](const Change& a, const Change& b) { return a.time < b.time; });
+  std::array<int, kUnitKinds> active{};
+  std::size_t busy = 0;  // kinds, as bits
+  int64_t since = 0;
+  for (const Change& change : changes) {
+    units_.together[busy] += change.time - since;
+    since = change.time;
+    const auto kind = static_cast<std::size_t>(change.kind);
+    active[kind] += change.by;
+    busy = active[kind] > 0 ? busy | std::size_t{1} << kind : busy & ~(std::size_t{1} << kind);
+  }
+}
+
+Profile::Launch::~Launch() {
+  CountTogether();
+  profile_.Add(program_, ops_, units_);
+}
+
+UnitsProfile& UnitsProfile::operator+=(const UnitsProfile& other) {
+  for (std::size_t i = 0; i < together.size(); ++i) together[i] += other.together[i];
+  for (std::size_t t = 0; t < busy.size(); ++t) {
+    busy[t] += other.busy[t];
+    for (std::size_t s = 0; s < kStalls; ++s) stalled[t][s] += other.stalled[t][s];
+  }
+  return *this;
+}
+
+void Profile::Add(const Program& program, const std::vector<OpProfile>& ops,
+                  const UnitsProfile& units) {
   const std::lock_guard lock(mutex_);
+  units_ += units;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const OpProfile& op = ops[i];
     if (op.work == Counters() && op.busy == OpProfile().busy) continue;
@@ -57,6 +128,11 @@ void Profile::Add(const Program& program, const std::vector<OpProfile>& ops) {
     for (std::size_t t = 0; t < sum.busy.size(); ++t) sum.busy[t] += op.busy[t];
     for (std::size_t s = 0; s < kStalls; ++s) sum.stalled[s] += op.stalled[s];
   }
+}
+
+UnitsProfile Profile::Units() const {
+  const std::lock_guard lock(mutex_);
+  return units_;
 }
 
 std::vector<OpProfile> Profile::Ops() const {

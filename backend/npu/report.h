@@ -1,7 +1,7 @@
 // The report of what ran on the NPU: one page of HTML that needs no network and no script.
 //
-// Devices, the ops by time and energy, a roofline with a dot for each op, where units waited, and
-// what ran on the host and why.
+// Where time and energy went from the top down, lines of the program and ops by unit and energy, a
+// roofline with a dot for each op, what units waited for, and what ran on the host and why.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "backend/npu/page.h"
 #include "backend/npu/sim/cost.h"
 #include "backend/npu/sim/energy.h"
 #include "ir/support/str.h"
@@ -11,17 +12,6 @@ namespace lazuli::npu {
 namespace {
 
 constexpr std::size_t kSummaryOps = 8;
-
-std::string Scaled(double value, std::string_view unit) {
-  constexpr std::pair<double, const char*> kScales[] = {{1, ""}, {1e-3, "m"}, {1e-6, "u"}};
-  for (const auto& [scale, prefix] : kScales) {
-    if (value < scale && scale != 1e-6) continue;
-    char text[64];
-    std::snprintf(text, sizeof text, "%.3g %s%s", value / scale, prefix, std::string(unit).c_str());
-    return text;
-  }
-  return "";
-}
 
 std::string CardText(const Card& card) {
   const CardTotals totals = card.totals();

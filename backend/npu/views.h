@@ -5,6 +5,8 @@
 // the host's spans, which are of wall time.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -20,7 +22,8 @@ class Views {
  public:
   // Null if neither is asked for.
   static std::unique_ptr<Views> FromFlags();
-  Views(std::string report, std::string trace);
+  // Of all traces together at most so many slices are kept.
+  Views(std::string report, std::string trace, int64_t most_slices = 100000);
 
   // Watches one launch: an observer for its run.
   class Launch final : public Observer {
@@ -43,22 +46,25 @@ class Views {
     Views& views_;
     const int device_;
     const int64_t begin_;
+    int64_t seen_ = 0;  // slices
     Profile::Launch profile_;
     std::unique_ptr<Trace> trace_;  // null: no more slices are kept
   };
 
   // What went wrong is said on standard error: the process ends.
   void Write(const NpuDevices& devices);
+  const Profile& profile() const { return profile_; }
 
  private:
-  // Of all traces together: a file that browsers open.
-  static constexpr int64_t kMostSlices = 100000;
+  void SayCut(const NpuDevices& devices);
 
   const std::string report_, trace_;
+  const int64_t most_slices_;
   Profile profile_;
   ir::ForkMutex mutex_;
   ir::TraceJson json_;
-  int64_t slices_ = 0, flows_ = 0;
+  int64_t slices_ = 0, seen_ = 0, flows_ = 0;
+  std::map<int, int64_t> ends_;  // of what is shown, in cycles, by device
 };
 
 }  // namespace lazuli::npu

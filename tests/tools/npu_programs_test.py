@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import unittest
 import zipfile
 
 RUN = pathlib.Path(sys.argv.pop(1))
-EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "npu"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "npu"
 
 
 def tool(name, *arguments, text=None, **environment):
@@ -130,6 +132,31 @@ class NpuProgramsTest(unittest.TestCase):
         self.assertEqual(text.count("\nmemory at 0x40 is written\n"), 2)
         self.assertIn("step 4, cycle 6, seq: 3  sts.s32 [r0+64], r1", text)
         self.assertIn("the program has ended after 11 cycles", text)
+
+    def test_a_trace_that_is_cut_says_so(self):
+        trace = self.folder / "t.json"
+
+        def events():
+            return json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+
+        def cuts():
+            return [e["name"] for e in events() if e["ph"] == "i" and e["name"].startswith("cut: ")]
+
+        result = tool("run", EXAMPLES / "01_matmul.s", f"--trace={trace}", "--trace-slices=30", "--seed=1")
+        kept, all_slices = map(int, re.search(r"the first (\d+) of (\d+) slices; --trace-slices=N", result.stderr).groups())
+        self.assertEqual((kept, cuts()), (30, [f"cut: {all_slices - 30} more slices are not shown"]))
+        self.ok("run", EXAMPLES / "01_matmul.s", f"--trace={trace}", f"--trace-slices={all_slices}", "--seed=1")
+        self.assertEqual(cuts(), [])
+
+        # Of launches of a client: the device's name says it, too.
+        for most, cut in [(30, True), (100000, False)]:
+            environment = {"NPU_TRACE": str(trace), "NPU_TRACE_SLICES": str(most), "LAZULI_OP_FILTER": "0"}
+            result = subprocess.run([RUN.with_name("lazuli-run"), "--device=npu", ROOT / "examples" / "jit_mlp.hlo"],
+                                    capture_output=True, text=True, check=True, timeout=60, env={**os.environ, **environment})
+            names = [e["args"]["name"] for e in events() if e["ph"] == "M" and e["name"] == "process_name" and e["pid"] == 0]
+            self.assertEqual("CUT, the first 30 of " in names[-1], cut)
+            self.assertEqual("NPU_TRACE_SLICES=N keeps more" in result.stderr, cut)
+            self.assertEqual(["(NPU_TRACE_SLICES=30)" in name for name in cuts()], [True] if cut else [])
 
 
 if __name__ == "__main__":

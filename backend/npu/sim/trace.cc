@@ -200,6 +200,12 @@ std::string Trace::Json() const {
   TraceJson json;
   int64_t flows = 0;
   AppendTo(json, 0, 0, flows);
+  if (dropped_ > 0 && !slices_.empty()) {
+    int64_t end = 0;
+    for (const Slice& slice : slices_) end = std::max(end, slice.done);
+    json.Instant(slices_[0].device, TrackNumber(0, kSequencerTrack),
+                 Str("cut: ", dropped_, " more slices are not shown"), end);
+  }
   return std::move(json).Finish();
 }
 
@@ -217,7 +223,6 @@ void Trace::AppendTo(TraceJson& json, int process, int64_t begin, int64_t& flows
                    config_.cores == 1 ? std::string(TrackName(track))
                                       : Str("core ", core, " ", TrackName(track)));
   }
-  int64_t end = 0;
   for (const Slice& slice : slices_) {
     const int track = TrackNumber(slice.core, slice.track);
     if (slice.start > slice.ready)
@@ -225,7 +230,6 @@ void Trace::AppendTo(TraceJson& json, int process, int64_t begin, int64_t& flows
                  begin + slice.ready, slice.start - slice.ready);
     json.Slice(process + slice.device, track, SliceName(slice), begin + slice.start,
                slice.end - slice.start, Arguments(slice));
-    end = std::max(end, slice.done);
   }
   for (const Arrow& arrow : arrows_) {
     const Slice &from = slices_[arrow.from], &to = slices_[arrow.to];
@@ -247,9 +251,6 @@ void Trace::AppendTo(TraceJson& json, int process, int64_t begin, int64_t& flows
         json.Counter(process + device, name, begin + cycle, value);
     }
   }
-  if (dropped_ > 0 && !devices.empty())
-    json.Instant(process + *devices.begin(), TrackNumber(0, kSequencerTrack),
-                 Str(dropped_, " more slices are not shown"), begin + end);
 }
 
 }  // namespace lazuli::npu

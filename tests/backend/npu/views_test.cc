@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -32,6 +33,17 @@ std::string Contents(const std::filesystem::path& path) {
 }
 
 // A product, of which the host makes a sorted copy, watched.
+TEST(ViewsTest, OriginsAreOpsAndLines) {
+  const auto parts = [](std::string_view origin) {
+    const Origin o = Origin::Of(origin);
+    return Str(o.op, "|", o.line);
+  };
+  EXPECT_EQ(parts("dot d aten::mm (a (1)/train.py:41)"), "dot d aten::mm|a (1)/train.py:41");
+  EXPECT_EQ(parts("tuple t"), "tuple t|");
+  EXPECT_EQ(parts("call f (x)"), "call f (x)|");
+  EXPECT_EQ(parts(""), "|");
+}
+
 TEST(ViewsTest, ShowWhatRanByOpAndLineAndWhatDidNotAndWhy) {
   interpreter::RegisterInterpreter();
   auto module = hlo::ParseModule(R"(HloModule m
@@ -71,13 +83,31 @@ TEST(ViewsTest, ShowWhatRanByOpAndLineAndWhatDidNotAndWhy) {
 
   const std::string page = Contents(report);
   EXPECT_THAT(page,
-              AllOf(HasSubstr("dot d aten__mm (&lt;train&gt;.py:5)<td>2<td>"),
-                    HasSubstr("</span><td>1.0 M<td>"),  // 2 runs of 2 x 64^3 operations
-                    HasSubstr("<circle"), HasSubstr("<td>sort<td>2<td>unsupported-op<td"),
+              AllOf(HasSubstr("<td>dot d aten__mm<td class=text title=\"&lt;train&gt;.py:5\">&lt;"
+                              "train&gt;.py:5<td>2<td>"),
+                    HasSubstr("<td>100.0 %<td>1.0 M<td>"),  // 2 runs of 2 x 64^3 operations
+                    HasSubstr("<circle"),
+                    HasSubstr("<td>sort<td>2<td class=text>unsupported-op<td class=text>no unit"),
                     HasSubstr("horowitz45"), Not(HasSubstr("http")), Not(HasSubstr("<script"))));
   EXPECT_THAT(SummaryText(*devices),
               AllOf(HasSubstr("npu:0 (npu1-edge): 2 programs, "),
                     HasSubstr("on the host: 2 sort (unsupported-op); NPU_EXPLAIN=1 says why\n")));
+
+  // Each cycle has its units: what they did together adds up, and no track did more than there was.
+  const UnitsProfile units = devices->views->profile().Units();
+  const int64_t cycles = devices->cards[0]->totals().counters.cycles;
+  EXPECT_LE(std::accumulate(units.together.begin() + 1, units.together.end(), int64_t{0}), cycles);
+  int64_t array = 0;
+  for (std::size_t busy = 0; busy < units.together.size(); ++busy)
+    array += (busy & 1) != 0 ? units.together[busy] : 0;
+  EXPECT_GE(array, units.busy[kMxTrack]);
+  for (std::size_t track = 0; track < units.busy.size(); ++track) {
+    const auto& stalled = units.stalled[track];
+    if (track != kSequencerTrack) {
+      EXPECT_EQ(units.busy[track], devices->cards[0]->totals().counters.busy[track]) << track;
+    }
+    EXPECT_LE(std::accumulate(stalled.begin(), stalled.end(), units.busy[track]), cycles) << track;
+  }
 
   const auto json = nlohmann::json::parse(Contents(trace));
   int products = 0, host_spans = 0;
@@ -94,6 +124,7 @@ TEST(ViewsTest, ShowWhatRanByOpAndLineAndWhatDidNotAndWhy) {
   EXPECT_GT(host_spans, 2);  // the launches and the host's part
   // The second run begins behind the first one, its transfers and its launch, in microseconds.
   EXPECT_GT(last, 2 * 5);
+  EXPECT_THAT(json.dump(), Not(HasSubstr("cut: ")));
 }
 
 }  // namespace

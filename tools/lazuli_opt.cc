@@ -41,6 +41,7 @@ over it and prints the result.
                         the CPU makes of it after all its passes: llvm, asm (its kernels), buffers (thunks and memory);
                         with --pipeline=npu npux (the program, for npu-run; the default), asm (the same as text), tiles
                         (the operations on tiles that it is made of), report; NPU_CONFIG and NPU_SET say for which machine
+  --verify              with --pipeline=npu: prove bounds, order and tokens of the program that was made
   -o OUT                write it to OUT instead of standard output
   --list-passes         print the names of the passes and what they do
   --list-rules          print the names of the rules of simplify
@@ -55,7 +56,7 @@ struct Options {
   std::string out;
   std::string pipeline;
   std::vector<std::string> passes;
-  bool has_passes = false;
+  bool has_passes = false, verify = false;
   std::string emit;  // empty: the pipeline's default
 };
 
@@ -90,6 +91,8 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
       options.pipeline = value;
     } else if (TakeValue(argument, "--emit", &value)) {
       options.emit = value;
+    } else if (argument == "--verify") {
+      options.verify = true;
     } else if (argument.starts_with("-") && argument != "-") {
       return InvalidArgument("unknown option ", argument, "; --help lists them");
     } else if (!options.file.empty()) {
@@ -102,6 +105,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
   if (options.has_passes && !options.pipeline.empty())
     return InvalidArgument("--passes or --pipeline, not both");
   const bool npu = options.pipeline == "npu";
+  if (options.verify && !npu) return InvalidArgument("--verify is for --pipeline=npu");
   if (options.emit.empty()) options.emit = npu ? "npux" : "hlo";
   LAZULI_RETURN_IF_ERROR(npu ? CheckWord("--emit", options.emit, kNpuForms)
                              : CheckWord("--emit", options.emit, kForms));
@@ -144,8 +148,9 @@ absl::StatusOr<std::string> NpuText(const Options& options, hlo::Module& module)
   LAZULI_RETURN_IF_ERROR(RunPasses(options, module).status());
   LAZULI_ASSIGN_OR_RETURN(const npu::Config config, npu::ConfigFromEnvironment());
   npu::CompileReport report;
-  LAZULI_ASSIGN_OR_RETURN(const npu::Program program,
-                          npu::Compile(module, config, &report, {.keep_tiles = true}));
+  LAZULI_ASSIGN_OR_RETURN(
+      const npu::Program program,
+      npu::Compile(module, config, &report, {.keep_tiles = true, .verify = options.verify}));
   if (options.emit == "tiles") return report.tiles;
   if (options.emit == "report") return npu::ReportText(report, program);
   return options.emit == "asm" ? npu::Disassemble(program) : npu::ToFile(program);

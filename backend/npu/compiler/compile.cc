@@ -4,8 +4,10 @@
 #include "backend/npu/compiler/emit.h"
 #include "backend/npu/compiler/lowering.h"
 #include "backend/npu/compiler/prefetch.h"
+#include "backend/npu/compiler/residence.h"
 #include "backend/npu/compiler/supported.h"
 #include "backend/npu/compiler/synchronise.h"
+#include "backend/npu/compiler/verify.h"
 #include "ir/support/status.h"
 
 namespace lazuli::npu {
@@ -20,7 +22,7 @@ absl::Status CheckSupported(const hlo::Module& module, const Config& config) {
 }
 
 // With loads as early as there is room for.
-absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& occupancy) {
+absl::Status PlaceEarly(const Config& config, TileProgram& tiles, Occupancy& occupancy) {
   TileProgram early = tiles;
   PrefetchLoads(early);
   if (Allocate(config, early, &occupancy).ok()) {
@@ -28,6 +30,16 @@ absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& o
     return absl::OkStatus();
   }
   return Allocate(config, tiles, &occupancy);
+}
+
+// With small temporaries in the scratchpad if there is room for them.
+absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& occupancy) {
+  TileProgram kept = tiles;
+  if (KeepInScratchpad(config, kept) && PlaceEarly(config, kept, occupancy).ok()) {
+    tiles = std::move(kept);
+    return absl::OkStatus();
+  }
+  return PlaceEarly(config, tiles, occupancy);
 }
 
 // Kernels plan with a part of the scratchpad each. Should that ever not fit together, all of them do
@@ -45,10 +57,10 @@ absl::Status MakeTiles(const hlo::Computation& entry, const Config& config,
   return status;
 }
 
-int64_t TemporaryBytes(const TileProgram& tiles) {
+int64_t TemporaryBytes(const Program& program) {
   int64_t bytes = 0;
-  for (const TileArray& array : tiles.arrays) {
-    if (array.kind == SymbolKind::kBss) bytes += array.bytes();
+  for (const Symbol& symbol : program.symbols) {
+    if (symbol.kind == SymbolKind::kBss) bytes += symbol.bytes();
   }
   return bytes;
 }
@@ -65,10 +77,13 @@ absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
   if (report != nullptr) {
     report->spm_bytes = occupancy.spm_bytes;
     report->acc_rows = occupancy.acc_rows;
-    report->temporary_bytes = TemporaryBytes(tiles);
+    report->origins = tiles.instructions;
     if (options.keep_tiles) report->tiles = tiles.ToString();
   }
-  return Emit(config, tiles);
+  absl::StatusOr<Program> program = Emit(config, tiles);
+  if (program.ok() && report != nullptr) report->temporary_bytes = TemporaryBytes(*program);
+  if (program.ok() && options.verify) LAZULI_RETURN_IF_ERROR(Verify(*program, config));
+  return program;
 }
 
 std::string ReportText(const CompileReport& report, const Program& program) {

@@ -28,12 +28,20 @@ struct CompileReport {
   int64_t spm_bytes = 0, acc_rows = 0;  // the most that lives at one time
   int64_t temporary_bytes = 0;          // of DRAM
   std::string tiles;                    // the tile program as text, if it was asked for
+  std::vector<const hlo::Instruction*> origins;  // of Program::origins; null: of none
 };
+
+#ifdef NDEBUG
+inline constexpr bool kDebugBuild = false;
+#else
+inline constexpr bool kDebugBuild = true;
+#endif
 
 struct CompileOptions {
   bool keep_tiles = false;
   // Devices run the program that are members of one group of its only collective; else all do.
   bool one_group = false;
+  bool verify = kDebugBuild;  // Verify() (verify.h) what was made
 };
 
 // A program for an entry of whose instructions WhyNot() says nothing; else Unimplemented names the

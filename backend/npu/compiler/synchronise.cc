@@ -7,70 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "backend/npu/compiler/touched.h"
 #include "ir/support/status.h"
 
 namespace lazuli::npu {
 namespace {
 
-using PortClock =
-    std::array<int, kPorts>;  // the last operation of each port that is known to be done
-
-constexpr PortClock Nothing() {
-  PortClock clock{};
-  clock.fill(-1);
-  return clock;
-}
-
-// Who touched bytes of one memory last, by ranges.
-class Touched {
- public:
-  struct Range {
-    int64_t end;
-    int writer = -1;
-    PortClock readers = Nothing();
-  };
-
-  // f(range) for what lies in [low, high), which then is whole ranges.
-  template <class F>
-  void ForEach(int64_t low, int64_t high, F f) {
-    Split(low);
-    Split(high);
-    for (auto at = ranges_.lower_bound(low); at != ranges_.end() && at->first < high; ++at)
-      f(at->second);
-  }
-  void Read(int64_t low, int64_t high, int op, int port) {
-    int64_t next = low;
-    std::vector<std::pair<int64_t, int64_t>> gaps;
-    for (auto at = ranges_.lower_bound(low); at != ranges_.end() && at->first < high; ++at) {
-      if (at->first > next) gaps.emplace_back(next, at->first);
-      at->second.readers[static_cast<std::size_t>(port)] = op;
-      next = at->second.end;
-    }
-    if (next < high) gaps.emplace_back(next, high);
-    for (const auto& [from, to] : gaps) {
-      Range range{to};
-      range.readers[static_cast<std::size_t>(port)] = op;
-      ranges_.emplace(from, range);
-    }
-  }
-  void Write(int64_t low, int64_t high, int op) {
-    ranges_.erase(ranges_.lower_bound(low), ranges_.lower_bound(high));
-    ranges_[low] = Range{high, op};
-  }
-
- private:
-  void Split(int64_t at) {
-    auto next = ranges_.upper_bound(at);
-    if (next == ranges_.begin()) return;
-    auto& [begin, range] = *std::prev(next);
-    if (begin == at || range.end <= at) return;
-    Range rest = range;
-    range.end = at;
-    ranges_.emplace(at, rest);
-  }
-
-  std::map<int64_t, Range> ranges_;
-};
+using PortClock = UnitClock<kPorts>;  // operations that are known to be done
+using TouchedByPorts = Touched<kPorts>;
 
 struct Edge {
   int from, to;  // operations
@@ -117,21 +61,21 @@ class Synchroniser {
 
   void Restart() {
     memories_.clear();
-    known_.fill(Nothing());
+    known_.fill(PortClock());
   }
 
   void FindEdges() {
     edges_.clear();
     Restart();
-    starts_.assign(program_.ops.size(), Nothing());
+    starts_.assign(program_.ops.size(), PortClock());
     for (int i = 0; i < static_cast<int>(program_.ops.size()); ++i) {
       if (Fenced(i)) Restart();
       const TileOp& op = program_.ops[static_cast<std::size_t>(i)];
       if (IsControl(op)) continue;
       const int port = PortOf(op);
-      PortClock needed = Nothing();
-      ForEachPlace(op, [&](Touched& memory, int64_t low, int64_t high, bool writes) {
-        memory.ForEach(low, high, [&](const Touched::Range& range) {
+      PortClock needed;
+      ForEachPlace(op, [&](TouchedByPorts& memory, int64_t low, int64_t high, bool writes) {
+        memory.ForEach(low, high, [&](const TouchedByPorts::Range& range) {
           Need(range.writer, needed);
           if (!writes) return;
           for (int reader : range.readers) Need(reader, needed);
@@ -140,7 +84,7 @@ class Synchroniser {
       AddEdges(i, port, needed);
       starts_[static_cast<std::size_t>(i)] = known_[static_cast<std::size_t>(port)];
       starts_[static_cast<std::size_t>(i)][static_cast<std::size_t>(port)] = i;
-      ForEachPlace(op, [&](Touched& memory, int64_t low, int64_t high, bool writes) {
+      ForEachPlace(op, [&](TouchedByPorts& memory, int64_t low, int64_t high, bool writes) {
         writes ? memory.Write(low, high, i) : memory.Read(low, high, i, port);
       });
     }
@@ -289,7 +233,7 @@ class Synchroniser {
   }
 
   TileProgram& program_;
-  std::map<int, Touched> memories_;  // -1: the scratchpad, else arrays
+  std::map<int, TouchedByPorts> memories_;  // -1: the scratchpad, else arrays
   std::array<PortClock, kPorts> known_;
   std::vector<PortClock> starts_;
   std::vector<Edge> edges_;

@@ -40,7 +40,7 @@ absl::StatusOr<Program> CompileSimplified(const hlo::Module& module, const Confi
   lowering::PassPipeline pipeline("npu");
   lowering::AddSimplificationPipeline(pipeline);
   LAZULI_RETURN_IF_ERROR(pipeline.Run(*simple).status());
-  return Compile(*simple, config, report);
+  return Compile(*simple, config, report, {.verify = true});
 }
 
 absl::StatusOr<Literal> RunCompiled(const hlo::Module& module,

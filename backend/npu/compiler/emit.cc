@@ -57,11 +57,17 @@ class Emitter {
   // Parameters, results, constants, temporaries: constants' bytes follow in the order of symbols.
   void PlaceArrays() {
     offsets_.resize(tiles_.arrays.size());
+    std::vector<bool> used(tiles_.arrays.size());
+    for (const TileOp& op : tiles_.ops) {
+      for (const Place* place : {&op.to, &op.from[0]}) {
+        if (place->space == Space::kDram) used[static_cast<std::size_t>(place->object)] = true;
+      }
+    }
     for (const SymbolKind kind : {SymbolKind::kIn, SymbolKind::kInOut, SymbolKind::kOut,
                                   SymbolKind::kConst, SymbolKind::kBss}) {
       for (std::size_t a = 0; a < tiles_.arrays.size(); ++a) {
         const TileArray& array = tiles_.arrays[a];
-        if (array.kind != kind) continue;
+        if (array.kind != kind || (kind == SymbolKind::kBss && !used[a])) continue;
         program_.Place({array.name, kind, array.type, array.dims, 0});
         offsets_[a] = program_.symbols.back().offset;
         program_.constants.insert(program_.constants.end(), array.data.begin(), array.data.end());

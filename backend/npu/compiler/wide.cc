@@ -1,5 +1,5 @@
 // Integers of 64 bits as two words: labels, indices and counters are s64 in most programs. What is
-// rare (division, shifts) is left to the host.
+// rare (division) is left to the host.
 
 #include "backend/npu/compiler/expression.h"
 #include "backend/npu/compiler/index_form.h"
@@ -67,6 +67,22 @@ class WideMaker {
   }
   Value Maximum(Value a, Value b) { return Select(Less(b, a), a, b); }
   Value Minimum(Value a, Value b) { return Select(Less(a, b), a, b); }
+  // Words are shifted to nothing, or to their sign, by 32 and more; so everything is by 64 and more,
+  // as the numbers that are shifted by are unsigned.
+  Value ShiftLeft(Value a, Value by) {
+    const int n = Amount(by);
+    const int high = Word(Micro::kOr, Word(Micro::kShr, a.low, Word(Micro::kSub, Number(32), n)),
+                          Word(Micro::kShl, a.low, Word(Micro::kSub, n, Number(32))));
+    return {Word(Micro::kShl, a.low, n), Word(Micro::kOr, Word(Micro::kShl, a.high, n), high)};
+  }
+  Value ShiftRight(Value a, Value by, bool arithmetic) {
+    const int n = Amount(by), type = arithmetic ? kSigned : kUnsigned;
+    const int below = Word(Micro::kOr, Word(Micro::kShr, a.low, n),
+                           Word(Micro::kShl, a.high, Word(Micro::kSub, Number(32), n)));
+    const int above = e_.Op(Micro::kShr, type, a.high, Word(Micro::kSub, n, Number(32)));
+    return {Word(Micro::kSel, Word(Micro::kCmpGe, n, Number(32)), above, below),
+            e_.Op(Micro::kShr, type, a.high, n)};
+  }
   int Negative(Value a) { return Word(Micro::kShr, a.high, Number(31)); }
 
   // A value of a narrower type, extended.
@@ -122,6 +138,7 @@ class WideMaker {
   }
 
  private:
+  int Amount(Value by) { return Word(Micro::kSel, by.high, Number(~0u), by.low); }
   int UpperProduct(int a, int b) {
     const int mask = Number(0xffff), half = Number(16);
     const int a0 = Word(Micro::kAnd, a, mask), a1 = Word(Micro::kShr, a, half);
@@ -199,6 +216,12 @@ std::optional<Value> AddWide(const hlo::Instruction& i, absl::Span<const Value> 
       return m.Bits(Micro::kXor, x, y);
     case Opcode::kNot:
       return m.Bits(Micro::kXor, x, ones);
+    case Opcode::kShiftLeft:
+      return m.ShiftLeft(x, y);
+    case Opcode::kShiftRightLogical:
+      return m.ShiftRight(x, y, false);
+    case Opcode::kShiftRightArithmetic:
+      return m.ShiftRight(x, y, true);
     case Opcode::kNegate:
       return m.Negate(x);
     case Opcode::kAbs:

@@ -77,12 +77,12 @@ absl::Status Lowering::LowerWhile(const hlo::Instruction& i) {
   b_.Label(again);
   const Views predicate = LowerCalled(*i.called()[0], {{state}}, status);
   LAZULI_RETURN_IF_ERROR(status);
-  b_.SetOrigin(OriginOf(i));
+  b_.SetOrigin(i);
   LoadScalars(predicate, {kPredicate});
   b_.Branch(Op::kBeq, kPredicate, 0, done);
   const Views next = LowerCalled(*i.called()[1], {{state}}, status);
   LAZULI_RETURN_IF_ERROR(status);
-  b_.SetOrigin(OriginOf(i));
+  b_.SetOrigin(i);
   Assign(next, state);
   b_.Barrier();
   b_.Branch(Op::kJmp, 0, 0, again);
@@ -110,7 +110,7 @@ absl::Status Lowering::LowerConditional(const hlo::Instruction& i) {
     const Views value = LowerCalled(*i.called()[static_cast<std::size_t>(b)],
                                     {values_.at(i.operand(b + 1))}, status);
     LAZULI_RETURN_IF_ERROR(status);
-    b_.SetOrigin(OriginOf(i));
+    b_.SetOrigin(i);
     Assign(value, result);
     b_.Barrier();
     if (b > 0) b_.Branch(Op::kJmp, 0, 0, end);
@@ -169,10 +169,40 @@ void Lowering::LowerDynamicSlice(const hlo::Instruction& i) {
   EmitMove(from, result, b_, kOffset, 0);
 }
 
+// Whether nobody reads the array behind `by` that is its operand: then it may be changed in place.
+bool Lowering::MayOverwrite(const View& view, const hlo::Instruction& by) const {
+  if (view.array < 0 || !view.Dense() ||
+      b_.program().arrays[static_cast<std::size_t>(view.array)].kind != SymbolKind::kBss)
+    return false;
+  // A part of a tuple is read by those who take it out.
+  const auto reads = [&](const hlo::Instruction& user, const Views& views) {
+    if (user.opcode() != hlo::Opcode::kGetTupleElement) return true;
+    const auto first =
+        LeavesBefore(user.operand(0)->shape(), user.attrs_as<hlo::TupleIndexAttrs>().index);
+    for (int64_t leaf = first; leaf < first + LeafCount(user.shape()); ++leaf) {
+      if (views[static_cast<std::size_t>(leaf)].array == view.array) return true;
+    }
+    return false;
+  };
+  for (const auto& [instruction, views] : values_) {
+    const bool here = std::any_of(views.begin(), views.end(),
+                                  [&](const View& other) { return other.array == view.array; });
+    if (!here) continue;
+    if (instruction->IsRoot()) return false;
+    for (const hlo::Instruction* user : instruction->users()) {
+      if (user == &by ? by.operand(0) != instruction || by.operand(1) == instruction
+                      : !values_.contains(user) && reads(*user, views))
+        return false;
+    }
+  }
+  return true;
+}
+
 void Lowering::LowerDynamicUpdateSlice(const hlo::Instruction& i) {
-  const View update = ValueOf(*i.operand(1));
-  View result = NewArray(i);
-  EmitMove(ValueOf(*i.operand(0)), result, b_);
+  const View update = ValueOf(*i.operand(1)), old = ValueOf(*i.operand(0));
+  const bool in_place = !results_.contains(&i) && MayOverwrite(old, i);
+  View result = in_place ? old : NewArray(i);
+  if (!in_place) EmitMove(old, result, b_);
   Set(i, result);
   if (update.elements() == 0) return;
   ComputeOffset(result, i.operands().subspan(2), update.dims);

@@ -21,6 +21,60 @@ TEST(NpuControlTest, LoopsSwapWhatTheyCarry) {
       ROOT w = (s32[], f32[40], f32[40]) while(t), condition=condition, body=body })");
 }
 
+// A loop that writes an array row by row changes it where it lies, unless somebody still reads what was there.
+TEST(NpuControlTest, UpdatesOfSlicesAreDoneInPlace) {
+  const auto loop = [](std::string_view result) {
+    return Str(R"(
+    condition { s = (s32[], f32[200,64]) parameter(0) i = s32[] get-tuple-element(s), index=0
+      n = s32[] constant(50) ROOT c = pred[] compare(i, n), direction=LT }
+    body { s = (s32[], f32[200,64]) parameter(0) i = s32[] get-tuple-element(s), index=0
+      x = f32[200,64] get-tuple-element(s), index=1 zero = s32[] constant(0) one = s32[] constant(1) j = s32[] add(i, one)
+      row = f32[1,64] dynamic-slice(x, i, zero), dynamic_slice_sizes={1,64} twice = f32[1,64] add(row, row)
+      y = f32[200,64] dynamic-update-slice(x, twice, j, zero) z = f32[200,64] )",
+               result, R"(
+      ROOT t = (s32[], f32[200,64]) tuple(j, z) }
+    ENTRY e { a = f32[200,64] parameter(0) zero = s32[] constant(0) t = (s32[], f32[200,64]) tuple(zero, a)
+      w = (s32[], f32[200,64]) while(t), condition=condition, body=body ROOT r = f32[200,64] get-tuple-element(w), index=1 })");
+  };
+  const auto cycles = [](const std::string& hlo) {
+    const auto module = ParseHlo(hlo);
+    const std::vector<Literal> arguments = RandomArguments(*module);
+    int64_t count = 0;
+    EXPECT_TRUE(RunCompiled(*module, {{&arguments[0]}}, Config(), {}, &count).ok());
+    return count;
+  };
+  const std::string in_place = loop("copy(y)"), copies = loop("maximum(x, y)");
+  ExpectCompiled(in_place);
+  ExpectCompiled(copies);
+  EXPECT_LT(cycles(in_place), 50 * 1000 + 10000);  // all of the array takes 4,000 to copy
+  EXPECT_GT(cycles(copies), 50 * 4000);
+}
+
+// What one kernel makes for the next stays in the scratchpad if it is small.
+TEST(NpuControlTest, SmallTemporariesNeedNoDram) {
+  const auto chain = [](int64_t rows) {
+    const std::string shape = Str("f32[", rows, ",32]");
+    return Str("add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n",
+               "ENTRY e { x = ", shape,
+               " parameter(0) w = f32[32,32] parameter(1) zero = f32[] constant(0)\n",
+               "y = ", shape, " dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
+               "z = ", shape, " dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
+               "s = f32[32] reduce(z, zero), dimensions={0}, to_apply=add\n", "b = ", shape,
+               " broadcast(s), dimensions={1} ROOT r = ", shape, " divide(z, b) }");
+  };
+  const auto temporaries = [](const std::string& hlo, const Config& config) {
+    CompileReport report;
+    EXPECT_TRUE(CompileSimplified(*ParseHlo(hlo), config, &report).ok());
+    return report.temporary_bytes;
+  };
+  ExpectCompiled(chain(20), {.rtol = 1e-4, .atol = 1e-4});
+  EXPECT_EQ(temporaries(chain(20), Config()), 0);
+  EXPECT_GT(temporaries(chain(2000), Config()), 2000 * 32 * 4);
+  Config tight;
+  tight.spm.kb = 8;
+  ExpectCompiled(chain(20), {.rtol = 1e-4, .atol = 1e-4, .config = tight});
+}
+
 TEST(NpuControlTest, BranchesByNumberAndByPredicate) {
   for (const char* const index : {"-1", "0", "1", "2", "7"}) {
     ExpectCompiled(std::string(R"(

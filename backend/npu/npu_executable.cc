@@ -23,14 +23,13 @@ namespace lazuli::npu {
 namespace {
 
 // A fault with the op that the failing instruction was made from, and the user's line.
-absl::Status StatusOf(const Fault& fault, const Card& card, const Region& region) {
+absl::Status StatusOf(const Fault& fault, const Card& card, const DeviceProgram& program) {
   const absl::Status status = Prefixed(ToStatus(fault), Str(card.name(), ": "));
-  for (const auto& computation : region.module->computations()) {
-    for (const auto& i : computation->instructions()) {
-      if (OriginOf(*i) == fault.origin) return WithSite(status, ThunkInfo::Of("npu", *i));
-    }
-  }
-  return status;
+  const std::vector<DebugLine>& debug = program.program->program.debug;
+  const auto pc = static_cast<std::size_t>(fault.pc);
+  const std::size_t origin = fault.pc >= 0 && pc < debug.size() ? debug[pc].origin : 0;
+  const hlo::Instruction* const i = program.origins[origin];
+  return i != nullptr ? WithSite(status, ThunkInfo::Of("npu", *i)) : status;
 }
 
 // The arrays of one run.
@@ -64,8 +63,8 @@ class NpuExecutable final : public Executable {
   absl::StatusOr<const std::vector<uint64_t>*> ConstantsOn(const std::shared_ptr<Card>& card);
   absl::Status RunOnDevice(std::size_t step, const DeviceProgram& program,
                            const std::vector<uint64_t>& constants, Run& run) const;
-  absl::Status RunTogether(std::size_t step, const DeviceProgram& program,
-                           const std::vector<uint64_t>& places, Run& run) const;
+  absl::Status RunTogether(const DeviceProgram& program, const std::vector<uint64_t>& places,
+                           Run& run) const;
   void Miss(std::size_t from, int device, const absl::Status& why) const;
   // next: the first step that has not begun.
   absl::StatusOr<Buffers> ExecuteSteps(const ExecuteArgs& args, std::size_t& next);
@@ -228,17 +227,17 @@ absl::Status NpuExecutable::RunOnDevice(std::size_t step, const DeviceProgram& p
     }
   }
   TraceSpan span("npu.launch");
-  if (!program.meetings.empty()) return RunTogether(step, program, places, run);
+  if (!program.meetings.empty()) return RunTogether(program, places, run);
   std::optional<Views::Launch> watched;
   if (devices_->views != nullptr)
     watched.emplace(*devices_->views, program.program->program, *run.card, run.device.ordinal);
   const std::optional<Fault> fault =
       run.card->Launch(program.program, places, {.observer = watched ? &*watched : nullptr});
-  return fault ? StatusOf(*fault, *run.card, *plan_.steps[step].region) : absl::OkStatus();
+  return fault ? StatusOf(*fault, *run.card, program) : absl::OkStatus();
 }
 
 // A collective: with the devices that it is between.
-absl::Status NpuExecutable::RunTogether(std::size_t step, const DeviceProgram& program,
+absl::Status NpuExecutable::RunTogether(const DeviceProgram& program,
                                         const std::vector<uint64_t>& places, Run& run) const {
   Fabric::Part part{program.meetings[static_cast<std::size_t>(run.device.ordinal)],
                     run.device.ordinal, program.program, places, program.what};
@@ -249,7 +248,7 @@ absl::Status NpuExecutable::RunTogether(std::size_t step, const DeviceProgram& p
     };
   const std::optional<Fault> fault =
       devices_->fabric->Run(part, std::chrono::seconds(ir::flags().npu_link_timeout()));
-  return fault ? StatusOf(*fault, *run.card, *plan_.steps[step].region) : absl::OkStatus();
+  return fault ? StatusOf(*fault, *run.card, program) : absl::OkStatus();
 }
 
 // The others do not wait for a run that has failed before its step `from`.

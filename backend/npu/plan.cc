@@ -89,8 +89,9 @@ int64_t NumberOf(std::string_view name, char letter) {
 }
 
 absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Region& region, const Config& config) {
+  CompileReport report;
   LAZULI_ASSIGN_OR_RETURN(const Program program,
-                          Compile(*region.module, config, nullptr, {.one_group = region.alone}));
+                          Compile(*region.module, config, &report, {.one_group = region.alone}));
   auto checked = std::make_shared<CheckedProgram>();
   if (const auto fault = CheckProgram(program, config, *checked)) return ToStatus(*fault);
   for (const CheckedProgram::Reference& reference : checked->references) {
@@ -98,6 +99,7 @@ absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Region& region, const Conf
       return Internal("the NPU's program names a place where no array begins, pc ", reference.pc);
   }
   DeviceProgram result;
+  result.origins = std::move(report.origins);
   for (const Symbol& symbol : program.symbols) {
     using Kind = DeviceProgram::Where::Kind;
     const auto bytes = RoundedToDramUnit(static_cast<uint64_t>(symbol.bytes()));

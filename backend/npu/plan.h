@@ -30,6 +30,8 @@ struct DeviceProgram {
   // A collective: of each device, who runs it together with it. Empty: the program is one device's.
   std::vector<std::vector<int>> meetings;
   std::string what;  // the collective, for errors
+  std::vector<const hlo::Instruction*>
+      origins;  // of the program's, in the region's module; or null
 };
 
 // A program of the host: the client's that compiles for the host's processor, or the module itself,

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "backend/npu/compiler/compile.h"
 #include "ir/support/status.h"
 
 namespace lazuli::npu {
@@ -78,9 +79,13 @@ int TileBuilder::AddRows(std::string_view name, int64_t rows) {
   return static_cast<int>(program_.buffers.size()) - 1;
 }
 
-void TileBuilder::SetOrigin(const std::string& origin) {
-  const auto [at, added] = origins_.emplace(origin, static_cast<int>(program_.origins.size()));
-  if (added) program_.origins.push_back(origin);
+void TileBuilder::SetOrigin(const hlo::Instruction& instruction) {
+  const auto [at, added] =
+      origins_.emplace(&instruction, static_cast<int>(program_.origins.size()));
+  if (added) {
+    program_.origins.push_back(OriginOf(instruction));
+    program_.instructions.push_back(&instruction);
+  }
   origin_ = at->second;
 }
 

@@ -26,6 +26,7 @@ class TileBuilder {
   TileBuilder(const Config& config, TileProgram& program) : config_(config), program_(program) {}
   const Config& config() const { return config_; }
   TileProgram& program() { return program_; }
+  const TileProgram& program() const { return program_; }
 
   int AddArray(std::string name, SymbolKind kind, Type type, absl::Span<const int64_t> dims);
   // A constant with these bytes; equal ones are one array.
@@ -34,7 +35,7 @@ class TileBuilder {
   int AddBuffer(std::string_view name, int64_t bytes);
   int AddRows(std::string_view name, int64_t rows);
   // Operations from now on come from this HLO instruction (a place in the program's origins).
-  void SetOrigin(const std::string& origin);
+  void SetOrigin(const hlo::Instruction& instruction);
   void SetOrigin(int origin) { origin_ = origin; }
   int origin() const { return origin_; }
 
@@ -110,7 +111,8 @@ class TileBuilder {
 
   const Config& config_;
   TileProgram& program_;
-  std::map<std::string, int> descriptors_, vectors_, constants_, origins_;
+  std::map<std::string, int> descriptors_, vectors_, constants_;
+  std::map<const hlo::Instruction*, int> origins_;
   int origin_ = 0, stage_ = 0, next_load_ = 0, labels_ = 0, far_register_ = 0;
 };
 

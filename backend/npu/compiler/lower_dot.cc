@@ -58,7 +58,7 @@ void Lowering::LowerProduct(const hlo::Instruction& i, BoxKernel* fused) {
   if (fused != nullptr) types.epilogue_bytes = fused->bytes();
   const DType dtype = i.shape().dtype();
   const int around = b_.origin();  // of what it is fused into, or of who needs it
-  b_.SetOrigin(OriginOf(i));
+  b_.SetOrigin(i);
   const View result =
       fused != nullptr ? DenseView(-1, types.out_type, i.shape().dims()) : NewArray(i);
   Set(i, result);

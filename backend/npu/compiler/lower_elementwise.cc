@@ -62,7 +62,7 @@ const hlo::Instruction* Lowering::FusedProduct(const hlo::Instruction& root) con
 
 void Lowering::LowerDeferred(const hlo::Instruction& i) {
   deferred_.erase(&i);
-  LowerProduct(i);
+  LowerProduct(i, nullptr);
 }
 
 void Lowering::LowerElementwise(const hlo::Instruction& i) {

@@ -143,7 +143,7 @@ absl::Status Lowering::LowerEntry(const hlo::Computation& entry) {
     }
   }
   LAZULI_RETURN_IF_ERROR(LowerBody(entry));
-  b_.SetOrigin(OriginOf(root));
+  b_.SetOrigin(root);
   const Views& views = values_.at(&root);
   for (std::size_t l = 0; l < arrays.size(); ++l) {
     const View target = DenseView(arrays[l], views[l].type, views[l].dims);
@@ -190,104 +190,35 @@ absl::Status Lowering::LowerBody(const hlo::Computation& computation) {
       Set(*i, DenseView(-1, TypeOf(i->shape().dtype()).value_or(Type::kU8), i->shape().dims()));
       continue;
     }
-    b_.SetOrigin(OriginOf(*i));
+    b_.SetOrigin(*i);
     LAZULI_RETURN_IF_ERROR(Lower(*i));
   }
   return absl::OkStatus();
 }
 
-absl::Status Lowering::Lower(const hlo::Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kTuple: {
-      Views views;
-      for (const hlo::Instruction* part : i.operands()) {
-        const Views& of = values_.at(part);
-        views.insert(views.end(), of.begin(), of.end());
-      }
-      values_[&i] = std::move(views);
-      return absl::OkStatus();
-    }
-    case Opcode::kGetTupleElement: {
-      const int64_t index = i.attrs_as<hlo::TupleIndexAttrs>().index;
-      const auto from =
-          values_.at(i.operand(0)).begin() + LeavesBefore(i.operand(0)->shape(), index);
-      values_[&i] = Views(from, from + LeafCount(i.shape()));
-      return absl::OkStatus();
-    }
-    case Opcode::kOptBarrier:
-      values_[&i] = Views(values_.at(i.operand(0)));
-      return absl::OkStatus();
-    case Opcode::kConstant:
-      LowerConstant(i);
-      return absl::OkStatus();
-    case Opcode::kIota:
-      LowerIota(i);
-      return absl::OkStatus();
-    case Opcode::kConcatenate:
-      LowerConcatenate(i);
-      return absl::OkStatus();
-    case Opcode::kPad:
-      LowerPad(i);
-      return absl::OkStatus();
-    case Opcode::kReduce:
-      WhyNoReduction(i) ? LowerFold(i) : LowerReduce(i);
-      return absl::OkStatus();
-    case Opcode::kDot:
-    case Opcode::kConvolution:
-      LowerProduct(i);
-      return absl::OkStatus();
-    case Opcode::kWhile:
-      return LowerWhile(i);
-    case Opcode::kConditional:
-      return LowerConditional(i);
-    case Opcode::kCall:
-      return LowerCall(i);
-    case Opcode::kDynamicSlice:
-      LowerDynamicSlice(i);
-      return absl::OkStatus();
-    case Opcode::kDynamicUpdateSlice:
-      LowerDynamicUpdateSlice(i);
-      return absl::OkStatus();
-    case Opcode::kGather:
-      LowerGather(i);
-      return absl::OkStatus();
-    case Opcode::kScatter:
-      LowerScatter(i);
-      return absl::OkStatus();
-    case Opcode::kRngBitGenerator:
-      LowerRandomBits(i);
-      return absl::OkStatus();
-    case Opcode::kAllReduce:
-    case Opcode::kReduceScatter:
-    case Opcode::kAllGather:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectivePermute:
-    case Opcode::kCollectiveBroadcast:
-      return LowerCollective(i);
-    case Opcode::kReduceWindow:
-      LowerReduceWindow(i);
-      return absl::OkStatus();
-    case Opcode::kSelectAndScatter:
-      LowerSelectAndScatter(i);
-      return absl::OkStatus();
-    case Opcode::kReshape:
-    case Opcode::kBitcast:
-      LowerReshape(i);
-      return absl::OkStatus();
-    default:
-      break;
+void Lowering::LowerTuple(const hlo::Instruction& i) {
+  Views views;
+  for (const hlo::Instruction* part : i.operands()) {
+    const Views& of = values_.at(part);
+    views.insert(views.end(), of.begin(), of.end());
   }
-  if (i.opcode() == Opcode::kCopy || !i.IsElementwise()) {
-    if (std::optional<View> view = ViewOf(i, ValueOf(*i.operand(0)))) {
-      Set(i, *std::move(view));
-      return absl::OkStatus();
-    }
-  }
-  if (i.IsElementwise()) {
+  values_[&i] = std::move(views);
+}
+
+void Lowering::LowerTupleElement(const hlo::Instruction& i) {
+  const int64_t index = i.attrs_as<hlo::TupleIndexAttrs>().index;
+  const auto from = values_.at(i.operand(0)).begin() + LeavesBefore(i.operand(0)->shape(), index);
+  values_[&i] = Views(from, from + LeafCount(i.shape()));
+}
+
+void Lowering::LowerView(const hlo::Instruction& i) { Set(i, *ViewOf(i, ValueOf(*i.operand(0)))); }
+
+// A change of layout alone, or elements that are computed where they are.
+void Lowering::LowerCopy(const hlo::Instruction& i) {
+  if (std::optional<View> view = ViewOf(i, ValueOf(*i.operand(0))))
+    Set(i, *std::move(view));
+  else
     LowerElementwise(i);
-    return absl::OkStatus();
-  }
-  return Internal("no lowering of ", OpcodeText(i.opcode()));
 }
 
 }  // namespace lazuli::npu

@@ -32,9 +32,17 @@ class Lowering {
   friend class ExpressionOf;
   using Views = std::vector<View>;
 
+  friend class Opcodes;  // supported.cc: which of these is whose
   absl::Status LowerBody(const hlo::Computation& computation);
   int InliningDepth(const hlo::Instruction& i) const;
+  // The instruction's row says how.
   absl::Status Lower(const hlo::Instruction& i);
+  void LowerTuple(const hlo::Instruction& i);
+  void LowerTupleElement(const hlo::Instruction& i);
+  void LowerBarrier(const hlo::Instruction& i) { values_[&i] = Views(values_.at(i.operand(0))); }
+  // As a view of the operand.
+  void LowerView(const hlo::Instruction& i);
+  void LowerCopy(const hlo::Instruction& i);
   // Each lowers instructions of a family, whose operands have values.
   void LowerElementwise(const hlo::Instruction& i);
   void LowerConstant(const hlo::Instruction& i);
@@ -48,7 +56,8 @@ class Lowering {
                    const Views& init, const Views& results);
   // With what is fused into it: a kernel whose first load is the product.
   // A dot or convolution; `fused` is done to its blocks before they are stored.
-  void LowerProduct(const hlo::Instruction& i, BoxKernel* fused = nullptr);
+  void LowerProduct(const hlo::Instruction& i, BoxKernel* fused);
+  void LowerProductAlone(const hlo::Instruction& i) { LowerProduct(i, nullptr); }
   void LowerDot(const hlo::Instruction& i, const ProductTypes& types, const View& sums,
                 BoxKernel* fused);
   void LowerConvolution(const hlo::Instruction& i, const ProductTypes& types, const View& sums,
@@ -63,6 +72,7 @@ class Lowering {
   absl::Status LowerCall(const hlo::Instruction& i);
   void LowerDynamicSlice(const hlo::Instruction& i);
   void LowerDynamicUpdateSlice(const hlo::Instruction& i);
+  bool MayOverwrite(const View& view, const hlo::Instruction& by) const;
   void LowerGather(const hlo::Instruction& i);
   void LowerScatter(const hlo::Instruction& i);
   void LowerRandomBits(const hlo::Instruction& i);

@@ -1,11 +1,14 @@
 #include "backend/npu/compiler/supported.h"
 
 #include <algorithm>
+#include <iterator>
+#include <type_traits>
 #include <utility>
 
 #include "backend/npu/compiler/expression.h"
 #include "backend/npu/compiler/index_form.h"
 #include "backend/npu/compiler/lower_collective.h"
+#include "backend/npu/compiler/lowering.h"
 #include "backend/npu/compiler/product.h"
 #include "backend/npu/compiler/reductions.h"
 #include "backend/npu/compiler/region.h"
@@ -141,59 +144,25 @@ std::optional<Refusal> WhyNotScatter(const hlo::Instruction& i) {
   return WhyNotIndexed(i, FormOf(i.attrs_as<hlo::ScatterAttrs>()), i.operand(2)->shape());
 }
 
-std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& config) {
-  switch (i.opcode()) {
-    case Opcode::kDot:
-    case Opcode::kConvolution:
-      return WhyNotProduct(i, config);
-    case Opcode::kParameter:
-    case Opcode::kConstant:
-    case Opcode::kIota:
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kOptBarrier:
-    case Opcode::kBroadcast:
-    case Opcode::kTranspose:
-    case Opcode::kReverse:
-    case Opcode::kReshape:
-    case Opcode::kSlice:
-    case Opcode::kConcatenate:
-    case Opcode::kPad:
-    case Opcode::kCopy:
-      return std::nullopt;
-    case Opcode::kWhile:
-    case Opcode::kCall:
-      return WhyNotCalled(i, config);
-    case Opcode::kConditional:
-      if (auto refusal = WhyNotScalars(i.operands().subspan(0, 1))) return refusal;
-      return WhyNotCalled(i, config);
-    case Opcode::kDynamicSlice:
-      return WhyNotScalars(i.operands().subspan(1));
-    case Opcode::kDynamicUpdateSlice:
-      return WhyNotScalars(i.operands().subspan(2));
-    case Opcode::kRngBitGenerator: {
-      const Shape& state = i.operand(0)->shape();
-      if (state.dtype() != DType::kU64 || state.num_elements() < 2 || state.num_elements() > 3)
-        return Refusal{"unsupported-shape",
-                       "a state of random numbers that is not u64[2] or u64[3]"};
-      return std::nullopt;
-    }
-    case Opcode::kGather:
-      return WhyNotIndexed(i, FormOf(i.attrs_as<hlo::GatherAttrs>()), i.shape());
-    case Opcode::kScatter:
-      return WhyNotScatter(i);
-    case Opcode::kReduce:
-      return WhyNotReduce(i);
-    case Opcode::kReduceWindow:
-      if (auto reason = WhyNoReduction(i)) return Op(*std::move(reason));
-      if (auto refusal = WhyNotComputed(i)) return refusal;
-      return WhyNotWindow(i.attrs_as<hlo::WindowAttrs>().window);
-    case Opcode::kSelectAndScatter:
-      return WhyNotSelectAndScatter(i, config);
-    default:
-      break;
-  }
-  if (IsCollective(i)) return WhyNotCollective(i, config);
+std::optional<Refusal> WhyNotConditional(const hlo::Instruction& i, const Config& config) {
+  if (auto refusal = WhyNotScalars(i.operands().subspan(0, 1))) return refusal;
+  return WhyNotCalled(i, config);
+}
+
+std::optional<Refusal> WhyNotRandomBits(const hlo::Instruction& i) {
+  const Shape& state = i.operand(0)->shape();
+  if (state.dtype() == DType::kU64 && (state.num_elements() == 2 || state.num_elements() == 3))
+    return std::nullopt;
+  return Refusal{"unsupported-shape", "a state of random numbers that is not u64[2] or u64[3]"};
+}
+
+std::optional<Refusal> WhyNotReduceWindow(const hlo::Instruction& i) {
+  if (auto reason = WhyNoReduction(i)) return Op(*std::move(reason));
+  if (auto refusal = WhyNotComputed(i)) return refusal;
+  return WhyNotWindow(i.attrs_as<hlo::WindowAttrs>().window);
+}
+
+std::optional<Refusal> WhyNotElementwise(const hlo::Instruction& i) {
   if (!i.IsElementwise()) return Op(Str("no unit has ", OpcodeText(i.opcode())));
   if (auto refusal = WhyNotComputed(i, true)) return refusal;
   if (auto reason = WhyNoNodes(i)) return Op(*std::move(reason));
@@ -202,12 +171,110 @@ std::optional<Refusal> WhyNotOpcode(const hlo::Instruction& i, const Config& con
 
 }  // namespace
 
+// What the compiler knows of an opcode: how it is lowered, and what may be against it.
+class Opcodes {
+ public:
+  using Instruction = hlo::Instruction;
+  struct Row {
+    Opcode opcode;
+    absl::Status (*lower)(Lowering& lowering, const Instruction& i);
+    std::optional<Refusal> (*why_not)(const Instruction& i, const Config& config);
+  };
+
+  // Null: it has no row, and is elementwise or none of the device's.
+  static const Row* Of(Opcode opcode);
+  static absl::Status Elementwise(Lowering& lowering, const Instruction& i) {
+    return Do<&Lowering::LowerElementwise>(lowering, i);
+  }
+
+ private:
+  template <auto method>
+  static absl::Status Do(Lowering& lowering, const Instruction& i) {
+    if constexpr (std::is_void_v<decltype((lowering.*method)(i))>) {
+      (lowering.*method)(i);
+      return absl::OkStatus();
+    } else {
+      return (lowering.*method)(i);
+    }
+  }
+  static absl::Status Reduce(Lowering& lowering, const Instruction& i) {
+    return WhyNoReduction(i) ? Do<&Lowering::LowerFold>(lowering, i)
+                             : Do<&Lowering::LowerReduce>(lowering, i);
+  }
+  static absl::Status Given(Lowering&, const Instruction&) { return absl::OkStatus(); }
+
+  static std::optional<Refusal> Never(const Instruction&, const Config&) { return std::nullopt; }
+  template <auto why_not>
+  static std::optional<Refusal> Only(const Instruction& i, const Config&) {
+    return why_not(i);
+  }
+  // Operands from this one on are numbers for the sequencer.
+  template <std::size_t first>
+  static std::optional<Refusal> Scalars(const Instruction& i, const Config&) {
+    return WhyNotScalars(i.operands().subspan(first));
+  }
+  static std::optional<Refusal> Gather(const Instruction& i, const Config&) {
+    return WhyNotIndexed(i, FormOf(i.attrs_as<hlo::GatherAttrs>()), i.shape());
+  }
+
+  static const Row kRows[];
+};
+
+const Opcodes::Row Opcodes::kRows[] = {
+    {Opcode::kParameter, Given, Never},
+    {Opcode::kConstant, Do<&Lowering::LowerConstant>, Never},
+    {Opcode::kIota, Do<&Lowering::LowerIota>, Never},
+    {Opcode::kTuple, Do<&Lowering::LowerTuple>, Never},
+    {Opcode::kGetTupleElement, Do<&Lowering::LowerTupleElement>, Never},
+    {Opcode::kOptBarrier, Do<&Lowering::LowerBarrier>, Never},
+    {Opcode::kBroadcast, Do<&Lowering::LowerView>, Never},
+    {Opcode::kTranspose, Do<&Lowering::LowerView>, Never},
+    {Opcode::kReverse, Do<&Lowering::LowerView>, Never},
+    {Opcode::kSlice, Do<&Lowering::LowerView>, Never},
+    {Opcode::kReshape, Do<&Lowering::LowerReshape>, Never},
+    {Opcode::kBitcast, Do<&Lowering::LowerReshape>, Never},
+    {Opcode::kCopy, Do<&Lowering::LowerCopy>, Never},
+    {Opcode::kConcatenate, Do<&Lowering::LowerConcatenate>, Never},
+    {Opcode::kPad, Do<&Lowering::LowerPad>, Never},
+    {Opcode::kDot, Do<&Lowering::LowerProductAlone>, WhyNotProduct},
+    {Opcode::kConvolution, Do<&Lowering::LowerProductAlone>, WhyNotProduct},
+    {Opcode::kReduce, Reduce, Only<WhyNotReduce>},
+    {Opcode::kReduceWindow, Do<&Lowering::LowerReduceWindow>, Only<WhyNotReduceWindow>},
+    {Opcode::kSelectAndScatter, Do<&Lowering::LowerSelectAndScatter>, WhyNotSelectAndScatter},
+    {Opcode::kGather, Do<&Lowering::LowerGather>, Gather},
+    {Opcode::kScatter, Do<&Lowering::LowerScatter>, Only<WhyNotScatter>},
+    {Opcode::kDynamicSlice, Do<&Lowering::LowerDynamicSlice>, Scalars<1>},
+    {Opcode::kDynamicUpdateSlice, Do<&Lowering::LowerDynamicUpdateSlice>, Scalars<2>},
+    {Opcode::kRngBitGenerator, Do<&Lowering::LowerRandomBits>, Only<WhyNotRandomBits>},
+    {Opcode::kWhile, Do<&Lowering::LowerWhile>, WhyNotCalled},
+    {Opcode::kConditional, Do<&Lowering::LowerConditional>, WhyNotConditional},
+    {Opcode::kCall, Do<&Lowering::LowerCall>, WhyNotCalled},
+    {Opcode::kAllReduce, Do<&Lowering::LowerCollective>, WhyNotCollective},
+    {Opcode::kReduceScatter, Do<&Lowering::LowerCollective>, WhyNotCollective},
+    {Opcode::kAllGather, Do<&Lowering::LowerCollective>, WhyNotCollective},
+    {Opcode::kAllToAll, Do<&Lowering::LowerCollective>, WhyNotCollective},
+    {Opcode::kCollectivePermute, Do<&Lowering::LowerCollective>, WhyNotCollective},
+    {Opcode::kCollectiveBroadcast, Do<&Lowering::LowerCollective>, WhyNotCollective},
+};
+
+const Opcodes::Row* Opcodes::Of(Opcode opcode) {
+  const auto* const row = std::find_if(std::begin(kRows), std::end(kRows),
+                                       [opcode](const Row& r) { return r.opcode == opcode; });
+  return row == std::end(kRows) ? nullptr : row;
+}
+
+absl::Status Lowering::Lower(const hlo::Instruction& i) {
+  const Opcodes::Row* const row = Opcodes::Of(i.opcode());
+  return row != nullptr ? row->lower(*this, i) : Opcodes::Elementwise(*this, i);
+}
+
 std::optional<Refusal> WhyNot(const hlo::Instruction& instruction, const Config& config) {
   if (auto refusal = WhyNotStored(instruction.shape(), config)) return refusal;
   for (const hlo::Instruction* operand : instruction.operands()) {
     if (auto refusal = WhyNotStored(operand->shape(), config)) return refusal;
   }
-  return WhyNotOpcode(instruction, config);
+  const Opcodes::Row* const row = Opcodes::Of(instruction.opcode());
+  return row != nullptr ? row->why_not(instruction, config) : WhyNotElementwise(instruction);
 }
 
 }  // namespace lazuli::npu

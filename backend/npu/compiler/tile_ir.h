@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "backend/npu/sim/program.h"
+#include "ir/hlo/module.h"
 
 namespace lazuli::npu {
 
@@ -91,6 +92,7 @@ struct TileProgram {
   std::vector<Descriptor> descriptors;
   std::vector<std::vector<uint32_t>> vectors;
   std::vector<std::string> origins = {""};
+  std::vector<const hlo::Instruction*> instructions = {nullptr};  // of the origins
   int link_semaphores = 0;  // the last ones, which other devices signal
 
   std::string ToString() const;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/npu/compiler/compile.h"
 #include "backend/npu/compiler/dot_kernel.h"
 #include "backend/npu/compiler/lowering.h"
 #include "ir/hlo/dot_dims.h"

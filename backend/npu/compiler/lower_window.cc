@@ -33,21 +33,10 @@ void Lowering::LowerReduceWindow(const hlo::Instruction& i) {
                    b_);
 }
 
-std::optional<ScatterSelection> SelectionOf(const hlo::Instruction& i) {
-  const hlo::Instruction& select = *i.called()[0]->root();
+std::optional<Micro> ScatterJoinOf(const hlo::Instruction& i) {
   const std::optional<hlo::Opcode> monoid = hlo::MonoidOf(*i.called()[1]);
-  if (!monoid || *monoid == hlo::Opcode::kXor || select.opcode() != hlo::Opcode::kCompare)
-    return std::nullopt;
-  const auto& attrs = select.attrs_as<hlo::CompareAttrs>();
-  const hlo::Instruction &a = *select.operand(0), &b = *select.operand(1);
-  if (attrs.type == hlo::ComparisonType::kTotalOrder || a.opcode() != hlo::Opcode::kParameter ||
-      b.opcode() != hlo::Opcode::kParameter || a.parameter_number() != 0 ||
-      b.parameter_number() != 1)
-    return std::nullopt;
-  constexpr Micro kMicros[] = {Micro::kCmpEq, Micro::kCmpNe, Micro::kCmpLt,
-                               Micro::kCmpLe, Micro::kCmpGt, Micro::kCmpGe};
-  return ScatterSelection{kMicros[static_cast<std::size_t>(attrs.direction)],
-                          JoiningMicro(ReductionOf(*monoid, i.shape().dtype()))};
+  if (!monoid || *monoid == hlo::Opcode::kXor) return std::nullopt;
+  return JoiningMicro(ReductionOf(*monoid, i.shape().dtype()));
 }
 
 void Lowering::LowerSelectAndScatter(const hlo::Instruction& i) {
@@ -61,9 +50,8 @@ void Lowering::LowerSelectAndScatter(const hlo::Instruction& i) {
   if (padded || !hlo::WindowsCover(window, x.shape(), source.shape()))
     FillWith(ValueOf(init), result);
   if (source.shape().num_elements() == 0) return;
-  const ScatterSelection selection = *SelectionOf(i);
-  EmitSelectAndScatter({window, ValueOf(x), result, ValueOf(init)}, ValueOf(source),
-                       selection.keeps, selection.joins, b_);
+  EmitSelectAndScatter({window, ValueOf(x), result, ValueOf(init)}, ValueOf(source), *i.called()[0],
+                       *ScatterJoinOf(i), b_);
 }
 
 }  // namespace lazuli::npu

@@ -15,10 +15,7 @@ Reduction ReductionOf(hlo::Opcode monoid, DType dtype);
 std::optional<std::string> WhyNoReduction(const hlo::Instruction& reduce);
 bool IsIdentity(const hlo::Instruction& init, hlo::Opcode monoid);
 
-// A select-and-scatter: the comparison that keeps the element before, and what joins values.
-struct ScatterSelection {
-  Micro keeps, joins;
-};
-std::optional<ScatterSelection> SelectionOf(const hlo::Instruction& select_and_scatter);
+// What joins the values of a select-and-scatter, if there is a micro-operation for it.
+std::optional<Micro> ScatterJoinOf(const hlo::Instruction& select_and_scatter);
 
 }  // namespace lazuli::npu

@@ -87,8 +87,8 @@ std::optional<Refusal> WhyNotSelectAndScatter(const hlo::Instruction& i, const C
   const hlo::Window& window = i.attrs_as<hlo::WindowAttrs>().window;
   if (auto refusal = WhyNotComputed(i)) return refusal;
   if (auto refusal = WhyNotWindow(window)) return refusal;
-  if (!SelectionOf(i))
-    return Op("a select-and-scatter by other than a comparison and a sum or the like");
+  if (!ScatterJoinOf(i)) return Op("a select-and-scatter by other than a sum or the like");
+  if (auto reason = WhyNoExpression(*i.called()[0])) return Op(*std::move(reason));
   if (!SelectAndScatterFits(window, i.operand(1)->shape(), config))
     return Refusal{"unsupported-shape", "windows that overlap do not fit the scratchpad together"};
   return std::nullopt;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/npu/compiler/boxes.h"
+#include "backend/npu/compiler/region.h"
 #include "backend/npu/compiler/runs.h"
 #include "backend/npu/sim/cost.h"
 
@@ -232,7 +233,7 @@ class ScatterEmitter : public WindowEmitter {
  public:
   using WindowEmitter::WindowEmitter;
 
-  void Emit(const View& source, Micro keeps, Micro joins) {
+  void Emit(const View& source, const hlo::Computation& keeps, Micro joins) {
     bool fits = false;
     Boxes boxes;
     for (int64_t room = b_.config().spm_bytes() / 3; !fits; room *= 2)
@@ -250,7 +251,7 @@ class ScatterEmitter : public WindowEmitter {
 
  private:
   // Of each window which tap it is.
-  Stream Choose(const Part& part, const Dims& counts, Micro keeps) {
+  Stream Choose(const Part& part, const Dims& counts, const hlo::Computation& keeps) {
     const int buffer = LoadPart(part, 0), valid = part.holes ? LoadValid(part) : -1;
     Stream best{}, chosen{};
     int32_t number = 0;
@@ -272,7 +273,7 @@ class ScatterEmitter : public WindowEmitter {
       } else {
         Stream keep = Buffer("keep", counts, Type::kPred);
         Run(counts, {best, candidate, chosen}, keep, [&](Expression& e, const std::vector<int>& n) {
-          const int kept = e.Op(keeps, arithmetic_, n[0], n[1]);
+          const int kept = AddRegion(keeps, {Value{n[0]}, Value{n[1]}}, e)[0].low;
           return e.Op(Micro::kAnd, kSigned, kept,
                       e.Op(Micro::kCmpGe, kSigned, n[2], e.Literal(0, kSigned)));
         });
@@ -354,8 +355,8 @@ void EmitReduceWindow(const WindowKernel& kernel, Reduction reduction, uint32_t 
   ReduceWindowEmitter(kernel, builder).Emit(reduction, identity, init_is_identity);
 }
 
-void EmitSelectAndScatter(const WindowKernel& kernel, const View& source, Micro keeps, Micro joins,
-                          TileBuilder& builder) {
+void EmitSelectAndScatter(const WindowKernel& kernel, const View& source,
+                          const hlo::Computation& keeps, Micro joins, TileBuilder& builder) {
   ScatterEmitter(kernel, builder).Emit(source, keeps, joins);
 }
 

@@ -23,10 +23,10 @@ struct WindowKernel {
 void EmitReduceWindow(const WindowKernel& kernel, Reduction reduction, uint32_t identity,
                       bool init_is_identity, TileBuilder& builder);
 
-// `keeps`: the comparison that keeps an element against a later one. `source`: an element for each window, which `joins` adds to
+// `keeps`: the region that keeps an element against a later one. `source`: an element for each window, which `joins` adds to
 // what is at the chosen place. The result holds init everywhere before.
-void EmitSelectAndScatter(const WindowKernel& kernel, const View& source, Micro keeps, Micro joins,
-                          TileBuilder& builder);
+void EmitSelectAndScatter(const WindowKernel& kernel, const View& source,
+                          const hlo::Computation& keeps, Micro joins, TileBuilder& builder);
 // Whether windows that overlap fit the scratchpad together; `windows` is the shape of the source.
 bool SelectAndScatterFits(const hlo::Window& window, const Shape& windows, const Config& config);
 

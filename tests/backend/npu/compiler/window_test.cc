@@ -13,6 +13,8 @@ constexpr char kComputations[] = R"(
 add { a = TYPE[] parameter(0) b = TYPE[] parameter(1) ROOT c = TYPE[] add(a, b) }
 max { a = TYPE[] parameter(0) b = TYPE[] parameter(1) ROOT c = TYPE[] maximum(a, b) }
 ge { a = TYPE[] parameter(0) b = TYPE[] parameter(1) ROOT c = pred[] compare(a, b), direction=GE }
+keeps { a = TYPE[] parameter(0) b = TYPE[] parameter(1) gt = pred[] compare(b, a), direction=GT
+  some = pred[] compare(b, b), direction=EQ not = pred[] not(gt) ROOT c = pred[] and(not, some) }
 )";
 
 std::string WithType(std::string text, const std::string& type) {
@@ -53,6 +55,10 @@ TEST(NpuWindowTest, SelectsAndScatters) {
       "s = TYPE[3,5,8,6] parameter(1) y = TYPE[3,5,16,12] select-and-scatter(x, s, i), "
       "window={size=1x1x3x3 "
       "stride=1x1x2x2 pad=0_0x0_0x1_0x1_0}, select=ge, scatter=add",
+      // As the gradient of a pool has it: a NaN is the greatest.
+      "s = TYPE[3,5,8,6] parameter(1) y = TYPE[3,5,16,12] select-and-scatter(x, s, i), "
+      "window={size=1x1x2x2 "
+      "stride=1x1x2x2}, select=keeps, scatter=add",
   };
   for (const char* const window : windows) {
     for (const char* const type : {"f32", "s32"}) {
@@ -63,6 +69,8 @@ TEST(NpuWindowTest, SelectsAndScatters) {
                                   type);
       text.replace(text.find(" y = "), 5, " ROOT y = ");
       ExpectCompiled(text, {.rtol = 1e-5, .atol = 1e-5});
+      if (type == std::string("f32"))
+        ExpectCompiled(text, {.rtol = 1e-5, .atol = 1e-5, .values = RandomValues::kSpecial});
     }
   }
 }

@@ -1,11 +1,14 @@
 #include <cmath>
+#include <fstream>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "backend/npu/sim/cost.h"
+#include "backend/npu/sim/layers.h"
 #include "backend/npu/sim/numerics.h"
 #include "ir/support/status.h"
 #include "tests/backend/npu/compiler/compiled.h"
@@ -95,10 +98,52 @@ TEST(NpuDotTest, NarrowFloatsAndPrecisions) {
   ExpectCompiled(DotText(20, 100, 30, "bf16", "f32"), {.rtol = 1e-4, .atol = 1e-4});
   ExpectCompiled(DotText(20, 100, 30, "bf16", "bf16"), {.rtol = 1e-2, .atol = 1e-2});
   ExpectCompiled(DotText(20, 100, 30, "f32", "bf16"), {.rtol = 1e-2, .atol = 1e-2});
-  Config config;
-  config.mxu.f32 = F32Mode::kX6;
-  ExpectCompiled(DotText(20, 100, 30, "f32", "f32"),
-                 {.rtol = 1e-4, .atol = 1e-4, .config = config});
+}
+
+// Of exact sums, in parts of the sums of absolute products.
+TEST(NpuDotTest, PassesOfBf16AreWithinTheirBounds) {
+  constexpr int64_t kM = 24, kN = 40;
+  for (const int64_t k : {70, 700}) {
+    const auto module = ParseHlo(DotText(kM, k, kN, "f32", "f32"));
+    const std::vector<Literal> arguments = RandomArguments(*module);
+    const Literal* const pointers[] = {&arguments[0], &arguments[1]};
+    for (const F32Mode mode : {F32Mode::kNative, F32Mode::kX1, F32Mode::kX3, F32Mode::kX6}) {
+      Config config;
+      config.mxu.f32 = mode;
+      const auto actual = RunCompiled(*module, pointers, config);
+      ASSERT_TRUE(actual.ok()) << actual.status();
+      const auto tiles = static_cast<double>(CeilDiv(k, config.mxu.rows));
+      const double f32 = (static_cast<double>(config.mxu.rows) + tiles + 1) * 0x1p-24;
+      const double bound = mode == F32Mode::kNative ? f32
+                           : mode == F32Mode::kX1   ? 0x1p-7 + 0x1p-16 + f32
+                           : mode == F32Mode::kX3   ? 1.2e-5 + 3 * f32
+                                                    : 6 * f32;
+      double worst = 0;
+      for (int64_t i = 0; i < kM; ++i) {
+        for (int64_t j = 0; j < kN; ++j) {
+          double sum = 0, size = 0;
+          for (int64_t r = 0; r < k; ++r) {
+            const double product =
+                static_cast<double>(
+                    arguments[0].data<float>()[static_cast<std::size_t>(i * k + r)]) *
+                arguments[1].data<float>()[static_cast<std::size_t>(r * kN + j)];
+            sum += product;
+            size += std::abs(product);
+          }
+          const double is = actual->data<float>()[static_cast<std::size_t>(i * kN + j)];
+          worst = std::max(worst, std::abs(is - sum) / size);
+        }
+      }
+      EXPECT_LE(worst, bound) << k << " " << static_cast<int>(mode);
+      // Each is what it says, not a better one.
+      if (mode == F32Mode::kX1) {
+        EXPECT_GT(worst, 1e-4);
+      }
+      if (mode == F32Mode::kX3) {
+        EXPECT_GT(worst, 1e-7);
+      }
+    }
+  }
 }
 
 // docs/npu.md: the array's peak is rows * cols products a cycle.
@@ -118,6 +163,41 @@ TEST(NpuDotTest, CyclesAreNearTheIdeal) {
     const double dram = static_cast<double>(c.m * c.k + c.k * c.n + 4 * c.m * c.n) / 25.6;
     EXPECT_LE(static_cast<double>(cycles), c.most * std::max(array, dram))
         << c.m << "x" << c.n << "x" << c.k;
+  }
+}
+
+// As docs/npu.md compares them: SCALE-Sim never loads weights under a product.
+TEST(NpuDotTest, ListsOfProductsLieBetweenTheIdealAndScaleSim) {
+  Config config, scalesim;
+  config.strict = false;  // for time; products are checked above
+  ASSERT_TRUE(SetKeys("compat.scalesim=true,compat.dram=false,mxu.dataflow=ws", scalesim).ok());
+  for (const char* const list : {"gemm", "transformer"}) {
+    SCOPED_TRACE(list);
+    std::ifstream file(Str("examples/npu/layers/", list, ".csv"));
+    std::ostringstream text;
+    text << file.rdbuf();
+    const auto layers = ParseTopology(text.str(), list);
+    ASSERT_TRUE(layers.ok()) << layers.status();
+    int64_t total = 0, reference = 0;
+    for (const Layer& layer : *layers) {
+      const LayerReport report = EstimateLayer(layer, scalesim);
+      const auto module = ParseHlo(
+          Str("ENTRY e { x = s8[", report.m, ",", report.k, "] parameter(0) w = s8[", report.k, ",",
+              report.n, "] parameter(1) ROOT y = s32[", report.m, ",", report.n,
+              "] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"));
+      const auto program = CompileSimplified(*module, config);
+      ASSERT_TRUE(program.ok()) << program.status();
+      auto machine = *Machine::Create(config);
+      ASSERT_FALSE(machine->Load(*program));
+      ASSERT_FALSE(machine->Run({}));
+      const int64_t array = machine->counters(0).busy[kMxTrack];
+      EXPECT_EQ(machine->counters(0).macs_int, report.macs) << layer.name;
+      EXPECT_GE(array * config.mxu.rows * config.mxu.cols, report.macs) << layer.name;
+      EXPECT_LE(array, report.cycles) << layer.name;
+      total += machine->cycles();
+      reference += report.cycles;
+    }
+    EXPECT_LE(total, reference);  // with all that crosses the DRAM, which the reference leaves out
   }
 }
 

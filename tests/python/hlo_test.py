@@ -1,6 +1,9 @@
 """HLO modules: read, changed, run; and what programs occupy."""
 
 import copy
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -95,3 +98,33 @@ def test_memory_is_planned_and_limited():
     finally:
         lz.set_memory_limit(0)
     lz.sync(wait=True)
+
+
+TOGETHER = """
+import lazuli as lz
+
+SUM = '''HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+ENTRY e {
+  x = f32[4,6] parameter(0) y = f32[4,6] multiply(x, x)
+  ROOT r = f32[4,6] all-reduce(y), replica_groups={{0,1,2}}, to_apply=add }'''
+module = lz.hlo.HloModule.parse(SUM)
+programs = [module.compile(f"npu:{d}") for d in range(3)]
+for step in range(2):
+    arguments = [[lz.full((4, 6), float(d + step), device=f"npu:{d}") + 0.0] for d in range(3)]
+    results = lz.hlo.run_together(programs, arguments)
+    wanted = float(sum((d + step) ** 2 for d in range(3)))
+    for d, (y,) in enumerate(results):
+        assert y.device == lz.Device(f"npu:{d}") and y.tolist() == [[wanted] * 6] * 4, (d, y)
+try:
+    lz.hlo.HloModule.parse(SUM.replace("{0,1,2}", "{0,1,2,3}")).compile("npu:0")
+except lz.Error as error:
+    print(error)
+"""
+
+
+def test_programs_of_several_devices_meet_at_collectives():
+    env = dict(os.environ, PJRT_DEVICE="NPU", NPU_SET="devices=3", NPU_SUMMARY="0")
+    run = subprocess.run([sys.executable, "-c", TOGETHER], capture_output=True, text=True, timeout=120, env=env)
+    assert run.returncode == 0, run.stderr
+    assert "replica_groups={{0,1,2,3}} name device 3, there are 3 NPUs (NPU_SET=devices=N)" in run.stdout

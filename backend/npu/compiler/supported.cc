@@ -12,6 +12,7 @@
 #include "backend/npu/compiler/product.h"
 #include "backend/npu/compiler/reductions.h"
 #include "backend/npu/compiler/region.h"
+#include "backend/npu/compiler/runs.h"
 #include "backend/npu/compiler/window_kernel.h"
 #include "ir/hlo/monoid.h"
 #include "ir/support/status.h"
@@ -89,6 +90,13 @@ std::optional<Refusal> WhyNotSelectAndScatter(const hlo::Instruction& i, const C
   if (auto refusal = WhyNotWindow(window)) return refusal;
   if (!ScatterJoinOf(i)) return Op("a select-and-scatter by other than a sum or the like");
   if (auto reason = WhyNoExpression(*i.called()[0])) return Op(*std::move(reason));
+  // With a third stream beside it, as window_kernel.cc has it.
+  Expression e;
+  const Type type = *TypeOf(i.shape().dtype());
+  const Value both[] = {Value{e.Load(0, type)}, Value{e.Load(1, type)}};
+  const int keeps = AddRegion(*i.called()[0], both, e)[0].low;
+  if (DivideIntoRuns(e, e.Op(Micro::kAnd, kSigned, keeps, e.Load(2, Type::kS32))).size() != 1)
+    return Op("a select-and-scatter whose selection is more than one vector program");
   if (!SelectAndScatterFits(window, i.operand(1)->shape(), config))
     return Refusal{"unsupported-shape", "windows that overlap do not fit the scratchpad together"};
   return std::nullopt;

@@ -41,6 +41,7 @@ TEMPLATES = {"cpp_api/include": "include", "lazy/ops": "lazy/ops"}  # where they
 WIDTH = 100
 LOC = "LAZULI_LOC"
 FORMS = {"method", "inplace", "py.method", "c++", "written", "view", "op"}  # and namespaces
+SETTINGS = {"casts", "apart", "tensors", "first_tensor"}  # @casts NAME...: rows of the file that Python calls by another rule
 
 
 # --- types
@@ -76,7 +77,11 @@ TYPES = {
     "int?": by_value("std::optional<std::int64_t>"),
     "int[]": by_reference("Dims", "absl::Span<const int64_t>", "{name}"),
     "int[]?": by_reference("std::optional<Dims>", "const std::optional<Dims>&", "{name}"),
+    "int[1]": Type("std::int64_t", "Size1", "int64_t", "{name}"),  # Python takes (n,), too
+    "int[1]?": Type("std::optional<std::int64_t>", "std::optional<Size1>", "std::optional<int64_t>", "{name}"),
     "int[2]": by_value("Size2", "Pair"),  # one number stands for both
+    "int[2]?": by_value("OptionalSize2", "std::optional<Pair>"),
+    "Padding": by_value("Padding", "ConvPadding"),  # an int[2], "same" or "valid"
     "float": by_value("double"),
     "float?": by_value("std::optional<double>"),
     "bool": by_value("bool"),
@@ -144,6 +149,7 @@ class Row:
     doc: str  # paragraphs, one per line
     namespace: str = ""
     table: str = ""  # of a row of unary.def, binary.def or compare.def, which
+    settings: frozenset = frozenset()  # of SETTINGS
 
     @property
     def cpp_name(self):
@@ -285,7 +291,7 @@ def entries(path):
 
 def parse_family(path, tables):
     """The sections of a file of rows. `tables`: rows of the .def files by name, for lines like @unary."""
-    family, namespace, written = Family(path.stem, []), "", ()
+    family, namespace, written, settings = Family(path.stem, []), "", (), {}
     for start, text, doc in entries(path):
         try:
             if text.startswith("--- "):
@@ -296,6 +302,9 @@ def parse_family(path, tables):
                     namespace = arguments[0]
                 elif word == "written":
                     written = ("written",)
+                elif word in SETTINGS:
+                    for name in arguments:
+                        settings.setdefault(name, set()).add(word)
                 else:
                     family.sections[-1].rows += tables[word]
             else:
@@ -305,6 +314,11 @@ def parse_family(path, tables):
                 family.sections[-1].rows.append(dataclasses.replace(row, forms=row.forms.union(written)))
         except (ValueError, KeyError, IndexError) as error:
             raise SystemExit(f"{path}:{start}: {error}") from error
+    unknown = settings.keys() - {row.name for row in family.rows}
+    if unknown:
+        raise SystemExit(f"{path}: there is no row {min(unknown)}, which @{min(settings[min(unknown)])} names")
+    for section in family.sections:
+        section.rows = [dataclasses.replace(row, settings=row.settings.union(settings.get(row.name, ()))) for row in section.rows]
     return family
 
 
@@ -337,9 +351,12 @@ def parse_table(path, kind):
     forms = frozenset(["method", "inplace"])
     rows = []
     for line in path.read_text(encoding="utf-8").splitlines():
-        match = re.match(r'LAZULI_\w+\(\w+, \w+, (\w+),.*"((?:[^"\\]|\\.)*)"\)$', line)
+        match = re.match(r'LAZULI_\w+\(\w+, \w+, (\w+), \w+(?:, (\w+))?.*"((?:[^"\\]|\\.)*)"\)$', line)
         if match:
-            rows.append(Row(match[1], parameters, "Tensor", forms, match[2], "", kind))
+            # One operand that keeps its dtype gives that to out=; what promotes writes as what it promotes to.
+            casts = kind != "unary" or match[2] in ("kFloat", "kTruth")
+            settings = frozenset(["casts"] if casts else []) | (frozenset(["first_tensor"]) if kind == "compare" else frozenset())
+            rows.append(Row(match[1], parameters, "Tensor", forms, match[3], "", kind, settings))
     return rows
 
 
@@ -587,6 +604,8 @@ def quoted(text):
 
 def python_value(row, p):
     value = type_of(p.type).value
+    if value == "Operand" and ("tensors" in row.settings or ("first_tensor" in row.settings and p is row.parameters[0])):
+        value = "Tensor"  # which no number stands for
     home = ENUMS.get(p.type, row.namespace if p.type.endswith("Options") else "")
     return "::".join([*home.split("."), value]) if home else value
 
@@ -646,7 +665,9 @@ def python_row(row, in_place=False, number=0):
     elif result.startswith("("):
         result = f"tuple[{', '.join(['Tensor'] * result.count('Tensor'))}]"
     doc = ("In place: " if in_place else "") + row.doc
-    takes_out = ", true" if row.takes_out and not in_place else ""
+    takes_out = ""
+    if row.takes_out and not in_place:
+        takes_out = ", {" + ", ".join([".taken = true", *(f".{word} = true" for word in ("casts", "apart") if word in row.settings)]) + "}"
     return "\n".join([f"PyObject* Call{id_}(const Signature& signature, Slots slots) {{", *body, "}",
                       f"constexpr ParameterRow k{id_}Parameters[] = {{\n    {parameters}}};",
                       f"FunctionRow k{id_}Row{{{quoted(name)}, k{id_}Parameters, {quoted(result)},\n    {quoted(doc)},"

@@ -63,7 +63,7 @@ Tensor Linear::forward(const Tensor& x, SourceLocation loc) const {
 Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel,
                const Conv2dOptions& options, SourceLocation loc)
     : options_{.stride = {options.stride.height, options.stride.width},
-               .padding = {options.padding.height, options.padding.width},
+               .padding = options.padding,
                .dilation = {options.dilation.height, options.dilation.width},
                .groups = options.groups} {
   const SiteScope site(loc);
@@ -93,7 +93,8 @@ MaxPool2d::MaxPool2d(Size2 kernel, const MaxPool2dOptions& options, SourceLocati
 }
 
 Tensor MaxPool2d::forward(const Tensor& x, SourceLocation loc) const {
-  return max_pool2d(x, kernel_, options_.stride, options_.padding, options_.ceil_mode, loc);
+  return max_pool2d(x, kernel_, options_.stride, options_.padding, options_.dilation,
+                    options_.ceil_mode, loc);
 }
 
 AvgPool2d::AvgPool2d(Size2 kernel, const AvgPool2dOptions& options, SourceLocation loc)
@@ -103,7 +104,7 @@ AvgPool2d::AvgPool2d(Size2 kernel, const AvgPool2dOptions& options, SourceLocati
 
 Tensor AvgPool2d::forward(const Tensor& x, SourceLocation loc) const {
   return avg_pool2d(x, kernel_, options_.stride, options_.padding, options_.ceil_mode,
-                    options_.count_include_pad, loc);
+                    options_.count_include_pad, options_.divisor_override, loc);
 }
 
 Embedding::Embedding(std::int64_t rows, std::int64_t dim, const EmbeddingOptions& options,

@@ -149,7 +149,31 @@ Tensor& BecomeView(std::string_view op, Tensor& target, const Locs& loc,
   return target;
 }
 
-bool AssignOut(std::string_view op, const Tensor& out, const Tensor& result) {
+namespace {
+enum class Overlap { kNone, kPart, kWhole };
+// Of tensors without gaps; what strides others leave is not looked at.
+Overlap OverlapOf(const lazy::Tensor& x, const lazy::Tensor& y) {
+  if (x.impl() == y.impl()) return Overlap::kWhole;
+  const std::int64_t n = x.shape().num_elements(), m = y.shape().num_elements();
+  if (n == 0 || m == 0 || &x.storage().written() != &y.storage().written()) return Overlap::kNone;
+  const lazy::Geometry a = lazy::GeometryOf(x), b = lazy::GeometryOf(y);
+  if (!lazy::IsContiguous(x.shape().dims(), a.strides) ||
+      !lazy::IsContiguous(y.shape().dims(), b.strides))
+    return Overlap::kNone;
+  if (a.offset == b.offset && n == m) return Overlap::kWhole;
+  return a.offset < b.offset + m && b.offset < a.offset + n ? Overlap::kPart : Overlap::kNone;
+}
+}  // namespace
+
+void CheckOutApart(std::string_view op, const Tensor& out, const Tensor& operand, bool apart) {
+  const Overlap overlap = OverlapOf(TensorAccess::Unwrap(out), TensorAccess::Unwrap(operand));
+  if (overlap == Overlap::kNone || (overlap == Overlap::kWhole && !apart)) return;
+  lazy::ThrowRecordError(
+      op, ir::InvalidArgument("unsupported operation: out= and an operand share ",
+                              overlap == Overlap::kPart ? "part of their" : "their", " memory"));
+}
+
+bool AssignOut(std::string_view op, const Tensor& out, const Tensor& result, bool casts) {
   const lazy::Tensor to = TensorAccess::Unwrap(out), from = TensorAccess::Unwrap(result);
   if (lazy::GradEnabled() && (to.requires_grad() || from.requires_grad())) {
     lazy::ThrowRecordError(
@@ -159,6 +183,11 @@ bool AssignOut(std::string_view op, const Tensor& out, const Tensor& result) {
   if (!(to.device() == from.device())) {
     lazy::ThrowRecordError(op, ir::InvalidArgument("out= is on ", to.device().ToString(),
                                                    ", the result on ", from.device().ToString()));
+  }
+  if (!casts && to.dtype() != from.dtype()) {
+    lazy::ThrowRecordError(op, ir::InvalidArgument("out= must have the dtype of the result, ",
+                                                   ir::DTypeText(from.dtype()), ", but has ",
+                                                   ir::DTypeText(to.dtype())));
   }
   CheckKeepsType(op, to, from.dtype());
   if (to.shape().dims() == from.shape().dims()) {

@@ -22,9 +22,11 @@ Tensor& InPlace(std::string_view op, Tensor& target, const SourceLocation& loc,
 Tensor& BecomeView(std::string_view op, Tensor& target, const SourceLocation& loc,
                    absl::FunctionRef<Tensor(const Tensor&)> function);
 
-// out := result, which out's dtype must hold, for the function `op`. False: out had other dims, and
-// has memory of its own now, as it is resized in PyTorch.
-bool AssignOut(std::string_view op, const Tensor& out, const Tensor& result);
+// out := result, which out's dtype must hold, or be unless it `casts`, for the function `op`. False:
+// out had other dims, and has memory of its own now, as it is resized in PyTorch.
+bool AssignOut(std::string_view op, const Tensor& out, const Tensor& result, bool casts = true);
+// Throws where out= and an operand share part of their memory; with `apart`, where they share any.
+void CheckOutApart(std::string_view op, const Tensor& out, const Tensor& operand, bool apart);
 
 using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operand&);
 // The function of tensors and numbers; at least one is a tensor.

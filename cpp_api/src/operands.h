@@ -45,6 +45,12 @@ inline std::optional<backend::Device> In(const std::optional<Device>& device) {
 inline backend::Device In(const Device& device) { return DeviceAccess::Unwrap(device); }
 inline lazy::Pair In(Size2 size) { return {size.height, size.width}; }
 inline lazy::Pair In(std::pair<std::int64_t, std::int64_t> p) { return {p.first, p.second}; }
+inline std::optional<lazy::Pair> In(const std::optional<Size2>& size) {
+  return size ? std::optional(In(*size)) : std::nullopt;
+}
+inline lazy::ConvPadding In(const Padding& padding) {
+  return {{padding.height, padding.width}, padding.same};
+}
 inline lazy::Conv2dOptions In(const Conv2dOptions& options) {
   return {In(options.stride), In(options.padding), In(options.dilation), options.groups};
 }

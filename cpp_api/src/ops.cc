@@ -142,6 +142,13 @@ Tensor trace(const Tensor& x, Locs loc) {
   return CallTensor(loc, [&] { return lazy::TraceOf(In(x, "trace")); });
 }
 
+Padding::Padding(const char* mode) : Size2(0), same(std::string_view(mode) == "same") {
+  if (!same && std::string_view(mode) != "valid") {
+    throw Error(ErrorCode::kInvalidArgument,
+                "padding: '" + std::string(mode) + "' is no choice; there are 'same' and 'valid'");
+  }
+}
+
 void manual_seed(std::uint64_t seed) { lazy::ManualSeed(seed); }
 std::uint64_t random_seed() { return lazy::RandomSeed(); }
 

@@ -162,7 +162,8 @@ Tensors Meshgrid(absl::Span<const Tensor> xs, std::string_view indexing) {
   return grids;
 }
 
-Tensor RepeatInterleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {
+Tensor RepeatInterleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim,
+                        std::optional<int64_t> output_size) {
   if (repeats < 0) {
     ThrowRecordError("repeat_interleave",
                      InvalidArgument("repeats must not be negative, is ", repeats));
@@ -172,6 +173,12 @@ Tensor RepeatInterleave(const Tensor& x, int64_t repeats, std::optional<int64_t>
   Dims dims = DimsOf(in.shape()), apart = dims;
   apart.insert(apart.begin() + d + 1, repeats);
   dims[static_cast<std::size_t>(d)] *= repeats;
+  if (output_size.value_or(dims[static_cast<std::size_t>(d)]) !=
+      dims[static_cast<std::size_t>(d)]) {
+    ThrowRecordError("repeat_interleave",
+                     InvalidArgument("output_size is ", *output_size, ", but there are ",
+                                     dims[static_cast<std::size_t>(d)], " elements"));
+  }
   return Reshape(BroadcastTo(Unsqueeze(in, d + 1), apart), dims);
 }
 
@@ -300,8 +307,10 @@ Tensor Pad(const Tensor& x, absl::Span<const int64_t> pad, std::string_view mode
     // What is cut off is no padding.
     const int64_t cut_low = std::max<int64_t>(-low[d], 0),
                   cut_high = std::max<int64_t>(-high[d], 0);
+    // A circle closes where it is cut; the others go on as x did.
+    if (mode == "circular") y = Narrow(y, dim, cut_low, n - cut_low - cut_high);
     y = Extended(y, dim, std::max<int64_t>(low[d], 0), std::max<int64_t>(high[d], 0), mode);
-    y = Narrow(y, dim, cut_low, y.dim(dim) - cut_low - cut_high);
+    if (mode != "circular") y = Narrow(y, dim, cut_low, y.dim(dim) - cut_low - cut_high);
   }
   return y.impl() == x.impl() ? Clone(x) : y;
 }
@@ -311,6 +320,14 @@ Tensor ConstantPadNd(const Tensor& x, absl::Span<const int64_t> pad, const Numbe
   const Tensor ones = FullConstant(Shape(DType::kPred, x.shape().dims()), 1, x.device());
   return Where(Pad(ones, pad, "constant", std::nullopt), padded, value.As(x.dtype()));
 }
+
+namespace {
+int64_t Elements(absl::Span<const int64_t> dims) {
+  int64_t n = 1;
+  for (const int64_t size : dims) n *= size;
+  return n;
+}
+}  // namespace
 
 Tensor PixelShuffle(const Tensor& x, int64_t factor) {
   constexpr int64_t kMost = int64_t{1} << 20;  // no channels are divided by the square of more
@@ -322,7 +339,8 @@ Tensor PixelShuffle(const Tensor& x, int64_t factor) {
   }
   const int64_t c = x.dim(r - 3) / (factor * factor), h = x.dim(r - 2), w = x.dim(r - 1);
   Dims lead(x.shape().dims().begin(), x.shape().dims().end() - 3);
-  const Tensor apart = Permute(Reshape(x, {-1, c, factor, factor, h, w}), {0, 1, 4, 2, 5, 3});
+  const Tensor apart =
+      Permute(Reshape(x, {Elements(lead), c, factor, factor, h, w}), {0, 1, 4, 2, 5, 3});
   lead.insert(lead.end(), {c, h * factor, w * factor});
   return Reshape(apart, lead);
 }
@@ -335,7 +353,8 @@ Tensor PixelUnshuffle(const Tensor& x, int64_t factor) {
   }
   const int64_t c = x.dim(r - 3), h = x.dim(r - 2) / factor, w = x.dim(r - 1) / factor;
   Dims lead(x.shape().dims().begin(), x.shape().dims().end() - 3);
-  const Tensor apart = Permute(Reshape(x, {-1, c, h, factor, w, factor}), {0, 1, 3, 5, 2, 4});
+  const Tensor apart =
+      Permute(Reshape(x, {Elements(lead), c, h, factor, w, factor}), {0, 1, 3, 5, 2, 4});
   lead.insert(lead.end(), {c * factor * factor, h, w});
   return Reshape(apart, lead);
 }

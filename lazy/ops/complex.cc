@@ -44,6 +44,7 @@ Tensor Imag(const Tensor& x) {
 }
 
 Tensor Conj(const Tensor& x) { return IsComplex(x.dtype()) ? Record(ConjOp{}, x) : x; }
+Tensor ConjPhysical(const Tensor& x) { return Conj(x); }
 
 Tensor Complex(const Tensor& real, const Tensor& imag) { return Record(ComplexOp{}, real, imag); }
 

@@ -384,11 +384,14 @@ Tensor Between(const Tensor& start, const Tensor& end, int64_t steps, std::optio
   }
   const bool is_complex = IsComplex(start.dtype()) || IsComplex(end.dtype());
   const DType wide = is_complex ? DType::kC128 : DType::kF64;
-  const Tensor first = To(Detach(start), wide), last = To(Detach(end), wide);
+  const auto widened = [&](const Tensor& t) {  // of integers whole numbers
+    return To(dtype && IsIntegral(*dtype) ? To(Detach(t), *dtype) : Detach(t), wide);
+  };
+  const Tensor first = widened(start), last = widened(end);
   const Tensor step = (last - first) / static_cast<double>(std::max<int64_t>(steps - 1, 1));
   const Tensor i = Arange(steps, DType::kS64, start.device());
   const Tensor before = To(i, wide), after = To(static_cast<double>(steps - 1) - i, wide);
-  const int64_t half = (steps + 1) / 2;
+  const int64_t half = std::max<int64_t>(steps / 2, 1);
   const Tensor is_early = Lt(i, Constant(static_cast<double>(half), DType::kS64));
   return To(Where(is_early, first + before * step, last - after * step),
             dtype.value_or(is_complex ? DefaultComplex() : DefaultFloat()));
@@ -420,7 +423,10 @@ Tensor Powers(const Tensor& start, const Tensor& end, int64_t steps, double base
               std::optional<DType> dtype) {
   const bool is_complex = IsComplex(start.dtype()) || IsComplex(end.dtype());
   const DType wide = is_complex ? DType::kC128 : DType::kF64;
-  return To(Pow(Constant(base, wide), Between(start, end, steps, wide)),
+  const auto whole = [&](const Tensor& t) {
+    return dtype && IsIntegral(*dtype) ? To(Detach(t), *dtype) : t;
+  };
+  return To(Pow(Constant(base, wide), Between(whole(start), whole(end), steps, wide)),
             dtype.value_or(is_complex ? DefaultComplex() : DefaultFloat()));
 }
 }  // namespace

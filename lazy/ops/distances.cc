@@ -7,6 +7,7 @@
 #include "lazy/ops/functions.h"
 #include "lazy/ops/loss.h"
 #include "lazy/ops/reduce.h"
+#include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -84,7 +85,9 @@ Tensor CosineEmbeddingLoss(const Tensor& x1, const Tensor& x2, const Tensor& tar
 }
 
 Tensor SoftMarginLoss(const Tensor& x, const Tensor& target, Reduction reduction) {
-  return Reduced(Log1p(Exp(-target * x)), reduction);
+  // In wide: the slope of the logarithm is a small difference where x is large.
+  const Tensor in = -target * x;
+  return Reduced(To(Log1p(Exp(Wide(in))), in.dtype()), reduction);
 }
 
 Tensor TripletMarginLoss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
@@ -96,6 +99,10 @@ Tensor TripletMarginLoss(const Tensor& anchor, const Tensor& positive, const Ten
                         "have the same number of dimensions, have ",
                         anchor.shape(), ", ", positive.shape(), " and ", negative.shape()));
   }
+  if (!(margin > 0)) {
+    ThrowRecordError("triplet_margin_loss",
+                     InvalidArgument("margin must be greater than 0, got ", margin));
+  }
   const auto apart = [&](const Tensor& a, const Tensor& b) {
     return PairwiseDistance(a, b, p, eps, /*keepdim=*/false);
   };
@@ -104,8 +111,9 @@ Tensor TripletMarginLoss(const Tensor& anchor, const Tensor& positive, const Ten
   return Reduced(Hinge(apart(anchor, positive) - far + margin), reduction);
 }
 
-Tensor PoissonNllLoss(const Tensor& x, const Tensor& target, bool log_input, bool full, double eps,
+Tensor PoissonNllLoss(const Tensor& in, const Tensor& target, bool log_input, bool full, double eps,
                       Reduction reduction) {
+  const Tensor x = Floating(in);
   Tensor loss = log_input ? Exp(x) - target * x : x - target * Log(x + eps);
   if (full) {
     // Stirling's approximation of log(target!).

@@ -189,9 +189,9 @@ Named WithoutRepeats(Named named) {
   return named;
 }
 
-// Without the dims whose name `drop` says; summed over, as the dtype it has.
+// Without the dims whose name `drop` says; summed over, as the dtype it has unless the sum widens.
 template <class F>
-Named Without(const Named& named, F drop) {
+Named Without(const Named& named, F drop, bool widens = false) {
   Dims dims;
   Labels labels;
   for (std::size_t d = 0; d < named.labels.size(); ++d) {
@@ -201,7 +201,8 @@ Named Without(const Named& named, F drop) {
       labels.push_back(named.labels[d]);
   }
   if (dims.empty()) return named;
-  return {To(Sum(named.x, dims), named.x.dtype()), std::move(labels)};
+  const Tensor sum = Sum(named.x, dims);
+  return {widens ? sum : To(sum, named.x.dtype()), std::move(labels)};
 }
 
 // The product of two, summed over the names that are of both and not kept.
@@ -285,7 +286,8 @@ Tensor Einsum(std::string_view text, absl::Span<const Tensor> xs) {
       kept.insert(kept.end(), operands[later].labels.begin(), operands[later].labels.end());
     all = Contract(std::move(all), operands[i], kept);
   }
-  all = Without(all, [&](Label l) { return !Has(result, l); });
+  // The sum of a single operand is a sum: that of integers has s64.
+  all = Without(all, [&](Label l) { return !Has(result, l); }, /*widens=*/xs.size() == 1);
   return Ordered(all, result).x;
 }
 

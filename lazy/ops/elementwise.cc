@@ -484,6 +484,10 @@ Tensor MaskedFill(const Tensor& x, const Tensor& mask, const Tensor& value) {
     ThrowRecordError("masked_fill",
                      InvalidArgument("value must be a number or of rank 0, is ", value.shape()));
   }
+  if (IsComplex(value.dtype()) && !IsComplex(x.dtype())) {
+    ThrowRecordError("masked_fill", InvalidArgument("the value ", value.shape(),
+                                                    " would be cut to ", DTypeText(x.dtype())));
+  }
   return Where(mask, To(value, x.dtype()), x);
 }
 Tensor MaskedFill(const Tensor& x, const Tensor& mask, const Number& value) {

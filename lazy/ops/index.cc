@@ -399,6 +399,8 @@ std::pair<Tensor, Tensor> LikeDims(const Tensor& x, const std::pair<Tensor, Tens
 Tensor Gather(const Tensor& in, int64_t dim, const Tensor& index) {
   const Tensor x = WithDim(in);
   const int64_t d = NormalizeDim("gather", dim, x.rank());
+  if (index.shape().num_elements() == 0 && index.rank() != x.rank() && IsIntegral(index.dtype()))
+    return FullConstant(Shape(x.dtype(), index.shape().dims()), 0, x.device());
   if (index.rank() != 0) return Record(GatherOp{d}, x, index);
   return Reshape(Record(GatherOp{d}, x, WithDim(index)), {});
 }
@@ -460,7 +462,10 @@ Tensor IndexFill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   const Tensor in = WithDim(x), rows = WithDim(index);
   const int64_t d = NormalizeDim("index_fill", dim, in.rank());
   const Dims dims = Resized(in.shape(), d, rows.dim(0));
-  return Reshape(IndexCopy(in, d, rows, BroadcastTo(To(value, x.dtype()), dims)), x.shape().dims());
+  const Tensor from_end = Lt(rows, Constant(0, rows.dtype()));
+  const Tensor at =
+      IsSigned(rows.dtype()) ? Where(from_end, rows + static_cast<double>(in.dim(d)), rows) : rows;
+  return Reshape(IndexCopy(in, d, at, BroadcastTo(To(value, x.dtype()), dims)), x.shape().dims());
 }
 Tensor IndexFill(const Tensor& x, int64_t dim, const Tensor& index, const Number& value) {
   return IndexFill(x, dim, index, Spread(value, x, {}));
@@ -494,7 +499,9 @@ Tensor TakeAlongDim(const Tensor& x, const Tensor& indices, std::optional<int64_
     (*dims)[static_cast<std::size_t>(d)] = t.dim(d);
     return BroadcastTo(t, *dims);
   };
-  return Gather(stretched(x), d, stretched(indices));
+  const Tensor at = stretched(To(indices, DType::kS64));
+  const Value none = Constant(0, DType::kS64);
+  return Gather(stretched(x), d, Where(Lt(at, none), at + static_cast<double>(x.dim(d)), at));
 }
 
 Tensor MaskPositions(const Tensor& mask, int64_t count) {
@@ -503,7 +510,8 @@ Tensor MaskPositions(const Tensor& mask, int64_t count) {
 
 Tensor Cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
   return AlongDim(dtype ? To(x, *dtype) : x, [&](const Tensor& in) {
-    return Record(CumSumOp{NormalizeDim("cumsum", dim, in.rank())}, in);
+    const Tensor sums = Record(CumSumOp{NormalizeDim("cumsum", dim, in.rank())}, in);
+    return dtype ? To(sums, *dtype) : sums;
   });
 }
 
@@ -529,8 +537,6 @@ std::pair<Tensor, Tensor> Topk(const Tensor& x, int64_t k, int64_t dim, bool lar
 }
 
 Tensor Msort(const Tensor& x) { return Sort(x, 0).first; }
-
-Tensor OneHot(const Tensor& index, int64_t classes) { return OneHot(index, classes, DType::kS64); }
 
 Tensor Embedding(const Tensor& index, const Tensor& weight, std::optional<int64_t> padding_idx) {
   if (weight.rank() != 2) {

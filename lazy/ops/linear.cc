@@ -287,13 +287,40 @@ Tensors Conv2dWeightGradOp::Vjp(const Saved& s, const Tensor& g) const {
   return grads;
 }
 
-Tensor Conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+namespace {
+// The zeros around x that keep its size. An odd number of them is one more behind, which x gets.
+std::pair<Tensor, Pair> PaddedAsX(const Tensor& x, const Tensor& weight,
+                                  const Conv2dOptions& options) {
+  if (options.stride != Pair{1, 1}) {
+    ThrowRecordError("conv2d", InvalidArgument("padding \"same\" takes strides of 1, not ",
+                                               options.stride[0], " and ", options.stride[1]));
+  }
+  Pair padding;
+  Dims more(4, 0);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const int64_t all = options.dilation[i] * (weight.dim(static_cast<int64_t>(i) + 2) - 1);
+    padding[i] = all / 2;
+    more[i + 2] = all % 2;
+  }
+  const Dims none(4, 0);
+  return {more == none ? x : PadZeros(x, none, more, none), padding};
+}
+}  // namespace
+
+Tensor Conv2d(const Tensor& in, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
-  if (x.rank() == 3 && weight.rank() == 4)  // one image
-    return Squeeze(Conv2d(Unsqueeze(x, 0), weight, bias, options), 0);
+  if (in.rank() == 3 && weight.rank() == 4)  // one image
+    return Squeeze(Conv2d(Unsqueeze(in, 0), weight, bias, options), 0);
   if (bias.defined() && weight.rank() == 4) CheckBias("conv2d", "channels", bias, weight);
-  const Tensor y = Record(
-      Conv2dOp{options.stride, options.padding, options.dilation, options.groups}, x, weight);
+  if (bias.defined() && bias.dtype() != in.dtype()) {
+    ThrowRecordError("conv2d", InvalidArgument("dtypes of x ", in.shape(), " and bias ",
+                                               bias.shape(), " differ; convert one with to()"));
+  }
+  const bool same = options.padding.same && in.rank() == 4 && weight.rank() == 4;
+  const auto [x, padding] =
+      same ? PaddedAsX(in, weight, options) : std::pair(in, options.padding.size);
+  const Tensor y =
+      Record(Conv2dOp{options.stride, padding, options.dilation, options.groups}, x, weight);
   return bias.defined() ? y + Reshape(bias, {1, bias.dim(0), 1, 1}) : y;
 }
 

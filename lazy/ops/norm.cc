@@ -118,7 +118,9 @@ Tensor GroupNorm(const Tensor& x, int64_t groups, double eps) {
     ThrowRecordError("group_norm", InvalidArgument(groups, " groups do not divide the channels ",
                                                    "(dim 1) of ", x.shape()));
   }
-  return Reshape(LayerNorm(Reshape(x, {x.dim(0), groups, -1}), 2, eps), x.shape().dims());
+  int64_t size = x.dim(1) / groups;
+  for (int64_t d = 2; d < x.rank(); ++d) size *= x.dim(d);
+  return Reshape(LayerNorm(Reshape(x, {x.dim(0), groups, size}), 2, eps), x.shape().dims());
 }
 
 Tensor RmsNorm(const Tensor& in, int64_t axis, double eps) {
@@ -230,6 +232,7 @@ Tensor BatchNorm(const Tensor& x, const Tensor& running_mean, const Tensor& runn
 }
 
 Tensor LocalResponseNorm(const Tensor& in, int64_t size, double alpha, double beta, double k) {
+  if (in.rank() >= 3 && in.shape().num_elements() == 0) return Clone(in);
   const Tensor x = Floating(in);
   if (x.rank() < 3) {
     ThrowRecordError("local_response_norm",

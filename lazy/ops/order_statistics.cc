@@ -157,7 +157,7 @@ Tensor QuantilesOf(const Tensor& in, const Tensor& q, const QuantileArguments& a
   const Tensor rows = Reshape(sorted, {-1, x.dim(d)}), is_nan = Ne(Detach(rows), Detach(rows));
   const Tensor nans = Sum(is_nan, {1}, /*keepdim=*/true);
   const double last = static_cast<double>(x.dim(d)) - 1;
-  const Tensor share = Reshape(To(Detach(q), DType::kF64), {1, -1});
+  const Tensor share = Reshape(To(q, DType::kF64), {1, -1});
   Tensor at = share * last;
   if (a.nan_counts) {
     at = Where(Ne(nans, Constant(0, DType::kS64)), Constant(last, DType::kF64), at);

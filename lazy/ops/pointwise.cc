@@ -582,6 +582,12 @@ Tensor Copysign(const Operand& in_x, const Operand& in_y) {
 namespace {
 // log(exp(x) + exp(y)) of x and y times `scale`, over it.
 Tensor LogOfSum(const Tensor& x, const Tensor& y, double scale) {
+  if (IsComplex(x.dtype())) {  // whose order is that of their real parts
+    const Tensor first = Ge(Real(x), Real(y)), same = Eq(x, y);
+    const Tensor large = Where(first, x, y), small = Where(first, y, x);
+    const Tensor apart = Where(same, Number0(x), small - large) * scale;
+    return large + Log1p(Exp(apart)) / scale;
+  }
   const Tensor same = LogicalAnd(Eq(x, y), Eq(Abs(x), Infinite(x)));
   const Tensor apart = Where(same, Number0(x), x - y) * scale;
   return Where(same, x,

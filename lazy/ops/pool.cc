@@ -68,23 +68,25 @@ lowering::Op WindowMeans(lowering::Builder& b, lowering::Op x, const AvgPool2dOp
   return b.Convert(b.DividedBy(sum, b.Full(sum.shape(), Taps(op.kernel))), x.dtype());
 }
 
-// How far the last window reaches beyond the padding: with ceil_mode one that begins in x, or in
-// the padding before it, is one. What is no pooling has none; the op refuses it.
+}  // namespace
+
+Pair Reach(const Pool2dAttrs& a) {
+  return {(a.kernel[0] - 1) * a.dilation[0] + 1, (a.kernel[1] - 1) * a.dilation[1] + 1};
+}
+
 Pair Overhang(const Shape& x, const Pool2dAttrs& a) {
   Pair overhang{0, 0};
   if (!a.ceil_mode || x.rank() != 4 || a.stride[0] < 1 || a.stride[1] < 1) return overhang;
   for (std::size_t i = 0; i < 2; ++i) {
     // From where the first window begins to the end of x, and to where a last whole one may begin.
     const int64_t end = a.padding[i] + x.dim(static_cast<int64_t>(i) + 2);
-    const int64_t whole = end + a.padding[i] - a.kernel[i];
+    const int64_t whole = end + a.padding[i] - Reach(a)[i];
     int64_t begin = (whole + a.stride[i] - 1) / a.stride[i] * a.stride[i];
     if (begin >= end) begin -= a.stride[i];
     overhang[i] = std::max<int64_t>(0, begin - whole);
   }
   return overhang;
 }
-
-}  // namespace
 
 lowering::Op MaxPool2dOp::Lower(lowering::Builder& b, lowering::Op x) const {
   if (absl::Status status = CheckPool(*this, x.shape()); !status.ok())
@@ -134,10 +136,6 @@ Tensors MaxPool2dPickOp::Vjp(const Saved& s, const Tensor& h) const {
   return {Tensor(), Record(MaxPool2dGradOp{kernel, stride, padding, overhang}, s.x(), h)};
 }
 
-Tensor MaxPool2d(const Tensor& x, const Pool2dAttrs& a) {
-  return Record(MaxPool2dOp{a.kernel, a.stride, a.padding, Overhang(x.shape(), a)}, x);
-}
-
 lowering::Op AvgPool2dOp::Lower(lowering::Builder& b, lowering::Op x) const {
   absl::Status status = CheckPool(*this, x.shape());
   if (status.ok() && !IsFloat(x.dtype())) status = InvalidArgument("takes floats, not ", x.shape());
@@ -176,7 +174,9 @@ Tensors AvgPool2dGradOp::Vjp(const Saved&, const Tensor& g) const {
   return {Record(AvgPool2dOp{kernel, stride, padding, overhang}, g)};
 }
 
-Tensor AvgPool2d(const Tensor& x, const Pool2dAttrs& a, bool count_padding) {
+namespace {
+// Of floats; unless count_padding, of the elements in the windows that are no padding.
+Tensor Means(const Tensor& x, const Pool2dAttrs& a, bool count_padding) {
   const Pair overhang = Overhang(x.shape(), a);
   Tensor mean = Record(AvgPool2dOp{a.kernel, a.stride, a.padding, overhang}, x);
   const bool all_count = count_padding || a.padding == Pair{0, 0};
@@ -190,8 +190,6 @@ Tensor AvgPool2d(const Tensor& x, const Pool2dAttrs& a, bool count_padding) {
   const Tensor ones = FullConstant(Shape(x.dtype(), {1, 1, size[0], size[1]}), 1, x.device());
   return mean / Record(AvgPool2dOp{a.kernel, a.stride, around, overhang}, ones);
 }
-
-namespace {
 
 // [to, from]: row i holds 1 / n at the n positions from floor(i from / to) to ceil((i + 1) from /
 // to).
@@ -218,7 +216,7 @@ Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
   const int64_t h = x.dim(2), w = x.dim(3);
   if (h % size[0] == 0 && w % size[1] == 0) {
     const Pair kernel{h / size[0], w / size[1]};
-    return AvgPool2d(x, {.kernel = kernel, .stride = kernel}, true);
+    return Means(x, {.kernel = kernel, .stride = kernel}, true);
   }
   return InWide(x, [&](const Tensor& wide) {
     const Tensor rows = AveragingMatrix(h, size[0], wide.dtype(), x.device());
@@ -228,26 +226,64 @@ Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
 }
 
 namespace {
-Pool2dAttrs Windows(Pair kernel, Pair stride, Pair padding, bool ceil_mode) {
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (stride[i] == 0) stride[i] = kernel[i];
+
+// What the arguments say, checked.
+Pool2dAttrs PoolAttrs(std::string_view op, const Tensor& x, const Pool2dAttrs& a) {
+  for (int64_t d = 1; d < x.rank(); ++d) {
+    if (x.dim(d) == 0)
+      ThrowRecordError(op, InvalidArgument("takes images that have elements, not ", x.shape()));
   }
-  return {kernel, stride, padding, ceil_mode};
+  if (a.dilation[0] < 1 || a.dilation[1] < 1) {
+    ThrowRecordError(op,
+                     InvalidArgument("dilation ", PairText(a.dilation), ": dilations start at 1"));
+  }
+  const MaxPool2dOp windows{Reach(a), a.stride, a.padding, Overhang(x.shape(), a)};
+  if (absl::Status status = CheckPool(windows, x.shape()); !status.ok())
+    ThrowRecordError(op, status);
+  return a;
 }
+
 }  // namespace
 
-Tensor MaxPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, bool ceil_mode) {
+Tensor MaxPool2d(const Tensor& x, Pair kernel, std::optional<Pair> stride, Pair padding,
+                 Pair dilation, bool ceil_mode) {
   if (x.rank() == 3)
-    return Squeeze(MaxPool2d(Unsqueeze(x, 0), kernel, stride, padding, ceil_mode), 0);
-  return MaxPool2d(x, Windows(kernel, stride, padding, ceil_mode));
+    return Squeeze(MaxPool2d(Unsqueeze(x, 0), kernel, stride, padding, dilation, ceil_mode), 0);
+  const Pool2dAttrs a =
+      PoolAttrs("max_pool2d", x, {kernel, stride.value_or(kernel), padding, ceil_mode, dilation});
+  if (dilation != Pair{1, 1}) return LargestOfWindows(x, a).first;
+  return Record(MaxPool2dOp{a.kernel, a.stride, a.padding, Overhang(x.shape(), a)}, x);
 }
-Tensor AvgPool2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, bool ceil_mode,
-                 bool count_include_pad) {
+
+std::pair<Tensor, Tensor> MaxPool2dWithIndices(const Tensor& x, Pair kernel,
+                                               std::optional<Pair> stride, Pair padding,
+                                               Pair dilation, bool ceil_mode) {
+  if (x.rank() == 3) {
+    const auto [y, indices] =
+        MaxPool2dWithIndices(Unsqueeze(x, 0), kernel, stride, padding, dilation, ceil_mode);
+    return {Squeeze(y, 0), Squeeze(indices, 0)};
+  }
+  return LargestOfWindows(
+      x,
+      PoolAttrs("max_pool2d", x, {kernel, stride.value_or(kernel), padding, ceil_mode, dilation}));
+}
+
+Tensor AvgPool2d(const Tensor& x, Pair kernel, std::optional<Pair> stride, Pair padding,
+                 bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
   if (x.rank() == 3) {
     return Squeeze(
-        AvgPool2d(Unsqueeze(x, 0), kernel, stride, padding, ceil_mode, count_include_pad), 0);
+        AvgPool2d(Unsqueeze(x, 0), kernel, stride, padding, ceil_mode, count_include_pad, divisor),
+        0);
   }
-  return AvgPool2d(x, Windows(kernel, stride, padding, ceil_mode), count_include_pad);
+  if (divisor == 0) ThrowRecordError("avg_pool2d", InvalidArgument("divisor_override is 0"));
+  const Pool2dAttrs a =
+      PoolAttrs("avg_pool2d", x, {kernel, stride.value_or(kernel), padding, ceil_mode});
+  if (!IsFloat(x.dtype())) return MeansOfIntegerWindows(x, a, count_include_pad, divisor);
+  if (!divisor) return Means(x, a, count_include_pad);
+  return InWide(x, [&](const Tensor& wide) {
+    const AvgPool2dOp mean{a.kernel, a.stride, a.padding, Overhang(x.shape(), a)};
+    return Record(mean, wide) * (Taps(kernel) / static_cast<double>(*divisor));
+  });
 }
 
 }  // namespace lazuli::lazy

@@ -2,6 +2,9 @@
 // and columns beyond the padding (ceil_mode); nothing there counts.
 #pragma once
 
+#include <optional>
+#include <utility>
+
 #include "lazy/ops/functions.h"
 #include "lazy/ops/op.h"
 
@@ -58,5 +61,18 @@ struct AvgPool2dGradOp {
   lowering::Op Lower(lowering::Builder& b, lowering::Op dy) const;
   Tensors Vjp(const Saved& s, const Tensor& g) const;
 };
+
+// The rows and columns that a window spans.
+Pair Reach(const Pool2dAttrs& a);
+// How far the last window reaches beyond the padding: with ceil_mode one that begins in x, or in
+// the padding before it, is one. What is no pooling has none; the op refuses it.
+Pair Overhang(const Shape& x, const Pool2dAttrs& a);
+
+// --- by the elements of each window, beside each other, whose number is part of the program
+// The largest elements, and the positions in their image of the first that are.
+std::pair<Tensor, Tensor> LargestOfWindows(const Tensor& x, const Pool2dAttrs& a);
+// Sums of integers divided by how many elements count, or by a divisor, rounded towards 0.
+Tensor MeansOfIntegerWindows(const Tensor& x, const Pool2dAttrs& a, bool count_padding,
+                             std::optional<int64_t> divisor);
 
 }  // namespace lazuli::lazy

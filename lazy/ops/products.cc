@@ -1,6 +1,7 @@
 // Products of vectors and matrices that are made of matmul().
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise.h"
@@ -118,8 +119,9 @@ Tensor TraceOf(const Tensor& x) {
   return Sum(DiagonalView(x, 0, 0, 1));
 }
 
-Tensor Tensordot(const Tensor& x, const Tensor& y, absl::Span<const int64_t> x_dims,
+Tensor Tensordot(const Tensor& in_x, const Tensor& in_y, absl::Span<const int64_t> x_dims,
                  absl::Span<const int64_t> y_dims) {
+  Tensor x = in_x, y = in_y;
   if (x_dims.size() != y_dims.size()) {
     ThrowRecordError("tensordot",
                      InvalidArgument("both dimension lists should have same length, are (",
@@ -131,6 +133,10 @@ Tensor Tensordot(const Tensor& x, const Tensor& y, absl::Span<const int64_t> x_d
   for (std::size_t i = 0; i < x_dims.size(); ++i) {
     sums.push_back(NormalizeDim("tensordot", x_dims[i], x.rank()));
     y_order.push_back(NormalizeDim("tensordot", y_dims[i], y.rank()));
+    // One element beside several stands for as many: the sum of these meets it.
+    const int64_t of_x[] = {sums.back()}, of_y[] = {y_order.back()};
+    if (x.dim(*of_x) == 1 && y.dim(*of_y) != 1) y = To(Sum(y, of_y, /*keepdim=*/true), y.dtype());
+    if (y.dim(*of_y) == 1 && x.dim(*of_x) != 1) x = To(Sum(x, of_x, /*keepdim=*/true), x.dtype());
     if (x.dim(sums.back()) != y.dim(y_order.back())) {
       ThrowRecordError(
           "tensordot",
@@ -190,7 +196,11 @@ Tensor Dist(const Tensor& x, const Tensor& y, double p) {
   return Norm(x - y, p, {}, /*keepdim=*/false, std::nullopt);
 }
 
-Tensor Cdist(const Tensor& x, const Tensor& y, double p) {
+Tensor Cdist(const Tensor& x, const Tensor& y, double p, const std::optional<std::string>& mode) {
+  constexpr std::string_view kModes[] = {"use_mm_for_euclid_dist_if_necessary",
+                                         "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"};
+  if (mode && std::find(std::begin(kModes), std::end(kModes), *mode) == std::end(kModes))
+    ThrowRecordError("cdist", InvalidArgument(*mode, " is not a valid value for compute_mode"));
   if (x.rank() < 2 || y.rank() < 2 || x.dim(x.rank() - 1) != y.dim(y.rank() - 1)) {
     ThrowRecordError("cdist", InvalidArgument("takes [..., n, d] and [..., m, d], not ", x.shape(),
                                               " and ", y.shape()));

@@ -155,7 +155,8 @@ lowering::Op Wide(lowering::Op x) {
 Tensor Sum(const Tensor& in, absl::Span<const int64_t> dims, bool keepdim,
            std::optional<DType> dtype) {
   const Tensor x = dtype ? To(in, *dtype) : in;
-  return Record(SumOp{NormalizeDims("sum", dims, x.rank()), keepdim}, x);
+  const Tensor sum = Record(SumOp{NormalizeDims("sum", dims, x.rank()), keepdim}, x);
+  return dtype ? To(sum, *dtype) : sum;
 }
 
 Tensor Mean(const Tensor& in, absl::Span<const int64_t> dims, bool keepdim,
@@ -174,7 +175,8 @@ Tensor Mean(const Tensor& in, absl::Span<const int64_t> dims, bool keepdim,
 Tensor Prod(const Tensor& in, absl::Span<const int64_t> dims, bool keepdim,
             std::optional<DType> dtype) {
   const Tensor x = dtype ? To(in, *dtype) : in;
-  return Record(ProdOp{NormalizeDims("prod", dims, x.rank()), keepdim}, x);
+  const Tensor product = Record(ProdOp{NormalizeDims("prod", dims, x.rank()), keepdim}, x);
+  return dtype ? To(product, *dtype) : product;
 }
 
 namespace {
@@ -251,9 +253,9 @@ Tensor Logsumexp(const Tensor& in, absl::Span<const int64_t> dims, bool keepdim)
   return InWide(Floating(in), [&](const Tensor& x) {
     // Of nothing there is no largest element, and nothing that could overflow.
     if (x.shape().num_elements() == 0) return Log(Sum(x, dims, keepdim));
-    const Tensor largest = Detach(Amax(x, dims, /*keepdim=*/true));
-    const Value infinity = Constant(std::numeric_limits<double>::infinity(), x.dtype());
-    const Tensor shift = Where(Eq(Abs(largest), infinity), Constant(0, x.dtype()), largest);
+    const Tensor largest = Detach(Amax(Real(x), dims, /*keepdim=*/true));
+    const Value infinity = Constant(std::numeric_limits<double>::infinity(), largest.dtype());
+    const Tensor shift = Where(Eq(Abs(largest), infinity), Constant(0, largest.dtype()), largest);
     const Tensor sum = Sum(Exp(x - shift), dims, keepdim);
     return Log(sum) + Reshape(shift, sum.shape().dims());
   });

@@ -54,13 +54,14 @@ Tensor Cumprod(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
   const Tensor products = InWide(rows, [&](const Tensor& wide) {
     return Running(wide, d, [](const Tensor& a, const Tensor& b) { return a * b; });
   });
-  const Tensor result = Reshape(products, x.shape().dims());
+  const Tensor result = To(Reshape(products, x.shape().dims()), in.dtype());
   return result.impl() == x.impl() ? Clone(result) : result;
 }
 
 Tensor Logcumsumexp(const Tensor& in, int64_t dim) {
-  if (!IsFloat(in.dtype()))
-    ThrowRecordError("logcumsumexp", WrongType("takes floats, not ", in.shape()));
+  if (!IsFloat(in.dtype()) && !IsComplex(in.dtype()))
+    ThrowRecordError("logcumsumexp",
+                     WrongType("takes floats or complex numbers, not ", in.shape()));
   const Tensor rows = WithDim(in);
   const int64_t d = NormalizeDim("logcumsumexp", dim, rows.rank());
   const Tensor sums = InWide(rows, [&](const Tensor& wide) {

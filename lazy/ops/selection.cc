@@ -299,6 +299,53 @@ Tensor Bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   return IndexAdd(none, 0, index, added);
 }
 
+Tensor OneHot(const Tensor& index, int64_t classes) {
+  constexpr char kOp[] = "one_hot";
+  if (classes != -1) return OneHot(index, classes, DType::kS64);
+  if (index.shape().num_elements() == 0)
+    ThrowRecordError(kOp, InvalidArgument("no index of ", index.shape(), " says how many classes"));
+  if (!IsIntegral(index.dtype()))
+    ThrowRecordError(kOp, InvalidArgument("takes integers, not ", index.shape()));
+  const FunctionScope function(kOp);
+  const Literal largest = ReadForSize(To(Amax(Detach(index)), DType::kS64));
+  return OneHot(index, std::max<int64_t>(largest.data<int64_t>()[0] + 1, 1), DType::kS64);
+}
+
+Tensor RepeatInterleave(const Tensor& repeats, std::optional<int64_t> output_size) {
+  constexpr char kOp[] = "repeat_interleave";
+  if (repeats.rank() != 1 || !IsIntegral(repeats.dtype()))
+    ThrowRecordError(kOp, InvalidArgument("repeats must be integers [n], are ", repeats.shape()));
+  const FunctionScope function(kOp);
+  const Tensor counts = To(Detach(repeats), DType::kS64);
+  int64_t size = output_size.value_or(0);
+  if (!output_size && counts.dim(0) > 0) {
+    const Literal range = ReadForSize(Stack({{Amin(counts), Sum(counts)}}, 0));
+    if (range.data<int64_t>()[0] < 0)
+      ThrowRecordError(kOp, InvalidArgument("repeats can not be negative"));
+    size = range.data<int64_t>()[1];
+  }
+  // Position j is of the first element whose copies, and those before it, are more than j.
+  const Tensor none = FullConstant(Shape(DType::kS64, {size + 1}), 0, repeats.device());
+  const Tensor one = FullConstant(counts.shape(), 1, repeats.device());
+  const Tensor ends = IndexAdd(none, 0, Cumsum(counts, 0), one);
+  return Narrow(Cumsum(ends, 0), 0, 0, size);
+}
+
+Tensor RepeatInterleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim,
+                        std::optional<int64_t> output_size) {
+  constexpr char kOp[] = "repeat_interleave";
+  const Tensor in = dim ? WithDim(x) : Reshape(x, {-1});
+  const int64_t d = NormalizeDim(kOp, dim.value_or(0), in.rank());
+  const bool one = repeats.rank() == 0 || (repeats.rank() == 1 && repeats.dim(0) == 1);
+  if (!one && (repeats.rank() != 1 || repeats.dim(0) != in.dim(d))) {
+    ThrowRecordError(kOp, InvalidArgument("repeats ", repeats.shape(),
+                                          " must have one number, or one for each of dim ", d,
+                                          " of ", in.shape()));
+  }
+  const Tensor counts = one ? BroadcastTo(Reshape(repeats, {1}), {{in.dim(d)}}) : repeats;
+  return IndexSelect(in, d, RepeatInterleave(counts, output_size));
+}
+
 Tensor PadToBucket(const Tensor& x, int64_t dim, absl::Span<const int64_t> buckets,
                    const Number& value) {
   constexpr char kOp[] = "pad_to_bucket";

@@ -210,18 +210,23 @@ Tensor PadZeros(const Tensor& x, absl::Span<const int64_t> low, absl::Span<const
 }
 
 Tensor Flip(const Tensor& x, absl::Span<const int64_t> dims) {
+  if (dims.empty()) return Clone(x);
   return Record(FlipOp{NormalizeDims("flip", dims, x.rank())}, x);
 }
 
 Tensor Cat(absl::Span<const Tensor> xs, int64_t dim) {
   if (xs.empty()) ThrowRecordError("cat", InvalidArgument("needs at least one tensor"));
+  // A tensor [0] fits all others, as PyTorch has it, and adds nothing.
+  const auto is_nothing = [](const Tensor& x) { return x.rank() == 1 && x.dim(0) == 0; };
+  const auto first = std::find_if_not(xs.begin(), xs.end(), is_nothing);
+  const Tensor& model = first == xs.end() ? xs[0] : *first;
   DType dtype = xs[0].dtype();
-  const int64_t d = NormalizeDim("cat", dim, xs[0].rank());
+  const int64_t d = NormalizeDim("cat", dim, model.rank());
   for (const Tensor& x : xs) {
-    bool fits = x.rank() == xs[0].rank();
-    for (int64_t i = 0; fits && i < x.rank(); ++i) fits = i == d || x.dim(i) == xs[0].dim(i);
-    if (!fits)
-      ThrowRecordError("cat", InvalidArgument(xs[0].shape(), " and ", x.shape(),
+    bool fits = x.rank() == model.rank();
+    for (int64_t i = 0; fits && i < x.rank(); ++i) fits = i == d || x.dim(i) == model.dim(i);
+    if (!fits && !is_nothing(x))
+      ThrowRecordError("cat", InvalidArgument(model.shape(), " and ", x.shape(),
                                               " differ in more than dim ", d));
     const auto common = Promote(dtype, x.dtype());
     if (!common)
@@ -230,7 +235,9 @@ Tensor Cat(absl::Span<const Tensor> xs, int64_t dim) {
     dtype = *common;
   }
   Tensors converted;
-  for (const Tensor& x : xs) converted.push_back(To(x, dtype));
+  for (const Tensor& x : xs) {
+    if (x.rank() == model.rank()) converted.push_back(To(x, dtype));
+  }
   std::vector<Operand> in(converted.begin(), converted.end());
   return RecordOne(CatOp{d}, in);
 }

@@ -174,8 +174,10 @@ Tensor Norm(const Tensor& in, std::optional<double> p, absl::Span<const int64_t>
   }
   return InWide(x, [&](const Tensor& wide) {
     if (order == 2) return Record(NormOp{all, keepdim}, wide);
-    if (order == 0)
-      return To(Sum(Ne(Detach(wide), Constant(0, wide.dtype())), all, keepdim), wide.dtype());
+    if (order == 0) {  // whose gradient is 0
+      const Tensor others = To(Ne(Detach(wide), Constant(0, wide.dtype())), wide.dtype());
+      return Sum(others + Sign(wide) * 0.0, all, keepdim);
+    }
     return PowerNorm(Abs(wide), order, all, keepdim);
   });
 }

@@ -1,6 +1,7 @@
 """Making tensors of Python's values, and taking them for NumPy's and others."""
 
 import builtins
+import string
 
 import numpy as np
 
@@ -176,6 +177,22 @@ def _gathered(function):
 block_diag, broadcast_tensors, meshgrid = map(_gathered, (_C.block_diag, _C.broadcast_tensors, _C.meshgrid))
 
 
+def einsum(*arguments):
+    """Sums of products by Einstein's convention: einsum("ij,jk", x, y), or with numbers for letters einsum(x, [0, 1], y, [1, 2])."""
+    if not arguments or not isinstance(arguments[0], Tensor):
+        return _C.einsum(*arguments)
+    terms = [_letters(labels) for labels in arguments[1:2 * (len(arguments) // 2):2]]
+    result = f"->{_letters(arguments[-1])}" if len(arguments) % 2 else ""
+    return _C.einsum(",".join(terms) + result, list(arguments[:2 * len(terms):2]))
+
+
+def _letters(labels):
+    try:
+        return "".join("..." if label is Ellipsis else string.ascii_letters.swapcase()[label] for label in labels)
+    except (IndexError, TypeError):
+        raise _C.InvalidArgumentError(f"einsum: labels are ... and the integers below 52, not {labels}") from None
+
+
 def tensordot(a, b, dims=2):
     """Sums of products over the last `dims` dims of a and the first of b, or over two lists of dims."""
     if isinstance(dims, Tensor):
@@ -215,16 +232,23 @@ def _arange(start, end, step, dtype, device, layout=None, pin_memory=False):
         start, end = 0, start
     if dtype is None:
         dtype = _C.int64 if all(isinstance(n, (int, np.integer)) for n in (start, end, step)) else _C.get_default_dtype()
-    if (start, step) == (0, 1):
+    dtype = _C.dtype_of(dtype)
+    whole = not dtype.is_floating_point
+    if (start, step) == (0, 1) and not (whole and isinstance(end, float)):
         return _C.arange(end, dtype, device)
     if step == 0:
         raise _C.InvalidArgumentError("arange: step is 0")
+    if start - start != 0 or end - end != 0:  # infinite, or NaN
+        raise _C.InvalidArgumentError(f"arange: {start} to {end} is no range of numbers")
     if (end - start) * step < 0:
         raise _C.InvalidArgumentError(f"arange: steps of {step} lead from {start} away from {end}")
-    dtype = _C.dtype_of(dtype)
-    exact = _C.float64 if dtype.is_floating_point else _C.int64
+    if dtype == _C.int64:  # of whole numbers throughout
+        start, end, step = int(start), int(end), int(step)
     count = -(-(end - start) // step)
-    return (_C.arange(builtins.max(count, 0), exact, device) * step + start).to(dtype)
+    if whole:
+        start, step = int(start), int(step)
+    exact = _C.int64 if whole else _C.float64
+    return (_C.arange(int(builtins.max(count, 0)), exact, device) * step + start).to(dtype)
 
 
 @_method

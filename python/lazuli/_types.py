@@ -70,7 +70,7 @@ Tensor.is_signed.__doc__ = "Whether the dtype has negative numbers."
 # PyTorch's second names of functions: (name, what it is).
 OTHER_NAMES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "concatenate": "cat", "conj_physical": "conj", "divide": "div",
+    "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "concatenate": "cat", "divide": "div",
     "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul",
     "negative": "neg", "not_equal": "ne", "subtract": "sub", "trapz": "trapezoid", "true_divide": "div"}
 
@@ -147,3 +147,21 @@ def new_tensor(self, data, dtype=None, device=None, requires_grad=False):
 Tensor.new_full, Tensor.new_tensor = new_full, new_tensor
 Tensor.polygamma = lambda self, n: _C.polygamma(n, self)
 Tensor.polygamma.__doc__ = "The n-th derivative of digamma."
+
+
+def polygamma_(self, n):
+    """In place: the n-th derivative of digamma."""
+    value = _C.polygamma(n, self)
+    if value.dtype != self.dtype:
+        raise _C.InvalidArgumentError(f"polygamma_: the result {value.dtype!r} would be cut to {self.dtype!r}, which is changed in place")
+    return self.copy_(value)
+
+
+Tensor.polygamma_ = polygamma_
+
+# Methods in place that PyTorch has as functions, too.
+IN_PLACE = ("abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil celu clamp clamp_max clamp_min clip "
+            "conj_physical cos cosh deg2rad detach dropout elu erf erfc exp exp2 expm1 fill fix floor frac i0 index_put ldexp log log10 log1p "
+            "log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu sgn sigmoid sin sinc sinh sqrt square tan tanh "
+            "threshold trunc xlogy zero").split()
+FUNCTIONS |= {f"{_name}_": getattr(Tensor, f"{_name}_") for _name in IN_PLACE if hasattr(Tensor, f"{_name}_")}

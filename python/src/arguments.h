@@ -237,11 +237,20 @@ struct Argument<std::vector<Tensor>> : StoredArgument<std::vector<Tensor>> {
   static bool Load(PyObject* object, std::vector<Tensor>& out) { return LoadTensors(object, out); }
 };
 
+// One number, or a row of one, as functions of rows take it in PyTorch.
+struct Size1 {
+  explicit Size1(std::int64_t n) : value(n) {}
+  std::int64_t value;
+  operator std::int64_t() const { return value; }  // NOLINT(google-explicit-constructor)
+};
 template <class T>
 struct Argument<std::optional<T>> : StoredArgument<std::optional<T>> {
   static constexpr std::string_view kType = Argument<T>::kType;
   static bool Load(PyObject* object, std::optional<T>& out) {
     if (object == Py_None) return true;
+    if constexpr (std::is_same_v<T, nn::Size2> || std::is_same_v<T, Size1>) {
+      if (PyTuple_Check(object) && PyTuple_GET_SIZE(object) == 0) return true;  // as None
+    }
     typename Argument<T>::Stored stored{};
     if (!Argument<T>::Load(object, stored)) return false;
     out = Argument<T>::Pass(stored);
@@ -275,6 +284,51 @@ struct Argument<nn::Size2> {
   static py::object ToPython(const nn::Size2& value) {
     if (value.height == value.width) return py::int_(value.height);
     return py::make_tuple(value.height, value.width);
+  }
+};
+template <>
+struct Argument<Size1> {
+  static constexpr std::string_view kType = "int | tuple[int]";
+  using Stored = std::optional<Size1>;
+  static bool Load(PyObject* object, Stored& out) {
+    std::vector<std::int64_t> values;
+    if (!LoadIntegers(object, values) || values.size() != 1) return false;
+    out.emplace(values.front());
+    return true;
+  }
+  static Size1 Pass(const Stored& stored) { return *stored; }
+  static py::object Default(std::string_view text) {
+    return py::int_(std::stol(std::string(text)));
+  }
+};
+template <>
+struct Argument<OptionalSize2> : StoredArgument<OptionalSize2> {
+  static constexpr std::string_view kType = "int | tuple[int, int]";
+  static bool Load(PyObject* object, OptionalSize2& out) {
+    return Argument<std::optional<nn::Size2>>::Load(object, out);
+  }
+  static py::object Default(std::string_view) { return py::none(); }
+  static py::object ToPython(const OptionalSize2& value) {
+    return value ? Argument<nn::Size2>::ToPython(*value) : py::none();
+  }
+};
+template <>
+struct Argument<Padding> {
+  static constexpr std::string_view kType = "int | tuple[int, int] | str";
+  using Stored = std::optional<Padding>;
+  static bool Load(PyObject* object, Stored& out) {
+    std::optional<nn::Size2> size;
+    if (PyUnicode_Check(object))
+      out.emplace(std::string(TextOf(object)).c_str());
+    else if (Argument<nn::Size2>::Load(object, size))
+      out.emplace(*size);
+    return out.has_value();
+  }
+  static const Padding& Pass(const Stored& stored) { return *stored; }
+  static py::object Default(std::string_view text) { return Argument<nn::Size2>::Default(text); }
+  static py::object ToPython(const Padding& value) {
+    if (value.same) return py::str("same");
+    return Argument<nn::Size2>::ToPython(value);
   }
 };
 template <>

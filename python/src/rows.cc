@@ -19,7 +19,7 @@ const Signature& Describe(FunctionRow& row) {
   auto* signature = new Signature;
   Restart(*signature, row.name, row.doc);
   signature->result = row.result;
-  signature->takes_out = row.takes_out;
+  signature->takes_out = row.out.taken;
   for (const ParameterRow& p : row.parameters) p.add(*signature, {p.name, p.fallback});
   FindGathered(*signature);
   if (signature->parameters.size() > kMostParameters)
@@ -45,6 +45,27 @@ Py_ssize_t PlaceOfOut(PyObject* names) {
   return -1;
 }
 
+// The tensors among the arguments, and in lists of them.
+void AddTensors(PyObject* object, std::vector<Tensor>& tensors) {
+  if (const Tensor* tensor = AsTensor(object)) {
+    if (tensor->defined()) tensors.push_back(*tensor);
+  } else if (PyTuple_Check(object) || PyList_Check(object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      AddTensors(PySequence_Fast_GET_ITEM(object, i), tensors);
+  }
+}
+
+// Throws where out=, a tensor or several, shares memory with an argument in a way that the row does
+// not allow.
+void CheckApart(const FunctionRow& row, PyObject* out, absl::Span<PyObject* const> arguments) {
+  std::vector<Tensor> outs, operands;
+  AddTensors(out, outs);
+  for (PyObject* argument : arguments) AddTensors(argument, operands);
+  for (const Tensor& to : outs) {
+    for (const Tensor& operand : operands) CheckOutApart(row.name, to, operand, row.out.apart);
+  }
+}
+
 // out := result, as PyTorch has it, who says so where dims differ.
 void Write(const FunctionRow& row, py::handle out, py::handle result) {
   const Tensor* const to = AsTensor(out.ptr());
@@ -53,7 +74,7 @@ void Write(const FunctionRow& row, py::handle out, py::handle result) {
                    Py_TYPE(out.ptr())->tp_name);
   }
   const bool had_elements = to->numel() != 0;
-  if (AssignOut(row.name, *to, *AsTensor(result.ptr())) || !had_elements) return;
+  if (AssignOut(row.name, *to, *AsTensor(result.ptr()), row.out.casts) || !had_elements) return;
   const std::string said =
       std::string(row.name) + ": out= has other dims than the result, and is resized to them";
   if (PyErr_WarnEx(PyExc_UserWarning, said.c_str(), 1) != 0) throw py::error_already_set();
@@ -65,6 +86,7 @@ PyObject* RunInto(const FunctionRow& row, PyObject* const* arguments, Py_ssize_t
   std::vector<PyObject*> others(arguments, arguments + n + PyTuple_GET_SIZE(names));
   PyObject* const out = others[static_cast<std::size_t>(n + place)];
   others.erase(others.begin() + n + place);
+  CheckApart(row, out, others);
   py::list kept(py::reinterpret_borrow<py::tuple>(names));
   kept.attr("pop")(place);
   auto result =
@@ -89,7 +111,7 @@ PyObject* RunInto(const FunctionRow& row, PyObject* const* arguments, Py_ssize_t
 
 PyObject* RunFunction(const FunctionRow& row, PyObject* first, PyObject* const* arguments,
                       Py_ssize_t n, PyObject* names) {
-  if (names != nullptr && first == nullptr && row.takes_out) [[unlikely]] {
+  if (names != nullptr && first == nullptr && row.out.taken) [[unlikely]] {
     const Py_ssize_t place = PlaceOfOut(names);
     if (place >= 0) return RunInto(row, arguments, n, names, place);
   }

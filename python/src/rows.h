@@ -35,12 +35,18 @@ struct ParameterRow {
   const char* name;
   const char* fallback;  // as C++ writes it; "": required
 };
+// What out= may be.
+struct OutRule {
+  bool taken = false;  // there is one
+  bool casts = false;  // of any dtype that holds the result, else of the result's
+  bool apart = false;  // shares no memory with an operand, else it may be one
+};
 struct FunctionRow {
   const char* name;
   std::span<const ParameterRow> parameters;
   const char *result, *doc;
   PyObject* (*call)(const Signature&, Slots);
-  bool takes_out = false;                // as a function: out=
+  OutRule out = {};                      // as a function
   const Signature* signature = nullptr;  // once it is bound
 };
 

@@ -238,3 +238,34 @@ def test_messages_speak_python():
         x.item()
     with pytest.raises(TypeError, match="Tensor is no constructor; lazuli.tensor"):
         lz.Tensor([1, 2])
+
+
+def test_functions_take_pytorchs_arguments_and_refuse_what_it_refuses():
+    functional, x = lz.nn.functional, lz.arange(16.0).reshape(1, 1, 4, 4)
+    largest, where = functional.max_pool2d(x, 2, None, 0, (1, 2), return_indices=True)
+    assert largest.tolist() == where.tolist() == [[[[6], [14]]]]
+    assert functional.max_pool1d(lz.full((1, 1, 3), -np.inf), (2,), 1, 1, return_indices=True)[1].tolist() == [[[0, 0, 1, 2]]]
+    assert functional.avg_pool2d(x, 2, divisor_override=2)[0, 0].tolist() == [[5, 9], [21, 25]]
+    assert functional.avg_pool2d(-x.long(), 2, 2)[0, 0].tolist() == [[-2, -4], [-10, -12]]
+    kernel = lz.tensor([[[[0.0, 1.0], [0.0, 0.0]]]])
+    assert functional.conv2d(x, kernel, padding="same")[0, 0, 0].tolist() == [1, 2, 3, 0]
+    windows = functional.unfold(x, 2, stride=2)
+    assert windows.shape == (1, 4, 4) and windows[0, :, 3].tolist() == [10, 11, 14, 15]
+    assert lz.repeat_interleave(lz.tensor([5, 6, 7]), lz.tensor([1, 0, 2])).tolist() == [5, 7, 7]
+    y = lz.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert lz.einsum(y, [0, 1], y, [1, 2], [2, 0]).tolist() == [[7, 15], [10, 22]]
+    assert lz.arange(0.5, 7, 1.5, dtype=lz.int16).tolist() == [0, 1, 2, 3, 4]
+    for call in (lambda: lz.lt(2, y), lambda: lz.maximum(y, 2), lambda: y.logical_and(1), lambda: lz.fmod(2, y)):
+        with pytest.raises(TypeError, match="must be Tensor, not int"):
+            call()
+    wide = lz.empty(2, 2, dtype=lz.float64)
+    assert lz.sin(y, out=wide) is wide and lz.add(y, 1, out=wide).tolist() == [[2, 3], [4, 5]]
+    with pytest.raises(RuntimeError, match="neg: out= must have the dtype of the result, f32, but has f64"):
+        lz.neg(y, out=wide)
+    row = lz.arange(5.0)
+    assert lz.mul(row, 2, out=row).tolist() == [0, 2, 4, 6, 8]
+    with pytest.raises(RuntimeError, match="share part of their memory"):
+        lz.mul(row[:3], 2, out=row[1:4])
+    with pytest.raises(RuntimeError, match="index_select: unsupported operation: out= and an operand share their memory"):
+        lz.index_select(row, 0, lz.arange(5), out=row)
+    assert row.tolist() == [0, 2, 4, 6, 8]

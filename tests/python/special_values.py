@@ -249,7 +249,7 @@ WITHOUT_ROW = {
         "as_strided diagonal imag moveaxis movedim ravel real reshape_as swapaxes swapdims unflatten unfold view_as_complex view_as_real",
     "of pred and integers": "bitwise_* logical_* gcd lcm",
     "products, of positions of elements, and losses of them, in PyTorch's operator database":
-        "mm bmm mv dot vdot inner addmm addmv baddbmm addbmm addr kron trace tensordot cross dist cdist tile roll rot90 fliplr flipud "
+        "conj_physical max_pool*_with_indices mm bmm mv dot vdot inner addmm addmv baddbmm addbmm addr kron trace tensordot cross dist cdist tile roll rot90 fliplr flipud "
         "hstack vstack dstack column_stack block_diag broadcast_tensors meshgrid repeat_interleave diag diagflat diag_embed sum_to_size "
         "tril_indices triu_indices pad pixel_shuffle pixel_unshuffle channel_shuffle conv1d max_pool1d avg_pool1d cosine_similarity "
         "pairwise_distance margin_ranking_loss hinge_embedding_loss cosine_embedding_loss soft_margin_loss triplet_margin_loss "

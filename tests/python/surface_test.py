@@ -15,7 +15,7 @@ DECLARES = re.compile(r"(?:template <[^{]*> )?(?:requires [^(]* )?(?:LAZULI_API 
 
 # Where Python has something else, by name without `lazuli::`; a pattern. Reasons are sentences.
 ELSEWHERE = {
-    "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Printed|Scalar(::\w+)?|Size2",
+    "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Printed|Scalar(::\w+)?|(Optional)?Size2|Padding",
     "get_default_dtype()": r"default_dtype",
     "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::Configured(::\w+)?",
     "aggregates that calls return are dicts, tuples, numbers": r"StateDict|LoadReport|MemoryStats|debug::(MemoryPlan|ProgramStats)",

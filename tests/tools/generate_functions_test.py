@@ -12,6 +12,10 @@ import unittest
 
 SCRIPT = sys.argv[1]
 ROWS = """# A comment of the file.
+@casts hardshrink
+@apart fold_rows
+@first_tensor scaled_max
+
 --- activations. Numbers may change
 --- without a compilation.
 
@@ -167,7 +171,7 @@ constexpr ParameterRow kHardshrinkParameters[] = {
     {&AddParameterOf<bool>, "inplace", "false"}};
 FunctionRow kHardshrinkRow{"hardshrink", kHardshrinkParameters, "Tensor",
     "x, or 0 where |x| is at most lambd.",
-    &CallHardshrink, true};
+    &CallHardshrink, {.taken = true, .casts = true}};
 """
 PAGE = "| `hardshrink(Tensor x, Scalar lambd=0.5) -> Tensor` | method, in place | x, or 0 where \\|x\\| is at most lambd. |\n"
 
@@ -222,6 +226,9 @@ class GenerateTest(unittest.TestCase):
         self.assertIn(PYTHON, text)
         self.assertIn("  BindMethod(kHardshrinkRow, &AsMethod<kHardshrinkRow>);\n", text)
         self.assertIn("  BindMethod(kHardshrinkInPlaceRow, &AsMethod<kHardshrinkInPlaceRow>);\n", text)
+        self.assertIn("&CallFoldRows, {.taken = true, .apart = true}};", text)
+        self.assertIn("Given<Tensor> x(signature, slots, 0);\n  Given<Operand> y(signature, slots, 1);\n  const Caller caller;\n"
+                      "  return ToPython(lazuli::scaled_max(", text)
         self.assertNotIn("CallOld", text)
         self.assertIn('module, "nn.init");', self.text("python/src/rows_starts.cc"))
 
@@ -278,6 +285,7 @@ class GenerateTest(unittest.TestCase):
         self.assertIn("no result Dims", self.refused("f(Tensor x) -> Dims\n  x.\n"))
         self.assertIn("bad: f: a method's first parameter is x", self.refused("f(Tensor y) -> Tensor : method\n  y.\n"))
         self.assertIn("a parameter without a default follows", self.refused("f(Tensor x, int a=1, int b) -> Tensor\n  x.\n"))
+        self.assertIn("there is no row g, which @casts names", self.refused("@casts f g\n\nf(Tensor x) -> Tensor\n  x.\n"))
         self.assertIn("f has the parameters of one in bad",
                       self.refused("f(Tensor x) -> Tensor\n  x.\n\nf(Tensor? y) -> Tensor\n  y.\n"))
 

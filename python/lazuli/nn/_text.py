@@ -33,7 +33,7 @@ _SHOWN = {
 }
 _SHOWN["BatchNorm2d"] = _SHOWN["BatchNorm3d"] = _SHOWN["BatchNorm1d"]
 # What PyTorch shows and the rows have not got.
-_MISSING = {"AdaptiveAvgPool2d": {}, "Dropout": {"inplace": False}, "MaxPool2d": {"dilation": 1}, "RMSNorm": {"elementwise_affine": True}}
+_MISSING = {"AdaptiveAvgPool2d": {}, "Dropout": {"inplace": False}, "RMSNorm": {"elementwise_affine": True}}
 
 
 def signature_of(layer):
@@ -46,6 +46,8 @@ def signature_of(layer):
 
 
 def _pair(value):
+    if isinstance(value, str):  # "same"
+        return value
     return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
 
 

@@ -1,5 +1,6 @@
 #include "backend/cpu/compiler.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,21 +26,32 @@ namespace lazuli::cpu {
 
 namespace {
 
-lowering::FusionTarget Target() {
-  return {.device = "cpu",
-          .supports = KernelSupports,
-          .supports_loop = KernelSupportsLoop,
-          .max_args = kMaxKernelArgs};
+lowering::FusionTarget Target(const OpFilter& filter = {}) {
+  lowering::FusionTarget target{.device = "cpu",
+                                .supports = KernelSupports,
+                                .supports_loop = KernelSupportsLoop,
+                                .max_args = kMaxKernelArgs};
+  if (filter.empty()) return target;
+  target.supports = [filter](const hlo::Instruction& i) {
+    return filter.WhyDenied(i.opcode()).empty() && KernelSupports(i);
+  };
+  target.supports_loop = [filter](const hlo::Computation& body) {
+    const auto& all = body.instructions();
+    return KernelSupportsLoop(body) && std::all_of(all.begin(), all.end(), [&](const auto& i) {
+             return filter.WhyDenied(i->opcode()).empty();
+           });
+  };
+  return target;
 }
 
 }  // namespace
 
-void AddCpuPipeline(lowering::PassPipeline& pipeline) {
+void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter) {
   lowering::AddSimplificationPipeline(pipeline);
   // Before all that changes products and layouts: small products of a loop's body are written out
   // as they stand. And before fusion: a loop takes in what would otherwise become kernels of their
   // own.
-  if (KernelsAvailable()) pipeline.Add<lowering::FuseLoops>(Target());
+  if (KernelsAvailable()) pipeline.Add<lowering::FuseLoops>(Target(filter));
   pipeline.Add<lowering::SplitComplexProducts>();
   // Before layouts, which the widened products want, too.
   pipeline.Add<lowering::WidenProducts>();
@@ -49,7 +61,7 @@ void AddCpuPipeline(lowering::PassPipeline& pipeline) {
   pipeline.Add<FoldKernelReverse>();
   // Before fusion, which takes the reorders in.
   pipeline.Add<AssignLayouts>();
-  if (KernelsAvailable()) pipeline.Add<lowering::Fuse>(Target());
+  if (KernelsAvailable()) pipeline.Add<lowering::Fuse>(Target(filter));
 }
 
 void RegisterCpuPasses() {
@@ -97,10 +109,12 @@ absl::StatusOr<ThunkProgram> CompileModule(std::unique_ptr<hlo::Module> module,
                                   {.disabled_passes = options.disabled_passes,
                                    .disabled_rules = options.disabled_rules,
                                    .program_passes = options.program_passes});
-  AddCpuPipeline(pipeline);
+  OpFilter filter;
+  LAZULI_RETURN_IF_ERROR(filter.Add(options));
+  AddCpuPipeline(pipeline, filter);
   LAZULI_RETURN_IF_ERROR(pipeline.Run(*program.module).status());
   const ScopedLibraryThreads threads(program.options.num_threads);
-  LAZULI_RETURN_IF_ERROR(EmitThunks(program));
+  LAZULI_RETURN_IF_ERROR(EmitThunks(program, filter));
   return program;
 }
 

@@ -6,13 +6,14 @@
 
 #include "absl/status/statusor.h"
 
+#include "backend/runtime/op_filter.h"
 #include "backend/runtime/program.h"
 #include "lowering/passes/pass.h"
 
 namespace lazuli::cpu {
 
-// The passes that come before thunks.
-void AddCpuPipeline(lowering::PassPipeline& pipeline);
+// The passes that come before thunks. What the filter denies is in no kernel.
+void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter = {});
 // Makes the passes of this device known by name (lowering/passes/registry.h).
 void RegisterCpuPasses();
 

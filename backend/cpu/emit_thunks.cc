@@ -76,8 +76,11 @@ enum class CallRole : uint8_t {
 
 class ThunkEmitter {
  public:
-  explicit ThunkEmitter(ThunkProgram& program)
-      : program_(program), scheduled_(*program.module), updates_of_entry_(UpdatesOfEntry()) {
+  ThunkEmitter(ThunkProgram& program, const OpFilter& filter)
+      : program_(program),
+        filter_(filter),
+        scheduled_(*program.module),
+        updates_of_entry_(UpdatesOfEntry()) {
     const lowering::ComputationClasses classes(*program.module);
     std::unordered_map<const hlo::Computation*, const hlo::Computation*> first;  // by class
     for (const hlo::Computation* c : scheduled_.callees_first())
@@ -119,13 +122,15 @@ class ThunkEmitter {
   BufferId Packed(const Instruction& user, std::shared_ptr<const LibraryPacking> packing,
                   BufferId weights, int64_t runs_without = 0);
   void PlacePackings();
-  absl::Status EmitEvaluator(const Instruction& i);
+  // `denied`: why, if that is the filter's.
+  absl::Status EmitEvaluator(const Instruction& i, std::string_view denied);
   Leaves RowMajorOperands(const Instruction& i);
   BufferId RowMajor(const Instruction& user, BufferId buffer, const Shape& shape);
   absl::Status EmitOutputs(const hlo::Computation& computation);
   std::vector<MayUpdate> UpdatesOfEntry() const;
 
   ThunkProgram& program_;
+  const OpFilter& filter_;
   const lowering::ScheduledComputations scheduled_;
   const std::vector<MayUpdate> updates_of_entry_;
   // Equal computations are emitted once: branches that call the same would otherwise make 2^n
@@ -286,6 +291,10 @@ absl::Status ThunkEmitter::CompileFusions() {
 
 absl::Status ThunkEmitter::EmitInstruction(const Instruction& i) {
   if (EmitAlias(i)) return absl::OkStatus();
+  if (i.opcode() != Opcode::kFusion) {
+    if (const std::string why = filter_.WhyDenied(i.opcode()); !why.empty())
+      return EmitEvaluator(i, why);
+  }
   switch (i.opcode()) {
     case Opcode::kFusion:
       EmitFusion(i);
@@ -339,7 +348,7 @@ absl::Status ThunkEmitter::EmitInstruction(const Instruction& i) {
       if (EmitCopy(i)) return absl::OkStatus();
       break;
   }
-  return EmitEvaluator(i);
+  return EmitEvaluator(i, "");
 }
 
 // Instructions whose value is memory that exists already.
@@ -618,8 +627,9 @@ std::string ReasonOf(const Instruction& i) {
   }
 }
 
-absl::Status ThunkEmitter::EmitEvaluator(const Instruction& i) {
-  LAZULI_RETURN_IF_ERROR(ReportFallback(i, "cpu", ReasonOf(i), program_.options.fallback));
+absl::Status ThunkEmitter::EmitEvaluator(const Instruction& i, std::string_view denied) {
+  const std::string reason = denied.empty() ? ReasonOf(i) : std::string(denied);
+  LAZULI_RETURN_IF_ERROR(ReportFallback(i, "cpu", reason, program_.options.fallback));
   const Leaves operands = RowMajorOperands(i);
   leaves_[&i] = NewLeaves(i.shape());
   std::vector<Shape> shapes;
@@ -670,6 +680,8 @@ absl::Status ThunkEmitter::EmitOutputs(const hlo::Computation& computation) {
 
 }  // namespace
 
-absl::Status EmitThunks(ThunkProgram& program) { return ThunkEmitter(program).Run(); }
+absl::Status EmitThunks(ThunkProgram& program, const OpFilter& filter) {
+  return ThunkEmitter(program, filter).Run();
+}
 
 }  // namespace lazuli::cpu

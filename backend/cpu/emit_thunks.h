@@ -8,11 +8,12 @@
 
 #include "absl/status/status.h"
 
+#include "backend/runtime/op_filter.h"
 #include "backend/runtime/program.h"
 
 namespace lazuli::cpu {
 
-// Fills in all of a program that has a module and options.
-absl::Status EmitThunks(ThunkProgram& program);
+// Fills in all of a program that has a module and options. What the filter denies is the evaluator's.
+absl::Status EmitThunks(ThunkProgram& program, const OpFilter& filter);
 
 }  // namespace lazuli::cpu

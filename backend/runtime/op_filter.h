@@ -25,6 +25,7 @@ class OpFilter {
   // What the options say, in addition.
   absl::Status Add(const CompileOptions& options);
 
+  bool empty() const { return denied_.opcodes.empty() && allowed_.opcodes.empty(); }
   // Why the opcode is turned away; empty if it is not.
   std::string WhyDenied(hlo::Opcode opcode) const;
 

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string_view>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "backend/cpu/codegen/kernel.h"
@@ -108,7 +109,19 @@ TEST(PlacementTest, AStepIsTheSameWithAnOpcodeOnTheHost) {
     ASSERT_TRUE(actual.ok()) << actual.status();
     CompareOutputs(HeaderOf(hlo), *expected, *actual);
     EXPECT_GT(actual->stats.kernels, 0);
+    // What the CPU is not allowed to run, the evaluator runs there.
+    const auto cpu =
+        RunOn("cpu", hlo, arguments, {.fallback = backend::Fallback::kAllow, .denied_ops = opcode});
+    ASSERT_TRUE(cpu.ok()) << cpu.status();
+    CompareOutputs(HeaderOf(hlo), *expected, *cpu);
+    // These are no code of their own: another name of the same memory, a convolution's flag.
+    if (opcode == "reshape" || opcode == "reverse") continue;
+    EXPECT_GT(cpu->stats.evaluator_thunks, 0);
   }
+  const auto refused =
+      RunOn("cpu", hlo, arguments, {.fallback = backend::Fallback::kError, .denied_ops = "dot"});
+  EXPECT_THAT(std::string(refused.status().message()),
+              ::testing::HasSubstr("dot is denied by LAZULI_DENY_OPS"));
 }
 
 // In every print mode: the module, and what the CPU's compiler made of it.

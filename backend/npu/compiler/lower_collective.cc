@@ -153,15 +153,24 @@ class ExchangeEmitter {
     const int64_t bytes = 2 * parts * elem_ + 4 * static_cast<int64_t>(runs_.size());
     const int64_t most = std::max<int64_t>(1, b_.config().spm_bytes() / 2 / bytes);
     block_ = std::min(x_.n, most);
+    // The next block of an all-reduce is loaded while this one goes round.
+    if (x_.opcode == Opcode::kAllReduce && x_.n > block_) {
+      sets_ = 2;
+      block_ = std::max<int64_t>(1, most / 2);
+    }
     if (x_.n > block_) block_ = CeilDiv(x_.n, CeilDiv(x_.n, block_));  // equal ones
-    slots_ = b_.AddBuffer("slots", Slots() * elem_);
-    landing_ = b_.AddBuffer("landing", std::max<int64_t>(1, Landing()) * elem_);
+    for (int s = 0; s < sets_; ++s) {
+      slots_[s] = b_.AddBuffer("slots", Slots() * elem_);
+      landing_[s] = b_.AddBuffer("landing", std::max<int64_t>(1, Landing()) * elem_);
+    }
   }
 
   // What others write: theirs from here on.
   void ReserveBuffers() {
-    b_.Reserve(TileBuilder::Spm(slots_), Slots() * elem_);
-    b_.Reserve(TileBuilder::Spm(landing_), std::max<int64_t>(1, Landing()) * elem_);
+    for (int s = 0; s < sets_; ++s) {
+      b_.Reserve(TileBuilder::Spm(slots_[s]), Slots() * elem_);
+      b_.Reserve(TileBuilder::Spm(landing_[s]), std::max<int64_t>(1, Landing()) * elem_);
+    }
   }
 
   // Everybody in `devices` is here.
@@ -184,27 +193,33 @@ class ExchangeEmitter {
     group_ = group;
     const auto at = std::find(group.begin(), group.end(), self);
     rank_ = permutes && !group.empty() ? 0 : static_cast<int>(at - group.begin());
-    const int64_t whole = x_.n / block_;
+    // Rounds of a loop of so many blocks.
+    constexpr int kFewMembers = 16;
+    const int64_t together = sets_ == 1 ? 1 : x_.members <= kFewMembers ? 4 : 2;
+    const int64_t whole = x_.n / block_ / together;
     constexpr int64_t kUnrolled = 4;
     int64_t start = 0;
-    if (whole > kUnrolled) {
+    set_ = 0;
+    if (whole * together > kUnrolled) {
       const int again = b_.NewLabel(), done = b_.NewLabel();
       b_.Scalar(Op::kMovi, kOffset, 0, 0);
       b_.Scalar(Op::kMovi, kBlocks, 0, whole);
       b_.Label(again);
       far_ = kOffset;
-      Block(0, block_, /*last=*/false);
+      for (int64_t k = 0; k < together; ++k)
+        Block(k * block_, block_, /*last=*/false, k + 1 < together ? block_ : 0);
       far_ = 0;
       b_.Barrier();
-      b_.Scalar(Op::kAdd, kOffset, kOffset, block_ * elem_);
+      b_.Scalar(Op::kAdd, kOffset, kOffset, together * block_ * elem_);
       b_.Scalar(Op::kAdd, kBlocks, kBlocks, -1);
       b_.Branch(Op::kBeq, kBlocks, 0, done);
       b_.Branch(Op::kJmp, 0, 0, again);
       b_.Label(done);
-      start = whole * block_;
+      start = whole * together * block_;
     }
     for (; start < x_.n; start += block_)
-      Block(start, std::min(block_, x_.n - start), start + block_ >= x_.n);
+      Block(start, std::min(block_, x_.n - start), start + block_ >= x_.n,
+            std::clamp<int64_t>(x_.n - start - block_, 0, block_));
   }
 
  private:
@@ -245,8 +260,8 @@ class ExchangeEmitter {
     runs_ = DivideIntoRuns(e, absl::MakeConstSpan(roots, wide_ ? 2 : 1));
   }
 
-  Place Slot(int64_t element) const { return TileBuilder::Spm(slots_, element * elem_); }
-  Place Landed(int64_t element) const { return TileBuilder::Spm(landing_, element * elem_); }
+  Place Slot(int64_t element) const { return TileBuilder::Spm(slots_[set_], element * elem_); }
+  Place Landed(int64_t element) const { return TileBuilder::Spm(landing_[set_], element * elem_); }
 
   // Rows of the block, from or to the array.
   void LoadRows(int64_t start, int64_t count, int64_t row, int64_t rows, int64_t to, int queue) {
@@ -263,12 +278,13 @@ class ExchangeEmitter {
     b_.SetFarRegister(0);
   }
 
-  void Block(int64_t start, int64_t count, bool last) {
+  // following: elements of the next block, which may be loaded before this one goes round.
+  void Block(int64_t start, int64_t count, bool last, int64_t following) {
     b_.NextStage();
     if (rank_ == static_cast<int>(group_.size())) return Zeros(start, count);
     switch (x_.opcode) {
       case Opcode::kAllReduce:
-        AllReduce(start, count);
+        AllReduce(start, count, following);
         return;
       case Opcode::kReduceScatter:
         LoadRows(start, count, 0, x_.members, 0, 0);
@@ -299,13 +315,24 @@ class ExchangeEmitter {
     StoreRows(start, count, 0, 1, Slot(0));
   }
 
-  void AllReduce(int64_t start, int64_t count) {
-    const int64_t chunk = Chunk(count), padded = x_.members * chunk;
+  void LoadPadded(int64_t start, int64_t count) {
+    const int64_t padded = x_.members * Chunk(count);
     if (padded > count) b_.Fill(Slot(count), padded - count, elem_, 0);
     LoadRows(start, count, 0, 1, 0, 0);
+  }
+  void AllReduce(int64_t start, int64_t count, int64_t following) {
+    const int64_t chunk = Chunk(count);
+    if (!loaded_) LoadPadded(start, count);
+    loaded_ = sets_ > 1 && following > 0;
+    if (loaded_) {
+      set_ = 1 - set_;
+      LoadPadded(start + count, following);
+      set_ = 1 - set_;
+    }
     const int64_t unit = ScatterReduce(chunk);
     Gather(RingsOf(b_.config(), group_, rank_), static_cast<int>(unit), chunk);
     StoreRows(start, count, 0, 1, Slot(0));
+    if (sets_ > 1) set_ = 1 - set_;
   }
 
   // Leaves the chunk of this device joined, and returns its number.
@@ -447,7 +474,9 @@ class ExchangeEmitter {
   std::vector<Run> runs_;
   bool wide_ = false;
   int64_t block_ = 0;
-  int slots_ = -1, landing_ = -1;
+  int sets_ = 1, set_ = 0;  // of buffers: blocks take turns
+  bool loaded_ = false;     // the next block is
+  int slots_[2] = {-1, -1}, landing_[2] = {-1, -1};
   int self_ = 0, rank_ = 0, far_ = 0;
   std::vector<int> group_;
 };

@@ -18,8 +18,8 @@
 // A message lands at the same place of the receiver's scratchpad as it has in the sender's program. Nobody may write there before
 // the receiver lets go of what was there. So a collective begins with a meeting of all devices, at which they have reserved what
 // others write, unless it is what the program begins with; and behind a block whoever could be ahead meets his group. In an
-// all-reduce nobody can: who has all chunks of a block knows that everybody has joined theirs, and who joins chunks
-// of the next block knows that everybody has stored the last.
+// all-reduce nobody can: who has all chunks of a block knows that everybody has joined theirs, and who has joined chunks of a block knows
+// that everybody has loaded it, and so has stored the one that lay in the same buffers before.
 
 #include "backend/npu/compiler/lower_collective.h"
 

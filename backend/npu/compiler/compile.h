@@ -25,9 +25,9 @@ namespace lazuli::npu {
 
 // What the compiler did.
 struct CompileReport {
-  int64_t spm_bytes = 0, acc_rows = 0;  // the most that lives at one time
-  int64_t temporary_bytes = 0;          // of DRAM
-  std::string tiles;                    // the tile program as text, if it was asked for
+  int64_t spm_bytes = 0, acc_rows = 0;           // the most that lives at one time
+  int64_t temporary_bytes = 0;                   // of DRAM
+  std::string tiles;                             // the tile program as text, if it was asked for
   std::vector<const hlo::Instruction*> origins;  // of Program::origins; null: of none
 };
 

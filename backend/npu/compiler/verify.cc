@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/npu/compiler/intervals.h"
 #include "backend/npu/compiler/touched.h"
 #include "backend/npu/sim/address.h"
 #include "backend/npu/sim/assembler.h"
@@ -24,57 +25,7 @@ namespace {
 using TrackClock = UnitClock<kTracks>;
 using TouchedByTracks = Touched<kTracks>;
 
-constexpr int64_t kUnknown = int64_t{1} << 56;  // nothing that is computed with gets there
-
-// What a register may hold.
-struct Interval {
-  int64_t low = 0, high = 0;
-  bool known() const { return low == high; }
-  bool operator==(const Interval&) const = default;
-};
-constexpr Interval kAnything{-kUnknown, kUnknown};
-
-Interval Limited(__int128 low, __int128 high) {
-  const auto limit = [](__int128 v) {
-    return static_cast<int64_t>(std::clamp<__int128>(v, -kUnknown, kUnknown));
-  };
-  return {limit(low), limit(high)};
-}
-Interval Sum(const Interval& a, const Interval& b) {
-  return Limited(__int128{a.low} + b.low, __int128{a.high} + b.high);
-}
-Interval Product(const Interval& a, const Interval& b) {
-  const __int128 corners[] = {__int128{a.low} * b.low, __int128{a.low} * b.high,
-                              __int128{a.high} * b.low, __int128{a.high} * b.high};
-  return Limited(*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4));
-}
-Interval Joined(const Interval& a, const Interval& b) {
-  return {std::min(a.low, b.low), std::max(a.high, b.high)};
-}
-
 using Registers = std::array<Interval, kRegisters>;
-
-// Ranges of bytes.
-class Written {
- public:
-  void Add(int64_t low, int64_t high) {
-    auto at = ranges_.upper_bound(low);
-    if (at != ranges_.begin() && std::prev(at)->second >= low) --at;
-    while (at != ranges_.end() && at->first <= high) {
-      low = std::min(low, at->first);
-      high = std::max(high, at->second);
-      at = ranges_.erase(at);
-    }
-    ranges_[low] = high;
-  }
-  bool Has(int64_t low, int64_t high) const {
-    auto at = ranges_.upper_bound(low);
-    return at != ranges_.begin() && std::prev(at)->second >= high;
-  }
-
- private:
-  std::map<int64_t, int64_t> ranges_;
-};
 
 // An operand: where it is, in an array (its symbol's number) or in the scratchpad (-1), and how it is
 // walked from there.

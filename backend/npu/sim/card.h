@@ -42,7 +42,7 @@ struct CardTotals {
   int64_t load_bytes = 0, store_bytes = 0;
   double transfer_seconds = 0, launch_seconds = 0, run_seconds = 0;  // simulated
   double wait_seconds = 0;  // for other cards, at collectives
-  Counters counters;                                                 // of all runs together
+  Counters counters;        // of all runs together
 
   double seconds() const { return transfer_seconds + launch_seconds + run_seconds + wait_seconds; }
 };

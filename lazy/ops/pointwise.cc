@@ -583,7 +583,8 @@ namespace {
 // log(exp(x) + exp(y)) of x and y times `scale`, over it.
 Tensor LogOfSum(const Tensor& x, const Tensor& y, double scale) {
   if (IsComplex(x.dtype())) {  // whose order is that of their real parts
-    const Tensor first = Ge(Real(x), Real(y)), same = Eq(x, y);
+    const Tensor first = Ge(Real(x), Real(y));
+    const Tensor same = LogicalAnd(Eq(x, y), Eq(Abs(Real(x)), Infinite(Real(x))));
     const Tensor large = Where(first, x, y), small = Where(first, y, x);
     const Tensor apart = Where(same, Number0(x), small - large) * scale;
     return large + Log1p(Exp(apart)) / scale;

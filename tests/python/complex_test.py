@@ -82,3 +82,13 @@ def test_parts():
     assert lz.isfinite(lz.tensor([complex(1, np.inf), 1j])).tolist() == [False, True] and z.dtype.to_real() == lz.float32
     with pytest.raises(TypeError, match=r"complex: takes parts that are both f32 or both f64, not f32\[1\] and f64\[1\]"):
         lz.complex(lz.tensor([1.0]), lz.tensor([1.0], dtype=lz.float64))
+
+
+def test_logarithms_of_sums_of_equal_numbers_share_their_gradient():
+    x, y = (lz.tensor([1 + 2j], requires_grad=True) for _ in range(2))
+    both = lz.logaddexp(x, y)
+    np.testing.assert_allclose(both.tolist(), [1 + np.log(2) + 2j], rtol=1e-6)
+    assert [g.tolist() for g in lz.autograd.grad(both, [x, y], lz.ones(1, dtype=lz.complex64))] == [[0.5], [0.5]]
+    z = lz.full((3,), 1 + 2j).requires_grad_()
+    gradient, = lz.autograd.grad(lz.logcumsumexp(z, 0), [z], lz.ones(3, dtype=lz.complex64))
+    np.testing.assert_allclose(gradient.tolist(), [11 / 6, 5 / 6, 1 / 3], rtol=1e-5)

@@ -84,6 +84,7 @@ TYPES = {
     "Padding": by_value("Padding", "ConvPadding"),  # an int[2], "same" or "valid"
     "float": by_value("double"),
     "float?": by_value("std::optional<double>"),
+    "float[]": by_reference("std::vector<double>", "absl::Span<const double>", "{name}"),
     "bool": by_value("bool"),
     "bool?": by_value("std::optional<bool>"),
     "str": by_reference("std::string", "std::string_view", "{name}"),
@@ -537,6 +538,7 @@ def functions(families):
 #include "cpp_api/src/operands.h"
 #include "lazuli/nn.h"
 #include "lazuli/ops.h"
+#include "lazuli/special.h"
 ''']
     space = ""
     for row in sorted([row for family in families for row in family.rows if row.is_defined], key=lambda row: row.namespace):
@@ -704,6 +706,7 @@ def python_unit(family):
     rows += [python_overloads(overloads, in_place=True) for overloads in in_place.values()]
     text = [NOTE.format(source=f"{ROWS}/{family.name}.txt") + '''#include "lazuli/nn.h"
 #include "lazuli/ops.h"
+#include "lazuli/special.h"
 #include "python/src/rows.h"
 
 namespace lazuli::python {

@@ -1,5 +1,7 @@
 #include "lazuli/ops.h"
 
+#include "lazuli/special.h"
+
 #include "cpp_api/src/inplace.h"
 #include "cpp_api/src/operands.h"
 #include "lazy/ops/elementwise.h"
@@ -129,6 +131,15 @@ Tensor div(const Operand& x, const Operand& y, const std::optional<std::string>&
     return lazy::Tensor(In(floor_divide(sub(x, fmod(x, y)), y), "div"));
   });
 }
+namespace special {
+Tensor expit(const Tensor& x, SourceLocation loc) { return sigmoid(x, loc); }
+Tensor gammaln(const Tensor& x, SourceLocation loc) { return lgamma(x, loc); }
+Tensor multigammaln(const Tensor& x, std::int64_t p, SourceLocation loc) {
+  return mvlgamma(x, p, loc);
+}
+Tensor psi(const Tensor& x, SourceLocation loc) { return digamma(x, loc); }
+}  // namespace special
+
 Tensor where(const Tensor& condition, const Operand& on_true, const Operand& on_false) {
   return CallTensor(on_true.loc(), [&] {
     const lazy::Tensor c = In(condition, "where");

@@ -44,7 +44,7 @@ using AllOps = OpList<
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
     RemainderOp, FloorDivideOp, ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, PowIntegerOp,
-    ToDTypeOp, ConstantOp, RealOp, ImagOp, ComplexOp, ConjOp, ErfcOp, ErfinvOp, LogitOp, LgammaOp,
+    ToDTypeOp, ConstantOp, RealOp, ImagOp, ComplexOp, ConjOp, ErfcOp, ErfcxOp, ErfinvOp, LogitOp, LgammaOp,
     SignBitOp, HypotOp, GcdOp, NextAfterOp, BesselIOp, FrexpOp, GeluOp, EluOp, LogSigmoidOp, SumOp, ProdOp,
     AmaxOp, AminOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp, BroadcastToOp, PermuteOp,
     SliceOp, SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp, GatherOp, ScatterAddOp,

@@ -79,8 +79,15 @@ std::pair<Tensor, Tensor> Together(std::string_view op, const Operand& in_x, con
 
 }  // namespace
 
+namespace {
+
+// erfc(z) of z from 0 on is t exp(sum - z^2 - rest).
+struct Tail {
+  lowering::Op t, sum, rest;
+};
+
 // The rational Chebyshev approximation of Press et al., Numerical Recipes (2007), 6.2.2.
-lowering::Op ErfcOp::Lower(lowering::Builder& b, lowering::Op in) const {
+Tail ErfcTail(lowering::Builder& b, const Wide64& w, lowering::Op z) {
   constexpr std::array kCoefficients = {-1.3026537197817094,
                                         6.4196979235649026e-1,
                                         1.9476473204185836e-2,
@@ -109,18 +116,24 @@ lowering::Op ErfcOp::Lower(lowering::Builder& b, lowering::Op in) const {
                                         -9.4e-17,
                                         1.21e-16,
                                         -2.8e-17};
+  const lowering::Op t = b.DividedBy(w(2), w.Plus(z, 2));
+  const lowering::Op ty = w.Plus(w.Times(t, 4), -2);
+  lowering::Op d = w(0), dd = w(0);
+  for (std::size_t j = kCoefficients.size() - 1; j > 0; --j) {
+    const lowering::Op before = d;
+    d = w.Plus(b.Minus(b.Times(ty, d), dd), kCoefficients[j]);
+    dd = before;
+  }
+  return {t, w.Times(w.Plus(b.Times(ty, d), kCoefficients[0]), 0.5), dd};
+}
+
+}  // namespace
+
+lowering::Op ErfcOp::Lower(lowering::Builder& b, lowering::Op in) const {
   return InDouble(b, in, [&](lowering::Op x, const Wide64& w) {
     const lowering::Op z = b.Unary(Opcode::kAbs, x);
-    const lowering::Op t = b.DividedBy(w(2), w.Plus(z, 2));
-    const lowering::Op ty = w.Plus(w.Times(t, 4), -2);
-    lowering::Op d = w(0), dd = w(0);
-    for (std::size_t j = kCoefficients.size() - 1; j > 0; --j) {
-      const lowering::Op before = d;
-      d = w.Plus(b.Minus(b.Times(ty, d), dd), kCoefficients[j]);
-      dd = before;
-    }
-    const lowering::Op sum = w.Times(w.Plus(b.Times(ty, d), kCoefficients[0]), 0.5);
-    const lowering::Op exponent = b.Minus(b.Minus(sum, b.Times(z, z)), dd);
+    const auto [t, sum, rest] = ErfcTail(b, w, z);
+    const lowering::Op exponent = b.Minus(b.Minus(sum, b.Times(z, z)), rest);
     const lowering::Op tail = b.Times(t, b.Unary(Opcode::kExponential, exponent));
     // Below 0.5 the difference loses nothing.
     const lowering::Op near = b.Minus(w(1), b.Unary(Opcode::kErf, x));
@@ -133,6 +146,23 @@ lowering::Op ErfcOp::Lower(lowering::Builder& b, lowering::Op in) const {
 Tensors ErfcOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Tensor x = s.x();
   return {dy * (Exp(-(x * x)) * -kTwoOverRootPi)};
+}
+
+lowering::Op ErfcxOp::Lower(lowering::Builder& b, lowering::Op in) const {
+  return InDouble(b, in, [&](lowering::Op x, const Wide64& w) {
+    const lowering::Op z = b.Unary(Opcode::kAbs, x);
+    const auto [t, sum, rest] = ErfcTail(b, w, z);
+    const lowering::Op tail = b.Times(t, b.Unary(Opcode::kExponential, b.Minus(sum, rest)));
+    const lowering::Op scale = b.Unary(Opcode::kExponential, b.Times(x, x));
+    const lowering::Op near = b.Times(scale, b.Minus(w(1), b.Unary(Opcode::kErf, x)));
+    const lowering::Op below = b.Minus(w.Times(scale, 2), tail);
+    const lowering::Op far = b.Select(b.Compare(Direction::kLt, x, w(0)), below, tail);
+    return b.Select(b.Compare(Direction::kLt, z, w(0.5)), near, far);
+  });
+}
+
+Tensors ErfcxOp::Vjp(const Saved& s, const Tensor& dy) const {
+  return {dy * (s.x() * s.y() * 2.0 - kTwoOverRootPi)};
 }
 
 lowering::Op ErfinvOp::Lower(lowering::Builder& b, lowering::Op in) const {

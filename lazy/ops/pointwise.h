@@ -17,6 +17,18 @@ struct ErfcOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
+// erfc(x) times exp(x^2), which is a number where either alone overflows or is 0.
+struct ErfcxOp {
+  LAZULI_OP("erfcx", "aten::special_erfcx");
+  static constexpr OpDoc kDoc{"exp(x^2) erfc(x) of each element.", {"x"}};
+  static constexpr Saves kSaves{.inputs = 1, .outputs = 1};
+  absl::StatusOr<Shape> Infer(const Shape& x) const {
+    return UnaryShape(Accepts::kFloat, lowering::Opcode::kErf, x);
+  }
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
 // The inverse of erf, which Newton's method makes of an approximation.
 struct ErfinvOp {
   LAZULI_OP("erfinv", "aten::erfinv");

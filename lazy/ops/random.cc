@@ -215,7 +215,16 @@ Tensor Multinomial(const Tensor& x, int64_t num_samples, bool replacement, Gener
   return Sum(To(below, DType::kS64), {-1}, false);
 }
 
+namespace {
+void CheckDeviation(const Tensor& std) {
+  if (IsFloat(std.dtype())) return;
+  ThrowRecordError("normal", FailedPrecondition("takes deviations that are floats, not ",
+                                                std.shape()));
+}
+}  // namespace
+
 Tensor Normal(const Tensor& mean, const Tensor& std, Generator& generator) {
+  CheckDeviation(std);
   const Shape shape = Broadcast("normal", mean.shape(), std.shape());
   if (!IsFloat(shape.dtype()))
     ThrowRecordError("normal", FailedPrecondition("takes floats, not ", mean.shape()));
@@ -229,6 +238,7 @@ Tensor Normal(const Tensor& mean, double std, Generator& generator) {
   return Add(Detach(mean), Mul(z, SlotBeside(std, z)));
 }
 Tensor Normal(double mean, const Tensor& std, Generator& generator) {
+  CheckDeviation(std);
   const Tensor z = Randn(std.shape().dims(), std.dtype(), std.device(), generator);
   const Tensor spread = Checked("normal", std, std::numeric_limits<double>::infinity(), 0);
   return Add(Mul(z, spread), SlotBeside(mean, z));

@@ -28,7 +28,7 @@ from lazuli._printing import get_printoptions, printoptions, set_printoptions
 from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, arange, block_diag, broadcast_tensors, einsum, equal, from_dlpack,
                             from_numpy, meshgrid, nonzero, tensor, tensordot)
 from lazuli._types import (FUNCTIONS as _OTHER_NAMES, channels_last, contiguous_format, finfo, iinfo, is_complex, is_floating_point,
-                           layout, memory_format, preserve_format, special, strided)
+                           layout, memory_format, preserve_format, strided)
 from lazuli.autograd import enable_grad, inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, no_grad, set_grad_enabled
 from lazuli.random import Generator, default_generator, manual_seed, normal, randint, randint_like
 import lazuli.autograd
@@ -41,6 +41,7 @@ import lazuli.optim
 import lazuli.random
 import lazuli.runtime
 import lazuli.signal
+import lazuli.special
 import lazuli.utils
 
 # Errors and dumps show the line that called into this package, not lines of it, nor of what calls it for users.

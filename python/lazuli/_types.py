@@ -86,17 +86,6 @@ for _suffix in ("", "_"):
         setattr(Tensor, _name, _function)
 
 
-class special:  # noqa: N801
-    """torch.special: functions that stand in the package, too."""
-
-
-for _theirs, _ours in {"digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expit": "sigmoid",
-                       "expm1": "expm1", "gammaln": "lgamma", "i0": "i0", "log1p": "log1p", "log_softmax": "log_softmax", "logit": "logit",
-                       "logsumexp": "logsumexp", "polygamma": "polygamma", "psi": "digamma", "round": "round", "sinc": "sinc", "softmax": "softmax",
-                       "xlogy": "xlogy"}.items():
-    setattr(special, _theirs, staticmethod(getattr(_C, _ours)))
-
-
 class layout:  # noqa: N801
     """How PyTorch lays out elements. The compiler decides that here, so that these name nothing else."""
 

@@ -177,6 +177,29 @@ struct Argument<Dims> : StoredArgument<Dims> {
 };
 
 template <>
+struct Argument<std::vector<double>> : StoredArgument<std::vector<double>> {
+  static constexpr std::string_view kType = "float | Sequence[float]";
+  static bool Load(PyObject* object, std::vector<double>& out) {  // None is none
+    double one = 0;
+    if (object == Py_None) return true;
+    if (LoadReal(object, one)) {
+      out.push_back(one);
+      return true;
+    }
+    if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
+      if (!LoadReal(PySequence_Fast_GET_ITEM(object, i), one)) return false;
+      out.push_back(one);
+    }
+    return true;
+  }
+  static py::object Default(std::string_view) { return py::tuple(); }
+  static py::object ToPython(const std::vector<double>& values) {
+    return py::tuple(py::cast(values));
+  }
+};
+
+template <>
 struct Argument<DType> : StoredArgument<DType> {
   static constexpr std::string_view kType = "DType";
   static bool Load(PyObject* object, DType& out) { return LoadDType(object, out); }
@@ -381,6 +404,10 @@ inline py::object ThoseDefined(std::tuple<Tensor, Tensor, Tensor> results) {
       },
       results);
   return list.size() == 1 ? py::object(list[0]) : py::object(py::tuple(list));
+}
+inline py::object ThoseDefined(std::pair<Tensor, Tensor> results) {
+  return ThoseDefined(
+      std::tuple<Tensor, Tensor, Tensor>(std::move(results.first), std::move(results.second), {}));
 }
 inline py::object ToPython(double number) { return py::float_(number); }
 inline py::object ToPython(py::object object) { return object; }

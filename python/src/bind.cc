@@ -163,7 +163,11 @@ void FindGathered(Signature& signature) {
     signature.gathers = static_cast<int>(signature.parameters.size()) - 1;
     signature.gathers_tensors = true;
   }
-  // Integers in a row are dims only if what follows is optional.
+  // Integers in a row are dims only if no other parameter takes them, and what follows is optional.
+  const auto takes_dims = [](const Parameter& p) { return p.type == Argument<Dims>::kType; };
+  if (!signature.gathers_tensors &&
+      std::count_if(signature.parameters.begin(), signature.parameters.end(), takes_dims) > 1)
+    signature.gathers = -1;
   for (auto p = static_cast<std::size_t>(signature.gathers + 1);
        signature.gathers >= 0 && p < signature.parameters.size(); ++p) {
     if (signature.parameters[p].fallback == nullptr) signature.gathers = -1;

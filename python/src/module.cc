@@ -24,6 +24,7 @@ PYBIND11_MODULE(_C, module) {
       nn.def_submodule("functional"),
       nn.def_submodule("init", "Starting values of parameters, in place and without history."),
       nn.def_submodule("utils", "What training loops do to gradients."),
+      module.def_submodule("special", "Special functions, by the names that they have in PyTorch."),
       module.def_submodule("optim"),
       module.def_submodule("data"),
       module.def_submodule("hlo", "HLO modules to read, change, compile and run."),

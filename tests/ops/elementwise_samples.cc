@@ -608,6 +608,19 @@ void AddSignBit(Table& table) {
   });
 }
 
+void AddErfcx(Table& table) {
+  table.Op<ErfcxOp>()
+      .Add({}, {Between(DType::kF64, {2, 5}, -3, 4, 0.1)})
+      .AddEdge({}, {Between(DType::kF64, {20}, -5, 5, 0.1)})
+      .ReferenceTolerance(1e-12, 1e-14)
+      .Reference([](const ErfcxOp&, const Literals& in) {
+        return Build(in[0].shape(), [&](const Index& i) {
+          const double x = At(in[0], i);
+          return std::exp(x * x) * std::erfc(x);
+        });
+      });
+}
+
 void AddFrexp(Table& table) {
   Row<FrexpOp> row = table.Op<FrexpOp>();
   row.Add({}, {Between(DType::kF64, {2, 5}, -4, 4, 0.1)});
@@ -743,6 +756,7 @@ void AddElementwiseSamples(Table& table) {
   AddUnary<LgammaOp>(table, Accepts::kFloat);
   AddBinary<HypotOp>(table, Accepts::kFloat);
   AddSignBit(table);
+  AddErfcx(table);
   AddFrexp(table);
   AddGcd(table);
   AddNextAfter(table);

@@ -21,7 +21,7 @@ ARGUMENTS = {
     "cumprod": dict(dim=1), "index_fill": dict(dim=1, index=INDEX[0, 1:], value=7), "threshold": dict(threshold=0.5, value=2),
     "addmm": dict(mat1=Y[:, :2], mat2=Y[:2]), "addr": dict(vec1=Y[:, 0], vec2=Y[0]),
     "clamp_min": dict(low=0.5), "clamp_max": dict(high=1.0), "renorm": dict(p=2, dim=0, maxnorm=0.5),
-    "masked_scatter": dict(mask=Y > 1, source=Y), "put": dict(index=INDEX, source=Y[:1]),
+    "masked_scatter": dict(mask=Y > 1, source=Y), "mvlgamma": dict(p=1), "put": dict(index=INDEX, source=Y[:1]),
     "scatter_reduce": dict(dim=0, index=INDEX, source=Y[:1], reduce="amax"),
     "index_reduce": dict(dim=1, index=INDEX[0, 1:], source=Y[:, :2], reduce="prod"),
     "lerp": dict(end=Y, weight=0.25), "index_add": dict(dim=1, index=INDEX[0, 1:], source=Y[:, :2]),

@@ -255,7 +255,10 @@ WITHOUT_ROW = {
         "pairwise_distance margin_ranking_loss hinge_embedding_loss cosine_embedding_loss soft_margin_loss triplet_margin_loss "
         "poisson_nll_loss gaussian_nll_loss multilabel_soft_margin_loss local_response_norm adjoint atleast_?d tensor_split ?split "
         "split_with_sizes unsafe_* *_copy select_scatter slice_scatter diagonal_scatter as_strided_scatter masked_scatter scatter_reduce "
-        "index_reduce index_put put unravel_index cartesian_prod combinations constant_pad_nd gradient cov corrcoef renorm",
+        "index_reduce index_put put unravel_index cartesian_prod combinations constant_pad_nd gradient cov corrcoef renorm conv3d conv_transpose?d max_pool3d* avg_pool3d "
+        "adaptive_* bilinear pdist instance_norm embedding_bag scaled_dot_product_attention interpolate upsample* unfold fold "
+        "multi_margin_loss multilabel_margin_loss triplet_margin_with_distance_loss mvlgamma",
+    "random": "*dropout* gumbel_softmax rrelu",
     "of orders and sets, which have no gradient": "searchsorted bucketize isin histc frexp",
     "another name of a row's function": "contiguous cpu detach mT T resolve_conj resolve_neg clamp_min clamp_max logsigmoid",
     "conversions, whose gradient is a conversion": "bfloat16 bool byte cdouble cfloat char double float half int long short",

@@ -18,5 +18,6 @@
 #include "lazuli/optim.h"
 #include "lazuli/random.h"
 #include "lazuli/serialize.h"
+#include "lazuli/special.h"
 #include "lazuli/state_dict.h"
 #include "lazuli/tensor.h"

@@ -1,0 +1,134 @@
+// Special functions, as torch.special has them.
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "ir/support/wrong_type.h"
+#include "lazy/ops/elementwise.h"
+#include "lazy/ops/functions.h"
+#include "lazy/ops/pointwise.h"
+#include "lazy/ops/wide.h"
+
+namespace lazuli::lazy {
+namespace {
+
+constexpr double kEndless = std::numeric_limits<double>::infinity();
+constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+
+// f of a real x in f64, in the float type of x.
+template <class F>
+Tensor InDoubles(std::string_view op, const Tensor& in, F&& f) {
+  const Tensor x = Floating(in);
+  if (!IsFloat(x.dtype())) ThrowRecordError(op, WrongType("takes real numbers, not ", in.shape()));
+  return To(f(To(x, DType::kF64)), x.dtype());
+}
+
+Value F64(double v) { return Constant(v, DType::kF64); }
+
+}  // namespace
+
+Tensor Erfcx(const Tensor& x) { return Record(ErfcxOp{}, Floating(x)); }
+
+Tensor Entr(const Tensor& in) {
+  return InDoubles("entr", in, [](const Tensor& x) {
+    const Tensor some = Gt(x, F64(0)), safe = Where(some, x, F64(1));
+    const Tensor rest = Where(Eq(x, F64(0)), F64(0), Where(Lt(x, F64(0)), F64(-kEndless), x));
+    return Where(some, -(safe * Log(safe)), rest);
+  });
+}
+
+Tensor Ndtr(const Tensor& in) {
+  return InDoubles("ndtr", in,
+                   [](const Tensor& x) { return Erfc(x * -(std::numbers::sqrt2 / 2)) * 0.5; });
+}
+
+Tensor LogNdtr(const Tensor& in) {
+  return InDoubles("log_ndtr", in, [](const Tensor& x) {
+    const Tensor t = x * (std::numbers::sqrt2 / 2), below = Lt(x, F64(-1));
+    const Tensor low = Where(below, t, F64(-1)), high = Where(below, F64(0), t);
+    return Where(below, Log(Erfcx(-low) * 0.5) - low * low, Log1p(Erfc(high) * -0.5));
+  });
+}
+
+Tensor Ndtri(const Tensor& in) {
+  return InDoubles("ndtri", in,
+                   [](const Tensor& p) { return Erfinv(p * 2.0 - 1.0) * std::numbers::sqrt2; });
+}
+
+Tensor I0e(const Tensor& x) { return Record(BesselIOp{0, true}, Floating(x)); }
+Tensor I1(const Tensor& x) { return Record(BesselIOp{1, false}, Floating(x)); }
+Tensor I1e(const Tensor& x) { return Record(BesselIOp{1, true}, Floating(x)); }
+
+Tensor Xlog1py(const Operand& in_x, const Operand& in_y) {
+  const backend::Device device = (in_x.tensor() != nullptr ? in_x : in_y).tensor()->device();
+  const auto tensor = [&](const Operand& o) {
+    return o.tensor() != nullptr ? *o.tensor() : Full({}, o.number(), device);
+  };
+  const Tensor given_x = tensor(in_x), given_y = tensor(in_y);
+  const absl::StatusOr<DType> common = CommonType(given_x.shape(), given_y.shape());
+  if (!common.ok()) ThrowRecordError("xlog1py", common.status());
+  const Tensor x = Floating(To(given_x, *common)), y = Floating(To(given_y, *common));
+  const Value zero = Constant(0, x.dtype());
+  const Tensor endless =
+      LogicalOr(Le(y, Constant(-1, y.dtype())), Eq(y, Constant(kEndless, y.dtype())));
+  const Tensor none = LogicalAnd(Eq(x, zero), endless);
+  return x * Log1p(Where(none, zero, y));
+}
+
+// The sum of (q + k)^-x, by the formula of Euler and Maclaurin.
+Tensor Zeta(const Operand& in_x, const Operand& in_q) {
+  const backend::Device device = (in_x.tensor() != nullptr ? in_x : in_q).tensor()->device();
+  const auto tensor = [&](const Operand& o) {
+    return o.tensor() != nullptr ? Detach(*o.tensor()) : Full({}, o.number(), device);
+  };
+  const Tensor given_x = tensor(in_x), given_q = tensor(in_q);
+  const absl::StatusOr<DType> common = CommonType(given_x.shape(), given_q.shape());
+  if (!common.ok()) ThrowRecordError("zeta", common.status());
+  const DType dtype = Floating(To(given_x, *common)).dtype();
+  if (!IsFloat(dtype))
+    ThrowRecordError("zeta", WrongType("takes real numbers, not ", given_x.shape()));
+  const Tensor x = To(To(given_x, dtype), DType::kF64), q = To(To(given_q, dtype), DType::kF64);
+  constexpr int kTerms = 12;
+  constexpr std::array kBernoulli = {1.0 / 12,         -1.0 / 720,     1.0 / 30240,
+                                     -1.0 / 1209600,   1.0 / 47900160, -691.0 / 1307674368000,
+                                     1.0 / 74724249600};  // B(2k) / (2k)!
+  Tensor sum;
+  for (int k = 0; k < kTerms; ++k) {
+    const Tensor term = Pow(q + static_cast<double>(k), -x);
+    sum = sum.defined() ? sum + term : term;
+  }
+  const Tensor w = q + static_cast<double>(kTerms), last = Pow(w, -x);
+  sum = sum + last * w / (x - 1.0) + last * 0.5;
+  Tensor step = last / w, rising = x;
+  for (std::size_t k = 0; k < kBernoulli.size(); ++k) {
+    sum = sum + step * rising * kBernoulli[k];
+    const Tensor from = x + (2 * static_cast<double>(k) + 1);
+    rising = rising * from * (from + 1.0);
+    step = step / (w * w);
+  }
+  const Tensor pole = LogicalAnd(Le(q, F64(0)), Eq(q, Floor(q)));
+  const Tensor none = LogicalOr(Lt(x, F64(1)), LogicalAnd(Lt(q, F64(0)), Ne(x, Floor(x))));
+  const Tensor finite = Where(pole, F64(kEndless), Where(none, F64(kNoNumber), sum));
+  return To(Where(Eq(x, F64(1)), F64(kEndless), Where(Lt(x, F64(1)), F64(kNoNumber), finite)),
+            dtype);
+}
+
+Tensor Mvlgamma(const Tensor& in, int64_t p) {
+  if (p < 1)
+    ThrowRecordError("mvlgamma", InvalidArgument("p has to be greater than or equal to 1, is ", p));
+  const Tensor x = Floating(in);
+  if (!IsFloat(x.dtype()))
+    ThrowRecordError("mvlgamma", WrongType("takes real numbers, not ", in.shape()));
+  const auto n = static_cast<double>(p);
+  return InWide(x, [&](const Tensor& wide) {
+    Tensor sum;
+    for (int64_t j = 0; j < p; ++j) {
+      const Tensor term = Lgamma(wide - 0.5 * static_cast<double>(j));
+      sum = sum.defined() ? sum + term : term;
+    }
+    return sum + n * (n - 1) / 4 * std::log(std::numbers::pi);
+  });
+}
+
+}  // namespace lazuli::lazy

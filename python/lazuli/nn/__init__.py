@@ -16,3 +16,4 @@ from lazuli.nn._hooks import (register_module_forward_hook, register_module_forw
                               register_module_full_backward_hook, register_module_full_backward_pre_hook)
 import lazuli.nn.module  # noqa: E402
 from lazuli.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: E402
+from lazuli.nn.layers import *  # noqa: F403

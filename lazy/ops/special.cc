@@ -122,11 +122,8 @@ Tensor Mvlgamma(const Tensor& in, int64_t p) {
     ThrowRecordError("mvlgamma", WrongType("takes real numbers, not ", in.shape()));
   const auto n = static_cast<double>(p);
   return InWide(x, [&](const Tensor& wide) {
-    Tensor sum;
-    for (int64_t j = 0; j < p; ++j) {
-      const Tensor term = Lgamma(wide - 0.5 * static_cast<double>(j));
-      sum = sum.defined() ? sum + term : term;
-    }
+    const Tensor less = Arange(p, wide.dtype(), x.device()) * 0.5;
+    const Tensor sum = Sum(Lgamma(Unsqueeze(wide, -1) - less), {-1});
     return sum + n * (n - 1) / 4 * std::log(std::numbers::pi);
   });
 }

@@ -1,5 +1,6 @@
 """Layers that are written in Python: convolutions of other ranks, their transposes, pools, norms, padding, resampling, attention."""
 
+import copy
 import math
 
 from lazuli import _C
@@ -511,7 +512,8 @@ class TransformerDecoderLayer(Module):
 
 
 def _copies(layer, count):
-    import copy
+    if not isinstance(layer, Module) or not isinstance(count, int):
+        raise _C.WrongTypeError(f"Transformer: takes a layer and how many, not {type(layer).__name__} and {type(count).__name__}")
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 

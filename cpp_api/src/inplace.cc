@@ -39,7 +39,8 @@ bool HasNoHistory(const lazy::Tensor& target) {
 lazy::Tensor TargetOfOne(std::string_view op, const Tensor& target) {
   const lazy::Tensor t = TensorAccess::Unwrap(target);
   const lazy::View* const view = t.defined() ? t.storage().view() : nullptr;
-  if (view == nullptr || !view->is_expanded() || !HasNoHistory(t)) return Target(op, target);
+  if (view == nullptr || !view->IsExpanded(t.shape()) || !HasNoHistory(t))
+    return Target(op, target);
   ir::Shape places = t.shape();
   for (std::int64_t d = 0; d < t.rank(); ++d) {
     if (view->strides()[static_cast<std::size_t>(d)] == 0) places.set_dim(d, 1);

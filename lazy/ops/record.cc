@@ -362,7 +362,7 @@ void BecomeView(std::string_view op, const Tensor& x, const Tensor& view) {
 }
 
 void CheckAssignable(std::string_view op, const Tensor& target) {
-  if (target.storage().view() != nullptr && target.storage().view()->is_expanded()) {
+  if (target.storage().view() != nullptr && target.storage().view()->IsExpanded(target.shape())) {
     ThrowRecordError(op, FailedPrecondition(target.shape(),
                                             " is expanded: several of its elements are one place "
                                             "in memory, which is changed in place; clone() it"));
@@ -402,7 +402,7 @@ bool Assign(std::string_view op, const Tensor& target, const Tensor& value,
   }
   SetHistory(*base, std::move(history), 0);
   // What has no history of its own takes the base's when it is asked for.
-  if (Edge edge = GradEdge(value); edge && !target.storage().view()->is_expanded())
+  if (Edge edge = GradEdge(value); edge && !target.storage().view()->IsExpanded(target.shape()))
     SetHistoryOf(*target.impl(), value);
   return true;
 }

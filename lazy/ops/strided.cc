@@ -334,23 +334,23 @@ namespace {
 
 class StridedView final : public View {
  public:
-  StridedView(StoragePtr base, const Shape& shape, Geometry geometry)
-      : View(std::move(base), std::move(geometry.strides), geometry.offset),
-        dims_(DimsOf(shape)),
-        dtype_(shape.dtype()),
-        expanded_(IsExpanded(shape.dims(), strides())) {}
+  StridedView(StoragePtr base, Geometry geometry)
+      : View(std::move(base), std::move(geometry.strides), geometry.offset) {}
 
-  bool is_whole() const override {
-    const int64_t count = base()->shape().num_elements();
-    return !expanded_ && dtype_ == base()->shape().dtype() && Count(dims_) == count &&
-           IsWhole(dims_, {strides(), offset()}, count);
+  bool IsWhole(const Shape& shape) const override {
+    const Shape& memory = base()->shape();
+    return shape.dtype() == memory.dtype() &&
+           lazy::IsWhole(shape.dims(), {strides(), offset()}, memory.num_elements());
   }
-  bool is_expanded() const override { return expanded_; }
+  bool IsExpanded(const Shape& shape) const override {
+    return lazy::IsExpanded(shape.dims(), strides());
+  }
 
-  Value Read(const Value& base, SiteId site) const override {
+  Value Read(const Shape& shape, const Value& base, SiteId site) const override {
     std::array<Value, 1> in{base};
-    return {MakeIntrusive<OpNode<AsStridedOp>>(AsStridedOp{dims_, strides(), offset(), dtype_},
-                                               absl::MakeSpan(in), site),
+    return {MakeIntrusive<OpNode<AsStridedOp>>(
+                AsStridedOp{DimsOf(shape), strides(), offset(), shape.dtype()}, absl::MakeSpan(in),
+                site),
             0};
   }
   Value Written(const Value& base, const Value& elements, SiteId site) const override {
@@ -362,14 +362,15 @@ class StridedView final : public View {
   }
   IntrusivePtr<GradNode> ReadHistory(const Tensor& base, const Tensor& view) const override {
     const Operand in(base);
-    const Geometry geometry = In(base);
+    const Geometry geometry = In(base, view.shape());
     return MakeIntrusive<OpGradNode<AsStridedOp>>(
-        AsStridedOp{dims_, geometry.strides, geometry.offset, dtype_}, absl::MakeConstSpan(&in, 1),
-        absl::MakeConstSpan(&view, 1), base.storage().version(), CurrentSite());
+        AsStridedOp{DimsOf(view.shape()), geometry.strides, geometry.offset, view.dtype()},
+        absl::MakeConstSpan(&in, 1), absl::MakeConstSpan(&view, 1), base.storage().version(),
+        CurrentSite());
   }
   IntrusivePtr<GradNode> WrittenHistory(const Tensor& base, const Tensor& elements) const override {
     const std::array<Operand, 2> in{Operand(base), Operand(elements)};
-    const Geometry geometry = In(base);
+    const Geometry geometry = In(base, elements.shape());
     return MakeIntrusive<OpGradNode<AsStridedScatterOp>>(
         AsStridedScatterOp{geometry.strides, geometry.offset}, in, absl::MakeConstSpan(&base, 1),
         VersionsOf(in), CurrentSite());
@@ -378,10 +379,11 @@ class StridedView final : public View {
  private:
   // The base of elements that are all of it.
   Value Whole(Value elements, SiteId site) const {
-    Dims permutation(dims_.size());
+    const Dims dims = DimsOf(elements.shape());
+    Dims permutation(dims.size());
     std::iota(permutation.begin(), permutation.end(), 0);
     std::stable_sort(permutation.begin(), permutation.end(), [&](int64_t a, int64_t b) {
-      const bool a_counts = dims_[At(a)] != 1, b_counts = dims_[At(b)] != 1;
+      const bool a_counts = dims[At(a)] != 1, b_counts = dims[At(b)] != 1;
       return a_counts && b_counts ? strides()[At(a)] > strides()[At(b)] : a_counts < b_counts;
     });
     const auto record = [&]<class T>(T op) {
@@ -395,17 +397,18 @@ class StridedView final : public View {
     return elements;
   }
 
-  // The geometry among the elements of a tensor, in row-major order, that is a view of the base
-  // itself: one that was detached, say, or transposed in place.
-  Geometry In(const Tensor& tensor) const {
+  // The geometry of the view, which has this shape, among the elements of a tensor, in row-major
+  // order, that is a view of the base itself: one that was detached, say, or transposed in place.
+  Geometry In(const Tensor& tensor, const Shape& shape) const {
     const View* const outer = tensor.storage().view();
     if (outer == nullptr) return {strides(), offset()};
     const auto sizes = tensor.shape().dims();
     const int64_t first =
-        offset() - outer->offset() * ByteWidth(tensor.dtype()) / ByteWidth(dtype_);
+        offset() - outer->offset() * ByteWidth(tensor.dtype()) / ByteWidth(shape.dtype());
     if (IsContiguous(sizes, outer->strides())) return {strides(), first};
     std::optional<Geometry> geometry;
-    if (tensor.dtype() == dtype_) geometry = AmongElements(sizes, outer->strides(), first);
+    if (tensor.dtype() == shape.dtype())
+      geometry = AmongElements(shape.dims(), sizes, outer->strides(), first);
     if (geometry) return *std::move(geometry);
     throw StatusError(Unimplemented("a view of ", tensor.shape(),
                                     ", which is a view that is not contiguous itself, was changed "
@@ -413,47 +416,44 @@ class StridedView final : public View {
   }
 
   // The same where each dim of the view lies along one dim of such a tensor; none if one does not.
-  std::optional<Geometry> AmongElements(absl::Span<const int64_t> sizes, const Dims& memory,
+  std::optional<Geometry> AmongElements(absl::Span<const int64_t> dims,
+                                        absl::Span<const int64_t> sizes, const Dims& memory,
                                         int64_t first) const {
     const Dims order = BySize(sizes, memory), rows = ContiguousStrides(sizes);
-    Geometry geometry{Dims(dims_.size(), 0), 0};
+    Geometry geometry{Dims(dims.size(), 0), 0};
     Dims last(sizes.size(), 0);  // of the view's positions, along each dim of the tensor
     for (const int64_t d : order) {
       last[At(d)] = first / memory[At(d)];
       first %= memory[At(d)];
       geometry.offset += last[At(d)] * rows[At(d)];
     }
-    for (std::size_t i = 0; i < dims_.size(); ++i) {
-      if (dims_[i] <= 1 || strides()[i] == 0) continue;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i] <= 1 || strides()[i] == 0) continue;
       const auto along = std::find_if(order.begin(), order.end(),
                                       [&](int64_t d) { return strides()[i] % memory[At(d)] == 0; });
       if (along == order.end()) return std::nullopt;
       const int64_t step = strides()[i] / memory[At(*along)];
       geometry.strides[i] = step * rows[At(*along)];
-      last[At(*along)] += (dims_[i] - 1) * step;
+      last[At(*along)] += (dims[i] - 1) * step;
     }
     for (std::size_t d = 0; d < sizes.size(); ++d) {
       if (last[d] < 0 || last[d] >= std::max<int64_t>(sizes[d], 1)) return std::nullopt;
     }
     return first == 0 ? std::optional(std::move(geometry)) : std::nullopt;
   }
-
-  Dims dims_;
-  DType dtype_;
-  bool expanded_;
 };
 
 }  // namespace
 
-std::unique_ptr<View> MakeView(const Tensor& x, const Shape& shape, Geometry geometry) {
+std::unique_ptr<View> MakeView(const Tensor& x, Geometry geometry) {
   const View* const view = x.storage().view();
-  return std::make_unique<StridedView>(view != nullptr ? view->base() : x.impl()->storage(), shape,
+  return std::make_unique<StridedView>(view != nullptr ? view->base() : x.impl()->storage(),
                                        std::move(geometry));
 }
 
 Tensor MakeUnreadView(const Tensor& x, const Shape& shape, Geometry geometry) {
-  Tensor view = ViewOf(
-      x, Context::Current().NewView(shape, x.device(), MakeView(x, shape, std::move(geometry))));
+  Tensor view =
+      ViewOf(x, Context::Current().NewView(shape, x.device(), MakeView(x, std::move(geometry))));
   view.impl()->HistoryIsTheBases();
   return view;
 }

@@ -59,8 +59,8 @@ struct AsStridedScatterOp {
 // How many elements of the dtype there are in the memory of an array.
 int64_t CountIn(const Shape& memory, DType dtype);
 
-// What makes a tensor of this shape and this geometry a view of x's memory.
-std::unique_ptr<View> MakeView(const Tensor& x, const Shape& shape, Geometry geometry);
+// What makes a tensor of this geometry a view of x's memory.
+std::unique_ptr<View> MakeView(const Tensor& x, Geometry geometry);
 
 // Records `op` of an operand, whose result has this shape and is the elements of x with this
 // geometry, as a view of x.
@@ -68,7 +68,7 @@ template <OpStruct T>
 Tensor RecordView(T op, const Tensor& operand, const Tensor& x, const Shape& shape,
                   Geometry geometry, bool one_of_several = false) {
   return RecordViewOf(std::move(op), operand, shape,
-                      {&x, MakeView(x, shape, std::move(geometry)), one_of_several});
+                      {&x, MakeView(x, std::move(geometry)), one_of_several});
 }
 // The same with the dtype of x.
 template <OpStruct T>

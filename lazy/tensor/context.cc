@@ -228,7 +228,7 @@ void Context::LockWithValues(std::optional<Lock>& lock, absl::Span<Storage* cons
       Storage& source = derives ? *sources[i] : *storages[i];
       values[i] = foreign[i] ? LeafFor(source, foreign[i], site) : ValueOf(source, site);
       if (values[i] && derives) {
-        values[i] = storages[i]->view_->Read(values[i], site);
+        values[i] = storages[i]->view_->Read(storages[i]->shape(), values[i], site);
         CountDerived(*storages[i]->view_);
       }
       complete = static_cast<bool>(values[i]);
@@ -404,7 +404,7 @@ Value Context::Rederived(Storage& storage, SiteId site) {
   const uint64_t version = storage.version();
   const Value base = ValueOf(*view.base(), site);
   if (!base) return {};
-  storage.value_ = view.Read(base, site);
+  storage.value_ = view.Read(storage.shape(), base, site);
   storage.data_ = nullptr;
   storage.replaced_ = nullptr;
   view.version_.store(version, std::memory_order_release);
@@ -416,11 +416,11 @@ Value Context::Rederived(Storage& storage, SiteId site) {
 Value Context::WriteView(Storage& storage, Value value) {
   View& view = *storage.view_;
   Storage& base = *view.base();
-  const Value from = view.is_whole() ? Value() : ValueOf(base, CurrentSite());
+  const Value from = view.IsWhole(storage.shape()) ? Value() : ValueOf(base, CurrentSite());
   Value old = Write(base, view.Written(from, value, CurrentSite()));
   CountDerived(view);
   // What was written is what the view holds now, unless places of the base are several elements.
-  if (!Owns(storage) || view.is_expanded()) return old;
+  if (!Owns(storage) || view.IsExpanded(storage.shape())) return old;
   storage.value_ = std::move(value);
   if (storage.data_) storage.replaced_ = storage.data_.get();
   storage.data_ = nullptr;

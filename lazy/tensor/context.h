@@ -135,7 +135,7 @@ class Context : public RefCounted<Context> {
   // not be computed beside the view.
   static bool IsHidden(const Storage& storage, const Storage& view) {
     return view.view_ != nullptr && view.view_->base().get() == &storage &&
-           storage.use_count() == 1 && storage.linked_ && view.view_->is_whole();
+           storage.use_count() == 1 && storage.linked_ && view.view_->IsWhole(view.shape());
   }
   // The view has data: its base, which is hidden, is no longer pending but what is written there.
   void ResolveHidden(Storage& view);

@@ -35,13 +35,14 @@ class View : public Pooled {
     constexpr uint32_t kSpread = 0x85ebca6b;
     return kSpread * static_cast<uint32_t>(offset_);
   }
+  // The functions below that take `shape` are given that of the view's storage.
   // Whether each element of the base is one of the view, once.
-  virtual bool is_whole() const = 0;
+  virtual bool IsWhole(const Shape& shape) const = 0;
   // Whether a place of the base is several elements of the view.
-  virtual bool is_expanded() const = 0;
+  virtual bool IsExpanded(const Shape& shape) const = 0;
 
   // The view's elements in a value of the base.
-  virtual Value Read(const Value& base, SiteId site) const = 0;
+  virtual Value Read(const Shape& shape, const Value& base, SiteId site) const = 0;
   // A value of the base with these elements in the view's place. The base may be null if the view is
   // the whole.
   virtual Value Written(const Value& base, const Value& elements, SiteId site) const = 0;

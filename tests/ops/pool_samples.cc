@@ -72,10 +72,10 @@ void AddMaxPool(Table& table) {
                      [&](const Index&) { return At(in[0], winners[n++]); });
       })
       .Error("max_pool2d: takes x [N, C, H, W], not f32[2,3]", {Random(DType::kF32, {2, 3})},
-             [](const Tensors& x) { (void)MaxPool2d(x[0], {{2, 2}, {2, 2}}); })
+             [](const Tensors& x) { (void)MaxPool2d(x[0], {2, 2}, {}, {0, 0}, {1, 1}); })
       .Error("max_pool2d: kernel 5x5 is larger than the padded input f32[1,1,4,4]",
              {Random(DType::kF32, {1, 1, 4, 4})},
-             [](const Tensors& x) { (void)MaxPool2d(x[0], {{5, 5}, {2, 2}}); });
+             [](const Tensors& x) { (void)MaxPool2d(x[0], {5, 5}, {}, {0, 0}, {1, 1}); });
 }
 
 void AddMaxPoolGrad(Table& table) {
@@ -131,7 +131,7 @@ void AddAvgPool(Table& table) {
       })
       .ReferenceTolerance(1e-5, 1e-5)
       .Error("avg_pool2d: takes floats, not s32[1,1,4,4]", {Random(DType::kS32, {1, 1, 4, 4})},
-             [](const Tensors& x) { (void)AvgPool2d(x[0], {{2, 2}, {2, 2}}, true); })
+             [](const Tensors& x) { (void)AvgPool2d(x[0], {2, 2}, {}, {0, 0}); })
       .Error("adaptive_avg_pool2d: takes x [N, C, H, W] and a size from 1 on, not f32[1,4] and 1x0",
              {Random(DType::kF32, {1, 4})},
              [](const Tensors& x) { (void)AdaptiveAvgPool2d(x[0], {1, 0}); });

@@ -25,6 +25,9 @@ docs/adding_a_function.md describes the rows. A template is the header itself wi
   @definitions          declarations of the definitions, in lazuli::lazy
   @layer NAME           a layer's comment, its options, and its class up to forward()
   @function_layers      the layers that are functions
+  @torch_layers         the layers under LibTorch's names: options that are built, and holders
+  @torch_losses         the losses of nn.functional as modules
+  @tensor_options       for the functions that take a dtype and a device, overloads that take LibTorch's TensorOptions
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ TYPES = {
     "Scalar?": by_reference("std::optional<Scalar>", "const std::optional<Number>&"),
     "int": by_value("std::int64_t"),
     "int?": by_value("std::optional<std::int64_t>"),
-    "int[]": by_reference("Dims", "absl::Span<const int64_t>", "{name}"),
+    "int[]": Type("const IntList&", "Dims", "absl::Span<const int64_t>", "{name}"),
     "int[]?": by_reference("std::optional<Dims>", "const std::optional<Dims>&", "{name}"),
     "int[1]": Type("std::int64_t", "Size1", "int64_t", "{name}"),  # Python takes (n,), too
     "int[1]?": Type("std::optional<std::int64_t>", "std::optional<Size1>", "std::optional<int64_t>", "{name}"),
@@ -136,6 +139,10 @@ class Parameter:
     def declared(self, defaults=True):
         default = cpp_default(self.type, self.default) if defaults else None
         return f"{type_of(self.type).parameter} {self.name}" + (f" = {default}" if default is not None else "")
+
+    def field(self):
+        """Of a struct, which owns its lists."""
+        return f"{type_of(self.type).value} {self.name} = {cpp_default(self.type, self.default)}"
 
     def text(self):
         return f"{self.type} {self.name}" + (f"={self.default}" if self.default is not None else "")
@@ -449,8 +456,7 @@ def layer_class(layer):
     """The class up to forward(), for what the template adds."""
     lines = [comment(layer.doc)]
     if layer.options:
-        lines += [f"struct {layer.name}Options {{", *(f"  {p.declared().replace('const ', '').replace('&', '')};"
-                                                     for p in layer.options), "};"]
+        lines += [f"struct {layer.name}Options {{", *(f"  {p.field()};" for p in layer.options), "};"]
     return [*lines, f"class LAZULI_API {layer.name} : public Layer<{layer.name}> {{", " public:", layer.constructor(),
             "  Tensor forward(const Tensor& x, LAZULI_LOC) const;"]
 
@@ -517,11 +523,102 @@ def header(template, families, sections=()):
             lines += next(layer_class(layer) for section in sections for layer in section.rows if layer.name == arguments[0])
         elif word == "function_layers":
             lines += [line for section in sections for layer in section.rows if layer.function for line in function_layer(layer)]
+        elif word == "torch_layers":
+            lines += [line for section in sections for layer in section.rows for line in torch_layer(layer)]
+        elif word == "torch_losses":
+            lines += [line for row in rows for line in torch_loss(row)]
+        elif word == "tensor_options":
+            lines += [line for row in rows for line in with_tensor_options(row)]
         elif word == "definitions":
             lines += [definition_declaration(row) for row in rows if row.is_defined]
         else:
             lines.append(line)
     return "\n".join(lines) + "\n"
+
+
+def with_tensor_options(row):
+    """The function under LibTorch's name: with options instead of the last two parameters, a dtype and a device."""
+    if row.namespace or [p.type.rstrip("?") for p in row.parameters[-2:]] != ["DType", "Device"]:
+        return []
+    *kept, dtype, device = row.parameters
+    passed = [*(p.name for p in kept),
+              "options.dtype()" if dtype.type == "DType?" else f"options.dtype().value_or({cpp_default('DType', dtype.default)})",
+              "options.device()" if device.type == "Device?" else "options.device().value_or(Device())", "loc"]
+    head = wrapped(f"inline Tensor {row.name}(", [*(p.declared(defaults=False) for p in kept),
+                                                  "const TensorOptions& options", LOC], ") {")
+    call = wrapped(f"  return options.Finish(lazuli::{row.name}(", passed, "), loc);")
+    return [f"using lazuli::{row.name};", f"{head}\n{call}\n}}"]
+
+
+def built_options(name, required, fields, made):
+    """A class of options with a setter for each; made: what get() gives of them."""
+    explicit = "explicit " if len(required) == 1 and required[0].default is not None else ""
+    note = "  // NOLINT: implicit" if len(required) == 1 and not explicit else ""
+    values = [(type_of(p.type).value, p) for p in fields]
+    lines = [f"class {name} {{", " public:"]
+    if required:
+        sets = ", ".join(f"{p.name}_({p.name})" for p in required)
+        lines += [wrapped(f"{explicit}{name}(", [p.declared() for p in required], f"){note}", "  "), f"      : {sets} {{}}"]
+        if required[0].type == "int[]":  # braces, which could be another one's options, too
+            lines += [f"  {name}(std::initializer_list<std::int64_t> list) : {name}(IntList(list)) {{}}"]
+    for value, p in values:
+        kept = "Dims(v)" if value == "Dims" else "v"
+        lines.append(f"  {name}& {p.name}({type_of(p.type).parameter} v) {{ return {p.name}_ = {kept}, *this; }}")
+    lines += made + ["", " private:"]
+    lines += [f"  {value} {p.name}_" + (f" = {cpp_default(p.type, p.default)};" if p.default is not None else ";")
+              for value, p in values]
+    return [*lines, "};"]
+
+
+def torch_layer(layer):
+    """A layer in LibTorch's words. Options that are a struct of their own are written by hand."""
+    if any(p.type.endswith("Options") for p in layer.parameters):
+        return []
+    name, impl = layer.name, f"lazuli::nn::{layer.name}"
+    options = [f"{{{', '.join(f'.{p.name} = o.{p.name}_' for p in layer.options)}}}"] if layer.options else []
+    lines = [f"using {name}Impl = {impl};"]
+    fields = [*layer.parameters, *layer.options]
+    if fields:
+        lines += built_options(f"{name}Options", layer.parameters, fields, [f"  friend class {name};"])
+    located = [] if layer.function else ["loc"]
+    made = ", ".join([p.name for p in layer.arguments] + located)
+    lines += [f"class {name} : public ModuleHolder<{impl}> {{", " public:", "  using ModuleHolder::ModuleHolder;"]
+    arguments = [Parameter(f"lazuli::nn::{name}Options", "options", "{}") if p.type.endswith("Options") else p
+                 for p in layer.arguments]
+    loc = [] if layer.function else [LOC]
+    explicit = "explicit " if arguments and sum(p.default is None for p in arguments) < 2 else ""
+    if fields:
+        lines += [wrapped(f"{explicit}{name}(", [*(p.declared() for p in arguments), *loc], ")", "  "),
+                  f"      : ModuleHolder(std::make_shared<{impl}>({made})) {{}}",
+                  wrapped(f"{name}(", [f"const {name}Options& o", *loc], ")  // NOLINT: implicit", "  "),
+                  wrapped(f"    : ModuleHolder(std::make_shared<{impl}>(",
+                          [*(f"o.{p.name}_" for p in layer.parameters),
+                           *(f"lazuli::nn::{name}Options{o}" for o in options), *located], ")) {}", "  ")]
+    return [*lines, "  Tensor operator()(const Tensor& x, LAZULI_LOC) const { return get()->forward(x, loc); }", "};"]
+
+
+LOSSES = {"bce": "BCE", "nll": "NLL", "kl": "KL", "mse": "MSE", "l1": "L1", "div": "Div", "ctc": "CTC"}
+LOSS_NAMES = {"binary_cross_entropy": "BCELoss", "binary_cross_entropy_with_logits": "BCEWithLogitsLoss", "cross_entropy":
+              "CrossEntropyLoss", "kl_div": "KLDivLoss", "multilabel_soft_margin_loss": "MultiLabelSoftMarginLoss"}
+
+
+def torch_loss(row):
+    """A loss as a module: the tensors are what forward() takes, the rest are options."""
+    if row.namespace != "nn.functional" or "Reduction" not in [p.type for p in row.parameters] or row.result != "Tensor":
+        return []
+    name = LOSS_NAMES.get(row.name) or "".join(LOSSES.get(part, part.capitalize()) for part in row.name.split("_"))
+    tensors = [p for p in row.parameters if p.type == "Tensor"]
+    fields = [p for p in row.parameters if p.type != "Tensor"]
+    passed = [p.name if p.type == "Tensor" else f"options_.{p.name}_" for p in row.parameters]
+    return [*built_options(f"{name}Options", [], fields, [f"  friend class {name}Impl;"]),
+            f"class {name}Impl : public Module {{", " public:",
+            f"  explicit {name}Impl(const {name}Options& options = {{}}) : options_(options) {{}}",
+            wrapped("Tensor forward(", [*(p.declared() for p in tensors), LOC], ") const {", "  "),
+            wrapped(f"  return functional::{row.name}(", [*passed, "loc"], ");", "  "), "  }", "", " private:",
+            f"  {name}Options options_;", "};", f"class {name} : public ModuleHolder<{name}Impl> {{", " public:",
+            "  using ModuleHolder::ModuleHolder;",
+            wrapped("Tensor operator()(", [*(p.declared() for p in tensors), LOC], ") const {", "  "),
+            f"    return get()->forward({', '.join([*(p.name for p in tensors), 'loc'])});", "  }", "};"]
 
 
 CLOSED = "}\n"

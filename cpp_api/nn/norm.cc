@@ -59,7 +59,7 @@ Tensor BatchNorm::forward(const Tensor& x, SourceLocation loc) const {
   return y;
 }
 
-LayerNorm::LayerNorm(const Dims& normalized_shape, const LayerNormOptions& options,
+LayerNorm::LayerNorm(const IntList& normalized_shape, const LayerNormOptions& options,
                      SourceLocation loc)
     : dims_(normalized_shape), eps_(options.eps) {
   const SiteScope site(loc);
@@ -93,7 +93,7 @@ Tensor GroupNorm::forward(const Tensor& x, SourceLocation loc) const {
   return functional::group_norm(x, groups_, weight, bias, eps_, loc);
 }
 
-RMSNorm::RMSNorm(const Dims& normalized_shape, double eps, SourceLocation loc)
+RMSNorm::RMSNorm(const IntList& normalized_shape, double eps, SourceLocation loc)
     : dims_(normalized_shape), eps_(eps) {
   const SiteScope site(loc);
   CheckDims("RMSNorm", dims_, loc);

@@ -44,6 +44,9 @@ Device::Device(std::string_view name) {
   ordinal_ = device.ordinal;
 }
 
+Device::Device(DeviceType type, int index)
+    : Device(std::string(type.name) + ":" + std::to_string(index)) {}
+
 std::string Device::name() const { return DeviceAccess::Unwrap(*this).ToString(); }
 
 std::string device_type() { return std::string(DefaultDevice().client->platform()); }

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "cpp_api/src/operands.h"
+#include "ir/support/wrong_type.h"
+#include "lazuli/internal/fail.h"
 #include "lazuli/ops.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/strided.h"
@@ -322,6 +324,13 @@ void PutInto(const lazy::Tensor& part, const Selection& s, const Operand& value,
 
 }  // namespace
 
+Index::Index(const char* ellipsis, SourceLocation loc) : variant(Ellipsis()) {
+  if (std::string_view(ellipsis) == "...") return;
+  internal::Fail(ErrorCode::kInvalidArgument,
+                 std::string("index: \"") + ellipsis + "\" is no index; \"...\" is the only word",
+                 loc);
+}
+
 Tensor index(const Tensor& x, const std::vector<Index>& indices, SourceLocation loc) {
   return CallTensor(loc, [&] {
     const lazy::FunctionScope function(kOp);
@@ -357,6 +366,42 @@ Tensor& index_put_(Tensor& x, const std::vector<Index>& indices, const Operand& 
             accumulate);
   });
   return x;
+}
+
+Tensor Tensor::index(const std::vector<Index>& indices, SourceLocation loc) const {
+  return lazuli::index(*this, indices, loc);
+}
+Tensor& Tensor::index_put_(const std::vector<Index>& indices, const Operand& value,
+                           bool accumulate) {
+  return lazuli::index_put_(*this, indices, value, accumulate);
+}
+
+Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start,
+                     std::optional<std::int64_t> end, std::int64_t step, SourceLocation loc) const {
+  const std::int64_t rank = this->dim();
+  return Call(loc, [&] {
+    const auto d = static_cast<std::size_t>(lazy::NormalizeDim("slice", dim, rank));
+    std::vector<Index> indices(d, Slice());
+    indices.push_back(Slice{start, end, step});
+    return lazuli::index(*this, indices, loc);
+  });
+}
+
+Tensor Tensor::operator[](const Operand& i) const {
+  if (i.tensor() != nullptr) return lazuli::index(*this, {*i.tensor()}, i.loc());
+  return Call(i.loc(), [&] {
+    const auto position = TensorAccess::ToNumber(*i.scalar()).as_integer();
+    if (!position) {
+      lazy::ThrowRecordError(kOp,
+                             ir::WrongType("an index is an integer, is ", i.scalar()->value()));
+    }
+    return lazuli::index(*this, {*position}, i.loc());
+  });
+}
+
+Tensor& Tensor::operator=(const Operand& value) && {
+  if (value.tensor() != nullptr) return copy_(*value.tensor(), value.loc());
+  return fill_(*value.scalar(), value.loc());
 }
 
 }  // namespace lazuli

@@ -1,9 +1,8 @@
 #include "lazuli/ops.h"
 
-#include "lazuli/special.h"
-
 #include "cpp_api/src/inplace.h"
 #include "cpp_api/src/operands.h"
+#include "lazuli/special.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/random.h"
@@ -158,6 +157,14 @@ Padding::Padding(const char* mode) : Size2(0), same(std::string_view(mode) == "s
     throw Error(ErrorCode::kInvalidArgument,
                 "padding: '" + std::string(mode) + "' is no choice; there are 'same' and 'valid'");
   }
+}
+
+bool equal(const Tensor& x, const Tensor& y, Locs loc) {
+  return x.sizes() == y.sizes() && eq({x, loc}, {y, loc}).all({}, false, loc).item<bool>(loc);
+}
+bool allclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan,
+              Locs loc) {
+  return isclose(x, y, rtol, atol, equal_nan, loc).all({}, false, loc).item<bool>(loc);
 }
 
 void manual_seed(std::uint64_t seed) { lazy::ManualSeed(seed); }

@@ -6,6 +6,7 @@
 
 #include "cpp_api/src/operands.h"
 #include "ir/support/data_memory.h"
+#include "ir/support/wrong_type.h"
 #include "lazuli/autograd.h"
 #include "lazuli/execution.h"
 #include "lazuli/ops.h"
@@ -98,6 +99,24 @@ const void* Tensor::data_ptr(SourceLocation loc) const {
     if (data == nullptr) return static_cast<const void*>(nullptr);
     return static_cast<const void*>(data + lazy::GeometryOf(tensor).offset *
                                                ir::ByteWidth(tensor.dtype()));
+  });
+}
+const void* Tensor::typed_data(DType dtype, SourceLocation loc) const {
+  Call(loc, [&] {
+    const ir::Shape& shape = Defined(*this, "data_ptr").shape();
+    if (shape.dtype() != Unwrap(dtype)) {
+      lazy::ThrowRecordError(
+          "data_ptr", ir::WrongType("the tensor is ", shape, ", not ", lazuli::to_string(dtype)));
+    }
+  });
+  return data_ptr(loc);
+}
+void Tensor::check_rank(std::size_t rank, SourceLocation loc) const {
+  Call(loc, [&] {
+    const ir::Shape& shape = Defined(*this, "accessor").shape();
+    if (shape.rank() != static_cast<std::int64_t>(rank)) {
+      lazy::ThrowRecordError("accessor", ir::InvalidArgument(rank, " dims are asked of ", shape));
+    }
   });
 }
 DType Tensor::dtype() const { return Wrap(ShapeOf(*this, "dtype").dtype()); }
@@ -255,7 +274,14 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options, SourceLoc
                    {options.retain_graph, options.create_graph});
   });
 }
-void Tensor::backward(SourceLocation loc) const { backward({}, {}, loc); }
+void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph,
+                      SourceLocation loc) const {
+  backward(gradient, BackwardOptions{retain_graph, create_graph}, loc);
+}
+void Tensor::backward(const Tensor& gradient, SourceLocation loc) const {
+  backward(gradient, BackwardOptions(), loc);
+}
+void Tensor::backward(SourceLocation loc) const { backward({}, BackwardOptions(), loc); }
 
 HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, SourceLocation loc) {
   return Call(loc, [&] {
@@ -301,6 +327,31 @@ Tensor Tensor::to(const Device& device, SourceLocation loc) const {
   });
 }
 
+Tensor Tensor::to(const Device& device, DType dtype, SourceLocation loc) const {
+  return to(dtype, loc).to(device, loc);
+}
+Tensor Tensor::to(const Tensor& other, SourceLocation loc) const {
+  return to(other.device(), other.dtype(), loc);
+}
+Tensor Tensor::cpu(SourceLocation loc) const { return to(Device("cpu"), loc); }
+
+Tensor Tensor::new_empty(const IntList& dims, std::optional<DType> dtype,
+                         const std::optional<Device>& device, SourceLocation loc) const {
+  return empty(dims, dtype.value_or(this->dtype()), device.value_or(this->device()), loc);
+}
+Tensor Tensor::new_zeros(const IntList& dims, std::optional<DType> dtype,
+                         const std::optional<Device>& device, SourceLocation loc) const {
+  return zeros(dims, dtype.value_or(this->dtype()), device.value_or(this->device()), loc);
+}
+Tensor Tensor::new_ones(const IntList& dims, std::optional<DType> dtype,
+                        const std::optional<Device>& device, SourceLocation loc) const {
+  return ones(dims, dtype.value_or(this->dtype()), device.value_or(this->device()), loc);
+}
+Tensor Tensor::new_full(const IntList& dims, const Scalar& value, std::optional<DType> dtype,
+                        const std::optional<Device>& device, SourceLocation loc) const {
+  return full(dims, value, dtype.value_or(this->dtype()), device.value_or(this->device()), loc);
+}
+
 Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
   Call(loc, [&] {
     const lazy::Tensor from = Defined(source, "set_data");
@@ -338,9 +389,15 @@ std::string Tensor::name() const {
   return name ? *name : "";
 }
 
+std::ostream& operator<<(std::ostream& os, const Dims& dims) {
+  return os << "[" << ir::Join(dims, ", ") << "]";
+}
+std::ostream& operator<<(std::ostream& os, DType dtype) { return os << to_string(dtype); }
+std::ostream& operator<<(std::ostream& os, const Device& device) { return os << device.name(); }
+
 // --- creation
 
-Tensor from_data(const void* data, DType dtype, const Dims& dims, const Device& device,
+Tensor from_data(const void* data, DType dtype, const IntList& dims, const Device& device,
                  SourceLocation loc) {
   return CallTensor(loc, [&] {
     const ir::Shape shape = lazy::ValueOrThrow(ir::Shape::Make(Unwrap(dtype), dims));
@@ -350,7 +407,7 @@ Tensor from_data(const void* data, DType dtype, const Dims& dims, const Device& 
   });
 }
 
-void internal::CheckCount(std::size_t count, const Dims& dims, SourceLocation loc) {
+void internal::CheckCount(std::size_t count, const IntList& dims, SourceLocation loc) {
   Call(loc, [&] {
     const ir::Shape shape = lazy::ValueOrThrow(ir::Shape::Make(ir::DType::kPred, dims));
     if (shape.num_elements() != static_cast<std::int64_t>(count)) {

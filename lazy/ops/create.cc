@@ -373,6 +373,39 @@ Tensor Arange(const Number& end, std::optional<DType> dtype, backend::Device dev
                 dtype.value_or(end.is_whole() ? DType::kS64 : DefaultFloat()), device);
 }
 
+Tensor Arange(const Number& start, const Number& end, const Number& step,
+              std::optional<DType> dtype, backend::Device device) {
+  const bool all_whole = start.is_whole() && end.is_whole() && step.is_whole();
+  const DType type = dtype.value_or(all_whole ? DType::kS64 : DefaultFloat());
+  const bool is_whole = IsIntegral(type);
+  // An array of whole numbers counts in them. Of integers a long double has all bits.
+  const auto whole = [](const Number& n) {
+    return n.is_whole() ? n : Number(static_cast<int64_t>(n.as_double()));
+  };
+  const Number first = is_whole ? whole(start) : start, by = is_whole ? whole(step) : step;
+  const auto value = [](const Number& n) {
+    const auto integer = n.as_integer();
+    return integer ? static_cast<long double>(*integer) : static_cast<long double>(n.as_double());
+  };
+  const bool exact = type == DType::kS64;
+  const long double length = value(exact ? whole(end) : end) - value(exact ? first : start);
+  const long double each = value(exact ? by : step);
+  if (each == 0) ThrowRecordError("arange", InvalidArgument("step is 0"));
+  if (length * each < 0) {
+    ThrowRecordError("arange", InvalidArgument("steps of ", step.Text(), " lead from ",
+                                               start.Text(), " away from ", end.Text()));
+  }
+  const long double count = std::ceil(
+      all_whole || exact ? length / each : static_cast<double>(length) / static_cast<double>(each));
+  if (!(count < 0x1p53L)) {
+    ThrowRecordError("arange",
+                     InvalidArgument(start.Text(), " to ", end.Text(), " is no range of numbers"));
+  }
+  const DType wide = is_whole ? DType::kS64 : DType::kF64;
+  const Tensor positions = Arange(static_cast<int64_t>(count), wide, device);
+  return To(Add(Mul(positions, by.As(wide)), first.As(wide)), type);
+}
+
 namespace {
 // From both ends, so that each is exact.
 Tensor Between(const Tensor& start, const Tensor& end, int64_t steps, std::optional<DType> dtype) {
@@ -492,8 +525,8 @@ Tensor EmptyPermuted(absl::Span<const int64_t> size, absl::Span<const int64_t> p
   const auto rank = static_cast<int64_t>(size.size());
   Dims order, dims, back(size.size());
   for (const int64_t d : physical_layout) {
-    const bool known = d >= 0 && d < rank &&
-                       std::find(order.begin(), order.end(), d) == order.end();
+    const bool known =
+        d >= 0 && d < rank && std::find(order.begin(), order.end(), d) == order.end();
     if (!known || physical_layout.size() != size.size()) break;
     back[static_cast<std::size_t>(d)] = static_cast<int64_t>(order.size());
     order.push_back(d);

@@ -203,9 +203,7 @@ Tensors SplitCopy(const Tensor& x, int64_t split_size, int64_t dim) {
 Tensors SplitWithSizesCopy(const Tensor& x, absl::Span<const int64_t> split_sizes, int64_t dim) {
   return Cloned(SplitView(x, split_sizes, dim));
 }
-Tensor SqueezeCopy(const Tensor& x, std::optional<int64_t> dim) {
-  return Clone(SqueezeView(x, dim));
-}
+Tensor SqueezeCopy(const Tensor& x) { return Clone(SqueezeView(x)); }
 Tensor SqueezeCopy(const Tensor& x, absl::Span<const int64_t> dim) {
   return Clone(SqueezeView(x, dim));
 }

@@ -1,6 +1,7 @@
 // The functions that give views: the elements of what an op gives, with the memory they have.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -116,20 +117,15 @@ Tensor FlattenView(const Tensor& x, int64_t start_dim, int64_t end_dim) {
   return Reshaped(x, std::move(dims));
 }
 
-Tensor SqueezeView(const Tensor& x, std::optional<int64_t> dim) {
-  const int64_t only = dim ? NormalizeDim("squeeze", *dim, std::max<int64_t>(x.rank(), 1)) : -1;
-  Geometry geometry = GeometryOf(x);
-  Dims dims, strides;
-  for (int64_t i = 0; i < x.rank(); ++i) {
-    if (x.dim(i) == 1 && (!dim || i == only)) continue;
-    dims.push_back(x.dim(i));
-    strides.push_back(geometry.strides[At(i)]);
-  }
-  return RecordReshaped(x, dims, {std::move(strides), geometry.offset});
+Tensor SqueezeView(const Tensor& x) {
+  Dims all(At(x.rank()));
+  std::iota(all.begin(), all.end(), 0);
+  return SqueezeView(x, all);
 }
 
 Tensor SqueezeView(const Tensor& x, absl::Span<const int64_t> dim) {
-  const Dims given = dim.empty() ? Dims() : NormalizeDims("squeeze", dim, x.rank());
+  const int64_t rank = std::max<int64_t>(x.rank(), 1);
+  const Dims given = dim.empty() ? Dims() : NormalizeDims("squeeze", dim, rank);
   const Geometry geometry = GeometryOf(x);
   Dims dims, strides;
   for (int64_t i = 0; i < x.rank(); ++i) {

@@ -168,13 +168,19 @@ struct Argument<std::string> : StoredArgument<std::string> {
   static py::object ToPython(const std::string& value) { return py::str(value); }
 };
 
-template <>
-struct Argument<Dims> : StoredArgument<Dims> {
+template <class List>
+struct IntegersArgument : StoredArgument<List> {
   static constexpr std::string_view kType = "int | Sequence[int]";
-  static bool Load(PyObject* object, Dims& out) { return LoadIntegers(object, out); }
+  static bool Load(PyObject* object, List& out) { return LoadIntegers(object, out); }
   static py::object Default(std::string_view) { return py::tuple(); }
-  static py::object ToPython(const Dims& dims) { return py::tuple(py::cast(dims)); }
+  static py::object ToPython(const std::vector<std::int64_t>& list) {
+    return py::tuple(py::cast(list));
+  }
 };
+template <>
+struct Argument<Dims> : IntegersArgument<Dims> {};
+template <>
+struct Argument<std::vector<std::int64_t>> : IntegersArgument<std::vector<std::int64_t>> {};
 
 template <>
 struct Argument<std::vector<double>> : StoredArgument<std::vector<double>> {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <pybind11/functional.h>
-#include <pybind11/stl.h>
 
 #include "cpp_api/src/facade.h"
 #include "lazy/autograd/backward.h"
@@ -20,6 +19,7 @@
 #include "python/src/bindings.h"
 #include "python/src/graveyard.h"
 #include "python/src/hooks.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 namespace {

@@ -5,12 +5,11 @@
 #include <memory>
 #include <set>
 
-#include <pybind11/stl.h>
-
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
 #include "python/src/cycles.h"
 #include "python/src/numpy.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 namespace {

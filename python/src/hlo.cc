@@ -2,13 +2,12 @@
 // and custom calls of the user's, is C++'s: it runs on threads that Python does not know.
 #include "lazuli/hlo.h"
 
-#include <pybind11/stl.h>
-
 #include "python/src/aggregate.h"
 #include "python/src/arguments.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
 #include "python/src/errors.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 namespace {
@@ -113,7 +112,9 @@ void BindHlo(py::module_& module) {
               const py::object given = replace(instruction);
               if (!PyUnicode_Check(given.ptr()))
                 ThrowTypeError("rewrite: replace must give a str, not " +
-                               std::string(PyType_Check(given.ptr()) ? "type" : Py_TYPE(given.ptr())->tp_name));
+                               std::string(PyType_Check(given.ptr())
+                                               ? "type"
+                                               : Py_TYPE(given.ptr())->tp_name));
               return std::string(TextOf(given.ptr()));
             });
           },

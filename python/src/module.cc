@@ -3,7 +3,6 @@
 #include <vector>
 
 #include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
 
 #include "cpp_api/src/facade.h"
 #include "python/src/bind.h"
@@ -11,6 +10,7 @@
 #include "python/src/caller.h"
 #include "python/src/errors.h"
 #include "python/src/rows.h"
+#include "python/src/stl.h"
 
 PYBIND11_MODULE(_C, module) {
   namespace python = lazuli::python;

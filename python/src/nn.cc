@@ -1,12 +1,11 @@
 // nn: Module. A network written in Python derives from it, as one in C++.
 #include "lazuli/nn.h"
 
-#include <pybind11/stl.h>
-
 #include "python/src/bindings.h"
 #include "python/src/cycles.h"
 #include "python/src/hooks.h"
 #include "python/src/layer.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 

@@ -6,8 +6,6 @@
 #include <memory>
 #include <optional>
 
-#include <pybind11/stl.h>
-
 #include "cpp_api/src/facade.h"
 #include "lazy/tensor/context.h"
 #include "python/src/arguments.h"
@@ -15,6 +13,7 @@
 #include "python/src/caller.h"
 #include "python/src/errors.h"
 #include "python/src/graveyard.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 namespace {

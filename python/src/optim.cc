@@ -1,11 +1,10 @@
 // optim: the optimisers of C++, whose options are keyword arguments.
 #include "lazuli/optim.h"
 
-#include <pybind11/stl.h>
-
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
 #include "python/src/cycles.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 namespace {

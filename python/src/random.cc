@@ -3,10 +3,9 @@
 
 #include <optional>
 
-#include <pybind11/stl.h>
-
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 

@@ -1,6 +1,4 @@
 // Dtypes, devices, syncing, gradient mode, random numbers, metrics and dumps.
-#include <pybind11/stl.h>
-
 #include "cpp_api/src/facade.h"
 #include "ir/hlo/shapes/shape_inference.h"
 #include "ir/types/dtype.h"
@@ -12,6 +10,7 @@
 #include "lazy/tensor/interruption.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 namespace {

@@ -2,12 +2,11 @@
 #include <functional>
 #include <vector>
 
-#include <pybind11/stl.h>
-
 #include "lazuli/lr_scheduler.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
 #include "python/src/cycles.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 

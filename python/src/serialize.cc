@@ -2,13 +2,12 @@
 // "__metadata__", as in a safetensors file.
 #include "lazuli/serialize.h"
 
-#include <pybind11/stl.h>
-
 #include "ir/support/str.h"
 #include "lazuli/nn.h"
 #include "lazuli/optim.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 namespace {

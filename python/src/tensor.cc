@@ -2,8 +2,6 @@
 // lazuli/ops.h, too, is a row.
 #include "lazuli/tensor.h"
 
-#include <pybind11/stl.h>
-
 #include "cpp_api/src/facade.h"
 #include "ir/types/dtype.h"
 #include "lazuli/autograd.h"
@@ -12,6 +10,7 @@
 #include "python/src/cycles.h"
 #include "python/src/hooks.h"
 #include "python/src/numpy.h"
+#include "python/src/stl.h"
 
 namespace lazuli::python {
 namespace {

@@ -94,7 +94,15 @@ class LAZULI_API AutogradContext {
   bool needs_input_grad(std::size_t i) const { return i < needs_.size() && needs_[i]; }
   // Of backward(): throws if they were changed in place or freed since.
   std::vector<Tensor> get_saved_variables() const;
-  std::map<std::string, std::any> saved_data;
+  // Anything; of numbers it is the kind that was saved: saved_data["scale"].to<double>().
+  struct Saved : std::any {
+    using any::any;
+    template <class T>
+    T to() const {
+      return std::any_cast<T>(*this);
+    }
+  };
+  std::map<std::string, Saved> saved_data;
 
  private:
   template <class T>

@@ -10,6 +10,13 @@
 
 namespace lazuli {
 
+// A platform by name.
+struct DeviceType {
+  std::string_view name;
+  bool operator==(const DeviceType&) const = default;
+};
+inline constexpr DeviceType kCPU{"cpu"}, kNPU{"npu"};
+
 class LAZULI_API Device {
  public:
   // "cpu", "cpu:1", "interpreter:0"; throws Error(kNotFound) that lists what exists.
@@ -17,6 +24,7 @@ class LAZULI_API Device {
   // The default device: what set_device_type said, else PJRT_DEVICE, else the first of the enabled
   // platform with the highest priority (LAZULI_ENABLED_DEVICES), which is cpu:0 unless that is set.
   Device();
+  Device(DeviceType type, int index = 0);  // NOLINT(google-explicit-constructor)
   std::string name() const;
   bool operator==(const Device&) const = default;
 

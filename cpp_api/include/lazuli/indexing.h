@@ -1,5 +1,4 @@
-// Indexing as NumPy's: index(x, {1, Ellipsis{}, Slice{2, 8, 2}, positions}) is x[1, ..., 2:8:2,
-// positions].
+// Indexing as NumPy's: x.index({1, "...", Slice{2, 8, 2}, positions}) is x[1, ..., 2:8:2, positions].
 //
 // Integers and slices take of a dim each; NewAxis makes one of size 1; one Ellipsis stands for all
 // dims that nothing else does, as does the end. Tensors of integers pick positions, together: their
@@ -8,8 +7,10 @@
 // number, and fails the run where it is data. Without such tensors the result is a view.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -23,7 +24,11 @@ struct Slice {
 };
 struct NewAxis {};
 struct Ellipsis {};
-using Index = std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Tensor>;
+struct LAZULI_API Index : std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Tensor> {
+  using variant::variant;
+  Index(std::nullopt_t) : variant(NewAxis()) {}  // NOLINT(google-explicit-constructor)
+  Index(const char* ellipsis, LAZULI_LOC);       // NOLINT: implicit. "..."; throws of others
+};
 
 // A tensor of pred stands for the positions where it is true along each of its dims, which are read:
 // how many there are is a dim of the result.

@@ -149,7 +149,7 @@ struct SGDOptions {
   double weight_decay = 0;  // >= 0, adds weight_decay * parameter to grad; 0 = off
   bool nesterov = false;    // moves by grad + momentum * v; needs momentum
 };
-class LAZULI_API SGD final : public Configured<SGDOptions> {
+class LAZULI_API SGD : public Configured<SGDOptions> {
  public:
   explicit SGD(std::vector<Tensor> parameters, const SGDOptions& options = {}, LAZULI_LOC);
   // v of each parameter; undefined before its first step and without momentum.
@@ -197,7 +197,7 @@ struct AdamWOptions {
   double weight_decay = 1e-2;
   bool amsgrad = false;
 };
-class LAZULI_API AdamW final : public Adam {
+class LAZULI_API AdamW : public Adam {
  public:
   explicit AdamW(std::vector<Tensor> parameters, const AdamWOptions& o = {}, LAZULI_LOC)
       : Adam(std::move(parameters), ToAdam(o), "AdamW", /*decoupled=*/true, loc) {}
@@ -224,7 +224,7 @@ struct RMSpropOptions {
   double momentum = 0;      // >= 0; 0 = off
   bool centered = false;    // v minus the square of the gradient's running mean
 };
-class LAZULI_API RMSprop final : public Configured<RMSpropOptions> {
+class LAZULI_API RMSprop : public Configured<RMSpropOptions> {
  public:
   explicit RMSprop(std::vector<Tensor> parameters, const RMSpropOptions& options = {}, LAZULI_LOC);
 
@@ -243,7 +243,7 @@ struct AdagradOptions {
   double initial_accumulator_value = 0;  // >= 0
   double eps = 1e-10;                    // >= 0
 };
-class LAZULI_API Adagrad final : public Configured<AdagradOptions> {
+class LAZULI_API Adagrad : public Configured<AdagradOptions> {
  public:
   explicit Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options = {}, LAZULI_LOC);
 

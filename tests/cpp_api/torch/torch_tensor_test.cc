@@ -1,0 +1,155 @@
+// Tensors as programs for LibTorch write them; values by PyTorch's definitions.
+#include <sstream>
+#include <vector>
+
+#include "tests/support/expect_error.h"
+#include <lazuli/torch.h>
+
+namespace torch = lazuli::torch_names;
+
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<float> Floats(const torch::Tensor& x) {
+  return x.to(torch::kFloat32).to_vector<float>();
+}
+template <class T>
+std::string Text(const T& value) {
+  std::ostringstream os;
+  os << value;
+  return os.str();
+}
+
+TEST(TorchTensorTest, NumbersStandForListsOfOne) {
+  const torch::Tensor x = torch::arange(6).view({2, -1});
+  EXPECT_EQ(torch::zeros(3).sizes(), (lazuli::Dims{3}));
+  EXPECT_THAT(Floats(x.sum(1)), ElementsAre(3, 12));
+  EXPECT_THAT(Floats(x.sum(0, true)), ElementsAre(3, 5, 7));
+  EXPECT_EQ(x.view(-1).sizes(), (lazuli::Dims{6}));
+  EXPECT_EQ(x.unsqueeze(0).squeeze(0).sizes(), x.sizes());
+  EXPECT_EQ(torch::ones({1, 2, 1}).squeeze().sizes(), (lazuli::Dims{2}));
+  EXPECT_EQ(torch::tensor(3.0).squeeze(0).dim(), 0);
+}
+
+TEST(TorchTensorTest, OptionsSayWhatANewTensorIs) {
+  const torch::Tensor x = torch::zeros({2}, torch::dtype(torch::kFloat64).requires_grad(true));
+  EXPECT_EQ(x.dtype(), torch::kDouble);
+  EXPECT_TRUE(x.requires_grad());
+  EXPECT_EQ(
+      torch::ones({2, 3}, torch::TensorOptions().dtype(torch::kLong).device(torch::kCPU)).dtype(),
+      torch::kInt64);
+  EXPECT_EQ(torch::randint(10, {3}).dtype(), torch::kLong);
+  EXPECT_FALSE(torch::cuda::is_available());
+  EXPECT_THAT([] { torch::ones({2}, torch::kCUDA); },
+              testing::ThrowsMessage<lazuli::Error>(
+                  "no device \"cuda:0\": the platforms are cpu, interpreter, npu"));
+}
+
+TEST(TorchTensorTest, NumbersNestToAnyDepth) {
+  EXPECT_EQ(torch::tensor(3.0).item(), 3);
+  EXPECT_EQ(torch::tensor({1.0, 2.0}).dtype(), torch::kFloat32);  // the default, as Python's
+  EXPECT_EQ(torch::tensor({1, 2}).dtype(), torch::kInt64);
+  EXPECT_EQ(torch::tensor({true, false}).dtype(), torch::kBool);
+  const torch::Tensor x = torch::tensor({{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}}, torch::kFloat64);
+  EXPECT_EQ(x.sizes(), (lazuli::Dims{2, 2, 2}));
+  EXPECT_THAT(Floats(x), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
+  EXPECT_THAT(Floats(torch::tensor(std::vector<double>{0.5, 2})), ElementsAre(0.5, 2));
+  const std::int64_t large = (std::int64_t{1} << 53) + 1;
+  EXPECT_EQ(torch::tensor({large}).item<std::int64_t>(), large);
+  EXPECT_ERROR(kInvalidArgument, "tensor: rows differ in length", torch::tensor({{1, 2}, {3}}));
+}
+
+TEST(TorchTensorTest, CountsAsPyTorchDoes) {
+  EXPECT_THAT(Floats(torch::arange(7, -3, -4)), ElementsAre(7, 3, -1));
+  EXPECT_THAT(Floats(torch::arange(0.5, 2.0, 0.5)), ElementsAre(0.5, 1, 1.5));
+  EXPECT_EQ(torch::arange(0, 3).dtype(), torch::kLong);
+  EXPECT_EQ(torch::arange(2, 2).numel(), 0);
+  EXPECT_ERROR(kInvalidArgument, "arange: step is 0", torch::arange(0, 1, 0));
+  EXPECT_ERROR(kInvalidArgument, "arange: steps of 1 lead from 0 away from -1",
+               torch::arange(0, -1, 1));
+}
+
+TEST(TorchTensorTest, PartsAreWrittenTo) {
+  torch::Tensor x = torch::zeros({2, 3});
+  x[0][1] = 5;
+  x[1] = torch::ones(3);
+  x[-1][2] += 1;
+  EXPECT_THAT(Floats(x), ElementsAre(0, 5, 0, 1, 1, 2));
+  x.index_put_({0, torch::indexing::Slice(1, torch::indexing::None)}, 7);
+  EXPECT_THAT(Floats(x.index({"...", 1})), ElementsAre(7, 1));
+  EXPECT_THAT(Floats(x.slice(1, 1, 3)), ElementsAre(7, 7, 1, 2));
+  EXPECT_THAT(Floats(x.slice(1, -100, 100, 2)), ElementsAre(0, 7, 1, 2));
+  EXPECT_EQ(x.index({torch::indexing::None, 0}).sizes(), (lazuli::Dims{1, 3}));
+  EXPECT_THAT(Floats(x[torch::tensor({1, 0})].select(1, 2)), ElementsAre(2, 7));
+  EXPECT_ERROR(kOutOfRange, "index: index 2 is out of range for dim 0 of size 2", x[2]);
+  EXPECT_ERROR(kWrongType, "index: an index is an integer, is 0.5", x[0.5]);
+  EXPECT_ERROR(kInvalidArgument, "index: \"..\" is no index; \"...\" is the only word",
+               x.index({"..", 1}));
+  torch::Tensor other = x;
+  other = torch::ones(1);  // of a variable: another tensor
+  EXPECT_EQ(x.dim(), 2);
+}
+
+TEST(TorchTensorTest, OperatorsAreThoseOfPython) {
+  torch::Tensor x = torch::tensor({5, -7, 6});
+  EXPECT_THAT(Floats((x > 0) & (x < 6)), ElementsAre(1, 0, 0));
+  EXPECT_THAT(Floats(x % 4), ElementsAre(1, 1, 2));
+  EXPECT_THAT(Floats(~x), ElementsAre(-6, 6, -7));
+  EXPECT_THAT(Floats(!(x - 5)), ElementsAre(1, 0, 0));
+  EXPECT_THAT(Floats(x << 1), ElementsAre(10, -14, 12));
+  x -= 1;
+  x *= x;
+  x ^= 1;
+  EXPECT_THAT(Floats(x), ElementsAre(17, 65, 24));
+}
+
+TEST(TorchTensorTest, ElementsAreReadOnTheHost) {
+  const torch::Tensor x = torch::tensor({{1.0, 2.0}, {3.0, 4.0}});
+  const auto a = x.accessor<float, 2>();
+  EXPECT_EQ(a[1][0], 3);
+  EXPECT_EQ(a.size(1), 2);
+  EXPECT_EQ(x.t().contiguous().data_ptr<float>()[1], 3);
+  EXPECT_ERROR(kInvalidArgument, "accessor: 1 dims are asked of f32[2,2]",
+               (x.accessor<float, 1>()));
+  EXPECT_ERROR(kWrongType, "data_ptr: the tensor is f32[2,2], not f64", x.data_ptr<double>());
+  float data[] = {1, 2, 3};
+  const torch::Tensor copy = torch::from_blob(data, {3});
+  data[0] = 9;
+  EXPECT_THAT(Floats(copy), ElementsAre(1, 2, 3));
+}
+
+TEST(TorchTensorTest, PrintsDimsTypesAndDevices) {
+  EXPECT_EQ(Text(torch::ones({2, 3}).sizes()), "[2, 3]");
+  EXPECT_EQ(Text(torch::kFloat64), "f64");
+  EXPECT_EQ(Text(torch::Device(torch::kCPU)), "cpu:0");
+}
+
+TEST(TorchTensorTest, Differentiates) {
+  torch::Tensor x = torch::ones({2}).requires_grad_();
+  {
+    const torch::NoGradGuard no_grad;
+    EXPECT_FALSE((x * 2).requires_grad());
+    const torch::AutoGradMode on(true);
+    EXPECT_TRUE((x * 2).requires_grad());
+  }
+  const torch::Tensor y = (x * x).sum();
+  y.backward({}, /*retain_graph=*/true);
+  EXPECT_THAT(Floats(x.grad()), ElementsAre(2, 2));
+  const auto g = torch::autograd::grad({y}, {x}, {}, std::nullopt, /*create_graph=*/true);
+  EXPECT_TRUE(g[0].requires_grad());
+}
+
+TEST(TorchTensorTest, TravelsThroughFiles) {
+  const std::string path = testing::TempDir() + "torch_names.safetensors";
+  torch::save({torch::arange(3), torch::ones(1)}, path);
+  std::vector<torch::Tensor> read;
+  torch::load(read, path);
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_TRUE(torch::equal(read[0], torch::arange(3)));
+  torch::Tensor one;
+  EXPECT_ERROR(kInvalidArgument, "load: " + path + " has 2 tensors, not one",
+               torch::load(one, path));
+}
+
+}  // namespace

@@ -60,7 +60,8 @@ LAZULI_API Tensor hardshrink(const Tensor& x, const Scalar& lambd = 0.5, LAZULI_
 // One paragraph that is long enough to be broken, since it goes on and on until it has passed the
 // hundredth column.
 // And another one.
-LAZULI_API std::pair<Tensor, Tensor> fold_rows(const std::vector<Tensor>& xs, const Dims& dims = {},
+LAZULI_API std::pair<Tensor, Tensor> fold_rows(const std::vector<Tensor>& xs,
+                                               const IntList& dims = {},
                                                std::optional<std::int64_t> start = std::nullopt,
                                                const Tensor& weight = {},
                                                Reduction reduction = Reduction::kMean,
@@ -125,7 +126,7 @@ Tensor Old(const Tensor& x, const Number& y);
 FUNCTIONS = """Tensor hardshrink(const Tensor& x, const Scalar& lambd, SourceLocation loc) {
   return Call(loc, [&] { return Out(lazy::Hardshrink(In(x, "hardshrink", 0, "x"), In(lambd))); });
 }
-std::pair<Tensor, Tensor> fold_rows(const std::vector<Tensor>& xs, const Dims& dims,
+std::pair<Tensor, Tensor> fold_rows(const std::vector<Tensor>& xs, const IntList& dims,
                                     std::optional<std::int64_t> start, const Tensor& weight,
                                     Reduction reduction, DType dtype, SourceLocation loc) {
   return Call(loc, [&] {

@@ -170,6 +170,8 @@ class Executors final : private ir::ForkParticipant {
  public:
   static Executors& Get() { return ir::Runtime::Get().Of<Executors>(); }
   Executors() { Join(); }
+  // Of threads that make the first one together all but one are dropped.
+  ~Executors() override { Leave(); }
 
   Executor& Of(backend::Device device) {
     if (Executor* const executor = Find(device)) return *executor;

@@ -364,17 +364,6 @@ class PathVerifier {
 
   // --- operands
 
-  static Walk WalkFrom(const Descriptor& d, bool source, int64_t elem) {
-    Walk walk;
-    walk.rank = d.rank();
-    walk.elem = elem;
-    for (int l = 0; l < walk.rank; ++l) {
-      const auto at = static_cast<std::size_t>(l);
-      walk.dim[l] = d.dim[at];
-      walk.stride[l] = int64_t{(source ? d.src : d.dst)[at]} * elem;
-    }
-    return walk;
-  }
   static Walk Row(int64_t bytes) { return {1, {bytes}, {1}, 1}; }
 
   // A place of own memory, by its address.
@@ -404,14 +393,14 @@ class PathVerifier {
       case Op::kSemSig:
         return absl::OkStatus();
       case Op::kDmaLd:
-        LAZULI_RETURN_IF_ERROR(far(WalkFrom(d, true, d.elem()), false));
-        near(ra, WalkFrom(d, false, d.elem()), true);
+        LAZULI_RETURN_IF_ERROR(far(WalkOf(d, true, d.elem()), false));
+        near(ra, WalkOf(d, false, d.elem()), true);
         loaded_from_ = reference_[pc_];
         return absl::OkStatus();
       case Op::kDmaSt:
-        near(ra, WalkFrom(d, true, d.elem()), false);
-        if ((in.aux & 3) != 0) LAZULI_RETURN_IF_ERROR(far(WalkFrom(d, false, d.elem()), false));
-        return far(WalkFrom(d, false, d.elem()), true);
+        near(ra, WalkOf(d, true, d.elem()), false);
+        if ((in.aux & 3) != 0) LAZULI_RETURN_IF_ERROR(far(WalkOf(d, false, d.elem()), false));
+        return far(WalkOf(d, false, d.elem()), true);
       case Op::kDmaGat:
       case Op::kDmaSct: {
         const bool gathers = in.opcode() == Op::kDmaGat;
@@ -420,24 +409,24 @@ class PathVerifier {
         near(rc, Row(4 * int64_t{d.dim[0]}), false);
         // Rows are where the indices say.
         const Touch whole{reference_[pc_], {}, {2, {bytes, 1}, {1, 1}, 1}, !gathers};
-        const Touch rows{kScratchpad, ra, WalkFrom(d, !gathers, d.elem()), gathers};
+        const Touch rows{kScratchpad, ra, WalkOf(d, !gathers, d.elem()), gathers};
         touches.push_back(gathers ? whole : rows);
         touches.push_back(gathers ? rows : whole);
         unproven_reads_ = true;
         return absl::OkStatus();
       }
       case Op::kDmaFill:
-        near(ra, WalkFrom(d, false, d.elem()), true);
+        near(ra, WalkOf(d, false, d.elem()), true);
         return absl::OkStatus();
       case Op::kDmaCp:
       case Op::kXlTr:
       case Op::kXlPerm:
       case Op::kXlRev:
-        near(rb, WalkFrom(d, true, d.elem()), false);
-        near(ra, WalkFrom(d, false, d.elem()), true);
+        near(rb, WalkOf(d, true, d.elem()), false);
+        near(ra, WalkOf(d, false, d.elem()), true);
         return absl::OkStatus();
       case Op::kLnkPut:
-        near(ra, WalkFrom(d, true, d.elem()), false);
+        near(ra, WalkOf(d, true, d.elem()), false);
         return Put(in, d, rb);
       case Op::kMxLdw: {
         const int64_t k = in.imm & 0xffff, n = in.imm >> 16, elem = TypeBytes(in.element());
@@ -466,7 +455,7 @@ class PathVerifier {
         const int64_t words = ((in.aux >> 2 & 1) != 0 ? n : 0) + ((in.aux >> 3 & 1) != 0 ? n : 0) +
                               ((in.aux & 3) == 3 ? 2 : 0);
         if (words > 0) near(rc, Row(4 * words), false);
-        near(ra, WalkFrom(d, false, TypeBytes(in.element())), true);
+        near(ra, WalkOf(d, false, TypeBytes(in.element())), true);
         return absl::OkStatus();
       }
       case Op::kVxRun:
@@ -510,7 +499,7 @@ class PathVerifier {
     const auto peer = static_cast<int>((address - kPeerBase) >> 32);
     const auto offset = static_cast<int64_t>(address & 0xffffffff) - static_cast<int64_t>(kPeerSpm);
     if (peer >= config_.devices) return Wrong("there is no device ", peer);
-    const auto [low, high] = Hull({0, {offset, offset}, WalkFrom(d, false, d.elem()), true});
+    const auto [low, high] = Hull({0, {offset, offset}, WalkOf(d, false, d.elem()), true});
     if (low < 0 || high > config_.spm_bytes())
       return Wrong("the message covers bytes ", low, " to ", high - 1, " of device ", peer,
                    "'s scratchpad, which has ", config_.spm_bytes());
@@ -543,7 +532,7 @@ class PathVerifier {
     if (active_k_ == 0) return Wrong("there are no weights");
     const int64_t elem = TypeBytes(in.element());
     LAZULI_RETURN_IF_ERROR(Rows(in, regs_[in.rb], d.elements(), op, track, true));
-    Touch rows{kScratchpad, regs_[in.ra], WalkFrom(d, true, elem), false};
+    Touch rows{kScratchpad, regs_[in.ra], WalkOf(d, true, elem), false};
     if (in.rd != 0) {
       touches.push_back({kScratchpad, regs_[in.rd], Row(4 * active_k_), false});
       const std::optional<Interval> offsets = TableAt(regs_[in.rd], active_k_);

@@ -69,18 +69,6 @@ bool IsDram(const Place& place) { return place.memory->kind == MemoryKind::kDram
 
 }  // namespace
 
-Walk WalkOf(const Descriptor& d, bool source, int64_t elem) {
-  Walk walk;
-  walk.rank = d.rank();
-  walk.elem = elem;
-  for (int i = 0; i < walk.rank; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    walk.dim[i] = d.dim[at];
-    walk.stride[i] = int64_t{(source ? d.src : d.dst)[at]} * elem;
-  }
-  return walk;
-}
-
 bool Engine::Move(const Place& from, const Walk& source, const Place& to, const Walk& target,
                   int op, int convert, Type type) {
   const int rank = source.rank;

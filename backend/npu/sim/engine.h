@@ -190,9 +190,6 @@ struct Place {
 
 struct VectorStreams;  // vector.cc
 
-// The source or the target of a descriptor's elements.
-Walk WalkOf(const Descriptor& descriptor, bool source, int64_t elem);
-
 class Engine {
  public:
   explicit Engine(const Config& config) : config_(config), words_(config) {}

@@ -1,7 +1,10 @@
 // Loop nests over the elements of an operand.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "backend/npu/sim/program.h"
 
 namespace lazuli::npu {
 
@@ -11,6 +14,19 @@ struct Walk {
   int64_t dim[5] = {}, stride[5] = {};
   int64_t elem = 1;
 };
+
+// The source or the target of a descriptor's elements.
+inline Walk WalkOf(const Descriptor& d, bool source, int64_t elem) {
+  Walk walk;
+  walk.rank = d.rank();
+  walk.elem = elem;
+  for (int i = 0; i < walk.rank; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    walk.dim[i] = d.dim[at];
+    walk.stride[i] = int64_t{(source ? d.src : d.dst)[at]} * elem;
+  }
+  return walk;
+}
 
 // Goes through the first levels of a nest.
 class Steps {

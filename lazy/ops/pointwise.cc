@@ -10,6 +10,7 @@
 #include "lazy/ops/default_type.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/wide.h"
+#include "lazy/ops/zeta.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -484,33 +485,6 @@ Tensor Sinc(const Tensor& in) {
 
 Tensor I0(const Tensor& x) { return Record(BesselIOp{0, false}, Floating(x)); }
 
-namespace {
-// The zeta function of Hurwitz, of s > 1 and x > 0 in f64: the sum of (x + k)^-s, by the formula of
-// Euler and Maclaurin.
-Tensor Zeta(double s, const Tensor& x) {
-  constexpr int kTerms = 12;
-  constexpr std::array kBernoulli = {1.0 / 12,         -1.0 / 720,     1.0 / 30240,
-                                     -1.0 / 1209600,   1.0 / 47900160, -691.0 / 1307674368000,
-                                     1.0 / 74724249600};  // B(2k) / (2k)!
-  Tensor sum;
-  for (int k = 0; k < kTerms; ++k) {
-    const Tensor term = PowNumber(x + static_cast<double>(k), -s);
-    sum = sum.defined() ? sum + term : term;
-  }
-  const Tensor w = x + static_cast<double>(kTerms);
-  sum = sum + PowNumber(w, 1 - s) / (s - 1) + PowNumber(w, -s) * 0.5;
-  double rising = s;
-  Tensor step = PowNumber(w, -s - 1);
-  for (std::size_t k = 0; k < kBernoulli.size(); ++k) {
-    sum = sum + step * (kBernoulli[k] * rising);
-    const double from = s + 2 * static_cast<double>(k) + 1;
-    rising *= from * (from + 1);
-    step = step / (w * w);
-  }
-  return sum;
-}
-}  // namespace
-
 // (-1)^(n + 1) n! zeta(n + 1, x). Below 0, where f is the fraction of x, the terms up to f are those
 // of zeta(1 - f) that zeta(1 - x) has not got.
 Tensor Polygamma(int64_t n, const Tensor& in) {
@@ -527,10 +501,10 @@ Tensor Polygamma(int64_t n, const Tensor& in) {
                between = LogicalAnd(below, LogicalNot(pole));
   const Tensor fraction = Where(between, x - Floor(x), one);
   const Tensor positive = Where(below, fraction, x);
-  const Tensor beyond =
-      Zeta(s, Where(between, Ceil(x) - x, one)) - Zeta(s, Where(between, 1.0 - x, one));
+  const Tensor beyond = HurwitzZeta(s, Where(between, Ceil(x) - x, one)) -
+                        HurwitzZeta(s, Where(between, 1.0 - x, one));
   const double parity = n % 2 == 0 ? -1 : 1;  // of s
-  const Tensor zeta = Zeta(s, positive);
+  const Tensor zeta = HurwitzZeta(s, positive);
   const Tensor sum = Where(below, Where(pole, Infinite(x), zeta + beyond * parity), zeta);
   return To(sum * (parity * std::tgamma(s)), narrow.dtype());
 }

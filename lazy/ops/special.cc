@@ -1,5 +1,4 @@
 // Special functions, as torch.special has them.
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -9,6 +8,7 @@
 #include "lazy/ops/functions.h"
 #include "lazy/ops/pointwise.h"
 #include "lazy/ops/wide.h"
+#include "lazy/ops/zeta.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -76,7 +76,6 @@ Tensor Xlog1py(const Operand& in_x, const Operand& in_y) {
   return x * Log1p(Where(none, zero, y));
 }
 
-// The sum of (q + k)^-x, by the formula of Euler and Maclaurin.
 Tensor Zeta(const Operand& in_x, const Operand& in_q) {
   const backend::Device device = (in_x.tensor() != nullptr ? in_x : in_q).tensor()->device();
   const auto tensor = [&](const Operand& o) {
@@ -89,24 +88,7 @@ Tensor Zeta(const Operand& in_x, const Operand& in_q) {
   if (!IsFloat(dtype))
     ThrowRecordError("zeta", WrongType("takes real numbers, not ", given_x.shape()));
   const Tensor x = To(To(given_x, dtype), DType::kF64), q = To(To(given_q, dtype), DType::kF64);
-  constexpr int kTerms = 12;
-  constexpr std::array kBernoulli = {1.0 / 12,         -1.0 / 720,     1.0 / 30240,
-                                     -1.0 / 1209600,   1.0 / 47900160, -691.0 / 1307674368000,
-                                     1.0 / 74724249600};  // B(2k) / (2k)!
-  Tensor sum;
-  for (int k = 0; k < kTerms; ++k) {
-    const Tensor term = Pow(q + static_cast<double>(k), -x);
-    sum = sum.defined() ? sum + term : term;
-  }
-  const Tensor w = q + static_cast<double>(kTerms), last = Pow(w, -x);
-  sum = sum + last * w / (x - 1.0) + last * 0.5;
-  Tensor step = last / w, rising = x;
-  for (std::size_t k = 0; k < kBernoulli.size(); ++k) {
-    sum = sum + step * rising * kBernoulli[k];
-    const Tensor from = x + (2 * static_cast<double>(k) + 1);
-    rising = rising * from * (from + 1.0);
-    step = step / (w * w);
-  }
+  const Tensor sum = HurwitzZeta(x, q);
   const Tensor pole = LogicalAnd(Le(q, F64(0)), Eq(q, Floor(q)));
   const Tensor none = LogicalOr(Lt(x, F64(1)), LogicalAnd(Lt(q, F64(0)), Ne(x, Floor(x))));
   const Tensor finite = Where(pole, F64(kEndless), Where(none, F64(kNoNumber), sum));

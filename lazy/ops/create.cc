@@ -364,6 +364,7 @@ Tensor Constant(double value, std::optional<DType> dtype, backend::Device device
 }
 
 Tensor Arange(const Number& end, std::optional<DType> dtype, backend::Device device) {
+  if (dtype && IsIntegral(*dtype) && !end.is_whole()) return Arange(0, end, 1, dtype, device);
   const double count = std::ceil(end.as_double());
   if (!(count >= 0 && count < 0x1p53)) {
     ThrowRecordError("arange",
@@ -390,6 +391,10 @@ Tensor Arange(const Number& start, const Number& end, const Number& step,
   const bool exact = type == DType::kS64;
   const long double length = value(exact ? whole(end) : end) - value(exact ? first : start);
   const long double each = value(exact ? by : step);
+  if (!std::isfinite(length)) {
+    ThrowRecordError("arange",
+                     InvalidArgument(start.Text(), " to ", end.Text(), " is no range of numbers"));
+  }
   if (each == 0) ThrowRecordError("arange", InvalidArgument("step is 0"));
   if (length * each < 0) {
     ThrowRecordError("arange", InvalidArgument("steps of ", step.Text(), " lead from ",

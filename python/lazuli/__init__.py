@@ -25,7 +25,7 @@ from lazuli._C import Tensor
 from lazuli._names import (atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, cartesian_prod, gradient, index_put, index_put_,
                            tensor_split)
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
-from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, arange, block_diag, broadcast_tensors, einsum, equal, from_dlpack,
+from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, block_diag, broadcast_tensors, einsum, equal, from_dlpack,
                             from_numpy, meshgrid, nonzero, tensor, tensordot)
 from lazuli._types import (FUNCTIONS as _OTHER_NAMES, channels_last, contiguous_format, finfo, iinfo, is_complex, is_floating_point,
                            layout, memory_format, preserve_format, strided)

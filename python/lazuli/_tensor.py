@@ -1,6 +1,5 @@
 """Making tensors of Python's values, and taking them for NumPy's and others."""
 
-import builtins
 import string
 
 import numpy as np
@@ -219,36 +218,6 @@ def nelement(self):
 def element_size(self):
     """The bytes of an element."""
     return self.dtype.itemsize
-
-
-def arange(start, end=None, step=1, dtype=None, device=None, requires_grad=False, **layout):
-    """start, start + step, ... below end; arange(end) starts at 0. Integers are int64, others of the default dtype."""
-    made = _arange(start, end, step, dtype, device, **layout)
-    return made.requires_grad_() if requires_grad else made
-
-
-def _arange(start, end, step, dtype, device, layout=None, pin_memory=False):
-    if end is None:
-        start, end = 0, start
-    if dtype is None:
-        dtype = _C.int64 if all(isinstance(n, (int, np.integer)) for n in (start, end, step)) else _C.get_default_dtype()
-    dtype = _C.dtype_of(dtype)
-    whole = not dtype.is_floating_point
-    if (start, step) == (0, 1) and not (whole and isinstance(end, float)):
-        return _C.arange(end, dtype, device)
-    if step == 0:
-        raise _C.InvalidArgumentError("arange: step is 0")
-    if start - start != 0 or end - end != 0:  # infinite, or NaN
-        raise _C.InvalidArgumentError(f"arange: {start} to {end} is no range of numbers")
-    if (end - start) * step < 0:
-        raise _C.InvalidArgumentError(f"arange: steps of {step} lead from {start} away from {end}")
-    if dtype == _C.int64:  # of whole numbers throughout
-        start, end, step = int(start), int(end), int(step)
-    count = -(-(end - start) // step)
-    if whole:
-        start, step = int(start), int(step)
-    exact = _C.int64 if whole else _C.float64
-    return (_C.arange(int(builtins.max(count, 0)), exact, device) * step + start).to(dtype)
 
 
 @_method

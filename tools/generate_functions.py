@@ -550,24 +550,30 @@ def with_tensor_options(row):
     return [f"using lazuli::{row.name};", f"{head}\n{call}\n}}"]
 
 
-def built_options(name, required, fields, made):
-    """A class of options with a setter for each; made: what get() gives of them."""
+def in_one_line(head, body, indent="  "):
+    """A function whose body is one statement."""
+    line = f"{indent}{head} {{ {body} }}"
+    return line if len(line) <= WIDTH else f"{indent}{head} {{\n{indent}  {body}\n{indent}}}"
+
+
+def built_options(name, required, own, struct, options, friend):
+    """A class of options with a setter for each: those of its own, of which the constructor takes `required`, and those
+    of a struct."""
     explicit = "explicit " if len(required) == 1 and required[0].default is not None else ""
     note = "  // NOLINT: implicit" if len(required) == 1 and not explicit else ""
-    values = [(type_of(p.type).value, p) for p in fields]
     lines = [f"class {name} {{", " public:"]
     if required:
         sets = ", ".join(f"{p.name}_({p.name})" for p in required)
         lines += [wrapped(f"{explicit}{name}(", [p.declared() for p in required], f"){note}", "  "), f"      : {sets} {{}}"]
         if required[0].type == "int[]":  # braces, which could be another one's options, too
-            lines += [f"  {name}(std::initializer_list<std::int64_t> list) : {name}(IntList(list)) {{}}"]
-    for value, p in values:
-        kept = "Dims(v)" if value == "Dims" else "v"
-        lines.append(f"  {name}& {p.name}({type_of(p.type).parameter} v) {{ return {p.name}_ = {kept}, *this; }}")
-    lines += made + ["", " private:"]
-    lines += [f"  {value} {p.name}_" + (f" = {cpp_default(p.type, p.default)};" if p.default is not None else ";")
-              for value, p in values]
-    return [*lines, "};"]
+            lines += [f"  {name}(std::initializer_list<std::int64_t> list)", f"      : {name}(IntList(list)) {{}}"]
+    for p, field in [*((p, f"{p.name}_") for p in own), *((p, f"options_.{p.name}") for p in options)]:
+        kept = "Dims(v)" if type_of(p.type).value == "Dims" else "v"
+        lines.append(in_one_line(f"{name}& {p.name}({type_of(p.type).parameter} v)", f"return {field} = {kept}, *this;"))
+    lines += ["", " private:", f"  friend class {friend};"]
+    lines += [f"  {type_of(p.type).value} {p.name}_;" if p.default is None else f"  {p.field()};".replace(f" {p.name} =", f" {p.name}_ =")
+              for p in own]
+    return [*lines, *([f"  {struct} options_;"] if options else []), "};"]
 
 
 def torch_layer(layer):
@@ -575,25 +581,20 @@ def torch_layer(layer):
     if any(p.type.endswith("Options") for p in layer.parameters):
         return []
     name, impl = layer.name, f"lazuli::nn::{layer.name}"
-    options = [f"{{{', '.join(f'.{p.name} = o.{p.name}_' for p in layer.options)}}}"] if layer.options else []
+    loc, located = ([], []) if layer.function else ([LOC], ["loc"])
     lines = [f"using {name}Impl = {impl};"]
-    fields = [*layer.parameters, *layer.options]
-    if fields:
-        lines += built_options(f"{name}Options", layer.parameters, fields, [f"  friend class {name};"])
-    located = [] if layer.function else ["loc"]
-    made = ", ".join([p.name for p in layer.arguments] + located)
+    if layer.arguments:
+        lines += built_options(f"{name}Options", layer.parameters, layer.parameters, f"{impl}Options", layer.options, name)
     lines += [f"class {name} : public ModuleHolder<{impl}> {{", " public:", "  using ModuleHolder::ModuleHolder;"]
-    arguments = [Parameter(f"lazuli::nn::{name}Options", "options", "{}") if p.type.endswith("Options") else p
-                 for p in layer.arguments]
-    loc = [] if layer.function else [LOC]
-    explicit = "explicit " if arguments and sum(p.default is None for p in arguments) < 2 else ""
-    if fields:
+    if layer.arguments:
+        arguments = [Parameter(f"lazuli::nn::{p.type}", p.name, p.default) if p.type.endswith("Options") else p
+                     for p in layer.arguments]
+        explicit = "explicit " if sum(p.default is None for p in arguments) < 2 else ""
+        made = f"      : ModuleHolder(std::make_shared<{impl}>("
         lines += [wrapped(f"{explicit}{name}(", [*(p.declared() for p in arguments), *loc], ")", "  "),
-                  f"      : ModuleHolder(std::make_shared<{impl}>({made})) {{}}",
+                  wrapped(made, [*(p.name for p in arguments), *located], ")) {}"),
                   wrapped(f"{name}(", [f"const {name}Options& o", *loc], ")  // NOLINT: implicit", "  "),
-                  wrapped(f"    : ModuleHolder(std::make_shared<{impl}>(",
-                          [*(f"o.{p.name}_" for p in layer.parameters),
-                           *(f"lazuli::nn::{name}Options{o}" for o in options), *located], ")) {}", "  ")]
+                  wrapped(made, [*(f"o.{p.name}_" for p in arguments), *located], ")) {}")]
     return [*lines, "  Tensor operator()(const Tensor& x, LAZULI_LOC) const { return get()->forward(x, loc); }", "};"]
 
 
@@ -610,9 +611,9 @@ def torch_loss(row):
     tensors = [p for p in row.parameters if p.type == "Tensor"]
     fields = [p for p in row.parameters if p.type != "Tensor"]
     passed = [p.name if p.type == "Tensor" else f"options_.{p.name}_" for p in row.parameters]
-    return [*built_options(f"{name}Options", [], fields, [f"  friend class {name}Impl;"]),
+    return [*built_options(f"{name}Options", [], fields, "", [], f"{name}Impl"),
             f"class {name}Impl : public Module {{", " public:",
-            f"  explicit {name}Impl(const {name}Options& options = {{}}) : options_(options) {{}}",
+            f"  explicit {name}Impl(const {name}Options& options = {{}})", "      : options_(options) {}",
             wrapped("Tensor forward(", [*(p.declared() for p in tensors), LOC], ") const {", "  "),
             wrapped(f"  return functional::{row.name}(", [*passed, "loc"], ");", "  "), "  }", "", " private:",
             f"  {name}Options options_;", "};", f"class {name} : public ModuleHolder<{name}Impl> {{", " public:",

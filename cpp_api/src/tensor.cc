@@ -333,7 +333,7 @@ Tensor Tensor::to(const Device& device, DType dtype, SourceLocation loc) const {
 Tensor Tensor::to(const Tensor& other, SourceLocation loc) const {
   return to(other.device(), other.dtype(), loc);
 }
-Tensor Tensor::cpu(SourceLocation loc) const { return to(Device("cpu"), loc); }
+Tensor Tensor::cpu(SourceLocation loc) const { return to(Device(kCPU), loc); }
 
 Tensor Tensor::new_empty(const IntList& dims, std::optional<DType> dtype,
                          const std::optional<Device>& device, SourceLocation loc) const {

@@ -15,74 +15,56 @@ namespace optim {
 
 using namespace lazuli::optim;
 
-// An option of LibTorch's name: the setter, and the value.
-#define LAZULI_OPTION(Class, type, name)                   \
-  Class& name(type v) { return options_.name = v, *this; } \
-  type name() const { return options_.name; }
+// An option that a struct of options has: the setter, and the value.
+#define LAZULI_OPTION(type, name)      \
+  OptionsOf& name(type v)              \
+    requires requires(O o) { o.name; } \
+  {                                    \
+    return options_.name = v, *this;   \
+  }                                    \
+  type name() const                    \
+    requires requires(O o) { o.name; } \
+  {                                    \
+    return options_.name;              \
+  }
 
-class SGDOptions {
- public:
-  SGDOptions(double lr) { options_.lr = lr; }  // NOLINT(google-explicit-constructor)
-  LAZULI_OPTION(SGDOptions, double, lr)
-  LAZULI_OPTION(SGDOptions, double, momentum)
-  LAZULI_OPTION(SGDOptions, double, dampening)
-  LAZULI_OPTION(SGDOptions, double, weight_decay)
-  LAZULI_OPTION(SGDOptions, bool, nesterov)
-  const lazuli::optim::SGDOptions& get() const { return options_; }
-
- private:
-  lazuli::optim::SGDOptions options_;
-};
-
+// Options of an optimiser that are built; lr comes first.
 template <class O>
-class AdamOptionsOf {
+class OptionsOf {
  public:
-  AdamOptionsOf(double lr = 1e-3) { options_.lr = lr; }  // NOLINT(google-explicit-constructor)
-  LAZULI_OPTION(AdamOptionsOf, double, lr)
-  LAZULI_OPTION(AdamOptionsOf, double, eps)
-  LAZULI_OPTION(AdamOptionsOf, double, weight_decay)
-  LAZULI_OPTION(AdamOptionsOf, bool, amsgrad)
-  AdamOptionsOf& betas(std::tuple<double, double> v) {
+  OptionsOf(double lr = O().lr) { options_.lr = lr; }  // NOLINT(google-explicit-constructor)
+  LAZULI_OPTION(double, lr)
+  LAZULI_OPTION(double, lr_decay)
+  LAZULI_OPTION(double, alpha)
+  LAZULI_OPTION(double, eps)
+  LAZULI_OPTION(double, momentum)
+  LAZULI_OPTION(double, dampening)
+  LAZULI_OPTION(double, weight_decay)
+  LAZULI_OPTION(double, initial_accumulator_value)
+  LAZULI_OPTION(bool, nesterov)
+  LAZULI_OPTION(bool, amsgrad)
+  LAZULI_OPTION(bool, centered)
+  OptionsOf& betas(std::tuple<double, double> v)
+    requires requires(O o) { o.betas; }
+  {
     return options_.betas = {std::get<0>(v), std::get<1>(v)}, *this;
   }
-  std::tuple<double, double> betas() const { return options_.betas; }
+  std::tuple<double, double> betas() const
+    requires requires(O o) { o.betas; }
+  {
+    return options_.betas;
+  }
   const O& get() const { return options_; }
 
  private:
   O options_;
 };
-using AdamOptions = AdamOptionsOf<lazuli::optim::AdamOptions>;
-using AdamWOptions = AdamOptionsOf<lazuli::optim::AdamWOptions>;
-
-class RMSpropOptions {
- public:
-  RMSpropOptions(double lr = 1e-2) { options_.lr = lr; }  // NOLINT(google-explicit-constructor)
-  LAZULI_OPTION(RMSpropOptions, double, lr)
-  LAZULI_OPTION(RMSpropOptions, double, alpha)
-  LAZULI_OPTION(RMSpropOptions, double, eps)
-  LAZULI_OPTION(RMSpropOptions, double, weight_decay)
-  LAZULI_OPTION(RMSpropOptions, double, momentum)
-  LAZULI_OPTION(RMSpropOptions, bool, centered)
-  const lazuli::optim::RMSpropOptions& get() const { return options_; }
-
- private:
-  lazuli::optim::RMSpropOptions options_;
-};
-
-class AdagradOptions {
- public:
-  AdagradOptions(double lr = 1e-2) { options_.lr = lr; }  // NOLINT(google-explicit-constructor)
-  LAZULI_OPTION(AdagradOptions, double, lr)
-  LAZULI_OPTION(AdagradOptions, double, lr_decay)
-  LAZULI_OPTION(AdagradOptions, double, weight_decay)
-  LAZULI_OPTION(AdagradOptions, double, initial_accumulator_value)
-  LAZULI_OPTION(AdagradOptions, double, eps)
-  const lazuli::optim::AdagradOptions& get() const { return options_; }
-
- private:
-  lazuli::optim::AdagradOptions options_;
-};
 #undef LAZULI_OPTION
+using SGDOptions = OptionsOf<lazuli::optim::SGDOptions>;
+using AdamOptions = OptionsOf<lazuli::optim::AdamOptions>;
+using AdamWOptions = OptionsOf<lazuli::optim::AdamWOptions>;
+using RMSpropOptions = OptionsOf<lazuli::optim::RMSpropOptions>;
+using AdagradOptions = OptionsOf<lazuli::optim::AdagradOptions>;
 
 // The optimiser with such options, and with steps that compute the loss.
 template <class Optimizer, class Options>

@@ -18,13 +18,6 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-def adaptive_avg_pool2d(input, output_size):
-    """Means of windows of [N, C, H, W] that give this height and width; None keeps the input's."""
-    if isinstance(output_size, (tuple, list)) and None in output_size:
-        output_size = [n if size is None else size for size, n in zip(output_size, input.shape[-2:], strict=True)]
-    return _C.adaptive_avg_pool2d(input, output_size)
-
-
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """target (log(target) - input), 0 where the target is 0; "batchmean" is the sum divided by the first dim."""
     if reduction == "batchmean":
@@ -130,15 +123,15 @@ def max_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
 
 
 def _sized(function, n):
-    """An adaptive pool, whose sizes may be None: those of x."""
-    def call(x, output_size, *arguments, **named):
+    """An adaptive pool, whose sizes may be None: those of the input."""
+    def call(input, output_size, *arguments, **named):
         if isinstance(output_size, (tuple, list)) and None in output_size:
-            output_size = [size if wanted is None else wanted for wanted, size in zip(output_size, x.shape[-n:], strict=True)]
-        return function(x, output_size, *arguments, **named)
+            output_size = [size if wanted is None else wanted for wanted, size in zip(output_size, input.shape[-n:], strict=True)]
+        return function(input, output_size, *arguments, **named)
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     return call
 
 
-adaptive_max_pool2d = _sized(_C.adaptive_max_pool2d, 2)
+adaptive_avg_pool2d, adaptive_max_pool2d = _sized(_C.adaptive_avg_pool2d, 2), _sized(_C.adaptive_max_pool2d, 2)
 adaptive_avg_pool3d, adaptive_max_pool3d = _sized(_C.adaptive_avg_pool3d, 3), _sized(_C.adaptive_max_pool3d, 3)

@@ -414,7 +414,7 @@ class Writer:
             else:
                 text = self.value(parameter, kind, shape)
                 named = named or self.by_name and self.chance(0.1)
-                texts.append(f"{parameter}={text}" if named and not parameter.startswith("arg") else text)
+                texts.append(f"{parameter}={text}" if named and not re.fullmatch(r"arg\d+", parameter) else text)
         if self.by_name and self.chance(0.01):
             texts.append(self.wrong() if not named else f"nonsense={self.wrong()}")
         return ", ".join(texts)

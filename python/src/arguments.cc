@@ -7,9 +7,6 @@
 #include "python/src/errors.h"
 
 namespace lazuli::python {
-
-PyTypeObject* tensor_type = nullptr;
-
 namespace {
 
 // NumPy's base of scalars such as numpy.float32(1).

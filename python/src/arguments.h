@@ -22,12 +22,11 @@
 #include "lazuli/nn.h"
 #include "lazuli/tensor.h"
 #include "python/src/aggregate.h"
+#include "python/src/tensor_object.h"
 
 namespace lazuli::python {
 
 namespace py = pybind11;
-
-extern PyTypeObject* tensor_type;
 
 // The tensor a Python object is; null for anything else.
 inline const Tensor* AsTensor(PyObject* object) {
@@ -391,7 +390,7 @@ struct Argument<std::pair<double, double>> : StoredArgument<std::pair<double, do
 // --- results; an undefined tensor is None
 
 inline py::object ToPython(Tensor tensor) {
-  return tensor.defined() ? py::cast(std::move(tensor)) : py::none();
+  return tensor.defined() ? NewTensorObject(std::move(tensor)) : py::none();
 }
 inline py::object ToPython(std::pair<Tensor, Tensor> pair) {
   return py::make_tuple(ToPython(std::move(pair.first)), ToPython(std::move(pair.second)));

@@ -17,6 +17,7 @@
 #include "python/src/arguments.h"
 #include "python/src/errors.h"
 #include "python/src/graveyard.h"
+#include "python/src/tensor_object.h"
 
 namespace lazuli::python {
 namespace {
@@ -237,6 +238,8 @@ void Show() {
     if (instance->get_value_and_holder().holder_constructed())
       references.AddObject(reinterpret_cast<PyObject*>(instance));
   }
+  for (py::detail::instance* instance : TensorObjects())
+    references.AddObject(reinterpret_cast<PyObject*>(instance));
   HooksShown().hooks = references.Owned();
   std::unordered_set<PyObject*> counted;  // C++ has one reference of each
   for (const auto& [object, hooks] : HooksShown().hooks) {

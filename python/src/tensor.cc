@@ -7,10 +7,10 @@
 #include "lazuli/autograd.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
-#include "python/src/cycles.h"
 #include "python/src/hooks.h"
 #include "python/src/numpy.h"
 #include "python/src/stl.h"
+#include "python/src/tensor_object.h"
 
 namespace lazuli::python {
 namespace {
@@ -87,7 +87,7 @@ int AssignSubscript(PyObject* x, PyObject* index, PyObject* value) {
 }
 
 void SetSlots(PyHeapTypeObject* type) {
-  SetUpUntracked(type);
+  SetUpTensorObjects(type);
   SetOperators(type);
   type->as_number.nb_float = Float;
   type->as_number.nb_int = Int;

@@ -292,3 +292,29 @@ def test_a_collection_in_a_hook_is_fine():
     y.register_hook(lambda g: (gc.collect(), None)[1])
     y.sum().backward()
     assert x.grad.sum().item() == 3 * 256
+
+
+def test_results_dropped_in_any_order_show_their_hooks():
+    random = np.random.default_rng(1)
+    x = lz.ones(2, requires_grad=True)
+    kept, things = [], []
+    for i in range(2000):
+        y = x * 2
+        if i % 10 == 0:
+            things.append(Thing())
+            y.register_hook(lambda gradient, own=[y, things[-1]]: None)
+        kept.append(y)
+        if len(kept) > 50:
+            del kept[random.integers(len(kept))]
+    alive = [weakref.ref(thing) for thing in things]
+    references = [weakref.ref(y) for y in kept]
+    del y
+    things.clear()
+    gc.collect()
+    held = sum(1 for y in kept if gc.is_tracked(y))  # those with hooks are shown to the collector
+    assert sum(thing() is not None for thing in alive) == held < 50
+    assert all(reference() is not None for reference in references)
+    kept.clear()
+    gc.collect()
+    assert not any(reference() for reference in references)
+    assert not any(thing() for thing in alive)

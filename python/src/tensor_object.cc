@@ -1,0 +1,86 @@
+#include "python/src/tensor_object.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "python/src/cycles.h"
+
+namespace lazuli::python {
+
+PyTypeObject* tensor_type = nullptr;
+
+namespace {
+
+using py::detail::instance;
+using Holder = std::unique_ptr<Tensor>;  // py::class_<Tensor>'s
+
+// What pybind11 has room for in an object: the value's address, its holder, and a word more for
+// larger holders, which is the object's place in the list.
+enum Field : std::uint8_t { kValue, kHolder, kPlace };
+static_assert(sizeof(instance::simple_value_holder) == 3 * sizeof(void*));
+static_assert(sizeof(Holder) == sizeof(void*));
+
+// Never destroyed: objects outlive the module at the end of the process.
+std::vector<instance*>& List() {
+  static auto* list = new std::vector<instance*>;
+  return *list;
+}
+std::size_t PlaceOf(const instance& object) {
+  return reinterpret_cast<std::uintptr_t>(object.simple_value_holder[kPlace]);
+}
+void SetPlace(instance& object, std::size_t place) {
+  object.simple_value_holder[kPlace] = reinterpret_cast<void*>(place);
+}
+bool IsListed(const instance& object) {
+  return object.simple_layout && !object.simple_instance_registered &&
+         PlaceOf(object) < List().size() && List()[PlaceOf(object)] == &object;
+}
+
+destructor general_deallocate = nullptr;
+
+void Deallocate(PyObject* self) {
+  auto& object = *reinterpret_cast<instance*>(self);
+  if (!IsListed(object)) return general_deallocate(self);
+  PyObject_GC_UnTrack(self);
+  instance* const last = List().back();
+  List()[PlaceOf(object)] = last;
+  SetPlace(*last, PlaceOf(object));
+  List().pop_back();
+  {
+    const py::error_scope kept;  // the destructor may run Python
+    reinterpret_cast<Holder*>(&object.simple_value_holder[kHolder])->~Holder();
+  }
+  if (object.weakrefs != nullptr) PyObject_ClearWeakRefs(self);
+  if (object.has_patients) py::detail::clear_patients(self);
+  PyTypeObject* const type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+}  // namespace
+
+py::object NewTensorObject(Tensor tensor) {
+  auto self = py::reinterpret_steal<py::object>(tensor_type->tp_alloc(tensor_type, 0));
+  if (!self) throw py::error_already_set();
+  auto& object = *reinterpret_cast<instance*>(self.ptr());
+  object.simple_layout = true;
+  auto value = std::make_unique<Tensor>(std::move(tensor));
+  List().push_back(&object);
+  SetPlace(object, List().size() - 1);
+  object.simple_value_holder[kValue] = value.get();
+  new (&object.simple_value_holder[kHolder]) Holder(std::move(value));
+  object.owned = object.simple_holder_constructed = true;
+  return self;
+}
+
+const std::vector<instance*>& TensorObjects() { return List(); }
+
+void SetUpTensorObjects(PyHeapTypeObject* type) {
+  SetUpUntracked(type);
+  general_deallocate = std::exchange(type->ht_type.tp_dealloc, &Deallocate);
+}
+
+}  // namespace lazuli::python

@@ -24,7 +24,7 @@ Clones AddClones(absl::Span<const Computation* const> sources, Module& module) {
     if (clones.emplace(source, nullptr).second) all.push_back(source);
   };
   for (const Computation* source : sources) add(source);
-  for (std::size_t at = 0; at < all.size(); ++at) {
+  for (std::size_t at = 0; at < all.size(); ++at) {  // NOLINT(modernize-loop-convert): it grows
     for (const auto& i : all[at]->instructions()) {
       for (const Computation* callee : i->called()) add(callee);
     }

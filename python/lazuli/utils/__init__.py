@@ -1,3 +1,3 @@
 """What training programs use beside the library."""
 
-from lazuli.utils import checkpoint, hooks
+from lazuli.utils import checkpoint, data, hooks

@@ -5,10 +5,9 @@ import dataclasses
 import math
 import numbers
 
-import numpy as np
-
 from lazuli import _C
 from lazuli._C import Tensor
+from lazuli._numpy import np
 
 
 @dataclasses.dataclass

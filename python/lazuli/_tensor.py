@@ -2,10 +2,9 @@
 
 import string
 
-import numpy as np
-
 from lazuli import _C
 from lazuli._C import Tensor
+from lazuli._numpy import np
 
 
 def tensor(data, dtype=None, device=None, requires_grad=False):

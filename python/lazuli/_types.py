@@ -1,9 +1,8 @@
 """What dtypes hold, and other names of functions, as PyTorch has them."""
 
-import numpy as np
-
 from lazuli import _C
 from lazuli._C import Tensor
+from lazuli._numpy import np
 
 # Floats that NumPy lacks: bits, digits after the leading one, the least normal number, the largest one.
 _NARROW = {"bfloat16": (16, 7, 2.0**-126, 2.0**127 * (2 - 2.0**-7)), "f8e5m2": (8, 2, 2.0**-14, 57344.0),

@@ -2,6 +2,8 @@
 
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -148,3 +150,11 @@ def test_every_function_of_the_rows_is_documented_and_has_names():
         if type(value).__name__ == "builtin_function_or_method" and not name.startswith("_"):
             assert value.__text_signature__ or "->" in value.__doc__, name
             assert len(value.__doc__) > 3, name
+
+
+def test_importing_loads_nothing_that_can_wait():
+    """NumPy alone would double what it takes."""
+    late = ["numpy", "multiprocessing", "torch"]
+    loaded = subprocess.run([sys.executable, "-c", f"import lazuli, sys; print([name for name in {late} if name in sys.modules])"],
+                            check=True, capture_output=True, text=True).stdout
+    assert loaded == "[]\n"

@@ -2,10 +2,9 @@
 
 import warnings
 
-import numpy as np
-
 from lazuli import _C
 from lazuli._C import Tensor
+from lazuli._numpy import np
 from lazuli.autograd import grad
 from lazuli.autograd.grad_mode import enable_grad, no_grad
 

@@ -2,9 +2,8 @@
 
 import bisect
 
-import numpy as np
-
 from lazuli import _C
+from lazuli._numpy import np
 from lazuli.utils.data.collate import default_collate
 from lazuli.utils.data.samplers import Sampler, numbers, positive
 

@@ -3,9 +3,8 @@
 import collections.abc
 import copy
 
-import numpy as np
-
 from lazuli import _C
+from lazuli._numpy import np
 from lazuli._tensor import from_numpy
 
 MISMATCH = "default_collate: each element of a batch must have as many parts"

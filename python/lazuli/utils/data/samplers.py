@@ -7,9 +7,8 @@ import itertools
 import math
 import operator
 
-import numpy as np
-
 from lazuli import _C
+from lazuli._numpy import np
 from lazuli._tensor import from_numpy
 
 

@@ -16,9 +16,8 @@ import threading
 import time
 import traceback
 
-import numpy as np
-
 from lazuli import random as lazuli_random
+from lazuli._numpy import np
 
 WorkerInfo = collections.namedtuple("WorkerInfo", ["id", "num_workers", "seed", "dataset"])
 _info = None

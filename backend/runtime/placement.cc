@@ -83,8 +83,8 @@ const Refusal* Placement::RefusalOf(const Instruction& instruction) const {
   return found == refusals_.end() ? nullptr : &found->second;
 }
 
-void Placement::Refuse(const Instruction& instruction, Refusal refusal) {
-  if (!kept_.contains(&instruction)) refusals_.try_emplace(&instruction, std::move(refusal));
+void Placement::Refuse(const Instruction& instruction, const Refusal& refusal) {
+  if (!kept_.contains(&instruction)) refusals_.try_emplace(&instruction, refusal);
 }
 
 void Placement::RefuseAll(const Refusal& refusal) {

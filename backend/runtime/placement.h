@@ -44,7 +44,7 @@ class Placement {
   }
   // Null if the device takes it.
   const Refusal* RefusalOf(const hlo::Instruction& instruction) const;
-  void Refuse(const hlo::Instruction& instruction, Refusal refusal);
+  void Refuse(const hlo::Instruction& instruction, const Refusal& refusal);
   // From now on refusals do not count: what nobody else can run.
   void Keep(const hlo::Instruction& instruction) { kept_.insert(&instruction); }
   // Every instruction that is on the device.

@@ -35,7 +35,8 @@ std::array<lowering::Op, 2> FrexpOp::Lower(lowering::Builder& b, lowering::Op in
   }
   constexpr int kDigits = 52, kBias = 1022, kExponents = 0x7ff, kScale = 54;
   const lowering::Op x = b.Convert(in, DType::kF64);
-  const Shape floats = x.shape(), words(DType::kS64, floats.dims());
+  const Shape& floats = x.shape();
+  const Shape words(DType::kS64, floats.dims());
   const auto number = [&](double v) { return b.Full(words, v); };
   const auto cast = [&](lowering::Op v, const Shape& to) {
     return b.Add(Opcode::kBitcastConvert, {v}, hlo::NoAttrs{}, {}, &to);

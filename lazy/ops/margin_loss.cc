@@ -142,7 +142,7 @@ Tensor EmbeddingBag(const Tensor& x, const Tensor& weight, const Tensor& offsets
     const Tensor to = Where(counts, bag, Constant(static_cast<double>(bags), DType::kS64));
     return Narrow(IndexReduce(extra, 0, to, found, "amax", /*include_self=*/false), 0, 0, bags);
   }
-  const Tensor sum = IndexAdd(none, 0, bag, Where(column, found, Constant(0, found.dtype())));
+  Tensor sum = IndexAdd(none, 0, bag, Where(column, found, Constant(0, found.dtype())));
   if (mode == "sum") return sum;
   const Tensor sizes = IndexAdd(FullConstant(Shape(DType::kS64, {bags}), 0, x.device()), 0, bag,
                                 To(counts, DType::kS64));

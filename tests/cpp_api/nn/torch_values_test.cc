@@ -361,7 +361,7 @@ TEST(PoolingTest, CeilModeMeansOfPaddingEndWithIt) {
 
 TEST(PoolingTest, CeilModeWhereAllWindowsAreWholeIsTheSameProgram) {
   const Tensor x = Sines({1, 1, 4, 4});
-  EXPECT_EQ(debug::graph_text({max_pool2d(x, 2, 2, 0, /*ceil_mode=*/true)}),
+  EXPECT_EQ(debug::graph_text({max_pool2d(x, 2, 2, 0, 1, /*ceil_mode=*/true)}),
             debug::graph_text({max_pool2d(x, 2)}));
 }
 

@@ -97,9 +97,13 @@ void NpuExecutable::CountStats() {
       stats_.code_bytes += static_cast<int64_t>(device->constant_bytes +
                                                 device->program->code.size() * sizeof(Word));
     } else if (const auto& host = std::get<HostProgram>(step.program); host.executable != nullptr) {
-      ++stats_.library_calls;
-      stats_.code_bytes += host.executable->stats().code_bytes;
-      host_temporary_bytes = std::max(host_temporary_bytes, host.executable->stats().temp_bytes);
+      const backend::ExecutableStats& stats = host.executable->stats();
+      stats_.kernels += stats.kernels;
+      stats_.library_calls += 1 + stats.library_calls;
+      stats_.reorders += stats.reorders;
+      stats_.evaluator_thunks += stats.evaluator_thunks;
+      stats_.code_bytes += stats.code_bytes;
+      host_temporary_bytes = std::max(host_temporary_bytes, stats.temp_bytes);
     } else {
       stats_.evaluator_thunks += static_cast<int64_t>(step.region->instructions.size());
     }

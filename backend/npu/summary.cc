@@ -43,7 +43,7 @@ std::string SummaryText(const NpuDevices& devices) {
     if (card->totals().launches > 0) text += CardText(*card);
   }
   const std::vector<HostOp> ops = devices.host_ops.All();
-  if (ops.empty()) return text;
+  if (ops.empty()) return text.empty() ? text : text + "  on the host: nothing\n";
   text += "  on the host:";
   for (std::size_t i = 0; i < std::min(ops.size(), kSummaryOps); ++i)
     text += Str(i == 0 ? " " : ", ", ops[i].count, " ", ops[i].op, " (", ops[i].code, ")");

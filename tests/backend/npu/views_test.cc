@@ -22,6 +22,7 @@ namespace lazuli::npu {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -92,6 +93,11 @@ TEST(ViewsTest, ShowWhatRanByOpAndLineAndWhatDidNotAndWhy) {
   EXPECT_THAT(SummaryText(*devices),
               AllOf(HasSubstr("npu:0 (npu1-edge): 2 programs, "),
                     HasSubstr("on the host: 2 sort (unsupported-op); NPU_EXPLAIN=1 says why\n")));
+
+  NpuDevices alone;  // whose host ran nothing
+  EXPECT_EQ(SummaryText(alone), "");
+  alone.cards = devices->cards;
+  EXPECT_THAT(SummaryText(alone), EndsWith(")\n  on the host: nothing\n"));
 
   // Each cycle has its units: what they did together adds up, and no track did more than there was.
   const UnitsProfile units = devices->views->profile().Units();

@@ -286,6 +286,7 @@ class Roofline {
     if (f32 != array_) svg += Roof(f32, "array, f32");
     svg += Roof(static_cast<double>(config_.vpu.lanes * config_.cores) * clock_, "vector unit");
     // The longest on top.
+    // NOLINTNEXTLINE(modernize-loop-convert): <ranges> takes long to compile
     for (auto op = ops.rbegin(); op != ops.rend(); ++op) svg += Dot(*op);
     double x = kLeft + 10;
     for (std::size_t u = 0; u + 1 < kUnitKinds; ++u, x += 110)

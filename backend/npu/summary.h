@@ -11,8 +11,8 @@ namespace lazuli::npu {
 double ArrayUtilisation(const Config& config, const Counters& counters);
 
 // "npu:0 (npu1-edge): 300 programs in 41.2 ms of simulated time (runs 38 ms, launches 1.5 ms,
-// transfers 1.7 ms), array 23.1 % busy, 12.3 mJ (horowitz45)". Then what ran on the host, or "nothing". Empty if
-// nothing ran.
+// transfers 1.7 ms), array 23.1 % busy, 12.3 mJ (horowitz45)". Then what ran on the host, or
+// "nothing". Empty if nothing ran.
 std::string SummaryText(const NpuDevices& devices);
 
 }  // namespace lazuli::npu

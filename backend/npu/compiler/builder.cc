@@ -113,7 +113,7 @@ int TileBuilder::AddDescriptor(const Descriptor& descriptor) {
 void TileBuilder::Add(TileOp op) {
   op.origin = origin_;
   op.stage = stage_;
-  program_.ops.push_back(std::move(op));
+  program_.ops.push_back(op);
 }
 
 void TileBuilder::Copy(Op op, Queue queue, Place to, absl::Span<const int64_t> to_strides,
@@ -155,7 +155,7 @@ void TileBuilder::Copy(Op op, Queue queue, Place to, absl::Span<const int64_t> t
     far.low = 0;
     far.high = program_.arrays[static_cast<std::size_t>(far.object)].bytes();
   }
-  Add(std::move(copy));
+  Add(copy);
 }
 
 void TileBuilder::Load(Place to, absl::Span<const int64_t> to_strides, Place from,
@@ -195,7 +195,7 @@ void TileBuilder::FillBox(Place to, absl::Span<const int64_t> strides,
   fill.to = Reaching(to, extents, steps, elem);
   fill.descriptor = AddDescriptor(d);
   fill.imm = value;
-  Add(std::move(fill));
+  Add(fill);
 }
 
 void TileBuilder::Indexed(bool gather, Place near, Place far, Place table, int64_t rows,
@@ -227,7 +227,7 @@ void TileBuilder::Indexed(bool gather, Place near, Place far, Place table, int64
   op.reads_to = joining != 0;
   op.aux = joining;
   op.descriptor = AddDescriptor(d);
-  Add(std::move(op));
+  Add(op);
 }
 
 void TileBuilder::Scalar(Op op, int to, int from, int64_t value) {
@@ -236,7 +236,7 @@ void TileBuilder::Scalar(Op op, int to, int from, int64_t value) {
   scalar.ra = from;
   scalar.imm = value;
   if (op != Op::kMovi) scalar.aux = kAuxImmediate;
-  Add(std::move(scalar));
+  Add(scalar);
 }
 
 void TileBuilder::AddRegisters(int to, int a, int b) {
@@ -244,7 +244,7 @@ void TileBuilder::AddRegisters(int to, int a, int b) {
   add.rd = to;
   add.ra = a;
   add.rb = b;
-  Add(std::move(add));
+  Add(add);
 }
 
 void TileBuilder::Barrier() {
@@ -257,7 +257,7 @@ void TileBuilder::Label(int label) {
   Barrier();
   TileOp here{Op::kNop, Queue::kSq};
   here.label = label;
-  Add(std::move(here));
+  Add(here);
   NextStage();
 }
 
@@ -267,7 +267,7 @@ void TileBuilder::Branch(Op op, int ra, int rb, int label) {
   branch.ra = ra;
   branch.rb = rb;
   branch.label = label;
-  Add(std::move(branch));
+  Add(branch);
   NextStage();
 }
 
@@ -283,7 +283,7 @@ void TileBuilder::Put(int device, Place to, Place from, int64_t elements, int el
   put.remote_semaphore = semaphore;
   put.aux = static_cast<uint32_t>(semaphore) | 1u << 6;
   put.descriptor = AddDescriptor(d);
-  Add(std::move(put));
+  Add(put);
 }
 
 void TileBuilder::Arrive(int semaphore, int count, Place brought, int64_t bytes) {
@@ -291,20 +291,20 @@ void TileBuilder::Arrive(int semaphore, int count, Place brought, int64_t bytes)
   arrive.to = Reaching(brought, {bytes}, {1}, 1);
   arrive.wait = semaphore;
   arrive.wait_count = count;
-  Add(std::move(arrive));
+  Add(arrive);
 }
 
 void TileBuilder::Reserve(Place place, int64_t bytes) {
   TileOp reserve{Op::kSemSig, Queue::kLk0};
   reserve.updates = Reaching(place, {bytes}, {1}, 1);
-  Add(std::move(reserve));
+  Add(reserve);
 }
 
 void TileBuilder::LoadDevice(int to) {
   TileOp load{Op::kCsr, Queue::kSq};
   load.rd = to;
   load.imm = 1;  // of core, device, ...
-  Add(std::move(load));
+  Add(load);
 }
 
 int TileBuilder::AddVectorDescriptor(absl::Span<const int64_t> dims,
@@ -355,7 +355,7 @@ void TileBuilder::Vector(const std::vector<uint32_t>& words, absl::Span<const in
   }
   op.to = Reaching(result.at.place, dims, written, TypeBytes(result.type));
   if (reduction >= 0) op.aux = static_cast<uint32_t>(reduction) | levels << 4;
-  Add(std::move(op));
+  Add(op);
 }
 
 }  // namespace lazuli::npu

@@ -126,10 +126,10 @@ std::vector<Ring> RingsOf(const Config& config, const std::vector<int>& group, i
                      columns < count && std::is_sorted(group.begin(), group.end());
   if (!whole) return {{group, rank, kColumnToken}};
   Ring column{{}, rank / columns, kColumnToken}, row{{}, rank % columns, kRowToken};
-  for (int r = 0; r < count / columns; ++r)
-    column.devices.push_back(group[static_cast<std::size_t>(r * columns + rank % columns)]);
-  for (int c = 0; c < columns; ++c)
-    row.devices.push_back(group[static_cast<std::size_t>(rank / columns * columns + c)]);
+  for (int at = rank % columns; at < count; at += columns)
+    column.devices.push_back(group[static_cast<std::size_t>(at)]);
+  const auto first = group.begin() + rank / columns * columns;
+  row.devices.assign(first, first + columns);
   return {column, row};
 }
 

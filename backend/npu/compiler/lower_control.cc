@@ -2,7 +2,6 @@
 // carried lies in arrays; everything is idle where control flow divides or joins.
 
 #include <algorithm>
-#include <utility>
 
 #include "backend/npu/compiler/compile.h"
 #include "backend/npu/compiler/emit.h"
@@ -64,7 +63,7 @@ void Lowering::LoadScalars(absl::Span<const View> scalars, absl::Span<const int>
     TileOp load{Op::kLds, Queue::kSq, scalars[s].type};
     load.from[0] = b_.Reaching(TileBuilder::Spm(buffers[s]), {1}, {1}, TypeBytes(scalars[s].type));
     load.rd = registers[s];
-    b_.Add(std::move(load));
+    b_.Add(load);
   }
   b_.NextStage();
 }

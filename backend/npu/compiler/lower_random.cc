@@ -1,7 +1,6 @@
 // rng-bit-generator: the transposer's rng, the same bits as everywhere.
 
 #include <algorithm>
-#include <utility>
 
 #include "backend/npu/compiler/lowering.h"
 
@@ -52,7 +51,7 @@ void Lowering::EmitRandomWords(const View& state, const View& next, const View& 
     op.updates = b_.Reaching(TileBuilder::Spm(buffer), {threefry ? 4 : kStateWords}, {1}, 4);
     op.imm = part;
     op.aux = threefry ? 1 : 0;
-    b_.Add(std::move(op));
+    b_.Add(op);
     b_.Store(TileBuilder::Dram(words, first), {1}, TileBuilder::Spm(out), {1}, {part}, 4);
   }
   b_.Store(TileBuilder::Dram(next, 0), {1}, TileBuilder::Spm(buffer), {1}, {held}, 8);

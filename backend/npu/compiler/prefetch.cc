@@ -45,7 +45,7 @@ void PrefetchLoads(TileProgram& program) {
   std::vector<TileOp> done;
   std::vector<TileOp> before;  // the stage before, without what was moved
   auto flush = [&] {
-    for (TileOp& op : before) done.push_back(std::move(op));
+    for (TileOp& op : before) done.push_back(op);
     before.clear();
   };
   for (std::size_t i = 0; i < program.ops.size();) {
@@ -59,11 +59,11 @@ void PrefetchLoads(TileProgram& program) {
       TileOp& op = program.ops[i];
       if (movable && IsLoad(op) && op.far_register == 0 && !footprint.Holds(op) &&
           !earlier.Holds(op)) {
-        done.push_back(std::move(op));
+        done.push_back(op);
         continue;
       }
       footprint.Add(op);
-      stage.push_back(std::move(op));
+      stage.push_back(op);
     }
     flush();
     before = std::move(stage);

@@ -1,7 +1,6 @@
 #include "backend/npu/compiler/product.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "backend/npu/compiler/expression.h"
 #include "backend/npu/sim/cost.h"
@@ -60,7 +59,7 @@ void ProductEmitter::Weights(Place weights, int64_t k, int64_t n, int64_t pitch)
   load.from[0] = b_.Reaching(weights, {k, n}, {pitch, 1}, TypeBytes(t_.w_type));
   load.imm = k | n << 16;
   load.aux = static_cast<uint32_t>(pitch == n ? 0 : pitch << 1);
-  b_.Add(std::move(load));
+  b_.Add(load);
   b_.Add(TileOp{Op::kMxSwp, Queue::kMx});
 }
 
@@ -105,7 +104,7 @@ void ProductEmitter::Multiply(Place a, absl::Span<const int64_t> dims,
   multiply.accumulate = accumulate;
   multiply.descriptor = b_.AddDescriptor(d);
   multiply.aux = t_.mode;
-  b_.Add(std::move(multiply));
+  b_.Add(multiply);
 }
 
 void ProductEmitter::Out(int acc, int64_t rows, int64_t n, Place to, int64_t pitch) {
@@ -118,7 +117,7 @@ void ProductEmitter::Out(int acc, int64_t rows, int64_t n, Place to, int64_t pit
   out.to = b_.Reaching(to, {rows, n}, {pitch, 1}, elem);
   out.from[0] = {Space::kAcc, acc, 0, 0, rows};
   out.descriptor = b_.AddDescriptor(d);
-  b_.Add(std::move(out));
+  b_.Add(out);
 }
 
 std::vector<int> ProductEmitter::AddSums(int64_t rows, int64_t columns) {

@@ -218,14 +218,14 @@ class Synchroniser {
     std::vector<TileOp> out;
     out.reserve(n + edges_.size());
     for (std::size_t i = 0; i < n; ++i) {
-      TileOp op = std::move(program_.ops[i]);
+      TileOp op = program_.ops[i];
       if (!IsControl(op) && Fenced(static_cast<int>(i))) {
         TileOp fence{Op::kFence, Queue::kSq};
         fence.origin = op.origin;
         out.push_back(fence);
       }
       LAZULI_RETURN_IF_ERROR(EmitWaits(sources[i], op, out));
-      out.push_back(std::move(op));
+      out.push_back(op);
       LAZULI_RETURN_IF_ERROR(EmitSignals(tokens[i], out));
     }
     program_.ops = std::move(out);

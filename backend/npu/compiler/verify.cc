@@ -333,7 +333,7 @@ class PathVerifier {
       if (givers_[in.sig_sem] != (1u << kRelayTrack | 1u << given.giver))
         return Wrong("several units signal s", in.sig_sem, ", and nobody knows which comes first");
     }
-    tokens.given.push_back(std::move(given));
+    tokens.given.push_back(given);
     if (tokens.count() > 255) return Wrong("s", in.sig_sem, " would hold ", tokens.count());
     return absl::OkStatus();
   }

@@ -67,7 +67,7 @@ std::string Names(const std::vector<std::shared_ptr<Card>>& cards,
 Fabric::Fabric(std::vector<std::shared_ptr<Card>> cards) : cards_(std::move(cards)) {}
 Fabric::~Fabric() = default;
 
-Fault Fabric::TimedOut(const Part& part, std::string sentence) const {
+Fault Fabric::TimedOut(const Part& part, const std::string& sentence) const {
   return {ErrorCode::kLinkTimeout,
           part.device,
           -1,

@@ -71,7 +71,7 @@ class Fabric {
   std::optional<Fault> Launch(const Meeting& meeting);
   void MarkWritten(const Part& part, bool results, Memory& memory) const;
   absl::Status Build();
-  Fault TimedOut(const Part& part, std::string sentence) const;
+  Fault TimedOut(const Part& part, const std::string& sentence) const;
 
   const std::vector<std::shared_ptr<Card>> cards_;
   ir::ForkMutex running_;  // the engine

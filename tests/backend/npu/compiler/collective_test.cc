@@ -181,14 +181,14 @@ TEST(NpuCollectiveTest, EveryKindOverGroupsAndDimensions) {
           const auto dims = [&](int64_t at_1, int64_t at_2) {
             return Str("s32[2,", d == 1 ? at_1 : 12, ",", d == 2 ? at_2 : 6, "] ");
           };
-          ExpectExchanged(
-              ExchangeModule(dims(12 * p, 6 * p) + "all-gather(x)" + by + along, "s32[2,12,6]", 6),
-              six);
-          ExpectExchanged(ExchangeModule(dims(12 / p, 6 / p) + "reduce-scatter(x)" + add + along,
+          ExpectExchanged(ExchangeModule(Str(dims(12 * p, 6 * p), "all-gather(x)", by, along),
+                                         "s32[2,12,6]", 6),
+                          six);
+          ExpectExchanged(ExchangeModule(Str(dims(12 / p, 6 / p), "reduce-scatter(x)", add, along),
                                          "s32[2,12,6]", 6),
                           six);
           ExpectExchanged(
-              ExchangeModule(dims(12, 6) + "all-to-all(x)" + by + along, "s32[2,12,6]", 6), six);
+              ExchangeModule(Str(dims(12, 6), "all-to-all(x)", by, along), "s32[2,12,6]", 6), six);
         }
       }
       ExpectExchanged(

@@ -73,7 +73,7 @@ class RandomModule {
       const Array& b = Any();
       if (b.dims == a.dims && b.type == type) return b;
     }
-    return a;
+    return a;  // NOLINT(bugprone-return-const-ref-from-parameter): one of values_
   }
   void Add(const std::string& type, const std::vector<int64_t>& dims, const std::string& what) {
     Array a{Str("v", values_.size()), type, dims};

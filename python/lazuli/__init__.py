@@ -22,7 +22,7 @@ except ImportError as error:
         from None
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
-from lazuli._names import (atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, cartesian_prod, gradient, index_put, index_put_,
+from lazuli._names import (OLD_CONSTRUCTORS as _OLD_CONSTRUCTORS, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, cartesian_prod, gradient, index_put, index_put_,
                            tensor_split)
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
 from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, block_diag, broadcast_tensors, einsum, equal, from_dlpack,
@@ -49,6 +49,7 @@ _C._set_own_files([_os.path.dirname(_os.path.abspath(__file__)) + _os.sep, _copy
 
 globals().update(_SHORT_NAMES)  # lazuli.float and others, as PyTorch has them
 globals().update(_OTHER_NAMES)
+globals().update(_OLD_CONSTRUCTORS)  # lazuli.LongTensor and others
 is_grad_enabled = _C.grad_enabled
 as_tensor, concat, device, row_stack = tensor, _C.cat, _C.Device, _C.vstack
 save, load = _C.save_safetensors, _C.load_safetensors

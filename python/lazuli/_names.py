@@ -2,6 +2,7 @@
 
 from lazuli import _C
 from lazuli._C import Tensor
+from lazuli._tensor import tensor
 
 
 def _each(function):
@@ -92,6 +93,23 @@ def new_empty_strided(self, size, stride, dtype=None, device=None, requires_grad
     return _C.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
                             requires_grad=requires_grad, **layout)
 
+
+def _of_dtype(name, dtype):
+    """What PyTorch's older constructors do: LongTensor([1, 2]) takes elements, LongTensor(2, 3) sizes."""
+
+    def construct(*data):
+        if len(data) == 1 and not isinstance(data[0], int):
+            return tensor(data[0], dtype=dtype)
+        return _C.empty(data or (0,), dtype=dtype)
+
+    construct.__name__ = construct.__qualname__ = name
+    construct.__doc__ = f"A tensor of {dtype!r}, of these elements or, if integers are given, of these sizes."
+    return construct
+
+
+OLD_CONSTRUCTORS = {f"{name}Tensor": _of_dtype(f"{name}Tensor", dtype) for name, dtype in {
+    "BFloat16": _C.bfloat16, "Bool": _C.bool, "Byte": _C.uint8, "Char": _C.int8, "Double": _C.float64, "Float": _C.float32,
+    "Half": _C.float16, "Int": _C.int32, "Long": _C.int64, "Short": _C.int16}.items()}
 
 Tensor.index_put, Tensor.index_put_ = index_put, index_put_
 Tensor.tensor_split, Tensor.new_empty_strided = tensor_split, new_empty_strided

@@ -49,6 +49,11 @@ PyObject* CallLayer(PyObject* self, PyObject* const* arguments, Py_ssize_t n, Py
 // Makes the function what calling an object of the type does.
 void AddCall(py::handle type, _PyCFunctionFastWithKeywords function);
 
+// A tensor of a layer as Python sees it: the same object each time, since programs know parameters
+// by their id().
+py::object OwnTensor(const py::object& layer, PyObject* name, const Tensor& tensor, bool parameter);
+constexpr bool IsParameter(std::string_view kind) { return kind == "parameter"; }
+
 template <class L>
 Tensor Forward(const LayerRef<L>& layer, const Tensor& x, SourceLocation loc) {
   return (*layer).forward(x, loc);
@@ -68,14 +73,18 @@ void BindLayer(py::module_& nn, const char* name, std::string_view parameters, c
     const Caller caller;
     return std::make_unique<L>(nn::clone(layer));
   });
-#define LAZULI_TENSOR(member, kind)                                     \
-  if constexpr (requires(L l) { l.member; })                            \
-    type.def_property(                                                  \
-        #member, [](const L& l) { return ToPython(Tensor(l.member)); }, \
-        [](L& l, const Tensor& value) {                                 \
-          const Caller caller;                                          \
-          l.unregister(#member);                                        \
-          l.member = l.register_##kind(#member, value);                 \
+#define LAZULI_TENSOR(member, kind)                                                       \
+  if constexpr (requires(L l) { l.member; })                                              \
+    type.def_property(                                                                    \
+        #member,                                                                          \
+        [](const py::object& self) {                                                      \
+          static PyObject* name = PyUnicode_InternFromString(#member);                    \
+          return OwnTensor(self, name, self.cast<const L&>().member, IsParameter(#kind)); \
+        },                                                                                \
+        [](L& l, const Tensor& value) {                                                   \
+          const Caller caller;                                                            \
+          l.unregister(#member);                                                          \
+          l.member = l.register_##kind(#member, value);                                   \
         });
   LAZULI_TENSOR(weight, parameter)
   LAZULI_TENSOR(bias, parameter)

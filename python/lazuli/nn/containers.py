@@ -29,6 +29,12 @@ class Sequential(Module):
         else:
             self.extend(steps)
 
+    def __setattr__(self, name, value):
+        """A module that becomes an attribute is a step, too, as one that add_module() gets."""
+        Module.__setattr__(self, name, value)
+        if isinstance(value, Module) and "_steps" in vars(self):
+            self._steps[name] = value
+
     def _put(self, name, step):
         if not callable(step) and not isinstance(step, Module):
             raise TypeError(f"{type(self).__name__}: '{name}' is neither a module nor a function but {type(step).__name__}")

@@ -49,7 +49,8 @@ def __setattr__(self, name, value):
     if isinstance(value, Module):
         _register_module(self, name, value)
     elif isinstance(value, Parameter):
-        value = _register_parameter(self, name, value)
+        registered = _register_parameter(self, name, value)
+        value = value if registered.is_same(value) else registered
     return object.__setattr__(self, name, value)
 
 
@@ -95,7 +96,8 @@ def register_buffer(self, name, value, persistent=True):
 
 def _own(module, of_cpp, of_python):
     """What the module itself has: a layer of C++ registers it there, another one has it as attributes."""
-    own = {name: tensor for name, tensor in of_cpp(module) if "." not in name} if hasattr(module, "_clone") else {}
+    of_layer = of_cpp(module) if hasattr(module, "_clone") else ()
+    own = {name: getattr(module, name, tensor) for name, tensor in of_layer if "." not in name}
     own.update((name, tensor) for name, tensor in of_python.items() if isinstance(tensor, Tensor))
     return own.items()
 

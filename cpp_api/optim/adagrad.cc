@@ -1,42 +1,27 @@
-#include <utility>
-#include <vector>
-
 #include "cpp_api/optim/options.h"
-#include "lazuli/optim.h"
 
 namespace lazuli::optim {
 
-Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options, SourceLocation loc)
-    : Configured(std::move(parameters), options, "Adagrad", {"sum"}, loc) {
-  CheckOptions(loc);
+const Algorithm& AlgorithmOf(const AdagradOptions&) {
+  static const Algorithm algorithm{"Adagrad", {"step"}, {"sum"}};
+  return algorithm;
 }
 
-std::vector<Optimizer::Option> Adagrad::Options() {
-  return {{"lr", &options_.lr},
-          {"lr_decay", &options_.lr_decay},
-          {"weight_decay", &options_.weight_decay},
-          {"initial_accumulator_value", &options_.initial_accumulator_value},
-          {"eps", &options_.eps}};
+void Check(const AdagradOptions& o, SourceLocation loc) {
+  CheckAtLeastZero("Adagrad", "lr", o.lr, loc);
+  CheckAtLeastZero("Adagrad", "lr_decay", o.lr_decay, loc);
+  CheckAtLeastZero("Adagrad", "weight_decay", o.weight_decay, loc);
+  CheckAtLeastZero("Adagrad", "initial_accumulator_value", o.initial_accumulator_value, loc);
+  CheckAtLeastZero("Adagrad", "eps", o.eps, loc);
 }
 
-void Adagrad::CheckOptions(SourceLocation loc) const {
-  // All of them.
-  for (const auto& [name, value] :
-       {std::pair{"lr", options_.lr},
-        {"lr_decay", options_.lr_decay},
-        {"weight_decay", options_.weight_decay},
-        {"initial_accumulator_value", options_.initial_accumulator_value},
-        {"eps", options_.eps}})
-    CheckAtLeastZero("Adagrad", name, value, loc);
-}
-
-void Adagrad::Update(Group& group) {
-  const AdagradOptions& o = options_;
-  AdagradStep step{.lr = o.lr / (1 + static_cast<double>(group.steps - 1) * o.lr_decay),
-                   .eps = o.eps};
+void Update(Batch& batch, const AdagradOptions& o) {
+  const double steps = batch.numbers[0] += 1;
+  AdagradStep step{.lr = o.lr / (1 + (steps - 1) * o.lr_decay), .eps = o.eps};
   if (o.weight_decay != 0) step.weight_decay = o.weight_decay;
-  Fill(group, 0, o.initial_accumulator_value);
-  foreach_adagrad_(group.parameters, group.gradients, group.states[0], step);
+  step.maximize = o.maximize;
+  Fill(batch, 0, o.initial_accumulator_value);
+  foreach_adagrad_(batch.parameters, batch.gradients, batch.states[0], step);
 }
 
 }  // namespace lazuli::optim

@@ -36,15 +36,27 @@ double Line(double from, double to, double share) { return from + (to - from) * 
 
 LRScheduler::LRScheduler(Optimizer& optimizer, SourceLocation loc)
     : optimizer_(optimizer), loc_(loc) {
-  if (!optimizer.initial_lr_) optimizer.initial_lr_ = optimizer.lr();
-  base_ = *optimizer.initial_lr_;
+  for (ParamGroup& group : optimizer.groups_) {
+    if (!group.initial_lr_) group.initial_lr_ = group.options().get_lr();
+  }
+}
+
+double LRScheduler::base(std::size_t group) const {
+  const ParamGroup& of = optimizer_.groups_.at(group);
+  return of.initial_lr_.value_or(of.options().get_lr());  // that of a group which was added later
 }
 
 void LRScheduler::set_step(std::int64_t step, SourceLocation loc) {
   const SiteScope site(loc);
-  const double lr = lr_at(step);  // may throw
+  std::vector<double> rates;
+  for (std::size_t g = 0; g < optimizer_.groups_.size(); ++g)
+    rates.push_back(lr_at(step, g));  // may throw
   steps_ = step;
-  optimizer_.set_lr(lr, loc);
+  for (std::size_t g = 0; g < rates.size(); ++g) {
+    ParamGroup& group = optimizer_.groups_[g];
+    group.initial_lr_ = base(g);
+    group.options().set_lr(rates[g]);
+  }
 }
 
 StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options, SourceLocation loc)
@@ -52,9 +64,9 @@ StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options, SourceLocatio
   CheckCount("StepLR", "size", options.size, loc);
   Start();
 }
-double StepLR::lr_at(std::int64_t step) const {
+double StepLR::lr_at(std::int64_t step, std::size_t group) const {
   const std::int64_t drops = step / options_.size;
-  return base() * std::pow(options_.gamma, static_cast<double>(drops));
+  return base(group) * std::pow(options_.gamma, static_cast<double>(drops));
 }
 
 MultiStepLR::MultiStepLR(Optimizer& optimizer, const MultiStepLROptions& options,
@@ -62,18 +74,18 @@ MultiStepLR::MultiStepLR(Optimizer& optimizer, const MultiStepLROptions& options
     : LRScheduler(optimizer, loc), options_(options) {
   Start();
 }
-double MultiStepLR::lr_at(std::int64_t step) const {
+double MultiStepLR::lr_at(std::int64_t step, std::size_t group) const {
   const auto passed = std::count_if(options_.milestones.begin(), options_.milestones.end(),
                                     [step](std::int64_t m) { return m <= step; });
-  return base() * std::pow(options_.gamma, static_cast<double>(passed));
+  return base(group) * std::pow(options_.gamma, static_cast<double>(passed));
 }
 
 ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma, SourceLocation loc)
     : LRScheduler(optimizer, loc), gamma_(gamma) {
   Start();
 }
-double ExponentialLR::lr_at(std::int64_t step) const {
-  return base() * std::pow(gamma_, static_cast<double>(step));
+double ExponentialLR::lr_at(std::int64_t step, std::size_t group) const {
+  return base(group) * std::pow(gamma_, static_cast<double>(step));
 }
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options,
@@ -82,8 +94,8 @@ CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealing
   CheckCount("CosineAnnealingLR", "steps", options.steps, loc);
   Start();
 }
-double CosineAnnealingLR::lr_at(std::int64_t step) const {
-  return Cosine(base(), options_.min,
+double CosineAnnealingLR::lr_at(std::int64_t step, std::size_t group) const {
+  return Cosine(base(group), options_.min,
                 static_cast<double>(step) / static_cast<double>(options_.steps));
 }
 
@@ -97,10 +109,10 @@ LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& options, SourceL
           "LinearLR: end is " + NumberText(options.end) + ", it must be from 0 to 1", loc);
   Start();
 }
-double LinearLR::lr_at(std::int64_t step) const {
+double LinearLR::lr_at(std::int64_t step, std::size_t group) const {
   const double share =
       static_cast<double>(std::min(step, options_.steps)) / static_cast<double>(options_.steps);
-  return base() * Line(options_.start, options_.end, share);
+  return base(group) * Line(options_.start, options_.end, share);
 }
 
 PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& options,
@@ -109,10 +121,10 @@ PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& opti
   CheckCount("PolynomialLR", "steps", options.steps, loc);
   Start();
 }
-double PolynomialLR::lr_at(std::int64_t step) const {
+double PolynomialLR::lr_at(std::int64_t step, std::size_t group) const {
   const double share =
       static_cast<double>(std::min(step, options_.steps)) / static_cast<double>(options_.steps);
-  return base() * std::pow(1 - share, options_.power);
+  return base(group) * std::pow(1 - share, options_.power);
 }
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options, SourceLocation loc)
@@ -124,7 +136,7 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options, S
           loc);
   Start();
 }
-double OneCycleLR::lr_at(std::int64_t step) const {
+double OneCycleLR::lr_at(std::int64_t step, std::size_t /*group*/) const {
   if (step >= options_.steps) {
     Fail(ErrorCode::kOutOfRange,
          "OneCycleLR: step " + std::to_string(step) + " is beyond the cycle of " +
@@ -164,10 +176,10 @@ SequentialLR::SequentialLR(Optimizer& optimizer, Schedules schedules,
           "SequentialLR: the milestones do not rise", loc);
   Start();
 }
-double SequentialLR::lr_at(std::int64_t step) const {
+double SequentialLR::lr_at(std::int64_t step, std::size_t group) const {
   const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), step);
   const auto i = static_cast<std::size_t>(next - milestones_.begin());
-  return schedules_[i]->lr_at(i == 0 ? step : step - milestones_[i - 1]);
+  return schedules_[i]->lr_at(i == 0 ? step : step - milestones_[i - 1], group);
 }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options,
@@ -200,8 +212,11 @@ void ReduceLROnPlateau::step(double metric) {
     bad_steps_ = 0;
   }
   if (bad_steps_ <= options_.patience) return;
-  const double lr = optimizer_.lr(), reduced = std::max(lr * options_.factor, options_.min_lr);
-  if (lr - reduced > options_.eps) optimizer_.set_lr(reduced);
+  for (ParamGroup& group : optimizer_.param_groups()) {
+    const double lr = group.options().get_lr();
+    const double reduced = std::max(lr * options_.factor, options_.min_lr);
+    if (lr - reduced > options_.eps) group.options().set_lr(reduced);
+  }
   cooldown_left_ = options_.cooldown;
   bad_steps_ = 0;
 }

@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "cpp_api/optim/algorithms.h"
 #include "cpp_api/optim/options.h"
 #include "lazuli/autograd.h"
 #include "lazuli/execution.h"
@@ -27,6 +27,9 @@ using lazuli::internal::NumberText;
 std::string Key(std::size_t parameter, const char* name) {
   return std::to_string(parameter) + "." + name;
 }
+std::string GroupKey(std::size_t group, const std::string& name) {
+  return "group." + std::to_string(group) + "." + name;
+}
 
 // All digits of a number, and back.
 std::string Text(double value) {
@@ -35,159 +38,239 @@ std::string Text(double value) {
   return text;
 }
 template <class T>
-std::optional<T> Parse(const std::string& text) {
+std::optional<T> Parsed(const std::string& text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
-// "fc1.weight.momentum", if the parameter has a name.
+// "fc1.weight.exp_avg", if the parameter has a name.
 void NameState(Tensor& state, const Tensor& parameter, const char* name) {
   if (!parameter.name().empty()) state.set_name(parameter.name() + "." + name);
 }
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<Tensor> parameters, const char* name,
-                     const std::vector<const char*>& states, SourceLocation loc)
-    : name_(name), parameters_(std::move(parameters)), steps_(parameters_.size()) {
-  for (const char* state : states) states_.push_back({state, TensorList(parameters_.size())});
-  if (parameters_.empty()) {
-    Fail(ErrorCode::kInvalidArgument,
-         std::string(name) + ": there are no parameters; does the model register its modules?",
-         loc);
-  }
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const std::string which = "parameter " + std::to_string(i);
-    if (!parameters_[i].defined()) {
-      Fail(ErrorCode::kInvalidArgument, std::string(name) + ": " + which + " is undefined", loc);
-    }
-    for (std::size_t j = 0; j < i; ++j) {
-      if (!parameters_[i].is_same(parameters_[j])) continue;
-      Fail(ErrorCode::kInvalidArgument,
-           std::string(name) + ": " + which + " is also parameter " + std::to_string(j) +
-               "; it would be moved twice a step",
-           loc);
+ParamGroup::ParamGroup(const ParamGroup& other)
+    : params_(other.params_),
+      options_(other.options_ ? other.options_->clone() : nullptr),
+      initial_lr_(other.initial_lr_) {}
+
+// --- groups
+
+Optimizer::Optimizer(const Algorithm& algorithm, std::unique_ptr<OptimizerOptions> defaults,
+                     SourceLocation)
+    : algorithm_(algorithm), defaults_(std::move(defaults)), states_(algorithm.states.size()) {}
+Optimizer::~Optimizer() = default;
+
+void Optimizer::Refuse(const std::string& what, SourceLocation loc) const {
+  Fail(ErrorCode::kInvalidArgument, std::string(algorithm_.name) + ": " + what, loc);
+}
+
+void Optimizer::AddGroups(std::vector<ParamGroup> groups, SourceLocation loc) {
+  CheckOptions(*defaults_, loc);
+  for (ParamGroup& group : groups) add_param_group(std::move(group), loc);
+  if (parameters_.empty())
+    Refuse("there are no parameters; does the model register its modules?", loc);
+}
+
+void Optimizer::CheckGroup(const ParamGroup& group, std::size_t first, SourceLocation loc) const {
+  CheckOptions(group.options(), loc);
+  for (std::size_t i = 0; i < group.params().size(); ++i) {
+    const Tensor& p = group.params()[i];
+    const std::string which = "parameter " + std::to_string(first + i);
+    if (!p.defined()) Refuse(which + " is undefined", loc);
+    for (std::size_t j = 0; j < first + i; ++j) {
+      if (!p.is_same(j < first ? parameters_[j] : group.params()[j - first])) continue;
+      Refuse(which + " is also parameter " + std::to_string(j) + "; it would be moved twice a step",
+             loc);
     }
   }
 }
 
-void Optimizer::zero_grad(SourceLocation loc) {
-  for (Tensor& p : parameters_) p.set_grad({}, loc);
+void Optimizer::add_param_group(ParamGroup group, SourceLocation loc) {
+  if (!group.has_options()) group.options_ = defaults_->clone();
+  CheckGroup(group, parameters_.size(), loc);
+  const std::vector<Tensor>& added = group.params();
+  parameters_.insert(parameters_.end(), added.begin(), added.end());
+  numbers_.resize(parameters_.size(), std::vector<double>(algorithm_.numbers.size()));
+  for (std::vector<Tensor>& state : states_) state.resize(parameters_.size());
+  groups_.push_back(std::move(group));
+}
+
+void Optimizer::SetOptions(const OptimizerOptions& options, SourceLocation loc) {
+  CheckOptions(options, loc);
+  for (ParamGroup& group : groups_) group.options_ = options.clone();
+}
+
+void Optimizer::set_lr(double lr, SourceLocation loc) {
+  const std::unique_ptr<OptimizerOptions> changed = groups_[0].options_->clone();
+  changed->set_lr(lr);
+  CheckOptions(*changed, loc);
+  for (ParamGroup& group : groups_) group.options_->set_lr(lr);
+}
+
+// --- steps
+
+void Optimizer::zero_grad(bool set_to_none, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  for (Tensor& p : parameters_) {
+    if (set_to_none)
+      p.set_grad({}, loc);
+    else if (const Tensor grad = p.grad(); grad.defined())
+      p.set_grad(zeros_like(grad), loc);
+  }
+}
+
+Tensor Optimizer::step(const std::function<Tensor()>& closure, SourceLocation loc) {
+  Tensor loss = closure();
+  step(loc);
+  return loss;
 }
 
 void Optimizer::step(SourceLocation loc) {
   const SiteScope site(loc);
   // Whatever happens, gradients are not held longer than by the parameters.
   struct Clear {
-    std::vector<Group>& groups;
+    std::vector<Batch>& batches;
     ~Clear() {
-      for (Group& group : groups) group.Clear();
+      for (Batch& batch : batches) batch.Clear();
     }
-  } const clear{groups_};
-  update_.RunFirst(name_, loc);
-  MakeGroups();
+  } const clear{batches_};
+  update_.RunFirst(algorithm_.name, loc);
+  std::size_t first = 0;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    MakeBatches(groups_[g], first, g);
+    first += groups_[g].params().size();
+  }
   ForeachTransaction together;
-  for (Group& group : groups_) {
-    if (group.empty()) continue;
-    Update(group);
-    NameStates(group);
+  for (Batch& batch : batches_) {
+    if (batch.empty()) continue;
+    Update(batch, groups_[batch.group].options());
+    NameStates(batch);
   }
   together.commit();
-  for (const Group& group : groups_) Keep(group);
-  if (!groups_.empty() && !groups_[0].empty()) update_.Set();
+  for (const Batch& batch : batches_) Keep(batch);
+  if (!batches_.empty() && !batches_[0].empty()) update_.Set();
 }
 
-void Optimizer::MakeGroups() {
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+void Optimizer::MakeBatches(const ParamGroup& group, std::size_t first, std::size_t number) {
+  for (std::size_t i = first; i < first + group.params().size(); ++i) {
     const Tensor& p = parameters_[i];
     Tensor grad = p.grad();
     if (!grad.defined()) continue;
-    Group& group = GroupFor(i);
-    group.indices.push_back(i);
-    group.parameters.push_back(p);
-    group.gradients.push_back(std::move(grad));
-    for (std::size_t s = 0; s < states_.size(); ++s)
-      group.states[s].push_back(states_[s].tensors[i]);
+    Batch& batch = BatchFor(i, number);
+    batch.indices.push_back(i);
+    batch.parameters.push_back(p);
+    batch.gradients.push_back(std::move(grad));
+    for (std::size_t s = 0; s < states_.size(); ++s) batch.states[s].push_back(states_[s][i]);
   }
 }
 
-Optimizer::Group& Optimizer::GroupFor(std::size_t i) {
-  const Tensor& p = parameters_[i];
-  const std::int64_t steps = GroupsBySteps() ? steps_[i] + 1 : 0;
-  const auto fits = [&](const Group& g) {
-    if (g.steps != steps || g.parameters[0].dtype() != p.dtype()) return false;
-    for (std::size_t s = 0; s < states_.size(); ++s) {
-      if (g.states[s][0].defined() != states_[s].tensors[i].defined()) return false;
-    }
-    return g.parameters[0].device() == p.device();
-  };
+Batch& Optimizer::BatchFor(std::size_t i, std::size_t group) {
   // Those of earlier steps are there, empty, with the memory of their lists.
-  for (Group& group : groups_) {
-    if (group.empty()) group.steps = steps;
-    if (group.empty() || fits(group)) return group;
+  for (Batch& batch : batches_) {
+    if (batch.empty()) {
+      batch.group = group;
+      batch.numbers = numbers_[i];
+      return batch;
+    }
+    if (batch.group == group && Fits(algorithm_, batch, parameters_[i], numbers_[i],
+                                     [&](std::size_t s) { return states_[s][i].defined(); }))
+      return batch;
   }
-  groups_.push_back({.indices = {},
-                     .steps = steps,
-                     .parameters = {},
-                     .gradients = {},
-                     .states = std::vector<TensorList>(states_.size())});
-  return groups_.back();
+  Batch& batch = batches_.emplace_back();
+  batch.group = group;
+  batch.numbers = numbers_[i];
+  batch.states.resize(states_.size());
+  return batch;
 }
 
-void Optimizer::Group::Clear() {
+void Batch::Clear() {
   indices.clear();
   parameters.clear();
   gradients.clear();
   for (TensorList& state : states) state.clear();
 }
 
-void Optimizer::Fill(Group& group, std::size_t state, double value) {
-  if (group.states[state][0].defined()) return;
-  for (std::size_t i = 0; i < group.indices.size(); ++i) {
-    const Tensor& p = group.parameters[i];
-    group.states[state][i] =
+void Fill(Batch& batch, std::size_t state, double value) {
+  if (batch.states[state][0].defined()) return;
+  for (std::size_t i = 0; i < batch.parameters.size(); ++i) {
+    const Tensor& p = batch.parameters[i];
+    batch.states[state][i] =
         value == 0 ? zeros_like(p) : full(p.sizes(), value, p.dtype(), p.device());
   }
 }
 
-void Optimizer::NameStates(Group& group) const {
+void Optimizer::NameStates(Batch& batch) const {
   for (std::size_t s = 0; s < states_.size(); ++s) {
-    for (std::size_t k = 0; k < group.indices.size(); ++k) {
-      Tensor& made = group.states[s][k];
-      if (made.defined() && !states_[s].tensors[group.indices[k]].defined())
-        NameState(made, group.parameters[k], states_[s].name);
+    for (std::size_t k = 0; k < batch.states[s].size(); ++k) {
+      Tensor& made = batch.states[s][k];
+      if (made.defined() && !states_[s][batch.indices[k]].defined())
+        NameState(made, batch.parameters[k], algorithm_.states[s]);
     }
   }
 }
 
-void Optimizer::Keep(const Group& group) noexcept {
-  for (std::size_t k = 0; k < group.indices.size(); ++k) {
-    const std::size_t i = group.indices[k];
-    for (std::size_t s = 0; s < states_.size(); ++s) states_[s].tensors[i] = group.states[s][k];
-    ++steps_[i];
+void Optimizer::Keep(const Batch& batch) noexcept {
+  for (std::size_t k = 0; k < batch.indices.size(); ++k) {
+    const std::size_t i = batch.indices[k];
+    for (std::size_t s = 0; s < states_.size(); ++s) states_[s][i] = batch.states[s][k];
+    std::copy(batch.numbers.begin(), batch.numbers.end(), numbers_[i].begin());
   }
 }
 
 // --- state
 
+std::string Optimizer::TextOf(
+    const std::variant<double*, bool*, std::optional<double>*>& value) const {
+  if (const auto* number = std::get_if<double*>(&value)) return Text(**number);
+  if (const auto* on = std::get_if<bool*>(&value)) return **on ? "true" : "false";
+  const std::optional<double>& number = *std::get<std::optional<double>*>(value);
+  return number ? Text(*number) : "none";
+}
+
+void Optimizer::Parse(const std::string& name, const std::string& text, const Option& option,
+                      SourceLocation loc) const {
+  const auto refuse = [&] { Refuse("the state's " + name + " is '" + text + "'", loc); };
+  if (const auto* on = std::get_if<bool*>(&option.value)) {
+    if (text != "true" && text != "false") refuse();
+    **on = text == "true";
+    return;
+  }
+  const auto* maybe = std::get_if<std::optional<double>*>(&option.value);
+  if (maybe != nullptr && text == "none") {
+    **maybe = std::nullopt;
+    return;
+  }
+  const std::optional<double> number = Parsed<double>(text);
+  if (!number) refuse();
+  if (maybe != nullptr)
+    **maybe = *number;
+  else
+    *std::get<double*>(option.value) = *number;
+}
+
 StateDict Optimizer::state_dict() const {
   StateDict dict;
-  dict.metadata["optimizer"] = name_;
-  dict.metadata["parameters"] = std::to_string(parameters_.size());
-  // Options are given to be read and written; reading leaves *this as it is.
-  for (const Option& option : const_cast<Optimizer*>(this)->Options()) {
-    const auto* number = std::get_if<double*>(&option.value);
-    dict.metadata[option.name] = number != nullptr                ? Text(**number)
-                                 : *std::get<bool*>(option.value) ? "true"
-                                                                  : "false";
+  dict.metadata["optimizer"] = algorithm_.name;
+  dict.metadata["groups"] = std::to_string(groups_.size());
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    dict.metadata[GroupKey(g, "parameters")] = std::to_string(groups_[g].params().size());
+    const std::unique_ptr<OptimizerOptions> options = groups_[g].options().clone();
+    for (const Option& option : OptionsIn(*options))
+      dict.metadata[GroupKey(g, option.name)] = TextOf(option.value);
+    if (groups_[g].initial_lr_)
+      dict.metadata[GroupKey(g, "initial_lr")] = Text(*groups_[g].initial_lr_);
   }
-  if (initial_lr_) dict.metadata["initial_lr"] = Text(*initial_lr_);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    dict.metadata[Key(i, "steps")] = std::to_string(steps_[i]);
-    for (const State& state : states_) {
-      if (state.tensors[i].defined()) dict.tensors[Key(i, state.name)] = state.tensors[i];
+    for (std::size_t n = 0; n < numbers_[i].size(); ++n) {
+      if (numbers_[i][0] != 0) dict.metadata[Key(i, algorithm_.numbers[n])] = Text(numbers_[i][n]);
+    }
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+      if (states_[s][i].defined()) dict.tensors[Key(i, algorithm_.states[s])] = states_[s][i];
     }
   }
   return dict;
@@ -196,78 +279,65 @@ StateDict Optimizer::state_dict() const {
 void Optimizer::load_state_dict(const StateDict& dict, SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
-  const auto fail = [&](const std::string& what) {
-    Fail(ErrorCode::kInvalidArgument, std::string(name_) + ": " + what, loc);
-  };
   const auto text = [&](const std::string& key) -> const std::string& {
     const auto found = dict.metadata.find(key);
-    if (found == dict.metadata.end()) fail("the state has no '" + key + "'");
+    if (found == dict.metadata.end()) Refuse("the state has no '" + key + "'", loc);
     return found->second;
   };
-  if (text("optimizer") != name_) fail("the state is of " + text("optimizer"));
-  if (text("parameters") != std::to_string(parameters_.size())) {
-    fail("the state is of " + text("parameters") + " parameters, there are " +
-         std::to_string(parameters_.size()));
+  if (text("optimizer") != algorithm_.name) Refuse("the state is of " + text("optimizer"), loc);
+  if (text("groups") != std::to_string(groups_.size())) {
+    Refuse("the state is of " + text("groups") + " groups, there are " +
+               std::to_string(groups_.size()),
+           loc);
   }
   // All is read and checked before anything is changed.
-  const std::vector<Option> options = Options();
-  std::vector<double> numbers;
-  for (const Option& option : options) {
-    const std::string& value = text(option.name);
-    const bool is_number = std::holds_alternative<double*>(option.value);
-    const std::optional<double> number = is_number          ? Parse<double>(value)
-                                         : value == "true"  ? 1.0
-                                         : value == "false" ? std::optional(0.0)
-                                                            : std::nullopt;
-    if (!number) fail(std::string("the state's ") + option.name + " is '" + value + "'");
-    numbers.push_back(*number);
+  std::vector<ParamGroup> groups = groups_;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::string& count = text(GroupKey(g, "parameters"));
+    if (count != std::to_string(groups[g].params().size())) {
+      Refuse("group " + std::to_string(g) + " of the state is of " + count +
+                 " parameters, there are " + std::to_string(groups[g].params().size()),
+             loc);
+    }
+    for (const Option& option : OptionsIn(groups[g].options())) {
+      const std::string key = GroupKey(g, option.name);
+      Parse(key, text(key), option, loc);
+    }
+    CheckOptions(groups[g].options(), loc);
+    groups[g].initial_lr_.reset();
+    const std::string initial = GroupKey(g, "initial_lr");
+    if (!dict.metadata.contains(initial)) continue;
+    groups[g].initial_lr_ = Parsed<double>(text(initial));
+    if (!groups[g].initial_lr_)
+      Refuse("the state's " + initial + " is '" + text(initial) + "'", loc);
   }
-  std::optional<double> initial_lr;
-  if (dict.metadata.contains("initial_lr")) {
-    initial_lr = Parse<double>(text("initial_lr"));
-    if (!initial_lr) fail("the state's initial_lr is '" + text("initial_lr") + "'");
-  }
-  std::vector<std::int64_t> steps;
-  std::vector<std::vector<Tensor>> made;
+  std::vector<std::vector<double>> numbers(parameters_.size(),
+                                           std::vector<double>(algorithm_.numbers.size()));
+  std::vector<std::vector<Tensor>> made(states_.size(), std::vector<Tensor>(parameters_.size()));
   std::vector<std::pair<std::string, Tensor>> into;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const std::optional<std::int64_t> count = Parse<std::int64_t>(text(Key(i, "steps")));
-    if (!count || *count < 0) fail("the state's " + Key(i, "steps") + " is no count");
-    steps.push_back(*count);
-  }
-  for (const State& state : states_) {
-    made.emplace_back(parameters_.size());
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (!dict.tensors.contains(Key(i, state.name))) continue;
-      made.back()[i] = zeros_like(parameters_[i]);
-      NameState(made.back()[i], parameters_[i], state.name);
-      into.emplace_back(Key(i, state.name), made.back()[i]);
+    for (std::size_t n = 0; n < numbers[i].size(); ++n) {
+      const std::string key = Key(i, algorithm_.numbers[n]);
+      if (!dict.metadata.contains(key)) continue;
+      const std::optional<double> number = Parsed<double>(text(key));
+      if (!number || *number < 0) Refuse("the state's " + key + " is no count", loc);
+      numbers[i][n] = *number;
+    }
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+      const auto found = dict.tensors.find(Key(i, algorithm_.states[s]));
+      if (found == dict.tensors.end()) continue;
+      // Adafactor's have dims of their own.
+      made[s][i] = algorithm_.by_rank ? zeros(found->second.sizes(), parameters_[i].dtype(),
+                                              parameters_[i].device())
+                                      : zeros_like(parameters_[i]);
+      NameState(made[s][i], parameters_[i], algorithm_.states[s]);
+      into.emplace_back(found->first, made[s][i]);
     }
   }
-  load_tensors(dict, into, name_, {}, loc);
-  const auto set = [&](const std::vector<double>& values) {
-    for (std::size_t i = 0; i < options.size(); ++i) {
-      if (const auto* number = std::get_if<double*>(&options[i].value))
-        **number = values[i];
-      else
-        *std::get<bool*>(options[i].value) = values[i] != 0;
-    }
-  };
-  std::vector<double> old;
-  for (const Option& option : options) {
-    const auto* number = std::get_if<double*>(&option.value);
-    old.push_back(number != nullptr ? **number : *std::get<bool*>(option.value) ? 1 : 0);
-  }
-  set(numbers);
-  try {
-    CheckOptions(loc);
-  } catch (...) {
-    set(old);
-    throw;
-  }
-  initial_lr_ = initial_lr;
-  steps_ = std::move(steps);
-  for (std::size_t s = 0; s < states_.size(); ++s) states_[s].tensors = std::move(made[s]);
+  load_tensors(dict, into, algorithm_.name, {}, loc);
+  groups_ = std::move(groups);
+  numbers_ = std::move(numbers);
+  states_ = std::move(made);
 }
 
 void save(const Optimizer& optimizer, const std::string& path, SourceLocation loc) {
@@ -278,22 +348,94 @@ void load(Optimizer& optimizer, const std::string& path, SourceLocation loc) {
   optimizer.load_state_dict(load_safetensors(path, Device(), loc), loc);
 }
 
+// --- options of a type
+
+namespace {
+
+template <class O>
+const O& As(const Algorithm& algorithm, const OptimizerOptions& options, SourceLocation loc) {
+  const auto* own = dynamic_cast<const OptionsOf<O>*>(&options);
+  if (own == nullptr) FailOptions(algorithm.name, "a group has options of another optimiser", loc);
+  return own->get();
+}
+
+std::vector<ParamGroup> OneGroup(std::vector<Tensor> parameters) {
+  std::vector<ParamGroup> groups;
+  groups.emplace_back(std::move(parameters));
+  return groups;
+}
+
+}  // namespace
+
+template <class O>
+Configured<O>::Configured(std::vector<ParamGroup> groups, const O& options, SourceLocation loc)
+    : Optimizer(AlgorithmOf(options), std::make_unique<OptionsOf<O>>(options), loc) {
+  AddGroups(std::move(groups), loc);
+}
+template <class O>
+Configured<O>::Configured(std::vector<Tensor> parameters, const O& options, SourceLocation loc)
+    : Configured(OneGroup(std::move(parameters)), options, loc) {}
+template <class O>
+const O& Configured<O>::options(std::size_t group) const {
+  return static_cast<const OptionsOf<O>&>(param_groups().at(group).options()).get();
+}
+template <class O>
+void Configured<O>::set_options(const O& options, SourceLocation loc) {
+  SetOptions(OptionsOf<O>(options), loc);
+}
+template <class O>
+std::vector<Optimizer::Option> Configured<O>::OptionsIn(OptimizerOptions& options) const {
+  std::vector<Option> list;
+  VisitOptions(static_cast<OptionsOf<O>&>(options).get(),
+               [&](const std::string& name, auto& value) { list.push_back({name, &value}); });
+  return list;
+}
+template <class O>
+void Configured<O>::CheckOptions(const OptimizerOptions& options, SourceLocation loc) const {
+  Check(As<O>(AlgorithmOf(O()), options, loc), loc);
+}
+template <class O>
+void Configured<O>::Update(Batch& batch, const OptimizerOptions& options) {
+  lazuli::optim::Update(batch, static_cast<const OptionsOf<O>&>(options).get());
+}
+
+template class Configured<SGDOptions>;
+template class Configured<AdamOptions>;
+template class Configured<AdamWOptions>;
+template class Configured<NAdamOptions>;
+template class Configured<RAdamOptions>;
+template class Configured<AdamaxOptions>;
+template class Configured<RMSpropOptions>;
+template class Configured<AdagradOptions>;
+template class Configured<AdadeltaOptions>;
+template class Configured<ASGDOptions>;
+template class Configured<RpropOptions>;
+template class Configured<LionOptions>;
+template class Configured<AdafactorOptions>;
+
 // --- checks of options
+
+void FailOptions(const char* optimizer, const std::string& what, SourceLocation loc) {
+  Fail(ErrorCode::kInvalidArgument, std::string(optimizer) + ": " + what, loc);
+}
 
 void CheckAtLeastZero(const char* optimizer, const char* option, double value, SourceLocation loc) {
   if (value >= 0) return;  // false for NaN
-  Fail(ErrorCode::kInvalidArgument,
-       std::string(optimizer) + ": " + option + " is " + NumberText(value) +
-           ", it must be at least 0",
-       loc);
+  FailOptions(optimizer,
+              std::string(option) + " is " + NumberText(value) + ", it must be at least 0", loc);
 }
 
 void CheckFraction(const char* optimizer, const char* option, double value, SourceLocation loc) {
   if (value >= 0 && value < 1) return;
-  Fail(ErrorCode::kInvalidArgument,
-       std::string(optimizer) + ": " + option + " is " + NumberText(value) +
-           ", it must be at least 0 and below 1",
-       loc);
+  FailOptions(
+      optimizer,
+      std::string(option) + " is " + NumberText(value) + ", it must be at least 0 and below 1",
+      loc);
+}
+
+void CheckBetas(const char* optimizer, const std::pair<double, double>& betas, SourceLocation loc) {
+  CheckFraction(optimizer, "betas.first", betas.first, loc);
+  CheckFraction(optimizer, "betas.second", betas.second, loc);
 }
 
 }  // namespace lazuli::optim

@@ -28,12 +28,7 @@ class Update {
   }
   // A list, whose elements become results in place if it is a target.
   void List(std::string_view what, const TensorList& list, bool target) {
-    if (list.size() != parameters_.size()) {
-      lazy::ThrowRecordError(op_, ir::InvalidArgument("there are ", list.size(), " ", what, " for ",
-                                                      parameters_.size(), " parameters"));
-    }
-    lists_.push_back(In(list, op_));
-    const lazy::Tensors& tensors = lists_.back();
+    const lazy::Tensors& tensors = OfAnyDims(what, list, target);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (tensors[i].shape() == parameters_[i].shape() &&
           tensors[i].dtype() == parameters_[0].dtype())
@@ -43,7 +38,17 @@ class Update {
                                    parameters_[i].shape(), " and the first one ",
                                    parameters_[0].shape(), ": dims and dtypes must agree"));
     }
+  }
+  // The same for states that have other dims than their parameter, which the op knows.
+  const lazy::Tensors& OfAnyDims(std::string_view what, const TensorList& list, bool target) {
+    if (list.size() != parameters_.size()) {
+      lazy::ThrowRecordError(op_, ir::InvalidArgument("there are ", list.size(), " ", what, " for ",
+                                                      parameters_.size(), " parameters"));
+    }
+    lists_.push_back(In(list, op_));
+    const lazy::Tensors& tensors = lists_.back();
     if (target) targets_.insert(targets_.end(), tensors.begin(), tensors.end());
+    return tensors;
   }
   template <class Op>
   lazy::Tensors Record(Op op) {
@@ -74,6 +79,7 @@ void foreach_sgd_(const TensorList& parameters, const TensorList& gradients, Ten
     Update update("foreach_sgd", parameters);
     lazy::ForeachSgdOp op{};
     op.nesterov = step.nesterov;
+    op.maximize = step.maximize;
     update.Number(step.lr);
     op.weight_decay = update.Number(step.weight_decay);
     op.momentum = update.Number(step.momentum);
@@ -99,6 +105,7 @@ void foreach_adam_(const TensorList& parameters, const TensorList& gradients,
       update.Number(*number);
     lazy::ForeachAdamOp op{};
     op.amsgrad = !maxima.empty();
+    op.maximize = step.maximize;
     if (update.Number(step.weight_decay))
       op.decay = lazy::Decay::kL2;
     else if (update.Number(step.shrink))
@@ -123,6 +130,7 @@ void foreach_rmsprop_(const TensorList& parameters, const TensorList& gradients,
     op.momentum = update.Number(step.momentum);
     op.weight_decay = update.Number(step.weight_decay);
     op.centered = !means.empty();
+    op.maximize = step.maximize;
     update.List("parameter", parameters, /*target=*/true);
     update.List("gradient", gradients, /*target=*/false);
     update.List("square", squares, /*target=*/true);
@@ -139,10 +147,43 @@ void foreach_adagrad_(const TensorList& parameters, const TensorList& gradients,
     update.Number(step.lr);
     update.Number(step.eps);
     lazy::ForeachAdagradOp op{};
+    op.maximize = step.maximize;
     op.weight_decay = update.Number(step.weight_decay);
     update.List("parameter", parameters, /*target=*/true);
     update.List("gradient", gradients, /*target=*/false);
     update.List("sum", sums, /*target=*/true);
+    update.Record(op);
+  });
+}
+
+void foreach_update_(const TensorList& parameters, const TensorList& gradients,
+                     const std::vector<TensorList>& states, const UpdateStep& step, Locs loc) {
+  Call(loc, [&] {
+    Update update("foreach_update", parameters);
+    lazy::ForeachUpdateOp op{};
+    op.rule = static_cast<lazy::UpdateRule>(step.rule);
+    op.maximize = step.maximize;
+    const auto numbers = static_cast<std::size_t>(lazy::NumbersOf(op.rule));
+    const auto lists = static_cast<std::size_t>(lazy::StatesOf(op.rule));
+    if (step.numbers.size() != numbers || states.size() != lists) {
+      lazy::ThrowRecordError(
+          "foreach_update",
+          ir::InvalidArgument("the rule takes ", numbers, " numbers and ", lists, " states, not ",
+                              step.numbers.size(), " and ", states.size()));
+    }
+    for (const Scalar& number : step.numbers) update.Number(number);
+    if (update.Number(step.weight_decay))
+      op.decay = lazy::Decay::kL2;
+    else if (update.Number(step.shrink))
+      op.decay = lazy::Decay::kDecoupled;
+    update.List("parameter", parameters, /*target=*/true);
+    update.List("gradient", gradients, /*target=*/false);
+    for (const TensorList& state : states) {
+      if (op.rule == lazy::UpdateRule::kAdafactorMatrix)
+        update.OfAnyDims("state", state, /*target=*/true);
+      else
+        update.List("state", state, /*target=*/true);
+    }
     update.Record(op);
   });
 }

@@ -1,5 +1,6 @@
 #include "lazy/ops/foreach.h"
 
+#include "lazy/ops/foreach_arithmetic.h"
 #include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
@@ -9,53 +10,9 @@ using lowering::Builder;
 using lowering::Op;
 using lowering::Opcode;
 using Results = PooledVector<Op>;
-
-// The operands of an update in order: numbers, then `lists` lists of equal length.
-class Operands {
- public:
-  Operands(absl::Span<const Op> in, std::size_t numbers, std::size_t lists)
-      : in_(in), at_(numbers), length_((in.size() - numbers) / lists) {}
-  Op Number() { return in_[next_number_++]; }
-  absl::Span<const Op> List() {
-    const absl::Span<const Op> list = in_.subspan(at_, length_);
-    at_ += length_;
-    return list;
-  }
-  std::size_t length() const { return length_; }
-
- private:
-  absl::Span<const Op> in_;
-  std::size_t next_number_ = 0, at_, length_;
-};
-
-// Arithmetic of elements with numbers.
-class Arithmetic {
- public:
-  explicit Arithmetic(Builder& b) : b(b) {}
-  Op Spread(Op number, Op beside) const {
-    const Shape& shape = beside.shape();
-    return shape.rank() == 0 ? number : b.Broadcast(number, shape.dims(), {});
-  }
-  Op Times(Op x, Op number) const { return b.Times(x, Spread(number, x)); }
-  Op Plus(Op x, Op number) const { return b.Plus(x, Spread(number, x)); }
-  Op DividedBy(Op x, Op number) const { return b.DividedBy(x, Spread(number, x)); }
-  Op Sqrt(Op x) const { return b.Unary(Opcode::kSqrt, x); }
-  // x + weight * (y - x), as lerp.
-  Op Toward(Op x, Op y, Op weight) const { return b.Plus(x, Times(b.Minus(y, x), weight)); }
-  // x * keep + weight * g * g, as mul_ and addcmul_.
-  Op DecayedSquares(Op x, Op keep, Op g, Op weight) const {
-    return b.Plus(Times(x, keep), b.Times(Times(g, weight), g));
-  }
-
-  Builder& b;
-};
-
-// Lists one after the other.
-Results Concatenated(std::initializer_list<const Results*> lists) {
-  Results all;
-  for (const Results* list : lists) all.insert(all.end(), list->begin(), list->end());
-  return all;
-}
+using foreach_internal::Arithmetic;
+using foreach_internal::Concatenated;
+using foreach_internal::Operands;
 
 }  // namespace
 
@@ -73,7 +30,7 @@ PooledVector<Op> ForeachSgdOp::Lower(Builder& b, absl::Span<const Op> in) const 
   Results moved, velocities;
   for (std::size_t i = 0; i < operands.length(); ++i) {
     const Op p = parameters[i];
-    Op move = gradients[i];
+    Op move = a.Descent(gradients[i], maximize);
     if (weight_decay) move = b.Plus(move, a.Times(p, decay));
     if (momentum) {
       Op v = move;
@@ -97,7 +54,7 @@ PooledVector<Op> ForeachAdamOp::Lower(Builder& b, absl::Span<const Op> in) const
   const auto maxima = amsgrad ? operands.List() : absl::Span<const Op>();
   Results moved, new_means, new_squares, new_maxima;
   for (std::size_t i = 0; i < operands.length(); ++i) {
-    Op p = parameters[i], g = gradients[i];
+    Op p = parameters[i], g = a.Descent(gradients[i], maximize);
     if (decay == Decay::kL2) g = b.Plus(g, a.Times(p, weight));
     if (decay == Decay::kDecoupled) p = a.Times(p, weight);
     const Op mean = a.Toward(means[i], g, share1);
@@ -126,7 +83,7 @@ PooledVector<Op> ForeachRmspropOp::Lower(Builder& b, absl::Span<const Op> in) co
   Results moved, new_squares, new_means, velocities;
   for (std::size_t i = 0; i < operands.length(); ++i) {
     const Op p = parameters[i];
-    Op g = gradients[i];
+    Op g = a.Descent(gradients[i], maximize);
     if (weight_decay) g = b.Plus(g, a.Times(p, decay));
     const Op square = a.DecayedSquares(squares[i], alpha, g, share);
     new_squares.push_back(square);
@@ -156,7 +113,7 @@ PooledVector<Op> ForeachAdagradOp::Lower(Builder& b, absl::Span<const Op> in) co
   const auto parameters = operands.List(), gradients = operands.List(), sums = operands.List();
   Results moved, new_sums;
   for (std::size_t i = 0; i < operands.length(); ++i) {
-    Op g = gradients[i];
+    Op g = a.Descent(gradients[i], maximize);
     if (weight_decay) g = b.Plus(g, a.Times(parameters[i], decay));
     const Op sum = b.Plus(sums[i], b.Times(g, g));
     const Op spread = a.Plus(a.Sqrt(sum), eps);

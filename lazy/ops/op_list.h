@@ -44,16 +44,16 @@ using AllOps = OpList<
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
     RemainderOp, FloorDivideOp, ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, PowIntegerOp,
-    ToDTypeOp, ConstantOp, RealOp, ImagOp, ComplexOp, ConjOp, ErfcOp, ErfcxOp, ErfinvOp, LogitOp, LgammaOp,
-    SignBitOp, HypotOp, GcdOp, NextAfterOp, BesselIOp, FrexpOp, GeluOp, EluOp, LogSigmoidOp, SumOp, ProdOp,
-    AmaxOp, AminOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp, BroadcastToOp, PermuteOp,
-    SliceOp, SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp, GatherOp, ScatterAddOp,
-    ScatterOp, ScatterReduceOp, IndexCopyOp, MaskPositionsOp, CumSumOp, SortOp, MatMulOp,
-    LinearOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp,
-    MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp, SoftmaxOp,
-    LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp, HuberOp, OneHotOp, FullOp,
-    PositionsOp, UniformOp, NormalOp, RandomIntegerOp, RandomPermutationOp, ProbabilitiesOp,
-    BarrierOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp, ForeachAdagradOp, ForeachClipNormOp,
-    AsStridedOp, AsStridedScatterOp>;
+    ToDTypeOp, ConstantOp, RealOp, ImagOp, ComplexOp, ConjOp, ErfcOp, ErfcxOp, ErfinvOp, LogitOp,
+    LgammaOp, SignBitOp, HypotOp, GcdOp, NextAfterOp, BesselIOp, FrexpOp, GeluOp, EluOp,
+    LogSigmoidOp, SumOp, ProdOp, AmaxOp, AminOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp,
+    ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp,
+    IndexAddOp, GatherOp, ScatterAddOp, ScatterOp, ScatterReduceOp, IndexCopyOp, MaskPositionsOp,
+    CumSumOp, SortOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp,
+    MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp,
+    BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp,
+    HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
+    RandomPermutationOp, ProbabilitiesOp, BarrierOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
+    ForeachAdagradOp, ForeachUpdateOp, ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
 
 }  // namespace lazuli::lazy

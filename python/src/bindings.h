@@ -6,7 +6,6 @@
 #include <pybind11/pybind11.h>
 
 #include "lazuli/nn.h"
-#include "lazuli/optim.h"
 #include "lazuli/tensor.h"
 
 namespace lazuli::python {
@@ -30,14 +29,12 @@ Tensor ToTensor(py::handle values);   // a tensor, or lazuli.tensor() of it
 std::string ToPath(py::handle path);  // a str or what os.fspath() takes
 void BindSerialize(py::module_& module);
 void BindModuleState(py::module_& nn, py::class_<nn::Module>& type);
-void BindOptimizerState(py::module_& optim, py::class_<optim::Optimizer>& type);
 // The rest of the library.
 void BindAutograd(py::module_& module);
 void BindRandom(py::module_& module);
 void BindRuntime(py::module_& module);
 void BindNn(py::module_& module);
 void BindOptim(py::module_& module);
-void BindSchedulers(py::module_& module);
 void BindData(py::module_& module);
 void BindHlo(py::module_& module);
 

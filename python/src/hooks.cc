@@ -12,7 +12,6 @@
 
 #include "cpp_api/src/facade.h"
 #include "lazuli/nn.h"
-#include "lazuli/optim.h"
 #include "lazy/tensor/tape.h"
 #include "python/src/arguments.h"
 #include "python/src/errors.h"
@@ -88,9 +87,6 @@ class References {
         }
       }
       AddModule(*static_cast<const nn::Module*>(value), roots);
-    } else if (py::isinstance<optim::Optimizer>(object)) {
-      for (const Tensor& tensor : static_cast<const optim::Optimizer*>(value)->parameters())
-        roots.push_back(Reach(tensor, 1));
     } else {
       return;
     }

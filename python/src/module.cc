@@ -46,7 +46,6 @@ PYBIND11_MODULE(_C, module) {
   python::BindSerialize(module);
   python::BindNn(module);
   python::BindOptim(module);
-  python::BindSchedulers(module);
   python::BindData(module);
   python::BindHlo(module);
   for (py::module_& m : modules) python::RewordMismatches(m);

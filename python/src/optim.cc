@@ -1,104 +1,263 @@
-// optim: the optimisers of C++, whose options are keyword arguments.
+// optim: the steps of the algorithms in C++, on param_groups and state as Python's optimisers have
+// them (lazuli/optim).
 #include "lazuli/optim.h"
 
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cpp_api/optim/algorithms.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
-#include "python/src/cycles.h"
-#include "python/src/stl.h"
 
 namespace lazuli::python {
 namespace {
 
-// An optimiser with one options struct: its fields are the arguments of the constructor and of
-// set_options(), and the items of `options`.
-template <class O, class Options>
-void BindOptimizer(py::module_& optim, const char* name, const char* doc) {
-  py::class_<O, optim::Optimizer> type(optim, name, WithPatients());
-  DefineConstructor<O, std::vector<Tensor>, Options>(type, "(parameters, options = {})", doc);
-  constexpr auto kIndices = std::make_index_sequence<kFieldCount<Options>>();
-  type.def_property_readonly("options", [](const O& o) {
-    py::dict dict;
-    const Options options = o.options();
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((dict[py::str(std::string(kFieldNames<Options>[I]))] =
-            Argument<FieldType<Options, I>>::ToPython(std::get<I>(Fields(options)))),
-       ...);
-    }(kIndices);
-    return dict;
-  });
-  type.def("__repr__", [name](const py::object& o) {
-    std::string text;
-    for (const auto& [option, value] : o.attr("options").cast<py::dict>())
-      text += (text.empty() ? "" : ", ") + std::string(py::str(option)) + "=" +
-              std::string(py::str(py::repr(value)));
-    return name + ("(" + text + ")");
-  });
-  type.def(
-      "set_options",
-      [name](O& o, const py::kwargs& kwargs) {
-        const Caller caller;
-        Options options = o.options();
-        std::size_t used = 0;
-        const auto set = [&]<std::size_t I>() {
-          const std::string field(kFieldNames<Options>[I]);
-          if (!kwargs.contains(field)) return;
-          ++used;
-          using Field = Argument<FieldType<Options, I>>;
-          typename Field::Stored stored{};
-          const py::object value = kwargs[field.c_str()];
-          if (!Field::Load(value.ptr(), stored))
-            ThrowTypeError(std::string(name) + ": " + field + " must be " +
-                           std::string(Field::kType));
-          std::get<I>(Fields(options)) = Field::Pass(stored);
-        };
-        [&]<std::size_t... I>(std::index_sequence<I...>) {
-          (set.template operator()<I>(), ...);
-        }(kIndices);
-        if (used != kwargs.size())
-          ThrowTypeError(std::string(name) + ": no such option in " +
-                         std::string(py::str(py::list(kwargs.attr("keys")()))));
-        o.set_options(options);
-      },
-      "Changes options; no program is compiled again unless 0 turns a term on or off.");
+using optim::Algorithm;
+using optim::Batch;
+
+// --- options: items of a group's dict by the names of a struct's fields
+
+bool LoadOption(PyObject* object, double& out) {
+  if (const Tensor* tensor = AsTensor(object)) {
+    out = tensor->item<double>();
+    return true;
+  }
+  return LoadReal(object, out);
+}
+bool LoadOption(PyObject* object, bool& out) {
+  const int truth = PyObject_IsTrue(object);
+  if (truth < 0) throw py::error_already_set();
+  out = truth != 0;
+  return true;
+}
+bool LoadOption(PyObject* object, std::optional<double>& out) {
+  double number = 0;
+  if (object != Py_None && !LoadOption(object, number)) return false;
+  out = object == Py_None ? std::nullopt : std::optional(number);
+  return true;
+}
+template <class A, class B>
+bool LoadOption(PyObject* object, std::pair<A, B>& out) {
+  return (PyTuple_Check(object) || PyList_Check(object)) && PySequence_Fast_GET_SIZE(object) == 2 &&
+         LoadOption(PySequence_Fast_GET_ITEM(object, 0), out.first) &&
+         LoadOption(PySequence_Fast_GET_ITEM(object, 1), out.second);
+}
+
+std::vector<PyObject*> Interned(const std::vector<const char*>& names) {
+  std::vector<PyObject*> keys;
+  for (const char* name : names) keys.push_back(PyUnicode_InternFromString(name));
+  return keys;
+}
+
+// An option that the group lacks, as one of an older state, has its default.
+template <class O>
+O LoadOptions(const char* name, PyObject* group) {
+  O options;
+  const auto load = [&]<std::size_t I>() {
+    static PyObject* key =
+        PyUnicode_InternFromString(std::string(kFieldNames<O>[I]).c_str());  // for ever
+    PyObject* value = PyDict_GetItemWithError(group, key);
+    if (value == nullptr || LoadOption(value, std::get<I>(Fields(options)))) return;
+    ThrowTypeError(std::string(name) + ": " + std::string(kFieldNames<O>[I]) +
+                   " of a group cannot be a " + Py_TYPE(value)->tp_name);
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (load.template operator()<I>(), ...);
+  }(std::make_index_sequence<kFieldCount<O>>());
+  return options;
+}
+
+// --- steps
+
+// What an optimiser keeps between steps besides what Python sees.
+struct Stepper {
+  lazuli::internal::PendingUpdate update;
+  std::vector<Batch> batches;                 // between steps they are empty
+  std::vector<std::vector<PyObject*>> dicts;  // of each batch's parameters; null: none yet
+  std::vector<std::vector<PyObject*>> owners;
+  std::vector<double> numbers;
+  std::vector<Tensor> states;
+};
+
+struct Keys {
+  std::vector<PyObject*> numbers, states;
+};
+
+// The state of a parameter: numbers that are 0 and tensors that are undefined until they are made.
+void LoadState(const Algorithm& algorithm, const Keys& keys, PyObject* dict, Stepper& stepper) {
+  stepper.numbers.assign(keys.numbers.size(), 0);
+  stepper.states.assign(keys.states.size(), Tensor());
+  if (dict == nullptr) return;
+  for (std::size_t n = 0; n < keys.numbers.size(); ++n) {
+    PyObject* value = PyDict_GetItemWithError(dict, keys.numbers[n]);
+    if (value == nullptr) continue;
+    if (PyFloat_CheckExact(value))
+      stepper.numbers[n] = PyFloat_AS_DOUBLE(value);
+    else if (!LoadOption(value, stepper.numbers[n]))
+      ThrowTypeError(std::string(algorithm.name) + ": state '" + algorithm.numbers[n] +
+                     "' must be a number");
+  }
+  for (std::size_t s = 0; s < keys.states.size(); ++s) {
+    PyObject* value = PyDict_GetItemWithError(dict, keys.states[s]);
+    if (value == nullptr || value == Py_None) continue;
+    const Tensor* tensor = AsTensor(value);
+    if (tensor == nullptr)
+      ThrowTypeError(std::string(algorithm.name) + ": state '" + algorithm.states[s] +
+                     "' must be a Tensor");
+    stepper.states[s] = *tensor;
+  }
+}
+
+std::size_t BatchFor(const Algorithm& algorithm, std::size_t group, const Tensor& p,
+                     Stepper& stepper) {
+  for (std::size_t i = 0; i < stepper.batches.size(); ++i) {
+    Batch& batch = stepper.batches[i];
+    if (batch.empty()) {
+      batch.group = group;
+      batch.numbers = stepper.numbers;
+      return i;
+    }
+    if (batch.group == group && Fits(algorithm, batch, p, stepper.numbers,
+                                     [&](std::size_t s) { return stepper.states[s].defined(); }))
+      return i;
+  }
+  Batch& batch = stepper.batches.emplace_back();
+  stepper.dicts.emplace_back();
+  stepper.owners.emplace_back();
+  batch.group = group;
+  batch.numbers = stepper.numbers;
+  batch.states.resize(algorithm.states.size());
+  return stepper.batches.size() - 1;
+}
+
+void Gather(const Algorithm& algorithm, const Keys& keys, PyObject* groups, PyObject* state,
+            Stepper& stepper) {
+  static PyObject* params = PyUnicode_InternFromString("params");
+  for (Py_ssize_t g = 0; g < PyList_GET_SIZE(groups); ++g) {
+    PyObject* list = PyDict_GetItemWithError(PyList_GET_ITEM(groups, g), params);
+    if (list == nullptr || !PyList_Check(list))
+      ThrowTypeError(std::string(algorithm.name) + ": a group's 'params' must be a list");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+      PyObject* object = PyList_GET_ITEM(list, i);
+      const Tensor* p = AsTensor(object);
+      if (p == nullptr)
+        ThrowTypeError(std::string(algorithm.name) + ": a group's 'params' must be tensors");
+      Tensor grad = p->grad();
+      if (!grad.defined()) continue;
+      PyObject* dict = PyDict_GetItemWithError(state, object);
+      LoadState(algorithm, keys, dict, stepper);
+      const std::size_t at = BatchFor(algorithm, static_cast<std::size_t>(g), *p, stepper);
+      Batch& batch = stepper.batches[at];
+      batch.indices.push_back(0);
+      batch.parameters.push_back(*p);
+      batch.gradients.push_back(std::move(grad));
+      for (std::size_t s = 0; s < stepper.states.size(); ++s)
+        batch.states[s].push_back(std::move(stepper.states[s]));
+      stepper.dicts[at].push_back(dict);
+      stepper.owners[at].push_back(object);
+    }
+  }
+}
+
+// Puts what the update of a batch has made and counted into the parameters' states.
+void Keep(const Algorithm& algorithm, const Keys& keys, PyObject* state, const Batch& batch,
+          std::vector<PyObject*>& dicts, const std::vector<PyObject*>& owners) {
+  const auto set = [](PyObject* dict, PyObject* key, PyObject* value) {
+    if (PyDict_SetItem(dict, key, value) != 0) throw py::error_already_set();
+  };
+  for (std::size_t s = 0; s < keys.states.size() && keys.numbers.empty(); ++s) {
+    if (!batch.states[s].empty() && batch.states[s][0].defined()) break;
+    if (s + 1 == keys.states.size()) return;  // nothing to keep: no state is made
+  }
+  for (std::size_t i = 0; i < dicts.size(); ++i) {
+    if (dicts[i] != nullptr) continue;
+    const py::dict made;
+    set(state, owners[i], made.ptr());
+    dicts[i] = made.ptr();
+  }
+  for (std::size_t n = 0; n < keys.numbers.size(); ++n) {
+    const py::float_ number(batch.numbers[n]);
+    for (PyObject* dict : dicts) set(dict, keys.numbers[n], number.ptr());
+  }
+  for (std::size_t s = 0; s < keys.states.size(); ++s) {
+    if (batch.states[s].empty() || !batch.states[s][0].defined()) continue;
+    for (std::size_t i = 0; i < dicts.size(); ++i) {
+      PyObject* old = PyDict_GetItemWithError(dicts[i], keys.states[s]);
+      if (old != nullptr && old != Py_None) continue;
+      Tensor made = batch.states[s][i];
+      const std::string owner = batch.parameters[i].name();
+      if (!owner.empty()) made.set_name(owner + "." + algorithm.states[s]);
+      set(dicts[i], keys.states[s], ToPython(std::move(made)).ptr());
+    }
+  }
+}
+
+template <class O>
+void Step(const py::list& groups, const py::dict& state, Stepper& stepper) {
+  static const Algorithm& algorithm = AlgorithmOf(O());
+  static const Keys keys{Interned(algorithm.numbers), Interned(algorithm.states)};
+  const Caller caller;
+  struct Clear {
+    Stepper& stepper;
+    ~Clear() {
+      for (Batch& batch : stepper.batches) batch.Clear();
+      for (auto& dicts : stepper.dicts) dicts.clear();
+      for (auto& owners : stepper.owners) owners.clear();
+    }
+  } const clear{stepper};
+  stepper.update.RunFirst(algorithm.name, SourceLocation::current());
+  Gather(algorithm, keys, groups.ptr(), state.ptr(), stepper);
+  if (stepper.batches.empty() || stepper.batches[0].empty()) return;
+  std::optional<std::pair<std::size_t, O>> options;  // of the group that they were read of
+  ForeachTransaction together;
+  for (Batch& batch : stepper.batches) {
+    if (batch.empty()) continue;
+    if (!options || options->first != batch.group) {
+      PyObject* group = PyList_GET_ITEM(groups.ptr(), static_cast<Py_ssize_t>(batch.group));
+      options.emplace(batch.group, LoadOptions<O>(algorithm.name, group));
+    }
+    Update(batch, options->second);
+  }
+  together.commit();
+  for (std::size_t i = 0; i < stepper.batches.size(); ++i) {
+    if (!stepper.batches[i].empty())
+      Keep(algorithm, keys, state.ptr(), stepper.batches[i], stepper.dicts[i], stepper.owners[i]);
+  }
+  stepper.update.Set();
+}
+
+template <class O>
+void BindStep(py::module_& optim) {
+  optim.def(("_step_" + std::string(AlgorithmOf(O()).name)).c_str(), &Step<O>);
 }
 
 }  // namespace
 
 void BindOptim(py::module_& module) {
   py::module_ optim = module.attr("optim").cast<py::module_>();
-  py::class_<optim::Optimizer> type(optim, "Optimizer", WithPatients(),
-                                    "What all optimisers have.");
-  BindOptimizerState(optim, type);
-  type.def_property_readonly("parameters", &optim::Optimizer::parameters)
-      .def(
-          "step",
-          [](optim::Optimizer& o) {
-            const Caller caller;
-            o.step();
-          },
-          "Records one update of every parameter that has a gradient.")
-      .def(
-          "zero_grad",
-          [](optim::Optimizer& o) {
-            const Caller caller;
-            o.zero_grad();
-          },
-          "Drops the gradients.")
-      .def_property(
-          "lr", &optim::Optimizer::lr,
-          [](optim::Optimizer& o, double lr) {
-            const Caller caller;
-            o.set_lr(lr);
-          },
-          "The learning rate; changing it compiles nothing.");
-  BindOptimizer<optim::SGD, optim::SGDOptions>(
-      optim, "SGD", "Stochastic gradient descent, with momentum if it is not 0.");
-  BindOptimizer<optim::Adam, optim::AdamOptions>(optim, "Adam", "Adam (Kingma and Ba, 2015).");
-  BindOptimizer<optim::AdamW, optim::AdamWOptions>(
-      optim, "AdamW", "Adam with decoupled weight decay (Loshchilov and Hutter, 2019).");
-  BindOptimizer<optim::RMSprop, optim::RMSpropOptions>(optim, "RMSprop", "RMSprop (Hinton, 2012).");
-  BindOptimizer<optim::Adagrad, optim::AdagradOptions>(optim, "Adagrad",
-                                                       "Adagrad (Duchi et al., 2011).");
+  py::class_<Stepper>(optim, "_Stepper")
+      .def(py::init<>())
+      .def("run_first",
+           [](Stepper& stepper, const std::string& who) {
+             const Caller caller;
+             stepper.update.RunFirst(who.c_str(), SourceLocation::current());
+           })
+      .def("set", [](Stepper& stepper) { stepper.update.Set(); });
+  BindStep<optim::SGDOptions>(optim);
+  BindStep<optim::AdamOptions>(optim);
+  BindStep<optim::NAdamOptions>(optim);
+  BindStep<optim::RAdamOptions>(optim);
+  BindStep<optim::AdamaxOptions>(optim);
+  BindStep<optim::RMSpropOptions>(optim);
+  BindStep<optim::AdagradOptions>(optim);
+  BindStep<optim::AdadeltaOptions>(optim);
+  BindStep<optim::ASGDOptions>(optim);
+  BindStep<optim::RpropOptions>(optim);
+  BindStep<optim::LionOptions>(optim);
+  BindStep<optim::AdafactorOptions>(optim);
 }
 
 }  // namespace lazuli::python

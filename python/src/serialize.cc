@@ -4,7 +4,6 @@
 
 #include "ir/support/str.h"
 #include "lazuli/nn.h"
-#include "lazuli/optim.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
 #include "python/src/stl.h"
@@ -124,33 +123,6 @@ void BindModuleState(py::module_& nn, py::class_<nn::Module>& type) {
       py::arg("module"), py::arg("path"), py::arg("strict") = true,
       "Reads it into parameters and buffers; returns the names that only one side has, which "
       "strict takes for a mistake.");
-}
-
-void BindOptimizerState(py::module_& optim, py::class_<optim::Optimizer>& type) {
-  type.def(
-          "state_dict", [](const optim::Optimizer& o) { return ToDict(o.state_dict()); },
-          "What a training run goes on from: tensors such as '3.momentum', options and steps.")
-      .def(
-          "load_state_dict",
-          [](optim::Optimizer& o, const py::dict& state) {
-            const Caller caller;
-            o.load_state_dict(FromDict("load_state_dict", state));
-          },
-          py::arg("state"), "Nothing changes unless all fits.");
-  optim.def(
-      "save",
-      [](const optim::Optimizer& o, const py::object& path) {
-        const Caller caller;
-        optim::save(o, ToPath(path));
-      },
-      py::arg("optimizer"), py::arg("path"), "Writes state_dict() as a safetensors file.");
-  optim.def(
-      "load",
-      [](optim::Optimizer& o, const py::object& path) {
-        const Caller caller;
-        optim::load(o, ToPath(path));
-      },
-      py::arg("optimizer"), py::arg("path"), "Reads it.");
 }
 
 }  // namespace lazuli::python

@@ -2,6 +2,8 @@
 // bit; here are the forms that an update can take.
 #include <cmath>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lazy/ops/foreach.h"
 #include "tests/ops/sample.h"
@@ -50,6 +52,51 @@ void AddSgd(Table& table) {
   row.Add(Sgd("mdw"), UpdateOperands(4, 3));
 }
 
+// Numbers, parameters, gradients and, of rows and columns, variances.
+Literals MatrixOperands(int numbers) {
+  Literals operands = UpdateOperands(numbers, 0);
+  for (const auto& dims : std::vector<std::vector<int64_t>>{{2, 3}, {2, 3}, {2, 1}, {1, 3}}) {
+    Literal x = Random(DType::kF32, {dims[0], dims[1]}, operands.size());
+    for (int64_t n = 0; n < x.shape().num_elements(); ++n)
+      x.SetFromDouble(n, std::abs(x.AsDouble(n)));
+    operands.push_back(std::move(x));
+  }
+  return operands;
+}
+
+void AddRules(Table& table) {
+  Row<ForeachUpdateOp> row = table.Op<ForeachUpdateOp>();
+  row.Add({UpdateRule::kLion, Decay::kNone, false}, UpdateOperands(4, 3));
+  row.Reference([](const ForeachUpdateOp&, const Literals& in) {
+    Literals moved, means;
+    for (std::size_t i = 4; i < 6; ++i) {
+      const auto at = [&](std::size_t list, const Index& index) {
+        return At(in[i + 2 * list], index);
+      };
+      const auto n = [&](std::size_t number) { return At(in[number], {}); };
+      moved.push_back(Build(in[i].shape(), [&](const Index& x) {
+        const double direction = at(2, x) * n(1) + at(1, x) * n(2);
+        return at(0, x) - n(0) * (direction > 0 ? 1 : direction < 0 ? -1 : 0);
+      }));
+      means.push_back(Build(
+          in[i].shape(), [&](const Index& x) { return at(2, x) + (at(1, x) - at(2, x)) * n(3); }));
+    }
+    moved.insert(moved.end(), means.begin(), means.end());
+    return moved;
+  });
+  for (int rule = 0; rule < 9; ++rule) {
+    const auto which = static_cast<UpdateRule>(rule);
+    const auto numbers = static_cast<int>(NumbersOf(which));
+    const auto lists = 2 + static_cast<int>(StatesOf(which));
+    row.Add({which, Decay::kNone, rule % 2 == 1}, UpdateOperands(numbers, lists));
+    if (rule < 2) {
+      row.Add({which, Decay::kL2, false}, UpdateOperands(numbers + 1, lists));
+      row.Add({which, Decay::kDecoupled, false}, UpdateOperands(numbers + 1, lists));
+    }
+  }
+  row.Add({UpdateRule::kAdafactorMatrix, Decay::kNone, false}, MatrixOperands(6));
+}
+
 void AddClip(Table& table) {
   table.Op<ForeachClipNormOp>()
       .Add({1}, UpdateOperands(1, 1))
@@ -90,6 +137,7 @@ void AddForeachSamples(Table& table) {
       .Add({.momentum = true, .centered = false, .weight_decay = true}, UpdateOperands(6, 4))
       .Add({.momentum = true, .centered = false, .weight_decay = false}, UpdateOperands(5, 4));
   table.Op<ForeachAdagradOp>().Add({false}, UpdateOperands(2, 3)).Add({true}, UpdateOperands(3, 3));
+  AddRules(table);
   AddClip(table);
 }
 

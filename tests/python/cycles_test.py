@@ -272,7 +272,7 @@ def test_a_hook_stays_while_a_module_or_an_optimizer_leads_to_it():
     layer, opt = module(), optimizer()
     gc.collect()
     layer(lz.ones(2, 16)).sum().backward()
-    opt.parameters[0].sum().backward()
+    opt.param_groups[0]["params"][0].sum().backward()
     assert seen == [1, 2]
 
 

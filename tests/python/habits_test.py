@@ -195,7 +195,8 @@ def test_modules_and_optimisers_show_what_they_are_made_of():
     assert repr(net) == \
         "Sequential(\n  (0): Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))\n  (1): Dropout(p=0.1, inplace=False)\n)"
     assert repr(lz.optim.SGD(net.parameters(), lr=0.5)) == \
-        "SGD(lr=0.5, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False)"
+        ("SGD (\nParameter Group 0\n    dampening: 0\n    differentiable: False\n    foreach: None\n    fused: None\n    lr: 0.5\n"
+         "    maximize: False\n    momentum: 0\n    nesterov: False\n    weight_decay: 0\n)")
 
 
 def test_modules_convert_and_list_what_they_hold():

@@ -8,6 +8,7 @@
 // tensors; an absent one turns its term off.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -41,6 +42,7 @@ struct SgdStep {
   Scalar lr;
   std::optional<Scalar> weight_decay = {}, momentum = {}, undamped = {};
   bool nesterov = false;
+  bool maximize = false;  // here and below: the gradient is that of what shall grow
 };
 LAZULI_API void foreach_sgd_(const TensorList& parameters, const TensorList& gradients,
                              TensorList& momenta, const SgdStep& step, LAZULI_LOC);
@@ -51,6 +53,7 @@ struct AdamStep {
   Scalar step_size, root, eps, beta2, share1, share2;
   std::optional<Scalar> weight_decay = {};  // adds weight_decay * parameter to the gradient
   std::optional<Scalar> shrink = {};        // multiplies the parameter first (AdamW)
+  bool maximize = false;
 };
 // `maxima` of the squares (AMSGrad) may be empty.
 LAZULI_API void foreach_adam_(const TensorList& parameters, const TensorList& gradients,
@@ -62,6 +65,7 @@ LAZULI_API void foreach_adam_(const TensorList& parameters, const TensorList& gr
 struct RmspropStep {
   Scalar lr, alpha, share, eps;  // share = 1 - alpha
   std::optional<Scalar> momentum = {}, weight_decay = {};
+  bool maximize = false;
 };
 LAZULI_API void foreach_rmsprop_(const TensorList& parameters, const TensorList& gradients,
                                  const TensorList& squares, const TensorList& means,
@@ -71,9 +75,35 @@ LAZULI_API void foreach_rmsprop_(const TensorList& parameters, const TensorList&
 struct AdagradStep {
   Scalar lr, eps;
   std::optional<Scalar> weight_decay = {};
+  bool maximize = false;
 };
 LAZULI_API void foreach_adagrad_(const TensorList& parameters, const TensorList& gradients,
                                  const TensorList& sums, const AdagradStep& step, LAZULI_LOC);
+
+// The other algorithms of optim.h. What a rule's numbers and states are: lazy/ops/update_rules.cc.
+enum class UpdateRule : std::uint8_t {
+  kNadam,
+  kRadam,       // with the variance rectified
+  kRadamPlain,  // of the first steps, which use none
+  kAdamax,
+  kAdadelta,
+  kAsgd,
+  kRprop,
+  kLion,
+  kAdafactor,        // a variance for each element
+  kAdafactorMatrix,  // one for each row and each column of the last two dims
+};
+struct UpdateStep {
+  UpdateRule rule;
+  std::vector<Scalar> numbers;
+  std::optional<Scalar> weight_decay = {};  // adds weight_decay * parameter to the gradient
+  std::optional<Scalar> shrink = {};        // multiplies the parameter first
+  bool maximize = false;
+};
+// Throws Error(kInvalidArgument) for other numbers or states than the rule's.
+LAZULI_API void foreach_update_(const TensorList& parameters, const TensorList& gradients,
+                                const std::vector<TensorList>& states, const UpdateStep& step,
+                                LAZULI_LOC);
 
 // Scales the tensors so that the norm of all their elements is at most `max_norm`, and returns the
 // norm before. `order` is 1, 2, ... or infinity: the largest absolute value.

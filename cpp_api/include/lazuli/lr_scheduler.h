@@ -8,10 +8,12 @@
 //   }
 //
 // What a step is, an epoch or a batch, is up to the loop. Schedules are functions of the step t,
-// with PyTorch's values, and of the base: the optimiser's learning rate before its first scheduler.
+// with PyTorch's values, and of the base of each group of parameters: its learning rate before its
+// first scheduler.
 // The optimiser must outlive its scheduler. Changing a learning rate compiles nothing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -33,20 +35,20 @@ class LAZULI_API LRScheduler {
   std::int64_t steps() const { return steps_; }
   // Goes to a step: what continues a saved run.
   void set_step(std::int64_t step, LAZULI_LOC);
-  // The learning rate at a step.
-  virtual double lr_at(std::int64_t step) const = 0;
+  // The learning rate at a step, of one of the optimiser's groups of parameters.
+  virtual double lr_at(std::int64_t step, std::size_t group = 0) const = 0;
   double lr() const { return lr_at(steps_); }
 
  protected:
   LRScheduler(Optimizer& optimizer, SourceLocation loc);
   // Sets the learning rate of step 0: called at the end of constructors.
   void Start() { set_step(0, loc_); }
-  double base() const { return base_; }
+  // The learning rate of the group before its first scheduler.
+  double base(std::size_t group) const;
   SourceLocation loc() const { return loc_; }  // of the constructor's call, for errors
 
  private:
   Optimizer& optimizer_;
-  double base_;
   std::int64_t steps_ = 0;
   SourceLocation loc_;
 };
@@ -59,7 +61,7 @@ struct StepLROptions {
 class LAZULI_API StepLR final : public LRScheduler {
  public:
   StepLR(Optimizer& optimizer, const StepLROptions& options, LAZULI_LOC);
-  double lr_at(std::int64_t step) const override;
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
 
  private:
   StepLROptions options_;
@@ -73,7 +75,7 @@ struct MultiStepLROptions {
 class LAZULI_API MultiStepLR final : public LRScheduler {
  public:
   MultiStepLR(Optimizer& optimizer, const MultiStepLROptions& options, LAZULI_LOC);
-  double lr_at(std::int64_t step) const override;
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
 
  private:
   MultiStepLROptions options_;
@@ -83,7 +85,7 @@ class LAZULI_API MultiStepLR final : public LRScheduler {
 class LAZULI_API ExponentialLR final : public LRScheduler {
  public:
   ExponentialLR(Optimizer& optimizer, double gamma, LAZULI_LOC);
-  double lr_at(std::int64_t step) const override;
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
 
  private:
   double gamma_;
@@ -97,7 +99,7 @@ struct CosineAnnealingLROptions {
 class LAZULI_API CosineAnnealingLR final : public LRScheduler {
  public:
   CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options, LAZULI_LOC);
-  double lr_at(std::int64_t step) const override;
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
 
  private:
   CosineAnnealingLROptions options_;
@@ -112,7 +114,7 @@ struct LinearLROptions {
 class LAZULI_API LinearLR final : public LRScheduler {
  public:
   LinearLR(Optimizer& optimizer, const LinearLROptions& options = {}, LAZULI_LOC);
-  double lr_at(std::int64_t step) const override;
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
 
  private:
   LinearLROptions options_;
@@ -126,7 +128,7 @@ struct PolynomialLROptions {
 class LAZULI_API PolynomialLR final : public LRScheduler {
  public:
   PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& options = {}, LAZULI_LOC);
-  double lr_at(std::int64_t step) const override;
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
 
  private:
   PolynomialLROptions options_;
@@ -145,7 +147,7 @@ class LAZULI_API OneCycleLR final : public LRScheduler {
  public:
   OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options, LAZULI_LOC);
   // Throws Error(kOutOfRange) beyond the last step.
-  double lr_at(std::int64_t step) const override;
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
 
  private:
   OneCycleLROptions options_;
@@ -155,7 +157,9 @@ class LAZULI_API OneCycleLR final : public LRScheduler {
 class LAZULI_API LambdaLR final : public LRScheduler {
  public:
   LambdaLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor, LAZULI_LOC);
-  double lr_at(std::int64_t step) const override { return base() * factor_(step); }
+  double lr_at(std::int64_t step, std::size_t group = 0) const override {
+    return base(group) * factor_(step);
+  }
 
  private:
   std::function<double(std::int64_t)> factor_;
@@ -171,7 +175,7 @@ class LAZULI_API SequentialLR final : public LRScheduler {
   using Schedules = std::vector<std::shared_ptr<const LRScheduler>>;
   SequentialLR(Optimizer& optimizer, Schedules schedules, std::vector<std::int64_t> milestones,
                LAZULI_LOC);
-  double lr_at(std::int64_t step) const override;
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
 
  private:
   Schedules schedules_;

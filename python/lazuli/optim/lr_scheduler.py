@@ -1,3 +1,690 @@
-"""Schedules of learning rates, where PyTorch has them; lazuli.optim has them, too."""
+"""Schedules of learning rates, as PyTorch has them: made of an optimiser, whose groups they change at each step().
 
-from lazuli._C.optim import *  # noqa: F403
+Most go on from the present rate, so that several schedules of one optimiser multiply; step(epoch) and SequentialLR, which begins
+a schedule anew, use the closed form. Changing a learning rate compiles nothing.
+"""
+
+import math
+import types
+import warnings
+from bisect import bisect_right
+from collections import Counter
+
+from lazuli._C import Tensor
+from lazuli.optim.optimizer import Optimizer, number
+
+__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
+           "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
+           "ReduceLROnPlateau", "SequentialLR", "StepLR"]
+
+
+def _values(optimizer, key):
+    return [group[key].clone() if isinstance(group[key], Tensor) else group[key] for group in optimizer.param_groups]
+
+
+def _set(group, key, value):
+    if isinstance(group[key], Tensor):
+        group[key].fill_(number(value))
+    else:
+        group[key] = value
+
+
+def _for_groups(name, optimizer, value):
+    """One value for each group."""
+    groups = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * groups
+    if len(value) != groups:
+        raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+                         f"param_groups has {groups}.")
+    return list(value)
+
+
+def _check_optimizer(optimizer):
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
+def _mark_steps(optimizer):
+    """From now on optimizer.step() is known to have been called."""
+    if "_opt_called" not in vars(optimizer):
+        optimizer._opt_called = False
+
+        def mark(optimizer, args, kwargs):
+            optimizer._opt_called = True
+
+        optimizer.register_step_post_hook(mark)
+
+
+class LRScheduler:
+    """What schedules have. One of your own has get_lr(), which gives a rate for each group at self.last_epoch."""
+
+    _is_initial = False
+    _inside_step = False
+    _left_out = ("optimizer",)  # of state_dict()
+
+    def __init__(self, optimizer, last_epoch=-1):
+        _check_optimizer(optimizer)
+        self.optimizer = optimizer
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", number(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
+                               "last_epoch >= 0: load the optimizer's state first")
+        self.base_lrs = _values(optimizer, "initial_lr")
+        self.last_epoch = last_epoch
+        _mark_steps(optimizer)
+        self._initial_step()
+
+    def _initial_step(self):
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def state_dict(self):
+        """What load_state_dict() takes: everything but the optimiser and functions."""
+        return {key: value for key, value in vars(self).items() if key not in self._left_out}
+
+    def load_state_dict(self, state_dict):
+        """Goes on from a state."""
+        self.__dict__.update(state_dict)
+
+    def get_last_lr(self):
+        """The present rate of each group."""
+        return self._last_lr
+
+    def get_lr(self):
+        """The rates at self.last_epoch, from those before."""
+        raise NotImplementedError
+
+    def step(self, epoch=None):
+        """Goes on to the next step; with an epoch, to that one."""
+        if self._step_count == 1 and not self.optimizer._opt_called:
+            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
+                          "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.",
+                          UserWarning, stacklevel=2)
+        self._step_count += 1
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch=None):
+        self._inside_step = True
+        try:
+            self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+            closed = epoch is not None and hasattr(self, "_get_closed_form_lr")
+            values = self._get_closed_form_lr() if closed else self.get_lr()
+        finally:
+            del self._inside_step
+        for group, lr in zip(self.optimizer.param_groups, values, strict=True):
+            _set(group, "lr", lr)
+        self._last_lr = _values(self.optimizer, "lr")
+
+    def _warn_outside(self):
+        if not self._inside_step:
+            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning,
+                          stacklevel=3)
+
+    def _present(self):
+        return _values(self.optimizer, "lr")
+
+    def _times(self, factor):
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
+
+
+def _state_of_functions(functions):
+    """What objects that are called keep; plain functions keep nothing."""
+    return [None if isinstance(f, types.FunctionType) else vars(f).copy() for f in functions]
+
+
+class _OfFunctions(LRScheduler):
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        _check_optimizer(optimizer)
+        if isinstance(lr_lambda, (list, tuple)):
+            if len(lr_lambda) != len(optimizer.param_groups):
+                raise ValueError(f"Expected {len(optimizer.param_groups)} lr_lambdas, but got {len(lr_lambda)}")
+            self.lr_lambdas = list(lr_lambda)
+        else:
+            self.lr_lambdas = [lr_lambda] * len(optimizer.param_groups)
+        super().__init__(optimizer, last_epoch)
+
+    def _factors(self):
+        factors = [f(self.last_epoch) for f in self.lr_lambdas]
+        for factor in factors:
+            if not isinstance(factor, (int, float, Tensor)) and not hasattr(factor, "__float__"):
+                raise TypeError(f"{type(self).__name__}: the function must give a float, not {type(factor).__name__}")
+        return factors
+
+    def state_dict(self):
+        """What load_state_dict() takes; of functions only what objects that are called keep."""
+        return super().state_dict() | {"lr_lambdas": _state_of_functions(self.lr_lambdas)}
+
+    def load_state_dict(self, state_dict):
+        """Goes on from a state."""
+        kept = state_dict["lr_lambdas"]
+        self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
+        for function, values in zip(self.lr_lambdas, kept, strict=True):
+            if values is not None:
+                vars(function).update(values)
+
+
+class LambdaLR(_OfFunctions):
+    """base * lr_lambda(t); a list has a function for each group."""
+
+    def get_lr(self):
+        """The rates at self.last_epoch."""
+        self._warn_outside()
+        return [base * factor for base, factor in zip(self.base_lrs, self._factors(), strict=True)]
+
+
+class MultiplicativeLR(_OfFunctions):
+    """The present rate times lr_lambda(t)."""
+
+    def get_lr(self):
+        """The rates at self.last_epoch, from those before."""
+        self._warn_outside()
+        if self._is_initial:
+            return self._present()
+        return [lr * factor for lr, factor in zip(self._present(), self._factors(), strict=True)]
+
+
+class StepLR(LRScheduler):
+    """base * gamma^(t / step_size), rounded down."""
+
+    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+        self.step_size, self.gamma = step_size, gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates at self.last_epoch, from those before."""
+        self._warn_outside()
+        drops = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
+        return self._times(self.gamma) if drops else self._present()
+
+    def _get_closed_form_lr(self):
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+
+
+class MultiStepLR(LRScheduler):
+    """base * gamma^(number of milestones up to t)."""
+
+    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+        self.milestones, self.gamma = Counter(milestones), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates at self.last_epoch, from those before."""
+        self._warn_outside()
+        if self.last_epoch not in self.milestones:
+            return self._present()
+        return self._times(self.gamma ** self.milestones[self.last_epoch])
+
+    def _get_closed_form_lr(self):
+        passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+        return [base * self.gamma ** passed for base in self.base_lrs]
+
+
+class ConstantLR(LRScheduler):
+    """base * factor up to step total_iters, then base."""
+
+    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+        if not 0 <= factor <= 1:
+            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
+        self.factor, self.total_iters = factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates at self.last_epoch, from those before."""
+        self._warn_outside()
+        if self.last_epoch == 0:
+            return self._times(self.factor)
+        return self._times(1.0 / self.factor) if self.last_epoch == self.total_iters else self._present()
+
+    def _get_closed_form_lr(self):
+        return [base * (1 if self.last_epoch >= self.total_iters else self.factor) for base in self.base_lrs]
+
+
+class LinearLR(LRScheduler):
+    """base times a factor that goes in a line from start_factor to end_factor over total_iters and stays there."""
+
+    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+        if not 0 < start_factor <= 1:
+            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
+        if not 0 <= end_factor <= 1:
+            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates at self.last_epoch, from those before."""
+        self._warn_outside()
+        if self.last_epoch == 0:
+            return self._times(self.start_factor)
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._present()
+        rise = self.end_factor - self.start_factor
+        return self._times(1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
+
+    def _get_closed_form_lr(self):
+        rise = self.end_factor - self.start_factor
+        return [base * (self.start_factor + rise * min(self.total_iters, self.last_epoch) / self.total_iters)
+                for base in self.base_lrs]
+
+
+class ExponentialLR(LRScheduler):
+    """base * gamma^t."""
+
+    def __init__(self, optimizer, gamma, last_epoch=-1):
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates at self.last_epoch, from those before."""
+        self._warn_outside()
+        return self._present() if self._is_initial else self._times(self.gamma)
+
+    def _get_closed_form_lr(self):
+        return [base * self.gamma ** self.last_epoch for base in self.base_lrs]
+
+
+class PolynomialLR(LRScheduler):
+    """base * (1 - t / total_iters)^power, 0 from step total_iters on."""
+
+    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates at self.last_epoch, from those before."""
+        self._warn_outside()
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._present()
+        left = (1.0 - self.last_epoch / self.total_iters) / (1.0 - (self.last_epoch - 1) / self.total_iters)
+        return self._times(left ** self.power)
+
+    def _get_closed_form_lr(self):
+        left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * left ** self.power for base in self.base_lrs]
+
+
+class CosineAnnealingLR(LRScheduler):
+    """From the base along half a cosine to eta_min at step T_max, and back."""
+
+    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):  # noqa: N803
+        self.T_max, self.eta_min = T_max, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates at self.last_epoch, from those before."""
+        self._warn_outside()
+        t, low = self.last_epoch, self.eta_min
+        if self._is_initial:
+            return self._present()
+        if self._step_count == 1 and t > 0:
+            return self._get_closed_form_lr()
+        if (t - 1 - self.T_max) % (2 * self.T_max) == 0:  # the rate before is eta_min, from which no factor leads away
+            rise = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [lr + (base - low) * rise for base, lr in zip(self.base_lrs, self._present(), strict=True)]
+        factor = (1 + math.cos(math.pi * t / self.T_max)) / (1 + math.cos(math.pi * (t - 1) / self.T_max))
+        return [factor * (lr - low) + low for lr in self._present()]
+
+    def _get_closed_form_lr(self):
+        share = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half a cosine from the base to eta_min over T_0 steps, then again, each time T_mult times as long."""
+
+    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):  # noqa: N803
+        if not isinstance(T_0, int) or T_0 <= 0:
+            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
+        if not isinstance(T_mult, int) or T_mult < 1:
+            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        if not isinstance(eta_min, (float, int)):
+            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
+        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        """The rates at self.T_cur of a cycle of self.T_i steps."""
+        self._warn_outside()
+        share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+
+    def step(self, epoch=None):
+        """Goes on to the next step; with an epoch, which may be a fraction, to that one."""
+        if epoch is None and self.last_epoch < 0:
+            epoch = 0
+        if epoch is None:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur %= self.T_i
+                self.T_i *= self.T_mult
+        elif epoch < 0:
+            raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+        elif epoch < self.T_0:
+            self.T_i, self.T_cur = self.T_0, epoch
+        elif self.T_mult == 1:
+            self.T_cur = epoch % self.T_0
+        else:
+            n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
+            self.T_cur = epoch - self.T_0 * (self.T_mult ** n - 1) / (self.T_mult - 1)
+            self.T_i = self.T_0 * self.T_mult ** n
+        self.last_epoch = math.floor(epoch) - 1
+        self._update_lr()
+
+
+def _check_parts(name, schedulers, optimizer, chained):
+    for i, scheduler in enumerate(schedulers):
+        if not hasattr(scheduler, "optimizer"):
+            raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
+                             f"specified when calling `step`, but got one at index {i} in the given schedulers sequence.")
+        if optimizer is not scheduler.optimizer:
+            raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
+                             f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from "
+                             f"{type(optimizer).__name__}.")
+
+
+class _OfSchedulers(LRScheduler):
+    def state_dict(self):
+        """What load_state_dict() takes, with the states of the schedules."""
+        return super().state_dict() | {"_schedulers": [s.state_dict() for s in self._schedulers]}
+
+    def load_state_dict(self, state_dict):
+        """Goes on from a state."""
+        self.__dict__.update({key: value for key, value in state_dict.items() if key != "_schedulers"})
+        for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
+            scheduler.load_state_dict(state)
+
+
+class SequentialLR(_OfSchedulers):
+    """One schedule after the other: schedule i + 1 begins, at its step 0, at milestone i."""
+
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+        name = type(self).__name__
+        if len(schedulers) < 1:
+            raise ValueError(f"{name} expects at least one scheduler, but got no scheduler.")
+        _check_parts(name, schedulers, optimizer, chained=False)
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number of "
+                             f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones "
+                             f"to be equal to {len(milestones)}")
+        self._schedulers, self._milestones = schedulers, milestones
+        self.last_epoch, self.optimizer = last_epoch + 1, optimizer
+        for group in optimizer.param_groups:  # as if only the first schedule had been made
+            _set(group, "lr", group["initial_lr"])
+        self._undo(self)
+        first = schedulers[bisect_right(milestones, 0)]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
+
+    def _undo(self, scheduler):
+        if hasattr(scheduler, "_schedulers"):
+            for inner in scheduler._schedulers:
+                self._undo(inner)
+        elif hasattr(scheduler, "last_epoch"):
+            scheduler.last_epoch -= 1
+
+    def step(self):
+        """Goes on to the next step."""
+        self.last_epoch += 1
+        i = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[i]
+        if i > 0 and self._milestones[i - 1] == self.last_epoch:
+            scheduler._update_lr(0)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+
+class ChainedScheduler(_OfSchedulers):
+    """Several schedules at once, whose factors multiply."""
+
+    def __init__(self, schedulers, optimizer=None):
+        name = type(self).__name__
+        if len(schedulers) < 1:
+            raise ValueError(f"{name} expects at least one scheduler to be chained, but got no scheduler.")
+        optimizer = optimizer or schedulers[0].optimizer
+        _check_parts(name, schedulers, optimizer, chained=True)
+        self._schedulers, self.optimizer = schedulers, optimizer
+        self._last_lr = _values(optimizer, "lr")
+
+    def step(self):
+        """Goes on to the next step."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = _values(self.optimizer, "lr")
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """Multiplies the learning rate by factor once a metric has not improved for more than patience steps."""
+
+    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0,
+                 min_lr=0, eps=1e-8):
+        if factor >= 1.0:
+            raise ValueError("Factor should be < 1.0.")
+        _check_optimizer(optimizer)
+        groups = len(optimizer.param_groups)
+        if isinstance(min_lr, (list, tuple)) and len(min_lr) != groups:
+            raise ValueError(f"expected {groups} min_lrs, got {len(min_lr)}")
+        if mode not in ("min", "max"):
+            raise ValueError(f"mode {mode} is unknown!")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+        self.optimizer, self.factor, self.patience, self.cooldown, self.eps = optimizer, factor, patience, cooldown, eps
+        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
+        self.min_lrs = _for_groups("min_lr", optimizer, min_lr)
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.last_epoch = 0
+        self._last_lr = _values(optimizer, "lr")
+        self._reset()
+
+    def _reset(self):
+        self.best, self.cooldown_counter, self.num_bad_epochs = self.mode_worse, 0, 0
+
+    @property
+    def in_cooldown(self):
+        """Whether steps are not counted, after a reduction."""
+        return self.cooldown_counter > 0
+
+    def step(self, metrics, epoch=None):
+        """Takes the metric of an epoch."""
+        metric = float(metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self._is_better(metric, self.best):
+            self.best, self.num_bad_epochs = metric, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.in_cooldown:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce()
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = _values(self.optimizer, "lr")
+
+    def _is_better(self, metric, best):
+        sign = -1 if self.mode == "min" else 1
+        if self.threshold_mode == "rel":
+            return sign * metric > sign * best * (1 + sign * self.threshold)
+        return sign * metric > sign * best + self.threshold
+
+    def _reduce(self):
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(f"The number of param groups in the `optimizer` ({len(groups)}) differs from when "
+                                   f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group "
+                                   "being added to the optimizer. Please modify the `min_lrs` field to match the length of the "
+                                   "`optimizer` param groups.")
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, least in zip(groups, self.min_lrs, strict=True):
+            old = float(group["lr"])
+            new = max(old * self.factor, least)
+            if old - new > self.eps:
+                _set(group, "lr", new)
+
+
+def _has_momentum(optimizer):
+    """Whether it is in betas; ValueError if there is none."""
+    if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+        raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+    return "betas" in optimizer.defaults
+
+
+def _set_momentum(group, momentum, in_betas):
+    if in_betas:
+        group["betas"] = (momentum, *group["betas"][1:])
+    else:
+        group["momentum"] = momentum
+
+
+class _OfMomentum(LRScheduler):
+    """Schedules that change the momentum, or the first of betas, against the learning rate."""
+
+    def _start_momentum(self, base, most, last_epoch):
+        optimizer = self.optimizer
+        self.use_beta1 = _has_momentum(optimizer)
+        self._base_momentums = _for_groups("base_momentum", optimizer, base)
+        self._max_momentums = _for_groups("max_momentum", optimizer, most)
+        if last_epoch != -1:
+            return
+        for group, low, high in zip(optimizer.param_groups, self._base_momentums, self._max_momentums, strict=True):
+            _set_momentum(group, high, self.use_beta1)
+            group["max_momentum"], group["base_momentum"] = high, low
+
+
+class CyclicLR(_OfMomentum):
+    """Lines from base_lr up to max_lr in step_size_up steps and back, again and again (Smith, 2017)."""
+
+    _left_out = ("optimizer", "_scale_fn_custom")
+
+    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
+                 scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
+        _check_optimizer(optimizer)
+        self.optimizer = optimizer
+        base_lrs = _for_groups("base_lr", optimizer, base_lr)
+        if last_epoch == -1:
+            for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
+                _set(group, "lr", lr)
+        self.max_lrs = _for_groups("max_lr", optimizer, max_lr)
+        up = float(step_size_up)
+        self.total_size = up + (up if step_size_down is None else float(step_size_down))
+        self.step_ratio = up / self.total_size
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError("mode is invalid and scale_fn is None")
+        self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
+        self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._start_momentum(base_momentum, max_momentum, last_epoch)
+            self.base_momentums, self.max_momentums = self._base_momentums, self._max_momentums
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = base_lrs
+
+    def scale_fn(self, x):
+        """The height of a cycle's top, 1 at first, by the number of the cycle or of the step."""
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        return {"triangular": 1.0, "triangular2": 1 / (2.0 ** (x - 1)), "exp_range": self.gamma ** x}[self.mode]
+
+    def get_lr(self):
+        """The rates at self.last_epoch; sets the momentum, too."""
+        self._warn_outside()
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        x = 1.0 + self.last_epoch / self.total_size - cycle
+        share = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
+        height = share * self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            for group, low, high in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True):
+                _set_momentum(group, high - (high - low) * height, self.use_beta1)
+        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
+
+    def state_dict(self):
+        """What load_state_dict() takes; of scale_fn only what an object that is called keeps."""
+        fn = self._scale_fn_custom
+        kept = None if fn is None or isinstance(fn, types.FunctionType) else vars(fn).copy()
+        return super().state_dict() | {"_scale_fn_custom": kept}
+
+    def load_state_dict(self, state_dict):
+        """Goes on from a state."""
+        kept = state_dict.get("_scale_fn_custom")
+        super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
+        if kept is not None:
+            vars(self._scale_fn_custom).update(kept)
+
+
+class OneCycleLR(_OfMomentum):
+    """One cycle (Smith and Topin, 2017): from max_lr / div_factor up to max_lr for the share pct_start of the steps, then down to
+    that of the start / final_div_factor."""
+
+    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
+                 anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
+                 final_div_factor=1e4, three_phase=False, last_epoch=-1):
+        _check_optimizer(optimizer)
+        self.optimizer = optimizer
+        if total_steps is None and (epochs is None or steps_per_epoch is None):
+            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        counts = {"total_steps": total_steps} if total_steps is not None else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
+        for name, count in counts.items():
+            if not isinstance(count, int) or count <= 0:
+                raise ValueError(f"Expected positive integer {name}, but got {count}")
+        self.total_steps = total_steps if total_steps is not None else epochs * steps_per_epoch
+        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        self._anneal_func_type = anneal_strategy
+        top = float(pct_start * self.total_steps) - 1
+
+        def phase(end, rates, momenta):
+            return {"end_step": end, "start_lr": rates[0], "end_lr": rates[1], "start_momentum": momenta[0],
+                    "end_momentum": momenta[1]}
+
+        high, low, last = "max_momentum", "base_momentum", self.total_steps - 1
+        self._schedule_phases = [phase(top, ("initial_lr", "max_lr"), (high, low))]
+        if three_phase:
+            self._schedule_phases += [phase(float(2 * pct_start * self.total_steps) - 2, ("max_lr", "initial_lr"), (low, high)),
+                                      phase(last, ("initial_lr", "min_lr"), (high, high))]
+        else:
+            self._schedule_phases += [phase(last, ("max_lr", "min_lr"), (low, high))]
+        if last_epoch == -1:
+            for group, most in zip(optimizer.param_groups, _for_groups("max_lr", optimizer, max_lr), strict=True):
+                group["initial_lr"], group["max_lr"] = most / div_factor, most
+                group["min_lr"] = group["initial_lr"] / final_div_factor
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._start_momentum(base_momentum, max_momentum, last_epoch)
+        super().__init__(optimizer, last_epoch)
+
+    def _between(self, start, end, share):
+        if self._anneal_func_type == "linear":
+            return (end - start) * share + start
+        return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+
+    def get_lr(self):
+        """The rates at self.last_epoch; sets the momentum, too."""
+        self._warn_outside()
+        t = self.last_epoch
+        if t > self.total_steps:
+            raise ValueError(f"Tried to step {t} times. The specified number of total steps is {self.total_steps}")
+        start = 0.0
+        for phase in self._schedule_phases:
+            if t <= phase["end_step"] or phase is self._schedule_phases[-1]:
+                break
+            start = phase["end_step"]
+        share = (t - start) / (phase["end_step"] - start)
+        rates = []
+        for group in self.optimizer.param_groups:
+            rates.append(self._between(group[phase["start_lr"]], group[phase["end_lr"]], share))
+            if self.cycle_momentum:
+                momentum = self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
+                _set_momentum(group, momentum, self.use_beta1)
+        return rates

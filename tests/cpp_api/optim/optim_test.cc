@@ -170,6 +170,87 @@ TEST(SgdTest, AHyperParameterIsOneParameterOfTheProgram) {
   EXPECT_EQ(CountScalars(debug::graph_hlo(parameters)), 3u) << "lr, momentum, weight decay";
 }
 
+// The other algorithms after the third gradient, as PyTorch 2.13 gives them.
+TEST(OptimizerTest, TheOtherAlgorithmsGivePyTorchsValues) {
+  ExpectNear(StatesOf<optim::NAdam>(optim::NAdamOptions{.lr = 0.1, .weight_decay = 0.1}),
+             {0.941014707f, -1.99139488f, 0.243680567f, -0.113049544f});
+  ExpectNear(StatesOf<optim::RAdam>(optim::RAdamOptions{.lr = 0.1, .betas = {0.9, 0.5}}),
+             {0.935997307f, -2.02795196f, -0.0604583547f, -0.146603242f});
+  ExpectNear(StatesOf<optim::Adamax>(optim::AdamaxOptions{.lr = 0.1, .maximize = true}),
+             {1.14134753f, -2.02431417f, 0.420180857f, 0.185169026f});
+  ExpectNear(StatesOf<optim::Adadelta>(optim::AdadeltaOptions{.lr = 10, .weight_decay = 0.1}),
+             {0.991246164f, -2.01371002f, 0.293086588f, -0.0316401087f});
+  ExpectNear(StatesOf<optim::ASGD>(optim::ASGDOptions{.lr = 0.1, .lambd = 0.1, .t0 = 1}),
+             {1.00034571f, -2.01783347f, 0.192630932f, -0.393133581f});
+  ExpectNear(StatesOf<optim::Rprop>(optim::RpropOptions{.lr = 0.1}),
+             {0.779999971f, -1.94999993f, 0.150000021f, -0.199000001f});
+  ExpectNear(StatesOf<optim::Adafactor>(optim::AdafactorOptions{.lr = 0.5, .weight_decay = 0.1}),
+             {0.832324922f, -1.95282376f, 0.0387837701f, -1.15554667f});
+  ExpectNear(StatesOf<optim::Lion>(optim::LionOptions{.lr = 0.1, .weight_decay = 0.5}),
+             {0.772125f, -1.8195f, 0.1619625f, -0.284392625f});
+}
+
+TEST(ParamGroupTest, EachHasOptionsOfItsOwn) {
+  const Tensor a = MakeParameter(kStart), b = MakeParameter(kStart), c = MakeParameter(kStart);
+  optim::SGD opt({{{a}, optim::SGDOptions{.lr = 1}}, {{b}}}, {.lr = 0.5});
+  opt.add_param_group({{c}, optim::SGDOptions{.lr = 0.25, .maximize = true}});
+  const auto step = [&] {
+    for (Tensor p : opt.parameters()) p.set_grad(ones({4}));
+    const std::int64_t before = metrics::counter("graph.nodes_recorded");
+    opt.step();
+    return metrics::counter("graph.nodes_recorded") - before;
+  };
+  EXPECT_EQ(step(), 3) << "a node for each group";
+  EXPECT_EQ(a.to_vector<float>()[0], 0.0f);
+  EXPECT_EQ(b.to_vector<float>()[0], 0.5f);
+  EXPECT_EQ(c.to_vector<float>()[0], 1.25f);
+  const std::int64_t compiled = metrics::counter("UncachedCompile");
+  opt.param_groups()[1].options<optim::SGDOptions>().lr = 1;  // the same as the group before
+  opt.param_groups()[2].options().set_lr(2);
+  step();
+  EXPECT_EQ(b.to_vector<float>()[0], -0.5f);
+  EXPECT_EQ(c.to_vector<float>()[0], 3.25f);
+  EXPECT_EQ(metrics::counter("UncachedCompile"), compiled) << "rates are numbers of the program";
+  opt.set_lr(3);
+  EXPECT_EQ(opt.options(2).lr, 3);
+  EXPECT_ERROR(kInvalidArgument,
+               "SGD: parameter 3 is also parameter 1; it would be moved twice a step",
+               opt.add_param_group({{b}}));
+  EXPECT_ERROR(kInvalidArgument, "SGD: a group has options of another optimiser",
+               opt.add_param_group({{ones({1})}, optim::AdamOptions{}}));
+  EXPECT_EQ(opt.param_groups().size(), 3u);
+}
+
+TEST(ParamGroupTest, TheStateHasTheGroups) {
+  const Tensor a = MakeParameter(kStart), b = MakeParameter(kStart);
+  optim::AdamW opt({{{a}, optim::AdamWOptions{.lr = 1}}, {{b}}}, {.lr = 0.5});
+  for (Tensor p : opt.parameters()) p.set_grad(ones({4}));
+  opt.step();
+  optim::AdamW other(std::vector<optim::ParamGroup>{{{a.clone()}}, {{b.clone()}}});
+  other.load_state_dict(opt.state_dict());
+  EXPECT_EQ(other.options(0).lr, 1);
+  EXPECT_EQ(other.options(1).lr, 0.5);
+  EXPECT_EQ(other.state_dict().metadata, opt.state_dict().metadata);
+  optim::AdamW one({a.clone(), b.clone()});
+  EXPECT_ERROR(kInvalidArgument, "AdamW: the state is of 2 groups, there are 1",
+               one.load_state_dict(opt.state_dict()));
+}
+
+TEST(OptimizerTest, AClosureComputesTheLoss) {
+  const Tensor p = MakeParameter(kStart);
+  optim::SGD opt({p}, {.lr = 0.5});
+  const Tensor loss = opt.step([&] {
+    opt.zero_grad();
+    const Tensor squares = sum(p * p);
+    squares.backward();
+    return squares;
+  });
+  EXPECT_NEAR(loss.item<float>(), 5.090001f, 1e-5f);
+  EXPECT_EQ(p.to_vector<float>(), Floats(4, 0));
+  opt.zero_grad(/*set_to_none=*/false);
+  EXPECT_EQ(p.grad().to_vector<float>(), Floats(4, 0));
+}
+
 // However many parameters there are.
 TEST(OptimizerTest, AStepIsOneNode) {
   std::vector<Tensor> parameters;
@@ -243,7 +324,7 @@ TEST(OptimizerTest, GoesOnFromItsState) {
   train(opt, 0, 3);
   train(half, 0, 2);
   const StateDict state = half.state_dict();
-  EXPECT_EQ(state.metadata.at("0.steps"), "2");
+  EXPECT_EQ(state.metadata.at("0.step"), "2");
   const Tensor rest = first.detach().clone().set_requires_grad(true);
   optim::AdamW continued({rest});
   continued.load_state_dict(state);
@@ -265,21 +346,26 @@ TEST(OptimizerTest, StateThatDoesNotFitIsAnErrorAndChangesNothing) {
     state.metadata[key] = value;
     return state;
   };
-  EXPECT_ERROR(kInvalidArgument, "SGD: the state is of 2 parameters, there are 1",
-               sgd.load_state_dict(with("parameters", "2")));
-  EXPECT_ERROR(kInvalidArgument, "SGD: the state's lr is 'fast'",
-               sgd.load_state_dict(with("lr", "fast")));
-  EXPECT_ERROR(kInvalidArgument, "SGD: the state's nesterov is '1'",
-               sgd.load_state_dict(with("nesterov", "1")));
+  EXPECT_ERROR(kInvalidArgument, "SGD: the state is of 2 groups, there are 1",
+               sgd.load_state_dict(with("groups", "2")));
+  EXPECT_ERROR(kInvalidArgument, "SGD: group 0 of the state is of 2 parameters, there are 1",
+               sgd.load_state_dict(with("group.0.parameters", "2")));
+  EXPECT_ERROR(kInvalidArgument, "SGD: the state's group.0.lr is 'fast'",
+               sgd.load_state_dict(with("group.0.lr", "fast")));
+  EXPECT_ERROR(kInvalidArgument, "SGD: the state's group.0.nesterov is '1'",
+               sgd.load_state_dict(with("group.0.nesterov", "1")));
   EXPECT_ERROR(kInvalidArgument, "SGD: lr is -1, it must be at least 0",
-               sgd.load_state_dict(with("lr", "-1")));
-  EXPECT_ERROR(kInvalidArgument, "SGD: the state's 0.steps is no count",
-               sgd.load_state_dict(with("0.steps", "-1")));
-  StateDict other = sgd.state_dict();
-  other.tensors["0.momentum"] = ones({3});
-  EXPECT_ERROR(kInvalidArgument,
-               "SGD: the state does not fit: 0.momentum is f32[3] in the state and f32[4] here",
-               sgd.load_state_dict(other));
+               sgd.load_state_dict(with("group.0.lr", "-1")));
+  StateDict other = adam.state_dict();
+  other.metadata["0.step"] = "-1";
+  EXPECT_ERROR(kInvalidArgument, "Adam: the state's 0.step is no count",
+               adam.load_state_dict(other));
+  other = sgd.state_dict();
+  other.tensors["0.momentum_buffer"] = ones({3});
+  EXPECT_ERROR(
+      kInvalidArgument,
+      "SGD: the state does not fit: 0.momentum_buffer is f32[3] in the state and f32[4] here",
+      sgd.load_state_dict(other));
   EXPECT_EQ(sgd.lr(), 0.5);
 }
 
@@ -325,7 +411,7 @@ TEST(OptimizerTest, StateIsNamedAfterItsParameter) {
   optim::SGD opt(linear.parameters(), {.momentum = 0.9});
   sum(linear(ones({1, 2}))).backward();
   opt.step();
-  EXPECT_EQ(opt.momentum_buffers()[1].name(), "bias.momentum");
+  EXPECT_EQ(opt.momentum_buffers()[1].name(), "bias.momentum_buffer");
 }
 
 TEST(OptimizerTest, StepsCarryTheLineOfTheCall) {
@@ -371,7 +457,7 @@ TEST(OptimizerTest, UselessParametersAreErrors) {
   const Tensor p = MakeParameter(kStart);
   EXPECT_ERROR(kInvalidArgument,
                "SGD: there are no parameters; does the model register its modules?",
-               optim::SGD({}, {.lr = 1}));
+               optim::SGD(std::vector<Tensor>(), {.lr = 1}));
   EXPECT_ERROR(kInvalidArgument, "Adam: parameter 1 is undefined", optim::Adam({p, Tensor()}));
   EXPECT_ERROR(kInvalidArgument,
                "SGD: parameter 1 is also parameter 0; it would be moved twice a step",
@@ -404,18 +490,18 @@ TEST(OptimizerTest, AStepThatIsRefusedChangesNothing) {
   set_gradients();
   opt.step();
   EXPECT_NE(p.to_vector<float>(), before);
-  EXPECT_EQ(opt.state_dict().metadata.at("1.steps"), "2");
+  EXPECT_EQ(opt.state_dict().metadata.at("1.step"), "2");
 }
 
 TEST(OptimizerTest, AStepThatIsRefusedIsNotCounted) {
   Tensor p = MakeParameter(kStart);
-  optim::SGD opt({p}, {.momentum = 0.9});
+  optim::Adam opt({p});
   p.set_grad(ones({4}));
   opt.step();
   p.set_data(ones({3}));
   p.set_grad(ones({3}));
   EXPECT_THROW(opt.step(), Error);
-  EXPECT_EQ(opt.state_dict().metadata.at("0.steps"), "1");
+  EXPECT_EQ(opt.state_dict().metadata.at("0.step"), "1");
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST_F(SafetensorsTest, ModulesAndOptimisersGoOnFromTheirFiles) {
   optim::SGD continued(other.parameters());
   nn::load(other, Path("net"));
   optim::load(continued, Path("opt"));
-  EXPECT_EQ(continued.momentum_buffers()[0].name(), "weight.momentum");
+  EXPECT_EQ(continued.momentum_buffers()[0].name(), "weight.momentum_buffer");
   step(net, opt);
   step(other, continued);
   EXPECT_EQ(other.weight.to_vector<float>(), net.weight.to_vector<float>());

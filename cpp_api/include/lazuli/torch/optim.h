@@ -1,9 +1,7 @@
 // Optimisers in LibTorch's words: SGD(net->parameters(), SGDOptions(0.01).momentum(0.5)).
 #pragma once
 
-#include <functional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,78 +13,44 @@ namespace optim {
 
 using namespace lazuli::optim;
 
-// An option that a struct of options has: the setter, and the value.
-#define LAZULI_OPTION(type, name)      \
-  OptionsOf& name(type v)              \
-    requires requires(O o) { o.name; } \
-  {                                    \
-    return options_.name = v, *this;   \
-  }                                    \
-  type name() const                    \
-    requires requires(O o) { o.name; } \
-  {                                    \
-    return options_.name;              \
-  }
-
-// Options of an optimiser that are built; lr comes first.
-template <class O>
-class OptionsOf {
- public:
-  OptionsOf(double lr = O().lr) { options_.lr = lr; }  // NOLINT(google-explicit-constructor)
-  LAZULI_OPTION(double, lr)
-  LAZULI_OPTION(double, lr_decay)
-  LAZULI_OPTION(double, alpha)
-  LAZULI_OPTION(double, eps)
-  LAZULI_OPTION(double, momentum)
-  LAZULI_OPTION(double, dampening)
-  LAZULI_OPTION(double, weight_decay)
-  LAZULI_OPTION(double, initial_accumulator_value)
-  LAZULI_OPTION(bool, nesterov)
-  LAZULI_OPTION(bool, amsgrad)
-  LAZULI_OPTION(bool, centered)
-  OptionsOf& betas(std::tuple<double, double> v)
-    requires requires(O o) { o.betas; }
-  {
-    return options_.betas = {std::get<0>(v), std::get<1>(v)}, *this;
-  }
-  std::tuple<double, double> betas() const
-    requires requires(O o) { o.betas; }
-  {
-    return options_.betas;
-  }
-  const O& get() const { return options_; }
-
- private:
-  O options_;
-};
-#undef LAZULI_OPTION
+// Options that are built: SGDOptions(0.1).momentum(0.9).
 using SGDOptions = OptionsOf<lazuli::optim::SGDOptions>;
 using AdamOptions = OptionsOf<lazuli::optim::AdamOptions>;
 using AdamWOptions = OptionsOf<lazuli::optim::AdamWOptions>;
+using NAdamOptions = OptionsOf<lazuli::optim::NAdamOptions>;
+using RAdamOptions = OptionsOf<lazuli::optim::RAdamOptions>;
+using AdamaxOptions = OptionsOf<lazuli::optim::AdamaxOptions>;
 using RMSpropOptions = OptionsOf<lazuli::optim::RMSpropOptions>;
 using AdagradOptions = OptionsOf<lazuli::optim::AdagradOptions>;
+using AdadeltaOptions = OptionsOf<lazuli::optim::AdadeltaOptions>;
+using ASGDOptions = OptionsOf<lazuli::optim::ASGDOptions>;
+using RpropOptions = OptionsOf<lazuli::optim::RpropOptions>;
+using LionOptions = OptionsOf<lazuli::optim::LionOptions>;
+using AdafactorOptions = OptionsOf<lazuli::optim::AdafactorOptions>;
+using OptimizerParamGroup = ParamGroup;
 
-// The optimiser with such options, and with steps that compute the loss.
+// The optimiser with such options.
 template <class Optimizer, class Options>
 class Named : public Optimizer {
  public:
-  Named(std::vector<Tensor> parameters, const Options& options, LAZULI_LOC)
-      : Optimizer(std::move(parameters), options.get(), loc) {}
-  explicit Named(std::vector<Tensor> parameters, LAZULI_LOC)
-      : Optimizer(std::move(parameters), {}, loc) {}
-  using Optimizer::step;
-  // Calls the closure, which computes the loss and its gradients, and then steps.
-  Tensor step(const std::function<Tensor()>& closure, LAZULI_LOC) {
-    Tensor loss = closure();
-    Optimizer::step(loc);
-    return loss;
-  }
+  explicit Named(std::vector<Tensor> parameters, const Options& defaults = {}, LAZULI_LOC)
+      : Optimizer(std::move(parameters), defaults.get(), loc) {}
+  explicit Named(std::vector<OptimizerParamGroup> groups, const Options& defaults = {}, LAZULI_LOC)
+      : Optimizer(std::move(groups), defaults.get(), loc) {}
 };
 using SGD = Named<lazuli::optim::SGD, SGDOptions>;
 using Adam = Named<lazuli::optim::Adam, AdamOptions>;
 using AdamW = Named<lazuli::optim::AdamW, AdamWOptions>;
+using NAdam = Named<lazuli::optim::NAdam, NAdamOptions>;
+using RAdam = Named<lazuli::optim::RAdam, RAdamOptions>;
+using Adamax = Named<lazuli::optim::Adamax, AdamaxOptions>;
 using RMSprop = Named<lazuli::optim::RMSprop, RMSpropOptions>;
 using Adagrad = Named<lazuli::optim::Adagrad, AdagradOptions>;
+using Adadelta = Named<lazuli::optim::Adadelta, AdadeltaOptions>;
+using ASGD = Named<lazuli::optim::ASGD, ASGDOptions>;
+using Rprop = Named<lazuli::optim::Rprop, RpropOptions>;
+using Lion = Named<lazuli::optim::Lion, LionOptions>;
+using Adafactor = Named<lazuli::optim::Adafactor, AdafactorOptions>;
 
 }  // namespace optim
 

@@ -1,0 +1,66 @@
+// The algorithms of the optimisers, which those of C++ and of Python share: what each keeps of a
+// parameter, and how it moves a batch of them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "lazuli/foreach.h"
+#include "lazuli/optim.h"
+
+namespace lazuli::optim {
+
+// By PyTorch's names.
+struct Algorithm {
+  const char* name;
+  std::vector<const char*> numbers;  // on the host, counted for each parameter; the first: "step"
+  std::vector<const char*> states;   // tensors; undefined until an update makes them
+  bool by_rank = false;  // parameters of rank 2 and more are updated apart from the others
+};
+
+// Parameters of a group that one foreach_* call updates: of one dtype and device, with equal numbers
+// and the same states made.
+struct Batch {
+  std::size_t group = 0;
+  std::vector<std::size_t> indices;
+  std::vector<double> numbers;  // before the update, then after it
+  TensorList parameters, gradients;
+  std::vector<TensorList> states;  // by state; all of one are defined, or none
+  bool empty() const { return indices.empty(); }
+  void Clear();
+};
+// Whether a parameter with these numbers and states belongs to the batch, which is not empty.
+// state(s) tells whether its state s is defined.
+template <class State>
+bool Fits(const Algorithm& algorithm, const Batch& batch, const Tensor& p,
+          const std::vector<double>& numbers, State state) {
+  if (batch.numbers != numbers || batch.parameters[0].dtype() != p.dtype()) return false;
+  for (std::size_t s = 0; s < batch.states.size(); ++s) {
+    if (batch.states[s][0].defined() != state(s)) return false;
+  }
+  if (algorithm.by_rank && (batch.parameters[0].dim() > 1) != (p.dim() > 1)) return false;
+  return batch.parameters[0].device() == p.device();
+}
+
+// For each struct of options: its algorithm; Error(kInvalidArgument) for those out of range; the
+// update, which makes states and counts the step in batch.numbers.
+#define LAZULI_ALGORITHM(Options)                         \
+  const Algorithm& AlgorithmOf(const Options& options);   \
+  void Check(const Options& options, SourceLocation loc); \
+  void Update(Batch& batch, const Options& options);
+LAZULI_ALGORITHM(SGDOptions)
+LAZULI_ALGORITHM(AdamOptions)
+LAZULI_ALGORITHM(AdamWOptions)
+LAZULI_ALGORITHM(NAdamOptions)
+LAZULI_ALGORITHM(RAdamOptions)
+LAZULI_ALGORITHM(AdamaxOptions)
+LAZULI_ALGORITHM(RMSpropOptions)
+LAZULI_ALGORITHM(AdagradOptions)
+LAZULI_ALGORITHM(AdadeltaOptions)
+LAZULI_ALGORITHM(ASGDOptions)
+LAZULI_ALGORITHM(RpropOptions)
+LAZULI_ALGORITHM(LionOptions)
+LAZULI_ALGORITHM(AdafactorOptions)
+#undef LAZULI_ALGORITHM
+
+}  // namespace lazuli::optim

@@ -1,0 +1,289 @@
+"""The optimisers whose step is one call of C++. Their arithmetic, options and states are PyTorch's."""
+
+from lazuli import _C
+from lazuli._C import Tensor
+from lazuli.autograd import enable_grad
+from lazuli.optim.optimizer import Optimizer, check_lr, number
+
+
+def _check_each(values):
+    """Options that must be at least 0, with the names that messages give them."""
+    for name, value in values.items():
+        if not number(value) >= 0:
+            raise ValueError(f"Invalid {name} value: {value}")
+
+
+def _check_betas(betas):
+    for i in range(2):
+        if not 0.0 <= number(betas[i]) < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+class _InCpp(Optimizer):
+    _runs_pending = True
+
+    def step(self, closure=None):
+        """Records one update of every parameter that has a gradient, after the closure, whose loss it returns."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        self._record(self.param_groups, self.state, self._stepper)
+        return loss
+
+
+class SGD(_InCpp):
+    """Stochastic gradient descent, with momentum if it is not 0."""
+
+    _record = staticmethod(_C.optim._step_SGD)
+
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
+                 foreach=None, differentiable=False, fused=None):
+        check_lr(lr)
+        _check_each({"momentum": momentum, "weight_decay": weight_decay})
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        _check_fused(fused, foreach, differentiable)
+        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
+                                      nesterov=nesterov, maximize=maximize, foreach=foreach, differentiable=differentiable,
+                                      fused=fused))
+
+
+def _check_fused(fused, foreach, differentiable):
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+class Adam(_InCpp):
+    """Adam (Kingma and Ba, 2015)."""
+
+    _record = staticmethod(_C.optim._step_Adam)
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
+                 maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        check_lr(lr)
+        _check_each({"epsilon": eps})
+        _check_betas(betas)
+        _check_each({"weight_decay": weight_decay})
+        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor) or any(isinstance(b, int) for b in betas):
+            raise ValueError("betas must be either both floats or both Tensors")
+        for i, beta in enumerate(betas):
+            if isinstance(beta, Tensor) and foreach and not capturable:
+                raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
+        _check_fused(fused, foreach, differentiable)
+        super().__init__(params, dict(lr=lr, betas=tuple(map(number, betas)), eps=eps, weight_decay=weight_decay,
+                                      amsgrad=amsgrad, maximize=maximize, foreach=foreach, capturable=capturable,
+                                      differentiable=differentiable, fused=fused,
+                                      decoupled_weight_decay=decoupled_weight_decay))
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,
+                 foreach=None, capturable=False, differentiable=False, fused=None):
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
+                         capturable=capturable, differentiable=differentiable, fused=fused, decoupled_weight_decay=True)
+
+
+class NAdam(_InCpp):
+    """Adam with Nesterov's momentum (Dozat, 2016)."""
+
+    _record = staticmethod(_C.optim._step_NAdam)
+    _counted = ("step", "mu_product")
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
+                 decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False, differentiable=False):
+        check_lr(lr)
+        _check_each({"epsilon": eps})
+        _check_betas(betas)
+        _check_each({"weight_decay": weight_decay, "momentum_decay": momentum_decay})
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
+                                      decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach,
+                                      capturable=capturable, differentiable=differentiable))
+
+
+class RAdam(_InCpp):
+    """Adam whose variance is rectified (Liu et al., 2020)."""
+
+    _record = staticmethod(_C.optim._step_RAdam)
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
+                 foreach=None, maximize=False, capturable=False, differentiable=False):
+        check_lr(lr)
+        _check_each({"epsilon": eps})
+        _check_betas(betas)
+        _check_each({"weight_decay": weight_decay})
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize,
+                                      foreach=foreach, capturable=capturable, decoupled_weight_decay=decoupled_weight_decay,
+                                      differentiable=differentiable))
+
+
+class Adamax(_InCpp):
+    """Adam with the largest gradient in place of the variance (Kingma and Ba, 2015)."""
+
+    _record = staticmethod(_C.optim._step_Adamax)
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False,
+                 differentiable=False, capturable=False):
+        check_lr(lr)
+        _check_each({"epsilon": eps})
+        _check_betas(betas)
+        _check_each({"weight_decay": weight_decay})
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach,
+                                      maximize=maximize, differentiable=differentiable, capturable=capturable))
+
+
+class RMSprop(_InCpp):
+    """RMSprop (Hinton, 2012)."""
+
+    _record = staticmethod(_C.optim._step_RMSprop)
+
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False,
+                 foreach=None, maximize=False, differentiable=False):
+        check_lr(lr)
+        _check_each({"epsilon": eps, "momentum": momentum, "weight_decay": weight_decay, "alpha": alpha})
+        super().__init__(params, dict(lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered,
+                                      weight_decay=weight_decay, capturable=capturable, foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable))
+
+
+class Adagrad(_InCpp):
+    """Adagrad (Duchi et al., 2011)."""
+
+    _record = staticmethod(_C.optim._step_Adagrad)
+
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *,
+                 maximize=False, differentiable=False, fused=None):
+        check_lr(lr)
+        _check_each({"lr_decay": lr_decay, "weight_decay": weight_decay, "initial_accumulator_value": initial_accumulator_value,
+                     "epsilon": eps})
+        _check_fused(fused, foreach, differentiable)
+        super().__init__(params, dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
+                                      initial_accumulator_value=initial_accumulator_value, foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable, fused=fused))
+        self._start()
+
+    def add_param_group(self, param_group):
+        """Adds a group: a dict with "params" and options that differ from the defaults."""
+        super().add_param_group(param_group)
+        if len(self.state) > 0:
+            self._start()
+
+    def _start(self):
+        """The sums are there before the first step, as in PyTorch."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p not in self.state:
+                    start = _C.full_like(p.detach(), number(group["initial_accumulator_value"]))
+                    self.state[p] = {"step": 0.0, "sum": start}
+
+    def share_memory(self):
+        """Nothing: the state is not shared between processes."""
+
+
+class Adadelta(_InCpp):
+    """Adadelta (Zeiler, 2012)."""
+
+    _record = staticmethod(_C.optim._step_Adadelta)
+
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False,
+                 differentiable=False):
+        check_lr(lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        _check_each({"epsilon": eps, "weight_decay": weight_decay})
+        super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize,
+                                      capturable=capturable, foreach=foreach, differentiable=differentiable))
+
+
+class ASGD(_InCpp):
+    """Averaged stochastic gradient descent (Polyak and Juditsky, 1992)."""
+
+    _record = staticmethod(_C.optim._step_ASGD)
+    _counted = ("step", "eta", "mu")
+
+    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
+                 differentiable=False, capturable=False):
+        check_lr(lr)
+        _check_each({"weight_decay": weight_decay})
+        super().__init__(params, dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, foreach=foreach,
+                                      maximize=maximize, differentiable=differentiable, capturable=capturable))
+
+
+class Rprop(_InCpp):
+    """Resilient propagation (Riedmiller and Braun, 1993)."""
+
+    _record = staticmethod(_C.optim._step_Rprop)
+
+    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
+                 maximize=False, differentiable=False):
+        check_lr(lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable, capturable=capturable))
+
+
+class Lion(_InCpp):
+    """Lion (Chen et al., 2023), which PyTorch has not: moves by lr in the direction of a mean's sign."""
+
+    _record = staticmethod(_C.optim._step_Lion)
+
+    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0, *, maximize=False):
+        check_lr(lr)
+        _check_betas(betas)
+        _check_each({"weight_decay": weight_decay})
+        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize))
+
+
+class Adafactor(_InCpp):
+    """Adafactor (Shazeer and Stern, 2018)."""
+
+    @staticmethod
+    def _record(groups, state, stepper):
+        if any(p.grad is not None and p.is_complex() for group in groups for p in group["params"]):
+            raise RuntimeError("Adafactor does not support complex parameters")
+        _C.optim._step_Adafactor(groups, state, stepper)
+
+    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None,
+                 maximize=False):
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        for name, value in {"Learning rate": lr, "epsilon1": eps[0], "epsilon2": eps[1], "weight_decay": weight_decay}.items():
+            if value is not None and not number(value) >= 0:
+                raise ValueError(f"{name} should be >= 0 but is: {value}")
+        if not beta2_decay <= 0:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if not d >= 1:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        super().__init__(params, dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach,
+                                      maximize=maximize))
+
+
+class SparseAdam(Optimizer):
+    """Adam for sparse gradients, of which there are none here: a step is an error, as it is in PyTorch for dense ones."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
+        check_lr(lr, positive=True)
+        if not 0.0 < eps:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        _check_betas(betas)
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
+        places = [[i, j] for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_complex()]
+        if places:
+            raise ValueError(f"Complex params at indices {places}: SparseAdam does not support complex parameters")
+
+    def step(self, closure=None):
+        """Refuses gradients, which are dense."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        if any(p.grad is not None for group in self.param_groups for p in group["params"]):
+            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+        return loss

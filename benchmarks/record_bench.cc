@@ -1,5 +1,9 @@
 // What recording one op costs on the host, with its source site: no device is involved. Each
 // iteration records a result and drops the one before. Goal: 150 ns for an elementwise op.
+#include <cstddef>
+#include <utility>
+#include <vector>
+
 #include <benchmark/benchmark.h>
 
 #include <lazuli/lazuli.h>
@@ -119,6 +123,25 @@ void BM_RecordDenseTrainingStep(benchmark::State& state) {
   }
 }
 BENCHMARK(BM_RecordDenseTrainingStep);
+
+// An Adam step over 100 parameters, in one group and in two. Goals: 20 us, 25 us.
+void BM_RecordAdamStep(benchmark::State& state) {
+  const auto count = static_cast<std::size_t>(state.range(0));
+  std::vector<std::vector<Tensor>> parameters(count);
+  for (std::size_t i = 0; i < 100; ++i) {
+    Tensor p = ones({8}).set_requires_grad(true);
+    p.set_grad(ones({8}));
+    parameters[i % count].push_back(std::move(p));
+  }
+  optim::Adam opt(std::vector<optim::ParamGroup>(parameters.begin(), parameters.end()));
+  for (auto _ : state) {
+    opt.step();
+    state.PauseTiming();
+    sync(/*wait=*/true);
+    state.ResumeTiming();
+  }
+}
+BENCHMARK(BM_RecordAdamStep)->Arg(1)->Arg(2);
 
 }  // namespace
 }  // namespace lazuli

@@ -228,14 +228,19 @@ OBJECTS = {
     "HloModule": "lz.hlo.HloModule.parse(HLO)", "HloExecutable": "lz.hlo.HloModule.parse(HLO).compile('interpreter')",
     "HloInstruction": "lz.hlo.HloModule.parse(HLO).instructions[0]", "Context": "lz.Context()",
 }
+SCHEDULES = {"MultiStepLR": "[1, 2]", "ExponentialLR": "0.5", "CosineAnnealingLR": "5", "CosineAnnealingWarmRestarts": "5", "CyclicLR": "0.1, 1",
+             "OneCycleLR": "1, 5", "MultiplicativeLR": "lambda t: 0.9"}
 for class_ in CLASSES:  # optimisers, schedules, activations and losses by their bases
     cls_ = CLASSES[class_][1]
     if class_ in OBJECTS or class_ == "Tensor":
         continue
     if issubclass(cls_, lz.optim.Optimizer):
-        OBJECTS[class_] = f"{CLASSES[class_][0]}([lz.ones(3), T(1, 'float32', (2, 2), '', True)], lr=0.1)"
-    elif "steps=" in (cls_.__doc__ or "") or "steps: int" in str(getattr(cls_, "__init_signature__", "")):
-        OBJECTS[class_] = f"{CLASSES[class_][0]}(lz.optim.SGD([lz.ones(3)], lr=0.1), steps=5)"
+        tensors = "[T(1, 'float32', (2, 2), '', True)]" if class_ == "Muon" else "[lz.ones(3), T(1, 'float32', (2, 2), '', True)]"
+        OBJECTS[class_] = f"{CLASSES[class_][0]}({tensors}, lr=0.1)"
+    elif class_ == "ChainedScheduler":
+        OBJECTS[class_] = f"lz.optim.ChainedScheduler([{OBJECTS['LRScheduler']}])"
+    elif issubclass(cls_, lz.optim.LRScheduler):
+        OBJECTS[class_] = f"{CLASSES[class_][0]}(lz.optim.SGD([lz.ones(3)], lr=0.1), {SCHEDULES.get(class_, '')})"
 
 
 class Writer:
@@ -372,7 +377,7 @@ class Writer:
             return self.rng.choice([OBJECTS["Linear"], OBJECTS["Sequential"], OBJECTS["BatchNorm1d"]])
         if name == "dataset":
             return self.rng.choice(["Samples(5)", "Samples(0)", OBJECTS["TensorDataset"], OBJECTS["Subset"], "[(np.ones(2, np.float32), 0)] * 4", "[1, 2]"])
-        if "Callable" in kind or name in ("f", "hook", "function", "factor", "replace"):
+        if "Callable" in kind or name in ("f", "hook", "function", "factor", "replace", "lr_lambda", "closure", "scale_fn"):
             return self.rng.choice(["lambda *a: None", "lambda *a: a[0]", "lambda a: a * 2", "lambda a: a[0].sum()", "lambda: 1", "len", "lambda a: ''"])
         if "Dict" in kind or "dict" in kind or name == "state":
             return self.rng.choice(["{}", "{'weight': T(3, 'float32', (3, 4))}", "{'__metadata__': T(1, 'float32', ())}", "{'__metadata__': {'a': 'b'}}", "{1: T(1, 'float32', ())}", "{'a': 1, 'b': [1.0]}", "lz.nn.Linear(4, 3).state_dict()"])
@@ -527,7 +532,7 @@ RIGHT = (ValueError, TypeError, IndexError, RuntimeError, NotImplementedError, O
 WRONG = (RecursionError, UnicodeDecodeError)
 WORDS = re.compile(r"incompatible (?:function|constructor)|Unable to c|pybind|std::|absl::|lazuli::| at 0x[0-9a-f]{6,}|check failed|\binternal\b|"
                    r"basic_string|_M_|vector::|bad_alloc|\b[\w/]+\.(?:cc|h)\b|lazuli/\w+\.py|\bPy[A-Z]\w+|C\+\+|unknown type|nullptr|capsule|"
-                   r"INVALID_ARGUMENT|OUT_OF_RANGE|INTERNAL|\bstol?\w*\b$|cpp_function|lambda\w*'|_C\.", re.IGNORECASE)
+                   r"INVALID_ARGUMENT|OUT_OF_RANGE|INTERNAL|\bstol?\w*\b$|cpp_function|(?<!lr_)lambda\w*'|_C\.", re.IGNORECASE)
 OTHERS = re.compile(r"^'?(module|type|builtin|NoneType|int|float|str|list|tuple|slice|set|bytes|method|function|property)\b|numpy|iter|unsupported|positional|not subscriptable")
 
 

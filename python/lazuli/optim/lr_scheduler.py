@@ -22,6 +22,11 @@ def _values(optimizer, key):
     return [group[key].clone() if isinstance(group[key], Tensor) else group[key] for group in optimizer.param_groups]
 
 
+def _shown(value):
+    """In a message: a value, or what it is instead of one."""
+    return value if isinstance(value, (int, float, str)) else f"a {type(value).__name__}"
+
+
 def _set(group, key, value):
     if isinstance(group[key], Tensor):
         group[key].fill_(number(value))
@@ -340,11 +345,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):  # noqa: N803
         if not isinstance(T_0, int) or T_0 <= 0:
-            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
+            raise ValueError(f"Expected positive integer T_0, but got {_shown(T_0)}")
         if not isinstance(T_mult, int) or T_mult < 1:
-            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+            raise ValueError(f"Expected integer T_mult >= 1, but got {_shown(T_mult)}")
         if not isinstance(eta_min, (float, int)):
-            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
+            raise ValueError(f"Expected float or int eta_min, but got {_shown(eta_min)} of type {type(eta_min)}")
         self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
         super().__init__(optimizer, last_epoch)
 
@@ -635,12 +640,12 @@ class OneCycleLR(_OfMomentum):
         counts = {"total_steps": total_steps} if total_steps is not None else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
         for name, count in counts.items():
             if not isinstance(count, int) or count <= 0:
-                raise ValueError(f"Expected positive integer {name}, but got {count}")
+                raise ValueError(f"Expected positive integer {name}, but got {_shown(count)}")
         self.total_steps = total_steps if total_steps is not None else epochs * steps_per_epoch
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
-            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {_shown(pct_start)}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {_shown(anneal_strategy)}")
         self._anneal_func_type = anneal_strategy
         top = float(pct_start * self.total_steps) - 1
 

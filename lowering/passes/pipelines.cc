@@ -8,6 +8,7 @@
 #include "lowering/passes/fold_constants.h"
 #include "lowering/passes/fold_transposes.h"
 #include "lowering/passes/inline_calls.h"
+#include "lowering/passes/join_async.h"
 #include "lowering/passes/registry.h"
 #include "lowering/passes/simplify.h"
 
@@ -21,6 +22,8 @@ void AddSimplificationPipeline(PassPipeline& pipeline) {
   }
   // First, so that nothing below spends time on what is unused, or is kept from a rewrite by it.
   pipeline.Add<Dce>();
+  // Before rules, which do not see through the halves.
+  pipeline.Add<JoinAsync>();
   // Before rules move values about: layouts are chosen afterwards.
   pipeline.Add<DropLayouts>();
   // Before what is done to loops and their bodies.

@@ -207,6 +207,42 @@ TEST(NpuCollectiveTest, EveryKindOverGroupsAndDimensions) {
   }
 }
 
+// Halves of collectives, and transfers through a channel, are the messages of what they are together.
+TEST(NpuCollectiveTest, HalvesAndChannelsAreTheSameMessages) {
+  const auto runs = [](std::string_view body) {
+    return RunOnAll(Str("HloModule m, replica_count=3\nadd { a = s32[] parameter(0) b = s32[] "
+                        "parameter(1) ROOT c = s32[] add(a, b) }\nENTRY e { x = s32[700] "
+                        "parameter(0) ",
+                        body, " }"),
+                    MachineOf(3), DrawnFor);
+  };
+  constexpr std::string_view kPermute =
+      "ROOT r = s32[700] collective-permute(x), source_target_pairs={{0,1},{1,2}}";
+  const std::string_view whole_and_halves[][2] = {
+      {"ROOT r = s32[700] all-reduce(x), replica_groups={}, to_apply=add",
+       "s = s32[700] all-reduce-start(x), replica_groups={}, to_apply=add ROOT r = s32[700] "
+       "all-reduce-done(s)"},
+      {"ROOT r = s32[2100] all-gather(x), replica_groups={}, dimensions={0}",
+       "s = (s32[700], s32[2100]) all-gather-start(x), replica_groups={}, dimensions={0} ROOT r = "
+       "s32[2100] all-gather-done(s)"},
+      {kPermute,
+       "s = (s32[700], s32[700]) collective-permute-start(x), source_target_pairs={{0,1},{1,2}} "
+       "ROOT r = s32[700] collective-permute-done(s)"},
+      {kPermute, R"(
+        t = token[] after-all()
+        v = (s32[700], u32[], token[]) recv(t), channel_id=1, frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,2}}}
+        s = (s32[700], u32[], token[]) send(x, t), channel_id=1, frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,2}}}
+        w = (s32[700], token[]) recv-done(v), channel_id=1 u = token[] send-done(s), channel_id=1
+        ROOT r = s32[700] get-tuple-element(w), index=0)"}};
+  for (const auto& [whole, halves] : whole_and_halves) {
+    const RanOnAll expected = runs(whole), actual = runs(halves);
+    ASSERT_EQ(expected.error, "") << whole;
+    ASSERT_EQ(actual.error, "") << halves;
+    EXPECT_EQ(actual.results, expected.results) << halves;
+    EXPECT_EQ(actual.cycles, expected.cycles) << halves;
+  }
+}
+
 // Everything else of a program goes on around them: in loops, behind each other, with other groups.
 TEST(NpuCollectiveTest, ProgramsOfSeveralInAnyOrder) {
   constexpr char kLoop[] = R"(HloModule m, replica_count=4

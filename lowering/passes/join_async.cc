@@ -1,0 +1,271 @@
+#include "lowering/passes/join_async.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "ir/hlo/collective.h"
+#include "ir/hlo/text/cursor.h"
+#include "ir/support/status.h"
+#include "lowering/passes/rewriter.h"
+
+namespace lazuli::lowering {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Instructions that become one.
+using Members = std::vector<Instruction*>;
+
+bool Contains(const Members& members, const Instruction* i) {
+  return std::find(members.begin(), members.end(), i) != members.end();
+}
+
+// Nothing else is ordered by one of them, and nothing depends on one that another one depends on.
+bool MayJoin(const Computation& computation, const Members& members) {
+  std::unordered_set<const Instruction*> behind;
+  const auto follows = [&](const Instruction* i) {
+    return Contains(members, i) || behind.contains(i);
+  };
+  for (const Instruction* i : computation.PostOrder()) {
+    if (Contains(members, i)) continue;
+    const auto& before = i->control_predecessors();
+    if (std::any_of(before.begin(), before.end(),
+                    [&](const Instruction* b) { return Contains(members, b); }))
+      return false;
+    if (std::any_of(before.begin(), before.end(), follows) ||
+        std::any_of(i->operands().begin(), i->operands().end(), follows))
+      behind.insert(i);
+  }
+  const auto waits = [&](const Instruction* i) { return behind.contains(i); };
+  return std::none_of(members.begin(), members.end(), [&](const Instruction* i) {
+    return std::any_of(i->operands().begin(), i->operands().end(), waits) ||
+           std::any_of(i->control_predecessors().begin(), i->control_predecessors().end(), waits);
+  });
+}
+
+// Takes the members away, which only they themselves use any more; what was before them is before
+// `with`.
+void Remove(Computation& computation, Members members, Instruction* with) {
+  for (const Instruction* i : members) {
+    for (Instruction* before : i->control_predecessors()) {
+      if (!Contains(members, before)) with->AddControlPredecessor(before);
+    }
+  }
+  while (!members.empty()) {
+    const auto unused = std::find_if(members.begin(), members.end(),
+                                     [](const Instruction* i) { return i->users().empty(); });
+    Instruction* const i = *unused;
+    members.erase(unused);
+    computation.Remove(i);
+  }
+}
+
+std::optional<Opcode> WholeOf(Opcode start) {
+  switch (start) {
+    case Opcode::kAllReduceStart:
+      return Opcode::kAllReduce;
+    case Opcode::kAllGatherStart:
+      return Opcode::kAllGather;
+    case Opcode::kCollectivePermuteStart:
+      return Opcode::kCollectivePermute;
+    case Opcode::kCopyStart:
+      return Opcode::kCopy;
+    case Opcode::kAsyncStart:
+      return Opcode::kCall;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool IsDone(Opcode opcode) {
+  return opcode == Opcode::kAllReduceDone || opcode == Opcode::kAllGatherDone ||
+         opcode == Opcode::kCollectivePermuteDone || opcode == Opcode::kCopyDone ||
+         opcode == Opcode::kAsyncDone;
+}
+
+// The start, what it goes through, and its end; empty if it has several ends, or none.
+Members HalvesOf(Instruction* start) {
+  Members members{start};
+  for (;;) {
+    Instruction* const last = members.back();
+    if (last->users().size() != 1 || last->IsRoot()) return {};
+    members.push_back(last->users()[0]);
+    const Opcode opcode = members.back()->opcode();
+    if (IsDone(opcode)) return members;
+    if (opcode != Opcode::kAsyncUpdate) return {};
+  }
+}
+
+// What the callee computes of the operands.
+Instruction* BodyOf(const Instruction* start, Rewriter& r) {
+  std::unordered_map<const Instruction*, Instruction*> copies;
+  const Computation* const body = start->called()[0];
+  std::vector<Instruction*> operands;
+  for (const Instruction* i : body->PostOrder()) {
+    if (i->opcode() == Opcode::kParameter) {
+      copies[i] = start->operand(i->parameter_number());
+      continue;
+    }
+    operands.clear();
+    for (const Instruction* operand : i->operands()) operands.push_back(copies[operand]);
+    Instruction* const copy = copies[i] = r.AddClone(*i, operands);
+    for (const Instruction* before : i->control_predecessors())
+      copy->AddControlPredecessor(copies[before]);
+  }
+  return copies[body->root()];
+}
+
+bool JoinHalves(Instruction* start, Rewriter& r) {
+  const Opcode whole = *WholeOf(start->opcode());
+  const Members members = HalvesOf(start);
+  Computation& computation = *start->parent();
+  if (members.empty() || !MayJoin(computation, members)) return false;
+  // A body that is a parameter has nothing to be in an order with others.
+  if (whole == Opcode::kCall && start->called()[0]->root()->opcode() == Opcode::kParameter)
+    return false;
+  Instruction* const done = members.back();
+  r.set_origin(start);
+  Instruction* const joined =
+      whole == Opcode::kCall
+          ? BodyOf(start, r)
+          : r.Add(whole, done->shape(), start->operands(),
+                  whole == Opcode::kCopy ? hlo::Attrs{} : start->attrs(), start->called());
+  done->ReplaceAllUsesWith(joined);
+  Remove(computation, members, joined);
+  return true;
+}
+
+// The pairs of a send or recv, as they are written; empty if it has none.
+std::string PairsText(const Instruction& i) {
+  constexpr std::string_view kName = "_xla_send_recv_source_target_pairs";
+  for (const auto& [name, value] : i.extra_attrs()) {
+    if (name != "frontend_attributes") continue;
+    hlo::Cursor in(value);
+    if (!in.Try('{')) continue;
+    do {
+      const std::string_view key = in.TryIdentifier();
+      std::string text;
+      std::string_view raw;
+      if (key.empty() || !in.Expect('=')) break;
+      if (in.Peek() == '"') {
+        if (!in.String(&text)) break;
+      } else {
+        if (!in.RawValue(&raw)) break;
+        text = raw;
+      }
+      if (key == kName) return text;
+    } while (in.Try(','));
+  }
+  return {};
+}
+
+// A permutation with a channel is one of partitions, one without of replicas.
+bool HasPartitions(const hlo::Module& module) {
+  const auto& header = module.extra_attrs();
+  return std::any_of(header.begin(), header.end(), [](const auto& attribute) {
+    return attribute.first == "num_partitions" && attribute.second != "1";
+  });
+}
+
+std::string_view ChannelOf(const Instruction& i) {
+  return hlo::CollectiveAttribute(i, "channel_id");
+}
+
+struct Channel {
+  Instruction *send = nullptr, *send_done = nullptr, *recv = nullptr, *recv_done = nullptr;
+};
+
+// Of instructions of these, the only one whose operand this is.
+Instruction* DoneOf(const Instruction* start, Opcode opcode) {
+  if (start->users().size() != 1 || start->users()[0]->opcode() != opcode) return nullptr;
+  return start->users()[0];
+}
+
+// The channel of a send, if the device at its other end is another one of the same module.
+std::optional<Channel> ChannelFrom(Instruction* send) {
+  Channel channel{send, DoneOf(send, Opcode::kSendDone)};
+  const std::string_view id = ChannelOf(*send);
+  if (channel.send_done == nullptr || id.empty()) return std::nullopt;
+  int ends = 0;
+  for (const auto& i : send->parent()->instructions()) {
+    if ((i->opcode() != Opcode::kSend && i->opcode() != Opcode::kRecv) || ChannelOf(*i) != id)
+      continue;
+    ++ends;
+    if (hlo::CollectiveAttribute(*i, "is_host_transfer") == "true") return std::nullopt;
+    if (i->opcode() == Opcode::kRecv) channel.recv = i.get();
+  }
+  if (channel.recv == nullptr || ends != 2) return std::nullopt;
+  channel.recv_done = DoneOf(channel.recv, Opcode::kRecvDone);
+  const bool fits = channel.recv_done != nullptr &&
+                    Compatible(channel.recv_done->shape().tuple()[0], send->operand(0)->shape()) &&
+                    PairsText(*send) == PairsText(*channel.recv) && !PairsText(*send).empty();
+  return fits ? std::optional(channel) : std::nullopt;
+}
+
+bool JoinChannel(Instruction* send, Rewriter& r) {
+  const std::optional<Channel> channel = ChannelFrom(send);
+  if (!channel) return false;
+  const auto& [_, send_done, recv, recv_done] = *channel;
+  Members members{send, send_done, recv, recv_done};
+  for (Instruction* user : recv_done->users()) {
+    if (user->opcode() == Opcode::kGetTupleElement) members.push_back(user);
+  }
+  Computation& computation = *send->parent();
+  if (!MayJoin(computation, members)) return false;
+  Instruction* const token =
+      Contains(members, send->operand(1)) ? recv->operand(0) : send->operand(1);
+  if (Contains(members, token)) return false;
+
+  r.set_origin(send);
+  hlo::CollectiveAttrs attrs;
+  attrs.text =
+      Str(HasPartitions(*computation.parent()) ? Str("channel_id=", ChannelOf(*send), ", ") : "",
+          "source_target_pairs=", PairsText(*send));
+  Instruction* const joined =
+      r.Add(Opcode::kCollectivePermute, send->operand(0)->shape(), {send->operand(0)}, attrs);
+  for (std::size_t k = 4; k < members.size(); ++k) {
+    const int64_t index = members[k]->attrs_as<hlo::TupleIndexAttrs>().index;
+    members[k]->ReplaceAllUsesWith(index == 0 ? joined : token);
+  }
+  const bool other_users = recv_done->users().size() + 4 > members.size();
+  if (other_users || recv_done->IsRoot()) {
+    Instruction* const both =
+        r.Add(Opcode::kTuple, Shape::Tuple({joined->shape(), token->shape()}), {joined, token});
+    for (Instruction* user : Members(recv_done->users().begin(), recv_done->users().end())) {
+      if (Contains(members, user)) continue;
+      for (int64_t k = 0; k < user->operand_count(); ++k) {
+        if (user->operand(k) == recv_done) user->ReplaceOperand(k, both);
+      }
+    }
+    if (recv_done->IsRoot()) computation.set_root(both);
+  }
+  send_done->ReplaceAllUsesWith(token);
+  Remove(computation, members, joined);
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> JoinAsync::Run(hlo::Module& module) {
+  bool changed = false;
+  for (Computation* computation : module.PostOrder()) {
+    Members starts;
+    for (const auto& i : computation->instructions()) {
+      if (i->opcode() == Opcode::kSend || WholeOf(i->opcode())) starts.push_back(i.get());
+    }
+    if (starts.empty()) continue;
+    Rewriter r(computation);
+    for (Instruction* start : starts)
+      changed |= start->opcode() == Opcode::kSend ? JoinChannel(start, r) : JoinHalves(start, r);
+  }
+  return changed;
+}
+
+}  // namespace lazuli::lowering

@@ -1,6 +1,7 @@
-// What docs/npu.md promises of programs, on compiled ones: its numbers 11, 13, 14 and 15.
+// What docs/npu.md promises of programs, on compiled ones: its numbers 11 to 15.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -99,6 +100,41 @@ TEST(NpuPromisesTest, EveryTokenIsNeeded) {
     }
   }
   EXPECT_GE(dropped, 30);
+}
+
+// The program is the same; the machine has more of something.
+TEST(NpuPromisesTest, MoreBandwidthOrBanksSlowNothing) {
+  const auto module = ParseHlo(kNet);
+  const Program program = *CompileSimplified(*module, Small());
+  const auto with = [](std::string_view key, std::string_view value) {
+    Config config = Small();
+    EXPECT_TRUE(SetKeys(Str(key, "=", value), config).ok()) << key;
+    return config;
+  };
+  const std::vector<std::vector<std::string_view>> sweeps = {
+      {"dram.gbs", "6.4", "25.6", "102.4", "400"},
+      {"dram.latency_ns", "400", "100", "10"},
+      {"spm.banks", "1", "4", "16", "64"},
+      {"spm.bank_bytes", "16", "64", "256"},
+      {"vpu.sfu_rate", "16", "4", "1"},
+      {"mxu.ldw_rows_per_clk", "1", "4"},
+      {"mxu.f32_clk_per_row", "4", "1"},
+      {"seq.queue_depth", "2", "16", "64"}};
+  for (const auto& sweep : sweeps) {
+    int64_t before = INT64_MAX;
+    std::vector<std::byte> result;
+    for (std::size_t k = 1; k < sweep.size(); ++k) {
+      const Ran ran = RunProgram(program, *module, with(sweep[0], sweep[k]), {});
+      ASSERT_FALSE(ran.fault) << sweep[0] << " " << ran.fault->sentence;
+      // Two queues share the DRAM: what one gains may cost the other one.
+      if (before != INT64_MAX) {
+        EXPECT_LE(ran.cycles, before + before / 100) << sweep[0] << "=" << sweep[k];
+        EXPECT_EQ(ran.result, result) << sweep[0];
+      }
+      before = ran.cycles;
+      result = ran.result;
+    }
+  }
 }
 
 TEST(NpuPromisesTest, CountersAreWithinWhatTheProgramNeeds) {

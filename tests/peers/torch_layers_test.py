@@ -42,6 +42,19 @@ def later_hidden(library, layer, source, target):
     return layer(source, target, tgt_mask=library.nn.Transformer.generate_square_subsequent_mask(4))
 
 
+def to_signs(library, loss, *inputs):
+    """Losses whose targets are 1 and -1."""
+    return loss(*inputs[:-1], library.sign(inputs[-1].detach()))
+
+
+def to_classes(library, loss, x):
+    return loss(x, library.tensor([0, 2, 1, 1]))
+
+
+def to_sets(library, loss, x):
+    return loss(x, library.tensor([[0, 2, -1], [1, -1, 0], [0, 1, 2], [-1, 0, 0]]))
+
+
 CASES = [
     case("Conv1d(4, 6, 3)", KEY), case("Conv1d(4, 6, 3)", (4, 9)), case("Conv1d(4, 6, 3, groups=3)", KEY),
     case("Conv1d(4, 6, 3, stride=2, padding=1, groups=2, bias=False)", KEY), case("Conv1d(4, 6, 4, padding='same', dilation=2)", (2, 4, 12)),
@@ -74,6 +87,13 @@ CASES = [
     *(case(f"Transformer{kind}Layer(8, 2, 16, dropout=0.0, activation='gelu', batch_first=True, norm_first={first})", *shapes, train=train)
       for train in (False, True) for first in (False, True) for kind, shapes in (("Encoder", [(2, 5, 8)]), ("Decoder", [(2, 5, 8), (2, 6, 8)]))),
     case("TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), 2)", (2, 5, 8)),
+    case("LocalResponseNorm(3, k=2.0)", PLANE), case("Softmax2d()", PLANE), case("Softmax2d()", (2, 3)), case("Unflatten(1, (2, 2))", PLANE),
+    *(case(loss, (4, 3), (4, 3), call=to_signs) for loss in ("HingeEmbeddingLoss(2.0)", "SoftMarginLoss(reduction='sum')")),
+    case("CosineEmbeddingLoss(0.1)", (4, 3), (4, 3), (4,), call=to_signs), case("MarginRankingLoss(reduction='none')", *[(4, 3)] * 3, call=to_signs),
+    case("GaussianNLLLoss(full=True)", *[(4, 3)] * 3, call=lambda library, loss, x, y, v: loss(x, y, v.exp())),
+    case("PoissonNLLLoss(full=True)", *[(4, 3)] * 2, call=lambda library, loss, x, y: loss(x, y.exp())), case("TripletMarginLoss(1.5, swap=True)", *[(4, 3)] * 3),
+    *(case(loss, (4, 3), call=to_classes) for loss in ("MultiMarginLoss(1, 0.5)", "CrossEntropyLoss(None, None, 1, None, 'sum', 0.1)", "NLLLoss()")),
+    case("MultiLabelMarginLoss()", (4, 3), call=to_sets), case("MSELoss(False)", (4, 3), (4, 3)), case("KLDivLoss(None, None, 'sum', True)", (4, 3), (4, 3)),
     case("Transformer(8, 2, 1, 2, 16, 0.0)", (5, 2, 8), (4, 2, 8), train=True, call=later_hidden),
 ]
 

@@ -87,8 +87,13 @@ def test_losses_are_modules_too():
     assert lz.nn.CrossEntropyLoss()(x, y).item() == lz.nn.functional.cross_entropy(x, y).item()
     assert lz.nn.MSELoss(reduction="sum")(x, lz.zeros(1, 2)).item() == 5
     assert repr(lz.nn.MSELoss(reduction="sum")) == "MSELoss()"
-    with pytest.raises(TypeError, match="size_average"):
-        lz.nn.MSELoss(size_average=True)
+    with pytest.warns(UserWarning, match="MSELoss: size_average and reduce are old; reduction='sum' says the same"):
+        assert lz.nn.MSELoss(size_average=False)(x, lz.zeros(1, 2)).item() == 5
+    weighted = lz.nn.CrossEntropyLoss(lz.tensor([1.0, 3.0]), reduction="none")
+    assert list(weighted.state_dict()) == ["weight"] and weighted.reduction == "none"
+    assert weighted(x, y).item() == pytest.approx(3 * lz.nn.functional.cross_entropy(x, y).item())
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wieght'"):
+        lz.nn.NLLLoss(wieght=None)
     assert lz.nn.functional.relu(x).tolist() == [[1, 2]]
 
 

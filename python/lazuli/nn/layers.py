@@ -177,6 +177,12 @@ def _kept(name, shown, doc, parameters, call, complete=None):
     globals()[name] = _public(made)
 
 
+def _channels_softmax(x):
+    if x.dim() not in (3, 4):
+        raise _C.InvalidArgumentError(f"Softmax2d: takes [N, C, H, W] or [C, H, W], not {x.dim()} dims")
+    return F.softmax(x, -3)
+
+
 _POOL = ["kernel_size", ("stride", None), ("padding", 0)]
 _SIZES = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
 
@@ -225,6 +231,11 @@ _kept("FeatureAlphaDropout", "p={p}, inplace={inplace}", "AlphaDropout of whole 
 _kept("CosineSimilarity", "", "cosine_similarity().", [("dim", 1), ("eps", 1e-8)], lambda s, x, y: F.cosine_similarity(x, y, s.dim, s.eps))
 _kept("PairwiseDistance", "", "pairwise_distance().", [("p", 2.0), ("eps", 1e-6), ("keepdim", False)],
       lambda s, x, y: F.pairwise_distance(x, y, s.p, s.eps, s.keepdim))
+_kept("LocalResponseNorm", "{size}, alpha={alpha}, beta={beta}, k={k}", "local_response_norm().",
+      ["size", ("alpha", 1e-4), ("beta", 0.75), ("k", 1.0)], lambda s, x: F.local_response_norm(x, s.size, s.alpha, s.beta, s.k))
+_kept("Softmax2d", "", "softmax() over the channels of [N, C, H, W] or [C, H, W].", [], lambda s, x: _channels_softmax(x))
+_kept("Unflatten", "dim={dim}, unflattened_size={unflattened_size}", "One dim as several.", ["dim", "unflattened_size"],
+      lambda s, x: x.unflatten(s.dim, s.unflattened_size))
 _kept("Fold", "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}", "fold().",
       ["output_size", "kernel_size", ("dilation", 1), ("padding", 0), ("stride", 1)],
       lambda s, x: F.fold(x, s.output_size, s.kernel_size, s.dilation, s.padding, s.stride))

@@ -1,39 +1,79 @@
-"""Losses as modules: each is the function of lazuli.nn.functional, with options kept."""
+"""Losses as modules: each is a function of lazuli.nn.functional, with options kept as attributes."""
 
 import inspect
+import warnings
 
 from lazuli._C.nn import Module
 from lazuli.nn import functional
 
-__all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "NLLLoss",
-           "SmoothL1Loss"]
+# Of each loss its function and its options in PyTorch's order, where they may stand by position. The first parameters of the
+# function, which have no default, are what the module is called with.
+_LOSSES = {
+    "BCELoss": (functional.binary_cross_entropy, "weight size_average reduce reduction"),
+    "BCEWithLogitsLoss": (functional.binary_cross_entropy_with_logits, "weight size_average reduce reduction pos_weight"),
+    "CosineEmbeddingLoss": (functional.cosine_embedding_loss, "margin size_average reduce reduction"),
+    "CrossEntropyLoss": (functional.cross_entropy, "weight size_average ignore_index reduce reduction label_smoothing"),
+    "GaussianNLLLoss": (functional.gaussian_nll_loss, "full eps reduction"),
+    "HingeEmbeddingLoss": (functional.hinge_embedding_loss, "margin size_average reduce reduction"),
+    "HuberLoss": (functional.huber_loss, "reduction delta"),
+    "KLDivLoss": (functional.kl_div, "size_average reduce reduction log_target"),
+    "L1Loss": (functional.l1_loss, "size_average reduce reduction"),
+    "MSELoss": (functional.mse_loss, "size_average reduce reduction"),
+    "MarginRankingLoss": (functional.margin_ranking_loss, "margin size_average reduce reduction"),
+    "MultiLabelMarginLoss": (functional.multilabel_margin_loss, "size_average reduce reduction"),
+    "MultiLabelSoftMarginLoss": (functional.multilabel_soft_margin_loss, "weight size_average reduce reduction"),
+    "MultiMarginLoss": (functional.multi_margin_loss, "p margin weight size_average reduce reduction"),
+    "NLLLoss": (functional.nll_loss, "weight size_average ignore_index reduce reduction"),
+    "PoissonNLLLoss": (functional.poisson_nll_loss, "log_input full size_average eps reduce reduction"),
+    "SmoothL1Loss": (functional.smooth_l1_loss, "size_average reduce reduction beta"),
+    "SoftMarginLoss": (functional.soft_margin_loss, "size_average reduce reduction"),
+    "TripletMarginLoss": (functional.triplet_margin_loss, "margin p eps swap size_average reduce reduction"),
+}
+__all__ = list(_LOSSES)
+
+_WEIGHTS = ("weight", "pos_weight")  # tensors: they move with the module and are in its state
+
+
+def _reduction(name, size_average, reduce):
+    """What PyTorch's old arguments mean."""
+    kind = "none" if reduce is False else "sum" if size_average is False else "mean"
+    warnings.warn(f"{name}: size_average and reduce are old; reduction={kind!r} says the same", stacklevel=3)
+    return kind
 
 
 class Loss(Module):
-    """What a loss module is: a function of two tensors, and the options of its calls."""
+    """What a loss module is: a function of tensors, and the options of its calls."""
 
-    function = None  # of the class
+    _function, _signature = None, None  # of the class
 
-    def __init__(self, **options):
+    def __init__(self, *arguments, **options):
         super().__init__()
-        inspect.signature(self.function).bind_partial(**options)  # a name that is none is a TypeError
-        self.options = options
+        bound = self._signature.bind(*arguments, **options)  # a name that is none is a TypeError
+        bound.apply_defaults()
+        given = bound.arguments
+        old = [given.pop(name, None) for name in ("size_average", "reduce")]
+        if old != [None, None]:
+            given["reduction"] = _reduction(type(self).__name__, *old)
+        self._options = list(given)
+        for name, value in given.items():
+            if name in _WEIGHTS:
+                self.register_buffer(name, value)
+            else:
+                setattr(self, name, value)
 
-    def forward(self, x, target):
-        return self.function(x, target, **self.options)
+    def forward(self, *operands, **named):
+        return self._function(*operands, **named, **{name: getattr(self, name) for name in self._options})
 
 
-def _loss(name, function):
-    return type(name, (Loss,), {"function": staticmethod(function), "__doc__": f"{function.__name__}(): {function.__doc__}",
-                                "__module__": __name__})
+def _loss(name, function, options):
+    parameters = inspect.signature(function).parameters
+    operands = [parameter.name for parameter in parameters.values() if parameter.default is parameter.empty]
+    signature = inspect.Signature([inspect.Parameter(option, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                                                     default=parameters[option].default if option in parameters else None)
+                                   for option in options.split()])
+    return type(name, (Loss,), {
+        "_function": staticmethod(function), "_signature": signature, "__signature__": signature, "__module__": __name__,
+        "__doc__": f"{function.__name__}() of {', '.join(operands)}, with the options kept.\n\n{function.__doc__}"})
 
 
-BCELoss = _loss("BCELoss", functional.binary_cross_entropy)
-BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", functional.binary_cross_entropy_with_logits)
-CrossEntropyLoss = _loss("CrossEntropyLoss", functional.cross_entropy)
-HuberLoss = _loss("HuberLoss", functional.huber_loss)
-KLDivLoss = _loss("KLDivLoss", functional.kl_div)
-L1Loss = _loss("L1Loss", functional.l1_loss)
-MSELoss = _loss("MSELoss", functional.mse_loss)
-NLLLoss = _loss("NLLLoss", functional.nll_loss)
-SmoothL1Loss = _loss("SmoothL1Loss", functional.smooth_l1_loss)
+globals().update({name: _loss(name, *row) for name, row in _LOSSES.items()})

@@ -82,6 +82,42 @@ TEST(TorchModuleTest, SequentialTakesHoldersAndFunctions) {
   EXPECT_FALSE(net->is_training());
 }
 
+struct Deep : torch::nn::Module {
+  Deep() {
+    for (int i = 0; i < 3; ++i) layers->push_back(torch::nn::Linear(2, 2));
+    layers = register_module("layers", layers);
+    heads = register_module("heads", heads);
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    for (const auto& layer : *layers) x = layer->as<torch::nn::Linear>()->forward(x);
+    return heads["out"]->as<torch::nn::Linear>()->forward(x);
+  }
+  torch::nn::ModuleList layers;
+  torch::nn::ModuleDict heads{
+      {{"drop", torch::nn::Dropout(0.5)}, {"out", torch::nn::Linear(2, 1)}}};
+};
+
+TEST(TorchModuleTest, ListsAndDictionariesRegisterTheirModules) {
+  Deep net;
+  EXPECT_THAT(
+      net.named_parameters().keys(),
+      ElementsAre("layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias",
+                  "layers.2.weight", "layers.2.bias", "heads.out.weight", "heads.out.bias"));
+  EXPECT_EQ(net.forward(torch::ones({4, 2})).sizes(), (lazuli::Dims{4, 1}));
+  net.eval();
+  EXPECT_FALSE(net.heads["drop"]->is_training());
+  EXPECT_EQ(net.layers[0]->as<torch::nn::Dropout>(), nullptr);
+  EXPECT_EQ(&net.layers->at<lazuli::nn::Linear>(1), net.layers[1]->as<torch::nn::Linear>());
+  EXPECT_THAT(net.heads->keys(), ElementsAre("drop", "out"));
+  EXPECT_EQ(torch::nn::ModuleList(torch::nn::Linear(1, 1), torch::nn::ReLU())->size(), 2U);
+  EXPECT_THAT([&] { net.layers[3]; }, testing::ThrowsMessage<lazuli::Error>(
+                                          "ModuleList: there is no module 3, the list has 3"));
+  EXPECT_THAT([&] { net.heads["in"]; },
+              testing::ThrowsMessage<lazuli::Error>("ModuleDict: there is no \"in\""));
+  EXPECT_THAT([&] { net.heads->at<lazuli::nn::Linear>("drop"); },
+              testing::ThrowsMessage<lazuli::Error>("ModuleDict: \"drop\" is of another type"));
+}
+
 TEST(TorchModuleTest, LossesAreModules) {
   const torch::Tensor x = torch::tensor({1.0, 3.0}), y = torch::zeros(2);
   EXPECT_EQ(torch::nn::MSELoss()(x, y).item(), 5);

@@ -46,6 +46,13 @@ class NpuExecutable final : public Executable {
   NpuExecutable(Plan plan, std::shared_ptr<NpuDevices> devices, Device device)
       : plan_(std::move(plan)), devices_(std::move(devices)), device_(device) {
     CountStats();
+    updated_by_.resize(plan_.partition.values.size(), -1);
+    for (const PlanStep& step : plan_.steps) {
+      if (const auto* device = std::get_if<DeviceProgram>(&step.program)) {
+        for (const DeviceProgram::Update& update : device->updates)
+          updated_by_[static_cast<std::size_t>(update.value)] = update.parameter;
+      }
+    }
   }
 
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;
@@ -57,7 +64,9 @@ class NpuExecutable final : public Executable {
     return plan_.partition.values[static_cast<std::size_t>(value)].byte_size();
   }
   void CountStats();
+  bool TakesMemoryOf(int32_t parameter, const ExecuteArgs& args, const Run& run) const;
   absl::StatusOr<Run> Obtain(const ExecuteArgs& args);
+  void TakeOver(const ExecuteArgs& args, Run& run) const;
   absl::Status TakeArguments(const ExecuteArgs& args, Run& run) const;
   absl::Status TakeScalars(const ExecuteArgs& args, Run& run) const;
   absl::StatusOr<const std::vector<uint64_t>*> ConstantsOn(const std::shared_ptr<Card>& card);
@@ -77,6 +86,8 @@ class NpuExecutable final : public Executable {
   const std::shared_ptr<NpuDevices> devices_;
   const Device device_;
   ExecutableStats stats_;
+  // Of each value: the parameter that a program of the device updates to it in place; -1: none.
+  std::vector<int32_t> updated_by_;
   int64_t temporary_bytes_ = 0;  // the most that a program of the device asks for
   // Constants of the programs, on each card that has run them: blocks, and places by step.
   struct Constants {
@@ -160,6 +171,16 @@ absl::Status NpuExecutable::TakeScalars(const ExecuteArgs& args, Run& run) const
   return absl::OkStatus();
 }
 
+// Whether the caller gives the parameter's memory up, and no other argument lies there.
+bool NpuExecutable::TakesMemoryOf(int32_t parameter, const ExecuteArgs& args,
+                                  const Run& run) const {
+  const auto p = static_cast<std::size_t>(parameter);
+  return p < args.donated.size() && args.donated[p] != 0 &&
+         std::count(run.places.begin(),
+                    run.places.begin() + static_cast<std::ptrdiff_t>(args.buffers.size()),
+                    run.places[p]) == 1;
+}
+
 absl::StatusOr<Run> NpuExecutable::Obtain(const ExecuteArgs& args) {
   const Partition& partition = plan_.partition;
   Run run;
@@ -170,6 +191,11 @@ absl::StatusOr<Run> NpuExecutable::Obtain(const ExecuteArgs& args) {
     run.card = devices_->cards[static_cast<std::size_t>(run.device.ordinal)];
   LAZULI_RETURN_IF_ERROR(TakeArguments(args, run));
   for (auto v = static_cast<std::size_t>(partition.parameters); v < partition.values.size(); ++v) {
+    const int32_t parameter = updated_by_[v];
+    if (parameter >= 0 && TakesMemoryOf(parameter, args, run)) {
+      run.places[v] = run.places[static_cast<std::size_t>(parameter)];
+      continue;
+    }
     LAZULI_ASSIGN_OR_RETURN(
         run.blocks[v], AllocateOn(run.card, partition.values[v].byte_size(), partition.names[v]));
     run.places[v] = run.blocks[v].place();
@@ -179,6 +205,20 @@ absl::StatusOr<Run> NpuExecutable::Obtain(const ExecuteArgs& args) {
   }
   LAZULI_RETURN_IF_ERROR(TakeScalars(args, run));
   return run;
+}
+
+// From here on donated arguments are gone, even if the run fails: programs write where they lie. Of
+// those that are kept a copy is updated.
+void NpuExecutable::TakeOver(const ExecuteArgs& args, Run& run) const {
+  for (std::size_t v = 0; v < updated_by_.size(); ++v) {
+    if (updated_by_[v] < 0) continue;
+    const auto p = static_cast<std::size_t>(updated_by_[v]);
+    if (run.blocks[v].card() != nullptr)
+      run.card->Copy(run.places[p], run.places[v],
+                     static_cast<uint64_t>(BytesOf(static_cast<int32_t>(v))));
+    else
+      run.blocks[v] = static_cast<NpuBuffer&>(*args.buffers[p]).Release();
+  }
 }
 
 // Constants are loaded once, by the first run on a card.
@@ -348,7 +388,7 @@ absl::StatusOr<Buffers> NpuExecutable::ExecuteSteps(const ExecuteArgs& args, std
   for (std::size_t o = 0; o < partition.results.size(); ++o) {
     const auto v = static_cast<std::size_t>(partition.results[o]);
     DramBlock block;
-    if (run.blocks[v].card() != nullptr && !taken[v]) {
+    if (partition.results[o] >= partition.parameters && !taken[v]) {
       taken[v] = true;
       outputs.push_back(nullptr);
       continue;
@@ -359,6 +399,7 @@ absl::StatusOr<Buffers> NpuExecutable::ExecuteSteps(const ExecuteArgs& args, std
     outputs.push_back(
         std::make_shared<NpuBuffer>(partition.values[v], run.device, std::move(block)));
   }
+  TakeOver(args, run);
   while (next < plan_.steps.size()) {
     const std::size_t s = next++;
     const PlanStep& step = plan_.steps[s];

@@ -88,10 +88,61 @@ int64_t NumberOf(std::string_view name, char letter) {
   return end.ec == std::errc() && end.ptr == name.data() + name.size() ? number : -1;
 }
 
-absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Region& region, const Config& config) {
+std::optional<int64_t> LeafOf(const Shape& shape, absl::Span<const int64_t> index) {
+  if (index.empty()) return shape.IsArray() ? std::optional<int64_t>(0) : std::nullopt;
+  if (!shape.IsTuple() || index.size() > 1) return std::nullopt;
+  const Shape& part = shape.tuple()[static_cast<std::size_t>(index[0])];
+  return part.IsArray() ? std::optional(LeavesBefore(shape, index[0])) : std::nullopt;
+}
+
+// Which of the region's outputs may take the memory of an argument that the module says they
+// replace: nobody else reads that argument then or later.
+std::vector<MayReplace> UpdatesOf(const Plan& plan, const Region& region) {
+  std::vector<MayReplace> updates;
+  if (region.alone) return updates;
+  const Partition& partition = plan.partition;
+  const auto place_in = [](const std::vector<int32_t>& values, int32_t value) {
+    const auto at = std::find(values.begin(), values.end(), value);
+    return at == values.end() ? -1 : static_cast<int32_t>(at - values.begin());
+  };
+  const hlo::Computation& entry = *plan.module->entry();
+  for (const hlo::Alias& alias : plan.module->aliases()) {
+    const std::optional<int64_t> output = LeafOf(entry.root()->shape(), alias.output_index);
+    int64_t before = 0;
+    for (int64_t p = 0; p < alias.parameter_number; ++p)
+      before += LeafCount(entry.parameters()[static_cast<std::size_t>(p)]->shape());
+    const std::optional<int64_t> leaf =
+        LeafOf(entry.parameters()[static_cast<std::size_t>(alias.parameter_number)]->shape(),
+               alias.parameter_index);
+    if (!output || !leaf) continue;
+    const auto parameter = static_cast<int32_t>(before + *leaf);
+    const int32_t value = partition.results[static_cast<std::size_t>(*output)];
+    const int32_t result = place_in(region.outputs, value),
+                  argument = place_in(region.inputs, parameter);
+    const bool read_later =
+        std::any_of(partition.regions.begin(), partition.regions.end(), [&](const Region& other) {
+          return &other > &region && place_in(other.inputs, parameter) >= 0;
+        });
+    if (result >= 0 && argument >= 0 && !read_later && place_in(partition.results, parameter) < 0)
+      updates.push_back({result, argument});
+  }
+  return updates;
+}
+
+// The value that takes the memory of this one.
+int32_t ResultInPlaceOf(int32_t parameter, const std::vector<DeviceProgram::Update>& updates) {
+  return std::find_if(
+             updates.begin(), updates.end(),
+             [&](const DeviceProgram::Update& update) { return update.parameter == parameter; })
+      ->value;
+}
+
+absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Plan& plan, const Region& region,
+                                                const Config& config) {
   CompileReport report;
   LAZULI_ASSIGN_OR_RETURN(const Program program,
-                          Compile(*region.module, config, &report, {.one_group = region.alone}));
+                          Compile(*region.module, config, &report,
+                                  {.one_group = region.alone, .updates = UpdatesOf(plan, region)}));
   auto checked = std::make_shared<CheckedProgram>();
   if (const auto fault = CheckProgram(program, config, *checked)) return ToStatus(*fault);
   for (const CheckedProgram::Reference& reference : checked->references) {
@@ -100,6 +151,9 @@ absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Region& region, const Conf
   }
   DeviceProgram result;
   result.origins = std::move(report.origins);
+  for (const MayReplace& pair : report.updated)
+    result.updates.push_back({region.outputs[static_cast<std::size_t>(pair.result)],
+                              region.inputs[static_cast<std::size_t>(pair.parameter)]});
   for (const Symbol& symbol : program.symbols) {
     using Kind = DeviceProgram::Where::Kind;
     const auto bytes = RoundedToDramUnit(static_cast<uint64_t>(symbol.bytes()));
@@ -110,13 +164,15 @@ absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Region& region, const Conf
       result.symbols.push_back({Kind::kTemporary, 0, result.temporary_bytes});
       result.temporary_bytes += bytes;
     } else {
-      const bool in = symbol.kind == SymbolKind::kIn;
+      const bool in = symbol.kind != SymbolKind::kOut;
       const std::vector<int32_t>& values = in ? region.inputs : region.outputs;
       const int64_t number = NumberOf(symbol.name, in ? 'p' : 'r');
       if (number < 0 || number >= static_cast<int64_t>(values.size()))
         return Internal("the NPU's program has an array ", symbol.name,
                         " that is neither parameter nor result");
-      result.symbols.push_back({Kind::kValue, values[static_cast<std::size_t>(number)], 0});
+      int32_t value = values[static_cast<std::size_t>(number)];
+      if (symbol.kind == SymbolKind::kInOut) value = ResultInPlaceOf(value, result.updates);
+      result.symbols.push_back({Kind::kValue, value, 0});
     }
   }
   result.program = std::move(checked);
@@ -172,7 +228,7 @@ absl::StatusOr<bool> CompileRegions(const Config& config, const backend::Compile
       if (region.on_device != device) continue;
       PlanStep step{&region, HostProgram{}};
       if (device) {
-        absl::StatusOr<DeviceProgram> program = MakeDeviceProgram(region, config);
+        absl::StatusOr<DeviceProgram> program = MakeDeviceProgram(plan, region, config);
         if (!program.ok() && GivesUp(program.status())) {
           const Refusal refusal{"does-not-compile", std::string(Message(program.status()))};
           for (const hlo::Instruction* i : region.instructions) placement.Refuse(*i, refusal);

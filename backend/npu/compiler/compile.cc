@@ -1,5 +1,8 @@
 #include "backend/npu/compiler/compile.h"
 
+#include <utility>
+#include <vector>
+
 #include "backend/npu/compiler/allocate.h"
 #include "backend/npu/compiler/emit.h"
 #include "backend/npu/compiler/lowering.h"
@@ -45,12 +48,14 @@ absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& o
 // Kernels plan with a part of the scratchpad each. Should that ever not fit together, all of them do
 // with less.
 absl::Status MakeTiles(const hlo::Computation& entry, const Config& config,
-                       const CompileOptions& options, TileProgram& tiles, Occupancy& occupancy) {
+                       const CompileOptions& options, TileProgram& tiles, Occupancy& occupancy,
+                       std::vector<MayReplace>& updated) {
   absl::Status status;
   for (Config planned = config; planned.spm.kb >= 1; planned.spm.kb /= 2) {
     tiles = {};
     TileBuilder builder(planned, tiles);
     LAZULI_RETURN_IF_ERROR(Lowering(builder, options.one_group).LowerEntry(entry));
+    updated = UpdateInPlace(tiles, options.updates);
     status = PlaceBuffers(config, tiles, occupancy);
     if (!absl::IsResourceExhausted(status)) return status;
   }
@@ -72,12 +77,14 @@ absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
   LAZULI_RETURN_IF_ERROR(CheckSupported(module, config));
   TileProgram tiles;
   Occupancy occupancy;
-  LAZULI_RETURN_IF_ERROR(MakeTiles(*module.entry(), config, options, tiles, occupancy));
+  std::vector<MayReplace> updated;
+  LAZULI_RETURN_IF_ERROR(MakeTiles(*module.entry(), config, options, tiles, occupancy, updated));
   LAZULI_RETURN_IF_ERROR(Synchronise(tiles));
   if (report != nullptr) {
     report->spm_bytes = occupancy.spm_bytes;
     report->acc_rows = occupancy.acc_rows;
     report->origins = tiles.instructions;
+    report->updated = std::move(updated);
     if (options.keep_tiles) report->tiles = tiles.ToString();
   }
   absl::StatusOr<Program> program = Emit(config, tiles);

@@ -5,7 +5,8 @@
 //   machine->WriteSymbol(0, "p0", bytes);
 //
 // Arrays of the program: "p0", "p1", ... are the leaves of the entry's parameters and "r0", "r1", ... those of its result, row
-// major whatever layouts the module has, scalars as arrays of one element; leaves without elements have no array. Constants
+// major whatever layouts the module has, scalars as arrays of one element; leaves without elements have no array, and a result that
+// updates a parameter in place has the parameter's. Constants
 // (c...) and temporaries (t...) follow. Where an instruction names a place in DRAM, its imm is the offset of the array that it
 // accesses (in units of kDramUnit) and its register what is added to it; nothing else holds an address of DRAM. So a program can be bound to
 // arrays that lie elsewhere by replacing these.
@@ -17,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "backend/npu/compiler/update_in_place.h"
 #include "backend/npu/sim/config.h"
 #include "backend/npu/sim/program.h"
 #include "ir/hlo/module.h"
@@ -29,6 +31,7 @@ struct CompileReport {
   int64_t temporary_bytes = 0;                   // of DRAM
   std::string tiles;                             // the tile program as text, if it was asked for
   std::vector<const hlo::Instruction*> origins;  // of Program::origins; null: of none
+  std::vector<MayReplace> updated;               // the pairs that are one array
 };
 
 #ifdef NDEBUG
@@ -41,6 +44,8 @@ struct CompileOptions {
   bool keep_tiles = false;
   // Devices run the program that are members of one group of its only collective; else all do.
   bool one_group = false;
+  // Results that may lie where parameters do. A pair that does is the parameter's array, in and out.
+  std::vector<MayReplace> updates = {};
   bool verify = kDebugBuild;  // Verify() (verify.h) what was made
 };
 

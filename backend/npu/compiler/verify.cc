@@ -604,6 +604,12 @@ class PathVerifier {
                                  : checked_.program.symbols[static_cast<std::size_t>(memory)].name;
   }
 
+  // A parameter that no result updates, or a constant.
+  bool IsGiven(int symbol) const {
+    const SymbolKind kind = checked_.program.symbols[static_cast<std::size_t>(symbol)].kind;
+    return kind == SymbolKind::kIn || kind == SymbolKind::kConst;
+  }
+
   // Whether this unit knows that operation to be done.
   bool Knows(int track, int op) const {
     if (op < 0) return true;
@@ -642,6 +648,8 @@ class PathVerifier {
     if (low < 0 || high > size)
       return Wrong(touch.write ? "it writes" : "it reads", " bytes ", low, " to ", high - 1, " of ",
                    NameOf(touch.memory), ", which has ", size);
+    if (touch.write && !spm && IsGiven(touch.memory))
+      return Wrong("it writes ", NameOf(touch.memory), ", which the program is given to read");
     absl::Status status;
     memories_[touch.memory].ForEach(low, high, [&](const TouchedByTracks::Range& range) {
       int other = Knows(track, range.writer) ? -1 : range.writer;

@@ -127,6 +127,76 @@ TEST_F(NpuClientTest, DonatedMemoryIsFreeAgain) {
   EXPECT_EQ(in_use(), 0);
 }
 
+// A step as training has it: weights that are updated where they lie, and a result besides.
+TEST_F(NpuClientTest, DonatedArgumentsAreUpdatedWhereTheyLie) {
+  Start();
+  const auto step = Compile(
+      R"(HloModule step, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
+    ENTRY main {
+      w = f32[50000] parameter(0)
+      v = f32[50000] parameter(1)
+      g = f32[50000] parameter(2)
+      u = f32[50000] add(v, g)
+      x = f32[50000] subtract(w, u)
+      ROOT r = (f32[50000], f32[50000]) tuple(x, u)
+    })");
+  constexpr int64_t kBytes = 200000;
+  const auto in_use = [&] { return client_->memory_stats(client_->devices()[0])->bytes_in_use; };
+  const auto peak = [&] { return client_->memory_stats(client_->devices()[0])->peak_bytes; };
+  const std::vector<uint8_t> donated = {1, 1, 0};
+  std::vector<BufferPtr> buffers = {Full(9, 50000), Full(1, 50000), Full(2, 50000)};
+  const int64_t before = in_use();
+  for (int i = 1; i <= 3; ++i) {
+    auto outputs = step->Execute({.buffers = buffers, .scalars = {}, .donated = donated});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    buffers = {outputs->at(0), outputs->at(1), buffers[2]};
+  }
+  EXPECT_EQ(First(*buffers[0]), 9 - 3 - 5 - 7);
+  EXPECT_EQ(First(*buffers[1]), 7);
+  EXPECT_EQ(in_use(), before);
+  EXPECT_EQ(peak(), before);  // a step allocates nothing
+
+  // Who still holds them keeps them: the run updates copies.
+  auto kept = step->Execute({.buffers = buffers, .scalars = {}, .donated = {}});
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(First(*buffers[0]), -6);
+  EXPECT_EQ(First(*buffers[1]), 7);
+  EXPECT_EQ(First(*kept->at(0)), -15);
+  EXPECT_EQ(First(*kept->at(1)), 9);
+  EXPECT_EQ(peak(), before + 2 * kBytes);
+
+  // One array for two arguments, of which one is given up: it is read until the end.
+  const std::vector<BufferPtr> same = {buffers[0], buffers[1], buffers[0]};
+  auto both =
+      step->Execute({.buffers = same, .scalars = {}, .donated = std::vector<uint8_t>{1, 1, 0}});
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(First(*both->at(0)), -7);
+  EXPECT_EQ(First(*both->at(1)), 1);
+}
+
+// What a result replaces is still read behind it.
+TEST_F(NpuClientTest, ArgumentsThatAreReadAgainAreNotUpdatedInPlace) {
+  Start();
+  const auto step = Compile(R"(HloModule step, input_output_alias={ {0}: (0, {}, may-alias) }
+    ENTRY main {
+      w = f32[64,64] parameter(0)
+      x = f32[64,64] parameter(1)
+      u = f32[64,64] add(w, x)
+      d = f32[64,64] dot(u, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      ROOT r = (f32[64,64], f32[64,64]) tuple(u, d)
+    })");
+  const std::vector<float> ones(64 * 64, 1);
+  const Shape shape(DType::kF32, {64, 64});
+  std::vector<BufferPtr> buffers;
+  for (int i = 0; i < 2; ++i)
+    buffers.push_back(*client_->FromHost({ones.data(), &shape}, {}, client_->devices()[0]));
+  const auto outputs =
+      step->Execute({.buffers = buffers, .scalars = {}, .donated = std::vector<uint8_t>{1, 0}});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ(First(*outputs->at(0)), 2);
+  EXPECT_EQ(First(*outputs->at(1)), 128);
+}
+
 struct FaultCase {
   const char* inject;
   std::vector<const char*> said;

@@ -140,5 +140,26 @@ TEST(NpuVerifyTest, ErrorsNamePlaceAndOp) {
                                "ld0, which writes there")));
 }
 
+// One that is updated in place is written, any other is given to be read.
+TEST(NpuVerifyTest, OnlyParametersThatResultsReplaceAreWritten) {
+  const Config config = SmallMachine(1);
+  const auto module = ParseHlo(R"(ENTRY e {
+    w = f32[9000] parameter(0) g = f32[9000] parameter(1) v = f32[64,64] parameter(2)
+    x = f32[9000] subtract(w, g) t = f32[64,64] transpose(v), dimensions={1,0}
+    ROOT r = (f32[9000], f32[64,64]) tuple(x, t) })");
+  CompileReport report;
+  auto program = Compile(*module, config, &report, {.updates = {{0, 0}, {1, 2}}, .verify = true});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(report.updated, (std::vector<MayReplace>{{0, 0}}));  // v is read behind its first rows
+  std::string symbols;
+  for (Symbol& symbol : program->symbols) {
+    symbols += Str(symbol.name, symbol.kind == SymbolKind::kInOut ? "* " : " ");
+    if (symbol.kind == SymbolKind::kInOut) symbol.kind = SymbolKind::kIn;
+  }
+  EXPECT_EQ(symbols, "p1 p2 p0* r1 ");
+  EXPECT_THAT(std::string(Message(Verify(*program, config))),
+              HasSubstr("it writes p0, which the program is given to read"));
+}
+
 }  // namespace
 }  // namespace lazuli::npu

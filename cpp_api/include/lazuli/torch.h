@@ -10,6 +10,7 @@
 #include "lazuli/lazuli.h"
 #include "lazuli/torch/containers.h"
 #include "lazuli/torch/data.h"
+#include "lazuli/torch/functional.h"
 #include "lazuli/torch/nn.h"
 #include "lazuli/torch/optim.h"
 #include "lazuli/torch/tensor.h"

@@ -72,6 +72,43 @@ TEST(TorchModuleTest, OptionsAreBuilt) {
             (lazuli::Dims{4}));
 }
 
+TEST(TorchModuleTest, FunctionsTakeOptions) {
+  namespace F = torch::nn::functional;
+  const torch::Tensor x = torch::arange(16, torch::kFloat).reshape({1, 1, 4, 4});
+  EXPECT_EQ(
+      F::conv2d(x, torch::ones({2, 1, 3, 3}), F::Conv2dFuncOptions().stride(2).padding({1, 0}))
+          .sizes(),
+      (lazuli::Dims{1, 2, 2, 1}));
+  EXPECT_THAT(
+      F::max_pool2d(x, F::MaxPool2dFuncOptions(2).stride({2, 1})).flatten().to_vector<float>(),
+      ElementsAre(5, 6, 7, 13, 14, 15));
+  EXPECT_EQ(F::max_pool2d(x, {2, 2}).numel(), F::max_pool2d(x, 2).numel());
+  EXPECT_THAT(F::avg_pool2d(x, F::AvgPool2dFuncOptions(4).divisor_override(8)).to_vector<float>(),
+              ElementsAre(15));
+  EXPECT_TRUE(torch::equal(F::dropout(x, F::DropoutFuncOptions().p(0.5)), x));
+  EXPECT_FALSE(torch::equal(F::dropout(x, F::DropoutFuncOptions().p(0.5).training(true)), x));
+  const torch::Tensor row = torch::tensor({-1.0, 2.0});
+  EXPECT_THAT(F::pad(row, F::PadFuncOptions({1, 0}).mode(torch::kReflect)).to_vector<float>(),
+              ElementsAre(2, -1, 2));
+  EXPECT_THAT(F::normalize(row, F::NormalizeFuncOptions().p(1).dim(0)).to_vector<float>(),
+              ElementsAre(testing::FloatEq(-1.0f / 3), testing::FloatEq(2.0f / 3)));
+  EXPECT_EQ(F::interpolate(x, F::InterpolateFuncOptions()
+                                  .scale_factor(std::vector<double>{2, 2})
+                                  .mode(torch::kBilinear)
+                                  .align_corners(true))[0][0][7][7]
+                .item<float>(),
+            15);
+  EXPECT_EQ(F::mse_loss(row, torch::zeros(2), F::MSELossFuncOptions(torch::kSum)).item(), 5);
+  const torch::Tensor classes = torch::tensor({0, 1}), logits = torch::zeros({2, 2});
+  EXPECT_THAT(F::cross_entropy(logits, classes,
+                               F::CrossEntropyFuncOptions().ignore_index(1).reduction(torch::kNone))
+                  .to_vector<float>(),
+              ElementsAre(testing::FloatNear(0.6931472f, 1e-6f), 0));
+  torch::Tensor y = row.clone();
+  F::leaky_relu(y, F::LeakyReLUFuncOptions().negative_slope(0.5).inplace(true));
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(-0.5, 2));
+}
+
 TEST(TorchModuleTest, SequentialTakesHoldersAndFunctions) {
   torch::nn::Sequential net(torch::nn::Linear(2, 3), torch::relu, torch::nn::ReLU(),
                             torch::nn::Functional(torch::log_softmax, 1, std::nullopt), Net(3));

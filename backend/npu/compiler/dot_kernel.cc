@@ -49,7 +49,8 @@ double CyclesOf(const Config& config, const ProductTypes& types, const Problem& 
       rate;
   const double last = static_cast<double>(x.mb * x.nb * p.out_bytes) / rate;
   // Transfers beside the array take banks and energy, and a block has a beginning.
-  return std::max(array + first + last, dram) + dram / 4 + static_cast<double>(ms * ns * ks) * 50;
+  const auto blocks = static_cast<double>(ms * ns * ks);
+  return std::max(array + first + last, dram + array / blocks) + dram / 4 + blocks * 50;
 }
 
 }  // namespace

@@ -122,8 +122,9 @@ class Search {
                          static_cast<double>(blocks * columns) * out_bytes) /
                         rate;
     const double ends = (image_bytes + weight_bytes + out_bytes) / rate;
-    return std::max(array + ends, dram) + dram / 4 +
-           static_cast<double>(blocks * columns * chunks) * 100 + static_cast<double>(rows);
+    return std::max(array + ends, dram + array / static_cast<double>(blocks * columns * chunks)) +
+           dram / 4 + static_cast<double>(blocks * columns * chunks) * 100 +
+           static_cast<double>(rows);
   }
 
   // Chunks at the ends are smaller.

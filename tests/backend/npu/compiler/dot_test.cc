@@ -166,6 +166,25 @@ TEST(NpuDotTest, CyclesAreNearTheIdeal) {
   }
 }
 
+// A product that waits for its weights: larger blocks of them leave more to do behind the last one.
+TEST(NpuDotTest, ALargerScratchpadIsNotSlower) {
+  const auto module = ParseHlo(DotText(1, 768, 3072, "f32", "f32"));
+  const std::vector<Literal> arguments = RandomArguments(*module);
+  const Literal* const pointers[] = {&arguments[0], &arguments[1]};
+  int64_t before = 0;
+  for (const int64_t kb : {512, 2048, 4096}) {
+    Config config;
+    config.spm.kb = kb;
+    config.strict = false;
+    int64_t cycles = 0;
+    ASSERT_TRUE(RunCompiled(*module, pointers, config, {}, &cycles).ok());
+    if (before > 0) {
+      EXPECT_LE(cycles, before) << kb;
+    }
+    before = cycles;
+  }
+}
+
 // As docs/npu.md compares them: SCALE-Sim never loads weights under a product.
 TEST(NpuDotTest, ListsOfProductsLieBetweenTheIdealAndScaleSim) {
   Config config, scalesim;

@@ -96,11 +96,12 @@ TYPES = {
     "DType?": by_value("std::optional<DType>", "std::optional<DType>"),
     "Device": by_reference("Device", "backend::Device"),
     "Device?": by_reference("std::optional<Device>", "const std::optional<backend::Device>&"),
+    "Generator?": Type("const OptionalGenerator&", "std::optional<Generator>", "Generator&"),  # none: the process' own
 }
 ENUMS = {"Reduction": "nn", "Nonlinearity": "nn.init", "Unbiased": ""}  # and the namespace they are in
 RESULTS = {"Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "float": "double", "None": "void"}
 # Of definitions: the defaults that gradients and composites use, too.
-KEPT_DEFAULTS = {"int", "int?", "int[]", "bool", "float?", "DType?", "Device?"}
+KEPT_DEFAULTS = {"int", "int?", "int[]", "bool", "float?", "DType?", "Device?", "Generator?"}
 
 
 def type_of(name):
@@ -179,7 +180,7 @@ class Row:
     @property
     def definition(self):
         """The name of the definition: that of a view stands beside one of the values alone."""
-        return pascal(self.name) + ("View" if "view" in self.forms else "")
+        return pascal(self.name) + ("View" if "view" in self.forms else "InPlace" if self.only_method else "")
 
     @property
     def is_defined(self):
@@ -187,9 +188,14 @@ class Row:
         return not self.table and "written" not in self.forms
 
     @property
+    def only_method(self):
+        """Whether there is x.name_(...) alone: what is drawn in place is no function of x."""
+        return "method" in self.forms and self.parameters[0].type == "Tensor!"
+
+    @property
     def takes_out(self):
         """Whether the function of Python takes out=: those that give new tensors."""
-        return not self.namespace and "view" not in self.forms and "?" not in self.result and \
+        return not self.namespace and not self.only_method and "view" not in self.forms and "?" not in self.result and \
             (self.result == "Tensor" or self.result.startswith("("))
 
     def signature(self):
@@ -436,6 +442,8 @@ def function_declaration(row):
 
 
 def method_declaration(row):
+    if row.only_method:
+        return wrapped(f"Tensor& {row.name}(", declared_parameters(row, skip=1), ");", "  ")
     return wrapped(f"{row.cpp_result} {row.name}(", declared_parameters(row, skip=1), ") const;", "  ")
 
 
@@ -447,7 +455,8 @@ def definition_declaration(row):
     parts, optional = [], True
     for p in reversed(row.parameters):
         optional = optional and p.default is not None and p.type in KEPT_DEFAULTS
-        parts.insert(0, f"{type_of(p.type).defined} {p.name}" + (f" = {cpp_default(p.type, p.default)}" if optional else ""))
+        default = "DefaultGenerator()" if p.type == "Generator?" else cpp_default(p.type, p.default)
+        parts.insert(0, f"{type_of(p.type).defined} {p.name}" + (f" = {default}" if optional else ""))
     result = "Tensors" if row.result == "Tensor[]" else row.cpp_result
     return wrapped(f"{result} {row.definition}(", parts, ");")
 
@@ -507,10 +516,11 @@ def header(template, families, sections=()):
     for line in template.splitlines():
         word, *arguments = line.strip()[1:].split() if line.strip().startswith("@") else [""]
         if word == "functions":
-            for section in [s for name in arguments for s in by_name[name].sections]:
+            sections_of = [s for name in arguments for s in by_name[name].sections]
+            for section in [s for s in sections_of if not all(row.only_method for row in s.rows)]:
                 if section.title:
                     lines.append(comment("--- " + section.title))
-                lines += [function_declaration(row) for row in section.rows]
+                lines += [function_declaration(row) for row in section.rows if not row.only_method]
                 lines.append("")
             lines.pop()
         elif word == "using":
@@ -537,17 +547,22 @@ def header(template, families, sections=()):
 
 
 def with_tensor_options(row):
-    """The function under LibTorch's name: with options instead of the last two parameters, a dtype and a device."""
-    if row.namespace or [p.type.rstrip("?") for p in row.parameters[-2:]] != ["DType", "Device"]:
+    """The function under LibTorch's name: with options instead of a dtype and a device, which come last; a generator, if it
+    takes one, stands before them, as there, or is left out."""
+    generator = [p for p in row.parameters if p.type == "Generator?"]
+    parameters = [p for p in row.parameters if p not in generator]
+    if row.namespace or [p.type.rstrip("?") for p in parameters[-2:]] != ["DType", "Device"]:
         return []
-    *kept, dtype, device = row.parameters
-    passed = [*(p.name for p in kept),
-              "options.dtype()" if dtype.type == "DType?" else f"options.dtype().value_or({cpp_default('DType', dtype.default)})",
-              "options.device()" if device.type == "Device?" else "options.device().value_or(Device())", "loc"]
-    head = wrapped(f"inline Tensor {row.name}(", [*(p.declared(defaults=False) for p in kept),
-                                                  "const TensorOptions& options", LOC], ") {")
-    call = wrapped(f"  return options.Finish(lazuli::{row.name}(", passed, "), loc);")
-    return [f"using lazuli::{row.name};", f"{head}\n{call}\n}}"]
+    *kept, dtype, device = parameters
+    made = ["options.dtype()" if dtype.type == "DType?" else f"options.dtype().value_or({cpp_default('DType', dtype.default)})",
+            "options.device()" if device.type == "Device?" else "options.device().value_or(Device())"]
+    lines = [f"using lazuli::{row.name};"]
+    for given in ([], generator) if generator else ([],):
+        passed = [*(p.name for p in kept), *made, *(p.name if given else "{}" for p in generator), "loc"]
+        head = wrapped(f"inline Tensor {row.name}(", [*(p.declared(defaults=False) for p in [*kept, *given]),
+                                                      "const TensorOptions& options", LOC], ") {")
+        lines.append(f"{head}\n" + wrapped(f"  return options.Finish(lazuli::{row.name}(", passed, "), loc);") + "\n}")
+    return lines
 
 
 def in_one_line(head, body, indent="  "):
@@ -630,6 +645,13 @@ def pascal(name):
     return "".join(part.capitalize() for part in name.split("_"))
 
 
+def passed_parameters(row, self="x"):
+    """What the definition is called with; the first parameter of a method is `self`."""
+    names = [self if i == 0 and row.only_method else p.name for i, p in enumerate(row.parameters)]
+    return [type_of(p.type).passed.format(name=name, op=quoted(row.name), position=i, quoted=quoted(p.name))
+            for i, (p, name) in enumerate(zip(row.parameters, names, strict=True))]
+
+
 def functions(families):
     """The public functions, each in terms of its definition."""
     text = [NOTE.format(source=ROWS) + '''#include "cpp_api/src/inplace.h"
@@ -639,7 +661,8 @@ def functions(families):
 #include "lazuli/special.h"
 ''']
     space = ""
-    for row in sorted([row for family in families for row in family.rows if row.is_defined], key=lambda row: row.namespace):
+    for row in sorted([row for family in families for row in family.rows if row.is_defined and not row.only_method],
+                      key=lambda row: row.namespace):
         if space != (space := row.cpp_name.rpartition("::")[0]):
             text += ([CLOSED] if len(text) > 1 else []) + [f"namespace {space} {{"]
         op = quoted(row.name)
@@ -648,8 +671,7 @@ def functions(families):
             x, y = (p.name for p in row.parameters)
             body = f"  return Binary({op}, lazy::{pascal(row.name)}, kArithmetic, {x}, {y});"
         else:
-            passed = [type_of(p.type).passed.format(name=p.name, op=op, position=i, quoted=quoted(p.name))
-                      for i, p in enumerate(row.parameters)]
+            passed = passed_parameters(row)
             body = f"  return Call(loc, [&] {{ return Out(lazy::{row.definition}({', '.join(passed)})); }});"
             if len(body) > WIDTH:
                 body = "  return Call(loc, [&] {\n" + \
@@ -661,6 +683,7 @@ def functions(families):
 def forms(families):
     """Methods and forms in place, by the functions."""
     text = [NOTE.format(source=ROWS) + '''#include "cpp_api/src/inplace.h"
+#include "cpp_api/src/operands.h"
 #include "lazuli/ops.h"
 
 namespace lazuli {
@@ -669,6 +692,11 @@ namespace lazuli {
     rows = [row for family in families for row in family.rows]
     for row in rows:
         if "method" not in row.forms:
+            continue
+        if row.only_method:
+            text.append(wrapped(f"Tensor& Tensor::{row.name}(", declared_parameters(row, 1, defaults=False), ") {") + "\n" +
+                        wrapped(f"  Call(loc, [&] {{ lazy::{row.definition}(", passed_parameters(row, self="*this"), "); });") +
+                        "\n  return *this;\n}")
             continue
         names = [p.name for p in row.parameters[1:]]
         this = "*this"
@@ -713,7 +741,7 @@ def python_value(row, p):
 def python_parameters(row, in_place):
     """What Python's function takes besides, as PyTorch's: what makes a leaf may let it want a gradient, and an activation may
     be written to its operand."""
-    if in_place:
+    if in_place or row.only_method:
         return ()
     if row.result == "Tensor" and any(p.type.startswith("Device") for p in row.parameters):
         return (Parameter("bool", "requires_grad", "False"),)
@@ -736,8 +764,8 @@ def python_row(row, in_place=False, number=0):
     if any(p.name == "inplace" for p in added):
         body += ["  if (inplace.get()) {", "    Tensor self = x.get();", f"    self.{name}_({', '.join(arguments[1:] + line)});",
                  "    return Py_NewRef(slots[0]);", "  }"]
-    gives_x = in_place or (row.result == "None" and row.parameters[0].type == "Tensor!")
-    if in_place:
+    gives_x = in_place or row.only_method or (row.result == "None" and row.parameters[0].type == "Tensor!")
+    if in_place or row.only_method:
         body.append("  Tensor self = x.get();")
         call = f"self.{name}({', '.join(arguments[1:] + line)})"
     else:
@@ -775,6 +803,7 @@ def python_row(row, in_place=False, number=0):
 
 
 def row_id(row, in_place, number):
+    in_place = in_place or row.only_method
     return pascal(row.namespace.replace(".", "_")) + pascal(row.name) + ("InPlace" if in_place else "") + (str(number + 1) if number else "")
 
 
@@ -787,7 +816,7 @@ def python_overloads(overloads, in_place=False):
         row, kind = f"k{ids[0]}Overloads", "Overloaded"
         text.append(f"FunctionRow* const {row}[] = {{{', '.join(f'&k{i}Row' for i in ids)}}};\n")
     bind = []
-    if not in_place:
+    if not in_place and not first.only_method:
         bind.append(f"  BindFunction({row}, &As{kind}Function<{row}>, module, {quoted(first.namespace)});")
     if in_place or first.forms & {"method", "py.method"}:
         bind.append(f"  BindMethod({row}, &As{kind}Method<{row}>);")

@@ -60,6 +60,13 @@ inline lazy::Reduction In(nn::Reduction reduction) {
   return static_cast<lazy::Reduction>(reduction);
 }
 
+struct GeneratorAccess {
+  static lazy::Generator& Get(const OptionalGenerator& generator);  // none: the process' own
+};
+inline lazy::Generator& In(const OptionalGenerator& generator) {
+  return GeneratorAccess::Get(generator);
+}
+
 inline Tensor Out(lazy::Tensor tensor) { return TensorAccess::Wrap(std::move(tensor)); }
 inline std::pair<Tensor, Tensor> Out(std::pair<lazy::Tensor, lazy::Tensor> pair) {
   return {Out(std::move(pair.first)), Out(std::move(pair.second))};

@@ -215,22 +215,9 @@ Tensor Arange(int64_t count, DType dtype, backend::Device device) {
   return RecordOne(PositionsOp{Dims{count}, 0, dtype}, {}, device);
 }
 
-Tensor Rand(absl::Span<const int64_t> dims, std::optional<DType> dtype, backend::Device device) {
-  return Rand(dims, dtype.value_or(DefaultFloat()), device, DefaultGenerator());
-}
-Tensor Randn(absl::Span<const int64_t> dims, std::optional<DType> dtype, backend::Device device) {
-  return Randn(dims, dtype.value_or(DefaultFloat()), device, DefaultGenerator());
-}
-Tensor Randint(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType dtype,
-               backend::Device device) {
-  return Randint(low, high, dims, dtype, device, DefaultGenerator());
-}
-Tensor Randperm(int64_t count, DType dtype, backend::Device device) {
-  return Randperm(count, dtype, device, DefaultGenerator());
-}
-
-Tensor Rand(absl::Span<const int64_t> dims, DType dtype, backend::Device device,
+Tensor Rand(absl::Span<const int64_t> dims, std::optional<DType> given, backend::Device device,
             Generator& generator) {
+  const DType dtype = given.value_or(DefaultFloat());
   if (dtype == DType::kC64 || dtype == DType::kC128) {
     const DType part = hlo::PartType(dtype);
     const Tensor real = Rand(dims, part, device, generator);
@@ -241,8 +228,9 @@ Tensor Rand(absl::Span<const int64_t> dims, DType dtype, backend::Device device,
   return RecordRandom(op, NumbersFor(dtype, Count(op.dims)), device, generator);
 }
 
-Tensor Randn(absl::Span<const int64_t> dims, DType dtype, backend::Device device,
+Tensor Randn(absl::Span<const int64_t> dims, std::optional<DType> given, backend::Device device,
              Generator& generator) {
+  const DType dtype = given.value_or(DefaultFloat());
   if (dtype == DType::kC64 || dtype == DType::kC128) {  // two parts of half the variance
     const DType part = hlo::PartType(dtype);
     const Tensor real = Randn(dims, part, device, generator);
@@ -299,6 +287,10 @@ Tensor Randint(int64_t low, int64_t high, absl::Span<const int64_t> dims, DType 
                                      Number(range).Slot(DType::kU64)};
   RandomIntegerOp op{Dims(dims.begin(), dims.end()), dtype};
   return RecordRandom(op, 2 * Count(op.dims), device, generator, numbers);
+}
+Tensor Randint(int64_t high, absl::Span<const int64_t> dims, DType dtype, backend::Device device,
+               Generator& generator) {
+  return Randint(0, high, dims, dtype, device, generator);
 }
 
 Tensor Randperm(int64_t count, DType dtype, backend::Device device, Generator& generator) {
@@ -545,12 +537,21 @@ Tensor EmptyPermuted(absl::Span<const int64_t> size, absl::Span<const int64_t> p
 }
 
 Tensor RandLike(const Tensor& x, std::optional<DType> dtype,
-                const std::optional<backend::Device>& device) {
-  return Rand(x.shape().dims(), dtype.value_or(x.dtype()), device.value_or(x.device()));
+                const std::optional<backend::Device>& device, Generator& generator) {
+  return Rand(x.shape().dims(), dtype.value_or(x.dtype()), device.value_or(x.device()), generator);
 }
 Tensor RandnLike(const Tensor& x, std::optional<DType> dtype,
-                 const std::optional<backend::Device>& device) {
-  return Randn(x.shape().dims(), dtype.value_or(x.dtype()), device.value_or(x.device()));
+                 const std::optional<backend::Device>& device, Generator& generator) {
+  return Randn(x.shape().dims(), dtype.value_or(x.dtype()), device.value_or(x.device()), generator);
+}
+Tensor RandintLike(const Tensor& x, int64_t low, int64_t high, std::optional<DType> dtype,
+                   const std::optional<backend::Device>& device, Generator& generator) {
+  return Randint(low, high, x.shape().dims(), dtype.value_or(x.dtype()),
+                 device.value_or(x.device()), generator);
+}
+Tensor RandintLike(const Tensor& x, int64_t high, std::optional<DType> dtype,
+                   const std::optional<backend::Device>& device, Generator& generator) {
+  return RandintLike(x, 0, high, dtype, device, generator);
 }
 
 }  // namespace lazuli::lazy

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "lazy/ops/functions.h"
 #include "lazy/tensor/function_scope.h"
 
 namespace lazuli::lazy {
@@ -82,6 +83,8 @@ lowering::Op ProbabilitiesOp::Lower(lowering::LoweringContext& c, lowering::Op x
       {"probabilities", "only ", Str(" weights of a row are not 0, and ", at_least, " are drawn")});
   return x;
 }
+
+namespace {
 
 Tensor DrawUniform(const Tensor& x, double low, double high, Generator& generator) {
   if (!(low <= high) || !std::isfinite(high - low)) {
@@ -165,7 +168,15 @@ Tensor DrawInteger(const Tensor& x, int64_t low, std::optional<int64_t> high,
   return Randint(low, end, x.shape().dims(), dtype, x.device(), generator);
 }
 
-// --- of rows
+// x := what `draw` makes of its shape, dtype and device; refused before anything is drawn.
+template <class F>
+Tensor Over(std::string_view op, const Tensor& x, F draw) {
+  CheckAssignable(op, x);
+  Assign(op, x, draw(x));
+  return x;
+}
+
+}  // namespace
 
 Tensor Bernoulli(const Tensor& x, Generator& generator) {
   if (!IsFloat(x.dtype()))
@@ -243,11 +254,54 @@ Tensor Normal(double mean, const Tensor& std, Generator& generator) {
   const Tensor spread = Checked("normal", std, std::numeric_limits<double>::infinity(), 0);
   return Add(Mul(z, spread), SlotBeside(mean, z));
 }
-Tensor Normal(double mean, double std, absl::Span<const int64_t> dims, DType dtype,
+Tensor Normal(double mean, double std, absl::Span<const int64_t> dims, std::optional<DType> dtype,
               backend::Device device, Generator& generator) {
   CheckNotNegative("normal", "std", std);
   const Tensor z = Randn(dims, dtype, device, generator);
   return Add(Mul(z, SlotBeside(std, z)), SlotBeside(mean, z));
+}
+
+// --- in place
+
+Tensor UniformInPlace(const Tensor& x, double low, double to, Generator& generator) {
+  return Over("uniform_", x, [&](const Tensor& t) { return DrawUniform(t, low, to, generator); });
+}
+Tensor NormalInPlace(const Tensor& x, double mean, double std, Generator& generator) {
+  return Over("normal_", x,
+              [&](const Tensor& t) { return DrawNormal("normal_", t, mean, std, generator); });
+}
+Tensor LogNormalInPlace(const Tensor& x, double mean, double std, Generator& generator) {
+  return Over("log_normal_", x,
+              [&](const Tensor& t) { return DrawLogNormal(t, mean, std, generator); });
+}
+Tensor ExponentialInPlace(const Tensor& x, double lambd, Generator& generator) {
+  return Over("exponential_", x,
+              [&](const Tensor& t) { return DrawExponential(t, lambd, generator); });
+}
+Tensor CauchyInPlace(const Tensor& x, double median, double sigma, Generator& generator) {
+  return Over("cauchy_", x,
+              [&](const Tensor& t) { return DrawCauchy(t, median, sigma, generator); });
+}
+Tensor GeometricInPlace(const Tensor& x, double p, Generator& generator) {
+  return Over("geometric_", x, [&](const Tensor& t) { return DrawGeometric(t, p, generator); });
+}
+Tensor BernoulliInPlace(const Tensor& x, const Tensor& p, Generator& generator) {
+  return Over("bernoulli_", x, [&](const Tensor& t) {
+    return To(Bernoulli(BroadcastTo(p, t.shape().dims()), generator), t.dtype());
+  });
+}
+Tensor BernoulliInPlace(const Tensor& x, double p, Generator& generator) {
+  return Over("bernoulli_", x, [&](const Tensor& t) { return Bernoulli(t, p, generator); });
+}
+Tensor RandomInPlace(const Tensor& x, Generator& generator) {
+  return RandomInPlace(x, 0, std::nullopt, generator);
+}
+Tensor RandomInPlace(const Tensor& x, int64_t to, Generator& generator) {
+  return RandomInPlace(x, 0, to, generator);
+}
+Tensor RandomInPlace(const Tensor& x, int64_t low, std::optional<int64_t> to,
+                     Generator& generator) {
+  return Over("random_", x, [&](const Tensor& t) { return DrawInteger(t, low, to, generator); });
 }
 
 }  // namespace lazuli::lazy

@@ -30,7 +30,7 @@ from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, block_diag, b
 from lazuli._types import (FUNCTIONS as _OTHER_NAMES, channels_last, contiguous_format, finfo, iinfo, is_complex, is_floating_point,
                            layout, memory_format, preserve_format, strided)
 from lazuli.autograd import enable_grad, inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, no_grad, set_grad_enabled
-from lazuli.random import Generator, default_generator, manual_seed, normal, randint, randint_like
+from lazuli.random import Generator, default_generator, manual_seed
 import lazuli.autograd
 import lazuli.data
 import lazuli.debug

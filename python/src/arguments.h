@@ -222,6 +222,18 @@ struct Argument<Device> {
   static py::object Default(std::string_view) { return py::none(); }
 };
 
+template <>
+struct Argument<Generator> {
+  static constexpr std::string_view kType = "Generator";
+  using Stored = const Generator*;
+  static bool Load(PyObject* object, Stored& out) {
+    if (!py::isinstance<Generator>(object)) return false;
+    out = &py::cast<const Generator&>(py::handle(object));
+    return true;
+  }
+  static const Generator& Pass(Stored stored) { return *stored; }
+};
+
 // Choices are strings: these, in the order of the enumerators.
 template <class E>
 inline constexpr std::array<std::string_view, 0> kChoices = {};

@@ -242,7 +242,7 @@ WITHOUT_ROW = {
     "in place: the function, then a write": "*_",
     "constants, random numbers and what is made of indices have no gradient":
         "complex polar is_complex is_floating_point is_signed arange constant empty eye full linspace logspace one_hot ones rand randint randn zeros *_like calculate_gain "
-        "empty_* fill scalar_tensor *_window new_* bernoulli multinomial normal _normal _normal_around _randint",
+        "empty_* fill scalar_tensor *_window new_* bernoulli multinomial normal",
     "of positions that depend on values, in selection_test.py":
         "argwhere bincount masked_select nonzero nonzero_static pad_to_bucket unique unique_consecutive",
     "views, in views_test.py":

@@ -28,7 +28,6 @@ ELSEWHERE = {
     "Python's exceptions": r"Error(::code)?",
     "no_grad() and enable_grad()": r"NoGrad|EnableGrad",
     "inference_mode(), and contexts of autograd": r"InferenceMode(::\w+)?|DetectAnomaly|SavedTensorsHooks",
-    "methods of Tensor": r"(uniform|normal|log_normal|exponential|cauchy|geometric|bernoulli|random)_",
     "autograd.Function and its ctx": r"AutogradContext(::\w+)?|Function(::apply)?|FunctionCall(::\w+)?",
     "utils.checkpoint.checkpoint(), autograd.gradgradcheck()": r"checkpoint|gradgradcheck",
     "Python's frames are the lines": r"Site|SiteScope(::place)?",

@@ -265,6 +265,40 @@ class GenerateTest(unittest.TestCase):
         self.assertIn('BindFunction(kFOverloads, &AsOverloadedFunction<kFOverloads>, module, "");\n', text)
         self.assertIn("BindMethod(kFOverloads, &AsOverloadedMethod<kFOverloads>);\n", text)
 
+    def test_what_is_drawn_in_place_is_a_method_alone_and_takes_a_generator(self):
+        result = self.run_on({"lazy/ops/functions/some.txt": """--- drawn
+drawn(int[] dims, DType? dtype=None, Device device=None, Generator? generator=None) -> Tensor
+  Numbers.
+
+--- in place
+drawn_(Tensor! x, float low=0, Generator? generator=None) -> Tensor : method
+  Numbers.
+""", "cpp_api/include/lazuli/torch.h.in": "@tensor_options\n"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("  Tensor& drawn_(double low = 0, const OptionalGenerator& generator = std::nullopt, LAZULI_LOC);\n",
+                      self.text("include/lazuli/tensor.h"))
+        self.assertNotIn("drawn_", self.text("include/lazuli/ops.h"))
+        self.assertNotIn("drawn_", self.text("cpp_api/src/functions.cc"))
+        self.assertIn("""Tensor& Tensor::drawn_(double low, const OptionalGenerator& generator, SourceLocation loc) {
+  Call(loc, [&] { lazy::DrawnInPlace(In(*this, "drawn_", 0, "x"), low, In(generator)); });
+  return *this;
+}
+""", self.text("cpp_api/src/forms.cc"))
+        definitions = self.text("lazy/ops/functions.h")
+        self.assertIn("             Generator& generator = DefaultGenerator());\n", definitions)
+        self.assertIn("Tensor DrawnInPlace(const Tensor& x, double low, Generator& generator = DefaultGenerator());\n", definitions)
+        text = self.text("python/src/rows_some.cc")
+        self.assertIn("  self.drawn_(low.get(), generator.get(), SourceLocation::current());\n  return Py_NewRef(slots[0]);\n", text)
+        self.assertIn("  BindMethod(kDrawnInPlaceRow, &AsMethod<kDrawnInPlaceRow>);\n", text)
+        self.assertNotIn("BindFunction(kDrawnInPlaceRow", text)
+        self.assertIn("""inline Tensor drawn(const IntList& dims, const TensorOptions& options, LAZULI_LOC) {
+  return options.Finish(lazuli::drawn(dims, options.dtype(), options.device().value_or(Device()),
+                                      {}, loc), loc);
+}
+inline Tensor drawn(const IntList& dims, const OptionalGenerator& generator,
+                    const TensorOptions& options, LAZULI_LOC) {
+""", self.text("include/lazuli/torch.h"))
+
     def test_the_page_has_every_row(self):
         self.run_on()
         self.assertIn(PAGE, self.text("docs/functions.md"))

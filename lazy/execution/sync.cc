@@ -50,6 +50,15 @@ struct ThreadState {
   std::vector<const DataHandle*> replaced;  // by root: what it held before
 };
 
+// What XLA_USE_32BIT_LONG, XLA_USE_BF16 and XLA_DOWNCAST_BF16 ask for.
+lowering::Narrowing NarrowingFromFlags() {
+  using enum lowering::Narrowing::Floats;
+  return {.longs = flags().use_32bit_long(),
+          .floats = flags().use_bf16()        ? kAllBf16
+                    : flags().downcast_bf16() ? kDowncast
+                                              : kKept};
+}
+
 void AppendEnvironment(backend::Device device, const backend::CompileOptions& options,
                        KeyWriter& key) {
   key.Text(device.client->platform());
@@ -57,7 +66,7 @@ void AppendEnvironment(backend::Device device, const backend::CompileOptions& op
   key.Word(static_cast<uint32_t>(options.num_threads));
   key.Word((options.flush_subnormals ? 1 : 0) | (options.keeps_copies ? 2 : 0) |
            static_cast<uint32_t>(options.fallback) << 2 | (options.op_filter ? 16 : 0) |
-           (options.soft_placement ? 32 : 0));
+           (options.soft_placement ? 32 : 0) | NarrowingFromFlags().word() << 6);
   key.Text(options.disabled_passes);
   key.Text(options.disabled_rules);
   key.Text(options.program_passes);
@@ -524,6 +533,7 @@ absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::strin
   lowering::EmitOptions options;
   options.name = std::move(name);
   options.aliases = std::move(aliases);
+  options.narrowing = NarrowingFromFlags();
   for (const Node* leaf : trace.data)
     options.parameter_names.emplace_back(static_cast<const DataNode*>(leaf)->label());
   return lowering::EmitModule(trace, options);

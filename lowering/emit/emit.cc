@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/hlo/verifier.h"
 #include "ir/support/error_place.h"
 
 namespace lazuli::lowering {
@@ -16,7 +17,8 @@ using ir::Trace;
 // row.
 class TraceEmitter : public LoweringContext {
  public:
-  TraceEmitter(Builder& builder, const Trace& trace) : LoweringContext(builder), trace_(trace) {
+  TraceEmitter(Builder& builder, const Trace& trace, const Narrowing& narrowing)
+      : LoweringContext(builder), trace_(trace), narrowing_(narrowing) {
     first_.reserve(trace.nodes.size());
     for (const Node* node : trace.nodes) {
       first_.push_back(static_cast<uint32_t>(ops_.size()));
@@ -24,7 +26,7 @@ class TraceEmitter : public LoweringContext {
     }
   }
 
-  void Set(const Node& leaf, Op op) { ops_[first_[leaf.mark_index]] = op; }
+  void Set(const Node& leaf, Op op) { ops_[first_[leaf.mark_index]] = Narrow(op, leaf.shape()); }
   Op Get(const ir::Value& v) const { return ops_[first_[v.node->mark_index] + v.index]; }
 
   absl::Status LowerNodes() {
@@ -36,7 +38,15 @@ class TraceEmitter : public LoweringContext {
       for (const ir::Value& v : node->operands()) operands.push_back(Get(v));
       {
         Builder::MetadataScope scope(builder, MetadataOf(*node));
+        if (narrowing_.any() && !LowersNarrow(*node, operands)) {
+          for (std::size_t i = 0; i < operands.size(); ++i)
+            operands[i] = builder.Convert(operands[i], node->operands()[i].shape().dtype());
+        }
         node->Lower(*this, operands, results);
+        if (narrowing_.any()) {
+          for (std::size_t i = 0; i < results.size() && i < node->num_outputs(); ++i)
+            results[i] = Narrow(results[i], node->shape(static_cast<uint32_t>(i)));
+        }
       }
       if (const absl::Status status = CheckResults(*node, results); !status.ok())
         return ir::AddPlace(status, node->name(), ir::GetSite(node->site()).ToString());
@@ -60,6 +70,40 @@ class TraceEmitter : public LoweringContext {
     return metadata;
   }
 
+  // The op in the dtype that the program has for what was recorded so.
+  Op Narrow(Op op, const Shape& recorded) const {
+    if (!narrowing_.any() || op.builder() == nullptr) return op;
+    return op.builder()->Convert(op, narrowing_.Of(recorded.dtype()));
+  }
+
+  // What was recorded, in the dtype that the program has it in.
+  Shape Emitted(const Shape& recorded) const {
+    return Shape(narrowing_.Of(recorded.dtype()), recorded.dims());
+  }
+
+  // Whether the node can be lowered for narrow operands: tried in a module of its own.
+  bool LowersNarrow(const Node& node, const std::vector<Op>& operands) const {
+    hlo::Module module("trial");
+    Builder trial(&module, "trial");
+    LoweringContext context(trial);
+    std::vector<Op> parameters, results;
+    for (const Op& operand : operands) {
+      parameters.push_back(
+          trial.Parameter(static_cast<int64_t>(parameters.size()), operand.shape()));
+    }
+    node.Lower(context, parameters, results);
+    if (!trial.status().ok() || results.size() != node.num_outputs()) return false;
+    for (uint32_t i = 0; i < node.num_outputs(); ++i) {
+      if (!Compatible(Emitted(node.shape(i)), Narrow(results[i], node.shape(i)).shape()))
+        return false;
+    }
+    for (const RuntimeCheck& check : context.checks) results.push_back(check.offender);
+    const absl::StatusOr<hlo::Computation*> entry = trial.Finish(trial.Tuple(results));
+    if (!entry.ok()) return false;
+    module.set_entry(*entry);
+    return hlo::Verify(module).ok();
+  }
+
   // What recording promised is what lowering yields: the shape and number of results.
   absl::Status CheckResults(const Node& node, const std::vector<Op>& results) const {
     LAZULI_RETURN_IF_ERROR(builder.status());
@@ -67,13 +111,14 @@ class TraceEmitter : public LoweringContext {
       return Internal("recorded ", node.num_outputs(), " results, lowered ", results.size());
     }
     for (uint32_t i = 0; i < node.num_outputs(); ++i) {
-      if (!Compatible(node.shape(i), results[i].shape()))
+      if (!Compatible(Emitted(node.shape(i)), results[i].shape()))
         return Internal("recorded as ", node.shape(i), ", lowered to ", results[i].shape());
     }
     return absl::OkStatus();
   }
 
   const Trace& trace_;
+  const Narrowing narrowing_;
   std::vector<uint32_t> first_;  // of ops_, by position of the node
   std::vector<Op> ops_;
   std::vector<uint32_t> check_nodes_;
@@ -98,16 +143,28 @@ void AddParameters(const Trace& trace, const EmitOptions& options, Builder& buil
 
 }  // namespace
 
+DType Narrowing::Of(DType dtype) const {
+  using enum DType;
+  if (longs && (dtype == kS64 || dtype == kU64)) return dtype == kS64 ? kS32 : kU32;
+  if (floats != kKept && dtype == kF32) return kBF16;
+  if (floats != kKept && dtype == kF64) return floats == kAllBf16 ? kBF16 : kF32;
+  return dtype;
+}
+
 absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& options) {
   EmittedModule result;
   result.module = std::make_unique<hlo::Module>(options.name);
   Builder builder(result.module.get(), options.name);
-  TraceEmitter emitter(builder, trace);
+  TraceEmitter emitter(builder, trace, options.narrowing);
   AddParameters(trace, options, builder, emitter);
   LAZULI_RETURN_IF_ERROR(emitter.LowerNodes());
 
   std::vector<Op> outputs;
-  for (const ir::Value& root : trace.roots) outputs.push_back(emitter.Get(root));
+  for (const ir::Value& root : trace.roots) {
+    const Op value = emitter.Get(root);
+    outputs.push_back(options.narrowing.any() ? builder.Convert(value, root.shape().dtype())
+                                              : value);
+  }
   for (std::size_t i = 0; i < emitter.checks.size(); ++i) {
     RuntimeCheck& check = emitter.checks[i];
     outputs.push_back(check.offender);

@@ -6,6 +6,7 @@
 // become metadata. Iterative over the depth of the graph.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,8 +30,26 @@ struct EmittedModule {
   std::vector<EmittedCheck> checks;
 };
 
+// Dtypes that programs compute with instead of those that tensors have, as XLA_USE_32BIT_LONG,
+// XLA_USE_BF16 and XLA_DOWNCAST_BF16 ask for it.
+//
+// An op gets its operands in these, and so computes in them. Where that makes no sense (random
+// numbers, whose seeds have 64 bits; bits that are looked at as another dtype) it computes as
+// recorded, and its results are converted. Parameters and outputs keep their dtypes.
+struct Narrowing {
+  enum Floats : uint8_t { kKept, kAllBf16, kDowncast };  // kDowncast: f32 to bf16, f64 to f32
+  bool longs = false;                                    // s64 to s32, u64 to u32
+  Floats floats = kKept;
+  bool any() const { return longs || floats != kKept; }
+  uint32_t word() const {
+    return (longs ? 1 : 0) | static_cast<uint32_t>(floats) << 1;
+  }  // of a key
+  DType Of(DType dtype) const;
+};
+
 struct EmitOptions {
   std::string name = "SyncTensorsGraph";
+  Narrowing narrowing = {};
   // Output i updates data leaf j and may take its memory.
   std::vector<hlo::Alias> aliases;
   // Names of data leaves ("conv1.weight"), by slot; may be shorter or hold empty ones.

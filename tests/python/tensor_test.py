@@ -2,7 +2,10 @@
 
 import copy
 import inspect
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -239,3 +242,26 @@ def test_seeds_decide_random_numbers():
 def test_sum_of_one_number_is_that_number():
     for value in (1 + 2j, 3.5, 7):
         assert lz.tensor(value).sum().item() == value
+
+
+NARROW = """
+import lazuli as lz
+lz.manual_seed(3)
+x = lz.tensor([1.0, 1.001], requires_grad=True)
+y = x * 1
+(y * y).sum().backward()
+n = lz.tensor([2**31 - 1]) + 1
+print(y.dtype, n.dtype, [round(v, 4) for v in y.tolist() + x.grad.tolist()], (lz.tensor([1.0], dtype="float64") / 3).item(), n.item())
+print(lz.randint(0, 1000, (4,)).tolist(), lz.randperm(5).tolist(), lz.tensor([1.5]).view(lz.int32).item())
+"""
+
+
+@pytest.mark.parametrize(("flag", "values"), [
+    ("LAZULI_DUMP_DIR=", "[1.0, 1.001, 2.0, 2.002] 0.3333333333333333 2147483648"),
+    ("XLA_USE_32BIT_LONG=1", "[1.0, 1.001, 2.0, 2.002] 0.3333333333333333 -2147483648"),
+    ("XLA_USE_BF16=1", "[1.0, 1.0, 2.0, 2.0] 0.333984375 2147483648"),
+    ("XLA_DOWNCAST_BF16=1", "[1.0, 1.0, 2.0, 2.0] 0.3333333432674408 2147483648")])
+def test_programs_compute_in_narrow_dtypes_where_tensors_keep_theirs(flag, values):
+    env = {**os.environ, **dict([flag.split("=")])}
+    shown = subprocess.run([sys.executable, "-c", NARROW], capture_output=True, text=True, timeout=60, env=env, check=True).stdout
+    assert shown == f"lazuli.float32 lazuli.int64 {values}\n[82, 391, 735, 962] [3, 0, 2, 1, 4] 1069547520\n"

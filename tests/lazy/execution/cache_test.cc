@@ -263,11 +263,14 @@ TEST_F(CacheTest, OptionsOfACompileAreInTheKey) {
       {"LAZULI_DISABLE_PASSES", "cse"},
       {"LAZULI_DISABLE_RULES", "add-zero"},
       {"LAZULI_MEMORY_LIMIT", "1g"},
+      {"XLA_USE_32BIT_LONG", "1"},
+      {"XLA_USE_BF16", "1"},
+      {"XLA_DOWNCAST_BF16", "1"},
       {"LAZULI_FALLBACK", "allow"}};
   for (const auto& [flag, value] : changes) {
-    const std::string_view before = flag == "LAZULI_FALLBACK"       ? "warn"
-                                    : flag == "LAZULI_MEMORY_LIMIT" ? "0"
-                                                                    : "";
+    const std::string_view before = flag == "LAZULI_FALLBACK" ? "warn"
+                                    : flag == "LAZULI_MEMORY_LIMIT" || flag.starts_with("XLA") ? "0"
+                                                                                               : "";
     ASSERT_TRUE(ir::SetFlag(flag, value).ok());
     EXPECT_EQ(compiles(), 1) << flag;
     ASSERT_TRUE(ir::SetFlag(flag, before).ok());

@@ -18,7 +18,9 @@ namespace {
 using ir::Node;
 using ir::NodeKind;
 using ir::Value;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using LowerFunction = std::function<void(LoweringContext&, absl::Span<const Op>, std::vector<Op>&)>;
 
 class FunctionNode final : public Node {
@@ -211,6 +213,43 @@ TEST(EmitTest, ADeepChainEmitsInASmallStack) {
     ASSERT_TRUE(emitted.ok()) << emitted.status();
     EXPECT_EQ(emitted->module->entry()->instruction_count(), n + 2);
   });
+}
+
+TEST(EmitTest, NarrowProgramsComputeInOtherDtypesThanTensorsHave) {
+  const Value a = Leaf(NodeKind::kData, kF2), n = Leaf(NodeKind::kData, Shape(DType::kS64, {2})),
+              d = Leaf(NodeKind::kData, Shape(DType::kF64, {2}));
+  const Value x = Binary(Opcode::kMultiply, a, a);
+  // Needs the 32 bits that were recorded.
+  const Value bits = Make(
+      {x}, {Shape(DType::kS32, {2})},
+      [](LoweringContext& c, absl::Span<const Op> in, std::vector<Op>& out) {
+        const Shape word(DType::kS32, {2});
+        out.push_back(c.builder.Add(Opcode::kBitcastConvert, {in[0]}, hlo::NoAttrs{}, {}, &word));
+      });
+  const std::vector<Value> roots{x, Binary(Opcode::kAdd, n, n), Binary(Opcode::kAdd, d, d), bits};
+  using enum Narrowing::Floats;
+  const auto text = [&](const Narrowing& narrowing) {
+    const EmittedModule emitted = MustEmit(
+        roots, {.name = "Graph", .narrowing = narrowing, .aliases = {}, .parameter_names = {}});
+    const hlo::Instruction& root = *emitted.module->entry()->root();
+    for (std::size_t i = 0; i < roots.size(); ++i)
+      EXPECT_EQ(root.operand(static_cast<int64_t>(i))->shape(), roots[i].shape());
+    for (const hlo::Instruction* p : emitted.module->entry()->parameters())
+      EXPECT_TRUE(p->shape() == kF2 || p->shape().dtype() == DType::kS64 ||
+                  p->shape().dtype() == DType::kF64);
+    return emitted.module->ToString();
+  };
+  EXPECT_THAT(text({}), AllOf(HasSubstr("f32[2]{0} multiply("), HasSubstr("s64[2]{0} add("),
+                              HasSubstr("f64[2]{0} add("), Not(HasSubstr(" convert("))));
+  EXPECT_THAT(text({.longs = true}),
+              AllOf(HasSubstr(" f32[2]{0} multiply("), HasSubstr("s32[2]{0} add("),
+                    HasSubstr("f64[2]{0} add(")));
+  EXPECT_THAT(text({.floats = kAllBf16}),
+              AllOf(HasSubstr("bf16[2]{0} multiply("), HasSubstr("s64[2]{0} add("),
+                    HasSubstr("bf16[2]{0} add("), HasSubstr("s32[2]{0} bitcast-convert(%convert")));
+  EXPECT_THAT(text({.longs = true, .floats = kDowncast}),
+              AllOf(HasSubstr("bf16[2]{0} multiply("), HasSubstr("s32[2]{0} add("),
+                    HasSubstr(" f32[2]{0} add("), HasSubstr("s32[2]{0} bitcast-convert(%convert")));
 }
 
 TEST(EmitTest, NoRootsGiveAnEmptyTuple) {

@@ -89,18 +89,23 @@ void AddSlice(Selection& s, const Slice& slice, std::int64_t size) {
 void AddPositions(Selection& s, const lazy::Tensor& x, const Tensor& positions, std::int64_t size) {
   lazy::Tensor given = In(positions, kOp);
   if (!(given.device() == x.device())) given = lazy::ToDevice(given, x.device());
-  if (!ir::IsIntegral(given.dtype())) {
-    lazy::ThrowRecordError(kOp,
-                           ir::InvalidArgument("positions must be integers, are ", given.shape()));
+  if (given.dtype() != ir::DType::kS64 && given.dtype() != ir::DType::kS32) {
+    lazy::ThrowRecordError(
+        kOp, ir::OutOfRange("positions must be integers of 32 or 64 bits, are ", given.shape()));
   }
   s.picked.push_back(static_cast<std::int64_t>(s.dims.size()));
   s.positions.push_back(given);
   AddWhole(s, size);
 }
 
+// Bytes are masks, as in PyTorch, and no positions.
 bool IsMask(const Index& index) {
   const auto* tensor = std::get_if<Tensor>(&index);
-  return tensor != nullptr && tensor->defined() && tensor->dtype() == kBool;
+  return tensor != nullptr && tensor->defined() &&
+         (tensor->dtype() == kBool || tensor->dtype() == kUInt8);
+}
+lazy::Tensor MaskOf(const Index& index) {
+  return lazy::To(TensorAccess::Unwrap(std::get<Tensor>(index)), ir::DType::kPred);
 }
 
 // A mask stands for the positions of its true elements along each of its dims, which are read.
@@ -150,7 +155,7 @@ Selection Select(const lazy::Tensor& x, const lazy::Geometry& memory,
     } else if (const auto* integer = std::get_if<std::int64_t>(&index)) {
       AddInteger(s, *integer, size());
     } else if (IsMask(index)) {
-      AddMask(s, x, TensorAccess::Unwrap(std::get<Tensor>(index)));
+      AddMask(s, x, MaskOf(index));
     } else {
       AddPositions(s, x, std::get<Tensor>(index), size());
     }
@@ -354,7 +359,7 @@ Tensor& index_put_(Tensor& x, const std::vector<Index>& indices, const Operand& 
     const lazy::FunctionScope function(kPut);
     const lazy::Tensor in = In(x, kPut);
     if (indices.size() == 1 && IsMask(indices[0])) {  // without a read
-      const lazy::Tensor mask = TensorAccess::Unwrap(std::get<Tensor>(indices[0]));
+      const lazy::Tensor mask = MaskOf(indices[0]);
       lazy::CheckAssignable(kPut, in);
       lazy::Update(kPut, in, [&] { return PutAtMask(in, mask, value, accumulate); });
       return;

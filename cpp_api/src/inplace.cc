@@ -191,8 +191,8 @@ bool AssignOut(std::string_view op, const Tensor& out, const Tensor& result, boo
                                                    ir::DTypeText(to.dtype())));
   }
   CheckKeepsType(op, to, from.dtype());
+  lazy::CheckAssignable(op, to);
   if (to.shape().dims() == from.shape().dims()) {
-    lazy::CheckAssignable(op, to);
     AssignTo(op, to, from);
     return true;
   }

@@ -207,8 +207,12 @@ Named Without(const Named& named, F drop, bool widens = false) {
 
 // The product of two, summed over the names that are of both and not kept.
 Named Contract(Named a, Named b, const Labels& kept) {
-  a = Without(a, [&](Label l) { return !Has(kept, l) && !Has(b.labels, l); });
-  b = Without(b, [&](Label l) { return !Has(kept, l) && !Has(a.labels, l); });
+  // What only one has is summed as any sum: integers as s64.
+  a = Without(a, [&](Label l) { return !Has(kept, l) && !Has(b.labels, l); }, /*widens=*/true);
+  b = Without(b, [&](Label l) { return !Has(kept, l) && !Has(a.labels, l); }, /*widens=*/true);
+  const DType dtype = ir::Promote(a.x.dtype(), b.x.dtype()).value_or(a.x.dtype());
+  a.x = To(a.x, dtype);
+  b.x = To(b.x, dtype);
   Labels batch, left, right, inner;
   for (const Label l : a.labels)
     (!Has(b.labels, l) ? left : Has(kept, l) ? batch : inner).push_back(l);

@@ -400,22 +400,34 @@ Tensor Gather(const Tensor& in, int64_t dim, const Tensor& index) {
   const Tensor x = WithDim(in);
   const int64_t d = NormalizeDim("gather", dim, x.rank());
   if (index.shape().num_elements() == 0 && index.rank() != x.rank() && IsIntegral(index.dtype()))
-    return FullConstant(Shape(x.dtype(), index.shape().dims()), 0, x.device());
+    return Reshape(Narrow(Reshape(x, {-1}), 0, 0, 0), index.shape().dims());
   if (index.rank() != 0) return Record(GatherOp{d}, x, index);
   return Reshape(Record(GatherOp{d}, x, WithDim(index)), {});
 }
 
+namespace {
+// The part of the source that the index speaks of, which may be smaller.
+Tensor OfIndex(const Tensor& source, const Tensor& index) {
+  if (source.rank() != index.rank()) return source;
+  Tensor part = source;
+  for (int64_t d = 0; d < index.rank(); ++d) {
+    if (index.dim(d) < part.dim(d)) part = Narrow(part, d, 0, index.dim(d));
+  }
+  return part;
+}
+}  // namespace
+
 Tensor ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   return AlongDim(x, [&](const Tensor& in) {
     return Record(ScatterAddOp{NormalizeDim("scatter_add", dim, in.rank())}, in, WithDim(index),
-                  WithDim(source));
+                  WithDim(OfIndex(source, index)));
   });
 }
 
 Tensor Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   return AlongDim(x, [&](const Tensor& in) {
     return Record(ScatterOp{NormalizeDim("scatter", dim, in.rank())}, in, WithDim(index),
-                  WithDim(source));
+                  WithDim(OfIndex(source, index)));
   });
 }
 Tensor Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Number& value) {

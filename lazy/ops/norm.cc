@@ -201,6 +201,7 @@ Tensor GroupNorm(const Tensor& x, int64_t groups, const Tensor& weight, const Te
 Tensor BatchNorm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
                  const Tensor& weight, const Tensor& bias, bool training, const Number& momentum,
                  double eps) {
+  if (x.shape().num_elements() == 0 && x.rank() == 1) return Clone(x);
   if (x.rank() < 2)
     ThrowRecordError("batch_norm", InvalidArgument("takes x [N, C, ...], not ", x.shape()));
   const std::pair<std::string_view, const Tensor*> channels[] = {{"running_mean", &running_mean},

@@ -276,6 +276,8 @@ Tensor AvgPool2d(const Tensor& x, Pair kernel, std::optional<Pair> stride, Pair 
         0);
   }
   if (divisor == 0) ThrowRecordError("avg_pool2d", InvalidArgument("divisor_override is 0"));
+  if (x.dtype() == DType::kPred || IsComplex(x.dtype()))
+    ThrowRecordError("avg_pool2d", Unimplemented("is not implemented for ", x.shape()));
   const Pool2dAttrs a =
       PoolAttrs("avg_pool2d", x, {kernel, stride.value_or(kernel), padding, ceil_mode});
   if (!IsFloat(x.dtype())) return MeansOfIntegerWindows(x, a, count_include_pad, divisor);

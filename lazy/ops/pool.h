@@ -71,6 +71,10 @@ Pair Overhang(const Shape& x, const Pool2dAttrs& a);
 // --- by the elements of each window, beside each other, whose number is part of the program
 // The largest elements, and the positions in their image of the first that are.
 std::pair<Tensor, Tensor> LargestOfWindows(const Tensor& x, const Pool2dAttrs& a);
+// What is beyond an image counts as: below all numbers of the dtype.
+double LeastOf(DType dtype);
+// Sums of integers over numbers of them, rounded towards 0.
+Tensor MeanOfIntegers(const Tensor& sum, const Tensor& count, DType dtype);
 // Sums of integers divided by how many elements count, or by a divisor, rounded towards 0.
 Tensor MeansOfIntegerWindows(const Tensor& x, const Pool2dAttrs& a, bool count_padding,
                              std::optional<int64_t> divisor);

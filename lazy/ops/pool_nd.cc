@@ -7,6 +7,7 @@
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/functions.h"
+#include "lazy/ops/pool.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/wide.h"
 
@@ -193,7 +194,7 @@ std::pair<Tensor, Tensor> MaxPool3dWithIndices(const Tensor& in, absl::Span<cons
     return {Squeeze(values, 0), Squeeze(indices, 0)};
   }
   const Volumes v = CheckedVolumes(kOp, in, kernel, stride, padding);
-  if (!IsFloat(in.dtype()))
+  if (in.dtype() == DType::kPred || IsComplex(in.dtype()))
     ThrowRecordError(kOp, Unimplemented("is not implemented for ", in.shape()));
   const Dims apart = Three(kOp, "dilation", dilation, {1, 1, 1});
   const Dims image(in.shape().dims().begin() + 2, in.shape().dims().end());
@@ -211,7 +212,7 @@ std::pair<Tensor, Tensor> MaxPool3dWithIndices(const Tensor& in, absl::Span<cons
       const Tensor row = IndexSelect(ConstantPadNd(t, pad, fill), dim, Reshape(at, {-1}));
       return MovedimView(UnflattenView(row, dim, at.shape().dims()), {dim + 1}, {-1});
     };
-    windows = taken(windows, i + 2, -std::numeric_limits<double>::infinity());
+    windows = taken(windows, i + 2, LeastOf(in.dtype()));
     places = taken(places, i, 0);
   }
   const auto [values, at] = Max(Flatten(windows, 5, -1), -1, /*keepdim=*/true);
@@ -221,6 +222,34 @@ std::pair<Tensor, Tensor> MaxPool3dWithIndices(const Tensor& in, absl::Span<cons
   const Tensor indices = Gather(BroadcastTo(all, stretched), -1, at);
   return {Squeeze(values, -1), Squeeze(indices, -1)};
 }
+
+namespace {
+// Whole sums over whole counts, cut to an integer once.
+Tensor MeansOfIntegerVolumes(const Tensor& x, const Volumes& v, bool ceil_mode, bool count_padding,
+                             std::optional<int64_t> divisor) {
+  const auto sums = [&](const Tensor& t, const Volumes& volumes) {
+    return OneAfterTheOther(
+        t, volumes, [&](const Tensor& images, Pair size, Pair step, Pair around) {
+          return AvgPool2d(images, size, step, around, ceil_mode, true, /*divisor=*/1);
+        });
+  };
+  const Tensor sum = sums(x, v);
+  if (divisor) {
+    const Shape one(x.dtype());
+    return MeanOfIntegers(sum, FullConstant(one, static_cast<double>(*divisor), x.device()),
+                          x.dtype());
+  }
+  Dims ones{1, 1, x.dim(2), x.dim(3), x.dim(4)};
+  Volumes counted = v;
+  if (count_padding) {
+    for (std::size_t i = 0; i < 3; ++i) ones[i + 2] += 2 * v.padding[i];
+    counted.padding = {0, 0, 0};
+  }
+  Tensor count = sums(FullConstant(Shape(x.dtype(), ones), 1, x.device()), counted);
+  for (int64_t d = 2; d < 5; ++d) count = Narrow(count, d, 0, sum.dim(d));
+  return MeanOfIntegers(sum, count, x.dtype());
+}
+}  // namespace
 
 Tensor AvgPool3d(const Tensor& x, absl::Span<const int64_t> kernel,
                  absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
@@ -233,6 +262,8 @@ Tensor AvgPool3d(const Tensor& x, absl::Span<const int64_t> kernel,
   }
   if (divisor_override == 0) ThrowRecordError(kOp, InvalidArgument("divisor must be not zero"));
   Volumes v = CheckedVolumes(kOp, x, kernel, stride, padding);
+  if (!IsFloat(x.dtype()))
+    return MeansOfIntegerVolumes(x, v, ceil_mode, count_include_pad, divisor_override);
   const auto means = [&](const Tensor& t, Pair size, Pair step, Pair around) {
     return AvgPool2d(t, size, step, around, !divisor_override && ceil_mode, count_include_pad,
                      std::nullopt);
@@ -363,16 +394,16 @@ Tensor AlphaDropped(const Tensor& x, const Tensor& like, double p) {
 }  // namespace
 
 Tensor FeatureDropout(const Tensor& x, double p, bool train) {
-  return Drops("feature_dropout", x, p, train) ? x * Dropout(OfChannels("feature_dropout", x), p)
-                                               : x;
+  if (!Drops("feature_dropout", x, p, train)) return x;
+  return p == 1 ? x * 0.0 : x * Dropout(OfChannels("feature_dropout", x), p);
 }
 Tensor AlphaDropout(const Tensor& x, double p, bool train) {
-  return Drops("alpha_dropout", x, p, train) ? AlphaDropped(x, x, p) : x;
+  if (!Drops("alpha_dropout", x, p, train)) return x;
+  return p == 1 ? x * 0.0 : AlphaDropped(x, x, p);
 }
 Tensor FeatureAlphaDropout(const Tensor& x, double p, bool train) {
-  return Drops("feature_alpha_dropout", x, p, train)
-             ? AlphaDropped(x, OfChannels("feature_alpha_dropout", x), p)
-             : x;
+  if (!Drops("feature_alpha_dropout", x, p, train)) return x;
+  return p == 1 ? x * 0.0 : AlphaDropped(x, OfChannels("feature_alpha_dropout", x), p);
 }
 
 }  // namespace lazuli::lazy

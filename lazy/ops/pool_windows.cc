@@ -39,11 +39,6 @@ Windows WindowsOf(const Tensor& x, const Pool2dAttrs& a) {
   return {Places(PadZeros(x, low, high, none), a), Places(PadZeros(one, low, high, none), a)};
 }
 
-double LeastOf(DType dtype) {
-  if (IsFloat(dtype)) return -std::numeric_limits<double>::infinity();
-  return ir::IsSigned(dtype) ? -std::ldexp(1, static_cast<int>(ir::Row(dtype).bits) - 1) : 0;
-}
-
 // The position in its image of each place of the windows: [1, 1, H', W', kh * kw].
 Tensor PositionsOf(const Shape& places, const Pool2dAttrs& a, int64_t width,
                    backend::Device device) {
@@ -60,6 +55,16 @@ Tensor PositionsOf(const Shape& places, const Pool2dAttrs& a, int64_t width,
 constexpr int64_t kPlaces[] = {-1};
 
 }  // namespace
+
+Tensor MeanOfIntegers(const Tensor& sum, const Tensor& count, DType dtype) {
+  const Tensor size = FloorDivide(Abs(sum), Abs(count));
+  return To(size * Sign(sum) * Sign(count), dtype);
+}
+
+double LeastOf(DType dtype) {
+  if (IsFloat(dtype)) return -std::numeric_limits<double>::infinity();
+  return ir::IsSigned(dtype) ? -std::ldexp(1, static_cast<int>(ir::Row(dtype).bits) - 1) : 0;
+}
 
 std::pair<Tensor, Tensor> LargestOfWindows(const Tensor& x, const Pool2dAttrs& a) {
   const auto [elements, inside] = WindowsOf(x, a);
@@ -88,8 +93,7 @@ Tensor MeansOfIntegerWindows(const Tensor& x, const Pool2dAttrs& a, bool count_p
                        {1, 1, x.dim(2) + 2 * a.padding[0], x.dim(3) + 2 * a.padding[1]});
     count = Sum(WindowsOf(FullConstant(padded, 1, x.device()), bare).inside, kPlaces);
   }
-  const Tensor size = FloorDivide(Abs(sum), Abs(count));
-  return To(size * Sign(sum) * Sign(count), x.dtype());
+  return MeanOfIntegers(sum, count, x.dtype());
 }
 
 Tensor Unfold(const Tensor& x, Pair kernel, Pair dilation, Pair padding, Pair stride) {

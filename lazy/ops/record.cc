@@ -370,8 +370,10 @@ void CheckAssignable(std::string_view op, const Tensor& target) {
   if (!GradEnabled()) return;
   CheckNoLeaf(op, target);
   const TensorImpl* const base = target.impl()->base();
-  if (base != nullptr && base->autograd() != nullptr && base->autograd()->requires_grad &&
-      target.requires_grad()) {
+  // Also one of a leaf that is itself a view, of what requires none.
+  const bool has_history =
+      base != nullptr && base->autograd() != nullptr && base->autograd()->grad_fn;
+  if (base != nullptr && target.requires_grad() && !has_history) {
     ThrowRecordError(op, FailedPrecondition("a view of a leaf tensor that requires a gradient is "
                                             "changed in place; do it under NoGrad"));
   }

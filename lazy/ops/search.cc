@@ -183,12 +183,11 @@ Tensors UnravelIndex(const Tensor& indices, absl::Span<const int64_t> shape) {
         kOp, InvalidArgument("shape cannot have negative values, is (", Join(shape, ", "), ")"));
   }
   Tensors places;
+  const Tensor wide = To(indices, DType::kS64);
   int64_t below = 1;
   for (std::size_t d = shape.size(); d-- > 0; below *= shape[d]) {
-    const auto number = [&](int64_t v) {
-      return Constant(static_cast<double>(v), indices.dtype());
-    };
-    const Tensor above = below <= 1 ? indices : FloorDivide(indices, number(below));
+    const auto number = [&](int64_t v) { return Constant(static_cast<double>(v), DType::kS64); };
+    const Tensor above = below <= 1 ? wide : FloorDivide(wide, number(below));
     places.push_back(shape[d] == 0 ? above : Remainder(above, number(shape[d])));
   }
   std::reverse(places.begin(), places.end());

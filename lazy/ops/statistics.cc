@@ -242,10 +242,10 @@ Tensor Cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Te
   const FunctionScope function(kOp);
   const Tensor rows = Floating(x.rank() < 2 ? Reshape(x, {1, -1}) : x);
   const Tensor weights = Weights(rows, fweights, aweights);
-  const auto weighed = [&](const Tensor& t) {
-    return weights.defined() ? t * Floating(weights) : t;
-  };
-  const DType real = hlo::PartType(rows.dtype());
+  const auto weighed = [&](const Tensor& t) { return weights.defined() ? t * weights : t; };
+  // Of weights a number of their own dtype, as PyTorch promotes it.
+  const DType real =
+      weights.defined() && IsFloat(weights.dtype()) ? weights.dtype() : hlo::PartType(rows.dtype());
   const Tensor count = FullConstant(Shape(real), static_cast<double>(rows.dim(1)), x.device());
   const Tensor total = weights.defined() ? To(Sum(weights), real) : count;
   const Tensor mean = Sum(weighed(rows), {1}, /*keepdim=*/true) / total;

@@ -295,10 +295,30 @@ Tensor RavelView(const Tensor& x) {
 namespace {
 
 // What no op gives from x alone: read from the memory that x lies in.
+// Of a leaf that is a view of what requires no gradient: its history is its own, not the memory's.
+Tensor RestridedLeaf(const Tensor& x, const Shape& shape, Geometry geometry) {
+  const Geometry own = GeometryOf(x);
+  int64_t last = geometry.offset - own.offset;
+  bool within = last >= 0 && own.strides == ContiguousStrides(DimsOf(x.shape()));
+  for (int64_t d = 0; d < shape.rank(); ++d)
+    last += std::max<int64_t>(shape.dim(d) - 1, 0) * geometry.strides[At(d)];
+  within = within && (shape.num_elements() == 0 || last < x.shape().num_elements());
+  if (!within || shape.dtype() != x.dtype()) {
+    ThrowRecordError("as_strided", Unimplemented("of ", x.shape(),
+                                                 ", a view that requires a gradient of what "
+                                                 "requires none, and whose elements do not lie "
+                                                 "in a row; clone() it"));
+  }
+  AsStridedOp op{DimsOf(shape), geometry.strides, geometry.offset - own.offset, shape.dtype()};
+  return RecordView(std::move(op), x, x, shape, std::move(geometry));
+}
+
 Tensor Restrided(const Tensor& x, const Shape& shape, Geometry geometry) {
   const TensorImpl& impl = *x.impl();
   const Tensor memory = impl.base() != nullptr ? Tensor(impl.base_ptr()) : x;
   if (memory.storage().view() != nullptr) return MakeUnreadView(x, shape, std::move(geometry));
+  if (GradEnabled() && impl.base() != nullptr && x.requires_grad() && !memory.requires_grad())
+    return RestridedLeaf(x, shape, std::move(geometry));
   AsStridedOp op{DimsOf(shape), geometry.strides, geometry.offset, shape.dtype()};
   return RecordView(std::move(op), memory, x, shape, std::move(geometry));
 }

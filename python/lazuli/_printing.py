@@ -149,12 +149,13 @@ def _notes(tensor):
     if tensor.numel() == 0:
         if tensor.ndim != 1:
             yield f"size={tuple(tensor.shape)}"
-        if tensor.dtype != _C.float32:
+        if tensor.dtype != _C.get_default_dtype():
             yield f"dtype={tensor.dtype!r}"
     else:
         if not _options.edgeitems:
             yield f"size={tuple(tensor.shape)}"
-        if tensor.dtype not in (_C.float32, _C.complex64, _C.int64, _C.bool):
+        default = _C.get_default_dtype()
+        if tensor.dtype not in (default, _C.complex128 if default == _C.float64 else _C.complex64, _C.int64, _C.bool):
             yield f"dtype={tensor.dtype!r}"
     if not tensor.is_leaf:
         yield f"grad_fn=<{_C._grad_fn(tensor).name()}>"

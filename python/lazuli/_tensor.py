@@ -140,11 +140,7 @@ def equal(self, other):
 @_method
 def allclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Whether |x - y| <= atol + rtol * |y| or x == y everywhere; equal_nan: NaN is like NaN; syncs."""
-    bound = atol + rtol * other.abs()
-    close = _C.logical_or(self == other, _C.logical_and(_C.isfinite(bound), (self - other).abs() <= bound))
-    if equal_nan:
-        close = _C.logical_or(close, _C.logical_and(_C.isnan(self), _C.isnan(other)))
-    return close.all().item()
+    return _C.isclose(self, other, rtol, atol, equal_nan).all().item()
 
 
 @_method

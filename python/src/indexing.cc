@@ -28,17 +28,38 @@ Index ToIndex(py::handle entry) {
     if (PySlice_Unpack(entry.ptr(), &start, &stop, &step) < 0) throw py::error_already_set();
     return Slice{start, stop, step};
   }
+  // A list of nothing is one of positions.
+  if (PyList_Check(entry.ptr()) && PyList_GET_SIZE(entry.ptr()) == 0) return zeros({0}, kInt64);
+  if (PyRange_Check(entry.ptr()))
+    return ToTensor(py::list(py::reinterpret_borrow<py::object>(entry)));
   if (IsArray(entry)) return ToTensor(entry);  // before integers: an array might be one, too
   if (!PyBool_Check(entry.ptr()) && LoadInteger(entry.ptr(), i)) return i;
+  if (PyFloat_Check(entry.ptr())) {
+    throw Error(
+        ErrorCode::kOutOfRange,
+        "index: takes integers, slices, None, one ... and an array of positions, not float");
+  }
   ThrowTypeError("index: takes integers, slices, None, one ... and an array of positions, not " +
                  std::string(Py_TYPE(entry.ptr())->tp_name));
 }
 
+// A list that stands for a tuple, as PyTorch has it: a short one that holds more than numbers.
+bool IsTuple(py::handle index) {
+  if (PyTuple_Check(index.ptr())) return true;
+  if (!PyList_Check(index.ptr()) || PyList_GET_SIZE(index.ptr()) >= 32) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index.ptr()); ++i) {
+    PyObject* const entry = PyList_GET_ITEM(index.ptr(), i);
+    if (entry == Py_None || entry == Py_Ellipsis || PySlice_Check(entry) || PySequence_Check(entry))
+      return true;
+  }
+  return false;
+}
+
 std::vector<Index> ToIndices(py::handle index) {
-  if (!PyTuple_Check(index.ptr())) return {ToIndex(index)};
+  if (!IsTuple(index)) return {ToIndex(index)};
   std::vector<Index> indices;
-  for (const py::handle& entry : py::reinterpret_borrow<py::tuple>(index))
-    indices.push_back(ToIndex(entry));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(index.ptr()); ++i)
+    indices.push_back(ToIndex(PySequence_Fast_GET_ITEM(index.ptr(), i)));
   return indices;
 }
 

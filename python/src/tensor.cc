@@ -148,6 +148,21 @@ py::tuple Shape(const Tensor& x) {
   return shape;
 }
 
+// In place: a number, or a tensor of rank 0.
+void FillWith(const Tensor& x, const Operand& value, SourceLocation loc) {
+  Tensor target = x;
+  if (value.tensor() == nullptr) {
+    target.fill_(*value.scalar(), loc);
+    return;
+  }
+  if (value.tensor()->dim() != 0) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                "fill_: takes a number or a tensor of rank 0, not one of rank " +
+                    std::to_string(value.tensor()->dim()));
+  }
+  target.copy_(*value.tensor(), loc);
+}
+
 }  // namespace
 
 void DeclareTensor(py::module_& module) {
@@ -277,8 +292,8 @@ void BindTensor(py::module_& module) {
   DefineMethod<&t>("t", "(x)", "The transpose of a tensor of rank 2.");
   DefineMethod<&requires_grad_>("requires_grad_", "(x, on = true)", "Sets requires_grad.");
   DefineMethod<&set_name>("set_name", "(x, name)", "Sets the name for dumps.");
-  DefineMethod<&Tensor::fill_>("fill_", "(x, value)",
-                               "Every element becomes the number, in place.");
+  DefineMethod<&FillWith>("fill_", "(x, value)",
+                          "Every element becomes the number, or that of a tensor of rank 0.");
   DefineMethod<&Tensor::zero_>("zero_", "(x)", "Every element becomes 0, in place.");
   DefineMethod<&Tensor::copy_>("copy_", "(x, source)", "Takes the elements of source, in place.");
   DefineMethod<&Tensor::set_data>(

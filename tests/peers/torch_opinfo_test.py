@@ -110,10 +110,14 @@ def tensor_to_lazuli(value, memory):
 
     value = value.detach()
     count = value.untyped_storage().nbytes() // value.element_size()
-    if value.is_conj() or value.is_neg() or (value.is_contiguous() and count == value.numel()):
+    if value.is_conj() or value.is_neg() or not count:
         key = (value.data_ptr(), value.dtype, value.shape)
-        return memory[key].detach() if key in memory and value.numel() else memory.setdefault(key, copied(value))
-    base = memory.setdefault((value.untyped_storage().data_ptr(), value.dtype), copied(torch.as_strided(value, (count,), (1,), 0)))
+        return memory[key].detach() if key in memory and count else memory.setdefault(key, copied(value))
+    whole = value.is_contiguous() and count == value.numel()
+    base = memory.setdefault((value.untyped_storage().data_ptr(), value.dtype),
+                             copied(value if whole else torch.as_strided(value, (count,), (1,), 0)))
+    if whole and tuple(base.shape) == tuple(value.shape):
+        return base.detach()
     return base.as_strided(tuple(value.shape), value.stride(), value.storage_offset()).detach()
 
 

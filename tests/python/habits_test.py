@@ -58,7 +58,7 @@ def test_arrays_of_positions_pick_along_their_dims():
         x[[0, -3]].numpy()
     with pytest.raises(IndexError, match=r"out of range"):
         x[[0, 1], [0, 3]].numpy()
-    with pytest.raises(ValueError, match=r"positions must be integers, are f32\[1\]"):
+    with pytest.raises(IndexError, match=r"positions must be integers of 32 or 64 bits, are f32\[1\]"):
         x[[0.5]]
 
 
@@ -275,3 +275,58 @@ def test_functions_take_pytorchs_arguments_and_refuse_what_it_refuses():
     with pytest.raises(RuntimeError, match="index_select: unsupported operation: out= and an operand share their memory"):
         lz.index_select(row, 0, lz.arange(5), out=row)
     assert row.tolist() == [0, 2, 4, 6, 8]
+
+
+def test_dtypes_and_classes_of_errors_at_the_edges():
+    i16 = lz.tensor([[1, 2], [3, 4]], dtype=lz.int16)
+    assert lz.einsum("ij,k->i", i16, lz.tensor([1, 2], dtype=lz.int16)).dtype == lz.int64  # j and k are sums
+    assert lz.einsum("ij,jk->ik", i16, i16).dtype == lz.int16
+    assert all(t.dtype == lz.int64 for t in lz.unravel_index(lz.tensor([3, 1], dtype=lz.int8), (2, 2)))
+    x = lz.ones(2, 3, dtype=lz.bfloat16)
+    assert lz.cov(x, fweights=lz.tensor([1, 2, 3])).dtype == lz.bfloat16 and lz.cov(x, aweights=lz.ones(3)).dtype == lz.float32
+    volume = lz.arange(-30, 30).reshape(1, 1, 3, 4, 5)
+    assert lz.nn.functional.avg_pool3d(volume, 2, ceil_mode=True, divisor_override=3).flatten()[:4].tolist() == [-45, -40, -18, -18]
+    values, places = lz.nn.functional.max_pool3d(volume, 2, padding=1, return_indices=True)
+    assert values.dtype == lz.int64 and values.flatten()[:3].tolist() == [-30, -28, -26] and places.flatten()[:3].tolist() == [0, 2, 4]
+    with pytest.raises(NotImplementedError, match="avg_pool2d: is not implemented for"):
+        lz.nn.functional.avg_pool2d(lz.ones(1, 4, 4, dtype=lz.bool), 2)
+    assert lz.nn.functional.batch_norm(lz.zeros(0), lz.zeros(0), lz.zeros(0)).shape == (0,)
+    one = lz.tensor(2.0, requires_grad=True)
+    assert lz.nn.functional.feature_alpha_dropout(one, 1.0).item() == 0
+    row = lz.ones(5, requires_grad=True)
+    lz.gather(row, 0, lz.zeros(2, 0, dtype=lz.int64)).sum().backward()
+    assert row.grad.tolist() == [0] * 5
+    with pytest.raises(TypeError, match="isclose: takes operands of one dtype"):
+        lz.allclose(lz.ones(2), lz.ones(2).double())
+    for index in (1.5, lz.tensor([1.0])):
+        with pytest.raises(IndexError, match="integers"):
+            row[index]
+
+
+def test_dtypes_that_are_the_default_are_not_printed():
+    lz.set_default_dtype(lz.float64)
+    try:
+        shown = [repr(lz.ones(1).to(dtype)) for dtype in (lz.float64, lz.float32, lz.complex128, lz.complex64)]
+    finally:
+        lz.set_default_dtype(lz.float32)
+    assert shown == ["tensor([1.])", "tensor([1.], dtype=lazuli.float32)", "tensor([1.+0.j])", "tensor([1.+0.j], dtype=lazuli.complex64)"]
+
+
+def test_indices_are_what_pytorch_takes_them_for():
+    x = lz.arange(6.0).reshape(2, 3)
+    assert x[lz.tensor([0, 1], dtype=lz.uint8)].tolist() == [[3, 4, 5]]  # bytes are a mask
+    y = x.clone()
+    y[lz.tensor([1, 0], dtype=lz.uint8)] = 9
+    assert y.tolist() == [[9, 9, 9], [3, 4, 5]] and x[[]].shape == (0, 3) and x[range(1)].tolist() == [[0, 1, 2]]
+    assert x[[[0, 1]]].shape == (2, 3) and x[[slice(1), [2]]].tolist() == [[2]]  # lists of more than numbers are tuples
+    with pytest.raises(IndexError, match="positions must be integers of 32 or 64 bits, are s8"):
+        x[lz.tensor([0], dtype=lz.int8)]
+    index, source = lz.tensor([[0], [1]]), lz.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    for form, expected in (("scatter", [[1, 1, 2], [3, 3, 5]]), ("scatter_add", [[1, 1, 2], [3, 7, 5]])):
+        source.grad = None
+        got = getattr(x, form)(1, index, source)
+        got.sum().backward()
+        assert got.tolist() == expected and source.grad.tolist() == [[1, 0], [1, 0]]
+    assert lz.zeros(2).fill_(lz.tensor(3)).tolist() == [3, 3]
+    with pytest.raises(RuntimeError, match="fill_: takes a number or a tensor of rank 0, not one of rank 1"):
+        lz.zeros(2).fill_(lz.ones(1))

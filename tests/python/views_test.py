@@ -337,3 +337,28 @@ def test_dims_change_in_place():
     y[:, 1].add_(y[:, 0])
     (y * y * lz.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
     assert y.tolist() == [[6.0, 12.0], [2.0, 4.0]] and w.grad.tolist() == [[360.0, 88.0], [288.0, 64.0]]
+
+
+def test_a_leaf_that_is_a_view_itself_is_a_leaf():
+    def leaf():
+        return lz.arange(12.0).reshape(4, 3).requires_grad_()
+
+    for view in (lambda x: x[1], lambda x: x.t(), lambda x: x.view(-1), lambda x: x.diagonal(), lambda x: x[:, 1:]):
+        with pytest.raises(RuntimeError, match="mul_: a view of a leaf tensor that requires a gradient is changed in place"):
+            view(leaf()).mul_(2)
+        x = leaf()
+        with lz.no_grad():
+            view(x).zero_()
+        assert x.sum().item() < 66
+    for view in (lambda x: x.diagonal(), lambda x: x.unfold(0, 2, 2), lambda x: x.as_strided((2, 2), (3, 1), 1)):
+        x, y = leaf(), lz.arange(12.0).reshape(4, 3).clone().requires_grad_()
+        for t in (x, y):
+            (view(t) ** 2).sum().backward()
+        assert x.grad.tolist() == y.grad.tolist() and x.grad.sum().item() > 0
+    with pytest.raises(NotImplementedError, match="as_strided: of .*a view that requires a gradient of what requires none"):
+        lz.arange(12.0).reshape(4, 3).t().requires_grad_().diagonal()
+
+
+def test_what_may_be_drawn_into_or_written_is_asked_before_dims():
+    with pytest.raises(RuntimeError, match="is expanded"):
+        lz.index_select(lz.ones(3, 6), 1, lz.tensor([0, 1]), out=lz.ones(6).expand(2, 6))

@@ -107,7 +107,7 @@ def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """3-D convolution of x [N, C, D, H, W] with weight [O, C / groups, kd, kh, kw] and bias [O]; padding "same" keeps the size, "valid" is 0."""
     if padding == "same":
         steps, apart = ([v] * 3 if isinstance(v, int) else list(v) for v in (stride, dilation))
-        if any(s != 1 for s in steps):
+        if set(steps) != {1}:
             raise _C.InvalidArgumentError("conv3d: padding='same' is not supported for strided convolutions")
         reach = [d * (k - 1) for d, k in zip(apart, weight.shape[2:], strict=True)]
         x = _C.nn.functional.pad(x, [p for r in reversed(reach) for p in (r // 2, r - r // 2)])

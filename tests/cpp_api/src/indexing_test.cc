@@ -96,7 +96,7 @@ TEST_F(IndexingTest, GradientsGoToWhatWasPutAndToTheRest) {
 TEST_F(IndexingTest, RefusesWhatDoesNotFit) {
   EXPECT_ERROR(kOutOfRange, "index: index 2 is out of range for dim 0 of size 2", index(x_, {2}));
   EXPECT_ERROR(kOutOfRange, "index: 4 indices for a tensor of rank 3", index(x_, {0, 0, 0, 0}));
-  EXPECT_ERROR(kInvalidArgument, "index: positions must be integers, are f32[1]",
+  EXPECT_ERROR(kOutOfRange, "index: positions must be integers of 32 or 64 bits, are f32[1]",
                index(x_, {tensor({0.5f})}));
   EXPECT_ERROR(kOutOfRange, "index_put_: the mask pred[3] has not the leading dims of f32[2,3,4]",
                index_put_(x_, {tensor({true, false, true})}, 1));

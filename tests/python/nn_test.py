@@ -59,7 +59,7 @@ def test_options_are_keywords_with_the_defaults_of_cpp():
     assert opt.defaults["momentum"] == 0.9 and opt.defaults["nesterov"] is False and opt.lr == 0.5
     opt.lr = 0.25
     assert opt.param_groups[0]["lr"] == 0.25 and opt.param_groups[0]["momentum"] == 0.9
-    with pytest.raises(ValueError, match="Invalid learning rate: -1"):
+    with pytest.raises(ValueError, match="lr is at least 0, not -1"):
         opt.lr = -1
     with pytest.raises(TypeError, match="momentun"):
         lz.optim.SGD(Net().parameters(), momentun=0.1)

@@ -78,9 +78,9 @@ def test_the_state_is_pytorchs_dict():
     assert other.param_groups[1]["weight_decay"] == 0.1 and other.param_groups[1]["params"][0] is net.head.weight
     again = other.state_dict()["state"][2]
     assert all(again[key].tolist() == state["state"][2][key].tolist() for key in again)
-    with pytest.raises(ValueError, match="different number of parameter groups"):
+    with pytest.raises(ValueError, match="the state is of 2 groups of parameters, there are 1"):
         lz.optim.NAdam(net.parameters()).load_state_dict(state)
-    with pytest.raises(ValueError, match="some parameters appear in more than one parameter group"):
+    with pytest.raises(ValueError, match="a parameter is in one group"):
         other.add_param_group({"params": [net.head.bias]})
 
 

@@ -232,7 +232,7 @@ def test_schedules_follow_each_other_and_metrics():
     plateau.step(1.0)
     plateau.step(2.0)
     assert opt.lr == pytest.approx(0.05) and plateau.best == 1
-    with pytest.raises(TypeError, match="int is not an Optimizer"):
+    with pytest.raises(TypeError, match="a schedule is of an Optimizer, not of int"):
         lz.optim.StepLR(3, 2)
 
 

@@ -10,13 +10,13 @@ def _check_each(values):
     """Options that must be at least 0, with the names that messages give them."""
     for name, value in values.items():
         if not number(value) >= 0:
-            raise ValueError(f"Invalid {name} value: {value}")
+            raise ValueError(f"an optimiser's {name} is at least 0, not {value}")
 
 
 def _check_betas(betas):
     for i in range(2):
         if not 0.0 <= number(betas[i]) < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+            raise ValueError(f"betas[{i}] lies in [0, 1), {betas[i]} does not")
 
 
 class _InCpp(Optimizer):
@@ -42,7 +42,7 @@ class SGD(_InCpp):
         check_lr(lr)
         _check_each({"momentum": momentum, "weight_decay": weight_decay})
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+            raise ValueError("SGD: nesterov goes with a momentum above 0 and no dampening")
         _check_fused(fused, foreach, differentiable)
         super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
                                       nesterov=nesterov, maximize=maximize, foreach=foreach, differentiable=differentiable,
@@ -51,9 +51,9 @@ class SGD(_InCpp):
 
 def _check_fused(fused, foreach, differentiable):
     if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
+        raise RuntimeError("fused and differentiable exclude each other")
     if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+        raise RuntimeError("fused and foreach exclude each other")
 
 
 class Adam(_InCpp):
@@ -64,16 +64,16 @@ class Adam(_InCpp):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
                  maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
         if isinstance(lr, Tensor) and foreach and not capturable:
-            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+            raise ValueError("Adam: with foreach, a tensor as lr goes with capturable only")
         check_lr(lr)
         _check_each({"epsilon": eps})
         _check_betas(betas)
         _check_each({"weight_decay": weight_decay})
         if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor) or any(isinstance(b, int) for b in betas):
-            raise ValueError("betas must be either both floats or both Tensors")
+            raise ValueError("Adam: betas are two floats or two tensors")
         for i, beta in enumerate(betas):
             if isinstance(beta, Tensor) and foreach and not capturable:
-                raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
+                raise ValueError(f"Adam: with foreach, a tensor as betas[{i}] goes with capturable only")
         _check_fused(fused, foreach, differentiable)
         super().__init__(params, dict(lr=lr, betas=tuple(map(number, betas)), eps=eps, weight_decay=weight_decay,
                                       amsgrad=amsgrad, maximize=maximize, foreach=foreach, capturable=capturable,
@@ -195,7 +195,7 @@ class Adadelta(_InCpp):
                  differentiable=False):
         check_lr(lr)
         if not 0.0 <= rho <= 1.0:
-            raise ValueError(f"Invalid rho value: {rho}")
+            raise ValueError(f"Adadelta: rho lies in [0, 1], {rho} does not")
         _check_each({"epsilon": eps, "weight_decay": weight_decay})
         super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize,
                                       capturable=capturable, foreach=foreach, differentiable=differentiable))
@@ -224,7 +224,7 @@ class Rprop(_InCpp):
                  maximize=False, differentiable=False):
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+            raise ValueError(f"Rprop: etas are a shrinking and a growing factor, 0 < a < 1 < b; {etas[0]} and {etas[1]} are not")
         super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach, maximize=maximize,
                                       differentiable=differentiable, capturable=capturable))
 
@@ -247,20 +247,20 @@ class Adafactor(_InCpp):
     @staticmethod
     def _record(groups, state, stepper):
         if any(p.grad is not None and p.is_complex() for group in groups for p in group["params"]):
-            raise RuntimeError("Adafactor does not support complex parameters")
+            raise RuntimeError("Adafactor: takes no complex parameters")
         _C.optim._step_Adafactor(groups, state, stepper)
 
     def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None,
                  maximize=False):
         if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        for name, value in {"Learning rate": lr, "epsilon1": eps[0], "epsilon2": eps[1], "weight_decay": weight_decay}.items():
+            raise ValueError("Adafactor: a tensor as lr has one element")
+        for name, value in {"lr": lr, "epsilon1": eps[0], "epsilon2": eps[1], "weight_decay": weight_decay}.items():
             if value is not None and not number(value) >= 0:
-                raise ValueError(f"{name} should be >= 0 but is: {value}")
+                raise ValueError(f"Adafactor: {name} is at least 0, not {value}")
         if not beta2_decay <= 0:
-            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+            raise ValueError(f"Adafactor: beta2_decay is at most 0, not {beta2_decay}")
         if not d >= 1:
-            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+            raise ValueError(f"Adafactor: d, where updates are clipped, is at least 1, not {d}")
         super().__init__(params, dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach,
                                       maximize=maximize))
 
@@ -271,12 +271,12 @@ class SparseAdam(Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
         check_lr(lr, positive=True)
         if not 0.0 < eps:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+            raise ValueError(f"SparseAdam: eps is above 0, not {eps}")
         _check_betas(betas)
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
         places = [[i, j] for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_complex()]
         if places:
-            raise ValueError(f"Complex params at indices {places}: SparseAdam does not support complex parameters")
+            raise ValueError(f"SparseAdam: takes no complex parameters, as those at {places} are")
 
     def step(self, closure=None):
         """Refuses gradients, which are dense."""
@@ -285,5 +285,5 @@ class SparseAdam(Optimizer):
             with enable_grad():
                 loss = closure()
         if any(p.grad is not None for group in self.param_groups for p in group["params"]):
-            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+            raise RuntimeError("SparseAdam: gradients are dense here; Adam is for them")
         return loss

@@ -98,7 +98,7 @@ class LBFGS(Optimizer):
                                       tolerance_grad=tolerance_grad, tolerance_change=tolerance_change,
                                       history_size=history_size, line_search_fn=line_search_fn))
         if len(self.param_groups) != 1:
-            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
+            raise ValueError("LBFGS: takes one group of parameters")
 
     def _params(self):
         return self.param_groups[0]["params"]
@@ -148,7 +148,7 @@ class LBFGS(Optimizer):
                 break
             if group["line_search_fn"] is not None:
                 if group["line_search_fn"] != "strong_wolfe":
-                    raise RuntimeError("only 'strong_wolfe' is supported")
+                    raise RuntimeError("LBFGS: line_search_fn is None or 'strong_wolfe'")
                 here = [p.clone() for p in self._params()]
 
                 def at(t, direction=direction, here=here):

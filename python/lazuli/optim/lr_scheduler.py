@@ -40,14 +40,13 @@ def _for_groups(name, optimizer, value):
     if not isinstance(value, (list, tuple)):
         return [value] * groups
     if len(value) != groups:
-        raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
-                         f"param_groups has {groups}.")
+        raise ValueError(f"{name} has {len(value)} values for {groups} groups of parameters")
     return list(value)
 
 
 def _check_optimizer(optimizer):
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        raise TypeError(f"a schedule is of an Optimizer, not of {type(optimizer).__name__}")
 
 
 def _mark_steps(optimizer):
@@ -75,8 +74,8 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", number(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
-                               "last_epoch >= 0: load the optimizer's state first")
+                raise KeyError(f"param_groups[{i}] has no 'initial_lr', from which a schedule with last_epoch goes on: load the "
+                               "optimiser's state first")
         self.base_lrs = _values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         _mark_steps(optimizer)
@@ -109,8 +108,8 @@ class LRScheduler:
     def step(self, epoch=None):
         """Goes on to the next step; with an epoch, to that one."""
         if self._step_count == 1 and not self.optimizer._opt_called:
-            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
-                          "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.",
+            warnings.warn("a schedule went on before the first step of its optimiser, so the first learning rate is never used: "
+                          "call optimizer.step(), then scheduler.step()",
                           UserWarning, stacklevel=2)
         self._step_count += 1
         self._update_lr(epoch)
@@ -129,7 +128,7 @@ class LRScheduler:
 
     def _warn_outside(self):
         if not self._inside_step:
-            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning,
+            warnings.warn("get_lr() is for step(); get_last_lr() gives the learning rates of now", UserWarning,
                           stacklevel=3)
 
     def _present(self):
@@ -149,7 +148,7 @@ class _OfFunctions(LRScheduler):
         _check_optimizer(optimizer)
         if isinstance(lr_lambda, (list, tuple)):
             if len(lr_lambda) != len(optimizer.param_groups):
-                raise ValueError(f"Expected {len(optimizer.param_groups)} lr_lambdas, but got {len(lr_lambda)}")
+                raise ValueError(f"{type(self).__name__}: {len(lr_lambda)} functions for {len(optimizer.param_groups)} groups of parameters")
             self.lr_lambdas = list(lr_lambda)
         else:
             self.lr_lambdas = [lr_lambda] * len(optimizer.param_groups)
@@ -236,7 +235,7 @@ class ConstantLR(LRScheduler):
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
         if not 0 <= factor <= 1:
-            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
+            raise ValueError(f"ConstantLR: factor lies in [0, 1], {factor} does not")
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -256,9 +255,9 @@ class LinearLR(LRScheduler):
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
         if not 0 < start_factor <= 1:
-            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
+            raise ValueError(f"LinearLR: start_factor lies in (0, 1], {start_factor} does not")
         if not 0 <= end_factor <= 1:
-            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
+            raise ValueError(f"LinearLR: end_factor lies in [0, 1], {end_factor} does not")
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -345,11 +344,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):  # noqa: N803
         if not isinstance(T_0, int) or T_0 <= 0:
-            raise ValueError(f"Expected positive integer T_0, but got {_shown(T_0)}")
+            raise ValueError(f"CosineAnnealingWarmRestarts: T_0 is a positive integer, not {_shown(T_0)}")
         if not isinstance(T_mult, int) or T_mult < 1:
-            raise ValueError(f"Expected integer T_mult >= 1, but got {_shown(T_mult)}")
+            raise ValueError(f"CosineAnnealingWarmRestarts: T_mult is a positive integer, not {_shown(T_mult)}")
         if not isinstance(eta_min, (float, int)):
-            raise ValueError(f"Expected float or int eta_min, but got {_shown(eta_min)} of type {type(eta_min)}")
+            raise ValueError(f"CosineAnnealingWarmRestarts: eta_min is a number, not {_shown(eta_min)}")
         self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
         super().__init__(optimizer, last_epoch)
 
@@ -370,7 +369,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_cur %= self.T_i
                 self.T_i *= self.T_mult
         elif epoch < 0:
-            raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+            raise ValueError(f"CosineAnnealingWarmRestarts: an epoch is at least 0, not {epoch}")
         elif epoch < self.T_0:
             self.T_i, self.T_cur = self.T_0, epoch
         elif self.T_mult == 1:
@@ -386,14 +385,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 def _check_parts(name, schedulers, optimizer, chained):
     for i, scheduler in enumerate(schedulers):
         if not hasattr(scheduler, "optimizer"):
-            raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+            raise TypeError(f"{name}: schedule {i} is none: it has no optimizer")
         if isinstance(scheduler, ReduceLROnPlateau):
-            raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
-                             f"specified when calling `step`, but got one at index {i} in the given schedulers sequence.")
+            raise ValueError(f"{name}: schedule {i} is a ReduceLROnPlateau, whose step() takes a measure that the others have not")
         if optimizer is not scheduler.optimizer:
-            raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
-                             f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from "
-                             f"{type(optimizer).__name__}.")
+            raise ValueError(f"{name}: schedule {i}, a {type(scheduler).__name__}, is of another optimiser than this "
+                             f"{type(optimizer).__name__}")
 
 
 class _OfSchedulers(LRScheduler):
@@ -414,12 +411,11 @@ class SequentialLR(_OfSchedulers):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         name = type(self).__name__
         if len(schedulers) < 1:
-            raise ValueError(f"{name} expects at least one scheduler, but got no scheduler.")
+            raise ValueError(f"{name}: takes at least one schedule")
         _check_parts(name, schedulers, optimizer, chained=False)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number of "
-                             f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones "
-                             f"to be equal to {len(milestones)}")
+            raise ValueError(f"{name}: between {len(schedulers)} schedules there are {len(schedulers) - 1} milestones, not "
+                             f"{len(milestones)}")
         self._schedulers, self._milestones = schedulers, milestones
         self.last_epoch, self.optimizer = last_epoch + 1, optimizer
         for group in optimizer.param_groups:  # as if only the first schedule had been made
@@ -454,7 +450,7 @@ class ChainedScheduler(_OfSchedulers):
     def __init__(self, schedulers, optimizer=None):
         name = type(self).__name__
         if len(schedulers) < 1:
-            raise ValueError(f"{name} expects at least one scheduler to be chained, but got no scheduler.")
+            raise ValueError(f"{name}: takes at least one schedule")
         optimizer = optimizer or schedulers[0].optimizer
         _check_parts(name, schedulers, optimizer, chained=True)
         self._schedulers, self.optimizer = schedulers, optimizer
@@ -473,15 +469,15 @@ class ReduceLROnPlateau(LRScheduler):
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0,
                  min_lr=0, eps=1e-8):
         if factor >= 1.0:
-            raise ValueError("Factor should be < 1.0.")
+            raise ValueError(f"ReduceLROnPlateau: factor is below 1, not {factor}")
         _check_optimizer(optimizer)
         groups = len(optimizer.param_groups)
         if isinstance(min_lr, (list, tuple)) and len(min_lr) != groups:
-            raise ValueError(f"expected {groups} min_lrs, got {len(min_lr)}")
+            raise ValueError(f"ReduceLROnPlateau: min_lr has {len(min_lr)} values for {groups} groups of parameters")
         if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown!")
+            raise ValueError(f"ReduceLROnPlateau: mode is 'min' or 'max', not {mode!r}")
         if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+            raise ValueError(f"ReduceLROnPlateau: threshold_mode is 'rel' or 'abs', not {threshold_mode!r}")
         self.optimizer, self.factor, self.patience, self.cooldown, self.eps = optimizer, factor, patience, cooldown, eps
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = _for_groups("min_lr", optimizer, min_lr)
@@ -525,10 +521,8 @@ class ReduceLROnPlateau(LRScheduler):
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
-                raise RuntimeError(f"The number of param groups in the `optimizer` ({len(groups)}) differs from when "
-                                   f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group "
-                                   "being added to the optimizer. Please modify the `min_lrs` field to match the length of the "
-                                   "`optimizer` param groups.")
+                raise RuntimeError(f"ReduceLROnPlateau: its optimiser has {len(groups)} groups of parameters, it had "
+                                   f"{len(self.min_lrs)} when the schedule was made; set min_lrs to as many")
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, least in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])
@@ -540,7 +534,7 @@ class ReduceLROnPlateau(LRScheduler):
 def _has_momentum(optimizer):
     """Whether it is in betas; ValueError if there is none."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-        raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+        raise ValueError("cycle_momentum is for optimisers with momentum or betas")
     return "betas" in optimizer.defaults
 
 
@@ -584,7 +578,7 @@ class CyclicLR(_OfMomentum):
         self.total_size = up + (up if step_size_down is None else float(step_size_down))
         self.step_ratio = up / self.total_size
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
-            raise ValueError("mode is invalid and scale_fn is None")
+            raise ValueError(f"CyclicLR: mode is 'triangular', 'triangular2' or 'exp_range', not {mode!r}, unless there is a scale_fn")
         self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
@@ -636,16 +630,16 @@ class OneCycleLR(_OfMomentum):
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         if total_steps is None and (epochs is None or steps_per_epoch is None):
-            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+            raise ValueError("OneCycleLR: takes total_steps, or epochs and steps_per_epoch")
         counts = {"total_steps": total_steps} if total_steps is not None else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
         for name, count in counts.items():
             if not isinstance(count, int) or count <= 0:
-                raise ValueError(f"Expected positive integer {name}, but got {_shown(count)}")
+                raise ValueError(f"OneCycleLR: {name} is a positive integer, not {_shown(count)}")
         self.total_steps = total_steps if total_steps is not None else epochs * steps_per_epoch
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
-            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {_shown(pct_start)}")
+            raise ValueError(f"OneCycleLR: pct_start is a float in [0, 1], not {_shown(pct_start)}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {_shown(anneal_strategy)}")
+            raise ValueError(f"OneCycleLR: anneal_strategy is 'cos' or 'linear', not {_shown(anneal_strategy)}")
         self._anneal_func_type = anneal_strategy
         top = float(pct_start * self.total_steps) - 1
 
@@ -679,7 +673,7 @@ class OneCycleLR(_OfMomentum):
         self._warn_outside()
         t = self.last_epoch
         if t > self.total_steps:
-            raise ValueError(f"Tried to step {t} times. The specified number of total steps is {self.total_steps}")
+            raise ValueError(f"OneCycleLR: step {t} is behind the last one of {self.total_steps}")
         start = 0.0
         for phase in self._schedule_phases:
             if t <= phase["end_step"] or phase is self._schedule_phases[-1]:

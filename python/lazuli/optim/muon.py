@@ -11,9 +11,9 @@ from lazuli.optim.optimizer import Optimizer, number
 def _orthogonal(x, coefficients, steps, eps):
     """Nearly U V^T of the singular value decomposition U S V^T, by a polynomial that is applied several times."""
     if steps >= 100:
-        raise ValueError("Number of steps must be less than 100 for computational efficiency")
+        raise ValueError("Muon: ns_steps is below 100, which would take long")
     if len(coefficients) != 3:
-        raise ValueError("Coefficients must be a tuple of exactly 3 values")
+        raise ValueError("Muon: ns_coefficients are three numbers")
     a, b, c = coefficients
     high = x.shape[0] > x.shape[1]
     y = x.to(_C.bfloat16)
@@ -31,18 +31,18 @@ class Muon(Optimizer):
     def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True,
                  ns_coefficients=(3.4445, -4.7750, 2.0315), eps=1e-7, ns_steps=5, adjust_lr_fn=None):
         if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        for name, value in {"Learning rate": lr, "momentum": momentum, "weight decay": weight_decay}.items():
+            raise ValueError("Muon: a tensor as lr has one element")
+        for name, value in {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}.items():
             if not number(value) >= 0:
-                raise ValueError(f"{name} should be >= 0 but is: {value}")
+                raise ValueError(f"Muon: {name} is at least 0, not {value}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
-            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
+            raise ValueError(f"Muon: adjust_lr_fn is None, 'original' or 'match_rms_adamw', not {adjust_lr_fn!r}")
         super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov,
                                       ns_coefficients=ns_coefficients, eps=eps, ns_steps=ns_steps, adjust_lr_fn=adjust_lr_fn))
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:
-                    raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}")
+                    raise ValueError(f"Muon: parameters are matrices, one of shape {tuple(p.shape)} is none")
 
     def step(self, closure=None):
         """Records one update of every parameter that has a gradient, after the closure, whose loss it returns."""
@@ -56,7 +56,7 @@ class Muon(Optimizer):
                     if p.grad is None:
                         continue
                     if p.is_complex():
-                        raise RuntimeError("Muon does not support complex parameters")
+                        raise RuntimeError("Muon: takes no complex parameters")
                     self._move(p, group)
         return loss
 

@@ -39,9 +39,9 @@ def number(value):
 
 def check_lr(lr, positive=False):
     if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
+        raise ValueError("a tensor as lr has one element")
     if not (0.0 < number(lr) if positive else 0.0 <= number(lr)):
-        raise ValueError(f"Invalid learning rate: {lr}")
+        raise ValueError(f"lr is {'above' if positive else 'at least'} 0, not {lr}")
 
 
 def _with_hooks(step):
@@ -55,7 +55,7 @@ def _with_hooks(step):
                 if changed is None:
                     continue
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
+                    raise RuntimeError(f"a hook before step() gives None or (args, kwargs), not {changed!r}")
                 args, kwargs = changed
         if not self._runs_pending:
             self._stepper.run_first(type(self).__name__)
@@ -90,13 +90,12 @@ class Optimizer:
         self.defaults = defaults
         self._prepare()
         if isinstance(params, Tensor):
-            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                            f"{type(params).__module__}.{type(params).__name__}")
+            raise TypeError(f"{type(self).__name__}: params are several tensors, or dicts of them, not one tensor")
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(f"{type(self).__name__}: there are no parameters to optimise")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -141,39 +140,35 @@ class Optimizer:
     def add_param_group(self, param_group):
         """Adds a group: a dict with "params" and options that differ from the defaults."""
         if not isinstance(param_group, dict):
-            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+            raise TypeError(f"{type(self).__name__}: a group of parameters is a dict, not {type(param_group).__name__}")
         params = param_group["params"]
         if isinstance(params, set):
-            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of tensors in "
-                            "sets will change between runs. Please use a list instead.")
+            raise TypeError(f"{type(self).__name__}: a set has no order, in which states could be saved; give the parameters as a list")
         params = [params] if isinstance(params, Tensor) else list(params)
         names = [p[0] for p in params if isinstance(p, tuple)]
         if names and len(names) != len(params):
-            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+            raise ValueError(f"{type(self).__name__}: some parameters of a group have names and others none")
         param_group["params"] = params = [p[1] if isinstance(p, tuple) else p for p in params]
         if names:
             param_group["param_names"] = names
         for p in params:
             if not isinstance(p, Tensor):
-                raise TypeError("optimizer can only optimize Tensors, but one of the params is "
-                                f"{type(p).__module__}.{type(p).__name__}")
+                raise TypeError(f"{type(self).__name__}: parameters are tensors, one is {type(p).__name__}")
             if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise ValueError(f"{type(self).__name__}: a parameter is a leaf, not the result of an op")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+                raise ValueError(f"{type(self).__name__}: a group of parameters lacks {name}, which has no default")
             param_group.setdefault(name, default)
         keys = {hash(p) for p in params}  # by which two handles of a tensor are known
         if len(keys) != len(params):
-            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
-                          "see github.com/pytorch/pytorch/issues/40967 for more information", stacklevel=3)
+            warnings.warn(f"{type(self).__name__}: a group of parameters has one several times, which is updated each time", stacklevel=3)
         for group in self.param_groups:
             if ("param_names" in param_group) != ("param_names" in group):
                 how = "with names" if "param_names" in param_group else "without names"
-                raise ValueError("all optimizer param groups should be with/without names. cannot add param group "
-                                 f"{how} to the optimizer")
+                raise ValueError(f"{type(self).__name__}: groups have names for all parameters or for none; the new one is {how}")
             if not keys.isdisjoint(hash(p) for p in group["params"]):
-                raise ValueError("some parameters appear in more than one parameter group")
+                raise ValueError(f"{type(self).__name__}: a parameter is in one group, one of these is in another already")
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none=True):
@@ -226,9 +221,9 @@ class Optimizer:
             state_dict = state_dict if changed is None else changed
         saved = [_copied(group) for group in state_dict["param_groups"]]
         if len(saved) != len(self.param_groups):
-            raise ValueError("loaded state dict has a different number of parameter groups")
+            raise ValueError(f"{type(self).__name__}: the state is of {len(saved)} groups of parameters, there are {len(self.param_groups)}")
         if any(len(new["params"]) != len(group["params"]) for new, group in zip(saved, self.param_groups, strict=True)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError(f"{type(self).__name__}: the state is of groups with other numbers of parameters")
         params = {number: p for new, group in zip(saved, self.param_groups, strict=True)
                   for number, p in zip(new["params"], group["params"], strict=True)}
         state = defaultdict(dict)

@@ -15,7 +15,7 @@ __all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "
 
 def _check_decay(decay):
     if not 0 <= decay <= 1:
-        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
+        raise ValueError(f"a decay lies in [0, 1], {decay} does not")
 
 
 def get_ema_avg_fn(decay=0.999):
@@ -66,7 +66,7 @@ class AveragedModel(Module):
     def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
-            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+            raise AssertionError("AveragedModel: avg_fn and multi_avg_fn exclude each other")
         self.module = deepcopy(model)
         if device is not None:
             self.module.to(device)
@@ -127,9 +127,9 @@ class SWALR(LRScheduler):
         for group, lr in zip(optimizer.param_groups, _for_groups("swa_lr", optimizer, swa_lr), strict=True):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {_shown(anneal_strategy)}")
+            raise ValueError(f"SWALR: anneal_strategy is 'cos' or 'linear', not {_shown(anneal_strategy)}")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
-            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {_shown(anneal_epochs)}")
+            raise ValueError(f"SWALR: anneal_epochs is an integer of at least 0, not {_shown(anneal_epochs)}")
         self._anneal_strategy, self.anneal_epochs = anneal_strategy, anneal_epochs
         super().__init__(optimizer, last_epoch)
 

@@ -58,6 +58,20 @@ ProgramStats last_stats() {
           stats.temp_bytes};
 }
 
+Recompile explain_recompile() {
+  const lazy::Recompile* why = lazy::LastRecompile();
+  if (why == nullptr)
+    throw Error(ErrorCode::kFailedPrecondition, "debug: this thread has compiled no program yet");
+  return {.cause = std::string(lazy::CauseName(why->cause)),
+          .sentence = why->Sentence(),
+          .site = ir::GetSite(why->site).ToString(),
+          .op = why->op,
+          .before = why->before,
+          .after = why->after,
+          .advice = why->advice,
+          .nearest = why->nearest};
+}
+
 }  // namespace debug
 
 }  // namespace lazuli

@@ -26,6 +26,8 @@ std::string CompileText(const CompileEvent& event, int64_t level) {
           milliseconds.count(), " ms: ", stats.kernels, " kernels, ", stats.library_calls,
           " library calls, ", stats.evaluator_thunks, " evaluated, ", stats.temp_bytes,
           " bytes of temporaries (", GetSite(event.site).ToString(), ")\n");
+  if (event.program.recompile.cause != RecompileCause::kFirst)
+    text += Str("lazuli:   recompiled: ", event.program.recompile.Sentence(), "\n");
   if (level >= 3) text += event.program.hlo;
   if (level >= 4) text += event.program.executable->ToString();
   return text;

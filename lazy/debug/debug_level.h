@@ -1,7 +1,8 @@
 // LAZULI_DEBUG: one knob from counters to LLVM IR, all to standard error.
 //
 //   1  the metrics report at exit
-//   2  and a line for each program that is compiled: where from, how large, how long
+//   2  and a line for each program that is compiled: where from, how large, how long; and why,
+//      if the cache held one like it
 //   3  and its HLO, as it goes into Compile
 //   4  and the optimised module with its thunks
 //   5  and the LLVM IR of each kernel, before and after optimisation (backend/cpu/codegen)

@@ -1,15 +1,21 @@
 #include "lazy/execution/program.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "ir/support/metrics.h"
 
 namespace lazuli::lazy {
+namespace {
+
+constexpr std::size_t kMaxEvicted = 1 << 16;  // hashes that are remembered
+
+}  // namespace
 
 int64_t Program::bytes() const {
   return executable->stats().code_bytes +
-         static_cast<int64_t>(key.size() * sizeof(uint32_t) + hlo.size());
+         static_cast<int64_t>(key.size() * sizeof(uint32_t) + hlo.size()) + outline.bytes();
 }
 
 ProgramPtr ProgramCache::Find(const std::vector<uint32_t>& key, uint64_t hash) {
@@ -45,15 +51,68 @@ void ProgramCache::Evict() {
     bucket.erase(std::find(bucket.begin(), bucket.end(), last));
     if (bucket.empty()) by_hash_.erase((*last)->hash);
     bytes_ -= (*last)->bytes();
+    if (evicted_.size() < kMaxEvicted) evicted_.insert((*last)->hash);
     entries_.erase(last);
     Add(Counter::kCacheEvictions);
   }
+}
+
+// Of the programs that the same call ran; if there are none, of those that have at least half in
+// common. Of equally near ones the one used last.
+ProgramPtr ProgramCache::Nearest(const Program& program) const {
+  std::lock_guard lock(mu_);
+  ProgramPtr nearest;
+  bool nearest_here = false;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const ProgramPtr& entry : entries_) {
+    const bool here = entry->site == program.site && program.site != ir::kNoSite;
+    if (nearest_here && !here) continue;
+    const int64_t distance =
+        2 * entry->outline.Distance(program.outline) + (entry->options == program.options ? 0 : 1);
+    const auto nodes = entry->outline.nodes().size() + program.outline.nodes().size();
+    if (!here && distance > static_cast<int64_t>(2 * nodes)) continue;
+    if (here == nearest_here && distance >= least) continue;
+    nearest = entry;
+    nearest_here = here;
+    least = distance;
+  }
+  return nearest;
+}
+
+Recompile ProgramCache::WhyMissing(const Program& program) const {
+  Recompile why;
+  {
+    std::lock_guard lock(mu_);
+    if (evicted_.contains(program.hash)) {
+      why.cause = RecompileCause::kEvicted;
+      why.what = "dropped from the cache";
+      why.advice = Str("the programs are larger than LAZULI_COMPILATION_CACHE_BYTES (", byte_limit_,
+                       "), raise it");
+    }
+  }
+  const ProgramPtr nearest = why.cause == RecompileCause::kEvicted ? nullptr : Nearest(program);
+  if (nearest != nullptr) {
+    if (CompareAttrs(nearest->options, program.options, why)) {
+      why.cause = RecompileCause::kOptions;
+      why.what = Str("option ", why.what);
+      why.advice = "programs are compiled for one set of options; set them before the first step";
+    } else {
+      why = Compare(nearest->outline, program.outline);
+    }
+    why.nearest = nearest->name;
+  } else if (why.cause == RecompileCause::kFirst) {
+    why.what = "the first program of its kind";
+  }
+  if (why.site == ir::kNoSite) why.site = program.site;
+  why.program = program.name;
+  return why;
 }
 
 void ProgramCache::Clear() {
   std::lock_guard lock(mu_);
   entries_.clear();
   by_hash_.clear();
+  evicted_.clear();
   bytes_ = 0;
 }
 

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 
 #include "backend/client/client.h"
 #include "ir/support/fork.h"
 #include "lazy/execution/dependence.h"
 #include "lazy/execution/memory_plan.h"
+#include "lazy/execution/recompile.h"
 #include "lowering/emit/emit.h"
 
 namespace lazuli::lazy {
@@ -28,7 +30,11 @@ struct Program {
   Dependence dependence;                       // of outputs on leaves and checks
   std::vector<uint8_t> updated;  // by data leaf: whether an output may take its memory
   MemoryPlan memory;
-  std::string hlo;  // the module that went into Compile
+  std::string hlo;            // the module that went into Compile
+  SiteId site = ir::kNoSite;  // of the call that synced it first
+  std::string options;        // how it was compiled: ", device=cpu:0, num_threads=2, ..."
+  GraphOutline outline;
+  Recompile recompile;  // why it was not there
   int64_t bytes() const;
 };
 using ProgramPtr = std::shared_ptr<const Program>;
@@ -42,6 +48,8 @@ class ProgramCache {
   ProgramPtr Find(const std::vector<uint32_t>& key, uint64_t hash);
   // Adds, unless an equal one came first; returns the one that is in the cache.
   ProgramPtr Insert(ProgramPtr program);
+  // What keeps the programs that are there from serving for this one, which is none of them.
+  Recompile WhyMissing(const Program& program) const;
   void Clear();
   int64_t size() const;
   int64_t bytes() const;
@@ -49,6 +57,7 @@ class ProgramCache {
  private:
   using Entries = std::list<ProgramPtr>;  // most recently used first
   ProgramPtr FindLocked(const std::vector<uint32_t>& key, uint64_t hash);
+  ProgramPtr Nearest(const Program& program) const;
   void Evict();
 
   const int64_t byte_limit_;
@@ -56,6 +65,7 @@ class ProgramCache {
   Entries entries_;
   absl::flat_hash_map<uint64_t, std::vector<Entries::iterator>>
       by_hash_;  // several: hashes may collide
+  absl::flat_hash_set<uint64_t> evicted_;
   int64_t bytes_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -40,6 +41,7 @@ struct Observers {
 // for them, and its last program.
 struct ThreadState {
   ProgramPtr last_program;
+  std::optional<Recompile> last_recompile;
   Trace trace;
   KeyWriter key;
   std::vector<backend::Device> devices;
@@ -57,6 +59,19 @@ lowering::Narrowing NarrowingFromFlags() {
           .floats = flags().use_bf16()        ? kAllBf16
                     : flags().downcast_bf16() ? kDowncast
                                               : kKept};
+}
+
+// The same as text, for people: what differs names itself.
+std::string EnvironmentText(backend::Device device, const backend::CompileOptions& options) {
+  return Str(
+      ", device=", device.ToString(), ", num_threads=", options.num_threads,
+      ", flush_subnormals=", options.flush_subnormals, ", keeps_copies=", options.keeps_copies,
+      ", fallback=", static_cast<int>(options.fallback), ", op_filter=", options.op_filter,
+      ", soft_placement=", options.soft_placement, ", disabled_passes=", options.disabled_passes,
+      ", disabled_rules=", options.disabled_rules, ", program_passes=", options.program_passes,
+      ", denied_ops=", options.denied_ops, ", allowed_ops=", options.allowed_ops,
+      ", use_32bit_long=", flags().use_32bit_long(), ", use_bf16=", flags().use_bf16(),
+      ", downcast_bf16=", flags().downcast_bf16());
 }
 
 void AppendEnvironment(backend::Device device, const backend::CompileOptions& options,
@@ -96,6 +111,42 @@ std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
   return aliases;
 }
 
+// Says why a loop compiles in every iteration, once for its line: after so many programs in a row,
+// each compiled because of a difference that a loop makes.
+void WarnOfRecompiles(const Program& program) {
+  struct Row {
+    int64_t compiles = 0, cached_runs = 0;
+    bool said = false;
+  };
+  struct Rows {
+    ir::ForkMutex mutex;
+    absl::flat_hash_map<SiteId, Row> of_site;
+  };
+  // A step may have a few syncs of which one compiles each time.
+  constexpr int64_t kCachedBetween = 2;
+  const int64_t limit = flags().recompile_warning();
+  Rows& rows = ir::Runtime::Get().Of<Rows>();
+  const std::lock_guard lock(rows.mutex);
+  Row& row = rows.of_site[program.site];
+  if (row.said || limit <= 0) return;
+  const int64_t cached = ir::Get(Counter::kCachedCompile);
+  const RecompileCause cause = program.recompile.cause;
+  // What a line differs in that reads any graph, as a helper that prints does, is not a loop's.
+  const bool loops = cause == RecompileCause::kEvicted || cause == RecompileCause::kBatch ||
+                     cause == RecompileCause::kShape || cause == RecompileCause::kDType ||
+                     cause == RecompileCause::kAttribute || cause == RecompileCause::kMoreNodes ||
+                     cause == RecompileCause::kFewerNodes;
+  if (!loops || cached - row.cached_runs > kCachedBetween) row.compiles = 0;
+  row.cached_runs = cached;
+  if (!loops || ++row.compiles < limit) return;
+  row.said = true;
+  const std::string text = Str(
+      "lazuli: ", limit, " recompiles in a row", ir::InParentheses(program.site),
+      ", the last: ", program.recompile.Sentence(),
+      " (said once; LAZULI_DEBUG=2 explains each compile, LAZULI_RECOMPILE_WARNING=0 is silent)\n");
+  std::fputs(text.c_str(), stderr);
+}
+
 // A program without its executable, and the module to compile for it.
 struct UncompiledProgram {
   std::shared_ptr<Program> program;
@@ -103,6 +154,7 @@ struct UncompiledProgram {
   std::vector<hlo::Alias> aliases;
 };
 absl::StatusOr<UncompiledProgram> Emit(const Trace& trace, std::vector<hlo::Alias> aliases,
+                                       backend::Device device,
                                        const backend::CompileOptions& options, const KeyWriter& key,
                                        uint64_t hash, std::string name) {
   const ir::ScopedFloatMode mode(options.flush_subnormals);
@@ -110,6 +162,11 @@ absl::StatusOr<UncompiledProgram> Emit(const Trace& trace, std::vector<hlo::Alia
   program->key = key.words();
   program->hash = hash;
   program->name = std::move(name);
+  program->site = CurrentSite();
+  program->options = EnvironmentText(device, options);
+  program->outline = GraphOutline(trace);
+  program->recompile = GetProgramCache().WhyMissing(*program);
+  WarnOfRecompiles(*program);
   program->updated.resize(trace.data.size());
   for (const hlo::Alias& alias : aliases)
     program->updated[static_cast<std::size_t>(alias.parameter_number)] = 1;
@@ -312,8 +369,8 @@ class ContextSync {
 
 // The pending values of the device that need a program become the roots of the trace.
 absl::Status ContextSync::CollectRoots(backend::Device device) {
-  auto& [last_program, trace, key, devices, pending, here, hidden, forgotten, roots, replaced] =
-      state_;
+  auto& [last_program, last_recompile, trace, key, devices, pending, here, hidden, forgotten, roots,
+         replaced] = state_;
   trace.Clear();
   roots.clear();
   replaced.clear();
@@ -365,7 +422,13 @@ absl::StatusOr<ProgramPtr> ContextSync::ProgramFor(backend::Device device) {
   Add(cached ? Counter::kCachedCompile : Counter::kUncachedCompile);
   if (cached) return program;
   auto emitted =
-      Emit(trace, UpdatedLeaves(trace, state_.replaced), options, state_.key, hash, name);
+      Emit(trace, UpdatedLeaves(trace, state_.replaced), device, options, state_.key, hash, name);
+  if (emitted.ok()) {
+    const Recompile& why = emitted->program->recompile;
+    std::optional<Recompile>& last = state_.last_recompile;
+    if (!last || why.cause != RecompileCause::kFirst || last->cause == RecompileCause::kFirst)
+      last = why;
+  }
   const bool keeps_lock = compiles_ >= kMaxUnlocked;
   absl::StatusOr<ProgramPtr> compiled =
       Compile(std::move(emitted), trace, context_, lock_, device, options, keeps_lock);
@@ -404,8 +467,8 @@ void ContextSync::ResolveHidden() {
 
 absl::Status ContextSync::SyncDevice(backend::Device device) {
   LAZULI_RETURN_IF_ERROR(CollectRoots(device));
-  auto& [last_program, trace, key, devices, pending, here, hidden, forgotten, roots, replaced] =
-      state_;
+  auto& [last_program, last_recompile, trace, key, devices, pending, here, hidden, forgotten, roots,
+         replaced] = state_;
   if (roots.empty() && trace.checked.empty()) return absl::OkStatus();
   absl::StatusOr<ProgramPtr> program = ProgramFor(device);
   if (absl::IsResourceExhausted(program.status())) {  // all is as it was
@@ -537,6 +600,11 @@ absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::strin
   for (const Node* leaf : trace.data)
     options.parameter_names.emplace_back(static_cast<const DataNode*>(leaf)->label());
   return lowering::EmitModule(trace, options);
+}
+
+const Recompile* LastRecompile() {
+  const std::optional<Recompile>& last = ir::PerThread<ThreadState>::Get().last_recompile;
+  return last ? &*last : nullptr;
 }
 
 ProgramPtr LastProgram() { return ir::PerThread<ThreadState>::Get().last_program; }

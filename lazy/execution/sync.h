@@ -54,6 +54,10 @@ absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::strin
 // The program of the calling thread's last sync, or null.
 ProgramPtr LastProgram();
 
+// Why the calling thread's last compile was needed: the last that had a relative in the cache, if
+// there was one. Null before the first.
+const Recompile* LastRecompile();
+
 ProgramCache& GetProgramCache();
 
 }  // namespace lazuli::lazy

@@ -245,6 +245,10 @@ void BindDebug(py::module_& module) {
       "last_stats", [] { return FieldsDict(debug::last_stats()); },
       "What the last program costs: kernels, library calls, reorders, memory.");
   debug.def(
+      "explain_recompile", [] { return FieldsDict(debug::explain_recompile()); },
+      "Why the last program that this thread compiled was not found in the cache: the cause, a "
+      "sentence with the line and what to do, and what differs.");
+  debug.def(
       "last_memory_plan", [] { return FieldsDict(debug::last_memory_plan()); },
       "What a run of the last program occupies, in bytes.");
 }

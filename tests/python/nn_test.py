@@ -183,6 +183,17 @@ def test_a_small_network_learns_and_compiles_a_constant_number_of_programs():
     assert "ENTRY" in lz.debug.last_hlo() and lz.debug.last_stats()["kernels"] > 0
 
 
+def test_a_smaller_last_batch_is_explained_with_its_line():
+    for size in (61, 61, 29):
+        x = lz.tensor(np.ones((size, 3), np.float32))
+        y = (x * 2.0).sum()
+        lz.mark_step()
+    why = lz.debug.explain_recompile()
+    assert why["cause"] == "batch" and (why["before"], why["after"]) == ("61", "29")
+    assert why["sentence"] == f"batch 61 -> 29 at {why['site']}: the last batch is smaller; drop_last or pad it to 61"
+    assert why["site"].startswith("nn_test.py:") and y.item() == 6 * 29
+
+
 class Squares:
     """A data set in Python, sample by sample."""
 

@@ -24,7 +24,7 @@ ELSEWHERE = {
     "names of devices": r"DeviceType",
     "numpy()": r"Tensor::accessor|(TensorAccessor|AccessorView)(::\w+)?",
     "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::(Configured|OptimizerOptions|OptionsOf|VisitOptions)(::\w+)?",
-    "aggregates that calls return are dicts, tuples, numbers": r"StateDict|LoadReport|MemoryStats|debug::(MemoryPlan|ProgramStats)",
+    "aggregates that calls return are dicts, tuples, numbers": r"StateDict|LoadReport|MemoryStats|debug::(MemoryPlan|ProgramStats|Recompile)",
     "Python's exceptions": r"Error(::code)?",
     "no_grad() and enable_grad()": r"NoGrad|EnableGrad",
     "inference_mode(), and contexts of autograd": r"InferenceMode(::\w+)?|DetectAnomaly|SavedTensorsHooks",

@@ -34,6 +34,23 @@ struct ProgramStats {
   std::int64_t kernels = 0, library_calls = 0, reorders = 0, evaluator_thunks = 0, temp_bytes = 0;
 };
 LAZULI_API ProgramStats last_stats();
+
+// Why a graph did not run the program of an earlier one.
+struct Recompile {
+  // first, evicted, options, batch, shape, dtype, attribute, number, leaf, operation, more nodes,
+  // fewer nodes, wiring, results or unknown.
+  std::string cause;
+  // "batch 64 -> 37 at train.cc:41: the last batch is smaller; drop_last or pad it to 64"
+  std::string sentence;
+  std::string site;           // "train.cc:41": of what differs
+  std::string op;             // whose it is: "aten::pow"; empty of an input
+  std::string before, after;  // "64" and "37"
+  std::string advice;         // what to do
+  std::string nearest;        // the program that it was compared with: "SyncTensorsGraph.7"
+};
+// Of the last program that this thread compiled though the cache held one like it, from the same
+// call of sync or read if there is one; of the thread's last first compile if there was no other.
+LAZULI_API Recompile explain_recompile();
 }  // namespace debug
 
 }  // namespace lazuli

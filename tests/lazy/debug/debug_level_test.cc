@@ -17,6 +17,7 @@ using testing::StartsWith;
 // What each level shows of one compile.
 std::vector<std::string> TextsOfLevels() {
   TestDevice();
+  GetProgramCache().Clear();
   std::vector<std::string> texts;
   SetCompileObserver([&](const CompileEvent& event) {
     for (int64_t level = 0; level <= 5; ++level) texts.push_back(CompileText(event, level));
@@ -41,6 +42,23 @@ TEST(DebugLevelTest, EachLevelShowsMore) {
   EXPECT_THAT(texts[4], StartsWith(texts[3]));
   EXPECT_GT(texts[4].size(), texts[3].size());
   EXPECT_EQ(texts[5], texts[4]);  // LLVM IR is printed by the code generator
+}
+
+TEST(DebugLevelTest, ASecondCompileSaysWhy) {
+  TestDevice();
+  GetProgramCache().Clear();
+  std::vector<std::string> texts;
+  SetCompileObserver([&](const CompileEvent& event) { texts.push_back(CompileText(event, 2)); });
+  for (const double exponent : {3.0, 5.0}) {
+    const SiteScope site(ir::InternSite("train.cc", "int main()", 9));
+    const Tensor power = PowNumber(Floats({1, 2, 3}), Number(exponent));
+    EXPECT_TRUE(Sync().ok());
+  }
+  SetCompileObserver({});
+  ASSERT_EQ(texts.size(), 2u);
+  EXPECT_THAT(texts[0], Not(HasSubstr("recompiled")));
+  EXPECT_THAT(texts[1],
+              HasSubstr("\nlazuli:   recompiled: exponent of aten::pow 3 -> 5 at train.cc:9: "));
 }
 
 }  // namespace

@@ -229,6 +229,9 @@ TEST(ProgramCacheTest, TheLeastRecentlyUsedGoesWhenBytesRunOut) {
   cache.Insert(MakeProgram(4, 9, 100));
   EXPECT_EQ(evicted(), 1);
   EXPECT_EQ(cache.Find({2}, 9), nullptr);
+  EXPECT_EQ(cache.WhyMissing(*MakeProgram(2, 9, 100)).Sentence(),
+            "dropped from the cache: the programs are larger than LAZULI_COMPILATION_CACHE_BYTES "
+            "(300), raise it");
   EXPECT_NE(cache.Find({1}, 9), nullptr);
   EXPECT_NE(cache.Find({3}, 9), nullptr);
   cache.Insert(MakeProgram(5, 10, 250));

@@ -16,6 +16,38 @@ using foreach_internal::Operands;
 
 }  // namespace
 
+bool foreach_internal::InferUpdate(absl::Span<const Value> in, std::size_t numbers,
+                                   std::size_t states, std::size_t made, Shapes& out) {
+  const std::size_t lists = 2 + states - made, length = (in.size() - numbers) / lists;
+  if (length == 0) return false;
+  for (const DType plain : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
+    if (in[numbers].shape().dtype() != plain) continue;
+    const auto add = [&](std::size_t list) {
+      for (std::size_t i = 0; i < length; ++i)
+        out.push_back(in[numbers + list * length + i].shape());
+    };
+    add(0);
+    for (std::size_t state = 0; state < states; ++state) add(state < states - made ? 2 + state : 0);
+    return true;
+  }
+  return false;
+}
+
+bool ForeachSgdOp::InferAll(absl::Span<const Value> in, Shapes& out) const {
+  return foreach_internal::InferUpdate(in, std::size_t{1} + weight_decay + momentum + dampening,
+                                       momentum, momentum && first, out);
+}
+bool ForeachAdamOp::InferAll(absl::Span<const Value> in, Shapes& out) const {
+  return foreach_internal::InferUpdate(in, decay == Decay::kNone ? 6 : 7, amsgrad ? 3 : 2, 0, out);
+}
+bool ForeachRmspropOp::InferAll(absl::Span<const Value> in, Shapes& out) const {
+  return foreach_internal::InferUpdate(in, std::size_t{4} + momentum + weight_decay,
+                                       std::size_t{1} + centered + momentum, 0, out);
+}
+bool ForeachAdagradOp::InferAll(absl::Span<const Value> in, Shapes& out) const {
+  return foreach_internal::InferUpdate(in, weight_decay ? 3 : 2, 1, 0, out);
+}
+
 PooledVector<Op> ForeachSgdOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const Arithmetic a(b);
   const bool reads_momenta = momentum && !first;

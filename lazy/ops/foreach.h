@@ -3,7 +3,7 @@
 //
 // Operands are the numbers first, each present only if the update uses it, then one list after the
 // other. Arithmetic is torch's, in its order of operations, element by element. These ops have no
-// gradients.
+// gradients. Results have the shapes of what they update, so that recording does not lower them.
 #pragma once
 
 #include "lazy/ops/functions.h"
@@ -24,6 +24,7 @@ struct ForeachSgdOp {
       "decay, "
       "momentum, 1 - dampening.",
       {"operands"}};
+  bool InferAll(absl::Span<const Value> in, Shapes& out) const;
   PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };
 
@@ -37,6 +38,7 @@ struct ForeachAdamOp {
       "numbers: step size, root of the second correction, eps, beta2, 1 - beta1, 1 - beta2, weight "
       "decay (decoupled: 1 - lr * weight decay).",
       {"operands"}};
+  bool InferAll(absl::Span<const Value> in, Shapes& out) const;
   PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };
 
@@ -49,6 +51,7 @@ struct ForeachRmspropOp {
       "RMSprop on lists of parameters, gradients, mean squares, means if centered and momenta if "
       "any; numbers: lr, alpha, 1 - alpha, eps, momentum, weight decay.",
       {"operands"}};
+  bool InferAll(absl::Span<const Value> in, Shapes& out) const;
   PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };
 
@@ -60,6 +63,7 @@ struct ForeachAdagradOp {
       "Adagrad on lists of parameters, gradients and sums of squares; numbers: lr, eps, weight "
       "decay.",
       {"operands"}};
+  bool InferAll(absl::Span<const Value> in, Shapes& out) const;
   PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };
 
@@ -91,6 +95,7 @@ struct ForeachUpdateOp {
       "Lion (7) or Adafactor (8, 9) on lists of parameters, gradients and the states of the rule; "
       "numbers: those of the rule, weight decay (decoupled: 1 - lr * weight decay).",
       {"operands"}};
+  bool InferAll(absl::Span<const Value> in, Shapes& out) const;
   PooledVector<lowering::Op> Lower(lowering::Builder& b, absl::Span<const lowering::Op> in) const;
 };
 

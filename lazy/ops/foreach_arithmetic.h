@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "ir/support/pool.h"
+#include "lazy/ops/op.h"
 #include "lowering/builder/builder.h"
 
 namespace lazuli::lazy::foreach_internal {
@@ -56,6 +57,11 @@ class Arithmetic {
 
   Builder& b;
 };
+
+// The shapes of updated parameters and `states` lists, of which the last `made` are like the
+// parameters and no operands. False, with nothing added, for dtypes that an update may refuse.
+bool InferUpdate(absl::Span<const Value> in, std::size_t numbers, std::size_t states,
+                 std::size_t made, Shapes& out);
 
 // Lists one after the other.
 inline Results Concatenated(std::initializer_list<const Results*> lists) {

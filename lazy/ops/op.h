@@ -130,11 +130,14 @@ struct ShapeScratch {
   static ShapeScratch& Cleared();
 };
 
-// Shapes of the results: the op's Infer if it has one, else what its Lower yields. Throws
-// StatusError.
+// Shapes of the results: the op's Infer if it has one, or its InferAll for operands that it knows,
+// else what its Lower yields. Throws StatusError.
 template <OpStruct T>
 void InferShapes(const T& op, absl::Span<const Value> in, Shapes& out) {
   using Traits = internal::LowerTraits<decltype(&T::Lower)>;
+  if constexpr (requires { &T::InferAll; }) {
+    if (op.InferAll(in, out)) return;
+  }
   if constexpr (requires { &T::Infer; }) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       absl::StatusOr<Shape> shape = op.Infer(in[I].shape()...);

@@ -174,6 +174,13 @@ const RuleRow& RuleOf(UpdateRule rule) {
 int64_t NumbersOf(UpdateRule rule) { return RuleOf(rule).numbers; }
 int64_t StatesOf(UpdateRule rule) { return RuleOf(rule).states; }
 
+bool ForeachUpdateOp::InferAll(absl::Span<const Value> in, Shapes& out) const {
+  const RuleRow& row = RuleOf(rule);
+  return foreach_internal::InferUpdate(
+      in, static_cast<std::size_t>(row.numbers) + (decay != Decay::kNone),
+      static_cast<std::size_t>(row.states), 0, out);
+}
+
 PooledVector<Op> ForeachUpdateOp::Lower(Builder& b, absl::Span<const Op> in) const {
   const Arithmetic a(b);
   const RuleRow& move = RuleOf(rule);

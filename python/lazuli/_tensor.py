@@ -23,7 +23,7 @@ def tensor(data, dtype=None, device=None, requires_grad=False):
             raise _C.InvalidArgumentError(f"tensor: the rows of the data differ in length: {error}") from None
         if array.dtype == object:
             raise _C.InvalidArgumentError("tensor: the data is no array of numbers; do its rows differ in length?")
-        if dtype is None and not isinstance(data, (np.ndarray, np.generic)):
+        if dtype is None and not hasattr(data, "__array__"):  # of another library, too
             default = _C.get_default_dtype()
             kinds = {"f": np.float64 if default == _C.float64 else np.float32, "c": default.to_complex().name}
             array = array.astype(kinds.get(array.dtype.kind, array.dtype))

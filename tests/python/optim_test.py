@@ -140,4 +140,10 @@ def test_a_module_added_to_a_sequential_is_a_step():
     net = lz.nn.Sequential(lz.nn.ReLU())
     net.add_module("last", lz.nn.Linear(2, 1))
     assert len(net) == 2 and net(lz.ones(3, 2)).shape == (3, 1)
+
+    class Array:  # as a tensor of another library is one
+        def __array__(self, dtype=None, copy=None):
+            return np.ones(2)
+
+    assert lz.tensor(Array()).dtype == lz.float64 and lz.tensor([1.0]).dtype == lz.float32
     assert lz.LongTensor([1, 2]).dtype == lz.int64 and lz.FloatTensor(2, 3).shape == (2, 3)

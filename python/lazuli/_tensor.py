@@ -229,7 +229,8 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
     """
     if stream is not None:
         raise BufferError("__dlpack__: memory of the host has no stream")
-    if dl_device is not None and (device := tuple(dl_device)) != self.__dlpack_device__():
+    if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+        device = tuple(n if isinstance(n, int) else type(n).__name__ for n in dl_device)
         raise BufferError(f"__dlpack__: exports to device {self.__dlpack_device__()}, the host, not to {device}")
     if copy is False and (max_version is None or tuple(max_version) < (1, 0)):
         raise BufferError("__dlpack__: only DLPack 1.0 can say that memory is read-only; let it be copied")

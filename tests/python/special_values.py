@@ -261,7 +261,7 @@ WITHOUT_ROW = {
     "random": "*dropout* gumbel_softmax rrelu",
     "of orders and sets, which have no gradient": "searchsorted bucketize isin histc frexp",
     "another name of a row's function": "contiguous cpu detach mT T resolve_conj resolve_neg clamp_min clamp_max logsigmoid",
-    "conversions, whose gradient is a conversion": "bfloat16 bool byte cdouble cfloat char double float half int long short",
+    "conversions, whose gradient is a conversion": "*Tensor bfloat16 bool byte cdouble cfloat char double float half int long short",
     "no function of elements": "broadcast_shapes is_conj is_neg backward dim element_size equal allclose is_same item item_async nelement numel numpy "
                                "register_hook set_data set_name size tolist get_printoptions printoptions set_printoptions",
     "of the library": "as_tensor devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "

@@ -52,7 +52,7 @@ TEST(MnistTrainingTest, ADenseLayerGetsPast88Percent) {
   EXPECT_EQ(Compilations() - before, 2);
   const std::string program = debug::last_hlo();
   EXPECT_THAT(program, testing::HasSubstr("ENTRY"));
-  EXPECT_THAT(program, testing::HasSubstr("1.weight.mean_square"));
+  EXPECT_THAT(program, testing::HasSubstr("1.weight.exp_avg_sq"));
   EXPECT_GT(Accuracy(net, test), 0.88);
 }
 

@@ -44,6 +44,9 @@ class Convolution(Module):
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
                  device=None, dtype=None, output_padding=0):
         super().__init__()
+        for name, value in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
+            if not isinstance(value, int):
+                raise _C.WrongTypeError(f"{type(self).__name__}: {name} is an integer, not {type(value).__name__}")
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise _C.InvalidArgumentError(f"{type(self).__name__}: {groups} groups share neither {in_channels} nor {out_channels} channels")
         n = self._rank

@@ -3,14 +3,14 @@
 from lazuli import _C
 from lazuli._C import Tensor
 from lazuli.autograd import enable_grad
-from lazuli.optim.optimizer import Optimizer, check_lr, number
+from lazuli.optim.optimizer import Optimizer, check_lr, number, shown
 
 
 def _check_each(values):
     """Options that must be at least 0, with the names that messages give them."""
     for name, value in values.items():
         if not number(value) >= 0:
-            raise ValueError(f"an optimiser's {name} is at least 0, not {value}")
+            raise ValueError(f"an optimiser's {name} is at least 0, not {shown(value)}")
 
 
 def _check_betas(betas):
@@ -256,7 +256,7 @@ class Adafactor(_InCpp):
             raise ValueError("Adafactor: a tensor as lr has one element")
         for name, value in {"lr": lr, "epsilon1": eps[0], "epsilon2": eps[1], "weight_decay": weight_decay}.items():
             if value is not None and not number(value) >= 0:
-                raise ValueError(f"Adafactor: {name} is at least 0, not {value}")
+                raise ValueError(f"Adafactor: {name} is at least 0, not {shown(value)}")
         if not beta2_decay <= 0:
             raise ValueError(f"Adafactor: beta2_decay is at most 0, not {beta2_decay}")
         if not d >= 1:

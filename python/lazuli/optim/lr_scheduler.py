@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 
 from lazuli._C import Tensor
-from lazuli.optim.optimizer import Optimizer, number
+from lazuli.optim.optimizer import Optimizer, number, shown
 
 __all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
            "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
@@ -20,11 +20,6 @@ __all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnneali
 
 def _values(optimizer, key):
     return [group[key].clone() if isinstance(group[key], Tensor) else group[key] for group in optimizer.param_groups]
-
-
-def _shown(value):
-    """In a message: a value, or what it is instead of one."""
-    return value if isinstance(value, (int, float, str)) else f"a {type(value).__name__}"
 
 
 def _set(group, key, value):
@@ -344,11 +339,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):  # noqa: N803
         if not isinstance(T_0, int) or T_0 <= 0:
-            raise ValueError(f"CosineAnnealingWarmRestarts: T_0 is a positive integer, not {_shown(T_0)}")
+            raise ValueError(f"CosineAnnealingWarmRestarts: T_0 is a positive integer, not {shown(T_0)}")
         if not isinstance(T_mult, int) or T_mult < 1:
-            raise ValueError(f"CosineAnnealingWarmRestarts: T_mult is a positive integer, not {_shown(T_mult)}")
+            raise ValueError(f"CosineAnnealingWarmRestarts: T_mult is a positive integer, not {shown(T_mult)}")
         if not isinstance(eta_min, (float, int)):
-            raise ValueError(f"CosineAnnealingWarmRestarts: eta_min is a number, not {_shown(eta_min)}")
+            raise ValueError(f"CosineAnnealingWarmRestarts: eta_min is a number, not {shown(eta_min)}")
         self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
         super().__init__(optimizer, last_epoch)
 
@@ -475,9 +470,9 @@ class ReduceLROnPlateau(LRScheduler):
         if isinstance(min_lr, (list, tuple)) and len(min_lr) != groups:
             raise ValueError(f"ReduceLROnPlateau: min_lr has {len(min_lr)} values for {groups} groups of parameters")
         if mode not in ("min", "max"):
-            raise ValueError(f"ReduceLROnPlateau: mode is 'min' or 'max', not {mode!r}")
+            raise ValueError(f"ReduceLROnPlateau: mode is 'min' or 'max', not {shown(mode)}")
         if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"ReduceLROnPlateau: threshold_mode is 'rel' or 'abs', not {threshold_mode!r}")
+            raise ValueError(f"ReduceLROnPlateau: threshold_mode is 'rel' or 'abs', not {shown(threshold_mode)}")
         self.optimizer, self.factor, self.patience, self.cooldown, self.eps = optimizer, factor, patience, cooldown, eps
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = _for_groups("min_lr", optimizer, min_lr)
@@ -574,11 +569,15 @@ class CyclicLR(_OfMomentum):
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
                 _set(group, "lr", lr)
         self.max_lrs = _for_groups("max_lr", optimizer, max_lr)
+        down = step_size_up if step_size_down is None else step_size_down
+        for name, size in (("step_size_up", step_size_up), ("step_size_down", down)):
+            if not isinstance(size, (int, float)):
+                raise TypeError(f"CyclicLR: {name} is a number, not {shown(size)}")
         up = float(step_size_up)
-        self.total_size = up + (up if step_size_down is None else float(step_size_down))
+        self.total_size = up + float(down)
         self.step_ratio = up / self.total_size
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
-            raise ValueError(f"CyclicLR: mode is 'triangular', 'triangular2' or 'exp_range', not {mode!r}, unless there is a scale_fn")
+            raise ValueError(f"CyclicLR: mode is 'triangular', 'triangular2' or 'exp_range', not {shown(mode)}, unless there is a scale_fn")
         self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
@@ -634,12 +633,12 @@ class OneCycleLR(_OfMomentum):
         counts = {"total_steps": total_steps} if total_steps is not None else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
         for name, count in counts.items():
             if not isinstance(count, int) or count <= 0:
-                raise ValueError(f"OneCycleLR: {name} is a positive integer, not {_shown(count)}")
+                raise ValueError(f"OneCycleLR: {name} is a positive integer, not {shown(count)}")
         self.total_steps = total_steps if total_steps is not None else epochs * steps_per_epoch
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
-            raise ValueError(f"OneCycleLR: pct_start is a float in [0, 1], not {_shown(pct_start)}")
+            raise ValueError(f"OneCycleLR: pct_start is a float in [0, 1], not {shown(pct_start)}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"OneCycleLR: anneal_strategy is 'cos' or 'linear', not {_shown(anneal_strategy)}")
+            raise ValueError(f"OneCycleLR: anneal_strategy is 'cos' or 'linear', not {shown(anneal_strategy)}")
         self._anneal_func_type = anneal_strategy
         top = float(pct_start * self.total_steps) - 1
 

@@ -5,7 +5,7 @@ import math
 from lazuli import _C
 from lazuli._C import Tensor
 from lazuli.autograd import enable_grad, no_grad
-from lazuli.optim.optimizer import Optimizer, number
+from lazuli.optim.optimizer import number, Optimizer, shown
 
 
 def _orthogonal(x, coefficients, steps, eps):
@@ -36,7 +36,7 @@ class Muon(Optimizer):
             if not number(value) >= 0:
                 raise ValueError(f"Muon: {name} is at least 0, not {value}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
-            raise ValueError(f"Muon: adjust_lr_fn is None, 'original' or 'match_rms_adamw', not {adjust_lr_fn!r}")
+            raise ValueError(f"Muon: adjust_lr_fn is None, 'original' or 'match_rms_adamw', not {shown(adjust_lr_fn)}")
         super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov,
                                       ns_coefficients=ns_coefficients, eps=eps, ns_steps=ns_steps, adjust_lr_fn=adjust_lr_fn))
         for group in self.param_groups:

@@ -37,11 +37,16 @@ def number(value):
     return value.item() if isinstance(value, Tensor) else value
 
 
+def shown(value):
+    """In a message: a value, or what it is instead of one."""
+    return value if isinstance(value, (int, float, str)) else f"a {type(value).__name__}"
+
+
 def check_lr(lr, positive=False):
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("a tensor as lr has one element")
     if not (0.0 < number(lr) if positive else 0.0 <= number(lr)):
-        raise ValueError(f"lr is {'above' if positive else 'at least'} 0, not {lr}")
+        raise ValueError(f"lr is {'above' if positive else 'at least'} 0, not {shown(lr)}")
 
 
 def _with_hooks(step):
@@ -55,7 +60,7 @@ def _with_hooks(step):
                 if changed is None:
                     continue
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError(f"a hook before step() gives None or (args, kwargs), not {changed!r}")
+                    raise RuntimeError(f"a hook before step() gives None or (args, kwargs), not {shown(changed)}")
                 args, kwargs = changed
         if not self._runs_pending:
             self._stepper.run_first(type(self).__name__)

@@ -7,7 +7,8 @@ from copy import deepcopy
 from lazuli import _C
 from lazuli._C.nn import Module
 from lazuli.autograd import no_grad
-from lazuli.optim.lr_scheduler import LRScheduler, _for_groups, _shown
+from lazuli.optim.lr_scheduler import LRScheduler, _for_groups
+from lazuli.optim.optimizer import shown
 
 __all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
            "update_bn"]
@@ -127,9 +128,9 @@ class SWALR(LRScheduler):
         for group, lr in zip(optimizer.param_groups, _for_groups("swa_lr", optimizer, swa_lr), strict=True):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"SWALR: anneal_strategy is 'cos' or 'linear', not {_shown(anneal_strategy)}")
+            raise ValueError(f"SWALR: anneal_strategy is 'cos' or 'linear', not {shown(anneal_strategy)}")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
-            raise ValueError(f"SWALR: anneal_epochs is an integer of at least 0, not {_shown(anneal_epochs)}")
+            raise ValueError(f"SWALR: anneal_epochs is an integer of at least 0, not {shown(anneal_epochs)}")
         self._anneal_strategy, self.anneal_epochs = anneal_strategy, anneal_epochs
         super().__init__(optimizer, last_epoch)
 

@@ -15,7 +15,7 @@ enum class Decay : uint8_t { kNone, kL2, kDecoupled };
 
 struct ForeachSgdOp {
   bool momentum, dampening, nesterov, weight_decay;
-  bool first;  // momentum starts as the gradient
+  bool first;             // momentum starts as the gradient
   bool maximize = false;  // the gradient is that of what shall grow
   LAZULI_OP("foreach_sgd", "aten::_foreach_sgd", momentum, dampening, nesterov, weight_decay, first,
             maximize);

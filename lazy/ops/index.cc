@@ -215,7 +215,8 @@ ScatterGradients ExtremumGradients(const ScatterReduceOp& op, const Saved& s, co
   const Tensor self = To(Eq(Detach(s.x(0)), y), dy.dtype());
   const Tensor theirs = To(Eq(Detach(s.x(2)), Gather(y, op.dim, index)), dy.dtype());
   const Tensor count = ScatterAdd(self, op.dim, index, theirs);
-  const Tensor share = dy / Where(Eq(count, Constant(0, dy.dtype())), Constant(1, dy.dtype()), count);
+  const Tensor share =
+      dy / Where(Eq(count, Constant(0, dy.dtype())), Constant(1, dy.dtype()), count);
   return {self * share, s.needs(2) ? theirs * Gather(share, op.dim, index) : Tensor()};
 }
 
@@ -224,8 +225,7 @@ ScatterGradients ExtremumGradients(const ScatterReduceOp& op, const Saved& s, co
 Tensors ScatterReduceOp::Vjp(const Saved& s, const Tensor& dy) const {
   auto [dx, dsource] = combiner == ScatterCombiner::kProduct ? ProductGradients(*this, s, dy)
                                                              : ExtremumGradients(*this, s, dy);
-  if (s.needs(0) && !include_self)
-    dx = Scatter(dx, dim, s.x(1), ZerosOf(s.shape(2), dy));
+  if (s.needs(0) && !include_self) dx = Scatter(dx, dim, s.x(1), ZerosOf(s.shape(2), dy));
   return {s.needs(0) ? dx : Tensor(), Tensor(), dsource};
 }
 

@@ -229,8 +229,8 @@ Tensor Multinomial(const Tensor& x, int64_t num_samples, bool replacement, Gener
 namespace {
 void CheckDeviation(const Tensor& std) {
   if (IsFloat(std.dtype())) return;
-  ThrowRecordError("normal", FailedPrecondition("takes deviations that are floats, not ",
-                                                std.shape()));
+  ThrowRecordError("normal",
+                   FailedPrecondition("takes deviations that are floats, not ", std.shape()));
 }
 }  // namespace
 

@@ -248,7 +248,7 @@ void Optimizer::Parse(const std::string& name, const std::string& text, const Op
   const std::optional<double> number = Parsed<double>(text);
   if (!number) refuse();
   if (maybe != nullptr)
-    **maybe = *number;
+    **maybe = number;
   else
     *std::get<double*>(option.value) = *number;
 }

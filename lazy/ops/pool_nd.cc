@@ -230,7 +230,7 @@ Tensor MeansOfIntegerVolumes(const Tensor& x, const Volumes& v, bool ceil_mode, 
   const auto sums = [&](const Tensor& t, const Volumes& volumes) {
     return OneAfterTheOther(
         t, volumes, [&](const Tensor& images, Pair size, Pair step, Pair around) {
-          return AvgPool2d(images, size, step, around, ceil_mode, true, /*divisor=*/1);
+          return AvgPool2d(images, size, step, around, ceil_mode, true, /*divisor_override=*/1);
         });
   };
   const Tensor sum = sums(x, v);

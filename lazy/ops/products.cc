@@ -98,7 +98,8 @@ Tensor Addr(const Tensor& x, const Tensor& vec1, const Tensor& vec2, const Numbe
   const Tensor product = vec1.dtype() == DType::kPred && vec2.dtype() == DType::kPred
                              ? LogicalAnd(Unsqueeze(vec1, 1), Unsqueeze(vec2, 0))
                              : Outer(vec1, vec2);
-  return Added("addr", To(x, product.dtype()), product, beta, alpha);
+  const DType type = Promote(x.dtype(), product.dtype()).value_or(product.dtype());
+  return Added("addr", To(x, type), To(product, type), beta, alpha);
 }
 
 Tensor Kron(const Tensor& x, const Tensor& y) {

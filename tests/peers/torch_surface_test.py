@@ -28,7 +28,7 @@ SEED = sys.argv[3] if len(sys.argv) > 3 else "0"
 # What is not compared, by name of the function, and why.
 LEFT_OUT = {
     r"set_default_dtype|set_printoptions|\w*set_rng_state|set_grad_enabled": "they would change what follows",
-    r"rand\w*|dropout_?|\w*seed|normal_?|bernoulli_?|multinomial|uniform|exponential_|geometric_|cauchy_|log_normal_|uniform_|kaiming\w*|xavier\w*|trunc_normal_|orthogonal_": "random numbers are not torch's",
+    r"rand\w*|(feature_)?(alpha_)?dropout(1d|2d|3d)?_?|\w*seed|normal_?|bernoulli_?|multinomial|uniform|exponential_|geometric_|cauchy_|log_normal_|uniform_|kaiming\w*|xavier\w*|trunc_normal_|orthogonal_": "random numbers are not torch's",
     r"empty\w*": "torch leaves the elements as they are",
     r"get_rng_state|numpy|tolist|__\w+__|is_tensor|equal|stride|name|data|grad|T|mT": "no tensor comes out, or it is tested elsewhere",
 }
@@ -47,10 +47,10 @@ KNOWN = {
     (r"cumprod_?", r"gradients.*nan"): "the gradient of a NaN reaches all elements of a running product",
     (r"kl_div|\w*_loss|binary_cross_entropy\w*", r".*"): "further arguments by position are torch's size_average and reduce",
     (r"rms_norm", r".*"): "eps is 1e-5, torch's that of the dtype",
-    (r"int|long|short|to|copy_|type_as", r"values: .*"): "floats outside of an integer's range saturate; torch leaves that open",
+    (r"int|long|short|byte|to|copy_|type_as", r"values: .*"): "floats outside of an integer's range saturate; torch leaves that open",
     (r"scatter_?|index_copy_?|index_put_", r".*"): "where positions meet the last one counts; torch leaves that open",
     (r"lt|le|gt|ge|.*[<>].*", r"values"): "a negative number is below every unsigned one; torch wraps it",
-    (r"topk|sort|argsort", r"."): "torch leaves open which of equal elements comes first",
+    (r"topk|sort|argsort|kthvalue", r"."): "torch leaves open which of equal elements comes first",
     (r"(add|sub|subtract)_?|.*[+-].*", r"nan\+?-?nanj|nanj"): "torch multiplies a number by alpha, so that infinity becomes NaN in complex numbers",
     (r"conv2d|matmul|mm|bmm|linear|cumsum_?|prod|std|var", r".*\b(inf|nan)\b.*"): "the order of sums and products decides what overflows",
 }

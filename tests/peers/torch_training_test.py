@@ -85,7 +85,7 @@ SCHEDULES = {
     "LinearLR": lambda s, o: s.LinearLR(o, start_factor=0.25, end_factor=0.9, total_iters=4),
     "PolynomialLR": lambda s, o: s.PolynomialLR(o, total_iters=4, power=2.0),
     "LambdaLR": lambda s, o: s.LambdaLR(o, lambda epoch: 0.9 ** epoch + 0.1),
-    "OneCycleLR": lambda s, o: s.OneCycleLR(o, max_lr=0.5, total_steps=8, **{} if s is lazuli.optim else {"cycle_momentum": False}),
+    "OneCycleLR": lambda s, o: s.OneCycleLR(o, max_lr=0.5, total_steps=8),
     "SequentialLR": lambda s, o: s.SequentialLR(o, [s.LinearLR(o, 0.1, 1.0, 2), s.ExponentialLR(o, 0.5)], [2]),
 }
 

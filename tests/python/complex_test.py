@@ -92,3 +92,8 @@ def test_logarithms_of_sums_of_equal_numbers_share_their_gradient():
     z = lz.full((3,), 1 + 2j).requires_grad_()
     gradient, = lz.autograd.grad(lz.logcumsumexp(z, 0), [z], lz.ones(3, dtype=lz.complex64))
     np.testing.assert_allclose(gradient.tolist(), [11 / 6, 5 / 6, 1 / 3], rtol=1e-5)
+
+
+def test_addr_of_complex_numbers_keeps_their_imaginary_parts():
+    y = lz.tensor([1j, 2j]).addr(lz.ones(2), lz.tensor([1, 2]), beta=2)
+    assert y.dtype == lz.complex64 and y.tolist() == [[1 + 2j, 2 + 4j]] * 2

@@ -12,5 +12,5 @@ function(lazuli_table NAME)
   file(CONFIGURE OUTPUT ${LAZULI_TABLES}/tables/${NAME}.def CONTENT "${lines}")
 endfunction()
 
-lazuli_table(flags ir/support lowering/passes backend/client backend/cpu backend/npu backend/npu/sim lazy/tensor lazy/execution lazy/debug)
+lazuli_table(flags ir/support ir/hlo lowering/passes backend/client backend/cpu backend/npu backend/npu/sim lazy/tensor lazy/execution lazy/debug)
 lazuli_table(metrics lowering/passes backend/client backend/runtime backend/cpu lazy/tensor lazy/execution)

@@ -7,8 +7,11 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "ir/support/check.h"
+#include "ir/support/environment.h"
+#include "ir/support/name_list.h"
 #include "ir/support/status.h"
 
 #ifdef NDEBUG
@@ -61,6 +64,24 @@ std::optional<int64_t> ParseBytes(std::string_view text) {
   std::optional<int64_t> value = ParseInt(text);
   if (!value || *value < 0 || *value > (INT64_MAX >> shift)) return std::nullopt;
   return *value << shift;
+}
+
+using Levels = std::vector<std::pair<std::string, int64_t>>;
+
+// "2,cpu_fuse=5,kernels=5": the levels of names; the one without a name has the name "".
+std::optional<Levels> ParseLevels(std::string_view text) {
+  Levels levels = {{"", 0}};
+  for (const std::string_view part : SplitNames(text)) {
+    const std::size_t equals = part.find('=');
+    const bool named = equals != std::string_view::npos;
+    const std::optional<int64_t> level = ParseInt(named ? part.substr(equals + 1) : part);
+    if (!level || equals == 0) return std::nullopt;
+    if (named)
+      levels.emplace_back(part.substr(0, equals), *level);
+    else
+      levels[0].second = *level;
+  }
+  return levels;
 }
 
 // The value of one flag. Numbers and booleans share a cell; strings that were replaced stay alive,
@@ -116,6 +137,13 @@ absl::Status Assign(const FlagRow& row, Slot& slot, std::string_view text) {
       number = ParseBytes(text);
       wanted = "a number of bytes such as 4096, 64K, 512M or 2G";
       break;
+    case FlagType::kLevels:
+      if (const std::optional<Levels> levels = ParseLevels(text)) {
+        number = (*levels)[0].second;
+        slot.text.store(&slot.texts.emplace_back(text), std::memory_order_release);
+      }
+      wanted = "a whole number, or one with those of single names behind it: 2,cpu_fuse=5";
+      break;
     case FlagType::kString:
       slot.text.store(&slot.texts.emplace_back(text), std::memory_order_release);
       return absl::OkStatus();
@@ -132,8 +160,12 @@ Slot& Load(std::size_t index) {
   std::lock_guard lock(SetMutex());
   if (slot.loaded.load(std::memory_order_relaxed)) return slot;
   LAZULI_CHECK(Assign(row, slot, row.default_text).ok(), "default of ", row.name);
-  if (const char* text = std::getenv(std::string(row.name).c_str()))
+  if (row.name.starts_with("--")) {
+    if (const std::string* const text = FindXlaFlag(row.name))
+      slot.error = Prefixed(Assign(row, slot, *text), "XLA_FLAGS: ");
+  } else if (const char* text = std::getenv(std::string(row.name).c_str())) {
     slot.error = Assign(row, slot, text);
+  }
   slot.loaded.store(true, std::memory_order_release);
   return slot;
 }
@@ -167,12 +199,88 @@ absl::Status SetFlag(std::string_view variable, std::string_view value) {
   return NotFound("there is no flag ", variable);
 }
 
-absl::Status FlagErrors() {
-  for (std::size_t i = 0; i < kNumFlags; ++i) {
-    const Slot& slot = Load(i);
-    if (!slot.error.ok()) return slot.error;
+std::string_view TypeText(FlagType type) {
+  switch (type) {
+    case FlagType::kBool:
+      return "bool";
+    case FlagType::kInt:
+      return "int";
+    case FlagType::kBytes:
+      return "bytes (K, M, G)";
+    case FlagType::kLevels:
+      return "levels";
+    case FlagType::kString:
+      return "string";
   }
-  return absl::OkStatus();
+  return "";
+}
+
+std::string FlagText(const FlagRow& row) {
+  const auto index = static_cast<std::size_t>(&row - Rows().data());
+  switch (row.type) {
+    case FlagType::kBool:
+      return Str(Value<bool>(index));
+    case FlagType::kInt:
+    case FlagType::kBytes:
+      return Str(Value<int64_t>(index));
+    case FlagType::kLevels:
+    case FlagType::kString:
+      return Value<const std::string&>(index);
+  }
+  return "";
+}
+
+std::string ChangedFlags(std::string_view prefix) {
+  std::string text;
+  for (const FlagRow& row : Rows()) {
+    const std::string value = FlagText(row);
+    // Those of XLA_FLAGS have rows of their own.
+    if (value != row.default_text && row.name != "XLA_FLAGS")
+      text += Str(prefix, row.name, "=", value, "\n");
+  }
+  return text;
+}
+
+namespace {
+Levels LevelsOf(std::string_view variable) {
+  for (std::size_t i = 0; i < kNumFlags; ++i) {
+    if (Rows()[i].name == variable)
+      return ParseLevels(Value<const std::string&>(i)).value_or(Levels());
+  }
+  return {};
+}
+}  // namespace
+
+int64_t LevelOf(std::string_view variable, std::string_view name) {
+  for (const auto& [known, level] : LevelsOf(variable))
+    if (known == name) return level;
+  return -1;
+}
+
+std::vector<std::string> LevelNames(std::string_view variable) {
+  std::vector<std::string> names;
+  for (const auto& [name, level] : LevelsOf(variable))
+    if (!name.empty()) names.push_back(name);
+  return names;
+}
+
+std::string DisabledPasses() {
+  std::string names = flags().disable_passes();
+  if (!flags().xla_disable_passes().empty())
+    names += Str(names.empty() ? "" : ",", flags().xla_disable_passes());
+  if (flags().xla_disable_all_passes()) names += Str(names.empty() ? "" : ",", kAllPasses);
+  return names;
+}
+
+absl::Status FlagErrors() {
+  static const auto* const found = [] {
+    for (std::size_t i = 0; i < kNumFlags; ++i) {
+      const Slot& slot = Load(i);
+      if (!slot.error.ok()) return new absl::Status(slot.error);
+    }
+    return new absl::Status(CheckEnvironment());
+  }();
+  return *found;
 }
 
 }  // namespace lazuli::ir

@@ -1,12 +1,15 @@
 #include "ir/support/metrics.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <map>
 #include <mutex>
 
+#include "ir/support/flags.h"
 #include "ir/support/fork.h"
+#include "ir/support/name_list.h"
 #include "ir/support/str.h"
 
 namespace lazuli::ir {
@@ -28,7 +31,11 @@ constexpr MetricRow kTimerRows[] = {
 #undef LAZULI_TIMER
 };
 
-constexpr std::size_t kRetained = 1024;
+std::size_t Retained() {
+  static const auto retained =
+      static_cast<std::size_t>(std::clamp<int64_t>(flags().metrics_samples(), 1, 1 << 20));
+  return retained;
+}
 
 struct Sample {
   int64_t when_ns;
@@ -37,7 +44,7 @@ struct Sample {
 
 // The samples of one timer: totals over all, and a ring of the newest.
 struct TimerData {
-  TimerData() { ring.reserve(kRetained); }  // adding a sample asks for no memory
+  TimerData() { ring.reserve(Retained()); }  // adding a sample asks for no memory
   ForkMutex mutex;
   int64_t samples = 0;
   int64_t total_ns = 0;
@@ -104,6 +111,33 @@ std::string TimeText(double ns) {
   return out + buffer;
 }
 
+// "0.01:0.5:0.99"; empty if it is no such list.
+std::vector<double> ParsePercentiles(std::string_view text) {
+  std::vector<double> parts;
+  for (const std::string_view word : SplitNames(text, ":")) {
+    double part = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), part);
+    if (error != std::errc() || end != word.data() + word.size() || !(part >= 0 && part <= 1))
+      return {};
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+const std::vector<double>& Percentiles() {
+  static const auto* const percentiles = [] {
+    auto* parts = new std::vector<double>(ParsePercentiles(flags().metrics_percentiles()));
+    if (!parts->empty()) return parts;
+    std::fprintf(stderr,
+                 "lazuli: XLA_METRICS_PERCENTILES='%s' is no list of numbers from 0 to 1 such as "
+                 "0.05:0.5:0.95; the usual ones are shown\n",
+                 flags().metrics_percentiles().c_str());
+    *parts = {0.01, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.99};
+    return parts;
+  }();
+  return *percentiles;
+}
+
 void AppendTimer(std::string& out, std::string_view name, const TimerData& data) {
   out += Str("Metric: ", name, "\n  TotalSamples: ", data.samples,
              "\n  Accumulator: ", TimeText(static_cast<double>(data.total_ns)), "\n");
@@ -122,11 +156,16 @@ void AppendTimer(std::string& out, std::string_view name, const TimerData& data)
   std::sort(samples.begin(), samples.end(),
             [](Sample a, Sample b) { return a.value_ns < b.value_ns; });
   out += "  Percentiles: ";
-  constexpr int kPercentiles[] = {1, 5, 10, 20, 50, 80, 90, 95, 99};
-  for (int percent : kPercentiles) {
-    const Sample& sample = samples[samples.size() * static_cast<std::size_t>(percent) / 100];
-    out += Str(percent == kPercentiles[0] ? "" : "; ", percent,
-               "%=", TimeText(static_cast<double>(sample.value_ns)));
+  const char* separator = "";
+  for (const double part : Percentiles()) {
+    constexpr double kRounding = 1e-9;  // 0.29 of 100 samples is the 29th
+    const auto at =
+        static_cast<std::size_t>(static_cast<double>(samples.size()) * part + kRounding);
+    char percent[32];
+    std::snprintf(percent, sizeof percent, "%g", 100 * part);
+    out += Str(separator, percent, "%=",
+               TimeText(static_cast<double>(samples[std::min(at, samples.size() - 1)].value_ns)));
+    separator = "; ";
   }
   out += "\n";
 }
@@ -175,10 +214,10 @@ void AddSample(Timer timer, int64_t ns) {
   TimerData& data = Timers()[static_cast<std::size_t>(timer)];
   const Sample sample{NowNs(), ns};
   std::lock_guard lock(data.mutex);
-  if (data.ring.size() < kRetained) {
+  if (data.ring.size() < Retained()) {
     data.ring.push_back(sample);
   } else {
-    data.ring[static_cast<std::size_t>(data.samples) % kRetained] = sample;
+    data.ring[static_cast<std::size_t>(data.samples) % Retained()] = sample;
   }
   ++data.samples;
   data.total_ns += ns;

@@ -1,7 +1,6 @@
 #include "ir/support/name_list.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
 #include <utility>
 
@@ -40,17 +39,23 @@ std::vector<std::string_view> SplitNames(std::string_view text, std::string_view
   return names;
 }
 
+Nearest NearestName(std::string_view name, absl::Span<const std::string_view> known) {
+  Nearest nearest;
+  for (const std::string_view one : known) {
+    const int64_t distance = Distance(name, one);
+    if (nearest.name.empty() || distance < nearest.distance) nearest = {one, distance};
+  }
+  return nearest;
+}
+
 absl::Status CheckNames(std::string_view where, std::string_view what,
                         absl::Span<const std::string_view> names,
                         absl::Span<const std::string_view> known) {
   for (std::string_view name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const auto nearer = [name](std::string_view a, std::string_view b) {
-      return Distance(name, a) < Distance(name, b);
-    };
-    const auto nearest = std::min_element(known.begin(), known.end(), nearer);
+    const std::string_view nearest = NearestName(name, known).name;
     return InvalidArgument(where, ": there is no ", what, " ", name,
-                           nearest == known.end() ? "" : Str("; the nearest is ", *nearest));
+                           nearest.empty() ? "" : Str("; the nearest is ", nearest));
   }
   return absl::OkStatus();
 }

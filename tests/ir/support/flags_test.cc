@@ -26,7 +26,23 @@ TEST(FlagsTest, EnvironmentSetsValues) {
 
 TEST(FlagsTest, ValueThatDoesNotParseIsAnErrorAndLeavesTheDefault) {
   EXPECT_EQ(flags().debug(), 0);
-  EXPECT_EQ(Message(FlagErrors()), "LAZULI_DEBUG='three' is not a whole number");
+  EXPECT_EQ(
+      Message(FlagErrors()),
+      "LAZULI_DEBUG='three' is not a whole number, or one with those of single names behind it: "
+      "2,cpu_fuse=5");
+}
+
+TEST(FlagsTest, LevelsOfSingleNames) {
+  ASSERT_TRUE(SetFlag("LAZULI_DEBUG", "2, cpu_fuse=5,kernels=4").ok());
+  EXPECT_EQ(flags().debug(), 2);
+  EXPECT_EQ(LevelOf("LAZULI_DEBUG", "cpu_fuse"), 5);
+  EXPECT_EQ(LevelOf("LAZULI_DEBUG", "cse"), -1);
+  EXPECT_EQ(LevelNames("LAZULI_DEBUG"), (std::vector<std::string>{"cpu_fuse", "kernels"}));
+  EXPECT_FALSE(SetFlag("LAZULI_DEBUG", "2,=5").ok());
+  EXPECT_FALSE(SetFlag("LAZULI_DEBUG", "2,cse=much").ok());
+  ASSERT_TRUE(SetFlag("LAZULI_DEBUG", "cse=5").ok());
+  EXPECT_EQ(flags().debug(), 0);
+  ASSERT_TRUE(SetFlag("LAZULI_DEBUG", "0").ok());
 }
 
 TEST(FlagsTest, SetFlagReplacesTheValue) {

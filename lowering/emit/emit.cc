@@ -1,6 +1,7 @@
 #include "lowering/emit/emit.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "ir/hlo/verifier.h"
@@ -141,6 +142,43 @@ void AddParameters(const Trace& trace, const EmitOptions& options, Builder& buil
   }
 }
 
+std::vector<Op> AddSigned(const Trace& trace, const EmitSignature& signature, Builder& builder,
+                          TraceEmitter& emitter) {
+  std::vector<Op> parameters;
+  for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+    parameters.push_back(builder.Parameter(static_cast<int64_t>(i), signature.parameters[i],
+                                           Str("p", i, ".", i + 1)));
+  }
+  std::size_t next = 0;
+  const auto set = [&](const Node& leaf) {
+    const auto& source = signature.leaves[next++];
+    const int64_t* const parameter = std::get_if<int64_t>(&source);
+    emitter.Set(leaf, parameter != nullptr ? parameters[static_cast<std::size_t>(*parameter)]
+                                           : builder.Constant(std::get<ir::Literal>(source)));
+  };
+  for (const Node* leaf : trace.data) set(*leaf);
+  for (const Node* leaf : trace.scalars) set(*leaf);
+  return parameters;
+}
+
+// Where a check fails, what the outputs update stays as it is: whoever gave the memory up has the
+// same elements afterwards.
+void GuardUpdates(absl::Span<const RuntimeCheck> checks, absl::Span<const hlo::Alias> aliases,
+                  absl::Span<const Op> parameters, Builder& builder, std::vector<Op>& outputs) {
+  if (checks.empty() || aliases.empty()) return;
+  std::optional<Op> holds;
+  for (const RuntimeCheck& check : checks) {
+    const Op none = builder.Constant(ir::Literal::Scalar(RuntimeCheck::kNoOffender));
+    const Op one = builder.Compare(hlo::ComparisonDirection::kEq, check.offender, none);
+    holds = holds ? builder.Binary(hlo::Opcode::kAnd, *holds, one) : one;
+  }
+  for (const hlo::Alias& alias : aliases) {
+    Op& output = outputs[static_cast<std::size_t>(alias.output_index[0])];
+    const Op before = parameters[static_cast<std::size_t>(alias.parameter_number)];
+    output = builder.Select(builder.Broadcast(*holds, output.shape().dims(), {}), output, before);
+  }
+}
+
 }  // namespace
 
 DType Narrowing::Of(DType dtype) const {
@@ -156,7 +194,11 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
   result.module = std::make_unique<hlo::Module>(options.name);
   Builder builder(result.module.get(), options.name);
   TraceEmitter emitter(builder, trace, options.narrowing);
-  AddParameters(trace, options, builder, emitter);
+  std::vector<Op> parameters;
+  if (options.signature)
+    parameters = AddSigned(trace, *options.signature, builder, emitter);
+  else
+    AddParameters(trace, options, builder, emitter);
   LAZULI_RETURN_IF_ERROR(emitter.LowerNodes());
 
   std::vector<Op> outputs;
@@ -165,6 +207,8 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
     outputs.push_back(options.narrowing.any() ? builder.Convert(value, root.shape().dtype())
                                               : value);
   }
+  if (options.signature)
+    GuardUpdates(emitter.checks, options.aliases, parameters, builder, outputs);
   for (std::size_t i = 0; i < emitter.checks.size(); ++i) {
     RuntimeCheck& check = emitter.checks[i];
     outputs.push_back(check.offender);

@@ -1,20 +1,24 @@
 // A traced lazy graph becomes an HLO module: parameters, constants, outputs, aliases, run-time
 // checks.
 //
-// Parameters are the data leaves in order of first visit, then the numbers. The root is always a
+// Parameters are the data leaves in order of first visit, then the numbers, unless there is a
+// signature. The root is always a
 // tuple: the graph's roots, then one s64 scalar per run-time check (lowering::RuntimeCheck). Sites
 // become metadata. Iterative over the depth of the graph.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
 #include "ir/graph/post_order.h"
 #include "ir/hlo/module.h"
+#include "ir/types/literal.h"
 #include "lowering/builder/lowering_context.h"
 
 namespace lazuli::lowering {
@@ -41,10 +45,14 @@ struct Narrowing {
   bool longs = false;                                    // s64 to s32, u64 to u32
   Floats floats = kKept;
   bool any() const { return longs || floats != kKept; }
-  uint32_t word() const {
-    return (longs ? 1 : 0) | static_cast<uint32_t>(floats) << 1;
-  }  // of a key
   DType Of(DType dtype) const;
+};
+
+// Of a program that is called instead of synced: its parameters, used or not, and what each leaf of
+// the trace is, data before numbers: one of them, or a constant.
+struct EmitSignature {
+  std::vector<Shape> parameters;
+  std::vector<std::variant<int64_t, ir::Literal>> leaves;
 };
 
 struct EmitOptions {
@@ -54,6 +62,7 @@ struct EmitOptions {
   std::vector<hlo::Alias> aliases;
   // Names of data leaves ("conv1.weight"), by slot; may be shorter or hold empty ones.
   std::vector<std::string> parameter_names;
+  std::optional<EmitSignature> signature = {};
 };
 
 absl::StatusOr<EmittedModule> EmitModule(const ir::Trace& trace, const EmitOptions& options);

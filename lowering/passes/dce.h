@@ -18,6 +18,7 @@ class Dce final : public Pass {
  public:
   std::string_view name() const override { return "dce"; }
   absl::StatusOr<bool> Run(hlo::Module& module) override;
+  bool is_needed() const override { return true; }
 };
 
 }  // namespace lazuli::lowering

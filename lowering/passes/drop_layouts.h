@@ -18,6 +18,7 @@ class DropLayouts final : public Pass {
  public:
   std::string_view name() const override { return "drop_layouts"; }
   absl::StatusOr<bool> Run(hlo::Module& module) override;
+  bool is_needed() const override { return true; }
 };
 
 }  // namespace lazuli::lowering

@@ -16,6 +16,7 @@ class ExpandScans final : public Pass {
  public:
   std::string_view name() const override { return "expand_scans"; }
   absl::StatusOr<bool> Run(hlo::Module& module) override;
+  bool is_needed() const override { return true; }
 };
 
 }  // namespace lazuli::lowering

@@ -18,6 +18,7 @@ class InlineCalls final : public Pass {
  public:
   std::string_view name() const override { return "inline_calls"; }
   absl::StatusOr<bool> Run(hlo::Module& module) override;
+  bool is_needed() const override { return true; }
 };
 
 }  // namespace lazuli::lowering

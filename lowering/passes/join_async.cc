@@ -1,6 +1,7 @@
 #include "lowering/passes/join_async.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -178,8 +179,13 @@ std::string_view ChannelOf(const Instruction& i) {
   return hlo::CollectiveAttribute(i, "channel_id");
 }
 
+// The ends of a channel that the module has: one of them may be another program's.
 struct Channel {
   Instruction *send = nullptr, *send_done = nullptr, *recv = nullptr, *recv_done = nullptr;
+  Instruction* any() const { return send != nullptr ? send : recv; }
+  const Shape& shape() const {
+    return send != nullptr ? send->operand(0)->shape() : recv_done->shape().tuple()[0];
+  }
 };
 
 // Of instructions of these, the only one whose operand this is.
@@ -188,83 +194,138 @@ Instruction* DoneOf(const Instruction* start, Opcode opcode) {
   return start->users()[0];
 }
 
-// The channel of a send, if the device at its other end is another one of the same module.
-std::optional<Channel> ChannelFrom(Instruction* send) {
-  Channel channel{send, DoneOf(send, Opcode::kSendDone)};
-  const std::string_view id = ChannelOf(*send);
-  if (channel.send_done == nullptr || id.empty()) return std::nullopt;
-  int ends = 0;
-  for (const auto& i : send->parent()->instructions()) {
+// The channel of a send or recv, if another device is at its other end.
+std::optional<Channel> ChannelOfEnd(Instruction* end) {
+  Channel channel;
+  const std::string_view id = ChannelOf(*end);
+  if (id.empty() || PairsText(*end).empty()) return std::nullopt;
+  for (const auto& i : end->parent()->instructions()) {
     if ((i->opcode() != Opcode::kSend && i->opcode() != Opcode::kRecv) || ChannelOf(*i) != id)
       continue;
-    ++ends;
-    if (hlo::CollectiveAttribute(*i, "is_host_transfer") == "true") return std::nullopt;
-    if (i->opcode() == Opcode::kRecv) channel.recv = i.get();
+    const bool sends = i->opcode() == Opcode::kSend;
+    Instruction*& start = sends ? channel.send : channel.recv;
+    if (start != nullptr || PairsText(*i) != PairsText(*end) ||
+        hlo::CollectiveAttribute(*i, "is_host_transfer") == "true")
+      return std::nullopt;
+    start = i.get();
+    Instruction*& done = sends ? channel.send_done : channel.recv_done;
+    done = DoneOf(start, sends ? Opcode::kSendDone : Opcode::kRecvDone);
+    if (done == nullptr) return std::nullopt;
   }
-  if (channel.recv == nullptr || ends != 2) return std::nullopt;
-  channel.recv_done = DoneOf(channel.recv, Opcode::kRecvDone);
-  const bool fits = channel.recv_done != nullptr &&
-                    Compatible(channel.recv_done->shape().tuple()[0], send->operand(0)->shape()) &&
-                    PairsText(*send) == PairsText(*channel.recv) && !PairsText(*send).empty();
+  const bool fits = channel.send == nullptr || channel.recv == nullptr ||
+                    Compatible(channel.recv_done->shape().tuple()[0], channel.shape());
   return fits ? std::optional(channel) : std::nullopt;
 }
 
-bool JoinChannel(Instruction* send, Rewriter& r) {
-  const std::optional<Channel> channel = ChannelFrom(send);
-  if (!channel) return false;
-  const auto& [_, send_done, recv, recv_done] = *channel;
-  Members members{send, send_done, recv, recv_done};
-  for (Instruction* user : recv_done->users()) {
+// The ends, what waits for them, and who takes apart what was received.
+Members MembersOf(const Channel& channel) {
+  Members members;
+  for (Instruction* i : {channel.send, channel.send_done, channel.recv, channel.recv_done}) {
+    if (i != nullptr) members.push_back(i);
+  }
+  if (channel.recv_done == nullptr) return members;
+  for (Instruction* user : channel.recv_done->users()) {
     if (user->opcode() == Opcode::kGetTupleElement) members.push_back(user);
   }
-  Computation& computation = *send->parent();
-  if (!MayJoin(computation, members)) return false;
-  Instruction* const token =
-      Contains(members, send->operand(1)) ? recv->operand(0) : send->operand(1);
-  if (Contains(members, token)) return false;
+  return members;
+}
 
-  r.set_origin(send);
+// Those that read what was received read this.
+void ReplaceReceived(Instruction* recv_done, Instruction* received, Instruction* token,
+                     const Members& members, Rewriter& r) {
+  Members others;
+  for (Instruction* user : recv_done->users()) {
+    if (!Contains(members, user)) {
+      others.push_back(user);
+      continue;
+    }
+    const int64_t index = user->attrs_as<hlo::TupleIndexAttrs>().index;
+    user->ReplaceAllUsesWith(index == 0 ? received : token);
+  }
+  if (others.empty() && !recv_done->IsRoot()) return;
+  Instruction* const both =
+      r.Add(Opcode::kTuple, Shape::Tuple({received->shape(), token->shape()}), {received, token});
+  for (Instruction* user : others) {
+    for (int64_t k = 0; k < user->operand_count(); ++k) {
+      if (user->operand(k) == recv_done) user->ReplaceOperand(k, both);
+    }
+  }
+  if (recv_done->IsRoot()) recv_done->parent()->set_root(both);
+}
+
+// The permutation; null if there is none.
+Instruction* JoinChannel(Instruction* end, Rewriter& r) {
+  const std::optional<Channel> channel = ChannelOfEnd(end);
+  if (!channel || channel->any() != end) return nullptr;
+  const Members members = MembersOf(*channel);
+  Computation& computation = *end->parent();
+  if (!MayJoin(computation, members)) return nullptr;
+  Instruction* token = end->operand(end->operand_count() - 1);
+  if (Contains(members, token) && channel->recv != nullptr) token = channel->recv->operand(0);
+  if (Contains(members, token)) return nullptr;
+
+  r.set_origin(end);
   hlo::CollectiveAttrs attrs;
   attrs.text =
-      Str(HasPartitions(*computation.parent()) ? Str("channel_id=", ChannelOf(*send), ", ") : "",
-          "source_target_pairs=", PairsText(*send));
-  Instruction* const joined =
-      r.Add(Opcode::kCollectivePermute, send->operand(0)->shape(), {send->operand(0)}, attrs);
-  for (std::size_t k = 4; k < members.size(); ++k) {
-    const int64_t index = members[k]->attrs_as<hlo::TupleIndexAttrs>().index;
-    members[k]->ReplaceAllUsesWith(index == 0 ? joined : token);
-  }
-  const bool other_users = recv_done->users().size() + 4 > members.size();
-  if (other_users || recv_done->IsRoot()) {
-    Instruction* const both =
-        r.Add(Opcode::kTuple, Shape::Tuple({joined->shape(), token->shape()}), {joined, token});
-    for (Instruction* user : Members(recv_done->users().begin(), recv_done->users().end())) {
-      if (Contains(members, user)) continue;
-      for (int64_t k = 0; k < user->operand_count(); ++k) {
-        if (user->operand(k) == recv_done) user->ReplaceOperand(k, both);
-      }
-    }
-    if (recv_done->IsRoot()) computation.set_root(both);
-  }
-  send_done->ReplaceAllUsesWith(token);
+      Str(HasPartitions(*computation.parent()) ? Str("channel_id=", ChannelOf(*end), ", ") : "",
+          "source_target_pairs=", PairsText(*end));
+  Instruction* const sent =
+      channel->send != nullptr ? end->operand(0) : r.Full(channel->shape(), 0);
+  Instruction* const joined = r.Add(Opcode::kCollectivePermute, sent->shape(), {sent}, attrs);
+  if (channel->recv_done != nullptr) ReplaceReceived(channel->recv_done, joined, token, members, r);
+  if (channel->send_done != nullptr) channel->send_done->ReplaceAllUsesWith(token);
   Remove(computation, members, joined);
-  return true;
+  return joined;
+}
+
+// Ends of channels whose other end is another program's, by their places in the computation.
+using LoneEnds = std::map<std::size_t, Instruction*>;
+
+// Programs that talk to each other do so in the order that tokens, and their own text, have had.
+void KeepOrder(const LoneEnds& ends) {
+  Instruction* before = nullptr;
+  for (const auto& [place, end] : ends) {
+    if (before != nullptr) end->AddControlPredecessor(before);
+    before = end;
+  }
+}
+
+bool JoinIn(Computation& computation) {
+  bool changed = false;
+  std::unordered_map<const Instruction*, std::size_t> places;
+  for (const Instruction* i : computation.PostOrder()) places.emplace(i, places.size());
+  LoneEnds lone;
+  // Both ends of a channel go with its send, so what is left then has the other end elsewhere.
+  for (const bool receives : {false, true}) {
+    Members starts;
+    for (const auto& i : computation.instructions()) {
+      const bool starts_here = i->opcode() == Opcode::kSend || WholeOf(i->opcode());
+      if (receives ? i->opcode() == Opcode::kRecv : starts_here) starts.push_back(i.get());
+    }
+    if (starts.empty()) continue;
+    Rewriter r(&computation);
+    for (Instruction* start : starts) {
+      if (WholeOf(start->opcode())) {
+        changed |= JoinHalves(start, r);
+        continue;
+      }
+      const std::optional<Channel> channel = ChannelOfEnd(start);
+      const std::size_t place = places.at(start);
+      Instruction* const joined = JoinChannel(start, r);
+      changed |= joined != nullptr;
+      if (joined != nullptr && (channel->send == nullptr || channel->recv == nullptr))
+        lone.emplace(place, joined);
+    }
+  }
+  KeepOrder(lone);
+  return changed;
 }
 
 }  // namespace
 
 absl::StatusOr<bool> JoinAsync::Run(hlo::Module& module) {
   bool changed = false;
-  for (Computation* computation : module.PostOrder()) {
-    Members starts;
-    for (const auto& i : computation->instructions()) {
-      if (i->opcode() == Opcode::kSend || WholeOf(i->opcode())) starts.push_back(i.get());
-    }
-    if (starts.empty()) continue;
-    Rewriter r(computation);
-    for (Instruction* start : starts)
-      changed |= start->opcode() == Opcode::kSend ? JoinChannel(start, r) : JoinHalves(start, r);
-  }
+  for (Computation* computation : module.PostOrder()) changed |= JoinIn(*computation);
   return changed;
 }
 

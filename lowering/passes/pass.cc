@@ -5,7 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
+
 #include "ir/evaluator/dynamic_sizes.h"
+#include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
@@ -16,6 +19,7 @@
 #include "ir/support/status.h"
 #include "ir/support/text_file.h"
 #include "lowering/passes/registry.h"
+#include "lowering/passes/xla_names.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -33,14 +37,15 @@ class Depth {
   ~Depth() { --pipeline_depth; }
 };
 
-absl::Status Dump(const hlo::Module& module, std::string_view pass) {
-  if (flags().dump_dir().empty()) return absl::OkStatus();
+// What cannot be written is said once.
+void Dump(const hlo::Module& module, std::string_view pass) {
+  if (flags().dump_dir().empty()) return;
   char number[16];
   std::snprintf(number, sizeof number, "%02d.", next_dump++);
-  return Prefixed(
-      WriteTextFile(Str(flags().dump_dir(), "/", module.name(), "/", number, pass, ".hlo"),
-                    hlo::ToString(module)),
-      "LAZULI_DUMP_DIR: ");
+  ir::SayOnce(
+      Prefixed(WriteTextFile(Str(flags().dump_dir(), "/", module.name(), "/", number, pass, ".hlo"),
+                             hlo::ToString(module)),
+               "LAZULI_DUMP_DIR: "));
 }
 
 // What a pass is held to when it says "changed". Computations that nothing reaches are not in the
@@ -67,25 +72,102 @@ absl::Status Check(const Pass& pass, const hlo::Module& module, const Fingerprin
   return absl::OkStatus();
 }
 
+// What a pipeline leaves out.
+class Disabled {
+ public:
+  explicit Disabled(const std::string& names) : names_(SplitNames(names)) {
+    for (std::string_view& name : names_) {
+      all_ |= name == ir::kAllPasses;
+      for (const XlaPassName& row : XlaPassNames())
+        if (row.xla == name) name = row.ours;
+    }
+  }
+  bool Has(const Pass& pass) const {
+    if (std::find(names_.begin(), names_.end(), pass.name()) != names_.end()) return true;
+    return all_ && !pass.is_needed();
+  }
+
+ private:
+  std::vector<std::string_view> names_;
+  bool all_ = false;
+};
+
+// What --xla_dump_hlo_pass_re asks for, of the passes of one pipeline.
+class PassFiles {
+ public:
+  explicit PassFiles(const std::string& pipeline)
+      : pipeline_(pipeline), dump_(hlo::ModuleDump::Current()) {}
+
+  // Around a pass; `next` names the one behind it.
+  void Before(const Pass& pass, const hlo::Module& module) {
+    before_ = nullptr;
+    wanted_ = dump_ != nullptr && dynamic_cast<const PassPipeline*>(&pass) == nullptr &&
+              dump_->WantsPass(pipeline_, pass.name());
+    if (wanted_ && !is_written_) before_ = module.Clone();
+  }
+  void After(const Pass& pass, const hlo::Module& module, bool changed,
+             absl::FunctionRef<std::string_view()> next) {
+    if (changed) {
+      if (before_ != nullptr) dump_->BetweenPasses(*before_, pipeline_, last_, pass.name());
+      if (wanted_) dump_->BetweenPasses(module, pipeline_, pass.name(), next());
+      is_written_ = wanted_;
+    }
+    last_ = pass.name();
+  }
+
+ private:
+  const std::string& pipeline_;
+  hlo::ModuleDump* const dump_;
+  std::unique_ptr<hlo::Module> before_;
+  std::string_view last_ = "pipeline-start";
+  bool wanted_ = false, is_written_ = false;  // the module as it is now
+};
+
+// What LAZULI_DEBUG=PASS=N shows of one pass.
+class PassDebug {
+ public:
+  PassDebug(const Pass& pass, const hlo::Module& module)
+      : pass_(pass), level_(ir::LevelOf("LAZULI_DEBUG", pass.name())) {
+    if (level_ < kLine) return;
+    instructions_ = module.instruction_count();
+    if (level_ >= kBefore) before_ = hlo::ToString(module);
+  }
+  void Changed(const hlo::Module& module) const {
+    if (level_ < kLine) return;
+    std::string text = Str("lazuli: ", pass_.name(), " changed ", module.name(), ": ",
+                           instructions_, " -> ", module.instruction_count(), " instructions\n");
+    if (level_ >= kBefore) text += Str("before ", pass_.name(), ":\n", before_);
+    if (level_ >= kAfter) text += Str("after ", pass_.name(), ":\n", hlo::ToString(module));
+    ir::ShowDebug(text);
+  }
+
+ private:
+  static constexpr int64_t kLine = 3, kAfter = 4, kBefore = 5;
+  const Pass& pass_;
+  const int64_t level_;
+  int64_t instructions_ = 0;
+  std::string before_;
+};
+
 absl::StatusOr<bool> RunPass(Pass& pass, hlo::Module& module) {
-  const TraceSpan span(pass.name());
-  ir::SlowNotice::Check();
+  const ir::TraceSpan span(ir::SpanKind::kPass, pass.name());
+  ir::SlowNotice::Check(pass.name());
+  const PassDebug debug(pass, module);
   std::optional<Fingerprint> before;
   if (flags().verify_passes()) before.emplace(module);
   LAZULI_ASSIGN_OR_RETURN(const bool changed, pass.Run(module));
   if (before) LAZULI_RETURN_IF_ERROR(Check(pass, module, *before, changed));
   if (!changed) return false;
+  debug.Changed(module);
   AddNamed(Str("pass.", pass.name(), ".changed"));
-  if (dynamic_cast<const PassPipeline*>(&pass) == nullptr) {
-    LAZULI_RETURN_IF_ERROR(Dump(module, pass.name()));
-  }
+  if (dynamic_cast<const PassPipeline*>(&pass) == nullptr) Dump(module, pass.name());
   return true;
 }
 
 }  // namespace
 
 PassOptions PassOptions::Now() {
-  return {flags().disable_passes(), flags().disable_rules(), ProgramPasses()};
+  return {ir::DisabledPasses(), flags().disable_rules(), ProgramPasses()};
 }
 
 PassPipeline::PassPipeline(std::string name, int max_iterations, PassOptions options)
@@ -100,7 +182,9 @@ void PassPipeline::CollectNames(std::vector<std::string_view>* names) const {
 }
 
 absl::Status PassPipeline::CheckOptions() const {
-  if (options_.disabled_passes.empty() && options_.program_passes.empty()) return absl::OkStatus();
+  const std::vector<std::string> shown = ir::LevelNames("LAZULI_DEBUG");
+  if (options_.disabled_passes.empty() && options_.program_passes.empty() && shown.empty())
+    return absl::OkStatus();
   std::vector<std::string_view> known;
   CollectNames(&known);
   for (const PassRow& row : RegisteredPasses()) known.push_back(row.name);
@@ -108,24 +192,38 @@ absl::Status PassPipeline::CheckOptions() const {
   for (const AddedPass& pass : added) known.push_back(pass.name);
   LAZULI_RETURN_IF_ERROR(CheckNames("the passes of every program", "pass",
                                     SplitNames(options_.program_passes), known));
+  known.push_back("kernels");
+  LAZULI_RETURN_IF_ERROR(CheckNames(
+      "LAZULI_DEBUG", "pass", std::vector<std::string_view>(shown.begin(), shown.end()), known));
+  known.pop_back();
+  for (const XlaPassName& row : XlaPassNames()) known.push_back(row.xla);
+  known.push_back(ir::kAllPasses);
   return CheckNames("LAZULI_DISABLE_PASSES", "pass", SplitNames(options_.disabled_passes), known);
 }
 
 absl::StatusOr<bool> PassPipeline::Run(hlo::Module& module) {
   const Depth depth;
-  const std::vector<std::string_view> disabled = SplitNames(options_.disabled_passes);
+  const Disabled disabled(options_.disabled_passes);
   if (pipeline_depth == 1) {
     LAZULI_RETURN_IF_ERROR(CheckOptions());
-    LAZULI_RETURN_IF_ERROR(Dump(module, "before"));
+    Dump(module, "before");
   }
   const bool dynamic_sizes = hlo::HasDynamicSizes(module);
+  std::vector<Pass*> running;
+  for (const auto& pass : passes_) {
+    if (disabled.Has(*pass) || (dynamic_sizes && pass->wants_static_sizes())) continue;
+    running.push_back(pass.get());
+  }
+  PassFiles files(name_);
   bool changed = false;
   for (int iteration = 0; iteration < max_iterations_; ++iteration) {
     bool again = false;
-    for (const auto& pass : passes_) {
-      if (std::find(disabled.begin(), disabled.end(), pass->name()) != disabled.end()) continue;
-      if (dynamic_sizes && pass->wants_static_sizes()) continue;
-      LAZULI_ASSIGN_OR_RETURN(const bool here, RunPass(*pass, module));
+    for (std::size_t i = 0; i < running.size(); ++i) {
+      files.Before(*running[i], module);
+      LAZULI_ASSIGN_OR_RETURN(const bool here, RunPass(*running[i], module));
+      files.After(*running[i], module, here, [&]() -> std::string_view {
+        return i + 1 < running.size() ? running[i + 1]->name() : "pipeline-end";
+      });
       again |= here;
     }
     if (!again) break;

@@ -23,6 +23,8 @@ class Pass {
   // It takes the dims of shapes for sizes, so pipelines leave modules alone whose sizes are known
   // only when they run (ir/evaluator/dynamic_sizes.h).
   virtual bool wants_static_sizes() const { return true; }
+  // Devices take no module that has not been through it: --xla_disable_all_hlo_passes leaves it in.
+  virtual bool is_needed() const { return false; }
 };
 
 // What is left out of a pipeline, and what users added: names, separated by commas. They change what
@@ -55,6 +57,7 @@ class PassPipeline final : public Pass {
   void Add(std::unique_ptr<Pass> pass) { passes_.push_back(std::move(pass)); }
   absl::StatusOr<bool> Run(hlo::Module& module) override;
   bool wants_static_sizes() const override { return false; }  // its passes do or do not
+  bool is_needed() const override { return true; }            // or else its passes would be gone
 
  private:
   void CollectNames(std::vector<std::string_view>* names) const;

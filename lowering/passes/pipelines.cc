@@ -1,5 +1,6 @@
 #include "lowering/passes/pipelines.h"
 
+#include "ir/support/flags.h"
 #include "ir/support/name_list.h"
 #include "lowering/passes/cse.h"
 #include "lowering/passes/dce.h"
@@ -8,6 +9,7 @@
 #include "lowering/passes/fold_constants.h"
 #include "lowering/passes/fold_transposes.h"
 #include "lowering/passes/inline_calls.h"
+#include "lowering/passes/jitter.h"
 #include "lowering/passes/join_async.h"
 #include "lowering/passes/registry.h"
 #include "lowering/passes/simplify.h"
@@ -20,6 +22,8 @@ void AddSimplificationPipeline(PassPipeline& pipeline) {
     if (absl::StatusOr<std::unique_ptr<Pass>> pass = MakePass(name); pass.ok())
       pipeline.Add(*std::move(pass));
   }
+  // Of the program as it was written: what is merged later has one factor.
+  if (!flags().jitter().empty()) pipeline.Add<Jitter>();
   // First, so that nothing below spends time on what is unused, or is kept from a rewrite by it.
   pipeline.Add<Dce>();
   // Before rules, which do not see through the halves.

@@ -15,6 +15,7 @@
 #include "lowering/passes/fold_constants.h"
 #include "lowering/passes/fold_transposes.h"
 #include "lowering/passes/inline_calls.h"
+#include "lowering/passes/jitter.h"
 #include "lowering/passes/join_async.h"
 #include "lowering/passes/pipelines.h"
 #include "lowering/passes/reduce_vector_products.h"
@@ -52,6 +53,7 @@ constexpr PassRow kPasses[] = {
     {"fold_constants", "Evaluate instructions on constants.", Make<FoldConstants>},
     {"fold_transposes", "Fold transposes into dots and convolutions.", Make<FoldTransposes>},
     {"inline_calls", "Replace calls by what they call.", Make<InlineCalls>},
+    {"jitter", "Multiply floats by random factors near 1 (LAZULI_JITTER).", Make<Jitter>},
     {"join_async", "Make one instruction of what begins and ends as two.", Make<JoinAsync>},
     {"pipeline", "All target-independent passes, as backends run them.", MakePipeline},
     {"reduce_vector_products", "Make reductions of inner products of vectors.",

@@ -74,6 +74,38 @@ TEST(JoinAsyncTest, SendAndReceiveAreAPermutation) {
               HasSubstr("collective-permute(%x), channel_id=2, source_target_pairs={{0,1},{1,2}}"));
 }
 
+// The other end is in the program of another device, which then has the same permutation.
+TEST(JoinAsyncTest, AnEndAloneIsItsPartOfAPermutation) {
+  const std::string sends = Joined(R"(ENTRY main {
+      x = f32[4] parameter(0) t = token[] after-all()
+      s = (f32[4], u32[], token[]) send(x, t), channel_id=2, frontend_attributes={_xla_send_recv_source_target_pairs={{0,1}}}
+      u = token[] send-done(s), channel_id=2
+      ROOT r = (f32[4], token[]) tuple(x, u) })");
+  EXPECT_THAT(sends, HasSubstr("collective-permute(%x), source_target_pairs={{0,1}}"));
+  EXPECT_THAT(sends, HasSubstr("tuple(%x, %t)"));
+  const std::string receives = Joined(R"(ENTRY main {
+      x = f32[4] parameter(0) t = token[] after-all()
+      v = (f32[4], u32[], token[]) recv(t), channel_id=2, frontend_attributes={_xla_send_recv_source_target_pairs={{0,1}}}
+      ROOT w = (f32[4], token[]) recv-done(v), channel_id=2 })");
+  EXPECT_THAT(receives, HasSubstr("collective-permute(%broadcast.6), source_target_pairs={{0,1}}"));
+  EXPECT_THAT(receives, HasSubstr("tuple(%collective-permute.7, %t)"));
+  for (const std::string& text : {sends, receives}) {
+    for (const char* gone : {"send(", "recv(", "-done"}) EXPECT_THAT(text, Not(HasSubstr(gone)));
+  }
+}
+
+// What comes behind a token comes behind it, whatever it computes from.
+TEST(JoinAsyncTest, EndsAloneKeepTheirOrder) {
+  const std::string text = Joined(R"(ENTRY main {
+      x = f32[4] parameter(0) t = token[] after-all() y = f32[4] negate(x)
+      s = (f32[4], u32[], token[]) send(y, t), channel_id=2, frontend_attributes={_xla_send_recv_source_target_pairs={{0,1}}}
+      d = token[] send-done(s), channel_id=2
+      v = (f32[4], u32[], token[]) recv(d), channel_id=3, frontend_attributes={_xla_send_recv_source_target_pairs={{1,0}}}
+      ROOT w = (f32[4], token[]) recv-done(v), channel_id=3 })");
+  EXPECT_THAT(text, ::testing::ContainsRegex(
+                        "source_target_pairs=..1,0.., control-predecessors=.%collective-permute"));
+}
+
 TEST(JoinAsyncTest, WhatIsBetweenTheHalvesKeepsThemApart) {
   // What is sent depends on what was received: no permutation does that.
   Joined(R"(
@@ -87,9 +119,9 @@ TEST(JoinAsyncTest, WhatIsBetweenTheHalvesKeepsThemApart) {
       ROOT r = (f32[4], token[]) tuple(y, u)
     })",
          false);
-  // To the host, of several ends, without an end, and with an order that would be lost.
-  for (const std::string_view change : {"is_host_transfer=true, channel_id=2", "channel_id=3",
-                                        "channel_id=2, control-predecessors"}) {
+  // To the host, and with an order that would be lost.
+  for (const std::string_view change :
+       {"is_host_transfer=true, channel_id=2", "channel_id=2, control-predecessors"}) {
     std::string text = kChannel;
     if (change.ends_with("predecessors"))
       text.replace(text.find("y = "), 4, "q = f32[4] negate(x), control-predecessors={s} y = ");

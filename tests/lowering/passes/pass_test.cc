@@ -8,9 +8,11 @@
 
 #include <gmock/gmock.h>
 
+#include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/text/printer.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
+#include "ir/support/runtime.h"
 #include "ir/support/status.h"
 #include "lowering/passes/cse.h"
 #include "lowering/passes/dce.h"
@@ -198,11 +200,97 @@ TEST(PassPipelineTest, DumpsWhatChangedInAFolderOfTheModule) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(PassPipelineTest, ADumpThatCannotBeWrittenIsAnError) {
+TEST(PassPipelineTest, ADumpThatCannotBeWrittenIsSaidOnceAndStopsNothing) {
   const ScopedFlag dump("LAZULI_DUMP_DIR", "/proc/lazuli", "");
   const auto module = ParseHlo(kTwoAdds);
-  EXPECT_THAT(std::string(Message(PassPipeline("test").Run(*module).status())),
-              HasSubstr("LAZULI_DUMP_DIR: cannot make the folder /proc/lazuli/adds"));
+  PassPipeline pipeline("test");
+  pipeline.Add<Cse>();
+  ::testing::internal::CaptureStderr();
+  const auto changed = pipeline.Run(*module);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_TRUE(*changed);
+  EXPECT_THAT(said, HasSubstr("lazuli: LAZULI_DUMP_DIR: cannot make the folder /proc/lazuli/adds"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+}
+
+// Changes what `changes` says.
+std::unique_ptr<FakePass> Renaming(std::string_view name, bool changes) {
+  return std::make_unique<FakePass>(name, [changes](hlo::Module& module) {
+    if (changes) module.entry()->AddConstant(Literal::Scalar<float>(1));
+    return changes;
+  });
+}
+
+TEST(PassPipelineTest, FilesAroundThePassesThatARegularExpressionNames) {
+  const ir::Runtime::Scope scope;
+  const std::filesystem::path folder = ::testing::TempDir() + "/lazuli_pass_files";
+  std::filesystem::remove_all(folder);
+  const ScopedFlag to("--xla_dump_to", folder.string(), "");
+  const ScopedFlag passes("--xla_dump_hlo_pass_re", "^(b|c|d)$", "");
+  const ScopedFlag verify("LAZULI_VERIFY_PASSES", "0", "0");
+  const auto module = ParseHlo(kTwoAdds);
+  {
+    const hlo::ModuleDump dump(*module, "cpu");
+    PassPipeline pipeline("outer");
+    pipeline.Add(Renaming("a", true));
+    pipeline.Add(Renaming("b", true));
+    pipeline.Add(Renaming("c", false));
+    auto& inner = pipeline.Add<PassPipeline>("inner");
+    inner.Add(Renaming("d", true));
+    inner.Add(Renaming("e", true));
+    ASSERT_TRUE(pipeline.Run(*module).ok());
+  }
+  EXPECT_THAT(
+      FilesIn(folder),
+      ElementsAre("module_0001.adds.0000.outer.after_a.before_b.txt",
+                  "module_0001.adds.0001.outer.after_b.before_c.txt",
+                  "module_0001.adds.0002.inner.after_pipeline-start.before_d.txt",
+                  "module_0001.adds.0003.inner.after_d.before_e.txt",
+                  "module_0001.adds.before_optimizations.txt", "module_0001.adds.debug_options"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(PassPipelineTest, FilesOfOnePipeline) {
+  const ir::Runtime::Scope scope;
+  const std::filesystem::path folder = ::testing::TempDir() + "/lazuli_pipeline_files";
+  std::filesystem::remove_all(folder);
+  const ScopedFlag to("--xla_dump_to", folder.string(), "");
+  const ScopedFlag passes("--xla_dump_hlo_pass_re", ".*", "");
+  const ScopedFlag pipelines("--xla_dump_hlo_pipeline_re", "^inner$", "");
+  const ScopedFlag verify("LAZULI_VERIFY_PASSES", "0", "0");
+  const auto module = ParseHlo(kTwoAdds);
+  {
+    const hlo::ModuleDump dump(*module, "cpu");
+    PassPipeline pipeline("outer");
+    pipeline.Add(Renaming("a", true));
+    pipeline.Add<PassPipeline>("inner").Add(Renaming("d", true));
+    ASSERT_TRUE(pipeline.Run(*module).ok());
+  }
+  EXPECT_EQ(FilesIn(folder).size(), 4u);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(PassPipelineTest, OnePassIsShown) {
+  const auto show = [](std::string_view level) {
+    const ScopedFlag flag("LAZULI_DEBUG", level, "0");
+    const auto module = ParseHlo(kTwoAdds);
+    PassPipeline pipeline("test");
+    pipeline.Add<Cse>();
+    pipeline.Add<Dce>();
+    ::testing::internal::CaptureStderr();
+    EXPECT_TRUE(pipeline.Run(*module).ok());
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(show("0,cse=3"), "lazuli: cse changed adds: 4 -> 3 instructions\n");
+  EXPECT_EQ(show("0,dce=5"), "");  // it changed nothing
+  EXPECT_THAT(show("0,cse=4"), HasSubstr("instructions\nafter cse:\nHloModule adds"));
+  EXPECT_THAT(show("0,cse=5"), HasSubstr("instructions\nbefore cse:\nHloModule adds"));
+
+  const ScopedFlag flag("LAZULI_DEBUG", "2,ces=5", "0");
+  const auto module = ParseHlo(kTwoAdds);
+  EXPECT_EQ(Message(PassPipeline("test").Run(*module).status()),
+            "LAZULI_DEBUG: there is no pass ces; the nearest is cse");
 }
 
 TEST(RegistryTest, EveryPassHasItsOwnNameAndDocumentation) {
@@ -216,11 +304,11 @@ TEST(RegistryTest, EveryPassHasItsOwnNameAndDocumentation) {
 }
 
 TEST(RegistryTest, UnknownNamesListTheKnown) {
-  EXPECT_EQ(
-      Message(MakePass("ces").status()),
-      "there is no pass ces; there are cse, dce, drop_layouts, expand_scans, fold_constants, "
-      "fold_transposes, inline_calls, join_async, pipeline, reduce_vector_products, simplify, "
-      "split_complex_products, unroll_reductions, widen_products");
+  EXPECT_EQ(Message(MakePass("ces").status()),
+            "there is no pass ces; there are cse, dce, drop_layouts, expand_scans, fold_constants, "
+            "fold_transposes, inline_calls, jitter, join_async, pipeline, reduce_vector_products, "
+            "simplify, "
+            "split_complex_products, unroll_reductions, widen_products");
 }
 
 TEST(SimplificationPipelineTest, PassesFeedEachOther) {

@@ -70,7 +70,7 @@ absl::Status Profile(const std::string& text, int runs) {
         std::chrono::steady_clock::now() - start;
     if (run >= 0) times[""].push_back(elapsed.count());
     for (const auto& span : ir::TakeSpans())
-      times[span.name].push_back(static_cast<double>(span.duration_ns) / 1e6);
+      times[span.label->name].push_back(static_cast<double>(span.duration_ns) / 1e6);
   }
   const auto lines = ThunkLines(executable->ToString());
   std::vector<std::pair<double, std::string>> medians;

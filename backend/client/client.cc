@@ -11,11 +11,11 @@ std::string Device::ToString() const {
 }
 
 absl::StatusOr<CompileOptions> CompileOptions::FromFlags() {
-  CompileOptions options{.num_threads = NumThreads(),
-                         .flush_subnormals = flags().ftz(),
+  CompileOptions options{.num_threads = flags().xla_multi_thread_eigen() ? NumThreads() : 1,
+                         .flush_subnormals = flags().ftz() || flags().xla_cpu_ftz(),
                          // A limit is there because memory is short.
                          .keeps_copies = flags().memory_limit() == 0,
-                         .disabled_passes = flags().disable_passes(),
+                         .disabled_passes = ir::DisabledPasses(),
                          .disabled_rules = flags().disable_rules(),
                          .program_passes = {},
                          .denied_ops = flags().deny_ops(),

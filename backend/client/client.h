@@ -19,6 +19,7 @@
 
 #include "ir/hlo/host_transfers.h"
 #include "ir/hlo/module.h"
+#include "ir/support/attrs.h"
 #include "ir/support/pool.h"
 #include "ir/types/literal.h"
 
@@ -82,10 +83,13 @@ struct CompileOptions {
   // commas, whether costs decide, and whether the host runs what the device lacks.
   std::string denied_ops{}, allowed_ops{};
   bool op_filter = true, soft_placement = true;
+  LAZULI_ATTRS(num_threads, device, flush_subnormals, keeps_copies, fallback, disabled_passes,
+               disabled_rules, program_passes, denied_ops, allowed_ops, op_filter, soft_placement);
 
   // As the flags say now; program_passes is empty. An error names a value that is none.
   static absl::StatusOr<CompileOptions> FromFlags();
 };
+static_assert(ir::AllFieldsListed<CompileOptions>);
 
 struct ExecuteArgs {
   // One for each parameter, or for each leaf of one that is a tuple: the first buffers.size() of

@@ -10,8 +10,10 @@
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/compiler.h"
 #include "backend/cpu/runtime/library.h"
+#include "backend/runtime/buffer_report.h"
 #include "backend/runtime/executable.h"
 #include "backend/runtime/host_buffer.h"
+#include "ir/hlo/dump/module_dump.h"
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"
 #include "ir/support/metrics.h"
@@ -61,6 +63,7 @@ class CpuClient final : public ComputationClient {
 
 absl::StatusOr<BufferPtr> CpuClient::FromHost(HostView view, Deleter deleter, Device device) {
   ScopedTimer timer(Timer::kTransferToDevice);
+  const ir::TraceSpan span(ir::SpanKind::kTransfer, "to device", view.shape->byte_size());
   const auto address = reinterpret_cast<std::uintptr_t>(view.data);
   const Shape shape = view.shape->WithDefaultLayout();
   if (!shape.IsArray()) return InvalidArgument("a device holds arrays, not ", shape);
@@ -76,6 +79,7 @@ absl::StatusOr<BufferPtr> CpuClient::FromHost(HostView view, Deleter deleter, De
 
 absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
   ScopedTimer timer(Timer::kTransferFromDevice);
+  const ir::TraceSpan span(ir::SpanKind::kTransfer, "from device", buffer.shape().byte_size());
   if (buffer.host_data() == nullptr)
     return FailedPrecondition("the buffer has been donated to a run");
   Literal result = Literal::Uninitialized(buffer.shape());
@@ -88,10 +92,17 @@ absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
 
 absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> module,
                                                  const CompileOptions& options) {
-  TraceSpan span("cpu.compile");
+  const ir::TraceSpan span(ir::SpanKind::kCompile, "cpu.compile");
   const std::shared_lock compiling(Compiling::Mutex());
   LAZULI_ASSIGN_OR_RETURN(const Device device, DeviceOf(options));
+  hlo::ModuleDump dump(*module, platform());
   LAZULI_ASSIGN_OR_RETURN(ThunkProgram program, CompileModule(std::move(module), options));
+  dump.After(*program.module);
+  if (dump.wants_buffers()) {
+    dump.AfterText("-buffer-assignment.txt", BufferAssignmentText(program));
+    dump.AfterText("-memory-usage-report.txt", MemoryUsageText(program));
+    dump.AfterText("-thunks.txt", ThunksText(program));
+  }
   return MakeThunkExecutable(
       std::move(program), allocator_, device,
       [](const ThunkProgram& running, absl::FunctionRef<absl::Status()> thunks) {
@@ -101,9 +112,11 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
 }
 
 absl::StatusOr<std::unique_ptr<ComputationClient>> MakeClient() {
-  const int64_t count = flags().cpu_num_devices();
+  const bool by_xla = flags().cpu_num_devices() == 1 && flags().xla_host_devices() != 1;
+  const int64_t count = by_xla ? flags().xla_host_devices() : flags().cpu_num_devices();
   if (count < 1 || count > 1024)
-    return InvalidArgument("CPU_NUM_DEVICES must be between 1 and 1024, not ", count);
+    return InvalidArgument(by_xla ? "--xla_force_host_platform_device_count" : "CPU_NUM_DEVICES",
+                           " must be between 1 and 1024, not ", count);
   return std::make_unique<CpuClient>(static_cast<int>(count));
 }
 

@@ -5,6 +5,7 @@
 
 #include "backend/client/registry.h"
 #include "ir/evaluator/evaluator.h"
+#include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
 #include "ir/support/float_mode.h"
@@ -189,7 +190,9 @@ class InterpreterClient final : public ComputationClient {
     if (options.flush_subnormals)
       return Unimplemented("the interpreter cannot flush subnormals (LAZULI_FLUSH_SUBNORMALS)");
     LAZULI_ASSIGN_OR_RETURN(const Device device, DeviceOf(options));
+    hlo::ModuleDump dump(*module, platform());
     LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));
+    dump.After(*module);
     return std::make_shared<InterpreterExecutable>(std::move(module), device, memory_);
   }
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return memory_->stats(); }

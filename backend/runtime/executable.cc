@@ -9,6 +9,7 @@
 #include "backend/runtime/host_buffer.h"
 #include "ir/hlo/text/printer.h"
 #include "ir/support/float_mode.h"
+#include "ir/support/hash.h"
 #include "ir/support/metrics.h"
 #include "ir/support/status.h"
 
@@ -18,13 +19,13 @@ namespace {
 // Packed weights that outlast a run.
 struct KeptWeights {
   OwnedBlock memory;    // once they are packed for the first time
-  uint64_t of = 0;      // the id of the buffer that the last run had
+  uint64_t of = 0;      // what the last run had: the id of a buffer, or of elements
   int64_t runs = 0;     // with the same one, before this one
   bool packed = false;  // memory holds them
 };
 using Kept = std::vector<KeptWeights>;  // by packing
 
-class ThunkExecutable final : public Executable {
+class ThunkExecutable final : public Executable, public HasScratchPlan {
  public:
   ThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator, Device device,
                   AroundRun around)
@@ -37,6 +38,7 @@ class ThunkExecutable final : public Executable {
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;
   const ExecutableStats& stats() const override { return program_.stats; }
   std::string ToString() const override;
+  ScratchPlan scratch_plan() const override { return ScratchPlanOf(program_); }
 
  private:
   absl::Status CheckArguments(const ExecuteArgs& args) const;
@@ -137,14 +139,29 @@ void ThunkExecutable::GiveBack(std::unique_ptr<Kept> kept) {
   if (!kept_.compare_exchange_strong(none, mine)) kept.reset(mine);  // another run's lie there
 }
 
+// What tells apart the elements that a buffer has. Others may write to imported memory between runs,
+// so its elements are read: that costs less than to pack them.
+uint64_t ContentsId(const HostBuffer& buffer) {
+  if (buffer.id() != 0) return buffer.id();
+  constexpr uint64_t kOfElements = uint64_t{1} << 63;  // ids of buffers do not count so far
+  const std::byte* data = buffer.host_data();
+  auto left = static_cast<std::size_t>(buffer.shape().byte_size());
+  uint64_t chains[4] = {left, 1, 2, 3};  // of multiplications, that do not wait for each other
+  for (; left >= sizeof chains; data += sizeof chains, left -= sizeof chains) {
+    uint64_t words[4];
+    std::memcpy(words, data, sizeof words);
+    for (std::size_t i = 0; i < 4; ++i) chains[i] = ir::Mix(chains[i], words[i]);
+  }
+  return ir::HashBytes(data, left, ir::HashBytes(chains, sizeof chains)) | kOfElements;
+}
+
 absl::Status ThunkExecutable::ObtainKept(const ExecuteArgs& args, Kept& kept) const {
   for (std::size_t p = 0; p < kept.size(); ++p) {
     const KeptPacking& packing = program_.packings[p];
-    const uint64_t id =
-        static_cast<const HostBuffer&>(*args.buffers[static_cast<std::size_t>(packing.parameter)])
-            .id();
+    const uint64_t id = ContentsId(
+        static_cast<const HostBuffer&>(*args.buffers[static_cast<std::size_t>(packing.parameter)]));
     KeptWeights& weights = kept[p];
-    const bool same = id != 0 && id == weights.of;
+    const bool same = id == weights.of;
     weights.of = id;
     weights.runs = same ? weights.runs + 1 : 0;
     weights.packed = same && weights.packed;

@@ -6,10 +6,12 @@
 #include <string>
 
 #include "backend/runtime/thunk.h"
+#include "ir/support/flags.h"
 #include "ir/support/fork.h"
 #include "ir/support/metrics.h"
 #include "ir/support/runtime.h"
 #include "ir/support/status.h"
+#include "ir/support/text_file.h"
 #include "ir/types/leaves.h"
 
 namespace lazuli::backend {
@@ -59,6 +61,13 @@ absl::Status ReportFallback(const Instruction& i, std::string_view device, std::
   if (BelongsToTheHost(i)) return absl::OkStatus();
   Add(Counter::kFallbacks);
   const ThunkInfo info = ThunkInfo::Of("evaluate", i);
+  if (!flags().xla_fntracker_file().empty()) {
+    ir::SayOnce(Prefixed(
+        ir::AppendToTextFile(flags().xla_fntracker_file(),
+                             Str("[FALLBACK] ", info.op, " (", info.source, ") on ", device, ": ",
+                                 hlo::OpcodeText(i.opcode()), " ", i.shape(), ": ", reason, "\n")),
+        "XLA_FNTRACKER_FILE: "));
+  }
   if (policy == Fallback::kError) {
     return Unimplemented(device, " has no code for ", hlo::OpcodeText(i.opcode()), " of ",
                          i.shape(), ": ", reason, " (LAZULI_FALLBACK=error)");

@@ -48,6 +48,12 @@ class Partitioner {
     FindRegions();
     AddParameters();
     for (const Origin& root : roots_) partition_.results.push_back(Value(root));
+    // All that it gives, whether or not it is read here: others who run its program read it.
+    for (const Region& region : partition_.regions) {
+      if (!region.alone) continue;
+      const Instruction* const i = region.instructions[0];
+      for (int64_t leaf = 0; leaf < LeafCount(i->shape()); ++leaf) Value({i, leaf});
+    }
     // Users first: what a region gives is known when those behind it are made.
     // NOLINTNEXTLINE(modernize-loop-convert): <ranges> takes long to compile
     for (auto region = partition_.regions.rbegin(); region != partition_.regions.rend(); ++region)
@@ -74,6 +80,10 @@ class Partitioner {
     }
   }
 
+  bool IsAlone(const Instruction& i) const {
+    return alone_ != nullptr && !GoesWithItsUsers(i) && placement_.OnDevice(i) && alone_(i);
+  }
+
   // The arrays of the entry's result.
   void AddRoots(const Origin& origin, const Shape& shape) {
     if (origin.from->opcode() == Opcode::kTuple) {
@@ -89,6 +99,13 @@ class Partitioner {
     AddRoots(origins_.at(entry_.root()), entry_.root()->shape());
     for (const Origin& root : roots_) {
       if (root.from->IsConstant()) given_constants_.emplace(root.from, kNever);
+    }
+    // Who meets runs one program, so the constants of some are parameters like the others' values.
+    for (const Instruction* i : order_) {
+      if (!IsAlone(*i)) continue;
+      for (const Instruction* operand : i->operands()) {
+        if (operand->IsConstant()) given_constants_.emplace(operand, kNever);
+      }
     }
   }
 
@@ -123,7 +140,7 @@ class Partitioner {
         const bool device = !GoesWithItsUsers(*i) && placement_.OnDevice(*i);
         const int stage = device ? std::max({before.device, before.host + 1, 0})
                                  : std::max({before.host, before.device + 1, 0});
-        if (device && alone_ != nullptr && alone_(*i)) {
+        if (IsAlone(*i)) {
           const int own = 1 + std::max({before.device, before.host, -1});
           by_stage[{own, true, ++loners}].push_back(i);
           before = {own, own};
@@ -231,7 +248,7 @@ class Partitioner {
     const Origin origin = origins_.at(value);
     const Instruction& from = *origin.from;
     Instruction* copy = nullptr;
-    if (from.IsConstant()) {
+    if (from.IsConstant() && !(build.region->alone && given_constants_.contains(&from))) {
       copy = build.computation->AddClone(from, {});
     } else if (from.opcode() == Opcode::kTuple) {
       std::vector<Instruction*> parts;

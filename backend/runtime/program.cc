@@ -1,5 +1,8 @@
 #include "backend/runtime/program.h"
 
+#include <map>
+
+#include "ir/support/run_step.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
 
@@ -36,8 +39,36 @@ std::string ThunkText(const Thunk& thunk) {
 }  // namespace
 
 absl::Status RunThunks(const ThunkSequence& sequence, const RunBuffers& run) {
-  for (const auto& thunk : sequence.thunks) LAZULI_RETURN_IF_ERROR(RunThunk(*thunk, run));
+  std::atomic<int32_t>* const step = sequence.index == 0 ? ir::StepOfRun().Get() : nullptr;
+  for (std::size_t t = 0; t < sequence.thunks.size(); ++t) {
+    if (step != nullptr) step->store(static_cast<int32_t>(t), std::memory_order_relaxed);
+    LAZULI_RETURN_IF_ERROR(RunThunk(*sequence.thunks[t], run));
+  }
   return absl::OkStatus();
+}
+
+ScratchPlan ScratchPlanOf(const ThunkProgram& program) {
+  ScratchPlan plan;
+  std::map<BufferId, std::size_t> numbers;  // of arrays
+  const auto& thunks = program.entry().thunks;
+  for (std::size_t t = 0; t < thunks.size(); ++t) {
+    const ThunkInfo& info = thunks[t]->info();
+    plan.steps.push_back(info.name);
+    for (const BufferUse& use : thunks[t]->uses()) {
+      const BufferSlot& slot = program.slot(use.buffer);
+      if (slot.kind != BufferSlot::Kind::kTemporary || slot.sequence != 0) continue;
+      const auto [number, is_new] = numbers.try_emplace(use.buffer, plan.arrays.size());
+      const auto step = static_cast<int64_t>(t);
+      if (is_new)
+        plan.arrays.push_back({.bytes = slot.bytes,
+                               .first = step,
+                               .name = info.name,
+                               .op = info.op,
+                               .source = info.source});
+      plan.arrays[number->second].last = step;
+    }
+  }
+  return plan;
 }
 
 std::string ThunksText(const ThunkProgram& program) {

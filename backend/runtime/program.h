@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backend/client/client.h"
+#include "backend/client/scratch_plan.h"
 #include "backend/runtime/thunk.h"
 #include "ir/hlo/module.h"
 
@@ -83,6 +84,9 @@ struct ThunkProgram {
   BufferSlot& slot(BufferId id) { return slots[static_cast<std::size_t>(id)]; }
   const BufferSlot& slot(BufferId id) const { return slots[static_cast<std::size_t>(id)]; }
 };
+
+// When the temporaries of the entry hold values, by its thunks.
+ScratchPlan ScratchPlanOf(const ThunkProgram& program);
 
 absl::Status RunThunks(const ThunkSequence& sequence, const RunBuffers& run);
 

@@ -1,16 +1,31 @@
 #include "backend/runtime/thunk.h"
 
+#include "backend/runtime/work.h"
 #include "ir/support/error_place.h"
-#include "ir/support/span.h"
 
 namespace lazuli::backend {
+namespace {
+
+bool RunsThunks(hlo::Opcode opcode) {
+  return opcode == hlo::Opcode::kWhile || opcode == hlo::Opcode::kConditional;
+}
+
+}  // namespace
 
 ThunkInfo ThunkInfo::Of(std::string_view kind, const hlo::Instruction& instruction) {
   const hlo::Metadata& metadata = instruction.metadata();
-  ThunkInfo info{kind, instruction.name(), metadata.op_type, {}};
+  ThunkInfo info{.kind = kind,
+                 .name = instruction.name(),
+                 .op = metadata.op_type,
+                 .source = {},
+                 .scope = metadata.op_name};
   if (info.op.empty()) info.op = hlo::OpcodeText(instruction.opcode());
   if (!metadata.source_file.empty())
     info.source = Str(metadata.source_file, ":", metadata.source_line);
+  if (!RunsThunks(instruction.opcode())) {
+    info.flops = WorkOf(instruction).flops;
+    info.bytes = BytesMoved(instruction);
+  }
   return info;
 }
 
@@ -18,10 +33,29 @@ absl::Status WithSite(const absl::Status& status, const ThunkInfo& info) {
   return ir::AddPlace(status, info.op, info.source);
 }
 
+// Lines are those of sites: "train.py:41", without folders.
+const ir::SpanLabel& Thunk::span_label() const {
+  const ir::SpanLabel* label = span_label_.load(std::memory_order_acquire);
+  if (label == nullptr) {
+    label = &ir::KeepLabel({.kind = ir::SpanKind::kThunk,
+                            .name = info_.name,
+                            .detail = std::string(info_.kind),
+                            .op = info_.op,
+                            .scope = info_.scope,
+                            .source = info_.source.substr(info_.source.rfind('/') + 1),
+                            .flops = info_.flops,
+                            .bytes = info_.bytes});
+    span_label_.store(label, std::memory_order_release);
+  }
+  return *label;
+}
+
 absl::Status RunThunk(const Thunk& thunk, const RunBuffers& run) {
-  TraceSpan span(thunk.info().name);
-  const absl::Status status = thunk.Execute(run);
-  return WithSite(status, thunk.info());
+  if (ir::IsTracing()) [[unlikely]] {
+    const TraceSpan span(thunk.span_label());
+    return WithSite(thunk.Execute(run), thunk.info());
+  }
+  return WithSite(thunk.Execute(run), thunk.info());
 }
 
 }  // namespace lazuli::backend

@@ -6,6 +6,7 @@
 // in it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,7 @@
 
 #include "backend/client/client.h"
 #include "ir/hlo/module.h"
+#include "ir/support/span.h"
 
 namespace lazuli::backend {
 
@@ -48,6 +50,10 @@ struct ThunkInfo {
   std::string name;       // of the instruction
   std::string op;         // as the user knows it: "aten::mm", or the opcode
   std::string source;     // "train.cc:41", or empty
+  std::string scope;      // "net/conv1/aten__convolution", or empty
+  // What it computes and moves, estimated; a loop or a branch nothing, its thunks do.
+  double flops = 0;
+  double bytes = 0;
 
   static ThunkInfo Of(std::string_view kind, const hlo::Instruction& instruction);
 };
@@ -71,6 +77,8 @@ class Thunk {
 
   const ThunkInfo& info() const { return info_; }
   const std::vector<BufferUse>& uses() const { return uses_; }
+  // The same for spans of its runs.
+  const ir::SpanLabel& span_label() const;
 
   virtual absl::Status Execute(const RunBuffers& run) const = 0;
 
@@ -103,6 +111,7 @@ class Thunk {
  private:
   ThunkInfo info_;
   std::vector<BufferUse> uses_;
+  mutable std::atomic<const ir::SpanLabel*> span_label_{nullptr};  // once somebody asked for it
 };
 
 // The error with the op's name in front and the user's line behind it, each unless it is there

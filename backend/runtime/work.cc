@@ -84,4 +84,15 @@ Work WorkOf(const Instruction& i) {
   return work;
 }
 
+double BytesMoved(const Instruction& i) {
+  if (MovesNothing(i.opcode())) return 0;
+  auto bytes = static_cast<double>(i.shape().byte_size());
+  const absl::Span<Instruction* const> operands = i.operands();
+  for (auto operand = operands.begin(); operand != operands.end(); ++operand) {
+    if (std::find(operands.begin(), operand, *operand) == operand)
+      bytes += static_cast<double>((*operand)->shape().byte_size());
+  }
+  return bytes;
+}
+
 }  // namespace lazuli::backend

@@ -23,5 +23,8 @@ struct Work {
 // A loop counts as kAssumedTrips times its body: how often it runs is not known.
 inline constexpr int64_t kAssumedTrips = 16;
 Work WorkOf(const hlo::Instruction& instruction);
+// What the instruction as a whole reads and writes: each operand once, and nothing of what lies
+// between the instructions of a fusion.
+double BytesMoved(const hlo::Instruction& instruction);
 
 }  // namespace lazuli::backend

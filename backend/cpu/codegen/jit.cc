@@ -1,6 +1,5 @@
 #include "backend/cpu/codegen/jit.h"
 
-#include <mutex>
 #include <optional>
 
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
@@ -17,9 +16,7 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
-#include "backend/cpu/codegen/kernel.h"
 #include "ir/support/check.h"
-#include "ir/support/fork.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
 
@@ -62,34 +59,21 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
-struct Listening {
-  ir::ForkMutex mutex;
-  std::shared_ptr<const KernelListener> listener;  // null: nobody
-};
-Listening& TheListening() {
-  static auto* const listening = new Listening;
-  return *listening;
-}
-std::shared_ptr<const KernelListener> Listener() {
-  std::lock_guard lock(TheListening().mutex);
-  return TheListening().listener;
+std::string TextOf(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
 }
 
-// Shows the optimised module to whoever listens.
-void Tell(const llvm::Module& module, llvm::TargetMachine& machine) {
-  const auto listener = Listener();
-  if (listener == nullptr) return;
-  std::string text;
-  llvm::raw_string_ostream text_stream(text);
-  module.print(text_stream, nullptr);
+std::string AssemblyOf(const llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::SmallString<0> assembly;
-  llvm::raw_svector_ostream assembly_stream(assembly);
+  llvm::raw_svector_ostream stream(assembly);
   llvm::legacy::PassManager passes;
   const auto copy = llvm::CloneModule(module);
-  if (!machine.addPassesToEmitFile(passes, assembly_stream, nullptr,
-                                   llvm::CodeGenFileType::AssemblyFile))
+  if (!machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
     passes.run(*copy);
-  (*listener)(text, assembly.str().str());
+  return assembly.str().str();
 }
 
 }  // namespace
@@ -97,14 +81,6 @@ void Tell(const llvm::Module& module, llvm::TargetMachine& machine) {
 absl::Status FromLlvm(llvm::Error error, std::string_view what) {
   return Internal(what, ": ", llvm::toString(std::move(error)));
 }
-
-void ListenToKernels(KernelListener listener) {
-  auto next = listener ? std::make_shared<const KernelListener>(std::move(listener)) : nullptr;
-  std::lock_guard lock(TheListening().mutex);
-  TheListening().listener.swap(next);
-}
-
-bool SomebodyListensToKernels() { return Listener() != nullptr; }
 
 struct Jit::State {
   State() : builder(HostBuilder()) {
@@ -134,7 +110,7 @@ void Jit::Prepare(llvm::Module& module) const {
   module.setTargetTriple(state_->builder.getTargetTriple().str());
 }
 
-absl::StatusOr<std::string> Jit::Compile(llvm::Module& module, bool dump) {
+absl::StatusOr<std::string> Jit::Compile(llvm::Module& module, const Show& show) {
   std::string problem;
   llvm::raw_string_ostream problem_stream(problem);
   if (llvm::verifyModule(module, &problem_stream)) {
@@ -143,13 +119,15 @@ absl::StatusOr<std::string> Jit::Compile(llvm::Module& module, bool dump) {
   }
   auto machine = state_->builder.createTargetMachine();
   if (!machine) return FromLlvm(machine.takeError(), "no code generator for this processor");
-  if (dump) module.print(llvm::errs(), nullptr);
+  if (show.call) show.call(Stage::kWritten, TextOf(module));
   Optimise(module, **machine);
-  if (dump) module.print(llvm::errs(), nullptr);
-  Tell(module, **machine);
+  if (show.call) show.call(Stage::kOptimised, TextOf(module));
+  if (show.call && show.assembly) show.call(Stage::kAssembly, AssemblyOf(module, **machine));
   auto object = llvm::orc::SimpleCompiler(**machine)(module);
   if (!object) return FromLlvm(object.takeError(), "compiling a kernel");
-  return (*object)->getBuffer().str();
+  std::string bytes = (*object)->getBuffer().str();
+  if (show.call) show.call(Stage::kObject, bytes);
+  return bytes;
 }
 
 }  // namespace lazuli::cpu

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,9 +28,16 @@ class Jit {
 
   // Prepares an empty module for the host: data layout, triple.
   void Prepare(llvm::Module& module) const;
+  // What a kernel is on its way to code: LLVM IR before and after optimisation, assembly, an object
+  // file.
+  enum class Stage : uint8_t { kWritten, kOptimised, kAssembly, kObject };
+  struct Show {
+    std::function<void(Stage, std::string_view contents)> call;  // empty: nobody looks
+    bool assembly = false;                                       // which is made for this alone
+  };
   // Optimises the module and generates code: an object file, which may be kept and loaded later.
-  // With `dump` writes the module to the standard error, before and after.
-  absl::StatusOr<std::string> Compile(llvm::Module& module, bool dump);
+  // `show` is called for each stage.
+  absl::StatusOr<std::string> Compile(llvm::Module& module, const Show& show);
 
   // Elements of f32 that one vector register of the host holds, at most 16.
   int vector_width() const { return vector_width_; }

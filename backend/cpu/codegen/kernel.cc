@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -17,17 +18,22 @@
 #include "backend/cpu/codegen/kernel_emitters.h"
 #include "backend/cpu/codegen/kernel_store.h"
 #include "backend/cpu/codegen/machine_code.h"
+#include "backend/cpu/codegen/override.h"
 #include "ir/evaluator/cumulative.h"
+#include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/monoid.h"
 #include "ir/hlo/text/printer.h"
 #include "ir/support/data_memory.h"
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"
+#include "ir/support/hash.h"
 #include "ir/support/metrics.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/runtime.h"
 #include "ir/support/slow_notice.h"
+#include "ir/support/span.h"
 #include "ir/support/status.h"
+#include "ir/support/text_file.h"
 
 namespace lazuli::cpu {
 namespace {
@@ -128,27 +134,74 @@ absl::StatusOr<KernelShape> EmitKernel(llvm::Module& module, const KernelRequest
   }
 }
 
-absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const hlo::Computation& body, bool dump) {
+struct Job {
+  const hlo::Computation* body;
+  std::string text;  // the body's
+  hlo::ModuleDump* dump = nullptr;
+  std::string override_file{};  // what takes its code's place
+  absl::StatusOr<std::shared_ptr<const CompiledKernel>> kernel = nullptr;
+};
+
+// Stands for what a kernel computes, from process to process.
+std::string HashOfKernel(const std::string& text) {
+  std::array<char, 20> hash;
+  std::snprintf(hash.data(), hash.size(), "%016llx",
+                static_cast<unsigned long long>(HashBytes(text.data(), text.size())));
+  return hash.data();
+}
+
+// As XLA calls the files of a dump.
+std::string FileOf(const std::string& kernel, Jit::Stage stage) {
+  switch (stage) {
+    case Jit::Stage::kWritten:
+      return Str(kernel, "_kernel_module.ir-no-opt.ll");
+    case Jit::Stage::kOptimised:
+      return Str(kernel, "_kernel_module.ir-with-opt.ll");
+    case Jit::Stage::kAssembly:
+      return Str(kernel, ".s");
+    case Jit::Stage::kObject:
+      break;
+  }
+  return Str("obj-file.", kernel, ".o");
+}
+
+// Shows the kernel to those who asked for its code; empty if nobody did.
+Jit::Show ShowFor(const Job& job) {
+  constexpr int64_t kIr = 5;
+  const int64_t own_level = ir::LevelOf("LAZULI_DEBUG", "kernels");
+  const bool print = (own_level < 0 ? flags().debug() : own_level) >= kIr;
+  if (!print && job.dump == nullptr) return {};
+  const std::string name = Str(job.body->name(), "_", HashOfKernel(job.text));
+  const auto show = [print, dump = job.dump, name](Jit::Stage stage, std::string_view contents) {
+    const bool is_ir = stage == Jit::Stage::kWritten || stage == Jit::Stage::kOptimised;
+    if (print && is_ir) ir::ShowDebug(contents);
+    if (dump != nullptr) dump->File(FileOf(name, stage), contents);
+  };
+  return {show, /*assembly=*/job.dump != nullptr && job.dump->is_captured()};
+}
+
+absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const Job& job) {
+  const hlo::Computation& body = *job.body;
+  const ir::TraceSpan span(ir::SpanKind::kCode, body.name());
   llvm::LLVMContext context;
   llvm::Module module(kFunction, context);
   jit.Prepare(module);
   StoredKernel kernel;
   LAZULI_ASSIGN_OR_RETURN(kernel.shape, EmitKernel(module, {body, kFunction, jit.vector_width()}));
-  LAZULI_ASSIGN_OR_RETURN(kernel.object, jit.Compile(module, dump));
+  if (!job.override_file.empty()) LAZULI_RETURN_IF_ERROR(ReadOverride(job.override_file, module));
+  LAZULI_ASSIGN_OR_RETURN(kernel.object, jit.Compile(module, ShowFor(job)));
   return kernel;
 }
 
-// `text` is the body's.
-absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const hlo::Computation& body,
-                                                                 const std::string& text) {
+// Code that is to be seen, or that is somebody's own, is made anew.
+absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const Job& job) {
   std::optional<StoredKernel> kernel;
-  if (!SomebodyListensToKernels()) kernel = FindStoredKernel(text);
+  const bool own = job.override_file.empty();
+  if (own && job.dump == nullptr) kernel = FindStoredKernel(job.text);
   if (!kernel) {
-    Jit& jit = Jit::Get();
-    const bool dump = flags().debug() >= 5;
-    LAZULI_ASSIGN_OR_RETURN(kernel, GenerateCode(jit, body, dump));
+    LAZULI_ASSIGN_OR_RETURN(kernel, GenerateCode(Jit::Get(), job));
     Add(Counter::kKernels);
-    StoreKernel(text, *kernel);
+    if (own) StoreKernel(job.text, *kernel);
   }
   LAZULI_ASSIGN_OR_RETURN(auto code, MachineCode::Load(kernel->object));
   return std::make_shared<const CompiledKernel>(std::move(kernel->shape), std::move(code));
@@ -177,29 +230,24 @@ class KernelCache {
   std::unordered_map<std::string, std::weak_ptr<const CompiledKernel>> kernels_;
 };
 
-struct Job {
-  const hlo::Computation* body;
-  std::string text;
-  absl::StatusOr<std::shared_ptr<const CompiledKernel>> kernel = nullptr;
-};
-
 void RunJobs(std::vector<Job>& jobs) {
   std::atomic<std::size_t> next{0};
   // LLVM is built without exceptions: an std::bad_alloc of its own must not unwind its frames.
   const auto work = [&]() noexcept {
     for (std::size_t i = next++; i < jobs.size(); i = next++) {
-      ir::SlowNotice::Check();
+      ir::SlowNotice::Check(Str("kernel ", i + 1, " of ", jobs.size()));
       try {
-        jobs[i].kernel = CompileOne(*jobs[i].body, jobs[i].text);
+        jobs[i].kernel = CompileOne(jobs[i]);
       } catch (const ir::NoDataMemory& error) {  // thrown by our own literals
         jobs[i].kernel = error.status();
       }
     }
   };
   std::vector<std::thread> threads;
-  const std::size_t wanted = SomebodyListensToKernels()
-                                 ? 1
-                                 : std::min(jobs.size(), static_cast<std::size_t>(NumThreads()));
+  // Those of a capture are made in the program's order.
+  const bool in_order = jobs.size() > 0 && jobs[0].dump != nullptr && jobs[0].dump->is_captured();
+  const std::size_t wanted =
+      in_order ? 1 : std::min(jobs.size(), static_cast<std::size_t>(NumThreads()));
   threads.reserve(wanted);
   try {
     while (threads.size() + 1 < wanted) threads.emplace_back(work);
@@ -308,17 +356,23 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
   std::vector<std::string> texts;
   std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> known;
   std::vector<Job> jobs;
+  hlo::ModuleDump* const dump = hlo::ModuleDump::Current();
   for (const hlo::Computation* body : bodies) {
     texts.push_back(CanonicalText(*body));
     const auto [it, is_new] = known.try_emplace(texts.back(), nullptr);
     if (!is_new) continue;
-    it->second = KernelCache::Get().Find(texts.back());
-    if (it->second == nullptr) jobs.push_back({body, texts.back()});
+    LAZULI_ASSIGN_OR_RETURN(const std::string override_file,
+                            flags().override_kernel_dir().empty()
+                                ? std::string()
+                                : FindOverride(HashOfKernel(texts.back())));
+    if (dump == nullptr && override_file.empty())
+      it->second = KernelCache::Get().Find(texts.back());
+    if (it->second == nullptr) jobs.push_back({body, texts.back(), dump, override_file});
   }
   RunJobs(jobs);
   for (Job& job : jobs) {
     if (!job.kernel.ok()) return job.kernel.status();
-    KernelCache::Get().Insert(job.text, *job.kernel);
+    if (job.override_file.empty()) KernelCache::Get().Insert(job.text, *job.kernel);
     known[job.text] = *job.kernel;
   }
   std::vector<std::shared_ptr<const Kernel>> result;

@@ -3,7 +3,6 @@
 // Without LLVM (LAZULI_CPU_JIT=OFF) KernelsAvailable() is false and nothing here is called.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,13 +18,6 @@ namespace lazuli::cpu {
 bool KernelsAvailable();
 // What compiles kernels, for reports: "LLVM 19.1.7 for znver3, 8 floats a vector".
 std::string KernelEngine();
-
-// Called with LLVM IR and assembly of each kernel that is compiled from now on, which are compiled
-// one after the other in the program's order and not taken from the disk; empty: no more. For
-// tools.
-using KernelListener = std::function<void(const std::string& llvm, const std::string& assembly)>;
-void ListenToKernels(KernelListener listener);
-bool SomebodyListensToKernels();
 
 // Whether the instruction may stand in the body of a fusion: elementwise on types that fit
 // registers, changes of index, iota, scalar constants; a reduction by a monoid as the root.

@@ -87,7 +87,7 @@ std::optional<StoredKernel> FindStoredKernel(const std::string& body) {
 }
 
 void StoreKernel(const std::string& body, const StoredKernel& kernel) {
-  if (Store() == nullptr) return;
+  if (Store() == nullptr || flags().persistent_cache_read_only()) return;
   if (const absl::Status status = Store()->Put(KeyOf(body), Pack(kernel)); !status.ok())
     WarnOnce(ir::Message(status));
 }

@@ -65,7 +65,11 @@ std::unique_ptr<Thunk> MakeChainThunk(std::vector<std::unique_ptr<Thunk>> member
                                       int64_t threads) {
   ThunkInfo info = members.front()->info();
   info.kind = "chain";
-  for (std::size_t m = 1; m < members.size(); ++m) info.name += "+" + members[m]->info().name;
+  for (std::size_t m = 1; m < members.size(); ++m) {
+    info.name += "+" + members[m]->info().name;
+    info.flops += members[m]->info().flops;
+    info.bytes += members[m]->info().bytes;
+  }
   std::vector<BufferUse> uses = UsesOf(members);
   return std::make_unique<ChainThunk>(std::move(info), std::move(uses), std::move(members), parts,
                                       threads);

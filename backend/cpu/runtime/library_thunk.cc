@@ -79,6 +79,7 @@ std::unique_ptr<Thunk> MakePackingThunk(const hlo::Instruction& user,
                                         BufferId weights, BufferId packed) {
   ThunkInfo info = ThunkInfo::Of("packing", user);
   info.name += ".weights";
+  info.flops = info.bytes = 0;
   return std::make_unique<PackingThunk>(std::move(info), std::move(packing), weights, packed);
 }
 

@@ -6,6 +6,7 @@
 // and oneDNN: "kernels", "library_calls", "reorders", "evaluator_thunks".
 #include "tests/backend/clients/corpus.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <sstream>
@@ -14,8 +15,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/client/registry.h"
 #include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/runtime/library.h"
+#include "backend/npu/npu_buffer.h"
 #include "backend/runtime/placement.h"
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/parser.h"
@@ -86,8 +89,41 @@ TEST_P(CorpusTest, DevicesAgreeWithInterpreter) {
   }
 }
 
-// Whatever a device is not allowed to run, the host runs: a training step with opcodes denied, one
-// at a time. LAZULI_SWEEP=all denies each that there is.
+// What the first NPU has moved to and from the host until now.
+npu::CardTotals NpuTotals() {
+  backend::ComputationClient* const client = *backend::FindClient("npu");
+  const float one = 1;
+  const ir::Shape shape(ir::DType::kF32, {1});
+  const backend::BufferPtr buffer = *client->FromHost({&one, &shape}, {}, client->devices()[0]);
+  npu::CardTotals totals = static_cast<const npu::NpuBuffer&>(*buffer).block().card()->totals();
+  --totals.loads;  // this buffer's own
+  totals.load_bytes -= 4;
+  return totals;
+}
+
+// Arrays that the steps of an executable's text pass between host and device: "  1 host (v3, v4) -> (v9) of 2 ops".
+struct Passed {
+  int64_t to_host = 0, from_host = 0, constants = 0;
+};
+Passed PassedOf(const std::string& text) {
+  Passed passed;
+  std::istringstream lines(text.substr(text.find("\nsteps:\n")));
+  for (std::string line; std::getline(lines, line) && line != "placement:";) {
+    const std::size_t arrow = line.find(") -> (");
+    if (arrow == std::string::npos) continue;
+    if (line.find(" host (") != std::string::npos) {
+      passed.to_host += std::count(line.begin(), line.begin() + static_cast<int64_t>(arrow), 'v');
+      passed.from_host += std::count(line.begin() + static_cast<int64_t>(arrow),
+                                     line.begin() + static_cast<int64_t>(line.find(") of ")), 'v');
+    } else if (line.find(", 0 bytes of constants") == std::string::npos) {
+      ++passed.constants;
+    }
+  }
+  return passed;
+}
+
+// Whatever a device is not allowed to run, the host runs, and each array that passes between them is a transfer: a training
+// step with opcodes denied, one at a time. LAZULI_SWEEP=all denies each that there is.
 TEST(PlacementTest, AStepIsTheSameWithAnOpcodeOnTheHost) {
   const std::string hlo = CorpusText("lenet_step");
   auto module = hlo::ParseModule(hlo);
@@ -95,6 +131,8 @@ TEST(PlacementTest, AStepIsTheSameWithAnOpcodeOnTheHost) {
   const auto arguments = RandomArguments(**module, RandomValues::kTame);
   const auto expected = RunOn("interpreter", hlo, arguments);
   ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto arrays = std::count_if(arguments.begin(), arguments.end(),
+                                    [](const ir::Literal& a) { return !a.shape().IsScalar(); });
   std::set<std::string> opcodes;
   for (const auto& i : (*module)->entry()->instructions()) {
     if (!backend::GoesWithItsUsers(*i)) opcodes.emplace(hlo::OpcodeText(i->opcode()));
@@ -105,10 +143,19 @@ TEST(PlacementTest, AStepIsTheSameWithAnOpcodeOnTheHost) {
     opcodes = {"convolution", "dot", "maximum", "select-and-scatter"};
   for (const std::string& opcode : opcodes) {
     SCOPED_TRACE(opcode);
+    const npu::CardTotals before = NpuTotals();
     const auto actual = RunOn("npu", hlo, arguments, {.denied_ops = opcode, .op_filter = false});
     ASSERT_TRUE(actual.ok()) << actual.status();
+    const npu::CardTotals after = NpuTotals();
     CompareOutputs(HeaderOf(hlo), *expected, *actual);
     EXPECT_GT(actual->stats.kernels, 0);
+    const Passed passed = PassedOf(actual->text);
+    EXPECT_GT(passed.from_host, 0);
+    constexpr int64_t kScalars = 1;  // all of them are one transfer
+    EXPECT_EQ(after.loads - before.loads - 1,
+              arrays + kScalars + passed.constants + passed.from_host);
+    EXPECT_EQ(after.stores - before.stores,
+              static_cast<int64_t>(expected->outputs.size()) + passed.to_host);
     // What the CPU is not allowed to run, the evaluator runs there.
     const auto cpu =
         RunOn("cpu", hlo, arguments, {.fallback = backend::Fallback::kAllow, .denied_ops = opcode});

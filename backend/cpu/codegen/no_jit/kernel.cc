@@ -6,8 +6,6 @@ namespace lazuli::cpu {
 
 bool KernelsAvailable() { return false; }
 std::string KernelEngine() { return "the evaluator for loops (LAZULI_CPU_JIT=OFF)"; }
-void ListenToKernels(KernelListener) {}
-bool SomebodyListensToKernels() { return false; }
 bool KernelSupports(const hlo::Instruction&) { return false; }
 bool KernelSupportsLoop(const hlo::Computation&) { return false; }
 

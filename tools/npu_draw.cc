@@ -31,6 +31,7 @@ trace: what the units do while a program runs on zeros; the same as npu-run's tr
   --set=KEY=VALUE,...     keys of the machine that runs the program
   --to=CYCLE              draw only what begins before it
   --help                  print this
+  --help-env              print the environment variables that it reads
 )";
 
 // One colour for each row of the stream.

@@ -8,9 +8,9 @@
 #include "backend/npu/sim/area.h"
 #include "backend/npu/sim/energy.h"
 #include "backend/npu/summary.h"
-#include "ir/support/json.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
+#include "tools/page_json.h"
 
 namespace lazuli::tools {
 namespace {
@@ -98,17 +98,6 @@ bool SweepsKey(const Exploration& e, std::string_view key) {
 }
 
 std::size_t ColumnOf(std::string_view name) { return *FindExploreColumn(name); }
-
-std::string JsonText(std::string_view text) {
-  std::string quoted, json;
-  ir::AppendJsonString(quoted, text);
-  // The text of a script ends at "</script", wherever that stands.
-  for (const char c : quoted) {
-    if (c == '/' && json.ends_with('<')) json += '\\';
-    json += c;
-  }
-  return json;
-}
 
 std::string Data(const Exploration& e) {
   std::string json = "{\"axes\":[";

@@ -10,8 +10,10 @@
 #include "backend/npu/npu_executable.h"
 #include "backend/npu/own_npu.h"
 #include "backend/npu/plan.h"
+#include "backend/npu/sim/assembler.h"
 #include "backend/npu/summary.h"
 #include "backend/npu/views.h"
+#include "ir/hlo/dump/module_dump.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/span.h"
@@ -44,6 +46,16 @@ class NpuClient final : public ComputationClient {
   const Config config_;
   const std::shared_ptr<NpuDevices> shared_ = std::make_shared<NpuDevices>();
 };
+
+// The device's programs, as files for its tools and as text.
+void WritePrograms(const Plan& plan, hlo::ModuleDump& dump) {
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const auto* const step = std::get_if<DeviceProgram>(&plan.steps[s].program);
+    if (step == nullptr) continue;
+    dump.File(Str("step_", s, ".npux"), ToFile(step->program->program));
+    dump.File(Str("step_", s, ".npu.s"), Disassemble(step->program->program));
+  }
+}
 
 // The process's, for the summary at its end.
 std::shared_ptr<NpuDevices>& Summarised() {
@@ -95,6 +107,7 @@ absl::StatusOr<std::shared_ptr<Card>> NpuClient::CardOf(Device device) const {
 
 absl::StatusOr<BufferPtr> NpuClient::FromHost(HostView view, Deleter deleter, Device device) {
   ScopedTimer timer(Timer::kTransferToDevice);
+  const ir::TraceSpan span(ir::SpanKind::kTransfer, "to device", view.shape->byte_size());
   const Shape shape = view.shape->WithDefaultLayout();
   absl::StatusOr<BufferPtr> buffer = [&]() -> absl::StatusOr<BufferPtr> {
     if (!shape.IsArray()) return InvalidArgument("a device holds arrays, not ", shape);
@@ -111,6 +124,7 @@ absl::StatusOr<BufferPtr> NpuClient::FromHost(HostView view, Deleter deleter, De
 
 absl::StatusOr<Literal> NpuClient::ToHost(const Buffer& buffer) {
   ScopedTimer timer(Timer::kTransferFromDevice);
+  const ir::TraceSpan span(ir::SpanKind::kTransfer, "from device", buffer.shape().byte_size());
   LAZULI_ASSIGN_OR_RETURN(const std::shared_ptr<Card> card, CardOf(buffer.device()));
   const DramBlock& block = static_cast<const NpuBuffer&>(buffer).block();
   if (block.card() == nullptr) return FailedPrecondition("the buffer has been donated to a run");
@@ -121,10 +135,15 @@ absl::StatusOr<Literal> NpuClient::ToHost(const Buffer& buffer) {
 
 absl::StatusOr<ExecutablePtr> NpuClient::Compile(std::unique_ptr<hlo::Module> module,
                                                  const backend::CompileOptions& options) {
-  TraceSpan span("npu.compile");
+  const ir::TraceSpan span(ir::SpanKind::kCompile, "npu.compile");
   LAZULI_ASSIGN_OR_RETURN(const Device device, DeviceOf(options));
+  hlo::ModuleDump dump(*module, platform());
   LAZULI_ASSIGN_OR_RETURN(Plan plan, MakePlan(std::move(module), config_, options));
-  return MakeNpuExecutable(std::move(plan), shared_, device);
+  dump.After(*plan.module);
+  if (dump.is_on()) WritePrograms(plan, dump);
+  ExecutablePtr executable = MakeNpuExecutable(std::move(plan), shared_, device);
+  if (dump.wants_buffers()) dump.AfterText("-plan.txt", executable->ToString());
+  return executable;
 }
 
 absl::StatusOr<MemoryStats> NpuClient::memory_stats(Device device) const {

@@ -270,7 +270,7 @@ absl::Status NpuExecutable::RunOnDevice(std::size_t step, const DeviceProgram& p
         break;
     }
   }
-  TraceSpan span("npu.launch");
+  const ir::TraceSpan span(ir::SpanKind::kLaunch, "npu.launch");
   if (!program.meetings.empty()) return RunTogether(program, places, run);
   std::optional<Views::Launch> watched;
   if (devices_->views != nullptr)
@@ -363,7 +363,7 @@ absl::Status NpuExecutable::RunByEvaluator(const Region& region, Run& run) const
 
 absl::Status NpuExecutable::RunOnHost(const Region& region, const HostProgram& program,
                                       Run& run) const {
-  TraceSpan span("npu.host");
+  const ir::TraceSpan span(ir::SpanKind::kLaunch, "npu.host");
   if (program.executable == nullptr) return RunByEvaluator(region, run);
   return RunByClient(region, *program.executable, run);
 }

@@ -140,9 +140,14 @@ int32_t ResultInPlaceOf(int32_t parameter, const std::vector<DeviceProgram::Upda
 absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Plan& plan, const Region& region,
                                                 const Config& config) {
   CompileReport report;
-  LAZULI_ASSIGN_OR_RETURN(const Program program,
-                          Compile(*region.module, config, &report,
-                                  {.one_group = region.alone, .updates = UpdatesOf(plan, region)}));
+  Meetings meetings;
+  meetings.one_group = false;
+  if (region.alone) {
+    LAZULI_ASSIGN_OR_RETURN(meetings, MeetingsOf(*region.instructions[0], config));
+  }
+  LAZULI_ASSIGN_OR_RETURN(const Program program, Compile(*region.module, config, &report,
+                                                         {.one_group = meetings.one_group,
+                                                          .updates = UpdatesOf(plan, region)}));
   auto checked = std::make_shared<CheckedProgram>();
   if (const auto fault = CheckProgram(program, config, *checked)) return ToStatus(*fault);
   for (const CheckedProgram::Reference& reference : checked->references) {
@@ -177,9 +182,8 @@ absl::StatusOr<DeviceProgram> MakeDeviceProgram(const Plan& plan, const Region& 
   }
   result.program = std::move(checked);
   if (region.alone) {
-    const hlo::Instruction& collective = *region.instructions[0];
-    LAZULI_ASSIGN_OR_RETURN(result.meetings, MeetingsOf(collective, config));
-    result.what = OriginOf(collective);
+    result.meetings = std::move(meetings.of_device);
+    result.what = OriginOf(*region.instructions[0]);
   }
   return result;
 }
@@ -247,30 +251,23 @@ absl::StatusOr<bool> CompileRegions(const Config& config, const backend::Compile
   return true;
 }
 
-// Collectives for which devices have to meet; an error if there are not so many, or if one is where
-// they cannot.
+// What devices have to run together: collectives, and loops and branches with collectives inside. An error if there are not so many
+// devices, or if they cannot.
 absl::StatusOr<std::unordered_set<const hlo::Instruction*>> MeetingPoints(const hlo::Module& module,
                                                                           const Config& config) {
   std::unordered_set<const hlo::Instruction*> points;
-  for (const hlo::Computation* computation : module.PostOrder()) {
-    for (const auto& i : computation->instructions()) {
-      if (!IsCollective(*i)) continue;
-      const auto meetings = MeetingsOf(*i, config);
-      if (!meetings.ok()) return WithSite(meetings.status(), backend::ThunkInfo::Of("npu", *i));
-      const bool meets = std::any_of(meetings->begin(), meetings->end(),
-                                     [](const auto& members) { return members.size() > 1; });
-      if (!meets) continue;
-      if (computation != module.entry())
-        return WithSite(
-            Unimplemented(hlo::OpcodeText(i->opcode()), " between devices inside ",
-                          computation->name(), ": a loop or branch is a program of one device"),
-            backend::ThunkInfo::Of("npu", *i));
-      if (const std::optional<Refusal> refusal = WhyNot(*i, config))
-        return WithSite(Unimplemented("npu does not run ", hlo::OpcodeText(i->opcode()),
-                                      " between devices: ", refusal->sentence),
-                        backend::ThunkInfo::Of("npu", *i));
-      points.insert(i.get());
-    }
+  for (const auto& i : module.entry()->instructions()) {
+    const auto collectives = CollectivesIn(*i);
+    if (collectives.empty()) continue;
+    const auto site = backend::ThunkInfo::Of("npu", *collectives[0]);
+    const auto meetings = MeetingsOf(*i, config);
+    if (!meetings.ok()) return WithSite(meetings.status(), site);
+    if (!meetings->any()) continue;
+    if (const std::optional<Refusal> refusal = WhyNot(*i, config))
+      return WithSite(Unimplemented("npu does not run ", hlo::OpcodeText(i->opcode()),
+                                    " between devices: ", refusal->sentence),
+                      site);
+    points.insert(i.get());
   }
   return points;
 }

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <set>
 #include <utility>
 
 #include "backend/npu/report.h"
 #include "backend/npu/sim/trace.h"
 #include "ir/support/flags.h"
-#include "ir/support/span.h"
 #include "ir/support/status.h"
 #include "ir/support/text_file.h"
 
@@ -31,9 +29,10 @@ std::unique_ptr<Views> Views::FromFlags() {
 }
 
 Views::Views(std::string report, std::string trace, int64_t most_slices)
-    : report_(std::move(report)), trace_(std::move(trace)), most_slices_(most_slices) {
-  if (!trace_.empty()) ir::SetTracing(true);
-}
+    : report_(std::move(report)),
+      trace_(std::move(trace)),
+      spans_(trace_.empty() ? nullptr : std::make_unique<ir::SpanCollector>()),
+      most_slices_(most_slices) {}
 
 Views::Launch::Launch(Views& views, const Program& program, const Card& card, int device)
     : views_(views),
@@ -101,16 +100,7 @@ void Views::Write(const NpuDevices& devices) {
   if (!report_.empty()) Save(report_, ReportHtml(devices, profile_));
   if (trace_.empty()) return;
   const std::lock_guard lock(mutex_);
-  if (ir::flags().trace_file().empty()) {  // else the spans are that file's
-    json_.NameProcess(kHostProcess, "host (wall time)");
-    std::set<uint32_t> threads;
-    for (const ir::SpanRecord& span : ir::TakeSpans()) {
-      const auto track = static_cast<int>(span.thread);
-      if (threads.insert(span.thread).second)
-        json_.NameTrack(kHostProcess, track, Str("thread ", track));
-      json_.Slice(kHostProcess, track, span.name, span.start_ns, span.duration_ns);
-    }
-  }
+  ir::AppendSpans(spans_->Spans(), kHostProcess, json_);
   SayCut(devices);
   Save(trace_, std::move(json_).Finish());
 }

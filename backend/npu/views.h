@@ -12,6 +12,7 @@
 
 #include "backend/npu/npu_executable.h"
 #include "backend/npu/profile.h"
+#include "ir/support/span_collector.h"
 #include "ir/support/trace_json.h"
 
 namespace lazuli::npu {
@@ -59,6 +60,7 @@ class Views {
   void SayCut(const NpuDevices& devices);
 
   const std::string report_, trace_;
+  const std::unique_ptr<ir::SpanCollector> spans_;  // of the host, if there is a trace
   const int64_t most_slices_;
   Profile profile_;
   ir::ForkMutex mutex_;

@@ -97,7 +97,8 @@ std::string Chart(const TileProgram& program, const std::vector<Life>& lives, in
 
 }  // namespace
 
-absl::Status Allocate(const Config& config, TileProgram& program, Occupancy* occupancy) {
+absl::Status Allocate(const Config& config, TileProgram& program, Occupancy* occupancy,
+                      Shortage* shortage) {
   const std::vector<Life> lives = Lives(program);
   // A bank's word is the unit: buffers share none.
   Room spm(config.spm_bytes(), std::max<int64_t>(64, config.spm.bank_bytes)),
@@ -111,6 +112,7 @@ absl::Status Allocate(const Config& config, TileProgram& program, Occupancy* occ
       buffer.address = (buffer.space == Space::kSpm ? spm : acc).Take(buffer.size);
       if (buffer.address >= 0) return;
       const bool is_acc = buffer.space == Space::kAcc;
+      if (shortage != nullptr) *shortage = {buffer.space, now, buffer.size};
       status = ResourceExhausted(is_acc ? "ACC_OVERFLOW: " : "SPM_OVERFLOW: ", "no room for ",
                                  buffer.size, is_acc ? " rows of " : " bytes of ", buffer.name,
                                  object, " at operation ", now,

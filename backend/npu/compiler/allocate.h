@@ -19,7 +19,15 @@ struct Occupancy {
   int64_t spm_bytes = 0, acc_rows = 0;  // the most that lived at one time
 };
 
+// What did not fit, and where.
+struct Shortage {
+  Space space = Space::kNone;
+  int operation = -1;
+  int64_t bytes = 0;  // of accumulators: rows
+};
+
 // SPM_OVERFLOW or ACC_OVERFLOW (ResourceExhausted) has a chart of what lives where it does not fit.
-absl::Status Allocate(const Config& config, TileProgram& program, Occupancy* occupancy = nullptr);
+absl::Status Allocate(const Config& config, TileProgram& program, Occupancy* occupancy = nullptr,
+                      Shortage* shortage = nullptr);
 
 }  // namespace lazuli::npu

@@ -25,22 +25,30 @@ absl::Status CheckSupported(const hlo::Module& module, const Config& config) {
 }
 
 // With loads as early as there is room for.
-absl::Status PlaceEarly(const Config& config, TileProgram& tiles, Occupancy& occupancy) {
+absl::Status PlaceEarly(const Config& config, TileProgram& tiles, Occupancy& occupancy,
+                        Shortage* shortage = nullptr) {
   TileProgram early = tiles;
   PrefetchLoads(early);
   if (Allocate(config, early, &occupancy).ok()) {
     tiles = std::move(early);
     return absl::OkStatus();
   }
-  return Allocate(config, tiles, &occupancy);
+  return Allocate(config, tiles, &occupancy, shortage);
 }
 
-// With small temporaries in the scratchpad if there is room for them.
-absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& occupancy) {
-  TileProgram kept = tiles;
-  if (KeepInScratchpad(config, kept) && PlaceEarly(config, kept, occupancy).ok()) {
-    tiles = std::move(kept);
-    return absl::OkStatus();
+// With small temporaries in the scratchpad, as long as there is room for them.
+absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& occupancy,
+                          int& spilled) {
+  Residence residence(config, tiles);
+  while (residence.any()) {
+    TileProgram kept = residence.Apply();
+    Shortage shortage;
+    if (PlaceEarly(config, kept, occupancy, &shortage).ok()) {
+      tiles = std::move(kept);
+      spilled = residence.spilled();
+      return absl::OkStatus();
+    }
+    if (!residence.Spill(shortage)) break;
   }
   return PlaceEarly(config, tiles, occupancy);
 }
@@ -49,14 +57,14 @@ absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& o
 // with less.
 absl::Status MakeTiles(const hlo::Computation& entry, const Config& config,
                        const CompileOptions& options, TileProgram& tiles, Occupancy& occupancy,
-                       std::vector<MayReplace>& updated) {
+                       CompileReport& report) {
   absl::Status status;
   for (Config planned = config; planned.spm.kb >= 1; planned.spm.kb /= 2) {
     tiles = {};
     TileBuilder builder(planned, tiles);
     LAZULI_RETURN_IF_ERROR(Lowering(builder, options.one_group).LowerEntry(entry));
-    updated = UpdateInPlace(tiles, options.updates);
-    status = PlaceBuffers(config, tiles, occupancy);
+    report.updated = UpdateInPlace(tiles, options.updates);
+    status = PlaceBuffers(config, tiles, occupancy, report.spilled);
     if (!absl::IsResourceExhausted(status)) return status;
   }
   return status;
@@ -77,18 +85,16 @@ absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
   LAZULI_RETURN_IF_ERROR(CheckSupported(module, config));
   TileProgram tiles;
   Occupancy occupancy;
-  std::vector<MayReplace> updated;
-  LAZULI_RETURN_IF_ERROR(MakeTiles(*module.entry(), config, options, tiles, occupancy, updated));
+  CompileReport unasked;
+  if (report == nullptr) report = &unasked;
+  LAZULI_RETURN_IF_ERROR(MakeTiles(*module.entry(), config, options, tiles, occupancy, *report));
   LAZULI_RETURN_IF_ERROR(Synchronise(tiles));
-  if (report != nullptr) {
-    report->spm_bytes = occupancy.spm_bytes;
-    report->acc_rows = occupancy.acc_rows;
-    report->origins = tiles.instructions;
-    report->updated = std::move(updated);
-    if (options.keep_tiles) report->tiles = tiles.ToString();
-  }
+  report->spm_bytes = occupancy.spm_bytes;
+  report->acc_rows = occupancy.acc_rows;
+  report->origins = tiles.instructions;
+  if (options.keep_tiles) report->tiles = tiles.ToString();
   absl::StatusOr<Program> program = Emit(config, tiles);
-  if (program.ok() && report != nullptr) report->temporary_bytes = TemporaryBytes(*program);
+  if (program.ok()) report->temporary_bytes = TemporaryBytes(*program);
   if (program.ok() && options.verify) LAZULI_RETURN_IF_ERROR(Verify(*program, config));
   return program;
 }
@@ -96,9 +102,9 @@ absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
 std::string ReportText(const CompileReport& report, const Program& program) {
   return Str("instructions ", program.text.size(), "\ndescriptors ", program.descriptors.size(),
              "\nvector programs ", program.vectors.size(), "\nscratchpad ", report.spm_bytes,
-             " bytes at most\naccumulators ", report.acc_rows, " rows at most\ntemporaries ",
-             report.temporary_bytes, " bytes of DRAM\nconstants ", program.constants.size(),
-             " bytes\n");
+             " bytes at most\naccumulators ", report.acc_rows, " rows at most\nspilled ",
+             report.spilled, " values\ntemporaries ", report.temporary_bytes,
+             " bytes of DRAM\nconstants ", program.constants.size(), " bytes\n");
 }
 
 }  // namespace lazuli::npu

@@ -29,6 +29,7 @@ namespace lazuli::npu {
 struct CompileReport {
   int64_t spm_bytes = 0, acc_rows = 0;           // the most that lives at one time
   int64_t temporary_bytes = 0;                   // of DRAM
+  int spilled = 0;                               // values that left the scratchpad for lack of room
   std::string tiles;                             // the tile program as text, if it was asked for
   std::vector<const hlo::Instruction*> origins;  // of Program::origins; null: of none
   std::vector<MayReplace> updated;               // the pairs that are one array

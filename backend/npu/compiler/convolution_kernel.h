@@ -42,6 +42,9 @@ ConvTiles SearchConvolution(const Config& config, const ProductTypes& types,
 void EmitConvolution(const ConvProblem& problem, const ProductTypes& types, const ConvTiles& tiles,
                      TileBuilder& builder, const Epilogue& epilogue);
 
+// Bytes that cross the DRAM for a box of a view: runs of whole bursts.
+double DramTraffic(const Config& config, const View& view, const Dims& extents);
+
 // How an input tile lies in the scratchpad: elements between neighbours along batch, spatial dims and
 // channels, and the size.
 struct ImageShape {

@@ -98,8 +98,9 @@ class BlockCache {
   Block Get(int64_t row, int64_t rows, int64_t column, int64_t columns) {
     if (row == row_ && column == column_) return block_;
     const int elem = TypeBytes(view_.type);
-    // Rows that are written across: neighbours of a column in different banks.
-    const bool across = view_.strides[1] != 1 && rows > 1;
+    // Rows that are written across: neighbours of a column in different banks, where there is room for that.
+    const bool across = view_.strides[1] != 1 && rows > 1 && columns > 1 &&
+                        rows * pad_ * elem <= b_.config().spm_bytes() / 8;
     const int64_t pitch = across ? columns + pad_ : columns;
     block_ = {b_.AddBuffer("block", rows * pitch * elem), pitch};
     b_.Load(TileBuilder::Spm(block_.buffer), {pitch, 1},

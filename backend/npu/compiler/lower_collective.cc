@@ -629,13 +629,49 @@ bool IsCollective(const hlo::Instruction& i) {
   }
 }
 
-absl::StatusOr<std::vector<std::vector<int>>> MeetingsOf(const hlo::Instruction& i,
-                                                         const Config& config) {
-  LAZULI_ASSIGN_OR_RETURN(const auto groups, DeviceGroups(i, config));
-  std::vector<std::vector<int>> meetings;
-  for (const int device : AllDevices(config))
-    meetings.push_back(MeetingOf(groups, i.opcode() == Opcode::kCollectivePermute, device));
-  return meetings;
+std::vector<const hlo::Instruction*> CollectivesIn(const hlo::Instruction& instruction) {
+  if (IsCollective(instruction)) return {&instruction};
+  std::vector<const hlo::Instruction*> found;
+  for (const hlo::Computation* called : instruction.called()) {
+    for (const auto& i : called->instructions()) {
+      const auto inside = CollectivesIn(*i);
+      found.insert(found.end(), inside.begin(), inside.end());
+    }
+  }
+  return found;
+}
+
+bool Meetings::any() const {
+  return std::any_of(of_device.begin(), of_device.end(),
+                     [](const std::vector<int>& members) { return members.size() > 1; });
+}
+
+absl::StatusOr<Meetings> MeetingsOf(const hlo::Instruction& instruction, const Config& config) {
+  const std::vector<int> devices = AllDevices(config);
+  Meetings all;
+  const hlo::Instruction* first = nullptr;  // that is between several
+  for (const int device : devices) all.of_device.push_back({device});
+  for (const hlo::Instruction* i : CollectivesIn(instruction)) {
+    LAZULI_ASSIGN_OR_RETURN(const auto groups, DeviceGroups(*i, config));
+    Meetings own;
+    for (const int device : devices)
+      own.of_device.push_back(MeetingOf(groups, i->opcode() == Opcode::kCollectivePermute, device));
+    if (!own.any()) continue;
+    if (first != nullptr && own.of_device != all.of_device) {
+      all.one_group = false;
+      const auto whole = [&](const std::vector<int>& members) { return members == devices; };
+      if (std::none_of(all.of_device.begin(), all.of_device.end(), whole) &&
+          std::none_of(own.of_device.begin(), own.of_device.end(), whole))
+        return Unimplemented(OriginOf(*first), " and ", OriginOf(*i), " inside ",
+                             OriginOf(instruction),
+                             " are between different devices, and neither is between all");
+      all.of_device.assign(devices.size(), devices);
+      continue;
+    }
+    first = i;
+    all = std::move(own);
+  }
+  return all;
 }
 
 std::optional<Refusal> WhyNotCollective(const hlo::Instruction& i, const Config& config) {

@@ -5,6 +5,7 @@
 
 #include "backend/npu/compiler/convolution_kernel.h"
 #include "backend/npu/compiler/lowering.h"
+#include "backend/npu/compiler/vector_convolution.h"
 
 namespace lazuli::npu {
 namespace {
@@ -89,6 +90,23 @@ void Lowering::LowerConvolution(const hlo::Instruction& i, const ProductTypes& t
   const int64_t channels = whole.x.dims.back() / groups, batch = whole.x.dims[0] / batch_groups;
   const int64_t together =
       batch_groups > 1 ? 1 : GroupsTogether(b_.config(), groups, channels, features);
+  const auto epilogue_from = [&](int64_t feature) {
+    Epilogue epilogue;
+    if (fused != nullptr)
+      epilogue = [&, feature](const Dims& starts, const Dims& extents,
+                              const TileBuilder::Stream& block) {
+        Dims at(sums.dims.size(), 0), counts(sums.dims.size(), 1);
+        TileBuilder::Stream stream{{block.at.place, Dims(sums.dims.size(), 0)}, block.type};
+        for (std::size_t d = 0; d < order.size(); ++d) {
+          const auto to = static_cast<std::size_t>(order[d]);
+          at[to] = starts[d] + (d + 1 == order.size() ? feature : 0);
+          counts[to] = extents[d];
+          stream.at.strides[to] = block.at.strides[d];
+        }
+        fused->Run(at, counts, stream);
+      };
+    return epilogue;
+  };
   std::optional<ConvTiles> tiles;
   for (int64_t g = 0; g < groups * batch_groups; g += together) {
     ConvProblem part = whole;
@@ -99,21 +117,16 @@ void Lowering::LowerConvolution(const hlo::Instruction& i, const ProductTypes& t
       part.x = Part(whole.x, whole.x.dims.size() - 1, g * channels, together * channels);
     part.w = Part(whole.w, whole.w.dims.size() - 1, g * features, together * features);
     part.y = Part(whole.y, whole.y.dims.size() - 1, g * features, together * features);
-    if (!tiles) tiles = SearchConvolution(b_.config(), types, part);
-    Epilogue epilogue;
-    if (fused != nullptr)
-      epilogue = [&](const Dims& starts, const Dims& extents, const TileBuilder::Stream& block) {
-        Dims at(sums.dims.size(), 0), counts(sums.dims.size(), 1);
-        TileBuilder::Stream stream{{block.at.place, Dims(sums.dims.size(), 0)}, block.type};
-        for (std::size_t d = 0; d < order.size(); ++d) {
-          const auto to = static_cast<std::size_t>(order[d]);
-          at[to] = starts[d] + (d + 1 == order.size() ? g * features : 0);
-          counts[to] = extents[d];
-          stream.at.strides[to] = block.at.strides[d];
-        }
-        fused->Run(at, counts, stream);
-      };
-    EmitConvolution(part, types, *tiles, b_, epilogue);
+    if (!tiles) {
+      tiles = SearchConvolution(b_.config(), types, part);
+      const VectorConvolution all{whole, groups, batch_groups};
+      const double vectors = CyclesOnVectors(b_.config(), types, all),
+                   array = tiles->cycles * static_cast<double>(groups * batch_groups / together);
+      constexpr double kSurely = 0.8;  // both are estimates
+      if (vectors >= 0 && vectors < kSurely * array)
+        return EmitOnVectors(all, types, b_, epilogue_from(0));
+    }
+    EmitConvolution(part, types, *tiles, b_, epilogue_from(g * features));
   }
 }
 

@@ -9,27 +9,6 @@
 namespace lazuli::npu {
 namespace {
 
-// Bytes that cross the DRAM for a box of a view: runs of whole bursts.
-double Traffic(const Config& config, const View& view, const Dims& extents) {
-  Dims dims = extents, strides = view.strides;
-  for (std::size_t d = 1; d < dims.size(); ++d) {
-    for (std::size_t i = d; i > 0 && std::abs(strides[i]) > std::abs(strides[i - 1]); --i) {
-      std::swap(strides[i], strides[i - 1]);
-      std::swap(dims[i], dims[i - 1]);
-    }
-  }
-  int64_t run = 1, runs = 1;
-  bool joined = true;
-  for (std::size_t i = dims.size(); i-- > 0;) {
-    if (dims[i] == 1) continue;
-    joined = joined && strides[i] == run;
-    (joined ? run : runs) *= dims[i];
-  }
-  const int64_t burst = config.dram.burst;
-  return static_cast<double>(runs) *
-         static_cast<double>(CeilDiv(run * TypeBytes(view.type), burst) * burst);
-}
-
 class Search {
  public:
   Search(const Config& config, const ProductTypes& types, const ConvProblem& problem)
@@ -109,9 +88,9 @@ class Search {
     weights.back() = std::min(x.features, weights.back());
     Dims out = x.tile;
     out.push_back(x.features);
-    const double image_bytes = Traffic(config_, p_.x, image),
-                 weight_bytes = Traffic(config_, p_.w, weights),
-                 out_bytes = Traffic(config_, p_.y, out);
+    const double image_bytes = DramTraffic(config_, p_.x, image),
+                 weight_bytes = DramTraffic(config_, p_.w, weights),
+                 out_bytes = DramTraffic(config_, p_.y, out);
     const bool one_chunk = chunks == 1;
     const double image_times = static_cast<double>(
         blocks * chunks * (one_chunk && (!x.features_outer || blocks == 1) ? 1 : columns));
@@ -142,6 +121,26 @@ class Search {
 };
 
 }  // namespace
+
+double DramTraffic(const Config& config, const View& view, const Dims& extents) {
+  Dims dims = extents, strides = view.strides;
+  for (std::size_t d = 1; d < dims.size(); ++d) {
+    for (std::size_t i = d; i > 0 && std::abs(strides[i]) > std::abs(strides[i - 1]); --i) {
+      std::swap(strides[i], strides[i - 1]);
+      std::swap(dims[i], dims[i - 1]);
+    }
+  }
+  int64_t run = 1, runs = 1;
+  bool joined = true;
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    if (dims[i] == 1) continue;
+    joined = joined && strides[i] == run;
+    (joined ? run : runs) *= dims[i];
+  }
+  const int64_t burst = config.dram.burst;
+  return static_cast<double>(runs) *
+         static_cast<double>(CeilDiv(run * TypeBytes(view.type), burst) * burst);
+}
 
 int64_t ImageShape::elements() const {
   int64_t n = 1;

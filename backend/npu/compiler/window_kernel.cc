@@ -7,7 +7,7 @@
 
 #include "backend/npu/compiler/boxes.h"
 #include "backend/npu/compiler/region.h"
-#include "backend/npu/compiler/runs.h"
+#include "backend/npu/compiler/window_part.h"
 #include "backend/npu/sim/cost.h"
 
 namespace lazuli::npu {
@@ -21,40 +21,6 @@ int ArithmeticOf(Type type) {
 Type WordOf(Type type) {
   const int arithmetic = ArithmeticOf(type);
   return arithmetic == kFloats ? Type::kF32 : arithmetic == kUnsigned ? Type::kU32 : Type::kS32;
-}
-
-// The part of the array under a box of windows.
-struct Part {
-  Dims extents, strides;     // in the scratchpad
-  Dims loaded, near, far;    // what of it there is: dims, and strides on both sides
-  int64_t to = 0, from = 0;  // its first element
-  bool holes = false, empty = false;
-  int64_t elements() const {
-    return std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>());
-  }
-};
-
-Part PartUnder(const hlo::Window& window, const View& x, const Dims& starts, const Dims& counts) {
-  Part part;
-  for (std::size_t d = 0; d < window.size(); ++d)
-    part.extents.push_back((counts[d] - 1) * window[d].stride +
-                           (window[d].size - 1) * window[d].window_dilation + 1);
-  part.strides = DenseView(0, x.type, part.extents).strides;
-  for (std::size_t d = 0; d < window.size(); ++d) {
-    const hlo::WindowDim& w = window[d];
-    // In positions of the dilated array.
-    const int64_t low = starts[d] * w.stride - w.pad_low, high = low + part.extents[d] - 1;
-    const int64_t first = CeilDiv(std::max<int64_t>(low, 0), w.base_dilation);
-    const int64_t last = high < 0 ? -1 : std::min(x.dims[d] - 1, high / w.base_dilation);
-    part.empty = part.empty || last < first;
-    part.holes = part.holes || w.base_dilation > 1 || first > low || last < high;
-    part.loaded.push_back(last - first + 1);
-    part.near.push_back(part.strides[d] * w.base_dilation);
-    part.far.push_back(x.strides[d]);
-    part.from += first * x.strides[d];
-    part.to += (first * w.base_dilation - low) * part.strides[d];
-  }
-  return part;
 }
 
 // What both kernels do with boxes of windows.
@@ -77,7 +43,7 @@ class WindowEmitter {
         type};
   }
   // One tap of all windows.
-  Stream Tap(const Part& part, int buffer, absl::Span<const int64_t> tap, Type type) const {
+  Stream Tap(const WindowPart& part, int buffer, absl::Span<const int64_t> tap, Type type) const {
     int64_t offset = 0;
     Dims strides;
     for (std::size_t d = 0; d < tap.size(); ++d) {
@@ -92,38 +58,13 @@ class WindowEmitter {
             TypeBytes(view.type));
     return {{TileBuilder::Spm(buffer), Dims(k_.window.size(), 0)}, view.type};
   }
-  int LoadPart(const Part& part, uint32_t padding) {
-    const int elem = TypeBytes(type_);
-    const int buffer = b_.AddBuffer("part", part.elements() * elem);
-    if (part.holes)
-      b_.Fill(TileBuilder::Spm(buffer), part.elements(), elem, static_cast<int32_t>(padding), 0);
-    if (!part.empty)
-      b_.Load(TileBuilder::Spm(buffer, part.to * elem), part.near,
-              TileBuilder::Dram(k_.x, part.from), part.far, part.loaded, elem, 0);
-    return buffer;
+  int LoadPart(const WindowPart& part, uint32_t padding) {
+    return npu::LoadPart(part, k_.x, padding, b_);
   }
 
-  // The micro-program f(expression, nodes of the inputs) over all windows of a box.
   template <class F>
   void Run(const Dims& counts, std::vector<Stream> inputs, Stream out, F f) {
-    Expression e;
-    std::vector<int> nodes;
-    for (std::size_t s = 0; s < inputs.size(); ++s)
-      nodes.push_back(e.Load(static_cast<int>(s), inputs[s].type));
-    const std::vector<npu::Run> runs = DivideIntoRuns(e, f(e, nodes));
-    // Streams that the program does not read are none of its inputs.
-    std::vector<Stream> used;
-    for (const Source& source : runs.at(0).inputs)
-      used.push_back(inputs[static_cast<std::size_t>(source.index)]);
-    Dims dims = counts;
-    std::vector<Dims*> strides{&out.at.strides};
-    for (Stream& input : used) strides.push_back(&input.at.strides);
-    CollapseLevels(dims, strides);
-    if (dims.empty()) {
-      dims = {1};
-      for (Dims* s : strides) *s = {0};
-    }
-    b_.Vector(runs[0].words, dims, used, out);
+    RunOver(b_, counts, std::move(inputs), std::move(out), f);
   }
 
   template <class F>
@@ -150,7 +91,7 @@ class ReduceWindowEmitter : public WindowEmitter {
     std::iota(order.begin(), order.end(), std::size_t{0});
     boxes.ForEach(order, [&](const Dims& starts, const Dims& counts) {
       b_.NextStage();
-      const Part part = PartUnder(k_.window, k_.x, starts, counts);
+      const WindowPart part = PartUnder(k_.window, k_.x, starts, counts);
       const int buffer = LoadPart(part, identity);
       std::vector<Stream> streams;
       if (!init_is_identity) streams.push_back(Scalar(k_.init));
@@ -242,7 +183,7 @@ class ScatterEmitter : public WindowEmitter {
     std::iota(order.begin(), order.end(), std::size_t{0});
     boxes.ForEach(order, [&](const Dims& starts, const Dims& counts) {
       b_.NextStage();
-      const Part part = PartUnder(k_.window, k_.x, starts, counts);
+      const WindowPart part = PartUnder(k_.window, k_.x, starts, counts);
       if (part.empty) return;
       const Stream chosen = Choose(part, counts, keeps);
       Scatter(part, starts, counts, chosen, source, joins);
@@ -251,7 +192,7 @@ class ScatterEmitter : public WindowEmitter {
 
  private:
   // Of each window which tap it is.
-  Stream Choose(const Part& part, const Dims& counts, const hlo::Computation& keeps) {
+  Stream Choose(const WindowPart& part, const Dims& counts, const hlo::Computation& keeps) {
     const int buffer = LoadPart(part, 0), valid = part.holes ? LoadValid(part) : -1;
     Stream best{}, chosen{};
     int32_t number = 0;
@@ -303,14 +244,14 @@ class ScatterEmitter : public WindowEmitter {
   }
 
   // 1 where the part has an element of the array, else 0.
-  int LoadValid(const Part& part) {
+  int LoadValid(const WindowPart& part) {
     const int valid = b_.AddBuffer("valid", part.elements());
     b_.Fill(TileBuilder::Spm(valid), part.elements(), 1, 0, 0);
     b_.FillBox(TileBuilder::Spm(valid, part.to), part.near, part.loaded, 1, 1, 0);
     return valid;
   }
 
-  void Scatter(const Part& part, const Dims& starts, const Dims& counts, const Stream& chosen,
+  void Scatter(const WindowPart& part, const Dims& starts, const Dims& counts, const Stream& chosen,
                const View& source, Micro joins) {
     int64_t from = 0;
     for (std::size_t d = 0; d < starts.size(); ++d) from += starts[d] * source.strides[d];

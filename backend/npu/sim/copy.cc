@@ -164,7 +164,8 @@ bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& reque
 
   Counters& counters = CountersOf(core);
   const int64_t n = CountOf(source), read = n * source.elem, written = n * target.elem;
-  (IsDram(from) ? counters.dram_read_bytes : counters.spm_read_bytes) += read;
+  if (op != Op::kDmaLd || !IsDram(from))
+    (IsDram(from) ? counters.dram_read_bytes : counters.spm_read_bytes) += read;
   (IsDram(to) ? counters.dram_write_bytes : counters.spm_write_bytes) += written;
   if (op == Op::kDmaH2d || op == Op::kDmaD2h) {
     counters.host_bytes += read;
@@ -181,6 +182,10 @@ bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& reque
     RunsOf(op == Op::kDmaLd ? from : to, op == Op::kDmaLd ? source : target, runs_);
     for (const ByteRun& run : runs_)
       request.runs.emplace_back(run.offset, static_cast<int64_t>(run.bytes));
+    // What a stride of 0 repeats comes once.
+    if (op == Op::kDmaLd && IsDram(from)) {
+      for (const ByteRun& run : runs_) counters.dram_read_bytes += static_cast<int64_t>(run.bytes);
+    }
   }
   return true;
 }

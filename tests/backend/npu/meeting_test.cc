@@ -232,6 +232,107 @@ TEST_F(NpuMeetingTest, CollectivesBetweenHostAndDeviceParts) {
   });
 }
 
+// Three rounds, at each of which all meet twice.
+constexpr std::string_view kLoop = R"(HloModule m
+  add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+  more { s = (s32[], f32[1000]) parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] constant(3) ROOT p = pred[] compare(i, n), direction=LT }
+  body {
+    s = (s32[], f32[1000]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[1000] get-tuple-element(s), index=1
+    one = s32[] constant(1) next = s32[] add(i, one)
+    y = f32[1000] all-reduce(x), replica_groups={GROUPS}, to_apply=add, metadata={op_type="aten::sum" source_file="train.py" source_line=7}
+    z = f32[1000] add(y, x)
+    w = f32[1000] collective-permute(z), source_target_pairs={PAIRS} ROOT t = (s32[], f32[1000]) tuple(next, w) }
+  ENTRY e {
+    x = f32[1000] parameter(0) zero = s32[] constant(0) t = (s32[], f32[1000]) tuple(zero, x)
+    l = (s32[], f32[1000]) while(t), condition=more, body=body y = f32[1000] get-tuple-element(l), index=1
+    ROOT r = f32[1000] add(y, y) })";
+
+std::string LoopOf(const std::string& groups, const std::string& pairs) {
+  std::string text(kLoop);
+  text.replace(text.find("GROUPS"), 6, groups);
+  text.replace(text.find("PAIRS"), 5, pairs);
+  return text;
+}
+
+TEST_F(NpuMeetingTest, CollectivesInsideALoop) {
+  Start("devices=4");
+  struct Case {
+    std::string groups, pairs;
+    std::vector<std::vector<int>> summed;
+    std::vector<int> source;  // of each device's value; -1: none
+  };
+  const std::vector<Case> cases = {
+      {"{0,1,2}", "{0,1},{1,2},{2,0}", {{0, 1, 2}}, {2, 0, 1, -1}},  // one group
+      {"{0,1},{2,3}", "{0,1},{1,0},{2,3},{3,2}", {{0, 1}, {2, 3}}, {1, 0, 3, 2}},
+      {"{0,1},{2,3}", "{3,0},{0,3},{1,2},{2,1}", {{0, 1}, {2, 3}}, {3, 2, 1, 0}}};
+  for (const Case& c : cases) {
+    std::vector<float> values = {1, 2, 3, 4};
+    for (int round = 0; round < 3; ++round) {
+      std::vector<float> sums(4, 0);
+      for (const std::vector<int>& group : c.summed) {
+        for (const int d : group) {
+          for (const int other : group)
+            sums[static_cast<std::size_t>(d)] += values[static_cast<std::size_t>(other)];
+          sums[static_cast<std::size_t>(d)] += values[static_cast<std::size_t>(d)];
+        }
+      }
+      for (std::size_t d = 0; d < 4; ++d)
+        values[d] = c.source[d] < 0 ? 0 : sums[static_cast<std::size_t>(c.source[d])];
+    }
+    OnThreads(4, [&](int d) {
+      const auto value = RunOn(d, LoopOf(c.groups, c.pairs), static_cast<float>(1 + d));
+      ASSERT_TRUE(value.ok()) << value.status();
+      if (c.source[static_cast<std::size_t>(d)] >= 0) {
+        EXPECT_EQ(*value, 2 * values[static_cast<std::size_t>(d)]) << c.groups << " " << d;
+      }
+    });
+  }
+}
+
+TEST_F(NpuMeetingTest, LoopsOfWhichNobodyKnowsWhoRunsThemAreAnError) {
+  Start("devices=6");
+  EXPECT_THAT(
+      std::string(Message(RunOn(0, LoopOf("{0,1},{2,3}", "{1,2},{2,1}"), 1).status())),
+      AllOf(HasSubstr("aten::sum: all-reduce y (train.py:7) and collective-permute w inside "
+                      "while l are between different devices, and neither is between all"),
+            HasSubstr("train.py:7")));
+}
+
+// Each device has a program of its own, which has one end of a channel.
+TEST_F(NpuMeetingTest, ChannelsBetweenDifferentPrograms) {
+  Start("devices=3");
+  const auto send = [](std::string_view value, int channel, std::string_view pair) {
+    return Str("sent", channel, " = (f32[1000], u32[], token[]) send(", value,
+               ", t), channel_id=", channel,
+               ", frontend_attributes={_xla_send_recv_source_target_pairs={{", pair, "}}} ended",
+               channel, " = token[] send-done(sent", channel, "), channel_id=", channel, "\n");
+  };
+  const auto recv = [](std::string_view value, int channel, std::string_view pair) {
+    return Str("got", channel, " = (f32[1000], u32[], token[]) recv(t), channel_id=", channel,
+               ", frontend_attributes={_xla_send_recv_source_target_pairs={{", pair, "}}} w",
+               channel, " = (f32[1000], token[]) recv-done(got", channel, "), channel_id=", channel,
+               " ", value, " = f32[1000] get-tuple-element(w", channel, "), index=0\n");
+  };
+  const std::string head =
+      "HloModule m\nENTRY e { x = f32[1000] parameter(0) t = token[] after-all()\n";
+  // A pipeline of three stages, and what the last one found goes back to the first.
+  const std::string programs[] = {Str(head, "y = f32[1000] add(x, x)\n", send("y", 1, "0,1"),
+                                      recv("b", 3, "2,0"), "ROOT r = f32[1000] add(b, x) }"),
+                                  Str(head, recv("a", 1, "0,1"), "y = f32[1000] multiply(a, x)\n",
+                                      send("y", 2, "1,2"), "ROOT r = f32[1000] negate(y) }"),
+                                  Str(head, recv("a", 2, "1,2"), "y = f32[1000] subtract(a, x)\n",
+                                      send("y", 3, "2,0"), "ROOT r = f32[1000] negate(y) }")};
+  const float expected[] = {2 * 3 * 5 - 7 + 3, -2 * 3 * 5, -(2 * 3 * 5 - 7)};
+  const float inputs[] = {3, 5, 7};
+  OnThreads(3, [&](int d) {
+    for (int step = 0; step < 2; ++step) {
+      const auto value = RunOn(d, programs[d], inputs[d]);
+      ASSERT_TRUE(value.ok()) << value.status();
+      EXPECT_EQ(*value, expected[d]) << d;
+    }
+  });
+}
+
 TEST_F(NpuMeetingTest, AFaultOfOneIsAnErrorOfAllWhoWaitForIt) {
   for (const std::string_view inject : {"link:0", "trap:0"}) {
     const ir::Runtime::Scope fresh;

@@ -11,6 +11,7 @@
 #include "ir/types/leaves.h"
 #include "lowering/passes/pass.h"
 #include "lowering/passes/pipelines.h"
+#include "tests/backend/npu/sim/invariants.h"
 
 namespace lazuli::npu {
 namespace {
@@ -54,6 +55,8 @@ absl::StatusOr<Literal> RunCompiled(const hlo::Module& module,
   LAZULI_RETURN_IF_ERROR(WriteParameters(*machine, arguments));
   if (auto fault = machine->Run(options)) return ToStatus(*fault);
   if (cycles != nullptr) *cycles = machine->cycles();
+  if (options.timing)
+    ExpectInvariants(read, config, machine->counters(0), machine->cycles(), false);
   std::vector<Literal> leaves;
   absl::Status status;
   const Shape shape = module.entry()->root()->shape().WithDefaultLayout();

@@ -112,6 +112,52 @@ TEST(NpuConvolutionTest, WhatReadsItIsDoneToItsBlocks) {
   }
 }
 
+// A layer of MobileNet's, 1.8 M products, and the gradients of its input and its weights: the array would multiply zeros, for 229
+// thousand cycles and more. Both arrays of 800 kB cross the DRAM in 63 thousand.
+TEST(NpuConvolutionTest, DepthwiseConvolutionsRunOnTheVectorUnit) {
+  Config config, small;
+  small.spm.kb = 64;
+  const char* const forward =
+      "x = f32[1,56,56,64] parameter(0) w = f32[3,3,1,64] parameter(1) ROOT y = f32[1,56,56,64] "
+      "convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, "
+      "feature_group_count=64";
+  const char* const input_gradient =
+      "x = f32[1,56,56,64] parameter(0) w = f32[3,3,64,1] parameter(1) t = f32[3,3,1,64] "
+      "transpose(w), dimensions={0,1,3,2} ROOT y = f32[1,56,56,64] convolution(x, t), "
+      "window={size=3x3 pad=1_1x1_1 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f, "
+      "feature_group_count=64";
+  const char* const weight_gradient =
+      "x = f32[1,56,56,64] parameter(0) d = f32[1,56,56,64] parameter(1) ROOT y = f32[3,3,1,64] "
+      "convolution(x, d), window={size=56x56 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, "
+      "batch_group_count=64";
+  struct Case {
+    const char* body;
+    int64_t most;  // cycles
+  };
+  for (const auto& [body, most] :
+       {Case{forward, 105'000}, Case{input_gradient, 105'000}, Case{weight_gradient, 150'000}}) {
+    SCOPED_TRACE(body);
+    const auto module = ParseHlo(Str("ENTRY e { ", body, " }"));
+    for (const Config& of : {config, small})
+      ExpectCompiled(*module, {.rtol = 1e-4, .atol = 1e-3, .config = of});
+    const auto program = CompileSimplified(*module, config);
+    ASSERT_TRUE(program.ok()) << program.status();
+    auto machine = *Machine::Create(config);
+    ASSERT_FALSE(machine->Load(*program));
+    const std::vector<Literal> arguments = RandomArguments(*module);
+    for (std::size_t p = 0; p < 2; ++p)
+      ASSERT_TRUE(machine
+                      ->WriteSymbol(
+                          0, Str("p", p),
+                          {arguments[p].raw(), static_cast<std::size_t>(arguments[p].byte_size())})
+                      .ok());
+    ASSERT_FALSE(machine->Run({}));
+    EXPECT_EQ(machine->counters(0).macs_f32, 0);
+    EXPECT_LE(machine->cycles(), most);
+    RecordProperty("cycles", static_cast<int>(machine->cycles()));
+  }
+}
+
 // The layers of ResNet-18 for one image, of 8 bits: SCALE-Sim's best dataflow takes 2.13 M cycles for the same. Vela 5.2.0
 // estimates 2,770,869 for an Ethos-U85-1024, which has as many multipliers, and 157,291 for a layer of 3 x 3 x 64.
 TEST(NpuConvolutionTest, Resnet18TakesFewCycles) {

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
+#include <map>
 #include <random>
 #include <sstream>
 #include <string>
@@ -22,15 +25,91 @@ std::string DotText(int64_t m, int64_t k, int64_t n, std::string_view in, std::s
              "] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }");
 }
 
+// Dots of any dimension numbers: up to two dimensions each that both have, that are summed over, and that one has.
+class RandomDot {
+ public:
+  explicit RandomDot(unsigned seed) : random_(seed) {}
+
+  std::string Text(std::string_view a_type, std::string_view b_type, std::string_view out) {
+    Operand a, b;
+    std::string result;
+    for (const bool batch : {true, false}) {
+      for (int64_t d = Below(batch ? 2 : 3); d > 0; --d) {
+        const int64_t size = 1 + Below(batch ? 4 : 40);
+        Add(a, size, batch ? 'b' : 'c');
+        Add(b, size, batch ? 'b' : 'c');
+        if (batch) result += Str(result.empty() ? "" : ",", size);
+      }
+    }
+    for (Operand* const of : {&a, &b}) {
+      for (int64_t d = Below(3); d > 0; --d) Add(*of, 1 + Below(of->dims.size() > 2 ? 9 : 70), 'f');
+      std::shuffle(of->dims.begin(), of->dims.end(), random_);
+      for (const Dim& dim : of->dims) {
+        if (dim.kind == 'f') result += Str(result.empty() ? "" : ",", dim.size);
+      }
+    }
+    return Str("ENTRY e { a = ", a_type, Sizes(a), " parameter(0) b = ", b_type, Sizes(b),
+               " parameter(1) ROOT c = ", out, "[", result,
+               "] dot(a, b), lhs_batch_dims=", Places(a, 'b'), ", rhs_batch_dims=", Places(b, 'b'),
+               ", lhs_contracting_dims=", Places(a, 'c'), ", rhs_contracting_dims=", Places(b, 'c'),
+               " }");
+  }
+
+ private:
+  struct Dim {
+    int64_t size;
+    char kind;   // b: batch, c: contracting, f: free
+    int number;  // which of its kind
+  };
+  struct Operand {
+    std::vector<Dim> dims;
+  };
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  static void Add(Operand& to, int64_t size, char kind) {
+    to.dims.push_back({size, kind, static_cast<int>(to.dims.size())});
+  }
+  static std::string Sizes(const Operand& of) {
+    std::string text;
+    for (const Dim& dim : of.dims) text += Str(text.empty() ? "" : ",", dim.size);
+    return Str("[", text, "]");
+  }
+  // The dimensions of a kind, in the order in which both operands were given them.
+  static std::string Places(const Operand& of, char kind) {
+    std::map<int, std::size_t> places;
+    for (std::size_t d = 0; d < of.dims.size(); ++d) {
+      if (of.dims[d].kind == kind) places[of.dims[d].number] = d;
+    }
+    std::string text;
+    for (const auto& [number, place] : places) text += Str(text.empty() ? "" : ",", place);
+    return Str("{", text, "}");
+  }
+
+  std::mt19937 random_;
+};
+
+// LAZULI_NPU_MODULES: so many of each instead of a sample.
 TEST(NpuDotTest, IntegersAreExact) {
+  const char* const more = std::getenv("LAZULI_NPU_MODULES");
+  const int cases = more != nullptr ? std::stoi(more) : 40;
   std::mt19937 random(1);
   auto size = [&random](int most) {
     return 1 + static_cast<int64_t>(random() % static_cast<unsigned>(most));
   };
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < std::min(cases, 400); ++i) {
     const bool large = i % 8 == 0;
     ExpectCompiled(DotText(size(large ? 300 : 70), size(large ? 400 : 80), size(large ? 300 : 70),
                            i % 2 == 0 ? "s8" : "u8", i % 5 == 4 ? "s8" : "s32"));
+    if (HasFailure()) return;
+  }
+  Config small;  // so that everything is cut
+  small.spm.kb = 8;
+  small.acc.rows = 64;
+  RandomDot dot(2);
+  for (int i = 0; i < cases; ++i) {
+    const char* const type = i % 4 < 2 ? "s8" : "u8";
+    ExpectCompiled(dot.Text(type, type, i % 5 == 4 ? type : "s32"),
+                   {.config = i % 2 == 0 ? small : Config()});
+    if (HasFailure()) return;
   }
 }
 

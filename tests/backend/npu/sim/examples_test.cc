@@ -14,11 +14,11 @@
 #include <gtest/gtest.h>
 
 #include "backend/npu/sim/cost.h"
-#include "backend/npu/sim/energy.h"
 #include "backend/npu/sim/numerics.h"
 #include "backend/npu/sim/trace.h"
 #include "ir/recipes/recipes.h"
 #include "ir/support/str.h"
+#include "tests/backend/npu/sim/invariants.h"
 #include "tests/backend/npu/sim/run_program.h"
 
 namespace lazuli::npu {
@@ -207,52 +207,21 @@ TEST(NpuExamplesTest, AllReduceOfTwoToSixteenDevices) {
   }
 }
 
-int64_t DramBytes(const Program& program, bool read) {
-  int64_t bytes = 0;
-  for (const Symbol& s : program.symbols) {
-    const bool both = s.kind == SymbolKind::kInOut;
-    if (both || (read ? s.kind == SymbolKind::kIn || s.kind == SymbolKind::kConst
-                      : s.kind == SymbolKind::kOut))
-      bytes += s.bytes();
-  }
-  return bytes;
-}
-
 // Acceptance test 11. Tokens balance and nothing races in every run: RunExample expects no fault.
 TEST(NpuExamplesTest, InvariantsOfEveryProgram) {
   for (const Example& example : AllExamples()) {
     const Program program = MustAssemble(example.text);
     const auto config = *ReadConfig(program.config_name, program.config_overrides);
+    SCOPED_TRACE(example.name);
     Trace trace(program, config);
     const Outcome outcome = RunExample(example, "", {.observer = &trace});
     for (int device = 0; device < config.devices; ++device) {
       const Counters& c = outcome.counters[static_cast<std::size_t>(device)];
-      const int64_t peak = config.mxu.rows * config.mxu.cols;
-      EXPECT_GE(c.busy[kMxTrack] * peak,
-                c.macs_int + c.macs_bf16 + c.macs_f32 * config.mxu.f32_clk_per_row)
-          << example.name;
-      EXPECT_GE(c.dram_read_bytes, DramBytes(program, true)) << example.name;
-      EXPECT_GE(c.dram_write_bytes, DramBytes(program, false)) << example.name;
-      EXPECT_GE(c.dram_burst_bytes, c.dram_read_bytes + c.dram_write_bytes) << example.name;
-      for (int64_t busy : c.busy) EXPECT_LE(busy, outcome.cycles) << example.name;
+      ExpectInvariants(program, config, c, outcome.cycles, true);
       double most = 0;
       for (const auto& [cycle, bytes] : trace.LiveSpmBytes(device, 0)) most = std::max(most, bytes);
       EXPECT_GT(most, 0) << example.name;
       EXPECT_LE(most, static_cast<double>(config.spm_bytes())) << example.name;
-      const EnergyTable& table = EnergyTableOf(config);
-      const double picojoules =
-          static_cast<double>(c.macs_int) * table.mac_int8 +
-          static_cast<double>(c.macs_bf16) * table.mac_bf16 +
-          static_cast<double>(c.macs_f32) * table.mac_f32 +
-          static_cast<double>(c.acc_words) * table.acc_word +
-          static_cast<double>(c.spm_read_bytes + c.spm_write_bytes) * SpmAccessEnergy(config) / 8 +
-          static_cast<double>(c.alu_ops) * table.alu + static_cast<double>(c.sfu_ops) * table.sfu +
-          static_cast<double>(c.dram_burst_bytes) * table.dram / 8 +
-          static_cast<double>(c.link_bytes + c.host_bytes) * table.link / 8 +
-          config.energy.leakage_mw * static_cast<double>(c.cycles) * 1e3 / config.clock_mhz;
-      EXPECT_NEAR(EnergyOf(ActivityOf(c), config).joules, picojoules * 1e-12,
-                  picojoules * 1e-12 * 1e-9)
-          << example.name;
     }
   }
 }

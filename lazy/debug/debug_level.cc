@@ -1,19 +1,17 @@
 #include "lazy/debug/debug_level.h"
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
+#include "ir/support/text_file.h"
 
 namespace lazuli::lazy {
 namespace {
 
-void ReportAtExit() { std::fputs(MetricsReport().c_str(), stderr); }
+void ReportAtExit() { ir::ShowDebug(MetricsReport()); }
 
-void PrintCompile(const CompileEvent& event) {
-  std::fputs(CompileText(event, flags().debug()).c_str(), stderr);
-}
+void PrintCompile(const CompileEvent& event) { ir::ShowDebug(CompileText(event, flags().debug())); }
 
 }  // namespace
 
@@ -36,7 +34,7 @@ std::string CompileText(const CompileEvent& event, int64_t level) {
 void InitializeDebugLevel() {
   static const bool installed = [] {
     if (flags().debug() >= 1) std::atexit(ReportAtExit);
-    if (flags().debug() >= 2) SetCompileObserver(PrintCompile);
+    if (flags().debug() >= 2) AddCompileObserver(PrintCompile);
     return true;
   }();
   (void)installed;

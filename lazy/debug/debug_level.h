@@ -1,4 +1,4 @@
-// LAZULI_DEBUG: one knob from counters to LLVM IR, all to standard error.
+// LAZULI_DEBUG: one knob from counters to LLVM IR, all to standard error or LAZULI_DEBUG_FILE.
 //
 //   1  the metrics report at exit
 //   2  and a line for each program that is compiled: where from, how large, how long; and why,
@@ -6,6 +6,8 @@
 //   3  and its HLO, as it goes into Compile
 //   4  and the optimised module with its thunks
 //   5  and the LLVM IR of each kernel, before and after optimisation (backend/cpu/codegen)
+//
+// PASS=N behind the number is of one pass alone (lowering/passes/pass.cc), kernels=5 of 5 alone.
 #pragma once
 
 #include <string>

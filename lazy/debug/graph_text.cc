@@ -9,23 +9,7 @@
 #include "lazy/tensor/status_error.h"
 
 namespace lazuli::lazy {
-namespace {
-
-std::string ValueText(const Value& v) {
-  return v.node->num_outputs() > 1 ? Str("%", v.node->mark_index, ".", v.index)
-                                   : Str("%", v.node->mark_index);
-}
-
-std::string ShapeText(const Node& node) {
-  if (node.num_outputs() == 1) return node.shape().ToString(/*with_layout=*/true);
-  std::vector<std::string> parts;
-  for (uint32_t i = 0; i < node.num_outputs(); ++i) parts.push_back(node.shape(i).ToString(true));
-  return Str("(", Join(parts, ", "), ")");
-}
-
-// "Net::forward" of "lazuli::Tensor Net::forward(const lazuli::Tensor&)": what the compiler calls a
-// function has spaces and commas, which end a tag.
-std::string_view FunctionName(std::string_view signature) {
+std::string_view ShortFunctionName(std::string_view signature) {
   int depth = 0;  // of <>: their commas and spaces belong to the name
   std::size_t begin = 0, end = signature.size();
   for (std::size_t i = 0; i < signature.size(); ++i) {
@@ -48,10 +32,25 @@ std::string_view FunctionName(std::string_view signature) {
              : name.substr(0, name.find('<'));
 }
 
+namespace {
+
+std::string ValueText(const Value& v) {
+  return v.node->num_outputs() > 1 ? Str("%", v.node->mark_index, ".", v.index)
+                                   : Str("%", v.node->mark_index);
+}
+
+std::string ShapeText(const Node& node) {
+  if (node.num_outputs() == 1) return node.shape().ToString(/*with_layout=*/true);
+  std::vector<std::string> parts;
+  for (uint32_t i = 0; i < node.num_outputs(); ++i) parts.push_back(node.shape(i).ToString(true));
+  return Str("(", Join(parts, ", "), ")");
+}
+
 std::string LocationText(const Node& node) {
   const Site& site = GetSite(node.site());
-  return site.line == 0 ? ""
-                        : Str(", location=", FunctionName(site.function), "@", site.ToString());
+  return site.line == 0
+             ? ""
+             : Str(", location=", ShortFunctionName(site.function), "@", site.ToString());
 }
 
 // Positions of the node among the roots, or "".

@@ -21,4 +21,8 @@ absl::StatusOr<std::string> GraphHlo(const Trace& trace);
 enum class GraphFormat : uint8_t { kText, kDot, kHlo };
 std::string PendingGraph(absl::Span<const Tensor> tensors, GraphFormat format);
 
+// "Net::forward" of "lazuli::Tensor Net::forward(const lazuli::Tensor&)": what the compiler calls a
+// function has spaces and commas, which end a tag.
+std::string_view ShortFunctionName(std::string_view signature);
+
 }  // namespace lazuli::lazy

@@ -1,14 +1,10 @@
 #include "lazy/debug/save_tensors.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "ir/graph/key.h"
 #include "ir/support/flags.h"
+#include "ir/support/text_file.h"
 #include "lazy/debug/graph_text.h"
 
 namespace lazuli::lazy {
@@ -60,44 +56,41 @@ std::string_view Caller(SyncReason reason) {
   return "";
 }
 
-absl::StatusOr<std::string> GraphBody(const Trace& trace, const std::string& format) {
-  if (format == "text") return GraphText(trace);
-  if (format == "dot") return GraphDot(trace);
-  if (format == "hlo") return GraphHlo(trace);
-  return InvalidArgument("XLA_SAVE_TENSORS_FMT: '", format, "' is none of text, dot, hlo");
+// Of XLA_DUMP_POST_OPTIMIZATIONS: compiles once more.
+absl::StatusOr<std::string> OptimizedHlo(const SyncEvent& event) {
+  LAZULI_ASSIGN_OR_RETURN(const backend::CompileOptions options, CompileOptionsFor(event.device));
+  LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted, EmitTrace(event.trace, event.name));
+  LAZULI_ASSIGN_OR_RETURN(const backend::ExecutablePtr executable,
+                          event.device.client->Compile(std::move(emitted.module), options));
+  return executable->ToString();
 }
 
-absl::Status AppendToFile(const std::string& path, const std::string& text) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0)
-    return NotFound("XLA_SAVE_TENSORS_FILE: cannot open ", path, ": ", std::strerror(errno));
-  const ssize_t written = ::write(fd, text.data(), text.size());
-  const int error = errno;
-  ::close(fd);
-  if (written != static_cast<ssize_t>(text.size())) {
-    return ResourceExhausted("XLA_SAVE_TENSORS_FILE: cannot write ", path, ": ",
-                             std::strerror(error));
-  }
-  return absl::OkStatus();
+absl::StatusOr<std::string> GraphBody(const SyncEvent& event, const std::string& format) {
+  if (format == "text") return GraphText(event.trace);
+  if (format == "dot") return GraphDot(event.trace);
+  if (format == "hlo")
+    return flags().dump_post_optimizations() ? OptimizedHlo(event) : GraphHlo(event.trace);
+  return InvalidArgument("XLA_SAVE_TENSORS_FMT: '", format, "' is none of text, dot, hlo");
 }
 
 // A dump that cannot be written is said once and does not stop the program that is being looked at.
 void SaveTensors(const SyncEvent& event) {
+  if (flags().save_tensors_file().empty()) return;
   absl::StatusOr<std::string> record = SaveTensorsRecord(event, flags().save_tensors_fmt());
   absl::Status status = record.status();
-  if (status.ok())
-    status = AppendToFile(Str(flags().save_tensors_file(), ".", event.device.ordinal), *record);
-  static bool said = false;
-  if (!status.ok() && !said)
-    std::fprintf(stderr, "lazuli: %s\n", std::string(Message(status)).c_str());
-  said = said || !status.ok();
+  if (status.ok()) {
+    status = Prefixed(
+        ir::AppendToTextFile(Str(flags().save_tensors_file(), ".", event.device.ordinal), *record),
+        "XLA_SAVE_TENSORS_FILE: ");
+  }
+  ir::SayOnce(status);
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> SaveTensorsRecord(const SyncEvent& event, const std::string& format) {
   const std::vector<std::string> hashes = RootHashes(event.trace);
-  LAZULI_ASSIGN_OR_RETURN(const std::string body, GraphBody(event.trace, format));
+  LAZULI_ASSIGN_OR_RETURN(const std::string body, GraphBody(event, format));
   const std::string site = GetSite(event.site).ToString();
   return Str("[ScheduleSyncTensorsGraph]\nTensorsGraphInfo:\n  ", Caller(event.reason), " (", site,
              ")\n\nRoot Hashes: (", Join(hashes, ", "), ")\n\n## BEGIN_GRAPH\n", body,
@@ -106,7 +99,7 @@ absl::StatusOr<std::string> SaveTensorsRecord(const SyncEvent& event, const std:
 
 void InitializeSaveTensors() {
   static const bool installed = [] {
-    if (!flags().save_tensors_file().empty()) SetSyncObserver(SaveTensors);
+    if (!flags().save_tensors_file().empty()) AddSyncObserver(SaveTensors);
     return true;
   }();
   (void)installed;

@@ -7,14 +7,17 @@
 #include <new>
 #include <utility>
 
+#include "backend/client/scratch_plan.h"
 #include "ir/support/data_memory.h"
 #include "ir/support/error_place.h"
 #include "ir/support/fork.h"
 #include "ir/support/metrics.h"
+#include "ir/support/run_step.h"
 #include "ir/support/runtime.h"
-#include "ir/support/span.h"
 #include "ir/support/spin.h"
+#include "lazy/execution/failure.h"
 #include "lazy/tensor/interruption.h"
+#include "lazy/tensor/site_span.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -39,14 +42,6 @@ absl::Status TakeInputs(const Run& run, backend::Buffers& inputs, Failed& failed
     inputs.push_back(*std::move(buffer));
   }
   return absl::OkStatus();
-}
-
-// "cross_entropy: label 12 is out of range [0, 10) (train.cc:41)"
-absl::Status ErrorOfCheck(const Run& run, std::size_t i, int64_t value) {
-  const auto& [op, before, after] = run.program->checks[i].message;
-  const auto& [site, function, order] = run.checks[i];
-  const absl::Status error = OutOfRange(before, value, after);
-  return ir::AtSite(ir::AddPlace(error, function.empty() ? op : function, ""), site);
 }
 
 // An s64[] of the device; where that is the host's memory without asking for any.
@@ -76,7 +71,8 @@ absl::StatusOr<PooledVector<FailedCheck>> EvaluateChecks(const Run& run,
     bool of_zeros = false;  // that stand for an input which has failed: this is no second error
     for (std::size_t leaf = 0; leaf < inputs.size() && !of_zeros; ++leaf)
       of_zeros = !inputs[leaf].ok() && run.program->dependence.CheckOnLeaf(i, leaf);
-    if (!of_zeros) failed.push_back({i, ErrorOfCheck(run, i, value)});
+    if (!of_zeros)
+      failed.push_back({i, ErrorOfCheck(run.program->checks[i].message, run.checks[i], value)});
   }
   std::stable_sort(failed.begin(), failed.end(), [&](const FailedCheck& a, const FailedCheck& b) {
     return run.checks[a.check].order < run.checks[b.check].order;
@@ -93,9 +89,13 @@ PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs,
   constexpr int64_t kHandleAndRun = 2;
   PooledVector<uint8_t> taken(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (HasFailed(failed, i)) continue;
-    taken[i] = run.program->updated[i] != 0 && run.inputs[i]->use_count() == 1 &&
-               inputs[i].use_count() == kHandleAndRun;
+    if (run.program->updated[i] == 0) continue;
+    const Donation donation = HasFailed(failed, i)                     ? Donation::kFailed
+                              : run.inputs[i]->use_count() != 1        ? Donation::kHeld
+                              : inputs[i].use_count() != kHandleAndRun ? Donation::kRead
+                                                                       : Donation::kTaken;
+    run.program->donations[i].store(donation, std::memory_order_relaxed);
+    taken[i] = donation == Donation::kTaken;
     if (taken[i] != 0) Add(Counter::kDonations);
   }
   return taken;
@@ -104,6 +104,7 @@ PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs,
 absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffers& inputs,
                                             const Failed& failed) {
   const PooledVector<uint8_t> donated = TakenOver(run, inputs, failed);
+  run.program->runs.fetch_add(1, std::memory_order_relaxed);
   absl::StatusOr<backend::Buffers> outputs = run.program->executable->Execute(
       {.buffers = inputs, .scalars = run.scalars, .donated = donated});
   // An op that fails names its own line; memory is obtained for all of them, before the first.
@@ -130,6 +131,11 @@ absl::Status ErrorOfOutput(const Run& run, std::size_t output, const Failed& inp
     if (dependence.OutputOnCheck(output, failed.check)) return failed.error;
   }
   return absl::OkStatus();
+}
+
+void CountBytes(backend::Device device) {
+  const absl::StatusOr<backend::MemoryStats> stats = device.client->memory_stats(device);
+  if (stats.ok()) ir::TraceCounter("bytes in use", stats->bytes_in_use);
 }
 
 // Runs the program and sets the outputs. What it returns is a failure of the whole run, and then
@@ -163,6 +169,14 @@ absl::Status RunAndSet(const Run& run) try {
 }
 
 }  // namespace
+
+absl::Status ErrorOfCheck(const lowering::CheckMessage& message, const Run::Check& check,
+                          int64_t value) {
+  const auto& [op, before, after] = message;
+  const absl::Status error = OutOfRange(before, value, after);
+  return ir::AtSite(ir::AddPlace(error, check.function.empty() ? op : check.function, ""),
+                    check.site);
+}
 
 // Those of all devices. A process forks while nothing runs and nothing is queued; the child makes
 // executors of its own.
@@ -239,7 +253,7 @@ Executor& Executor::Of(backend::Device device) { return Executors::Get().Of(devi
 
 void Executor::WaitForAll(const backend::ComputationClient* client) {
   Executors::Get().ForEach([client](Executor& e) {
-    if (e.device_.client != client) return;
+    if (client != nullptr && e.device_.client != client) return;
     std::unique_lock lock(e.mu_);
     e.finished_.wait(lock, [&] { return e.finished_count_ == e.submitted_count_ || e.stopping_; });
   });
@@ -273,6 +287,8 @@ uint64_t Executor::Submit(Entry run) noexcept {
 }
 
 absl::Status Executor::Wait(uint64_t number) {
+  if (finished_count_ >= number) return absl::OkStatus();
+  const SiteSpan span(ir::SpanKind::kWait, "wait");
   if (ir::SpinUntil([&] { return finished_count_ >= number; })) return absl::OkStatus();
   std::unique_lock lock(mu_);
   return InterruptibleWait(finished_, lock, [&] { return finished_count_ >= number || stopping_; });
@@ -283,10 +299,35 @@ int64_t Executor::BytesInFlight() {
   return bytes_in_flight_;
 }
 
+std::string Executor::WhatRuns() {
+  std::string text;
+  Executors::Get().ForEach([&](Executor& e) {
+    ProgramPtr program;
+    SiteId site = ir::kNoSite;
+    {
+      std::lock_guard lock(e.mu_);
+      program = e.running_;
+      site = e.running_site_;
+    }
+    if (program == nullptr) return;
+    text += Str(program->name, ir::InParentheses(site), " on ", e.device_);
+    const auto* const plan =
+        dynamic_cast<const backend::HasScratchPlan*>(program->executable.get());
+    const std::vector<std::string> steps =
+        plan == nullptr ? std::vector<std::string>() : plan->scratch_plan().steps;
+    const auto step = static_cast<std::size_t>(e.step_.load(std::memory_order_relaxed));
+    if (step < steps.size())
+      text += Str(": step ", step + 1, " of ", steps.size(), ", ", steps[step]);
+    text += "\n";
+  });
+  return text;
+}
+
 void Executor::Loop() {
+  ir::StepOfRun().Set(&step_);
   // A loop that reads its loss records the next step in less time than waking takes.
   constexpr int kIdleSpins = 4 * ir::kWakeSpins;
-  bool has_run = false;
+  bool has_run = false, has_track = false;
   while (true) {
     Entry entry;
     ir::SpinUntil([this] { return submitted_count_ != finished_count_; }, kIdleSpins);
@@ -295,11 +336,20 @@ void Executor::Loop() {
       submitted_.wait(lock, [this] { return !queue_.empty() || stopping_; });
       if (stopping_) return;
       entry.splice(entry.begin(), queue_, queue_.begin());
+      running_ = entry.front().program;
+      running_site_ = entry.front().site;
+      step_ = 0;
     }
     Run& run = entry.front();
+    if (ir::IsTracing() && !std::exchange(has_track, true))
+      ir::NameTrack(device_.ToString(), /*device=*/true);
     Execute(run);
     if (!std::exchange(has_run, true)) Executors::StopAtExit();
     const int64_t bytes = run.bytes;
+    {
+      std::lock_guard lock(mu_);
+      running_.reset();  // the run has it, too
+    }
     entry.clear();  // buffers go before the next run allocates
     {
       std::lock_guard lock(mu_);
@@ -312,10 +362,12 @@ void Executor::Loop() {
 }
 
 void Executor::Execute(Run& run) {
-  TraceSpan span("execute");
+  const SiteSpan span(ir::SpanKind::kRun, run.program->name, run.site, run.number);
   ScopedTimer timer(Timer::kExecuteTime);
-  const absl::Status failed = RunAndSet(run);
+  absl::Status failed = RunAndSet(run);
+  if (ir::IsTracing()) CountBytes(run.device);
   if (failed.ok()) return;
+  failed = ReportFailure(failed, *run.program, "run", run.site);
   run.context->SetFailure(failed);
   for (const DataPtr& output : run.outputs) output->Set(failed);
 }

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <list>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -34,8 +35,14 @@ struct Run {
   PooledVector<Check> checks;
   SiteId site = ir::kNoSite;  // of the call that synced
   IntrusivePtr<Context> context;
-  int64_t bytes = 0;  // to obtain when it starts
+  int64_t bytes = 0;   // to obtain when it starts
+  int64_t number = 0;  // of all runs of the process, for traces
 };
+
+// The error of a check that found `value`: "cross_entropy: label 12 is out of range [0, 10)
+// (train.cc:41)".
+absl::Status ErrorOfCheck(const lowering::CheckMessage& message, const Run::Check& check,
+                          int64_t value);
 
 class Executor {
  public:
@@ -46,7 +53,7 @@ class Executor {
 
   // The device's, made with its thread at first use; in the child of a fork anew.
   static Executor& Of(backend::Device device);
-  // Waits until everything is done that was submitted for devices of the client.
+  // Waits until everything is done that was submitted for devices of the client; null: of all.
   static void WaitForAll(const backend::ComputationClient* client);
   // Blocks until the context's last runs, one for each device, and all before them are done, or a
   // signal ends the wait.
@@ -62,6 +69,9 @@ class Executor {
   absl::Status Wait(uint64_t number);
   // Bytes that runs in flight may have yet to obtain.
   int64_t BytesInFlight();
+  // "SyncTensorsGraph.3 (train.cc:41) on cpu:0: step 12 of 40, fusion.7", a line for each device that
+  // runs something.
+  static std::string WhatRuns();
 
  private:
   friend class Executors;
@@ -81,7 +91,10 @@ class Executor {
   std::atomic<uint64_t> submitted_count_;
   std::atomic<uint64_t> finished_count_;
   bool stopping_ = false;
-  Executor* next_ = nullptr;  // of another device
+  ProgramPtr running_;  // null: nothing runs
+  SiteId running_site_ = ir::kNoSite;
+  std::atomic<int32_t> step_{0};  // of it
+  Executor* next_ = nullptr;      // of another device
   std::thread thread_;
 };
 

@@ -1,10 +1,10 @@
 #include "lazy/execution/memory_plan.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <string_view>
 #include <vector>
 
+#include "ir/support/bytes_text.h"
 #include "ir/support/flags.h"
 #include "ir/support/status.h"
 #include "lazy/tensor/leaves.h"
@@ -24,6 +24,22 @@ bool HasOneOwner(const DataHandle& data) {
 }
 
 }  // namespace
+
+std::string_view DonationText(Donation donation) {
+  switch (donation) {
+    case Donation::kNoRun:
+      return "no run has asked for it yet";
+    case Donation::kTaken:
+      return "taken over";
+    case Donation::kHeld:
+      return "a tensor or another graph holds its elements, too";
+    case Donation::kRead:
+      return "a reader or an export holds its elements";
+    case Donation::kFailed:
+      return "it has no elements: an earlier run failed";
+  }
+  return "";
+}
 
 int64_t MemoryPlan::bytes(Role role) const {
   int64_t sum = 0;
@@ -78,16 +94,6 @@ absl::Status CheckMemoryLimit(const MemoryPlan& plan, int64_t bytes, int64_t in_
                            " of scratch, ", BytesText(bytes - plan.temp_bytes),
                            " of results), but ", BytesText(in_use), " of ", BytesText(limit),
                            " (LAZULI_MEMORY_LIMIT) are in use on ", device, "; nothing was run");
-}
-
-std::string BytesText(int64_t bytes) {
-  constexpr std::array kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-  return text.data();
 }
 
 }  // namespace lazuli::lazy

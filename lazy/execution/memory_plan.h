@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,17 @@
 #include "ir/graph/post_order.h"
 
 namespace lazuli::lazy {
+
+// Whether a run took the memory of a leaf over for the result that updates it, and if not, why.
+enum class Donation : uint8_t {
+  kNoRun,  // no run yet, or nothing updates it
+  kTaken,
+  kHeld,    // a tensor, or the graph of another context, has the elements, too
+  kRead,    // a reader or an export does
+  kFailed,  // it has none: an earlier run failed
+};
+// A clause for people: "a tensor or another graph holds its elements, too".
+std::string_view DonationText(Donation donation);
 
 struct MemoryPlan {
   enum class Role : uint8_t {
@@ -52,8 +64,5 @@ int64_t BytesToObtain(const MemoryPlan& plan, const Trace& trace);
 // is set.
 absl::Status CheckMemoryLimit(const MemoryPlan& plan, int64_t bytes, int64_t in_flight,
                               backend::Device device);
-
-// "12.3 MiB"
-std::string BytesText(int64_t bytes);
 
 }  // namespace lazuli::lazy

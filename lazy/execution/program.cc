@@ -45,7 +45,8 @@ ProgramPtr ProgramCache::Insert(ProgramPtr program) {
 }
 
 void ProgramCache::Evict() {
-  while (bytes_ > byte_limit_ && entries_.size() > 1) {
+  while (entries_.size() > 1 &&
+         (bytes_ > byte_limit_ || static_cast<int64_t>(entries_.size()) > size_limit_)) {
     const auto last = std::prev(entries_.end());
     auto& bucket = by_hash_[(*last)->hash];
     bucket.erase(std::find(bucket.begin(), bucket.end(), last));
@@ -86,8 +87,11 @@ Recompile ProgramCache::WhyMissing(const Program& program) const {
     if (evicted_.contains(program.hash)) {
       why.cause = RecompileCause::kEvicted;
       why.what = "dropped from the cache";
-      why.advice = Str("the programs are larger than LAZULI_COMPILATION_CACHE_BYTES (", byte_limit_,
-                       "), raise it");
+      why.advice = static_cast<int64_t>(entries_.size()) >= size_limit_
+                       ? Str("there are more programs than XLA_COMPILATION_CACHE_SIZE (",
+                             size_limit_, "), raise it")
+                       : Str("the programs are larger than LAZULI_COMPILATION_CACHE_BYTES (",
+                             byte_limit_, "), raise it");
     }
   }
   const ProgramPtr nearest = why.cause == RecompileCause::kEvicted ? nullptr : Nearest(program);
@@ -114,6 +118,11 @@ void ProgramCache::Clear() {
   by_hash_.clear();
   evicted_.clear();
   bytes_ = 0;
+}
+
+std::vector<ProgramPtr> ProgramCache::Programs() const {
+  std::lock_guard lock(mu_);
+  return {entries_.begin(), entries_.end()};
 }
 
 int64_t ProgramCache::size() const {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -35,22 +36,30 @@ struct Program {
   std::string options;        // how it was compiled: ", device=cpu:0, num_threads=2, ..."
   GraphOutline outline;
   Recompile recompile;  // why it was not there
+  backend::Device device;
+  // Of its runs, which write them from the device's thread.
+  mutable std::atomic<int64_t> runs{0};
+  mutable std::unique_ptr<std::atomic<Donation>[]> donations;  // of the last one, by data leaf
   int64_t bytes() const;
 };
 using ProgramPtr = std::shared_ptr<const Program>;
 
-// Least-recently-used programs within a number of bytes (LAZULI_COMPILATION_CACHE_BYTES). A hash
+// Least-recently-used programs within a number of bytes (LAZULI_COMPILATION_CACHE_BYTES) and of
+// programs (XLA_COMPILATION_CACHE_SIZE). A hash
 // finds, equality decides. Thread-safe. The newest program stays even if it alone is over the
 // limit.
 class ProgramCache {
  public:
-  explicit ProgramCache(int64_t byte_limit) : byte_limit_(byte_limit) {}
+  explicit ProgramCache(int64_t byte_limit,
+                        int64_t size_limit = std::numeric_limits<int64_t>::max())
+      : byte_limit_(byte_limit), size_limit_(size_limit) {}
   ProgramPtr Find(const std::vector<uint32_t>& key, uint64_t hash);
   // Adds, unless an equal one came first; returns the one that is in the cache.
   ProgramPtr Insert(ProgramPtr program);
   // What keeps the programs that are there from serving for this one, which is none of them.
   Recompile WhyMissing(const Program& program) const;
   void Clear();
+  std::vector<ProgramPtr> Programs() const;  // most recently used first
   int64_t size() const;
   int64_t bytes() const;
 
@@ -60,7 +69,7 @@ class ProgramCache {
   ProgramPtr Nearest(const Program& program) const;
   void Evict();
 
-  const int64_t byte_limit_;
+  const int64_t byte_limit_, size_limit_;
   mutable ir::ForkMutex mu_;
   Entries entries_;
   absl::flat_hash_map<uint64_t, std::vector<Entries::iterator>>

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include <unistd.h>
 
 #include "ir/support/flags.h"
 #include "ir/support/float_mode.h"
@@ -19,10 +20,11 @@
 #include "ir/support/metrics.h"
 #include "ir/support/runtime.h"
 #include "ir/support/slow_notice.h"
-#include "ir/support/span.h"
 #include "ir/support/thread_local.h"
 #include "lazy/execution/executor.h"
-#include "lazy/tensor/site_scope.h"
+#include "lazy/execution/failure.h"
+#include "lazy/tensor/interruption.h"
+#include "lazy/tensor/site_span.h"
 #include "lowering/passes/registry.h"
 
 namespace lazuli::lazy {
@@ -34,6 +36,8 @@ struct Observers {
   ir::ForkMutex mutex;
   SyncObserver sync;
   CompileObserver compile;
+  std::vector<SyncObserver> all_syncs;
+  std::vector<CompileObserver> all_compiles;
   std::atomic<uint64_t> next_program{1};
 };
 
@@ -61,32 +65,35 @@ lowering::Narrowing NarrowingFromFlags() {
                                               : kKept};
 }
 
-// The same as text, for people: what differs names itself.
-std::string EnvironmentText(backend::Device device, const backend::CompileOptions& options) {
-  return Str(
-      ", device=", device.ToString(), ", num_threads=", options.num_threads,
-      ", flush_subnormals=", options.flush_subnormals, ", keeps_copies=", options.keeps_copies,
-      ", fallback=", static_cast<int>(options.fallback), ", op_filter=", options.op_filter,
-      ", soft_placement=", options.soft_placement, ", disabled_passes=", options.disabled_passes,
-      ", disabled_rules=", options.disabled_rules, ", program_passes=", options.program_passes,
-      ", denied_ops=", options.denied_ops, ", allowed_ops=", options.allowed_ops,
-      ", use_32bit_long=", flags().use_32bit_long(), ", use_bf16=", flags().use_bf16(),
-      ", downcast_bf16=", flags().downcast_bf16());
+// Calls visit(name, value) for all that a program depends on besides its graph and platform.
+template <class F>
+void VisitEnvironment(const backend::CompileOptions& options, F&& visit) {
+  options.VisitAttrs(visit);
+  visit("use_32bit_long", flags().use_32bit_long());
+  visit("use_bf16", flags().use_bf16());
+  visit("downcast_bf16", flags().downcast_bf16());
+  visit("param_aliasing", flags().param_aliasing());
+  visit("override_kernel_dir", flags().override_kernel_dir());
+  visit("jitter", flags().jitter());
+  visit("jitter_seed", flags().jitter_seed());
 }
 
 void AppendEnvironment(backend::Device device, const backend::CompileOptions& options,
                        KeyWriter& key) {
   key.Text(device.client->platform());
-  key.Word(static_cast<uint32_t>(options.device));
-  key.Word(static_cast<uint32_t>(options.num_threads));
-  key.Word((options.flush_subnormals ? 1 : 0) | (options.keeps_copies ? 2 : 0) |
-           static_cast<uint32_t>(options.fallback) << 2 | (options.op_filter ? 16 : 0) |
-           (options.soft_placement ? 32 : 0) | NarrowingFromFlags().word() << 6);
-  key.Text(options.disabled_passes);
-  key.Text(options.disabled_rules);
-  key.Text(options.program_passes);
-  key.Text(options.denied_ops);
-  key.Text(options.allowed_ops);
+  VisitEnvironment(options, [&](std::string_view, const auto& value) { key.Append(value); });
+}
+
+// The same as text, for people: what differs names itself.
+std::string EnvironmentText(backend::Device device, const backend::CompileOptions& options) {
+  std::string text = Str(", device=", device.ToString());  // its number is an option, too
+  VisitEnvironment(options, [&]<class T>(std::string_view name, const T& value) {
+    if constexpr (std::is_enum_v<T>)
+      text += Str(", ", name, "=", static_cast<int>(value));
+    else
+      text += Str(", ", name, "=", value);
+  });
+  return text;
 }
 
 // Output i updates data leaf j: `replaced` has what the root storages held, in the order of roots.
@@ -99,6 +106,7 @@ std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
     leaves.try_emplace(static_cast<const DataNode*>(trace.data[j])->data().get(),
                        static_cast<int64_t>(j));
   std::vector<hlo::Alias> aliases;
+  if (!flags().param_aliasing()) return aliases;
   for (std::size_t i = 0; i < replaced.size(); ++i) {
     const auto leaf = leaves.find(replaced[i]);
     if (leaf == leaves.end()) continue;
@@ -157,6 +165,7 @@ absl::StatusOr<UncompiledProgram> Emit(const Trace& trace, std::vector<hlo::Alia
                                        backend::Device device,
                                        const backend::CompileOptions& options, const KeyWriter& key,
                                        uint64_t hash, std::string name) {
+  const ir::TraceSpan span(ir::SpanKind::kEmit, "emit");
   const ir::ScopedFloatMode mode(options.flush_subnormals);
   auto program = std::make_shared<Program>();
   program->key = key.words();
@@ -167,7 +176,9 @@ absl::StatusOr<UncompiledProgram> Emit(const Trace& trace, std::vector<hlo::Alia
   program->outline = GraphOutline(trace);
   program->recompile = GetProgramCache().WhyMissing(*program);
   WarnOfRecompiles(*program);
+  program->device = device;
   program->updated.resize(trace.data.size());
+  program->donations = std::make_unique<std::atomic<Donation>[]>(trace.data.size());
   for (const hlo::Alias& alias : aliases)
     program->updated[static_cast<std::size_t>(alias.parameter_number)] = 1;
   LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted,
@@ -186,7 +197,7 @@ absl::StatusOr<ProgramPtr> Compile(absl::StatusOr<UncompiledProgram> emitted, Tr
                                    bool keeps_lock) {
   LAZULI_RETURN_IF_ERROR(emitted.status());
   auto& [program, module, aliases] = *emitted;
-  TraceSpan span("compile");
+  const SiteSpan span(ir::SpanKind::kCompile, "compile");
   const auto text = [nodes = trace.nodes.size(), site = CurrentSite()] {
     return Str("compiling ", nodes, " nodes", ir::InParentheses(site),
                " takes long; mark_step() makes graphs shorter");
@@ -200,7 +211,8 @@ absl::StatusOr<ProgramPtr> Compile(absl::StatusOr<UncompiledProgram> emitted, Tr
     executable = device.client->Compile(std::move(module), options);
   }
   if (!keeps_lock) lock.emplace(context);
-  LAZULI_RETURN_IF_ERROR(executable.status());
+  if (!executable.ok())
+    return ReportFailure(executable.status(), *program, "compile", CurrentSite());
   program->executable = *std::move(executable);
   program->memory = PlanMemory(trace, program->updated, aliases, program->executable->stats());
   const auto time = std::chrono::steady_clock::now() - start;
@@ -208,7 +220,9 @@ absl::StatusOr<ProgramPtr> Compile(absl::StatusOr<UncompiledProgram> emitted, Tr
   {
     Observers& observers = Observers::Get();
     std::lock_guard watching(observers.mutex);
-    if (observers.compile) observers.compile({*program, device, CurrentSite(), time});
+    const CompileEvent event{*program, device, CurrentSite(), time};
+    for (const CompileObserver& observer : observers.all_compiles) observer(event);
+    if (observers.compile) observers.compile(event);
   }
   return GetProgramCache().Insert(std::move(program));
 }
@@ -216,13 +230,19 @@ absl::StatusOr<ProgramPtr> Compile(absl::StatusOr<UncompiledProgram> emitted, Tr
 // Traces the graph of the roots and looks its program up; null if there is none yet.
 ProgramPtr FindProgram(Trace& trace, backend::Device device, const backend::CompileOptions& options,
                        KeyWriter& key, uint64_t& hash) {
-  TraceSpan span("trace");
   ScopedTimer timer(Timer::kTracing);
-  TraceGraph(trace);
-  key.Clear();
-  AppendEnvironment(device, options, key);
-  AppendGraphKey(trace, key);
-  hash = key.Hash();
+  {
+    const ir::TraceSpan span(ir::SpanKind::kTrace, "trace");
+    TraceGraph(trace);
+  }
+  {
+    const ir::TraceSpan span(ir::SpanKind::kKey, "key");
+    key.Clear();
+    AppendEnvironment(device, options, key);
+    AppendGraphKey(trace, key);
+    hash = key.Hash();
+  }
+  const ir::TraceSpan span(ir::SpanKind::kLookup, "lookup");
   return GetProgramCache().Find(key.words(), hash);
 }
 
@@ -283,6 +303,11 @@ void FillChecks(absl::Span<const Context::Checked> checked, const Trace& trace, 
   }
 }
 
+int64_t NextRunNumber() {
+  static std::atomic<int64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 // The run of a program, with a handle for each root: all the memory that a sync asks for.
 Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> checked,
                         backend::Device device, const Trace& trace, ProgramPtr program) {
@@ -292,6 +317,7 @@ Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> che
   run.device = device;
   run.context = IntrusivePtr<Context>(&context);
   run.site = CurrentSite();
+  run.number = NextRunNumber();
   run.inputs.reserve(trace.data.size());
   for (const Node* leaf : trace.data)
     run.inputs.push_back(static_cast<const DataNode*>(leaf)->data());
@@ -417,7 +443,9 @@ absl::StatusOr<ProgramPtr> ContextSync::ProgramFor(backend::Device device) {
   const std::string& name = cached ? program->name : new_name;
   {
     std::lock_guard watching(observers.mutex);
-    if (observers.sync) observers.sync({trace, device, reason_, CurrentSite(), hash, cached, name});
+    const SyncEvent event{trace, device, reason_, CurrentSite(), hash, cached, name};
+    for (const SyncObserver& observer : observers.all_syncs) observer(event);
+    if (observers.sync) observers.sync(event);
   }
   Add(cached ? Counter::kCachedCompile : Counter::kUncachedCompile);
   if (cached) return program;
@@ -494,7 +522,10 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   run.front().bytes = bytes;
   Executor& executor = Executor::Of(device);
   auto& last = context_.LastRunOn(device);
-  executor.Admit();
+  {
+    const ir::TraceSpan span(ir::SpanKind::kQueue, "queue", run.front().number);
+    executor.Admit();
+  }
   // From here on nothing fails: a storage with a handle has a run that will set it.
   for (std::size_t i = 0; i < roots.size(); ++i) {
     if (roots[i] != nullptr) context_.Resolve(*roots[i], run.front().outputs[i]);
@@ -516,6 +547,8 @@ class ExecutionEngine final : public Engine {
     LAZULI_RETURN_IF_ERROR(ir::ForkError());
     LAZULI_RETURN_IF_ERROR(FlagErrors());
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
+    ir::EndRecorded();
+    const SiteSpan span(ir::SpanKind::kSync, "sync");
     ThreadState& state = ir::PerThread<ThreadState>::Get();
     absl::Status status;
     Context::LastRuns runs;
@@ -569,9 +602,20 @@ class ExecutionEngine final : public Engine {
 
 }  // namespace
 
+namespace {
+// Who waits at a terminal reads what for.
+void SayWhatRuns(std::chrono::milliseconds waited) {
+  const std::string runs = Executor::WhatRuns();
+  if (runs.empty()) return;
+  std::fputs(Str("lazuli: waiting for ", waited.count() / 1000, " s: ", runs).c_str(), stderr);
+}
+}  // namespace
+
 void InitializeExecution() {
   static auto* engine = new ExecutionEngine;
   InstallEngine(engine);
+  if (flags().progress() && flags().slow_run_ms() > 0 && isatty(STDERR_FILENO) != 0)
+    SetWaitNotice(SayWhatRuns, std::chrono::milliseconds(flags().slow_run_ms()));
 }
 
 void SetSyncObserver(SyncObserver o) {
@@ -584,6 +628,16 @@ void SetCompileObserver(CompileObserver o) {
   Observers::Get().compile = std::move(o);
 }
 
+void AddSyncObserver(SyncObserver o) {
+  std::lock_guard lock(Observers::Get().mutex);
+  Observers::Get().all_syncs.push_back(std::move(o));
+}
+
+void AddCompileObserver(CompileObserver o) {
+  std::lock_guard lock(Observers::Get().mutex);
+  Observers::Get().all_compiles.push_back(std::move(o));
+}
+
 absl::StatusOr<backend::CompileOptions> CompileOptionsFor(backend::Device device) {
   LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
   options.device = device.ordinal;
@@ -591,12 +645,14 @@ absl::StatusOr<backend::CompileOptions> CompileOptionsFor(backend::Device device
   return options;
 }
 
-absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name,
-                                                  std::vector<hlo::Alias> aliases) {
+absl::StatusOr<lowering::EmittedModule> EmitTrace(
+    const Trace& trace, std::string name, std::vector<hlo::Alias> aliases,
+    std::optional<lowering::EmitSignature> signature) {
   lowering::EmitOptions options;
   options.name = std::move(name);
   options.aliases = std::move(aliases);
   options.narrowing = NarrowingFromFlags();
+  options.signature = std::move(signature);
   for (const Node* leaf : trace.data)
     options.parameter_names.emplace_back(static_cast<const DataNode*>(leaf)->label());
   return lowering::EmitModule(trace, options);
@@ -611,7 +667,7 @@ ProgramPtr LastProgram() { return ir::PerThread<ThreadState>::Get().last_program
 
 ProgramCache& GetProgramCache() {
   struct Cache {
-    ProgramCache programs{flags().compilation_cache_bytes()};
+    ProgramCache programs{flags().compilation_cache_bytes(), flags().compilation_cache_size()};
   };
   return ir::Runtime::Get().Of<Cache>().programs;
 }

@@ -6,7 +6,9 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/graph/post_order.h"
 #include "lazy/execution/program.h"
@@ -30,6 +32,8 @@ struct SyncEvent {
 using SyncObserver = std::function<void(const SyncEvent&)>;
 // One observer, called under the context's lock; empty to remove it.
 void SetSyncObserver(SyncObserver observer);
+// One more, from now on, called before that one.
+void AddSyncObserver(SyncObserver observer);
 
 // A program that was just compiled: shown to the compile observer.
 struct CompileEvent {
@@ -41,15 +45,17 @@ struct CompileEvent {
 using CompileObserver = std::function<void(const CompileEvent&)>;
 // Likewise.
 void SetCompileObserver(CompileObserver observer);
+void AddCompileObserver(CompileObserver observer);
 
 // How programs of the device are compiled, as flags, threads and the passes of every program are
 // now. All of it is in their keys.
 absl::StatusOr<backend::CompileOptions> CompileOptionsFor(backend::Device device);
 
 // The module for a trace, as sync would compile it: what dumps show. `aliases` say which outputs
-// update which data leaves.
-absl::StatusOr<lowering::EmittedModule> EmitTrace(const Trace& trace, std::string name,
-                                                  std::vector<hlo::Alias> aliases = {});
+// update which data leaves; with a signature, which parameters of it.
+absl::StatusOr<lowering::EmittedModule> EmitTrace(
+    const Trace& trace, std::string name, std::vector<hlo::Alias> aliases = {},
+    std::optional<lowering::EmitSignature> signature = {});
 
 // The program of the calling thread's last sync, or null.
 ProgramPtr LastProgram();

@@ -9,6 +9,7 @@
 
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
+#include "lazy/tensor/live_tensors.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
 
@@ -27,6 +28,11 @@ ir::ForkMutex& OwnerMutex(const Storage& storage) {
   return (*mutexes)[reinterpret_cast<std::uintptr_t>(&storage) / 64 % kMutexes];
 }
 
+void NoteView(const Storage& storage) {
+  if (internal::knows_tensors.load(std::memory_order_relaxed)) [[unlikely]]
+    internal::AddView(storage);
+}
+
 }  // namespace
 
 Engine& GetEngine() {
@@ -36,9 +42,14 @@ Engine& GetEngine() {
 void InstallEngine(Engine* e) { engine = e; }
 
 Storage::Storage(Context& context, const Shape& shape, backend::Device device)
-    : context_(&context), shape_(shape), device_(device), id_(context.NextStorageId()) {}
+    : context_(&context), shape_(shape), device_(device), id_(context.NextStorageId()) {
+  if (internal::knows_tensors.load(std::memory_order_relaxed)) [[unlikely]]
+    internal::AddTensor(*this);
+}
 
 Storage::~Storage() {
+  if (internal::knows_tensors.load(std::memory_order_relaxed)) [[unlikely]]
+    internal::RemoveTensor(*this);
   Context& context = *context_.load(std::memory_order_acquire);
   Value value;  // released after the lock: it may take a whole graph with it
   bool last;
@@ -99,7 +110,8 @@ class Contexts final : private ir::ForkParticipant {
   Context* first_ = nullptr;
 };
 
-Context::Context() : history(ir::flags().max_graph_nodes()), id_(next_context_id.fetch_add(1)) {
+Context::Context(int64_t max_graph_nodes)
+    : history(max_graph_nodes), id_(next_context_id.fetch_add(1)) {
   Contexts::Get().Add(this);
 }
 Context::~Context() { Contexts::Get().Remove(this); }
@@ -110,7 +122,12 @@ Context& Context::MakeCurrent() {
   Exchange(Create());
   return *current_;
 }
-IntrusivePtr<Context> Context::Create() { return IntrusivePtr<Context>(new Context); }
+IntrusivePtr<Context> Context::Create() {
+  return IntrusivePtr<Context>(new Context(ir::flags().max_graph_nodes()));
+}
+IntrusivePtr<Context> Context::CreateEndless() {
+  return IntrusivePtr<Context>(new Context(History::kEndless));
+}
 IntrusivePtr<Context> Context::Exchange(IntrusivePtr<Context> context) {
   struct Holder {
     IntrusivePtr<Context> context;
@@ -338,6 +355,7 @@ StoragePtr Context::NewView(const Shape& shape, backend::Device device,
   StoragePtr storage = MakeStorage(shape, device);
   view->version_.store(kNever, std::memory_order_relaxed);
   storage->view_ = std::move(view);
+  NoteView(*storage);
   return storage;
 }
 
@@ -390,6 +408,7 @@ StoragePtr Context::NewPending(Value value, backend::Device device) {
 StoragePtr Context::NewPending(Value value, backend::Device device, std::unique_ptr<View> view) {
   StoragePtr storage = NewPending(std::move(value), device);
   storage->view_ = std::move(view);
+  NoteView(*storage);
   return storage;
 }
 

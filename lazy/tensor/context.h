@@ -44,7 +44,8 @@ class Context : public RefCounted<Context> {
   static Context& Current() { return current_ != nullptr ? *current_ : MakeCurrent(); }
   // Makes `context` the calling thread's and returns the one it had.
   static IntrusivePtr<Context> Exchange(IntrusivePtr<Context> context);
-  static IntrusivePtr<Context> Create();
+  static IntrusivePtr<Context> Create();  // whose graphs are cut at LAZULI_MAX_GRAPH_NODES
+  static IntrusivePtr<Context> CreateEndless();
   ~Context();
 
   // Holds the lock while alive.
@@ -164,7 +165,7 @@ class Context : public RefCounted<Context> {
   void ForgetForeignLeaves() { foreign_leaves_.clear(); }
   int64_t pending_count() const { return pending_count_; }
   ir::CounterShard& counters() { return counters_; }
-  History history;  // since the last sync; LAZULI_MAX_GRAPH_NODES when the context was made
+  History history;  // since the last sync
   // Numbers of the newest runs of this context, one for each device that had any, for waiting.
   using LastRuns = absl::InlinedVector<std::pair<backend::Device, uint64_t>, 1>;
   LastRuns last_runs;
@@ -186,7 +187,7 @@ class Context : public RefCounted<Context> {
   uint64_t id() const { return id_; }
 
  private:
-  Context();
+  explicit Context(int64_t max_graph_nodes);
   static Context& MakeCurrent();
   template <class T, class... Args>
   friend IntrusivePtr<T> ir::MakeIntrusive(Args&&...);

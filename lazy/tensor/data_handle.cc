@@ -3,12 +3,14 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "ir/support/check.h"
 #include "ir/support/fork.h"
 #include "ir/support/spin.h"
 #include "lazy/tensor/interruption.h"
+#include "lazy/tensor/site_span.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -51,6 +53,8 @@ void DataHandle::Set(absl::StatusOr<backend::BufferPtr> result) {
 }
 
 absl::StatusOr<backend::BufferPtr> DataHandle::Wait() const {
+  std::optional<SiteSpan> span;
+  if (!ready()) span.emplace(ir::SpanKind::kWait, "wait");
   if (!ir::SpinUntil([this] { return ready(); })) {
     LAZULI_RETURN_IF_ERROR(ir::ForkError());
     Arrivals& arrivals = Arrivals::Get();

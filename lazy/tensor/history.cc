@@ -1,6 +1,9 @@
 #include "lazy/tensor/history.h"
 
 #include <algorithm>
+#include <atomic>
+
+#include "ir/support/flags.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -14,11 +17,20 @@ int64_t LastLimit(int64_t limit) {
   return limit >= kLongest ? limit : std::min(kLimits * limit, kLongest);
 }
 
+std::atomic<bool>& Eager() {
+  static std::atomic<bool> eager{ir::flags().use_eager()};
+  return eager;
+}
+
 }  // namespace
+
+void History::SetEager(bool eager) { Eager().store(eager, std::memory_order_relaxed); }
+bool History::eager() { return Eager().load(std::memory_order_relaxed); }
 
 History::History(int64_t limit)
     : limit_(std::max<int64_t>(limit, 0)), last_limit_(LastLimit(limit_)) {
   LookAgainAfter(limit_);
+  if (cuts_each()) next_look_ = 0;
 }
 
 void History::LookAgainAfter(int64_t count) {
@@ -30,12 +42,13 @@ void History::LookAgainAfter(int64_t count) {
 
 void History::Clear() {
   count_ = planned_ = 0;
-  next_look_ = limit_;
+  next_look_ = cuts_each() ? 0 : limit_;
   ++syncs_;
 }
 
 bool History::CutHere() {
   if (!due()) return false;
+  if (cuts_each()) return true;
   if (count_ > static_cast<int64_t>(nodes_.size())) return true;  // no history, or no longer whole
   if (planned_ > 0 && (Repeats(period_, period_) || count_ > last_limit_)) return true;
   planned_ = 0;

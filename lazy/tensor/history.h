@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace lazuli::lazy {
@@ -17,7 +18,9 @@ namespace lazuli::lazy {
 // Guarded by the context's lock.
 class History {
  public:
-  // `limit` (LAZULI_MAX_GRAPH_NODES): nodes that are recorded without a look.
+  // `limit` (LAZULI_MAX_GRAPH_NODES): nodes that are recorded without a look. kEndless: the graph is
+  // never cut, nor are its ops run one by one.
+  static constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
   explicit History(int64_t limit);
 
   // A node was recorded: `what` is the same for the same op on the same line, and of views for the
@@ -34,6 +37,10 @@ class History {
   bool CutHere();
   // A sync begins.
   void Clear();
+  // From the next sync of a context on every node is cut off as soon as it is recorded: each op runs
+  // by itself. For all contexts.
+  static void SetEager(bool eager);
+  static bool eager();
   // Syncs so far: whether one happened since is whether this has changed.
   uint64_t syncs() const { return syncs_; }
 
@@ -46,6 +53,7 @@ class History {
   bool Repeats(int64_t period, int64_t length) const;
   int64_t CutAfter(int64_t period) const;
   void LookAgainAfter(int64_t count);
+  bool cuts_each() const { return eager() && limit_ != kEndless; }
 
   const int64_t limit_;
   const int64_t last_limit_;  // from here on the graph is cut wherever it is

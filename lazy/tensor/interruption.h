@@ -5,6 +5,7 @@
 // The run that was waited for goes on.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -17,6 +18,12 @@ namespace lazuli::lazy {
 using InterruptCheck = bool (*)();
 // Null to remove it.
 void SetInterruptCheck(InterruptCheck check);
+
+// Told of waits that take long: how long it is by now. Called after `after`, then after twice that
+// time and so on, without a lock.
+using WaitNotice = void (*)(std::chrono::milliseconds waited);
+// Null to remove it.
+void SetWaitNotice(WaitNotice notice, std::chrono::milliseconds after);
 
 // condition.wait(lock, done), or Cancelled once the check says so.
 absl::Status InterruptibleWait(std::condition_variable& condition,

@@ -59,6 +59,8 @@ class GradNode : public Pooled {
   virtual void ReleaseSaved() = 0;
   // Whether the gradients depend on more than those of the results, though perhaps on signs alone.
   virtual bool Bends() const { return false; }
+  // Whether operands that it gives no gradient have one of zeros, as those of a step do.
+  virtual bool undefined_is_zero() const { return true; }
 
   SiteId site() const { return site_; }
   uint64_t sequence() const { return sequence_; }  // grows with recording

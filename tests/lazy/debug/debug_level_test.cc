@@ -1,8 +1,15 @@
 #include "lazy/debug/debug_level.h"
 
+#include <cstdio>
+#include <fstream>
 #include <optional>
+#include <sstream>
 
+#include <unistd.h>
+
+#include "ir/support/flags.h"
 #include "ir/support/str.h"
+#include "ir/support/text_file.h"
 #include "tests/lazy/lazy_test.h"
 
 namespace lazuli::lazy {
@@ -42,6 +49,26 @@ TEST(DebugLevelTest, EachLevelShowsMore) {
   EXPECT_THAT(texts[4], StartsWith(texts[3]));
   EXPECT_GT(texts[4].size(), texts[3].size());
   EXPECT_EQ(texts[5], texts[4]);  // LLVM IR is printed by the code generator
+}
+
+TEST(DebugLevelTest, WhatIsShownMayGoToAFile) {
+  const std::string path = Str(testing::TempDir(), "/debug.", getpid(), ".txt");
+  std::remove(path.c_str());
+  ASSERT_TRUE(ir::SetFlag("LAZULI_DEBUG_FILE", testing::TempDir() + "/debug.%p.txt").ok());
+  testing::internal::CaptureStderr();
+  ir::ShowDebug("one\n");
+  ir::ShowDebug("two\n");
+  ASSERT_TRUE(ir::SetFlag("LAZULI_DEBUG_FILE", "/proc/lazuli/debug.txt").ok());
+  ir::ShowDebug("three\n");
+  ir::ShowDebug("four\n");
+  ASSERT_TRUE(ir::SetFlag("LAZULI_DEBUG_FILE", "").ok());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              MatchesRegex("lazuli: LAZULI_DEBUG_FILE: cannot open /proc/lazuli/debug.txt: "
+                           "[^\n]*\n"));
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text.str(), "one\ntwo\n");
+  std::remove(path.c_str());
 }
 
 TEST(DebugLevelTest, ASecondCompileSaysWhy) {

@@ -1,4 +1,5 @@
 // Memory: what a program plans, and the limit that refuses it before it runs.
+#include "ir/support/bytes_text.h"
 #include "ir/support/flags.h"
 #include "lazy/execution/executor.h"
 #include "tests/lazy/execution/failing_client.h"

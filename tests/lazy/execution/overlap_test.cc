@@ -35,9 +35,9 @@ class OverlapTest : public testing::Test {
   // How many spans of this name lie within a run of the device, on another thread.
   static int64_t DuringRuns(const std::vector<ir::SpanRecord>& spans, std::string_view name) {
     return std::count_if(spans.begin(), spans.end(), [&](const ir::SpanRecord& span) {
-      return span.name == name &&
+      return span.label->name == name &&
              std::any_of(spans.begin(), spans.end(), [&](const ir::SpanRecord& run) {
-               return run.name == "execute" && run.thread != span.thread &&
+               return run.label->kind == ir::SpanKind::kRun && run.thread != span.thread &&
                       run.start_ns < span.start_ns &&
                       span.start_ns + span.duration_ns < run.start_ns + run.duration_ns;
              });

@@ -1,0 +1,99 @@
+#include "lazy/execution/capture.h"
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "lazy/execution/sync.h"
+
+namespace lazuli::lazy {
+namespace {
+
+absl::StatusOr<Literal> ElementsOf(const Node& leaf) {
+  if (leaf.kind() == NodeKind::kData) {
+    const DataHandle& data = *static_cast<const DataNode&>(leaf).data();
+    LAZULI_ASSIGN_OR_RETURN(const backend::BufferPtr buffer, data.Wait());
+    return data.device().client->ToHost(*buffer);
+  }
+  Literal number = Literal::Uninitialized(leaf.shape());
+  const uint64_t cell = static_cast<const ScalarNode&>(leaf).cell();
+  std::memcpy(number.mutable_raw(), &cell, static_cast<std::size_t>(number.byte_size()));
+  return number;
+}
+
+// Where the checks of the trace were recorded, by node.
+absl::flat_hash_map<const Node*, std::string_view> FunctionsOf(
+    absl::Span<const Context::Checked> checked) {
+  absl::flat_hash_map<const Node*, std::string_view> functions;
+  for (const Context::Checked& c : checked) functions.try_emplace(c.node.get(), c.function);
+  return functions;
+}
+
+}  // namespace
+
+// A graph of parameters, which have no data, cannot be cut by a sync.
+Capture::Capture() : context_(Context::CreateEndless()), outer_(Context::Exchange(context_)) {}
+
+Capture::~Capture() { Context::Exchange(std::move(outer_)); }
+
+Tensor Capture::Parameter(const Shape& shape, backend::Device device) {
+  auto data = MakeIntrusive<DataHandle>(shape, device);
+  data->Set(FailedPrecondition("parameter ", parameters_.size(),
+                               " of a program that is being traced has no elements to read"));
+  parameters_.push_back(data);
+  return Tensor(context_->NewStorage(std::move(data)));
+}
+
+absl::StatusOr<lowering::EmitSignature> Capture::SignatureOf(const Trace& trace) const {
+  lowering::EmitSignature signature;
+  absl::flat_hash_map<const DataHandle*, int64_t> numbers;
+  for (const DataPtr& parameter : parameters_) {
+    numbers.emplace(parameter.get(), static_cast<int64_t>(numbers.size()));
+    signature.parameters.push_back(parameter->shape());
+  }
+  for (const Node* leaf : trace.data) {
+    const auto number = numbers.find(static_cast<const DataNode*>(leaf)->data().get());
+    if (number != numbers.end()) {
+      signature.leaves.emplace_back(number->second);
+      continue;
+    }
+    LAZULI_ASSIGN_OR_RETURN(Literal elements, ElementsOf(*leaf));
+    signature.leaves.emplace_back(std::move(elements));
+  }
+  for (const Node* leaf : trace.scalars) {
+    LAZULI_ASSIGN_OR_RETURN(Literal number, ElementsOf(*leaf));
+    signature.leaves.emplace_back(std::move(number));
+  }
+  return signature;
+}
+
+absl::StatusOr<CapturedProgram> Capture::Finish(absl::Span<const Tensor> results, std::string name,
+                                                std::vector<hlo::Alias> aliases) {
+  std::vector<Storage*> storages;
+  for (const Tensor& result : results) storages.push_back(&result.storage());
+  Trace trace;
+  trace.roots.resize(storages.size());
+  CapturedProgram program;
+  std::optional<Context::Lock> lock;
+  context_->LockWithValues(lock, storages, kNoSite, absl::MakeSpan(trace.roots));
+  for (const Context::Checked& checked : context_->checked()) trace.checked.push_back(checked.node);
+  TraceGraph(trace);
+  LAZULI_ASSIGN_OR_RETURN(lowering::EmitSignature signature, SignatureOf(trace));
+  LAZULI_ASSIGN_OR_RETURN(
+      lowering::EmittedModule emitted,
+      EmitTrace(trace, std::move(name), std::move(aliases), std::move(signature)));
+  const auto functions = FunctionsOf(context_->checked());
+  for (lowering::EmittedCheck& check : emitted.checks) {
+    const Node* const node = trace.nodes[check.node];
+    const auto function = functions.find(node);
+    program.checks.push_back(
+        {std::move(check.message),
+         {node->site(), function == functions.end() ? std::string_view() : function->second, 0}});
+  }
+  program.module = std::move(emitted.module);
+  return program;
+}
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,46 @@
+// Captures what a thread records as a program that is called, again and again, with other data.
+//
+// While a Capture lives the thread records into a context of its own, so nothing that was pending is
+// part of the program or runs because of it. Parameters are tensors without elements: what is computed
+// from them is recorded and cannot be read. All other data and numbers become constants.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lazy/execution/executor.h"
+#include "lazy/tensor/tensor.h"
+
+namespace lazuli::lazy {
+
+// The root of the module is the results, then an s64 for each check.
+struct CapturedProgram {
+  struct Check {
+    lowering::CheckMessage message;
+    Run::Check of;
+  };
+  std::unique_ptr<hlo::Module> module;
+  std::vector<Check> checks;
+};
+
+class Capture {
+ public:
+  Capture();
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  Tensor Parameter(const Shape& shape, backend::Device device);
+  // The program of these results. `aliases` say which of them may take which parameter's memory.
+  absl::StatusOr<CapturedProgram> Finish(absl::Span<const Tensor> results, std::string name,
+                                         std::vector<hlo::Alias> aliases = {});
+
+ private:
+  absl::StatusOr<lowering::EmitSignature> SignatureOf(const Trace& trace) const;
+
+  IntrusivePtr<Context> context_, outer_;
+  std::vector<DataPtr> parameters_;
+};
+
+}  // namespace lazuli::lazy

@@ -44,7 +44,8 @@ TEMPLATES = {"cpp_api/include": "include", "lazy/ops": "lazy/ops"}  # where they
 WIDTH = 100
 LOC = "LAZULI_LOC"
 FORMS = {"method", "inplace", "py.method", "c++", "written", "view", "op"}  # and namespaces
-SETTINGS = {"casts", "apart", "tensors", "first_tensor"}  # @casts NAME...: rows of the file that Python calls by another rule
+SHADOWING = {"linalg"}  # namespaces with names that others have: they begin those of the definitions
+SETTINGS = {"casts", "apart", "tensors", "first_tensor", "rows"}  # @casts NAME...: rows of the file that Python calls by another rule
 
 
 # --- types
@@ -79,7 +80,7 @@ TYPES = {
     "int": by_value("std::int64_t"),
     "int?": by_value("std::optional<std::int64_t>"),
     "int[]": Type("const IntList&", "Dims", "absl::Span<const int64_t>", "{name}"),
-    "int[]?": by_reference("std::optional<Dims>", "const std::optional<Dims>&", "{name}"),
+    "int[]?": by_reference("std::optional<Dims>", "const std::optional<Dims>&"),
     "int[1]": Type("std::int64_t", "Size1", "int64_t", "{name}"),  # Python takes (n,), too
     "int[1]?": Type("std::optional<std::int64_t>", "std::optional<Size1>", "std::optional<int64_t>", "{name}"),
     "int[2]": by_value("Size2", "Pair"),  # one number stands for both
@@ -180,7 +181,8 @@ class Row:
     @property
     def definition(self):
         """The name of the definition: that of a view stands beside one of the values alone."""
-        return pascal(self.name) + ("View" if "view" in self.forms else "InPlace" if self.only_method else "")
+        home = pascal(self.namespace) if self.namespace in SHADOWING else ""
+        return home + pascal(self.name) + ("View" if "view" in self.forms else "InPlace" if self.only_method else "")
 
     @property
     def is_defined(self):
@@ -226,6 +228,8 @@ class LayerRow:
     options: tuple  # the fields of an options struct, which comes last
     function: str  # what forward() calls with the parameters, or ""
     doc: str
+    fixed: tuple = ()  # (parameter, value) of the function that the layer sets
+    only_cpp: bool = False  # Python has a class of its own
 
     @property
     def arguments(self):
@@ -337,12 +341,16 @@ def parse_family(path, tables):
 
 
 def parse_layer(text, doc):
-    match = re.fullmatch(r"(\w+)\((.*)\)(?: : (\w+))?", text)
+    match = re.fullmatch(r"(\w+)\((.*)\)(?: : (.+))?", text)
     if not match or not doc:
         raise ValueError(f"'{text}' is no layer: Name(parameters) or Name(parameters) : function, and documentation")
     parameters, _, options = match[2].partition("*")
-    return LayerRow(match[1], tuple(parse_parameter(p) for p in split(parameters)),
-                    tuple(parse_parameter(p) for p in split(options)), match[3] or "", doc)
+    words = (match[3] or "").split()
+    names = [word for word in words if word != "c++" and "=" not in word]
+    if len(names) > 1:
+        raise ValueError(f"a layer calls one function, not {' and '.join(names)}")
+    return LayerRow(match[1], tuple(parse_parameter(p) for p in split(parameters)), tuple(parse_parameter(p) for p in split(options)),
+                    names[0] if names else "", doc, tuple(tuple(word.split("=")) for word in words if "=" in word), "c++" in words)
 
 
 def parse_layers(path):
@@ -484,13 +492,16 @@ def function_layer(layer):
 
 
 def forward_body(layer, rows):
-    """The call of the layer's function. Where the layer works in place on demand, that is a parameter of no function."""
+    """The call of the layer's function. Where the layer works in place on demand, that is a parameter of no function; whether
+    it trains is none of the layer."""
     inplace = any(p.name == "inplace" for p in layer.parameters)
     kept = [p for p in layer.parameters if p.name != "inplace"]
-    row = next((row for row in rows if row.name == layer.function), None)
+    row = next((row for row in rows if layer.function in (row.name, f"{row.namespace}.{row.name}")), None)
     left = row.parameters[len(kept) + 1:] if row else ()
-    passed = [*(f"{p.name}_" for p in kept), *(cpp_default(p.type, p.default) for p in left), "loc"]
-    call = wrapped(f"return lazuli::{layer.function}(", ["x", *passed], ");", "  ")
+    fixed = {"train": "is_training()", **dict(layer.fixed)}
+    passed = [*(f"{p.name}_" for p in kept), *(fixed.get(p.name) or cpp_default(p.type, p.default) for p in left), "loc"]
+    first = ".first" if row and row.result.startswith("(") else ""
+    call = wrapped(f"return {row.cpp_name if row else 'lazuli::' + layer.function}(", ["x", *passed], f"){first};", "  ")
     if not inplace:
         return call
     return ("  if (inplace_) {\n    Tensor y = x;\n" + wrapped(f"return y.{layer.function}_(", passed, ");", "    ") + "\n  }\n" + call)
@@ -580,7 +591,7 @@ def built_options(name, required, own, struct, options, friend):
     if required:
         sets = ", ".join(f"{p.name}_({p.name})" for p in required)
         lines += [wrapped(f"{explicit}{name}(", [p.declared() for p in required], f"){note}", "  "), f"      : {sets} {{}}"]
-        if required[0].type == "int[]":  # braces, which could be another one's options, too
+        if required[0].type == "int[]" and all(p.default is not None for p in required[1:]):  # braces, which could be another one's options, too
             lines += [f"  {name}(std::initializer_list<std::int64_t> list)", f"      : {name}(IntList(list)) {{}}"]
     for p, field in [*((p, f"{p.name}_") for p in own), *((p, f"options_.{p.name}") for p in options)]:
         kept = "Dims(v)" if type_of(p.type).value == "Dims" else "v"
@@ -656,6 +667,8 @@ def functions(families):
     """The public functions, each in terms of its definition."""
     text = [NOTE.format(source=ROWS) + '''#include "cpp_api/src/inplace.h"
 #include "cpp_api/src/operands.h"
+#include "lazuli/distributed.h"
+#include "lazuli/linalg.h"
 #include "lazuli/nn.h"
 #include "lazuli/ops.h"
 #include "lazuli/special.h"
@@ -734,6 +747,8 @@ def python_value(row, p):
     value = type_of(p.type).value
     if value == "Operand" and ("tensors" in row.settings or ("first_tensor" in row.settings and p is row.parameters[0])):
         value = "Tensor"  # which no number stands for
+    if value == "Dims" and "rows" in row.settings:
+        value = "DimsRow"
     home = ENUMS.get(p.type, row.namespace if p.type.endswith("Options") else "")
     return "::".join([*home.split("."), value]) if home else value
 
@@ -831,7 +846,9 @@ def python_unit(family):
             in_place.setdefault(row.name, []).append(row)
     rows = [python_overloads(overloads) for overloads in by_name.values()]
     rows += [python_overloads(overloads, in_place=True) for overloads in in_place.values()]
-    text = [NOTE.format(source=f"{ROWS}/{family.name}.txt") + '''#include "lazuli/nn.h"
+    text = [NOTE.format(source=f"{ROWS}/{family.name}.txt") + '''#include "lazuli/distributed.h"
+#include "lazuli/linalg.h"
+#include "lazuli/nn.h"
 #include "lazuli/ops.h"
 #include "lazuli/special.h"
 #include "python/src/rows.h"
@@ -850,7 +867,7 @@ LAYERS_PER_UNIT = 12
 
 def layer_units(sections):
     """The sources that bind the layers, by name."""
-    rows = [layer for section in sections for layer in section.rows]
+    rows = [layer for section in sections for layer in section.rows if not layer.only_cpp]
     for first in range(0, len(rows), LAYERS_PER_UNIT):
         part = first // LAYERS_PER_UNIT
         text = [NOTE.format(source=LAYERS) + f'''#include "python/src/layer.h"

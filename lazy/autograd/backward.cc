@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 
 #include "ir/support/fork.h"
 #include "ir/support/pool.h"
@@ -178,6 +179,7 @@ class TapeWalker {
       else
         Accumulate(edge.leaf, WithHistory(std::move(gradient), Tensor(edge.leaf)));
     }
+    FillUnfed();
     ThrowFirstNaN();
   }
 
@@ -244,9 +246,31 @@ class TapeWalker {
     // Edges are read before the node is released, which may drop the last reference to what they
     // point to.
     for (std::size_t i = 0; i < grads.size(); ++i) {
-      if (grads[i].defined() && node.edges()[i]) Send(node.edges()[i], std::move(grads[i]));
+      if (!node.edges()[i]) continue;
+      if (grads[i].defined())
+        Send(node.edges()[i], std::move(grads[i]));
+      else if (wanted_ == nullptr && node.undefined_is_zero())
+        unfed_.push_back(node.edges()[i]);
     }
     if (!options_.retain_graph) node.ReleaseSaved();
+  }
+
+  // Leaves that only steps lead to, whose gradients are zeros, have them in .grad, too.
+  void FillUnfed() {
+    absl::flat_hash_set<const GradNode*> seen;
+    for (std::size_t i = 0; i < unfed_.size(); ++i) {
+      const Edge edge = unfed_[i];  // NOLINT: a copy, since more are added
+      if (edge.leaf) {
+        const AutogradMeta* meta = edge.leaf->autograd();
+        if (meta == nullptr || meta->grad.defined()) continue;
+        const Tensor leaf(edge.leaf);
+        Accumulate(edge.leaf, FullConstant(leaf.shape(), 0, leaf.device()));
+      } else if (seen.insert(edge.node.get()).second) {
+        for (const Edge& next : edge.node->edges()) {
+          if (next) unfed_.push_back(next);
+        }
+      }
+    }
   }
 
   // For retain_grad().
@@ -309,6 +333,7 @@ class TapeWalker {
   std::vector<std::pair<const GradNode*, std::size_t>> flagged_;
   std::vector<IntrusivePtr<GradNode>> visited_;   // which flagged_ names
   Tensors found_;                                 // one for each that is wanted
+  std::vector<Edge> unfed_;                       // by which no gradient came, but zeros
   PooledVector<std::pair<Edge, Tensor>> leaves_;  // whose gradients wait for the end, in order
   absl::flat_hash_map<GradNode*, Pending, absl::Hash<GradNode*>, std::equal_to<>,
                       PoolAllocator<std::pair<GradNode* const, Pending>>>

@@ -44,6 +44,7 @@ class CustomNode final : public GradNode {
   std::string_view name() const override { return name_; }
   Tensors Backward(absl::Span<const Tensor> dys) override;
   void ReleaseSaved() override;
+  bool undefined_is_zero() const override { return false; }  // its user said None
 
  private:
   std::string name_;

@@ -76,18 +76,21 @@ std::string_view AcceptedTypes(Accepts accepts, lowering::Opcode opcode) {
   }
 }
 
-// HLO takes differences of pred, which are likelier a mistake.
-absl::Status CheckSubtracts(lowering::Opcode opcode, DType dtype) {
-  const bool subtracts =
-      opcode == lowering::Opcode::kSubtract || opcode == lowering::Opcode::kNegate;
-  if (!subtracts || dtype != DType::kPred) return absl::OkStatus();
-  return WrongType("takes no pred; logical_xor, logical_not or ^ and ~ may be meant");
+// HLO takes differences and powers of pred, which are likelier a mistake.
+absl::Status CheckNotOfPred(lowering::Opcode opcode, DType dtype) {
+  using lowering::Opcode;
+  if (dtype != DType::kPred) return absl::OkStatus();
+  if (opcode == Opcode::kSubtract || opcode == Opcode::kNegate)
+    return WrongType("takes no pred; logical_xor, logical_not or ^ and ~ may be meant");
+  if (opcode == Opcode::kPower)
+    return Unimplemented("is not implemented for pred; convert one with to()");
+  return absl::OkStatus();
 }
 
 // Whether the op computes in `dtype`, so that the call fails and not the run.
 absl::Status CheckType(Accepts accepts, lowering::Opcode opcode, DType dtype) {
   const bool whole = accepts == Accepts::kWhole && IsIntegral(dtype);
-  LAZULI_RETURN_IF_ERROR(CheckSubtracts(opcode, dtype));
+  LAZULI_RETURN_IF_ERROR(CheckNotOfPred(opcode, dtype));
   const bool refused = accepts == Accepts::kInteger && !IsIntegral(dtype);
   if (whole || (!refused && (hlo::Accepts(opcode, dtype) || IsUnsignedMagnitude(opcode, dtype))))
     return absl::OkStatus();
@@ -250,7 +253,7 @@ lowering::Op LowerBinary(lowering::LoweringContext& c, std::string_view op, Acce
     return b.Convert(b.Binary(opcode, l, r), narrow);
   }
   auto [l, r] = Prepare(accepts, x, y);
-  if (absl::Status s = CheckSubtracts(opcode, l.dtype()); !s.ok())
+  if (absl::Status s = CheckNotOfPred(opcode, l.dtype()); !s.ok())
     return c.builder.Error(std::move(s));
   if (opcode == lowering::Opcode::kRemainder) CheckDivisor(c, op, l, y);
   if (opcode == lowering::Opcode::kShiftRightArithmetic && IsUnsigned(l.dtype()))
@@ -259,7 +262,7 @@ lowering::Op LowerBinary(lowering::LoweringContext& c, std::string_view op, Acce
 }
 
 lowering::Op LowerUnary(lowering::Builder& b, lowering::Opcode opcode, lowering::Op x) {
-  if (absl::Status s = CheckSubtracts(opcode, x.dtype()); !s.ok()) return b.Error(std::move(s));
+  if (absl::Status s = CheckNotOfPred(opcode, x.dtype()); !s.ok()) return b.Error(std::move(s));
   const bool rounds = opcode == lowering::Opcode::kFloor || opcode == lowering::Opcode::kCeil ||
                       opcode == lowering::Opcode::kRoundNearestEven;
   if (rounds && IsIntegral(x.dtype())) return x;

@@ -26,6 +26,7 @@ bool foreach_internal::InferUpdate(absl::Span<const Value> in, std::size_t numbe
       for (std::size_t i = 0; i < length; ++i)
         out.push_back(in[numbers + list * length + i].shape());
     };
+    out.reserve(length * (1 + states));
     add(0);
     for (std::size_t state = 0; state < states; ++state) add(state < states - made ? 2 + state : 0);
     return true;

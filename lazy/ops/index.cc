@@ -374,6 +374,16 @@ Tensor Spread(const Number& value, const Tensor& x, absl::Span<const int64_t> di
   return Full(dims, value.As(x.dtype()), x.device());
 }
 
+// The part of the source that the index speaks of, which may be smaller.
+Tensor OfIndex(const Tensor& source, const Tensor& index) {
+  if (source.rank() != index.rank()) return source;
+  Tensor part = source;
+  for (int64_t d = 0; d < index.rank(); ++d) {
+    if (index.dim(d) < part.dim(d)) part = Narrow(part, d, 0, index.dim(d));
+  }
+  return part;
+}
+
 Tensor ScatterReduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                       std::string_view reduce) {
   if (reduce == "add") return ScatterAdd(x, dim, index, source);
@@ -383,7 +393,7 @@ Tensor ScatterReduced(const Tensor& x, int64_t dim, const Tensor& index, const T
   return AlongDim(x, [&](const Tensor& in) {
     return Record(ScatterReduceOp{NormalizeDim("scatter", dim, in.rank()),
                                   ScatterCombiner::kProduct, /*include_self=*/true},
-                  in, WithDim(index), WithDim(source));
+                  in, WithDim(index), WithDim(OfIndex(source, index)));
   });
 }
 
@@ -404,18 +414,6 @@ Tensor Gather(const Tensor& in, int64_t dim, const Tensor& index) {
   if (index.rank() != 0) return Record(GatherOp{d}, x, index);
   return Reshape(Record(GatherOp{d}, x, WithDim(index)), {});
 }
-
-namespace {
-// The part of the source that the index speaks of, which may be smaller.
-Tensor OfIndex(const Tensor& source, const Tensor& index) {
-  if (source.rank() != index.rank()) return source;
-  Tensor part = source;
-  for (int64_t d = 0; d < index.rank(); ++d) {
-    if (index.dim(d) < part.dim(d)) part = Narrow(part, d, 0, index.dim(d));
-  }
-  return part;
-}
-}  // namespace
 
 Tensor ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   return AlongDim(x, [&](const Tensor& in) {

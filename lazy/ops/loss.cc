@@ -339,7 +339,7 @@ Tensor SmoothL1Loss(const Tensor& x, const Tensor& y, const Number& beta, Reduct
     return Record(HuberOp{true}, a - b, BesideWide(beta, x));
   });
 }
-Tensor HuberLoss(const Tensor& x, const Tensor& y, const Number& delta, Reduction reduction) {
+Tensor HuberLoss(const Tensor& x, const Tensor& y, Reduction reduction, const Number& delta) {
   CheckLoss("huber_loss", x, y);
   CheckAboveZero("huber_loss", "delta", delta, "");
   return PairLoss(x, y, reduction, [&](const Tensor& a, const Tensor& b) {
@@ -351,7 +351,7 @@ Tensor KlDiv(const Tensor& log_probs, const Tensor& target, bool log_target, Red
   return PairLoss(log_probs, target, reduction, [&](const Tensor& q, const Tensor& p) {
     if (log_target) return Exp(p) * (p - q);
     // The limit of p log(p) at 0 is 0.
-    const Tensor some = Gt(p, Constant(0, p.dtype()));
+    const Tensor some = Ne(p, Constant(0, p.dtype()));
     return p * Log(Where(some, p, Constant(1, p.dtype()))) - p * q;
   });
 }

@@ -208,6 +208,7 @@ Tensor BatchNorm(const Tensor& x, const Tensor& running_mean, const Tensor& runn
                                                                  {"running_var", &running_var},
                                                                  {"weight", &weight},
                                                                  {"bias", &bias}};
+  if (!(eps > 0)) ThrowRecordError("batch_norm", InvalidArgument("eps must be positive, is ", eps));
   for (const auto& [what, t] : channels) CheckDims("batch_norm", what, *t, {x.dim(1)});
   const Dims dims = ChannelDims(x.shape());
   const bool running = running_mean.defined() && running_var.defined();

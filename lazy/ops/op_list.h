@@ -6,8 +6,10 @@
 
 #include "lazy/ops/activation.h"
 #include "lazy/ops/barrier.h"
+#include "lazy/ops/collective.h"
 #include "lazy/ops/complex.h"
 #include "lazy/ops/create.h"
+#include "lazy/ops/ctc.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/foreach.h"
 #include "lazy/ops/index.h"
@@ -19,6 +21,7 @@
 #include "lazy/ops/random.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/shape_ops.h"
+#include "lazy/ops/special.h"
 #include "lazy/ops/statistics.h"
 #include "lazy/ops/strided.h"
 
@@ -45,15 +48,16 @@ using AllOps = OpList<
 #undef LAZULI_COMPARE
     RemainderOp, FloorDivideOp, ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, PowIntegerOp,
     ToDTypeOp, ConstantOp, RealOp, ImagOp, ComplexOp, ConjOp, ErfcOp, ErfcxOp, ErfinvOp, LogitOp,
-    LgammaOp, SignBitOp, HypotOp, GcdOp, NextAfterOp, BesselIOp, FrexpOp, GeluOp, EluOp,
-    LogSigmoidOp, SumOp, ProdOp, AmaxOp, AminOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp,
-    ReshapeOp, BroadcastToOp, PermuteOp, SliceOp, SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp,
-    IndexAddOp, GatherOp, ScatterAddOp, ScatterOp, ScatterReduceOp, IndexCopyOp, MaskPositionsOp,
-    CumSumOp, SortOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp,
-    MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp,
-    BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp,
-    HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
-    RandomPermutationOp, ProbabilitiesOp, BarrierOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
+    LgammaOp, SignBitOp, HypotOp, GcdOp, NextAfterOp, BesselIOp, BesselOp, PolynomialOp,
+    IncompleteGammaOp, CtcOp, FrexpOp, GeluOp, EluOp, LogSigmoidOp, SumOp, ProdOp, AmaxOp, AminOp,
+    MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp, BroadcastToOp, PermuteOp, SliceOp,
+    SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp, GatherOp, ScatterAddOp, ScatterOp,
+    ScatterReduceOp, IndexCopyOp, MaskPositionsOp, CumSumOp, SortOp, MatMulOp, LinearOp, Conv2dOp,
+    Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp,
+    AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp,
+    NllLossOp, BceWithLogitsOp, BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp,
+    RandomIntegerOp, RandomPermutationOp, ProbabilitiesOp, BarrierOp, AllReduceOp, AllGatherOp,
+    ReduceScatterOp, AllToAllOp, CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
     ForeachAdagradOp, ForeachUpdateOp, ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
 
 }  // namespace lazuli::lazy

@@ -9,6 +9,7 @@
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/default_type.h"
 #include "lazy/ops/elementwise.h"
+#include "lazy/ops/in_double.h"
 #include "lazy/ops/wide.h"
 #include "lazy/ops/zeta.h"
 
@@ -24,30 +25,6 @@ constexpr double kTwoOverRootPi = 2 * std::numbers::inv_sqrtpi;
 Value Number0(const Tensor& x) { return Constant(0, x.dtype()); }
 Value Number1(const Tensor& x) { return Constant(1, x.dtype()); }
 Value Infinite(const Tensor& x, double sign = 1) { return Constant(sign * kInfinity, x.dtype()); }
-
-// Formulas on builder ops read as on numbers.
-struct Wide64 {
-  lowering::Builder& b;
-  lowering::Op like;
-  lowering::Op operator()(double v) const { return b.Full(like.shape(), v); }
-  lowering::Op Plus(lowering::Op x, double y) const { return b.Plus(x, (*this)(y)); }
-  lowering::Op Times(lowering::Op x, double y) const { return b.Times(x, (*this)(y)); }
-  // The polynomial with these coefficients, the highest first.
-  lowering::Op Polynomial(lowering::Op x, std::initializer_list<double> coefficients) const {
-    lowering::Op sum;
-    for (const double c : coefficients) sum = sum.valid() ? Plus(b.Times(sum, x), c) : (*this)(c);
-    return sum;
-  }
-};
-
-// f of x in f64, which is rounded to x's own float type at the end.
-template <class F>
-lowering::Op InDouble(lowering::Builder& b, lowering::Op in, F&& f) {
-  const lowering::Op x = Prepare(Accepts::kFloat, in);
-  if (!IsFloat(x.dtype())) return b.Error(WrongType("takes real numbers, not ", in.shape()));
-  const lowering::Op wide = b.Convert(x, DType::kF64);
-  return b.Convert(f(wide, Wide64{b, wide}), x.dtype());
-}
 
 // The largest number of a float type that tensors compute in.
 double FiniteMax(DType dtype) {
@@ -421,12 +398,19 @@ Tensor Exp2(const Tensor& in) {
   return IsComplex(x.dtype()) ? Exp(x * std::numbers::ln2) : Pow(Constant(2, x.dtype()), x);
 }
 
-Tensor Log2(const Tensor& x) {
-  return InWide(Floating(x), [](const Tensor& w) { return Log(w) / std::numbers::ln2; });
+namespace {
+// log(x) over the logarithm of a base.
+Tensor LogToBase(const Tensor& x, double log_base) {
+  return InWide(Floating(x), [&](const Tensor& wide) {
+    const Tensor log = Log(wide);
+    // Each part by itself: a quotient of complex numbers is NaN where one is infinite.
+    if (IsComplex(log.dtype())) return Complex(Real(log) / log_base, Imag(log) / log_base);
+    return log / log_base;
+  });
 }
-Tensor Log10(const Tensor& x) {
-  return InWide(Floating(x), [](const Tensor& w) { return Log(w) / std::numbers::ln10; });
-}
+}  // namespace
+Tensor Log2(const Tensor& x) { return LogToBase(x, std::numbers::ln2); }
+Tensor Log10(const Tensor& x) { return LogToBase(x, std::numbers::ln10); }
 
 Tensor Erfc(const Tensor& x) { return Record(ErfcOp{}, Floating(x)); }
 Tensor Erfinv(const Tensor& x) { return Record(ErfinvOp{}, Floating(x)); }
@@ -667,6 +651,28 @@ Tensor FloatPower(const Number& x, const Tensor& exponent) {
 Tensor FloatPower(const Tensor& x, const Number& exponent) {
   const Tensor wide = To(x, IsComplex(x.dtype()) ? DType::kC128 : DType::kF64);
   return PowNumber(wide, exponent);
+}
+
+namespace {
+// x := function(what x is now), in the dtype of a power.
+template <class F>
+Tensor PowerInPlace(const Tensor& x, bool is_complex, F&& function) {
+  const DType wide = is_complex || IsComplex(x.dtype()) ? DType::kC128 : DType::kF64;
+  if (x.dtype() != wide) {
+    ThrowRecordError("float_power_", InvalidArgument("the result is of ", DTypeText(wide),
+                                                     ", which ", x.shape(), " does not hold"));
+  }
+  Update("float_power_", x, [&] { return function(Snapshot(x)); });
+  return x;
+}
+}  // namespace
+Tensor FloatPowerInPlace(const Tensor& x, const Tensor& exponent) {
+  return PowerInPlace(x, IsComplex(exponent.dtype()),
+                      [&](const Tensor& now) { return FloatPower(now, exponent); });
+}
+Tensor FloatPowerInPlace(const Tensor& x, const Number& exponent) {
+  return PowerInPlace(x, exponent.is_complex(),
+                      [&](const Tensor& now) { return FloatPower(now, exponent); });
 }
 
 Tensor Isclose(const Tensor& in_x, const Tensor& in_y, double rtol, double atol, bool equal_nan) {

@@ -7,6 +7,7 @@
 
 #include "ir/support/error_place.h"
 #include "ir/support/metrics.h"
+#include "ir/support/span.h"
 #include "ir/support/thread_local.h"
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/functions.h"
@@ -30,6 +31,11 @@ void CheckOperands(std::string_view op, absl::Span<const Operand> in, backend::D
                                            " and ", here.ToString(), "; move one with to()"));
     }
   }
+}
+
+void CountNode(Context& context) {
+  context.counters().Add(Counter::kNodesRecorded);
+  ir::NoteRecorded();
 }
 
 // The op and its line, for History.
@@ -144,6 +150,7 @@ void ThrowRecordError(std::string_view op, const absl::Status& status) {
 Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device)
     : context_(Context::Current()), device_(device) {
   CheckOperands(op, in, device_);
+  values_.reserve(in.size());
   lock_.emplace(context_);
   for (const Operand& x : in) {
     // Not a conditional expression: its type would be const, and a value copied once more.
@@ -192,7 +199,7 @@ Tensor Recorder::Finish(NodePtr node, NewView view) {
 }
 
 StoragePtr Recorder::FinishStorage(NodePtr node, std::unique_ptr<View> view) {
-  context_.counters().Add(Counter::kNodesRecorded);
+  CountNode(context_);
   const uint32_t what = WhatIs(*node) + (view != nullptr ? view->place() : 0);
   const Node* const recorded = node.get();
   StoragePtr storage = view == nullptr
@@ -207,7 +214,7 @@ StoragePtr Recorder::FinishStorage(NodePtr node, std::unique_ptr<View> view) {
 }
 
 void Recorder::FinishOver(NodePtr node, const Tensor& target) {
-  context_.counters().Add(Counter::kNodesRecorded);
+  CountNode(context_);
   const uint32_t what = WhatIs(*node);
   if (checks_) [[unlikely]]
     AddChecked(*node);
@@ -234,7 +241,7 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
     writes.Add(node, targets);
     writes.Apply(context_);
   }
-  context_.counters().Add(Counter::kNodesRecorded);
+  CountNode(context_);
   context_.history.Add(WhatIs(*node), context_.pending_count());
   is_long_ = context_.history.due();
   if (checks_) AddChecked(*node);

@@ -1,5 +1,6 @@
 // The functions that give views: the elements of what an op gives, with the memory they have.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -411,6 +412,34 @@ Tensor AsStridedView(const Tensor& x, absl::Span<const int64_t> size,
                                      " are out of bounds for memory of ", count, " elements"));
   }
   return Restrided(x, Dims(size.begin(), size.end()), {Dims(stride.begin(), stride.end()), offset});
+}
+
+Tensor ResizeInPlace(const Tensor& x, absl::Span<const int64_t> size) {
+  constexpr char kOp[] = "resize_";
+  if (x.requires_grad())
+    ThrowRecordError(kOp, FailedPrecondition("cannot resize tensors that require a gradient"));
+  int64_t count = 1;
+  for (const int64_t n : size) {
+    if (n < 0 || __builtin_mul_overflow(count, n, &count))
+      ThrowRecordError(kOp, InvalidArgument("(", Join(size, ", "), ") are no sizes"));
+  }
+  if (x.shape().dims() == size) return x;
+  const GradModeGuard no_grad(false);
+  const int64_t offset = GeometryOf(x).offset;
+  const int64_t room = CountIn(x.storage().written().shape(), x.dtype()) - offset;
+  if (count <= room) {
+    const Dims dims(size.begin(), size.end());
+    BecomeView(kOp, x, Restrided(x, dims, {ContiguousStrides(dims), offset}));
+    return x;
+  }
+  const Tensor there = Clone(Restrided(x, Dims{room}, {Dims{1}, offset}));
+  const Tensor more = FullConstant(Shape(x.dtype(), {count - room}), 0, x.device());
+  const Tensor all = Reshape(Cat(std::array<Tensor, 2>{there, more}, 0), size);
+  x.impl()->set_storage(all.impl()->storage());
+  return x;
+}
+Tensor ResizeAsInPlace(const Tensor& x, const Tensor& the_template) {
+  return ResizeInPlace(x, the_template.shape().dims());
 }
 
 // --- the same memory as elements of another dtype

@@ -235,17 +235,6 @@ Literal Specials(DType dtype) {
   return result;
 }
 
-// Numbers strictly between low and high, no two equal.
-Literal Between(DType dtype, std::initializer_list<int64_t> dims, double low, double high,
-                double phase) {
-  Literal result{Shape(dtype, dims)};
-  for (int64_t i = 0; i < result.shape().num_elements(); ++i) {
-    const double t = std::fmod(phase + 0.6180339887498949 * static_cast<double>(i + 1), 1.0);
-    result.SetFromDouble(i, low + (high - low) * t);
-  }
-  return result;
-}
-
 std::vector<DType> DTypesOf(Accepts accepts) {
   switch (accepts) {
     case Accepts::kFloat:

@@ -1,5 +1,7 @@
 #include "tests/ops/sample.h"
 
+#include <cmath>
+
 namespace lazuli::lazy::test {
 
 const OpRow& Table::operator[](std::string_view name) const {
@@ -22,6 +24,7 @@ const Table& Samples() {
     AddNormSamples(*t);
     AddForeachSamples(*t);
     AddIndexSamples(*t);
+    AddSpecialSamples(*t);
     return t;
   }();
   return *table;
@@ -29,6 +32,15 @@ const Table& Samples() {
 
 Literal Random(DType dtype, std::initializer_list<int64_t> dims, uint64_t seed) {
   return RandomLiteral(Shape(dtype, dims), seed);
+}
+Literal Between(DType dtype, std::initializer_list<int64_t> dims, double low, double high,
+                double phase) {
+  Literal result{Shape(dtype, dims)};
+  for (int64_t i = 0; i < result.shape().num_elements(); ++i) {
+    const double t = std::fmod(phase + 0.6180339887498949 * static_cast<double>(i + 1), 1.0);
+    result.SetFromDouble(i, low + (high - low) * t);
+  }
+  return result;
 }
 Literal Floats(std::initializer_list<int64_t> dims, std::initializer_list<float> values) {
   return Literal::FromValues<float>(dims, values);

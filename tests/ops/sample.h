@@ -231,11 +231,15 @@ void AddCreateSamples(Table& table);
 void AddNormSamples(Table& table);
 void AddForeachSamples(Table& table);
 void AddIndexSamples(Table& table);
+void AddSpecialSamples(Table& table);
 
 // --- values
 
 // Small numbers decided by shape and seed; for floats none is an integer.
 Literal Random(DType dtype, std::initializer_list<int64_t> dims, uint64_t seed = 0);
+// Numbers strictly between low and high, no two equal.
+Literal Between(DType dtype, std::initializer_list<int64_t> dims, double low, double high,
+                double phase = 0);
 Literal Floats(std::initializer_list<int64_t> dims, std::initializer_list<float> values);
 Literal Indices(std::initializer_list<int64_t> values);  // s64, rank 1
 Literal ScalarOf(DType dtype, double value);

@@ -1,7 +1,9 @@
 // Ops that move elements.
 #include <cstring>
+#include <functional>
 
 #include "lazy/ops/barrier.h"
+#include "lazy/ops/collective.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/strided.h"
 #include "tests/ops/sample.h"
@@ -222,6 +224,51 @@ void AddAsStrided(Table& table) {
       });
 }
 
+// A group of one device: what each op does with several is in tests/python/distributed_test.py.
+void AddCollectives(Table& table) {
+  const auto itself = [](const auto&, const Literals& in) { return in[0]; };
+  table.Op<AllReduceOp>()
+      .Add({Joining::kSum, {0}}, {Random(DType::kF64, {2, 3})})
+      .AddEdge({Joining::kMax, {0}}, {Random(DType::kS32, {5})})
+      .AddEdge({Joining::kMin, {0}}, {Random(DType::kPred, {3})})
+      .AddEdge({Joining::kProduct, {0}}, {Random(DType::kF32, {})})
+      .Reference(std::function<Literal(const AllReduceOp&, const Literals&)>(itself))
+      .Error("all_reduce: reduce is sum, avg, product, max or min, not mean",
+             {Random(DType::kF32, {2})}, [](const Tensors& x) { (void)AllReduce(x[0], "mean"); })
+      .Error("all_reduce: avg takes floats, not s32[2]", {Random(DType::kS32, {2})},
+             [](const Tensors& x) { (void)AllReduce(x[0], "avg"); })
+      .Error("all_reduce: sum takes numbers, not pred[2]; of booleans there are max and min",
+             {Random(DType::kPred, {2})}, [](const Tensors& x) { (void)AllReduce(x[0], "sum"); })
+      .Error("all_reduce: device 0 stands twice in the group", {Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)AllReduce(x[0], "sum", {0, 0}); });
+  table.Op<AllGatherOp>()
+      .Add({1, {0}}, {Random(DType::kF64, {2, 3})})
+      .AddEdge({0, {0}}, {Random(DType::kS8, {2, 3})})
+      .Reference(std::function<Literal(const AllGatherOp&, const Literals&)>(itself))
+      .Error("all_gather: dim 2 is out of range for rank 2", {Random(DType::kF32, {2, 3})},
+             [](const Tensors& x) { (void)AllGather(x[0], 2); });
+  table.Op<ReduceScatterOp>()
+      .Add({Joining::kSum, 1, {0}}, {Random(DType::kF64, {2, 3})})
+      .AddEdge({Joining::kMax, 0, {0}}, {Random(DType::kS32, {2, 3})})
+      .Reference(std::function<Literal(const ReduceScatterOp&, const Literals&)>(itself));
+  table.Op<AllToAllOp>()
+      .Add({1, {0}}, {Random(DType::kF64, {2, 3})})
+      .AddEdge({0, {0}}, {Random(DType::kU8, {4})})
+      .Reference(std::function<Literal(const AllToAllOp&, const Literals&)>(itself));
+  table.Op<CollectivePermuteOp>()
+      .Add({{0}, {0}}, {Random(DType::kF64, {2, 3})})
+      .AddEdge({{}, {}}, {Random(DType::kS32, {2})})
+      .Reference(std::function<Literal(const CollectivePermuteOp&, const Literals&)>(
+          [](const CollectivePermuteOp& op, const Literals& in) {
+            return op.sources.empty() ? Literal(in[0].shape()) : in[0];
+          }))
+      .Error("collective_permute: 1 sources and 0 targets are no pairs", {Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)CollectivePermute(x[0], {0}, {}); })
+      .Error("collective_permute: device 0 stands twice among the sources",
+             {Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)CollectivePermute(x[0], {0, 0}, {0, 0}); });
+}
+
 }  // namespace
 
 void AddShapeSamples(Table& table) {
@@ -234,6 +281,7 @@ void AddShapeSamples(Table& table) {
   AddPad(table);
   AddFlip(table);
   AddCat(table);
+  AddCollectives(table);
 }
 
 }  // namespace lazuli::lazy::test

@@ -30,6 +30,17 @@ void CheckKernel(std::string_view layer, Size2 kernel, SourceLocation loc) {
   CheckPositive(layer, "the kernel's width", kernel.width, loc);
 }
 
+// An f64 input, as NumPy makes them, would turn what follows into f64 and slow.
+void CheckDType(std::string_view layer, const Tensor& x, const Tensor& weight, SourceLocation loc) {
+  if (!x.defined() || x.dtype() != kFloat64 || weight.dtype() == kFloat64) return;
+  if (weight.dtype() != kFloat32 && weight.dtype() != kFloat16 && weight.dtype() != kBFloat16)
+    return;
+  Fail(ErrorCode::kInvalidArgument,
+       std::string(layer) + ": x is " + ShapeText(x) + ", but " + weight.name() + " is " +
+           ShapeText(weight) + ": both must be of one dtype; convert x, or the module",
+       loc);
+}
+
 // Uniform in +-1 / sqrt(fan_in): PyTorch's kaiming_uniform with a = sqrt(5), and its default for
 // biases.
 Tensor UniformByFanIn(const Dims& dims, std::int64_t fan_in) {
@@ -57,6 +68,7 @@ Tensor Linear::forward(const Tensor& x, SourceLocation loc) const {
              weight.name() + " is " + ShapeText(weight) + ", but x is " + ShapeText(x),
          loc);
   }
+  CheckDType("linear", x, weight, loc);
   return linear(x, weight, bias);
 }
 
@@ -84,6 +96,7 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel
 }
 
 Tensor Conv2d::forward(const Tensor& x, SourceLocation loc) const {
+  CheckDType("conv2d", x, weight, loc);
   return conv2d(x, weight, bias, options_, loc);
 }
 

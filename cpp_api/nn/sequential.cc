@@ -11,8 +11,8 @@ namespace lazuli::nn {
 
 using lazuli::internal::Fail;
 
-void Sequential::Append(AnyModule module, SourceLocation loc) {
-  register_module(std::to_string(modules_.size()), module, loc);
+void Sequential::Append(const std::string& name, AnyModule module, SourceLocation loc) {
+  register_module(name, module, loc);
   modules_.push_back(std::move(module));
 }
 

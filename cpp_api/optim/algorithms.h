@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "lazuli/foreach.h"
@@ -28,6 +29,26 @@ struct Batch {
   std::vector<TensorList> states;  // by state; all of one are defined, or none
   bool empty() const { return indices.empty(); }
   void Clear();
+
+  // Adds a parameter; state(s) gives its state s. The same parameters are mostly updated step after
+  // step: after EndStep() the lists still hold parameters and states, though no gradients, and where
+  // Add() finds the same tensor at its place it leaves it there.
+  template <class State>
+  void Add(std::size_t index, const Tensor& parameter, Tensor gradient, State state) {
+    const std::size_t place = indices.size();
+    const auto put = [place](TensorList& list, const Tensor& tensor) {
+      if (place == list.size())
+        list.push_back(tensor);
+      else if (!list[place].is_same(tensor))
+        list[place] = tensor;
+    };
+    indices.push_back(index);
+    put(parameters, parameter);
+    gradients.push_back(std::move(gradient));
+    for (std::size_t s = 0; s < states.size(); ++s) put(states[s], state(s));
+  }
+  void CutToAdded();  // behind the last one of a step
+  void EndStep();
 };
 // Whether a parameter with these numbers and states belongs to the batch, which is not empty.
 // state(s) tells whether its state s is defined.

@@ -136,7 +136,7 @@ void Optimizer::step(SourceLocation loc) {
   struct Clear {
     std::vector<Batch>& batches;
     ~Clear() {
-      for (Batch& batch : batches) batch.Clear();
+      for (Batch& batch : batches) batch.EndStep();
     }
   } const clear{batches_};
   update_.RunFirst(algorithm_.name, loc);
@@ -145,6 +145,7 @@ void Optimizer::step(SourceLocation loc) {
     MakeBatches(groups_[g], first, g);
     first += groups_[g].params().size();
   }
+  for (Batch& batch : batches_) batch.CutToAdded();
   ForeachTransaction together;
   for (Batch& batch : batches_) {
     if (batch.empty()) continue;
@@ -161,11 +162,8 @@ void Optimizer::MakeBatches(const ParamGroup& group, std::size_t first, std::siz
     const Tensor& p = parameters_[i];
     Tensor grad = p.grad();
     if (!grad.defined()) continue;
-    Batch& batch = BatchFor(i, number);
-    batch.indices.push_back(i);
-    batch.parameters.push_back(p);
-    batch.gradients.push_back(std::move(grad));
-    for (std::size_t s = 0; s < states_.size(); ++s) batch.states[s].push_back(states_[s][i]);
+    BatchFor(i, number).Add(i, p, std::move(grad),
+                            [&](std::size_t s) -> const Tensor& { return states_[s][i]; });
   }
 }
 
@@ -186,6 +184,16 @@ Batch& Optimizer::BatchFor(std::size_t i, std::size_t group) {
   batch.numbers = numbers_[i];
   batch.states.resize(states_.size());
   return batch;
+}
+
+void Batch::CutToAdded() {
+  parameters.resize(indices.size());
+  for (TensorList& state : states) state.resize(indices.size());
+}
+
+void Batch::EndStep() {
+  indices.clear();
+  gradients.clear();
 }
 
 void Batch::Clear() {
@@ -217,7 +225,9 @@ void Optimizer::NameStates(Batch& batch) const {
 void Optimizer::Keep(const Batch& batch) noexcept {
   for (std::size_t k = 0; k < batch.indices.size(); ++k) {
     const std::size_t i = batch.indices[k];
-    for (std::size_t s = 0; s < states_.size(); ++s) states_[s][i] = batch.states[s][k];
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+      if (!states_[s][i].defined()) states_[s][i] = batch.states[s][k];
+    }
     std::copy(batch.numbers.begin(), batch.numbers.end(), numbers_[i].begin());
   }
 }
@@ -336,6 +346,7 @@ void Optimizer::load_state_dict(const StateDict& dict, SourceLocation loc) {
   }
   load_tensors(dict, into, algorithm_.name, {}, loc);
   groups_ = std::move(groups);
+  batches_.clear();
   numbers_ = std::move(numbers);
   states_ = std::move(made);
 }

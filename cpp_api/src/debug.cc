@@ -1,11 +1,24 @@
 #include "lazuli/debug.h"
 
 #include "cpp_api/src/facade.h"
+#include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "lazy/debug/graph_text.h"
 #include "lazy/execution/sync.h"
 
 namespace lazuli {
+
+std::vector<Flag> flags() {
+  std::vector<Flag> all;
+  for (const ir::FlagRow& row : ir::FlagRows()) {
+    all.push_back({.name = std::string(row.name),
+                   .type = std::string(ir::TypeText(row.type)),
+                   .value = ir::FlagText(row),
+                   .default_value = row.default_text,
+                   .meaning = std::string(row.doc)});
+  }
+  return all;
+}
 
 namespace metrics {
 

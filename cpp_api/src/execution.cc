@@ -4,8 +4,10 @@
 #include <cstdio>
 
 #include "cpp_api/src/facade.h"
+#include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "lazuli/internal/pending_update.h"
+#include "lazy/execution/sync.h"
 #include "lazy/tensor/context.h"
 
 namespace lazuli {
@@ -16,10 +18,17 @@ void sync(bool wait, SourceLocation loc) {
   Initialize();
   Call(loc, [&] {
     ir::Add(ir::Counter::kMarkStep);
-    lazy::ThrowIfError(
-        lazy::GetEngine().Sync(lazy::Context::Current(), wait, lazy::SyncReason::kUser));
+    lazy::ThrowIfError(lazy::GetEngine().Sync(
+        lazy::Context::Current(), wait || ir::flags().sync_wait(), lazy::SyncReason::kUser));
   });
 }
+
+void set_eager(bool eager, SourceLocation loc) {
+  lazy::History::SetEager(eager);
+  sync(/*wait=*/false, loc);
+}
+bool is_eager() { return lazy::History::eager(); }
+void clear_cache() { lazy::GetProgramCache().Clear(); }
 
 bool DeferredItem::ready() const {
   if (!defined()) return false;

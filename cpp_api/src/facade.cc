@@ -10,8 +10,12 @@
 #include "ir/support/error_place.h"
 #include "ir/support/wrong_type.h"
 #include "lazy/debug/debug_level.h"
+#include "lazy/debug/fatal_stack.h"
+#include "lazy/debug/graph_analysis.h"
+#include "lazy/debug/metrics_file.h"
+#include "lazy/debug/profile_file.h"
+#include "lazy/debug/reproduction.h"
 #include "lazy/debug/save_tensors.h"
-#include "lazy/debug/trace_file.h"
 #include "lazy/execution/sync.h"
 #include "lazy/ops/default_type.h"
 #include "lazy/ops/record.h"
@@ -51,8 +55,12 @@ void Initialize() {
     cpu::RegisterCpu();
     npu::RegisterNpu();
     lazy::InitializeDebugLevel();
-    lazy::InitializeTraceFile();
+    lazy::InitializeProfileFile();
     lazy::InitializeExecution();
+    lazy::InitializeFatalStack();
+    lazy::InitializeGraphAnalysis();
+    lazy::InitializeMetricsFile();
+    lazy::InitializeReproductions();
     lazy::InitializeSaveTensors();
     return true;
   }();

@@ -43,6 +43,28 @@ class Borrowed {
   lazy::Tensor tensor_;
 };
 
+// The same for many tensors.
+class BorrowedList {
+ public:
+  BorrowedList() = default;
+  ~BorrowedList() {
+    for (lazy::Tensor& tensor : tensors_) tensor.Detach();
+  }
+  BorrowedList(BorrowedList&& other) noexcept : tensors_(std::exchange(other.tensors_, {})) {}
+  BorrowedList& operator=(BorrowedList&&) = delete;
+  // Room for so many more.
+  void reserve(std::size_t more) { tensors_.reserve(tensors_.size() + more); }
+  void push_back(const lazy::Tensor& tensor) {
+    tensors_.emplace_back(ir::IntrusivePtr<lazy::TensorImpl>::Adopt(tensor.impl()));
+  }
+  const lazy::Tensors& get() const { return tensors_; }
+  operator const lazy::Tensors&() const { return tensors_; }            // NOLINT: it is one
+  operator absl::Span<const lazy::Tensor>() const { return tensors_; }  // NOLINT
+
+ private:
+  lazy::Tensors tensors_;
+};
+
 struct TensorAccess {
   static Borrowed Borrow(const Tensor& tensor) { return Borrowed(tensor.impl_); }
   static lazy::Tensor Unwrap(const Tensor& tensor) {

@@ -16,53 +16,60 @@ using Locs = SourceLocation;
 // The operands of an update: numbers, then lists.
 class Update {
  public:
-  Update(std::string_view op, const TensorList& parameters) : op_(op) {
+  using Tensors = absl::Span<const lazy::Tensor>;
+
+  Update(std::string_view op, const TensorList& parameters)
+      : op_(op), parameters_(In(parameters, op)) {
     if (parameters.empty())
       lazy::ThrowRecordError(op_, ir::InvalidArgument("there are no tensors"));
-    parameters_ = In(parameters, op_);
   }
-  void Number(const Scalar& number) { numbers_.push_back(In(number).Beside(parameters_[0])); }
+  void Number(const Scalar& number) { numbers_.push_back(In(number).Beside(parameters_.get()[0])); }
   bool Number(const std::optional<Scalar>& number) {
     if (number) Number(*number);
     return number.has_value();
   }
   // A list, whose elements become results in place if it is a target.
   void List(std::string_view what, const TensorList& list, bool target) {
-    const lazy::Tensors& tensors = OfAnyDims(what, list, target);
+    const Tensors tensors = OfAnyDims(what, list, target), parameters = parameters_;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      if (tensors[i].shape() == parameters_[i].shape() &&
-          tensors[i].dtype() == parameters_[0].dtype())
+      if (tensors[i].shape() == parameters[i].shape() &&
+          tensors[i].dtype() == parameters[0].dtype())
         continue;
       lazy::ThrowRecordError(
           op_, ir::InvalidArgument(what, " ", i, " is ", tensors[i].shape(), ", its parameter ",
-                                   parameters_[i].shape(), " and the first one ",
-                                   parameters_[0].shape(), ": dims and dtypes must agree"));
+                                   parameters[i].shape(), " and the first one ",
+                                   parameters[0].shape(), ": dims and dtypes must agree"));
     }
   }
-  // The same for states that have other dims than their parameter, which the op knows.
-  const lazy::Tensors& OfAnyDims(std::string_view what, const TensorList& list, bool target) {
-    if (list.size() != parameters_.size()) {
+  // The same for states that have other dims than their parameter, which the op knows. Gives them,
+  // until the next list.
+  Tensors OfAnyDims(std::string_view what, const TensorList& list, bool target) {
+    const std::size_t before = tensors_.get().size(), count = parameters_.get().size();
+    if (list.size() != count) {
       lazy::ThrowRecordError(op_, ir::InvalidArgument("there are ", list.size(), " ", what, " for ",
-                                                      parameters_.size(), " parameters"));
+                                                      count, " parameters"));
     }
-    lists_.push_back(In(list, op_));
-    const lazy::Tensors& tensors = lists_.back();
-    if (target) targets_.insert(targets_.end(), tensors.begin(), tensors.end());
-    return tensors;
+    tensors_.reserve(count);
+    if (target) targets_.reserve(count);
+    for (const Tensor& tensor : list) {
+      const Borrowed borrowed = In(tensor, op_);
+      tensors_.push_back(borrowed);
+      if (target) targets_.push_back(borrowed);
+    }
+    return Tensors(tensors_).subspan(before);
   }
   template <class Op>
   lazy::Tensors Record(Op op) {
     const lazy::GradModeGuard no_grad(false);
     ir::PooledVector<lazy::Operand> in(numbers_.begin(), numbers_.end());
-    for (const lazy::Tensors& list : lists_) in.insert(in.end(), list.begin(), list.end());
+    in.insert(in.end(), tensors_.get().begin(), tensors_.get().end());
     return lazy::RecordInto(op, in, targets_);
   }
 
  private:
   std::string_view op_;
-  lazy::Tensors parameters_, targets_;
+  BorrowedList parameters_, tensors_, targets_;  // tensors_: of all lists, in order
   ir::PooledVector<ir::Value> numbers_;
-  ir::PooledVector<lazy::Tensors> lists_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cpp_api/src/hlo_access.h"
 #include "ir/evaluator/custom_calls.h"
 #include "ir/evaluator/evaluator.h"
+#include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/attr_text.h"
 #include "ir/hlo/text/parser.h"
@@ -64,12 +65,53 @@ Tensor FromBuffer(backend::BufferPtr buffer) {
       lazy::Context::Current().NewStorage(ir::MakeIntrusive<lazy::DataHandle>(std::move(buffer)))));
 }
 
-// The leaves of a module's parameters against what it is called with.
-void CheckArguments(const hlo::Module& module, const std::vector<Tensor>& arguments) {
+std::vector<ir::Shape> ParametersOf(const hlo::Module& module) {
   std::vector<ir::Shape> parameters;
   for (const hlo::Instruction* parameter : module.entry()->parameters()) {
     ir::ForEachLeaf(parameter->shape(), [&](const ir::Shape& leaf) { parameters.push_back(leaf); });
   }
+  return parameters;
+}
+
+// Which results may take which parameters' memory, once each.
+std::vector<hlo::Alias> AliasesOf(const std::vector<HloUpdate>& updates,
+                                  const std::vector<Tensor>& parameters,
+                                  const std::vector<Tensor>& results) {
+  std::vector<hlo::Alias> aliases;
+  for (const auto& [result, parameter] : updates) {
+    const auto in = [](int64_t i, const std::vector<Tensor>& tensors) {
+      return i >= 0 && i < static_cast<int64_t>(tensors.size());
+    };
+    if (!in(result, results) || !in(parameter, parameters)) {
+      throw lazy::StatusError(ir::InvalidArgument("trace: there is no result ", result,
+                                                  " or no parameter ", parameter, " to update"));
+    }
+    const ir::Shape& from =
+        TensorAccess::Impl(parameters[static_cast<std::size_t>(parameter)])->storage()->shape();
+    const ir::Shape& to =
+        TensorAccess::Impl(results[static_cast<std::size_t>(result)])->storage()->shape();
+    if (!Compatible(from, to)) {
+      throw lazy::StatusError(ir::InvalidArgument("trace: result ", result, " is ", to,
+                                                  " and updates no parameter of ", from));
+    }
+    aliases.push_back(
+        {.output_index = {result}, .parameter_number = parameter, .parameter_index = {}});
+  }
+  return aliases;
+}
+
+// The first of the failed checks as an error; the values are what they found.
+void ThrowIfFailed(const std::vector<lazy::CapturedProgram::Check>& checks,
+                   absl::Span<const int64_t> values) {
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    if (values[i] != lowering::RuntimeCheck::kNoOffender)
+      throw lazy::StatusError(lazy::ErrorOfCheck(checks[i].message, checks[i].of, values[i]));
+  }
+}
+
+// The leaves of a module's parameters against what it is called with.
+void CheckArguments(const hlo::Module& module, const std::vector<Tensor>& arguments) {
+  const std::vector<ir::Shape> parameters = ParametersOf(module);
   if (arguments.size() != parameters.size()) {
     throw lazy::StatusError(ir::InvalidArgument(module.name(), " takes ", parameters.size(),
                                                 " arguments, not ", arguments.size()));
@@ -90,7 +132,7 @@ void CheckArguments(const hlo::Module& module, const std::vector<Tensor>& argume
 
 HloModule::HloModule(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HloModule::HloModule(const HloModule& other)
-    : impl_(std::make_unique<Impl>(Impl{other.impl_->module->Clone()})) {}
+    : impl_(std::make_unique<Impl>(Impl{other.impl_->module->Clone(), other.impl_->checks})) {}
 HloModule::HloModule(HloModule&&) noexcept = default;
 HloModule& HloModule::operator=(HloModule other) noexcept {
   std::swap(impl_, other.impl_);
@@ -116,6 +158,37 @@ HloModule HloModule::load(const std::string& path) {
   });
 }
 
+HloModule HloModule::trace(
+    const std::vector<HloShape>& parameters,
+    const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& record,
+    const std::vector<HloUpdate>& updates, const std::string& name) {
+  Initialize();
+  lazy::Capture capture;
+  std::vector<Tensor> inputs;
+  Guarded([&] {
+    const backend::Device device = DeviceAccess::Unwrap(Device());
+    for (const auto& [dtype, dims] : parameters) {
+      const auto shape = ir::Shape::Make(Unwrap(dtype), dims);
+      lazy::ThrowIfError(
+          ir::Prefixed(shape.status(), ir::Str("trace: parameter ", inputs.size(), ": ")));
+      inputs.push_back(TensorAccess::Wrap(capture.Parameter(*shape, device)));
+    }
+  });
+  const std::vector<Tensor> outputs = record(inputs);  // lines of its own
+  return Guarded([&] {
+    std::vector<lazy::Tensor> results;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].defined())
+        throw lazy::StatusError(
+            ir::InvalidArgument("trace: result ", i, " is an undefined tensor"));
+      results.push_back(TensorAccess::Unwrap(outputs[i]));
+    }
+    lazy::CapturedProgram program =
+        lazy::ValueOrThrow(capture.Finish(results, name, AliasesOf(updates, inputs, outputs)));
+    return HloAccess::Wrap(HloModule::Impl{std::move(program.module), std::move(program.checks)});
+  });
+}
+
 std::string HloModule::name() const { return impl_->module->name(); }
 
 std::vector<HloShape> HloModule::parameters() const {
@@ -128,6 +201,7 @@ std::vector<HloShape> HloModule::parameters() const {
 std::vector<HloShape> HloModule::results() const {
   std::vector<HloShape> shapes;
   AppendLeaves(impl_->module->entry()->root()->shape(), shapes);
+  shapes.resize(shapes.size() - impl_->checks.size());
   return shapes;
 }
 
@@ -201,12 +275,80 @@ bool HloModule::rewrite(const std::function<std::string(const HloInstruction&)>&
   });
 }
 
-HloExecutable HloModule::compile(const Device& device) const {
+HloExecutable HloModule::compile(const Device& device, int num_threads) const {
+  return HloAccess::Compile(*this, device, num_threads);
+}
+
+HloExecutable HloAccess::Compile(const HloModule& module, const Device& device, int num_threads,
+                                 bool keeps_copies) {
   return Guarded([&] {
+    const HloModule::Impl& impl = *module.impl_;
     const backend::Device on = DeviceAccess::Unwrap(device);
+    auto options = lazy::ValueOrThrow(lazy::CompileOptionsFor(on));
+    constexpr int kMostThreads = 4096;
+    if (num_threads < 0 || num_threads > kMostThreads) {
+      throw lazy::StatusError(ir::InvalidArgument("compile: num_threads must be between 0 and ",
+                                                  kMostThreads, ", not ", num_threads));
+    }
+    if (num_threads > 0) options.num_threads = num_threads;
+    options.keeps_copies &= keeps_copies;
+    auto executable = lazy::ValueOrThrow(on.client->Compile(impl.module->Clone(), options));
+    return Wrap(
+        {impl.module->name(), std::move(executable), on, impl.checks, ParametersOf(*impl.module)});
+  });
+}
+
+namespace {
+
+// What a compile leaves of a stage; each stage is the files whose names end so.
+struct CompilerStage {
+  std::string_view name, end;
+  bool outermost;  // without those of compiles inside the compile
+};
+constexpr CompilerStage kCompilerStages[] = {
+    {"hlo", "", true},  // without a compile
+    {"optimized_hlo", "_after_optimizations.txt", true},
+    {"optimized_hlo_dot", "_after_optimizations.dot", true},
+    {"llvm", ".ir-with-opt.ll", false},
+    {"asm", ".s", false},
+    {"npux", ".npux", false},
+};
+
+const CompilerStage& FindStage(const std::string& name) {
+  std::string known;
+  for (const CompilerStage& stage : kCompilerStages) {
+    if (stage.name == name) return stage;
+    known += ir::Str(known.empty() ? "" : ", ", stage.name);
+  }
+  throw lazy::StatusError(
+      ir::InvalidArgument("compiler_ir: there is no stage ", name, "; there are ", known));
+}
+
+}  // namespace
+
+std::string HloModule::compiler_ir(const std::string& stage, const Device& device) const {
+  return Guarded([&] {
+    const CompilerStage& wanted = FindStage(stage);
+    if (wanted.end.empty()) return hlo::ToString(*impl_->module);
+    const backend::Device on = DeviceAccess::Unwrap(device);
+    hlo::CompileCapture capture;
     const auto options = lazy::ValueOrThrow(lazy::CompileOptionsFor(on));
-    auto executable = lazy::ValueOrThrow(on.client->Compile(impl_->module->Clone(), options));
-    return HloAccess::Wrap({impl_->module->name(), std::move(executable), on});
+    lazy::ThrowIfError(on.client->Compile(impl_->module->Clone(), options).status());
+    std::string text;
+    int64_t parts = 0;
+    for (const hlo::CompileCapture::File& file : capture.files()) {
+      if (!file.name.ends_with(wanted.end) || (wanted.outermost && file.depth > 0)) continue;
+      text += file.contents;
+      ++parts;
+    }
+    if (parts == 0)
+      throw lazy::StatusError(
+          ir::NotFound("compiler_ir: ", on, " makes no ", stage, " of ", impl_->module->name()));
+    if (stage == "npux" && parts > 1)
+      throw lazy::StatusError(ir::FailedPrecondition("compiler_ir: ", impl_->module->name(), " is ",
+                                                     parts, " programs on ", on,
+                                                     ", not one; the stage asm shows all of them"));
+    return text;
   });
 }
 
@@ -227,14 +369,37 @@ std::vector<Tensor> HloModule::evaluate(const std::vector<Tensor>& arguments) co
     const ir::ScopedFloatMode mode;
     const ir::Literal result = lazy::ValueOrThrow(
         hlo::Evaluate(*impl_->module, pointers, &device.client->transfers(device)));
-    ir::ForEachLeaf(result, [&](const ir::Literal& leaf) {
-      results.push_back(TensorAccess::Wrap(lazy::FromLiteral(leaf, device)));
-    });
+    std::vector<ir::Literal> values;
+    ir::ForEachLeaf(result, [&](const ir::Literal& leaf) { values.push_back(leaf); });
+    const std::size_t count = values.size() - impl_->checks.size();
+    std::vector<int64_t> found;
+    for (std::size_t i = count; i < values.size(); ++i)
+      found.push_back(values[i].data<int64_t>()[0]);
+    ThrowIfFailed(impl_->checks, found);
+    for (std::size_t i = 0; i < count; ++i)
+      results.push_back(TensorAccess::Wrap(lazy::FromLiteral(values[i], device)));
     return results;
   });
 }
 
-std::vector<Tensor> HloExecutable::run(const std::vector<Tensor>& arguments) const {
+backend::Buffers HloExecutable::Impl::Run(absl::Span<const backend::BufferPtr> arguments,
+                                          absl::Span<const uint8_t> given_up) const {
+  backend::Buffers outputs = lazy::ValueOrThrow(
+      executable->Execute({.buffers = arguments, .scalars = {}, .donated = given_up}));
+  ThrowIfFailed(outputs);
+  outputs.resize(outputs.size() - checks.size());
+  return outputs;
+}
+
+void HloExecutable::Impl::ThrowIfFailed(absl::Span<const backend::BufferPtr> outputs) const {
+  std::vector<int64_t> found;
+  for (const backend::BufferPtr& value : outputs.last(checks.size()))
+    found.push_back(lazy::ValueOrThrow(device.client->ToHost(*value)).data<int64_t>()[0]);
+  lazuli::ThrowIfFailed(checks, found);
+}
+
+std::vector<Tensor> HloExecutable::run(const std::vector<Tensor>& arguments,
+                                       const std::vector<std::int64_t>& given_up) const {
   return Guarded([&] {
     std::vector<backend::BufferPtr> buffers;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -248,10 +413,19 @@ std::vector<Tensor> HloExecutable::run(const std::vector<Tensor>& arguments) con
       }
       buffers.push_back(lazy::ToBuffer(TensorAccess::Unwrap(argument)));
     }
-    auto outputs = lazy::ValueOrThrow(
-        impl_->executable->Execute({.buffers = buffers, .scalars = {}, .donated = {}}));
+    constexpr int64_t kHandleAndRun = 2;
+    std::vector<uint8_t> donated(buffers.size());
+    for (const std::int64_t i : given_up) {
+      if (i < 0 || i >= static_cast<std::int64_t>(buffers.size())) {
+        throw lazy::StatusError(
+            ir::InvalidArgument(impl_->name, ": there is no argument ", i, " to give up"));
+      }
+      const auto at = static_cast<std::size_t>(i);
+      donated[at] = buffers[at].use_count() == kHandleAndRun;
+    }
     std::vector<Tensor> results;
-    for (backend::BufferPtr& output : outputs) results.push_back(FromBuffer(std::move(output)));
+    for (backend::BufferPtr& output : impl_->Run(buffers, donated))
+      results.push_back(FromBuffer(std::move(output)));
     return results;
   });
 }

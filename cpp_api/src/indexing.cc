@@ -108,10 +108,31 @@ lazy::Tensor MaskOf(const Index& index) {
   return lazy::To(TensorAccess::Unwrap(std::get<Tensor>(index)), ir::DType::kPred);
 }
 
+void AddNewAxis(Selection& s, const lazy::Tensor& x) {
+  const auto d = static_cast<std::int64_t>(s.starts.size());
+  s.dims.push_back(1);
+  ++s.parts;
+  s.memory.strides.push_back(d == x.rank() ? 1 : x.dim(d) * s.stride());
+}
+
+// Positions of a new dim of size 1.
+void AddToNewAxis(Selection& s, const lazy::Tensor& x, lazy::Tensor positions) {
+  s.picked.push_back(static_cast<std::int64_t>(s.dims.size()));
+  s.positions.push_back(std::move(positions));
+  AddNewAxis(s, x);
+}
+void AddBool(Selection& s, const lazy::Tensor& x, bool holds) {
+  AddToNewAxis(s, x,
+               lazy::FullConstant(ir::Shape(ir::DType::kS64, {holds ? 1 : 0}), 0, x.device()));
+}
+
 // A mask stands for the positions of its true elements along each of its dims, which are read.
 void AddMask(Selection& s, const lazy::Tensor& x, const lazy::Tensor& mask) {
   const auto dims = mask.shape().dims(), there = x.shape().dims().subspan(s.starts.size());
-  if (dims.empty()) lazy::ThrowRecordError(kOp, ir::Unimplemented("a mask of rank 0"));
+  if (dims.empty()) {
+    AddToNewAxis(s, x, lazy::Where(lazy::Reshape(mask, {1}))[0]);
+    return;
+  }
   if (dims.size() > there.size() || dims != there.first(dims.size())) {
     lazy::ThrowRecordError(kOp, ir::OutOfRange("the mask ", mask.shape(), " has not the dims of ",
                                                x.shape(), " from dim ", s.starts.size()));
@@ -126,7 +147,9 @@ void AddMask(Selection& s, const lazy::Tensor& x, const lazy::Tensor& mask) {
 
 // How many dims of the tensor an index takes.
 std::int64_t DimsTaken(const Index& index) {
-  if (std::holds_alternative<NewAxis>(index) || std::holds_alternative<Ellipsis>(index)) return 0;
+  if (std::holds_alternative<NewAxis>(index) || std::holds_alternative<Ellipsis>(index) ||
+      std::holds_alternative<bool>(index))
+    return 0;
   return IsMask(index) ? TensorAccess::Unwrap(std::get<Tensor>(index)).rank() : 1;
 }
 
@@ -143,9 +166,9 @@ Selection Select(const lazy::Tensor& x, const lazy::Geometry& memory,
   bool dots = false;
   for (const Index& index : indices) {
     if (std::holds_alternative<NewAxis>(index)) {
-      s.dims.push_back(1);
-      ++s.parts;
-      s.memory.strides.push_back(is_end() ? 1 : size() * s.stride());
+      AddNewAxis(s, x);
+    } else if (const auto* holds = std::get_if<bool>(&index)) {
+      AddBool(s, x, *holds);
     } else if (std::holds_alternative<Ellipsis>(index)) {
       if (dots) lazy::ThrowRecordError(kOp, ir::OutOfRange("takes one ellipsis"));
       dots = true;
@@ -257,6 +280,24 @@ lazy::Tensor Pick(const lazy::Tensor& slice, const Selection& s) {
 
 // --- assignment
 
+// Throws where a tensor is put of another dtype, which one number is converted from.
+void CheckPutType(const lazy::Tensor& x, const std::vector<Index>& indices, const Operand& value,
+                  bool accumulate) {
+  if (value.scalar() != nullptr) return;
+  std::int64_t tensors = 0, masks = 0;
+  for (const Index& index : indices) {
+    tensors += std::holds_alternative<Tensor>(index) ? 1 : 0;
+    masks += IsMask(index) && DimsTaken(index) > 0 ? 1 : 0;
+  }
+  const lazy::Tensor v = In(*value.tensor(), kPut);
+  if (tensors == 0 || v.dtype() == x.dtype()) return;
+  const bool fills = tensors == 1 && masks == 1 && !accumulate && v.shape().num_elements() == 1;
+  if (fills && (ir::IsComplex(x.dtype()) || !ir::IsComplex(v.dtype()))) return;
+  lazy::ThrowRecordError(
+      kPut, ir::InvalidArgument("the value ", v.shape(), " must have the dtype of the tensor, ",
+                                x.shape(), "; convert it with to()"));
+}
+
 // The value in x's dtype, of dims that broadcast to these.
 lazy::Tensor ValueFor(const lazy::Tensor& x, const Operand& value, const Dims& dims) {
   if (value.scalar() != nullptr)
@@ -358,6 +399,7 @@ Tensor& index_put_(Tensor& x, const std::vector<Index>& indices, const Operand& 
   Call(value.loc(), [&] {
     const lazy::FunctionScope function(kPut);
     const lazy::Tensor in = In(x, kPut);
+    CheckPutType(in, indices, value, accumulate);
     if (indices.size() == 1 && IsMask(indices[0])) {  // without a read
       const lazy::Tensor mask = MaskOf(indices[0]);
       lazy::CheckAssignable(kPut, in);

@@ -75,6 +75,12 @@ void CheckResult(std::string_view op, const lazy::Tensor& target,
   CheckKeepsType(op, target, result->dtype());
 }
 
+void CheckStaysComplex(std::string_view op, const lazy::Tensor& target, hlo::Opcode opcode) {
+  if (opcode != hlo::Opcode::kAbs || !ir::IsComplex(target.dtype())) return;
+  lazy::ThrowRecordError(op, ir::InvalidArgument("the result is real, the tensor ", target.shape(),
+                                                 ", which is changed in place, complex"));
+}
+
 // The value, converted to target's dtype and stretched to its dims.
 lazy::Tensor AsTarget(const lazy::Tensor& target, lazy::Tensor value) {
   if (value.shape() == target.shape()) return value;
@@ -237,6 +243,7 @@ Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, 
           lazy::RecordOver(lazy::struct_name{}, {&in, 1}, t))                  \
         return;                                                                \
       CheckResult(#public_name "_", t, lazy::struct_name{}.Infer(t.shape()));  \
+      CheckStaysComplex(#public_name "_", t, hlo::Opcode::opcode);             \
       UpdateTo(#public_name "_", t,                                            \
                [&] { return lazy::function(AsItWas(t, t.requires_grad())); }); \
     });                                                                        \
@@ -330,6 +337,18 @@ Tensor& Tensor::fill_(const Scalar& value, Locs loc) {
   Call(loc, [&] {
     const lazy::Tensor t = TargetOfOne("fill_", *this);
     AssignTo("fill_", t, lazy::Full(t.shape().dims(), In(value).As(t.dtype()), t.device()));
+  });
+  return *this;
+}
+Tensor& Tensor::fill_(const Tensor& value, Locs loc) {
+  Call(loc, [&] {
+    const lazy::Tensor number = In(value, "fill_", 1, "value");
+    if (number.rank() != 0) {
+      lazy::ThrowRecordError(
+          "fill_",
+          ir::FailedPrecondition("takes a number or a tensor of rank 0, not ", number.shape()));
+    }
+    copy_(value, loc);
   });
   return *this;
 }

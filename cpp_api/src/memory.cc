@@ -23,23 +23,77 @@ void set_memory_limit(std::int64_t bytes) {
 }
 
 std::string memory_report(const Device& device) {
-  return lazy::MemoryReport(DeviceAccess::Unwrap(device), lazy::LastProgram().get());
+  return lazy::MemoryReport(DeviceAccess::Unwrap(device));
 }
 
 namespace debug {
+namespace {
 
-MemoryPlan last_memory_plan() {
+MemoryPlan PlanOf(const lazy::Program& program) {
   using Role = lazy::MemoryPlan::Role;
-  const lazy::ProgramPtr program = lazy::LastProgram();
-  if (program == nullptr)
-    throw Error(ErrorCode::kFailedPrecondition, "debug: this thread has run no program yet");
-  const lazy::MemoryPlan& plan = program->memory;
+  const lazy::MemoryPlan& plan = program.memory;
   return {.peak = plan.peak_bytes(),
           .updated = plan.bytes(Role::kUpdated),
           .inputs = plan.bytes(Role::kInput),
           .outputs = plan.output_bytes,
           .temp = plan.temp_bytes,
           .live_temp = plan.live_temp_bytes};
+}
+
+lazy::ProgramPtr ProgramNamed(std::string_view name, const Device& device) {
+  const std::vector<lazy::ProgramPtr> programs =
+      lazy::ProgramsByMemory(DeviceAccess::Unwrap(device));
+  for (const lazy::ProgramPtr& program : programs) {
+    if (name.empty() || program->name == name) return program;
+  }
+  if (name.empty())
+    throw Error(ErrorCode::kFailedPrecondition,
+                ir::Str("debug: no program has run on ", device.name(), " yet"));
+  throw Error(ErrorCode::kNotFound,
+              ir::Str("debug: ", device.name(), " has no program '", name, "'"));
+}
+
+}  // namespace
+
+MemoryPlan last_memory_plan() {
+  const lazy::ProgramPtr program = lazy::LastProgram();
+  if (program == nullptr)
+    throw Error(ErrorCode::kFailedPrecondition, "debug: this thread has run no program yet");
+  return PlanOf(*program);
+}
+
+std::vector<ProgramMemory> memory_plans(const Device& device) {
+  std::vector<ProgramMemory> plans;
+  for (const lazy::ProgramPtr& program : lazy::ProgramsByMemory(DeviceAccess::Unwrap(device)))
+    plans.push_back({program->name, ir::GetSite(program->site).ToString(),
+                     program->runs.load(std::memory_order_relaxed), PlanOf(*program)});
+  return plans;
+}
+
+std::vector<PlannedArray> memory_arrays(std::string_view program, const Device& device) {
+  std::vector<PlannedArray> arrays;
+  for (lazy::PlannedArray& a : lazy::PlannedArrays(*ProgramNamed(program, device)))
+    arrays.push_back({std::move(a.role), std::move(a.name), std::move(a.shape), a.bytes, a.first,
+                      a.last, std::move(a.op), std::move(a.donation)});
+  return arrays;
+}
+
+std::vector<std::int64_t> memory_timeline(std::string_view program, const Device& device) {
+  return lazy::TimelineOf(*ProgramNamed(program, device)).bytes;
+}
+
+std::int64_t memory_mark() { return static_cast<std::int64_t>(lazy::MarkTensors()); }
+
+std::vector<LiveTensors> live_tensors(std::int64_t since) {
+  std::vector<LiveTensors> tensors;
+  for (const lazy::LiveTensors& group : lazy::TensorsSince(static_cast<std::uint64_t>(since)))
+    tensors.push_back({ir::GetSite(group.site).ToString(), ir::Str(group.shape),
+                       group.device.ToString(), group.count, group.bytes});
+  return tensors;
+}
+
+std::string live_tensors_text(std::int64_t since) {
+  return lazy::LiveTensorsText(lazy::TensorsSince(static_cast<std::uint64_t>(since)));
 }
 
 }  // namespace debug

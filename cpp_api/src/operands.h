@@ -23,9 +23,9 @@ inline Borrowed In(const Tensor& tensor, std::string_view op, int position = 0,
   }
   return TensorAccess::Borrow(tensor);
 }
-inline lazy::Tensors In(const std::vector<Tensor>& tensors, std::string_view op, int position = 0,
-                        std::string_view name = {}) {
-  lazy::Tensors result;
+inline BorrowedList In(const std::vector<Tensor>& tensors, std::string_view op, int position = 0,
+                       std::string_view name = {}) {
+  BorrowedList result;
   result.reserve(tensors.size());
   for (const Tensor& t : tensors) result.push_back(In(t, op, position, name));
   return result;
@@ -47,6 +47,9 @@ inline lazy::Pair In(Size2 size) { return {size.height, size.width}; }
 inline lazy::Pair In(std::pair<std::int64_t, std::int64_t> p) { return {p.first, p.second}; }
 inline std::optional<lazy::Pair> In(const std::optional<Size2>& size) {
   return size ? std::optional(In(*size)) : std::nullopt;
+}
+inline std::optional<ir::Dims> In(const std::optional<Dims>& dims) {
+  return dims ? std::optional(ir::Dims(dims->begin(), dims->end())) : std::nullopt;
 }
 inline lazy::ConvPadding In(const Padding& padding) {
   return {{padding.height, padding.width}, padding.same};

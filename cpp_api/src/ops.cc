@@ -2,6 +2,7 @@
 
 #include "cpp_api/src/inplace.h"
 #include "cpp_api/src/operands.h"
+#include "lazuli/linalg.h"
 #include "lazuli/special.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
@@ -130,8 +131,17 @@ Tensor div(const Operand& x, const Operand& y, const std::optional<std::string>&
     return lazy::Tensor(In(floor_divide(sub(x, fmod(x, y)), y), "div"));
   });
 }
+namespace linalg {
+Tensor matmul(const Tensor& x, const Tensor& y, SourceLocation loc) {
+  return lazuli::matmul(x, y, loc);
+}
+}  // namespace linalg
 namespace special {
 Tensor expit(const Tensor& x, SourceLocation loc) { return sigmoid(x, loc); }
+Tensor gammainc(const Tensor& x, const Tensor& y, SourceLocation loc) { return igamma(x, y, loc); }
+Tensor gammaincc(const Tensor& x, const Tensor& y, SourceLocation loc) {
+  return igammac(x, y, loc);
+}
 Tensor gammaln(const Tensor& x, SourceLocation loc) { return lgamma(x, loc); }
 Tensor multigammaln(const Tensor& x, std::int64_t p, SourceLocation loc) {
   return mvlgamma(x, p, loc);

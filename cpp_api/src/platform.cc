@@ -10,6 +10,7 @@
 #include "cpp_api/src/facade.h"
 #include "cpp_api/src/hlo_access.h"
 #include "ir/evaluator/evaluator.h"
+#include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/float_mode.h"
 #include "ir/types/leaves.h"
@@ -186,6 +187,7 @@ class PlatformExecutable final : public backend::Executable {
 absl::StatusOr<backend::ExecutablePtr> PlatformClient::Compile(
     std::unique_ptr<hlo::Module> module, const backend::CompileOptions& options) {
   LAZULI_ASSIGN_OR_RETURN(const backend::Device device, DeviceOf(options));
+  const hlo::ModuleDump dump(*module, platform());
   LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));
   const HloModule handle = HloAccess::Wrap(std::move(module));
   const PlatformOptions wanted{

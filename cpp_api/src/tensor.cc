@@ -244,9 +244,10 @@ bool Tensor::is_inference() const {
   ShapeOf(*this, "is_inference");
   return TensorAccess::Impl(*this)->is_inference();
 }
-std::string Tensor::grad_fn() const {
-  return is_leaf() ? "" : lazy::GradName(*TensorAccess::Impl(*this)->autograd()->grad_fn);
+GradFn Tensor::grad_fn() const {
+  return GradFn(is_leaf() ? "" : lazy::GradName(*TensorAccess::Impl(*this)->autograd()->grad_fn));
 }
+GradPlace Tensor::mutable_grad(SourceLocation loc) { return {*this, loc}; }
 void Tensor::retain_grad(SourceLocation loc) {
   Call(loc, [&] { lazy::RetainGrad(Defined(*this, "retain_grad")); });
 }

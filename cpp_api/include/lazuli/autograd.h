@@ -69,6 +69,24 @@ class LAZULI_API DetectAnomaly {
   bool enabled_, check_nan_;
 };
 
+// What mutable_grad() gives: the gradient, which assignment replaces.
+class LAZULI_API GradPlace : public Tensor {
+ public:
+  GradPlace(const Tensor& owner, SourceLocation loc)
+      : Tensor(owner.grad()), owner_(owner), loc_(loc) {}
+  // Of the owner; undefined: none.
+  GradPlace& operator=(const Tensor& grad) {
+    owner_.set_grad(grad, loc_);
+    static_cast<Tensor&>(*this) = grad;
+    return *this;
+  }
+  void reset() { *this = Tensor(); }
+
+ private:
+  Tensor owner_;
+  SourceLocation loc_;
+};
+
 // What register_hook() gives.
 class LAZULI_API HookHandle {
  public:
@@ -100,6 +118,21 @@ class LAZULI_API AutogradContext {
     template <class T>
     T to() const {
       return std::any_cast<T>(*this);
+    }
+    double toDouble() const { return Number<double>(); }
+    std::int64_t toInt() const { return Number<std::int64_t>(); }
+    bool toBool() const { return Number<bool>(); }
+    Tensor toTensor() const { return to<Tensor>(); }
+
+   private:
+    // A number of any kind.
+    template <class T>
+    T Number() const {
+      if (const auto* v = std::any_cast<double>(this)) return static_cast<T>(*v);
+      if (const auto* v = std::any_cast<float>(this)) return static_cast<T>(*v);
+      if (const auto* v = std::any_cast<int>(this)) return static_cast<T>(*v);
+      if (const auto* v = std::any_cast<bool>(this)) return static_cast<T>(*v);
+      return static_cast<T>(std::any_cast<std::int64_t>(*this));
     }
   };
   std::map<std::string, Saved> saved_data;

@@ -10,6 +10,16 @@
 
 namespace lazuli {
 
+// An environment variable, or a flag in XLA_FLAGS ("--xla_cpu_ftz"): docs/flags.md.
+struct Flag {
+  std::string name;
+  std::string type;  // bool, int, bytes (K, M, G), levels or string
+  std::string value, default_value;
+  std::string meaning;
+};
+// All of them, with the values that they have now.
+LAZULI_API std::vector<Flag> flags();
+
 namespace metrics {
 // Counters and timers as text; docs/metrics.md explains each.
 LAZULI_API std::string report();

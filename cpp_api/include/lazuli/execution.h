@@ -18,6 +18,14 @@ LAZULI_API void mark_step(SourceLocation loc = SourceLocation::current());
 // The same; with `wait` it returns when the device is done.
 LAZULI_API void sync(bool wait = false, SourceLocation loc = SourceLocation::current());
 
+// Each op runs as soon as it is recorded, until it is switched off again: slow, but an error is
+// raised where it is made and a debugger sees values. Runs first what this thread has recorded; other
+// threads follow at their next sync. XLA_USE_EAGER_DEBUG_MODE sets it from outside.
+LAZULI_API void set_eager(bool eager, SourceLocation loc = SourceLocation::current());
+LAZULI_API bool is_eager();
+// Forgets all compiled programs: the next sync of each graph compiles anew. Those in flight end.
+LAZULI_API void clear_cache();
+
 // A number that is still to be computed: Tensor::item_async() made it, the next sync computes it
 // along with everything else, get() waits for it. A loop that reads the loss of the step before
 // keeps the device busy:

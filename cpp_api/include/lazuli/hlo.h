@@ -40,6 +40,12 @@ struct HloShape {
   bool operator==(const HloShape&) const = default;
 };
 
+// That a result may be written where a parameter lies, if run() is given the parameter's memory.
+struct HloUpdate {
+  std::int64_t result = 0;
+  std::int64_t parameter = 0;
+};
+
 // One instruction, as text has it: what it is called, what it does, and all of its line.
 struct HloInstruction {
   std::string computation;
@@ -57,6 +63,19 @@ class LAZULI_API HloModule {
   static HloModule from_proto(std::string_view bytes);
   // A file: a serialised HloModuleProto if its name ends in .pb, else text.
   static HloModule load(const std::string& path);
+  // What `record` computes, as a program of its parameters: it is called once, with tensors of these
+  // shapes that have no elements, and gives the results.
+  //
+  //   HloModule step = HloModule::trace({{kFloat32, {8, 4}}},
+  //                                     [](const auto& p) { return std::vector{relu(p[0])}; });
+  //
+  // Data of other tensors and numbers are constants of the program; nothing of it can be read while
+  // it is traced. What only a run can know, a label out of range, is an error of run() and
+  // evaluate(); in the text it is a further s64 result.
+  static HloModule trace(
+      const std::vector<HloShape>& parameters,
+      const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& record,
+      const std::vector<HloUpdate>& updates = {}, const std::string& name = "traced");
   HloModule(const HloModule& other);
   HloModule(HloModule&&) noexcept;
   HloModule& operator=(HloModule other) noexcept;
@@ -83,8 +102,17 @@ class LAZULI_API HloModule {
   // of that instruction's line: "f32[4] multiply(%x, %x)". Whether anything was replaced.
   bool rewrite(const std::function<std::string(const HloInstruction&)>& replace);
 
-  // Compiles for a device; the module stays as it is.
-  HloExecutable compile(const Device& device = Device()) const;
+  // Compiles for a device, for as many threads (0: LAZULI_NUM_THREADS); the module stays as it is.
+  HloExecutable compile(const Device& device = Device(), int num_threads = 0) const;
+  // What the module is on its way through a device's compiler:
+  //   hlo                the module as it is
+  //   optimized_hlo      what the device's passes make of it
+  //   optimized_hlo_dot  that for GraphViz
+  //   llvm               LLVM IR of its kernels
+  //   asm                assembly of its kernels, or of an NPU's programs
+  //   npux               an NPU's program, as its tools read it
+  // Throws Error(kInvalidArgument) for another stage, Error(kNotFound) where the device makes none.
+  std::string compiler_ir(const std::string& stage, const Device& device = Device()) const;
   // The results by definition: the evaluator, in this thread, without compiling. Slow and exact.
   std::vector<Tensor> evaluate(const std::vector<Tensor>& arguments) const;
 
@@ -99,8 +127,10 @@ class LAZULI_API HloModule {
 class LAZULI_API HloExecutable {
  public:
   // An argument for each of parameters(), on the device it was compiled for; a tensor for each of
-  // results().
-  std::vector<Tensor> run(const std::vector<Tensor>& arguments) const;
+  // results(). Arguments at the positions `given_up` have no elements afterwards: results that update
+  // them take their memory, unless somebody else holds it.
+  std::vector<Tensor> run(const std::vector<Tensor>& arguments,
+                          const std::vector<std::int64_t>& given_up = {}) const;
   // The optimised module, then what the device made of it.
   std::string to_string() const;
   debug::ProgramStats stats() const;

@@ -24,19 +24,22 @@ struct Slice {
 };
 struct NewAxis {};
 struct Ellipsis {};
-struct LAZULI_API Index : std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Tensor> {
+struct LAZULI_API Index : std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Tensor, bool> {
   using variant::variant;
   Index(std::nullopt_t) : variant(NewAxis()) {}  // NOLINT(google-explicit-constructor)
   Index(const char* ellipsis, LAZULI_LOC);       // NOLINT: implicit. "..."; throws of others
 };
 
 // A tensor of pred stands for the positions where it is true along each of its dims, which are read:
-// how many there are is a dim of the result.
+// how many there are is a dim of the result. One of rank 0, or a bool, takes no dim: it is a new one
+// of size 1, or 0.
 LAZULI_API Tensor index(const Tensor& x, const std::vector<Index>& indices, LAZULI_LOC);
 
-// x[indices] = value, which broadcasts and takes x's dtype; or += of all that meet at a position,
-// if accumulate (else the last one stays). A mask alone, a tensor of pred with the leading dims of
-// x, may stand for the positions where it is true: the value has as many, or one for all.
+// x[indices] = value, which broadcasts, a number or of any dtype; or += of all that meet at a
+// position, if accumulate (else the last one stays). With positions, or a mask that picks several
+// of its elements, a value that is a tensor has x's dtype. A mask alone, a tensor of pred with the
+// leading dims of x, may stand for the positions where it is true: the value has as many, or one for
+// all.
 LAZULI_API Tensor& index_put_(Tensor& x, const std::vector<Index>& indices, const Operand& value,
                               bool accumulate = false);
 

@@ -53,7 +53,7 @@ TEST_F(NnErrorsTest, LossesOfShapesThatDoNotFit) {
 
 TEST_F(NnErrorsTest, LossesOfNumbersOutOfRange) {
   EXPECT_REFUSED(kInvalidArgument, "huber_loss: delta must be above 0, is 0",
-                 F::huber_loss(x_, x_, 0.0));
+                 F::huber_loss(x_, x_, nn::Reduction::kMean, 0.0));
   EXPECT_REFUSED(kInvalidArgument, "smooth_l1_loss: beta must be above 0, is -1",
                  F::smooth_l1_loss(x_, x_, -1.0));
 }
@@ -78,6 +78,17 @@ TEST_F(NnErrorsTest, NormsOfShapesThatDoNotFit) {
                  "batch_norm: training needs more than one value a channel, x is f32[1,3]",
                  F::batch_norm(Data({1, 3})));
   EXPECT_REFUSED(kInvalidArgument, "layer_norm: takes floats, not s64[2]", F::layer_norm(i_, {2}));
+}
+
+TEST_F(NnErrorsTest, AnF64InputDoesNotMakeTheModelF64) {
+  const nn::Linear fc(3, 4);
+  const Tensor x = x_.to(kFloat64);
+  EXPECT_REFUSED(kInvalidArgument,
+                 "linear: x is f64[2,3], but weight is f32[4,3]: both must be of one dtype; "
+                 "convert x, or the module",
+                 fc(x));
+  EXPECT_REFUSED(kInvalidArgument, "batch_norm: eps must be positive, is 0",
+                 F::batch_norm(x_, {}, {}, {}, {}, true, 0.1, 0.0));
 }
 
 TEST_F(NnErrorsTest, ABatchThatIsRefusedIsNotCounted) {

@@ -124,6 +124,15 @@ TEST(LayersTest, BatchNormCompilesOneProgramForTrainingAndOneForEvaluation) {
   EXPECT_EQ(norm.num_batches_tracked.item<std::int64_t>(), 6);
 }
 
+TEST(LayersTest, RunningStatisticsWithoutMomentumAreMeansOverBatches) {
+  const nn::BatchNorm3d norm(1, {.momentum = std::nullopt, .bias = false});
+  EXPECT_FALSE(norm.bias.defined());
+  for (const float last : {2.0f, 8.0f}) norm(tensor({0.0f, last}).reshape({1, 1, 1, 1, 2}));
+  EXPECT_THAT(Values(norm.running_mean), ElementsAre(2.5));
+  EXPECT_THAT(Values(norm.running_var), ElementsAre(17));
+  EXPECT_FALSE(nn::GroupNorm(1, 2, {.bias = false}).bias.defined());
+}
+
 TEST(LayersTest, SequentialCallsOneAfterTheOther) {
   nn::Sequential net(
       nn::Linear(3, 4), nn::ReLU(), [](const Tensor& x) { return x * 2.0; }, nn::Linear(4, 1));

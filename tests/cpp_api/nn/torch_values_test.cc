@@ -177,7 +177,9 @@ TEST(LossesTest, GivePyTorchsValuesAndGradients) {
        1.17083335f,
        {0.208333328f, -0.25f, 0.25f, -0.125f}},
       {"huber_loss",
-       [](const Tensor& x, const Tensor& y) { return F::huber_loss(x, y, 0.6); },
+       [](const Tensor& x, const Tensor& y) {
+         return F::huber_loss(x, y, nn::Reduction::kMean, 0.6);
+       },
        0.702500105f,
        {0.125f, -0.150000006f, 0.150000006f, -0.075000003f}},
   };
@@ -223,7 +225,7 @@ TEST(LossesTest, MistakesAreRefused) {
   EXPECT_ERROR(kInvalidArgument, "smooth_l1_loss: beta must be above 0, is -1",
                F::smooth_l1_loss(x, x, -1.0));
   EXPECT_ERROR(kInvalidArgument, "huber_loss: delta must be above 0, is -1",
-               F::huber_loss(x, x, -1));
+               F::huber_loss(x, x, nn::Reduction::kMean, -1));
   EXPECT_ERROR(kInvalidArgument,
                "binary_cross_entropy_with_logits: shapes differ: f32[2] and f32[3]",
                F::binary_cross_entropy_with_logits(x, ones({3})));

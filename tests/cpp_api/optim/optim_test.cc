@@ -311,6 +311,38 @@ TEST(OptimizerTest, ParametersThatDifferAreUpdatedApart) {
   EXPECT_EQ(b.to_vector<double>(), (std::vector<double>{1 - 1 - 1.5 - 1.75, 2 - 1 - 1.5 - 1.75}));
 }
 
+// A batch keeps its lists between steps: what is not in its place any more must be replaced.
+TEST(OptimizerTest, GradientsMayComeAndGo) {
+  const auto parameter = [] { return MakeParameter(Floats{0, 0, 0, 0}); };
+  const std::vector<Tensor> parameters{parameter(), parameter(), parameter()};
+  optim::SGD opt(parameters, {.lr = 1, .momentum = 0.5});
+  std::vector<float> velocities(3), expected(3);
+  StateDict start;
+  for (const std::vector<int>& with_gradient :
+       {std::vector<int>{0, 1, 2}, {0, 2}, {1}, {0, 1, 2}, {2}, {0, 1, 2}}) {
+    for (const int i : with_gradient) {
+      const auto at = static_cast<std::size_t>(i);
+      Tensor(parameters[at]).set_grad(full({4}, static_cast<double>(i + 1)));
+      velocities[at] = 0.5f * velocities[at] + static_cast<float>(i + 1);
+      expected[at] -= velocities[at];
+    }
+    opt.step();
+    opt.zero_grad();
+    std::vector<float> got;
+    for (const Tensor& p : parameters) got.push_back(p.to_vector<float>()[0]);
+    ASSERT_EQ(got, expected);
+    if (!start.tensors.empty()) continue;
+    start = opt.state_dict();
+    for (auto& [name, state] : start.tensors) state = state.clone();
+  }
+  // The states that a load replaces are used no more.
+  opt.load_state_dict(start);
+  for (const Tensor& p : parameters) Tensor(p).set_grad(zeros({4}));
+  opt.step();
+  EXPECT_EQ(parameters[2].to_vector<float>()[0],
+            expected[2] - 0.5f * start.tensors.at("2.momentum_buffer").to_vector<float>()[0]);
+}
+
 TEST(OptimizerTest, GoesOnFromItsState) {
   const auto train = [](optim::Optimizer& opt, int from, int to) {
     for (int i = from; i < to; ++i) {

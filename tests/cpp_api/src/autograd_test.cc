@@ -68,7 +68,7 @@ struct Twofold : Function<Twofold> {
 TEST(FunctionTest, GradientsOfGradientsComeOfItself) {
   const Tensor x = Leaf({2, 3});
   const Tensor y = Power::apply(x, 3);
-  EXPECT_EQ(y.grad_fn(), "PowerBackward");
+  EXPECT_EQ(y.grad_fn()->name(), "PowerBackward");
   const Tensor first = grad({y.sum()}, {x}, {}, {.create_graph = true})[0];
   EXPECT_THAT(Doubles(first), ElementsAre(12, 27));
   EXPECT_THAT(Doubles(grad({first.sum()}, {x})[0]), ElementsAre(12, 18));

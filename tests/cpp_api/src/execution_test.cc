@@ -28,6 +28,37 @@ TEST(ExecutionTest, ADeferredReadRunsNothingByItself) {
   EXPECT_EQ(Runs(), runs + 1);
 }
 
+TEST(ExecutionTest, EagerOpsRunWhenTheyAreRecorded) {
+  const Tensor x = tensor({1.f, 2.f});
+  const Tensor pending = x + x;
+  std::int64_t runs = Runs();
+  set_eager(true);
+  EXPECT_TRUE(is_eager());
+  EXPECT_EQ(Runs(), runs + 1);  // what was pending
+  runs = Runs();
+  const Tensor y = (x * x) - x;
+  EXPECT_EQ(Runs(), runs + 2);
+  set_eager(false);
+  EXPECT_FALSE(is_eager());
+  runs = Runs();
+  const Tensor z = (x * x) - y;
+  EXPECT_EQ(Runs(), runs);
+  EXPECT_THAT(z.to_vector<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(0, 2));
+}
+
+TEST(ExecutionTest, AClearedCacheCompilesAnew) {
+  const Tensor x = tensor({1.f, 2.f, 3.f});
+  const auto step = [&] { return (x * x * x).sum().item(); };
+  EXPECT_EQ(step(), 36);
+  std::int64_t compiles = metrics::counter("UncachedCompile");
+  EXPECT_EQ(step(), 36);
+  EXPECT_EQ(metrics::counter("UncachedCompile"), compiles);
+  clear_cache();
+  EXPECT_EQ(step(), 36);
+  EXPECT_EQ(metrics::counter("UncachedCompile"), compiles + 1);
+}
+
 TEST(ExecutionTest, ADeferredReadIsTheValueAtItsCall) {
   Tensor x = tensor({1.f});
   const DeferredItem before = x.item_async();

@@ -1,4 +1,6 @@
 // lazuli/hlo.h: modules as users handle them.
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -215,6 +217,81 @@ TEST(HloTest, AWrongRewriteLeavesTheModuleAlone) {
   };
   EXPECT_THAT(ErrorOf([&] { module.rewrite(wrong); }), HasSubstr("no instruction 'nobody'"));
   EXPECT_EQ(module, before);
+}
+
+HloModule Scaled(const Tensor& weight) {
+  return HloModule::trace(
+      {{kFloat32, {2}}, {kFloat32, {2}}},
+      [&](const std::vector<Tensor>& p) { return std::vector{p[0] * weight + 1, p[0] - p[1]}; },
+      {{.result = 1, .parameter = 0}});
+}
+
+TEST(HloTest, ATracedFunctionIsAProgramOfItsParameters) {
+  const Tensor weight = tensor({2.f, 3.f}), pending = weight + 1;
+  const HloModule module = Scaled(pending);
+  EXPECT_THAT(module.parameters(), ElementsAre(HloShape{kFloat32, {2}}, HloShape{kFloat32, {2}}));
+  EXPECT_THAT(module.results(), ElementsAre(HloShape{kFloat32, {2}}, HloShape{kFloat32, {2}}));
+  const HloExecutable program = module.compile();
+  for (const float x : {1.f, 10.f}) {
+    const auto results = program.run({tensor({x, x}), tensor({1.f, 2.f})});
+    EXPECT_THAT(results[0].to_vector<float>(), ElementsAre(3 * x + 1, 4 * x + 1));
+    EXPECT_THAT(results[1].to_vector<float>(), ElementsAre(x - 1, x - 2));
+  }
+  EXPECT_THAT(module.evaluate({weight, weight})[0].to_vector<float>(), ElementsAre(7, 13));
+}
+
+TEST(HloTest, AGivenUpArgumentIsWrittenOver) {
+  const HloExecutable program = Scaled(tensor({1.f, 1.f})).compile();
+  const Tensor x = tensor(std::vector<float>{1, 2}, {2}) + 0, y = tensor({1.f, 1.f}), z = x + 0;
+  sync(true);
+  EXPECT_THAT(program.run({x, y}, {0})[1].to_vector<float>(), ElementsAre(0, 1));
+  EXPECT_THAT(ErrorOf([&] { x.to_vector<float>(); }), HasSubstr("donated"));
+  EXPECT_THAT(z.to_vector<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(ErrorOf([&] { program.run({z, y}, {2}); }),
+              HasSubstr("traced: there is no argument 2 to give up"));
+}
+
+TEST(HloTest, WhatARunFindsIsAnErrorOfATracedProgram) {
+  const HloModule module =
+      HloModule::trace({{kFloat32, {2, 3}}, {kInt64, {2}}}, [](const std::vector<Tensor>& p) {
+        return std::vector{nn::functional::cross_entropy(p[0], p[1])};
+      });
+  EXPECT_EQ(module.results().size(), 1u);
+  const Tensor logits = zeros({2, 3}), good = tensor(std::vector<int64_t>{0, 2}, {2});
+  const Tensor bad = tensor(std::vector<int64_t>{0, 5}, {2});
+  const HloExecutable program = HloModule(module).compile();
+  EXPECT_NEAR(program.run({logits, good})[0].item<float>(), 1.0986, 1e-4);
+  const auto expected = HasSubstr("cross_entropy: label 5 is out of range [0, 3) (hlo_test.cc:");
+  EXPECT_THAT(ErrorOf([&] { program.run({logits, bad}); }), expected);
+  EXPECT_THAT(ErrorOf([&] { module.evaluate({logits, bad}); }), expected);
+}
+
+TEST(HloTest, OpsOfATracedFunctionDoNotRunOneByOne) {
+  set_eager(true);
+  const HloModule module = HloModule::trace(
+      {{kFloat32, {2}}}, [](const auto& p) { return std::vector{relu(p[0] * 2.0) + 1.0}; });
+  set_eager(false);
+  EXPECT_EQ(module.evaluate({tensor(std::vector<float>{1, -1}, {2})})[0].to_vector<float>(),
+            (std::vector<float>{3, 1}));
+}
+
+TEST(HloTest, MistakesInATracedFunctionAreNamed) {
+  const auto trace = [](auto record, std::vector<HloUpdate> updates = {}) {
+    return ErrorOf([&] { HloModule::trace({{kFloat32, {2}}}, record, updates); });
+  };
+  using Tensors = std::vector<Tensor>;
+  EXPECT_THAT(trace([](const Tensors& p) {
+                std::ignore = (p[0] + 1).sum().item<float>();
+                return p;
+              }),
+              HasSubstr("parameter 0 of a program that is being traced has no elements to read"));
+  EXPECT_THAT(trace([](const Tensors&) { return Tensors(1); }),
+              HasSubstr("trace: result 0 is an undefined tensor"));
+  EXPECT_THAT(trace([](const Tensors& p) { return p; }, {{.result = 1, .parameter = 0}}),
+              HasSubstr("trace: there is no result 1 or no parameter 0 to update"));
+  EXPECT_THAT(trace([](const Tensors& p) { return Tensors{p[0].sum()}; }, {{}}),
+              HasSubstr("trace: result 0 is f32[] and updates no parameter of f32[2]"));
+  EXPECT_THAT((tensor({1.f}) + 1).to_vector<float>(), ElementsAre(2));  // as before
 }
 
 }  // namespace

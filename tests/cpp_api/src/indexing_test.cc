@@ -38,6 +38,26 @@ TEST_F(IndexingTest, WithoutPositionsResultsAreViews) {
   EXPECT_THAT(Ints(part), ElementsAre(12, -1, 14, 15, 20, -1, 22, 23));
 }
 
+TEST_F(IndexingTest, BoolsAreNewDimsOfSizeOneAndZero) {
+  EXPECT_EQ(index(x_, {true, 1}).sizes(), (Dims{1, 3, 4}));
+  EXPECT_EQ(index(x_, {false}).sizes(), (Dims{0, 2, 3, 4}));
+  EXPECT_EQ(index(x_, {Slice{}, true, rows_}).sizes(), (Dims{2, 2, 4}));
+  index_put_(x_, {true, 1, 2}, 7);
+  EXPECT_THAT(Ints(index(x_, {1, 2})), ElementsAre(7, 7, 7, 7));
+}
+
+TEST_F(IndexingTest, PutsTensorsOfItsDtypeAtPositions) {
+  Tensor x = zeros({3}, kInt64);
+  EXPECT_ERROR(
+      kInvalidArgument,
+      "index_put_: the value f32[] must have the dtype of the tensor, s64[3]; convert it with to()",
+      index_put_(x, {tensor<std::int64_t>({1})}, full({}, 1.5)));
+  index_put_(x, {tensor({true, false, true})}, full({}, 1.5));
+  EXPECT_THAT(Ints(x), ElementsAre(1, 0, 1));
+  x.fill_(full({}, 2.5));
+  EXPECT_THAT(Ints(x), ElementsAre(2, 2, 2));
+}
+
 TEST_F(IndexingTest, PutsAtPositionsTheLastOfEqualOnes) {
   index_put_(x_, {0, tensor<std::int64_t>({2, 2}), Slice{1, 3}},
              tensor({{1.0f, 2.0f}, {3.0f, 4.0f}}));

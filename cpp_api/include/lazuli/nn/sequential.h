@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -76,7 +77,13 @@ class LAZULI_API Sequential : public Layer<Sequential> {
   }
   template <class M>
   void push_back(M module, SourceLocation loc = SourceLocation::current()) {
-    Append(AnyModule(std::move(module)), loc);
+    push_back(std::to_string(size()), std::move(module), loc);
+  }
+  // Under a name of its own.
+  template <class M>
+  void push_back(const std::string& name, M module,
+                 SourceLocation loc = SourceLocation::current()) {
+    Append(name, AnyModule(std::move(module)), loc);
   }
   Tensor forward(const Tensor& x, LAZULI_LOC) const;
   std::size_t size() const { return modules_.size(); }
@@ -85,7 +92,7 @@ class LAZULI_API Sequential : public Layer<Sequential> {
   const AnyModule& operator[](std::size_t i) const { return at(i); }
 
  private:
-  void Append(AnyModule module, SourceLocation loc);
+  void Append(const std::string& name, AnyModule module, SourceLocation loc);
   std::vector<AnyModule> modules_;
 };
 

@@ -1,17 +1,26 @@
 // Optimisers in LibTorch's words: SGD(net->parameters(), SGDOptions(0.01).momentum(0.5)).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lazuli/lr_scheduler.h"
 #include "lazuli/optim.h"
 #include "lazuli/torch/tensor.h"
 
 namespace lazuli::torch_names {
 namespace optim {
 
-using namespace lazuli::optim;
+// By name: what is declared below hides them, in programs that say `using namespace torch::optim`,
+// too.
+using lazuli::optim::Configured;
+using lazuli::optim::LRScheduler;
+using lazuli::optim::Optimizer;
+using lazuli::optim::OptimizerOptions;
+using lazuli::optim::OptionsOf;
+using lazuli::optim::ParamGroup;
 
 // Options that are built: SGDOptions(0.1).momentum(0.9).
 using SGDOptions = OptionsOf<lazuli::optim::SGDOptions>;
@@ -51,6 +60,41 @@ using ASGD = Named<lazuli::optim::ASGD, ASGDOptions>;
 using Rprop = Named<lazuli::optim::Rprop, RpropOptions>;
 using Lion = Named<lazuli::optim::Lion, LionOptions>;
 using Adafactor = Named<lazuli::optim::Adafactor, AdafactorOptions>;
+
+// --- schedules: made of numbers in a row, kept up by step()
+class StepLR {
+ public:
+  StepLR(Optimizer& optimizer, unsigned step_size, double gamma = 0.1, LAZULI_LOC)
+      : schedule_(optimizer, {.size = step_size, .gamma = gamma}, loc) {}
+  void step() { schedule_.step(); }
+
+ private:
+  lazuli::optim::StepLR schedule_;
+};
+class ReduceLROnPlateauScheduler {
+ public:
+  enum SchedulerMode : std::uint8_t { min, max };
+  enum ThresholdMode : std::uint8_t { rel, abs };
+  explicit ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min,
+                                      float factor = 0.1f, int patience = 10,
+                                      double threshold = 1e-4, ThresholdMode threshold_mode = rel,
+                                      int cooldown = 0, const std::vector<float>& min_lr = {},
+                                      double eps = 1e-8, bool /*verbose*/ = false, LAZULI_LOC)
+      : schedule_(optimizer,
+                  {.maximize = mode == max,
+                   .factor = factor,
+                   .patience = patience,
+                   .threshold = threshold,
+                   .relative = threshold_mode == rel,
+                   .cooldown = cooldown,
+                   .min_lr = min_lr.empty() ? 0.0 : min_lr[0],
+                   .eps = eps},
+                  loc) {}
+  void step(float metric) { schedule_.step(metric); }
+
+ private:
+  lazuli::optim::ReduceLROnPlateau schedule_;
+};
 
 }  // namespace optim
 

@@ -35,6 +35,7 @@ constexpr std::string_view kUsage = R"(usage: lazuli_config OPTION
   --cflags    for a compiler: c++ $(lazuli_config --cflags) main.cc $(lazuli_config --libs)
   --libs
   --help      print this
+  --help-env  print the environment variables that it reads
 )";
 
 // The parent of the folder of this program.

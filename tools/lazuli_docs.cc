@@ -15,6 +15,7 @@
 
 #include "backend/cpu/compiler.h"
 #include "ir/hlo/opcode.h"
+#include "ir/support/environment.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/status.h"
@@ -32,32 +33,49 @@ using ir::Str;
 constexpr std::string_view kNote =
     "Written by `./lz docs` from the tables in the code; a test keeps it current.\n\n";
 
-std::string_view TypeText(ir::FlagType type) {
-  switch (type) {
-    case ir::FlagType::kBool:
-      return "bool";
-    case ir::FlagType::kInt:
-      return "int";
-    case ir::FlagType::kBytes:
-      return "bytes (K, M, G)";
-    case ir::FlagType::kString:
-      return "string";
-  }
-  return "";
-}
-
-std::string FlagsPage() {
-  std::string page = Str("# Flags\n\nEnvironment variables, read when first used. ", kNote,
-                         "| variable | type | default | meaning |\n| --- | --- | --- | --- |\n");
+// A row of the page for each of the environment's variables, or for each flag of XLA_FLAGS.
+std::string FlagRowsText(bool of_xla_flags) {
+  std::string page;
   for (const ir::FlagRow& row : ir::FlagRows()) {
+    if (row.name.starts_with("--") != of_xla_flags) continue;
     // The default of a flag that differs between builds is said in words.
     const bool by_build = row.name == "LAZULI_VERIFY_PASSES";
     const std::string value = by_build                   ? "on in debug builds"
                               : row.default_text.empty() ? ""
                                                          : Str("`", row.default_text, "`");
-    page += Str("| `", row.name, "` | ", TypeText(row.type), " | ", value, " | ", row.doc, " |\n");
+    page +=
+        Str("| `", row.name, "` | ", ir::TypeText(row.type), " | ", value, " | ", row.doc, " |\n");
   }
   return page;
+}
+
+std::string ForeignRowsText() {
+  std::string page;
+  for (const ir::ForeignRow& row : ir::ForeignRows()) {
+    page += Str("| `", row.name, "` | ", row.here.empty() ? "" : Str("`", row.here, "`"), " | ",
+                row.why, " |\n");
+  }
+  return page;
+}
+
+std::string FlagsPage() {
+  constexpr std::string_view kHead =
+      "| variable | type | default | meaning |\n| --- | --- | --- | --- |\n";
+  return Str(
+      "# Flags\n\nEnvironment variables, read when first used. Booleans are `1`, `true`, `yes`, "
+      "`on` and `0`, `false`, `no`, `off`; sizes may end in K, M or G. A value that does not parse "
+      "is an "
+      "error at the first sync, and so is a name that is a letter or two from one of these; other "
+      "unknown names that begin with `LAZULI_`, `XLA_` or `PT_XLA_` are said once. "
+      "`lazuli::flags()`, `lz.flags()` and `--help-env` of every tool give the table. ",
+      kNote, kHead, FlagRowsText(/*of_xla_flags=*/false),
+      "\n## In XLA_FLAGS\n\n`XLA_FLAGS=\"--xla_cpu_ftz --xla_disable_hlo_passes=fusion\"`, or the "
+      "name of a file with such words. A flag that XLA has not either is an error.\n\n",
+      kHead, FlagRowsText(/*of_xla_flags=*/true),
+      "\n## Without effect\n\nVariables of torch_xla and flags of XLA that change nothing here; "
+      "each is said once, unless it has the value that says what lazuli does anyway.\n\n"
+      "| name | here | why |\n| --- | --- | --- |\n",
+      ForeignRowsText());
 }
 
 std::string MetricsPage() {

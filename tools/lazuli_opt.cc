@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/compiler.h"
 #include "backend/npu/compiler/compile.h"
 #include "backend/npu/sim/assembler.h"
 #include "backend/runtime/program.h"
+#include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/opcode.h"
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/printer.h"
@@ -47,6 +47,7 @@ over it and prints the result.
   --list-rules          print the names of the rules of simplify
   --list-opcodes        print the opcodes of HLO
   --help                print this
+  --help-env            print the environment variables that it reads
 
 Environment: LAZULI_DUMP_DIR, LAZULI_DISABLE_PASSES, LAZULI_DISABLE_RULES and LAZULI_VERIFY_PASSES work as they do in programs.
 )";
@@ -133,14 +134,12 @@ absl::StatusOr<bool> RunPasses(const Options& options, hlo::Module& module) {
 // What the CPU's compiler makes of the module: its kernels as text, or thunks and buffers.
 absl::StatusOr<std::string> CompiledText(const Options& options,
                                          std::unique_ptr<hlo::Module> module) {
-  std::string kernels;
-  cpu::ListenToKernels([&](const std::string& llvm, const std::string& assembly) {
-    kernels += options.emit == "llvm" ? llvm : assembly;
-  });
-  const auto program = cpu::CompileModule(std::move(module), {});
-  cpu::ListenToKernels({});
-  LAZULI_RETURN_IF_ERROR(program.status());
-  return options.emit == "buffers" ? backend::PlanText(*program) : kernels;
+  hlo::CompileCapture kernels;
+  const hlo::ModuleDump dump(*module, "cpu");
+  LAZULI_ASSIGN_OR_RETURN(const backend::ThunkProgram program,
+                          cpu::CompileModule(std::move(module), {}));
+  if (options.emit == "buffers") return backend::PlanText(program);
+  return kernels.Joined(options.emit == "llvm" ? ".ir-with-opt.ll" : ".s");
 }
 
 // What the NPU's compiler makes of the module, simplified.

@@ -1,5 +1,6 @@
 // lazuli-run: runs HLO modules on a device, with inputs from .npz files or from a seed.
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "ir/support/status.h"
 #include "tools/load_module.h"
 #include "tools/npz.h"
+#include "tools/reproduction.h"
 #include "tools/run_module.h"
 #include "tools/tool.h"
 
@@ -26,7 +28,8 @@ using namespace ir;  // NOLINT(google-build-using-namespace): tools speak the vo
                      // stage
 
 constexpr std::string_view kUsage = R"(usage: lazuli-run FILE... [options]
-Compiles and runs each FILE: HLO text, or a serialised HloModuleProto if its name ends in .pb.
+Compiles and runs each FILE: HLO text, or a serialised HloModuleProto if its name ends in .pb. A folder that an error named
+(lazuli-reproduction.*) is run as it was: its device, its inputs by seed, its flags but for those that are set now.
 
   --device=NAME           cpu, npu or interpreter; without it, what PJRT_DEVICE says (cpu)
   --inputs=IN.npz|FOLDER  the parameters' values p0, p1, ...; of a folder, FOLDER/STEM.in.npz for each FILE
@@ -38,6 +41,7 @@ Compiles and runs each FILE: HLO text, or a serialised HloModuleProto if its nam
   --repeat=N              run N times; run_ms is the shortest (default 1)
   --report=json           one JSON object a line: file, status, error, compile_ms, run_ms, kernels
   --help                  print this
+  --help-env              print the environment variables that it reads
 
 A parameter that is a tuple takes one input for each array in it. What a run sends by outfeed follows the root's
 outputs; infeed has nothing to give here, a program that reads it needs lazuli/hlo.h (transfer_to_infeed). Types that NumPy lacks are read and written as their bits in the unsigned integer type of their width; `dtypes` in an
@@ -51,6 +55,7 @@ struct Options {
   double atol = 1e-5, rtol = 1e-4;
   int64_t repeat = 1;
   bool json = false;
+  std::optional<Reproduction> reproduction;  // what the one FILE is
 };
 
 absl::StatusOr<bool> TakeNumber(std::string_view argument, Options& options) {
@@ -99,6 +104,23 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
   if (!options.output.empty() && !options.output_dir.empty())
     return InvalidArgument("--output or --output-dir, not both");
   return options;
+}
+
+// A folder in place of a file: the flags of this process become those that it was written with.
+absl::Status TakeReproduction(Options& options) {
+  for (const std::string& file : options.files) {
+    if (!Reproduction::IsOne(file)) continue;
+    if (options.files.size() > 1)
+      return InvalidArgument(file, " brings its own flags, so it is run alone");
+    LAZULI_ASSIGN_OR_RETURN(options.reproduction, Reproduction::Open(file));
+    LAZULI_RETURN_IF_ERROR(options.reproduction->SetFlags());
+    if (options.device.empty() && std::getenv("PJRT_DEVICE") == nullptr)
+      options.device = options.reproduction->device;
+    if (!options.seed && options.inputs.empty()) options.seed = options.reproduction->seed;
+    options.files[0] = options.reproduction->module;
+    break;
+  }
+  return absl::OkStatus();
 }
 
 std::string Stem(const std::string& file) {
@@ -208,7 +230,8 @@ absl::Status Run(const std::vector<std::string_view>& arguments) {
     std::cout << kUsage;
     return absl::OkStatus();
   }
-  LAZULI_ASSIGN_OR_RETURN(const Options options, ParseOptions(arguments));
+  LAZULI_ASSIGN_OR_RETURN(Options options, ParseOptions(arguments));
+  LAZULI_RETURN_IF_ERROR(TakeReproduction(options));
   RegisterPlatforms();
   LAZULI_ASSIGN_OR_RETURN(const backend::Device device, options.device.empty()
                                                             ? backend::DefaultDevice()
@@ -224,6 +247,8 @@ absl::Status Run(const std::vector<std::string_view>& arguments) {
       failed = true;
       std::cerr << "lazuli-run: " << Message(result.status()) << std::endl;
     }
+    if (options.reproduction)
+      std::cerr << "lazuli-run: " << options.reproduction->Verdict(result.status()) << std::endl;
     if (options.json) {
       std::cout << JsonLine(file, result) << std::flush;
     } else if (result.ok()) {

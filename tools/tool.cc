@@ -28,6 +28,16 @@ absl::StatusOr<T> Parse(std::string_view option, std::string_view text, std::str
   return value;
 }
 
+// What --help-env prints: the table of docs/flags.md.
+void PrintFlags() {
+  for (const FlagRow& row : FlagRows()) {
+    std::printf("%s\n",
+                Str(row.name, " (", TypeText(row.type),
+                    row.default_text.empty() ? "" : Str(", ", row.default_text), ")\n    ", row.doc)
+                    .c_str());
+  }
+}
+
 }  // namespace
 
 bool TakeValue(std::string_view argument, std::string_view name, std::string* value) {
@@ -59,6 +69,10 @@ absl::StatusOr<std::string> ReadAll(const std::string& file) {
 
 int ToolMain(std::string_view tool, absl::Status (*run)(const std::vector<std::string_view>&),
              int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--help-env") {
+    PrintFlags();
+    return 0;
+  }
   absl::Status status = FlagErrors();
   try {
     if (status.ok()) status = run({argv + 1, argv + argc});

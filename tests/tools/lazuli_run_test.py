@@ -3,6 +3,7 @@
 
 import ast
 import json
+import os
 import pathlib
 import struct
 import subprocess
@@ -208,6 +209,50 @@ class LazuliRunTest(unittest.TestCase):
         result = self.run_tool("-", text="ENTRY e {\n  ROOT p = f32[2] parameter(0), shine=7\n}")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stderr, "warning: -:2:33: unknown attribute 'shine' is kept as it is\n")
+
+    def reproduction(self, module, *lines, error="the device caught fire"):
+        """A folder as an error names one."""
+        folder = self.folder / "lazuli-reproduction.1.1"
+        folder.mkdir()
+        (folder / "module.hlo").write_text(module)
+        (folder / "error.txt").write_text(error + "\n")
+        (folder / "reproduction.txt").write_text("# repeats\nfailed: compile\n" + "".join(f"{line}\n" for line in lines))
+        return folder
+
+    def test_a_reproduction_repeats_its_failure(self):
+        text = "ENTRY e {\n  p = f32[2] parameter(0)\n  ROOT c = f32[2] custom-call(p), custom_call_target=\"nobody\"\n}\n"
+        lines = ["device: cpu:0", "seed: 3", "engine: unknown", "flag: LAZULI_FALLBACK=error", "flag: NPU_TRACE=trace.json"]
+        error = self.run_tool(self.file("call.hlo", text), "--device=cpu").stderr.split("call.hlo: ")[1]
+        folder = self.reproduction(text, *lines, error=f"SyncTensorsGraph.1: {error.strip()} (train.py:3)")
+        result = self.run_tool(folder)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"lazuli-run: {folder}/module.hlo: ", result.stderr)
+        self.assertIn(f"lazuli-run: this is the failure of {folder}\n", result.stderr)
+
+    def test_a_reproduction_has_the_flags_it_was_written_with(self):
+        folder = self.reproduction(ADD, "device: cpu:0", "seed: 0", "flag: LAZULI_DISABLE_PASSES=cse,ces")
+        result = self.run_tool(folder)
+        self.assertIn("LAZULI_DISABLE_PASSES: there is no pass ces; the nearest is ", result.stderr)
+        self.assertIn(f"this is not the failure of {folder}, which was: the device caught fire\n", result.stderr)
+        # The environment's win.
+        result = subprocess.run([RUN, folder], env={**os.environ, "LAZULI_DISABLE_PASSES": "cse"},
+                                capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, f"lazuli-run: the failure of {folder} does not happen here\n")
+
+    def test_bad_reproductions(self):
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.fails(f"cannot read {empty}/reproduction.txt", empty)
+        folder = self.reproduction(ADD, "seed: 0")
+        self.fails(f"{folder}/reproduction.txt: it is cut off, the device is missing", folder)
+        (folder / "reproduction.txt").write_text("device: cpu:0\nseed: x\n")
+        self.fails(f"{folder}/reproduction.txt:2: seed=x: not a whole number", folder)
+        (folder / "reproduction.txt").write_text("device: cpu:0\nsee\n")
+        self.fails(f"{folder}/reproduction.txt:2: no line of a reproduction: see", folder)
+        (folder / "reproduction.txt").write_text("device: cpu:0\nflag: LAZULI_NONE=1\n")
+        self.fails(f"{folder}/reproduction.txt: there is no flag LAZULI_NONE", folder)
+        self.fails(f"{folder} brings its own flags, so it is run alone", self.file("add.hlo", ADD), folder)
 
     def test_bad_inputs(self):
         add, inputs, out = self.file("add.hlo", ADD), self.folder / "in.npz", f"--output={self.folder}/out.npz"

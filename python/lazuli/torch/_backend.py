@@ -1,0 +1,133 @@
+"""torch.compile(backend="lazuli"): graphs of AOTAutograd, run by lazuli, what it refuses by torch."""
+
+import collections
+import contextlib
+import functools
+import warnings
+
+import torch
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from lazuli.torch import _random
+from lazuli.torch._program import Partial, Program, refusals
+
+MAX_PROGRAMS = 64  # of a graph: sizes it is called with
+
+
+class _Supported(OperatorSupportBase):
+    def __init__(self, refused, drawing):
+        self.refused, self.drawing = refused, drawing
+
+    def is_node_supported(self, submodules, node):
+        value = node.meta.get("val")
+        return node.op == "call_function" and node not in self.refused and (self.drawing or not _random.draws(node)) and \
+            not isinstance(value, (int, torch.SymInt))
+
+
+class _Part(torch.nn.Module):
+    def __init__(self, graph):
+        super().__init__()
+        self.graph = graph
+
+    def forward(self, *arguments):
+        return self.graph(arguments)
+
+
+class Graph:
+    """A graph of aten functions: a Program for each set of sizes and strides, or several with torch between them."""
+
+    def __init__(self, gm, kind, first_saved=1 << 30, random="torch"):
+        self.gm, self.kind, self.first_saved, self.random = gm, kind, first_saved, random
+        placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        self.dynamic = any(not isinstance(n, int) for p in placeholders for n in getattr(p.meta.get("val"), "shape", (p.meta.get("val"),))
+                           if n is not None)
+        self.programs = collections.OrderedDict()
+
+    def __call__(self, arguments):
+        # Sizes are dynamo's to guard, unless they are symbolic; strides of gradients are not.
+        tensor, dynamic = torch.Tensor, self.dynamic
+        key = (torch.get_num_threads(), *(((a.stride(), a.shape) if dynamic else a.stride()) if isinstance(a, tensor) else a for a in arguments))
+        program = self.programs.get(key)
+        if program is None:
+            program = self.programs[key] = self.make(arguments)
+            if len(self.programs) > MAX_PROGRAMS:
+                self.programs.popitem(last=False)
+        elif self.dynamic:
+            self.programs.move_to_end(key)
+        return program.run(arguments)
+
+    def make(self, arguments):
+        if not any(n.op == "call_function" for n in self.gm.graph.nodes):
+            return _Eager(self.gm)
+        drawing = any(_random.draws(n) for n in self.gm.graph.nodes)
+        if drawing and self.random == "torch":
+            return _Eager(self.parts({}))
+        try:
+            return Program(self.gm, arguments, self.first_saved, self.kind, self.dynamic, torch.get_num_threads(), _random if drawing else None)
+        except Partial as partial:
+            refusals(partial.refused)
+            return _Eager(self.parts(partial.refused))
+
+    def parts(self, refused):
+        made = CapabilityBasedPartitioner(self.gm, _Supported(refused, self.random == "philox"), allows_single_node_partition=True).partition_and_fuse()
+        for node in made.graph.nodes:
+            if node.op == "call_module":
+                setattr(made, node.target, _Part(Graph(getattr(made, node.target), self.kind, random=self.random)))
+        made.recompile()
+        return made
+
+
+class _Eager:
+    def __init__(self, gm):
+        self.gm = gm
+
+    def run(self, arguments):
+        made = self.gm(*arguments)
+        return list(made) if isinstance(made, (tuple, list)) else made
+
+
+def _compile(kind, random, gm, example_inputs):
+    _random.rewrite(gm)
+    context = torch._guards.TracingContext.try_get()
+    first_saved = 1 << 30
+    if kind == "forward" and context is not None and context.fw_metadata is not None:
+        first_saved = context.fw_metadata.num_forward_returns
+    graph = Graph(gm, kind, first_saved, random)
+
+    def run(arguments):
+        given = list(arguments)
+        arguments.clear()
+        return graph(given)
+
+    run._boxed_call = True
+    return run
+
+
+@functools.cache
+def decompositions():
+    return dict(torch._decomp.core_aten_decompositions())
+
+
+def plain_functions():
+    """Within this, torch traces attention and recurrent layers as the functions that they are made of."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the flag's other settings, which stay
+        stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+    return stack
+
+
+def backend(gm, example_inputs, **options):
+    """What torch.compile(backend="lazuli", options={"random": ...}) calls; the option is train_step()'s."""
+    given = dict(options.get("options") or {})
+    random = _random.checked(given.pop("random", "torch"))
+    if given:
+        raise ValueError(f"torch.compile(backend=\"lazuli\") takes the option random, not {sorted(given)}")
+    from torch._dynamo.backends.common import aot_autograd
+
+    compilers = {f"{name}_compiler": functools.partial(_compile, kind, random) for name, kind in
+                 {"fw": "forward", "bw": "backward", "inference": "inference"}.items()}
+    with plain_functions():
+        return aot_autograd(**compilers, decompositions=decompositions())(gm, example_inputs)

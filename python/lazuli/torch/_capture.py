@@ -1,0 +1,309 @@
+"""A training step as one program: forward, backward, clipping and the user's own torch optimiser, traced as functions of tensors."""
+
+import collections
+import contextlib
+import copy
+import os
+import random
+import sys
+import threading
+import traceback
+import warnings
+
+import numpy as np
+import torch
+from torch._subclasses.functional_tensor import dispatch_functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.utils import stateless
+from torch.utils import _pytree as pytree
+
+import lazuli as lz
+from lazuli._C.hlo import _compile_once
+from lazuli.torch import _backend, _random, _rows
+from lazuli.torch._program import Recorder, is_users, refused_text
+from lazuli.torch._report import events
+
+_INSTEAD = "; use torch.compile(backend=\"lazuli\")"
+
+
+class CaptureError(lz.Error):
+    """A training step that cannot be one program, and why."""
+
+
+def tensors_of(tree):
+    return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+
+
+class Sync:
+    """A hook that brings values back before somebody looks."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def __call__(self, *_, **__):
+        if self.step is not None and not self.step._tracing:
+            self.step.sync_to_torch()
+
+    def __deepcopy__(self, memo):
+        return Sync(None)  # a copy of the model is no step's
+
+    def __reduce__(self):
+        self()
+        return Sync, (None,)
+
+
+class Copied:
+    """A model's __deepcopy__: copies what its steps know."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, memo):
+        for hook in self.model._forward_pre_hooks.values():
+            if isinstance(hook, Sync):
+                hook()
+        held = vars(self.model)
+        del held["__deepcopy__"]
+        try:
+            return copy.deepcopy(self.model, memo)
+        finally:
+            held["__deepcopy__"] = self
+
+
+def _hooks(thing, *kinds):
+    return [kind for kind in kinds if any(not isinstance(h, Sync) for h in (getattr(thing, kind, None) or {}).values())]
+
+
+def refuse(model, optimizers):
+    """What can be seen to be no program before anything is traced."""
+    for name, module in model.named_modules():
+        for kind in _hooks(module, "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
+            raise CaptureError(f"train_step: {name or 'the model'} has hooks ({kind[1:]}), which would run once, while the step is "
+                               f"traced; remove them, or{_INSTEAD[1:]}")
+        if getattr(module, "sparse", False) is True:
+            raise CaptureError(f"train_step: {name or 'the model'} has sparse gradients, which lazuli lacks; set sparse=False")
+    named = dict(model.named_parameters())
+    for name, parameter in named.items():
+        if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
+            raise CaptureError(f"train_step: parameter {name} has hooks on its gradient, which the step keeps to itself; remove them, "
+                               f"or{_INSTEAD[1:]}")
+        if parameter.device.type != "cpu":
+            raise CaptureError(f"train_step: parameter {name} is on {parameter.device}; lazuli takes tensors of the CPU")
+    held = set(named.values())
+    for optimizer in optimizers:
+        kind = type(optimizer).__name__
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise CaptureError(f"train_step: LBFGS evaluates the loss as often as its values ask for{_INSTEAD}")
+        if _hooks(optimizer, "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"):
+            raise CaptureError(f"train_step: {kind} has hooks of its step, which would run once, while the step is traced; remove them, "
+                               f"or{_INSTEAD[1:]}")
+        for i, group in enumerate(optimizer.param_groups):
+            for p in group["params"]:
+                if p not in held:
+                    raise CaptureError(f"train_step: group {i} of {kind} has a parameter {list(p.shape)} that the model has not, which the "
+                                       f"step would not train; make it one of the model{_INSTEAD}")
+
+
+def _place(error):
+    """" (file:line)" of the user's code that an exception came through last, or nothing."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if is_users(f.filename)]
+    return f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+
+
+def _line():
+    """The innermost line of the user's code, as a stack trace has it."""
+    frame = sys._getframe(2)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f'File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}' if frame is not None else None
+
+
+@contextlib.contextmanager
+def _lines():
+    """Nodes that this thread makes within have the user's lines. torch's own record of them knows only modules' forward."""
+    create, thread = torch.fx.Graph.create_node, threading.get_ident()
+
+    def create_node(*arguments, **keywords):
+        node = create(*arguments, **keywords)
+        if threading.get_ident() == thread and not node.stack_trace:
+            node.stack_trace = _line()
+        return node
+
+    torch.fx.Graph.create_node = create_node
+    try:
+        yield
+    finally:
+        torch.fx.Graph.create_node = create
+
+
+def _numbers(model):
+    return {(name, k): v for name, m in model.named_modules() for k, v in vars(m).items() if isinstance(v, (int, float))}
+
+
+def _drawn_by_python():
+    state = np.random.get_state(legacy=True)
+    return random.getstate(), state[1].tobytes(), state[2]
+
+
+@contextlib.contextmanager
+def _nothing_else_changes(model):
+    """Refuses what a program would do once, while it is traced, and never again."""
+    numbers, drawn = _numbers(model), _drawn_by_python()
+    yield
+    for (name, k), v in _numbers(model).items():
+        if numbers.get((name, k), v) != v:
+            raise CaptureError(f"train_step: {name or 'the model'} changes its number {k} in every step, which a program would not; make it "
+                               f"a buffer{_INSTEAD}")
+    if _drawn_by_python() != drawn:
+        raise CaptureError(f"train_step: the step draws random numbers of Python or NumPy, which would stay as they are; draw with torch{_INSTEAD}")
+
+
+def bare(step):
+    """An optimiser's step without what its decorators do, which is not of the program."""
+    while hasattr(step, "__wrapped__"):
+        step = step.__wrapped__
+    return step
+
+
+class Pure:
+    """A step as a function that changes nothing which it is given."""
+
+    def __init__(self, step, last):
+        self.step, self.last = step, last  # last: of the batches whose gradients are added up
+        self.names = {p: n for n, p in step._trained().items()}
+
+    def __call__(self, held, batch, rates):
+        """(the loss, what is held after the step)."""
+        parameters, buffers, states, sums = held
+        leaves = {n: p.detach().requires_grad_() for n, p in parameters.items()}
+        used = {n: b.clone() for n, b in buffers.items()}
+        step = self.step
+        with stateless._reparametrize_module(step.model, {**leaves, **used}, tie_weights=True):
+            loss = step._loss(batch)
+        gradients = torch.autograd.grad(loss / step.accumulate if step.accumulate > 1 else loss, list(leaves.values()), allow_unused=True)
+        gradients = dict(zip(leaves, gradients, strict=True))
+        with torch.no_grad():
+            if sums:
+                gradients = {n: g if g is None else sums[n] + g for n, g in gradients.items()}
+                sums = {n: t if gradients[n] is None else torch.zeros_like(t) if self.last else gradients[n] for n, t in sums.items()}
+            if self.last:
+                parameters, states = self.update(leaves, gradients, states, rates)
+        return loss.detach(), (parameters, used, states, sums)
+
+    def update(self, leaves, gradients, states, rates):
+        new = {n: p.detach().clone() for n, p in leaves.items()}
+        for n, p in new.items():
+            p.grad = gradients[n]
+        self.step._clip([p for p in new.values() if p.grad is not None])
+        made, rates = [], iter(rates)
+        for o, state in zip(self.step.optimizers, states, strict=True):
+            made.append({n: {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in s.items()} for n, s in state.items()})
+            groups, old = o.param_groups, o.state
+            try:
+                o.param_groups = [{**g, "params": [new[self.names[p]] for p in g["params"] if p in self.names], "lr": next(rates),
+                                   "foreach": False, **({"fused": False} if "fused" in g else {})} for g in groups]
+                o.state = collections.defaultdict(dict, {new[n]: s for n, s in made[-1].items()})
+                bare(type(o).step)(o)
+            finally:
+                o.param_groups, o.state = groups, old
+        return new, made
+
+
+def _trace(step, pure, held, batch, rates):
+    """(the graph of rates and tensors, how many of its results are no loss)."""
+    flat, spec = pytree.tree_flatten((held, batch))
+    places = [i for i, a in enumerate(flat) if isinstance(a, torch.Tensor)]
+    numbers = []
+
+    def function(rates, *tensors):
+        given = list(flat)
+        for i, t in zip(places, tensors, strict=True):
+            given[i] = t
+        loss, after = pure(*pytree.tree_unflatten(given, spec), [r.item() for r in rates])
+        made = pytree.tree_leaves(after)
+        numbers[:] = [v for v in made if not isinstance(v, torch.Tensor)]
+        return [loss, *(t for t in made if isinstance(t, torch.Tensor))]
+
+    step._tracing = True
+    try:
+        with _nothing_else_changes(step.model), _lines(), _backend.plain_functions(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            traced = make_fx(dispatch_functionalize(function), tracing_mode="fake", decomposition_table=_backend.decompositions(),
+                             _allow_non_fake_inputs=True)(rates, *[flat[i].detach() for i in places])
+    except CaptureError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if "DataDependent" in type(error).__name__:
+            reason = "Python asks for a value, which only a run has"
+        raise CaptureError(f"train_step: the step cannot be traced{_place(error)}: {reason}{_INSTEAD}") from error
+    finally:
+        step._tracing = False
+    if numbers != [v for v in pytree.tree_leaves(held) if not isinstance(v, torch.Tensor)]:
+        raise CaptureError(f"train_step: the optimiser counts in numbers of Python, which would stay as they are{_INSTEAD}")
+    return traced
+
+
+def _constants(gm):
+    """Tensors that the user's functions close over, by node: who has them may write to them between steps. Not literals."""
+    made = {}
+    for node in gm.graph.nodes:
+        if node.op == "get_attr" and any(u.target is not torch.ops.aten.lift_fresh_copy.default for u in node.users):
+            value = getattr(gm, node.target, None)
+            if isinstance(value, torch.Tensor):
+                made[node] = value
+    return made
+
+
+def rows_of(tensors):
+    """Their memory in row-major order, which somebody has to hold."""
+    return [t if t.is_contiguous() and not t.is_conj() and not t.is_neg() else t.detach().resolve_conj().resolve_neg().contiguous()
+            for t in tensors]
+
+
+class StepProgram:
+    """A traced step: arguments are rates, then what is held, then the batch, what the functions close over, and random numbers."""
+
+    def __init__(self, step, last, held, batch, rates):
+        gm = _trace(step, Pure(step, last), held, batch, list(rates))
+        _random.rewrite(gm)
+        state, given = tensors_of(held), tensors_of(batch)
+        constants = _constants(gm)
+        self.constants = list(constants.values())
+        self.draws = [n for n in gm.graph.nodes if _random.draws(n)]
+        self.philox = step.random == "philox" and bool(self.draws)
+        recorder = Recorder(gm.graph, False)
+        outside = [_random.SEED] if self.philox else [n.meta["val"] for n in self.draws]
+        shapes = [(lz.float64, [])] * len(rates) + [(_rows.dtype_of(t.dtype), list(t.shape))
+                                                    for t in [*state, *given, *self.constants, *outside]]
+        inputs = len(rates) + len(state) + len(given)
+        results = next(n for n in gm.graph.nodes if n.op == "output").args[0]
+        arguments = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        # What a step does not change is no result.
+        self.updated = [i for i in range(len(state)) if results[1 + i] is not arguments[len(rates) + i]]
+
+        def record(*parameters):
+            rest = parameters[inputs:]
+            recorder.given = dict(zip(constants, rest, strict=False))
+            if self.philox:
+                recorder.seed = _random.Seed(rest[-1])
+            else:
+                recorder.given.update(zip(self.draws, rest[len(constants):], strict=True))
+            recorder.record(parameters[:inputs])
+            return [recorder.values[n] for n in (results[0], *(results[1 + i] for i in self.updated))]
+
+        updates = [(1 + k, len(rates) + i) for k, i in enumerate(self.updated)]
+        module = lz.hlo.HloModule.trace(shapes, record, updates, "train_step")
+        if recorder.refused:
+            raise CaptureError(f"train_step: lazuli cannot do all of the step: {refused_text(recorder.refused)}{_INSTEAD}, which "
+                               "leaves these to torch")
+        self.executable = _compile_once(module, torch.get_num_threads())
+        events.compiled("train_step", ", ".join(f"{str(t.dtype)}{list(t.shape)}" for t in given))
+
+    def run(self, state, rates, batch):
+        """The loss; the state is updated, or stays as it is if this throws."""
+        drawn = [_random.seed()] if self.philox else [n.target(*n.args) for n in self.draws]
+        after = rows_of([*batch, *self.constants, *drawn])
+        first = rates.data_ptr()
+        loss, = state.run(self.executable, [first + 8 * i for i in range(len(rates))], [t.data_ptr() for t in after], self.updated)
+        return torch.utils.dlpack.from_dlpack(loss)

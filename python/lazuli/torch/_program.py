@@ -1,0 +1,310 @@
+"""A graph of torch as a program of lazuli: recorded once for the sizes and strides it is called with, then run on torch's memory."""
+
+import functools
+import os
+import re
+
+import torch
+from torch.utils import _pytree as pytree
+
+import lazuli as lz
+from lazuli._C.hlo import _compile_once, _RecordAt, _run_on_memory
+from lazuli.torch import _rows
+from lazuli.torch._report import Fallback, events
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+aten = torch.ops.aten
+# Functions that torch does to what a program gave, or was given, in no time. They keep all elements.
+_VIEWS = {aten.permute.default, aten.view.default, aten._unsafe_view.default, aten.t.default, aten.transpose.int, aten.unsqueeze.default,
+          aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.alias.default, aten.detach.default}
+
+
+_OTHERS = tuple(os.path.dirname(os.path.abspath(m.__file__)) + os.sep for m in (torch, lz))  # whose code is not the user's
+
+
+@functools.cache
+def is_users(file):
+    return not os.path.abspath(file).startswith(_OTHERS) and not file.startswith("<")
+
+
+def place_of(node):
+    """(file, function, line) of the user's code that the node is of, or None."""
+    frames = _FRAME.findall(node.stack_trace or "")
+    frames = [f for f in frames if is_users(f[0])] or frames
+    return (frames[-1][0], frames[-1][2], int(frames[-1][1])) if frames else None
+
+
+def place_text(node):
+    place = place_of(node)
+    return f"{place[0]}:{place[2]}" if place else ""
+
+
+def hint(n):
+    """A size of an example; 1 for one that a run decides."""
+    return n if isinstance(n, int) else 1 if n.node.hint is None else n.node.hint
+
+
+def order_of(shape, strides):
+    """The dims from the outermost in memory to the innermost; None if elements do not lie side by side."""
+    order = sorted(range(len(shape)), key=lambda d: (-strides[d] if shape[d] != 1 else 0, d))
+    order = [d for d in order if shape[d] == 1] + [d for d in order if shape[d] != 1]
+    expected = 1
+    for d in reversed(order):
+        if shape[d] != 1 and strides[d] != expected:
+            return None
+        expected *= shape[d]
+    return order
+
+
+def _row_major(shape, strides):
+    expected = 1
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n != 1 and stride != expected:
+            return False
+        expected *= n
+    return True
+
+
+def inverse(order):
+    made = [0] * len(order)
+    for i, d in enumerate(order):
+        made[d] = i
+    return made
+
+
+class Recorder:
+    """Records the nodes of a graph. What lazuli refuses is kept in `refused`, and goes on as zeros."""
+
+    def __init__(self, graph, dynamic):
+        self.graph, self.dynamic = graph, dynamic
+        self.refused = {}
+        self.values = {}
+        self.places = {}
+        self.given = {}  # values of nodes that come from outside
+        self.seed = None  # of the draws that the program makes
+
+    def record(self, inputs):
+        placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
+        self.values = dict(zip(placeholders, inputs, strict=True))
+        for node in self.graph.nodes:
+            if node in self.given:
+                self.values[node] = self.given[node]
+            elif node.op == "call_function":
+                self.values[node] = self.call(node)
+            elif node.op == "get_attr":
+                self.values[node] = self.attribute(node)
+
+    def attribute(self, node):
+        value = node.graph.owning_module
+        for part in node.target.split("."):
+            value = getattr(value, part)
+        return from_torch(value) if isinstance(value, torch.Tensor) else value
+
+    def call(self, node):
+        meta = node.meta.get("val")
+        if isinstance(meta, (int, torch.SymInt)) or not node.args and not node.kwargs:
+            return _rows.call(node.target, *self.arguments(node))
+        place = place_of(node)
+        try:
+            if any(a in self.refused for a in node.all_input_nodes) and node.target is _rows.operator.getitem:
+                raise _rows.Refused("")  # a part of what torch computes
+            arguments, keywords = self.arguments(node)
+            if place is None:
+                value = self.compute(node, arguments, keywords)
+            else:
+                at = self.places.get(place) or self.places.setdefault(place, _RecordAt(*place))
+                with at:
+                    value = self.compute(node, arguments, keywords)
+            self.check(value, meta)
+            return value
+        except (lz.Error, TypeError, ValueError, IndexError, NotImplementedError, _rows.Refused, AttributeError, AssertionError) as error:
+            self.refused[node] = str(error).splitlines()[0] if str(error) else ""
+            return pytree.tree_map_only(torch.Tensor, self.zeros, meta)
+
+    def compute(self, node, arguments, keywords):
+        if self.seed is not None and not isinstance(node.target, torch._ops.OpOverload) and node.target not in _rows.PYTHON:
+            return self.seed.draw(node.target, *arguments)
+        return _rows.call(node.target, arguments, keywords)
+
+    def zeros(self, meta):
+        return lz.zeros([hint(n) for n in meta.shape], dtype=_rows.dtype_of(meta.dtype))
+
+    def arguments(self, node):
+        def value(a):
+            if isinstance(a, torch.fx.Node):
+                return self.values[a]
+            if isinstance(a, torch.dtype):
+                return _rows.dtype_of(a)
+            if isinstance(a, (list, tuple)):
+                return [value(v) for v in a]
+            if isinstance(a, slice):
+                return slice(value(a.start), value(a.stop), value(a.step))
+            return a
+
+        return tuple(value(a) for a in node.args), {k: value(v) for k, v in node.kwargs.items()}
+
+    def check(self, value, meta):
+        """That lazuli gives what torch said it would."""
+        if isinstance(meta, torch.Tensor):
+            if not isinstance(value, lz.Tensor):
+                raise _rows.Refused(f"lazuli gives {value!r}, torch a tensor")
+            sizes = zip(value.shape, meta.shape, strict=len(value.shape) == len(meta.shape))
+            if len(value.shape) != len(meta.shape) or any(isinstance(m, int) and not self.dynamic and n != m for n, m in sizes):
+                raise _rows.Refused(f"lazuli gives {list(value.shape)}, torch {list(meta.shape)}")
+            if value.dtype != _rows.dtype_of(meta.dtype):
+                raise _rows.Refused(f"lazuli gives {value.dtype}, torch {meta.dtype}")
+        elif isinstance(meta, (tuple, list)):
+            if len(value) != len(meta):
+                raise _rows.Refused(f"lazuli gives {len(value)} results, torch {len(meta)}")
+            for v, m in zip(value, meta, strict=True):
+                if m is not None and v is not None:
+                    self.check(v, m)
+
+
+def from_torch(tensor):
+    """A copy of a torch tensor's elements."""
+    tensor = tensor.detach().contiguous().resolve_conj().resolve_neg()
+    if tensor.dtype == torch.bfloat16:
+        return lz.tensor(tensor.float().numpy()).to(lz.bfloat16)
+    return lz.tensor(tensor.numpy(force=True))
+
+
+class Partial(Exception):
+    """A graph of which lazuli refuses nodes: {node: reason}."""
+
+    def __init__(self, refused):
+        super().__init__(f"{len(refused)} functions are left to torch")
+        self.refused = refused
+
+
+class _Output:
+    """Where an output of a graph comes from: a number, an argument or a result of the program, seen through views of torch."""
+
+    def __init__(self, number=None, argument=None, result=None, views=(), order=None):
+        self.number, self.argument, self.result, self.views, self.order = number, argument, result, views, order
+
+    def of(self, arguments, results):
+        if self.argument is not None:
+            value = arguments[self.argument]
+        elif self.result is not None:
+            value = results[self.result]
+        else:
+            return self.number
+        for target, given in self.views:
+            value = target(value, *given)
+        return value
+
+
+class Program:
+    """A graph for arguments of these sizes and strides. Raises Partial if lazuli refuses some of it.
+
+    What a user's function returns is computed; of what only the backward graph will ask for (the outputs from `first_saved` on) views
+    of the same elements are one result, and views of arguments none.
+    """
+
+    def __init__(self, gm, arguments, first_saved, kind, dynamic, threads, seeded=None):
+        self.tensors, shapes, self.orders = [], [], []
+        for i, a in enumerate(arguments):
+            if isinstance(a, torch.Tensor):
+                self._take(i, a, shapes)
+        if seeded is not None:
+            shapes.append((lz.int64, []))
+        self.seed = seeded and seeded.seed
+        recorder = Recorder(gm.graph, dynamic)
+        self.outputs = []
+        self.single = False
+
+        def record(*parameters):
+            if seeded is not None:
+                recorder.seed = seeded.Seed(parameters[-1])
+            given, inputs = dict(zip(self.tensors, parameters, strict=False)), []
+            for i, a in enumerate(arguments):
+                order = self.orders[i] if i in given else None
+                inputs.append(a if i not in given else given[i].permute(inverse(order)) if order else given[i])
+            recorder.record(inputs)
+            return self._results(gm.graph, recorder, first_saved)
+
+        module = lz.hlo.HloModule.trace(shapes, record, name=kind)
+        if any(recorder.refused.values()):
+            raise Partial(recorder.refused)
+        # Weights that are trained are others in each run; those that are not keep their packed copies.
+        self.executable = module.compile(num_threads=threads) if kind == "inference" else _compile_once(module, threads)
+        events.compiled(kind, ", ".join(f"{str(d)}{list(s)}" for d, s in shapes[-3:]))
+
+    def _take(self, i, a, shapes):
+        order = order_of(a.shape, a.stride())
+        plain = order is not None and _row_major(a.shape, a.stride())
+        self.orders += [None] * (i + 1 - len(self.orders))
+        if order is None or a.is_conj() or a.is_neg():
+            self.orders[i] = ()  # copied for every run
+            sizes = list(a.shape)
+        else:
+            self.orders[i] = None if plain else order
+            sizes = list(a.shape) if plain else [a.shape[d] for d in order]
+        self.tensors.append(i)
+        shapes.append((_rows.dtype_of(a.dtype), sizes))
+
+    def _results(self, graph, recorder, first_saved):
+        placeholders = {n: i for i, n in enumerate(n for n in graph.nodes if n.op == "placeholder")}
+        output = next(n for n in graph.nodes if n.op == "output")
+        nodes = output.args[0]
+        self.single = not isinstance(nodes, (tuple, list))
+        results, numbers = [], {}
+        for i, node in enumerate([nodes] if self.single else nodes):
+            views = []
+            while isinstance(node, torch.fx.Node) and i >= first_saved and node.target in _VIEWS:
+                if node.target not in (aten.alias.default, aten.detach.default):
+                    given = recorder.arguments(node)[0][1:]
+                    views.append((aten.view.default if node.target is aten._unsafe_view.default else node.target, given))
+                node = node.args[0]
+            views.reverse()
+            value = recorder.values.get(node) if isinstance(node, torch.fx.Node) else node
+            if node in placeholders:
+                self.outputs.append(_Output(argument=placeholders[node], views=views))
+            elif not isinstance(value, lz.Tensor):
+                self.outputs.append(_Output(number=value))
+            else:
+                if node not in numbers:
+                    meta = node.meta.get("val")
+                    order = None
+                    if isinstance(meta, torch.Tensor) and meta.dim() > 1:
+                        sizes, strides = [hint(n) for n in meta.shape], [hint(n) for n in meta.stride()]
+                        if None not in (*sizes, *strides) and not _row_major(sizes, strides):
+                            order = order_of(sizes, strides)
+                    numbers[node] = len(results), order
+                    results.append(value.permute(order) if order else value)
+                number, order = numbers[node]
+                first = [(aten.permute.default, (inverse(order),))] if order else []
+                self.outputs.append(_Output(result=number, views=first + views))
+        self.plain = all(o.result == i and not o.views for i, o in enumerate(self.outputs))
+        return results
+
+    def run(self, arguments):
+        held = []
+        addresses = []
+        orders = self.orders
+        for i in self.tensors:
+            tensor = arguments[i]
+            if orders[i] == ():
+                tensor = tensor.resolve_conj().resolve_neg().contiguous()
+                held.append(tensor)
+            addresses.append(tensor.data_ptr())
+        if self.seed is not None:
+            held.append(self.seed())
+            addresses.append(held[-1].data_ptr())
+        results = [torch.utils.dlpack.from_dlpack(c) for c in _run_on_memory(self.executable, addresses)]
+        if not self.plain:
+            results = [o.of(arguments, results) for o in self.outputs]
+        return results[0] if self.single else results
+
+
+def refused_text(refused):
+    """The nodes that lazuli refuses, each with the user's line and the reason."""
+    return "; ".join(f"{n.target}{f' ({p})' if (p := place_text(n)) else ''}: {reason}" for n, reason in refused.items() if reason)
+
+
+def refusals(refused):
+    """Tells report() of the nodes that are left to torch."""
+    for node, reason in refused.items():
+        if reason:
+            events.fell_back(Fallback(str(node.target), reason, place_text(node)))

@@ -1,0 +1,322 @@
+"""What aten's functions are in lazuli.
+
+A function of aten is lazuli's of the same name, with the same arguments: nothing is listed for those. ROWS has the exceptions, a line
+each, by overload ("index.Tensor") or for all overloads of a name.
+"""
+
+import inspect
+import math
+import operator
+
+import torch
+
+import lazuli as lz
+
+F = lz.nn.functional
+# Where tensors are and how they lie is not lazuli's business here; what is given is always what it does.
+_IGNORED = {"device", "layout", "pin_memory", "memory_format", "non_blocking", "generator"}
+
+
+class Refused(Exception):
+    """A node that lazuli does not run, and why."""
+
+
+def dtype_of(dtype):
+    return getattr(lz, str(dtype).removeprefix("torch."))
+
+
+def _same(x, *_, **__):
+    return x
+
+
+def _to(x, dtype=None, **_):
+    return x if dtype is None else x.to(dtype)
+
+
+def _gradients(function, inputs, wanted, gradient):
+    """The gradients of function(*inputs) for the inputs that are wanted, as lazuli derives them; None for the others."""
+    with lz.enable_grad():
+        leaves = [x.detach().requires_grad_() if w else x for x, w in zip(inputs, wanted, strict=True)]
+        found = iter(lz.autograd.grad(function(*leaves), [x for x, w in zip(leaves, wanted, strict=True) if w], gradient))
+    return [next(found) if w else None for w in wanted]
+
+
+def _gradient_of(function):
+    """The row of a function's gradient for its first operand: (gradient, x, arguments of the function...)."""
+    return lambda gradient, x, *arguments: _gradients(lambda y: function(y, *arguments), [x], [True], gradient)[0]
+
+
+def _one(values, rank):
+    """[n] for n in all dims is n."""
+    values = list(values)
+    return values * rank if len(values) == 1 else values
+
+
+def _convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    rank = weight.ndim - 2
+    if transposed:
+        function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
+        return function(x, weight, bias, _one(stride, rank), _one(padding, rank), _one(output_padding, rank), groups, _one(dilation, rank))
+    function = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
+    return function(x, weight, bias, stride=_one(stride, rank), padding=_one(padding, rank), dilation=_one(dilation, rank), groups=groups)
+
+
+def _convolution_backward(gradient, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, wanted):
+    made = [None, None]
+    if any(wanted[:2]):
+        made = _gradients(lambda x, w: _convolution(x, w, None, stride, padding, dilation, transposed, output_padding, groups),
+                          [x, weight], wanted[:2], gradient)
+    return *made, gradient.sum([0, *range(2, gradient.ndim)]) if wanted[2] else None
+
+
+def _max_pool_backward(rank):
+    function = (F.max_pool2d, F.max_pool3d)[rank - 2]
+
+    def row(gradient, x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False, indices=None):
+        arguments = [_one(a, rank) for a in (kernel, stride or kernel, padding, dilation)]
+        return _gradients(lambda y: function(y, *arguments, ceil_mode), [x], [True], gradient)[0]
+
+    return row
+
+
+def _max_pool(rank):
+    function = (F.max_pool2d_with_indices, F.max_pool3d_with_indices)[rank - 2]
+    return lambda x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False: function(
+        x, *(_one(a, rank) for a in (kernel, stride or kernel, padding, dilation)), ceil_mode)
+
+
+def _avg_pool(rank):
+    function = (F.avg_pool2d, F.avg_pool3d)[rank - 2]
+    return lambda x, kernel, stride=(), padding=(0,), ceil_mode=False, include=True, divisor=None: function(
+        x, _one(kernel, rank), _one(stride or kernel, rank), _one(padding, rank), ceil_mode, include, divisor)
+
+
+def _batch_norm(x, weight, bias, mean, variance, training, momentum, eps):
+    """(y, the mean and 1 / deviation that were used, the new running mean and variance)."""
+    dims = [0, *range(2, x.ndim)]
+    shape = [1, -1] + [1] * (x.ndim - 2)
+    if training or mean is None:
+        now_variance, now_mean = lz.var_mean(x, dims, correction=0)
+    else:
+        now_mean, now_variance = mean, variance
+    scale = lz.rsqrt(now_variance + eps)
+    y = (x - now_mean.reshape(shape)) * scale.reshape(shape)
+    if weight is not None:
+        y = y * weight.reshape(shape)
+    if bias is not None:
+        y = y + bias.reshape(shape)
+    if not training or mean is None:
+        nothing = lz.zeros((0,), dtype=x.dtype)
+        return y, *((now_mean, scale) if training else (nothing, nothing)), mean, variance
+    count = math.prod(x.shape) // x.shape[1]
+    unbiased = now_variance * (count / max(count - 1, 1))
+    return (y, now_mean, scale, now_mean * momentum + mean * (1 - momentum), unbiased * momentum + variance * (1 - momentum))
+
+
+def _layer_norm(x, shape, weight, bias, eps):
+    dims = list(range(x.ndim - len(shape), x.ndim))
+    variance, mean = lz.var_mean(x, dims, correction=0, keepdim=True)
+    scale = lz.rsqrt(variance + eps)
+    y = (x - mean) * scale
+    if weight is not None:
+        y = y * weight
+    return y if bias is None else y + bias, mean, scale
+
+
+def _group_norm(x, weight, bias, n, c, hw, groups, eps):
+    rows = x.reshape([n, groups, -1])
+    variance, mean = lz.var_mean(rows, [2], correction=0)
+    scale = lz.rsqrt(variance + eps)
+    y = ((rows - mean.unsqueeze(2)) * scale.unsqueeze(2)).reshape(list(x.shape))
+    shape = [1, c] + [1] * (x.ndim - 2)
+    if weight is not None:
+        y = y * weight.reshape(shape)
+    return y if bias is None else y + bias.reshape(shape), mean, scale
+
+
+def _index(x, indices):
+    return x[tuple(slice(None) if i is None else i for i in indices)]
+
+
+def _slice(x, dim=0, start=None, end=None, step=1):
+    # Ends beyond the dim, as aten writes "to the end", are Python's, too.
+    return x[(slice(None),) * (dim % x.ndim) + (slice(start, None if end is not None and end >= 2**62 else end, step),)]
+
+
+def _scaled(function):
+    """A function with a factor alpha or value, which may be a tensor here."""
+
+    def row(x, y, *, alpha=1):
+        return function(x, y) if isinstance(alpha, int) and alpha == 1 else function(x, y * alpha)
+
+    return row
+
+
+def _addc(function):
+    def row(x, a, b, *, value=1):
+        made = function(a, b)
+        return x + (made if isinstance(value, int) and value == 1 else made * value)
+
+    return row
+
+
+def _scatter(x, dim, index, source, **options):
+    if isinstance(source, lz.Tensor):
+        source = source[tuple(slice(n) for n in index.shape)] if source.shape != index.shape else source
+    return lz.scatter(x, dim, index, source, **options)
+
+
+def _filled(sizes, value, dtype=None, **_):
+    return lz.full(list(sizes), value, dtype=dtype)
+
+
+def _like(value):
+    return lambda x, *_, dtype=None, **__: lz.full(list(x.shape), value, dtype=dtype or x.dtype)
+
+
+def _new(value):
+    return lambda x, sizes, *_, dtype=None, **__: lz.full(list(sizes), value, dtype=dtype or x.dtype)
+
+
+def _scalar(value, dtype=None, **_):
+    if isinstance(value, lz.Tensor):
+        return value.to(dtype or lz.float32)
+    return lz.full((), value, dtype=dtype or {bool: lz.bool, int: lz.int64}.get(type(value), lz.float32))
+
+
+def _arange(*bounds, dtype=None, **_):
+    whole = all(isinstance(b, int) for b in bounds)
+    return lz.arange(*bounds, dtype=dtype or (lz.int64 if whole else lz.float32))
+
+
+def _dims(dims):
+    return [] if dims is None else dims
+
+
+def _correction(function):
+    return lambda x, dim=None, *, correction=None, keepdim=False: function(
+        x, _dims(dim), correction=1 if correction is None else correction, keepdim=keepdim)
+
+
+def _as_strided(x, size, stride, offset=None):
+    return lz.as_strided(x.contiguous(), size, stride, offset or 0)
+
+
+def _broadcast_in_dim(x, shape, dims):
+    sizes = [1] * len(shape)
+    for n, d in zip(x.shape, dims, strict=True):
+        sizes[d] = n
+    return lz.expand(lz.reshape(x, sizes), list(shape))
+
+
+def _in_dtype(function):
+    """Without the half_to_float of aten's softmax, which is for another device."""
+    return lambda x, dim, *_: function(x, dim)
+
+
+ROWS = {
+    # The same elements; nothing here is written to, so what aliases what does not matter.
+    "alias": _same, "clone": _same, "detach": _same, "contiguous": _same, "lift_fresh_copy": _same, "lift_fresh": _same,
+    "positive": _same, "resolve_conj": _same, "resolve_neg": _same, "lift": _same,
+    "_to_copy": _to, "prims.convert_element_type": _to, "_conj": lambda x: lz.conj(x), "_neg_view": lambda x: -x,
+    "copy": lambda x, source, *_: lz.expand(source, list(x.shape)).to(x.dtype),
+    # Shapes. A view that torch's strides allow need not be one of lazuli's.
+    "view.default": lambda x, sizes: lz.reshape(x, list(sizes)), "_unsafe_view": lambda x, sizes: lz.reshape(x, list(sizes)),
+    "view.dtype": lambda x, dtype: x.contiguous().view(dtype), "as_strided": _as_strided, "prims.broadcast_in_dim": _broadcast_in_dim,
+    "prims.view_of": _same, "expand": lambda x, sizes, **_: lz.expand(x, list(sizes)), "permute": lambda x, dims: lz.permute(x, list(dims)),
+    "prims.split_dim": lambda x, dim, n: lz.unflatten(x, dim, [n, x.shape[dim] // n]), "t": lambda x: lz.permute(x, list(range(x.ndim))[::-1]),
+    "slice.Tensor": _slice, "squeeze.dims": lambda x, dims: lz.squeeze(x, list(dims)), "squeeze.dim": lambda x, dim: lz.squeeze(x, [dim]),
+    "cat": lambda xs, dim=0: lz.cat(list(xs), dim), "split.Tensor": lambda x, size, dim=0: lz.split(x, size, dim),
+    "split_with_sizes": lambda x, sizes, dim=0: lz.split(x, list(sizes), dim), "rev": lambda x, dims: lz.flip(x, list(dims)),
+    "slice_scatter": lambda x, y, dim=0, start=None, end=None, step=1: lz.slice_scatter(
+        x, y, dim, start, None if end is not None and end >= 2**62 else end, step),
+    # Elements.
+    "add.Tensor": _scaled(operator.add), "add.Scalar": lambda x, y, alpha=1: x + y * alpha, "sub.Tensor": _scaled(operator.sub),
+    "sub.Scalar": lambda x, y, alpha=1: x - y * alpha, "rsub": lambda x, y, alpha=1: y - x * alpha,
+    "addcmul": _addc(operator.mul), "addcdiv": _addc(operator.truediv), "div.Tensor": operator.truediv, "div.Scalar": operator.truediv,
+    "mul.Tensor": operator.mul, "mul.Scalar": operator.mul, "pow.Tensor_Scalar": operator.pow, "pow.Scalar": operator.pow,
+    "pow.Tensor_Tensor": operator.pow, "lerp.Scalar": lambda x, y, w: x + (y - x) * w if isinstance(w, lz.Tensor) else lz.lerp(x, y, w),
+    "where.ScalarOther": lambda c, x, y: lz.where(c, x, y), "gelu": lambda x, approximate="none": F.gelu(x, approximate=approximate),
+    "log_sigmoid_forward": lambda x: (F.logsigmoid(x), lz.zeros((0,), dtype=x.dtype)), "fill.Scalar": lambda x, v: lz.full_like(x, v),
+    "clamp": lambda x, low=None, high=None: lz.clamp(x, low, high), "clamp.Tensor": lambda x, low=None, high=None: lz.clamp(x, low, high),
+    # New tensors.
+    "full": _filled, "full_like": lambda x, v, dtype=None, **_: _filled(x.shape, v, dtype or x.dtype), "scalar_tensor": _scalar,
+    "zeros_like": _like(0), "ones_like": _like(1), "empty_like": _like(0), "zeros": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32),
+    "ones": lambda s, dtype=None, **_: _filled(s, 1, dtype or lz.float32), "empty": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32),
+    "empty_permuted": lambda s, _, dtype=None, **__: _filled(s, 0, dtype or lz.float32), "new_zeros": _new(0), "new_ones": _new(1),
+    "empty_strided": lambda s, _, dtype=None, **__: _filled(s, 0, dtype or lz.float32), "new_empty": _new(0), "new_empty_strided": _new(0),
+    "new_full": lambda x, sizes, v, dtype=None, **_: _filled(sizes, v, dtype or x.dtype), "arange": _arange,
+    "prims.iota": lambda n, *, start, step, dtype, **_: lz.arange(start, start + n * step, step, dtype=dtype),
+    # Reductions.
+    "sum": lambda x, dims=None, keepdim=False, dtype=None: lz.sum(x, _dims(dims), keepdim, dtype),
+    "mean": lambda x, dims=None, keepdim=False, dtype=None: lz.mean(x, _dims(dims), keepdim, dtype),
+    "sum.default": lambda x, dtype=None: lz.sum(x, dtype=dtype), "mean.default": lambda x, dtype=None: lz.mean(x, dtype=dtype),
+    "prod.default": lambda x, dtype=None: lz.prod(x, dtype=dtype), "amax": lambda x, dims=(), keepdim=False: lz.amax(x, list(dims), keepdim),
+    "amin": lambda x, dims=(), keepdim=False: lz.amin(x, list(dims), keepdim),
+    "var.correction": _correction(lz.var), "std.correction": _correction(lz.std), "var_mean.correction": _correction(lz.var_mean),
+    "prims.sum": lambda x, dims, output_dtype=None: lz.sum(x, _dims(dims)), "any.dims": lambda x, dims=None, keepdim=False: lz.any(x, _dims(dims), keepdim),
+    "linalg_vector_norm": lambda x, p=2, dims=None, keepdim=False, dtype=None: lz.norm(x, float(p), _dims(dims), keepdim, dtype),
+    # Positions.
+    "embedding": lambda weight, index, *_: F.embedding(index, weight), "index.Tensor": _index, "index_put": lambda x, i, v, a=False: lz.index_put(x, i, v, a),
+    "_unsafe_index.Tensor": _index, "_unsafe_index_put": lambda x, i, v, a=False: lz.index_put(x, i, v, a), "gather": lambda x, d, i, **_: lz.gather(x, d, i),
+    "scatter": _scatter, "scatter_add": lambda x, dim, index, source: lz.scatter_add(x, dim, index, source),
+    # Layers.
+    "_softmax": _in_dtype(F.softmax), "_log_softmax": _in_dtype(F.log_softmax), "convolution": _convolution, "convolution_backward": _convolution_backward,
+    "max_pool2d_with_indices": _max_pool(2), "max_pool3d_with_indices": _max_pool(3), "max_pool2d_with_indices_backward": _max_pool_backward(2),
+    "max_pool3d_with_indices_backward": _max_pool_backward(3), "avg_pool2d": _avg_pool(2), "avg_pool3d": _avg_pool(3),
+    "avg_pool2d_backward": _gradient_of(_avg_pool(2)), "avg_pool3d_backward": _gradient_of(_avg_pool(3)),
+    "_adaptive_avg_pool2d": lambda x, size: F.adaptive_avg_pool2d(x, list(size)), "_adaptive_avg_pool2d_backward": lambda gradient, x: _gradients(
+        lambda y: F.adaptive_avg_pool2d(y, list(gradient.shape[-2:])), [x], [True], gradient)[0],
+    "_adaptive_avg_pool3d": lambda x, size: F.adaptive_avg_pool3d(x, list(size)), "native_layer_norm": _layer_norm, "native_group_norm": _group_norm,
+    "_native_batch_norm_legit_functional": _batch_norm, "_native_batch_norm_legit_no_training": lambda x, w, b, m, v, momentum, eps: _batch_norm(
+        x, w, b, m, v, False, momentum, eps)[:3],
+    "_native_batch_norm_legit.no_stats": lambda x, w, b, training, momentum, eps: _batch_norm(x, w, b, None, None, True, momentum, eps)[:3],
+    # Numbers of the host that a traced optimiser computes with: f64 scalars.
+    "_local_scalar_dense": lambda x: x.to(lz.float64 if x.dtype.is_floating_point else lz.int64),
+}
+PYTHON = {f: f for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.neg, operator.floordiv, operator.mod,
+                          operator.getitem, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)} | {
+    math.sqrt: lz.sqrt, torch.sym_float: lambda x: x.to(lz.float64) if isinstance(x, lz.Tensor) else float(x),
+    torch.sym_max: lambda a, b: lz.maximum(a, b) if isinstance(a, lz.Tensor) else max(a, b),
+    torch.sym_min: lambda a, b: lz.minimum(a, b) if isinstance(a, lz.Tensor) else min(a, b),
+    torch._sym_sqrt: lambda x: lz.sqrt(x) if isinstance(x, lz.Tensor) else math.sqrt(x)}
+_SIZES = {"sym_size.int": lambda x, dim: x.shape[dim], "sym_numel": lambda x: math.prod(x.shape), "sym_size": lambda x: list(x.shape)}
+
+
+def name_of(target):
+    """(library, "add.Tensor", "add") of an overload."""
+    schema = target._schema
+    library, name = schema.name.split("::")
+    return library, f"{name}.{schema.overload_name or 'default'}", name
+
+
+def _same_name(name, target, arguments, keywords):
+    """lazuli's function of this name: arguments that have their defaults are left out, those that only torch has with them."""
+    homes = (lz.special, lz) if name.startswith("special_") else (lz, F)
+    function = next((f for h in homes if callable(f := getattr(h, name.removeprefix("special_"), None)) and not inspect.isclass(f)), None)
+    if function is None:
+        raise Refused("lazuli has no such function")
+    formal = target._schema.arguments
+    positional = [a for a in formal if not a.kwarg_only]
+    arguments = list(arguments)
+    while arguments and positional[len(arguments) - 1].has_default_value() and arguments[-1] == positional[len(arguments) - 1].default_value:
+        arguments.pop()
+    return function(*arguments, **{k: v for k, v in keywords.items() if v is not None and k not in _IGNORED})
+
+
+def call(target, arguments, keywords):
+    """What a node computes, recorded; raises what lazuli raises, or Refused."""
+    if target in PYTHON:
+        return PYTHON[target](*arguments, **keywords)
+    if not isinstance(target, torch._ops.OpOverload):
+        raise Refused("it is no function of aten")
+    library, overload, name = name_of(target)
+    if library not in ("aten", "prims"):
+        raise Refused(f"it is of the library {library}")
+    if overload in _SIZES or name in _SIZES:
+        return _SIZES.get(overload, _SIZES.get(name))(*arguments)
+    prefix = "" if library == "aten" else "prims."
+    row = ROWS.get(prefix + overload) or ROWS.get(prefix + name)
+    if row is not None:
+        return row(*arguments, **{k: v for k, v in keywords.items() if k not in _IGNORED})
+    return _same_name(name, target, arguments, keywords)

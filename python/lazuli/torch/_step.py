@@ -1,0 +1,215 @@
+"""Whole training steps: what a user calls, and the state that stays in lazuli between steps."""
+
+import collections
+import warnings
+
+import torch
+from torch.utils import _pytree as pytree
+
+from lazuli._C.hlo import _StepState
+from lazuli.torch import _random, _rows
+from lazuli.torch._capture import CaptureError, Copied, StepProgram, Sync, refuse, rows_of, tensors_of
+
+MAX_PROGRAMS = 16  # of a step: sizes of batches, and settings that are no learning rate
+MANY_SETTINGS = 8  # of the optimisers, that were each a program
+
+
+class TrainStep:
+    """What train_step() gives: step(x, *targets) trains once and returns the loss.
+
+    Between steps parameters, buffers and the optimiser's state are lazuli's. The model's state_dict() and forward and the
+    optimiser's state_dict() bring them back to torch's tensors first, and so does the end of a `with step:`; sync_to_torch()
+    does for whoever looks at the tensors themselves. What torch changes meanwhile is taken over by the next step. A step that
+    throws, for a label out of range or an interrupt, has changed nothing.
+    """
+
+    def __init__(self, model, optimizer, loss_fn, *, clip_grad_norm=None, clip_grad_value=None, accumulate=1, random="torch"):
+        self.model, self.loss_fn = model, loss_fn
+        self.optimizers = list(optimizer) if isinstance(optimizer, (tuple, list)) else [optimizer]
+        self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
+        if not isinstance(accumulate, int) or accumulate < 1:
+            raise ValueError(f"train_step: accumulate is a number of batches, at least 1, not {accumulate!r}")
+        self.accumulate, self.random = accumulate, _random.checked(random)
+        refuse(model, self.optimizers)
+        self._programs = collections.OrderedDict()
+        self._settings = set()
+        self._tracing = False
+        self._batches = 0  # whose gradients wait for the optimisers
+        self._stepped = False  # in torch, once
+        self._state = None  # lazuli's memory, for torch's tensors in _torch
+        self._torch, self._versions, self._stale = [], [], False
+        sync = Sync(self)
+        model.register_state_dict_pre_hook(sync)
+        model.register_forward_pre_hook(sync)
+        if not hasattr(model, "__deepcopy__"):
+            vars(model)["__deepcopy__"] = Copied(model)
+        for o in self.optimizers:
+            o.register_state_dict_pre_hook(sync)
+
+    # --- the user's side
+
+    def __call__(self, *batch):
+        if not batch:
+            raise TypeError("a step takes a batch: what the model takes, then what the loss takes besides the model's output")
+        last = self._batches + 1 == self.accumulate
+        with torch.enable_grad():
+            loss = self._eager(batch, last) if self._needs_eager() else self._whole(batch, last)
+        self._batches = 0 if last else self._batches + 1
+        if last:
+            for o in self.optimizers:
+                o._opt_called = True  # which schedulers look at
+        return loss
+
+    def sync_to_torch(self):
+        """Brings parameters, buffers and the optimisers' state back to torch's tensors."""
+        if not self._stale:
+            return
+        with torch.no_grad():
+            for i, theirs in enumerate(self._torch):
+                ours = torch.empty(theirs.shape, dtype=theirs.dtype)
+                self._state.store(i, ours.data_ptr())
+                theirs.copy_(ours)
+        self._versions = [t._version for t in self._torch]
+        self._stale = False
+
+    def state_dict(self):
+        """The model's and the optimisers', as they are now."""
+        self.sync_to_torch()
+        return {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers]}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sync_to_torch()
+
+    # --- a step
+
+    def _whole(self, batch, last):
+        key = self._key(batch, last)
+        self._take_over()
+        rates = torch.tensor([float(g["lr"]) for g in self._groups()], dtype=torch.float64)
+        program = self._programs.get(key)
+        if program is None:
+            refuse(self.model, self.optimizers)
+            self._count_settings(key)
+            program = self._programs[key] = StepProgram(self, last, self._held(), batch, rates)
+            if len(self._programs) > MAX_PROGRAMS:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(key)
+        self._stepped = self._stale = True
+        return program.run(self._state, rates, tensors_of(batch))
+
+    def _needs_eager(self):
+        """The first step makes the optimiser's state, as only it knows how."""
+        return not self._stepped and not any(o.state for o in self.optimizers)
+
+    def _eager(self, batch, last):
+        self._tracing = True
+        try:
+            if self._batches == 0:
+                for o in self.optimizers:
+                    o.zero_grad()
+            loss = self._loss(batch)
+            (loss / self.accumulate if self.accumulate > 1 else loss).backward()
+            if last:
+                self._clip([p for p in self._trained().values() if p.grad is not None])
+                for o in self.optimizers:
+                    o.step()
+                for o in self.optimizers:
+                    o.zero_grad()
+        finally:
+            self._tracing = False
+        self._stepped = last
+        return loss.detach()
+
+    def _loss(self, batch):
+        x = batch[0]
+        output = self.model(*x) if isinstance(x, (tuple, list)) else self.model(x)
+        loss = self.loss_fn(output, *batch[1:])
+        if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
+            raise CaptureError(f"train_step: the loss must be a tensor of rank 0, not {getattr(loss, 'shape', type(loss).__name__)}")
+        return loss
+
+    def _clip(self, parameters):
+        if self.clip_grad_norm is not None:
+            torch.nn.utils.clip_grad_norm_(parameters, self.clip_grad_norm)
+        if self.clip_grad_value is not None:
+            torch.nn.utils.clip_grad_value_(parameters, self.clip_grad_value)
+
+    # --- what a program depends on
+
+    def _groups(self):
+        return [g for o in self.optimizers for g in o.param_groups]
+
+    def _key(self, batch, last):
+        settings = tuple(tuple((k, v) for k, v in g.items() if k not in ("params", "lr", "initial_lr") and isinstance(v, (int, float, bool, str, tuple)))
+                         for g in self._groups())
+        trained = tuple(p.requires_grad for p in self.model.parameters())
+        autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
+        return (settings, last, tuple((t.shape, t.dtype) for t in tensors_of(batch)), pytree.tree_structure(batch), trained, autocast,
+                tuple(v for v in pytree.tree_leaves(batch) if not isinstance(v, torch.Tensor)),
+                tuple(m.training for m in self.model.modules()), torch.get_num_threads(), torch.get_default_dtype())
+
+    def _count_settings(self, key):
+        self._settings.add(key[0])
+        if len(self._settings) == MANY_SETTINGS:
+            groups = [dict(pairs) for settings in self._settings for pairs in settings]
+            names = sorted({k for g in groups for k in g if len({h.get(k) for h in groups}) > 1})
+            warnings.warn(f"train_step: {MANY_SETTINGS} programs were compiled because {', '.join(names)} of the optimisers changed; of "
+                          "what a scheduler sets only lr changes without a new program (cycle_momentum=False)", stacklevel=4)
+
+    # --- what the step holds
+
+    def _trained(self):
+        """The parameters that some optimiser has, by name."""
+        held = {p for g in self._groups() for p in g["params"]}
+        return {n: p for n, p in self.model.named_parameters() if p in held and p.requires_grad}
+
+    def _held(self):
+        """(parameters, buffers, state by optimiser and name of parameter, sums of gradients): torch's tensors."""
+        trained = self._trained()
+        names = {p: n for n, p in trained.items()}
+        buffers = dict(self.model.named_buffers()) | {n: p for n, p in self.model.named_parameters() if p not in names}
+        states = [{names[p]: dict(s) for p, s in o.state.items() if p in names} for o in self.optimizers]
+        return trained, buffers, states, self._sums(trained) if self.accumulate > 1 else {}
+
+    def _sums(self, trained):
+        made = getattr(self, "_zeros", {})
+        self._zeros = {n: made[n] if n in made and made[n].shape == p.shape else torch.zeros_like(p) for n, p in trained.items()}
+        return self._zeros
+
+    def _take_over(self):
+        """The state of torch's tensors that torch has changed since, or of all of them at first."""
+        held = tensors_of(self._held())
+        if self._state is None or len(held) != len(self._torch) or any(a is not b for a, b in zip(held, self._torch)):
+            self.sync_to_torch()
+            rows = rows_of(held)
+            self._state = _StepState([(_rows.dtype_of(t.dtype), list(t.shape)) for t in held], [t.data_ptr() for t in rows])
+            self._torch = held
+            self._programs.clear()
+        else:
+            for i, t in enumerate(held):
+                if t._version != self._versions[i]:
+                    rows = rows_of([t])
+                    self._state.load(i, rows[0].data_ptr())
+        self._versions = [t._version for t in held]
+
+
+def train_step(model, optimizer, loss_fn, *, clip_grad_norm=None, clip_grad_value=None, accumulate=1, random="torch"):
+    """A whole training step of torch as one program of lazuli.
+
+        step = lazuli.torch.train_step(model, optimizer, loss_fn)
+        for x, y in loader:
+            loss = step(x, y)                 # loss_fn(model(x), y), backward, optimizer.step()
+
+    The first step is torch's own, and makes the optimiser's state; the second is traced. A learning rate may change at any
+    time, so schedulers work; other settings, and batches of other sizes, are other programs. `optimizer` may be a list.
+    Gradients are clipped to a norm or a value if one is given. With `accumulate=n` the mean gradient of n batches makes a step,
+    in every n-th call. `random` says who draws for dropout and its kind: "torch", with its generator and the numbers of eager,
+    or "philox", lazuli in the program, which is faster; the same seed of torch gives the same numbers again.
+    What cannot be captured - hooks, control flow that asks for values, functions that lazuli has not - is a CaptureError with
+    its reason and place.
+    """
+    return TrainStep(model, optimizer, loss_fn, clip_grad_norm=clip_grad_norm, clip_grad_value=clip_grad_value, accumulate=accumulate,
+                     random=random)

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+"""PyTorch's programs on lazuli: torch.compile(backend="lazuli") and lazuli.torch.train_step() train as eager does.
+
+    torch_compile_test.py FOLDER [--steps=N] [--whole] [--operators [--samples=N]] [NAME...]     FOLDER holds the package lazuli
+
+Nine nets train for a few steps, each with one optimiser, with --whole with all four; --steps=100 are many. Losses are eager's within
+1e-4, nothing is left to torch, and how often something is compiled is asserted, a smaller last batch among the steps. Then what goes wrong:
+a label out of range, a function that lazuli has not, options that there are not. torch_step_test.py has what only whole steps do.
+
+--operators drives the operator database of torch's tests through what the backend does to a graph, and prints how many entries
+lazuli runs whole, in part or not at all; one that gives other values fails.
+"""
+
+import argparse
+import contextlib
+import copy
+import functools
+import os
+import pathlib
+import sys
+import tempfile
+import warnings
+
+STEPS = 4
+TOLERANCE = 1e-4
+
+
+# --- nets, in their shortest form
+
+def nets():
+    import torch
+    from torch import nn
+    F = nn.functional
+
+    class LeNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1, self.conv2 = nn.Conv2d(1, 8, 3), nn.Conv2d(8, 16, 3)
+            self.fc1, self.fc2 = nn.Linear(400, 32), nn.Linear(32, 10)
+
+        def forward(self, x):
+            h = F.relu(self.conv2(F.relu(self.conv1(x))))
+            return self.fc2(F.relu(self.fc1(torch.flatten(F.max_pool2d(h, 2), 1))))
+
+    class Attention(nn.Module):
+        def __init__(self, width, heads):
+            super().__init__()
+            self.norm1, self.norm2, self.heads = nn.LayerNorm(width), nn.LayerNorm(width), heads
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x):
+            b, t, d = x.shape
+            q, k, v = (z.view(b, t, self.heads, d // self.heads).transpose(1, 2) for z in self.qkv(self.norm1(x)).split(d, 2))
+            x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, d))
+            return x + self.mlp(self.norm2(x))
+
+    class GPT(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.places = nn.Embedding(32, 16), nn.Embedding(12, 16)
+            self.layers, self.norm = nn.Sequential(Attention(16, 2), Attention(16, 2)), nn.LayerNorm(16)
+            self.out = nn.Linear(16, 32, bias=False)
+
+        def forward(self, x):
+            return self.out(self.norm(self.layers(self.words(x) + self.places(torch.arange(x.shape[1]))))).transpose(1, 2)
+
+    class Residual(nn.Module):
+        def __init__(self, before, after, stride):
+            super().__init__()
+            self.body = nn.Sequential(nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(),
+                                      nn.Conv2d(after, after, 3, 1, 1, bias=False), nn.BatchNorm2d(after))
+            self.short = nn.Sequential() if stride == 1 and before == after else nn.Sequential(
+                nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+
+        def forward(self, x):
+            return F.relu(self.body(x) + self.short(x))
+
+    def resnet18():
+        sizes = [8, 8, 16, 16, 32, 32, 64, 64]
+        body = [Residual(b, a, 2 if a != b else 1) for b, a in zip([8, *sizes], sizes)]
+        return nn.Sequential(nn.Conv2d(3, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                             nn.Linear(64, 10))
+
+    class Recurrent(nn.Module):
+        def __init__(self, kind):
+            super().__init__()
+            self.cells, self.out = kind(6, 12, num_layers=2, batch_first=True), nn.Linear(12, 4)
+
+        def forward(self, x):
+            return self.out(self.cells(x)[0][:, -1])
+
+    class VAE(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encode, self.decode = nn.Linear(20, 8), nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 20), nn.Sigmoid())
+
+        def forward(self, x):
+            mean, log = self.encode(x).chunk(2, 1)
+            return self.decode(mean + torch.randn_like(mean) * torch.exp(0.5 * log)), mean, log
+
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.out = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2), nn.Linear(16, 4)
+
+        def forward(self, x):
+            return self.out(self.layers(x).mean(1))
+
+    def evidence(output, x):
+        made, mean, log = output
+        return F.binary_cross_entropy(made, x) - 0.5 * torch.mean(1 + log - mean**2 - log.exp())
+
+    def cifar():
+        return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(),
+                             nn.Linear(512, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 10))
+
+    def images(*sizes):
+        return lambda n: (torch.rand(n, *sizes), torch.randint(0, 10, (n,)))
+
+    def rows(*sizes):
+        return lambda n: (torch.randn(n, *sizes), torch.randint(0, 4, (n,)))
+
+    entropy = F.cross_entropy
+    return {
+        "mlp": (lambda: nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 10)), images(20), entropy, "Adam"),
+        "lenet": (LeNet, images(1, 14, 14), entropy, "SGD"),
+        "cifar": (cifar, images(3, 16, 16), entropy, "RMSprop"),
+        "gpt": (GPT, lambda n: (torch.randint(0, 32, (n, 12)), torch.randint(0, 32, (n, 12))), entropy, "AdamW"),
+        "resnet18": (resnet18, images(3, 16, 16), entropy, "SGD"),
+        "lstm": (functools.partial(Recurrent, nn.LSTM), rows(5, 6), entropy, "Adam"),
+        "gru": (functools.partial(Recurrent, nn.GRU), rows(5, 6), entropy, "RMSprop"),
+        "vae": (VAE, lambda n: (torch.rand(n, 20),) * 2, evidence, "Adam"),
+        "encoder": (Encoder, rows(6, 16), entropy, "AdamW"),
+    }
+
+
+def optimizer_of(name, model):
+    import torch
+    options = {"SGD": {"lr": 0.02, "momentum": 0.9}, "Adam": {"lr": 1e-3}, "AdamW": {"lr": 1e-3}, "RMSprop": {"lr": 1e-3}}[name]
+    return getattr(torch.optim, name)(model.parameters(), **options)
+
+
+def losses(model, optimizer, loss_fn, batches, forward=None):
+    """As anybody trains."""
+    made = []
+    forward = model if forward is None else forward
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = loss_fn(forward(x), y)
+        loss.backward()
+        optimizer.step()
+        made.append(loss.item())
+    return made
+
+
+def close(name, ours, theirs):
+    worst = max(abs(a - b) / max(1, abs(b)) for a, b in zip(ours, theirs, strict=True))
+    assert worst <= TOLERANCE, f"{name}: losses differ by {worst}: {ours} and {theirs}"
+    return worst
+
+
+def check(name, make, batch, loss_fn, optimizer, steps):
+    """Eager, the backend and whole steps, from the same weights and the same random numbers."""
+    import torch
+    import lazuli.torch
+
+    torch.manual_seed(1)
+    first = make()
+    batches = [batch(8) for _ in range(steps)] + [batch(5)]
+
+    def start():
+        model = copy.deepcopy(first)
+        torch.manual_seed(2)
+        return model, optimizer_of(optimizer, model)
+
+    eager, o = start()
+    wanted = losses(eager, o, loss_fn, batches)
+
+    torch._dynamo.reset()
+    lazuli.torch.reset()
+    model, o = start()
+    a = close(f"{name} compiled", losses(model, o, loss_fn, batches, torch.compile(model, backend="lazuli")), wanted)
+    report = lazuli.torch.report()
+    assert not report.fallbacks, str(report)
+    assert report.programs <= 4, str(report)  # forward and backward, of two sizes
+
+    lazuli.torch.reset()
+    model, o = start()
+    step = lazuli.torch.train_step(model, o, loss_fn)
+    b = close(f"{name} whole", [step(x, y).item() for x, y in batches], wanted)
+    assert lazuli.torch.report().programs == 2, str(lazuli.torch.report())
+    state = model.state_dict()
+    c = max((eager.state_dict()[k].double() - v.double()).abs().max().item() for k, v in state.items())
+    assert c <= 2e-3, f"{name}: a weight differs by {c}"
+    return f"{name:9s} {optimizer:8s} losses within {a:.0e} compiled, {b:.0e} whole; weights within {c:.0e}"
+
+
+# --- what goes wrong, and what is left to torch
+
+@contextlib.contextmanager
+def raises(kind, *parts):
+    try:
+        yield
+    except kind as error:
+        for part in parts:
+            assert part in str(error), f"{part!r} is not in: {error}"
+    else:
+        raise AssertionError(f"no {kind.__name__}")
+
+
+def test_errors():
+    import torch
+    import lazuli as lz
+    import lazuli.torch
+    F = torch.nn.functional
+
+    @functools.partial(torch.compile, backend="lazuli")
+    def loss(x, y):
+        return F.embedding(y, x).sum()
+
+    table = torch.rand(3, 4, requires_grad=True)
+    with raises(lz.Error, "out of range", "torch_compile_test.py:"):
+        loss(table, torch.tensor([1, 7]))
+    made = loss(table, torch.tensor([1, 1]))  # torch goes on
+    made.backward()
+    assert table.grad.sum(1).tolist() == [0, 8, 0]
+
+    lazuli.torch.reset()
+    torch._dynamo.reset()
+
+    @functools.partial(torch.compile, backend="lazuli")
+    def triangle(a, b):
+        return torch.linalg.qr(a * 2)[1].relu() + b
+
+    a, b = torch.eye(3) * 4, torch.ones(3, 1)
+    assert torch.equal(triangle(a, b), torch.linalg.qr(a * 2)[1].relu() + b)
+    fallbacks = lazuli.torch.report().fallbacks
+    assert [f.function for f in fallbacks] == ["aten.linalg_qr.default"], fallbacks
+    assert "torch_compile_test.py:" in fallbacks[0].place and fallbacks[0].reason == "lazuli has no such function"
+    assert "1 functions left to torch" in str(lazuli.torch.report())
+
+    torch._dynamo.reset()
+    with raises(RuntimeError, "takes the option random, not ['fast']"):
+        torch.compile(lambda x: x + 1, backend="lazuli", options={"fast": True})(a)
+    with raises(RuntimeError, "not 'numpy'"):
+        torch.compile(lambda x: x + 1, backend="lazuli", options={"random": "numpy"})(a)
+
+
+def test_layouts():
+    import torch
+    model = torch.nn.Conv2d(3, 4, 3)
+    x = torch.rand(2, 3, 8, 8).to(memory_format=torch.channels_last)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: (model(x) * 2, x.transpose(1, 2) + 1, x[:, 1:, ::2]), backend="lazuli")
+    for given in (x, x[:, :, 1:], x.contiguous()):
+        for ours, theirs in zip(compiled(given), (model(given) * 2, given.transpose(1, 2) + 1, given[:, 1:, ::2])):
+            assert torch.allclose(ours, theirs, atol=1e-5)
+            assert ours.stride() == theirs.stride() or not theirs.is_contiguous(), (ours.stride(), theirs.stride())
+    torch._dynamo.reset()
+    y = torch.zeros(3)
+    added = torch.compile(lambda t: t.add_(1).view(3, 1), backend="lazuli")(y)
+    y += 1
+    assert y.tolist() == [2, 2, 2] and added.flatten().tolist() == [2, 2, 2]  # aliases alias
+
+
+def test_entry_point(folder):
+    """The wheel's metadata names the backend, so no import is needed."""
+    import subprocess
+    import tomllib
+    source = pathlib.Path(__file__).resolve().parents[2] / "pyproject.toml"
+    points = tomllib.loads(source.read_text())["project"]["entry-points"]
+    with tempfile.TemporaryDirectory() as site:
+        info = pathlib.Path(site, "lazuli-0.1.0.dist-info")
+        info.mkdir()
+        info.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: lazuli\nVersion: 0.1.0\n")
+        info.joinpath("entry_points.txt").write_text("".join(
+            f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in names.items()) for group, names in points.items()))
+        program = "import torch; print(torch.compile(lambda x: x * 2, backend='lazuli')(torch.ones(2)).tolist())"
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                             env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{folder}"})
+        assert run.stdout.strip() == "[2.0, 2.0]", run.stderr
+
+
+# --- the operator database
+
+def operators(samples, names):
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.testing._internal.common_methods_invocations import op_db
+    from torch.utils import _pytree as pytree
+    import lazuli.torch
+    from lazuli.torch import _backend, _random
+    counts, wrong, reasons = {"whole": [], "in part": [], "torch": [], "no graph": []}, [], {}
+    for op in op_db:
+        title = f"{op.name}/{op.variant_test_name}" if op.variant_test_name else op.name
+        if names and op.name not in names:
+            continue
+        lazuli.torch.reset()
+        kinds = set()
+        for dtype in (torch.float32, torch.float64, torch.int64, torch.bool):
+            if dtype not in op.supported_dtypes("cpu"):
+                continue
+            try:
+                inputs = list(op.sample_inputs("cpu", dtype))[:samples]
+            except Exception:
+                continue
+            for sample in inputs:
+                flat, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+                places = [i for i, a in enumerate(flat) if isinstance(a, torch.Tensor)]
+
+                def function(*tensors):
+                    given = list(flat)
+                    for i, t in zip(places, tensors):
+                        given[i] = t
+                    x, arguments, keywords = pytree.tree_unflatten(given, spec)
+                    return [t for t in pytree.tree_leaves(op.op(x, *arguments, **keywords)) if isinstance(t, torch.Tensor)]
+
+                tensors = [flat[i].detach() for i in places]
+                try:
+                    with _backend.plain_functions():
+                        gm = make_fx(torch.func.functionalize(function), tracing_mode="fake", decomposition_table=_backend.decompositions())(
+                            *[t.clone() for t in tensors])
+                    torch.manual_seed(3)
+                    wanted = gm(*[t.clone() for t in tensors])
+                except Exception:
+                    kinds.add("no graph")  # sparse, data-dependent, or no function of tensors
+                    continue
+                _random.rewrite(gm)
+                torch.manual_seed(3)
+                graph = _backend.Graph(gm, "inference")
+                made = graph([t.clone() for t in tensors])
+                kinds.add("in part" if lazuli.torch.report().fallbacks else "whole")
+                for ours, theirs in zip(made, wanted, strict=True):
+                    try:
+                        if "empty" not in op.name:
+                            torch.testing.assert_close(ours, theirs, rtol=2e-4, atol=2e-4, equal_nan=True)
+                    except AssertionError as error:
+                        wrong.append(f"{title} {dtype}: {str(error).splitlines()[0]}  {'; '.join(str(error).splitlines()[1:5])}")
+                        break
+        for f in lazuli.torch.report().fallbacks:
+            reasons.setdefault(f"{f.function}: {f.reason[:90]}", []).append(title)
+        kind = "in part" if "in part" in kinds else "whole" if "whole" in kinds else "no graph"
+        counts[kind].append(title)
+        sys.stdout.flush()
+    total = len(counts["whole"]) + len(counts["in part"])
+    print(f"operator database: {len(counts['whole'])} of {total} entries are lazuli's, {len(counts['in part'])} leave something to torch, "
+          f"{len(counts['no graph'])} have no graph, {len(wrong)} results differ")
+    for reason, titles in sorted(reasons.items(), key=lambda r: -len(r[1])):
+        print(f"  {len(titles):3d} {reason}   ({', '.join(sorted(set(titles))[:4])})")
+    for text in wrong:
+        print("  WRONG", text)
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--operators", action="store_true")
+    parser.add_argument("--samples", type=int, default=2)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_intermixed_args()
+    sys.path.insert(0, options.folder)
+    warnings.simplefilter("ignore")
+    import torch
+    import lazuli.torch
+    from torch._dynamo.backends.registry import register_backend
+    register_backend(lazuli.torch.backend, name="lazuli")
+    if options.operators:
+        return 1 if operators(options.samples, options.names) else 0
+    for name, (make, batch, loss_fn, optimizer) in nets().items():
+        if options.names and name not in options.names:
+            continue
+        for o in ("SGD", "Adam", "AdamW", "RMSprop") if options.whole else (optimizer,):
+            print(check(name, make, batch, loss_fn, o, options.steps), flush=True)
+    if not options.names:
+        for test in (test_errors, test_layouts, functools.partial(test_entry_point, options.folder)):
+            test()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,465 @@
+#!/usr/bin/env python3
+"""Whole training steps of PyTorch on lazuli, beyond the losses of nets that torch_compile_test.py compares.
+
+    torch_step_test.py FOLDER [--long] [NAME...]     FOLDER holds the package lazuli; names are those of tests
+
+What a step does besides: schedules, clipping, several optimisers, gradients of several batches. What must not be lost where it fails,
+what is refused, and with which words. Who draws random numbers, who waits for whom, what a process needs. --long: 10,000 steps.
+"""
+
+import argparse
+import copy
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import warnings
+
+STEPS = 500
+
+
+def close(name, ours, theirs, bound=1e-4):
+    worst = max(abs(a - b) / max(1, abs(b)) for a, b in zip(ours, theirs, strict=True))
+    assert worst <= bound, f"{name}: {worst}: {ours} and {theirs}"
+
+
+class raises:
+    """That an error of this kind says all of this."""
+
+    def __init__(self, kind, *parts):
+        self.kind, self.parts = kind, parts
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, _):
+        assert error is not None, f"no {self.kind.__name__}"
+        if isinstance(error, self.kind):
+            for part in self.parts:
+                assert part in str(error), f"{part!r} is not in: {error}"
+            return True
+        return False
+
+
+def line_of(text):
+    """The number of this file's line that holds the text, as "file:line"."""
+    lines = pathlib.Path(__file__).read_text().splitlines()
+    return f"torch_step_test.py:{next(i for i, line in enumerate(lines, 1) if text in line)}"
+
+
+def batches(count, size=4):
+    import torch
+    torch.manual_seed(5)
+    return [(torch.rand(size, 6), torch.randint(0, 3, (size,))) for _ in range(count)]
+
+
+def dropping():
+    from torch import nn
+    return nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+
+
+def eager_step(model, optimizers, loss_fn, clip=None, accumulate=1):
+    """As anybody writes it."""
+    import torch
+    seen = [0]
+
+    def step(x, y):
+        if seen[0] % accumulate == 0:
+            for o in optimizers:
+                o.zero_grad()
+        loss = loss_fn(model(x), y)
+        (loss / accumulate).backward()
+        seen[0] += 1
+        if seen[0] % accumulate == 0:
+            if clip is not None:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+            for o in optimizers:
+                o.step()
+        return loss.detach()
+
+    return step
+
+
+def test_schedules_and_clipping():
+    import torch
+    import lazuli.torch
+    from torch import nn
+    F = nn.functional
+    first = nn.Linear(6, 3)
+
+    def train(step_of):
+        model = copy.deepcopy(first)
+        o = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        schedule = torch.optim.lr_scheduler.StepLR(o, 2, 0.5)
+        step, made = step_of(model, o), []
+        for i, (x, y) in enumerate(batches(6)):
+            made.append(step(x, y).item())
+            schedule.step()
+            if i == 3:  # torch may change what it sees
+                model.state_dict()
+                with torch.no_grad():
+                    model.weight.mul_(0.5)
+        return made, model.state_dict()["weight"]
+
+    lazuli.torch.reset()
+    ours, weight = train(lambda m, o: lazuli.torch.train_step(m, o, F.cross_entropy, clip_grad_norm=0.1))
+    theirs, wanted = train(lambda m, o: eager_step(m, [o], F.cross_entropy, clip=0.1))
+    close("schedule and clipping", ours, theirs)
+    assert torch.allclose(weight, wanted, atol=1e-5)
+    assert lazuli.torch.report().programs == 1  # a learning rate compiles nothing
+
+def test_gradients_of_several_batches():
+    import torch
+    import lazuli.torch
+    F = torch.nn.functional
+    first = dropping()
+
+    def train(step_of):
+        model = copy.deepcopy(first)
+        o = torch.optim.Adam(model.parameters(), lr=0.01)
+        step = step_of(model, o)
+        torch.manual_seed(2)
+        return [step(x, y).item() for x, y in batches(9)], model.state_dict()
+
+    lazuli.torch.reset()
+    ours, state = train(lambda m, o: lazuli.torch.train_step(m, o, F.cross_entropy, accumulate=3, clip_grad_norm=0.5))
+    theirs, wanted = train(lambda m, o: eager_step(m, [o], F.cross_entropy, 0.5, 3))
+    close("three batches a step", ours, theirs)
+    assert all(torch.allclose(v, wanted[k], atol=1e-6) for k, v in state.items())
+    assert lazuli.torch.report().programs == 2  # one that adds, one that steps
+    with raises(ValueError, "accumulate is a number of batches, at least 1, not 0"):
+        lazuli.torch.train_step(first, torch.optim.SGD(first.parameters(), lr=1.0), F.cross_entropy, accumulate=0)
+
+
+def test_several_optimisers_and_tied_and_frozen_weights():
+    import torch
+    import lazuli.torch
+    from torch import nn
+    F = nn.functional
+
+    def make():
+        torch.manual_seed(3)
+        model = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 3))
+        model[2].weight = model[0].weight  # tied
+        model[1].weight.requires_grad_(False)
+        return model, [torch.optim.AdamW(list(model[:2].parameters()), lr=0.01), torch.optim.SGD(list(model[3].parameters()), lr=0.1, momentum=0.5)]
+
+    model, optimizers = make()
+    step = lazuli.torch.train_step(model, optimizers, F.cross_entropy)
+    ours = [step(x, y).item() for x, y in batches(6)]
+    eager, theirs = make()
+    close("two optimisers", ours, [eager_step(eager, theirs, F.cross_entropy)(x, y).item() for x, y in batches(6)])
+    for k, v in model.state_dict().items():
+        assert torch.allclose(v, eager.state_dict()[k], atol=1e-6), k
+    assert model[2].weight is model[0].weight
+    restored = torch.optim.AdamW(list(model[:2].parameters()), lr=0.01)
+    restored.load_state_dict(step.state_dict()["optimizers"][0])
+    assert restored.state[model[0].weight]["step"].item() == 6
+
+
+def test_a_step_that_fails_changes_nothing():
+    import torch
+    import lazuli.torch
+    from torch import nn
+    F = nn.functional
+    model = nn.Linear(6, 3)
+    o = torch.optim.Adam(model.parameters(), lr=0.1)
+    step = lazuli.torch.train_step(model, o, lambda out, y: F.cross_entropy(out, y))  # where labels are looked up
+    for x, y in batches(3):
+        step(x, y)
+    before = copy.deepcopy(step.state_dict())
+
+    def unchanged():
+        now = step.state_dict()
+        assert all(torch.equal(v, before["model"][k]) for k, v in now["model"].items())
+        for i, s in now["optimizers"][0]["state"].items():
+            assert all(torch.equal(v, before["optimizers"][0]["state"][i][k]) for k, v in s.items())
+
+    x, y = batches(1)[0]
+    for _ in range(2):
+        with raises(lazuli.Error, "index 3 is out of range [0, 3)", line_of("where labels are looked up")):
+            step(x, torch.tensor([0, 1, 2, 3]))
+        unchanged()
+    # An interrupt after a run: the run counts, nothing is lost.
+    taken = torch.utils.dlpack.from_dlpack
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    torch.utils.dlpack.from_dlpack = interrupt
+    try:
+        with raises(KeyboardInterrupt):
+            step(x, y)
+    finally:
+        torch.utils.dlpack.from_dlpack = taken
+    assert step.state_dict()["optimizers"][0]["state"][0]["step"].item() == 4
+    before = copy.deepcopy(step.state_dict())
+    twin = pickle.loads(pickle.dumps(copy.deepcopy(model)))  # has the values of the last step
+    assert abs(step(x, y).item() - F.cross_entropy(twin(x), y).item()) < 1e-6
+
+
+def test_state_is_updated_where_it_lies():
+    import torch
+    import lazuli as lz
+    import lazuli.torch
+    model = torch.nn.Linear(512, 512)
+    step = lazuli.torch.train_step(model, torch.optim.SGD(model.parameters(), lr=0.1), lambda out, y: ((out - y) ** 2).mean())
+    x = torch.rand(8, 512)
+    for _ in range(2):
+        step(x, x)
+    peak = lz.runtime.memory_stats()["peak_bytes"]
+    for _ in range(3):
+        step(x, x)
+    stats = lz.runtime.memory_stats()
+    assert stats["peak_bytes"] == peak < 4 * 512 * 512 * 4, stats  # the weight, its gradient, no second weight beside them
+
+
+def test_what_is_refused():
+    import random
+    import torch
+    import lazuli.torch
+    from torch import nn
+    F = nn.functional
+    refused = lazuli.torch.CaptureError
+
+    class Net(nn.Module):
+        def __init__(self, act):
+            super().__init__()
+            self.out, self.act, self.count = nn.Linear(6, 3), act, 0
+
+        def forward(self, x):
+            return self.act(self, self.out(x))
+
+    def counts(self, x):
+        self.count += 1
+        return x * self.count
+
+    def asks(_, x):
+        return x * 2 if x.sum() > -1e9 else x  # asked here
+
+    def lacks(_, x):
+        return x + torch.linalg.qr(x.detach().T)[1].sum()  # lacked here
+
+    def throws(_, x):
+        if type(x) is not torch.Tensor:
+            raise KeyError("inside")  # thrown here
+        return x
+
+    def attempt(model, *parts, optimizer=None):
+        with raises(refused, "train_step: ", *parts, "torch.compile(backend=\"lazuli\")"):
+            step = lazuli.torch.train_step(model, optimizer or torch.optim.SGD(model.parameters(), lr=0.1), F.cross_entropy)
+            for x, y in batches(2):
+                step(x, y)
+
+    attempt(Net(counts), "the model changes its number count in every step")
+    attempt(Net(asks), f"cannot be traced ({line_of('# asked here')}): Python asks for a value, which only a run has")
+    attempt(Net(lacks), "aten.linalg_qr.default (", line_of("# lacked here"), "lazuli has no such function")
+    attempt(Net(throws), f"cannot be traced ({line_of('# thrown here')}): 'inside'")
+    attempt(Net(lambda _, x: x * random.random()), "draws random numbers of Python or NumPy")
+    model = nn.Linear(6, 3)
+    attempt(model, "group 0 of SGD has a parameter [2] that the model has not", optimizer=torch.optim.SGD([
+        *model.parameters(), nn.Parameter(torch.ones(2))], lr=0.1))
+    attempt(model, "LBFGS evaluates the loss", optimizer=torch.optim.LBFGS(model.parameters()))
+    hooked = torch.optim.SGD(model.parameters(), lr=0.1)
+    hooked.register_step_post_hook(lambda *_: None)
+    attempt(model, "SGD has hooks of its step", optimizer=hooked)
+    with raises(refused, "0 has sparse gradients, which lazuli lacks; set sparse=False"):
+        lazuli.torch.train_step(sparse := nn.Sequential(nn.Embedding(6, 3, sparse=True)), torch.optim.SGD(sparse.parameters(), lr=0.1), F.cross_entropy)
+    model.weight.register_hook(lambda g: g * 2)
+    attempt(model, "parameter weight has hooks on its gradient")
+    model = nn.Linear(6, 3)
+    model.register_forward_hook(lambda *_: None)
+    attempt(model, "the model has hooks (forward_hooks)")
+
+
+def test_what_functions_close_over_may_change():
+    import torch
+    import lazuli.torch
+    F = torch.nn.functional
+    weight = torch.ones(3)
+    model = torch.nn.Linear(6, 3)
+    step = lazuli.torch.train_step(model, torch.optim.SGD(model.parameters(), lr=0.0), lambda out, y: (F.cross_entropy(out, y, weight=weight) * weight).sum())
+    x, y = batches(1)[0]
+    lost = [step(x, y).item() for _ in range(3)][-1]
+    weight *= 2
+    assert abs(step(x, y).item() - 2 * lost) < 1e-5
+
+
+def test_philox():
+    import torch
+    import lazuli.torch
+    model = dropping()
+    torch._dynamo.reset()
+    lazuli.torch.reset()
+    compiled = torch.compile(torch.nn.functional.dropout, backend="lazuli", options={"random": "philox"})
+    x = torch.ones(64, 1000, requires_grad=True)
+    torch.manual_seed(7)
+    made = [compiled(x, 0.25) for _ in range(2)]
+    torch.manual_seed(7)
+    again = compiled(x, 0.25)
+    assert torch.equal(made[0], again) and not torch.equal(made[0], made[1])
+    assert set(again.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()}
+    kept = (again != 0).float()
+    assert abs(kept.mean().item() - 0.75) < 0.005 and abs(kept.var(0).mean().item() - 0.1875) < 0.005
+    again.sum().backward()
+    assert torch.equal(x.grad, again.detach())  # the backward graph has the same mask
+    assert not lazuli.torch.report().fallbacks
+    noise = torch.compile(lambda x: (torch.randn_like(x), torch.rand_like(x) * 2 - 1), backend="lazuli", options={"random": "philox"})
+    normal, uniform = noise(x.detach())
+    assert abs(normal.mean().item()) < 0.02 and abs(normal.std().item() - 1) < 0.02
+    assert abs(uniform.mean().item()) < 0.01 and uniform.min() >= -1 and uniform.max() < 1
+    assert abs((normal * uniform).mean().item()) < 0.01
+
+    def train():
+        torch.manual_seed(3)
+        fresh = copy.deepcopy(model)
+        step = lazuli.torch.train_step(fresh, torch.optim.SGD(fresh.parameters(), lr=0.1), torch.nn.functional.cross_entropy, random="philox")
+        return [step(*batch).item() for batch in [*batches(1) * 4]]
+    losses = train()
+    assert losses == train() and len(set(losses)) == 4
+    with raises(ValueError, "random is \"torch\"", "not 'numpy'"):
+        lazuli.torch.train_step(model, torch.optim.SGD(model.parameters(), lr=0.1), None, random="numpy")
+
+
+def test_weights_that_stay_are_packed_once():
+    import torch
+    import lazuli.torch
+    torch._dynamo.reset()
+    model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Unflatten(1, (4, 8, 8)), torch.nn.Conv2d(4, 16, 3)).eval()
+    compiled = torch.compile(model, backend="lazuli")
+    x = torch.rand(32, 256)
+    with torch.no_grad():
+        for _ in range(8):
+            assert torch.allclose(compiled(x), model(x), atol=1e-5)
+        # Writes that no version tells of are seen.
+        for p in model.parameters():
+            p.data.mul_(0.5)
+        assert torch.allclose(compiled(x), model(x), atol=1e-5)
+        model[0].weight.detach().numpy()[3, 5] += 1
+        assert torch.allclose(compiled(x), model(x), atol=1e-5)
+
+
+def test_threads_do_not_sync_each_other():
+    import threading
+    import torch
+    import lazuli as lz
+    import lazuli.torch
+    torch._dynamo.reset()
+    pending = lz.ones(3) * 2  # of this thread's graph
+    reasons = ("sync.foreign", "sync.read", "sync.limit", "sync.update")
+    before = [lz.metrics.counter(k) for k in reasons]
+    compiled = torch.compile(lambda x: (x * 3).relu(), backend="lazuli")
+    failed = []
+
+    def train():
+        try:
+            for _ in range(3):
+                x = torch.rand(5, requires_grad=True)
+                compiled(x).sum().backward()
+                assert x.grad.tolist() == [3] * 5
+        except BaseException as error:
+            failed.append(error)
+
+    train()
+    workers = [threading.Thread(target=train) for _ in range(3)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert not failed, failed
+    assert [lz.metrics.counter(k) for k in reasons] == before
+    assert pending.tolist() == [2, 2, 2]
+
+
+LOADER = """
+import sys, torch, lazuli.torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+model = nn.Linear(6, 3)
+step = lazuli.torch.train_step(model, torch.optim.SGD(model.parameters(), lr=0.1), nn.functional.cross_entropy)
+data = TensorDataset(torch.rand(24, 6), torch.randint(0, 3, (24,)))
+seen = 0
+for epoch in range(2):
+    for x, y in DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="fork"):
+        step(x, y)
+        seen += 1
+print(seen, flush=True)
+"""
+NO_COMPILER = """
+import os, shutil, torch, lazuli.torch
+assert shutil.which("g++") is None and shutil.which("c++") is None and shutil.which("gcc") is None
+from torch._dynamo.backends.registry import register_backend
+register_backend(lazuli.torch.backend, name="lazuli")
+x = torch.ones(3, requires_grad=True)
+torch.compile(lambda x: (x * 2).exp(), backend="lazuli")(x).sum().backward()
+print([round(v, 3) for v in x.grad.tolist()])
+"""
+
+
+def run_program(text, folder, **environment):
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=240,
+                          env=os.environ | {"PYTHONPATH": folder} | environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_workers_fork(folder):
+    assert run_program(LOADER, folder) == "12"
+
+
+def test_no_compiler_is_needed(folder):
+    assert run_program(NO_COMPILER, folder, PATH="") == "[14.778, 14.778, 14.778]"
+
+
+def test_memory_stays_flat(steps):
+    import gc
+    import torch
+    import lazuli as lz
+    import lazuli.torch
+    torch._dynamo.reset()
+
+    def made(way):
+        model = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(16, 3))
+        o = torch.optim.Adam(model.parameters())
+        if way == "whole":
+            return lazuli.torch.train_step(model, o, torch.nn.functional.cross_entropy)
+        return eager_step(torch.compile(model, backend="lazuli"), [o], torch.nn.functional.cross_entropy)
+
+    for way in ("whole", "compiled"):
+        step, (x, y) = made(way), batches(1)[0]
+
+        def live():
+            gc.collect()
+            return lz.runtime.memory_stats()["bytes_in_use"], sum(isinstance(o, torch.Tensor) for o in gc.get_objects())
+
+        for _ in range(20):
+            step(x, y)
+        before = live()
+        for _ in range(steps):
+            step(x, y)
+        after = live()
+        assert after[0] == before[0] and after[1] <= before[1], f"{way}: (bytes, tensors) {before} before {steps} steps, {after} after"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_intermixed_args()
+    sys.path.insert(0, options.folder)
+    warnings.simplefilter("ignore")
+    import lazuli.torch
+    from torch._dynamo.backends.registry import register_backend
+    register_backend(lazuli.torch.backend, name="lazuli")
+    given = {"folder": options.folder, "steps": 10_000 if options.long else STEPS}
+    for name, test in list(globals().items()):
+        if name.startswith("test_") and (not options.names or name in options.names):
+            test(**{k: given[k] for k in test.__code__.co_varnames[:test.__code__.co_argcount]})
+            print(name, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

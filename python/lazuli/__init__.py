@@ -22,8 +22,9 @@ except ImportError as error:
         from None
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
-from lazuli._names import (OLD_CONSTRUCTORS as _OLD_CONSTRUCTORS, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes, cartesian_prod, gradient, index_put, index_put_,
-                           tensor_split)
+from lazuli._histograms import histogramdd
+from lazuli._names import (INTERNAL as _INTERNAL, OLD_CONSTRUCTORS as _OLD_CONSTRUCTORS, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes,
+                           cartesian_prod, gradient, index_put, index_put_, tensor_split)
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
 from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, block_diag, broadcast_tensors, einsum, equal, from_dlpack,
                             from_numpy, meshgrid, nonzero, tensor, tensordot)
@@ -32,12 +33,19 @@ from lazuli._types import (FUNCTIONS as _OTHER_NAMES, channels_last, contiguous_
 from lazuli.autograd import enable_grad, inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, no_grad, set_grad_enabled
 from lazuli.random import Generator, default_generator, manual_seed
 import lazuli.autograd
+import lazuli.cuda
 import lazuli.data
 import lazuli.debug
+import lazuli.distributed
 import lazuli.hlo
+import lazuli.linalg
+import lazuli.masked
 import lazuli.metrics
 import lazuli.nn
+import lazuli._html
+import lazuli.func
 import lazuli.optim
+import lazuli.profiler
 import lazuli.random
 import lazuli.runtime
 import lazuli.signal
@@ -49,9 +57,11 @@ _C._set_own_files([_os.path.dirname(_os.path.abspath(__file__)) + _os.sep, _copy
 
 globals().update(_SHORT_NAMES)  # lazuli.float and others, as PyTorch has them
 globals().update(_OTHER_NAMES)
+globals().update(_INTERNAL)
 globals().update(_OLD_CONSTRUCTORS)  # lazuli.LongTensor and others
 is_grad_enabled = _C.grad_enabled
 as_tensor, concat, device, row_stack = tensor, _C.cat, _C.Device, _C.vstack
+resize_as_ = Tensor.resize_as_
 save, load = _C.save_safetensors, _C.load_safetensors
 
 

@@ -88,6 +88,44 @@ def index_put_(self, indices, values, accumulate=False):
     return _index_put(self, tuple(slice(None) if i is None else i for i in indices), values, accumulate)
 
 
+def chunk_cat(tensors, dim, num_chunks):
+    """The tensors, whose dims from `dim` on are one row, in so many chunks along it, with zeros behind them, joined along that row."""
+    parts = []
+    if not tensors or num_chunks < 1 or not -tensors[0].ndim <= dim < tensors[0].ndim:
+        raise _C.InvalidArgumentError(f"_chunk_cat: takes tensors, a dim of theirs and a number of chunks above 0, not {dim} and {num_chunks}")
+    dim %= tensors[0].ndim
+    if {x.shape[:dim] for x in tensors} != {tensors[0].shape[:dim]}:
+        raise _C.InvalidArgumentError(f"_chunk_cat: the dims of the tensors before {dim} differ")
+    for x in tensors:
+        size = -(-x.shape[dim] // num_chunks)
+        rest = x.new_zeros((*x.shape[:dim], size * num_chunks - x.shape[dim], *x.shape[dim + 1:]))
+        parts.append(_C.cat([x, rest], dim).reshape(*x.shape[:dim], num_chunks, -1))
+    return _C.cat(parts, -1)
+
+
+def softmax_backward_data(grad_output, output, dim, input_dtype):
+    """The gradient of softmax(), by its result."""
+    return (output * (grad_output - (grad_output * output).sum(dim, True))).to(input_dtype)
+
+
+def safe_softmax(x, dim, dtype=None):
+    """softmax(), but 0 where a row holds nothing but -infinity."""
+    y = x.softmax(dim, dtype=dtype)
+    return y.masked_fill((x == -float("inf")).all(dim, True), 0)
+
+
+def unsafe_masked_index(x, mask, indices, fill):
+    """x[indices] where the mask is true, else the number."""
+    at = tuple(slice(None) if i is None else i.clamp(0, n - 1) for i, n in zip(indices, x.shape, strict=False))
+    return x[at].masked_fill(~mask, fill)
+
+
+def unsafe_masked_index_put_accumulate(x, mask, indices, values):
+    """x with the values added at positions where the mask is true."""
+    at = tuple(i if i is None else i.clamp(-n, n - 1) for i, n in zip(indices, x.shape, strict=False))
+    return index_put(x, at, values.masked_fill(~mask, 0), accumulate=True)
+
+
 def new_empty_strided(self, size, stride, dtype=None, device=None, requires_grad=False, **layout):
     """empty_strided() with the dtype and device of the tensor, unless there are others."""
     return _C.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
@@ -110,6 +148,9 @@ def _of_dtype(name, dtype):
 OLD_CONSTRUCTORS = {f"{name}Tensor": _of_dtype(f"{name}Tensor", dtype) for name, dtype in {
     "BFloat16": _C.bfloat16, "Bool": _C.bool, "Byte": _C.uint8, "Char": _C.int8, "Double": _C.float64, "Float": _C.float32,
     "Half": _C.float16, "Int": _C.int32, "Long": _C.int64, "Short": _C.int16}.items()}
+
+# By the names that PyTorch's compiler calls them.
+INTERNAL = {f"_{f.__name__}": f for f in (chunk_cat, softmax_backward_data, safe_softmax, unsafe_masked_index, unsafe_masked_index_put_accumulate)}
 
 Tensor.index_put, Tensor.index_put_ = index_put, index_put_
 Tensor.tensor_split, Tensor.new_empty_strided = tensor_split, new_empty_strided

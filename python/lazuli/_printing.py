@@ -94,7 +94,7 @@ class _Column:
         return written.rjust(self.width)
 
 
-class _Cells:
+class Cells:
     """How elements of any dtype are written: of a complex number both parts have a column."""
 
     def __init__(self, values):
@@ -108,7 +108,7 @@ class _Cells:
         return real + ("" if imaginary[0] in "+-" else "+") + imaginary
 
 
-def _edges(values):
+def edges(values):
     """What is shown of the elements where they are summarised."""
     n = _options.edgeitems
     for dim in range(values.ndim):
@@ -128,14 +128,14 @@ def _nested(values, cells, columns, summarised):
     if cut and n == 0:
         parts = ["..."]
     else:
-        shown = [cells.text(value) for value in (_edges(values) if cut else values).tolist()]
+        shown = [cells.text(value) for value in (edges(values) if cut else values).tolist()]
         parts = [*shown[:n], " ...", *shown[n:]] if cut else shown
     fits = max(1, (_options.linewidth - columns) // cells.length)
     lines = [", ".join(parts[i:i + fits]) for i in range(0, len(parts), fits)]
     return "[" + (",\n" + " " * (columns + 1)).join(lines) + "]"
 
 
-def _elements(tensor):
+def elements(tensor):
     """The elements as an array that Python can write: floats that NumPy has not got as f32."""
     tensor = tensor.detach()
     known = not tensor.dtype.is_floating_point or tensor.dtype in (_C.float16, _C.float32, _C.float64)
@@ -166,12 +166,12 @@ def _notes(tensor):
 def text_of(tensor):
     """tensor(...), as PyTorch writes it; computes the elements, which syncs."""
     prefix = "tensor("
-    values = _elements(tensor)
+    values = elements(tensor)
     if values.size == 0:
         text = prefix + "[]"
     else:
         summarised = values.size > _options.threshold
-        cells = _Cells(_edges(values) if summarised else values)
+        cells = Cells(edges(values) if summarised else values)
         text = prefix + (cells.text(values.item()) if values.ndim == 0 else _nested(values, cells, len(prefix), summarised))
     length = len(text) - text.rfind("\n") + 1  # of the last line
     for note in _notes(tensor):

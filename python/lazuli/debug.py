@@ -1,3 +1,46 @@
 """Looking inside: graphs and programs as text."""
 
+from typing import Any, Callable, List, Optional, Union
+
+from lazuli._C import Device, Tensor
 from lazuli._C.debug import *  # noqa: F403
+from lazuli._C.hlo import HloModule
+
+
+def _tensors(value: Any) -> List[Tensor]:
+    """Those in nested lists, tuples and dicts, in order."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"compiler_ir: fn gives tensors, in lists, tuples and dicts, not {type(value).__name__}")
+    return [tensor for item in value for tensor in _tensors(item)]
+
+
+def compiler_ir(fn: Callable[..., Any], stage: str = "hlo",
+                device: Optional[Union[Device, str]] = None) -> Callable[..., Union[str, bytes]]:
+    """What a function of tensors becomes on its way through a device's compiler.
+
+        print(lz.debug.compiler_ir(step, stage="optimized_hlo")(x, w))
+
+    The function that this returns takes fn's arguments; nothing is computed. Tensors among them, of any shape and dtype, are
+    parameters of the program, whatever else fn uses is a constant of it.
+
+    stage: hlo, optimized_hlo, optimized_hlo_dot (for GraphViz), llvm (LLVM IR of its kernels), asm (their assembly, or an NPU's),
+    npux (bytes: an NPU's program). Another one raises InvalidArgumentError, one that the device does not make NotFoundError.
+    """
+    def inspect(*args: Any, **kwargs: Any) -> Union[str, bytes]:
+        given = [*args, *kwargs.values()]
+        places = [i for i, value in enumerate(given) if isinstance(value, Tensor)]
+
+        def record(*parameters: Tensor) -> List[Tensor]:
+            values = list(given)
+            for place, parameter in zip(places, parameters):
+                values[place] = parameter
+            return _tensors(fn(*values[:len(args)], **dict(zip(kwargs, values[len(args):]))))
+
+        name = getattr(fn, "__name__", type(fn).__name__).strip("<>")
+        return HloModule.trace([given[i] for i in places], record, name=name).compiler_ir(stage, device)
+
+    return inspect

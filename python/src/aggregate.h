@@ -38,7 +38,7 @@ template <class T, std::size_t... I>
 constexpr bool MadeOf(std::index_sequence<I...>) {
   return requires { T{(static_cast<void>(I), std::declval<AnyField<T>>())...}; };
 }
-template <class T, std::size_t kMost = 12>
+template <class T, std::size_t kMost = 16>
 constexpr std::size_t CountFields() {
   if constexpr (MadeOf<T>(std::make_index_sequence<kMost>()))
     return kMost;
@@ -78,7 +78,7 @@ inline constexpr std::size_t kFieldCount = internal::CountFields<T>();
 template <class T>
 constexpr auto Fields(T& object) {
   constexpr std::size_t n = kFieldCount<std::remove_const_t<T>>;
-  static_assert(n >= 1 && n <= 8, "add a line below");
+  static_assert(n >= 1 && n <= 13, "add a line below");
   // clang-format off
   if constexpr (n == 1) { auto& [a] = object; return std::tie(a); }
   if constexpr (n == 2) { auto& [a, b] = object; return std::tie(a, b); }
@@ -88,6 +88,11 @@ constexpr auto Fields(T& object) {
   if constexpr (n == 6) { auto& [a, b, c, d, e, f] = object; return std::tie(a, b, c, d, e, f); }
   if constexpr (n == 7) { auto& [a, b, c, d, e, f, g] = object; return std::tie(a, b, c, d, e, f, g); }
   if constexpr (n == 8) { auto& [a, b, c, d, e, f, g, h] = object; return std::tie(a, b, c, d, e, f, g, h); }
+  if constexpr (n == 9) { auto& [a, b, c, d, e, f, g, h, i] = object; return std::tie(a, b, c, d, e, f, g, h, i); }
+  if constexpr (n == 10) { auto& [a, b, c, d, e, f, g, h, i, j] = object; return std::tie(a, b, c, d, e, f, g, h, i, j); }
+  if constexpr (n == 11) { auto& [a, b, c, d, e, f, g, h, i, j, k] = object; return std::tie(a, b, c, d, e, f, g, h, i, j, k); }
+  if constexpr (n == 12) { auto& [a, b, c, d, e, f, g, h, i, j, k, l] = object; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l); }
+  if constexpr (n == 13) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = object; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m); }
   // clang-format on
 }
 

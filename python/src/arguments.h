@@ -178,6 +178,17 @@ struct IntegersArgument : StoredArgument<List> {
 };
 template <>
 struct Argument<Dims> : IntegersArgument<Dims> {};
+// A row of integers, for which no number stands.
+struct DimsRow : Dims {
+  using Dims::Dims;
+};
+template <>
+struct Argument<DimsRow> : IntegersArgument<DimsRow> {
+  static constexpr std::string_view kType = "Sequence[int]";
+  static bool Load(PyObject* object, DimsRow& out) {
+    return (PyTuple_Check(object) || PyList_Check(object)) && LoadIntegers(object, out);
+  }
+};
 template <>
 struct Argument<std::vector<std::int64_t>> : IntegersArgument<std::vector<std::int64_t>> {};
 

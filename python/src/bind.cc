@@ -26,6 +26,15 @@ std::string_view Trimmed(std::string_view text) {
   ThrowTypeError(signature.name + ": " + what + "; it takes " + signature.Text(/*types=*/false));
 }
 
+// ", did you mean 'bias'?" of the parameter whose name is nearest to one that nobody has; "" if none is near.
+std::string DidYouMean(std::string_view name, const std::vector<Parameter>& parameters) {
+  py::list names;
+  for (const Parameter& p : parameters) names.append(p.name);
+  const py::list near = py::module_::import("difflib").attr("get_close_matches")(
+      py::str(name.data(), name.size()), names, 1);
+  return near.empty() ? "" : ", did you mean '" + std::string(py::str(near[0])) + "'?";
+}
+
 // PyTorch's and NumPy's names of what rows call otherwise: (theirs, ours). A name of the row's own
 // comes first.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
@@ -206,8 +215,10 @@ std::string Signature::Text(bool types, bool gathered, bool out) const {
     }
     if (p.fallback == nullptr) continue;
     text += types ? " = " : "=";
+    // Without types as a string, which is taken, too, and which inspect.signature() can read.
+    const std::string quote = types ? "" : "'";
     text += py::isinstance<DType>(p.fallback)
-                ? std::string(PythonName(py::cast<DType>(py::handle(p.fallback))))
+                ? quote + std::string(PythonName(py::cast<DType>(py::handle(p.fallback)))) + quote
                 : std::string(py::str(py::repr(p.fallback)));
   }
   if (out) {
@@ -242,7 +253,8 @@ void Signature::Sort(PyObject* first, PyObject* const* arguments, std::size_t po
     const std::size_t p = ParameterOf(*this, name);
     if (p == parameters.size() && IsOfMemory(*this, name)) continue;
     if (p == parameters.size())
-      ThrowArity(*this, "there is no argument '" + std::string(TextOf(name)) + "'");
+      ThrowArity(*this, "there is no argument '" + std::string(TextOf(name)) + "'" +
+                            DidYouMean(TextOf(name), parameters));
     if (slots[p] != nullptr) ThrowArity(*this, "'" + parameters[p].name + "' is given twice");
     slots[p] = arguments[positional + static_cast<std::size_t>(i)];
   }
@@ -290,6 +302,25 @@ void Forget(py::handle owner, std::string_view name) {
       All(), [&](const Definition& d) { return d.owner.is(owner) && d.signature->name == name; });
 }
 
+// What inspect.signature() says of several ways to call a function: the parameters that all begin with, then anything.
+std::string CommonText(Kind kind, const std::vector<const Signature*>& signatures) {
+  std::size_t common = signatures[0]->parameters.size();
+  for (const Signature* s : signatures) {
+    const auto [end, _] =
+        std::mismatch(s->parameters.begin(), s->parameters.end(), signatures[0]->parameters.begin(),
+                      signatures[0]->parameters.end(), [](const Parameter& a, const Parameter& b) {
+                        return a.name == b.name && a.fallback == nullptr && b.fallback == nullptr;
+                      });
+    common = std::min(common, static_cast<std::size_t>(end - s->parameters.begin()));
+  }
+  std::string text = "(";
+  for (std::size_t p = 0; p < common; ++p) {
+    const std::string& name = signatures[0]->parameters[p].name;
+    text += kind == Kind::kMethod && p == 0 ? "$self, " : name + ", ";
+  }
+  return text + "*args, **kwargs)";
+}
+
 // Python keeps the definition and its texts as long as the function, which is for ever.
 void Define(py::handle owner, Kind kind, const Signature& signature, std::string text,
             _PyCFunctionFastWithKeywords function) {
@@ -318,12 +349,13 @@ void Publish(py::handle owner, Kind kind, const Signature& signature,
 
 void PublishOverloads(py::handle owner, Kind kind, const std::vector<const Signature*>& signatures,
                       _PyCFunctionFastWithKeywords function) {
-  std::string doc;
+  std::string doc = signatures[0]->name + CommonText(kind, signatures) + "\n--\n\n";
+  const std::size_t head = doc.size();
   Forget(owner, signatures[0]->name);
   for (const Signature* s : signatures) {
     All().push_back({owner, s, kind});
-    doc += (doc.empty() ? "" : "\n\n") + s->name + s->Text(/*types=*/false) + " -> " + s->result +
-           "\n" + s->doc;
+    doc += (doc.size() == head ? "" : "\n\n") + s->name + s->Text(/*types=*/false) + " -> " +
+           s->result + "\n" + s->doc;
   }
   Define(owner, kind, *signatures[0], std::move(doc), function);
 }

@@ -5,6 +5,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include "lazuli/hlo.h"
 #include "lazuli/nn.h"
 #include "lazuli/tensor.h"
 
@@ -14,6 +15,8 @@ namespace py = pybind11;
 
 // bind.cc: what rows may call a parameter that PyTorch or NumPy call this.
 py::list OwnNames(std::string_view name);
+// signatures.cc: lets inspect.signature() know what pybind11 bound.
+void GiveSignature(PyMethodDef& definition);
 // tensor.cc: the class, and its methods that are no rows.
 void DeclareTensor(py::module_& module);
 void BindTensor(py::module_& module);
@@ -33,9 +36,13 @@ void BindModuleState(py::module_& nn, py::class_<nn::Module>& type);
 void BindAutograd(py::module_& module);
 void BindRandom(py::module_& module);
 void BindRuntime(py::module_& module);
+void BindProfiler(py::module_& module);
 void BindNn(py::module_& module);
 void BindOptim(py::module_& module);
 void BindData(py::module_& module);
 void BindHlo(py::module_& module);
+void BindTorch(py::module_& hlo);
+// hlo.cc: a shape as Python writes it, an HloShape, a tensor, or (dtype, dims).
+HloShape ToShape(py::handle given);
 
 }  // namespace lazuli::python

@@ -12,6 +12,7 @@
 #include <pybind11/pybind11.h>
 
 #include "lazuli/error.h"
+#include "python/src/bindings.h"
 
 namespace lazuli::python {
 namespace {
@@ -240,6 +241,7 @@ void Reword(PyObject* function, const std::string& name) {
       !PyCapsule_CheckExact(PyCFunction_GET_SELF(function)))
     return;
   PyMethodDef& definition = *reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
+  GiveSignature(definition);
   constexpr int kFlags = METH_VARARGS | METH_KEYWORDS;
   auto* present =
       reinterpret_cast<PyCFunctionWithKeywords>(reinterpret_cast<void*>(definition.ml_meth));

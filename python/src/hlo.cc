@@ -2,10 +2,13 @@
 // and custom calls of the user's, is C++'s: it runs on threads that Python does not know.
 #include "lazuli/hlo.h"
 
+#include <utility>
+
 #include "python/src/aggregate.h"
 #include "python/src/arguments.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/caller.h"
 #include "python/src/errors.h"
 #include "python/src/stl.h"
 
@@ -34,16 +37,57 @@ void BindParts(py::module_& hlo) {
   instruction.def("__repr__", [](const HloInstruction& i) { return i.text; });
 }
 
+}  // namespace
+
+HloShape ToShape(py::handle given) {
+  if (py::isinstance<HloShape>(given)) return given.cast<HloShape>();
+  if (py::isinstance<Tensor>(given)) {
+    const auto tensor = given.cast<Tensor>();
+    return {tensor.dtype(), tensor.sizes()};
+  }
+  HloShape shape;
+  if (!py::isinstance<py::tuple>(given) || py::len(given) != 2 ||
+      !LoadDType(given.cast<py::tuple>()[0].ptr(), shape.dtype))
+    ThrowTypeError("trace: a parameter is an HloShape, a tensor or (dtype, dims)");
+  shape.dims = given.cast<py::tuple>()[1].cast<Dims>();
+  return shape;
+}
+
+namespace {
+
+HloModule Trace(const py::iterable& parameters, const py::function& record,
+                const std::vector<std::pair<std::int64_t, std::int64_t>>& updates,
+                const std::string& name) {
+  std::vector<HloShape> shapes;
+  for (const py::handle parameter : parameters) shapes.push_back(ToShape(parameter));
+  std::vector<HloUpdate> pairs;
+  for (const auto& [result, parameter] : updates) pairs.push_back({result, parameter});
+  const auto call = [&](const std::vector<Tensor>& inputs) {
+    std::vector<Tensor> results;
+    for (const py::handle result : py::iterable(record(*py::cast(inputs)))) {
+      if (!py::isinstance<Tensor>(result))
+        ThrowTypeError("trace: a result is a Tensor, not " +
+                       std::string(Py_TYPE(result.ptr())->tp_name));
+      results.push_back(result.cast<Tensor>());
+    }
+    return results;
+  };
+  return HloModule::trace(shapes, call, pairs, name);
+}
+
 void BindExecutable(py::module_& hlo) {
   py::class_<HloExecutable>(hlo, "HloExecutable", "A program; HloModule.compile() makes it.")
       .def(
           "run",
-          [](const HloExecutable& executable, const std::vector<Tensor>& arguments) {
+          [](const HloExecutable& executable, const std::vector<Tensor>& arguments,
+             const std::vector<std::int64_t>& given_up) {
             const Caller caller;
             const py::gil_scoped_release release;
-            return executable.run(arguments);
+            return executable.run(arguments, given_up);
           },
-          py::arg("arguments"), "A tensor for each result; takes one for each parameter.")
+          py::arg("arguments"), py::arg("given_up") = py::tuple(),
+          "A tensor for each result; takes one for each parameter. Arguments at the positions "
+          "given_up have no elements afterwards: results that update them take their memory.")
       .def("to_string", &HloExecutable::to_string,
            "The optimised module, then what the device made of it.")
       .def("__str__", &HloExecutable::to_string)
@@ -62,6 +106,13 @@ void BindModuleText(py::class_<HloModule>& type) {
       .def_static(
           "load", [](const py::object& path) { return HloModule::load(ToPath(path)); },
           py::arg("path"), "A module of a file: a proto if its name ends in .pb, else text.")
+      .def_static("trace", &Trace, py::arg("parameters"), py::arg("record"),
+                  py::arg("updates") = py::tuple(), py::arg("name") = "traced",
+                  "The program of what record(*parameters) computes.\n\nParameters are shapes: "
+                  "HloShapes, tensors or (dtype, dims). record is called once, with tensors that "
+                  "have no elements, and gives the results, a sequence; data of other tensors and "
+                  "numbers become constants. updates are pairs of a result and the parameter whose "
+                  "memory it may take, if run() is told to give it up.")
       .def(
           "to_proto", [](const HloModule& m) { return py::bytes(m.to_proto()); },
           "A serialised HloModuleProto.")
@@ -89,6 +140,7 @@ void BindHlo(py::module_& module) {
   py::module_ hlo = module.attr("hlo").cast<py::module_>();
   BindParts(hlo);
   BindExecutable(hlo);
+  BindTorch(hlo);
   DefineFunction<&transfer_to_infeed>(hlo, "transfer_to_infeed", "(arrays, device = Device())",
                                       "What an infeed of a program that runs later reads.");
   DefineFunction<&transfer_from_outfeed>(
@@ -102,6 +154,25 @@ void BindHlo(py::module_& module) {
       .def_property_readonly("results", &HloModule::results, "The arrays it gives.")
       .def_property_readonly("instructions", &HloModule::instructions,
                              "All instructions, operands before their users.")
+      .def(
+          "compiler_ir",
+          [](const HloModule& m, const std::string& stage, py::handle device) -> py::object {
+            std::string text;
+            const Device on = ToDevice(device, "compiler_ir");
+            {
+              const py::gil_scoped_release unlocked;
+              text = m.compiler_ir(stage, on);
+            }
+            if (stage == "npux") return py::bytes(text);
+            return py::str(text);
+          },
+          py::arg("stage") = "hlo", py::arg("device") = py::none(),
+          "What the module is on its way through a device's compiler: hlo, optimized_hlo,\n"
+          "optimized_hlo_dot, llvm (LLVM IR of its kernels), asm (their assembly, or an NPU's) or "
+          "npux\n"
+          "(bytes: an NPU's program). Another stage raises InvalidArgumentError, one that the "
+          "device\n"
+          "does not make NotFoundError.")
       .def("verify", &HloModule::verify, "Checks every rule again.")
       .def("run_passes", &HloModule::run_passes, py::arg("names"),
            "Runs passes by name, in order; whether any changed the module.")
@@ -123,10 +194,15 @@ void BindHlo(py::module_& module) {
           "side of the instruction's line from then on. Whether anything was replaced.")
       .def(
           "compile",
-          [](const HloModule& m, py::handle device) {
-            return m.compile(ToDevice(device, "compile"));
+          [](const HloModule& m, py::handle device, int num_threads) {
+            const Device on = ToDevice(device, "compile");
+            const py::gil_scoped_release release;
+            return m.compile(on, num_threads);
           },
-          py::arg("device") = py::none(), "Compiles for a device; the module stays as it is.")
+          py::arg("device") = py::none(), py::arg("num_threads") = 0,
+          "Compiles for a device, for as many threads (0: LAZULI_NUM_THREADS); the module stays as "
+          "it "
+          "is.")
       .def(
           "evaluate",
           [](const HloModule& m, const std::vector<Tensor>& arguments) {

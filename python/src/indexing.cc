@@ -33,7 +33,8 @@ Index ToIndex(py::handle entry) {
   if (PyRange_Check(entry.ptr()))
     return ToTensor(py::list(py::reinterpret_borrow<py::object>(entry)));
   if (IsArray(entry)) return ToTensor(entry);  // before integers: an array might be one, too
-  if (!PyBool_Check(entry.ptr()) && LoadInteger(entry.ptr(), i)) return i;
+  if (PyBool_Check(entry.ptr())) return entry.ptr() == Py_True;
+  if (LoadInteger(entry.ptr(), i)) return i;
   if (PyFloat_Check(entry.ptr())) {
     throw Error(
         ErrorCode::kOutOfRange,
@@ -63,6 +64,13 @@ std::vector<Index> ToIndices(py::handle index) {
   return indices;
 }
 
+// Of a list, whose dtype nobody chose.
+Tensor InTypeOf(const Tensor& x, const Tensor& list) {
+  const auto is_complex = [](DType t) { return t == DType::kC64 || t == DType::kC128; };
+  const bool cuts = is_complex(list.dtype()) && !is_complex(x.dtype());
+  return cuts ? list : list.to(x.dtype());
+}
+
 }  // namespace
 
 Tensor GetItem(const Tensor& x, py::handle index) { return lazuli::index(x, ToIndices(index)); }
@@ -71,8 +79,10 @@ void SetItem(Tensor& x, py::handle index, py::handle value, bool accumulate) {
   const std::vector<Index> indices = ToIndices(index);
   if (const std::optional<Scalar> number = LoadScalar(value.ptr()))
     index_put_(x, indices, *number, accumulate);
+  else if (AsTensor(value.ptr()) != nullptr)
+    index_put_(x, indices, *AsTensor(value.ptr()), accumulate);
   else
-    index_put_(x, indices, ToTensor(value), accumulate);
+    index_put_(x, indices, InTypeOf(x, ToTensor(value)), accumulate);
 }
 
 }  // namespace lazuli::python

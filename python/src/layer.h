@@ -3,7 +3,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lazuli/nn.h"
@@ -59,6 +62,18 @@ Tensor Forward(const LayerRef<L>& layer, const Tensor& x, SourceLocation loc) {
   return (*layer).forward(x, loc);
 }
 
+// Calls f(name, tensor) for the tensors that a layer has itself.
+template <class L, class F>
+void ForEachTensor(L& layer, F&& f) {
+  if constexpr (requires { layer.weight; }) f("weight", layer.weight);
+  if constexpr (requires { layer.bias; }) f("bias", layer.bias);
+  if constexpr (requires { layer.running_mean; }) {
+    f("running_mean", layer.running_mean);
+    f("running_var", layer.running_var);
+    f("num_batches_tracked", layer.num_batches_tracked);
+  }
+}
+
 // A layer made of (P...), with its parameters as attributes.
 template <class L, class... P>
 void BindLayer(py::module_& nn, const char* name, std::string_view parameters, const char* doc) {
@@ -92,14 +107,20 @@ void BindLayer(py::module_& nn, const char* name, std::string_view parameters, c
   LAZULI_TENSOR(running_var, buffer)
   LAZULI_TENSOR(num_batches_tracked, buffer)
 #undef LAZULI_TENSOR
+  // For as long as a call lasts: a tensor in place of a parameter, which stays registered.
+  type.def("_lend", [](L& l, std::string_view name, const std::optional<Tensor>& value) {
+    Tensor* place = nullptr;
+    ForEachTensor(l, [&](std::string_view own, Tensor& tensor) {
+      if (own == name) place = &tensor;
+    });
+    if (place == nullptr) throw py::attribute_error(std::string(name));
+    const Tensor before = std::exchange(*place, value.value_or(Tensor()));
+    return before.defined() ? ToPython(before) : py::none();
+  });
   SetHeldTensors(LayerRef<L>::type, [](const void* object) {
     const L& layer = *static_cast<const L*>(object);
     std::vector<const Tensor*> held;
-    const auto add = [&](const auto&... members) { (held.push_back(&members), ...); };
-    if constexpr (requires { layer.weight; }) add(layer.weight);
-    if constexpr (requires { layer.bias; }) add(layer.bias);
-    if constexpr (requires { layer.running_mean; })
-      add(layer.running_mean, layer.running_var, layer.num_batches_tracked);
+    ForEachTensor(layer, [&](std::string_view, const Tensor& tensor) { held.push_back(&tensor); });
     return held;
   });
 }

@@ -24,12 +24,15 @@ PYBIND11_MODULE(_C, module) {
       nn.def_submodule("functional"),
       nn.def_submodule("init", "Starting values of parameters, in place and without history."),
       nn.def_submodule("utils", "What training loops do to gradients."),
+      module.def_submodule("linalg", "Linear algebra, by the names that it has in PyTorch."),
       module.def_submodule("special", "Special functions, by the names that they have in PyTorch."),
+      module.def_submodule("distributed", "What devices do together."),
       module.def_submodule("optim"),
       module.def_submodule("data"),
       module.def_submodule("hlo", "HLO modules to read, change, compile and run."),
       module.def_submodule("metrics", "Counters and timers."),
-      module.def_submodule("debug", "Graphs and programs as text.")};
+      module.def_submodule("debug", "Graphs and programs as text."),
+      module.def_submodule("profiler", "Where the time goes.")};
   // What is defined says that it lives where users find it: in lazuli.nn, not in lazuli._C.nn.
   std::vector<std::string> names;
   for (py::module_& m : modules) {
@@ -38,6 +41,7 @@ PYBIND11_MODULE(_C, module) {
   }
   python::DeclareTensor(module);
   python::BindRuntime(module);
+  python::BindProfiler(module);
   python::BindRows(module);
   python::BindTensor(module);  // after the rows: add_() and sub_() are more than theirs
   python::BindAutograd(module);

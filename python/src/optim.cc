@@ -150,12 +150,8 @@ void Gather(const Algorithm& algorithm, const Keys& keys, PyObject* groups, PyOb
       PyObject* dict = PyDict_GetItemWithError(state, object);
       LoadState(algorithm, keys, dict, stepper);
       const std::size_t at = BatchFor(algorithm, static_cast<std::size_t>(g), *p, stepper);
-      Batch& batch = stepper.batches[at];
-      batch.indices.push_back(0);
-      batch.parameters.push_back(*p);
-      batch.gradients.push_back(std::move(grad));
-      for (std::size_t s = 0; s < stepper.states.size(); ++s)
-        batch.states[s].push_back(std::move(stepper.states[s]));
+      stepper.batches[at].Add(0, *p, std::move(grad),
+                              [&](std::size_t s) -> const Tensor& { return stepper.states[s]; });
       stepper.dicts[at].push_back(dict);
       stepper.owners[at].push_back(object);
     }

@@ -163,6 +163,18 @@ void BindExecution(py::module_& module) {
         sync(wait);
       },
       py::arg("wait") = false, "mark_step(); with wait it returns when the device is done.");
+  module.def(
+      "set_eager",
+      [](bool eager) {
+        const Caller caller;
+        const py::gil_scoped_release release;
+        set_eager(eager);
+      },
+      py::arg("eager"),
+      "Each op runs as soon as it is recorded: slow, but errors are raised where they are made.");
+  module.def("is_eager", &is_eager, "Whether set_eager(True) is in force.");
+  module.def("clear_cache", &clear_cache,
+             "Forgets all compiled programs: the next sync of each graph compiles anew.");
   py::class_<Context>(module, "Context",
                       "A set of pending tensors that syncs together; each thread has its own.")
       .def(py::init<>())
@@ -215,7 +227,73 @@ void BindExecution(py::module_& module) {
       "The largest relative difference of backward() from central differences.");
 }
 
+// The fields of each, and of the plan in it.
+py::dict ProgramMemoryDict(const debug::ProgramMemory& program) {
+  py::dict dict;
+  dict["name"] = program.name;
+  dict["source"] = program.source;
+  dict["runs"] = program.runs;
+  dict["plan"] = FieldsDict(program.plan);
+  return dict;
+}
+
+void BindProgramMemory(py::module_& debug) {
+  debug.def(
+      "memory_plans",
+      [](py::handle device) {
+        py::list list;
+        for (const debug::ProgramMemory& program :
+             debug::memory_plans(ToDevice(device, "memory_plans")))
+          list.append(ProgramMemoryDict(program));
+        return list;
+      },
+      py::arg("device") = py::none(),
+      "The programs of a device with what they occupy, that with the largest peak first.");
+  debug.def(
+      "memory_arrays",
+      [](const std::string& program, py::handle device) {
+        py::list list;
+        for (const debug::PlannedArray& array :
+             debug::memory_arrays(program, ToDevice(device, "memory_arrays")))
+          list.append(FieldsDict(array));
+        return list;
+      },
+      py::arg("program") = "", py::arg("device") = py::none(),
+      "Leaves, results and scratch of a program, the largest first, with why a result does not "
+      "take "
+      "a leaf's memory over; '' is the program with the largest peak.");
+  debug.def(
+      "memory_timeline",
+      [](const std::string& program, py::handle device) {
+        return debug::memory_timeline(program, ToDevice(device, "memory_timeline"));
+      },
+      py::arg("program") = "", py::arg("device") = py::none(),
+      "Bytes that hold values in each step of a run of the program.");
+  debug.def("memory_mark", &debug::memory_mark,
+            "A mark of this moment, for live_tensors(); from the first one on tensors are known.");
+  debug.def(
+      "live_tensors",
+      [](std::int64_t since) {
+        py::list list;
+        for (const debug::LiveTensors& group : debug::live_tensors(since))
+          list.append(FieldsDict(group));
+        return list;
+      },
+      py::arg("since") = 0,
+      "What was made after a mark and is alive now, by line and shape, the largest sum first.");
+  debug.def("live_tensors_text", &debug::live_tensors_text, py::arg("since") = 0,
+            "The same as text.");
+}
+
 void BindDebug(py::module_& module) {
+  module.def(
+      "flags",
+      [] {
+        py::list all;
+        for (const Flag& flag : flags()) all.append(FieldsDict(flag));
+        return all;
+      },
+      "Environment variables and flags of XLA_FLAGS, each with type, value, default and meaning.");
   py::module_ metrics = module.attr("metrics").cast<py::module_>();
   metrics.def("report", &metrics::report, "Counters and timers as text.");
   metrics.def("counter", &metrics::counter, py::arg("name"), "A counter by name.");
@@ -251,6 +329,7 @@ void BindDebug(py::module_& module) {
   debug.def(
       "last_memory_plan", [] { return FieldsDict(debug::last_memory_plan()); },
       "What a run of the last program occupies, in bytes.");
+  BindProgramMemory(debug);
 }
 
 void BindMemory(py::module_& module) {
@@ -262,7 +341,8 @@ void BindMemory(py::module_& module) {
       "memory_report",
       [](py::handle device) { return memory_report(ToDevice(device, "memory_report")); },
       py::arg("device") = py::none(),
-      "The plan of the last program with its largest arrays and their lines, as text.");
+      "The device's programs by their planned peaks, and the plan of the first of them with its "
+      "largest arrays and their lines, as text.");
   module.def("set_memory_limit", &set_memory_limit, py::arg("bytes"),
              "Refuses programs that would need more; 0 is no limit.");
 }

@@ -151,16 +151,10 @@ py::tuple Shape(const Tensor& x) {
 // In place: a number, or a tensor of rank 0.
 void FillWith(const Tensor& x, const Operand& value, SourceLocation loc) {
   Tensor target = x;
-  if (value.tensor() == nullptr) {
+  if (value.tensor() == nullptr)
     target.fill_(*value.scalar(), loc);
-    return;
-  }
-  if (value.tensor()->dim() != 0) {
-    throw Error(ErrorCode::kFailedPrecondition,
-                "fill_: takes a number or a tensor of rank 0, not one of rank " +
-                    std::to_string(value.tensor()->dim()));
-  }
-  target.copy_(*value.tensor(), loc);
+  else
+    target.fill_(*value.tensor(), loc);
 }
 
 }  // namespace

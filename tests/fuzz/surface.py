@@ -533,6 +533,7 @@ WRONG = (RecursionError, UnicodeDecodeError)
 WORDS = re.compile(r"incompatible (?:function|constructor)|Unable to c|pybind|std::|absl::|lazuli::| at 0x[0-9a-f]{6,}|check failed|\binternal\b|"
                    r"basic_string|_M_|vector::|bad_alloc|\b[\w/]+\.(?:cc|h)\b|lazuli/\w+\.py|\bPy[A-Z]\w+|C\+\+|unknown type|nullptr|capsule|"
                    r"INVALID_ARGUMENT|OUT_OF_RANGE|INTERNAL|\bstol?\w*\b$|cpp_function|(?<!lr_)lambda\w*'|_C\.", re.IGNORECASE)
+NUMPYS = ("Cannot interpret ", "only 0-dimensional arrays can be converted to Python scalars")  # of a dtype; of float(array)
 OTHERS = re.compile(r"^'?(module|type|builtin|NoneType|int|float|str|list|tuple|slice|set|bytes|method|function|property)\b|numpy|iter|unsupported|positional|not subscriptable")
 
 
@@ -542,7 +543,7 @@ def complaint(error):
     if not isinstance(error, RIGHT) or isinstance(error, WRONG):
         return f"an exception of the wrong class, {type(error).__name__}: {message[:300]}"
     found = WORDS.search(message)
-    if found and not message.startswith("Cannot interpret "):  # NumPy's, of a dtype
+    if found and not message.startswith(NUMPYS):
         return f"a word of ours, {found[0]!r}, in {type(error).__name__}: {message[:300]}"
     place = re.search(r"\(([^()\s]+):(\d+)\)$", message)
     if place and place[1] not in ("program.py", "surface.py"):

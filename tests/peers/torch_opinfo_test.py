@@ -44,7 +44,7 @@ GROUPS = 16  # processes, so that a crash costs a group
 RANDOM = re.compile(
     r"bernoulli|cauchy|exponential|geometric|log_normal|multinomial|normal(_like)?|uniform|rand(int|n)?(_like)?|randperm|empty.*|new_empty.*|"
     r"nn\.functional\.(alpha_|feature_alpha_)?dropout[123]?d?|nn\.functional\.(rrelu|fractional_max_pool[23]d|gumbel_softmax)|torch\.normal|"
-    r"nn\.functional\.scaled_dot_product_attention")
+    r"nn\.functional\.(scaled_dot_product_attention|multi_head_attention_forward)")
 # By dtype: what two results may differ by, relative and absolute (of the largest element).
 TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-7, "complex64": 3e-5, "complex128": 1e-7}
 
@@ -53,8 +53,8 @@ def title(op):
     return f"{op.name}/{op.variant_test_name}" if op.variant_test_name else op.name
 
 
-def read_states():
-    lines = STATES.read_text().splitlines() if STATES.exists() else []
+def read_states(path=STATES):
+    lines = path.read_text().splitlines() if path.exists() else []
     return dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines if line and not line.startswith("#"))
 
 
@@ -88,6 +88,9 @@ def to_lazuli(value, memory=None):
         return getattr(lz, str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
         return None
+    if isinstance(value, torch.nn.Module) and not list(value.parameters()):  # a function with options
+        options = {name: v for name, v in vars(value).items() if not name.startswith("_") and name != "training"}
+        return getattr(lz.nn, type(value).__name__)(**{{"norm": "p"}.get(name, name): v for name, v in options.items()})
     if isinstance(value, (torch.layout, torch.memory_format)):
         if not hasattr(lz, str(value).removeprefix("torch.")):
             raise Sparse
@@ -417,23 +420,28 @@ def find(name):
     return found
 
 
-def run_entry(op, whole, count, show):
-    """{"checks": n, "failures": {kind: n}}, or None for one that lazuli does not have."""
-    function = find(op.name)
-    if not callable(function) and "." not in op.name:  # a method, or a form in place, alone
-        function = getattr(find("Tensor"), op.name, None) or getattr(find("Tensor"), op.name + "_", None)
-    if function is None:
-        return None
+def run_checks(name, checks_of_entry, show):
+    """{"checks": n, "failures": {kind: n}} of pairs of a description and a check."""
     failures, checks = collections.Counter(), 0
-    for description, check in checks_of(op, function, whole, count):
+    for description, check in checks_of_entry:
         try:
             checks += check()
         except Unlike as unlike:
             checks += 1
             failures[unlike.kind] += 1
             if show:
-                print(f"# {title(op)}: {description}: {unlike.kind}: {' '.join(str(unlike).split())[:300]}", flush=True)
+                print(f"# {name}: {description}: {unlike.kind}: {' '.join(str(unlike).split())[:300]}", flush=True)
     return {"checks": checks, "failures": dict(failures)}
+
+
+def run_entry(op, whole, count, show):
+    """{"checks": n, "failures": {kind: n}}, or None for one that lazuli does not have."""
+    function = find(op.name) or find(op.name.removeprefix("_"))  # torch.segment_reduce is _segment_reduce there
+    if not callable(function) and "." not in op.name:  # a method, or a form in place, alone
+        function = getattr(find("Tensor"), op.name, None) or getattr(find("Tensor"), op.name + "_", None)
+    if function is None:
+        return None
+    return run_checks(title(op), checks_of(op, function, whole, count), show)
 
 
 def run_group(folder, names, whole, count, show):
@@ -452,14 +460,14 @@ def run_group(folder, names, whole, count, show):
 # --- the process that starts the groups
 
 
-def run_groups(folder, names, whole, count, show):
+def run_groups(folder, names, whole, count, show, script=__file__):
     """{title: result}; an entry that ends its process has the failure `crash`, and the rest of its group goes on."""
     results = {}
 
     def run(group):
         left = list(group)
         while left:
-            command = [sys.executable, __file__, folder, "--group", f"--samples={count}", *(["--whole"] if whole else []), *(["--show"] if show else []), *left]
+            command = [sys.executable, script, folder, "--group", f"--samples={count}", *(["--whole"] if whole else []), *(["--show"] if show else []), *left]
             lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.splitlines()
             begun = None
             for line in lines:
@@ -514,14 +522,45 @@ def broken(said, result):
     return "" if holds else f"is said to be: {said}; it is: {now}"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(doc):
+    """The command line of a test that a database drives."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     for option in ("--whole", "--write", "--show", "--group"):
         parser.add_argument(option, action="store_true")
     parser.add_argument("--samples", type=int, default=SAMPLES)
-    options = parser.parse_intermixed_args()
+    return parser.parse_intermixed_args()
+
+
+def drive(options, titles, subject, path, script):
+    """Runs the entries, prints the counts and where lines of the file no longer hold; the exit status."""
+    names = [t for t in titles if not options.names or t in options.names or t.split("/")[0] in options.names]
+    results = run_groups(options.folder, names, options.whole, options.samples, options.show, script)
+    said = read_states(path)
+    if options.write:
+        for name in names:
+            words = purpose(said.get(name))
+            now = state(results[name])
+            said[name] = f"{now} | {words}" if words and now not in ("missing", "passes") else now
+        width = max(map(len, titles)) + 2
+        head = f"# What {subject} finds, by entry; {pathlib.Path(script).name} says what the words mean and writes this file.\n"
+        path.write_text(head + "".join(f"{t:<{width}}{said[t]}\n" for t in titles if t in said))
+    there = {name: r for name, r in results.items() if r is not None}
+    differ = {name: sum(r["failures"].values()) for name, r in there.items() if r["failures"]}
+    meant = {name: n for name, n in differ.items() if purpose(said.get(name))}
+    checks = sum(r["checks"] for r in there.values())
+    print(f"{subject}: {len(there)} of {len(results)} entries exist; of these {len(there) - len(differ)} pass, "
+          f"{len(meant)} differ as docs/differences.md says, {len(differ) - len(meant)} differ otherwise; of {checks} checks "
+          f"{sum(differ.values())} differ ({100 * sum(differ.values()) / max(checks, 1):.2f} %), {sum(meant.values())} of them on purpose")
+    wrong = {name: why for name in names if (why := broken(said.get(name), results[name]))}
+    for name, why in wrong.items():
+        print(f"{name} {why}")
+    return 1 if wrong else 0
+
+
+def main():
+    options = arguments(__doc__)
     if options.group:
         return run_group(options.folder, set(options.names), options.whole, options.samples, options.show)
     try:
@@ -530,28 +569,7 @@ def main():
         print(f"skipped: {error}; PyTorch's operator database needs torch and expecttest, which ./lz test --peers installs")
         return 77
     titles = list(dict.fromkeys(title(op) for op in op_db))
-    names = [t for t in titles if not options.names or t in options.names or t.split("/")[0] in options.names]
-    results = run_groups(options.folder, names, options.whole, options.samples, options.show)
-    said = read_states()
-    if options.write:
-        for name in names:
-            words = purpose(said.get(name))
-            now = state(results[name])
-            said[name] = f"{now} | {words}" if words and now not in ("missing", "passes") else now
-        width = max(map(len, titles)) + 2
-        head = "# What PyTorch's operator database finds, by entry; torch_opinfo_test.py says what the words mean and writes this file.\n"
-        STATES.write_text(head + "".join(f"{t:<{width}}{said[t]}\n" for t in titles if t in said))
-    there = {name: r for name, r in results.items() if r is not None}
-    differ = {name: sum(r["failures"].values()) for name, r in there.items() if r["failures"]}
-    meant = {name: n for name, n in differ.items() if purpose(said.get(name))}
-    checks = sum(r["checks"] for r in there.values())
-    print(f"PyTorch's operator database: {len(there)} of {len(results)} entries exist; of these {len(there) - len(differ)} pass, "
-          f"{len(meant)} differ as docs/differences.md says, {len(differ) - len(meant)} differ otherwise; of {checks} checks "
-          f"{sum(differ.values())} differ ({100 * sum(differ.values()) / max(checks, 1):.2f} %), {sum(meant.values())} of them on purpose")
-    wrong = {name: why for name in names if (why := broken(said.get(name), results[name]))}
-    for name, why in wrong.items():
-        print(f"{name} {why}")
-    return 1 if wrong else 0
+    return drive(options, titles, "PyTorch's operator database", STATES, __file__)
 
 
 if __name__ == "__main__":

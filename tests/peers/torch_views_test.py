@@ -38,7 +38,8 @@ class Writer:
         while len(self.statements) < 16 and self.error is None:
             name = self.random.choice(self.tensors)
             x = self.names[name]
-            (self.view if self.random.random() < 0.5 else self.write)(name, tuple(x.shape))
+            kind = self.random.random()
+            (self.view if kind < 0.45 else self.write if kind < 0.9 else self.change_dims)(name, tuple(x.shape))
 
     def run(self, statement):
         self.statements.append(statement)
@@ -66,6 +67,17 @@ class Writer:
                         f"{x}.unbind({d})[0]", f"{x}.split(2, {d})[-1]", f"{x}.chunk(2, {d})[0]", f"{x}.flatten()",
                         f"{x}.permute({', '.join(map(str, r.sample(range(rank), rank)))})"]
         self.make(r.choice(choices))
+
+    def change_dims(self, x, shape):
+        """In place: x becomes a view of what it was."""
+        r, rank = self.random, len(shape)
+        choices = [f"{x}.unsqueeze_({r.randint(0, rank)})", f"{x}.squeeze_()"]
+        if rank:
+            d, e = r.randrange(rank), r.randrange(rank)
+            choices += [f"{x}.transpose_({d}, {e})", f"{x}.swapdims_({d}, {e})", f"{x}.squeeze_({d})"]
+        if rank <= 2:
+            choices.append(f"{x}.t_()")
+        self.run(r.choice(choices))
 
     def write(self, x, shape):
         r = self.random

@@ -184,7 +184,7 @@ NARROW = {
     "mse_loss": (lambda x: F.mse_loss(x, x * 0 - 0.25 * x) / 16, LARGE / 4),
     "l1_loss": (lambda x: F.l1_loss(x, lz.zeros_like(x)), LARGE),
     "smooth_l1_loss": (lambda x: F.smooth_l1_loss(x, lz.zeros_like(x), 0.1), LARGE),
-    "huber_loss": (lambda x: F.huber_loss(x, lz.zeros_like(x), 0.1), LARGE),
+    "huber_loss": (lambda x: F.huber_loss(x, lz.zeros_like(x), delta=0.1), LARGE),
     "kl_div": (lambda x: F.kl_div(-x, x * 0 + 0.25), LARGE),
     "bce_with_logits": (lambda x: F.binary_cross_entropy_with_logits(x, lz.zeros_like(x)), LARGE),
     "cross_entropy": (lambda x: F.cross_entropy(x, labels(x)), CLASSES),

@@ -54,6 +54,29 @@ def test_it_is_changed_by_passes_and_by_rules():
     assert before.evaluate([lz.ones(2, 3)])[0].tolist() == [[2, 2, 2], [2, 2, 2]]
 
 
+def test_a_function_is_traced():
+    weight = lz.tensor([[2.0], [3.0]])
+    module = HloModule.trace([(lz.float32, (1, 2)), lz.zeros(1)], lambda x, y: (x @ weight + 1, y * 2), [(1, 1)], "step")
+    assert module.name == "step" and [repr(p) for p in module.parameters] == ["f32[1, 2]", "f32[1]"]
+    program = module.compile(num_threads=1)
+    x, y = lz.tensor([[1.0, 10.0]]), lz.ones(1) + 0
+    made, doubled = program.run([x, y], given_up=[1])
+    assert made.tolist() == [[33.0]] and doubled.tolist() == [2.0]
+    with pytest.raises(lz.Error, match="donated"):
+        y.tolist()
+    with pytest.raises(lz.Error, match=r"parameter 0 of a program that is being traced has no elements to read"):
+        HloModule.trace([(lz.float32, ())], lambda x: (lz.tensor(x.item()),))
+    with pytest.raises(TypeError, match="trace: a result is a Tensor, not int"):
+        HloModule.trace([], lambda: (1,))
+    with pytest.raises(TypeError, match=r"trace: a parameter is an HloShape, a tensor or \(dtype, dims\)"):
+        HloModule.trace([3], lambda x: (x,))
+    with pytest.raises(lz.Error, match=r"trace: parameter 1: dimension -1 of f32\[-1,2\] is negative"):
+        HloModule.trace([(lz.float32, ()), (lz.float32, (-1, 2))], lambda x, y: (x,))
+    labels = HloModule.trace([(lz.float32, (1, 3)), (lz.int64, (1,))], lambda x, y: [lz.nn.functional.cross_entropy(x, y)]).compile()
+    with pytest.raises(IndexError, match=r"cross_entropy: label 7 is out of range \[0, 3\) \(hlo_test.py:"):
+        labels.run([lz.ones(1, 3), lz.tensor([7])])
+
+
 FEEDS = """
 HloModule feeds
 ENTRY main {
@@ -128,3 +151,46 @@ def test_programs_of_several_devices_meet_at_collectives():
     run = subprocess.run([sys.executable, "-c", TOGETHER], capture_output=True, text=True, timeout=120, env=env)
     assert run.returncode == 0, run.stderr
     assert "replica_groups={{0,1,2,3}} name device 3, there are 3 NPUs (NPU_SET=devices=N)" in run.stdout
+
+
+def scaled(x, w, by=2.0, *, more=None):
+    y = (x @ w).relu() * by
+    return {"y": y, "others": [y + 1] if more is None else [y + more]}
+
+
+def test_compiler_ir_of_each_stage():
+    x, w = lz.ones(32, 16), lz.ones(16, 8)
+    lz.sync()
+    ir = lambda stage, **kwargs: lz.debug.compiler_ir(scaled, stage=stage, **kwargs)
+    hlo = ir("hlo")(x, w)
+    module = HloModule.parse(hlo)
+    assert module.name == "scaled" and [p.dims for p in module.parameters] == [[32, 16], [16, 8]]
+    assert [r.dims for r in module.results] == [[32, 8], [32, 8]]
+    assert [p.dims for p in HloModule.parse(ir("hlo")(x, w, more=lz.ones(8))).parameters] == [[32, 16], [16, 8], [8]]
+    assert "fusion(" in ir("optimized_hlo")(x, w) and "fusion(" not in hlo
+    assert ir("optimized_hlo", device="interpreter")(x, w) == hlo
+    assert ir("optimized_hlo_dot")(x, w).startswith("digraph")
+    assert "define void @kernel(" in ir("llvm")(x, w)
+    assert ".globl\tkernel" in ir("asm")(x, w)
+    assert lz.debug.compiler_ir(lambda a: a + a)(x).startswith("HloModule lambda")
+
+
+def test_compiler_ir_of_the_npu():
+    x, w = lz.ones(256, 256), lz.ones(256, 256)
+    lz.sync()
+    product = lambda a, b: a @ b
+    assert "dma.st" in lz.debug.compiler_ir(product, "asm", "npu")(x, w)
+    program = lz.debug.compiler_ir(product, "npux", "npu")(x, w)
+    assert isinstance(program, bytes) and program[:4] == b"NPUX"
+
+
+def test_compiler_ir_says_what_there_is():
+    x = lz.ones(2)
+    with pytest.raises(lz.InvalidArgumentError, match="there is no stage mlir; there are hlo, optimized_hlo, optimized_hlo_dot, llvm, asm, npux"):
+        lz.debug.compiler_ir(lambda a: a, "mlir")(x)
+    with pytest.raises(lz.NotFoundError, match="compiler_ir: interpreter:0 makes no llvm of doubled"):
+        def doubled(a):
+            return a + a
+        lz.debug.compiler_ir(doubled, "llvm", "interpreter")(x)
+    with pytest.raises(TypeError, match="fn gives tensors, in lists, tuples and dicts, not int"):
+        lz.debug.compiler_ir(lambda a: 3)(x)

@@ -190,7 +190,7 @@ POOLS = {
 
 LOSSES = each("mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits", "x, y, reduction='none'")
 LOSSES["smooth_l1_loss"] += ["smooth_l1_loss(x, y, 0.5, reduction='none')"]
-LOSSES["huber_loss"] += ["huber_loss(x, y, 0.5, reduction='none')"]
+LOSSES["huber_loss"] += ["huber_loss(x, y, reduction='none', delta=0.5)"]
 CLASS_LOSSES = {
     "cross_entropy": ["cross_entropy(x, 0 * argmax(x, 1), reduction='none')",
                       "cross_entropy(x, 0 * argmax(x, 1) + 2, reduction='none')",
@@ -255,11 +255,12 @@ WITHOUT_ROW = {
         "pairwise_distance margin_ranking_loss hinge_embedding_loss cosine_embedding_loss soft_margin_loss triplet_margin_loss "
         "poisson_nll_loss gaussian_nll_loss multilabel_soft_margin_loss local_response_norm adjoint atleast_?d tensor_split ?split "
         "split_with_sizes unsafe_* *_copy select_scatter slice_scatter diagonal_scatter as_strided_scatter masked_scatter scatter_reduce "
-        "index_reduce index_put put unravel_index cartesian_prod combinations constant_pad_nd gradient cov corrcoef renorm conv3d conv_transpose?d max_pool3d* avg_pool3d "
+        "fractional_max_pool?d lp_pool?d max_unpool?d multi_head_attention_forward index_reduce index_put put unravel_index cartesian_prod combinations constant_pad_nd gradient cov corrcoef renorm conv3d conv_transpose?d max_pool3d* avg_pool3d "
         "adaptive_* bilinear pdist instance_norm embedding_bag scaled_dot_product_attention interpolate upsample* unfold fold "
         "multi_margin_loss multilabel_margin_loss triplet_margin_with_distance_loss mvlgamma",
     "random": "*dropout* gumbel_softmax rrelu",
-    "of orders and sets, which have no gradient": "searchsorted bucketize isin histc frexp",
+    "of orders and sets, which have no gradient": "searchsorted bucketize isin histc histogram* frexp",
+    "sums over places, segments and ways, in PyTorch's operator database": "grid_sample* affine_grid ctc_loss segment_reduce native_* igamma igammac",
     "another name of a row's function": "contiguous cpu detach mT T resolve_conj resolve_neg clamp_min clamp_max logsigmoid",
     "conversions, whose gradient is a conversion": "*Tensor bfloat16 bool byte cdouble cfloat char double float half int long short",
     "no function of elements": "broadcast_shapes is_conj is_neg backward dim element_size equal allclose is_same item item_async nelement numel numpy "

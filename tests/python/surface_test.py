@@ -24,7 +24,8 @@ ELSEWHERE = {
     "names of devices": r"DeviceType",
     "numpy()": r"Tensor::accessor|(TensorAccessor|AccessorView)(::\w+)?",
     "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::(Configured|OptimizerOptions|OptionsOf|VisitOptions)(::\w+)?",
-    "aggregates that calls return are dicts, tuples, numbers": r"StateDict|LoadReport|MemoryStats|debug::(MemoryPlan|ProgramStats|Recompile)",
+    "aggregates that calls return are dicts, tuples, numbers": r"StateDict|LoadReport|MemoryStats|Flag|debug::(LiveTensors|MemoryPlan|PlannedArray|ProgramMemory|ProgramStats|Recompile)|profiler::(Event|Row)",
+    "words, keyword arguments, and `with`, which sees errors": r"profiler::(by|Options|StepTrace::cancel)",
     "Python's exceptions": r"Error(::code)?",
     "no_grad() and enable_grad()": r"NoGrad|EnableGrad",
     "inference_mode(), and contexts of autograd": r"InferenceMode(::\w+)?|DetectAnomaly|SavedTensorsHooks",
@@ -52,6 +53,7 @@ ELSEWHERE = {
     "state_dict() has them": r"optim::SGD::momentum_buffers",
     "param_groups is a list of dicts; schedules of Python are PyTorch's": r"optim::(ParamGroup(::\w+)?|Optimizer::(parameters|param_groups)|\w+::(lr_at|set_step|steps|lr|best))",
     "run on threads that Python does not know": r"register_(custom_call|pass)|CustomCall(Array|Result)",
+    "pairs of numbers": r"HloUpdate(::\w+)?",
     "keyword arguments of to_string()": r"HloPrintOptions",
     "devices are written in C++": r"Platform\w*(::\w+)?|HostArray|register_platform|evaluate_on_host|report_fallback",
 }

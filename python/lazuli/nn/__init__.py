@@ -17,3 +17,7 @@ from lazuli.nn._hooks import (register_module_forward_hook, register_module_forw
 import lazuli.nn.module  # noqa: E402
 from lazuli.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: E402
 from lazuli.nn.layers import *  # noqa: F403
+from lazuli.nn.adaptive import *  # noqa: F403
+from lazuli.nn.lazy import *  # noqa: F403
+from lazuli.nn.recurrent import *  # noqa: F403
+import lazuli.nn.utils  # noqa: E402: over the one of _C

@@ -7,6 +7,7 @@ import ast
 import inspect
 
 from lazuli import _C
+from lazuli.nn import _extras
 
 # PyTorch's names of a layer's parameters, where the rows of cpp_api/nn/layers.txt have others.
 _NAMES = {"channels": "num_features", "dim": "dim", "groups": "groups", "high": "max_val", "kernel": "kernel_size", "low": "min_val",
@@ -20,6 +21,7 @@ _SHOWN = {
     "AvgPool2d": "kernel_size={kernel_size}, stride={stride}, padding={padding}",
     "BatchNorm1d": "{num_features}, eps={eps}, momentum={momentum}, affine={affine}, bias={bias}, "
                    "track_running_stats={track_running_stats}",
+    "Conv2d": "{in_channels}, {out_channels}, kernel_size={kernel_size}, stride={stride}",
     "Dropout": "p={p}, inplace={inplace}",
     "Embedding": "{num_embeddings}, {embedding_dim}",
     "GroupNorm": "{num_groups}, {num_channels}, eps={eps}, affine={affine}, bias={bias}",
@@ -32,8 +34,10 @@ _SHOWN = {
     "Softshrink": "{lambd}",
 }
 _SHOWN["BatchNorm2d"] = _SHOWN["BatchNorm3d"] = _SHOWN["BatchNorm1d"]
-# What PyTorch shows and the rows have not got.
-_MISSING = {"AdaptiveAvgPool2d": {}, "Dropout": {"inplace": False}, "RMSNorm": {"elementwise_affine": True}}
+_SHOWN["AdaptiveAvgPool1d"] = _SHOWN["AdaptiveAvgPool3d"] = _SHOWN["AdaptiveAvgPool2d"]
+# What is shown behind that, where it is not the usual.
+_MORE = {"Embedding": {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False, "sparse": False},
+         "Conv2d": {"padding": (0, 0), "dilation": (1, 1), "groups": 1, "bias": True, "padding_mode": "zeros"}}
 
 
 def signature_of(layer):
@@ -58,7 +62,7 @@ def arguments_of(layer, signature, arguments, named):
     bound = signature.bind(*arguments, **{own[name]: value for name, value in named.items()})
     bound.apply_defaults()
     kind, names = layer.__name__, {**_NAMES, **_NAMES_OF.get(layer.__name__, {})}
-    given = {**{names.get(name, name): value for name, value in bound.arguments.items()}, **_MISSING.get(kind, {})}
+    given = {names.get(name, name): value for name, value in bound.arguments.items() if name not in _extras.HIDDEN}
     if kind.startswith("Conv"):
         for name in ("kernel_size", "stride", "padding", "dilation"):
             given[name] = _pair(given[name])
@@ -76,13 +80,9 @@ def arguments_of(layer, signature, arguments, named):
 def shown_of(layer, given):
     """What a layer shows between its brackets."""
     kind = layer.__name__
-    if kind.startswith("Conv"):
-        plain = {"padding": (0, 0), "dilation": (1, 1), "groups": 1, "bias": True}
-        text = "{in_channels}, {out_channels}, kernel_size={kernel_size}, stride={stride}".format(**given)
-        return text + "".join(f", {name}={given[name]}" for name, usual in plain.items() if given[name] != usual)
     if kind in _SHOWN:
-        text = _SHOWN[kind].format(**given)
-        return text + (f", padding_idx={given['padding_idx']}" if given.get("padding_idx") is not None else "")
+        more = {name: given[name] for name, usual in _MORE.get(kind, {}).items() if given[name] != usual}
+        return _SHOWN[kind].format(**given) + "".join(f", {name}={value}" for name, value in more.items())
     return ", ".join(f"{name}={value!r}" for name, value in given.items() if name != "inplace" or value)
 
 

@@ -1,9 +1,13 @@
 """Losses, and the functions of lazuli that networks use."""
 
-from lazuli import _C
+import builtins
+import math
+
+from lazuli import _C, _tensor
 from lazuli._C import *  # noqa: F403
 from lazuli._C.nn import functional as _functional
 from lazuli._C.nn.functional import *  # noqa: F403
+from lazuli.autograd.grad_mode import no_grad
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
@@ -72,6 +76,14 @@ def rrelu(x, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     return x.copy_(y) if inplace else y
 
 
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    lengths = [n if isinstance(n, _C.Tensor) else _tensor.tensor(list(n), dtype=_C.int64) for n in (input_lengths, target_lengths)]
+    return _functional.ctc_loss(log_probs, targets, *lengths, blank, reduction, zero_infinity)
+
+
+ctc_loss.__doc__ = _functional.ctc_loss.__doc__ + "\n\nLengths may be rows of numbers."
+
+
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
     """max(distance of anchor and positive - distance of anchor and negative + margin, 0), of a function of two tensors."""
     if margin <= 0:
@@ -110,7 +122,7 @@ def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         if set(steps) != {1}:
             raise _C.InvalidArgumentError("conv3d: padding='same' is not supported for strided convolutions")
         reach = [d * (k - 1) for d, k in zip(apart, weight.shape[2:], strict=True)]
-        x = _C.nn.functional.pad(x, [p for r in reversed(reach) for p in (r // 2, r - r // 2)])
+        x = _C.pad(x, [p for r in reversed(reach) for p in (r // 2, r - r // 2)])
     elif isinstance(padding, str) and padding != "valid":
         raise _C.InvalidArgumentError(f"conv3d: padding must be numbers, 'same' or 'valid', is {padding!r}")
     return _C.conv3d(x, weight, bias, stride, 0 if isinstance(padding, str) else padding, dilation, groups)
@@ -120,6 +132,110 @@ def max_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     """Largest element of each window of x [N, C, D, H, W], as max_pool2d(), and on demand their positions in the volume."""
     call = _C.max_pool3d_with_indices if return_indices else _C.max_pool3d
     return call(x, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
+
+
+def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
+                                 dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True,
+                                 attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None,
+                                 static_k=None, static_v=None, average_attn_weights=True, is_causal=False):
+    """Attention of query [L, N, E] to key and value [S, N, E], or without N, by projections into heads and one back; gives also the weights,
+    [N, L, S] or of each head, if they are needed."""
+    name = "multi_head_attention_forward"
+    if query.ndim not in (2, 3) or query.shape[-1] != embed_dim_to_check or embed_dim_to_check % num_heads:
+        raise _C.InvalidArgumentError(f"{name}: query {tuple(query.shape)} must have 2 or 3 dims, the last of {embed_dim_to_check}, in {num_heads} heads")
+    if query.ndim == 2:
+        padding = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+        y, weights = multi_head_attention_forward(
+            query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1), embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
+            add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training, padding, need_weights, attn_mask, use_separate_proj_weight,
+            q_proj_weight, k_proj_weight, v_proj_weight, static_k, static_v, average_attn_weights, is_causal)
+        return y.squeeze(1), None if weights is None else weights.squeeze(0)
+    length, batch, width = query.shape
+    size = width // num_heads
+    if is_causal and attn_mask is None:
+        raise _C.InvalidArgumentError(f"{name}: need attn_mask if specifying the is_causal hint")
+    weights_in = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight.chunk(3)
+    biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
+    q, k, v = (linear(x, w, b) for x, w, b in zip((query, key, value), weights_in, biases, strict=True))  # noqa: F405
+    mask = None if attn_mask is None else _added(attn_mask, q.dtype)
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.ndim == 2 else mask
+    padding = None if key_padding_mask is None else _added(key_padding_mask, q.dtype)
+    more = 0
+    if bias_k is not None and bias_v is not None:
+        k, v = _C.cat([k, bias_k.repeat(1, batch, 1)]), _C.cat([v, bias_v.repeat(1, batch, 1)])
+        more += 1
+    q = q.reshape(length, batch * num_heads, size).transpose(0, 1)
+    k = k.reshape(k.shape[0], batch * num_heads, size).transpose(0, 1) if static_k is None else static_k
+    v = v.reshape(v.shape[0], batch * num_heads, size).transpose(0, 1) if static_v is None else static_v
+    if add_zero_attn:
+        k, v = (_C.cat([x, _C.zeros([batch * num_heads, 1, size], dtype=x.dtype)], 1) for x in (k, v))
+        more += 1
+    if more:
+        mask, padding = (None if x is None else _C.pad(x, [0, more]) for x in (mask, padding))
+    keys = k.shape[1]
+    if padding is not None:
+        padding = padding.reshape(batch, 1, 1, keys).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, keys)
+        mask = padding if mask is None else mask + padding
+    scores = (q * size ** -0.5) @ k.transpose(1, 2)
+    attention = (scores if mask is None else scores + mask).softmax(-1)
+    heads = (dropout(attention, dropout_p) if training and dropout_p > 0 else attention) @ v
+    y = linear(heads.transpose(0, 1).reshape(length, batch, width), out_proj_weight, out_proj_bias)  # noqa: F405
+    if not need_weights:
+        return y, None
+    attention = attention.reshape(batch, num_heads, length, keys)
+    return y, attention.mean(1) if average_attn_weights else attention
+
+
+def _added(mask, dtype):
+    """What is added to scores: -infinity where a mask of bools is true."""
+    return _C.zeros(mask.shape, dtype=dtype).masked_fill(mask, -float("inf")) if mask.dtype == _C.bool else mask.to(dtype)
+
+
+def _fractional(n):
+    """fractional_max_pool2d or 3d."""
+    name = f"fractional_max_pool{n}d"
+
+    def sizes(what, given):
+        return [given] * n if isinstance(given, (int, float)) else list(given)
+
+    def function(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        if (output_size is None) == (output_ratio is None):
+            raise _C.InvalidArgumentError(f"{name}: takes either output_size or output_ratio")
+        if input.ndim == n + 1:
+            y = function(input.unsqueeze(0), kernel_size, output_size, output_ratio, return_indices, _random_samples)
+            return tuple(t.squeeze(0) for t in y) if return_indices else y.squeeze(0)
+        if input.ndim != n + 2 or 0 in input.shape[1:]:
+            raise _C.InvalidArgumentError(f"{name}: takes x [N, C, ...] of {n} dims with elements, not {tuple(input.shape)}")
+        image, kernel = input.shape[2:], sizes("kernel_size", kernel_size)
+        ratio = None if output_ratio is None else sizes("output_ratio", output_ratio)
+        if ratio is not None and [r for r in ratio if not 0 < r < 1]:
+            raise _C.InvalidArgumentError(f"{name}: output_ratio must be between 0 and 1, is {output_ratio}")
+        out = [int(size * r) for size, r in zip(image, ratio, strict=True)] if ratio is not None else sizes("output_size", output_size)
+        if [o for o, k, size in zip(out, kernel, image, strict=True) if o + k - 1 > size or o < 1 or k < 1]:
+            raise _C.InvalidArgumentError(f"{name}: windows of {tuple(kernel)} that give {tuple(out)} do not fit into {tuple(image)}")
+        drawn = _C.rand([*input.shape[:2], n], dtype=input.dtype) if _random_samples is None else _random_samples
+        place = None
+        for d, (o, k, size) in enumerate(zip(out, kernel, image, strict=True)):
+            u = drawn[..., d if n == 3 else n - 1 - d].unsqueeze(-1)
+            alpha = (size - k) / (o - 1) if o > 1 else 0.0
+            first = (((_C.arange(o, dtype=u.dtype) + u) * alpha).long() - (u * alpha).long()).clamp(0, size - k)
+            first = _C.where(_C.arange(o) == o - 1, size - k, first)  # [N, C, o]
+            along = (first.unsqueeze(-1) + _C.arange(k)).reshape(*input.shape[:2], *[1] * d, o, *[1] * (n - 1), k, *[1] * (n - 1 - d))
+            place = along if place is None else place * size + along
+        shape = [*input.shape[:2], *out]
+        places = place.expand(*shape, *kernel).reshape(*input.shape[:2], -1)
+        windows = input.flatten(2).gather(2, places).reshape(*shape, -1)
+        values, at = windows.max(-1, keepdim=True)
+        indices = places.reshape(*shape, -1).gather(-1, at).squeeze(-1)
+        return (values.squeeze(-1), indices) if return_indices else values.squeeze(-1)
+
+    function.__name__ = name
+    function.__doc__ = f"The largest element of each window of x [N, C, ...] of {n} dims, windows whose places are drawn, and on demand where it stands."
+    return function
+
+
+fractional_max_pool2d, fractional_max_pool3d = _fractional(2), _fractional(3)
 
 
 def _sized(function, n):
@@ -135,3 +251,60 @@ def _sized(function, n):
 
 adaptive_avg_pool2d, adaptive_max_pool2d = _sized(_C.adaptive_avg_pool2d, 2), _sized(_C.adaptive_max_pool2d, 2)
 adaptive_avg_pool3d, adaptive_max_pool3d = _sized(_C.adaptive_avg_pool3d, 3), _sized(_C.adaptive_max_pool3d, 3)
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    """The rows of weight [n, d] at the indices: [...] to [..., d]; the row padding_idx gets no gradient.
+
+    With max_norm the rows that are used are first scaled, in place, to a norm of at most that. With scale_grad_by_freq a row's
+    gradient is divided by how often it is used. `sparse` says nothing here.
+    """
+    if max_norm is not None:
+        with no_grad():
+            rows = input.flatten()
+            weight.index_copy_(0, rows, weight.detach()[rows].renorm(norm_type, 0, max_norm))
+    rows = _functional.embedding(input, weight, padding_idx)
+    if scale_grad_by_freq and rows.requires_grad:
+        counts = _C.zeros(weight.shape[0], dtype=weight.dtype).index_add_(0, input.flatten(), _C.ones(input.numel(), dtype=weight.dtype))
+        rows.register_hook(lambda gradient: gradient / counts[input].unsqueeze(-1))
+    return rows
+
+
+def _lp_pool(n):
+    pool = getattr(_C, f"avg_pool{n}d")
+
+    def call(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+        count = kernel_size ** n if isinstance(kernel_size, int) else math.prod(kernel_size)
+        mean = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+        return (mean.sign() * mean.abs().relu() * count).pow(1.0 / norm_type)
+
+    call.__name__, call.__doc__ = f"lp_pool{n}d", f"The norm of order norm_type of each window of {n} dims; windows with a negative sum of powers give NaN."
+    return call
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_pool, (1, 2, 3))
+
+
+def _max_unpool(n):
+    def call(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        name = f"max_unpool{n}d"
+        kernel, step, pad = ([v] * n if isinstance(v, int) else list(v) for v in (kernel_size, kernel_size if stride in (None, ()) else stride, padding))
+        if input.shape != indices.shape:
+            raise _C.InvalidArgumentError(f"{name}: x {tuple(input.shape)} and indices {tuple(indices.shape)} must have the same dims")
+        if input.ndim not in (n + 1, n + 2):
+            raise _C.InvalidArgumentError(f"{name}: takes {n + 1} or {n + 2} dims, not {input.ndim}")
+        sizes = [(size - 1) * s - 2 * p + k for size, s, p, k in zip(input.shape[-n:], step, pad, kernel, strict=True)]
+        if output_size is not None:
+            wanted = list(output_size)[-n:]
+            if not builtins.all(size - s < w < size + s for w, size, s in zip(wanted, sizes, step, strict=True)):
+                raise _C.InvalidArgumentError(f"{name}: invalid output_size {tuple(output_size)}: about {tuple(sizes)} is meant")
+            sizes = wanted
+        outer = tuple(input.shape[:-n])
+        flat = _C.zeros((*outer, math.prod(sizes)), dtype=input.dtype)
+        return flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).reshape(*outer, *sizes)
+
+    call.__name__, call.__doc__ = f"max_unpool{n}d", f"What max_pool{n}d() took with its indices, where it stood; zero elsewhere."
+    return call
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = map(_max_unpool, (1, 2, 3))

@@ -1,6 +1,7 @@
 """Layers that are written in Python: convolutions of other ranks, their transposes, pools, norms, padding, resampling, attention."""
 
 import copy
+import inspect
 import math
 
 from lazuli import _C
@@ -175,7 +176,9 @@ def _kept(name, shown, doc, parameters, call, complete=None):
             complete(kept)
         Kept.__init__(self, **kept)
 
-    made = type(name, (Kept,), {"__init__": __init__, "__doc__": doc, "_shown": shown, "__module__": __name__,
+    signature = inspect.Signature([inspect.Parameter(p[0], inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                                                     default=p[1] if len(p) > 1 else inspect.Parameter.empty) for p in given])
+    made = type(name, (Kept,), {"__init__": __init__, "__signature__": signature, "__doc__": doc, "_shown": shown, "__module__": __name__,
                                 "forward": lambda self, *inputs: call(self, *inputs)})
     globals()[name] = _public(made)
 
@@ -236,6 +239,19 @@ _kept("PairwiseDistance", "", "pairwise_distance().", [("p", 2.0), ("eps", 1e-6)
       lambda s, x, y: F.pairwise_distance(x, y, s.p, s.eps, s.keepdim))
 _kept("LocalResponseNorm", "{size}, alpha={alpha}, beta={beta}, k={k}", "local_response_norm().",
       ["size", ("alpha", 1e-4), ("beta", 0.75), ("k", 1.0)], lambda s, x: F.local_response_norm(x, s.size, s.alpha, s.beta, s.k))
+_kept("CrossMapLRN2d", "{size}, alpha={alpha}, beta={beta}, k={k}", "LocalResponseNorm of images.",
+      ["size", ("alpha", 1e-4), ("beta", 0.75), ("k", 1)], lambda s, x: F.local_response_norm(x, s.size, s.alpha, s.beta, s.k))
+_kept("RReLU", "lower={lower}, upper={upper}", "leaky_relu() whose slope, in training, is drawn for each element.",
+      [("lower", 1.0 / 8), ("upper", 1.0 / 3), ("inplace", False)], lambda s, x: F.rrelu(x, s.lower, s.upper, s.training, s.inplace))
+RReLU.extra_repr = lambda s: f"lower={s.lower}, upper={s.upper}" + (", inplace=True" if s.inplace else "")  # noqa: F821
+for _n in (1, 2, 3):
+    _kept(f"LPPool{_n}d", "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}",
+          f"The norm of each window of {_n} dims.", ["norm_type", "kernel_size", ("stride", None), ("ceil_mode", False)],
+          lambda s, x, f=getattr(F, f"lp_pool{_n}d"): f(x, float(s.norm_type), s.kernel_size, s.stride, s.ceil_mode))
+    _kept(f"MaxUnpool{_n}d", _SIZES, f"What MaxPool{_n}d took, where it stood; zero elsewhere.", _POOL,
+          lambda s, x, where, output_size=None, f=getattr(F, f"max_unpool{_n}d"): f(x, where, s.kernel_size, s.stride, s.padding, output_size),
+          lambda kept, n=_n: kept.update({k: _tuple(v, n) for k, v in ((k, kept["kernel_size"] if k == "stride" and kept[k] is None else kept[k])
+                                                                      for k in ("kernel_size", "stride", "padding"))}))
 _kept("Softmax2d", "", "softmax() over the channels of [N, C, H, W] or [C, H, W].", [], lambda s, x: _channels_softmax(x))
 _kept("Unflatten", "dim={dim}, unflattened_size={unflattened_size}", "One dim as several.", ["dim", "unflattened_size"],
       lambda s, x: x.unflatten(s.dim, s.unflattened_size))
@@ -280,11 +296,17 @@ def _around(n):
     return complete
 
 
+def _padded(layer, x, mode, n):
+    if mode == "circular" and x.dim() not in (n + 1, n + 2):
+        raise _C.InvalidArgumentError(f"CircularPad{n}d: expected {n + 1}D or {n + 2}D input (got {x.dim()}D input)")
+    return F.pad(x, layer.padding, mode, getattr(layer, "value", None))
+
+
 for _n in (1, 2, 3):
     for _kind, _way in (("Constant", "constant"), ("Reflection", "reflect"), ("Replication", "replicate"), ("Circular", "circular"), ("Zero", "constant")):
         _kept(f"{_kind}Pad{_n}d", "padding={padding}, value={value}" if _kind == "Constant" else "{padding}", f"pad() of {_n} dims.",
               ["padding", *(["value"] if _kind == "Constant" else [])],
-              lambda s, x, mode=_way: F.pad(x, s.padding, mode, getattr(s, "value", None)), _around(_n))
+              lambda s, x, mode=_way, n=_n: _padded(s, x, mode, n), _around(_n))
 
 
 # --- normalisation
@@ -384,8 +406,6 @@ class MultiheadAttention(Module):
         super().__init__()
         if embed_dim % num_heads:
             raise _C.InvalidArgumentError(f"MultiheadAttention: embed_dim {embed_dim} must be divisible by num_heads {num_heads}")
-        if add_bias_kv or add_zero_attn:
-            raise _C.UnimplementedError("MultiheadAttention: has no add_bias_kv and no add_zero_attn")
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
         self._qkv_same_embed_dim = self.kdim == self.vdim == embed_dim
@@ -400,7 +420,12 @@ class MultiheadAttention(Module):
             self.v_proj_weight = Parameter(_C.empty((embed_dim, self.vdim), **made))
             self.register_parameter("in_proj_weight", None)
         self.in_proj_bias = Parameter(_C.zeros(3 * embed_dim, **made)) if bias else None
-        self.out_proj = _C.nn.Linear(embed_dim, embed_dim, bias=bias)
+        self.out_proj = _C.nn.Linear(embed_dim, embed_dim, bias=bias, **made)
+        self.bias_k, self.bias_v = (Parameter(_C.empty((1, 1, embed_dim), **made)) if add_bias_kv else None for _ in range(2))
+        self.add_zero_attn = add_zero_attn
+        for weight in (self.bias_k, self.bias_v):
+            if weight is not None:
+                init.xavier_normal_(weight)
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)
@@ -422,8 +447,16 @@ class MultiheadAttention(Module):
         elif not self.batch_first:
             query, key, value = query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1)
         n, length, _ = query.shape
-        heads = [x.reshape(n, x.shape[1], self.num_heads, -1).transpose(1, 2) for x in self._projected(query, key, value)]
+        query, key, value = self._projected(query, key, value)
+        if self.bias_k is not None:
+            key, value = (_C.cat([x, more.expand(n, 1, -1)], 1) for x, more in ((key, self.bias_k), (value, self.bias_v)))
+        heads = [x.reshape(n, x.shape[1], self.num_heads, -1).transpose(1, 2) for x in (query, key, value)]
+        if self.add_zero_attn:
+            heads[1:] = [_C.cat([x, _C.zeros_like(x[:, :, :1])], 2) for x in heads[1:]]
         mask = self._mask(attn_mask, key_padding_mask, n, heads[0].dtype)
+        more = heads[1].shape[2] - (0 if mask is None else mask.shape[-1])
+        if mask is not None and more:
+            mask = F.pad(mask, (0, more))  # what was added is always seen
         dropout = self.dropout if self.training else 0.0
         weights = None
         if need_weights:
@@ -469,13 +502,14 @@ class TransformerEncoderLayer(Module):
     """Self-attention and two linear layers, each with a residual connection and a norm."""
 
     def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=False,
-                 norm_first=False, bias=True):
+                 norm_first=False, bias=True, device=None, dtype=None):
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first)
         _feed_forward(self, d_model, dim_feedforward, dropout, bias)
         self.norm1, self.norm2 = (_C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias) for _ in range(2))
         self.dropout1, self.dropout2 = (_C.nn.Dropout(dropout) for _ in range(2))
         self.norm_first, self.activation = norm_first, _activation(activation)
+        self.to(dtype=dtype, device=device)
 
     def _attend(self, x, mask, padding, is_causal):
         y, _ = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal)
@@ -497,7 +531,7 @@ class TransformerDecoderLayer(Module):
     """Self-attention, attention to a memory and two linear layers, each with a residual connection and a norm."""
 
     def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=False,
-                 norm_first=False, bias=True):
+                 norm_first=False, bias=True, device=None, dtype=None):
         super().__init__()
         self.self_attn, self.multihead_attn = (MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first)
                                                for _ in range(2))
@@ -505,6 +539,7 @@ class TransformerDecoderLayer(Module):
         self.norm1, self.norm2, self.norm3 = (_C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias) for _ in range(3))
         self.dropout1, self.dropout2, self.dropout3 = (_C.nn.Dropout(dropout) for _ in range(3))
         self.norm_first, self.activation = norm_first, _activation(activation)
+        self.to(dtype=dtype, device=device)
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
                 tgt_is_causal=False, memory_is_causal=False):
@@ -565,16 +600,18 @@ class Transformer(Module):
     """An encoder and a decoder that attends to what it gives."""
 
     def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation="relu",
-                 layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True):
+                 custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True, device=None,
+                 dtype=None):
         super().__init__()
         arguments = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         norms = [_C.nn.LayerNorm(d_model, eps=layer_norm_eps, bias=bias) for _ in range(2)]
-        self.encoder = TransformerEncoder(TransformerEncoderLayer(*arguments), num_encoder_layers, norms[0])
-        self.decoder = TransformerDecoder(TransformerDecoderLayer(*arguments), num_decoder_layers, norms[1])
+        self.encoder = custom_encoder or TransformerEncoder(TransformerEncoderLayer(*arguments), num_encoder_layers, norms[0])
+        self.decoder = custom_decoder or TransformerDecoder(TransformerDecoderLayer(*arguments), num_decoder_layers, norms[1])
         for p in self.parameters():
             if p.ndim > 1:
                 init.xavier_uniform_(p)
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        self.to(dtype=dtype, device=device)
 
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, tgt_key_padding_mask=None,
                 memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, memory_is_causal=False):

@@ -11,6 +11,7 @@ from lazuli.nn import functional
 _LOSSES = {
     "BCELoss": (functional.binary_cross_entropy, "weight size_average reduce reduction"),
     "BCEWithLogitsLoss": (functional.binary_cross_entropy_with_logits, "weight size_average reduce reduction pos_weight"),
+    "CTCLoss": (functional.ctc_loss, "blank reduction zero_infinity"),
     "CosineEmbeddingLoss": (functional.cosine_embedding_loss, "margin size_average reduce reduction"),
     "CrossEntropyLoss": (functional.cross_entropy, "weight size_average ignore_index reduce reduction label_smoothing"),
     "GaussianNLLLoss": (functional.gaussian_nll_loss, "full eps reduction"),
@@ -54,6 +55,9 @@ class Loss(Module):
         old = [given.pop(name, None) for name in ("size_average", "reduce")]
         if old != [None, None]:
             given["reduction"] = _reduction(type(self).__name__, *old)
+        for option, value in given.items():
+            if isinstance(value, complex):
+                raise TypeError(f"{type(self).__name__}: {option} must be a float or int, not complex")
         self._options = list(given)
         for name, value in given.items():
             if name in _WEIGHTS:

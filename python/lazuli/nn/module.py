@@ -10,7 +10,7 @@ from collections import OrderedDict, namedtuple
 from lazuli._C import Device, Tensor
 from lazuli._C.nn import Module, Parameter, _is_made
 from lazuli._tensor import SHORT_NAMES, to_arguments
-from lazuli.nn import _text
+from lazuli.nn import _extras, _mistakes, _text
 
 
 def _method(function):
@@ -45,6 +45,7 @@ def __setattr__(self, name, value):
         old.set_data(value.detach())  # the registered tensor stays, with other elements
         return None
     if isinstance(old, (Module, Parameter)):
+        _mistakes.replaced(self, name, old, value)
         self._unregister(name)  # what comes takes its place
     if isinstance(value, Module):
         _register_module(self, name, value)
@@ -114,6 +115,7 @@ def _walk(module, own, prefix, recurse, remove_duplicate):
     seen = set()
     modules = module.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, module)]
     for path, inner in modules:
+        _mistakes.unregistered(inner)
         for name, tensor in own(inner):
             if remove_duplicate and hash(tensor) in seen:
                 continue
@@ -323,7 +325,7 @@ def _get_name(self):
 @_method
 def extra_repr(self):
     """What repr() shows besides the modules in this one; a class may say more of itself, in lines."""
-    return _text.shown_of(type(self), self._made_of) if hasattr(self, "_made_of") else ""
+    return _text.shown_of(_extras.layer_of(type(self)), self._made_of) if "_made_of" in vars(self) else ""
 
 
 @_method
@@ -336,94 +338,118 @@ def _argument(self, name):
     made_of = vars(self).get("_made_of", {})
     if name in made_of:
         return made_of[name]
-    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)  # of which Python says what is meant
 
 
 Module.__getattr__ = _argument
 
 
-def _is_layer(module):
-    return type(module).__module__ == "lazuli.nn" and hasattr(module, "_clone")
-
-
-def _refuse_derived(module, what):
-    if hasattr(module, "_clone") and not _is_layer(module):
-        raise TypeError(f"a {type(module).__name__} cannot be {what}: it derives from a layer; let it have one")
-
-
 def _made_again(kind, arguments, named):
-    """What pickle makes of a module before it has its state."""
-    if hasattr(kind, "_clone"):
-        return kind(*arguments, **named)
+    """What pickle makes of a module before it has its state; of a layer of C++ with the arguments that it was made of."""
     made = kind.__new__(kind)
-    Module.__init__(made)
+    (_extras.layer_of(kind) or Module).__init__(made, *arguments, **named)
     return made
+
+
+_OF_LAYERS = ("_made_by", "_made_of", "_tensors")  # attributes that a layer gets from its constructor
+
+
+def _tensors_of(module):
+    """Pairs of the names and tensors that a layer of C++ has itself, besides what it has as attributes."""
+    return [(name, tensor) for name, tensor in (*_own_parameters(module), *_own_buffers(module)) if name not in vars(module)]
+
+
+def _drop_others(made, names):
+    """Takes from a layer that was made again the tensors that the first one has not got."""
+    for name, _ in _tensors_of(made):
+        if name not in names:
+            made._unregister(name)
+            made._lend(name, None)
 
 
 @_method
 def __reduce_ex__(self, protocol):
-    """A layer travels as the arguments of its constructor and its tensors, another module as its attributes."""
-    _refuse_derived(self, "pickled")
-    if _is_layer(self):
-        tensors = [(name, tensor.detach(), tensor.requires_grad) for name, tensor in (*_own_parameters(self), *_own_buffers(self))]
-        return _made_again, (type(self), *self._made_by), (self.training, tensors, vars(self).get("_hooks"))
-    return _made_again, (type(self), (), {}), (self.training, dict(vars(self)), None)
+    """A module travels as its attributes; a layer of C++ as the arguments of its constructor and its tensors, too."""
+    tensors, arguments = None, ((), {})
+    if _extras.is_of_cpp(self):
+        tensors = [(name, tensor.detach(), tensor.requires_grad) for name, tensor in _tensors_of(self)]
+        arguments = self._made_by
+    attributes = {name: value for name, value in vars(self).items() if name not in _OF_LAYERS}
+    return _made_again, (_extras.public_class(type(self)), *arguments), (self.training, tensors, attributes)
 
 
 @_method
 def __setstate__(self, state):
-    training, own, hooks = state
-    if isinstance(own, list):
-        tensors = dict((*_own_parameters(self), *_own_buffers(self)))
-        for name, value, requires_grad in own:
-            tensors[name].set_data(value)
-            tensors[name].requires_grad = requires_grad
-        if hooks is not None:
-            object.__setattr__(self, "_hooks", hooks)
-    else:
-        buffers = own.pop("_buffer_names", {})
-        for name, value in own.items():
-            if name in buffers:
-                self.register_buffer(name, value, persistent=buffers[name])
-            else:
-                setattr(self, name, value)
+    training, tensors, own = state
+    if tensors is not None:
+        _drop_others(self, [name for name, _, _ in tensors])
+        there = dict(_tensors_of(self))
+        for name, value, requires_grad in tensors:
+            there[name].set_data(value)
+            there[name].requires_grad = requires_grad
+    buffers = own.pop("_buffer_names", {})
+    for name, value in own.items():
+        if name in buffers:
+            self.register_buffer(name, value, persistent=buffers[name])
+        elif name == "_hooks":
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self, name, value)
     self._train(training)
 
 
 @_method
 def __deepcopy__(self, memo):
-    """A module of its own: layers are cloned, other attributes copied."""
-    if _is_layer(self):
-        clone = self._clone()
-        object.__setattr__(clone, "_made_of", self._made_of)
-        object.__setattr__(clone, "_made_by", self._made_by)
-        if "_hooks" in vars(self):
-            object.__setattr__(clone, "_hooks", {kind: dict(hooks) for kind, hooks in self._hooks.items()})
-        return memo.setdefault(id(self), clone)
-    _refuse_derived(self, "copied")
-    made = memo[id(self)] = _made_again(type(self), (), {})
-    made._train(self.training)
+    """A module of its own: tensors and other attributes are copied."""
+    made = memo[id(self)] = self._new_like(memo)
     buffers = _buffers(self)
     for name, value in vars(self).items():
-        if name == "_buffer_names":
+        if name == "_buffer_names" or name in _OF_LAYERS:
             continue
-        if name in buffers:
+        if name == "_hooks":
+            object.__setattr__(made, name, {kind: dict(hooks) for kind, hooks in value.items()})
+        elif name in buffers:
             made.register_buffer(name, None if value is None else value.clone(), persistent=buffers[name])
         else:
             setattr(made, name, copy.deepcopy(value, memo))
+    made._train(self.training)
+    return made
+
+
+@_method
+def _new_like(self, memo):
+    """A module of this class, a layer with copies of its tensors."""
+    if not _extras.is_of_cpp(self):
+        return _made_again(_extras.public_class(type(self)), (), {})
+    made = _made_again(_extras.public_class(type(self)), *self._made_by)
+    tensors = _tensors_of(self)
+    _drop_others(made, [name for name, _ in tensors])
+    there = dict(_tensors_of(made))
+    for name, tensor in tensors:
+        there[name].set_data(tensor.detach().clone())
+        there[name].requires_grad = tensor.requires_grad
     return made
 
 
 def _remember_arguments(layer):
-    """Lets a layer's repr() show what it was made of."""
-    made, signature = layer.__init__, _text.signature_of(layer)
+    """Gives a layer of C++ PyTorch's further arguments and methods, and lets its repr() show what it was made of."""
+    made, own = layer.__init__, _text.signature_of(layer)
+    signature = _extras.signature_of(layer, own)
 
     def init(self, *arguments, **named):
-        made(self, *arguments, **named)
-        object.__setattr__(self, "_made_by", (arguments, named))
-        object.__setattr__(self, "_made_of", _text.arguments_of(type(self), signature, arguments, named))
+        sorted_out = _extras.sorted_out(layer, own, signature, arguments, named)
+        if sorted_out is None:
+            made(self, *arguments, **named)
+        else:
+            made(self, **sorted_out[0])
+        kept = {name: value for name, value in named.items() if name != "_weight"}
+        object.__setattr__(self, "_made_by", (arguments, kept))
+        object.__setattr__(self, "_made_of", _text.arguments_of(layer, signature, arguments, named))
+        if sorted_out is not None and sorted_out[1]:
+            _extras.finish(self, sorted_out[1])
 
-    layer.__init__ = init
+    layer.__init__, layer.__signature__ = init, signature
+    _extras.add_methods(layer)
 
 
 for _layer in Module.__subclasses__():

@@ -9,6 +9,7 @@ from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._tensor import tensor
 from lazuli.autograd import no_grad
+from lazuli.nn import _mistakes
 from lazuli.utils.hooks import RemovableHandle
 
 _before_all, _after_all = OrderedDict(), OrderedDict()
@@ -108,6 +109,7 @@ class Optimizer:
 
     def _prepare(self):
         self._stepper = _C.optim._Stepper()
+        _mistakes.watch(self)
         self._before_step, self._after_step = OrderedDict(), OrderedDict()
         self._before_state, self._after_state = OrderedDict(), OrderedDict()
         self._before_load, self._after_load = OrderedDict(), OrderedDict()

@@ -1,0 +1,217 @@
+"""What layers of C++ take in Python besides: PyTorch's further arguments, in PyTorch's order, and its reset_parameters().
+
+An argument that changes what forward() does makes the object one of a class that derives from the layer's, a variant, whose forward()
+is written here. A variant has the layer's name, and is copied and pickled as the layer is.
+"""
+
+import inspect
+import math
+
+from lazuli import _C
+from lazuli._C import Tensor, get_default_dtype
+from lazuli._C.nn import Module, init
+from lazuli._types import finfo
+from lazuli.nn import functional as F  # noqa: N812
+
+_PLACE = "device dtype"
+# All parameters of a layer in PyTorch's order, by the names of the rows; those that no row has, with their defaults.
+_ORDER = {
+    "AdaptiveAvgPool2d": "size", "Conv2d": f"in_channels out_channels kernel stride padding dilation groups bias padding_mode {_PLACE}",
+    "Dropout": "p inplace", "Embedding": f"rows dim padding_idx max_norm norm_type scale_grad_by_freq sparse _weight _freeze {_PLACE}",
+    "GroupNorm": f"groups channels eps affine {_PLACE} bias", "LayerNorm": f"normalized_shape eps affine bias {_PLACE}",
+    "Linear": f"in_features out_features bias {_PLACE}", "MaxPool2d": "kernel stride padding dilation return_indices ceil_mode",
+    "PReLU": f"channels init {_PLACE}", "RMSNorm": f"normalized_shape eps affine {_PLACE}",
+    **{f"BatchNorm{n}d": f"channels eps momentum affine track_running_stats {_PLACE} bias" for n in (1, 2, 3)}}
+_DEFAULTS = {"_freeze": False, "_weight": None, "affine": True, "device": None, "dtype": None, "inplace": False, "max_norm": None,
+             "norm_type": 2.0, "padding_mode": "zeros", "return_indices": False, "scale_grad_by_freq": False, "sparse": False}
+HIDDEN = ("_freeze", "_weight", "device", "dtype")  # which are no attributes
+
+
+def signature_of(layer, own):
+    """The signature of a layer's constructor in Python; `own`: that of C++."""
+    order = _ORDER.get(layer.__name__)
+    if order is None:
+        return own
+    return inspect.Signature([
+        own.parameters[name] if name in own.parameters
+        else inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=_DEFAULTS[name]) for name in order.split()])
+
+
+def sorted_out(layer, own, signature, arguments, named):
+    """The arguments of C++'s constructor by name, and the others; None where C++ has to say what is wrong with them."""
+    if signature is own or len(arguments) > len(signature.parameters):
+        return None
+    given = dict(zip(signature.parameters, arguments, strict=False))
+    for name, value in named.items():
+        known = name if name in signature.parameters else next((n for n in _C._own_names(name) if n in signature.parameters), name)
+        if known in given:
+            return None
+        given[known] = value
+    extras = {name: given.pop(name) for name in list(given) if name in signature.parameters and name not in own.parameters}
+    if layer.__name__ == "RMSNorm" and "eps" in given and given["eps"] is None:
+        given["eps"] = finfo(extras.get("dtype") or get_default_dtype()).eps  # as PyTorch
+    if layer.__name__ == "AdaptiveAvgPool2d" and isinstance(given.get("size"), (tuple, list)) and None in given["size"]:
+        extras["size"], given["size"] = tuple(given["size"]), 1  # C++ takes numbers
+    return given, extras
+
+
+def finish(module, extras):
+    """Does to a layer that was made what its further arguments say."""
+    for name in ("bias", "affine"):
+        if extras.get(name) is False:  # of RMSNorm
+            module._unregister("weight")
+            module._lend("weight", None)
+    if extras.get("_weight") is not None:
+        if tuple(extras["_weight"].shape) != tuple(module.weight.shape):
+            raise _C.InvalidArgumentError(f"Embedding: _weight must have dims {tuple(module.weight.shape)}, has {tuple(extras['_weight'].shape)}")
+        module.weight.set_data(extras["_weight"].detach())
+    if extras.get("dtype") is not None or extras.get("device") is not None:
+        module.to(dtype=extras.get("dtype"), device=extras.get("device"))
+    if extras.get("_freeze"):
+        module.weight.requires_grad = False
+    for wanted, variant in _VARIANTS.get(module_kind(module), ()):
+        if wanted(extras):
+            module.__class__ = variant_of(type(module), variant)
+
+
+def module_kind(module):
+    """The name of the layer of C++ that a module is, or derives from; None: of none."""
+    layer = layer_of(type(module))
+    return layer.__name__ if layer else None
+
+
+def layer_of(kind):
+    """The class of C++ that a class is or derives from, if it is a layer's."""
+    return next((c for c in kind.__mro__ if "_lend" in vars(c)), None)
+
+
+def public_class(kind):
+    """The class of which a variant is one."""
+    return next(c for c in kind.__mro__ if "_is_variant" not in vars(c))
+
+
+_made = {}
+
+
+def variant_of(kind, mixin):
+    """The class that derives from both, with the name of the first."""
+    if (kind, mixin) not in _made:
+        _made[kind, mixin] = type(kind.__name__, (mixin, kind), {"_is_variant": True, "__module__": kind.__module__, "__doc__": kind.__doc__})
+    return _made[kind, mixin]
+
+
+class _Padded:
+    """Conv2d whose border is not zeros."""
+
+    def forward(self, x):
+        if self.padding == "same":
+            around = [p for d, k in zip(reversed(self.dilation), reversed(self.kernel_size), strict=True)
+                      for p in (d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2)]
+        else:
+            around = [0] * 4 if self.padding == "valid" else [p for p in reversed(self.padding) for _ in range(2)]
+        return F.conv2d(F.pad(x, around, self.padding_mode), self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+
+
+class _InPlace:
+    """Dropout that writes to its input."""
+
+    def forward(self, x):
+        return F.dropout(x, self.p, self.training, True)
+
+
+class _WithIndices:
+    """MaxPool2d that says where the largest stand."""
+
+    def forward(self, x):
+        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, True)
+
+
+class _Limited:
+    """Embedding whose rows have a norm of at most max_norm, or whose gradient counts how often a row is used."""
+
+    def forward(self, x):
+        return F.embedding(x, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+
+
+class _Sized:
+    """AdaptiveAvgPool2d with sizes that are those of the input."""
+
+    def forward(self, x):
+        return F.adaptive_avg_pool2d(x, self.output_size)
+
+
+# By layer: when a variant is meant, and which.
+_VARIANTS = {
+    "AdaptiveAvgPool2d": [(lambda given: "size" in given, _Sized)],
+    "Conv2d": [(lambda given: given.get("padding_mode", "zeros") != "zeros", _Padded)],
+    "Dropout": [(lambda given: given.get("inplace"), _InPlace)],
+    "Embedding": [(lambda given: given.get("max_norm") is not None or given.get("scale_grad_by_freq"), _Limited)],
+    "MaxPool2d": [(lambda given: given.get("return_indices"), _WithIndices)]}
+
+
+# --- reset_parameters()
+
+
+def _reset_uniform(self):
+    """Draws weight and bias anew."""
+    init.kaiming_uniform_(self.weight, math.sqrt(5))
+    if self.bias is not None:
+        bound = 1 / math.sqrt(math.prod(self.weight.shape[1:]))
+        init.uniform_(self.bias, -bound, bound)
+
+
+def _reset_norm(self):
+    """Makes the weight one and the bias zero."""
+    if hasattr(self, "reset_running_stats"):
+        self.reset_running_stats()
+    if self.weight is not None:
+        init.ones_(self.weight)
+    if isinstance(getattr(self, "bias", None), Tensor):
+        init.zeros_(self.bias)
+
+
+def _reset_running_stats(self):
+    """Forgets the batches so far."""
+    if self.running_mean is not None:
+        self.running_mean.zero_()
+        self.running_var.fill_(1)
+        self.num_batches_tracked.zero_()
+
+
+def _reset_table(self):
+    """Draws the rows anew."""
+    init.normal_(self.weight)
+    if self.padding_idx is not None:
+        self.weight.detach()[self.padding_idx] = 0
+
+
+def _reset_slope(self):
+    """Makes the slope what it was at first."""
+    init.constant_(self.weight, self.init)
+
+
+_RESETS = {"BatchNorm1d": _reset_norm, "BatchNorm2d": _reset_norm, "BatchNorm3d": _reset_norm, "Conv2d": _reset_uniform, "Embedding": _reset_table,
+           "GroupNorm": _reset_norm, "LayerNorm": _reset_norm, "Linear": _reset_uniform, "PReLU": _reset_slope, "RMSNorm": _reset_norm}
+
+
+def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    """A table that begins as a tensor of rank 2, and stays so if it is frozen."""
+    if embeddings.dim() != 2:
+        raise _C.InvalidArgumentError(f"Embedding.from_pretrained: takes a tensor of rank 2, not {embeddings.dim()}")
+    return cls(*embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
+
+
+def add_methods(layer):
+    """Gives a layer of C++ the methods that PyTorch's has."""
+    name = layer.__name__
+    if name in _RESETS:
+        layer.reset_parameters = _RESETS[name]
+    if name.startswith("BatchNorm"):
+        layer.reset_running_stats = _reset_running_stats
+    if name == "Embedding":
+        layer.from_pretrained = classmethod(from_pretrained)
+
+
+def is_of_cpp(module):
+    """Whether a module is a layer of C++ or derives from one."""
+    return isinstance(module, Module) and layer_of(type(module)) is not None

@@ -1,0 +1,48 @@
+"""docs/debugging.md: its programs and commands, with the output that it shows."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "debugging.md").read_text()
+
+
+def sections():
+    """(title, programs by file name, [(command, output)]) of each part that has commands."""
+    for part in re.split(r"^## ", "## \n" + PAGE, flags=re.MULTILINE):
+        programs = {re.match(r"# (\S+)\n", code)[1]: code for code in re.findall(r"^```python\n(.*?)^```$", part, re.DOTALL | re.MULTILINE)}
+        commands = []
+        for block in re.findall(r"^```console\n(.*?)^```$", part, re.DOTALL | re.MULTILINE):
+            for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = step.partition("\n")
+                commands.append((command, output))
+        if commands:
+            yield part.partition("\n")[0] or "Debugging", programs, commands
+
+
+def as_pattern(output):
+    """A line "..." stands for any lines, "..." in a line for anything in it."""
+    pattern = ""
+    for line in output.splitlines():
+        pattern += r"(?:.*\n)*?" if line == "..." else ".*".join(re.escape(part) for part in line.split("...")) + r"\n"
+    return pattern
+
+
+@pytest.mark.parametrize("title, programs, commands", list(sections()), ids=lambda x: x if isinstance(x, str) else "")
+def test_commands_print_what_the_page_shows(tmp_path, title, programs, commands):
+    assert title
+    for name, code in programs.items():
+        (tmp_path / name).write_text(code)
+    for command, output in commands:
+        program = re.sub(r"\bpython ", f"{sys.executable} ", command)
+        done = subprocess.run(program, shell=True, cwd=tmp_path, env=os.environ | {"LC_ALL": "C"}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+        assert re.fullmatch(as_pattern(output), done.stdout), f"$ {command}\n{done.stdout}"
+
+
+def test_every_symptom_is_there():
+    assert [title for title, _, _ in sections()] == ["Debugging", "A wrong result", "A recompile storm", "A slow step", "Out of memory"]

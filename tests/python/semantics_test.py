@@ -1,0 +1,88 @@
+"""What calls mean where one could think otherwise: results and errors that PyTorch 2.13 gave for the same lines."""
+
+import pytest
+
+import lazuli as lz
+
+INF = float("inf")
+MATRIX = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+def evaluate(line):
+    """The value of r after these statements."""
+    names = {"lz": lz, "T": lz.tensor, "F": lz.nn.functional, "inf": INF, "X": lz.tensor(MATRIX), "I": lz.zeros(3, dtype=lz.int64)}
+    exec(line, names)  # noqa: S102
+    result = names["r"]
+    return result.tolist() if isinstance(result, lz.Tensor) else result
+
+
+VALUES = {
+    # What is written at positions keeps its dtype, but a number, and one value for a mask, take the tensor's.
+    "I[T([0])] = 1.5; r = I": [1, 0, 0], "I[T([True, False, True])] = T(1.5); r = I": [1, 0, 1],
+    "I[T([True, False, True])] = T([1.5]); r = I": [1, 0, 1], "I[0] = T(1.5); r = I": [1, 0, 0],
+    "I[0:2] = T([1.5, 2.5]); r = I": [1, 2, 0], "I[True] = T(1.5); r = I": [1, 1, 1], "I[T([1])] = [7]; r = I": [0, 7, 0],
+    # True and False among indices are new dims of size 1 and 0.
+    "r = X[True]": [MATRIX], "r = tuple(X[False].shape)": (0, 2, 3), "r = X[True, 1]": [[3.0, 4.0, 5.0]],
+    "r = tuple(X[:, True].shape)": (2, 1, 3), "r = tuple(X[True, T([0, 1])].shape)": (2, 3), "r = tuple(X[:, True, T([0, 1])].shape)": (2, 2),
+    "r = tuple(X[True, True].shape)": (1, 2, 3), "r = tuple(X[False, True].shape)": (0, 2, 3), "r = tuple(X[T(True)].shape)": (1, 2, 3),
+    "r = tuple(X[T(False), 1].shape)": (0, 3), "X[True] = T([1.0, 2.0, 3.0]); r = X": [[1.0, 2.0, 3.0]] * 2, "X[False] = 7; r = X": MATRIX,
+    "X[True, 1] = 7; r = X": [MATRIX[0], [7.0] * 3], "X[1, False] = 7; r = X": MATRIX, "X[T(False)] = 7; r = X": MATRIX,
+    # A source may be larger than the index.
+    "r = T([[1.0, 2.0], [3.0, 4.0]]).scatter(0, T([[0, 1]]), T([[5.0, 6.0], [7.0, 8.0]]), reduce='multiply')": [[5.0, 2.0], [3.0, 24.0]],
+    # Gradients of steps are zeros.
+    **{f"x = T([2.5, -1.0], requires_grad=True); y = x * 1; y.{f}_(); y.sum().backward(); r = x.grad": [0.0, 0.0]
+       for f in ("round", "floor", "ceil", "trunc", "sign")},
+    "x = T([2.5], requires_grad=True); x.round().sum().backward(); r = x.grad": [0.0],
+    "r = T([0j]).log2()": [complex(-INF, 0)], "r = T([0j], dtype=lz.complex128).log10()": [complex(-INF, 0)],
+    "r = tuple(lz.randint(3, [2]).shape)": (2,), "r = T([True]) ** True": [True], "r = T([True]) ** 2": [1],
+    "r = T([2.0], dtype=lz.float64).float_power_(2)": [4.0], "r = T([2.0 + 0j], dtype=lz.complex128).float_power_(T([2])).real": [4.0],
+    "x = T([3.0], dtype=lz.float64, requires_grad=True); y = x * 1; y.float_power_(2); y.sum().backward(); r = x.grad": [6.0],
+    "r = lz.zeros(2).fill_(T(1.5))": [1.5, 1.5],
+    # resize_ sees the memory from the first element on.
+    "r = X.resize_(2)": [0.0, 1.0], "r = X.resize_(3, 2)": [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], "r = X.t().resize_(6)": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+    "x = lz.arange(6.0); y = x[2:]; y.resize_(2, 2); y[0, 0] = 9; r = x": [0.0, 1.0, 9.0, 3.0, 4.0, 5.0],
+    "x = lz.arange(3.0); y = x[1:]; y.resize_(4); y[0] = 9; r = y.tolist() + x.tolist()": [9.0, 2.0, 0.0, 0.0, 0.0, 1.0, 2.0],
+    "r = tuple(lz.arange(6.0).resize_as_(lz.zeros(2, 2)).shape)": (2, 2),
+    # Masks say what counts; of nothing a sum is 0 and a maximum -infinity.
+    "r = lz.masked.sum(X, 1, mask=T([[True, False, True], [False, False, False]]))": [2.0, 0.0],
+    "r = lz.masked.amax(X, 1, mask=T([[True, True, False], [False, False, False]]))": [1.0, -INF],
+    "r = lz.masked.mean(X, mask=X > 2)": 4.0, "r = lz.masked.median(X, 1, mask=X != 1)": [0.0, 4.0], "r = lz.masked.argmin(X, 1, mask=X > 0)": [1.0, 0.0],
+    "r = lz.masked.var(X, 1, mask=X > 0)": [0.5, 1.0], "r = lz.masked.softmax(T([0.0, 0.0, 5.0]), 0, mask=T([True, True, False]))": [0.5, 0.5, 0.0],
+    "r = lz.masked.cumsum(X, 1, mask=X != 1)": [[0.0, 0.0, 2.0], [3.0, 7.0, 12.0]], "r = lz.masked.norm(X, 1, 0, mask=X < 5)": [3.0, 5.0, 2.0],
+    "r = lz.masked.normalize(T([3.0, 4.0, 9.0]), 2.0, 0, mask=T([True, True, False]))": [0.6000000238418579, 0.800000011920929, 0.0],
+    "r = lz._chunk_cat([T([[1.0], [2.0], [3.0]]), T([[4.0, 5.0]])], 0, 2)": [[1.0, 2.0, 4.0, 5.0], [3.0, 0.0, 0.0, 0.0]],
+    "r = F.fractional_max_pool2d(X.reshape(1, 1, 2, 3), (1, 2), (2, 1), _random_samples=lz.zeros(1, 1, 2))": [[[[2.0], [5.0]]]],
+    "r = F.conv3d(lz.ones(1, 1, 1, 1, 3), lz.ones(1, 1, 1, 1, 2), padding='same')": [[[[[2.0, 2.0, 1.0]]]]],
+    "r = F.huber_loss(T([0.0]), T([3.0]), 'sum', 0.5)": 1.375,
+}
+
+
+@pytest.mark.parametrize("line", VALUES)
+def test_values_are_pytorchs(line):
+    assert evaluate(line) == VALUES[line]
+
+
+DTYPES = "the value .* must have the dtype of the tensor"
+REFUSED = {
+    "X[T([0])] = T([1])": (RuntimeError, DTYPES), "I[T([0])] = T([1.5])": (RuntimeError, DTYPES), "I[T([0])] = T(1.5)": (RuntimeError, DTYPES),
+    "I[T([True, False, True])] = T([1.5, 2.5])": (RuntimeError, DTYPES), "I[T([True, False, True])] = T(1.5j)": (RuntimeError, DTYPES),
+    "I[T(True)] = T(1.5)": (RuntimeError, DTYPES), "I.index_put_((T([0]),), T([1.5]), accumulate=True)": (RuntimeError, DTYPES),
+    "I.index_put_((T([True, False, False]),), T([1.5]), accumulate=True)": (RuntimeError, DTYPES),
+    "T([1j]).abs_()": (RuntimeError, "abs_: the result is real, the tensor c64.1., which is changed in place, complex"),
+    "lz.randint(3, 5)": (TypeError, "randint: takes"), "lz.randint(0, 3, 5)": (TypeError, "randint: takes"),
+    "T([True]) ** T([True])": (NotImplementedError, "pow: is not implemented for pred"), "True ** T([True])": (NotImplementedError, "pow: "),
+    "T([True]).pow_(T([True]))": (NotImplementedError, "pow_: is not implemented for pred"),
+    "T([2.0]).float_power_(2)": (RuntimeError, "float_power_: the result is of f64, which f32.1. does not hold"),
+    "T([2.0], dtype=lz.float64).float_power_(2j)": (RuntimeError, "float_power_: the result is of c128"),
+    "lz.zeros(3, requires_grad=True).resize_(2)": (RuntimeError, "resize_: cannot resize tensors that require a gradient"),
+    "lz.zeros(3).resize_(-1)": (RuntimeError, "resize_: .-1. are no sizes"),
+    "lz.zeros(3).fill_(T([1.0]))": (RuntimeError, "fill_: takes a number or a tensor of rank 0, not f32.1."),
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_errors_are_pytorchs(line):
+    kind, message = REFUSED[line]
+    with pytest.raises(kind, match=message) as raised:
+        evaluate(f"{line}; r = 0")
+    assert isinstance(raised.value, lz.Error) or kind is TypeError

@@ -265,6 +265,9 @@ void Signature::Sort(PyObject* first, PyObject* const* arguments, std::size_t po
   }
 }
 
+namespace {
+
+// The arguments of an __init__, sorted.
 void SortOf(const Signature& signature, const py::args& args, const py::kwargs& kwargs,
             std::span<PyObject*> slots, py::object& gathered) {
   std::vector<PyObject*> arguments;
@@ -277,7 +280,20 @@ void SortOf(const Signature& signature, const py::args& args, const py::kwargs& 
   signature.Sort(nullptr, arguments.data(), args.size(), py::tuple(names).ptr(), slots, gathered);
 }
 
-void DescribeConstructor(py::handle type, Signature& signature, std::string_view doc) {
+}  // namespace
+
+void DefineConstructor(py::handle type, Signature& signature, std::size_t slots, Maker make,
+                       std::string_view doc) {
+  const auto init = [&signature, slots, make](py::detail::value_and_holder& made,
+                                              const py::args& args, const py::kwargs& kwargs) {
+    std::vector<PyObject*> sorted(slots);
+    py::object gathered;
+    SortOf(signature, args, kwargs, sorted, gathered);
+    made.value_ptr() = make(signature, sorted);
+  };
+  py::setattr(type, "__init__",
+              py::cpp_function(init, py::name("__init__"), py::is_method(type),
+                               py::detail::is_new_style_constructor()));
   signature.name = py::str(type.attr("__name__"));
   type.attr("__doc__") =
       py::str(signature.name + signature.Text(/*types=*/false) + "\n\n" + std::string(doc));

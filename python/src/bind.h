@@ -305,33 +305,28 @@ void DefineFunction(py::module_& module, std::string_view name, std::string_view
   const Signature& signature = Bound<kFunction>::Describe(name, parameters, doc);
   Publish(module, Kind::kFunction, signature, &Bound<kFunction>::Function);
 }
-// The arguments of an __init__, sorted.
-void SortOf(const Signature& signature, const py::args& args, const py::kwargs& kwargs,
-            std::span<PyObject*> slots, py::object& gathered);
-// Gives the type its __doc__, and its signature to the stubs.
-void DescribeConstructor(py::handle type, Signature& signature, std::string_view doc);
-// An __init__ that makes a T of (P...), and of the caller's line if T takes it.
-// `extra` is for pybind11.
-template <class T, class... P, class Class, class... Extra>
-void DefineConstructor(Class& type, std::string_view parameters, std::string_view doc,
-                       const Extra&... extra) {
+// Makes a new object for an __init__ of the sorted arguments.
+using Maker = void* (*)(const Signature& signature, std::span<PyObject*> slots);
+// An __init__ of the type whose arguments take so many slots, its __doc__, and its signature for stubs.
+void DefineConstructor(py::handle type, Signature& signature, std::size_t slots, Maker make,
+                       std::string_view doc);
+
+// The same, making a T of (P...), and of the caller's line if T takes it.
+template <class T, class... P>
+void DefineConstructor(py::handle type, std::string_view parameters, std::string_view doc) {
   static Signature signature;
   signature.name = "__init__";
   signature.result = "None";
   AddParameters<P...>(signature, parameters);
-  type.def(py::init([](const py::args& args, const py::kwargs& kwargs) {
-             std::array<PyObject*, (SlotCount<P>() + ... + 0)> slots{};
-             py::object gathered;
-             SortOf(signature, args, kwargs, slots, gathered);
-             return CallLoaded<P...>(signature, slots, [](const auto&... values) {
-               if constexpr (std::is_constructible_v<T, decltype(values)..., SourceLocation>)
-                 return std::make_unique<T>(values..., SourceLocation::current());
-               else
-                 return std::make_unique<T>(values...);
-             });
-           }),
-           extra...);
-  DescribeConstructor(type, signature, doc);
+  const Maker make = [](const Signature& of, std::span<PyObject*> slots) -> void* {
+    return CallLoaded<P...>(of, slots, [](const auto&... values) {
+      if constexpr (std::is_constructible_v<T, decltype(values)..., SourceLocation>)
+        return new T(values..., SourceLocation::current());
+      else
+        return new T(values...);
+    });
+  };
+  DefineConstructor(type, signature, (SlotCount<P>() + ... + 0), make, doc);
 }
 
 }  // namespace lazuli::python

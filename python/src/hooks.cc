@@ -59,8 +59,9 @@ Tensor CallHook(const Hook& hook, const Tensor& gradient) {
                  std::string(Py_TYPE(given.ptr())->tp_name));
 }
 
-std::unordered_map<PyTypeObject*, HeldTensors>& HeldBy() {
-  static auto* held = new std::unordered_map<PyTypeObject*, HeldTensors>;  // as long as the types
+std::unordered_map<PyTypeObject*, std::vector<TensorMember>>& HeldBy() {
+  static auto* held =
+      new std::unordered_map<PyTypeObject*, std::vector<TensorMember>>;  // as long as the types
   return *held;
 }
 
@@ -74,7 +75,7 @@ class References {
   void AddObject(PyObject* object) {
     const auto& types = py::detail::all_type_info(Py_TYPE(object));
     if (types.size() != 1) return;
-    const void* value =
+    void* value =
         reinterpret_cast<py::detail::instance*>(object)->get_value_and_holder().value_ptr();
     std::vector<std::size_t> roots;
     if (Is(object, *tensor_type)) {
@@ -82,8 +83,9 @@ class References {
     } else if (py::isinstance<nn::Module>(object)) {
       const auto more = HeldBy().find(types[0]->type);
       if (more != HeldBy().end()) {
-        for (const Tensor* tensor : more->second(value)) {
-          if (tensor->defined()) roots.push_back(Reach(*tensor, 1));
+        for (const TensorMember member : more->second) {
+          const Tensor& tensor = member(value);
+          if (tensor.defined()) roots.push_back(Reach(tensor, 1));
         }
       }
       AddModule(*static_cast<const nn::Module*>(value), roots);
@@ -293,6 +295,8 @@ int VisitHooks(PyObject* self, visitproc visit, void* arg) {
   return 0;
 }
 
-void SetHeldTensors(PyTypeObject* type, HeldTensors held) { HeldBy()[type] = held; }
+void SetHeldTensors(PyTypeObject* type, std::vector<TensorMember> members) {
+  HeldBy()[type] = std::move(members);
+}
 
 }  // namespace lazuli::python

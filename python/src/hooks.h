@@ -25,7 +25,7 @@ HookHandle RegisterHook(Tensor& x, const py::function& hook);
 int VisitHooks(PyObject* self, visitproc visit, void* arg);
 
 // The tensors that objects of this type hold besides the state of their module.
-using HeldTensors = std::vector<const Tensor*> (*)(const void* object);
-void SetHeldTensors(PyTypeObject* type, HeldTensors held);
+using TensorMember = Tensor& (*)(void* object);
+void SetHeldTensors(PyTypeObject* type, std::vector<TensorMember> members);
 
 }  // namespace lazuli::python

@@ -52,29 +52,39 @@ PyObject* CallLayer(PyObject* self, PyObject* const* arguments, Py_ssize_t n, Py
 // Makes the function what calling an object of the type does.
 void AddCall(py::handle type, _PyCFunctionFastWithKeywords function);
 
-// A tensor of a layer as Python sees it: the same object each time, since programs know parameters
-// by their id().
-py::object OwnTensor(const py::object& layer, PyObject* name, const Tensor& tensor, bool parameter);
-constexpr bool IsParameter(std::string_view kind) { return kind == "parameter"; }
-
 template <class L>
 Tensor Forward(const LayerRef<L>& layer, const Tensor& x, SourceLocation loc) {
   return (*layer).forward(x, loc);
 }
 
-// Calls f(name, tensor) for the tensors that a layer has itself.
-template <class L, class F>
-void ForEachTensor(L& layer, F&& f) {
-  if constexpr (requires { layer.weight; }) f("weight", layer.weight);
-  if constexpr (requires { layer.bias; }) f("bias", layer.bias);
-  if constexpr (requires { layer.running_mean; }) {
-    f("running_mean", layer.running_mean);
-    f("running_var", layer.running_var);
-    f("num_batches_tracked", layer.num_batches_tracked);
-  }
+// A tensor that a layer has itself.
+struct LayerTensor {
+  const char* name;
+  bool is_parameter;  // or a buffer
+  TensorMember member;
+};
+template <class L>
+std::vector<LayerTensor> TensorsOf() {
+  std::vector<LayerTensor> tensors;
+#define LAZULI_TENSOR(name, is_parameter)          \
+  if constexpr (requires(L layer) { layer.name; }) \
+    tensors.push_back({#name, is_parameter,        \
+                       [](void* layer) -> Tensor& { return static_cast<L*>(layer)->name; }});
+  LAZULI_TENSOR(weight, true)
+  LAZULI_TENSOR(bias, true)
+  LAZULI_TENSOR(running_mean, false)
+  LAZULI_TENSOR(running_var, false)
+  LAZULI_TENSOR(num_batches_tracked, false)
+#undef LAZULI_TENSOR
+  return tensors;
 }
 
-// A layer made of (P...), with its parameters as attributes.
+// Defines the tensors as attributes of the type, and _lend(), _clone().
+using LayerCloner = py::object (*)(const void* layer);
+void DefineLayer(py::handle type, const std::vector<LayerTensor>& tensors, LayerCloner clone);
+
+// A layer made of (P...), with its parameters as attributes. What is not the layer's own is no template:
+// a layer costs half a second of compiling otherwise.
 template <class L, class... P>
 void BindLayer(py::module_& nn, const char* name, std::string_view parameters, const char* doc) {
   py::class_<L, nn::Module> type(nn, name, WithAttributes());
@@ -84,44 +94,9 @@ void BindLayer(py::module_& nn, const char* name, std::string_view parameters, c
           Bound<&Forward<L>>::Describe("forward", "(self, x)", "What calling the layer does."),
           &Bound<&Forward<L>>::Method);
   AddCall(type, &CallLayer<L, &Forward<L>>);
-  type.def("_clone", [](const L& layer) {
+  DefineLayer(type, TensorsOf<L>(), [](const void* layer) {
     const Caller caller;
-    return std::make_unique<L>(nn::clone(layer));
-  });
-#define LAZULI_TENSOR(member, kind)                                                       \
-  if constexpr (requires(L l) { l.member; })                                              \
-    type.def_property(                                                                    \
-        #member,                                                                          \
-        [](const py::object& self) {                                                      \
-          static PyObject* name = PyUnicode_InternFromString(#member);                    \
-          return OwnTensor(self, name, self.cast<const L&>().member, IsParameter(#kind)); \
-        },                                                                                \
-        [](L& l, const Tensor& value) {                                                   \
-          const Caller caller;                                                            \
-          l.unregister(#member);                                                          \
-          l.member = l.register_##kind(#member, value);                                   \
-        });
-  LAZULI_TENSOR(weight, parameter)
-  LAZULI_TENSOR(bias, parameter)
-  LAZULI_TENSOR(running_mean, buffer)
-  LAZULI_TENSOR(running_var, buffer)
-  LAZULI_TENSOR(num_batches_tracked, buffer)
-#undef LAZULI_TENSOR
-  // For as long as a call lasts: a tensor in place of a parameter, which stays registered.
-  type.def("_lend", [](L& l, std::string_view name, const std::optional<Tensor>& value) {
-    Tensor* place = nullptr;
-    ForEachTensor(l, [&](std::string_view own, Tensor& tensor) {
-      if (own == name) place = &tensor;
-    });
-    if (place == nullptr) throw py::attribute_error(std::string(name));
-    const Tensor before = std::exchange(*place, value.value_or(Tensor()));
-    return before.defined() ? ToPython(before) : py::none();
-  });
-  SetHeldTensors(LayerRef<L>::type, [](const void* object) {
-    const L& layer = *static_cast<const L*>(object);
-    std::vector<const Tensor*> held;
-    ForEachTensor(layer, [&](std::string_view, const Tensor& tensor) { held.push_back(&tensor); });
-    return held;
+    return py::cast(std::make_unique<L>(nn::clone(*static_cast<const L*>(layer))));
   });
 }
 

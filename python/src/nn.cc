@@ -115,23 +115,6 @@ void BindModule(py::module_& nn) {
 
 }  // namespace
 
-py::object OwnTensor(const py::object& layer, PyObject* name, const Tensor& tensor,
-                     bool parameter) {
-  if (!tensor.defined()) return py::none();
-  static PyObject* key = PyUnicode_InternFromString("_tensors");
-  const py::dict attributes = layer.attr("__dict__");
-  PyObject* known = PyDict_GetItemWithError(attributes.ptr(), key);
-  const auto tensors = known == nullptr ? py::dict() : py::reinterpret_borrow<py::dict>(known);
-  if (known == nullptr && PyDict_SetItem(attributes.ptr(), key, tensors.ptr()) != 0)
-    throw py::error_already_set();
-  if (PyObject* old = PyDict_GetItemWithError(tensors.ptr(), name);
-      old != nullptr && AsTensor(old)->is_same(tensor))
-    return py::reinterpret_borrow<py::object>(old);
-  py::object made = parameter ? py::cast(nn::Parameter(tensor)) : ToPython(tensor);
-  if (PyDict_SetItem(tensors.ptr(), name, made.ptr()) != 0) throw py::error_already_set();
-  return made;
-}
-
 PyObject* CallForward(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
   if (modules_have_hooks && HasHooks(self)) [[unlikely]]
     return CallHooked(self, arguments, n, names);

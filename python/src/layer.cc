@@ -1,0 +1,85 @@
+#include "python/src/layer.h"
+
+#include "python/src/bindings.h"
+#include "python/src/stl.h"
+
+namespace lazuli::python {
+namespace {
+
+// The layer of this type that an object is.
+void* LayerOf(py::handle self, py::handle type) {
+  if (!py::isinstance(self, type)) {
+    throw py::type_error(std::string(py::str(type.attr("__name__"))) + " is wanted, not " +
+                         Py_TYPE(self.ptr())->tp_name);
+  }
+  auto* info = py::detail::get_type_info(reinterpret_cast<PyTypeObject*>(type.ptr()));
+  return reinterpret_cast<py::detail::instance*>(self.ptr())
+      ->get_value_and_holder(info)
+      .value_ptr();
+}
+
+// A tensor of a layer as Python sees it: the same object each time, since programs know parameters
+// by their id().
+py::object OwnTensor(py::handle layer, PyObject* name, const Tensor& tensor, bool is_parameter) {
+  if (!tensor.defined()) return py::none();
+  static PyObject* key = PyUnicode_InternFromString("_tensors");
+  const py::dict attributes = layer.attr("__dict__");
+  PyObject* known = PyDict_GetItemWithError(attributes.ptr(), key);
+  const auto tensors = known == nullptr ? py::dict() : py::reinterpret_borrow<py::dict>(known);
+  if (known == nullptr && PyDict_SetItem(attributes.ptr(), key, tensors.ptr()) != 0)
+    throw py::error_already_set();
+  if (PyObject* old = PyDict_GetItemWithError(tensors.ptr(), name);
+      old != nullptr && AsTensor(old)->is_same(tensor))
+    return py::reinterpret_borrow<py::object>(old);
+  py::object made = is_parameter ? py::cast(nn::Parameter(tensor)) : ToPython(tensor);
+  if (PyDict_SetItem(tensors.ptr(), name, made.ptr()) != 0) throw py::error_already_set();
+  return made;
+}
+
+void DefineTensor(py::handle type, const LayerTensor& tensor) {
+  const auto [text, is_parameter, member] = tensor;
+  PyObject* name = PyUnicode_InternFromString(text);
+  const py::cpp_function get(
+      [=](py::handle self) {
+        return OwnTensor(self, name, member(LayerOf(self, type)), is_parameter);
+      },
+      py::is_method(type));
+  const py::cpp_function set(
+      [=](py::handle self, const Tensor& value) {
+        const Caller caller;
+        auto& module = self.cast<nn::Module&>();
+        module.unregister(text);
+        member(LayerOf(self, type)) = is_parameter ? module.register_parameter(text, value)
+                                                   : module.register_buffer(text, value);
+      },
+      py::is_method(type));
+  type.attr(text) =
+      py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(&PyProperty_Type))(get, set);
+}
+
+}  // namespace
+
+void DefineLayer(py::handle type, const std::vector<LayerTensor>& tensors, LayerCloner clone) {
+  std::vector<TensorMember> members;
+  for (const LayerTensor& tensor : tensors) {
+    DefineTensor(type, tensor);
+    members.push_back(tensor.member);
+  }
+  SetHeldTensors(reinterpret_cast<PyTypeObject*>(type.ptr()), members);
+  // For as long as a call lasts: a tensor in place of a parameter, which stays registered.
+  type.attr("_lend") = py::cpp_function(
+      [=](py::handle self, std::string_view name, const std::optional<Tensor>& value) {
+        for (const LayerTensor& tensor : tensors) {
+          if (tensor.name != name) continue;
+          Tensor& place = tensor.member(LayerOf(self, type));
+          return ToPython(std::exchange(place, value.value_or(Tensor())));
+        }
+        throw py::attribute_error(std::string(name));
+      },
+      py::name("_lend"), py::is_method(type));
+  type.attr("_clone") =
+      py::cpp_function([=](py::handle self) { return clone(LayerOf(self, type)); },
+                       py::name("_clone"), py::is_method(type));
+}
+
+}  // namespace lazuli::python

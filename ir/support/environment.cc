@@ -141,13 +141,17 @@ absl::StatusOr<std::vector<XlaFlag>> ParseXlaFlags(std::string_view text) {
   }
 }
 
+namespace {
+// Those of XLA_FLAGS; none where its value does not parse. Not read as a flag: this is asked while a
+// flag is being read.
+std::vector<XlaFlag> GivenXlaFlags() {
+  const char* const text = std::getenv("XLA_FLAGS");
+  return ParseXlaFlags(text == nullptr ? "" : text).value_or(std::vector<XlaFlag>());
+}
+}  // namespace
+
 const std::string* FindXlaFlag(std::string_view name) {
-  static const auto* const given = [] {
-    // Not as a flag: this is asked while a flag is being read.
-    const char* const text = std::getenv("XLA_FLAGS");
-    auto parsed = ParseXlaFlags(text == nullptr ? "" : text);
-    return new std::vector<XlaFlag>(parsed.ok() ? *std::move(parsed) : std::vector<XlaFlag>());
-  }();
+  static const auto* const given = new std::vector<XlaFlag>(GivenXlaFlags());
   for (auto it = given->rbegin(); it != given->rend(); ++it)
     if (it->name == name) return &it->value;
   return nullptr;

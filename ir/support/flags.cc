@@ -272,14 +272,15 @@ std::string DisabledPasses() {
   return names;
 }
 
+namespace {
+absl::Status FirstError() {
+  for (std::size_t i = 0; i < kNumFlags; ++i) LAZULI_RETURN_IF_ERROR(Load(i).error);
+  return CheckEnvironment();
+}
+}  // namespace
+
 absl::Status FlagErrors() {
-  static const auto* const found = [] {
-    for (std::size_t i = 0; i < kNumFlags; ++i) {
-      const Slot& slot = Load(i);
-      if (!slot.error.ok()) return new absl::Status(slot.error);
-    }
-    return new absl::Status(CheckEnvironment());
-  }();
+  static const auto* const found = new absl::Status(FirstError());
   return *found;
 }
 

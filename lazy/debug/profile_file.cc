@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_replace.h"
@@ -23,7 +24,7 @@ struct OfProcess {
   ir::SpanCollector spans;
   pid_t process = getpid();
 };
-OfProcess* of_process = nullptr;
+std::unique_ptr<OfProcess> of_process;
 
 std::string Path() {
   const std::string process = Str(getpid());
@@ -50,12 +51,12 @@ void WriteAtExit() {
 void InitializeProfileFile() {
   static const bool installed = [] {
     if (flags().profile().empty()) return false;
-    of_process = new OfProcess;
+    of_process = std::make_unique<OfProcess>();
     const bool is_file = flags().profile() != "-" && !flags().profile().ends_with('/');
     const absl::Status status = is_file ? Save(Profile({})) : absl::OkStatus();
     if (!status.ok()) {
       ir::SayOnce(status);
-      delete of_process;
+      of_process.reset();
       return false;
     }
     return std::atexit(WriteAtExit) == 0;

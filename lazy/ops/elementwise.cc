@@ -87,6 +87,14 @@ absl::Status CheckNotOfPred(lowering::Opcode opcode, DType dtype) {
   return absl::OkStatus();
 }
 
+// A difference takes no operand of pred, a power not two.
+absl::Status CheckNotOfPred(lowering::Opcode opcode, DType x, DType y) {
+  const bool one_is_enough = opcode == lowering::Opcode::kSubtract;
+  const bool refused = one_is_enough ? x == DType::kPred || y == DType::kPred
+                                     : x == DType::kPred && y == DType::kPred;
+  return refused ? CheckNotOfPred(opcode, DType::kPred) : absl::OkStatus();
+}
+
 // Whether the op computes in `dtype`, so that the call fails and not the run.
 absl::Status CheckType(Accepts accepts, lowering::Opcode opcode, DType dtype) {
   const bool whole = accepts == Accepts::kWhole && IsIntegral(dtype);
@@ -217,6 +225,7 @@ absl::StatusOr<Shape> BinaryShape(Accepts accepts, lowering::Opcode opcode, cons
                                   const Shape& y) {
   LAZULI_ASSIGN_OR_RETURN(const DType dtype, ComputeType(accepts, x, y));
   LAZULI_RETURN_IF_ERROR(CheckType(accepts, opcode, dtype));
+  LAZULI_RETURN_IF_ERROR(CheckNotOfPred(opcode, x.dtype(), y.dtype()));
   if (SameDims(x, y) || y.rank() == 0) return Shape(dtype, x.dims());
   LAZULI_ASSIGN_OR_RETURN(const Dims dims, BroadcastDims(x, y));
   return Shape(dtype, dims);
@@ -253,7 +262,7 @@ lowering::Op LowerBinary(lowering::LoweringContext& c, std::string_view op, Acce
     return b.Convert(b.Binary(opcode, l, r), narrow);
   }
   auto [l, r] = Prepare(accepts, x, y);
-  if (absl::Status s = CheckNotOfPred(opcode, l.dtype()); !s.ok())
+  if (absl::Status s = CheckNotOfPred(opcode, x.dtype(), y.dtype()); !s.ok())
     return c.builder.Error(std::move(s));
   if (opcode == lowering::Opcode::kRemainder) CheckDivisor(c, op, l, y);
   if (opcode == lowering::Opcode::kShiftRightArithmetic && IsUnsigned(l.dtype()))

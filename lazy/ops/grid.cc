@@ -209,8 +209,9 @@ Tensor SampledBy(std::string_view op, const Tensor& x, const Tensor& grid, int64
     ThrowRecordError(op, InvalidArgument("takes x of ", rank, " dims and modes from 0 to 2, not ",
                                          x.shape(), ", ", between, " and ", outside));
   }
-  return SampledWide(x, grid,
-                     {static_cast<SampleMode>(between), static_cast<SamplePadding>(outside), align_corners});
+  return SampledWide(
+      x, grid,
+      {static_cast<SampleMode>(between), static_cast<SamplePadding>(outside), align_corners});
 }
 
 // n numbers from -1 to 1: the edges, or the middles of so many parts.

@@ -13,6 +13,12 @@
 #include "lazy/tensor/function_scope.h"
 
 namespace lazuli::lazy {
+absl::Status CheckRows(const Shape& index) {
+  constexpr char kWanted[] = "index must be rank-1 integers, is ";
+  if (!IsIntegral(index.dtype())) return InvalidArgument(kWanted, index);
+  return index.rank() == 1 ? absl::OkStatus() : OutOfRange(kWanted, index);
+}
+
 namespace {
 
 using hlo::ComparisonDirection;
@@ -26,12 +32,6 @@ absl::Status CheckIndex(const Shape& x, const Shape& index, int64_t dim) {
   if (fits) return absl::OkStatus();
   return InvalidArgument("index ", index, " must have the rank of ", x,
                          " and be no larger but along dim ", dim);
-}
-
-// Why an index of slices is none; OK if it is one.
-absl::Status CheckRows(const Shape& index) {
-  if (index.rank() == 1 && IsIntegral(index.dtype())) return absl::OkStatus();
-  return InvalidArgument("index must be rank-1 integers, is ", index);
 }
 
 // Why slices of source do not fit x along dim; OK if they do.

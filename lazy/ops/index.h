@@ -9,6 +9,10 @@
 
 namespace lazuli::lazy {
 
+// Why an index of slices is none; OK if it is one. Integers of another rank are a mistake of indexing,
+// as torch has it.
+absl::Status CheckRows(const Shape& index);
+
 struct GatherOp {
   int64_t dim;
   LAZULI_OP("gather", "aten::gather", dim);

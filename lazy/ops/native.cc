@@ -18,7 +18,9 @@ std::tuple<Tensor, Tensor, Tensor> NativeLayerNorm(const Tensor& x,
   const Tensors moments = RecordAll(LayerNormOp{axis, eps}, absl::MakeConstSpan(&in, 1));
   Dims dims = DimsOf(x.shape());
   for (int64_t d = axis; d < x.rank(); ++d) dims[At(d)] = 1;
-  return {y, Reshape(moments[1], dims), Rsqrt(Reshape(moments[2], dims) + eps)};
+  const DType dtype = (weight.defined() ? weight : x).dtype();  // moments are of f32 at least
+  return {y, To(Reshape(moments[1], dims), dtype),
+          To(Rsqrt(Reshape(moments[2], dims) + eps), dtype)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> NativeGroupNorm(const Tensor& x, const Tensor& weight,

@@ -215,8 +215,7 @@ Tensor IndexReduce(const Tensor& in, int64_t dim, const Tensor& in_index, const 
   }
   const Tensor x = WithDim(in), index = WithDim(in_index), source = WithDim(in_source);
   const int64_t d = NormalizeDim(kOp, dim, x.rank());
-  if (index.rank() != 1 || !IsIntegral(index.dtype()))
-    ThrowRecordError(kOp, InvalidArgument("index must be rank-1 integers, is ", index.shape()));
+  if (const absl::Status s = CheckRows(index.shape()); !s.ok()) ThrowRecordError(kOp, s);
   const Dims dims = Resized(x.shape(), d, index.dim(0));
   if (source.shape().dims() != absl::MakeConstSpan(dims)) {
     ThrowRecordError(kOp, InvalidArgument("source must have the dims (", Join(dims, ", "),

@@ -208,9 +208,10 @@ Dims GradientDims(const Tensor& x, absl::Span<const int64_t> dim, int64_t edge_o
     dims[i] = NormalizeDim(kOp, dim[i], x.rank());
   for (const int64_t d : dims) {
     if (x.dim(d) > edge_order) continue;
-    ThrowRecordError(kOp, InvalidArgument("expected each dimension size to be at least edge_order+1, "
-                                          "dim ",
-                                          d, " of ", x.shape(), " is not"));
+    ThrowRecordError(kOp,
+                     InvalidArgument("expected each dimension size to be at least edge_order+1, "
+                                     "dim ",
+                                     d, " of ", x.shape(), " is not"));
   }
   return dims;
 }
@@ -230,17 +231,18 @@ Tensors Gradient(const Tensor& x, absl::Span<const Tensor> spacing, absl::Span<c
   constexpr char kOp[] = "gradient";
   const Dims dims = GradientDims(x, dim, edge_order);
   if (spacing.size() != dims.size()) {
-    ThrowRecordError(kOp, InvalidArgument("expected spacing to be unspecified, a number or as many as "
-                                          "there are dims, ",
-                                          dims.size(), ", got ", spacing.size()));
+    ThrowRecordError(kOp,
+                     InvalidArgument("expected spacing to be unspecified, a number or as many as "
+                                     "there are dims, ",
+                                     dims.size(), ", got ", spacing.size()));
   }
   const Tensor in = Floating(x);
   Tensors slopes;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const Tensor& points = spacing[i];
     if (points.rank() != 1 || points.dim(0) != x.dim(dims[i])) {
-      ThrowRecordError(kOp, InvalidArgument("expected coordinates [", x.dim(dims[i]), "] along dim ",
-                                            dims[i], ", got ", points.shape()));
+      ThrowRecordError(kOp, InvalidArgument("expected coordinates [", x.dim(dims[i]),
+                                            "] along dim ", dims[i], ", got ", points.shape()));
     }
     slopes.push_back(UnevenSlopes({in, dims[i], edge_order}, points));
   }

@@ -54,6 +54,8 @@ VALUES = {
     "r = F.fractional_max_pool2d(X.reshape(1, 1, 2, 3), (1, 2), (2, 1), _random_samples=lz.zeros(1, 1, 2))": [[[[2.0], [5.0]]]],
     "r = F.conv3d(lz.ones(1, 1, 1, 1, 3), lz.ones(1, 1, 1, 1, 2), padding='same')": [[[[[2.0, 2.0, 1.0]]]]],
     "r = F.huber_loss(T([0.0]), T([3.0]), 'sum', 0.5)": 1.375,
+    "r = [t.dtype for t in lz.native_layer_norm(X.bfloat16(), [3])]": [lz.bfloat16] * 3,
+    "r = [t.dtype for t in lz.native_layer_norm(X.bfloat16(), [3], lz.ones(3))][1:]": [lz.float32] * 2,
 }
 
 
@@ -75,6 +77,10 @@ REFUSED = {
     "T([2.0]).float_power_(2)": (RuntimeError, "float_power_: the result is of f64, which f32.1. does not hold"),
     "T([2.0], dtype=lz.float64).float_power_(2j)": (RuntimeError, "float_power_: the result is of c128"),
     "lz.zeros(3, requires_grad=True).resize_(2)": (RuntimeError, "resize_: cannot resize tensors that require a gradient"),
+    **{f"X.{f}": (IndexError, r"index must be rank-1 integers, is s64.1,1.") for f in (
+        "index_select(0, T([[0]]))", "index_add(0, T([[0]]), X)", "index_copy(0, T([[0]]), X)", "index_reduce(0, T([[0]]), X, 'amax')")},
+    **{line: (RuntimeError, "sub_?: takes no pred") for line in (
+        "T([True]) - T([1])", "T([1.5]) - T([True])", "T([True]) - 1", "1.5 - T([True])", "x = T([1]); x -= T([True])", "T([1]).sub_(T([True]))")},
     "lz.zeros(3).resize_(-1)": (RuntimeError, "resize_: .-1. are no sizes"),
     "lz.zeros(3).fill_(T([1.0]))": (RuntimeError, "fill_: takes a number or a tensor of rank 0, not f32.1."),
 }

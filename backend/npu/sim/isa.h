@@ -51,14 +51,13 @@ std::optional<Queue> QueueFromName(std::string_view name);
 enum class QueueKind : uint8_t { kSq, kLd, kSt, kLk, kHd, kMx, kVx, kXl, kAny };
 
 // The fields of a word, in its order from bit 0.
-#define NPU_FIELDS(X)                                                                    \
-  X(op, 8)                                                                               \
-  X(queue, 4)                                                                            \
-  X(type, 4)                                                                             \
-  X(wait_sem, 6)                                                                         \
-  X(wait_val, 8)                                                                         \
-  X(sig_sem, 6) X(sig_inc, 4) X(rd, 6) X(ra, 6) X(rb, 6) X(rc, 6) X(desc, 16) X(aux, 16) \
-      X(imm, 32)
+#define NPU_FIELDS(X) \
+  X(op, 8)            \
+  X(queue, 4)         \
+  X(type, 4)          \
+  X(wait_sem, 6)      \
+  X(wait_val, 8)      \
+  X(sig_sem, 6) X(sig_inc, 4) X(rd, 6) X(ra, 6) X(rb, 6) X(rc, 6) X(desc, 16) X(aux, 16) X(imm, 32)
 
 enum class Field : uint8_t {
 #define NPU_X(name, bits) name,

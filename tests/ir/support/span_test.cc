@@ -148,11 +148,12 @@ const SpanLabel kRan{.kind = SpanKind::kRun, .name = "program"};
 
 TEST(AppendSpansTest, WritesTracksSlicesArrowsAndRunsInFlight) {
   TraceJson json;
-  AppendSpans({.spans = {{&kQueued, 0, 1000, 500, 9},
-                         {&kRan, 3, 2000, 3000, 9},
-                         {&kSaid, 3, 2500, 1000, 0}},
-               .tracks = {{.thread = 0, .name = ""}, {.thread = 3, .name = "cpu:0", .device = true}}},
-              5, json);
+  AppendSpans(
+      {.spans = {{&kQueued, 0, 1000, 500, 9},
+                 {&kRan, 3, 2000, 3000, 9},
+                 {&kSaid, 3, 2500, 1000, 0}},
+       .tracks = {{.thread = 0, .name = ""}, {.thread = 3, .name = "cpu:0", .device = true}}},
+      5, json);
   EXPECT_EQ(
       std::move(json).Finish(),
       "{\"traceEvents\":[\n"

@@ -239,14 +239,21 @@ Tensor Argmin(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   return Argmax(Reversed(x), dim, keepdim);
 }
 
+namespace {
+// What all() and any() answer of bytes, which stood for bools once: bytes, as torch.
+Tensor AsAnswer(const Tensor& truth, const Tensor& x) {
+  return x.dtype() == DType::kU8 ? To(truth, DType::kU8) : truth;
+}
+}  // namespace
+
 Tensor All(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
   const Tensor zeros = Sum(Eq(x, Constant(0, x.dtype())), dims, keepdim);
-  return Eq(zeros, Constant(0, zeros.dtype()));
+  return AsAnswer(Eq(zeros, Constant(0, zeros.dtype())), x);
 }
 
 Tensor Any(const Tensor& x, absl::Span<const int64_t> dims, bool keepdim) {
   const Tensor others = Sum(Ne(x, Constant(0, x.dtype())), dims, keepdim);
-  return Ne(others, Constant(0, others.dtype()));
+  return AsAnswer(Ne(others, Constant(0, others.dtype())), x);
 }
 
 Tensor Logsumexp(const Tensor& in, absl::Span<const int64_t> dims, bool keepdim) {

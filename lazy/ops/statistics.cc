@@ -112,19 +112,17 @@ void CheckFloats(std::string_view op, const Tensor& x) {
       op, WrongType("takes floats or complex numbers, not ", x.shape(), "; convert with to()"));
 }
 
-// (sum of x^p)^(1/p) of x that is not negative; where the sum is 0, so is the gradient.
+// (sum of x^p)^(1/p) of x that is not negative; where that is 0, so is the gradient.
 Tensor PowerNorm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
-  const Value one = Constant(1, x.dtype()), zero = Constant(0, x.dtype());
-  const Tensor none = Eq(Detach(x), zero);
-  const Tensor powers = p == 1  ? x
-                        : p > 0 ? Where(none, zero, PowNumber(Where(none, one, x), p))
-                                : PowNumber(x, p);
-  Tensor sum = Sum(powers, dims, keepdim);
-  if (p == 1) return sum;
-  if (p < 0) return PowNumber(sum, 1 / p);
-  const Tensor empty = Eq(Detach(sum), Constant(0, sum.dtype()));
-  return Where(empty, Constant(0, sum.dtype()),
-               PowNumber(Where(empty, Constant(1, sum.dtype()), sum), 1 / p));
+  if (p == 1) return Sum(x, dims, keepdim);
+  const double power_of_zero = p > 0 ? 0 : std::numeric_limits<double>::infinity();
+  const auto constant = [](double v, const Tensor& like) { return Constant(v, like.dtype()); };
+  const Tensor none = Eq(Detach(x), constant(0, x));
+  const Tensor powers =
+      Where(none, constant(power_of_zero, x), PowNumber(Where(none, constant(1, x), x), p));
+  const Tensor sum = Sum(powers, dims, keepdim);
+  const Tensor empty = Eq(Detach(sum), constant(power_of_zero, sum));
+  return Where(empty, constant(0, sum), PowNumber(Where(empty, constant(1, sum), sum), 1 / p));
 }
 
 Tensor WithoutNan(const Tensor& x) {

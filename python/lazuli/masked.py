@@ -150,7 +150,7 @@ def _spread(name, input, dim, unbiased, correction, keepdim, dtype, mask):
     count = sum(_C.ones_like(x, dtype=_C.int64), dim, keepdim=True, mask=mask)
     off = x - sum(x, dim, keepdim=True, mask=mask) / count
     total = sum(off * off.conj(), dim, keepdim=True, mask=mask)
-    result = total / (count - less).clamp(0)
+    result = (total / (count - less).clamp(0)).to(total.dtype)
     return result if keepdim else result.squeeze(_dims(name, dim, x)) if x.ndim else result
 
 

@@ -54,7 +54,15 @@ VALUES = {
     "r = F.fractional_max_pool2d(X.reshape(1, 1, 2, 3), (1, 2), (2, 1), _random_samples=lz.zeros(1, 1, 2))": [[[[2.0], [5.0]]]],
     "r = F.conv3d(lz.ones(1, 1, 1, 1, 3), lz.ones(1, 1, 1, 1, 2), padding='same')": [[[[[2.0, 2.0, 1.0]]]]],
     "r = F.huber_loss(T([0.0]), T([3.0]), 'sum', 0.5)": 1.375,
+    **{f"x = T([0.0, 2.0], requires_grad=True); lz.linalg.vector_norm(x, {p}).backward(); r = x.grad": [0.0, 0.0] for p in (-1, -2)},
+    "x = T([1.0, 2.0], requires_grad=True); (lz.linalg.vector_norm(x, -1) * 9).backward(); r = x.grad": [4.0, 1.0],
+    "r = [lz.all(T([1], dtype=lz.uint8)).dtype, T([1], dtype=lz.uint8).any(0).dtype, lz.any(T([1])).dtype]": [lz.uint8, lz.uint8, lz.bool],
+    "r = lz.masked.var(X.bfloat16(), 1, correction=0.5, mask=X > 0).dtype": lz.bfloat16,
     "r = [t.dtype for t in lz.native_layer_norm(X.bfloat16(), [3])]": [lz.bfloat16] * 3,
+    **{f"x = T([0.0, 2.0], requires_grad=True); lz.linalg.vector_norm(x, {p}).backward(); r = x.grad": [0.0, 0.0] for p in (-1, -2)},
+    "x = T([1.0, 2.0], requires_grad=True); (lz.linalg.vector_norm(x, -1) * 9).backward(); r = x.grad": [4.0, 1.0],
+    "r = [lz.all(T([1], dtype=lz.uint8)).dtype, T([1], dtype=lz.uint8).any(0).dtype, lz.any(T([1])).dtype]": [lz.uint8, lz.uint8, lz.bool],
+    "r = lz.masked.var(X.bfloat16(), 1, correction=0.5, mask=X > 0).dtype": lz.bfloat16,
     "r = [t.dtype for t in lz.native_layer_norm(X.bfloat16(), [3], lz.ones(3))][1:]": [lz.float32] * 2,
 }
 

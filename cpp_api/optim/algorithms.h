@@ -24,15 +24,17 @@ struct Algorithm {
 struct Batch {
   std::size_t group = 0;
   std::vector<std::size_t> indices;
-  std::vector<double> numbers;  // before the update, then after it
+  std::vector<std::size_t> before;  // those of the step before
+  bool repeats = false;             // indices are the first of `before`
+  std::vector<double> numbers;      // before the update, then after it
   TensorList parameters, gradients;
   std::vector<TensorList> states;  // by state; all of one are defined, or none
   bool empty() const { return indices.empty(); }
   void Clear();
 
-  // Adds a parameter; state(s) gives its state s. The same parameters are mostly updated step after
-  // step: after EndStep() the lists still hold parameters and states, though no gradients, and where
-  // Add() finds the same tensor at its place it leaves it there.
+  // Adds a parameter; state(s) gives its state s. After EndStep() the lists still hold parameters
+  // and states, though no gradients, and where Add() finds the same tensor at its place it leaves it
+  // there.
   template <class State>
   void Add(std::size_t index, const Tensor& parameter, Tensor gradient, State state) {
     const std::size_t place = indices.size();
@@ -42,13 +44,27 @@ struct Batch {
       else if (!list[place].is_same(tensor))
         list[place] = tensor;
     };
+    repeats = (place == 0 || repeats) && IsNext(index);
     indices.push_back(index);
     put(parameters, parameter);
     gradients.push_back(std::move(gradient));
     for (std::size_t s = 0; s < states.size(); ++s) put(states[s], state(s));
   }
+  // Mostly the same parameters are updated step after step, and what they share stays the same. Adds
+  // one that comes at the place where it was the last time, if all before it did.
+  bool AddAgain(std::size_t index, const Tensor& parameter, Tensor& gradient) {
+    if (empty() || !repeats || !IsNext(index)) return false;
+    const Tensor& first = parameters[0];
+    if (first.dtype() != parameter.dtype() || first.device() != parameter.device()) return false;
+    indices.push_back(index);
+    gradients.push_back(std::move(gradient));
+    return true;
+  }
+  bool IsNext(std::size_t index) const {
+    return indices.size() < before.size() && before[indices.size()] == index;
+  }
   void CutToAdded();  // behind the last one of a step
-  void EndStep();
+  void EndStep(bool done);
 };
 // Whether a parameter with these numbers and states belongs to the batch, which is not empty.
 // state(s) tells whether its state s is defined.

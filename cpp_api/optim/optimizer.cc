@@ -135,10 +135,11 @@ void Optimizer::step(SourceLocation loc) {
   // Whatever happens, gradients are not held longer than by the parameters.
   struct Clear {
     std::vector<Batch>& batches;
+    bool done = false;
     ~Clear() {
-      for (Batch& batch : batches) batch.EndStep();
+      for (Batch& batch : batches) batch.EndStep(done);
     }
-  } const clear{batches_};
+  } clear{batches_};
   update_.RunFirst(algorithm_.name, loc);
   std::size_t first = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -154,16 +155,19 @@ void Optimizer::step(SourceLocation loc) {
   }
   together.commit();
   for (const Batch& batch : batches_) Keep(batch);
+  clear.done = true;
   if (!batches_.empty() && !batches_[0].empty()) update_.Set();
 }
 
 void Optimizer::MakeBatches(const ParamGroup& group, std::size_t first, std::size_t number) {
+  Batch* last = nullptr;
   for (std::size_t i = first; i < first + group.params().size(); ++i) {
     const Tensor& p = parameters_[i];
     Tensor grad = p.grad();
     if (!grad.defined()) continue;
-    BatchFor(i, number).Add(i, p, std::move(grad),
-                            [&](std::size_t s) -> const Tensor& { return states_[s][i]; });
+    if (last != nullptr && last->AddAgain(i, p, grad)) continue;
+    last = &BatchFor(i, number);
+    last->Add(i, p, std::move(grad), [&](std::size_t s) -> const Tensor& { return states_[s][i]; });
   }
 }
 
@@ -191,13 +195,16 @@ void Batch::CutToAdded() {
   for (TensorList& state : states) state.resize(indices.size());
 }
 
-void Batch::EndStep() {
+void Batch::EndStep(bool done) {
+  before.clear();
+  if (done) before.swap(indices);
   indices.clear();
   gradients.clear();
 }
 
 void Batch::Clear() {
   indices.clear();
+  before.clear();
   parameters.clear();
   gradients.clear();
   for (TensorList& state : states) state.clear();
@@ -212,23 +219,24 @@ void Fill(Batch& batch, std::size_t state, double value) {
   }
 }
 
+bool Optimizer::IsNew(const Batch& batch, std::size_t state) const {
+  return batch.states[state][0].defined() && !states_[state][batch.indices[0]].defined();
+}
+
 void Optimizer::NameStates(Batch& batch) const {
   for (std::size_t s = 0; s < states_.size(); ++s) {
-    for (std::size_t k = 0; k < batch.states[s].size(); ++k) {
-      Tensor& made = batch.states[s][k];
-      if (made.defined() && !states_[s][batch.indices[k]].defined())
-        NameState(made, batch.parameters[k], algorithm_.states[s]);
-    }
+    for (std::size_t k = 0; IsNew(batch, s) && k < batch.indices.size(); ++k)
+      NameState(batch.states[s][k], batch.parameters[k], algorithm_.states[s]);
   }
 }
 
 void Optimizer::Keep(const Batch& batch) noexcept {
-  for (std::size_t k = 0; k < batch.indices.size(); ++k) {
-    const std::size_t i = batch.indices[k];
-    for (std::size_t s = 0; s < states_.size(); ++s) {
-      if (!states_[s][i].defined()) states_[s][i] = batch.states[s][k];
-    }
+  for (const std::size_t i : batch.indices)
     std::copy(batch.numbers.begin(), batch.numbers.end(), numbers_[i].begin());
+  for (std::size_t s = 0; s < states_.size(); ++s) {
+    if (batch.empty() || !IsNew(batch, s)) continue;
+    for (std::size_t k = 0; k < batch.indices.size(); ++k)
+      states_[s][batch.indices[k]] = batch.states[s][k];
   }
 }
 

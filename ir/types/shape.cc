@@ -158,17 +158,8 @@ void Shape::set_dynamic_dims(uint64_t bits) {
   if (bits != dynamic_dims()) MutableMore().dynamic_dims = bits;
 }
 
-bool operator==(const Shape& a, const Shape& b) {
-  if (&a == &b) return true;
-  const std::size_t rank = a.dims_.size();
-  if (a.dtype_ != b.dtype_ || rank != b.dims_.size()) return false;
-  // Few and short: a call of memcmp costs more.
-  const int64_t *x = a.dims_.data(), *y = b.dims_.data();
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (x[i] != y[i]) return false;
-  }
-  return (!a.more_ && !b.more_) || (a.dynamic_dims() == b.dynamic_dims() &&
-                                    a.layout() == b.layout() && a.tuple() == b.tuple());
+bool Shape::SameMore(const Shape& a, const Shape& b) {
+  return a.dynamic_dims() == b.dynamic_dims() && a.layout() == b.layout() && a.tuple() == b.tuple();
 }
 
 bool Compatible(const Shape& a, const Shape& b) {

@@ -78,12 +78,24 @@ class Shape {
   enum class Layouts : uint8_t { kNone, kOther, kAll };  // kOther: those that are not row major
   void AppendTo(std::string& out, Layouts layouts) const;
 
-  friend bool operator==(const Shape& a, const Shape& b);  // dtype, dims, layout, bounds, elements
+  // Dtype, dims, layout, bounds, elements. Recording compares shapes all the time.
+  friend bool operator==(const Shape& a, const Shape& b) {
+    if (&a == &b) return true;
+    const std::size_t rank = a.dims_.size();
+    if (a.dtype_ != b.dtype_ || rank != b.dims_.size()) return false;
+    // Few and short: a call of memcmp costs more.
+    const int64_t *x = a.dims_.data(), *y = b.dims_.data();
+    for (std::size_t i = 0; i < rank; ++i) {
+      if (x[i] != y[i]) return false;
+    }
+    return (!a.more_ && !b.more_) || SameMore(a, b);
+  }
 
  private:
   // What most shapes lack: a recorded op holds two shapes, and copies more of them.
   struct More;
   More& MutableMore();
+  static bool SameMore(const Shape& a, const Shape& b);
   absl::Span<const int64_t> layout() const;
 
   DType dtype_;

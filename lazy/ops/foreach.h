@@ -19,6 +19,7 @@ struct ForeachSgdOp {
   bool maximize = false;  // the gradient is that of what shall grow
   LAZULI_OP("foreach_sgd", "aten::_foreach_sgd", momentum, dampening, nesterov, weight_decay, first,
             maximize);
+  static constexpr bool kResultsFit = true;
   static constexpr OpDoc kDoc{
       "SGD on lists of parameters, gradients and, unless first, momenta; numbers: lr, weight "
       "decay, "
@@ -33,6 +34,7 @@ struct ForeachAdamOp {
   bool amsgrad;
   bool maximize = false;
   LAZULI_OP("foreach_adam", "aten::_foreach_adam", decay, amsgrad, maximize);
+  static constexpr bool kResultsFit = true;
   static constexpr OpDoc kDoc{
       "Adam on lists of parameters, gradients, means, mean squares and, for AMSGrad, their maxima; "
       "numbers: step size, root of the second correction, eps, beta2, 1 - beta1, 1 - beta2, weight "
@@ -47,6 +49,7 @@ struct ForeachRmspropOp {
   bool maximize = false;
   LAZULI_OP("foreach_rmsprop", "aten::_foreach_rmsprop", momentum, centered, weight_decay,
             maximize);
+  static constexpr bool kResultsFit = true;
   static constexpr OpDoc kDoc{
       "RMSprop on lists of parameters, gradients, mean squares, means if centered and momenta if "
       "any; numbers: lr, alpha, 1 - alpha, eps, momentum, weight decay.",
@@ -59,6 +62,7 @@ struct ForeachAdagradOp {
   bool weight_decay;
   bool maximize = false;
   LAZULI_OP("foreach_adagrad", "aten::_foreach_adagrad", weight_decay, maximize);
+  static constexpr bool kResultsFit = true;
   static constexpr OpDoc kDoc{
       "Adagrad on lists of parameters, gradients and sums of squares; numbers: lr, eps, weight "
       "decay.",

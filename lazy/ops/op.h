@@ -351,6 +351,7 @@ Tensors RecordAll(T op,  // NOLINT: moved by those with gradients
 
 // Records `op`, whose first results become the elements of `targets` in place: tensors that are
 // among the operands, want no gradient and fit. Returns the further results. No history is kept.
+// An op that infers what the targets have, of which its caller makes sure, says kResultsFit.
 template <OpStruct T>
 Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> targets) {
   static_assert(!kDifferentiable<T>, "the history of a write is Assign's business");
@@ -358,7 +359,9 @@ Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> 
   Recorder recorder(T::kName, in, targets, movers);
   if constexpr (kMayFail<T>) recorder.WillCheck();
   const NodePtr node = MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), recorder.site());
-  for (uint32_t i = 0; i < targets.size(); ++i) CheckFits(T::kName, targets[i], node->shape(i));
+  if constexpr (!requires { T::kResultsFit; }) {
+    for (uint32_t i = 0; i < targets.size(); ++i) CheckFits(T::kName, targets[i], node->shape(i));
+  }
   Tensors results;
   recorder.Finish(node, targets, results);
   movers = {};

@@ -151,6 +151,7 @@ Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::D
     : context_(Context::Current()), device_(device) {
   CheckOperands(op, in, device_);
   values_.reserve(in.size());
+  const SiteId site = CurrentSite();
   lock_.emplace(context_);
   for (const Operand& x : in) {
     // Not a conditional expression: its type would be const, and a value copied once more.
@@ -158,7 +159,7 @@ Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::D
       values_.push_back(x.number());
       continue;
     }
-    values_.push_back(context_.ValueOf(x.tensor()->storage(), CurrentSite()));
+    values_.push_back(context_.ValueOf(x.tensor()->storage(), site));
     if (!values_.back()) [[unlikely]] {
       LockForeign(in);
       return;

@@ -142,6 +142,8 @@ class LAZULI_API Optimizer {
   // Puts the parameters of a group that have gradients into batches of one dtype and device.
   void MakeBatches(const ParamGroup& group, std::size_t first, std::size_t number);
   Batch& BatchFor(std::size_t parameter, std::size_t group);
+  // Whether an update has made this state, of all of the batch.
+  bool IsNew(const Batch& batch, std::size_t state) const;
   // Names the states that an update has made.
   void NameStates(Batch& batch) const;
   // Takes over a batch's states and counts its steps.

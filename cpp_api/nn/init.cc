@@ -1,8 +1,13 @@
 #include "lazuli/nn/init.h"
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lazuli/autograd.h"
 #include "lazuli/execution.h"
@@ -48,6 +53,22 @@ double KaimingDeviation(const Tensor& t, const KaimingOptions& o, const char* fu
   const Fans fans = FansOf(t, function, loc);
   return calculate_gain(o.nonlinearity, o.slope) /
          std::sqrt(o.fan == Fan::kIn ? fans.in : fans.out);
+}
+
+// Rows of `length` numbers one behind the other, made orthogonal to those before and of length 1
+// (Gram and Schmidt; twice, since rounding leaves a part of what is taken away).
+void MakeOrthogonal(std::vector<double>& rows, std::size_t length) {
+  for (std::size_t i = 0; i < rows.size(); i += length) {
+    const std::span<double> row(&rows[i], length);
+    for (int pass = 0; pass < 2; ++pass) {
+      for (std::size_t j = 0; j < i; j += length) {
+        const double share = std::inner_product(row.begin(), row.end(), &rows[j], 0.0);
+        for (std::size_t k = 0; k < length; ++k) row[k] -= share * rows[j + k];
+      }
+    }
+    const double norm = std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
+    for (double& x : row) x /= norm;
+  }
 }
 
 }  // namespace
@@ -152,6 +173,65 @@ void kaiming_normal_(Tensor t, const KaimingOptions& options, SourceLocation loc
   const SiteScope site(loc);
   const NoGrad no_grad;
   SetNormal(t, 0, KaimingDeviation(t, options, "kaiming_normal_", loc));
+}
+
+void orthogonal_(Tensor t, double gain, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  FansOf(t, "orthogonal_", loc);
+  if (t.numel() == 0) return;
+  const std::int64_t rows = t.size(0), columns = t.numel() / rows;
+  const bool wide = rows <= columns;  // then the rows are orthogonal
+  const Dims dims = wide ? Dims{rows, columns} : Dims{columns, rows};
+  std::vector<double> numbers = randn(dims, kFloat64, t.device()).to_vector<double>();
+  MakeOrthogonal(numbers, static_cast<std::size_t>(dims[1]));
+  const Tensor made = tensor(numbers, dims, t.device()) * gain;
+  Set(t, reshape(wide ? made : made.t(), t.sizes()));
+}
+
+void dirac_(Tensor t, std::int64_t groups, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  Check(t, "dirac_", loc);
+  if (t.dim() < 3 || t.dim() > 5) {
+    Fail(ErrorCode::kInvalidArgument,
+         "dirac_: takes rank 3 to 5, not rank " + std::to_string(t.dim()), loc);
+  }
+  if (groups < 1 || t.size(0) % groups != 0) {
+    Fail(ErrorCode::kInvalidArgument,
+         "dirac_: " + std::to_string(t.size(0)) + " channels do not divide into " +
+             std::to_string(groups) + " groups",
+         loc);
+  }
+  // Channel o of a group is kept by input channel o, if there is one, in the middle of the kernel.
+  const std::int64_t per_group = t.size(0) / groups, inputs = t.size(1);
+  std::int64_t field = 1, middle = 0;
+  for (std::int64_t d = 2; d < t.dim(); ++d) {
+    middle = middle * t.size(d) + t.size(d) / 2;
+    field *= t.size(d);
+  }
+  std::vector<double> numbers(static_cast<std::size_t>(t.numel()));
+  for (std::int64_t o = 0; o < t.size(0); ++o) {
+    if (const std::int64_t i = o % per_group; i < inputs)
+      numbers[static_cast<std::size_t>((o * inputs + i) * field + middle)] = 1;
+  }
+  Set(t, tensor(numbers, t.sizes(), t.device()));
+}
+
+void sparse_(Tensor t, double sparsity, double deviation, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  Check(t, "sparse_", loc);
+  if (t.dim() != 2) {
+    Fail(ErrorCode::kInvalidArgument, "sparse_: takes rank 2, not rank " + std::to_string(t.dim()),
+         loc);
+  }
+  const auto zeros =
+      static_cast<std::int64_t>(std::ceil(sparsity * static_cast<double>(t.size(0))));
+  // The places of a column in a random order.
+  const Tensor places = argsort(argsort(rand(t.sizes(), kFloat32, t.device()), 0), 0);
+  SetNormal(t, 0, deviation);
+  Set(t, masked_fill(t, places < zeros, 0));
 }
 
 }  // namespace lazuli::nn::init

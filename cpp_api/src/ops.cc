@@ -104,10 +104,22 @@ Tensor pow(const Tensor& x, const Scalar& exponent, Locs loc) {
   return CallTensor(
       loc, [&] { return lazy::PowNumber(In(x, "pow"), TensorAccess::ToNumber(exponent)); });
 }
+namespace {
+
+Scalar Product(const Scalar& x, const Scalar& y) {
+  const double product = x.value() * y.value();
+  const bool whole = TensorAccess::ToNumber(x).is_whole() && TensorAccess::ToNumber(y).is_whole();
+  return whole ? Scalar(static_cast<std::int64_t>(product)) : Scalar(product);
+}
+
+}  // namespace
+
 Tensor add(const Operand& x, const Operand& y, const Scalar& alpha) {
+  if (y.tensor() == nullptr) return add(x, Operand(Product(*y.scalar(), alpha), y.loc()));
   return add(x, mul(y, Operand(alpha, y.loc())));
 }
 Tensor sub(const Operand& x, const Operand& y, const Scalar& alpha) {
+  if (y.tensor() == nullptr) return sub(x, Operand(Product(*y.scalar(), alpha), y.loc()));
   return sub(x, mul(y, Operand(alpha, y.loc())));
 }
 Tensor rsub(const Tensor& x, const Operand& y, const Scalar& alpha) {

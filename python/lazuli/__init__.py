@@ -12,6 +12,7 @@ a value (item, numpy, printing) does so, too.
 
 import copy as _copy
 import os as _os
+from math import e, inf, nan, pi
 
 try:
     from lazuli import _C
@@ -26,13 +27,16 @@ from lazuli._histograms import histogramdd
 from lazuli._names import (INTERNAL as _INTERNAL, OLD_CONSTRUCTORS as _OLD_CONSTRUCTORS, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes,
                            cartesian_prod, gradient, index_put, index_put_, tensor_split)
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
+from lazuli._settings import FUNCTIONS as _SETTINGS
 from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, block_diag, broadcast_tensors, einsum, equal, from_dlpack,
                             from_numpy, meshgrid, nonzero, tensor, tensordot)
 from lazuli._types import (FUNCTIONS as _OTHER_NAMES, channels_last, contiguous_format, finfo, iinfo, is_complex, is_floating_point,
                            layout, memory_format, preserve_format, strided)
 from lazuli.autograd import enable_grad, inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, no_grad, set_grad_enabled
 from lazuli.random import Generator, default_generator, manual_seed
+import lazuli.amp
 import lazuli.autograd
+import lazuli.backends
 import lazuli.cuda
 import lazuli.data
 import lazuli.debug
@@ -58,11 +62,32 @@ _C._set_own_files([_os.path.dirname(_os.path.abspath(__file__)) + _os.sep, _copy
 globals().update(_SHORT_NAMES)  # lazuli.float and others, as PyTorch has them
 globals().update(_OTHER_NAMES)
 globals().update(_INTERNAL)
+globals().update({_function.__name__: _function for _function in _SETTINGS})
 globals().update(_OLD_CONSTRUCTORS)  # lazuli.LongTensor and others
-is_grad_enabled = _C.grad_enabled
-as_tensor, concat, device, row_stack = tensor, _C.cat, _C.Device, _C.vstack
+is_grad_enabled, autocast = _C.grad_enabled, lazuli.amp.autocast
+cosine_similarity, group_norm, layer_norm, pairwise_distance, rms_norm = (
+    getattr(lazuli.nn.functional, _name) for _name in ("cosine_similarity", "group_norm", "layer_norm", "pairwise_distance", "rms_norm"))
+as_tensor, concat, device, dtype, newaxis, row_stack = tensor, _C.cat, _C.Device, _C.DType, None, _C.vstack
 resize_as_ = Tensor.resize_as_
 save, load = _C.save_safetensors, _C.load_safetensors
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """tensor(); of a tensor itself, unless it is to be copied or changes. PyTorch's may share an array's memory."""
+    if isinstance(obj, Tensor) and not copy:
+        return obj.to(dtype=obj.dtype if dtype is None else dtype, device=obj.device if device is None else device)
+    return tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """The elements of what has a buffer, from a byte on; copied."""
+    from lazuli._numpy import np
+    return tensor(np.frombuffer(buffer, dtype=_C.dtype_of(dtype).name, count=count, offset=offset), requires_grad=requires_grad)
+
+
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    """nn.functional.embedding() with the table first."""
+    return lazuli.nn.functional.embedding(indices, weight, padding_idx if padding_idx >= 0 else None, scale_grad_by_freq=scale_grad_by_freq)
 
 
 def is_tensor(x):

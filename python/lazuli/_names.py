@@ -132,22 +132,50 @@ def new_empty_strided(self, size, stride, dtype=None, device=None, requires_grad
                             requires_grad=requires_grad, **layout)
 
 
-def _of_dtype(name, dtype):
-    """What PyTorch's older constructors do: LongTensor([1, 2]) takes elements, LongTensor(2, 3) sizes."""
+def construct(*data, dtype=None, device=None, size=None):
+    """What PyTorch's constructors do: Tensor([1, 2]) takes elements, Tensor(2, 3) sizes, Tensor(x) is x; without a dtype of the default one."""
+    dtype = _C.get_default_dtype() if dtype is None else dtype
+    if size is not None or not data or isinstance(data[0], int):
+        return _C.empty((data or (0,)) if size is None else size, dtype=dtype, device=device)
+    if len(data) > 1:
+        raise _C.WrongTypeError("Tensor: takes a row of elements, or sizes")
+    if isinstance(data[0], _C.Size):
+        return _C.empty(data[0], dtype=dtype, device=device)
+    if isinstance(data[0], Tensor):
+        if data[0].dtype != dtype:
+            raise _C.WrongTypeError(f"Tensor: of {dtype!r} is expected, the data is {data[0].dtype!r}")
+        return data[0].detach()
+    return tensor(data[0], dtype=dtype, device=device)
 
-    def construct(*data):
-        if len(data) == 1 and not isinstance(data[0], int):
-            return tensor(data[0], dtype=dtype)
-        return _C.empty(data or (0,), dtype=dtype)
 
-    construct.__name__ = construct.__qualname__ = name
-    construct.__doc__ = f"A tensor of {dtype!r}, of these elements or, if integers are given, of these sizes."
-    return construct
+class _OfDtype(type):
+    """The class of LongTensor and its kind, which tensors of a dtype are instances of."""
+
+    def __call__(cls, *data, **named):
+        return construct(*data, dtype=cls.dtype, **named)
+
+    def __instancecheck__(cls, x):
+        return isinstance(x, Tensor) and x.dtype == cls.dtype
 
 
-OLD_CONSTRUCTORS = {f"{name}Tensor": _of_dtype(f"{name}Tensor", dtype) for name, dtype in {
-    "BFloat16": _C.bfloat16, "Bool": _C.bool, "Byte": _C.uint8, "Char": _C.int8, "Double": _C.float64, "Float": _C.float32,
-    "Half": _C.float16, "Int": _C.int32, "Long": _C.int64, "Short": _C.int16}.items()}
+_OLD_DTYPES = {"BFloat16": _C.bfloat16, "Bool": _C.bool, "Byte": _C.uint8, "Char": _C.int8, "Double": _C.float64, "Float": _C.float32,
+               "Half": _C.float16, "Int": _C.int32, "Long": _C.int64, "Short": _C.int16}
+OLD_CONSTRUCTORS = {f"{name}Tensor": _OfDtype(f"{name}Tensor", (), {
+    "__module__": "lazuli", "dtype": dtype,
+    "__doc__": f"Makes a tensor of {dtype!r}, of these elements or, if integers are given, of these sizes; what isinstance() says of such."})
+    for name, dtype in _OLD_DTYPES.items()}
+
+
+def type_(self, dtype=None, non_blocking=False):
+    """to(dtype), which may be a class or its name: "torch.DoubleTensor"; without one the name of the class."""
+    if dtype is None:
+        return next((f"torch.{name}Tensor" for name, known in _OLD_DTYPES.items() if known == self.dtype), f"torch.{self.dtype.name}")
+    if isinstance(dtype, str) and dtype.split(".")[-1] in OLD_CONSTRUCTORS:
+        dtype = OLD_CONSTRUCTORS[dtype.split(".")[-1]]
+    return self.to(dtype.dtype if isinstance(dtype, _OfDtype) else _C.dtype_of(dtype))
+
+
+Tensor.type = type_
 
 # By the names that PyTorch's compiler calls them.
 INTERNAL = {f"_{f.__name__}": f for f in (chunk_cat, softmax_backward_data, safe_softmax, unsafe_masked_index, unsafe_masked_index_put_accumulate)}

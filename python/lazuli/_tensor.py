@@ -198,7 +198,7 @@ def tensordot(a, b, dims=2):
 
 
 @_method
-def contiguous(self):
+def contiguous(self, memory_format=None):
     """The tensor itself if its elements lie in memory one after the other in row-major order, or a copy."""
     return self if self.is_contiguous() else self.clone()
 

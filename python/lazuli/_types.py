@@ -153,3 +153,77 @@ IN_PLACE = ("abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin as
             "log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu sgn sigmoid sin sinc sinh sqrt square tan tanh "
             "threshold trunc xlogy zero").split()
 FUNCTIONS |= {f"{_name}_": getattr(Tensor, f"{_name}_") for _name in IN_PLACE if hasattr(Tensor, f"{_name}_")}
+
+
+# --- what PyTorch asks of a tensor: where it lies and how. There are dense tensors of the host and of devices that PyTorch does not know.
+
+
+def _constant(name, value, doc):
+    setattr(Tensor, name, property(lambda self: value, doc=doc))
+
+
+for _name in ("is_cuda", "is_meta", "is_mkldnn", "is_mps", "is_nested", "is_quantized", "is_sparse", "is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"):
+    _constant(_name, False, "False.")
+_constant("layout", strided, "lazuli.strided.")
+Tensor.is_cpu = property(lambda self: self.device.name.startswith("cpu"), doc="Whether the tensor lies on a CPU.")
+Tensor.itemsize = property(lambda self: self.dtype.itemsize, doc="The bytes of an element.")
+Tensor.nbytes = property(lambda self: self.numel() * self.dtype.itemsize, doc="The bytes of all elements.")
+
+
+def _unchanged(name, doc):
+    def method(self, *arguments, **named):
+        return self
+
+    method.__name__, method.__doc__ = name, doc
+    setattr(Tensor, name, method)
+
+
+_unchanged("pin_memory", "The tensor itself: all memory of the host is the same.")
+_unchanged("share_memory_", "The tensor itself: workers get copies.")
+
+
+def get_device(self):
+    """-1: the number of its GPU."""
+    return -1
+
+
+def cuda(self, device=None, non_blocking=False, memory_format=None):
+    """An error."""
+    raise _C.UnimplementedError("cuda: there is no GPU; PJRT_DEVICE says what runs tensors")
+
+
+def is_pinned(self, device=None):
+    """False."""
+    return False
+
+
+def is_same_size(self, other):
+    """Whether the shapes are the same."""
+    return self.shape == other.shape
+
+
+def is_nonzero(self):
+    """Whether the only element is not 0; syncs."""
+    if self.numel() != 1:
+        raise _C.InvalidArgumentError(f"is_nonzero: takes one element, not {self.numel()}")
+    return bool(self)
+
+
+def apply_(self, function):
+    """In place: each element becomes function(element), in Python; syncs."""
+    return self.copy_(_C._from_numpy(np.vectorize(function, otypes=[self.numpy().dtype])(self.numpy()), self.device, True))
+
+
+def map_(self, other, function):
+    """In place: each element becomes function(element, the other's), in Python; syncs."""
+    mine, others = self.numpy(), other.expand_as(self).numpy()
+    return self.copy_(_C._from_numpy(np.vectorize(function, otypes=[mine.dtype])(mine, others), self.device, True))
+
+
+for _method in (get_device, cuda, is_pinned, is_same_size, is_nonzero, apply_, map_):
+    setattr(Tensor, _method.__name__, _method)
+Tensor.ndimension = lambda self: self.ndim
+Tensor.ndimension.__doc__ = "The number of dims."
+
+# Methods that PyTorch has as functions, too, and functions of nn that it has beside the others.
+FUNCTIONS |= {_name: getattr(Tensor, _name) for _name in ("clone", "detach", "get_device", "is_nonzero", "is_same_size", "is_signed", "numel", "t")}

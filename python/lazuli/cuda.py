@@ -1,5 +1,6 @@
 """What programs ask before they use a GPU: there is none."""
 
+from lazuli import amp
 from lazuli._C import UnimplementedError
 
 
@@ -26,9 +27,28 @@ def _nothing(name):
     return call
 
 
-empty_cache, manual_seed, manual_seed_all = (_nothing(name) for name in ("empty_cache", "manual_seed", "manual_seed_all"))
+empty_cache, ipc_collect, manual_seed, manual_seed_all, reset_peak_memory_stats = (_nothing(name) for name in (
+    "empty_cache", "ipc_collect", "manual_seed", "manual_seed_all", "reset_peak_memory_stats"))
 
 
 def current_device():
     """An error."""
     raise UnimplementedError("cuda: there is no GPU; PJRT_DEVICE says what runs tensors")
+
+
+def synchronize(device=None):
+    """An error."""
+    current_device()
+
+
+def is_bf16_supported(including_emulation=True):
+    """False."""
+    return False
+
+
+def memory_allocated(device=None):
+    """0."""
+    return 0
+
+
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated

@@ -10,6 +10,7 @@
 #include "python/src/caller.h"
 #include "python/src/errors.h"
 #include "python/src/rows.h"
+#include "python/src/size.h"
 #include "python/src/stl.h"
 
 PYBIND11_MODULE(_C, module) {
@@ -39,6 +40,7 @@ PYBIND11_MODULE(_C, module) {
     names.push_back(py::str(m.attr("__name__")));
     m.attr("__name__") = "lazuli" + names.back().substr(names[0].size());
   }
+  python::BindSize(module);
   python::DeclareTensor(module);
   python::BindRuntime(module);
   python::BindProfiler(module);

@@ -105,6 +105,7 @@ void SetOperators(PyHeapTypeObject* type) {
   number.nb_or = BinaryOperator<&bitwise_or>;
   number.nb_xor = BinaryOperator<&bitwise_xor>;
   number.nb_negative = UnaryOperator<&neg>;
+  number.nb_positive = UnaryOperator<&positive>;
   number.nb_absolute = UnaryOperator<&lazuli::abs>;
   number.nb_invert = UnaryOperator<&bitwise_not>;
   number.nb_lshift = BinaryOperator<&bitwise_left_shift>;

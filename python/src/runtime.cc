@@ -1,6 +1,7 @@
 // Dtypes, devices, syncing, gradient mode, random numbers, metrics and dumps.
 #include "cpp_api/src/facade.h"
 #include "ir/hlo/shapes/shape_inference.h"
+#include "ir/support/parallel_for.h"
 #include "ir/types/dtype.h"
 #include "lazuli/autograd.h"
 #include "lazuli/debug.h"
@@ -121,6 +122,8 @@ void BindDevices(py::module_& module) {
       .def("__hash__", [](const Device& d) { return py::hash(py::str(d.name())); });
   module.def("devices", &devices, "Every device of every platform.");
   module.def("device_type", &device_type, "The platform of the default device: 'cpu', 'npu'.");
+  module.def("get_num_threads", &ir::NumThreads,
+             "How many threads run a program: LAZULI_NUM_THREADS, or the cores of the machine.");
   module.def("set_device_type", &set_device_type, py::arg("type"),
              "Makes a platform the one on which tensors that say no device are made from now on.");
 }

@@ -9,6 +9,7 @@
 #include "python/src/bindings.h"
 #include "python/src/hooks.h"
 #include "python/src/numpy.h"
+#include "python/src/size.h"
 #include "python/src/stl.h"
 #include "python/src/tensor_object.h"
 
@@ -141,12 +142,7 @@ Tensor To(const Tensor& x, py::handle dtype, py::handle device) {
   return device.is_none() ? result : result.to(ToDevice(device, "to"));
 }
 
-py::tuple Shape(const Tensor& x) {
-  const Dims dims = x.sizes();
-  py::tuple shape(dims.size());
-  for (std::size_t i = 0; i < dims.size(); ++i) shape[i] = py::int_(dims[i]);
-  return shape;
-}
+py::tuple Shape(const Tensor& x) { return NewSize(x.sizes()); }
 
 // In place: a number, or a tensor of rank 0.
 void FillWith(const Tensor& x, const Operand& value, SourceLocation loc) {
@@ -186,17 +182,17 @@ void BindTensor(py::module_& module) {
       .def("__exit__", [](HookHandle& handle, const py::args&) { handle.remove(); });
   py::class_<Tensor> type(
       py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(tensor_type)));
-  type.def(py::init([](const py::args&, const py::kwargs&) -> Tensor {
-    ThrowTypeError("Tensor is no constructor; lazuli.tensor(), zeros() and others make tensors");
+  type.def(py::init([](const py::args& data, const py::kwargs& named) {
+    return py::module_::import("lazuli._names").attr("construct")(*data, **named).cast<Tensor>();
   }));
-  type.def_property_readonly("shape", &Shape, "The size of each dim, as a tuple.")
+  type.def_property_readonly("shape", &Shape, "The size of each dim, a tuple.")
       .def_property_readonly("dtype", &Tensor::dtype, "The type of the elements.")
       .def_property_readonly("device", &Tensor::device, "Where the tensor lives.")
       .def_property_readonly("ndim", &Tensor::dim, "The number of dims.")
       .def_property_readonly(
           "T", [](const Tensor& x) { return (Caller(), x.t()); },
           "The transpose of a tensor of rank 2.")
-      .def("size", &Shape, "The size of each dim, as a tuple.")
+      .def("size", &Shape, "The size of each dim, a tuple.")
       .def("size", &Tensor::size, py::arg("dim"), "The size of a dim.")
       .def("dim", &Tensor::dim, "The number of dims.")
       .def("numel", &Tensor::numel, "The number of elements.")

@@ -61,3 +61,10 @@ def test_the_program_of_the_readme_runs():
     program, = re.findall(r"```python\n(.*?)```", (ROOT / "python/README.md").read_text(), re.DOTALL)
     assert "data/mnist" in program
     run(sys.executable, "-c", program.replace("data/mnist", DIGITS) + "\nprint(loss.item())")
+
+
+def test_the_transformer_of_the_readme_learns_its_text():
+    program, = re.findall(r"```python\n(import lazuli as torch.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names = {}
+    exec(program.replace("range(100)", "range(40)"), names)
+    assert names["loss"].item() < 1

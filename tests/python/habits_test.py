@@ -1,5 +1,7 @@
 """What users of PyTorch and NumPy type first works, or says what to type instead."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -242,8 +244,8 @@ def test_messages_speak_python():
         x.add_(1)
     with pytest.raises(ValueError, match=r"has 2 elements, not one; use tolist\(\)"):
         x.item()
-    with pytest.raises(TypeError, match="Tensor is no constructor; lazuli.tensor"):
-        lz.Tensor([1, 2])
+    with pytest.raises(TypeError, match="Tensor: takes a row of elements, or sizes"):
+        lz.Tensor([1, 2], [3])
 
 
 def test_functions_take_pytorchs_arguments_and_refuse_what_it_refuses():
@@ -330,3 +332,89 @@ def test_indices_are_what_pytorch_takes_them_for():
     assert lz.zeros(2).fill_(lz.tensor(3)).tolist() == [3, 3]
     with pytest.raises(RuntimeError, match="fill_: takes a number or a tensor of rank 0, not f32.1."):
         lz.zeros(2).fill_(lz.ones(1))
+
+
+def test_what_tensors_say_of_themselves():
+    x = lz.tensor([[1.0, -2.0, 3.0]])
+    assert (x.nbytes, x.itemsize, x.ndimension(), x.get_device(), x.layout) == (12, 4, 2, -1, lz.strided)
+    assert not (x.is_cuda or x.is_sparse or x.is_quantized or x.is_meta) and x.is_cpu
+    assert x.pin_memory() is x and x.is_same_size(x + 1) and lz.is_nonzero(lz.tensor(2))
+    with pytest.raises(NotImplementedError, match="cuda: there is no GPU"):
+        x.cuda()
+    with pytest.raises(ValueError, match="is_nonzero: takes one element, not 3"):
+        x.is_nonzero()
+    assert x.clone().apply_(lambda v: v * 2).tolist() == [[2, -4, 6]]
+    assert x.clone().map_(lz.tensor([1.0, 1.0, 2.0]), lambda a, b: a + b).tolist() == [[2, -1, 5]]
+    assert (+x).tolist() == x.tolist() and x.sub(1, alpha=3).tolist() == [[-2, -5, 0]]
+    assert lz.add(lz.tensor([1]), 1, alpha=2).dtype == lz.int64
+
+
+def test_shapes_are_sizes():
+    x = lz.zeros(2, 3, 4)
+    assert isinstance(x.shape, lz.Size) and isinstance(x.size(), tuple) and x.shape == (2, 3, 4)
+    assert x.shape[1:].numel() == 12 and x.shape[0] == 2 and x.shape + (5,) == (2, 3, 4, 5)
+    assert repr(x.shape[:2]) == "lazuli.Size([2, 3])" and (lz.Size([2]) * 2).numel() == 4
+    assert lz.zeros(x.shape).shape == lz.Tensor(x.shape).shape == x.shape
+    assert pickle.loads(pickle.dumps(x.shape)) == x.shape
+
+
+def test_old_constructors_and_types():
+    assert lz.Tensor(2, 3).shape == (2, 3) and lz.Tensor([1, 2]).dtype == lz.float32 and lz.Tensor().shape == (0,)
+    x = lz.FloatTensor([1.5])
+    assert isinstance(x, lz.FloatTensor) and not isinstance(x, lz.LongTensor) and isinstance(x, lz.Tensor)
+    assert x.type() == "torch.FloatTensor" and x.type("torch.DoubleTensor").dtype == x.type(lz.float64).dtype == lz.float64
+    assert x.type(lz.LongTensor).tolist() == [1]
+    with pytest.raises(TypeError, match="Tensor: of lazuli.float32 is expected, the data is lazuli.int64"):
+        lz.Tensor(lz.tensor([1]))
+
+
+def test_settings_that_say_nothing():
+    lz.backends.cudnn.benchmark = True
+    assert not lz.backends.mps.is_available() and not lz.cuda.is_available() and lz.compile(len) is len
+    lz.use_deterministic_algorithms(True)
+    lz.set_float32_matmul_precision("high")
+    assert lz.get_float32_matmul_precision() == "high" and lz.get_num_threads() >= 1
+    with pytest.raises(ValueError, match="set_num_threads: expects a positive integer, not 0"):
+        lz.set_num_threads(0)
+    with lz.autocast("cpu", enabled=False):
+        assert (lz.pi, lz.newaxis, lz.dtype) == (np.pi, None, type(lz.float32))
+    with pytest.raises(NotImplementedError, match="autocast: functions do not choose dtypes"):
+        lz.autocast("cpu")
+    with pytest.warns(UserWarning, match="GradScaler: there is no GPU, so it is off"):
+        assert lz.amp.GradScaler().scale(7) == 7
+
+
+def test_scaled_losses():
+    p = lz.nn.Parameter(lz.ones(1))
+    opt, scaler = lz.optim.SGD([p], lr=0.5), lz.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1)
+    scaler.scale((p * 2).sum()).backward()
+    assert p.grad.item() == 8
+    scaler.step(opt)
+    scaler.update()
+    assert p.item() == 0 and scaler.get_scale() == 8
+    p.grad = lz.tensor([float("inf")])
+    scaler.step(opt)
+    scaler.update()
+    assert p.item() == 0 and scaler.state_dict()["scale"] == 4
+
+
+def test_modules_where_pytorch_has_them():
+    from lazuli.nn.modules.module import Module
+    from lazuli.nn.modules.utils import _pair
+    from lazuli.nn.parameter import Parameter
+    from lazuli.utils.data.dataset import Dataset
+    from lazuli.utils.data.sampler import SubsetRandomSampler
+    assert Module is lz.nn.Module and Parameter is lz.nn.Parameter and _pair(3) == (3, 3) and lz.nn.modules.Linear is lz.nn.Linear
+    assert Dataset is lz.utils.data.Dataset and SubsetRandomSampler is lz.utils.data.SubsetRandomSampler
+    padded = lz.nn.utils.rnn.pad_sequence([lz.ones(2), lz.zeros(3)], batch_first=True, padding_value=-1)
+    assert padded.tolist() == [[1, 1, -1], [0, 0, 0]]
+    assert [x.tolist() for x in lz.nn.utils.rnn.unpad_sequence(padded, [2, 3], batch_first=True)] == [[1, 1], [0, 0, 0]]
+    x = lz.tensor([-1.0, 2.0])
+    assert lz.nn.functional.relu_(x) is x and x.tolist() == [0, 2]
+
+
+def test_weights_of_matrices():
+    w = lz.nn.init.orthogonal_(lz.empty(3, 5), gain=2)
+    assert lz.allclose(w @ w.T, 4 * lz.eye(3), atol=1e-5)
+    assert lz.nn.init.dirac_(lz.empty(2, 2, 1)).squeeze().tolist() == [[1, 0], [0, 1]]
+    assert (lz.nn.init.sparse_(lz.empty(4, 3), 0.5) == 0).sum(0).tolist() == [2, 2, 2]

@@ -17,10 +17,11 @@ DECLARES = re.compile(r"(?:template <[^{]*> )?(?:requires [^(]* )?(?:LAZULI_API 
 
 # Where Python has something else, by name without `lazuli::`; a pattern. Reasons are sentences.
 ELSEWHERE = {
-    "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Printed|Scalar(::\w+)?|(Optional)?Size2|Padding",
+    "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Printed|Scalar(::\w+)?|(Optional)?Size2|Padding|nn::Sides",
     "get_default_dtype()": r"default_dtype",
+    "dtype, and is_cuda and others as properties": r"Tensor::(scalar_type|toType|options|is_\w+|itemsize|nbytes|ndimension)|Device::(is_\w+|str|type|index)",
     "LibTorch's words, which programs of C++ know": r"torch_names::.*",
-    "tuples and lists of integers": r"Dims|IntList(::\w+)?",
+    "tuples and lists of integers": r"Dims(::\w+)?|IntList(::\w+)?",
     "names of devices": r"DeviceType",
     "numpy()": r"Tensor::accessor|(TensorAccessor|AccessorView)(::\w+)?",
     "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::(Configured|OptimizerOptions|OptionsOf|VisitOptions)(::\w+)?",
@@ -33,6 +34,7 @@ ELSEWHERE = {
     "utils.checkpoint.checkpoint(), autograd.gradgradcheck()": r"checkpoint|gradgradcheck",
     "Python's frames are the lines": r"Site|SiteScope(::place)?",
     "None": r"\w+::defined",
+    "the properties grad and grad_fn": r"Tensor::mutable_grad|Grad(Place|Fn)(::\w+)?",
     "x[...] and its assignment": r"index|index_put_|Index|Slice|NewAxis|Ellipsis|Tensor::(index|slice)",
     "shape": r"Tensor::sizes",
     "stride(), and what PyTorch calls _base, _is_view(), _version": r"Tensor::(strides|base|is_view|version)",

@@ -20,4 +20,6 @@ from lazuli.nn.layers import *  # noqa: F403
 from lazuli.nn.adaptive import *  # noqa: F403
 from lazuli.nn.lazy import *  # noqa: F403
 from lazuli.nn.recurrent import *  # noqa: F403
+import lazuli.nn.modules  # noqa: E402
+import lazuli.nn.parameter  # noqa: E402
 import lazuli.nn.utils  # noqa: E402: over the one of _C

@@ -308,3 +308,12 @@ def _max_unpool(n):
 
 
 max_unpool1d, max_unpool2d, max_unpool3d = map(_max_unpool, (1, 2, 3))
+
+# In place: x.relu_() and others as functions.
+globals().update({_name: getattr(_C.Tensor, _name) for _name in (
+    "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "selu_", "threshold_")})
+
+
+def rrelu_(x, lower=1.0 / 8, upper=1.0 / 3, training=False):
+    """In place: rrelu()."""
+    return rrelu(x, lower, upper, training, True)

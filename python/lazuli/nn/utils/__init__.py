@@ -6,13 +6,13 @@ from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._C.nn import utils as _utils
 from lazuli.autograd.grad_mode import no_grad
-from lazuli.nn.utils import parametrizations, parametrize, stateless
+from lazuli.nn.utils import parametrizations, parametrize, rnn, stateless
 from lazuli.nn.utils.fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
 from lazuli.nn.utils.parametrizations import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval",
            "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm",
-           "remove_weight_norm", "spectral_norm", "stateless", "vector_to_parameters", "weight_norm"]
+           "remove_weight_norm", "rnn", "spectral_norm", "stateless", "vector_to_parameters", "weight_norm"]
 
 
 def _listed(tensors):

@@ -16,6 +16,7 @@ from lazuli.utils.data.loader import DataLoader
 from lazuli.utils.data.samplers import (BatchSampler, DistributedSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler,
                                         WeightedRandomSampler)
 from lazuli.utils.data.workers import get_worker_info
+from lazuli.utils.data import dataloader, dataset, distributed, sampler
 
 __all__ = ["BatchSampler", "BucketBatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
            "IterableDataset", "PadCollate", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",

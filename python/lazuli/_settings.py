@@ -1,0 +1,77 @@
+"""Settings of a process that PyTorch has, and what they are here."""
+
+import warnings
+
+from lazuli import _C
+from lazuli._C import get_num_threads
+
+_precision = "highest"
+_deterministic = True
+
+
+def set_num_threads(number):
+    """Nothing but a check: LAZULI_NUM_THREADS says before the first program how many threads there are."""
+    if not isinstance(number, int) or number < 1:
+        raise _C.InvalidArgumentError(f"set_num_threads: expects a positive integer, not {number!r}")
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Nothing: programs give the same bits each time."""
+    global _deterministic
+    _deterministic = bool(mode)
+
+
+def are_deterministic_algorithms_enabled():
+    """What use_deterministic_algorithms() said, at first True."""
+    return _deterministic
+
+
+def set_float32_matmul_precision(precision):
+    """"highest", "high" or "medium"; nothing but the first is there, XLA_USE_BF16 computes in bfloat16."""
+    global _precision
+    if precision not in ("highest", "high", "medium"):
+        raise _C.InvalidArgumentError(f"set_float32_matmul_precision: must be highest, high or medium, is {precision!r}")
+    _precision = precision
+
+
+def get_float32_matmul_precision():
+    """What set_float32_matmul_precision() said."""
+    return _precision
+
+
+def get_default_device():
+    """Where new tensors lie."""
+    return _C.Device()
+
+
+def set_default_device(device):
+    """New tensors lie on this kind of device, in all threads; None: on that of PJRT_DEVICE."""
+    name = str(getattr(device, "name", device)).split(":")[0]
+    if device is not None:
+        _C.set_device_type(name)
+
+
+def set_default_tensor_type(kind):
+    """set_default_dtype() by a class, or its name: "torch.DoubleTensor"."""
+    import lazuli
+    kind = getattr(lazuli, kind.split(".")[-1]) if isinstance(kind, str) else kind
+    _C.set_default_dtype(getattr(kind, "dtype", kind))
+
+
+def set_flush_denormal(mode):
+    """False: denormal numbers are computed with."""
+    return False
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, disable=False):
+    """The model or function itself: what it records is compiled at each sync. As a decorator it takes only the options."""
+    return compile if model is None else model
+
+
+def warn_cuda(what):
+    warnings.warn(f"{what}: there is no GPU, so it is off", stacklevel=3)
+
+
+FUNCTIONS = [are_deterministic_algorithms_enabled, compile, get_default_device, get_float32_matmul_precision, get_num_threads,
+             set_default_device, set_default_tensor_type, set_float32_matmul_precision, set_flush_denormal, set_num_threads,
+             use_deterministic_algorithms]

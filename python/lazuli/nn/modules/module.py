@@ -1,0 +1,5 @@
+"""Module where PyTorch has it, too."""
+
+from lazuli._C.nn import Module
+
+__all__ = ["Module"]

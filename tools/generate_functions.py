@@ -27,6 +27,7 @@ docs/adding_a_function.md describes the rows. A template is the header itself wi
   @function_layers      the layers that are functions
   @torch_layers         the layers under LibTorch's names: options that are built, and holders
   @torch_losses         the losses of nn.functional as modules
+  @torch_function_options  functions of layers and losses with their options
   @tensor_options       for the functions that take a dtype and a device, overloads that take LibTorch's TensorOptions
 """
 
@@ -85,6 +86,7 @@ TYPES = {
     "int[1]?": Type("std::optional<std::int64_t>", "std::optional<Size1>", "std::optional<int64_t>", "{name}"),
     "int[2]": by_value("Size2", "Pair"),  # one number stands for both
     "int[2]?": by_value("OptionalSize2", "std::optional<Pair>"),
+    **{f"Sides{n}": Type(f"const Sides<{n}>&", f"Sides<{n}>", "absl::Span<const int64_t>", "{name}") for n in (1, 2, 3)},  # of layers
     "Padding": by_value("Padding", "ConvPadding"),  # an int[2], "same" or "valid"
     "float": by_value("double"),
     "float?": by_value("std::optional<double>"),
@@ -497,9 +499,10 @@ def forward_body(layer, rows):
     inplace = any(p.name == "inplace" for p in layer.parameters)
     kept = [p for p in layer.parameters if p.name != "inplace"]
     row = next((row for row in rows if layer.function in (row.name, f"{row.namespace}.{row.name}")), None)
-    left = row.parameters[len(kept) + 1:] if row else ()
     fixed = {"train": "is_training()", **dict(layer.fixed)}
-    passed = [*(f"{p.name}_" for p in kept), *(fixed.get(p.name) or cpp_default(p.type, p.default) for p in left), "loc"]
+    given = (f"{p.name}_" for p in kept)
+    taken = row.parameters[1:] if row else kept
+    passed = [*(fixed.get(p.name) or next(given, None) or cpp_default(p.type, p.default) for p in taken), "loc"]
     first = ".first" if row and row.result.startswith("(") else ""
     call = wrapped(f"return {row.cpp_name if row else 'lazuli::' + layer.function}(", ["x", *passed], f"){first};", "  ")
     if not inplace:
@@ -548,6 +551,9 @@ def header(template, families, sections=()):
             lines += [line for section in sections for layer in section.rows for line in torch_layer(layer)]
         elif word == "torch_losses":
             lines += [line for row in rows for line in torch_loss(row)]
+        elif word == "torch_function_options":
+            lines += [line for section in sections for layer in section.rows for line in torch_function_options(layer, rows)]
+            lines += [line for row in rows for line in torch_loss_options(row)]
         elif word == "tensor_options":
             lines += [line for row in rows for line in with_tensor_options(row)]
         elif word == "definitions":
@@ -595,11 +601,25 @@ def built_options(name, required, own, struct, options, friend):
             lines += [f"  {name}(std::initializer_list<std::int64_t> list)", f"      : {name}(IntList(list)) {{}}"]
     for p, field in [*((p, f"{p.name}_") for p in own), *((p, f"options_.{p.name}") for p in options)]:
         kept = "Dims(v)" if type_of(p.type).value == "Dims" else "v"
-        lines.append(in_one_line(f"{name}& {p.name}({type_of(p.type).parameter} v)", f"return {field} = {kept}, *this;"))
+        called = torch_name(name.removesuffix("Options"), p.name)
+        lines.append(in_one_line(f"{name}& {called}({type_of(p.type).parameter} v)", f"return {field} = {kept}, *this;"))
     lines += ["", " private:", f"  friend class {friend};"]
     lines += [f"  {type_of(p.type).value} {p.name}_;" if p.default is None else f"  {p.field()};".replace(f" {p.name} =", f" {p.name}_ =")
               for p in own]
     return [*lines, *([f"  {struct} options_;"] if options else []), "};"]
+
+
+# LibTorch's names of options, where they are others than the rows', of all layers and of some.
+TORCH_NAMES = {"kernel": "kernel_size", "low": "min_val", "high": "max_val"}
+TORCH_NAMES_OF = {
+    "Embedding": {"rows": "num_embeddings", "dim": "embedding_dim"}, "GroupNorm": {"groups": "num_groups", "channels": "num_channels"},
+    "LayerNorm": {"affine": "elementwise_affine"}, "PReLU": {"channels": "num_parameters"},
+    **{f"Adaptive{kind}Pool{n}d": {"size": "output_size"} for kind in ("Avg", "Max") for n in (1, 2, 3)},
+    **{f"InstanceNorm{n}d": {"channels": "num_features"} for n in (1, 2, 3)}}
+
+
+def torch_name(layer, name):
+    return TORCH_NAMES_OF.get(layer, {}).get(name) or TORCH_NAMES.get(name, name)
 
 
 def torch_layer(layer):
@@ -624,20 +644,47 @@ def torch_layer(layer):
     return [*lines, "  Tensor operator()(const Tensor& x, LAZULI_LOC) const { return get()->forward(x, loc); }", "};"]
 
 
+# Whose functions with options are written by hand.
+WRITTEN_OPTIONS = {"AdaptiveAvgPool2d", "LeakyReLU", "LogSoftmax", "Softmax", "Softmax2d", "Upsample", "cross_entropy", "mse_loss", "nll_loss"}
+
+
+def function_with_options(cpp_name, options, layer, tensors):
+    """`using` of the function, which another one of its name would hide, and the one that takes options of a layer, or of a loss."""
+    name = cpp_name.split("::")[-1]
+    passed = ", ".join([*(p.name for p in tensors), "loc"])
+    return [f"using {options.removesuffix('Options')}FuncOptions = {options};" if not options.startswith("KLDiv") else f"using KLDivFuncOptions = {options};",
+            f"using {cpp_name};", f"template <std::same_as<{options}> O>",
+            wrapped(f"Tensor {name}(", [*(p.declared() for p in tensors), "const O& o", LOC], ") {"),
+            f"  return {layer}(o)->forward({passed});", "}"]
+
+
+def torch_function_options(layer, rows):
+    """The function of a layer with the layer's options."""
+    row = next((row for row in rows if layer.function in (row.name, f"{row.namespace}.{row.name}")), None)
+    if row is None or not layer.arguments or layer.name in WRITTEN_OPTIONS or dict(layer.fixed) or any(p.name == "train" for p in row.parameters):
+        return []
+    cpp_name = f"lazuli::nn::functional::{row.name}" if "nn.functional" in {row.namespace, *row.forms} else f"lazuli::{row.name}"
+    return function_with_options(cpp_name, f"{layer.name}Options", f"nn::{layer.name}", [Parameter("Tensor", "x", None)])
+
+
 LOSSES = {"bce": "BCE", "nll": "NLL", "kl": "KL", "mse": "MSE", "l1": "L1", "div": "Div", "ctc": "CTC"}
 LOSS_NAMES = {"binary_cross_entropy": "BCELoss", "binary_cross_entropy_with_logits": "BCEWithLogitsLoss", "cross_entropy":
-              "CrossEntropyLoss", "kl_div": "KLDivLoss", "multilabel_soft_margin_loss": "MultiLabelSoftMarginLoss"}
+              "CrossEntropyLoss", "kl_div": "KLDivLoss", "multilabel_margin_loss": "MultiLabelMarginLoss",
+              "multilabel_soft_margin_loss": "MultiLabelSoftMarginLoss"}
 
 
 def torch_loss(row):
     """A loss as a module: the tensors are what forward() takes, the rest are options."""
-    if row.namespace != "nn.functional" or "Reduction" not in [p.type for p in row.parameters] or row.result != "Tensor":
+    if not is_loss(row):
         return []
-    name = LOSS_NAMES.get(row.name) or "".join(LOSSES.get(part, part.capitalize()) for part in row.name.split("_"))
+    name = loss_name(row)
     tensors = [p for p in row.parameters if p.type == "Tensor"]
     fields = [p for p in row.parameters if p.type != "Tensor"]
     passed = [p.name if p.type == "Tensor" else f"options_.{p.name}_" for p in row.parameters]
-    return [*built_options(f"{name}Options", [], fields, "", [], f"{name}Impl"),
+    options = built_options(f"{name}Options", [], fields, "", [], f"{name}Impl")
+    options[2:2] = [f"  {name}Options() = default;",
+                    f"  {name}Options(Reduction reduction) : reduction_(reduction) {{}}  // NOLINT: implicit"]
+    return [*options,
             f"class {name}Impl : public Module {{", " public:",
             f"  explicit {name}Impl(const {name}Options& options = {{}})", "      : options_(options) {}",
             wrapped("Tensor forward(", [*(p.declared() for p in tensors), LOC], ") const {", "  "),
@@ -646,6 +693,23 @@ def torch_loss(row):
             "  using ModuleHolder::ModuleHolder;",
             wrapped("Tensor operator()(", [*(p.declared() for p in tensors), LOC], ") const {", "  "),
             f"    return get()->forward({', '.join([*(p.name for p in tensors), 'loc'])});", "  }", "};"]
+
+
+def loss_name(row):
+    return LOSS_NAMES.get(row.name) or "".join(LOSSES.get(part, part.capitalize()) for part in row.name.split("_"))
+
+
+def is_loss(row):
+    return row.namespace == "nn.functional" and "Reduction" in [p.type for p in row.parameters] and row.result == "Tensor"
+
+
+def torch_loss_options(row):
+    """The function of a loss with the loss' options."""
+    if not is_loss(row) or row.name in WRITTEN_OPTIONS:
+        return []
+    name = loss_name(row)
+    return function_with_options(f"lazuli::nn::functional::{row.name}", f"{name}Options", f"nn::{name}",
+                                 [p for p in row.parameters if p.type == "Tensor"])
 
 
 CLOSED = "}\n"

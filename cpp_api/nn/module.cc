@@ -138,6 +138,12 @@ Named Module::named_parameters() const { return Collect(*state_, &ModuleState::p
 
 Named Module::named_buffers() const { return Collect(*state_, &ModuleState::buffers); }
 
+std::vector<Tensor> Module::buffers() const {
+  std::vector<Tensor> tensors;
+  for (auto& [name, tensor] : named_buffers()) tensors.push_back(std::move(tensor));
+  return tensors;
+}
+
 std::int64_t Module::num_parameters() const {
   std::int64_t n = 0;
   for (const Tensor& p : parameters()) n += p.numel();
@@ -178,6 +184,25 @@ void Module::to(const Device& device, SourceLocation loc) {
   for (const Named& list : {named_parameters(), named_buffers()}) {
     for (auto [name, tensor] : list) tensor.set_data(tensor.to(device));
   }
+}
+
+void Module::to(DType dtype, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  if (!zeros({}, dtype).is_floating_point()) {
+    Fail(ErrorCode::kInvalidArgument,
+         "to: modules take a dtype of floats, not " + std::string(to_string(dtype)), loc);
+  }
+  for (const Named& list : {named_parameters(), named_buffers()}) {
+    for (auto [name, tensor] : list) {
+      if (tensor.is_floating_point()) tensor.set_data(tensor.to(dtype));
+    }
+  }
+}
+
+void Module::to(const Device& device, DType dtype, SourceLocation loc) {
+  to(dtype, loc);
+  to(device, loc);
 }
 
 void Module::zero_grad(SourceLocation loc) {

@@ -49,6 +49,8 @@ Device::Device(DeviceType type, int index)
 
 std::string Device::name() const { return DeviceAccess::Unwrap(*this).ToString(); }
 
+DeviceType Device::type() const { return {DeviceAccess::Unwrap(*this).client->platform()}; }
+
 std::string device_type() { return std::string(DefaultDevice().client->platform()); }
 
 void set_device_type(std::string_view type) {

@@ -54,6 +54,12 @@ std::int64_t Tensor::size(std::int64_t dim) const {
   return shape.dim(d);
 }
 std::int64_t Tensor::dim() const { return ShapeOf(*this, "dim").rank(); }
+bool Tensor::is_floating_point() const { return ir::IsFloat(Unwrap(dtype())); }
+bool Tensor::is_complex() const { return ir::IsComplex(Unwrap(dtype())); }
+std::int64_t Tensor::itemsize() const { return ir::ByteWidth(Unwrap(dtype())); }
+bool Tensor::equal(const Tensor& other, SourceLocation loc) const {
+  return lazuli::equal(*this, other, loc);
+}
 std::int64_t Tensor::numel() const { return ShapeOf(*this, "numel").num_elements(); }
 Dims Tensor::strides() const {
   ShapeOf(*this, "strides");

@@ -26,6 +26,11 @@ class LAZULI_API Device {
   Device();
   Device(DeviceType type, int index = 0);  // NOLINT(google-explicit-constructor)
   std::string name() const;
+  DeviceType type() const;
+  int index() const { return ordinal_; }
+  bool is_cpu() const { return type() == kCPU; }
+  bool is_cuda() const { return false; }
+  std::string str() const { return name(); }
   bool operator==(const Device&) const = default;
 
  private:

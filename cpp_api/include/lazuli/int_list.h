@@ -4,6 +4,7 @@
 // call, which is what braces and temporaries do; keep a Dims, not an IntList.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -22,6 +23,7 @@ struct Dims : std::vector<std::int64_t> {
   using vector::vector;
   Dims(std::vector<std::int64_t> v)
       : vector(std::move(v)) {}  // NOLINT(google-explicit-constructor)
+  const std::vector<std::int64_t>& vec() const { return *this; }
 };
 LAZULI_API std::ostream& operator<<(std::ostream& os, const Dims& dims);  // "[2, 3]"
 
@@ -50,6 +52,10 @@ class IntList {
   constexpr const std::int64_t* end() const { return data() + size_; }
   explicit operator Dims() const { return Dims(begin(), end()); }
   constexpr std::int64_t operator[](std::size_t i) const { return data()[i]; }
+  std::vector<std::int64_t> vec() const { return {begin(), end()}; }
+  friend bool operator==(const IntList& x, const IntList& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end());
+  }
 
  private:
   const std::int64_t* data_ = nullptr;  // null: the one number

@@ -291,4 +291,49 @@ TEST(TorchLinesTest, NamesAreSaidOnce) {
 }
 }  // namespace usings
 
+TEST(TorchLinesTest, WhatTensorsSayOfThemselves) {
+  const auto x = torch::ones({2, 3}, torch::kDouble);
+  EXPECT_EQ(x.scalar_type(), torch::kDouble);
+  EXPECT_EQ(x.ndimension(), 2);
+  EXPECT_EQ(x.element_size() * x.numel(), x.nbytes());
+  EXPECT_TRUE(x.is_floating_point() && !x.is_complex() && !x.is_cuda());
+  EXPECT_EQ(torch::zeros(2, x.options()).dtype(), torch::kDouble);
+  EXPECT_EQ(torch::zeros(2).to(x.options()).dtype(), torch::kDouble);
+  EXPECT_EQ(x.toType(torch::kInt).dtype(), torch::kInt);
+  EXPECT_TRUE(x.equal(x.clone()) && !x.equal(x + 1));
+  EXPECT_EQ(x.sizes().vec(), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_TRUE(x.sizes() == torch::IntArrayRef({2, 3}));
+  EXPECT_EQ(torch::ones(6).view_as(x).reshape_as(x).sizes(), x.sizes());
+  const torch::Device device("cpu:0");
+  EXPECT_TRUE(device.is_cpu() && !device.is_cuda() && device.type() == torch::kCPU);
+  EXPECT_EQ(device.index(), 0);
+  EXPECT_EQ(torch::Scalar(2.5).to<int>(), 2);
+  EXPECT_EQ(torch::add(x, 1, 3).sum().item(), 24);  // a number times alpha
+  EXPECT_EQ(torch::sub(x, 1.5, 2).dtype(), torch::kDouble);
+}
+
+TEST(TorchLinesTest, InitialisesMatrices) {
+  torch::manual_seed(0);
+  for (const auto& dims : {lazuli::Dims{3, 5}, lazuli::Dims{6, 2}, lazuli::Dims{4, 2, 2}}) {
+    torch::Tensor w = torch::empty(dims);
+    torch::nn::init::orthogonal_(w, 2);
+    const torch::Tensor rows = w.view({dims[0], -1});
+    const torch::Tensor products =
+        rows.size(0) <= rows.size(1) ? rows.mm(rows.t()) : rows.t().mm(rows);
+    EXPECT_TRUE(torch::allclose(products, torch::eye(products.size(0)) * 4, 1e-5, 1e-5));
+  }
+  torch::Tensor kernel = torch::empty({2, 2, 3});
+  torch::nn::init::dirac_(kernel);
+  EXPECT_THAT(Numbers(kernel), ElementsAre(0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0));
+  torch::Tensor sparse = torch::empty({5, 4});
+  torch::nn::init::sparse_(sparse, 0.5);
+  EXPECT_THAT(Numbers((sparse == 0).sum(0)), ElementsAre(3, 3, 3, 3));
+  EXPECT_THAT([] { torch::nn::init::dirac_(torch::empty({2, 2})); },
+              testing::ThrowsMessage<lazuli::Error>(
+                  testing::StartsWith("dirac_: takes rank 3 to 5, not rank 2")));
+  torch::Tensor w = torch::empty({4, 4});
+  torch::nn::init::kaiming_normal_(w, 0, torch::kFanOut, torch::kReLU);
+  EXPECT_LT(w.abs().max().item(), 10);
+}
+
 }  // namespace

@@ -192,4 +192,131 @@ TEST(TorchModuleTest, TrainsAndTravels) {
             0.5);
 }
 
+TEST(TorchModuleTest, OptionsHaveLibTorchsNames) {
+  torch::nn::Conv2d conv(torch::nn::Conv2dOptions(1, 2, 5).kernel_size({3, 1}).bias(false));
+  EXPECT_EQ(conv->weight.sizes(), (lazuli::Dims{2, 1, 3, 1}));
+  EXPECT_FALSE(torch::nn::LayerNorm(torch::nn::LayerNormOptions({4}).elementwise_affine(false))
+                   ->weight.defined());
+  EXPECT_EQ(torch::nn::PReLU(torch::nn::PReLUOptions().num_parameters(3))->weight.numel(), 3);
+  EXPECT_EQ(torch::nn::Hardtanh(torch::nn::HardtanhOptions().min_val(-2).max_val(5))(
+                torch::tensor({-3.0, 9.0}))
+                .sum()
+                .item(),
+            3);
+  EXPECT_EQ(
+      torch::nn::MSELoss(torch::nn::MSELossOptions(torch::kSum))(torch::ones(3), torch::zeros(3))
+          .item(),
+      3);
+}
+
+TEST(TorchModuleTest, PaddingLayers) {
+  const torch::Tensor x = torch::arange(4, torch::kFloat).view({1, 1, 2, 2});
+  const auto row = [](const torch::Tensor& y) { return y.flatten().to_vector<float>(); };
+  EXPECT_THAT(row(torch::nn::ReplicationPad2d(torch::nn::ReplicationPad2dOptions({1, 0, 0, 0}))(x)),
+              ElementsAre(0, 0, 1, 2, 2, 3));
+  EXPECT_THAT(row(torch::nn::ReflectionPad1d(1)(x[0])), ElementsAre(1, 0, 1, 0, 3, 2, 3, 2));
+  EXPECT_THAT(row(torch::nn::ZeroPad2d(torch::nn::ZeroPad2dOptions({0, 1, 0, 0}))(x)),
+              ElementsAre(0, 1, 0, 2, 3, 0));
+  EXPECT_EQ(torch::nn::ConstantPad2d(torch::nn::ConstantPad2dOptions(1, 3.5))(x).sum().item(), 48);
+  EXPECT_THAT(row(torch::nn::CircularPad2d(torch::nn::CircularPad2dOptions({1, 0, 0, 0}))(x)),
+              ElementsAre(1, 0, 1, 3, 2, 3));
+  EXPECT_THAT([] { torch::nn::ZeroPad2d({1, 2}); },
+              testing::ThrowsMessage<lazuli::Error>(
+                  testing::StartsWith("padding: takes one number or 4, not 2")));
+}
+
+TEST(TorchModuleTest, AppliesAFunctionToAllModules) {
+  struct Deeper : torch::nn::Module {
+    Deeper() {
+      body = register_module(
+          "body", torch::nn::Sequential(torch::nn::Linear(2, 2), torch::nn::ReLU(), Net(3)));
+      norm = register_module("norm", torch::nn::BatchNorm1d(1));
+    }
+    torch::nn::Sequential body;
+    torch::nn::BatchNorm1d norm{nullptr};
+  } net;
+  EXPECT_THAT(net.named_modules().keys(), ElementsAre("", "body", "body.0", "body.1", "body.2",
+                                                      "body.2.first", "body.2.second", "norm"));
+  int linear = 0;
+  net.apply([&](torch::nn::Module& module) {
+    const torch::NoGradGuard no_grad;
+    if (auto* const layer = module.as<torch::nn::Linear>()) {
+      torch::nn::init::constant_(layer->weight, 0.5);
+      ++linear;
+    }
+    if (auto* const layer = module.as<torch::nn::BatchNorm1d>()) layer->bias.fill_(2);
+  });
+  EXPECT_EQ(linear, 3);
+  EXPECT_EQ(net.named_parameters()["body.2.second.weight"].sum().item(), 1.5);
+  EXPECT_EQ(net.norm->bias.item(), 2);
+  EXPECT_EQ(net.body[2]->as<Net>()->second->weight.sum().item(), 1.5);
+  EXPECT_EQ(net.body->ptr(0)->parameters().size(), 2U);
+  EXPECT_EQ(net.modules(/*include_self=*/false).size(), 7U);
+  net.unregister_module("norm");
+  EXPECT_EQ(net.children().size(), 1U);
+  EXPECT_THAT([&] { net.unregister_module("norm"); },
+              testing::ThrowsMessage<lazuli::Error>(
+                  testing::StartsWith("unregister_module: there is no \"norm\" (torch_nn_test")));
+}
+
+struct CopiedImpl : torch::nn::Cloneable<CopiedImpl> {
+  CopiedImpl() { reset(); }
+  void reset() override {
+    fc = register_module("fc", torch::nn::Linear(2, 1));
+    scale = register_parameter("scale", torch::ones(1));
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return fc(x) * scale; }
+  torch::nn::Linear fc{nullptr};
+  torch::Tensor scale;
+};
+
+TEST(TorchModuleTest, ClonesHaveParametersOfTheirOwn) {
+  const auto net = std::make_shared<CopiedImpl>();
+  const auto copy = net->clone();
+  const torch::Tensor x = torch::ones({1, 2}), before = net->forward(x);
+  EXPECT_TRUE(torch::equal(copy->forward(x), before));
+  {
+    const torch::NoGradGuard no_grad;
+    copy->scale.fill_(0);
+    copy->fc->weight.fill_(7);
+  }
+  EXPECT_EQ(copy->forward(x).item(), 0);
+  EXPECT_TRUE(torch::equal(net->forward(x), before));
+  const Net original(3);
+  EXPECT_FALSE(lazuli::nn::clone(*original).first->weight.is_same(original->first->weight));
+}
+
+TEST(TorchModuleTest, ModulesChangeTheirDType) {
+  const Net net(3);
+  net->to(torch::kDouble);
+  EXPECT_EQ(net->scale.dtype(), torch::kDouble);
+  net->to(torch::kCPU, torch::kFloat);
+  EXPECT_EQ(net->buffers()[0].scalar_type(), torch::kFloat);
+  EXPECT_THAT([&] { net->to(torch::kLong); },
+              testing::ThrowsMessage<lazuli::Error>(
+                  testing::StartsWith("to: modules take a dtype of floats, not s64")));
+}
+
+TEST(TorchModuleTest, FunctionsTakeOptionsOfTheirLayers) {
+  namespace F = torch::nn::functional;
+  const torch::Tensor x = torch::tensor({-2.0, 4.0});
+  EXPECT_EQ(F::hardtanh(x, F::HardtanhFuncOptions().min_val(-1).max_val(2)).sum().item(), 1);
+  EXPECT_EQ(F::l1_loss(x, torch::zeros(2), F::L1LossFuncOptions(torch::kSum)).item(), 6);
+  torch::Tensor y = x.clone();
+  F::relu(y, F::ReLUFuncOptions().inplace(true));
+  EXPECT_EQ(y.sum().item(), 4);
+  EXPECT_EQ(torch::nn::Functional([](const torch::Tensor& t) { return t * 2; })(x).sum().item(), 4);
+}
+
+TEST(TorchModuleTest, TransformersAreHeld) {
+  torch::nn::TransformerEncoderLayer layer(
+      torch::nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(16).activation(torch::kGELU));
+  torch::nn::TransformerEncoder encoder(layer, 2);
+  EXPECT_EQ(encoder(torch::ones({3, 1, 8})).sizes(), (lazuli::Dims{3, 1, 8}));
+  torch::nn::MultiheadAttention attention(
+      torch::nn::MultiheadAttentionOptions(8, 2).dropout(0.5).bias(false));
+  const torch::Tensor x = torch::ones({3, 1, 8});
+  EXPECT_EQ(std::get<1>(attention(x, x, x)).sizes(), (lazuli::Dims{1, 3, 3}));
+}
+
 }  // namespace

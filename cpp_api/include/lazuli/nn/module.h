@@ -80,6 +80,7 @@ class LAZULI_API Module {
   // registered the parameter.
   std::vector<std::pair<std::string, Tensor>> named_parameters() const;
   std::vector<std::pair<std::string, Tensor>> named_buffers() const;
+  std::vector<Tensor> buffers() const;
   std::int64_t num_parameters() const;  // elements
 
   // Parameters and buffers by name: what nn::save() writes.
@@ -97,6 +98,9 @@ class LAZULI_API Module {
   // Moves parameters and buffers. They stay the same tensors, so optimisers keep them; gradients
   // are dropped.
   void to(const Device& device, LAZULI_LOC);
+  // The same with a float dtype for those of floats; other buffers stay as they are.
+  void to(DType dtype, LAZULI_LOC);
+  void to(const Device& device, DType dtype, LAZULI_LOC);
   // Drops the gradients of all parameters.
   void zero_grad(LAZULI_LOC);
 

@@ -15,41 +15,6 @@
 
 namespace lazuli::torch_names::nn {
 
-// A module of any type in a container: a pointer to it, which as<T>() gives if it is a T. A T is a
-// class of modules, or a holder, which stands for the class it holds.
-class HeldModule {
- public:
-  template <Holder H>
-  HeldModule(const H& holder) : HeldModule(holder.ptr()) {}  // NOLINT(google-explicit-constructor)
-  template <std::derived_from<lazuli::nn::Module> M>
-  HeldModule(std::shared_ptr<M> module)  // NOLINT(google-explicit-constructor)
-      : module_(module.get()), type_(&typeid(M)), object_(std::move(module)) {}
-  template <std::derived_from<lazuli::nn::Module> M>
-  HeldModule(M module)  // NOLINT(google-explicit-constructor)
-      : HeldModule(std::make_shared<M>(std::move(module))) {}
-
-  // Null if the module is no T.
-  template <Holder T>
-  typename T::ContainedType* as() const {
-    return as<typename T::ContainedType>();
-  }
-  template <std::derived_from<lazuli::nn::Module> T>
-  T* as() const {
-    return *type_ == typeid(T) ? static_cast<T*>(object_.get()) : nullptr;
-  }
-  const HeldModule* operator->() const { return this; }
-  lazuli::nn::Module& operator*() const { return *module_; }
-  std::vector<Tensor> parameters() const { return module_->parameters(); }
-  void train(bool on = true) const { module_->train(on); }
-  void eval() const { module_->eval(); }
-  bool is_training() const { return module_->is_training(); }
-
- private:
-  lazuli::nn::Module* module_;
-  const std::type_info* type_;
-  std::shared_ptr<void> object_;
-};
-
 // Modules by position, which is their name. It has no forward().
 class ModuleListImpl : public Module {
  public:

@@ -28,9 +28,6 @@
 
 namespace lazuli::torch_names {
 
-template <class T>
-using optional = std::optional<T>;
-inline constexpr std::nullopt_t nullopt = std::nullopt;
 
 namespace data {
 

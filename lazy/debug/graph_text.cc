@@ -62,6 +62,27 @@ std::string RootText(const Trace& trace, const Node& node, std::string_view sepa
   return text;
 }
 
+// The attributes of each node, its device the last: a root's, or that of a user.
+std::vector<std::string> AttrTexts(const Trace& trace, Devices devices) {
+  std::vector<std::optional<backend::Device>> of_node(trace.nodes.size());
+  if (devices.size() == 1) of_node.assign(of_node.size(), devices[0]);
+  for (std::size_t i = 0; i < trace.roots.size() && devices.size() > 1; ++i)
+    of_node[trace.roots[i].node->mark_index] = devices[i];
+  std::vector<std::string> texts(trace.nodes.size());
+  for (const Node* node : trace.nodes | std::views::reverse) {
+    const std::optional<backend::Device>& device = of_node[node->mark_index];
+    std::string& text = texts[node->mark_index];
+    text = node->AttrText();
+    if (!device) continue;
+    if (node->kind() != NodeKind::kData)  // data know theirs
+      text += Str(", device=", DataNode::DumpDeviceName(*device));
+    for (const Value& v : node->operands()) {
+      if (!of_node[v.node->mark_index]) of_node[v.node->mark_index] = device;
+    }
+  }
+  return texts;
+}
+
 // ", dim=1, dims=(0, 1)" as one line of a label for each attribute.
 std::string AttrLines(std::string_view attrs) {
   std::string lines, current;
@@ -88,7 +109,8 @@ std::string AttrLines(std::string_view attrs) {
 
 }  // namespace
 
-std::string GraphText(const Trace& trace) {
+std::string GraphText(const Trace& trace, Devices devices) {
+  const std::vector<std::string> attrs = AttrTexts(trace, devices);
   std::string out = "IR {\n";
   for (const Node* node : trace.nodes) {
     std::vector<std::string> operands;
@@ -96,16 +118,17 @@ std::string GraphText(const Trace& trace) {
     out += Str("  %", node->mark_index, " = ", ShapeText(*node), " ", node->dump_name(), "(",
                Join(operands, ", "), ")");
     if (node->num_outputs() > 1) out += Str(", num_outputs=", node->num_outputs());
-    out += Str(LocationText(*node), node->AttrText(), RootText(trace, *node, ", "), "\n");
+    out += Str(LocationText(*node), attrs[node->mark_index], RootText(trace, *node, ", "), "\n");
   }
   return out + "}\n";
 }
 
-std::string GraphDot(const Trace& trace) {
+std::string GraphDot(const Trace& trace, Devices devices) {
+  const std::vector<std::string> attrs = AttrTexts(trace, devices);
   std::string out = "digraph G {\n";
   for (const Node* node : trace.nodes) {
     out += Str("  node", node->mark_index, " [label=\"", node->dump_name(), "\\n", ShapeText(*node),
-               AttrLines(node->AttrText()), RootText(trace, *node, "\\n"), "\"]\n");
+               AttrLines(attrs[node->mark_index]), RootText(trace, *node, "\\n"), "\"]\n");
   }
   for (const Node* node : trace.nodes | std::views::reverse) {
     for (std::size_t i = 0; i < node->operands().size(); ++i) {
@@ -129,9 +152,11 @@ absl::StatusOr<std::string> GraphHlo(const Trace& trace) {
 std::string PendingGraph(absl::Span<const Tensor> tensors, GraphFormat format) {
   Context& context = Context::Current();
   std::vector<Storage*> storages;
+  std::vector<backend::Device> devices;
   for (const Tensor& tensor : tensors) {
     if (!tensor.defined()) throw StatusError(InvalidArgument("graph: a tensor is undefined"));
     storages.push_back(&tensor.storage());
+    devices.push_back(tensor.device());
   }
   Trace trace;
   std::string text;
@@ -142,10 +167,10 @@ std::string PendingGraph(absl::Span<const Tensor> tensors, GraphFormat format) {
     TraceGraph(trace);
     switch (format) {
       case GraphFormat::kText:
-        text = GraphText(trace);
+        text = GraphText(trace, devices);
         break;
       case GraphFormat::kDot:
-        text = GraphDot(trace);
+        text = GraphDot(trace, devices);
         break;
       case GraphFormat::kHlo: {
         absl::StatusOr<std::string> hlo = GraphHlo(trace);

@@ -11,10 +11,12 @@ namespace lazuli::lazy {
 
 // IR {
 //   %0 = f32[8,16]{1,0} xla::device_data(), device=CPU:0
-//   %2 = f32[8,4]{1,0} aten::mm(%0, %1), location=main@train.cc:41, ROOT=0
+//   %2 = f32[8,4]{1,0} aten::mm(%0, %1), location=main@train.cc:41, device=CPU:0, ROOT=0
 // }
-std::string GraphText(const Trace& trace);
-std::string GraphDot(const Trace& trace);
+// `devices` are where the roots are computed; if there is one, all nodes are.
+using Devices = absl::Span<const backend::Device>;
+std::string GraphText(const Trace& trace, Devices devices);
+std::string GraphDot(const Trace& trace, Devices devices);
 absl::StatusOr<std::string> GraphHlo(const Trace& trace);
 
 // The pending graph of these tensors; tensors whose data exists appear as leaves.

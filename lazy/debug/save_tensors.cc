@@ -66,8 +66,8 @@ absl::StatusOr<std::string> OptimizedHlo(const SyncEvent& event) {
 }
 
 absl::StatusOr<std::string> GraphBody(const SyncEvent& event, const std::string& format) {
-  if (format == "text") return GraphText(event.trace);
-  if (format == "dot") return GraphDot(event.trace);
+  if (format == "text") return GraphText(event.trace, {{event.device}});
+  if (format == "dot") return GraphDot(event.trace, {{event.device}});
   if (format == "hlo")
     return flags().dump_post_optimizations() ? OptimizedHlo(event) : GraphHlo(event.trace);
   return InvalidArgument("XLA_SAVE_TENSORS_FMT: '", format, "' is none of text, dot, hlo");

@@ -34,11 +34,14 @@ TEST(GraphTextTest, IsTorchXlasText) {
             "device=INTERPRETER:0\n"
             "  %1 = f32[3,2]{1,0} xla::device_data(), location=Net::forward@train.cc:41, "
             "device=INTERPRETER:0\n"
-            "  %2 = f32[2,2]{1,0} aten::matmul(%0, %1), location=Net::forward@train.cc:41\n"
-            "  %3 = f32[] prim::Scalar(), location=Net::forward@train.cc:41\n"
-            "  %4 = f32[2,2]{1,0} aten::mul(%2, %3), location=Net::forward@train.cc:41\n"
+            "  %2 = f32[2,2]{1,0} aten::matmul(%0, %1), location=Net::forward@train.cc:41, "
+            "device=INTERPRETER:0\n"
+            "  %3 = f32[] prim::Scalar(), location=Net::forward@train.cc:41, "
+            "device=INTERPRETER:0\n"
+            "  %4 = f32[2,2]{1,0} aten::mul(%2, %3), location=Net::forward@train.cc:41, "
+            "device=INTERPRETER:0\n"
             "  %5 = f32[1,1]{1,0} aten::sum(%4), location=Net::forward@train.cc:42, dims=(0, 1), "
-            "keepdim=1, ROOT=0\n"
+            "keepdim=1, device=INTERPRETER:0, ROOT=0\n"
             "}\n");
 }
 
@@ -48,10 +51,11 @@ TEST(GraphTextTest, IsGraphviz) {
             "digraph G {\n"
             "  node0 [label=\"xla::device_data\\nf32[2,3]{1,0}\\ndevice=INTERPRETER:0\"]\n"
             "  node1 [label=\"xla::device_data\\nf32[3,2]{1,0}\\ndevice=INTERPRETER:0\"]\n"
-            "  node2 [label=\"aten::matmul\\nf32[2,2]{1,0}\"]\n"
-            "  node3 [label=\"prim::Scalar\\nf32[]\"]\n"
-            "  node4 [label=\"aten::mul\\nf32[2,2]{1,0}\"]\n"
-            "  node5 [label=\"aten::sum\\nf32[1,1]{1,0}\\ndims=(0, 1)\\nkeepdim=1\\nROOT=0\"]\n"
+            "  node2 [label=\"aten::matmul\\nf32[2,2]{1,0}\\ndevice=INTERPRETER:0\"]\n"
+            "  node3 [label=\"prim::Scalar\\nf32[]\\ndevice=INTERPRETER:0\"]\n"
+            "  node4 [label=\"aten::mul\\nf32[2,2]{1,0}\\ndevice=INTERPRETER:0\"]\n"
+            "  node5 [label=\"aten::sum\\nf32[1,1]{1,0}\\ndims=(0, 1)\\nkeepdim=1\\n"
+            "device=INTERPRETER:0\\nROOT=0\"]\n"
             "  node4 -> node5\n"
             "  node2 -> node4 [label=\"i=0\"]\n"
             "  node3 -> node4 [label=\"i=1\"]\n"
@@ -66,12 +70,23 @@ TEST(GraphTextTest, OutputsOfOneNodeAreNumbered) {
   const Tensor next = indices + indices;
   const std::string text = PendingGraph({{values, next}}, GraphFormat::kText);
   EXPECT_THAT(
-      text,
-      HasSubstr(
-          "%1 = (f32[2]{0}, s64[2]{0}) aten::max(%0), num_outputs=2, dim=1, keepdim=0, ROOT=0\n"));
-  EXPECT_THAT(text, HasSubstr("%2 = s64[2]{0} aten::add(%1.1, %1.1), ROOT=1\n"));
+      text, HasSubstr("%1 = (f32[2]{0}, s64[2]{0}) aten::max(%0), num_outputs=2, dim=1, keepdim=0, "
+                      "device=INTERPRETER:0, ROOT=0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("%2 = s64[2]{0} aten::add(%1.1, %1.1), device=INTERPRETER:0, ROOT=1\n"));
   EXPECT_THAT(PendingGraph({{next}}, GraphFormat::kDot),
               HasSubstr("node1 -> node2 [label=\"i=0,o=1\"]"));
+}
+
+TEST(GraphTextTest, NodesAreOnTheDeviceOfTheirUsers) {
+  const Tensor here = Of<float>({2}, {1, 2}, /*ordinal=*/0), there = Of<float>({2}, {1, 2}, 1);
+  const std::string text =
+      PendingGraph({{Neg(here + here), Neg(there * there)}}, GraphFormat::kText);
+  for (const std::string_view line : {"aten::add(%0, %0), device=INTERPRETER:0\n",
+                                      "aten::neg(%1), device=INTERPRETER:0, ROOT=0\n",
+                                      "aten::mul(%3, %3), device=INTERPRETER:1\n",
+                                      "aten::neg(%4), device=INTERPRETER:1, ROOT=1\n"})
+    EXPECT_THAT(text, HasSubstr(line));
 }
 
 TEST(GraphTextTest, LooksWithoutRunning) {

@@ -32,6 +32,11 @@ absl::StatusOr<CompileOptions> CompileOptions::FromFlags() {
   return options;
 }
 
+absl::Status ComputationClient::CheckPlacement(std::unique_ptr<hlo::Module>,
+                                               const CompileOptions&) const {
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Device> ComputationClient::DeviceOf(const CompileOptions& options) const {
   for (const Device& device : devices()) {
     if (device.ordinal == options.device) return device;

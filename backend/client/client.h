@@ -144,6 +144,10 @@ class ComputationClient {
   // Takes un-optimised HLO; all passes run inside.
   virtual absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
                                                 const CompileOptions& options) = 0;
+  // An error if something of the module would have to run on the host, which is asked of each op
+  // that is recorded where the options have no soft placement.
+  virtual absl::Status CheckPlacement(std::unique_ptr<hlo::Module> module,
+                                      const CompileOptions& options) const;
   virtual absl::StatusOr<MemoryStats> memory_stats(Device device) const = 0;
   // What runs the programs, for people: "LLVM 19.1.7 for znver3, 8 floats a vector".
   virtual std::vector<std::string> engines() const { return {}; }

@@ -36,6 +36,10 @@ class NpuClient final : public ComputationClient {
   absl::StatusOr<Literal> ToHost(const Buffer& buffer) override;
   absl::StatusOr<ExecutablePtr> Compile(std::unique_ptr<hlo::Module> module,
                                         const backend::CompileOptions& options) override;
+  absl::Status CheckPlacement(std::unique_ptr<hlo::Module> module,
+                              const backend::CompileOptions& options) const override {
+    return npu::CheckPlacement(std::move(module), config_, options);
+  }
   absl::StatusOr<MemoryStats> memory_stats(Device device) const override;
   std::vector<std::string> engines() const override;
 

@@ -272,6 +272,30 @@ absl::StatusOr<std::unordered_set<const hlo::Instruction*>> MeetingPoints(const 
   return points;
 }
 
+absl::Status Simplify(hlo::Module& module, const backend::CompileOptions& options) {
+  lowering::PassPipeline pipeline("npu", 1,
+                                  {.disabled_passes = options.disabled_passes,
+                                   .disabled_rules = options.disabled_rules,
+                                   .program_passes = options.program_passes});
+  lowering::AddSimplificationPipeline(pipeline);
+  return pipeline.Run(module).status();
+}
+
+absl::StatusOr<OpFilter> FilterOf(const Config& config, const backend::CompileOptions& options) {
+  OpFilter filter;
+  LAZULI_RETURN_IF_ERROR(filter.Add(options));
+  if (options.op_filter) LAZULI_RETURN_IF_ERROR(filter.Deny(config.filter.deny, "filter.deny"));
+  return filter;
+}
+
+// What the NPU lacks, and what it may not run.
+Placement PlacementOf(const hlo::Module& module, const OpFilter& filter, const Config& config,
+                      const backend::CompileOptions& options) {
+  Placement placement(module, filter, [&](const hlo::Instruction& i) { return WhyNot(i, config); });
+  if (const std::optional<Refusal> whole = WhyWhole(module, options)) placement.RefuseAll(*whole);
+  return placement;
+}
+
 bool AnyOnDevice(const Placement& placement) {
   const auto& instructions = placement.module().entry()->instructions();
   return std::any_of(instructions.begin(), instructions.end(), [&](const auto& i) {
@@ -286,26 +310,22 @@ absl::StatusOr<ComputationClient*> HostClient() {
   return cpu.ok() ? cpu : FindClient("interpreter");
 }
 
+absl::Status CheckPlacement(std::unique_ptr<hlo::Module> module, const Config& config,
+                            const backend::CompileOptions& options) {
+  LAZULI_RETURN_IF_ERROR(Simplify(*module, options));
+  LAZULI_ASSIGN_OR_RETURN(const OpFilter filter, FilterOf(config, options));
+  return PlacementOf(*module, filter, config, options).CheckAllOnDevice("npu");
+}
+
 absl::StatusOr<Plan> MakePlan(std::unique_ptr<hlo::Module> module, const Config& config,
                               const backend::CompileOptions& options) {
   Plan plan;
   plan.module = std::move(module);
-  lowering::PassPipeline pipeline("npu", 1,
-                                  {.disabled_passes = options.disabled_passes,
-                                   .disabled_rules = options.disabled_rules,
-                                   .program_passes = options.program_passes});
-  lowering::AddSimplificationPipeline(pipeline);
-  LAZULI_RETURN_IF_ERROR(pipeline.Run(*plan.module).status());
-
+  LAZULI_RETURN_IF_ERROR(Simplify(*plan.module, options));
   LAZULI_ASSIGN_OR_RETURN(const auto meeting_points, MeetingPoints(*plan.module, config));
   const auto alone = [&](const hlo::Instruction& i) { return meeting_points.contains(&i); };
-  OpFilter filter;
-  LAZULI_RETURN_IF_ERROR(filter.Add(options));
-  if (options.op_filter) LAZULI_RETURN_IF_ERROR(filter.Deny(config.filter.deny, "filter.deny"));
-  Placement placement(*plan.module, filter,
-                      [&](const hlo::Instruction& i) { return WhyNot(i, config); });
-  const std::optional<Refusal> whole = WhyWhole(*plan.module, options);
-  if (whole) placement.RefuseAll(*whole);
+  LAZULI_ASSIGN_OR_RETURN(const OpFilter filter, FilterOf(config, options));
+  Placement placement = PlacementOf(*plan.module, filter, config, options);
   if (!options.soft_placement) LAZULI_RETURN_IF_ERROR(placement.CheckAllOnDevice("npu"));
   for (const hlo::Instruction* point : meeting_points) {
     if (const Refusal* const refusal = placement.RefusalOf(*point))

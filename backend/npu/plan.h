@@ -68,6 +68,10 @@ struct Plan {
 // Who compiles and runs the host's programs: the platform "cpu" if there is one, else "interpreter".
 absl::StatusOr<ComputationClient*> HostClient();
 
+// An error if the NPU lacks something of the module.
+absl::Status CheckPlacement(std::unique_ptr<hlo::Module> module, const Config& config,
+                            const backend::CompileOptions& options);
+
 absl::StatusOr<Plan> MakePlan(std::unique_ptr<hlo::Module> module, const Config& config,
                               const backend::CompileOptions& options);
 

@@ -566,6 +566,13 @@ class ExecutionEngine final : public Engine {
     return context.TakeFailure();
   }
 
+  absl::Status CheckPlacement(const Node& node, backend::Device device) override {
+    LAZULI_ASSIGN_OR_RETURN(const backend::CompileOptions options, CompileOptionsFor(device));
+    LAZULI_ASSIGN_OR_RETURN(std::unique_ptr<hlo::Module> module,
+                            lowering::EmitNode(node, NarrowingFromFlags()));
+    return device.client->CheckPlacement(std::move(module), options);
+  }
+
   absl::StatusOr<Literal> Read(Context& context, Storage& storage) override {
     ScopedTimer timer(Timer::kTransferFromDevice);
     LAZULI_ASSIGN_OR_RETURN(const Context::Contents contents, context.ContentsOf(storage));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/support/error_place.h"
+#include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/span.h"
 #include "ir/support/thread_local.h"
@@ -31,6 +32,14 @@ void CheckOperands(std::string_view op, absl::Span<const Operand> in, backend::D
                                            " and ", here.ToString(), "; move one with to()"));
     }
   }
+}
+
+// Without soft placement, what the device lacks is an error of the call that records it.
+void CheckPlacement(const Node& node, backend::Device device) {
+  if (flags().soft_placement()) [[likely]]
+    return;
+  const absl::Status status = GetEngine().CheckPlacement(node, device);
+  if (!status.ok()) ThrowRecordError(node.name(), status);
 }
 
 void CountNode(Context& context) {
@@ -200,6 +209,7 @@ Tensor Recorder::Finish(NodePtr node, NewView view) {
 }
 
 StoragePtr Recorder::FinishStorage(NodePtr node, std::unique_ptr<View> view) {
+  CheckPlacement(*node, device_);
   CountNode(context_);
   const uint32_t what = WhatIs(*node) + (view != nullptr ? view->place() : 0);
   const Node* const recorded = node.get();
@@ -215,6 +225,7 @@ StoragePtr Recorder::FinishStorage(NodePtr node, std::unique_ptr<View> view) {
 }
 
 void Recorder::FinishOver(NodePtr node, const Tensor& target) {
+  CheckPlacement(*node, device_);
   CountNode(context_);
   const uint32_t what = WhatIs(*node);
   if (checks_) [[unlikely]]
@@ -228,6 +239,7 @@ void Recorder::FinishOver(NodePtr node, const Tensor& target) {
 void Recorder::Finish(const NodePtr& node, Tensors& results) { Finish(node, {}, results); }
 
 void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results) {
+  CheckPlacement(*node, device_);
   Writes writes;
   StoragePtr storage;
   const auto count = static_cast<uint32_t>(targets.size());

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include "backend/client/client.h"
+#include "ir/graph/node.h"
 #include "ir/types/literal.h"
 
 namespace lazuli::lazy {
@@ -29,6 +30,9 @@ class Engine {
   absl::Status Sync(Context& context, bool wait, SyncReason reason) {
     return Sync(context, wait, reason, [] {});
   }
+  // An error if the device lacks what the node is lowered to, unless the host may run it then
+  // (LAZULI_SOFT_PLACEMENT).
+  virtual absl::Status CheckPlacement(const Node& node, backend::Device device) = 0;
   // Syncs the whole context, waits for this storage and returns its elements.
   virtual absl::StatusOr<Literal> Read(Context& context, Storage& storage) = 0;
   // The same without the copy: the device's own memory. Whoever holds the buffer is an owner, so no

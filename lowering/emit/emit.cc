@@ -6,6 +6,7 @@
 
 #include "ir/hlo/verifier.h"
 #include "ir/support/error_place.h"
+#include "ir/support/status.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -13,6 +14,41 @@ namespace {
 using ir::Node;
 using ir::NodeKind;
 using ir::Trace;
+
+// What was recorded, in the dtype that the program has it in.
+Shape Emitted(const Narrowing& narrowing, const Shape& recorded) {
+  return Shape(narrowing.Of(recorded.dtype()), recorded.dims());
+}
+
+// A module of the node with operands of these shapes.
+absl::StatusOr<std::unique_ptr<hlo::Module>> LowerAlone(const Node& node,
+                                                        absl::Span<const Shape> operands) {
+  auto module = std::make_unique<hlo::Module>(std::string(node.name()));
+  Builder builder(module.get(), std::string(node.name()));
+  LoweringContext context(builder);
+  std::vector<Op> parameters, results;
+  for (const Shape& shape : operands)
+    parameters.push_back(builder.Parameter(static_cast<int64_t>(parameters.size()), shape));
+  node.Lower(context, parameters, results);
+  LAZULI_RETURN_IF_ERROR(builder.status());
+  if (results.size() != node.num_outputs())
+    return Internal("recorded ", node.num_outputs(), " results, lowered ", results.size());
+  for (const RuntimeCheck& check : context.checks) results.push_back(check.offender);
+  LAZULI_ASSIGN_OR_RETURN(hlo::Computation * entry, builder.Finish(builder.Tuple(results)));
+  module->set_entry(entry);
+  return module;
+}
+
+// The node for narrow operands; null: it cannot be lowered for them.
+std::unique_ptr<hlo::Module> LowerNarrow(const Node& node, absl::Span<const Shape> operands) {
+  absl::StatusOr<std::unique_ptr<hlo::Module>> module = LowerAlone(node, operands);
+  if (!module.ok() || !hlo::Verify(**module).ok()) return nullptr;
+  const auto& results = (*module)->entry()->root()->shape().tuple();
+  for (uint32_t i = 0; i < node.num_outputs(); ++i) {  // their dtypes are converted
+    if (!Compatible(node.shape(i), Shape(node.shape(i).dtype(), results[i].dims()))) return nullptr;
+  }
+  return *std::move(module);
+}
 
 // Values of a trace's nodes under construction; nodes with several outputs have several ops in a
 // row.
@@ -77,32 +113,11 @@ class TraceEmitter : public LoweringContext {
     return op.builder()->Convert(op, narrowing_.Of(recorded.dtype()));
   }
 
-  // What was recorded, in the dtype that the program has it in.
-  Shape Emitted(const Shape& recorded) const {
-    return Shape(narrowing_.Of(recorded.dtype()), recorded.dims());
-  }
-
   // Whether the node can be lowered for narrow operands: tried in a module of its own.
-  bool LowersNarrow(const Node& node, const std::vector<Op>& operands) const {
-    hlo::Module module("trial");
-    Builder trial(&module, "trial");
-    LoweringContext context(trial);
-    std::vector<Op> parameters, results;
-    for (const Op& operand : operands) {
-      parameters.push_back(
-          trial.Parameter(static_cast<int64_t>(parameters.size()), operand.shape()));
-    }
-    node.Lower(context, parameters, results);
-    if (!trial.status().ok() || results.size() != node.num_outputs()) return false;
-    for (uint32_t i = 0; i < node.num_outputs(); ++i) {
-      if (!Compatible(Emitted(node.shape(i)), Narrow(results[i], node.shape(i)).shape()))
-        return false;
-    }
-    for (const RuntimeCheck& check : context.checks) results.push_back(check.offender);
-    const absl::StatusOr<hlo::Computation*> entry = trial.Finish(trial.Tuple(results));
-    if (!entry.ok()) return false;
-    module.set_entry(*entry);
-    return hlo::Verify(module).ok();
+  static bool LowersNarrow(const Node& node, const std::vector<Op>& operands) {
+    std::vector<Shape> shapes;
+    for (const Op& operand : operands) shapes.push_back(operand.shape());
+    return LowerNarrow(node, shapes) != nullptr;
   }
 
   // What recording promised is what lowering yields: the shape and number of results.
@@ -112,7 +127,7 @@ class TraceEmitter : public LoweringContext {
       return Internal("recorded ", node.num_outputs(), " results, lowered ", results.size());
     }
     for (uint32_t i = 0; i < node.num_outputs(); ++i) {
-      if (!Compatible(Emitted(node.shape(i)), results[i].shape()))
+      if (!Compatible(Emitted(narrowing_, node.shape(i)), results[i].shape()))
         return Internal("recorded as ", node.shape(i), ", lowered to ", results[i].shape());
     }
     return absl::OkStatus();
@@ -219,6 +234,19 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
   result.module->set_entry(entry);
   result.module->aliases() = options.aliases;
   return result;
+}
+
+absl::StatusOr<std::unique_ptr<hlo::Module>> EmitNode(const Node& node,
+                                                      const Narrowing& narrowing) {
+  std::vector<Shape> recorded, narrow;
+  for (const ir::Value& v : node.operands()) {
+    recorded.push_back(v.shape());
+    narrow.push_back(Emitted(narrowing, v.shape()));
+  }
+  if (narrowing.any()) {
+    if (auto module = LowerNarrow(node, narrow)) return module;
+  }
+  return LowerAlone(node, recorded);
 }
 
 }  // namespace lazuli::lowering

@@ -67,4 +67,9 @@ struct EmitOptions {
 
 absl::StatusOr<EmittedModule> EmitModule(const ir::Trace& trace, const EmitOptions& options);
 
+// One node alone, as EmitModule would lower it: its operands are the parameters, its results and
+// checks the elements of the root.
+absl::StatusOr<std::unique_ptr<hlo::Module>> EmitNode(const ir::Node& node,
+                                                      const Narrowing& narrowing);
+
 }  // namespace lazuli::lowering

@@ -132,6 +132,22 @@ print(json.dumps([error, step("npu:0"), losses(Block, "npu:0", 2, 2, 0.05)[0], s
     assert len(after) == 2 and all(loss < 10 for loss in after)
 
 
+def test_without_soft_placement_what_is_lacking_is_an_error_of_the_call():
+    (sorts, doubles, after), said = run("""
+def error(f):
+    try:
+        f()
+    except RuntimeError as e:
+        return str(e)
+
+x = lz.ones(64, 64, device="npu:0")
+print(json.dumps([error(lambda: lz.sort(x)), error(lambda: x.double()), (x @ x).sum().item()]))
+""", LAZULI_SOFT_PLACEMENT="0")
+    assert re.match(r"sort: npu does not run sort of .*: unsupported-op: no unit has sort \(LAZULI_SOFT_PLACEMENT=0\) \(<string>:\d+\)", sorts)
+    assert "npu does not run convert of f64[64,64]: unsupported-dtype" in doubles
+    assert after == 64.0**3 and "on the host: nothing" in said
+
+
 def test_every_device_runs_what_lies_on_it():
     (types, sums), said = run("""
 types = [lz.runtime.device_type()]

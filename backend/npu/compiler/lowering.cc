@@ -42,6 +42,19 @@ bool MayBeFused(const hlo::Instruction& i) {
          i.operand(1)->shape().rank() == batch + contracted + 1;
 }
 
+// A product is done together with the elementwise instructions that read it.
+std::unordered_set<const hlo::Instruction*> ReadersOfProducts(const hlo::Computation& computation) {
+  std::unordered_set<const hlo::Instruction*> readers;
+  for (const auto& i : computation.instructions()) {
+    if (!MayBeFused(*i)) continue;
+    const hlo::Instruction* reader = i->users()[0];
+    while (readers.insert(reader).second && InlinedInto(*reader) &&
+           reader->users()[0]->IsElementwise())
+      reader = reader->users()[0];
+  }
+  return readers;
+}
+
 }  // namespace
 
 std::string OriginOf(const hlo::Instruction& i) {
@@ -99,10 +112,8 @@ View Lowering::Temporary(Type type, absl::Span<const int64_t> dims) {
 }
 
 View Lowering::NewArray(const hlo::Instruction& i) {
-  const Type type = *TypeOf(i.shape().dtype());
-  if (const auto at = results_.find(&i); at != results_.end())
-    return DenseView(at->second, type, i.shape().dims());
-  return Temporary(type, i.shape().dims());
+  if (const auto at = results_.find(&i); at != results_.end()) return at->second;
+  return Temporary(*TypeOf(i.shape().dtype()), i.shape().dims());
 }
 
 View Lowering::Dense(const View& view) {
@@ -133,12 +144,15 @@ absl::Status Lowering::LowerEntry(const hlo::Computation& entry) {
   });
   // What is made for the result is made in its place.
   const hlo::Instruction& root = *entry.root();
-  if (root.shape().IsArray()) results_[&root] = arrays[0];
+  const auto made_in = [&](const hlo::Instruction& i, int array) {
+    results_.emplace(&i, DenseView(array, *TypeOf(i.shape().dtype()), i.shape().dims()));
+  };
+  if (root.shape().IsArray()) made_in(root, arrays[0]);
   if (root.opcode() == Opcode::kTuple) {
     int leaf = 0;
     for (const hlo::Instruction* part : root.operands()) {
       if (part->shape().IsArray() && arrays[static_cast<std::size_t>(leaf)] >= 0)
-        results_.emplace(part, arrays[static_cast<std::size_t>(leaf)]);
+        made_in(*part, arrays[static_cast<std::size_t>(leaf)]);
       leaf += static_cast<int>(LeafCount(part->shape()));
     }
   }
@@ -176,23 +190,101 @@ int Lowering::InliningDepth(const hlo::Instruction& i) const {
 }
 
 absl::Status Lowering::LowerBody(const hlo::Computation& computation) {
-  for (const hlo::Instruction* i : computation.PostOrder()) {
-    if (i->opcode() == Opcode::kParameter) continue;
-    if (const int depth = InliningDepth(*i); depth > 0) {
-      inlined_[i] = depth;
-      continue;
+  const auto fused = ReadersOfProducts(computation);
+  const std::vector<RowUnit> units = RowUnitsOf(
+      computation, b_.config(), [&](const hlo::Instruction& i) { return fused.contains(&i); },
+      InlinedInto);
+  for (const RowUnit& unit : units) {
+    for (const hlo::Instruction* i : unit.members) {
+      if (!unit.is_group()) break;
+      for (const hlo::Instruction* o : i->operands()) {
+        if (!unit.dims.contains(o)) read_by_rows_.insert(o);
+      }
     }
-    if (MayBeFused(*i) && TypesOf(*i, b_.config())->out == i->shape().dtype()) {
-      deferred_.insert(i);
-      continue;
-    }
-    if (!HasElements(i->shape())) {
-      Set(*i, DenseView(-1, TypeOf(i->shape().dtype()).value_or(Type::kU8), i->shape().dims()));
-      continue;
-    }
-    b_.SetOrigin(*i);
-    LAZULI_RETURN_IF_ERROR(Lower(*i));
   }
+  for (const RowUnit& unit : units)
+    LAZULI_RETURN_IF_ERROR(unit.is_group() ? LowerRows(unit) : LowerOne(*unit.members[0]));
+  return absl::OkStatus();
+}
+
+absl::Status Lowering::LowerOne(const hlo::Instruction& i) {
+  if (i.opcode() == Opcode::kParameter) return absl::OkStatus();
+  if (const int depth = InliningDepth(i); depth > 0 && !read_by_rows_.contains(&i)) {
+    inlined_[&i] = depth;
+    return absl::OkStatus();
+  }
+  if (MayBeFused(i) && TypesOf(i, b_.config())->out == i.shape().dtype()) {
+    deferred_.insert(&i);
+    return absl::OkStatus();
+  }
+  if (!HasElements(i.shape())) {
+    Set(i, DenseView(-1, TypeOf(i.shape().dtype()).value_or(Type::kU8), i.shape().dims()));
+    return absl::OkStatus();
+  }
+  const auto original = originals_.find(&i);
+  b_.SetOrigin(original == originals_.end() ? i : *original->second);
+  return Lower(i);
+}
+
+absl::Status Lowering::LowerRows(const RowUnit& group) {
+  RowStrip strip;
+  for (int64_t start = 0; start < group.rows; start += group.strip) {
+    const int64_t rows = std::min(group.strip, group.rows - start);
+    if (start == 0 || rows != group.strip) strip = MakeRowStrip(group, rows, InlinedInto);
+    if (start == 0) {
+      for (const hlo::Instruction* i : strip.outputs) Set(*i, NewArray(*i));
+    }
+    LAZULI_RETURN_IF_ERROR(LowerStrip(group, strip, start, rows));
+  }
+  for (const hlo::Instruction* i : strip.views) LAZULI_RETURN_IF_ERROR(LowerOne(*i));
+  return absl::OkStatus();
+}
+
+absl::Status Lowering::LowerStrip(const RowUnit& group, RowStrip& strip, int64_t start,
+                                  int64_t rows) {
+  const auto rows_of = [&](const View& view, int64_t dim) {
+    Dims starts(view.dims.size(), 0), limits = view.dims;
+    if (dim >= 0) {
+      starts[static_cast<std::size_t>(dim)] = start;
+      limits[static_cast<std::size_t>(dim)] = start + rows;
+    }
+    return SliceView(view, starts, limits, Dims(view.dims.size(), 1));
+  };
+  originals_ = {strip.originals.begin(), strip.originals.end()};
+  b_.SetOrigin(*group.members[0]);
+  for (std::size_t n = 0; n < strip.inputs.size(); ++n) {
+    const RowStrip::Input& in = strip.inputs[n];
+    View view = rows_of(ValueOf(*in.value), in.dim);
+    // What several kernels read is read from DRAM once.
+    if (in.dim >= 0 && in.readers > 1 && !view.Repeats()) {
+      const View copy = Temporary(view.type, view.dims);
+      EmitMove(view, copy, b_);
+      view = copy;
+    }
+    Set(*strip.computation->parameters()[n], std::move(view));
+  }
+  const hlo::Instruction& root = *strip.computation->root();
+  std::vector<View> targets;
+  for (std::size_t n = 0; n < strip.outputs.size(); ++n) {
+    const hlo::Instruction* const i = strip.outputs[n];
+    targets.push_back(rows_of(ValueOf(*i), group.dims.at(i)));
+    const hlo::Instruction* const own = root.operand(static_cast<int64_t>(n));
+    if (own->users().size() == 1) results_.emplace(own, targets[n]);
+  }
+  for (const hlo::Instruction* i : strip.computation->PostOrder())
+    LAZULI_RETURN_IF_ERROR(LowerOne(*i));
+  for (std::size_t n = 0; n < targets.size(); ++n) {
+    const hlo::Instruction* const own = root.operand(static_cast<int64_t>(n));
+    b_.SetOrigin(*strip.outputs[n]);
+    const View& made = ValueOf(*own);
+    if (made.array != targets[n].array) EmitMove(made, targets[n], b_);
+  }
+  for (const auto& i : strip.computation->instructions()) {
+    values_.erase(i.get());
+    results_.erase(i.get());
+    inlined_.erase(i.get());
+  }
+  originals_.clear();
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 // its expression; the others are kernels, which lower_*.cc make, a family of opcodes each.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -15,6 +16,7 @@
 #include "backend/npu/compiler/builder.h"
 #include "backend/npu/compiler/index_form.h"
 #include "backend/npu/compiler/product.h"
+#include "backend/npu/compiler/row_groups.h"
 #include "backend/npu/compiler/vector_kernel.h"
 #include "ir/hlo/module.h"
 
@@ -35,6 +37,10 @@ class Lowering {
   friend class Opcodes;  // supported.cc: which of these is whose
   absl::Status LowerBody(const hlo::Computation& computation);
   int InliningDepth(const hlo::Instruction& i) const;
+  // One after the other, or strip by strip (row_groups.h).
+  absl::Status LowerOne(const hlo::Instruction& i);
+  absl::Status LowerRows(const RowUnit& group);
+  absl::Status LowerStrip(const RowUnit& group, RowStrip& strip, int64_t start, int64_t rows);
   // The instruction's row says how.
   absl::Status Lower(const hlo::Instruction& i);
   void LowerTuple(const hlo::Instruction& i);
@@ -123,7 +129,10 @@ class Lowering {
   std::unordered_map<const hlo::Instruction*, int> inlined_;  // with their depth
   // Products that their only reader takes in, or makes before it.
   std::unordered_set<const hlo::Instruction*> deferred_;
-  std::unordered_map<const hlo::Instruction*, int> results_;  // instructions that are made in r...
+  std::unordered_map<const hlo::Instruction*, View> results_;  // where instructions are made
+  std::unordered_set<const hlo::Instruction*> read_by_rows_;   // by groups: they have arrays
+  // The program for some rows of a group that is being lowered, and whose its instructions are.
+  std::unordered_map<const hlo::Instruction*, const hlo::Instruction*> originals_;
   int link_flags_ = -1;  // a buffer into which other devices write: it lives as long as the program
 };
 

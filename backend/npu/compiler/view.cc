@@ -25,6 +25,13 @@ int64_t View::elements() const {
   return n;
 }
 
+bool View::Repeats() const {
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] > 1 && strides[i] == 0) return true;
+  }
+  return false;
+}
+
 bool View::Dense() const {
   int64_t stride = 1;
   for (std::size_t i = dims.size(); i-- > 0;) {

@@ -21,7 +21,8 @@ struct View {
   Dims dims, strides;  // in elements; 0 repeats
 
   int64_t elements() const;
-  bool Dense() const;  // row major, from the array's beginning on
+  bool Dense() const;    // row major, from the array's beginning on
+  bool Repeats() const;  // an element stands for several
 };
 
 // Of a whole array, row major.

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "absl/strings/str_replace.h"
 #include <gmock/gmock.h>
 
 #include "tests/backend/npu/compiler/compiled.h"
@@ -73,6 +74,20 @@ TEST(NpuRowsTest, ArraysAreReadAndWrittenOnce) {
   EXPECT_EQ((*machine)->counters(0).dram_read_bytes, kBytes);
   EXPECT_EQ((*machine)->counters(0).dram_write_bytes, kBytes);
   EXPECT_EQ(report.temporary_bytes, 0);
+}
+
+TEST(NpuRowsTest, ASoftmaxOf8192RowsTakesFewCycles) {
+  std::string hlo = kSoftmax;
+  for (const auto& [from, to] : {std::pair("6,50,40", "64,128,128"), std::pair("6,50", "64,128")})
+    absl::StrReplaceAll({{from, to}}, &hlo);
+  Config config;
+  config.strict = false;
+  const absl::StatusOr<Program> program = CompileSimplified(*ParseHlo(hlo), config);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto machine = Machine::Create(config);
+  ASSERT_FALSE((*machine)->Load(*program));
+  ASSERT_FALSE((*machine)->Run({}));
+  EXPECT_LE((*machine)->cycles(), 600'000);  // 990 thousand as four kernels
 }
 
 TEST(NpuRowsTest, HaveTheEvaluatorsValues) {

@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """PyTorch's programs on lazuli: torch.compile(backend="lazuli") and lazuli.torch.train_step() train as eager does.
 
-    torch_compile_test.py FOLDER [--steps=N] [--whole] [--operators [--samples=N]] [NAME...]     FOLDER holds the package lazuli
+    torch_compile_test.py FOLDER [--steps=N] [--whole] [NAME...]     FOLDER holds the package lazuli
 
 Nine nets train for a few steps, each with one optimiser, with --whole with all four; --steps=100 are many. Losses are eager's within
 1e-4, nothing is left to torch, and how often something is compiled is asserted, a smaller last batch among the steps. Then what goes wrong:
-a label out of range, a function that lazuli has not, options that there are not. torch_step_test.py has what only whole steps do.
-
---operators drives the operator database of torch's tests through what the backend does to a graph, and prints how many entries
-lazuli runs whole, in part or not at all; one that gives other values fails.
+a label out of range, a function that lazuli has not, options that there are not. torch_step_test.py has what only whole steps do,
+torch_compile_opinfo_test.py torch's databases of operators and modules.
 """
 
 import argparse
@@ -282,75 +280,28 @@ def test_entry_point(folder):
         assert run.stdout.strip() == "[2.0, 2.0]", run.stderr
 
 
-# --- the operator database
-
-def operators(samples, names):
+def test_report():
     import torch
-    from torch.fx.experimental.proxy_tensor import make_fx
-    from torch.testing._internal.common_methods_invocations import op_db
-    from torch.utils import _pytree as pytree
     import lazuli.torch
-    from lazuli.torch import _backend, _random
-    counts, wrong, reasons = {"whole": [], "in part": [], "torch": [], "no graph": []}, [], {}
-    for op in op_db:
-        title = f"{op.name}/{op.variant_test_name}" if op.variant_test_name else op.name
-        if names and op.name not in names:
-            continue
-        lazuli.torch.reset()
-        kinds = set()
-        for dtype in (torch.float32, torch.float64, torch.int64, torch.bool):
-            if dtype not in op.supported_dtypes("cpu"):
-                continue
-            try:
-                inputs = list(op.sample_inputs("cpu", dtype))[:samples]
-            except Exception:
-                continue
-            for sample in inputs:
-                flat, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
-                places = [i for i, a in enumerate(flat) if isinstance(a, torch.Tensor)]
+    here = "torch_compile_test.py:"
 
-                def function(*tensors):
-                    given = list(flat)
-                    for i, t in zip(places, tensors):
-                        given[i] = t
-                    x, arguments, keywords = pytree.tree_unflatten(given, spec)
-                    return [t for t in pytree.tree_leaves(op.op(x, *arguments, **keywords)) if isinstance(t, torch.Tensor)]
+    @functools.partial(torch.compile, backend="lazuli")
+    def breaks(x):
+        y = x * 2
+        torch._dynamo.graph_break()  # breaks here
+        return y + 1
 
-                tensors = [flat[i].detach() for i in places]
-                try:
-                    with _backend.plain_functions():
-                        gm = make_fx(torch.func.functionalize(function), tracing_mode="fake", decomposition_table=_backend.decompositions())(
-                            *[t.clone() for t in tensors])
-                    torch.manual_seed(3)
-                    wanted = gm(*[t.clone() for t in tensors])
-                except Exception:
-                    kinds.add("no graph")  # sparse, data-dependent, or no function of tensors
-                    continue
-                _random.rewrite(gm)
-                torch.manual_seed(3)
-                graph = _backend.Graph(gm, "inference")
-                made = graph([t.clone() for t in tensors])
-                kinds.add("in part" if lazuli.torch.report().fallbacks else "whole")
-                for ours, theirs in zip(made, wanted, strict=True):
-                    try:
-                        if "empty" not in op.name:
-                            torch.testing.assert_close(ours, theirs, rtol=2e-4, atol=2e-4, equal_nan=True)
-                    except AssertionError as error:
-                        wrong.append(f"{title} {dtype}: {str(error).splitlines()[0]}  {'; '.join(str(error).splitlines()[1:5])}")
-                        break
-        for f in lazuli.torch.report().fallbacks:
-            reasons.setdefault(f"{f.function}: {f.reason[:90]}", []).append(title)
-        kind = "in part" if "in part" in kinds else "whole" if "whole" in kinds else "no graph"
-        counts[kind].append(title)
-        sys.stdout.flush()
-    total = len(counts["whole"]) + len(counts["in part"])
-    print(f"operator database: {len(counts['whole'])} of {total} entries are lazuli's, {len(counts['in part'])} leave something to torch, "
-          f"{len(counts['no graph'])} have no graph, {len(wrong)} results differ")
-    for reason, titles in sorted(reasons.items(), key=lambda r: -len(r[1])):
-        print(f"  {len(titles):3d} {reason}   ({', '.join(sorted(set(titles))[:4])})")
-    for text in wrong:
-        print("  WRONG", text)
-    return wrong
+    torch._dynamo.reset()
+    lazuli.torch.reset()
+    for n in (3, 4, 5):
+        assert breaks(torch.ones(n)).tolist() == [3] * n
+    report = lazuli.torch.report()
+    line = next(i for i, text in enumerate(pathlib.Path(__file__).read_text().splitlines(), 1) if text.endswith("# breaks here"))
+    assert len(report.graph_breaks) == 1 and f"{here}{line}): " in report.graph_breaks[0], str(report)
+    assert any(here in r and "size mismatch at index 0. expected 3, actual 4" in r for r in report.recompiles), str(report)
+    assert report.programs == 6 and "inference of float32[3]" in str(report), str(report)
+    lazuli.torch.reset()
+    assert str(lazuli.torch.report()) == "0 programs compiled\n0 functions left to torch\n0 graph breaks\n0 recompiles"
 
 
 def main():
@@ -358,8 +309,6 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--whole", action="store_true")
-    parser.add_argument("--operators", action="store_true")
-    parser.add_argument("--samples", type=int, default=2)
     parser.add_argument("names", nargs="*")
     options = parser.parse_intermixed_args()
     sys.path.insert(0, options.folder)
@@ -368,15 +317,13 @@ def main():
     import lazuli.torch
     from torch._dynamo.backends.registry import register_backend
     register_backend(lazuli.torch.backend, name="lazuli")
-    if options.operators:
-        return 1 if operators(options.samples, options.names) else 0
     for name, (make, batch, loss_fn, optimizer) in nets().items():
         if options.names and name not in options.names:
             continue
         for o in ("SGD", "Adam", "AdamW", "RMSprop") if options.whole else (optimizer,):
             print(check(name, make, batch, loss_fn, o, options.steps), flush=True)
     if not options.names:
-        for test in (test_errors, test_layouts, functools.partial(test_entry_point, options.folder)):
+        for test in (test_errors, test_layouts, test_report, functools.partial(test_entry_point, options.folder)):
             test()
     return 0
 

@@ -522,14 +522,14 @@ def broken(said, result):
     return "" if holds else f"is said to be: {said}; it is: {now}"
 
 
-def arguments(doc):
+def arguments(doc, samples=SAMPLES):
     """The command line of a test that a database drives."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     for option in ("--whole", "--write", "--show", "--group"):
         parser.add_argument(option, action="store_true")
-    parser.add_argument("--samples", type=int, default=SAMPLES)
+    parser.add_argument("--samples", type=int, default=samples)
     return parser.parse_intermixed_args()
 
 

@@ -20,8 +20,8 @@ from torch.utils import _pytree as pytree
 import lazuli as lz
 from lazuli._C.hlo import _compile_once
 from lazuli.torch import _backend, _random, _rows
-from lazuli.torch._program import Recorder, is_users, refused_text
-from lazuli.torch._report import events
+from lazuli.torch._program import Recorder, refused_text
+from lazuli.torch._report import events, is_users
 
 _INSTEAD = "; use torch.compile(backend=\"lazuli\")"
 
@@ -298,7 +298,7 @@ class StepProgram:
             raise CaptureError(f"train_step: lazuli cannot do all of the step: {refused_text(recorder.refused)}{_INSTEAD}, which "
                                "leaves these to torch")
         self.executable = _compile_once(module, torch.get_num_threads())
-        events.compiled("train_step", ", ".join(f"{str(t.dtype)}{list(t.shape)}" for t in given))
+        events.compiled("train_step", ", ".join(f"{str(t.dtype).rpartition('.')[2]}{list(t.shape)}" for t in given))
 
     def run(self, state, rates, batch):
         """The loss; the state is updated, or stays as it is if this throws."""

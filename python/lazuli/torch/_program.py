@@ -1,7 +1,5 @@
 """A graph of torch as a program of lazuli: recorded once for the sizes and strides it is called with, then run on torch's memory."""
 
-import functools
-import os
 import re
 
 import torch
@@ -10,21 +8,13 @@ from torch.utils import _pytree as pytree
 import lazuli as lz
 from lazuli._C.hlo import _compile_once, _RecordAt, _run_on_memory
 from lazuli.torch import _rows
-from lazuli.torch._report import Fallback, events
+from lazuli.torch._report import Fallback, events, is_users
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 aten = torch.ops.aten
 # Functions that torch does to what a program gave, or was given, in no time. They keep all elements.
 _VIEWS = {aten.permute.default, aten.view.default, aten._unsafe_view.default, aten.t.default, aten.transpose.int, aten.unsqueeze.default,
           aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.alias.default, aten.detach.default}
-
-
-_OTHERS = tuple(os.path.dirname(os.path.abspath(m.__file__)) + os.sep for m in (torch, lz))  # whose code is not the user's
-
-
-@functools.cache
-def is_users(file):
-    return not os.path.abspath(file).startswith(_OTHERS) and not file.startswith("<")
 
 
 def place_of(node):
@@ -229,7 +219,7 @@ class Program:
             raise Partial(recorder.refused)
         # Weights that are trained are others in each run; those that are not keep their packed copies.
         self.executable = module.compile(num_threads=threads) if kind == "inference" else _compile_once(module, threads)
-        events.compiled(kind, ", ".join(f"{str(d)}{list(s)}" for d, s in shapes[-3:]))
+        events.compiled(kind, ", ".join(f"{str(d).rpartition('.')[2]}{list(s)}" for d, s in shapes[-3:]))
 
     def _take(self, i, a, shapes):
         order = order_of(a.shape, a.stride())

@@ -2,9 +2,21 @@
 
 import collections
 import dataclasses
+import functools
+import os
 import threading
+import time
 
 import torch
+
+import lazuli as lz
+
+_OTHERS = tuple(os.path.dirname(os.path.abspath(m.__file__)) + os.sep for m in (torch, lz))  # whose code is not the user's
+
+
+@functools.cache
+def is_users(file):
+    return not os.path.abspath(file).startswith(_OTHERS) and not file.startswith("<")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +35,7 @@ class _Events:
     def clear(self):
         self.programs = collections.Counter()  # by kind and sizes
         self.fallbacks = collections.Counter()
+        self.since = time.time_ns() // 1000
 
     def compiled(self, kind, sizes):
         with self.lock:
@@ -49,24 +62,23 @@ class Report:
         return self.text
 
 
-def _metrics():
-    """What dynamo keeps of its compilations: the last 64."""
-    utils = torch._dynamo.utils
-    return [m for m in utils.get_compilation_metrics() if m is not None] if hasattr(utils, "get_compilation_metrics") else []
+def _recompiles():
+    """What dynamo compiled again since reset(), of its last 64 compilations."""
+    for m in filter(None, torch._dynamo.utils.get_compilation_metrics()):
+        if m.recompile_reason and (m.start_time_us or 0) >= events.since:
+            yield f"{m.co_name} ({m.co_filename}:{m.co_firstlineno}): {m.recompile_reason.splitlines()[0].split('  #')[0]}"
 
 
-def _where(m):
-    return f"{m.co_name} ({m.co_filename}:{m.co_firstlineno})"
+def _graph_breaks():
+    for broken in torch._dynamo.utils.graph_break_reasons:
+        frames = [f for f in broken.user_stack or () if is_users(f.filename)]
+        place = f"{frames[-1].name} ({frames[-1].filename}:{frames[-1].lineno}): " if frames else ""
+        yield f"{place}{broken.reason.splitlines()[0]}"
 
 
 def report():
     """What was compiled, and what stayed in torch or was compiled again, each with the user's line; reset() forgets it."""
-    breaks, recompiles = [], []
-    for m in _metrics():
-        breaks += [f"{_where(m)}: {reason.splitlines()[0]}" for reason in sorted(m.restart_reasons or ())]
-        if m.recompile_reason:
-            recompiles.append(f"{_where(m)}: {m.recompile_reason.splitlines()[0]}")
-    breaks += [reason.splitlines()[0] for reason in torch._dynamo.utils.counters["graph_break"]]
+    breaks, recompiles = (list(dict.fromkeys(found)) for found in (_graph_breaks(), _recompiles()))
     fallbacks = sorted(events.fallbacks, key=lambda f: (f.function, f.place))
     lines = [f"{sum(events.programs.values())} programs compiled"]
     lines += [f"  {kind} of {sizes}" for kind, sizes in events.programs]
@@ -79,3 +91,4 @@ def report():
 def reset():
     """Forgets what report() shows."""
     events.clear()
+    torch._dynamo.utils.graph_break_reasons.clear()  # as torch._dynamo.reset() does

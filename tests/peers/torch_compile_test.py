@@ -262,6 +262,70 @@ def test_layouts():
     assert y.tolist() == [2, 2, 2] and added.flatten().tolist() == [2, 2, 2]  # aliases alias
 
 
+def test_export():
+    import torch
+    import lazuli as lz
+    import lazuli.torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cells, self.norm, self.out = nn.LSTM(6, 8, batch_first=True), nn.BatchNorm1d(8), nn.Linear(8, 3)
+
+        def forward(self, x):
+            h = self.norm(self.cells(x)[0][:, -1])
+            return {"logits": self.out(h), "rest": (h, x + 1)}
+
+    model, x = Net().eval(), torch.rand(2, 5, 6)
+    wanted = model(x)
+    exported = torch.export.export(model, (x,))
+    for program in (lazuli.torch.export(model, (x,)), lazuli.torch.export(exported), lz.hlo.HloModule.parse(
+            lazuli.torch.export(exported).to_string()), lz.hlo.HloModule.from_proto(lazuli.torch.export(exported).to_proto())):
+        for device in ("cpu", "npu:0", "interpreter"):
+            made = program.compile(device).run([lz.from_numpy(x.numpy()).to(device)])
+            for ours, theirs in zip(made, (wanted["logits"], *wanted["rest"]), strict=True):
+                assert torch.allclose(torch.from_numpy(ours.numpy()), theirs, atol=1e-5), device
+    program = lazuli.torch.export(exported, parameters=True)
+    named = exported.state_dict
+    weights = [named[s.target] for s in exported.graph_signature.input_specs if s.target is not None]
+    made = program.compile("cpu").run([lz.from_numpy(t.detach().numpy()) for t in (*weights, x)])
+    assert torch.allclose(torch.from_numpy(made[0].numpy()), wanted["logits"], atol=1e-5)
+    with raises(lz.Error, "export: the module draws random numbers", "module.eval() turns dropout off"):
+        lazuli.torch.export(nn.Dropout().train(), (x,))
+
+    class Lacking(nn.Module):
+        def forward(self, x):
+            return torch.linalg.qr(x)[1]
+
+    with raises(lz.Error, "export: lazuli lacks aten.linalg_qr.default", "torch_compile_test.py:", "lazuli has no such function"):
+        lazuli.torch.export(Lacking(), (x,))
+
+
+NPU = """
+import torch, lazuli, lazuli.torch
+from torch.nn.functional import cross_entropy
+model, (x, y) = torch.nn.Linear(6, 3), (torch.rand(4, 6), torch.randint(0, 3, (4,)))
+compiled = torch.compile(model, backend=lazuli.torch.backend)
+cross_entropy(compiled(x), y).backward()
+given = model.weight.grad.clone()
+model.zero_grad()
+cross_entropy(model(x), y).backward()
+assert torch.allclose(given, model.weight.grad, atol=1e-5)
+step = lazuli.torch.train_step(model, torch.optim.SGD(model.parameters(), lr=0.1), cross_entropy)
+losses = [step(x, y).item() for _ in range(4)]
+assert losses[3] < losses[2] and abs(step(x, y).item() - cross_entropy(model(x), y).item()) > 1e-4
+print(lazuli.Device())
+"""
+
+
+def test_npu(folder):
+    """PJRT_DEVICE names the device here, too."""
+    import subprocess
+    run = subprocess.run([sys.executable, "-c", NPU], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": folder, "PJRT_DEVICE": "NPU"})
+    assert run.stdout.splitlines()[:1] == ["npu:0"], run.stdout + run.stderr
+
+
 def test_entry_point(folder):
     """The wheel's metadata names the backend, so no import is needed."""
     import subprocess
@@ -323,7 +387,7 @@ def main():
         for o in ("SGD", "Adam", "AdamW", "RMSprop") if options.whole else (optimizer,):
             print(check(name, make, batch, loss_fn, o, options.steps), flush=True)
     if not options.names:
-        for test in (test_errors, test_layouts, test_report, functools.partial(test_entry_point, options.folder)):
+        for test in (test_errors, test_layouts, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_entry_point))):
             test()
     return 0
 

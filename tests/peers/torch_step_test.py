@@ -273,6 +273,60 @@ def test_what_is_refused():
     attempt(model, "the model has hooks (forward_hooks)")
 
 
+def trained(model, loss_fn=None, count=3):
+    """A step that has trained this often, its optimiser, and a batch."""
+    import torch
+    import lazuli.torch
+    o = torch.optim.NAdam(model.parameters(), lr=0.1)
+    step, batch = lazuli.torch.train_step(model, o, loss_fn or torch.nn.functional.cross_entropy), batches(1)[0]
+    for _ in range(count):
+        step(*batch)
+    return step, o, batch
+
+
+def test_loading_a_checkpoint():
+    import torch
+    model = torch.nn.Linear(6, 3)
+    step, o, batch = trained(model)
+    saved = copy.deepcopy((model.state_dict(), o.state_dict()))
+    first = [step(*batch).item() for _ in range(3)]
+    model.load_state_dict(saved[0])
+    o.load_state_dict(saved[1])
+    close("from a checkpoint", [step(*batch).item() for _ in range(3)], first, 1e-6)
+
+
+def test_writes_between_steps():
+    import torch
+    import lazuli as lz
+    from torch import nn
+    model = nn.Linear(6, 3)
+    step, _, batch = trained(model)
+    with torch.no_grad():
+        model.weight.clamp_(-1, 1)  # of the values before the steps
+    for again in (lambda: step(*batch), step.sync_to_torch):
+        with raises(lz.Error, "weight was written to while its value was in lazuli; call step.sync_to_torch() before a write"):
+            again()
+    step, _, batch = trained(model := nn.Linear(6, 3))
+    step.sync_to_torch()
+    for p in model.parameters():
+        p.data.mul_(0)  # which no version counts
+    assert abs(step(*batch).item() - torch.tensor(3.0).log().item()) < 1e-6
+
+
+def test_compiled_models_are_traced_as_what_they_are():
+    import torch
+    import lazuli.torch
+    from torch import nn
+    in_place = nn.Linear(6, 3)
+    in_place.compile(backend="lazuli")
+    loss = torch.compile(nn.functional.cross_entropy, backend="lazuli")
+    for model, loss_fn in ((torch.compile(nn.Linear(6, 3), backend="lazuli"), None), (in_place, None), (nn.Linear(6, 3), loss)):
+        lazuli.torch.reset()
+        trained(model, loss_fn)
+        report = lazuli.torch.report()
+        assert report.programs == 1 and "train_step" in str(report), str(report)
+
+
 def test_what_functions_close_over_may_change():
     import torch
     import lazuli.torch

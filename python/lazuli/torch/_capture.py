@@ -158,6 +158,15 @@ def _nothing_else_changes(model):
         raise CaptureError(f"train_step: the step draws random numbers of Python or NumPy, which would stay as they are; draw with torch{_INSTEAD}")
 
 
+def plain():
+    """Within this, what torch.compile made of a model or a loss is the function that it was made of."""
+    stack = contextlib.ExitStack()
+    if "torch._dynamo" in sys.modules:  # or nothing is compiled
+        stack.enter_context(torch._dynamo.config.patch(error_on_nested_fx_trace=False))
+        stack.enter_context(torch.compiler.set_stance("force_eager"))
+    return stack
+
+
 def bare(step):
     """An optimiser's step without what its decorators do, which is not of the program."""
     while hasattr(step, "__wrapped__"):
@@ -226,7 +235,7 @@ def _trace(step, pure, held, batch, rates):
 
     step._tracing = True
     try:
-        with _nothing_else_changes(step.model), _lines(), _backend.plain_functions(), warnings.catch_warnings():
+        with _nothing_else_changes(step.model), _lines(), plain(), _backend.plain_functions(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             traced = make_fx(dispatch_functionalize(function), tracing_mode="fake", decomposition_table=_backend.decompositions(),
                              _allow_non_fake_inputs=True)(rates, *[flat[i].detach() for i in places])

@@ -3,8 +3,8 @@
 import torch
 
 import lazuli as lz
-from lazuli.torch import _backend, _rows
-from lazuli.torch._program import Recorder, from_torch, refused_text
+from lazuli.torch import _backend, _random, _rows
+from lazuli.torch._program import Recorder, from_torch, place_text, refused_text
 
 
 def export(module, args=(), *, parameters=False):
@@ -23,6 +23,11 @@ def export(module, args=(), *, parameters=False):
     mutated = len(signature.buffers_to_mutate) + len(signature.user_inputs_to_mutate)
     given = [i for i, v in enumerate(values) if parameters and v is not None] + [i for i, v in enumerate(values) if v is None]
     shapes = [(_rows.dtype_of((m := placeholders[i].meta["val"]).dtype), list(m.shape)) for i in given]
+    _random.rewrite(gm)
+    drawn = [n for n in gm.graph.nodes if _random.draws(n)]
+    if drawn:
+        raise lz.Error(f"export: the module draws random numbers{f' ({p})' if (p := place_text(drawn[0])) else ''}, which a program of its inputs "
+                       "cannot; module.eval() turns dropout off")
     recorder = Recorder(gm.graph, False)
 
     def record(*tensors):

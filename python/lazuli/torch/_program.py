@@ -105,6 +105,7 @@ class Recorder:
                 at = self.places.get(place) or self.places.setdefault(place, _RecordAt(*place))
                 with at:
                     value = self.compute(node, arguments, keywords)
+            value = self.beside_numbers(node, value, meta)
             self.check(value, meta)
             return value
         except (lz.Error, TypeError, ValueError, IndexError, NotImplementedError, _rows.Refused, AttributeError, AssertionError) as error:
@@ -115,6 +116,13 @@ class Recorder:
         if self.seed is not None and not isinstance(node.target, torch._ops.OpOverload) and node.target not in _rows.PYTHON:
             return self.seed.draw(node.target, *arguments)
         return _rows.call(node.target, arguments, keywords)
+
+    def beside_numbers(self, node, value, meta):
+        """A number that a run computes is an f64 scalar here; as in torch it does not widen what it meets."""
+        if not isinstance(value, lz.Tensor) or not isinstance(meta, torch.Tensor) or not value.dtype.is_floating_point:
+            return value
+        numbers = any(isinstance(n.meta.get("val"), (torch.SymFloat, torch.SymInt)) for n in node.all_input_nodes)
+        return value.to(_rows.dtype_of(meta.dtype)) if numbers and meta.dtype.is_floating_point else value
 
     def zeros(self, meta):
         return lz.zeros([hint(n) for n in meta.shape], dtype=_rows.dtype_of(meta.dtype))

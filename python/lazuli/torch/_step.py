@@ -6,9 +6,10 @@ import warnings
 import torch
 from torch.utils import _pytree as pytree
 
+import lazuli as lz
 from lazuli._C.hlo import _StepState
 from lazuli.torch import _random, _rows
-from lazuli.torch._capture import CaptureError, Copied, StepProgram, Sync, refuse, rows_of, tensors_of
+from lazuli.torch._capture import CaptureError, Copied, StepProgram, Sync, plain, refuse, rows_of, tensors_of
 
 MAX_PROGRAMS = 16  # of a step: sizes of batches, and settings that are no learning rate
 MANY_SETTINGS = 8  # of the optimisers, that were each a program
@@ -43,8 +44,10 @@ class TrainStep:
         model.register_forward_pre_hook(sync)
         if not hasattr(model, "__deepcopy__"):
             vars(model)["__deepcopy__"] = Copied(model)
+        model.register_load_state_dict_pre_hook(sync)
         for o in self.optimizers:
             o.register_state_dict_pre_hook(sync)
+            o.register_load_state_dict_pre_hook(sync)
 
     # --- the user's side
 
@@ -62,6 +65,7 @@ class TrainStep:
 
     def sync_to_torch(self):
         """Brings parameters, buffers and the optimisers' state back to torch's tensors."""
+        self._check_stale()
         if not self._stale:
             return
         with torch.no_grad():
@@ -110,7 +114,8 @@ class TrainStep:
             if self._batches == 0:
                 for o in self.optimizers:
                     o.zero_grad()
-            loss = self._loss(batch)
+            with plain():
+                loss = self._loss(batch)
             (loss / self.accumulate if self.accumulate > 1 else loss).backward()
             if last:
                 self._clip([p for p in self._trained().values() if p.grad is not None])
@@ -180,20 +185,30 @@ class TrainStep:
         return self._zeros
 
     def _take_over(self):
-        """The state of torch's tensors that torch has changed since, or of all of them at first."""
+        """Torch's tensors, unless their values are older than lazuli's."""
         held = tensors_of(self._held())
-        if self._state is None or len(held) != len(self._torch) or any(a is not b for a, b in zip(held, self._torch)):
+        self._check_stale()
+        others = self._state is None or len(held) != len(self._torch) or any(a is not b for a, b in zip(held, self._torch))
+        if others:
             self.sync_to_torch()
             rows = rows_of(held)
             self._state = _StepState([(_rows.dtype_of(t.dtype), list(t.shape)) for t in held], [t.data_ptr() for t in rows])
             self._torch = held
             self._programs.clear()
-        else:
-            for i, t in enumerate(held):
-                if t._version != self._versions[i]:
-                    rows = rows_of([t])
-                    self._state.load(i, rows[0].data_ptr())
+        elif not self._stale:  # whatever wrote to them since: no version counts writes through .data
+            for i, t in enumerate(rows_of(held)):
+                self._state.load(i, t.data_ptr())
         self._versions = [t._version for t in held]
+
+    def _check_stale(self):
+        """What is written to a tensor that is behind would be made of old values, or lost."""
+        if not self._stale:
+            return
+        changed = [t for t, version in zip(self._torch, self._versions, strict=True) if t._version != version]
+        if changed:
+            names = {t: n for named in (self.model.named_parameters(), self.model.named_buffers()) for n, t in named}
+            raise lz.Error(f"train_step: {names.get(changed[0], 'the state of an optimiser')} was written to while its value was in lazuli; "
+                           "call step.sync_to_torch() before a write, or model.state_dict(), or leave `with step:`, which do it")
 
 
 def train_step(model, optimizer, loss_fn, *, clip_grad_norm=None, clip_grad_value=None, accumulate=1, random="torch"):

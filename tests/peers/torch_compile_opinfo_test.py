@@ -9,7 +9,8 @@ entry:
 
     whole                   lazuli runs all of it
     torch: FUNCTION, ...    these functions are left to torch
-    no graph                AOTAutograd has no graph of it: sparse, of sizes that depend on values, or no function of tensors
+    no samples              of these dtypes that torch's CPU runs, and none that are strided
+    no graph                AOTAutograd has no graph of it, because sizes or Python depend on values
     KIND COUNT of CHECKS    what failed
 
 The test fails where a line no longer holds, or is of the last kind. One sample of f32, f64, i64 and bool is tried, N with --samples=N,
@@ -24,11 +25,15 @@ import re
 import sys
 import warnings
 
-from torch_opinfo_test import RANDOM, Unlike, arguments, leaves, read_states, run_groups, title
+from torch_opinfo_test import Unlike, arguments, leaves, read_states, run_groups, title
 
 STATES = pathlib.Path(__file__).with_name("torch_compile_states.txt")
+SEED = 42  # of the database's own wrappers, too
+TIES = ("kthvalue", "topk", "sort", "argsort", "msort")  # which of equal elements comes first, torch leaves open
 DTYPES = ("float32", "float64", "int64", "bool")
 TOLERANCES = {"float32": 1e-4, "float64": 1e-7, "float16": 2e-3, "bfloat16": 2e-2, "complex64": 1e-4, "complex128": 1e-7}
+# Of torch's, which are less exact in f64 than lazuli's, and of a gradient that is exp() of differences of numbers up to 100.
+LOOSE = {"special.bessel_j0": 1e-5, "special.bessel_j1": 1e-5, "special.bessel_y0": 1e-5, "special.bessel_y1": 1e-5, "logcumsumexp": 2e-3}
 MODULES = ("Linear", "Conv1d", "Conv2d", "ConvTranspose2d", "BatchNorm1d", "BatchNorm2d", "LayerNorm", "GroupNorm", "InstanceNorm2d", "Embedding",
            "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "GELU", "Softmax", "PReLU", "CrossEntropyLoss", "MSELoss", "BCEWithLogitsLoss", "LSTM",
            "GRU", "MultiheadAttention", "TransformerEncoderLayer", "Bilinear")
@@ -37,7 +42,7 @@ MODULES = ("Linear", "Conv1d", "Conv2d", "ConvTranspose2d", "BatchNorm1d", "Batc
 # --- one process: a group of entries
 
 
-def close(ours, theirs, kind):
+def close(ours, theirs, kind, least=0.0):
     """Raises Unlike where a tensor is not eager's."""
     import torch
 
@@ -45,6 +50,7 @@ def close(ours, theirs, kind):
         raise Unlike(kind, f"{ours.dtype}{list(ours.shape)} instead of {theirs.dtype}{list(theirs.shape)}")
     bound, largest = TOLERANCES.get(str(theirs.dtype).removeprefix("torch."), 0), 0
     if bound:
+        bound = max(bound, least)
         sizes = theirs.detach().abs()
         largest = sizes[sizes.isfinite()].max().item() if sizes.isfinite().any() else 0
     try:
@@ -53,12 +59,12 @@ def close(ours, theirs, kind):
         raise Unlike(kind, " ".join(str(error).split())) from error
 
 
-def results_of(function, tensors, seed):
+def results_of(function, tensors):
     """(results, gradients of the tensors) of a function of detached tensors."""
     import torch
 
     given = [t.detach().clone().requires_grad_(t.requires_grad) for t in tensors]
-    torch.manual_seed(seed)
+    torch.manual_seed(SEED)
     results = leaves(function(*given), torch.Tensor)
     roots = [r for r in results if r.requires_grad]
     wanted = [t for t in given if t.requires_grad]
@@ -68,26 +74,43 @@ def results_of(function, tensors, seed):
     return results, torch.autograd.grad(roots, wanted, starts, allow_unused=True)
 
 
-def compare(function, compiled, tensors, valued):
+def compare(function, compiled, tensors, is_compared, least):
     """The number of checks; raises Unlike."""
-    theirs = results_of(function, tensors, seed=3)
+    theirs = results_of(function, tensors)
     try:
-        ours = results_of(compiled, tensors, seed=3)
+        ours = results_of(compiled, tensors)
     except Exception as error:
         raise Unlike("throws", f"{type(error).__name__}: {error}") from error
     for kind, mine, wanted in zip(("values", "gradient"), ours, theirs, strict=True):
         if len(mine) != len(wanted):
             raise Unlike(kind, f"{len(mine)} results instead of {len(wanted)}")
-        for m, w in zip(mine, wanted, strict=True):
+        for i, (m, w) in enumerate(zip(mine, wanted, strict=True)):
             if (m is None) != (w is None):
                 raise Unlike(kind, f"{m} instead of {w}")
-            if w is not None and valued:
-                close(m, w, kind)
+            if w is not None and is_compared(w):
+                close_or_nearer(m, w, kind, least, lambda i=i: exact(function, tensors)[kind == "gradient"][i])
     return 2
 
 
+def close_or_nearer(ours, theirs, kind, least, wide):
+    """As close(), but what is nearer to the result in f64 than torch's passes."""
+    import torch
+
+    try:
+        close(ours, theirs, kind, least)
+    except Unlike:
+        if theirs.dtype != torch.float32 or (right := wide()).dtype != torch.float64:
+            raise
+        if (ours.double() - right).abs().max() > (theirs.double() - right).abs().max():
+            raise
+
+
+def exact(function, tensors):
+    return results_of(function, [t.double() if t.is_floating_point() else t for t in tensors])
+
+
 def try_sample(op, sample):
-    """A sample through the backend: the number of checks, 0 if there is no graph; raises Unlike."""
+    """A sample through the backend: the number of checks, 0 if there is no graph, None where torch has no result; raises Unlike."""
     import torch
     import lazuli.torch
     from torch.utils import _pytree as pytree
@@ -96,7 +119,7 @@ def try_sample(op, sample):
     places = [i for i, a in enumerate(flat) if isinstance(a, torch.Tensor)]
     tensors = [flat[i] for i in places]
     if any(t.layout != torch.strided for t in tensors):
-        return 0
+        return None
 
     def function(*given):
         taken = list(flat)
@@ -108,11 +131,15 @@ def try_sample(op, sample):
     graph = torch.fx.Graph()
     graph.output(graph.call_function(function, tuple(graph.placeholder(f"t{i}") for i in range(len(tensors)))))
     try:
-        results_of(function, tensors, seed=3)
+        results_of(function, tensors)
+    except Exception:
+        return None
+    try:
         compiled = lazuli.torch.backend(torch.fx.GraphModule(torch.nn.Module(), graph), [t.detach().requires_grad_(t.requires_grad) for t in tensors])
     except Exception as error:
         return no_graph(error)
-    return compare(function, compiled, tensors, not re.search("empty", op.name))
+    return compare(function, compiled, tensors, lambda result: "empty" not in op.name and (op.name not in TIES or result.dtype != torch.int64),
+                   LOOSE.get(op.name, 0.0))
 
 
 def no_graph(error):
@@ -161,7 +188,7 @@ def try_module(info, sample, training):
         def function(*_):
             return module(*passed.args, **passed.kwargs)
 
-        torch.manual_seed(3)
+        torch.manual_seed(SEED)
         results = leaves(function(), torch.Tensor)
         roots, wanted = [r for r in results if r.requires_grad], [t for t in [*flat, *parameters] if t.requires_grad]
         found = torch.autograd.grad(roots, wanted, [torch.full_like(r, 0.5) for r in roots], allow_unused=True) if roots and wanted else ()
@@ -192,16 +219,19 @@ def calls_of(info, whole, count):
             yield f"{'training' if training else 'evaluation'} sample {i}", lambda s=sample, t=training: try_module(info, s, t)
 
 
-def run_entry(name, checks, show):
-    """{"checks": n, "failures": {kind: n}, "left": functions that torch ran}."""
+def run_entry(name, samples, show):
+    """{"samples": n, "checks": n, "failures": {kind: n}, "left": functions that torch ran}."""
     import lazuli.torch
 
     lazuli.torch.reset()
-    failures, done = collections.Counter(), 0
-    for description, check in checks:
+    failures, done, tried = collections.Counter(), 0, 0
+    for description, check in samples:
         try:
-            done += check()
+            checks = check()
+            tried += checks is not None
+            done += checks or 0
         except Unlike as unlike:
+            tried += 1
             done += 1
             failures[unlike.kind] += 1
             if show:
@@ -210,7 +240,7 @@ def run_entry(name, checks, show):
     if show:
         for f in left:
             print(f"# {name}: {f.function} is left: {f.reason}", flush=True)
-    return {"checks": done, "failures": dict(failures), "left": sorted({f.function for f in left})}
+    return {"samples": tried, "checks": done, "failures": dict(failures), "left": sorted({f.function for f in left})}
 
 
 def databases():
@@ -248,7 +278,7 @@ def state(result):
         return ", ".join(f"{kind} {n}" for kind, n in sorted(result["failures"].items())) + f" of {result['checks']}"
     if result.get("left"):
         return f"torch: {', '.join(result['left'])}"
-    return "whole" if result["checks"] else "no graph"
+    return "whole" if result["checks"] else "no graph" if result["samples"] else "no samples"
 
 
 def broken(said, result):
@@ -260,7 +290,7 @@ def broken(said, result):
         return f"fails: {now}"
     if now.startswith("torch") and said.startswith("torch"):
         return "" if set(result["left"]) <= set(said.removeprefix("torch: ").split(", ")) else f"is said to be: {said}; it is: {now}"
-    return "" if said == now or (now, said[:5]) == ("whole", "torch") or now == "no graph" else f"is said to be: {said}; it is: {now}"
+    return "" if said == now or (now, said[:5]) == ("whole", "torch") or now.startswith("no ") else f"is said to be: {said}; it is: {now}"
 
 
 def main():
@@ -281,9 +311,8 @@ def main():
         head = "# What of PyTorch's databases lazuli runs as the backend of torch.compile; torch_compile_opinfo_test.py says what the words mean.\n"
         STATES.write_text(head + "".join(f"{t:<{width}}{said[t]}\n" for t in entries if t in said))
     counts = collections.Counter(state(results[n]).partition(":")[0] if not results[n]["failures"] else "wrong" for n in names)
-    graphs = len(names) - counts["no graph"]
-    print(f"torch.compile on PyTorch's databases: of {len(names)} entries lazuli runs {counts['whole']} whole "
-          f"({100 * counts['whole'] / max(len(names), 1):.1f} %, {100 * counts['whole'] / max(graphs, 1):.1f} % of those with a graph), "
+    total = len(names) - counts["no samples"]
+    print(f"torch.compile on PyTorch's databases: of {total} entries lazuli runs {counts['whole']} whole ({100 * counts['whole'] / max(total, 1):.1f} %), "
           f"{counts['torch']} leave functions to torch, {counts['no graph']} have no graph, {counts['wrong']} are wrong")
     wrong = {name: why for name in names if (why := broken(said.get(name), results[name]))}
     for name, why in wrong.items():

@@ -340,6 +340,35 @@ def test_what_functions_close_over_may_change():
     assert abs(step(x, y).item() - 2 * lost) < 1e-5
 
 
+def test_draws_are_new_in_each_call():
+    import torch
+    import lazuli.torch
+    x = torch.rand(50)
+
+    def function(x):
+        return torch.randint(2, 9, (50,)) + torch.randint_like(x, 5), torch.randperm(50), torch.bernoulli(x), torch.normal(x, x), torch.multinomial(x, 9)
+
+    for random in ("torch", "philox"):
+        torch._dynamo.reset()
+        lazuli.torch.reset()
+        compiled = torch.compile(function, backend="lazuli", options={"random": random})
+        torch.manual_seed(4)
+        first, second = compiled(x), compiled(x)
+        assert all(not torch.equal(a, b) for a, b in zip(first, second)), random
+        torch.manual_seed(4)
+        assert all(torch.equal(a, b) for a, b in zip(first, compiled(x))), random
+        assert first[0].min() >= 2 and first[0].max() <= 12 and len(first[0].unique()) > 6
+        assert first[0].dtype == torch.float32
+        assert {f.function.split(".")[1] for f in lazuli.torch.report().fallbacks} >= {"multinomial", "normal", "randperm"}, str(lazuli.torch.report())
+        if random == "torch":
+            torch.manual_seed(4)
+            assert all(torch.equal(a, b) for a, b in zip(first, function(x)))
+    # A step of diffusion: a time for each image.
+    model = torch.nn.Linear(6, 3)
+    step = lazuli.torch.train_step(model, torch.optim.SGD(model.parameters(), lr=0.0), lambda out, y: out.mean() + torch.randint(0, 1000, (1,)).sum())
+    assert len({round(step(*batches(1)[0]).item()) for _ in range(5)}) > 3
+
+
 def test_philox():
     import torch
     import lazuli.torch

@@ -92,8 +92,6 @@ class Recorder:
 
     def call(self, node):
         meta = node.meta.get("val")
-        if isinstance(meta, (int, torch.SymInt)) or not node.args and not node.kwargs:
-            return _rows.call(node.target, *self.arguments(node))
         place = place_of(node)
         try:
             if any(a in self.refused for a in node.all_input_nodes) and node.target is _rows.operator.getitem:
@@ -110,7 +108,7 @@ class Recorder:
             return value
         except (lz.Error, TypeError, ValueError, IndexError, NotImplementedError, _rows.Refused, AttributeError, AssertionError) as error:
             self.refused[node] = str(error).splitlines()[0] if str(error) else ""
-            return pytree.tree_map_only(torch.Tensor, self.zeros, meta)
+            return hint(meta) if isinstance(meta, torch.SymInt) else pytree.tree_map_only(torch.Tensor, self.zeros, meta)
 
     def compute(self, node, arguments, keywords):
         if self.seed is not None and not isinstance(node.target, torch._ops.OpOverload) and node.target not in _rows.PYTHON:
@@ -125,7 +123,7 @@ class Recorder:
         return value.to(_rows.dtype_of(meta.dtype)) if numbers and meta.dtype.is_floating_point else value
 
     def zeros(self, meta):
-        return lz.zeros([hint(n) for n in meta.shape], dtype=_rows.dtype_of(meta.dtype))
+        return lz.zeros([hint(n) for n in meta.shape], dtype=_rows.dtype_of(meta.dtype)) if _rows.takes(meta) else None
 
     def arguments(self, node):
         def value(a):
@@ -203,7 +201,7 @@ class Program:
     def __init__(self, gm, arguments, first_saved, kind, dynamic, threads, seeded=None):
         self.tensors, shapes, self.orders = [], [], []
         for i, a in enumerate(arguments):
-            if isinstance(a, torch.Tensor):
+            if _rows.takes(a):
                 self._take(i, a, shapes)
         if seeded is not None:
             shapes.append((lz.int64, []))

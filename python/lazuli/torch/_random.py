@@ -32,11 +32,15 @@ def _normal(sizes, order, dtype, mean, std):
     return _memory(sizes, order, dtype).normal_(mean, std)
 
 
+def _integers(sizes, order, dtype, low, high):
+    return _memory(sizes, order, dtype).random_(low, high)
+
+
 def _exponential(sizes, order, dtype, lambd):
     return _memory(sizes, order, dtype).exponential_(lambd)
 
 
-_DRAWS = {_kept, _bernoulli, _uniform, _normal, _exponential}
+_DRAWS = {_kept, _bernoulli, _uniform, _normal, _integers, _exponential}
 
 
 SOURCES = ("torch", "philox")
@@ -70,11 +74,13 @@ class Seed:
 
     def draw(self, function, sizes, _, dtype, *arguments):
         """What torch's draw of this name gives, of other numbers."""
-        u = self._numbers(sizes, dtype, function is _normal)
+        u = self._numbers(sizes, lz.float64 if function is _integers else dtype, function is _normal)
         if function in (_kept, _bernoulli):
             u = u < (1 - arguments[0] if function is _kept else arguments[0])
         elif function is _exponential:
             u = -lz.log1p(-u) / arguments[0]
+        elif function is _integers:
+            u = lz.floor(u * (arguments[1] - arguments[0])) + arguments[0]
         elif function is _uniform:
             u = u if arguments == (0, 1) else u * (arguments[1] - arguments[0]) + arguments[0]
         else:
@@ -108,7 +114,7 @@ def _call(graph, draw, node, val, *arguments):
     for n, of in zip(sizes, val.shape, strict=True):
         if isinstance(n, torch.fx.Node) and "val" not in n.meta:
             n.meta["val"] = of
-    filled = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) and not str(node.target).endswith("_like.default") else val
+    filled = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) and "_like." not in str(node.target) else val
     filled = filled if filled.shape == val.shape else val  # what eager writes to in place lies as it is
     order = order_of([hint(n) for n in val.shape], [hint(n) for n in filled.stride()]) or list(range(val.dim()))
     made = graph.call_function(draw, (sizes, order, val.dtype, *arguments))
@@ -139,6 +145,9 @@ def _draw(node):
         "aten.randn.default": (_normal, 0, 1), "aten.randn_like.default": (_normal, 0, 1),
         "aten.uniform.default": (_uniform, given.get("from", 0), given.get("to", 1)),
         "aten.normal_functional.default": (_normal, given.get("mean", 0), given.get("std", 1)),
+        "aten.randint.default": (_integers, 0, given.get("high")), "aten.randint.low": (_integers, given.get("low"), given.get("high")),
+        "aten.randint_like.default": (_integers, 0, given.get("high")),
+        "aten.randint_like.low_dtype": (_integers, given.get("low"), given.get("high")),
         "aten.exponential.default": (_exponential, given.get("lambd", 1)),
     }.get(str(node.target))
     return None if found is None or any(isinstance(a, torch.fx.Node) for a in found) else found

@@ -22,7 +22,16 @@ class Refused(Exception):
 
 
 def dtype_of(dtype):
-    return getattr(lz, str(dtype).removeprefix("torch."))
+    found = getattr(lz, str(dtype).removeprefix("torch."), None)
+    if found is None:
+        raise Refused(f"lazuli has no {dtype}")
+    return found
+
+
+def takes(value):
+    """Whether it is a tensor whose memory lazuli can read."""
+    return isinstance(value, torch.Tensor) and value.layout == torch.strided and value.device.type == "cpu" and \
+        hasattr(lz, str(value.dtype).removeprefix("torch."))
 
 
 def _same(x, *_, **__):
@@ -83,6 +92,44 @@ def _max_pool(rank):
     function = (F.max_pool2d_with_indices, F.max_pool3d_with_indices)[rank - 2]
     return lambda x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False: function(
         x, *(_one(a, rank) for a in (kernel, stride or kernel, padding, dilation)), ceil_mode)
+
+
+def _adaptive_pool_backward(function, rank):
+    return lambda gradient, x, *_: _gradients(lambda y: function(y, list(gradient.shape[-rank:])), [x], [True], gradient)[0]
+
+
+def _adaptive_max_pool(rank):
+    function = (F.adaptive_max_pool2d, F.adaptive_max_pool3d)[rank - 2]
+    return lambda x, size: function(x, list(size), return_indices=True)
+
+
+def _grid_sampler_backward(function):
+    return lambda gradient, x, grid, *options: _gradients(lambda y, g: function(y, g, *options[:3]), [x, grid], options[3], gradient)
+
+
+def _replicated(x, padding):
+    return F.pad(x, list(padding), mode="replicate")
+
+
+def _trilinear(a, b, c, expand_a, expand_b, expand_c, dims, _=1):
+    for d in expand_a:
+        a = a.unsqueeze(d)
+    for d in expand_b:
+        b = b.unsqueeze(d)
+    for d in expand_c:
+        c = c.unsqueeze(d)
+    return lz.sum(a * b * c, list(dims))
+
+
+def _masked_scatter_backward(gradient, mask, sizes):
+    """The gradients of what was taken, in order; what was not goes behind them."""
+    n, mask = math.prod(sizes), lz.expand(mask, list(gradient.shape)).reshape([-1])
+    places = lz.where(mask, lz.cumsum(mask.to(lz.int64), 0) - 1, n)
+    return lz.index_put(lz.zeros((n + 1,), dtype=gradient.dtype), [places], gradient.reshape([-1]))[:n].reshape(list(sizes))
+
+
+def _elu(x, alpha=1, scale=1, input_scale=1):
+    return lz.where(x > 0, x * scale, lz.expm1(x * input_scale) * (alpha * scale))
 
 
 def _avg_pool(rank):
@@ -218,7 +265,7 @@ ROWS = {
     # The same elements; nothing here is written to, so what aliases what does not matter.
     "alias": _same, "clone": _same, "detach": _same, "contiguous": _same, "lift_fresh_copy": _same, "lift_fresh": _same,
     "positive": _same, "resolve_conj": _same, "resolve_neg": _same, "lift": _same,
-    "_to_copy": _to, "prims.convert_element_type": _to, "_conj": lambda x: lz.conj(x), "_neg_view": lambda x: -x,
+    "_to_copy": _to, "prims.convert_element_type": _to, "_conj": lambda x: lz.conj(x), "_conj_physical": lambda x: lz.conj(x), "_neg_view": lambda x: -x,
     "copy": lambda x, source, *_: lz.expand(source, list(x.shape)).to(x.dtype),
     # Shapes. A view that torch's strides allow need not be one of lazuli's.
     "view.default": lambda x, sizes: lz.reshape(x, list(sizes)), "_unsafe_view": lambda x, sizes: lz.reshape(x, list(sizes)),
@@ -241,7 +288,7 @@ ROWS = {
     "clamp": lambda x, low=None, high=None: lz.clamp(x, low, high), "clamp.Tensor": lambda x, low=None, high=None: lz.clamp(x, low, high),
     # New tensors.
     "full": _filled, "full_like": lambda x, v, dtype=None, **_: _filled(x.shape, v, dtype or x.dtype), "scalar_tensor": _scalar,
-    "zeros_like": _like(0), "ones_like": _like(1), "empty_like": _like(0), "zeros": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32),
+    "zeros_like": _like(0), "ones_like": _like(1), "empty_like": _like(0), "_efficientzerotensor": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32), "zeros": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32),
     "ones": lambda s, dtype=None, **_: _filled(s, 1, dtype or lz.float32), "empty": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32),
     "empty_permuted": lambda s, _, dtype=None, **__: _filled(s, 0, dtype or lz.float32), "new_zeros": _new(0), "new_ones": _new(1),
     "empty_strided": lambda s, _, dtype=None, **__: _filled(s, 0, dtype or lz.float32), "new_empty": _new(0), "new_empty_strided": _new(0),
@@ -260,14 +307,24 @@ ROWS = {
     "embedding": lambda weight, index, *_: F.embedding(index, weight), "index.Tensor": _index, "index_put": lambda x, i, v, a=False: lz.index_put(x, i, v, a),
     "_unsafe_index.Tensor": _index, "_unsafe_index_put": lambda x, i, v, a=False: lz.index_put(x, i, v, a), "gather": lambda x, d, i, **_: lz.gather(x, d, i),
     "scatter": _scatter, "scatter_add": lambda x, dim, index, source: lz.scatter_add(x, dim, index, source),
+    "masked_scatter_backward": _masked_scatter_backward,
     # Layers.
     "_softmax": _in_dtype(F.softmax), "_log_softmax": _in_dtype(F.log_softmax), "convolution": _convolution, "convolution_backward": _convolution_backward,
     "max_pool2d_with_indices": _max_pool(2), "max_pool3d_with_indices": _max_pool(3), "max_pool2d_with_indices_backward": _max_pool_backward(2),
     "max_pool3d_with_indices_backward": _max_pool_backward(3), "avg_pool2d": _avg_pool(2), "avg_pool3d": _avg_pool(3),
     "avg_pool2d_backward": _gradient_of(_avg_pool(2)), "avg_pool3d_backward": _gradient_of(_avg_pool(3)),
-    "_adaptive_avg_pool2d": lambda x, size: F.adaptive_avg_pool2d(x, list(size)), "_adaptive_avg_pool2d_backward": lambda gradient, x: _gradients(
-        lambda y: F.adaptive_avg_pool2d(y, list(gradient.shape[-2:])), [x], [True], gradient)[0],
-    "_adaptive_avg_pool3d": lambda x, size: F.adaptive_avg_pool3d(x, list(size)), "native_layer_norm": _layer_norm, "native_group_norm": _group_norm,
+    "_adaptive_avg_pool2d": lambda x, size: F.adaptive_avg_pool2d(x, list(size)), "_adaptive_avg_pool3d": lambda x, size: F.adaptive_avg_pool3d(x, list(size)),
+    "_adaptive_avg_pool2d_backward": _adaptive_pool_backward(F.adaptive_avg_pool2d, 2),
+    "_adaptive_avg_pool3d_backward": _adaptive_pool_backward(F.adaptive_avg_pool3d, 3),
+    "adaptive_max_pool2d": _adaptive_max_pool(2), "adaptive_max_pool2d_backward": _adaptive_pool_backward(F.adaptive_max_pool2d, 2),
+    "adaptive_max_pool3d": _adaptive_max_pool(3), "adaptive_max_pool3d_backward": _adaptive_pool_backward(F.adaptive_max_pool3d, 3),
+    "replication_pad1d_backward": _gradient_of(_replicated), "replication_pad2d_backward": _gradient_of(_replicated),
+    "replication_pad3d_backward": _gradient_of(_replicated), "grid_sampler_2d_backward": _grid_sampler_backward(F.grid_sampler_2d),
+    "grid_sampler_3d_backward": _grid_sampler_backward(F.grid_sampler_3d), "_trilinear": _trilinear, "elu": _elu,
+    "_cdist_forward": lambda a, b, p, *_: lz.cdist(a, b, p), "_cdist_backward": lambda gradient, a, b, p, _: _gradients(
+        lambda a: lz.cdist(a, b, p), [a], [True], gradient)[0], "_pdist_forward": lambda x, p=2.0: F.pdist(x, p),
+    "_pdist_backward": lambda gradient, x, p, _: _gradients(lambda x: F.pdist(x, p), [x], [True], gradient)[0],
+    "native_layer_norm": _layer_norm, "native_group_norm": _group_norm,
     "_native_batch_norm_legit_functional": _batch_norm, "_native_batch_norm_legit_no_training": lambda x, w, b, m, v, momentum, eps: _batch_norm(
         x, w, b, m, v, False, momentum, eps)[:3],
     "_native_batch_norm_legit.no_stats": lambda x, w, b, training, momentum, eps: _batch_norm(x, w, b, None, None, True, momentum, eps)[:3],
@@ -313,6 +370,8 @@ def call(target, arguments, keywords):
     library, overload, name = name_of(target)
     if library not in ("aten", "prims"):
         raise Refused(f"it is of the library {library}")
+    if torch.Tag.nondeterministic_seeded in target.tags:  # lazuli's of this name would draw once, while it is recorded
+        raise Refused("it draws random numbers, which only torch does")
     if overload in _SIZES or name in _SIZES:
         return _SIZES.get(overload, _SIZES.get(name))(*arguments)
     prefix = "" if library == "aten" else "prims."

@@ -17,6 +17,22 @@ void SmallTensors(Tensor& x, Tensor& y) {
   sync(/*wait=*/true);
 }
 
+// Of that the source line alone: what a call does with it, and with whole stacks (XLA_IR_DEBUG).
+void BM_Site(benchmark::State& state) {
+  for (auto _ : state) {
+    const SiteScope site(SourceLocation::current());
+    benchmark::DoNotOptimize(&site);
+  }
+}
+BENCHMARK(BM_Site);
+
+void BM_Stack(benchmark::State& state) {
+  debug::set_ir_debug(true);
+  BM_Site(state);
+  debug::set_ir_debug(false);
+}
+BENCHMARK(BM_Stack);
+
 void BM_RecordUnary(benchmark::State& state) {
   Tensor x, y, z;
   SmallTensors(x, y);

@@ -9,7 +9,7 @@
 
 #include "ir/graph/post_order.h"
 #include "ir/hlo/module.h"
-#include "tools/saved_graph.h"
+#include "tools/open_saved.h"
 
 namespace lazuli::tools {
 

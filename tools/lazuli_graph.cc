@@ -18,18 +18,29 @@
 #include "ir/support/status.h"
 #include "ir/support/str.h"
 #include "ir/support/text_file.h"
+#include "lazy/graphs/graph_diff.h"
+#include "lazy/graphs/graph_page.h"
+#include "lazy/graphs/graph_table.h"
+#include "lazy/graphs/profile_page.h"
 #include "lowering/passes/registry.h"
 #include "tools/graph_builder.h"
-#include "tools/graph_diff.h"
-#include "tools/graph_page.h"
+#include "tools/open_saved.h"
 #include "tools/reduce_module.h"
 #include "tools/run_module.h"
-#include "tools/saved_graph.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {
 namespace {
 
+using lazy::Diff;
+using lazy::FormatName;
+using lazy::GraphDifference;
+using lazy::GraphOf;
+using lazy::GraphPage;
+using lazy::NodeDifference;
+using lazy::NodeTable;
+using lazy::PageGraph;
+using lazy::ReadGraph;
 using namespace ir;  // NOLINT(google-build-using-namespace): tools speak the vocabulary of every
                      // stage
 
@@ -46,7 +57,8 @@ record, from 0; it may be left out where there is one.
   run FILE[#N]          compiles and runs it on inputs from a seed: --device, --seed, --repeat
   reduce FILE[#N]       cuts it down to a small part on which --device and --compare disagree: --seed, --atol, --rtol
   html A[#N] [B[#M]]    a page for a browser, which needs no network: the graph, or two beside each other and what differs;
-                        with --pass=NAME,.. one graph as HLO before and after these passes (lazuli-opt --list-passes)
+                        with --pass=NAME,.. one graph as HLO before and after these passes (lazuli-opt --list-passes);
+                        of a profile (LAZULI_PROFILE=FILE.json) a flame chart, memory over time, time by line
 
   -o OUT                write to OUT instead of standard output
   --help                print this
@@ -163,37 +175,6 @@ absl::Status List(const Options& options) {
   }
   LAZULI_RETURN_IF_ERROR(Write(options, text));
   return file.torn;
-}
-
-// Columns as wide as what is in them.
-std::string Table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows[0].size());
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c)
-      line += row[c] + std::string(widths[c] + 2 - row[c].size(), ' ');
-    text += Str(line.substr(0, line.find_last_not_of(' ') + 1), "\n");
-  }
-  return text;
-}
-
-std::string NodeTable(const SavedGraph& graph) {
-  std::vector<std::vector<std::string>> rows = {
-      {"name", "op", "shape", "operands", "attributes", "scope", "line"}};
-  for (const SavedNode& node : graph.nodes) {
-    std::vector<std::string> operands;
-    for (const SavedNode::Operand& operand : node.operands)
-      operands.push_back(graph.nodes[operand.node].name);
-    rows.push_back(
-        {node.name, node.op, node.shape, Join(operands, ", "),
-         Str(node.label, node.label.empty() || node.attrs.empty() ? "" : ", ", node.AttrText(40)),
-         node.Path(), node.place.ToString()});
-  }
-  return Table(rows);
 }
 
 std::string DotText(const SavedGraph& graph) {
@@ -367,7 +348,17 @@ absl::Status Page(const Options& options, const Opened& first, const SavedGraph&
   return Write(options, GraphPage({{first.title, &a}, {second, &b}}, &difference));
 }
 
+// A trace of a profile instead of a graph.
+bool IsTrace(std::string_view text) {
+  return text.starts_with("{") && text.substr(0, 1000).find("traceEvents") != text.npos;
+}
+
 absl::Status Html(const Options& options) {
+  if (options.names.size() == 1 && options.names[0].number < 0) {
+    const absl::StatusOr<std::string> text = ReadAll(options.names[0].file);
+    if (text.ok() && IsTrace(*text))
+      return Write(options, lazy::ProfilePage(options.names[0].file, *text));
+  }
   LAZULI_ASSIGN_OR_RETURN(const Opened first, Open(options.names[0]));
   if (!options.passes.empty()) {
     if (options.names.size() > 1) return InvalidArgument("--pass is for one graph, two are given");

@@ -10,7 +10,7 @@
 #include "backend/npu/summary.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
-#include "tools/page_json.h"
+#include "lazy/graphs/page_json.h"
 
 namespace lazuli::tools {
 namespace {

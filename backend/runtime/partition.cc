@@ -271,6 +271,7 @@ class Partitioner {
         Str(whole.name(), ".", region.on_device ? "device" : "host", number));
     hlo::Module& module = *region.module;
     module.extra_attrs() = whole.extra_attrs();
+    module.stack_frames() = whole.stack_frames();
     std::vector<const Computation*> called;
     for (const Instruction* i : region.instructions)
       called.insert(called.end(), i->called().begin(), i->called().end());

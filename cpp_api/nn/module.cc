@@ -1,11 +1,16 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <typeinfo>
 #include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include <cxxabi.h>
 
 #include "cpp_api/nn/module_state.h"
 #include "lazuli/autograd.h"
@@ -92,6 +97,11 @@ void Module::register_module(const std::string& name, const Module& module, Sour
   });
   state_->children.emplace_back(name, module.state_);
   NameTensors(*state_);
+  VisitAll(*state_, [](const std::string& prefix, ModuleState& state) {
+    std::string path = prefix.substr(0, prefix.size() - std::min<std::size_t>(prefix.size(), 1));
+    std::replace(path.begin(), path.end(), '.', '/');
+    if (!path.empty()) state.path = NameScope::Path(path);
+  });
 }
 
 void Module::register_modules(std::initializer_list<std::pair<const char*, Module>> modules,
@@ -203,6 +213,19 @@ void Module::to(DType dtype, SourceLocation loc) {
 void Module::to(const Device& device, DType dtype, SourceLocation loc) {
   to(dtype, loc);
   to(device, loc);
+}
+
+NameScope Module::enter(std::string_view kind) const {
+  return NameScope::OfModule(state_->path != 0 ? state_->path : NameScope::Path(kind));
+}
+
+std::string Module::kind_of(const std::type_info& type) {
+  int status = 0;
+  char* const demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = demangled != nullptr ? demangled : type.name();
+  std::free(demangled);
+  name.resize(std::min(name.find('<'), name.size()));
+  return name.substr(name.rfind(':') + 1);  // npos + 1 is 0
 }
 
 void Module::zero_grad(SourceLocation loc) {

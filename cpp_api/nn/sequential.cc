@@ -19,7 +19,7 @@ void Sequential::Append(const std::string& name, AnyModule module, SourceLocatio
 Tensor Sequential::forward(const Tensor& x, SourceLocation loc) const {
   const SiteScope site(loc);
   Tensor y = x;
-  for (const AnyModule& module : modules_) y = module.forward(y);
+  for (const AnyModule& module : modules_) y = module(y);
   return y;
 }
 

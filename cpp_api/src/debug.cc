@@ -44,6 +44,13 @@ std::string Graph(const std::vector<Tensor>& tensors, lazy::GraphFormat format) 
   });
 }
 
+// The node that computes the tensor, while nobody changes its context.
+template <class F>
+auto WithNode(const Tensor& tensor, F&& f) {
+  return Call(SourceLocation(),
+              [&] { return lazy::WithPendingNode(TensorAccess::Unwrap(tensor), f); });
+}
+
 lazy::ProgramPtr Last() {
   lazy::ProgramPtr program = lazy::LastProgram();
   if (program == nullptr)
@@ -62,6 +69,32 @@ std::string graph_dot(const std::vector<Tensor>& tensors) {
 std::string graph_hlo(const std::vector<Tensor>& tensors) {
   return Graph(tensors, lazy::GraphFormat::kHlo);
 }
+
+std::string graph_table(const std::vector<Tensor>& tensors) {
+  return Graph(tensors, lazy::GraphFormat::kTable);
+}
+std::string graph_html(const std::vector<Tensor>& tensors) {
+  return Graph(tensors, lazy::GraphFormat::kHtml);
+}
+
+std::vector<Frame> stack(const Tensor& tensor) {
+  const ir::SiteId site = WithNode(tensor, [](ir::Node& node) { return node.site(); });
+  std::vector<Frame> frames;
+  for (const ir::Site& frame : ir::FramesOf(site))
+    frames.push_back({std::string(ir::ShortFunctionName(frame.function)), frame.file, frame.line});
+  return frames;
+}
+std::string scope(const Tensor& tensor) {
+  return WithNode(tensor,
+                  [](ir::Node& node) { return ir::ScopeText(ir::GetSite(node.site()).scope); });
+}
+void set_user_metadata(const Tensor& tensor, std::string_view note) {
+  WithNode(tensor, [note](ir::Node& node) { node.set_site(ir::WithNote(node.site(), note)); });
+}
+std::string user_metadata(const Tensor& tensor) {
+  return WithNode(tensor, [](ir::Node& node) { return ir::GetSite(node.site()).note; });
+}
+void set_ir_debug(bool on) { ir::SetIrDebug(on); }
 
 std::string last_hlo() { return Last()->hlo; }
 std::string last_optimized_hlo() { return Last()->executable->ToString(); }

@@ -40,7 +40,7 @@ Site::Site(SourceLocation loc)
     : id_(lazy::CurrentSite() == ir::kNoSite ? Intern(loc) : lazy::CurrentSite()) {}
 
 SiteScope::SiteScope(SourceLocation loc) : saved_(lazy::CurrentSite()) {
-  if (saved_ == ir::kNoSite) lazy::internal::current_site = Intern(loc);
+  if (saved_ == ir::kNoSite) lazy::internal::current_site = lazy::Here(Intern(loc));
 }
 SiteScope::SiteScope(const Site& site) : saved_(lazy::CurrentSite()) {
   if (saved_ == ir::kNoSite) lazy::internal::current_site = site.id_;
@@ -50,6 +50,16 @@ std::string SiteScope::place(SourceLocation loc) {
   return ir::GetSite(outermost == ir::kNoSite ? Intern(loc) : outermost).ToString();
 }
 SiteScope::~SiteScope() { lazy::internal::current_site = saved_; }
+
+NameScope::NameScope(std::string_view name)
+    : NameScope(lazy::EnterScope(ir::InternScope(lazy::internal::current_scope, name),
+                                 lazy::internal::current_module)) {}
+NameScope::NameScope(const lazy::OuterScope& outer)
+    : scope_(outer.scope), module_(outer.module), site_(outer.site) {}
+NameScope::~NameScope() { lazy::LeaveScope({scope_, module_, site_}); }
+NameScope NameScope::OfModule(std::uint32_t path) { return NameScope(lazy::EnterModule(path)); }
+std::uint32_t NameScope::Path(std::string_view text) { return ir::InternScope(ir::kNoScope, text); }
+std::string NameScope::current() { return ir::ScopeText(lazy::internal::current_scope); }
 
 namespace {
 ir::IntrusivePtr<lazy::Context> Pointer(void* impl) {

@@ -14,9 +14,11 @@
 #include "lazy/debug/graph_analysis.h"
 #include "lazy/debug/metrics_file.h"
 #include "lazy/debug/profile_file.h"
+#include "lazy/debug/profile_socket.h"
 #include "lazy/debug/reproduction.h"
 #include "lazy/debug/save_tensors.h"
 #include "lazy/execution/sync.h"
+#include "lazy/graphs/graph_page.h"
 #include "lazy/ops/default_type.h"
 #include "lazy/ops/record.h"
 
@@ -56,12 +58,14 @@ void Initialize() {
     npu::RegisterNpu();
     lazy::InitializeDebugLevel();
     lazy::InitializeProfileFile();
+    lazy::InitializeProfileSocket();
     lazy::InitializeExecution();
     lazy::InitializeFatalStack();
     lazy::InitializeGraphAnalysis();
     lazy::InitializeMetricsFile();
     lazy::InitializeReproductions();
     lazy::InitializeSaveTensors();
+    lazy::InstallModulePages();
     return true;
   }();
   (void)initialized;

@@ -86,8 +86,12 @@ struct TensorAccess {
                                lazy::Overflow overflow = lazy::Overflow::kRefuse);
 };
 
+// The line, with its callers where they are kept and it is not inside of another call.
 inline ir::SiteId Intern(const SourceLocation& loc) {
-  return ir::InternSite(loc.file_name(), loc.function_name(), loc.line());
+  const ir::SiteId site = ir::InternSite(loc.file_name(), loc.function_name(), loc.line());
+  if (ir::KeepsStacks() && lazy::CurrentSite() == ir::kNoSite) [[unlikely]]
+    return ir::WithNativeStack(site);
+  return site;
 }
 inline ir::DType Unwrap(DType dtype) { return static_cast<ir::DType>(dtype); }
 inline DType Wrap(ir::DType dtype) { return static_cast<DType>(dtype); }

@@ -231,7 +231,9 @@ void Scope::End() {
   label_ = nullptr;
 }
 
-Scope::Scope(std::string_view name, SourceLocation loc) { Begin(false, name, 0, loc); }
+Scope::Scope(std::string_view name, SourceLocation loc) : recorded_(std::in_place, name) {
+  Begin(false, name, 0, loc);
+}
 Scope::~Scope() { End(); }
 
 StepTrace::StepTrace(std::string_view name, std::int64_t number, SourceLocation loc)

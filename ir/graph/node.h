@@ -53,6 +53,7 @@ class Node : public Pooled {
 
   NodeKind kind() const { return kind_; }
   SiteId site() const { return site_; }
+  void set_site(SiteId site) { site_ = site; }  // that says more of the same line
   absl::Span<const Value> operands() const { return {operands_, num_operands_}; }
   const Shape& shape(uint32_t output = 0) const { return shapes_[output]; }
   uint32_t num_outputs() const { return static_cast<uint32_t>(shapes_.size()); }

@@ -3,6 +3,8 @@
 #include <array>
 #include <deque>
 #include <mutex>
+#include <tuple>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -23,12 +25,13 @@ class SiteTable {
     return *table;
   }
 
-  SiteId Intern(std::string_view file, std::string_view function, uint32_t line) {
-    std::string key = Str(file, ":", line, ":", function);
+  SiteId Intern(Site site) {
+    std::string key = Str(site.file, ":", site.line, ":", site.function, ":", site.scope, ":",
+                          site.stack, ":", site.note);
     std::lock_guard lock(mu_);
     if (const auto it = ids_.find(key); it != ids_.end()) return it->second;
     const auto id = static_cast<SiteId>(sites_.size());
-    sites_.push_back({std::string(file), std::string(function), line});
+    sites_.push_back(std::move(site));
     ids_.emplace(std::move(key), id);
     return id;
   }
@@ -44,6 +47,66 @@ class SiteTable {
   std::deque<Site> sites_;  // references stay valid
   absl::flat_hash_map<std::string, SiteId> ids_;
 };
+
+class ScopeTable {
+ public:
+  static ScopeTable& Get() {
+    static auto* table = new ScopeTable;
+    return *table;
+  }
+
+  ScopeId Intern(std::string text) {
+    std::lock_guard lock(mu_);
+    const auto [it, added] = ids_.try_emplace(text, static_cast<ScopeId>(texts_.size()));
+    if (added) texts_.push_back(std::move(text));
+    return it->second;
+  }
+
+  const std::string& Text(ScopeId id) {
+    std::lock_guard lock(mu_);
+    return id < texts_.size() ? texts_[id] : texts_[kNoScope];
+  }
+
+ private:
+  ScopeTable() {
+    texts_.emplace_back();
+    ids_.emplace("", kNoScope);
+  }
+  ForkMutex mu_;
+  std::deque<std::string> texts_;
+  absl::flat_hash_map<std::string, ScopeId> ids_;
+};
+
+// What a thread made of two or three numbers last.
+struct Derived {
+  uint64_t key = 0;
+  uint32_t extra = 0, result = 0;
+};
+template <int kKind>  // one for each function that asks
+struct DerivedCache {
+  static constexpr std::size_t kSize = 256;
+  std::array<Derived, kSize> entries;
+};
+template <int kKind, class F>
+uint32_t Cached(uint32_t a, uint32_t b, uint32_t c, F&& make) {
+  const uint64_t key = (uint64_t{a} << 32 | b) + 1;  // 0 is an empty entry
+  const uint64_t hash = (key + c) * 0x9e3779b97f4a7c15ull;
+  Derived& entry =
+      PerThread<DerivedCache<kKind>>::Get().entries[(hash >> 40) % DerivedCache<kKind>::kSize];
+  if (entry.key != key || entry.extra != c) entry = {key, c, make()};
+  return entry.result;
+}
+
+// The scopes that a thread entered last, by the address and bytes of the name.
+struct EnteredScope {
+  ScopeId outer = kNoScope, id = kNoScope;
+  std::string name;
+};
+using EnteredScopes = std::array<EnteredScope, 64>;
+
+std::string Joined(const std::string& outer, std::string_view name) {
+  return outer.empty() ? std::string(name) : Str(outer, "/", name);
+}
 
 // By the address of the file name and the line: a compare or two for a site this thread uses in a
 // loop, wherever the others lie.
@@ -85,12 +148,56 @@ SiteId InternSite(const char* file, const char* function, uint32_t line) {
     cached = &probed;
     break;
   }
-  *cached = {file, function, line, SiteTable::Get().Intern(file, function, line)};
+  *cached = {file, function, line, InternSiteCopy(file, function, line)};
   return cached->id;
 }
 
 SiteId InternSiteCopy(std::string_view file, std::string_view function, uint32_t line) {
-  return SiteTable::Get().Intern(file, function, line);
+  return SiteTable::Get().Intern(
+      {.file = std::string(file), .function = std::string(function), .line = line});
+}
+
+ScopeId InternScope(ScopeId outer, std::string_view name) {
+  if (name.empty()) return outer;
+  const uint64_t hash = HashBytes(name.data(), name.size(), outer);
+  EnteredScope& entry = PerThread<EnteredScopes>::Get()[hash % std::tuple_size_v<EnteredScopes>];
+  if (entry.id == kNoScope || entry.outer != outer || entry.name != name)
+    entry = {outer, ScopeTable::Get().Intern(Joined(ScopeText(outer), name)), std::string(name)};
+  return entry.id;
+}
+
+const std::string& ScopeText(ScopeId scope) { return ScopeTable::Get().Text(scope); }
+
+ScopeId Rebased(ScopeId inner, ScopeId outer, ScopeId into) {
+  if (into == kNoScope) return inner;
+  return Cached<0>(inner, outer, into, [&] {
+    const std::string_view text = ScopeText(inner), beginning = ScopeText(outer);
+    const bool within = !beginning.empty() && text.size() > beginning.size() &&
+                        text.starts_with(beginning) && text[beginning.size()] == '/';
+    return InternScope(into, within ? text.substr(beginning.size() + 1) : text);
+  });
+}
+
+SiteId InScope(SiteId site, ScopeId scope) {
+  return Cached<1>(site, scope, 0, [&] {
+    Site derived = GetSite(site);
+    derived.scope = scope;
+    return SiteTable::Get().Intern(std::move(derived));
+  });
+}
+
+SiteId WithStack(SiteId site, StackId stack) {
+  return Cached<2>(site, stack, 0, [&] {
+    Site derived = GetSite(site);
+    derived.stack = stack;
+    return SiteTable::Get().Intern(std::move(derived));
+  });
+}
+
+SiteId WithNote(SiteId site, std::string_view note) {
+  Site derived = GetSite(site);
+  derived.note = note;
+  return SiteTable::Get().Intern(std::move(derived));
 }
 
 const Site& GetSite(SiteId id) { return SiteTable::Get().Lookup(id); }

@@ -415,6 +415,7 @@ std::unique_ptr<Module> Module::Clone() const {
   auto clone = std::make_unique<Module>(name_);
   clone->aliases_ = aliases_;
   clone->extra_ = extra_;
+  clone->stack_frames_ = stack_frames_;
   clone->is_scheduled_ = is_scheduled_;
   absl::flat_hash_map<const Computation*, Computation*> computations;
   for (const auto& computation : computations_) {

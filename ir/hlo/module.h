@@ -17,6 +17,7 @@
 
 #include "ir/hlo/attrs.h"
 #include "ir/hlo/opcode.h"
+#include "ir/hlo/stack_frames.h"
 #include "ir/support/status.h"
 #include "ir/types/shape.h"
 
@@ -32,8 +33,10 @@ struct Metadata {
   std::string op_name;  // scope and op, or the name of a parameter: "conv1.weight"
   std::string source_file;
   int32_t source_line = 0;
+  int32_t stack_frame = 0;  // of the module's stack_frames(); 0 for none
   bool empty() const {
-    return op_type.empty() && op_name.empty() && source_file.empty() && source_line == 0;
+    return op_type.empty() && op_name.empty() && source_file.empty() && source_line == 0 &&
+           stack_frame == 0;
   }
 };
 
@@ -209,6 +212,8 @@ class Module {
   // Header attributes kept verbatim.
   std::vector<std::pair<std::string, std::string>>& extra_attrs() { return extra_; }
   const std::vector<std::pair<std::string, std::string>>& extra_attrs() const { return extra_; }
+  StackFrames& stack_frames() { return stack_frames_; }
+  const StackFrames& stack_frames() const { return stack_frames_; }
   bool is_scheduled() const { return is_scheduled_; }
   void set_is_scheduled(bool value) { is_scheduled_ = value; }
 
@@ -227,6 +232,7 @@ class Module {
   Computation* entry_ = nullptr;
   std::vector<Alias> aliases_;
   std::vector<std::pair<std::string, std::string>> extra_;
+  StackFrames stack_frames_;
   bool is_scheduled_ = false;
   int64_t next_id_ = 1;
   struct Names;  // names of computations

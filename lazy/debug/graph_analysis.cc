@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "ir/graph/stack.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
 #include "ir/support/text_file.h"
@@ -60,12 +61,6 @@ std::string_view Cause(SyncReason reason) {
       return "an optimiser steps while its last update is pending; mark_step() ends a step";
   }
   return "";
-}
-
-// Innermost first.
-std::vector<Site> FramesOf(SiteId site) {
-  if (site == ir::kNoSite) return {};
-  return {ir::GetSite(site)};
 }
 
 std::string Gigabytes(int64_t bytes) {
@@ -171,11 +166,11 @@ std::string GraphBlock(Analysis analysis, const AnalyzedGraph& graph, int64_t ma
       .Line(Str("  Number of Graph Inputs: ", graph.inputs))
       .Line(Str("  Number of Graph Outputs: ", graph.outputs))
       .Line("Python Frame Triggered Execution: ");
-  const std::vector<Site> frames = FramesOf(graph.site);
+  const std::vector<Site> frames = ir::FramesOf(graph.site);
   const auto shown =
       std::min(frames.size(), static_cast<std::size_t>(std::max<int64_t>(max_frames, 0)));
   for (std::size_t i = 0; i < shown; ++i)
-    block.Line(Str("  ", ShortFunctionName(frames[i].function), " (", frames[i].file, ":",
+    block.Line(Str("  ", ir::ShortFunctionName(frames[i].function), " (", frames[i].file, ":",
                    frames[i].line, ")"));
   if (shown < frames.size()) block.Line("  ..........");
   return block.End();

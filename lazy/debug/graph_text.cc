@@ -4,34 +4,15 @@
 #include <optional>
 #include <ranges>
 
+#include "ir/graph/stack.h"
 #include "ir/hlo/text/attr_text.h"
 #include "lazy/execution/sync.h"
+#include "lazy/graphs/graph_page.h"
+#include "lazy/graphs/graph_table.h"
+#include "lazy/tensor/leaves.h"
 #include "lazy/tensor/status_error.h"
 
 namespace lazuli::lazy {
-std::string_view ShortFunctionName(std::string_view signature) {
-  int depth = 0;  // of <>: their commas and spaces belong to the name
-  std::size_t begin = 0, end = signature.size();
-  for (std::size_t i = 0; i < signature.size(); ++i) {
-    const char c = signature[i];
-    if (c == '<')
-      ++depth;
-    else if (c == '>')
-      --depth;
-    else if (depth == 0 && c == ' ')
-      begin = i + 1;
-    else if (depth == 0 && c == '(') {
-      end = i;
-      break;
-    }
-  }
-  std::string_view name = signature.substr(begin, end - begin);
-  while (!name.empty() && (name.front() == '*' || name.front() == '&')) name.remove_prefix(1);
-  return name.find(' ') == std::string_view::npos && name.find(',') == std::string_view::npos
-             ? name
-             : name.substr(0, name.find('<'));
-}
-
 namespace {
 
 std::string ValueText(const Value& v) {
@@ -46,11 +27,42 @@ std::string ShapeText(const Node& node) {
   return Str("(", Join(parts, ", "), ")");
 }
 
-std::string LocationText(const Node& node) {
+// Of a name that users give: commas and spaces end a tag.
+std::string TagText(std::string_view name) {
+  std::string text(name);
+  for (char& c : text) {
+    if (c == ',' || c == ' ' || c == '\n' || c == '\r' || c == '\t') c = '_';
+  }
+  return text;
+}
+
+// Where it was recorded: scope, line, note.
+std::string OriginText(const Node& node) {
   const Site& site = GetSite(node.site());
-  return site.line == 0
-             ? ""
-             : Str(", location=", ShortFunctionName(site.function), "@", site.ToString());
+  std::string text;
+  if (site.scope != ir::kNoScope) text += Str(", scope=", TagText(ir::ScopeText(site.scope)));
+  if (site.line != 0)
+    text += Str(", location=", ir::ShortFunctionName(site.function), "@", site.ToString());
+  if (!site.note.empty()) text += Str(", user_metadata=", TagText(site.note));
+  return text;
+}
+
+// The parameters of HLO that leaves become, by position of the node.
+std::vector<int64_t> ParameterNumbers(const Trace& trace) {
+  std::vector<int64_t> numbers(trace.nodes.size());
+  int64_t next = 0;
+  for (const Node* leaf : trace.data) numbers[leaf->mark_index] = next++;
+  for (const Node* leaf : trace.scalars) numbers[leaf->mark_index] = next++;
+  return numbers;
+}
+
+std::string LeafText(const Node& leaf, int64_t number) {
+  std::string text = Str(", parameter=p", number, ".", number + 1);
+  if (leaf.kind() == NodeKind::kData) {
+    const std::string_view label = static_cast<const DataNode&>(leaf).label();
+    if (!label.empty()) text += Str(", name=", TagText(label));
+  }
+  return text;
 }
 
 // Positions of the node among the roots, or "".
@@ -110,6 +122,7 @@ std::string AttrLines(std::string_view attrs) {
 }  // namespace
 
 std::string GraphText(const Trace& trace, Devices devices) {
+  const std::vector<int64_t> parameters = ParameterNumbers(trace);
   const std::vector<std::string> attrs = AttrTexts(trace, devices);
   std::string out = "IR {\n";
   for (const Node* node : trace.nodes) {
@@ -118,7 +131,9 @@ std::string GraphText(const Trace& trace, Devices devices) {
     out += Str("  %", node->mark_index, " = ", ShapeText(*node), " ", node->dump_name(), "(",
                Join(operands, ", "), ")");
     if (node->num_outputs() > 1) out += Str(", num_outputs=", node->num_outputs());
-    out += Str(LocationText(*node), attrs[node->mark_index], RootText(trace, *node, ", "), "\n");
+    out += OriginText(*node);
+    if (node->kind() != NodeKind::kOp) out += LeafText(*node, parameters[node->mark_index]);
+    out += Str(attrs[node->mark_index], RootText(trace, *node, ", "), "\n");
   }
   return out + "}\n";
 }
@@ -149,6 +164,49 @@ absl::StatusOr<std::string> GraphHlo(const Trace& trace) {
   return emitted.module->ToString();
 }
 
+absl::StatusOr<SavedGraph> GraphToShow(const Trace& trace, Devices devices) {
+  SavedRecord record;
+  record.format = SavedRecord::Format::kText;
+  record.body = GraphText(trace, devices);
+  LAZULI_ASSIGN_OR_RETURN(SavedGraph graph, ReadGraph(record, "graph"));
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    SavedNode& node = graph.nodes[i];
+    const SiteId id = trace.nodes[i]->site();
+    const Site& site = GetSite(id);
+    node.place.file = site.file;
+    if (site.stack == ir::kNoStack) continue;
+    for (const Site& frame : ir::FramesOf(id))
+      node.frames.push_back(
+          Str(ir::ShortFunctionName(frame.function), " (", frame.file, ":", frame.line, ")"));
+  }
+  return graph;
+}
+
+absl::StatusOr<std::string> GraphHtml(const Trace& trace, Devices devices, std::string_view title) {
+  LAZULI_ASSIGN_OR_RETURN(const SavedGraph graph, GraphToShow(trace, devices));
+  return GraphPage({{std::string(title), &graph}}, nullptr);
+}
+
+namespace {
+absl::StatusOr<std::string> FormattedGraph(const Trace& trace, Devices devices,
+                                           GraphFormat format) {
+  switch (format) {
+    case GraphFormat::kText:
+      return GraphText(trace, devices);
+    case GraphFormat::kDot:
+      return GraphDot(trace, devices);
+    case GraphFormat::kHlo:
+      return GraphHlo(trace);
+    case GraphFormat::kHtml:
+      return GraphHtml(trace, devices, "pending graph");
+    case GraphFormat::kTable:
+      break;
+  }
+  LAZULI_ASSIGN_OR_RETURN(const SavedGraph graph, GraphToShow(trace, devices));
+  return NodeTable(graph);
+}
+}  // namespace
+
 std::string PendingGraph(absl::Span<const Tensor> tensors, GraphFormat format) {
   Context& context = Context::Current();
   std::vector<Storage*> storages;
@@ -165,20 +223,9 @@ std::string PendingGraph(absl::Span<const Tensor> tensors, GraphFormat format) {
     std::optional<Context::Lock> lock;
     context.LockWithValues(lock, storages, kNoSite, absl::MakeSpan(trace.roots));
     TraceGraph(trace);
-    switch (format) {
-      case GraphFormat::kText:
-        text = GraphText(trace, devices);
-        break;
-      case GraphFormat::kDot:
-        text = GraphDot(trace, devices);
-        break;
-      case GraphFormat::kHlo: {
-        absl::StatusOr<std::string> hlo = GraphHlo(trace);
-        ThrowIfError(hlo.status());
-        text = *std::move(hlo);
-        break;
-      }
-    }
+    absl::StatusOr<std::string> formatted = FormattedGraph(trace, devices, format);
+    ThrowIfError(formatted.status());
+    text = *std::move(formatted);
   }
   return text;
 }

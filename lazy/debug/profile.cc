@@ -17,6 +17,7 @@
 #include "ir/support/text_file.h"
 #include "ir/support/trace_json.h"
 #include "lazy/debug/machine_peak.h"
+#include "lazy/graphs/profile_page.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -240,6 +241,7 @@ std::string Profile::Trace() const {
 }
 
 absl::Status Profile::Save(const std::string& path) const {
+  if (path.ends_with(".html")) return ir::WriteTextFile(path, ProfilePage(path, Trace()));
   if (!path.ends_with('/')) return ir::WriteTextFile(path, Trace());
   LAZULI_ASSIGN_OR_RETURN(const std::string packed, Gzip(Trace()));
   return ir::WriteTextFile(TensorBoardFile(path), packed);

@@ -54,7 +54,8 @@ class Profile {
   std::string Table(ProfileBy by, int64_t rows) const;
   // For trace viewers, as JSON.
   std::string Trace() const;
-  // Writes the trace: a file, or, where the path ends in '/', a folder for TensorBoard.
+  // Writes the trace: a file, or, where the path ends in '/', a folder for TensorBoard; a page for a
+  // browser where it ends in ".html".
   absl::Status Save(const std::string& path) const;
 
  private:

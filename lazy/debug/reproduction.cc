@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ir/graph/site.h"
+#include "ir/graph/stack.h"
 #include "ir/support/build_id.h"
 #include "ir/support/flags.h"
 #include "ir/support/runtime.h"
@@ -101,8 +102,9 @@ std::string OutlineText(const GraphOutline& outline) {
     text += Str("  %", i, " = ", outline.shape(i).ToString(/*with_layout=*/true), " ", node.name,
                 "(", Join(operands, ", "), ")");
     const Site& site = GetSite(node.site);
+    if (site.scope != ir::kNoScope) text += Str(", scope=", ir::ScopeText(site.scope));
     if (site.line != 0)
-      text += Str(", location=", ShortFunctionName(site.function), "@", site.ToString());
+      text += Str(", location=", ir::ShortFunctionName(site.function), "@", site.ToString());
     text += outline.attrs(i);
     for (std::size_t r = 0; r < outline.roots().size(); ++r)
       if (outline.roots()[r].node == i) text += Str(", ROOT=", r);

@@ -1,8 +1,10 @@
 #include "lazy/debug/save_tensors.h"
 
+#include <atomic>
 #include <cstdio>
 
 #include "ir/graph/key.h"
+#include "ir/graph/stack.h"
 #include "ir/support/flags.h"
 #include "ir/support/text_file.h"
 #include "lazy/debug/graph_text.h"
@@ -56,6 +58,16 @@ std::string_view Caller(SyncReason reason) {
   return "";
 }
 
+// A line for each frame, the innermost first; a site without a function is what asked.
+std::string FramesText(const SyncEvent& event) {
+  std::string text;
+  for (const ir::Site& frame : ir::FramesOf(event.site))
+    text += Str(
+        "  ", frame.function.empty() ? Caller(event.reason) : ir::ShortFunctionName(frame.function),
+        " (", frame.file, ":", frame.line, ")\n");
+  return text.empty() ? Str("  ", Caller(event.reason), " ()\n") : text;
+}
+
 // Of XLA_DUMP_POST_OPTIMIZATIONS: compiles once more.
 absl::StatusOr<std::string> OptimizedHlo(const SyncEvent& event) {
   LAZULI_ASSIGN_OR_RETURN(const backend::CompileOptions options, CompileOptionsFor(event.device));
@@ -70,12 +82,23 @@ absl::StatusOr<std::string> GraphBody(const SyncEvent& event, const std::string&
   if (format == "dot") return GraphDot(event.trace, {{event.device}});
   if (format == "hlo")
     return flags().dump_post_optimizations() ? OptimizedHlo(event) : GraphHlo(event.trace);
-  return InvalidArgument("XLA_SAVE_TENSORS_FMT: '", format, "' is none of text, dot, hlo");
+  return InvalidArgument("XLA_SAVE_TENSORS_FMT: '", format, "' is none of text, dot, hlo, html");
+}
+
+// A page for each graph: FILE.0.3.html is the fourth of this process.
+absl::Status SavePage(const SyncEvent& event) {
+  static std::atomic<int64_t> next{0};
+  const std::string path =
+      Str(flags().save_tensors_file(), ".", event.device.ordinal, ".", next.fetch_add(1), ".html");
+  LAZULI_ASSIGN_OR_RETURN(const std::string page,
+                          GraphHtml(event.trace, {{event.device}}, event.name));
+  return Prefixed(ir::WriteTextFile(path, page), "XLA_SAVE_TENSORS_FILE: ");
 }
 
 // A dump that cannot be written is said once and does not stop the program that is being looked at.
 void SaveTensors(const SyncEvent& event) {
   if (flags().save_tensors_file().empty()) return;
+  if (flags().save_tensors_fmt() == "html") return ir::SayOnce(SavePage(event));
   absl::StatusOr<std::string> record = SaveTensorsRecord(event, flags().save_tensors_fmt());
   absl::Status status = record.status();
   if (status.ok()) {
@@ -91,9 +114,8 @@ void SaveTensors(const SyncEvent& event) {
 absl::StatusOr<std::string> SaveTensorsRecord(const SyncEvent& event, const std::string& format) {
   const std::vector<std::string> hashes = RootHashes(event.trace);
   LAZULI_ASSIGN_OR_RETURN(const std::string body, GraphBody(event, format));
-  const std::string site = GetSite(event.site).ToString();
-  return Str("[ScheduleSyncTensorsGraph]\nTensorsGraphInfo:\n  ", Caller(event.reason), " (", site,
-             ")\n\nRoot Hashes: (", Join(hashes, ", "), ")\n\n## BEGIN_GRAPH\n", body,
+  return Str("[ScheduleSyncTensorsGraph]\nTensorsGraphInfo:\n", FramesText(event),
+             "\nRoot Hashes: (", Join(hashes, ", "), ")\n\n## BEGIN_GRAPH\n", body,
              "\nGraph Hash: ", Hex(event.hash), "\n\n## END_GRAPH\n\n");
 }
 

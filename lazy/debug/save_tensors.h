@@ -3,7 +3,8 @@
 //
 // [ScheduleSyncTensorsGraph]
 // TensorsGraphInfo:
-//   mark_step (train.cc:41)
+//   step (/home/u/train.cc:41)
+//   main (/home/u/train.cc:60)
 //
 // Root Hashes: (1f..)
 //

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <utility>
 
+#include "ir/graph/stack.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/error_place.h"
 #include "ir/support/status.h"
@@ -54,8 +56,9 @@ std::unique_ptr<hlo::Module> LowerNarrow(const Node& node, absl::Span<const Shap
 // row.
 class TraceEmitter : public LoweringContext {
  public:
-  TraceEmitter(Builder& builder, const Trace& trace, const Narrowing& narrowing)
-      : LoweringContext(builder), trace_(trace), narrowing_(narrowing) {
+  TraceEmitter(Builder& builder, const Trace& trace, const Narrowing& narrowing,
+               hlo::StackFrames& tables)
+      : LoweringContext(builder), trace_(trace), narrowing_(narrowing), frames_(tables) {
     first_.reserve(trace.nodes.size());
     for (const Node* node : trace.nodes) {
       first_.push_back(static_cast<uint32_t>(ops_.size()));
@@ -96,15 +99,29 @@ class TraceEmitter : public LoweringContext {
   uint32_t check_node(std::size_t i) const { return check_nodes_[i]; }
 
  private:
-  static hlo::Metadata MetadataOf(const Node& node) {
+  hlo::Metadata MetadataOf(const Node& node) {
     hlo::Metadata metadata;
     metadata.op_type = node.dump_name();
     std::replace(metadata.op_type.begin(), metadata.op_type.end(), ':', '_');
-    metadata.op_name = metadata.op_type;
     const ir::Site& site = ir::GetSite(node.site());
+    for (const std::string& part : {site.note, ir::ScopeText(site.scope)})
+      metadata.op_name += part.empty() ? "" : part + "/";
+    metadata.op_name += metadata.op_type;
+    if (keeps_frames_) metadata.stack_frame = FrameOf(node.site());
     metadata.source_file = site.file;
     metadata.source_line = static_cast<int32_t>(site.line);
     return metadata;
+  }
+
+  // The innermost frame of the site in the module's tables.
+  int32_t FrameOf(ir::SiteId site) {
+    const auto [it, added] = frame_of_.try_emplace(site, 0);
+    if (!added) return it->second;
+    int64_t frame = 0;
+    const std::vector<ir::Site> frames = ir::FramesOf(site);
+    for (const ir::Site& caller : frames | std::views::reverse)
+      frame = frames_.Add(caller.file, ir::ShortFunctionName(caller.function), caller.line, frame);
+    return it->second = static_cast<int32_t>(frame);
   }
 
   // The op in the dtype that the program has for what was recorded so.
@@ -138,6 +155,9 @@ class TraceEmitter : public LoweringContext {
   std::vector<uint32_t> first_;  // of ops_, by position of the node
   std::vector<Op> ops_;
   std::vector<uint32_t> check_nodes_;
+  const bool keeps_frames_ = ir::ShowsStacks();
+  hlo::StackFramesBuilder frames_;
+  absl::flat_hash_map<ir::SiteId, int32_t> frame_of_;
 };
 
 void AddParameters(const Trace& trace, const EmitOptions& options, Builder& builder,
@@ -208,7 +228,7 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
   EmittedModule result;
   result.module = std::make_unique<hlo::Module>(options.name);
   Builder builder(result.module.get(), options.name);
-  TraceEmitter emitter(builder, trace, options.narrowing);
+  TraceEmitter emitter(builder, trace, options.narrowing, result.module->stack_frames());
   std::vector<Op> parameters;
   if (options.signature)
     parameters = AddSigned(trace, *options.signature, builder, emitter);

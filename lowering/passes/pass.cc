@@ -1,7 +1,9 @@
 #include "lowering/passes/pass.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -37,15 +39,19 @@ class Depth {
   ~Depth() { --pipeline_depth; }
 };
 
-// What cannot be written is said once.
+// What cannot be written is said once, and nothing more goes into that folder.
 void Dump(const hlo::Module& module, std::string_view pass) {
-  if (flags().dump_dir().empty()) return;
+  const std::string& folder =
+      flags().dump_dir().empty() ? flags().dump_graph_prefix() : flags().dump_dir();
+  static std::atomic<std::size_t> unusable{0};  // a hash of the folder
+  const std::size_t hash = std::hash<std::string>()(folder);
+  if (folder.empty() || unusable == hash) return;
   char number[16];
   std::snprintf(number, sizeof number, "%02d.", next_dump++);
-  ir::SayOnce(
-      Prefixed(WriteTextFile(Str(flags().dump_dir(), "/", module.name(), "/", number, pass, ".hlo"),
-                             hlo::ToString(module)),
-               "LAZULI_DUMP_DIR: "));
+  const absl::Status status = WriteTextFile(
+      Str(folder, "/", module.name(), "/", number, pass, ".hlo"), hlo::ToString(module));
+  if (!status.ok()) unusable = hash;
+  ir::SayOnce(Prefixed(status, "LAZULI_DUMP_DIR: "));
 }
 
 // What a pass is held to when it says "changed". Computations that nothing reaches are not in the

@@ -18,6 +18,11 @@ def _tensors(value: Any) -> List[Tensor]:
     return [tensor for item in value for tensor in _tensors(item)]
 
 
+def print_tabular(tensors: Any) -> None:
+    """Prints the pending graph of tensors: a row for each node with its operands, attributes, scope and line."""
+    print(graph_table(tensors), end="")  # noqa: F405
+
+
 def compiler_ir(fn: Callable[..., Any], stage: str = "hlo",
                 device: Optional[Union[Device, str]] = None) -> Callable[..., Union[str, bytes]]:
     """What a function of tensors becomes on its way through a device's compiler.

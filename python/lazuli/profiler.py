@@ -9,9 +9,26 @@ LAZULI_PROFILE=profile.json profiles a whole program that knows nothing of it. d
 """
 
 import contextlib as _contextlib
+import os as _os
+import socket as _socket
 
 from lazuli._C.profiler import *  # noqa: F403
 from lazuli._C.profiler import start, stop, table
+
+
+def capture(socket, seconds=3.0, path=None):
+    """A profile of another process, which runs with LAZULI_PROFILE_SOCKET=socket: its trace for Perfetto as bytes, written to `path` if given."""
+    with _socket.socket(_socket.AF_UNIX) as connection:
+        connection.settimeout(seconds + 60)
+        connection.connect(_os.fspath(socket))
+        connection.sendall(b"profile %d\n" % round(seconds * 1000))
+        trace = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    if not trace.startswith((b"{", b"[")):
+        raise RuntimeError(f"profiler.capture: {trace.decode(errors='replace').strip() or 'the process has ended'}")
+    if path is not None:
+        with open(path, "wb") as file:
+            file.write(trace)
+    return trace
 
 
 def top(by="line", rows=20):

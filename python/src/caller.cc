@@ -9,6 +9,8 @@
 
 #include <Python.h>
 
+#include "ir/graph/stack.h"
+
 namespace lazuli::python {
 namespace {
 
@@ -62,17 +64,28 @@ ir::SiteId CallerSite() {
   PyFrameObject* frame = PyEval_GetFrame();
   if (frame == nullptr) return ir::kNoSite;  // a thread of ours that calls no Python
   Py_INCREF(frame);
+  const bool whole = ir::KeepsStacks();
   ir::SiteId site = ir::kNoSite;
+  bool found = false;  // the site is the user's, not the outermost frame of the package
+  std::array<ir::FrameWord, ir::kMostFrames> callers;
+  std::size_t count = 0;
   while (frame != nullptr) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     const Entry& entry = Lookup(code, PyFrame_GetLasti(frame));
     Py_DECREF(code);
-    site = entry.site;
-    PyFrameObject* back = entry.internal ? PyFrame_GetBack(frame) : nullptr;
+    if (!found)
+      site = entry.site;
+    else if (!entry.internal)
+      callers[count++] = entry.site;
+    found = found || !entry.internal;
+    const bool more = found ? whole && count < callers.size() : true;
+    PyFrameObject* back = more ? PyFrame_GetBack(frame) : nullptr;
     Py_DECREF(frame);
     frame = back;
   }
-  return site;
+  return count == 0
+             ? site
+             : ir::WithStack(site, ir::InternStack(absl::MakeConstSpan(callers).first(count)));
 }
 
 }  // namespace lazuli::python

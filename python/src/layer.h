@@ -38,6 +38,16 @@ struct Argument<LayerRef<L>> : StoredArgument<LayerRef<L>> {
   }
 };
 
+// While alive, the thread records inside of the module that the object is.
+class ModuleScope {
+ public:
+  explicit ModuleScope(PyObject* module) : scope_(Enter(module)) {}
+
+ private:
+  static NameScope Enter(PyObject* module);
+  NameScope scope_;
+};
+
 // What calling a module does: forward(), which a class of Python may have overridden.
 PyObject* CallForward(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names);
 // Whether any module has hooks, which CallForward looks for.
@@ -47,6 +57,7 @@ template <class L, auto kForward>
 PyObject* CallLayer(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
   if (modules_have_hooks || Py_TYPE(self) != LayerRef<L>::type) [[unlikely]]
     return CallForward(self, arguments, n, names);
+  const ModuleScope scope(self);
   return Bound<kForward>::Method(self, arguments, n, names);
 }
 // Makes the function what calling an object of the type does.

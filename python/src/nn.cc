@@ -115,7 +115,17 @@ void BindModule(py::module_& nn) {
 
 }  // namespace
 
+NameScope ModuleScope::Enter(PyObject* module) {
+  auto* const instance = reinterpret_cast<py::detail::instance*>(module);
+  // Every module of C++ derives from nn::Module alone, so they have one address.
+  const void* const held = instance->get_value_and_holder().value_ptr();
+  if (held == nullptr) return NameScope("");  // its class has not called super().__init__()
+  const std::string_view name = Py_TYPE(module)->tp_name;
+  return static_cast<const nn::Module*>(held)->enter(name.substr(name.rfind('.') + 1));
+}
+
 PyObject* CallForward(PyObject* self, PyObject* const* arguments, Py_ssize_t n, PyObject* names) {
+  const ModuleScope scope(self);
   if (modules_have_hooks && HasHooks(self)) [[unlikely]]
     return CallHooked(self, arguments, n, names);
   static PyObject* name = PyUnicode_InternFromString("forward");

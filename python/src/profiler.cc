@@ -35,10 +35,10 @@ class Held {
   explicit Held(std::string name, std::int64_t number) : name_(std::move(name)), number_(number) {}
   void Enter() {
     const Caller caller;
-    if constexpr (std::is_same_v<T, profiler::Scope>)
-      held_.emplace(name_);
-    else
+    if constexpr (std::is_same_v<T, profiler::StepTrace>)
       held_.emplace(name_, number_);
+    else
+      held_.emplace(name_);
   }
   void Exit(bool failed) {
     const Caller caller;
@@ -138,6 +138,13 @@ void BindProfiler(py::module_& module) {
                             "A part of the program with a name: with Scope('load'): ...")
       .def(py::init([](std::string name) {
              return std::make_unique<Held<profiler::Scope>>(std::move(name), 0);
+           }),
+           py::arg("name"));
+  BindHeld<NameScope>(module, "NameScope",
+                      "What is recorded inside is part of something with a name, in the text of "
+                      "graphs, in HLO and in profiles: with NameScope('decoder'): ...")
+      .def(py::init([](std::string name) {
+             return std::make_unique<Held<NameScope>>(std::move(name), 0);
            }),
            py::arg("name"));
   BindHeld<profiler::StepTrace>(

@@ -288,6 +288,29 @@ void BindProgramMemory(py::module_& debug) {
             "The same as text.");
 }
 
+// Where a tensor's pending node comes from.
+void BindOrigin(py::module_& debug) {
+  debug.def(
+      "stack",
+      [](const Tensor& tensor) {
+        py::list frames;
+        for (const debug::Frame& frame : debug::stack(tensor)) frames.append(FieldsDict(frame));
+        return frames;
+      },
+      py::arg("tensor"),
+      "The line that recorded a pending tensor, and what called it if that is kept (XLA_IR_DEBUG), "
+      "the innermost first, as dicts.");
+  debug.def("scope", &debug::scope, py::arg("tensor"),
+            "The scope of modules and NameScopes that recorded a pending tensor: 'net/conv1'.");
+  debug.def("set_user_metadata", &debug::set_user_metadata, py::arg("tensor"), py::arg("note"),
+            "A note on the node that computes a pending tensor: its text has it, and the op_name "
+            "of its HLO begins with it.");
+  debug.def("user_metadata", &debug::user_metadata, py::arg("tensor"), "That note.");
+  debug.def("set_ir_debug", &debug::set_ir_debug, py::arg("on"),
+            "Whether what is recorded from now on keeps its whole call stacks, as with "
+            "XLA_IR_DEBUG=1.");
+}
+
 void BindDebug(py::module_& module) {
   module.def(
       "flags",
@@ -319,6 +342,11 @@ void BindDebug(py::module_& module) {
   pending("graph_text", &debug::graph_text, "The pending graph of tensors as torch_xla writes it.");
   pending("graph_dot", &debug::graph_dot, "The pending graph of tensors for GraphViz.");
   pending("graph_hlo", &debug::graph_hlo, "The pending graph of tensors as HLO.");
+  pending("graph_table", &debug::graph_table,
+          "The pending graph of tensors as a table: a row for each node.");
+  pending("graph_html", &debug::graph_html,
+          "The pending graph of tensors as a page for a browser, which needs no network.");
+  BindOrigin(debug);
   debug.def("last_hlo", &debug::last_hlo, "The HLO of the last program of this thread.");
   debug.def("last_optimized_hlo", &debug::last_optimized_hlo,
             "The same after optimisation, with the device's plan.");

@@ -45,4 +45,4 @@ def test_commands_print_what_the_page_shows(tmp_path, title, programs, commands)
 
 
 def test_every_symptom_is_there():
-    assert [title for title, _, _ in sections()] == ["Debugging", "A wrong result", "A recompile storm", "A slow step", "Out of memory"]
+    assert [title for title, _, _ in sections()] == ["Debugging", "A wrong result", "A recompile storm", "A slow step", "Out of memory", "Where a node comes from"]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Saved graphs as their users look at them; pages in headless Chromium where there is one.  lazuli_graph_test.py LAZULI_GRAPH"""
 
+import json
 import pathlib
 import re
 import shutil
@@ -37,7 +38,7 @@ LINEAR = """IR {{
   %2 = f32[8,4]{{1,0}} aten::permute(%1), scope=Net/fc, location=main@train.py:4, dims=(1, 0), device=CPU:0
   %3 = f32[{batch},4]{{1,0}} aten::matmul(%0, %2), scope=Net/fc, location=main@train.py:4, device=CPU:0
   %4 = f32[{batch},4]{{1,0}} aten::{op}(%3), scope=Net, location=main@train.py:5, device=CPU:0, ROOT=0
-  %5 = f32[4]{{0}} aten::sum(%4), location=main@train.py:6, dims=(0), keepdim=0, device=CPU:0, ROOT=1
+  %5 = f32[4]{{0}} aten::sum(%4), location=main@train.py:6, user_metadata=mine, dims=(0), keepdim=0, device=CPU:0, ROOT=1
 }}
 """
 
@@ -248,6 +249,82 @@ in all 3 nodes changed, 0 are only in A, 0 only in B
         self.assertEqual(body["boxes"], "20001")
         print(f"all open: {body['milliseconds']} ms", file=sys.stderr)
         self.assertLess(int(body["milliseconds"]), 3000)
+
+    def trace(self, slices):
+        """A trace as a profile of so many thunks has it, beside values over time."""
+        events = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "cpu:0"}},
+                  {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "runs"}},
+                  {"ph": "X", "pid": 1, "tid": 2, "ts": 0, "dur": 10 * slices, "name": "run", "args": {"kind": "run", "source": "train.py:9"}}]
+        for i in range(slices):
+            events.append({"ph": "X", "pid": 1, "tid": 2, "ts": 10 * i, "dur": 8, "name": f"fusion.{i}",
+                           "args": {"kind": "thunk", "op": "aten__relu", "scope": "Net/fc/aten__relu", "source": f"train.py:{i % 7 + 1}"}})
+            events.append({"ph": "C", "pid": 1, "name": "bytes in use", "ts": 10 * i, "args": {"value": i % 100}})
+        return self.write("p.json", json.dumps({"traceEvents": events, "note": "</script>"}))
+
+    PICK = """
+      $('search').value = 'fusion.%d';
+      $('search').dispatchEvent(new Event('input'));
+      document.querySelector('#found a').click();
+      delete document.body.dataset.picked;
+      const r = canvas.getBoundingClientRect();
+      canvas.dispatchEvent(new MouseEvent('click', {bubbles: true, clientX: r.left + x(picked.start + 4),
+        clientY: r.top + top_ + picked.track.y + TITLE + picked.row * BAR + 5}));
+    """
+
+    @unittest.skipIf(chromium.CHROMIUM is None, "there is no chromium to look at pages with (apt-get install chromium)")
+    def test_a_page_of_a_profile_has_flames_memory_and_lines(self):
+        body, dom = self.page(self.trace(20), script=self.PICK % 13)
+        self.assertEqual((body["slices"], body["areas"], body["lines"], body["picked"]), ("21", "bytes in use", "8", "fusion.13"))
+        self.assertIn("<dt>source</dt><dd>train.py:7</dd>", dom)
+        self.assertIn("<dt>of its own</dt><dd>8.0 us</dd>", dom)
+        self.assertIn("<td>40.0 us</td><td>1</td><td>train.py:9 </td>", dom)
+
+    @unittest.skipIf(chromium.CHROMIUM is None, "there is no chromium to look at pages with (apt-get install chromium)")
+    def test_a_page_of_20000_slices_is_quick(self):
+        body, _ = self.page(self.trace(20000), script=self.PICK % 19999)
+        self.assertEqual(body["picked"], "fusion.19999")
+        print(f"20,001 slices: {body['milliseconds']} ms to the first picture", file=sys.stderr)
+        self.assertLess(int(body["milliseconds"]), 3000)
+
+    @unittest.skipIf(chromium.CHROMIUM is None, "there is no chromium to look at pages with (apt-get install chromium)")
+    def test_a_page_of_a_module_opens_fusions_and_shows_stacks(self):
+        path = self.write("m.hlo", """HloModule m
+
+FileNames
+1 "train.py"
+
+FunctionNames
+1 "step"
+2 "main"
+
+FileLocations
+1 {file_name_id=1 function_name_id=2 line=9}
+2 {file_name_id=1 function_name_id=1 line=4}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+fused {
+  p = f32[4]{0} parameter(0)
+  ROOT n = f32[4]{0} negate(p), metadata={op_name="net/aten__neg" stack_frame_id=2}
+}
+
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  ROOT f = f32[4]{0} fusion(x), kind=kLoop, calls=fused
+}
+""")
+        body, dom = self.page(path, script="""
+          views[0].toggle('fused', true);
+          document.body.dataset.closed = views[0].layout.boxes.length;
+          views[0].toggle('fused', false);
+          document.body.dataset.open = views[0].layout.boxes.length;
+          $('search').value = 'negate';
+          $('search').dispatchEvent(new Event('input'));
+          document.querySelector('#found a').click();""")
+        self.assertEqual((body["closed"], body["open"], body["picked"]), ("3", "4", "n"))
+        self.assertIn('<pre id="stack">step (train.py:4)\nmain (train.py:9)</pre>', dom)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,28 @@ namespace debug {
 LAZULI_API std::string graph_text(const std::vector<Tensor>& tensors);
 LAZULI_API std::string graph_dot(const std::vector<Tensor>& tensors);
 LAZULI_API std::string graph_hlo(const std::vector<Tensor>& tensors);
+// A row for each node: operands, attributes, scope, line.
+LAZULI_API std::string graph_table(const std::vector<Tensor>& tensors);
+// A page for a browser, which needs no network.
+LAZULI_API std::string graph_html(const std::vector<Tensor>& tensors);
+
+// Of the pending node that a tensor is the result of.
+struct Frame {
+  std::string function, file;
+  std::int64_t line = 0;
+};
+// The line, and what called it if that is kept (XLA_IR_DEBUG), the innermost first.
+LAZULI_API std::vector<Frame> stack(const Tensor& tensor);
+// "net/conv1", of modules and NameScopes.
+LAZULI_API std::string scope(const Tensor& tensor);
+// A note of the user's, which its text and the op_name of its HLO begin with. It makes no other
+// program of a graph.
+LAZULI_API void set_user_metadata(const Tensor& tensor, std::string_view note);
+LAZULI_API std::string user_metadata(const Tensor& tensor);
+// What is recorded from now on keeps its whole call stacks, as with XLA_IR_DEBUG=1; off: as the
+// environment has it.
+LAZULI_API void set_ir_debug(bool on);
+
 // The HLO of the program that the last sync of this thread ran, before and after optimisation (with
 // the device's plan).
 LAZULI_API std::string last_hlo();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <source_location>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "lazuli/export.h"
@@ -74,6 +75,33 @@ class LAZULI_API SiteScope {
 
  private:
   std::uint32_t saved_;
+};
+
+namespace lazy {
+struct OuterScope;
+}
+namespace nn {
+class Module;
+}
+
+// While alive, what this thread records is part of something with a name: "decoder/attention" in the
+// text of graphs, in HLO (op_name) and in profiles. Names nest. Modules that are called have one by
+// themselves, that under which they are registered; the outermost has that of its class.
+class LAZULI_API NameScope {
+ public:
+  explicit NameScope(std::string_view name);
+  ~NameScope();
+  NameScope(const NameScope&) = delete;
+  NameScope& operator=(const NameScope&) = delete;
+  // "net/conv1"; empty outside of all.
+  static std::string current();
+
+ private:
+  friend class nn::Module;
+  explicit NameScope(const lazy::OuterScope& outer);
+  static NameScope OfModule(std::uint32_t path);
+  static std::uint32_t Path(std::string_view text);
+  std::uint32_t scope_, module_, site_;
 };
 
 // A set of pending tensors that syncs together; each thread has one of its own. Making another one

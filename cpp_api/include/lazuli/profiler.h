@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lazuli/execution.h"
 #include "lazuli/export.h"
 #include "lazuli/tensor.h"
 
@@ -93,7 +95,8 @@ LAZULI_API std::string table(By by = By::kLine, std::int64_t rows = 20);
 // The same to standard output.
 LAZULI_API void top(By by = By::kLine, std::int64_t rows = 20);
 
-// A part of the program with a name, on the thread that runs it.
+// A part of the program with a name, on the thread that runs it; what is recorded meanwhile has the
+// name, too (NameScope).
 class LAZULI_API Scope {
  public:
   explicit Scope(std::string_view name, SourceLocation loc = SourceLocation::current());
@@ -108,6 +111,7 @@ class LAZULI_API Scope {
   void End();
   const void* label_ = nullptr;  // null: nobody collects
   std::int64_t start_ = 0, value_ = 0;
+  std::optional<NameScope> recorded_;  // not of steps
 };
 
 // A step of the program: where it ends, what is recorded is synced and the schedule goes on.

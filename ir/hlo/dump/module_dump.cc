@@ -40,8 +40,11 @@ struct Dumps {
   std::string unusable;  // the folder that could not be written
 };
 
+std::atomic<ModulePage> module_page{nullptr};
+
 bool AnyForm() {
-  return flags().xla_dump_as_text() || flags().xla_dump_as_proto() || flags().xla_dump_as_dot();
+  return flags().xla_dump_as_text() || flags().xla_dump_as_proto() || flags().xla_dump_as_dot() ||
+         flags().xla_dump_as_html();
 }
 
 // As in XLA: a form without a folder means standard output.
@@ -150,6 +153,9 @@ class ModuleDump::Files {
     }
     if (proto) Write(Str(name, ".hlo.pb"), SerializeModuleProto(module));
     if (dot) Write(Str(name, ".dot"), ToDot(module));
+    const ModulePage page = module_page;
+    if (flags().xla_dump_as_html() && page != nullptr && capture_ == nullptr)
+      Write(Str(name, ".html"), page(module));
   }
 
  private:
@@ -244,5 +250,7 @@ void ModuleDump::BetweenPasses(const Module& module, std::string_view pipeline,
   files_->WriteModule(module, FileName(Str(Numbered(files_->NextPass()), ".", pipeline, ".after_",
                                            after, ".before_", before)));
 }
+
+void SetModulePage(ModulePage page) { module_page = page; }
 
 }  // namespace lazuli::hlo

@@ -22,6 +22,10 @@
 
 namespace lazuli::hlo {
 
+// Who makes a page for a browser of a module: of --xla_dump_hlo_as_html.
+using ModulePage = std::string (*)(const Module&);
+void SetModulePage(ModulePage page);
+
 // While it lives, compiles on its thread leave here what they would write as files, and assembly.
 // They are not counted.
 class CompileCapture {

@@ -6,7 +6,6 @@
 #include "ir/hlo/proto/proto_internal.h"
 #include "ir/hlo/shapes/shape_inference.h"
 #include "ir/hlo/text/attr_text.h"
-#include "ir/hlo/text/frame_tables.h"
 #include "ir/hlo/text/parser_internal.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/status.h"
@@ -86,7 +85,6 @@ class Reader {
   std::string_view bytes_;
   ProtoError error_;
   std::unique_ptr<Module> module_ = std::make_unique<Module>("module");
-  FrameTables frames_;
   int64_t entry_id_ = 0;
   std::vector<Shape> parameters_;  // of the module as it is called, with their layouts
   Shape result_;
@@ -201,12 +199,18 @@ void Reader::ReadAlias(FieldReader& v) {
 }
 
 void Reader::ReadFrames(FieldReader& v) {
-  if (v.AtMessage(1)) frames_.files.push_back(v.in().get_string());
-  v.Messages(3, frames_.locations, [](FieldReader& entry, FrameTables::Location& location) {
+  StackFrames& tables = module_->stack_frames();
+  if (v.AtMessage(1)) tables.files.push_back(v.in().get_string());
+  if (v.AtMessage(2)) tables.functions.push_back(v.in().get_string());
+  v.Messages(3, tables.locations, [](FieldReader& entry, StackFrames::Location& location) {
     entry.Int(1, location.file);
+    entry.Int(2, location.function);
     entry.Int(3, location.line);
   });
-  v.Messages(4, frames_.frames, [](FieldReader& entry, int64_t& frame) { entry.Int(1, frame); });
+  v.Messages(4, tables.frames, [](FieldReader& entry, StackFrames::Frame& frame) {
+    entry.Int(1, frame.location);
+    entry.Int(2, frame.parent);
+  });
 }
 
 absl::Status Reader::ReadComputation(protozero::pbf_reader in) {
@@ -269,7 +273,7 @@ absl::Status Reader::ReadInstruction(protozero::pbf_reader in, RawInstruction* r
     if (!v.taken()) ReadTextAttr(v, &raw->text_attrs);
   });
   if (!error_.ok()) return Malformed();
-  frames_.Resolve(raw->frame, &raw->metadata);
+  module_->stack_frames().Resolve(raw->frame, &raw->metadata);
   SortTextAttrs(&raw->text_attrs);
   return absl::OkStatus();
 }

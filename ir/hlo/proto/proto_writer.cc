@@ -22,6 +22,7 @@ class Writer {
   void WriteComputation(FieldWriter& v, const Computation& computation);
   void WriteInstruction(FieldWriter& v, const Instruction& i);
   void WriteFrom(FieldWriter& v, const Instruction& i);
+  void WriteFrames(FieldWriter& v);
   void WriteProgramShape(FieldWriter& v, const Computation& computation);
   void WriteSchedule(FieldWriter& v);
   static void WriteDonors(FieldWriter& v, std::string_view text);
@@ -62,6 +63,7 @@ std::string Writer::Run() {
   v.Int(6, computation_ids_[module_.entry()]);
   if (module_.is_scheduled()) v.Message(7, [this](FieldWriter& w) { WriteSchedule(w); });
   if (!module_.aliases().empty()) v.Message(8, [this](FieldWriter& w) { WriteAliases(w); });
+  if (!module_.stack_frames().empty()) v.Message(17, [this](FieldWriter& w) { WriteFrames(w); });
   for (const auto& [name, value] : module_.extra_attrs()) {
     const std::string& text = value;
     if (name == "frontend_attributes")
@@ -121,6 +123,22 @@ void Writer::WriteFrom(FieldWriter& v, const Instruction& i) {
     m.Text(2, i.metadata().op_name);
     m.Text(3, i.metadata().source_file);
     if (i.metadata().source_line != 0) m.Int(4, i.metadata().source_line);
+    if (i.metadata().stack_frame != 0) m.Int(15, i.metadata().stack_frame);
+  });
+}
+
+void Writer::WriteFrames(FieldWriter& v) {
+  const StackFrames& tables = module_.stack_frames();
+  for (const std::string& file : tables.files) v.out().add_string(1, file);
+  for (const std::string& function : tables.functions) v.out().add_string(2, function);
+  v.Messages(3, tables.locations, [](FieldWriter& w, const StackFrames::Location& location) {
+    w.Int(1, location.file);
+    w.Int(2, location.function);
+    w.Int(3, location.line);
+  });
+  v.Messages(4, tables.frames, [](FieldWriter& w, const StackFrames::Frame& frame) {
+    w.Int(1, frame.location);
+    if (frame.parent != 0) w.Int(2, frame.parent);
   });
 }
 

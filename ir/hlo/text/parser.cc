@@ -128,35 +128,34 @@ bool Parser::ParseEntryLayout() {
 
 // Lines of one table, up to the next word: 1 "path", or 1 {file_name_id=1 line=4}.
 bool Parser::ParseTable(std::string_view table) {
+  StackFrames& frames = module_->stack_frames();
   while (in_.Peek() >= '0' && in_.Peek() <= '9') {
     int64_t id;
     if (!in_.Integer(&id)) return false;
     if (table == "FileNames" || table == "FunctionNames") {
       std::string text;
       if (!in_.String(&text)) return false;
-      if (table == "FileNames") tables_.files.push_back(std::move(text));
+      (table == "FileNames" ? frames.files : frames.functions).push_back(std::move(text));
       continue;
     }
-    int64_t first = 0, second = 0;
-    if (!ParseLocationEntry(table, &first, &second)) return false;
+    absl::flat_hash_map<std::string_view, int64_t> row;
+    if (!ParseRow(&row)) return false;
     if (table == "FileLocations") {
-      tables_.locations.push_back({first, second});
-    } else {
-      tables_.frames.push_back(first);
+      frames.locations.push_back({row["file_name_id"], row["function_name_id"], row["line"]});
+    } else {  // the text counts parents from 1, with 1 for none
+      frames.frames.push_back(
+          {row["file_location_id"], std::max<int64_t>(row["parent_frame_id"] - 1, 0)});
     }
   }
   return true;
 }
 
-bool Parser::ParseLocationEntry(std::string_view table, int64_t* first, int64_t* second) {
+bool Parser::ParseRow(absl::flat_hash_map<std::string_view, int64_t>* row) {
   if (!in_.Expect('{')) return false;
   while (!in_.Try('}')) {
     std::string_view name;
-    int64_t value;
     in_.Try(',');
-    if (!in_.Name(&name) || !in_.Expect('=') || !in_.Integer(&value)) return false;
-    if (name == (table == "FileLocations" ? "file_name_id" : "file_location_id")) *first = value;
-    if (name == "line") *second = value;
+    if (!in_.Name(&name) || !in_.Expect('=') || !in_.Integer(&(*row)[name])) return false;
   }
   return true;
 }

@@ -168,7 +168,7 @@ bool Parser::ParseMetadataMember(std::string_view name, Metadata* metadata) {
     if (value >= 0 && value <= INT32_MAX) metadata->source_line = static_cast<int32_t>(value);
     return true;
   }
-  tables_.Resolve(value, metadata);
+  module_->stack_frames().Resolve(value, metadata);
   return true;
 }
 

@@ -12,7 +12,6 @@
 
 #include "ir/hlo/module.h"
 #include "ir/hlo/text/cursor.h"
-#include "ir/hlo/text/frame_tables.h"
 
 namespace lazuli::hlo::internal {
 
@@ -62,7 +61,7 @@ class Parser {
   bool ParseAliases();
   bool ParseEntryLayout();
   bool ParseTable(std::string_view table);
-  bool ParseLocationEntry(std::string_view table, int64_t* first, int64_t* second);
+  bool ParseRow(absl::flat_hash_map<std::string_view, int64_t>* row);  // {a=1 b=2}
   bool ParseComputation(bool entry, std::string_view name);
   bool ParseBody(Computation* computation, const char* start);
   bool ParseLoneInstruction();
@@ -96,7 +95,6 @@ class Parser {
   std::vector<std::string>* warnings_;  // may be null
   std::unique_ptr<Module> module_;
   absl::flat_hash_map<std::string_view, Computation*> computations_;
-  FrameTables tables_;
   int inline_depth_ = 0;
   bool lone_ = false;  // the text is one instruction: its operands become parameters
   bool has_entry_layout_ = false;

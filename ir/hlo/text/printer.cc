@@ -153,7 +153,31 @@ void AppendMetadata(std::string& out, const Metadata& metadata) {
   if (!metadata.op_name.empty()) AppendQuoted(begin("op_name"), metadata.op_name);
   if (!metadata.source_file.empty()) AppendQuoted(begin("source_file"), metadata.source_file);
   if (metadata.source_line != 0) AppendTo(begin("source_line"), metadata.source_line);
+  if (metadata.stack_frame != 0) AppendTo(begin("stack_frame_id"), metadata.stack_frame);
   out += '}';
+}
+
+// The tables as XLA prints them: parents of frames count from 1, with 1 for none.
+void AppendStackFrames(std::string& out, const StackFrames& tables) {
+  const auto table = [&out](std::string_view title, const auto& rows, const auto& append) {
+    out += Str("\n", title, "\n");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      AppendTo(out, i + 1);
+      out += ' ';
+      append(rows[i]);
+      out += '\n';
+    }
+  };
+  const auto quoted = [&out](const std::string& text) { AppendQuoted(out, text); };
+  table("FileNames", tables.files, quoted);
+  table("FunctionNames", tables.functions, quoted);
+  table("FileLocations", tables.locations, [&out](const StackFrames::Location& l) {
+    out += Str("{file_name_id=", l.file, " function_name_id=", l.function, " line=", l.line,
+               " end_line=", l.line, "}");
+  });
+  table("StackFrames", tables.frames, [&out](const StackFrames::Frame& f) {
+    out += Str("{file_location_id=", f.location, " parent_frame_id=", f.parent + 1, "}");
+  });
 }
 
 class Printer {
@@ -246,6 +270,8 @@ class Printer {
       out_ += Str(", ", name, "=", value);
     }
     out_ += '\n';
+    if (options_.metadata && !module.stack_frames().empty())
+      AppendStackFrames(out_, module.stack_frames());
   }
 
   void Aliases(const Module& module) {

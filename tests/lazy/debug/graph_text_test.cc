@@ -1,6 +1,7 @@
 #include "lazy/debug/graph_text.h"
 
 #include "ir/evaluator/evaluator.h"
+#include "ir/graph/stack.h"
 #include "ir/hlo/text/parser.h"
 #include "tests/lazy/lazy_test.h"
 #include "tests/support/hlo_test.h"
@@ -31,12 +32,12 @@ TEST(GraphTextTest, IsTorchXlasText) {
   EXPECT_EQ(PendingGraph({{loss}}, GraphFormat::kText),
             "IR {\n"
             "  %0 = f32[2,3]{1,0} xla::device_data(), location=Net::forward@train.cc:41, "
-            "device=INTERPRETER:0\n"
+            "parameter=p0.1, device=INTERPRETER:0\n"
             "  %1 = f32[3,2]{1,0} xla::device_data(), location=Net::forward@train.cc:41, "
-            "device=INTERPRETER:0\n"
+            "parameter=p1.2, device=INTERPRETER:0\n"
             "  %2 = f32[2,2]{1,0} aten::matmul(%0, %1), location=Net::forward@train.cc:41, "
             "device=INTERPRETER:0\n"
-            "  %3 = f32[] prim::Scalar(), location=Net::forward@train.cc:41, "
+            "  %3 = f32[] prim::Scalar(), location=Net::forward@train.cc:41, parameter=p2.3, "
             "device=INTERPRETER:0\n"
             "  %4 = f32[2,2]{1,0} aten::mul(%2, %3), location=Net::forward@train.cc:41, "
             "device=INTERPRETER:0\n"
@@ -100,7 +101,8 @@ TEST(GraphTextTest, LooksWithoutRunning) {
 TEST(GraphTextTest, ShowsTensorsThatHaveDataAsLeaves) {
   const Tensor x = Floats({1, 2});
   EXPECT_EQ(PendingGraph({{x}}, GraphFormat::kText),
-            "IR {\n  %0 = f32[2]{0} xla::device_data(), device=INTERPRETER:0, ROOT=0\n}\n");
+            "IR {\n  %0 = f32[2]{0} xla::device_data(), parameter=p0.1, device=INTERPRETER:0, "
+            "ROOT=0\n}\n");
 }
 
 TEST(GraphTextTest, UndefinedTensorsAreRefused) {
@@ -124,6 +126,59 @@ TEST(GraphTextTest, HloParsesBackAndEvaluatesToTheValues) {
   const auto result = hlo::Evaluate(**module, arguments);
   ASSERT_TRUE(result.ok()) << result.status();
   ExpectSameBits(result->tuple()[0], ToLiteral(loss));
+}
+
+TEST(GraphTextTest, ScopesAndNotesAreOfTheNodeAndOfItsHlo) {
+  const Tensor x = Floats({1, 2});
+  Tensor y;
+  {
+    const OuterScope outer = EnterScope(ir::InternScope(ir::kNoScope, "net, 1/fc"), ir::kNoScope);
+    const SiteScope site(Line(7));
+    y = Relu(x);
+    LeaveScope(outer);
+  }
+  WithPendingNode(y, [](ir::Node& node) { node.set_site(ir::WithNote(node.site(), "mine")); });
+  EXPECT_THAT(PendingGraph({{y}}, GraphFormat::kText),
+              HasSubstr("aten::relu(%0), scope=net__1/fc, location=Net::forward@train.cc:7, "
+                        "user_metadata=mine, device=INTERPRETER:0, ROOT=0\n"));
+  const std::string hlo = PendingGraph({{y}}, GraphFormat::kHlo);
+  EXPECT_THAT(hlo, HasSubstr("op_name=\"mine/net, 1/fc/aten__relu\""));
+  EXPECT_THAT(hlo, testing::Not(HasSubstr("StackFrames")));
+  EXPECT_THAT(PendingGraph({{y}}, GraphFormat::kTable),
+              HasSubstr("net__1/fc  Net::forward@train.cc:7"));
+  EXPECT_THAT(PendingGraph({{y}}, GraphFormat::kHtml), HasSubstr("\"mine\""));
+}
+
+TEST(GraphTextTest, HloHasTablesOfTheStacksThatAreKept) {
+  ir::SetIrDebug(true);
+  const ir::FrameWord frames[] = {ir::InternSite("/home/u/main.py", "fit", 3),
+                                  ir::InternSite("/home/u/main.py", "main", 9)};
+  const Tensor x = Floats({1, 2});
+  Tensor y, z;
+  {
+    const SiteScope site(ir::WithStack(Line(7), ir::InternStack(frames)));
+    y = Relu(x);
+  }
+  {
+    const SiteScope site(ir::WithStack(Line(8), ir::InternStack(frames)));
+    z = y + y;
+  }
+  const std::string hlo = PendingGraph({{z}}, GraphFormat::kHlo);
+  ir::SetIrDebug(false);
+  EXPECT_THAT(hlo, HasSubstr("\nFileNames\n1 \"/home/u/main.py\"\n2 \"/home/u/train.cc\"\n"));
+  EXPECT_THAT(hlo, HasSubstr("\nFunctionNames\n1 \"main\"\n2 \"fit\"\n3 \"Net::forward\"\n"));
+  EXPECT_THAT(hlo, HasSubstr("\nStackFrames\n"
+                             "1 {file_location_id=1 parent_frame_id=1}\n"
+                             "2 {file_location_id=2 parent_frame_id=2}\n"
+                             "3 {file_location_id=3 parent_frame_id=3}\n"
+                             "4 {file_location_id=4 parent_frame_id=3}\n"));
+  EXPECT_THAT(hlo, HasSubstr("source_line=8 stack_frame_id=4}"));
+  const auto module = hlo::ParseModule(hlo);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ((*module)->ToString(), hlo);
+  EXPECT_THAT((*module)->stack_frames().Text(4),
+              testing::ElementsAre("Net::forward (/home/u/train.cc:8)", "fit (/home/u/main.py:3)",
+                                   "main (/home/u/main.py:9)"));
 }
 
 }  // namespace

@@ -46,14 +46,14 @@ TEST(SaveTensorsTest, ARecordHasTorchXlasLayout) {
   const std::regex layout(
       "\\[ScheduleSyncTensorsGraph\\]\n"
       "TensorsGraphInfo:\n"
-      "  mark_step \\(train.cc:9\\)\n"
+      "  main \\(train.cc:9\\)\n"
       "\n"
       "Root Hashes: \\([0-9a-f]+\\)\n"
       "\n"
       "## BEGIN_GRAPH\n"
       "IR \\{\n"
       "  %0 = f32\\[2\\]\\{0\\} xla::device_data\\(\\), location=main@train.cc:8, "
-      "device=INTERPRETER:0\n"
+      "parameter=p0.1, device=INTERPRETER:0\n"
       "  %1 = f32\\[2\\]\\{0\\} aten::add\\(%0, %0\\), location=main@train.cc:8, "
       "device=INTERPRETER:0, ROOT=0\n"
       "\\}\n"
@@ -119,7 +119,7 @@ TEST(SaveTensorsTest, DotIsAFormatAndOthersAreRefused) {
   EXPECT_THAT(RecordsOf("dot", [&] { (void)Values(-x); }).at(0),
               HasSubstr("## BEGIN_GRAPH\ndigraph G {\n"));
   EXPECT_EQ(RecordsOf("json", [&] { (void)Values(-x); }).at(0),
-            "XLA_SAVE_TENSORS_FMT: 'json' is none of text, dot, hlo");
+            "XLA_SAVE_TENSORS_FMT: 'json' is none of text, dot, hlo, html");
 }
 
 // The observer that the flag installs; it stays for the rest of the process.

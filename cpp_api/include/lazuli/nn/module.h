@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -104,6 +106,12 @@ class LAZULI_API Module {
   // Drops the gradients of all parameters.
   void zero_grad(LAZULI_LOC);
 
+  // While the result lives, the thread records inside of this module. What is registered nowhere is
+  // called `kind`. Layer's call does it.
+  NameScope enter(std::string_view kind) const;
+  // "Net" of the type "ns::Net".
+  static std::string kind_of(const std::type_info& type);
+
  private:
   std::shared_ptr<internal::ModuleState> state_;
 };
@@ -126,6 +134,8 @@ template <class Derived>
 class Layer : public Module {
  public:
   Tensor operator()(const Tensor& x, SourceLocation loc = SourceLocation::current()) const {
+    static const std::string kind = Module::kind_of(typeid(Derived));
+    const NameScope scope = enter(kind);
     return static_cast<const Derived&>(*this).forward(x, loc);
   }
 };

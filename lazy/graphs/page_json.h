@@ -6,7 +6,7 @@
 
 #include "ir/support/json.h"
 
-namespace lazuli::tools {
+namespace lazuli::lazy {
 
 inline std::string JsonText(std::string_view text) {
   std::string quoted, json;
@@ -19,4 +19,4 @@ inline std::string JsonText(std::string_view text) {
   return json;
 }
 
-}  // namespace lazuli::tools
+}  // namespace lazuli::lazy

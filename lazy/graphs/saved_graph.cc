@@ -1,4 +1,4 @@
-#include "tools/saved_graph.h"
+#include "lazy/graphs/saved_graph.h"
 
 #include <charconv>
 #include <filesystem>
@@ -11,12 +11,11 @@
 #include "ir/hlo/text/printer.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
-#include "tools/tool.h"
 
-namespace lazuli::tools {
+namespace lazuli::lazy {
 namespace {
 
-using namespace ir;  // NOLINT(google-build-using-namespace): as in tool.cc
+using namespace ir;  // NOLINT(google-build-using-namespace): the vocabulary of graphs
 using Format = SavedRecord::Format;
 
 std::vector<std::string_view> Lines(std::string_view text) {
@@ -244,6 +243,8 @@ class TextReader {
       if (graph_.device.empty()) graph_.device = value;
     } else if (name == "name") {
       node.label = value;
+    } else if (name == "user_metadata") {
+      node.note = value;
     } else if (name == "ROOT") {
       SavedNode::Root root;
       if (TakeNumber(value, root.position)) {
@@ -313,6 +314,7 @@ class ModuleReader {
       for (const hlo::Instruction* operand : i->operands())
         node.operands.push_back({numbers_.at(operand), 0});
       if (!computation.IsEntry()) node.group = computation.name();
+      node.frames = module_.stack_frames().Text(i->metadata().stack_frame);
       AttrsOf(*i, node);
       From(i->metadata(), i->opcode() == hlo::Opcode::kParameter, node);
       if (computation.IsEntry() && i->IsRoot()) node.roots.push_back({});
@@ -371,25 +373,9 @@ std::string_view FormatName(SavedRecord::Format format) {
   return "?";
 }
 
-SavedName ParseSavedName(std::string_view name) {
-  const std::size_t sharp = name.rfind('#');
-  SavedName parsed{std::string(name), -1};
-  if (sharp == std::string_view::npos) return parsed;
-  std::string_view number = name.substr(sharp + 1);
-  int64_t value = 0;
-  if (TakeNumber(number, value) && number.empty())
-    parsed = {std::string(name.substr(0, sharp)), value};
-  return parsed;
-}
-
-absl::StatusOr<SavedFile> OpenSaved(const std::string& file) {
+absl::StatusOr<SavedFile> ParseSaved(const std::string& path, const std::string& text) {
   SavedFile saved;
-  std::error_code ignored;
-  saved.path = file;
-  if (file != "-" && !std::filesystem::exists(file, ignored) &&
-      std::filesystem::exists(file + ".0", ignored))
-    saved.path = file + ".0";
-  LAZULI_ASSIGN_OR_RETURN(const std::string text, ReadAll(saved.path));
+  saved.path = path;
   if (text.empty()) return InvalidArgument(saved.path, ": the file is empty");
   if (text[0] == '[') {
     RecordReader(text, saved).Run();
@@ -402,19 +388,6 @@ absl::StatusOr<SavedFile> OpenSaved(const std::string& file) {
   if (whole.format == Format::kOther && hlo::ParseModule(text).ok()) whole.format = Format::kHlo;
   saved.records.push_back(std::move(whole));
   return saved;
-}
-
-absl::StatusOr<SavedRecord> FindRecord(const SavedFile& file, int64_t number) {
-  const auto count = static_cast<int64_t>(file.records.size());
-  if (number < 0 && count > 1)
-    return InvalidArgument(file.path, " has ", count, " records: name one as '", file.path,
-                           "#0'; list shows them");
-  if (number >= count) {
-    if (!file.torn.ok() && number == count) return file.torn;
-    return OutOfRange(file.path, " has no record ", number, ": they count from 0 and there are ",
-                      count);
-  }
-  return file.records[static_cast<std::size_t>(number < 0 ? 0 : number)];
 }
 
 absl::StatusOr<SavedGraph> ReadGraph(const SavedRecord& record, const std::string& path) {
@@ -460,6 +433,7 @@ std::string GraphText(const SavedGraph& graph) {
     text += Str("  ", node.name, " = ", node.shape, " ", node.op, "(", Join(operands, ", "), ")");
     if (!node.scope.empty()) text += Str(", scope=", node.scope);
     if (node.place.line != 0) text += Str(", location=", node.place.ToString());
+    if (!node.note.empty()) text += Str(", user_metadata=", node.note);
     if (!node.label.empty()) text += Str(", name=", node.label);
     for (const auto& [name, value] : node.attrs) text += Str(", ", name, "=", value);
     for (const SavedNode::Root& root : node.roots) text += Str(", ROOT=", root.position);
@@ -468,4 +442,4 @@ std::string GraphText(const SavedGraph& graph) {
   return text + "}\n";
 }
 
-}  // namespace lazuli::tools
+}  // namespace lazuli::lazy

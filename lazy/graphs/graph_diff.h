@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/saved_graph.h"
+#include "lazy/graphs/saved_graph.h"
 
-namespace lazuli::tools {
+namespace lazuli::lazy {
 
 struct NodeDifference {
   static constexpr int64_t kNone = -1;
@@ -24,4 +24,4 @@ struct GraphDifference {
 // together are compared in shape, attributes, name and operands.
 GraphDifference Diff(const SavedGraph& a, const SavedGraph& b);
 
-}  // namespace lazuli::tools
+}  // namespace lazuli::lazy

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/graph_diff.h"
-#include "tools/saved_graph.h"
+#include "lazy/graphs/graph_diff.h"
+#include "lazy/graphs/saved_graph.h"
 
-namespace lazuli::tools {
+namespace lazuli::lazy {
 
 struct PageGraph {
   std::string title;  // "g.txt.0#3"
@@ -18,4 +18,7 @@ struct PageGraph {
 // One graph, or two and what differs between them. Source lines that can be read are in the page.
 std::string GraphPage(const std::vector<PageGraph>& graphs, const GraphDifference* difference);
 
-}  // namespace lazuli::tools
+// Makes pages what --xla_dump_hlo_as_html writes.
+void InstallModulePages();
+
+}  // namespace lazuli::lazy

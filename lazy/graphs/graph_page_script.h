@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace lazuli::tools {
+namespace lazuli::lazy {
 
 inline constexpr std::string_view kGraphPageStyle = R"(<style>
 *{box-sizing:border-box}html,body{height:100%;margin:0}
@@ -31,7 +31,7 @@ inline constexpr std::string_view kGraphPageScript = R"JS(
 const started = performance.now();
 const D = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
-const NAME = 0, OP = 1, SHAPE = 2, IN = 3, PATH = 4, PLACE = 5, ATTRS = 6, LABEL = 7, ROOTS = 8;
+const NAME = 0, OP = 1, SHAPE = 2, IN = 3, PATH = 4, PLACE = 5, ATTRS = 6, LABEL = 7, ROOTS = 8, FRAMES = 9, NOTE = 10;
 const text = i => D.texts[i];
 const W = 168, H = 40, GAP = 22, ROW = 84, MANY = 300;
 const COLOURS = {differs: '#ffb4a8', only: '#cfe8c6', picked: '#e0007a'};
@@ -333,7 +333,7 @@ function pick(view, i, move, alone) {
   const list = document.createElement('dl');
   const row = (name, value) => { if (value !== '') list.append(element('dt', name), element('dd', value)); };
   row('name', n[NAME]); row('op', text(n[OP])); row('shape', text(n[SHAPE])); row('is', text(n[LABEL]));
-  row('attributes', text(n[ATTRS])); row('result', n[ROOTS].join(', '));
+  row('attributes', text(n[ATTRS])); row('result', n[ROOTS].join(', ')); row('note', text(n[NOTE]));
   detail.append(list);
   if (paths.length) {
     detail.append(element('h2', 'scope (a click closes it)'));
@@ -344,6 +344,11 @@ function pick(view, i, move, alone) {
     }
   }
   source(D.places[n[PLACE]]);
+  if (text(n[FRAMES])) {
+    const stack = element('pre', text(n[FRAMES]));
+    stack.id = 'stack';
+    detail.append(element('h2', 'stack'), stack);
+  }
   links(view, 'operands', n[IN].filter((_, k) => k % 2 === 0));
   links(view, 'users', view.graph.users[i]);
   document.body.dataset.picked = n[NAME];
@@ -359,7 +364,7 @@ function search() {
   if (words.length) for (const view of views) {
     view.graph.nodes.forEach((n, i) => {
       const all = (n[NAME] + ' ' + text(n[OP]) + ' ' + text(n[SHAPE]) + ' ' + text(n[PATH]) + ' ' + text(n[LABEL]) + ' ' +
-        text(n[ATTRS]) + ' ' + placeText(D.places[n[PLACE]])).toLowerCase();
+        text(n[ATTRS]) + ' ' + text(n[NOTE]) + ' ' + placeText(D.places[n[PLACE]])).toLowerCase();
       if (!words.every(w => all.includes(w)) || ++count > 200) return;
       found.append(element('a', `${n[NAME]} ${text(n[OP])} ${text(n[SHAPE])}`, () => pick(view, i, true)));
     });
@@ -415,4 +420,4 @@ document.body.dataset.milliseconds = Math.round(performance.now() - started);
 $('status').textContent = `${document.body.dataset.boxes} boxes; a double click opens and closes scopes`;
 )JS";
 
-}  // namespace lazuli::tools
+}  // namespace lazuli::lazy

@@ -1,18 +1,19 @@
-#include "tools/graph_page.h"
+#include "lazy/graphs/graph_page.h"
 
 #include <algorithm>
 #include <fstream>
 #include <map>
 #include <unordered_map>
 
-#include "backend/npu/page.h"
+#include "ir/hlo/dump/module_dump.h"
 #include "ir/support/str.h"
-#include "tools/graph_page_script.h"
-#include "tools/page_json.h"
+#include "lazy/graphs/graph_page_script.h"
+#include "lazy/graphs/page_json.h"
 
-namespace lazuli::tools {
+namespace lazuli::lazy {
 namespace {
 
+using ir::Join;
 using ir::Str;
 
 // Texts that occur often, once each.
@@ -76,7 +77,8 @@ class Data {
       nodes += Str(nodes.empty() ? "\n[" : ",\n[", JsonText(node.name), ",", texts_.Of(node.op),
                    ",", texts_.Of(node.shape), ",[", operands, "],", texts_.Of(node.Path()), ",",
                    Place(node.place), ",", texts_.Of(node.AttrText(300)), ",",
-                   texts_.Of(node.label), ",[", roots, "]]");
+                   texts_.Of(node.label), ",[", roots, "],", texts_.Of(Join(node.frames, "\n")),
+                   ",", texts_.Of(node.note), "]");
     }
     return Str("{\"title\":", JsonText(page.title), ",\"hlo\":", page.graph->is_hlo, ",\"nodes\":[",
                nodes, "]}");
@@ -102,6 +104,12 @@ class Data {
   std::unordered_map<std::string, std::size_t> place_numbers_;
 };
 
+std::string Escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
+  return out;
+}
+
 std::string Differences(const GraphDifference& difference) {
   std::string match, differs;
   for (const int64_t b : difference.match) match += Str(match.empty() ? "" : ",", b);
@@ -120,11 +128,18 @@ std::string GraphPage(const std::vector<PageGraph>& graphs, const GraphDifferenc
     title += Str(title.empty() ? "" : " and ", graph.title);
   }
   return Str("<!doctype html><html lang=en><head><meta charset=utf-8><title>lazuli-graph: ",
-             npu::Escaped(title), "</title>", kGraphPageStyle, "</head><body>\n", kGraphPageBody,
+             Escaped(title), "</title>", kGraphPageStyle, "</head><body>\n", kGraphPageBody,
              "<script id=data type=\"application/json\">{\"graphs\":[", list,
              "],\n\"texts\":", data.Texts(), ",\n\"places\":", data.Places(),
              ",\n\"difference\":", difference != nullptr ? Differences(*difference) : "null",
              "}</script>\n<script>", kGraphPageScript, "</script>\n</body></html>\n");
 }
 
-}  // namespace lazuli::tools
+void InstallModulePages() {
+  hlo::SetModulePage([](const hlo::Module& module) {
+    const SavedGraph graph = GraphOf(module);
+    return GraphPage({{module.name(), &graph}}, nullptr);
+  });
+}
+
+}  // namespace lazuli::lazy

@@ -12,7 +12,7 @@
 
 #include "ir/hlo/module.h"
 
-namespace lazuli::tools {
+namespace lazuli::lazy {
 
 // A place in the user's program: "train.py", 41, "forward".
 struct SavedPlace {
@@ -33,7 +33,9 @@ struct SavedNode {
   std::vector<std::pair<std::string, std::string>> attrs;  // of the op: what makes it another one
   std::string scope;                                       // "Net/conv1"
   SavedPlace place;
-  std::string label;  // of a parameter: "conv1.weight"
+  std::vector<std::string> frames;  // "main (train.py:9)": its stack where the file has it
+  std::string note;                 // of the user's: user_metadata
+  std::string label;                // of a parameter: "conv1.weight"
   std::string group;  // the computation of an HLO instruction that is not in the entry
   struct Root {
     int64_t position = 0;  // among the results
@@ -71,15 +73,8 @@ struct SavedFile {
   absl::Status torn;
 };
 
-// "g.txt", "g.txt#3", or "g.txt" where only "g.txt.0" is, which XLA_SAVE_TENSORS_FILE=g.txt writes.
-struct SavedName {
-  std::string file;
-  int64_t number = -1;  // without one
-};
-SavedName ParseSavedName(std::string_view name);
-absl::StatusOr<SavedFile> OpenSaved(const std::string& file);
-// The record that the name has a number of; without one the only one. Errors say how many there are.
-absl::StatusOr<SavedRecord> FindRecord(const SavedFile& file, int64_t number);
+// The records of a file with this text, or its one graph.
+absl::StatusOr<SavedFile> ParseSaved(const std::string& path, const std::string& text);
 
 // `path` begins errors: "FILE:12: ...".
 absl::StatusOr<SavedGraph> ReadGraph(const SavedRecord& record, const std::string& path);
@@ -87,4 +82,4 @@ SavedGraph GraphOf(const hlo::Module& module);
 // IR { ... }, as text, without what the file says of the program around.
 std::string GraphText(const SavedGraph& graph);
 
-}  // namespace lazuli::tools
+}  // namespace lazuli::lazy

@@ -1,4 +1,4 @@
-#include "tools/graph_diff.h"
+#include "lazy/graphs/graph_diff.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,7 @@
 
 #include "ir/support/str.h"
 
-namespace lazuli::tools {
+namespace lazuli::lazy {
 namespace {
 
 using ir::Str;
@@ -161,4 +161,4 @@ GraphDifference Diff(const SavedGraph& a, const SavedGraph& b) {
   return difference;
 }
 
-}  // namespace lazuli::tools
+}  // namespace lazuli::lazy

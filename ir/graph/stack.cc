@@ -1,0 +1,165 @@
+#include "ir/graph/stack.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include <unwind.h>
+
+#include "ir/support/flags.h"
+#include "ir/support/fork.h"
+#include "ir/support/hash.h"
+#include "ir/support/symbols.h"
+#include "ir/support/thread_local.h"
+
+namespace lazuli::ir {
+namespace {
+
+using Frames = std::vector<FrameWord>;
+
+class StackTable {
+ public:
+  static StackTable& Get() {
+    static auto* table = new StackTable;
+    return *table;
+  }
+
+  StackId Intern(absl::Span<const FrameWord> frames) {
+    Frames key(frames.begin(), frames.end());
+    std::lock_guard lock(mu_);
+    const auto [it, added] = ids_.try_emplace(std::move(key), static_cast<StackId>(stacks_.size()));
+    if (added) stacks_.push_back(it->first);
+    return it->second;
+  }
+
+  Frames Lookup(StackId id) {
+    std::lock_guard lock(mu_);
+    return id < stacks_.size() ? stacks_[id] : Frames();
+  }
+
+ private:
+  StackTable() {
+    stacks_.emplace_back();
+    ids_.emplace(Frames(), kNoStack);
+  }
+  ForkMutex mu_;
+  std::deque<Frames> stacks_;
+  absl::flat_hash_map<Frames, StackId> ids_;
+};
+
+// Stacks that a thread had lately, by hash; the frames decide.
+struct CachedStack {
+  std::array<FrameWord, kMostFrames> frames;
+  std::size_t count = 0;
+  StackId id = kNoStack;
+};
+using StackCache = std::array<CachedStack, 128>;
+
+struct Unwinding {
+  std::array<FrameWord, kMostFrames>* frames;
+  std::size_t count = 0;
+};
+
+_Unwind_Reason_Code AddFrame(_Unwind_Context* context, void* state) {
+  auto& unwinding = *static_cast<Unwinding*>(state);
+  const uintptr_t address = _Unwind_GetIP(context);
+  if (address == 0 || unwinding.count == kMostFrames) return _URC_END_OF_STACK;
+  // The call is before the address where it returns to.
+  (*unwinding.frames)[unwinding.count++] = kAddressBit | (address - 1);
+  return _URC_NO_REASON;
+}
+
+// Frames of C++ around the site's own: those outside of the function that the site is in, which the
+// library's own functions lie inside of.
+std::vector<Site> Callers(std::vector<Site> frames, const Site& site) {
+  const std::string_view function = ShortFunctionName(site.function);
+  auto own = std::find_if(frames.begin(), frames.end(), [&](const Site& frame) {
+    return ShortFunctionName(frame.function) == function;
+  });
+  if (own != frames.end()) return {own + 1, frames.end()};
+  const auto outside = std::find_if_not(frames.begin(), frames.end(), [](const Site& frame) {
+    return ShortFunctionName(frame.function).starts_with("lazuli::");
+  });
+  return {outside, frames.end()};
+}
+
+}  // namespace
+
+bool internal::ReadKeepsStacks() {
+  const bool show = flags().ir_debug() || flags().hlo_debug();
+  const bool keep = show || flags().pt_xla_debug() || flags().pt_xla_debug_level() > 0 ||
+                    !flags().save_tensors_file().empty();
+  keeps_stacks.store(show ? kShown : keep ? kKept : kNone, std::memory_order_relaxed);
+  return keep;
+}
+
+void SetIrDebug(bool on) {
+  using namespace internal;  // NOLINT(google-build-using-namespace)
+  keeps_stacks.store(on ? kShown : kUnknown, std::memory_order_relaxed);
+}
+
+StackId InternStack(absl::Span<const FrameWord> frames) {
+  frames = frames.first(std::min(frames.size(), kMostFrames));
+  const uint64_t hash = HashBytes(frames.data(), frames.size() * sizeof(FrameWord));
+  CachedStack& cached = PerThread<StackCache>::Get()[hash % std::tuple_size_v<StackCache>];
+  if (cached.count != frames.size() ||
+      !std::equal(frames.begin(), frames.end(), cached.frames.begin())) {
+    cached.id = StackTable::Get().Intern(frames);
+    cached.count = frames.size();
+    std::copy(frames.begin(), frames.end(), cached.frames.begin());
+  }
+  return cached.id;
+}
+
+SiteId WithNativeStack(SiteId site) {
+  std::array<FrameWord, kMostFrames> frames;
+  Unwinding unwinding{&frames};
+  _Unwind_Backtrace(AddFrame, &unwinding);
+  return WithStack(site, InternStack(absl::MakeConstSpan(frames).first(unwinding.count)));
+}
+
+std::vector<Site> FramesOf(SiteId id) {
+  if (id == kNoSite) return {};
+  const Site& site = GetSite(id);
+  std::vector<Site> frames = {site}, native;
+  for (const FrameWord word : StackTable::Get().Lookup(site.stack)) {
+    if ((word & kAddressBit) == 0) {
+      frames.push_back(GetSite(static_cast<SiteId>(word)));
+      continue;
+    }
+    for (Symbol& symbol : SymbolsOf(static_cast<uintptr_t>(word & ~kAddressBit)))
+      native.push_back({.file = std::move(symbol.file),
+                        .function = std::move(symbol.function),
+                        .line = symbol.line});
+  }
+  for (Site& frame : Callers(std::move(native), site)) frames.push_back(std::move(frame));
+  return frames;
+}
+
+std::string_view ShortFunctionName(std::string_view signature) {
+  int depth = 0;  // of <>: their commas and spaces belong to the name
+  std::size_t begin = 0, end = signature.size();
+  for (std::size_t i = 0; i < signature.size(); ++i) {
+    const char c = signature[i];
+    if (c == '<')
+      ++depth;
+    else if (c == '>')
+      --depth;
+    else if (depth == 0 && c == ' ')
+      begin = i + 1;
+    else if (depth == 0 && c == '(') {
+      end = i;
+      break;
+    }
+  }
+  std::string_view name = signature.substr(begin, end - begin);
+  while (!name.empty() && (name.front() == '*' || name.front() == '&')) name.remove_prefix(1);
+  return name.find(' ') == std::string_view::npos && name.find(',') == std::string_view::npos
+             ? name
+             : name.substr(0, name.find('<'));
+}
+
+}  // namespace lazuli::ir

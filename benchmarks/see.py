@@ -15,8 +15,10 @@ import sys
 import time
 import timeit
 
-import lazuli as lz
-from lazuli import nn
+os.environ.setdefault("LAZULI_MAX_GRAPH_NODES", "100000")  # before lazuli reads it
+
+import lazuli as lz  # noqa: E402
+from lazuli import nn  # noqa: E402
 
 TURNS = 15
 
@@ -90,7 +92,7 @@ lz.sync(wait=True)
 for i in range(2048 + 32):
     y = x
     for j in range(40):
-        y = (y + x).relu() if i >> (j % 11) & 1 else (y * x).tanh()
+        y = (y + x).relu() if i >> (j % 12) & 1 else (y * x).tanh()
     y = y.sum() if i & 1 else y.mean()
     start = time.perf_counter()
     lz.sync(wait=True)
@@ -100,7 +102,7 @@ for i in range(2048 + 32):
 
 
 def misses():
-    """The same miss with few programs in the cache and with 2,048: the difference is their comparison."""
+    """A miss with few programs in the cache and with 2,048: the difference is their comparison."""
     environment = {**os.environ, "PJRT_DEVICE": "interpreter", "LAZULI_RECOMPILE_WARNING": "0"}
     output = subprocess.run([sys.executable, "-c", MISSES], capture_output=True, text=True, check=True, env=environment).stdout
     times = [float(line) for line in output.split()]

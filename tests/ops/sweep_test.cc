@@ -166,7 +166,7 @@ Tensors GradientsOf(const Tensor& y, const Tensors& leaves, bool create_graph) {
 
 // Values and gradients, as many as there are.
 Literals ValuesAndGradients(const OpRow& row, const Sample& sample, backend::Device device) {
-  const Tensors leaves = Leaves(sample.operands, ~row.numbers, device);
+  const Tensors leaves = Leaves(sample.operands, row.gradients & ~row.numbers, device);
   const Tensors results = RecordSample(row, sample, leaves, device);
   Literals values;
   for (const Tensor& gradient : GradientsOf(Project(results, 7), leaves, false))

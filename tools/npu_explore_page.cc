@@ -16,6 +16,7 @@ namespace lazuli::tools {
 namespace {
 
 using ir::Str;
+using lazy::JsonText;
 using npu::Config;
 using npu::Escaped;
 

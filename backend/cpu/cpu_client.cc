@@ -8,6 +8,7 @@
 
 #include "backend/client/registry.h"
 #include "backend/cpu/codegen/kernel.h"
+#include "backend/cpu/codegen/symbolizer.h"
 #include "backend/cpu/compiler.h"
 #include "backend/cpu/runtime/library.h"
 #include "backend/runtime/buffer_report.h"
@@ -125,6 +126,7 @@ absl::StatusOr<std::unique_ptr<ComputationClient>> MakeClient() {
 void RegisterCpu() {
   RegisterPlatform("cpu", MakeClient, /*priority=*/50);
   RegisterCpuPasses();
+  InstallSymbolizer();
 }
 
 }  // namespace lazuli::cpu

@@ -16,7 +16,6 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
-#include "backend/cpu/codegen/symbolizer.h"
 #include "ir/support/check.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
@@ -27,7 +26,6 @@ namespace {
 llvm::orc::JITTargetMachineBuilder HostBuilder() {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
-  InstallSymbolizer();
   auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
   LAZULI_CHECK(static_cast<bool>(builder), "LLVM does not know this processor");
   builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);

@@ -173,7 +173,7 @@ void AppendStackFrames(std::string& out, const StackFrames& tables) {
   table("FunctionNames", tables.functions, quoted);
   table("FileLocations", tables.locations, [&out](const StackFrames::Location& l) {
     out += Str("{file_name_id=", l.file, " function_name_id=", l.function, " line=", l.line,
-               " end_line=", l.line, "}");
+               " end_line=", l.line, " column=0 end_column=0}");  // which XLA's parser wants
   });
   table("StackFrames", tables.frames, [&out](const StackFrames::Frame& f) {
     out += Str("{file_location_id=", f.location, " parent_frame_id=", f.parent + 1, "}");

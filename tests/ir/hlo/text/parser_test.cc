@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/printer.h"
 #include "ir/hlo/verifier.h"
 #include "tests/ir/hlo/hlo_text.h"
@@ -102,6 +103,39 @@ ENTRY e {
   EXPECT_EQ(metadata.source_file, "model.py");
   EXPECT_EQ(metadata.source_line, 42);
   EXPECT_EQ(module->entry()->root()->metadata().source_file, "");
+}
+
+TEST(ParserTest, FrameTablesComeBackFromTextAndProto) {
+  const std::string text = R"(HloModule m, entry_computation_layout={(f32[])->f32[]}
+
+FileNames
+1 "model.py"
+2 "train.py"
+
+FunctionNames
+1 "forward"
+2 "main"
+
+FileLocations
+1 {file_name_id=2 function_name_id=2 line=7 end_line=7 column=0 end_column=0}
+2 {file_name_id=1 function_name_id=1 line=42 end_line=42 column=0 end_column=0}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+ENTRY %e (p: f32[]) -> f32[] {
+  ROOT %p = f32[] parameter(0), metadata={op_name="x" source_file="model.py" source_line=42 stack_frame_id=2}
+}
+)";
+  const auto module = Parse(text);
+  EXPECT_EQ(module->ToString(), text);
+  EXPECT_EQ(module->Clone()->ToString(), text);
+  EXPECT_THAT(module->stack_frames().Text(2),
+              ElementsAre("forward (model.py:42)", "main (train.py:7)"));
+  const auto again = ParseModuleProto(SerializeModuleProto(*module));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)->ToString(), text);
 }
 
 TEST(ParserTest, MetadataMembersInAnyOrderWithOrWithoutCommas) {

@@ -82,31 +82,12 @@ struct Derived {
   uint64_t key = 0;
   uint32_t extra = 0, result = 0;
 };
-template <int kKind>  // one for each function that asks
-struct DerivedCache {
-  static constexpr std::size_t kSize = 256;
-  std::array<Derived, kSize> entries;
-};
-template <int kKind, class F>
-uint32_t Cached(uint32_t a, uint32_t b, uint32_t c, F&& make) {
-  const uint64_t key = (uint64_t{a} << 32 | b) + 1;  // 0 is an empty entry
-  const uint64_t hash = (key + c) * 0x9e3779b97f4a7c15ull;
-  Derived& entry =
-      PerThread<DerivedCache<kKind>>::Get().entries[(hash >> 40) % DerivedCache<kKind>::kSize];
-  if (entry.key != key || entry.extra != c) entry = {key, c, make()};
-  return entry.result;
-}
-
 // The scopes that a thread entered last, by the address and bytes of the name.
 struct EnteredScope {
   ScopeId outer = kNoScope, id = kNoScope;
   std::string name;
 };
 using EnteredScopes = std::array<EnteredScope, 64>;
-
-std::string Joined(const std::string& outer, std::string_view name) {
-  return outer.empty() ? std::string(name) : Str(outer, "/", name);
-}
 
 // By the address of the file name and the line: a compare or two for a site this thread uses in a
 // loop, wherever the others lie.
@@ -118,6 +99,26 @@ struct CachedSite {
 };
 constexpr std::size_t kCachedSites = 512, kProbes = 4;
 using SiteCache = std::array<CachedSite, kCachedSites>;
+
+// What a thread has seen lately: one variable, since those of threads are scarce (thread_local.h).
+struct SeenSites {
+  static constexpr std::size_t kDerived = 256;
+  SiteCache sites;
+  std::array<std::array<Derived, kDerived>, 3> derived;
+  EnteredScopes scopes;
+};
+template <int kKind, class F>
+uint32_t Cached(uint32_t a, uint32_t b, uint32_t c, F&& make) {
+  const uint64_t key = (uint64_t{a} << 32 | b) + 1;  // 0 is an empty entry
+  const uint64_t hash = (key + c) * 0x9e3779b97f4a7c15ull;
+  Derived& entry = PerThread<SeenSites>::Get().derived[kKind][(hash >> 40) % SeenSites::kDerived];
+  if (entry.key != key || entry.extra != c) entry = {key, c, make()};
+  return entry.result;
+}
+
+std::string Joined(const std::string& outer, std::string_view name) {
+  return outer.empty() ? std::string(name) : Str(outer, "/", name);
+}
 
 }  // namespace
 
@@ -139,7 +140,7 @@ absl::Status AtSite(const absl::Status& status, SiteId id) {
 SiteId InternSite(const char* file, const char* function, uint32_t line) {
   const uint64_t hash = (reinterpret_cast<uintptr_t>(file) >> 4) + line * 0x9e3779b97f4a7c15ull;
   const uint64_t home = hash ^ (hash >> 32);
-  SiteCache& site_cache = PerThread<SiteCache>::Get();
+  SiteCache& site_cache = PerThread<SeenSites>::Get().sites;
   CachedSite* cached = &site_cache[home % kCachedSites];
   for (std::size_t i = 0; i < kProbes; ++i) {
     CachedSite& probed = site_cache[(home + i) % kCachedSites];
@@ -160,7 +161,7 @@ SiteId InternSiteCopy(std::string_view file, std::string_view function, uint32_t
 ScopeId InternScope(ScopeId outer, std::string_view name) {
   if (name.empty()) return outer;
   const uint64_t hash = HashBytes(name.data(), name.size(), outer);
-  EnteredScope& entry = PerThread<EnteredScopes>::Get()[hash % std::tuple_size_v<EnteredScopes>];
+  EnteredScope& entry = PerThread<SeenSites>::Get().scopes[hash % std::tuple_size_v<EnteredScopes>];
   if (entry.id == kNoScope || entry.outer != outer || entry.name != name)
     entry = {outer, ScopeTable::Get().Intern(Joined(ScopeText(outer), name)), std::string(name)};
   return entry.id;

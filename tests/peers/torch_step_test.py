@@ -366,7 +366,8 @@ def test_draws_are_new_in_each_call():
     # A step of diffusion: a time for each image.
     model = torch.nn.Linear(6, 3)
     step = lazuli.torch.train_step(model, torch.optim.SGD(model.parameters(), lr=0.0), lambda out, y: out.mean() + torch.randint(0, 1000, (1,)).sum())
-    assert len({round(step(*batches(1)[0]).item()) for _ in range(5)}) > 3
+    batch = batches(1)[0]
+    assert len({round(step(*batch).item()) for _ in range(5)}) > 3
 
 
 def test_philox():

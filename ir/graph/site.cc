@@ -8,11 +8,11 @@
 
 #include "absl/container/flat_hash_map.h"
 
+#include "ir/graph/seen_origins.h"
 #include "ir/support/error_place.h"
 #include "ir/support/fork.h"
 #include "ir/support/hash.h"
 #include "ir/support/str.h"
-#include "ir/support/thread_local.h"
 
 namespace lazuli::ir {
 namespace {
@@ -77,41 +77,11 @@ class ScopeTable {
   absl::flat_hash_map<std::string, ScopeId> ids_;
 };
 
-// What a thread made of two or three numbers last.
-struct Derived {
-  uint64_t key = 0;
-  uint32_t extra = 0, result = 0;
-};
-// The scopes that a thread entered last, by the address and bytes of the name.
-struct EnteredScope {
-  ScopeId outer = kNoScope, id = kNoScope;
-  std::string name;
-};
-using EnteredScopes = std::array<EnteredScope, 64>;
-
-// By the address of the file name and the line: a compare or two for a site this thread uses in a
-// loop, wherever the others lie.
-struct CachedSite {
-  const char* file = nullptr;
-  const char* function = nullptr;
-  uint32_t line = 0;
-  SiteId id = kNoSite;
-};
-constexpr std::size_t kCachedSites = 512, kProbes = 4;
-using SiteCache = std::array<CachedSite, kCachedSites>;
-
-// What a thread has seen lately: one variable, since those of threads are scarce (thread_local.h).
-struct SeenSites {
-  static constexpr std::size_t kDerived = 256;
-  SiteCache sites;
-  std::array<std::array<Derived, kDerived>, 3> derived;
-  EnteredScopes scopes;
-};
 template <int kKind, class F>
 uint32_t Cached(uint32_t a, uint32_t b, uint32_t c, F&& make) {
   const uint64_t key = (uint64_t{a} << 32 | b) + 1;  // 0 is an empty entry
   const uint64_t hash = (key + c) * 0x9e3779b97f4a7c15ull;
-  Derived& entry = PerThread<SeenSites>::Get().derived[kKind][(hash >> 40) % SeenSites::kDerived];
+  Derived& entry = SeenOrigins::Get().derived[kKind][(hash >> 40) % SeenOrigins::kDerived];
   if (entry.key != key || entry.extra != c) entry = {key, c, make()};
   return entry.result;
 }
@@ -140,7 +110,7 @@ absl::Status AtSite(const absl::Status& status, SiteId id) {
 SiteId InternSite(const char* file, const char* function, uint32_t line) {
   const uint64_t hash = (reinterpret_cast<uintptr_t>(file) >> 4) + line * 0x9e3779b97f4a7c15ull;
   const uint64_t home = hash ^ (hash >> 32);
-  SiteCache& site_cache = PerThread<SeenSites>::Get().sites;
+  SiteCache& site_cache = SeenOrigins::Get().sites;
   CachedSite* cached = &site_cache[home % kCachedSites];
   for (std::size_t i = 0; i < kProbes; ++i) {
     CachedSite& probed = site_cache[(home + i) % kCachedSites];
@@ -161,7 +131,7 @@ SiteId InternSiteCopy(std::string_view file, std::string_view function, uint32_t
 ScopeId InternScope(ScopeId outer, std::string_view name) {
   if (name.empty()) return outer;
   const uint64_t hash = HashBytes(name.data(), name.size(), outer);
-  EnteredScope& entry = PerThread<SeenSites>::Get().scopes[hash % std::tuple_size_v<EnteredScopes>];
+  EnteredScope& entry = SeenOrigins::Get().scopes[hash % std::tuple_size_v<EnteredScopes>];
   if (entry.id == kNoScope || entry.outer != outer || entry.name != name)
     entry = {outer, ScopeTable::Get().Intern(Joined(ScopeText(outer), name)), std::string(name)};
   return entry.id;

@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include <unwind.h>
 
+#include "ir/graph/seen_origins.h"
 #include "ir/support/flags.h"
 #include "ir/support/fork.h"
 #include "ir/support/hash.h"
 #include "ir/support/symbols.h"
-#include "ir/support/thread_local.h"
 
 namespace lazuli::ir {
 namespace {
@@ -49,14 +50,6 @@ class StackTable {
   std::deque<Frames> stacks_;
   absl::flat_hash_map<Frames, StackId> ids_;
 };
-
-// Stacks that a thread had lately, by hash; the frames decide.
-struct CachedStack {
-  std::array<FrameWord, kMostFrames> frames;
-  std::size_t count = 0;
-  StackId id = kNoStack;
-};
-using StackCache = std::array<CachedStack, 128>;
 
 struct Unwinding {
   std::array<FrameWord, kMostFrames>* frames;
@@ -104,7 +97,9 @@ void SetIrDebug(bool on) {
 StackId InternStack(absl::Span<const FrameWord> frames) {
   frames = frames.first(std::min(frames.size(), kMostFrames));
   const uint64_t hash = HashBytes(frames.data(), frames.size() * sizeof(FrameWord));
-  CachedStack& cached = PerThread<StackCache>::Get()[hash % std::tuple_size_v<StackCache>];
+  std::unique_ptr<StackCache>& stacks = SeenOrigins::Get().stacks;
+  if (stacks == nullptr) stacks = std::make_unique<StackCache>();
+  CachedStack& cached = (*stacks)[hash % std::tuple_size_v<StackCache>];
   if (cached.count != frames.size() ||
       !std::equal(frames.begin(), frames.end(), cached.frames.begin())) {
     cached.id = StackTable::Get().Intern(frames);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "ir/support/namespaces.h"
 
@@ -23,18 +24,18 @@ class PerThread {
   static T& Get() { return here_ != nullptr ? *here_ : Make(); }
 
  private:
+  // Has no pointer of its own, which would lie in that block, too.
   struct Owner {
-    std::unique_ptr<T> object;
     ~Owner() {
-      here_ = nullptr;
+      const std::unique_ptr<T> object(std::exchange(here_, nullptr));
       ended_ = true;
     }
   };
 
   [[gnu::noinline]] static T& Make() {
     if (ended_) return *std::make_unique<T>().release();
-    thread_local Owner owner{std::make_unique<T>()};
-    here_ = owner.object.get();
+    thread_local Owner owner;
+    here_ = std::make_unique<T>().release();
     return *here_;
   }
 

@@ -12,7 +12,8 @@ _deterministic = True
 def set_num_threads(number):
     """Nothing but a check: LAZULI_NUM_THREADS says before the first program how many threads there are."""
     if not isinstance(number, int) or number < 1:
-        raise _C.InvalidArgumentError(f"set_num_threads: expects a positive integer, not {number!r}")
+        raise _C.InvalidArgumentError(f"set_num_threads: expects a positive integer, not "
+                                         f"{number if isinstance(number, int) else type(number).__name__}")
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
@@ -29,6 +30,8 @@ def are_deterministic_algorithms_enabled():
 def set_float32_matmul_precision(precision):
     """"highest", "high" or "medium"; nothing but the first is there, XLA_USE_BF16 computes in bfloat16."""
     global _precision
+    if not isinstance(precision, str):
+        raise TypeError(f"set_float32_matmul_precision: precision must be str, not {type(precision).__name__}")
     if precision not in ("highest", "high", "medium"):
         raise _C.InvalidArgumentError(f"set_float32_matmul_precision: must be highest, high or medium, is {precision!r}")
     _precision = precision

@@ -226,4 +226,12 @@ Tensor.ndimension = lambda self: self.ndim
 Tensor.ndimension.__doc__ = "The number of dims."
 
 # Methods that PyTorch has as functions, too, and functions of nn that it has beside the others.
-FUNCTIONS |= {_name: getattr(Tensor, _name) for _name in ("clone", "detach", "get_device", "is_nonzero", "is_same_size", "is_signed", "numel", "t")}
+FUNCTIONS |= {_name: getattr(Tensor, _name) for _name in ("clone", "detach", "get_device", "is_nonzero", "is_same_size", "is_signed", "t")}
+
+
+def numel(input):
+    """The number of elements."""
+    return input.numel()
+
+
+FUNCTIONS["numel"] = numel

@@ -533,7 +533,8 @@ WRONG = (RecursionError, UnicodeDecodeError)
 WORDS = re.compile(r"incompatible (?:function|constructor)|Unable to c|pybind|std::|absl::|lazuli::| at 0x[0-9a-f]{6,}|check failed|\binternal\b|"
                    r"basic_string|_M_|vector::|bad_alloc|\b[\w/]+\.(?:cc|h)\b|lazuli/\w+\.py|\bPy[A-Z]\w+|C\+\+|unknown type|nullptr|capsule|"
                    r"INVALID_ARGUMENT|OUT_OF_RANGE|INTERNAL|\bstol?\w*\b$|cpp_function|(?<!lr_)lambda\w*'|_C\.", re.IGNORECASE)
-NUMPYS = ("Cannot interpret ", "only 0-dimensional arrays can be converted to Python scalars")  # of a dtype; of float(array)
+# NumPy's own: of a dtype; of float(array); of a number that a dtype does not hold.
+NUMPYS = ("Cannot interpret ", "only 0-dimensional arrays can be converted to Python scalars", "Python integer ")
 OTHERS = re.compile(r"^'?(module|type|builtin|NoneType|int|float|str|list|tuple|slice|set|bytes|method|function|property)\b|numpy|iter|unsupported|positional|not subscriptable")
 
 

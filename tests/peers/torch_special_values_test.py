@@ -48,7 +48,7 @@ class Torch:
 
 
 IN_TORCH = special_values.find_function(Torch, torch, F)
-IN_LAZULI = special_values.find_function(lazuli, lazuli.nn.functional)
+IN_LAZULI = special_values.find_function(lazuli.nn.functional, lazuli)
 
 
 def strided(x):

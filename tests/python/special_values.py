@@ -263,9 +263,11 @@ WITHOUT_ROW = {
     "sums over places, segments and ways, in PyTorch's operator database": "grid_sample* affine_grid ctc_loss segment_reduce native_* igamma igammac",
     "another name of a row's function": "contiguous cpu detach mT T resolve_conj resolve_neg clamp_min clamp_max logsigmoid",
     "conversions, whose gradient is a conversion": "*Tensor bfloat16 bool byte cdouble cfloat char double float half int long short",
-    "no function of elements": "broadcast_shapes is_conj is_neg backward dim element_size equal allclose is_same item item_async nelement numel numpy "
+    "no function of elements": "broadcast_shapes is_conj is_neg backward dim element_size equal allclose is_same is_same_size is_nonzero is_pinned pin_memory item item_async ndimension nelement "
+                               "numel numpy type cuda get_device "
                                "register_hook set_data set_name size tolist get_printoptions printoptions set_printoptions",
-    "of the library": "as_tensor devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "
+    "of the library": "as_tensor asarray frombuffer compile get_default_device set_default_device set_default_tensor_type *_float32_matmul_precision "
+                      "set_flush_denormal set_num_threads use_deterministic_algorithms are_deterministic_algorithms_enabled devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "
                       "manual_seed mark_step memory_report memory_stats random_seed randperm save_safetensors set_memory_limit "
                       "sync tensor is_anomaly_check_nan_enabled is_anomaly_enabled",
 }

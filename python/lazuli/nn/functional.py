@@ -141,6 +141,9 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     """Attention of query [L, N, E] to key and value [S, N, E], or without N, by projections into heads and one back; gives also the weights,
     [N, L, S] or of each head, if they are needed."""
     name = "multi_head_attention_forward"
+    for what, size in {"embed_dim_to_check": embed_dim_to_check, "num_heads": num_heads}.items():
+        if not isinstance(size, int):
+            raise TypeError(f"{name}: {what} must be int, not {type(size).__name__}")
     if query.ndim not in (2, 3) or query.shape[-1] != embed_dim_to_check or embed_dim_to_check % num_heads:
         raise _C.InvalidArgumentError(f"{name}: query {tuple(query.shape)} must have 2 or 3 dims, the last of {embed_dim_to_check}, in {num_heads} heads")
     if query.ndim == 2:

@@ -4,6 +4,7 @@
 
 #include "cpp_api/src/facade.h"
 #include "ir/support/str.h"
+#include "python/src/caller.h"
 #include "python/src/errors.h"
 
 namespace lazuli::python {
@@ -83,6 +84,7 @@ std::optional<Scalar> LoadScalar(PyObject* object) {
 bool LoadInteger(PyObject* object, std::int64_t& out) {
   if (const Tensor* tensor = AsTensor(object)) {  // an integer, which is read
     if (tensor->dim() != 0 || !ir::IsIntegral(Unwrap(tensor->dtype()))) return false;
+    const Caller caller;
     out = tensor->item<std::int64_t>();
     return true;
   }

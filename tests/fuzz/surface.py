@@ -500,6 +500,10 @@ class Writer:
 PREAMBLE = "import copy, pathlib, pickle\nimport numpy as np\nimport lazuli as lz\nfrom surface import HLO, Samples, T, first, read, places\n"
 
 
+class Misplaced(Exception):
+    """A node whose line is not the program's."""
+
+
 class NotFitting(Exception):
     """What a program wanted to do with a result that is no tensor."""
 
@@ -523,11 +527,13 @@ def places(result):
     tensor = first(result)
     text = lz.debug.graph_text(tensor)
     wrong = [line for line in text.splitlines() if "location=" in line and not re.search(r"location=(\S*@)?(program|surface).py:\d+", line)]
-    assert not wrong, f"recorded elsewhere: {wrong[0].strip()}"
+    if wrong:
+        raise Misplaced(f"recorded elsewhere: {wrong[0].strip()}")
 
 
 RIGHT = (ValueError, TypeError, IndexError, RuntimeError, NotImplementedError, OverflowError, AttributeError, BufferError, ZeroDivisionError,
          OSError, StopIteration, KeyError, NotFitting,
+         AssertionError,  # PyTorch's, of what cannot be fused
          NameError)  # of a variable whose statement raised
 WRONG = (RecursionError, UnicodeDecodeError)
 WORDS = re.compile(r"incompatible (?:function|constructor)|Unable to c|pybind|std::|absl::|lazuli::| at 0x[0-9a-f]{6,}|check failed|\binternal\b|"
@@ -591,7 +597,7 @@ class Session:
                 if entry:
                     self.succeeded += 1
                     self.worked.add(entry.name)
-            except AssertionError as error:
+            except Misplaced as error:
                 problem = str(error)
             except BaseException as error:
                 problem = complaint(error)

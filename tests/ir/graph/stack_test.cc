@@ -49,8 +49,8 @@ TEST(StackTest, AStackOfAnyDepthIsCut) {
 
 TEST(StackTest, NativeStacksAreKeptOncePerPlace) {
   std::vector<SiteId> sites;
-  // Not unrolled: each call would be a place.
-  for (volatile int i = 0; i < 2; i = i + 1) sites.push_back(WithNativeStack(Line(4)));
+  const volatile int count = 2;  // a loop that is unrolled has two places
+  for (int i = 0; i < count; ++i) sites.push_back(WithNativeStack(Line(4)));
   EXPECT_EQ(sites[0], sites[1]);
   EXPECT_NE(GetSite(sites[0]).stack, kNoStack);
 }

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <stdlib.h>
-
 #include "backend/client/registry.h"
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/parser.h"

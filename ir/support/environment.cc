@@ -152,9 +152,10 @@ std::vector<XlaFlag> GivenXlaFlags() {
 
 const std::string* FindXlaFlag(std::string_view name) {
   static const auto* const given = new std::vector<XlaFlag>(GivenXlaFlags());
-  for (auto it = given->rbegin(); it != given->rend(); ++it)
-    if (it->name == name) return &it->value;
-  return nullptr;
+  const std::string* last = nullptr;
+  for (const auto& [flag, value] : *given)
+    if (flag == name) last = &value;
+  return last;
 }
 
 EnvironmentFindings CheckXlaFlags(std::string_view text) {

@@ -36,7 +36,7 @@ absl::StatusOr<std::string> NewFolder() {
   if (error) return FailedPrecondition("cannot make the folder ", parent, ": ", error.message());
   constexpr int kTries = 1000;
   for (int i = 1; i < kTries; ++i) {
-    const std::string folder = Str(parent, "/lazuli-reproduction.", getpid(), ".", i);
+    std::string folder = Str(parent, "/lazuli-reproduction.", getpid(), ".", i);
     if (::mkdir(folder.c_str(), 0700) == 0) return folder;
     if (errno != EEXIST)
       return FailedPrecondition("cannot make the folder ", folder, ": ", std::strerror(errno));

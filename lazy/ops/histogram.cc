@@ -169,7 +169,7 @@ Tensor SegmentReduce(const Tensor& data, std::string_view reduce, const Tensor& 
   const double first = initial ? initial->as_double() : is_mean ? 0 : joining.empty;
   const Dims dims = Resized(data.shape(), d, ends.dim(d) + 1);
   const Tensor start = FullConstant(Shape(data.dtype(), dims), first, data.device());
-  const Tensor reduced = Before(ScatterReduce(start, d, index, data, joining.scattered), d, 1);
+  Tensor reduced = Before(ScatterReduce(start, d, index, data, joining.scattered), d, 1);
   if (!is_mean) return reduced;
   const Tensor size = Reshape(lengths.defined() ? bounds : ends - Before(bounds, d, 1), segments);
   const Value none = Constant(initial ? first : joining.empty, data.dtype());

@@ -120,8 +120,9 @@ void Lowering::LowerConvolution(const hlo::Instruction& i, const ProductTypes& t
     if (!tiles) {
       tiles = SearchConvolution(b_.config(), types, part);
       const VectorConvolution all{whole, groups, batch_groups};
+      const int64_t parts = groups * batch_groups / together;
       const double vectors = CyclesOnVectors(b_.config(), types, all),
-                   array = tiles->cycles * static_cast<double>(groups * batch_groups / together);
+                   array = tiles->cycles * static_cast<double>(parts);
       constexpr double kSurely = 0.8;  // both are estimates
       if (vectors >= 0 && vectors < kSurely * array)
         return EmitOnVectors(all, types, b_, epilogue_from(0));

@@ -144,7 +144,7 @@ void InitializeProfileSocket() {
       ir::SayOnce(fd.status());
       return false;
     }
-    listening = new Socket{path};
+    listening = new Socket{path};  // NOLINT: outlives every thread, as serving never ends
     std::thread(Serve, *fd).detach();
     return std::atexit(RemoveAtExit) == 0;
   }();

@@ -1,5 +1,7 @@
 """Random numbers: drawn by torch, with its generator, before a program runs, so that they are those of eager; or by the program."""
 
+import math
+
 import torch
 
 import lazuli as lz
@@ -15,32 +17,32 @@ def _memory(sizes, order, dtype):
     return empty if order == sorted(order) else empty.permute(inverse(order))
 
 
-# Each makes what eager makes: the same draws into memory that lies the same way.
-def _kept(sizes, order, dtype, p):
-    return _memory(sizes, order, dtype).bernoulli_(1 - p)
+def _drawing(name, from_numbers):
+    """A draw: by torch, into memory that lies as eager's does, with its function of this name; or from numbers of the program."""
+
+    def draw(sizes, order, dtype, *arguments):
+        return getattr(_memory(sizes, order, dtype), name)(*arguments)
+
+    draw.__name__ = draw.__qualname__ = f"_{name}"
+    draw.from_numbers = from_numbers
+    return draw
 
 
-def _bernoulli(sizes, order, dtype, p):
-    return _memory(sizes, order, dtype).bernoulli_(p)
+def _affine(x, start, scale):
+    return x if (start, scale) == (0, 1) else x * scale + start
 
 
-def _uniform(sizes, order, dtype, low, high):
-    return _memory(sizes, order, dtype).uniform_(low, high)
-
-
-def _normal(sizes, order, dtype, mean, std):
-    return _memory(sizes, order, dtype).normal_(mean, std)
-
-
-def _integers(sizes, order, dtype, low, high):
-    return _memory(sizes, order, dtype).random_(low, high)
-
-
-def _exponential(sizes, order, dtype, lambd):
-    return _memory(sizes, order, dtype).exponential_(lambd)
-
-
-_DRAWS = {_kept, _bernoulli, _uniform, _normal, _integers, _exponential}
+# The numbers of a program are uniform in [0, 1), those for _NORMAL of the standard normal distribution.
+_bernoulli = _drawing("bernoulli_", lambda u, p: u < p)
+_uniform = _drawing("uniform_", lambda u, low, high: _affine(u, low, high - low))
+_normal = _drawing("normal_", _affine)
+_log_normal = _drawing("log_normal_", lambda n, mean, std: lz.exp(_affine(n, mean, std)))
+_integers = _drawing("random_", lambda u, low, high: lz.floor(_affine(u, low, high - low)))
+_exponential = _drawing("exponential_", lambda u, rate: -lz.log1p(-u) / rate)
+_cauchy = _drawing("cauchy_", lambda u, median, sigma: _affine(lz.tan(math.pi * (u - 0.5)), median, sigma))
+_geometric = _drawing("geometric_", lambda u, p: lz.clamp(lz.ceil(lz.log1p(-u) / math.log1p(-p)), min=1))
+_NORMAL = {_normal, _log_normal}
+_DRAWS = {_bernoulli, _uniform, _normal, _log_normal, _integers, _exponential, _cauchy, _geometric}
 
 
 SOURCES = ("torch", "philox")
@@ -74,18 +76,7 @@ class Seed:
 
     def draw(self, function, sizes, _, dtype, *arguments):
         """What torch's draw of this name gives, of other numbers."""
-        u = self._numbers(sizes, lz.float64 if function is _integers else dtype, function is _normal)
-        if function in (_kept, _bernoulli):
-            u = u < (1 - arguments[0] if function is _kept else arguments[0])
-        elif function is _exponential:
-            u = -lz.log1p(-u) / arguments[0]
-        elif function is _integers:
-            u = lz.floor(u * (arguments[1] - arguments[0])) + arguments[0]
-        elif function is _uniform:
-            u = u if arguments == (0, 1) else u * (arguments[1] - arguments[0]) + arguments[0]
-        else:
-            u = u if arguments == (0, 1) else u * arguments[1] + arguments[0]
-        return u.to(dtype)
+        return function.from_numbers(self._numbers(sizes, lz.float64 if function is _integers else dtype, function in _NORMAL), *arguments).to(dtype)
 
 
 def draws(node):
@@ -110,7 +101,8 @@ def _size(graph, size, source, dim):
 
 def _call(graph, draw, node, val, *arguments):
     """The node of a draw of what val is."""
-    sizes = [_size(graph, n, node.args[0], d) for d, n in enumerate(val.shape)]
+    source = next(a for a in node.args if isinstance(a, (torch.fx.Node, list, tuple)))
+    sizes = [_size(graph, n, source, d) for d, n in enumerate(val.shape)]
     for n, of in zip(sizes, val.shape, strict=True):
         if isinstance(n, torch.fx.Node) and "val" not in n.meta:
             n.meta["val"] = of
@@ -122,18 +114,36 @@ def _call(graph, draw, node, val, *arguments):
     return made
 
 
+def _then(graph, node, function, *arguments, **attributes):
+    """What the function makes of a draw, at the node's line."""
+    made = graph.call_function(function, arguments, attributes)
+    made.meta["val"] = function(*(a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in arguments), **attributes)
+    made.stack_trace = node.stack_trace
+    return made
+
+
 def _drop(graph, node):
     """native_dropout as what it is made of; None where it draws nothing."""
     x, p, train = (*node.args, *node.kwargs.values())[:3]
     if not train or p in (0, 1):
         return None
-    val, mask = node.meta["val"]
-    kept = _call(graph, _kept, node, mask, p)
-    scaled = graph.call_function(aten.mul.Tensor, (x, kept))
-    result = graph.call_function(aten.mul.Tensor, (scaled, 1 / (1 - p)))
-    for n in (scaled, result):
-        n.meta["val"], n.stack_trace = val, node.stack_trace
-    return result, kept
+    kept = _call(graph, _bernoulli, node, node.meta["val"][1], 1 - p)
+    scaled = _then(graph, node, aten.mul.Tensor, x, kept)
+    return _then(graph, node, aten.mul.Tensor, scaled, 1 / (1 - p)), kept
+
+
+def _of_tensors(graph, node):
+    """A draw whose probability, mean or deviation is a tensor, as eager makes it of one that takes numbers; None for others."""
+    val, name = node.meta["val"], str(node.target)
+    if name in ("aten.bernoulli.default", "aten.bernoulli.Tensor"):
+        p = node.args[-1]
+        numbers = _call(graph, _uniform, node, torch.empty_like(val, dtype=p.meta["val"].dtype), 0, 1)
+        return _then(graph, node, aten._to_copy.default, _then(graph, node, aten.lt.Tensor, numbers, p), dtype=val.dtype)
+    if name in ("aten.normal.Tensor_Tensor", "aten.normal.Tensor_float", "aten.normal.float_Tensor"):
+        mean, std = (*node.args, 1)[:2]
+        numbers = _call(graph, _normal, node, val, 0, 1)
+        return _then(graph, node, aten.add.Tensor, _then(graph, node, aten.mul.Tensor, numbers, std), mean)
+    return None
 
 
 def _draw(node):
@@ -145,6 +155,9 @@ def _draw(node):
         "aten.randn.default": (_normal, 0, 1), "aten.randn_like.default": (_normal, 0, 1),
         "aten.uniform.default": (_uniform, given.get("from", 0), given.get("to", 1)),
         "aten.normal_functional.default": (_normal, given.get("mean", 0), given.get("std", 1)),
+        "aten.normal.float_float": (_normal, given.get("mean", 0), given.get("std", 1)),
+        "aten.log_normal.default": (_log_normal, given.get("mean", 1), given.get("std", 2)),
+        "aten.cauchy.default": (_cauchy, given.get("median", 0), given.get("sigma", 1)), "aten.geometric.default": (_geometric, given.get("p")),
         "aten.randint.default": (_integers, 0, given.get("high")), "aten.randint.low": (_integers, given.get("low"), given.get("high")),
         "aten.randint_like.default": (_integers, 0, given.get("high")),
         "aten.randint_like.low_dtype": (_integers, given.get("low"), given.get("high")),
@@ -169,9 +182,10 @@ def rewrite(gm):
                     graph.erase_node(user)
             else:
                 found = _draw(node)
-                if found is None:
+                made = _of_tensors(graph, node) if found is None else _call(graph, found[0], node, node.meta["val"], *found[1:])
+                if made is None:
                     continue
-                node.replace_all_uses_with(_call(graph, found[0], node, node.meta["val"], *found[1:]))
+                node.replace_all_uses_with(made)
         graph.erase_node(node)
         changed = True
     if changed:

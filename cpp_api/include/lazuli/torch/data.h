@@ -28,7 +28,6 @@
 
 namespace lazuli::torch_names {
 
-
 namespace data {
 
 namespace example {

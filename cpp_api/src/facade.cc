@@ -165,6 +165,8 @@ OperandHolder Hold(std::string_view op, int position, const Operand& operand, co
     return {TensorAccess::Borrow(*operand.tensor()), {}};
   }
   const lazy::Number number = TensorAccess::ToNumber(*operand.scalar());
+  if (!use.takes_bool && number.is_bool())
+    lazy::ThrowRecordError(op, ir::WrongType("takes no bool; logical_not or ~ may be meant"));
   const bool beside =
       other.tensor() != nullptr && other.tensor()->defined();  // undefined: an error follows
   ir::DType dtype =

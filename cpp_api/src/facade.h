@@ -135,6 +135,7 @@ struct NumberUse {
   lazy::Accepts accepts = lazy::Accepts::kReal;
   lazy::Overflow overflow = lazy::Overflow::kRefuse;
   bool unrounded = false;
+  bool takes_bool = true;
 };
 inline constexpr NumberUse kArithmetic{lazy::Accepts::kReal, lazy::Overflow::kWrap};
 OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other,

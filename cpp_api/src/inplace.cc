@@ -119,11 +119,11 @@ void Scaled(std::string_view op, BinaryFunction function, const Tensor& target, 
   Call(loc, [&] {
     const lazy::Tensor t = Target(op, target), o = In(y, op, 1, "y");
     CheckStretches(op, o.shape(), t);
+    const Scalar factor = FactorIn(op, Operand(target, loc), Operand(y, loc), alpha);
     // No common type is the function's error to report.
     const absl::StatusOr<ir::DType> common = lazy::CommonType(t.shape(), o.shape());
     CheckKeepsType(op, t, common.ok() ? *common : t.dtype());
-    CheckKeepsType(op, t, TensorAccess::ToNumber(alpha).TypeBeside(o.dtype()));
-    UpdateTo(op, t, [&] { return function(t, o * In(alpha)); });
+    UpdateTo(op, t, [&] { return function(t, o * In(factor)); });
   });
 }
 
@@ -267,12 +267,16 @@ Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, 
 #include "lazy/ops/compare.def"
 #undef LAZULI_COMPARE
 
-Tensor& Tensor::add_(const Tensor& y, const Scalar& alpha, Locs loc) {
-  Scaled("add_", lazy::Add, *this, y, alpha, loc);
+Tensor& Tensor::add_(const Operand& y, const Scalar& alpha) {
+  if (y.tensor() == nullptr)
+    return add_(Operand(Product(*y.scalar(), FactorIn("add_", *this, y, alpha)), y.loc()));
+  Scaled("add_", lazy::Add, *this, *y.tensor(), alpha, y.loc());
   return *this;
 }
-Tensor& Tensor::sub_(const Tensor& y, const Scalar& alpha, Locs loc) {
-  Scaled("sub_", lazy::Sub, *this, y, alpha, loc);
+Tensor& Tensor::sub_(const Operand& y, const Scalar& alpha) {
+  if (y.tensor() == nullptr)
+    return sub_(Operand(Product(*y.scalar(), FactorIn("sub_", *this, y, alpha)), y.loc()));
+  Scaled("sub_", lazy::Sub, *this, *y.tensor(), alpha, y.loc());
   return *this;
 }
 

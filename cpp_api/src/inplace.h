@@ -33,11 +33,17 @@ using BinaryFunction = lazy::Tensor (*)(const lazy::Operand&, const lazy::Operan
 Tensor Binary(std::string_view op, BinaryFunction function, NumberUse use, const Operand& x,
               const Operand& y);
 // How a row takes a number: arithmetic wraps it, but the larger or smaller of two is one of them.
+// alpha as the factor of y in a sum with x, which must be of a kind that the sum takes; of bools whether
+// y counts.
+Scalar FactorIn(std::string_view op, const Operand& x, const Operand& y, const Scalar& alpha);
+// The product of two numbers, of Python's kind.
+Scalar Product(const Scalar& x, const Scalar& y);
+
 constexpr NumberUse UseOf(lazy::Accepts accepts, hlo::Opcode opcode) {
   using enum hlo::Opcode;
   const bool picks = opcode == kMaximum || opcode == kMinimum;
   return {accepts, picks ? lazy::Overflow::kRefuseAny : lazy::Overflow::kWrap,
-          lazy::TakesUnrounded(opcode)};
+          lazy::TakesUnrounded(opcode), opcode != kSubtract};
 }
 // target := function(target, y), where `infer` gives the shape of the result: what does not fit is
 // refused before anything is recorded.

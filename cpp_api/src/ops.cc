@@ -106,24 +106,52 @@ Tensor pow(const Tensor& x, const Scalar& exponent, Locs loc) {
 }
 namespace {
 
-Scalar Product(const Scalar& x, const Scalar& y) {
-  const double product = x.value() * y.value();
-  const bool whole = TensorAccess::ToNumber(x).is_whole() && TensorAccess::ToNumber(y).is_whole();
-  return whole ? Scalar(static_cast<std::int64_t>(product)) : Scalar(product);
+// The dtype of a sum of x and y; that of y where they have none, which the sum itself reports.
+ir::DType SumType(std::string_view op, const Operand& x, const Operand& y) {
+  if (x.tensor() == nullptr && y.tensor() == nullptr) return ir::DType::kF32;
+  if (x.tensor() == nullptr) return SumType(op, y, x);
+  const lazy::Tensor first = In(*x.tensor(), op);
+  if (y.tensor() == nullptr) return TensorAccess::ToNumber(*y.scalar()).TypeBeside(first.dtype());
+  const lazy::Tensor second = In(*y.tensor(), op, 1);
+  return lazy::CommonType(first.shape(), second.shape()).value_or(second.dtype());
+}
+
+// add or sub of x and alpha * y.
+Tensor Scaled(std::string_view op, Tensor (*sum)(const Operand&, const Operand&), const Operand& x,
+              const Operand& y, const Scalar& alpha) {
+  const Scalar factor = FactorIn(op, x, y, alpha);
+  if (y.tensor() == nullptr) return sum(x, Operand(Product(*y.scalar(), factor), y.loc()));
+  return sum(x, mul(y, Operand(factor, y.loc())));
 }
 
 }  // namespace
 
+Scalar FactorIn(std::string_view op, const Operand& x, const Operand& y, const Scalar& alpha) {
+  ir::DType sum;
+  Call(y.loc(), [&] {
+    sum = SumType(op, x, y);
+    const absl::Status right = lazy::CheckAlpha(TensorAccess::ToNumber(alpha), sum);
+    if (!right.ok()) lazy::ThrowRecordError(op, right);
+  });
+  return sum == ir::DType::kPred ? Scalar(alpha.value() != 0) : alpha;
+}
+Scalar Product(const Scalar& x, const Scalar& y) {
+  const lazy::Number a = TensorAccess::ToNumber(x), b = TensorAccess::ToNumber(y);
+  if (a.is_complex() || b.is_complex()) return a.as_complex() * b.as_complex();
+  const double product = a.as_double() * b.as_double();
+  if (a.is_bool() && b.is_bool()) return product != 0;
+  return a.is_whole() && b.is_whole() ? Scalar(static_cast<std::int64_t>(product))
+                                      : Scalar(product);
+}
+
 Tensor add(const Operand& x, const Operand& y, const Scalar& alpha) {
-  if (y.tensor() == nullptr) return add(x, Operand(Product(*y.scalar(), alpha), y.loc()));
-  return add(x, mul(y, Operand(alpha, y.loc())));
+  return Scaled("add", add, x, y, alpha);
 }
 Tensor sub(const Operand& x, const Operand& y, const Scalar& alpha) {
-  if (y.tensor() == nullptr) return sub(x, Operand(Product(*y.scalar(), alpha), y.loc()));
-  return sub(x, mul(y, Operand(alpha, y.loc())));
+  return Scaled("sub", sub, x, y, alpha);
 }
 Tensor rsub(const Tensor& x, const Operand& y, const Scalar& alpha) {
-  return sub(y, mul(Operand(x, y.loc()), Operand(alpha, y.loc())));
+  return Scaled("rsub", sub, y, Operand(x, y.loc()), alpha);
 }
 Tensor div(const Operand& x, const Operand& y, const std::optional<std::string>& rounding_mode) {
   if (!rounding_mode) return div(x, y);

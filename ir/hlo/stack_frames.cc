@@ -19,9 +19,8 @@ const T* At(const std::vector<T>& table, int64_t id) {
 // The number of a row that is added unless it is there.
 template <class T>
 int64_t RowOf(absl::flat_hash_map<std::string, int64_t>& numbers, std::vector<T>& table,
-              std::string key, T row) {
-  const auto [it, added] =
-      numbers.try_emplace(std::move(key), static_cast<int64_t>(table.size()) + 1);
+              const std::string& key, T row) {
+  const auto [it, added] = numbers.try_emplace(key, static_cast<int64_t>(table.size()) + 1);
   if (added) table.push_back(std::move(row));
   return it->second;
 }

@@ -70,7 +70,7 @@ absl::StatusOr<int> Listen(const std::string& path) {
   // Before anybody can connect: listen() comes last.
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::chmod(path.c_str(), S_IRUSR | S_IWUSR) != 0 || ::listen(fd, 4) != 0) {
-    const absl::Status status = Failed("listen on", path);
+    absl::Status status = Failed("listen on", path);
     ::close(fd);
     return status;
   }

@@ -70,8 +70,10 @@ class Number {
   DType DefaultType() const;  // of a tensor made of it alone: pred, s64, DefaultFloat(), ...
   bool is_whole() const { return kind_ != Kind::kFloat && kind_ != Kind::kComplex; }
   bool is_complex() const { return kind_ == Kind::kComplex; }
+  bool is_bool() const { return kind_ == Kind::kBool; }
   bool is_integer() const { return kind_ == Kind::kInt || kind_ == Kind::kHuge; }
   double as_double() const;  // of a complex number the real part
+  std::complex<double> as_complex() const { return {as_double(), imag_}; }
   // None of a float, or of what an s64 does not hold.
   std::optional<int64_t> as_integer() const;
   // A fresh slot holding the number as this dtype. Throws StatusError if it does not fit an integer
@@ -93,5 +95,9 @@ class Number {
   double double_ = 0, imag_ = 0;
   NumberSlots* slots_ = nullptr;  // of a user's number
 };
+
+// Whether alpha scales an operand of a sum of this dtype as PyTorch has it: no float beside integers,
+// no complex number beside real ones, a bool in a sum of bools alone.
+absl::Status CheckAlpha(const Number& alpha, DType sum);
 
 }  // namespace lazuli::lazy

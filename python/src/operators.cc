@@ -53,7 +53,7 @@ PyObject* Power(PyObject* x, PyObject* y, PyObject* modulus) {
 }
 Tensor MatMul(const Operand& x, const Operand& y) {
   if (x.tensor() == nullptr || y.tensor() == nullptr)
-    throw Error(ErrorCode::kInvalidArgument,
+    throw Error(ErrorCode::kWrongType,
                 "matmul: takes two tensors, no number (" + SiteScope::place() + ")");
   return matmul(*x.tensor(), *y.tensor());
 }

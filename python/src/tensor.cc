@@ -107,15 +107,13 @@ void SetSlots(PyHeapTypeObject* type) {
 
 // --- methods with a signature of their own
 
-// += alpha * y of a tensor, += y of anything.
+// += alpha * y
 template <Tensor& (Tensor::*kPlain)(const Operand&),
-          Tensor& (Tensor::*kScaled)(const Tensor&, const Scalar&, SourceLocation)>
+          Tensor& (Tensor::*kScaled)(const Operand&, const Scalar&)>
 void Scaled(const Tensor& x, const Operand& y, const std::optional<Scalar>& alpha) {
   Tensor target = x;
-  if (alpha && y.tensor() == nullptr)
-    ThrowTypeError("alpha is a factor of a Tensor, not of a number");
   if (alpha)
-    (target.*kScaled)(*y.tensor(), *alpha, SourceLocation::current());
+    (target.*kScaled)(y, *alpha);
   else
     (target.*kPlain)(y);
 }

@@ -349,6 +349,32 @@ def test_what_tensors_say_of_themselves():
     assert lz.add(lz.tensor([1]), 1, alpha=2).dtype == lz.int64
 
 
+def test_alpha_is_of_a_kind_that_the_sum_takes():
+    whole, bools, floats = lz.tensor([1, 2]), lz.tensor([True, False]), lz.tensor([1.0, 2.0])
+    for total in (lz.add, lz.sub, lz.rsub):
+        for y in (whole, 1):
+            with pytest.raises(RuntimeError, match=rf"^{total.__name__}: alpha is 1.5; the sum of s64 takes an integer"):
+                total(whole, y, alpha=1.5)
+        with pytest.raises(RuntimeError, match=r"alpha is 1; the sum of f32 takes a number"):
+            total(floats, floats, alpha=True)
+        with pytest.raises(RuntimeError, match=r"alpha is \(0\+1j\); the sum of f32 takes a real number"):
+            total(floats, floats, alpha=1j)
+    assert lz.add(whole, floats, alpha=1.5).tolist() == [2.5, 5.0]
+    for y in (~bools, True):
+        assert lz.add(bools, y, alpha=2).tolist() == [True, True] and bools.clone().add_(y, alpha=2).tolist() == [True, True]
+        assert lz.add(bools, y, alpha=0).tolist() == [True, False] and bools.clone().add_(y, alpha=False).tolist() == [True, False]
+    assert lz.add(floats, 1j, alpha=2).tolist() == [1 + 2j, 2 + 2j] and floats.clone().sub_(2, alpha=0.5).tolist() == [0, 1]
+
+
+def test_a_difference_takes_no_bool():
+    x = lz.tensor([1, 2])
+    for wrong in (lambda: x - True, lambda: True - x, lambda: x.sub(True), lambda: x.clone().sub_(False), lambda: lz.rsub(x, True)):
+        with pytest.raises(RuntimeError, match="sub_?: takes no bool; logical_not or ~ may be meant"):
+            wrong()
+    with pytest.raises(TypeError, match="matmul: takes two tensors, no number"):
+        x @ 2
+
+
 def test_shapes_are_sizes():
     x = lz.zeros(2, 3, 4)
     assert isinstance(x.shape, lz.Size) and isinstance(x.size(), tuple) and x.shape == (2, 3, 4)

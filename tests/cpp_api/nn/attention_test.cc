@@ -39,9 +39,10 @@ TEST(AttentionTest, GivesPyTorchsValuesAndWeights) {
   const auto without = attention.forward(Query(), Memory(), Memory(), {}, /*need_weights=*/false);
   EXPECT_FALSE(without.second.defined());
   EXPECT_TRUE(allclose(without.first, y, 1e-5, 1e-6));
-  EXPECT_EQ(attention.forward(Query(), Memory(), Memory(), {}, true, {}, /*average=*/false)
-                .second.sizes(),
-            (Dims{2, 2, 3, 2}));
+  EXPECT_EQ(
+      attention.forward(Query(), Memory(), Memory(), {}, true, {}, /*average_attn_weights=*/false)
+          .second.sizes(),
+      (Dims{2, 2, 3, 2}));
 }
 
 TEST(AttentionTest, SeesNothingWhereAMaskSaysSo) {

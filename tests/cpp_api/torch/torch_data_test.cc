@@ -28,7 +28,8 @@ struct Squares : torch::data::Dataset<Squares> {
 TEST(TorchDataTest, LoaderStacksBatchesInOrder) {
   auto loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
       Squares(5)
-          .map(torch::data::transforms::TensorLambda<>([](torch::Tensor x) { return x + 1; }))
+          .map(
+              torch::data::transforms::TensorLambda<>([](const torch::Tensor& x) { return x + 1; }))
           .map(torch::data::transforms::Stack<>()),
       torch::data::DataLoaderOptions(2).workers(2));
   for (int epoch = 0; epoch < 2; ++epoch) {

@@ -105,7 +105,7 @@ TEST(TorchLinesTest, Gradients) {
     EXPECT_FALSE((w * 2).requires_grad());
   }
   auto h = w * 2;
-  h.register_hook([](torch::Tensor grad) { return grad * 10; });
+  h.register_hook([](const torch::Tensor& grad) { return grad * 10; });
   h.sum().backward();
   EXPECT_THAT(Numbers(w.grad()), ElementsAre(20, 20));
 }

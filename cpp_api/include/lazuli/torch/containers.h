@@ -60,8 +60,8 @@ class ModuleList : public ModuleHolder<ModuleListImpl> {
   template <class... M>
     requires(sizeof...(M) > 0 && (std::convertible_to<M, HeldModule> && ...) &&
              !(std::derived_from<M, ModuleList> && ...))
-  explicit ModuleList(M... modules) {
-    ((*this)->push_back(HeldModule(std::move(modules))), ...);
+  explicit ModuleList(const M&... modules) {
+    ((*this)->push_back(HeldModule(modules)), ...);
   }
   const HeldModule& operator[](std::size_t i) const { return (**this)[i]; }
 };

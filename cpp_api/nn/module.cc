@@ -111,11 +111,16 @@ void Module::register_modules(std::initializer_list<std::pair<const char*, Modul
 
 Parameter Module::register_parameter(const std::string& name, const Tensor& value,
                                      SourceLocation loc) {
+  return register_parameter(name, value, /*requires_grad=*/true, loc);
+}
+
+Parameter Module::register_parameter(const std::string& name, const Tensor& value,
+                                     bool requires_grad, SourceLocation loc) {
   const SiteScope site(loc);
   CheckName(*state_, "register_parameter", name, loc);
   Tensor tensor = value;
   if (!tensor.defined()) return Parameter(tensor);
-  tensor.set_requires_grad(true, loc);
+  tensor.set_requires_grad(requires_grad, loc);
   state_->parameters.emplace_back(name, tensor);
   tensor.set_name(name);
   return Parameter(tensor);
@@ -129,6 +134,18 @@ Parameter Module::register_buffer(const std::string& name, const Tensor& value,
   state_->buffers.emplace_back(name, tensor);
   tensor.set_name(name);
   return Parameter(tensor);
+}
+
+bool Module::replace(const std::string& name, const Tensor& value) {
+  for (auto* list : {&state_->parameters, &state_->buffers}) {
+    for (auto& [known, tensor] : *list) {
+      if (known != name) continue;
+      tensor = value;
+      tensor.set_name(name);
+      return true;
+    }
+  }
+  return false;
 }
 
 bool Module::unregister(const std::string& name) {

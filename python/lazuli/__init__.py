@@ -25,7 +25,7 @@ from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
 from lazuli._histograms import histogramdd
 from lazuli._names import (INTERNAL as _INTERNAL, OLD_CONSTRUCTORS as _OLD_CONSTRUCTORS, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes,
-                           cartesian_prod, gradient, index_put, index_put_, tensor_split)
+                           cartesian_prod, chain_matmul, ger, gradient, index_put, index_put_, matrix_power, tensor_split, typename, vander)
 from lazuli._printing import get_printoptions, printoptions, set_printoptions
 from lazuli._settings import FUNCTIONS as _SETTINGS
 from lazuli._tensor import (SHORT_NAMES as _SHORT_NAMES, allclose, block_diag, broadcast_tensors, einsum, equal, from_dlpack,
@@ -65,8 +65,8 @@ globals().update(_INTERNAL)
 globals().update({_function.__name__: _function for _function in _SETTINGS})
 globals().update(_OLD_CONSTRUCTORS)  # lazuli.LongTensor and others
 is_grad_enabled, autocast = _C.grad_enabled, lazuli.amp.autocast
-cosine_similarity, group_norm, layer_norm, pairwise_distance, rms_norm = (
-    getattr(lazuli.nn.functional, _name) for _name in ("cosine_similarity", "group_norm", "layer_norm", "pairwise_distance", "rms_norm"))
+cosine_similarity, group_norm, layer_norm, pairwise_distance, rms_norm, rrelu = (
+    getattr(lazuli.nn.functional, _name) for _name in ("cosine_similarity", "group_norm", "layer_norm", "pairwise_distance", "rms_norm", "rrelu"))
 as_tensor, concat, device, dtype, newaxis, row_stack = tensor, _C.cat, _C.Device, _C.DType, None, _C.vstack
 resize_as_ = Tensor.resize_as_
 save, load = _C.save_safetensors, _C.load_safetensors

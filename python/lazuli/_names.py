@@ -23,6 +23,22 @@ def cartesian_prod(*tensors):
     return _C.cartesian_prod(tensors)
 
 
+def chain_matmul(*matrices):
+    """linalg.multi_dot(), of matrices in a row."""
+    return matrices[0] if len(matrices) == 1 else _C.linalg.multi_dot(list(matrices))
+
+
+def vander(x, N=None, increasing=False):  # noqa: N803
+    """Powers of the elements of x [n], a row for each: [n, N], from x^(N - 1) on down to 1, or upwards."""
+    powers = _C.linalg.vander(x, N=x.shape[-1] if N is None and x.ndim else N)
+    return powers if increasing else powers.flip(-1)
+
+
+def typename(x):
+    """The name of a tensor's type, "torch.FloatTensor", and of other objects that of their class."""
+    return x.type() if isinstance(x, Tensor) else type(x).__name__
+
+
 def broadcast_shapes(*shapes):
     """What shapes, tuples or single sizes, are together stretched to."""
     result = []
@@ -187,6 +203,9 @@ Tensor.is_conj.__doc__ = "Whether the conjugates are still to be computed, which
 Tensor.is_neg = lambda self: False
 Tensor.is_neg.__doc__ = "Whether the negatives are still to be computed, which is never so."
 Tensor.__rdiv__ = Tensor.__rtruediv__
+ger, matrix_power = _C.outer, _C.linalg.matrix_power
+Tensor.ger, Tensor.matrix_power = Tensor.outer, lambda self, n: matrix_power(self, n)
+Tensor.matrix_power.__doc__ = matrix_power.__doc__
 
 
 def _conjugated(name):

@@ -262,7 +262,7 @@ def _array(self, dtype=None, copy=None):
 def _reduce(self):
     """Pickled and copied by value: elements, dtype, whether it wants a gradient."""
     array = self.detach().to(_C.float32).numpy() if self.dtype == _C.bfloat16 else self.numpy()
-    return _restore, (np.array(array), self.dtype, self.requires_grad and type(self) is _C.nn.Parameter)
+    return _restore, (np.array(array), self.dtype, type(self) is _C.nn.Parameter, self.requires_grad)
 
 
 @_method
@@ -270,15 +270,16 @@ def __deepcopy__(self, memo):
     """A leaf with memory of its own, on the same device."""
     made = self.detach().clone()
     if isinstance(self, _C.nn.Parameter):
-        made = _C.nn.Parameter(made)
+        made = _C.nn.Parameter(made, self.requires_grad)
     elif self.requires_grad:
         made.requires_grad = True
     return memo.setdefault(id(self), made)
 
 
-def _restore(array, dtype, parameter):
-    made = tensor(array, dtype=dtype)
-    return _C.nn.Parameter(made) if parameter else made
+def _restore(array, dtype, parameter, requires_grad=True):
+    if parameter:
+        return _C.nn.Parameter(tensor(array, dtype=dtype), requires_grad)
+    return tensor(array, dtype=dtype, requires_grad=requires_grad)
 
 
 def _dtype(name):

@@ -45,16 +45,27 @@ void DefineTensor(py::handle type, const LayerTensor& tensor) {
       },
       py::is_method(type));
   const py::cpp_function set(
-      [=](py::handle self, const Tensor& value) {
+      [=](py::handle self, const std::optional<Tensor>& value) {
         const Caller caller;
+        const Tensor given = value.value_or(Tensor());
         auto& module = self.cast<nn::Module&>();
-        module.unregister(text);
-        member(LayerOf(self, type)) = is_parameter ? module.register_parameter(text, value)
-                                                   : module.register_buffer(text, value);
+        if (!given.defined()) module.unregister(text);
+        if (!given.defined() || module.replace(text, given))
+          member(LayerOf(self, type)) = given;
+        else
+          member(LayerOf(self, type)) =
+              is_parameter ? module.register_parameter(text, given, given.requires_grad())
+                           : module.register_buffer(text, given);
       },
       py::is_method(type));
-  type.attr(text) =
-      py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(&PyProperty_Type))(get, set);
+  const py::cpp_function remove(
+      [=](py::handle self) {
+        self.cast<nn::Module&>().unregister(text);
+        member(LayerOf(self, type)) = Tensor();
+      },
+      py::is_method(type));
+  type.attr(text) = py::reinterpret_borrow<py::object>(
+      reinterpret_cast<PyObject*>(&PyProperty_Type))(get, set, remove);
 }
 
 }  // namespace

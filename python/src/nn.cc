@@ -55,13 +55,13 @@ void BindModule(py::module_& nn) {
       py::arg("call"), py::arg("everywhere"));
   py::class_<nn::Parameter, Tensor>(nn, "Parameter", py::custom_type_setup(&SetUpUntracked),
                                     "A tensor that a module owns.")
-      .def(py::init([](const Tensor& tensor) {
+      .def(py::init([](const std::optional<Tensor>& data, bool requires_grad) {
              const Caller caller;
-             Tensor leaf = tensor.detach();
-             leaf.set_requires_grad(true);
+             Tensor leaf = data ? data->detach() : empty({0});
+             leaf.set_requires_grad(requires_grad);
              return nn::Parameter(leaf);
            }),
-           py::arg("tensor"));
+           py::arg("data") = py::none(), py::arg("requires_grad") = true);
   py::class_<nn::Module> type(
       nn, "Module", WithAttributes(),
       "What owns parameters and other modules. A network derives from it, makes its "
@@ -78,9 +78,9 @@ void BindModule(py::module_& nn) {
           "register_parameter",
           [](nn::Module& self, const std::string& name, const Tensor& value) {
             const Caller caller;
-            return self.register_parameter(name, value);
+            return self.register_parameter(name, value, value.requires_grad());
           },
-          py::arg("name"), py::arg("value"), "Makes the tensor require a gradient.")
+          py::arg("name"), py::arg("value"))
       .def(
           "_register_buffer",
           [](nn::Module& self, const std::string& name, const Tensor& value) {

@@ -128,3 +128,65 @@ def test_gradients_are_dropped_or_zeroed():
     assert layer.weight.grad.tolist() == [[0, 0]]
     layer.zero_grad()
     assert layer.weight.grad is None
+
+
+# --- parameters that take each other's place
+
+
+class Frozen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fixed = nn.Parameter(lz.ones(2), requires_grad=False)
+        self.index = nn.Parameter(lz.tensor([1, 2]), requires_grad=False)
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.linear(x * self.fixed)
+
+
+def test_a_parameter_may_be_fixed():
+    net = Frozen()
+    for made in (net, copy.deepcopy(net), pickle.loads(pickle.dumps(net)), net.double()):
+        assert [(n, p.requires_grad) for n, p in made.named_parameters()] == [
+            ("fixed", False), ("index", False), ("linear.weight", True), ("linear.bias", True)]
+        assert made.index.dtype == lz.int64
+    net(lz.ones(1, 2, dtype=lz.float64)).sum().backward()
+    assert net.fixed.grad is None and net.linear.bias.grad.tolist() == [1, 1]
+    net.linear.weight = nn.Parameter(lz.zeros(2, 2, dtype=lz.float64), requires_grad=False)
+    assert names(net.linear.named_parameters()) == ["weight", "bias"] and not net.linear.weight.requires_grad
+    assert nn.Parameter().shape == (0,) and nn.Parameter(data=lz.ones(1)).requires_grad
+
+
+@pytest.mark.parametrize("wrong", [lz.ones(2, 2), 3])
+def test_a_parameter_gives_way_to_parameters_alone(wrong):
+    net = Net()
+    for module, name in ((net.dict["x"], "weight"), (net, "scale")):
+        kind = type(wrong).__name__
+        with pytest.raises(TypeError, match=rf"^cannot assign '{kind}' as parameter '{name}' \(lazuli.nn.Parameter or None expected\)"):
+            setattr(module, name, wrong)
+    assert net.scale.tolist() == [1]
+
+
+def test_layers_do_without_a_parameter_that_is_taken_away():
+    for take in (lambda layer: setattr(layer, "bias", None), lambda layer: delattr(layer, "bias"), lambda layer: layer.register_parameter("bias", None)):
+        layer = nn.Linear(2, 2)
+        x, was = lz.ones(1, 2), layer.bias.detach().clone()
+        y = layer(x)
+        take(layer)
+        assert names(layer.named_parameters()) == ["weight"] and layer.bias is None
+        assert lz.allclose(layer(x) + was, y)
+        assert list(copy.deepcopy(layer).state_dict()) == list(pickle.loads(pickle.dumps(layer)).state_dict()) == ["weight"]
+        layer.bias = nn.Parameter(lz.zeros(2))
+        assert names(layer.named_parameters()) == ["weight", "bias"]
+    norm = nn.BatchNorm1d(2)
+    norm.running_mean = norm.running_var = None
+    assert lz.allclose(norm(lz.tensor([[1.0, 2.0], [3.0, 6.0]])), lz.tensor([[-1.0, -1.0], [1.0, 1.0]]), atol=1e-4)
+
+
+def test_signatures_of_constructors():
+    import inspect
+
+    assert str(inspect.signature(nn.Linear)) == "(in_features, out_features, bias=True, device=None, dtype=None)"
+    for layer in (nn.Linear, nn.Conv2d, nn.MaxPool1d):
+        own, init = inspect.signature(layer).parameters, inspect.signature(layer.__init__).parameters
+        assert list(init) == ["self", *own]

@@ -48,7 +48,7 @@ def test_signatures_are_those_of_the_calls():
     assert str(inspect.signature(lz.max)) == "(x, *args, **kwargs)"  # called in several ways
     assert str(inspect.signature(lz.Tensor.softmax)) == "(self, /, dim, dtype=None)"
     assert str(inspect.signature(lz.Tensor.item)) == "(self)" and str(inspect.signature(lz.ones(1).item)) == "()"
-    assert str(inspect.signature(lz.nn.Parameter)) == "(tensor)" and str(inspect.signature(lz.nn.Module)) == "()"
+    assert str(inspect.signature(lz.nn.Parameter)) == "(data=None, requires_grad=True)" and str(inspect.signature(lz.nn.Module)) == "()"
     assert str(inspect.signature(lz.sync)) == "(wait=False)"
     assert str(inspect.signature(lz.nn.Conv2d)) == ("(in_channels, out_channels, kernel, stride=1, padding=0, dilation=1, groups=1, bias=True, "
                                                     "padding_mode='zeros', device=None, dtype=None)")

@@ -257,7 +257,7 @@ WITHOUT_ROW = {
         "split_with_sizes unsafe_* *_copy select_scatter slice_scatter diagonal_scatter as_strided_scatter masked_scatter scatter_reduce "
         "fractional_max_pool?d lp_pool?d max_unpool?d multi_head_attention_forward index_reduce index_put put unravel_index cartesian_prod combinations constant_pad_nd gradient cov corrcoef renorm conv3d conv_transpose?d max_pool3d* avg_pool3d "
         "adaptive_* bilinear pdist instance_norm embedding_bag scaled_dot_product_attention interpolate upsample* unfold fold "
-        "multi_margin_loss multilabel_margin_loss triplet_margin_with_distance_loss mvlgamma",
+        "chain_matmul matrix_power ger vander multi_margin_loss multilabel_margin_loss triplet_margin_with_distance_loss mvlgamma",
     "random": "*dropout* gumbel_softmax rrelu",
     "of orders and sets, which have no gradient": "searchsorted bucketize isin histc histogram* frexp",
     "sums over places, segments and ways, in PyTorch's operator database": "grid_sample* affine_grid ctc_loss segment_reduce native_* igamma igammac",
@@ -267,7 +267,7 @@ WITHOUT_ROW = {
                                "numel numpy type cuda get_device "
                                "register_hook set_data set_name size tolist get_printoptions printoptions set_printoptions",
     "of the library": "as_tensor asarray frombuffer compile get_default_device set_default_device set_default_tensor_type *_float32_matmul_precision "
-                      "set_flush_denormal set_num_threads use_deterministic_algorithms are_deterministic_algorithms_enabled devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "
+                      "set_flush_denormal set_num_threads typename use_deterministic_algorithms are_deterministic_algorithms_enabled devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "
                       "manual_seed mark_step memory_report memory_stats random_seed randperm save_safetensors set_memory_limit "
                       "sync tensor is_anomaly_check_nan_enabled is_anomaly_enabled",
 }

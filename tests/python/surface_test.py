@@ -46,7 +46,7 @@ ELSEWHERE = {
     "load_state_dict()": r"load_tensors",
     "what optimisers and clip_grad_norm_() are made of": r"foreach_\w+|ForeachTransaction(::\w+)?",
     "`with`, and calls of modules, which enter them": r"NameScope::current|nn::Module::(enter|kind_of)",
-    "attributes register themselves": r"nn::Module::(register_modules|unregister)|nn::name",
+    "attributes register themselves": r"nn::Module::(register_modules|replace|unregister)|nn::name",
     "copy.deepcopy()": r"nn::clone",
     "templates of C++": r"nn::(Layer|AnyModule(::\w+)?)|nn::internal::.*|internal::.*",
     "the common base of BatchNorm1d and BatchNorm2d, which have what it has": r"nn::BatchNorm(::forward)?",

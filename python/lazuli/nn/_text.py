@@ -49,6 +49,12 @@ def signature_of(layer):
                               for p, default in zip(parameters.args, defaults, strict=True)])
 
 
+def with_self(signature):
+    """That of __init__(), for one of a constructor."""
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return signature.replace(parameters=[own, *signature.parameters.values()])
+
+
 def _pair(value):
     if isinstance(value, str):  # "same"
         return value

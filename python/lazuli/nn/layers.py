@@ -7,6 +7,7 @@ import math
 from lazuli import _C
 from lazuli._C.nn import Module, Parameter
 from lazuli._C.nn import init
+from lazuli.nn import _text
 from lazuli.nn import functional as F  # noqa: N812
 from lazuli.nn.containers import ModuleList
 
@@ -178,6 +179,7 @@ def _kept(name, shown, doc, parameters, call, complete=None):
 
     signature = inspect.Signature([inspect.Parameter(p[0], inspect.Parameter.POSITIONAL_OR_KEYWORD,
                                                      default=p[1] if len(p) > 1 else inspect.Parameter.empty) for p in given])
+    __init__.__signature__ = _text.with_self(signature)
     made = type(name, (Kept,), {"__init__": __init__, "__signature__": signature, "__doc__": doc, "_shown": shown, "__module__": __name__,
                                 "forward": lambda self, *inputs: call(self, *inputs)})
     globals()[name] = _public(made)
@@ -252,6 +254,26 @@ for _n in (1, 2, 3):
           lambda s, x, where, output_size=None, f=getattr(F, f"max_unpool{_n}d"): f(x, where, s.kernel_size, s.stride, s.padding, output_size),
           lambda kept, n=_n: kept.update({k: _tuple(v, n) for k, v in ((k, kept["kernel_size"] if k == "stride" and kept[k] is None else kept[k])
                                                                       for k in ("kernel_size", "stride", "padding"))}))
+
+
+def _of_either_size(n):
+    def complete(kept):
+        size, ratio = kept["output_size"], kept["output_ratio"]
+        if (size is None) == (ratio is None):
+            raise _C.InvalidArgumentError(f"FractionalMaxPool{n}d: takes either output_size or output_ratio")
+        if ratio is not None and not all(0 < r < 1 for r in _tuple(ratio, n)):
+            raise _C.InvalidArgumentError(f"FractionalMaxPool{n}d: output_ratio must be between 0 and 1, is {ratio}")
+        for key in ("kernel_size", "output_size", "output_ratio"):
+            kept[key] = kept[key] if kept[key] is None else _tuple(kept[key], n)
+
+    return complete
+
+
+for _n in (2, 3):
+    _kept(f"FractionalMaxPool{_n}d", "", f"The largest of windows of {_n} dims whose places are drawn, which give this size, or this part of the input's.",
+          ["kernel_size", ("output_size", None), ("output_ratio", None), ("return_indices", False), ("_random_samples", None)],
+          lambda s, x, f=getattr(F, f"fractional_max_pool{_n}d"): f(x, s.kernel_size, s.output_size, s.output_ratio, s.return_indices, s._random_samples),
+          _of_either_size(_n))
 _kept("Softmax2d", "", "softmax() over the channels of [N, C, H, W] or [C, H, W].", [], lambda s, x: _channels_softmax(x))
 _kept("Unflatten", "dim={dim}, unflattened_size={unflattened_size}", "One dim as several.", ["dim", "unflattened_size"],
       lambda s, x: x.unflatten(s.dim, s.unflattened_size))

@@ -7,6 +7,7 @@ the modules in it. C++ knows them as well, for layers, names in dumps and moves 
 import copy
 from collections import OrderedDict, namedtuple
 
+from lazuli import _C
 from lazuli._C import Device, Tensor
 from lazuli._C.nn import Module, Parameter, _is_made
 from lazuli._tensor import SHORT_NAMES, to_arguments
@@ -22,7 +23,7 @@ _register_module, _register_parameter, _register_buffer = Module.register_module
 _named_parameters, _named_buffers, _drop_gradients = Module.named_parameters, Module.named_buffers, Module.zero_grad
 
 
-class LoadedKeys(namedtuple("LoadedKeys", ["missing_keys", "unexpected_keys"])):
+class LoadedKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What load_state_dict() found on one side only."""
 
     def __repr__(self):
@@ -34,9 +35,13 @@ def __setattr__(self, name, value):
     """A module or parameter that becomes an attribute is registered under its name."""
     if isinstance(value, (Module, Parameter)) and not _is_made(self):
         raise AttributeError(f"{type(self).__name__}: call super().__init__() before making '{name}'")
-    if isinstance(getattr(type(self), name, None), property):  # of a layer, which registers by itself
+    of_layer = isinstance(getattr(type(self), name, None), property)  # which registers by itself
+    old = getattr(self, name, None) if of_layer else vars(self).get(name)
+    if isinstance(old, Parameter) and value is not None and not isinstance(value, (Parameter, Module)):
+        raise _C.WrongTypeError(f"cannot assign '{type(value).__name__}' as parameter '{name}' (lazuli.nn.Parameter or None expected); "
+                                f"{name}.data = or copy_() under no_grad changes its elements")
+    if of_layer:
         return object.__setattr__(self, name, value)
-    old = vars(self).get(name)
     if value is old and old is not None:  # as after self.scale *= 2
         return None
     if name in _buffers(self) and isinstance(value, Tensor):
@@ -449,6 +454,7 @@ def _remember_arguments(layer):
             _extras.finish(self, sorted_out[1])
 
     layer.__init__, layer.__signature__ = init, signature
+    init.__signature__ = _text.with_self(signature)
     _extras.add_methods(layer)
 
 

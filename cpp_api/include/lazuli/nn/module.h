@@ -69,10 +69,16 @@ class LAZULI_API Module {
   // Makes `value`, of a float dtype, require a gradient. An undefined one is an absent parameter
   // (no bias): returned as it is.
   Parameter register_parameter(const std::string& name, const Tensor& value, LAZULI_LOC);
+  // The same, of any dtype where it is not to be trained.
+  Parameter register_parameter(const std::string& name, const Tensor& value, bool requires_grad,
+                               LAZULI_LOC);
   // State that is no parameter, such as running means: moved by to() and copied by clone(), but not
   // trained.
   Parameter register_buffer(const std::string& name, const Tensor& value, LAZULI_LOC);
 
+  // Puts another tensor in the place of the parameter or buffer of this name, in the same order;
+  // whether there is one.
+  bool replace(const std::string& name, const Tensor& value);
   // Forgets what is registered under the name, which is free then; whether there was something.
   bool unregister(const std::string& name);
 

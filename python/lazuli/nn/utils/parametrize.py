@@ -77,7 +77,7 @@ class ParametrizationList(ModuleList):
                 if not isinstance(tensor, Tensor):
                     raise ValueError(f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
                                      f"Got element {i} of the sequence with type {type(tensor).__name__}.")
-                self._hold(f"original{i}", Parameter(tensor) if isinstance(original, Parameter) else tensor, original)
+                self._hold(f"original{i}", Parameter(tensor, original.requires_grad) if isinstance(original, Parameter) else tensor, original)
         if not unsafe:
             made = self()
             if not isinstance(made, Tensor):
@@ -236,7 +236,7 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
             original.set_data(value)
         else:
             wanted = original.requires_grad
-            original = Parameter(value) if isinstance(original, Parameter) else value
+            original = Parameter(value, original.requires_grad) if isinstance(original, Parameter) else value
             original.requires_grad = wanted
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]

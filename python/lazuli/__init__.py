@@ -34,6 +34,7 @@ from lazuli._types import (FUNCTIONS as _OTHER_NAMES, channels_last, contiguous_
                            layout, memory_format, preserve_format, strided)
 from lazuli.autograd import enable_grad, inference_mode, is_anomaly_check_nan_enabled, is_anomaly_enabled, no_grad, set_grad_enabled
 from lazuli.random import Generator, default_generator, manual_seed
+from lazuli.serialization import load, save
 import lazuli.amp
 import lazuli.autograd
 import lazuli.backends
@@ -69,7 +70,6 @@ cosine_similarity, group_norm, layer_norm, pairwise_distance, rms_norm, rrelu = 
     getattr(lazuli.nn.functional, _name) for _name in ("cosine_similarity", "group_norm", "layer_norm", "pairwise_distance", "rms_norm", "rrelu"))
 as_tensor, concat, device, dtype, newaxis, row_stack = tensor, _C.cat, _C.Device, _C.DType, None, _C.vstack
 resize_as_ = Tensor.resize_as_
-save, load = _C.save_safetensors, _C.load_safetensors
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):

@@ -276,19 +276,24 @@ def __deepcopy__(self, memo):
     return memo.setdefault(id(self), made)
 
 
-def _restore(array, dtype, parameter, requires_grad=True):
+def _restore(array, dtype, parameter, requires_grad=True, device=None):
     if parameter:
-        return _C.nn.Parameter(tensor(array, dtype=dtype), requires_grad)
-    return tensor(array, dtype=dtype, requires_grad=requires_grad)
+        return _C.nn.Parameter(tensor(array, dtype=dtype, device=device), requires_grad)
+    return tensor(array, dtype=dtype, requires_grad=requires_grad, device=device)
 
 
 def _dtype(name):
     return _C.dtype_of(name)
 
 
+def _device(name):
+    return _C.Device(name)
+
+
 _C.DType.__reduce__ = lambda self: (_dtype, (self.name,))
+_C.Device.__reduce__ = lambda self: (_device, (str(self),))
 Tensor.__iter__ = _iterate
 Tensor.__array__ = _array
 Tensor.__reduce__ = _reduce
-Tensor.tolist = lambda self: self.numpy().tolist()
+Tensor.tolist = lambda self: (self.detach().float() if self.dtype == _C.bfloat16 else self).numpy().tolist()
 Tensor.tolist.__doc__ = "The elements as nested lists of Python's numbers; syncs."

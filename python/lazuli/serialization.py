@@ -1,0 +1,153 @@
+"""save() and load() of tensors, dicts of them, modules, states of optimisers and what else a program keeps.
+
+A dict of tensors becomes a safetensors file, which other libraries read, too; everything else is pickled. A file says by its first bytes
+which it is. What is pickled may run code of whoever wrote it when it is read, so load() makes nothing of it but tensors, containers and
+numbers unless it is told to trust the file.
+"""
+
+import io
+import os
+import pickle
+
+from lazuli import _C
+from lazuli._C import Device, Tensor
+from lazuli._tensor import _restore, tensor
+
+_ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
+# What a file is made of that nobody has to trust: modules and the names in them.
+_HARMLESS = {
+    "lazuli": {"Size"}, "lazuli._tensor": {"_restore", "_dtype", "_device"}, "collections": {"OrderedDict", "defaultdict", "Counter"},
+    "builtins": {"set", "frozenset", "complex", "slice", "range", "bytearray", "dict", "list", "tuple", "int", "float", "bool", "str"},
+    "numpy": {"ndarray", "dtype"},
+    **{f"numpy.{core}.multiarray": {"_reconstruct", "scalar"} for core in ("core", "_core")},
+    **{f"numpy.{core}.numeric": {"_frombuffer"} for core in ("core", "_core")}, "_codecs": {"encode"}}
+
+
+def _is_flat(obj):
+    return isinstance(obj, dict) and bool(obj) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items())
+
+
+def _is_path(f):
+    return isinstance(f, (str, bytes, os.PathLike))
+
+
+def save(obj, f, pickle_module=pickle, pickle_protocol=pickle.HIGHEST_PROTOCOL, _use_new_zipfile_serialization=True):
+    """Writes obj to a path or a file that is open for bytes.
+
+    A path that exists holds the old file until the new one is whole. Raises OSError where it cannot be written, and what pickling raises.
+
+        lz.save({"model": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}, "checkpoint.pt")
+    """
+    if not _is_path(f):
+        pickle_module.dump(obj, f, protocol=pickle_protocol)
+        return
+    if _is_flat(obj):
+        _C.save_safetensors(obj, f)
+        return
+    path = os.fsdecode(f)
+    made = f"{path}.{os.getpid()}.new"
+    try:
+        with open(made, "wb") as file:
+            pickle_module.dump(obj, file, protocol=pickle_protocol)
+        os.replace(made, path)
+    except BaseException:
+        if os.path.exists(made):
+            os.unlink(made)
+        raise
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes tensors on a device and, unless the file is trusted, nothing that could run code."""
+
+    def __init__(self, file, device, trusted, name):
+        super().__init__(file)
+        self.device, self.trusted, self.name = device, trusted, name
+
+    def find_class(self, module, name):
+        if (module, name) == ("lazuli._tensor", "_restore"):
+            return self._tensor
+        if not self.trusted and name not in _HARMLESS.get(module, ()):
+            raise pickle.UnpicklingError(f"load: {self.name} holds a {module}.{name}, whose making may run code; if you trust who wrote the file, "
+                                         "load it with weights_only=False")
+        return super().find_class(module, name)
+
+    def _tensor(self, array, dtype, parameter, requires_grad=True):
+        return _restore(array, dtype, parameter, requires_grad, self.device)
+
+
+def _of_torch(file, name, device, trusted):
+    """What torch.save() wrote, read by PyTorch."""
+    try:
+        import torch
+    except ImportError:
+        raise _C.UnimplementedError(f"load: {name} is a file of PyTorch, which is not installed; it reads it, and saves a state_dict() as "
+                                    "safetensors.torch.save_file() does") from None
+    return _converted(torch, torch.load(file, map_location="cpu", weights_only=not trusted), device)
+
+
+def _converted(torch, value, device):
+    if isinstance(value, torch.Tensor):
+        wide = value.detach().float() if value.dtype == torch.bfloat16 else value.detach()
+        made = tensor(wide.numpy(), dtype=_C.dtype_of(str(value.dtype).removeprefix("torch.")), device=device)
+        if isinstance(value, torch.nn.Parameter):
+            return _C.nn.Parameter(made, value.requires_grad)
+        return made.requires_grad_(value.requires_grad)
+    if isinstance(value, dict):
+        made = type(value)() if type(value).__module__ in ("builtins", "collections") else {}
+        made.update((k, _converted(torch, v, device)) for k, v in value.items())
+        return made
+    if type(value) in (list, tuple, set):
+        return type(value)(_converted(torch, v, device) for v in value)
+    return value
+
+
+def _device_of(map_location):
+    """That of PyTorch's ways to say one; what is a function or a dict of places means the device that there is."""
+    if isinstance(map_location, Device) or map_location is None:
+        return map_location
+    return None if callable(map_location) or isinstance(map_location, dict) else Device(str(map_location))
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, device=None):
+    """Reads what save() wrote, a safetensors file, or, where PyTorch is installed, a file of torch.save().
+
+    `f`: a path or a file that is open for bytes. `map_location`, or `device`: where tensors are made. Unless weights_only is off the file
+    may hold tensors, containers, numbers and texts alone, or UnpicklingError is raised. Raises NotFoundError, and InvalidArgumentError
+    where the file is none of these.
+    """
+    device = _device_of(map_location if device is None else device)
+    name = os.fsdecode(f) if _is_path(f) else getattr(f, "name", "the file")
+    if not _is_path(f):
+        return _read(f if f.seekable() else io.BytesIO(f.read()), name, device, not weights_only)
+    try:
+        with open(f, "rb") as file:
+            return _read(file, name, device, not weights_only, f)
+    except FileNotFoundError as error:
+        raise _C.NotFoundError(f"load: there is no file {name}") from error
+
+
+def _read(file, name, device, trusted, path=None):
+    start = file.tell()
+    first = file.read(9)
+    file.seek(start)
+    if first.startswith(_ZIP):
+        return _of_torch(file, name, device, trusted)
+    if first[8:] == b"{":
+        return _C.load_safetensors(path, device) if path is not None else _safetensors(file, device)
+    if not first.startswith(_PICKLE):
+        raise _C.InvalidArgumentError(f"load: {name} is neither a safetensors file nor one of save()")
+    try:
+        return _Unpickler(file, device, trusted, name).load()
+    except (EOFError, pickle.UnpicklingError) as error:
+        if "weights_only" in str(error):
+            raise
+        raise _C.InvalidArgumentError(f"load: {name} is truncated, or not whole: {error}") from error
+
+
+def _safetensors(file, device):
+    import tempfile
+
+    with tempfile.NamedTemporaryFile() as copy:
+        copy.write(file.read())
+        copy.flush()
+        return _C.load_safetensors(copy.name, device)

@@ -1,0 +1,110 @@
+"""save() and load(): what a program keeps between runs, and files that are broken, of others, or not to be trusted."""
+
+import collections
+import io
+import os
+import pickle
+
+import pytest
+
+import lazuli as lz
+from lazuli import nn
+
+
+def checkpoint():
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    optimizer = lz.optim.Adam(net.parameters(), lr=0.1)
+    net(lz.ones(4, 2)).sum().backward()
+    optimizer.step()
+    return net, optimizer, {"model": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3, "losses": [0.5, 0.25], "device": lz.device("cpu"),
+                            "dtype": lz.bfloat16, "best": lz.tensor(0.125), "names": ("a", None), "shape": net[0].weight.shape, "seen": {1, 2}}
+
+
+@pytest.mark.parametrize("where", ["path", "text", "file", "memory"])
+def test_a_checkpoint_comes_back(where, tmp_path):
+    net, optimizer, kept = checkpoint()
+    path = tmp_path / "checkpoint.pt"
+    memory = io.BytesIO()
+    if where == "file":
+        with open(path, "wb") as file:
+            lz.save(kept, file)
+        with open(path, "rb") as file:
+            again = lz.load(file)
+    elif where == "memory":
+        lz.save(kept, memory)
+        memory.seek(0)
+        again = lz.load(memory, map_location="cpu")
+    else:
+        lz.save(kept, path if where == "path" else str(path))
+        again = lz.load(path, map_location=lambda storage, place: storage)
+    assert os.listdir(tmp_path) == ([] if where == "memory" else ["checkpoint.pt"])
+    assert {k: v for k, v in again.items() if k not in ("model", "optimizer", "best")} == {
+        k: v for k, v in kept.items() if k not in ("model", "optimizer", "best")}
+    assert again["best"].item() == 0.125 and isinstance(again["model"], collections.OrderedDict)
+    other = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    steps = lz.optim.Adam(other.parameters(), lr=0.1)
+    other.load_state_dict(again["model"])
+    steps.load_state_dict(again["optimizer"])
+    for n, o in ((net, optimizer), (other, steps)):
+        o.zero_grad()
+        n(lz.ones(4, 2)).sum().backward()
+        o.step()
+    assert all(p.equal(q) for p, q in zip(net.parameters(), other.parameters(), strict=True))
+
+
+def test_a_dict_of_tensors_is_a_safetensors_file(tmp_path):
+    path = tmp_path / "net.pt"
+    lz.save(nn.Linear(2, 1).state_dict(), path)
+    assert path.read_bytes()[8:9] == b"{" and set(lz.load_safetensors(path)) == set(lz.load(path)) == {"weight", "bias"}
+    assert lz.load(path, map_location="interpreter")["bias"].device == lz.device("interpreter")
+    assert set(lz.load(io.BytesIO(path.read_bytes()))) == {"weight", "bias"}
+
+
+def test_tensors_keep_what_they_are(tmp_path):
+    tensors = [lz.tensor([1.5, -2.0], dtype=dtype) for dtype in (lz.float64, lz.float16, lz.bfloat16, lz.complex64)]
+    tensors += [lz.tensor([True, False]), lz.tensor(7), lz.zeros(0, 3), lz.ones(2, requires_grad=True), nn.Parameter(lz.ones(2), requires_grad=False)]
+    lz.save(tensors, tmp_path / "a.pt")
+    for x, y in zip(tensors, lz.load(tmp_path / "a.pt", map_location="interpreter"), strict=True):
+        assert (y.dtype, y.shape, y.requires_grad, type(y), y.tolist()) == (x.dtype, x.shape, x.requires_grad, type(x), x.tolist())
+        assert y.device == lz.device("interpreter")
+
+
+class Harmful:
+    def __reduce__(self):
+        return os.mkdir, ("harm",)
+
+
+def test_what_could_run_code_has_to_be_trusted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lz.save({"net": nn.Linear(2, 1), "x": lz.ones(1)}, "net.pt")
+    with pytest.raises(pickle.UnpicklingError, match=r"^load: net.pt holds a lazuli\.\S+, whose making may run code; .* weights_only=False$"):
+        lz.load("net.pt")
+    assert lz.load("net.pt", weights_only=False)["net"](lz.ones(1, 2)).shape == (1, 1)
+    lz.save(Harmful(), "harmful.pt")
+    with pytest.raises(pickle.UnpicklingError, match="holds a posix.mkdir"):
+        lz.load("harmful.pt")
+    assert not os.path.exists("harm")
+
+
+def test_files_that_are_none_say_so(tmp_path):
+    path = tmp_path / "a.pt"
+    with pytest.raises(lz.NotFoundError, match=r"^load: there is no file .*a\.pt$"):
+        lz.load(path)
+    for text, message in ((b"", "neither a safetensors file nor one of save"), (b"epoch,loss\n1,2\n", "neither a safetensors file nor one of save")):
+        path.write_bytes(text)
+        with pytest.raises(lz.InvalidArgumentError, match=rf"^load: .*a\.pt is {message}"):
+            lz.load(path)
+    lz.save([lz.ones(1000), 3], path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(lz.InvalidArgumentError, match=r"^load: .*a\.pt is truncated, or not whole"):
+        lz.load(path)
+
+
+def test_a_failure_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.pt"
+    lz.save([1], path)
+    with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+        lz.save([lz.ones(10), lambda: 0], path)
+    assert lz.load(path) == [1] and os.listdir(tmp_path) == ["a.pt"]
+    with pytest.raises(FileNotFoundError):
+        lz.save([1], tmp_path / "nowhere" / "a.pt")

@@ -268,7 +268,7 @@ WITHOUT_ROW = {
                                "register_hook set_data set_name size tolist get_printoptions printoptions set_printoptions",
     "of the library": "as_tensor asarray frombuffer compile get_default_device set_default_device set_default_tensor_type *_float32_matmul_precision "
                       "set_flush_denormal set_num_threads typename use_deterministic_algorithms are_deterministic_algorithms_enabled devices dtype_of from_dlpack from_numpy grad_enabled gradcheck is_tensor load_safetensors "
-                      "manual_seed mark_step memory_report memory_stats random_seed randperm save_safetensors set_memory_limit "
+                      "load manual_seed mark_step memory_report memory_stats random_seed randperm save save_safetensors set_memory_limit "
                       "sync tensor is_anomaly_check_nan_enabled is_anomaly_enabled",
 }
 

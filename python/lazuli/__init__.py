@@ -55,6 +55,7 @@ import lazuli.random
 import lazuli.runtime
 import lazuli.signal
 import lazuli.special
+import lazuli.testing
 import lazuli.utils
 
 # Errors and dumps show the line that called into this package, not lines of it, nor of what calls it for users.

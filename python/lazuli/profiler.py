@@ -10,15 +10,18 @@ LAZULI_PROFILE=profile.json profiles a whole program that knows nothing of it. d
 
 import contextlib as _contextlib
 import os as _os
-import socket as _socket
 
 from lazuli._C.profiler import *  # noqa: F403
-from lazuli._C.profiler import start, stop, table
+from lazuli._C.profiler import Scope, start, stop, table
+
+record_function = Scope  # as PyTorch calls it
 
 
 def capture(socket, seconds=3.0, path=None):
     """A profile of another process, which runs with LAZULI_PROFILE_SOCKET=socket: its trace for Perfetto as bytes, written to `path` if given."""
-    with _socket.socket(_socket.AF_UNIX) as connection:
+    import socket as sockets  # which few programs need
+
+    with sockets.socket(sockets.AF_UNIX) as connection:
         connection.settimeout(seconds + 60)
         connection.connect(_os.fspath(socket))
         connection.sendall(b"profile %d\n" % round(seconds * 1000))

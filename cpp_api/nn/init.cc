@@ -25,11 +25,11 @@ void Check(const Tensor& t, const char* function, SourceLocation loc) {
 
 void Set(Tensor& t, const Tensor& value) { t.copy_(value); }
 
-void SetUniform(Tensor& t, double low, double high) {
-  Set(t, rand(t.sizes(), t.dtype(), t.device()) * (high - low) + low);
+void SetUniform(Tensor& t, double low, double high, const OptionalGenerator& generator) {
+  Set(t, rand(t.sizes(), t.dtype(), t.device(), generator) * (high - low) + low);
 }
-void SetNormal(Tensor& t, double mean, double deviation) {
-  Set(t, randn(t.sizes(), t.dtype(), t.device()) * deviation + mean);
+void SetNormal(Tensor& t, double mean, double deviation, const OptionalGenerator& generator) {
+  Set(t, randn(t.sizes(), t.dtype(), t.device(), generator) * deviation + mean);
 }
 
 struct Fans {
@@ -90,25 +90,27 @@ double calculate_gain(Nonlinearity nonlinearity, double slope) {
   return 1;
 }
 
-void uniform_(Tensor t, double low, double high, SourceLocation loc) {
+void uniform_(Tensor t, double low, double high, const OptionalGenerator& generator,
+              SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
   Check(t, "uniform_", loc);
-  SetUniform(t, low, high);
+  SetUniform(t, low, high, generator);
 }
 
-void normal_(Tensor t, double mean, double deviation, SourceLocation loc) {
+void normal_(Tensor t, double mean, double deviation, const OptionalGenerator& generator,
+             SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
   Check(t, "normal_", loc);
-  SetNormal(t, mean, deviation);
+  SetNormal(t, mean, deviation, generator);
 }
 
 // By inversion: a uniform number between the probabilities of the limits, and the inverse of the
 // normal distribution there - Newton's method on erf, from a start that suffices within 5
 // deviations.
 void trunc_normal_(Tensor t, double mean, double deviation, double low, double high,
-                   SourceLocation loc) {
+                   const OptionalGenerator& generator, SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
   Check(t, "trunc_normal_", loc);
@@ -120,7 +122,8 @@ void trunc_normal_(Tensor t, double mean, double deviation, double low, double h
     return std::erf((v - mean) / deviation / std::sqrt(2.0));
   };
   const double from = probability(low), to = probability(high);
-  const Tensor p = rand(t.sizes(), kFloat64, t.device()) * (to - from) + from;  // erf of the result
+  const Tensor p =
+      rand(t.sizes(), kFloat64, t.device(), generator) * (to - from) + from;  // erf of the result
   // Winitzki's approximation, then three steps of Newton.
   const Tensor l = log1p(-(p * p)), a = l * 0.5 + 4.330746750799873;
   Tensor x = sign(p) * sqrt(sqrt(a * a - l * 6.802721088435374) - a);
@@ -149,33 +152,36 @@ void eye_(Tensor t, SourceLocation loc) {
   Set(t, rows == unsqueeze(arange(t.size(1), kInt64, t.device()), 0));
 }
 
-void xavier_uniform_(Tensor t, double gain, SourceLocation loc) {
+void xavier_uniform_(Tensor t, double gain, const OptionalGenerator& generator,
+                     SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
   const Fans fans = FansOf(t, "xavier_uniform_", loc);
   const double bound = gain * std::sqrt(6 / (fans.in + fans.out));
-  SetUniform(t, -bound, bound);
+  SetUniform(t, -bound, bound, generator);
 }
-void xavier_normal_(Tensor t, double gain, SourceLocation loc) {
+void xavier_normal_(Tensor t, double gain, const OptionalGenerator& generator, SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
   const Fans fans = FansOf(t, "xavier_normal_", loc);
-  SetNormal(t, 0, gain * std::sqrt(2 / (fans.in + fans.out)));
+  SetNormal(t, 0, gain * std::sqrt(2 / (fans.in + fans.out)), generator);
 }
 
-void kaiming_uniform_(Tensor t, const KaimingOptions& options, SourceLocation loc) {
+void kaiming_uniform_(Tensor t, const KaimingOptions& options, const OptionalGenerator& generator,
+                      SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
   const double bound = std::sqrt(3.0) * KaimingDeviation(t, options, "kaiming_uniform_", loc);
-  SetUniform(t, -bound, bound);
+  SetUniform(t, -bound, bound, generator);
 }
-void kaiming_normal_(Tensor t, const KaimingOptions& options, SourceLocation loc) {
+void kaiming_normal_(Tensor t, const KaimingOptions& options, const OptionalGenerator& generator,
+                     SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
-  SetNormal(t, 0, KaimingDeviation(t, options, "kaiming_normal_", loc));
+  SetNormal(t, 0, KaimingDeviation(t, options, "kaiming_normal_", loc), generator);
 }
 
-void orthogonal_(Tensor t, double gain, SourceLocation loc) {
+void orthogonal_(Tensor t, double gain, const OptionalGenerator& generator, SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
   FansOf(t, "orthogonal_", loc);
@@ -183,7 +189,7 @@ void orthogonal_(Tensor t, double gain, SourceLocation loc) {
   const std::int64_t rows = t.size(0), columns = t.numel() / rows;
   const bool wide = rows <= columns;  // then the rows are orthogonal
   const Dims dims = wide ? Dims{rows, columns} : Dims{columns, rows};
-  std::vector<double> numbers = randn(dims, kFloat64, t.device()).to_vector<double>();
+  std::vector<double> numbers = randn(dims, kFloat64, t.device(), generator).to_vector<double>();
   MakeOrthogonal(numbers, static_cast<std::size_t>(dims[1]));
   const Tensor made = tensor(numbers, dims, t.device()) * gain;
   Set(t, reshape(wide ? made : made.t(), t.sizes()));
@@ -218,7 +224,8 @@ void dirac_(Tensor t, std::int64_t groups, SourceLocation loc) {
   Set(t, tensor(numbers, t.sizes(), t.device()));
 }
 
-void sparse_(Tensor t, double sparsity, double deviation, SourceLocation loc) {
+void sparse_(Tensor t, double sparsity, double deviation, const OptionalGenerator& generator,
+             SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
   Check(t, "sparse_", loc);
@@ -229,8 +236,8 @@ void sparse_(Tensor t, double sparsity, double deviation, SourceLocation loc) {
   const auto zeros =
       static_cast<std::int64_t>(std::ceil(sparsity * static_cast<double>(t.size(0))));
   // The places of a column in a random order.
-  const Tensor places = argsort(argsort(rand(t.sizes(), kFloat32, t.device()), 0), 0);
-  SetNormal(t, 0, deviation);
+  const Tensor places = argsort(argsort(rand(t.sizes(), kFloat32, t.device(), generator), 0), 0);
+  SetNormal(t, 0, deviation, generator);
   Set(t, masked_fill(t, places < zeros, 0));
 }
 

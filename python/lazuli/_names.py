@@ -56,21 +56,21 @@ def broadcast_shapes(*shapes):
     return tuple(result)
 
 
-def gradient(x, *, spacing=1, dim=None, edge_order=1):
-    """The slopes of x along dims, a tuple; spacing is a number, one for each dim, or a tensor of coordinates for each."""
+def gradient(input, *, spacing=1, dim=None, edge_order=1):
+    """The slopes of input along dims, a tuple; spacing is a number, one for each dim, or a tensor of coordinates for each."""
     if spacing is None:
         spacing = 1
     if not isinstance(spacing, (tuple, list)):
-        return _C.gradient(x, [spacing] if isinstance(spacing, Tensor) else spacing, dim, edge_order)
+        return _C.gradient(input, [spacing] if isinstance(spacing, Tensor) else spacing, dim, edge_order)
     if all(isinstance(s, Tensor) for s in spacing):
-        return _C.gradient(x, spacing, dim, edge_order)
-    dims = list(range(x.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+        return _C.gradient(input, spacing, dim, edge_order)
+    dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     if len(dims) != len(spacing):
         raise _C.InvalidArgumentError(f"gradient: expected as many numbers as there are dims, {len(dims)}, got {len(spacing)}")
-    return tuple(_C.gradient(x, s, [d], edge_order)[0] for s, d in zip(spacing, dims, strict=True))
+    return tuple(_C.gradient(input, s, [d], edge_order)[0] for s, d in zip(spacing, dims, strict=True))
 
 
-def tensor_split(x, indices_or_sections=None, dim=0, *, indices=None, sections=None):
+def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sections=None):
     """So many pieces along dim, or those that begin at positions, which may be a tensor."""
     given = [i for i in (indices_or_sections, indices, sections) if i is not None]
     if len(given) != 1:
@@ -80,14 +80,14 @@ def tensor_split(x, indices_or_sections=None, dim=0, *, indices=None, sections=N
         if parts.ndim > 1 or parts.dtype != _C.int64:
             raise _C.InvalidArgumentError(f"tensor_split: indices must be of int64 and at most one dim, are {parts.dtype!r} of {tuple(parts.shape)}")
         parts = parts.tolist()
-    return _C.tensor_split(x, parts, dim)
+    return _C.tensor_split(input, parts, dim)
 
 
-def index_put(x, indices, values, accumulate=False):
-    """x with values at positions, or added there; None among the indices is all of a dim."""
-    if not isinstance(x, Tensor):
-        raise _C.WrongTypeError(f"index_put: x must be Tensor, not {type(x).__name__}")
-    made = x.clone()
+def index_put(input, indices, values, accumulate=False):
+    """input with values at positions, or added there; None among the indices is all of a dim."""
+    if not isinstance(input, Tensor):
+        raise _C.WrongTypeError(f"index_put: input must be Tensor, not {type(input).__name__}")
+    made = input.clone()
     made.index_put_(indices, values, accumulate)
     return made
 

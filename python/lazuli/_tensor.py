@@ -45,9 +45,10 @@ def from_numpy(array, device=None):
     return _C._from_numpy(array, device, False)
 
 
-def from_dlpack(array):
-    """A tensor of what another library exports through DLPack; shares memory as from_numpy() does."""
-    return from_numpy(np.from_dlpack(array))
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor of what another library exports through DLPack; shares memory as from_numpy() does, unless it is to be copied or moved."""
+    made = from_numpy(np.from_dlpack(ext_tensor))
+    return made.clone().to(device=device) if copy or device is not None else made
 
 
 def _method(function):
@@ -85,9 +86,9 @@ def to(self, *targets, dtype=None, device=None, non_blocking=False, copy=False, 
 
 
 @_method
-def where(self, condition, y):
-    """The elements where the condition holds, else y."""
-    return _C.where(condition, self, y)
+def where(self, condition, other):
+    """The elements where the condition holds, else other."""
+    return _C.where(condition, self, other)
 
 
 @_method

@@ -51,14 +51,14 @@ class iinfo:  # noqa: N801
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
-def is_floating_point(x):
+def is_floating_point(input):
     """Whether the elements are floats."""
-    return x.dtype.is_floating_point
+    return input.dtype.is_floating_point
 
 
-def is_complex(x):
+def is_complex(input):
     """Whether the elements are complex numbers."""
-    return x.dtype.is_complex
+    return input.dtype.is_complex
 
 
 Tensor.is_floating_point, Tensor.is_complex = is_floating_point, is_complex

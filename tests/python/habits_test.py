@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import lazuli as lz
+from lazuli import nn
+from lazuli.nn import functional as F  # noqa: N812
 
 
 def test_arguments_go_by_the_names_of_pytorch_and_numpy_too():
@@ -294,7 +296,7 @@ def test_dtypes_and_classes_of_errors_at_the_edges():
         lz.nn.functional.avg_pool2d(lz.ones(1, 4, 4, dtype=lz.bool), 2)
     assert lz.nn.functional.batch_norm(lz.zeros(0), lz.zeros(0), lz.zeros(0)).shape == (0,)
     one = lz.tensor(2.0, requires_grad=True)
-    assert lz.nn.functional.feature_alpha_dropout(one, 1.0).item() == 0
+    assert lz.nn.functional.feature_alpha_dropout(one, 1.0, True).item() == 0
     row = lz.ones(5, requires_grad=True)
     lz.gather(row, 0, lz.zeros(2, 0, dtype=lz.int64)).sum().backward()
     assert row.grad.tolist() == [0] * 5
@@ -444,3 +446,46 @@ def test_weights_of_matrices():
     assert lz.allclose(w @ w.T, 4 * lz.eye(3), atol=1e-5)
     assert lz.nn.init.dirac_(lz.empty(2, 2, 1)).squeeze().tolist() == [[1, 0], [0, 1]]
     assert (lz.nn.init.sparse_(lz.empty(4, 3), 0.5) == 0).sum(0).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("call", [
+    lambda: lz.pow(input=lz.ones(1), exponent=2), lambda: lz.where(condition=lz.tensor([True]), input=lz.ones(1), other=lz.zeros(1)),
+    lambda: lz.ones(1).where(condition=lz.tensor([True]), other=lz.zeros(1)), lambda: lz.ones(1).repeat(repeats=(1,)),
+    lambda: lz.split(tensor=lz.ones(2), split_size_or_sections=1, dim=0)[0], lambda: lz.outer(input=lz.ones(1), vec2=lz.ones(1))[0],
+    lambda: lz.cdist(x1=lz.ones(1, 1), x2=lz.zeros(1, 1))[0], lambda: F.dropout(input=lz.ones(1), p=0.0),
+    lambda: F.cosine_similarity(x1=lz.ones(1), x2=lz.ones(1), dim=0, eps=0.0).reshape(1), lambda: lz.ones(1).requires_grad_(requires_grad=False),
+    lambda: nn.init.normal_(tensor=lz.zeros(1), mean=1.0, std=0.0), lambda: nn.init.trunc_normal_(lz.zeros(1), mean=1.0, std=1e-9, a=0.0, b=2.0),
+    lambda: nn.init.uniform_(lz.zeros(1), a=1.0, b=1.0, generator=lz.Generator()), lambda: nn.init.constant_(lz.zeros(1), val=1.0),
+    lambda: nn.init.kaiming_normal_(lz.zeros(1, 1), a=0, mode="fan_out", nonlinearity="relu", generator=lz.Generator())[0] * 0 + 1,
+    lambda: lz.tensor([nn.init.calculate_gain("leaky_relu", param=1.0)]), lambda: lz.from_dlpack(ext_tensor=lz.ones(1), device="cpu", copy=True),
+    lambda: nn.Sequential(nn.Identity()).forward(input=lz.ones(1)), lambda: nn.ModuleList(modules=[nn.Identity()])[0](lz.ones(1)),
+    lambda: nn.ModuleDict(modules={"a": nn.Identity()})["a"](lz.ones(1)), lambda: nn.ParameterDict(parameters={"a": lz.ones(1)})["a"]])
+def test_keywords_are_pytorchs(call):
+    assert call().tolist() == [1]
+
+
+def test_keywords_of_modules_are_pytorchs():
+    net, kept = nn.Linear(1, 1), {}
+    net.apply(fn=lambda module: kept.update(seen=module))
+    assert kept.pop("seen") is net and not net.train(mode=False).training and not net.requires_grad_(requires_grad=False).weight.requires_grad
+    net.state_dict(destination=kept, prefix="a.")
+    assert list(kept) == ["a.weight", "a.bias"] and net.load_state_dict(state_dict=net.state_dict(), strict=True).missing_keys == []
+    steps = nn.Sequential(net).append(module=net).insert(index=0, module=nn.ReLU()).extend(sequential=[net])
+    assert len(steps) == 4 and isinstance(steps.pop(key=0), nn.ReLU) and sum(1 for _ in steps.modules(remove_duplicate=False)) == 4
+    net.register_buffer(name="kept", tensor=lz.ones(1))
+    net.register_parameter(name="more", param=nn.Parameter(lz.ones(1)))
+    assert list(net.state_dict()) == ["weight", "bias", "more", "kept"]
+    x = lz.zeros(3, requires_grad=True)
+    slope, = lz.autograd.grad(outputs=(x * 2).sum(), inputs=x, grad_outputs=None, retain_graph=True, create_graph=True, only_inputs=True)
+    assert slope.tolist() == [2, 2, 2]
+
+
+def test_defaults_that_are_not_those_of_their_kin():
+    x = lz.ones(4, 3, 2)
+    assert F.alpha_dropout(x).equal(x) and F.feature_alpha_dropout(x).equal(x) and not F.dropout(x, 0.99).equal(x)
+    lazy = nn.LazyInstanceNorm1d()
+    lazy(x)
+    assert lazy.weight.shape == (3,) and lazy.running_mean.shape == (3,) and nn.InstanceNorm1d(3).weight is None
+    assert nn.InstanceNorm1d(3, affine=True, bias=False).bias is None
+    loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).abs().sum(1), margin=2.0, swap=True, reduction="sum")
+    assert loss(lz.ones(2, 3), lz.zeros(2, 3), lz.full((2, 3), 2.0)).item() == 4

@@ -35,7 +35,7 @@ def test_signatures_have_names_types_and_defaults():
     layers = (FOLDER / "_C/nn/__init__.pyi").read_text()
     assert "class Linear(Module):" in layers
     assert "def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None" in layers
-    assert "def state_dict(self, *, prefix" in layers
+    assert "def state_dict(self, *, destination" in layers
 
 
 def test_every_public_function_is_in_a_stub():

@@ -30,12 +30,18 @@ def python_parameters(row, in_place):
     return ()
 
 
+def slot_of(row, i):
+    """Where argument i comes, behind the fields of options before it."""
+    before = [p for p in row.parameters[:i] if p.type.endswith("Options")]
+    return " + ".join([str(i - len(before)), *(f"kFieldCount<{python_value(row, p)}>" for p in before)])
+
+
 def python_row(row, in_place=False, number=0):
     """What Python calls for a row, and its FunctionRow, with the number of the overload."""
     if in_place:  # of a tensor, whatever the function takes
         row = dataclasses.replace(row, parameters=(Parameter("Tensor", "x"), *row.parameters[1:]))
     name, id_ = row.name + ("_" if in_place else ""), row_id(row, in_place, number)
-    body = [f"  Given<{python_value(row, p)}> {p.name}(signature, slots, {i});" for i, p in enumerate(row.parameters)]
+    body = [f"  Given<{python_value(row, p)}> {p.name}(signature, slots, {slot_of(row, i)});" for i, p in enumerate(row.parameters)]
     added = python_parameters(row, in_place)
     body += [f"  Given<bool> {p.name}(signature, slots, {i});" for i, p in enumerate(added, len(row.parameters))]
     body.append("  const Caller caller;")

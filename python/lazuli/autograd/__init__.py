@@ -16,15 +16,18 @@ def _gradients(given):
     return [] if given is None else _list(given)
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None, is_grads_batched=False,
-         materialize_grads=False):
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
     """The gradients of the outputs with respect to the inputs, leaves or results, as a tuple; .grad stays as it is.
 
     grad_outputs are the gradients of the outputs: None, or one each, of which those of scalars may be None. With
     create_graph the gradients have a history of their own; it keeps what the forward pass saved, as retain_graph does.
     An input that the outputs do not depend on is a mistake, or None if allow_unused, or zeros if materialize_grads. With
-    is_grads_batched the first dim of grad_outputs counts several gradients, each of which has its own results.
+    is_grads_batched the first dim of grad_outputs counts several gradients, each of which has its own results. only_inputs is of
+    PyTorch's past: backward() is for gradients of more.
     """
+    if not only_inputs:
+        raise ValueError("grad: gives gradients of its inputs only; backward() accumulates those of the leaves")
     retain = create_graph if retain_graph is None else retain_graph
     outputs, inputs, gradients = _list(outputs), _list(inputs), _gradients(grad_outputs)
     if materialize_grads and allow_unused is False:

@@ -52,34 +52,34 @@ class Sequential(Module):
     def _name_at(self, i):
         return list(self._steps)[_place(i, len(self))]
 
-    def append(self, step):
+    def append(self, module):
         """Adds a step behind the others; returns self."""
-        self._put(str(len(self._steps)), step)
+        self._put(str(len(self._steps)), module)
         return self
 
-    def extend(self, steps):
+    def extend(self, sequential):
         """Adds steps behind the others; returns self."""
-        for step in steps:
+        for step in sequential:
             self.append(step)
         return self
 
-    def insert(self, i, step):
-        """Puts a step in front of step i; the names become positions again. Returns self."""
+    def insert(self, index, module):
+        """Puts a step in front of step `index`; the names become positions again. Returns self."""
         steps = list(self)
-        steps.insert(max(min(operator.index(i), len(steps)), -len(steps)), step)
+        steps.insert(max(min(operator.index(index), len(steps)), -len(steps)), module)
         self._renumber(steps)
         return self
 
-    def pop(self, i=-1):
-        """Takes step i out and gives it."""
-        step = self[i]
-        del self[i]
+    def pop(self, key=-1):
+        """Takes step `key` out and gives it."""
+        step = self[key]
+        del self[key]
         return step
 
-    def forward(self, x):
+    def forward(self, input):
         for step in self._steps.values():
-            x = step(x)
-        return x
+            input = step(input)
+        return input
 
     def __len__(self):
         return len(self._steps)
@@ -111,11 +111,15 @@ class Sequential(Module):
 class ModuleList(Sequential):
     """Modules by number, for a forward() that says what to do with them."""
 
-    def __init__(self, modules=()):
-        super().__init__(*modules)
+    def __init__(self, modules=None):
+        super().__init__(*(() if modules is None else modules))
 
     def __getitem__(self, i):
         return type(self)(list(self)[i]) if isinstance(i, slice) else super().__getitem__(i)
+
+    def extend(self, modules):
+        """Adds modules behind the others; returns self."""
+        return super().extend(modules)
 
     def __iadd__(self, modules):
         return self.extend(modules)
@@ -196,6 +200,9 @@ class _Dict(Module):
 class ModuleDict(_Dict):
     """Modules by name, for a forward() that says what to do with them."""
 
+    def __init__(self, modules=None):
+        super().__init__(modules)
+
     def _checked(self, key, module):
         if not isinstance(module, Module):
             raise TypeError(f"ModuleDict: '{key}' is no module but {type(module).__name__}")
@@ -219,6 +226,9 @@ def _line_of(name, value):
 class ParameterDict(_Dict):
     """Parameters by name; a tensor becomes one."""
 
+    def __init__(self, parameters=None):
+        super().__init__(parameters)
+
     def _checked(self, _, value):
         return _parameter(value)
 
@@ -229,10 +239,10 @@ class ParameterDict(_Dict):
 class ParameterList(Module):
     """Parameters by number; a tensor becomes one."""
 
-    def __init__(self, values=()):
+    def __init__(self, values=None):
         super().__init__()
         self._size = 0
-        self.extend(values)
+        self.extend(() if values is None else values)
 
     def append(self, value):
         """Adds a parameter behind the others; returns self."""

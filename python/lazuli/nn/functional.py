@@ -29,23 +29,23 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return _functional.kl_div(input, target, log_target, reduction)
 
 
-def dropout(x, p=0.5, training=True, inplace=False):
-    """Each element zeroed with probability p, the rest scaled by 1 / (1 - p); x itself unless training."""
+def dropout(input, p=0.5, training=True, inplace=False):
+    """Each element zeroed with probability p, the rest scaled by 1 / (1 - p); input itself unless training."""
     if not 0 <= p <= 1:
         raise _C.InvalidArgumentError(f"dropout: p must be in [0, 1], is {p}")
-    return _C.dropout(x, p, inplace=inplace) if training else x
+    return _C.dropout(input, p, inplace=inplace) if training else input
 
 
-def _dropped(name, doc, call, ranks=()):
+def _dropped(name, doc, call, ranks=(), in_training=True):
     """`ranks`: what x may have; of the lowest it is one sample."""
-    def function(x, p=0.5, training=True, inplace=False):
+    def function(input, p=0.5, training=in_training, inplace=False):
         if not 0 <= p <= 1:
             raise _C.InvalidArgumentError(f"{name}: p must be in [0, 1], is {p}")
-        if name == "dropout1d" and x.ndim not in ranks:
-            raise _C.InvalidArgumentError(f"{name}: takes 2 or 3 dims, not {x.ndim}")
-        single = len(ranks) > 0 and x.ndim == ranks[0]
-        y = call(x.unsqueeze(0), p, training).squeeze(0) if single else call(x, p, training)
-        return x.copy_(y) if inplace and training else y
+        if name == "dropout1d" and input.ndim not in ranks:
+            raise _C.InvalidArgumentError(f"{name}: takes 2 or 3 dims, not {input.ndim}")
+        single = len(ranks) > 0 and input.ndim == ranks[0]
+        y = call(input.unsqueeze(0), p, training).squeeze(0) if single else call(input, p, training)
+        return input.copy_(y) if inplace and training else y
 
     function.__name__, function.__doc__ = name, doc
     return function
@@ -53,8 +53,8 @@ def _dropped(name, doc, call, ranks=()):
 
 dropout1d, dropout2d, dropout3d = (_dropped(f"dropout{n}d", f"dropout() of whole channels of x [N, C, ...] of {n} dims.", _C.feature_dropout, ranks)
                                    for n, ranks in ((1, (2, 3)), (2, ()), (3, (4, 5))))
-alpha_dropout = _dropped("alpha_dropout", "dropout() that keeps mean and variance of what selu gives.", _C.alpha_dropout)
-feature_alpha_dropout = _dropped("feature_alpha_dropout", "alpha_dropout() of whole channels.", _C.feature_alpha_dropout)
+alpha_dropout = _dropped("alpha_dropout", "dropout() that keeps mean and variance of what selu gives.", _C.alpha_dropout, in_training=False)
+feature_alpha_dropout = _dropped("feature_alpha_dropout", "alpha_dropout() of whole channels.", _C.feature_alpha_dropout, in_training=False)
 
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
@@ -67,13 +67,13 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     return _C.zeros_like(logits).scatter_(dim, place, 1.0) - soft.detach() + soft
 
 
-def rrelu(x, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu() whose slope, in training, is drawn between the two for each element; else their mean."""
     if lower > upper:
         raise _C.InvalidArgumentError(f"rrelu: lower must not be above upper, are {lower} and {upper}")
-    slope = _C.empty_like(x).uniform_(lower, upper) if training else (lower + upper) / 2
-    y = _C.where(x > 0, x, x * slope)
-    return x.copy_(y) if inplace else y
+    slope = _C.empty_like(input).uniform_(lower, upper) if training else (lower + upper) / 2
+    y = _C.where(input > 0, input, input * slope)
+    return input.copy_(y) if inplace else y
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
@@ -100,38 +100,38 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     return loss if reduction == "none" else getattr(loss, reduction)()
 
 
-def upsample(x, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """interpolate()."""
-    return interpolate(x, size, scale_factor, mode, align_corners)  # noqa: F405
+    return interpolate(input, size, scale_factor, mode, align_corners)  # noqa: F405
 
 
-def upsample_nearest(x, size=None, scale_factor=None):
+def upsample_nearest(input, size=None, scale_factor=None):
     """interpolate() to the nearest element."""
-    return interpolate(x, size, scale_factor)  # noqa: F405
+    return interpolate(input, size, scale_factor)  # noqa: F405
 
 
-def upsample_bilinear(x, size=None, scale_factor=None):
+def upsample_bilinear(input, size=None, scale_factor=None):
     """interpolate() by lines, with corners that keep their places."""
-    return interpolate(x, size, scale_factor, "bilinear", True)  # noqa: F405
+    return interpolate(input, size, scale_factor, "bilinear", True)  # noqa: F405
 
 
-def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """3-D convolution of x [N, C, D, H, W] with weight [O, C / groups, kd, kh, kw] and bias [O]; padding "same" keeps the size, "valid" is 0."""
     if padding == "same":
         steps, apart = ([v] * 3 if isinstance(v, int) else list(v) for v in (stride, dilation))
         if set(steps) != {1}:
             raise _C.InvalidArgumentError("conv3d: padding='same' is not supported for strided convolutions")
         reach = [d * (k - 1) for d, k in zip(apart, weight.shape[2:], strict=True)]
-        x = _C.pad(x, [p for r in reversed(reach) for p in (r // 2, r - r // 2)])
+        input = _C.pad(input, [p for r in reversed(reach) for p in (r // 2, r - r // 2)])
     elif isinstance(padding, str) and padding != "valid":
         raise _C.InvalidArgumentError(f"conv3d: padding must be numbers, 'same' or 'valid', is {padding!r}")
-    return _C.conv3d(x, weight, bias, stride, 0 if isinstance(padding, str) else padding, dilation, groups)
+    return _C.conv3d(input, weight, bias, stride, 0 if isinstance(padding, str) else padding, dilation, groups)
 
 
-def max_pool3d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """Largest element of each window of x [N, C, D, H, W], as max_pool2d(), and on demand their positions in the volume."""
     call = _C.max_pool3d_with_indices if return_indices else _C.max_pool3d
-    return call(x, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
+    return call(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
 
 
 def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
@@ -317,6 +317,6 @@ globals().update({_name: getattr(_C.Tensor, _name) for _name in (
     "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "selu_", "threshold_")})
 
 
-def rrelu_(x, lower=1.0 / 8, upper=1.0 / 3, training=False):
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
     """In place: rrelu()."""
-    return rrelu(x, lower, upper, training, True)
+    return rrelu(input, lower, upper, training, True)

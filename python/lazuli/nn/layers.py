@@ -339,12 +339,13 @@ class InstanceNorm(Module):
 
     _rank = 2
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None):
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None,
+                 *, bias=True):
         super().__init__()
         self.num_features, self.eps, self.momentum, self.affine, self.track_running_stats = num_features, eps, momentum, affine, track_running_stats
         made = {"dtype": dtype, "device": device}
         self.weight = Parameter(_C.ones(num_features, **made)) if affine else None
-        self.bias = Parameter(_C.zeros(num_features, **made)) if affine else None
+        self.bias = Parameter(_C.zeros(num_features, **made)) if affine and bias else None
         self.register_buffer("running_mean", _C.zeros(num_features, **made) if track_running_stats else None)
         self.register_buffer("running_var", _C.ones(num_features, **made) if track_running_stats else None)
         self.register_buffer("num_batches_tracked", _C.zeros((), dtype=_C.int64) if track_running_stats else None)

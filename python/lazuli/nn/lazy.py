@@ -11,9 +11,13 @@ __all__ = []
 class LazyModuleMixin:
     """A layer that has not seen an input: its parameters are there, and get their size and values with it."""
 
-    _layer, _size, _place, _ranks = None, None, -1, ()  # what it becomes, the name of the size, the dim that says it, how many dims there may be
+    # What it becomes, the name of the size, the dim that says it, how many dims there may be, defaults of its own.
+    _layer, _size, _place, _ranks, _defaults = None, None, -1, (), {}
 
     def __init__(self, *arguments, **named):
+        if self._defaults:
+            named = {**self._defaults, **self.__signature__.bind(*arguments, **named).arguments}
+            arguments = ()
         groups = max(named.get("groups", 1), 1)  # which divide the channels
         object.__setattr__(self, "_lazily", (arguments, named))
         self._layer.__init__(self, groups, *arguments, **named)
@@ -50,18 +54,21 @@ def _tensors(module):
     return [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
 
 
-def _lazy(name, size, place, ranks):
-    layer = getattr(layers, name, None) or getattr(_C.nn, name)
-    signature = inspect.signature(layer)
+def _lazy(name, size, place, ranks, defaults=None):
+    """`defaults`: those that are not the layer's."""
+    layer, defaults = getattr(layers, name, None) or getattr(_C.nn, name), defaults or {}
+    parameters = list(inspect.signature(layer).parameters.values())[1:]
     made = type(f"Lazy{name}", (LazyModuleMixin, layer), {
-        "__signature__": signature.replace(parameters=list(signature.parameters.values())[1:]), "__module__": __name__,
-        "__doc__": f"{name} whose {size} is that of its first input.", "_layer": layer, "_size": size, "_place": place, "_ranks": ranks})
+        "__signature__": inspect.Signature([p.replace(default=defaults.get(p.name, p.default)) for p in parameters]), "__module__": __name__,
+        "__doc__": f"{name} whose {size} is that of its first input.", "_layer": layer, "_size": size, "_place": place, "_ranks": ranks,
+        "_defaults": defaults})
     globals()[made.__name__] = made
     __all__.append(made.__name__)
 
 
 _lazy("Linear", "in_features", -1, range(1, 64))
 for _n in (1, 2, 3):
-    for _name, _what in ((f"Conv{_n}d", "in_channels"), (f"ConvTranspose{_n}d", "in_channels"), (f"InstanceNorm{_n}d", "num_features")):
-        _lazy(_name, _what, -_n - 1, (_n + 1, _n + 2))
+    for _name in (f"Conv{_n}d", f"ConvTranspose{_n}d"):
+        _lazy(_name, "in_channels", -_n - 1, (_n + 1, _n + 2))
+    _lazy(f"InstanceNorm{_n}d", "num_features", -_n - 1, (_n + 1, _n + 2), {"affine": True, "track_running_stats": True})
     _lazy(f"BatchNorm{_n}d", "num_features", 1, (2, 3) if _n == 1 else (_n + 2,))

@@ -29,7 +29,7 @@ _LOSSES = {
     "SmoothL1Loss": (functional.smooth_l1_loss, "size_average reduce reduction beta"),
     "SoftMarginLoss": (functional.soft_margin_loss, "size_average reduce reduction"),
     "TripletMarginLoss": (functional.triplet_margin_loss, "margin p eps swap size_average reduce reduction"),
-    "TripletMarginWithDistanceLoss": (functional.triplet_margin_with_distance_loss, ""),
+    "TripletMarginWithDistanceLoss": (functional.triplet_margin_with_distance_loss, "distance_function margin swap reduction"),
 }
 __all__ = list(_LOSSES)
 

@@ -79,9 +79,9 @@ Module.add_module = register_module  # as PyTorch, which has two names for it
 
 
 @_method
-def register_parameter(self, name, value):
+def register_parameter(self, name, param):
     """Makes the tensor, or None for a parameter that is absent, an attribute; it requires a gradient."""
-    setattr(self, name, value if value is None or isinstance(value, Parameter) else Parameter(value))
+    setattr(self, name, param if param is None or isinstance(param, Parameter) else Parameter(param))
     return getattr(self, name)
 
 
@@ -91,12 +91,12 @@ def _buffers(module):
 
 
 @_method
-def register_buffer(self, name, value, persistent=True):
+def register_buffer(self, name, tensor, persistent=True):
     """Makes an attribute of state that is not trained, such as a running mean; assigning to it changes the elements.
 
     None keeps the name for a buffer that comes later. One that is not persistent is no part of state_dict().
     """
-    object.__setattr__(self, name, None if value is None else _register_buffer(self, name, value))
+    object.__setattr__(self, name, None if tensor is None else _register_buffer(self, name, tensor))
     vars(self).setdefault("_buffer_names", {})[name] = persistent
 
 
@@ -169,9 +169,9 @@ def children(self):
 
 
 @_method
-def modules(self):
-    """This module and all in it, each once."""
-    return (module for _, module in self.named_modules())
+def modules(self, remove_duplicate=True):
+    """This module and all in it, each once unless remove_duplicate is off."""
+    return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
 
 @_method
@@ -227,18 +227,18 @@ def get_buffer(self, target):
 
 
 @_method
-def apply(self, function):
+def apply(self, fn):
     """Calls the function with every module, inner ones first; returns self."""
     for child in self.children():
-        child.apply(function)
-    function(self)
+        child.apply(fn)
+    fn(self)
     return self
 
 
 @_method
-def train(self, on=True):
+def train(self, mode=True):
     """Training mode of this and all modules in it; returns self."""
-    self._train(on)
+    self._train(mode)
     return self
 
 
@@ -275,10 +275,10 @@ _method(_conversion("cpu", "cpu"))
 
 
 @_method
-def requires_grad_(self, on=True):
+def requires_grad_(self, requires_grad=True):
     """Whether the parameters are trained; returns self."""
     for parameter in self.parameters():
-        parameter.requires_grad = on
+        parameter.requires_grad = requires_grad
     return self
 
 
@@ -293,9 +293,10 @@ def zero_grad(self, set_to_none=True):
 
 
 @_method
-def state_dict(self, *, prefix="", keep_vars=False):
-    """Names and tensors of all parameters and buffers: the tensors themselves, so pickle or copy what should last."""
-    state = OrderedDict()
+def state_dict(self, *, destination=None, prefix="", keep_vars=False):
+    """Names and tensors of all parameters and buffers, put into destination if there is one: the tensors themselves, so pickle or copy
+    what should last."""
+    state = OrderedDict() if destination is None else destination
     for path, module in self.named_modules(prefix=prefix.removesuffix("."), remove_duplicate=False):
         kept = _buffers(module)
         for name, tensor in (*_own_parameters(module), *_own_buffers(module)):
@@ -305,14 +306,14 @@ def state_dict(self, *, prefix="", keep_vars=False):
 
 
 @_method
-def load_state_dict(self, state, strict=True, assign=False):
+def load_state_dict(self, state_dict, strict=True, assign=False):
     """Copies tensors or arrays into the parameters and buffers of the same names.
 
     Nothing changes unless all shapes and dtypes fit. Returns the names that are missing and those that are unknown, which
     strict takes for a mistake. `assign` is taken for programs that pass it: tensors stay, and get the elements.
     """
     of_ours = self.state_dict()
-    state = {**{name: tensor for name, tensor in self.named_buffers() if name not in of_ours}, **state}
+    state = {**{name: tensor for name, tensor in self.named_buffers() if name not in of_ours}, **state_dict}
     # Names that a module has for what another one registered first.
     first = {hash(tensor): name for name, tensor in (*self.named_parameters(), *self.named_buffers())}
     for name, tensor in (*self.named_parameters(remove_duplicate=False), *self.named_buffers(remove_duplicate=False)):

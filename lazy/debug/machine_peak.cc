@@ -35,32 +35,32 @@ double BestSeconds(F&& f) {
 constexpr int kChains = 12;
 constexpr int64_t kRounds = 100'000;
 
-[[gnu::target("avx512f")]] void Multiply512() {
-  __m512 sums[kChains];
-  const __m512 factor = _mm512_set1_ps(0.5f);
-  for (__m512& sum : sums) sum = factor;
+// `multiply_add` is of the instruction set of who calls this, into which both are inlined.
+template <class Vector, class F>
+[[gnu::always_inline]] inline void RunChains(const F& multiply_add) {
+  Vector sums[kChains];
+  for (Vector& sum : sums) sum = Vector{} + 0.5f;
+  const Vector factor = sums[0];
   for (int64_t i = 0; i < kRounds; ++i) {
 #pragma GCC unroll 12
-    for (__m512& sum : sums) sum = _mm512_fmadd_ps(sum, factor, factor);
+    for (Vector& sum : sums) multiply_add(sum, factor);
   }
-  __m512 all = sums[0];
-  for (const __m512& sum : sums) all = _mm512_add_ps(all, sum);
-  volatile float used = _mm512_reduce_add_ps(all);
+  Vector all = sums[0];
+  for (const Vector& sum : sums) all += sum;
+  volatile Vector used = all;
   static_cast<void>(used);
 }
 
+[[gnu::target("avx512f")]] void Multiply512() {
+  RunChains<__m512>([](__m512& sum, const __m512& factor) __attribute__((target("avx512f"))) {
+    sum = _mm512_fmadd_ps(sum, factor, factor);
+  });
+}
+
 [[gnu::target("avx2,fma")]] void Multiply256() {
-  __m256 sums[kChains];
-  const __m256 factor = _mm256_set1_ps(0.5f);
-  for (__m256& sum : sums) sum = factor;
-  for (int64_t i = 0; i < kRounds; ++i) {
-#pragma GCC unroll 12
-    for (__m256& sum : sums) sum = _mm256_fmadd_ps(sum, factor, factor);
-  }
-  __m256 all = sums[0];
-  for (const __m256& sum : sums) all = _mm256_add_ps(all, sum);
-  volatile float used = _mm256_cvtss_f32(all);
-  static_cast<void>(used);
+  RunChains<__m256>([](__m256& sum, const __m256& factor) __attribute__((target("avx2,fma"))) {
+    sum = _mm256_fmadd_ps(sum, factor, factor);
+  });
 }
 
 double MeasureGflops() {

@@ -8,15 +8,21 @@
 
 namespace lazuli::lazy {
 
-inline std::string JsonText(std::string_view text) {
-  std::string quoted, json;
-  ir::AppendJsonString(quoted, text);
-  // The text of a script ends at "</script", wherever that stands.
-  for (const char c : quoted) {
-    if (c == '/' && json.ends_with('<')) json += '\\';
-    json += c;
+// The text of a script ends at "</script", wherever that stands.
+inline std::string InScript(std::string_view json) {
+  std::string text;
+  text.reserve(json.size());
+  for (const char c : json) {
+    if (c == '/' && text.ends_with('<')) text += '\\';
+    text += c;
   }
-  return json;
+  return text;
+}
+
+inline std::string JsonText(std::string_view text) {
+  std::string quoted;
+  ir::AppendJsonString(quoted, text);
+  return InScript(quoted);
 }
 
 }  // namespace lazuli::lazy

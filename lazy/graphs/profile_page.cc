@@ -5,20 +5,6 @@
 #include "lazy/graphs/profile_page_script.h"
 
 namespace lazuli::lazy {
-namespace {
-
-// The text of a script ends at "</script", wherever that stands.
-std::string InScript(std::string_view json) {
-  std::string text;
-  text.reserve(json.size());
-  for (const char c : json) {
-    if (c == '/' && text.ends_with('<')) text += '\\';
-    text += c;
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string ProfilePage(std::string_view title, std::string_view trace) {
   return ir::Str(

@@ -53,13 +53,26 @@ absl::Status MakeFile(const std::string& path, std::string_view text) {
   return status;
 }
 
+// Of a terminal, a pipe, another device: a file cannot take its place.
+absl::Status WriteInto(const std::string& path, std::string_view text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return FailedPrecondition("cannot write ", path, ": ", std::strerror(errno));
+  const absl::Status status = WriteAll(fd, text);
+  ::close(fd);
+  return Prefixed(status, Str("cannot write ", path, ": "));
+}
+
 }  // namespace
 
 absl::Status WriteTextFile(const std::string& path, std::string_view text) {
   namespace fs = std::filesystem;
   LAZULI_RETURN_IF_ERROR(MakeFolderOf(path));
   std::error_code error;
-  const std::string temporary = Str(path, ".", getpid(), ".tmp");
+  // Not a link is replaced, but what it leads to.
+  const bool exists = fs::exists(path, error);
+  const fs::path file = exists ? fs::canonical(path, error) : fs::path(path);
+  if (exists && !fs::is_regular_file(file, error)) return WriteInto(path, text);
+  const std::string temporary = Str(file.string(), ".", getpid(), ".tmp");
   errno = 0;
   std::ofstream out(temporary, std::ios::binary);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
@@ -70,7 +83,7 @@ absl::Status WriteTextFile(const std::string& path, std::string_view text) {
     fs::remove(temporary, error);
     return failed;
   }
-  fs::rename(temporary, path, error);
+  fs::rename(temporary, file, error);
   if (error) {
     const absl::Status failed = FailedPrecondition("cannot write ", path, ": ", error.message());
     fs::remove(temporary, error);

@@ -10,8 +10,8 @@
 
 namespace lazuli::ir {
 
-// Replaces or makes the file, through a temporary one beside it; folders above it are made. An
-// error names the file and why.
+// Replaces or makes the file, through a temporary one beside it; folders above it are made. Links are
+// followed, and what is no file, a terminal or a pipe, is written to. An error names the file and why.
 absl::Status WriteTextFile(const std::string& path, std::string_view text);
 
 // Makes the file, which must not be there: of several who try at a time one succeeds, and nobody sees

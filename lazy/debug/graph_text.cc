@@ -65,11 +65,14 @@ std::string LeafText(const Node& leaf, int64_t number) {
   return text;
 }
 
-// Positions of the node among the roots, or "".
+// Positions of the node among the roots, with which of its outputs that is unless it is the first,
+// or "".
 std::string RootText(const Trace& trace, const Node& node, std::string_view separator) {
   std::string text;
   for (std::size_t i = 0; i < trace.roots.size(); ++i) {
-    if (trace.roots[i].node.get() == &node) text += Str(separator, "ROOT=", i);
+    const Value& root = trace.roots[i];
+    if (root.node.get() == &node)
+      text += Str(separator, "ROOT=", i, root.index == 0 ? "" : Str(".", root.index));
   }
   return text;
 }

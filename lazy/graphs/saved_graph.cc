@@ -398,6 +398,8 @@ absl::StatusOr<SavedGraph> ReadGraph(const SavedRecord& record, const std::strin
     case Format::kProto: {
       auto module = record.format == Format::kHlo ? hlo::ParseModule(record.body)
                                                   : hlo::ParseModuleProto(record.body);
+      if (!module.ok() && record.format == Format::kProto)
+        return Prefixed(module.status(), Str(path, ": "));
       if (!module.ok())
         return Prefixed(module.status(), record.line == 1 ? Str(path, ":")
                                                           : Str(path, ": in the graph from line ",
@@ -436,7 +438,8 @@ std::string GraphText(const SavedGraph& graph) {
     if (!node.note.empty()) text += Str(", user_metadata=", node.note);
     if (!node.label.empty()) text += Str(", name=", node.label);
     for (const auto& [name, value] : node.attrs) text += Str(", ", name, "=", value);
-    for (const SavedNode::Root& root : node.roots) text += Str(", ROOT=", root.position);
+    for (const SavedNode::Root& root : node.roots)
+      text += Str(", ROOT=", root.position, root.output == 0 ? "" : Str(".", root.output));
     text += "\n";
   }
   return text + "}\n";

@@ -77,6 +77,8 @@ TEST(GraphTextTest, OutputsOfOneNodeAreNumbered) {
               HasSubstr("%2 = s64[2]{0} aten::add(%1.1, %1.1), device=INTERPRETER:0, ROOT=1\n"));
   EXPECT_THAT(PendingGraph({{next}}, GraphFormat::kDot),
               HasSubstr("node1 -> node2 [label=\"i=0,o=1\"]"));
+  EXPECT_THAT(PendingGraph({{indices, values}}, GraphFormat::kText),
+              HasSubstr("keepdim=0, device=INTERPRETER:0, ROOT=0.1, ROOT=1\n"));
 }
 
 TEST(GraphTextTest, NodesAreOnTheDeviceOfTheirUsers) {

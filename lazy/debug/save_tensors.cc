@@ -1,5 +1,6 @@
 #include "lazy/debug/save_tensors.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 
@@ -68,13 +69,28 @@ std::string FramesText(const SyncEvent& event) {
   return text.empty() ? Str("  ", Caller(event.reason), " ()\n") : text;
 }
 
+// What follows the module, the device's plan, as comments: the text is HLO for those who read it.
+std::string WithPlanAsComments(const std::string& text) {
+  const std::size_t end = text.rfind("\n}\n");
+  if (end == std::string::npos) return text;
+  const std::size_t plan = end + 3;
+  std::string commented = text.substr(0, plan);
+  for (std::size_t at = plan; at < text.size();) {
+    const std::size_t next = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string line = text.substr(at, next - at);
+    commented += Str(line == "\n" ? "" : "// ", line);
+    at = next;
+  }
+  return commented;
+}
+
 // Of XLA_DUMP_POST_OPTIMIZATIONS: compiles once more.
 absl::StatusOr<std::string> OptimizedHlo(const SyncEvent& event) {
   LAZULI_ASSIGN_OR_RETURN(const backend::CompileOptions options, CompileOptionsFor(event.device));
   LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted, EmitTrace(event.trace, event.name));
   LAZULI_ASSIGN_OR_RETURN(const backend::ExecutablePtr executable,
                           event.device.client->Compile(std::move(emitted.module), options));
-  return executable->ToString();
+  return WithPlanAsComments(executable->ToString());
 }
 
 absl::StatusOr<std::string> GraphBody(const SyncEvent& event, const std::string& format) {

@@ -9,14 +9,19 @@
 #include <unistd.h>
 
 #include "backend/cpu/cpu_client.h"
+#include "ir/graph/stack.h"
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/parser.h"
 #include "ir/support/flags.h"
+#include "ir/support/span_collector.h"
 #include "lazy/autograd/backward.h"
 #include "lazy/debug/debug_level.h"
 #include "lazy/debug/graph_analysis.h"
 #include "lazy/debug/metrics_file.h"
+#include "lazy/debug/profile.h"
 #include "lazy/debug/save_tensors.h"
+#include "lazy/graphs/graph_page.h"
+#include "lazy/graphs/saved_graph.h"
 #include "tests/lazy/lazy_test.h"
 
 namespace lazuli::lazy {
@@ -36,6 +41,7 @@ class EveryDumpTest : public testing::TestWithParam<std::string> {
   }
   ~EveryDumpTest() override {
     for (const auto& [flag, value] : flags_) EXPECT_TRUE(ir::SetFlag(flag, value).ok());
+    ir::SetIrDebug(false);
     GetProgramCache().Clear();
     TestClient() = before_;
     fs::remove_all(folder_);
@@ -83,12 +89,15 @@ TEST_P(EveryDumpTest, ATrainingRunLeavesThemAllAndComputesTheSame) {
   GetProgramCache().Clear();
 
   Set("--xla_dump_to", Path("xla"));
-  for (const std::string form : {"text", "proto", "dot"}) Set("--xla_dump_hlo_as_" + form, "true");
+  for (const std::string form : {"text", "proto", "dot", "html"})
+    Set("--xla_dump_hlo_as_" + form, "true");
   Set("--xla_dump_hlo_pass_re", ".*");
   Set("LAZULI_DUMP_DIR", Path("passes"));
   Set("LAZULI_DEBUG", "5,simplify=5");
   Set("LAZULI_DEBUG_FILE", Path("debug.txt"));
   Set("XLA_SAVE_TENSORS_FILE", Path("graphs"));
+  Set("XLA_SAVE_TENSORS_FMT", "hlo");
+  Set("XLA_DUMP_POST_OPTIMIZATIONS", "true");
   Set("XLA_METRICS_FILE", Path("metrics.txt"));
   Set("XLA_FNTRACKER_FILE", Path("fallbacks.txt"));
   Set("PT_XLA_DEBUG_LEVEL", "100");
@@ -97,8 +106,14 @@ TEST_P(EveryDumpTest, ATrainingRunLeavesThemAllAndComputesTheSame) {
   InitializeGraphAnalysis();
   InitializeMetricsFile();
   InitializeSaveTensors();
+  InstallModulePages();
+  ir::SetIrDebug(true);
+  const std::unique_ptr<ir::SpanCollector> spans = std::make_unique<ir::SpanCollector>();
   EXPECT_EQ(Train(), expected);
   ASSERT_TRUE(Sync().ok());
+  const Profile profile(spans->Spans());
+  for (const std::string_view name : {"profile.json", "profile.html", "tensorboard/"})
+    EXPECT_TRUE(profile.Save(Path(name)).ok()) << name;
 
   std::map<std::string, int> kinds;
   for (const auto& file : fs::directory_iterator(folder_ / "xla")) {
@@ -113,10 +128,18 @@ TEST_P(EveryDumpTest, ATrainingRunLeavesThemAllAndComputesTheSame) {
       EXPECT_TRUE(hlo::ParseModule(contents).ok()) << name;
     }
   }
-  for (const std::string kind : {".txt", ".pb", ".dot", ".debug_options"})
+  for (const std::string kind : {".txt", ".pb", ".dot", ".html", ".debug_options"})
     EXPECT_GT(kinds[kind], 0) << kind;
   EXPECT_THAT(Read(Path("debug.txt")), HasSubstr("lazuli: compiled SyncTensorsGraph."));
-  EXPECT_THAT(Read(Path("graphs.0")), HasSubstr("## END_GRAPH"));
+  const absl::StatusOr<SavedFile> graphs = ParseSaved(Path("graphs.0"), Read(Path("graphs.0")));
+  ASSERT_TRUE(graphs.ok() && graphs->torn.ok());
+  EXPECT_EQ(graphs->records.size(), 3u);
+  for (const SavedRecord& record : graphs->records) {
+    const absl::StatusOr<SavedGraph> graph = ReadGraph(record, graphs->path);
+    EXPECT_TRUE(graph.ok()) << Message(graph.status());
+  }
+  EXPECT_THAT(Read(Path("profile.json")), HasSubstr("\"traceEvents\""));
+  EXPECT_THAT(Read(Path("profile.html")), HasSubstr("traceEvents"));
   EXPECT_THAT(Read(Path("metrics.txt")), HasSubstr("[MetricsData; step="));
   EXPECT_THAT(Read(Path("analysis.txt")), HasSubstr("Compilation Analysis: "));
   if (GetParam() == "cpu") {

@@ -1,6 +1,8 @@
 #include "backend/runtime/program.h"
 
+#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "ir/support/run_step.h"
 #include "ir/support/status.h"
@@ -47,8 +49,29 @@ absl::Status RunThunks(const ThunkSequence& sequence, const RunBuffers& run) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// Of two arrays at one place of which a step makes one of the other, the step has the one that it
+// makes.
+void EndWhereWrittenOver(absl::Span<const int64_t> offsets, std::vector<ScratchArray>& arrays) {
+  std::map<int64_t, std::size_t> newest;  // by offset
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const auto [there, is_first] = newest.try_emplace(offsets[i], i);
+    if (is_first) continue;
+    ScratchArray& before = arrays[std::exchange(there->second, i)];
+    before.last = std::min(before.last, arrays[i].first - 1);
+  }
+  std::erase_if(arrays, [](const ScratchArray& array) { return array.last < array.first; });
+}
+
+}  // namespace
+
 ScratchPlan ScratchPlanOf(const ThunkProgram& program) {
   ScratchPlan plan;
+  std::map<BufferId, int64_t> places;
+  for (const FrameBuffer& buffer : program.entry().temporaries)
+    places[buffer.buffer] = buffer.offset;
+  std::vector<int64_t> offsets;             // of arrays
   std::map<BufferId, std::size_t> numbers;  // of arrays
   const auto& thunks = program.entry().thunks;
   for (std::size_t t = 0; t < thunks.size(); ++t) {
@@ -59,15 +82,18 @@ ScratchPlan ScratchPlanOf(const ThunkProgram& program) {
       if (slot.kind != BufferSlot::Kind::kTemporary || slot.sequence != 0) continue;
       const auto [number, is_new] = numbers.try_emplace(use.buffer, plan.arrays.size());
       const auto step = static_cast<int64_t>(t);
-      if (is_new)
+      if (is_new) {
         plan.arrays.push_back({.bytes = slot.bytes,
                                .first = step,
                                .name = info.name,
                                .op = info.op,
                                .source = info.source});
+        offsets.push_back(places[use.buffer]);
+      }
       plan.arrays[number->second].last = step;
     }
   }
+  EndWhereWrittenOver(offsets, plan.arrays);
   return plan;
 }
 

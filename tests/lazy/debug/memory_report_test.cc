@@ -1,5 +1,6 @@
 #include "lazy/debug/memory_report.h"
 
+#include "backend/cpu/cpu_client.h"
 #include "ir/support/flags.h"
 #include "tests/lazy/lazy_test.h"
 
@@ -52,6 +53,22 @@ TEST(MemoryReportTest, AnInputThatAResultMightReplaceIsNamed) {
       testing::HasSubstr("  not taken over\n"
                          "       8.0 KiB  f32[64,32]            : no result is written over "
                          "it: x.add_(y) would be, x = x + y is a new tensor\n"));
+}
+
+// relu() is written over the product, which it is the last to read.
+TEST(MemoryReportTest, MemoryThatIsWrittenOverInPlaceCountsOnce) {
+  cpu::RegisterCpu();
+  const backend::Device device{*backend::FindClient("cpu"), 0};
+  const Tensor x = FromLiteral(Literal(Shape(DType::kF32, {256, 256})), device);
+  const Tensor y = Matmul(Relu(Matmul(x, x)), x);
+  ASSERT_TRUE(Sync().ok());
+  const ProgramPtr program = LastProgram();
+  const MemoryPlan& plan = program->memory;
+  EXPECT_EQ(plan.count(MemoryPlan::Role::kResult), 1);
+  const MemoryTimeline timeline = TimelineOf(*program);
+  ASSERT_EQ(timeline.steps.size(), 3u);
+  EXPECT_EQ(timeline.bytes[timeline.peak()],
+            plan.argument_bytes() + plan.output_bytes + x.shape().byte_size());
 }
 
 TEST(MemoryReportTest, WhoKeepsALeafFromBeingTakenOver) {

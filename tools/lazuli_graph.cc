@@ -13,10 +13,12 @@
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/parser.h"
 #include "ir/hlo/text/printer.h"
+#include "ir/support/bytes_text.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
 #include "ir/support/text_file.h"
 #include "lazy/graphs/graph_diff.h"
+#include "lazy/graphs/graph_memory.h"
 #include "lazy/graphs/graph_page.h"
 #include "lazy/graphs/graph_table.h"
 #include "lazy/graphs/profile_page.h"
@@ -49,12 +51,13 @@ record, from 0; it may be left out where there is one.
 
   list FILE             a line for each record: number, format, nodes, hash, what asked for it
   show FILE[#N]         the graph; --format=text (as saved), table, hlo, or svg (by dot, where GraphViz is installed)
-  stats FILE[#N]        nodes by op and by scope, inputs and results
+  stats FILE[#N]        nodes by op and by scope, inputs and results, what its values take at a time
   diff A[#N] B[#M]      how the two differ, by nodes: the first with both source lines, and counts of the others (--all:
                         all of them); the exit status is 1 if they do
   run FILE[#N]          compiles and runs it on inputs from a seed: --device, --seed, --repeat
   reduce FILE[#N]       cuts it down to a small part on which --device and --compare disagree: --seed, --atol, --rtol
-  html A[#N] [B[#M]]    a page for a browser, which needs no network: the graph, or two beside each other and what differs;
+  html A[#N] [B[#M]]    a page for a browser, which needs no network: the graph and its memory over time, or two beside each
+                        other and what differs;
                         with --pass=NAME,.. one graph as HLO before and after these passes (lazuli-opt --list-passes);
                         of a profile (LAZULI_PROFILE=FILE.json) a flame chart, memory over time, time by line
 
@@ -264,6 +267,10 @@ absl::Status Stats(const Options& options) {
   }
   std::string text = Str(opened.title, ": ", graph.nodes.size(), " nodes, ", inputs, " inputs, ",
                          results, " results, ", longest, " steps on the longest path\n");
+  const lazy::MemoryPeak peak = lazy::PeakOf(graph);
+  if (peak.bytes > 0)
+    text += Str("values take at most ", BytesText(peak.bytes), " at a time, at ",
+                Line(graph.nodes[peak.node]), "\n");
   text += Counts("by op:", ops);
   if (!scopes.empty()) text += Counts("by scope:", scopes);
   return Write(options, text);

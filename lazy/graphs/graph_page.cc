@@ -7,6 +7,7 @@
 
 #include "ir/hlo/dump/module_dump.h"
 #include "ir/support/str.h"
+#include "lazy/graphs/graph_memory.h"
 #include "lazy/graphs/graph_page_script.h"
 #include "lazy/graphs/page_json.h"
 
@@ -80,13 +81,21 @@ class Data {
                    texts_.Of(node.label), ",[", roots, "],", texts_.Of(Join(node.frames, "\n")),
                    ",", texts_.Of(node.note), "]");
     }
-    return Str("{\"title\":", JsonText(page.title), ",\"hlo\":", page.graph->is_hlo, ",\"nodes\":[",
-               nodes, "]}");
+    return Str("{\"title\":", JsonText(page.title), ",\"hlo\":", page.graph->is_hlo,
+               ",\"memory\":[", Memory(*page.graph), "],\"nodes\":[", nodes, "]}");
   }
   std::string Texts() const { return texts_.Json(); }
   std::string Places() const { return Str("[", places_, "]"); }
 
  private:
+  static std::string Memory(const SavedGraph& graph) {
+    std::string values;
+    for (const ValueLifetime& value : LifetimesOf(graph))
+      values += Str(values.empty() ? "[" : ",[", value.node, ",", value.bytes, ",", value.first,
+                    ",", value.last, "]");
+    return values;
+  }
+
   std::size_t Place(const SavedPlace& place) {
     const std::string key = Str(place.file, ":", place.line, "@", place.function);
     const auto [it, added] = place_numbers_.try_emplace(key, place_numbers_.size());

@@ -12,7 +12,7 @@ header{grid-column:1/3;display:flex;gap:10px;align-items:center;padding:6px 10px
 header b{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}#search{flex:0 0 260px;font:inherit;padding:3px 6px}
 button{font:inherit;padding:2px 8px;cursor:pointer}#status{color:#666;white-space:nowrap}
 #views{display:flex;min-width:0;min-height:0}.view{flex:1;position:relative;min-width:0;overflow:hidden;border-right:1px solid #ccd3dc}
-.view canvas{position:absolute;left:0;top:0;cursor:grab}.view span{position:absolute;left:8px;top:6px;background:#fffc;padding:0 4px;color:#555}
+.view canvas{position:absolute;left:0;top:0;cursor:grab}.view canvas.memory{top:auto;bottom:0;background:#fffd;cursor:pointer}.view span{position:absolute;left:8px;top:6px;background:#fffc;padding:0 4px;color:#555}
 aside{overflow:auto;padding:8px 12px;min-height:0}aside h2{font-size:13px;margin:1em 0 .2em;color:#555}
 aside a{display:block;color:#2f5f9e;cursor:pointer;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}aside a:hover{background:#eef3fa}
 pre{background:#f6f8fa;margin:.3em 0;padding:5px;overflow:auto;font-size:12px}pre mark{display:block;background:#ffe9a8}
@@ -33,7 +33,7 @@ const D = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
 const NAME = 0, OP = 1, SHAPE = 2, IN = 3, PATH = 4, PLACE = 5, ATTRS = 6, LABEL = 7, ROOTS = 8, FRAMES = 9, NOTE = 10;
 const text = i => D.texts[i];
-const W = 168, H = 40, GAP = 22, ROW = 84, MANY = 300;
+const W = 168, H = 40, GAP = 22, ROW = 84, MANY = 300, STRIP = 64;
 const COLOURS = {differs: '#ffb4a8', only: '#cfe8c6', picked: '#e0007a'};
 const element = (tag, content, click) => {
   const e = document.createElement(tag);
@@ -106,6 +106,32 @@ class Graph {
   }
 }
 
+const bytesText = b => { let u = 0; for (; b >= 1024 && u < 4; u++) b /= 1024; return `${u ? b.toFixed(1) : b} ${['bytes', 'KiB', 'MiB', 'GiB', 'TiB'][u]}`; };
+
+// Bytes that hold values while each node runs, in the order of the nodes.
+class Memory {
+  constructor(data) {
+    this.values = data.memory;  // [node, bytes, first node, last node]
+    this.bytes = new Float64Array(data.nodes.length + 1);
+    for (const [, bytes, first, last] of this.values) { this.bytes[first] += bytes; this.bytes[last + 1] -= bytes; }
+    this.peak = 0;
+    for (let i = 1; i < data.nodes.length; i++) {
+      this.bytes[i] += this.bytes[i - 1];
+      if (this.bytes[i] > this.bytes[this.peak]) this.peak = i;
+    }
+    this.bytes = this.bytes.subarray(0, data.nodes.length);
+  }
+  // The node with the most bytes around a place from 0 to 1, as far as the eye is off.
+  peakNear(place, off) {
+    const n = this.bytes.length, end = Math.min(n, Math.floor((place + off) * n) + 1);
+    let best = Math.min(n - 1, Math.max(0, Math.floor((place - off) * n)));
+    for (let i = best; i < end; i++) if (this.bytes[i] > this.bytes[best]) best = i;
+    return best;
+  }
+  // The values that are there while a node runs, the largest first.
+  at(i) { return this.values.filter(v => v[2] <= i && i <= v[3]).sort((a, b) => b[1] - a[1]); }
+}
+
 // Boxes in rows: operands above their users, neighbours below each other.
 function layOut(graph) {
   const boxes = graph.boxes(), edges = [], seen = new Set();
@@ -161,7 +187,11 @@ class View {
     this.div = document.createElement('div');
     this.div.className = 'view';
     this.canvas = document.createElement('canvas');
-    this.div.append(this.canvas, element('span', `${data.title}: ${data.nodes.length} nodes`));
+    this.memory = new Memory(data);
+    this.strip = document.createElement('canvas');
+    this.strip.className = 'memory';
+    this.strip.onclick = e => pick(this, this.memory.peakNear(e.offsetX / this.div.clientWidth, 4 / this.div.clientWidth), true);
+    this.div.append(this.canvas, this.strip, element('span', `${data.title}: ${data.nodes.length} nodes`));
     $('views').append(this.div);
     this.zoom = 1; this.left = 0; this.top = 0; this.picked = -1;
     this.mark = new Map();
@@ -207,12 +237,14 @@ class View {
     const ratio = window.devicePixelRatio || 1, w = this.div.clientWidth, h = this.div.clientHeight;
     this.canvas.width = w * ratio; this.canvas.height = h * ratio;
     this.canvas.style.width = w + 'px'; this.canvas.style.height = h + 'px';
+    this.strip.width = w * ratio; this.strip.height = STRIP * ratio;
+    this.strip.style.width = w + 'px'; this.strip.style.height = STRIP + 'px';
     this.ratio = ratio;
   }
   fit() {
     let x0 = Infinity, x1 = -Infinity;
     for (const b of this.layout.boxes) { x0 = Math.min(x0, b.x); x1 = Math.max(x1, b.x + W); }
-    const w = this.div.clientWidth, h = this.div.clientHeight, rows = this.layout.rows.length;
+    const w = this.div.clientWidth, h = this.div.clientHeight - STRIP, rows = this.layout.rows.length;
     this.zoom = Math.min(1, Math.max(0.02, Math.min(w / (x1 - x0 + 40), h / (rows * ROW + 40))));
     if (this.zoom < 0.15) this.zoom = 0.5;  // better the beginning than all of nothing
     this.left = w / 2 - (x0 + x1) / 2 * this.zoom;
@@ -231,6 +263,7 @@ class View {
   }
   draw() { if (!this.waiting) { this.waiting = true; requestAnimationFrame(() => { this.waiting = false; this.paint(); }); } }
   paint() {
+    this.paintMemory();
     const c = this.canvas.getContext('2d'), z = this.zoom;
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, this.div.clientWidth, this.div.clientHeight);
@@ -252,6 +285,24 @@ class View {
     const first = Math.max(0, Math.floor(y0 / ROW)), last = Math.min(this.layout.rows.length - 1, Math.ceil(y1 / ROW));
     c.textBaseline = 'middle';
     for (let r = first; r <= last; r++) for (const b of this.layout.rows[r]) if (b.x > x0 - W && b.x < x1) this.box(c, b, z, b === chosen);
+  }
+  // The most of each pixel's nodes; the picked node is a line.
+  paintMemory() {
+    const c = this.strip.getContext('2d'), w = this.div.clientWidth, {bytes, peak} = this.memory, n = bytes.length;
+    c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    c.clearRect(0, 0, w, STRIP);
+    if (!this.memory.values.length) return;
+    c.fillStyle = '#bcd4f0';
+    for (let x = 0; x < w; x++) {
+      let most = 0;
+      for (let i = Math.floor(x / w * n); i < Math.max(x / w * n + 1e-9, (x + 1) / w * n) && i < n; i++) most = Math.max(most, bytes[i]);
+      const h = most / bytes[peak] * (STRIP - 18);
+      c.fillRect(x, STRIP - h, 1, h);
+    }
+    c.fillStyle = '#555'; c.font = '11px system-ui';
+    c.fillText(`memory, node by node: at most ${bytesText(bytes[peak])} at ${this.graph.nodes[peak][NAME]}`, 8, 12);
+    c.fillStyle = COLOURS.picked;
+    if (this.picked >= 0) c.fillRect(Math.floor((this.picked + 0.5) / n * w), 16, 1, STRIP - 16);
   }
   line(c, e) {
     const x0 = e.from.x + W / 2, y0 = e.from.y + H, x1 = e.to.x + W / 2, y1 = e.to.y, m = (y1 - y0) / 2;
@@ -300,6 +351,16 @@ function links(view, title, list) {
     detail.append(element('a', `${n[NAME]} ${text(n[OP])} ${text(n[SHAPE])}`, () => pick(view, i, true)));
   }
   if (list.length > 100) detail.append(element('div', `and ${list.length - 100} more`));
+}
+
+function memoryBeside(view, i) {
+  const there = view.memory.at(i), detail = $('detail');
+  if (!there.length) return;
+  detail.append(element('h2', `memory meanwhile: ${bytesText(view.memory.bytes[i])} of ${there.length} values`));
+  for (const [node, bytes] of there.slice(0, 20)) {
+    const n = view.graph.nodes[node];
+    detail.append(element('a', `${bytesText(bytes)} ${n[NAME]} ${text(n[LABEL]) || text(n[OP])} ${placeText(D.places[n[PLACE]])}`, () => pick(view, node, true)));
+  }
 }
 
 function source(place) {
@@ -351,6 +412,7 @@ function pick(view, i, move, alone) {
   }
   links(view, 'operands', n[IN].filter((_, k) => k % 2 === 0));
   links(view, 'users', view.graph.users[i]);
+  memoryBeside(view, i);
   document.body.dataset.picked = n[NAME];
   view.draw();
   const there = D.difference ? (view.index ? D.difference.match.indexOf(i) : D.difference.match[i]) : -1;
@@ -415,6 +477,7 @@ all(v => { v.resize(); v.refresh(); v.fit(); });
 paint();
 differences();
 all(v => v.paint());
+document.body.dataset.peaks = views.map(v => v.memory.values.length ? `${v.memory.bytes[v.memory.peak]}@${v.graph.nodes[v.memory.peak][NAME]}` : '').join(',');
 document.body.dataset.boxes = views.map(v => v.layout.boxes.length).join(',');
 document.body.dataset.milliseconds = Math.round(performance.now() - started);
 $('status').textContent = `${document.body.dataset.boxes} boxes; a double click opens and closes scopes`;

@@ -104,6 +104,8 @@ class LazuliGraphTest(unittest.TestCase):
     def test_counts_ops_and_scopes(self):
         text = self.tool("stats", self.write("g.txt", record(linear())))
         self.assertIn("6 nodes, 2 inputs, 2 results, 4 steps on the longest path\n", text)
+        # At matmul x, the weight, its permutation and the product are there.
+        self.assertIn("values take at most 352 bytes at a time, at %3 = f32[2,4]{1,0} aten::matmul() in Net/fc at main@train.py:4\n", text)
         self.assertIn("  2  xla::device_data\n", text)
         self.assertIn("by scope:\n  2  Net/fc\n  1  Net\n", text)
 
@@ -143,6 +145,14 @@ in all 3 nodes changed, 0 are only in A, 0 only in B
         self.assertIn("are the same graph", self.tool("diff", module, module))
         self.assertEqual(self.fails("reduce", path), f"{path}: cpu agrees with interpreter")
 
+    def test_results_may_be_any_output_of_a_node(self):
+        body = """IR {
+  %0 = f32[2,3]{1,0} xla::device_data(), parameter=p0.1, device=CPU:0
+  %1 = (f32[2]{0}, s64[2]{0}) aten::max(%0), num_outputs=2, dim=1, keepdim=0, device=CPU:0, ROOT=0.1, ROOT=1
+}
+"""
+        self.assertIn(": s64[2], f32[2]; compiled", self.tool("run", self.write("g.txt", record(body))))
+
     def test_an_op_that_is_not_ours_is_named(self):
         path = self.write("g.txt", record(TORCH_XLA))
         self.assertEqual(self.fails("run", path), f"{path}: %2: lazuli has no op aten::mm")
@@ -172,6 +182,8 @@ in all 3 nodes changed, 0 are only in A, 0 only in B
             self.assertIn(path + message, self.fails("show", path, "--format=table"))
         self.assertIn("begins with 'IR {', not with what triggered it", self.run_tool(
             "list", self.write("other.txt", whole + linear())).stderr)
+        (self.folder / "m.pb").write_bytes(b"\xff" * 40)
+        self.assertIn("m.pb: the bytes are no HloModuleProto: ", self.fails("show", self.folder / "m.pb", "--format=table"))
         self.assertIn("the file is empty", self.fails("list", self.write("empty.txt", "")))
         self.assertIn("cannot read", self.fails("list", self.folder / "missing"))
         self.assertIn("no such command: lst", self.fails("lst", torn))
@@ -218,6 +230,39 @@ in all 3 nodes changed, 0 are only in A, 0 only in B
         self.assertIn("<mark>   4 line 4\n</mark>", dom)
         self.assertIn("operands (2)", dom)
         self.assertIn("users (1)", dom)
+        self.assertEqual(body["peaks"], "352@%3")
+        self.assertIn("memory meanwhile: 352 bytes of 4 values", dom)
+        self.assertIn("128 bytes %1 fc.weight", dom)
+
+    @unittest.skipIf(chromium.CHROMIUM is None, "there is no chromium to look at pages with (apt-get install chromium)")
+    def test_a_click_on_memory_selects_the_node_with_the_most(self):
+        path = self.write("m.hlo", """HloModule m
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  one = f32[] constant(1)
+  wide = f32[1000]{0} broadcast(one), dimensions={}
+  t = (f32[1000]{0}, f32[4]{0}) tuple(wide, x)
+  part = f32[1000]{0} get-tuple-element(t), index=0
+  zero = f32[] constant(0)
+  sum = f32[] reduce(part, zero), dimensions={0}, to_apply=add
+  again = f32[4]{0} broadcast(sum), dimensions={}
+  ROOT r = f32[4]{0} add(x, again)
+}
+""")
+        body, dom = self.page(path, script="""
+          const v = views[0], r = v.strip.getBoundingClientRect();
+          v.strip.dispatchEvent(new MouseEvent('click', {bubbles: true,
+            clientX: r.left + (v.memory.peak + 0.5) / v.graph.nodes.length * r.width, clientY: r.top + 30}));""")
+        # x, wide through the tuple, zero and the sum.
+        self.assertEqual((body["peaks"], body["picked"]), ("4024@sum", "sum"))
+        self.assertIn("3.9 KiB wide", dom)
 
     @unittest.skipIf(chromium.CHROMIUM is None, "there is no chromium to look at pages with (apt-get install chromium)")
     def test_a_page_of_two_shows_what_differs(self):

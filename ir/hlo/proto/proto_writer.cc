@@ -135,6 +135,7 @@ void Writer::WriteFrames(FieldWriter& v) {
     w.Int(1, location.file);
     w.Int(2, location.function);
     w.Int(3, location.line);
+    w.Int(5, location.line);  // the last
   });
   v.Messages(4, tables.frames, [](FieldWriter& w, const StackFrames::Frame& frame) {
     w.Int(1, frame.location);

@@ -109,6 +109,20 @@ def test_notes_of_the_user():
     assert y.tolist() == [2, 2, 2]
 
 
+def test_notes_make_no_other_program():
+    x = lz.ones(3)
+    lz.sync()
+    compiled = lz.metrics.counter("UncachedCompile")
+    for note in ("", "a", "b"):
+        part = x * 5
+        lz.debug.set_user_metadata(part, note)
+        whole = (part + 2).sum()
+        lz.debug.set_user_metadata(whole, note)
+        assert f"user_metadata={note}" in lz.debug.graph_text([whole]) or not note
+        assert whole.item() == 21
+    assert lz.metrics.counter("UncachedCompile") == compiled + 1
+
+
 def stacked(depth):
     return lz.ones(2) + 1 if depth == 0 else stacked(depth - 1)
 

@@ -23,6 +23,7 @@ constexpr ForeignRow kForeignRows[] = {
 
 // As many letters from a name that there is as a slip of the keyboard makes.
 constexpr int64_t kSlip = 2;
+constexpr int64_t kSlipOfOthers = 1;  // in a family that other software has names of, too
 
 constexpr std::string_view kFamilies[] = {"LAZULI_", "PT_XLA_", "XLA_"};
 // Names in the families that builds, tests and other software have: prefixes.
@@ -72,10 +73,24 @@ bool IsForeign(std::string_view name, std::string_view value, std::vector<std::s
   return false;
 }
 
-bool IsFlag(std::string_view name) {
+// Null if there is none.
+const FlagRow* FindFlag(std::string_view name) {
+  for (const FlagRow& row : FlagRows())
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+// "PJRT_" of "PJRT_DEVICE".
+std::string_view FamilyOf(std::string_view name) {
+  return name.substr(0, std::min(name.find('_'), name.size() - 1) + 1);
+}
+
+// Whether a flag begins as this name does: other software has names of this family, too.
+bool HasFlagOfItsFamily(std::string_view name) {
   const std::span<const FlagRow> rows = FlagRows();
-  return std::any_of(rows.begin(), rows.end(),
-                     [name](const FlagRow& row) { return row.name == name; });
+  return std::any_of(rows.begin(), rows.end(), [name](const FlagRow& row) {
+    return row.name.starts_with(FamilyOf(name)) && !row.name.starts_with("--");
+  });
 }
 
 // The next word of the text; quotes keep white space together and are dropped.
@@ -134,9 +149,9 @@ absl::StatusOr<std::vector<XlaFlag>> ParseXlaFlags(std::string_view text) {
       return InvalidArgument("XLA_FLAGS: '", *word, "' is no flag; flags are --name=value");
     const std::size_t equals = word->find('=');
     if (equals == std::string::npos) {
-      result.push_back({*word, "true"});
+      result.push_back({*word, "true", false});
     } else {
-      result.push_back({word->substr(0, equals), word->substr(equals + 1)});
+      result.push_back({word->substr(0, equals), word->substr(equals + 1), true});
     }
   }
 }
@@ -153,8 +168,8 @@ std::vector<XlaFlag> GivenXlaFlags() {
 const std::string* FindXlaFlag(std::string_view name) {
   static const auto* const given = new std::vector<XlaFlag>(GivenXlaFlags());
   const std::string* last = nullptr;
-  for (const auto& [flag, value] : *given)
-    if (flag == name) last = &value;
+  for (const XlaFlag& flag : *given)
+    if (flag.name == name) last = &flag.value;
   return last;
 }
 
@@ -163,8 +178,13 @@ EnvironmentFindings CheckXlaFlags(std::string_view text) {
   const absl::StatusOr<std::vector<XlaFlag>> given = ParseXlaFlags(text);
   if (!given.ok()) return {given.status(), {}};
   std::vector<std::string_view> known;
-  for (const auto& [name, value] : *given) {
-    if (IsFlag(name) || IsForeign(name, value, found.warnings)) continue;
+  for (const auto& [name, value, has_value] : *given) {
+    const FlagRow* const row = FindFlag(name);
+    if (row != nullptr && row->type != FlagType::kBool && !has_value) {
+      found.error = InvalidArgument("XLA_FLAGS: ", name, " needs a value: ", name, "=...");
+      return found;
+    }
+    if (row != nullptr || IsForeign(name, value, found.warnings)) continue;
     if (name.starts_with("--xla_gpu_") || name.starts_with("--xla_tpu_")) {
       found.warnings.push_back(Str(name, " has no effect: there is no such device"));
       continue;
@@ -182,14 +202,18 @@ EnvironmentFindings CheckVariables(std::span<const std::string_view> variables) 
   for (const std::string_view variable : variables) {
     const std::size_t equals = std::min(variable.find('='), variable.size());
     const std::string_view name = variable.substr(0, equals);
-    if (!BeginsWithOneOf(name, kFamilies) || BeginsWithOneOf(name, kOthers)) continue;
+    const bool ours = BeginsWithOneOf(name, kFamilies);
+    if (name.empty() || BeginsWithOneOf(name, kOthers) || !(ours || HasFlagOfItsFamily(name)))
+      continue;
     const std::string_view value = variable.substr(std::min(equals + 1, variable.size()));
-    if (IsFlag(name) || IsForeign(name, value, found.warnings)) continue;
+    if (FindFlag(name) != nullptr || IsForeign(name, value, found.warnings)) continue;
     if (known.empty()) known = KnownNames(/*of_xla_flags=*/false);
     const Nearest nearest = NearestName(name, known);
-    if (nearest.distance > kSlip) {
-      found.warnings.push_back(Str("the environment's ", name,
-                                   " is unknown and has no effect; the nearest is ", nearest.name));
+    if (nearest.distance > (ours ? kSlip : kSlipOfOthers)) {
+      if (ours)
+        found.warnings.push_back(Str("the environment's ", name,
+                                     " is unknown and has no effect; the nearest is ",
+                                     nearest.name));
     } else if (found.error.ok()) {
       found.error =
           InvalidArgument("the environment's ", name, " is unknown; is it ", nearest.name, "?");

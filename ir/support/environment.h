@@ -1,8 +1,8 @@
 // What the environment asks for beside the flags that there are: XLA_FLAGS, and variables that look
 // like ours and are not.
 //
-// A name one or two letters from a flag's is taken for a misspelling, which is an error. Other
-// unknown names of our families (LAZULI_*, PT_XLA_*, XLA_*) and names of torch_xla and XLA that have
+// A name one or two letters from a flag's is taken for a misspelling, which is an error: one where
+// other software has such names, too (PJRT_*, NPU_*, CPU_*, TF_*). Other unknown names of our families (LAZULI_*, PT_XLA_*, XLA_*) and names of torch_xla and XLA that have
 // no counterpart (ir/support/foreign.def) are said once on standard error and do nothing.
 #pragma once
 
@@ -29,8 +29,9 @@ std::span<const ForeignRow> ForeignRows();
 // The flags in a text as XLA reads it: "--name=value" and "--name", apart by white space, with
 // quotes around values that have some; or the name of a file with such a text. Later ones win.
 struct XlaFlag {
-  std::string name;  // "--xla_cpu_ftz"
-  std::string value;
+  std::string name;        // "--xla_cpu_ftz"
+  std::string value;       // "true" where none is given
+  bool has_value = false;  // whether one is
 };
 absl::StatusOr<std::vector<XlaFlag>> ParseXlaFlags(std::string_view text);
 

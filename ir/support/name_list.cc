@@ -24,6 +24,18 @@ int64_t Distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+constexpr std::size_t kPart = 3;  // letters of a part that says something
+
+// The shortest name that this is a part of, "cpu_fuse" of "fuse"; or else the nearest.
+std::string_view Alike(std::string_view name, absl::Span<const std::string_view> known) {
+  std::string_view whole;
+  for (const std::string_view one : known) {
+    const bool holds = name.size() >= kPart && one.find(name) != std::string_view::npos;
+    if (holds && (whole.empty() || one.size() < whole.size())) whole = one;
+  }
+  return whole.empty() ? NearestName(name, known).name : whole;
+}
+
 }  // namespace
 
 std::vector<std::string_view> SplitNames(std::string_view text, std::string_view separators) {
@@ -53,7 +65,7 @@ absl::Status CheckNames(std::string_view where, std::string_view what,
                         absl::Span<const std::string_view> known) {
   for (std::string_view name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string_view nearest = NearestName(name, known).name;
+    const std::string_view nearest = Alike(name, known);
     return InvalidArgument(where, ": there is no ", what, " ", name,
                            nearest.empty() ? "" : Str("; the nearest is ", nearest));
   }

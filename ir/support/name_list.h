@@ -21,8 +21,8 @@ struct Nearest {
 };
 Nearest NearestName(std::string_view name, absl::Span<const std::string_view> known);
 
-// OK if all names are among those there are. The error says which is not, and which is nearest to
-// it: "LAZULI_DISABLE_RULES: there is no rule add-hero; the nearest is add-zero".
+// OK if all names are among those there are. The error says which is not, and which it is a part of
+// or is nearest to it: "LAZULI_DISABLE_RULES: there is no rule add-hero; the nearest is add-zero".
 absl::Status CheckNames(std::string_view where, std::string_view what,
                         absl::Span<const std::string_view> names,
                         absl::Span<const std::string_view> known);

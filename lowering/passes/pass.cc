@@ -204,7 +204,9 @@ absl::Status PassPipeline::CheckOptions() const {
   known.pop_back();
   for (const XlaPassName& row : XlaPassNames()) known.push_back(row.xla);
   known.push_back(ir::kAllPasses);
-  return CheckNames("LAZULI_DISABLE_PASSES", "pass", SplitNames(options_.disabled_passes), known);
+  return CheckNames(
+      flags().disable_passes().empty() ? "--xla_disable_hlo_passes" : "LAZULI_DISABLE_PASSES",
+      "pass", SplitNames(options_.disabled_passes), known);
 }
 
 absl::StatusOr<bool> PassPipeline::Run(hlo::Module& module) {

@@ -58,7 +58,8 @@ absl::StatusOr<std::string> FindOverride(std::string_view hash) {
                              " are of one kernel; remove one of them");
     found = file->path().string();
   }
-  if (error) return NotFound(kOverride, "cannot read the folder ", folder, ": ", error.message());
+  if (error)
+    return InvalidArgument(kOverride, "cannot read the folder ", folder, ": ", error.message());
   return found;
 }
 

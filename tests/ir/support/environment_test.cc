@@ -28,6 +28,19 @@ TEST(EnvironmentTest, MisspelledVariablesAreErrorsWithTheNearestName) {
             "the environment's PT_XLA_DEBUGLEVEL is unknown; is it PT_XLA_DEBUG_LEVEL?");
 }
 
+TEST(EnvironmentTest, MisspelledVariablesOfSharedFamiliesAreErrors) {
+  for (const auto& [wrong, right] : {std::pair{"PJRT_DEVIC", "PJRT_DEVICE"},
+                                     {"NPU_CONFG", "NPU_CONFIG"},
+                                     {"CPU_NUM_DEVICE", "CPU_NUM_DEVICES"},
+                                     {"TF_DUMP_GRAPH_PREFX", "TF_DUMP_GRAPH_PREFIX"}})
+    EXPECT_EQ(Message(Variables({wrong}).error),
+              Str("the environment's ", wrong, " is unknown; is it ", right, "?"));
+  const EnvironmentFindings found = Variables(
+      {"GPU_NUM_DEVICES=1", "PJRT_LOCAL_PROCESS_RANK=0", "TF_CPP_MIN_LOG_LEVEL=3", "_=1", "=C"});
+  EXPECT_TRUE(found.error.ok()) << found.error;
+  EXPECT_THAT(found.warnings, IsEmpty());
+}
+
 TEST(EnvironmentTest, OtherUnknownNamesOfTheFamiliesAreSaid) {
   const EnvironmentFindings found = Variables({"LAZULI_DUMP=1", "XLA_MAGIC_CARPET=1"});
   EXPECT_TRUE(found.error.ok());
@@ -81,6 +94,8 @@ TEST(EnvironmentTest, BadXlaFlagsAreErrors) {
             "--xla_disable_hlo_passes");
   EXPECT_EQ(Message(CheckXlaFlags("--xla_cpu_ftz /tmp").error),
             "XLA_FLAGS: '/tmp' is no flag; flags are --name=value");
+  EXPECT_EQ(Message(CheckXlaFlags("--xla_cpu_ftz --xla_dump_to").error),
+            "XLA_FLAGS: --xla_dump_to needs a value: --xla_dump_to=...");
   EXPECT_EQ(Message(CheckXlaFlags("--xla_dump_to='/tmp").error),
             "XLA_FLAGS: a quote is not closed: --xla_dump_to='/tmp");
 }

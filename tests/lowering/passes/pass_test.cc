@@ -137,8 +137,9 @@ TEST(PassPipelineTest, LeavesOutDisabledPasses) {
 }
 
 TEST(PassPipelineTest, DisablingAPassThatDoesNotExistIsAnErrorAndNamesTheNearest) {
-  const auto message = [](std::string_view disabled) {
-    const ScopedFlag disable("LAZULI_DISABLE_PASSES", disabled, "");
+  const auto message = [](std::string_view disabled,
+                          std::string_view flag = "LAZULI_DISABLE_PASSES") {
+    const ScopedFlag disable(flag, disabled, "");
     PassPipeline pipeline("test");
     pipeline.Add<FakePass>("mine", [](hlo::Module&) { return false; });
     const absl::Status status = pipeline.Run(*ParseHlo(kTwoAdds)).status();
@@ -148,6 +149,10 @@ TEST(PassPipelineTest, DisablingAPassThatDoesNotExistIsAnErrorAndNamesTheNearest
             "LAZULI_DISABLE_PASSES: there is no pass nonsense; the nearest is mine");
   EXPECT_EQ(message("dce, fold_constant"),
             "LAZULI_DISABLE_PASSES: there is no pass fold_constant; the nearest is fold_constants");
+  EXPECT_EQ(message("transposes"),
+            "LAZULI_DISABLE_PASSES: there is no pass transposes; the nearest is fold_transposes");
+  EXPECT_EQ(message("fusoin", "--xla_disable_hlo_passes"),
+            "--xla_disable_hlo_passes: there is no pass fusoin; the nearest is fusion");
   EXPECT_EQ(message("mine"), "");  // of this pipeline only
 }
 

@@ -87,7 +87,7 @@ ScratchPlan ScratchPlanOf(const ThunkProgram& program) {
                                .first = step,
                                .name = info.name,
                                .op = info.op,
-                               .source = info.source});
+                               .source = info.line()});
         offsets.push_back(places[use.buffer]);
       }
       plan.arrays[number->second].last = step;

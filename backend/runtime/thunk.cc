@@ -33,7 +33,6 @@ absl::Status WithSite(const absl::Status& status, const ThunkInfo& info) {
   return ir::AddPlace(status, info.op, info.source);
 }
 
-// Lines are those of sites: "train.py:41", without folders.
 const ir::SpanLabel& Thunk::span_label() const {
   const ir::SpanLabel* label = span_label_.load(std::memory_order_acquire);
   if (label == nullptr) {
@@ -42,7 +41,7 @@ const ir::SpanLabel& Thunk::span_label() const {
                             .detail = std::string(info_.kind),
                             .op = info_.op,
                             .scope = info_.scope,
-                            .source = info_.source.substr(info_.source.rfind('/') + 1),
+                            .source = info_.line(),
                             .flops = info_.flops,
                             .bytes = info_.bytes});
     span_label_.store(label, std::memory_order_release);

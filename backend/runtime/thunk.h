@@ -56,6 +56,8 @@ struct ThunkInfo {
   double bytes = 0;
 
   static ThunkInfo Of(std::string_view kind, const hlo::Instruction& instruction);
+  // "train.py:41": lines as sites have them, without folders.
+  std::string line() const { return source.substr(source.rfind('/') + 1); }
 };
 
 // The buffers of one run, and where it runs. A thunk that runs a sequence of its own sets the

@@ -38,6 +38,18 @@ def test_a_step_is_seen_from_recording_to_its_thunks(tmp_path, capsys):
     assert y.shape == (24, 12)
 
 
+def test_what_a_kernel_takes_to_compile_is_its_lines():
+    x = lz.ones(7, 11)
+    lz.sync(wait=True)
+    lz.profiler.start()
+    y = (x * 3 - x).sigmoid().sum()
+    y.item()
+    rows = {row["name"]: row for row in lz.profiler.stop().rows("line")}
+    first = test_what_a_kernel_takes_to_compile_is_its_lines.__code__.co_firstlineno
+    assert rows[f"profiler_test.py:{first + 4}"]["compile_ns"] > 0, rows
+    assert rows.get("(no line)", {"compile_ns": 0})["compile_ns"] == 0, rows
+
+
 def test_a_schedule_calls_back(tmp_path):
     seen = []
     with lz.profiler.profile(tmp_path / "last.json", wait=1, active=1, on_ready=lambda p: seen.append(stages(p)["step"])):

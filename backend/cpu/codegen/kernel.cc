@@ -19,6 +19,7 @@
 #include "backend/cpu/codegen/kernel_store.h"
 #include "backend/cpu/codegen/machine_code.h"
 #include "backend/cpu/codegen/override.h"
+#include "backend/runtime/thunk.h"
 #include "ir/evaluator/cumulative.h"
 #include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/monoid.h"
@@ -180,9 +181,19 @@ Jit::Show ShowFor(const Job& job) {
   return {show, /*assembly=*/job.dump != nullptr && job.dump->is_captured()};
 }
 
+// Its line is that of what the kernel computes last: no other says whose it is on a thread that helps.
+const ir::SpanLabel& SpanLabelOf(const hlo::Computation& body) {
+  const hlo::Instruction* result = body.root();
+  if (result->opcode() == hlo::Opcode::kTuple && result->operand_count() > 0)
+    result = result->operand(0);
+  return ir::KeepLabel({.kind = ir::SpanKind::kCode,
+                        .name = body.name(),
+                        .source = backend::ThunkInfo::Of("kernel", *result).line()});
+}
+
 absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const Job& job) {
   const hlo::Computation& body = *job.body;
-  const ir::TraceSpan span(ir::SpanKind::kCode, body.name());
+  const ir::TraceSpan span([&]() -> const ir::SpanLabel& { return SpanLabelOf(body); });
   llvm::LLVMContext context;
   llvm::Module module(kFunction, context);
   jit.Prepare(module);

@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,7 @@ static_assert(std::endian::native == std::endian::little, "elements are written 
 
 using internal::Fail;
 using nlohmann::json;
+namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // as the format's own reader
 constexpr const char* kMetadata = "__metadata__";
@@ -63,12 +66,20 @@ constexpr FileType kTypes[] = {
 // --- writing
 
 // A file that gets its name when it is complete; until then, and if that fails, nothing is there.
+// What a link leads to is replaced; what is no file, a pipe or a device, is written to.
 class NewFile {
  public:
-  NewFile(std::string path, SourceLocation loc) : path_(std::move(path)), loc_(loc) {
-    static std::atomic<int> count{0};
-    temporary_ = path_ + ".part." + std::to_string(getpid()) + "." + std::to_string(count++);
-    file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  NewFile(std::string path, SourceLocation loc)
+      : path_(std::move(path)), target_(path_), loc_(loc) {
+    std::error_code error;
+    if (fs::exists(path_, error)) target_ = fs::canonical(path_, error).string();
+    if (fs::exists(target_, error) && !fs::is_regular_file(target_, error)) {
+      file_ = open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+    } else {
+      static std::atomic<int> count{0};
+      temporary_ = target_ + ".part." + std::to_string(getpid()) + "." + std::to_string(count++);
+      file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
     if (file_ < 0) Give("cannot write to");
   }
   ~NewFile() {
@@ -89,8 +100,9 @@ class NewFile {
     }
   }
   void Commit() {
+    if (temporary_.empty()) return;
     if (fsync(file_) != 0) Give("writing failed for");
-    if (rename(temporary_.c_str(), path_.c_str()) != 0) Give("cannot write to");
+    if (rename(temporary_.c_str(), target_.c_str()) != 0) Give("cannot write to");
     temporary_.clear();
   }
 
@@ -99,7 +111,7 @@ class NewFile {
     const std::string why = std::strerror(errno);
     Fail(ErrorCode::kNotFound, std::string(what) + " " + path_ + ": " + why, loc_);
   }
-  std::string path_, temporary_;
+  std::string path_, target_, temporary_;
   SourceLocation loc_;
   int file_ = -1;
 };

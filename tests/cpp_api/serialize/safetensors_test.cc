@@ -130,6 +130,22 @@ TEST_F(SafetensorsTest, AFileIsReplacedWholeOrNotAtAll) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);
 }
 
+TEST_F(SafetensorsTest, LinksAndDevicesStayWhatTheyAre) {
+  StateDict state;
+  state.tensors["a"] = ones({2});
+  save_safetensors(state, Path("first"));
+  fs::create_symlink("first", Path("latest"));
+  state.tensors["a"] = ones({2}) * 3;
+  save_safetensors(state, Path("latest"));
+  EXPECT_TRUE(fs::is_symlink(Path("latest")));
+  EXPECT_EQ(load_safetensors(Path("first")).tensors.at("a").to_vector<float>(), (Floats{3, 3}));
+  fs::create_symlink("/dev/null", Path("nothing"));
+  save_safetensors(state, Path("nothing"));
+  EXPECT_TRUE(fs::is_symlink(Path("nothing")));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 3);
+}
+
 TEST_F(SafetensorsTest, WhatCannotBeSavedIsRefused) {
   StateDict state;
   state.tensors["a"] = Tensor();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend/client/registry.h"
+#include "backend/client/scratch_plan.h"
 #include "backend/npu/compiler/compile.h"
 #include "backend/npu/npu_buffer.h"
 #include "backend/npu/views.h"
@@ -41,7 +42,7 @@ struct Run {
   DramBlock scalars, temporaries;  // all of the run's
 };
 
-class NpuExecutable final : public Executable {
+class NpuExecutable final : public Executable, public backend::HasScratchPlan {
  public:
   NpuExecutable(Plan plan, std::shared_ptr<NpuDevices> devices, Device device)
       : plan_(std::move(plan)), devices_(std::move(devices)), device_(device) {
@@ -58,6 +59,7 @@ class NpuExecutable final : public Executable {
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;
   const ExecutableStats& stats() const override { return stats_; }
   std::string ToString() const override;
+  backend::ScratchPlan scratch_plan() const override;
 
  private:
   int64_t BytesOf(int32_t value) const {
@@ -423,6 +425,57 @@ absl::StatusOr<Buffers> NpuExecutable::ExecuteSteps(const ExecuteArgs& args, std
   }
   devices_->host_ops.Add(plan_.host_ops);
   return outputs;
+}
+
+// An array of this region's; with op and line if it is an instruction's.
+backend::ScratchArray ArrayOf(const Region& region, std::string_view name, int64_t step,
+                              int64_t bytes) {
+  const auto last = std::find_if(region.instructions.rbegin(), region.instructions.rend(),
+                                 [name](const auto* i) { return i->name() == name; });
+  backend::ScratchArray array{
+      .bytes = bytes, .first = step, .last = step, .name = Str(name), .op = {}, .source = {}};
+  if (last == region.instructions.rend()) return array;
+  const ThunkInfo info = ThunkInfo::Of("npu", **last);
+  array.op = info.op;
+  array.source = info.line();
+  return array;
+}
+
+int64_t TemporaryBytes(const PlanStep& step) {
+  if (const auto* device = std::get_if<DeviceProgram>(&step.program))
+    return static_cast<int64_t>(device->temporary_bytes);
+  const ExecutablePtr& host = std::get<HostProgram>(step.program).executable;
+  return host == nullptr ? 0 : host->stats().temp_bytes;
+}
+
+// Values between the steps, and what each step needs for itself, by the name of the step.
+backend::ScratchPlan NpuExecutable::scratch_plan() const {
+  const Partition& partition = plan_.partition;
+  backend::ScratchPlan plan;
+  std::map<int32_t, std::size_t> numbers;  // of values' arrays
+  for (const PlanStep& step : plan_.steps) {
+    const Region& region = *step.region;
+    const auto at = static_cast<int64_t>(plan.steps.size());
+    const std::string last = region.outputs.empty()
+                                 ? ""
+                                 : partition.names[static_cast<std::size_t>(region.outputs.back())];
+    plan.steps.push_back(Str(region.on_device ? "npu: " : "host: ", last));
+    for (const int32_t value : region.inputs) {
+      if (const auto number = numbers.find(value); number != numbers.end())
+        plan.arrays[number->second].last = at;
+    }
+    for (const int32_t value : region.outputs) {
+      if (std::find(partition.results.begin(), partition.results.end(), value) !=
+          partition.results.end())
+        continue;
+      numbers.emplace(value, plan.arrays.size());
+      plan.arrays.push_back(
+          ArrayOf(region, partition.names[static_cast<std::size_t>(value)], at, BytesOf(value)));
+    }
+    if (const int64_t bytes = TemporaryBytes(step); bytes > 0)
+      plan.arrays.push_back(ArrayOf(region, plan.steps.back(), at, bytes));
+  }
+  return plan;
 }
 
 std::string NpuExecutable::ToString() const {

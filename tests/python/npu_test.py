@@ -161,3 +161,17 @@ print(json.dumps([types, [(x @ x).sum().item(), z.sum().item()]]))
 """, NPU_SET="devices=2", PJRT_DEVICE="cpu")
     assert types == ["cpu", "npu", "npu:0", "npu:1", "cpu:0"] and sums == [300.0**3] * 2
     assert "npu:0 (npu1-edge)" in said and "npu:1 (npu1-edge)" in said
+
+
+def test_scratch_has_steps_ops_and_lines():
+    (spare, names), _ = run("""
+x, w = lz.ones(512, 512), lz.ones(512, 512)
+lz.sync(wait=True)
+y = ((x @ w).relu() @ w).sum()
+lz.sync(wait=True)
+plan = lz.debug.memory_plans()[0]
+arrays = lz.debug.memory_arrays(plan["name"])
+print(json.dumps([plan["plan"]["peak"] - max(lz.debug.memory_timeline(plan["name"])), [[a["name"], a["op"]] for a in arrays if a["role"] == "scratch"]]))
+""", PJRT_DEVICE="npu")
+    assert spare == 0
+    assert [(name.split(".")[0], op) for name, op in names] == [("npu: reduce", "")], names

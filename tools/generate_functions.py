@@ -22,6 +22,7 @@ docs/adding_a_function.md describes the rows. A template is the header itself wi
   @using NAMESPACE      using-declarations of the rows that list the namespace as a form
   @methods              declarations of the methods (in the class Tensor)
   @inplace              declarations of the forms in place (likewise)
+  @inplace_functions    the forms in place as functions: relu_(x)
   @definitions          declarations of the definitions, in lazuli::lazy
   @layer NAME           a layer's comment, its options, and its class up to forward()
   @function_layers      the layers that are functions

@@ -39,6 +39,7 @@ std::string ClassName(const char* mangled) {
 }  // namespace
 
 bool grad_enabled() { return lazy::GradEnabled(); }
+void set_grad_enabled(bool on) { lazy::SetGradEnabled(on); }
 NoGrad::NoGrad() : saved_(lazy::SetGradEnabled(false)) {}
 NoGrad::~NoGrad() { lazy::SetGradEnabled(saved_); }
 EnableGrad::EnableGrad() : saved_(lazy::SetGradEnabled(true)) {}

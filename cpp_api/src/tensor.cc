@@ -154,6 +154,19 @@ DeferredItem Tensor::item_async(SourceLocation loc) const {
   });
 }
 
+Item Tensor::item(SourceLocation loc) const {
+  return Call(loc, [&] {
+    const ir::Literal element = OnlyElement(*this);
+    const ir::DType dtype = element.shape().dtype();
+    if (dtype == ir::DType::kPred) return Item(element.AsDouble(0) != 0);
+    if (dtype == ir::DType::kU64) return Item(element.data<std::uint64_t>()[0]);
+    if (ir::IsIntegral(dtype))
+      return Item(element.Converted(ir::DType::kS64).data<std::int64_t>()[0]);
+    if (ir::IsComplex(dtype))
+      return Item(element.Converted(ir::DType::kC128).data<std::complex<double>>()[0]);
+    return Item(element.AsDouble(0));
+  });
+}
 double Tensor::item_as_double(SourceLocation loc) const {
   return Call(loc, [&] { return OnlyElement(*this).AsDouble(0); });
 }

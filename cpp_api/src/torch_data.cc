@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/support/parallel_for.h"
 #include "lazuli/internal/fail.h"
 #include "lazuli/torch/tensor.h"
 
 namespace lazuli::torch_names {
 
 using internal::Fail;
+
+int get_num_threads() { return ir::NumThreads(); }
 
 TensorData::TensorData(const std::vector<TensorData>& rows, SourceLocation loc) : kind_(kIsFloat) {
   dims_ = {static_cast<std::int64_t>(rows.size())};

@@ -2,7 +2,7 @@
 
 from functions.cpp import (
     comment, definition_declaration, function_declaration, function_layer, in_place_declaration, layer_class, method_declaration)
-from functions.libtorch import torch_function_options, torch_layer, torch_loss, torch_loss_options, with_tensor_options
+from functions.libtorch import in_place_function, torch_function_options, torch_layer, torch_loss, torch_loss_options, with_tensor_options
 
 
 def header(template, families, sections=()):
@@ -26,6 +26,8 @@ def header(template, families, sections=()):
             lines += [method_declaration(row) for row in rows if "method" in row.forms]
         elif word == "inplace":
             lines += [in_place_declaration(row) for row in rows if "inplace" in row.forms]
+        elif word == "inplace_functions":
+            lines += [in_place_function(row) for row in rows if "inplace" in row.forms]
         elif word == "layer":
             lines += next(layer_class(layer) for section in sections for layer in section.rows if layer.name == arguments[0])
         elif word == "function_layers":

@@ -23,6 +23,15 @@ def with_tensor_options(row):
     return lines
 
 
+def in_place_function(row):
+    """The form in place as a function: relu_(x)."""
+    names, line = [p.name for p in row.parameters[1:]], []
+    if row.takes_line:
+        names, line = [*names, "loc"], [LOC]
+    head = wrapped(f"inline Tensor& {row.name}_(", ["Tensor& x", *(p.declared() for p in row.parameters[1:]), *line], ") {")
+    return f"{head}\n" + wrapped(f"  return x.{row.name}_(", names, ");") + "\n}"
+
+
 def in_one_line(head, body, indent="  "):
     """A function whose body is one statement."""
     line = f"{indent}{head} {{ {body} }}"

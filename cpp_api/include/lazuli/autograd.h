@@ -17,6 +17,8 @@
 namespace lazuli {
 
 LAZULI_API bool grad_enabled();
+// From now on, of this thread; NoGrad and EnableGrad give back what was before them.
+LAZULI_API void set_grad_enabled(bool on);
 
 // While alive, ops of this thread record no history.
 class LAZULI_API NoGrad {

@@ -35,6 +35,9 @@ class LAZULI_API Error : public std::runtime_error {
   // Empty where it is not known.
   const std::string& op() const { return origin_->first; }
   const std::string& place() const { return origin_->second; }
+  // LibTorch's other names of what().
+  std::string msg() const { return what(); }
+  const char* what_without_backtrace() const { return what(); }
 
  private:
   using Origin = std::pair<std::string, std::string>;

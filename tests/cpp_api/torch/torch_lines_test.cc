@@ -110,6 +110,77 @@ TEST(TorchLinesTest, Gradients) {
   EXPECT_THAT(Numbers(w.grad()), ElementsAre(20, 20));
 }
 
+TEST(TorchLinesTest, AnItemIsANumberOfItsKind) {
+  const auto x = torch::tensor({{1.5}});
+  EXPECT_EQ(x.item().toFloat(), 1.5f);
+  EXPECT_EQ(x.item().toInt(), 1);
+  const double as_double = x.item();
+  EXPECT_EQ(as_double, 1.5);
+  EXPECT_TRUE(x.item().isFloatingPoint());
+  // A double has not all integers, a bool is none.
+  const auto large = torch::tensor((std::int64_t{1} << 60) + 1);
+  EXPECT_EQ(large.item().toLong(), (std::int64_t{1} << 60) + 1);
+  EXPECT_TRUE(large.item().isIntegral(false));
+  EXPECT_TRUE((x > 1).item().isBoolean());
+  EXPECT_TRUE((x > 1).item().toBool());
+  EXPECT_TRUE(torch::complex(x, x).item().isComplex());
+  EXPECT_EQ(x.item() + x.item(), 3);
+  EXPECT_TRUE(x.item() < large.item());
+  EXPECT_EQ(-x.item() * 2, -3);
+  EXPECT_EQ((x * x.item()).item(), 2.25);
+  EXPECT_EQ(torch::full({2}, x.item()).sum().item(), 3);
+  EXPECT_ERROR(kInvalidArgument, "item: f32[2] has 2 elements, not one; use to_vector()",
+               torch::ones(2).item());
+}
+
+TEST(TorchLinesTest, OtherNames) {
+  const auto x = torch::tensor({1.0, 3.0}, torch::requires_grad());
+  EXPECT_FALSE(x.tensor_data().requires_grad());
+  EXPECT_FLOAT_EQ(x.std(false).item<float>(), 1);
+  EXPECT_FLOAT_EQ(x.var(false).item<float>(), 1);
+  EXPECT_EQ(x.sum(torch::kDouble).dtype(), torch::kDouble);
+  EXPECT_EQ(x.mean(torch::kDouble).item(), 2);
+  EXPECT_THAT(Numbers(x.clip(2)), ElementsAre(2, 3));
+  EXPECT_THAT(Numbers((x > 2) && (x < 9)), ElementsAre(0, 1));
+  EXPECT_THAT(Numbers((x > 2) || (x < 2)), ElementsAre(1, 1));
+  const auto y = x.detach();
+  EXPECT_FALSE(y.to(torch::kFloat, false, true).is_same(y));
+  EXPECT_THAT(Numbers(y.to(torch::kDouble, true)), ElementsAre(1, 3));
+  EXPECT_THAT(Numbers(y.to(torch::Device("cpu"), torch::kInt, true, true)), ElementsAre(1, 3));
+  EXPECT_THAT([&] { y.cuda(); }, testing::ThrowsMessage<lazuli::Error>(testing::HasSubstr("cuda")));
+  auto z = y.clone();
+  EXPECT_THAT(Numbers(torch::relu_(torch::sub_(z, 2))), ElementsAre(0, 1));
+  EXPECT_THAT(Numbers(z), ElementsAre(0, 1));
+  (x * x).sum().backward({}, torch::nullopt, /*create_graph=*/true);
+  EXPECT_TRUE(x.grad().requires_grad());
+  EXPECT_GE(torch::get_num_threads(), 1);
+  torch::GradMode::set_enabled(false);
+  EXPECT_FALSE(torch::GradMode::is_enabled());
+  EXPECT_FALSE((x * 2).requires_grad());
+  torch::GradMode::set_enabled(true);
+  EXPECT_TRUE((x * 2).requires_grad());
+  try {
+    y.view({7});
+    FAIL();
+  } catch (const lazuli::Error& e) {
+    EXPECT_EQ(e.msg(), e.what_without_backtrace());
+  }
+}
+
+TEST(TorchLinesTest, MemoryWithStrides) {
+  std::vector<float> memory{0, 1, 2, 3, 4, 5};
+  const auto columns = torch::from_blob(memory.data(), {3, 2}, {1, 3}, torch::kFloat);
+  EXPECT_THAT(Numbers(columns), ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_TRUE(columns.is_contiguous());
+  EXPECT_EQ(torch::from_blob(memory.data(), {0, 2}, {1, 3}).numel(), 0);
+  EXPECT_EQ(torch::from_blob(memory.data(), {}, torch::IntArrayRef{}).item(), 0);
+  EXPECT_ERROR(kInvalidArgument, "from_blob: 2 sizes, but 1 strides",
+               torch::from_blob(memory.data(), {3, 2}, {1}));
+  bool freed = false;
+  torch::from_blob(memory.data(), {2}, [&](void*) { freed = true; }, torch::kFloat);
+  EXPECT_TRUE(freed);
+}
+
 TEST(TorchLinesTest, Checks) {
   EXPECT_THAT([] { TORCH_CHECK(1 + 1 == 3, "one and one is ", 2, ", not ", 3); },
               testing::ThrowsMessage<lazuli::Error>(

@@ -38,32 +38,90 @@ def in_one_line(head, body, indent="  "):
     return line if len(line) <= WIDTH else f"{indent}{head} {{\n{indent}  {body}\n{indent}}}"
 
 
-def built_options(name, required, own, struct, options, friend):
-    """A class of options with a setter for each: those of its own, of which the constructor takes `required`, and those
-    of a struct."""
+def built_options(name, required, own, struct, options, friend, mode=False):
+    """A class of options with a setter and a getter for each: those of its own, of which the constructor takes `required`, and
+    those of a struct, which it takes, too."""
+    layer = name.removesuffix("Options")
     explicit = "explicit " if len(required) == 1 and required[0].default is not None else ""
     note = "  // NOLINT: implicit" if len(required) == 1 and not explicit else ""
     lines = [f"class {name} {{", " public:"]
     if required:
-        sets = ", ".join(f"{p.name}_({p.name})" for p in required)
-        lines += [wrapped(f"{explicit}{name}(", [p.declared() for p in required], f"){note}", "  "), f"      : {sets} {{}}"]
-        if required[0].type == "int[]" and all(p.default is not None for p in required[1:]):  # braces, which could be another one's options, too
-            lines += [f"  {name}(std::initializer_list<std::int64_t> list)", f"      : {name}(IntList(list)) {{}}"]
+        taken = [*(p.declared() for p in required), *([f"const {struct}& options = {{}}"] if options else [])]
+        sets = [*(f"{p.name}_({p.name})" for p in required), *(["options_(options)"] if options else [])]
+        lines += [wrapped(f"{explicit}{name}(", taken, f"){note}", "  "), wrapped("    : ", sets, " {}", "  ")]
+        braces = {"int[]": "IntList", "int[2]": "ExpandingArray<2>"}.get(required[0].type)
+        if braces and all(p.default is not None for p in required[1:]):  # braces, which could be another one's options, too
+            lines += [f"  {name}(std::initializer_list<std::int64_t> list)", f"      : {name}({braces}(list)) {{}}"]
     for p, field in [*((p, f"{p.name}_") for p in own), *((p, f"options_.{p.name}") for p in options)]:
         kept = "Dims(v)" if type_of(p.type).value == "Dims" else "v"
-        called = torch_name(name.removesuffix("Options"), p.name)
-        lines.append(in_one_line(f"{name}& {called}({type_of(p.type).parameter} v)", f"return {field} = {kept}, *this;"))
+        called = torch_name(layer, p.name)
+        lines += [in_one_line(f"{name}& {called}({type_of(p.type).parameter} v)", f"return {field} = {kept}, *this;"),
+                  in_one_line(f"{getter_type(p)} {called}() const", f"return {stride_or_kernel(p, field)};")]
     lines += ["", " private:", f"  friend class {friend};"]
     lines += [f"  {type_of(p.type).value} {p.name}_;" if p.default is None else f"  {p.field()};".replace(f" {p.name} =", f" {p.name}_ =")
               for p in own]
     return [*lines, *([f"  {struct} options_;"] if options else []), "};"]
 
 
+def may_be_the_kernel(p):
+    return p.name == "stride" and p.type in ("int?", "int[2]?")
+
+
+def getter_type(p):
+    return {"int?": "std::int64_t", "int[2]?": "Size2"}[p.type] if may_be_the_kernel(p) else type_of(p.type).value
+
+
+def stride_or_kernel(p, field):
+    """The value of a field: the stride of a pooling is the kernel's size unless it is given."""
+    return f"{field}.value_or(kernel_)" if may_be_the_kernel(p) else field
+
+
+# What LibTorch prints of a layer: all options as name=value, but of some the first ones bare, some only where they are not as
+# usual, and some never.
+def prints_bare(layer, p):
+    return p.name == "lambd" or p.default is None and p.name != "kernel" and \
+        layer.name.startswith(("Conv", "InstanceNorm", "LayerNorm", "GroupNorm", "LocalResponseNorm", "CrossMapLRN"))
+
+
+def prints_if_changed(layer, p):
+    return p.name == "inplace" and "Dropout" not in layer.name or p.name in ("size", "scale_factor") and layer.name == "Upsample" or \
+        p.name == "bias" and layer.name.endswith("Norm") or p.default is not None and p.name != "stride" and layer.name.startswith("Conv")
+
+
+NEVER_PRINTED = {"GELU": {"approximate"}, "PReLU": {"init"}, "Upsample": {"align_corners"},
+                 **{f"AvgPool{n}d": {"ceil_mode", "count_include_pad", "divisor_override"} for n in (1, 2, 3)}}
+PRINTED_LAST = ["output_padding", "groups", "bias", "padding_mode"]  # of convolutions
+
+
+def pretty_print(layer):
+    """What `os << layer` gives: torch::nn::Linear(in_features=2, out_features=3, bias=true)."""
+    printed = [p for p in (*layer.parameters, *layer.options) if p.name not in NEVER_PRINTED.get(layer.name, ())]
+    if layer.name.startswith("Conv"):
+        printed.sort(key=lambda p: PRINTED_LAST.index(p.name) if p.name in PRINTED_LAST else -1)
+    digits = [c for c in layer.name if c in "123"]
+    dims = digits[0] if digits else "2" if layer.name in ("Fold", "Unfold") else "0"
+    lines = ["  void pretty_print(std::ostream& os) const {", f'    LayerText text(os, "{layer.name}", {dims});']
+    for p in printed:
+        called = torch_name(layer.name, p.name)
+        usual = "options.kernel_size()" if p.name == "stride" and "Pool" in layer.name else "0" if p.name.endswith("padding") else "1"
+        value = f"text.Each(options.{called}(), {usual})" if p.type == "int[]" and dims != "0" else f"options.{called}()"
+        if prints_bare(layer, p):
+            lines.append(f"    text.Bare({value});")
+        elif prints_if_changed(layer, p):
+            initial = cpp_default(p.type, p.default)
+            initial = f"text.Each({{{initial.strip('{}')}}}, {usual})" if p.type == "int[]" and dims != "0" else \
+                f"{getter_type(p)}({initial})" if initial != "{}" else f"{getter_type(p)}{{}}"
+            lines.append(f'    text.IfNot({initial}, "{called}", {value});')
+        else:
+            lines.append(f'    text("{called}", {value});')
+    return [*lines, "  }"] if printed else ["  void pretty_print(std::ostream& os) const {", f'    const LayerText text(os, "{layer.name}", 0);', "  }"]
+
+
 # LibTorch's names of options, where they are others than the rows', of all layers and of some.
 TORCH_NAMES = {"kernel": "kernel_size", "low": "min_val", "high": "max_val"}
 TORCH_NAMES_OF = {
     "Embedding": {"rows": "num_embeddings", "dim": "embedding_dim"}, "GroupNorm": {"groups": "num_groups", "channels": "num_channels"},
-    "LayerNorm": {"affine": "elementwise_affine"}, "PReLU": {"channels": "num_parameters"},
+    "LayerNorm": {"affine": "elementwise_affine"}, "PReLU": {"channels": "num_parameters"}, "Unflatten": {"sizes": "unflattened_size"},
     **{f"Adaptive{kind}Pool{n}d": {"size": "output_size"} for kind in ("Avg", "Max") for n in (1, 2, 3)},
     **{f"InstanceNorm{n}d": {"channels": "num_features"} for n in (1, 2, 3)}}
 
@@ -73,25 +131,31 @@ def torch_name(layer, name):
 
 
 def torch_layer(layer):
-    """A layer in LibTorch's words. Options that are a struct of their own are written by hand."""
+    """A layer in LibTorch's words: options, the class that keeps them, its holder. Options that are a struct of their own are
+    written by hand."""
     if any(p.type.endswith("Options") for p in layer.parameters):
         return []
-    name, impl = layer.name, f"lazuli::nn::{layer.name}"
+    name, own = layer.name, f"lazuli::nn::{layer.name}"
     loc, located = ([], []) if layer.function else ([LOC], ["loc"])
-    lines = [f"using {name}Impl = {impl};"]
-    if layer.arguments:
-        lines += built_options(f"{name}Options", layer.parameters, layer.parameters, f"{impl}Options", layer.options, name)
-    lines += [f"class {name} : public ModuleHolder<{impl}> {{", " public:", "  using ModuleHolder::ModuleHolder;"]
+    lines, made, holder = [], [], []
     if layer.arguments:
         arguments = [Parameter(f"lazuli::nn::{p.type}", p.name, p.default) if p.type.endswith("Options") else p
                      for p in layer.arguments]
+        declared = [*(p.declared() for p in arguments), *loc]
+        given = f"{name}Options({', '.join(p.name for p in arguments)})"
         explicit = "explicit " if sum(p.default is None for p in arguments) < 2 else ""
-        made = f"      : ModuleHolder(std::make_shared<{impl}>("
-        lines += [wrapped(f"{explicit}{name}(", [*(p.declared() for p in arguments), *loc], ")", "  "),
-                  wrapped(made, [*(p.name for p in arguments), *located], ")) {}"),
+        lines += built_options(f"{name}Options", layer.parameters, layer.parameters, f"{own}Options", layer.options, f"{name}Impl")
+        taken = [*(f"o.{p.name}_" for p in arguments), *located]
+        made = [wrapped(f"{explicit}{name}Impl(", declared, ")", "  "), wrapped(f"    : {name}Impl(", [given, *located], ") {}", "  "),
+                wrapped(f"explicit {name}Impl(", [f"const {name}Options& o", *loc], ")", "  "),
+                wrapped(f"    : {own}(", taken, "), options(o) {}", "  ")]
+        holder = [wrapped(f"{explicit}{name}(", declared, ")", "  "), wrapped(f"    : {name}(", [given, *located], ") {}", "  "),
                   wrapped(f"{name}(", [f"const {name}Options& o", *loc], ")  // NOLINT: implicit", "  "),
-                  wrapped(made, [*(f"o.{p.name}_" for p in arguments), *located], ")) {}")]
-    return [*lines, "  Tensor operator()(const Tensor& x, LAZULI_LOC) const { return get()->forward(x, loc); }", "};"]
+                  wrapped(f"    : LayerHolder(std::make_shared<{name}Impl>(", ["o", *located], ")) {}", "  ")]
+    return [*lines, f"class {name}Impl : public {own} {{", " public:", *made, *pretty_print(layer),
+            *([f"  const {name}Options options;"] if layer.arguments else []), "};",
+            f"class {name} : public LayerHolder<{name}Impl> {{", " public:", "  using LayerHolder::LayerHolder;", *holder,
+            "  Tensor operator()(const Tensor& x, LAZULI_LOC) const { return get()->forward(x, loc); }", "};"]
 
 
 # Whose functions with options are written by hand.
@@ -130,16 +194,17 @@ def torch_loss(row):
     name = loss_name(row)
     tensors = [p for p in row.parameters if p.type == "Tensor"]
     fields = [p for p in row.parameters if p.type != "Tensor"]
-    passed = [p.name if p.type == "Tensor" else f"options_.{p.name}_" for p in row.parameters]
+    passed = [p.name if p.type == "Tensor" else f"options.{p.name}_" for p in row.parameters]
     options = built_options(f"{name}Options", [], fields, "", [], f"{name}Impl")
     options[2:2] = [f"  {name}Options() = default;",
                     f"  {name}Options(Reduction reduction) : reduction_(reduction) {{}}  // NOLINT: implicit"]
     return [*options,
             f"class {name}Impl : public Module {{", " public:",
-            f"  explicit {name}Impl(const {name}Options& options = {{}})", "      : options_(options) {}",
+            f"  explicit {name}Impl(const {name}Options& options = {{}})", "      : options(options) {}",
             wrapped("Tensor forward(", [*(p.declared() for p in tensors), LOC], ") const {", "  "),
-            wrapped(f"  return functional::{row.name}(", [*passed, "loc"], ");", "  "), "  }", "", " private:",
-            f"  {name}Options options_;", "};", f"class {name} : public ModuleHolder<{name}Impl> {{", " public:",
+            wrapped(f"  return functional::{row.name}(", [*passed, "loc"], ");", "  "), "  }",
+            f'  void pretty_print(std::ostream& os) const override {{ os << "torch::nn::{name}()"; }}',
+            f"  const {name}Options options;", "};", f"class {name} : public ModuleHolder<{name}Impl> {{", " public:",
             "  using ModuleHolder::ModuleHolder;",
             wrapped("Tensor operator()(", [*(p.declared() for p in tensors), LOC], ") const {", "  "),
             f"    return get()->forward({', '.join([*(p.name for p in tensors), 'loc'])});", "  }", "};"]

@@ -144,14 +144,14 @@ TEST(TorchModuleTest, ListsAndDictionariesRegisterTheirModules) {
   net.eval();
   EXPECT_FALSE(net.heads["drop"]->is_training());
   EXPECT_EQ(net.layers[0]->as<torch::nn::Dropout>(), nullptr);
-  EXPECT_EQ(&net.layers->at<lazuli::nn::Linear>(1), net.layers[1]->as<torch::nn::Linear>());
+  EXPECT_EQ(&net.layers->at<torch::nn::LinearImpl>(1), net.layers[1]->as<torch::nn::Linear>());
   EXPECT_THAT(net.heads->keys(), ElementsAre("drop", "out"));
   EXPECT_EQ(torch::nn::ModuleList(torch::nn::Linear(1, 1), torch::nn::ReLU())->size(), 2U);
   EXPECT_THAT([&] { net.layers[3]; }, testing::ThrowsMessage<lazuli::Error>(
                                           "ModuleList: there is no module 3, the list has 3"));
   EXPECT_THAT([&] { net.heads["in"]; },
               testing::ThrowsMessage<lazuli::Error>("ModuleDict: there is no \"in\""));
-  EXPECT_THAT([&] { net.heads->at<lazuli::nn::Linear>("drop"); },
+  EXPECT_THAT([&] { net.heads->at<torch::nn::LinearImpl>("drop"); },
               testing::ThrowsMessage<lazuli::Error>("ModuleDict: \"drop\" is of another type"));
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
@@ -22,8 +23,10 @@ class ModuleListImpl : public Module {
   ModuleListImpl(std::initializer_list<HeldModule> modules) {
     for (const HeldModule& module : modules) push_back(module);
   }
+  void pretty_print(std::ostream& os) const override { os << "torch::nn::ModuleList"; }
   void push_back(HeldModule module, LAZULI_LOC) {
     lazuli::nn::Module::register_module(std::to_string(size()), *module, loc);
+    Keep(std::to_string(size()), module);
     modules_.push_back(std::move(module));
   }
   template <class Container>
@@ -72,8 +75,10 @@ class ModuleDictImpl : public Module {
   using Items = std::vector<std::pair<std::string, HeldModule>>;
   ModuleDictImpl() = default;
   explicit ModuleDictImpl(const Items& modules) { update(modules); }
+  void pretty_print(std::ostream& os) const override { os << "torch::nn::ModuleDict"; }
   void insert(const std::string& name, const HeldModule& module, LAZULI_LOC) {
     lazuli::nn::Module::register_module(name, *module, loc);
+    Keep(name, module);
     modules_.emplace_back(name, module);
   }
   void update(const Items& modules, LAZULI_LOC) {

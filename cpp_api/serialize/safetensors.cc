@@ -138,9 +138,11 @@ struct Entry {
 // What a file holds, checked; every complaint is one sentence with the file's name.
 class Reader {
  public:
-  Reader(const std::string& path, SourceLocation loc)
-      : path_(path), loc_(loc), in_(path, std::ios::binary | std::ios::ate) {
-    const std::streamoff length = in_ ? static_cast<std::streamoff>(in_.tellg()) : -1;
+  // The rest of `in`, which complaints call `name`.
+  Reader(std::istream& in, std::string name, SourceLocation loc)
+      : path_(std::move(name)), loc_(loc), in_(in), begin_(in.tellg()) {
+    in_.seekg(0, std::ios::end);
+    const std::streamoff length = in_ ? static_cast<std::streamoff>(in_.tellg() - begin_) : -1;
     // A folder opens, too, but has no length.
     if (length < 0 || length > (std::streamoff{1} << 60))
       Fail(ErrorCode::kNotFound, "cannot read " + path_, loc_);
@@ -167,7 +169,7 @@ class Reader {
       Fail(ErrorCode::kResourceExhausted,
            "out of memory: " + path_ + " has an array of " + std::to_string(size) + " bytes", loc_);
     }
-    in_.seekg(static_cast<std::streamoff>(position));
+    in_.seekg(begin_ + static_cast<std::streamoff>(position));
     if (!in_.read(bytes.data(), static_cast<std::streamsize>(size)))
       Fail(ErrorCode::kNotFound, "reading " + path_ + " failed", loc_);
     return bytes;
@@ -280,15 +282,15 @@ class Reader {
 
   std::string path_;
   SourceLocation loc_;
-  std::ifstream in_;
+  std::istream& in_;
+  std::istream::pos_type begin_;
   std::uint64_t length_ = 0, data_begin_ = 0;
   std::vector<Entry> entries_;
   std::map<std::string, std::string> metadata_;
 };
 
-}  // namespace
-
-void save_safetensors(const StateDict& state, const std::string& path, SourceLocation loc) {
+// The header as it lies in a file, behind its length.
+std::string HeaderOf(const StateDict& state, SourceLocation loc) {
   json header = json::object();
   if (!state.metadata.empty()) header[kMetadata] = state.metadata;
   std::uint64_t at = 0;
@@ -311,19 +313,21 @@ void save_safetensors(const StateDict& state, const std::string& path, SourceLoc
     Fail(ErrorCode::kInvalidArgument, "save_safetensors: a name is no UTF-8 text", loc);
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data is aligned
-  NewFile file(path, loc);
   const std::uint64_t size = text.size();
-  file.Write(&size, sizeof size);
-  file.Write(text.data(), text.size());
-  for (const auto& [name, tensor] : state.tensors) {
-    const std::vector<std::byte> bytes = tensor.to_bytes(loc);
-    file.Write(bytes.data(), bytes.size());
-  }
-  file.Commit();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
 }
 
-StateDict load_safetensors(const std::string& path, const Device& device, SourceLocation loc) {
-  Reader reader(path, loc);
+// write(data, bytes) is called with all parts of the file.
+template <class W>
+void WriteAll(const StateDict& state, const std::string& header, SourceLocation loc, W write) {
+  write(header.data(), header.size());
+  for (const auto& [name, tensor] : state.tensors) {
+    const std::vector<std::byte> bytes = tensor.to_bytes(loc);
+    write(bytes.data(), bytes.size());
+  }
+}
+
+StateDict ReadAll(Reader reader, const Device& device, SourceLocation loc) {
   StateDict state;
   state.metadata = reader.metadata();
   for (const Entry& entry : reader.entries()) {
@@ -331,6 +335,29 @@ StateDict load_safetensors(const std::string& path, const Device& device, Source
     state.tensors[entry.name] = from_data(bytes.data(), entry.type.dtype, entry.dims, device, loc);
   }
   return state;
+}
+
+}  // namespace
+
+void save_safetensors(const StateDict& state, const std::string& path, SourceLocation loc) {
+  const std::string header = HeaderOf(state, loc);  // or throws, before there is a file
+  NewFile file(path, loc);
+  WriteAll(state, header, loc, [&](const void* data, std::size_t size) { file.Write(data, size); });
+  file.Commit();
+}
+void save_safetensors(const StateDict& state, std::ostream& stream, SourceLocation loc) {
+  WriteAll(state, HeaderOf(state, loc), loc, [&](const void* data, std::size_t size) {
+    stream.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+  });
+  if (!stream) Fail(ErrorCode::kNotFound, "writing failed for a stream", loc);
+}
+
+StateDict load_safetensors(const std::string& path, const Device& device, SourceLocation loc) {
+  std::ifstream file(path, std::ios::binary);
+  return ReadAll(Reader(file, path, loc), device, loc);
+}
+StateDict load_safetensors(std::istream& stream, const Device& device, SourceLocation loc) {
+  return ReadAll(Reader(stream, "the stream", loc), device, loc);
 }
 
 }  // namespace lazuli

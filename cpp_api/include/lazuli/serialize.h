@@ -6,6 +6,7 @@
 // name and renamed, so nobody ever sees half of one.
 #pragma once
 
+#include <iosfwd>
 #include <string>
 
 #include "lazuli/device.h"
@@ -21,6 +22,11 @@ LAZULI_API void save_safetensors(const StateDict& state, const std::string& path
 // Throws Error(kNotFound) for a file that cannot be read and Error(kInvalidArgument), which says
 // what is wrong, for one that is no safetensors file or damaged.
 LAZULI_API StateDict load_safetensors(const std::string& path, const Device& device = Device(),
+                                      LAZULI_LOC);
+
+// The same by a stream: what is read is the rest of it, and it must be able to seek.
+LAZULI_API void save_safetensors(const StateDict& state, std::ostream& stream, LAZULI_LOC);
+LAZULI_API StateDict load_safetensors(std::istream& stream, const Device& device = Device(),
                                       LAZULI_LOC);
 
 }  // namespace lazuli

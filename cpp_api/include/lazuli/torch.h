@@ -13,4 +13,5 @@
 #include "lazuli/torch/functional.h"
 #include "lazuli/torch/nn.h"
 #include "lazuli/torch/optim.h"
+#include "lazuli/torch/serialize.h"
 #include "lazuli/torch/tensor.h"

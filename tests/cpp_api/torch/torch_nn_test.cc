@@ -1,5 +1,6 @@
 // Modules, options and optimisers as programs for LibTorch write them.
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -188,6 +189,21 @@ TEST(TorchModuleTest, TrainsAndTravels) {
   torch::save(net, path);
   torch::load(other, path);
   EXPECT_TRUE(torch::equal(other->forward(x), net->forward(x)));
+
+  torch::serialize::OutputArchive saved, model, optimizer;
+  net->save(model), adam.save(optimizer);
+  saved.write("model", model), saved.write("optimizer", optimizer);
+  std::stringstream stream;
+  saved.save_to(stream);
+  torch::serialize::InputArchive read, part;
+  read.load_from(stream);
+  Net third(8);
+  torch::optim::Adam again(third->parameters(), 0.1);
+  read.read("model", part), third->load(part);
+  read.read("optimizer", part), again.load(part);
+  EXPECT_TRUE(torch::equal(third->forward(x), net->forward(x)));
+  EXPECT_EQ(again.lr(), 0.05);
+  EXPECT_EQ(net->parameters(false).size(), 1U);  // scale
   EXPECT_EQ(torch::optim::SGD(net->parameters(), torch::optim::SGDOptions(0.5).momentum(0.25)).lr(),
             0.5);
 }

@@ -152,4 +152,68 @@ TEST(TorchTensorTest, TravelsThroughFiles) {
                torch::load(one, path));
 }
 
+TEST(TorchTensorTest, TravelsThroughStreams) {
+  std::stringstream stream;
+  stream << "before";
+  torch::save(torch::arange(3), stream);
+  stream.seekg(6);
+  torch::Tensor read;
+  torch::load(read, stream, torch::kCPU);
+  EXPECT_TRUE(torch::equal(read, torch::arange(3)));
+  std::stringstream text("no tensors");
+  EXPECT_ERROR(kInvalidArgument,
+               "the stream is no safetensors file or damaged: its header should have "
+               "8030883942550761326 bytes, the file has 2 after the length",
+               torch::load(read, text));
+  std::ostringstream closed;
+  closed.setstate(std::ios::badbit);
+  EXPECT_ERROR(kNotFound, "writing failed for a stream", torch::save(read, closed));
+}
+
+TEST(TorchTensorTest, ArchivesHoldTensorsValuesAndArchives) {
+  torch::serialize::OutputArchive archive, inner;
+  inner.write("x", torch::arange(3));
+  inner.write("rate", 0.1);
+  archive.write("inner", inner);
+  archive.write("epoch", torch::IValue(3));
+  archive.write("done", true);
+  archive.write("name", "a net");
+  EXPECT_ERROR(kInvalidArgument, "OutputArchive: there is a \"epoch\" already",
+               archive.write("epoch", 4));
+  EXPECT_ERROR(kInvalidArgument, "OutputArchive: \"y\" is an undefined tensor",
+               archive.write("y", torch::Tensor()));
+  std::stringstream stream;
+  archive.save_to(stream);
+
+  torch::serialize::InputArchive read, part;
+  read.load_from(stream);
+  EXPECT_THAT(read.keys(), testing::UnorderedElementsAre("inner", "epoch", "done", "name"));
+  torch::IValue value;
+  read.read("epoch", value);
+  EXPECT_EQ(value.toInt(), 3);
+  EXPECT_THAT([&] { value.toDouble(); },
+              testing::ThrowsMessage<lazuli::Error>("IValue: it is not a double"));
+  read.read("done", value);
+  EXPECT_TRUE(value.toBool());
+  read.read("name", value);
+  EXPECT_EQ(value.toStringRef(), "a net");
+  read.read("inner", part);
+  part.read("rate", value);
+  EXPECT_EQ(value.toDouble(), 0.1);
+  torch::Tensor fresh, place = torch::zeros(3, torch::kLong);
+  const torch::Tensor alias = place;
+  part.read("x", fresh);
+  part.read("x", place);
+  EXPECT_TRUE(torch::equal(fresh, torch::arange(3)));
+  EXPECT_TRUE(torch::equal(alias, torch::arange(3)));
+  torch::Tensor other = torch::zeros(2);
+  EXPECT_ERROR(kInvalidArgument,
+               "InputArchive: the state does not fit: x is s64[3] in the state and f32[2] here",
+               part.read("x", other));
+  EXPECT_FALSE(part.try_read("y", fresh));
+  EXPECT_ERROR(kNotFound, "InputArchive: there is no such \"y\"; it has x, rate",
+               part.read("y", fresh));
+  EXPECT_FALSE(read.try_read("outer", part));
+}
+
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "lazuli/lr_scheduler.h"
 #include "lazuli/optim.h"
+#include "lazuli/torch/serialize.h"
 #include "lazuli/torch/tensor.h"
 
 namespace lazuli::torch_names {
@@ -46,6 +47,12 @@ class Named : public Optimizer {
       : Optimizer(std::move(parameters), defaults.get(), loc) {}
   explicit Named(std::vector<OptimizerParamGroup> groups, const Options& defaults = {}, LAZULI_LOC)
       : Optimizer(std::move(groups), defaults.get(), loc) {}
+  void save(serialize::OutputArchive& archive, LAZULI_LOC) const {
+    archive.write(this->state_dict(), loc);
+  }
+  void load(serialize::InputArchive& archive, LAZULI_LOC) {
+    this->load_state_dict(archive.state(), loc);
+  }
 };
 using SGD = Named<lazuli::optim::SGD, SGDOptions>;
 using Adam = Named<lazuli::optim::Adam, AdamOptions>;
@@ -98,11 +105,12 @@ class ReduceLROnPlateauScheduler {
 
 }  // namespace optim
 
-inline void save(const optim::Optimizer& optimizer, const std::string& path, LAZULI_LOC) {
-  lazuli::optim::save(optimizer, path, loc);
-}
-inline void load(optim::Optimizer& optimizer, const std::string& path, LAZULI_LOC) {
-  lazuli::optim::load(optimizer, path, loc);
-}
+template <std::derived_from<optim::Optimizer> O>
+struct Saving<O> {
+  static StateDict State(const O& optimizer) { return optimizer.state_dict(); }
+  static void Set(O& optimizer, const StateDict& state, const std::string&, SourceLocation loc) {
+    optimizer.load_state_dict(state, loc);
+  }
+};
 
 }  // namespace lazuli::torch_names

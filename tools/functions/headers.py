@@ -2,7 +2,7 @@
 
 from functions.cpp import (
     comment, definition_declaration, function_declaration, function_layer, in_place_declaration, layer_class, method_declaration)
-from functions.libtorch import in_place_function, torch_function_options, torch_layer, torch_loss, torch_loss_options, with_tensor_options
+from functions.libtorch import in_place_function, torch_function_options, torch_layer, torch_loss, torch_loss_options, torch_row_options, with_tensor_options
 
 
 def header(template, families, sections=()):
@@ -38,7 +38,7 @@ def header(template, families, sections=()):
             lines += [line for row in rows for line in torch_loss(row)]
         elif word == "torch_function_options":
             lines += [line for section in sections for layer in section.rows for line in torch_function_options(layer, rows)]
-            lines += [line for row in rows for line in torch_loss_options(row)]
+            lines += [line for row in rows for line in torch_loss_options(row) + torch_row_options(row)]
         elif word == "tensor_options":
             lines += [line for row in rows for line in with_tensor_options(row)]
         elif word == "definitions":

@@ -1,7 +1,7 @@
 """The rows under LibTorch's names: options that are built, layers, losses."""
 
 from functions.rows import LOC, Parameter, cpp_default, type_of
-from functions.text import WIDTH, wrapped
+from functions.text import WIDTH, pascal, wrapped
 
 
 def with_tensor_options(row):
@@ -41,7 +41,7 @@ def in_one_line(head, body, indent="  "):
 def built_options(name, required, own, struct, options, friend, mode=False):
     """A class of options with a setter and a getter for each: those of its own, of which the constructor takes `required`, and
     those of a struct, which it takes, too."""
-    layer = name.removesuffix("Options")
+    layer = name.removesuffix("Options").removesuffix("Func")
     explicit = "explicit " if len(required) == 1 and required[0].default is not None else ""
     note = "  // NOLINT: implicit" if len(required) == 1 and not explicit else ""
     lines = [f"class {name} {{", " public:"]
@@ -57,7 +57,7 @@ def built_options(name, required, own, struct, options, friend, mode=False):
         called = torch_name(layer, p.name)
         lines += [in_one_line(f"{name}& {called}({type_of(p.type).parameter} v)", f"return {field} = {kept}, *this;"),
                   in_one_line(f"{getter_type(p)} {called}() const", f"return {stride_or_kernel(p, field)};")]
-    lines += ["", " private:", f"  friend class {friend};"]
+    lines += ["", " private:", *([f"  friend class {friend};"] if friend else [])]
     lines += [f"  {type_of(p.type).value} {p.name}_;" if p.default is None else f"  {p.field()};".replace(f" {p.name} =", f" {p.name}_ =")
               for p in own]
     return [*lines, *([f"  {struct} options_;"] if options else []), "};"]
@@ -181,6 +181,27 @@ def torch_function_options(layer, rows):
     return function_with_options(cpp_name, f"{layer.name}Options", f"nn::{layer.name}", [Parameter("Tensor", "x", None)])
 
 
+# Functions whose options are no layer's, and which tensors they take in a row behind those that have no default.
+OPTIONS_OF_THEIR_OWN = {"batch_norm": {"running_mean", "running_var"}, "conv1d": (), "conv3d": (), "conv_transpose1d": (), "conv_transpose2d": (),
+                        "conv_transpose3d": (), "cosine_similarity": (), "embedding": (), "embedding_bag": (), "grid_sample": (), "group_norm": (),
+                        "layer_norm": (), "pairwise_distance": ()}
+
+
+def torch_row_options(row):
+    """The function of a row with options that are built: tensors in a row, all else as options."""
+    if row.name not in OPTIONS_OF_THEIR_OWN:
+        return []
+    name = f"{pascal(row.name)}FuncOptions"
+    tensors = [p for p in row.parameters if p.type == "Tensor" or p.name in OPTIONS_OF_THEIR_OWN[row.name]]
+    rest = [Parameter(p.type.replace("int[1]", "int"), p.name, p.default) for p in row.parameters if p not in tensors]
+    space = "lazuli::nn::functional" if "nn.functional" in {row.namespace, *row.forms} else "lazuli"
+    passed = [p.name if p in tensors else f"o.{torch_name(pascal(row.name), p.name)}()" for p in row.parameters]
+    return [*built_options(name, [p for p in rest if p.default is None], rest, "", [], ""), f"using {space}::{row.name};",
+            f"template <std::same_as<{name}> O>",
+            wrapped(f"Tensor {row.name}(", [*(p.declared(defaults=False) for p in tensors), "const O& o", LOC], ") {"),
+            wrapped(f"  return {space}::{row.name}(", [*passed, "loc"], ");"), "}"]
+
+
 LOSSES = {"bce": "BCE", "nll": "NLL", "kl": "KL", "mse": "MSE", "l1": "L1", "div": "Div", "ctc": "CTC"}
 LOSS_NAMES = {"binary_cross_entropy": "BCELoss", "binary_cross_entropy_with_logits": "BCEWithLogitsLoss", "cross_entropy":
               "CrossEntropyLoss", "kl_div": "KLDivLoss", "multilabel_margin_loss": "MultiLabelMarginLoss",
@@ -189,7 +210,7 @@ LOSS_NAMES = {"binary_cross_entropy": "BCELoss", "binary_cross_entropy_with_logi
 
 def torch_loss(row):
     """A loss as a module: the tensors are what forward() takes, the rest are options."""
-    if not is_loss(row):
+    if not is_loss(row) or row.name == "kl_div":  # whose mean has two meanings: written by hand
         return []
     name = loss_name(row)
     tensors = [p for p in row.parameters if p.type == "Tensor"]

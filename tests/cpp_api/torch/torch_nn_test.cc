@@ -1,4 +1,5 @@
 // Modules, options and optimisers as programs for LibTorch write them.
+#include <cmath>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -108,6 +109,103 @@ TEST(TorchModuleTest, FunctionsTakeOptions) {
   torch::Tensor y = row.clone();
   F::leaky_relu(y, F::LeakyReLUFuncOptions().negative_slope(0.5).inplace(true));
   EXPECT_THAT(y.to_vector<float>(), ElementsAre(-0.5, 2));
+}
+
+std::vector<float> Row(const torch::Tensor& x) { return x.flatten().to_vector<float>(); }
+
+TEST(TorchModuleTest, FunctionsTakeOptionsOfTheirOwn) {
+  namespace F = torch::nn::functional;
+  using testing::FloatNear;
+  const torch::Tensor x = torch::arange(12, torch::kFloat).view({2, 3, 2}) / 4;
+  EXPECT_THAT(Row(F::layer_norm(x[0][0], F::LayerNormFuncOptions({2})
+                                             .weight(torch::tensor({1.0, 2.0}))
+                                             .bias(torch::tensor({0.0, 1.0})))),
+              ElementsAre(FloatNear(-0.99968f, 1e-5f), FloatNear(2.99936f, 1e-5f)));
+  EXPECT_THAT(Row(F::batch_norm(x, torch::zeros(3), torch::ones(3),
+                                F::BatchNormFuncOptions().weight(torch::tensor({1.0, 2.0, 3.0})))[0]
+                      .slice(0, 0, 2)),
+              ElementsAre(0, FloatNear(0.249999f, 1e-6f), FloatNear(0.999995f, 1e-6f),
+                          FloatNear(1.499992f, 1e-6f)));
+  EXPECT_THAT(Row(F::group_norm(x, F::GroupNormFuncOptions(3).eps(1))[0][0]),
+              ElementsAre(FloatNear(-0.124035f, 1e-6f), FloatNear(0.124035f, 1e-6f)));
+  EXPECT_THAT(Row(F::embedding(torch::tensor({1, 0}), torch::eye(2),
+                               F::EmbeddingFuncOptions().padding_idx(0))),
+              ElementsAre(0, 1, 1, 0));
+  const torch::Tensor image = torch::arange(4, torch::kFloat).view({1, 1, 2, 2});
+  EXPECT_THAT(Row(F::grid_sample(image, torch::tensor({{{{0.0, 0.0}, {1.5, 0.5}}}}),
+                                 F::GridSampleFuncOptions()
+                                     .mode(torch::kBilinear)
+                                     .padding_mode(torch::kBorder)
+                                     .align_corners(true))),
+              ElementsAre(1.5, 2.5));
+  const torch::Tensor a = torch::tensor({{1.0, 2.0}}), b = torch::tensor({{2.0, 0.0}});
+  EXPECT_NEAR(F::cosine_similarity(a, b, F::CosineSimilarityFuncOptions().dim(1)).item(), 0.4472136,
+              1e-6);
+  EXPECT_NEAR(
+      F::pairwise_distance(a, b, F::PairwiseDistanceFuncOptions().p(1).keepdim(true)).item(), 3,
+      1e-5);
+  EXPECT_THAT(Row(F::conv_transpose2d(
+                  image, torch::ones({1, 1, 2, 2}),
+                  F::ConvTranspose2dFuncOptions().bias(torch::ones(1)).stride(2))[0][0][0]),
+              ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(Row(F::conv1d(torch::ones({1, 1, 4}), torch::ones({1, 1, 2}),
+                            F::Conv1dFuncOptions().stride(2))),
+              ElementsAre(2, 2));
+  EXPECT_THAT(Row(F::embedding_bag(
+                  torch::tensor({0, 1, 1}), torch::eye(2),
+                  F::EmbeddingBagFuncOptions().offsets(torch::tensor({0, 2})).mode("sum"))),
+              ElementsAre(1, 1, 0, 1));
+  const torch::Tensor p = torch::log_softmax(torch::tensor({{1.0, 2.0}, {3.0, 1.0}}), 1),
+                      q = torch::tensor({{0.5, 0.5}, {0.25, 0.75}});
+  EXPECT_NEAR(F::kl_div(p, q, F::KLDivFuncOptions(torch::kBatchMean)).item(), 0.5923537, 1e-6);
+  EXPECT_NEAR(F::kl_div(p, q, F::KLDivFuncOptions(torch::kMean)).item(), 0.2961769, 1e-6);
+  EXPECT_NEAR(
+      torch::nn::KLDivLoss(torch::nn::KLDivLossOptions().reduction(torch::kBatchMean))(p, q).item(),
+      0.5923537, 1e-6);
+}
+
+TEST(TorchModuleTest, GumbelSoftmaxDrawsOneOfAll) {
+  namespace F = torch::nn::functional;
+  torch::manual_seed(1);
+  const torch::Tensor logits = torch::zeros({2000, 2}).requires_grad_();
+  logits.detach().select(1, 0).fill_(std::log(3.0));  // three to one
+  const torch::Tensor hard =
+      F::gumbel_softmax(logits, F::GumbelSoftmaxFuncOptions().hard(true).tau(0.5));
+  EXPECT_NEAR(hard.select(1, 0).mean().item(), 0.75, 0.04);
+  EXPECT_THAT(Row(hard.detach().sum(1).slice(0, 0, 2)), ElementsAre(1, 1));
+  (hard * torch::tensor({1.0, 2.0})).sum().backward();
+  EXPECT_GT(logits.grad().abs().max().item(), 0);
+  EXPECT_NEAR(F::gumbel_softmax(logits)[0].sum().item(), 1, 1e-5);
+}
+
+TEST(TorchModuleTest, ListsAndDictionariesOfParameters) {
+  struct Holds : torch::nn::Module {
+    Holds() {
+      list = register_module(
+          "list",
+          torch::nn::ParameterList(torch::ones({2}, torch::requires_grad()), torch::zeros({3})));
+      named = register_module("named", torch::nn::ParameterDict());
+      named->insert("a", torch::ones({2, 3}));
+    }
+    torch::nn::ParameterList list;
+    torch::nn::ParameterDict named;
+  } net;
+  net.list->append(torch::tensor(2.0));
+  EXPECT_THAT(net.named_parameters().keys(), ElementsAre("list.0", "list.1", "list.2", "named.a"));
+  EXPECT_EQ(net.list->size(), 3U);
+  EXPECT_TRUE(net.list[0].requires_grad());
+  EXPECT_FALSE(net.list[1].requires_grad());
+  EXPECT_TRUE(net.list[1].is_same(net.parameters()[1]));
+  for (const torch::Tensor& p : *net.list) EXPECT_TRUE(p.is_leaf());
+  EXPECT_TRUE(net.named["a"].is_same(net.parameters()[3]));
+  EXPECT_THAT([&] { net.list[3]; }, testing::ThrowsMessage<lazuli::Error>(
+                                        "ParameterList: there is no parameter 3, the list has 3"));
+  EXPECT_THAT([&] { net.named["b"]; },
+              testing::ThrowsMessage<lazuli::Error>("ParameterDict: there is no \"b\""));
+  EXPECT_EQ(torch::str(net.named),
+            "torch::nn::ParameterDict(\n(a): Parameter containing: [f32 of size [2, 3]]\n)");
+  EXPECT_EQ(net.named->pop("a").numel(), 6);
+  EXPECT_EQ(net.parameters().size(), 3U);
 }
 
 TEST(TorchModuleTest, SequentialTakesHoldersAndFunctions) {

@@ -1,4 +1,4 @@
-// Lists and dictionaries of modules, in LibTorch's words.
+// Lists and dictionaries of modules and of parameters, in LibTorch's words.
 #pragma once
 
 #include <concepts>
@@ -128,6 +128,126 @@ class ModuleDict : public ModuleHolder<ModuleDictImpl> {
   explicit ModuleDict(const ModuleDictImpl::Items& modules)
       : ModuleHolder(std::make_shared<ModuleDictImpl>(modules)) {}
   const HeldModule& operator[](const std::string& name) const { return (**this)[name]; }
+};
+
+// "Parameter containing: [f32[2,3]]" for each.
+inline void PrintParameters(std::ostream& os, const char* kind,
+                            const std::vector<std::pair<std::string, Tensor>>& parameters) {
+  os << "torch::nn::" << kind << "(\n";
+  for (const auto& [name, tensor] : parameters)
+    os << '(' << name << "): Parameter containing: [" << tensor.dtype() << " of size "
+       << tensor.sizes() << "]\n";
+  os << ')';
+}
+
+// Parameters by position, which is their name.
+class ParameterListImpl : public Module {
+ public:
+  ParameterListImpl() = default;
+  ParameterListImpl(std::initializer_list<Tensor> parameters) { extend(parameters); }
+  void append(const Tensor& parameter, LAZULI_LOC) {
+    register_parameter(std::to_string(size()), parameter, parameter.requires_grad(), loc);
+    parameters_.push_back(parameter);
+  }
+  template <class Container>
+  void extend(const Container& parameters, LAZULI_LOC) {
+    for (const Tensor& parameter : parameters) append(parameter, loc);
+  }
+  // Throws Error(kOutOfRange) for a position that there is not.
+  const Tensor& operator[](std::size_t i) const {
+    if (i >= size())
+      throw Error(ErrorCode::kOutOfRange, "ParameterList: there is no parameter " +
+                                              std::to_string(i) + ", the list has " +
+                                              std::to_string(size()));
+    return parameters_[i];
+  }
+  Tensor& at(std::size_t i) { return const_cast<Tensor&>((*this)[i]); }
+  auto begin() const { return parameters_.begin(); }
+  auto end() const { return parameters_.end(); }
+  std::size_t size() const { return parameters_.size(); }
+  bool is_empty() const { return parameters_.empty(); }
+  void pretty_print(std::ostream& os) const override {
+    PrintParameters(os, "ParameterList", lazuli::nn::Module::named_parameters());
+  }
+
+ private:
+  std::vector<Tensor> parameters_;
+};
+class ParameterList : public ModuleHolder<ParameterListImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  ParameterList() = default;
+  template <std::convertible_to<Tensor>... T>
+    requires(sizeof...(T) > 0)
+  explicit ParameterList(const T&... parameters) {
+    ((*this)->append(parameters), ...);
+  }
+  const Tensor& operator[](std::size_t i) const { return (**this)[i]; }
+};
+
+// Parameters by name, in the order in which they came.
+class ParameterDictImpl : public Module {
+ public:
+  using Items = std::vector<std::pair<std::string, Tensor>>;
+  ParameterDictImpl() = default;
+  explicit ParameterDictImpl(const Items& parameters) { update(parameters); }
+  Tensor& insert(const std::string& name, const Tensor& parameter, LAZULI_LOC) {
+    register_parameter(name, parameter, parameter.requires_grad(), loc);
+    return parameters_.emplace_back(name, parameter).second;
+  }
+  template <class Container>  // of pairs
+  void update(const Container& parameters, LAZULI_LOC) {
+    for (const auto& [name, parameter] : parameters) insert(name, parameter, loc);
+  }
+  bool contains(const std::string& name) const { return Find(name) != nullptr; }
+  // Throws Error(kNotFound).
+  Tensor& operator[](const std::string& name) {
+    return const_cast<Tensor&>(std::as_const(*this)[name]);
+  }
+  const Tensor& operator[](const std::string& name) const {
+    if (const Tensor* const found = Find(name)) return *found;
+    throw Error(ErrorCode::kNotFound, "ParameterDict: there is no \"" + name + "\"");
+  }
+  // The parameter, which it forgets.
+  Tensor pop(const std::string& name) {
+    Tensor parameter = (*this)[name];
+    unregister(name);
+    std::erase_if(parameters_, [&](const auto& item) { return item.first == name; });
+    return parameter;
+  }
+  const Items& items() const { return parameters_; }
+  std::vector<std::string> keys() const {
+    std::vector<std::string> names;
+    for (const auto& [name, parameter] : parameters_) names.push_back(name);
+    return names;
+  }
+  std::vector<Tensor> values() const {
+    std::vector<Tensor> all;
+    for (const auto& [name, parameter] : parameters_) all.push_back(parameter);
+    return all;
+  }
+  auto begin() const { return parameters_.begin(); }
+  auto end() const { return parameters_.end(); }
+  std::size_t size() const { return parameters_.size(); }
+  bool empty() const { return parameters_.empty(); }
+  void pretty_print(std::ostream& os) const override {
+    PrintParameters(os, "ParameterDict", parameters_);
+  }
+
+ private:
+  const Tensor* Find(const std::string& name) const {
+    for (const auto& [key, parameter] : parameters_) {
+      if (key == name) return &parameter;
+    }
+    return nullptr;
+  }
+  Items parameters_;
+};
+class ParameterDict : public ModuleHolder<ParameterDictImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  ParameterDict() = default;
+  Tensor& operator[](const std::string& name) const { return (**this)[name]; }
 };
 
 }  // namespace lazuli::torch_names::nn

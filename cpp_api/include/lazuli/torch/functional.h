@@ -212,7 +212,29 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const O& o, LAZUL
   return lazuli::nn::functional::nll_loss(log_probs, target, o.weight(), o.ignore_index(),
                                           o.reduction(), loc);
 }
+
+struct GumbelSoftmaxFuncOptions {
+  LAZULI_OPTION(GumbelSoftmaxFuncOptions, double, tau, 1)
+  LAZULI_OPTION(GumbelSoftmaxFuncOptions, bool, hard, false)
+  LAZULI_OPTION(GumbelSoftmaxFuncOptions, std::int64_t, dim, -1)
+};
 #undef LAZULI_OPTION
+// softmax() of logits and Gumbel noise over tau; `hard`: 1 at its largest element along the dim and
+// 0 elsewhere, with its gradient.
+inline Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& o = {},
+                             LAZULI_LOC) {
+  const SiteScope site(loc);
+  Tensor waiting;
+  {
+    const NoGrad no_grad;
+    waiting = empty_like(logits);
+    waiting.exponential_();
+  }
+  const Tensor soft = softmax((logits - waiting.log()) / o.tau(), o.dim());
+  if (!o.hard()) return soft;
+  const Tensor largest = zeros_like(logits).scatter(o.dim(), soft.argmax(o.dim(), true), 1.0);
+  return largest - soft.detach() + soft;
+}
 
 }  // namespace nn::functional
 }  // namespace lazuli::torch_names

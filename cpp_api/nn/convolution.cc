@@ -1,8 +1,12 @@
 // Convolutions of other ranks than 2, and transposed ones.
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "cpp_api/nn/padding_mode.h"
 #include "lazuli/autograd.h"
 #include "lazuli/internal/fail.h"
 #include "lazuli/internal/text.h"
@@ -65,15 +69,48 @@ void MakeParameters(L& layer, const ConvolutionSizes& sizes, bool bias, SourceLo
 
 Dims Both(Size2 size) { return {size.height, size.width}; }
 
+std::vector<std::pair<std::int64_t, std::int64_t>> BeforeAndBehind(const Dims& padding) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> around;
+  for (const std::int64_t p : padding) around.emplace_back(p, p);
+  return around;
+}
+
 }  // namespace
+
+void CheckPaddingMode(const std::string& layer, const std::string& mode, SourceLocation loc) {
+  for (const char* known : {"zeros", "reflect", "replicate", "circular"}) {
+    if (mode == known) return;
+  }
+  Fail(ErrorCode::kInvalidArgument,
+       layer + ": padding_mode is '" + mode +
+           "', it must be 'zeros', 'reflect', 'replicate' or 'circular'",
+       loc);
+}
+
+Tensor PaddedBy(const Tensor& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& around,
+                const std::string& mode, SourceLocation loc) {
+  Dims sides;
+  for (auto dim = around.rbegin(); dim != around.rend(); ++dim)
+    sides.insert(sides.end(), {dim->first, dim->second});
+  return pad(x, sides, mode, std::nullopt, loc);
+}
+
+std::pair<std::int64_t, std::int64_t> SameAround(std::int64_t kernel, std::int64_t dilation) {
+  const std::int64_t all = dilation * (kernel - 1);
+  return {all / 2, all - all / 2};
+}
 
 Conv1d::Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel,
                const Conv1dOptions& options, SourceLocation loc)
     : options_(options) {
+  CheckPaddingMode("Conv1d", options.padding_mode, loc);
   MakeParameters(*this, {"Conv1d", in_channels, out_channels, options.groups, {kernel}, false},
                  options.bias, loc);
 }
 Tensor Conv1d::forward(const Tensor& x, SourceLocation loc) const {
+  if (options_.padding_mode != "zeros")
+    return conv1d(PaddedBy(x, BeforeAndBehind({options_.padding}), options_.padding_mode, loc),
+                  weight, bias, options_.stride, 0, options_.dilation, options_.groups, loc);
   return conv1d(x, weight, bias, options_.stride, options_.padding, options_.dilation,
                 options_.groups, loc);
 }
@@ -81,12 +118,18 @@ Tensor Conv1d::forward(const Tensor& x, SourceLocation loc) const {
 Conv3d::Conv3d(std::int64_t in_channels, std::int64_t out_channels, const IntList& kernel,
                const Conv3dOptions& options, SourceLocation loc)
     : options_(options) {
+  CheckPaddingMode("Conv3d", options.padding_mode, loc);
   MakeParameters(*this,
                  {"Conv3d", in_channels, out_channels, options.groups, EachDim(kernel, 3), false},
                  options.bias, loc);
 }
 Tensor Conv3d::forward(const Tensor& x, SourceLocation loc) const {
-  return conv3d(x, weight, bias, EachDim(options_.stride, 3), EachDim(options_.padding, 3),
+  const Dims padding = EachDim(options_.padding, 3);
+  if (options_.padding_mode != "zeros")
+    return conv3d(PaddedBy(x, BeforeAndBehind(padding), options_.padding_mode, loc), weight, bias,
+                  EachDim(options_.stride, 3), {}, EachDim(options_.dilation, 3), options_.groups,
+                  loc);
+  return conv3d(x, weight, bias, EachDim(options_.stride, 3), padding,
                 EachDim(options_.dilation, 3), options_.groups, loc);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "cpp_api/nn/padding_mode.h"
 #include "lazuli/autograd.h"
 #include "lazuli/internal/fail.h"
 #include "lazuli/internal/text.h"
@@ -77,8 +78,10 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel
     : options_{.stride = {options.stride.height, options.stride.width},
                .padding = options.padding,
                .dilation = {options.dilation.height, options.dilation.width},
-               .groups = options.groups} {
+               .groups = options.groups},
+      padding_mode_(options.padding_mode) {
   const SiteScope site(loc);
+  CheckPaddingMode("Conv2d", padding_mode_, loc);
   CheckPositive("Conv2d", "in_channels", in_channels, loc);
   CheckPositive("Conv2d", "out_channels", out_channels, loc);
   CheckPositive("Conv2d", "groups", options.groups, loc);
@@ -97,7 +100,16 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel
 
 Tensor Conv2d::forward(const Tensor& x, SourceLocation loc) const {
   CheckDType("conv2d", x, weight, loc);
-  return conv2d(x, weight, bias, options_, loc);
+  if (padding_mode_ == "zeros") return conv2d(x, weight, bias, options_, loc);
+  const Padding& padding = options_.padding;
+  std::pair height(padding.height, padding.height), width(padding.width, padding.width);
+  if (padding.same) {
+    height = SameAround(weight.size(2), options_.dilation.first);
+    width = SameAround(weight.size(3), options_.dilation.second);
+  }
+  lazuli::Conv2dOptions inside = options_;
+  inside.padding = 0;
+  return conv2d(PaddedBy(x, {height, width}, padding_mode_, loc), weight, bias, inside, loc);
 }
 
 MaxPool2d::MaxPool2d(Size2 kernel, const MaxPool2dOptions& options, SourceLocation loc)
@@ -146,14 +158,17 @@ Tensor Embedding::forward(const Tensor& x, SourceLocation loc) const {
   return functional::embedding(x, weight, padding_idx_, loc);
 }
 
-Dropout::Dropout(double p, SourceLocation loc) : p_(p) {
+Dropout::Dropout(double p, bool inplace, SourceLocation loc) : p_(p), inplace_(inplace) {
   if (p >= 0 && p <= 1) return;
   Fail(ErrorCode::kInvalidArgument,
        "Dropout: p is " + NumberText(p) + ", it must be a probability from 0 to 1", loc);
 }
 
 Tensor Dropout::forward(const Tensor& x, SourceLocation loc) const {
-  return is_training() && p_ > 0 ? dropout(x, p_, loc) : x;
+  if (!is_training() || p_ == 0) return x;
+  if (!inplace_) return dropout(x, p_, loc);
+  Tensor y = x;
+  return y.dropout_(p_, loc);
 }
 
 PReLU::PReLU(std::int64_t channels, double init, SourceLocation loc) {

@@ -88,6 +88,8 @@ def forward_body(layer, rows):
     call = wrapped(f"return {row.cpp_name if row else 'lazuli::' + layer.function}(", ["x", *passed], f"){first};", "  ")
     if not inplace:
         return call
+    if row and "inplace" not in row.forms:  # what the function gives is written
+        return "  if (inplace_) {\n    Tensor y = x;\n" + wrapped(f"return y.copy_({row.cpp_name}(", ["x", *passed], "), loc);", "    ") + "\n  }\n" + call
     return ("  if (inplace_) {\n    Tensor y = x;\n" + wrapped(f"return y.{layer.function}_(", passed, ");", "    ") + "\n  }\n" + call)
 
 

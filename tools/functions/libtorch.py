@@ -155,7 +155,23 @@ def torch_layer(layer):
     return [*lines, f"class {name}Impl : public {own} {{", " public:", *made, *pretty_print(layer),
             *([f"  const {name}Options options;"] if layer.arguments else []), "};",
             f"class {name} : public LayerHolder<{name}Impl> {{", " public:", "  using LayerHolder::LayerHolder;", *holder,
-            "  Tensor operator()(const Tensor& x, LAZULI_LOC) const { return get()->forward(x, loc); }", "};"]
+            "  Tensor operator()(const Tensor& x, LAZULI_LOC) const { return get()->forward(x, loc); }",
+            *(EMBEDDING if name == "Embedding" else []), "};"]
+
+
+# A table that begins as a tensor of rank 2, and stays so if it is frozen.
+EMBEDDING = ["""  static Embedding from_pretrained(const Tensor& embeddings,
+                                   const EmbeddingFromPretrainedOptions& o = {}, LAZULI_LOC) {
+    if (embeddings.dim() != 2)
+      internal::Fail(
+          ErrorCode::kInvalidArgument,
+          str("Embedding::from_pretrained: takes a tensor of rank 2, not ", embeddings.dim()), loc);
+    Embedding made(
+        EmbeddingOptions(embeddings.size(0), embeddings.size(1)).padding_idx(o.padding_idx()), loc);
+    made->weight.set_data(embeddings.detach(loc), loc);
+    made->weight.set_requires_grad(!o.freeze(), loc);
+    return made;
+  }"""]
 
 
 # Whose functions with options are written by hand.
@@ -183,8 +199,8 @@ def torch_function_options(layer, rows):
 
 # Functions whose options are no layer's, and which tensors they take in a row behind those that have no default.
 OPTIONS_OF_THEIR_OWN = {"batch_norm": {"running_mean", "running_var"}, "conv1d": (), "conv3d": (), "conv_transpose1d": (), "conv_transpose2d": (),
-                        "conv_transpose3d": (), "cosine_similarity": (), "embedding": (), "embedding_bag": (), "grid_sample": (), "group_norm": (),
-                        "layer_norm": (), "pairwise_distance": ()}
+                        "conv_transpose3d": (), "embedding": (), "embedding_bag": (), "grid_sample": (), "group_norm": (),
+                        "layer_norm": ()}
 
 
 def torch_row_options(row):
@@ -209,26 +225,32 @@ LOSS_NAMES = {"binary_cross_entropy": "BCELoss", "binary_cross_entropy_with_logi
 
 
 def torch_loss(row):
-    """A loss as a module: the tensors are what forward() takes, the rest are options."""
+    """A loss, or a similarity, as a module: the tensors are what forward() takes, the rest are options."""
     if not is_loss(row) or row.name == "kl_div":  # whose mean has two meanings: written by hand
         return []
     name = loss_name(row)
     tensors = [p for p in row.parameters if p.type == "Tensor"]
     fields = [p for p in row.parameters if p.type != "Tensor"]
-    passed = [p.name if p.type == "Tensor" else f"options.{p.name}_" for p in row.parameters]
+    passed = [p.name if p.type == "Tensor" else f"options.{p.name}()" for p in row.parameters]
     options = built_options(f"{name}Options", [], fields, "", [], f"{name}Impl")
-    options[2:2] = [f"  {name}Options() = default;",
-                    f"  {name}Options(Reduction reduction) : reduction_(reduction) {{}}  // NOLINT: implicit"]
+    if row.name not in SIMILARITIES:
+        options[2:2] = [f"  {name}Options() = default;",
+                        f"  {name}Options(Reduction reduction) : reduction_(reduction) {{}}  // NOLINT: implicit"]
+    space = "functional" if row.namespace else "lazuli"
     return [*options,
             f"class {name}Impl : public Module {{", " public:",
             f"  explicit {name}Impl(const {name}Options& options = {{}})", "      : options(options) {}",
             wrapped("Tensor forward(", [*(p.declared() for p in tensors), LOC], ") const {", "  "),
-            wrapped(f"  return functional::{row.name}(", [*passed, "loc"], ");", "  "), "  }",
-            f'  void pretty_print(std::ostream& os) const override {{ os << "torch::nn::{name}()"; }}',
+            wrapped(f"  return {space}::{row.name}(", [*passed, "loc"], ");", "  "), "  }",
+            "  void pretty_print(std::ostream& os) const override {", f'    LayerText text(os, "{name}", 0);',
+            *(f'    text("{p.name}", options.{p.name}());' for p in fields if row.name in SIMILARITIES), "  }",
             f"  const {name}Options options;", "};", f"class {name} : public ModuleHolder<{name}Impl> {{", " public:",
             "  using ModuleHolder::ModuleHolder;",
             wrapped("Tensor operator()(", [*(p.declared() for p in tensors), LOC], ") const {", "  "),
             f"    return get()->forward({', '.join([*(p.name for p in tensors), 'loc'])});", "  }", "};"]
+
+
+SIMILARITIES = {"cosine_similarity", "pairwise_distance"}  # modules of two tensors that are no loss
 
 
 def loss_name(row):
@@ -236,7 +258,7 @@ def loss_name(row):
 
 
 def is_loss(row):
-    return row.namespace == "nn.functional" and "Reduction" in [p.type for p in row.parameters] and row.result == "Tensor"
+    return row.name in SIMILARITIES or row.namespace == "nn.functional" and "Reduction" in [p.type for p in row.parameters] and row.result == "Tensor"
 
 
 def torch_loss_options(row):
@@ -244,5 +266,6 @@ def torch_loss_options(row):
     if not is_loss(row) or row.name in WRITTEN_OPTIONS:
         return []
     name = loss_name(row)
-    return function_with_options(f"lazuli::nn::functional::{row.name}", f"{name}Options", f"nn::{name}",
+    space = "lazuli::nn::functional" if "nn.functional" in {row.namespace, *row.forms} else "lazuli"
+    return function_with_options(f"{space}::{row.name}", f"{name}Options", f"nn::{name}",
                                  [p for p in row.parameters if p.type == "Tensor"])

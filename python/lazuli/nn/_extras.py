@@ -17,13 +17,13 @@ _PLACE = "device dtype"
 # All parameters of a layer in PyTorch's order, by the names of the rows; those that no row has, with their defaults.
 _ORDER = {
     "AdaptiveAvgPool2d": "size", "Conv2d": f"in_channels out_channels kernel stride padding dilation groups bias padding_mode {_PLACE}",
-    "Dropout": "p inplace", "Embedding": f"rows dim padding_idx max_norm norm_type scale_grad_by_freq sparse _weight _freeze {_PLACE}",
+    "Embedding": f"rows dim padding_idx max_norm norm_type scale_grad_by_freq sparse _weight _freeze {_PLACE}",
     "GroupNorm": f"groups channels eps affine {_PLACE} bias", "LayerNorm": f"normalized_shape eps affine bias {_PLACE}",
     "Linear": f"in_features out_features bias {_PLACE}", "MaxPool2d": "kernel stride padding dilation return_indices ceil_mode",
     "PReLU": f"channels init {_PLACE}", "RMSNorm": f"normalized_shape eps affine {_PLACE}",
     **{f"BatchNorm{n}d": f"channels eps momentum affine track_running_stats {_PLACE} bias" for n in (1, 2, 3)}}
-_DEFAULTS = {"_freeze": False, "_weight": None, "affine": True, "device": None, "dtype": None, "inplace": False, "max_norm": None,
-             "norm_type": 2.0, "padding_mode": "zeros", "return_indices": False, "scale_grad_by_freq": False, "sparse": False}
+_DEFAULTS = {"_freeze": False, "_weight": None, "affine": True, "device": None, "dtype": None, "max_norm": None,
+             "norm_type": 2.0, "return_indices": False, "scale_grad_by_freq": False, "sparse": False}
 HIDDEN = ("_freeze", "_weight", "device", "dtype")  # which are no attributes
 
 
@@ -100,25 +100,6 @@ def variant_of(kind, mixin):
     return _made[kind, mixin]
 
 
-class _Padded:
-    """Conv2d whose border is not zeros."""
-
-    def forward(self, x):
-        if self.padding == "same":
-            around = [p for d, k in zip(reversed(self.dilation), reversed(self.kernel_size), strict=True)
-                      for p in (d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2)]
-        else:
-            around = [0] * 4 if self.padding == "valid" else [p for p in reversed(self.padding) for _ in range(2)]
-        return F.conv2d(F.pad(x, around, self.padding_mode), self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
-
-
-class _InPlace:
-    """Dropout that writes to its input."""
-
-    def forward(self, x):
-        return F.dropout(x, self.p, self.training, True)
-
-
 class _WithIndices:
     """MaxPool2d that says where the largest stand."""
 
@@ -143,8 +124,6 @@ class _Sized:
 # By layer: when a variant is meant, and which.
 _VARIANTS = {
     "AdaptiveAvgPool2d": [(lambda given: "size" in given, _Sized)],
-    "Conv2d": [(lambda given: given.get("padding_mode", "zeros") != "zeros", _Padded)],
-    "Dropout": [(lambda given: given.get("inplace"), _InPlace)],
     "Embedding": [(lambda given: given.get("max_norm") is not None or given.get("scale_grad_by_freq"), _Limited)],
     "MaxPool2d": [(lambda given: given.get("return_indices"), _WithIndices)]}
 

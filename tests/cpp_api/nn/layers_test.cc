@@ -76,6 +76,49 @@ TEST(LayersTest, Conv2dTakesStridePaddingDilationAndGroups) {
   EXPECT_FALSE(nn::Conv2d(1, 1, 3, {.bias = false}).bias.defined());
 }
 
+TEST(LayersTest, ConvolutionsPadByMoreThanZeros) {
+  const Tensor x = reshape(arange(9, kFloat32), {1, 1, 3, 3});
+  const auto sums = [&](const char* mode) {  // of the first row
+    const nn::Conv2d conv(1, 1, {3, 2}, {.padding = 1, .bias = false, .padding_mode = mode});
+    Set(conv.weight, std::vector<float>(6, 1));
+    return Values(conv(x)[0][0][0]);
+  };
+  EXPECT_THAT(sums("reflect"), ElementsAre(15, 15, 21, 21));
+  EXPECT_THAT(sums("replicate"), ElementsAre(6, 9, 15, 18));
+  EXPECT_THAT(sums("circular"), ElementsAre(24, 21, 27, 24));
+  EXPECT_THAT(sums("zeros"), ElementsAre(3, 8, 12, 7));
+  const nn::Conv2d same(1, 1, 2, {.padding = "same", .bias = false, .padding_mode = "replicate"});
+  Set(same.weight, {1, 1, 1, 1});
+  EXPECT_THAT(Values(flatten(same(x))), ElementsAre(8, 12, 14, 20, 24, 26, 26, 30, 32));
+  const nn::Conv1d row(1, 1, 3, {.padding = 2, .bias = false, .padding_mode = "circular"});
+  Set(row.weight, {1, 2, 3});
+  EXPECT_THAT(Values(row(arange(3, kFloat32).reshape({1, 1, 3}))[0][0]),
+              ElementsAre(5, 5, 8, 5, 5));
+  const nn::Conv3d volume(1, 1, 3, {.padding = {1}, .bias = false, .padding_mode = "replicate"});
+  Set(volume.weight, std::vector<float>(27, 1));
+  EXPECT_THAT(Values(flatten(volume(arange(8, kFloat32).reshape({1, 1, 2, 2, 2})))),
+              ElementsAre(63, 72, 81, 90, 99, 108, 117, 126));
+  EXPECT_ERROR(kInvalidArgument,
+               "Conv2d: padding_mode is 'mirror', it must be 'zeros', 'reflect', 'replicate' or "
+               "'circular'",
+               nn::Conv2d(1, 1, 2, {.padding_mode = "mirror"}));
+}
+
+TEST(LayersTest, DropoutsWriteToTheirInputOnDemand) {
+  Tensor x = ones({4, 8, 5});
+  EXPECT_TRUE(nn::Dropout(0.5, true)(x).is_same(x));
+  EXPECT_THAT(Values(flatten(x)), testing::Contains(0));
+  Tensor y = ones({4, 8, 5});
+  const Tensor channels = nn::Dropout1d(0.5, true)(y);
+  EXPECT_TRUE(channels.is_same(y));
+  EXPECT_THAT(Values(sum(y, {2})), Each(testing::AnyOf(0, 10)));
+  nn::Dropout idle(0.5, true);
+  idle.eval();
+  Tensor z = ones({8});
+  idle(z);
+  EXPECT_THAT(Values(z), Each(1));
+}
+
 TEST(LayersTest, MaxPool2dStepsByItsKernelUnlessTold) {
   const Tensor x = arange(16, kFloat32).reshape({1, 1, 4, 4});
   EXPECT_THAT(Values(nn::MaxPool2d(2)(x)), ElementsAre(5, 7, 13, 15));

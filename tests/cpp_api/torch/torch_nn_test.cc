@@ -164,6 +164,26 @@ TEST(TorchModuleTest, FunctionsTakeOptionsOfTheirOwn) {
       0.5923537, 1e-6);
 }
 
+TEST(TorchModuleTest, SimilaritiesAreModules) {
+  using namespace torch::nn;  // NOLINT(google-build-using-namespace): as such programs do
+  const torch::Tensor a = torch::tensor({{1.0, 2.0}}), b = torch::tensor({{2.0, 0.0}});
+  EXPECT_NEAR(CosineSimilarity(CosineSimilarityOptions().dim(1))(a, b).item(), 0.4472136, 1e-6);
+  EXPECT_NEAR(PairwiseDistance(PairwiseDistanceOptions().p(1))->forward(a, b).item(), 3, 1e-5);
+}
+
+TEST(TorchModuleTest, EmbeddingOfATableThatIsThere) {
+  const torch::Tensor table = torch::eye(3);
+  const auto frozen = torch::nn::Embedding::from_pretrained(table);
+  EXPECT_THAT(Row(frozen(torch::tensor({2}))), ElementsAre(0, 0, 1));
+  EXPECT_FALSE(frozen->weight.requires_grad());
+  EXPECT_EQ(frozen->options.num_embeddings(), 3);
+  EXPECT_TRUE(torch::nn::Embedding::from_pretrained(
+                  table, torch::nn::EmbeddingFromPretrainedOptions().freeze(false))
+                  ->weight.requires_grad());
+  EXPECT_ERROR(kInvalidArgument, "Embedding::from_pretrained: takes a tensor of rank 2, not 1",
+               torch::nn::Embedding::from_pretrained(torch::ones(3)));
+}
+
 TEST(TorchModuleTest, GumbelSoftmaxDrawsOneOfAll) {
   namespace F = torch::nn::functional;
   torch::manual_seed(1);

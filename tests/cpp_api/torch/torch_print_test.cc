@@ -60,11 +60,15 @@ TEST(TorchPrintTest, ModulesPrintATree) {
 
 TEST(TorchPrintTest, ConvolutionsPrintWhatIsNotUsual) {
   EXPECT_EQ(Line(Conv2d(1, 2, 3)), "Conv2d(1, 2, kernel_size=[3, 3], stride=[1, 1])");
-  EXPECT_EQ(
-      Line(Conv2d(
-          Conv2dOptions(2, 4, {3, 5}).stride(2).padding(1).dilation(2).groups(2).bias(false))),
-      "Conv2d(2, 4, kernel_size=[3, 5], stride=[2, 2], padding=[1, 1], dilation=[2, 2], "
-      "groups=2, bias=false)");
+  EXPECT_EQ(Line(Conv2d(Conv2dOptions(2, 4, {3, 5})
+                            .stride(2)
+                            .padding(1)
+                            .dilation(2)
+                            .groups(2)
+                            .bias(false)
+                            .padding_mode(torch::kReflect))),
+            "Conv2d(2, 4, kernel_size=[3, 5], stride=[2, 2], padding=[1, 1], dilation=[2, 2], "
+            "groups=2, bias=false, padding_mode=kReflect)");
   EXPECT_EQ(Line(Conv2d(Conv2dOptions(2, 4, 3).padding(torch::kSame))),
             "Conv2d(2, 4, kernel_size=[3, 3], stride=[1, 1], padding='same')");
   EXPECT_EQ(Line(Conv1d(Conv1dOptions(1, 2, 3).padding(1))),
@@ -124,6 +128,11 @@ TEST(TorchPrintTest, OtherLayersPrintTheirOptions) {
             "Upsample(size=[4, 4], mode=kNearest)");
   EXPECT_EQ(Line(PReLU()), "PReLU(num_parameters=1)");
   EXPECT_EQ(Line(Identity()), "Identity()");
+  EXPECT_EQ(Line(Dropout()), "Dropout(p=0.5, inplace=false)");
+  EXPECT_EQ(Line(Dropout2d(Dropout2dOptions(0.3).inplace(true))), "Dropout2d(p=0.3, inplace=true)");
+  EXPECT_EQ(Line(CrossMapLRN2d(3)), "CrossMapLRN2d(3, alpha=0.0001, beta=0.75, k=1)");
+  EXPECT_EQ(Line(CosineSimilarity()), "CosineSimilarity(dim=1, eps=1e-08)");
+  EXPECT_EQ(Line(PairwiseDistance()), "PairwiseDistance(p=2, eps=1e-06, keepdim=false)");
   EXPECT_EQ(Line(ReLU(ReLUOptions(true))), "ReLU(inplace=true)");
   EXPECT_EQ(Line(GELU(GELUOptions().approximate("tanh"))), "GELU()");
   EXPECT_EQ(Line(LeakyReLU(LeakyReLUOptions().inplace(true))),

@@ -98,6 +98,7 @@ LAZULI_ALGORITHM(ASGDOptions)
 LAZULI_ALGORITHM(RpropOptions)
 LAZULI_ALGORITHM(LionOptions)
 LAZULI_ALGORITHM(AdafactorOptions)
+LAZULI_ALGORITHM(LBFGSOptions)
 #undef LAZULI_ALGORITHM
 
 }  // namespace lazuli::optim

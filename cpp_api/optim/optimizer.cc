@@ -242,33 +242,50 @@ void Optimizer::Keep(const Batch& batch) noexcept {
 
 // --- state
 
-std::string Optimizer::TextOf(
-    const std::variant<double*, bool*, std::optional<double>*>& value) const {
-  if (const auto* number = std::get_if<double*>(&value)) return Text(**number);
-  if (const auto* on = std::get_if<bool*>(&value)) return **on ? "true" : "false";
-  const std::optional<double>& number = *std::get<std::optional<double>*>(value);
-  return number ? Text(*number) : "none";
+namespace {
+
+std::string TextOf(bool on) { return on ? "true" : "false"; }
+std::string TextOf(double number) { return Text(number); }
+std::string TextOf(std::int64_t number) { return std::to_string(number); }
+std::string TextOf(const std::string& text) { return text; }
+template <class T>
+std::string TextOf(const std::optional<T>& value) {
+  return value ? TextOf(*value) : "none";
 }
+
+// Whether the text is a value of this type, which it becomes.
+bool Read(const std::string& text, bool& on) {
+  on = text == "true";
+  return on || text == "false";
+}
+bool Read(const std::string& text, std::string& value) {
+  value = text;
+  return true;
+}
+template <class T>
+bool Read(const std::string& text, T& number) {
+  const std::optional<T> parsed = Parsed<T>(text);
+  if (parsed) number = *parsed;
+  return parsed.has_value();
+}
+template <class T>
+bool Read(const std::string& text, std::optional<T>& value) {
+  if (text == "none") {
+    value = std::nullopt;
+    return true;
+  }
+  T some{};
+  if (!Read(text, some)) return false;
+  value = some;
+  return true;
+}
+
+}  // namespace
 
 void Optimizer::Parse(const std::string& name, const std::string& text, const Option& option,
                       SourceLocation loc) const {
-  const auto refuse = [&] { Refuse("the state's " + name + " is '" + text + "'", loc); };
-  if (const auto* on = std::get_if<bool*>(&option.value)) {
-    if (text != "true" && text != "false") refuse();
-    **on = text == "true";
-    return;
-  }
-  const auto* maybe = std::get_if<std::optional<double>*>(&option.value);
-  if (maybe != nullptr && text == "none") {
-    **maybe = std::nullopt;
-    return;
-  }
-  const std::optional<double> number = Parsed<double>(text);
-  if (!number) refuse();
-  if (maybe != nullptr)
-    **maybe = number;
-  else
-    *std::get<double*>(option.value) = *number;
+  const bool known = std::visit([&](auto* value) { return Read(text, *value); }, option.value);
+  if (!known) Refuse("the state's " + name + " is '" + text + "'", loc);
 }
 
 StateDict Optimizer::state_dict() const {
@@ -279,7 +296,8 @@ StateDict Optimizer::state_dict() const {
     dict.metadata[GroupKey(g, "parameters")] = std::to_string(groups_[g].params().size());
     const std::unique_ptr<OptimizerOptions> options = groups_[g].options().clone();
     for (const Option& option : OptionsIn(*options))
-      dict.metadata[GroupKey(g, option.name)] = TextOf(option.value);
+      dict.metadata[GroupKey(g, option.name)] =
+          std::visit([](const auto* value) { return TextOf(*value); }, option.value);
     if (groups_[g].initial_lr_)
       dict.metadata[GroupKey(g, "initial_lr")] = Text(*groups_[g].initial_lr_);
   }
@@ -431,6 +449,7 @@ template class Configured<ASGDOptions>;
 template class Configured<RpropOptions>;
 template class Configured<LionOptions>;
 template class Configured<AdafactorOptions>;
+template class Configured<LBFGSOptions>;
 
 // --- checks of options
 

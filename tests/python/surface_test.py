@@ -17,9 +17,9 @@ DECLARES = re.compile(r"(?:template <[^{]*> )?(?:requires [^(]* )?(?:LAZULI_API 
 
 # Where Python has something else, by name without `lazuli::`; a pattern. Reasons are sentences.
 ELSEWHERE = {
-    "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Printed|Scalar(::\w+)?|(Optional)?Size2|Padding|nn::Sides",
+    "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Printed|(Scalar|Item)(::\w+)?|(Optional)?Size2|Padding|nn::Sides",
     "get_default_dtype()": r"default_dtype",
-    "dtype, and is_cuda and others as properties": r"Tensor::(scalar_type|toType|options|is_\w+|itemsize|nbytes|ndimension)|Device::(is_\w+|str|type|index)",
+    "dtype, and is_cuda and others as properties; detach()": r"Tensor::(scalar_type|toType|tensor_data|variable_data|options|is_\w+|itemsize|nbytes|ndimension)|Device::(is_\w+|str|type|index)",
     "LibTorch's words, which programs of C++ know": r"torch_names::.*",
     "tuples and lists of integers": r"Dims(::\w+)?|IntList(::\w+)?",
     "names of devices": r"DeviceType",
@@ -27,7 +27,7 @@ ELSEWHERE = {
     "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::(Configured|OptimizerOptions|OptionsOf|VisitOptions)(::\w+)?",
     "aggregates that calls return are dicts, tuples, numbers": r"StateDict|LoadReport|MemoryStats|Flag|debug::(Frame|LiveTensors|MemoryPlan|PlannedArray|ProgramMemory|ProgramStats|Recompile)|profiler::(Event|Row)",
     "words, keyword arguments, and `with`, which sees errors": r"profiler::(by|Options|StepTrace::cancel)",
-    "Python's exceptions": r"Error(::code)?",
+    "Python's exceptions": r"Error(::(code|msg|what_without_backtrace))?",
     "no_grad() and enable_grad()": r"NoGrad|EnableGrad",
     "inference_mode(), and contexts of autograd": r"InferenceMode(::\w+)?|DetectAnomaly|SavedTensorsHooks",
     "autograd.Function and its ctx": r"AutogradContext(::\w+)?|Function(::apply)?|FunctionCall(::\w+)?",

@@ -88,6 +88,8 @@ class LAZULI_API Optimizer {
   const std::vector<Tensor>& parameters() const { return parameters_; }
   std::vector<ParamGroup>& param_groups() { return groups_; }
   const std::vector<ParamGroup>& param_groups() const { return groups_; }
+  // The options of a group that is added without.
+  const OptimizerOptions& defaults() const { return *defaults_; }
   // Throws Error(kInvalidArgument) for a parameter that another group has.
   void add_param_group(ParamGroup group, LAZULI_LOC);
 
@@ -97,7 +99,7 @@ class LAZULI_API Optimizer {
   // without mark_step() runs one program a step, too.
   void step(LAZULI_LOC);
   // Calls the closure, which computes the loss and its gradients, and then steps.
-  Tensor step(const std::function<Tensor()>& closure, LAZULI_LOC);
+  virtual Tensor step(const std::function<Tensor()>& closure, LAZULI_LOC);
   // Drops the gradients: grad() is undefined until the next backward(). Otherwise they become 0.
   void zero_grad(bool set_to_none = true, LAZULI_LOC);
 
@@ -107,16 +109,18 @@ class LAZULI_API Optimizer {
 
   // What a training run goes on from: the options of each group, what is counted for each parameter,
   // and tensors such as "3.momentum_buffer" of parameter 3.
-  StateDict state_dict() const;
+  virtual StateDict state_dict() const;
   // Throws Error(kInvalidArgument), with nothing changed, for the state of another optimiser, of
   // other groups or of parameters of other shapes.
-  void load_state_dict(const StateDict& state, LAZULI_LOC);
+  virtual void load_state_dict(const StateDict& state, LAZULI_LOC);
 
  protected:
   // An option by name, for state_dict().
   struct Option {
     std::string name;
-    std::variant<double*, bool*, std::optional<double>*> value;
+    std::variant<double*, bool*, std::int64_t*, std::optional<double>*,
+                 std::optional<std::int64_t>*, std::optional<std::string>*>
+        value;
   };
 
   // Throws Error(kInvalidArgument) if there is no parameter, or an undefined or repeated one, and
@@ -148,7 +152,6 @@ class LAZULI_API Optimizer {
   void NameStates(Batch& batch) const;
   // Takes over a batch's states and counts its steps.
   void Keep(const Batch& batch) noexcept;
-  std::string TextOf(const std::variant<double*, bool*, std::optional<double>*>& value) const;
   void Parse(const std::string& name, const std::string& text, const Option& option,
              SourceLocation loc) const;
 
@@ -370,6 +373,39 @@ struct LAZULI_API AdafactorOptions {
 class LAZULI_API Adafactor : public Configured<AdafactorOptions> {
  public:
   using Configured::Configured;
+};
+
+// L-BFGS (Nocedal and Wright, Numerical Optimization, algorithm 7.4): a step calls the closure
+// several times, and reads the losses that it gives. It takes one group of parameters.
+struct LAZULI_API LBFGSOptions {
+  double lr = 1;                              // >= 0
+  std::int64_t max_iter = 20;                 // of a step
+  std::optional<std::int64_t> max_eval = {};  // calls of the closure in a step; none: 5/4 max_iter
+  double tolerance_grad = 1e-7;               // a step ends where no gradient is larger,
+  double tolerance_change = 1e-9;             // and where parameters or the loss change by less
+  std::int64_t history_size = 100;            // >= 1, changes that the direction is made of
+  std::optional<std::string> line_search_fn = {};  // none, or "strong_wolfe"
+};
+class LAZULI_API LBFGS : public Configured<LBFGSOptions> {
+ public:
+  using Configured::Configured;
+  // Moves the parameters as long as it pays. Returns the loss before. Without a closure it throws
+  // Error(kInvalidArgument).
+  Tensor step(const std::function<Tensor()>& closure, LAZULI_LOC) override;
+  using Optimizer::step;
+  StateDict state_dict() const override;
+  void load_state_dict(const StateDict& state, LAZULI_LOC) override;
+
+ private:
+  // Of all steps; tensors are flat, undefined before the first.
+  struct History {
+    std::int64_t iterations = 0, evaluations = 0;
+    double t = 0, loss = 0;                        // the newest step's length, and the loss before
+    Tensor direction, gradient, scale;             // the newest; what the inverse begins as
+    std::vector<Tensor> changes, steps, inverses;  // of gradients, of parameters, 1 / their product
+  };
+  class Run;
+  History history_;
 };
 
 // state_dict() as a safetensors file (serialize.h).

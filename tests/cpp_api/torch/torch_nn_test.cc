@@ -326,6 +326,23 @@ TEST(TorchModuleTest, TrainsAndTravels) {
             0.5);
 }
 
+TEST(TorchModuleTest, StepsWithAClosure) {
+  torch::Tensor x = torch::tensor({3.0, -2.0}, torch::requires_grad());
+  torch::optim::LBFGS lbfgs(
+      {x},
+      torch::optim::LBFGSOptions(1).max_iter(20).history_size(10).line_search_fn("strong_wolfe"));
+  torch::optim::Optimizer& optimizer = lbfgs;
+  const torch::Tensor loss = optimizer.step([&] {
+    optimizer.zero_grad();
+    auto l = (x * x).sum();
+    l.backward();
+    return l;
+  });
+  EXPECT_EQ(loss.item(), 13);
+  EXPECT_NEAR(x.abs().max().item(), 0, 1e-5);
+  EXPECT_EQ(static_cast<const torch::optim::LBFGSOptions&>(lbfgs.defaults()).max_iter(), 20);
+}
+
 TEST(TorchModuleTest, OptionsHaveLibTorchsNames) {
   torch::nn::Conv2d conv(torch::nn::Conv2dOptions(1, 2, 5).kernel_size({3, 1}).bias(false));
   EXPECT_EQ(conv->weight.sizes(), (lazuli::Dims{2, 1, 3, 1}));

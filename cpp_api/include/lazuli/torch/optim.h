@@ -37,6 +37,7 @@ using ASGDOptions = OptionsOf<lazuli::optim::ASGDOptions>;
 using RpropOptions = OptionsOf<lazuli::optim::RpropOptions>;
 using LionOptions = OptionsOf<lazuli::optim::LionOptions>;
 using AdafactorOptions = OptionsOf<lazuli::optim::AdafactorOptions>;
+using LBFGSOptions = OptionsOf<lazuli::optim::LBFGSOptions>;
 using OptimizerParamGroup = ParamGroup;
 
 // The optimiser with such options.
@@ -67,6 +68,7 @@ using ASGD = Named<lazuli::optim::ASGD, ASGDOptions>;
 using Rprop = Named<lazuli::optim::Rprop, RpropOptions>;
 using Lion = Named<lazuli::optim::Lion, LionOptions>;
 using Adafactor = Named<lazuli::optim::Adafactor, AdafactorOptions>;
+using LBFGS = Named<lazuli::optim::LBFGS, LBFGSOptions>;
 
 // --- schedules: made of numbers in a row, kept up by step()
 class StepLR {

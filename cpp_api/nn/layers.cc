@@ -73,6 +73,21 @@ Tensor Linear::forward(const Tensor& x, SourceLocation loc) const {
   return linear(x, weight, bias);
 }
 
+Bilinear::Bilinear(std::int64_t in1_features, std::int64_t in2_features, std::int64_t out_features,
+                   const BilinearOptions& options, SourceLocation loc) {
+  const SiteScope site(loc);
+  CheckPositive("Bilinear", "in1_features", in1_features, loc);
+  CheckPositive("Bilinear", "in2_features", in2_features, loc);
+  CheckPositive("Bilinear", "out_features", out_features, loc);
+  weight = register_parameter(
+      "weight", UniformByFanIn({out_features, in1_features, in2_features}, in1_features));
+  if (options.bias) bias = register_parameter("bias", UniformByFanIn({out_features}, in1_features));
+}
+
+Tensor Bilinear::forward(const Tensor& x, const Tensor& y, SourceLocation loc) const {
+  return bilinear(x, y, weight, bias, loc);
+}
+
 Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel,
                const Conv2dOptions& options, SourceLocation loc)
     : options_{.stride = {options.stride.height, options.stride.width},
@@ -132,26 +147,49 @@ Tensor AvgPool2d::forward(const Tensor& x, SourceLocation loc) const {
                     options_.count_include_pad, options_.divisor_override, loc);
 }
 
+namespace {
+
+// Normal rows; that of padding_idx is 0.
+Tensor Table(std::string_view layer, std::int64_t rows, std::int64_t dim,
+             std::optional<std::int64_t> padding_idx, SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  CheckPositive(layer, "rows", rows, loc);
+  CheckPositive(layer, "dim", dim, loc);
+  if (padding_idx && (*padding_idx < -rows || *padding_idx >= rows)) {
+    Fail(ErrorCode::kOutOfRange,
+         std::string(layer) + ": padding_idx " + std::to_string(*padding_idx) +
+             " is out of range for " + std::to_string(rows) + " rows",
+         loc);
+  }
+  const Tensor table = randn({rows, dim});
+  if (!padding_idx) return table;
+  const std::int64_t row = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+  return where(unsqueeze(arange(rows), 1) == constant(static_cast<double>(row), kInt64), 0.0,
+               table);
+}
+
+}  // namespace
+
 Embedding::Embedding(std::int64_t rows, std::int64_t dim, const EmbeddingOptions& options,
                      SourceLocation loc)
     : padding_idx_(options.padding_idx) {
-  const SiteScope site(loc);
-  const NoGrad no_grad;
-  CheckPositive("Embedding", "rows", rows, loc);
-  CheckPositive("Embedding", "dim", dim, loc);
-  if (padding_idx_ && (*padding_idx_ < -rows || *padding_idx_ >= rows)) {
-    Fail(ErrorCode::kOutOfRange,
-         "Embedding: padding_idx " + std::to_string(*padding_idx_) + " is out of range for " +
-             std::to_string(rows) + " rows",
-         loc);
-  }
-  Tensor table = randn({rows, dim});
-  if (padding_idx_) {
-    const std::int64_t row = *padding_idx_ < 0 ? *padding_idx_ + rows : *padding_idx_;
-    table =
-        where(unsqueeze(arange(rows), 1) == constant(static_cast<double>(row), kInt64), 0.0, table);
-  }
-  weight = register_parameter("weight", table);
+  weight = register_parameter("weight", Table("Embedding", rows, dim, padding_idx_, loc), loc);
+}
+
+EmbeddingBag::EmbeddingBag(std::int64_t rows, std::int64_t dim, const EmbeddingBagOptions& options,
+                           SourceLocation loc)
+    : options_(options) {
+  weight =
+      register_parameter("weight", Table("EmbeddingBag", rows, dim, options.padding_idx, loc), loc);
+}
+
+Tensor EmbeddingBag::forward(const Tensor& x, const Tensor& offsets,
+                             const Tensor& per_sample_weights, SourceLocation loc) const {
+  return functional::embedding_bag(x, weight, offsets, options_.max_norm, options_.norm_type,
+                                   options_.scale_grad_by_freq, options_.mode, options_.sparse,
+                                   per_sample_weights, options_.include_last_offset,
+                                   options_.padding_idx, loc);
 }
 
 Tensor Embedding::forward(const Tensor& x, SourceLocation loc) const {

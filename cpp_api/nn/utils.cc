@@ -4,6 +4,7 @@
 #include "lazuli/execution.h"
 #include "lazuli/foreach.h"
 #include "lazuli/internal/fail.h"
+#include "lazuli/internal/text.h"
 
 namespace lazuli::nn::utils {
 namespace {
@@ -42,6 +43,31 @@ void clip_grad_value_(const std::vector<Tensor>& parameters, const Scalar& limit
   }
   const Scalar low(-limit.value());
   for (Tensor& grad : Gradients(parameters)) grad.copy_(clamp(grad, low, limit));
+}
+
+Tensor parameters_to_vector(const std::vector<Tensor>& parameters, SourceLocation loc) {
+  const SiteScope site(loc);
+  std::vector<Tensor> flat;
+  for (const Tensor& p : parameters) flat.push_back(p.reshape({-1}));
+  return cat(flat);
+}
+
+void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& parameters,
+                          SourceLocation loc) {
+  const SiteScope site(loc);
+  const NoGrad no_grad;
+  std::int64_t elements = 0, at = 0;
+  for (const Tensor& p : parameters) elements += p.numel();
+  if (vector.dim() != 1 || vector.numel() != elements)
+    lazuli::internal::Fail(ErrorCode::kInvalidArgument,
+                           "vector_to_parameters: the vector is " +
+                               lazuli::internal::ShapeText(vector) + ", the parameters have " +
+                               std::to_string(elements) + " elements",
+                           loc);
+  for (Tensor p : parameters) {
+    p.copy_(vector.slice(0, at, at + p.numel()).reshape(p.sizes()));
+    at += p.numel();
+  }
 }
 
 }  // namespace lazuli::nn::utils

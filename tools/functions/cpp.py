@@ -58,7 +58,16 @@ def layer_class(layer):
     if layer.options:
         lines += [f"struct {layer.name}Options {{", *(f"  {p.field()};" for p in layer.options), "};"]
     return [*lines, f"class LAZULI_API {layer.name} : public Layer<{layer.name}> {{", " public:", layer.constructor(),
-            "  Tensor forward(const Tensor& x, LAZULI_LOC) const;"]
+            wrapped("Tensor forward(", [*(p.declared() for p in layer.takes), LOC], ") const;", "  "), *call_of_several(layer)]
+
+
+def call_of_several(layer):
+    """The call operator of a layer that takes more than x."""
+    if len(layer.takes) == 1:
+        return []
+    return [wrapped("Tensor operator()(", [*(p.declared() for p in layer.takes), LOC], ") const {", "  "),
+            f'    const NameScope scope = enter("{layer.name}");',
+            f"    return forward({', '.join([*(p.name for p in layer.takes), 'loc'])});", "  }"]
 
 
 def function_layer(layer):

@@ -57,6 +57,8 @@ def built_options(name, required, own, struct, options, friend, mode=False):
         called = torch_name(layer, p.name)
         lines += [in_one_line(f"{name}& {called}({type_of(p.type).parameter} v)", f"return {field} = {kept}, *this;"),
                   in_one_line(f"{getter_type(p)} {called}() const", f"return {stride_or_kernel(p, field)};")]
+        if called == "mode" and layer == "EmbeddingBag":  # kSum and kMean are those of losses, too
+            lines += [f"  {name}& mode(lazuli::nn::Reduction v) {{ return mode(v == kSum ? \"sum\" : \"mean\"); }}"]
     lines += ["", " private:", *([f"  friend class {friend};"] if friend else [])]
     lines += [f"  {type_of(p.type).value} {p.name}_;" if p.default is None else f"  {p.field()};".replace(f" {p.name} =", f" {p.name}_ =")
               for p in own]
@@ -85,7 +87,7 @@ def prints_bare(layer, p):
 
 def prints_if_changed(layer, p):
     return p.name == "inplace" and "Dropout" not in layer.name or p.name in ("size", "scale_factor") and layer.name == "Upsample" or \
-        p.name == "bias" and layer.name.endswith("Norm") or p.default is not None and p.name != "stride" and layer.name.startswith("Conv")
+        p.name == "bias" and layer.name.endswith("Norm") or layer.name == "EmbeddingBag" and p.default is not None or p.default is not None and p.name != "stride" and layer.name.startswith("Conv")
 
 
 NEVER_PRINTED = {"GELU": {"approximate"}, "PReLU": {"init"}, "Upsample": {"align_corners"},
@@ -120,7 +122,7 @@ def pretty_print(layer):
 # LibTorch's names of options, where they are others than the rows', of all layers and of some.
 TORCH_NAMES = {"kernel": "kernel_size", "low": "min_val", "high": "max_val"}
 TORCH_NAMES_OF = {
-    "Embedding": {"rows": "num_embeddings", "dim": "embedding_dim"}, "GroupNorm": {"groups": "num_groups", "channels": "num_channels"},
+    **{name: {"rows": "num_embeddings", "dim": "embedding_dim"} for name in ("Embedding", "EmbeddingBag")}, "GroupNorm": {"groups": "num_groups", "channels": "num_channels"},
     "LayerNorm": {"affine": "elementwise_affine"}, "PReLU": {"channels": "num_parameters"}, "Unflatten": {"sizes": "unflattened_size"},
     **{f"Adaptive{kind}Pool{n}d": {"size": "output_size"} for kind in ("Avg", "Max") for n in (1, 2, 3)},
     **{f"InstanceNorm{n}d": {"channels": "num_features"} for n in (1, 2, 3)}}
@@ -155,8 +157,15 @@ def torch_layer(layer):
     return [*lines, f"class {name}Impl : public {own} {{", " public:", *made, *pretty_print(layer),
             *([f"  const {name}Options options;"] if layer.arguments else []), "};",
             f"class {name} : public LayerHolder<{name}Impl> {{", " public:", "  using LayerHolder::LayerHolder;", *holder,
-            "  Tensor operator()(const Tensor& x, LAZULI_LOC) const { return get()->forward(x, loc); }",
-            *(EMBEDDING if name == "Embedding" else []), "};"]
+            *torch_call(layer), *(EMBEDDING if name == "Embedding" else []), "};"]
+
+
+def torch_call(layer):
+    passed = ", ".join([*(p.name for p in layer.takes), "loc"])
+    if len(layer.takes) == 1:
+        return [f"  Tensor operator()(const Tensor& x, LAZULI_LOC) const {{ return get()->forward({passed}); }}"]
+    return [wrapped("Tensor operator()(", [*(p.declared() for p in layer.takes), LOC], ") const {", "  "),
+            f"    return get()->forward({passed});", "  }"]
 
 
 # A table that begins as a tensor of rank 2, and stays so if it is frozen.

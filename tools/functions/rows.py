@@ -195,6 +195,7 @@ class LayerRow:
     doc: str
     fixed: tuple = ()  # (parameter, value) of the function that the layer sets
     only_cpp: bool = False  # Python has a class of its own
+    takes: tuple = (Parameter("Tensor", "x"),)  # what forward() does
 
     @property
     def arguments(self):
@@ -314,8 +315,11 @@ def parse_layer(text, doc):
     names = [word for word in words if word != "c++" and "=" not in word]
     if len(names) > 1:
         raise ValueError(f"a layer calls one function, not {' and '.join(names)}")
+    settings = dict(word.split("=") for word in words if "=" in word)
+    takes = tuple(Parameter("Tensor?", name[:-1], "None") if name.endswith("?") else Parameter("Tensor", name)
+                  for name in settings.pop("takes", "x").split(","))
     return LayerRow(match[1], tuple(parse_parameter(p) for p in split(parameters)), tuple(parse_parameter(p) for p in split(options)),
-                    names[0] if names else "", doc, tuple(tuple(word.split("=")) for word in words if "=" in word), "c++" in words)
+                    names[0] if names else "", doc, tuple(settings.items()), "c++" in words, takes)
 
 
 def parse_layers(path):

@@ -76,6 +76,32 @@ TEST(LayersTest, Conv2dTakesStridePaddingDilationAndGroups) {
   EXPECT_FALSE(nn::Conv2d(1, 1, 3, {.bias = false}).bias.defined());
 }
 
+TEST(LayersTest, BilinearSumsProductsOfTwo) {
+  const nn::Bilinear bilinear(2, 3, 1);
+  EXPECT_EQ(bilinear.weight.sizes(), (Dims{1, 2, 3}));
+  Set(bilinear.weight, {1, 2, 3, 4, 5, 6});
+  Set(bilinear.bias, {0.5});
+  EXPECT_THAT(Values(bilinear(tensor({{1.f, 2.f}}), tensor({{1.f, 0.f, -1.f}}))[0]),
+              ElementsAre(1 - 3 + 2 * (4 - 6) + 0.5f));
+  EXPECT_FALSE(nn::Bilinear(2, 3, 4, {.bias = false}).bias.defined());
+  ExpectUniform(nn::Bilinear(16, 8, 8).weight, 0.25);
+  EXPECT_ERROR(kInvalidArgument, "Bilinear: in2_features is 0, it must be at least 1",
+               nn::Bilinear(1, 0, 1));
+}
+
+TEST(LayersTest, EmbeddingBagReducesRows) {
+  const nn::EmbeddingBag sums(3, 2, {.mode = "sum"}), means(3, 2);
+  for (const nn::EmbeddingBag* bag : {&sums, &means}) Set(bag->weight, {1, 2, 3, 4, 5, 6});
+  const Tensor x = tensor<std::int64_t>({0, 2, 1}), offsets = tensor<std::int64_t>({0, 2});
+  EXPECT_THAT(Values(flatten(sums(x, offsets))), ElementsAre(6, 8, 3, 4));
+  EXPECT_THAT(Values(flatten(means(x, offsets))), ElementsAre(3, 4, 3, 4));
+  EXPECT_THAT(Values(flatten(sums(x.reshape({1, 3})))), ElementsAre(9, 12));
+  EXPECT_THAT(Values(flatten(sums(x, offsets, tensor({1.f, 0.f, 2.f})))), ElementsAre(1, 2, 6, 8));
+  EXPECT_THAT(Values(nn::EmbeddingBag(3, 2, {.padding_idx = 1}).weight[1]), ElementsAre(0, 0));
+  EXPECT_ERROR(kOutOfRange, "EmbeddingBag: padding_idx 3 is out of range for 3 rows",
+               nn::EmbeddingBag(3, 2, {.padding_idx = 3}));
+}
+
 TEST(LayersTest, ConvolutionsPadByMoreThanZeros) {
   const Tensor x = reshape(arange(9, kFloat32), {1, 1, 3, 3});
   const auto sums = [&](const char* mode) {  // of the first row

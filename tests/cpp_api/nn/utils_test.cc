@@ -64,5 +64,18 @@ TEST(ClipGradTest, MistakesAreRefused) {
                nn::utils::clip_grad_norm_({a}, 1.0, 0));
 }
 
+TEST(UtilsTest, ParametersAreOneRowAndBack) {
+  const Tensor a = tensor({{1.f, 2.f}, {3.f, 4.f}}).set_requires_grad(true), b = tensor({5.f});
+  const Tensor row = nn::utils::parameters_to_vector({a, b});
+  EXPECT_THAT(row.to_vector<float>(), testing::ElementsAre(1, 2, 3, 4, 5));
+  nn::utils::vector_to_parameters(row.detach() * 2, {a, b});
+  EXPECT_THAT(a.flatten().to_vector<float>(), testing::ElementsAre(2, 4, 6, 8));
+  EXPECT_EQ(b.item(), 10);
+  EXPECT_TRUE(a.is_leaf());
+  EXPECT_ERROR(kInvalidArgument,
+               "vector_to_parameters: the vector is f32[4], the parameters have 5 elements",
+               nn::utils::vector_to_parameters(ones({4}), {a, b}));
+}
+
 }  // namespace
 }  // namespace lazuli

@@ -326,6 +326,36 @@ TEST(TorchModuleTest, TrainsAndTravels) {
             0.5);
 }
 
+TEST(TorchModuleTest, ATransformerIsAnEncoderAndADecoder) {
+  using torch::nn::Transformer;
+  const Transformer net(torch::nn::TransformerOptions(4, 2)
+                            .num_encoder_layers(1)
+                            .num_decoder_layers(2)
+                            .dim_feedforward(6)
+                            .dropout(0));
+  net->eval();
+  EXPECT_EQ(net->parameters().size(), 52U);
+  EXPECT_TRUE(net->named_parameters().contains("decoder.norm.bias"));
+  {
+    const torch::NoGradGuard no_grad;
+    for (torch::Tensor p : net->parameters())
+      p.copy_(((torch::arange(p.numel()) * 1.7).sin() * 0.8).view(p.sizes()));
+  }
+  const torch::Tensor src = torch::linspace(-1, 1, 12).view({3, 1, 4}),
+                      tgt = torch::linspace(0, 1, 8).view({2, 1, 4}).pow(2);
+  const auto expect = [](const torch::Tensor& y, const std::vector<float>& expected) {
+    EXPECT_THAT(Row(y), testing::Pointwise(testing::FloatNear(2e-4f), expected));
+  };
+  // PyTorch's numbers.
+  expect(net(src, tgt),
+         {0, 2.092045f, -0.013106f, -0.714198f, 0, 2.088731f, -0.011568f, -0.722989f});
+  expect(net->forward(src, tgt, {}, torch::nn::TransformerImpl::generate_square_subsequent_mask(2)),
+         {0, 2.091329f, -0.012770f, -0.716115f, 0, 2.088760f, -0.011581f, -0.722914f});
+  const torch::nn::TransformerEncoder encoder(torch::nn::TransformerEncoderOptions(
+      torch::nn::TransformerEncoderLayerOptions(4, 2).dim_feedforward(6), 3));
+  EXPECT_EQ(encoder->layers.size(), 3U);
+}
+
 TEST(TorchModuleTest, StepsWithAClosure) {
   torch::Tensor x = torch::tensor({3.0, -2.0}, torch::requires_grad());
   torch::optim::LBFGS lbfgs(

@@ -130,6 +130,11 @@ TEST(TorchPrintTest, OtherLayersPrintTheirOptions) {
   EXPECT_EQ(Line(Identity()), "Identity()");
   EXPECT_EQ(Line(Dropout()), "Dropout(p=0.5, inplace=false)");
   EXPECT_EQ(Line(Dropout2d(Dropout2dOptions(0.3).inplace(true))), "Dropout2d(p=0.3, inplace=true)");
+  EXPECT_EQ(Line(Bilinear(1, 2, 3)),
+            "Bilinear(in1_features=1, in2_features=2, out_features=3, bias=true)");
+  EXPECT_EQ(Line(EmbeddingBag(10, 3)), "EmbeddingBag(num_embeddings=10, embedding_dim=3)");
+  EXPECT_EQ(Line(EmbeddingBag(EmbeddingBagOptions(10, 3).mode(torch::kSum).padding_idx(1))),
+            "EmbeddingBag(num_embeddings=10, embedding_dim=3, mode=kSum, padding_idx=1)");
   EXPECT_EQ(Line(CrossMapLRN2d(3)), "CrossMapLRN2d(3, alpha=0.0001, beta=0.75, k=1)");
   EXPECT_EQ(Line(CosineSimilarity()), "CosineSimilarity(dim=1, eps=1e-08)");
   EXPECT_EQ(Line(PairwiseDistance()), "PairwiseDistance(p=2, eps=1e-06, keepdim=false)");

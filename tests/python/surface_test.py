@@ -19,8 +19,9 @@ DECLARES = re.compile(r"(?:template <[^{]*> )?(?:requires [^(]* )?(?:LAZULI_API 
 ELSEWHERE = {
     "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Printed|(Scalar|Item)(::\w+)?|(Optional)?Size2|Padding|nn::Sides",
     "get_default_dtype()": r"default_dtype",
-    "dtype, and is_cuda and others as properties; detach()": r"Tensor::(scalar_type|toType|tensor_data|variable_data|options|is_\w+|itemsize|nbytes|ndimension)|Device::(is_\w+|str|type|index)",
+    "dtype, and is_cuda and others as properties": r"Tensor::(scalar_type|toType|options|is_\w+|itemsize|nbytes|ndimension)|Device::(is_\w+|str|type|index)",
     "LibTorch's words, which programs of C++ know": r"torch_names::.*",
+    "detach()": r"Tensor::(tensor|variable)_data",
     "tuples and lists of integers": r"Dims(::\w+)?|IntList(::\w+)?",
     "names of devices": r"DeviceType",
     "numpy()": r"Tensor::accessor|(TensorAccessor|AccessorView)(::\w+)?",

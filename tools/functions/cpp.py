@@ -98,8 +98,10 @@ def forward_body(layer, rows):
     if not inplace:
         return call
     if row and "inplace" not in row.forms:  # what the function gives is written
-        return "  if (inplace_) {\n    Tensor y = x;\n" + wrapped(f"return y.copy_({row.cpp_name}(", ["x", *passed], "), loc);", "    ") + "\n  }\n" + call
-    return ("  if (inplace_) {\n    Tensor y = x;\n" + wrapped(f"return y.{layer.function}_(", passed, ");", "    ") + "\n  }\n" + call)
+        written = wrapped(f"return y.copy_({row.cpp_name}(", ["x", *passed], "), loc);", "    ")
+    else:
+        written = wrapped(f"return y.{layer.function}_(", passed, ");", "    ")
+    return f"  if (inplace_) {{\n    Tensor y = x;\n{written}\n  }}\n{call}"
 
 
 def layers(sections, families=()):

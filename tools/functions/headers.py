@@ -2,7 +2,8 @@
 
 from functions.cpp import (
     comment, definition_declaration, function_declaration, function_layer, in_place_declaration, layer_class, method_declaration)
-from functions.libtorch import in_place_function, torch_function_options, torch_layer, torch_loss, torch_loss_options, torch_row_options, with_tensor_options
+from functions.libtorch import (
+    in_place_function, torch_function_options, torch_layer, torch_loss, torch_loss_options, torch_row_options, with_tensor_options)
 
 
 def header(template, families, sections=()):

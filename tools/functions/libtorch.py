@@ -86,8 +86,10 @@ def prints_bare(layer, p):
 
 
 def prints_if_changed(layer, p):
+    if layer.name.startswith("Conv"):
+        return p.default is not None and p.name != "stride"
     return p.name == "inplace" and "Dropout" not in layer.name or p.name in ("size", "scale_factor") and layer.name == "Upsample" or \
-        p.name == "bias" and layer.name.endswith("Norm") or layer.name == "EmbeddingBag" and p.default is not None or p.default is not None and p.name != "stride" and layer.name.startswith("Conv")
+        p.name == "bias" and layer.name.endswith("Norm") or layer.name == "EmbeddingBag" and p.default is not None
 
 
 NEVER_PRINTED = {"GELU": {"approximate"}, "PReLU": {"init"}, "Upsample": {"align_corners"},
@@ -116,13 +118,16 @@ def pretty_print(layer):
             lines.append(f'    text.IfNot({initial}, "{called}", {value});')
         else:
             lines.append(f'    text("{called}", {value});')
-    return [*lines, "  }"] if printed else ["  void pretty_print(std::ostream& os) const {", f'    const LayerText text(os, "{layer.name}", 0);', "  }"]
+    if not printed:
+        lines[1] = f'    const LayerText text(os, "{layer.name}", 0);'
+    return [*lines, "  }"]
 
 
 # LibTorch's names of options, where they are others than the rows', of all layers and of some.
 TORCH_NAMES = {"kernel": "kernel_size", "low": "min_val", "high": "max_val"}
 TORCH_NAMES_OF = {
-    **{name: {"rows": "num_embeddings", "dim": "embedding_dim"} for name in ("Embedding", "EmbeddingBag")}, "GroupNorm": {"groups": "num_groups", "channels": "num_channels"},
+    **{name: {"rows": "num_embeddings", "dim": "embedding_dim"} for name in ("Embedding", "EmbeddingBag")},
+    "GroupNorm": {"groups": "num_groups", "channels": "num_channels"},
     "LayerNorm": {"affine": "elementwise_affine"}, "PReLU": {"channels": "num_parameters"}, "Unflatten": {"sizes": "unflattened_size"},
     **{f"Adaptive{kind}Pool{n}d": {"size": "output_size"} for kind in ("Avg", "Max") for n in (1, 2, 3)},
     **{f"InstanceNorm{n}d": {"channels": "num_features"} for n in (1, 2, 3)}}
@@ -267,7 +272,8 @@ def loss_name(row):
 
 
 def is_loss(row):
-    return row.name in SIMILARITIES or row.namespace == "nn.functional" and "Reduction" in [p.type for p in row.parameters] and row.result == "Tensor"
+    reduces = "Reduction" in [p.type for p in row.parameters] and row.result == "Tensor"
+    return row.name in SIMILARITIES or row.namespace == "nn.functional" and reduces
 
 
 def torch_loss_options(row):

@@ -56,7 +56,7 @@ ELSEWHERE = {
     "NumPy's arrays": r"data::Host(Array(::\w+)?|Batch)",
     "a batch is a tuple": r"data::Batch",
     "state_dict() has them": r"optim::SGD::momentum_buffers",
-    "param_groups is a list of dicts; schedules of Python are PyTorch's": r"optim::(ParamGroup(::\w+)?|Optimizer::(parameters|param_groups)|\w+::(lr_at|set_step|steps|lr|best))",
+    "param_groups is a list of dicts; schedules of Python are PyTorch's": r"optim::(ParamGroup(::\w+)?|Optimizer::(parameters|param_groups|defaults)|\w+::(lr_at|set_step|steps|lr|best))",
     "run on threads that Python does not know": r"register_(custom_call|pass)|CustomCall(Array|Result)",
     "pairs of numbers": r"HloUpdate(::\w+)?",
     "keyword arguments of to_string()": r"HloPrintOptions",

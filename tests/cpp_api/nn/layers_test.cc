@@ -113,6 +113,10 @@ TEST(LayersTest, ConvolutionsPadByMoreThanZeros) {
   EXPECT_THAT(sums("replicate"), ElementsAre(6, 9, 15, 18));
   EXPECT_THAT(sums("circular"), ElementsAre(24, 21, 27, 24));
   EXPECT_THAT(sums("zeros"), ElementsAre(3, 8, 12, 7));
+  const nn::Conv2d wide(1, 1, {3, 2},
+                        {.padding = {0, 2}, .bias = false, .padding_mode = "replicate"});
+  Set(wide.weight, std::vector<float>(6, 1));
+  EXPECT_THAT(Values(flatten(wide(x))), ElementsAre(18, 18, 21, 27, 30, 30));
   const nn::Conv2d same(1, 1, 2, {.padding = "same", .bias = false, .padding_mode = "replicate"});
   Set(same.weight, {1, 1, 1, 1});
   EXPECT_THAT(Values(flatten(same(x))), ElementsAre(8, 12, 14, 20, 24, 26, 26, 30, 32));

@@ -225,6 +225,7 @@ TEST(TorchModuleTest, ListsAndDictionariesOfParameters) {
   EXPECT_EQ(torch::str(net.named),
             "torch::nn::ParameterDict(\n(a): Parameter containing: [f32 of size [2, 3]]\n)");
   EXPECT_EQ(net.named->pop("a").numel(), 6);
+  EXPECT_TRUE(net.named->empty());
   EXPECT_EQ(net.parameters().size(), 3U);
 }
 

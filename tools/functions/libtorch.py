@@ -159,10 +159,19 @@ def torch_layer(layer):
         holder = [wrapped(f"{explicit}{name}(", declared, ")", "  "), wrapped(f"    : {name}(", [given, *located], ") {}", "  "),
                   wrapped(f"{name}(", [f"const {name}Options& o", *loc], ")  // NOLINT: implicit", "  "),
                   wrapped(f"    : LayerHolder(std::make_shared<{name}Impl>(", ["o", *located], ")) {}", "  ")]
-    return [*lines, f"class {name}Impl : public {own} {{", " public:", *made, *pretty_print(layer),
+    return [*lines, f"class {name}Impl : public {own} {{", " public:", *made, *pretty_print(layer), *with_indices(layer),
             *([f"  const {name}Options options;"] if layer.arguments else []), "};",
             f"class {name} : public LayerHolder<{name}Impl> {{", " public:", "  using LayerHolder::LayerHolder;", *holder,
             *torch_call(layer), *(EMBEDDING if name == "Embedding" else []), "};"]
+
+
+def with_indices(layer):
+    """Of maximum pooling: the largest elements, and where they stand."""
+    if not layer.name.startswith("MaxPool"):
+        return []
+    passed = [f"options.{torch_name(layer.name, p.name)}()" for p in (*layer.parameters, *layer.options)]
+    return ["  std::pair<Tensor, Tensor> forward_with_indices(const Tensor& x, LAZULI_LOC) const {",
+            wrapped(f"  return lazuli::max_pool{layer.name[-2:]}_with_indices(", ["x", *passed, "loc"], ");", "  "), "  }"]
 
 
 def torch_call(layer):

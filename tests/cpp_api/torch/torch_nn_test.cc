@@ -164,6 +164,21 @@ TEST(TorchModuleTest, FunctionsTakeOptionsOfTheirOwn) {
       0.5923537, 1e-6);
 }
 
+TEST(TorchModuleTest, PoolingSaysWhereTheLargestStand) {
+  const torch::Tensor x = torch::arange(16, torch::kFloat).view({1, 1, 4, 4}).flip(3);
+  const auto [largest, where] = torch::nn::MaxPool2d(2)->forward_with_indices(x);
+  EXPECT_THAT(Row(largest), ElementsAre(7, 5, 15, 13));
+  EXPECT_THAT(Row(where.to(torch::kFloat)), ElementsAre(4, 6, 12, 14));
+  const auto [value, place] = torch::nn::MaxPool1d(4)->forward_with_indices(x[0]);
+  EXPECT_THAT(Row(value), ElementsAre(3, 7, 11, 15));
+  EXPECT_THAT(Row(place.to(torch::kFloat)), ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(torch::nn::MaxPool3d(2)
+                ->forward_with_indices(torch::ones({1, 1, 2, 2, 2}))
+                .second.item()
+                .toInt(),
+            0);
+}
+
 TEST(TorchModuleTest, SimilaritiesAreModules) {
   using namespace torch::nn;  // NOLINT(google-build-using-namespace): as such programs do
   const torch::Tensor a = torch::tensor({{1.0, 2.0}}), b = torch::tensor({{2.0, 0.0}});

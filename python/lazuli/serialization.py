@@ -44,7 +44,11 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=pickle.HIGHEST_PROTOCOL, 
     if _is_flat(obj):
         _C.save_safetensors(obj, f)
         return
-    path = os.fsdecode(f)
+    path = os.path.realpath(os.fsdecode(f))  # what a link leads to
+    if os.path.exists(path) and not os.path.isfile(path):  # a device, or a pipe
+        with open(path, "wb") as file:
+            pickle_module.dump(obj, file, protocol=pickle_protocol)
+        return
     made = f"{path}.{os.getpid()}.new"
     try:
         with open(made, "wb") as file:

@@ -100,6 +100,14 @@ def test_files_that_are_none_say_so(tmp_path):
         lz.load(path)
 
 
+def test_links_and_devices_stay_what_they_are(tmp_path):
+    (tmp_path / "link.pt").symlink_to(tmp_path / "a.pt")
+    lz.save([1], tmp_path / "link.pt")
+    assert (tmp_path / "link.pt").is_symlink() and lz.load(tmp_path / "a.pt") == [1]
+    lz.save([1], "/dev/null")
+    assert not os.path.isfile("/dev/null")
+
+
 def test_a_failure_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.pt"
     lz.save([1], path)

@@ -135,7 +135,7 @@ class TransformerImpl : public Module {
     Base::register_module("encoder", encoder, loc);
     Base::register_module("decoder", decoder, loc);
     for (const Tensor& p : parameters()) {
-      if (p.dim() > 1) lazuli::nn::init::xavier_uniform_(p, 1, loc);
+      if (p.dim() > 1) lazuli::nn::init::xavier_uniform_(p, 1, {}, loc);
     }
   }
   TransformerImpl(std::int64_t d_model, std::int64_t nhead, LAZULI_LOC)

@@ -58,7 +58,10 @@ def set_default_tensor_type(kind):
     """set_default_dtype() by a class, or its name: "torch.DoubleTensor"."""
     import lazuli
     kind = getattr(lazuli, kind.split(".")[-1]) if isinstance(kind, str) else kind
-    _C.set_default_dtype(getattr(kind, "dtype", kind))
+    dtype = getattr(kind, "dtype", kind)
+    if not isinstance(dtype, _C.DType):
+        raise _C.WrongTypeError(f"set_default_tensor_type: takes a class such as DoubleTensor, or its name, not {type(kind).__name__}")
+    _C.set_default_dtype(dtype)
 
 
 def set_flush_denormal(mode):

@@ -253,6 +253,8 @@ def checks_of(info, name, whole, count):
                     continue
                 if dtype != torch.float32:
                     sample.constructor_input.kwargs["dtype"] = dtype
+                given = sample.constructor_input.kwargs
+                given.update({k: v.to(dtype) for k, v in given.items() if isinstance(v, torch.Tensor) and v.is_floating_point()})
                 yield (f"{dtype} {'training' if training else 'evaluation'} sample {i} {sample.desc}",
                        lambda a=(info, name, sample, training): try_call(*a))
         if info.module_error_inputs_func is not None:

@@ -359,7 +359,7 @@ def test_draws_are_new_in_each_call():
         assert all(torch.equal(a, b) for a, b in zip(first, compiled(x))), random
         assert first[0].min() >= 2 and first[0].max() <= 12 and len(first[0].unique()) > 6
         assert first[0].dtype == torch.float32
-        assert {f.function.split(".")[1] for f in lazuli.torch.report().fallbacks} >= {"multinomial", "normal", "randperm"}, str(lazuli.torch.report())
+        assert {f.function.split(".")[1] for f in lazuli.torch.report().fallbacks} == {"multinomial", "randperm"}, str(lazuli.torch.report())
         if random == "torch":
             torch.manual_seed(4)
             assert all(torch.equal(a, b) for a, b in zip(first, function(x)))

@@ -21,7 +21,7 @@ LEAVES = {"a": np.linspace(0.5, 2.0, 12).reshape(3, 4), "b": np.linspace(-1.0, 1
 # What torch refuses where there is nothing wrong, and a part of programs that do it: a view that was made before its base had a
 # history is written to, and what backward needs was changed that only elements which were overwritten were computed from.
 REFUSED = [("a leaf Variable that requires grad", "zeros"), ("modified by an inplace operation", "copy_"),
-           ("modified by an inplace operation", "[...] =")]
+           ("modified by an inplace operation", "[...] ="), ("modified by an inplace operation", "squeeze_("), ("function that returns multiple views", "")]
 
 
 class Writer:
@@ -126,6 +126,8 @@ def check(seed):
             if not isinstance(got[1], str) and any(text in want[1] and part in " ".join(program.statements) for text, part in REFUSED):
                 return
             assert isinstance(got[1], str) and RuntimeError in got[0], f"torch raises {want[1]}"
+            return
+        if isinstance(got[1], str) and "is not contiguous itself" in got[1]:  # as docs/differences.md says
             return
         assert not isinstance(got[1], str), f"torch does not raise {got[1]}"
         assert got[0] == want[0], f"{got[0]}, not {want[0]}"

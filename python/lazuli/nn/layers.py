@@ -29,7 +29,10 @@ class Kept(Module):
     def __init__(self, **kept):
         super().__init__()
         for name, value in kept.items():
-            setattr(self, name, value)
+            if name.startswith("_"):  # a tensor, or None
+                self.register_buffer(name, value)
+            else:
+                setattr(self, name, value)
 
     def extra_repr(self):
         return self._shown.format(**{name: value for name, value in vars(self).items() if not name.startswith("_")})

@@ -57,6 +57,7 @@ TEST(MemoryReportTest, AnInputThatAResultMightReplaceIsNamed) {
 
 // relu() is written over the product, which it is the last to read.
 TEST(MemoryReportTest, MemoryThatIsWrittenOverInPlaceCountsOnce) {
+  TestDevice();  // makes an engine
   cpu::RegisterCpu();
   const backend::Device device{*backend::FindClient("cpu"), 0};
   const Tensor x = FromLiteral(Literal(Shape(DType::kF32, {256, 256})), device);

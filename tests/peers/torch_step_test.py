@@ -340,6 +340,35 @@ def test_what_functions_close_over_may_change():
     assert abs(step(x, y).item() - 2 * lost) < 1e-5
 
 
+def test_draws_come_in_the_order_of_eager():
+    import torch
+    import lazuli.torch
+    layer = torch.nn.Linear(50, 50)
+
+    def between(x):
+        m = torch.multinomial(torch.softmax(x * 3, 0), 3)
+        r = torch.rand(3)
+        return r + m, torch.nn.functional.dropout(x * 2, 0.5), torch.multinomial(r, 1)
+
+    def of_torch_alone(x):
+        return torch.randperm(5), torch.multinomial(x.exp(), 2), torch.randperm(7), x * 2
+
+    def with_gradients(x):
+        h = layer(x)
+        d = torch.nn.functional.dropout(h, 0.3)
+        return ((d[torch.multinomial(h.softmax(0), 4)] * torch.rand(4)).sum(),)
+
+    x = torch.rand(50)
+    for function in (between, of_torch_alone, with_gradients):
+        torch._dynamo.reset()
+        compiled, found = torch.compile(function, backend="lazuli"), []
+        for f in (function, compiled):
+            torch.manual_seed(7)
+            results = f(x)
+            found.append([*results, *(torch.autograd.grad(results[0], layer.parameters()) if function is with_gradients else ())])
+        assert all(torch.allclose(a, b) for a, b in zip(*found, strict=True)), function.__name__
+
+
 def test_draws_are_new_in_each_call():
     import torch
     import lazuli.torch

@@ -8,6 +8,7 @@ import warnings
 import torch
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
+from torch.fx.passes.split_module import split_module
 
 from lazuli.torch import _random
 from lazuli.torch._program import Partial, Program, refusals
@@ -60,7 +61,10 @@ class Graph:
     def make(self, arguments):
         if not any(n.op == "call_function" for n in self.gm.graph.nodes):
             return _Eager(self.gm)
-        drawing = any(_random.draws(n) for n in self.gm.graph.nodes)
+        nodes = self.gm.graph.nodes
+        drawing, of_torch = any(_random.draws(n) for n in nodes), [n for n in nodes if _random.is_of_torch(n)]
+        if self.random == "torch" and of_torch and (drawing or len(of_torch) > 1):
+            return _Eager(self.in_turn(set(of_torch)))
         if drawing and self.random == "torch":
             return _Eager(self.parts({}))
         try:
@@ -68,6 +72,18 @@ class Graph:
         except Partial as partial:
             refusals(partial.refused)
             return _Eager(self.parts(partial.refused))
+
+    def in_turn(self, alone):
+        """Graphs that run one after another, so that torch's generator is asked in the order of eager: these nodes, and what is between."""
+        part, count = {}, 0
+        for node in self.gm.graph.nodes:
+            count += node in alone
+            part[node] = count
+            count += node in alone
+        made = split_module(self.gm, self.gm, part.__getitem__, keep_original_order=True)
+        for name, inner in list(made.named_children()):
+            setattr(made, name, _Part(Graph(inner, self.kind, random=self.random)))
+        return made
 
     def parts(self, refused):
         made = CapabilityBasedPartitioner(self.gm, _Supported(refused, self.random == "philox"), allows_single_node_partition=True).partition_and_fuse()

@@ -83,6 +83,11 @@ def draws(node):
     return node.op == "call_function" and node.target in _DRAWS
 
 
+def is_of_torch(node):
+    """Whether the node draws with torch's generator when it runs."""
+    return node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+
+
 def _size(graph, size, source, dim):
     """A size that is a number, an argument, a dim of one, or else of what the node is given, which then comes first."""
     if isinstance(size, int):

@@ -263,9 +263,13 @@ std::pair<Tensor, Tensor> MaxPool2dWithIndices(const Tensor& x, Pair kernel,
         MaxPool2dWithIndices(Unsqueeze(x, 0), kernel, stride, padding, dilation, ceil_mode);
     return {Squeeze(y, 0), Squeeze(indices, 0)};
   }
-  return LargestOfWindows(
-      x,
-      PoolAttrs("max_pool2d", x, {kernel, stride.value_or(kernel), padding, ceil_mode, dilation}));
+  const Pool2dAttrs a =
+      PoolAttrs("max_pool2d", x, {kernel, stride.value_or(kernel), padding, ceil_mode, dilation});
+  std::pair<Tensor, Tensor> largest = LargestOfWindows(x, a);
+  // Programs that leave the indices alone, such as those of other frameworks, get the one op.
+  if (dilation == Pair{1, 1})
+    largest.first = Record(MaxPool2dOp{a.kernel, a.stride, a.padding, Overhang(x.shape(), a)}, x);
+  return largest;
 }
 
 Tensor AvgPool2d(const Tensor& x, Pair kernel, std::optional<Pair> stride, Pair padding,

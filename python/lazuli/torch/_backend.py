@@ -10,7 +10,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.fx.passes.split_module import split_module
 
-from lazuli.torch import _random
+from lazuli.torch import _pools, _random
 from lazuli.torch._program import Partial, Program, refusals
 
 MAX_PROGRAMS = 64  # of a graph: sizes it is called with
@@ -124,7 +124,7 @@ def _compile(kind, random, gm, example_inputs):
 def decompositions():
     table = dict(torch._decomp.core_aten_decompositions())
     table.pop(torch.ops.aten.bernoulli.default, None)  # which draws other numbers
-    return table
+    return table | _pools.DECOMPOSITIONS
 
 
 def plain_functions():

@@ -81,7 +81,7 @@ def _convolution_backward(gradient, x, weight, bias_sizes, stride, padding, dila
 def _max_pool_backward(rank):
     function = (F.max_pool2d, F.max_pool3d)[rank - 2]
 
-    def row(gradient, x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False, indices=None):
+    def row(gradient, x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False, _=None):
         arguments = [_one(a, rank) for a in (kernel, stride or kernel, padding, dilation)]
         return _gradients(lambda y: function(y, *arguments, ceil_mode), [x], [True], gradient)[0]
 
@@ -311,7 +311,8 @@ ROWS = {
     # Layers.
     "_softmax": _in_dtype(F.softmax), "_log_softmax": _in_dtype(F.log_softmax), "convolution": _convolution, "convolution_backward": _convolution_backward,
     "max_pool2d_with_indices": _max_pool(2), "max_pool3d_with_indices": _max_pool(3), "max_pool2d_with_indices_backward": _max_pool_backward(2),
-    "max_pool3d_with_indices_backward": _max_pool_backward(3), "avg_pool2d": _avg_pool(2), "avg_pool3d": _avg_pool(3),
+    "max_pool3d_with_indices_backward": _max_pool_backward(3), "lazuli.max_pool2d_gradient": _max_pool_backward(2),
+    "lazuli.max_pool3d_gradient": _max_pool_backward(3), "avg_pool2d": _avg_pool(2), "avg_pool3d": _avg_pool(3),
     "avg_pool2d_backward": _gradient_of(_avg_pool(2)), "avg_pool3d_backward": _gradient_of(_avg_pool(3)),
     "_adaptive_avg_pool2d": lambda x, size: F.adaptive_avg_pool2d(x, list(size)), "_adaptive_avg_pool3d": lambda x, size: F.adaptive_avg_pool3d(x, list(size)),
     "_adaptive_avg_pool2d_backward": _adaptive_pool_backward(F.adaptive_avg_pool2d, 2),
@@ -368,13 +369,13 @@ def call(target, arguments, keywords):
     if not isinstance(target, torch._ops.OpOverload):
         raise Refused("it is no function of aten")
     library, overload, name = name_of(target)
-    if library not in ("aten", "prims"):
+    if library not in ("aten", "prims", "lazuli"):
         raise Refused(f"it is of the library {library}")
     if torch.Tag.nondeterministic_seeded in target.tags:  # lazuli's of this name would draw once, while it is recorded
         raise Refused("it draws random numbers, which only torch does")
     if overload in _SIZES or name in _SIZES:
         return _SIZES.get(overload, _SIZES.get(name))(*arguments)
-    prefix = "" if library == "aten" else "prims."
+    prefix = "" if library == "aten" else f"{library}."
     row = ROWS.get(prefix + overload) or ROWS.get(prefix + name)
     if row is not None:
         return row(*arguments, **{k: v for k, v in keywords.items() if k not in _IGNORED})

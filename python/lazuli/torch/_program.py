@@ -13,6 +13,7 @@ from lazuli.torch._report import Fallback, events, is_users
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 aten = torch.ops.aten
 # Functions that torch does to what a program gave, or was given, in no time. They keep all elements.
+_ALIASES = {aten.alias.default, aten.detach.default}
 _VIEWS = {aten.permute.default, aten.view.default, aten._unsafe_view.default, aten.t.default, aten.transpose.int, aten.unsqueeze.default,
           aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.alias.default, aten.detach.default}
 
@@ -191,6 +192,23 @@ class _Output:
         return value
 
 
+def _by_channels(graph, outputs, first_saved):
+    """What only the backward graph asks for, if it is of images in a graph of convolutions, which want the channels innermost."""
+    if not any(n.target is aten.convolution.default for n in graph.nodes):
+        return set()
+    saved, viewed = set(), set(outputs[:first_saved])
+    for node in outputs[first_saved:]:
+        while isinstance(node, torch.fx.Node) and node.target in _ALIASES:
+            node = node.args[0]
+        if not isinstance(node, torch.fx.Node) or node.op != "call_function":
+            continue
+        if node.target in _VIEWS:
+            viewed.add(node.args[0])
+        elif isinstance(node.meta.get("val"), torch.Tensor) and node.meta["val"].dim() > 3:
+            saved.add(node)
+    return saved - viewed
+
+
 class Program:
     """A graph for arguments of these sizes and strides. Raises Partial if lazuli refuses some of it.
 
@@ -246,10 +264,11 @@ class Program:
         nodes = output.args[0]
         self.single = not isinstance(nodes, (tuple, list))
         results, numbers = [], {}
+        by_channels = set() if self.single else _by_channels(graph, nodes, first_saved)
         for i, node in enumerate([nodes] if self.single else nodes):
             views = []
             while isinstance(node, torch.fx.Node) and i >= first_saved and node.target in _VIEWS:
-                if node.target not in (aten.alias.default, aten.detach.default):
+                if node.target not in _ALIASES:
                     given = recorder.arguments(node)[0][1:]
                     views.append((aten.view.default if node.target is aten._unsafe_view.default else node.target, given))
                 node = node.args[0]
@@ -267,6 +286,8 @@ class Program:
                         sizes, strides = [hint(n) for n in meta.shape], [hint(n) for n in meta.stride()]
                         if None not in (*sizes, *strides) and not _row_major(sizes, strides):
                             order = order_of(sizes, strides)
+                        elif node in by_channels:
+                            order = [0, *range(2, meta.dim()), 1]
                     numbers[node] = len(results), order
                     results.append(value.permute(order) if order else value)
                 number, order = numbers[node]

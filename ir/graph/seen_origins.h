@@ -44,6 +44,18 @@ struct CachedStack {
 };
 using StackCache = std::array<CachedStack, 128>;
 
+// Stacks that a thread unwound lately, by the frame that asked: where the stack holds the addresses that
+// functions return to. As long as it does, frame by frame from the innermost on, the stack is the same: the
+// place that a function returns to decides where its caller's frame lies.
+struct UnwoundStack {
+  const void* frame = nullptr;
+  std::size_t count = 0;
+  std::array<const uintptr_t*, kMostFrames> slots;
+  std::array<uintptr_t, kMostFrames> addresses;
+  StackId id = kNoStack;
+};
+using UnwoundStacks = std::array<UnwoundStack, 32>;
+
 // What a thread has seen lately: one variable, since those of threads are scarce (thread_local.h).
 struct SeenOrigins {
   static constexpr std::size_t kDerived = 256;
@@ -53,6 +65,7 @@ struct SeenOrigins {
   std::array<std::array<Derived, kDerived>, 3> derived;
   EnteredScopes scopes;
   std::unique_ptr<StackCache> stacks;  // of threads that keep stacks
+  std::unique_ptr<UnwoundStacks> unwound;
 };
 
 }  // namespace lazuli::ir

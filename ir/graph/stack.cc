@@ -51,18 +51,29 @@ class StackTable {
   absl::flat_hash_map<Frames, StackId> ids_;
 };
 
-struct Unwinding {
-  std::array<FrameWord, kMostFrames>* frames;
-  std::size_t count = 0;
-};
-
+// Where an unwinding puts its frames. The slot of an address is below the frame that it returns to, but for
+// the first address, which is this file's.
 _Unwind_Reason_Code AddFrame(_Unwind_Context* context, void* state) {
-  auto& unwinding = *static_cast<Unwinding*>(state);
+  auto& stack = *static_cast<UnwoundStack*>(state);
   const uintptr_t address = _Unwind_GetIP(context);
-  if (address == 0 || unwinding.count == kMostFrames) return _URC_END_OF_STACK;
-  // The call is before the address where it returns to.
-  (*unwinding.frames)[unwinding.count++] = kAddressBit | (address - 1);
+  if (address == 0 || stack.count == kMostFrames) return _URC_END_OF_STACK;
+  stack.addresses[stack.count] = address;
+  stack.slots[stack.count++] = reinterpret_cast<const uintptr_t*>(_Unwind_GetCFA(context)) - 1;
   return _URC_NO_REASON;
+}
+
+// Whether the stack is the one that was unwound. Its slots are no variables, which sanitizers ask of.
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] bool IsAsUnwound(const UnwoundStack& stack) {
+  for (std::size_t i = 1; i < stack.count; ++i)
+    if (*stack.slots[i] != stack.addresses[i]) return false;
+  return stack.count > 1;
+}
+
+StackId StackOf(const UnwoundStack& stack) {
+  std::array<FrameWord, kMostFrames> frames;
+  // The call is before the address where it returns to.
+  for (std::size_t i = 0; i < stack.count; ++i) frames[i] = kAddressBit | (stack.addresses[i] - 1);
+  return InternStack(absl::MakeConstSpan(frames).first(stack.count));
 }
 
 // Frames of C++ around the site's own: those outside of the function that the site is in, which the
@@ -110,10 +121,19 @@ StackId InternStack(absl::Span<const FrameWord> frames) {
 }
 
 SiteId WithNativeStack(SiteId site) {
-  std::array<FrameWord, kMostFrames> frames;
-  Unwinding unwinding{&frames};
-  _Unwind_Backtrace(AddFrame, &unwinding);
-  return WithStack(site, InternStack(absl::MakeConstSpan(frames).first(unwinding.count)));
+  const void* const frame = __builtin_frame_address(0);
+  std::unique_ptr<UnwoundStacks>& unwound = SeenOrigins::Get().unwound;
+  if (unwound == nullptr) unwound = std::make_unique<UnwoundStacks>();
+  constexpr std::size_t kAlignment = 16;  // of frames
+  UnwoundStack& stack = (*unwound)[reinterpret_cast<uintptr_t>(frame) / kAlignment %
+                                   std::tuple_size_v<UnwoundStacks>];
+  if (stack.frame == frame && IsAsUnwound(stack)) return WithStack(site, stack.id);
+  stack.count = 0;
+  _Unwind_Backtrace(AddFrame, &stack);
+  // Where slots are elsewhere, on another kind of machine, every stack is unwound.
+  stack.frame = IsAsUnwound(stack) ? frame : nullptr;
+  stack.id = StackOf(stack);
+  return WithStack(site, stack.id);
 }
 
 std::vector<Site> FramesOf(SiteId id) {

@@ -1,5 +1,7 @@
 #include "ir/graph/stack.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -53,6 +55,30 @@ TEST(StackTest, NativeStacksAreKeptOncePerPlace) {
   for (int i = 0; i < count; ++i) sites.push_back(WithNativeStack(Line(4)));
   EXPECT_EQ(sites[0], sites[1]);
   EXPECT_NE(GetSite(sites[0]).stack, kNoStack);
+}
+
+// Frames of one size, called from one place: what tells their stacks apart is where they return to.
+[[gnu::noinline]] SiteId Inner() { return WithNativeStack(Line(4)); }
+[[gnu::noinline]] SiteId First(int depth) {
+  const SiteId site = depth == 0 ? Inner() : First(depth - 1);
+  return site + 0;
+}
+[[gnu::noinline]] SiteId Second(int depth) {
+  const SiteId site = depth == 0 ? Inner() : Second(depth - 1);
+  return site + 0;
+}
+
+TEST(StackTest, StacksThatReturnElsewhereAreOthers) {
+  std::vector<StackId> stacks;
+  const std::vector<std::pair<SiteId (*)(int), int>> calls = {
+      {First, 0}, {Second, 0}, {First, 3}, {Second, 3}};
+  for (int round = 0; round < 2; ++round)
+    for (const auto& [function, depth] : calls) stacks.push_back(GetSite(function(depth)).stack);
+  EXPECT_THAT(std::vector(stacks.begin() + 4, stacks.end()),
+              testing::ElementsAreArray(stacks.begin(), stacks.begin() + 4));
+  stacks.resize(4);
+  std::sort(stacks.begin(), stacks.end());
+  EXPECT_EQ(std::unique(stacks.begin(), stacks.end()), stacks.end());
 }
 
 TEST(StackTest, NamesOfFunctionsWithoutTheirTypes) {

@@ -90,8 +90,7 @@ void CheckPaddingMode(const std::string& layer, const std::string& mode, SourceL
 Tensor PaddedBy(const Tensor& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& around,
                 const std::string& mode, SourceLocation loc) {
   Dims sides;
-  for (auto dim = around.rbegin(); dim != around.rend(); ++dim)
-    sides.insert(sides.end(), {dim->first, dim->second});
+  for (const auto& [before, after] : around) sides.insert(sides.begin(), {before, after});
   return pad(x, sides, mode, std::nullopt, loc);
 }
 

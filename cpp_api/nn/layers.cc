@@ -162,7 +162,7 @@ Tensor Table(std::string_view layer, std::int64_t rows, std::int64_t dim,
              " is out of range for " + std::to_string(rows) + " rows",
          loc);
   }
-  const Tensor table = randn({rows, dim});
+  Tensor table = randn({rows, dim});
   if (!padding_idx) return table;
   const std::int64_t row = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
   return where(unsqueeze(arange(rows), 1) == constant(static_cast<double>(row), kInt64), 0.0,

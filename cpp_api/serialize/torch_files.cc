@@ -74,8 +74,9 @@ void OutputArchive::write(const std::string& key, const IValue& value, SourceLoc
 }
 void OutputArchive::write(const std::string& key, const OutputArchive& nested, SourceLocation loc) {
   StateDict inner;
-  for (const auto& [name, tensor] : nested.state_.tensors) inner.tensors[key + "." + name] = tensor;
-  for (const auto& [name, text] : nested.state_.metadata) inner.metadata[key + "." + name] = text;
+  const std::string prefix = key + ".";
+  for (const auto& [name, tensor] : nested.state_.tensors) inner.tensors[prefix + name] = tensor;
+  for (const auto& [name, text] : nested.state_.metadata) inner.metadata[prefix + name] = text;
   write(inner, loc);
 }
 void OutputArchive::write(const StateDict& state, SourceLocation loc) {

@@ -278,7 +278,8 @@ void BindTensor(py::module_& module) {
       "In place: the elements with one position along all dims become the number; with wrap those "
       "of a matrix that is higher than wide again after each gap of a row.");
   DefineMethod<&t>("t", "(x)", "The transpose of a tensor of rank 2.");
-  DefineMethod<&requires_grad_>("requires_grad_", "(x, requires_grad = true)", "Sets requires_grad.");
+  DefineMethod<&requires_grad_>("requires_grad_", "(x, requires_grad = true)",
+                                "Sets requires_grad.");
   DefineMethod<&set_name>("set_name", "(x, name)", "Sets the name for dumps.");
   DefineMethod<&FillWith>("fill_", "(x, value)",
                           "Every element becomes the number, or that of a tensor of rank 0.");

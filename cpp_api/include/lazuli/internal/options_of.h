@@ -46,7 +46,8 @@ class OptionsOf final : public OptimizerOptions {
   OptionsOf& name(type v)              \
     requires requires(O o) { o.name; } \
   {                                    \
-    return options_.name = v, *this;   \
+    options_.name = std::move(v);      \
+    return *this;                      \
   }                                    \
   type name() const                    \
     requires requires(O o) { o.name; } \

@@ -67,8 +67,8 @@ using TransformerEncoderLayer = TransformerLayerHolder<TransformerEncoderLayerIm
 using TransformerDecoderLayer = TransformerLayerHolder<TransformerDecoderLayerImpl>;
 // A layer's options, and how many there are.
 struct TransformerStackOptions {
-  TransformerStackOptions(TransformerLayerOptions options, std::int64_t layers)
-      : layer(std::move(options)), num_layers(layers) {}
+  TransformerStackOptions(const TransformerLayerOptions& options, std::int64_t layers)
+      : layer(options), num_layers(layers) {}
   TransformerLayerOptions layer;
   std::int64_t num_layers;
 };

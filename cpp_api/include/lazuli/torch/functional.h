@@ -230,7 +230,7 @@ inline Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOption
     waiting = empty_like(logits);
     waiting.exponential_();
   }
-  const Tensor soft = softmax((logits - waiting.log()) / o.tau(), o.dim());
+  Tensor soft = softmax((logits - waiting.log()) / o.tau(), o.dim());
   if (!o.hard()) return soft;
   const Tensor largest = zeros_like(logits).scatter(o.dim(), soft.argmax(o.dim(), true), 1.0);
   return largest - soft.detach() + soft;

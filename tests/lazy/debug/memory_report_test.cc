@@ -1,5 +1,6 @@
 #include "lazy/debug/memory_report.h"
 
+#include "backend/cpu/codegen/kernel.h"
 #include "backend/cpu/cpu_client.h"
 #include "ir/support/flags.h"
 #include "tests/lazy/lazy_test.h"
@@ -57,6 +58,7 @@ TEST(MemoryReportTest, AnInputThatAResultMightReplaceIsNamed) {
 
 // relu() is written over the product, which it is the last to read.
 TEST(MemoryReportTest, MemoryThatIsWrittenOverInPlaceCountsOnce) {
+  if (!cpu::KernelsAvailable()) GTEST_SKIP() << "kernels write in place, which need LLVM";
   TestDevice();  // makes an engine
   cpu::RegisterCpu();
   const backend::Device device{*backend::FindClient("cpu"), 0};

@@ -69,57 +69,67 @@ class ModuleList : public ModuleHolder<ModuleListImpl> {
   const HeldModule& operator[](std::size_t i) const { return (**this)[i]; }
 };
 
-// Modules by name, in the order in which they came. It has no forward().
-class ModuleDictImpl : public Module {
+// What dictionaries share: their items, in the order in which they came.
+template <class T>
+class ItemsByName {
  public:
-  using Items = std::vector<std::pair<std::string, HeldModule>>;
+  using Items = std::vector<std::pair<std::string, T>>;
+  bool contains(const std::string& name) const { return Find(name) != nullptr; }
+  const Items& items() const { return items_; }
+  std::vector<std::string> keys() const {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : items_) names.push_back(name);
+    return names;
+  }
+  std::vector<T> values() const {
+    std::vector<T> all;
+    for (const auto& [name, value] : items_) all.push_back(value);
+    return all;
+  }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+  std::size_t size() const { return items_.size(); }
+  bool empty() const { return items_.empty(); }
+
+ protected:
+  // Throws Error(kNotFound).
+  const T& At(const char* kind, const std::string& name) const {
+    if (const T* const found = Find(name)) return *found;
+    throw Error(ErrorCode::kNotFound, std::string(kind) + ": there is no \"" + name + "\"");
+  }
+  Items items_;
+
+ private:
+  const T* Find(const std::string& name) const {
+    for (const auto& [key, value] : items_) {
+      if (key == name) return &value;
+    }
+    return nullptr;
+  }
+};
+
+// Modules by name. It has no forward().
+class ModuleDictImpl : public Module, public ItemsByName<HeldModule> {
+ public:
   ModuleDictImpl() = default;
   explicit ModuleDictImpl(const Items& modules) { update(modules); }
   void pretty_print(std::ostream& os) const override { os << "torch::nn::ModuleDict"; }
   void insert(const std::string& name, const HeldModule& module, LAZULI_LOC) {
     lazuli::nn::Module::register_module(name, *module, loc);
     Keep(name, module);
-    modules_.emplace_back(name, module);
+    items_.emplace_back(name, module);
   }
   void update(const Items& modules, LAZULI_LOC) {
     for (const auto& [name, module] : modules) insert(name, module, loc);
   }
-  bool contains(const std::string& name) const { return Find(name) != nullptr; }
   // Throws Error(kNotFound).
-  const HeldModule& operator[](const std::string& name) const {
-    if (const HeldModule* const found = Find(name)) return *found;
-    throw Error(ErrorCode::kNotFound, "ModuleDict: there is no \"" + name + "\"");
-  }
+  const HeldModule& operator[](const std::string& name) const { return At("ModuleDict", name); }
   // Throws Error(kInvalidArgument) if the module is no T.
   template <class T>
   T& at(const std::string& name) const {
     if (T* const module = (*this)[name].template as<T>()) return *module;
     throw Error(ErrorCode::kInvalidArgument, "ModuleDict: \"" + name + "\" is of another type");
   }
-  const Items& items() const { return modules_; }
-  std::vector<std::string> keys() const {
-    std::vector<std::string> names;
-    for (const auto& [name, module] : modules_) names.push_back(name);
-    return names;
-  }
-  std::vector<HeldModule> values() const {
-    std::vector<HeldModule> all;
-    for (const auto& [name, module] : modules_) all.push_back(module);
-    return all;
-  }
-  auto begin() const { return modules_.begin(); }
-  auto end() const { return modules_.end(); }
-  std::size_t size() const { return modules_.size(); }
-  bool empty() const { return modules_.empty(); }
-
- private:
-  const HeldModule* Find(const std::string& name) const {
-    for (const auto& [key, module] : modules_) {
-      if (key == name) return &module;
-    }
-    return nullptr;
-  }
-  Items modules_;
 };
 class ModuleDict : public ModuleHolder<ModuleDictImpl> {
  public:
@@ -185,63 +195,34 @@ class ParameterList : public ModuleHolder<ParameterListImpl> {
   const Tensor& operator[](std::size_t i) const { return (**this)[i]; }
 };
 
-// Parameters by name, in the order in which they came.
-class ParameterDictImpl : public Module {
+// Parameters by name.
+class ParameterDictImpl : public Module, public ItemsByName<Tensor> {
  public:
-  using Items = std::vector<std::pair<std::string, Tensor>>;
   ParameterDictImpl() = default;
   explicit ParameterDictImpl(const Items& parameters) { update(parameters); }
   Tensor& insert(const std::string& name, const Tensor& parameter, LAZULI_LOC) {
     register_parameter(name, parameter, parameter.requires_grad(), loc);
-    return parameters_.emplace_back(name, parameter).second;
+    return items_.emplace_back(name, parameter).second;
   }
   template <class Container>  // of pairs
   void update(const Container& parameters, LAZULI_LOC) {
     for (const auto& [name, parameter] : parameters) insert(name, parameter, loc);
   }
-  bool contains(const std::string& name) const { return Find(name) != nullptr; }
   // Throws Error(kNotFound).
   Tensor& operator[](const std::string& name) {
     return const_cast<Tensor&>(std::as_const(*this)[name]);
   }
-  const Tensor& operator[](const std::string& name) const {
-    if (const Tensor* const found = Find(name)) return *found;
-    throw Error(ErrorCode::kNotFound, "ParameterDict: there is no \"" + name + "\"");
-  }
+  const Tensor& operator[](const std::string& name) const { return At("ParameterDict", name); }
   // The parameter, which it forgets.
   Tensor pop(const std::string& name) {
     Tensor parameter = (*this)[name];
     unregister(name);
-    std::erase_if(parameters_, [&](const auto& item) { return item.first == name; });
+    std::erase_if(items_, [&](const auto& item) { return item.first == name; });
     return parameter;
   }
-  const Items& items() const { return parameters_; }
-  std::vector<std::string> keys() const {
-    std::vector<std::string> names;
-    for (const auto& [name, parameter] : parameters_) names.push_back(name);
-    return names;
-  }
-  std::vector<Tensor> values() const {
-    std::vector<Tensor> all;
-    for (const auto& [name, parameter] : parameters_) all.push_back(parameter);
-    return all;
-  }
-  auto begin() const { return parameters_.begin(); }
-  auto end() const { return parameters_.end(); }
-  std::size_t size() const { return parameters_.size(); }
-  bool empty() const { return parameters_.empty(); }
   void pretty_print(std::ostream& os) const override {
-    PrintParameters(os, "ParameterDict", parameters_);
+    PrintParameters(os, "ParameterDict", items_);
   }
-
- private:
-  const Tensor* Find(const std::string& name) const {
-    for (const auto& [key, parameter] : parameters_) {
-      if (key == name) return &parameter;
-    }
-    return nullptr;
-  }
-  Items parameters_;
 };
 class ParameterDict : public ModuleHolder<ParameterDictImpl> {
  public:

@@ -51,8 +51,9 @@ class StackTable {
   absl::flat_hash_map<Frames, StackId> ids_;
 };
 
-// Where an unwinding puts its frames. The slot of an address is below the frame that it returns to, but for
-// the first address, which is this file's.
+// Called by the unwinder for each frame, from the innermost on. The stack holds the address that a function
+// returns to right below the frame that it returns to. The first address lies in this file: nothing returned
+// to it, and its slot is never looked at.
 _Unwind_Reason_Code AddFrame(_Unwind_Context* context, void* state) {
   auto& stack = *static_cast<UnwoundStack*>(state);
   const uintptr_t address = _Unwind_GetIP(context);
@@ -62,7 +63,7 @@ _Unwind_Reason_Code AddFrame(_Unwind_Context* context, void* state) {
   return _URC_NO_REASON;
 }
 
-// Whether the stack is the one that was unwound. Its slots are no variables, which sanitizers ask of.
+// Whether the stack is the one that was unwound. Sanitizers must not look: the slots are no variables.
 [[gnu::no_sanitize_address, gnu::no_sanitize_thread]] bool IsAsUnwound(const UnwoundStack& stack) {
   for (std::size_t i = 1; i < stack.count; ++i)
     if (*stack.slots[i] != stack.addresses[i]) return false;

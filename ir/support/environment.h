@@ -1,9 +1,11 @@
 // What the environment asks for beside the flags that there are: XLA_FLAGS, and variables that look
 // like ours and are not.
 //
-// A name one or two letters from a flag's is taken for a misspelling, which is an error: one where
-// other software has such names, too (PJRT_*, NPU_*, CPU_*, TF_*). Other unknown names of our families (LAZULI_*, PT_XLA_*, XLA_*) and names of torch_xla and XLA that have
-// no counterpart (ir/support/foreign.def) are said once on standard error and do nothing.
+// In our families (LAZULI_*, PT_XLA_*, XLA_*) a name that is one or two letters from a flag's is taken
+// for a misspelling, which is an error. In families that other software has names of, too (PJRT_*,
+// NPU_*, CPU_*, TF_*), it is one letter. Other unknown names of our families, and names of torch_xla
+// and XLA that have no counterpart (ir/support/foreign.def), are said once on standard error and do
+// nothing.
 #pragma once
 
 #include <span>

@@ -64,16 +64,6 @@ double Number::as_double() const {
                               : static_cast<double>(int_);
 }
 
-absl::Status CheckAlpha(const Number& alpha, DType sum) {
-  const auto refused = [&](std::string_view needed) {
-    return WrongType("alpha is ", alpha.Text(), "; the sum of ", DTypeText(sum), " takes ", needed);
-  };
-  if (alpha.is_bool() && sum != DType::kPred) return refused("a number");
-  if (alpha.is_complex() && !IsComplex(sum)) return refused("a real number");
-  const bool whole = sum == DType::kPred || IsIntegral(sum);
-  return whole && !alpha.is_whole() ? refused("an integer") : absl::OkStatus();
-}
-
 std::optional<int64_t> Number::as_integer() const {
   if (kind_ == Kind::kBool || kind_ == Kind::kInt) return int_;
   return std::nullopt;
@@ -158,6 +148,16 @@ uint64_t Number::CellAs(DType dtype, Overflow overflow) const {
     }
   });
   return cell;
+}
+
+absl::Status CheckAlpha(const Number& alpha, DType sum) {
+  const auto refused = [&](std::string_view needed) {
+    return WrongType("alpha is ", alpha.Text(), "; the sum of ", DTypeText(sum), " takes ", needed);
+  };
+  if (alpha.is_bool() && sum != DType::kPred) return refused("a number, no bool");
+  if (alpha.is_complex() && !IsComplex(sum)) return refused("a real number");
+  const bool whole = sum == DType::kPred || IsIntegral(sum);
+  return whole && !alpha.is_whole() ? refused("an integer") : absl::OkStatus();
 }
 
 }  // namespace lazuli::lazy

@@ -245,14 +245,22 @@ Pool2dAttrs PoolAttrs(std::string_view op, const Tensor& x, const Pool2dAttrs& a
 
 }  // namespace
 
+namespace {
+
+// Of windows whose elements lie side by side.
+Tensor Largest(const Tensor& x, const Pool2dAttrs& a) {
+  return Record(MaxPool2dOp{a.kernel, a.stride, a.padding, Overhang(x.shape(), a)}, x);
+}
+
+}  // namespace
+
 Tensor MaxPool2d(const Tensor& x, Pair kernel, std::optional<Pair> stride, Pair padding,
                  Pair dilation, bool ceil_mode) {
   if (x.rank() == 3)
     return Squeeze(MaxPool2d(Unsqueeze(x, 0), kernel, stride, padding, dilation, ceil_mode), 0);
   const Pool2dAttrs a =
       PoolAttrs("max_pool2d", x, {kernel, stride.value_or(kernel), padding, ceil_mode, dilation});
-  if (dilation != Pair{1, 1}) return LargestOfWindows(x, a).first;
-  return Record(MaxPool2dOp{a.kernel, a.stride, a.padding, Overhang(x.shape(), a)}, x);
+  return dilation == Pair{1, 1} ? Largest(x, a) : LargestOfWindows(x, a).first;
 }
 
 std::pair<Tensor, Tensor> MaxPool2dWithIndices(const Tensor& x, Pair kernel,
@@ -266,9 +274,8 @@ std::pair<Tensor, Tensor> MaxPool2dWithIndices(const Tensor& x, Pair kernel,
   const Pool2dAttrs a =
       PoolAttrs("max_pool2d", x, {kernel, stride.value_or(kernel), padding, ceil_mode, dilation});
   std::pair<Tensor, Tensor> largest = LargestOfWindows(x, a);
-  // Programs that leave the indices alone, such as those of other frameworks, get the one op.
-  if (dilation == Pair{1, 1})
-    largest.first = Record(MaxPool2dOp{a.kernel, a.stride, a.padding, Overhang(x.shape(), a)}, x);
+  // The values are one op, so that a program that reads no indices computes none.
+  if (dilation == Pair{1, 1}) largest.first = Largest(x, a);
   return largest;
 }
 

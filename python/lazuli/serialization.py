@@ -24,7 +24,10 @@ _HARMLESS = {
 
 
 def _is_flat(obj):
-    return isinstance(obj, dict) and bool(obj) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items())
+    """Whether it is what a safetensors file holds: tensors by name, and perhaps texts about them."""
+    if not isinstance(obj, dict) or not obj:
+        return False
+    return all(isinstance(k, str) and isinstance(v, dict if k == "__metadata__" else Tensor) for k, v in obj.items())
 
 
 def _is_path(f):
@@ -60,6 +63,10 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=pickle.HIGHEST_PROTOCOL, 
         raise
 
 
+class _Untrusted(pickle.UnpicklingError):
+    """What a file holds has to be trusted."""
+
+
 class _Unpickler(pickle.Unpickler):
     """Makes tensors on a device and, unless the file is trusted, nothing that could run code."""
 
@@ -71,7 +78,7 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) == ("lazuli._tensor", "_restore"):
             return self._tensor
         if not self.trusted and name not in _HARMLESS.get(module, ()):
-            raise pickle.UnpicklingError(f"load: {self.name} holds a {module}.{name}, whose making may run code; if you trust who wrote the file, "
+            raise _Untrusted(f"load: {self.name} holds a {module}.{name}, whose making may run code; if you trust who wrote the file, "
                                          "load it with weights_only=False")
         return super().find_class(module, name)
 
@@ -142,9 +149,9 @@ def _read(file, name, device, trusted, path=None):
         raise _C.InvalidArgumentError(f"load: {name} is neither a safetensors file nor one of save()")
     try:
         return _Unpickler(file, device, trusted, name).load()
+    except _Untrusted:
+        raise
     except (EOFError, pickle.UnpicklingError) as error:
-        if "weights_only" in str(error):
-            raise
         raise _C.InvalidArgumentError(f"load: {name} is truncated, or not whole: {error}") from error
 
 

@@ -58,6 +58,8 @@ def test_a_dict_of_tensors_is_a_safetensors_file(tmp_path):
     assert path.read_bytes()[8:9] == b"{" and set(lz.load_safetensors(path)) == set(lz.load(path)) == {"weight", "bias"}
     assert lz.load(path, map_location="interpreter")["bias"].device == lz.device("interpreter")
     assert set(lz.load(io.BytesIO(path.read_bytes()))) == {"weight", "bias"}
+    lz.save({"x": lz.ones(1), "__metadata__": {"made": "today"}}, path)
+    assert path.read_bytes()[8:9] == b"{" and lz.load(path)["__metadata__"] == {"made": "today"}
 
 
 def test_tensors_keep_what_they_are(tmp_path):

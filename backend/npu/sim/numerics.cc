@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace lazuli::npu {
 namespace {
@@ -81,39 +82,79 @@ SumFunction ChooseSum() {
   return SumTileAnywhere;
 }
 
-template <int64_t kColumns>
-[[gnu::always_inline]] inline void IntegerColumns(const int16_t* a, const int16_t* w, int32_t* acc,
-                                                  int64_t m, int64_t k, int64_t n,
-                                                  int64_t acc_stride, bool accumulate) {
-  for (int64_t i = 0; i < m; ++i) {
-    uint32_t p[kColumns] = {};
-    for (int64_t r = 0; r < k; ++r) {
-      const int32_t x = a[i * k + r];
-      for (int64_t c = 0; c < kColumns; ++c) p[c] += static_cast<uint32_t>(x * w[r * n + c]);
+// Eight columns. Vectors of the compiler: loops over columns were in registers or not, as its
+// version and options would have it.
+constexpr int64_t kLanes = 8;
+using Sums [[gnu::vector_size(4 * kLanes)]] = uint32_t;
+using Weights [[gnu::vector_size(2 * kLanes)]] = int16_t;
+
+template <int64_t kVectors, int64_t kRows>
+[[gnu::always_inline]] inline void IntegerBlock(const int16_t* a, const int16_t* w, int32_t* acc,
+                                                int64_t k, int64_t w_stride, int64_t acc_stride,
+                                                bool accumulate) {
+  Sums p[kRows][kVectors] = {};
+  for (int64_t r = 0; r < k; ++r) {
+    for (int64_t v = 0; v < kVectors; ++v) {
+      Weights weights;
+      std::memcpy(&weights, w + r * w_stride + v * kLanes, sizeof(weights));
+      const Sums wide = __builtin_convertvector(weights, Sums);
+      for (int64_t i = 0; i < kRows; ++i) p[i][v] += wide * static_cast<uint32_t>(a[i * k + r]);
     }
-    int32_t* out = acc + i * acc_stride;
-    for (int64_t c = 0; c < kColumns; ++c)
-      out[c] = static_cast<int32_t>(p[c] + (accumulate ? static_cast<uint32_t>(out[c]) : 0u));
+  }
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t v = 0; v < kVectors; ++v) {
+      int32_t* const out = acc + i * acc_stride + v * kLanes;
+      Sums before = {};
+      if (accumulate) std::memcpy(&before, out, sizeof(before));
+      const Sums sum = p[i][v] + before;
+      std::memcpy(out, &sum, sizeof(sum));
+    }
   }
 }
-template <int64_t kColumns>
+
+inline void IntegerColumn(const int16_t* a, const int16_t* w, int32_t* acc, int64_t m, int64_t k,
+                          int64_t w_stride, int64_t acc_stride, bool accumulate) {
+  for (int64_t i = 0; i < m; ++i) {
+    int32_t& out = acc[i * acc_stride];
+    uint32_t sum = accumulate ? static_cast<uint32_t>(out) : 0;
+    for (int64_t r = 0; r < k; ++r) sum += static_cast<uint32_t>(a[i * k + r] * w[r * w_stride]);
+    out = static_cast<int32_t>(sum);
+  }
+}
+
+template <int64_t kVectors>
+[[gnu::always_inline]] inline void IntegerColumns(const int16_t* a, const int16_t* w, int32_t* acc,
+                                                  int64_t m, int64_t k, int64_t w_stride,
+                                                  int64_t acc_stride, bool accumulate) {
+  constexpr int64_t kRows = 4;
+  int64_t i = 0;
+  for (; i + kRows <= m; i += kRows)
+    IntegerBlock<kVectors, kRows>(a + i * k, w, acc + i * acc_stride, k, w_stride, acc_stride,
+                                  accumulate);
+  for (; i < m; ++i)
+    IntegerBlock<kVectors, 1>(a + i * k, w, acc + i * acc_stride, k, w_stride, acc_stride,
+                              accumulate);
+}
+
 [[gnu::always_inline]] inline void IntegerTile(const int16_t* a, const int16_t* w, int32_t* acc,
                                                int64_t m, int64_t k, int64_t n, int64_t acc_stride,
                                                bool accumulate) {
   int64_t c = 0;
-  for (; c + kColumns <= n; c += kColumns)
-    IntegerColumns<kColumns>(a, w + c, acc + c, m, k, n, acc_stride, accumulate);
-  for (; c < n; ++c) IntegerColumns<1>(a, w + c, acc + c, m, k, n, acc_stride, accumulate);
+  for (; c + 2 * kLanes <= n; c += 2 * kLanes)
+    IntegerColumns<2>(a, w + c, acc + c, m, k, n, acc_stride, accumulate);
+  for (; c + kLanes <= n; c += kLanes)
+    IntegerColumns<1>(a, w + c, acc + c, m, k, n, acc_stride, accumulate);
+  for (; c < n; ++c) IntegerColumn(a, w + c, acc + c, m, k, n, acc_stride, accumulate);
 }
 void IntegerTileAnywhere(const int16_t* a, const int16_t* w, int32_t* acc, int64_t m, int64_t k,
                          int64_t n, int64_t acc_stride, bool accumulate) {
-  IntegerTile<16>(a, w, acc, m, k, n, acc_stride, accumulate);
+  IntegerTile(a, w, acc, m, k, n, acc_stride, accumulate);
 }
 #if defined(__x86_64__)
 [[gnu::target("avx2")]] void IntegerTileAvx2(const int16_t* a, const int16_t* w, int32_t* acc,
                                              int64_t m, int64_t k, int64_t n, int64_t acc_stride,
                                              bool accumulate) {
-  IntegerTile<32>(a, w, acc, m, k, n, acc_stride, accumulate);
+  IntegerTile(a, w, acc, m, k, n, acc_stride, accumulate);
 }
 #endif
 

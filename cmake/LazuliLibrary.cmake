@@ -2,10 +2,10 @@
 
 # lazuli_unity(NAME LIST): with LAZULI_UNITY, the sources in LIST become files that include up to 16 of them each.
 #
-# Names in anonymous namespaces are distinct within a folder; preset dev compiles the
-# sources one by one, so that a change costs one source. CMake's UNITY_BUILD writes absolute paths, by which ccache does not know
-# the objects of another clone; these are relative to the project, or to their file where they are generated. A source with
-# options of its own stays alone.
+# Headers are parsed once for all of them, and a template is compiled once. Names in anonymous namespaces are distinct within a
+# folder; preset dev compiles the sources one by one, so that a change costs one source. CMake's UNITY_BUILD writes absolute
+# paths, by which ccache does not know the objects of another clone; these are relative to the project, or to their file where
+# they are generated. A source with options of its own stays alone.
 function(lazuli_unity name list)
   set(together)
   set(alone)

@@ -63,6 +63,19 @@ void VisitMonoid(Opcode monoid, DType dtype, F&& f) {
   });
 }
 
+// Of integers of a width one loop, without sign, where the sign makes no difference to the bits.
+template <Opcode kMonoid, class T>
+struct LoopTypeOf {
+  using type = T;
+};
+template <Opcode kMonoid, class T>
+  requires(std::is_integral_v<T> && kMonoid != Opcode::kMaximum && kMonoid != Opcode::kMinimum)
+struct LoopTypeOf<kMonoid, T> {
+  using type = std::make_unsigned_t<T>;
+};
+template <Opcode kMonoid, class T>
+using LoopType = typename LoopTypeOf<kMonoid, T>::type;
+
 // What f.template operator()<kMonoid, T>() gives, pointers to loops, where one step after the
 // other on elements of the type itself is what the reducer does; else nulls.
 template <class Loop, class F>
@@ -74,7 +87,7 @@ Loop FindMonoidLoop(const Computation& reducer, DType dtype, F&& f) {
     VisitDType(dtype, [&]<DType kType>() {
       using T = HostType<kType>;
       if constexpr (!recipes::kIsFloat8<T> && !std::is_same_v<T, bool> && kMonoidTakes<kMonoid, T>)
-        loop = f.template operator()<kMonoid, T>();
+        loop = f.template operator()<kMonoid, LoopType<kMonoid, T>>();
     });
   });
   return loop;

@@ -10,6 +10,7 @@
 #include "backend/client/registry.h"
 #include "backend/client/scratch_plan.h"
 #include "backend/npu/compiler/compile.h"
+#include "backend/npu/launch_spans.h"
 #include "backend/npu/npu_buffer.h"
 #include "backend/npu/views.h"
 #include "backend/runtime/thunk.h"
@@ -277,8 +278,11 @@ absl::Status NpuExecutable::RunOnDevice(std::size_t step, const DeviceProgram& p
   std::optional<Views::Launch> watched;
   if (devices_->views != nullptr)
     watched.emplace(*devices_->views, program.program->program, *run.card, run.device.ordinal);
+  Observer* observer = watched ? &*watched : nullptr;
+  std::optional<LaunchSpans> spans;
+  if (ir::IsTracing()) observer = &spans.emplace(program, observer);
   const std::optional<Fault> fault =
-      run.card->Launch(program.program, places, {.observer = watched ? &*watched : nullptr});
+      run.card->Launch(program.program, places, {.observer = observer});
   return fault ? StatusOf(*fault, *run.card, program) : absl::OkStatus();
 }
 

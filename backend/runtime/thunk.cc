@@ -29,6 +29,17 @@ ThunkInfo ThunkInfo::Of(std::string_view kind, const hlo::Instruction& instructi
   return info;
 }
 
+ir::SpanLabel ThunkInfo::Label() const {
+  return {.kind = ir::SpanKind::kThunk,
+          .name = name,
+          .detail = std::string(kind),
+          .op = op,
+          .scope = scope,
+          .source = line(),
+          .flops = flops,
+          .bytes = bytes};
+}
+
 absl::Status WithSite(const absl::Status& status, const ThunkInfo& info) {
   return ir::AddPlace(status, info.op, info.source);
 }
@@ -36,14 +47,7 @@ absl::Status WithSite(const absl::Status& status, const ThunkInfo& info) {
 const ir::SpanLabel& Thunk::span_label() const {
   const ir::SpanLabel* label = span_label_.load(std::memory_order_acquire);
   if (label == nullptr) {
-    label = &ir::KeepLabel({.kind = ir::SpanKind::kThunk,
-                            .name = info_.name,
-                            .detail = std::string(info_.kind),
-                            .op = info_.op,
-                            .scope = info_.scope,
-                            .source = info_.line(),
-                            .flops = info_.flops,
-                            .bytes = info_.bytes});
+    label = &ir::KeepLabel(info_.Label());
     span_label_.store(label, std::memory_order_release);
   }
   return *label;

@@ -56,6 +56,7 @@ struct ThunkInfo {
   double bytes = 0;
 
   static ThunkInfo Of(std::string_view kind, const hlo::Instruction& instruction);
+  ir::SpanLabel Label() const;
   // "train.py:41": lines as sites have them, without folders.
   std::string line() const { return source.substr(source.rfind('/') + 1); }
 };

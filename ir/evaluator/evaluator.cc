@@ -9,6 +9,8 @@
 #include "ir/hlo/dense_map.h"
 #include "ir/support/data_memory.h"
 #include "ir/support/error_place.h"
+#include "ir/support/span.h"
+#include "ir/support/str.h"
 #include "ir/support/thread_local.h"
 
 namespace lazuli::hlo {
@@ -197,7 +199,8 @@ absl::StatusOr<Literal> Evaluation::Plan::Machine::Finish() {
   }
 }
 
-Evaluation::Evaluation(HostTransfers* transfers) : transfers_(transfers) {}
+Evaluation::Evaluation(HostTransfers* transfers, bool traced)
+    : transfers_(transfers), traced_(traced) {}
 Evaluation::~Evaluation() = default;
 
 const Evaluation::Plan& Evaluation::PlanOf(const Computation& computation) {
@@ -351,7 +354,32 @@ absl::StatusOr<Literal> Evaluation::RunUnlocated(const Instruction& instruction,
   return error.status();
 }
 
+namespace {
+
+const ir::SpanLabel& SpanLabelOf(const Instruction& instruction) {
+  const Metadata& metadata = instruction.metadata();
+  ir::SpanLabel label{.kind = ir::SpanKind::kThunk,
+                      .name = std::string(instruction.name()),
+                      .detail = "evaluate",
+                      .op = metadata.op_type,
+                      .scope = metadata.op_name};
+  if (label.op.empty()) label.op = OpcodeText(instruction.opcode());
+  if (const std::string& file = metadata.source_file; !file.empty())
+    label.source = Str(file.substr(file.rfind('/') + 1), ":", metadata.source_line);
+  return ir::KeepLabel(std::move(label));
+}
+
+}  // namespace
+
 absl::StatusOr<Literal> Evaluation::Run(const Instruction& instruction, Operands operands) {
+  if (traced_ && ir::IsTracing()) [[unlikely]] {
+    const ir::TraceSpan span(SpanLabelOf(instruction));
+    return RunLocated(instruction, operands);
+  }
+  return RunLocated(instruction, operands);
+}
+
+absl::StatusOr<Literal> Evaluation::RunLocated(const Instruction& instruction, Operands operands) {
   absl::StatusOr<Literal> result = RunUnlocated(instruction, operands);
   return result.ok() ? std::move(result) : AtInstruction(result.status(), instruction);
 }
@@ -371,7 +399,10 @@ absl::Status AtInstruction(const absl::Status& status, const Instruction& instru
 
 absl::StatusOr<Literal> Evaluate(const Module& module, absl::Span<const Literal* const> arguments,
                                  HostTransfers* transfers) {
-  return Evaluate(*module.entry(), arguments, transfers);
+  const Computation& entry = *module.entry();
+  LAZULI_ASSIGN_OR_RETURN(const Literal result,
+                          Evaluation(transfers, /*traced=*/true).Run(entry, arguments));
+  return PadToBounds(result, entry.root()->shape());
 }
 
 absl::StatusOr<Literal> Evaluate(const Computation& computation,

@@ -33,7 +33,8 @@ struct Matrices {
 // ordered once.
 class Evaluation {
  public:
-  explicit Evaluation(HostTransfers* transfers = nullptr);
+  // `traced`: it is the run of a program, whose instructions a profile shows.
+  explicit Evaluation(HostTransfers* transfers = nullptr, bool traced = false);
   ~Evaluation();
   absl::StatusOr<Literal> Run(const Computation& computation, Operands arguments);
   absl::StatusOr<Literal> Run(const Instruction& instruction, Operands operands);
@@ -43,9 +44,11 @@ class Evaluation {
  private:
   struct Plan;
   const Plan& PlanOf(const Computation& computation);
+  absl::StatusOr<Literal> RunLocated(const Instruction& instruction, Operands operands);
   absl::StatusOr<Literal> RunUnlocated(const Instruction& instruction, Operands operands);
 
   HostTransfers* transfers_;
+  const bool traced_;
   absl::flat_hash_map<const Computation*, std::unique_ptr<Plan>> plans_;
 };
 

@@ -236,6 +236,10 @@ void RecordSpan(const SpanLabel& label, int64_t start, int64_t value) {
   ThisThreadsRing().Add({&label, start, NowNs() - start, value});
 }
 
+void RecordSpanOf(const SpanLabel& label, int64_t start, int64_t duration) {
+  ThisThreadsRing().Add({&label, start, duration, 0});
+}
+
 void RecordInstant(const SpanLabel& label, int64_t value) {
   ThisThreadsRing().Add({&label, NowNs(), 0, value});
 }

@@ -90,6 +90,8 @@ namespace internal {
 inline std::atomic<bool> tracing{false};
 int64_t NowNs();
 void RecordSpan(const SpanLabel& label, int64_t start, int64_t value);
+// The same of a span that is over.
+void RecordSpanOf(const SpanLabel& label, int64_t start, int64_t duration);
 void RecordInstant(const SpanLabel& label, int64_t value);
 const SpanLabel& LabelOf(SpanKind kind, std::string_view name);
 void NoteRecorded();

@@ -50,6 +50,29 @@ def test_what_a_kernel_takes_to_compile_is_its_lines():
     assert rows.get("(no line)", {"compile_ns": 0})["compile_ns"] == 0, rows
 
 
+def profile_of_two_lines():
+    x, w = lz.ones(48, 96), lz.ones(96, 32)
+    lz.sync(wait=True)
+    lz.profiler.start()
+    y = x @ w
+    z = y.exp()
+    z.sum().item()
+    lines = profile_of_two_lines.__code__.co_firstlineno
+    return lines, {row["name"]: row["device_ns"] for row in lz.profiler.stop().rows("line")}
+
+
+@pytest.mark.parametrize("device", ["interpreter", "npu"])
+def test_on_other_devices_too_a_line_has_its_time(device):
+    # Another process: one has one kind of device.
+    program = ("import json; from profiler_test import profile_of_two_lines; print(json.dumps(profile_of_two_lines()))")
+    text = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PJRT_DEVICE": device.upper()}, check=True,
+                          stdout=subprocess.PIPE, text=True, cwd=os.path.dirname(__file__)).stdout
+    first, rows = json.loads(text)
+    device_ns = sum(rows.values())
+    of_lines = [rows.get(f"profiler_test.py:{first + offset}", 0) for offset in (4, 5, 6)]
+    assert all(of_lines) and sum(of_lines) > 0.5 * device_ns, (of_lines, rows)
+
+
 def test_a_schedule_calls_back(tmp_path):
     seen = []
     with lz.profiler.profile(tmp_path / "last.json", wait=1, active=1, on_ready=lambda p: seen.append(stages(p)["step"])):

@@ -172,7 +172,8 @@ absl::Status List(const Options& options) {
                 graph.ok() ? Str(graph->nodes.size(), " nodes") : "not read",
                 record.graph_hash.empty() ? "" : Str("  hash ", record.graph_hash),
                 record.graph_name.empty() ? "" : Str("  ", record.graph_name),
-                record.frames.empty() ? "" : Str("  ", record.frames[0]), "\n");
+                record.frames.empty() ? "" : Str("  ", record.frames[0]),
+                graph.ok() ? "" : Str("  (", Message(graph.status()), ")"), "\n");
   }
   LAZULI_RETURN_IF_ERROR(Write(options, text));
   return file.torn;

@@ -86,7 +86,8 @@ class LazuliGraphTest(unittest.TestCase):
     def test_lists_records_by_either_name_of_the_file(self):
         self.write("g.txt.0", record(linear(), "2a") + record(TORCH_XLA, "3b") + record("digraph G {\n}", "4c"))
         expected = ("#0  text  6 nodes  hash 2a  main (train.py:9)\n#1  text  3 nodes  hash 3b  main (train.py:9)\n"
-                    "#2  dot  not read  hash 4c  main (train.py:9)\n")
+                    f"#2  dot  not read  hash 4c  main (train.py:9)  ({self.folder}/g.txt.0:45: a graph for GraphViz has no "
+                    "attributes to read back; save it with XLA_SAVE_TENSORS_FMT=text or hlo)\n")
         self.assertEqual(self.tool("list", self.folder / "g.txt"), expected)
         self.assertEqual(self.tool("list", self.folder / "g.txt.0"), expected)
         self.assertEqual(self.tool("show", f"{self.folder}/g.txt#1"), TORCH_XLA)

@@ -206,17 +206,20 @@ TEST(PassPipelineTest, DumpsWhatChangedInAFolderOfTheModule) {
 }
 
 TEST(PassPipelineTest, ADumpThatCannotBeWrittenIsSaidOnceAndStopsNothing) {
-  const ScopedFlag dump("LAZULI_DUMP_DIR", "/proc/lazuli", "");
-  const auto module = ParseHlo(kTwoAdds);
-  PassPipeline pipeline("test");
-  pipeline.Add<Cse>();
-  ::testing::internal::CaptureStderr();
-  const auto changed = pipeline.Run(*module);
-  const std::string said = ::testing::internal::GetCapturedStderr();
-  ASSERT_TRUE(changed.ok()) << changed.status();
-  EXPECT_TRUE(*changed);
-  EXPECT_THAT(said, HasSubstr("lazuli: LAZULI_DUMP_DIR: cannot make the folder /proc/lazuli/adds"));
-  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+  for (const char* const variable : {"LAZULI_DUMP_DIR", "TF_DUMP_GRAPH_PREFIX"}) {
+    const std::string folder = Str("/proc/lazuli/", variable);
+    const ScopedFlag dump(variable, folder, "");
+    const auto module = ParseHlo(kTwoAdds);
+    PassPipeline pipeline("test");
+    pipeline.Add<Cse>();
+    ::testing::internal::CaptureStderr();
+    const auto changed = pipeline.Run(*module);
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(changed.ok()) << changed.status();
+    EXPECT_TRUE(*changed);
+    EXPECT_THAT(said, HasSubstr(Str("lazuli: ", variable, ": cannot make the folder ", folder)));
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+  }
 }
 
 // Changes what `changes` says.

@@ -4,8 +4,14 @@
 #
 # A source still includes what it uses: what none of the sources includes that are compiled together is found by `./lz lint`.
 
+# lazuli_precompiled(TARGET PCH): the headers of lazuli_pch or lazuli_test_pch for the sources of a target.
+function(lazuli_precompiled target pch)
+  if(NOT LAZULI_UNITY)
+    target_precompile_headers(${target} REUSE_FROM ${pch})
+  endif()
+endfunction()
 if(LAZULI_UNITY)
-  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
+  return()
 endif()
 
 set(LAZULI_PCH_HEADERS

@@ -1,12 +1,16 @@
 # lazuli_library(): one target per folder. lazuli_test(): one test binary per folder. lazuli_combine(): lazuli::lazuli.
 
-# lazuli_unity(NAME LIST): with LAZULI_UNITY, the sources in LIST become files that include up to 16 of them each.
+# lazuli_unity(NAME LIST [MOST]): with LAZULI_UNITY, the sources in LIST become files that include up to MOST (16) of them each.
 #
 # Headers are parsed once for all of them, and a template is compiled once. Names in anonymous namespaces are distinct within a
 # folder; preset dev compiles the sources one by one, so that a change costs one source. CMake's UNITY_BUILD writes absolute
 # paths, by which ccache does not know the objects of another clone; these are relative to the project, or to their file where
 # they are generated. A source with options of its own stays alone.
 function(lazuli_unity name list)
+  set(most 16)
+  if(ARGC GREATER 2)
+    set(most ${ARGV2})
+  endif()
   set(together)
   set(alone)
   foreach(source IN LISTS ${list})
@@ -19,7 +23,7 @@ function(lazuli_unity name list)
   endforeach()
   set(number 0)
   while(together)
-    list(SUBLIST together 0 16 part)
+    list(SUBLIST together 0 ${most} part)
     list(REMOVE_ITEM together ${part})
     set(text)
     foreach(source IN LISTS part)
@@ -119,12 +123,12 @@ function(lazuli_combine)
   endif()
 endfunction()
 
-# lazuli_test(NAME ir_hlo_test SRCS a_test.cc ... DEPS lazuli::ir_hlo ... [LABELS slow] [TIMEOUT 60] [RUN_SERIAL])
+# lazuli_test(NAME ir_hlo_test SRCS a_test.cc ... DEPS lazuli::ir_hlo ... [LABELS slow] [TIMEOUT 60] [RUN_SERIAL] [UNITY 16])
 #
 # One gtest binary; each of its tests is a ctest labelled with the folder below tests/ (ctest -L ir/hlo). Without SRCS
 # there is no test.
 function(lazuli_test)
-  cmake_parse_arguments(PARSE_ARGV 0 ARG "RUN_SERIAL" "NAME;TIMEOUT" "SRCS;DEPS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 ARG "RUN_SERIAL" "NAME;TIMEOUT;UNITY" "SRCS;DEPS;LABELS")
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_NAME)
     message(FATAL_ERROR "lazuli_test(${ARG_NAME}): unexpected ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -138,7 +142,7 @@ function(lazuli_test)
     math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")
   endif()
 
-  lazuli_unity(${ARG_NAME} ARG_SRCS)
+  lazuli_unity(${ARG_NAME} ARG_SRCS ${ARG_UNITY})
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} GTest::gmock_main)

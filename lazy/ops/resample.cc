@@ -86,16 +86,83 @@ Tensor Cubic(const Tensor& x, const Resizing& r, bool align_corners) {
   return sum;
 }
 
+// Where each element of the result comes from, and with which weights: `taps` of each, in turn.
+struct WeightedPlaces {
+  int64_t count;
+  std::vector<int64_t> from;
+  std::vector<double> weights;
+};
+
+// Those of the triangle or, if `cubic`, of Keys' convolution; places beyond the ends count for the
+// elements there.
+WeightedPlaces PlacesOf(const Resizing& r, bool cubic, bool align_corners) {
+  constexpr double kSlope = -0.75;
+  const auto weight = [&](double v) {
+    v = std::abs(v);
+    if (!cubic) return std::max(0.0, 1 - v);
+    if (v < 1) return ((kSlope + 2) * v - (kSlope + 3)) * v * v + 1;
+    return v < 2 ? (((v - 5) * v + 8) * v - 4) * kSlope : 0.0;
+  };
+  const auto n = static_cast<double>(r.n), m = static_cast<double>(r.m);
+  const double step = align_corners ? (r.m > 1 ? (n - 1) / (m - 1) : 0)
+                      : r.scale     ? 1 / *r.scale
+                                    : n / m;
+  WeightedPlaces taps{cubic ? 4 : 2, {}, {}};
+  for (int64_t i = 0; i < r.m; ++i) {
+    const auto to = static_cast<double>(i);
+    double at = align_corners ? to * step : (to + 0.5) * step - 0.5;
+    if (!cubic) at = std::max(at, 0.0);
+    const int64_t floor = std::min(static_cast<int64_t>(std::floor(at)), r.n - 1);
+    const double share = std::clamp(at - static_cast<double>(floor), 0.0, 1.0);
+    const int64_t first = floor - taps.count / 2 + 1;
+    const std::size_t row = taps.weights.size();
+    const int64_t least = std::clamp<int64_t>(first, 0, r.n - 1);
+    for (int64_t k = 0; k < taps.count; ++k) {
+      taps.from.push_back(std::min(least + k, r.n - 1));
+      taps.weights.push_back(0);
+    }
+    for (int64_t k = 0; k < taps.count; ++k) {
+      const int64_t from = std::clamp<int64_t>(first + k, 0, r.n - 1);
+      taps.weights[row + At(from - least)] +=
+          weight(static_cast<double>(k + 1 - taps.count / 2) - share);
+    }
+  }
+  return taps;
+}
+
+// Of uint8, as PyTorch and Pillow: weights are integers of 16 bits, and each dim is rounded.
+Tensor FixedPoint(const Tensor& x, const Resizing& r, bool cubic, bool align_corners) {
+  if (r.n == r.m) return x;
+  const WeightedPlaces taps = PlacesOf(r, cubic, align_corners);
+  const double most = *std::max_element(taps.weights.begin(), taps.weights.end());
+  int64_t bits = 0;
+  while (bits < 22 && std::floor(0.5 + most * std::ldexp(1, static_cast<int>(bits) + 1)) < 32768)
+    ++bits;
+  Tensor sum;
+  for (int64_t k = 0; k < taps.count; ++k) {
+    std::vector<int64_t> from;
+    std::vector<int32_t> weights;
+    for (std::size_t i = At(k); i < taps.from.size(); i += At(taps.count)) {
+      from.push_back(taps.from[i]);
+      weights.push_back(
+          static_cast<int32_t>(std::round(std::ldexp(taps.weights[i], static_cast<int>(bits)))));
+    }
+    const auto constant = [&]<typename T>(std::vector<T>& values) {
+      return FromLiteral(Literal::FromValues<T>(Dims{r.m}, std::span(values)), x.device());
+    };
+    const Tensor part =
+        IndexSelect(x, r.d, constant(from)) * AlongDimension(constant(weights), x, r.d);
+    sum = sum.defined() ? sum + part : part;
+  }
+  const auto number = [](double v) { return Constant(v, DType::kS32); };
+  const Tensor half = sum + std::ldexp(1, static_cast<int>(bits) - 1);
+  return ClampBetween(RightShift(half, number(static_cast<double>(bits))), number(0), number(255));
+}
+
 // The sizes that are asked for, and by which factors if those count.
 std::vector<Resizing> Resizings(const Tensor& x, absl::Span<const int64_t> size,
                                 absl::Span<const double> scale_factor, bool recompute) {
   const int64_t n = x.rank() - 2;
-  if (size.empty() == scale_factor.empty()) {
-    ThrowRecordError(
-        kInterpolate,
-        InvalidArgument(size.empty() ? "either size or scale_factor should be defined"
-                                     : "only one of size or scale_factor should be defined"));
-  }
   const std::size_t given = size.empty() ? scale_factor.size() : size.size();
   if (given != 1 && given != At(n)) {
     ThrowRecordError(kInterpolate, InvalidArgument("takes a number for each of ", n, " dims of ",
@@ -127,6 +194,12 @@ Tensor Interpolate(const Tensor& x, absl::Span<const int64_t> size,
                    absl::Span<const double> scale_factor, std::string_view mode,
                    std::optional<bool> align_corners, std::optional<bool> recompute_scale_factor,
                    bool antialias) {
+  if (size.empty() == scale_factor.empty()) {
+    ThrowRecordError(
+        kInterpolate,
+        InvalidArgument(size.empty() ? "either size or scale_factor should be defined"
+                                     : "only one of size or scale_factor should be defined"));
+  }
   struct Mode {
     std::string_view name;
     int64_t rank;  // 0: any
@@ -167,9 +240,15 @@ Tensor Interpolate(const Tensor& x, absl::Span<const int64_t> size,
                          : AdaptiveAvgPool3d(x, sizes);
   }
   const bool nearest = mode == "nearest" || mode == "nearest-exact";
+  const bool corners = align_corners.value_or(false);
+  if (x.dtype() == DType::kU8 && x.rank() == 4 && !nearest) {
+    const bool cubic = mode == "bicubic";
+    const Tensor wide = To(x, DType::kS32);
+    const Tensor y = FixedPoint(FixedPoint(wide, dims[1], cubic, corners), dims[0], cubic, corners);
+    return To(y, x.dtype());
+  }
   if (!nearest && !IsFloat(x.dtype()))
     ThrowRecordError(kInterpolate, Unimplemented("is not implemented for ", DTypeText(x.dtype())));
-  const bool corners = align_corners.value_or(false);
   Tensor y = nearest ? x : Wide(x);
   for (const Resizing& r : dims) {
     y = nearest             ? Nearest(y, r, mode == "nearest-exact")

@@ -10,7 +10,8 @@ MATRIX = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 def evaluate(line):
     """The value of r after these statements."""
-    names = {"lz": lz, "T": lz.tensor, "F": lz.nn.functional, "inf": INF, "X": lz.tensor(MATRIX), "I": lz.zeros(3, dtype=lz.int64)}
+    names = {"lz": lz, "T": lz.tensor, "F": lz.nn.functional, "inf": INF, "X": lz.tensor(MATRIX), "I": lz.zeros(3, dtype=lz.int64),
+             "B": lz.tensor([[[[0, 200]]]], dtype=lz.uint8)}
     exec(line, names)  # noqa: S102
     result = names["r"]
     return result.tolist() if isinstance(result, lz.Tensor) else result
@@ -64,6 +65,10 @@ VALUES = {
     "r = [lz.all(T([1], dtype=lz.uint8)).dtype, T([1], dtype=lz.uint8).any(0).dtype, lz.any(T([1])).dtype]": [lz.uint8, lz.uint8, lz.bool],
     "r = lz.masked.var(X.bfloat16(), 1, correction=0.5, mask=X > 0).dtype": lz.bfloat16,
     "r = [t.dtype for t in lz.native_layer_norm(X.bfloat16(), [3], lz.ones(3))][1:]": [lz.float32] * 2,
+    # Images of bytes are interpolated in fixed point, dim by dim.
+    "r = F.interpolate(B, (1, 4), mode='bilinear')": [[[[0, 50, 150, 200]]]], "r = F.interpolate(B, (2, 2), mode='bicubic')": [[[[0, 200], [0, 200]]]],
+    "r = F.interpolate(B, (1, 5), mode='bicubic')": [[[[0, 16, 100, 184, 222]]]], "r = F.interpolate(B, (1, 3), mode='bilinear', align_corners=True)": [[[[0, 100, 200]]]],
+    "r = F.interpolate(B, (1, 3), mode='nearest')": [[[[0, 0, 200]]]], "r = F.interpolate(B, scale_factor=(1, 2.0), mode='bilinear').dtype": lz.uint8,
 }
 
 
@@ -100,3 +105,4 @@ def test_errors_are_pytorchs(line):
     with pytest.raises(kind, match=message) as raised:
         evaluate(f"{line}; r = 0")
     assert isinstance(raised.value, lz.Error) or kind is TypeError
+    "F.interpolate(lz.ones(2))": (ValueError, "either size or scale_factor"), "lz.equal(X, 1)": (TypeError, "equal: takes tensors, not int"),

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+
 #include "cpp_api/src/operands.h"
 #include "ir/support/wrong_type.h"
 #include "lazuli/internal/fail.h"
 #include "lazuli/ops.h"
+#include "lazy/ops/elementwise.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/strided.h"
 #include "lazy/ops/to_device.h"
@@ -232,6 +235,14 @@ struct Flattened {
 // for the run to report.
 lazy::Tensor FlatIndex(const lazy::Tensors& positions, const Dims& sizes) {
   lazy::Tensor index, bad;
+  Dims dims;
+  for (const lazy::Tensor& p : positions) {
+    const auto both = lazy::BroadcastDims(ir::Shape(p.dtype(), dims), p.shape());
+    if (!both.ok())
+      lazy::ThrowRecordError(kOp, ir::OutOfRange("positions do not go together: ", p.shape(),
+                                                 " beside dims (", absl::StrJoin(dims, ", "), ")"));
+    dims.assign(both->begin(), both->end());
+  }
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const std::int64_t n = sizes[i];
     const lazy::Tensor p = lazy::To(positions[i], ir::DType::kS64);

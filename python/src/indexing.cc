@@ -13,9 +13,10 @@
 namespace lazuli::python {
 namespace {
 
-// A tensor, list or array: of positions, or a mask.
+// A tensor, sequence or array: of positions, or a mask.
 bool IsArray(py::handle entry) {
   return AsTensor(entry.ptr()) != nullptr || PyList_Check(entry.ptr()) ||
+         PyTuple_Check(entry.ptr()) ||
          std::string_view(Py_TYPE(entry.ptr())->tp_name) == "numpy.ndarray";
 }
 
@@ -28,8 +29,10 @@ Index ToIndex(py::handle entry) {
     if (PySlice_Unpack(entry.ptr(), &start, &stop, &step) < 0) throw py::error_already_set();
     return Slice{start, stop, step};
   }
-  // A list of nothing is one of positions.
-  if (PyList_Check(entry.ptr()) && PyList_GET_SIZE(entry.ptr()) == 0) return zeros({0}, kInt64);
+  // A sequence of nothing is one of positions.
+  if ((PyList_Check(entry.ptr()) || PyTuple_Check(entry.ptr())) &&
+      PySequence_Fast_GET_SIZE(entry.ptr()) == 0)
+    return zeros({0}, kInt64);
   if (PyRange_Check(entry.ptr()))
     return ToTensor(py::list(py::reinterpret_borrow<py::object>(entry)));
   if (IsArray(entry)) return ToTensor(entry);  // before integers: an array might be one, too
@@ -50,7 +53,8 @@ bool IsTuple(py::handle index) {
   if (!PyList_Check(index.ptr()) || PyList_GET_SIZE(index.ptr()) >= 32) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index.ptr()); ++i) {
     PyObject* const entry = PyList_GET_ITEM(index.ptr(), i);
-    if (entry == Py_None || entry == Py_Ellipsis || PySlice_Check(entry) || PySequence_Check(entry))
+    if (entry == Py_None || entry == Py_Ellipsis || PySlice_Check(entry) ||
+        PySequence_Check(entry) || AsTensor(entry) != nullptr)
       return true;
   }
   return false;

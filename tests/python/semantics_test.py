@@ -69,6 +69,8 @@ VALUES = {
     "r = F.interpolate(B, (1, 4), mode='bilinear')": [[[[0, 50, 150, 200]]]], "r = F.interpolate(B, (2, 2), mode='bicubic')": [[[[0, 200], [0, 200]]]],
     "r = F.interpolate(B, (1, 5), mode='bicubic')": [[[[0, 16, 100, 184, 222]]]], "r = F.interpolate(B, (1, 3), mode='bilinear', align_corners=True)": [[[[0, 100, 200]]]],
     "r = F.interpolate(B, (1, 3), mode='nearest')": [[[[0, 0, 200]]]], "r = F.interpolate(B, scale_factor=(1, 2.0), mode='bilinear').dtype": lz.uint8,
+    # A tuple among indices is a list of positions, and a list that holds tensors is a tuple.
+    "r = X[[1, T(2)]]": 5.0, "X[[1, T(2)]] = 7; r = X": [MATRIX[0], [3.0, 4.0, 7.0]], "r = tuple(X[:, ()].shape)": (2, 0),
 }
 
 
@@ -106,3 +108,5 @@ def test_errors_are_pytorchs(line):
         evaluate(f"{line}; r = 0")
     assert isinstance(raised.value, lz.Error) or kind is TypeError
     "F.interpolate(lz.ones(2))": (ValueError, "either size or scale_factor"), "lz.equal(X, 1)": (TypeError, "equal: takes tensors, not int"),
+    **{f"X[{i}]": (IndexError, "positions do not go together") for i in ("T([0, 1]), T([0, 1, 2])", "[0, 1], []", "T([0, 1]), False")},
+    "X[T([0, 1]), T([0, 1, 2])] = 1": (IndexError, "positions do not go together"),

@@ -141,6 +141,8 @@ lowering::Op GatherOp::Lower(lowering::LoweringContext& c, lowering::Op x,
                              lowering::Op index) const {
   if (absl::Status s = CheckIndex(x.shape(), index.shape(), dim); !s.ok())
     return c.builder.Error(std::move(s));
+  if (index.shape().num_elements() == 0)  // of an empty tensor, too
+    return c.builder.Full(Shape(x.dtype(), index.shape().dims()), 0);
   hlo::GatherAttrs attrs;
   attrs.collapsed_slice_dims = attrs.start_index_map = AllDims(x.rank());
   attrs.slice_sizes.assign(static_cast<std::size_t>(x.rank()), 1);

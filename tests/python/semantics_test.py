@@ -72,6 +72,10 @@ VALUES = {
     # A tuple among indices is a list of positions, and a list that holds tensors is a tuple.
     "r = X[[1, T(2)]]": 5.0, "X[[1, T(2)]] = 7; r = X": [MATRIX[0], [3.0, 4.0, 7.0]], "r = tuple(X[:, ()].shape)": (2, 0),
 }
+    # Nothing is taken of empty tensors.
+    "r = [tuple(t.shape) for t in lz.zeros(2, 0).cummax(0)]": [(2, 0)] * 2, "r = [tuple(t.shape) for t in lz.zeros(0).cummin(0)]": [(0,)] * 2,
+    **{f"r = [tuple(t.shape) for t in lz.zeros(2, 0).{f}]": [(0,)] * 2 for f in ("median(0)", "nanmedian(0)", "mode(0)", "kthvalue(1, 0)")},
+    "r = tuple(lz.gather(lz.zeros(0), 0, I[:0]).shape)": (0,),
 
 
 @pytest.mark.parametrize("line", VALUES)

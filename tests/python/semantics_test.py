@@ -76,6 +76,8 @@ VALUES = {
     "r = [tuple(t.shape) for t in lz.zeros(2, 0).cummax(0)]": [(2, 0)] * 2, "r = [tuple(t.shape) for t in lz.zeros(0).cummin(0)]": [(0,)] * 2,
     **{f"r = [tuple(t.shape) for t in lz.zeros(2, 0).{f}]": [(0,)] * 2 for f in ("median(0)", "nanmedian(0)", "mode(0)", "kthvalue(1, 0)")},
     "r = tuple(lz.gather(lz.zeros(0), 0, I[:0]).shape)": (0,),
+    "r = tuple(F.fractional_max_pool3d(lz.ones(0, 2, 4, 4, 4), 2, output_size=2).shape)": (0, 2, 2, 2, 2),
+    "r = tuple(F.fractional_max_pool2d(lz.ones(1, 2, 4, 4), 2, output_ratio=0.5).shape)": (1, 2, 2, 2),
 
 
 @pytest.mark.parametrize("line", VALUES)
@@ -114,3 +116,4 @@ def test_errors_are_pytorchs(line):
     "F.interpolate(lz.ones(2))": (ValueError, "either size or scale_factor"), "lz.equal(X, 1)": (TypeError, "equal: takes tensors, not int"),
     **{f"X[{i}]": (IndexError, "positions do not go together") for i in ("T([0, 1]), T([0, 1, 2])", "[0, 1], []", "T([0, 1]), False")},
     "X[T([0, 1]), T([0, 1, 2])] = 1": (IndexError, "positions do not go together"),
+    "F.conv3d(lz.ones(1, 1, 3, 4, 5), lz.ones(1, 1, 4, 3), padding='same')": (RuntimeError, "conv3d: "),

@@ -121,7 +121,7 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         steps, apart = ([v] * 3 if isinstance(v, int) else list(v) for v in (stride, dilation))
         if set(steps) != {1}:
             raise _C.InvalidArgumentError("conv3d: padding='same' is not supported for strided convolutions")
-        reach = [d * (k - 1) for d, k in zip(apart, weight.shape[2:], strict=True)]
+        reach = [d * (k - 1) for d, k in zip(apart, weight.shape[2:], strict=False)]  # conv3d() says what does not fit
         input = _C.pad(input, [p for r in reversed(reach) for p in (r // 2, r - r // 2)])
     elif isinstance(padding, str) and padding != "valid":
         raise _C.InvalidArgumentError(f"conv3d: padding must be numbers, 'same' or 'valid', is {padding!r}")
@@ -204,7 +204,7 @@ def _check_output(name, output_size, output_ratio, n):
     """A fractional pool has either a size or a part of the input's."""
     if (output_size is None) == (output_ratio is None):
         raise _C.InvalidArgumentError(f"{name}: takes either output_size or output_ratio")
-    if output_ratio is not None and not all(0 < r < 1 for r in _of_dims(output_ratio, n)):
+    if output_ratio is not None and not builtins.all(0 < r < 1 for r in _of_dims(output_ratio, n)):
         raise _C.InvalidArgumentError(f"{name}: output_ratio must be between 0 and 1, is {output_ratio}")
 
 
@@ -232,11 +232,11 @@ def _fractional(n):
             first = _C.where(_C.arange(o) == o - 1, size - k, first)  # [N, C, o]
             along = (first.unsqueeze(-1) + _C.arange(k)).reshape(*input.shape[:2], *[1] * d, o, *[1] * (n - 1), k, *[1] * (n - 1 - d))
             place = along if place is None else place * size + along
-        shape = [*input.shape[:2], *out]
-        places = place.expand(*shape, *kernel).reshape(*input.shape[:2], -1)
-        windows = input.flatten(2).gather(2, places).reshape(*shape, -1)
+        shape, count = [*input.shape[:2], *out], math.prod(kernel)
+        places = place.expand(*shape, *kernel).reshape(*input.shape[:2], math.prod(out) * count)
+        windows = input.flatten(2).gather(2, places).reshape(*shape, count)
         values, at = windows.max(-1, keepdim=True)
-        indices = places.reshape(*shape, -1).gather(-1, at).squeeze(-1)
+        indices = places.reshape(*shape, count).gather(-1, at).squeeze(-1)
         return (values.squeeze(-1), indices) if return_indices else values.squeeze(-1)
 
     function.__name__ = name

@@ -18,10 +18,15 @@ Tensor OfOperands(std::string_view op, const Operand& x, const Operand& y, F f) 
   // The line of a mixed expression is where its tensor stands.
   return CallTensor(x.tensor() != nullptr ? x.loc() : y.loc(), [&] {
     if (x.tensor() == nullptr && y.tensor() == nullptr) {
-      lazy::ThrowRecordError(op, ir::InvalidArgument("takes at least one tensor, not two numbers"));
+      lazy::ThrowRecordError(op, ir::WrongType("takes at least one tensor, not two numbers"));
     }
     return f();
   });
+}
+
+// Arithmetic is of two numbers, too; the result is a tensor.
+bool TakesTwoNumbers(std::string_view op) {
+  return op == "add" || op == "sub" || op == "mul" || op == "div" || op == "floor_divide";
 }
 
 // Whether x is of integers that a number may be too large for.
@@ -47,6 +52,8 @@ bool IsUnroundedBesideRankZero(NumberUse use, const Operand& x, const Operand& y
 
 Tensor Binary(std::string_view op, BinaryFunction f, NumberUse use, const Operand& x,
               const Operand& y) {
+  if (x.tensor() == nullptr && y.tensor() == nullptr && TakesTwoNumbers(op))
+    return Binary(op, f, use, Operand(full({}, *x.scalar()), x.loc()), y);
   return OfOperands(op, x, y, [&] {
     // The exponent of a tensor is part of the program where it is a number.
     if (f == &lazy::Pow && x.tensor() != nullptr && y.scalar() != nullptr)
@@ -168,7 +175,11 @@ Tensor div(const Operand& x, const Operand& y, const std::optional<std::string>&
              o.tensor()->dtype() != DType::kPred;
     };
     if (is_float(x) || is_float(y)) return lazy::Trunc(In(div(x, y), "div"));
-    return lazy::Tensor(In(floor_divide(sub(x, fmod(x, y)), y), "div"));
+    const Tensor rest = fmod(x, y);
+    const bool is_bool = x.tensor() != nullptr && x.tensor()->dtype() == DType::kPred;
+    const Tensor whole = is_bool ? x.tensor()->to(rest.dtype()) : rest;
+    return lazy::Tensor(
+        In(floor_divide(sub(is_bool ? Operand(whole, x.loc()) : x, rest), y), "div"));
   });
 }
 namespace linalg {

@@ -78,6 +78,9 @@ VALUES = {
     "r = tuple(lz.gather(lz.zeros(0), 0, I[:0]).shape)": (0,),
     "r = tuple(F.fractional_max_pool3d(lz.ones(0, 2, 4, 4, 4), 2, output_size=2).shape)": (0, 2, 2, 2, 2),
     "r = tuple(F.fractional_max_pool2d(lz.ones(1, 2, 4, 4), 2, output_ratio=0.5).shape)": (1, 2, 2, 2),
+    # Arithmetic of two numbers gives a tensor.
+    "r = lz.add(2, 3)": 5, "r = lz.sub(2, 3.5)": -1.5, "r = lz.mul(True, 3)": 3, "r = lz.div(1, 2)": 0.5, "r = lz.floor_divide(7, 2)": 3,
+    "r = lz.div(T([True, False]), 2, rounding_mode='trunc')": [0, 0],
 
 
 @pytest.mark.parametrize("line", VALUES)
@@ -117,3 +120,4 @@ def test_errors_are_pytorchs(line):
     **{f"X[{i}]": (IndexError, "positions do not go together") for i in ("T([0, 1]), T([0, 1, 2])", "[0, 1], []", "T([0, 1]), False")},
     "X[T([0, 1]), T([0, 1, 2])] = 1": (IndexError, "positions do not go together"),
     "F.conv3d(lz.ones(1, 1, 3, 4, 5), lz.ones(1, 1, 4, 3), padding='same')": (RuntimeError, "conv3d: "),
+    **{f"lz.{f}(2, 3)": (TypeError, f"{f}: takes at least one tensor") for f in ("pow", "remainder", "bitwise_and", "xlogy")},

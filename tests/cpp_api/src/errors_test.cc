@@ -79,7 +79,7 @@ TEST_F(ErrorsTest, DtypesThatDoNotFitAreRefused) {
   EXPECT_REFUSED(kWrongType, "bitwise_and: takes pred or integers, not f32", bitwise_and(x_, x_));
   EXPECT_REFUSED(kWrongType, "mean: takes floats, not s64[2,3]; convert with to()", mean(i_));
   EXPECT_REFUSED(kWrongType, "where: condition must be pred, is f32[2,3]", where(x_, x_, x_));
-  EXPECT_REFUSED(kInvalidArgument, "add: takes at least one tensor, not two numbers", add(1, 2));
+  EXPECT_REFUSED(kWrongType, "pow: takes at least one tensor, not two numbers", pow(1, 2));
 }
 
 TEST_F(ErrorsTest, UndefinedTensorsAreNamed) {

@@ -7,22 +7,65 @@ from lazuli._C import Tensor
 from lazuli._numpy import np
 
 
-def tensor(data, dtype=None, device=None, requires_grad=False):
+def _mixes(data):
+    """Whether numbers and rows lie side by side in nested sequences."""
+    rows = [isinstance(v, (list, tuple)) for v in data]
+    return (any(rows) and not all(rows)) or any(_mixes(v) for v, is_row in zip(data, rows, strict=True) if is_row)
+
+
+def _of_large_integers(data, array, dtype):
+    """The array of Python's numbers of which integers have more than 64 bits, or 64 without a sign."""
+    numbers = np.asarray(data, dtype=object)
+    kinds = {type(v) for v in numbers.flat}
+    for kind in kinds:
+        if hasattr(data, "__array__") or not issubclass(kind, (bool, int, float, complex)):
+            raise _C.WrongTypeError(f"tensor: the data holds {kind.__name__}, which is no number")
+    if dtype is None:
+        real = np.float64 if any(issubclass(kind, float) for kind in kinds) else None
+        target = np.complex128 if any(issubclass(kind, complex) for kind in kinds) else real
+    else:
+        target = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(_kind(dtype))
+    if target is not None:
+        return numbers.astype(target)
+    if dtype is not None and _C.dtype_of(dtype) == _C.uint64 and array.dtype != object:
+        return array
+    raise _C.InvalidArgumentError("tensor: overflow: an integer of the data does not fit 64 bits with a sign; dtype= may hold it")
+
+
+def _kind(dtype):
+    """NumPy's letter: "f", "c", "b" or "i"."""
+    dtype = _C.dtype_of(dtype)
+    if dtype.is_floating_point or dtype.is_complex:
+        return "f" if dtype.is_floating_point else "c"
+    return "b" if dtype == _C.bool else "i"
+
+
+def _array_of(data, dtype):
+    """NumPy's array of what tensor() takes."""
+    if isinstance(data, bytearray):
+        data = list(data)
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        wrong = _C.WrongTypeError if isinstance(data, (list, tuple)) and _mixes(data) else _C.InvalidArgumentError
+        raise wrong(f"tensor: the rows of the data differ in length: {error}") from None
+    if array.dtype == object or (array.dtype == np.uint64 and isinstance(data, (int, list, tuple))):
+        only_numpy = array.dtype != object and not any(isinstance(v, int) for v in np.asarray(data, dtype=object).flat)
+        return array if only_numpy else _of_large_integers(data, array, dtype)
+    return array
+
+
+def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of numbers, nested sequences of them, or an array; the data is copied.
 
-    Python's floats become float32, integers int64; an array keeps its dtype.
+    Python's floats become float32, integers int64; an array keeps its dtype. pin_memory says nothing here.
     """
     if isinstance(data, Tensor):
         made = data.detach().clone()
         if device is not None:
             made = made.to(device)
     else:
-        try:
-            array = np.asarray(data)
-        except ValueError as error:
-            raise _C.InvalidArgumentError(f"tensor: the rows of the data differ in length: {error}") from None
-        if array.dtype == object:
-            raise _C.InvalidArgumentError("tensor: the data is no array of numbers; do its rows differ in length?")
+        array = _array_of(data, dtype)
         if dtype is None and not hasattr(data, "__array__"):  # of another library, too
             default = _C.get_default_dtype()
             kinds = {"f": np.float64 if default == _C.float64 else np.float32, "c": default.to_complex().name}

@@ -125,10 +125,6 @@ bool LoadDType(PyObject* object, DType& out) {
     out = py::cast<DType>(py::handle(object));
     return true;
   }
-  if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) {
-    out = default_dtype();  // as a Python number is taken
-    return true;
-  }
   std::optional<DType> found;
   if (PyUnicode_Check(object)) found = DTypeOf(TextOf(object));
   if (!found && object != Py_None && !PyNumber_Check(object)) {

@@ -81,6 +81,10 @@ VALUES = {
     # Arithmetic of two numbers gives a tensor.
     "r = lz.add(2, 3)": 5, "r = lz.sub(2, 3.5)": -1.5, "r = lz.mul(True, 3)": 3, "r = lz.div(1, 2)": 0.5, "r = lz.floor_divide(7, 2)": 3,
     "r = lz.div(T([True, False]), 2, rounding_mode='trunc')": [0, 0],
+    # Python's types are NumPy's dtypes, and its integers have any size.
+    "r = lz.ones(1).to(float).dtype": lz.float64, "r = T([2**64], dtype=lz.float32)": [2.0**64], "r = T([2**63, 1.5])": [2.0**63, 1.5],
+    "r = T(2**63, dtype=lz.uint64)": 2**63, "r = T([True, 2**70], dtype=lz.bool)": [True, True], "r = T([2**64, 1j])": [2.0**64 + 0j, 1j],
+    "r = T(-2**63 - 1, dtype=lz.float64)": -2.0**63, "r = T(bytearray(b'ab'))": [97, 98], "r = T(bytearray(b'ab')).dtype": lz.int64, "r = T([1], pin_memory=False)": [1],
 
 
 @pytest.mark.parametrize("line", VALUES)
@@ -121,3 +125,6 @@ def test_errors_are_pytorchs(line):
     "X[T([0, 1]), T([0, 1, 2])] = 1": (IndexError, "positions do not go together"),
     "F.conv3d(lz.ones(1, 1, 3, 4, 5), lz.ones(1, 1, 4, 3), padding='same')": (RuntimeError, "conv3d: "),
     **{f"lz.{f}(2, 3)": (TypeError, f"{f}: takes at least one tensor") for f in ("pow", "remainder", "bitwise_and", "xlogy")},
+    **{f"T({d})": (ValueError, "overflow: an integer of the data does not fit 64 bits") for d in ("2**63", "[2**63]", "[1, -2**63 - 1]", "2**63, dtype=lz.int64")},
+    **{f"T({d})": (TypeError, "tensor: ") for d in ("None, dtype=lz.int64", "[1, [2]]", "[None]", "{1: 2}", "[object()]")},
+    "T([[1, 2], [3]])": (ValueError, "tensor: the rows of the data differ in length"),

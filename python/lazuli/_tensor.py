@@ -201,6 +201,26 @@ Tensor.imag = property(lambda self: _C.imag(self), lambda self, value: _C.imag(s
 Tensor.data = property(lambda self: self.detach(), lambda self, value: self.set_data(value),
                        doc="detach(); assigning is set_data().")
 
+@_method
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Becomes another name for the memory of source, all of it or elements at strides from an offset; without one, empty."""
+    if self.requires_grad and _C.grad_enabled():
+        raise _C.Error("set_: a tensor that requires a gradient is changed in place; do it under no_grad()")
+    if source is None:
+        return self.set_data(self.new_empty(0))
+    if not isinstance(source, Tensor):
+        raise _C.WrongTypeError(f"set_: source must be Tensor, not {type(source).__name__}")
+    if source.dtype != self.dtype:
+        raise _C.InvalidArgumentError(f"set_: the source is of {source.dtype}, the tensor of {self.dtype}")
+    if size is not None:
+        step, strides = 1, []
+        for n in reversed(size):
+            strides.insert(0, step)
+            step *= max(n, 1)
+        source = source.detach().as_strided(size, stride or strides, storage_offset)
+    return self.set_data(source)
+
+
 
 def _gathered(function):
     """A function of a list of tensors as one of several in a row, too."""

@@ -86,6 +86,12 @@ VALUES = {
     "r = T(2**63, dtype=lz.uint64)": 2**63, "r = T([True, 2**70], dtype=lz.bool)": [True, True], "r = T([2**64, 1j])": [2.0**64 + 0j, 1j],
     "r = T(-2**63 - 1, dtype=lz.float64)": -2.0**63, "r = T(bytearray(b'ab'))": [97, 98], "r = T(bytearray(b'ab')).dtype": lz.int64, "r = T([1], pin_memory=False)": [1],
 
+    # set_ gives a tensor the memory of another one.
+    "x = X.clone(); x.set_(X); X.add_(1); r = x": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "r = tuple(X.set_().shape)": (0,),
+    "x = lz.ones(2); x.set_(lz.arange(6.0), 1, (2, 2), (1, 2)); r = x": [[1.0, 3.0], [2.0, 4.0]],
+    "x = lz.ones(2); y = lz.arange(6.0); x.set_(y, 1, (2, 2)); x.add_(1); r = y": [0.0, 2.0, 3.0, 4.0, 5.0, 5.0],
+    "x = lz.ones(4); y = x[1:]; y.set_(lz.zeros(2)); y.add_(1); r = x": [1.0] * 4,
+    "x = lz.ones(4); y = x[1:]; x.set_(lz.zeros(2)); y.add_(1); r = x": [0.0, 0.0],
 
 @pytest.mark.parametrize("line", VALUES)
 def test_values_are_pytorchs(line):
@@ -123,6 +129,8 @@ def test_errors_are_pytorchs(line):
     "F.interpolate(lz.ones(2))": (ValueError, "either size or scale_factor"), "lz.equal(X, 1)": (TypeError, "equal: takes tensors, not int"),
     **{f"X[{i}]": (IndexError, "positions do not go together") for i in ("T([0, 1]), T([0, 1, 2])", "[0, 1], []", "T([0, 1]), False")},
     "X[T([0, 1]), T([0, 1, 2])] = 1": (IndexError, "positions do not go together"),
+    "lz.ones(2).set_(I)": (RuntimeError, "set_: the source is of "), "lz.ones(2).set_(1)": (TypeError, "set_: source must be Tensor"),
+    "lz.ones(2, requires_grad=True).set_(lz.ones(3))": (RuntimeError, "set_: a tensor that requires a gradient"),
     "F.conv3d(lz.ones(1, 1, 3, 4, 5), lz.ones(1, 1, 4, 3), padding='same')": (RuntimeError, "conv3d: "),
     **{f"lz.{f}(2, 3)": (TypeError, f"{f}: takes at least one tensor") for f in ("pow", "remainder", "bitwise_and", "xlogy")},
     **{f"T({d})": (ValueError, "overflow: an integer of the data does not fit 64 bits") for d in ("2**63", "[2**63]", "[1, -2**63 - 1]", "2**63, dtype=lz.int64")},

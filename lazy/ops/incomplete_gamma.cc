@@ -131,12 +131,15 @@ lowering::Op UniformExpansion(lowering::Builder& b, const Wide64& w, lowering::O
   const lowering::Op half_square = b.Select(is_small, series, exact);
   const lowering::Op root = b.Unary(Opcode::kSqrt, w.Times(half_square, 2));
   const lowering::Op eta = b.Select(b.Compare(Compared::kLt, mu, w(0)), Negated(b, root), root);
-  const lowering::Op c0 =
-      w.Polynomial(eta, {0.39192631785224377e-4, -0.17875514403292181e-3, 0.35273368606701940e-3,
-                         0.11574074074074074e-2, -0.14814814814814815e-1, 0.83333333333333333e-1,
-                         -0.33333333333333333});
-  const lowering::Op c1 = w.Polynomial(eta, {-0.99022633744855967e-3, 0.26455026455026455e-2,
-                                             -0.34722222222222222e-2, -0.18518518518518519e-2});
+  // Far out it is infinite, or its powers are; what they are multiplied by is 0 there.
+  const lowering::Op bounded =
+      b.Binary(Opcode::kMaximum, b.Binary(Opcode::kMinimum, eta, w(1e3)), w(-1e3));
+  const lowering::Op c0 = w.Polynomial(
+      bounded, {0.39192631785224377e-4, -0.17875514403292181e-3, 0.35273368606701940e-3,
+                0.11574074074074074e-2, -0.14814814814814815e-1, 0.83333333333333333e-1,
+                -0.33333333333333333});
+  const lowering::Op c1 = w.Polynomial(bounded, {-0.99022633744855967e-3, 0.26455026455026455e-2,
+                                                 -0.34722222222222222e-2, -0.18518518518518519e-2});
   const lowering::Op terms = b.Plus(c0, b.DividedBy(c1, a));
   const lowering::Op decay = b.Unary(Opcode::kExponential, Negated(b, b.Times(a, half_square)));
   const lowering::Op rest =

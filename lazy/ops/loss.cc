@@ -1,6 +1,7 @@
 #include "lazy/ops/loss.h"
 
 #include "ir/hlo/monoid.h"
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/wide.h"
 #include "lazy/tensor/function_scope.h"
@@ -288,15 +289,16 @@ Tensor BinaryCrossEntropy(const Tensor& x, const Tensor& target, const Tensor& w
 }
 
 namespace {
-// A loss of pairs takes floats that broadcast.
+// A loss of pairs takes floats that broadcast, and other real numbers beside floats.
 void CheckLoss(std::string_view op, const Tensor& x, const Tensor& y) {
   if (!BroadcastDims(x.shape(), y.shape()).ok()) {
     ThrowRecordError(
         op, InvalidArgument("shapes ", x.shape(), " and ", y.shape(), " do not broadcast"));
   }
-  if (IsFloat(x.dtype()) && IsFloat(y.dtype())) return;
-  ThrowRecordError(op, InvalidArgument("takes floats, not ", x.shape(), " and ", y.shape(),
-                                       "; convert with to()"));
+  const bool is_complex = IsComplex(x.dtype()) || IsComplex(y.dtype());
+  if (!is_complex && (IsFloat(x.dtype()) || IsFloat(y.dtype()))) return;
+  ThrowRecordError(
+      op, WrongType("takes floats, not ", x.shape(), " and ", y.shape(), "; convert with to()"));
 }
 
 // A number beside x in the type that sums of x are computed in.
@@ -314,7 +316,10 @@ void CheckAboveZero(std::string_view op, std::string_view what, const Number& nu
 // has it.
 template <class F>
 Tensor PairLoss(const Tensor& x, const Tensor& y, Reduction reduction, F&& loss) {
-  const Tensor wide = Reduced(loss(Wide(x), Wide(y)), reduction);
+  const auto floats = [](const Tensor& v, const Tensor& beside) {
+    return Wide(IsFloat(v.dtype()) ? v : To(v, beside.dtype()));
+  };
+  const Tensor wide = Reduced(loss(floats(x, y), floats(y, x)), reduction);
   return To(wide, Promote(x.dtype(), y.dtype()).value_or(wide.dtype()));
 }
 }  // namespace
@@ -336,14 +341,14 @@ Tensor SmoothL1Loss(const Tensor& x, const Tensor& y, const Number& beta, Reduct
   if (beta.as_double() == 0) return L1Loss(x, y, reduction);  // the limit
   CheckAboveZero("smooth_l1_loss", "beta", beta, "");
   return PairLoss(x, y, reduction, [&](const Tensor& a, const Tensor& b) {
-    return Record(HuberOp{true}, a - b, BesideWide(beta, x));
+    return Record(HuberOp{true}, a - b, BesideWide(beta, a));
   });
 }
 Tensor HuberLoss(const Tensor& x, const Tensor& y, Reduction reduction, const Number& delta) {
   CheckLoss("huber_loss", x, y);
   CheckAboveZero("huber_loss", "delta", delta, "");
   return PairLoss(x, y, reduction, [&](const Tensor& a, const Tensor& b) {
-    return Record(HuberOp{false}, a - b, BesideWide(delta, x));
+    return Record(HuberOp{false}, a - b, BesideWide(delta, a));
   });
 }
 Tensor KlDiv(const Tensor& log_probs, const Tensor& target, bool log_target, Reduction reduction) {

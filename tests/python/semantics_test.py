@@ -95,6 +95,8 @@ VALUES = {
     "x = lz.ones(4); y = x[1:]; y.set_(lz.zeros(2)); y.add_(1); r = x": [1.0] * 4,
     "x = lz.ones(4); y = x[1:]; x.set_(lz.zeros(2)); y.add_(1); r = x": [0.0, 0.0],
 
+    **{f"r = F.{f}(T([0.0, 3.0]), T([1, 2]))": v for f, v in (("l1_loss", 1.0), ("mse_loss", 1.0), ("smooth_l1_loss", 0.5), ("huber_loss", 0.5))},
+    "r = F.mse_loss(T([True, False]), T([1.0, 2.0], dtype=lz.float64)).dtype": lz.float64,
 @pytest.mark.parametrize("line", VALUES)
 def test_values_are_pytorchs(line):
     assert evaluate(line) == VALUES[line]
@@ -127,6 +129,7 @@ def test_errors_are_pytorchs(line):
     kind, message = REFUSED[line]
     with pytest.raises(kind, match=message) as raised:
         evaluate(f"{line}; r = 0")
+    "F.mse_loss(I, I)": (NotImplementedError, "mse_loss: takes floats"), "F.l1_loss(I, I)": (RuntimeError, "l1_loss: takes floats"),
     assert isinstance(raised.value, lz.Error) or kind is TypeError
     "F.interpolate(lz.ones(2))": (ValueError, "either size or scale_factor"), "lz.equal(X, 1)": (TypeError, "equal: takes tensors, not int"),
     **{f"X[{i}]": (IndexError, "positions do not go together") for i in ("T([0, 1]), T([0, 1, 2])", "[0, 1], []", "T([0, 1]), False")},

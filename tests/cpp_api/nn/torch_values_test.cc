@@ -220,8 +220,8 @@ TEST(LossesTest, KlDivOfATargetWithZeros) {
 
 TEST(LossesTest, MistakesAreRefused) {
   const Tensor x = ones({2});
-  EXPECT_ERROR(kInvalidArgument, "l1_loss: takes floats, not s32[2] and f32[2]; convert with to()",
-               F::l1_loss(tensor({1, 2}), x));
+  EXPECT_ERROR(kWrongType, "l1_loss: takes floats, not s32[2] and s32[2]; convert with to()",
+               F::l1_loss(tensor({1, 2}), tensor({1, 2})));
   EXPECT_ERROR(kInvalidArgument, "smooth_l1_loss: beta must be above 0, is -1",
                F::smooth_l1_loss(x, x, -1.0));
   EXPECT_ERROR(kInvalidArgument, "huber_loss: delta must be above 0, is -1",

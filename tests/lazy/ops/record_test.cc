@@ -47,8 +47,8 @@ TEST(RecordTest, DtypesThatDoNotFitAreRefused) {
   EXPECT_STATUS(kInvalidArgument, "where: condition must be pred, is s32[2]", Where(i, x, x));
   EXPECT_STATUS(kInvalidArgument, "dropout: takes floats, not s32[2]", Dropout(i, 0.5));
   EXPECT_STATUS(kInvalidArgument,
-                "mse_loss: takes floats, not s32[2] and f32[2]; convert with to()",
-                MseLoss(i, x, Reduction::kSum));
+                "mse_loss: takes floats, not s32[2] and s32[2]; convert with to()",
+                MseLoss(i, i, Reduction::kSum));
   EXPECT_STATUS(kInvalidArgument, "rand: makes f16, bf16, f32 or f64, not s32",
                 Rand({2}, DType::kS32, TestDevice()));
 }

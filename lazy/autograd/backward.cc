@@ -363,11 +363,14 @@ Tensor Seed(std::string_view op, const Tensor& root, const Tensor& gradient) {
     }
     return FullConstant(root.shape(), 1, root.device());
   }
-  if (!(gradient.shape() == root.shape())) {
+  // Beside real numbers it may have another dtype.
+  const bool is_complex = IsComplex(gradient.dtype()) || IsComplex(root.dtype());
+  if (gradient.shape().dims() != root.shape().dims() ||
+      (is_complex && gradient.dtype() != root.dtype())) {
     throw StatusError(
         InvalidArgument(op, ": the gradient is ", gradient.shape(), ", the tensor ", root.shape()));
   }
-  return gradient;
+  return To(gradient, root.dtype());
 }
 
 Tensors Seeds(std::string_view op, absl::Span<const Tensor> roots,

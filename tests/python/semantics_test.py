@@ -95,6 +95,9 @@ VALUES = {
     "x = lz.ones(4); y = x[1:]; y.set_(lz.zeros(2)); y.add_(1); r = x": [1.0] * 4,
     "x = lz.ones(4); y = x[1:]; x.set_(lz.zeros(2)); y.add_(1); r = x": [0.0, 0.0],
 
+    # Gradients have another dtype, and so have targets.
+    "x = T([1.0, 2.0], requires_grad=True); (x * x).backward(T([1.0, 2.0], dtype=lz.float64)); r = x.grad": [2.0, 8.0],
+    "x = T([1.0, 2.0], requires_grad=True); (x * x).backward(T([1, 2])); r = [x.grad.dtype, x.grad.tolist()]": [lz.float32, [2.0, 8.0]],
     **{f"r = F.{f}(T([0.0, 3.0]), T([1, 2]))": v for f, v in (("l1_loss", 1.0), ("mse_loss", 1.0), ("smooth_l1_loss", 0.5), ("huber_loss", 0.5))},
     "r = F.mse_loss(T([True, False]), T([1.0, 2.0], dtype=lz.float64)).dtype": lz.float64,
 @pytest.mark.parametrize("line", VALUES)
@@ -126,6 +129,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("line", REFUSED)
 def test_errors_are_pytorchs(line):
+    "lz.ones(2, requires_grad=True).exp().backward(T([1j, 2]))": (RuntimeError, "backward: the gradient is c64"),
     kind, message = REFUSED[line]
     with pytest.raises(kind, match=message) as raised:
         evaluate(f"{line}; r = 0")

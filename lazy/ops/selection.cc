@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
 #include "lazy/ops/reduce.h"
@@ -181,7 +182,7 @@ Picked UniqueSlices(std::string_view op, const Tensor& x, int64_t dim, bool sort
 
 void CheckComparable(std::string_view op, const Tensor& x) {
   if (IsComplex(x.dtype()))
-    ThrowRecordError(op, InvalidArgument("takes numbers that have an order, not ", x.shape()));
+    ThrowRecordError(op, WrongType("takes numbers that have an order, not ", x.shape()));
 }
 
 // x with the value behind its elements along dim, as data: a program that takes it does not know what size x had.
@@ -273,7 +274,7 @@ Picked UniqueConsecutive(const Tensor& x, bool return_inverse, bool return_count
 Tensor Bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   constexpr char kOp[] = "bincount";
   if (x.rank() != 1 || !IsIntegral(x.dtype()))
-    ThrowRecordError(kOp, InvalidArgument("takes integers [n], not ", x.shape()));
+    ThrowRecordError(kOp, WrongType("takes integers [n], not ", x.shape()));
   if (weights.defined() && weights.shape().dims() != x.shape().dims()) {
     ThrowRecordError(
         kOp, InvalidArgument("weights ", weights.shape(), " must have the dims of x ", x.shape()));

@@ -112,6 +112,8 @@ def chunk_cat(tensors, dim, num_chunks):
     dim %= tensors[0].ndim
     if {x.shape[:dim] for x in tensors} != {tensors[0].shape[:dim]}:
         raise _C.InvalidArgumentError(f"_chunk_cat: the dims of the tensors before {dim} differ")
+    if not all(x.numel() for x in tensors):
+        raise _C.InvalidArgumentError("_chunk_cat: takes no tensor without elements")
     for x in tensors:
         size = -(-x.shape[dim] // num_chunks)
         rest = x.new_zeros((*x.shape[:dim], size * num_chunks - x.shape[dim], *x.shape[dim + 1:]))

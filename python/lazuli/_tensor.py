@@ -178,6 +178,9 @@ def reshape_as(self, other):
 @_method
 def equal(self, other):
     """Whether shapes and elements are the same; syncs."""
+    for x in (self, other):
+        if not isinstance(x, Tensor):
+            raise _C.WrongTypeError(f"equal: takes tensors, not {type(x).__name__}")
     return self.shape == other.shape and (self == other).all().item()
 
 
@@ -198,9 +201,6 @@ Tensor.real = property(lambda self: _C.real(self), lambda self, value: _C.real(s
                        doc="The real parts of complex numbers, a view; real ones as they are.")
 Tensor.imag = property(lambda self: _C.imag(self), lambda self, value: _C.imag(self).copy_(value),
                        doc="The imaginary parts of complex numbers, a view.")
-Tensor.data = property(lambda self: self.detach(), lambda self, value: self.set_data(value),
-                       doc="detach(); assigning is set_data().")
-
 @_method
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Becomes another name for the memory of source, all of it or elements at strides from an offset; without one, empty."""
@@ -220,6 +220,9 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         source = source.detach().as_strided(size, stride or strides, storage_offset)
     return self.set_data(source)
 
+
+Tensor.data = property(lambda self: self.detach(), lambda self, value: self.set_data(value),
+                       doc="detach(); assigning is set_data().")
 
 
 def _gathered(function):

@@ -65,12 +65,12 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def cumsum(input, dim, *, dtype=None, mask=None):
     """Running sums along dim."""
-    return _filled("cumsum", input, mask, 0).cumsum(dim, dtype=dtype)
+    return _filled("cumsum", input, mask, 0).cumsum(dim, dtype=input.dtype if dtype is None else dtype)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
     """Running products along dim."""
-    return _filled("cumprod", input, mask, 1).cumprod(dim, dtype=dtype)
+    return _filled("cumprod", input, mask, 1).cumprod(dim, dtype=input.dtype if dtype is None else dtype)
 
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):

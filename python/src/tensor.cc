@@ -2,6 +2,9 @@
 // lazuli/ops.h, too, is a row.
 #include "lazuli/tensor.h"
 
+#include <numeric>
+#include <vector>
+
 #include "cpp_api/src/facade.h"
 #include "ir/types/dtype.h"
 #include "lazuli/autograd.h"
@@ -188,8 +191,15 @@ void BindTensor(py::module_& module) {
       .def_property_readonly("device", &Tensor::device, "Where the tensor lives.")
       .def_property_readonly("ndim", &Tensor::dim, "The number of dims.")
       .def_property_readonly(
-          "T", [](const Tensor& x) { return (Caller(), x.t()); },
-          "The transpose of a tensor of rank 2.")
+          "T",
+          [](const Tensor& x) {
+            const Caller caller;
+            if (x.dim() <= 2) return x.t();
+            std::vector<std::int64_t> dims(static_cast<std::size_t>(x.dim()));
+            std::iota(dims.rbegin(), dims.rend(), 0);
+            return x.permute(dims);
+          },
+          "The dims in reverse: the transpose of a tensor of rank 2.")
       .def("size", &Shape, "The size of each dim, a tuple.")
       .def("size", &Tensor::size, py::arg("dim"), "The size of a dim.")
       .def("dim", &Tensor::dim, "The number of dims.")

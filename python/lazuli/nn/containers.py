@@ -274,4 +274,4 @@ class ParameterList(Module):
         return self.extend(values)
 
     def __repr__(self):
-        return _text.lines_of(self, [], ["  " + _line_of(i, value) for i, value in enumerate(self)])
+        return _text.lines_of(self, ["  " + _line_of(i, value) for i, value in enumerate(self)], [])

@@ -8,15 +8,20 @@ from lazuli.optim.optimizer import Optimizer, check_lr, number
 def _interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
     """Where the cubic through two points with these slopes is smallest, within bounds."""
     low, high = bounds if bounds is not None else (min(x1, x2), max(x1, x2))
+    if x1 == x2:
+        return (low + high) / 2
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1**2 - g1 * g2
     if square < 0:
         return (low + high) / 2
     d2 = square**0.5
+    bend = (g2 - g1 if x1 <= x2 else g1 - g2) + 2 * d2
+    if bend == 0:  # a line
+        return (low + high) / 2
     if x1 <= x2:
-        smallest = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
+        smallest = x2 - (x2 - x1) * ((g2 + d2 - d1) / bend)
     else:
-        smallest = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
+        smallest = x1 - (x1 - x2) * ((g1 + d2 - d1) / bend)
     return min(max(smallest, low), high)
 
 

@@ -113,9 +113,11 @@ def tensor_to_lazuli(value, memory):
 
     value = value.detach()
     count = value.untyped_storage().nbytes() // value.element_size()
-    if value.is_conj() or value.is_neg() or not count:
+    if not count:  # all such have one address
+        return copied(value)
+    if value.is_conj() or value.is_neg():
         key = (value.data_ptr(), value.dtype, value.shape)
-        return memory[key].detach() if key in memory and count else memory.setdefault(key, copied(value))
+        return memory[key].detach() if key in memory else memory.setdefault(key, copied(value))
     whole = value.is_contiguous() and count == value.numel()
     base = memory.setdefault((value.untyped_storage().data_ptr(), value.dtype),
                              copied(value if whole else torch.as_strided(value, (count,), (1,), 0)))

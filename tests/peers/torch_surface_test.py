@@ -66,7 +66,6 @@ KNOWN = {
 }
 # What differs and is a mistake of ours.
 OPEN = {
-    (r"igammac?_?", r"nan"): "of an order next to the largest f32",
     (r"log2_?|log10_?|exp2_?|sinc_?|cosh?_?|sinh?_?|tanh?_?|(a|arc)?(sin|cos|tan)h?_?|float_power_?", r"\dj|nanj?"): "complex numbers that are infinite, NaN or on a cut",
     (r"floor_divide_?", r"values"): "of f16 and a number",
     (r"isinf|isfinite", r".*"): "of complex numbers with infinite parts",

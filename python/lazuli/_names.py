@@ -61,13 +61,13 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     if spacing is None:
         spacing = 1
     if not isinstance(spacing, (tuple, list)):
-        return _C.gradient(input, [spacing] if isinstance(spacing, Tensor) else spacing, dim, edge_order)
+        return _C.gradient(input, [spacing] if isinstance(spacing, Tensor) else spacing, dim=dim, edge_order=edge_order)
     if all(isinstance(s, Tensor) for s in spacing):
-        return _C.gradient(input, spacing, dim, edge_order)
+        return _C.gradient(input, spacing, dim=dim, edge_order=edge_order)
     dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     if len(dims) != len(spacing):
         raise _C.InvalidArgumentError(f"gradient: expected as many numbers as there are dims, {len(dims)}, got {len(spacing)}")
-    return tuple(_C.gradient(input, s, [d], edge_order)[0] for s, d in zip(spacing, dims, strict=True))
+    return tuple(_C.gradient(input, s, dim=[d], edge_order=edge_order)[0] for s, d in zip(spacing, dims, strict=True))
 
 
 def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sections=None):

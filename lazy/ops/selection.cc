@@ -111,7 +111,8 @@ struct Rows {
   }
   bool IsBelow(int64_t a, int64_t b) const {
     const auto x = row(a), y = row(b);
-    return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
+    const auto below = [](T l, T r) { return l < r || (l == l && r != r); };  // NaN is the largest
+    return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end(), below);
   }
   bool AreEqual(int64_t a, int64_t b) const {
     const auto x = row(a), y = row(b);

@@ -78,6 +78,8 @@ VALUES = {
     "r = tuple(lz.gather(lz.zeros(0), 0, I[:0]).shape)": (0,),
     "r = tuple(F.fractional_max_pool3d(lz.ones(0, 2, 4, 4, 4), 2, output_size=2).shape)": (0, 2, 2, 2, 2),
     "r = tuple(F.fractional_max_pool2d(lz.ones(1, 2, 4, 4), 2, output_ratio=0.5).shape)": (1, 2, 2, 2),
+    "r = lz.unique(T([3.0, float('nan'), 1.0, inf, -inf]), dim=0).tolist()[:4]": [-INF, 1.0, 3.0, INF],
+    "r = lz.unique(T([[float('nan'), 1.0], [0.0, 2.0], [0.0, 1.0]]), dim=0).tolist()[:2]": [[0.0, 1.0], [0.0, 2.0]],
     # Arithmetic of two numbers gives a tensor.
     "r = lz.add(2, 3)": 5, "r = lz.sub(2, 3.5)": -1.5, "r = lz.mul(True, 3)": 3, "r = lz.div(1, 2)": 0.5, "r = lz.floor_divide(7, 2)": 3,
     "r = lz.div(T([True, False]), 2, rounding_mode='trunc')": [0, 0],

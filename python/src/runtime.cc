@@ -102,6 +102,10 @@ void BindDevices(py::module_& module) {
            "The default device: PJRT_DEVICE, else cpu:0, unless set_device_type said another.")
       .def(py::init<std::string_view>(), py::arg("name"),
            "A device by name: 'cpu', 'interpreter:0'.")
+      .def(py::init([](const std::string& type, int index) {
+             return Device(type + ":" + std::to_string(index));
+           }),
+           py::arg("type"), py::arg("index"), "A device by its platform and number: 'cpu', 0.")
       .def_property_readonly("name", &Device::name)
       .def_property_readonly(
           "type", [](const Device& d) { return d.name().substr(0, d.name().find(':')); },

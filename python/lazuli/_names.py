@@ -60,6 +60,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     """The slopes of input along dims, a tuple; spacing is a number, one for each dim, or a tensor of coordinates for each."""
     if spacing is None:
         spacing = 1
+    if isinstance(dim, (tuple, list)) and not dim:
+        return ()
     if not isinstance(spacing, (tuple, list)):
         return _C.gradient(input, [spacing] if isinstance(spacing, Tensor) else spacing, dim=dim, edge_order=edge_order)
     if all(isinstance(s, Tensor) for s in spacing):

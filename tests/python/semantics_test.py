@@ -98,7 +98,7 @@ VALUES = {
     "x = lz.ones(4); y = x[1:]; y.set_(lz.zeros(2)); y.add_(1); r = x": [1.0] * 4,
     "x = lz.ones(4); y = x[1:]; x.set_(lz.zeros(2)); y.add_(1); r = x": [0.0, 0.0],
     "r = tuple(lz.zeros(2, 3, 4).T.shape)": (4, 3, 2),
-    "r = [len(lz.gradient(X, dim=d)) for d in (0, 1, [1], (0, 1), None)]": [1, 1, 1, 2, 2], "r = lz.gradient(X, dim=1)[0]": [[1.0, 1.0, 1.0]] * 2,
+    "r = [len(lz.gradient(X, dim=d)) for d in (0, 1, [1], (0, 1), None, ())]": [1, 1, 1, 2, 2, 0], "r = lz.gradient(X, dim=1)[0]": [[1.0, 1.0, 1.0]] * 2,
     "r = lz.gradient(X, spacing=2.0, dim=0, edge_order=1)[0]": [[1.5, 1.5, 1.5]] * 2,
     "r = lz.gradient(X[:1], spacing=[T([0.0, 1.0, 3.0])], dim=1)[0]": [[1.0, 0.8333333730697632, 0.5]],
     "r = [str(lz.device('cpu', 0)), str(lz.device(type='cpu', index=0))]": ["cpu:0", "cpu:0"],

@@ -107,6 +107,7 @@ VALUES = {
     "x = T([1.0, 2.0], requires_grad=True); (x * x).backward(T([1, 2])); r = [x.grad.dtype, x.grad.tolist()]": [lz.float32, [2.0, 8.0]],
     **{f"r = F.{f}(T([0.0, 3.0]), T([1, 2]))": v for f, v in (("l1_loss", 1.0), ("mse_loss", 1.0), ("smooth_l1_loss", 0.5), ("huber_loss", 0.5))},
     "r = F.mse_loss(T([True, False]), T([1.0, 2.0], dtype=lz.float64)).dtype": lz.float64,
+    "r = lz.nn.Identity(54, unused=0.1)(X)": MATRIX, "r = repr(lz.nn.Identity(1))": "Identity()",
     "r = repr(lz.nn.ParameterList([lz.nn.Parameter(lz.ones(2))]))": "ParameterList(  (0): Parameter containing: [lazuli.float32 of size 2])",
     "p = lz.nn.Parameter(lz.ones(2)); o = lz.optim.LBFGS([p], line_search_fn='strong_wolfe'); p.sum().backward(); r = o.step(lambda: p.sum())": 2.0,
 }

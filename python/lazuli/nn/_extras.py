@@ -189,6 +189,14 @@ def add_methods(layer):
         layer.reset_running_stats = _reset_running_stats
     if name == "Embedding":
         layer.from_pretrained = classmethod(from_pretrained)
+    if name == "Identity":
+        made = layer.__init__
+
+        def __init__(self, *args, **kwargs):
+            """Takes any arguments, which say nothing: it stands where a layer was."""
+            made(self)
+
+        layer.__init__ = __init__
 
 
 def is_of_cpp(module):

@@ -155,6 +155,77 @@ double OneCycleLR::lr_at(std::int64_t step, std::size_t /*group*/) const {
   return between(options_.max_lr, initial / options_.final_div, share);
 }
 
+ConstantLR::ConstantLR(Optimizer& optimizer, const ConstantLROptions& options, SourceLocation loc)
+    : LRScheduler(optimizer, loc), options_(options) {
+  Require(options.factor >= 0 && options.factor <= 1,
+          "ConstantLR: factor is " + NumberText(options.factor) + ", it must be from 0 to 1", loc);
+  Start();
+}
+double ConstantLR::lr_at(std::int64_t step, std::size_t group) const {
+  return base(group) * (step < options_.steps ? options_.factor : 1);
+}
+
+CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(
+    Optimizer& optimizer, const CosineAnnealingWarmRestartsOptions& options, SourceLocation loc)
+    : LRScheduler(optimizer, loc), options_(options) {
+  CheckCount("CosineAnnealingWarmRestarts", "steps", options.steps, loc);
+  CheckCount("CosineAnnealingWarmRestarts", "growth", options.growth, loc);
+  Start();
+}
+double CosineAnnealingWarmRestarts::lr_at(std::int64_t step, std::size_t group) const {
+  std::int64_t length = options_.steps;
+  if (options_.growth == 1) step %= length;
+  for (; step >= length; length *= options_.growth) step -= length;
+  return Cosine(base(group), options_.min, static_cast<double>(step) / static_cast<double>(length));
+}
+
+CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicLROptions& options, SourceLocation loc)
+    : LRScheduler(optimizer, loc), options_(options) {
+  CheckCount("CyclicLR", "up", options.up, loc);
+  if (options.down) CheckCount("CyclicLR", "down", *options.down, loc);
+  Start();
+}
+double CyclicLR::lr_at(std::int64_t step, std::size_t /*group*/) const {
+  const auto up = static_cast<double>(options_.up);
+  const auto down = static_cast<double>(options_.down.value_or(options_.up));
+  const auto t = static_cast<double>(step);
+  const double cycle = std::floor(t / (up + down)), within = t - cycle * (up + down);
+  double height =
+      (options_.high - options_.low) * (within <= up ? within / up : (up + down - within) / down);
+  if (options_.mode == CyclicLROptions::Mode::kTriangular2) height *= std::pow(0.5, cycle);
+  if (options_.mode == CyclicLROptions::Mode::kExpRange) height *= std::pow(options_.gamma, t);
+  return options_.low + height;
+}
+
+SWALR::SWALR(Optimizer& optimizer, const SWALROptions& options, SourceLocation loc)
+    : LRScheduler(optimizer, loc), options_(options) {
+  Require(options.steps >= 0,
+          "SWALR: steps is " + std::to_string(options.steps) + ", it must be at least 0", loc);
+  for (const ParamGroup& group : optimizer.param_groups())
+    from_.push_back(group.options().get_lr());
+  Start();
+}
+double SWALR::lr_at(std::int64_t step, std::size_t group) const {
+  const double share =
+      options_.steps == 0
+          ? 1
+          : std::min(1.0, static_cast<double>(step) / static_cast<double>(options_.steps));
+  const double from = group < from_.size() ? from_[group] : base(group);
+  return options_.linear ? Line(from, options_.lr, share) : Cosine(from, options_.lr, share);
+}
+
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor,
+                                   SourceLocation loc)
+    : LRScheduler(optimizer, loc), factor_(std::move(factor)) {
+  Require(static_cast<bool>(factor_), "MultiplicativeLR: the function is empty", loc);
+  Start();
+}
+double MultiplicativeLR::lr_at(std::int64_t step, std::size_t group) const {
+  double lr = base(group);
+  for (std::int64_t t = 1; t <= step; ++t) lr *= factor_(t);
+  return lr;
+}
+
 LambdaLR::LambdaLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor,
                    SourceLocation loc)
     : LRScheduler(optimizer, loc), factor_(std::move(factor)) {
@@ -180,6 +251,19 @@ double SequentialLR::lr_at(std::int64_t step, std::size_t group) const {
   const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), step);
   const auto i = static_cast<std::size_t>(next - milestones_.begin());
   return schedules_[i]->lr_at(i == 0 ? step : step - milestones_[i - 1], group);
+}
+
+ChainedScheduler::ChainedScheduler(Optimizer& optimizer, Schedules schedules, SourceLocation loc)
+    : LRScheduler(optimizer, loc), schedules_(std::move(schedules)) {
+  Require(!schedules_.empty(), "ChainedScheduler: there are no schedules", loc);
+  Start();
+}
+double ChainedScheduler::lr_at(std::int64_t step, std::size_t group) const {
+  const double whole = base(group);
+  double lr = whole;
+  for (const auto& schedule : schedules_)
+    lr *= whole == 0 ? 0 : schedule->lr_at(step, group) / whole;
+  return lr;
 }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options,

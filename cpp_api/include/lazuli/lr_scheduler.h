@@ -18,6 +18,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -153,6 +154,84 @@ class LAZULI_API OneCycleLR final : public LRScheduler {
   OneCycleLROptions options_;
 };
 
+// base * factor, and base from step `steps` on.
+struct ConstantLROptions {
+  double factor = 1.0 / 3;  // in [0, 1]
+  std::int64_t steps = 5;
+};
+class LAZULI_API ConstantLR final : public LRScheduler {
+ public:
+  ConstantLR(Optimizer& optimizer, const ConstantLROptions& options = {}, LAZULI_LOC);
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
+
+ private:
+  ConstantLROptions options_;
+};
+
+// As CosineAnnealingLR, but from the base anew after `steps`, and each time after `growth` times as
+// many (Loshchilov and Hutter, 2017).
+struct CosineAnnealingWarmRestartsOptions {
+  std::int64_t steps = 1;   // >= 1
+  std::int64_t growth = 1;  // >= 1
+  double min = 0;
+};
+class LAZULI_API CosineAnnealingWarmRestarts final : public LRScheduler {
+ public:
+  CosineAnnealingWarmRestarts(Optimizer& optimizer,
+                              const CosineAnnealingWarmRestartsOptions& options, LAZULI_LOC);
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
+
+ private:
+  CosineAnnealingWarmRestartsOptions options_;
+};
+
+// Up and down in lines between `low` and `high` (Smith, 2017). The optimiser's own learning rate does
+// not matter, and its momentum stays.
+struct CyclicLROptions {
+  // Whether the height stays, is half as large in each cycle, or is times gamma^t.
+  enum class Mode : std::uint8_t { kTriangular, kTriangular2, kExpRange };
+  double low = 1e-3, high = 1e-2;
+  std::int64_t up = 2000;                 // >= 1, the steps of the way up,
+  std::optional<std::int64_t> down = {};  // and down; none: as many
+  Mode mode = Mode::kTriangular;
+  double gamma = 1;
+};
+class LAZULI_API CyclicLR final : public LRScheduler {
+ public:
+  CyclicLR(Optimizer& optimizer, const CyclicLROptions& options, LAZULI_LOC);
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
+
+ private:
+  CyclicLROptions options_;
+};
+
+// To a rate for averaging weights (swa.h), and then on with it; from the rates that the optimiser has
+// when it is made.
+struct SWALROptions {
+  double lr = 0.05;
+  std::int64_t steps = 10;  // >= 0
+  bool linear = false;      // in a line; else along a cosine
+};
+class LAZULI_API SWALR final : public LRScheduler {
+ public:
+  SWALR(Optimizer& optimizer, const SWALROptions& options, LAZULI_LOC);
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
+
+ private:
+  SWALROptions options_;
+  std::vector<double> from_;  // of each group
+};
+
+// base * factor(1) * ... * factor(t).
+class LAZULI_API MultiplicativeLR final : public LRScheduler {
+ public:
+  MultiplicativeLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor, LAZULI_LOC);
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
+
+ private:
+  std::function<double(std::int64_t)> factor_;
+};
+
 // base * factor(t).
 class LAZULI_API LambdaLR final : public LRScheduler {
  public:
@@ -180,6 +259,17 @@ class LAZULI_API SequentialLR final : public LRScheduler {
  private:
   Schedules schedules_;
   std::vector<std::int64_t> milestones_;
+};
+
+// Schedules of the same optimiser at once: base times the share of the base that each gives.
+class LAZULI_API ChainedScheduler final : public LRScheduler {
+ public:
+  using Schedules = SequentialLR::Schedules;
+  ChainedScheduler(Optimizer& optimizer, Schedules schedules, LAZULI_LOC);
+  double lr_at(std::int64_t step, std::size_t group = 0) const override;
+
+ private:
+  Schedules schedules_;
 };
 
 // Multiplies the learning rate by `factor` once a metric has not improved for more than `patience`

@@ -55,6 +55,63 @@ TEST(LinearLRTest, GivesPyTorchsRates) {
   Expect(opt, schedule, {0.125, 0.21875, 0.3125, 0.40625, 0.5, 0.5, 0.5, 0.5});
 }
 
+TEST(ConstantLRTest, GivesPyTorchsRates) {
+  SGD opt = MakeOptimizer();
+  optim::ConstantLR schedule(opt, {.factor = 0.25, .steps = 3});
+  Expect(opt, schedule, {0.125, 0.125, 0.125, 0.5, 0.5, 0.5, 0.5, 0.5});
+  EXPECT_ERROR(kInvalidArgument, "ConstantLR: factor is 2, it must be from 0 to 1",
+               optim::ConstantLR(opt, {.factor = 2}));
+}
+
+TEST(MultiplicativeLRTest, GivesPyTorchsRates) {
+  SGD opt = MakeOptimizer();
+  optim::MultiplicativeLR schedule(opt,
+                                   [](std::int64_t t) { return 1 - 0.1 * static_cast<double>(t); });
+  Expect(opt, schedule, {0.5, 0.45, 0.36, 0.252, 0.1512, 0.0756, 0.03024, 0.009072});
+}
+
+TEST(CosineAnnealingWarmRestartsTest, GivesPyTorchsRates) {
+  SGD even = MakeOptimizer();
+  optim::CosineAnnealingWarmRestarts each(even, {.steps = 3, .min = 0.1});
+  Expect(even, each, {0.5, 0.4, 0.2, 0.5, 0.4, 0.2, 0.5, 0.4});
+  SGD opt = MakeOptimizer();
+  optim::CosineAnnealingWarmRestarts growing(opt, {.steps = 2, .growth = 2, .min = 0.1});
+  Expect(opt, growing, {0.5, 0.3, 0.5, 0.441421356237, 0.3, 0.158578643763, 0.5, 0.484775906502});
+}
+
+TEST(CyclicLRTest, GivesPyTorchsRates) {
+  using Mode = optim::CyclicLROptions::Mode;
+  SGD opt = MakeOptimizer();
+  optim::CyclicLR slower(opt, {.low = 0.1, .high = 0.5, .up = 2, .down = 3});
+  Expect(opt, slower, {0.1, 0.3, 0.5, 0.366666666667, 0.233333333333, 0.1, 0.3, 0.5});
+  optim::CyclicLR half(opt, {.low = 0.1, .high = 0.5, .up = 2, .mode = Mode::kTriangular2});
+  Expect(opt, half, {0.1, 0.3, 0.5, 0.3, 0.1, 0.2, 0.3, 0.2});
+  optim::CyclicLR decaying(
+      opt, {.low = 0.1, .high = 0.5, .up = 2, .mode = Mode::kExpRange, .gamma = 0.9});
+  Expect(opt, decaying, {0.1, 0.28, 0.424, 0.2458, 0.1, 0.218098, 0.3125764, 0.19565938});
+}
+
+TEST(SWALRTest, GivesPyTorchsRates) {
+  SGD opt = MakeOptimizer();
+  optim::SWALR cosine(opt, {.lr = 0.05, .steps = 4});
+  Expect(opt, cosine, {0.5, 0.434099025767, 0.275, 0.115900974233, 0.05, 0.05, 0.05, 0.05});
+  opt.set_lr(0.5);
+  optim::SWALR line(opt, {.lr = 0.05, .steps = 4, .linear = true});
+  Expect(opt, line, {0.5, 0.3875, 0.275, 0.1625, 0.05, 0.05, 0.05, 0.05});
+  opt.set_lr(0.5);
+  optim::SWALR at_once(opt, {.lr = 0.05, .steps = 0});
+  Expect(opt, at_once, {0.05, 0.05});
+}
+
+TEST(ChainedSchedulerTest, GivesPyTorchsRates) {
+  SGD opt = MakeOptimizer();
+  const auto warmup =
+      std::make_shared<optim::ConstantLR>(opt, optim::ConstantLROptions{.factor = 0.1, .steps = 2});
+  const auto decay = std::make_shared<optim::ExponentialLR>(opt, 0.9);
+  optim::ChainedScheduler schedule(opt, {warmup, decay});
+  Expect(opt, schedule, {0.05, 0.045, 0.405, 0.3645, 0.32805, 0.295245, 0.2657205, 0.23914845});
+}
+
 TEST(PolynomialLRTest, GivesPyTorchsRates) {
   SGD opt = MakeOptimizer();
   optim::PolynomialLR schedule(opt, {.steps = 6, .power = 2});

@@ -16,7 +16,8 @@ struct Algorithm {
   const char* name;
   std::vector<const char*> numbers;  // on the host, counted for each parameter; the first: "step"
   std::vector<const char*> states;   // tensors; undefined until an update makes them
-  bool by_rank = false;  // parameters of rank 2 and more are updated apart from the others
+  bool by_rank = false;   // parameters of rank 2 and more are updated apart from the others
+  bool matrices = false;  // it takes parameters of rank 2 alone
 };
 
 // Parameters of a group that one foreach_* call updates: of one dtype and device, with equal numbers
@@ -98,6 +99,7 @@ LAZULI_ALGORITHM(ASGDOptions)
 LAZULI_ALGORITHM(RpropOptions)
 LAZULI_ALGORITHM(LionOptions)
 LAZULI_ALGORITHM(AdafactorOptions)
+LAZULI_ALGORITHM(MuonOptions)
 LAZULI_ALGORITHM(LBFGSOptions)
 #undef LAZULI_ALGORITHM
 

@@ -81,6 +81,10 @@ void Optimizer::CheckGroup(const ParamGroup& group, std::size_t first, SourceLoc
     const Tensor& p = group.params()[i];
     const std::string which = "parameter " + std::to_string(first + i);
     if (!p.defined()) Refuse(which + " is undefined", loc);
+    if (algorithm_.matrices && p.dim() != 2) {
+      Refuse("parameters are matrices, " + which + " has " + std::to_string(p.dim()) + " dims",
+             loc);
+    }
     for (std::size_t j = 0; j < first + i; ++j) {
       if (!p.is_same(j < first ? parameters_[j] : group.params()[j - first])) continue;
       Refuse(which + " is also parameter " + std::to_string(j) + "; it would be moved twice a step",
@@ -449,6 +453,7 @@ template class Configured<ASGDOptions>;
 template class Configured<RpropOptions>;
 template class Configured<LionOptions>;
 template class Configured<AdafactorOptions>;
+template class Configured<MuonOptions>;
 template class Configured<LBFGSOptions>;
 
 // --- checks of options

@@ -2,7 +2,9 @@
 // them (lazuli/optim).
 #include "lazuli/optim.h"
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,6 +33,26 @@ bool LoadOption(PyObject* object, bool& out) {
   const int truth = PyObject_IsTrue(object);
   if (truth < 0) throw py::error_already_set();
   out = truth != 0;
+  return true;
+}
+bool LoadOption(PyObject* object, std::int64_t& out) {
+  out = PyLong_Check(object) ? PyLong_AsLongLong(object) : 0;
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+  return PyLong_Check(object);
+}
+bool LoadOption(PyObject* object, std::optional<std::string>& out) {
+  if (object != Py_None && !PyUnicode_Check(object)) return false;
+  if (object != Py_None) out = py::cast<std::string>(object);
+  return true;
+}
+template <std::size_t N>
+bool LoadOption(PyObject* object, std::array<double, N>& out) {
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
+  if (PySequence_Fast_GET_SIZE(object) != static_cast<Py_ssize_t>(N)) return false;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (!LoadOption(PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)), out[i]))
+      return false;
+  }
   return true;
 }
 bool LoadOption(PyObject* object, std::optional<double>& out) {
@@ -254,6 +276,7 @@ void BindOptim(py::module_& module) {
   BindStep<optim::RpropOptions>(optim);
   BindStep<optim::LionOptions>(optim);
   BindStep<optim::AdafactorOptions>(optim);
+  BindStep<optim::MuonOptions>(optim);
 }
 
 }  // namespace lazuli::python

@@ -23,4 +23,5 @@
 #include "lazuli/serialize.h"
 #include "lazuli/special.h"
 #include "lazuli/state_dict.h"
+#include "lazuli/swa.h"
 #include "lazuli/tensor.h"

@@ -20,6 +20,7 @@
 // learning rates.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -371,6 +372,23 @@ struct LAZULI_API AdafactorOptions {
   bool maximize = false;
 };
 class LAZULI_API Adafactor : public Configured<AdafactorOptions> {
+ public:
+  using Configured::Configured;
+};
+
+// Muon (Jordan, 2024), of matrices alone: the parameter moves by the gradient's running mean, made
+// orthogonal by a polynomial that is applied several times.
+struct LAZULI_API MuonOptions {
+  double lr = 1e-3;           // >= 0
+  double weight_decay = 0.1;  // >= 0, decoupled
+  double momentum = 0.95;     // >= 0
+  bool nesterov = true;       // moves by the mean of the gradient and the running mean
+  std::array<double, 3> ns_coefficients{3.4445, -4.7750, 2.0315};  // of x, x^3 and x^5
+  double eps = 1e-7;                             // the least norm that is divided by
+  std::int64_t ns_steps = 5;                     // below 100
+  std::optional<std::string> adjust_lr_fn = {};  // "original", as none is, or "match_rms_adamw"
+};
+class LAZULI_API Muon : public Configured<MuonOptions> {
  public:
   using Configured::Configured;
 };

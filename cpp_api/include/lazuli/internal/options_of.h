@@ -3,6 +3,8 @@
 // Programs that are written for LibTorch build options with it, too: SGDOptions(0.1).momentum(0.9).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -73,6 +75,8 @@ class OptionsOf final : public OptimizerOptions {
   LAZULI_OPTION(std::int64_t, history_size)
   LAZULI_OPTION(std::optional<std::int64_t>, max_eval)
   LAZULI_OPTION(std::optional<std::string>, line_search_fn)
+  LAZULI_OPTION(std::optional<std::string>, adjust_lr_fn)
+  LAZULI_OPTION(std::int64_t, ns_steps)
   LAZULI_OPTION(double, initial_accumulator_value)
   LAZULI_OPTION(bool, nesterov)
   LAZULI_OPTION(bool, amsgrad)
@@ -96,18 +100,33 @@ class OptionsOf final : public OptimizerOptions {
   LAZULI_OPTION(etas)
   LAZULI_OPTION(step_sizes)
 #undef LAZULI_OPTION
+  OptionsOf& ns_coefficients(std::tuple<double, double, double> v)
+    requires requires(O o) { o.ns_coefficients; }
+  {
+    options_.ns_coefficients = {std::get<0>(v), std::get<1>(v), std::get<2>(v)};
+    return *this;
+  }
+  std::tuple<double, double, double> ns_coefficients() const
+    requires requires(O o) { o.ns_coefficients; }
+  {
+    return std::tuple_cat(options_.ns_coefficients);
+  }
 
  private:
   O options_;
 };
 
-// Calls f("lr", options.lr) and so on; the two of a pair are "betas.first" and "betas.second".
+// Calls f("lr", options.lr) and so on; the two of a pair are "betas.first" and "betas.second", those of
+// an array "ns_coefficients.0" and so on.
 template <class O, class F>
 void VisitOptions(O& o, F f) {
   const auto visit = [&f](const char* name, auto& value) {
     if constexpr (requires { value.second; }) {
       f(std::string(name) + ".first", value.first);
       f(std::string(name) + ".second", value.second);
+    } else if constexpr (requires { value.fill(0); }) {
+      for (std::size_t i = 0; i < value.size(); ++i)
+        f(std::string(name) + "." + std::to_string(i), value[i]);
     } else {
       f(std::string(name), value);
     }
@@ -135,6 +154,9 @@ void VisitOptions(O& o, F f) {
   LAZULI_OPTION(tolerance_change)
   LAZULI_OPTION(history_size)
   LAZULI_OPTION(line_search_fn)
+  LAZULI_OPTION(ns_coefficients)
+  LAZULI_OPTION(ns_steps)
+  LAZULI_OPTION(adjust_lr_fn)
   LAZULI_OPTION(initial_accumulator_value)
   LAZULI_OPTION(momentum_decay)
   LAZULI_OPTION(decoupled_weight_decay)

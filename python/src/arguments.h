@@ -189,6 +189,18 @@ struct Argument<DimsRow> : IntegersArgument<DimsRow> {
     return (PyTuple_Check(object) || PyList_Check(object)) && LoadIntegers(object, out);
   }
 };
+// None stands for no integers.
+struct DimsOrNone : Dims {
+  using Dims::Dims;
+};
+template <>
+struct Argument<DimsOrNone> : IntegersArgument<DimsOrNone> {
+  static constexpr std::string_view kType = "int | Sequence[int] | None";
+  static bool Load(PyObject* object, DimsOrNone& out) {
+    return object == Py_None || LoadIntegers(object, out);
+  }
+  static py::object Default(std::string_view) { return py::none(); }
+};
 template <>
 struct Argument<std::vector<std::int64_t>> : IntegersArgument<std::vector<std::int64_t>> {};
 

@@ -251,6 +251,27 @@ class GenerateTest(unittest.TestCase):
   return lazuli::hardshrink(x, 0.5, loc);
 """, self.text("cpp_api/nn/layers.cc"))
 
+    def test_a_layer_passes_what_it_is_called_with_and_whether_it_trains(self):
+        self.run_on({
+            "lazy/ops/functions/more.txt": "@none put\nput(Tensor x, Tensor where, int kernel, bool training=False, int[] size=()) -> Tensor\n  x.\n",
+            "cpp_api/nn/layers.txt": TREE["cpp_api/nn/layers.txt"] + "\nPut(int kernel) : put takes=x,where,size[]\n  put().\n"})
+        self.assertIn("""Tensor Put::forward(const Tensor& x, const Tensor& where, const IntList& size,
+                    SourceLocation loc) const {
+  return lazuli::put(x, where, kernel_, is_training(), size, loc);
+}
+""", self.text("cpp_api/nn/layers.cc"))
+        self.assertIn("  Tensor forward(const Tensor& x, const Tensor& where, const IntList& size = {}, LAZULI_LOC) const;\n",
+                      self.text("include/lazuli/nn/layers.h"))
+        self.assertIn("  Given<DimsOrNone> size(signature, slots, 4);\n", self.text("python/src/rows_more.cc"))
+
+    def test_functions_of_a_namespace_have_a_name_outside(self):
+        self.run_on({"cpp_api/include/lazuli/torch.h.in": "@prefixed linalg\n",
+                     "lazy/ops/functions/more.txt": "@namespace linalg\nnorm(Tensor x, float p=2) -> Tensor\n  x.\n"})
+        self.assertIn("""inline Tensor linalg_norm(const Tensor& x, double p = 2, LAZULI_LOC) {
+  return lazuli::linalg::norm(x, p, loc);
+}
+""", self.text("include/lazuli/torch.h"))
+
     def test_rows_of_the_elementwise_tables_stand_where_a_file_names_them(self):
         self.run_on({"lazy/ops/functions/some.txt": "--- one operand\n@unary\n"})
         self.assertIn("LAZULI_API Tensor abs(const Tensor& x, LAZULI_LOC);  // |x|.\n", self.text("include/lazuli/ops.h"))
@@ -296,7 +317,7 @@ drawn_(Tensor! x, float low=0, Generator? generator=None) -> Tensor : method
                                       {}, loc), loc);
 }
 inline Tensor drawn(const IntList& dims, const OptionalGenerator& generator,
-                    const TensorOptions& options, LAZULI_LOC) {
+                    const TensorOptions& options = {}, LAZULI_LOC) {
 """, self.text("include/lazuli/torch.h"))
 
     def test_the_page_has_every_row(self):

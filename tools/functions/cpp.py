@@ -79,8 +79,11 @@ def function_layer(layer):
     one_line = f"{explicit} : {members} {{}}"
     return [comment(layer.doc), f"class LAZULI_API {layer.name} : public Layer<{layer.name}> {{", " public:",
             one_line if len(one_line) <= WIDTH and "\n" not in explicit else f"{explicit}\n      : {members} {{}}",
-            "  Tensor forward(const Tensor& x, LAZULI_LOC) const;", "", " private:",
+            wrapped("Tensor forward(", [*(p.declared() for p in layer.takes), LOC], ") const;", "  "), *call_of_several(layer), "", " private:",
             *(f"  {type_of(p.type).value} {p.name}_;" for p in layer.parameters), "};"]
+
+
+TRAINS = ("train", "training")  # parameters of functions that a layer's mode gives
 
 
 def forward_body(layer, rows):
@@ -89,7 +92,7 @@ def forward_body(layer, rows):
     inplace = any(p.name == "inplace" for p in layer.parameters)
     kept = [p for p in layer.parameters if p.name != "inplace"]
     row = next((row for row in rows if layer.function in (row.name, f"{row.namespace}.{row.name}")), None)
-    fixed = {"train": "is_training()", **dict(layer.fixed)}
+    fixed = {**{name: "is_training()" for name in TRAINS}, **dict(layer.fixed), **{p.name: p.name for p in layer.takes[1:]}}
     given = (f"{p.name}_" for p in kept)
     taken = row.parameters[1:] if row else kept
     passed = [*(fixed.get(p.name) or next(given, None) or cpp_default(p.type, p.default) for p in taken), "loc"]
@@ -112,7 +115,8 @@ def layers(sections, families=()):
 namespace lazuli::nn {
 ''']
     for layer in [layer for section in sections for layer in section.rows if layer.function]:
-        text.append(f"Tensor {layer.name}::forward(const Tensor& x, SourceLocation loc) const {{\n{forward_body(layer, rows)}\n}}")
+        head = wrapped(f"Tensor {layer.name}::forward(", [*(p.declared(defaults=False) for p in layer.takes), "SourceLocation loc"], ") const {")
+        text.append(f"{head}\n{forward_body(layer, rows)}\n}}")
     return "\n".join(text) + "\n\n}  // namespace lazuli::nn\n"
 
 

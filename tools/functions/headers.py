@@ -3,7 +3,7 @@
 from functions.cpp import (
     comment, definition_declaration, function_declaration, function_layer, in_place_declaration, layer_class, method_declaration)
 from functions.libtorch import (
-    in_place_function, torch_function_options, torch_layer, torch_loss, torch_loss_options, torch_row_options, with_tensor_options)
+    in_place_function, prefixed, torch_function_options, torch_layer, torch_loss, torch_loss_options, torch_row_options, with_tensor_options)
 
 
 def header(template, families, sections=()):
@@ -40,6 +40,8 @@ def header(template, families, sections=()):
         elif word == "torch_function_options":
             lines += [line for section in sections for layer in section.rows for line in torch_function_options(layer, rows)]
             lines += [line for row in rows for line in torch_loss_options(row) + torch_row_options(row)]
+        elif word == "prefixed":
+            lines += [prefixed(row) for row in rows if row.namespace in arguments]
         elif word == "tensor_options":
             lines += [line for row in rows for line in with_tensor_options(row)]
         elif word == "definitions":

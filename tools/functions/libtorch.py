@@ -18,9 +18,17 @@ def with_tensor_options(row):
     for given in ([], generator) if generator else ([],):
         passed = [*(p.name for p in kept), *made, *(p.name if given else "{}" for p in generator), "loc"]
         head = wrapped(f"inline Tensor {row.name}(", [*(p.declared(defaults=False) for p in [*kept, *given]),
-                                                      "const TensorOptions& options", LOC], ") {")
+                                                      "const TensorOptions& options" + (" = {}" if given else ""), LOC], ") {")
         lines.append(f"{head}\n" + wrapped(f"  return options.Finish(lazuli::{row.name}(", passed, "), loc);") + "\n}")
     return lines
+
+
+def prefixed(row):
+    """A function of a namespace under the name that it has outside: linalg_svd of linalg::svd."""
+    line, passed = ([LOC], ["loc"]) if row.takes_line else ([], [])
+    name = f"{row.namespace}_{row.name}"
+    head = wrapped(f"inline {row.cpp_result} {name}(", [*(p.declared() for p in row.parameters), *line], ") {")
+    return f"{head}\n" + wrapped(f"  return {row.cpp_name}(", [*(p.name for p in row.parameters), *passed], ");") + "\n}"
 
 
 def in_place_function(row):
@@ -57,6 +65,8 @@ def built_options(name, required, own, struct, options, friend, mode=False):
         called = torch_name(layer, p.name)
         lines += [in_one_line(f"{name}& {called}({type_of(p.type).parameter} v)", f"return {field} = {kept}, *this;"),
                   in_one_line(f"{getter_type(p)} {called}() const", f"return {stride_or_kernel(p, field)};")]
+        if p.name == "output_ratio":  # one number for all dims, as of sizes
+            lines.append(in_one_line(f"{name}& {called}(double v)", f"return {called}(std::vector<double>{{v}});"))
         if called == "mode" and layer == "EmbeddingBag":  # kSum and kMean are those of losses, too
             lines += [f"  {name}& mode(lazuli::nn::Reduction v) {{ return mode(v == kSum ? \"sum\" : \"mean\"); }}"]
     lines += ["", " private:", *([f"  friend class {friend};"] if friend else [])]
@@ -93,6 +103,7 @@ def prints_if_changed(layer, p):
 
 
 NEVER_PRINTED = {"GELU": {"approximate"}, "PReLU": {"init"}, "Upsample": {"align_corners"},
+                 **{f"FractionalMaxPool{n}d": {"kernel", "output_size", "output_ratio", "_random_samples"} for n in (2, 3)},
                  **{f"AvgPool{n}d": {"ceil_mode", "count_include_pad", "divisor_override"} for n in (1, 2, 3)}}
 PRINTED_LAST = ["output_padding", "groups", "bias", "padding_mode"]  # of convolutions
 
@@ -107,7 +118,7 @@ def pretty_print(layer):
     lines = ["  void pretty_print(std::ostream& os) const {", f'    LayerText text(os, "{layer.name}", {dims});']
     for p in printed:
         called = torch_name(layer.name, p.name)
-        usual = "options.kernel_size()" if p.name == "stride" and "Pool" in layer.name else "0" if p.name.endswith("padding") else "1"
+        usual = "options.kernel_size()" if p.name == "stride" and "ool" in layer.name else "0" if p.name.endswith("padding") else "1"
         value = f"text.Each(options.{called}(), {usual})" if p.type == "int[]" and dims != "0" else f"options.{called}()"
         if prints_bare(layer, p):
             lines.append(f"    text.Bare({value});")
@@ -143,6 +154,7 @@ def torch_layer(layer):
     if any(p.type.endswith("Options") for p in layer.parameters):
         return []
     name, own = layer.name, f"lazuli::nn::{layer.name}"
+    base = f"LayerWords<{name}Impl, {own}>"
     loc, located = ([], []) if layer.function else ([LOC], ["loc"])
     lines, made, holder = [], [], []
     if layer.arguments:
@@ -155,18 +167,23 @@ def torch_layer(layer):
         taken = [*(f"o.{p.name}_" for p in arguments), *located]
         made = [wrapped(f"{explicit}{name}Impl(", declared, ")", "  "), wrapped(f"    : {name}Impl(", [given, *located], ") {}", "  "),
                 wrapped(f"explicit {name}Impl(", [f"const {name}Options& o", *loc], ")", "  "),
-                wrapped(f"    : {own}(", taken, "), options(o) {}", "  ")]
+                wrapped(f"    : {base}(", taken, "), options(o) {}", "  ")]
         holder = [wrapped(f"{explicit}{name}(", declared, ")", "  "), wrapped(f"    : {name}(", [given, *located], ") {}", "  "),
                   wrapped(f"{name}(", [f"const {name}Options& o", *loc], ")  // NOLINT: implicit", "  "),
                   wrapped(f"    : LayerHolder(std::make_shared<{name}Impl>(", ["o", *located], ")) {}", "  ")]
-    return [*lines, f"class {name}Impl : public {own} {{", " public:", *made, *pretty_print(layer), *with_indices(layer),
+    return [*lines, f"class {name}Impl : public {base} {{", " public:", *made, *pretty_print(layer), *with_indices(layer),
             *([f"  const {name}Options options;"] if layer.arguments else []), "};",
             f"class {name} : public LayerHolder<{name}Impl> {{", " public:", "  using LayerHolder::LayerHolder;", *holder,
-            *torch_call(layer), *(EMBEDDING if name == "Embedding" else []), "};"]
+            *torch_call(layer), *(EMBEDDING if name == "Embedding" else EMBEDDING_BAG if name == "EmbeddingBag" else []), "};"]
 
 
 def with_indices(layer):
     """Of maximum pooling: the largest elements, and where they stand."""
+    if layer.name.startswith("FractionalMaxPool"):
+        passed = [*(f"options.{p.name if p.name != 'kernel' else 'kernel_size'}()" for p in layer.parameters[:-1]), "true",
+                  "options._random_samples()"]
+        return ["  std::pair<Tensor, Tensor> forward_with_indices(const Tensor& x, LAZULI_LOC) const {",
+                wrapped(f"  return lazuli::nn::functional::fractional_max_pool{layer.name[-2:]}(", ["x", *passed, "loc"], ");", "  "), "  }"]
     if not layer.name.startswith("MaxPool"):
         return []
     passed = [f"options.{torch_name(layer.name, p.name)}()" for p in (*layer.parameters, *layer.options)]
@@ -197,8 +214,24 @@ EMBEDDING = ["""  static Embedding from_pretrained(const Tensor& embeddings,
   }"""]
 
 
+EMBEDDING_BAG = ["""  static EmbeddingBag from_pretrained(const Tensor& embeddings,
+                                      const EmbeddingBagFromPretrainedOptions& o = {}, LAZULI_LOC) {
+    if (embeddings.dim() != 2)
+      internal::Fail(ErrorCode::kInvalidArgument,
+                     str("EmbeddingBag::from_pretrained: takes a tensor of rank 2, not ", embeddings.dim()), loc);
+    EmbeddingBag made(EmbeddingBagOptions(embeddings.size(0), embeddings.size(1))
+                          .mode(o.mode())
+                          .include_last_offset(o.include_last_offset())
+                          .padding_idx(o.padding_idx()),
+                      loc);
+    made->weight.set_data(embeddings.detach(loc), loc);
+    made->weight.set_requires_grad(!o.freeze(), loc);
+    return made;
+  }"""]
+
+
 # Whose functions with options are written by hand.
-WRITTEN_OPTIONS = {"AdaptiveAvgPool2d", "LeakyReLU", "LogSoftmax", "Softmax", "Softmax2d", "Upsample", "cross_entropy", "mse_loss", "nll_loss"}
+WRITTEN_OPTIONS = {"AdaptiveAvgPool2d", "LeakyReLU", "RReLU", "LogSoftmax", "Softmax", "Softmax2d", "Upsample", "cross_entropy", "mse_loss", "nll_loss"}
 
 
 def function_with_options(cpp_name, options, layer, tensors):
@@ -214,7 +247,8 @@ def function_with_options(cpp_name, options, layer, tensors):
 def torch_function_options(layer, rows):
     """The function of a layer with the layer's options."""
     row = next((row for row in rows if layer.function in (row.name, f"{row.namespace}.{row.name}")), None)
-    if row is None or not layer.arguments or layer.name in WRITTEN_OPTIONS or dict(layer.fixed) or any(p.name == "train" for p in row.parameters):
+    if row is None or not layer.arguments or layer.name in WRITTEN_OPTIONS or len(layer.takes) > 1 or \
+            set(dict(layer.fixed)) - {"return_indices"} or any(p.name == "train" for p in row.parameters):
         return []
     cpp_name = f"lazuli::nn::functional::{row.name}" if "nn.functional" in {row.namespace, *row.forms} else f"lazuli::{row.name}"
     return function_with_options(cpp_name, f"{layer.name}Options", f"nn::{layer.name}", [Parameter("Tensor", "x", None)])
@@ -223,7 +257,7 @@ def torch_function_options(layer, rows):
 # Functions whose options are no layer's, and which tensors they take in a row behind those that have no default.
 OPTIONS_OF_THEIR_OWN = {"batch_norm": {"running_mean", "running_var"}, "conv1d": (), "conv3d": (), "conv_transpose1d": (), "conv_transpose2d": (),
                         "conv_transpose3d": (), "embedding": (), "embedding_bag": (), "grid_sample": (), "group_norm": (),
-                        "layer_norm": ()}
+                        "layer_norm": (), "max_unpool1d": (), "max_unpool2d": (), "max_unpool3d": ()}
 
 
 def torch_row_options(row):

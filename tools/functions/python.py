@@ -14,6 +14,8 @@ def python_value(row, p):
         value = "Tensor"  # which no number stands for
     if value == "Dims" and "rows" in row.settings:
         value = "DimsRow"
+    if value == "Dims" and "none" in row.settings and p.default == "()":
+        value = "DimsOrNone"
     home = ENUMS.get(p.type, row.namespace if p.type.endswith("Options") else "")
     return "::".join([*home.split("."), value]) if home else value
 

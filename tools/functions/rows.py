@@ -13,7 +13,7 @@ TEMPLATES = {"cpp_api/include": "include", "lazy/ops": "lazy/ops"}  # where they
 LOC = "LAZULI_LOC"
 FORMS = {"method", "inplace", "py.method", "c++", "written", "view", "op"}  # and namespaces
 SHADOWING = {"linalg"}  # namespaces with names that others have: they begin those of the definitions
-SETTINGS = {"casts", "apart", "tensors", "first_tensor", "rows"}  # @casts NAME...: rows of the file that Python calls by another rule
+SETTINGS = {"casts", "apart", "tensors", "first_tensor", "rows", "none"}  # @casts NAME...: rows of the file that Python calls by another rule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,6 +306,13 @@ def parse_family(path, tables):
     return family
 
 
+def taken(name):
+    """What forward() takes: a tensor, one that may be undefined (y?), or numbers (z[])."""
+    if name.endswith("[]"):
+        return Parameter("int[]", name[:-2], "()")
+    return Parameter("Tensor?", name[:-1], "None") if name.endswith("?") else Parameter("Tensor", name)
+
+
 def parse_layer(text, doc):
     match = re.fullmatch(r"(\w+)\((.*)\)(?: : (.+))?", text)
     if not match or not doc:
@@ -316,8 +323,7 @@ def parse_layer(text, doc):
     if len(names) > 1:
         raise ValueError(f"a layer calls one function, not {' and '.join(names)}")
     settings = dict(word.split("=") for word in words if "=" in word)
-    takes = tuple(Parameter("Tensor?", name[:-1], "None") if name.endswith("?") else Parameter("Tensor", name)
-                  for name in settings.pop("takes", "x").split(","))
+    takes = tuple(taken(name) for name in settings.pop("takes", "x").split(","))
     return LayerRow(match[1], tuple(parse_parameter(p) for p in split(parameters)), tuple(parse_parameter(p) for p in split(options)),
                     names[0] if names else "", doc, tuple(settings.items()), "c++" in words, takes)
 

@@ -104,6 +104,17 @@ Tensor LeakyRelu(const Tensor& in, const Number& slope) {
   return Where(Gt(x, Zero(x)), x, x * slope);
 }
 
+Tensor Rrelu(const Tensor& in, double lower, double upper, bool training) {
+  if (lower > upper) {
+    ThrowRecordError("rrelu",
+                     InvalidArgument("lower must not be above upper, are ", lower, " and ", upper));
+  }
+  const Tensor x = Floating(in);
+  const Tensor below =
+      training ? x * (RandLike(x) * (upper - lower) + lower) : x * ((lower + upper) / 2);
+  return Where(Gt(x, Zero(x)), x, below);
+}
+
 Tensor Elu(const Tensor& in, const Number& alpha) {
   const Tensor x = Floating(in);
   return Record(EluOp{false}, x, alpha.Beside(x));

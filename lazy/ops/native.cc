@@ -10,9 +10,9 @@ namespace lazuli::lazy {
 namespace {
 
 // The statistics, which are of f32 at least, in the dtype of the weights or of the result.
-std::tuple<Tensor, Tensor, Tensor> Results(const Tensor& y, const Tensor& mean,
-                                           const Tensor& variance, const Tensor& weight,
-                                           double eps) {
+std::tuple<Tensor, Tensor, Tensor> NormResults(const Tensor& y, const Tensor& mean,
+                                               const Tensor& variance, const Tensor& weight,
+                                               double eps) {
   const DType dtype = (weight.defined() ? weight : y).dtype();
   return {y, To(mean, dtype), To(Rsqrt(variance + eps), dtype)};
 }
@@ -29,7 +29,7 @@ std::tuple<Tensor, Tensor, Tensor> NativeLayerNorm(const Tensor& x,
   const Tensors moments = RecordAll(LayerNormOp{axis, eps}, absl::MakeConstSpan(&in, 1));
   Dims dims = DimsOf(x.shape());
   for (int64_t d = axis; d < x.rank(); ++d) dims[At(d)] = 1;
-  return Results(y, Reshape(moments[1], dims), Reshape(moments[2], dims), weight, eps);
+  return NormResults(y, Reshape(moments[1], dims), Reshape(moments[2], dims), weight, eps);
 }
 
 std::tuple<Tensor, Tensor, Tensor> NativeGroupNorm(const Tensor& x, const Tensor& weight,
@@ -48,7 +48,7 @@ std::tuple<Tensor, Tensor, Tensor> NativeGroupNorm(const Tensor& x, const Tensor
   const Operand in(rows);
   const Tensors moments = RecordAll(LayerNormOp{2, eps}, absl::MakeConstSpan(&in, 1));
   const Dims dims{N, group};
-  return Results(y, Reshape(moments[1], dims), Reshape(moments[2], dims), weight, eps);
+  return NormResults(y, Reshape(moments[1], dims), Reshape(moments[2], dims), weight, eps);
 }
 
 std::tuple<Tensor, Tensor, Tensor> NativeBatchNorm(const Tensor& x, const Tensor& weight,
@@ -63,7 +63,7 @@ std::tuple<Tensor, Tensor, Tensor> NativeBatchNorm(const Tensor& x, const Tensor
     return {y, none, none};
   }
   const Moments moments = BatchNorm(x, eps);
-  return Results(y, moments.mean, moments.variance, weight, eps);
+  return NormResults(y, moments.mean, moments.variance, weight, eps);
 }
 
 Tensor NativeDropoutBackward(const Tensor& grad_output, const Tensor& mask, double scale) {

@@ -20,13 +20,16 @@ ELSEWHERE = {
     "operands: what C++ converts arguments to; Python loads numbers and tensors": r"Operand(::\w+)?|Printed|(Scalar|Item)(::\w+)?|(Optional)?Size2|Padding|nn::Sides",
     "get_default_dtype()": r"default_dtype",
     "dtype, and is_cuda and others as properties": r"Tensor::(scalar_type|toType|options|is_\w+|itemsize|nbytes|ndimension)|Device::(is_\w+|str|type|index)",
-    "LibTorch's words, which programs of C++ know": r"torch_names::.*",
+    "LibTorch's words, which programs of C++ know": r"torch_names::.*|Device::has_index|"
+                                                          r"Tensor::(const_data_ptr|has_names|numpy_T|print|reset|toString|unsafeGetTensorImpl)",
+    "optim.swa_utils": r"optim::(AveragedModel(::\w+)?|SWALR|update_averages)",
     "detach()": r"Tensor::(tensor|variable)_data",
     "tuples and lists of integers": r"Dims(::\w+)?|IntList(::\w+)?",
     "names of devices": r"DeviceType",
     "numpy()": r"Tensor::accessor|(TensorAccessor|AccessorView)(::\w+)?",
     "options are keyword arguments": r"(\w+::)*\w+(Options|Step)|optim::(Configured|OptimizerOptions|OptionsOf|VisitOptions)(::\w+)?",
-    "aggregates that calls return are dicts, tuples, numbers": r"StateDict|LoadReport|MemoryStats|Flag|debug::(Frame|LiveTensors|MemoryPlan|PlannedArray|ProgramMemory|ProgramStats|Recompile)|profiler::(Event|Row)",
+    "aggregates that calls return are dicts, tuples, numbers": r"StateDict|LoadReport|MemoryStats|Flag|debug::(Frame|LiveTensors|MemoryPlan|PlannedArray|ProgramMemory|ProgramStats|Recompile)|profiler::(Event|Row)|"
+                                                                    r"nn::AdaptiveLogSoftmaxOutput",
     "words, keyword arguments, and `with`, which sees errors": r"profiler::(by|Options|StepTrace::cancel)",
     "Python's exceptions": r"Error(::(code|msg|what_without_backtrace))?",
     "no_grad() and enable_grad()": r"NoGrad|EnableGrad",

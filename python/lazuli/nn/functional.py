@@ -1,8 +1,5 @@
 """Losses, and the functions of lazuli that networks use."""
 
-import builtins
-import math
-
 from lazuli import _C, _tensor
 from lazuli._C import *  # noqa: F403
 from lazuli._C.nn import functional as _functional
@@ -55,25 +52,6 @@ dropout1d, dropout2d, dropout3d = (_dropped(f"dropout{n}d", f"dropout() of whole
                                    for n, ranks in ((1, (2, 3)), (2, ()), (3, (4, 5))))
 alpha_dropout = _dropped("alpha_dropout", "dropout() that keeps mean and variance of what selu gives.", _C.alpha_dropout, in_training=False)
 feature_alpha_dropout = _dropped("feature_alpha_dropout", "alpha_dropout() of whole channels.", _C.feature_alpha_dropout, in_training=False)
-
-
-def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
-    """softmax of logits with Gumbel's noise over tau; hard: one-hot, with the gradient of the other."""
-    noise = -_C.empty_like(logits).exponential_().log()
-    soft = ((logits + noise) / tau).softmax(dim)
-    if not hard:
-        return soft
-    place = soft.max(dim, keepdim=True)[1]
-    return _C.zeros_like(logits).scatter_(dim, place, 1.0) - soft.detach() + soft
-
-
-def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
-    """leaky_relu() whose slope, in training, is drawn between the two for each element; else their mean."""
-    if lower > upper:
-        raise _C.InvalidArgumentError(f"rrelu: lower must not be above upper, are {lower} and {upper}")
-    slope = _C.empty_like(input).uniform_(lower, upper) if training else (lower + upper) / 2
-    y = _C.where(input > 0, input, input * slope)
-    return input.copy_(y) if inplace else y
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
@@ -195,58 +173,6 @@ def _added(mask, dtype):
     return _C.zeros(mask.shape, dtype=dtype).masked_fill(mask, -float("inf")) if mask.dtype == _C.bool else mask.to(dtype)
 
 
-def _of_dims(given, n):
-    """A number for each of n dims."""
-    return [given] * n if isinstance(given, (int, float)) else list(given)
-
-
-def _check_output(name, output_size, output_ratio, n):
-    """A fractional pool has either a size or a part of the input's."""
-    if (output_size is None) == (output_ratio is None):
-        raise _C.InvalidArgumentError(f"{name}: takes either output_size or output_ratio")
-    if output_ratio is not None and not builtins.all(0 < r < 1 for r in _of_dims(output_ratio, n)):
-        raise _C.InvalidArgumentError(f"{name}: output_ratio must be between 0 and 1, is {output_ratio}")
-
-
-def _fractional(n):
-    """fractional_max_pool2d or 3d."""
-    name = f"fractional_max_pool{n}d"
-
-    def function(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
-        _check_output(name, output_size, output_ratio, n)
-        if input.ndim == n + 1:
-            y = function(input.unsqueeze(0), kernel_size, output_size, output_ratio, return_indices, _random_samples)
-            return tuple(t.squeeze(0) for t in y) if return_indices else y.squeeze(0)
-        if input.ndim != n + 2 or 0 in input.shape[1:]:
-            raise _C.InvalidArgumentError(f"{name}: takes x [N, C, ...] of {n} dims with elements, not {tuple(input.shape)}")
-        image, kernel = input.shape[2:], _of_dims(kernel_size, n)
-        out = _of_dims(output_size, n) if output_ratio is None else [int(size * r) for size, r in zip(image, _of_dims(output_ratio, n), strict=True)]
-        if [o for o, k, size in zip(out, kernel, image, strict=True) if o + k - 1 > size or o < 1 or k < 1]:
-            raise _C.InvalidArgumentError(f"{name}: windows of {tuple(kernel)} that give {tuple(out)} do not fit into {tuple(image)}")
-        drawn = _C.rand([*input.shape[:2], n], dtype=input.dtype) if _random_samples is None else _random_samples
-        place = None
-        for d, (o, k, size) in enumerate(zip(out, kernel, image, strict=True)):
-            u = drawn[..., d if n == 3 else n - 1 - d].unsqueeze(-1)
-            alpha = (size - k) / (o - 1) if o > 1 else 0.0
-            first = (((_C.arange(o, dtype=u.dtype) + u) * alpha).long() - (u * alpha).long()).clamp(0, size - k)
-            first = _C.where(_C.arange(o) == o - 1, size - k, first)  # [N, C, o]
-            along = (first.unsqueeze(-1) + _C.arange(k)).reshape(*input.shape[:2], *[1] * d, o, *[1] * (n - 1), k, *[1] * (n - 1 - d))
-            place = along if place is None else place * size + along
-        shape, count = [*input.shape[:2], *out], math.prod(kernel)
-        places = place.expand(*shape, *kernel).reshape(*input.shape[:2], math.prod(out) * count)
-        windows = input.flatten(2).gather(2, places).reshape(*shape, count)
-        values, at = windows.max(-1, keepdim=True)
-        indices = places.reshape(*shape, count).gather(-1, at).squeeze(-1)
-        return (values.squeeze(-1), indices) if return_indices else values.squeeze(-1)
-
-    function.__name__ = name
-    function.__doc__ = f"The largest element of each window of x [N, C, ...] of {n} dims, windows whose places are drawn, and on demand where it stands."
-    return function
-
-
-fractional_max_pool2d, fractional_max_pool3d = _fractional(2), _fractional(3)
-
-
 def _sized(function, n):
     """An adaptive pool, whose sizes may be None: those of the input."""
     def call(input, output_size, *arguments, **named):
@@ -279,50 +205,6 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     return rows
 
 
-def _lp_pool(n):
-    pool = getattr(_C, f"avg_pool{n}d")
-
-    def call(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-        count = kernel_size ** n if isinstance(kernel_size, int) else math.prod(kernel_size)
-        mean = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-        return (mean.sign() * mean.abs().relu() * count).pow(1.0 / norm_type)
-
-    call.__name__, call.__doc__ = f"lp_pool{n}d", f"The norm of order norm_type of each window of {n} dims; windows with a negative sum of powers give NaN."
-    return call
-
-
-lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_pool, (1, 2, 3))
-
-
-def _max_unpool(n):
-    def call(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-        name = f"max_unpool{n}d"
-        kernel, step, pad = ([v] * n if isinstance(v, int) else list(v) for v in (kernel_size, kernel_size if stride in (None, ()) else stride, padding))
-        if input.shape != indices.shape:
-            raise _C.InvalidArgumentError(f"{name}: x {tuple(input.shape)} and indices {tuple(indices.shape)} must have the same dims")
-        if input.ndim not in (n + 1, n + 2):
-            raise _C.InvalidArgumentError(f"{name}: takes {n + 1} or {n + 2} dims, not {input.ndim}")
-        sizes = [(size - 1) * s - 2 * p + k for size, s, p, k in zip(input.shape[-n:], step, pad, kernel, strict=True)]
-        if output_size is not None:
-            wanted = list(output_size)[-n:]
-            if not builtins.all(size - s < w < size + s for w, size, s in zip(wanted, sizes, step, strict=True)):
-                raise _C.InvalidArgumentError(f"{name}: invalid output_size {tuple(output_size)}: about {tuple(sizes)} is meant")
-            sizes = wanted
-        outer = tuple(input.shape[:-n])
-        flat = _C.zeros((*outer, math.prod(sizes)), dtype=input.dtype)
-        return flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).reshape(*outer, *sizes)
-
-    call.__name__, call.__doc__ = f"max_unpool{n}d", f"What max_pool{n}d() took with its indices, where it stood; zero elsewhere."
-    return call
-
-
-max_unpool1d, max_unpool2d, max_unpool3d = map(_max_unpool, (1, 2, 3))
-
 # In place: x.relu_() and others as functions.
 globals().update({_name: getattr(_C.Tensor, _name) for _name in (
-    "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "selu_", "threshold_")})
-
-
-def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
-    """In place: rrelu()."""
-    return rrelu(input, lower, upper, training, True)
+    "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_")})

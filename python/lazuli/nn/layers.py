@@ -261,7 +261,11 @@ for _n in (1, 2, 3):
 
 def _of_either_size(n):
     def complete(kept):
-        F._check_output(f"FractionalMaxPool{n}d", kept["output_size"], kept["output_ratio"], n)
+        ratio = kept["output_ratio"]
+        if (kept["output_size"] is None) == (ratio is None):
+            raise _C.InvalidArgumentError(f"FractionalMaxPool{n}d: takes either output_size or output_ratio")
+        if ratio is not None and not all(0 < r < 1 for r in _tuple(ratio, n)):
+            raise _C.InvalidArgumentError(f"FractionalMaxPool{n}d: output_ratio must be between 0 and 1, is {ratio}")
         for key in ("kernel_size", "output_size", "output_ratio"):
             kept[key] = kept[key] if kept[key] is None else _tuple(kept[key], n)
 

@@ -30,6 +30,7 @@ using lazuli::nn::functional::avg_pool2d;
 using lazuli::nn::functional::conv2d;
 using lazuli::nn::functional::cross_entropy;
 using lazuli::nn::functional::dropout;
+using lazuli::nn::functional::gumbel_softmax;
 using lazuli::nn::functional::interpolate;
 using lazuli::nn::functional::leaky_relu;
 using lazuli::nn::functional::log_softmax;
@@ -38,6 +39,7 @@ using lazuli::nn::functional::mse_loss;
 using lazuli::nn::functional::nll_loss;
 using lazuli::nn::functional::normalize;
 using lazuli::nn::functional::pad;
+using lazuli::nn::functional::rrelu;
 using lazuli::nn::functional::softmax;
 
 // A setter and the value of an option.
@@ -82,6 +84,13 @@ template <std::same_as<MaxPool2dFuncOptions> O>
 Tensor max_pool2d(const Tensor& x, const O& o, LAZULI_LOC) {
   return lazuli::max_pool2d(x, o.kernel_size(), o.stride(), o.padding(), o.dilation(),
                             o.ceil_mode(), loc);
+}
+
+using lazuli::max_pool2d_with_indices;
+template <std::same_as<MaxPool2dFuncOptions> O>
+std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor& x, const O& o, LAZULI_LOC) {
+  return lazuli::max_pool2d_with_indices(x, o.kernel_size(), o.stride(), o.padding(), o.dilation(),
+                                         o.ceil_mode(), loc);
 }
 
 struct AvgPool2dFuncOptions {
@@ -146,6 +155,18 @@ template <std::same_as<LeakyReLUFuncOptions> O>
 Tensor leaky_relu(Tensor x, const O& o, LAZULI_LOC) {
   return o.inplace() ? x.leaky_relu_(o.negative_slope(), loc)
                      : lazuli::leaky_relu(x, o.negative_slope(), loc);
+}
+
+struct RReLUFuncOptions {
+  LAZULI_OPTION(RReLUFuncOptions, double, lower, 1.0 / 8)
+  LAZULI_OPTION(RReLUFuncOptions, double, upper, 1.0 / 3)
+  LAZULI_OPTION(RReLUFuncOptions, bool, training, false)
+  LAZULI_OPTION(RReLUFuncOptions, bool, inplace, false)
+};
+template <std::same_as<RReLUFuncOptions> O>
+Tensor rrelu(Tensor x, const O& o, LAZULI_LOC) {
+  return o.inplace() ? x.rrelu_(o.lower(), o.upper(), o.training(), loc)
+                     : lazuli::rrelu(x, o.lower(), o.upper(), o.training(), loc);
 }
 
 struct InterpolateFuncOptions {
@@ -218,23 +239,11 @@ struct GumbelSoftmaxFuncOptions {
   LAZULI_OPTION(GumbelSoftmaxFuncOptions, bool, hard, false)
   LAZULI_OPTION(GumbelSoftmaxFuncOptions, std::int64_t, dim, -1)
 };
-#undef LAZULI_OPTION
-// softmax() of logits and Gumbel noise over tau; `hard`: 1 at its largest element along the dim and
-// 0 elsewhere, with its gradient.
-inline Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& o = {},
-                             LAZULI_LOC) {
-  const SiteScope site(loc);
-  Tensor waiting;
-  {
-    const NoGrad no_grad;
-    waiting = empty_like(logits);
-    waiting.exponential_();
-  }
-  Tensor soft = softmax((logits - waiting.log()) / o.tau(), o.dim());
-  if (!o.hard()) return soft;
-  const Tensor largest = zeros_like(logits).scatter(o.dim(), soft.argmax(o.dim(), true), 1.0);
-  return largest - soft.detach() + soft;
+template <std::same_as<GumbelSoftmaxFuncOptions> O>
+Tensor gumbel_softmax(const Tensor& logits, const O& o, LAZULI_LOC) {
+  return lazuli::nn::functional::gumbel_softmax(logits, o.tau(), o.hard(), 1e-10, o.dim(), loc);
 }
+#undef LAZULI_OPTION
 
 }  // namespace nn::functional
 }  // namespace lazuli::torch_names

@@ -1,0 +1,215 @@
+// Pools beside the usual ones: norms of windows, largest elements put back where they stood, and
+// windows whose places are drawn.
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <string_view>
+
+#include "lazy/ops/activation.h"
+#include "lazy/ops/functions.h"
+
+namespace lazuli::lazy {
+namespace {
+
+// The norm of each window, from the means of powers.
+Tensor NormOfWindows(const Tensor& means, double norm_type, int64_t taps) {
+  const Tensor sums = Abs(means) * Sign(means) * static_cast<double>(taps);
+  return PowNumber(sums, 1 / norm_type);
+}
+
+// One number for each of n dims; `fallback` where there is none.
+Dims ForEachDim(std::string_view op, std::string_view what, absl::Span<const int64_t> given,
+                std::size_t n, const Dims& fallback) {
+  if (given.empty() && !fallback.empty()) return fallback;
+  if (given.size() == 1) return Dims(n, given[0]);
+  if (given.size() == n) return Dims(given.begin(), given.end());
+  ThrowRecordError(
+      op, InvalidArgument(what, " must be one number or ", n, ", not (", Join(given, ", "), ")"));
+}
+
+Tensor Unpooled(std::string_view op, const Tensor& x, const Tensor& indices, const Dims& kernel,
+                const Dims& stride, const Dims& padding, absl::Span<const int64_t> output_size) {
+  const auto n = static_cast<int64_t>(kernel.size());
+  if (x.shape().dims() != indices.shape().dims()) {
+    ThrowRecordError(op, InvalidArgument("x ", x.shape(), " and indices ", indices.shape(),
+                                         " must have the same dims"));
+  }
+  if (x.rank() != n + 1 && x.rank() != n + 2) {
+    ThrowRecordError(op, InvalidArgument("takes ", n + 1, " or ", n + 2, " dims, not ", x.rank()));
+  }
+  if (!output_size.empty() && output_size.size() < kernel.size()) {
+    ThrowRecordError(op, InvalidArgument("output_size (", Join(output_size, ", "),
+                                         ") has fewer than ", n, " numbers"));
+  }
+  Dims sizes;
+  int64_t count = 1;
+  for (std::size_t d = 0; d < kernel.size(); ++d) {
+    const int64_t of = x.dim(x.rank() - n + static_cast<int64_t>(d));
+    int64_t size = (of - 1) * stride[d] - 2 * padding[d] + kernel[d];
+    if (!output_size.empty()) {
+      const int64_t wanted = output_size[output_size.size() - kernel.size() + d];
+      if (wanted <= size - stride[d] || wanted >= size + stride[d]) {
+        ThrowRecordError(op, InvalidArgument("invalid output_size (", Join(output_size, ", "),
+                                             "): about ", size, " is meant for dim ", d));
+      }
+      size = wanted;
+    }
+    if (size < 0)
+      ThrowRecordError(op, InvalidArgument("dim ", d, " would have ", size, " elements"));
+    sizes.push_back(size);
+    count *= size;
+  }
+  Dims flat(x.shape().dims().begin(), x.shape().dims().end() - n), whole = flat;
+  flat.push_back(count);
+  whole.insert(whole.end(), sizes.begin(), sizes.end());
+  const Tensor zeros = FullConstant(Shape(x.dtype(), flat), 0, x.device());
+  return Reshape(Scatter(zeros, -1, Flatten(indices, -n), Flatten(x, -n)), whole);
+}
+
+// The first positions of `count` windows of `kernel` elements among `size`, drawn by u [N, C] in
+// [0, 1): the last window ends at the end.
+Tensor DrawnFirsts(const Tensor& u, int64_t count, int64_t kernel, int64_t size) {
+  const Tensor row = Positions({count}, 0, u.device());
+  const double apart =
+      count > 1 ? static_cast<double>(size - kernel) / static_cast<double>(count - 1) : 0;
+  const Tensor drawn = Unsqueeze(u, -1);
+  const Tensor firsts =
+      To((To(row, u.dtype()) + drawn) * apart, DType::kS64) - To(drawn * apart, DType::kS64);
+  const Value last = Constant(static_cast<double>(size - kernel), DType::kS64);
+  return Where(Eq(row, Constant(static_cast<double>(count - 1), DType::kS64)), last,
+               ClampBetween(firsts, Constant(0, DType::kS64), last));
+}
+
+std::pair<Tensor, Tensor> FractionalMax(std::string_view op, const Tensor& x, const Dims& kernel,
+                                        const Dims& output_size,
+                                        absl::Span<const double> output_ratio, bool return_indices,
+                                        const Tensor& random_samples) {
+  const std::size_t n = kernel.size();
+  const auto rank = static_cast<int64_t>(n);
+  if (output_size.empty() == output_ratio.empty())
+    ThrowRecordError(op, InvalidArgument("takes either output_size or output_ratio"));
+  for (const double ratio : output_ratio) {
+    if (!(ratio > 0 && ratio < 1)) {
+      ThrowRecordError(op, InvalidArgument("output_ratio must be between 0 and 1, is ", ratio));
+    }
+  }
+  if (x.rank() == rank + 1) {
+    const auto [values, indices] = FractionalMax(op, Unsqueeze(x, 0), kernel, output_size,
+                                                 output_ratio, return_indices, random_samples);
+    return {Squeeze(values, 0), return_indices ? Squeeze(indices, 0) : Tensor()};
+  }
+  bool fits = x.rank() == rank + 2;
+  for (int64_t d = 1; fits && d < x.rank(); ++d) fits = x.dim(d) > 0;
+  if (!fits) {
+    ThrowRecordError(
+        op, InvalidArgument("takes x [N, C, ...] of ", n, " dims with elements, not ", x.shape()));
+  }
+  if (!output_ratio.empty() && output_ratio.size() != 1 && output_ratio.size() != n)
+    ThrowRecordError(op, InvalidArgument("output_ratio must be one number or ", n));
+  Dims out = output_size;
+  for (std::size_t d = 0; d < n && !output_ratio.empty(); ++d) {
+    out.push_back(static_cast<int64_t>(static_cast<double>(x.dim(static_cast<int64_t>(d) + 2)) *
+                                       output_ratio[output_ratio.size() == 1 ? 0 : d]));
+  }
+  const Tensor u = random_samples.defined()
+                       ? random_samples
+                       : Rand({x.dim(0), x.dim(1), rank}, x.dtype(), x.device());
+  Tensor places;  // [N, C, windows..., kernel...] in the image as one row
+  for (std::size_t d = 0; d < n; ++d) {
+    const int64_t size = x.dim(static_cast<int64_t>(d) + 2);
+    if (out[d] + kernel[d] - 1 > size || out[d] < 1 || kernel[d] < 1) {
+      ThrowRecordError(op, InvalidArgument("windows of (", Join(kernel, ", "), ") that give (",
+                                           Join(out, ", "), ") do not fit into ", x.shape()));
+    }
+    // PyTorch draws for images along the last dim first.
+    const int64_t sample = static_cast<int64_t>(n == 3 ? d : n - 1 - d);
+    const Tensor firsts = DrawnFirsts(Select(u, -1, sample), out[d], kernel[d], size);
+    Dims dims{x.dim(0), x.dim(1)};
+    dims.resize(2 * n + 2, 1);
+    dims[2 + d] = out[d];
+    dims[2 + n + d] = kernel[d];
+    const Tensor along =
+        Reshape(Unsqueeze(firsts, -1) + Positions({kernel[d]}, 0, x.device()), dims);
+    places = places.defined() ? places * static_cast<double>(size) + along : along;
+  }
+  const int64_t taps = std::accumulate(kernel.begin(), kernel.end(), int64_t{1}, std::multiplies());
+  Dims windows{x.dim(0), x.dim(1)};
+  windows.insert(windows.end(), out.begin(), out.end());
+  windows.push_back(taps);
+  Dims stretched(windows.begin(), windows.end() - 1);
+  stretched.insert(stretched.end(), kernel.begin(), kernel.end());
+  const Tensor rows = Reshape(
+      BroadcastTo(places, stretched),
+      {x.dim(0), x.dim(1), std::accumulate(out.begin(), out.end(), taps, std::multiplies())});
+  const auto [values, at] =
+      Max(Reshape(Gather(Flatten(x, 2), 2, rows), windows), -1, /*keepdim=*/true);
+  Tensor indices;
+  if (return_indices) indices = Squeeze(Gather(Reshape(rows, windows), -1, at), -1);
+  return {Squeeze(values, -1), indices};
+}
+
+}  // namespace
+
+Tensor LpPool1d(const Tensor& x, double norm_type, int64_t kernel, std::optional<int64_t> stride,
+                bool ceil_mode) {
+  return NormOfWindows(
+      AvgPool1d(PowNumber(x, norm_type), kernel, stride, 0, ceil_mode, /*count_include_pad=*/true),
+      norm_type, kernel);
+}
+Tensor LpPool2d(const Tensor& x, double norm_type, Pair kernel, std::optional<Pair> stride,
+                bool ceil_mode) {
+  return NormOfWindows(AvgPool2d(PowNumber(x, norm_type), kernel, stride, Pair{0, 0}, ceil_mode,
+                                 /*count_include_pad=*/true, std::nullopt),
+                       norm_type, kernel[0] * kernel[1]);
+}
+Tensor LpPool3d(const Tensor& x, double norm_type, absl::Span<const int64_t> kernel,
+                absl::Span<const int64_t> stride, bool ceil_mode) {
+  const Dims size = ForEachDim("lp_pool3d", "kernel", kernel, 3, {});
+  return NormOfWindows(AvgPool3d(PowNumber(x, norm_type), size, stride, {}, ceil_mode,
+                                 /*count_include_pad=*/true, std::nullopt),
+                       norm_type, size[0] * size[1] * size[2]);
+}
+
+Tensor MaxUnpool1d(const Tensor& x, const Tensor& indices, int64_t kernel,
+                   std::optional<int64_t> stride, int64_t padding,
+                   absl::Span<const int64_t> output_size) {
+  return Unpooled("max_unpool1d", x, indices, {kernel}, {stride.value_or(kernel)}, {padding},
+                  output_size);
+}
+Tensor MaxUnpool2d(const Tensor& x, const Tensor& indices, Pair kernel, std::optional<Pair> stride,
+                   Pair padding, absl::Span<const int64_t> output_size) {
+  const auto dims = [](Pair pair) { return Dims{pair[0], pair[1]}; };
+  return Unpooled("max_unpool2d", x, indices, dims(kernel), dims(stride.value_or(kernel)),
+                  dims(padding), output_size);
+}
+Tensor MaxUnpool3d(const Tensor& x, const Tensor& indices, absl::Span<const int64_t> kernel,
+                   absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
+                   absl::Span<const int64_t> output_size) {
+  constexpr char kOp[] = "max_unpool3d";
+  const Dims size = ForEachDim(kOp, "kernel", kernel, 3, {});
+  return Unpooled(kOp, x, indices, size, ForEachDim(kOp, "stride", stride, 3, size),
+                  ForEachDim(kOp, "padding", padding, 3, {0, 0, 0}), output_size);
+}
+
+std::pair<Tensor, Tensor> FractionalMaxPool2d(const Tensor& x, Pair kernel,
+                                              std::optional<Pair> output_size,
+                                              absl::Span<const double> output_ratio,
+                                              bool return_indices, const Tensor& random_samples) {
+  Dims size;
+  if (output_size) size = {(*output_size)[0], (*output_size)[1]};
+  return FractionalMax("fractional_max_pool2d", x, {kernel[0], kernel[1]}, size, output_ratio,
+                       return_indices, random_samples);
+}
+std::pair<Tensor, Tensor> FractionalMaxPool3d(const Tensor& x, absl::Span<const int64_t> kernel,
+                                              absl::Span<const int64_t> output_size,
+                                              absl::Span<const double> output_ratio,
+                                              bool return_indices, const Tensor& random_samples) {
+  constexpr char kOp[] = "fractional_max_pool3d";
+  Dims size;
+  if (!output_size.empty()) size = ForEachDim(kOp, "output_size", output_size, 3, {});
+  return FractionalMax(kOp, x, ForEachDim(kOp, "kernel", kernel, 3, {}), size, output_ratio,
+                       return_indices, random_samples);
+}
+
+}  // namespace lazuli::lazy

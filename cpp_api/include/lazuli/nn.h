@@ -14,6 +14,7 @@
 // Parameters are f32 on the default device unless moved by to(), and start as PyTorch's do.
 #pragma once
 
+#include "lazuli/nn/adaptive.h"
 #include "lazuli/nn/attention.h"
 #include "lazuli/nn/functional.h"
 #include "lazuli/nn/init.h"

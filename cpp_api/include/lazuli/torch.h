@@ -8,6 +8,7 @@
 #pragma once
 
 #include "lazuli/lazuli.h"
+#include "lazuli/torch/adaptive.h"
 #include "lazuli/torch/attention.h"
 #include "lazuli/torch/containers.h"
 #include "lazuli/torch/data.h"

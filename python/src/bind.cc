@@ -183,7 +183,9 @@ void FindGathered(Signature& signature) {
     signature.gathers_tensors = true;
   }
   // Integers in a row are dims only if no other parameter takes them, and what follows is optional.
-  const auto takes_dims = [](const Parameter& p) { return p.type == Argument<Dims>::kType; };
+  const auto takes_dims = [](const Parameter& p) {
+    return p.type == Argument<Dims>::kType || p.type == Argument<DimsOrNone>::kType;
+  };
   if (!signature.gathers_tensors &&
       std::count_if(signature.parameters.begin(), signature.parameters.end(), takes_dims) > 1)
     signature.gathers = -1;

@@ -147,3 +147,12 @@ def test_unpooling_to_a_size():
     assert lz.nn.functional.max_unpool2d(y, where, 2, 2, output_size=(4, 5)).sum().item() == y.sum().item()
     with pytest.raises(RuntimeError, match="invalid output_size"):
         lz.nn.functional.max_unpool2d(y, where, 2, 2, output_size=(9, 9))
+
+
+def test_pools_of_volumes_take_numbers_one_after_the_other():
+    f, x = lz.nn.functional, lz.ones(1, 1, 6, 6, 6)
+    assert f.lp_pool3d(x, 2.0, 2, 3).shape == f.lp_pool3d(x, 2.0, 2, stride=3).shape == (1, 1, 2, 2, 2)
+    assert f.lp_pool3d(x, 2.0, 3, None).shape == (1, 1, 2, 2, 2)
+    y, where = f.max_pool3d(x, 2, 2, return_indices=True)
+    assert f.max_unpool3d(y, where, 2, 2, 0, output_size=None).shape == (1, 1, 6, 6, 6)
+    assert f.fractional_max_pool3d(x, 2, None, 0.5).shape == f.fractional_max_pool3d(x, 2, 3).shape == (1, 1, 3, 3, 3)

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <ostream>
 
 #include "cpp_api/src/operands.h"
@@ -397,6 +398,19 @@ Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
 
 Tensor Tensor::t(SourceLocation loc) const {
   return CallTensor(loc, [&] { return lazy::TView(Defined(*this, "t")); });
+}
+Tensor Tensor::numpy_T(SourceLocation loc) const {
+  Dims dims(static_cast<std::size_t>(dim()));
+  std::iota(dims.rbegin(), dims.rend(), 0);
+  return permute(dims, loc);
+}
+bool Tensor::is_signed() const {
+  const ir::DType of = Unwrap(dtype());
+  return ir::IsFloat(of) || ir::IsComplex(of) || ir::IsSigned(of);
+}
+bool Tensor::is_alias_of(const Tensor& other) const {
+  const Tensor mine = is_view() ? base() : *this, theirs = other.is_view() ? other.base() : other;
+  return TensorAccess::Impl(mine)->storage() == TensorAccess::Impl(theirs)->storage();
 }
 Tensor& Tensor::set_name(std::string name) {
   if (!defined()) throw Error(ErrorCode::kInvalidArgument, "set_name: the tensor is undefined");

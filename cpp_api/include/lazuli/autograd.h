@@ -265,4 +265,14 @@ LAZULI_API double gradcheck(const std::function<Tensor(const std::vector<Tensor>
 LAZULI_API double gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& f,
                                 const std::vector<Tensor>& inputs, double eps = 1e-6, LAZULI_LOC);
 
+template <class F>
+  requires std::same_as<std::invoke_result_t<F, const Tensor&>, void>
+HookHandle Tensor::register_hook(F hook, SourceLocation loc) {
+  return register_hook(std::function<Tensor(const Tensor&)>([hook](const Tensor& grad) {
+                         hook(grad);
+                         return Tensor();
+                       }),
+                       loc);
+}
+
 }  // namespace lazuli

@@ -30,6 +30,7 @@ class LAZULI_API Device {
   int index() const { return ordinal_; }
   bool is_cpu() const { return type() == kCPU; }
   bool is_cuda() const { return false; }
+  bool has_index() const { return true; }
   std::string str() const { return name(); }
   bool operator==(const Device&) const = default;
 

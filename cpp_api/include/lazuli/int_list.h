@@ -24,6 +24,14 @@ struct Dims : std::vector<std::int64_t> {
   Dims(std::vector<std::int64_t> v)
       : vector(std::move(v)) {}  // NOLINT(google-explicit-constructor)
   const std::vector<std::int64_t>& vec() const { return *this; }
+  // Those from a position on, or so many of them.
+  Dims slice(std::size_t from) const {
+    return Dims(begin() + static_cast<std::ptrdiff_t>(from), end());
+  }
+  Dims slice(std::size_t from, std::size_t count) const {
+    const auto first = begin() + static_cast<std::ptrdiff_t>(from);
+    return Dims(first, first + static_cast<std::ptrdiff_t>(count));
+  }
 };
 LAZULI_API std::ostream& operator<<(std::ostream& os, const Dims& dims);  // "[2, 3]"
 

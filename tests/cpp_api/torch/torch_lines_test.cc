@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -381,6 +382,100 @@ TEST(TorchLinesTest, WhatTensorsSayOfThemselves) {
   EXPECT_EQ(torch::Scalar(2.5).to<int>(), 2);
   EXPECT_EQ(torch::add(x, 1, 3).sum().item(), 24);  // a number times alpha
   EXPECT_EQ(torch::sub(x, 1.5, 2).dtype(), torch::kDouble);
+}
+
+TEST(TorchLinesTest, TensorsNameTheirTypes) {
+  const torch::Tensor x = torch::rand({2, 3});
+  std::ostringstream text;
+  text << x.type() << ' ' << x.layout() << ' ' << torch::zeros(1, torch::kLong).toString();
+  EXPECT_EQ(text.str(), "CPUFloatType Strided CPULongType");
+  EXPECT_TRUE(x.type() == torch::ones(1).type());
+  EXPECT_FALSE(x.type() == torch::ones(1, torch::kDouble).type());
+  testing::internal::CaptureStderr();
+  x.print();
+  torch::Tensor().print();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "[CPUFloatType [2, 3]]\n[UndefinedTensor]\n");
+  EXPECT_TRUE(x.is_cpu() && x.is_signed() && !torch::ones(1, torch::kByte).is_signed());
+  EXPECT_TRUE(x.is_alias_of(x[0]));
+  EXPECT_FALSE(x.is_alias_of(x.clone()));
+  EXPECT_EQ(x.get_device(), -1);
+  EXPECT_TRUE(torch::ones(1).is_nonzero());
+  EXPECT_EQ(x.numpy_T().sizes(), (lazuli::Dims{3, 2}));
+  EXPECT_EQ(torch::ones({4, 2, 3}).mT().sizes(), (lazuli::Dims{4, 3, 2}));
+  EXPECT_EQ(x.new_zeros({2}, x.options().dtype(torch::kInt)).dtype(), torch::kInt);
+  EXPECT_EQ(x.new_ones(3, torch::dtype(torch::kDouble)).dtype(), torch::kDouble);
+  EXPECT_EQ(x.sizes().slice(1), (lazuli::Dims{3}));
+  torch::Tensor gone = x;
+  gone.reset();
+  EXPECT_FALSE(gone.defined());
+}
+
+TEST(TorchLinesTest, DispatchesOnTypes) {
+  const auto size = [](const torch::Tensor& x) {
+    return AT_DISPATCH_ALL_TYPES(x.scalar_type(), "size", [&] { return sizeof(scalar_t); });
+  };
+  EXPECT_EQ(size(torch::ones(1)), 4U);
+  EXPECT_EQ(size(torch::ones(1, torch::kLong)), 8U);
+  const auto first = [](const torch::Tensor& x) {
+    double sum = 0;
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "first", ([&] {
+                                 const auto a = x.accessor<scalar_t, 1>();
+                                 for (int64_t i = 0; i < x.size(0); ++i) sum += a[i];
+                               }));
+    return sum;
+  };
+  EXPECT_EQ(first(torch::full({3}, 2.0)), 6);
+  EXPECT_THAT([&] { first(torch::ones(1, torch::kInt)); },
+              testing::ThrowsMessage<lazuli::Error>(
+                  testing::StartsWith("first is not implemented for s32")));
+}
+
+TEST(TorchLinesTest, FunctionsOfNamespacesHaveNamesOutside) {
+  const torch::Tensor x = torch::tensor({{3.0, 0.0}, {0.0, 4.0}});
+  EXPECT_FLOAT_EQ(torch::linalg_norm(x).item<float>(), 5);
+  EXPECT_FLOAT_EQ(torch::linalg_multi_dot({x, x, x})[1][1].item<float>(), 64);
+  EXPECT_FLOAT_EQ(torch::special_expit(torch::zeros(1)).item<float>(), 0.5);
+  EXPECT_NEAR(torch::pairwise_distance(x[0], x[1]).item<float>(), 5, 1e-5);
+  EXPECT_NEAR(torch::cosine_similarity(x, x)[0].item<float>(), 1, 1e-6);
+}
+
+TEST(TorchLinesTest, HooksNeedNoResult) {
+  auto x = torch::ones(2, torch::requires_grad());
+  std::vector<float> seen;
+  x.register_hook([&](const torch::Tensor& grad) { seen = Numbers(grad); });
+  (x * 3).sum().backward();
+  EXPECT_THAT(seen, ElementsAre(3, 3));
+  EXPECT_THAT(Numbers(x.grad()), ElementsAre(3, 3));
+}
+
+TEST(TorchLinesTest, GeneratorsAndSpans) {
+  const auto generator = torch::make_generator<torch::CPUGeneratorImpl>(42);
+  const auto same = torch::make_generator<torch::CPUGeneratorImpl>(42);
+  EXPECT_TRUE(torch::equal(torch::rand({4}, generator), torch::rand({4}, same)));
+  const std::vector<float> numbers{1, 2};
+  EXPECT_THAT(Numbers(torch::tensor(torch::ArrayRef<float>(numbers))), ElementsAre(1, 2));
+  EXPECT_EQ(torch::get_default_dtype(), torch::kFloat);
+  TORCH_CHECK_GE(2, 1);
+  EXPECT_THAT([] { TORCH_CHECK_VALUE(false, "no ", 3); },
+              testing::ThrowsMessage<lazuli::Error>(testing::StartsWith("no 3")));
+}
+
+struct Base : torch::nn::Module {
+  virtual torch::Tensor forward(const torch::Tensor& x) = 0;
+};
+struct Twice : Base {
+  torch::Tensor forward(const torch::Tensor& x) override { return x * 2; }
+};
+struct Outer : torch::nn::Module {
+  Outer() { inner = register_module("inner", std::shared_ptr<Base>(std::make_shared<Twice>())); }
+  std::shared_ptr<Base> inner;
+};
+
+TEST(TorchLinesTest, ProgramsHaveABaseOfTheirOwn) {
+  Outer outer;
+  outer.to(torch::kCPU, /*non_blocking=*/true);
+  EXPECT_EQ(outer.inner->forward(torch::ones(1)).item<float>(), 2);
+  for (const auto& child : outer.named_children()) EXPECT_EQ(child.key(), "inner");
 }
 
 TEST(TorchLinesTest, InitialisesMatrices) {

@@ -505,6 +505,142 @@ TEST(TorchModuleTest, FunctionsTakeOptionsOfTheirLayers) {
   EXPECT_EQ(torch::nn::Functional([](const torch::Tensor& t) { return t * 2; })(x).sum().item(), 4);
 }
 
+TEST(TorchModuleTest, DictionariesChangeInOrder) {
+  torch::OrderedDict<std::string, int> dict{{"a", 1}, {"b", 2}};
+  dict.insert("c", 3);
+  dict["a"] = 4;
+  EXPECT_EQ(dict[0].value(), 4);
+  EXPECT_EQ(dict.front().key(), "a");
+  EXPECT_EQ(dict.pop("b"), 2);
+  EXPECT_EQ(dict.keys(), (std::vector<std::string>{"a", "c"}));
+  EXPECT_EQ(dict.values(), (std::vector<int>{4, 3}));
+  EXPECT_THAT([&] { dict.insert("a", 1); },
+              testing::ThrowsMessage<lazuli::Error>("OrderedDict: \"a\" is there already"));
+  EXPECT_THAT([&] { dict[7]; },
+              testing::ThrowsMessage<lazuli::Error>("OrderedDict: there is no item 7, it has 2"));
+  torch::OrderedDict<std::string, torch::Tensor> parameters = Net(3)->named_parameters();
+  EXPECT_TRUE(parameters.contains("first.weight"));
+  parameters.erase("first.weight");
+  EXPECT_FALSE(parameters.contains("first.weight"));
+}
+
+TEST(TorchModuleTest, LayersAreClonedResetAndKept) {
+  torch::manual_seed(1);
+  torch::nn::Linear layer(2, 3);
+  const std::shared_ptr<torch::nn::LinearImpl> copy = layer->clone();
+  EXPECT_TRUE(torch::equal(copy->weight, layer->weight));
+  const torch::Tensor weight = layer->weight;
+  layer->reset_parameters();
+  EXPECT_TRUE(weight.is_same(layer->weight));
+  EXPECT_FALSE(torch::equal(copy->weight, layer->weight));
+  torch::serialize::OutputArchive out;
+  layer->save(out);
+  std::stringstream stream;
+  out.save_to(stream);
+  torch::serialize::InputArchive in;
+  in.load_from(stream);
+  copy->load(in);
+  EXPECT_TRUE(torch::equal(copy->weight, layer->weight));
+  EXPECT_EQ(layer->name(), "torch::nn::Linear(in_features=2, out_features=3, bias=true)");
+  EXPECT_EQ(layer->named_parameters().keys(), (std::vector<std::string>{"weight", "bias"}));
+  torch::nn::BatchNorm1d norm(2);
+  norm->forward(torch::rand({4, 2}));
+  norm->reset_running_stats();
+  EXPECT_EQ(norm->running_mean.sum().item<float>(), 0);
+  EXPECT_EQ(norm->running_var.sum().item<float>(), 2);
+}
+
+TEST(TorchModuleTest, SequentialsAreCloned) {
+  torch::nn::Sequential net({{"fc", torch::nn::Linear(2, 2)}, {"act", torch::nn::ReLU()}});
+  const auto copy = std::dynamic_pointer_cast<torch::nn::SequentialImpl>(net->clone());
+  const torch::Tensor x = torch::ones({1, 2}), before = net->forward(x);
+  EXPECT_TRUE(torch::equal(copy->forward(x), before));
+  {
+    const torch::NoGradGuard no_grad;
+    for (torch::Tensor p : copy->parameters()) p.fill_(7);
+  }
+  EXPECT_EQ(copy->forward(x).sum().item<float>(), 42);
+  EXPECT_EQ(copy->ptr(0)->as<torch::nn::Linear>()->weight.sum().item<float>(), 28);
+  EXPECT_TRUE(torch::equal(net->forward(x), before));
+  const torch::nn::AnyModule any(torch::nn::Linear(2, 2));
+  EXPECT_FALSE(any.is_empty());
+  EXPECT_TRUE(torch::nn::AnyModule().is_empty());
+  EXPECT_TRUE(torch::equal(any.clone().forward(x), any.forward<torch::Tensor>(x)));
+}
+
+TEST(TorchModuleTest, FunctionalsTakeOptions) {
+  namespace F = torch::nn::functional;
+  const torch::Tensor x = torch::tensor({-1.0, 2.0});
+  const torch::nn::Functional elu(F::elu, F::ELUFuncOptions().alpha(0.5));
+  EXPECT_NEAR(elu(x)[0].item<float>(), 0.5 * std::expm1(-1.0), 1e-6);
+  const torch::nn::Functional leaky(F::leaky_relu, F::LeakyReLUFuncOptions().negative_slope(0.1));
+  EXPECT_NEAR(leaky->forward(x)[0].item<float>(), -0.1, 1e-6);
+  torch::nn::Sequential net(torch::nn::Functional(F::softmax, F::SoftmaxFuncOptions(0)));
+  EXPECT_NEAR(net->forward(x).sum().item<float>(), 1, 1e-6);
+}
+
+TEST(TorchModuleTest, PoolsAreUndoneAndDrawn) {
+  namespace F = torch::nn::functional;
+  const torch::Tensor x = torch::arange(16, torch::kFloat).view({1, 1, 4, 4});
+  const torch::nn::MaxPool2d pool(torch::nn::MaxPool2dOptions(2));
+  const auto [y, places] = pool->forward_with_indices(x);
+  torch::nn::MaxUnpool2d unpool(torch::nn::MaxUnpool2dOptions(2).stride(2).padding(0));
+  EXPECT_EQ(unpool(y, places).sum().item<float>(), 40);
+  EXPECT_EQ(unpool->forward(y, places, std::vector<int64_t>{5, 5}).size(3), 5);
+  EXPECT_EQ(F::max_unpool2d(y, places, F::MaxUnpool2dFuncOptions(2)).sum().item<float>(), 40);
+  EXPECT_NEAR(F::lp_pool2d(x, F::LPPool2dFuncOptions(2, 2).stride(2))[0][0][0][0].item<float>(),
+              6.480741, 1e-5);
+  EXPECT_EQ(torch::nn::LPPool1d(torch::nn::LPPool1dOptions(2, 3).stride(2))(x[0]).size(2), 1);
+  torch::nn::FractionalMaxPool2d drawn(
+      torch::nn::FractionalMaxPool2dOptions(2).output_ratio(0.5)._random_samples(
+          torch::zeros({1, 1, 2})));
+  EXPECT_EQ(drawn(x).sum().item<float>(), 40);
+  EXPECT_EQ(std::get<1>(drawn->forward_with_indices(x)).sum().item<int>(), 40);
+  EXPECT_EQ(
+      F::fractional_max_pool2d(x, F::FractionalMaxPool2dFuncOptions(2).output_size({2, 2})).size(3),
+      2);
+  const torch::Tensor slope =
+      F::rrelu(-torch::ones(1), F::RReLUFuncOptions().lower(0.1).upper(0.3).training(false));
+  EXPECT_NEAR(slope.item<float>(), -0.2, 1e-6);
+}
+
+TEST(TorchModuleTest, LossesOfDistancesAndOfRareClasses) {
+  namespace F = torch::nn::functional;
+  const auto l1 = [](const torch::Tensor& x, const torch::Tensor& y) {
+    return (x - y).abs().sum(-1);
+  };
+  const torch::Tensor a = torch::tensor({{1.0, 2.0}}), p = torch::tensor({{1.0, 1.0}}),
+                      n = torch::tensor({{2.0, 2.5}});
+  torch::nn::TripletMarginWithDistanceLoss loss(
+      torch::nn::TripletMarginWithDistanceLossOptions().distance_function(l1).margin(2).swap(true));
+  EXPECT_EQ(loss(a, p, n).item<float>(), 1.5);
+  EXPECT_EQ(F::triplet_margin_with_distance_loss(
+                a, p, n, F::TripletMarginWithDistanceLossFuncOptions().distance_function(l1))
+                .item<float>(),
+            0.5);
+  const torch::nn::AdaptiveLogSoftmaxWithLoss softmax(
+      torch::nn::AdaptiveLogSoftmaxWithLossOptions(8, 10, {4, 6}).div_value(2.));
+  const torch::nn::ASMoutput out = softmax(torch::rand({3, 8}), torch::tensor({1, 5, 9}));
+  EXPECT_FLOAT_EQ(out.loss.item<float>(), -out.output.mean().item<float>());
+  EXPECT_EQ(softmax->options.n_classes(), 10);
+}
+
+TEST(TorchModuleTest, OptimisersShowTheirState) {
+  const torch::nn::Linear layer(2, 1);
+  torch::optim::Adam adam(layer->parameters(), 1e-3);
+  EXPECT_TRUE(adam.state().empty());
+  layer(torch::ones({1, 2})).sum().backward();
+  adam.step();
+  EXPECT_EQ(adam.size(), 2U);
+  const auto all = adam.state();
+  EXPECT_EQ(all.size(), 2U);
+  const auto& state = static_cast<const torch::optim::AdamParamState&>(
+      *all.at(layer->weight.unsafeGetTensorImpl()));
+  EXPECT_EQ(state.step(), 1);
+  EXPECT_NEAR(state.exp_avg()[0][0].item<float>(), 0.1, 1e-6);
+  EXPECT_FALSE(state.max_exp_avg_sq().defined());
+}
+
 TEST(TorchModuleTest, TransformersAreHeld) {
   torch::nn::TransformerEncoderLayer layer(
       torch::nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(16).activation(torch::kGELU));

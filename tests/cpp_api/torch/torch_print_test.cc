@@ -97,6 +97,21 @@ TEST(TorchPrintTest, PoolingsPrintTheirWindows) {
   EXPECT_EQ(Line(AdaptiveAvgPool2d(AdaptiveAvgPool2dOptions({1, 2}))),
             "AdaptiveAvgPool2d(output_size=[1, 2])");
   EXPECT_EQ(Line(AdaptiveMaxPool3d(2)), "AdaptiveMaxPool3d(output_size=[2, 2, 2])");
+  EXPECT_EQ(Line(LPPool1d(2, 5)),
+            "LPPool1d(norm_type=2, kernel_size=5, stride=5, ceil_mode=false)");
+  EXPECT_EQ(Line(LPPool2d(LPPool2dOptions(1, {3, 4}).stride({5, 6}).ceil_mode(true))),
+            "LPPool2d(norm_type=1, kernel_size=[3, 4], stride=[5, 6], ceil_mode=true)");
+  EXPECT_EQ(Line(LPPool3d(2, 3)),
+            "LPPool3d(norm_type=2, kernel_size=[3, 3, 3], stride=[3, 3, 3], ceil_mode=false)");
+  EXPECT_EQ(Line(MaxUnpool1d(5)), "MaxUnpool1d(kernel_size=5, stride=5, padding=0)");
+  EXPECT_EQ(Line(MaxUnpool2d(MaxUnpool2dOptions({5, 6}).stride({3, 4}).padding({1, 2}))),
+            "MaxUnpool2d(kernel_size=[5, 6], stride=[3, 4], padding=[1, 2])");
+  EXPECT_EQ(Line(MaxUnpool3d(2)),
+            "MaxUnpool3d(kernel_size=[2, 2, 2], stride=[2, 2, 2], padding=[0, 0, 0])");
+  EXPECT_EQ(Line(FractionalMaxPool2d(FractionalMaxPool2dOptions(3).output_size(2))),
+            "FractionalMaxPool2d()");
+  EXPECT_EQ(Line(RReLU(RReLUOptions().lower(0.24).upper(0.42).inplace(true))),
+            "RReLU(lower=0.24, upper=0.42, inplace=true)");
 }
 
 TEST(TorchPrintTest, OtherLayersPrintTheirOptions) {

@@ -124,6 +124,16 @@ class ModuleDictImpl : public Module, public ItemsByName<HeldModule> {
   }
   // Throws Error(kNotFound).
   const HeldModule& operator[](const std::string& name) const { return At("ModuleDict", name); }
+  // The module, which it forgets.
+  HeldModule pop(const std::string& name, LAZULI_LOC) {
+    HeldModule module = (*this)[name];
+    unregister_module(name, loc);
+    std::erase_if(items_, [&](const auto& item) { return item.first == name; });
+    return module;
+  }
+  void clear(LAZULI_LOC) {
+    for (const std::string& name : keys()) pop(name, loc);
+  }
   // Throws Error(kInvalidArgument) if the module is no T.
   template <class T>
   T& at(const std::string& name) const {
@@ -219,6 +229,9 @@ class ParameterDictImpl : public Module, public ItemsByName<Tensor> {
     unregister(name);
     std::erase_if(items_, [&](const auto& item) { return item.first == name; });
     return parameter;
+  }
+  void clear() {
+    for (const std::string& name : keys()) pop(name);
   }
   void pretty_print(std::ostream& os) const override {
     PrintParameters(os, "ParameterDict", items_);

@@ -1,8 +1,11 @@
 // Optimisers in LibTorch's words: SGD(net->parameters(), SGDOptions(0.01).momentum(0.5)).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,8 +40,38 @@ using ASGDOptions = OptionsOf<lazuli::optim::ASGDOptions>;
 using RpropOptions = OptionsOf<lazuli::optim::RpropOptions>;
 using LionOptions = OptionsOf<lazuli::optim::LionOptions>;
 using AdafactorOptions = OptionsOf<lazuli::optim::AdafactorOptions>;
+using MuonOptions = OptionsOf<lazuli::optim::MuonOptions>;
 using LBFGSOptions = OptionsOf<lazuli::optim::LBFGSOptions>;
 using OptimizerParamGroup = ParamGroup;
+
+// What an optimiser keeps of a parameter, as it is now: read, not written. Tensors that it does not have
+// are undefined, counts that it does not have 0.
+class OptimizerParamState {
+ public:
+  OptimizerParamState(std::unordered_map<std::string, Tensor> tensors, std::int64_t step)
+      : tensors_(std::move(tensors)), step_(step) {}
+  Tensor get(const std::string& name) const {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? Tensor() : found->second;
+  }
+  std::int64_t step() const { return step_; }
+  Tensor momentum_buffer() const { return get("momentum_buffer"); }
+  Tensor exp_avg() const { return get("exp_avg"); }
+  Tensor exp_avg_sq() const { return get("exp_avg_sq"); }
+  Tensor max_exp_avg_sq() const { return get("max_exp_avg_sq"); }
+  Tensor square_avg() const { return get("square_avg"); }
+  Tensor grad_avg() const { return get("grad_avg"); }
+  Tensor sum() const { return get("sum"); }
+
+ private:
+  std::unordered_map<std::string, Tensor> tensors_;
+  std::int64_t step_;
+};
+using SGDParamState = OptimizerParamState;
+using AdamParamState = OptimizerParamState;
+using AdamWParamState = OptimizerParamState;
+using RMSpropParamState = OptimizerParamState;
+using AdagradParamState = OptimizerParamState;
 
 // The optimiser with such options.
 template <class Optimizer, class Options>
@@ -54,6 +87,26 @@ class Named : public Optimizer {
   void load(serialize::InputArchive& archive, LAZULI_LOC) {
     this->load_state_dict(archive.state(), loc);
   }
+  std::size_t size() const { return this->parameters().size(); }
+  // Of the parameters that were updated, by p.unsafeGetTensorImpl().
+  std::unordered_map<const void*, std::unique_ptr<OptimizerParamState>> state() const {
+    const StateDict kept = this->state_dict();
+    std::unordered_map<const void*, std::unique_ptr<OptimizerParamState>> all;
+    for (std::size_t i = 0; i < size(); ++i) {
+      const std::string prefix = std::to_string(i) + ".";
+      std::unordered_map<std::string, Tensor> tensors;
+      for (const auto& [name, tensor] : kept.tensors) {
+        if (name.starts_with(prefix)) tensors.emplace(name.substr(prefix.size()), tensor);
+      }
+      const auto step = kept.metadata.find(prefix + "step");
+      if (tensors.empty() && step == kept.metadata.end()) continue;
+      const double steps = step == kept.metadata.end() ? 0 : std::stod(step->second);
+      all.emplace(this->parameters()[i].unsafeGetTensorImpl(),
+                  std::make_unique<OptimizerParamState>(std::move(tensors),
+                                                        static_cast<std::int64_t>(steps)));
+    }
+    return all;
+  }
 };
 using SGD = Named<lazuli::optim::SGD, SGDOptions>;
 using Adam = Named<lazuli::optim::Adam, AdamOptions>;
@@ -68,6 +121,7 @@ using ASGD = Named<lazuli::optim::ASGD, ASGDOptions>;
 using Rprop = Named<lazuli::optim::Rprop, RpropOptions>;
 using Lion = Named<lazuli::optim::Lion, LionOptions>;
 using Adafactor = Named<lazuli::optim::Adafactor, AdafactorOptions>;
+using Muon = Named<lazuli::optim::Muon, MuonOptions>;
 using LBFGS = Named<lazuli::optim::LBFGS, LBFGSOptions>;
 
 // --- schedules: made of numbers in a row, kept up by step()

@@ -203,9 +203,9 @@ class Executors final : private ir::ForkParticipant {
     for (Executor* e = first_.load(std::memory_order_acquire); e != nullptr; e = e->next_) f(*e);
   }
 
-  // Exit handlers run in reverse order of registration, and libraries make what they use in their
-  // first run: once when a device gets its thread and once after its first run, so that the thread
-  // stops before any of that is destroyed.
+  // Exit handlers run in reverse order of registration, and libraries make what they use when they
+  // plan and in their first run: once when a device gets its thread, once when it gets its first
+  // run, and once after it, so that the thread stops before any of that is destroyed.
   static void StopAtExit() {
     std::atexit([] { Get().ForEach([](Executor& e) { e.Stop(); }); });
   }
@@ -281,7 +281,9 @@ uint64_t Executor::Submit(Entry run) noexcept {
   bytes_in_flight_ += run.front().bytes;
   queue_.splice(queue_.end(), run);
   const uint64_t number = ++submitted_count_;
+  const bool first = !std::exchange(has_had_work_, true);
   lock.unlock();
+  if (first) Executors::StopAtExit();
   submitted_.notify_one();
   return number;
 }

@@ -89,6 +89,7 @@ class Executor {
   int64_t bytes_in_flight_ = 0;
   // Written under the lock.
   std::atomic<uint64_t> submitted_count_;
+  bool has_had_work_ = false;
   std::atomic<uint64_t> finished_count_;
   bool stopping_ = false;
   ProgramPtr running_;  // null: nothing runs

@@ -152,7 +152,7 @@ def test_an_error_in_a_step_leaves_the_process_usable():
 @pytest.mark.parametrize("call, message", [
     (lambda x: x.size("a"), "size: takes () or (dim: int), not (str)"),
     (lambda x: lz.sync(wait=[1]), "sync: takes (wait: bool = False), not (wait: list)"),
-    (lambda x: lz.Device(3), "Device: takes () or (name: str), not (int)"),
+    (lambda x: lz.Device(3), "Device: takes () or (name: str) or (type: str, index: int), not (int)"),
     (lambda x: setattr(x, "name", 3), "name: takes "),
     (lambda x: x.register_hook(4), "register_hook: takes (hook: "),
     (lambda x: lz.autograd.grad(x, [3]), "grad: takes "),

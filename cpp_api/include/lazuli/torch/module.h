@@ -403,7 +403,7 @@ class Module : public lazuli::nn::Module, public Parent {
   }
   static void Collect(const std::string& name, const HeldModule& held,
                       std::vector<std::pair<std::string, std::shared_ptr<Module>>>& all) {
-    all.emplace_back(name, std::shared_ptr<Module>(new Module(held)));
+    all.emplace_back(name, std::make_shared<Module>(Module(held)));
     for (const auto& [child_name, child] : held.named_children())
       Collect(Joined(name, child_name), child, all);
   }

@@ -35,6 +35,7 @@
 #include "ir/support/span.h"
 #include "ir/support/status.h"
 #include "ir/support/text_file.h"
+#include "ir/types/leaves.h"
 
 namespace lazuli::cpu {
 namespace {
@@ -391,6 +392,21 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
   return result;
 }
 
+namespace {
+
+// Whether element i of the operand lies where element i of each result would: an in-place result
+// with wider elements would cover operand elements that are still to be read.
+bool HasWidthOfResults(const Instruction& fusion, std::size_t operand) {
+  const Shape& shape = fusion.operand(static_cast<int64_t>(operand))->shape();
+  bool same = true;
+  ForEachLeaf(fusion.shape(), [&](const Shape& leaf) {
+    same = same && ByteWidth(leaf.dtype()) == ByteWidth(shape.dtype());
+  });
+  return same;
+}
+
+}  // namespace
+
 std::unique_ptr<Thunk> MakeKernelThunk(const Instruction& fusion,
                                        std::shared_ptr<const Kernel> kernel,
                                        std::vector<BufferId> operands,
@@ -402,7 +418,7 @@ std::unique_ptr<Thunk> MakeKernelThunk(const Instruction& fusion,
   std::vector<BufferUse> uses;
   for (std::size_t i = 0; i < operands.size(); ++i)
     uses.push_back({.buffer = operands[i],
-                    .in_place = shape.in_place[i] != 0,
+                    .in_place = shape.in_place[i] != 0 && HasWidthOfResults(fusion, i),
                     .by_part = shape.outermost > 0 && shape.by_part[i] != 0});
   for (BufferId id : results) {
     uses.push_back(

@@ -513,6 +513,9 @@ Tensor Logit(const Tensor& in, std::optional<double> eps) {
 
 Tensor NanToNum(const Tensor& x, std::optional<double> nan, std::optional<double> posinf,
                 std::optional<double> neginf) {
+  if (IsComplex(x.dtype())) {
+    return Complex(NanToNum(Real(x), nan, posinf, neginf), NanToNum(Imag(x), nan, posinf, neginf));
+  }
   if (!IsFloat(x.dtype())) return Clone(x);
   const double most = FiniteMax(x.dtype());
   const Tensor numbers = Where(Ne(x, x), Constant(nan.value_or(0), x.dtype()), x);

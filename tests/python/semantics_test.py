@@ -76,6 +76,7 @@ VALUES = {
     "r = [tuple(t.shape) for t in lz.zeros(2, 0).cummax(0)]": [(2, 0)] * 2, "r = [tuple(t.shape) for t in lz.zeros(0).cummin(0)]": [(0,)] * 2,
     **{f"r = [tuple(t.shape) for t in lz.zeros(2, 0).{f}]": [(0,)] * 2 for f in ("median(0)", "nanmedian(0)", "mode(0)", "kthvalue(1, 0)")},
     "r = tuple(lz.gather(lz.zeros(0), 0, I[:0]).shape)": (0,),
+    "r = lz.tensor([complex(lz.nan, lz.inf)], dtype=lz.complex64).nan_to_num(posinf=2.0)": [2j],
     "r = lz.tensor([lz.nan, 1, -2, 0]).cummin(0).indices": [0, 0, 0, 0], "r = lz.tensor([1, lz.nan, -2, 0]).cummax(0).indices": [0, 1, 1, 1],
     "r = tuple(F.fractional_max_pool3d(lz.ones(0, 2, 4, 4, 4), 2, output_size=2).shape)": (0, 2, 2, 2, 2),
     "r = tuple(F.fractional_max_pool2d(lz.ones(1, 2, 4, 4), 2, output_ratio=0.5).shape)": (1, 2, 2, 2),

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "backend/client/scratch_plan.h"
@@ -195,7 +196,6 @@ class Executors final : private ir::ForkParticipant {
     auto* const made = std::unique_ptr<Executor>(new Executor(device, runs_before_fork_)).release();
     made->next_ = first_;
     first_.store(made, std::memory_order_release);
-    StopAtExit();
     return *made;
   }
   template <class F>
@@ -203,12 +203,18 @@ class Executors final : private ir::ForkParticipant {
     for (Executor* e = first_.load(std::memory_order_acquire); e != nullptr; e = e->next_) f(*e);
   }
 
-  // Exit handlers run in reverse order of registration, and libraries make what they use when they
-  // plan and in their first run: once when a device gets its thread, once when it gets its first
-  // run, and once after it, so that the thread stops before any of that is destroyed.
   static void StopAtExit() {
     std::atexit([] { Get().ForEach([](Executor& e) { e.Stop(); }); });
   }
+  // Exit handlers run in reverse order of registration: what libraries made while they planned or
+  // ran goes before StopAtExit's turn comes. What the thread that exits has of its own goes before
+  // all of them.
+  struct WaitsAtItsEnd {
+    WaitsAtItsEnd() = default;
+    WaitsAtItsEnd(const WaitsAtItsEnd&) = delete;
+    WaitsAtItsEnd& operator=(const WaitsAtItsEnd&) = delete;
+    ~WaitsAtItsEnd() { Executor::WaitForAll(nullptr); }
+  };
 
  private:
   Executor* Find(backend::Device device) const {
@@ -265,10 +271,10 @@ absl::Status Executor::Wait(const Context::LastRuns& runs) {
 }
 
 Executor::Executor(backend::Device device, uint64_t runs_before)
-    : device_(device),
-      submitted_count_(runs_before),
-      finished_count_(runs_before),
-      thread_([this] { Loop(); }) {}
+    : device_(device), submitted_count_(runs_before), finished_count_(runs_before) {
+  // It never ends: what libraries have of their own in it would look for what went at exit.
+  std::thread([this] { Loop(); }).detach();
+}
 
 void Executor::Admit() {
   std::unique_lock lock(mu_);
@@ -277,6 +283,7 @@ void Executor::Admit() {
 }
 
 uint64_t Executor::Submit(Entry run) noexcept {
+  thread_local const Executors::WaitsAtItsEnd waits;
   std::unique_lock lock(mu_);
   bytes_in_flight_ += run.front().bytes;
   queue_.splice(queue_.end(), run);
@@ -329,14 +336,13 @@ void Executor::Loop() {
   ir::StepOfRun().Set(&step_);
   // A loop that reads its loss records the next step in less time than waking takes.
   constexpr int kIdleSpins = 4 * ir::kWakeSpins;
-  bool has_run = false, has_track = false;
+  bool has_track = false;
   while (true) {
     Entry entry;
     ir::SpinUntil([this] { return submitted_count_ != finished_count_; }, kIdleSpins);
     {
       std::unique_lock lock(mu_);
-      submitted_.wait(lock, [this] { return !queue_.empty() || stopping_; });
-      if (stopping_) return;
+      submitted_.wait(lock, [this] { return !queue_.empty() && !stopping_; });
       entry.splice(entry.begin(), queue_, queue_.begin());
       running_ = entry.front().program;
       running_site_ = entry.front().site;
@@ -346,7 +352,6 @@ void Executor::Loop() {
     if (ir::IsTracing() && !std::exchange(has_track, true))
       ir::NameTrack(device_.ToString(), /*device=*/true);
     Execute(run);
-    if (!std::exchange(has_run, true)) Executors::StopAtExit();
     const int64_t bytes = run.bytes;
     {
       std::lock_guard lock(mu_);
@@ -375,14 +380,10 @@ void Executor::Execute(Run& run) {
 }
 
 void Executor::Stop() {
-  {
-    std::lock_guard lock(mu_);
-    if (stopping_) return;
-    stopping_ = true;
-  }
-  submitted_.notify_all();
+  std::unique_lock lock(mu_);
+  stopping_ = true;
   finished_.notify_all();
-  thread_.join();
+  finished_.wait(lock, [this] { return running_ == nullptr; });
 }
 
 }  // namespace lazuli::lazy

@@ -14,7 +14,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "lazy/execution/program.h"
 #include "lazy/tensor/context.h"
@@ -76,8 +75,8 @@ class Executor {
  private:
   friend class Executors;
   Executor(backend::Device device, uint64_t runs_before);
-  void Loop();
-  void Stop();
+  [[noreturn]] void Loop();
+  void Stop();  // lets what runs end, and nothing more begin
   static void Execute(Run& run);
 
   const backend::Device device_;
@@ -96,7 +95,6 @@ class Executor {
   SiteId running_site_ = ir::kNoSite;
   std::atomic<int32_t> step_{0};  // of it
   Executor* next_ = nullptr;      // of another device
-  std::thread thread_;
 };
 
 }  // namespace lazuli::lazy

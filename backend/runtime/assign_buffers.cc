@@ -114,9 +114,9 @@ class BufferAssigner {
   // is none.
   template <class Accept>
   BufferId InPlaceSource(const Thunk& thunk, const BufferUse& target, Accept&& accept) const {
-    if (!target.write || !target.in_place) return -1;
+    if (!target.write || target.in_place == 0) return -1;
     for (const BufferUse& use : thunk.uses()) {
-      if (!use.write && use.in_place &&
+      if (!use.write && use.in_place == target.in_place &&
           program_.slot(use.buffer).bytes == program_.slot(target.buffer).bytes &&
           accept(use.buffer)) {
         return use.buffer;
@@ -158,13 +158,13 @@ class BufferAssigner {
     if (last_[parameter] < first_[output]) return true;
     if (last_[parameter] > first_[output]) return false;
     const Thunk& thunk = *sequence_.thunks[static_cast<std::size_t>(first_[output])];
-    bool source = false, target = false;
+    int64_t source = 0, target = 0;
     for (const BufferUse& use : thunk.uses()) {
-      if (use.buffer == parameter && !use.in_place) return false;
-      source |= use.buffer == parameter && use.in_place;
-      target |= use.buffer == output && use.in_place;
+      if (use.buffer == parameter && use.in_place == 0) return false;
+      if (use.buffer == parameter) source = use.in_place;
+      if (use.buffer == output) target = use.in_place;
     }
-    return source && target;
+    return source != 0 && source == target;
   }
 
   ThunkProgram& program_;

@@ -394,15 +394,9 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
 
 namespace {
 
-// Whether element i of the operand lies where element i of each result would: an in-place result
-// with wider elements would cover operand elements that are still to be read.
-bool HasWidthOfResults(const Instruction& fusion, std::size_t operand) {
-  const Shape& shape = fusion.operand(static_cast<int64_t>(operand))->shape();
-  bool same = true;
-  ForEachLeaf(fusion.shape(), [&](const Shape& leaf) {
-    same = same && ByteWidth(leaf.dtype()) == ByteWidth(shape.dtype());
-  });
-  return same;
+// Of the elements of the shape's leaves, in bytes.
+void AppendWidths(const Shape& shape, std::vector<int64_t>& widths) {
+  ForEachLeaf(shape, [&](const Shape& leaf) { widths.push_back(ByteWidth(leaf.dtype())); });
 }
 
 }  // namespace
@@ -413,17 +407,19 @@ std::unique_ptr<Thunk> MakeKernelThunk(const Instruction& fusion,
                                        std::vector<BufferId> results, BufferId scratch) {
   auto compiled = std::static_pointer_cast<const CompiledKernel>(std::move(kernel));
   const KernelShape& shape = compiled->shape();
-  const bool any_in_place =
-      std::find(shape.in_place.begin(), shape.in_place.end(), 1) != shape.in_place.end();
+  std::vector<int64_t> widths;
+  for (const Instruction* operand : fusion.operands()) AppendWidths(operand->shape(), widths);
+  AppendWidths(fusion.shape(), widths);
   std::vector<BufferUse> uses;
   for (std::size_t i = 0; i < operands.size(); ++i)
     uses.push_back({.buffer = operands[i],
-                    .in_place = shape.in_place[i] != 0 && HasWidthOfResults(fusion, i),
+                    .in_place = shape.in_place[i] != 0 ? widths[i] : 0,
                     .by_part = shape.outermost > 0 && shape.by_part[i] != 0});
-  for (BufferId id : results) {
-    uses.push_back(
-        {.buffer = id, .write = true, .in_place = any_in_place, .by_part = shape.outermost > 0});
-  }
+  for (std::size_t r = 0; r < results.size(); ++r)
+    uses.push_back({.buffer = results[r],
+                    .write = true,
+                    .in_place = widths[operands.size() + r],
+                    .by_part = shape.outermost > 0});
   if (scratch >= 0) uses.push_back({.buffer = scratch, .write = true});
   std::vector<BufferId> args = std::move(operands);
   args.insert(args.end(), results.begin(), results.end());

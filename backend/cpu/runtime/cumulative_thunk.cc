@@ -13,9 +13,9 @@ class CumulativeThunk final : public Thunk {
   CumulativeThunk(const hlo::Instruction& i, const hlo::Cumulative& along, hlo::CumulativeLoop loop,
                   const std::vector<BufferId>& operands, BufferId result)
       : Thunk(ThunkInfo::Of("cumulative", i),
-              {{.buffer = operands[0], .in_place = true},
+              {{.buffer = operands[0], .in_place = ByteWidth(i.shape().dtype())},
                {.buffer = operands[1]},
-               {.buffer = result, .write = true, .in_place = true}}),
+               {.buffer = result, .write = true, .in_place = ByteWidth(i.shape().dtype())}}),
         lines_(i.shape(), along),
         loop_(loop),
         x_(operands[0]),

@@ -76,7 +76,7 @@ class UpdateThunk final : public Thunk {
  public:
   UpdateThunk(const hlo::Instruction& i, const std::vector<BufferId>& operands, BufferId result,
               const WindowPlace& place)
-      : Thunk(ThunkInfo::Of("dynamic-update-slice", i), Uses(operands, result)),
+      : Thunk(ThunkInfo::Of("dynamic-update-slice", i), Uses(i, operands, result)),
         place_(place),
         copy_(ByteWidth(i.shape().dtype()), i.operand(1)->shape().dims(),
               i.operand(1)->shape().strides(), i.shape().strides()),
@@ -99,10 +99,12 @@ class UpdateThunk final : public Thunk {
   }
 
  private:
-  static std::vector<BufferUse> Uses(const std::vector<BufferId>& operands, BufferId result) {
+  static std::vector<BufferUse> Uses(const hlo::Instruction& i,
+                                     const std::vector<BufferId>& operands, BufferId result) {
+    const int64_t width = ByteWidth(i.shape().dtype());
     std::vector<BufferUse> uses = Reads(operands);
-    uses[0].in_place = true;
-    uses.push_back({.buffer = result, .write = true, .in_place = true});
+    uses[0].in_place = width;
+    uses.push_back({.buffer = result, .write = true, .in_place = width});
     return uses;
   }
 

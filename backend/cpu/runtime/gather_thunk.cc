@@ -336,10 +336,11 @@ class ScatterThunk final : public Thunk {
  public:
   ScatterThunk(const Instruction& i, WindowPlan plan, Combiner combiner,
                const std::vector<BufferId>& operands, BufferId result)
-      : Thunk(ThunkInfo::Of("scatter", i), {{.buffer = operands[0], .in_place = true},
-                                            {.buffer = operands[1]},
-                                            {.buffer = operands[2]},
-                                            {.buffer = result, .write = true, .in_place = true}}),
+      : Thunk(ThunkInfo::Of("scatter", i),
+              {{.buffer = operands[0], .in_place = ByteWidth(i.shape().dtype())},
+               {.buffer = operands[1]},
+               {.buffer = operands[2]},
+               {.buffer = result, .write = true, .in_place = ByteWidth(i.shape().dtype())}}),
         plan_(std::move(plan)),
         combiner_(combiner),
         elements_(combiner.elements != nullptr && plan_.runs().size() == 1 &&

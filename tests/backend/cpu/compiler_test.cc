@@ -171,6 +171,40 @@ TEST(CompilerTest, TheGradientOfPoolingTakesThePooledArraysMemory) {
   EXPECT_EQ(offsets.size(), 1U);
 }
 
+// As many bytes, but each result would cover an element that is still to be read.
+TEST(CompilerTest, WiderResultsTakeNoOperandsMemory) {
+  if (!KernelsAvailable()) GTEST_SKIP() << "needs LLVM";
+  const auto offsets = [](std::string_view result) {
+    const ThunkProgram program = Compile(Str(R"(
+      less_s32 { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT r = pred[] compare(a, b), direction=LT }
+      less_s64 { a = s64[] parameter(0)  b = s64[] parameter(1)  ROOT r = pred[] compare(a, b), direction=LT }
+      ENTRY main {
+        x = f32[4,4] parameter(0)
+        v = f32[4] parameter(1)
+        e = f32[4] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        )",
+                                             result, "}"));
+    std::set<int64_t> found;
+    for (const auto& thunk : program.entry().thunks) {
+      if (thunk->info().kind != "kernel") continue;
+      for (const BufferUse& use : thunk->uses()) {
+        for (const FrameBuffer& temporary : program.entry().temporaries)
+          if (temporary.buffer == use.buffer) found.insert(temporary.offset);
+      }
+    }
+    return found.size();
+  };
+  EXPECT_EQ(offsets(R"(
+        s = f32[2] slice(e), slice={[0:2]}
+        r = s64[2] convert(s)
+        ROOT d = s64[2] sort(r), dimensions={0}, to_apply=less_s64)"),
+            2U);
+  EXPECT_EQ(offsets(R"(
+        r = s32[4] convert(e)
+        ROOT d = s32[4] sort(r), dimensions={0}, to_apply=less_s32)"),
+            1U);
+}
+
 TEST(CompilerTest, AChainWorksInPlaceWhereEachPartDoes) {
   if (!Optimises()) GTEST_SKIP() << "needs LLVM and oneDNN";
   const ThunkProgram program = Compile(R"(

@@ -8,8 +8,8 @@
 namespace lazuli::npu {
 
 LaunchSpans::LaunchSpans(const DeviceProgram& program, Observer* next)
-    : program_(program),
-      next_(next),
+    : ForwardingObserver(next),
+      program_(program),
       start_(ir::internal::NowNs()),
       cycles_(program.origins.size()) {}
 
@@ -30,24 +30,7 @@ void LaunchSpans::OnSlice(const Slice& slice) {
   const std::vector<DebugLine>& debug = program_.program->program.debug;
   if (slice.track != kSequencerTrack && slice.pc < debug.size())
     cycles_[debug[slice.pc].origin] += slice.end - slice.start;
-  if (next_ != nullptr) next_->OnSlice(slice);
-}
-void LaunchSpans::OnDelay(int device, int core, int track, int64_t end, int64_t done) {
-  if (next_ != nullptr) next_->OnDelay(device, core, track, end, done);
-}
-void LaunchSpans::OnWork(int device, int core, uint32_t pc, const Counters& work) {
-  if (next_ != nullptr) next_->OnWork(device, core, pc, work);
-}
-void LaunchSpans::OnSignal(int device, int core, int semaphore, int value, int64_t cycle, int track,
-                           uint32_t pc) {
-  if (next_ != nullptr) next_->OnSignal(device, core, semaphore, value, cycle, track, pc);
-}
-void LaunchSpans::OnWait(int device, int core, int semaphore, int value, int64_t cycle, int track,
-                         uint32_t pc) {
-  if (next_ != nullptr) next_->OnWait(device, core, semaphore, value, cycle, track, pc);
-}
-void LaunchSpans::OnAccess(const Access& access, int64_t cycle) {
-  if (next_ != nullptr) next_->OnAccess(access, cycle);
+  ForwardingObserver::OnSlice(slice);
 }
 
 }  // namespace lazuli::npu

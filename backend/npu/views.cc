@@ -35,7 +35,8 @@ Views::Views(std::string report, std::string trace, int64_t most_slices)
       most_slices_(most_slices) {}
 
 Views::Launch::Launch(Views& views, const Program& program, const Card& card, int device)
-    : views_(views),
+    : ForwardingObserver(nullptr),
+      views_(views),
       device_(device),
       begin_(static_cast<int64_t>(card.totals().seconds() *
                                   static_cast<double>(card.config().clock_mhz) * 1e6)),
@@ -44,6 +45,7 @@ Views::Launch::Launch(Views& views, const Program& program, const Card& card, in
   if (!views.trace_.empty() && views.slices_ < views.most_slices_)
     trace_ = std::make_unique<Trace>(program, card.config(),
                                      static_cast<std::size_t>(views.most_slices_ - views.slices_));
+  set_next(trace_.get());
 }
 
 Views::Launch::~Launch() {
@@ -59,25 +61,15 @@ Views::Launch::~Launch() {
 void Views::Launch::OnSlice(const Slice& slice) {
   ++seen_;
   profile_.OnSlice(slice);
-  if (trace_ != nullptr) trace_->OnSlice(slice);
+  ForwardingObserver::OnSlice(slice);
 }
 void Views::Launch::OnDelay(int device, int core, int track, int64_t end, int64_t done) {
   profile_.OnDelay(device, core, track, end, done);
-  if (trace_ != nullptr) trace_->OnDelay(device, core, track, end, done);
+  ForwardingObserver::OnDelay(device, core, track, end, done);
 }
 void Views::Launch::OnWork(int device, int core, uint32_t pc, const Counters& work) {
   profile_.OnWork(device, core, pc, work);
-}
-void Views::Launch::OnSignal(int device, int core, int semaphore, int value, int64_t cycle,
-                             int track, uint32_t pc) {
-  if (trace_ != nullptr) trace_->OnSignal(device, core, semaphore, value, cycle, track, pc);
-}
-void Views::Launch::OnWait(int device, int core, int semaphore, int value, int64_t cycle, int track,
-                           uint32_t pc) {
-  if (trace_ != nullptr) trace_->OnWait(device, core, semaphore, value, cycle, track, pc);
-}
-void Views::Launch::OnAccess(const Access& access, int64_t cycle) {
-  if (trace_ != nullptr) trace_->OnAccess(access, cycle);
+  ForwardingObserver::OnWork(device, core, pc, work);
 }
 
 // In the names of the devices' processes, and where the slices end.

@@ -26,8 +26,8 @@ class Views {
   // Of all traces together at most so many slices are kept.
   Views(std::string report, std::string trace, int64_t most_slices = 100000);
 
-  // Watches one launch: an observer for its run.
-  class Launch final : public Observer {
+  // Watches one launch, for the report and before the trace.
+  class Launch final : public ForwardingObserver {
    public:
     Launch(Views& views, const Program& program, const Card& card, int device);
     ~Launch() override;
@@ -37,11 +37,6 @@ class Views {
     void OnSlice(const Slice& slice) override;
     void OnDelay(int device, int core, int track, int64_t end, int64_t done) override;
     void OnWork(int device, int core, uint32_t pc, const Counters& work) override;
-    void OnSignal(int device, int core, int semaphore, int value, int64_t cycle, int track,
-                  uint32_t pc) override;
-    void OnWait(int device, int core, int semaphore, int value, int64_t cycle, int track,
-                uint32_t pc) override;
-    void OnAccess(const Access& access, int64_t cycle) override;
 
    private:
     Views& views_;

@@ -61,7 +61,7 @@ std::string OriginOf(const hlo::Instruction& i) {
   const hlo::Metadata& m = i.metadata();
   std::string name = Str(OpcodeText(i.opcode()), " ", i.name());
   if (!m.op_name.empty()) name += Str(" ", m.op_name);
-  if (!m.source_file.empty()) name += Str(" (", m.source_file, ":", m.source_line, ")");
+  if (const std::string place = m.place(); !place.empty()) name += Str(" (", place, ")");
   return name;
 }
 

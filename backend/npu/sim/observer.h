@@ -83,4 +83,39 @@ class Observer {
   virtual void OnAccess(const Access&, int64_t /*cycle*/) {}
 };
 
+// Hands on what it sees, if anybody is behind it: for observers that look at some of it.
+class ForwardingObserver : public Observer {
+ public:
+  void OnSlice(const Slice& slice) override {
+    if (next_ != nullptr) next_->OnSlice(slice);
+  }
+  void OnDelay(int device, int core, int track, int64_t end, int64_t done) override {
+    if (next_ != nullptr) next_->OnDelay(device, core, track, end, done);
+  }
+  void OnWork(int device, int core, uint32_t pc, const Counters& work) override {
+    if (next_ != nullptr) next_->OnWork(device, core, pc, work);
+  }
+  void OnSignal(int device, int core, int semaphore, int value, int64_t cycle, int track,
+                uint32_t pc) override {
+    if (next_ != nullptr) next_->OnSignal(device, core, semaphore, value, cycle, track, pc);
+  }
+  void OnWait(int device, int core, int semaphore, int value, int64_t cycle, int track,
+              uint32_t pc) override {
+    if (next_ != nullptr) next_->OnWait(device, core, semaphore, value, cycle, track, pc);
+  }
+  void OnMark(int device, int core, int64_t number, int64_t cycle) override {
+    if (next_ != nullptr) next_->OnMark(device, core, number, cycle);
+  }
+  void OnAccess(const Access& access, int64_t cycle) override {
+    if (next_ != nullptr) next_->OnAccess(access, cycle);
+  }
+
+ protected:
+  explicit ForwardingObserver(Observer* next) : next_(next) {}
+  void set_next(Observer* next) { next_ = next; }
+
+ private:
+  Observer* next_;
+};
+
 }  // namespace lazuli::npu

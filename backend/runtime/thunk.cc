@@ -17,11 +17,9 @@ ThunkInfo ThunkInfo::Of(std::string_view kind, const hlo::Instruction& instructi
   ThunkInfo info{.kind = kind,
                  .name = instruction.name(),
                  .op = metadata.op_type,
-                 .source = {},
+                 .source = metadata.place(),
                  .scope = metadata.op_name};
   if (info.op.empty()) info.op = hlo::OpcodeText(instruction.opcode());
-  if (!metadata.source_file.empty())
-    info.source = Str(metadata.source_file, ":", metadata.source_line);
   if (!RunsThunks(instruction.opcode())) {
     info.flops = WorkOf(instruction).flops;
     info.bytes = BytesMoved(instruction);

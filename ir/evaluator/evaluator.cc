@@ -364,22 +364,17 @@ const ir::SpanLabel& SpanLabelOf(const Instruction& instruction) {
                       .op = metadata.op_type,
                       .scope = metadata.op_name};
   if (label.op.empty()) label.op = OpcodeText(instruction.opcode());
-  if (const std::string& file = metadata.source_file; !file.empty())
-    label.source = Str(file.substr(file.rfind('/') + 1), ":", metadata.source_line);
+  const std::string place = metadata.place();
+  label.source = place.substr(place.rfind('/') + 1);
   return ir::KeepLabel(std::move(label));
 }
 
 }  // namespace
 
 absl::StatusOr<Literal> Evaluation::Run(const Instruction& instruction, Operands operands) {
-  if (traced_ && ir::IsTracing()) [[unlikely]] {
-    const ir::TraceSpan span(SpanLabelOf(instruction));
-    return RunLocated(instruction, operands);
-  }
-  return RunLocated(instruction, operands);
-}
-
-absl::StatusOr<Literal> Evaluation::RunLocated(const Instruction& instruction, Operands operands) {
+  std::optional<ir::TraceSpan> span;
+  if (traced_ && ir::IsTracing()) [[unlikely]]
+    span.emplace(SpanLabelOf(instruction));
   absl::StatusOr<Literal> result = RunUnlocated(instruction, operands);
   return result.ok() ? std::move(result) : AtInstruction(result.status(), instruction);
 }
@@ -391,10 +386,7 @@ absl::Status AtInstruction(const absl::Status& status, const Instruction& instru
                            : !metadata.op_type.empty()
                                ? metadata.op_type
                                : Str(OpcodeText(instruction.opcode()), " %", instruction.name());
-  const std::string place = metadata.source_file.empty()
-                                ? std::string()
-                                : Str(metadata.source_file, ":", metadata.source_line);
-  return ir::AddPlace(status, name, place);
+  return ir::AddPlace(status, name, metadata.place());
 }
 
 absl::StatusOr<Literal> Evaluate(const Module& module, absl::Span<const Literal* const> arguments,

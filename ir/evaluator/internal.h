@@ -44,7 +44,6 @@ class Evaluation {
  private:
   struct Plan;
   const Plan& PlanOf(const Computation& computation);
-  absl::StatusOr<Literal> RunLocated(const Instruction& instruction, Operands operands);
   absl::StatusOr<Literal> RunUnlocated(const Instruction& instruction, Operands operands);
 
   HostTransfers* transfers_;

@@ -19,6 +19,7 @@
 #include "ir/hlo/opcode.h"
 #include "ir/hlo/stack_frames.h"
 #include "ir/support/status.h"
+#include "ir/support/str.h"
 #include "ir/types/shape.h"
 
 namespace lazuli::hlo {
@@ -34,6 +35,10 @@ struct Metadata {
   std::string source_file;
   int32_t source_line = 0;
   int32_t stack_frame = 0;  // of the module's stack_frames(); 0 for none
+  // "/home/me/train.py:41", or empty.
+  std::string place() const {
+    return source_file.empty() ? std::string() : Str(source_file, ":", source_line);
+  }
   bool empty() const {
     return op_type.empty() && op_name.empty() && source_file.empty() && source_line == 0 &&
            stack_frame == 0;

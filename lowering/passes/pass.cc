@@ -41,8 +41,8 @@ class Depth {
 
 // What cannot be written is said once, and nothing more goes into that folder.
 void Dump(const hlo::Module& module, std::string_view pass) {
-  const bool torchs = flags().dump_dir().empty();
-  const std::string& folder = torchs ? flags().dump_graph_prefix() : flags().dump_dir();
+  const bool has_own = !flags().dump_dir().empty();
+  const std::string& folder = has_own ? flags().dump_dir() : flags().dump_graph_prefix();
   static std::atomic<std::size_t> unusable{0};  // a hash of the folder
   const std::size_t hash = std::hash<std::string>()(folder);
   if (folder.empty() || unusable == hash) return;
@@ -51,7 +51,7 @@ void Dump(const hlo::Module& module, std::string_view pass) {
   const absl::Status status = WriteTextFile(
       Str(folder, "/", module.name(), "/", number, pass, ".hlo"), hlo::ToString(module));
   if (!status.ok()) unusable = hash;
-  ir::SayOnce(Prefixed(status, torchs ? "TF_DUMP_GRAPH_PREFIX: " : "LAZULI_DUMP_DIR: "));
+  ir::SayOnce(Prefixed(status, has_own ? "LAZULI_DUMP_DIR: " : "TF_DUMP_GRAPH_PREFIX: "));
 }
 
 // What a pass is held to when it says "changed". Computations that nothing reaches are not in the

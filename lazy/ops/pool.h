@@ -2,7 +2,10 @@
 // and columns beyond the padding (ceil_mode); nothing there counts.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "lazy/ops/functions.h"
@@ -78,5 +81,9 @@ Tensor MeanOfIntegers(const Tensor& sum, const Tensor& count, DType dtype);
 // Sums of integers divided by how many elements count, or by a divisor, rounded towards 0.
 Tensor MeansOfIntegerWindows(const Tensor& x, const Pool2dAttrs& a, bool count_padding,
                              std::optional<int64_t> divisor);
+
+// One number for each of n dims: the only one stands for all, none for the fallback.
+Dims OneForEachDim(std::string_view op, std::string_view what, absl::Span<const int64_t> given,
+                   std::size_t n, const Dims& fallback);
 
 }  // namespace lazuli::lazy

@@ -12,16 +12,17 @@
 #include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
-namespace {
 
-Dims Three(std::string_view op, std::string_view what, absl::Span<const int64_t> given,
-           const Dims& fallback) {
-  if (given.empty()) return fallback;
-  if (given.size() == 1) return Dims(3, given[0]);
-  if (given.size() == 3) return Dims(given.begin(), given.end());
+Dims OneForEachDim(std::string_view op, std::string_view what, absl::Span<const int64_t> given,
+                   std::size_t n, const Dims& fallback) {
+  if (given.empty() && !fallback.empty()) return fallback;
+  if (given.size() == 1) return Dims(n, given[0]);
+  if (given.size() == n) return Dims(given.begin(), given.end());
   ThrowRecordError(
-      op, InvalidArgument(what, " must be one number or three, not (", Join(given, ", "), ")"));
+      op, InvalidArgument(what, " must be one number or ", n, ", not (", Join(given, ", "), ")"));
 }
+
+namespace {
 
 struct Volumes {
   Dims kernel, stride, padding;
@@ -36,8 +37,9 @@ Volumes CheckedVolumes(std::string_view op, const Tensor& x, absl::Span<const in
         op, InvalidArgument("takes x [N, C, D, H, W] of which only N may be 0, not ", x.shape()));
   }
   if (kernel.empty()) ThrowRecordError(op, InvalidArgument("kernel has no numbers"));
-  const Dims size = Three(op, "kernel", kernel, {});
-  Volumes v{size, Three(op, "stride", stride, size), Three(op, "padding", padding, {0, 0, 0})};
+  const Dims size = OneForEachDim(op, "kernel", kernel, 3, {});
+  Volumes v{size, OneForEachDim(op, "stride", stride, 3, size),
+            OneForEachDim(op, "padding", padding, 3, {0, 0, 0})};
   for (std::size_t i = 0; i < 3; ++i) {
     if (v.kernel[i] < 1 || v.stride[i] < 1 || v.padding[i] < 0 || v.padding[i] * 2 > v.kernel[i]) {
       ThrowRecordError(
@@ -196,7 +198,7 @@ std::pair<Tensor, Tensor> MaxPool3dWithIndices(const Tensor& in, absl::Span<cons
   const Volumes v = CheckedVolumes(kOp, in, kernel, stride, padding);
   if (in.dtype() == DType::kPred || IsComplex(in.dtype()))
     ThrowRecordError(kOp, Unimplemented("is not implemented for ", in.shape()));
-  const Dims apart = Three(kOp, "dilation", dilation, {1, 1, 1});
+  const Dims apart = OneForEachDim(kOp, "dilation", dilation, 3, {1, 1, 1});
   const Dims image(in.shape().dims().begin() + 2, in.shape().dims().end());
   Tensor windows = in,
          places = Reshape(Positions({image[0] * image[1] * image[2]}, 0, in.device()), image);

@@ -8,6 +8,7 @@
 
 #include "lazy/ops/activation.h"
 #include "lazy/ops/functions.h"
+#include "lazy/ops/pool.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -16,16 +17,6 @@ namespace {
 Tensor NormOfWindows(const Tensor& means, double norm_type, int64_t taps) {
   const Tensor sums = Abs(means) * Sign(means) * static_cast<double>(taps);
   return PowNumber(sums, 1 / norm_type);
-}
-
-// One number for each of n dims; `fallback` where there is none.
-Dims ForEachDim(std::string_view op, std::string_view what, absl::Span<const int64_t> given,
-                std::size_t n, const Dims& fallback) {
-  if (given.empty() && !fallback.empty()) return fallback;
-  if (given.size() == 1) return Dims(n, given[0]);
-  if (given.size() == n) return Dims(given.begin(), given.end());
-  ThrowRecordError(
-      op, InvalidArgument(what, " must be one number or ", n, ", not (", Join(given, ", "), ")"));
 }
 
 Tensor Unpooled(std::string_view op, const Tensor& x, const Tensor& indices, const Dims& kernel,
@@ -165,7 +156,7 @@ Tensor LpPool2d(const Tensor& x, double norm_type, Pair kernel, std::optional<Pa
 }
 Tensor LpPool3d(const Tensor& x, double norm_type, absl::Span<const int64_t> kernel,
                 absl::Span<const int64_t> stride, bool ceil_mode) {
-  const Dims size = ForEachDim("lp_pool3d", "kernel", kernel, 3, {});
+  const Dims size = OneForEachDim("lp_pool3d", "kernel", kernel, 3, {});
   return NormOfWindows(AvgPool3d(PowNumber(x, norm_type), size, stride, {}, ceil_mode,
                                  /*count_include_pad=*/true, std::nullopt),
                        norm_type, size[0] * size[1] * size[2]);
@@ -187,9 +178,9 @@ Tensor MaxUnpool3d(const Tensor& x, const Tensor& indices, absl::Span<const int6
                    absl::Span<const int64_t> stride, absl::Span<const int64_t> padding,
                    absl::Span<const int64_t> output_size) {
   constexpr char kOp[] = "max_unpool3d";
-  const Dims size = ForEachDim(kOp, "kernel", kernel, 3, {});
-  return Unpooled(kOp, x, indices, size, ForEachDim(kOp, "stride", stride, 3, size),
-                  ForEachDim(kOp, "padding", padding, 3, {0, 0, 0}), output_size);
+  const Dims size = OneForEachDim(kOp, "kernel", kernel, 3, {});
+  return Unpooled(kOp, x, indices, size, OneForEachDim(kOp, "stride", stride, 3, size),
+                  OneForEachDim(kOp, "padding", padding, 3, {0, 0, 0}), output_size);
 }
 
 std::pair<Tensor, Tensor> FractionalMaxPool2d(const Tensor& x, Pair kernel,
@@ -207,8 +198,8 @@ std::pair<Tensor, Tensor> FractionalMaxPool3d(const Tensor& x, absl::Span<const 
                                               bool return_indices, const Tensor& random_samples) {
   constexpr char kOp[] = "fractional_max_pool3d";
   Dims size;
-  if (!output_size.empty()) size = ForEachDim(kOp, "output_size", output_size, 3, {});
-  return FractionalMax(kOp, x, ForEachDim(kOp, "kernel", kernel, 3, {}), size, output_ratio,
+  if (!output_size.empty()) size = OneForEachDim(kOp, "output_size", output_size, 3, {});
+  return FractionalMax(kOp, x, OneForEachDim(kOp, "kernel", kernel, 3, {}), size, output_ratio,
                        return_indices, random_samples);
 }
 

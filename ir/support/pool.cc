@@ -37,9 +37,13 @@ constexpr std::size_t ClassBytes(std::size_t size_class) {
 constexpr std::size_t kClasses = ClassOf(kLargest) + 1;
 static_assert(ClassBytes(kClasses - 1) == kLargest && ClassBytes(ClassOf(257)) == 320);
 
-constexpr std::size_t BatchOf(std::size_t size_class) {
-  return std::clamp<std::size_t>(8192 / ClassBytes(size_class), 1, 32);
-}
+// Blocks of each class that are handed on together. A table, as a free block asks each time.
+constexpr auto kBatches = [] {
+  std::array<uint8_t, kClasses> batches{};
+  for (std::size_t c = 0; c < kClasses; ++c)
+    batches[c] = static_cast<uint8_t>(std::clamp<std::size_t>(8192 / ClassBytes(c), 1, 32));
+  return batches;
+}();
 
 // The first words of a free block.
 struct FreeBlock {
@@ -84,7 +88,7 @@ class Exchange {
         return list;
       }
     }
-    const std::size_t bytes = ClassBytes(size_class), blocks = BatchOf(size_class);
+    const std::size_t bytes = ClassBytes(size_class), blocks = kBatches[size_class];
     auto* slab = static_cast<std::byte*>(::operator new(bytes * blocks));
     List list;
     for (std::size_t i = blocks; i-- > 0;)
@@ -106,21 +110,15 @@ struct ThreadCache {
   std::array<Lists, kClasses> classes;
 
   ~ThreadCache();
-  void* Allocate(std::size_t size_class) {
-    Lists& lists = classes[size_class];
-    if (lists.active.count == 0) [[unlikely]] {
-      if (lists.spare.count == 0) lists.spare = Exchange::Get().Take(size_class);
-      std::swap(lists.active, lists.spare);
-    }
-    return lists.active.Pop();
+  void Refill(std::size_t size_class) {
+    auto& [active, spare] = classes[size_class];
+    if (spare.count == 0) spare = Exchange::Get().Take(size_class);
+    std::swap(active, spare);
   }
-  void Free(FreeBlock* block, std::size_t size_class) {
-    Lists& lists = classes[size_class];
-    if (lists.active.count >= BatchOf(size_class)) [[unlikely]] {
-      if (lists.spare.count > 0) Exchange::Get().Give(size_class, lists.spare);
-      lists.spare = std::exchange(lists.active, List());
-    }
-    lists.active.Push(block);
+  void MakeRoom(std::size_t size_class) {
+    auto& [active, spare] = classes[size_class];
+    if (spare.count > 0) Exchange::Get().Give(size_class, spare);
+    spare = std::exchange(active, List());
   }
 };
 
@@ -137,35 +135,53 @@ ThreadCache::~ThreadCache() {
   }
 }
 
-[[gnu::noinline]] ThreadCache* MakeCache() {
+ThreadCache* MakeCache() {
   if (thread_is_ending) return nullptr;
   thread_local const auto made = std::make_unique<ThreadCache>();
   return cache = made.get();
 }
 
-}  // namespace
-
-void* PoolAllocate(std::size_t bytes) {
-  if (!kPooling || bytes > kLargest) return ::operator new(bytes);
-  const std::size_t size_class = ClassOf(bytes);
-  ThreadCache* here = cache != nullptr ? cache : MakeCache();
-  if (here != nullptr) [[likely]]
-    return here->Allocate(size_class);
+// What happens once in a batch lies apart, so that the common way saves no registers.
+[[gnu::noinline]] void* AllocateFromExchange(std::size_t size_class) {
+  if (ThreadCache* const here = cache != nullptr ? cache : MakeCache()) {
+    here->Refill(size_class);
+    return here->classes[size_class].active.Pop();
+  }
   List list = Exchange::Get().Take(size_class);
   void* block = list.Pop();
   if (list.count > 0) Exchange::Get().Give(size_class, list);
   return block;
 }
+[[gnu::noinline]] void FreeToExchange(FreeBlock* block, std::size_t size_class) {
+  ThreadCache* const here = cache != nullptr ? cache : MakeCache();
+  if (here == nullptr) return Exchange::Get().Give(size_class, {block, 1});
+  List& active = here->classes[size_class].active;
+  if (active.count >= kBatches[size_class]) here->MakeRoom(size_class);
+  active.Push(block);
+}
+
+}  // namespace
+
+void* PoolAllocate(std::size_t bytes) {
+  if (!kPooling || bytes > kLargest) [[unlikely]]
+    return ::operator new(bytes);
+  const std::size_t size_class = ClassOf(bytes);
+  ThreadCache* const here = cache;
+  if (here == nullptr || here->classes[size_class].active.count == 0) [[unlikely]]
+    return AllocateFromExchange(size_class);
+  return here->classes[size_class].active.Pop();
+}
 
 void PoolFree(void* block, std::size_t bytes) noexcept {
-  if (!kPooling || bytes > kLargest) return ::operator delete(block, bytes);
+  if (!kPooling || bytes > kLargest) [[unlikely]]
+    return ::operator delete(block, bytes);
   const std::size_t size_class = ClassOf(bytes);
-  ThreadCache* here = cache != nullptr ? cache : MakeCache();
-  auto* free = new (block) FreeBlock{nullptr, nullptr};
-  if (here != nullptr) [[likely]]
-    here->Free(free, size_class);
-  else
-    Exchange::Get().Give(size_class, {free, 1});
+  ThreadCache* const here = cache;
+  auto* const free = new (block) FreeBlock;
+  if (here == nullptr || here->classes[size_class].active.count >= kBatches[size_class])
+      [[unlikely]]
+    return FreeToExchange(free, size_class);
+  here->classes[size_class].active.Push(free);
 }
 
 }  // namespace lazuli::ir

@@ -175,9 +175,9 @@ class OpNode final : public Node {
     SetOperands(operands_.data(), operands_.size());
   }
   // With one result, whose shape the caller knows.
-  OpNode(T op, absl::Span<Value> operands, const Shape& shape, SiteId site)
+  OpNode(T op, absl::Span<Value> operands, Shape shape, SiteId site)
       : Node(NodeKind::kOp, site), op_(std::move(op)) {
-    shapes_.push_back(shape);
+    shapes_.push_back(std::move(shape));
     std::move(operands.begin(), operands.end(), operands_.begin());
     SetOperands(operands_.data(), operands_.size());
   }
@@ -335,7 +335,7 @@ Tensors RecordAll(T op,  // NOLINT: moved by those with gradients
                   absl::Span<const Operand> in, backend::Device device = {}) {
   const bool history = kDifferentiable<T> && WantsGrad(in);
   const uint64_t versions = history ? VersionsOf(in) : 0;
-  Recorder recorder(T::kName, in, device);
+  Recorder recorder(in, device, T::kName);
   if constexpr (kMayFail<T>) recorder.WillCheck();
   Tensors results;
   recorder.Finish(MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site()), results);
@@ -356,7 +356,7 @@ template <OpStruct T>
 Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> targets) {
   static_assert(!kDifferentiable<T>, "the history of a write is Assign's business");
   Context::Movers movers;  // while targets of other contexts are being written to
-  Recorder recorder(T::kName, in, targets, movers);
+  Recorder recorder(in, targets, movers, T::kName);
   if constexpr (kMayFail<T>) recorder.WillCheck();
   const NodePtr node = MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), recorder.site());
   if constexpr (!requires { T::kResultsFit; }) {
@@ -375,7 +375,7 @@ Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> 
 template <OpStruct T>
 bool RecordOver(T op, absl::Span<const Operand> in, const Tensor& target) {
   if (!Context::Current().Owns(target.storage().written())) return false;
-  Recorder recorder(T::kName, in, {});
+  Recorder recorder(in, {}, T::kName);
   if (!recorder.Has(target)) return false;
   if constexpr (kMayFail<T>) recorder.WillCheck();
   recorder.FinishOver(
@@ -387,14 +387,15 @@ bool RecordOver(T op, absl::Span<const Operand> in, const Tensor& target) {
 
 // Records `op`, whose result has the shape and is the view.
 template <OpStruct T>
-Tensor RecordViewOf(T op, const Operand& operand, const Shape& shape, NewView view) {
+Tensor RecordViewOf(T op, const Operand& operand, Shape shape, NewView view) {
   const absl::Span<const Operand> in = absl::MakeConstSpan(&operand, 1);
   const bool history = WantsGrad(in);
   const uint64_t versions = history ? VersionsOf(in) : 0;
-  Recorder recorder(T::kName, in, {});
+  Recorder recorder(in, {}, T::kName);
   Tensor result =
       recorder.Finish(MakeIntrusive<OpNode<T>>(history ? T(op) : T(std::move(op)),
-                                               recorder.values(), shape, recorder.site()),
+                                               recorder.values(), std::move(shape),
+                                               recorder.site()),
                       std::move(view));
   if (history) {
     // NOLINTNEXTLINE(bugprone-use-after-move): with a history the node has a copy
@@ -412,7 +413,7 @@ Tensor RecordOne(T op,  // NOLINT: moved by those with gradients
                  absl::Span<const Operand> in, backend::Device device = {}) {
   const bool history = kDifferentiable<T> && WantsGrad(in);
   const uint64_t versions = history ? VersionsOf(in) : 0;
-  Recorder recorder(T::kName, in, device);
+  Recorder recorder(in, device, T::kName);
   if constexpr (kMayFail<T>) recorder.WillCheck();
   NodePtr node = MakeIntrusive<OpNode<T>>(history ? T(op) : T(std::move(op)), recorder.values(),
                                           recorder.site());

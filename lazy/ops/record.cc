@@ -156,7 +156,7 @@ void ThrowRecordError(std::string_view op, const absl::Status& status) {
   throw StatusError(ir::AddPlace(status, op, ""));
 }
 
-Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device)
+Recorder::Recorder(absl::Span<const Operand> in, backend::Device device, std::string_view op)
     : context_(Context::Current()), device_(device) {
   CheckOperands(op, in, device_);
   values_.reserve(in.size());
@@ -176,9 +176,9 @@ Recorder::Recorder(std::string_view op, absl::Span<const Operand> in, backend::D
   }
 }
 
-Recorder::Recorder(std::string_view op, absl::Span<const Operand> in,
-                   absl::Span<const Tensor> targets, Context::Movers& movers)
-    : Recorder(op, in, {}) {
+Recorder::Recorder(absl::Span<const Operand> in, absl::Span<const Tensor> targets,
+                   Context::Movers& movers, std::string_view op)
+    : Recorder(in, {}, op) {
   const auto is_here = [&](const Tensor& target) {
     return context_.Owns(target.storage().written());
   };

@@ -47,11 +47,12 @@ struct NewView {
 // turns them into values.
 class Recorder {
  public:
-  Recorder(std::string_view op, absl::Span<const Operand> in, backend::Device device);
+  // The op's name, which only errors need, comes last: the others fit into registers.
+  Recorder(absl::Span<const Operand> in, backend::Device device, std::string_view op);
   // For an op that writes to `targets`, which are among the operands: from here to the end of
   // `movers` nobody else does.
-  Recorder(std::string_view op, absl::Span<const Operand> in, absl::Span<const Tensor> targets,
-           Context::Movers& movers);
+  Recorder(absl::Span<const Operand> in, absl::Span<const Tensor> targets, Context::Movers& movers,
+           std::string_view op);
 
   absl::Span<Value> values() { return absl::MakeSpan(values_); }
   SiteId site() const { return CurrentSite(); }

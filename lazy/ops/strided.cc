@@ -196,9 +196,11 @@ Op Updated(Builder& b, Op array, Op update, const Rectangle& r) {
 }  // namespace
 
 Dims ContiguousStrides(absl::Span<const int64_t> dims) {
-  Dims strides(dims.size(), 1);
-  for (std::size_t i = dims.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
+  Dims strides(dims.begin(), dims.end());
+  int64_t* const s = strides.data();
+  int64_t next = 1;
+  for (std::size_t i = dims.size(); i-- > 0;)
+    s[i] = std::exchange(next, next * std::max<int64_t>(dims[i], 1));
   return strides;
 }
 
@@ -334,8 +336,8 @@ namespace {
 
 class StridedView final : public View {
  public:
-  StridedView(StoragePtr base, Geometry geometry)
-      : View(std::move(base), std::move(geometry.strides), geometry.offset) {}
+  StridedView(const StoragePtr& base, Geometry&& geometry)
+      : View(base, std::move(geometry.strides), geometry.offset) {}
 
   bool IsWhole(const Shape& shape) const override {
     const Shape& memory = base()->shape();
@@ -445,7 +447,7 @@ class StridedView final : public View {
 
 }  // namespace
 
-std::unique_ptr<View> MakeView(const Tensor& x, Geometry geometry) {
+std::unique_ptr<View> MakeView(const Tensor& x, Geometry&& geometry) {
   const View* const view = x.storage().view();
   return std::make_unique<StridedView>(view != nullptr ? view->base() : x.impl()->storage(),
                                        std::move(geometry));

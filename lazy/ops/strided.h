@@ -60,14 +60,14 @@ struct AsStridedScatterOp {
 int64_t CountIn(const Shape& memory, DType dtype);
 
 // What makes a tensor of this geometry a view of x's memory.
-std::unique_ptr<View> MakeView(const Tensor& x, Geometry geometry);
+std::unique_ptr<View> MakeView(const Tensor& x, Geometry&& geometry);
 
 // Records `op` of an operand, whose result has this shape and is the elements of x with this
 // geometry, as a view of x.
 template <OpStruct T>
-Tensor RecordView(T op, const Tensor& operand, const Tensor& x, const Shape& shape,
-                  Geometry geometry, bool one_of_several = false) {
-  return RecordViewOf(std::move(op), operand, shape,
+Tensor RecordView(T op, const Tensor& operand, const Tensor& x, Shape shape, Geometry geometry,
+                  bool one_of_several = false) {
+  return RecordViewOf(std::move(op), operand, std::move(shape),
                       {&x, MakeView(x, std::move(geometry)), one_of_several});
 }
 // The same with the dtype of x.

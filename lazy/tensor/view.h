@@ -54,8 +54,8 @@ class View : public Pooled {
                                                 const Tensor& elements) const = 0;
 
  protected:
-  View(StoragePtr base, Dims strides, int64_t offset)
-      : base_(std::move(base)),
+  View(const StoragePtr& base, Dims&& strides, int64_t offset)
+      : base_(base),
         strides_(std::move(strides)),
         offset_(offset),
         version_(base_->version()) {}

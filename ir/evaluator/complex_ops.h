@@ -6,6 +6,8 @@
 #pragma once
 
 #include <complex>
+#include <cstdint>
+#include <numbers>
 
 #include "ir/recipes/recipes.h"
 
@@ -272,9 +274,16 @@ Z Atanh(Z z) {
   const V x = z.real(), y = z.imag(), one = Num(x, 1), quarter = Num(x, 0.25);
   const V above = (one + x) * (one + x) + y * y, below = (one - x) * (one - x) + y * y;
   // log(above / below) / 4, by log1p where the quotient is near 1.
-  const V re = If(Abs(x) < Num(x, 0.5) * above, quarter * Log1p(Num(x, 4) * x / below),
-                  quarter * (Log(above) - Log(below)));
-  return {re, Num(x, 0.5) * Atan2(Num(x, 2) * y, (one - x) * (one + x) - y * y)};
+  const V near = If(Abs(x) < Num(x, 0.5) * above, quarter * Log1p(Num(x, 4) * x / below),
+                    quarter * (Log(above) - Log(below)));
+  const V im = Num(x, 0.5) * Atan2(Num(x, 2) * y, (one - x) * (one + x) - y * y);
+  // Far from 0, where squares may overflow, the real part is that of 1 / z to the last bit.
+  const V size = Maximum(Abs(x), Abs(y)), u = x / size, v = y / size;
+  const V limit = Num(x, static_cast<double>(int64_t{1} << (Format<V>::kDigits / 2 + 1)));
+  const Z finite{If(size > limit, u / (u * u + v * v) / size, near), im};
+  const V inf = Num(x, Format<V>::kInf), half_pi = Num(x, std::numbers::pi / 2);
+  return If((Abs(x) == inf) | (Abs(y) == inf),
+            Z{WithSign(Num(x, 0), x), If(y == y, WithSign(half_pi, y), y)}, finite);
 }
 template <ComplexValue Z>
 Z Atan(Z z) {

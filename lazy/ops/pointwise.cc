@@ -395,7 +395,9 @@ Tensor Frac(const Tensor& x) {
 
 Tensor Exp2(const Tensor& in) {
   const Tensor x = Floating(in);
-  return IsComplex(x.dtype()) ? Exp(x * std::numbers::ln2) : Pow(Constant(2, x.dtype()), x);
+  if (!IsComplex(x.dtype())) return Pow(Constant(2, x.dtype()), x);
+  // Each part by itself, as in LogToBase(): a product of complex numbers is NaN where one is infinite.
+  return Exp(Complex(Real(x) * std::numbers::ln2, Imag(x) * std::numbers::ln2));
 }
 
 namespace {

@@ -74,6 +74,11 @@ def test_numbers_stand_beside_tensors():
     assert lz.metrics.counter("UncachedCompile") == program + 1  # a number is a slot
 
 
+def test_powers_of_two_of_infinite_numbers():
+    z = lz.tensor([complex(np.inf, 0), complex(-np.inf, 0), complex(-np.inf, 2)]).exp2()
+    assert z.tolist() == [np.inf, 0, 0]
+
+
 def test_parts():
     z = lz.complex(lz.tensor([1.0, -2.0]), lz.tensor([3.0, 0.0]))
     assert z.tolist() == [1 + 3j, -2] and z.conj().tolist() == [1 - 3j, -2] and lz.isreal(z).tolist() == [False, True]

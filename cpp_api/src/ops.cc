@@ -128,6 +128,8 @@ Tensor Scaled(std::string_view op, Tensor (*sum)(const Operand&, const Operand&)
               const Operand& y, const Scalar& alpha) {
   const Scalar factor = FactorIn(op, x, y, alpha);
   if (y.tensor() == nullptr) return sum(x, Operand(Product(*y.scalar(), factor), y.loc()));
+  // A difference refuses pred, also where a factor would make it an integer.
+  if (op != "add" && y.tensor()->dtype() == kBool) return sum(x, y);
   return sum(x, mul(y, Operand(factor, y.loc())));
 }
 

@@ -312,6 +312,14 @@ void DefineConstructor(py::handle type, Signature& signature, std::size_t slots,
   type.attr("__init_signature__") = py::str(signature.Text(/*types=*/true));
 }
 
+thread_local bool NoneFits::active_ = false;
+
+bool MayBeRead(const Signature& signature, PyObject* object) {
+  if (signature.overloaded && !NoneFits::active()) return false;
+  const Tensor* const tensor = AsTensor(object);
+  return tensor != nullptr && tensor->defined() && tensor->dim() == 0 && !tensor->requires_grad();
+}
+
 void ThrowWrongType(const Signature& signature, std::size_t parameter, PyObject* got) {
   const std::string type = Py_TYPE(got)->tp_name;
   std::string message = signature.name + ": " + signature.parameters[parameter].name + " must be " +

@@ -42,6 +42,7 @@ struct Signature {
   int gathers = -1;  // the parameter that several arguments in a row stand for: reshape(2, 3)
   bool gathers_tensors = false;  // einsum("i,i", x, y)
   bool takes_out = false;        // as a function it takes out=, too
+  bool overloaded = false;       // there are others of its name, which may take what it does not
 
   // "(x, dims=(), keepdim=False)"; with types, as in a stub; gathered, "(x, *dims, keepdim=False)";
   // with that of out=.
@@ -58,6 +59,22 @@ void Restart(Signature& signature, std::string_view name, std::string_view doc);
 // Adds a parameter; a default makes it optional.
 void AddParameter(Signature& signature, std::string_view name, std::string_view type,
                   py::object fallback);
+// Whether a tensor may stand for its number in a call of this signature: a tensor of rank 0 that
+// wants no gradient, if the signature is the only one or none takes the arguments as they are.
+bool MayBeRead(const Signature& signature, PyObject* object);
+// While one exists, no overload takes the arguments of the call as they are.
+class NoneFits {
+ public:
+  NoneFits() : outer_(std::exchange(active_, true)) {}
+  ~NoneFits() { active_ = outer_; }
+  NoneFits(const NoneFits&) = delete;
+  NoneFits& operator=(const NoneFits&) = delete;
+  static bool active() { return active_; }
+
+ private:
+  static thread_local bool active_;
+  bool outer_;
+};
 [[noreturn]] void ThrowWrongType(const Signature& signature, std::size_t parameter, PyObject* got);
 
 enum class Kind { kFunction, kMethod };
@@ -112,6 +129,11 @@ constexpr std::size_t SlotCount() {
     return 1;
 }
 
+template <class T>
+constexpr bool kIsNumber = std::is_same_v<T, Scalar> || std::is_same_v<T, double> ||
+                           std::is_same_v<T, std::optional<Scalar>> ||
+                           std::is_same_v<T, std::optional<double>>;
+
 // A C++ argument while the call lasts.
 template <class T, bool kFields = Aggregate<T>>
 struct Loaded {
@@ -124,8 +146,13 @@ struct Loaded {
     const bool all = std::is_same_v<T, Dims> && slots[first] == Py_None &&
                      signature.parameters[first].fallback != nullptr;
     if (all) slots[first] = signature.parameters[first].fallback;
-    if (absent || !Argument<T>::Load(slots[first], stored))
+    if (absent || !(Argument<T>::Load(slots[first], stored) || Read(signature, slots[first])))
       ThrowWrongType(signature, first, slots[first]);
+  }
+  bool Read(const Signature& signature, PyObject* object) {
+    if (!kIsNumber<T> || !MayBeRead(signature, object)) return false;
+    const ReadsNumbers reads;
+    return Argument<T>::Load(object, stored);
   }
   decltype(auto) Pass() { return Argument<T>::Pass(stored); }
 };

@@ -1,6 +1,7 @@
 #include "python/src/rows.h"
 
 #include <array>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -130,7 +131,11 @@ py::object ModuleOf(const py::module_& module, std::string_view name) {
 
 std::vector<const Signature*> DescribeAll(FunctionRows rows) {
   std::vector<const Signature*> signatures;
-  for (FunctionRow* row : rows) signatures.push_back(&Describe(*row));
+  for (FunctionRow* row : rows) {
+    Describe(*row);
+    row->signature->overloaded = true;
+    signatures.push_back(row->signature);
+  }
   return signatures;
 }
 
@@ -146,14 +151,21 @@ PyObject* CallRow(const FunctionRow& row, PyObject* first, PyObject* const* argu
 PyObject* CallOverloads(FunctionRows rows, PyObject* first, PyObject* const* arguments,
                         Py_ssize_t n, PyObject* names) noexcept {
   return Guarded([&]() -> PyObject* {
-    std::string forms;
-    for (const FunctionRow* row : rows) {
-      try {
-        return RunFunction(*row, first, arguments, n, names);
-      } catch (const py::type_error&) {  // of the arguments: what the library refuses is an Error
-        forms += (forms.empty() ? "" : " or ") + row->signature->Text(/*types=*/true);
+    const auto run = [&](std::string* forms) -> std::optional<PyObject*> {
+      for (const FunctionRow* row : rows) {
+        try {
+          return RunFunction(*row, first, arguments, n, names);
+        } catch (const py::type_error&) {  // of the arguments: what the library refuses is an Error
+          if (forms == nullptr) continue;
+          *forms += (forms->empty() ? "" : " or ") + row->signature->Text(/*types=*/true);
+        }
       }
-    }
+      return std::nullopt;
+    };
+    if (const auto result = run(nullptr)) return *result;
+    const NoneFits none_fits;
+    std::string forms;
+    if (const auto result = run(&forms)) return *result;
     ThrowTypeError(std::string(rows[0]->name) + ": takes " + forms);
   });
 }

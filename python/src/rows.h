@@ -47,7 +47,7 @@ struct FunctionRow {
   const char *result, *doc;
   PyObject* (*call)(const Signature&, Slots);
   OutRule out = {};                      // as a function
-  const Signature* signature = nullptr;  // once it is bound
+  Signature* signature = nullptr;        // once it is bound
 };
 
 // What Python calls: sorts the arguments into slots; null with Python's error set if that or the

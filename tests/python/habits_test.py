@@ -480,6 +480,37 @@ def test_keywords_of_modules_are_pytorchs():
     assert slope.tolist() == [2, 2, 2]
 
 
+@pytest.mark.parametrize("call, result", [
+    (lambda two: lz.arange(two), [0, 1]), (lambda two: lz.arange(0, two, lz.tensor(0.5)), [0, 0.5, 1, 1.5]),
+    (lambda two: lz.full((1,), two), [2]), (lambda two: lz.add(lz.ones(1), lz.ones(1), alpha=two), [3]),
+    (lambda two: F.leaky_relu(lz.tensor([-1.0]), two), [-2]), (lambda two: F.threshold(lz.ones(1), two, value=two), [2]),
+    (lambda two: lz.ones(1).addcmul(lz.ones(1), lz.ones(1), value=two), [3]), (lambda two: lz.ones(1).clamp(min=two), [2])])
+def test_a_tensor_of_rank_0_is_its_number_where_a_number_is_taken(call, result):
+    y = call(lz.tensor(2))
+    assert y.tolist() == result
+    program = lz.metrics.counter("UncachedCompile")
+    assert call(lz.tensor(2)).tolist() == result and lz.metrics.counter("UncachedCompile") == program
+
+
+def test_what_is_no_number_is_not_read():
+    for wrong in (lz.ones(2), lz.ones(1), lz.tensor(1.0, requires_grad=True)):
+        with pytest.raises(TypeError, match="negative_slope must be float"):
+            F.leaky_relu(lz.ones(1), wrong)
+        with pytest.raises(TypeError, match="arange: takes"):
+            lz.arange(wrong)
+    reads = lz.metrics.counter("sync.read")
+    bound = lz.tensor(0.0) + 1
+    y = lz.zeros(2).clamp(min=bound)  # a tensor is taken here, and stays one
+    assert lz.metrics.counter("sync.read") == reads and y.tolist() == [1, 1]
+
+
+def test_differences_refuse_truths_also_with_a_factor():
+    x, yes = lz.tensor([3]), lz.tensor([True])
+    for call in (lambda: lz.rsub(yes, 1), lambda: lz.rsub(yes, x, alpha=2), lambda: lz.sub(x, yes, alpha=2), lambda: x - yes):
+        with pytest.raises(TypeError, match="sub: takes no pred"):
+            call()
+
+
 def test_defaults_that_are_not_those_of_their_kin():
     x = lz.ones(4, 3, 2)
     assert F.alpha_dropout(x).equal(x) and F.feature_alpha_dropout(x).equal(x) and not F.dropout(x, 0.99).equal(x)

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <limits>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "lazy/ops/activation.h"
 #include "lazy/ops/complex.h"
@@ -334,80 +337,105 @@ struct Kind {
 constexpr Kind kWide{false, 0, 3e-6, 1e-44};
 constexpr Kind kNarrow{true, 1.6e-2, 1.6e-2, 1e-6};
 
-template <class T>
-Row<T> NewRow(Table& table, const Kind& kind) {
-  Row<T> row = table.Op<T>();
-  row.DeviceTolerance(kind.device_tolerance).ReferenceTolerance(kind.rtol, kind.atol);
-  return row;
+// A row of an op of the tables, which has no attributes, without its type.
+struct TableRow {
+  std::string_view op;
+  Accepts accepts;
+  OpRow& row;
+  std::unique_ptr<const SampledOp> (*make)();
+  Shape (*infer)(const Literals& operands);
+
+  void Add(Literals operands) const { AddSample(row, op, make(), std::move(operands), true); }
+  void AddEdge(Literals operands) const { AddSample(row, op, make(), std::move(operands), false); }
+  void Refuse(std::string message, Literals operands) const {
+    row.errors.push_back(
+        {std::move(message), std::move(operands), [make = make](const Tensors& x) {
+           (void)make()->Record(std::vector<Operand>(x.begin(), x.end()), {});
+         }});
+  }
+};
+
+void AddUnary(const TableRow& row, const Kind& kind) {
+  const UnaryMeaning& meaning = MeaningOf(kUnary, row.op);
+  for (DType dtype : DTypesOf(row.accepts)) {
+    if (Narrow(dtype) == kind.narrow) row.AddEdge({Specials(dtype)});
+  }
+  if (!kind.narrow) {
+    if (!TakesFloats(row.accepts))
+      row.Refuse(Str(row.op, RefusesFloats(row.accepts)), {Random(DType::kF32, {2})});
+    else
+      row.Add({Between(DType::kF64, {2, 3}, meaning.low, meaning.high, 0.1)});
+    row.AddEdge({Random(DType::kS32, {0, 2})});
+    row.AddEdge({Random(DType::kS32, {37})});
+  }
+  SetReference(row.row, [&meaning, infer = row.infer](const SampledOp&, const Literals& x) {
+    return Literals{UnaryReference(meaning, infer(x), x[0])};
+  });
 }
 
+void AddBinary(const TableRow& row, const Kind& kind) {
+  const BinaryMeaning& meaning = MeaningOf(kBinary, row.op);
+  const bool divides = row.op == "fmod" || row.op == "remainder" || row.op == "floor_divide";
+  for (DType dtype : DTypesOf(row.accepts)) {
+    if (Narrow(dtype) != kind.narrow) continue;
+    const Literal specials = Specials(dtype);
+    const int64_t n = specials.shape().num_elements();
+    const Literal columns = divides ? WithoutZeros(specials) : specials;
+    row.AddEdge({specials.Reshaped({n, 1}), columns.Reshaped({1, n})});
+    row.AddEdge({specials, ScalarOf(dtype, 3)});
+  }
+  if (!kind.narrow) {
+    const auto [low, high] = std::pair(meaning.low, meaning.high);
+    if (TakesFloats(row.accepts)) {
+      row.Add({Between(DType::kF64, {2, 3}, low, high, 0.1),
+               Between(DType::kF64, {2, 3}, low, high, 0.35)});
+      row.Add({Between(DType::kF64, {2, 1}, low, high, 0.2),
+               Between(DType::kF64, {3}, low, high, 0.45)});
+      row.AddEdge({Random(DType::kS32, {3}), Random(DType::kF32, {2, 3}, 1)});
+    } else {
+      row.Refuse(Str(row.op, RefusesFloats(row.accepts)),
+                 {Random(DType::kF32, {2}), Random(DType::kF32, {2})});
+    }
+    row.AddEdge({Random(DType::kS32, {0, 2}), Random(DType::kS32, {2})});
+    row.Refuse(Str(row.op, ": shapes s32[2,3] and s32[2] do not broadcast"),
+               {Random(DType::kS32, {2, 3}), Random(DType::kS32, {2})});
+    if (row.accepts != Accepts::kTruth) {
+      row.Refuse(Str(row.op,
+                     ": dtypes of s32[2] and u64[2] have no common type; convert one "
+                     "with to()"),
+                 {Random(DType::kS32, {2}), Random(DType::kU64, {2})});
+    }
+  }
+  SetReference(row.row, [&meaning, infer = row.infer](const SampledOp&, const Literals& x) {
+    return Literals{BinaryReference(meaning, infer(x), x)};
+  });
+}
+
+template <class T>
+std::unique_ptr<const SampledOp> MakeSampled() {
+  return std::make_unique<test::internal::SampledOpOf<T>>(T{});
+}
+template <class T>
+void AddTableRows(Table& table, Accepts accepts, void (*add)(const TableRow&, const Kind&),
+                  Shape (*infer)(const Literals&)) {
+  for (const Kind& kind : {kWide, kNarrow}) {
+    if (kind.narrow && !TakesFloats(accepts)) return;
+    OpRow& row = table.NewRow<T>();
+    row.device_tolerance = kind.device_tolerance;
+    row.reference_rtol = kind.rtol;
+    row.reference_atol = kind.atol;
+    add({T::kName, accepts, row, &MakeSampled<T>, infer}, kind);
+  }
+}
 template <class T>
 void AddUnary(Table& table, Accepts accepts) {
-  const UnaryMeaning& meaning = MeaningOf(kUnary, T::kName);
-  for (const Kind& kind : {kWide, kNarrow}) {
-    if (kind.narrow && !TakesFloats(accepts)) return;
-    Row<T> row = NewRow<T>(table, kind);
-    for (DType dtype : DTypesOf(accepts)) {
-      if (Narrow(dtype) == kind.narrow) row.AddEdge({}, {Specials(dtype)});
-    }
-    if (!kind.narrow) {
-      if (!TakesFloats(accepts))
-        row.Error(Str(T::kName, RefusesFloats(accepts)), {Random(DType::kF32, {2})},
-                  [](const Tensors& x) { (void)Record(T{}, x[0]); });
-      else
-        row.Add({}, {Between(DType::kF64, {2, 3}, meaning.low, meaning.high, 0.1)});
-      row.AddEdge({}, {Random(DType::kS32, {0, 2})}).AddEdge({}, {Random(DType::kS32, {37})});
-    }
-    row.Reference([&meaning](const T& op, const Literals& x) {
-      return UnaryReference(meaning, *op.Infer(x[0].shape()), x[0]);
-    });
-  }
+  AddTableRows<T>(table, accepts, &AddUnary,
+                  [](const Literals& x) { return *T{}.Infer(x[0].shape()); });
 }
-
 template <class T>
 void AddBinary(Table& table, Accepts accepts) {
-  const BinaryMeaning& meaning = MeaningOf(kBinary, T::kName);
-  const bool divides = T::kName == "fmod" || T::kName == "remainder" || T::kName == "floor_divide";
-  for (const Kind& kind : {kWide, kNarrow}) {
-    if (kind.narrow && !TakesFloats(accepts)) return;
-    Row<T> row = NewRow<T>(table, kind);
-    for (DType dtype : DTypesOf(accepts)) {
-      if (Narrow(dtype) != kind.narrow) continue;
-      const Literal specials = Specials(dtype);
-      const int64_t n = specials.shape().num_elements();
-      const Literal columns = divides ? WithoutZeros(specials) : specials;
-      row.AddEdge({}, {specials.Reshaped({n, 1}), columns.Reshaped({1, n})});
-      row.AddEdge({}, {specials, ScalarOf(dtype, 3)});
-    }
-    if (!kind.narrow) {
-      const auto [low, high] = std::pair(meaning.low, meaning.high);
-      if (TakesFloats(accepts)) {
-        row.Add({}, {Between(DType::kF64, {2, 3}, low, high, 0.1),
-                     Between(DType::kF64, {2, 3}, low, high, 0.35)});
-        row.Add({}, {Between(DType::kF64, {2, 1}, low, high, 0.2),
-                     Between(DType::kF64, {3}, low, high, 0.45)});
-        row.AddEdge({}, {Random(DType::kS32, {3}), Random(DType::kF32, {2, 3}, 1)});
-      } else {
-        row.Error(Str(T::kName, RefusesFloats(accepts)),
-                  {Random(DType::kF32, {2}), Random(DType::kF32, {2})},
-                  [](const Tensors& x) { (void)Record(T{}, x[0], x[1]); });
-      }
-      row.AddEdge({}, {Random(DType::kS32, {0, 2}), Random(DType::kS32, {2})});
-      row.Error(Str(T::kName, ": shapes s32[2,3] and s32[2] do not broadcast"),
-                {Random(DType::kS32, {2, 3}), Random(DType::kS32, {2})},
-                [](const Tensors& x) { (void)Record(T{}, x[0], x[1]); });
-      if (accepts != Accepts::kTruth) {
-        row.Error(Str(T::kName,
-                      ": dtypes of s32[2] and u64[2] have no common type; convert one "
-                      "with to()"),
-                  {Random(DType::kS32, {2}), Random(DType::kU64, {2})},
-                  [](const Tensors& x) { (void)Record(T{}, x[0], x[1]); });
-      }
-    }
-    row.Reference([&meaning](const T& op, const Literals& in) {
-      return BinaryReference(meaning, *op.Infer(in[0].shape(), in[1].shape()), in);
-    });
-  }
+  AddTableRows<T>(table, accepts, &AddBinary,
+                  [](const Literals& x) { return *T{}.Infer(x[0].shape(), x[1].shape()); });
 }
 
 // --- ops with a body of their own

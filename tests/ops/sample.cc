@@ -11,6 +11,19 @@ const OpRow& Table::operator[](std::string_view name) const {
   LAZULI_CHECK(false, "no row for ", name);
 }
 
+void AddSample(OpRow& row, std::string_view op_name, std::unique_ptr<const SampledOp> op,
+               Literals operands, bool smooth) {
+  std::string text = Str(op_name, op->AttrText(), " of (");
+  for (const Literal& x : operands) text += Str(&x == operands.data() ? "" : ", ", x.shape());
+  row.samples.push_back({text + ")", std::move(op), std::move(operands), smooth, {}});
+}
+void SetReference(OpRow& row,
+                  const std::function<Literals(const SampledOp&, const Literals&)>& reference) {
+  for (Sample& sample : row.samples) {
+    if (!sample.reference) sample.reference = reference;
+  }
+}
+
 const Table& Samples() {
   static const auto* table = [] {
     auto* t = new Table;

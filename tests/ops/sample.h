@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,18 +28,25 @@ namespace lazuli::lazy::test {
 using Literals = std::vector<Literal>;
 using KeyWords = std::vector<uint32_t>;
 
+// An op with its attributes, whatever its type: what is done with samples is compiled once.
+class SampledOp {
+ public:
+  virtual ~SampledOp() = default;
+  virtual Tensors Record(absl::Span<const Operand> in, backend::Device device) const = 0;
+  // Through Lower, whatever Infer says.
+  virtual Shapes LoweredShapes(absl::Span<const Shape> in) const = 0;
+  virtual std::string AttrText() const = 0;
+  virtual KeyWords Key() const = 0;
+  // For each attribute its name and the key of an op that differs in it alone.
+  virtual std::vector<std::pair<std::string, KeyWords>> ChangedKeys() const = 0;
+};
+
 struct Sample {
   std::string text;  // "sum, dims=(0), keepdim=0 of f32[2,3]"
+  std::unique_ptr<const SampledOp> op;
   Literals operands;
   bool smooth = true;  // gradients may be compared with finite differences here
-  std::function<Tensors(absl::Span<const Operand>, backend::Device)> record;
-  std::function<Shapes(absl::Span<const Shape>)>
-      lower_shapes;                                    // through Lower, whatever Infer says
-  std::function<Literals(const Literals&)> reference;  // empty: none
-  std::string attr_text;
-  KeyWords key;
-  // For each attribute its name and the key of an op that differs in it alone.
-  std::vector<std::pair<std::string, KeyWords>> changed_keys;
+  std::function<Literals(const SampledOp&, const Literals&)> reference;  // empty: none
 };
 
 struct ErrorSample {
@@ -121,7 +129,34 @@ Shapes LoweredShapes(const T& op, absl::Span<const Shape> operands) {
   return shapes;
 }
 
+template <OpStruct T>
+class SampledOpOf final : public SampledOp {
+ public:
+  explicit SampledOpOf(T op) : op_(std::move(op)) {}
+  const T& op() const { return op_; }
+  Tensors Record(absl::Span<const Operand> in, backend::Device device) const override {
+    return RecordAll(op_, in, device);
+  }
+  Shapes LoweredShapes(absl::Span<const Shape> in) const override {
+    return internal::LoweredShapes(op_, in);
+  }
+  std::string AttrText() const override { return lazy::AttrText(op_); }
+  KeyWords Key() const override { return KeyOf(op_); }
+  std::vector<std::pair<std::string, KeyWords>> ChangedKeys() const override {
+    return internal::ChangedKeys(op_);
+  }
+
+ private:
+  T op_;
+};
+
 }  // namespace internal
+
+void AddSample(OpRow& row, std::string_view op_name, std::unique_ptr<const SampledOp> op,
+               Literals operands, bool smooth);
+// For the samples that have none yet.
+void SetReference(OpRow& row,
+                  const std::function<Literals(const SampledOp&, const Literals&)>& reference);
 
 template <OpStruct T>
 class Row {
@@ -133,16 +168,16 @@ class Row {
   Row& AddEdge(T op, Literals operands) { return Add(std::move(op), std::move(operands), false); }
 
   // The elements of the result by a naive formula, for the samples added so far.
-  Row& Reference(const std::function<Literals(const T&, const Literals&)>& f) {
-    for (std::size_t i = 0; i < row_->samples.size(); ++i) {  // NOLINT: two lists
-      Sample& sample = row_->samples[i];
-      if (!sample.reference)
-        sample.reference = [f, op = ops_[i]](const Literals& x) { return f(op, x); };
-    }
+  template <class F>  // Literal or Literals, of (const T& op, const Literals& operands)
+  Row& Reference(F f) {
+    SetReference(*row_, [f = std::move(f)](const SampledOp& op, const Literals& x) {
+      auto result = f(static_cast<const internal::SampledOpOf<T>&>(op).op(), x);
+      if constexpr (std::is_same_v<decltype(result), Literals>)
+        return result;
+      else
+        return Literals{std::move(result)};
+    });
     return *this;
-  }
-  Row& Reference(const std::function<Literal(const T&, const Literals&)>& f) {
-    return Reference([f](const T& op, const Literals& x) { return Literals{f(op, x)}; });
   }
   Row& Error(std::string message, Literals operands, std::function<void(const Tensors&)> call) {
     row_->errors.push_back({std::move(message), std::move(operands), std::move(call)});
@@ -167,39 +202,26 @@ class Row {
   }
 
   Row& Add(T op, Literals operands, bool smooth) {
-    Sample sample;
-    sample.text = Str(T::kName, lazy::AttrText(op), " of (");
-    for (const Literal& x : operands)
-      sample.text += Str(&x == operands.data() ? "" : ", ", x.shape());
-    sample.text += ")";
-    sample.operands = std::move(operands);
-    sample.smooth = smooth;
-    sample.record = [op](absl::Span<const Operand> in, backend::Device device) {
-      return RecordAll(op, in, device);
-    };
-    sample.lower_shapes = [op](absl::Span<const Shape> in) {
-      return internal::LoweredShapes(op, in);
-    };
-    sample.attr_text = lazy::AttrText(op);
-    sample.key = internal::KeyOf(op);
-    sample.changed_keys = internal::ChangedKeys(op);
-    row_->samples.push_back(std::move(sample));
-    ops_.push_back(std::move(op));
+    AddSample(*row_, T::kName, std::make_unique<internal::SampledOpOf<T>>(std::move(op)),
+              std::move(operands), smooth);
     return *this;
   }
 
   OpRow* row_;
-  std::vector<T> ops_;
 };
 
 class Table {
  public:
   template <OpStruct T>
   Row<T> Op() {
+    return Row<T>(NewRow<T>());
+  }
+  template <OpStruct T>
+  OpRow& NewRow() {
     OpRow& row = rows_.emplace_back();
     row.name = RowName<T>();
     row.differentiable = kDifferentiable<T>;
-    return Row<T>(row);
+    return row;
   }
   const std::deque<OpRow>& rows() const { return rows_; }
   const OpRow& operator[](std::string_view name) const;

@@ -52,7 +52,7 @@ Tensors RecordSample(const OpRow& row, const Sample& sample, const Tensors& tens
                                      : Number(static_cast<int64_t>(value)).Slot(dtype));
     operands.emplace_back(numbers.back());
   }
-  return sample.record(operands, device);
+  return sample.op->Record(operands, device);
 }
 
 Literals RunOn(backend::Device device, const OpRow& row, const Sample& sample) {
@@ -101,7 +101,7 @@ TEST_P(ForwardTest, GivesItsReferenceOnEveryDevice) {
   ForEachSample(GetParam(), [&](const OpRow& row, const Sample& sample) {
     const Literals ours = RunOn(interpreter, row, sample);
     if (sample.reference)
-      Compare(sample.reference(sample.operands), ours, row.reference_rtol, row.reference_atol);
+      Compare(sample.reference(*sample.op, sample.operands), ours, row.reference_rtol, row.reference_atol);
     Compare(ours, RunOn(cpu, row, sample), row.device_tolerance, row.device_tolerance);
   });
 }
@@ -277,7 +277,7 @@ TEST(SweepTest, LowerGivesTheShapesThatWereRecorded) {
       SCOPED_TRACE(sample.text);
       std::vector<Shape> shapes;
       for (const Literal& x : sample.operands) shapes.push_back(x.shape());
-      const Shapes lowered = sample.lower_shapes(shapes);
+      const Shapes lowered = sample.op->LoweredShapes(shapes);
       const Tensors tensors = ToTensors(sample.operands, device);
       const Tensors results = RecordSample(row, sample, tensors, device);
       ASSERT_EQ(lowered.size(), results.size());
@@ -325,12 +325,13 @@ TEST(SweepTest, KeysDifferInEveryAttributeAndOnlyThen) {
   for (const OpRow& row : Samples().rows()) {
     for (const Sample& sample : row.samples) {
       SCOPED_TRACE(sample.text);
-      const std::string op = row.name + sample.attr_text;
-      const auto [it, first] = seen.try_emplace(sample.key, op);
+      const std::string attributes = sample.op->AttrText(), op = row.name + attributes;
+      const KeyWords own = sample.op->Key();
+      const auto [it, first] = seen.try_emplace(own, op);
       EXPECT_EQ(it->second, op) << "two ops have one key";
-      for (const auto& [attr, key] : sample.changed_keys) {
-        EXPECT_NE(key, sample.key) << attr;
-        EXPECT_THAT(sample.attr_text, testing::HasSubstr(attr + "="));
+      for (const auto& [attr, key] : sample.op->ChangedKeys()) {
+        EXPECT_NE(key, own) << attr;
+        EXPECT_THAT(attributes, testing::HasSubstr(attr + "="));
       }
     }
   }

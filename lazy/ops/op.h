@@ -392,11 +392,10 @@ Tensor RecordViewOf(T op, const Operand& operand, Shape shape, NewView view) {
   const bool history = WantsGrad(in);
   const uint64_t versions = history ? VersionsOf(in) : 0;
   Recorder recorder(in, {}, T::kName);
-  Tensor result =
-      recorder.Finish(MakeIntrusive<OpNode<T>>(history ? T(op) : T(std::move(op)),
-                                               recorder.values(), std::move(shape),
-                                               recorder.site()),
-                      std::move(view));
+  Tensor result = recorder.Finish(
+      MakeIntrusive<OpNode<T>>(history ? T(op) : T(std::move(op)), recorder.values(),
+                               std::move(shape), recorder.site()),
+      std::move(view));
   if (history) {
     // NOLINTNEXTLINE(bugprone-use-after-move): with a history the node has a copy
     AttachGrad(MakeIntrusive<OpGradNode<T>>(std::move(op), in, absl::MakeConstSpan(&result, 1),

@@ -55,10 +55,7 @@ class View : public Pooled {
 
  protected:
   View(const StoragePtr& base, Dims&& strides, int64_t offset)
-      : base_(base),
-        strides_(std::move(strides)),
-        offset_(offset),
-        version_(base_->version()) {}
+      : base_(base), strides_(std::move(strides)), offset_(offset), version_(base_->version()) {}
 
  private:
   friend class Context;

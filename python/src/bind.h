@@ -130,9 +130,9 @@ constexpr std::size_t SlotCount() {
 }
 
 template <class T>
-constexpr bool kIsNumber = std::is_same_v<T, Scalar> || std::is_same_v<T, double> ||
-                           std::is_same_v<T, std::optional<Scalar>> ||
-                           std::is_same_v<T, std::optional<double>>;
+constexpr bool kIsNumber =
+    std::is_same_v<T, Scalar> || std::is_same_v<T, double> ||
+    std::is_same_v<T, std::optional<Scalar>> || std::is_same_v<T, std::optional<double>>;
 
 // A C++ argument while the call lasts.
 template <class T, bool kFields = Aggregate<T>>

@@ -46,8 +46,8 @@ struct FunctionRow {
   std::span<const ParameterRow> parameters;
   const char *result, *doc;
   PyObject* (*call)(const Signature&, Slots);
-  OutRule out = {};                      // as a function
-  Signature* signature = nullptr;        // once it is bound
+  OutRule out = {};                // as a function
+  Signature* signature = nullptr;  // once it is bound
 };
 
 // What Python calls: sorts the arguments into slots; null with Python's error set if that or the

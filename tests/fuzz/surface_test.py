@@ -17,7 +17,7 @@ import pytest
 import surface
 
 SEED = os.environ.get("LAZULI_FUZZ_SEED", "0")
-CALLS = int(os.environ.get("LAZULI_FUZZ_CALLS", 30_000))
+CALLS = int(os.environ.get("LAZULI_FUZZ_CALLS", 20_000))
 # Compiling for the CPU takes long, so most programs run on the interpreter; of the calls, the CPU gets one in so many.
 SHARES = {"interpreter": 0.96, "cpu": 0.04}
 MEMORY = 100_000_000  # bytes that a program may occupy on the device

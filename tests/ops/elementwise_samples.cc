@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -348,10 +348,9 @@ struct TableRow {
   void Add(Literals operands) const { AddSample(row, op, make(), std::move(operands), true); }
   void AddEdge(Literals operands) const { AddSample(row, op, make(), std::move(operands), false); }
   void Refuse(std::string message, Literals operands) const {
-    row.errors.push_back(
-        {std::move(message), std::move(operands), [make = make](const Tensors& x) {
-           (void)make()->Record(std::vector<Operand>(x.begin(), x.end()), {});
-         }});
+    row.errors.push_back({std::move(message), std::move(operands), [make = make](const Tensors& x) {
+                            (void)make()->Record(std::vector<Operand>(x.begin(), x.end()), {});
+                          }});
   }
 };
 

@@ -101,7 +101,8 @@ TEST_P(ForwardTest, GivesItsReferenceOnEveryDevice) {
   ForEachSample(GetParam(), [&](const OpRow& row, const Sample& sample) {
     const Literals ours = RunOn(interpreter, row, sample);
     if (sample.reference)
-      Compare(sample.reference(*sample.op, sample.operands), ours, row.reference_rtol, row.reference_atol);
+      Compare(sample.reference(*sample.op, sample.operands), ours, row.reference_rtol,
+              row.reference_atol);
     Compare(ours, RunOn(cpu, row, sample), row.device_tolerance, row.device_tolerance);
   });
 }

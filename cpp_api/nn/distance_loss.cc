@@ -28,7 +28,7 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
   };
   Tensor far = distance(anchor, negative);
   if (swap) far = minimum(far, distance(positive, negative));
-  const Tensor loss = (distance(anchor, positive) - far + margin).clamp(0);
+  Tensor loss = (distance(anchor, positive) - far + margin).clamp(0);
   if (reduction == Reduction::kNone) return loss;
   return reduction == Reduction::kMean ? loss.mean() : loss.sum();
 }

@@ -151,13 +151,14 @@ void Optimizer::step(SourceLocation loc) {
     first += groups_[g].params().size();
   }
   for (Batch& batch : batches_) batch.CutToAdded();
-  ForeachTransaction together;
+  std::optional<ForeachTransaction> together;  // an update alone is written as a whole anyway
+  if (batches_.size() > 1) together.emplace();
   for (Batch& batch : batches_) {
     if (batch.empty()) continue;
     Update(batch, groups_[batch.group].options());
     NameStates(batch);
   }
-  together.commit();
+  if (together) together->commit();
   for (const Batch& batch : batches_) Keep(batch);
   clear.done = true;
   if (!batches_.empty() && !batches_[0].empty()) update_.Set();

@@ -73,7 +73,7 @@ class Node : public Pooled {
   virtual void Lower(lowering::LoweringContext& context, absl::Span<const lowering::Op> operands,
                      std::vector<lowering::Op>& results) const = 0;
 
-  void Retain() const { refs_.Retain(); }
+  void Retain(uint32_t owners = 1) const { refs_.Retain(owners); }
   void RetainFirst() const { refs_.RetainFirst(); }
   void Release() const {
     if (refs_.ReleaseLast()) DestroyGraph();

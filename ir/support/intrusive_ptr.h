@@ -54,7 +54,7 @@ class IntrusivePtr {
 // The count of an object's owners. Starts at zero: the first IntrusivePtr makes it one.
 class RefCount {
  public:
-  void Retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Retain(uint32_t owners = 1) const { refs_.fetch_add(owners, std::memory_order_relaxed); }
   // The first reference of an object that no other thread can see yet: a store costs a quarter of
   // an atomic addition.
   void RetainFirst() const { refs_.store(1, std::memory_order_relaxed); }
@@ -74,7 +74,7 @@ class RefCount {
 template <class Derived>
 class RefCounted : public Pooled {
  public:
-  void Retain() const { refs_.Retain(); }
+  void Retain(uint32_t owners = 1) const { refs_.Retain(owners); }
   void RetainFirst() const { refs_.RetainFirst(); }
   void Release() const {
     if (refs_.ReleaseLast()) delete static_cast<const Derived*>(this);

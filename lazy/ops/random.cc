@@ -307,7 +307,7 @@ Tensor RandomInPlace(const Tensor& x, int64_t low, std::optional<int64_t> to,
 Tensor GumbelSoftmax(const Tensor& logits, const Number& tau, bool hard, double /*eps*/,
                      int64_t dim) {
   const Tensor noisy = logits - Log(DrawExponential(logits, 1, DefaultGenerator()));
-  const Tensor soft = Softmax(Div(noisy, tau.Beside(noisy)), dim);
+  Tensor soft = Softmax(Div(noisy, tau.Beside(noisy)), dim);
   if (!hard) return soft;
   const Tensor largest = Argmax(soft, dim, /*keepdim=*/true);
   return Scatter(ZerosLike(logits), dim, largest, Number(1.0)) - Detach(soft) + soft;

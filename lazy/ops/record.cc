@@ -240,9 +240,10 @@ void Recorder::Finish(const NodePtr& node, Tensors& results) { Finish(node, {}, 
 
 void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Tensors& results) {
   CheckPlacement(*node, device_);
-  Writes writes;
   StoragePtr storage;
   const auto count = static_cast<uint32_t>(targets.size());
+  PooledVector<Value> old;  // released after the lock
+  old.reserve(count);
   results.reserve(node->num_outputs() - count);
   for (uint32_t i = count; i < node->num_outputs(); ++i) {
     storage = context_.NewPending({node, i}, device_);
@@ -251,14 +252,15 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
   if (Writes* deferred = DeferredWrites::Current()) {
     deferred->Add(node, targets);
   } else {
-    writes.Add(node, targets);
-    writes.Apply(context_);
+    node->Retain(count);  // at once: one atomic addition each is a large part of an optimiser's step
+    for (uint32_t i = 0; i < count; ++i)
+      old.push_back(context_.Write(targets[i].storage(), {NodePtr::Adopt(node.get()), i}));
   }
   CountNode(context_);
   context_.history.Add(WhatIs(*node), context_.pending_count());
   is_long_ = context_.history.due();
   if (checks_) AddChecked(*node);
-  lock_.reset();  // before the old values in `writes` are released
+  lock_.reset();
 }
 
 void Recorder::AddChecked(const Node& node) {
@@ -277,8 +279,9 @@ void Recorder::SyncLongGraph() {
 
 void Writes::Add(const NodePtr& node, absl::Span<const Tensor> targets) {
   writes_.reserve(writes_.size() + targets.size());
+  node->Retain(static_cast<uint32_t>(targets.size()));
   for (uint32_t i = 0; i < targets.size(); ++i)
-    writes_.push_back({targets[i].impl()->storage(), {node, i}});
+    writes_.push_back({targets[i].impl()->storage(), {NodePtr::Adopt(node.get()), i}});
 }
 
 void Writes::Apply(Context& context) noexcept {

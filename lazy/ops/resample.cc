@@ -123,8 +123,8 @@ WeightedPlaces PlacesOf(const Resizing& r, bool cubic, bool align_corners) {
     }
     for (int64_t k = 0; k < taps.count; ++k) {
       const int64_t from = std::clamp<int64_t>(first + k, 0, r.n - 1);
-      taps.weights[row + At(from - least)] +=
-          weight(static_cast<double>(k + 1 - taps.count / 2) - share);
+      const int64_t past = k + 1 - taps.count / 2;
+      taps.weights[row + At(from - least)] += weight(static_cast<double>(past) - share);
     }
   }
   return taps;

@@ -252,8 +252,7 @@ void Recorder::Finish(const NodePtr& node, absl::Span<const Tensor> targets, Ten
   if (Writes* deferred = DeferredWrites::Current()) {
     deferred->Add(node, targets);
   } else {
-    node->Retain(
-        count);  // at once: one atomic addition each is a large part of an optimiser's step
+    node->Retain(count);  // at once: an atomic addition each would be much of an optimiser's step
     for (uint32_t i = 0; i < count; ++i)
       old.push_back(context_.Write(targets[i].storage(), {NodePtr::Adopt(node.get()), i}));
   }

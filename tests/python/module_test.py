@@ -190,3 +190,82 @@ def test_signatures_of_constructors():
     for layer in (nn.Linear, nn.Conv2d, nn.MaxPool1d):
         own, init = inspect.signature(layer).parameters, inspect.signature(layer.__init__).parameters
         assert list(init) == ["self", *own]
+
+
+class Scale(nn.Module):
+    """Keeps a number besides tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.times = nn.Parameter(lz.ones(2)), 3
+        self.register_buffer("gone", lz.zeros(1), persistent=False)
+
+    def get_extra_state(self):
+        return {"times": self.times}
+
+    def set_extra_state(self, state):
+        self.times = state["times"]
+
+
+def test_states_have_what_a_module_keeps_besides_tensors():
+    net, other = nn.Sequential(Scale(), nn.Linear(2, 2)), nn.Sequential(Scale(), nn.Linear(2, 2))
+    net[0].times = 9
+    state = net.state_dict(prefix="x.")
+    assert list(state) == ["x.0.weight", "x.0._extra_state", "x.1.weight", "x.1.bias"]
+    assert str(other.load_state_dict({name[2:]: value for name, value in state.items()})) == "<All keys matched successfully>"
+    assert other[0].times == 9
+    with pytest.raises(RuntimeError, match=r'loading state_dict for Sequential:\n\tMissing key\(s\) in state_dict: "0._extra_state". $'):
+        other.load_state_dict({name[2:]: value for name, value in state.items() if "extra" not in name})
+    with pytest.raises(RuntimeError, match="no extra state"):
+        nn.Linear(1, 1).get_extra_state()
+
+
+def test_messages_of_states_are_pytorchs():
+    with pytest.raises(RuntimeError) as said:
+        nn.Linear(2, 2).load_state_dict({"weight": lz.ones(2, 2), "bad": lz.ones(1)})
+    assert str(said.value) == ('Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: "bias". \n\t'
+                               'Unexpected key(s) in state_dict: "bad". ')
+    keys = nn.Linear(2, 2).load_state_dict({"weight": lz.ones(2, 2), "bad": lz.ones(1)}, strict=False)
+    assert repr(keys) == "_IncompatibleKeys(missing_keys=['bias'], unexpected_keys=['bad'])"
+
+
+def test_hooks_of_states():
+    net, seen = nn.Sequential(Scale()), []
+    net.register_state_dict_pre_hook(lambda module, prefix, keep_vars: seen.append((prefix, keep_vars)))
+    handle = net[0].register_state_dict_post_hook(lambda module, state, prefix, metadata: state.pop(prefix + "_extra_state"))
+    assert list(net.state_dict()) == ["0.weight"] and seen == [("", False)]
+    handle.remove()
+    assert list(copy.deepcopy(net).state_dict()) == ["0.weight", "0._extra_state"] and seen[1:] == [("", False)]
+
+    def rename(module, state, prefix, metadata, strict, missing, unexpected, errors):
+        state[prefix + "weight"] = state.pop(prefix + "old")
+
+    net[0].register_load_state_dict_pre_hook(rename)
+    state = {"0.old": lz.full((2,), 5.0)}
+    net[0].register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.remove("0._extra_state"))
+    assert not any(net.load_state_dict(state)) and net[0].weight.tolist() == [5, 5] and list(state) == ["0.old"]
+
+    def complain(module, state, prefix, metadata, strict, missing, unexpected, errors):
+        errors.append("nothing fits")
+
+    net[0].register_load_state_dict_pre_hook(complain)
+    with pytest.raises(RuntimeError, match="nothing fits"):
+        net.load_state_dict(state, strict=False)
+
+
+def test_set_submodule():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU()))
+    net.set_submodule("1.0", nn.Tanh())
+    net.set_submodule("0", nn.Identity())
+    assert isinstance(net[1][0], nn.Tanh) and net(lz.tensor([0.0])).tolist() == [0] and len(list(net.parameters())) == 0
+    for target, kind, words in (("", ValueError, "without a target name"), ("1.5", AttributeError, "Sequential has no attribute `5`")):
+        with pytest.raises(kind, match=words):
+            net.set_submodule(target, nn.ReLU(), strict=True)
+
+
+def test_types_of_all_tensors():
+    norm = nn.BatchNorm1d(2).type(lz.float64)
+    assert {t.dtype for t in (*norm.parameters(), *norm.buffers())} == {lz.float64}
+    assert norm.to_empty(device="cpu") is norm and norm.compile() is None
+    with pytest.raises(NotImplementedError, match="cuda: there is no GPU"):
+        norm.cuda()

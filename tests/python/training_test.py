@@ -181,7 +181,7 @@ def test_texts_and_lists_are_saved(tmp_path):
 def test_loading_says_what_does_not_fit_and_changes_nothing():
     net = lz.nn.Linear(2, 2)
     before = net.weight.tolist()
-    with pytest.raises(ValueError, match=r"bias.*\(training_test.py:\d+\)"):
+    with pytest.raises(ValueError, match=r"Missing key\(s\) in state_dict: \"bias\""):
         net.load_state_dict({"weight": lz.zeros(2, 2)})
     with pytest.raises(ValueError, match="weight"):
         net.load_state_dict({"weight": lz.zeros(3, 2), "bias": lz.zeros(2)})

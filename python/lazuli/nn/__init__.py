@@ -15,6 +15,7 @@ from lazuli.nn.loss import *  # noqa: F403
 from lazuli.nn._hooks import (register_module_forward_hook, register_module_forward_pre_hook,  # noqa: E402
                               register_module_full_backward_hook, register_module_full_backward_pre_hook)
 import lazuli.nn.module  # noqa: E402
+import lazuli.nn._states  # noqa: E402
 from lazuli.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: E402
 from lazuli.nn.layers import *  # noqa: F403
 from lazuli.nn.adaptive import *  # noqa: F403

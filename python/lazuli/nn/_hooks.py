@@ -1,12 +1,13 @@
-"""Hooks of modules: what is called before and after forward(), and with the gradients of what went in and came out."""
+"""Hooks of modules: what is called before and after forward(), with the gradients of what went in and came out, and with states."""
 
 from lazuli._C import Tensor
 from lazuli._C.nn import Module, _use_hooks
 from lazuli.autograd.function import Function
 from lazuli.utils.hooks import RemovableHandle
 
-_KINDS = ("forward_pre", "forward", "backward_pre", "backward")
-_everywhere = {kind: {} for kind in _KINDS}
+_OF_CALLS = ("forward_pre", "forward", "backward_pre", "backward")
+_OF_STATES = ("state_pre", "state_post", "load_pre", "load_post")
+_everywhere = {kind: {} for kind in _OF_CALLS}
 
 
 def _register(hooks, kind, hook, prepend, everywhere=False):
@@ -15,7 +16,7 @@ def _register(hooks, kind, hook, prepend, everywhere=False):
 
 
 def _of(module):
-    return vars(module).setdefault("_hooks", {kind: {} for kind in _KINDS})
+    return vars(module).setdefault("_hooks", {kind: {} for kind in (*_OF_CALLS, *_OF_STATES)})
 
 
 def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
@@ -39,6 +40,33 @@ def register_full_backward_pre_hook(self, hook, prepend=False):
 def register_full_backward_hook(self, hook, prepend=False):
     """Calls hook(module, grad_input, grad_output) in backward; what it gives takes the place of grad_input."""
     return _register(_of(self), "backward", hook, prepend)
+
+
+def register_state_dict_pre_hook(self, hook):
+    """Calls hook(module, prefix, keep_vars) before state_dict() looks at the module."""
+    return RemovableHandle(_of(self)["state_pre"], hook)
+
+
+def register_state_dict_post_hook(self, hook):
+    """Calls hook(module, state_dict, prefix, local_metadata) when the module and all in it are in the dict, which it may change."""
+    return RemovableHandle(_of(self)["state_post"], hook)
+
+
+def register_load_state_dict_pre_hook(self, hook):
+    """Calls hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) before
+    load_state_dict() looks at a copy of the dict, which it may change, as the lists."""
+    return RemovableHandle(_of(self)["load_pre"], hook)
+
+
+def register_load_state_dict_post_hook(self, hook):
+    """Calls hook(module, incompatible_keys) when all is loaded; names that it takes from the lists are no mistakes."""
+    return RemovableHandle(_of(self)["load_post"], hook)
+
+
+def of_state(module, kind):
+    """The hooks of this kind, which is one of _OF_STATES."""
+    own = vars(module).get("_hooks")
+    return [*own[kind].values()] if own else []
 
 
 def register_module_forward_pre_hook(hook):
@@ -178,6 +206,8 @@ def _after(entry, module, arguments, named, output):
     return output if given is None else given
 
 
-for _function in (register_forward_pre_hook, register_forward_hook, register_full_backward_pre_hook, register_full_backward_hook):
+for _function in (register_forward_pre_hook, register_forward_hook, register_full_backward_pre_hook, register_full_backward_hook,
+                  register_state_dict_pre_hook, register_state_dict_post_hook, register_load_state_dict_pre_hook,
+                  register_load_state_dict_post_hook):
     setattr(Module, _function.__name__, _function)
 Module.register_backward_hook = register_full_backward_hook

@@ -5,7 +5,6 @@ the modules in it. C++ knows them as well, for layers, names in dumps and moves 
 """
 
 import copy
-from collections import OrderedDict, namedtuple
 
 from lazuli import _C
 from lazuli._C import Device, Tensor
@@ -21,13 +20,6 @@ def _method(function):
 
 _register_module, _register_parameter, _register_buffer = Module.register_module, Module.register_parameter, Module._register_buffer
 _named_parameters, _named_buffers, _drop_gradients = Module.named_parameters, Module.named_buffers, Module.zero_grad
-
-
-class LoadedKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What load_state_dict() found on one side only."""
-
-    def __repr__(self):
-        return super().__repr__() if any(self) else "<All keys matched successfully>"
 
 
 @_method
@@ -208,6 +200,23 @@ def get_submodule(self, target):
 
 
 @_method
+def set_submodule(self, target, module, strict=False):
+    """Makes the module the one of a dotted name; strict: only where there is one."""
+    if not target:
+        raise ValueError("Cannot set the submodule without a target name!")
+    if not isinstance(module, Module):
+        raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+    path, _, name = target.rpartition(".")
+    parent = self.get_submodule(path)
+    there = getattr(parent, name, None)
+    if strict and there is None:
+        raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+    if there is not None and not isinstance(there, Module):
+        raise AttributeError(f"`{name}` is not an nn.Module")
+    setattr(parent, name, module)
+
+
+@_method
 def get_parameter(self, target):
     """The parameter of a dotted name."""
     found, (path, _, name) = _found(self, target, Tensor), target.rpartition(".")
@@ -261,6 +270,40 @@ def to(self, *targets, dtype=None, device=None):
     return self
 
 
+def _convert_all(self, dst_type):
+    """Converts all parameters and buffers, those of integers, too; returns self."""
+    for tensor in (*self.parameters(), *self.buffers()):
+        tensor.set_data(tensor.detach().type(dst_type))
+    return self
+
+
+_convert_all.__name__ = "type"
+Module.type = _convert_all
+
+
+@_method
+def to_empty(self, *, device, recurse=True):
+    """Moves parameters and buffers to the device; no memory is shown that nobody wrote, so the elements come along. Returns self."""
+    return self.to(device) if device is not None else self
+
+
+@_method
+def share_memory(self):
+    """Returns self: processes share no tensors; workers of data loaders send arrays."""
+    return self
+
+
+@_method
+def compile(self, *args, **kwargs):
+    """Nothing: what is recorded is compiled at each sync."""
+
+
+@_method
+def cuda(self, device=None):
+    """An error: there is no GPU."""
+    raise _C.UnimplementedError("cuda: there is no GPU; PJRT_DEVICE says what runs tensors")
+
+
 def _conversion(name, target):
     def convert(self):
         return self.to(target)
@@ -290,37 +333,6 @@ def zero_grad(self, set_to_none=True):
     for parameter in self.parameters():
         if parameter.grad is not None:
             parameter.grad.zero_()
-
-
-@_method
-def state_dict(self, *, destination=None, prefix="", keep_vars=False):
-    """Names and tensors of all parameters and buffers, put into destination if there is one: the tensors themselves, so pickle or copy
-    what should last."""
-    state = OrderedDict() if destination is None else destination
-    for path, module in self.named_modules(prefix=prefix.removesuffix("."), remove_duplicate=False):
-        kept = _buffers(module)
-        for name, tensor in (*_own_parameters(module), *_own_buffers(module)):
-            if kept.get(name, True):
-                state[f"{path}.{name}" if path else name] = tensor if keep_vars else tensor.detach()
-    return state
-
-
-@_method
-def load_state_dict(self, state_dict, strict=True, assign=False):
-    """Copies tensors or arrays into the parameters and buffers of the same names.
-
-    Nothing changes unless all shapes and dtypes fit. Returns the names that are missing and those that are unknown, which
-    strict takes for a mistake. `assign` is taken for programs that pass it: tensors stay, and get the elements.
-    """
-    of_ours = self.state_dict()
-    state = {**{name: tensor for name, tensor in self.named_buffers() if name not in of_ours}, **state_dict}
-    # Names that a module has for what another one registered first.
-    first = {hash(tensor): name for name, tensor in (*self.named_parameters(), *self.named_buffers())}
-    for name, tensor in (*self.named_parameters(remove_duplicate=False), *self.named_buffers(remove_duplicate=False)):
-        if first[hash(tensor)] != name and name in state:
-            state.setdefault(first[hash(tensor)], state[name])
-            del state[name]
-    return LoadedKeys(*self._load_state_dict(state, strict))
 
 
 @_method

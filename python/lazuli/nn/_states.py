@@ -1,0 +1,111 @@
+"""The state of modules: what state_dict() and load_state_dict() do, with their hooks and what a module keeps besides tensors."""
+
+from collections import OrderedDict, namedtuple
+
+from lazuli import _C
+from lazuli._C.nn import Module
+from lazuli.nn import _hooks
+from lazuli.nn.module import _buffers, _own_buffers, _own_parameters
+
+
+class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    """What load_state_dict() found on one side only."""
+
+    def __repr__(self):
+        return super().__repr__() if any(self) else "<All keys matched successfully>"
+
+
+def get_extra_state(self):
+    """What state_dict() keeps of the module besides its tensors, for a class that has such a method."""
+    raise RuntimeError(f"{type(self).__name__} has no extra state; a class with get_extra_state() and set_extra_state() has")
+
+
+def set_extra_state(self, state):
+    """Takes what get_extra_state() gave, for a class that has such a method."""
+    raise RuntimeError(f"{type(self).__name__} takes no extra state; a class with get_extra_state() and set_extra_state() does")
+
+
+def _has_own(module, method):
+    return getattr(type(module), method.__name__) is not method
+
+
+def _own_state(module):
+    """Names and tensors of the module itself that belong to its state."""
+    persistent = _buffers(module)
+    return [(name, tensor) for name, tensor in (*_own_parameters(module), *_own_buffers(module)) if persistent.get(name, True)]
+
+
+def state_dict(self, *, destination=None, prefix="", keep_vars=False):
+    """Names and tensors of all parameters and buffers, put into destination if there is one: the tensors themselves, so pickle or copy
+    what should last."""
+    state = OrderedDict() if destination is None else destination
+    for hook in _hooks.of_state(self, "state_pre"):
+        hook(self, prefix, keep_vars)
+    for name, tensor in _own_state(self):
+        state[prefix + name] = tensor if keep_vars else tensor.detach()
+    if _has_own(self, get_extra_state):
+        state[prefix + "_extra_state"] = self.get_extra_state()
+    for name, child in list(vars(self).items()):
+        if isinstance(child, Module):
+            child.state_dict(destination=state, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+    for hook in _hooks.of_state(self, "state_post"):
+        hook(self, state, prefix, {})
+    return state
+
+
+def _refuse(module, missing, unexpected, errors):
+    """Throws PyTorch's message if there is anything to say."""
+    lines = list(errors)
+    for what, names in (("Unexpected", unexpected), ("Missing", missing)):
+        if names:
+            quoted = ", ".join(f'"{name}"' for name in names)
+            lines.insert(0, f"{what} key(s) in state_dict: {quoted}. ")
+    if lines:
+        said = "\n\t".join(lines)
+        raise _C.InvalidArgumentError(f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{said}")
+
+
+def _names_of_one_tensor(module):
+    """Names of parameters and buffers that stand for what another name stood for first, and that name."""
+    first = {hash(tensor): name for name, tensor in (*module.named_parameters(), *module.named_buffers())}
+    for name, tensor in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)):
+        if first[hash(tensor)] != name:
+            yield name, first[hash(tensor)]
+
+
+def load_state_dict(self, state_dict, strict=True, assign=False):
+    """Copies tensors or arrays into the parameters and buffers of the same names.
+
+    Nothing changes unless all shapes and dtypes fit. Returns the names that are missing and those that are unknown, which
+    strict takes for a mistake. `assign` is taken for programs that pass it: tensors stay, and get the elements.
+    """
+    state, missing, unexpected, errors = OrderedDict(state_dict), [], [], []
+    modules = [(f"{path}." if path else "", module) for path, module in self.named_modules(remove_duplicate=False)]
+    for prefix, module in modules:
+        for hook in _hooks.of_state(module, "load_pre"):
+            hook(module, state, prefix, {}, strict, missing, unexpected, errors)
+    extra = {prefix + "_extra_state": module for prefix, module in modules if _has_own(module, set_extra_state)}
+    of_extra = {name: state.pop(name) for name in extra if name in state}
+    again = dict(_names_of_one_tensor(self))
+    for name, first in again.items():
+        if name in state:
+            state.setdefault(first, state.pop(name))
+    # In order, and quick to look up.
+    own = dict.fromkeys(prefix + name for prefix, module in modules for name, _ in _own_state(module) if prefix + name not in again)
+    missing += [name for name in (*own, *extra) if name not in state and name not in of_extra]
+    unexpected += [name for name in state if name not in own]
+    result = _IncompatibleKeys(missing, unexpected)
+    after = [(module, hook) for _, module in reversed(modules) for hook in _hooks.of_state(module, "load_post")]
+    if strict and not after:
+        _refuse(self, missing, unexpected, errors)
+    self._load_state_dict({name: state[name] for name in own if name in state}, False)
+    for name, value in of_extra.items():
+        extra[name].set_extra_state(value)
+    for module, hook in after:  # which may take names from the result
+        hook(module, result)
+    _refuse(self, *(result if strict else ((), ())), errors)
+    return result
+
+
+for _function in (get_extra_state, set_extra_state, state_dict, load_state_dict):
+    setattr(Module, _function.__name__, _function)

@@ -271,10 +271,10 @@ absl::Status Executor::Wait(const Context::LastRuns& runs) {
 }
 
 Executor::Executor(backend::Device device, uint64_t runs_before)
-    : device_(device), submitted_count_(runs_before), finished_count_(runs_before) {
-  // It never ends: what libraries have of their own in it would look for what went at exit.
-  std::thread([this] { Loop(); }).detach();
-}
+    : device_(device),
+      submitted_count_(runs_before),
+      finished_count_(runs_before),
+      thread_([this] { Loop(); }) {}
 
 void Executor::Admit() {
   std::unique_lock lock(mu_);
@@ -380,6 +380,7 @@ void Executor::Execute(Run& run) {
 }
 
 void Executor::Stop() {
+  if (std::this_thread::get_id() == thread_.get_id()) return;  // what it runs ends the process
   std::unique_lock lock(mu_);
   stopping_ = true;
   finished_.notify_all();

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "lazy/execution/program.h"
 #include "lazy/tensor/context.h"
@@ -95,6 +96,8 @@ class Executor {
   SiteId running_site_ = ir::kNoSite;
   std::atomic<int32_t> step_{0};  // of it
   Executor* next_ = nullptr;      // of another device
+  // Never joined: what libraries have of their own in it would look for what went at exit.
+  std::thread thread_;
 };
 
 }  // namespace lazuli::lazy

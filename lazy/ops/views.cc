@@ -49,12 +49,14 @@ Tensor RecordReshaped(const Tensor& x, const Dims& dims, Geometry geometry) {
 
 Tensor Permuted(const Tensor& x, Dims permutation) {
   const Geometry geometry = GeometryOf(x);
-  Dims sizes(permutation.size()), strides(permutation.size());
-  for (std::size_t i = 0; i < permutation.size(); ++i) {
-    sizes[i] = x.dim(permutation[i]);
-    strides[i] = geometry.strides[At(permutation[i])];
+  Shape shape(x.dtype(), permutation);
+  Dims strides(permutation.begin(), permutation.end());
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    const int64_t from = permutation[At(i)];
+    shape.set_dim(i, x.dim(from));
+    strides[At(i)] = geometry.strides[At(from)];
   }
-  return RecordView(PermuteOp{std::move(permutation)}, x, x, sizes,
+  return RecordView(PermuteOp{std::move(permutation)}, x, x, std::move(shape),
                     {std::move(strides), geometry.offset});
 }
 
@@ -78,9 +80,9 @@ Tensor Narrowed(const Tensor& x, int64_t d, int64_t start, int64_t length, bool 
   SliceOp op{Dims(At(x.rank()), 0), DimsOf(x.shape()), Dims(At(x.rank()), 1)};
   op.starts[At(d)] = start;
   op.limits[At(d)] = start + length;
-  Dims dims = DimsOf(x.shape());
-  dims[At(d)] = length;
-  return RecordView(std::move(op), x, x, dims, std::move(geometry), one_of_several);
+  Shape shape(x.dtype(), x.shape().dims());
+  shape.set_dim(d, length);
+  return RecordView(std::move(op), x, x, std::move(shape), std::move(geometry), one_of_several);
 }
 
 // Along d, which is given up.

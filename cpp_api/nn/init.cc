@@ -216,6 +216,8 @@ void dirac_(Tensor t, std::int64_t groups, SourceLocation loc) {
     middle = middle * t.size(d) + t.size(d) / 2;
     field *= t.size(d);
   }
+  if (field == 0 && t.size(0) > 0)
+    Fail(ErrorCode::kOutOfRange, "dirac_: a kernel without elements has no middle", loc);
   std::vector<double> numbers(static_cast<std::size_t>(t.numel()));
   for (std::int64_t o = 0; o < t.size(0); ++o) {
     if (const std::int64_t i = o % per_group; i < inputs)

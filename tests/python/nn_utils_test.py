@@ -89,6 +89,8 @@ def test_weights_by_length_and_of_spectral_norm_one():
     np.testing.assert_allclose(layer.weight.detach().numpy(), weight, rtol=1e-5)
     with pytest.raises(ValueError, match="weight_norm of 'weight' not found"):
         lz.nn.utils.remove_weight_norm(layer)
+    with pytest.raises(TypeError, match="name must be a str, not list_iterator"):
+        lz.nn.utils.remove_weight_norm(layer, iter([1]))
 
     conv = parametrizations.spectral_norm(lz.nn.Conv2d(2, 3, 2), n_power_iterations=5)
     for _ in range(3):

@@ -94,6 +94,11 @@ TEST(InitTest, MistakesAreRefused) {
                init::kaiming_normal_(ones({3})));
   EXPECT_ERROR(kInvalidArgument, "normal_: the tensor is undefined", init::normal_(Tensor()));
   EXPECT_ERROR(kInvalidArgument, "eye_: takes rank 2, not rank 1", init::eye_(ones({3})));
+  EXPECT_ERROR(kOutOfRange, "dirac_: a kernel without elements has no middle",
+               init::dirac_(ones({1, 4, 0})));
+  Tensor empty = ones({0, 4, 3});
+  init::dirac_(empty);
+  EXPECT_EQ(empty.numel(), 0);
 }
 
 }  // namespace

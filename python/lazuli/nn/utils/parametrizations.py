@@ -93,6 +93,8 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 def _remover(kind, what):
     def remove(module, name="weight"):
         _check(module)
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {type(name).__name__}")
         if parametrize.is_parametrized(module, name) and any(isinstance(p, kind) for p in module.parametrizations[name]):
             return parametrize.remove_parametrizations(module, name)
         raise ValueError(f"{what} of '{name}' not found in {module}")

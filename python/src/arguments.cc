@@ -57,8 +57,6 @@ std::string_view TextOf(PyObject* str) {
   return {data, static_cast<std::size_t>(size)};
 }
 
-thread_local bool ReadsNumbers::active_ = false;
-
 std::optional<Scalar> LoadScalar(PyObject* object) {
   if (PyFloat_Check(object)) return Scalar(PyFloat_AS_DOUBLE(object));
   if (PyBool_Check(object)) return Scalar(object == Py_True);
@@ -77,8 +75,7 @@ std::optional<Scalar> LoadScalar(PyObject* object) {
   if (PyComplex_Check(object))
     return Scalar(
         std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)));
-  const bool is_tensor = AsTensor(object) != nullptr;
-  if (is_tensor ? !ReadsNumbers::active() : !IsNumPyScalar(object)) return std::nullopt;
+  if (AsTensor(object) != nullptr || !IsNumPyScalar(object)) return std::nullopt;
   const auto item = py::reinterpret_steal<py::object>(PyObject_CallMethod(object, "item", nullptr));
   if (!item) throw py::error_already_set();
   return IsNumPyScalar(item.ptr()) ? std::nullopt : LoadScalar(item.ptr());

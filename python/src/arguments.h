@@ -38,19 +38,6 @@ inline bool Is(PyObject* object, PyTypeObject& type) { return PyObject_TypeCheck
 
 // Numbers: Python's, and NumPy's scalars; throws for an integer beyond 64 bits.
 std::optional<Scalar> LoadScalar(PyObject* object);
-// While one exists, LoadScalar and LoadReal read tensors, too, which are then of rank 0: where no
-// tensor is taken a tensor is its number, as in PyTorch.
-class ReadsNumbers {
- public:
-  ReadsNumbers() { active_ = true; }
-  ~ReadsNumbers() { active_ = false; }
-  ReadsNumbers(const ReadsNumbers&) = delete;
-  ReadsNumbers& operator=(const ReadsNumbers&) = delete;
-  static bool active() { return active_; }
-
- private:
-  static thread_local bool active_;
-};
 bool LoadInteger(PyObject* object, std::int64_t& out);
 bool LoadReal(PyObject* object, double& out);
 // One integer or a sequence of them.

@@ -314,10 +314,12 @@ void DefineConstructor(py::handle type, Signature& signature, std::size_t slots,
 
 thread_local bool NoneFits::active_ = false;
 
-bool MayBeRead(const Signature& signature, PyObject* object) {
-  if (signature.overloaded && !NoneFits::active()) return false;
+py::object NumberOf(const Signature& signature, PyObject* object) {
+  if (signature.overloaded && !NoneFits::active()) return {};
   const Tensor* const tensor = AsTensor(object);
-  return tensor != nullptr && tensor->defined() && tensor->dim() == 0 && !tensor->requires_grad();
+  if (tensor == nullptr || !tensor->defined() || tensor->dim() != 0 || tensor->requires_grad())
+    return {};
+  return py::handle(object).attr("item")();
 }
 
 void ThrowWrongType(const Signature& signature, std::size_t parameter, PyObject* got) {

@@ -59,9 +59,10 @@ void Restart(Signature& signature, std::string_view name, std::string_view doc);
 // Adds a parameter; a default makes it optional.
 void AddParameter(Signature& signature, std::string_view name, std::string_view type,
                   py::object fallback);
-// Whether a tensor may stand for its number in a call of this signature: a tensor of rank 0 that
-// wants no gradient, if the signature is the only one or none takes the arguments as they are.
-bool MayBeRead(const Signature& signature, PyObject* object);
+// The number of a tensor of rank 0 that wants no gradient, which is read, as PyTorch takes one where
+// it takes a number; null where a tensor may not stand for its number: another signature of the
+// name may take the tensor itself.
+py::object NumberOf(const Signature& signature, PyObject* object);
 // While one exists, no overload takes the arguments of the call as they are.
 class NoneFits {
  public:
@@ -150,9 +151,9 @@ struct Loaded {
       ThrowWrongType(signature, first, slots[first]);
   }
   bool Read(const Signature& signature, PyObject* object) {
-    if (!kIsNumber<T> || !MayBeRead(signature, object)) return false;
-    const ReadsNumbers reads;
-    return Argument<T>::Load(object, stored);
+    if (!kIsNumber<T>) return false;
+    const py::object number = NumberOf(signature, object);
+    return number && Argument<T>::Load(number.ptr(), stored);
   }
   decltype(auto) Pass() { return Argument<T>::Pass(stored); }
 };

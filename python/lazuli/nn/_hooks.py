@@ -5,9 +5,8 @@ from lazuli._C.nn import Module, _use_hooks
 from lazuli.autograd.function import Function
 from lazuli.utils.hooks import RemovableHandle
 
-_OF_CALLS = ("forward_pre", "forward", "backward_pre", "backward")
-_OF_STATES = ("state_pre", "state_post", "load_pre", "load_post")
-_everywhere = {kind: {} for kind in _OF_CALLS}
+_KINDS = ("forward_pre", "forward", "backward_pre", "backward", "state_pre", "state_post", "load_pre", "load_post")
+_everywhere = {kind: {} for kind in _KINDS}
 
 
 def _register(hooks, kind, hook, prepend, everywhere=False):
@@ -15,13 +14,13 @@ def _register(hooks, kind, hook, prepend, everywhere=False):
     return RemovableHandle(hooks[kind], hook, prepend)
 
 
-def _of(module):
-    return vars(module).setdefault("_hooks", {kind: {} for kind in (*_OF_CALLS, *_OF_STATES)})
+def _own(module):
+    return vars(module).setdefault("_hooks", {kind: {} for kind in _KINDS})
 
 
 def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
     """Calls hook(module, args) before forward(), or hook(module, args, kwargs); what it gives takes the place of the arguments."""
-    return _register(_of(self), "forward_pre", (hook, with_kwargs), prepend)
+    return _register(_own(self), "forward_pre", (hook, with_kwargs), prepend)
 
 
 def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
@@ -29,44 +28,38 @@ def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, alway
 
     With always_call also where forward() raises, with None as output.
     """
-    return _register(_of(self), "forward", (hook, with_kwargs, always_call), prepend)
+    return _register(_own(self), "forward", (hook, with_kwargs, always_call), prepend)
 
 
 def register_full_backward_pre_hook(self, hook, prepend=False):
     """Calls hook(module, grad_output) in backward, before the gradients of the inputs are there; what it gives takes its place."""
-    return _register(_of(self), "backward_pre", hook, prepend)
+    return _register(_own(self), "backward_pre", hook, prepend)
 
 
 def register_full_backward_hook(self, hook, prepend=False):
     """Calls hook(module, grad_input, grad_output) in backward; what it gives takes the place of grad_input."""
-    return _register(_of(self), "backward", hook, prepend)
+    return _register(_own(self), "backward", hook, prepend)
 
 
 def register_state_dict_pre_hook(self, hook):
     """Calls hook(module, prefix, keep_vars) before state_dict() looks at the module."""
-    return RemovableHandle(_of(self)["state_pre"], hook)
+    return RemovableHandle(_own(self)["state_pre"], hook)
 
 
 def register_state_dict_post_hook(self, hook):
     """Calls hook(module, state_dict, prefix, local_metadata) when the module and all in it are in the dict, which it may change."""
-    return RemovableHandle(_of(self)["state_post"], hook)
+    return RemovableHandle(_own(self)["state_post"], hook)
 
 
 def register_load_state_dict_pre_hook(self, hook):
     """Calls hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) before
     load_state_dict() looks at a copy of the dict, which it may change, as the lists."""
-    return RemovableHandle(_of(self)["load_pre"], hook)
+    return RemovableHandle(_own(self)["load_pre"], hook)
 
 
 def register_load_state_dict_post_hook(self, hook):
     """Calls hook(module, incompatible_keys) when all is loaded; names that it takes from the lists are no mistakes."""
-    return RemovableHandle(_of(self)["load_post"], hook)
-
-
-def of_state(module, kind):
-    """The hooks of this kind, which is one of _OF_STATES."""
-    own = vars(module).get("_hooks")
-    return [*own[kind].values()] if own else []
+    return RemovableHandle(_own(self)["load_post"], hook)
 
 
 def register_module_forward_pre_hook(hook):
@@ -165,14 +158,15 @@ class _BackwardHooks:
         return gradients
 
 
-def _hooks(module, kind):
+def of(module, kind):
+    """The hooks of a kind: those of all modules, then the module's own."""
     own = vars(module).get("_hooks")
     return [*_everywhere[kind].values(), *(own[kind].values() if own else ())]
 
 
 def _call(module, *arguments, **named):
     """What calling a module does where there are hooks."""
-    for hook, with_kwargs in _hooks(module, "forward_pre"):
+    for hook, with_kwargs in of(module, "forward_pre"):
         given = hook(module, arguments, named) if with_kwargs else hook(module, arguments)
         if given is None:
             continue
@@ -182,18 +176,18 @@ def _call(module, *arguments, **named):
             arguments, named = given
         else:
             raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {given}.")
-    before, after = _hooks(module, "backward_pre"), _hooks(module, "backward")
+    before, after = of(module, "backward_pre"), of(module, "backward")
     backward = _BackwardHooks(module, before, after) if before or after else None
     called = set()
     try:
         if backward is not None:
             arguments = backward.enter(arguments)
         output = module.forward(*arguments, **named)
-        for entry in _hooks(module, "forward"):
+        for entry in of(module, "forward"):
             called.add(id(entry))
             output = _after(entry, module, arguments, named, output)
     except Exception:
-        for entry in _hooks(module, "forward"):
+        for entry in of(module, "forward"):
             if entry[2] and id(entry) not in called:
                 _after(entry, module, arguments, named, None)
         raise

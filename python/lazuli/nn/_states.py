@@ -39,7 +39,7 @@ def state_dict(self, *, destination=None, prefix="", keep_vars=False):
     """Names and tensors of all parameters and buffers, put into destination if there is one: the tensors themselves, so pickle or copy
     what should last."""
     state = OrderedDict() if destination is None else destination
-    for hook in _hooks.of_state(self, "state_pre"):
+    for hook in _hooks.of(self, "state_pre"):
         hook(self, prefix, keep_vars)
     for name, tensor in _own_state(self):
         state[prefix + name] = tensor if keep_vars else tensor.detach()
@@ -48,18 +48,19 @@ def state_dict(self, *, destination=None, prefix="", keep_vars=False):
     for name, child in list(vars(self).items()):
         if isinstance(child, Module):
             child.state_dict(destination=state, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-    for hook in _hooks.of_state(self, "state_post"):
+    for hook in _hooks.of(self, "state_post"):
         hook(self, state, prefix, {})
     return state
 
 
 def _refuse(module, missing, unexpected, errors):
     """Throws PyTorch's message if there is anything to say."""
-    lines = list(errors)
-    for what, names in (("Unexpected", unexpected), ("Missing", missing)):
+    lines = []
+    for what, names in (("Missing", missing), ("Unexpected", unexpected)):
         if names:
             quoted = ", ".join(f'"{name}"' for name in names)
-            lines.insert(0, f"{what} key(s) in state_dict: {quoted}. ")
+            lines.append(f"{what} key(s) in state_dict: {quoted}. ")
+    lines += errors
     if lines:
         said = "\n\t".join(lines)
         raise _C.InvalidArgumentError(f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{said}")
@@ -82,7 +83,7 @@ def load_state_dict(self, state_dict, strict=True, assign=False):
     state, missing, unexpected, errors = OrderedDict(state_dict), [], [], []
     modules = [(f"{path}." if path else "", module) for path, module in self.named_modules(remove_duplicate=False)]
     for prefix, module in modules:
-        for hook in _hooks.of_state(module, "load_pre"):
+        for hook in _hooks.of(module, "load_pre"):
             hook(module, state, prefix, {}, strict, missing, unexpected, errors)
     extra = {prefix + "_extra_state": module for prefix, module in modules if _has_own(module, set_extra_state)}
     of_extra = {name: state.pop(name) for name in extra if name in state}
@@ -95,7 +96,7 @@ def load_state_dict(self, state_dict, strict=True, assign=False):
     missing += [name for name in (*own, *extra) if name not in state and name not in of_extra]
     unexpected += [name for name in state if name not in own]
     result = _IncompatibleKeys(missing, unexpected)
-    after = [(module, hook) for _, module in reversed(modules) for hook in _hooks.of_state(module, "load_post")]
+    after = [(module, hook) for _, module in reversed(modules) for hook in _hooks.of(module, "load_post")]
     if strict and not after:
         _refuse(self, missing, unexpected, errors)
     self._load_state_dict({name: state[name] for name in own if name in state}, False)

@@ -10,6 +10,7 @@ from lazuli import _C
 from lazuli._C import Device, Tensor
 from lazuli._C.nn import Module, Parameter, _is_made
 from lazuli._tensor import SHORT_NAMES, to_arguments
+from lazuli._types import cuda
 from lazuli.nn import _extras, _mistakes, _text
 
 
@@ -298,10 +299,7 @@ def compile(self, *args, **kwargs):
     """Nothing: what is recorded is compiled at each sync."""
 
 
-@_method
-def cuda(self, device=None):
-    """An error: there is no GPU."""
-    raise _C.UnimplementedError("cuda: there is no GPU; PJRT_DEVICE says what runs tensors")
+Module.cuda = cuda
 
 
 def _conversion(name, target):

@@ -396,7 +396,8 @@ Tensor Frac(const Tensor& x) {
 Tensor Exp2(const Tensor& in) {
   const Tensor x = Floating(in);
   if (!IsComplex(x.dtype())) return Pow(Constant(2, x.dtype()), x);
-  // Each part by itself, as in LogToBase(): a product of complex numbers is NaN where one is infinite.
+  // Each part by itself, as in LogToBase(): a product of complex numbers is NaN where one is
+  // infinite.
   return Exp(Complex(Real(x) * std::numbers::ln2, Imag(x) * std::numbers::ln2));
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -52,6 +53,30 @@ class FloatMode {
 };
 
 thread_local bool in_region = false;
+thread_local Team team = nullptr;
+
+// A loop whose chunks threads take one after the other.
+struct Job {
+  Chunks chunks;
+  absl::FunctionRef<void(int64_t, int64_t)> body;
+  FloatMode mode;
+  std::atomic<int64_t> next{0};
+
+  void Help() {
+    in_region = true;
+    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < chunks.count;) {
+      body(chunks.begin(i), chunks.end(i));
+    }
+    in_region = false;
+  }
+  // On a thread that somebody else uses, too.
+  static void HelpAsGuest(void* job) {
+    const FloatMode own = FloatMode::Current();
+    static_cast<Job*>(job)->mode.Apply();
+    static_cast<Job*>(job)->Help();
+    own.Apply();
+  }
+};
 
 // Workers that sleep between regions, though not at once: regions often follow each other. One
 // region is open at a time; a second thread that wants one runs its loop itself. The caller works,
@@ -93,21 +118,6 @@ class Pool final : private ForkParticipant {
     busy_ = false;
   }
 
-  struct Job {
-    Chunks chunks;
-    absl::FunctionRef<void(int64_t, int64_t)> body;
-    FloatMode mode;
-    std::atomic<int64_t> next{0};
-
-    void Help() {
-      in_region = true;
-      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < chunks.count;) {
-        body(chunks.begin(i), chunks.end(i));
-      }
-      in_region = false;
-    }
-  };
-
   // Detached, and the pool is never destroyed: a process may exit while they sleep. Where the
   // system gives no more threads, fewer do the work.
   void Grow(int64_t workers) {
@@ -140,11 +150,18 @@ class Pool final : private ForkParticipant {
 
 }  // namespace
 
+ScopedTeam::ScopedTeam(Team of) : before_(std::exchange(team, of)) {}
+ScopedTeam::~ScopedTeam() { team = before_; }
+
 void ParallelFor(int64_t n, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
   if (n <= 0) return;
   const Chunks chunks(n, grain, NumThreads());
   if (chunks.count > 1 && !in_region) {
+    if (team != nullptr) {
+      Job job{chunks, body, FloatMode::Current()};
+      return team(&Job::HelpAsGuest, &job);
+    }
     if (Pool::Get().Run(chunks, body)) return;
   }
   chunks.RunInline(body);

@@ -4,8 +4,11 @@
 #include <optional>
 #include <utility>
 
+#include <dlfcn.h>
+
 #include "cpp_api/src/facade.h"
 #include "cpp_api/src/hlo_access.h"
+#include "ir/support/parallel_for.h"
 #include "lazy/ops/create.h"
 #include "lazy/ops/op.h"
 #include "lazy/tensor/site_scope.h"
@@ -20,6 +23,14 @@ namespace lazuli::python {
 namespace {
 
 using Addresses = std::vector<std::uintptr_t>;
+
+// PyTorch's threads, where they are OpenMP's.
+ir::Team TorchsTeam() {
+  using Parallel = void (*)(void (*work)(void*), void* data, unsigned threads, unsigned flags);
+  static const auto parallel = reinterpret_cast<Parallel>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+  if (parallel == nullptr) return nullptr;
+  return [](void (*work)(void*), void* data) { parallel(work, data, /*threads: as set*/ 0, 0); };
+}
 
 // Row-major memory of the caller's as a buffer: borrowed, or copied.
 backend::BufferPtr BufferAt(std::uintptr_t address, const ir::Shape& shape, backend::Device device,
@@ -63,6 +74,7 @@ py::list RunOnMemory(const HloExecutable& executable, const Addresses& addresses
       inputs.reserve(addresses.size());
       for (std::size_t i = 0; i < addresses.size(); ++i)
         inputs.push_back(BufferAt(addresses[i], program.parameters[i], program.device, false));
+      const ir::ScopedTeam team(TorchsTeam());
       return program.Run(inputs);
     });
   }
@@ -108,6 +120,7 @@ class StepState {
     {
       const py::gil_scoped_release release;
       const std::scoped_lock lock(mutex_);
+      const ir::ScopedTeam team(TorchsTeam());
       Call(SourceLocation(), [&] { outputs = Execute(program, before, after, updated); });
     }
     return Capsules(outputs);

@@ -262,6 +262,29 @@ def test_layouts():
     assert y.tolist() == [2, 2, 2] and added.flatten().tolist() == [2, 2, 2]  # aliases alias
 
 
+THREADS = """
+import os
+import torch
+from torch._dynamo.backends.registry import register_backend
+from lazuli.torch._entry import backend
+register_backend(backend, name="lazuli")
+torch.set_num_threads(2)
+x = torch.rand(500, 500)
+before = x @ x, torch.exp(torch.rand(1000000)), len(os.listdir("/proc/self/task"))
+compiled = torch.compile(lambda x: (x @ x).exp() * 2, backend="lazuli")
+assert torch.allclose(compiled(x), (x @ x).exp() * 2)
+print(len(os.listdir("/proc/self/task")) - before[2])
+"""
+
+
+def test_threads(folder):
+    """Programs run on torch's own threads, which would else keep the processors busy beside ours."""
+    import subprocess
+    run = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True,
+                         env=os.environ | {"PYTHONPATH": folder, "OMP_NUM_THREADS": "2", "LAZULI_NUM_THREADS": "2"})
+    assert run.stdout.strip() == "0", run.stdout + run.stderr
+
+
 def test_export():
     import torch
     import lazuli as lz
@@ -388,7 +411,7 @@ def main():
         for o in ("SGD", "Adam", "AdamW", "RMSprop") if options.whole else (optimizer,):
             print(check(name, make, batch, loss_fn, o, options.steps), flush=True)
     if not options.names:
-        for test in (test_errors, test_layouts, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_entry_point))):
+        for test in (test_errors, test_layouts, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_entry_point, test_threads))):
             test()
     return 0
 

@@ -101,6 +101,40 @@ TEST_F(ParallelForTest, CallsFromSeveralThreadsAreAllDone) {
   EXPECT_EQ(sum, 4 * 50 * 100);
 }
 
+// A team of two: the caller and a thread that rounds down.
+int team_calls = 0;
+bool rounds_down_afterwards = false;
+void RunOnTeam(void (*work)(void*), void* data) {
+  ++team_calls;
+  std::thread other([&] {
+    std::fesetround(FE_DOWNWARD);
+    work(data);
+    rounds_down_afterwards = std::fegetround() == FE_DOWNWARD;
+  });
+  work(data);
+  other.join();
+}
+
+TEST_F(ParallelForTest, LoopsRunOnTheTeamOfTheirThreadAndLeaveItAsItWas) {
+  using Set = std::set<std::pair<int64_t, int64_t>>;
+  std::atomic<int> upward = 0;
+  {
+    const ScopedTeam team(&RunOnTeam);
+    EXPECT_EQ(Chunks(10, 1), (Set{{0, 4}, {4, 8}, {8, 10}}));
+    EXPECT_EQ(team_calls, 1);
+    EXPECT_EQ(Chunks(10, 10), (Set{{0, 10}}));  // which needs no team
+    EXPECT_EQ(team_calls, 1);
+    std::fesetround(FE_UPWARD);
+    ParallelFor(3, 1, [&](int64_t, int64_t) { upward += RoundsUp(); });
+    std::fesetround(FE_TONEAREST);
+    EXPECT_EQ(team_calls, 2);
+  }
+  EXPECT_EQ(upward, 3);
+  EXPECT_TRUE(rounds_down_afterwards);
+  ParallelFor(3, 1, [](int64_t, int64_t) {});
+  EXPECT_EQ(team_calls, 2);
+}
+
 TEST(NumThreadsTest, FlagDecidesElseTheMachine) {
   EXPECT_GE(NumThreads(), 1);
   ASSERT_TRUE(SetFlag("LAZULI_NUM_THREADS", "5").ok());

@@ -78,7 +78,7 @@ void Allocator::Free(Block block) {
   stats_.bytes_in_use -= static_cast<int64_t>(block.capacity);
   stats_.cached_bytes += static_cast<int64_t>(block.capacity);
   free_[ClassOf(block.capacity)].push_back(block.data);
-  Trim(stats_.peak_bytes);
+  Trim(2 * stats_.peak_bytes - stats_.bytes_in_use);
 }
 
 void Allocator::Trim(int64_t bytes) {

@@ -3,8 +3,10 @@
 //
 // A training step frees and asks for the same sizes again and again; fresh pages would cost more
 // than many kernels. Size classes are four to a power of two, so at most a fifth of a block is
-// unused. Cached blocks are given back to the system, largest first, while they exceed the peak
-// that was in use at one time, or stand in the way of a block within LAZULI_MEMORY_LIMIT.
+// unused. Cached blocks are given back to the system, largest first, while they and what is in use
+// exceed twice the peak that was in use at one time, or stand in the way of a block within
+// LAZULI_MEMORY_LIMIT. Programs that take turns, as forward and backward graphs do, find the blocks
+// of their last turn.
 #pragma once
 
 #include <array>

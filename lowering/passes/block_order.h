@@ -34,13 +34,24 @@ class BlockOrder {
   // Whether a path from `i`, not yet in a block, through other blocks leads into this one. What
   // enters a block leaves it everywhere. True as well for blocks that stand far away.
   bool LeadsInto(const hlo::Instruction* i, Block block);
+  // Whether the two can be one: no path leads from one through a third into the other. False as
+  // well for blocks that stand far apart.
+  bool MayMerge(Block a, Block b);
+  // Gives the block that has the members of both; the other one is empty from now on. They may be
+  // merged.
+  Block Merge(Block a, Block b);
 
   Block of(const hlo::Instruction* i) const { return block_of_[i] - 1; }
   absl::Span<hlo::Instruction* const> members(Block block) const { return members_[block]; }
 
  private:
   void Ask(const hlo::Instruction* i);
+  void AskAbout(Block block);
+  void BeginQuestion(const hlo::Instruction* about);
+  void MarkUsers(const hlo::Instruction* i);
   void FollowDownTo(Block block);
+  // What leads from there goes before the block.
+  void MoveReachedBefore(Block block);
   bool IsReached(Block block) const { return reached_[block] >= asked_; }
 
   hlo::DenseMap<uint32_t> block_of_;  // block + 1; 0: none yet
@@ -50,7 +61,7 @@ class BlockOrder {
 
   // The question being answered. reached_[b] is `asked_` for a block that reads `about_`, one more
   // for one that reads what leads from there. Ranks from `followed_` on have been followed.
-  const hlo::Instruction* about_ = nullptr;
+  const hlo::Instruction* about_ = nullptr;  // null: a block
   uint64_t asked_ = 0;
   std::vector<uint64_t> reached_;
   std::size_t followed_ = 0;

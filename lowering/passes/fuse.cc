@@ -120,7 +120,7 @@ const Shape& SpaceOf(const Instruction* i) {
 
 struct Group {
   BlockOrder::Block block = BlockOrder::kNone;  // its members, users before producers
-  std::vector<Instruction*> outputs;            // reductions first
+  std::vector<Instruction*> outputs;            // reductions first; none: merged into another
   // What members read, other members included: as many could become parameters.
   absl::flat_hash_set<const Instruction*> operands;
   bool scatters = false;  // a member is a select-and-scatter
@@ -173,6 +173,9 @@ class Fuser {
   bool NeedsOwnGroup(const Instruction* i);
   bool TryJoinUsers(Instruction* i);
   bool TryJoinScatter(Instruction* i);
+  bool TryMergeUsers(Instruction* i);
+  bool MayMerge(const Group& a, const Group& b);
+  void Merge(Group& from, Group& into);
   bool TryJoinAsOutput(Instruction* i);
   bool TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i);
   bool IsFull(const Group& group) const;
@@ -264,7 +267,7 @@ void Fuser::Place(Instruction* i) {
   if (!Fusible(i)) return;
   if (IsDuplicable(i)) {
     if (!NeedsOwnGroup(i)) return;
-  } else if (TryJoinUsers(i) || TryJoinScatter(i) || TryJoinAsOutput(i)) {
+  } else if (TryJoinUsers(i) || TryJoinScatter(i) || TryMergeUsers(i) || TryJoinAsOutput(i)) {
     return;
   }
   const BlockOrder::Block block = blocks_.Add(i);
@@ -322,6 +325,49 @@ bool Fuser::TryJoinUsers(Instruction* i) {
   return true;
 }
 
+bool Fuser::MayMerge(const Group& a, const Group& b) {
+  const auto members = [&](const Group& group) { return blocks_.members(group.block).size(); };
+  if (members(a) + members(b) >= target_.max_members) return false;
+  std::size_t args = a.outputs.size() + b.outputs.size() + a.operands.size();
+  for (const Instruction* operand : b.operands) args += a.operands.contains(operand) ? 0 : 1;
+  return args <= target_.max_args && blocks_.MayMerge(a.block, b.block);
+}
+
+void Fuser::Merge(Group& from, Group& into) {
+  into.block = blocks_.Merge(from.block, into.block);
+  const auto index = static_cast<GroupIndex>(&into - groups_.data());
+  group_of_block_[into.block] = index + 1;
+  for (const Instruction* operand : from.operands) readers_[operand].push_back(index);
+  into.operands.merge(from.operands);
+  into.outputs.insert(into.outputs.end(), from.outputs.begin(), from.outputs.end());
+  from = {};
+}
+
+// Makes one group of those that its users are in, loops over the same points, so that its result
+// never reaches memory.
+bool Fuser::TryMergeUsers(Instruction* i) {
+  if (!i->IsElementwise() || i->IsRoot() || i->users().size() < 2) return false;
+  const auto is_loop_here = [&](const Instruction* output) {
+    return output->IsElementwise() && SameOrder(output->shape(), i->shape());
+  };
+  for (const Instruction* user : i->users()) {
+    const Group* const group = GroupOf(user);
+    if (group == nullptr || group->scatters || !is_loop_here(user) ||
+        !is_loop_here(group->outputs[0]))
+      return false;
+  }
+  Group* const into = GroupOf(i->users()[0]);
+  for (const Instruction* user : i->users()) {
+    if (IsIn(user, *into)) continue;
+    Group* const from = GroupOf(user);
+    if (!MayMerge(*from, *into)) return false;
+    Merge(*from, *into);
+  }
+  if (!MayJoin(i, *into, /*as_output=*/false)) return false;
+  Join(i, *into);
+  return true;
+}
+
 // Each element of the result is written once, by the one window that it lies in.
 bool WindowsTile(const Instruction* scatter) {
   const auto& window = scatter->attrs_as<hlo::WindowAttrs>().window;
@@ -374,7 +420,7 @@ bool Fuser::TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i) {
   std::size_t tried = 0;
   for (std::size_t k = groups.size(); k-- > 0 && tried < kMaxTried;) {
     Group& group = groups_[groups[k]];
-    if (IsFull(group)) {
+    if (group.outputs.empty() || IsFull(group)) {
       groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(k));
       continue;
     }
@@ -455,6 +501,7 @@ class BodyBuilder {
 };
 
 void Fuser::Materialise(const Group& group, Rewriter& rewriter) {
+  if (group.outputs.empty()) return;  // merged into another
   const auto placed = blocks_.members(group.block);
   if (IsPlainMovement(target_, placed)) return;
   std::vector<Instruction*> members(placed.begin(), placed.end());

@@ -26,15 +26,18 @@ void AddRandomGraph(std::mt19937& random, int count, int reach, hlo::Computation
   }
 }
 
-// As LeadsInto, by looking at everything.
-bool HasPathThroughOthers(const BlockOrder& order, const Instruction* i, Block target) {
+// As LeadsInto, by looking at everything. `from` are the instructions asked about.
+bool HasPathThroughOthers(const BlockOrder& order, absl::Span<Instruction* const> from,
+                          Block target) {
   std::vector<const Instruction*> pending;
   std::set<const Instruction*> seen;
   const auto push = [&](const Instruction* next) {
     if (seen.insert(next).second) pending.push_back(next);
   };
-  for (const Instruction* user : i->users()) {
-    if (order.of(user) != target) push(user);
+  for (const Instruction* i : from) {
+    for (const Instruction* user : i->users()) {
+      if (order.of(user) != target && order.of(user) != order.of(i)) push(user);
+    }
   }
   while (!pending.empty()) {
     const Instruction* at = pending.back();
@@ -46,7 +49,23 @@ bool HasPathThroughOthers(const BlockOrder& order, const Instruction* i, Block t
   return false;
 }
 
+// Merges two of the blocks if that closes no cycle. Whether it does.
+bool TryMergeTwo(std::mt19937& random, std::vector<Block>& blocks, BlockOrder& order) {
+  const Block a = blocks[random() % blocks.size()], b = blocks[random() % blocks.size()];
+  if (a == b) return false;
+  const bool may = !HasPathThroughOthers(order, order.members(a), b) &&
+                   !HasPathThroughOthers(order, order.members(b), a);
+  EXPECT_EQ(order.MayMerge(a, b), may);
+  if (!may) return false;
+  const std::size_t members = order.members(a).size() + order.members(b).size();
+  const Block merged = order.Merge(a, b);
+  EXPECT_EQ(order.members(merged).size(), members);
+  std::erase(blocks, merged == a ? b : a);
+  return true;
+}
+
 TEST(BlockOrderTest, FindsEveryPathThatWouldCloseACycle) {
+  int joined = 0, refused = 0, merged = 0;
   for (uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     hlo::Module module("m");
@@ -54,13 +73,12 @@ TEST(BlockOrderTest, FindsEveryPathThatWouldCloseACycle) {
     AddRandomGraph(random, 80, seed % 2 == 0 ? 5 : 60, computation);
     BlockOrder order(*computation);
     std::vector<Block> blocks;
-    int joined = 0, refused = 0;
     for (Instruction* i : std::ranges::reverse_view(computation->PostOrder())) {
       bool done = false;
       for (int tries = 0; tries < 4 && !blocks.empty() && !done; ++tries) {
         const Block block = blocks[random() % blocks.size()];
         const bool leads = order.LeadsInto(i, block);
-        ASSERT_EQ(leads, HasPathThroughOthers(order, i, block)) << "seed " << seed;
+        ASSERT_EQ(leads, HasPathThroughOthers(order, {i}, block)) << "seed " << seed;
         refused += leads ? 1 : 0;
         if (leads || random() % 2 == 0) continue;
         order.Join(i, block);
@@ -69,10 +87,12 @@ TEST(BlockOrderTest, FindsEveryPathThatWouldCloseACycle) {
       }
       if (!done) blocks.push_back(order.Add(i));
       ASSERT_NE(order.of(i), BlockOrder::kNone);
+      if (random() % 12 == 0) merged += TryMergeTwo(random, blocks, order) ? 1 : 0;
     }
-    EXPECT_GT(joined, 5);
-    EXPECT_GT(refused, 5);
   }
+  EXPECT_GT(joined, 600);
+  EXPECT_GT(refused, 600);
+  EXPECT_GT(merged, 100);
 }
 
 TEST(BlockOrderTest, WhatStandsFarApartCountsAsLeadingThere) {

@@ -138,6 +138,41 @@ TEST(FuseTest, AGroupNeverNeedsItsOwnResult) {
     })");
 }
 
+// An optimiser's moment: the step needs it, and what is kept of it where a check failed.
+TEST(FuseTest, LoopsThatReadTheSameValueBecomeOne) {
+  ExpectPass(FusePass(), R"(
+    ENTRY main {
+      // CHECK:     multiply(
+      // CHECK:     ROOT {{.*}} (f32[4], f32[4]) tuple(
+      // CHECK:     ENTRY
+      // CHECK:     fusion(
+      // CHECK-NOT: fusion(
+      x = f32[4] parameter(0)
+      y = f32[4] parameter(1)
+      c = pred[4] parameter(2)
+      v = f32[4] multiply(x, y)
+      q = f32[4] sqrt(v)
+      d = f32[4] divide(x, q)
+      s = f32[4] select(c, v, y)
+      ROOT t = (f32[4], f32[4]) tuple(d, s)
+    })");
+}
+
+TEST(FuseTest, UnlessOneNeedsTheOthersResult) {
+  ExpectPass(FusePass(), R"(
+    ENTRY main {
+      // CHECK:     ENTRY
+      // CHECK:     fusion(
+      // CHECK:     dot(
+      // CHECK:     fusion(
+      x = f32[4,4] parameter(0)
+      v = f32[4,4] negate(x)
+      s = f32[4,4] exponential(v)
+      p = f32[4,4] dot(s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      ROOT d = f32[4,4] subtract(p, v)
+    })");
+}
+
 constexpr char kPoolGradient[] = R"(
     ge { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT m = pred[] compare(a, b), direction=GE }
     add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT m = f32[] add(a, b) }

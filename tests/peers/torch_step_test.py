@@ -313,6 +313,57 @@ def test_writes_between_steps():
     assert abs(step(*batch).item() - torch.tensor(3.0).log().item()) < 1e-6
 
 
+def test_what_is_replaced_between_steps():
+    """A step looks at what the model and the optimiser hold, each time: a parameter, a buffer, a module, a moment may be another one, a
+    parameter may be frozen or join a group."""
+    import torch
+    import lazuli.torch
+    from torch import nn
+
+    def run(make_step):
+        torch.manual_seed(6)
+        model = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 3))
+        o = torch.optim.SGD(model[:2].parameters(), 0.1, momentum=0.9)
+        step, made = make_step(model, o), []
+
+        def parameter():
+            p = nn.Parameter(torch.ones(5, 6) / 3)
+            o.param_groups[0]["params"][0] = model[0].weight = p
+
+        def module():
+            old = list(model[1].parameters())
+            model[1] = nn.BatchNorm1d(5)
+            o.param_groups[0]["params"] = [p for p in o.param_groups[0]["params"] if all(p is not q for q in old)]
+
+        changes = [
+            lambda: None, parameter, lambda: setattr(model[1], "running_mean", torch.full((5,), 3.0)), module,
+            lambda: model[0].bias.requires_grad_(False), lambda: o.add_param_group({"params": list(model[2].parameters())}),
+            lambda: o.state[model[0].weight].update(momentum_buffer=torch.ones(5, 6)), model.eval, model.train,
+        ]
+        for change in changes:
+            if hasattr(step, "sync_to_torch"):
+                step.sync_to_torch()
+            change()
+            made += [step(x, y).item() for x, y in batches(2)]
+        return made
+
+    loss = nn.functional.cross_entropy
+
+    def with_momentum_later(make_step):
+        torch.manual_seed(7)
+        model = nn.Linear(6, 3)
+        o = torch.optim.SGD(model.parameters(), 0.1)
+        step, made = make_step(model, o), []
+        for momentum in (0, 0.9, 0.5):
+            o.param_groups[0]["momentum"] = momentum
+            made += [step(x, y).item() for x, y in batches(6)]
+        return made
+
+    close("momentum", with_momentum_later(lambda m, o: lazuli.torch.train_step(m, o, loss, accumulate=3)),
+          with_momentum_later(lambda m, o: eager_step(m, [o], loss, accumulate=3)), 1e-5)
+    close("replaced", run(lambda m, o: lazuli.torch.train_step(m, o, loss)), run(lambda m, o: eager_step(m, [o], loss)), 1e-5)
+
+
 def test_compiled_models_are_traced_as_what_they_are():
     import torch
     import lazuli.torch

@@ -23,11 +23,15 @@ from lazuli.torch import _backend, _random, _rows
 from lazuli.torch._program import Recorder, refused_text
 from lazuli.torch._report import events, is_users
 
-_INSTEAD = "; use torch.compile(backend=\"lazuli\")"
+INSTEAD = "; use torch.compile(backend=\"lazuli\")"
 
 
 class CaptureError(lz.Error):
     """A training step that cannot be one program, and why."""
+
+
+class StateMissing(Exception):
+    """The optimiser makes state in this step, for a parameter that it has not updated before, or for a setting that it had not."""
 
 
 def tensors_of(tree):
@@ -79,29 +83,29 @@ def refuse(model, optimizers):
     for name, module in model.named_modules():
         for kind in _hooks(module, "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
             raise CaptureError(f"train_step: {name or 'the model'} has hooks ({kind[1:]}), which would run once, while the step is "
-                               f"traced; remove them, or{_INSTEAD[1:]}")
+                               f"traced; remove them, or{INSTEAD[1:]}")
         if getattr(module, "sparse", False) is True:
             raise CaptureError(f"train_step: {name or 'the model'} has sparse gradients, which lazuli lacks; set sparse=False")
     named = dict(model.named_parameters())
     for name, parameter in named.items():
         if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
             raise CaptureError(f"train_step: parameter {name} has hooks on its gradient, which the step keeps to itself; remove them, "
-                               f"or{_INSTEAD[1:]}")
+                               f"or{INSTEAD[1:]}")
         if parameter.device.type != "cpu":
             raise CaptureError(f"train_step: parameter {name} is on {parameter.device}; lazuli takes tensors of the CPU")
     held = set(named.values())
     for optimizer in optimizers:
         kind = type(optimizer).__name__
         if isinstance(optimizer, torch.optim.LBFGS):
-            raise CaptureError(f"train_step: LBFGS evaluates the loss as often as its values ask for{_INSTEAD}")
+            raise CaptureError(f"train_step: LBFGS evaluates the loss as often as its values ask for{INSTEAD}")
         if _hooks(optimizer, "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"):
             raise CaptureError(f"train_step: {kind} has hooks of its step, which would run once, while the step is traced; remove them, "
-                               f"or{_INSTEAD[1:]}")
+                               f"or{INSTEAD[1:]}")
         for i, group in enumerate(optimizer.param_groups):
             for p in group["params"]:
                 if p not in held:
                     raise CaptureError(f"train_step: group {i} of {kind} has a parameter {list(p.shape)} that the model has not, which the "
-                                       f"step would not train; make it one of the model{_INSTEAD}")
+                                       f"step would not train; make it one of the model{INSTEAD}")
 
 
 def _place(error):
@@ -153,9 +157,9 @@ def _nothing_else_changes(model):
     for (name, k), v in _numbers(model).items():
         if numbers.get((name, k), v) != v:
             raise CaptureError(f"train_step: {name or 'the model'} changes its number {k} in every step, which a program would not; make it "
-                               f"a buffer{_INSTEAD}")
+                               f"a buffer{INSTEAD}")
     if _drawn_by_python() != drawn:
-        raise CaptureError(f"train_step: the step draws random numbers of Python or NumPy, which would stay as they are; draw with torch{_INSTEAD}")
+        raise CaptureError(f"train_step: the step draws random numbers of Python or NumPy, which would stay as they are; draw with torch{INSTEAD}")
 
 
 def plain():
@@ -213,6 +217,8 @@ class Pure:
                                    "foreach": False, **({"fused": False} if "fused" in g else {})} for g in groups]
                 o.state = collections.defaultdict(dict, {new[n]: s for n, s in made[-1].items()})
                 bare(type(o).step)(o)
+                if len(o.state) != len(state) or any(made[-1][n].keys() != s.keys() for n, s in state.items()):
+                    raise StateMissing
             finally:
                 o.param_groups, o.state = groups, old
         return new, made
@@ -239,17 +245,17 @@ def _trace(step, pure, held, batch, rates):
             warnings.simplefilter("ignore")
             traced = make_fx(dispatch_functionalize(function), tracing_mode="fake", decomposition_table=_backend.decompositions(),
                              _allow_non_fake_inputs=True)(rates, *[flat[i].detach() for i in places])
-    except CaptureError:
+    except (CaptureError, StateMissing):
         raise
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if "DataDependent" in type(error).__name__:
             reason = "Python asks for a value, which only a run has"
-        raise CaptureError(f"train_step: the step cannot be traced{_place(error)}: {reason}{_INSTEAD}") from error
+        raise CaptureError(f"train_step: the step cannot be traced{_place(error)}: {reason}{INSTEAD}") from error
     finally:
         step._tracing = False
     if numbers != [v for v in pytree.tree_leaves(held) if not isinstance(v, torch.Tensor)]:
-        raise CaptureError(f"train_step: the optimiser counts in numbers of Python, which would stay as they are{_INSTEAD}")
+        raise CaptureError(f"train_step: the optimiser counts in numbers of Python, which would stay as they are{INSTEAD}")
     return traced
 
 
@@ -304,7 +310,7 @@ class StepProgram:
         updates = [(1 + k, len(rates) + i) for k, i in enumerate(self.updated)]
         module = lz.hlo.HloModule.trace(shapes, record, updates, "train_step")
         if recorder.refused:
-            raise CaptureError(f"train_step: lazuli cannot do all of the step: {refused_text(recorder.refused)}{_INSTEAD}, which "
+            raise CaptureError(f"train_step: lazuli cannot do all of the step: {refused_text(recorder.refused)}{INSTEAD}, which "
                                "leaves these to torch")
         self.executable = _compile_once(module, torch.get_num_threads())
         events.compiled("train_step", ", ".join(f"{str(t.dtype).rpartition('.')[2]}{list(t.shape)}" for t in given))

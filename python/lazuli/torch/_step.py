@@ -1,6 +1,7 @@
 """Whole training steps: what a user calls, and the state that stays in lazuli between steps."""
 
 import collections
+import operator
 import warnings
 
 import torch
@@ -9,10 +10,17 @@ from torch.utils import _pytree as pytree
 import lazuli as lz
 from lazuli._C.hlo import _StepState
 from lazuli.torch import _random, _rows
-from lazuli.torch._capture import CaptureError, Copied, StepProgram, Sync, plain, refuse, rows_of, tensors_of
+from lazuli.torch._capture import INSTEAD, CaptureError, Copied, StateMissing, StepProgram, Sync, plain, refuse, rows_of, tensors_of
 
 MAX_PROGRAMS = 16  # of a step: sizes of batches, and settings that are no learning rate
 MANY_SETTINGS = 8  # of the optimisers, that were each a program
+_NO_SETTINGS = {"params", "lr", "initial_lr"}
+_version = operator.attrgetter("_version")
+
+
+def _flat(batch):
+    """(leaves, structure), at once where all are tensors."""
+    return (batch, len(batch)) if all(isinstance(b, torch.Tensor) for b in batch) else pytree.tree_flatten(batch)
 
 
 class TrainStep:
@@ -35,10 +43,12 @@ class TrainStep:
         self._programs = collections.OrderedDict()
         self._settings = set()
         self._tracing = False
+        self._made_state = False  # by torch, in the last step
         self._batches = 0  # whose gradients wait for the optimisers
         self._stepped = False  # in torch, once
         self._state = None  # lazuli's memory, for torch's tensors in _torch
         self._torch, self._versions, self._stale = [], [], False
+        self._modules, self._seen = [], None  # when tensors were looked up by name
         sync = Sync(self)
         model.register_state_dict_pre_hook(sync)
         model.register_forward_pre_hook(sync)
@@ -73,7 +83,7 @@ class TrainStep:
                 ours = torch.empty(theirs.shape, dtype=theirs.dtype)
                 self._state.store(i, ours.data_ptr())
                 theirs.copy_(ours)
-        self._versions = [t._version for t in self._torch]
+        self._versions = list(map(_version, self._torch))
         self._stale = False
 
     def state_dict(self):
@@ -90,23 +100,41 @@ class TrainStep:
     # --- a step
 
     def _whole(self, batch, last):
-        key = self._key(batch, last)
+        leaves, structure = _flat(batch)
         self._take_over()
+        key = self._key(leaves, structure, last)
         rates = torch.tensor([float(g["lr"]) for g in self._groups()], dtype=torch.float64)
         program = self._programs.get(key)
         if program is None:
             refuse(self.model, self.optimizers)
             self._count_settings(key)
-            program = self._programs[key] = StepProgram(self, last, self._held(), batch, rates)
+            try:
+                program = StepProgram(self, last, self._held(), batch, rates)
+            except StateMissing:
+                return self._make_state(batch)
+            self._programs[key] = program
             if len(self._programs) > MAX_PROGRAMS:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(key)
         self._stepped = self._stale = True
-        return program.run(self._state, rates, tensors_of(batch))
+        self._made_state = False
+        return program.run(self._state, rates, [t for t in leaves if isinstance(t, torch.Tensor)])
 
     def _needs_eager(self):
         """The first step makes the optimiser's state, as only it knows how."""
         return not self._stepped and not any(o.state for o in self.optimizers)
+
+    def _make_state(self, batch):
+        """A step of torch's own where the optimiser makes state, which a program would make anew in each step."""
+        if self._made_state:
+            raise CaptureError(f"train_step: an optimiser has other state after each step{INSTEAD}")
+        self._made_state = True
+        self.sync_to_torch()
+        trained = self._trained()
+        for n, t in self._sums(trained).items() if self._batches > 0 else ():
+            trained[n].grad = t.clone()
+            t.zero_()
+        return self._eager(batch, True)
 
     def _eager(self, batch, last):
         self._tracing = True
@@ -147,14 +175,12 @@ class TrainStep:
     def _groups(self):
         return [g for o in self.optimizers for g in o.param_groups]
 
-    def _key(self, batch, last):
-        settings = tuple(tuple((k, v) for k, v in g.items() if k not in ("params", "lr", "initial_lr") and isinstance(v, (int, float, bool, str, tuple)))
+    def _key(self, leaves, structure, last):
+        settings = tuple(tuple((k, v) for k, v in g.items() if k not in _NO_SETTINGS and isinstance(v, (int, float, bool, str, tuple)))
                          for g in self._groups())
-        trained = tuple(p.requires_grad for p in self.model.parameters())
         autocast = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu")
-        return (settings, last, tuple((t.shape, t.dtype) for t in tensors_of(batch)), pytree.tree_structure(batch), trained, autocast,
-                tuple(v for v in pytree.tree_leaves(batch) if not isinstance(v, torch.Tensor)),
-                tuple(m.training for m in self.model.modules()), torch.get_num_threads(), torch.get_default_dtype())
+        given = tuple((t.shape, t.dtype) if isinstance(t, torch.Tensor) else t for t in leaves)
+        return settings, last, given, structure, self._seen[1], autocast, torch.get_num_threads(), torch.get_default_dtype()
 
     def _count_settings(self, key):
         self._settings.add(key[0])
@@ -184,31 +210,52 @@ class TrainStep:
         self._zeros = {n: made[n] if n in made and made[n].shape == p.shape else torch.zeros_like(p) for n, p in trained.items()}
         return self._zeros
 
-    def _take_over(self):
-        """Torch's tensors, unless their values are older than lazuli's."""
+    def _look(self):
+        """(what the model and the optimisers are made of, its flags). While that is the same they hold the same tensors, and to see so
+        costs a tenth of finding each by its name."""
+        made = []
+        for m in self._modules:
+            for held in (m._parameters, m._buffers, m._modules):
+                made += map(id, held.values())
+        for o in self.optimizers:
+            for g in o.param_groups:
+                made += map(id, g["params"])
+            for p, state in o.state.items():
+                made.append(id(p))
+                made += map(id, state.values())
+        trained = [p.requires_grad for m in self._modules for p in m._parameters.values() if p is not None]
+        return made, (*trained, *(m.training for m in self._modules))
+
+    def _look_up(self):
+        """Holds what the model and the optimisers have now."""
         held = tensors_of(self._held())
-        self._check_stale()
-        others = self._state is None or len(held) != len(self._torch) or any(a is not b for a, b in zip(held, self._torch))
-        if others:
+        if self._state is None or len(held) != len(self._torch) or any(a is not b for a, b in zip(held, self._torch)):
             self.sync_to_torch()
             rows = rows_of(held)
             self._state = _StepState([(_rows.dtype_of(t.dtype), list(t.shape)) for t in held], [t.data_ptr() for t in rows])
             self._torch = held
             self._programs.clear()
-        elif not self._stale:  # whatever wrote to them since: no version counts writes through .data
-            for i, t in enumerate(rows_of(held)):
+        self._modules = list(self.model.modules())
+        self._seen = self._look()
+
+    def _take_over(self):
+        """Torch's tensors, unless their values are older than lazuli's."""
+        self._check_stale()
+        if self._look() != self._seen:
+            self._look_up()
+        if not self._stale:  # whatever wrote to them since: no version counts writes through .data
+            for i, t in enumerate(rows_of(self._torch)):
                 self._state.load(i, t.data_ptr())
-        self._versions = [t._version for t in held]
+            self._versions = list(map(_version, self._torch))
 
     def _check_stale(self):
         """What is written to a tensor that is behind would be made of old values, or lost."""
-        if not self._stale:
+        if not self._stale or self._versions == list(map(_version, self._torch)):
             return
         changed = [t for t, version in zip(self._torch, self._versions, strict=True) if t._version != version]
-        if changed:
-            names = {t: n for named in (self.model.named_parameters(), self.model.named_buffers()) for n, t in named}
-            raise lz.Error(f"train_step: {names.get(changed[0], 'the state of an optimiser')} was written to while its value was in lazuli; "
-                           "call step.sync_to_torch() before a write, or model.state_dict(), or leave `with step:`, which do it")
+        names = {t: n for named in (self.model.named_parameters(), self.model.named_buffers()) for n, t in named}
+        raise lz.Error(f"train_step: {names.get(changed[0], 'the state of an optimiser')} was written to while its value was in lazuli; "
+                       "call step.sync_to_torch() before a write, or model.state_dict(), or leave `with step:`, which do it")
 
 
 def train_step(model, optimizer, loss_fn, *, clip_grad_norm=None, clip_grad_value=None, accumulate=1, random="torch"):

@@ -58,6 +58,7 @@ using Buffers = PooledVector<BufferPtr>;
 struct HostView {
   const void* data = nullptr;
   const Shape* shape = nullptr;
+  bool writable = false;  // by a run that the buffer is donated to
 };
 using Deleter = std::function<void()>;
 

@@ -69,7 +69,7 @@ absl::StatusOr<BufferPtr> CpuClient::FromHost(HostView view, Deleter deleter, De
   const Shape shape = view.shape->WithDefaultLayout();
   if (!shape.IsArray()) return InvalidArgument("a device holds arrays, not ", shape);
   if (deleter && address % static_cast<std::uintptr_t>(ByteWidth(shape.dtype())) == 0) {
-    return std::make_shared<HostBuffer>(shape, device, view.data, std::move(deleter));
+    return std::make_shared<HostBuffer>(shape, device, view, std::move(deleter));
   }
   const auto bytes = static_cast<std::size_t>(shape.byte_size());
   LAZULI_ASSIGN_OR_RETURN(Block block, allocator_->Allocate(bytes));

@@ -106,11 +106,12 @@ absl::Status ThunkExecutable::CheckArguments(const ExecuteArgs& args) const {
   return absl::OkStatus();
 }
 
-// Whether the caller gives up the memory that the output may take; imported memory it cannot.
+// Whether the caller gives up the memory that the output may take. Imported memory it cannot, unless
+// it was lent for that.
 bool TakesDonation(const ProgramOutput& output, const ExecuteArgs& args) {
   const auto donor = static_cast<std::size_t>(output.donor);
   return output.donor >= 0 && donor < args.buffers.size() && donor < args.donated.size() &&
-         args.donated[donor] != 0 && static_cast<HostBuffer&>(*args.buffers[donor]).owns_memory();
+         args.donated[donor] != 0 && static_cast<HostBuffer&>(*args.buffers[donor]).may_be_taken();
 }
 
 absl::StatusOr<BufferPtr> ThunkExecutable::MakeOutput(const ProgramOutput& output,
@@ -118,8 +119,8 @@ absl::StatusOr<BufferPtr> ThunkExecutable::MakeOutput(const ProgramOutput& outpu
                                                       Device device) const {
   if (TakesDonation(output, args)) {
     const auto donor = static_cast<std::size_t>(output.donor);
-    const Block block = static_cast<HostBuffer&>(*args.buffers[donor]).Release();
-    return MakeBuffer(output.shape, block, device);
+    return std::allocate_shared<HostBuffer>(PoolAllocator<HostBuffer>(), output.shape, device,
+                                            static_cast<HostBuffer&>(*args.buffers[donor]));
   }
   LAZULI_ASSIGN_OR_RETURN(Block block,
                           allocator_->Allocate(static_cast<std::size_t>(output.shape.byte_size())));

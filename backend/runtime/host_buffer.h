@@ -20,10 +20,20 @@ class HostBuffer final : public Buffer {
         block_(block),
         data_(block.data),
         id_(NextId()) {}
-  HostBuffer(Shape shape, Device device, const void* data, Deleter deleter)
+  HostBuffer(Shape shape, Device device, const HostView& imported, Deleter deleter)
       : Buffer(std::move(shape), device),
-        data_(const_cast<std::byte*>(static_cast<const std::byte*>(data))),
+        data_(const_cast<std::byte*>(static_cast<const std::byte*>(imported.data))),
+        writable_(imported.writable),
         deleter_(std::move(deleter)) {}
+  // An output that takes the memory of a donated buffer, which afterwards has no data.
+  HostBuffer(Shape shape, Device device, HostBuffer& donor)
+      : Buffer(std::move(shape), device),
+        allocator_(donor.allocator_),
+        block_(std::exchange(donor.block_, {})),
+        data_(std::exchange(donor.data_, nullptr)),
+        writable_(donor.writable_),
+        id_(donor.id_ == 0 ? 0 : NextId()),
+        deleter_(std::exchange(donor.deleter_, {})) {}
   ~HostBuffer() override {
     if (block_.data != nullptr) allocator_->Free(block_);
     if (deleter_) deleter_();
@@ -36,14 +46,8 @@ class HostBuffer final : public Buffer {
   // by the run that makes the buffer. 0 for imported memory, which is not ours alone.
   uint64_t id() const { return id_; }
 
-  bool owns_memory() const { return block_.data != nullptr; }  // and not imported, or given up
-  // Takes the memory away, for an output that reuses a donated buffer; null if the memory is
-  // imported. Afterwards the buffer has no data.
-  Block Release() {
-    if (block_.data == nullptr) return {};
-    data_ = nullptr;
-    return std::exchange(block_, {});
-  }
+  // Whether its memory is there to be taken by an output: its own, or lent for that.
+  bool may_be_taken() const { return data_ != nullptr && (block_.data != nullptr || writable_); }
 
  private:
   static uint64_t NextId() {
@@ -54,6 +58,7 @@ class HostBuffer final : public Buffer {
   std::shared_ptr<Allocator> allocator_;
   Block block_;
   std::byte* data_ = nullptr;
+  bool writable_ = false;
   uint64_t id_ = 0;
   Deleter deleter_;
 };

@@ -32,18 +32,39 @@ ir::Team TorchsTeam() {
   return [](void (*work)(void*), void* data) { parallel(work, data, /*threads: as set*/ 0, 0); };
 }
 
-// Row-major memory of the caller's as a buffer: borrowed, or copied.
+enum class Memory : uint8_t { kCopied, kRead, kWritten };  // what a run does with the caller's
+
+// Row-major memory of the caller's as a buffer.
 backend::BufferPtr BufferAt(std::uintptr_t address, const ir::Shape& shape, backend::Device device,
-                            bool copied) {
+                            Memory memory) {
   const void* const data = reinterpret_cast<const void*>(address);  // NOLINT: Python's
-  return lazy::ValueOrThrow(device.client->FromHost(
-      {data, &shape}, copied ? backend::Deleter() : backend::Deleter([] {}), device));
+  const backend::Deleter deleter =
+      memory == Memory::kCopied ? backend::Deleter() : backend::Deleter([] {});
+  return lazy::ValueOrThrow(
+      device.client->FromHost({data, &shape, memory == Memory::kWritten}, deleter, device));
 }
 
-// What PyTorch takes over without a copy where the device's memory is the host's.
+// Writes the elements to row-major memory of the caller's, unless they lie there.
+void WriteTo(std::uintptr_t address, const backend::Buffer& buffer) {
+  void* const data = reinterpret_cast<void*>(address);  // NOLINT: Python's
+  if (buffer.host_data() == data) return;
+  const ir::Literal value = lazy::ValueOrThrow(buffer.device().client->ToHost(buffer));
+  if (value.byte_size() == 0) return;
+  std::memcpy(data, value.raw(), static_cast<std::size_t>(value.byte_size()));
+}
+
+// Whether a run may write to what it is given: the evaluator's part of a program may lack memory in
+// the middle.
+bool RunsToTheEnd(const HloAccess::Program& program) {
+  return program.executable->stats().evaluator_thunks == 0;
+}
+
+// What PyTorch takes over without a copy where the device's memory is the host's; null buffers are
+// left out.
 py::list Capsules(absl::Span<const backend::BufferPtr> outputs) {
   py::list results;
   for (const backend::BufferPtr& output : outputs) {
+    if (output == nullptr) continue;
     if (const std::byte* const data = output->host_data()) {
       results.append(ToDLPack(output->shape(), data, output));
       continue;
@@ -62,20 +83,32 @@ void CheckCount(const HloAccess::Program& program, std::size_t given) {
       ir::Str(program.name, ": takes ", program.parameters.size(), " arguments, not ", given));
 }
 
-// Runs on row-major memory of the caller's, one address for each parameter.
-py::list RunOnMemory(const HloExecutable& executable, const Addresses& addresses) {
+// Runs on row-major memory of the caller's, one address for each parameter. The results of `updates`
+// are written to parameters, (result, parameter), in place where that can be; gives the others.
+py::list RunOnMemory(const HloExecutable& executable, const Addresses& addresses,
+                     const std::vector<std::pair<std::size_t, std::size_t>>& updates) {
   const auto& program = HloAccess::Unwrap(executable);
   CheckCount(program, addresses.size());
   backend::Buffers outputs;
   {
     const py::gil_scoped_release release;
     outputs = Call(SourceLocation(), [&] {
+      std::vector<uint8_t> given_up(addresses.size());
+      for (const auto& [result, parameter] : updates)
+        given_up[parameter] = RunsToTheEnd(program) ? 1 : 0;
       backend::Buffers inputs;
       inputs.reserve(addresses.size());
-      for (std::size_t i = 0; i < addresses.size(); ++i)
-        inputs.push_back(BufferAt(addresses[i], program.parameters[i], program.device, false));
+      for (std::size_t i = 0; i < addresses.size(); ++i) {
+        inputs.push_back(BufferAt(addresses[i], program.parameters[i], program.device,
+                                  given_up[i] != 0 ? Memory::kWritten : Memory::kRead));
+      }
       const ir::ScopedTeam team(TorchsTeam());
-      return program.Run(inputs);
+      backend::Buffers results = program.Run(inputs, given_up);
+      for (const auto& [result, parameter] : updates) {
+        WriteTo(addresses[parameter], *results[result]);
+        results[result] = nullptr;
+      }
+      return results;
     });
   }
   return Capsules(outputs);
@@ -97,17 +130,14 @@ class StepState {
   void Load(std::size_t i, std::uintptr_t address) {
     Call(SourceLocation(), [&] {
       const std::scoped_lock lock(mutex_);
-      buffers_.at(i) = BufferAt(address, shapes_.at(i), device_, true);
+      buffers_.at(i) = BufferAt(address, shapes_.at(i), device_, Memory::kCopied);
     });
   }
   // Writes the elements to the caller's memory.
   void Store(std::size_t i, std::uintptr_t address) {
     Call(SourceLocation(), [&] {
       const std::scoped_lock lock(mutex_);
-      const ir::Literal value = lazy::ValueOrThrow(device_.client->ToHost(*buffers_.at(i)));
-      if (value.byte_size() == 0) return;
-      std::memcpy(reinterpret_cast<void*>(address), value.raw(),  // NOLINT: Python's
-                  static_cast<std::size_t>(value.byte_size()));
+      WriteTo(address, *buffers_.at(i));
     });
   }
   // Runs with the state behind the arguments `before` it. The last results are the state at the
@@ -131,15 +161,14 @@ class StepState {
                            const Addresses& after, const std::vector<std::size_t>& updated) {
     backend::Buffers inputs;
     const auto take = [&](std::uintptr_t address) {
-      inputs.push_back(BufferAt(address, program.parameters[inputs.size()], device_, false));
+      inputs.push_back(
+          BufferAt(address, program.parameters[inputs.size()], device_, Memory::kRead));
     };
     for (const std::uintptr_t address : before) take(address);
     inputs.insert(inputs.end(), buffers_.begin(), buffers_.end());
     for (const std::uintptr_t address : after) take(address);
     std::vector<uint8_t> given_up(inputs.size());
-    // The evaluator's part of a program may lack memory in the middle of a run.
-    const bool safe = program.executable->stats().evaluator_thunks == 0;
-    for (const std::size_t i : updated) given_up[before.size() + i] = safe;
+    for (const std::size_t i : updated) given_up[before.size() + i] = RunsToTheEnd(program) ? 1 : 0;
     backend::Buffers outputs = lazy::ValueOrThrow(
         program.executable->Execute({.buffers = inputs, .scalars = {}, .donated = given_up}));
     const std::size_t own = outputs.size() - program.checks.size() - updated.size();
@@ -189,7 +218,8 @@ class RecordAt {
 }  // namespace
 
 void BindTorch(py::module_& hlo) {
-  hlo.def("_run_on_memory", &RunOnMemory, py::arg("executable"), py::arg("addresses"));
+  hlo.def("_run_on_memory", &RunOnMemory, py::arg("executable"), py::arg("addresses"),
+          py::arg("updates"));
   hlo.def(
       "_compile_once",
       [](const HloModule& m, int num_threads) {

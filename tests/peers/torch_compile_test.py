@@ -285,6 +285,91 @@ def test_threads(folder):
     assert run.stdout.strip() == "0", run.stdout + run.stderr
 
 
+def test_writes():
+    """What a function writes to its arguments is there afterwards, in place where lazuli can: whole, transposed, in strides, by an index,
+    by a mask, by way of another dtype; also where the old values are still wanted, and beside what torch computes."""
+    import torch
+    import lazuli as lz
+    import lazuli.torch
+
+    def write(a, b, c, d, e, i):
+        before = a * 2
+        a.copy_(torch.exp(-a) + before)
+        b.add_(a)
+        c.mul_(2)
+        d[i] = a[:2]
+        e[e > 2] = 0
+        return before, d.sum(), a[0], c
+
+    def arguments():
+        torch.manual_seed(3)
+        return torch.rand(4, 3), torch.rand(3, 4).t(), torch.rand(4, 6)[:, ::2], torch.zeros(5, 3), torch.arange(6), torch.tensor([3, 1])
+
+    torch._dynamo.reset()
+    lazuli.torch.reset()
+    compiled = torch.compile(write, backend="lazuli")
+    for _ in range(2):
+        ours, theirs = arguments(), arguments()
+        for x, y in zip((*compiled(*ours), *ours), (*write(*theirs), *theirs), strict=True):
+            assert torch.allclose(x, y, atol=1e-6) and x.stride() == y.stride(), (x, y)
+    report = lazuli.torch.report()
+    assert report.programs == 1 and not report.fallbacks, str(report)
+
+    # A cache of 16 MB of which a call writes one row: no memory but that.
+    cache, row = torch.zeros(4096, 1024), torch.ones(1, 1024)
+
+    @functools.partial(torch.compile, backend="lazuli")
+    def store(cache, row, i):
+        cache.index_copy_(0, i, row)
+        return cache.index_select(0, i).sum()
+
+    lazuli.torch.reset()
+    for i in range(3):
+        assert store(cache, row, torch.tensor([i])) == 1024
+        if i == 0:
+            before = lz.metrics.counter("buffer.allocations")
+    assert cache.sum() == 3 * 1024
+    assert lz.metrics.counter("buffer.allocations") == before
+    assert "1 programs compiled" in str(lazuli.torch.report()) and not lazuli.torch.report().graph_breaks
+
+    # Where a check fails, nothing has been written.
+    with raises(lz.Error, "out of range", "torch_compile_test.py:"):
+        store(cache, row, torch.tensor([5000]))
+    assert cache.sum() == 3 * 1024
+
+    @functools.partial(torch.compile, backend="lazuli")
+    def beside(x):
+        x.add_(1)
+        return torch.linalg.qr(x)[1] * 2
+
+    x = torch.eye(3)
+    assert torch.allclose(beside(x), torch.linalg.qr(torch.eye(3) + 1)[1] * 2, atol=1e-6) and torch.equal(x, torch.eye(3) + 1)
+
+
+def test_optimizers():
+    """torch.compile(optimizer.step): the updates of all parameters are one program that works in place."""
+    import torch
+    import lazuli.torch
+    for name in ("SGD", "Adam", "AdamW", "RMSprop"):
+        torch._dynamo.reset()
+        lazuli.torch.reset()
+        models, steps = [], []
+        for compiled in (False, True):
+            torch.manual_seed(4)
+            models.append(torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Linear(7, 3)))
+            o = optimizer_of(name, models[-1])
+            steps.append((o, torch.compile(o.step, backend="lazuli") if compiled else o.step))
+        for k in range(4):
+            x = torch.rand(6, 5)
+            for model, (o, step) in zip(models, steps, strict=True):
+                o.zero_grad()
+                model(x).square().sum().backward()
+                step()
+        for a, b in zip(models[0].parameters(), models[1].parameters(), strict=True):
+            assert torch.allclose(a, b, atol=1e-6), (name, a, b)
+        assert not lazuli.torch.report().fallbacks, str(lazuli.torch.report())
+
+
 def test_export():
     import torch
     import lazuli as lz
@@ -411,7 +496,7 @@ def main():
         for o in ("SGD", "Adam", "AdamW", "RMSprop") if options.whole else (optimizer,):
             print(check(name, make, batch, loss_fn, o, options.steps), flush=True)
     if not options.names:
-        for test in (test_errors, test_layouts, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_entry_point, test_threads))):
+        for test in (test_errors, test_layouts, test_writes, test_optimizers, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_entry_point, test_threads))):
             test()
     return 0
 

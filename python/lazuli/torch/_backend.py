@@ -22,7 +22,7 @@ class _Supported(OperatorSupportBase):
 
     def is_node_supported(self, submodules, node):
         value = node.meta.get("val")
-        return node.op == "call_function" and node not in self.refused and (self.drawing or not _random.draws(node)) and \
+        return node.op == "call_function" and node not in self.refused and node.target is not torch.ops.aten.copy_.default and (self.drawing or not _random.draws(node)) and \
             not isinstance(value, (int, torch.SymInt))
 
 
@@ -148,4 +148,4 @@ def backend(gm, example_inputs, **options):
     compilers = {f"{name}_compiler": functools.partial(_compile, kind, random) for name, kind in
                  {"fw": "forward", "bw": "backward", "inference": "inference"}.items()}
     with plain_functions():
-        return aot_autograd(**compilers, decompositions=decompositions())(gm, example_inputs)
+        return aot_autograd(**compilers, decompositions=decompositions(), keep_inference_input_mutations=True)(gm, example_inputs)

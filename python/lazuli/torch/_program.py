@@ -66,8 +66,9 @@ def inverse(order):
 class Recorder:
     """Records the nodes of a graph. What lazuli refuses is kept in `refused`, and goes on as zeros."""
 
-    def __init__(self, graph, dynamic):
+    def __init__(self, graph, dynamic, writes=()):
         self.graph, self.dynamic = graph, dynamic
+        self.writes = writes  # nodes that write to an argument; they have the values that it gets
         self.refused = {}
         self.values = {}
         self.places = {}
@@ -114,7 +115,7 @@ class Recorder:
     def compute(self, node, arguments, keywords):
         if self.seed is not None and not isinstance(node.target, torch._ops.OpOverload) and node.target not in _rows.PYTHON:
             return self.seed.draw(node.target, *arguments)
-        return _rows.call(node.target, arguments, keywords)
+        return _rows.call(aten.copy.default if node in self.writes else node.target, arguments, keywords)
 
     def beside_numbers(self, node, value, meta):
         """A number that a run computes is an f64 scalar here; as in torch it does not widen what it meets."""
@@ -209,11 +210,18 @@ def _by_channels(graph, outputs, first_saved):
     return saved - viewed
 
 
+def writes_of(graph):
+    """The nodes that write to an argument, by its number: what AOTAutograd made of functions that change what they are given."""
+    places = {n: i for i, n in enumerate(n for n in graph.nodes if n.op == "placeholder")}
+    return {places[n.args[0]]: n for n in graph.nodes if n.target is aten.copy_.default and n.args[0] in places}
+
+
 class Program:
     """A graph for arguments of these sizes and strides. Raises Partial if lazuli refuses some of it.
 
     What a user's function returns is computed; of what only the backward graph will ask for (the outputs from `first_saved` on) views
-    of the same elements are one result, and views of arguments none.
+    of the same elements are one result, and views of arguments none. What is written to an argument is written in place, or copied
+    there where its elements do not lie side by side.
     """
 
     def __init__(self, gm, arguments, first_saved, kind, dynamic, threads, seeded=None):
@@ -224,8 +232,10 @@ class Program:
         if seeded is not None:
             shapes.append((lz.int64, []))
         self.seed = seeded and seeded.seed
-        recorder = Recorder(gm.graph, dynamic)
-        self.outputs = []
+        self.writes = writes_of(gm.graph)
+        self.updates = [(k, self.tensors.index(i)) for k, i in enumerate(i for i in self.writes if self.orders[i] != ())]
+        recorder = Recorder(gm.graph, dynamic, set(self.writes.values()))
+        self.outputs, self.copies = [], []
         self.single = False
 
         def record(*parameters):
@@ -238,7 +248,7 @@ class Program:
             recorder.record(inputs)
             return self._results(gm.graph, recorder, first_saved)
 
-        module = lz.hlo.HloModule.trace(shapes, record, name=kind)
+        module = lz.hlo.HloModule.trace(shapes, record, self.updates, kind)
         if any(recorder.refused.values()):
             raise Partial(recorder.refused)
         # Weights that are trained are others in each run; those that are not keep their packed copies.
@@ -264,6 +274,14 @@ class Program:
         nodes = output.args[0]
         self.single = not isinstance(nodes, (tuple, list))
         results, numbers = [], {}
+        updated = []
+        for i, node in self.writes.items():
+            value, order = recorder.values[node], self.orders[i]
+            if order == ():
+                self.copies.append((i, len(results)))
+                results.append(value)
+            else:
+                updated.append(value.permute(order) if order else value)
         by_channels = set() if self.single else _by_channels(graph, nodes, first_saved)
         for i, node in enumerate([nodes] if self.single else nodes):
             views = []
@@ -273,6 +291,7 @@ class Program:
                     views.append((aten.view.default if node.target is aten._unsafe_view.default else node.target, given))
                 node = node.args[0]
             views.reverse()
+            node = node.args[0] if node in recorder.writes else node
             value = recorder.values.get(node) if isinstance(node, torch.fx.Node) else node
             if node in placeholders:
                 self.outputs.append(_Output(argument=placeholders[node], views=views))
@@ -293,8 +312,8 @@ class Program:
                 number, order = numbers[node]
                 first = [(aten.permute.default, (inverse(order),))] if order else []
                 self.outputs.append(_Output(result=number, views=first + views))
-        self.plain = all(o.result == i and not o.views for i, o in enumerate(self.outputs))
-        return results
+        self.plain = not self.copies and all(o.result == i and not o.views for i, o in enumerate(self.outputs))
+        return updated + results
 
     def run(self, arguments):
         held = []
@@ -309,7 +328,9 @@ class Program:
         if self.seed is not None:
             held.append(self.seed())
             addresses.append(held[-1].data_ptr())
-        results = [torch.utils.dlpack.from_dlpack(c) for c in _run_on_memory(self.executable, addresses)]
+        results = [torch.utils.dlpack.from_dlpack(c) for c in _run_on_memory(self.executable, addresses, self.updates)]
+        for i, result in self.copies:
+            arguments[i].copy_(results[result])
         if not self.plain:
             results = [o.of(arguments, results) for o in self.outputs]
         return results[0] if self.single else results

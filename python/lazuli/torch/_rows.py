@@ -280,7 +280,7 @@ ROWS = {
     # Elements.
     "add.Tensor": _scaled(operator.add), "add.Scalar": lambda x, y, alpha=1: x + y * alpha, "sub.Tensor": _scaled(operator.sub),
     "sub.Scalar": lambda x, y, alpha=1: x - y * alpha, "rsub": lambda x, y, alpha=1: y - x * alpha,
-    "addcmul": _addc(operator.mul), "addcdiv": _addc(operator.truediv), "div.Tensor": operator.truediv, "div.Scalar": operator.truediv,
+    "prims.fma": lambda a, b, c: a * b + c, "addcmul": _addc(operator.mul), "addcdiv": _addc(operator.truediv), "div.Tensor": operator.truediv, "div.Scalar": operator.truediv,
     "mul.Tensor": operator.mul, "mul.Scalar": operator.mul, "pow.Tensor_Scalar": operator.pow, "pow.Scalar": operator.pow,
     "pow.Tensor_Tensor": operator.pow, "lerp.Scalar": lambda x, y, w: x + (y - x) * w if isinstance(w, lz.Tensor) else lz.lerp(x, y, w),
     "where.ScalarOther": lambda c, x, y: lz.where(c, x, y), "gelu": lambda x, approximate="none": F.gelu(x, approximate=approximate),

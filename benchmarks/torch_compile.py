@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Training steps of PyTorch programs, 2 threads: eager, inductor, lazuli's backend and lazuli's whole steps in turns.
+"""Training steps of PyTorch programs, 2 threads: eager, inductor, lazuli's backend, for the optimiser's step, too, and whole steps.
 
     torch_compile.py FOLDER [--no-inductor] [MODEL...]     FOLDER holds the package lazuli; run by `./lz bench --torch`
 
 Each is a process of its own that trains on one random batch. They take turns of some steps, so that what else the machine does meets
 all of them alike; the median of the turns is reported, what it is of eager's, and how long the first two steps took, tracing and
-compiling included. Inductor needs a C++ compiler.
+compiling included. Inductor needs a C++ compiler. The last line is what a call costs beside the program: a forward and a backward pass
+of a small net with 10 parameters.
 """
 
+import functools
 import os
 import statistics
 import subprocess
@@ -16,7 +18,7 @@ import time
 
 THREADS, ROUNDS, SECONDS = 2, 11, 0.3
 MODELS = {"mlp": "mlp b128 Adam", "lenet": "lenet b64 SGD", "cifar": "cifar b256 RMSprop", "gpt": "gpt 4x128, 8x128 tokens, AdamW"}
-WAYS = ("eager", "inductor", "backend", "train_step")
+WAYS = ("eager", "inductor", "backend", "backend+optimizer", "train_step")
 
 
 def training(model, way):
@@ -72,17 +74,19 @@ def training(model, way):
         import lazuli.torch
         whole = lazuli.torch.train_step(net, opt, F.cross_entropy)
         return lambda: whole(x, y)
-    if way == "backend":
+    if way.startswith("backend"):
         from torch._dynamo.backends.registry import register_backend
         import lazuli.torch
         register_backend(lazuli.torch.backend, name="lazuli")  # as the wheel does
-    forward = net if way == "eager" else torch.compile(net, backend={"backend": "lazuli"}.get(way, way))
+    compiled = functools.partial(torch.compile, backend="inductor" if way == "inductor" else "lazuli")
+    forward = net if way == "eager" else compiled(net)
+    update = compiled(opt.step) if way == "backend+optimizer" else opt.step
 
     def step():
         opt.zero_grad()
         loss = F.cross_entropy(forward(x), y)
         loss.backward()
-        opt.step()
+        update()
         return loss
 
     return step
@@ -104,12 +108,31 @@ def child(model, way):
         print((now - begin) / max(steps, 1) if steps else 0, flush=True)
 
 
+def call():
+    """What a compiled call costs with 10 parameters of next to no elements."""
+    import torch
+    from torch import nn
+    from torch._dynamo.backends.registry import register_backend
+    import lazuli.torch
+    register_backend(lazuli.torch.backend, name="lazuli")
+    torch.set_num_threads(THREADS)
+    net, x = nn.Sequential(*(m for _ in range(5) for m in (nn.Linear(16, 16), nn.ReLU()))), torch.rand(8, 16)
+    compiled, times = torch.compile(net, backend="lazuli"), []
+    for _ in range(3000):
+        net.zero_grad()
+        begin = time.perf_counter()
+        loss = compiled(x).sum()
+        loss.backward()
+        times.append(time.perf_counter() - begin)
+    print(f"a call, forward and backward, with 10 parameters: {statistics.median(times) * 1e6:.0f} us")
+
+
 def main(folder, *arguments):
     ways = [w for w in WAYS if w != "inductor" or "--no-inductor" not in arguments]
     models = [a for a in arguments if not a.startswith("--")] or MODELS
     print(f"{'ms per step (of eager), s for the first two':40s}" + "".join(f"{w:>24s}" for w in ways))
+    environment = os.environ | {"PYTHONPATH": folder, "OMP_NUM_THREADS": str(THREADS), "LAZULI_NUM_THREADS": str(THREADS)}
     for model in models:
-        environment = os.environ | {"PYTHONPATH": folder, "OMP_NUM_THREADS": str(THREADS), "LAZULI_NUM_THREADS": str(THREADS)}
         peers = [subprocess.Popen([sys.executable, __file__, "--child", model, w], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                   env=environment) for w in ways]
         first, times = [], {w: [] for w in ways}
@@ -125,10 +148,13 @@ def main(folder, *arguments):
             peer.wait()
         medians = [statistics.median(times[w]) * 1e3 for w in ways]
         print(f"{MODELS[model]:40s}" + "".join(f"{m:9.2f} ({m / medians[0]:4.2f}) {f:5.1f} s" for m, f in zip(medians, first)), flush=True)
+    subprocess.run([sys.executable, __file__, "--call"], env=environment, check=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
         child(*sys.argv[2:])
+    elif sys.argv[1:2] == ["--call"]:
+        call()
     else:
         main(*sys.argv[1:])

@@ -133,11 +133,11 @@ def main(folder, *arguments):
     print(f"{'ms per step (of eager), s for the first two':40s}" + "".join(f"{w:>24s}" for w in ways))
     environment = os.environ | {"PYTHONPATH": folder, "OMP_NUM_THREADS": str(THREADS), "LAZULI_NUM_THREADS": str(THREADS)}
     for model in models:
-        peers = [subprocess.Popen([sys.executable, __file__, "--child", model, w], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                  env=environment) for w in ways]
-        first, times = [], {w: [] for w in ways}
-        for peer in peers:
-            first.append(float(peer.stdout.readline().split()[0]))
+        peers, first, times = [], [], {w: [] for w in ways}
+        for way in ways:
+            peers.append(subprocess.Popen([sys.executable, __file__, "--child", model, way], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                          text=True, env=environment))
+            first.append(float(peers[-1].stdout.readline().split()[0]))
         for _ in range(ROUNDS):
             for way, peer in zip(ways, peers):
                 peer.stdin.write("\n")

@@ -9,6 +9,7 @@
 #include "ir/hlo/verifier.h"
 #include "ir/support/error_place.h"
 #include "ir/support/status.h"
+#include "lowering/emit/guard_updates.h"
 
 namespace lazuli::lowering {
 namespace {
@@ -194,24 +195,6 @@ std::vector<Op> AddSigned(const Trace& trace, const EmitSignature& signature, Bu
   for (const Node* leaf : trace.data) set(*leaf);
   for (const Node* leaf : trace.scalars) set(*leaf);
   return parameters;
-}
-
-// Where a check fails, what the outputs update stays as it is: whoever gave the memory up has the
-// same elements afterwards.
-void GuardUpdates(absl::Span<const RuntimeCheck> checks, absl::Span<const hlo::Alias> aliases,
-                  absl::Span<const Op> parameters, Builder& builder, std::vector<Op>& outputs) {
-  if (checks.empty() || aliases.empty()) return;
-  std::optional<Op> holds;
-  for (const RuntimeCheck& check : checks) {
-    const Op none = builder.Constant(ir::Literal::Scalar(RuntimeCheck::kNoOffender));
-    const Op one = builder.Compare(hlo::ComparisonDirection::kEq, check.offender, none);
-    holds = holds ? builder.Binary(hlo::Opcode::kAnd, *holds, one) : one;
-  }
-  for (const hlo::Alias& alias : aliases) {
-    Op& output = outputs[static_cast<std::size_t>(alias.output_index[0])];
-    const Op before = parameters[static_cast<std::size_t>(alias.parameter_number)];
-    output = builder.Select(builder.Broadcast(*holds, output.shape().dims(), {}), output, before);
-  }
 }
 
 }  // namespace

@@ -63,13 +63,16 @@ class BufferAssigner {
         sequence_(sequence),
         first_(program, sequence, -1),
         last_(program, sequence, -1),
-        root_(program, sequence, -1) {
+        root_(program, sequence, -1),
+        output_(program, sequence, -1),
+        begin_(program, sequence, -1) {
     for (std::size_t t = 0; t < sequence.thunks.size(); ++t) {
       for (const BufferUse& use : sequence.thunks[t]->uses()) {
         if (first_[use.buffer] < 0) first_[use.buffer] = static_cast<int64_t>(t);
         last_[use.buffer] = static_cast<int64_t>(t);
       }
     }
+    ShareInPlace();
   }
 
   void PlanDonation(absl::Span<const MayUpdate> updates) {
@@ -88,12 +91,15 @@ class BufferAssigner {
 
   // Places the temporaries in the frame. The most bytes of it that hold values at one time.
   int64_t PlaceTemporaries() {
-    ShareInPlace();
     std::vector<BufferId> temporaries;
     std::vector<Lifetime> lifetimes;
     ByBuffer<int64_t> place(program_, sequence_, -1);
     for (BufferId b = sequence_.first_slot; b < End(); ++b) {
       if (program_.slot(b).kind != Kind::kTemporary || first_[b] < 0) continue;
+      if (const BufferId output = output_[root_[b]]; output >= 0) {
+        sequence_.in_outputs.push_back({.buffer = b, .output = output});
+        continue;
+      }
       temporaries.push_back(b);
       if (root_[b] != b) continue;
       place[b] = static_cast<int64_t>(lifetimes.size());
@@ -126,7 +132,10 @@ class BufferAssigner {
   }
 
   void ShareInPlace() {
-    for (BufferId b = sequence_.first_slot; b < End(); ++b) root_[b] = b;
+    for (BufferId b = sequence_.first_slot; b < End(); ++b) {
+      root_[b] = b;
+      begin_[b] = first_[b];
+    }
     for (std::size_t t = 0; t < sequence_.thunks.size(); ++t) {
       const std::vector<const Thunk*> steps = StepsOf(*sequence_.thunks[t]);
       for (std::size_t at = 0; at < steps.size(); ++at)
@@ -135,42 +144,66 @@ class BufferAssigner {
   }
 
   void ShareInStep(int64_t t, absl::Span<const Thunk* const> steps, std::size_t at) {
-    std::vector<BufferId> taken;  // roots that an output of this step overwrites
+    std::vector<BufferId> taken;  // roots that a result of this step overwrites
     for (const BufferUse& use : steps[at]->uses()) {
-      if (program_.slot(use.buffer).kind != Kind::kTemporary) continue;
+      const bool is_output = program_.slot(use.buffer).kind == Kind::kOutput;
+      if (!is_output && program_.slot(use.buffer).kind != Kind::kTemporary) continue;
+      if (is_output && !MayTakeIn(use.buffer, t, steps, at)) continue;
       const BufferId source = InPlaceSource(*steps[at], use, [&](BufferId s) {
         return program_.slot(s).kind == Kind::kTemporary && last_[s] == t && DiesAt(s, steps, at) &&
                std::find(taken.begin(), taken.end(), root_[s]) == taken.end();
       });
       if (source < 0) continue;
       const BufferId root = root_[source];
-      root_[use.buffer] = root;
       taken.push_back(root);
+      if (is_output) {
+        output_[root] = use.buffer;
+        begin_[use.buffer] = first_[root];
+        continue;
+      }
+      root_[use.buffer] = root;
       last_[root] = std::max(last_[root], last_[use.buffer]);
     }
   }
 
+  // Whether a temporary may lie in the output's memory until this step, the first that uses it.
+  bool MayTakeIn(BufferId output, int64_t t, absl::Span<const Thunk* const> steps,
+                 std::size_t at) const {
+    const auto uses_it = [&](const BufferUse& use) { return use.buffer == output; };
+    return sequence_.index == 0 && first_[output] == t &&
+           std::none_of(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(at),
+                        [&](const Thunk* step) { return std::ranges::any_of(step->uses(), uses_it); });
+  }
+
   // Whether the output may be written into the memory of the parameter: nothing reads the parameter
-  // after the output's first write, or the thunk that does both reads it in place.
+  // after the first write to the output's memory, or the thunk that does both reads it in place.
   bool MayTake(BufferId output, BufferId parameter) const {
     if (program_.slot(output).bytes != program_.slot(parameter).bytes) return false;
-    if (first_[output] < 0) return false;  // without elements: nothing writes it
-    if (last_[parameter] < first_[output]) return true;
-    if (last_[parameter] > first_[output]) return false;
-    const Thunk& thunk = *sequence_.thunks[static_cast<std::size_t>(first_[output])];
+    const int64_t begin = begin_[output];
+    if (begin < 0) return false;  // without elements: nothing writes it
+    if (last_[parameter] < begin) return true;
+    if (last_[parameter] > begin) return false;
+    const Thunk& thunk = *sequence_.thunks[static_cast<std::size_t>(begin)];
     int64_t source = 0, target = 0;
     for (const BufferUse& use : thunk.uses()) {
       if (use.buffer == parameter && use.in_place == 0) return false;
       if (use.buffer == parameter) source = use.in_place;
-      if (use.buffer == output) target = use.in_place;
+      if (LiesIn(use.buffer, output)) target = use.in_place;
     }
     return source != 0 && source == target;
+  }
+
+  bool LiesIn(BufferId buffer, BufferId output) const {
+    return buffer == output || (program_.slot(buffer).kind == Kind::kTemporary &&
+                                output_[root_[buffer]] == output);
   }
 
   ThunkProgram& program_;
   ThunkSequence& sequence_;
   ByBuffer<int64_t> first_, last_;  // the thunks that use it; -1: none
   ByBuffer<BufferId> root_;         // in whose memory it lies; itself if it has its own
+  ByBuffer<BufferId> output_;       // of a root: the output in whose memory it lies; -1: none
+  ByBuffer<int64_t> begin_;         // of an output: the first thunk that uses its memory
 };
 
 }  // namespace

@@ -106,6 +106,10 @@ std::vector<Allocation> AllocationsOf(const ThunkProgram& program) {
     if (!own) continue;
     allocations.push_back(
         {slot.bytes, SlotText(program, slot), {writers.ValueOf(static_cast<BufferId>(b))}});
+    for (const OutputBuffer& temporary : program.entry().in_outputs) {
+      if (temporary.output == static_cast<BufferId>(b))
+        allocations.back().values.push_back(writers.ValueOf(temporary.buffer));
+    }
   }
   Allocation scratch{program.entry().frame_bytes, "preallocated-temp", {}};
   for (const FrameBuffer& temporary : program.entry().temporaries)

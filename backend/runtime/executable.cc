@@ -206,6 +206,8 @@ void ThunkExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, const
 void ThunkExecutable::FillOutputs(absl::Span<const BufferPtr> outputs, std::byte** table) const {
   for (std::size_t o = 0; o < outputs.size(); ++o)
     table[program_.entry().outputs[o].buffer] = static_cast<HostBuffer&>(*outputs[o]).data();
+  for (const OutputBuffer& temporary : program_.entry().in_outputs)
+    table[temporary.buffer] = table[temporary.output];
 }
 
 absl::StatusOr<Buffers> ThunkExecutable::Execute(const ExecuteArgs& args) {

@@ -79,7 +79,7 @@ ScratchPlan ScratchPlanOf(const ThunkProgram& program) {
     plan.steps.push_back(info.name);
     for (const BufferUse& use : thunks[t]->uses()) {
       const BufferSlot& slot = program.slot(use.buffer);
-      if (slot.kind != BufferSlot::Kind::kTemporary || slot.sequence != 0) continue;
+      if (slot.kind != BufferSlot::Kind::kTemporary || !places.contains(use.buffer)) continue;
       const auto [number, is_new] = numbers.try_emplace(use.buffer, plan.arrays.size());
       const auto step = static_cast<int64_t>(t);
       if (is_new) {
@@ -120,10 +120,15 @@ std::string PlanText(const ThunkProgram& program) {
     for (const FrameBuffer& temporary : sequence->temporaries)
       offsets[static_cast<std::size_t>(temporary.buffer)] = temporary.offset;
   }
+  std::vector<BufferId> outputs_of(program.slots.size(), -1);
+  for (const OutputBuffer& temporary : program.entry().in_outputs)
+    outputs_of[static_cast<std::size_t>(temporary.buffer)] = temporary.output;
   for (std::size_t b = 0; b < program.slots.size(); ++b) {
     const BufferSlot& slot = program.slots[b];
     text += Str("  b", b, " ", KindText(slot.kind), " ", slot.bytes, " bytes");
-    if (slot.kind == BufferSlot::Kind::kTemporary) {
+    if (outputs_of[b] >= 0) {
+      text += Str(" in b", outputs_of[b]);
+    } else if (slot.kind == BufferSlot::Kind::kTemporary) {
       text += Str(" at ", offsets[b]);
     } else if (slot.kind != BufferSlot::Kind::kConstant) {
       text += Str(" ", slot.index);

@@ -40,6 +40,12 @@ struct FrameBuffer {
   int64_t offset = 0;
 };
 
+// A temporary that lies in an output's memory until the output is written over it.
+struct OutputBuffer {
+  BufferId buffer = 0;
+  BufferId output = 0;
+};
+
 struct ProgramOutput {
   Shape shape;  // row major
   BufferId buffer = 0;
@@ -65,6 +71,7 @@ struct ThunkSequence {
   std::vector<BufferId> parameters;
   std::vector<ProgramOutput> outputs;
   std::vector<FrameBuffer> temporaries;
+  std::vector<OutputBuffer> in_outputs;  // further ones; of the entry alone
   int64_t frame_bytes = 0;
 };
 

@@ -80,6 +80,76 @@ TEST(ExecutableTest, MatricesArePackedOnlyWhereNoLimitIsSet) {
   EXPECT_EQ(scratch("0") >= 256 * 256 * 4, plan.packing != nullptr);
 }
 
+// Two writes to an array, one after the other, and a sum.
+class WritesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    RegisterCpu();
+    device_ = *FindDevice("cpu");
+  }
+  ExecutablePtr Compile(std::string_view read) {
+    return *device_.client->Compile(
+        ParseHlo(ir::Str(R"(HloModule m, input_output_alias={ {1}: (0, {}, may-alias) }
+          add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+          ENTRY main {
+            x = f32[1000] parameter(0)
+            i = s32[] parameter(1)
+            zero = f32[] constant(0)
+            u = f32[2] constant({5, 6})
+            v = f32[1] constant({7})
+            first = f32[1000] dynamic-update-slice(x, u, i)
+            second = f32[1000] dynamic-update-slice(first, v, i)
+            sum = f32[] reduce()", read, R"(, zero), dimensions={0}, to_apply=add
+            ROOT t = (f32[], f32[1000]) tuple(sum, second)
+          })")),
+        {});
+  }
+  // Runs with x of ones at `data`. The elements from 3 on, the sum, and where the result lies.
+  void Run(Executable& executable, std::vector<float>& data, bool writable, bool donated) {
+    const Shape shape(DType::kF32, {1000});
+    const Literal three = Literal::Scalar(int32_t{3});
+    const std::vector<BufferPtr> arguments{
+        *device_.client->FromHost({data.data(), &shape, writable}, [] {}, device_),
+        *device_.client->FromHost({three.raw(), &three.shape()}, {}, device_)};
+    const std::vector<uint8_t> given_up{static_cast<uint8_t>(donated), 0};
+    const auto results =
+        *executable.Execute({.buffers = arguments, .scalars = {}, .donated = given_up});
+    in_place_ = results[1]->host_data() == reinterpret_cast<const std::byte*>(data.data());
+    const Literal values = *device_.client->ToHost(*results[1]);
+    written_.assign(values.data<float>().begin() + 3, values.data<float>().begin() + 6);
+    sum_ = device_.client->ToHost(*results[0])->data<float>()[0];
+  }
+
+  Device device_;
+  std::vector<float> written_;
+  float sum_ = 0;
+  bool in_place_ = false;
+};
+
+TEST_F(WritesTest, WhatLiesBetweenLiesInTheResultsMemory) {
+  const ExecutablePtr executable = Compile("second");
+  EXPECT_LT(executable->stats().temp_bytes, 1000);
+  for (const bool writable : {false, true}) {
+    for (const bool donated : {false, true}) {
+      std::vector<float> data(1000, 1);
+      Run(*executable, data, writable, donated);
+      EXPECT_THAT(written_, testing::ElementsAre(7, 6, 1));
+      EXPECT_EQ(sum_, 1011);
+      // Imported memory is written to where it was lent for that, and a run may have it.
+      EXPECT_EQ(in_place_, writable && donated);
+      EXPECT_EQ(data[3], in_place_ ? 7 : 1);
+    }
+  }
+}
+
+TEST_F(WritesTest, NotWhereTheOldElementsAreStillRead) {
+  const ExecutablePtr executable = Compile("x");
+  std::vector<float> data(1000, 1);
+  Run(*executable, data, /*writable=*/true, /*donated=*/true);
+  EXPECT_THAT(written_, testing::ElementsAre(7, 6, 1));
+  EXPECT_EQ(sum_, 1000);
+}
+
 // The arena, the packed weights, the results: a run that does not get one of them says so, and the
 // next one is right.
 TEST(ExecutableTest, ARunWithoutMemoryForItsDataChangesNothing) {

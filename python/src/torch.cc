@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "cpp_api/src/facade.h"
 #include "cpp_api/src/hlo_access.h"
@@ -24,11 +25,14 @@ namespace {
 
 using Addresses = std::vector<std::uintptr_t>;
 
-// PyTorch's threads, where they are OpenMP's.
+const pid_t loaded_by = getpid();
+
+// PyTorch's threads, where they are OpenMP's; null: ours. OpenMP's do not survive a fork, and whoever
+// wants them in the child waits for ever.
 ir::Team TorchsTeam() {
   using Parallel = void (*)(void (*work)(void*), void* data, unsigned threads, unsigned flags);
   static const auto parallel = reinterpret_cast<Parallel>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
-  if (parallel == nullptr) return nullptr;
+  if (parallel == nullptr || getpid() != loaded_by) return nullptr;
   return [](void (*work)(void*), void* data) { parallel(work, data, /*threads: as set*/ 0, 0); };
 }
 

@@ -148,7 +148,7 @@ class BufferAssigner {
     for (const BufferUse& use : steps[at]->uses()) {
       const bool is_output = program_.slot(use.buffer).kind == Kind::kOutput;
       if (!is_output && program_.slot(use.buffer).kind != Kind::kTemporary) continue;
-      if (is_output && !MayTakeIn(use.buffer, t, steps, at)) continue;
+      if (is_output && (sequence_.index != 0 || !IsFirstUse(use.buffer, t, steps, at))) continue;
       const BufferId source = InPlaceSource(*steps[at], use, [&](BufferId s) {
         return program_.slot(s).kind == Kind::kTemporary && last_[s] == t && DiesAt(s, steps, at) &&
                std::find(taken.begin(), taken.end(), root_[s]) == taken.end();
@@ -166,13 +166,15 @@ class BufferAssigner {
     }
   }
 
-  // Whether a temporary may lie in the output's memory until this step, the first that uses it.
-  bool MayTakeIn(BufferId output, int64_t t, absl::Span<const Thunk* const> steps,
-                 std::size_t at) const {
-    const auto uses_it = [&](const BufferUse& use) { return use.buffer == output; };
-    return sequence_.index == 0 && first_[output] == t &&
-           std::none_of(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(at),
-                        [&](const Thunk* step) { return std::ranges::any_of(step->uses(), uses_it); });
+  // Whether no step of the sequence before this one uses the buffer.
+  bool IsFirstUse(BufferId buffer, int64_t t, absl::Span<const Thunk* const> steps,
+                  std::size_t at) const {
+    const auto uses_it = [&](const Thunk* step) {
+      return std::any_of(step->uses().begin(), step->uses().end(),
+                         [&](const BufferUse& use) { return use.buffer == buffer; });
+    };
+    return first_[buffer] == t &&
+           std::none_of(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(at), uses_it);
   }
 
   // Whether the output may be written into the memory of the parameter: nothing reads the parameter
@@ -194,8 +196,8 @@ class BufferAssigner {
   }
 
   bool LiesIn(BufferId buffer, BufferId output) const {
-    return buffer == output || (program_.slot(buffer).kind == Kind::kTemporary &&
-                                output_[root_[buffer]] == output);
+    return buffer == output ||
+           (program_.slot(buffer).kind == Kind::kTemporary && output_[root_[buffer]] == output);
   }
 
   ThunkProgram& program_;

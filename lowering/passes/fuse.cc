@@ -174,6 +174,7 @@ class Fuser {
   bool TryJoinUsers(Instruction* i);
   bool TryJoinScatter(Instruction* i);
   bool TryMergeUsers(Instruction* i);
+  bool ReadsElements(const Group& group, const Group& by) const;
   bool MayMerge(const Group& a, const Group& b);
   void Merge(Group& from, Group& into);
   bool TryJoinAsOutput(Instruction* i);
@@ -325,7 +326,19 @@ bool Fuser::TryJoinUsers(Instruction* i) {
   return true;
 }
 
+// Whether what `by` reads of the group's outputs it reads element by element: it need not lie in
+// memory then.
+bool Fuser::ReadsElements(const Group& group, const Group& by) const {
+  return std::all_of(group.outputs.begin(), group.outputs.end(), [&](const Instruction* output) {
+    return std::all_of(output->users().begin(), output->users().end(), [&](const auto* user) {
+      return !IsIn(user, by) ||
+             (user->IsElementwise() && SameOrder(user->shape(), output->shape()));
+    });
+  });
+}
+
 bool Fuser::MayMerge(const Group& a, const Group& b) {
+  if (!ReadsElements(a, b) || !ReadsElements(b, a)) return false;
   const auto members = [&](const Group& group) { return blocks_.members(group.block).size(); };
   if (members(a) + members(b) >= target_.max_members) return false;
   std::size_t args = a.outputs.size() + b.outputs.size() + a.operands.size();
@@ -340,6 +353,11 @@ void Fuser::Merge(Group& from, Group& into) {
   for (const Instruction* operand : from.operands) readers_[operand].push_back(index);
   into.operands.merge(from.operands);
   into.outputs.insert(into.outputs.end(), from.outputs.begin(), from.outputs.end());
+  std::erase_if(into.outputs, [&](const Instruction* output) {
+    return !output->IsRoot() &&
+           std::all_of(output->users().begin(), output->users().end(),
+                       [&](const Instruction* user) { return IsIn(user, into); });
+  });
   from = {};
 }
 

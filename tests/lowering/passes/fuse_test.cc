@@ -173,6 +173,22 @@ TEST(FuseTest, UnlessOneNeedsTheOthersResult) {
     })");
 }
 
+// Nor where one reads the other's result in another order: it would be computed twice.
+TEST(FuseTest, OrReadsItInAnotherOrder) {
+  ExpectPass(FusePass(), R"(
+    ENTRY main {
+      // CHECK:     ENTRY
+      // CHECK:     fusion(
+      // CHECK:     fusion(
+      x = f32[4,4] parameter(0)
+      v = f32[4,4] negate(x)
+      s = f32[4,4] exponential(v)
+      t = f32[4,4] transpose(s), dimensions={1,0}
+      d = f32[4,4] subtract(t, v)
+      ROOT r = (f32[4,4], f32[4,4]) tuple(d, s)
+    })");
+}
+
 constexpr char kPoolGradient[] = R"(
     ge { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT m = pred[] compare(a, b), direction=GE }
     add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT m = f32[] add(a, b) }

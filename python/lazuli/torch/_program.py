@@ -232,7 +232,7 @@ class Program:
         if seeded is not None:
             shapes.append((lz.int64, []))
         self.seed = seeded and seeded.seed
-        self.writes = writes_of(gm.graph)
+        self.writes = {i: n for i, n in writes_of(gm.graph).items() if i in self.tensors}
         self.updates = [(k, self.tensors.index(i)) for k, i in enumerate(i for i in self.writes if self.orders[i] != ())]
         recorder = Recorder(gm.graph, dynamic, set(self.writes.values()))
         self.outputs, self.copies = [], []

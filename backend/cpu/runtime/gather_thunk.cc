@@ -1,6 +1,7 @@
 #include "backend/cpu/runtime/gather_thunk.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -255,6 +256,35 @@ void CopyRun(const std::byte* from, std::byte* to, int64_t bytes) {
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
+// Where a window lies in the operand and among the windows, in bytes.
+struct Place {
+  int64_t operand, window;
+};
+
+// Calls f(places) for windows [begin, end), in order, as many at a time as fit on the stack.
+template <bool kClamp, class F>
+void ForEachTile(const WindowPlan& plan, const std::byte* indices, int64_t begin, int64_t end,
+                 F&& f) {
+  constexpr int64_t kAtATime = 256;
+  std::array<Place, kAtATime> places;
+  for (; begin < end; begin += kAtATime) {
+    std::size_t found = 0;
+    plan.ForEachWindow<kClamp>(
+        indices, begin, std::min(begin + kAtATime, end),
+        [&](int64_t operand, int64_t window) { places[found++] = {operand, window}; });
+    f(absl::Span<const Place>(places.data(), found));
+  }
+}
+
+// Calls f(operand offset, window offset) for each of these runs of each place, run after run: the
+// same run of neighbours is likely to lie close together.
+template <class F>
+void ForEachRun(absl::Span<const Place> places, absl::Span<const Run> runs, F&& f) {
+  for (const Run& run : runs) {
+    for (const Place& place : places) f(place.operand + run.operand, place.window + run.window);
+  }
+}
+
 class GatherThunk final : public Thunk {
  public:
   GatherThunk(const Instruction& i, WindowPlan plan, const std::vector<BufferId>& operands,
@@ -272,17 +302,12 @@ class GatherThunk final : public Thunk {
     const std::byte* const from = run.at(operand_);
     std::byte* const to = run.at(result_);
     const int64_t grain = std::max<int64_t>(1, kBytes / (plan_.window_bytes() + 16));
+    const int64_t bytes = plan_.run_bytes();
     ParallelFor(plan_.count(), grain, [&](int64_t begin, int64_t end) {
-      const auto each = [&](auto&& copy) {
-        plan_.ForEachWindow<true>(run.at(indices_), begin, end, copy);
-      };
-      if (plan_.runs().size() == 1 && plan_.run_bytes() == 4)
-        return each([&](int64_t source, int64_t target) {
-          CopyWord<uint32_t>(from + source, to + target);
+      ForEachTile<true>(plan_, run.at(indices_), begin, end, [&](absl::Span<const Place> places) {
+        ForEachRun(places, plan_.runs(), [&](int64_t source, int64_t target) {
+          CopyRun(from + source, to + target, bytes);
         });
-      each([&](int64_t source, int64_t target) {
-        for (const Run& piece : plan_.runs())
-          CopyRun(from + source + piece.operand, to + target + piece.window, plan_.run_bytes());
       });
     });
     return absl::OkStatus();
@@ -296,19 +321,27 @@ class GatherThunk final : public Thunk {
 
 // How updates are combined into the operand.
 struct Combiner {
-  // `bytes` of them; null: nobody knows how.
-  void (*run)(std::byte* operand, const std::byte* update, int64_t bytes) = nullptr;
-  // All windows of a plan whose windows are one element each; null: one run after the other.
+  // `bytes` of each run of each place, place after place for each run; null: nobody knows how.
+  void (*runs)(absl::Span<const Place> places, absl::Span<const Run> runs, int64_t bytes,
+               const std::byte* updates, std::byte* operand) = nullptr;
+  // All windows of a plan whose windows are one element each; null: as any others.
   void (*elements)(const WindowPlan& plan, const std::byte* indices, const std::byte* updates,
                    std::byte* operand) = nullptr;
 };
 
 template <Opcode kMonoid, class T>
-void CombineTyped(std::byte* operand, const std::byte* update, int64_t bytes) {
-  auto* to = reinterpret_cast<T*>(operand);
-  const auto* from = reinterpret_cast<const T*>(update);
+void CombineRuns(absl::Span<const Place> places, absl::Span<const Run> runs, int64_t bytes,
+                 const std::byte* updates, std::byte* operand) {
   const int64_t count = bytes / static_cast<int64_t>(sizeof(T));
-  for (int64_t i = 0; i < count; ++i) to[i] = hlo::Combine<kMonoid, T>(to[i], from[i]);
+  ForEachRun(places, runs, [&](int64_t target, int64_t source) {
+    auto* to = reinterpret_cast<T*>(operand + target);
+    const auto* from = reinterpret_cast<const T*>(updates + source);
+    if (count == 1) {
+      *to = hlo::Combine<kMonoid, T>(*to, *from);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) to[i] = hlo::Combine<kMonoid, T>(to[i], from[i]);
+  });
 }
 
 template <Opcode kMonoid, class T>
@@ -320,18 +353,23 @@ void CombineElements(const WindowPlan& plan, const std::byte* indices, const std
   });
 }
 
-void TakeUpdate(std::byte* operand, const std::byte* update, int64_t bytes) {
-  CopyRun(update, operand, bytes);
-}
-
-Combiner FindCombiner(const hlo::Computation& reducer, DType dtype) {
-  if (reducer.root() == reducer.parameters()[1]) return {.run = TakeUpdate};
-  return hlo::FindMonoidLoop<Combiner>(reducer, dtype, []<Opcode kMonoid, class T>() -> Combiner {
-    return {CombineTyped<kMonoid, T>, CombineElements<kMonoid, T>};
+void TakeRuns(absl::Span<const Place> places, absl::Span<const Run> runs, int64_t bytes,
+              const std::byte* updates, std::byte* operand) {
+  ForEachRun(places, runs, [&](int64_t target, int64_t source) {
+    CopyRun(updates + source, operand + target, bytes);
   });
 }
 
-// One window after the other: their order is the order in which equal places are combined.
+Combiner FindCombiner(const hlo::Computation& reducer, DType dtype) {
+  if (reducer.root() == reducer.parameters()[1]) return {.runs = TakeRuns};
+  return hlo::FindMonoidLoop<Combiner>(reducer, dtype, []<Opcode kMonoid, class T>() -> Combiner {
+    return {CombineRuns<kMonoid, T>, CombineElements<kMonoid, T>};
+  });
+}
+
+// Windows are combined in their order, which is the order in which equal places get their updates.
+// Threads share each window, not the windows: one has some of the runs, or some bytes of the only
+// run, of all of them.
 class ScatterThunk final : public Thunk {
  public:
   ScatterThunk(const Instruction& i, WindowPlan plan, Combiner combiner,
@@ -353,31 +391,46 @@ class ScatterThunk final : public Thunk {
 
   absl::Status Execute(const RunBuffers& run) const override {
     std::byte* const to = run.at(result_);
-    const std::byte* const from = run.at(updates_);
-    if (to != run.at(operand_) && bytes_ > 0)
-      std::memcpy(to, run.at(operand_), static_cast<std::size_t>(bytes_));
-    const int64_t bytes = plan_.run_bytes();
+    if (to != run.at(operand_)) CopyBytes(run.at(operand_), to, bytes_);
     if (elements_) {
-      combiner_.elements(plan_, run.at(indices_), from, to);
+      combiner_.elements(plan_, run.at(indices_), run.at(updates_), to);
       return absl::OkStatus();
     }
-    const auto combine = combiner_.run;
-    const auto each = [&](auto&& add) {
-      plan_.ForEachWindow<false>(run.at(indices_), 0, plan_.count(), add);
-    };
-    if (plan_.runs().size() == 1) {
-      each([&](int64_t target, int64_t source) { combine(to + target, from + source, bytes); });
-    } else {
-      each([&](int64_t target, int64_t source) {
-        for (const Run& piece : plan_.runs())
-          combine(to + target + piece.operand, from + source + piece.window, bytes);
+    constexpr int64_t kWork = 1 << 16;  // bytes that are worth a thread
+    const auto& runs = plan_.runs();
+    if (runs.size() > 1) {
+      const int64_t grain = kWork / (plan_.count() * plan_.run_bytes()) + 1;
+      ParallelFor(std::ssize(runs), grain, [&](int64_t begin, int64_t end) {
+        const auto size = static_cast<std::size_t>(end - begin);
+        Combine(run, absl::MakeSpan(runs).subspan(static_cast<std::size_t>(begin), size),
+                plan_.run_bytes());
       });
+      return absl::OkStatus();
     }
+    constexpr int64_t kLine = 64;  // of a cache: no two threads write to one, mostly
+    const int64_t grain = kWork / (plan_.count() * kLine) + 1;
+    ParallelFor((plan_.run_bytes() + kLine - 1) / kLine, grain, [&](int64_t begin, int64_t end) {
+      const Run piece{begin * kLine, begin * kLine};
+      Combine(run, {&piece, 1}, std::min(end * kLine, plan_.run_bytes()) - begin * kLine);
+    });
     return absl::OkStatus();
   }
   std::string Details() const override { return plan_.ToString(); }
 
  private:
+  static void CopyBytes(const std::byte* from, std::byte* to, int64_t bytes) {
+    ParallelFor(bytes, 1 << 18, [&](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
+    });
+  }
+  // `bytes` of each of these runs, of all windows.
+  void Combine(const RunBuffers& run, absl::Span<const Run> runs, int64_t bytes) const {
+    ForEachTile<false>(plan_, run.at(indices_), 0, plan_.count(),
+                       [&](absl::Span<const Place> places) {
+                         combiner_.runs(places, runs, bytes, run.at(updates_), run.at(result_));
+                       });
+  }
+
   WindowPlan plan_;
   Combiner combiner_;
   bool elements_;
@@ -401,7 +454,7 @@ std::unique_ptr<Thunk> MakeScatterThunk(const Instruction& scatter,
   if (scatter.shape().num_elements() == 0) return nullptr;  // no window fits, not even at 0
   const Combiner combiner = FindCombiner(*scatter.to_apply(), scatter.shape().dtype());
   WindowPlan plan(OfScatter(scatter));
-  if (combiner.run == nullptr || !plan.ok() || operands[0] == operands[2] ||
+  if (combiner.runs == nullptr || !plan.ok() || operands[0] == operands[2] ||
       operands[0] == operands[1])
     return nullptr;
   return std::make_unique<ScatterThunk>(scatter, std::move(plan), combiner, operands, result);

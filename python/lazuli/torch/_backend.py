@@ -10,7 +10,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.fx.passes.split_module import split_module
 
-from lazuli.torch import _pools, _random
+from lazuli.torch import _pools, _random, _upsample
 from lazuli.torch._program import Partial, Program, refusals
 
 MAX_PROGRAMS = 64  # of a graph: sizes it is called with
@@ -123,8 +123,9 @@ def _compile(kind, random, gm, example_inputs):
 @functools.cache
 def decompositions():
     table = dict(torch._decomp.core_aten_decompositions())
-    table.pop(torch.ops.aten.bernoulli.default, None)  # which draws other numbers
-    table.pop(torch.ops.aten.select_scatter.default, None)  # which goes over all elements to write a few
+    # The first would draw other numbers, the second goes over all elements to write a few, the others look up what is repeated.
+    for function in (torch.ops.aten.bernoulli.default, torch.ops.aten.select_scatter.default, *_upsample.undecomposed()):
+        table.pop(function, None)
     return table | _pools.DECOMPOSITIONS
 
 

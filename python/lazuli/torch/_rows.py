@@ -11,6 +11,7 @@ import operator
 import torch
 
 import lazuli as lz
+from lazuli.torch import _upsample
 
 F = lz.nn.functional
 # Where tensors are and how they lie is not lazuli's business here; what is given is always what it does.
@@ -105,6 +106,16 @@ def _adaptive_max_pool(rank):
 
 def _grid_sampler_backward(function):
     return lambda gradient, x, grid, *options: _gradients(lambda y, g: function(y, g, *options[:3]), [x, grid], options[3], gradient)
+
+
+def _upsample_backward(function):
+    return lambda gradient, _, sizes, *scales: _gradients(
+        lambda x: function(x, gradient.shape[2:], *scales), [lz.zeros(list(sizes), dtype=gradient.dtype)], [True], gradient)[0]
+
+
+def _weight_norm_backward(gradient, v, g, _, dim):
+    others = [d for d in range(v.ndim) if d != dim]
+    return tuple(_gradients(lambda v, g: v * (g / lz.norm(v, 2.0, others, True)), [v, g], [True, True], gradient))
 
 
 def _replicated(x, padding):
@@ -322,13 +333,15 @@ ROWS = {
     "replication_pad1d_backward": _gradient_of(_replicated), "replication_pad2d_backward": _gradient_of(_replicated),
     "replication_pad3d_backward": _gradient_of(_replicated), "grid_sampler_2d_backward": _grid_sampler_backward(F.grid_sampler_2d),
     "grid_sampler_3d_backward": _grid_sampler_backward(F.grid_sampler_3d), "_trilinear": _trilinear, "elu": _elu,
-    "_cdist_forward": lambda a, b, p, *_: lz.cdist(a, b, p), "_cdist_backward": lambda gradient, a, b, p, _: _gradients(
+    "_weight_norm_interface_backward": _weight_norm_backward, "_cdist_forward": lambda a, b, p, *_: lz.cdist(a, b, p), "_cdist_backward": lambda gradient, a, b, p, _: _gradients(
         lambda a: lz.cdist(a, b, p), [a], [True], gradient)[0], "_pdist_forward": lambda x, p=2.0: F.pdist(x, p),
     "_pdist_backward": lambda gradient, x, p, _: _gradients(lambda x: F.pdist(x, p), [x], [True], gradient)[0],
     "native_layer_norm": _layer_norm, "native_group_norm": _group_norm,
     "_native_batch_norm_legit_functional": _batch_norm, "_native_batch_norm_legit_no_training": lambda x, w, b, m, v, momentum, eps: _batch_norm(
         x, w, b, m, v, False, momentum, eps)[:3],
     "_native_batch_norm_legit.no_stats": lambda x, w, b, training, momentum, eps: _batch_norm(x, w, b, None, None, True, momentum, eps)[:3],
+    **{name: _upsample.nearest("exact" in name) for name in _upsample.NAMES},
+    **{f"{name}_backward": _upsample_backward(_upsample.nearest("exact" in name)) for name in _upsample.NAMES},
     # Numbers of the host that a traced optimiser computes with: f64 scalars.
     "_local_scalar_dense": lambda x: x.to(lz.float64 if x.dtype.is_floating_point else lz.int64),
 }

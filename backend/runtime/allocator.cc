@@ -34,7 +34,7 @@ std::size_t Allocator::Capacity(std::size_t bytes) { return ClassCapacity(ClassO
 
 Allocator::~Allocator() {
   for (auto& blocks : free_) {
-    for (std::byte* block : blocks) ir::FreeData(block);
+    for (const Freed& block : blocks) ir::FreeData(block.data);
   }
 }
 
@@ -51,7 +51,7 @@ absl::StatusOr<Block> Allocator::Allocate(std::size_t bytes) {
                                limit, " (LAZULI_MEMORY_LIMIT); ", stats_.bytes_in_use, " in use");
     }
     if (!free_[size_class].empty()) {
-      block.data = free_[size_class].back();
+      block.data = free_[size_class].back().data;
       free_[size_class].pop_back();
       stats_.cached_bytes -= static_cast<int64_t>(capacity);
     }
@@ -77,17 +77,20 @@ void Allocator::Free(Block block) {
   std::lock_guard lock(mutex_);
   stats_.bytes_in_use -= static_cast<int64_t>(block.capacity);
   stats_.cached_bytes += static_cast<int64_t>(block.capacity);
-  free_[ClassOf(block.capacity)].push_back(block.data);
+  free_[ClassOf(block.capacity)].push_back({block.data, freed_++});
   Trim(2 * stats_.peak_bytes - stats_.bytes_in_use);
 }
 
 void Allocator::Trim(int64_t bytes) {
-  for (std::size_t c = kClasses; stats_.cached_bytes > bytes && c-- > 0;) {
-    while (!free_[c].empty() && stats_.cached_bytes > bytes) {
-      ir::FreeData(free_[c].back());
-      free_[c].pop_back();
-      stats_.cached_bytes -= static_cast<int64_t>(ClassCapacity(c));
-    }
+  const auto first_freed = [](const std::vector<Freed>& blocks) {
+    return blocks.empty() ? INT64_MAX : blocks.front().at;
+  };
+  while (stats_.cached_bytes > std::max<int64_t>(bytes, 0)) {
+    const auto oldest = std::ranges::min_element(free_, {}, first_freed);
+    ir::FreeData(oldest->front().data);
+    oldest->erase(oldest->begin());
+    stats_.cached_bytes -=
+        static_cast<int64_t>(ClassCapacity(static_cast<std::size_t>(oldest - free_.begin())));
   }
 }
 

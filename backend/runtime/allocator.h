@@ -3,10 +3,10 @@
 //
 // A training step frees and asks for the same sizes again and again; fresh pages would cost more
 // than many kernels. Size classes are four to a power of two, so at most a fifth of a block is
-// unused. Cached blocks are given back to the system, largest first, while they and what is in use
-// exceed twice the peak that was in use at one time, or stand in the way of a block within
-// LAZULI_MEMORY_LIMIT. Programs that take turns, as forward and backward graphs do, find the blocks
-// of their last turn.
+// unused. Cached blocks are given back to the system, those that were freed first, while they and
+// what is in use exceed twice the peak that was in use at one time, or stand in the way of a block
+// within LAZULI_MEMORY_LIMIT. So programs that take turns, as forward and backward graphs do, find the
+// blocks of their last turn, and programs that nobody runs any more lose theirs.
 #pragma once
 
 #include <array>
@@ -49,11 +49,17 @@ class Allocator {
  private:
   static constexpr std::size_t kClasses = 256;
 
+  struct Freed {
+    std::byte* data;
+    int64_t at;  // how many had been freed before
+  };
+
   // Under the lock: gives cached blocks back to the system until at most `bytes` are cached.
   void Trim(int64_t bytes);
 
   mutable ir::ForkMutex mutex_;
-  std::array<std::vector<std::byte*>, kClasses> free_;  // by size class
+  std::array<std::vector<Freed>, kClasses> free_;  // by size class; the last one freed at the end
+  int64_t freed_ = 0;
   MemoryStats stats_;
 };
 

@@ -27,13 +27,28 @@ Tensor Rounded64(const Tensor& positions, int64_t least, int64_t most) {
 // In which floats positions are computed: f32 as PyTorch's, but for f64.
 DType PositionType(const Tensor& x) { return x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32; }
 
+double StepOf(const Resizing& r) {
+  return r.scale ? 1 / *r.scale : static_cast<double>(r.n) / static_cast<double>(r.m);
+}
+
+// Whether the nearest elements are each of x equally often. T: in which positions are computed.
+template <class T>
+bool RepeatsEach(const Resizing& r, bool exact) {
+  if (r.m % r.n != 0) return false;
+  const T step = static_cast<T>(StepOf(r)), first = exact ? T{0.5} : T{0};
+  for (int64_t i = 0; i < r.m; ++i) {
+    const auto from = static_cast<int64_t>(std::floor((static_cast<T>(i) + first) * step));
+    if (std::min(from, r.n - 1) != i / (r.m / r.n)) return false;
+  }
+  return true;
+}
+
 Tensor Nearest(const Tensor& x, const Resizing& r, bool exact) {
   if (r.n == r.m) return x;
-  if (!r.scale && r.m % r.n == 0) {  // each element so many times
-    return RepeatInterleave(x, r.m / r.n, r.d);
-  }
   const DType type = PositionType(x);
-  const double step = r.scale ? 1 / *r.scale : static_cast<double>(r.n) / static_cast<double>(r.m);
+  if (type == DType::kF64 ? RepeatsEach<double>(r, exact) : RepeatsEach<float>(r, exact))
+    return RepeatInterleave(x, r.m / r.n, r.d);
+  const double step = StepOf(r);
   const Tensor to = Arange(r.m, type, x.device());
   const Tensor from = exact ? (to + 0.5) * step : to * step;
   return IndexSelect(x, r.d, Rounded64(Floor(from), 0, r.n - 1));
@@ -44,8 +59,7 @@ Tensor SourcePositions(const Tensor& x, const Resizing& r, bool align_corners) {
   const Tensor to = Arange(r.m, PositionType(x), x.device());
   if (align_corners)
     return to * (r.m > 1 ? static_cast<double>(r.n - 1) / static_cast<double>(r.m - 1) : 0);
-  const double step = r.scale ? 1 / *r.scale : static_cast<double>(r.n) / static_cast<double>(r.m);
-  return (to + 0.5) * step - 0.5;
+  return (to + 0.5) * StepOf(r) - 0.5;
 }
 
 Tensor AlongDimension(const Tensor& weights, const Tensor& x, int64_t d) {

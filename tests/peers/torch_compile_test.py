@@ -352,6 +352,38 @@ def test_writes():
     assert torch.allclose(beside(x), torch.linalg.qr(torch.eye(3) + 1)[1] * 2, atol=1e-6) and torch.equal(x, torch.eye(3) + 1)
 
 
+def test_upsampling():
+    """By the nearest element: sizes that are and are not multiples, values and gradients; also in whole steps, where torch keeps them whole."""
+    import torch
+    import lazuli.torch
+    F = torch.nn.functional
+    for mode in ("nearest", "nearest-exact"):
+        for shape in ((2, 3, 5), (2, 3, 5, 6), (1, 2, 3, 4, 5)):
+            for given in ({"scale_factor": 2}, {"scale_factor": 1.7}, {"scale_factor": 0.5}, {"size": [7] * (len(shape) - 2)},
+                          {"size": [3 * n for n in shape[2:]]}, {"scale_factor": 1.7, "recompute_scale_factor": True}):
+                torch._dynamo.reset()
+                lazuli.torch.reset()
+                x = torch.rand(shape, requires_grad=True)
+                theirs = F.interpolate(x, mode=mode, **given)
+                gradient = torch.rand_like(theirs)
+                wanted, = torch.autograd.grad(theirs, x, gradient)
+                ours = torch.compile(F.interpolate, backend="lazuli")(x, mode=mode, **given)
+                assert torch.equal(ours, theirs) and torch.allclose(torch.autograd.grad(ours, x, gradient)[0], wanted, atol=1e-6), (mode, shape, given)
+                assert not lazuli.torch.report().fallbacks, str(lazuli.torch.report())
+                model = torch.nn.Conv1d(3, 3, 1) if len(shape) == 3 else None
+                if model is not None:
+                    step = lazuli.torch.train_step(model, torch.optim.SGD(model.parameters(), 0.1), lambda y: F.interpolate(y, mode=mode, **given).square().mean())
+                    eager = copy.deepcopy(model)
+                    o, made = torch.optim.SGD(eager.parameters(), 0.1), []
+                    for _ in range(3):
+                        o.zero_grad()
+                        loss = F.interpolate(eager(x.detach()), mode=mode, **given).square().mean()
+                        loss.backward()
+                        o.step()
+                        made.append(loss.item())
+                    close("upsampling", [step(x.detach()).item() for _ in range(3)], made)
+
+
 def test_optimizers():
     """torch.compile(optimizer.step): the updates of all parameters are one program that works in place."""
     import torch
@@ -502,7 +534,7 @@ def main():
         for o in ("SGD", "Adam", "AdamW", "RMSprop") if options.whole else (optimizer,):
             print(check(name, make, batch, loss_fn, o, options.steps), flush=True)
     if not options.names:
-        for test in (test_errors, test_layouts, test_writes, test_optimizers, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_entry_point, test_threads))):
+        for test in (test_errors, test_layouts, test_writes, test_upsampling, test_optimizers, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_entry_point, test_threads))):
             test()
     return 0
 

@@ -63,6 +63,21 @@ TEST(AllocatorTest, ProgramsThatTakeTurnsFindTheirBlocksAgain) {
   EXPECT_EQ(ir::CounterValue("buffer.allocations"), before);
 }
 
+TEST(AllocatorTest, ProgramsThatNobodyRunsLoseTheirBlocksFirst) {
+  Allocator allocator;
+  std::vector<Block> blocks;
+  for (int i = 0; i < 10; ++i) blocks.push_back(*allocator.Allocate(10000));
+  for (const Block block : blocks) allocator.Free(block);
+  int64_t before = 0;
+  for (int run = 0; run < 4; ++run) {  // larger than all of these
+    if (run == 1) before = ir::CounterValue("buffer.allocations");
+    const Block large = *allocator.Allocate(90000), small = *allocator.Allocate(16000);
+    allocator.Free(large);
+    allocator.Free(small);
+  }
+  EXPECT_EQ(ir::CounterValue("buffer.allocations"), before);
+}
+
 TEST(AllocatorTest, TheLimitHoldsForWhatIsInUseAndWhatIsCached) {
   ASSERT_TRUE(ir::SetFlag("LAZULI_MEMORY_LIMIT", "8K").ok());
   Allocator allocator;

@@ -1,4 +1,5 @@
 // What python/lazuli/torch needs besides lazuli.hlo: programs on PyTorch's memory.
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -206,6 +207,16 @@ Tensor Draw(const Tensor& low, const Tensor& high, std::int64_t stream, const Di
   });
 }
 
+// Lets malloc keep what PyTorch frees. glibc's gives memory back to the system, and takes it again
+// page by page, where more than twice the largest block that was ever freed lies at the heap's end.
+// In a process whose large blocks are lazuli's that is little, and temporaries of an optimiser in
+// PyTorch would be new pages each time. A block that nobody touches costs nothing.
+void LetMallocKeepMemory() {
+  constexpr std::size_t kMostThatCounts = std::size_t{32} << 20;
+  void* volatile block = std::malloc(kMostThatCounts - (std::size_t{64} << 10));  // NOLINT: malloc's
+  std::free(block);  // NOLINT
+}
+
 // What is recorded between __enter__ and __exit__ has this line.
 class RecordAt {
  public:
@@ -222,6 +233,7 @@ class RecordAt {
 }  // namespace
 
 void BindTorch(py::module_& hlo) {
+  hlo.def("_let_malloc_keep_memory", &LetMallocKeepMemory);
   hlo.def("_run_on_memory", &RunOnMemory, py::arg("executable"), py::arg("addresses"),
           py::arg("updates"));
   hlo.def(

@@ -6,12 +6,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 import lazuli as lz
-from lazuli._C.hlo import _compile_once, _RecordAt, _run_on_memory
+from lazuli._C.hlo import _compile_once, _let_malloc_keep_memory, _RecordAt, _run_on_memory
 from lazuli.torch import _rows
 from lazuli.torch._report import Fallback, events, is_users
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 aten = torch.ops.aten
+_let_malloc_keep_memory()
 _ALIASES = {aten.alias.default, aten.detach.default}
 # Functions that torch does to what a program gave, or was given, in no time. They keep all elements.
 _VIEWS = _ALIASES | {aten.permute.default, aten.view.default, aten._unsafe_view.default, aten.t.default, aten.transpose.int, aten.unsqueeze.default,
@@ -194,8 +195,10 @@ class _Output:
 
 
 def _by_channels(graph, outputs, first_saved):
-    """What only the backward graph asks for, if it is of images in a graph of convolutions, which want the channels innermost."""
-    if not any(n.target is aten.convolution.default for n in graph.nodes):
+    """What only the backward graph asks for, if it is of images in a graph of convolutions, which want the channels innermost; statistics
+    of groups of channels want them outermost."""
+    functions = {n.target for n in graph.nodes}
+    if aten.convolution.default not in functions or aten.native_group_norm.default in functions:
         return set()
     saved, viewed = set(), set(outputs[:first_saved])
     for node in outputs[first_saved:]:

@@ -60,9 +60,9 @@ void Guard(Instruction* write, Instruction* holds) {
   if (write->opcode() == Opcode::kScatter) {
     ir::Literal nowhere{Shape(given->shape().dtype())};
     nowhere.SetFromDouble(0, -1);
-    Instruction* const all = computation.Add(Opcode::kBroadcast, given->shape(),
-                                             {computation.AddConstant(std::move(nowhere))},
-                                             hlo::DimensionsAttrs{});
+    Instruction* const all =
+        computation.Add(Opcode::kBroadcast, given->shape(),
+                        {computation.AddConstant(std::move(nowhere))}, hlo::DimensionsAttrs{});
     return write->ReplaceOperand(1, SelectAll(holds, given, all));
   }
   const auto sizes = given->shape().dims();

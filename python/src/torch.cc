@@ -213,8 +213,9 @@ Tensor Draw(const Tensor& low, const Tensor& high, std::int64_t stream, const Di
 // PyTorch would be new pages each time. A block that nobody touches costs nothing.
 void LetMallocKeepMemory() {
   constexpr std::size_t kMostThatCounts = std::size_t{32} << 20;
-  void* volatile block = std::malloc(kMostThatCounts - (std::size_t{64} << 10));  // NOLINT: malloc's
-  std::free(block);  // NOLINT
+  void* volatile block =
+      std::malloc(kMostThatCounts - (std::size_t{64} << 10));  // NOLINT: malloc's
+  std::free(block);                                            // NOLINT
 }
 
 // What is recorded between __enter__ and __exit__ has this line.

@@ -99,7 +99,8 @@ class WritesTest : public ::testing::Test {
             v = f32[1] constant({7})
             first = f32[1000] dynamic-update-slice(x, u, i)
             second = f32[1000] dynamic-update-slice(first, v, i)
-            sum = f32[] reduce()", read, R"(, zero), dimensions={0}, to_apply=add
+            sum = f32[] reduce()",
+                         read, R"(, zero), dimensions={0}, to_apply=add
             ROOT t = (f32[], f32[1000]) tuple(sum, second)
           })")),
         {});
@@ -109,7 +110,8 @@ class WritesTest : public ::testing::Test {
     const Shape shape(DType::kF32, {1000});
     const Literal three = Literal::Scalar(int32_t{3});
     const std::vector<BufferPtr> arguments{
-        *device_.client->FromHost({data.data(), &shape, writable}, [] {}, device_),
+        *device_.client->FromHost(
+            {data.data(), &shape, writable}, [] {}, device_),
         *device_.client->FromHost({three.raw(), &three.shape()}, {}, device_)};
     const std::vector<uint8_t> given_up{static_cast<uint8_t>(donated), 0};
     const auto results =

@@ -34,9 +34,8 @@ class GuardUpdatesTest : public ::testing::Test {
   RuntimeCheck NotNegative(Op number) {
     LoweringContext context(builder_);
     const Op one = builder_.Reshape(number, {1});
-    context.CheckNone(
-        builder_.Compare(hlo::ComparisonDirection::kLt, one, builder_.ZerosLike(one)), one,
-        {"op", "", ""});
+    context.CheckNone(builder_.Compare(hlo::ComparisonDirection::kLt, one, builder_.ZerosLike(one)),
+                      one, {"op", "", ""});
     return context.checks[0];
   }
   void Finish(Op output, const RuntimeCheck& check) {
@@ -63,9 +62,10 @@ class GuardUpdatesTest : public ::testing::Test {
 
   hlo::Module module_{"m"};
   Builder builder_{&module_, "main"};
-  std::vector<Op> parameters_{
-      builder_.Parameter(0, Shape(DType::kS32, {4})), builder_.Parameter(1, Shape(DType::kS32, {1})),
-      builder_.Parameter(2, Shape(DType::kS32, {1})), builder_.Parameter(3, Shape(DType::kS32))};
+  std::vector<Op> parameters_{builder_.Parameter(0, Shape(DType::kS32, {4})),
+                              builder_.Parameter(1, Shape(DType::kS32, {1})),
+                              builder_.Parameter(2, Shape(DType::kS32, {1})),
+                              builder_.Parameter(3, Shape(DType::kS32))};
 };
 
 using Elements = std::vector<int32_t>;

@@ -5,8 +5,8 @@
 // than many kernels. Size classes are four to a power of two, so at most a fifth of a block is
 // unused. Cached blocks are given back to the system, those that were freed first, while they and
 // what is in use exceed twice the peak that was in use at one time, or stand in the way of a block
-// within LAZULI_MEMORY_LIMIT. So programs that take turns, as forward and backward graphs do, find the
-// blocks of their last turn, and programs that nobody runs any more lose theirs.
+// within LAZULI_MEMORY_LIMIT. So programs that take turns, as forward and backward graphs do, find
+// the blocks of their last turn, and programs that nobody runs any more lose theirs.
 #pragma once
 
 #include <array>

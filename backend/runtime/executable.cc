@@ -106,8 +106,8 @@ absl::Status ThunkExecutable::CheckArguments(const ExecuteArgs& args) const {
   return absl::OkStatus();
 }
 
-// Whether the caller gives up the memory that the output may take. Imported memory it cannot, unless
-// it was lent for that.
+// Whether the caller gives up the memory that the output may take. Imported memory it cannot,
+// unless it was lent for that.
 bool TakesDonation(const ProgramOutput& output, const ExecuteArgs& args) {
   const auto donor = static_cast<std::size_t>(output.donor);
   return output.donor >= 0 && donor < args.buffers.size() && donor < args.donated.size() &&

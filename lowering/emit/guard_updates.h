@@ -11,12 +11,12 @@
 
 namespace lazuli::lowering {
 
-// Outputs that update a parameter (`aliases`) give its elements as they were where a check fails, so
-// whoever gave the memory up has them afterwards.
+// Outputs that update a parameter (`aliases`) give its elements as they were where a check fails,
+// so whoever gave the memory up has them afterwards.
 //
 // An output that is made by writing to the parameter - scatters and dynamic update slices - writes
-// nothing then, so the memory of a large parameter can still be written in place. Every other output
-// is selected from the new and the old elements.
+// nothing then, so the memory of a large parameter can still be written in place. Every other
+// output is selected from the new and the old elements.
 void GuardUpdates(absl::Span<const RuntimeCheck> checks, absl::Span<const hlo::Alias> aliases,
                   absl::Span<const Op> parameters, Builder& builder, std::vector<Op>& outputs);
 

@@ -28,8 +28,8 @@ using Addresses = std::vector<std::uintptr_t>;
 
 const pid_t loaded_by = getpid();
 
-// PyTorch's threads, where they are OpenMP's; null: ours. OpenMP's do not survive a fork, and whoever
-// wants them in the child waits for ever.
+// PyTorch's threads, where they are OpenMP's; null: ours. OpenMP's do not survive a fork, and
+// whoever wants them in the child waits for ever.
 ir::Team TorchsTeam() {
   using Parallel = void (*)(void (*work)(void*), void* data, unsigned threads, unsigned flags);
   static const auto parallel = reinterpret_cast<Parallel>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
@@ -88,8 +88,9 @@ void CheckCount(const HloAccess::Program& program, std::size_t given) {
       ir::Str(program.name, ": takes ", program.parameters.size(), " arguments, not ", given));
 }
 
-// Runs on row-major memory of the caller's, one address for each parameter. The results of `updates`
-// are written to parameters, (result, parameter), in place where that can be; gives the others.
+// Runs on row-major memory of the caller's, one address for each parameter. The results of
+// `updates` are written to parameters, (result, parameter), in place where that can be; gives the
+// others.
 py::list RunOnMemory(const HloExecutable& executable, const Addresses& addresses,
                      const std::vector<std::pair<std::size_t, std::size_t>>& updates) {
   const auto& program = HloAccess::Unwrap(executable);

@@ -22,8 +22,8 @@ class _Supported(OperatorSupportBase):
 
     def is_node_supported(self, submodules, node):
         value = node.meta.get("val")
-        return node.op == "call_function" and node not in self.refused and node.target is not torch.ops.aten.copy_.default and (self.drawing or not _random.draws(node)) and \
-            not isinstance(value, (int, torch.SymInt))
+        ours = node.op == "call_function" and node not in self.refused and node.target is not torch.ops.aten.copy_.default
+        return ours and (self.drawing or not _random.draws(node)) and not isinstance(value, (int, torch.SymInt))
 
 
 class _Part(torch.nn.Module):

@@ -16,6 +16,7 @@
 #include "ir/support/status.h"
 #include "lowering/passes/fuse.h"
 #include "lowering/passes/fuse_loops.h"
+#include "lowering/passes/join_products.h"
 #include "lowering/passes/pipelines.h"
 #include "lowering/passes/reduce_vector_products.h"
 #include "lowering/passes/registry.h"
@@ -56,6 +57,7 @@ void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter) {
   // Before layouts, which the widened products want, too.
   pipeline.Add<lowering::WidenProducts>();
   // After widening: of f32 and f64 alone.
+  pipeline.Add<lowering::JoinProducts>();
   pipeline.Add<lowering::ReduceVectorProducts>();
   // The library flips the kernel of a gradient convolution while it packs it.
   pipeline.Add<FoldKernelReverse>();

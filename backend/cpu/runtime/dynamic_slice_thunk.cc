@@ -1,11 +1,9 @@
 #include "backend/cpu/runtime/dynamic_slice_thunk.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "backend/cpu/runtime/integer_cell.h"
 #include "backend/cpu/runtime/strided_copy.h"
-#include "ir/support/parallel_for.h"
 
 namespace lazuli::cpu {
 namespace {
@@ -88,12 +86,7 @@ class UpdateThunk final : public Thunk {
   absl::Status Execute(const RunBuffers& run) const override {
     const std::byte* from = run.at(array_);
     std::byte* to = run.at(result_);
-    if (from != to) {
-      constexpr int64_t kGrain = 1 << 18;  // bytes that are worth a thread
-      ParallelFor(bytes_, kGrain, [&](int64_t begin, int64_t end) {
-        std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
-      });
-    }
+    if (from != to) CopyBytes(from, to, bytes_);
     copy_.Run(run.at(update_), to + place_.ByteOffset(run));
     return absl::OkStatus();
   }

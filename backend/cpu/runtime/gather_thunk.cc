@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 
 #include "backend/cpu/runtime/integer_cell.h"
+#include "backend/cpu/runtime/strided_copy.h"
 #include "ir/evaluator/monoid_loops.h"
 #include "ir/support/parallel_for.h"
 
@@ -407,7 +408,7 @@ class ScatterThunk final : public Thunk {
       });
       return absl::OkStatus();
     }
-    constexpr int64_t kLine = 64;  // of a cache: no two threads write to one, mostly
+    constexpr int64_t kLine = 64;  // bytes of a cache line: threads seldom write to the same one
     const int64_t grain = kWork / (plan_.count() * kLine) + 1;
     ParallelFor((plan_.run_bytes() + kLine - 1) / kLine, grain, [&](int64_t begin, int64_t end) {
       const Run piece{begin * kLine, begin * kLine};
@@ -418,11 +419,6 @@ class ScatterThunk final : public Thunk {
   std::string Details() const override { return plan_.ToString(); }
 
  private:
-  static void CopyBytes(const std::byte* from, std::byte* to, int64_t bytes) {
-    ParallelFor(bytes, 1 << 18, [&](int64_t begin, int64_t end) {
-      std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
-    });
-  }
   // `bytes` of each of these runs, of all windows.
   void Combine(const RunBuffers& run, absl::Span<const Run> runs, int64_t bytes) const {
     ForEachTile<false>(plan_, run.at(indices_), 0, plan_.count(),

@@ -86,6 +86,13 @@ void CopyLine(const Word* source, Word* target, const Axis& axis) {
 
 }  // namespace
 
+void CopyBytes(const std::byte* source, std::byte* target, int64_t bytes) {
+  constexpr int64_t kGrain = 1 << 18;  // bytes that are worth a thread
+  ParallelFor(bytes, kGrain, [&](int64_t begin, int64_t end) {
+    std::memcpy(target + begin, source + begin, static_cast<std::size_t>(end - begin));
+  });
+}
+
 StridedCopy::StridedCopy(int element_bytes, absl::Span<const int64_t> dims,
                          absl::Span<const int64_t> source_strides,
                          absl::Span<const int64_t> target_strides)

@@ -19,6 +19,9 @@ struct Word16 {
   uint64_t low, high;
 };
 
+// Copies memory as it is.
+void CopyBytes(const std::byte* source, std::byte* target, int64_t bytes);
+
 class StridedCopy {
  public:
   StridedCopy() = default;

@@ -10,7 +10,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.fx.passes.split_module import split_module
 
-from lazuli.torch import _pools, _random, _upsample
+from lazuli.torch import _pools, _random, _rows
 from lazuli.torch._program import Partial, Program, refusals
 
 MAX_PROGRAMS = 64  # of a graph: sizes it is called with
@@ -124,8 +124,8 @@ def _compile(kind, random, gm, example_inputs):
 def decompositions():
     table = dict(torch._decomp.core_aten_decompositions())
     # The first would draw other numbers, the second goes over all elements to write a few, the others look up what is repeated.
-    for function in (torch.ops.aten.bernoulli.default, torch.ops.aten.select_scatter.default, *_upsample.undecomposed()):
-        table.pop(function, None)
+    for name in ("bernoulli", "select_scatter", *_rows.UPSAMPLING):
+        table.pop(getattr(torch.ops.aten, name).default, None)
     return table | _pools.DECOMPOSITIONS
 
 

@@ -11,7 +11,6 @@ import operator
 import torch
 
 import lazuli as lz
-from lazuli.torch import _upsample
 
 F = lz.nn.functional
 # Where tensors are and how they lie is not lazuli's business here; what is given is always what it does.
@@ -108,9 +107,23 @@ def _grid_sampler_backward(function):
     return lambda gradient, x, grid, *options: _gradients(lambda y, g: function(y, g, *options[:3]), [x, grid], options[3], gradient)
 
 
-def _upsample_backward(function):
+# torch makes look-ups of these, though most of them repeat each element as often.
+UPSAMPLING = {f"{name}{rank}d": mode for name, mode in (("upsample_nearest", "nearest"), ("_upsample_nearest_exact", "nearest-exact"))
+              for rank in (1, 2, 3)}
+
+
+def _upsample(mode):
+    def row(x, sizes, *scales):
+        if None in scales or not scales:
+            return F.interpolate(x, size=list(sizes), mode=mode)
+        return F.interpolate(x, scale_factor=list(scales), mode=mode)
+
+    return row
+
+
+def _upsample_backward(mode):
     return lambda gradient, _, sizes, *scales: _gradients(
-        lambda x: function(x, gradient.shape[2:], *scales), [lz.zeros(list(sizes), dtype=gradient.dtype)], [True], gradient)[0]
+        lambda x: _upsample(mode)(x, gradient.shape[2:], *scales), [lz.zeros(list(sizes), dtype=gradient.dtype)], [True], gradient)[0]
 
 
 def _weight_norm_backward(gradient, v, g, _, dim):
@@ -340,8 +353,8 @@ ROWS = {
     "_native_batch_norm_legit_functional": _batch_norm, "_native_batch_norm_legit_no_training": lambda x, w, b, m, v, momentum, eps: _batch_norm(
         x, w, b, m, v, False, momentum, eps)[:3],
     "_native_batch_norm_legit.no_stats": lambda x, w, b, training, momentum, eps: _batch_norm(x, w, b, None, None, True, momentum, eps)[:3],
-    **{name: _upsample.nearest("exact" in name) for name in _upsample.NAMES},
-    **{f"{name}_backward": _upsample_backward(_upsample.nearest("exact" in name)) for name in _upsample.NAMES},
+    **{name: _upsample(mode) for name, mode in UPSAMPLING.items()},
+    **{f"{name}_backward": _upsample_backward(mode) for name, mode in UPSAMPLING.items()},
     # Numbers of the host that a traced optimiser computes with: f64 scalars.
     "_local_scalar_dense": lambda x: x.to(lz.float64 if x.dtype.is_floating_point else lz.int64),
 }

@@ -56,8 +56,9 @@ void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter) {
   pipeline.Add<lowering::SplitComplexProducts>();
   // Before layouts, which the widened products want, too.
   pipeline.Add<lowering::WidenProducts>();
-  // After widening: of f32 and f64 alone.
+  // After widening, so that narrow products are joined, too.
   pipeline.Add<lowering::JoinProducts>();
+  // After widening: of f32 and f64 alone.
   pipeline.Add<lowering::ReduceVectorProducts>();
   // The library flips the kernel of a gradient convolution while it packs it.
   pipeline.Add<FoldKernelReverse>();

@@ -1,7 +1,6 @@
 #include "lowering/emit/emit.h"
 
 #include <algorithm>
-#include <optional>
 #include <ranges>
 #include <utility>
 

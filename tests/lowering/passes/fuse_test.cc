@@ -17,6 +17,7 @@ bool Supports(const hlo::Instruction& i) {
     case Opcode::kIota:
     case Opcode::kReduce:
     case Opcode::kSelectAndScatter:
+    case Opcode::kGather:
       return true;
     case Opcode::kConstant:
       return i.shape().num_elements() == 1;
@@ -170,6 +171,23 @@ TEST(FuseTest, UnlessOneNeedsTheOthersResult) {
       s = f32[4,4] exponential(v)
       p = f32[4,4] dot(s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
       ROOT d = f32[4,4] subtract(p, v)
+    })");
+}
+
+// A gather reads any element of what the other loop makes, which lies in memory then.
+TEST(FuseTest, OrReadsAnyElementOfIt) {
+  ExpectPass(FusePass(), R"(
+    ENTRY main {
+      // CHECK:     ENTRY
+      // CHECK:     fusion(
+      // CHECK:     fusion(
+      x = f32[4,4] parameter(0)
+      i = u32[4] parameter(1)
+      v = f32[4,4] negate(x)
+      e = f32[4,4] exponential(v)
+      g = f32[4,4] gather(e, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}
+      d = f32[4,4] subtract(g, v)
+      ROOT r = (f32[4,4], f32[4,4]) tuple(d, e)
     })");
 }
 

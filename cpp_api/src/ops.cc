@@ -2,6 +2,7 @@
 
 #include "cpp_api/src/inplace.h"
 #include "cpp_api/src/operands.h"
+#include "ir/support/wrong_type.h"
 #include "lazuli/linalg.h"
 #include "lazuli/special.h"
 #include "lazy/ops/elementwise.h"

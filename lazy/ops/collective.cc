@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/client/client.h"
+#include "lazy/ops/shape_ops.h"
 
 namespace lazuli::lazy {
 namespace {

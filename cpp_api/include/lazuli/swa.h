@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "lazuli/autograd.h"
 #include "lazuli/nn/module.h"
 #include "lazuli/ops.h"
 

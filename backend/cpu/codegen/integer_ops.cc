@@ -11,13 +11,21 @@ llvm::Constant* Number(llvm::Value* like, int64_t value) {
 
 // Quotient or remainder with a divisor that never traps; `zero` and `minus_one` are the results for
 // those divisors.
+//
+// What is divided by in their place is a number that changes what it divides, and is frozen: LLVM 19
+// turns x / select(c, 1, y) into select(c, x, x / y) for vectors of AVX-512, which divides by y
+// in all lanes. A divisor that is frozen is the same number in the tests and in the division.
 template <class Divide>
 llvm::Value* Guarded(IrBuilder& b, bool is_signed, llvm::Value* y, llvm::Value* zero,
                      llvm::Value* minus_one, Divide&& divide) {
+  constexpr int64_t kHarmless = 3;
+  if (!llvm::isa<llvm::Constant>(y)) y = b.CreateFreeze(y);
   llvm::Value* is_zero = b.CreateICmpEQ(y, Number(y, 0));
   llvm::Value* is_minus_one = b.CreateICmpEQ(y, Number(y, -1));
   llvm::Value* bad = is_signed ? b.CreateOr(is_zero, is_minus_one) : is_zero;
-  llvm::Value* result = divide(b.CreateSelect(bad, Number(y, 1), y));
+  llvm::Value* safe = b.CreateSelect(bad, Number(y, kHarmless), y);
+  if (!llvm::isa<llvm::Constant>(safe)) safe = b.CreateFreeze(safe);
+  llvm::Value* result = divide(safe);
   if (is_signed) result = b.CreateSelect(is_minus_one, minus_one, result);
   return b.CreateSelect(is_zero, zero, result);
 }

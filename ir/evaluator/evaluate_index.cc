@@ -1,6 +1,7 @@
 // Data movement with positions that are data: dynamic slices, gather, scatter.
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/algorithm/container.h"
 
@@ -35,6 +36,16 @@ int64_t ClampedOffset(const Shape& shape, absl::Span<const int64_t> starts,
   return offset;
 }
 
+// The same numbers as s64; one that s64 has not, as the largest that it has.
+Literal Positions(const Literal& indices) {
+  Literal positions = indices.Converted(DType::kS64);
+  if (indices.shape().dtype() != DType::kU64) return positions;
+  for (int64_t& position : positions.mutable_data<int64_t>()) {
+    if (position < 0) position = std::numeric_limits<int64_t>::max();
+  }
+  return positions;
+}
+
 // What gather and scatter share: how an index vector of `indices` becomes a position of the
 // operand.
 class IndexReader {
@@ -42,7 +53,7 @@ class IndexReader {
   // `index_map[k]` is the operand's dimension of component k; batching dimensions pair up.
   IndexReader(const Literal& indices, int64_t vector_dim, Dims index_map, Dims operand_batching,
               const Dims& indices_batching, int64_t operand_rank)
-      : indices_(indices.Converted(DType::kS64)),
+      : indices_(Positions(indices)),
         index_map_(std::move(index_map)),
         operand_batching_(std::move(operand_batching)),
         rank_(operand_rank) {

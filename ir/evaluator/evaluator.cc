@@ -1,5 +1,7 @@
 #include "ir/evaluator/evaluator.h"
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <type_traits>
 
@@ -426,7 +428,13 @@ int64_t IntegerAt(const Literal& literal, int64_t index) {
   return VisitDType(literal.shape().dtype(), [&]<DType kType>() -> int64_t {
     using T = HostType<kType>;
     if constexpr (std::is_integral_v<T>) {
-      return static_cast<int64_t>(literal.data<T>()[static_cast<std::size_t>(index)]);
+      constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+      const T value = literal.data<T>()[static_cast<std::size_t>(index)];
+      if constexpr (std::is_same_v<T, uint64_t>) {
+        return static_cast<int64_t>(std::min(value, kMost));
+      } else {
+        return static_cast<int64_t>(value);
+      }
     } else {
       return static_cast<int64_t>(literal.AsDouble(index));
     }

@@ -112,7 +112,8 @@ class Lone {
   Module module_{"lone"};
   const Instruction* instruction_;
 };
-// Element `index` of an integer array.
+// Element `index` of an integer array. One that int64_t has not is the largest that it has: as a
+// position behind the end of every array, as a size larger than any.
 int64_t IntegerAt(const Literal& literal, int64_t index);
 // Row-major strides in elements.
 Dims ElementStrides(absl::Span<const int64_t> dims);

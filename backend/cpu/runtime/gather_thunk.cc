@@ -119,7 +119,8 @@ class WindowPlan {
     if (cell_.bytes() == 4 && cell_.is_signed())
       return ForEachOfLine<kClamp, int32_t>(indices, begin, end, f);
     if (cell_.bytes() == 4) return ForEachOfLine<kClamp, uint32_t>(indices, begin, end, f);
-    if (cell_.bytes() == 8) return ForEachOfLine<kClamp, int64_t>(indices, begin, end, f);
+    if (cell_.bytes() == 8 && cell_.is_signed())
+      return ForEachOfLine<kClamp, int64_t>(indices, begin, end, f);
     ForEachOfMany<kClamp>(indices, begin, end, f);
   }
 

@@ -1,7 +1,9 @@
-// Integers of any type in memory, read as 64 bits.
+// Integers of any type in memory, read as 64 bits with a sign.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "ir/types/dtype.h"
 
@@ -12,6 +14,7 @@ class IntegerCell {
   explicit IntegerCell(DType dtype) : bytes_(ByteWidth(dtype)), is_signed_(IsSigned(dtype)) {}
   int bytes() const { return bytes_; }
   bool is_signed() const { return is_signed_; }
+  // A number that int64_t has not is the largest that it has: behind the end of every array.
   int64_t Read(const std::byte* at) const {
     switch (bytes_) {
       case 1:
@@ -21,7 +24,9 @@ class IntegerCell {
       case 4:
         return is_signed_ ? int64_t{Load<int32_t>(at)} : int64_t{Load<uint32_t>(at)};
       default:
-        return Load<int64_t>(at);
+        if (is_signed_) return Load<int64_t>(at);
+        return static_cast<int64_t>(
+            std::min<uint64_t>(Load<uint64_t>(at), std::numeric_limits<int64_t>::max()));
     }
   }
 

@@ -57,6 +57,13 @@ absl::Status CheckGathered(const Inference& in, const Shape& results, bool scatt
   return absl::OkStatus();
 }
 
+// Of what exchanges whole arrays.
+absl::Status CheckNoDimensions(const Inference& in) {
+  const auto* const attrs = std::get_if<CollectiveAttrs>(&in.attrs);
+  if (attrs == nullptr || attrs->dimensions.empty()) return absl::OkStatus();
+  return in.Error("takes no dimensions, got {", Join(attrs->dimensions, ","), "}");
+}
+
 // A declared tuple of at least these elements; a null one may be anything.
 absl::Status CheckDeclaredTuple(const Inference& in, std::initializer_list<const Shape*> elements) {
   if (in.declared == nullptr) return in.Error("the result's shape must be declared");
@@ -77,6 +84,7 @@ absl::Status CheckDeclaredTuple(const Inference& in, std::initializer_list<const
 absl::StatusOr<Shape> InferAllReduce(const Inference& in) {
   if (in.operands.empty()) return in.Error("has no operand");
   LAZULI_RETURN_IF_ERROR(in.ArrayOperands());
+  LAZULI_RETURN_IF_ERROR(CheckNoDimensions(in));
   return OperandsAsOne(in);
 }
 
@@ -118,6 +126,7 @@ absl::StatusOr<Shape> InferRaggedAllToAll(const Inference& in) {
 
 absl::StatusOr<Shape> InferCollectivePermute(const Inference& in) {
   if (in.operands.empty()) return in.Error("has no operand");
+  LAZULI_RETURN_IF_ERROR(CheckNoDimensions(in));
   // input, output, and where slices of them begin: into the output.
   const bool in_place = in.operand_count() == 4;
   return in_place ? WithoutLayout(in.operand(1)) : OperandsAsOne(in);
@@ -132,6 +141,7 @@ absl::StatusOr<Shape> InferStart(const Inference& in) {
     LAZULI_RETURN_IF_ERROR(CheckDeclaredTuple(in, {&given, nullptr}));
     LAZULI_RETURN_IF_ERROR(CheckGathered(in, in.declared->tuple()[1], /*scattered=*/false));
   } else {
+    LAZULI_RETURN_IF_ERROR(CheckNoDimensions(in));
     const Shape result = in.operand_count() == 4 ? WithoutLayout(in.operand(1)) : given;
     const Shape& first = in.operand_count() == 4 ? in.operand(0) : given;
     LAZULI_RETURN_IF_ERROR(CheckDeclaredTuple(in, {&first, &result}));

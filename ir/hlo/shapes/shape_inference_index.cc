@@ -8,10 +8,49 @@ namespace {
 // What gather and scatter say about their indices.
 struct IndexDims {
   const Dims& index_map;  // operand dimension of each component of an index
+  std::string_view dropped_name;
+  const Dims& dropped;  // operand dimensions that a window has not
   const Dims& operand_batching;
   const Dims& indices_batching;
   int64_t index_vector_dim;
 };
+
+// No dimension is in both lists.
+absl::Status CheckApart(const Inference& in, std::string_view a_name, const Dims& a,
+                        std::string_view b_name, const Dims& b) {
+  for (int64_t d : a) {
+    if (absl::c_linear_search(b, d))
+      return in.Error("dimension ", d, " is in ", a_name, " and in ", b_name);
+  }
+  return absl::OkStatus();
+}
+
+// The batching dims pair up, in size too. Each dimension of the operand has one position, and each of
+// the indices one meaning.
+absl::Status CheckBatching(const Inference& in, const Shape& operand, const Shape& indices,
+                           const IndexDims& dims) {
+  constexpr std::string_view kOfOperand = "operand batching dims";
+  LAZULI_RETURN_IF_ERROR(in.CheckDims(kOfOperand, dims.operand_batching, operand.rank()));
+  LAZULI_RETURN_IF_ERROR(
+      in.CheckDims("indices batching dims", dims.indices_batching, indices.rank()));
+  if (dims.operand_batching.size() != dims.indices_batching.size()) {
+    return in.Error(dims.operand_batching.size(), " batching dims of the operand, but ",
+                    dims.indices_batching.size(), " of the indices");
+  }
+  LAZULI_RETURN_IF_ERROR(
+      CheckApart(in, "index map", dims.index_map, kOfOperand, dims.operand_batching));
+  LAZULI_RETURN_IF_ERROR(
+      CheckApart(in, dims.dropped_name, dims.dropped, kOfOperand, dims.operand_batching));
+  if (absl::c_linear_search(dims.indices_batching, dims.index_vector_dim)) {
+    return in.Error("index_vector_dim=", dims.index_vector_dim, " is one of the batching dims {",
+                    Join(dims.indices_batching, ","), "} of the indices");
+  }
+  for (std::size_t i = 0; i < dims.operand_batching.size(); ++i) {
+    if (operand.dim(dims.operand_batching[i]) != indices.dim(dims.indices_batching[i]))
+      return in.Error("batching dims differ in size: ", operand, " and ", indices);
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckIndices(const Inference& in, const Shape& operand, const Shape& indices,
                           const IndexDims& dims) {
@@ -28,20 +67,8 @@ absl::Status CheckIndices(const Inference& in, const Shape& operand, const Shape
                     dims.index_map.size());
   }
   LAZULI_RETURN_IF_ERROR(in.CheckDims("index map", dims.index_map, operand.rank()));
-  LAZULI_RETURN_IF_ERROR(
-      in.CheckDims("operand batching dims", dims.operand_batching, operand.rank()));
-  LAZULI_RETURN_IF_ERROR(
-      in.CheckDims("indices batching dims", dims.indices_batching, indices.rank()));
-  if (dims.operand_batching.size() != dims.indices_batching.size()) {
-    return in.Error(dims.operand_batching.size(), " batching dims of the operand, but ",
-                    dims.indices_batching.size(), " of the indices");
-  }
-  for (std::size_t i = 0; i < dims.operand_batching.size(); ++i) {
-    if (operand.dim(dims.operand_batching[i]) != indices.dim(dims.indices_batching[i])) {
-      return in.Error("batching dims differ in size: ", operand, " and ", indices);
-    }
-  }
-  return absl::OkStatus();
+  LAZULI_RETURN_IF_ERROR(in.CheckDims(dims.dropped_name, dims.dropped, operand.rank()));
+  return CheckBatching(in, operand, indices, dims);
 }
 
 // The dimensions of `indices` without that of the index components.
@@ -53,22 +80,9 @@ Dims BatchSizes(const Shape& indices, int64_t index_vector_dim) {
   return sizes;
 }
 
-}  // namespace
-
-absl::StatusOr<Shape> InferGather(const Inference& in) {
-  LAZULI_RETURN_IF_ERROR(in.ArrayOperands());
-  const Shape& x = in.operand(0);
-  const Shape& indices = in.operand(1);
-  const auto& attrs = in.attrs_as<GatherAttrs>();
-  LAZULI_RETURN_IF_ERROR(CheckIndices(in, x, indices,
-                                      {attrs.start_index_map, attrs.operand_batching_dims,
-                                       attrs.start_indices_batching_dims, attrs.index_vector_dim}));
-  LAZULI_RETURN_IF_ERROR(
-      in.CheckDims("collapsed_slice_dims", attrs.collapsed_slice_dims, x.rank()));
-  if (static_cast<int64_t>(attrs.slice_sizes.size()) != x.rank()) {
-    return in.Error(attrs.slice_sizes.size(), " slice sizes for ", x);
-  }
-  Dims slice;  // of the dimensions that remain
+// Of a gather, sizes of the dimensions of a slice that remain.
+absl::StatusOr<Dims> SliceDims(const Inference& in, const Shape& x, const GatherAttrs& attrs) {
+  Dims slice;
   for (int64_t d = 0; d < x.rank(); ++d) {
     const int64_t size = attrs.slice_sizes[static_cast<std::size_t>(d)];
     if (size < 0 || size > x.dim(d))
@@ -79,6 +93,34 @@ absl::StatusOr<Shape> InferGather(const Inference& in) {
       return in.Error("dimension ", d, " of ", x, " is dropped, but its slice size is ", size);
     if (!gone) slice.push_back(size);
   }
+  return slice;
+}
+
+// Slices without elements make no element of a result: a dimension of size 0 that is dropped would
+// hide that there is none.
+absl::Status CheckSlices(const Inference& in, const Shape& x, const GatherAttrs& attrs,
+                         absl::Span<const int64_t> result) {
+  const auto empty = absl::c_find(attrs.slice_sizes, 0);
+  if (empty == attrs.slice_sizes.end() || absl::c_linear_search(result, 0)) return absl::OkStatus();
+  return in.Error("dimension ", empty - attrs.slice_sizes.begin(), " of ", x,
+                  " is dropped, but its slice size is 0");
+}
+
+}  // namespace
+
+absl::StatusOr<Shape> InferGather(const Inference& in) {
+  LAZULI_RETURN_IF_ERROR(in.ArrayOperands());
+  const Shape& x = in.operand(0);
+  const Shape& indices = in.operand(1);
+  const auto& attrs = in.attrs_as<GatherAttrs>();
+  LAZULI_RETURN_IF_ERROR(CheckIndices(
+      in, x, indices,
+      {attrs.start_index_map, "collapsed_slice_dims", attrs.collapsed_slice_dims,
+       attrs.operand_batching_dims, attrs.start_indices_batching_dims, attrs.index_vector_dim}));
+  if (static_cast<int64_t>(attrs.slice_sizes.size()) != x.rank()) {
+    return in.Error(attrs.slice_sizes.size(), " slice sizes for ", x);
+  }
+  LAZULI_ASSIGN_OR_RETURN(const Dims slice, SliceDims(in, x, attrs));
   const Dims batch = BatchSizes(indices, attrs.index_vector_dim);
   const std::size_t rank = batch.size() + slice.size();
   if (attrs.offset_dims.size() != slice.size() ||
@@ -94,6 +136,7 @@ absl::StatusOr<Shape> InferGather(const Inference& in) {
     const bool offset = absl::c_linear_search(attrs.offset_dims, static_cast<int64_t>(d));
     dims.push_back(offset ? slice[next_slice++] : batch[next_batch++]);
   }
+  LAZULI_RETURN_IF_ERROR(CheckSlices(in, x, attrs, dims));
   return in.Array(x.dtype(), dims);
 }
 
@@ -142,12 +185,10 @@ absl::StatusOr<Shape> InferScatter(const Inference& in) {
   const std::size_t n = in.operand_count() / 2;
   const auto& attrs = in.attrs_as<ScatterAttrs>();
   const Shape& indices = in.operand(n);
-  LAZULI_RETURN_IF_ERROR(
-      CheckIndices(in, in.operand(0), indices,
-                   {attrs.scatter_dims_to_operand_dims, attrs.input_batching_dims,
-                    attrs.scatter_indices_batching_dims, attrs.index_vector_dim}));
-  LAZULI_RETURN_IF_ERROR(
-      in.CheckDims("inserted_window_dims", attrs.inserted_window_dims, in.operand(0).rank()));
+  LAZULI_RETURN_IF_ERROR(CheckIndices(
+      in, in.operand(0), indices,
+      {attrs.scatter_dims_to_operand_dims, "inserted_window_dims", attrs.inserted_window_dims,
+       attrs.input_batching_dims, attrs.scatter_indices_batching_dims, attrs.index_vector_dim}));
   for (std::size_t i = 0; i < n; ++i) {
     const Shape& x = in.operand(i);
     const Shape& updates = in.operand(n + 1 + i);

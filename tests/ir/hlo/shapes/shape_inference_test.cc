@@ -237,6 +237,46 @@ TEST(ShapeInferenceTest, GatherAndScatter) {
        "index_vector_dim=1, "
        "slice_sizes={1,7}",
        "gather: slice size 7 is out of range for dimension 1 of f32[4,6]"},
+      // Slices without elements have none to give, and none to leave out.
+      {{"u8[1,0]", "s32[5,1]"},
+       "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={1}, start_index_map={0}, "
+       "index_vector_dim=1, slice_sizes={1,0}",
+       "gather: dimension 1 of u8[1,0] is dropped, but its slice size is 0"},
+      {{"f32[3,6]", "s32[3,1]"},
+       "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={}, start_index_map={1}, "
+       "operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, "
+       "slice_sizes={0,6}",
+       "gather: dimension 0 of f32[3,6] is dropped, but its slice size is 0"},
+      {{"f32[0,6]", "s32[0,1]"},
+       "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={}, start_index_map={1}, "
+       "operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, "
+       "slice_sizes={0,6}",
+       "f32[0,6]"},
+      {{"u8[1,0]", "s32[5,1]"},
+       "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+       "index_vector_dim=1, slice_sizes={1,0}",
+       "u8[5,0]"},
+      // A dimension has one position.
+      {{"f32[3,6]", "s32[3,2]"},
+       "gather(p0, p1), offset_dims={}, collapsed_slice_dims={1}, start_index_map={0,1}, "
+       "operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, "
+       "slice_sizes={1,1}",
+       "gather: dimension 0 is in index map and in operand batching dims"},
+      {{"f32[3,6]", "s32[3,1]"},
+       "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={1}, "
+       "operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, "
+       "slice_sizes={1,6}",
+       "gather: dimension 0 is in collapsed_slice_dims and in operand batching dims"},
+      {{"f32[1,6]", "s32[3,1]"},
+       "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={}, start_index_map={1}, "
+       "operand_batching_dims={0}, start_indices_batching_dims={1}, index_vector_dim=1, "
+       "slice_sizes={1,6}",
+       "gather: index_vector_dim=1 is one of the batching dims {1} of the indices"},
+      {{"f32[3,6]", "s32[3,1]", "f32[3]"},
+       "scatter(p0, p1, p2), update_window_dims={}, inserted_window_dims={0,1}, "
+       "scatter_dims_to_operand_dims={1}, input_batching_dims={0}, "
+       "scatter_indices_batching_dims={0}, index_vector_dim=1, to_apply=add",
+       "scatter: dimension 0 is in inserted_window_dims and in operand batching dims"},
       {{"f32[4,6]", "s32[5,1]", "f32[5,6]"},
        "scatter(p0, p1, p2), update_window_dims={1}, inserted_window_dims={0}, "
        "scatter_dims_to_operand_dims={0}, "
@@ -435,6 +475,12 @@ TEST(ShapeInferenceTest, RandomNumbersNormalisationAndCollectives) {
        "batch-norm-training(p0, p1, p2), epsilon=0.001, feature_index=1",
        "batch-norm-training: operand 1 is f32[4], not f32[3]"},
       {{"f32[4]"}, "all-reduce(p0), replica_groups={}, to_apply=add", "f32[4]"},
+      {{"f32[4]"},
+       "all-reduce(p0), replica_groups={}, dimensions={0}, to_apply=add",
+       "all-reduce: takes no dimensions, got {0}"},
+      {{"f32[4]"},
+       "collective-permute(p0), source_target_pairs={}, dimensions={-1}",
+       "collective-permute: takes no dimensions, got {-1}"},
       {{"f32[4]", "f32[2]"},
        "all-reduce(p0, p1), replica_groups={}, to_apply=add",
        "(f32[4], f32[2])"},

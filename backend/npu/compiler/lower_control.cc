@@ -26,7 +26,7 @@ Lowering::Views Lowering::LowerCalled(const hlo::Computation& computation,
 Lowering::Views Lowering::NewArrays(const Shape& shape) {
   Views views;
   ForEachLeaf(shape, [&](const Shape& leaf) {
-    const Type type = *TypeOf(leaf.dtype());
+    const Type type = TypeOf(leaf.dtype()).value_or(Type::kU8);
     views.push_back(leaf.num_elements() > 0 ? Temporary(type, leaf.dims())
                                             : DenseView(-1, type, leaf.dims()));
   });

@@ -22,7 +22,11 @@ bool InlinedInto(const hlo::Instruction& i) {
   return user.IsElementwise() && SameDims(user.shape(), i.shape());
 }
 
-bool HasElements(const Shape& shape) { return !shape.IsArray() || shape.num_elements() > 0; }
+bool HasElements(const Shape& shape) {
+  bool has = false;
+  ForEachLeaf(shape, [&](const Shape& leaf) { has = has || leaf.num_elements() > 0; });
+  return has;
+}
 
 // A product whose only reader computes with its elements, which may be while they are in the scratchpad.
 bool MayBeFused(const hlo::Instruction& i) {
@@ -217,8 +221,8 @@ absl::Status Lowering::LowerOne(const hlo::Instruction& i) {
     deferred_.insert(&i);
     return absl::OkStatus();
   }
-  if (!HasElements(i.shape())) {
-    Set(i, DenseView(-1, TypeOf(i.shape().dtype()).value_or(Type::kU8), i.shape().dims()));
+  if (!HasElements(i.shape())) {  // of none of its leaves, if it has several
+    values_[&i] = NewArrays(i.shape());
     return absl::OkStatus();
   }
   const auto original = originals_.find(&i);

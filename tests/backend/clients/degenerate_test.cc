@@ -1,5 +1,5 @@
 // Every opcode over arrays of rank 0, of no elements and of one gives the same values on the CPU as
-// on the interpreter.
+// on the interpreter, and on the NPU, where it takes programs however small.
 //
 // Of each opcode two element types and some uses are tried, which LAZULI_FUZZ_SEED=N chooses;
 // LAZULI_SWEEP=all tries all, and the CPU without simplifications, too, which keep much from its
@@ -67,6 +67,14 @@ double ToleranceOf(Opcode opcode, DType dtype) {
   return ir::Row(dtype).bits < 32 ? 2e-2 : 1e-5;
 }
 
+// All sums have, on the NPU.
+double NpuToleranceOf(Opcode opcode, DType dtype) {
+  const bool sums = opcode == Opcode::kReduce || opcode == Opcode::kReduceWindow ||
+                    opcode == Opcode::kSelectAndScatter || opcode == Opcode::kScatter;
+  if (!sums || ir::IsIntegral(dtype)) return ToleranceOf(opcode, dtype);
+  return ir::Row(dtype).bits < 32 ? 2e-2 : 1e-5;
+}
+
 void ExpectAlike(const std::vector<ir::Literal>& expected, const std::vector<ir::Literal>& actual,
                  const std::vector<std::string>& lines, double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
@@ -93,7 +101,8 @@ std::vector<std::string> LinesOfLeaves(absl::Span<const DegenerateUse> uses,
   return result;
 }
 
-void TryUses(absl::Span<const DegenerateUse> uses, double tolerance) {
+void TryUses(absl::Span<const DegenerateUse> uses, DType dtype) {
+  const double tolerance = ToleranceOf(uses[0].opcode, dtype);
   std::vector<std::string> lines;
   const auto module = ModuleOf(uses, &lines);
   const std::string text = hlo::ToString(*module);
@@ -104,6 +113,13 @@ void TryUses(absl::Span<const DegenerateUse> uses, double tolerance) {
   const auto expected = RunOn("interpreter", text, arguments);
   ASSERT_TRUE(expected.ok()) << expected.status() << "\n" << text;
   const auto leaf_lines = LinesOfLeaves(uses, *module, lines);
+  {
+    SCOPED_TRACE("npu");
+    const auto actual = RunOn("npu", text, arguments, {.op_filter = false});
+    ASSERT_TRUE(actual.ok()) << actual.status() << "\n" << text;
+    ExpectAlike(expected->outputs, actual->outputs, leaf_lines,
+                NpuToleranceOf(uses[0].opcode, dtype));
+  }
   for (const char* const passes : {"", "simplification"}) {
     if (*passes != '\0' && !WholeSweep()) continue;
     SCOPED_TRACE(std::string("without passes: ") + passes);
@@ -132,7 +148,7 @@ void TryOpcode(Opcode opcode) {
   for (DType dtype : dtypes) {
     const auto uses = Drawn(DegenerateUses(opcode, dtype));
     for (std::size_t first = 0; first < uses.size(); first += kUsesInModule) {
-      TryUses(absl::MakeConstSpan(uses).subspan(first, kUsesInModule), ToleranceOf(opcode, dtype));
+      TryUses(absl::MakeConstSpan(uses).subspan(first, kUsesInModule), dtype);
     }
   }
 }
@@ -142,7 +158,7 @@ constexpr int kShares = 6;
 class DegenerateTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Shares, DegenerateTest, testing::Range(0, kShares));
 
-TEST_P(DegenerateTest, CpuAgreesWithInterpreter) {
+TEST_P(DegenerateTest, DevicesAgreeWithInterpreter) {
   for (int opcode = GetParam(); opcode < hlo::NumOpcodes(); opcode += kShares)
     TryOpcode(static_cast<Opcode>(opcode));
 }

@@ -20,6 +20,7 @@
 #include "backend/cpu/runtime/gather_thunk.h"
 #include "backend/cpu/runtime/index_check_thunk.h"
 #include "backend/cpu/runtime/library.h"
+#include "backend/cpu/runtime/padding_guard.h"
 #include "backend/cpu/runtime/philox_thunk.h"
 #include "backend/cpu/runtime/sort_thunk.h"
 #include "backend/cpu/runtime/table_thunk.h"
@@ -108,6 +109,8 @@ class ThunkEmitter {
   void EmitFusion(const Instruction& i);
   bool EmitCopy(const Instruction& i);
   absl::StatusOr<bool> EmitDot(const Instruction& i);
+  absl::StatusOr<LibraryPlan> ConvolutionPlan(const Instruction& i,
+                                              ConvolutionSpec::Computes& computes);
   absl::StatusOr<bool> EmitConvolution(const Instruction& i);
   template <class Make>
   bool EmitArray(const Instruction& i, Make&& make);
@@ -441,19 +444,35 @@ absl::StatusOr<bool> ThunkEmitter::EmitDot(const Instruction& i) {
   return true;
 }
 
-absl::StatusOr<bool> ThunkEmitter::EmitConvolution(const Instruction& i) {
-  using Computes = ConvolutionSpec::Computes;
+// The library's call; its own, or what is exact, where the library has none or multiplies padding.
+absl::StatusOr<LibraryPlan> ThunkEmitter::ConvolutionPlan(const Instruction& i,
+                                                          ConvolutionSpec::Computes& computes) {
   LibraryPlan plan;
-  Computes computes = Computes::kTarget;
   if (const std::optional<ConvolutionSpec> spec = MatchConvolution(i)) {
     LAZULI_ASSIGN_OR_RETURN(
         plan, PlanOnce(convolutions_, *spec, PlanConvolution, program_.options.num_threads));
     if (plan.call != nullptr) computes = spec->computes;
+    if (plan.call != nullptr && !plan.multiplies_padding) return plan;
   }
-  if (plan.call == nullptr) {
-    if (const std::optional<WindowedConvolution> spec = AnyConvolution(i))
-      plan.call = PlanEigenConvolution(*spec, program_.options.num_threads);
+  LibraryPlan own;
+  if (const std::optional<WindowedConvolution> spec = AnyConvolution(i))
+    own.call = PlanEigenConvolution(*spec, program_.options.num_threads);
+  if (plan.call != nullptr && plan.packing == nullptr) {
+    own.call = MakePaddingGuard({.fast = plan.call,
+                                 .exact = own.call,
+                                 .swapped = computes == ConvolutionSpec::Computes::kSource,
+                                 .factors = i.operand(1)->shape().num_elements(),
+                                 .results = i.shape().num_elements()});
+  } else {
+    computes = ConvolutionSpec::Computes::kTarget;
   }
+  return own;
+}
+
+absl::StatusOr<bool> ThunkEmitter::EmitConvolution(const Instruction& i) {
+  using Computes = ConvolutionSpec::Computes;
+  Computes computes = Computes::kTarget;
+  LAZULI_ASSIGN_OR_RETURN(LibraryPlan plan, ConvolutionPlan(i, computes));
   auto& call = plan.call;
   if (call == nullptr) return false;
   BufferId a = leaf(i.operand(0)), b = leaf(i.operand(1));

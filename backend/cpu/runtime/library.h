@@ -87,6 +87,7 @@ class LibraryPacking {
 struct LibraryPlan {
   std::shared_ptr<const LibraryCall> call;        // null where the library has none
   std::shared_ptr<const LibraryPacking> packing;  // null: the call reads the weights as they are
+  bool multiplies_padding = false;                // and an infinity by it (padding_guard.h)
 };
 
 // The call is null where the library has none. At most `threads` run it. A convolution with a

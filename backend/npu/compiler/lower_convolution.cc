@@ -52,8 +52,11 @@ void SkipUnread(ConvProblem& p) {
   }
 }
 
-// How many groups of channels fill the array: a divisor of `groups`.
-int64_t GroupsTogether(const Config& config, int64_t groups, int64_t channels, int64_t features) {
+// How many groups of channels fill the array: a divisor of `groups`. Between them are zeros, which an
+// infinity or a NaN of another group would make NaN, so numbers of floating point go one by one.
+int64_t GroupsTogether(const Config& config, const ProductTypes& types, int64_t groups,
+                       int64_t channels, int64_t features) {
+  if (IsFloat(types.a)) return 1;
   int64_t most = std::min(config.mxu.rows / std::max<int64_t>(1, channels),
                           config.mxu.cols / std::max<int64_t>(1, features));
   for (most = std::min(most, groups); most > 1; --most) {
@@ -89,7 +92,7 @@ void Lowering::LowerConvolution(const hlo::Instruction& i, const ProductTypes& t
   const int64_t features = whole.y.dims.back() / (groups * batch_groups);
   const int64_t channels = whole.x.dims.back() / groups, batch = whole.x.dims[0] / batch_groups;
   const int64_t together =
-      batch_groups > 1 ? 1 : GroupsTogether(b_.config(), groups, channels, features);
+      batch_groups > 1 ? 1 : GroupsTogether(b_.config(), types, groups, channels, features);
   const auto epilogue_from = [&](int64_t feature) {
     Epilogue epilogue;
     if (fused != nullptr)

@@ -5,6 +5,7 @@
 // LAZULI_FUZZ_PROGRAMS and LAZULI_FUZZ_SEED: how many, and from which seed on.
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -121,6 +122,71 @@ double BoundOf(DType dtype) {
       return 1e-12;
     default:
       return 0;
+  }
+}
+
+// Whether some window has padding in it, or holes between dilated elements.
+bool HasZeros(const hlo::Module& module) {
+  for (const hlo::WindowDim& w : module.entry()->root()->attrs_as<hlo::ConvolutionAttrs>().window) {
+    if (w.pad_low > 0 || w.pad_high > 0 || w.base_dilation > 1) return true;
+  }
+  return false;
+}
+
+// One element of the input or of the kernel is infinity or NaN: it reaches the results whose windows
+// have it, in its own group, and no other.
+TEST(RandomConvolutionTest, WhatIsNotFiniteReachesOnlyWhatItIsMultipliedFor) {
+  const uint64_t seed = Environment("LAZULI_FUZZ_SEED", 1);
+  const uint64_t count = Environment("LAZULI_FUZZ_PROGRAMS", 400);
+  uint64_t compared = 0;
+  for (uint64_t i = seed; i < seed + count; ++i) {
+    Generator generator(i);
+    const std::string hlo = generator.Next();
+    if (hlo.empty() || !ir::IsFloat(generator.dtype())) continue;
+    SCOPED_TRACE(ir::Str("seed ", i, "\n", hlo));
+    const auto module = ParseHlo(hlo);
+    auto arguments = RandomArguments(*module);
+    const bool in_kernel = i % 2 == 0;
+    ir::Literal& x = arguments[in_kernel ? 1 : 0];
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    x.SetFromDouble(
+        static_cast<int64_t>(i * 7919 % static_cast<uint64_t>(x.shape().num_elements())),
+        i % 3 == 0 ? std::numeric_limits<double>::quiet_NaN() : kInf);
+    const auto expected = RunOn("interpreter", hlo, arguments);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    for (const std::string_view platform : {"cpu", "npu"}) {
+      // The NPU's units multiply the zeros of padding and of holes (docs/npu.md).
+      if (platform == "npu" && in_kernel && HasZeros(*module)) continue;
+      SCOPED_TRACE(platform);
+      const auto actual = RunOn(platform, hlo, arguments, {.op_filter = false});
+      ASSERT_TRUE(actual.ok()) << actual.status();
+      SCOPED_TRACE(actual->text);
+      const double bound = BoundOf(generator.dtype());
+      ExpectClose(expected->outputs[0], actual->outputs[0], bound, bound);
+    }
+    if (HasFailure()) return;
+    ++compared;
+  }
+  EXPECT_GE(compared, count / 6);
+}
+
+// Large enough for the NPU's array, on which small groups of integers are multiplied together.
+TEST(RandomConvolutionTest, AnInfinityStaysInItsGroup) {
+  for (const char* const type : {"f32", "bf16"}) {
+    const std::string hlo = ir::Str("ENTRY e { x = ", type, "[1,32,14,14] parameter(0) k = ", type,
+                                    "[32,16,3,3] parameter(1) ", "ROOT r = ", type,
+                                    "[1,32,12,12] convolution(x, k), window={size=3x3}, "
+                                    "dim_labels=bf01_oi01->bf01, feature_group_count=2 }");
+    auto arguments = RandomArguments(*ParseHlo(hlo));
+    arguments[0].SetFromDouble(0, std::numeric_limits<double>::infinity());
+    const auto expected = RunOn("interpreter", hlo, arguments);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    for (const char* const platform : {"cpu", "npu"}) {
+      SCOPED_TRACE(ir::Str(platform, " ", type));
+      const auto actual = RunOn(platform, hlo, arguments, {.op_filter = false});
+      ASSERT_TRUE(actual.ok()) << actual.status();
+      ExpectClose(expected->outputs[0], actual->outputs[0], 1e-2, 1e-1);
+    }
   }
 }
 

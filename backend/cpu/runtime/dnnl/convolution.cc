@@ -329,16 +329,31 @@ class DnnlWeightsGradient final : public LibraryCall {
   std::optional<DnnlCall> unpack_;
 };
 
+// Those by matrix products gather zeros; so do those of single elements, for the weights. All others
+// leave out what lies in the padding.
+bool MultipliesPadding(const ConvolutionSpec& spec, std::string_view implementation) {
+  const auto any = [](const Dims& padding) {
+    return std::any_of(padding.begin(), padding.end(), [](int64_t p) { return p > 0; });
+  };
+  const bool single = std::all_of(spec.weights.begin() + 2, spec.weights.end(),
+                                  [](int64_t size) { return size == 1; });
+  return (any(spec.pad_low) || any(spec.pad_high)) &&
+         (implementation.find("gemm") != std::string_view::npos ||
+          (single && spec.computes == Computes::kWeights));
+}
+
 LibraryPlan Plan(const ConvolutionSpec& spec, int threads) {
   const ConvolutionCut cut = PlanCut(spec, threads);
   const ScopedLibraryThreads planned_for(cut.library_threads);
   const Roles roles(PartOf(spec, cut.parts));
   PartPlan part = PartPlan::Of(spec.computes, roles);
+  const bool padding = MultipliesPadding(spec, part.implementation);
   if (spec.computes == Computes::kWeights)
-    return {std::make_unique<DnnlWeightsGradient>(roles, std::move(part), cut, threads), nullptr};
+    return {std::make_unique<DnnlWeightsGradient>(roles, std::move(part), cut, threads), nullptr,
+            padding};
   auto packing = WeightsPacking::Plan(spec, roles.plain_weights, part.weights);
   return {std::make_unique<DnnlConvolution>(spec.computes, roles, std::move(part), cut, threads),
-          std::move(packing)};
+          std::move(packing), padding};
 }
 
 }  // namespace

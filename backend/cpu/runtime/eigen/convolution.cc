@@ -4,9 +4,14 @@
 // elements is gathered, multiplied by the same elements of the kernel, and added to the result:
 //
 //   result[rows, :] = sum over blocks of depth of gathered[rows, block] * kernel[block, :]
+//
+// What a window has outside the input, or between elements that are dilated, is gathered as zeros.
+// They must add nothing, which zeros times infinity or NaN would: a kernel that has such numbers is
+// multiplied tap by tap.
 #include "backend/cpu/runtime/eigen/convolution.h"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <functional>
 #include <numeric>
@@ -71,6 +76,17 @@ void Multiply(const T* a, const T* b, T* target, int64_t target_stride, int64_t 
 }
 
 template <class T>
+bool AllFinite(const T* values, int64_t count) {
+  if constexpr (std::is_integral_v<T>) {
+    return true;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::all_of(values, values + count, [](T x) { return std::isfinite(x); });
+  } else {  // the parts of complex numbers
+    return AllFinite(reinterpret_cast<const typename T::value_type*>(values), 2 * count);
+  }
+}
+
+template <class T>
 class EigenConvolution final : public LibraryCall {
  public:
   EigenConvolution(const WindowedConvolution& spec, int threads);
@@ -89,9 +105,12 @@ class EigenConvolution final : public LibraryCall {
   }
   int64_t StagedAt() const { return TileAt(workers_); }
   int64_t RowOffset(int64_t group, int64_t row, Dims& position) const;
+  int64_t TapOffset(const Dims& position, int64_t tap) const;
   void GatherRow(const T* input, const Dims& position, int64_t begin, int64_t end, T* to) const;
   void RunTile(const T* input, const T* kernel, T* result, T* tile, int64_t group,
                int64_t block) const;
+  void RunTapByTap(const T* input, const T* kernel, T* result, T* tile, int64_t group,
+                   int64_t block) const;
 
   WindowedConvolution spec_;
   int64_t groups_, rows_, taps_, channels_, depth_, columns_, blocks_, workers_;
@@ -99,6 +118,7 @@ class EigenConvolution final : public LibraryCall {
   // By spatial dimension, then position of the result, then of the window: where the element lies
   // that the window has there, in elements from the start of its channel, or kOutside.
   std::vector<std::vector<int64_t>> offsets_;
+  bool any_outside_ = false;
   // The kernel as [group, window..., channel, output feature of the group], reversed where it is.
   StridedCopy pack_;
   int64_t pack_offset_ = 0;
@@ -131,6 +151,7 @@ EigenConvolution<T>::EigenConvolution(const WindowedConvolution& spec, int threa
         const bool inside =
             dilated >= 0 && dilated % w.base_dilation == 0 && index < spec.input[d + 2];
         offsets.push_back(inside ? index * spec.input_strides[d + 2] : kOutside);
+        any_outside_ = any_outside_ || !inside;
       }
     }
   }
@@ -160,19 +181,27 @@ int64_t EigenConvolution<T>::RowOffset(int64_t group, int64_t row, Dims& positio
   return row * spec_.input_strides[0] + group * channels_ * spec_.input_strides[1];
 }
 
+// Where the first channel of the element lies that the window at `position` has at this tap.
+template <class T>
+int64_t EigenConvolution<T>::TapOffset(const Dims& position, int64_t tap) const {
+  int64_t offset = 0;
+  for (std::size_t d = window_.size(); d-- > 0; tap /= window_[d]) {
+    const auto at = static_cast<std::size_t>(position[d] * window_[d] + tap % window_[d]);
+    if (offsets_[d][at] == kOutside) return kOutside;
+    offset += offsets_[d][at];
+  }
+  return offset;
+}
+
 // Elements [begin, end) under the window at `position`, channels innermost.
 template <class T>
 void EigenConvolution<T>::GatherRow(const T* input, const Dims& position, int64_t begin,
                                     int64_t end, T* to) const {
   const int64_t stride = spec_.input_strides[1];
   while (begin < end) {
-    int64_t tap = begin / channels_, offset = 0;
+    const int64_t tap = begin / channels_, offset = TapOffset(position, tap);
     const int64_t channel = begin - tap * channels_;
     const int64_t count = std::min(channels_ - channel, end - begin);
-    for (std::size_t d = window_.size(); d-- > 0 && offset != kOutside; tap /= window_[d]) {
-      const auto at = static_cast<std::size_t>(position[d] * window_[d] + tap % window_[d]);
-      offset = offsets_[d][at] == kOutside ? kOutside : offset + offsets_[d][at];
-    }
     if (offset == kOutside) {
       std::fill_n(to, count, T{0});
     } else if (stride == 1) {
@@ -206,15 +235,44 @@ void EigenConvolution<T>::RunTile(const T* input, const T* kernel, T* result, T*
 }
 
 template <class T>
+void EigenConvolution<T>::RunTapByTap(const T* input, const T* kernel, T* result, T* tile,
+                                      int64_t group, int64_t block) const {
+  const int64_t first = block * kRows, rows = std::min(kRows, rows_ - first);
+  const int64_t features = spec_.result[1];
+  kernel += group * depth_ * columns_;
+  result += first * features + group * columns_;
+  Dims position(positions_.size());
+  for (int64_t r = 0; r < rows; ++r, result += features) {
+    const int64_t offset = RowOffset(group, first + r, position);
+    std::fill_n(result, columns_, T{});
+    for (int64_t tap = 0; tap < taps_; ++tap) {
+      if (TapOffset(position, tap) == kOutside) continue;
+      const int64_t end = (tap + 1) * channels_;
+      for (int64_t begin = tap * channels_; begin < end; begin += kDepth) {
+        const int64_t depth = std::min(kDepth, end - begin);
+        GatherRow(input + offset, position, begin, begin + depth, tile);
+        Multiply(tile, kernel + begin * columns_, result, features, 1, depth, columns_,
+                 /*add=*/true);
+      }
+    }
+  }
+}
+
+template <class T>
 absl::Status EigenConvolution<T>::Run(const LibraryBuffers& buffers) const {
   const auto* input = reinterpret_cast<const T*>(buffers.a);
   pack_.Run(buffers.b + pack_offset_, buffers.scratch);
   const auto* kernel = reinterpret_cast<const T*>(buffers.scratch);
   std::byte* const staged = staging_ ? buffers.scratch + StagedAt() : buffers.result;
+  const bool tap_by_tap = any_outside_ && !AllFinite(kernel, groups_ * depth_ * columns_);
   LAZULI_RETURN_IF_ERROR(ForEachPart(groups_ * blocks_, workers_, [&](Part part) {
     auto* tile = reinterpret_cast<T*>(buffers.scratch + TileAt(part.worker));
-    RunTile(input, kernel, reinterpret_cast<T*>(staged), tile, part.index / blocks_,
-            part.index % blocks_);
+    auto* result = reinterpret_cast<T*>(staged);
+    const int64_t group = part.index / blocks_, block = part.index % blocks_;
+    if (tap_by_tap)
+      RunTapByTap(input, kernel, result, tile, group, block);
+    else
+      RunTile(input, kernel, result, tile, group, block);
     return absl::OkStatus();
   }));
   if (staging_) staging_->Run(staged, buffers.result);

@@ -623,19 +623,24 @@ class Writer {
   }
   Computation* entry() { return entry_; }
 
-  // Null if shape inference refuses it.
-  Instruction* Write(const Use& use) {
+  // What shape inference says of it.
+  absl::StatusOr<Shape> ShapeOf(const Use& use) {
     std::vector<const Shape*> shapes;
     for (const Operand& operand : use.operands) shapes.push_back(&operand.shape);
-    std::vector<Computation*> regions;
-    for (const Region& region : use.regions) regions.push_back(region(*module_));
-    const auto shape =
-        InferShape(use.opcode, shapes, use.attrs, regions, use.declared ? &*use.declared : nullptr);
+    regions_.clear();
+    for (const Region& region : use.regions) regions_.push_back(region(*module_));
+    return InferShape(use.opcode, shapes, use.attrs, regions_,
+                      use.declared ? &*use.declared : nullptr);
+  }
+
+  // Null if shape inference refuses it.
+  Instruction* Write(const Use& use) {
+    const auto shape = ShapeOf(use);
     if (!shape.ok()) return nullptr;
     std::vector<Instruction*> operands;
     std::map<std::string, int> seen;
     for (const Operand& operand : use.operands) operands.push_back(Value(operand, seen));
-    return entry_->Add(use.opcode, *shape, operands, use.attrs, regions);
+    return entry_->Add(use.opcode, *shape, operands, use.attrs, regions_);
   }
 
  private:
@@ -653,6 +658,7 @@ class Writer {
 
   Module* module_;
   Computation* entry_;
+  std::vector<Computation*> regions_;  // of the last use
   std::map<std::pair<std::string, int>, Instruction*> parameters_;
 };
 
@@ -680,22 +686,31 @@ bool IsLeftOut(Opcode opcode) {
   }
 }
 
-std::vector<DegenerateUse> DegenerateUses(Opcode opcode, DType dtype) {
+std::vector<DegenerateUse> ProposedUses(Opcode opcode, const Shape& x) {
+  Uses proposed;
   const auto family = std::find_if(std::begin(kFamilies), std::end(kFamilies),
                                    [&](const Family& f) { return f.opcode == opcode; });
-  Uses proposed, accepted;
-  for (const Dims& dims : AllDims()) {
-    const Shape x(dtype, dims);
-    if (family != std::end(kFamilies)) {
-      family->propose(opcode, x, proposed);
-    } else if (Traits(opcode).elementwise) {
-      Elementwise(opcode, x, proposed);
-    }
+  if (family != std::end(kFamilies)) {
+    family->propose(opcode, x, proposed);
+  } else if (Traits(opcode).elementwise) {
+    Elementwise(opcode, x, proposed);
   }
+  return proposed;
+}
+
+absl::Status WhyRefused(const DegenerateUse& use) {
+  Module scratch("scratch");
+  return Writer(&scratch).ShapeOf(use).status();
+}
+
+std::vector<DegenerateUse> DegenerateUses(Opcode opcode, DType dtype) {
+  Uses accepted;
   Module scratch("scratch");
   Writer writer(&scratch);
-  for (Use& use : proposed) {
-    if (writer.Write(use) != nullptr) accepted.push_back(std::move(use));
+  for (const Dims& dims : AllDims()) {
+    for (Use& use : ProposedUses(opcode, Shape(dtype, dims))) {
+      if (writer.Write(use) != nullptr) accepted.push_back(std::move(use));
+    }
   }
   return accepted;
 }

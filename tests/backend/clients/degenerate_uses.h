@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 
 #include "ir/hlo/module.h"
@@ -32,6 +33,12 @@ struct DegenerateUse {
 
 // The uses of an opcode over arrays of a type that shape inference accepts.
 std::vector<DegenerateUse> DegenerateUses(hlo::Opcode opcode, ir::DType dtype);
+
+// Uses of an opcode over `x` and what suits it, whatever shape inference says of them.
+std::vector<DegenerateUse> ProposedUses(hlo::Opcode opcode, const ir::Shape& x);
+
+// OK if shape inference accepts the use.
+absl::Status WhyRefused(const DegenerateUse& use);
 
 // Opcodes that one process cannot run for a value, or that only compilers write.
 bool IsLeftOut(hlo::Opcode opcode);

@@ -21,13 +21,15 @@ absl::Status CheckToken(const Inference& in, std::size_t operand) {
   return in.Error("operand ", operand, " must be token[], not ", in.operand(operand));
 }
 
-// `whole` has the dimensions of `part`, of which one is a multiple.
+// `whole` has the dimensions of `part`, of which one is a multiple: at least the part once.
 bool IsMultiple(const Shape& whole, const Shape& part, int64_t dimension) {
   if (!whole.IsArray() || whole.dtype() != part.dtype() || whole.rank() != part.rank())
     return false;
   for (int64_t d = 0; d < part.rank(); ++d) {
     const int64_t big = whole.dim(d), small = part.dim(d);
-    const bool fits = d != dimension ? big == small : small == 0 ? big == 0 : big % small == 0;
+    const bool fits = d != dimension ? big == small
+                      : small == 0   ? big == 0
+                                     : big > 0 && big % small == 0;
     if (!fits) return false;
   }
   return true;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "backend/runtime/guard.h"
 #include "ir/support/data_memory.h"
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
@@ -67,6 +68,8 @@ absl::StatusOr<Block> Allocator::Allocate(std::size_t bytes) {
                              " bytes could not be allocated (", stats().bytes_in_use, " in use)");
   }
   Add(reused ? Counter::kBufferReuses : Counter::kBufferAllocations);
+  Allow(block.data, bytes);
+  Forbid(block.data + bytes, capacity - bytes);
   std::lock_guard lock(mutex_);
   stats_.bytes_in_use += static_cast<int64_t>(capacity);
   stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.bytes_in_use);
@@ -74,6 +77,7 @@ absl::StatusOr<Block> Allocator::Allocate(std::size_t bytes) {
 }
 
 void Allocator::Free(Block block) {
+  Forbid(block.data, block.capacity);
   std::lock_guard lock(mutex_);
   stats_.bytes_in_use -= static_cast<int64_t>(block.capacity);
   stats_.cached_bytes += static_cast<int64_t>(block.capacity);

@@ -154,4 +154,13 @@ ArenaPlan PlanArena(absl::Span<const Lifetime> lifetimes) {
   return lifetimes.size() <= kMaxBySize ? PlanBySize(lifetimes) : PlanByTime(lifetimes);
 }
 
+ArenaPlan PlanApart(absl::Span<const Lifetime> lifetimes) {
+  ArenaPlan plan;
+  for (const Lifetime& lifetime : lifetimes) {
+    plan.offsets.push_back(plan.bytes);
+    plan.bytes += Aligned(lifetime.bytes) + kAlignment;
+  }
+  return plan;
+}
+
 }  // namespace lazuli::backend

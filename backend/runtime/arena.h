@@ -24,4 +24,7 @@ struct ArenaPlan {
 // time. Of thousands, earliest first.
 ArenaPlan PlanArena(absl::Span<const Lifetime> lifetimes);
 
+// Every buffer in memory of its own, with at least 64 bytes of nobody behind it.
+ArenaPlan PlanApart(absl::Span<const Lifetime> lifetimes);
+
 }  // namespace lazuli::backend

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend/runtime/arena.h"
+#include "backend/runtime/guard.h"
 
 namespace lazuli::backend {
 namespace {
@@ -105,10 +106,12 @@ class BufferAssigner {
       place[b] = static_cast<int64_t>(lifetimes.size());
       lifetimes.push_back({program_.slot(b).bytes, first_[b], last_[b]});
     }
-    const ArenaPlan plan = PlanArena(lifetimes);
+    const ArenaPlan plan = kGuardsBuffers ? PlanApart(lifetimes) : PlanArena(lifetimes);
     for (const BufferId b : temporaries)
       sequence_.temporaries.push_back(
-          {.buffer = b, .offset = plan.offsets[static_cast<std::size_t>(place[root_[b]])]});
+          {.buffer = b,
+           .offset = plan.offsets[static_cast<std::size_t>(place[root_[b]])],
+           .bytes = program_.slot(b).bytes});
     sequence_.frame_bytes = plan.bytes;
     return MostLiveBytes(lifetimes, sequence_.thunks.size());
   }

@@ -16,9 +16,7 @@ using hlo::Opcode;
 
 // Puts what a sequence keeps for itself into its frame.
 void SetFrame(const CalledSequence& called, const RunBuffers& run) {
-  std::byte* const frame = called.frame < 0 ? nullptr : run.at(called.frame);
-  for (const FrameBuffer& temporary : called.sequence->temporaries)
-    run.data[temporary.buffer] = frame + temporary.offset;
+  called.sequence->PlaceFrame(called.frame < 0 ? nullptr : run.at(called.frame), run.data);
 }
 
 // The operands are read; results and what else the thunk needs are written.

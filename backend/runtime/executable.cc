@@ -197,8 +197,7 @@ void ThunkExecutable::FillTable(const ExecuteArgs& args, std::byte* arena, const
   }
   for (const ConstantBuffer& constant : program_.constants)
     table[constant.buffer] = const_cast<std::byte*>(constant.data);
-  for (const FrameBuffer& temporary : entry.temporaries)
-    table[temporary.buffer] = arena + temporary.offset;
+  entry.PlaceFrame(arena, table);
   for (std::size_t p = 0; p < program_.packings.size(); ++p)
     table[PackedBuffer(p)] = Has(*kept, p) ? (*kept)[p].memory.data() : nullptr;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "backend/runtime/guard.h"
 #include "ir/support/run_step.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
@@ -39,6 +40,14 @@ std::string ThunkText(const Thunk& thunk) {
 }
 
 }  // namespace
+
+void ThunkSequence::PlaceFrame(std::byte* frame, std::byte** table) const {
+  Forbid(frame, static_cast<std::size_t>(frame_bytes));
+  for (const FrameBuffer& temporary : temporaries) {
+    table[temporary.buffer] = frame + temporary.offset;
+    Allow(table[temporary.buffer], static_cast<std::size_t>(temporary.bytes));
+  }
+}
 
 absl::Status RunThunks(const ThunkSequence& sequence, const RunBuffers& run) {
   std::atomic<int32_t>* const step = sequence.index == 0 ? ir::StepOfRun().Get() : nullptr;

@@ -38,6 +38,7 @@ struct ConstantBuffer {
 struct FrameBuffer {
   BufferId buffer = 0;
   int64_t offset = 0;
+  int64_t bytes = 0;
 };
 
 // A temporary that lies in an output's memory until the output is written over it.
@@ -73,6 +74,9 @@ struct ThunkSequence {
   std::vector<FrameBuffer> temporaries;
   std::vector<OutputBuffer> in_outputs;  // further ones; of the entry alone
   int64_t frame_bytes = 0;
+
+  // Tells `table` where the temporaries of a run lie whose frame begins here.
+  void PlaceFrame(std::byte* frame, std::byte** table) const;
 };
 
 struct ThunkProgram {

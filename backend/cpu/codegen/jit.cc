@@ -14,6 +14,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include "ir/support/check.h"
@@ -41,6 +42,23 @@ int VectorWidth(const llvm::orc::JITTargetMachineBuilder& builder) {
   return 4;
 }
 
+// In a build with AddressSanitizer kernels check their loads and stores as the rest does, by the
+// functions of the process.
+constexpr bool kChecksAccesses =
+#ifdef __SANITIZE_ADDRESS__
+    true;
+#else
+    false;
+#endif
+
+void CheckAccesses(llvm::Module& module, llvm::ModulePassManager& passes) {
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) function.addFnAttr(llvm::Attribute::SanitizeAddress);
+  }
+  passes.addPass(llvm::AddressSanitizerPass({}, /*UseGlobalGC=*/false, /*UseOdrIndicator=*/false,
+                                            llvm::AsanDtorKind::None, llvm::AsanCtorKind::None));
+}
+
 void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -56,7 +74,10 @@ void Optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.registerFunctionAnalyses(functions);
   passes.registerLoopAnalyses(loops);
   passes.crossRegisterProxies(loops, functions, graphs, modules);
-  passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+  llvm::ModulePassManager pipeline =
+      passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2);
+  if (kChecksAccesses) CheckAccesses(module, pipeline);
+  pipeline.run(module, modules);
 }
 
 std::string TextOf(const llvm::Module& module) {

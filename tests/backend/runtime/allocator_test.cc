@@ -96,5 +96,17 @@ TEST(AllocatorTest, TheLimitHoldsForWhatIsInUseAndWhatIsCached) {
   ASSERT_TRUE(ir::SetFlag("LAZULI_MEMORY_LIMIT", "0").ok());
 }
 
+#ifdef __SANITIZE_ADDRESS__
+TEST(AllocatorDeathTest, WhatIsBehindABlockAndWhatIsFreeIsForbidden) {
+  Allocator allocator;
+  const Block block = *allocator.Allocate(100);
+  auto* const data = const_cast<volatile std::byte*>(block.data);
+  data[99] = std::byte{1};
+  EXPECT_DEATH(data[100] = std::byte{1}, "use-after-poison");
+  allocator.Free(block);
+  EXPECT_DEATH(data[0] = std::byte{1}, "use-after-poison");
+}
+#endif
+
 }  // namespace
 }  // namespace lazuli::backend

@@ -34,6 +34,12 @@ TEST(ArenaTest, BuffersThatLiveTogetherDoNotOverlap) {
   }
 }
 
+TEST(ArenaTest, BuffersApartHaveRoomBehindThem) {
+  const ArenaPlan plan = PlanApart({{100, 0, 1}, {0, 2, 3}, {64, 4, 5}});
+  EXPECT_EQ(plan.offsets, (std::vector<int64_t>{0, 192, 256}));
+  EXPECT_EQ(plan.bytes, 384);
+}
+
 TEST(ArenaTest, TakesTheTightestGap) {
   // Step 2 finds gaps of 256 and 128 bytes between the long-lived ones.
   const ArenaPlan plan =

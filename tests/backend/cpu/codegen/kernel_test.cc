@@ -110,5 +110,25 @@ TEST(KernelTest, AReductionDoesNotSplit) {
   EXPECT_FALSE(ThunkOf(*module)->CanSplit(2));
 }
 
+#ifdef __SANITIZE_ADDRESS__
+TEST(KernelDeathTest, ReadingBehindAnArrayIsSeen) {
+  const auto module = ParseHlo(R"(
+    body {
+      x = f32[100] parameter(0)
+      ROOT r = f32[100] negate(x)
+    }
+    ENTRY main {
+      p = f32[100] parameter(0)
+      ROOT f = f32[100] fusion(p), kind=kLoop, calls=body
+    })");
+  const auto thunk = ThunkOf(*module);
+  std::vector<float> from(99), to(100);
+  std::vector<std::byte*> table(101);
+  table[0] = reinterpret_cast<std::byte*>(from.data());
+  table[100] = reinterpret_cast<std::byte*>(to.data());
+  EXPECT_DEATH(thunk->Execute({table.data()}).IgnoreError(), "heap-buffer-overflow");
+}
+#endif
+
 }  // namespace
 }  // namespace lazuli::cpu

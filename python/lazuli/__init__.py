@@ -11,7 +11,9 @@ a value (item, numpy, printing) does so, too.
 """
 
 import copy as _copy
+import importlib as _importlib
 import os as _os
+import sys as _sys
 from math import e, inf, nan, pi
 
 try:
@@ -23,6 +25,7 @@ except ImportError as error:
         from None
 from lazuli._C import *  # noqa: F403
 from lazuli._C import Tensor
+from lazuli import _aliases
 from lazuli._histograms import histogramdd
 from lazuli._names import (INTERNAL as _INTERNAL, OLD_CONSTRUCTORS as _OLD_CONSTRUCTORS, atleast_1d, atleast_2d, atleast_3d, broadcast_shapes,
                            cartesian_prod, chain_matmul, ger, gradient, index_put, index_put_, matrix_power, tensor_split, typename, vander)
@@ -58,6 +61,18 @@ import lazuli.special
 import lazuli.testing
 import lazuli.utils
 
+_aliases.register()
+
+
+_LATER = ("accelerator", "fx", "hub", "jit", "multiprocessing", "onnx", "types", "version")  # modules that most programs do without
+
+
+def __getattr__(name):
+    if name in _LATER:
+        return _importlib.import_module(f"lazuli.{name}")
+    raise AttributeError(f"module 'lazuli' has no attribute {name!r}", name=name, obj=_sys.modules[__name__])
+
+
 # Errors and dumps show the line that called into this package, not lines of it, nor of what calls it for users.
 _C._set_own_files([_os.path.dirname(_os.path.abspath(__file__)) + _os.sep, _copy.__file__])
 
@@ -69,8 +84,15 @@ globals().update(_OLD_CONSTRUCTORS)  # lazuli.LongTensor and others
 is_grad_enabled, autocast = _C.grad_enabled, lazuli.amp.autocast
 cosine_similarity, group_norm, layer_norm, pairwise_distance, rms_norm, rrelu = (
     getattr(lazuli.nn.functional, _name) for _name in ("cosine_similarity", "group_norm", "layer_norm", "pairwise_distance", "rms_norm", "rrelu"))
-as_tensor, concat, device, dtype, newaxis, row_stack = tensor, _C.cat, _C.Device, _C.DType, None, _C.vstack
+concat, device, dtype, newaxis, row_stack = _C.cat, _C.Device, _C.DType, None, _C.vstack
 resize_as_ = Tensor.resize_as_
+
+
+def as_tensor(data, dtype=None, device=None):
+    """tensor(); a tensor is given as it is, with its history, unless it is of another dtype or elsewhere."""
+    if isinstance(data, Tensor):
+        return data.to(dtype=data.dtype if dtype is None else dtype, device=data.device if device is None else device)
+    return tensor(data, dtype=dtype, device=device)
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):

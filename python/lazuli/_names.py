@@ -190,6 +190,8 @@ def type_(self, dtype=None, non_blocking=False):
     """to(dtype), which may be a class or its name: "torch.DoubleTensor"; without one the name of the class."""
     if dtype is None:
         return next((f"torch.{name}Tensor" for name, known in _OLD_DTYPES.items() if known == self.dtype), f"torch.{self.dtype.name}")
+    if (dtype.startswith("torch.cuda.") if isinstance(dtype, str) else getattr(dtype, "__module__", "") == "lazuli.cuda"):
+        return self.cuda()  # which says that there is no GPU
     if isinstance(dtype, str) and dtype.split(".")[-1] in OLD_CONSTRUCTORS:
         dtype = OLD_CONSTRUCTORS[dtype.split(".")[-1]]
     return self.to(dtype.dtype if isinstance(dtype, _OfDtype) else _C.dtype_of(dtype))

@@ -55,6 +55,13 @@ def _array_of(data, dtype):
     return array
 
 
+def _has_dtype(data):
+    """Whether it is an array, of another library, too, or a list of such, and not one of numbers."""
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return hasattr(data, "__array__") and not isinstance(data, np.generic)
+
+
 def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of numbers, nested sequences of them, or an array; the data is copied.
 
@@ -66,7 +73,7 @@ def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
             made = made.to(device)
     else:
         array = _array_of(data, dtype)
-        if dtype is None and not hasattr(data, "__array__"):  # of another library, too
+        if dtype is None and not _has_dtype(data):
             default = _C.get_default_dtype()
             kinds = {"f": np.float64 if default == _C.float64 else np.float32, "c": default.to_complex().name}
             array = array.astype(kinds.get(array.dtype.kind, array.dtype))

@@ -1,7 +1,8 @@
-"""What programs ask before they use a GPU: there is none."""
+"""What programs ask before they use a GPU: there is none, and what would be on one is an error where it is used."""
 
 from lazuli import amp
 from lazuli._C import UnimplementedError
+from lazuli._names import OLD_CONSTRUCTORS
 
 
 def is_available():
@@ -52,3 +53,39 @@ def memory_allocated(device=None):
 
 
 max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+
+
+# --- names that programs have in hand before they know whether there is a GPU
+
+
+def _no_gpu(name):
+    def call(*arguments, **named):
+        """An error."""
+        current_device()
+
+    call.__name__ = name
+    return call
+
+
+(current_blas_handle, current_stream, default_stream, get_device_capability, get_device_name, get_device_properties, mem_get_info,
+ set_device, set_stream, stream) = map(_no_gpu, (
+    "current_blas_handle", "current_stream", "default_stream", "get_device_capability", "get_device_name", "get_device_properties", "mem_get_info",
+    "set_device", "set_stream", "stream"))
+
+
+class _OfGpu(type):
+    """A class of which there are no objects."""
+
+    def __call__(cls, *arguments, **named):
+        current_device()
+
+    def __instancecheck__(cls, x):
+        return False
+
+
+def _of_gpu(name, **attributes):
+    return _OfGpu(name, (), {"__module__": __name__, "__doc__": "Nothing is one: there is no GPU.", **attributes})
+
+
+Event, Stream, device = map(_of_gpu, ("Event", "Stream", "device"))
+globals().update({name: _of_gpu(name) for name in OLD_CONSTRUCTORS})  # FloatTensor and others

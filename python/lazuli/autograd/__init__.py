@@ -80,13 +80,23 @@ def _grad_fn(self):
     return None if node is None else graph.node_of(node)
 
 
-def Variable(data, requires_grad=False):
-    """The tensor itself, as it has been since PyTorch 0.4."""
-    return data.requires_grad_() if requires_grad else data
-
-
 Tensor.backward = _tensor_backward
 Tensor.backward.__name__ = "backward"
 Tensor.grad_fn = property(_grad_fn, doc=_grad_fn.__doc__)
 
 from lazuli.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402
+
+
+class _Variable(type):
+    """The class of Variable, which all tensors are instances of."""
+
+    def __call__(cls, data, requires_grad=False, volatile=None):
+        made = data.detach()
+        return made.requires_grad_() if requires_grad else made
+
+    def __instancecheck__(cls, x):
+        return isinstance(x, Tensor)
+
+
+class Variable(metaclass=_Variable):
+    """What PyTorch's tensors with a history used to be: Variable(x) is x without its history, and shares its memory."""

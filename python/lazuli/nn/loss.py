@@ -1,5 +1,6 @@
 """Losses as modules: each is a function of lazuli.nn.functional, with options kept as attributes."""
 
+import functools
 import inspect
 import warnings
 
@@ -43,6 +44,43 @@ def _reduction(name, size_average, reduce):
     return kind
 
 
+def _operands_of(function):
+    """The names of its parameters that have no default."""
+    return [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+
+
+def with_old_arguments(function, options):
+    """The function of a loss with its options in PyTorch's order, the old ones among them."""
+    places = [*_operands_of(function), *options.split()]
+    operands = len(places) - len(options.split())
+
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        if len(arguments) <= operands and not (named.keys() & _OLD):
+            return function(*arguments, **named)
+        given = dict(zip(places[operands:], arguments[operands:], strict=False))
+        if len(arguments) > len(places) or given.keys() & named.keys():
+            return function(*arguments, **named)  # which says what is wrong
+        given.update(named)
+        old = [given.pop(name, None) for name in ("size_average", "reduce")]
+        if isinstance(old[0], str):  # reduction where it used to be
+            given["reduction"] = old[0]
+        elif old != [None, None]:
+            given["reduction"] = _reduction(function.__name__, *old)
+        return function(*arguments[:operands], **given)
+
+    call.__signature__ = inspect.signature(function)
+    return call
+
+
+_OLD = {"size_average", "reduce"}
+for _name, (_function, _options) in _LOSSES.items():
+    if "size_average" in _options:
+        _wrapped = with_old_arguments(_function, _options)
+        setattr(functional, _function.__name__, _wrapped)
+        _LOSSES[_name] = (_wrapped, _options)
+
+
 class Loss(Module):
     """What a loss module is: a function of tensors, and the options of its calls."""
 
@@ -71,8 +109,7 @@ class Loss(Module):
 
 
 def _loss(name, function, options):
-    parameters = inspect.signature(function).parameters
-    operands = [parameter.name for parameter in parameters.values() if parameter.default is parameter.empty]
+    parameters, operands = inspect.signature(function).parameters, _operands_of(function)
     signature = inspect.Signature([inspect.Parameter(option, inspect.Parameter.POSITIONAL_OR_KEYWORD,
                                                      default=parameters[option].default if option in parameters else None)
                                    for option in options.split()])

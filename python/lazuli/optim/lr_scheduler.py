@@ -686,3 +686,6 @@ class OneCycleLR(_OfMomentum):
                 momentum = self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
                 _set_momentum(group, momentum, self.use_beta1)
         return rates
+
+
+_LRScheduler = LRScheduler  # PyTorch's old name

@@ -5,7 +5,10 @@ import importlib
 from lazuli.utils import checkpoint, hooks
 
 
+_LATER = ("data", "dlpack", "model_zoo", "tensorboard")  # what most programs do without, or needs much of Python's library
+
+
 def __getattr__(name):
-    if name == "data":  # its workers need much of Python's library
-        return importlib.import_module("lazuli.utils.data")
+    if name in _LATER:
+        return importlib.import_module(f"lazuli.utils.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,62 @@
+"""Modules that PyTorch divides a package into, and that programs import by name: `from lazuli.nn.modules.conv import Conv2d`.
+
+Each is another name of the package that has what is in it.
+"""
+
+import importlib
+import sys
+import types
+
+# The package, and the modules that stand for it.
+_ALIASES = {
+    "nn": {"nn.modules": "activation batchnorm channelshuffle container conv distance dropout flatten fold instancenorm linear loss normalization "
+                         "padding pixelshuffle pooling rnn sparse transformer upsampling"},
+    "nn.adaptive": {"nn.modules": "adaptive"}, "nn.lazy": {"nn.modules": "lazy"},
+    "nn.utils": {"nn.utils": "clip_grad convert_parameters spectral_norm weight_norm"},
+    "nn.parallel": {"nn.parallel": "data_parallel distributed"},
+    "optim": {"optim": "adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd sparse_adam"},
+    "autograd": {"autograd": "anomaly_mode functional variable"},
+    "profiler": {"autograd": "profiler"},
+    "amp": {"amp": "autocast_mode grad_scaler", "cuda": "amp"},
+    "cuda": {"cuda": "memory random streams"},
+}
+_SETTINGS = "cuda cudnn mkl mkldnn mps openmp"  # objects of backends that are modules in PyTorch
+
+
+class _Alias(types.ModuleType):
+    """A module whose names are those of another one."""
+
+    def __init__(self, name, target):
+        super().__init__(name, f"{target}, under the name that a part of it has in PyTorch.")
+        self.__dict__["_target"], self.__path__ = target, []
+
+    def __getattr__(self, name):
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        target = importlib.import_module(self._target)
+        if name == "__all__":
+            return [own for own in dir(target) if not own.startswith("_")]
+        try:
+            return getattr(target, name)
+        except AttributeError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+
+    def __dir__(self):
+        return self.__all__
+
+
+def register():
+    """Makes the modules importable; a package has one as an attribute, too, unless it has something else of that name."""
+    backends = sys.modules["lazuli.backends"]
+    for name in _SETTINGS.split():
+        sys.modules[f"lazuli.backends.{name}"] = getattr(backends, name)
+    for target, places in _ALIASES.items():
+        for place, names in places.items():
+            for name in names.split():
+                path = f"lazuli.{place}.{name}"
+                if path in sys.modules:
+                    continue
+                sys.modules[path] = made = _Alias(path, f"lazuli.{target}")
+                package = sys.modules.get(f"lazuli.{place}")
+                if package is not None and name not in vars(package):
+                    setattr(package, name, made)

@@ -1,0 +1,62 @@
+"""PyTorch's compiler of Python, whose place the recording takes: functions and modules are given back as they are.
+
+What is recorded is compiled at each sync, whoever calls it. There are no files of programs: state_dict() keeps what a module has learnt.
+"""
+
+import contextlib
+
+from lazuli import _C
+from lazuli._C.nn import Module
+
+ScriptModule = Module
+
+
+def script(obj=None, *arguments, **named):
+    """The function, class or module itself."""
+    return obj
+
+
+def trace(func, example_inputs=None, *arguments, **named):
+    """The function or module itself: it is recorded anew, and found in the cache, at each call."""
+    return func
+
+
+def _itself(name):
+    def mark(fn=None, *arguments, **named):
+        return fn if callable(fn) else lambda function: function
+
+    mark.__name__, mark.__doc__ = name, "The function itself."
+    return mark
+
+
+export, freeze, ignore, optimize_for_inference, script_method, unused = map(
+    _itself, ("export", "freeze", "ignore", "optimize_for_inference", "script_method", "unused"))
+
+
+def is_scripting():
+    """False."""
+    return False
+
+
+def is_tracing():
+    """False."""
+    return False
+
+
+def annotate(the_type, the_value):
+    """The value."""
+    return the_value
+
+
+@contextlib.contextmanager
+def fuser(name):
+    """Nothing: fusion is a pass."""
+    yield
+
+
+def _no_files(*arguments, **named):
+    """An error."""
+    raise _C.UnimplementedError("jit: there are no files of programs; save(module.state_dict()) keeps what the module has learnt")
+
+
+save = load = _no_files

@@ -8,12 +8,14 @@ numbers unless it is told to trust the file.
 import io
 import os
 import pickle
+import pickletools
 
 from lazuli import _C
 from lazuli._C import Device, Tensor
 from lazuli._tensor import _restore, tensor
 
 _ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
+_OLD_TORCH = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # the number that files of PyTorch before 1.6 begin with
 # What a file is made of that nobody has to trust: modules and the names in them.
 _HARMLESS = {
     "lazuli": {"Size"}, "lazuli._tensor": {"_restore", "_dtype", "_device"}, "collections": {"OrderedDict", "defaultdict", "Counter"},
@@ -86,6 +88,66 @@ class _Unpickler(pickle.Unpickler):
         return _restore(array, dtype, parameter, requires_grad, self.device)
 
 
+class _Damaged(Exception):
+    """What is wrong with a file."""
+
+
+def _length_of(argument, file, left):
+    """The bytes of an opcode's argument that come after its length, which is read."""
+    size, signed = _LENGTHS[argument.n]
+    length = int.from_bytes(file.read(size), "little", signed=signed)
+    if not 0 <= length <= left - size:
+        raise _Damaged(f"it has a part of {length} bytes and {max(left - size, 0)} bytes behind its length")
+    return length
+
+
+_LENGTHS = {pickletools.TAKEN_FROM_ARGUMENT1: (1, False), pickletools.TAKEN_FROM_ARGUMENT4: (4, True),
+            pickletools.TAKEN_FROM_ARGUMENT4U: (4, False), pickletools.TAKEN_FROM_ARGUMENT8U: (8, False)}
+
+
+def _check_number(number, remembered):
+    if number > 2 * remembered + 1000:
+        raise _Damaged(f"it remembers {remembered} things, and then number {number}")
+
+
+def _check_pickle(file):
+    """Goes over the opcodes of a pickle, without what they hold. So what is damaged is seen before memory is asked for that a length, or
+    the number of what the pickle remembers, says: the unpickler takes both for true."""
+    start = file.tell()
+    end = file.seek(0, io.SEEK_END)
+    file.seek(start)
+    opcodes, remembered = pickletools.code2op, 0
+    while True:
+        code = file.read(1)
+        opcode = opcodes.get(code.decode("latin-1"))
+        if opcode is None:
+            raise _Damaged("it ends too early" if not code else f"{code!r} is no opcode of a pickle")
+        argument = opcode.arg
+        if opcode.name == "STOP":
+            break
+        if opcode.name == "LONG_BINPUT":
+            _check_number(int.from_bytes(file.read(4), "little"), remembered)
+        elif argument is None or opcode.name == "FRAME":
+            file.seek(0 if argument is None else argument.n, io.SEEK_CUR)
+        elif argument.n >= 0:
+            file.seek(argument.n, io.SEEK_CUR)
+        elif argument.n == pickletools.UP_TO_NEWLINE:
+            line = file.readline(_LINE)
+            if opcode.name in ("GLOBAL", "INST"):
+                file.readline(_LINE)
+            elif opcode.name == "PUT":
+                _check_number(int(line), remembered)
+        else:
+            file.seek(_length_of(argument, file, end - file.tell()), io.SEEK_CUR)
+        remembered += opcode.name in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT")
+    if file.tell() > end:
+        raise _Damaged("it ends too early")
+    file.seek(start)
+
+
+_LINE = 1 << 16  # bytes of a name
+
+
 def _of_torch(file, name, device, trusted):
     """What torch.save() wrote, read by PyTorch."""
     try:
@@ -93,7 +155,13 @@ def _of_torch(file, name, device, trusted):
     except ImportError:
         raise _C.UnimplementedError(f"load: {name} is a file of PyTorch, which is not installed; it reads it, and saves a state_dict() as "
                                     "safetensors.torch.save_file() does") from None
-    return _converted(torch, torch.load(file, map_location="cpu", weights_only=not trusted), device)
+    try:
+        value = torch.load(file, map_location="cpu", weights_only=not trusted)
+    except pickle.UnpicklingError as error:
+        raise pickle.UnpicklingError(f"load: {name}: {error}") from error
+    except Exception as error:  # of PyTorch's readers any
+        raise _C.InvalidArgumentError(f"load: {name} is a file of PyTorch that it cannot read: {error}") from error
+    return _converted(torch, value, device)
 
 
 def _converted(torch, value, device):
@@ -124,7 +192,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
 
     `f`: a path or a file that is open for bytes. `map_location`, or `device`: where tensors are made. Unless weights_only is off the file
     may hold tensors, containers, numbers and texts alone, or UnpicklingError is raised. Raises NotFoundError, and InvalidArgumentError
-    where the file is none of these.
+    where the file is none of these, or damaged.
     """
     device = _device_of(map_location if device is None else device)
     name = os.fsdecode(f) if _is_path(f) else getattr(f, "name", "the file")
@@ -139,20 +207,28 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
 
 def _read(file, name, device, trusted, path=None):
     start = file.tell()
-    first = file.read(9)
+    first = file.read(32)
     file.seek(start)
-    if first.startswith(_ZIP):
+    if first.startswith(_ZIP) or (first.startswith(_PICKLE) and _OLD_TORCH in first):
         return _of_torch(file, name, device, trusted)
-    if first[8:] == b"{":
+    if first[8:9] == b"{":
         return _C.load_safetensors(path, device) if path is not None else _safetensors(file, device)
     if not first.startswith(_PICKLE):
         raise _C.InvalidArgumentError(f"load: {name} is neither a safetensors file nor one of save()")
     try:
-        return _Unpickler(file, device, trusted, name).load()
+        _check_pickle(file)
+        value = _Unpickler(file, device, trusted, name).load()
+        if path is not None and file.read(1):
+            raise _Damaged("something comes behind what was saved")
     except _Untrusted:
         raise
-    except (EOFError, pickle.UnpicklingError) as error:
-        raise _C.InvalidArgumentError(f"load: {name} is truncated, or not whole: {error}") from error
+    except (ImportError, AttributeError):
+        if trusted:  # a class that is not there
+            raise
+        raise _C.InvalidArgumentError(f"load: {name} is damaged: it names what is not there") from None
+    except Exception as error:  # what a damaged pickle does to what it makes can be any
+        raise _C.InvalidArgumentError(f"load: {name} is truncated or damaged: {error}") from error
+    return value
 
 
 def _safetensors(file, device):

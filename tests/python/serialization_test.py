@@ -1,9 +1,11 @@
 """save() and load(): what a program keeps between runs, and files that are broken, of others, or not to be trusted."""
 
 import collections
+import contextlib
 import io
 import os
 import pickle
+import sys
 
 import pytest
 
@@ -98,8 +100,49 @@ def test_files_that_are_none_say_so(tmp_path):
             lz.load(path)
     lz.save([lz.ones(1000), 3], path)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(lz.InvalidArgumentError, match=r"^load: .*a\.pt is truncated, or not whole"):
+    with pytest.raises(lz.InvalidArgumentError, match=r"^load: .*a\.pt is truncated or damaged: it has a part of"):
         lz.load(path)
+
+
+def damaged(tmp_path, change, protocol=4):
+    path = tmp_path / "a.pt"
+    lz.save({"x": 1, "text": "word"}, path, pickle_protocol=protocol)
+    path.write_bytes(change(path.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize(("change", "protocol", "said"), [
+    (lambda d: d.replace(b"word", b"w\xffrd"), 4, "'utf-8' codec can't decode"), (lambda d: d[:-1] + b"\xff.", 4, r".* is no opcode of a pickle"),
+    (lambda d: d + b"more", 4, "something comes behind what was saved"), (lambda d: d[:-1], 4, "it ends too early"),
+    (lambda d: d.replace(b"\x8c\x04word", b"\x8e" + b"\xff" * 7 + b"\x00word"), 4, "it has a part of 72057594037927935 bytes and"),
+    (lambda d: d.replace(b"q\x00", b"r\xff\xff\xff\x7f"), 2, "it remembers 0 things, and then number 2147483647"),
+    (lambda d: d.replace(b"K\x01", b"N\x81"), 2, "")])
+def test_damaged_files_say_so(tmp_path, change, protocol, said):
+    path = damaged(tmp_path, change, protocol)
+    with pytest.raises(lz.InvalidArgumentError, match=rf"^load: .*a\.pt is truncated or damaged: {said}"):
+        lz.load(path)
+    with open(path, "rb") as file, pytest.raises(lz.InvalidArgumentError, match=r"a\.pt is truncated or damaged") if said != \
+            "something comes behind what was saved" else contextlib.nullcontext():
+        lz.load(file)
+
+
+def test_files_of_pytorchs_old_format_are_no_numbers(tmp_path, monkeypatch):
+    path = tmp_path / "old.pt"
+    path.write_bytes(b"".join(pickle.dumps(part, 2) for part in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}, {}, [])))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(lz.UnimplementedError, match=r"load: .*old\.pt is a file of PyTorch, which is not installed"):
+        lz.load(path)
+
+
+def test_damaged_states_of_optimisers_name_the_file(tmp_path):
+    path = tmp_path / "adam.safetensors"
+    optimizer = lz.optim.Adam([lz.ones(2, requires_grad=True)])
+    lz.optim.save(optimizer, path)
+    whole = lz.load_safetensors(path)
+    for change in ({"groups": "two"}, {"group.0.parameters": "7"}, {"group.0.lr": "fast"}, {"": "1"}, {"optimizer": "SGD"}):
+        lz.save_safetensors({**whole, "__metadata__": {**whole["__metadata__"], **change}}, path)
+        with pytest.raises(lz.InvalidArgumentError, match=r"load: .*adam.safetensors is no state of this optimiser: "):
+            lz.optim.load(optimizer, path)
 
 
 def test_links_and_devices_stay_what_they_are(tmp_path):

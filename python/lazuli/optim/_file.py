@@ -1,5 +1,6 @@
 """States of optimisers as safetensors files, which C++ reads and writes, too."""
 
+import os
 from collections import defaultdict
 
 from lazuli import _C
@@ -39,6 +40,16 @@ def save(optimizer, path):
 
 def load(optimizer, path):
     """Reads it; nothing changes unless all fits."""
+    try:
+        _load(optimizer, path)
+    except (KeyError, IndexError, ValueError, TypeError) as error:
+        name = os.fsdecode(path)
+        if isinstance(error, _C.Error) and name in str(error):
+            raise
+        raise _C.InvalidArgumentError(f"load: {name} is no state of this optimiser: {error}") from error
+
+
+def _load(optimizer, path):
     file = _C.load_safetensors(path)
     texts = file.pop("__metadata__", {})
     name = type(optimizer).__name__

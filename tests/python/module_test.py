@@ -269,3 +269,59 @@ def test_types_of_all_tensors():
     assert norm.to_empty(device="cpu") is norm and norm.compile() is None
     with pytest.raises(NotImplementedError, match="cuda: there is no GPU"):
         norm.cuda()
+
+
+def test_children_of_dicts_are_keys_whoever_gives_them():
+    modules = nn.ModuleDict({"a": nn.ReLU()})
+    modules.add_module("b", nn.Tanh())
+    modules.c = nn.ELU()
+    modules.register_module("d", nn.SELU())
+    assert list(modules) == list(modules.keys()) == ["a", "b", "c", "d"] and len(modules) == 4 and "c" in modules and modules["b"] is modules.b
+    assert [type(m).__name__ for m in modules.values()] == ["ReLU", "Tanh", "ELU", "SELU"] == [type(m).__name__ for m in modules.children()]
+    modules["a"] = nn.Tanh()
+    del modules.b
+    assert list(modules) == ["a", "c", "d"] and type(modules.pop("c")).__name__ == "ELU" and "c" not in modules and not hasattr(modules, "c")
+    again = pickle.loads(pickle.dumps(modules))
+    assert list(again) == list(copy.deepcopy(modules)) == ["a", "d"] and (names(again.named_children())) == ["a", "d"]
+    with pytest.raises(KeyError):
+        del modules["c"]
+    modules.clear()
+    assert len(modules) == 0 and not list(modules.children())
+
+
+class Block(nn.ModuleDict):
+    """As torchvision's DenseNet."""
+
+    def __init__(self):
+        super().__init__()
+        for i in range(3):
+            self.add_module(f"layer{i}", nn.Linear(2, 2))
+
+    def forward(self, x):
+        for _, layer in self.items():
+            x = layer(x)
+        return x
+
+
+def test_a_block_of_a_dict_runs_through_its_layers():
+    block, x = Block(), lz.ones(1, 2)
+    assert lz.equal(block(x), block.layer2(block.layer1(block.layer0(x)))) and len(block) == 3
+
+
+def test_children_of_lists_keep_their_places():
+    modules = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+    modules.add_module("2", nn.ELU())
+    modules[0] = nn.SELU()
+    assert [type(m).__name__ for m in modules] == ["SELU", "Tanh", "ELU"] and names(modules.named_children()) == ["0", "1", "2"]
+    steps = nn.Sequential(nn.ReLU(), abs, nn.Tanh())
+    steps[0] = abs
+    steps[1] = nn.ELU()
+    steps.tail = nn.SELU()
+    assert [getattr(m, "__name__", type(m).__name__) for m in steps] == ["abs", "ELU", "Tanh", "SELU"]
+    del steps.tail
+    del steps[0]
+    assert [type(m).__name__ for m in steps] == ["ELU", "Tanh"] and names(steps.named_children()) == ["0", "1"] and lz.equal(steps(lz.ones(2)), lz.ones(2).tanh())
+    parameters = nn.ParameterDict({"a": lz.ones(1)})
+    parameters["b"] = lz.zeros(1)
+    del parameters.a
+    assert list(parameters) == ["b"] and [n for n, _ in parameters.named_parameters()] == ["b"]

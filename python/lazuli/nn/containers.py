@@ -32,8 +32,13 @@ class Sequential(Module):
     def __setattr__(self, name, value):
         """A module that becomes an attribute is a step, too, as one that add_module() gets."""
         Module.__setattr__(self, name, value)
-        if isinstance(value, Module) and "_steps" in vars(self):
-            self._steps[name] = value
+        steps = vars(self).get("_steps", {})
+        if (isinstance(value, Module) and "_steps" in vars(self)) or name in steps:
+            steps[name] = value
+
+    def __delattr__(self, name):
+        Module.__delattr__(self, name)
+        vars(self).get("_steps", {}).pop(name, None)
 
     def _put(self, name, step):
         if not callable(step) and not isinstance(step, Module):
@@ -43,9 +48,8 @@ class Sequential(Module):
             setattr(self, name, step)
 
     def _renumber(self, steps):
-        for name, step in self._steps.items():
-            if isinstance(step, Module):
-                delattr(self, name)
+        for name in [name for name in self._steps if name in vars(self)]:
+            delattr(self, name)
         self._steps.clear()
         self.extend(steps)
 
@@ -92,8 +96,8 @@ class Sequential(Module):
 
     def __setitem__(self, i, step):
         name = self._name_at(i)
-        if isinstance(self._steps[name], Module):
-            delattr(self, name)
+        if name in vars(self) and not isinstance(step, Module):
+            Module.__delattr__(self, name)  # the place in the row stays
         self._put(name, step)
 
     def __delitem__(self, i):
@@ -162,8 +166,13 @@ class _Dict(Module):
         return getattr(self, key)
 
     def __delitem__(self, key):
-        del self._keys[key]
+        if key not in self._keys:
+            raise KeyError(key)
         delattr(self, key)
+
+    def __delattr__(self, name):
+        Module.__delattr__(self, name)
+        vars(self).get("_keys", {}).pop(name, None)
 
     def __len__(self):
         return len(self._keys)
@@ -202,6 +211,12 @@ class ModuleDict(_Dict):
 
     def __init__(self, modules=None):
         super().__init__(modules)
+
+    def __setattr__(self, name, value):
+        """A module that becomes an attribute is one of the dict's, as one that add_module() gets."""
+        super().__setattr__(name, value)
+        if isinstance(value, Module) and "_keys" in vars(self):
+            self._keys[name] = None
 
     def _checked(self, key, module):
         if not isinstance(module, Module):

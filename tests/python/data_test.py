@@ -1,6 +1,7 @@
 """lazuli.utils.data: data sets, samplers, the loader and its workers."""
 
 import collections
+import itertools
 import os
 import time
 
@@ -327,3 +328,11 @@ def test_the_data_sets_of_the_library():
     for workers in (0, 1):
         loader = data.DataLoader(dataset, 4, num_workers=workers)
         assert values(loader) == [[[[0], [1], [2], [3]], [0, 1, 2, 3]], [[[4], [5]], [4, 5]]]
+
+
+def test_draws_with_replacement_are_made_when_they_are_wanted():
+    few = list(itertools.islice(lz.utils.data.RandomSampler(range(7), replacement=True, num_samples=10**10), 5))
+    assert len(few) == 5 and set(few) <= set(range(7))
+    assert len(list(lz.utils.data.RandomSampler(range(3), replacement=True, num_samples=10_000))) == 10_000
+    some = itertools.islice(lz.utils.data.WeightedRandomSampler([0.0, 1.0], 10**10), 3)
+    assert list(some) == [1, 1, 1] and len(list(lz.utils.data.WeightedRandomSampler([1.0, 1.0], 5000))) == 5000

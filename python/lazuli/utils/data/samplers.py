@@ -12,6 +12,9 @@ from lazuli._numpy import np
 from lazuli._tensor import from_numpy
 
 
+_DRAWN = 4096  # draws in a row: what they cost is that of many, and their memory does not count
+
+
 def draw_seed(generator=None):
     """64 random bits. The generator, the process' own by default, goes on."""
     if generator is None:
@@ -36,6 +39,14 @@ def permutation(n, generator=None):
 def positive(what, name, value):
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
         raise ValueError(f"{what}: {name} must be a positive integer, not {value!r}")
+
+
+def _parts(count):
+    """Sizes that add up to a count of draws, which are made when they are wanted."""
+    whole, rest = divmod(count, _DRAWN)
+    yield from itertools.repeat(_DRAWN, whole)
+    if rest:
+        yield rest
 
 
 class Sampler:
@@ -79,7 +90,8 @@ class RandomSampler(Sampler):
     def __iter__(self):
         n, random = len(self.data_source), numbers(self.generator)
         if self.replacement:
-            yield from random.integers(n, size=self.num_samples).tolist()
+            for drawn in _parts(self.num_samples):
+                yield from random.integers(n, size=drawn).tolist()
             return
         left = self.num_samples
         while left > 0:
@@ -121,8 +133,11 @@ class WeightedRandomSampler(Sampler):
         there = int(np.count_nonzero(self.weights))
         if not self.replacement and self.num_samples > there:
             raise RuntimeError(f"WeightedRandomSampler: {self.num_samples} samples without replacement of {there} that have a weight")
-        share = self.weights / self.weights.sum()
-        return iter(numbers(self.generator).choice(len(share), self.num_samples, self.replacement, share).tolist())
+        return self._drawn(self.weights / self.weights.sum(), numbers(self.generator))
+
+    def _drawn(self, share, random):
+        for drawn in _parts(self.num_samples) if self.replacement else [self.num_samples]:
+            yield from random.choice(len(share), drawn, self.replacement, share).tolist()
 
     def __len__(self):
         return self.num_samples

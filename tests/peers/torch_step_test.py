@@ -273,6 +273,42 @@ def test_what_is_refused():
     attempt(model, "the model has hooks (forward_hooks)")
 
 
+def test_what_sizes_and_literals_say_is_known():
+    """Python may ask for values that no run decides, and how many elements they take; of others it may ask where nothing compiles."""
+    import torch
+    import lazuli.torch
+    from torch import nn
+    F = nn.functional
+
+    class Asks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.out = nn.Linear(6, 3)
+
+        def forward(self, x):
+            places = torch.arange(x.shape[1])
+            packed = (torch.diff(places, prepend=places[:1] - 1) != 1).cumsum(-1)
+            if (packed == 0).all():
+                x = x * 2
+            if torch.equal(places[:2], torch.tensor([0, 1])) and int(places.sum()) == 15:
+                x = x + places[places > 2].sum() / len(torch.nonzero(places > 2))
+            for i in torch.tensor([0, 3]).unique().tolist():
+                x = x * (i + 1)
+            x[:, torch.tensor([True, False] * 3)] += 0.5
+            every_second = x[:, places % 2 == 0]
+            if not torch.compiler.is_compiling() and x.isnan().any():
+                raise ValueError("not a number")
+            return self.out(x / 8) + every_second.sum(1, keepdim=True)
+
+    def train(step_of):
+        torch.manual_seed(8)
+        model = Asks()
+        step = step_of(model, torch.optim.SGD(model.parameters(), lr=0.1))
+        return [step(x.clone(), y).item() for x, y in batches(3)]
+
+    close("what is known", train(lambda m, o: lazuli.torch.train_step(m, o, F.cross_entropy)), train(lambda m, o: eager_step(m, [o], F.cross_entropy)))
+
+
 def trained(model, loss_fn=None, count=3):
     """A step that has trained this often, its optimiser, and a batch."""
     import torch

@@ -3,11 +3,13 @@
 import collections
 import contextlib
 import copy
+import logging
 import os
 import random
 import sys
 import threading
 import traceback
+import unittest.mock
 import warnings
 
 import numpy as np
@@ -20,6 +22,7 @@ from torch.utils import _pytree as pytree
 import lazuli as lz
 from lazuli._C.hlo import _compile_once
 from lazuli.torch import _backend, _random, _rows
+from lazuli.torch._known import Known
 from lazuli.torch._program import Recorder, refused_text
 from lazuli.torch._report import events, is_users
 
@@ -178,11 +181,17 @@ def bare(step):
     return step
 
 
+def _compiling(value):
+    """Within this torch.compiler.is_compiling(), which programs ask before they look at values, has this value."""
+    return unittest.mock.patch.object(torch.compiler, "_is_compiling_flag", value)
+
+
 class Pure:
     """A step as a function that changes nothing which it is given."""
 
     def __init__(self, step, last):
         self.step, self.last = step, last  # last: of the batches whose gradients are added up
+        self.compiling = False  # what the model and the loss are told
         self.names = {p: n for n, p in step._trained().items()}
 
     def __call__(self, held, batch, rates):
@@ -191,7 +200,7 @@ class Pure:
         leaves = {n: p.detach().requires_grad_() for n, p in parameters.items()}
         used = {n: b.clone() for n, b in buffers.items()}
         step = self.step
-        with stateless._reparametrize_module(step.model, {**leaves, **used}, tie_weights=True):
+        with stateless._reparametrize_module(step.model, {**leaves, **used}, tie_weights=True), _compiling(self.compiling):
             loss = step._loss(batch)
         gradients = torch.autograd.grad(loss / step.accumulate if step.accumulate > 1 else loss, list(leaves.values()), allow_unused=True)
         gradients = dict(zip(leaves, gradients, strict=True))
@@ -224,6 +233,22 @@ class Pure:
         return new, made
 
 
+@contextlib.contextmanager
+def _quiet():
+    """Within this torch does not log what a trace cannot do: that is an error, or goes another way."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _asks(error):
+    """Whether Python wants to know a value, or a size that depends on values."""
+    return any(part in type(error).__name__ for part in ("DataDependent", "DynamicOutputShape"))
+
+
 def _trace(step, pure, held, batch, rates):
     """(the graph of rates and tensors, how many of its results are no loss)."""
     flat, spec = pytree.tree_flatten((held, batch))
@@ -239,17 +264,33 @@ def _trace(step, pure, held, batch, rates):
         numbers[:] = [v for v in made if not isinstance(v, torch.Tensor)]
         return [loss, *(t for t in made if isinstance(t, torch.Tensor))]
 
+    def knowing(rates, *tensors):
+        with Known():
+            return dispatch_functionalize(function)(rates, *tensors)
+
+    def trace():
+        with _quiet(), _nothing_else_changes(step.model), _lines(), plain(), _backend.plain_functions(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return make_fx(knowing, tracing_mode="fake", decomposition_table=_backend.decompositions(),
+                           _allow_non_fake_inputs=True)(rates, *[flat[i].detach() for i in places])
+
     step._tracing = True
     try:
-        with _nothing_else_changes(step.model), _lines(), plain(), _backend.plain_functions(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            traced = make_fx(dispatch_functionalize(function), tracing_mode="fake", decomposition_table=_backend.decompositions(),
-                             _allow_non_fake_inputs=True)(rates, *[flat[i].detach() for i in places])
+        try:
+            traced = trace()
+        except (CaptureError, StateMissing):
+            raise
+        except Exception as error:
+            pure.compiling = True  # a model may compute other things then, so eager's come first
+            try:
+                traced = trace()
+            except Exception:
+                raise error from None
     except (CaptureError, StateMissing):
         raise
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        if "DataDependent" in type(error).__name__:
+        if _asks(error):
             reason = "Python asks for a value, which only a run has"
         raise CaptureError(f"train_step: the step cannot be traced{_place(error)}: {reason}{INSTEAD}") from error
     finally:

@@ -75,9 +75,7 @@ def training(model, way):
         whole = lazuli.torch.train_step(net, opt, F.cross_entropy)
         return lambda: whole(x, y)
     if way.startswith("backend"):
-        from torch._dynamo.backends.registry import register_backend
-        import lazuli.torch
-        register_backend(lazuli.torch.backend, name="lazuli")  # as the wheel does
+        import lazuli.torch  # noqa: F401
     compiled = functools.partial(torch.compile, backend="inductor" if way == "inductor" else "lazuli")
     forward = net if way == "eager" else compiled(net)
     update = compiled(opt.step) if way == "backend+optimizer" else opt.step
@@ -112,9 +110,7 @@ def call():
     """What a compiled call costs with 10 parameters of next to no elements."""
     import torch
     from torch import nn
-    from torch._dynamo.backends.registry import register_backend
-    import lazuli.torch
-    register_backend(lazuli.torch.backend, name="lazuli")
+    import lazuli.torch  # noqa: F401
     torch.set_num_threads(THREADS)
     net, x = nn.Sequential(*(m for _ in range(5) for m in (nn.Linear(16, 16), nn.ReLU()))), torch.rand(8, 16)
     compiled, times = torch.compile(net, backend="lazuli"), []

@@ -259,10 +259,6 @@ def run_group(options):
     warnings.simplefilter("ignore")
     import torch
     import lazuli.torch
-    from lazuli.torch._entry import backend
-    from torch._dynamo.backends.registry import register_backend
-
-    register_backend(backend, name="lazuli")
     torch.set_num_threads(1)
     entries = databases()
     for name in options.names:

@@ -266,9 +266,7 @@ THREADS = """
 import os
 import signal
 import torch
-from torch._dynamo.backends.registry import register_backend
-from lazuli.torch._entry import backend
-register_backend(backend, name="lazuli")
+import lazuli.torch
 torch.set_num_threads(2)
 x = torch.rand(500, 500)
 before = x @ x, torch.exp(torch.rand(1000000)), len(os.listdir("/proc/self/task"))
@@ -471,22 +469,18 @@ def test_npu(folder):
     assert run.stdout.splitlines()[:1] == ["npu:0"], run.stdout + run.stderr
 
 
-def test_entry_point(folder):
-    """The wheel's metadata names the backend, so no import is needed."""
+def test_name(folder):
+    """torch.compile knows the backend by its name: from the wheel's metadata, which a build writes, too, or by an import."""
     import subprocess
-    import tomllib
-    source = pathlib.Path(__file__).resolve().parents[2] / "pyproject.toml"
-    points = tomllib.loads(source.read_text())["project"]["entry-points"]
-    with tempfile.TemporaryDirectory() as site:
-        info = pathlib.Path(site, "lazuli-0.1.0.dist-info")
-        info.mkdir()
-        info.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: lazuli\nVersion: 0.1.0\n")
-        info.joinpath("entry_points.txt").write_text("".join(
-            f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in names.items()) for group, names in points.items()))
-        program = "import torch; print(torch.compile(lambda x: x * 2, backend='lazuli')(torch.ones(2)).tolist())"
-        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                             env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{folder}"})
-        assert run.stdout.strip() == "[2.0, 2.0]", run.stderr
+    root, use = pathlib.Path(__file__).resolve().parents[2], "print(torch.compile(lambda x: x * 2, backend='lazuli')(torch.ones(2)).tolist())"
+    with tempfile.TemporaryDirectory() as described, tempfile.TemporaryDirectory() as bare:
+        pathlib.Path(bare, "lazuli").symlink_to(pathlib.Path(folder, "lazuli").resolve())
+        pathlib.Path(described, "lazuli").symlink_to(pathlib.Path(folder, "lazuli").resolve())
+        subprocess.run([sys.executable, root / "python/make_metadata.py", root / "pyproject.toml", described], check=True)
+        for site, program in ((described, f"import torch; {use}"), (described, f"import torch, lazuli.torch; {use}"),
+                              (bare, f"import torch, lazuli.torch; {use}"), (bare, f"import lazuli.torch._entry, torch; {use}")):
+            run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": site})
+            assert run.stdout.strip() == "[2.0, 2.0]", (program, run.stderr)
 
 
 def test_report():
@@ -522,18 +516,14 @@ def main():
     options = parser.parse_intermixed_args()
     sys.path.insert(0, options.folder)
     warnings.simplefilter("ignore")
-    import torch
-    import lazuli.torch
-    from lazuli.torch._entry import backend
-    from torch._dynamo.backends.registry import register_backend
-    register_backend(backend, name="lazuli")
+    import lazuli.torch  # noqa: F401
     for name, (make, batch, loss_fn, optimizer) in nets().items():
         if options.names and name not in options.names:
             continue
         for o in ("SGD", "Adam", "AdamW", "RMSprop") if options.whole else (optimizer,):
             print(check(name, make, batch, loss_fn, o, options.steps), flush=True)
     if not options.names:
-        for test in (test_errors, test_layouts, test_writes, test_upsampling, test_optimizers, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_entry_point, test_threads))):
+        for test in (test_errors, test_layouts, test_writes, test_upsampling, test_optimizers, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_name, test_threads))):
             test()
     return 0
 

@@ -331,6 +331,71 @@ def test_loading_a_checkpoint():
     close("from a checkpoint", [step(*batch).item() for _ in range(3)], first, 1e-6)
 
 
+def test_whoever_looks_at_a_model_sees_its_last_values():
+    """A copy, a file, an exported or traced program, a conversion: what a user does with a model, and what its modules' methods do."""
+    import io
+    import torch
+    import lazuli as lz
+    import lazuli.torch
+    from torch import nn
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def saved(model):
+        file = io.BytesIO()
+        torch.save(model, file)
+        file.seek(0)
+        return torch.load(file, weights_only=False)
+
+    def through_lazuli(model, x):
+        program = lazuli.torch.export(model, (x,)).compile("cpu")
+        return lambda x: torch.from_numpy(program.run([lz.from_numpy(x.numpy())])[0].numpy())
+
+    def parts(model, copied):
+        return nn.Sequential(*map(copied, model)).eval()
+
+    ways = {
+        "export": lambda m, x: torch.export.export(m, (x,)).module(), "lazuli's export": through_lazuli,
+        "deepcopy": lambda m, _: copy.deepcopy(m), "pickle": lambda m, _: pickle.loads(pickle.dumps(m)), "save": lambda m, _: saved(m),
+        "deepcopy of parts": lambda m, _: parts(m, copy.deepcopy), "pickle of parts": lambda m, _: parts(m, lambda p: pickle.loads(pickle.dumps(p))),
+        "a list": lambda m, _: copy.deepcopy([m, m.weight if hasattr(m, "weight") else None])[0],
+        "jit": lambda m, x: torch.jit.trace(m, (x,)), "make_fx": lambda m, x: make_fx(m)(x), "script": lambda m, _: torch.jit.script(copy.deepcopy(m)),
+        "compile": lambda m, _: torch.compile(m, backend="lazuli"), "dtype": lambda m, _: m.double().float(), "shared": lambda m, _: m.share_memory(),
+        "average": lambda m, _: torch.optim.swa_utils.AveragedModel(m), "within another": lambda m, _: nn.Sequential(m),
+        "state of parts": lambda m, _: parts(m, lambda p: (q := copy.copy(p), q.load_state_dict(copy.copy(p.state_dict())))[0]),
+    }
+
+    def made():
+        torch.manual_seed(9)
+        model = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 3))
+        step = lazuli.torch.train_step(model, torch.optim.SGD(model.parameters(), lr=0.5), nn.functional.cross_entropy)
+        for x, y in batches(4):
+            step(x, y)
+        return step, model.eval()
+
+    step, model = made()
+    step.sync_to_torch()
+    x, y = batches(1)[0]
+    wanted, then = model(x).detach(), step(x, y).item()
+    for name, way in ways.items():
+        torch._dynamo.reset()
+        step, model = made()
+        found = way(model, x)(x)
+        assert torch.allclose(found, wanted, atol=1e-5), (name, found, wanted)
+        assert abs(step(x, y).item() - then) < 1e-5, name
+
+    # One graph, while the values are torch's; the reason, while they are not.
+    torch._dynamo.reset()
+    step, model = made()
+    step.sync_to_torch()
+    whole = torch.compile(model, backend="lazuli", fullgraph=True)
+    assert torch.allclose(whole(x), wanted, atol=1e-5)
+    step(x, y)
+    with raises(torch._dynamo.exc.Unsupported, "the model's values are in lazuli; call step.sync_to_torch() first"):
+        whole(x)
+    with raises(Exception, "the model's values are in lazuli; call step.sync_to_torch() first"):
+        torch.export.export(model, (x,), strict=True)
+
+
 def test_writes_between_steps():
     import torch
     import lazuli as lz

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import copy
 import logging
 import os
 import random
@@ -25,6 +24,7 @@ from lazuli.torch import _backend, _random, _rows
 from lazuli.torch._known import Known
 from lazuli.torch._program import Recorder, refused_text
 from lazuli.torch._report import events, is_users
+from lazuli.torch._sync import Sync
 
 INSTEAD = "; use torch.compile(backend=\"lazuli\")"
 
@@ -39,42 +39,6 @@ class StateMissing(Exception):
 
 def tensors_of(tree):
     return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
-
-
-class Sync:
-    """A hook that brings values back before somebody looks."""
-
-    def __init__(self, step):
-        self.step = step
-
-    def __call__(self, *_, **__):
-        if self.step is not None and not self.step._tracing:
-            self.step.sync_to_torch()
-
-    def __deepcopy__(self, memo):
-        return Sync(None)  # a copy of the model is no step's
-
-    def __reduce__(self):
-        self()
-        return Sync, (None,)
-
-
-class Copied:
-    """A model's __deepcopy__: copies what its steps know."""
-
-    def __init__(self, model):
-        self.model = model
-
-    def __call__(self, memo):
-        for hook in self.model._forward_pre_hooks.values():
-            if isinstance(hook, Sync):
-                hook()
-        held = vars(self.model)
-        del held["__deepcopy__"]
-        try:
-            return copy.deepcopy(self.model, memo)
-        finally:
-            held["__deepcopy__"] = self
 
 
 def _hooks(thing, *kinds):

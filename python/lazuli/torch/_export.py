@@ -5,6 +5,7 @@ import torch
 import lazuli as lz
 from lazuli.torch import _backend, _random, _rows
 from lazuli.torch._program import Recorder, from_torch, place_text, refused_text
+from lazuli.torch._sync import bring_back
 
 
 def export(module, args=(), *, parameters=False):
@@ -13,6 +14,8 @@ def export(module, args=(), *, parameters=False):
     Weights and buffers are constants of it, or with `parameters` its first parameters, in torch.export's order. The results are
     the module's, those in containers one by one. What lazuli lacks is an error that names the function and its line.
     """
+    if not isinstance(module, torch.export.ExportedProgram):
+        bring_back(module)
     program = module if isinstance(module, torch.export.ExportedProgram) else torch.export.export(module, tuple(args))
     with _backend.plain_functions():
         program = program.run_decompositions(_backend.decompositions())

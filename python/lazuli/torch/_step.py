@@ -10,7 +10,8 @@ from torch.utils import _pytree as pytree
 import lazuli as lz
 from lazuli._C.hlo import _StepState
 from lazuli.torch import _random, _rows
-from lazuli.torch._capture import INSTEAD, CaptureError, Copied, StateMissing, StepProgram, Sync, plain, refuse, rows_of, tensors_of
+from lazuli.torch._capture import INSTEAD, CaptureError, StateMissing, StepProgram, plain, refuse, rows_of, tensors_of
+from lazuli.torch._sync import outside_traces, watch
 
 MAX_PROGRAMS = 16  # of a step: sizes of batches, and settings that are no learning rate
 MANY_SETTINGS = 8  # of the optimisers, that were each a program
@@ -49,15 +50,7 @@ class TrainStep:
         self._state = None  # lazuli's memory, for torch's tensors in _torch
         self._torch, self._versions, self._stale = [], [], False
         self._modules, self._seen = [], None  # when tensors were looked up by name
-        sync = Sync(self)
-        model.register_state_dict_pre_hook(sync)
-        model.register_forward_pre_hook(sync)
-        if not hasattr(model, "__deepcopy__"):
-            vars(model)["__deepcopy__"] = Copied(model)
-        model.register_load_state_dict_pre_hook(sync)
-        for o in self.optimizers:
-            o.register_state_dict_pre_hook(sync)
-            o.register_load_state_dict_pre_hook(sync)
+        watch(model, self.optimizers, self)
 
     # --- the user's side
 
@@ -78,7 +71,7 @@ class TrainStep:
         self._check_stale()
         if not self._stale:
             return
-        with torch.no_grad():
+        with outside_traces():
             for i, theirs in enumerate(self._torch):
                 ours = torch.empty(theirs.shape, dtype=theirs.dtype)
                 self._state.store(i, ours.data_ptr())

@@ -11,6 +11,7 @@ import operator
 import torch
 
 import lazuli as lz
+from lazuli.torch import _grouped
 
 F = lz.nn.functional
 # Where tensors are and how they lie is not lazuli's business here; what is given is always what it does.
@@ -355,6 +356,8 @@ ROWS = {
     "_native_batch_norm_legit.no_stats": lambda x, w, b, training, momentum, eps: _batch_norm(x, w, b, None, None, True, momentum, eps)[:3],
     **{name: _upsample(mode) for name, mode in UPSAMPLING.items()},
     **{f"{name}_backward": _upsample_backward(mode) for name, mode in UPSAMPLING.items()},
+    "_grouped_mm": _grouped.grouped_mm, "transformers.grouped_mm_fallback": _grouped.product,
+    "transformers.grouped_mm_fallback_backward": _grouped.product_backward,
     # Numbers of the host that a traced optimiser computes with: f64 scalars.
     "_local_scalar_dense": lambda x: x.to(lz.float64 if x.dtype.is_floating_point else lz.int64),
 }
@@ -395,8 +398,6 @@ def call(target, arguments, keywords):
     if not isinstance(target, torch._ops.OpOverload):
         raise Refused("it is no function of aten")
     library, overload, name = name_of(target)
-    if library not in ("aten", "prims", "lazuli"):
-        raise Refused(f"it is of the library {library}")
     if torch.Tag.nondeterministic_seeded in target.tags:  # lazuli's of this name would draw once, while it is recorded
         raise Refused("it draws random numbers, which only torch does")
     if overload in _SIZES or name in _SIZES:
@@ -405,4 +406,6 @@ def call(target, arguments, keywords):
     row = ROWS.get(prefix + overload) or ROWS.get(prefix + name)
     if row is not None:
         return row(*arguments, **{k: v for k, v in keywords.items() if k not in _IGNORED})
+    if library not in ("aten", "prims"):
+        raise Refused(f"it is of the library {library}")
     return _same_name(name, target, arguments, keywords)

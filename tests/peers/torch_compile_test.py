@@ -350,6 +350,81 @@ def test_writes():
     assert torch.allclose(beside(x), torch.linalg.qr(torch.eye(3) + 1)[1] * 2, atol=1e-6) and torch.equal(x, torch.eye(3) + 1)
 
 
+def test_shared_memory():
+    """Where tensors share memory and AOTAutograd would give other values, the graph or the call is torch's, and report() says so."""
+    import torch
+    import lazuli.torch
+
+    def gaps(x):
+        x.unfold(0, 2, 3).add_(1)
+        return x * 1
+
+    def place(x):
+        x.add_(1)
+        return torch.as_strided_copy(x[2:], (2,), (1,), 1)
+
+    def place_alone(x):
+        return x.as_strided((2,), (2,), 1) * 2
+
+    def replaced(x):
+        y = x[:]
+        x.data = torch.ones(8)
+        return y + x, y
+
+    def repeated(x):
+        x[:1].expand(3).fill_(5)
+        return x * 2
+
+    def two(a, b):
+        a.add_(1)
+        return b * 2
+
+    def apart():
+        x = torch.arange(8.0)
+        return x[:4], x[4:]
+
+    def overlapping():
+        x = torch.arange(8.0)
+        return x[:4], x[2:6]
+
+    def interleaved():
+        x = torch.arange(8.0)
+        return x[::2], x[1::2]
+
+    one = lambda: (torch.arange(8.0),)  # noqa: E731
+    transposed = lambda: (torch.arange(8.0).view(2, 4).t(),)  # noqa: E731
+    for function, reason, *calls in (
+            (gaps, "does not follow this view", one), (place, "by their place in memory", one), (place_alone, "by their place in memory", transposed),
+            (place_alone, None, one), (replaced, "a tensor's memory is replaced", one), (repeated, "some elements in several places", one),
+            (two, "shares elements with another", apart, overlapping, apart, interleaved), (two, "shares elements with another", overlapping, apart),
+            (two, None, apart, interleaved)):
+        torch._dynamo.reset()
+        lazuli.torch.reset()
+        compiled = torch.compile(function, backend="lazuli")
+        for call in calls:
+            ours, theirs = call(), call()
+            found, wanted = compiled(*ours), function(*theirs)
+            for a, b in zip(torch.utils._pytree.tree_leaves((found, ours)), torch.utils._pytree.tree_leaves((wanted, theirs)), strict=True):
+                assert torch.equal(a, b), (function.__name__, call.__name__, a, b)
+        reasons = [f.reason for f in lazuli.torch.report().fallbacks]
+        assert len(reasons) == (reason is not None) and (reason is None or reason in reasons[0]), (function.__name__, reasons)
+    # Results that share memory go on to do so.
+    for wanted in (False, True):
+        torch._dynamo.reset()
+        x = torch.rand(4, 6, requires_grad=wanted)
+        y, part, first, rest, other = torch.compile(lambda x: (y := x * 2, y[::2].t(), *y.split([2, 4], 1), x + 1), backend="lazuli")(x)
+        with torch.no_grad():
+            y.copy_(torch.arange(24.0).view(4, 6))
+        for a, b in ((part, y[::2].t()), (first, y[:, :2]), (rest, y[:, 2:]), (other, x + 1)):
+            assert torch.equal(a, b) and a.stride() == b.stride(), (a, b)
+        found = torch.compile(lambda x: (x.split([2, 4], 1)[1], x + 1), backend="lazuli")(x)[0]
+        assert found.data_ptr() == x.data_ptr() + 8
+    base = torch.arange(8.0, requires_grad=True)
+    x = base * 1  # backward wants its old values
+    torch.compile(lambda x: x.sin_() * 2, backend="lazuli")(x).sum().backward()
+    assert torch.allclose(base.grad, 2 * base.detach().cos())
+
+
 def test_upsampling():
     """By the nearest element: sizes that are and are not multiples, values and gradients; also in whole steps, where torch keeps them whole."""
     import torch
@@ -523,7 +598,7 @@ def main():
         for o in ("SGD", "Adam", "AdamW", "RMSprop") if options.whole else (optimizer,):
             print(check(name, make, batch, loss_fn, o, options.steps), flush=True)
     if not options.names:
-        for test in (test_errors, test_layouts, test_writes, test_upsampling, test_optimizers, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_name, test_threads))):
+        for test in (test_errors, test_layouts, test_writes, test_shared_memory, test_upsampling, test_optimizers, test_report, test_export, *(functools.partial(t, options.folder) for t in (test_npu, test_name, test_threads))):
             test()
     return 0
 

@@ -11,6 +11,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.fx.passes.split_module import split_module
 
 from lazuli.torch import _pools, _random, _rows
+from lazuli.torch._aliases import guarded, keep_what_is_written_to
 from lazuli.torch._program import Partial, Program, refusals
 
 MAX_PROGRAMS = 64  # of a graph: sizes it is called with
@@ -109,6 +110,7 @@ def _compile(kind, random, gm, example_inputs):
     first_saved = 1 << 30
     if kind == "forward" and context is not None and context.fw_metadata is not None:
         first_saved = context.fw_metadata.num_forward_returns
+        keep_what_is_written_to(gm, context.fw_metadata, first_saved)
     graph = Graph(gm, kind, first_saved, random)
 
     def run(arguments):
@@ -150,4 +152,4 @@ def backend(gm, example_inputs, **options):
     compilers = {f"{name}_compiler": functools.partial(_compile, kind, random) for name, kind in
                  {"fw": "forward", "bw": "backward", "inference": "inference"}.items()}
     with plain_functions():
-        return aot_autograd(**compilers, decompositions=decompositions(), keep_inference_input_mutations=True)(gm, example_inputs)
+        return guarded(gm, example_inputs, aot_autograd(**compilers, decompositions=decompositions(), keep_inference_input_mutations=True))

@@ -1,5 +1,9 @@
 """A graph of torch as a program of lazuli: recorded once for the sizes and strides it is called with, then run on torch's memory."""
 
+import collections
+import functools
+import math
+import operator
 import re
 
 import torch
@@ -15,8 +19,9 @@ aten = torch.ops.aten
 _let_malloc_keep_memory()
 _ALIASES = {aten.alias.default, aten.detach.default}
 # Functions that torch does to what a program gave, or was given, in no time. They keep all elements.
-_VIEWS = _ALIASES | {aten.permute.default, aten.view.default, aten._unsafe_view.default, aten.t.default, aten.transpose.int, aten.unsqueeze.default,
-          aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default}
+VIEWS = _ALIASES | {aten.permute.default, aten.view.default, aten._unsafe_view.default, aten.t.default, aten.transpose.int, aten.unsqueeze.default,
+         aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default}
+_BY_MEMORY = {aten.as_strided.default, aten.as_strided_copy.default, aten.as_strided_scatter.default}
 
 
 def place_of(node):
@@ -55,6 +60,13 @@ def _row_major(shape, strides):
             return False
         expected *= n
     return True
+
+
+def fills_its_memory(tensor):
+    """Whether a tensor's elements, and no others, lie in its memory in row-major order."""
+    sizes, strides = [hint(n) for n in tensor.shape], [hint(n) for n in tensor.stride()]
+    return tensor.storage_offset() == 0 and _row_major(sizes, strides) and \
+        hint(tensor.untyped_storage().nbytes()) == math.prod(sizes) * tensor.element_size()
 
 
 def inverse(order):
@@ -114,6 +126,8 @@ class Recorder:
             return hint(meta) if isinstance(meta, torch.SymInt) else pytree.tree_map_only(torch.Tensor, self.zeros, meta)
 
     def compute(self, node, arguments, keywords):
+        if node.target in _BY_MEMORY and not fills_its_memory(node.args[0].meta.get("val")):
+            raise _rows.Refused("it asks for elements by their place in memory, which is not their place in this tensor")
         if self.seed is not None and not isinstance(node.target, torch._ops.OpOverload) and node.target not in _rows.PYTHON:
             return self.seed.draw(node.target, *arguments)
         return _rows.call(aten.copy.default if node in self.writes else node.target, arguments, keywords)
@@ -206,11 +220,36 @@ def _by_channels(graph, outputs, first_saved):
             node = node.args[0]
         if not isinstance(node, torch.fx.Node) or node.op != "call_function":
             continue
-        if node.target in _VIEWS:
+        if node.target in VIEWS:
             viewed.add(node.args[0])
         elif isinstance(node.meta.get("val"), torch.Tensor) and node.meta["val"].dim() > 3:
             saved.add(node)
     return saved - viewed
+
+
+def root_of(node):
+    """(the argument or computed node whose memory a node has in torch, the views from there to it)."""
+    views = []
+    while isinstance(node, torch.fx.Node) and node.op == "call_function":
+        of = node.args[0].target if node.target is operator.getitem else node.target
+        if not getattr(of, "is_view", False):
+            break
+        views.append(node)
+        node = node.args[0]
+    return node, views[::-1]
+
+
+def view_of(node, values):
+    """(what makes a view of a tensor, its arguments). A tensor that lies otherwise than in the graph is copied if need be."""
+    arguments, keywords = torch.fx.map_arg((tuple(node.args[1:]), dict(node.kwargs)), values.__getitem__)
+    target = aten.reshape.default if node.target is aten.view.default else node.target
+    return functools.partial(target, **keywords) if keywords else target, arguments
+
+
+def lies_densely(node):
+    """Whether lazuli gives a node's value with torch's strides."""
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and order_of([hint(n) for n in value.shape], [hint(n) for n in value.stride()]) is not None
 
 
 def writes_of(graph):
@@ -234,7 +273,7 @@ class Program:
                 self._take(i, a, shapes)
         if seeded is not None:
             shapes.append((lz.int64, []))
-        self.seed = seeded and seeded.seed
+        self.kind, self.seed = kind, seeded and seeded.seed
         self.writes = {i: n for i, n in writes_of(gm.graph).items() if i in self.tensors}
         self.updates = [(k, self.tensors.index(i)) for k, i in enumerate(i for i in self.writes if self.orders[i] != ())]
         recorder = Recorder(gm.graph, dynamic, set(self.writes.values()))
@@ -285,16 +324,27 @@ class Program:
                 results.append(value)
             else:
                 updated.append(value.permute(order) if order else value)
+        # Results that share memory in torch go on to do so; nobody asks that of gradients.
+        counts = collections.Counter(root_of(n)[0] for n in (nodes[:first_saved] if not self.single else [nodes]))
+
+        def shares(root):
+            if self.kind == "backward" or not isinstance(root, torch.fx.Node):
+                return False
+            return counts[root] > 1 and lies_densely(root) if root not in placeholders else placeholders[root] not in self.writes
+
         by_channels = set() if self.single else _by_channels(graph, nodes, first_saved)
         for i, node in enumerate([nodes] if self.single else nodes):
             views = []
-            while isinstance(node, torch.fx.Node) and i >= first_saved and node.target in _VIEWS:
+            while isinstance(node, torch.fx.Node) and i >= first_saved and node.target in VIEWS:
                 if node.target not in _ALIASES:
                     given = recorder.arguments(node)[0][1:]
                     views.append((aten.view.default if node.target is aten._unsafe_view.default else node.target, given))
                 node = node.args[0]
             views.reverse()
             node = node.args[0] if node in recorder.writes else node
+            if i < first_saved and shares(root_of(node)[0]):
+                node, shared = root_of(node)
+                views = [view_of(n, recorder.values) for n in shared]
             value = recorder.values.get(node) if isinstance(node, torch.fx.Node) else node
             if node in placeholders:
                 self.outputs.append(_Output(argument=placeholders[node], views=views))

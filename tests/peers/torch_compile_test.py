@@ -17,6 +17,8 @@ import os
 import pathlib
 import sys
 import tempfile
+import types
+import unittest.mock
 import warnings
 
 STEPS = 4
@@ -198,9 +200,11 @@ def check(name, make, batch, loss_fn, optimizer, steps):
 
 @contextlib.contextmanager
 def raises(kind, *parts):
+    caught = types.SimpleNamespace(error=None)
     try:
-        yield
+        yield caught
     except kind as error:
+        caught.error = error
         for part in parts:
             assert part in str(error), f"{part!r} is not in: {error}"
     else:
@@ -237,6 +241,18 @@ def test_errors():
     assert [f.function for f in fallbacks] == ["aten.linalg_qr.default"], fallbacks
     assert "torch_compile_test.py:" in fallbacks[0].place and fallbacks[0].reason == "lazuli has no such function"
     assert "1 functions left to torch" in str(lazuli.torch.report())
+
+    # A fault of lazuli's own is no function that lazuli lacks.
+    torch._dynamo.reset()
+    lazuli.torch.reset()
+    with unittest.mock.patch.dict(lazuli.torch._rows.ROWS, {"sin": lambda x: lz.no_such_name(x)}):
+        with raises(AttributeError, "no_such_name") as caught:
+            torch.compile(lambda x: x.sin(), backend="lazuli")(a)
+    assert "while aten.sin.default was recorded (" in caught.error.__notes__[0] and "torch_compile_test.py:" in caught.error.__notes__[0]
+    with unittest.mock.patch.dict(lazuli.torch._rows.ROWS, {"sin": lambda x, more: x}):
+        torch._dynamo.reset()
+        assert torch.equal(torch.compile(lambda x: x.sin(), backend="lazuli")(a), a.sin())
+    assert "other arguments: missing a required argument: 'more'" in lazuli.torch.report().fallbacks[0].reason
 
     torch._dynamo.reset()
     with raises(RuntimeError, "takes the option random, not ['fast']"):

@@ -121,9 +121,12 @@ class Recorder:
             value = self.beside_numbers(node, value, meta)
             self.check(value, meta)
             return value
-        except (lz.Error, TypeError, ValueError, IndexError, NotImplementedError, _rows.Refused, AttributeError, AssertionError) as error:
+        except (lz.Error, _rows.Refused) as error:
             self.refused[node] = str(error).splitlines()[0] if str(error) else ""
             return hint(meta) if isinstance(meta, torch.SymInt) else pytree.tree_map_only(torch.Tensor, self.zeros, meta)
+        except Exception as error:  # a fault of lazuli's, which torch shall not hide
+            error.add_note(f"lazuli: while {node.target} was recorded{f' ({p})' if (p := place_text(node)) else ''}")
+            raise
 
     def compute(self, node, arguments, keywords):
         if node.target in _BY_MEMORY and not fills_its_memory(node.args[0].meta.get("val")):

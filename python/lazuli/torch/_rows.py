@@ -4,6 +4,7 @@ A function of aten is lazuli's of the same name, with the same arguments: nothin
 each, by overload ("index.Tensor") or for all overloads of a name.
 """
 
+import functools
 import inspect
 import math
 import operator
@@ -388,7 +389,24 @@ def _same_name(name, target, arguments, keywords):
     arguments = list(arguments)
     while arguments and positional[len(arguments) - 1].has_default_value() and arguments[-1] == positional[len(arguments) - 1].default_value:
         arguments.pop()
-    return function(*arguments, **{k: v for k, v in keywords.items() if v is not None and k not in _IGNORED})
+    try:
+        return function(*arguments, **{k: v for k, v in keywords.items() if v is not None and k not in _IGNORED})
+    except (TypeError, ValueError, NotImplementedError) as error:  # torch's arguments, which lazuli's function need not take
+        raise Refused(str(error) or type(error).__name__) from error
+
+
+_signature = functools.cache(inspect.signature)
+
+
+def _of_row(row, arguments, keywords):
+    """What a row gives; a function of torch may have arguments that its row has not."""
+    try:
+        _signature(row).bind(*arguments, **keywords)
+    except TypeError as error:
+        raise Refused(f"lazuli's function has other arguments: {error}") from error
+    except ValueError:  # of C++, which looks at its arguments itself
+        pass
+    return row(*arguments, **keywords)
 
 
 def call(target, arguments, keywords):
@@ -405,7 +423,7 @@ def call(target, arguments, keywords):
     prefix = "" if library == "aten" else f"{library}."
     row = ROWS.get(prefix + overload) or ROWS.get(prefix + name)
     if row is not None:
-        return row(*arguments, **{k: v for k, v in keywords.items() if k not in _IGNORED})
+        return _of_row(row, arguments, {k: v for k, v in keywords.items() if k not in _IGNORED})
     if library not in ("aten", "prims"):
         raise Refused(f"it is of the library {library}")
     return _same_name(name, target, arguments, keywords)

@@ -4,6 +4,7 @@ AOTAutograd turns each write into a new value of all tensors that share the memo
 and some views it cannot follow backwards. Such graphs and such calls are torch's, as dynamo captured them.
 """
 
+import collections
 import inspect
 import operator
 import os
@@ -64,7 +65,7 @@ def _cannot_be_followed(gm):
     for node in nodes:
         if _name(node) in _BY_MEMORY and not fills_its_memory(node.args[0].meta["example_value"]):
             return node, "it asks for elements by their place in memory, where others lie than those of its tensor"
-    odd = next((n for n in nodes if _name(n) in _ODD and n.target not in _IMAGES), None)
+    odd = next((n for n in nodes if _name(n) in _ODD and n.target not in _IMAGES or _is_of_another_dtype(n)), None)
     writers = [n for n in nodes if _writes(n)]
     if odd is not None and writers:
         return odd, "AOTAutograd does not follow this view in a function that writes to tensors"
@@ -72,6 +73,14 @@ def _cannot_be_followed(gm):
         if any(map(_repeats, [*node.args[:1], node.kwargs.get("out"), node.kwargs.get("input")])):
             return node, "it writes to a tensor that has some elements in several places, as expand() makes"
     return None
+
+
+def _is_of_another_dtype(node):
+    """Whether it is a view through which gradients do not go, of a tensor that may have some."""
+    value = node.meta.get("example_value")
+    source = node.args[0].meta.get("example_value") if node.args and isinstance(node.args[0], torch.fx.Node) else None
+    return _name(node) == "view" and isinstance(value, torch.Tensor) and isinstance(source, torch.Tensor) and value.dtype != source.dtype and \
+        source.requires_grad
 
 
 def _repeats(argument):
@@ -136,18 +145,27 @@ class Guarded:
 
 
 def _apart(arguments):
-    """The examples of a graph's arguments as if each had memory of its own."""
-    places = [i for i, a in enumerate(arguments) if isinstance(a, torch.Tensor) and a.device.type == "cpu"]
+    """The examples of a graph's arguments as if each had memory of its own, which AOTAutograd then does not look for guards of."""
+    places = [i for i, a in enumerate(arguments) if isinstance(a, torch.Tensor) and a.device.type == "cpu" and a.layout == torch.strided]
     context = torch._guards.TracingContext.try_get()
     if context is None or context.fake_mode is None or any(isinstance(arguments[i], torch._subclasses.FakeTensor) for i in places):
         return arguments
+    held = collections.Counter(memory for i in places for memory in _memory_of(arguments[i]))
     made = list(arguments)
-    for k in _sharing([arguments[i] for i in places]):
-        given = arguments[places[k]]
+    for i in places:
+        if all(held[memory] == 1 for memory in _memory_of(arguments[i])):
+            continue
+        given = arguments[i]
         known = context.fake_mode.from_tensor(given)
-        with context.fake_mode:
-            made[places[k]] = torch.empty_strided(known.shape, known.stride(), dtype=given.dtype, requires_grad=given.requires_grad)
+        with context.fake_mode, torch.enable_grad():
+            made[i] = torch.empty_strided(known.shape, known.stride(), dtype=given.dtype, requires_grad=given.requires_grad)
+            made[i] = made[i] if given.is_leaf else made[i].view_as(made[i])
     return made
+
+
+def _memory_of(tensor):
+    """Addresses of the tensor's memory and, if it is a view, of its base's, which is another after x.data = ..."""
+    return {t.untyped_storage().data_ptr() for t in (tensor, tensor._base) if t is not None and t.numel() > 0}
 
 
 def _is_ours(error):

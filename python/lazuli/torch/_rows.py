@@ -296,7 +296,7 @@ ROWS = {
     # Shapes. A view that torch's strides allow need not be one of lazuli's.
     "view.default": lambda x, sizes: lz.reshape(x, list(sizes)), "_unsafe_view": lambda x, sizes: lz.reshape(x, list(sizes)),
     "view.dtype": lambda x, dtype: x.contiguous().view(dtype), "as_strided": _as_strided, "prims.broadcast_in_dim": _broadcast_in_dim,
-    "prims.view_of": _same, "expand": lambda x, sizes, **_: lz.expand(x, list(sizes)), "permute": lambda x, dims: lz.permute(x, list(dims)),
+    "prims.view_of": _same, "prims.copy_strided": _same, "expand": lambda x, sizes, **_: lz.expand(x, list(sizes)), "permute": lambda x, dims: lz.permute(x, list(dims)),
     "prims.split_dim": lambda x, dim, n: lz.unflatten(x, dim, [n, x.shape[dim] // n]), "t": lambda x: lz.permute(x, list(range(x.ndim))[::-1]),
     "slice.Tensor": _slice, "squeeze.dims": lambda x, dims: lz.squeeze(x, list(dims)), "squeeze.dim": lambda x, dim: lz.squeeze(x, [dim]),
     "cat": lambda xs, dim=0: lz.cat(list(xs), dim), "split.Tensor": lambda x, size, dim=0: lz.split(x, size, dim),

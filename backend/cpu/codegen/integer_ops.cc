@@ -9,37 +9,50 @@ llvm::Constant* Number(llvm::Value* like, int64_t value) {
   return llvm::ConstantInt::getSigned(like->getType(), value);
 }
 
-// Quotient or remainder with a divisor that never traps; `zero` and `minus_one` are the results for
-// those divisors.
+// x divided by d, lane by lane: processors have no other division of integers by what they do not know.
 //
-// What is divided by in their place is a number that changes what it divides, and is frozen: LLVM 19
-// turns x / select(c, 1, y) into select(c, x, x / y) for vectors of AVX-512, which divides by y
-// in all lanes. A divisor that is frozen is the same number in the tests and in the division.
+// As one instruction on vectors it loses its guard: LLVM 19 turns x / select(c, 1, y) into
+// select(c, x, x / y) for those of AVX-512, and so divides by y in all lanes. It freezes nothing
+// there either that it sees to be no poison.
 template <class Divide>
-llvm::Value* Guarded(IrBuilder& b, bool is_signed, llvm::Value* y, llvm::Value* zero,
-                     llvm::Value* minus_one, Divide&& divide) {
-  constexpr int64_t kHarmless = 3;
+llvm::Value* ByLane(IrBuilder& b, llvm::Value* x, llvm::Value* d, Divide&& divide) {
+  const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (vector == nullptr || llvm::isa<llvm::Constant>(d)) return divide(x, d);
+  llvm::Value* result = llvm::PoisonValue::get(x->getType());
+  for (uint64_t lane = 0; lane < vector->getNumElements(); ++lane) {
+    llvm::Value* quotient =
+        divide(b.CreateExtractElement(x, lane), b.CreateExtractElement(d, lane));
+    result = b.CreateInsertElement(result, quotient, lane);
+  }
+  return result;
+}
+
+// Quotient or remainder with a divisor that never traps; `zero` and `minus_one` are the results for
+// those divisors. The divisor is frozen, so that the tests and the division see one number.
+template <class Divide>
+llvm::Value* Guarded(IrBuilder& b, bool is_signed, llvm::Value* x, llvm::Value* y,
+                     llvm::Value* zero, llvm::Value* minus_one, Divide&& divide) {
   if (!llvm::isa<llvm::Constant>(y)) y = b.CreateFreeze(y);
   llvm::Value* is_zero = b.CreateICmpEQ(y, Number(y, 0));
   llvm::Value* is_minus_one = b.CreateICmpEQ(y, Number(y, -1));
   llvm::Value* bad = is_signed ? b.CreateOr(is_zero, is_minus_one) : is_zero;
-  llvm::Value* safe = b.CreateSelect(bad, Number(y, kHarmless), y);
-  if (!llvm::isa<llvm::Constant>(safe)) safe = b.CreateFreeze(safe);
-  llvm::Value* result = divide(safe);
+  llvm::Value* result = ByLane(b, x, b.CreateSelect(bad, Number(y, 1), y), divide);
   if (is_signed) result = b.CreateSelect(is_minus_one, minus_one, result);
   return b.CreateSelect(is_zero, zero, result);
 }
 
 llvm::Value* Divide(IrBuilder& b, bool is_signed, llvm::Value* x, llvm::Value* y) {
-  return Guarded(b, is_signed, y, Number(x, -1), b.CreateNeg(x), [&](llvm::Value* d) {
-    return is_signed ? b.CreateSDiv(x, d) : b.CreateUDiv(x, d);
-  });
+  const auto divide = [&](llvm::Value* n, llvm::Value* d) {
+    return is_signed ? b.CreateSDiv(n, d) : b.CreateUDiv(n, d);
+  };
+  return Guarded(b, is_signed, x, y, Number(x, -1), b.CreateNeg(x), divide);
 }
 
 llvm::Value* Remainder(IrBuilder& b, bool is_signed, llvm::Value* x, llvm::Value* y) {
-  return Guarded(b, is_signed, y, x, Number(x, 0), [&](llvm::Value* d) {
-    return is_signed ? b.CreateSRem(x, d) : b.CreateURem(x, d);
-  });
+  const auto divide = [&](llvm::Value* n, llvm::Value* d) {
+    return is_signed ? b.CreateSRem(n, d) : b.CreateURem(n, d);
+  };
+  return Guarded(b, is_signed, x, y, x, Number(x, 0), divide);
 }
 
 llvm::Value* Shift(IrBuilder& b, Opcode opcode, llvm::Value* x, llvm::Value* y) {

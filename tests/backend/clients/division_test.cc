@@ -66,6 +66,12 @@ constexpr const char* kDivisors[] = {
     "d = t popcnt(q)",
     "d = t count-leading-zeros(n)",
     "d = t minimum(n, one)",
+    // Guards of the program's own, behind a division by the same number.
+    "k = t divide(n, q) c = b compare(q, zero), direction=EQ d = t select(c, one, q)",
+    "k = t divide(n, q) m = t remainder(q, n) z = b compare(q, zero), direction=EQ "
+    "g = b compare(n, q), direction=GT c = b or(z, g) d = t select(c, one, q)",
+    "k = t divide(n, q) z = b compare(q, zero), direction=NE g = b compare(n, zero), direction=NE "
+    "c = b and(z, g) d = t select(c, q, one)",
     "d = t subtract(n, n)",
     "f = f convert(q) g = f multiply(f, f) d = t convert(g)",
 };
@@ -91,8 +97,10 @@ std::string ModuleText(const std::string& type, std::string divisor) {
   }
   text += Str(" ones_ = ", type, "[] not(zero_)\n ones = ", shape,
               " broadcast(ones_), dimensions={}\n ");
+  const bool first = divisor.starts_with("k = ");  // another quotient comes first
   return Str(text, divisor, "\n x = ", shape, " divide(n, d)\n y = ", shape,
-             " remainder(n, d)\n ROOT r = (", shape, ", ", shape, ") tuple(x, y)\n}\n");
+             " remainder(n, d)\n ROOT r = (", shape, ", ", shape, ", ", shape, ") tuple(x, y, ",
+             first ? "k" : "x", ")\n}\n");
 }
 
 class DivisionTest : public testing::TestWithParam<DType> {};
@@ -112,7 +120,7 @@ TEST_P(DivisionTest, CpuAgreesWithInterpreterWhateverTheDivisor) {
     ASSERT_TRUE(expected.ok()) << expected.status();
     const auto actual = RunOn("cpu", hlo, arguments);
     ASSERT_TRUE(actual.ok()) << actual.status();
-    for (std::size_t i = 0; i < 2; ++i) ExpectSameBits(expected->outputs[i], actual->outputs[i]);
+    for (std::size_t i = 0; i < 3; ++i) ExpectSameBits(expected->outputs[i], actual->outputs[i]);
   }
 }
 

@@ -204,7 +204,7 @@ absl::StatusOr<Shape> InferSort(const Inference& in) {
   LAZULI_RETURN_IF_ERROR(in.ArrayOperands());
   const Shape& first = in.operand(0);
   const int64_t dimension = in.attrs_as<SortAttrs>().dimension;
-  if (dimension < 0 || dimension >= std::max<int64_t>(first.rank(), 1)) {
+  if (dimension < 0 || dimension >= first.rank()) {
     return in.Error("dimension ", dimension, " is out of range for ", first);
   }
   std::vector<Shape> results;

@@ -394,6 +394,11 @@ def test_shared_memory():
         x.data = torch.ones(8)
         return y + x, y
 
+    def copied(x):
+        y, z = x.reshape(-1), x.contiguous()
+        x.mul_(2)
+        return y + z.reshape(-1)
+
     def repeated(x):
         x[:1].expand(3).fill_(5)
         return x * 2
@@ -419,6 +424,7 @@ def test_shared_memory():
     for function, reason, *calls in (
             (gaps, "does not follow this view", one), (place, "by their place in memory", one), (place_alone, "by their place in memory", transposed),
             (place_alone, None, one), (replaced, "a tensor's memory is replaced", one), (repeated, "some elements in several places", one),
+            (copied, "for its strides", transposed), (copied, None, one),
             (two, "shares elements with another", apart, overlapping, apart, interleaved), (two, "shares elements with another", overlapping, apart),
             (two, None, apart, interleaved)):
         torch._dynamo.reset()

@@ -22,6 +22,7 @@ _WRITERS = {operator.setitem, *(getattr(operator, f"i{name}") for name in (
 # Views whose elements are found by their place in memory, and those that leave elements out in between or have some twice.
 _BY_MEMORY = {"as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter"}
 _ODD = {"unfold", "unfold_copy"} | _BY_MEMORY
+_MAY_COPY = {"reshape", "reshape_as", "flatten", "ravel", "contiguous"}  # or be views, as the strides have it
 _IMAGES = {torch.nn.functional.unfold}  # not a view
 
 
@@ -69,10 +70,24 @@ def _cannot_be_followed(gm):
     writers = [n for n in nodes if _writes(n)]
     if odd is not None and writers:
         return odd, "AOTAutograd does not follow this view in a function that writes to tensors"
+    written = {_storage(a) for n in writers for a in _targets(n)} - {None}
+    for node in nodes:
+        if _name(node) in _MAY_COPY and _storage(node) != _storage(node.args[0]) and _storage(node.args[0]) in written:
+            return node, "it copies a tensor that is written to, for its strides, which AOTAutograd does not know"
     for node in writers:
-        if any(map(_repeats, [*node.args[:1], node.kwargs.get("out"), node.kwargs.get("input")])):
+        if any(map(_repeats, _targets(node))):
             return node, "it writes to a tensor that has some elements in several places, as expand() makes"
     return None
+
+
+def _targets(writer):
+    """What a node may write to."""
+    return [a for a in (*writer.args[:1], writer.kwargs.get("out"), writer.kwargs.get("input")) if isinstance(a, torch.fx.Node)]
+
+
+def _storage(node):
+    value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
+    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) and value.layout == torch.strided else None
 
 
 def _is_of_another_dtype(node):
@@ -84,8 +99,8 @@ def _is_of_another_dtype(node):
 
 
 def _repeats(argument):
-    """Whether an argument of a node is a tensor that has an element twice."""
-    value = argument.meta.get("example_value") if isinstance(argument, torch.fx.Node) else None
+    """Whether a node is a tensor that has an element twice."""
+    value = argument.meta.get("example_value")
     return isinstance(value, torch.Tensor) and value.layout == torch.strided and any(
         isinstance(s, int) and s == 0 and not (isinstance(n, int) and n < 2) for n, s in zip(value.shape, value.stride(), strict=True))
 

@@ -90,6 +90,9 @@ std::optional<Refusal> WhyNotSelectAndScatter(const hlo::Instruction& i, const C
   if (auto refusal = WhyNotWindow(window)) return refusal;
   if (!ScatterJoinOf(i)) return Op("a select-and-scatter by other than a sum or the like");
   if (auto reason = WhyNoExpression(*i.called()[0])) return Op(*std::move(reason));
+  // Of equal elements the first is selected, in the order of the window.
+  if (std::any_of(window.begin(), window.end(), [](const auto& w) { return w.reversal; }))
+    return Op("a select-and-scatter over a reversed window");
   // With a third stream beside it, as window_kernel.cc has it.
   Expression e;
   const Type type = *TypeOf(i.shape().dtype());

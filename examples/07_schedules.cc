@@ -22,10 +22,10 @@ int main() try {
 
   // Ten steps of warmup in a line, then down along a cosine. A schedule sets the optimiser's
   // learning rate when it is made and whenever it steps.
-  auto warmup =
-      std::make_shared<optim::LinearLR>(opt, optim::LinearLROptions{.start = 0.1, .steps = 10});
+  auto warmup = std::make_shared<optim::LinearLR>(
+      opt, optim::LinearLROptions{.start_factor = 0.1, .total_iters = 10});
   auto cosine = std::make_shared<optim::CosineAnnealingLR>(
-      opt, optim::CosineAnnealingLROptions{.steps = 40, .min = 0.001});
+      opt, optim::CosineAnnealingLROptions{.T_max = 40, .eta_min = 0.001});
   optim::SequentialLR schedule(opt, {warmup, cosine}, {10});
 
   std::cout << "step  rate\n";

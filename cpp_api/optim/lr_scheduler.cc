@@ -61,11 +61,11 @@ void LRScheduler::set_step(std::int64_t step, SourceLocation loc) {
 
 StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options, SourceLocation loc)
     : LRScheduler(optimizer, loc), options_(options) {
-  CheckCount("StepLR", "size", options.size, loc);
+  CheckCount("StepLR", "step_size", options.step_size, loc);
   Start();
 }
 double StepLR::lr_at(std::int64_t step, std::size_t group) const {
-  const std::int64_t drops = step / options_.size;
+  const std::int64_t drops = step / options_.step_size;
   return base(group) * std::pow(options_.gamma, static_cast<double>(drops));
 }
 
@@ -91,68 +91,71 @@ double ExponentialLR::lr_at(std::int64_t step, std::size_t group) const {
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options,
                                      SourceLocation loc)
     : LRScheduler(optimizer, loc), options_(options) {
-  CheckCount("CosineAnnealingLR", "steps", options.steps, loc);
+  CheckCount("CosineAnnealingLR", "T_max", options.T_max, loc);
   Start();
 }
 double CosineAnnealingLR::lr_at(std::int64_t step, std::size_t group) const {
-  return Cosine(base(group), options_.min,
-                static_cast<double>(step) / static_cast<double>(options_.steps));
+  return Cosine(base(group), options_.eta_min,
+                static_cast<double>(step) / static_cast<double>(options_.T_max));
 }
 
 LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& options, SourceLocation loc)
     : LRScheduler(optimizer, loc), options_(options) {
-  CheckCount("LinearLR", "steps", options.steps, loc);
-  Require(options.start > 0 && options.start <= 1,
-          "LinearLR: start is " + NumberText(options.start) + ", it must be above 0 and at most 1",
+  CheckCount("LinearLR", "total_iters", options.total_iters, loc);
+  Require(options.start_factor > 0 && options.start_factor <= 1,
+          "LinearLR: start_factor is " + NumberText(options.start_factor) +
+              ", it must be above 0 and at most 1",
           loc);
-  Require(options.end >= 0 && options.end <= 1,
-          "LinearLR: end is " + NumberText(options.end) + ", it must be from 0 to 1", loc);
+  Require(options.end_factor >= 0 && options.end_factor <= 1,
+          "LinearLR: end_factor is " + NumberText(options.end_factor) + ", it must be from 0 to 1",
+          loc);
   Start();
 }
 double LinearLR::lr_at(std::int64_t step, std::size_t group) const {
-  const double share =
-      static_cast<double>(std::min(step, options_.steps)) / static_cast<double>(options_.steps);
-  return base(group) * Line(options_.start, options_.end, share);
+  const double share = static_cast<double>(std::min(step, options_.total_iters)) /
+                       static_cast<double>(options_.total_iters);
+  return base(group) * Line(options_.start_factor, options_.end_factor, share);
 }
 
 PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& options,
                            SourceLocation loc)
     : LRScheduler(optimizer, loc), options_(options) {
-  CheckCount("PolynomialLR", "steps", options.steps, loc);
+  CheckCount("PolynomialLR", "total_iters", options.total_iters, loc);
   Start();
 }
 double PolynomialLR::lr_at(std::int64_t step, std::size_t group) const {
-  const double share =
-      static_cast<double>(std::min(step, options_.steps)) / static_cast<double>(options_.steps);
+  const double share = static_cast<double>(std::min(step, options_.total_iters)) /
+                       static_cast<double>(options_.total_iters);
   return base(group) * std::pow(1 - share, options_.power);
 }
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options, SourceLocation loc)
     : LRScheduler(optimizer, loc), options_(options) {
-  CheckCount("OneCycleLR", "steps", options.steps, loc);
-  Require(options.rise >= 0 && options.rise <= 1,
-          "OneCycleLR: rise is " + NumberText(options.rise) + ", it must be from 0 to 1", loc);
-  Require(options.div > 0 && options.final_div > 0, "OneCycleLR: div and final_div must be above 0",
+  CheckCount("OneCycleLR", "total_steps", options.total_steps, loc);
+  Require(options.pct_start >= 0 && options.pct_start <= 1,
+          "OneCycleLR: pct_start is " + NumberText(options.pct_start) + ", it must be from 0 to 1",
           loc);
+  Require(options.div_factor > 0 && options.final_div_factor > 0,
+          "OneCycleLR: div_factor and final_div_factor must be above 0", loc);
   Start();
 }
 double OneCycleLR::lr_at(std::int64_t step, std::size_t /*group*/) const {
-  if (step >= options_.steps) {
+  if (step >= options_.total_steps) {
     Fail(ErrorCode::kOutOfRange,
          "OneCycleLR: step " + std::to_string(step) + " is beyond the cycle of " +
-             std::to_string(options_.steps) + " steps",
+             std::to_string(options_.total_steps) + " steps",
          loc());
   }
-  const double top = options_.rise * static_cast<double>(options_.steps) - 1;
-  const double last = static_cast<double>(options_.steps) - 1;
-  const double initial = options_.max_lr / options_.div;
+  const double top = options_.pct_start * static_cast<double>(options_.total_steps) - 1;
+  const double last = static_cast<double>(options_.total_steps) - 1;
+  const double initial = options_.max_lr / options_.div_factor;
   const auto between = [&](double from, double to, double share) {
     return options_.linear ? Line(from, to, share) : Cosine(from, to, share);
   };
   const auto t = static_cast<double>(step);
   if (t <= top) return between(initial, options_.max_lr, top == 0 ? 1 : t / top);
   const double share = last > top ? (t - top) / (last - top) : 1;
-  return between(options_.max_lr, initial / options_.final_div, share);
+  return between(options_.max_lr, initial / options_.final_div_factor, share);
 }
 
 ConstantLR::ConstantLR(Optimizer& optimizer, const ConstantLROptions& options, SourceLocation loc)
@@ -162,56 +165,61 @@ ConstantLR::ConstantLR(Optimizer& optimizer, const ConstantLROptions& options, S
   Start();
 }
 double ConstantLR::lr_at(std::int64_t step, std::size_t group) const {
-  return base(group) * (step < options_.steps ? options_.factor : 1);
+  return base(group) * (step < options_.total_iters ? options_.factor : 1);
 }
 
 CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(
     Optimizer& optimizer, const CosineAnnealingWarmRestartsOptions& options, SourceLocation loc)
     : LRScheduler(optimizer, loc), options_(options) {
-  CheckCount("CosineAnnealingWarmRestarts", "steps", options.steps, loc);
-  CheckCount("CosineAnnealingWarmRestarts", "growth", options.growth, loc);
+  CheckCount("CosineAnnealingWarmRestarts", "T_0", options.T_0, loc);
+  CheckCount("CosineAnnealingWarmRestarts", "T_mult", options.T_mult, loc);
   Start();
 }
 double CosineAnnealingWarmRestarts::lr_at(std::int64_t step, std::size_t group) const {
-  std::int64_t length = options_.steps;
-  if (options_.growth == 1) step %= length;
-  for (; step >= length; length *= options_.growth) step -= length;
-  return Cosine(base(group), options_.min, static_cast<double>(step) / static_cast<double>(length));
+  std::int64_t length = options_.T_0;
+  if (options_.T_mult == 1) step %= length;
+  for (; step >= length; length *= options_.T_mult) step -= length;
+  return Cosine(base(group), options_.eta_min,
+                static_cast<double>(step) / static_cast<double>(length));
 }
 
 CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicLROptions& options, SourceLocation loc)
     : LRScheduler(optimizer, loc), options_(options) {
-  CheckCount("CyclicLR", "up", options.up, loc);
-  if (options.down) CheckCount("CyclicLR", "down", *options.down, loc);
+  CheckCount("CyclicLR", "step_size_up", options.step_size_up, loc);
+  if (options.step_size_down)
+    CheckCount("CyclicLR", "step_size_down", *options.step_size_down, loc);
   Start();
 }
 double CyclicLR::lr_at(std::int64_t step, std::size_t /*group*/) const {
-  const auto up = static_cast<double>(options_.up);
-  const auto down = static_cast<double>(options_.down.value_or(options_.up));
+  const auto up = static_cast<double>(options_.step_size_up);
+  const auto down = static_cast<double>(options_.step_size_down.value_or(options_.step_size_up));
   const auto t = static_cast<double>(step);
   const double cycle = std::floor(t / (up + down)), within = t - cycle * (up + down);
-  double height =
-      (options_.high - options_.low) * (within <= up ? within / up : (up + down - within) / down);
+  double height = (options_.max_lr - options_.base_lr) *
+                  (within <= up ? within / up : (up + down - within) / down);
   if (options_.mode == CyclicLROptions::Mode::kTriangular2) height *= std::pow(0.5, cycle);
   if (options_.mode == CyclicLROptions::Mode::kExpRange) height *= std::pow(options_.gamma, t);
-  return options_.low + height;
+  return options_.base_lr + height;
 }
 
 SWALR::SWALR(Optimizer& optimizer, const SWALROptions& options, SourceLocation loc)
     : LRScheduler(optimizer, loc), options_(options) {
-  Require(options.steps >= 0,
-          "SWALR: steps is " + std::to_string(options.steps) + ", it must be at least 0", loc);
+  Require(options.anneal_epochs >= 0,
+          "SWALR: anneal_epochs is " + std::to_string(options.anneal_epochs) +
+              ", it must be at least 0",
+          loc);
   for (const ParamGroup& group : optimizer.param_groups())
     from_.push_back(group.options().get_lr());
   Start();
 }
 double SWALR::lr_at(std::int64_t step, std::size_t group) const {
   const double share =
-      options_.steps == 0
+      options_.anneal_epochs == 0
           ? 1
-          : std::min(1.0, static_cast<double>(step) / static_cast<double>(options_.steps));
+          : std::min(1.0, static_cast<double>(step) / static_cast<double>(options_.anneal_epochs));
   const double from = group < from_.size() ? from_[group] : base(group);
-  return options_.linear ? Line(from, options_.lr, share) : Cosine(from, options_.lr, share);
+  return options_.linear ? Line(from, options_.swa_lr, share)
+                         : Cosine(from, options_.swa_lr, share);
 }
 
 MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor,

@@ -1,15 +1,15 @@
 // Learning rates that change as training goes on. A scheduler sets its optimiser's at once and at
 // each step():
 //
-//   lazuli::optim::CosineAnnealingLR schedule(opt, {.steps = 30});
+//   lazuli::optim::CosineAnnealingLR schedule(opt, {.T_max = 30});
 //   for (int epoch = 0; epoch < 30; ++epoch) {
 //     train(opt);
 //     schedule.step();
 //   }
 //
 // What a step is, an epoch or a batch, is up to the loop. Schedules are functions of the step t,
-// with PyTorch's values, and of the base of each group of parameters: its learning rate before its
-// first scheduler.
+// with PyTorch's values and names of options, and of the base of each group of parameters: its
+// learning rate before its first scheduler.
 // The optimiser must outlive its scheduler. Changing a learning rate compiles nothing.
 #pragma once
 
@@ -54,9 +54,9 @@ class LAZULI_API LRScheduler {
   SourceLocation loc_;
 };
 
-// base * gamma^(t / size), rounded down.
+// base * gamma^(t / step_size), rounded down.
 struct StepLROptions {
-  std::int64_t size = 1;  // >= 1
+  std::int64_t step_size = 1;  // >= 1
   double gamma = 0.1;
 };
 class LAZULI_API StepLR final : public LRScheduler {
@@ -92,10 +92,10 @@ class LAZULI_API ExponentialLR final : public LRScheduler {
   double gamma_;
 };
 
-// From the base along half a cosine to `min` at step `steps`, and back.
+// From the base along half a cosine to `eta_min` at step `T_max`, and back.
 struct CosineAnnealingLROptions {
-  std::int64_t steps = 1;  // >= 1
-  double min = 0;
+  std::int64_t T_max = 1;  // >= 1
+  double eta_min = 0;
 };
 class LAZULI_API CosineAnnealingLR final : public LRScheduler {
  public:
@@ -106,11 +106,11 @@ class LAZULI_API CosineAnnealingLR final : public LRScheduler {
   CosineAnnealingLROptions options_;
 };
 
-// base times a factor that goes in a line from `start` to `end` over `steps` and stays there: a
-// warmup by default.
+// base times a factor that goes in a line from `start_factor` to `end_factor` over `total_iters` and
+// stays there: a warmup by default.
 struct LinearLROptions {
-  double start = 1.0 / 3, end = 1;  // start in (0, 1], end in [0, 1]
-  std::int64_t steps = 5;           // >= 1
+  double start_factor = 1.0 / 3, end_factor = 1;  // start_factor in (0, 1], end_factor in [0, 1]
+  std::int64_t total_iters = 5;                   // >= 1
 };
 class LAZULI_API LinearLR final : public LRScheduler {
  public:
@@ -121,9 +121,9 @@ class LAZULI_API LinearLR final : public LRScheduler {
   LinearLROptions options_;
 };
 
-// base * (1 - t / steps)^power, 0 from step `steps` on.
+// base * (1 - t / total_iters)^power, 0 from step `total_iters` on.
 struct PolynomialLROptions {
-  std::int64_t steps = 5;  // >= 1
+  std::int64_t total_iters = 5;  // >= 1
   double power = 1;
 };
 class LAZULI_API PolynomialLR final : public LRScheduler {
@@ -135,13 +135,14 @@ class LAZULI_API PolynomialLR final : public LRScheduler {
   PolynomialLROptions options_;
 };
 
-// One cycle of `steps` (Smith and Topin, 2017): from max / div up to max for the share `rise` of
-// the steps, then down to max / div / final_div. The optimiser's own learning rate does not matter.
+// One cycle of `total_steps` (Smith and Topin, 2017): from max_lr / div_factor up to max_lr for
+// the share `pct_start` of the steps, then down to max_lr / div_factor / final_div_factor. The
+// optimiser's own learning rate does not matter.
 struct OneCycleLROptions {
   double max_lr = 0.1;
-  std::int64_t steps = 1;  // >= 1
-  double rise = 0.3;       // in [0, 1]
-  double div = 25, final_div = 1e4;
+  std::int64_t total_steps = 1;  // >= 1
+  double pct_start = 0.3;        // in [0, 1]
+  double div_factor = 25, final_div_factor = 1e4;
   bool linear = false;  // in lines; else along cosines
 };
 class LAZULI_API OneCycleLR final : public LRScheduler {
@@ -154,10 +155,10 @@ class LAZULI_API OneCycleLR final : public LRScheduler {
   OneCycleLROptions options_;
 };
 
-// base * factor, and base from step `steps` on.
+// base * factor, and base from step `total_iters` on.
 struct ConstantLROptions {
   double factor = 1.0 / 3;  // in [0, 1]
-  std::int64_t steps = 5;
+  std::int64_t total_iters = 5;
 };
 class LAZULI_API ConstantLR final : public LRScheduler {
  public:
@@ -168,12 +169,12 @@ class LAZULI_API ConstantLR final : public LRScheduler {
   ConstantLROptions options_;
 };
 
-// As CosineAnnealingLR, but from the base anew after `steps`, and each time after `growth` times as
-// many (Loshchilov and Hutter, 2017).
+// As CosineAnnealingLR, but from the base anew after `T_0` steps, and each time after `T_mult` times
+// as many (Loshchilov and Hutter, 2017).
 struct CosineAnnealingWarmRestartsOptions {
-  std::int64_t steps = 1;   // >= 1
-  std::int64_t growth = 1;  // >= 1
-  double min = 0;
+  std::int64_t T_0 = 1;     // >= 1
+  std::int64_t T_mult = 1;  // >= 1
+  double eta_min = 0;
 };
 class LAZULI_API CosineAnnealingWarmRestarts final : public LRScheduler {
  public:
@@ -185,14 +186,14 @@ class LAZULI_API CosineAnnealingWarmRestarts final : public LRScheduler {
   CosineAnnealingWarmRestartsOptions options_;
 };
 
-// Up and down in lines between `low` and `high` (Smith, 2017). The optimiser's own learning rate does
-// not matter, and its momentum stays.
+// Up and down in lines between `base_lr` and `max_lr` (Smith, 2017). The optimiser's own learning
+// rate does not matter, and its momentum stays.
 struct CyclicLROptions {
   // Whether the height stays, is half as large in each cycle, or is times gamma^t.
   enum class Mode : std::uint8_t { kTriangular, kTriangular2, kExpRange };
-  double low = 1e-3, high = 1e-2;
-  std::int64_t up = 2000;                 // >= 1, the steps of the way up,
-  std::optional<std::int64_t> down = {};  // and down; none: as many
+  double base_lr = 1e-3, max_lr = 1e-2;
+  std::int64_t step_size_up = 2000;                 // >= 1, the steps of the way up,
+  std::optional<std::int64_t> step_size_down = {};  // and down; none: as many
   Mode mode = Mode::kTriangular;
   double gamma = 1;
 };
@@ -208,9 +209,9 @@ class LAZULI_API CyclicLR final : public LRScheduler {
 // To a rate for averaging weights (swa.h), and then on with it; from the rates that the optimiser has
 // when it is made.
 struct SWALROptions {
-  double lr = 0.05;
-  std::int64_t steps = 10;  // >= 0
-  bool linear = false;      // in a line; else along a cosine
+  double swa_lr = 0.05;
+  std::int64_t anneal_epochs = 10;  // >= 0
+  bool linear = false;              // in a line; else along a cosine
 };
 class LAZULI_API SWALR final : public LRScheduler {
  public:
@@ -247,7 +248,8 @@ class LAZULI_API LambdaLR final : public LRScheduler {
 // One schedule after the other: schedule i + 1 begins, at its step 0, at milestone i. Made of
 // schedules of the same optimiser.
 //
-//   auto warmup = std::make_shared<LinearLR>(opt, LinearLROptions{.start = 0.1, .steps = 5});
+//   auto warmup = std::make_shared<LinearLR>(
+//       opt, LinearLROptions{.start_factor = 0.1, .total_iters = 5});
 //   auto rest = std::make_shared<ExponentialLR>(opt, 0.9);
 class LAZULI_API SequentialLR final : public LRScheduler {
  public:

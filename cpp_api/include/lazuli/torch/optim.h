@@ -128,7 +128,7 @@ using LBFGS = Named<lazuli::optim::LBFGS, LBFGSOptions>;
 class StepLR {
  public:
   StepLR(Optimizer& optimizer, unsigned step_size, double gamma = 0.1, LAZULI_LOC)
-      : schedule_(optimizer, {.size = step_size, .gamma = gamma}, loc) {}
+      : schedule_(optimizer, {.step_size = step_size, .gamma = gamma}, loc) {}
   void step() { schedule_.step(); }
 
  private:

@@ -582,8 +582,13 @@ void register_pass(const std::string& name, const std::string& doc,
     pass.doc = doc;
     pass.make = [name, run = std::move(run)] { return std::make_unique<UserPass>(name, run); };
     pass.every_program = every_program;
+    pass.removable = true;
     lazy::ThrowIfError(lowering::AddPass(std::move(pass)));
   });
+}
+
+void unregister_pass(const std::string& name) {
+  Guarded([&] { lazy::ThrowIfError(lowering::RemovePass(name)); });
 }
 
 }  // namespace lazuli

@@ -85,6 +85,16 @@ absl::Status AddPass(AddedPass pass) {
   return absl::OkStatus();
 }
 
+absl::Status RemovePass(std::string_view name) {
+  Added& added = TheAdded();
+  std::lock_guard lock(added.mutex);
+  const auto erased = std::erase_if(added.passes, [name](const AddedPass& pass) {
+    return pass.removable && pass.name == name;
+  });
+  if (erased == 0) return NotFound("no pass ", name, " was registered");
+  return absl::OkStatus();
+}
+
 std::string ProgramPasses() {
   std::string names;
   if (!TheAdded().any_for_programs) return names;

@@ -27,9 +27,13 @@ struct AddedPass {
   std::string doc;
   std::function<std::unique_ptr<Pass>()> make;
   bool every_program = false;  // every later compilation runs it, before all other passes
+  bool removable = false;      // by RemovePass(): a user's
 };
 // The name must be new: FailedPrecondition otherwise. Thread-safe.
 absl::Status AddPass(AddedPass pass);
+// Forgets a pass that is removable: NotFound if there is none of this name. Thread-safe; compilations
+// that are under way may still run it.
+absl::Status RemovePass(std::string_view name);
 std::vector<AddedPass> AddedPasses();  // in the order in which they came
 // Names of those that every compilation runs, separated by commas. Takes no lock without any.
 std::string ProgramPasses();

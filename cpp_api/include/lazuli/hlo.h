@@ -177,5 +177,8 @@ LAZULI_API std::vector<Tensor> transfer_from_outfeed(const Device& device = Devi
 // whether it changed the module. Throws if there is a pass of this name.
 LAZULI_API void register_pass(const std::string& name, const std::string& doc,
                               std::function<bool(HloModule&)> run, bool every_program = false);
+// Forgets a pass of yours: programs that it took part in are compiled again without it. Throws
+// Error(kNotFound) if none of this name was registered.
+LAZULI_API void unregister_pass(const std::string& name);
 
 }  // namespace lazuli

@@ -206,7 +206,16 @@ TEST(HloTest, APassOfTheUsersRunsByNameAndInEveryProgram) {
     return m.parameters() == std::vector<HloShape>{{kFloat32, {3}}} && TanhBecomesNegate(m);
   };
   register_pass("hlo_test_swap_always", "tanh becomes negate.", triples_only, true);
-  EXPECT_THAT(tanh(tensor({1.0f, 2.0f, 3.0f})).to_vector<float>(), ElementsAre(-1, -2, -3));
+  const Tensor y = tensor({1.0f, 2.0f, 3.0f});
+  EXPECT_THAT(tanh(y).to_vector<float>(), ElementsAre(-1, -2, -3));
+  unregister_pass("hlo_test_swap_always");
+  EXPECT_NE(tanh(y).to_vector<float>()[0], -1);
+  unregister_pass("hlo_test_swap");
+  EXPECT_THAT(ErrorOf([&] { module.run_passes({"hlo_test_swap"}); }),
+              HasSubstr("there is no pass hlo_test_swap"));
+  EXPECT_EQ(ErrorOf([] { unregister_pass("hlo_test_swap"); }),
+            "no pass hlo_test_swap was registered");
+  EXPECT_EQ(ErrorOf([] { unregister_pass("cse"); }), "no pass cse was registered");
 }
 
 TEST(HloTest, AWrongRewriteLeavesTheModuleAlone) {

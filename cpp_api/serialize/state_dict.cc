@@ -69,4 +69,21 @@ LoadReport load_tensors(const StateDict& state,
   return report;
 }
 
+void StateDict::insert(const std::string& name, const StateDict& part) {
+  for (const auto& [key, tensor] : part.tensors) tensors.insert_or_assign(name + "." + key, tensor);
+  for (const auto& [key, text] : part.metadata) metadata.insert_or_assign(name + "." + key, text);
+}
+
+StateDict StateDict::part(const std::string& name, SourceLocation loc) const {
+  const std::string prefix = name + ".";
+  StateDict found;
+  for (const auto& [key, tensor] : tensors)
+    if (key.starts_with(prefix)) found.tensors.emplace(key.substr(prefix.size()), tensor);
+  for (const auto& [key, text] : metadata)
+    if (key.starts_with(prefix)) found.metadata.emplace(key.substr(prefix.size()), text);
+  if (found.tensors.empty() && found.metadata.empty())
+    internal::Fail(ErrorCode::kNotFound, "StateDict: it has no part \"" + name + "\"", loc);
+  return found;
+}
+
 }  // namespace lazuli

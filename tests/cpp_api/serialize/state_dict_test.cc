@@ -25,6 +25,36 @@ TEST(StateDictTest, HasParametersAndBuffersByName) {
                                  "norm.running_mean", "norm.running_var", "norm.weight"));
 }
 
+TEST(StateDictTest, IsWalkedByName) {
+  const StateDict state = Net().state_dict();
+  std::int64_t elements = 0;
+  for (const auto& [name, tensor] : state) elements += tensor.numel();
+  EXPECT_EQ(elements, 15);
+  EXPECT_EQ(state.size(), 7U);
+  EXPECT_TRUE(state.contains("fc.bias"));
+  EXPECT_FALSE(state.contains("bias"));
+}
+
+TEST(StateDictTest, HoldsStatesUnderNames) {
+  Net net;
+  optim::Adam opt(net.parameters(), {.lr = 0.25});
+  for (const Tensor& p : net.parameters()) p.sum().backward();
+  opt.step();
+  StateDict checkpoint;
+  checkpoint.insert("model", net.state_dict());
+  checkpoint.insert("optimizer", opt.state_dict());
+  checkpoint.metadata["epoch"] = "3";
+  EXPECT_TRUE(checkpoint.contains("model.fc.weight"));
+  Net other;
+  other.load_state_dict(checkpoint.part("model"));
+  EXPECT_TRUE(equal(other.fc.weight, net.fc.weight));
+  optim::Adam again(other.parameters());
+  again.load_state_dict(checkpoint.part("optimizer"));
+  EXPECT_EQ(again.lr(), 0.25);
+  EXPECT_EQ(again.state_dict().metadata, opt.state_dict().metadata);
+  EXPECT_ERROR(kNotFound, "StateDict: it has no part \"mode\"", checkpoint.part("mode"));
+}
+
 TEST(StateDictTest, LoadingCopiesIntoTheSameTensors) {
   const Net from;
   Net to;

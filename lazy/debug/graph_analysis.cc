@@ -1,6 +1,7 @@
 #include "lazy/debug/graph_analysis.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <map>
@@ -119,6 +120,14 @@ Compiling& CompilingGraphs() {
   return *compiling;
 }
 
+// Whether a line of the file is one of a C++ program.
+bool IsCpp(std::string_view file) {
+  constexpr std::array<std::string_view, 8> kEndings = {".cc",  ".cpp", ".cxx", ".c++",
+                                                        ".inc", ".h",   ".hpp", ".hxx"};
+  return std::any_of(kEndings.begin(), kEndings.end(),
+                     [file](std::string_view ending) { return file.ends_with(ending); });
+}
+
 void OnSync(const SyncEvent& event) {
   if (History::eager()) return;
   const int64_t level = AnalysisLevel();
@@ -158,6 +167,7 @@ int64_t AnalysisLevel() {
 
 std::string GraphBlock(Analysis analysis, const AnalyzedGraph& graph, int64_t max_frames) {
   const bool compiles = analysis == Analysis::kCompilation;
+  const std::vector<Site> frames = ir::FramesOf(graph.site);
   Block block(compiles ? "Compilation Analysis" : "Execution Analysis");
   block.Line(compiles ? "Compilation Cause" : "Execution Cause")
       .Line(Str("  ", Cause(graph.reason)))
@@ -165,8 +175,8 @@ std::string GraphBlock(Analysis analysis, const AnalyzedGraph& graph, int64_t ma
       .Line(Str("  Graph Hash: ", HashText(graph.hash)))
       .Line(Str("  Number of Graph Inputs: ", graph.inputs))
       .Line(Str("  Number of Graph Outputs: ", graph.outputs))
-      .Line("Python Frame Triggered Execution: ");
-  const std::vector<Site> frames = ir::FramesOf(graph.site);
+      .Line(Str(frames.empty() || !IsCpp(frames[0].file) ? "Python" : "C++",
+                " Frame Triggered Execution: "));
   const auto shown =
       std::min(frames.size(), static_cast<std::size_t>(std::max<int64_t>(max_frames, 0)));
   for (std::size_t i = 0; i < shown; ++i)

@@ -29,8 +29,20 @@ TEST(GraphAnalysisTest, ACompileIsABlock) {
                 "  most likely user code trying to access tensor value before torch_xla.sync\n" +
                 p + "Graph Info: \n" + p + "  Graph Hash: 1f0c2ab4e3a95d11\n" + p +
                 "  Number of Graph Inputs: 3\n" + p + "  Number of Graph Outputs: 1\n" + p +
-                "Python Frame Triggered Execution: \n" + p + "  main (src/train.cc:41)\n" + p +
+                "C++ Frame Triggered Execution: \n" + p + "  main (src/train.cc:41)\n" + p +
                 kDashes + "\n" + p + kEquals + "\n");
+}
+
+TEST(GraphAnalysisTest, ThePlaceIsALineOfPythonOrOfCpp) {
+  for (const auto& [file, language] :
+       {std::pair("train.py", "Python"), {"<stdin>", "Python"}, {"net.hpp", "C++"}}) {
+    const AnalyzedGraph graph{.site = ir::InternSite(file, "f", 1)};
+    EXPECT_THAT(GraphBlock(Analysis::kExecution, graph, 1),
+                HasSubstr(ir::Str("Execution Analysis: ", language,
+                                  " Frame Triggered Execution: \nExecution Analysis:   f (")));
+  }
+  EXPECT_THAT(GraphBlock(Analysis::kExecution, {}, 1),
+              HasSubstr("Python Frame Triggered Execution"));
 }
 
 TEST(GraphAnalysisTest, ARunIsABlockAndFramesHaveALimit) {

@@ -49,7 +49,8 @@ Looks at saved graphs. FILE is what XLA_SAVE_TENSORS_FILE wrote (lazuli's or tor
 is found by either name), a lazy graph as text, HLO text, or a serialised HloModuleProto if its name ends in .pb. #N is the
 record, from 0; it may be left out where there is one.
 
-  list FILE             a line for each record: number, format, nodes, hash, what asked for it
+  list FILE             a line for each record: number, format, nodes, hash, what asked for it; records in a row that
+                        are equal are one line, "#3 to #12" (--all: a line for each)
   show FILE[#N]         the graph; --format=text (as saved), table, hlo, or svg (by dot, where GraphViz is installed)
   stats FILE[#N]        nodes by op and by scope, inputs and results, what its values take at a time
   diff A[#N] B[#M]      how the two differ, by nodes: the first with both source lines, and counts of the others (--all:
@@ -164,17 +165,26 @@ std::string Line(const SavedNode& node) {
 
 absl::Status List(const Options& options) {
   LAZULI_ASSIGN_OR_RETURN(const SavedFile file, OpenSaved(options.names[0].file));
-  std::string text;
+  std::string text, last;
+  std::size_t first = 0;  // of the records that `last` stands for
+  const auto flush = [&](std::size_t end) {
+    if (first == end) return;
+    text += Str("#", first, end - first > 1 ? Str(" to #", end - 1) : "", "  ", last, "\n");
+    first = end;
+  };
   for (std::size_t i = 0; i < file.records.size(); ++i) {
     const SavedRecord& record = file.records[i];
     const absl::StatusOr<SavedGraph> graph = ReadGraph(record, file.path);
-    text += Str("#", i, "  ", FormatName(record.format), "  ",
-                graph.ok() ? Str(graph->nodes.size(), " nodes") : "not read",
-                record.graph_hash.empty() ? "" : Str("  hash ", record.graph_hash),
-                record.graph_name.empty() ? "" : Str("  ", record.graph_name),
-                record.frames.empty() ? "" : Str("  ", record.frames[0]),
-                graph.ok() ? "" : Str("  (", Message(graph.status()), ")"), "\n");
+    std::string line = Str(FormatName(record.format), "  ",
+                           graph.ok() ? Str(graph->nodes.size(), " nodes") : "not read",
+                           record.graph_hash.empty() ? "" : Str("  hash ", record.graph_hash),
+                           record.graph_name.empty() ? "" : Str("  ", record.graph_name),
+                           record.frames.empty() ? "" : Str("  ", record.frames[0]),
+                           graph.ok() ? "" : Str("  (", Message(graph.status()), ")"));
+    if (options.all || line != last || record.body != file.records[i - 1].body) flush(i);
+    last = std::move(line);
   }
+  flush(file.records.size());
   LAZULI_RETURN_IF_ERROR(Write(options, text));
   return file.torn;
 }

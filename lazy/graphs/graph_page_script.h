@@ -33,7 +33,7 @@ const D = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
 const NAME = 0, OP = 1, SHAPE = 2, IN = 3, PATH = 4, PLACE = 5, ATTRS = 6, LABEL = 7, ROOTS = 8, FRAMES = 9, NOTE = 10;
 const text = i => D.texts[i];
-const W = 168, H = 40, GAP = 22, ROW = 84, MANY = 300, STRIP = 64;
+const W = 168, H = 40, GAP = 22, ROW = 84, MANY = 120, STRIP = 64, LEGIBLE = 0.45;
 const COLOURS = {differs: '#ffb4a8', only: '#cfe8c6', picked: '#e0007a'};
 const element = (tag, content, click) => {
   const e = document.createElement(tag);
@@ -246,10 +246,30 @@ class View {
     for (const b of this.layout.boxes) { x0 = Math.min(x0, b.x); x1 = Math.max(x1, b.x + W); }
     const w = this.div.clientWidth, h = this.div.clientHeight - STRIP, rows = this.layout.rows.length;
     this.zoom = Math.min(1, Math.max(0.02, Math.min(w / (x1 - x0 + 40), h / (rows * ROW + 40))));
-    if (this.zoom < 0.15) this.zoom = 0.5;  // better the beginning than all of nothing
+    if (this.zoom < LEGIBLE) return this.begin();
     this.left = w / 2 - (x0 + x1) / 2 * this.zoom;
     this.top = Math.max(20, (h - rows * ROW * this.zoom) / 2);
     this.draw();
+  }
+  // What is too large to be read as a whole is shown from its beginning: of the first rows the part with the most boxes.
+  begin() {
+    this.zoom = 0.6;
+    const w = this.div.clientWidth, width = w / this.zoom - W - 40;
+    const rows = Math.max(1, Math.floor(((this.div.clientHeight - STRIP) / this.zoom - 40) / ROW));
+    const boxes = this.layout.rows.slice(0, rows).flat().sort((a, b) => a.x - b.x);
+    let best = 0, most = 0;
+    for (let first = 0, last = 0; last < boxes.length; last++) {
+      while (boxes[last].x - boxes[first].x > width) first++;
+      if (last - first + 1 > most) { most = last - first + 1; best = (boxes[first].x + boxes[last].x) / 2; }
+    }
+    this.left = w / 2 - (best + W / 2) * this.zoom;
+    this.top = 24;
+    this.draw();
+  }
+  // How many boxes are to be seen: for tests.
+  seen() {
+    const w = this.div.clientWidth, h = this.div.clientHeight - STRIP, z = this.zoom;
+    return this.layout.boxes.filter(b => b.x * z + this.left > -W * z && b.x * z + this.left < w && b.y * z + this.top > -H * z && b.y * z + this.top < h).length;
   }
   centre(box) {
     if (this.zoom < 0.5) this.zoom = 0.8;
@@ -478,6 +498,8 @@ paint();
 differences();
 all(v => v.paint());
 document.body.dataset.peaks = views.map(v => v.memory.values.length ? `${v.memory.bytes[v.memory.peak]}@${v.graph.nodes[v.memory.peak][NAME]}` : '').join(',');
+document.body.dataset.seen = views.map(v => v.seen()).join(',');
+document.body.dataset.zoom = views.map(v => v.zoom.toFixed(2)).join(',');
 document.body.dataset.boxes = views.map(v => v.layout.boxes.length).join(',');
 document.body.dataset.milliseconds = Math.round(performance.now() - started);
 $('status').textContent = `${document.body.dataset.boxes} boxes; a double click opens and closes scopes`;

@@ -1,7 +1,8 @@
-// lazuli-profile: a profile of a program that runs with LAZULI_PROFILE_SOCKET.
+// lazuli-profile: a profile of a program that runs with LAZULI_PROFILE_SOCKET, and pages of profiles.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -22,11 +23,13 @@ namespace {
 
 using namespace ir;  // NOLINT(google-build-using-namespace): as in tool.cc
 
-constexpr std::string_view kUsage = R"(usage: lazuli-profile SOCKET [options]
+constexpr std::string_view kUsage = R"(usage: lazuli-profile SOCKET|FILE.json [options]
 Takes a profile of the running program that listens on SOCKET: LAZULI_PROFILE_SOCKET=SOCKET ./program
+Makes a page for a browser of a profile that was saved, FILE.html of FILE.json: LAZULI_PROFILE=FILE.json ./program
 
-  --seconds=N           how long (3)
-  -o OUT                write to OUT: FILE.json for Perfetto, FILE.html for a browser; else JSON to standard output
+  --seconds=N           how long, of a running program (3)
+  -o OUT                write to OUT: FILE.json for Perfetto, FILE.html for a browser; else JSON of a running program to
+                        standard output
   --help                print this
 )";
 
@@ -52,10 +55,10 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string_view>& argume
     } else if (options.socket.empty()) {
       options.socket = argument;
     } else {
-      return InvalidArgument("one socket, not ", options.socket, " and ", argument);
+      return InvalidArgument("one socket or file, not ", options.socket, " and ", argument);
     }
   }
-  if (options.socket.empty()) return InvalidArgument("which SOCKET? --help says more");
+  if (options.socket.empty()) return InvalidArgument("which SOCKET or FILE.json? --help says more");
   return options;
 }
 
@@ -90,12 +93,34 @@ absl::StatusOr<std::string> Ask(const Options& options) {
   return answer;
 }
 
+// A page of a file that a program has written.
+absl::Status MakePage(const Options& options) {
+  if (options.socket.ends_with(".gz"))
+    return InvalidArgument(options.socket, ": is compressed; gunzip it first");
+  LAZULI_ASSIGN_OR_RETURN(const std::string trace, ReadAll(options.socket));
+  const bool json = trace.starts_with('{') || trace.starts_with('[');
+  if (!json || trace.find("\"ph\"") == std::string::npos)
+    return InvalidArgument(options.socket, ": is not a profile, which is the JSON of a trace");
+  std::string out = options.out;
+  if (out.empty()) {
+    const std::size_t end =
+        options.socket.ends_with(".json") ? options.socket.size() - 5 : options.socket.size();
+    out = options.socket.substr(0, end) + ".html";
+  }
+  if (!out.ends_with(".html"))
+    return InvalidArgument("-o ", out, ": of a file it makes a page, FILE.html");
+  LAZULI_RETURN_IF_ERROR(WriteTextFile(out, lazy::ProfilePage(options.socket, trace)));
+  std::fprintf(stdout, "%s: a page for a browser\n", out.c_str());
+  return absl::OkStatus();
+}
+
 absl::Status Run(const std::vector<std::string_view>& arguments) {
   if (std::find(arguments.begin(), arguments.end(), "--help") != arguments.end()) {
     std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);
     return absl::OkStatus();
   }
   LAZULI_ASSIGN_OR_RETURN(const Options options, ParseOptions(arguments));
+  if (std::filesystem::is_regular_file(options.socket)) return MakePage(options);
   LAZULI_ASSIGN_OR_RETURN(const std::string trace, Ask(options));
   if (options.out.ends_with(".html"))
     return WriteTextFile(options.out, lazy::ProfilePage(options.socket, trace));

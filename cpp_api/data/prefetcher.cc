@@ -8,6 +8,7 @@
 #include "cpp_api/data/host_array.h"
 #include "lazuli/internal/fail.h"
 #include "lazuli/ops.h"
+#include "lazuli/profiler.h"
 
 namespace lazuli::data {
 
@@ -57,6 +58,7 @@ Batch Prefetcher::Prepare() {
 }
 
 void Prefetcher::Run() {
+  profiler::name_thread("data loader");
   bool more = !AtEnd();
   while (more) {
     Item item;

@@ -210,6 +210,7 @@ void start(const Options& options) {
 }
 void step() { Session::Get().Step(); }
 Profile stop() { return Session::Get().Stop(); }
+void name_thread(const std::string& name) { ir::NameTrack(name, /*device=*/false); }
 bool running() { return Session::Get().running(); }
 Profile current() { return Session::Get().Current(); }
 std::string table(By by, std::int64_t rows) { return current().table(by, rows); }

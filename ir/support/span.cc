@@ -140,10 +140,15 @@ class TrackPlaces {
   struct Place {
     int process, track;
   };
-  TrackPlaces(const std::vector<SpanTrack>& tracks, int process, TraceJson& json) {
+  TrackPlaces(const TakenSpans& taken, int process, TraceJson& json) {
     json.NameProcess(process, "host");
     int next = process + 1;
-    for (const SpanTrack& track : tracks) {
+    for (const SpanRecord& span : taken.spans) {
+      Extent& extent = extents_.try_emplace(span.thread, Extent{span.start_ns, 0}).first->second;
+      extent.end_ns = std::max(extent.end_ns, span.start_ns + span.duration_ns);
+    }
+    for (const SpanTrack& track : taken.tracks) {
+      if (JoinsLane(track)) continue;
       const Place place{track.device ? next++ : process, 2 * static_cast<int>(track.thread)};
       places_[track.thread] = place;
       if (track.device) json.NameProcess(place.process, track.name);
@@ -158,14 +163,38 @@ class TrackPlaces {
     Place place = places_.at(span.thread);
     if (span.label->kind != SpanKind::kRecord) return place;
     ++place.track;
-    if (recorded_.insert(span.thread).second)
+    if (recorded_.insert(place.track).second)
       json.NameTrack(place.process, place.track, Str("recorded by thread ", span.thread));
     return place;
   }
 
  private:
+  struct Extent {
+    int64_t start_ns, end_ns;
+  };
+  struct Lane {
+    uint32_t first;  // the thread whose track it is
+    int64_t end_ns;  // of the last thread's spans
+  };
+  // Threads of one name share the lane of an earlier one that has ended.
+  bool JoinsLane(const SpanTrack& track) {
+    const auto extent = extents_.find(track.thread);
+    if (track.device || track.name.empty() || extent == extents_.end()) return false;
+    std::vector<Lane>& lanes = lanes_[track.name];
+    for (Lane& lane : lanes) {
+      if (lane.end_ns > extent->second.start_ns) continue;
+      lane.end_ns = extent->second.end_ns;
+      places_[track.thread] = places_.at(lane.first);
+      return true;
+    }
+    lanes.push_back({track.thread, extent->second.end_ns});
+    return false;
+  }
+
+  std::map<uint32_t, Extent> extents_;  // by thread
+  std::map<std::string, std::vector<Lane>> lanes_;
   std::map<uint32_t, Place> places_;
-  absl::flat_hash_set<uint32_t> recorded_;
+  absl::flat_hash_set<int> recorded_;  // tracks
 };
 
 // Arrows from queue to run, and how many runs are in flight, by the numbers of the runs.
@@ -310,7 +339,7 @@ int64_t TraceNow() {
 std::vector<SpanRecord> TakeSpans() { return TakeTrace().spans; }
 
 void AppendSpans(const TakenSpans& taken, int process, TraceJson& json) {
-  TrackPlaces places(taken.tracks, process, json);
+  TrackPlaces places(taken, process, json);
   RunArrows arrows;
   for (const SpanRecord& span : taken.spans) {
     const TrackPlaces::Place place = places.Of(span, json);

@@ -175,29 +175,44 @@ function search() {
   if (words.length) $('found').prepend(element('h2', `found ${count}${count > 200 ? ', the first 200' : ''}`));
   document.body.dataset.found = count;
 }
-// The time that slices have of their own, by line.
-function lines() {
+// What a slice counts as: compiling, running on a device, work of the host, waiting.
+const PLACES = {emit: 'compiling', compile: 'compiling', pass: 'compiling', code: 'compiling', run: 'running', thunk: 'running',
+  launch: 'running', wait: 'waiting', queue: 'waiting', record: '', counter: ''};
+const placeOf = s => PLACES[s.e.args?.kind] ?? 'host';
+// The time that slices have of their own, by what `name` gives of one; a row leads to its longest slice.
+function table(title, name, more) {
   const sums = new Map();
   for (const s of slices) {
-    const kind = s.e.args?.kind;
-    if (kind === 'record' || kind === 'wait' || kind === 'queue') continue;
-    const source = s.e.args?.source;
-    if (!source) continue;
-    if (!sums.has(source)) sums.set(source, {time: 0, count: 0, ops: new Set(), longest: s});
-    const sum = sums.get(source);
+    const key = name(s);
+    if (!key) continue;
+    if (!sums.has(key)) sums.set(key, {time: 0, count: 0, more: new Set(), longest: s});
+    const sum = sums.get(key);
     sum.time += s.self; sum.count++;
-    if (s.e.args.op) sum.ops.add(s.e.args.op);
+    if (more(s)) sum.more.add(more(s));
     if (s.self > sum.longest.self) sum.longest = s;
   }
-  const table = document.createElement('table');
-  for (const [source, sum] of [...sums].sort((a, b) => b[1].time - a[1].time).slice(0, 100)) {
+  const rows = document.createElement('table');
+  for (const [key, sum] of [...sums].sort((a, b) => b[1].time - a[1].time).slice(0, 100)) {
     const row = document.createElement('tr');
-    row.append(element('td', milliseconds(sum.time)), element('td', sum.count), element('td', `${source} ${[...sum.ops].slice(0, 4).join(' ')}`));
+    row.append(element('td', milliseconds(sum.time)), element('td', sum.count), element('td', `${key} ${[...sum.more].slice(0, 4).join(' ')}`));
     row.onclick = () => pick(sum.longest, true);
-    table.append(row);
+    rows.append(row);
   }
-  $('lines').append(element('h2', 'time by line, number, ops'), table);
-  document.body.dataset.lines = sums.size;
+  if (sums.size) $('lines').append(element('h2', title), rows);
+  return sums;
+}
+// "net/conv1" of "net/conv1/aten__convolution": the layer; of what lies in none, nothing.
+const layerOf = s => {
+  const scope = s.e.args?.scope ?? '', at = scope.lastIndexOf('/');
+  return placeOf(s) === 'running' && at > 0 ? scope.slice(0, at) : '';
+};
+function tables() {
+  const places = table('time by what it is, number', placeOf, () => '');
+  const layers = table('running, by layer, number, ops', layerOf, s => s.e.args.op);
+  const lines = table('time by line, number, ops', s => placeOf(s) !== 'waiting' && placeOf(s) !== '' ? s.e.args?.source : '', s => s.e.args.op);
+  document.body.dataset.places = [...places.keys()].sort().join(',');
+  document.body.dataset.layers = [...layers.keys()].sort().join(',');
+  document.body.dataset.lines = lines.size;
 }
 
 let drag = null;
@@ -230,7 +245,7 @@ window.addEventListener('resize', () => { resize(); draw(); });
 $('title').textContent = JSON.parse($('title-text').textContent);
 $('status').textContent = slices.length ? `${slices.length.toLocaleString()} slices, ${milliseconds(t1 - t0)}` : 'nothing was collected';
 resize();
-lines();
+tables();
 fit();
 paint();
 document.body.dataset.slices = slices.length;

@@ -94,6 +94,12 @@ class LazuliGraphTest(unittest.TestCase):
         self.assertIn("has 3 records: name one as", self.fails("show", self.folder / "g.txt"))
         self.assertIn("has no record 3: they count from 0 and there are 3", self.fails("show", f"{self.folder}/g.txt#3"))
 
+    def test_equal_records_in_a_row_are_one_line(self):
+        path = self.write("g.txt", record(linear(64)) * 3 + record(linear(37), "3b") + record(linear(64)) * 2)
+        self.assertEqual(self.tool("list", path), "#0 to #2  text  6 nodes  hash 2a  main (train.py:9)\n"
+                         "#3  text  6 nodes  hash 3b  main (train.py:9)\n#4 to #5  text  6 nodes  hash 2a  main (train.py:9)\n")
+        self.assertEqual(len(self.tool("list", path, "--all").splitlines()), 6)
+
     def test_a_table_has_a_row_for_each_node(self):
         path = self.write("g.txt", record(linear()))
         rows = self.tool("show", path, "--format=table").splitlines()
@@ -275,6 +281,17 @@ ENTRY e {
         self.assertIn("after cse", dom)
 
     @unittest.skipIf(chromium.CHROMIUM is None, "there is no chromium to look at pages with (apt-get install chromium)")
+    def test_a_page_of_a_large_step_opens_on_something_to_read(self):
+        # Many parameters at the top, which only the end of a long chain needs: a wide row over a narrow column.
+        lines = [f"  %{i} = f32[8]{{0}} xla::device_data(), device=CPU:0" for i in range(160)]
+        for i in range(160, 700):
+            lines.append(f"  %{i} = f32[8]{{0}} aten::add(%{max(i - 1, 160) if i > 160 else 0}, %{i - 160 if i < 320 else 160})")
+        path = self.write("g.txt", record("IR {\n" + "\n".join(lines) + ", ROOT=0\n}\n"))
+        body, _ = self.page(path)
+        self.assertGreaterEqual(float(body["zoom"]), 0.45)
+        self.assertGreaterEqual(int(body["seen"]), 10)
+
+    @unittest.skipIf(chromium.CHROMIUM is None, "there is no chromium to look at pages with (apt-get install chromium)")
     def test_a_page_of_20000_nodes_is_quick(self):
         lines = ["  %0 = f32[8]{0} xla::device_data(), device=CPU:0"]
         for i in range(1, 20001):
@@ -324,6 +341,19 @@ ENTRY e {
         self.assertIn("<dt>source</dt><dd>train.py:7</dd>", dom)
         self.assertIn("<dt>of its own</dt><dd>8.0 us</dd>", dom)
         self.assertIn("<td>40.0 us</td><td>1</td><td>train.py:9 </td>", dom)
+        self.assertEqual((body["places"], body["layers"]), ("running", "Net/fc"))
+        self.assertIn("<h2>running, by layer, number, ops</h2><table><tr><td>160.0 us</td><td>20</td><td>Net/fc aten__relu</td>", dom)
+
+    @unittest.skipIf(chromium.CHROMIUM is None, "there is no chromium to look at pages with (apt-get install chromium)")
+    def test_a_page_of_a_profile_tells_compiling_from_running(self):
+        events = [{"ph": "X", "pid": 1, "tid": 1, "ts": start, "dur": length, "name": kind, "args": {"kind": kind}}
+                  for kind, start, length in (("sync", 0, 100), ("compile", 10, 80), ("pass", 20, 10), ("run", 200, 50), ("wait", 200, 60))]
+        for event in events[3:4]:
+            event["tid"] = 2
+        body, dom = self.page(self.write("p.json", json.dumps({"traceEvents": events})))
+        self.assertEqual(body["places"], "compiling,host,running,waiting")
+        for time, count, what in (("80.0 us", 2, "compiling"), ("60.0 us", 1, "waiting"), ("50.0 us", 1, "running"), ("20.0 us", 1, "host")):
+            self.assertIn(f"<td>{time}</td><td>{count}</td><td>{what} </td>", dom)
 
     @unittest.skipIf(chromium.CHROMIUM is None, "there is no chromium to look at pages with (apt-get install chromium)")
     def test_a_page_of_20000_slices_is_quick(self):

@@ -87,6 +87,9 @@ LAZULI_API void step();
 // what is recorded and not synced is no part of it.
 LAZULI_API Profile stop();
 LAZULI_API bool running();
+// What the calling thread is called in traces. Threads of one name that run one after the other, as a
+// loader's do from epoch to epoch, share a lane.
+LAZULI_API void name_thread(const std::string& name);
 // The last profile, or what there is so far of the one under way.
 LAZULI_API Profile current();
 

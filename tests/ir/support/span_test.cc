@@ -186,5 +186,29 @@ TEST(AppendSpansTest, WritesTracksSlicesArrowsAndRunsInFlight) {
       "],\"displayTimeUnit\":\"ms\"}\n");
 }
 
+TEST(AppendSpansTest, ThreadsOfOneNameThatFollowEachOtherShareALane) {
+  TraceJson json;
+  AppendSpans({.spans = {{&kSaid, 1, 0, 10, 0},
+                         {&kSaid, 2, 5, 10, 0},
+                         {&kSaid, 3, 20, 10, 0},
+                         {&kSaid, 4, 20, 10, 0}},
+               .tracks = {{.thread = 1, .name = "data loader"},
+                          {.thread = 2, .name = "data loader"},
+                          {.thread = 3, .name = "data loader"},
+                          {.thread = 4, .name = ""}}},
+              5, json);
+  const std::string text = std::move(json).Finish();
+  const auto count = [&](const std::string& part) {
+    std::size_t n = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++n;
+    return n;
+  };
+  EXPECT_EQ(count("\"name\":\"thread_name\",\"args\":{\"name\":\"data loader\"}"), 2U);
+  EXPECT_EQ(count("\"ph\":\"X\",\"pid\":5,\"tid\":2,"), 2U);  // of threads 1 and 3
+  EXPECT_EQ(count("\"ph\":\"X\",\"pid\":5,\"tid\":4,"), 1U);
+  EXPECT_EQ(count("\"ph\":\"X\",\"pid\":5,\"tid\":8,"), 1U);
+}
+
 }  // namespace
 }  // namespace lazuli::ir

@@ -97,7 +97,7 @@ std::uint64_t Tensor::version() const {
   ShapeOf(*this, "version");
   return TensorAccess::Impl(*this)->storage()->version();
 }
-const void* Tensor::data_ptr(SourceLocation loc) const {
+const void* Tensor::const_data_ptr(SourceLocation loc) const {
   return Call(loc, [&] {
     const lazy::Tensor tensor = Defined(*this, "data_ptr");
     const auto* data = static_cast<const std::byte*>(
@@ -108,7 +108,18 @@ const void* Tensor::data_ptr(SourceLocation loc) const {
                                                ir::ByteWidth(tensor.dtype()));
   });
 }
-const void* Tensor::typed_data(DType dtype, SourceLocation loc) const {
+void* Tensor::data_ptr(SourceLocation loc) const {
+  return Call(loc, [&] {
+    const lazy::Tensor tensor = Defined(*this, "data_ptr");
+    lazy::Storage& base = tensor.storage().written();
+    const lazy::Tensor whole{ir::IntrusivePtr<lazy::Storage>(&base)};
+    std::byte* memory = nullptr;
+    while (memory == nullptr) memory = lazy::Context::Lend(base, lazy::ToLiteral(whole));
+    return static_cast<void*>(memory +
+                              lazy::GeometryOf(tensor).offset * ir::ByteWidth(tensor.dtype()));
+  });
+}
+void Tensor::check_dtype(DType dtype, SourceLocation loc) const {
   Call(loc, [&] {
     const ir::Shape& shape = Defined(*this, "data_ptr").shape();
     if (shape.dtype() != Unwrap(dtype)) {
@@ -116,7 +127,6 @@ const void* Tensor::typed_data(DType dtype, SourceLocation loc) const {
           "data_ptr", ir::WrongType("the tensor is ", shape, ", not ", lazuli::to_string(dtype)));
     }
   });
-  return data_ptr(loc);
 }
 void Tensor::check_rank(std::size_t rank, SourceLocation loc) const {
   Call(loc, [&] {

@@ -13,6 +13,7 @@
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/functions.h"
 #include "lazy/ops/op.h"
+#include "lazy/tensor/context.h"
 #include "lazy/tensor/function_scope.h"
 
 namespace lazuli::lazy {
@@ -338,7 +339,12 @@ bool WantsGrad(absl::Span<const Operand> in) {
 uint64_t VersionsOf(absl::Span<const Operand> in) {
   uint64_t sum = 0;
   for (const Operand& x : in) {
-    if (x.tensor() != nullptr && x.tensor()->defined()) sum += x.tensor()->storage().version();
+    if (x.tensor() == nullptr || !x.tensor()->defined()) continue;
+    Storage& storage = x.tensor()->storage();
+    // What the user wrote to lent memory is a version of its own, which recording would find.
+    if (LentMemory::exists.load(std::memory_order_relaxed)) [[unlikely]]
+      Context::Peek(storage);
+    sum += storage.version();
   }
   return sum;
 }

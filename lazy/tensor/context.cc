@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -32,6 +33,8 @@ void NoteView(const Storage& storage) {
   if (internal::knows_tensors.load(std::memory_order_relaxed)) [[unlikely]]
     internal::AddView(storage);
 }
+
+std::size_t Bytes(const Literal& literal) { return static_cast<std::size_t>(literal.byte_size()); }
 
 }  // namespace
 
@@ -167,7 +170,55 @@ Context::Contents Context::PeekLocked(Storage& storage) {
   return {nullptr, {storage.value_.node->CopyWithoutOperands(), storage.value_.index}};
 }
 
+std::byte* Context::Lend(Storage& storage, const Literal& elements) {
+  LentMemory::exists.store(true, std::memory_order_relaxed);
+  while (true) {
+    const IntrusivePtr<Context> owner = OwnerOf(storage);
+    const Lock lock(*owner);
+    if (!owner->Owns(storage)) continue;
+    if (storage.linked_) return nullptr;
+    if (storage.lent_ == nullptr) {
+      storage.lent_ = std::make_unique<LentMemory>(
+          LentMemory{elements.Clone(), elements.Clone(), storage.data_});
+    } else if (storage.lent_->data != storage.data_) {  // an op has written: the same memory again
+      LentMemory& lent = *storage.lent_;
+      std::memcpy(lent.elements.mutable_raw(), elements.raw(), Bytes(elements));
+      lent.seen = elements.Clone();
+      lent.data = storage.data_;
+    }
+    return storage.lent_->elements.mutable_raw();
+  }
+}
+
+void Context::SeeLent(Storage& storage) {
+  if (storage.lent_ == nullptr || !Owns(storage) || storage.linked_) return;
+  LentMemory& lent = *storage.lent_;
+  if (lent.data != storage.data_) return;  // an op has written since
+  if (std::memcmp(lent.elements.raw(), lent.seen.raw(), Bytes(lent.seen)) == 0) return;
+  auto seen = std::make_shared<Literal>(lent.elements.Clone());
+  const backend::Device device = storage.device();
+  lent.data = MakeIntrusive<DataHandle>(
+      ValueOrThrow(device.client->FromHost({seen->raw(), &seen->shape()}, [seen] {}, device)));
+  lent.seen = *seen;
+  storage.data_ = lent.data;
+  storage.value_ = {};
+  storage.version_.fetch_add(1, std::memory_order_release);
+}
+
+void Context::SeeLentAnywhere(Storage& storage) {
+  if (!LentMemory::exists.load(std::memory_order_relaxed)) [[likely]]
+    return;
+  Storage& base = storage.written();
+  while (true) {
+    const IntrusivePtr<Context> owner = OwnerOf(base);
+    const Lock lock(*owner);
+    if (!owner->Owns(base)) continue;
+    return owner->SeeLent(base);
+  }
+}
+
 Context::Contents Context::Peek(Storage& storage) {
+  SeeLentAnywhere(storage);
   while (true) {
     const IntrusivePtr<Context> owner = OwnerOf(storage);
     const Lock lock(*owner);
@@ -234,6 +285,7 @@ void Context::LockWithValues(std::optional<Lock>& lock, absl::Span<Storage* cons
       values[i] = {};
       foreign[i] = {};
       if (storages[i] == nullptr) continue;
+      SeeLentAnywhere(*storages[i]);
       sources[i] = IsCurrent(*storages[i]) ? storages[i] : &storages[i]->written();
       if (!Owns(*sources[i])) foreign[i] = ValueOrThrow(ContentsOf(*sources[i]));
     }

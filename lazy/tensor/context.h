@@ -33,6 +33,7 @@
 #include "lazy/tensor/engine.h"
 #include "lazy/tensor/history.h"
 #include "lazy/tensor/leaves.h"
+#include "lazy/tensor/lent_memory.h"
 #include "lazy/tensor/storage.h"
 #include "lazy/tensor/view.h"
 
@@ -101,6 +102,9 @@ class Context : public RefCounted<Context> {
   static Contents Peek(Storage& storage);
   // The same after a sync of the context that the storage is pending in.
   absl::StatusOr<Contents> ContentsOf(Storage& storage);
+  // Memory with the elements of a storage that is no view, for the user to write to; null if the
+  // storage is pending (again). `elements` is what it holds.
+  static std::byte* Lend(Storage& storage, const Literal& elements);
   // A new storage with the same elements; no copy is made, since elements are never changed but
   // replaced.
   StoragePtr Snapshot(Storage& storage);
@@ -111,6 +115,8 @@ class Context : public RefCounted<Context> {
   Value ValueOf(Storage& storage, SiteId site) {
     if (!Owns(storage)) [[unlikely]]
       return {};
+    if (LentMemory::exists.load(std::memory_order_relaxed)) [[unlikely]]
+      SeeLent(storage.written());
     if (storage.view_ != nullptr && !IsCurrent(storage)) [[unlikely]]
       return Rederived(storage, site);
     if (!storage.value_ && !MakeLeaf(storage, site)) [[unlikely]]
@@ -202,6 +208,11 @@ class Context : public RefCounted<Context> {
   // The leaf for the storage's data; false without any, which is how a storage is for the moment
   // between being taken over and being overwritten.
   static bool MakeLeaf(Storage& storage, SiteId site);
+  // Under the lock: what the user has written to lent memory of a storage of this context becomes
+  // its elements.
+  void SeeLent(Storage& storage);
+  // The same without the lock, of a storage of any context, or of the one that it is a view of.
+  static void SeeLentAnywhere(Storage& storage);
   // This context's leaf for what a storage of another one holds.
   Value LeafFor(const Storage& storage, const Contents& contents, SiteId site);
   // Whose the storage is now, kept alive.

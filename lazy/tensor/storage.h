@@ -20,6 +20,7 @@
 namespace lazuli::lazy {
 
 class Context;
+struct LentMemory;
 class View;
 
 class Storage : public RefCounted<Storage> {
@@ -60,7 +61,8 @@ class Storage : public RefCounted<Storage> {
   // result's.
   const DataHandle* replaced_ = nullptr;
   std::shared_ptr<const std::string> name_;
-  bool linked_ = false;  // in the context's list of pending storages
+  std::unique_ptr<LentMemory> lent_;  // null unless the user has a pointer to write to
+  bool linked_ = false;               // in the context's list of pending storages
   Storage* previous_ = nullptr;
   Storage* next_ = nullptr;
 };

@@ -18,6 +18,14 @@ std::atomic<uint64_t> next_sequence{1};
 LAZULI_FAST_THREAD_LOCAL bool draining = false;
 LAZULI_FAST_THREAD_LOCAL const GradNode* dead = nullptr;
 
+// The version of what an op records that uses the storage now: what the user wrote to lent memory
+// is part of it.
+uint64_t VersionSeen(Storage& storage) {
+  if (LentMemory::exists.load(std::memory_order_relaxed)) [[unlikely]]
+    Context::Peek(storage);
+  return storage.version();
+}
+
 }  // namespace
 
 TensorImpl::TensorImpl(StoragePtr storage)
@@ -231,7 +239,7 @@ const PackHook* PackScope::Current() { return pack_hook; }
 
 SavedTensor::SavedTensor(const Tensor& tensor, bool is_result)
     : storage_(tensor.impl()->storage()),
-      version_(tensor.storage().version()),
+      version_(VersionSeen(tensor.storage())),
       is_result_(is_result) {
   if (tensor.impl()->is_inference()) [[unlikely]] {
     throw StatusError(FailedPrecondition(

@@ -217,7 +217,7 @@ void BindTensor(py::module_& module) {
           [](const Tensor& x) {
             const Caller caller;
             const py::gil_scoped_release release;
-            return reinterpret_cast<std::uintptr_t>(x.data_ptr());
+            return reinterpret_cast<std::uintptr_t>(x.const_data_ptr());
           },
           "The address of the first element, until somebody writes; syncs.")
       .def_property_readonly(

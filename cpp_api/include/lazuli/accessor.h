@@ -4,56 +4,64 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "lazuli/int_list.h"
 
 namespace lazuli {
 
-// Elements in row-major order that others own.
+// Elements at strides that others own.
 template <class T, std::size_t N>
 class AccessorView {
  public:
-  AccessorView(const T* data, const std::int64_t* sizes) : data_(data), sizes_(sizes) {}
+  AccessorView(T* data, const std::int64_t* sizes, const std::int64_t* strides)
+      : data_(data), sizes_(sizes), strides_(strides) {}
+  T* data() const { return data_; }
   std::int64_t size(std::size_t dim) const { return sizes_[dim]; }
+  std::int64_t stride(std::size_t dim) const { return strides_[dim]; }
   // Positions are not checked.
   decltype(auto) operator[](std::int64_t i) const {
-    if constexpr (N == 1) {
-      return static_cast<const T&>(data_[i]);
-    } else {
-      std::int64_t stride = 1;
-      for (std::size_t d = 1; d < N; ++d) stride *= sizes_[d];
-      return AccessorView<T, N - 1>(data_ + i * stride, sizes_ + 1);
-    }
+    T* const at = data_ + i * strides_[0];
+    if constexpr (N == 1)
+      return static_cast<T&>(*at);
+    else
+      return AccessorView<T, N - 1>(at, sizes_ + 1, strides_ + 1);
   }
 
  private:
-  const T* data_;
-  const std::int64_t* sizes_;
+  T* data_;
+  const std::int64_t *sizes_, *strides_;
 };
 
-// The same, and their owner. Copies share them.
+// The same, which keeps the elements. Copies share them.
 template <class T, std::size_t N>
 class TensorAccessor {
-  static_assert(!std::is_same_v<T, bool>, "read bool elements with to_vector<bool>()");
-
  public:
-  TensorAccessor(std::vector<T> elements, Dims sizes)
-      : held_(std::make_shared<const Held>(Held{std::move(elements), std::move(sizes)})) {}
+  // `owner` keeps the memory at `data`.
+  template <class Owner>
+  TensorAccessor(T* data, Dims sizes, Dims strides, Owner owner)
+      : held_(std::make_shared<const Held<Owner>>(
+            Held<Owner>{{std::move(sizes), std::move(strides)}, std::move(owner)})),
+        data_(data) {}
+  T* data() const { return data_; }
   std::int64_t size(std::size_t dim) const { return held_->sizes[dim]; }
   const Dims& sizes() const { return held_->sizes; }
+  std::int64_t stride(std::size_t dim) const { return held_->strides[dim]; }
+  const Dims& strides() const { return held_->strides; }
   decltype(auto) operator[](std::int64_t i) const {
-    return AccessorView<T, N>(held_->elements.data(), held_->sizes.data())[i];
+    return AccessorView<T, N>(data_, held_->sizes.data(), held_->strides.data())[i];
   }
 
  private:
-  struct Held {
-    std::vector<T> elements;
-    Dims sizes;
+  struct Layout {
+    Dims sizes, strides;
   };
-  std::shared_ptr<const Held> held_;
+  template <class Owner>
+  struct Held : Layout {
+    Owner owner;
+  };
+  std::shared_ptr<const Layout> held_;
+  T* data_;
 };
 
 }  // namespace lazuli

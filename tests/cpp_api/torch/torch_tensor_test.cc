@@ -1,4 +1,5 @@
 // Tensors as programs for LibTorch write them; values by PyTorch's definitions.
+#include <cstring>
 #include <sstream>
 #include <vector>
 
@@ -102,6 +103,133 @@ TEST(TorchTensorTest, OperatorsAreThoseOfPython) {
   x *= x;
   x ^= 1;
   EXPECT_THAT(Floats(x), ElementsAre(17, 65, 24));
+}
+
+TEST(TorchTensorTest, ElementsAreWrittenOnTheHost) {
+  torch::Tensor x = torch::zeros({2, 3});
+  float* const data = x.data_ptr<float>();
+  data[1] = 5;
+  const torch::Tensor twice = x * 2;  // recorded before the next write
+  data[1] = 7;
+  EXPECT_THAT(Floats(twice), ElementsAre(0, 10, 0, 0, 0, 0));
+  EXPECT_THAT(Floats(x), ElementsAre(0, 7, 0, 0, 0, 0));
+  EXPECT_EQ(x.data_ptr<float>(), data);
+  auto a = x.accessor<float, 2>();
+  a[1][2] = 3;
+  EXPECT_EQ(a.data()[5], 3);
+  EXPECT_EQ(x.sum().item(), 10);
+  x += 1;  // ends it, until the pointer is asked for again
+  EXPECT_THAT(Floats(x), ElementsAre(1, 8, 1, 1, 1, 4));
+  EXPECT_EQ(x.data_ptr<float>()[1], 8);
+  EXPECT_EQ(x.data_ptr<float>(), data);
+}
+
+TEST(TorchTensorTest, WhatIsWrittenOnTheHostIsSeenThroughViews) {
+  torch::Tensor x = torch::zeros({2, 2}), column = x.select(1, 1), other = x.clone();
+  EXPECT_EQ(column.sum().item(), 0);
+  const std::vector<float> row{4, 5};
+  std::memcpy(x[1].data_ptr(), row.data(), 2 * sizeof(float));
+  EXPECT_THAT(Floats(x), ElementsAre(0, 0, 4, 5));
+  EXPECT_THAT(Floats(column), ElementsAre(0, 5));
+  column.accessor<float, 1>()[0] = 9;
+  EXPECT_THAT(Floats(x), ElementsAre(0, 9, 4, 5));
+  EXPECT_THAT(Floats(column + 0), ElementsAre(9, 5));
+  EXPECT_THAT(Floats(other), ElementsAre(0, 0, 0, 0));
+  torch::Tensor number = torch::full({1}, 2, torch::kLong);
+  number.data_ptr<int64_t>()[0] = 6;
+  EXPECT_EQ(number.item<int64_t>(), 6);
+  torch::Tensor truth = torch::zeros({2}, torch::kBool);
+  truth.data_ptr<bool>()[1] = true;
+  EXPECT_EQ(truth.to(torch::kInt).sum().item<int>(), 1);
+}
+
+TEST(TorchTensorTest, LessonsOfTheHostAreUsedInTraining) {
+  torch::Tensor w = torch::ones({2}).requires_grad_(), x = torch::zeros({2});
+  for (int step = 1; step <= 3; ++step) {
+    float* const data = x.data_ptr<float>();
+    data[0] = static_cast<float>(step);
+    data[1] = 1;
+    (w * x).sum().backward();
+    EXPECT_THAT(Floats(w.grad()), ElementsAre(step, 1));
+    w.mutable_grad() = torch::Tensor();
+    lazuli::mark_step();
+  }
+  EXPECT_EQ(torch::ones(2).const_data_ptr<float>()[1], 1);
+}
+
+TEST(TorchTensorTest, FunctionsWriteToTensors) {
+  const torch::Tensor x = torch::tensor({1.0, 2.0}), y = torch::tensor({3.0, 5.0});
+  torch::Tensor out = torch::empty(0);
+  EXPECT_TRUE(torch::add_out(out, x, y).is_same(out));
+  EXPECT_THAT(Floats(out), ElementsAre(4, 7));
+  torch::mul_out(out, x, y);
+  EXPECT_THAT(Floats(out), ElementsAre(3, 10));
+  torch::Tensor values = torch::empty(0), indices = torch::empty(0, torch::kLong);
+  torch::sort_out(values, indices, torch::tensor({2.0, 1.0}));
+  EXPECT_THAT(Floats(values), ElementsAre(1, 2));
+  EXPECT_THAT(Floats(indices), ElementsAre(1, 0));
+  torch::Tensor whole = torch::zeros({2}, torch::kLong);
+  EXPECT_ERROR(kInvalidArgument, "add_out: the result is f32, out is s64",
+               torch::add_out(whole, x, y));
+  EXPECT_ERROR(kFailedPrecondition,
+               "exp_out: has no gradient; detach() what requires one, or call it under NoGrad",
+               torch::exp_out(out, torch::ones(1).requires_grad_()));
+  torch::Tensor undefined;
+  EXPECT_ERROR(kInvalidArgument, "exp_out: out is an undefined tensor",
+               torch::exp_out(undefined, x));
+}
+
+TEST(TorchTensorTest, ListsOfSizesStay) {
+  const torch::IntArrayRef sizes = torch::ones({2, 3}).sizes(), braces = {4, 5};
+  EXPECT_EQ(torch::zeros(sizes).numel(), 6);
+  EXPECT_EQ(torch::zeros(torch::IntArrayRef({2, 2})).numel(), 4);
+  EXPECT_EQ(braces.vec(), (std::vector<int64_t>{4, 5}));
+  EXPECT_EQ(braces.slice(1).size(), 1U);
+  EXPECT_EQ(Text(sizes), "[2, 3]");
+  const std::vector<int> numbers{1, 2};
+  EXPECT_EQ(torch::ArrayRef<int>(numbers).back(), 2);
+}
+
+TEST(TorchTensorTest, NumbersAndVectorsAreTensors) {
+  EXPECT_EQ(torch::tensor(5).dtype(), torch::kLong);
+  EXPECT_EQ(torch::tensor(std::vector<int>{1, 2}).dtype(), torch::kLong);
+  EXPECT_EQ(torch::tensor(std::vector<std::uint8_t>{1, 255}).dtype(), torch::kByte);
+  EXPECT_EQ(torch::tensor(std::vector<std::int16_t>{1}).dtype(), torch::kShort);
+  EXPECT_EQ(torch::tensor(torch::ones(1).item()).dtype(), torch::kFloat);
+  EXPECT_EQ(torch::tensor(1.5, torch::kF64).item(), 1.5);
+}
+
+TEST(TorchTensorTest, OneIndexNeedsNoBraces) {
+  torch::Tensor x = torch::arange(6).view({3, 2});
+  EXPECT_THAT(Floats(x.index(torch::tensor({2, 0}))), ElementsAre(4, 5, 0, 1));
+  EXPECT_THAT(Floats(x.index(x > 3)), ElementsAre(4, 5));
+  EXPECT_THAT(Floats(x.index(1)), ElementsAre(2, 3));
+  EXPECT_THAT(Floats(x.index(torch::indexing::Slice(1, 2))), ElementsAre(2, 3));
+  x.index_put_(x > 3, 0);
+  EXPECT_EQ(x.sum().item(), 6);
+}
+
+TEST(TorchTensorTest, ResizesAndPads) {
+  const torch::Tensor x = torch::arange(4, torch::kFloat).view({1, 1, 2, 2});
+  EXPECT_THAT(Floats(torch::upsample_nearest2d(x, torch::IntArrayRef({4, 2}))),
+              ElementsAre(0, 1, 0, 1, 2, 3, 2, 3));
+  EXPECT_THAT(Floats(torch::upsample_bilinear2d(x, torch::IntArrayRef({2, 3}), true)),
+              ElementsAre(0, 0.5, 1, 2, 2.5, 3));
+  EXPECT_EQ(torch::upsample_nearest1d(x[0], std::nullopt, std::vector<double>{3}).size(2), 6);
+  EXPECT_THAT(Floats(torch::replication_pad2d(x, {1, 0, 0, 0})), ElementsAre(0, 0, 1, 2, 2, 3));
+  EXPECT_THAT(Floats(torch::reflection_pad1d(x[0], {1, 0})), ElementsAre(1, 0, 1, 3, 2, 3));
+  EXPECT_EQ(torch::constant_pad_nd(x, {1, 1}, 2).sum().item(), 14);
+  const auto [rows, inverse, counts] =
+      torch::unique_dim(torch::tensor({{3, 4}, {1, 2}, {3, 4}}), 0, true, true, true);
+  EXPECT_THAT(Floats(rows), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Floats(inverse), ElementsAre(1, 0, 1));
+  EXPECT_THAT(Floats(counts), ElementsAre(1, 2));
+}
+
+TEST(TorchTensorTest, WhatMadeATensorIsPrinted) {
+  const torch::Tensor x = torch::ones(1).requires_grad_();
+  EXPECT_EQ(Text(x.grad_fn()), "none");
+  EXPECT_EQ(Text((x * 2).grad_fn()), "MulBackward0");
 }
 
 TEST(TorchTensorTest, ElementsAreReadOnTheHost) {

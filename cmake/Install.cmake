@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lazuli)
-install(TARGETS lazuli EXPORT lazuliTargets COMPONENT lazuli)
+install(TARGETS lazuli libtorch EXPORT lazuliTargets COMPONENT lazuli)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/cpp_api/include/lazuli DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 install(DIRECTORY ${LAZULI_GENERATED}/include/lazuli DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

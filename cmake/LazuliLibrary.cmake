@@ -112,6 +112,14 @@ function(lazuli_combine)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp_api/include>
     $<BUILD_INTERFACE:${LAZULI_GENERATED}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  # For programs with LibTorch's own headers: <torch/torch.h>.
+  add_library(libtorch INTERFACE)
+  add_library(lazuli::libtorch ALIAS libtorch)
+  target_link_libraries(libtorch INTERFACE lazuli)
+  target_include_directories(libtorch INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp_api/include/lazuli/libtorch>
+    $<BUILD_INTERFACE:${LAZULI_GENERATED}/include/lazuli/libtorch>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/lazuli/libtorch>)
   # Installed, a shared library needs none of them; those of an archive are found by lazuliConfig.cmake.
   target_link_libraries(lazuli PRIVATE $<BUILD_INTERFACE:${third_party}>)
   set(LAZULI_THIRD_PARTY ${third_party} PARENT_SCOPE)

@@ -11,6 +11,10 @@ layers (cpp_api/nn/layers.txt):
   python/src/layers_*.cc    the layers of Python
   docs/functions.md         the page
 
+and what derives from cpp_api/libtorch_headers.txt:
+
+  include/lazuli/libtorch   LibTorch's headers, each of which is torch/torch.h or an #error
+
     tools/generate_functions.py ROOT OUT
 
 Files of OUT that would not change are left alone, those that no row gives are removed. Prints what was read, for the build
@@ -20,9 +24,11 @@ docs/adding_a_function.md describes the rows. A template is the header itself wi
 
   @functions NAME...    the declarations of these files, by section
   @using NAMESPACE      using-declarations of the rows that list the namespace as a form
+  @names                using-declarations of the functions that are in no namespace
   @methods              declarations of the methods (in the class Tensor)
   @inplace              declarations of the forms in place (likewise)
   @inplace_functions    the forms in place as functions: relu_(x)
+  @out_functions        functions that write their results to tensors: add_out(out, x, y)
   @definitions          declarations of the definitions, in lazuli::lazy
   @layer NAME           a layer's comment, its options, and its class up to forward()
   @function_layers      the layers that are functions
@@ -37,9 +43,12 @@ import sys
 
 from functions.cpp import forms, functions, layers
 from functions.headers import header
+from functions.libtorch import sub_header
 from functions.page import page
 from functions.python import layer_units, python_index, python_unit
 from functions.rows import LAYERS, ROWS, TEMPLATES, check, parse_layers, read
+
+SUB_HEADERS = "cpp_api/libtorch_headers.txt"
 
 
 def outputs(root):
@@ -53,6 +62,9 @@ def outputs(root):
         for template in sorted((root / source).rglob("*.h.in")):
             path = template.relative_to(root / source).as_posix().removesuffix(".in")
             files[f"{target}/{path}"] = header(template.read_text(encoding="utf-8"), families, sections)
+    for line in lines_of(root / SUB_HEADERS):
+        path, _, instead = line.partition(": ")
+        files[f"include/lazuli/libtorch/{path}"] = sub_header(path, instead)
     files["cpp_api/src/functions.cc"] = functions(families)
     files["cpp_api/src/forms.cc"] = forms(families)
     for family in families:
@@ -64,6 +76,12 @@ def outputs(root):
     return files
 
 
+def lines_of(path):
+    """The lines of a table but for comments; none if it is not there."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else ()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def inputs(root):
     """What a build has to watch: files, and the folders in which one may appear."""
     yield root / "tools/generate_functions.py"
@@ -71,6 +89,7 @@ def inputs(root):
     yield root / ROWS
     yield from sorted((root / ROWS).glob("*.txt"))
     yield root / LAYERS
+    yield root / SUB_HEADERS
     yield from (root / f"lazy/ops/{kind}.def" for kind in ("unary", "binary", "compare"))
     for source in TEMPLATES:
         yield from sorted((root / source).rglob("*.h.in"))

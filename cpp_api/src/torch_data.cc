@@ -27,7 +27,7 @@ TensorData::TensorData(const std::vector<TensorData>& rows, SourceLocation loc) 
 
 Tensor TensorData::Make(const TensorOptions& options, SourceLocation loc) const {
   const DType natural = kind_ == kIsBool ? kBool : kind_ == kIsInteger ? kInt64 : default_dtype();
-  const DType dtype = options.dtype().value_or(natural);
+  const DType dtype = options.dtype().value_or(dtype_.value_or(natural));
   const Device device = options.device().value_or(Device());
   Tensor made;
   if (kind_ != kIsFloat) {

@@ -3,7 +3,7 @@
 from functions.cpp import (
     comment, definition_declaration, function_declaration, function_layer, in_place_declaration, layer_class, method_declaration)
 from functions.libtorch import (
-    in_place_function, prefixed, torch_function_options, torch_layer, torch_loss, torch_loss_options, torch_row_options, with_tensor_options)
+    in_place_function, out_function, prefixed, torch_function_options, torch_layer, torch_loss, torch_loss_options, torch_row_options, with_tensor_options)
 
 
 def header(template, families, sections=()):
@@ -23,12 +23,16 @@ def header(template, families, sections=()):
             lines.pop()
         elif word == "using":
             lines += sorted(f"using {row.cpp_name};" for row in rows if arguments[0] in row.forms)
+        elif word == "names":
+            lines += sorted({f"using {row.cpp_name};" for row in rows if not row.namespace and not row.only_method})
         elif word == "methods":
             lines += [method_declaration(row) for row in rows if "method" in row.forms]
         elif word == "inplace":
             lines += [in_place_declaration(row) for row in rows if "inplace" in row.forms]
         elif word == "inplace_functions":
             lines += [in_place_function(row) for row in rows if "inplace" in row.forms]
+        elif word == "out_functions":
+            lines += [line for row in rows for line in out_function(row)]
         elif word == "layer":
             lines += next(layer_class(layer) for section in sections for layer in section.rows if layer.name == arguments[0])
         elif word == "function_layers":

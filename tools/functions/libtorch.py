@@ -1,5 +1,7 @@
 """The rows under LibTorch's names: options that are built, layers, losses."""
 
+import re
+
 from functions.rows import LOC, Parameter, cpp_default, type_of
 from functions.text import WIDTH, pascal, wrapped
 
@@ -14,7 +16,7 @@ def with_tensor_options(row):
     *kept, dtype, device = parameters
     made = ["options.dtype()" if dtype.type == "DType?" else f"options.dtype().value_or({cpp_default('DType', dtype.default)})",
             "options.device()" if device.type == "Device?" else "options.device().value_or(Device())"]
-    lines = [f"using lazuli::{row.name};"]
+    lines = []
     for given in ([], generator) if generator else ([],):
         passed = [*(p.name for p in kept), *made, *(p.name if given else "{}" for p in generator), "loc"]
         head = wrapped(f"inline Tensor {row.name}(", [*(p.declared(defaults=False) for p in [*kept, *given]),
@@ -29,6 +31,35 @@ def prefixed(row):
     name = f"{row.namespace}_{row.name}"
     head = wrapped(f"inline {row.cpp_result} {name}(", [*(p.declared() for p in row.parameters), *line], ") {")
     return f"{head}\n" + wrapped(f"  return {row.cpp_name}(", [*(p.name for p in row.parameters), *passed], ");") + "\n}"
+
+
+def out_function(row):
+    """The function that writes its result, or both of them, to tensors: add_out(out, x, y)."""
+    results = row.result.count("Tensor")
+    if row.namespace not in ("", "linalg", "special") or row.only_method or "view" in row.forms or "?" in row.result or \
+            "[]" in row.result or results not in (1, 2) or any(p.type.rstrip("?") in ("DType", "Device") for p in row.parameters):
+        return []
+    names, line = [p.name for p in row.parameters], []
+    loc = next((f"{p.name}.loc()" for p in row.parameters if p.type == "Operand"), "SourceLocation::current()")
+    if row.takes_line:
+        names, line, loc = [*names, "loc"], [LOC], "loc"
+    name = f"{row.namespace}_{row.name}_out" if row.namespace else f"{row.name}_out"
+    taken = [*(p.declared() for p in row.parameters), *line]
+    if results == 1:
+        head = wrapped(f"inline Tensor& {name}(", ["Tensor& out", *taken], ") {")
+        return [f"{head}\n" + wrapped(f'  return internal::WriteOut("{name}", out, {row.cpp_name}(', names, f"), {loc});") + "\n}"]
+    first, second = re.findall(r"Tensor (\w+)", row.result)
+    outs = [f"{first}_out", f"{second}_out"]
+    head = wrapped(f"inline std::tuple<Tensor&, Tensor&> {name}(", [*(f"Tensor& {out}" for out in outs), *taken], ") {")
+    return [f"{head}\n" + wrapped(f"  const auto [first_result, second_result] = {row.cpp_name}(", names, ");") + "\n" +
+            wrapped("  return {", [f'internal::WriteOut("{name}", {out}, {result}, {loc})'
+                                   for out, result in zip(outs, ("first_result", "second_result"), strict=True)], "};") + "\n}"]
+
+
+def sub_header(path, instead):
+    """A header of LibTorch, which stands for torch/torch.h, or says what to do instead."""
+    note = f"// LibTorch's {path} (cpp_api/libtorch_headers.txt).\n#pragma once\n\n"
+    return note + (f'#error "{path}: {instead}"\n' if instead else "#include <torch/torch.h>\n")
 
 
 def in_place_function(row):
@@ -115,7 +146,7 @@ def pretty_print(layer):
         printed.sort(key=lambda p: PRINTED_LAST.index(p.name) if p.name in PRINTED_LAST else -1)
     digits = [c for c in layer.name if c in "123"]
     dims = digits[0] if digits else "2" if layer.name in ("Fold", "Unfold") else "0"
-    lines = ["  void pretty_print(std::ostream& os) const {", f'    LayerText text(os, "{layer.name}", {dims});']
+    lines = ["  void pretty_print(std::ostream& os) const override {", f'    LayerText text(os, "{layer.name}", {dims});']
     for p in printed:
         called = torch_name(layer.name, p.name)
         usual = "options.kernel_size()" if p.name == "stride" and "ool" in layer.name else "0" if p.name.endswith("padding") else "1"
@@ -171,10 +202,18 @@ def torch_layer(layer):
         holder = [wrapped(f"{explicit}{name}(", declared, ")", "  "), wrapped(f"    : {name}(", [given, *located], ") {}", "  "),
                   wrapped(f"{name}(", [f"const {name}Options& o", *loc], ")  // NOLINT: implicit", "  "),
                   wrapped(f"    : LayerHolder(std::make_shared<{name}Impl>(", ["o", *located], ")) {}", "  ")]
-    return [*lines, f"class {name}Impl : public {base} {{", " public:", *made, *pretty_print(layer), *with_indices(layer),
+    return [*lines, f"class {name}Impl : public {base} {{", " public:", *made, *named_forward(layer), *pretty_print(layer),
+            *with_indices(layer),
             *([f"  const {name}Options options;"] if layer.arguments else []), "};",
             f"class {name} : public LayerHolder<{name}Impl> {{", " public:", "  using LayerHolder::LayerHolder;", *holder,
             *torch_call(layer), *(EMBEDDING if name == "Embedding" else EMBEDDING_BAG if name == "EmbeddingBag" else []), "};"]
+
+
+def named_forward(layer):
+    """What the layer records has its name, called by -> or not."""
+    return [wrapped("Tensor forward(", [*(p.declared() for p in layer.takes), LOC], ") const {", "  "),
+            f'    const NameScope scope = enter("{layer.name}");',
+            f"    return lazuli::nn::{layer.name}::forward({', '.join([*(p.name for p in layer.takes), 'loc'])});", "  }"]
 
 
 def with_indices(layer):
@@ -234,11 +273,19 @@ EMBEDDING_BAG = ["""  static EmbeddingBag from_pretrained(const Tensor& embeddin
 WRITTEN_OPTIONS = {"AdaptiveAvgPool2d", "LeakyReLU", "RReLU", "LogSoftmax", "Softmax", "Softmax2d", "Upsample", "cross_entropy", "mse_loss", "nll_loss"}
 
 
+# LibTorch's names of options of functions, where they are not those of the loss.
+FUNCTION_OPTIONS = {"KLDivLossOptions": "KLDivFuncOptions", "BCELossOptions": "BinaryCrossEntropyFuncOptions",
+                    "BCEWithLogitsLossOptions": "BinaryCrossEntropyWithLogitsFuncOptions",
+                    "MultiLabelMarginLossOptions": "MultilabelMarginLossFuncOptions",
+                    "MultiLabelSoftMarginLossOptions": "MultilabelSoftMarginLossFuncOptions"}
+
+
 def function_with_options(cpp_name, options, layer, tensors):
     """`using` of the function, which another one of its name would hide, and the one that takes options of a layer, or of a loss."""
     name = cpp_name.split("::")[-1]
     passed = ", ".join([*(p.name for p in tensors), "loc"])
-    return [f"using {options.removesuffix('Options')}FuncOptions = {options};" if not options.startswith("KLDiv") else f"using KLDivFuncOptions = {options};",
+    func = FUNCTION_OPTIONS.get(options, options.removesuffix("Options") + "FuncOptions")
+    return [f"using {func} = {options};",
             f"using {cpp_name};", f"template <std::same_as<{options}> O>",
             wrapped(f"Tensor {name}(", [*(p.declared() for p in tensors), "const O& o", LOC], ") {"),
             f"  return {layer}(o)->forward({passed});", "}"]
@@ -256,7 +303,7 @@ def torch_function_options(layer, rows):
 
 # Functions whose options are no layer's, and which tensors they take in a row behind those that have no default.
 OPTIONS_OF_THEIR_OWN = {"batch_norm": {"running_mean", "running_var"}, "conv1d": (), "conv3d": (), "conv_transpose1d": (), "conv_transpose2d": (),
-                        "conv_transpose3d": (), "embedding": (), "embedding_bag": (), "grid_sample": (), "group_norm": (),
+                        "conv_transpose3d": (), "embedding": (), "embedding_bag": (), "grid_sample": (), "group_norm": (), "instance_norm": (),
                         "layer_norm": (), "max_unpool1d": (), "max_unpool2d": (), "max_unpool3d": ()}
 
 

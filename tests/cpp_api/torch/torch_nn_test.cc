@@ -456,6 +456,109 @@ TEST(TorchModuleTest, AppliesAFunctionToAllModules) {
                   testing::StartsWith("unregister_module: there is no \"norm\" (torch_nn_test")));
 }
 
+TEST(TorchModuleTest, ModulesAreFoundByTheirClass) {
+  torch::nn::Sequential net(torch::nn::Linear(2, 3), torch::nn::BatchNorm1d(3), Net(3));
+  int norms = 0;
+  for (const auto& module : net->modules(/*include_self=*/false)) {
+    if (dynamic_cast<torch::nn::BatchNorm1dImpl*>(module.get()) != nullptr) ++norms;
+    if (const auto linear = std::dynamic_pointer_cast<torch::nn::LinearImpl>(module))
+      torch::nn::init::constant_(linear->weight, 2);
+  }
+  EXPECT_EQ(norms, 1);
+  EXPECT_EQ(net[0]->as<torch::nn::Linear>()->weight.sum().item(), 12);
+  const torch::nn::Module& constant = *net;
+  EXPECT_EQ(constant.as<torch::nn::Sequential>(), net.get());
+  EXPECT_EQ(constant.as<torch::nn::Linear>(), nullptr);
+  std::vector<std::string> names;
+  net->apply([&](const std::string& name, torch::nn::Module&) { names.push_back(name); });
+  EXPECT_THAT(names, ElementsAre("", "0", "1", "2", "2.first", "2.second"));
+  int modules = 0;
+  net->apply([&](const torch::nn::Module&) { ++modules; });
+  EXPECT_EQ(modules, 6);
+  for (auto& p : net->named_parameters())
+    if (p.key() == "2.scale") p.value().detach().fill_(7);
+  EXPECT_EQ(net->at<NetImpl>(2).scale.item(), 7);
+  EXPECT_EQ(net->ptr<NetImpl>(2)->scale.item(), 7);
+}
+
+struct AddsImpl : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& y) { return ++calls, x + y; }
+  int calls = 0;
+};
+TORCH_MODULE(Adds);
+struct Halves : torch::nn::Module {
+  std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& x) {
+    return {x.slice(0, 0, 1), x.slice(0, 1, 2)};
+  }
+};
+
+TEST(TorchModuleTest, SequentialsPassOnWhatTheyAreGiven) {
+  const Adds adds;
+  torch::nn::Sequential net(adds, torch::nn::ReLU(), std::make_shared<Halves>());
+  const torch::Tensor x = torch::tensor({1.0, -3.0});
+  const auto [first, second] =
+      net->forward<std::tuple<torch::Tensor, torch::Tensor>>(x, torch::tensor({1.0, 1.0}));
+  EXPECT_EQ(first.item(), 2);
+  EXPECT_EQ(second.item(), 0);
+  EXPECT_EQ(adds->calls, 1);  // the module itself, and no copy of it
+  torch::Tensor y = torch::ones(2);
+  const torch::nn::Sequential layers{torch::nn::ReLU(), torch::nn::Tanh()};
+  for (auto& module : *layers) y = module.forward<>(y);
+  EXPECT_NEAR(y[0].item(), 0.7615942, 1e-6);
+  EXPECT_ERROR(kInvalidArgument, "AnyModule: forward() of AddsImpl does not take 1 tensor",
+               net->forward(x));
+  EXPECT_ERROR(kInvalidArgument, "AnyModule: forward() returns another type",
+               torch::nn::AnyModule(Halves()).forward(x));
+  EXPECT_ERROR(kFailedPrecondition, "an AnyModule that is empty is used",
+               torch::nn::AnyModule().forward(x));
+}
+
+TEST(TorchModuleTest, AParameterIsReplacedInItsModule) {
+  torch::nn::Linear layer(2, 1);
+  layer->weight = torch::ones({1, 2});
+  layer->bias = torch::zeros(1);
+  EXPECT_EQ(layer(torch::tensor({{3.0, 4.0}})).item(), 7);
+}
+
+TEST(TorchModuleTest, LayersMayBeLazulis) {
+  struct Mixed : torch::nn::Module {
+    Mixed() {
+      own = register_module("own", lazuli::nn::Linear(2, 2));
+      attention = register_module("attention", torch::nn::MultiheadAttention(2, 1));
+    }
+    lazuli::nn::Linear own{1, 1};
+    torch::nn::MultiheadAttention attention{nullptr};
+  } net;
+  EXPECT_EQ(net.parameters().size(), 6U);
+  EXPECT_NE(net.children()[0]->as<lazuli::nn::Linear>(), nullptr);
+  EXPECT_EQ(net.children()[1]->as<torch::nn::MultiheadAttention>(), net.attention.get());
+}
+
+TEST(TorchModuleTest, FunctionsOfLossesAndDropoutsHaveLibTorchsOptions) {
+  namespace F = torch::nn::functional;
+  const torch::Tensor p = torch::tensor({0.5, 0.25}), y = torch::tensor({1.0, 0.0});
+  EXPECT_NEAR(
+      F::binary_cross_entropy(p, y, F::BinaryCrossEntropyFuncOptions().reduction(torch::kSum))
+          .item(),
+      0.9808293, 1e-6);
+  EXPECT_NEAR(
+      F::binary_cross_entropy_with_logits(
+          torch::zeros(2), y,
+          F::BinaryCrossEntropyWithLogitsFuncOptions().pos_weight(torch::tensor({3.0, 1.0})))
+          .item(),
+      1.3862944, 1e-6);
+  torch::Tensor x = torch::ones({1, 4, 2});
+  EXPECT_TRUE(F::dropout2d(x, F::Dropout2dFuncOptions().p(0.5)).is_same(x) ||
+              torch::equal(F::dropout2d(x, F::Dropout2dFuncOptions().p(0.5)), x));
+  EXPECT_EQ(
+      F::alpha_dropout(x, F::AlphaDropoutFuncOptions().p(1).training(true).inplace(true)).sizes(),
+      x.sizes());
+  EXPECT_NEAR(F::instance_norm(torch::tensor({{{1.0, 3.0}}}),
+                               F::InstanceNormFuncOptions().weight(torch::tensor({2.0})))[0][0][1]
+                  .item(),
+              2, 1e-4);
+}
+
 struct CopiedImpl : torch::nn::Cloneable<CopiedImpl> {
   CopiedImpl() { reset(); }
   void reset() override {

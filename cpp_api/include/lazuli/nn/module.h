@@ -51,6 +51,12 @@ class Parameter : public Tensor {
   Parameter(Parameter&&) noexcept = default;
   Parameter& operator=(const Parameter&) = default;
   Parameter& operator=(Parameter&&) noexcept = default;
+  // The member is another tensor, with which forward() computes; what the module has registered stays
+  // (Module::replace).
+  Parameter& operator=(const Tensor& tensor) {
+    static_cast<Tensor&>(*this) = tensor;
+    return *this;
+  }
 };
 
 class LAZULI_API Module {

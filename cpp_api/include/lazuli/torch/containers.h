@@ -25,8 +25,7 @@ class ModuleListImpl : public Module {
   }
   void pretty_print(std::ostream& os) const override { os << "torch::nn::ModuleList"; }
   void push_back(HeldModule module, LAZULI_LOC) {
-    lazuli::nn::Module::register_module(std::to_string(size()), *module, loc);
-    Keep(std::to_string(size()), module);
+    Register(std::to_string(size()), module, loc);
     modules_.push_back(std::move(module));
   }
   template <class Container>
@@ -41,7 +40,7 @@ class ModuleListImpl : public Module {
     return modules_[i];
   }
   const HeldModule& ptr(std::size_t i) const { return (*this)[i]; }
-  // Throws Error(kInvalidArgument) if the module is no T.
+  // Throws Error(kInvalidArgument) if the module is not a T.
   template <class T>
   T& at(std::size_t i) const {
     if (T* const module = (*this)[i].template as<T>()) return *module;
@@ -115,8 +114,7 @@ class ModuleDictImpl : public Module, public ItemsByName<HeldModule> {
   explicit ModuleDictImpl(const Items& modules) { update(modules); }
   void pretty_print(std::ostream& os) const override { os << "torch::nn::ModuleDict"; }
   void insert(const std::string& name, const HeldModule& module, LAZULI_LOC) {
-    lazuli::nn::Module::register_module(name, *module, loc);
-    Keep(name, module);
+    Register(name, module, loc);
     items_.emplace_back(name, module);
   }
   void update(const Items& modules, LAZULI_LOC) {
@@ -134,7 +132,7 @@ class ModuleDictImpl : public Module, public ItemsByName<HeldModule> {
   void clear(LAZULI_LOC) {
     for (const std::string& name : keys()) pop(name, loc);
   }
-  // Throws Error(kInvalidArgument) if the module is no T.
+  // Throws Error(kInvalidArgument) if the module is not a T.
   template <class T>
   T& at(const std::string& name) const {
     if (T* const module = (*this)[name].template as<T>()) return *module;

@@ -64,6 +64,14 @@ struct BatchTransform {
   virtual Output apply_batch(Input batch) = 0;
 };
 
+// What makes one batch of examples, and a function that does.
+template <class T, class Batch = std::vector<T>>
+using Collation = BatchTransform<Batch, T>;
+template <class Input, class Output>
+struct BatchLambda;
+template <class T, class Batch = std::vector<T>>
+using Collate = BatchLambda<Batch, T>;
+
 // From example to example.
 template <class Input, class Output>
 struct Transform : BatchTransform<std::vector<Input>, std::vector<Output>> {
@@ -157,8 +165,7 @@ template <class Source, class Transform>
 class MapDataset;
 
 // What gives a batch for indices. map() gives it with a transform, which is applied to each batch.
-template <class Self, class Batch = std::vector<Example<>>,
-          class Request = std::span<const std::size_t>>
+template <class Self, class Batch = std::vector<Example<>>, class Request = ArrayRef<std::size_t>>
 class BatchDataset {
  public:
   using SelfType = Self;
@@ -183,7 +190,7 @@ class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
  public:
   using ExampleType = SingleExample;
   virtual ExampleType get(std::size_t index) = 0;
-  std::vector<ExampleType> get_batch(std::span<const std::size_t> indices) override {
+  std::vector<ExampleType> get_batch(ArrayRef<std::size_t> indices) override {
     std::vector<ExampleType> batch;
     batch.reserve(indices.size());
     for (const std::size_t i : indices) batch.push_back(get(i));
@@ -199,7 +206,7 @@ class MapDataset
   using TransformType = Transform;
   MapDataset(Source source, Transform transform)
       : source_(std::move(source)), transform_(std::move(transform)) {}
-  typename Transform::OutputBatchType get_batch(std::span<const std::size_t> indices) override {
+  typename Transform::OutputBatchType get_batch(ArrayRef<std::size_t> indices) override {
     return transform_.apply_batch(source_.get_batch(indices));
   }
   std::optional<std::size_t> size() const override { return source_.size(); }

@@ -128,6 +128,33 @@ Tensor dropout(Tensor x, const O& o, LAZULI_LOC) {
   return o.inplace() ? x.dropout_(o.p(), loc) : lazuli::dropout(x, o.p(), loc);
 }
 
+// The other dropouts, which have the same options.
+using Dropout2dFuncOptions = DropoutFuncOptions;
+using Dropout3dFuncOptions = DropoutFuncOptions;
+using AlphaDropoutFuncOptions = DropoutFuncOptions;
+using FeatureAlphaDropoutFuncOptions = DropoutFuncOptions;
+using lazuli::alpha_dropout;
+using lazuli::feature_alpha_dropout;
+inline Tensor Dropped(Tensor x, const Tensor& y, bool inplace, SourceLocation loc) {
+  return inplace ? x.copy_(y, loc) : y;
+}
+template <std::same_as<DropoutFuncOptions> O>
+Tensor dropout2d(const Tensor& x, const O& o, LAZULI_LOC) {
+  return Dropped(x, feature_dropout(x, o.p(), o.training(), loc), o.inplace(), loc);
+}
+template <std::same_as<DropoutFuncOptions> O>
+Tensor dropout3d(const Tensor& x, const O& o, LAZULI_LOC) {
+  return dropout2d(x, o, loc);
+}
+template <std::same_as<DropoutFuncOptions> O>
+Tensor alpha_dropout(const Tensor& x, const O& o, LAZULI_LOC) {
+  return Dropped(x, lazuli::alpha_dropout(x, o.p(), o.training(), loc), o.inplace(), loc);
+}
+template <std::same_as<DropoutFuncOptions> O>
+Tensor feature_alpha_dropout(const Tensor& x, const O& o, LAZULI_LOC) {
+  return Dropped(x, lazuli::feature_alpha_dropout(x, o.p(), o.training(), loc), o.inplace(), loc);
+}
+
 struct SoftmaxFuncOptions {
   SoftmaxFuncOptions(std::int64_t dim) : dim_(dim) {}  // NOLINT: implicit
   LAZULI_OPTION(SoftmaxFuncOptions, std::int64_t, dim, 0)

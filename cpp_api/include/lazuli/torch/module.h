@@ -11,6 +11,7 @@
 #include <ostream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -126,156 +127,48 @@ concept Holder = requires(const H& h) {
   *h;
 };
 
-class Parent;
-class HeldModule;
+class Module;
+template <class M>
+class ForeignModule;
+// A class of modules: LibTorch's, or one of lazuli's own.
+template <class M>
+concept ModuleClass = std::derived_from<M, Module> || std::derived_from<M, lazuli::nn::Module>;
+template <ModuleClass M>
+struct Found;
 
-// The module's line, and those of the modules in it below.
-inline void PrintTree(std::ostream& os, const HeldModule& module, const std::string& indent = "");
-
-// A module of any type in a container or in another module: a pointer to it, which as<T>() gives if it is a T. A T is a
-// class of modules, or a holder, which stands for the class it holds.
-class HeldModule {
+// A pointer to a module in a container or in another module; copies point to the same module, but
+// for those that clone() makes. A module of lazuli's own class is held by a ForeignModule.
+class HeldModule : public std::shared_ptr<Module> {
  public:
   template <Holder H>
   HeldModule(const H& holder) : HeldModule(holder.ptr()) {}  // NOLINT(google-explicit-constructor)
-  template <std::derived_from<lazuli::nn::Module> M>
+  template <ModuleClass M>
   HeldModule(std::shared_ptr<M> module)  // NOLINT(google-explicit-constructor)
-      : module_(module.get()),
-        type_(&typeid(M)),
-        object_(std::move(module)),
-        print_([](std::ostream& os, const void* object) {
-          if constexpr (requires(const M& m) { m.pretty_print(os); })
-            static_cast<const M*>(object)->pretty_print(os);
-          else
-            os << lazuli::nn::Module::kind_of(typeid(M));
-        }),
-        copy_(CopyOf<M>()) {
-    if constexpr (std::derived_from<M, Parent>) parent_ = static_cast<M*>(object_.get());
-  }
-  template <std::derived_from<lazuli::nn::Module> M>
+      : shared_ptr(Found<M>::AsModule(std::move(module))), copy_(Found<M>::Copier()) {}
+  template <ModuleClass M>
   HeldModule(M module)  // NOLINT(google-explicit-constructor)
       : HeldModule(std::make_shared<M>(std::move(module))) {}
-  // The same module, but for that which clone() makes.
   HeldModule(const HeldModule& other)
-      : HeldModule(lazuli::nn::internal::CloneScope::Active() && other.copy_ != nullptr
-                       ? other.copy_(other.object_.get())
-                       : HeldModule(other, Share())) {}
+      : shared_ptr(lazuli::nn::internal::CloneScope::Active() && other.copy_ != nullptr
+                       ? other.copy_(other)
+                       : static_cast<const shared_ptr&>(other)),
+        copy_(other.copy_) {}
   HeldModule(HeldModule&&) noexcept = default;
   HeldModule& operator=(const HeldModule&) = default;
   HeldModule& operator=(HeldModule&&) noexcept = default;
   ~HeldModule() = default;
-
-  // Null if the module is no T.
-  template <Holder T>
-  typename T::ContainedType* as() const {
-    return as<typename T::ContainedType>();
-  }
-  template <std::derived_from<lazuli::nn::Module> T>
-  T* as() const {
-    return *type_ == typeid(T) ? static_cast<T*>(object_.get()) : nullptr;
-  }
-  const std::type_info& type_info() const { return *type_; }
-  const HeldModule* operator->() const { return this; }
-  lazuli::nn::Module& operator*() const { return *module_; }
-  const HeldModule& ptr() const { return *this; }
-  std::vector<Tensor> parameters() const { return module_->parameters(); }
-  void train(bool on = true) const { module_->train(on); }
-  void eval() const { module_->eval(); }
-  bool is_training() const { return module_->is_training(); }
-  void pretty_print(std::ostream& os) const { print_(os, object_.get()); }
-  // As it prints, without the modules in it.
-  std::string name() const {
-    std::ostringstream text;
-    pretty_print(text);
-    return text.str();
-  }
-  // Those registered in it, by name.
-  inline const OrderedDict<std::string, HeldModule>& named_children() const;
+  // Null if the module is not a T.
+  template <class T>
+  auto* as() const;
 
  private:
-  struct Share {};
-  HeldModule(const HeldModule& other, Share)
-      : module_(other.module_),
-        type_(other.type_),
-        object_(other.object_),
-        print_(other.print_),
-        copy_(other.copy_),
-        parent_(other.parent_) {}
-
-  using Copy = HeldModule (*)(const void* object);
-  // Null of what is not to be copied: an abstract class.
-  template <class M>
-  static Copy CopyOf() {
-    if constexpr (std::copy_constructible<M>)
-      return [](const void* object) {
-        return HeldModule(std::make_shared<M>(*static_cast<const M*>(object)));
-      };
-    else
-      return nullptr;
-  }
-
-  lazuli::nn::Module* module_;
-  const std::type_info* type_;
-  std::shared_ptr<void> object_;
-  void (*print_)(std::ostream& os, const void* object);
-  Copy copy_;
-  const Parent* parent_ = nullptr;  // the module, if it knows its children
+  // Null if modules of the class are not copied: an abstract one.
+  std::shared_ptr<Module> (*copy_)(const std::shared_ptr<Module>& module);
 };
 
-// What knows the modules in it with their types.
-class Parent {
- public:
-  using Children = OrderedDict<std::string, HeldModule>;
-  const Children& named_children() const { return children_; }
-  std::vector<HeldModule> children() const {
-    std::vector<HeldModule> all;
-    for (const auto& [name, child] : children_) all.push_back(child);
-    return all;
-  }
+class Module : public lazuli::nn::Module, public std::enable_shared_from_this<Module> {
+  using Core = lazuli::nn::Module;
 
- protected:
-  void Keep(const std::string& name, HeldModule child) { children_.insert(name, std::move(child)); }
-  void Drop(const std::string& name) {
-    if (children_.contains(name)) children_.erase(name);
-  }
-
- private:
-  Children children_;
-};
-inline const Parent::Children& HeldModule::named_children() const {
-  static const Parent::Children none;
-  return parent_ == nullptr ? none : parent_->named_children();
-}
-inline void PrintTree(std::ostream& os, const HeldModule& module, const std::string& indent) {
-  module.pretty_print(os);
-  if (module.named_children().empty()) return;
-  os << "(\n";
-  for (const auto& [name, child] : module.named_children()) {
-    os << indent << "  (" << name << "): ";
-    PrintTree(os, child, indent + "  ");
-    os << '\n';
-  }
-  os << indent << ')';
-}
-inline std::ostream& operator<<(std::ostream& os, const HeldModule& module) {
-  PrintTree(os, module);
-  return os;
-}
-template <Holder H>
-std::ostream& operator<<(std::ostream& os, const H& holder) {
-  PrintTree(os, holder);
-  return os;
-}
-// Of a module as it is: *net.
-template <class M>
-  requires std::derived_from<M, lazuli::nn::Module> && (!std::same_as<M, HeldModule>)
-std::ostream& operator<<(std::ostream& os, const M& module) {
-  // It is only looked at while this prints.
-  PrintTree(os, std::shared_ptr<M>(const_cast<M*>(&module), [](M*) {}));
-  return os;
-}
-
-class Module : public lazuli::nn::Module, public Parent {
  public:
   Module() = default;
   explicit Module(std::string name) : name_(std::move(name)) {}
@@ -283,10 +176,8 @@ class Module : public lazuli::nn::Module, public Parent {
   Module& operator=(const Module&) = default;
   virtual ~Module() = default;
   // The one it was made with, else that of its class.
-  std::string name() const {
-    if (!name_.empty()) return name_;
-    return held_ ? held_->name() : lazuli::nn::Module::kind_of(typeid(*this));
-  }
+  std::string name() const { return name_.empty() ? Core::kind_of(typeid(*this)) : name_; }
+  // What is printed of it: one line, without the modules in it.
   virtual void pretty_print(std::ostream& os) const { os << name(); }
 
   const std::string& given_name() const { return name_; }
@@ -294,21 +185,18 @@ class Module : public lazuli::nn::Module, public Parent {
   // Each returns what it registers: a holder, a shared pointer or a module.
   template <Holder H>
   H register_module(const std::string& name, H holder, LAZULI_LOC) {
-    lazuli::nn::Module::register_module(name, *holder, loc);
-    Keep(name, holder);
+    Register(name, holder, loc);
     return holder;
   }
-  template <std::derived_from<lazuli::nn::Module> M>
+  template <ModuleClass M>
   std::shared_ptr<M> register_module(const std::string& name, std::shared_ptr<M> module,
                                      LAZULI_LOC) {
-    lazuli::nn::Module::register_module(name, *module, loc);
-    Keep(name, module);
+    Register(name, module, loc);
     return module;
   }
-  template <std::derived_from<lazuli::nn::Module> M>
+  template <ModuleClass M>
   M register_module(const std::string& name, M module, LAZULI_LOC) {
-    lazuli::nn::Module::register_module(name, module, loc);
-    Keep(name, module);
+    Register(name, module, loc);
     return module;
   }
   // Another module in the place of one that is registered.
@@ -319,25 +207,98 @@ class Module : public lazuli::nn::Module, public Parent {
   }
   // Throws Error(kNotFound).
   void unregister_module(const std::string& name, LAZULI_LOC) {
-    if (!lazuli::nn::Module::unregister(name))
+    if (!Core::unregister(name))
       throw Error(ErrorCode::kNotFound, "unregister_module: there is no \"" + name + "\" (" +
                                             SiteScope::place(loc) + ")");
-    Drop(name);
+    if (children_.contains(name)) children_.erase(name);
   }
   Tensor register_parameter(const std::string& name, const Tensor& value, bool requires_grad = true,
                             LAZULI_LOC) {
-    return lazuli::nn::Module::register_parameter(name, value, requires_grad, loc);
+    return Core::register_parameter(name, value, requires_grad, loc);
   }
   Tensor register_buffer(const std::string& name, const Tensor& value, LAZULI_LOC) {
-    return lazuli::nn::Module::register_buffer(name, value, loc);
+    return Core::register_buffer(name, value, loc);
   }
-  // Without those of the modules in it, unless recurse.
+
+  // --- what is in it. Unless `recurse`, without that of the modules in it.
+  std::vector<Tensor> parameters() const { return Core::parameters(); }
+  std::vector<Tensor> parameters(bool recurse) const { return named_parameters(recurse).values(); }
   OrderedDict<std::string, Tensor> named_parameters(bool recurse = true) const {
-    OrderedDict<std::string, Tensor> found;
-    for (const auto& [name, tensor] : lazuli::nn::Module::named_parameters()) {
-      if (recurse || name.find('.') == std::string::npos) found.insert(name, tensor);
+    return Chosen(Core::named_parameters(), recurse);
+  }
+  std::vector<Tensor> buffers() const { return Core::buffers(); }
+  std::vector<Tensor> buffers(bool recurse) const { return named_buffers(recurse).values(); }
+  OrderedDict<std::string, Tensor> named_buffers(bool recurse = true) const {
+    return Chosen(Core::named_buffers(), recurse);
+  }
+  std::vector<std::shared_ptr<Module>> children() const {
+    std::vector<std::shared_ptr<Module>> all;
+    for (const auto& [name, child] : children_) all.push_back(child);
+    return all;
+  }
+  OrderedDict<std::string, std::shared_ptr<Module>> named_children() const {
+    OrderedDict<std::string, std::shared_ptr<Module>> all;
+    for (const auto& [name, child] : children_) all.insert(name, child);
+    return all;
+  }
+  // All modules in this one, by name, from the outermost; unless it is left out, this one is the
+  // first, under the prefix.
+  OrderedDict<std::string, std::shared_ptr<Module>> named_modules(const std::string& prefix = "",
+                                                                  bool include_self = true) const {
+    OrderedDict<std::string, std::shared_ptr<Module>> all;
+    if (include_self) all.insert(prefix, Shared());
+    Collect(prefix, all);
+    return all;
+  }
+  std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const {
+    return named_modules("", include_self).values();
+  }
+  // Calls the function with this module and with all modules in it, from the outermost. It takes
+  // what is one of these, by reference or as a shared pointer, and may take its name before.
+  template <class F>
+  void apply(const F& function, const std::string& prefix = "") const {
+    for (auto& [name, module] : named_modules(prefix)) {
+      if constexpr (std::invocable<const F&, Module&>)
+        function(*module);
+      else if constexpr (std::invocable<const F&, const std::string&, Module&>)
+        function(name, *module);
+      else if constexpr (std::invocable<const F&, const std::shared_ptr<Module>&>)
+        function(module);
+      else
+        function(name, module);
     }
-    return found;
+  }
+  // This module if it is a T, else null: as<Linear>() or as<LinearImpl>().
+  template <Holder T>
+  typename T::ContainedType* as() {
+    return as<typename T::ContainedType>();
+  }
+  template <Holder T>
+  const typename T::ContainedType* as() const {
+    return as<typename T::ContainedType>();
+  }
+  template <ModuleClass T>
+  T* as() {
+    return Found<T>::In(this);
+  }
+  template <ModuleClass T>
+  const T* as() const {
+    return Found<T>::In(const_cast<Module*>(this));
+  }
+
+  // --- training mode, of this and of all modules in it
+  virtual void train(bool on = true) {
+    Core::train(on);
+    for (const auto& [name, child] : children_) child->train(on);
+  }
+  void eval() { train(false); }
+  bool is_training() const { return Core::is_training(); }
+
+  // --- its state. What lazuli's modules have is written out: a layer has two of them as bases.
+  std::int64_t num_parameters() const { return Core::num_parameters(); }
+  StateDict state_dict() const { return Core::state_dict(); }
+  LoadReport load_state_dict(const StateDict& state, LoadOptions options = {}, LAZULI_LOC) {
+    return Core::load_state_dict(state, options, loc);
   }
   void save(serialize::OutputArchive& archive, LAZULI_LOC) const {
     archive.write(state_dict(), loc);
@@ -346,71 +307,140 @@ class Module : public lazuli::nn::Module, public Parent {
     load_state_dict(archive.state(), {}, loc);
   }
   // To a device at once, whatever is said.
-  using lazuli::nn::Module::to;
+  void to(const Device& device, LAZULI_LOC) { Core::to(device, loc); }
+  void to(DType dtype, LAZULI_LOC) { Core::to(dtype, loc); }
+  void to(const Device& device, DType dtype, LAZULI_LOC) { Core::to(device, dtype, loc); }
   void to(const Device& device, bool /*non_blocking*/, LAZULI_LOC) { to(device, loc); }
   void to(const Device& device, DType dtype, bool /*non_blocking*/, LAZULI_LOC) {
     to(device, dtype, loc);
   }
-  using lazuli::nn::Module::parameters;
-  // Without those of the modules in it, unless recurse.
-  std::vector<Tensor> parameters(bool recurse) const { return named_parameters(recurse).values(); }
-  OrderedDict<std::string, Tensor> named_buffers() const {
-    return OrderedDict<std::string, Tensor>(lazuli::nn::Module::named_buffers());
-  }
+  void to(DType dtype, bool /*non_blocking*/, LAZULI_LOC) { to(dtype, loc); }
+  void zero_grad(LAZULI_LOC) { Core::zero_grad(loc); }
+  void zero_grad(bool /*set_to_none*/, LAZULI_LOC) { zero_grad(loc); }  // they always go
+  NameScope enter(std::string_view kind) const { return Core::enter(kind); }
 
-  // This module, or what it stands for in apply(), if it is a T: as<Linear>(), or null.
-  template <Holder T>
-  typename T::ContainedType* as() {
-    return as<typename T::ContainedType>();
+ protected:
+  void Keep(const std::string& name, HeldModule child) { children_.insert(name, std::move(child)); }
+  // Registers the module, which has no name here yet.
+  void Register(const std::string& name, const HeldModule& module, SourceLocation loc) {
+    Core::register_module(name, *module, loc);
+    Keep(name, module);
   }
-  template <std::derived_from<lazuli::nn::Module> T>
-  T* as() {
-    if (held_) return held_->as<T>();
-    if constexpr (std::derived_from<T, Module>)
-      return dynamic_cast<T*>(this);
-    else
-      return nullptr;
-  }
-  // Calls the function with all modules in this one, from the innermost, and this one last.
-  void apply(const std::function<void(Module&)>& function) {
-    for (const auto& [name, child] : named_children()) Apply(child, function);
-    function(*this);
-  }
-  // All modules in this one, by name, from the outermost; it is among them under its own name.
-  OrderedDict<std::string, std::shared_ptr<Module>> named_modules(
-      const std::string& prefix = "") const {
-    std::vector<std::pair<std::string, std::shared_ptr<Module>>> all;
-    all.emplace_back(prefix, std::make_shared<Module>(*this));
-    for (const auto& [name, child] : named_children()) Collect(Joined(prefix, name), child, all);
-    return OrderedDict<std::string, std::shared_ptr<Module>>(std::move(all));
-  }
-  std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const {
-    std::vector<std::shared_ptr<Module>> all = named_modules().values();
-    if (!include_self) all.erase(all.begin());
-    return all;
-  }
+  // This one and `core` are one module from now on.
+  void Become(const Core& core) { static_cast<Core&>(*this) = core; }
 
  private:
-  explicit Module(const HeldModule& held)
-      : lazuli::nn::Module(*held), held_(std::make_shared<HeldModule>(held)) {}
-  static std::string Joined(const std::string& prefix, const std::string& name) {
-    return prefix.empty() ? name : prefix + "." + name;
+  friend void PrintTree(std::ostream& os, const Module& module, const std::string& indent);
+  // A pointer that keeps the module alive if a shared pointer owns it.
+  std::shared_ptr<Module> Shared() const {
+    auto* const self = const_cast<Module*>(this);
+    std::shared_ptr<Module> owned = self->weak_from_this().lock();
+    return owned != nullptr ? owned : std::shared_ptr<Module>(std::shared_ptr<void>(), self);
   }
-  static void Apply(const HeldModule& held, const std::function<void(Module&)>& function) {
-    for (const auto& [name, child] : held.named_children()) Apply(child, function);
-    Module module(held);
-    function(module);
+  void Collect(const std::string& prefix,
+               OrderedDict<std::string, std::shared_ptr<Module>>& all) const {
+    for (const auto& [name, child] : children_) {
+      const std::string path = prefix.empty() ? name : prefix + "." + name;
+      all.insert(path, child);
+      child->Collect(path, all);
+    }
   }
-  static void Collect(const std::string& name, const HeldModule& held,
-                      std::vector<std::pair<std::string, std::shared_ptr<Module>>>& all) {
-    all.emplace_back(name, std::make_shared<Module>(Module(held)));
-    for (const auto& [child_name, child] : held.named_children())
-      Collect(Joined(name, child_name), child, all);
+  static OrderedDict<std::string, Tensor> Chosen(
+      const std::vector<std::pair<std::string, Tensor>>& all, bool recurse) {
+    OrderedDict<std::string, Tensor> found;
+    for (const auto& [name, tensor] : all) {
+      if (recurse || name.find('.') == std::string::npos) found.insert(name, tensor);
+    }
+    return found;
   }
 
   std::string name_;
-  std::shared_ptr<const HeldModule> held_;  // what this one stands for; mostly nothing
+  OrderedDict<std::string, HeldModule> children_;
 };
+
+// A module of lazuli's own class among LibTorch's.
+template <class M>
+class ForeignModule : public Module {
+ public:
+  explicit ForeignModule(std::shared_ptr<M> module) : held(std::move(module)) { Become(*held); }
+  void pretty_print(std::ostream& os) const override {
+    if constexpr (requires { held->pretty_print(os); })
+      held->pretty_print(os);
+    else
+      os << lazuli::nn::Module::kind_of(typeid(M));
+  }
+  std::shared_ptr<M> held;
+};
+
+// How a module of class M is found behind a pointer to a Module, and made one.
+template <ModuleClass M>
+struct Found {
+  static constexpr bool kForeign = !std::derived_from<M, Module>;
+  // Null if it is not an M.
+  static M* In(Module* module) {
+    if constexpr (kForeign) {
+      auto* const foreign = dynamic_cast<ForeignModule<M>*>(module);
+      return foreign == nullptr ? nullptr : foreign->held.get();
+    } else {
+      return dynamic_cast<M*>(module);
+    }
+  }
+  static std::shared_ptr<Module> AsModule(std::shared_ptr<M> module) {
+    if constexpr (kForeign)
+      return std::make_shared<ForeignModule<M>>(std::move(module));
+    else
+      return module;
+  }
+  // What copies such a module; null of what is not to be copied: an abstract class.
+  static auto Copier() {
+    std::shared_ptr<Module> (*copy)(const std::shared_ptr<Module>&) = nullptr;
+    if constexpr (std::copy_constructible<M>) {
+      copy = [](const std::shared_ptr<Module>& module) {
+        const M* const original = In(module.get());
+        // A pointer to a base does not know how to copy the rest.
+        if (typeid(*original) != typeid(M)) return module;
+        return AsModule(std::make_shared<M>(*original));
+      };
+    }
+    return copy;
+  }
+};
+
+template <class T>
+auto* HeldModule::as() const {
+  return get()->template as<T>();
+}
+
+// The module's line, and those of the modules in it below.
+inline void PrintTree(std::ostream& os, const Module& module, const std::string& indent = "") {
+  module.pretty_print(os);
+  if (module.children_.empty()) return;
+  os << "(\n";
+  for (const auto& [name, child] : module.children_) {
+    os << indent << "  (" << name << "): ";
+    PrintTree(os, *child, indent + "  ");
+    os << '\n';
+  }
+  os << indent << ')';
+}
+inline std::ostream& operator<<(std::ostream& os, const Module& module) {
+  PrintTree(os, module);
+  return os;
+}
+inline std::ostream& operator<<(std::ostream& os, const HeldModule& module) {
+  return os << *module;
+}
+template <Holder H>
+std::ostream& operator<<(std::ostream& os, const H& holder) {
+  return os << HeldModule(holder);
+}
+
+// A copy of the module with parameters and modules of its own.
+template <ModuleClass M>
+std::shared_ptr<M> Cloned(const M& module, SourceLocation loc) {
+  const lazuli::nn::internal::CloneScope scope(loc);
+  return std::make_shared<M>(module);
+}
 
 // A module that clone() copies: reset() registers parameters and modules anew, which then take the
 // elements of this one's.
@@ -439,33 +469,41 @@ class Cloneable : public Module {
 // class Net, a holder of the class NetImpl.
 #define TORCH_MODULE(Name) TORCH_MODULE_IMPL(Name, Name##Impl)
 
-// What LibTorch's layers have beside lazuli's: L with those, as the class Impl of a layer.
+// A layer of lazuli's, L, as the class Impl of LibTorch's: both bases are one module.
 template <class Impl, class L>
-class LayerWords : public L {
+class LayerWords : public Module, public L {
  public:
-  using L::L;
-  std::string name() const { return HeldModule(Pointer()).name(); }
-  OrderedDict<std::string, Tensor> named_parameters(bool /*recurse*/ = true) const {
-    return OrderedDict<std::string, Tensor>(L::named_parameters());
+  template <class... A>
+    requires std::constructible_from<L, A...>
+  explicit LayerWords(A&&... arguments) : L(std::forward<A>(arguments)...) {
+    Become(static_cast<const L&>(*this));
   }
-  using L::parameters;
-  std::vector<Tensor> parameters(bool /*recurse*/) const { return parameters(); }
-  std::vector<HeldModule> children() const { return {}; }
-  OrderedDict<std::string, Tensor> named_buffers(bool /*recurse*/ = true) const {
-    return OrderedDict<std::string, Tensor>(L::named_buffers());
+  // As it prints.
+  std::string name() const {
+    std::ostringstream text;
+    this->pretty_print(text);
+    return text.str();
   }
-  using L::to;
-  void to(const Device& device, bool /*non_blocking*/, LAZULI_LOC) { to(device, loc); }
-  void save(serialize::OutputArchive& archive, LAZULI_LOC) const {
-    archive.write(this->state_dict(), loc);
-  }
-  void load(serialize::InputArchive& archive, LAZULI_LOC) {
-    this->load_state_dict(archive.state(), {}, loc);
-  }
+  using Module::buffers;
+  using Module::enter;
+  using Module::eval;
+  using Module::is_training;
+  using Module::load_state_dict;
+  using Module::named_buffers;
+  using Module::named_parameters;
+  using Module::num_parameters;
+  using Module::parameters;
+  using Module::register_buffer;
+  using Module::register_module;
+  using Module::register_parameter;
+  using Module::state_dict;
+  using Module::to;
+  using Module::train;
+  using Module::zero_grad;
   // With parameters of its own.
   std::shared_ptr<Impl> clone(const std::optional<Device>& device = std::nullopt,
                               LAZULI_LOC) const {
-    auto copy = std::make_shared<Impl>(lazuli::nn::clone(Own(), loc));
+    auto copy = Cloned(Own(), loc);
     if (device) copy->to(*device, loc);
     return copy;
   }
@@ -478,10 +516,6 @@ class LayerWords : public L {
 
  private:
   const Impl& Own() const { return static_cast<const Impl&>(*this); }
-  // It is only looked at.
-  std::shared_ptr<Impl> Pointer() const {
-    return std::shared_ptr<Impl>(const_cast<Impl*>(&Own()), [](Impl*) {});
-  }
 };
 
 }  // namespace nn

@@ -95,10 +95,13 @@ Tensor BatchNorm::forward(const Tensor& x, SourceLocation loc) const {
     Fail(ErrorCode::kInvalidArgument,
          std::string(name_) + ": takes rank " + ranks + ", not " + std::to_string(x.dim()), loc);
   }
-  const bool training = is_training(), counts = training && num_batches_tracked.defined();
+  // Statistics that a layer had before it was told to track none are read in evaluation alone.
+  const bool training = is_training(), tracks = !training || options_.track_running_stats;
+  const bool counts = training && tracks && num_batches_tracked.defined();
+  const Tensor none, &mean = tracks ? running_mean : none, &variance = tracks ? running_var : none;
   Tensor y = counts && !options_.momentum
                  ? ForwardByMean(x)
-                 : functional::batch_norm(x, running_mean, running_var, weight, bias, training,
+                 : functional::batch_norm(x, mean, variance, weight, bias, training,
                                           options_.momentum.value_or(0), options_.eps);
   if (counts) {
     const NoGrad no_grad;

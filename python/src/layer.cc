@@ -70,7 +70,8 @@ void DefineTensor(py::handle type, const LayerTensor& tensor) {
 
 }  // namespace
 
-void DefineLayer(py::handle type, const std::vector<LayerTensor>& tensors, LayerCloner clone) {
+void DefineLayer(py::handle type, const std::vector<LayerTensor>& tensors,
+                 const LayerFunctions& functions) {
   std::vector<TensorMember> members;
   for (const LayerTensor& tensor : tensors) {
     DefineTensor(type, tensor);
@@ -89,8 +90,13 @@ void DefineLayer(py::handle type, const std::vector<LayerTensor>& tensors, Layer
       },
       py::name("_lend"), py::is_method(type));
   type.attr("_clone") =
-      py::cpp_function([=](py::handle self) { return clone(LayerOf(self, type)); },
+      py::cpp_function([=](py::handle self) { return functions.clone(LayerOf(self, type)); },
                        py::name("_clone"), py::is_method(type));
+  type.attr("_take_settings") = py::cpp_function(
+      [=](py::handle self, py::handle other) {
+        functions.take(LayerOf(self, type), LayerOf(other, type));
+      },
+      py::name("_take_settings"), py::is_method(type));
 }
 
 }  // namespace lazuli::python

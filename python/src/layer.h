@@ -90,9 +90,13 @@ std::vector<LayerTensor> TensorsOf() {
   return tensors;
 }
 
-// Defines the tensors as attributes of the type, and _lend(), _clone().
-using LayerCloner = py::object (*)(const void* layer);
-void DefineLayer(py::handle type, const std::vector<LayerTensor>& tensors, LayerCloner clone);
+// Defines the tensors as attributes of the type, and _lend(), _clone(), _take_settings().
+struct LayerFunctions {
+  py::object (*clone)(const void* layer);
+  void (*take)(void* layer, const void* other);  // all but the tensors and what is registered
+};
+void DefineLayer(py::handle type, const std::vector<LayerTensor>& tensors,
+                 const LayerFunctions& functions);
 
 // A layer made of (P...), with its parameters as attributes. What is not the layer's own is no template:
 // a layer costs half a second of compiling otherwise.
@@ -105,10 +109,18 @@ void BindLayer(py::module_& nn, const char* name, std::string_view parameters, c
           Bound<&Forward<L>>::Describe("forward", "(self, x)", "What calling the layer does."),
           &Bound<&Forward<L>>::Method);
   AddCall(type, &CallLayer<L, &Forward<L>>);
-  DefineLayer(type, TensorsOf<L>(), [](const void* layer) {
+  const auto clone = [](const void* layer) {
     const Caller caller;
     return py::cast(std::make_unique<L>(nn::clone(*static_cast<const L*>(layer))));
-  });
+  };
+  const auto take = [](void* layer, const void* other) {
+    L& self = *static_cast<L*>(layer);
+    L taken = *static_cast<const L*>(other);
+    static_cast<nn::Module&>(taken) = self;
+    for (const LayerTensor& tensor : TensorsOf<L>()) tensor.member(&taken) = tensor.member(&self);
+    self = std::move(taken);
+  };
+  DefineLayer(type, TensorsOf<L>(), {clone, take});
 }
 
 // All of them; generated.

@@ -69,9 +69,7 @@ def finish(module, extras):
         module.to(dtype=extras.get("dtype"), device=extras.get("device"))
     if extras.get("_freeze"):
         module.weight.requires_grad = False
-    for wanted, variant in _VARIANTS.get(module_kind(module), ()):
-        if wanted(extras):
-            module.__class__ = variant_of(type(module), variant)
+    choose_class(module, extras)
 
 
 def module_kind(module):
@@ -87,7 +85,7 @@ def layer_of(kind):
 
 def public_class(kind):
     """The class of which a variant is one."""
-    return next(c for c in kind.__mro__ if "_is_variant" not in vars(c))
+    return next(c for c in kind.__mro__ if "_is_variant" not in vars(c) and issubclass(c, Module))
 
 
 _made = {}
@@ -98,6 +96,83 @@ def variant_of(kind, mixin):
     if (kind, mixin) not in _made:
         _made[kind, mixin] = type(kind.__name__, (mixin, kind), {"_is_variant": True, "__module__": kind.__module__, "__doc__": kind.__doc__})
     return _made[kind, mixin]
+
+
+def choose_class(module, extras=None):
+    """Makes a layer one of the variant that its further arguments ask for, or of its class again; none is given: as they are now."""
+    layer = layer_of(type(module))
+    if layer is None:
+        return
+    extras = settings_of(module) if extras is None else extras
+    variants = [variant for wanted, variant in _VARIANTS.get(layer.__name__, ()) if wanted(extras)]
+    if not variants and "forward" in vars(module):
+        variants = [_OfItself]
+    kind = public_class(type(module))
+    wanted = variant_of(kind, variants[0]) if variants else kind
+    if type(module) is not wanted:
+        module.__class__ = wanted
+
+
+# --- settings that change afterwards
+
+
+def settings_of(module):
+    """What a layer is made of, by PyTorch's names, as its attributes say now."""
+    own = vars(module)
+    made_of = own.get("_made_of", {})
+    return {name: own.get(name, value) for name, value in made_of.items()}
+
+
+def _of_channels(given):
+    return {"num_features": 1, "affine": False}
+
+
+def _of_table(given):
+    row = given["padding_idx"]
+    return {"num_embeddings": 1 if row is None else max(row + 1, -row), "embedding_dim": 1}
+
+
+# By layer: arguments that say what parameters there are, which forward() does not read, and small ones in their place.
+_OF_PARAMETERS = {
+    "BatchNorm1d": _of_channels, "BatchNorm2d": _of_channels, "BatchNorm3d": _of_channels,
+    "Conv2d": lambda given: {"in_channels": given["groups"], "out_channels": given["groups"], "kernel_size": 1, "bias": False},
+    "Embedding": _of_table, "GroupNorm": lambda given: {"num_channels": given["num_groups"], "affine": False},
+    "LayerNorm": lambda _: {"elementwise_affine": False}, "Linear": lambda _: {"in_features": 1, "out_features": 1, "bias": False},
+    "PReLU": lambda _: {"num_parameters": 1, "init": 0.0}, "RMSNorm": lambda _: {"elementwise_affine": True}}
+
+
+# By layer: attributes that PyTorch's has from its base, and the layer of which they are arguments.
+_OF_OTHERS = {"ReLU6": (("min_val", "max_val"), "Hardtanh")}
+
+
+def is_setting(module, name):
+    """Whether an attribute is an argument of a layer of C++ that its forward() reads."""
+    made_of = vars(module).get("_made_of", ())
+    names, other = _OF_OTHERS.get(module_kind(module), ((), None))
+    if name in names:
+        raise _C.InvalidArgumentError(f"{module_kind(module)}: {name} is fixed; {other} takes it")
+    return name in made_of and name not in small_of(module, made_of)
+
+
+def small_of(module, settings):
+    of_parameters = _OF_PARAMETERS.get(module_kind(module))
+    return of_parameters(settings) if of_parameters else {}
+
+
+def change(module, name, value):
+    """Lets a layer compute with another value of an argument. Nothing changes where its constructor refuses the value."""
+    settings = {**settings_of(module), name: value}
+    state = _C.get_rng_state()
+    try:
+        other, extras = module._like({**settings, **small_of(module, settings)})
+    finally:
+        _C.set_rng_state(state)
+    module._take_settings(other)
+    choose_class(module, extras)
+
+
+class _OfItself:
+    """A layer whose object has a forward() of its own."""
 
 
 class _WithIndices:
@@ -121,9 +196,13 @@ class _Sized:
         return F.adaptive_avg_pool2d(x, self.output_size)
 
 
+def _row(sizes):
+    return sizes if isinstance(sizes, (tuple, list)) else ()
+
+
 # By layer: when a variant is meant, and which.
 _VARIANTS = {
-    "AdaptiveAvgPool2d": [(lambda given: "size" in given, _Sized)],
+    "AdaptiveAvgPool2d": [(lambda given: "size" in given or None in _row(given.get("output_size")), _Sized)],
     "Embedding": [(lambda given: given.get("max_norm") is not None or given.get("scale_grad_by_freq"), _Limited)],
     "MaxPool2d": [(lambda given: given.get("return_indices"), _WithIndices)]}
 

@@ -79,8 +79,9 @@ class Convolution(Module):
         if self.padding == "valid":
             return [(0, 0)] * self._rank
         if self.padding == "same":
-            return [(d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
-        return [(p, p) for p in self.padding]
+            reach = [d * (k - 1) for d, k in zip(_tuple(self.dilation, self._rank), self.weight.shape[2:], strict=True)]
+            return [(r // 2, r - r // 2) for r in reach]
+        return [(p, p) for p in _tuple(self.padding, self._rank)]
 
     def extra_repr(self):
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
@@ -98,7 +99,8 @@ class Convolution(Module):
             mode = {"zeros": "constant"}.get(self.padding_mode, self.padding_mode)
             x = F.pad(x, [p for low, high in reversed(pad) for p in (low, high)], mode)
             pad = [(0, 0)] * self._rank
-        return self._function(x, self.weight, self.bias, self.stride, tuple(low for low, _ in pad), self.dilation, self.groups)
+        stride, dilation = (_tuple(n, self._rank) for n in (self.stride, self.dilation))
+        return self._function(x, self.weight, self.bias, stride, tuple(low for low, _ in pad), dilation, self.groups)
 
 
 @_public
@@ -142,8 +144,8 @@ class TransposedConvolution(Convolution):
         n = self._rank
         wanted, sizes = list(output_size)[-n:], x.shape[-n:]
         least = [(size - 1) * s - 2 * p + d * (k - 1) + 1 for size, s, p, d, k in
-                 zip(sizes, self.stride, self.padding, self.dilation, self.kernel_size, strict=True)]
-        if any(not low <= size < low + s for size, low, s in zip(wanted, least, self.stride, strict=True)):
+                 zip(sizes, *(_tuple(kept, n) for kept in (self.stride, self.padding, self.dilation, self.kernel_size)), strict=True)]
+        if any(not low <= size < low + s for size, low, s in zip(wanted, least, _tuple(self.stride, n), strict=True)):
             raise _C.InvalidArgumentError(f"{type(self).__name__}: an output size of {tuple(wanted)} is none of {tuple(sizes)}; "
                                           f"the least is {tuple(least)}")
         return tuple(size - low for size, low in zip(wanted, least, strict=True))
@@ -224,8 +226,8 @@ _kept("MaxPool3d", _SIZES + ", dilation={dilation}, ceil_mode={ceil_mode}", "The
       [*_POOL, ("dilation", 1), ("return_indices", False), ("ceil_mode", False)],
       lambda s, x: F.max_pool3d(x, s.kernel_size, s.stride, s.padding, s.dilation, s.ceil_mode, s.return_indices), _with_stride)
 _kept("AvgPool1d", _SIZES, "The mean of each window of [N, C, L].", [*_POOL, ("ceil_mode", False), ("count_include_pad", True)],
-      lambda s, x: F.avg_pool2d(x.unsqueeze(-2), (1, *s.kernel_size), (1, *s.stride), (0, *s.padding), ceil_mode=s.ceil_mode,
-                                count_include_pad=s.count_include_pad).squeeze(-2), _of_rows)
+      lambda s, x: F.avg_pool2d(x.unsqueeze(-2), (1, *_tuple(s.kernel_size, 1)), (1, *_tuple(s.stride, 1)), (0, *_tuple(s.padding, 1)),
+                                ceil_mode=s.ceil_mode, count_include_pad=s.count_include_pad).squeeze(-2), _of_rows)
 _kept("AvgPool3d", _SIZES, "The mean of each window of [N, C, D, H, W].",
       [*_POOL, ("ceil_mode", False), ("count_include_pad", True), ("divisor_override", None)],
       lambda s, x: F.avg_pool3d(x, s.kernel_size, s.stride, s.padding, s.ceil_mode, s.count_include_pad, s.divisor_override), _with_stride)
@@ -406,14 +408,15 @@ class EmbeddingBag(Module):
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.mode, self.max_norm = num_embeddings, embedding_dim, mode, max_norm
         self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
+        self.norm_type, self.scale_grad_by_freq, self.sparse = norm_type, scale_grad_by_freq, sparse
         self.weight = Parameter(_C.empty((num_embeddings, embedding_dim), dtype=dtype, device=device))
         init.normal_(self.weight)
         if padding_idx is not None:
             self.weight.detach()[padding_idx] = 0
 
     def forward(self, x, offsets=None, per_sample_weights=None):
-        return F.embedding_bag(x, self.weight, offsets, max_norm=self.max_norm, mode=self.mode, per_sample_weights=per_sample_weights,
-                               include_last_offset=self.include_last_offset, padding_idx=self.padding_idx)
+        return F.embedding_bag(x, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
+                               per_sample_weights, self.include_last_offset, self.padding_idx)
 
     def extra_repr(self):
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
@@ -433,6 +436,7 @@ class MultiheadAttention(Module):
         if embed_dim % num_heads:
             raise _C.InvalidArgumentError(f"MultiheadAttention: embed_dim {embed_dim} must be divisible by num_heads {num_heads}")
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
+        self.head_dim = embed_dim // num_heads
         self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
         self._qkv_same_embed_dim = self.kdim == self.vdim == embed_dim
         made = {"dtype": dtype, "device": device}

@@ -42,6 +42,8 @@ def __setattr__(self, name, value):
             return self.register_buffer(name, value, persistent=_buffers(self)[name])
         old.set_data(value.detach())  # the registered tensor stays, with other elements
         return None
+    if _extras.is_setting(self, name):
+        _extras.change(self, name, value)
     if isinstance(old, (Module, Parameter)):
         _mistakes.replaced(self, name, old, value)
         self._unregister(name)  # what comes takes its place
@@ -50,7 +52,10 @@ def __setattr__(self, name, value):
     elif isinstance(value, Parameter):
         registered = _register_parameter(self, name, value)
         value = value if registered.is_same(value) else registered
-    return object.__setattr__(self, name, value)
+    object.__setattr__(self, name, value)
+    if name == "forward":  # of this object alone
+        _extras.choose_class(self)
+    return None
 
 
 @_method
@@ -258,9 +263,30 @@ def eval(self):
     return self.train(False)
 
 
+def _set_training(self, mode):
+    """Training mode of this module alone, which train() sets of all in it, too."""
+    inner = [(module, module.training) for module in self.modules() if module is not self]
+    self._train(mode)
+    for module, was in inner:  # outer ones first
+        module._train(was)
+
+
+Module.training = Module.training.setter(_set_training)
+
+
+def _convert(tensor, dtype):
+    """Gives a parameter or buffer, which stays the same, and its gradient another dtype."""
+    gradient = tensor.grad
+    tensor.set_data(tensor.detach().type(dtype))
+    if gradient is not None:
+        tensor.grad = gradient.type(dtype)
+
+
 @_method
-def to(self, *targets, dtype=None, device=None):
-    """Moves parameters and buffers, which stay the same tensors, and converts those of floats; returns self."""
+def to(self, *targets, dtype=None, device=None, non_blocking=False, memory_format=None):
+    """Moves parameters and buffers, which stay the same tensors, and converts those of floats; returns self. How elements lie in memory is
+    the compiler's."""
+    targets = tuple(target for target in targets if not isinstance(target, bool))  # non_blocking
     dtype, device = to_arguments(targets, dtype, device)
     if dtype is not None:
         for tensor in (*self.parameters(), *self.buffers()):
@@ -341,7 +367,7 @@ def _get_name(self):
 @_method
 def extra_repr(self):
     """What repr() shows besides the modules in this one; a class may say more of itself, in lines."""
-    return _text.shown_of(_extras.layer_of(type(self)), self._made_of) if "_made_of" in vars(self) else ""
+    return _text.shown_of(_extras.layer_of(type(self)), _extras.settings_of(self)) if "_made_of" in vars(self) else ""
 
 
 @_method
@@ -452,6 +478,14 @@ def _remember_arguments(layer):
     made, own = layer.__init__, _text.signature_of(layer)
     signature = _extras.signature_of(layer, own)
 
+    def like(settings):
+        """A layer of these settings, by PyTorch's names, and the further arguments among them."""
+        known = {name: value for name, value in settings.items() if {name, *_C._own_names(name)} & signature.parameters.keys()}
+        given, extras = _extras.sorted_out(layer, own, signature, (), known) or (known, {})
+        other = layer.__new__(layer)
+        made(other, **given)
+        return other, extras
+
     def init(self, *arguments, **named):
         sorted_out = _extras.sorted_out(layer, own, signature, arguments, named)
         if sorted_out is None:
@@ -464,7 +498,7 @@ def _remember_arguments(layer):
         if sorted_out is not None and sorted_out[1]:
             _extras.finish(self, sorted_out[1])
 
-    layer.__init__, layer.__signature__ = init, signature
+    layer.__init__, layer.__signature__, layer._like = init, signature, staticmethod(like)
     init.__signature__ = _text.with_self(signature)
     _extras.add_methods(layer)
 

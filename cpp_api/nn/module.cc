@@ -184,11 +184,19 @@ StateDict Module::state_dict() const {
   return dict;
 }
 
+namespace {
+
+Named ParametersAndBuffers(const Module& module) {
+  Named all = module.named_parameters();
+  const Named buffers = module.named_buffers();
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  return all;
+}
+
+}  // namespace
+
 LoadReport Module::load_state_dict(const StateDict& dict, LoadOptions options, SourceLocation loc) {
-  Named into = named_parameters();
-  const Named buffers = named_buffers();
-  into.insert(into.end(), buffers.begin(), buffers.end());
-  return load_tensors(dict, into, "Module", options, loc);
+  return load_tensors(dict, ParametersAndBuffers(*this), "Module", options, loc);
 }
 
 void save(const Module& module, const std::string& path, SourceLocation loc) {
@@ -196,7 +204,8 @@ void save(const Module& module, const std::string& path, SourceLocation loc) {
 }
 
 LoadReport load(Module& module, const std::string& path, LoadOptions options, SourceLocation loc) {
-  return module.load_state_dict(load_safetensors(path, Device(), loc), options, loc);
+  return load_tensors(load_safetensors(path, Device(), loc), ParametersAndBuffers(module), path,
+                      options, loc);
 }
 
 void Module::train(bool on) {
@@ -205,11 +214,22 @@ void Module::train(bool on) {
 
 bool Module::is_training() const { return state_->training; }
 
+namespace {
+
+// Lets the tensor have these elements; its gradient becomes as they are.
+void Become(Tensor& tensor, const Tensor& elements) {
+  const Tensor gradient = tensor.grad();
+  tensor.set_data(elements);
+  if (gradient.defined()) tensor.set_grad(gradient.to(elements.device()).to(elements.dtype()));
+}
+
+}  // namespace
+
 void Module::to(const Device& device, SourceLocation loc) {
   const SiteScope site(loc);
   const NoGrad no_grad;
   for (const Named& list : {named_parameters(), named_buffers()}) {
-    for (auto [name, tensor] : list) tensor.set_data(tensor.to(device));
+    for (auto [name, tensor] : list) Become(tensor, tensor.to(device));
   }
 }
 
@@ -222,7 +242,7 @@ void Module::to(DType dtype, SourceLocation loc) {
   }
   for (const Named& list : {named_parameters(), named_buffers()}) {
     for (auto [name, tensor] : list) {
-      if (tensor.is_floating_point()) tensor.set_data(tensor.to(dtype));
+      if (tensor.is_floating_point()) Become(tensor, tensor.to(dtype));
     }
   }
 }

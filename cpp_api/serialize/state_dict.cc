@@ -42,7 +42,7 @@ LoadReport load_tensors(const StateDict& state,
       continue;
     }
     const Tensor& from = found->second;
-    if (from.sizes() == tensor.sizes() && from.dtype() == tensor.dtype()) continue;
+    if (from.sizes() == tensor.sizes()) continue;
     if (!differing.empty()) differing += "; ";
     differing += name;
     differing += " is " + ShapeText(from) + " in the state and " + ShapeText(tensor) + " here";

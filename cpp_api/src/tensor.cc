@@ -388,7 +388,7 @@ Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
     const lazy::Tensor from = Defined(source, "set_data");
     lazy::TensorImpl& impl = *Defined(*this, "set_data").impl();
     if (impl.autograd() != nullptr) {
-      lazy::AutogradMeta& meta = impl.mutable_autograd();
+      const lazy::AutogradMeta& meta = impl.mutable_autograd();
       if (meta.requires_grad && !ir::IsFloat(from.dtype()) && !ir::IsComplex(from.dtype())) {
         throw lazy::StatusError(ir::InvalidArgument(
             "set_data: the tensor requires a gradient, which needs floats, not ", from.shape()));
@@ -397,7 +397,6 @@ Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
         throw lazy::StatusError(ir::FailedPrecondition(
             "set_data: the tensor is a result, not a leaf; detach() it first"));
       }
-      meta.grad = {};
     }
     const auto name = impl.storage()->name();
     impl.set_storage(from.impl()->storage());

@@ -259,7 +259,7 @@ class SavedGraph(Tool):
         self.run("show", f"{path}#0")
 
 
-KINDS = {kind.__name__: kind for kind in (Safetensors, OptimizerState, Pickle, OfTorch, OfOldTorch, HloText, HloProto, Mnist, Npz, SavedGraph)}
+KINDS = {kind.__name__: kind for kind in (Safetensors, ModuleState, OptimizerState, Pickle, OfTorch, OfOldTorch, HloText, HloProto, Mnist, Npz, SavedGraph)}
 
 
 # --- the program

@@ -325,3 +325,44 @@ def test_children_of_lists_keep_their_places():
     parameters["b"] = lz.zeros(1)
     del parameters.a
     assert list(parameters) == ["b"] and [n for n, _ in parameters.named_parameters()] == ["b"]
+
+
+def test_states_of_other_dtypes_are_converted():
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    state = {name: tensor.to(lz.float64) * 2 for name, tensor in net.state_dict().items()}
+    state["0.bias"] = [1, 2]
+    weight = net[0].weight
+    expected = (weight * 2).tolist()
+    assert repr(net.load_state_dict(state)) == "<All keys matched successfully>"
+    assert net[0].weight is weight and weight.dtype == lz.float32 and weight.tolist() == expected and net[0].bias.tolist() == [1, 2]
+    assert net[1].num_batches_tracked.dtype == lz.int64
+    net.load_state_dict({"0.weight": lz.ones(2, 2, dtype=lz.float16)}, strict=False, assign=True)
+    assert net[0].weight is weight and weight.dtype == lz.float16 and weight.tolist() == [[1, 1], [1, 1]] and weight.requires_grad
+    with pytest.raises(lz.InvalidArgumentError, match=r"1.weight is f64\[3\] in the state and f32\[2\] here"):
+        net.load_state_dict({"1.weight": lz.ones(3, dtype=lz.float64)}, strict=False)
+
+
+def test_gradients_move_with_their_parameters():
+    layer = nn.Linear(2, 1)
+    layer(lz.ones(1, 2)).sum().backward()
+    layer.to(lz.float64)
+    assert layer.weight.grad.dtype == lz.float64 and layer.weight.grad.tolist() == [[1, 1]]
+    assert layer.half().weight.grad.dtype == lz.float16
+    assert layer.to("interpreter").bias.grad.device.type == "interpreter"
+
+
+def test_a_parameter_whose_data_a_loop_replaces_is_trained():
+    w = nn.Parameter(lz.tensor([2.0]))
+    optimizer = lz.optim.SGD([w], lr=0.5)
+    (w * w).sum().backward()
+    w.data = w.data * 3
+    assert w.grad.tolist() == [4] and w.tolist() == [6]
+    optimizer.step()
+    assert w.tolist() == [4]
+    (w * w).sum().backward()
+    assert w.grad.tolist() == [12]
+    w.data = lz.ones(2)  # of another shape: as torch, the gradient is that of before
+    assert w.grad.tolist() == [12]
+    optimizer.zero_grad()
+    (w * 3).sum().backward()
+    assert w.grad.tolist() == [3, 3]

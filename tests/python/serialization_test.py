@@ -143,6 +143,9 @@ def test_damaged_states_of_optimisers_name_the_file(tmp_path):
         lz.save_safetensors({**whole, "__metadata__": {**whole["__metadata__"], **change}}, path)
         with pytest.raises(lz.InvalidArgumentError, match=r"load: .*adam.safetensors is no state of this optimiser: "):
             lz.optim.load(optimizer, path)
+    lz.nn.save(nn.Linear(2, 2), path)
+    with pytest.raises(lz.InvalidArgumentError, match=r"adam.safetensors: the state does not fit: "):
+        lz.nn.load(nn.Linear(3, 2), path)
 
 
 def test_links_and_devices_stay_what_they_are(tmp_path):

@@ -38,8 +38,8 @@ struct LoadReport {
 };
 
 // Copies the state's tensors into tensors of the same names, in place and without history; from any
-// device. `what` names the owner in errors: "Module". Throws Error(kInvalidArgument), with nothing
-// copied, for a shape or dtype that differs and, if strict, for a name that only one side has.
+// device and dtype. `what` names the owner in errors: "Module". Throws Error(kInvalidArgument), with
+// nothing copied, for dims that differ and, if strict, for a name that only one side has.
 LAZULI_API LoadReport load_tensors(const StateDict& state,
                                    const std::vector<std::pair<std::string, Tensor>>& into,
                                    const std::string& what, LoadOptions options = {}, LAZULI_LOC);

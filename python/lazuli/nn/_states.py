@@ -3,6 +3,7 @@
 from collections import OrderedDict, namedtuple
 
 from lazuli import _C
+from lazuli._C import Tensor
 from lazuli._C.nn import Module
 from lazuli.nn import _hooks
 from lazuli.nn.module import _buffers, _own_buffers, _own_parameters
@@ -74,11 +75,19 @@ def _names_of_one_tensor(module):
             yield name, first[hash(tensor)]
 
 
+def _take_dtypes(own, state):
+    """Lets tensors that have the elements of a dict have its dtypes, too."""
+    for name, tensor in own.items():
+        if isinstance(state.get(name), Tensor) and state[name].dtype != tensor.dtype:
+            tensor.set_data(state[name].detach().clone())
+
+
 def load_state_dict(self, state_dict, strict=True, assign=False):
     """Copies tensors or arrays into the parameters and buffers of the same names.
 
-    Nothing changes unless all shapes and dtypes fit. Returns the names that are missing and those that are unknown, which
-    strict takes for a mistake. `assign` is taken for programs that pass it: tensors stay, and get the elements.
+    Those of another dtype are converted, unless `assign` lets the module's have the dtype of the dict; tensors stay the same objects
+    either way. Nothing changes unless all dims fit. Returns the names that are missing and those that are unknown, which strict takes
+    for a mistake.
     """
     state, missing, unexpected, errors = OrderedDict(state_dict), [], [], []
     modules = [(f"{path}." if path else "", module) for path, module in self.named_modules(remove_duplicate=False)]
@@ -92,7 +101,7 @@ def load_state_dict(self, state_dict, strict=True, assign=False):
         if name in state:
             state.setdefault(first, state.pop(name))
     # In order, and quick to look up.
-    own = dict.fromkeys(prefix + name for prefix, module in modules for name, _ in _own_state(module) if prefix + name not in again)
+    own = {prefix + name: tensor for prefix, module in modules for name, tensor in _own_state(module) if prefix + name not in again}
     missing += [name for name in (*own, *extra) if name not in state and name not in of_extra]
     unexpected += [name for name in state if name not in own]
     result = _IncompatibleKeys(missing, unexpected)
@@ -100,6 +109,8 @@ def load_state_dict(self, state_dict, strict=True, assign=False):
     if strict and not after:
         _refuse(self, missing, unexpected, errors)
     self._load_state_dict({name: state[name] for name in own if name in state}, False)
+    if assign:
+        _take_dtypes(own, state)
     for name, value in of_extra.items():
         extra[name].set_extra_state(value)
     for module, hook in after:  # which may take names from the result

@@ -291,7 +291,7 @@ def to(self, *targets, dtype=None, device=None, non_blocking=False, memory_forma
     if dtype is not None:
         for tensor in (*self.parameters(), *self.buffers()):
             if tensor.dtype.is_floating_point:
-                tensor.set_data(tensor.detach().to(dtype))
+                _convert(tensor, dtype)
     if device is not None:
         self._to(Device(device) if isinstance(device, str) else device)
     return self
@@ -300,7 +300,7 @@ def to(self, *targets, dtype=None, device=None, non_blocking=False, memory_forma
 def _convert_all(self, dst_type):
     """Converts all parameters and buffers, those of integers, too; returns self."""
     for tensor in (*self.parameters(), *self.buffers()):
-        tensor.set_data(tensor.detach().type(dst_type))
+        _convert(tensor, dst_type)
     return self
 
 

@@ -80,15 +80,26 @@ TEST(StateDictTest, NamesThatOnlyOneSideHasAreReportedOrErrors) {
   EXPECT_THAT(report.unexpected, ElementsAre("head.weight"));
 }
 
-TEST(StateDictTest, ShapesAndDtypesThatDifferAreErrorsAndNothingIsCopied) {
+TEST(StateDictTest, OtherDtypesAreConverted) {
+  Net net;
+  StateDict state = Net().state_dict();
+  state.tensors["norm.weight"] = tensor({0.5, -2.0});  // f64
+  state.tensors["fc.bias"] = tensor<std::int64_t>({3, 4});
+  net.load_state_dict(state);
+  EXPECT_EQ(net.norm.weight.dtype(), kFloat32);
+  EXPECT_THAT(net.norm.weight.to_vector<float>(), ElementsAre(0.5, -2));
+  EXPECT_THAT(net.fc.bias.to_vector<float>(), ElementsAre(3, 4));
+}
+
+TEST(StateDictTest, DimsThatDifferAreErrorsAndNothingIsCopied) {
   Net net;
   const Floats before = net.fc.bias.to_vector<float>();
   StateDict state = Net().state_dict();
   state.tensors["fc.weight"] = ones({2, 3});
-  state.tensors["norm.weight"] = ones({2}, kFloat64);
+  state.tensors["norm.weight"] = ones({3}, kFloat64);
   EXPECT_ERROR(kInvalidArgument,
                "Module: the state does not fit: fc.weight is f32[2,3] in the state and f32[2,2] "
-               "here; norm.weight is f64[2] in the state and f32[2] here",
+               "here; norm.weight is f64[3] in the state and f32[2] here",
                net.load_state_dict(state, {.strict = false}));
   EXPECT_EQ(net.fc.bias.to_vector<float>(), before);
 }

@@ -99,9 +99,9 @@ class LAZULI_API Module {
 
   // Parameters and buffers by name: what nn::save() writes.
   StateDict state_dict() const;
-  // Copies the tensors of `state` to the parameters and buffers of these names, in place. Throws
-  // Error(kInvalidArgument), with nothing copied, for a shape or dtype that differs and, if strict,
-  // for a name that only one side has.
+  // Copies the tensors of `state` to the parameters and buffers of these names, in place. Those of
+  // another dtype are converted. Throws Error(kInvalidArgument), with nothing copied, for dims that
+  // differ and, if strict, for a name that only one side has.
   LoadReport load_state_dict(const StateDict& state, LoadOptions options = {}, LAZULI_LOC);
 
   // Training mode, on at first, of this and all modules in it: Dropout does nothing in evaluation.
@@ -110,7 +110,7 @@ class LAZULI_API Module {
   bool is_training() const;
 
   // Moves parameters and buffers. They stay the same tensors, so optimisers keep them; gradients
-  // are dropped.
+  // move along.
   void to(const Device& device, LAZULI_LOC);
   // The same with a float dtype for those of floats; other buffers stay as they are.
   void to(DType dtype, LAZULI_LOC);

@@ -309,11 +309,19 @@ void CheckPutType(const lazy::Tensor& x, const std::vector<Index>& indices, cons
                                 x.shape(), "; convert it with to()"));
 }
 
+// The tensor that is put, in x's dtype. It may have more leading dims of size 1 than its place.
+lazy::Tensor ValueOfRank(std::size_t rank, const lazy::Tensor& x, const Operand& value) {
+  const lazy::Tensor v = lazy::To(In(*value.tensor(), kPut), x.dtype());
+  auto dims = v.shape().dims();
+  while (dims.size() > rank && dims.front() == 1) dims.remove_prefix(1);
+  return lazy::Reshape(v, dims);
+}
+
 // The value in x's dtype, of dims that broadcast to these.
 lazy::Tensor ValueFor(const lazy::Tensor& x, const Operand& value, const Dims& dims) {
   if (value.scalar() != nullptr)
     return lazy::Full(dims, TensorAccess::OperandSlot(value, x.dtype()), x.device());
-  return lazy::BroadcastTo(lazy::To(In(*value.tensor(), kPut), x.dtype()), dims);
+  return lazy::BroadcastTo(ValueOfRank(dims.size(), x, value), dims);
 }
 
 // The slice with the value at the positions.
@@ -338,8 +346,8 @@ lazy::Tensor PutAtPositions(const lazy::Tensor& slice, const Selection& s, const
 lazy::Tensor MaskValues(const lazy::Tensor& x, const lazy::Tensor& mask, const Operand& value) {
   const Dims rest(x.shape().dims().begin() + mask.rank(), x.shape().dims().end());
   if (value.scalar() != nullptr) return ValueFor(x, value, rest);
-  const lazy::Tensor v = lazy::To(In(*value.tensor(), kPut), x.dtype());
   const auto rows_rank = static_cast<std::int64_t>(rest.size()) + 1;
+  const lazy::Tensor v = ValueOfRank(rest.size() + 1, x, value);
   if (v.rank() < rows_rank) return lazy::BroadcastTo(v, rest);
   const std::int64_t n = v.dim(0);
   const lazy::Tensor rows = lazy::BroadcastTo(v, Joined({n}, rest, {}));  // refuses a higher rank

@@ -265,3 +265,19 @@ def test_programs_compute_in_narrow_dtypes_where_tensors_keep_theirs(flag, value
     env = {**os.environ, **dict([flag.split("=")])}
     shown = subprocess.run([sys.executable, "-c", NARROW], capture_output=True, text=True, timeout=60, env=env, check=True).stdout
     assert shown == f"lazuli.float32 lazuli.int64 {values}\n[82, 391, 735, 962] [3, 0, 2, 1, 4] 1069547520\n"
+
+
+def test_what_is_put_may_have_leading_dims_of_1():
+    for index, dims in ((0, (1, 4)), (slice(0, 2), (1, 2, 4)), ((0, 1), (1, 1)), ((slice(None), 0), (1, 1, 3)), ([0, 2], (1, 1, 2, 4)), (lz.tensor([True, False, True]), (1, 2, 4)),
+                        (lz.tensor([True, False, True]), (1, 1, 4)), (..., (1, 1, 3, 4)), ((None, 0), (1, 1, 1, 4))):
+        x = lz.zeros(3, 4)
+        x[index] = lz.full(dims, 2.0)
+        assert x.sum().item() == 2 * lz.ones(3, 4)[index].numel(), (index, dims)
+    x = lz.zeros(3, 4)
+    with pytest.raises(RuntimeError, match="broadcast"):
+        x[0] = lz.ones(2, 4)
+    w = lz.ones(1, 4, requires_grad=True)
+    y = x.clone()
+    y[0] = w
+    y.sum().backward()
+    assert w.grad.tolist() == [[1, 1, 1, 1]]

@@ -95,9 +95,30 @@ def from_numpy(array, device=None):
     return _C._from_numpy(array, device, False)
 
 
+class _Capsule:
+    """What gives a capsule of the host's memory."""
+
+    def __init__(self, capsule):
+        self._capsule = capsule
+
+    def __dlpack__(self, **_):
+        return self._capsule
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
 def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor of what another library exports through DLPack; shares memory as from_numpy() does, unless it is to be copied or moved."""
-    made = from_numpy(np.from_dlpack(ext_tensor))
+    """A tensor of what another library exports through DLPack, or of its capsule; shares memory as from_numpy() does, unless it is to be
+    copied or moved. bfloat16 is copied: NumPy, which reads the others, has none."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        ext_tensor = _Capsule(ext_tensor)
+    try:
+        made = from_numpy(np.from_dlpack(ext_tensor))
+    except (RuntimeError, BufferError, ValueError) as error:
+        if "dtype" not in str(error) and "apsule" not in str(error):
+            raise
+        made = _C._from_dlpack(ext_tensor.__dlpack__())  # which says what is wrong with the capsule
     return made.clone().to(device=device) if copy or device is not None else made
 
 
@@ -308,6 +329,8 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
         raise BufferError(f"__dlpack__: exports to device {self.__dlpack_device__()}, the host, not to {device}")
     if copy is False and (max_version is None or tuple(max_version) < (1, 0)):
         raise BufferError("__dlpack__: only DLPack 1.0 can say that memory is read-only; let it be copied")
+    if self.dtype == _C.bfloat16:
+        return _C._to_dlpack(self.detach())  # a copy, which NumPy could not make
     array = self.numpy() if copy is False else np.array(self.numpy())
     return array.__dlpack__() if max_version is None else array.__dlpack__(max_version=max_version)
 

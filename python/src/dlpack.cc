@@ -1,6 +1,8 @@
 #include "python/src/dlpack.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -36,6 +38,7 @@ struct DLManagedTensor {
 
 constexpr int32_t kHost = 1;
 constexpr const char* kName = "dltensor";  // until somebody takes it
+constexpr const char* kTaken = "used_dltensor";
 
 struct Exported {
   DLManagedTensor managed;
@@ -44,8 +47,9 @@ struct Exported {
   std::shared_ptr<const void> owner;
 };
 
+enum Code : uint8_t { kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
+
 DLDataType TypeOf(ir::DType dtype) {
-  enum Code : uint8_t { kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
   const int bits = ir::Row(dtype).bits;
   Code code = kFloat;
   if (dtype == ir::DType::kPred)
@@ -67,7 +71,46 @@ void Forget(PyObject* capsule) {
   managed->deleter(managed);
 }
 
+// Copies elements of two bytes, the last dim fastest, from where their strides say.
+void CopyStrided(const DLTensor& from, std::byte* to, std::size_t count) {
+  constexpr int64_t kBytes = 2;
+  const auto* const first = static_cast<const std::byte*>(from.data) + from.byte_offset;
+  ir::Dims position(static_cast<std::size_t>(from.rank));
+  for (std::size_t i = 0; i < count; ++i) {
+    int64_t at = 0, row = 1;
+    for (std::size_t d = position.size(); d-- > 0;) {
+      at += position[d] * (from.strides == nullptr ? row : from.strides[d]);
+      row *= from.dims[d];
+    }
+    std::memcpy(to + i * kBytes, first + at * kBytes, kBytes);
+    for (std::size_t d = position.size(); d-- > 0 && ++position[d] == from.dims[d];)
+      position[d] = 0;
+  }
+}
+
 }  // namespace
+
+ir::Literal FromDLPack(const py::object& capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), kName) == 0)
+    ThrowTypeError("from_dlpack: takes what has __dlpack__(), or a capsule that nobody took");
+  auto* const managed =
+      static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
+  const DLTensor& tensor = managed->tensor;
+  if (tensor.dtype.code != kBfloat || tensor.dtype.bits != 16 || tensor.dtype.lanes != 1)
+    ThrowTypeError("from_dlpack: there is no tensor of DLPack's type " +
+                   std::to_string(tensor.dtype.code) + " of " + std::to_string(tensor.dtype.bits) +
+                   " bits");
+  if (tensor.device.type != kHost)
+    ThrowTypeError("from_dlpack: takes memory of the host, not of DLPack's device " +
+                   std::to_string(tensor.device.type));
+  ir::Literal literal(
+      ir::Shape(ir::DType::kBF16, ir::Dims(tensor.dims, tensor.dims + tensor.rank)));
+  CopyStrided(tensor, literal.mutable_raw(),
+              static_cast<std::size_t>(literal.shape().num_elements()));
+  PyCapsule_SetName(capsule.ptr(), kTaken);
+  if (managed->deleter != nullptr) managed->deleter(managed);
+  return literal;
+}
 
 py::capsule ToDLPack(const ir::Shape& shape, const void* data, std::shared_ptr<const void> owner) {
   auto exported = std::make_unique<Exported>();

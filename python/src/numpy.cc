@@ -11,6 +11,7 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/caller.h"
+#include "python/src/dlpack.h"
 #include "python/src/errors.h"
 #include "python/src/graveyard.h"
 #include "python/src/stl.h"
@@ -65,6 +66,22 @@ Tensor FromNumPy(const py::object& object, const py::object& device, bool copy) 
   const Device where = ToDevice(device, "from_numpy");
   ArrayView view = ViewArray(copy ? object.attr("copy")("C") : object, "from_numpy");
   return Import(std::move(view), DeviceAccess::Unwrap(where));
+}
+
+// What NumPy has no type for, as DLPack's capsule.
+py::object Export(const Tensor& x) {
+  const Caller caller;
+  auto copy = std::make_shared<ir::Literal>(
+      Call(SourceLocation::current(), [&] { return lazy::ToLiteral(TensorAccess::Unwrap(x)); }));
+  return ToDLPack(copy->shape(), copy->raw(), copy);
+}
+
+Tensor ImportDLPack(const py::object& capsule) {
+  const Caller caller;
+  const ir::Literal literal = FromDLPack(capsule);
+  return CallTensor(SourceLocation::current(), [&] {
+    return lazy::FromLiteral(literal, DeviceAccess::Unwrap(Device()));
+  });
 }
 
 }  // namespace
@@ -141,6 +158,8 @@ void BindNumPy(py::module_& module) {
   // array of tensors.
   type.attr("__array_ufunc__") = py::none();
   module.def("_from_numpy", &FromNumPy);
+  module.def("_from_dlpack", &ImportDLPack);
+  module.def("_to_dlpack", &Export);
   py::module_::import("atexit").attr("register")(
       py::cpp_function([] { Graveyard::Get().Close(); }));
 }

@@ -146,3 +146,17 @@ def test_no_way_out_of_a_tensor_can_be_written_through():
         np.frombuffer(x, np.float32)[0] = 5
     np.array(x)[0] = 5
     assert x.tolist() == [1, 2]
+
+
+def test_bfloat16_travels_by_dlpack():
+    x = lz.tensor([[1.5, -2.0], [3.0, 0.25]]).bfloat16()
+    again = lz.from_dlpack(x)
+    assert again.dtype == lz.bfloat16 and again.tolist() == x.tolist() and again is not x
+    assert lz.from_dlpack(x.t()).tolist() == x.t().tolist() and lz.from_dlpack(lz.zeros(0, 3).bfloat16()).shape == (0, 3)
+    capsule = x.__dlpack__()
+    assert lz.from_dlpack(capsule).tolist() == x.tolist()
+    with pytest.raises(TypeError, match="from_dlpack: takes what has __dlpack__.., or a capsule that nobody took"):
+        lz.from_dlpack(capsule)
+    assert lz.utils.dlpack.from_dlpack(lz.utils.dlpack.to_dlpack(lz.ones(2))).tolist() == [1, 1]
+    with pytest.raises(TypeError, match="from_dlpack"):
+        lz.from_dlpack(3)

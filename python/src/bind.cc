@@ -127,6 +127,8 @@ std::size_t ParameterOf(const Signature& signature, PyObject* keyword) {
 bool IsOfMemory(const Signature& signature, PyObject* keyword) {
   const std::string_view name = TextOf(keyword);
   if (name != "layout" && name != "pin_memory" && name != "memory_format") return false;
+  if (name == "memory_format" && (signature.name == "clone" || signature.name == "contiguous"))
+    return true;
   const std::vector<Parameter>& all = signature.parameters;
   return std::any_of(all.begin(), all.end(), [](const Parameter& p) { return p.name == "device"; });
 }

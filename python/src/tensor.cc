@@ -210,8 +210,10 @@ void BindTensor(py::module_& module) {
       .def("stride", &Tensor::stride, py::arg("dim"), "Elements between neighbours along a dim.")
       .def("storage_offset", &Tensor::storage_offset,
            "Where in the memory of the tensor that it is a view of the first element lies.")
-      .def("is_contiguous", &Tensor::is_contiguous,
-           "Whether the elements lie in memory one after the other in row-major order.")
+      .def(
+          "is_contiguous", [](const Tensor& x, py::handle) { return x.is_contiguous(); },
+          py::arg("memory_format") = py::none(),
+          "Whether the elements lie in memory one after the other in row-major order.")
       .def(
           "data_ptr",
           [](const Tensor& x) {

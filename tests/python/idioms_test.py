@@ -166,6 +166,16 @@ def test_arguments_of_losses_stand_where_pytorch_has_them():
         F.mse_loss(A, B, reductoin="sum")
 
 
+def test_memory_formats_are_taken_and_say_nothing():
+    x = lz.ones(1, 2, 3, 3)
+    layer = nn.Conv2d(2, 1, 1).to(memory_format=lz.channels_last)
+    layer = layer.to("cpu", lz.float32, non_blocking=True, memory_format=lz.channels_last)
+    y = x.to(memory_format=lz.channels_last).contiguous(memory_format=lz.channels_last).clone(memory_format=lz.preserve_format)
+    assert y.shape == x.shape and layer(y).shape == (1, 1, 3, 3) and x.is_contiguous(memory_format=lz.contiguous_format)
+    assert lz.empty_like(x, memory_format=lz.channels_last).shape == x.shape and lz.zeros(2, memory_format=lz.contiguous_format).shape == (2,)
+    assert x.float(memory_format=lz.channels_last) is x and lz.clone(x, memory_format=lz.channels_last).shape == x.shape
+
+
 def test_tensors_of_lists_of_arrays():
     rows = [np.float64([1, 2]), np.float64([3, 4])]
     assert lz.tensor(rows).dtype == lz.float64 and lz.tensor(rows).tolist() == [[1, 2], [3, 4]]

@@ -47,6 +47,11 @@ class TensorImpl : public RefCounted<TensorImpl> {
   // Made in inference mode: no history can be recorded of it.
   bool is_inference() const { return is_inference_; }
 
+  // What stands for the tensor in another language, where it is to be one object; null: nothing does.
+  // Who sets it takes it back in time, and guards it: it is no part of the tensor.
+  void* wrapper() const { return wrapper_; }
+  void set_wrapper(void* wrapper) { wrapper_ = wrapper; }
+
   // What the tensor is a view of; null if it is none.
   TensorImpl* base() const { return base_.get(); }
   const IntrusivePtr<TensorImpl>& base_ptr() const { return base_; }
@@ -70,6 +75,7 @@ class TensorImpl : public RefCounted<TensorImpl> {
   IntrusivePtr<TensorImpl> base_;
   mutable uint64_t version_ = 0;  // of the base, that a view's history is of
   ViewKind kind_ = ViewKind::kPlain;
+  void* wrapper_ = nullptr;
 };
 
 class Tensor {

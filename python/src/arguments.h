@@ -425,7 +425,7 @@ struct Argument<std::pair<double, double>> : StoredArgument<std::pair<double, do
 // --- results; an undefined tensor is None
 
 inline py::object ToPython(Tensor tensor) {
-  return tensor.defined() ? NewTensorObject(std::move(tensor)) : py::none();
+  return tensor.defined() ? TensorObject(std::move(tensor)) : py::none();
 }
 inline py::object ToPython(std::pair<Tensor, Tensor> pair) {
   return py::make_tuple(ToPython(std::move(pair.first)), ToPython(std::move(pair.second)));

@@ -31,10 +31,22 @@ py::object OwnTensor(py::handle layer, PyObject* name, const Tensor& tensor, boo
   if (PyObject* old = PyDict_GetItemWithError(tensors.ptr(), name);
       old != nullptr && AsTensor(old)->is_same(tensor))
     return py::reinterpret_borrow<py::object>(old);
-  py::object made = is_parameter ? py::cast(nn::Parameter(tensor)) : ToPython(tensor);
+  py::object made = is_parameter ? ParameterObject(tensor) : ToPython(tensor);
   if (PyDict_SetItem(tensors.ptr(), name, made.ptr()) != 0) throw py::error_already_set();
   return made;
 }
+
+}  // namespace
+
+py::object ParameterObject(const Tensor& tensor) {
+  py::object known = ToPython(tensor);
+  if (py::isinstance<nn::Parameter>(known)) return known;
+  py::object made = py::cast(nn::Parameter(tensor));
+  BecomeTensorObject(made);
+  return made;
+}
+
+namespace {
 
 void DefineTensor(py::handle type, const LayerTensor& tensor) {
   const auto [text, is_parameter, member] = tensor;

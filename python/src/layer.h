@@ -68,6 +68,9 @@ Tensor Forward(const LayerRef<L>& layer, const Tensor& x, SourceLocation loc) {
   return (*layer).forward(x, loc);
 }
 
+// The object of a tensor as that of a parameter.
+py::object ParameterObject(const Tensor& tensor);
+
 // A tensor that a layer has itself.
 struct LayerTensor {
   const char* name;

@@ -53,15 +53,20 @@ void BindModule(py::module_& nn) {
         hooks_everywhere = hooks_everywhere || everywhere;
       },
       py::arg("call"), py::arg("everywhere"));
-  py::class_<nn::Parameter, Tensor>(nn, "Parameter", py::custom_type_setup(&SetUpUntracked),
+  py::class_<nn::Parameter, Tensor>(nn, "Parameter",
+                                    py::custom_type_setup(&SetUpDerivedTensorObjects),
                                     "A tensor that a module owns.")
-      .def(py::init([](const std::optional<Tensor>& data, bool requires_grad) {
-             const Caller caller;
-             Tensor leaf = data ? data->detach() : empty({0});
-             leaf.set_requires_grad(requires_grad);
-             return nn::Parameter(leaf);
-           }),
-           py::arg("data") = py::none(), py::arg("requires_grad") = true);
+      .def(
+          "__init__",
+          [](py::detail::value_and_holder& made, const std::optional<Tensor>& data,
+             bool requires_grad) {
+            const Caller caller;
+            Tensor leaf = data ? data->detach() : empty({0});
+            leaf.set_requires_grad(requires_grad);
+            ConstructTensorObject(made, nn::Parameter(leaf));
+          },
+          py::detail::is_new_style_constructor(), py::arg("data") = py::none(),
+          py::arg("requires_grad") = true);
   py::class_<nn::Module> type(
       nn, "Module", WithAttributes(),
       "What owns parameters and other modules. A network derives from it, makes its "
@@ -78,14 +83,14 @@ void BindModule(py::module_& nn) {
           "register_parameter",
           [](nn::Module& self, const std::string& name, const Tensor& value) {
             const Caller caller;
-            return self.register_parameter(name, value, value.requires_grad());
+            return ParameterObject(self.register_parameter(name, value, value.requires_grad()));
           },
           py::arg("name"), py::arg("value"))
       .def(
           "_register_buffer",
           [](nn::Module& self, const std::string& name, const Tensor& value) {
             const Caller caller;
-            return Tensor(self.register_buffer(name, value));
+            return ToPython(self.register_buffer(name, value));
           },
           py::arg("name"), py::arg("value"))
       .def("_unregister", &nn::Module::unregister)

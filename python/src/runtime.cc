@@ -118,7 +118,11 @@ void BindDevices(py::module_& module) {
           },
           "0 of 'cpu:0'.")
       .def("__repr__", [](const Device& d) { return "Device('" + d.name() + "')"; })
-      .def("__str__", &Device::name)
+      .def("__str__",
+           [](const Device& d) {
+             // As PyTorch, whose CPU is one device.
+             return d.name() == "cpu:0" ? std::string("cpu") : d.name();
+           })
       .def("__eq__",
            [](const Device& a, py::handle b) {
              return py::isinstance<Device>(b) && a == py::cast<Device>(b);

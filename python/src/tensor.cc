@@ -131,7 +131,7 @@ Tensor clone(const Tensor& x) { return x.clone(); }
 Tensor t(const Tensor& x) { return x.t(); }
 
 // Converted to a dtype where there is one, and moved to a device where there is one.
-Tensor To(const Tensor& x, py::handle dtype, py::handle device) {
+py::object To(const Tensor& x, py::handle dtype, py::handle device) {
   const Caller caller;
   Tensor result = x;
   DType to;
@@ -140,7 +140,8 @@ Tensor To(const Tensor& x, py::handle dtype, py::handle device) {
       ThrowTypeError("to: dtype must be DType, not " + std::string(Py_TYPE(dtype.ptr())->tp_name));
     result = result.to(to);
   }
-  return device.is_none() ? result : result.to(ToDevice(device, "to"));
+  if (!device.is_none()) result = result.to(ToDevice(device, "to"));
+  return ToPython(std::move(result));
 }
 
 py::tuple Shape(const Tensor& x) { return NewSize(x.sizes()); }
@@ -183,9 +184,13 @@ void BindTensor(py::module_& module) {
       .def("__exit__", [](HookHandle& handle, const py::args&) { handle.remove(); });
   py::class_<Tensor> type(
       py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(tensor_type)));
-  type.def(py::init([](const py::args& data, const py::kwargs& named) {
-    return py::module_::import("lazuli._names").attr("construct")(*data, **named).cast<Tensor>();
-  }));
+  type.def(
+      "__init__",
+      [](py::detail::value_and_holder& made, const py::args& data, const py::kwargs& named) {
+        const py::object construct = py::module_::import("lazuli._names").attr("construct");
+        ConstructTensorObject(made, construct(*data, **named).cast<Tensor>());
+      },
+      py::detail::is_new_style_constructor());
   type.def_property_readonly("shape", &Shape, "The size of each dim, a tuple.")
       .def_property_readonly("dtype", &Tensor::dtype, "The type of the elements.")
       .def_property_readonly("device", &Tensor::device, "Where the tensor lives.")

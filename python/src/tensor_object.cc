@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "cpp_api/src/facade.h"
 #include "python/src/cycles.h"
 
 namespace lazuli::python {
@@ -39,12 +40,33 @@ bool IsListed(const instance& object) {
          PlaceOf(object) < List().size() && List()[PlaceOf(object)] == &object;
 }
 
+// The tensor of an object; null while it is made.
+Tensor* TensorOf(instance& object) {
+  void** const fields =
+      object.simple_layout ? object.simple_value_holder : object.nonsimple.values_and_holders;
+  return fields == nullptr ? nullptr : static_cast<Tensor*>(fields[kValue]);
+}
+
+// An object that goes is no longer its tensor's.
+void LetGo(PyObject* self) {
+  const Tensor* const tensor = TensorOf(*reinterpret_cast<instance*>(self));
+  if (tensor == nullptr || !tensor->defined()) return;
+  lazy::TensorImpl* const impl = TensorAccess::Impl(*tensor);
+  if (impl->wrapper() == self) impl->set_wrapper(nullptr);
+}
+
 destructor general_deallocate = nullptr;
+
+void DeallocateGenerally(PyObject* self) {
+  LetGo(self);
+  general_deallocate(self);
+}
 
 void Deallocate(PyObject* self) {
   auto& object = *reinterpret_cast<instance*>(self);
-  if (!IsListed(object)) return general_deallocate(self);
+  if (!IsListed(object)) return DeallocateGenerally(self);
   PyObject_GC_UnTrack(self);
+  LetGo(self);
   instance* const last = List().back();
   List()[PlaceOf(object)] = last;
   SetPlace(*last, PlaceOf(object));
@@ -62,7 +84,15 @@ void Deallocate(PyObject* self) {
 
 }  // namespace
 
-py::object NewTensorObject(Tensor tensor) {
+void BecomeTensorObject(py::handle object) {
+  const Tensor* const tensor = TensorOf(*reinterpret_cast<instance*>(object.ptr()));
+  if (tensor->defined()) TensorAccess::Impl(*tensor)->set_wrapper(object.ptr());
+}
+
+py::object TensorObject(Tensor tensor) {
+  lazy::TensorImpl* const impl = TensorAccess::Impl(tensor);
+  if (impl->wrapper() != nullptr)
+    return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(impl->wrapper()));
   auto self = py::reinterpret_steal<py::object>(tensor_type->tp_alloc(tensor_type, 0));
   if (!self) throw py::error_already_set();
   auto& object = *reinterpret_cast<instance*>(self.ptr());
@@ -73,6 +103,7 @@ py::object NewTensorObject(Tensor tensor) {
   object.simple_value_holder[kValue] = value.get();
   new (&object.simple_value_holder[kHolder]) Holder(std::move(value));
   object.owned = object.simple_holder_constructed = true;
+  impl->set_wrapper(self.ptr());
   return self;
 }
 
@@ -81,6 +112,11 @@ const std::vector<instance*>& TensorObjects() { return List(); }
 void SetUpTensorObjects(PyHeapTypeObject* type) {
   SetUpUntracked(type);
   general_deallocate = std::exchange(type->ht_type.tp_dealloc, &Deallocate);
+}
+
+void SetUpDerivedTensorObjects(PyHeapTypeObject* type) {
+  SetUpUntracked(type);
+  type->ht_type.tp_dealloc = &DeallocateGenerally;
 }
 
 }  // namespace lazuli::python

@@ -16,7 +16,6 @@
 #include "ir/support/status.h"
 #include "lowering/passes/fuse.h"
 #include "lowering/passes/fuse_loops.h"
-#include "lowering/passes/join_products.h"
 #include "lowering/passes/pipelines.h"
 #include "lowering/passes/reduce_vector_products.h"
 #include "lowering/passes/registry.h"
@@ -56,8 +55,6 @@ void AddCpuPipeline(lowering::PassPipeline& pipeline, const OpFilter& filter) {
   pipeline.Add<lowering::SplitComplexProducts>();
   // Before layouts, which the widened products want, too.
   pipeline.Add<lowering::WidenProducts>();
-  // After widening, so that narrow products are joined, too.
-  pipeline.Add<lowering::JoinProducts>();
   // After widening: of f32 and f64 alone.
   pipeline.Add<lowering::ReduceVectorProducts>();
   // The library flips the kernel of a gradient convolution while it packs it.

@@ -142,11 +142,12 @@ std::optional<ConvolutionSpec> MatchConvolution(const hlo::Instruction& convolut
   if (spatial < 1 || spatial > 3) return std::nullopt;
   if (!All(attrs.window, Reversed) && !All(attrs.window, NotReversed)) return std::nullopt;
   const bool whole_batch = attrs.batch_group_count == 1;
-  if (whole_batch && All(attrs.window, NotStrided) &&
-      (!All(attrs.window, NotBaseDilated) || All(attrs.window, Reversed))) {
-    if (auto spec = BackwardData(attrs, lhs, rhs, result)) return spec;
+  // The gradient of a convolution that is not strided is one forward: its bits are those of the
+  // convolution that it is written as, whether or not a reverse was folded into it.
+  if (!All(attrs.window, NotBaseDilated)) {
+    if (!whole_batch || !All(attrs.window, NotStrided)) return std::nullopt;
+    return BackwardData(attrs, lhs, rhs, result);
   }
-  if (!All(attrs.window, NotBaseDilated)) return std::nullopt;
   if (FormOf(convolution) == ConvolutionForm::kWeightGradient) {
     if (auto spec = BackwardWeights(attrs, lhs, rhs, result)) return spec;
   }

@@ -76,10 +76,18 @@ void MapOutput(hlo::ConvDims& labels, const Dims& permutation) {
   labels.output_spatial = Mapped(permutation, labels.output_spatial);
 }
 
+// Devices tell the gradient of a kernel by a batch behind the features. What was not written as one
+// does not become one, whose products are added in another order.
+bool KeepsBatchFirst(const hlo::ConvDims& labels, const Dims& permutation) {
+  return (labels.input_batch < labels.input_feature) ==
+         (Mapped(permutation, labels.input_batch) < Mapped(permutation, labels.input_feature));
+}
+
 bool FoldConvolutionOperands(Instruction* conv, Rewriter& r) {
   hlo::ConvolutionAttrs attrs = conv->attrs_as<hlo::ConvolutionAttrs>();
   Instruction *input = conv->operand(0), *kernel = conv->operand(1);
-  if (input->opcode() == Opcode::kTranspose) {
+  if (input->opcode() == Opcode::kTranspose &&
+      KeepsBatchFirst(attrs.dim_labels, Permutation(input))) {
     MapInput(attrs.dim_labels, Permutation(input));
     input = input->operand(0);
   }

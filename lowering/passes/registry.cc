@@ -17,7 +17,6 @@
 #include "lowering/passes/inline_calls.h"
 #include "lowering/passes/jitter.h"
 #include "lowering/passes/join_async.h"
-#include "lowering/passes/join_products.h"
 #include "lowering/passes/pipelines.h"
 #include "lowering/passes/reduce_vector_products.h"
 #include "lowering/passes/simplify.h"
@@ -56,7 +55,6 @@ constexpr PassRow kPasses[] = {
     {"inline_calls", "Replace calls by what they call.", Make<InlineCalls>},
     {"jitter", "Multiply floats by random factors near 1 (LAZULI_JITTER).", Make<Jitter>},
     {"join_async", "Make one instruction of what begins and ends as two.", Make<JoinAsync>},
-    {"join_products", "Make one dot of a sum of small ones.", Make<JoinProducts>},
     {"pipeline", "All target-independent passes, as backends run them.", MakePipeline},
     {"reduce_vector_products", "Make reductions of inner products of vectors.",
      Make<ReduceVectorProducts>},

@@ -1,7 +1,7 @@
 // Random tensor programs: made from a seed, run in several ways, shortened when two ways differ.
 //
 // A program is a list of steps over numbered tensors. Each step makes a tensor or writes to one in
-// place. Every tensor has one shape, so that what is left when a step is dropped is a program.
+// place. Every tensor of a program has one shape, so that what is left when a step is dropped is a program.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@
 namespace lazuli::fuzz {
 
 struct Step {
-  std::size_t op = 0;               // row of the table of ops
+  std::size_t op = 0;               // number in the tables of op.h
   std::vector<std::size_t> inputs;  // numbers of tensors: arguments first, then results of steps
   std::int64_t dim = 0;
   double number = 0;
 };
 
 struct Program {
-  std::uint64_t seed = 0;  // of the arguments' elements
+  std::uint64_t seed = 0;  // of the arguments' elements and of random numbers
+  std::int64_t side = 0;   // of every tensor
   std::vector<Step> steps;
   std::string ToString() const;  // reads like the C++ that a user would write
 };

@@ -39,7 +39,7 @@ std::string Difference(const Program& program) try {
 
 // A share of the programs, so that ctest may run shares in parallel.
 constexpr int kShares = 4;
-constexpr std::uint64_t kPrograms = 600;
+constexpr std::uint64_t kPrograms = 240;
 constexpr std::size_t kSteps = 12;
 class RandomProgramTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Shares, RandomProgramTest, testing::Range(0, kShares));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/passes/convolution_form.h"
 #include "lowering/passes/rewriter.h"
 #include "lowering/passes/scheduled.h"
 
@@ -9,7 +10,7 @@ namespace lazuli::cpu {
 namespace {
 
 // The convolution's attributes with the kernel's dimensions flipped; false if one of them is not
-// spatial.
+// spatial, or the library has no call for what comes of it.
 bool Flip(const Dims& dimensions, hlo::ConvolutionAttrs& attrs) {
   const Dims& spatial = attrs.dim_labels.kernel_spatial;
   for (int64_t d : dimensions) {
@@ -18,7 +19,9 @@ bool Flip(const Dims& dimensions, hlo::ConvolutionAttrs& attrs) {
     bool& reversal = attrs.window[static_cast<std::size_t>(at - spatial.begin())].reversal;
     reversal = !reversal;
   }
-  return true;
+  return std::all_of(attrs.window.begin(), attrs.window.end(), [&](const hlo::WindowDim& w) {
+    return w.reversal == attrs.window[0].reversal;
+  });
 }
 
 absl::StatusOr<bool> FoldIn(hlo::Computation* computation) {
@@ -28,7 +31,7 @@ absl::StatusOr<bool> FoldIn(hlo::Computation* computation) {
   lowering::Rewriter rewriter(computation);
   for (hlo::Instruction* i : computation->PostOrder()) {
     if (i->opcode() != hlo::Opcode::kConvolution ||
-        i->operand(1)->opcode() != hlo::Opcode::kReverse)
+        i->operand(1)->opcode() != hlo::Opcode::kReverse || FormOf(*i) != ConvolutionForm::kForward)
       continue;
     hlo::Instruction* reverse = i->operand(1);
     auto attrs = i->attrs_as<hlo::ConvolutionAttrs>();

@@ -6,7 +6,8 @@
 //   =>
 //   c = convolution(dy, w), window={size=3x3 rhs_reversal=1x1}, dim_labels=bf01_io01->bf01
 //
-// Only reverses of spatial dimensions alone.
+// Only reverses of all spatial dimensions and no others: the library's call, and so the bits of the
+// result, are then those of the convolution with a kernel that was reversed before.
 #pragma once
 
 #include "lowering/passes/pass.h"

@@ -66,6 +66,17 @@ TEST(FoldTransposesTest, FoldsIntoAllSidesOfAConvolution) {
     })");
 }
 
+// It would look like the gradient of a kernel, which devices sum in another order.
+TEST(FoldTransposesTest, LeavesABatchThatWouldComeBehindTheFeatures) {
+  ExpectNoChange(FoldTransposes(), R"(
+    ENTRY main {
+      x = f32[3,2,5,6] parameter(0)
+      k = f32[4,3,5,6] parameter(1)
+      t = f32[2,3,5,6] transpose(x), dimensions={1,0,2,3}
+      ROOT c = f32[2,4,1,1] convolution(t, k), window={size=5x6}, dim_labels=bf01_oi01->bf01
+    })");
+}
+
 TEST(FoldTransposesTest, LeavesAReversedKernelAlone) {
   ExpectNoChange(FoldTransposes(), R"(
     ENTRY main {

@@ -314,7 +314,7 @@ TEST(RegistryTest, EveryPassHasItsOwnNameAndDocumentation) {
 TEST(RegistryTest, UnknownNamesListTheKnown) {
   EXPECT_EQ(Message(MakePass("ces").status()),
             "there is no pass ces; there are cse, dce, drop_layouts, expand_scans, fold_constants, "
-            "fold_transposes, inline_calls, jitter, join_async, join_products, pipeline, "
+            "fold_transposes, inline_calls, jitter, join_async, pipeline, "
             "reduce_vector_products, simplify, "
             "split_complex_products, unroll_reductions, widen_products");
 }

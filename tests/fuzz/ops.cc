@@ -1,0 +1,81 @@
+// Ops that give the same bits on every device.
+#include "tests/fuzz/op.h"
+
+namespace lazuli::fuzz {
+
+const std::vector<Op>& PlainOps() {
+  static const std::vector<Op> ops = {
+      {"%x + %y", 2, [](const Call& c) { return c.x + c.y; }},
+      {"%x - %y", 2, [](const Call& c) { return c.x - c.y; }},
+      {"%x * %y", 2, [](const Call& c) { return c.x * c.y; }},
+      {"%x / (abs(%y) + 1)", 2, [](const Call& c) { return c.x / (abs(c.y) + 1); }},
+      {"%x * %n", 1, [](const Call& c) { return c.x * c.number; }},
+      {"%n - %x", 1, [](const Call& c) { return c.number - c.x; }},
+      {"maximum(%x, %y)", 2, [](const Call& c) { return maximum(c.x, c.y); }},
+      {"minimum(%x, %y)", 2, [](const Call& c) { return minimum(c.x, c.y); }},
+      {"fmod(%x, abs(%y) + 1)", 2, [](const Call& c) { return fmod(c.x, abs(c.y) + 1); }},
+      {"atan2(%x, %y)", 2, [](const Call& c) { return atan2(c.x, c.y); }},
+      {"-%x", 1, [](const Call& c) { return -c.x; }},
+      {"abs(%x)", 1, [](const Call& c) { return abs(c.x); }},
+      {"sign(%x)", 1, [](const Call& c) { return sign(c.x); }},
+      {"floor(%x)", 1, [](const Call& c) { return floor(c.x); }},
+      {"round(%x)", 1, [](const Call& c) { return round(c.x); }},
+      {"sqrt(abs(%x))", 1, [](const Call& c) { return sqrt(abs(c.x)); }},
+      {"exp(tanh(%x))", 1, [](const Call& c) { return exp(tanh(c.x)); }},
+      {"log1p(abs(%x))", 1, [](const Call& c) { return log1p(abs(c.x)); }},
+      {"sigmoid(%x)", 1, [](const Call& c) { return sigmoid(c.x); }},
+      {"sin(%x)", 1, [](const Call& c) { return sin(c.x); }},
+      {"erf(%x)", 1, [](const Call& c) { return erf(c.x); }},
+      {"relu(%x)", 1, [](const Call& c) { return relu(c.x); }},
+      {"clamp(%x, -1, 1)", 1, [](const Call& c) { return clamp(c.x, -1.0, 1.0); }},
+      {"pow(tanh(%x), 3)", 1, [](const Call& c) { return pow(tanh(c.x), 3.0); }},
+      {"where(%x > %y, %y, %z)", 3, [](const Call& c) { return where(c.x > c.y, c.y, c.z); }},
+      {"(%x <= %y).to(kFloat32)", 2, [](const Call& c) { return (c.x <= c.y).to(kFloat32); }},
+      {"%x.to(kInt32).to(kFloat32)", 1, [](const Call& c) { return c.x.to(kInt32).to(kFloat32); }},
+      {"Wide(sum(%x, {%d}, true))", 1,
+       [](const Call& c) { return c.Wide(sum(c.x, {c.dim}, /*keepdim=*/true)); }},
+      {"Wide(mean(%x))", 1, [](const Call& c) { return c.Wide(mean(c.x)); }},
+      {"Wide(amax(%x, {%d}, true))", 1,
+       [](const Call& c) { return c.Wide(amax(c.x, {c.dim}, /*keepdim=*/true)); }},
+      {"Wide(amin(%x, {%d}, true))", 1,
+       [](const Call& c) { return c.Wide(amin(c.x, {c.dim}, /*keepdim=*/true)); }},
+      {"Wide(argmax(%x, %d, true)).to(kFloat32)", 1,
+       [](const Call& c) { return c.Wide(argmax(c.x, c.dim, /*keepdim=*/true)).to(kFloat32); }},
+      {"softmax(%x, %d)", 1, [](const Call& c) { return softmax(c.x, c.dim); }},
+      {"%x.t()", 1, [](const Call& c) { return c.x.t(); }},
+      {"flip(%x, {%d})", 1, [](const Call& c) { return flip(c.x, {c.dim}); }},
+      {"%x.reshape({-1}).reshape({%s, %s})", 1,
+       [](const Call& c) { return c.x.reshape({-1}).reshape({c.side, c.side}); }},
+      {"cat({narrow(%x, %d, 2, %s - 2), narrow(%y, %d, 0, 2)}, %d)", 2,
+       [](const Call& c) {
+         return cat({narrow(c.x, c.dim, 2, c.side - 2), narrow(c.y, c.dim, 0, 2)}, c.dim);
+       }},
+      {"index_select(%x, %d, argmax(%y, %d))", 2,
+       [](const Call& c) { return index_select(c.x, c.dim, argmax(c.y, c.dim)); }},
+      {"%x.clone()", 1, [](const Call& c) { return c.x.clone(); }},
+      {"%x.detach()", 1, [](const Call& c) { return c.x.detach(); }},  // shares its elements
+      {"%x.add_(%y)", 2, [](Call const& c) { return Tensor(c.x).add_(c.y); }, /*in_place=*/true},
+      {"%x.add_(%y, %n)", 2, [](Call const& c) { return Tensor(c.x).add_(c.y, c.number); },
+       /*in_place=*/true},
+      {"%x.mul_(%n)", 1, [](Call const& c) { return Tensor(c.x).mul_(c.number); },
+       /*in_place=*/true},
+      {"%x.sub_(%y)", 2, [](Call const& c) { return Tensor(c.x).sub_(c.y); }, /*in_place=*/true},
+      {"%x.copy_(%y)", 2, [](Call const& c) { return Tensor(c.x).copy_(c.y); }, /*in_place=*/true},
+      {"%x.fill_(%n)", 1, [](Call const& c) { return Tensor(c.x).fill_(c.number); },
+       /*in_place=*/true},
+      {"narrow(%x, %d, 1, 2).copy_(narrow(%y, %d, 0, 2))", 2,
+       [](Call const& c) { return narrow(c.x, c.dim, 1, 2).copy_(narrow(c.y, c.dim, 0, 2)); },
+       /*in_place=*/true},
+      {"%x.t().mul_(%y)", 2, [](Call const& c) { return c.x.t().mul_(c.y); }, /*in_place=*/true},
+      {"%x + rand_like(%x)", 1, [](const Call& c) { return c.x + rand_like(c.x); }},
+      {"cumsum(tanh(%x), %d)", 1, [](const Call& c) { return cumsum(tanh(c.x), c.dim); }},
+      {"std::get<0>(sort(%x, %d))", 1, [](const Call& c) { return std::get<0>(sort(c.x, c.dim)); }},
+      {"Wide(prod(tanh(%x), {%d}, true))", 1,
+       [](const Call& c) { return c.Wide(prod(tanh(c.x), {c.dim}, /*keepdim=*/true)); }},
+      {"index_add(%x, %d, argmax(%y, %d), %z)", 3,
+       [](const Call& c) { return index_add(c.x, c.dim, argmax(c.y, c.dim), c.z); }},
+  };
+  return ops;
+}
+
+}  // namespace lazuli::fuzz

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/text/attr_text.h"
@@ -233,17 +234,29 @@ class Printer {
   }
 
  private:
-  // Callees first, as the parser needs them; then computations that nothing reaches.
+  // Callees first, as the parser needs them, also of computations that nothing reaches; the entry is
+  // the last.
   static std::vector<Computation*> Order(const Module& module) {
     std::vector<Computation*> order = module.PostOrder();
     if (order.size() == module.computations().size()) return order;
-    absl::flat_hash_map<const Computation*, bool> reached;
-    for (const Computation* computation : order) reached[computation] = true;
-    std::vector<Computation*> unreached;
+    if (!order.empty()) order.pop_back();
+    absl::flat_hash_set<const Computation*> placed(order.begin(), order.end());
+    absl::flat_hash_set<const Computation*> open;
     for (const auto& computation : module.computations()) {
-      if (!reached.contains(computation.get())) unreached.push_back(computation.get());
+      std::vector<Computation*> stack = {computation.get()};
+      while (!stack.empty()) {
+        Computation* const at = stack.back();
+        if (at == module.entry() || placed.contains(at) || !open.insert(at).second) {
+          stack.pop_back();
+          if (at != module.entry() && placed.insert(at).second) order.push_back(at);
+          continue;
+        }
+        for (const auto& i : at->instructions())
+          for (Computation* callee : i->called())
+            if (!placed.contains(callee) && !open.contains(callee)) stack.push_back(callee);
+      }
     }
-    order.insert(order.begin(), unreached.begin(), unreached.end());
+    if (module.entry() != nullptr) order.push_back(module.entry());
     return order;
   }
 

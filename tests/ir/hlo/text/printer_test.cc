@@ -141,6 +141,15 @@ TEST(PrinterTest, UnreachedComputationsArePrintedToo) {
   EXPECT_THAT(ToString(*module), HasSubstr("%f (p: f32[]) -> f32[] {"));
 }
 
+TEST(PrinterTest, UnreachedComputationsComeBehindWhatTheyCall) {
+  const auto module = Parse(
+      "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
+      "g { p = f32[] parameter(0) ROOT r = f32[] call(p, p), to_apply=add }\n"
+      "f { p = f32[] parameter(0) ROOT r = f32[] call(p), to_apply=g }\n"
+      "ENTRY e { p = f32[] parameter(0) ROOT r = f32[] call(p, p), to_apply=add }");
+  EXPECT_TRUE(Equal(*module, *Parse(ToString(*module))));
+}
+
 TEST(DotTest, ShowsEveryInstructionAndEdge) {
   EXPECT_EQ(
       ToDot(*Parse("HloModule m\nENTRY e { p = f32[2] parameter(0)\n c = f32[2] constant({1, 2})\n"

@@ -101,6 +101,8 @@ absl::StatusOr<ThunkProgram> CompileModule(std::unique_ptr<hlo::Module> module,
                                            const CompileOptions& options) {
   const ir::ScopedFloatMode mode(options.flush_subnormals);  // of folded constants, as of a run
   if (hlo::HasDynamicSizes(*module)) MakeOneCall(*module);
+  // Kernels are made of the fusions that our passes make. Others may hold anything.
+  for (const auto& computation : module->computations()) computation->set_is_fusion(false);
   ThunkProgram program;
   program.module = std::move(module);
   program.options = options;

@@ -71,7 +71,7 @@ absl::StatusOr<LibraryPlan> PlanOnce(std::vector<std::pair<Spec, LibraryPlan>>& 
 
 // How an instruction runs a computation.
 enum class CallRole : uint8_t {
-  kBranch,  // or a loop's condition: the results go where the caller wants them
+  kBranch,  // or a loop's condition, or a call: the results go where the caller wants them
   kBody,    // of a loop: its results replace its parameters
 };
 
@@ -106,7 +106,7 @@ class ThunkEmitter {
   absl::Status EmitParameters(const hlo::Computation& computation);
   absl::Status EmitInstruction(const Instruction& i);
   bool EmitAlias(const Instruction& i);
-  void EmitFusion(const Instruction& i);
+  bool EmitFusion(const Instruction& i);
   bool EmitCopy(const Instruction& i);
   absl::StatusOr<bool> EmitDot(const Instruction& i);
   absl::StatusOr<LibraryPlan> ConvolutionPlan(const Instruction& i,
@@ -168,7 +168,7 @@ Leaves ThunkEmitter::OperandLeaves(const Instruction& i) const {
   return result;
 }
 
-// Of a loop and of a branch: the roles of what they call, in order.
+// The roles of what a loop, a branch or a call calls, in order.
 std::vector<ThunkEmitter::Callee> ThunkEmitter::CalleesOf(const Instruction& i) const {
   std::vector<Callee> callees;
   for (const hlo::Computation* callee : i.called())
@@ -278,7 +278,7 @@ absl::Status ThunkEmitter::CompileFusions() {
   std::vector<const hlo::Computation*> bodies;
   for (const hlo::Computation* computation : scheduled_.callees_first()) {
     for (const Instruction* i : computation->PostOrder()) {
-      if (i->opcode() != Opcode::kFusion) continue;
+      if (i->opcode() != Opcode::kFusion || !i->to_apply()->IsFusion()) continue;
       fusions.push_back(i);
       bodies.push_back(i->to_apply());
     }
@@ -300,8 +300,8 @@ absl::Status ThunkEmitter::EmitInstruction(const Instruction& i) {
   }
   switch (i.opcode()) {
     case Opcode::kFusion:
-      EmitFusion(i);
-      return absl::OkStatus();
+      if (EmitFusion(i)) return absl::OkStatus();
+      break;
     case Opcode::kDot: {
       LAZULI_ASSIGN_OR_RETURN(const bool done, EmitDot(i));
       if (done) return absl::OkStatus();
@@ -327,6 +327,7 @@ absl::Status ThunkEmitter::EmitInstruction(const Instruction& i) {
       break;
     case Opcode::kWhile:
     case Opcode::kConditional:
+    case Opcode::kCall:
       if (EmitControl(i)) return absl::OkStatus();
       break;
     case Opcode::kRngBitGenerator:
@@ -392,8 +393,10 @@ bool ThunkEmitter::EmitAlias(const Instruction& i) {
   }
 }
 
-void ThunkEmitter::EmitFusion(const Instruction& i) {
-  const auto& kernel = kernels_.at(&i);
+bool ThunkEmitter::EmitFusion(const Instruction& i) {
+  const auto found = kernels_.find(&i);
+  if (found == kernels_.end()) return false;
+  const auto& kernel = found->second;
   leaves_[&i] = NewLeaves(i.shape());
   const BufferId scratch = kernel->scratch_bytes() > 0 ? NewBuffer(kernel->scratch_bytes()) : -1;
   Emit(MakeKernelThunk(i, kernel, OperandLeaves(i), leaves(&i), scratch));
@@ -402,6 +405,7 @@ void ThunkEmitter::EmitFusion(const Instruction& i) {
     program_.stats.reorders += inner->opcode() == Opcode::kCopy &&
                                !SameMemoryOrder(inner->shape(), inner->operand(0)->shape());
   }
+  return true;
 }
 
 bool ThunkEmitter::EmitCopy(const Instruction& i) {
@@ -576,9 +580,12 @@ bool ThunkEmitter::EmitControl(const Instruction& i) {
   std::vector<CalledSequence> called;
   for (const Callee& callee : CalleesOf(i))
     called.push_back(Call(*sequences_.at(callee), new_buffer));
-  Emit(i.opcode() == Opcode::kWhile
-           ? MakeWhileThunk(i, program_, called[0], called[1], operands, results, new_buffer)
-           : MakeConditionalThunk(i, std::move(called), operands, results));
+  if (i.opcode() == Opcode::kWhile)
+    Emit(MakeWhileThunk(i, program_, called[0], called[1], operands, results, new_buffer));
+  else if (i.opcode() == Opcode::kCall)
+    Emit(MakeCallThunk(i, called[0], operands, results));
+  else
+    Emit(MakeConditionalThunk(i, std::move(called), operands, results));
   leaves_[&i] = results;
   return true;
 }
@@ -635,7 +642,9 @@ std::string ReasonOf(const Instruction& i) {
     case Opcode::kCall:
       return hlo::HasDynamicSizes(*i.parent()->parent())
                  ? "some sizes are known only when the program runs"
-                 : "what it calls has side effects";
+                 : "it has side effects or tokens, or lies below too many levels of others";
+    case Opcode::kFusion:
+      return "the program that it came with orders it among other instructions";
     case Opcode::kDot:
     case Opcode::kConvolution:
       return Str("there is no library call for ", i.operand(0)->shape(), " and ",

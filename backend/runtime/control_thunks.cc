@@ -32,6 +32,20 @@ std::vector<BufferUse> Uses(const std::vector<BufferId>& operands,
   return uses;
 }
 
+// Runs a sequence whose parameters are the operands from `first` on, and whose results go into
+// `results`.
+absl::Status RunCalled(const CalledSequence& called, const std::vector<BufferId>& operands,
+                       std::size_t first, const std::vector<BufferId>& results,
+                       const RunBuffers& run) {
+  const ThunkSequence& sequence = *called.sequence;
+  SetFrame(called, run);
+  for (std::size_t k = 0; k < sequence.parameters.size(); ++k)
+    run.data[sequence.parameters[k]] = run.at(operands[first + k]);
+  for (std::size_t k = 0; k < results.size(); ++k)
+    run.data[sequence.outputs[k].buffer] = run.at(results[k]);
+  return RunThunks(sequence, run);
+}
+
 std::vector<int64_t> LeafBytes(const Shape& shape) {
   std::vector<int64_t> bytes;
   ForEachLeaf(shape, [&](const Shape& leaf) { bytes.push_back(leaf.byte_size()); });
@@ -217,13 +231,7 @@ class ConditionalThunk final : public Thunk {
 
   absl::Status Execute(const RunBuffers& run) const override {
     const std::size_t b = Choice(run.at(operands_[0]));
-    const ThunkSequence& branch = *branches_[b].sequence;
-    SetFrame(branches_[b], run);
-    for (std::size_t k = 0; k < branch.parameters.size(); ++k)
-      run.data[branch.parameters[k]] = run.at(operands_[first_[b] + k]);
-    for (std::size_t k = 0; k < results_.size(); ++k)
-      run.data[branch.outputs[k].buffer] = run.at(results_[k]);
-    return RunThunks(branch, run);
+    return RunCalled(branches_[b], operands_, first_[b], results_, run);
   }
   std::string Details() const override { return Str(branches_.size(), " branches"); }
 
@@ -240,6 +248,27 @@ class ConditionalThunk final : public Thunk {
   bool is_pred_;
   std::vector<CalledSequence> branches_;
   std::vector<std::size_t> first_;  // of a branch's arguments among the operands
+  std::vector<BufferId> operands_, results_;
+};
+
+class CallThunk final : public Thunk {
+ public:
+  CallThunk(const Instruction& call, CalledSequence called, std::vector<BufferId> operands,
+            std::vector<BufferId> results)
+      : Thunk(ThunkInfo::Of("call", call), Uses(operands, {results, {called.frame}})),
+        called_(called),
+        operands_(std::move(operands)),
+        results_(std::move(results)) {}
+
+  absl::Status Execute(const RunBuffers& run) const override {
+    return RunCalled(called_, operands_, 0, results_, run);
+  }
+  std::string Details() const override {
+    return Str(called_.sequence->thunks.size(), " thunks of ", called_.sequence->name);
+  }
+
+ private:
+  CalledSequence called_;
   std::vector<BufferId> operands_, results_;
 };
 
@@ -269,6 +298,12 @@ std::unique_ptr<Thunk> MakeConditionalThunk(const Instruction& conditional,
                                             std::vector<BufferId> results) {
   return std::make_unique<ConditionalThunk>(conditional, std::move(branches), std::move(operands),
                                             std::move(results));
+}
+
+std::unique_ptr<Thunk> MakeCallThunk(const Instruction& call, CalledSequence called,
+                                     std::vector<BufferId> operands,
+                                     std::vector<BufferId> results) {
+  return std::make_unique<CallThunk>(call, called, std::move(operands), std::move(results));
 }
 
 }  // namespace lazuli::backend

@@ -1,4 +1,4 @@
-// Loops and branches: thunks that run sequences of thunks over the table of their own run.
+// Loops, branches and calls: thunks that run sequences of thunks over the table of their own run.
 //
 // A loop's state stays where it is: what an iteration leaves alone is not touched, what it can
 // update in place it does, and the rest alternates between two buffers.
@@ -33,5 +33,7 @@ std::unique_ptr<Thunk> MakeConditionalThunk(const hlo::Instruction& conditional,
                                             std::vector<CalledSequence> branches,
                                             std::vector<BufferId> operands,
                                             std::vector<BufferId> results);
+std::unique_ptr<Thunk> MakeCallThunk(const hlo::Instruction& call, CalledSequence called,
+                                     std::vector<BufferId> operands, std::vector<BufferId> results);
 
 }  // namespace lazuli::backend

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "lowering/passes/rewriter.h"
@@ -13,28 +14,49 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Calls that call calls twice grow exponentially.
-constexpr int64_t kMaxInstructions = 1'000'000;
+// Instructions of a body that several calls share and that is written out for each of them. Larger
+// ones stay calls, or levels that call the next one twice would double with each of them.
+constexpr int64_t kMaxShared = 1000;
+// Instructions that one run of the pass adds.
+constexpr int64_t kMaxAdded = 1'000'000;
+
+bool IsCall(const Instruction& i) {
+  return i.opcode() == Opcode::kCall || i.opcode() == Opcode::kFusion;
+}
 
 // Bodies that may move into their callers. Asked callees first, and remembered: a call's own
 // HasSideEffect() looks through all that it reaches.
 class Inlinable {
  public:
-  bool Body(const Computation* body) {
+  explicit Inlinable(absl::Span<Computation* const> computations) {
+    for (const Computation* c : computations) {
+      for (const auto& i : c->instructions()) {
+        for (const Computation* callee : i->called()) ++uses_[callee];
+      }
+    }
+  }
+
+  bool Into(const Instruction& call) {
+    if (!IsCall(call) || !call.control_predecessors().empty()) return false;
+    const Computation* const body = call.to_apply();
+    return MayMove(body) && (uses_[body] == 1 || body->instruction_count() <= kMaxShared);
+  }
+
+ private:
+  bool MayMove(const Computation* body) {
     const auto [found, is_new] = bodies_.try_emplace(body, false);
     if (!is_new) return found->second;
     const auto& all = body->instructions();
     const bool can =
-        std::all_of(all.begin(), all.end(), [this](const auto& i) { return MayMove(i.get()); });
+        std::all_of(all.begin(), all.end(), [this](const auto& i) { return MayMove(*i); });
     return bodies_[body] = can;
   }
-
- private:
-  bool MayMove(const Instruction* i) {
-    if (!i->control_predecessors().empty()) return false;
-    if (i->opcode() == Opcode::kCall) return Body(i->to_apply());
-    return !i->HasSideEffect();
+  bool MayMove(const Instruction& i) {
+    if (!i.control_predecessors().empty()) return false;
+    return IsCall(i) ? MayMove(i.to_apply()) : !i.HasSideEffect();
   }
+
+  std::unordered_map<const Computation*, int64_t> uses_;
   std::unordered_map<const Computation*, bool> bodies_;
 };
 
@@ -55,10 +77,12 @@ Instruction* InlineBody(const Instruction* call, Rewriter& r) {
 }
 
 bool InlineIn(Computation* computation, Inlinable& inlinable, int64_t* budget) {
+  std::unordered_set<const Instruction*> ordered;  // before others, whose order names them
+  for (const auto& i : computation->instructions())
+    ordered.insert(i->control_predecessors().begin(), i->control_predecessors().end());
   std::vector<Instruction*> calls;
   for (const auto& i : computation->instructions()) {
-    if (i->opcode() != Opcode::kCall || !i->control_predecessors().empty()) continue;
-    if (inlinable.Body(i->to_apply())) calls.push_back(i.get());
+    if (inlinable.Into(*i) && !ordered.contains(i.get())) calls.push_back(i.get());
   }
   if (calls.empty()) return false;
   Rewriter r(computation);
@@ -74,10 +98,11 @@ bool InlineIn(Computation* computation, Inlinable& inlinable, int64_t* budget) {
 }  // namespace
 
 absl::StatusOr<bool> InlineCalls::Run(hlo::Module& module) {
-  int64_t budget = kMaxInstructions;
-  Inlinable inlinable;
+  int64_t budget = kMaxAdded;
+  const std::vector<Computation*> callees_first = module.PostOrder();
+  Inlinable inlinable(callees_first);
   bool changed = false;
-  for (Computation* computation : module.PostOrder())
+  for (Computation* computation : callees_first)
     changed |= InlineIn(computation, inlinable, &budget);
   return changed;
 }

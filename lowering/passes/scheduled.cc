@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ranges>
 
+#include "ir/evaluator/dynamic_sizes.h"
+
 namespace lazuli::lowering {
 namespace {
 
@@ -24,7 +26,8 @@ bool TakesAndGivesArrays(const Computation& computation) {
 
 }  // namespace
 
-ScheduledComputations::ScheduledComputations(const hlo::Module& module) {
+ScheduledComputations::ScheduledComputations(const hlo::Module& module)
+    : calls_run_(!hlo::HasDynamicSizes(module)) {
   const std::vector<Computation*> callees_first = module.PostOrder();
   // Asked callees first, and remembered: HasSideEffect() of a call looks through all that it
   // reaches.
@@ -57,7 +60,8 @@ ScheduledComputations::ScheduledComputations(const hlo::Module& module) {
 }
 
 bool ScheduledComputations::MayRun(const Instruction& i) const {
-  return (i.opcode() == Opcode::kWhile || i.opcode() == Opcode::kConditional) &&
+  return (i.opcode() == Opcode::kWhile || i.opcode() == Opcode::kConditional ||
+          (i.opcode() == Opcode::kCall && calls_run_)) &&
          std::all_of(i.called().begin(), i.called().end(), [&](const Computation* c) {
            return !has_side_effect_.at(c) && TakesAndGivesArrays(*c);
          });

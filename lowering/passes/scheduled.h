@@ -1,5 +1,5 @@
 // ScheduledComputations: the computations that a device runs instruction by instruction - the entry
-// and, level by level, what its loops and branches call.
+// and, level by level, what its loops, branches and calls call.
 //
 // What else a module holds is part of some instruction: reducers, comparators, bodies of fusions,
 // and whatever a loop calls that only the evaluator can run. Passes that prepare instructions for a
@@ -22,20 +22,21 @@ namespace lazuli::lowering {
 
 class ScheduledComputations {
  public:
-  // Levels of loops and branches below the entry. A thunk of a loop runs those of its body, so each
-  // level takes stack when it runs; what is nested deeper goes to the evaluator with the
+  // Levels of loops, branches and calls below the entry. A thunk of a loop runs those of its body,
+  // so each level takes stack when it runs; what is nested deeper goes to the evaluator with the
   // instruction that calls it.
   static constexpr int kMaxDepth = 24;
 
   explicit ScheduledComputations(const hlo::Module& module);
   // Callees before callers; the entry is the last. Linear in the module, whatever its nesting.
   const std::vector<hlo::Computation*>& callees_first() const { return order_; }
-  // Whether the instruction is a loop or a branch whose computations are all scheduled.
+  // Whether the instruction is a loop, a branch or a call whose computations are all scheduled.
   bool Runs(const hlo::Instruction& instruction) const;
 
  private:
   bool MayRun(const hlo::Instruction& instruction) const;
 
+  bool calls_run_;  // not of a module whose sizes only the evaluator knows
   std::unordered_map<const hlo::Computation*, bool> has_side_effect_;
   std::unordered_map<const hlo::Computation*, int> depth_;  // of those that are scheduled
   std::vector<hlo::Computation*> order_;

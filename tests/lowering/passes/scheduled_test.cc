@@ -49,6 +49,18 @@ TEST(ScheduledTest, LoopsAndBranchesButNoReducers) {
   EXPECT_TRUE(scheduled.Runs(*First(*module, Opcode::kWhile)));
 }
 
+TEST(ScheduledTest, CallsButNotOfSizesThatOnlyARunKnows) {
+  const std::string call =
+      "f { p = f32[8] parameter(0)  ROOT n = f32[8] negate(p) }\n"
+      "ENTRY main { p = f32[8] parameter(0)  n = s32[] parameter(1) "
+      "c = f32[8] call(p), to_apply=f ";
+  const auto fixed = ParseHlo(call + "ROOT r = f32[8] abs(c) }");
+  EXPECT_THAT(Names(ScheduledComputations(*fixed)), ElementsAre("f", "main"));
+  const auto dynamic =
+      ParseHlo(call + "ROOT r = f32[<=8] set-dimension-size(c, n), dimensions={0} }");
+  EXPECT_THAT(Names(ScheduledComputations(*dynamic)), ElementsAre("main"));
+}
+
 // Infeed and outfeed happen in order, which a device leaves to the evaluator.
 TEST(ScheduledTest, WhatSendsOrTakesTokensIsLeftOut) {
   const auto module = ParseHlo(R"(

@@ -1,6 +1,7 @@
 #include "backend/runtime/work.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace lazuli::backend {
 namespace {
@@ -62,18 +63,13 @@ bool MovesNothing(Opcode opcode) {
          opcode == Opcode::kAfterAll;
 }
 
-}  // namespace
+bool RunsCallees(Opcode opcode) {
+  return opcode == Opcode::kWhile || opcode == Opcode::kConditional || opcode == Opcode::kCall ||
+         opcode == Opcode::kFusion;
+}
 
-Work WorkOf(const Instruction& i) {
+Work OwnWork(const Instruction& i) {
   Work work;
-  if (i.opcode() == Opcode::kWhile || i.opcode() == Opcode::kConditional ||
-      i.opcode() == Opcode::kCall || i.opcode() == Opcode::kFusion) {
-    for (const hlo::Computation* callee : i.called()) {
-      for (const auto& instruction : callee->instructions()) work += WorkOf(*instruction);
-    }
-    const double times = i.opcode() == Opcode::kWhile ? kAssumedTrips : 1;
-    return {work.flops * times, work.product_flops * times, work.bytes * times};
-  }
   if (MovesNothing(i.opcode())) return work;
   if (i.opcode() == Opcode::kDot || i.opcode() == Opcode::kConvolution)
     work.product_flops = ProductFlops(i);
@@ -83,6 +79,33 @@ Work WorkOf(const Instruction& i) {
     work.bytes += static_cast<double>(operand->shape().byte_size());
   return work;
 }
+
+// Each computation is looked at once, however often it is called.
+class Works {
+ public:
+  Work Of(const Instruction& i) {
+    if (!RunsCallees(i.opcode())) return OwnWork(i);
+    Work work;
+    for (const hlo::Computation* callee : i.called()) work += Of(*callee);
+    const double times = i.opcode() == Opcode::kWhile ? kAssumedTrips : 1;
+    return {work.flops * times, work.product_flops * times, work.bytes * times};
+  }
+
+ private:
+  Work Of(const hlo::Computation& computation) {
+    const auto known = known_.find(&computation);
+    if (known != known_.end()) return known->second;
+    Work work;
+    for (const auto& i : computation.instructions()) work += Of(*i);
+    return known_[&computation] = work;
+  }
+
+  std::unordered_map<const hlo::Computation*, Work> known_;
+};
+
+}  // namespace
+
+Work WorkOf(const Instruction& i) { return Works().Of(i); }
 
 double BytesMoved(const Instruction& i) {
   if (MovesNothing(i.opcode())) return 0;

@@ -35,9 +35,10 @@ bool IsShortcut(const Instruction& i) {  // of a callee that inlining and simpli
          i.opcode() == Opcode::kConstant;
 }
 
-// A look before anything is copied.
-bool MayFuse(const Computation& computation, const Supports& supports) {
-  return computation.instruction_count() <= kMaxBody &&
+// A look before anything is copied. `budget`: instructions that calls may be written out to.
+bool MayFuse(const Computation& computation, const Supports& supports, int64_t& budget) {
+  budget -= computation.instruction_count();
+  return budget >= 0 &&
          std::all_of(computation.instructions().begin(), computation.instructions().end(),
                      [&](const auto& i) {
                        const auto called = i->called();
@@ -46,9 +47,14 @@ bool MayFuse(const Computation& computation, const Supports& supports) {
                        if (i->opcode() != Opcode::kCall)
                          return IsShortcut(*i) || UnrollsReduction(*i) || supports(*i);
                        return std::all_of(called.begin(), called.end(), [&](const Computation* c) {
-                         return MayFuse(*c, supports);
+                         return MayFuse(*c, supports, budget);
                        });
                      });
+}
+
+bool MayFuse(const Computation& computation, const Supports& supports) {
+  int64_t budget = kMaxBody;
+  return MayFuse(computation, supports, budget);
 }
 
 bool IsScalarConstant(const Instruction* i) {

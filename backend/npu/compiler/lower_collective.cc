@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <unordered_set>
 #include <utility>
 
 #include "backend/npu/compiler/compile.h"
@@ -632,10 +633,20 @@ bool IsCollective(const hlo::Instruction& i) {
 std::vector<const hlo::Instruction*> CollectivesIn(const hlo::Instruction& instruction) {
   if (IsCollective(instruction)) return {&instruction};
   std::vector<const hlo::Instruction*> found;
-  for (const hlo::Computation* called : instruction.called()) {
-    for (const auto& i : called->instructions()) {
-      const auto inside = CollectivesIn(*i);
-      found.insert(found.end(), inside.begin(), inside.end());
+  std::vector<const hlo::Computation*> reached;
+  std::unordered_set<const hlo::Computation*> seen;  // may be called from many places
+  const auto reach = [&](const hlo::Instruction& i) {
+    for (const hlo::Computation* called : i.called()) {
+      if (seen.insert(called).second) reached.push_back(called);
+    }
+  };
+  reach(instruction);
+  for (std::size_t k = 0; k < reached.size(); ++k) {  // NOLINT(modernize-loop-convert): it grows
+    for (const auto& i : reached[k]->instructions()) {
+      if (IsCollective(*i))
+        found.push_back(i.get());
+      else
+        reach(*i);
     }
   }
   return found;

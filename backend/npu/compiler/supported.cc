@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 
 #include "backend/npu/compiler/expression.h"
@@ -111,19 +112,6 @@ std::optional<Refusal> WhyNotProduct(const hlo::Instruction& i, const Config& co
   return Refusal{"unsupported-dtype", std::move(why_not)};
 }
 
-// Of everything that is called.
-std::optional<Refusal> WhyNotCalled(const hlo::Instruction& i, const Config& config) {
-  for (const hlo::Computation* computation : i.called()) {
-    for (const hlo::Instruction* inner : computation->PostOrder()) {
-      if (std::optional<Refusal> refusal = WhyNot(*inner, config)) {
-        refusal->sentence = Str("in ", computation->name(), ": ", refusal->sentence);
-        return refusal;
-      }
-    }
-  }
-  return std::nullopt;
-}
-
 // Numbers that the sequencer loads.
 std::optional<Refusal> WhyNotScalars(absl::Span<hlo::Instruction* const> scalars) {
   for (const hlo::Instruction* scalar : scalars) {
@@ -155,9 +143,8 @@ std::optional<Refusal> WhyNotScatter(const hlo::Instruction& i) {
   return WhyNotIndexed(i, FormOf(i.attrs_as<hlo::ScatterAttrs>()), i.operand(2)->shape());
 }
 
-std::optional<Refusal> WhyNotConditional(const hlo::Instruction& i, const Config& config) {
-  if (auto refusal = WhyNotScalars(i.operands().subspan(0, 1))) return refusal;
-  return WhyNotCalled(i, config);
+std::optional<Refusal> WhyNotConditional(const hlo::Instruction& i) {
+  return WhyNotScalars(i.operands().subspan(0, 1));
 }
 
 std::optional<Refusal> WhyNotRandomBits(const hlo::Instruction& i) {
@@ -257,9 +244,9 @@ const Opcodes::Row Opcodes::kRows[] = {
     {Opcode::kDynamicSlice, Do<&Lowering::LowerDynamicSlice>, Scalars<1>},
     {Opcode::kDynamicUpdateSlice, Do<&Lowering::LowerDynamicUpdateSlice>, Scalars<2>},
     {Opcode::kRngBitGenerator, Do<&Lowering::LowerRandomBits>, Only<WhyNotRandomBits>},
-    {Opcode::kWhile, Do<&Lowering::LowerWhile>, WhyNotCalled},
-    {Opcode::kConditional, Do<&Lowering::LowerConditional>, WhyNotConditional},
-    {Opcode::kCall, Do<&Lowering::LowerCall>, WhyNotCalled},
+    {Opcode::kWhile, Do<&Lowering::LowerWhile>, Never},
+    {Opcode::kConditional, Do<&Lowering::LowerConditional>, Only<WhyNotConditional>},
+    {Opcode::kCall, Do<&Lowering::LowerCall>, Never},
     {Opcode::kAllReduce, Do<&Lowering::LowerCollective>, WhyNotCollective},
     {Opcode::kReduceScatter, Do<&Lowering::LowerCollective>, WhyNotCollective},
     {Opcode::kAllGather, Do<&Lowering::LowerCollective>, WhyNotCollective},
@@ -279,13 +266,72 @@ absl::Status Lowering::Lower(const hlo::Instruction& i) {
   return row != nullptr ? row->lower(*this, i) : Opcodes::Elementwise(*this, i);
 }
 
-std::optional<Refusal> WhyNot(const hlo::Instruction& instruction, const Config& config) {
+namespace {
+
+std::optional<Refusal> WhyNotAlone(const hlo::Instruction& instruction, const Config& config) {
   if (auto refusal = WhyNotStored(instruction.shape(), config)) return refusal;
   for (const hlo::Instruction* operand : instruction.operands()) {
     if (auto refusal = WhyNotStored(operand->shape(), config)) return refusal;
   }
   const Opcodes::Row* const row = Opcodes::Of(instruction.opcode());
   return row != nullptr ? row->why_not(instruction, config) : WhyNotElementwise(instruction);
+}
+
+// An instruction with all that it calls, which is written out wherever it is called. Each
+// computation is looked at once.
+class WithCallees {
+ public:
+  explicit WithCallees(const Config& config) : config_(config) {}
+
+  std::optional<Refusal> WhyNot(const hlo::Instruction& i) {
+    if (auto refusal = WhyNotAlone(i, config_)) return refusal;
+    double instructions = 0;
+    for (const hlo::Computation* computation : CalleesOf(i)) {
+      const Called& called = Of(*computation);
+      if (called.refusal)
+        return Refusal{called.refusal->code,
+                       Str("in ", computation->name(), ": ", called.refusal->sentence)};
+      instructions += called.instructions;
+    }
+    if (instructions > kMostInstructions)
+      return Op(Str("calls that write out to more than ", kMostInstructions, " instructions"));
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr int64_t kMostInstructions = 100'000;
+
+  struct Called {
+    std::optional<Refusal> refusal;
+    double instructions = 0;  // written out
+  };
+
+  static absl::Span<hlo::Computation* const> CalleesOf(const hlo::Instruction& i) {
+    const bool runs_them = i.opcode() == Opcode::kWhile || i.opcode() == Opcode::kConditional ||
+                           i.opcode() == Opcode::kCall;
+    return runs_them ? i.called() : absl::Span<hlo::Computation* const>();
+  }
+
+  const Called& Of(const hlo::Computation& computation) {
+    if (const auto known = known_.find(&computation); known != known_.end()) return known->second;
+    Called called;
+    for (const hlo::Instruction* i : computation.PostOrder()) {
+      if ((called.refusal = WhyNot(*i))) break;
+      ++called.instructions;
+      for (const hlo::Computation* callee : CalleesOf(*i))
+        called.instructions += Of(*callee).instructions;
+    }
+    return known_[&computation] = std::move(called);
+  }
+
+  const Config& config_;
+  std::unordered_map<const hlo::Computation*, Called> known_;
+};
+
+}  // namespace
+
+std::optional<Refusal> WhyNot(const hlo::Instruction& instruction, const Config& config) {
+  return WithCallees(config).WhyNot(instruction);
 }
 
 }  // namespace lazuli::npu

@@ -1,5 +1,6 @@
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "backend/npu/compiler/supported.h"
@@ -112,6 +113,26 @@ TEST(NpuControlTest, BodiesAreAsked) {
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->code, "unsupported-dtype");
   EXPECT_EQ(refusal->sentence, "in body: the vector unit does not compute with f64");
+}
+
+// The device has no calls: what is called is written out.
+TEST(NpuControlTest, CallsThatDoubleWithEachLevelAreTheHosts) {
+  std::string text = "level0 { x = f32[4] parameter(0) ROOT y = f32[4] negate(x) }\n";
+  constexpr int kLevels = 60;
+  for (int k = 1; k < kLevels; ++k)
+    text += Str("level", k, " { x = f32[4] parameter(0) y = f32[4] call(x), to_apply=level", k - 1,
+                " ROOT z = f32[4] call(y), to_apply=level", k - 1, " }\n");
+  const auto nest = [&](int level) {
+    const auto module = ParseHlo(text + Str("ENTRY e { x = f32[4] parameter(0) ROOT y = f32[4] ",
+                                            "call(x), to_apply=level", level, " }"));
+    return WhyNot(*module->entry()->root(), Config());
+  };
+  EXPECT_FALSE(nest(10));
+  const auto refusal = nest(kLevels - 1);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code, "unsupported-op");
+  EXPECT_THAT(refusal->sentence,
+              testing::HasSubstr("calls that write out to more than 100000 instructions"));
 }
 
 TEST(NpuIndexTest, RowsOfATable) {

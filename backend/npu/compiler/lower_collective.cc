@@ -685,6 +685,26 @@ absl::StatusOr<Meetings> MeetingsOf(const hlo::Instruction& instruction, const C
   return all;
 }
 
+namespace {
+
+// What is gathered has a part of each member, what is scattered one for each.
+std::optional<Refusal> WhyNotParts(const hlo::Instruction& i, int64_t members) {
+  const bool gathers = i.opcode() == Opcode::kAllGather;
+  if (!gathers && i.opcode() != Opcode::kReduceScatter) return std::nullopt;
+  const int64_t d = i.attrs_as<hlo::CollectiveAttrs>().dimensions[0];
+  for (int64_t k = 0; k < i.operand_count(); ++k) {
+    const Shape& operand = i.operand(k)->shape();
+    const Shape& result =
+        i.shape().IsTuple() ? i.shape().tuple()[static_cast<std::size_t>(k)] : i.shape();
+    const Shape &whole = gathers ? result : operand, &part = gathers ? operand : result;
+    if (whole.dim(d) != members * part.dim(d))
+      return Refusal{"unsupported-shape", Str(whole, " is not ", members, " times ", part)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<Refusal> WhyNotCollective(const hlo::Instruction& i, const Config& config) {
   const auto groups = DeviceGroups(i, config);
   if (!groups.ok()) return Refusal{"unsupported-shape", std::string(Message(groups.status()))};
@@ -700,6 +720,7 @@ std::optional<Refusal> WhyNotCollective(const hlo::Instruction& i, const Config&
     if (group.size() != members) return Refusal{"unsupported-shape", "groups of different sizes"};
     for (const int device : group) has_group[static_cast<std::size_t>(device)] = true;
   }
+  if (auto refusal = WhyNotParts(i, static_cast<int64_t>(members))) return refusal;
   if (Reduces(i.opcode())) {
     for (const hlo::Instruction* operand : i.operands()) {
       const DType dtype = operand->shape().dtype();

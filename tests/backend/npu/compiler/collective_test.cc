@@ -394,5 +394,14 @@ TEST(NpuCollectiveTest, ALostMessageIsALinkTimeout) {
   EXPECT_THAT(ran.error, HasSubstr("all-reduce r"));
 }
 
+TEST(NpuCollectiveTest, WhatIsGatheredHasAPartOfEachMember) {
+  const auto module = ParseHlo(
+      "ENTRY e { x = f32[5,1] parameter(0) "
+      "ROOT g = f32[5,8] all-gather(x), replica_groups={{0}}, dimensions={1} }");
+  const auto refusal = WhyNot(*module->entry()->root(), Config());
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->sentence, "f32[5,8] is not 1 times f32[5,1]");
+}
+
 }  // namespace
 }  // namespace lazuli::npu

@@ -10,7 +10,6 @@
 #include "lazuli/tensor.h"
 #include "lazy/ops/strided.h"
 #include "lazy/ops/to_device.h"
-#include "lazy/tensor/function_scope.h"
 #include "lazy/tensor/tape.h"
 
 namespace lazuli {
@@ -129,7 +128,7 @@ void Scaled(std::string_view op, BinaryFunction function, const Tensor& target, 
 
 }  // namespace
 
-Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc,
+Tensor& InPlace(lazy::FunctionName op, Tensor& target, const Locs& loc,
                 absl::FunctionRef<Tensor(const Tensor&)> function) {
   Call(loc, [&] {
     const lazy::FunctionScope scope(op);
@@ -144,7 +143,7 @@ Tensor& InPlace(std::string_view op, Tensor& target, const Locs& loc,
   return target;
 }
 
-Tensor& BecomeView(std::string_view op, Tensor& target, const Locs& loc,
+Tensor& BecomeView(lazy::FunctionName op, Tensor& target, const Locs& loc,
                    absl::FunctionRef<Tensor(const Tensor&)> function) {
   Call(loc, [&] {
     const lazy::FunctionScope scope(op);

@@ -10,16 +10,17 @@
 
 #include "cpp_api/src/facade.h"
 #include "lazy/ops/elementwise.h"
+#include "lazy/tensor/function_scope.h"
 
 namespace lazuli {
 
 // target := function(target), for the method `op`.
-Tensor& InPlace(std::string_view op, Tensor& target, const SourceLocation& loc,
+Tensor& InPlace(lazy::FunctionName op, Tensor& target, const SourceLocation& loc,
                 absl::FunctionRef<Tensor(const Tensor&)> function);
 
 // The target becomes function(target), a view of it: the same elements under other dims, for the
 // method `op`.
-Tensor& BecomeView(std::string_view op, Tensor& target, const SourceLocation& loc,
+Tensor& BecomeView(lazy::FunctionName op, Tensor& target, const SourceLocation& loc,
                    absl::FunctionRef<Tensor(const Tensor&)> function);
 
 // out := result, which out's dtype must hold, or be unless it `casts`, for the function `op`. False:

@@ -24,9 +24,9 @@ absl::StatusOr<Literal> ElementsOf(const Node& leaf) {
 }
 
 // Where the checks of the trace were recorded, by node.
-absl::flat_hash_map<const Node*, std::string_view> FunctionsOf(
+absl::flat_hash_map<const Node*, FunctionName> FunctionsOf(
     absl::Span<const Context::Checked> checked) {
-  absl::flat_hash_map<const Node*, std::string_view> functions;
+  absl::flat_hash_map<const Node*, FunctionName> functions;
   for (const Context::Checked& c : checked) functions.try_emplace(c.node.get(), c.function);
   return functions;
 }
@@ -90,7 +90,7 @@ absl::StatusOr<CapturedProgram> Capture::Finish(absl::Span<const Tensor> results
     const auto function = functions.find(node);
     program.checks.push_back(
         {std::move(check.message),
-         {node->site(), function == functions.end() ? std::string_view() : function->second, 0}});
+         {node->site(), function == functions.end() ? FunctionName() : function->second, 0}});
   }
   program.module = std::move(emitted.module);
   return program;

@@ -175,8 +175,9 @@ absl::Status ErrorOfCheck(const lowering::CheckMessage& message, const Run::Chec
                           int64_t value) {
   const auto& [op, before, after] = message;
   const absl::Status error = OutOfRange(before, value, after);
-  return ir::AtSite(ir::AddPlace(error, check.function.empty() ? op : check.function, ""),
-                    check.site);
+  const std::string_view function =
+      check.function.empty() ? std::string_view(op) : std::string_view(check.function);
+  return ir::AtSite(ir::AddPlace(error, function, ""), check.site);
 }
 
 // Those of all devices. A process forks while nothing runs and nothing is queued; the child makes

@@ -29,7 +29,7 @@ struct Run {
   PooledVector<DataPtr> outputs;
   struct Check {  // of program->checks, in this run's trace
     SiteId site = ir::kNoSite;
-    std::string_view function;  // that the user called; empty: the op
+    FunctionName function;  // that the user called; empty: the op
     uint32_t order = 0;         // of recording
   };
   PooledVector<Check> checks;

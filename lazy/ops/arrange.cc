@@ -242,7 +242,7 @@ int64_t CountBelow(int64_t rows, int64_t columns, int64_t offset) {
 }
 
 // Rows and columns of the elements at or below a diagonal, or at or above it: [2, n].
-Tensor TriangleIndices(std::string_view op, int64_t rows, int64_t columns, bool lower,
+Tensor TriangleIndices(FunctionName op, int64_t rows, int64_t columns, bool lower,
                        int64_t offset, std::optional<DType> dtype, backend::Device device) {
   if (rows < 0 || columns < 0)
     ThrowRecordError(

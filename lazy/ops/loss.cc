@@ -101,7 +101,7 @@ Tensor LossScale(const Tensor& narrow, const Shape& x, const Shape& target, Redu
 }
 
 // Of the gradient of `op`, which a bad label fails as it fails the loss.
-Tensor TargetOneHot(std::string_view op, const Tensor& target, const Shape& x) {
+Tensor TargetOneHot(FunctionName op, const Tensor& target, const Shape& x) {
   const FunctionScope function(op);
   return Record(OneHotOp{1, x.dim(1), hlo::AccumulationType(x.dtype()), /*checked=*/true}, target);
 }

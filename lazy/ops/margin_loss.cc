@@ -19,7 +19,7 @@ Tensor Positive0(const Tensor& x) { return Relu(x); }
 
 Tensor MultiMarginLoss(const Tensor& x, const Tensor& in_target, double p, double margin,
                        const Tensor& weight, Reduction reduction) {
-  constexpr char kOp[] = "multi_margin_loss";
+  static constexpr char kOp[] = "multi_margin_loss";
   if (p != 1 && p != 2) ThrowRecordError(kOp, InvalidArgument("only p == 1 and p == 2 supported"));
   const bool one = x.rank() <= 1;
   const int64_t classes = x.rank() == 0 ? 1 : x.dim(x.rank() - 1);
@@ -49,7 +49,7 @@ Tensor MultiMarginLoss(const Tensor& x, const Tensor& in_target, double p, doubl
 
 // The target of a row lists its classes up to the first that is negative.
 Tensor MultilabelMarginLoss(const Tensor& x, const Tensor& in_target, Reduction reduction) {
-  constexpr char kOp[] = "multilabel_margin_loss";
+  static constexpr char kOp[] = "multilabel_margin_loss";
   if (x.rank() > 2 || x.shape().dims() != in_target.shape().dims() ||
       (x.rank() > 0 && x.dim(x.rank() - 1) == 0)) {
     ThrowRecordError(kOp, InvalidArgument("takes x [N, C] and a target of its dims, not ",
@@ -76,7 +76,7 @@ Tensor MultilabelMarginLoss(const Tensor& x, const Tensor& in_target, Reduction 
 }
 
 Tensor Pdist(const Tensor& x, double p) {
-  constexpr char kOp[] = "pdist";
+  static constexpr char kOp[] = "pdist";
   if (x.rank() != 2) ThrowRecordError(kOp, InvalidArgument("takes rows [n, d], not ", x.shape()));
   if (!IsFloat(x.dtype())) ThrowRecordError(kOp, InvalidArgument("takes floats, not ", x.shape()));
   if (!(p >= 0)) ThrowRecordError(kOp, InvalidArgument("only supports non-negative p values"));
@@ -91,7 +91,7 @@ Tensor EmbeddingBag(const Tensor& x, const Tensor& weight, const Tensor& offsets
                     std::optional<double> max_norm, double /*norm_type*/, bool /*by_freq*/,
                     std::string_view mode, bool /*sparse*/, const Tensor& per_sample_weights,
                     bool include_last_offset, std::optional<int64_t> padding_idx) {
-  constexpr char kOp[] = "embedding_bag";
+  static constexpr char kOp[] = "embedding_bag";
   if (max_norm) ThrowRecordError(kOp, Unimplemented("has no max_norm"));
   if (mode != "sum" && mode != "mean" && mode != "max")
     ThrowRecordError(kOp, InvalidArgument("mode has to be one of sum, mean or max, is ", mode));

@@ -34,7 +34,7 @@ void CheckPositive(std::string_view op, std::string_view what, double v) {
   ThrowRecordError(op, FailedPrecondition("expects ", what, " > 0, but found ", what, "=", v));
 }
 
-Tensor Checked(std::string_view function, const Tensor& x, double most, int64_t at_least) {
+Tensor Checked(FunctionName function, const Tensor& x, double most, int64_t at_least) {
   const FunctionScope scope(function);
   return Record(ProbabilitiesOp{most, at_least}, Detach(x));
 }

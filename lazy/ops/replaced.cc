@@ -92,7 +92,7 @@ Tensor AsStridedScatter(const Tensor& x, const Tensor& source, absl::Span<const 
 }
 
 Tensor MaskedScatter(const Tensor& in, const Tensor& in_mask, const Tensor& source) {
-  constexpr char kOp[] = "masked_scatter";
+  static constexpr char kOp[] = "masked_scatter";
   if (in_mask.dtype() != DType::kPred)
     ThrowRecordError(kOp, InvalidArgument("mask must be of bools, is ", in_mask.shape()));
   CheckSameType(kOp, in, source);
@@ -111,7 +111,7 @@ Tensor MaskedScatter(const Tensor& in, const Tensor& in_mask, const Tensor& sour
 }
 
 Tensor Put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate) {
-  constexpr char kOp[] = "put";
+  static constexpr char kOp[] = "put";
   if (index.dtype() != DType::kS64)
     ThrowRecordError(kOp, WrongType("takes an index of s64, not ", index.shape()));
   CheckSameType(kOp, x, source);
@@ -156,7 +156,8 @@ Tensor Cropped(std::string_view op, const Tensor& source, const Tensor& index) {
 }
 
 struct Reducing {
-  std::string_view op, reduce;
+  FunctionName op;
+  std::string_view reduce;
   bool include_self;
 };
 
@@ -193,7 +194,7 @@ Tensor ReducedInto(const Reducing& r, const Tensor& x, int64_t d, const Tensor& 
 
 Tensor ScatterReduce(const Tensor& in, int64_t dim, const Tensor& in_index, const Tensor& source,
                      std::string_view reduce, bool include_self) {
-  constexpr char kOp[] = "scatter_reduce";
+  static constexpr char kOp[] = "scatter_reduce";
   constexpr std::string_view kKinds[] = {"sum", "prod", "mean", "amax", "amin"};
   if (std::find(std::begin(kKinds), std::end(kKinds), reduce) == std::end(kKinds)) {
     ThrowRecordError(kOp,
@@ -208,7 +209,7 @@ Tensor ScatterReduce(const Tensor& in, int64_t dim, const Tensor& in_index, cons
 
 Tensor IndexReduce(const Tensor& in, int64_t dim, const Tensor& in_index, const Tensor& in_source,
                    std::string_view reduce, bool include_self) {
-  constexpr char kOp[] = "index_reduce";
+  static constexpr char kOp[] = "index_reduce";
   constexpr std::string_view kKinds[] = {"prod", "mean", "amax", "amin"};
   if (std::find(std::begin(kKinds), std::end(kKinds), reduce) == std::end(kKinds)) {
     ThrowRecordError(kOp, InvalidArgument("reduce must be prod, mean, amax or amin, is ", reduce));

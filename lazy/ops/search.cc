@@ -51,7 +51,7 @@ Tensor FirstPositions(const Tensor& sorted, const Tensor& values, bool right) {
 
 Tensor Searchsorted(const Tensor& sorted_sequence, const Tensor& x, bool out_int32, bool right,
                     const std::optional<std::string>& side, const Tensor& sorter) {
-  constexpr char kOp[] = "searchsorted";
+  static constexpr char kOp[] = "searchsorted";
   if (side && *side != "left" && *side != "right") {
     ThrowRecordError(kOp, InvalidArgument("side can only be 'left' or 'right' but got ", *side));
   }
@@ -115,7 +115,7 @@ Tensor Bucketize(const Number& x, const Tensor& boundaries, bool out_int32, bool
 
 Tensor Isin(const Tensor& elements, const Tensor& test_elements, bool /*assume_unique*/,
             bool invert) {
-  constexpr char kOp[] = "isin";
+  static constexpr char kOp[] = "isin";
   constexpr int64_t kFew = 16;  // fewer comparisons than a search takes
   for (const Tensor* t : {&elements, &test_elements}) {
     if (t->dtype() == DType::kPred || IsComplex(t->dtype()))
@@ -148,7 +148,7 @@ Tensor Isin(const Number& element, const Tensor& test_elements, bool assume_uniq
 }
 
 Tensor Histc(const Tensor& in, int64_t bins, const Number& low, const Number& high) {
-  constexpr char kOp[] = "histc";
+  static constexpr char kOp[] = "histc";
   if (!IsFloat(in.dtype()))
     ThrowRecordError(kOp, Unimplemented("is not implemented for ", in.shape()));
   if (bins <= 0) ThrowRecordError(kOp, InvalidArgument("bins must be > 0, is ", bins));
@@ -209,7 +209,7 @@ Tensor CartesianProd(absl::Span<const Tensor> xs) {
 }
 
 Tensor Combinations(const Tensor& x, int64_t r, bool with_replacement) {
-  constexpr char kOp[] = "combinations";
+  static constexpr char kOp[] = "combinations";
   if (x.rank() != 1) ThrowRecordError(kOp, InvalidArgument("takes a row [n], not ", x.shape()));
   if (r < 0) ThrowRecordError(kOp, InvalidArgument("r must not be negative, is ", r));
   constexpr int64_t kMost = 32;  // dims of the grid that they are chosen from

@@ -212,7 +212,7 @@ Tensor Nonzero(const Tensor& x) {
 Tensor Argwhere(const Tensor& x) { return Nonzero(x); }
 
 Tensor NonzeroStatic(const Tensor& x, int64_t size, int64_t fill_value) {
-  constexpr char kOp[] = "nonzero_static";
+  static constexpr char kOp[] = "nonzero_static";
   if (size < 0) ThrowRecordError(kOp, InvalidArgument("size must not be negative, is ", size));
   const FunctionScope function(kOp);
   const Tensor mask = Reshape(IsNotZero(Detach(x)), {-1});
@@ -236,7 +236,7 @@ Tensors Where(const Tensor& given) {
 }
 
 Tensor MaskedSelect(const Tensor& x, const Tensor& mask) {
-  constexpr char kOp[] = "masked_select";
+  static constexpr char kOp[] = "masked_select";
   if (mask.dtype() != DType::kPred)
     ThrowRecordError(kOp, InvalidArgument("mask must be of bools, is ", mask.shape()));
   const FunctionScope function(kOp);
@@ -248,7 +248,7 @@ Tensor MaskedSelect(const Tensor& x, const Tensor& mask) {
 
 Picked Unique(const Tensor& x, bool, bool return_inverse, bool return_counts,
               std::optional<int64_t> dim) {
-  constexpr char kOp[] = "unique";
+  static constexpr char kOp[] = "unique";
   CheckComparable(kOp, x);
   const FunctionScope function(kOp);
   if (dim) return UniqueSlices(kOp, x, *dim, /*sorted=*/true, return_inverse, return_counts);
@@ -263,7 +263,7 @@ Picked Unique(const Tensor& x, bool, bool return_inverse, bool return_counts,
 
 Picked UniqueConsecutive(const Tensor& x, bool return_inverse, bool return_counts,
                          std::optional<int64_t> dim) {
-  constexpr char kOp[] = "unique_consecutive";
+  static constexpr char kOp[] = "unique_consecutive";
   CheckComparable(kOp, x);
   const FunctionScope function(kOp);
   if (dim) return UniqueSlices(kOp, x, *dim, /*sorted=*/false, return_inverse, return_counts);
@@ -273,7 +273,7 @@ Picked UniqueConsecutive(const Tensor& x, bool return_inverse, bool return_count
 }
 
 Tensor Bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
-  constexpr char kOp[] = "bincount";
+  static constexpr char kOp[] = "bincount";
   if (x.rank() != 1 || !IsIntegral(x.dtype()))
     ThrowRecordError(kOp, WrongType("takes integers [n], not ", x.shape()));
   if (weights.defined() && weights.shape().dims() != x.shape().dims()) {
@@ -302,7 +302,7 @@ Tensor Bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
 }
 
 Tensor OneHot(const Tensor& index, int64_t classes) {
-  constexpr char kOp[] = "one_hot";
+  static constexpr char kOp[] = "one_hot";
   if (classes != -1) return OneHot(index, classes, DType::kS64);
   if (index.shape().num_elements() == 0)
     ThrowRecordError(kOp, InvalidArgument("no index of ", index.shape(), " says how many classes"));
@@ -314,7 +314,7 @@ Tensor OneHot(const Tensor& index, int64_t classes) {
 }
 
 Tensor RepeatInterleave(const Tensor& repeats, std::optional<int64_t> output_size) {
-  constexpr char kOp[] = "repeat_interleave";
+  static constexpr char kOp[] = "repeat_interleave";
   if (repeats.rank() != 1 || !IsIntegral(repeats.dtype()))
     ThrowRecordError(kOp, InvalidArgument("repeats must be integers [n], are ", repeats.shape()));
   const FunctionScope function(kOp);
@@ -350,7 +350,7 @@ Tensor RepeatInterleave(const Tensor& x, const Tensor& repeats, std::optional<in
 
 Tensor PadToBucket(const Tensor& x, int64_t dim, absl::Span<const int64_t> buckets,
                    const Number& value) {
-  constexpr char kOp[] = "pad_to_bucket";
+  static constexpr char kOp[] = "pad_to_bucket";
   const int64_t d = NormalizeDim(kOp, dim, x.rank());
   const int64_t n = x.dim(d);
   int64_t size = 1;

@@ -233,7 +233,7 @@ Tensor Weights(const Tensor& x, const Tensor& fweights, const Tensor& aweights) 
 }  // namespace
 
 Tensor Cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
-  constexpr char kOp[] = "cov";
+  static constexpr char kOp[] = "cov";
   if (x.rank() > 2)
     ThrowRecordError(kOp, InvalidArgument("takes two dims or less, not ", x.shape()));
   if (x.dtype() == DType::kPred) ThrowRecordError(kOp, WrongType("takes no bools: ", x.shape()));

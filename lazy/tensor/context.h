@@ -31,6 +31,7 @@
 #include "ir/support/metrics.h"
 #include "ir/support/thread_local.h"
 #include "lazy/tensor/engine.h"
+#include "lazy/tensor/function_scope.h"
 #include "lazy/tensor/history.h"
 #include "lazy/tensor/leaves.h"
 #include "lazy/tensor/lent_memory.h"
@@ -157,7 +158,7 @@ class Context : public RefCounted<Context> {
   struct Checked {
     NodePtr node;
     backend::Device device;
-    std::string_view function;  // that recorded it; empty: the op itself
+    FunctionName function;  // that recorded it; empty: the op itself
   };
   void AddChecked(Checked checked) { checked_.push_back(std::move(checked)); }
   absl::Span<const Checked> checked() const { return checked_; }

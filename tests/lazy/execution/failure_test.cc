@@ -2,6 +2,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -324,6 +325,30 @@ TEST_F(FailureTest, TheOutermostFunctionIsNamed) {
   EXPECT_EQ(Text(Sync()), "embedding: index 9 is out of range [0, 2)");
   (void)BadRows(x);
   EXPECT_EQ(Text(Sync()), kBadRows);
+}
+
+// The name is read long after the function has returned, when its stack was used again.
+TEST_F(FailureTest, EveryFunctionIsNamedByItsCheck) {
+  const Tensor far = Of<int64_t>({2}, {0, 7}), wide = Of<int64_t>({2, 3}, {0, 7, 0, 0, 0, 0});
+  const Tensor x = Of<float>({2, 3}, {1, 2, 3, 4, 5, 6}), two = Floats({1, 2});
+  const std::vector<std::pair<std::string, std::function<Tensor()>>> calls = {
+      {"put: index 7 is out of range [0, 6)", [&] { return Put(x, far, two, false); }},
+      {"scatter_reduce: index 7 is out of range [0, 2)",
+       [&] { return ScatterReduce(x, 0, wide, x, "amax", true); }},
+      {"scatter_reduce: index 7 is out of range [0, 2)",
+       [&] { return ScatterReduce(x, 0, wide, x, "sum", true); }},
+      {"index_reduce: index 7 is out of range [0, 2)",
+       [&] { return IndexReduce(x, 0, far, x, "mean", true); }},
+      {"multilabel_margin_loss: index 7 is out of range [0, 2)",
+       [&] { return MultilabelMarginLoss(two, far, Reduction::kMean); }},
+      {"masked_scatter: index 5 is out of range [0, 2)",
+       [&] { return MaskedScatter(x, Gt(x, Constant(0, DType::kF32)), two); }},
+  };
+  ASSERT_TRUE(Sync().ok());
+  for (const auto& [message, call] : calls) {
+    (void)call();
+    EXPECT_EQ(Text(Sync()), message);
+  }
 }
 
 // A random graph with checks at random places.

@@ -162,7 +162,8 @@ std::string DiskStore::PathOf(std::string_view key) const {
 
 std::optional<std::string> DiskStore::Get(std::string_view key) {
   const std::string path = PathOf(key);
-  File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // A pipe in the place of an entry would be waited for.
+  File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info;
   if (!file.ok() || ::fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode) ||
       info.st_uid != ::geteuid())

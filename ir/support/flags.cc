@@ -75,7 +75,7 @@ std::optional<Levels> ParseLevels(std::string_view text) {
     const std::size_t equals = part.find('=');
     const bool named = equals != std::string_view::npos;
     const std::optional<int64_t> level = ParseInt(named ? part.substr(equals + 1) : part);
-    if (!level || equals == 0) return std::nullopt;
+    if (!level || *level < 0 || equals == 0) return std::nullopt;
     if (named)
       levels.emplace_back(part.substr(0, equals), *level);
     else
@@ -132,6 +132,11 @@ absl::Status Assign(const FlagRow& row, Slot& slot, std::string_view text) {
     case FlagType::kInt:
       number = ParseInt(text);
       wanted = "a whole number";
+      // Of a flag whose default is negative that is the way to ask for it.
+      if (number && *number < 0 && !row.default_text.starts_with('-')) {
+        number.reset();
+        wanted = "a whole number that is not negative";
+      }
       break;
     case FlagType::kBytes:
       number = ParseBytes(text);

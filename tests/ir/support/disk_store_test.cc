@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +111,18 @@ TEST_F(DiskStoreTest, ALinkIsNotFollowed) {
   fs::rename(store->PathOf("key"), folder_ + "/moved");
   fs::create_symlink(folder_ + "/moved", store->PathOf("key"));
   EXPECT_EQ(store->Get("key"), std::nullopt);
+}
+
+TEST_F(DiskStoreTest, APipeInPlaceOfAnEntryIsAMissAndIsReplaced) {
+  ASSERT_TRUE(Open()->Put("key", "value").ok());
+  const fs::path entry = fs::directory_iterator(folder_)->path();
+  fs::remove(entry);
+  ASSERT_EQ(::mkfifo(entry.c_str(), 0600), 0);
+  alarm(20);  // a read that waits ends the test
+  EXPECT_EQ(Open()->Get("key"), std::nullopt);
+  ASSERT_TRUE(Open()->Put("key", "other").ok());
+  EXPECT_THAT(Open()->Get("key"), Optional(std::string("other")));
+  alarm(0);
 }
 
 TEST_F(DiskStoreTest, AFolderThatOthersMayWriteToIsRefused) {

@@ -45,6 +45,28 @@ TEST(FlagsTest, LevelsOfSingleNames) {
   ASSERT_TRUE(SetFlag("LAZULI_DEBUG", "0").ok());
 }
 
+// But of one whose default is negative.
+TEST(FlagsTest, NegativeNumbersAreRefusedWithTheFlagsName) {
+  int refused = 0;
+  for (const FlagRow& row : FlagRows()) {
+    if (row.type != FlagType::kInt && row.type != FlagType::kBytes && row.type != FlagType::kLevels)
+      continue;
+    const std::string before = FlagText(row);
+    const absl::Status status = SetFlag(row.name, "-5");
+    if (row.default_text.starts_with('-')) {
+      EXPECT_TRUE(status.ok()) << row.name;
+      ASSERT_TRUE(SetFlag(row.name, before).ok());
+      continue;
+    }
+    ++refused;
+    EXPECT_TRUE(Message(status).starts_with(Str(row.name, "='-5' is not a "))) << row.name;
+    EXPECT_EQ(FlagText(row), before);
+  }
+  EXPECT_GT(refused, 15);
+  EXPECT_EQ(Message(SetFlag("LAZULI_NUM_THREADS", "-1")),
+            "LAZULI_NUM_THREADS='-1' is not a whole number that is not negative");
+}
+
 TEST(FlagsTest, SetFlagReplacesTheValue) {
   const std::string& before = flags().disable_rules();
   ASSERT_TRUE(SetFlag("LAZULI_DISABLE_RULES", "add-zero").ok());

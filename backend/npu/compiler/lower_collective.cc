@@ -728,6 +728,10 @@ std::optional<Refusal> WhyNotCollective(const hlo::Instruction& i, const Config&
         return Refusal{"unsupported-dtype",
                        Str("the vector unit does not compute with ", DTypeText(dtype))};
     }
+    for (const hlo::Instruction* parameter : i.to_apply()->parameters()) {
+      if (parameter->shape() != Shape(i.operand(0)->shape().dtype()))
+        return Refusal{"unsupported-dtype", "the reducer is of another type than the operands"};
+    }
     if (auto reason = WhyNoExpression(*i.to_apply()))
       return Refusal{"unsupported-op", *std::move(reason)};
   }

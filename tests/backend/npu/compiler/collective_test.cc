@@ -403,5 +403,15 @@ TEST(NpuCollectiveTest, WhatIsGatheredHasAPartOfEachMember) {
   EXPECT_EQ(refusal->sentence, "f32[5,8] is not 1 times f32[5,1]");
 }
 
+TEST(NpuCollectiveTest, ReducersAreOfTheOperandsType) {
+  const auto module = ParseHlo(
+      "add { a = u64[] parameter(0) b = u64[] parameter(1) ROOT c = u64[] add(a, b) } "
+      "ENTRY e { x = bf16[8] parameter(0) "
+      "ROOT g = bf16[8] all-reduce(x), replica_groups={{0}}, to_apply=add }");
+  const auto refusal = WhyNot(*module->entry()->root(), Config());
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->sentence, "the reducer is of another type than the operands");
+}
+
 }  // namespace
 }  // namespace lazuli::npu

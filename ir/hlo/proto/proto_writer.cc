@@ -1,11 +1,11 @@
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/proto/proto_internal.h"
 #include "ir/hlo/text/attr_text.h"
 #include "ir/hlo/text/parser_internal.h"
+#include "ir/hlo/written_order.h"
 
 namespace lazuli::hlo {
 namespace internal {
@@ -36,13 +36,7 @@ class Writer {
 
 // Ids count through the module: readers want those of instructions to be unique in all of it.
 void Writer::Number() {
-  absl::flat_hash_set<const Computation*> reached;
-  const std::vector<Computation*> needed = module_.PostOrder();
-  reached.insert(needed.begin(), needed.end());
-  for (const auto& computation : module_.computations()) {
-    if (!reached.contains(computation.get())) order_.push_back(computation.get());
-  }
-  order_.insert(order_.end(), needed.begin(), needed.end());
+  order_ = WrittenOrder(module_);
   for (const Computation* computation : order_) {
     computation_ids_.emplace(computation, static_cast<int64_t>(computation_ids_.size()) + 1);
     for (const Instruction* i : computation->PostOrder())

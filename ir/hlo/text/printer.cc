@@ -3,10 +3,10 @@
 #include <charconv>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/text/attr_text.h"
+#include "ir/hlo/written_order.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -192,7 +192,7 @@ class Printer {
   void Print(const Module& module) {
     out_.reserve(static_cast<std::size_t>(module.instruction_count()) * 96);
     Header(module);
-    const std::vector<Computation*> order = Order(module);
+    const std::vector<Computation*> order = WrittenOrder(module);
     for (std::size_t i = 0; i < order.size(); ++i)
       computation_number_[order[i]] = static_cast<int64_t>(i);
     for (const Computation* computation : order) {
@@ -234,32 +234,6 @@ class Printer {
   }
 
  private:
-  // Callees first, as the parser needs them, also of computations that nothing reaches; the entry is
-  // the last.
-  static std::vector<Computation*> Order(const Module& module) {
-    std::vector<Computation*> order = module.PostOrder();
-    if (order.size() == module.computations().size()) return order;
-    if (!order.empty()) order.pop_back();
-    absl::flat_hash_set<const Computation*> placed(order.begin(), order.end());
-    absl::flat_hash_set<const Computation*> open;
-    for (const auto& computation : module.computations()) {
-      std::vector<Computation*> stack = {computation.get()};
-      while (!stack.empty()) {
-        Computation* const at = stack.back();
-        if (at == module.entry() || placed.contains(at) || !open.insert(at).second) {
-          stack.pop_back();
-          if (at != module.entry() && placed.insert(at).second) order.push_back(at);
-          continue;
-        }
-        for (const auto& i : at->instructions())
-          for (Computation* callee : i->called())
-            if (!placed.contains(callee) && !open.contains(callee)) stack.push_back(callee);
-      }
-    }
-    if (module.entry() != nullptr) order.push_back(module.entry());
-    return order;
-  }
-
   void Header(const Module& module) {
     out_ += "HloModule ";
     out_ += module.name();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ir/hlo/proto/proto.h"
 #include "tests/ir/hlo/hlo_text.h"
 
 namespace lazuli::hlo {
@@ -148,6 +149,9 @@ TEST(PrinterTest, UnreachedComputationsComeBehindWhatTheyCall) {
       "f { p = f32[] parameter(0) ROOT r = f32[] call(p), to_apply=g }\n"
       "ENTRY e { p = f32[] parameter(0) ROOT r = f32[] call(p, p), to_apply=add }");
   EXPECT_TRUE(Equal(*module, *Parse(ToString(*module))));
+  const auto proto = ParseModuleProto(SerializeModuleProto(*module));
+  ASSERT_TRUE(proto.ok()) << proto.status();
+  EXPECT_EQ(ToString(**proto), ToString(*module));
 }
 
 TEST(DotTest, ShowsEveryInstructionAndEdge) {

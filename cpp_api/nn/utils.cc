@@ -1,5 +1,7 @@
 #include "lazuli/nn/utils.h"
 
+#include <algorithm>
+
 #include "lazuli/autograd.h"
 #include "lazuli/execution.h"
 #include "lazuli/foreach.h"
@@ -17,6 +19,27 @@ TensorList Gradients(const std::vector<Tensor>& parameters) {
   return gradients;
 }
 
+bool HaveOneDtype(const TensorList& tensors) {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [&](const Tensor& t) { return t.dtype() == tensors[0].dtype(); });
+}
+
+// Of tensors of several dtypes, which one update does not take.
+Tensor ClipApart(TensorList& gradients, const Scalar& max_norm, double order) {
+  const NoGrad no_grad;
+  DType wide = kFloat32;
+  std::vector<Tensor> norms;
+  for (const Tensor& grad : gradients) {
+    norms.push_back(norm(grad, order));
+    if (norms.back().dtype() == kFloat64) wide = kFloat64;
+  }
+  for (Tensor& part : norms) part = part.to(wide);
+  const Tensor total = norm(stack(norms), order);
+  const Tensor scale = clamp_max(max_norm.value() / (total + 1e-6), 1.0);
+  for (Tensor& grad : gradients) grad.mul_(scale.to(grad.dtype()));
+  return total;
+}
+
 }  // namespace
 
 Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, const Scalar& max_norm, double order,
@@ -28,8 +51,10 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, const Scalar& max_
         "clip_grad_norm_: max_norm must be at least 0, is " + std::to_string(max_norm.value()),
         loc);
   }
-  const TensorList gradients = Gradients(parameters);
-  return gradients.empty() ? zeros({}) : foreach_clip_norm_(gradients, max_norm, order);
+  TensorList gradients = Gradients(parameters);
+  if (gradients.empty()) return zeros({});
+  return HaveOneDtype(gradients) ? foreach_clip_norm_(gradients, max_norm, order)
+                                 : ClipApart(gradients, max_norm, order);
 }
 
 void clip_grad_value_(const std::vector<Tensor>& parameters, const Scalar& limit,

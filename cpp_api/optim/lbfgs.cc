@@ -157,6 +157,10 @@ class WolfeSearch {
   bool done_ = false, stuck_ = false, low_is_first_ = true;
 };
 
+// Complex parameters are pairs of reals here, as in PyTorch.
+Tensor AsReals(const Tensor& x) { return x.is_complex() ? view_as_real(x) : x; }
+std::int64_t CountReals(const Tensor& x) { return x.is_complex() ? 2 * x.numel() : x.numel(); }
+
 double Largest(const Tensor& x) { return x.abs().max().item(); }
 
 }  // namespace
@@ -194,7 +198,7 @@ class LBFGS::Run {
     std::vector<Tensor> flat;
     for (const Tensor& p : parameters_) {
       const Tensor grad = p.grad();
-      flat.push_back((grad.defined() ? grad : zeros_like(p)).reshape({-1}));
+      flat.push_back(AsReals(grad.defined() ? grad : zeros_like(p)).reshape({-1}));
     }
     return cat(flat);
   }
@@ -206,8 +210,11 @@ class LBFGS::Run {
     const SiteScope site(loc_);
     std::int64_t at = 0;
     for (Tensor p : parameters_) {
-      p.add_(history_.direction.slice(0, at, at + p.numel()).reshape(p.sizes()) * t);
-      at += p.numel();
+      const std::int64_t count = CountReals(p);
+      const Tensor part = history_.direction.slice(0, at, at + count) * t;
+      p.add_(p.is_complex() ? view_as_complex(part.reshape({-1, 2})).reshape(p.sizes())
+                           : part.reshape(p.sizes()));
+      at += count;
     }
   }
   Point Tried(double t) {
@@ -385,7 +392,7 @@ void LBFGS::load_state_dict(const StateDict& dict, SourceLocation loc) {
   History read;
   if (!own.tensors.empty()) {
     std::int64_t elements = 0;
-    for (const Tensor& p : parameters()) elements += p.numel();
+    for (const Tensor& p : parameters()) elements += CountReals(p);
     const Tensor numbers = get("numbers");
     read = {.direction = get("direction"),
             .gradient = get("gradient"),

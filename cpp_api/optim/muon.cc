@@ -58,6 +58,8 @@ void Update(Batch& batch, const MuonOptions& o) {
   const NoGrad no_grad;
   Fill(batch, 0);
   for (std::size_t i = 0; i < batch.parameters.size(); ++i) {
+    if (batch.parameters[i].is_complex())
+      FailOptions("Muon", "takes no complex parameters", SourceLocation::current());
     Tensor p = batch.parameters[i], mean = batch.states[0][i];
     const Tensor& gradient = batch.gradients[i];
     mean.lerp_(gradient, 1 - o.momentum);

@@ -45,6 +45,14 @@ std::optional<T> Parsed(const std::string& text) {
   return value;
 }
 
+// The number in each element, and in both parts of complex ones.
+Tensor FilledLike(const Tensor& p, double value) {
+  if (!p.is_complex()) return full(p.sizes(), value, p.dtype(), p.device());
+  const DType part = p.dtype() == DType::kC64 ? kFloat32 : kFloat64;
+  const Tensor both = full(p.sizes(), value, part, p.device());
+  return complex(both, both);
+}
+
 // "fc1.weight.exp_avg", if the parameter has a name.
 void NameState(Tensor& state, const Tensor& parameter, const char* name) {
   if (!parameter.name().empty()) state.set_name(parameter.name() + "." + name);
@@ -219,8 +227,7 @@ void Fill(Batch& batch, std::size_t state, double value) {
   if (batch.states[state][0].defined()) return;
   for (std::size_t i = 0; i < batch.parameters.size(); ++i) {
     const Tensor& p = batch.parameters[i];
-    batch.states[state][i] =
-        value == 0 ? zeros_like(p) : full(p.sizes(), value, p.dtype(), p.device());
+    batch.states[state][i] = value == 0 ? zeros_like(p) : FilledLike(p, value);
   }
 }
 

@@ -58,6 +58,16 @@ class Arithmetic {
   Builder& b;
 };
 
+// An update moves the real and the imaginary part of a complex number as two numbers, as torch's do.
+// Complex operands as reals, with the two parts along a new last dim; numbers as their real parts.
+Results AsReals(Builder& b, absl::Span<const Op> in, std::size_t numbers);
+// And back.
+Results AsComplex(Builder& b, absl::Span<const Op> reals);
+template <class U>
+Results LowerOnReals(const U& update, Builder& b, absl::Span<const Op> in, std::size_t numbers) {
+  return AsComplex(b, update.Lower(b, AsReals(b, in, numbers)));
+}
+
 // The shapes of updated parameters and `states` lists, of which the last `made` are like the
 // parameters and no operands. False, with nothing added, for dtypes that an update may refuse.
 bool InferUpdate(absl::Span<const Value> in, std::size_t numbers, std::size_t states,

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/foreach.h"
 #include "lazy/ops/foreach_arithmetic.h"
 
@@ -176,6 +177,7 @@ int64_t StatesOf(UpdateRule rule) { return RuleOf(rule).states; }
 
 bool ForeachUpdateOp::InferAll(absl::Span<const Value> in, Shapes& out) const {
   const RuleRow& row = RuleOf(rule);
+  if (row.move_scaled != nullptr && IsComplex(in.back().shape().dtype())) return false;
   return foreach_internal::InferUpdate(
       in, static_cast<std::size_t>(row.numbers) + (decay != Decay::kNone),
       static_cast<std::size_t>(row.states), 0, out);
@@ -185,6 +187,11 @@ PooledVector<Op> ForeachUpdateOp::Lower(Builder& b, absl::Span<const Op> in) con
   const Arithmetic a(b);
   const RuleRow& move = RuleOf(rule);
   const auto count = static_cast<std::size_t>(move.numbers);
+  if (IsComplex(in.back().dtype())) {
+    if (move.move_scaled != nullptr)
+      return {b.Error(WrongType("Adafactor takes no complex numbers, not ", in.back().shape()))};
+    return foreach_internal::LowerOnReals(*this, b, in, count + (decay != Decay::kNone));
+  }
   const auto states = static_cast<std::size_t>(move.states);
   foreach_internal::Operands operands(in, count + (decay != Decay::kNone), 2 + states);
   Results numbers;

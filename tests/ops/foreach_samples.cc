@@ -1,6 +1,8 @@
 // Updates of many tensors. tests/cpp_api/optim compares optimisers with PyTorch's formulas bit for
 // bit; here are the forms that an update can take.
 #include <cmath>
+#include <complex>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,6 +25,22 @@ Literals UpdateOperands(int numbers, int lists) {
         x.SetFromDouble(n, std::abs(x.AsDouble(n)));
       operands.push_back(std::move(x));
     }
+  }
+  return operands;
+}
+
+// The same of complex numbers, whose parts are not negative.
+Literals ComplexOperands(int numbers, int lists) {
+  Literals operands;
+  for (Literal& real : UpdateOperands(numbers, lists)) {
+    const bool is_number = static_cast<int>(operands.size()) < numbers;
+    Literal x{Shape(DType::kC64, real.shape().dims())};
+    const std::span<std::complex<float>> parts = x.mutable_data<std::complex<float>>();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const float part = real.data<float>()[i];
+      parts[i] = {part, is_number ? 0.0f : 0.5f * part + 0.25f};
+    }
+    operands.push_back(std::move(x));
   }
   return operands;
 }
@@ -50,6 +68,7 @@ void AddSgd(Table& table) {
   row.Add(Sgd("m"), UpdateOperands(2, 3));
   row.Add(Sgd("mn"), UpdateOperands(2, 3));
   row.Add(Sgd("mdw"), UpdateOperands(4, 3));
+  row.AddEdge(Sgd("mdw"), ComplexOperands(4, 3));
 }
 
 // Numbers, parameters, gradients and, of rows and columns, variances.
@@ -131,12 +150,17 @@ void AddForeachSamples(Table& table) {
   table.Op<ForeachAdamOp>()
       .Add({Decay::kNone, false}, UpdateOperands(6, 4))
       .Add({Decay::kL2, false}, UpdateOperands(7, 4))
-      .Add({Decay::kDecoupled, true}, UpdateOperands(7, 5));
+      .Add({Decay::kDecoupled, true}, UpdateOperands(7, 5))
+      .AddEdge({Decay::kDecoupled, true}, ComplexOperands(7, 5));
   table.Op<ForeachRmspropOp>()
       .Add({}, UpdateOperands(4, 3))
       .Add({.momentum = true, .centered = false, .weight_decay = true}, UpdateOperands(6, 4))
-      .Add({.momentum = true, .centered = false, .weight_decay = false}, UpdateOperands(5, 4));
-  table.Op<ForeachAdagradOp>().Add({false}, UpdateOperands(2, 3)).Add({true}, UpdateOperands(3, 3));
+      .Add({.momentum = true, .centered = false, .weight_decay = false}, UpdateOperands(5, 4))
+      .AddEdge({.momentum = true, .centered = false, .weight_decay = false}, ComplexOperands(5, 4));
+  table.Op<ForeachAdagradOp>()
+      .Add({false}, UpdateOperands(2, 3))
+      .Add({true}, UpdateOperands(3, 3))
+      .AddEdge({true}, ComplexOperands(3, 3));
   AddRules(table);
   AddClip(table);
 }

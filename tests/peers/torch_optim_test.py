@@ -59,11 +59,15 @@ def close(ours, theirs, rtol):
 class Problem:
     """Parameters that start and get gradients by a seed, in both libraries."""
 
-    def __init__(self, shapes, seed=0):
-        self.random = np.random.default_rng(seed)
-        self.start = [self.random.standard_normal(shape).astype(np.float32) for shape in shapes]
+    def __init__(self, shapes, seed=0, is_complex=False):
+        self.random, self.is_complex = np.random.default_rng(seed), is_complex
+        self.start = [self.values(shape) for shape in shapes]
         self.ours = [lz.nn.Parameter(lz.tensor(value)) for value in self.start]
         self.theirs = [torch.nn.Parameter(torch.from_numpy(value.copy())) for value in self.start]
+
+    def values(self, shape, scale=1):
+        parts = [np.asarray(self.random.standard_normal(shape) * scale, dtype=np.float32) for _ in range(2 if self.is_complex else 1)]
+        return np.asarray(parts[0] + 1j * parts[1], dtype=np.complex64) if self.is_complex else parts[0]
 
     def groups(self, params, two):
         if not two:
@@ -72,7 +76,7 @@ class Problem:
 
     def set_gradients(self, step):
         for i, (ours, theirs) in enumerate(zip(self.ours, self.theirs, strict=True)):
-            value = np.asarray(self.random.standard_normal(ours.shape) * (1 + step % 3), dtype=np.float32)
+            value = self.values(ours.shape, 1 + step % 3)
             if step == 0 and i == 1:
                 ours.grad, theirs.grad = None, None
                 continue
@@ -83,7 +87,8 @@ class Problem:
         def closure():
             for p in params:
                 p.grad = None
-            loss = sum((p * p * p * p / 4 + p * p * 0.5 - p * 0.3).sum() for p in params)
+            reals = [library.view_as_real(p) if self.is_complex else p for p in params]
+            loss = sum((p * p * p * p / 4 + p * p * 0.5 - p * 0.3).sum() for p in reals)
             loss.backward()
             return loss
         return closure
@@ -107,18 +112,18 @@ def compare(problem, ours, theirs, what, rtol):
             return False
         for key, value in kept.items():
             if isinstance(value, torch.Tensor) and not check(
-                    close(torch.as_tensor(to_torch(mine["state"][number][key])).float(), value.float(), rtol * 10), f"{what}: state {number} {key}"):
+                    close(torch.as_tensor(to_torch(mine["state"][number][key])), value, rtol * 10), f"{what}: state {number} {key}"):
                 return False
     return True
 
 
-def run(info, kwargs, two, rtol):
-    problem = Problem([s for s in SHAPES if info.name != "Muon" or len(s) == 2] or [(3, 4)])
+def run(info, kwargs, two, rtol, is_complex=False):
+    problem = Problem([s for s in SHAPES if info.name != "Muon" or len(s) == 2] or [(3, 4)], is_complex=is_complex)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = info.optim_cls(problem.groups(problem.theirs, two), **kwargs)
     ours = getattr(lz.optim, info.name)(problem.groups(problem.ours, two), **to_lazuli(kwargs))
-    what = f"{info.name}({kwargs}){' in two groups' if two else ''}"
+    what = f"{info.name}({kwargs}){' in two groups' if two else ''}{' of complex numbers' if is_complex else ''}"
     for step in range(STEPS):
         if info.step_requires_closure:
             ours.step(problem.loss(lz, problem.ours))
@@ -195,6 +200,7 @@ def main():
             try:
                 held = run(info, kwargs, False, rtol)
                 held = held and (not info.supports_param_groups or run(info, kwargs, True, rtol))
+                held = held and (not info.supports_complex or run(info, kwargs, False, rtol, is_complex=True))
             except Exception as error:
                 held = check(False, f"{info.name}({kwargs}): {type(error).__name__}: {error}")
             counts["inputs"] += bool(held)

@@ -147,3 +147,55 @@ def test_a_module_added_to_a_sequential_is_a_step():
 
     assert lz.tensor(Array()).dtype == lz.float64 and lz.tensor([1.0]).dtype == lz.float32
     assert lz.LongTensor([1, 2]).dtype == lz.int64 and lz.FloatTensor(2, 3).shape == (2, 3)
+
+
+COMPLEX = [
+    ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}), ("SGD", {"momentum": 0.9, "dampening": 0.5}), ("Adam", {"amsgrad": True}),
+    ("Adam", {"weight_decay": 0.1}), ("AdamW", {"maximize": True}), ("NAdam", {}), ("RAdam", {}), ("Adamax", {"weight_decay": 0.1}),
+    ("RMSprop", {"centered": True, "momentum": 0.5}), ("RMSprop", {"weight_decay": 0.1}), ("Adagrad", {"initial_accumulator_value": 0.5}),
+    ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1}), ("Adadelta", {}), ("ASGD", {}), ("Rprop", {}), ("Lion", {})]
+
+
+@pytest.mark.parametrize(("name", "options"), COMPLEX)
+def test_complex_parameters_move_as_pairs_of_reals(name, options):
+    def complex_of(parts):
+        return lz.view_as_complex(lz.tensor(parts))
+
+    draw = np.random.default_rng(0)
+    parts = [draw.standard_normal((*shape, 2)).astype(np.float32) for shape in ((2, 3), ())]
+    pairs = [lz.nn.Parameter(lz.tensor(x)) for x in parts]
+    numbers = [lz.nn.Parameter(complex_of(x)) for x in parts]
+    optimizers = [getattr(lz.optim, name)(params, lr=0.1, **options) for params in (pairs, numbers)]
+    for _ in range(7):
+        for pair, number in zip(pairs, numbers, strict=True):
+            gradient = draw.standard_normal(pair.shape).astype(np.float32)
+            pair.grad, number.grad = lz.tensor(gradient), complex_of(gradient)
+        for optimizer in optimizers:
+            optimizer.step()
+    for pair, number in zip(pairs, numbers, strict=True):
+        assert lz.view_as_real(number.detach()).tolist() == pair.tolist()
+    for of_pair, of_number in zip(*(o.state_dict()["state"].values() for o in optimizers), strict=True):
+        for key, value in of_number.items():
+            assert key == "step" or not value.is_complex() or lz.view_as_real(value).tolist() == of_pair[key].tolist()
+
+
+def test_lbfgs_finds_complex_minima():
+    z = lz.nn.Parameter(lz.tensor([1 + 1j, -2j]))
+    optimizer = lz.optim.LBFGS([z], lr=0.5, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (lz.view_as_real(z - lz.tensor([0.5 - 1j, 2 + 0j])) ** 2).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert np.allclose(z.detach().numpy(), [0.5 - 1j, 2])
+
+
+@pytest.mark.parametrize("name", ["Adafactor", "Muon"])
+def test_matrices_of_complex_numbers_are_refused_as_in_pytorch(name):
+    z = lz.nn.Parameter(lz.ones(2, 2, dtype=lz.complex64))
+    z.grad = lz.ones_like(z.detach())
+    with pytest.raises(RuntimeError, match=f"{name}.*complex"):
+        getattr(lz.optim, name)([z]).step()

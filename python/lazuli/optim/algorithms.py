@@ -179,8 +179,9 @@ class Adagrad(_InCpp):
         for group in self.param_groups:
             for p in group["params"]:
                 if p not in self.state:
-                    start = _C.full_like(p.detach(), number(group["initial_accumulator_value"]))
-                    self.state[p] = {"step": 0.0, "sum": start}
+                    start = number(group["initial_accumulator_value"])
+                    start = complex(start, start) if p.is_complex() else start
+                    self.state[p] = {"step": 0.0, "sum": _C.full_like(p.detach(), start)}
 
     def share_memory(self):
         """Nothing: the state is not shared between processes."""

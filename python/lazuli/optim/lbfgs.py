@@ -90,6 +90,11 @@ def _search(evaluate, t, direction, start, longest, c1=1e-4, c2=0.9, tolerance=1
     return bracket[low if len(bracket) > 1 else 0], calls
 
 
+def _as_reals(x):
+    """Complex parameters are pairs of reals here, as in PyTorch."""
+    return _C.view_as_real(x) if x.is_complex() else x
+
+
 class LBFGS(Optimizer):
     """L-BFGS; step() takes a closure, which it calls several times. One group of parameters only."""
 
@@ -109,13 +114,15 @@ class LBFGS(Optimizer):
         return self.param_groups[0]["params"]
 
     def _gradient(self):
-        return _C.cat([(_C.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params()])
+        return _C.cat([_as_reals(_C.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params()])
 
     def _move(self, t, direction):
         at = 0
         for p in self._params():
-            p.add_(direction[at:at + p.numel()].reshape(p.shape) * t)
-            at += p.numel()
+            count = p.numel() * (2 if p.is_complex() else 1)
+            part = direction[at:at + count] * t
+            p.add_((_C.view_as_complex(part.reshape(-1, 2)) if p.is_complex() else part).reshape(p.shape))
+            at += count
 
     def step(self, closure):
         """Moves the parameters as long as it pays; returns the loss before."""

@@ -1,4 +1,5 @@
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "tests/support/expect_error.h"
@@ -45,6 +46,33 @@ TEST(ClipGradTest, SmallGradientsStayAndAreOneNode) {
   nn::utils::clip_grad_norm_(parameters, 100.0);
   EXPECT_EQ(metrics::counter("graph.nodes_recorded") - before, 1);
   EXPECT_EQ(parameters[4].grad().to_vector<float>(), (Floats{0.25f, 0.5f}));
+}
+
+TEST(ClipGradTest, ComplexNumbersCountByTheirSize) {
+  const Tensor start = complex(tensor({3.0f, 0.0f}), tensor({4.0f, -12.0f}));
+  for (const auto& [order, norm] : std::vector<std::pair<double, float>>{
+           {2, 13.0f}, {1, 17.0f}, {std::numeric_limits<double>::infinity(), 12.0f}}) {
+    Tensor z = zeros({2}, DType::kC64);
+    z.set_grad(start.clone());
+    const Tensor total = nn::utils::clip_grad_norm_({z}, 2.0, order);
+    EXPECT_EQ(total.dtype(), kFloat32);
+    EXPECT_NEAR(total.item(), norm, 1e-5);
+    const Floats parts = view_as_real(z.grad()).flatten().to_vector<float>();
+    const Floats expected{6 / norm, 8 / norm, 0, -24 / norm};
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(parts[i], expected[i], 1e-5);
+  }
+}
+
+TEST(ClipGradTest, DtypesMayDiffer) {
+  Tensor a = zeros({2}), b = zeros({1}, kFloat16), z = zeros({1}, DType::kC128);
+  a.set_grad(tensor({3.0f, 4.0f}));
+  b.set_grad(full({1}, 12.0, kFloat16));
+  z.set_grad(complex(zeros({1}, kFloat64), full({1}, 84.0, kFloat64)));
+  EXPECT_NEAR(nn::utils::clip_grad_norm_({a, b, z}, 8.5).item(), 85, 1e-5);
+  EXPECT_NEAR(a.grad().to_vector<float>()[1], 0.4f, 1e-6);
+  EXPECT_EQ(b.grad().dtype(), kFloat16);
+  EXPECT_NEAR(b.grad().to(kFloat32).item(), 1.2f, 1e-3);
+  EXPECT_NEAR(imag(z.grad()).item(), 8.4, 1e-6);
 }
 
 TEST(ClipGradTest, ValuesAreLimited) {

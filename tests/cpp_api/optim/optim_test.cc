@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -413,6 +414,44 @@ TEST(OptimizerTest, ParametersWithoutGradientStay) {
   still.set_grad(tensor(Floats{1, 1, 1, 1}, {4}));
   opt.step();
   EXPECT_NEAR(still.to_vector<float>()[0], kStart[0] - 1e-3f, 1e-6f);
+}
+
+TEST(OptimizerTest, ComplexParametersMoveAsPairsOfReals) {
+  const auto moved = [](auto make) {
+    Tensor pairs = tensor(Floats{1, -2, 0.5f, 3}, {2, 2});
+    Tensor numbers = view_as_complex(pairs.clone()).clone();
+    const auto of_pairs = make(pairs), of_numbers = make(numbers);
+    for (int i = 0; i < 4; ++i) {
+      const Tensor gradient = tensor(Floats{1, -1, 2.0f * static_cast<float>(i), -0.5f}, {2, 2});
+      pairs.set_grad(gradient);
+      numbers.set_grad(view_as_complex(gradient.clone()).clone());
+      of_pairs->step();
+      of_numbers->step();
+    }
+    EXPECT_EQ(view_as_real(numbers).flatten().to_vector<float>(),
+              pairs.flatten().to_vector<float>());
+  };
+  moved([](const Tensor& p) {
+    return std::make_unique<optim::Adam>(std::vector<Tensor>{p},
+                                         optim::AdamOptions{.lr = 0.1, .amsgrad = true});
+  });
+  moved([](const Tensor& p) {
+    return std::make_unique<optim::Adagrad>(
+        std::vector<Tensor>{p},
+        optim::AdagradOptions{.lr = 0.1, .initial_accumulator_value = 0.5});
+  });
+  moved([](const Tensor& p) {
+    return std::make_unique<optim::RMSprop>(std::vector<Tensor>{p},
+                                            optim::RMSpropOptions{.lr = 0.1, .centered = true});
+  });
+  moved([](const Tensor& p) {
+    return std::make_unique<optim::Rprop>(std::vector<Tensor>{p}, optim::RpropOptions{.lr = 0.1});
+  });
+  Tensor z = zeros({2, 2}, DType::kC64);
+  z.set_grad(ones({2, 2}, DType::kC64));
+  EXPECT_ERROR(kInvalidArgument, "Muon: takes no complex parameters", optim::Muon({z}).step());
+  EXPECT_ERROR(kInvalidArgument, "foreach_update: Adafactor takes no complex numbers",
+               optim::Adafactor({z}).step());
 }
 
 TEST(OptimizerTest, ZeroGradDropsGradients) {

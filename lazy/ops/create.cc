@@ -211,7 +211,15 @@ Tensor Positions(absl::Span<const int64_t> dims, int64_t dim, backend::Device de
   return RecordOne(PositionsOp{Dims(dims.begin(), dims.end()), dim, DType::kS64}, {}, device);
 }
 
+namespace {
+void CheckCounts(DType dtype) {
+  if (dtype == DType::kPred)
+    ThrowRecordError("arange", WrongType("counts in numbers, not in pred"));
+}
+}  // namespace
+
 Tensor Arange(int64_t count, DType dtype, backend::Device device) {
+  CheckCounts(dtype);
   return RecordOne(PositionsOp{Dims{count}, 0, dtype}, {}, device);
 }
 
@@ -370,6 +378,7 @@ Tensor Arange(const Number& start, const Number& end, const Number& step,
               std::optional<DType> dtype, backend::Device device) {
   const bool all_whole = start.is_whole() && end.is_whole() && step.is_whole();
   const DType type = dtype.value_or(all_whole ? DType::kS64 : DefaultFloat());
+  CheckCounts(type);
   const bool is_whole = IsIntegral(type);
   // An array of whole numbers counts in them. Of integers a long double has all bits.
   const auto whole = [](const Number& n) {

@@ -3,9 +3,21 @@
 #include <utility>
 
 #include "ir/hlo/monoid.h"
+#include "ir/hlo/shapes/shape_inference.h"
 #include "lowering/builder/builder.h"
 
 namespace lazuli::lowering {
+namespace {
+
+// What a computation of two numbers refuses is an error although shapes need no computation.
+void CheckPair(Builder& b, Opcode opcode, DType dtype, const hlo::Attrs& attrs) {
+  const Shape x(dtype);
+  const Shape* const operands[] = {&x, &x};
+  absl::StatusOr<Shape> shape = hlo::InferShape(opcode, operands, attrs, {}, nullptr);
+  if (!shape.ok()) b.Error(std::move(shape).status());
+}
+
+}  // namespace
 
 Op Builder::Convolution(Op x, Op kernel, hlo::ConvolutionAttrs attrs) {
   return Add(Opcode::kConvolution, {x, kernel}, std::move(attrs));
@@ -20,8 +32,10 @@ Op Builder::Scatter(Op x, Op indices, Op updates, hlo::ScatterAttrs attrs, Opcod
 Op Builder::Reduce(Opcode monoid, Op x, absl::Span<const int64_t> dimensions) {
   if (!status_.ok()) return Poisoned();
   const DType dtype = x.dtype();
+  hlo::Computation* const reducer = ScalarComputation(monoid, dtype);
+  if (!status_.ok()) return Poisoned();
   const Op identity = shapes_only() ? Scalar(dtype, 0) : Constant(hlo::IdentityOf(monoid, dtype));
-  return Reduce({x}, {identity}, ScalarComputation(monoid, dtype), dimensions);
+  return Reduce({x}, {identity}, reducer, dimensions);
 }
 
 Op Builder::Reduce(absl::Span<const Op> xs, absl::Span<const Op> inits, hlo::Computation* reducer,
@@ -35,9 +49,11 @@ Op Builder::Reduce(absl::Span<const Op> xs, absl::Span<const Op> inits, hlo::Com
 Op Builder::ReduceWindow(Opcode monoid, Op x, hlo::Window window) {
   if (!status_.ok()) return Poisoned();
   const DType dtype = x.dtype();
+  hlo::Computation* const reducer = ScalarComputation(monoid, dtype);
+  if (!status_.ok()) return Poisoned();
   const Op identity = shapes_only() ? Scalar(dtype, 0) : Constant(hlo::IdentityOf(monoid, dtype));
   return Add(Opcode::kReduceWindow, {x, identity}, hlo::WindowAttrs{std::move(window)},
-             Called({ScalarComputation(monoid, dtype)}));
+             Called({reducer}));
 }
 
 Op Builder::SelectAndScatter(Op x, Op source, hlo::Window window) {
@@ -125,12 +141,15 @@ hlo::Computation* Builder::BinaryComputation(std::string_view name, Opcode opcod
 }
 
 hlo::Computation* Builder::ScalarComputation(Opcode opcode, DType dtype) {
+  if (opcode != Opcode::kCopy && !hlo::Accepts(opcode, dtype))
+    CheckPair(*this, opcode, dtype, hlo::NoAttrs{});
   if (shapes_only()) return nullptr;
   const std::string_view text = opcode == Opcode::kCopy ? "second" : hlo::OpcodeText(opcode);
   return BinaryComputation(Str(text, "_", DTypeText(dtype)), opcode, dtype, hlo::NoAttrs{});
 }
 
 hlo::Computation* Builder::ComparisonComputation(hlo::ComparisonDirection direction, DType dtype) {
+  if (IsComplex(dtype)) CheckPair(*this, Opcode::kCompare, dtype, hlo::CompareAttrs{.direction = direction});
   if (shapes_only()) return nullptr;
   static constexpr std::string_view kText[] = {"eq", "ne", "lt", "le", "gt", "ge"};
   return BinaryComputation(Str(kText[static_cast<std::size_t>(direction)], "_", DTypeText(dtype)),

@@ -227,3 +227,13 @@ def test_sizes_that_no_tensor_has_are_refused_at_once():
     wide = lz.nn.functional.local_response_norm(x, 2**31, alpha=2**31)
     assert lz.metrics.counter("graph.nodes_recorded") - before < 50
     assert np.allclose(wide.numpy(), x.numpy() / (1 + (x.numpy() ** 2).sum(1, keepdims=True)) ** 0.75, rtol=1e-6)
+
+
+def test_what_a_dtype_cannot_do_is_said_by_the_call():
+    z = lz.ones(2, 3, dtype=lz.complex64)
+    for call in (lambda: z.amax(), lambda: z.amin(1), lambda: z.max(), lambda: z.max(1), lambda: z.min(1), lambda: z.argmax(), lambda: z.argmin(1),
+                 lambda: z.softmax(1), lambda: z.log_softmax(1), lambda: lz.arange(3, dtype=lz.bool), lambda: z.sort(1), lambda: z.topk(2, 1),
+                 lambda: lz.nn.functional.max_pool2d(lz.ones(1, 1, 2, 2, dtype=lz.complex64), 2), lambda: z.cummax(1), lambda: z.median()):
+        with pytest.raises(lz.Error) as error:
+            call()
+        assert here(error) in str(error.value) or "errors_test.py" in str(error.value)

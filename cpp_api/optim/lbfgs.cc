@@ -213,7 +213,7 @@ class LBFGS::Run {
       const std::int64_t count = CountReals(p);
       const Tensor part = history_.direction.slice(0, at, at + count) * t;
       p.add_(p.is_complex() ? view_as_complex(part.reshape({-1, 2})).reshape(p.sizes())
-                           : part.reshape(p.sizes()));
+                            : part.reshape(p.sizes()));
       at += count;
     }
   }

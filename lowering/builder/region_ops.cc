@@ -149,7 +149,8 @@ hlo::Computation* Builder::ScalarComputation(Opcode opcode, DType dtype) {
 }
 
 hlo::Computation* Builder::ComparisonComputation(hlo::ComparisonDirection direction, DType dtype) {
-  if (IsComplex(dtype)) CheckPair(*this, Opcode::kCompare, dtype, hlo::CompareAttrs{.direction = direction});
+  if (IsComplex(dtype))
+    CheckPair(*this, Opcode::kCompare, dtype, hlo::CompareAttrs{.direction = direction});
   if (shapes_only()) return nullptr;
   static constexpr std::string_view kText[] = {"eq", "ne", "lt", "le", "gt", "ge"};
   return BinaryComputation(Str(kText[static_cast<std::size_t>(direction)], "_", DTypeText(dtype)),

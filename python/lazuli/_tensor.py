@@ -192,6 +192,18 @@ def type_as(self, other):
 
 
 @_method
+def __reversed__(self):
+    """Along the first dim."""
+    return self.flip(0) if self.ndim else self
+
+
+@_method
+def __complex__(self):
+    """The number that a tensor of one element is."""
+    return complex(self.item())
+
+
+@_method
 def view_as(self, other):
     """view(other.shape)."""
     return self.view(other.shape)
@@ -365,6 +377,8 @@ def _reduce(self):
 @_method
 def __deepcopy__(self, memo):
     """A leaf with memory of its own, on the same device."""
+    if not self.is_leaf:
+        raise _C.Error("deepcopy: only leaves are copied, and this tensor has a history; detach() it")
     made = self.detach().clone()
     if isinstance(self, _C.nn.Parameter):
         made = _C.nn.Parameter(made, self.requires_grad)

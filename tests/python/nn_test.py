@@ -260,3 +260,20 @@ def test_threads_train_apart_and_waiting_lets_others_run():
     for thread in threads:
         thread.join()
     assert not errors and results == {i: i + 1.0 for i in range(6)}
+
+
+def test_softmax_guesses_a_dim_with_a_warning():
+    f = lz.nn.functional
+    for rank, dim in ((1, 0), (2, 1), (3, 0), (4, 1)):
+        x = lz.randn(*range(2, 2 + rank))
+        for name, layer in (("softmax", lz.nn.Softmax()), ("log_softmax", lz.nn.LogSoftmax()), ("softmin", lz.nn.Softmin())):
+            for call in (getattr(f, name), layer):
+                with pytest.warns(UserWarning, match=f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X") as seen:
+                    y = call(x)
+                assert seen[0].filename == __file__
+                assert y.tolist() == getattr(f, name)(x, dim).tolist() == getattr(f, name)(x, dim=dim, dtype=lz.float32).tolist()
+    assert repr(lz.nn.Softmax(1)) == "Softmax(dim=1)" and lz.nn.LogSoftmax(dim=-1)(lz.zeros(2, 1)).tolist() == [[0], [0]]
+    with pytest.raises(TypeError):
+        lz.softmax(lz.ones(2))
+    with pytest.raises(TypeError):
+        lz.ones(2).softmax()

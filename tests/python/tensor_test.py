@@ -281,3 +281,29 @@ def test_what_is_put_may_have_leading_dims_of_1():
     y[0] = w
     y.sum().backward()
     assert w.grad.tolist() == [[1, 1, 1, 1]]
+
+
+def test_numbers_of_one_element():
+    for data in ([3], [[3.5]], 3, [True]):
+        x = lz.tensor(data)
+        assert float(x) == complex(x) == x.item() and int(x) == int(x.item()) and isinstance(complex(x), complex)
+    assert complex(lz.tensor([2j])) == 2j and [10, 20, 30][lz.tensor([1])] == 20
+    for data in ([3, 4], []):
+        for convert in (float, int, complex):
+            with pytest.raises(ValueError):
+                convert(lz.tensor(data))
+    for convert in (float, int):
+        with pytest.raises((TypeError, RuntimeError)):
+            convert(lz.tensor([2j]))
+
+
+def test_reversed_goes_along_the_first_dim():
+    assert reversed(lz.arange(6).reshape(2, 3)).tolist() == [[3, 4, 5], [0, 1, 2]]
+    assert reversed(lz.tensor(1)).item() == 1
+
+
+def test_only_leaves_are_copied_deeply():
+    x = lz.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="deepcopy: only leaves are copied"):
+        copy.deepcopy(x * 2)
+    assert copy.deepcopy(x).requires_grad and copy.deepcopy((x * 2).detach()).tolist() == [2, 2] and copy.copy(x * 2).tolist() == [2, 2]

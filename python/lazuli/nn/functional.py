@@ -1,10 +1,36 @@
 """Losses, and the functions of lazuli that networks use."""
 
+import warnings
+
 from lazuli import _C, _tensor
 from lazuli._C import *  # noqa: F403
 from lazuli._C.nn import functional as _functional
 from lazuli._C.nn.functional import *  # noqa: F403
 from lazuli.autograd.grad_mode import no_grad
+
+
+def _dim_of(name, input, dim, stacklevel):
+    """The dim that is given, or PyTorch's guess, with its warning."""
+    if dim is not None:
+        return dim
+    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+                  stacklevel=stacklevel)
+    return 0 if input.ndim in (0, 1, 3) else 1
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(input) over its sum along dim, stable; of the input converted to a dtype if there is one."""
+    return _C.softmax(input, _dim_of("softmax", input, dim, _stacklevel), dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """log(softmax()), stable; of the input converted to a dtype if there is one."""
+    return _C.log_softmax(input, _dim_of("log_softmax", input, dim, _stacklevel), dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """softmax() of the negated input."""
+    return _C.softmin(input, _dim_of("softmin", input, dim, _stacklevel), dtype)
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
@@ -158,12 +184,16 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     if padding is not None:
         padding = padding.reshape(batch, 1, 1, keys).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, keys)
         mask = padding if mask is None else mask + padding
+    if not need_weights:
+        by_head = [x.reshape(batch, num_heads, x.shape[1], size) for x in (q, k, v)]
+        if mask is not None:
+            mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.reshape(batch, num_heads, *mask.shape[1:])
+        heads = _functional.scaled_dot_product_attention(*by_head, mask, dropout_p if training else 0.0)
+        return linear(heads.permute(2, 0, 1, 3).reshape(length, batch, width), out_proj_weight, out_proj_bias), None  # noqa: F405
     scores = (q * size ** -0.5) @ k.transpose(1, 2)
     attention = (scores if mask is None else scores + mask).softmax(-1)
     heads = (dropout(attention, dropout_p) if training and dropout_p > 0 else attention) @ v
     y = linear(heads.transpose(0, 1).reshape(length, batch, width), out_proj_weight, out_proj_bias)  # noqa: F405
-    if not need_weights:
-        return y, None
     attention = attention.reshape(batch, num_heads, length, keys)
     return y, attention.mean(1) if average_attn_weights else attention
 

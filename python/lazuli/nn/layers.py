@@ -279,6 +279,8 @@ for _n in (2, 3):
           ["kernel_size", ("output_size", None), ("output_ratio", None), ("return_indices", False), ("_random_samples", None)],
           lambda s, x, f=getattr(F, f"fractional_max_pool{_n}d"): f(x, s.kernel_size, s.output_size, s.output_ratio, s.return_indices, s._random_samples),
           _of_either_size(_n))
+for _name, _function in (("Softmax", F.softmax), ("LogSoftmax", F.log_softmax), ("Softmin", F.softmin)):
+    _kept(_name, "dim={dim}", f"{_function.__name__}().", [("dim", None)], lambda s, x, f=_function: f(x, s.dim, _stacklevel=5))
 _kept("Softmax2d", "", "softmax() over the channels of [N, C, H, W] or [C, H, W].", [], lambda s, x: _channels_softmax(x))
 _kept("Unflatten", "dim={dim}, unflattened_size={unflattened_size}", "One dim as several.", ["dim", "unflattened_size"],
       lambda s, x: x.unflatten(s.dim, s.unflattened_size))
@@ -433,6 +435,9 @@ class MultiheadAttention(Module):
     def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, vdim=None,
                  batch_first=False, device=None, dtype=None):
         super().__init__()
+        if embed_dim <= 0 or num_heads <= 0:
+            raise _C.InvalidArgumentError("MultiheadAttention: embed_dim and num_heads must be greater than 0, got "
+                                          f"embed_dim={embed_dim} and num_heads={num_heads} instead")
         if embed_dim % num_heads:
             raise _C.InvalidArgumentError(f"MultiheadAttention: embed_dim {embed_dim} must be divisible by num_heads {num_heads}")
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
@@ -480,7 +485,8 @@ class MultiheadAttention(Module):
         query, key, value = self._projected(query, key, value)
         if self.bias_k is not None:
             key, value = (_C.cat([x, more.expand(n, 1, -1)], 1) for x, more in ((key, self.bias_k), (value, self.bias_v)))
-        heads = [x.reshape(n, x.shape[1], self.num_heads, -1).transpose(1, 2) for x in (query, key, value)]
+        width = self.embed_dim // self.num_heads
+        heads = [x.reshape(n, x.shape[1], self.num_heads, width).transpose(1, 2) for x in (query, key, value)]
         if self.add_zero_attn:
             heads[1:] = [_C.cat([x, _C.zeros_like(x[:, :, :1])], 2) for x in heads[1:]]
         mask = self._mask(attn_mask, key_padding_mask, n, heads[0].dtype)
@@ -512,7 +518,7 @@ class MultiheadAttention(Module):
             mask = added(attn_mask)
             total = mask.reshape(n, self.num_heads, *mask.shape[-2:]) if mask.ndim == 3 else mask
         if key_padding_mask is not None:
-            mask = added(key_padding_mask).reshape(n, 1, 1, -1)
+            mask = added(key_padding_mask)[:, None, None]
             total = mask if total is None else total + mask
         return total
 

@@ -93,8 +93,7 @@ void CopyStrided(const DLTensor& from, std::byte* to, std::size_t count) {
 ir::Literal FromDLPack(const py::object& capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), kName) == 0)
     ThrowTypeError("from_dlpack: takes what has __dlpack__(), or a capsule that nobody took");
-  auto* const managed =
-      static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
+  auto* const managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
   const DLTensor& tensor = managed->tensor;
   if (tensor.dtype.code != kBfloat || tensor.dtype.bits != 16 || tensor.dtype.lanes != 1)
     ThrowTypeError("from_dlpack: there is no tensor of DLPack's type " +

@@ -79,9 +79,8 @@ py::object Export(const Tensor& x) {
 Tensor ImportDLPack(const py::object& capsule) {
   const Caller caller;
   const ir::Literal literal = FromDLPack(capsule);
-  return CallTensor(SourceLocation::current(), [&] {
-    return lazy::FromLiteral(literal, DeviceAccess::Unwrap(Device()));
-  });
+  return CallTensor(SourceLocation::current(),
+                    [&] { return lazy::FromLiteral(literal, DeviceAccess::Unwrap(Device())); });
 }
 
 }  // namespace

@@ -232,3 +232,9 @@ for n in range(12, 26):
     _, err = run(program, PT_XLA_DEBUG="1", LAZULI_RECOMPILE_WARNING="0")
     assert "Recompilation Analysis: What Changed\nRecompilation Analysis:   " in err
     assert re.search(r"^pt-xla-profiler: CompileTime too frequent: \d+ counts during 1[1-4] steps$", err, re.MULTILINE)
+
+
+@pytest.mark.parametrize("flag", ["LAZULI_NUM_THREADS", "XLA_COMPILATION_CACHE_SIZE", "LAZULI_MAX_GRAPH_NODES", "CPU_NUM_DEVICES"])
+def test_a_negative_number_is_refused_by_name(flag):
+    _, error = run(STEP.format(steps=1), **{flag: "-3"})
+    assert f"lazuli.InvalidArgumentError: {flag}='-3' is not a whole number that is not negative" in error

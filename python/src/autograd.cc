@@ -17,6 +17,7 @@
 #include "lazy/autograd/grad_name.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/gil.h"
 #include "python/src/graveyard.h"
 #include "python/src/hooks.h"
 #include "python/src/stl.h"
@@ -84,7 +85,7 @@ py::list Custom(const std::string& name, py::function call, const py::list& inpu
   return InCall([&] {
     const auto backward = [held = HoldObject(std::move(call))](const lazy::CustomNode& node,
                                                                absl::Span<const lazy::Tensor> dys) {
-      const py::gil_scoped_acquire acquire;
+      const AcquiredGil acquire;
       const lazy::SiteOverride none(ir::kNoSite);  // what it records has lines of its own
       HistoryNode self{ir::IntrusivePtr<lazy::GradNode>(const_cast<lazy::CustomNode*>(&node)), {}};
       return FromList(held->get()(py::cast(std::move(self)), ToList(dys)), "gradients");
@@ -104,7 +105,7 @@ py::list Checkpoint(py::function function, const py::list& inputs, bool keep_ran
   return InCall([&] {
     const auto call = [held =
                            HoldObject(std::move(function))](absl::Span<const lazy::Tensor> given) {
-      const py::gil_scoped_acquire acquire;
+      const AcquiredGil acquire;
       const lazy::SiteOverride none(ir::kNoSite);
       return FromList(held->get()(ToList(given)), "results");
     };
@@ -119,7 +120,7 @@ class PackedObject final : public lazy::Packed {
   PackedObject(py::object packed, HeldObjectPtr unpack)
       : packed_(HoldObject(std::move(packed))), unpack_(std::move(unpack)) {}
   lazy::Tensor Unpack() override {
-    const py::gil_scoped_acquire acquire;
+    const AcquiredGil acquire;
     const lazy::SiteOverride none(ir::kNoSite);
     lazy::Tensor tensor = FromPython(unpack_->get()(packed_->get()), "what unpack_hook gives");
     if (!tensor.defined()) ThrowTypeError("unpack_hook must give a Tensor, not None");
@@ -134,7 +135,7 @@ struct SavedHooks {
   SavedHooks(py::function pack, py::function unpack)
       : hook([pack = HoldObject(std::move(pack)), unpack = HoldObject(std::move(unpack))](
                  const lazy::Tensor& tensor) -> std::unique_ptr<lazy::Packed> {
-          const py::gil_scoped_acquire acquire;
+          const AcquiredGil acquire;
           const lazy::SiteOverride none(ir::kNoSite);
           return std::make_unique<PackedObject>(pack->get()(ToPythonOrNone(tensor)), unpack);
         }),
@@ -165,7 +166,7 @@ HookHandle RegisterNodeHook(const HistoryNode& node, py::function function, bool
   if (!node.op) ThrowTypeError("register_hook: a leaf takes hooks itself: tensor.register_hook()");
   const auto call = [held = HoldObject(std::move(function)), before](
                         lazy::Tensors& gradients, absl::Span<const lazy::Tensor> dys) {
-    const py::gil_scoped_acquire acquire;
+    const AcquiredGil acquire;
     const py::tuple of(ToList(gradients));
     const py::object given = before ? held->get()(of) : held->get()(of, py::tuple(ToList(dys)));
     if (given.is_none()) return;
@@ -243,7 +244,7 @@ void BindTensor() {
             const Caller caller;
             return x.register_post_accumulate_grad_hook(
                 [held = HoldObject(std::move(hook))](const Tensor& leaf) {
-                  const py::gil_scoped_acquire acquire;
+                  const AcquiredGil acquire;
                   held->get()(ToPython(leaf));
                 });
           },

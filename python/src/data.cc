@@ -8,6 +8,7 @@
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
 #include "python/src/cycles.h"
+#include "python/src/gil.h"
 #include "python/src/numpy.h"
 #include "python/src/stl.h"
 
@@ -45,11 +46,11 @@ class PythonDataset final : public data::Dataset {
   }
 
   std::int64_t size() const override {
-    const py::gil_scoped_acquire acquire;
+    const AcquiredGil acquire;
     return static_cast<std::int64_t>(py::len(object_));
   }
   data::HostBatch get(std::span<const std::int64_t> indices) const override {
-    const py::gil_scoped_acquire acquire;
+    const AcquiredGil acquire;
     const lazy::SiteOverride none(ir::kNoSite);  // what it records has lines of its own
     if (py::hasattr(object_, "get")) {
       py::list list;
@@ -97,7 +98,7 @@ class Epoch {
   py::tuple Next() {
     const Caller caller;
     {
-      const py::gil_scoped_release release;
+      const ReleasedGil release;
       if (started_ && iterator_ != std::default_sentinel) ++iterator_;
       started_ = true;
     }
@@ -106,7 +107,7 @@ class Epoch {
   }
   void Close() {
     if (Live().erase(this) == 0) return;
-    const py::gil_scoped_release release;
+    const ReleasedGil release;
     iterator_ = {};
   }
   // The collector's: its thread would call what is about to be cleared.
@@ -122,7 +123,7 @@ class Epoch {
 
  private:
   static data::DataLoader::Iterator Begin(data::DataLoader& loader) {
-    const py::gil_scoped_release release;
+    const ReleasedGil release;
     return loader.begin();
   }
   static std::set<Epoch*>& Live() {

@@ -10,6 +10,7 @@
 #include "python/src/bindings.h"
 #include "python/src/caller.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/stl.h"
 
 namespace lazuli::python {
@@ -82,7 +83,7 @@ void BindExecutable(py::module_& hlo) {
           [](const HloExecutable& executable, const std::vector<Tensor>& arguments,
              const std::vector<std::int64_t>& given_up) {
             const Caller caller;
-            const py::gil_scoped_release release;
+            const ReleasedGil release;
             return executable.run(arguments, given_up);
           },
           py::arg("arguments"), py::arg("given_up") = py::tuple(),
@@ -160,7 +161,7 @@ void BindHlo(py::module_& module) {
             std::string text;
             const Device on = ToDevice(device, "compiler_ir");
             {
-              const py::gil_scoped_release unlocked;
+              const ReleasedGil unlocked;
               text = m.compiler_ir(stage, on);
             }
             if (stage == "npux") return py::bytes(text);
@@ -196,7 +197,7 @@ void BindHlo(py::module_& module) {
           "compile",
           [](const HloModule& m, py::handle device, int num_threads) {
             const Device on = ToDevice(device, "compile");
-            const py::gil_scoped_release release;
+            const ReleasedGil release;
             return m.compile(on, num_threads);
           },
           py::arg("device") = py::none(), py::arg("num_threads") = 0,

@@ -15,6 +15,7 @@
 #include "lazy/tensor/tape.h"
 #include "python/src/arguments.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/graveyard.h"
 #include "python/src/tensor_object.h"
 
@@ -49,7 +50,7 @@ std::unordered_map<std::uint64_t, Hook*>& Hook::all =
     *new std::unordered_map<std::uint64_t, Hook*>;  // NOLINT: as long as the mutex
 
 Tensor CallHook(const Hook& hook, const Tensor& gradient) {
-  const py::gil_scoped_acquire acquire;
+  const AcquiredGil acquire;
   if (PyList_GET_SIZE(hook.list) == 0) return {};  // the collector has freed what it was part of
   const auto function = py::reinterpret_borrow<py::object>(PyList_GET_ITEM(hook.list, 0));
   const py::object given = function(ToPython(gradient));

@@ -13,6 +13,7 @@
 #include "python/src/caller.h"
 #include "python/src/dlpack.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/graveyard.h"
 #include "python/src/stl.h"
 
@@ -120,7 +121,7 @@ py::object ToNumPy(const Tensor& x) {
   const void* data = nullptr;
   std::optional<Dims> strides;
   {
-    const py::gil_scoped_release release;
+    const ReleasedGil release;
     Call(SourceLocation::current(), [&] {
       const lazy::Tensor tensor = TensorAccess::Unwrap(x);
       const lazy::View* const view = tensor.storage().view();

@@ -13,6 +13,7 @@
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
 #include "python/src/caller.h"
+#include "python/src/gil.h"
 #include "python/src/stl.h"
 
 namespace lazuli::python {
@@ -42,7 +43,7 @@ class Held {
   }
   void Exit(bool failed) {
     const Caller caller;
-    const py::gil_scoped_release release;
+    const ReleasedGil release;
     if constexpr (std::is_same_v<T, profiler::StepTrace>) {
       if (failed) held_->cancel();
     } else {
@@ -103,7 +104,7 @@ void BindProfiler(py::module_& module) {
       "start",
       [](std::int64_t skip_first, std::int64_t wait, std::int64_t warmup, std::int64_t active,
          std::int64_t repeat, std::function<void(const Profile&)> on_ready) {
-        const py::gil_scoped_release release;
+        const ReleasedGil release;
         profiler::start({skip_first, wait, warmup, active, repeat, std::move(on_ready)});
       },
       py::arg("skip_first") = 0, py::arg("wait") = 0, py::arg("warmup") = 0, py::arg("active") = 0,
@@ -114,14 +115,14 @@ void BindProfiler(py::module_& module) {
   m.def(
       "step",
       [] {
-        const py::gil_scoped_release release;
+        const ReleasedGil release;
         profiler::step();
       },
       "A step ends here; StepTrace calls it.");
   m.def(
       "stop",
       [] {
-        const py::gil_scoped_release release;
+        const ReleasedGil release;
         return profiler::stop();
       },
       "Ends the profile and returns it, of several cycles the last.");

@@ -11,6 +11,7 @@
 #include "lazy/tensor/interruption.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/gil.h"
 #include "python/src/stl.h"
 
 namespace lazuli::python {
@@ -141,7 +142,7 @@ void BindDevices(py::module_& module) {
 unsigned long main_thread = 0;  // NOLINT(google-runtime-int): as Python has it
 bool SignalRaised() {
   if (PyThread_get_thread_ident() != main_thread) return false;
-  const py::gil_scoped_acquire acquire;
+  const AcquiredGil acquire;
   return PyErr_CheckSignals() != 0;
 }
 
@@ -162,7 +163,7 @@ void BindExecution(py::module_& module) {
       "mark_step",
       [] {
         const Caller caller;
-        const py::gil_scoped_release release;
+        const ReleasedGil release;
         mark_step();
       },
       "Runs what this thread has recorded as one program; returns once it is on its way.");
@@ -170,7 +171,7 @@ void BindExecution(py::module_& module) {
       "sync",
       [](bool wait) {
         const Caller caller;
-        const py::gil_scoped_release release;
+        const ReleasedGil release;
         sync(wait);
       },
       py::arg("wait") = false, "mark_step(); with wait it returns when the device is done.");
@@ -178,7 +179,7 @@ void BindExecution(py::module_& module) {
       "set_eager",
       [](bool eager) {
         const Caller caller;
-        const py::gil_scoped_release release;
+        const ReleasedGil release;
         set_eager(eager);
       },
       py::arg("eager"),

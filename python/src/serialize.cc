@@ -6,6 +6,7 @@
 #include "lazuli/nn.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/gil.h"
 #include "python/src/stl.h"
 
 namespace lazuli::python {
@@ -82,7 +83,7 @@ void BindSerialize(py::module_& module) {
         const Caller caller;
         const StateDict tensors = FromDict("save_safetensors", state);
         const std::string file = ToPath(path);
-        const py::gil_scoped_release release;
+        const ReleasedGil release;
         save_safetensors(tensors, file);
       },
       py::arg("state"), py::arg("path"),

@@ -10,6 +10,7 @@
 #include "lazuli/autograd.h"
 #include "python/src/bind.h"
 #include "python/src/bindings.h"
+#include "python/src/gil.h"
 #include "python/src/hooks.h"
 #include "python/src/numpy.h"
 #include "python/src/size.h"
@@ -28,7 +29,7 @@ py::object Item(const Tensor& x) {
   std::int64_t integer = 0;
   double number = 0;
   {
-    const py::gil_scoped_release release;
+    const ReleasedGil release;
     if (real || ir::IsComplex(dtype))
       number = x.item<double>();
     else
@@ -174,7 +175,7 @@ void BindTensor(py::module_& module) {
           "get",
           [](const DeferredItem& item) {
             const Caller caller;
-            const py::gil_scoped_release release;
+            const ReleasedGil release;
             return item.get<double>();
           },
           "The number, as a float; waits for it.");
@@ -223,7 +224,7 @@ void BindTensor(py::module_& module) {
           "data_ptr",
           [](const Tensor& x) {
             const Caller caller;
-            const py::gil_scoped_release release;
+            const ReleasedGil release;
             return reinterpret_cast<std::uintptr_t>(x.const_data_ptr());
           },
           "The address of the first element, until somebody writes; syncs.")

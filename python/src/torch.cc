@@ -19,6 +19,7 @@
 #include "python/src/caller.h"
 #include "python/src/dlpack.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/stl.h"
 
 namespace lazuli::python {
@@ -97,7 +98,7 @@ py::list RunOnMemory(const HloExecutable& executable, const Addresses& addresses
   CheckCount(program, addresses.size());
   backend::Buffers outputs;
   {
-    const py::gil_scoped_release release;
+    const ReleasedGil release;
     outputs = Call(SourceLocation(), [&] {
       std::vector<uint8_t> given_up(addresses.size());
       for (const auto& [result, parameter] : updates)
@@ -154,7 +155,7 @@ class StepState {
     CheckCount(program, before.size() + buffers_.size() + after.size());
     backend::Buffers outputs;
     {
-      const py::gil_scoped_release release;
+      const ReleasedGil release;
       const std::scoped_lock lock(mutex_);
       const ir::ScopedTeam team(TorchsTeam());
       Call(SourceLocation(), [&] { outputs = Execute(program, before, after, updated); });
@@ -241,7 +242,7 @@ void BindTorch(py::module_& hlo) {
   hlo.def(
       "_compile_once",
       [](const HloModule& m, int num_threads) {
-        const py::gil_scoped_release release;
+        const ReleasedGil release;
         return HloAccess::Compile(m, Device(), num_threads, /*keeps_copies=*/false);
       },
       py::arg("module"), py::arg("num_threads"));

@@ -1,5 +1,7 @@
 """Threads of Python that use tensors together."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -75,3 +77,40 @@ def test_backward_passes_of_threads_add_up():
     w = lz.ones(3).requires_grad_()
     in_threads(4, lambda i: [(w * i).sum().backward() for _ in range(50)])
     assert w.grad.tolist() == [300] * 3
+
+
+def test_daemon_threads_inside_calls_do_not_abort_the_process_at_exit():
+    program = """
+import threading, time
+import lazuli as lz
+
+x = lz.ones(256, 256)
+lz.sync(wait=True)
+
+def reads():
+    while True:
+        (x @ x).sum().item()
+
+def waits():
+    while True:
+        y = x * 2
+        lz.sync(wait=True)
+
+class Data:
+    def __len__(self):
+        return 1 << 20
+    def __getitem__(self, i):
+        return [float(i)] * 64, i
+
+def loads():
+    for _ in lz.data.DataLoader(Data(), batch_size=4, num_workers=2):
+        pass
+
+for work in [reads, waits, loads] * 2:
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.5)
+print("end")
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")

@@ -60,6 +60,12 @@ void NameState(Tensor& state, const Tensor& parameter, const char* name) {
 
 }  // namespace
 
+struct Optimizer::Recorded {
+  internal::UpdateOutcome outcome;
+  std::vector<double> numbers;                            // before it, of all parameters
+  std::vector<std::pair<std::size_t, std::size_t>> made;  // states: which, of which parameter
+};
+
 ParamGroup::ParamGroup(const ParamGroup& other)
     : params_(other.params_),
       options_(other.options_ ? other.options_->clone() : nullptr),
@@ -105,6 +111,8 @@ void Optimizer::add_param_group(ParamGroup group, SourceLocation loc) {
   if (!group.has_options()) group.options_ = defaults_->clone();
   CheckGroup(group, parameters_.size(), loc);
   const std::vector<Tensor>& added = group.params();
+  Settle();
+  num_recorded_ = 0;  // they are of fewer parameters
   parameters_.insert(parameters_.end(), added.begin(), added.end());
   numbers_.resize(parameters_.size(), std::vector<double>(algorithm_.numbers.size()));
   for (std::vector<Tensor>& state : states_) state.resize(parameters_.size());
@@ -153,6 +161,8 @@ void Optimizer::step(SourceLocation loc) {
     }
   } clear{batches_};
   update_.RunFirst(algorithm_.name, loc);
+  Settle();
+  internal::UpdateOutcome outcome = internal::UpdateOutcome::OfRecording();
   std::size_t first = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     MakeBatches(groups_[g], first, g);
@@ -167,6 +177,7 @@ void Optimizer::step(SourceLocation loc) {
     NameStates(batch);
   }
   if (together) together->commit();
+  Remember(std::move(outcome));
   for (const Batch& batch : batches_) Keep(batch);
   clear.done = true;
   if (!batches_.empty() && !batches_[0].empty()) update_.Set();
@@ -252,6 +263,65 @@ void Optimizer::Keep(const Batch& batch) noexcept {
   }
 }
 
+// --- steps that are not taken
+
+void Optimizer::Remember(internal::UpdateOutcome outcome) {
+  // A device has two runs in flight and one graph pending. What is older will never be known: its graph
+  // was dropped.
+  constexpr std::size_t kMost = 8;
+  if (num_recorded_ == kMost) {
+    std::rotate(recorded_.begin(), recorded_.begin() + 1, recorded_.end());
+    --num_recorded_;
+  }
+  if (num_recorded_ == recorded_.size()) recorded_.emplace_back();
+  Recorded& step = recorded_[num_recorded_++];
+  step.outcome = std::move(outcome);
+  step.numbers.clear();
+  step.made.clear();
+  for (const std::vector<double>& numbers : numbers_)
+    step.numbers.insert(step.numbers.end(), numbers.begin(), numbers.end());
+  for (const Batch& batch : batches_) {
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+      if (batch.empty() || !IsNew(batch, s)) continue;
+      for (const std::size_t i : batch.indices) step.made.emplace_back(s, i);
+    }
+  }
+}
+
+void Optimizer::Settle() const {
+  using State = internal::UpdateOutcome::State;
+  std::size_t kept = 0;
+  for (std::size_t r = 0; r < num_recorded_; ++r) {
+    const State state = recorded_[r].outcome.state();
+    if (state == State::kNotTaken) TakeBack(r);
+    if (state != State::kUnknown) continue;
+    if (kept != r) std::swap(recorded_[kept], recorded_[r]);
+    ++kept;
+  }
+  for (std::size_t r = kept; r < num_recorded_; ++r) recorded_[r].outcome = {};
+  num_recorded_ = kept;
+}
+
+void Optimizer::TakeBack(std::size_t recorded) const {
+  const Recorded& step = recorded_[recorded];
+  for (const auto& [state, parameter] : step.made) states_[state][parameter] = Tensor();
+  batches_.clear();  // they have the states, too
+  const std::size_t count = algorithm_.numbers.size();
+  const bool newest = recorded + 1 == num_recorded_;
+  for (std::size_t i = 0; i < numbers_.size() && count > 0; ++i) {
+    const double* const before = step.numbers.data() + i * count;
+    if (newest) {
+      std::copy(before, before + count, numbers_[i].begin());
+      continue;
+    }
+    // Steps were recorded since, which counted on; the first number is the count.
+    const double counted = recorded_[recorded + 1].numbers[i * count] - before[0];
+    for (std::size_t r = recorded + 1; r < num_recorded_; ++r)
+      recorded_[r].numbers[i * count] -= counted;
+    numbers_[i][0] -= counted;
+  }
+}
+
 // --- state
 
 namespace {
@@ -301,6 +371,7 @@ void Optimizer::Parse(const std::string& name, const std::string& text, const Op
 }
 
 StateDict Optimizer::state_dict() const {
+  Settle();
   StateDict dict;
   dict.metadata["optimizer"] = algorithm_.name;
   dict.metadata["groups"] = std::to_string(groups_.size());
@@ -384,6 +455,7 @@ void Optimizer::load_state_dict(const StateDict& dict, SourceLocation loc) {
   }
   load_tensors(dict, into, algorithm_.name, {}, loc);
   groups_ = std::move(groups);
+  num_recorded_ = 0;
   batches_.clear();
   numbers_ = std::move(numbers);
   states_ = std::move(made);

@@ -82,6 +82,30 @@ void Context::make_current() const { lazy::Context::Exchange(Pointer(impl_)); }
 
 namespace internal {
 
+UpdateOutcome::~UpdateOutcome() {
+  if (impl_ != nullptr) static_cast<lazy::GraphOutcome*>(impl_)->Release();
+}
+
+UpdateOutcome UpdateOutcome::OfRecording() {
+  lazy::Context& context = lazy::Context::Current();
+  UpdateOutcome outcome;
+  const lazy::Context::Lock lock(context);
+  outcome.impl_ = lazy::GraphOutcomePtr(context.outcome()).Detach();
+  return outcome;
+}
+
+UpdateOutcome::State UpdateOutcome::state() const {
+  if (impl_ == nullptr) return State::kTaken;
+  switch (static_cast<const lazy::GraphOutcome*>(impl_)->state()) {
+    case lazy::GraphOutcome::State::kTaken:
+      return State::kTaken;
+    case lazy::GraphOutcome::State::kNotTaken:
+      return State::kNotTaken;
+    default:
+      return State::kUnknown;
+  }
+}
+
 void PendingUpdate::RunFirst(const char* who, SourceLocation loc) {
   lazy::Context& context = lazy::Context::Current();
   {

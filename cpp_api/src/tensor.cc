@@ -16,6 +16,7 @@
 #include "lazy/ops/functions.h"
 #include "lazy/ops/strided.h"
 #include "lazy/ops/to_device.h"
+#include "lazy/tensor/journal.h"
 
 namespace lazuli {
 namespace {
@@ -285,6 +286,7 @@ void Tensor::retain_grad(SourceLocation loc) {
 void Tensor::set_grad(const Tensor& grad, SourceLocation loc) {
   Call(loc, [&] {
     const lazy::Tensor tensor = Defined(*this, "set_grad");
+    lazy::NoteGrad(*tensor.impl());
     lazy::Tensor* place = lazy::GradPlace(tensor);
     if (!grad.defined()) {
       if (place != nullptr) *place = {};
@@ -399,7 +401,9 @@ Tensor& Tensor::set_data(const Tensor& source, SourceLocation loc) {
       }
     }
     const auto name = impl.storage()->name();
+    const lazy::StoragePtr old = impl.storage();
     impl.set_storage(from.impl()->storage());
+    lazy::Context::Current().TakesPlaceOf(*impl.storage(), *old);
     if (name && !impl.storage()->name()) impl.storage()->set_name(*name);
   });
   return *this;

@@ -18,6 +18,7 @@
 #include "ir/graph/site.h"
 #include "ir/support/intrusive_ptr.h"
 #include "ir/support/pool.h"
+#include "ir/support/thread_local.h"
 #include "ir/types/shape.h"
 
 namespace lazuli::lowering {
@@ -83,9 +84,11 @@ class Node : public Pooled {
   // --- for traversals (post_order.h), under the lock of the graph's context
   mutable uint64_t mark = 0;        // the traversal that saw the node last
   mutable uint32_t mark_index = 0;  // its position there
+  // Grows with recording on a thread.
+  uint32_t order() const { return order_; }
 
  protected:
-  Node(NodeKind kind, SiteId site) : kind_(kind), site_(site) {}
+  Node(NodeKind kind, SiteId site) : order_(++made_), kind_(kind), site_(site) {}
   virtual ~Node() = default;
   // Called once by the constructor of a derived class; `operands` is memory of that class.
   void SetOperands(Value* operands, std::size_t count) {
@@ -97,6 +100,9 @@ class Node : public Pooled {
  private:
   void DestroyGraph() const;  // and what is reachable from it alone
 
+  static inline LAZULI_FAST_THREAD_LOCAL uint32_t made_ = 0;
+
+  const uint32_t order_;
   RefCount refs_;
   NodeKind kind_;
   SiteId site_;

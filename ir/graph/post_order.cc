@@ -2,6 +2,9 @@
 
 #include <atomic>
 #include <utility>
+#include <vector>
+
+#include "ir/support/thread_local.h"
 
 namespace lazuli::ir {
 namespace {
@@ -11,6 +14,9 @@ std::atomic<uint64_t> next_mark{1};
 struct Visit {
   const Node* node;
   uint32_t next_operand;
+};
+struct VisitStack {
+  std::vector<Visit> visits;
 };
 
 void AppendNodeKey(const Node& node, KeyWriter& key) {
@@ -49,7 +55,7 @@ void Trace::Clear() {
 
 void TraceGraph(Trace& trace) {
   const uint64_t mark = next_mark.fetch_add(1, std::memory_order_relaxed);
-  thread_local std::vector<Visit> stack;
+  std::vector<Visit>& stack = PerThread<VisitStack>::Get().visits;
   auto enter = [&](const Node* node) {
     if (node->mark == mark) return;
     node->mark = mark;

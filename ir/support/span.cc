@@ -59,18 +59,17 @@ Rings& AllRings() {
   return *rings;
 }
 
-Ring& ThisThreadsRing() {
-  thread_local std::shared_ptr<Ring> ring = [] {
-    auto made = std::make_shared<Ring>();
-    made->size = static_cast<std::size_t>(std::max<int64_t>(1, flags().profile_spans()));
+struct RingOfThread {
+  std::shared_ptr<Ring> ring = std::make_shared<Ring>();
+  RingOfThread() {
+    ring->size = static_cast<std::size_t>(std::max<int64_t>(1, flags().profile_spans()));
     Rings& rings = AllRings();
     std::lock_guard lock(rings.mutex);
-    made->track.thread = rings.threads++;
-    rings.all.push_back(made);
-    return made;
-  }();
-  return *ring;
-}
+    ring->track.thread = rings.threads++;
+    rings.all.push_back(ring);
+  }
+};
+Ring& ThisThreadsRing() { return *PerThread<RingOfThread>::Get().ring; }
 
 struct LabelHash {
   std::size_t operator()(const SpanLabel& l) const {

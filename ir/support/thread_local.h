@@ -33,7 +33,7 @@ class PerThread {
   };
 
   [[gnu::noinline]] static T& Make() {
-    if (ended_) return *std::make_unique<T>().release();
+    if (ended_) return *(here_ = std::make_unique<T>().release());
     thread_local Owner owner;
     here_ = std::make_unique<T>().release();
     return *here_;

@@ -15,6 +15,7 @@
 #include "ir/support/fork.h"
 #include "ir/support/pool.h"
 #include "ir/support/thread_local.h"
+#include "lazy/tensor/journal.h"
 #include "lazy/autograd/grad_name.h"
 #include "lazy/ops/functions.h"
 #include "lazy/tensor/site_scope.h"
@@ -196,6 +197,7 @@ class TapeWalker {
   static void Accumulate(const IntrusivePtr<TensorImpl>& leaf, Tensor gradient) {
     {
       const std::lock_guard turn(TurnAt(*leaf));
+      NoteGrad(*leaf);
       AddToPlace(leaf->mutable_autograd().grad, std::move(gradient));
     }
     const std::shared_ptr<GradHooks>& hooks = leaf->autograd()->hooks;
@@ -206,8 +208,14 @@ class TapeWalker {
       if (hook.when == GradHook::When::kAccumulated) hook.call(Tensor(leaf));
     }
   }
+  // What a run that failed has left is no gradient: the next one begins anew.
+  static bool HasFailed(const Tensor& grad) {
+    if (Context::Current().journal() != nullptr) return false;  // a parameter of a trace
+    const DataPtr data = Context::Peek(grad.storage()).data;
+    return data && data->has_failed();
+  }
   static void AddToPlace(Tensor& grad, Tensor gradient) {
-    if (!grad.defined())
+    if (!grad.defined() || HasFailed(grad))
       grad = OwnElements(std::move(gradient));
     else if (GradEnabled() || grad.requires_grad())  // a history is kept: of values that stay
       grad = Add(grad, gradient);

@@ -34,14 +34,29 @@ absl::flat_hash_map<const Node*, FunctionName> FunctionsOf(
 }  // namespace
 
 // A graph of parameters, which have no data, cannot be cut by a sync.
-Capture::Capture() : context_(Context::CreateEndless()), outer_(Context::Exchange(context_)) {}
+Capture::Capture() : context_(Context::CreateEndless()), outer_(Context::Exchange(context_)) {
+  context_->set_journal(&journal_);
+}
 
-Capture::~Capture() { Context::Exchange(std::move(outer_)); }
+Capture::~Capture() {
+  context_->set_journal(nullptr);
+  Context::Exchange(std::move(outer_));
+  journal_.Undo(*context_);
+  GraphOutcomePtr outcome;
+  {
+    const Context::Lock lock(*context_);
+    outcome = context_->TakeOutcome();
+  }
+  if (!outcome) return;
+  outcome->SetNotTaken();
+  outcome->RestoreGenerators();
+}
 
 Tensor Capture::Parameter(const Shape& shape, backend::Device device) {
   auto data = MakeIntrusive<DataHandle>(shape, device);
-  data->Set(FailedPrecondition("parameter ", parameters_.size(),
-                               " of a program that is being traced has no elements to read"));
+  data->Set(MakeIntrusive<Fault>(
+      FailedPrecondition("parameter ", parameters_.size(),
+                         " of a program that is being traced has no elements to read")));
   parameters_.push_back(data);
   return Tensor(context_->NewStorage(std::move(data)));
 }
@@ -50,7 +65,7 @@ absl::StatusOr<lowering::EmitSignature> Capture::SignatureOf(const Trace& trace)
   lowering::EmitSignature signature;
   absl::flat_hash_map<const DataHandle*, int64_t> numbers;
   for (const DataPtr& parameter : parameters_) {
-    numbers.emplace(parameter.get(), static_cast<int64_t>(numbers.size()));
+    numbers.emplace(parameter.get(), static_cast<int64_t>(signature.parameters.size()));
     signature.parameters.push_back(parameter->shape());
   }
   for (const Node* leaf : trace.data) {
@@ -73,6 +88,14 @@ absl::StatusOr<CapturedProgram> Capture::Finish(absl::Span<const Tensor> results
                                                 std::vector<hlo::Alias> aliases) {
   std::vector<Storage*> storages;
   for (const Tensor& result : results) storages.push_back(&result.storage());
+  for (const JournalEntry& written : journal_.taken()) {
+    if (!written.data) continue;  // a number, or nothing that was computed
+    aliases.push_back({.output_index = {static_cast<int64_t>(storages.size())},
+                       .parameter_number = static_cast<int64_t>(parameters_.size()),
+                       .parameter_index = {}});
+    storages.push_back(written.storage.get());
+    parameters_.push_back(written.data);
+  }
   Trace trace;
   trace.roots.resize(storages.size());
   CapturedProgram program;

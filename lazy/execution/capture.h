@@ -2,7 +2,10 @@
 //
 // While a Capture lives the thread records into a context of its own, so nothing that was pending is
 // part of the program or runs because of it. Parameters are tensors without elements: what is computed
-// from them is recorded and cannot be read. All other data and numbers become constants.
+// from them is recorded and cannot be read. All other data and numbers become constants, but for what
+// the function writes to: that becomes a parameter behind the others, its new elements a result behind
+// the others, which may take its memory. Nothing is written outside: what was written, gradients, and
+// what was drawn of generators are as before when the Capture ends.
 #pragma once
 
 #include <memory>
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "lazy/execution/executor.h"
+#include "lazy/tensor/journal.h"
 #include "lazy/tensor/tensor.h"
 
 namespace lazuli::lazy {
@@ -40,6 +44,7 @@ class Capture {
   absl::StatusOr<lowering::EmitSignature> SignatureOf(const Trace& trace) const;
 
   IntrusivePtr<Context> context_, outer_;
+  Journal journal_;
   std::vector<DataPtr> parameters_;
 };
 

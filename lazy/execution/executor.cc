@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -23,9 +24,9 @@
 namespace lazuli::lazy {
 namespace {
 
-// The error of each input that has no elements because an earlier run failed; none if all have.
-using Failed = PooledVector<absl::Status>;
-bool HasFailed(const Failed& failed, std::size_t i) { return !failed.empty() && !failed[i].ok(); }
+// The fault of each input that has no elements because an earlier run failed; none if all have.
+using Failed = PooledVector<FaultPtr>;
+bool HasFailed(const Failed& failed, std::size_t i) { return !failed.empty() && failed[i]; }
 
 // Waits for the inputs. One that failed gets zeros to compute with: what comes of them is thrown
 // away.
@@ -34,8 +35,9 @@ absl::Status TakeInputs(const Run& run, backend::Buffers& inputs, Failed& failed
   for (std::size_t i = 0; i < run.inputs.size(); ++i) {
     absl::StatusOr<backend::BufferPtr> buffer = run.inputs[i]->Wait();
     if (!buffer.ok()) {
+      if (!run.inputs[i]->has_failed()) return buffer.status();
       failed.resize(run.inputs.size());
-      failed[i] = buffer.status();
+      failed[i] = run.inputs[i]->fault();
       const Literal zeros(run.inputs[i]->shape());
       buffer = run.device.client->FromHost({zeros.raw(), &zeros.shape()}, nullptr, run.device);
       if (!buffer.ok()) return buffer.status();
@@ -43,6 +45,23 @@ absl::Status TakeInputs(const Run& run, backend::Buffers& inputs, Failed& failed
     inputs.push_back(*std::move(buffer));
   }
   return absl::OkStatus();
+}
+
+// The fault of an input that an update is computed from; null if there is none. The run then takes no
+// updates: it is the rest of a step that failed, or is made from the rest.
+FaultPtr FaultOfUpdates(const Run& run, const Failed& inputs) {
+  for (std::size_t leaf = 0; leaf < inputs.size(); ++leaf) {
+    if (!inputs[leaf]) continue;
+    for (std::size_t o = 0; o < run.updates.size(); ++o) {
+      const Run::Update& update = run.updates[o];
+      if (!update.any() || !run.program->dependence.OutputOnLeaf(o, leaf)) continue;
+      const bool over_failed = update.input >= 0
+                                   ? HasFailed(inputs, static_cast<std::size_t>(update.input))
+                                   : update.kept->has_failed();
+      if (!over_failed) return inputs[leaf];
+    }
+  }
+  return nullptr;
 }
 
 // An s64[] of the device; where that is the host's memory without asking for any.
@@ -56,29 +75,52 @@ absl::StatusOr<int64_t> ReadNumber(const backend::Buffer& buffer) {
   return literal.data<int64_t>()[0];
 }
 
-// The checks that failed, with their errors: the one that was recorded first comes first.
+// The checks that failed, with their faults: the one that was recorded first comes first.
 struct FailedCheck {
   std::size_t check;
-  absl::Status error;
+  FaultPtr fault;
 };
-absl::StatusOr<PooledVector<FailedCheck>> EvaluateChecks(const Run& run,
-                                                         const backend::Buffers& outputs,
-                                                         const Failed& inputs) {
+struct CheckResults {
   PooledVector<FailedCheck> failed;
+  FaultPtr of_zeros;  // of an input whose zeros alone failed a check: this is no second error
+};
+
+FaultPtr FaultOfCheckedInput(const Run& run, std::size_t check, const Failed& inputs) {
+  for (std::size_t leaf = 0; leaf < inputs.size(); ++leaf) {
+    if (inputs[leaf] && run.program->dependence.CheckOnLeaf(check, leaf)) return inputs[leaf];
+  }
+  return nullptr;
+}
+
+absl::StatusOr<CheckResults> EvaluateChecks(const Run& run, const backend::Buffers& outputs,
+                                            const Failed& inputs) {
+  struct Found {
+    std::size_t check;
+    int64_t value;
+  };
+  PooledVector<Found> found;
+  CheckResults results;
   const std::size_t first = run.outputs.size();
   for (std::size_t i = 0; i < run.program->checks.size(); ++i) {
     LAZULI_ASSIGN_OR_RETURN(const int64_t value, ReadNumber(*outputs[first + i]));
     if (value == lowering::RuntimeCheck::kNoOffender) continue;
-    bool of_zeros = false;  // that stand for an input which has failed: this is no second error
-    for (std::size_t leaf = 0; leaf < inputs.size() && !of_zeros; ++leaf)
-      of_zeros = !inputs[leaf].ok() && run.program->dependence.CheckOnLeaf(i, leaf);
-    if (!of_zeros)
-      failed.push_back({i, ErrorOfCheck(run.program->checks[i].message, run.checks[i], value)});
+    if (FaultPtr fault = FaultOfCheckedInput(run, i, inputs))
+      results.of_zeros = std::move(fault);
+    else
+      found.push_back({i, value});
   }
-  std::stable_sort(failed.begin(), failed.end(), [&](const FailedCheck& a, const FailedCheck& b) {
+  std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
     return run.checks[a.check].order < run.checks[b.check].order;
   });
-  return failed;
+  for (const auto& [check, value] : found) {
+    absl::Status error =
+        ErrorOfCheck(run.program->checks[check].message, run.checks[check], value);
+    results.failed.push_back(
+        {check, results.failed.empty()
+                    ? MakeIntrusive<Fault>(std::move(error), run.outcome)
+                    : MakeIntrusive<Fault>(std::move(error), results.failed[0].fault)});
+  }
+  return results;
 }
 
 // The inputs whose memory the run may overwrite: outputs update them, and nobody else holds them -
@@ -86,11 +128,12 @@ absl::StatusOr<PooledVector<FailedCheck>> EvaluateChecks(const Run& run,
 // the run starts, since a run in flight before it may have been an owner; nobody can become one
 // now.
 PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs,
-                                const Failed& failed) {
+                                const Failed& failed, bool takes_updates) {
   constexpr int64_t kHandleAndRun = 2;
   PooledVector<uint8_t> taken(inputs.size());
+  if (!takes_updates) return taken;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (run.program->updated[i] == 0) continue;
+    if (run.program->updated_by[i] < 0) continue;
     const Donation donation = HasFailed(failed, i)                     ? Donation::kFailed
                               : run.inputs[i]->use_count() != 1        ? Donation::kHeld
                               : inputs[i].use_count() != kHandleAndRun ? Donation::kRead
@@ -103,8 +146,7 @@ PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs,
 }
 
 absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffers& inputs,
-                                            const Failed& failed) {
-  const PooledVector<uint8_t> donated = TakenOver(run, inputs, failed);
+                                            absl::Span<const uint8_t> donated) {
   run.program->runs.fetch_add(1, std::memory_order_relaxed);
   absl::StatusOr<backend::Buffers> outputs = run.program->executable->Execute(
       {.buffers = inputs, .scalars = run.scalars, .donated = donated});
@@ -113,7 +155,8 @@ absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffe
     return ir::AtSite(Prefixed(outputs.status(), Str(run.program->name, ": ")), run.site);
   }
   if (!outputs.ok()) return outputs.status();
-  const std::size_t expected = run.outputs.size() + run.program->checks.size();
+  const std::size_t expected =
+      run.outputs.size() + run.program->checks.size() + run.program->nans.size();
   if (outputs->size() != expected) {
     return Internal(run.program->name, ": gave ", outputs->size(), " results, ", expected,
                     " were expected");
@@ -121,17 +164,88 @@ absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffe
   return outputs;
 }
 
-// The error of an output: that of a failed input or check that it is computed from; else OK.
-absl::Status ErrorOfOutput(const Run& run, std::size_t output, const Failed& inputs,
-                           const PooledVector<FailedCheck>& checks) {
+// The fault of an output: that of a failed input or check that it is computed from; else null.
+FaultPtr FaultOfOutput(const Run& run, std::size_t output, const Failed& inputs,
+                       const CheckResults& checks) {
   const Dependence& dependence = run.program->dependence;
   for (std::size_t leaf = 0; leaf < inputs.size(); ++leaf) {
-    if (!inputs[leaf].ok() && dependence.OutputOnLeaf(output, leaf)) return inputs[leaf];
+    if (inputs[leaf] && dependence.OutputOnLeaf(output, leaf)) return inputs[leaf];
   }
-  for (const FailedCheck& failed : checks) {
-    if (dependence.OutputOnCheck(output, failed.check)) return failed.error;
+  for (const FailedCheck& failed : checks.failed) {
+    if (dependence.OutputOnCheck(output, failed.check)) return failed.fault;
   }
-  return absl::OkStatus();
+  // The program wrote nothing to what this is, or is computed from.
+  if (run.program->updates[output] < 0 && run.program->after_guard[output] == 0) return nullptr;
+  return checks.failed.empty() ? checks.of_zeros : checks.failed[0].fault;
+}
+
+// LAZULI_DEBUG_NANS: of the values that have a NaN though no operand has one, that of the op that was
+// recorded first, as an error.
+absl::Status FirstNaN(const Run& run, const backend::Buffers& outputs) {
+  const std::vector<lowering::EmittedNaN>& values = run.program->nans;
+  if (values.empty()) return absl::OkStatus();
+  const std::size_t first = run.outputs.size() + run.program->checks.size();
+  std::vector<bool> has_nan(values.size());
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    LAZULI_ASSIGN_OR_RETURN(const int64_t flag, ReadNumber(*outputs[first + i]));
+    has_nan[i] = flag > 0;
+    const bool made_here =
+        has_nan[i] && !values[i].name.empty() &&
+        std::none_of(values[i].operands.begin(), values[i].operands.end(),
+                     [&](uint32_t operand) { return has_nan[operand]; });
+    if (made_here && (!found || run.nans[i].order < run.nans[*found].order)) found = i;
+  }
+  if (!found) return absl::OkStatus();
+  const absl::Status error = FailedPrecondition(
+      "the first NaN is in its result ", values[*found].shape, "; its operands have none");
+  return ir::AtSite(ir::AddPlace(error, values[*found].name, ""), run.nans[*found].site);
+}
+
+// What an output that is not taken would have updated, for its handle.
+struct Results {
+  const backend::Buffers& inputs;
+  const backend::Buffers& outputs;
+  absl::Span<const uint8_t> donated;
+};
+void SetToOld(const Run& run, std::size_t output, const Results& results, const Failed& failed) {
+  DataHandle& handle = *run.outputs[output];
+  const auto& [input, kept, of_view] = run.updates[output];
+  if (input < 0) {
+    absl::StatusOr<backend::BufferPtr> old = kept->Wait();
+    if (old.ok()) return handle.Set(*std::move(old));
+    return handle.Set(kept->has_failed() ? kept->fault() : MakeIntrusive<Fault>(old.status()));
+  }
+  const auto i = static_cast<std::size_t>(input);
+  if (HasFailed(failed, i)) return handle.Set(failed[i]);
+  if (results.donated[i] == 0) return handle.Set(results.inputs[i]);
+  handle.Set(results.outputs[static_cast<std::size_t>(run.program->updated_by[i])]);
+}
+
+void SetOutputs(const Run& run, const Results& results, const Failed& failed,
+                const CheckResults& checks, bool takes_updates) {
+  for (std::size_t o = 0; o < run.outputs.size(); ++o) {
+    if (!takes_updates && run.updates[o].any()) {
+      SetToOld(run, o, results, failed);
+      continue;
+    }
+    if (!takes_updates && run.updates[o].of_view) run.outputs[o]->Undo();
+    FaultPtr fault = FaultOfOutput(run, o, failed, checks);
+    if (fault)
+      run.outputs[o]->Set(std::move(fault));
+    else
+      run.outputs[o]->Set(results.outputs[o]);
+  }
+}
+
+// Tells the context, of which nobody knows yet that this run took no updates. What an earlier run's
+// fault keeps from being taken is told with that one, unless it was told before this run was made.
+void TellContext(const Run& run, const CheckResults& checks, const FaultPtr& input) {
+  if (!checks.failed.empty()) {
+    run.context->SetFailure(checks.failed[0].fault);
+  } else if (input->WasToldBefore(run.told)) {
+    run.context->SetFailure(MakeIntrusive<Fault>(input->status(), run.outcome));
+  }
 }
 
 void CountBytes(backend::Device device) {
@@ -145,22 +259,23 @@ absl::Status RunAndSet(const Run& run) try {
   backend::Buffers inputs;
   Failed failed_inputs;
   LAZULI_RETURN_IF_ERROR(TakeInputs(run, inputs, failed_inputs));
-  LAZULI_ASSIGN_OR_RETURN(const backend::Buffers outputs, RunProgram(run, inputs, failed_inputs));
-  LAZULI_ASSIGN_OR_RETURN(const PooledVector<FailedCheck> failed,
-                          EvaluateChecks(run, outputs, failed_inputs));
-  PooledVector<absl::Status> errors;  // of all outputs, before the first one is set
-  if (!failed.empty() || !failed_inputs.empty()) {
-    for (std::size_t i = 0; i < run.outputs.size(); ++i)
-      errors.push_back(ErrorOfOutput(run, i, failed_inputs, failed));
+  FaultPtr input_fault = FaultOfUpdates(run, failed_inputs);
+  const PooledVector<uint8_t> donated =
+      TakenOver(run, inputs, failed_inputs, /*takes_updates=*/!input_fault);
+  LAZULI_ASSIGN_OR_RETURN(const backend::Buffers outputs, RunProgram(run, inputs, donated));
+  LAZULI_ASSIGN_OR_RETURN(CheckResults checks, EvaluateChecks(run, outputs, failed_inputs));
+  const absl::Status nan = FirstNaN(run, outputs);
+  if (!input_fault) input_fault = checks.of_zeros;
+  const bool takes_updates = checks.failed.empty() && !input_fault;
+  if (run.outcome) takes_updates ? run.outcome->SetTaken() : run.outcome->SetNotTaken();
+  if (!nan.ok() && takes_updates) run.context->SetFailure(MakeIntrusive<Fault>(nan));
+  if (takes_updates && failed_inputs.empty()) {
+    for (std::size_t o = 0; o < run.outputs.size(); ++o) run.outputs[o]->Set(outputs[o]);
+    return absl::OkStatus();
   }
   // A context already has the error of an earlier run.
-  if (!failed.empty()) run.context->SetFailure(failed[0].error);
-  for (std::size_t i = 0; i < run.outputs.size(); ++i) {
-    if (errors.empty() || errors[i].ok())
-      run.outputs[i]->Set(outputs[i]);
-    else
-      run.outputs[i]->Set(std::move(errors[i]));
-  }
+  if (!takes_updates) TellContext(run, checks, input_fault);
+  SetOutputs(run, {inputs, outputs, donated}, failed_inputs, checks, takes_updates);
   return absl::OkStatus();
 } catch (const ir::NoDataMemory& error) {
   return ir::AtSite(ResourceExhausted(run.program->name, ": ", error.what()), run.site);
@@ -205,7 +320,10 @@ class Executors final : private ir::ForkParticipant {
   }
 
   static void StopAtExit() {
-    std::atexit([] { Get().ForEach([](Executor& e) { e.Stop(); }); });
+    std::atexit([] {
+      Context::EndProcess();
+      Get().ForEach([](Executor& e) { e.Stop(); });
+    });
   }
   // Exit handlers run in reverse order of registration: what libraries made while they planned or
   // ran goes before StopAtExit's turn comes. What the thread that exits has of its own goes before
@@ -376,8 +494,10 @@ void Executor::Execute(Run& run) {
   if (ir::IsTracing()) CountBytes(run.device);
   if (failed.ok()) return;
   failed = ReportFailure(failed, *run.program, "run", run.site);
-  run.context->SetFailure(failed);
-  for (const DataPtr& output : run.outputs) output->Set(failed);
+  if (run.outcome) run.outcome->SetNotTaken();
+  const auto fault = MakeIntrusive<Fault>(std::move(failed), run.outcome);
+  run.context->SetFailure(fault);
+  for (const DataPtr& output : run.outputs) output->Set(fault);
 }
 
 void Executor::Stop() {

@@ -5,7 +5,8 @@
 // the CPU, one of them has the workers of ParallelFor and the other runs its loops alone, so that two
 // teams never share the cores. At most two runs are in flight on a device: the third Submit waits. A
 // run that fails sets its outputs and its context to the error. Where a check failed, or some inputs
-// are those of a failed run, only the outputs that are computed from them get the error.
+// are those of a failed run, only the outputs that are computed from them get the error; and none of the
+// updates in place is taken, if a check failed or one of them is computed from such an input.
 #pragma once
 
 #include <atomic>
@@ -33,6 +34,16 @@ struct Run {
     uint32_t order = 0;         // of recording
   };
   PooledVector<Check> checks;
+  PooledVector<Check> nans;  // the same of program->nans
+  struct Update {         // of an output: what it is written over
+    int32_t input = -1;   // which input has that
+    DataPtr kept;         // it, if none has; null for an output that updates nothing
+    bool of_view = false; // the output is a view: it may be derived anew from its base
+    bool any() const { return input >= 0 || kept; }
+  };
+  PooledVector<Update> updates;
+  GraphOutcomePtr outcome;  // of the graph, if anybody waits for it
+  uint64_t told = 0;        // Fault::Told() when the run was made
   SiteId site = ir::kNoSite;  // of the call that synced
   IntrusivePtr<Context> context;
   int64_t bytes = 0;   // to obtain when it starts
@@ -67,6 +78,7 @@ class Executor {
   uint64_t Submit(Entry run) noexcept;
   // Blocks until the run and all before it are done, or a signal ends the wait.
   absl::Status Wait(uint64_t number);
+  bool IsDone(uint64_t number) const { return finished_count_ >= number; }
   // Bytes that runs in flight may have yet to obtain.
   int64_t BytesInFlight();
   // "SyncTensorsGraph.3 (train.cc:41) on cpu:0: step 12 of 40, fusion.7", a line for each device that

@@ -18,9 +18,10 @@ std::string NameOf(std::string_view label, SiteId site) {
   return label.empty() ? GetSite(site).ToString() : std::string(label);
 }
 
-// Whether the graph alone holds the leaf's data, so that a run may take it over.
-bool HasOneOwner(const DataHandle& data) {
-  return data.use_count() == 1 && data.ready() && data.buffer().use_count() == 1;
+// Whether nobody holds the leaf's data, so that a run may take it over, but the graph and, `by_storage`,
+// the storage that is written over it until the run is queued.
+bool HasOneOwner(const DataHandle& data, bool by_storage) {
+  return data.use_count() == (by_storage ? 2 : 1) && data.ready() && data.buffer().use_count() == 1;
 }
 
 }  // namespace
@@ -52,12 +53,12 @@ int64_t MemoryPlan::count(Role role) const {
                        [role](const Array& array) { return array.role == role; });
 }
 
-MemoryPlan PlanMemory(const Trace& trace, absl::Span<const uint8_t> updated,
+MemoryPlan PlanMemory(const Trace& trace, absl::Span<const int32_t> updated_by,
                       absl::Span<const hlo::Alias> aliases, const backend::ExecutableStats& stats) {
   MemoryPlan plan;
   for (std::size_t i = 0; i < trace.data.size(); ++i) {
     const DataNode& leaf = Leaf(trace.data[i]);
-    plan.arrays.push_back({updated[i] != 0 ? MemoryPlan::Role::kUpdated : MemoryPlan::Role::kInput,
+    plan.arrays.push_back({updated_by[i] >= 0 ? MemoryPlan::Role::kUpdated : MemoryPlan::Role::kInput,
                            leaf.shape(), NameOf(leaf.label(), leaf.site())});
   }
   std::vector<uint8_t> updates(trace.roots.size());
@@ -74,12 +75,15 @@ MemoryPlan PlanMemory(const Trace& trace, absl::Span<const uint8_t> updated,
   return plan;
 }
 
-int64_t BytesToObtain(const MemoryPlan& plan, const Trace& trace) {
+int64_t BytesToObtain(const MemoryPlan& plan, const Trace& trace,
+                      absl::Span<const int32_t> updated_by,
+                      absl::Span<const DataHandle* const> replaced) {
   int64_t bytes = plan.output_bytes + plan.temp_bytes;
   for (std::size_t i = 0; i < trace.data.size(); ++i) {
-    if (plan.arrays[i].role == MemoryPlan::Role::kUpdated &&
-        !HasOneOwner(*Leaf(trace.data[i]).data()))
-      bytes += plan.arrays[i].shape.byte_size();
+    if (updated_by[i] < 0) continue;
+    const DataHandle& leaf = *Leaf(trace.data[i]).data();
+    const bool by_storage = replaced[static_cast<std::size_t>(updated_by[i])] == &leaf;
+    if (!HasOneOwner(leaf, by_storage)) bytes += plan.arrays[i].shape.byte_size();
   }
   return bytes;
 }

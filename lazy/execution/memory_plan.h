@@ -16,6 +16,7 @@
 
 #include "backend/client/client.h"
 #include "ir/graph/post_order.h"
+#include "lazy/tensor/data_handle.h"
 
 namespace lazuli::lazy {
 
@@ -53,12 +54,15 @@ struct MemoryPlan {
   int64_t peak_bytes() const { return argument_bytes() + output_bytes + temp_bytes; }
 };
 
-// `updated`: by data leaf, whether a result updates it.
-MemoryPlan PlanMemory(const Trace& trace, absl::Span<const uint8_t> updated,
+// `updated_by`: by data leaf, the result that updates it, or -1.
+MemoryPlan PlanMemory(const Trace& trace, absl::Span<const int32_t> updated_by,
                       absl::Span<const hlo::Alias> aliases, const backend::ExecutableStats& stats);
 
-// Bytes that a run of the plan obtains when it starts: leaves with a second owner stay.
-int64_t BytesToObtain(const MemoryPlan& plan, const Trace& trace);
+// Bytes that a run of the plan obtains when it starts: leaves with a second owner stay. `replaced`: by
+// root, the data that it is written over, or null.
+int64_t BytesToObtain(const MemoryPlan& plan, const Trace& trace,
+                      absl::Span<const int32_t> updated_by,
+                      absl::Span<const DataHandle* const> replaced);
 
 // OK if `bytes` more, and those that runs in flight have yet to obtain, are within the limit, which
 // is set.

@@ -53,7 +53,7 @@ struct ThreadState {
   std::vector<const Storage*> hidden;       // bases that are not computed beside their views
   std::vector<Value> forgotten;             // of stale views; released after the lock
   std::vector<Storage*> roots;              // of the device being synced
-  std::vector<const DataHandle*> replaced;  // by root: what it held before
+  std::vector<const DataHandle*> replaced;  // by root: what it is written over
 };
 
 // What XLA_USE_32BIT_LONG, XLA_USE_BF16 and XLA_DOWNCAST_BF16 ask for.
@@ -73,6 +73,7 @@ void VisitEnvironment(const backend::CompileOptions& options, F&& visit) {
   visit("use_bf16", flags().use_bf16());
   visit("downcast_bf16", flags().downcast_bf16());
   visit("param_aliasing", flags().param_aliasing());
+  visit("debug_nans", flags().debug_nans());
   visit("override_kernel_dir", flags().override_kernel_dir());
   visit("jitter", flags().jitter());
   visit("jitter_seed", flags().jitter_seed());
@@ -177,13 +178,19 @@ absl::StatusOr<UncompiledProgram> Emit(const Trace& trace, std::vector<hlo::Alia
   program->recompile = GetProgramCache().WhyMissing(*program);
   WarnOfRecompiles(*program);
   program->device = device;
-  program->updated.resize(trace.data.size());
+  program->updated_by.resize(trace.data.size(), -1);
+  program->updates.resize(trace.roots.size(), -1);
   program->donations = std::make_unique<std::atomic<Donation>[]>(trace.data.size());
-  for (const hlo::Alias& alias : aliases)
-    program->updated[static_cast<std::size_t>(alias.parameter_number)] = 1;
+  for (const hlo::Alias& alias : aliases) {
+    const int64_t output = alias.output_index[0], leaf = alias.parameter_number;
+    program->updated_by[static_cast<std::size_t>(leaf)] = static_cast<int32_t>(output);
+    program->updates[static_cast<std::size_t>(output)] = static_cast<int32_t>(leaf);
+  }
   LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted,
                           EmitTrace(trace, program->name, aliases));
   program->checks = std::move(emitted.checks);
+  program->after_guard = std::move(emitted.after_guard);
+  program->nans = std::move(emitted.nans);
   program->dependence = Dependence(trace, program->checks);
   program->hlo = emitted.module->ToString();
   return UncompiledProgram{std::move(program), std::move(emitted.module), std::move(aliases)};
@@ -214,7 +221,7 @@ absl::StatusOr<ProgramPtr> Compile(absl::StatusOr<UncompiledProgram> emitted, Tr
   if (!executable.ok())
     return ReportFailure(executable.status(), *program, "compile", CurrentSite());
   program->executable = *std::move(executable);
-  program->memory = PlanMemory(trace, program->updated, aliases, program->executable->stats());
+  program->memory = PlanMemory(trace, program->updated_by, aliases, program->executable->stats());
   const auto time = std::chrono::steady_clock::now() - start;
   AddSample(Timer::kCompileTime, std::chrono::nanoseconds(time).count());
   {
@@ -266,7 +273,7 @@ absl::Status ResolveLeaf(Context& context, Storage& storage, const Node& leaf) {
 
 // Before anything changes: whether there is memory for the run, of which `bytes` are to be
 // obtained.
-absl::Status CheckMemory(const Program& program, const Trace& trace, backend::Device device,
+absl::Status CheckMemory(const Program& program, const ThreadState& state, backend::Device device,
                          int64_t& bytes) {
   if (flags().memory_limit() == 0) return absl::OkStatus();
   Executor& executor = Executor::Of(device);
@@ -274,7 +281,7 @@ absl::Status CheckMemory(const Program& program, const Trace& trace, backend::De
   for (const bool idle : {false, true}) {
     // What runs in flight will free or give up is known when they are done.
     if (idle) Executor::WaitForAll(device.client);
-    bytes = BytesToObtain(program.memory, trace);
+    bytes = BytesToObtain(program.memory, state.trace, program.updated_by, state.replaced);
     status = CheckMemoryLimit(program.memory, bytes, executor.BytesInFlight(), device);
     if (status.ok()) return status;
   }
@@ -303,6 +310,41 @@ void FillChecks(absl::Span<const Context::Checked> checked, const Trace& trace, 
   }
 }
 
+// Whether a run of the context that is not done may fail by a check.
+bool MayFail(const Context& context) {
+  return std::any_of(
+      context.last_checked_runs.begin(), context.last_checked_runs.end(),
+      [](const auto& run) { return !Executor::Of(run.first).IsDone(run.second); });
+}
+
+// What the outputs are written over, for a run that does not take them. An array that the program does
+// not read is kept for that only where a check of this run or of an earlier one may fail.
+void FillUpdates(const Context& context, const ThreadState& state, Run& run) {
+  const bool keeps = !run.program->checks.empty() || MayFail(context);
+  absl::flat_hash_map<const DataHandle*, int32_t> inputs;  // made where the program does not say
+  run.updates.resize(state.roots.size());
+  for (std::size_t o = 0; o < state.roots.size(); ++o) {
+    if (state.roots[o] == nullptr) continue;  // nobody wants it
+    Run::Update& update = run.updates[o];
+    update.of_view = state.roots[o]->view() != nullptr;
+    const DataHandle* const old = state.replaced[o];
+    if (old == nullptr) continue;
+    const int32_t leaf = run.program->updates[o];
+    if (leaf >= 0 && run.inputs[static_cast<std::size_t>(leaf)].get() == old) {
+      update.input = leaf;
+      continue;
+    }
+    if (inputs.empty()) {
+      for (std::size_t i = 0; i < run.inputs.size(); ++i)
+        inputs.try_emplace(run.inputs[i].get(), static_cast<int32_t>(i));
+    }
+    if (const auto input = inputs.find(old); input != inputs.end())
+      update.input = input->second;
+    else if (keeps)
+      update.kept = context.Replaced(*state.roots[o]);
+  }
+}
+
 int64_t NextRunNumber() {
   static std::atomic<int64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -310,7 +352,8 @@ int64_t NextRunNumber() {
 
 // The run of a program, with a handle for each root: all the memory that a sync asks for.
 Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> checked,
-                        backend::Device device, const Trace& trace, ProgramPtr program) {
+                        backend::Device device, const ThreadState& state, ProgramPtr program) {
+  const Trace& trace = state.trace;
   Executor::Entry entry;
   Run& run = entry.emplace_back();
   run.program = std::move(program);
@@ -325,6 +368,11 @@ Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> che
   for (const Node* leaf : trace.scalars)
     run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
   FillChecks(checked, trace, run);
+  FillUpdates(context, state, run);
+  for (const lowering::EmittedNaN& value : run.program->nans)
+    run.nans.push_back({trace.nodes[value.node]->site(), {}, trace.nodes[value.node]->order()});
+  run.told = Fault::Told();
+  run.outcome = context.outcome_or_null();
   run.outputs.reserve(trace.roots.size());
   for (const Value& root : trace.roots)
     run.outputs.push_back(MakeIntrusive<DataHandle>(root.shape(), device));
@@ -421,7 +469,7 @@ absl::Status ContextSync::CollectRoots(backend::Device device) {
       continue;
     }
     roots.push_back(storage);
-    replaced.push_back(context_.Replaced(*storage));
+    replaced.push_back(context_.Replaced(*storage).get());
     trace.roots.push_back(value);
   }
   num_checked_ = context_.checked().size();
@@ -505,10 +553,12 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   if (!program.ok()) {
     // A graph that does not compile will not compile next time either: its tensors carry the error
     // from now on.
+    const auto fault = MakeIntrusive<Fault>(program.status());
+    fault->Tell();
     for (Storage* storage : roots) {
       if (storage == nullptr) continue;
       auto failed = MakeIntrusive<DataHandle>(storage->shape(), device);
-      failed->Set(program.status());
+      failed->Set(fault);
       context_.Resolve(*storage, std::move(failed));
     }
     ResolveHidden();
@@ -517,11 +567,11 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   }
   last_program = *program;
   int64_t bytes = 0;
-  LAZULI_RETURN_IF_ERROR(CheckMemory(**program, trace, device, bytes));
-  Executor::Entry run = MakeRun(context_, checked(), device, trace, *std::move(program));
+  LAZULI_RETURN_IF_ERROR(CheckMemory(**program, state_, device, bytes));
+  Executor::Entry run = MakeRun(context_, checked(), device, state_, *std::move(program));
   run.front().bytes = bytes;
   Executor& executor = Executor::Of(device);
-  auto& last = context_.LastRunOn(device);
+  const bool may_fail = !run.front().program->checks.empty();
   {
     const ir::TraceSpan span(ir::SpanKind::kQueue, "queue", run.front().number);
     executor.Admit();
@@ -535,7 +585,9 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   trace.Clear();  // the graph's own references to its leaves go: what are left are owners
   forgotten.clear();
   // Under the context's lock: whoever sees a handle knows that its run was submitted.
-  last = executor.Submit(std::move(run));
+  const uint64_t number = executor.Submit(std::move(run));
+  Context::RunOn(device, context_.last_runs) = number;
+  if (may_fail) Context::RunOn(device, context_.last_checked_runs) = number;
   return absl::OkStatus();
 }
 
@@ -545,6 +597,7 @@ class ExecutionEngine final : public Engine {
   absl::Status Sync(Context& context, bool wait, SyncReason reason,
                     absl::FunctionRef<void()> then) override {
     LAZULI_RETURN_IF_ERROR(ir::ForkError());
+    LAZULI_RETURN_IF_ERROR(Context::CheckNotEnding());
     LAZULI_RETURN_IF_ERROR(FlagErrors());
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
     ir::EndRecorded();
@@ -557,6 +610,7 @@ class ExecutionEngine final : public Engine {
       std::optional<Context::Lock> lock(context);
       status = ContextSync(context, lock, reason, state).Run();
       runs = context.last_runs;
+      if (!absl::IsResourceExhausted(status)) context.TakeOutcome();  // the graph is not pending
       if (status.ok()) then();
     }
     state.trace.Clear();  // the nodes go after the lock
@@ -588,13 +642,10 @@ class ExecutionEngine final : public Engine {
   }
 
  private:
-  // The buffer, once it is there; else the error, which is then the context's no longer.
+  // The buffer, once it is there; else the error, which is then told.
   static absl::StatusOr<backend::BufferPtr> Wait(Context& context, const DataHandle& data) {
     absl::StatusOr<backend::BufferPtr> buffer = data.Wait();
-    if (!buffer.ok()) {
-      context.ForgetFailure(buffer.status());
-      return buffer.status();
-    }
+    if (!buffer.ok()) return data.has_failed() ? context.Tell(data.fault()) : buffer.status();
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
     return buffer;
   }
@@ -659,6 +710,7 @@ absl::StatusOr<lowering::EmittedModule> EmitTrace(
   options.name = std::move(name);
   options.aliases = std::move(aliases);
   options.narrowing = NarrowingFromFlags();
+  options.find_nans = !signature && flags().debug_nans();
   options.signature = std::move(signature);
   for (const Node* leaf : trace.data)
     options.parameter_names.emplace_back(static_cast<const DataNode*>(leaf)->label());

@@ -122,6 +122,7 @@ template <class T>
 Tensor RecordRandom(T op, int64_t reserved, backend::Device device, Generator& generator,
                     absl::Span<const Value> numbers = {}) {
   const PhiloxState state = generator.Reserve(reserved);
+  Context::Current().NoteDraw(generator, state, After(state, reserved));
   auto slot = [](uint64_t half) {
     return Number(static_cast<int64_t>(half & 0xffffffffu)).Slot(DType::kU32);
   };

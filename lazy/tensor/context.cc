@@ -8,8 +8,11 @@
 #include <thread>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
+#include "lazy/tensor/journal.h"
 #include "lazy/tensor/live_tensors.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
@@ -120,10 +123,33 @@ Context::Context(int64_t max_graph_nodes)
 Context::~Context() { Contexts::Get().Remove(this); }
 
 LAZULI_FAST_THREAD_LOCAL Context* Context::current_ = nullptr;
+LAZULI_FAST_THREAD_LOCAL bool Context::thread_has_ended_ = false;
+
+namespace {
+std::atomic<bool> process_ends{false};
+}  // namespace
+
+absl::Status Context::CheckNotEnding() {
+  if (!thread_has_ended_ && !process_ends.load(std::memory_order_relaxed)) return absl::OkStatus();
+  const bool process = process_ends.load(std::memory_order_relaxed);
+  return FailedPrecondition("nothing can be recorded or run any more: ",
+                            process ? "the process" : "the thread", " is ending");
+}
+
+void Context::EndProcess() {
+  process_ends = true;
+  current_ = nullptr;
+}
 
 Context& Context::MakeCurrent() {
+  ThrowIfError(CheckNotEnding());
   Exchange(Create());
   return *current_;
+}
+Context& Context::MakeForReading() {
+  if (CheckNotEnding().ok()) return MakeCurrent();
+  static Context* const last = CreateEndless().Detach();  // for all threads that end
+  return *last;
 }
 IntrusivePtr<Context> Context::Create() {
   return IntrusivePtr<Context>(new Context(ir::flags().max_graph_nodes()));
@@ -134,8 +160,12 @@ IntrusivePtr<Context> Context::CreateEndless() {
 IntrusivePtr<Context> Context::Exchange(IntrusivePtr<Context> context) {
   struct Holder {
     IntrusivePtr<Context> context;
-    ~Holder() { current_ = nullptr; }
+    ~Holder() {
+      current_ = nullptr;
+      thread_has_ended_ = true;
+    }
   };
+  if (thread_has_ended_) return context;  // whose holder is gone: nobody records
   thread_local Holder holder;  // the thread's reference, dropped when it ends
   current_ = context.get();
   return std::exchange(holder.context, std::move(context));
@@ -156,12 +186,18 @@ IntrusivePtr<Context> Context::OwnerOf(const Storage& storage) {
   return IntrusivePtr<Context>(storage.context_.load(std::memory_order_relaxed));
 }
 
+void Context::ForgetUndone(Storage& storage) {
+  if (storage.view_ == nullptr || !storage.data_ || !storage.data_->undone()) return;
+  storage.view_->version_.store(kNever, std::memory_order_release);
+}
+
 void Context::LinkDerived(Storage& storage) {
   if (storage.linked_ || storage.data_ || !storage.value_) return;
   if (!storage.value_.node->operands().empty()) Link(storage);
 }
 
 Context::Contents Context::PeekLocked(Storage& storage) {
+  ForgetUndone(storage);
   LinkDerived(storage);
   if (storage.linked_ || !IsCurrent(storage)) return {};
   if (storage.data_) return {storage.data_, {}};
@@ -261,6 +297,7 @@ absl::Status Context::SyncFor(Context& owner, Storage& storage, absl::FunctionRe
     }
     there = storage.value_.node->site();
   }
+  LAZULI_RETURN_IF_ERROR(CheckNotEnding());
   const bool foreign = &owner != this;
   Add(foreign ? Counter::kSyncForeign : Counter::kSyncForRead);
   static std::atomic<bool> warned{false};
@@ -323,6 +360,54 @@ bool Context::HandOver(Storage& storage, Context& heir) {
   return UncountStorage();
 }
 
+void Context::NoteTaken(Storage& storage, Context& owner) {
+  if (journal_ == nullptr) [[likely]]
+    return;
+  journal_->Note({.storage = StoragePtr(&storage),
+                  .owner = IntrusivePtr<Context>(&owner),
+                  .value = storage.value_,
+                  .data = storage.data_,
+                  .replaced = storage.replaced_,
+                  .pending = storage.linked_,
+                  .version = storage.version_.load(std::memory_order_relaxed)});
+}
+
+void Context::GiveBack(JournalEntry& taken) {
+  Storage& storage = *taken.storage;
+  Context& owner = *taken.owner;
+  {
+    const Lock lock(owner);
+    owner.CountStorage();
+  }
+  Value value;  // of the trace; released after the lock
+  DataPtr data, replaced;
+  bool last = false;
+  {
+    const Lock lock(*this);
+    if (storage.linked_) Unlink(storage);
+    value = std::exchange(storage.value_, {});
+    data = std::exchange(storage.data_, nullptr);
+    replaced = std::exchange(storage.replaced_, nullptr);
+    last = HandOver(storage, owner);
+  }
+  if (last) Release();
+  const Lock lock(owner);
+  storage.value_ = std::move(taken.value);
+  storage.data_ = std::move(taken.data);
+  storage.replaced_ = std::move(taken.replaced);
+  storage.version_.store(taken.version, std::memory_order_release);
+  if (taken.pending) owner.Link(storage);
+}
+
+void Context::TakesPlaceOf(Storage& storage, const Storage& old) {
+  const Lock lock(*this);
+  if (!Owns(storage) || !Owns(old) || &storage == &old) return;
+  if (!storage.linked_ || storage.replaced_ || storage.view_ != nullptr || old.view_ != nullptr)
+    return;
+  if (storage.shape_ == old.shape_ && storage.device_ == old.device_)
+    storage.replaced_ = old.data_ ? old.data_ : old.replaced_;
+}
+
 void Context::TakeOver(Storage& storage, const Movers&) {
   if (Owns(storage)) return;
   const IntrusivePtr<Context> owner = OwnerOf(storage);  // until the storage is handed over
@@ -346,6 +431,7 @@ void Context::TakeOver(Storage& storage, const Movers&) {
   Value leaf;  // of the other context's graph, to which it stays bound
   bool last = false;
   const auto take = [&] {
+    NoteTaken(storage, *owner);
     leaf = std::exchange(storage.value_, {});
     if (!storage.data_) storage.value_ = {leaf.node->CopyWithoutOperands(), leaf.index};
     last = owner->HandOver(storage, *this);
@@ -368,6 +454,7 @@ bool Context::TakeOverToOverwrite(Storage& storage, std::optional<uint64_t> vers
   {
     const Lock lock(*owner);
     if (!version || storage.version() == *version) {
+      NoteTaken(storage, *owner);
       if (storage.linked_) owner->Unlink(storage);
       old = std::exchange(storage.value_, {});
       last = owner->HandOver(storage, *this);
@@ -488,12 +575,17 @@ Value Context::WriteView(Storage& storage, Value value) {
   View& view = *storage.view_;
   Storage& base = *view.base();
   const Value from = view.IsWhole(storage.shape()) ? Value() : ValueOf(base, CurrentSite());
+  ForgetUndone(storage);
+  const bool current = IsCurrent(storage);
   Value old = Write(base, view.Written(from, value, CurrentSite()));
   CountDerived(view);
   // What was written is what the view holds now, unless places of the base are several elements.
   if (!Owns(storage) || view.IsExpanded(storage.shape())) return old;
   storage.value_ = std::move(value);
-  if (storage.data_) storage.replaced_ = storage.data_.get();
+  if (!current)
+    storage.replaced_ = nullptr;
+  else if (storage.data_)
+    storage.replaced_ = storage.data_;
   storage.data_ = nullptr;
   view.version_.store(storage.version(), std::memory_order_release);
   if (!storage.linked_) Link(storage);
@@ -522,8 +614,7 @@ Value Context::Write(Storage& storage, Value value) {
   if (storage.view_ != nullptr) return WriteView(storage, std::move(value));
   LAZULI_CHECK(Owns(storage), "a storage that is written is this context's");
   Value old = std::exchange(storage.value_, std::move(value));
-  if (storage.data_) storage.replaced_ = storage.data_.get();
-  storage.data_ = nullptr;
+  if (storage.data_) storage.replaced_ = std::move(storage.data_);
   // Under the lock there is no other writer.
   storage.version_.store(storage.version_.load(std::memory_order_relaxed) + 1,
                          std::memory_order_release);
@@ -562,19 +653,109 @@ void Context::Unlink(Storage& storage) {
   --pending_count_;
 }
 
-void Context::SetFailure(absl::Status status) {
-  std::lock_guard lock(failure_mu_);
-  if (failure_.ok()) failure_ = std::move(status);
+void Context::NoteDraw(const Generator& generator, PhiloxState before, PhiloxState after) {
+  const Lock lock(*this);
+  outcome()->AddDraw(generator.shared_state(), before, after);
 }
 
-void Context::ForgetFailure(const absl::Status& reported) {
-  std::lock_guard lock(failure_mu_);
-  if (failure_ == reported) failure_ = absl::OkStatus();
+void Context::SetFailure(FaultPtr fault) {
+  const std::lock_guard lock(failure_mu_);
+  if (!failure_ || failure_->told()) failure_ = std::move(fault);
 }
 
 absl::Status Context::TakeFailure() {
-  std::lock_guard lock(failure_mu_);
-  return std::exchange(failure_, absl::OkStatus());
+  FaultPtr fault;
+  {
+    const std::lock_guard lock(failure_mu_);
+    fault = std::exchange(failure_, nullptr);
+  }
+  if (!fault) return absl::OkStatus();
+  const bool told = fault->told();  // by a read of another thread
+  fault->Tell();
+  Recover(*fault);
+  return told ? absl::OkStatus() : fault->status();
+}
+
+absl::Status Context::Tell(const FaultPtr& fault) {
+  const bool told = fault->told();
+  fault->Tell();
+  {
+    const std::lock_guard lock(failure_mu_);
+    if (failure_ && failure_->told()) failure_ = nullptr;
+  }
+  if (!told) Recover(*fault);
+  return fault->status();
+}
+
+void Context::Recover(const Fault& fault) {
+  GraphOutcomePtr pending;
+  PooledVector<Value> dropped;  // released after the lock
+  {
+    std::vector<Storage*> storages;
+    const Lock lock(*this);
+    PendingStorages(storages);
+    if (DropFailedUpdates(storages, dropped)) {
+      pending = TakeOutcome();
+      history.Clear();
+    }
+  }
+  if (pending) {
+    pending->SetNotTaken();
+    pending->RestoreGenerators();
+  }
+  if (fault.outcome()) fault.outcome()->RestoreGenerators();
+}
+
+namespace {
+
+// Whether a value is computed from data that a run failed to make. Nodes that were seen are not asked
+// again.
+bool IsFromFailed(const Node& from, absl::flat_hash_set<const Node*>& seen) {
+  std::vector<const Node*> left;
+  const auto visit = [&](const Node& node) {
+    if (seen.insert(&node).second) left.push_back(&node);
+  };
+  for (visit(from); !left.empty();) {
+    const Node& node = *left.back();
+    left.pop_back();
+    if (node.kind() == NodeKind::kData && static_cast<const DataNode&>(node).data()->has_failed())
+      return true;
+    for (const Value& operand : node.operands()) visit(*operand.node);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool Context::DropFailedUpdates(std::vector<Storage*>& pending, PooledVector<Value>& dropped) {
+  absl::flat_hash_set<const Node*> seen;
+  const auto is_update = [](const Storage* s) {
+    return s->replaced_ && !s->replaced_->has_failed();
+  };
+  const bool any = std::any_of(pending.begin(), pending.end(), [&](const Storage* s) {
+    return is_update(s) && IsFromFailed(*s->value_.node, seen);
+  });
+  if (!any) return false;
+  for (Storage* s : pending) {
+    if (!is_update(s)) continue;
+    if (s->view_ != nullptr && IsHidden(*s->view_->base(), *s)) {
+      dropped.push_back(s->value_);
+      dropped.push_back(s->view_->base()->value_);
+      Resolve(*s, std::exchange(s->replaced_, nullptr));
+      ResolveHidden(*s);
+      continue;
+    }
+    if (s->view_ != nullptr) {
+      dropped.push_back(Forget(*s));
+      s->view_->version_.store(kNever, std::memory_order_release);
+      continue;
+    }
+    Unlink(*s);
+    dropped.push_back(std::exchange(s->value_, {}));
+    s->data_ = std::exchange(s->replaced_, nullptr);
+    s->version_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  return true;
 }
 
 }  // namespace lazuli::lazy

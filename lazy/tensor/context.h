@@ -35,17 +35,28 @@
 #include "lazy/tensor/history.h"
 #include "lazy/tensor/leaves.h"
 #include "lazy/tensor/lent_memory.h"
+#include "lazy/tensor/random.h"
 #include "lazy/tensor/storage.h"
 #include "lazy/tensor/view.h"
 
 namespace lazuli::lazy {
 
+class Journal;
+struct JournalEntry;
+
 class Context : public RefCounted<Context> {
  public:
-  // The calling thread's; made on first use.
+  // The calling thread's; made on first use. Throws FailedPrecondition once the thread's objects, or the
+  // process's, are being destroyed: what it records then could not run.
   static Context& Current() { return current_ != nullptr ? *current_ : MakeCurrent(); }
+  // The same for reading what is computed, which may be done until the end.
+  static Context& ForReading() { return current_ != nullptr ? *current_ : MakeForReading(); }
   // Makes `context` the calling thread's and returns the one it had.
   static IntrusivePtr<Context> Exchange(IntrusivePtr<Context> context);
+  // OK, or why the calling thread records and runs nothing any more.
+  static absl::Status CheckNotEnding();
+  // The process ends; called by the thread that exits.
+  static void EndProcess();
   static IntrusivePtr<Context> Create();  // whose graphs are cut at LAZULI_MAX_GRAPH_NODES
   static IntrusivePtr<Context> CreateEndless();
   ~Context();
@@ -87,6 +98,14 @@ class Context : public RefCounted<Context> {
   // False, with nothing changed, if the version is not this one.
   bool TakeOverToOverwrite(Storage& storage, std::optional<uint64_t> version,
                            const Movers&) noexcept;
+  // Of the context of a trace: what it does to storages of others, to undo it. Null for all others.
+  Journal* journal() const { return journal_; }
+  void set_journal(Journal* journal) { journal_ = journal; }
+  // Makes a storage that the trace has taken over its owner's again, as it was.
+  void GiveBack(JournalEntry& taken);
+  // The pending value of a storage is to be that of a tensor whose storage was `old`: an update, which
+  // may take the memory of what `old` holds, and is what the storage holds if it is not taken.
+  void TakesPlaceOf(Storage& storage, const Storage& old);
   // A new storage for data that exists.
   StoragePtr NewStorage(DataPtr data);
   // A new view whose elements nobody has asked for yet: nothing is recorded.
@@ -118,8 +137,10 @@ class Context : public RefCounted<Context> {
       return {};
     if (LentMemory::exists.load(std::memory_order_relaxed)) [[unlikely]]
       SeeLent(storage.written());
-    if (storage.view_ != nullptr && !IsCurrent(storage)) [[unlikely]]
-      return Rederived(storage, site);
+    if (storage.view_ != nullptr) [[unlikely]] {
+      ForgetUndone(storage);
+      if (!IsCurrent(storage)) return Rederived(storage, site);
+    }
     if (!storage.value_ && !MakeLeaf(storage, site)) [[unlikely]]
       return {};
     return storage.value_;
@@ -150,8 +171,8 @@ class Context : public RefCounted<Context> {
   // The pending storages by creation, with their values. They stay pending until Resolve.
   void PendingStorages(std::vector<Storage*>& result);
   const Value& PendingValue(const Storage& storage) const { return storage.value_; }
-  // The data that the pending value replaces, or null; perhaps no longer alive.
-  const DataHandle* Replaced(const Storage& storage) const { return storage.replaced_; }
+  // The data that the pending value replaces, or null.
+  const DataPtr& Replaced(const Storage& storage) const { return storage.replaced_; }
   void Resolve(Storage& storage, DataPtr data);
   // Recorded ops that only a run can tell to have failed. The next sync runs their checks, whether
   // or not anybody still wants their results; in the order of recording.
@@ -170,32 +191,47 @@ class Context : public RefCounted<Context> {
         end);
   }
   void ForgetForeignLeaves() { foreign_leaves_.clear(); }
+  // What will become of the updates of the graph that is being recorded; made when first asked for.
+  const GraphOutcomePtr& outcome() {
+    if (!outcome_) outcome_ = MakeIntrusive<GraphOutcome>();
+    return outcome_;
+  }
+  const GraphOutcomePtr& outcome_or_null() const { return outcome_; }
+  // The same, null if nobody has asked; a new graph begins.
+  GraphOutcomePtr TakeOutcome() { return std::exchange(outcome_, nullptr); }
   int64_t pending_count() const { return pending_count_; }
   ir::CounterShard& counters() { return counters_; }
   History history;  // since the last sync
   // Numbers of the newest runs of this context, one for each device that had any, for waiting.
   using LastRuns = absl::InlinedVector<std::pair<backend::Device, uint64_t>, 1>;
   LastRuns last_runs;
-  uint64_t& LastRunOn(backend::Device device) {
-    for (auto& [ran_on, number] : last_runs)
+  LastRuns last_checked_runs;  // the newest that may fail by a check
+  static uint64_t& RunOn(backend::Device device, LastRuns& runs) {
+    for (auto& [ran_on, number] : runs)
       if (ran_on == device) return number;
-    return last_runs.emplace_back(device, 0).second;
+    return runs.emplace_back(device, 0).second;
   }
   // Of whoever syncs the context, from before it takes the lock until all is dispatched.
   ir::ForkMutex syncing;
 
-  // A failed run's error, waiting for the next sync, read or wait of this context. Own lock: set by
+  // --- without the lock
+  // The graph that is being recorded has the generator's numbers between the states.
+  void NoteDraw(const Generator& generator, PhiloxState before, PhiloxState after);
+  // A failed run's fault, waiting for the next sync, read or wait of this context. Own lock: set by
   // the execution thread.
-  void SetFailure(absl::Status status);
+  void SetFailure(FaultPtr fault);
+  // Tells it: the error, unless somebody was told before. Updates that are pending on what failed are
+  // dropped, and what the failed graph drew of generators is given back.
   absl::Status TakeFailure();
-  // Drops the failure if it is this one, which is being reported another way.
-  void ForgetFailure(const absl::Status& reported);
+  // The same for a fault that a read has met, of a run of this context or of another one.
+  absl::Status Tell(const FaultPtr& fault);
 
   uint64_t id() const { return id_; }
 
  private:
   explicit Context(int64_t max_graph_nodes);
   static Context& MakeCurrent();
+  static Context& MakeForReading();
   template <class T, class... Args>
   friend IntrusivePtr<T> ir::MakeIntrusive(Args&&...);
   StoragePtr MakeStorage(const Shape& shape, backend::Device device);  // under the lock
@@ -225,18 +261,26 @@ class Context : public RefCounted<Context> {
   Value Rederived(Storage& storage, SiteId site);
   Value WriteView(Storage& storage, Value value);
   void CountDerived(const View& view);
+  // A view that a run left to be derived anew is stale.
+  static void ForgetUndone(Storage& storage);
+  void Recover(const Fault& fault);
+  // Under the lock: drops the pending updates if one of them is computed from what failed.
+  bool DropFailedUpdates(std::vector<Storage*>& pending, PooledVector<Value>& dropped);
   // Syncs the storage's context if it is pending there, to be used in this one, and, still under
   // that context's lock, calls `then`.
   absl::Status SyncFor(Context& owner, Storage& storage, absl::FunctionRef<void()> then);
   // Under the lock: gives the storage to `heir`, which has counted it, as it is. Whether it was the
   // last one.
   [[nodiscard]] bool HandOver(Storage& storage, Context& heir);
+  // Before a storage of `owner` is taken over, under that one's lock.
+  void NoteTaken(Storage& storage, Context& owner);
   friend class Contexts;
   friend class Storage;
   friend class RefCounted<Context>;
 
   // The calling thread's, null before its first use.
   static LAZULI_FAST_THREAD_LOCAL Context* current_;
+  static LAZULI_FAST_THREAD_LOCAL bool thread_has_ended_;
 
   // A lock of one word, given back by a plain store: recording takes it twice per op, almost never
   // against another thread.
@@ -254,8 +298,10 @@ class Context : public RefCounted<Context> {
   // Leaves for data that other contexts own, until the next sync: so that one tensor is one
   // parameter here too.
   absl::flat_hash_map<const DataHandle*, NodePtr> foreign_leaves_;
+  GraphOutcomePtr outcome_;
+  Journal* journal_ = nullptr;
   ir::ForkMutex failure_mu_;
-  absl::Status failure_;
+  FaultPtr failure_;
 };
 
 }  // namespace lazuli::lazy

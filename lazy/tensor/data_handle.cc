@@ -38,13 +38,19 @@ class Arrivals final : private ir::ForkParticipant {
 
 }  // namespace
 
-void DataHandle::Set(absl::StatusOr<backend::BufferPtr> result) {
+void DataHandle::Set(backend::BufferPtr buffer) {
   LAZULI_CHECK(!ready(), "a data handle is set once");
-  if (result.ok()) {
-    buffer_ = *std::move(result);
-  } else {
-    error_ = result.status();
-  }
+  buffer_ = std::move(buffer);
+  MakeReady();
+}
+
+void DataHandle::Set(FaultPtr fault) {
+  LAZULI_CHECK(!ready(), "a data handle is set once");
+  fault_ = std::move(fault);
+  MakeReady();
+}
+
+void DataHandle::MakeReady() {
   {
     std::lock_guard lock(Arrivals::Get().mutex);
     ready_.store(true, std::memory_order_release);
@@ -61,13 +67,8 @@ absl::StatusOr<backend::BufferPtr> DataHandle::Wait() const {
     std::unique_lock lock(arrivals.mutex);
     LAZULI_RETURN_IF_ERROR(InterruptibleWait(arrivals.condition, lock, [this] { return ready(); }));
   }
-  if (!error_.ok()) return error_;
+  if (fault_) return fault_->status();
   return buffer_;
-}
-
-backend::BufferPtr DataHandle::Take(absl::Status why) {
-  error_ = std::move(why);
-  return std::exchange(buffer_, nullptr);
 }
 
 }  // namespace lazuli::lazy

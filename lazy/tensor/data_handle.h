@@ -1,7 +1,7 @@
 // DataHandle: memory of a device that exists, is being produced by a run, or failed to be produced.
 //
-// Set once, by the execution thread or at import. Readers wait; a failed handle gives its error to
-// every reader, for ever.
+// Set once, by the execution thread or at import. Readers wait; a failed handle gives the error of its
+// fault to every reader, for ever.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 
 #include "backend/client/client.h"
 #include "ir/support/intrusive_ptr.h"
+#include "lazy/tensor/fault.h"
 
 namespace lazuli::lazy {
 
@@ -29,20 +30,27 @@ class DataHandle : public RefCounted<DataHandle> {
   backend::Device device() const { return device_; }
   bool ready() const { return ready_.load(std::memory_order_acquire); }
 
-  void Set(absl::StatusOr<backend::BufferPtr> result);
+  void Set(backend::BufferPtr buffer);
+  void Set(FaultPtr fault);
   // Blocks until set, or until a signal ends the wait: that error is not the handle's.
   absl::StatusOr<backend::BufferPtr> Wait() const;
-  // The buffer or the error of a handle that is ready.
-  const absl::Status& error() const { return error_; }
+  // The buffer of a handle that is ready, or null; and why there is none.
   const backend::BufferPtr& buffer() const { return buffer_; }
-  // Gives the buffer away (donation): later reads report `why`.
-  backend::BufferPtr Take(absl::Status why);
+  const FaultPtr& fault() const { return fault_; }
+  bool has_failed() const { return ready() && fault_; }
+  // Of a view whose base was updated in a run that takes no updates: it is to be derived anew from what
+  // the base still holds. Before Set().
+  void Undo() { undone_ = true; }
+  bool undone() const { return ready() && undone_; }
 
  private:
+  void MakeReady();
+
   Shape shape_;
   backend::Device device_;
   backend::BufferPtr buffer_;
-  absl::Status error_;
+  FaultPtr fault_;
+  bool undone_ = false;
   std::atomic<bool> ready_{false};
 };
 using DataPtr = IntrusivePtr<DataHandle>;

@@ -18,21 +18,24 @@ uint64_t Generator::Seed() {
   return seed;
 }
 
-PhiloxState Generator::state() const {
+PhiloxState GeneratorState::Get() const {
   const std::lock_guard lock(mutex_);
   return state_;
 }
 
-PhiloxState Generator::Exchange(PhiloxState state) {
+PhiloxState GeneratorState::Exchange(PhiloxState state) {
   const std::lock_guard lock(mutex_);
   return std::exchange(state_, state);
 }
 
-PhiloxState Generator::Reserve(int64_t numbers) {
+PhiloxState GeneratorState::Reserve(int64_t numbers) {
   const std::lock_guard lock(mutex_);
-  const PhiloxState reserved = state_;
-  state_.offset += static_cast<uint64_t>(numbers + 3) / 4;
-  return reserved;
+  return std::exchange(state_, After(state_, numbers));
+}
+
+void GeneratorState::ReplaceIf(PhiloxState from, PhiloxState state) {
+  const std::lock_guard lock(mutex_);
+  if (state_ == from) state_ = state;
 }
 
 uint64_t RandomSeed() {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "ir/support/fork.h"
+#include "ir/support/intrusive_ptr.h"
 #include "ir/support/namespaces.h"
 
 namespace lazuli::lazy {
@@ -15,7 +16,29 @@ namespace lazuli::lazy {
 struct PhiloxState {
   uint64_t seed = 0;
   uint64_t offset = 0;  // in blocks of four 32-bit numbers
+  bool operator==(const PhiloxState&) const = default;
 };
+
+// Where a generator is. It outlives the generator while a graph may give numbers back.
+class GeneratorState : public ir::RefCounted<GeneratorState> {
+ public:
+  PhiloxState Get() const;
+  PhiloxState Exchange(PhiloxState state);  // returns what it was
+  // Reserves `numbers` 32-bit numbers and returns where they start.
+  PhiloxState Reserve(int64_t numbers);
+  // Sets the state if it is `from`.
+  void ReplaceIf(PhiloxState from, PhiloxState state);
+
+ private:
+  mutable ir::ForkMutex mutex_;
+  PhiloxState state_;
+};
+using GeneratorStatePtr = ir::IntrusivePtr<GeneratorState>;
+
+// Where the numbers begin that follow `numbers` of a state's.
+inline PhiloxState After(PhiloxState state, int64_t numbers) {
+  return {state.seed, state.offset + static_cast<uint64_t>(numbers + 3) / 4};
+}
 
 class Generator {
  public:
@@ -23,14 +46,13 @@ class Generator {
   // A seed that the system draws; returns it.
   uint64_t Seed();
   uint64_t initial_seed() const { return state().seed; }
-  PhiloxState state() const;
-  PhiloxState Exchange(PhiloxState state);  // returns what it was
-  // Reserves `numbers` 32-bit numbers and returns where they start.
-  PhiloxState Reserve(int64_t numbers);
+  PhiloxState state() const { return state_->Get(); }
+  PhiloxState Exchange(PhiloxState state) { return state_->Exchange(state); }
+  PhiloxState Reserve(int64_t numbers) { return state_->Reserve(numbers); }
+  const GeneratorStatePtr& shared_state() const { return state_; }
 
  private:
-  mutable ir::ForkMutex mutex_;
-  PhiloxState state_;
+  GeneratorStatePtr state_ = ir::MakeIntrusive<GeneratorState>();
 };
 // The process' own.
 Generator& DefaultGenerator();

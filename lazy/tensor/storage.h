@@ -57,9 +57,9 @@ class Storage : public RefCounted<Storage> {
   std::unique_ptr<View> view_;  // set when made
   Value value_;                 // pending, or a leaf for data_ kept for reuse, or a number
   DataPtr data_;                // null while pending
-  // What the pending value was first written over, to know it by: its memory may become the
-  // result's.
-  const DataHandle* replaced_ = nullptr;
+  // What the pending value was first written over: its memory may become the result's, and it is what
+  // the storage holds if the write is not taken.
+  DataPtr replaced_;
   std::shared_ptr<const std::string> name_;
   std::unique_ptr<LentMemory> lent_;  // null unless the user has a pointer to write to
   bool linked_ = false;               // in the context's list of pending storages

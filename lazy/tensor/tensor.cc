@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/support/thread_local.h"
+#include "lazy/tensor/journal.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"
 #include "lazy/tensor/tape.h"
@@ -36,6 +37,11 @@ TensorImpl::TensorImpl(StoragePtr storage, IntrusivePtr<TensorImpl> base, ViewKi
       base_(std::move(base)),
       version_(storage_->version()),
       kind_(kind) {}
+void TensorImpl::set_storage(StoragePtr storage) {
+  NoteStorage(*this);
+  storage_ = std::move(storage);
+  base_ = nullptr;
+}
 TensorImpl::~TensorImpl() = default;
 
 AutogradMeta& TensorImpl::mutable_autograd() {
@@ -92,11 +98,11 @@ Tensor FromLiteral(const Literal& literal, backend::Device device) {
 }
 
 Literal ToLiteral(const Tensor& tensor) {
-  return ValueOrThrow(GetEngine().Read(Context::Current(), tensor.storage()));
+  return ValueOrThrow(GetEngine().Read(Context::ForReading(), tensor.storage()));
 }
 
 backend::BufferPtr ToBuffer(const Tensor& tensor) {
-  return ValueOrThrow(GetEngine().ReadBuffer(Context::Current(), tensor.storage()));
+  return ValueOrThrow(GetEngine().ReadBuffer(Context::ForReading(), tensor.storage()));
 }
 
 Tensor Detach(const Tensor& tensor) { return Tensor(tensor.impl()->storage()); }

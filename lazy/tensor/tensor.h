@@ -31,9 +31,10 @@ class TensorImpl : public RefCounted<TensorImpl> {
   ~TensorImpl();
   const StoragePtr& storage() const { return storage_; }
   // The tensor stays, with other elements: for leaves only, whose history cannot get wrong.
-  void set_storage(StoragePtr storage) {
+  void set_storage(StoragePtr storage);
+  void RestoreStorage(StoragePtr storage, IntrusivePtr<TensorImpl> base) {  // as it was before
     storage_ = std::move(storage);
-    base_ = nullptr;
+    base_ = std::move(base);
   }
   // The same elements under other dims; what the tensor is a view of stays.
   void BecomeView(StoragePtr storage) { storage_ = std::move(storage); }

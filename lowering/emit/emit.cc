@@ -98,6 +98,39 @@ class TraceEmitter : public LoweringContext {
 
   uint32_t check_node(std::size_t i) const { return check_nodes_[i]; }
 
+  // A flag for each value of floats, in the order of the trace.
+  std::vector<EmittedNaN> FindNaNs(std::vector<Op>& outputs) {
+    std::vector<EmittedNaN> nans;
+    std::vector<int64_t> positions(ops_.size(), -1);
+    const auto place = [&](const Node& node, uint32_t output) -> int64_t& {
+      return positions[first_[node.mark_index] + output];
+    };
+    for (const Node* node : trace_.nodes) {
+      std::vector<uint32_t> operands;
+      for (const ir::Value& v : node->operands()) {
+        if (const int64_t at = place(*v.node, v.index); at >= 0)
+          operands.push_back(static_cast<uint32_t>(at));
+      }
+      for (uint32_t i = 0; i < node->num_outputs(); ++i) {
+        const Op value = ops_[first_[node->mark_index] + i];
+        const Shape shape = value.shape();  // NOLINT: a copy, for the original moves
+        if (!(ir::IsFloat(shape.dtype()) || ir::IsComplex(shape.dtype())) ||
+            shape.num_elements() == 0)
+          continue;
+        place(*node, i) = static_cast<int64_t>(nans.size());
+        const bool leaf = node->kind() != NodeKind::kOp;
+        nans.push_back({node->mark_index, leaf ? std::string() : std::string(node->name()), shape,
+                        operands});
+        const Op flags = builder.Convert(
+            builder.Compare(hlo::ComparisonDirection::kNe, value, value), DType::kS64);
+        Dims all(static_cast<std::size_t>(shape.rank()));
+        for (std::size_t d = 0; d < all.size(); ++d) all[d] = static_cast<int64_t>(d);
+        outputs.push_back(builder.Reduce(Opcode::kMaximum, flags, all));
+      }
+    }
+    return nans;
+  }
+
  private:
   hlo::Metadata MetadataOf(const Node& node) {
     hlo::Metadata metadata;
@@ -160,21 +193,26 @@ class TraceEmitter : public LoweringContext {
   absl::flat_hash_map<ir::SiteId, int32_t> frame_of_;
 };
 
-void AddParameters(const Trace& trace, const EmitOptions& options, Builder& builder,
-                   TraceEmitter& emitter) {
+// Those of the data leaves; numbers come behind them.
+std::vector<Op> AddParameters(const Trace& trace, const EmitOptions& options, Builder& builder,
+                              TraceEmitter& emitter) {
+  std::vector<Op> parameters;
   int64_t number = 0;
   for (const Node* leaf : trace.data) {
     const auto slot = static_cast<std::size_t>(number);
     hlo::Metadata metadata;
     if (slot < options.parameter_names.size()) metadata.op_name = options.parameter_names[slot];
     builder.SetOneShotMetadata(std::move(metadata));
-    emitter.Set(*leaf, builder.Parameter(number, leaf->shape(), Str("p", number, ".", number + 1)));
+    parameters.push_back(
+        builder.Parameter(number, leaf->shape(), Str("p", number, ".", number + 1)));
+    emitter.Set(*leaf, parameters.back());
     ++number;
   }
   for (const Node* leaf : trace.scalars) {
     emitter.Set(*leaf, builder.Parameter(number, leaf->shape(), Str("p", number, ".", number + 1)));
     ++number;
   }
+  return parameters;
 }
 
 std::vector<Op> AddSigned(const Trace& trace, const EmitSignature& signature, Builder& builder,
@@ -211,11 +249,9 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
   result.module = std::make_unique<hlo::Module>(options.name);
   Builder builder(result.module.get(), options.name);
   TraceEmitter emitter(builder, trace, options.narrowing, result.module->stack_frames());
-  std::vector<Op> parameters;
-  if (options.signature)
-    parameters = AddSigned(trace, *options.signature, builder, emitter);
-  else
-    AddParameters(trace, options, builder, emitter);
+  const std::vector<Op> parameters =
+      options.signature ? AddSigned(trace, *options.signature, builder, emitter)
+                        : AddParameters(trace, options, builder, emitter);
   LAZULI_RETURN_IF_ERROR(emitter.LowerNodes());
 
   std::vector<Op> outputs;
@@ -224,13 +260,14 @@ absl::StatusOr<EmittedModule> EmitModule(const Trace& trace, const EmitOptions& 
     outputs.push_back(options.narrowing.any() ? builder.Convert(value, root.shape().dtype())
                                               : value);
   }
-  if (options.signature)
-    GuardUpdates(emitter.checks, options.aliases, parameters, builder, outputs);
+  result.after_guard =
+      GuardUpdates(emitter.checks, options.aliases, parameters, builder, outputs);
   for (std::size_t i = 0; i < emitter.checks.size(); ++i) {
     RuntimeCheck& check = emitter.checks[i];
     outputs.push_back(check.offender);
     result.checks.push_back({emitter.check_node(i), std::move(check.message)});
   }
+  if (options.find_nans) result.nans = emitter.FindNaNs(outputs);
   LAZULI_ASSIGN_OR_RETURN(hlo::Computation * entry, builder.Finish(builder.Tuple(outputs)));
   if (!trace.checked.empty()) entry->RemoveDead();  // all of them but their checks, perhaps
   result.module->set_entry(entry);

@@ -29,9 +29,22 @@ struct EmittedCheck {
   CheckMessage message;
 };
 
+// A value of floats, with an s64 output that is above 0 if it has a NaN.
+struct EmittedNaN {
+  uint32_t node = 0;  // position in the trace
+  std::string name;   // of the op; empty: a leaf
+  Shape shape;
+  std::vector<uint32_t> operands{};  // those of floats, as positions among the values
+};
+
 struct EmittedModule {
   std::unique_ptr<hlo::Module> module;
   std::vector<EmittedCheck> checks;
+  // With find_nans: the values, of data and of each node in the order of the trace, that have a flag for
+  // NaN, a further output: what comes behind the checks.
+  std::vector<EmittedNaN> nans;
+  // By root: whether it is computed from what is not written where a check fails (GuardUpdates).
+  std::vector<uint8_t> after_guard;
 };
 
 // Dtypes that programs compute with instead of those that tensors have, as XLA_USE_32BIT_LONG,
@@ -63,6 +76,7 @@ struct EmitOptions {
   // Names of data leaves ("conv1.weight"), by slot; may be shorter or hold empty ones.
   std::vector<std::string> parameter_names;
   std::optional<EmitSignature> signature = {};
+  bool find_nans = false;
 };
 
 absl::StatusOr<EmittedModule> EmitModule(const ir::Trace& trace, const EmitOptions& options);

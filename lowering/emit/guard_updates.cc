@@ -30,9 +30,9 @@ std::vector<Instruction*> WritesTo(const Instruction* parameter, Instruction* ou
   return writes;
 }
 
-bool LeadsToACheck(const Instruction* from, absl::Span<const RuntimeCheck> checks) {
-  absl::flat_hash_set<const Instruction*> seen{from};
-  std::vector<const Instruction*> pending{from};
+// All that is computed from the instructions, and they themselves.
+absl::flat_hash_set<const Instruction*> ComputedFrom(std::vector<const Instruction*> pending) {
+  absl::flat_hash_set<const Instruction*> seen(pending.begin(), pending.end());
   while (!pending.empty()) {
     const Instruction* at = pending.back();
     pending.pop_back();
@@ -40,6 +40,11 @@ bool LeadsToACheck(const Instruction* from, absl::Span<const RuntimeCheck> check
       if (seen.insert(user).second) pending.push_back(user);
     }
   }
+  return seen;
+}
+
+bool LeadsToACheck(const Instruction* from, absl::Span<const RuntimeCheck> checks) {
+  const auto seen = ComputedFrom({from});
   return std::any_of(checks.begin(), checks.end(), [&](const RuntimeCheck& check) {
     return seen.contains(check.offender.instruction());
   });
@@ -88,21 +93,31 @@ Op AllHold(absl::Span<const RuntimeCheck> checks, Builder& builder) {
 
 }  // namespace
 
-void GuardUpdates(absl::Span<const RuntimeCheck> checks, absl::Span<const hlo::Alias> aliases,
-                  absl::Span<const Op> parameters, Builder& builder, std::vector<Op>& outputs) {
-  if (checks.empty() || aliases.empty()) return;
+std::vector<uint8_t> GuardUpdates(absl::Span<const RuntimeCheck> checks,
+                                  absl::Span<const hlo::Alias> aliases,
+                                  absl::Span<const Op> parameters, Builder& builder,
+                                  std::vector<Op>& outputs) {
+  std::vector<uint8_t> after_guard(outputs.size());
+  if (checks.empty() || aliases.empty()) return after_guard;
   const Op holds = AllHold(checks, builder);
-  if (!builder.status().ok()) return;
+  if (!builder.status().ok()) return after_guard;
+  std::vector<const Instruction*> guarded;
   for (const hlo::Alias& alias : aliases) {
     Op& output = outputs[static_cast<std::size_t>(alias.output_index[0])];
     const Op before = parameters[static_cast<std::size_t>(alias.parameter_number)];
     const auto writes = WritesTo(before.instruction(), output.instruction());
     if (!writes.empty() && !LeadsToACheck(writes.back(), checks)) {
       for (Instruction* const write : writes) Guard(write, holds.instruction());
+      guarded.insert(guarded.end(), writes.begin(), writes.end());
       continue;
     }
     output = builder.Select(builder.Broadcast(holds, output.shape().dims(), {}), output, before);
   }
+  if (guarded.empty()) return after_guard;
+  const auto seen = ComputedFrom(std::move(guarded));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    after_guard[i] = seen.contains(outputs[i].instruction()) ? 1 : 0;
+  return after_guard;
 }
 
 }  // namespace lazuli::lowering

@@ -30,7 +30,8 @@ def compiler_ir(fn: Callable[..., Any], stage: str = "hlo",
         print(lz.debug.compiler_ir(step, stage="optimized_hlo")(x, w))
 
     The function that this returns takes fn's arguments; nothing is computed. Tensors among them, of any shape and dtype, are
-    parameters of the program, whatever else fn uses is a constant of it.
+    parameters of the program, and so is, behind them, what fn writes to: its new elements are results that may take its memory.
+    Whatever else fn uses is a constant. Nothing is written: tensors, gradients and generators are as before.
 
     stage: hlo, optimized_hlo, optimized_hlo_dot (for GraphViz), llvm (LLVM IR of its kernels), asm (their assembly, or an NPU's),
     npux (bytes: an NPU's program). Another one raises InvalidArgumentError, one that the device does not make NotFoundError.

@@ -94,18 +94,31 @@ O LoadOptions(const char* name, PyObject* group) {
 
 // --- steps
 
+struct Keys {
+  std::vector<PyObject*> numbers, states;
+};
+
+// A step whose outcome is not known yet: what was before it, and what it has made, by batch.
+struct Recorded {
+  struct Of {
+    std::vector<py::object> owners, dicts;
+    std::vector<double> before, after;
+    std::vector<PyObject*> made;  // keys of states
+  };
+  lazuli::internal::UpdateOutcome outcome;
+  const Keys* keys = nullptr;
+  std::vector<Of> batches;
+};
+
 // What an optimiser keeps between steps besides what Python sees.
 struct Stepper {
   lazuli::internal::PendingUpdate update;
+  std::vector<Recorded> recorded;  // oldest first
   std::vector<Batch> batches;                 // between steps they are empty
   std::vector<std::vector<PyObject*>> dicts;  // of each batch's parameters; null: none yet
   std::vector<std::vector<PyObject*>> owners;
   std::vector<double> numbers;
   std::vector<Tensor> states;
-};
-
-struct Keys {
-  std::vector<PyObject*> numbers, states;
 };
 
 // The state of a parameter: numbers that are 0 and tensors that are undefined until they are made.
@@ -213,6 +226,71 @@ void Keep(const Algorithm& algorithm, const Keys& keys, PyObject* state, const B
   }
 }
 
+// --- steps that are not taken
+
+void SetItem(PyObject* dict, PyObject* key, PyObject* value) {
+  if (PyDict_SetItem(dict, key, value) != 0) throw py::error_already_set();
+}
+void RemoveItem(PyObject* dict, PyObject* key) {
+  if (PyDict_GetItemWithError(dict, key) == nullptr) return;
+  if (PyDict_DelItem(dict, key) != 0) throw py::error_already_set();
+}
+
+// After the batch's states are kept.
+void Complete(Recorded::Of& of, const Batch& batch, const std::vector<PyObject*>& owners,
+              PyObject* state) {
+  of.after = batch.numbers;
+  for (PyObject* owner : owners) {
+    PyObject* dict = PyDict_GetItemWithError(state, owner);
+    if (dict == nullptr) continue;  // the algorithm keeps nothing
+    of.owners.push_back(py::reinterpret_borrow<py::object>(owner));
+    of.dicts.push_back(py::reinterpret_borrow<py::object>(dict));
+  }
+}
+
+// Where a step came after, which counted on, the first number alone goes back, by one step.
+void TakeBack(const Keys& keys, const Recorded::Of& of, PyObject* state) {
+  for (std::size_t i = 0; i < of.dicts.size(); ++i) {
+    PyObject* const dict = of.dicts[i].ptr();
+    for (PyObject* key : of.made) RemoveItem(dict, key);
+    for (std::size_t n = 0; n < keys.numbers.size(); ++n) {
+      PyObject* const value = PyDict_GetItemWithError(dict, keys.numbers[n]);
+      if (value == nullptr || !PyFloat_CheckExact(value)) continue;
+      const double now = PyFloat_AS_DOUBLE(value);
+      const double back =
+          now == of.after[n] ? of.before[n] : now - (n == 0 ? of.after[n] - of.before[n] : 0);
+      SetItem(dict, keys.numbers[n], py::float_(back).ptr());
+    }
+    // As before the first step.
+    if (of.made.empty() || of.before != std::vector<double>(of.before.size())) continue;
+    for (PyObject* key : keys.numbers) RemoveItem(dict, key);
+    if (PyDict_GET_SIZE(dict) == 0 && PyDict_GetItemWithError(state, of.owners[i].ptr()) == dict)
+      RemoveItem(state, of.owners[i].ptr());
+  }
+}
+
+void Settle(Stepper& stepper, PyObject* state) {
+  using State = lazuli::internal::UpdateOutcome::State;
+  if (stepper.recorded.empty()) return;
+  std::vector<Recorded> recorded = std::exchange(stepper.recorded, {});
+  for (Recorded& step : recorded) {
+    const State outcome = step.outcome.state();
+    if (outcome == State::kNotTaken) {
+      for (const Recorded::Of& of : step.batches) TakeBack(*step.keys, of, state);
+    } else if (outcome == State::kUnknown) {
+      stepper.recorded.push_back(std::move(step));
+    }
+  }
+}
+
+void Remember(Stepper& stepper, Recorded step) {
+  // A device has two runs in flight and one graph pending. What is older will never be known: its graph
+  // was dropped.
+  constexpr std::size_t kMost = 8;
+  if (stepper.recorded.size() == kMost) stepper.recorded.erase(stepper.recorded.begin());
+  stepper.recorded.push_back(std::move(step));
+}
+
 template <class O>
 void Step(const py::list& groups, const py::dict& state, Stepper& stepper) {
   static const Algorithm& algorithm = AlgorithmOf(O());
@@ -227,12 +305,19 @@ void Step(const py::list& groups, const py::dict& state, Stepper& stepper) {
     }
   } const clear{stepper};
   stepper.update.RunFirst(algorithm.name, SourceLocation::current());
+  Settle(stepper, state.ptr());
+  Recorded step{lazuli::internal::UpdateOutcome::OfRecording(), &keys, {}};
   Gather(algorithm, keys, groups.ptr(), state.ptr(), stepper);
   if (stepper.batches.empty() || stepper.batches[0].empty()) return;
   std::optional<std::pair<std::size_t, O>> options;  // of the group that they were read of
   ForeachTransaction together;
   for (Batch& batch : stepper.batches) {
     if (batch.empty()) continue;
+    Recorded::Of& of = step.batches.emplace_back();
+    of.before = batch.numbers;
+    for (std::size_t s = 0; s < keys.states.size(); ++s) {
+      if (!batch.states[s][0].defined()) of.made.push_back(keys.states[s]);
+    }
     if (!options || options->first != batch.group) {
       PyObject* group = PyList_GET_ITEM(groups.ptr(), static_cast<Py_ssize_t>(batch.group));
       options.emplace(batch.group, LoadOptions<O>(algorithm.name, group));
@@ -241,9 +326,12 @@ void Step(const py::list& groups, const py::dict& state, Stepper& stepper) {
   }
   together.commit();
   for (std::size_t i = 0; i < stepper.batches.size(); ++i) {
-    if (!stepper.batches[i].empty())
-      Keep(algorithm, keys, state.ptr(), stepper.batches[i], stepper.dicts[i], stepper.owners[i]);
+    const Batch& batch = stepper.batches[i];
+    if (batch.empty()) continue;
+    Keep(algorithm, keys, state.ptr(), batch, stepper.dicts[i], stepper.owners[i]);
+    Complete(step.batches[i], batch, stepper.owners[i], state.ptr());
   }
+  Remember(stepper, std::move(step));
   stepper.update.Set();
 }
 
@@ -263,7 +351,8 @@ void BindOptim(py::module_& module) {
              const Caller caller;
              stepper.update.RunFirst(who.c_str(), SourceLocation::current());
            })
-      .def("set", [](Stepper& stepper) { stepper.update.Set(); });
+      .def("set", [](Stepper& stepper) { stepper.update.Set(); })
+      .def("settle", [](Stepper& stepper, const py::dict& state) { Settle(stepper, state.ptr()); });
   BindStep<optim::SGDOptions>(optim);
   BindStep<optim::AdamOptions>(optim);
   BindStep<optim::NAdamOptions>(optim);

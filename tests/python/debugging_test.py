@@ -46,3 +46,30 @@ def test_commands_print_what_the_page_shows(tmp_path, title, programs, commands)
 
 def test_every_symptom_is_there():
     assert [title for title, _, _ in sections()] == ["Debugging", "A wrong result", "A recompile storm", "A slow step", "Out of memory", "Where a node comes from"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "interpreter", "npu"])
+def test_debug_nans_names_the_first_op(device):
+    program = f"""
+import lazuli as lz
+def there(x): return x.to("{device}")
+x, y = there(lz.tensor([4.0, 1.0, 0.0])), there(lz.tensor([-1.0, 1.0, 2.0]))
+lz.sync(wait=True)
+late = (x / (x - x)) * (x - x)  # inf * 0, and 0 / 0
+late2 = y.log()
+total = late2 + late
+try:
+    total.tolist()
+except lz.Error as error:
+    print(type(error).__name__, error)
+print(total.tolist())
+print((x * 2).tolist())
+z = total * 2
+lz.sync(wait=True)  # its operands have NaN
+print("said once")
+"""
+    run = subprocess.run([sys.executable, "-c", program], env={**os.environ, "LAZULI_DEBUG_NANS": "1"}, capture_output=True, text=True,
+                         timeout=120, check=True)
+    lines = run.stdout.splitlines()
+    assert lines[0].startswith("FailedPreconditionError div: the first NaN is in its result f32[3]; its operands have none (<string>:6)"), run
+    assert lines[1] == "[nan, nan, nan]" and lines[2] == "[8.0, 2.0, 0.0]" and lines[3] == "said once"

@@ -194,3 +194,67 @@ def test_compiler_ir_says_what_there_is():
         lz.debug.compiler_ir(doubled, "llvm", "interpreter")(x)
     with pytest.raises(TypeError, match="fn gives tensors, in lists, tuples and dicts, not int"):
         lz.debug.compiler_ir(lambda a: 3)(x)
+
+
+@pytest.mark.parametrize("optimiser", ["SGD", "Adam"])
+def test_compiler_ir_of_a_training_step_leaves_the_model_alone(optimiser):
+    lz.manual_seed(1)
+    model = lz.nn.Sequential(lz.nn.Linear(4, 3), lz.nn.BatchNorm1d(3), lz.nn.Dropout(0.5))
+    opt = {"SGD": lambda p: lz.optim.SGD(p, lr=0.1, momentum=0.9), "Adam": lz.optim.Adam}[optimiser](model.parameters())
+    x = lz.ones(2, 4)
+
+    def step(x):
+        opt.zero_grad()
+        loss = model(x).sum()
+        loss.backward()
+        opt.step()
+        return loss
+
+    step(x).item()
+    state = lambda: ({k: v.tolist() for k, v in model.state_dict().items()}, str(opt.state_dict()), lz.get_rng_state().tolist(),
+                     [p.grad.tolist() for p in model.parameters()])
+    before = state()
+    text = lz.debug.compiler_ir(step)(x)
+    assert state() == before
+    module = HloModule.parse(text)
+    dims = [p.dims for p in module.parameters]
+    assert dims[0] == [2, 4] and [3, 4] in dims and [3] in dims
+    header = text.split("\n")[0]
+    assert header.count("may-alias") == len(dims) - 1 == len(module.results) - 1
+    step(x).item()
+    assert state() != before
+
+
+def test_a_first_step_that_is_only_traced_makes_no_states():
+    w = lz.ones(3, requires_grad=True)
+    opt = lz.optim.Adam([w])
+
+    def step(x):
+        (w * x).sum().backward()
+        opt.step()
+        return w.detach()
+
+    lz.debug.compiler_ir(step)(lz.ones(3))
+    assert w.grad is None and w.tolist() == [1, 1, 1] and dict(opt.state) == {}
+    step(lz.ones(3))
+    assert w.tolist() != [1, 1, 1] and opt.state[w]["step"] == 1
+
+
+def test_what_a_trace_writes_is_seen_by_nobody():
+    table, number = lz.zeros(4), lz.ones(2)
+    row, pending = table[1:3], lz.ones(4) * 2
+    old = number.data
+
+    def write(x):
+        table[0] = 5
+        row.add_(x)
+        pending.mul_(3)
+        number.data = x
+        return table + pending
+
+    text = lz.debug.compiler_ir(write)(lz.ones(2))
+    assert table.tolist() == [0, 0, 0, 0] and row.tolist() == [0, 0] and pending.tolist() == [2] * 4
+    assert number.tolist() == old.tolist() == [1, 1]
+    assert "may-alias" in text
+    row.add_(1)
+    assert table.tolist() == [0, 1, 1, 0]

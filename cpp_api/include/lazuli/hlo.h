@@ -70,7 +70,9 @@ class LAZULI_API HloModule {
   //                                     [](const auto& p) { return std::vector{relu(p[0])}; });
   //
   // Data of other tensors and numbers are constants of the program; nothing of it can be read while
-  // it is traced. What only a run can know, a label out of range, is an error of run() and
+  // it is traced. A tensor from outside that `record` writes to is one more parameter, behind the others,
+  // and its new elements one more result, which may take its memory. The tensor itself, gradients and
+  // generators are as before when this returns. What only a run can know, a label out of range, is an error of run() and
   // evaluate(); in the text it is a further s64 result.
   static HloModule trace(
       const std::vector<HloShape>& parameters,

@@ -138,7 +138,10 @@ class LAZULI_API Optimizer {
   // Records the update of a batch by one foreach_* call.
   virtual void Update(Batch& batch, const OptimizerOptions& options) = 0;
   // One of the algorithm's states of each parameter; undefined until made.
-  const std::vector<Tensor>& state(std::size_t i) const { return states_[i]; }
+  const std::vector<Tensor>& state(std::size_t i) const {
+    Settle();
+    return states_[i];
+  }
 
  private:
   friend class LRScheduler;
@@ -155,14 +158,22 @@ class LAZULI_API Optimizer {
   void Keep(const Batch& batch) noexcept;
   void Parse(const std::string& name, const std::string& text, const Option& option,
              SourceLocation loc) const;
+  // A step whose outcome is not known yet: what was before it.
+  struct Recorded;
+  void Remember(internal::UpdateOutcome outcome);
+  // Takes back what steps have counted and made that were not taken.
+  void Settle() const;
+  void TakeBack(std::size_t recorded) const;
 
   const Algorithm& algorithm_;
   std::unique_ptr<OptimizerOptions> defaults_;
   std::vector<ParamGroup> groups_;
   std::vector<Tensor> parameters_;
-  std::vector<std::vector<double>> numbers_;  // of each parameter, what the algorithm counts
-  std::vector<std::vector<Tensor>> states_;   // of each state, one for a parameter
-  std::vector<Batch> batches_;      // of the step being made; between steps they are empty
+  mutable std::vector<std::vector<double>> numbers_;  // of each parameter, what the algorithm counts
+  mutable std::vector<std::vector<Tensor>> states_;   // of each state, one for a parameter
+  mutable std::vector<Batch> batches_;      // of the step being made; between steps they are empty
+  mutable std::vector<Recorded> recorded_;  // oldest first; those behind are memory for the next
+  mutable std::size_t num_recorded_ = 0;
   internal::PendingUpdate update_;  // the newest step's
 };
 

@@ -118,7 +118,7 @@ class Optimizer:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state):
-        self.__dict__.update(state)
+        self.__dict__.update({"_state" if key == "state" else key: value for key, value in state.items()})
         if "_stepper" not in self.__dict__:
             self._prepare()
 
@@ -128,6 +128,17 @@ class Optimizer:
             lines.append(f"Parameter Group {i}")
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
+
+    @property
+    def state(self):
+        """What is kept of each parameter. What a step has counted and made goes back here if a check of its run failed."""
+        if "_stepper" in self.__dict__:
+            self._stepper.settle(self._state)
+        return self._state
+
+    @state.setter
+    def state(self, state):
+        self._state = state
 
     @property
     def lr(self):

@@ -1,12 +1,34 @@
-// PendingUpdate: how an optimiser notices a loop that never syncs.
+// What an optimiser asks of the graph that it records into: PendingUpdate, whether its last update is
+// still pending, and UpdateOutcome, whether an update was taken.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "lazuli/export.h"
 #include "lazuli/tensor.h"
 
 namespace lazuli::internal {
+
+// What becomes of what this thread records now. A run in which a check fails, a label out of range,
+// takes no updates in place; what an optimiser counts on the host goes back then, too.
+class LAZULI_API UpdateOutcome {
+ public:
+  enum class State : std::uint8_t { kUnknown, kTaken, kNotTaken };
+
+  UpdateOutcome() = default;
+  UpdateOutcome(UpdateOutcome&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
+  UpdateOutcome& operator=(UpdateOutcome&& other) noexcept {
+    std::swap(impl_, other.impl_);
+    return *this;
+  }
+  ~UpdateOutcome();
+  static UpdateOutcome OfRecording();
+  State state() const;
+
+ private:
+  void* impl_ = nullptr;
+};
 
 class LAZULI_API PendingUpdate {
  public:

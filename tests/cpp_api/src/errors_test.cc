@@ -295,7 +295,7 @@ TEST_F(ErrorsTest, EveryFunctionIsNamedByTheErrorOfItsCheck) {
        [&] { return F::multi_margin_loss(x, far); }},
       {"multilabel_margin_loss: index 7 is out of range [0, 2)",
        [&] { return F::multilabel_margin_loss(ones({2}), far); }},
-      {"masked_scatter: index 2 is out of range [0, 2)",
+      {"masked_scatter: index 5 is out of range [0, 2)",
        [&] { return masked_scatter(x, mask, source); }},
       {"searchsorted: index 7 is out of range [0, 2)",
        [&] { return searchsorted(source, source, false, false, std::nullopt, far); }},

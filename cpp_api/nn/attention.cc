@@ -16,8 +16,13 @@ using lazuli::internal::Fail;
 
 Linear HeadsTogether(std::int64_t embed_dim, std::int64_t num_heads, bool bias,
                      SourceLocation loc) {
-  if (num_heads >= 1 && embed_dim % num_heads == 0)
-    return Linear(embed_dim, embed_dim, {.bias = bias}, loc);
+  if (embed_dim < 1 || num_heads < 1) {
+    Fail(ErrorCode::kInvalidArgument,
+         "MultiheadAttention: embed_dim and num_heads must be greater than 0, got embed_dim=" +
+             std::to_string(embed_dim) + " and num_heads=" + std::to_string(num_heads) + " instead",
+         loc);
+  }
+  if (embed_dim % num_heads == 0) return Linear(embed_dim, embed_dim, {.bias = bias}, loc);
   Fail(ErrorCode::kInvalidArgument,
        "MultiheadAttention: embed_dim " + std::to_string(embed_dim) +
            " must be divisible by num_heads " + std::to_string(num_heads),
@@ -37,7 +42,9 @@ Tensor MaskOf(const Tensor& attn_mask, const Tensor& key_padding_mask, std::int6
   Tensor total;
   if (attn_mask.defined()) {
     total = Added(attn_mask, dtype);
-    if (total.dim() == 3) total = reshape(total, {-1, heads, total.size(1), total.size(2)});
+    if (total.dim() == 3) {
+      total = reshape(total, {total.size(0) / heads, heads, total.size(1), total.size(2)});
+    }
   }
   if (key_padding_mask.defined()) {
     const Tensor mask = unsqueeze(unsqueeze(Added(key_padding_mask, dtype), 1), 1);
@@ -95,11 +102,12 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
   const std::vector<Tensor> weights = chunk(in_proj_weight, 3);
   const std::vector<Tensor> biases =
       options_.bias ? chunk(in_proj_bias, 3) : std::vector<Tensor>(3);
+  const std::int64_t width = in_proj_weight.size(1) / heads_;
   std::array<Tensor, 3> heads;  // each [N, heads, L or S, E / heads]
   for (std::size_t i = 0; i < 3; ++i) {
     const Tensor x = options_.batch_first ? *given[i] : transpose(*given[i], 0, 1);
     const Tensor projected = linear(x, weights[i], biases[i]);
-    heads[i] = transpose(reshape(projected, {x.size(0), x.size(1), heads_, -1}), 1, 2);
+    heads[i] = transpose(reshape(projected, {x.size(0), x.size(1), heads_, width}), 1, 2);
   }
   const Tensor mask = MaskOf(attn_mask, key_padding_mask, heads_, heads[0].dtype());
   const double rate = is_training() ? options_.dropout : 0;
@@ -116,7 +124,7 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
     mixed = functional::scaled_dot_product_attention(heads[0], heads[1], heads[2], mask, rate);
   }
   const Tensor joined = transpose(mixed, 1, 2);
-  const Tensor y = out_proj(reshape(joined, {joined.size(0), joined.size(1), -1}));
+  const Tensor y = out_proj(reshape(joined, {joined.size(0), joined.size(1), heads_ * width}));
   return {options_.batch_first ? y : transpose(y, 0, 1), seen};
 }
 

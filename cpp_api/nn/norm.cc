@@ -99,9 +99,10 @@ Tensor BatchNorm::forward(const Tensor& x, SourceLocation loc) const {
   const bool training = is_training(), tracks = !training || options_.track_running_stats;
   const bool counts = training && tracks && num_batches_tracked.defined();
   const Tensor none, &mean = tracks ? running_mean : none, &variance = tracks ? running_var : none;
+  const bool of_batch = training || !mean.defined();
   Tensor y = counts && !options_.momentum
                  ? ForwardByMean(x)
-                 : functional::batch_norm(x, mean, variance, weight, bias, training,
+                 : functional::batch_norm(x, mean, variance, weight, bias, of_batch,
                                           options_.momentum.value_or(0), options_.eps);
   if (counts) {
     const NoGrad no_grad;

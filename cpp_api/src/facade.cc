@@ -171,7 +171,8 @@ OperandHolder Hold(std::string_view op, int position, const Operand& operand, co
       other.tensor() != nullptr && other.tensor()->defined();  // undefined: an error follows
   ir::DType dtype =
       beside ? number.TypeBeside(Unwrap(other.tensor()->dtype())) : number.DefaultType();
-  if (use.unrounded && lazy::IsNarrow(dtype)) dtype = ir::DType::kF32;
+  const bool beside_float = beside && ir::IsFloat(Unwrap(other.tensor()->dtype()));
+  if (use.unrounded && beside_float && lazy::IsNarrow(dtype)) dtype = ir::DType::kF32;
   if (use.accepts == lazy::Accepts::kFloat && !ir::IsFloat(dtype) && !ir::IsComplex(dtype))
     dtype = lazy::DefaultFloat();
   // Beside pred an integer is an s64, whole.

@@ -1,6 +1,7 @@
 #include "lazuli/indexing.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -13,6 +14,7 @@
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/strided.h"
 #include "lazy/ops/to_device.h"
+#include "lazy/tensor/context.h"
 #include "lazy/tensor/function_scope.h"
 
 namespace lazuli {
@@ -89,8 +91,28 @@ void AddSlice(Selection& s, const Slice& slice, std::int64_t size) {
   s.whole = s.whole && kept == size;
 }
 
+// The elements of a tensor that the host has without a run; empty where it has not.
+template <class T>
+std::span<const T> OnHost(const lazy::Tensor& x) {
+  if (x.storage().view() != nullptr) return {};
+  const lazy::DataPtr data = lazy::Context::Peek(x.storage()).data;
+  if (!data || !data->ready() || data->has_failed() || data->buffer() == nullptr) return {};
+  const std::byte* const elements = data->buffer()->host_data();
+  if (elements == nullptr) return {};
+  return {reinterpret_cast<const T*>(elements),
+          static_cast<std::size_t>(x.shape().num_elements())};
+}
+
+// What a run would find out of range and the host knows already.
+template <class T>
+void CheckKnown(const lazy::Tensor& positions, std::size_t dim, std::int64_t size) {
+  for (const T i : OnHost<T>(positions)) CheckInteger(i, dim, size);
+}
+
 void AddPositions(Selection& s, const lazy::Tensor& x, const Tensor& positions, std::int64_t size) {
   lazy::Tensor given = In(positions, kOp);
+  if (given.dtype() == ir::DType::kS64) CheckKnown<std::int64_t>(given, s.starts.size(), size);
+  if (given.dtype() == ir::DType::kS32) CheckKnown<std::int32_t>(given, s.starts.size(), size);
   if (!(given.device() == x.device())) given = lazy::ToDevice(given, x.device());
   if (given.dtype() != ir::DType::kS64 && given.dtype() != ir::DType::kS32) {
     lazy::ThrowRecordError(
@@ -352,6 +374,13 @@ lazy::Tensor MaskValues(const lazy::Tensor& x, const lazy::Tensor& mask, const O
   const std::int64_t n = v.dim(0);
   const lazy::Tensor rows = lazy::BroadcastTo(v, Joined({n}, rest, {}));  // refuses a higher rank
   if (n == 1) return lazy::Reshape(rows, rest);
+  if (const std::span<const bool> known = OnHost<bool>(mask); !known.empty()) {
+    const auto count = std::count(known.begin(), known.end(), true);
+    if (count != n) {
+      lazy::ThrowRecordError(kPut, ir::InvalidArgument("the mask picks ", count,
+                                                       " elements, the value has ", n));
+    }
+  }
   const lazy::Tensor positions = lazy::MaskPositions(mask, n);
   // Of no rows one is read, where nothing is true.
   const lazy::Tensor from =

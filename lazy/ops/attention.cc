@@ -5,6 +5,7 @@
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
+#include "lazy/ops/loss.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/wide.h"
 
@@ -60,12 +61,8 @@ Tensor ScaledDotProductAttention(const Tensor& query, const Tensor& in_key, cons
     fit = fit + To(attn_mask, fit.dtype());
   }
   if (seen.defined()) fit = Where(seen, fit, hidden());
-  Tensor weights = Softmax(fit, -1, std::nullopt);
-  // A query that sees nothing gives nothing.
-  if (attn_mask.defined()) {
-    const Tensor some = Any(Ne(Detach(fit), hidden()), {-1}, /*keepdim=*/true);
-    weights = Where(some, weights, Constant(0, weights.dtype()));
-  }
+  // A query that sees nothing gives nothing, and passes no gradient on.
+  Tensor weights = SafeSoftmax(fit, -1);
   if (dropout_p > 0) weights = Dropout(weights, dropout_p);
   return Matmul(weights, value);
 }

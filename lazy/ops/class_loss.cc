@@ -9,10 +9,10 @@ namespace {
 // What losses over classes take besides. Cross entropy alone smooths, and takes probabilities, floats
 // of the shape of logits, as target.
 struct ClassOptions {
-  Tensor weight;                        // of each class, [C]; undefined: 1
-  std::optional<int64_t> ignore_index;  // a label that does not count
-  double label_smoothing = 0;           // in [0, 1]: the share of an even distribution
-  bool plain() const { return !weight.defined() && !ignore_index && label_smoothing == 0; }
+  Tensor weight;               // of each class, [C]; undefined: 1
+  int64_t ignore_index;        // a label that does not count
+  double label_smoothing = 0;  // in [0, 1]: the share of an even distribution
+  bool plain() const { return !weight.defined() && label_smoothing == 0; }
 };
 
 void Check(std::string_view op, const Shape& x, const ClassOptions& options) {
@@ -44,10 +44,10 @@ Tensor Smoothed(const Tensor& loss, const Tensor& log_probs, const ClassOptions&
 // The labels of a target, and which of them count.
 class ClassLabels {
  public:
-  ClassLabels(const Tensor& target, std::optional<int64_t> ignore_index) : labels_(target) {
-    if (!ignore_index || !IsIntegral(target.dtype())) return;
+  ClassLabels(const Tensor& target, int64_t ignore_index) : labels_(target) {
+    if (!IsIntegral(target.dtype())) return;
     const Tensor wide = To(target, DType::kS64);
-    counts_ = Ne(wide, Constant(static_cast<double>(*ignore_index), DType::kS64));
+    counts_ = Ne(wide, Constant(static_cast<double>(ignore_index), DType::kS64));
     labels_ = Where(counts_, wide, Constant(0, DType::kS64));
   }
 
@@ -75,7 +75,7 @@ Tensor Averaged(const Tensor& loss, const Tensor& weights, Reduction reduction) 
 
 Tensor OfProbabilities(const Tensor& logits, const Tensor& target, const ClassOptions& options,
                        Reduction reduction) {
-  if (options.ignore_index) {
+  if (options.ignore_index >= 0) {
     ThrowRecordError("cross_entropy", InvalidArgument("ignore_index goes with class indices, not "
                                                       "with probabilities, ",
                                                       target.shape()));
@@ -111,16 +111,17 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& target, const Tensor& we
                                      ignore_index, reduction, label_smoothing),
                         reduction);
   }
-  const ClassOptions given{weight, ignore_index, label_smoothing};
+  const int64_t ignored = ignore_index.value_or(kIgnoredLabel);
+  const ClassOptions given{weight, ignored, label_smoothing};
   Check("cross_entropy", logits.shape(), given);
   const bool probabilities = IsFloat(target.dtype()) && target.dtype() == logits.dtype() &&
                              logits.rank() >= 2 && SameDims(target.shape(), logits.shape());
-  if (!probabilities && given.plain()) return CrossEntropy(logits, target, reduction);
+  if (!probabilities && given.plain()) return CrossEntropy(logits, target, reduction, ignored);
   return InWide(logits, [&](const Tensor& x) {
     const ClassOptions options = WithWideWeight(given);
     if (probabilities) return OfProbabilities(x, Wide(target), options, reduction);
     const ClassLabels labels(target, options.ignore_index);
-    Tensor loss = CrossEntropy(x, labels.get(), Reduction::kNone);
+    Tensor loss = CrossEntropy(x, labels.get(), Reduction::kNone, ignored);
     const Tensor weights = labels.Weights(options.weight, x.shape());
     if (options.weight.defined()) loss = loss * weights;
     if (options.label_smoothing > 0) loss = Smoothed(loss, LogSoftmax(x, 1), options);
@@ -135,13 +136,14 @@ Tensor NllLoss(const Tensor& log_probs, const Tensor& target, const Tensor& weig
         NllLoss(Unsqueeze(log_probs, 0), Unsqueeze(target, 0), weight, ignore_index, reduction),
         reduction);
   }
-  const ClassOptions given{weight, ignore_index};
+  const int64_t ignored = ignore_index.value_or(kIgnoredLabel);
+  const ClassOptions given{weight, ignored};
   Check("nll_loss", log_probs.shape(), given);
-  if (given.plain()) return NllLoss(log_probs, target, reduction);
+  if (given.plain()) return NllLoss(log_probs, target, reduction, ignored);
   return InWide(log_probs, [&](const Tensor& x) {
     const ClassOptions options = WithWideWeight(given);
     const ClassLabels labels(target, options.ignore_index);
-    Tensor loss = NllLoss(x, labels.get(), Reduction::kNone);
+    Tensor loss = NllLoss(x, labels.get(), Reduction::kNone, ignored);
     const Tensor weights = labels.Weights(options.weight, x.shape());
     if (options.weight.defined()) loss = loss * weights;
     return Averaged(labels.Counted(loss), weights, reduction);

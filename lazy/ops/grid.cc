@@ -22,14 +22,17 @@ struct Sampling {
   SampleMode between;
   SamplePadding outside;
   bool align_corners;
+  // As in torch, a place of an image that is not finite has weights of NaN between elements, and one
+  // of a volume is outside.
+  bool is_image;
 };
 
 Value Like(const Tensor& x, double v) { return Constant(v, x.dtype()); }
 
-// What is beyond [0, most] at the nearer end, where there is no slope.
+// What is beyond [0, most] at the nearer end, where there is no slope; NaN at the last, as in torch.
 Tensor Clipped(const Tensor& at, double most) {
   const Tensor inside = LogicalAnd(Gt(at, Like(at, 0)), Lt(at, Like(at, most)));
-  return Where(inside, at, ClampBetween(Detach(at), Like(at, 0), Like(at, most)));
+  return Where(inside, at, Where(Le(at, Like(at, 0)), Like(at, 0), Like(at, most)));
 }
 
 // Back and forth between two bounds, which are halves.
@@ -43,16 +46,26 @@ Tensor Reflected(const Tensor& at, double low, double high) {
 }
 
 // Positions among `size` elements, made such that they are there, or as they are.
-Tensor Inside(const Tensor& at, int64_t size, const Sampling& s) {
+Tensor Padded(const Tensor& at, int64_t size, const Sampling& s) {
   const auto n = static_cast<double>(size);
-  Tensor kept = at;
-  if (s.outside == SamplePadding::kBorder) kept = Clipped(at, n - 1);
-  if (s.outside == SamplePadding::kReflection) {
-    kept = Clipped(s.align_corners ? Reflected(at, 0, n - 1) : Reflected(at, -0.5, n - 0.5), n - 1);
+  switch (s.outside) {
+    case SamplePadding::kZeros:
+      return at;
+    case SamplePadding::kBorder:
+      return Clipped(at, n - 1);
+    case SamplePadding::kReflection:
+      return Clipped(s.align_corners ? Reflected(at, 0, n - 1) : Reflected(at, -0.5, n - 0.5),
+                     n - 1);
   }
-  // What is no number, or none of an integer, is outside.
-  const Tensor is_near = Lt(Abs(Detach(kept)), Like(at, 0x1p30));
-  return Where(is_near, kept, Like(at, -100));
+  return at;
+}
+
+// What is NaN, or beyond any integer, is outside.
+Tensor WithoutFar(const Tensor& at) {
+  return Where(Lt(Abs(Detach(at)), Like(at, 0x1p30)), at, Like(at, -100));
+}
+Tensor Inside(const Tensor& at, int64_t size, const Sampling& s) {
+  return WithoutFar(Padded(at, size, s));
 }
 
 // Numbers in [-1, 1] as positions among `size` elements.
@@ -68,8 +81,10 @@ struct Tap {
 };
 
 std::vector<Tap> LinearTaps(const Tensor& position, int64_t size, const Sampling& s) {
-  const Tensor at = Inside(position, size, s), low = Floor(Detach(at)), share = at - low;
-  return {{low, 1.0 - share}, {low + 1.0, share}};
+  Tensor at = Padded(position, size, s);
+  if (!s.is_image) at = WithoutFar(at);
+  const Tensor low = Floor(Detach(at)), share = at - low, place = WithoutFar(low);
+  return {{place, 1.0 - share}, {place + 1.0, share}};
 }
 
 // By the cubic convolution of Keys (1981) with a slope of -0.75.
@@ -209,9 +224,9 @@ Tensor SampledBy(std::string_view op, const Tensor& x, const Tensor& grid, int64
     ThrowRecordError(op, InvalidArgument("takes x of ", rank, " dims and modes from 0 to 2, not ",
                                          x.shape(), ", ", between, " and ", outside));
   }
-  return SampledWide(
-      x, grid,
-      {static_cast<SampleMode>(between), static_cast<SamplePadding>(outside), align_corners});
+  return SampledWide(x, grid,
+                     {static_cast<SampleMode>(between), static_cast<SamplePadding>(outside),
+                      align_corners, rank == 4});
 }
 
 // n numbers from -1 to 1: the edges, or the middles of so many parts.
@@ -232,7 +247,7 @@ Tensor GridSample(const Tensor& x, const Tensor& grid, std::string_view mode,
   const std::size_t outside = OneOf("padding_mode", kPaddings, padding_mode);
   return SampledWide(x, grid,
                      {static_cast<SampleMode>(between), static_cast<SamplePadding>(outside),
-                      align_corners.value_or(false)});
+                      align_corners.value_or(false), x.rank() == 4});
 }
 
 Tensor GridSampler2d(const Tensor& x, const Tensor& grid, int64_t interpolation_mode,

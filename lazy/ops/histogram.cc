@@ -6,6 +6,7 @@
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/functions.h"
+#include "lazy/ops/require.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/tensor/function_scope.h"
 
@@ -70,8 +71,9 @@ std::pair<Tensor, Tensor> Histogram(const Tensor& x, int64_t bins, absl::Span<co
     low = number(range[0]);
     high = number(range[1]);
   } else if (x.shape().num_elements() > 0) {
-    low = Amin(Detach(x));
-    high = Amax(Detach(x));
+    const Tensor finite = RequireAll(Detach(x), Requirement::kFiniteRange, Isfinite(Detach(x)));
+    low = Amin(finite);
+    high = Amax(finite);
   }
   const Tensor same = Eq(low, high);
   low = Where(same, low - 0.5, low);

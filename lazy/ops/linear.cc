@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/hlo/monoid.h"
+#include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise.h"
 
 namespace lazuli::lazy {
@@ -31,7 +32,7 @@ absl::StatusOr<Shape> MatMulShape(const Shape& x, const Shape& y) {
   }
   dims.push_back(x.dim(x.rank() - 2));
   dims.push_back(y.dim(y.rank() - 1));
-  return Shape(*dtype, dims);
+  return Shape::Make(*dtype, dims);
 }
 
 lowering::Op WithBatch(lowering::Builder& b, lowering::Op x, absl::Span<const int64_t> batch) {
@@ -88,6 +89,14 @@ Tensors MatMulOp::Vjp(const Saved& s, const Tensor& dy) const {
   return grads;
 }
 
+namespace {
+void CheckOneType(std::string_view op, const Tensor& x, const Tensor& y) {
+  if (x.dtype() == y.dtype()) return;
+  ThrowRecordError(op, WrongType("takes operands of one dtype, not ", x.shape(), " and ", y.shape(),
+                                 "; convert one with to()"));
+}
+}  // namespace
+
 Tensor Matmul(const Tensor& x, const Tensor& y) {
   if (!x.defined() || !y.defined())
     ThrowRecordError("matmul",
@@ -96,6 +105,7 @@ Tensor Matmul(const Tensor& x, const Tensor& y) {
     ThrowRecordError("matmul", InvalidArgument("operands must have rank 1 or more: ", x.shape(),
                                                " x ", y.shape()));
   }
+  CheckOneType("matmul", x, y);
   if (x.rank() >= 2 && y.rank() >= 2) return Record(MatMulOp{}, x, y);
   if (x.dim(x.rank() - 1) != y.dim(std::max<int64_t>(y.rank() - 2, 0))) {
     ThrowRecordError("matmul",
@@ -153,7 +163,10 @@ void CheckBias(std::string_view op, std::string_view what, const Tensor& bias,
 }  // namespace
 
 Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  CheckOneType("linear", x, weight);
+  if (weight.rank() == 1 && x.rank() > 0 && !bias.defined()) return Matmul(x, weight);
   if (!bias.defined()) return Record(LinearOp{}, x, weight);
+  CheckOneType("linear", x, bias);
   if (weight.rank() == 2) CheckBias("linear", "rows", bias, weight);
   return Record(LinearOp{}, x, weight) + bias;
 }

@@ -1,5 +1,7 @@
 #include "lazy/ops/loss.h"
 
+#include <limits>
+
 #include "ir/hlo/monoid.h"
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise.h"
@@ -32,6 +34,11 @@ lowering::Op LogSoftmaxAlong(lowering::Builder& b, lowering::Op x, int64_t dim) 
   return b.Minus(shifted, SpreadAlong(b, b.Unary(Opcode::kLog, sum), x.shape(), dim));
 }
 
+Tensor SoftmaxGradient(const Tensor& result, const Tensor& dy, int64_t dim) {
+  const Tensor y = Wide(result), g = Wide(dy);
+  return To(y * (g - Sum(g * y, {dim}, /*keepdim=*/true)), dy.dtype());
+}
+
 lowering::Op OneHotAlong(lowering::Builder& b, lowering::Op index, const Shape& shape,
                          int64_t dim) {
   const lowering::Op position = b.Iota(Shape(index.dtype(), shape.dims()), dim);
@@ -50,60 +57,73 @@ absl::Status CheckTarget(const Shape& x, const Shape& target) {
   return absl::OkStatus();
 }
 
-// Fails the run where an index is none of a class: "one_hot: index 9 is out of range [0, 9)".
+// Fails the run where an index is none of a class: "one_hot: index 9 is out of range [0, 9)". Those
+// that do not count, if `counts` is given, may be anything.
 void CheckClasses(lowering::LoweringContext& c, lowering::Op index, int64_t classes,
-                  std::string_view op, std::string_view what) {
+                  std::string_view op, std::string_view what, lowering::Op counts = {}) {
   lowering::Builder& b = c.builder;
   if (b.shapes_only()) return;
-  const lowering::Op bad =
+  lowering::Op bad =
       b.Binary(Opcode::kOr, b.Compare(ComparisonDirection::kLt, index, b.ZerosLike(index)),
                b.Compare(ComparisonDirection::kGe, index,
                          b.Full(index.shape(), static_cast<double>(classes))));
+  if (counts.valid()) bad = b.Binary(Opcode::kAnd, bad, counts);
   c.CheckNone(bad, index,
               {std::string(op), Str(what, " "), Str(" is out of range [0, ", classes, ")")});
 }
 
-// Mean or sum of -log_probs at target, wide; log_probs has classes along dim 1.
+// Mean or sum of -log_probs at target, wide; log_probs has classes along dim 1. Labels that are
+// `ignored` have no loss and do not count for the mean.
 lowering::Op NegativeLogLikelihood(lowering::LoweringContext& c, lowering::Op log_probs,
-                                   lowering::Op target, std::string_view op, Reduction reduction) {
+                                   lowering::Op target, std::string_view op, Reduction reduction,
+                                   int64_t ignored) {
   lowering::Builder& b = c.builder;
   log_probs = Wide(log_probs);
   target = WideIndex(target);
   const Shape x = log_probs.shape();  // NOLINT: a copy, for the original moves as more is built
   const int64_t classes = x.dim(1);
-  CheckClasses(c, target, classes, op, "label");
-  const lowering::Op chosen =
-      b.Select(OneHotAlong(b, target, x, 1), log_probs, b.ZerosLike(log_probs));
+  const lowering::Op labels = b.Convert(target, DType::kS64);
+  const lowering::Op counts = b.Compare(
+      ComparisonDirection::kNe, labels,
+      b.Full(labels.shape(), static_cast<double>(ignored)));
+  CheckClasses(c, target, classes, op, "label", counts);
+  lowering::Op is_chosen = OneHotAlong(b, target, x, 1);
+  if (ignored >= 0 && ignored < classes)
+    is_chosen = b.Binary(Opcode::kAnd, is_chosen, SpreadAlong(b, counts, x, 1));
+  const lowering::Op chosen = b.Select(is_chosen, log_probs, b.ZerosLike(log_probs));
   const lowering::Op loss = b.Unary(Opcode::kNegate, b.Reduce(Opcode::kAdd, chosen, {1}));
   if (reduction == Reduction::kNone) return loss;
   Dims all;
   for (int64_t d = 0; d < loss.rank(); ++d) all.push_back(d);
   const lowering::Op sum = b.Reduce(Opcode::kAdd, loss, all);
   if (reduction == Reduction::kSum) return sum;
-  return b.DividedBy(sum, b.Scalar(x.dtype(), static_cast<double>(target.shape().num_elements())));
+  const lowering::Op count = b.Reduce(Opcode::kAdd, b.Convert(counts, DType::kS64), all);
+  return b.DividedBy(sum, b.Convert(count, x.dtype()));
 }
 
-// dy of a reduced loss, wide, stretched over x, divided as the reduction divided.
-Tensor LossScale(const Tensor& narrow, const Shape& x, const Shape& target, Reduction reduction) {
+// Which labels of a target are counted.
+Tensor Counted(const Tensor& target, int64_t ignored) {
+  return Ne(To(target, DType::kS64), Constant(static_cast<double>(ignored), DType::kS64));
+}
+
+// dy of a reduced loss, wide, stretched over x, divided as the reduction divided; 0 for labels that
+// do not count.
+Tensor LossScale(const Tensor& narrow, const Shape& x, const Tensor& counted, Reduction reduction) {
+  const Shape& target = counted.shape();
   Tensor dy = Wide(narrow);
-  switch (reduction) {
-    case Reduction::kNone: {
-      Dims dims(target.dims().begin(), target.dims().end());
-      dims.insert(dims.begin() + 1, 1);
-      return BroadcastTo(Reshape(dy, dims), x.dims());
-    }
-    case Reduction::kSum:
-      return dy;
-    case Reduction::kMean:
-      return dy / static_cast<double>(target.num_elements());
-  }
-  return dy;
+  if (reduction == Reduction::kMean) dy = dy / To(Sum(counted), dy.dtype());
+  dy = Where(counted, BroadcastTo(dy, target.dims()), Constant(0, dy.dtype()));
+  Dims dims(target.dims().begin(), target.dims().end());
+  dims.insert(dims.begin() + 1, 1);
+  return BroadcastTo(Reshape(dy, dims), x.dims());
 }
 
 // Of the gradient of `op`, which a bad label fails as it fails the loss.
-Tensor TargetOneHot(FunctionName op, const Tensor& target, const Shape& x) {
+Tensor TargetOneHot(FunctionName op, const Tensor& target, const Tensor& counted,
+                    const Shape& x) {
   const FunctionScope function(op);
-  return Record(OneHotOp{1, x.dim(1), hlo::AccumulationType(x.dtype()), /*checked=*/true}, target);
+  const Tensor labels = Where(counted, target, Constant(0, target.dtype()));
+  return Record(OneHotOp{1, x.dim(1), hlo::AccumulationType(x.dtype()), /*checked=*/true}, labels);
 }
 
 }  // namespace
@@ -114,8 +134,24 @@ lowering::Op SoftmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
   return b.Convert(b.DividedBy(e, SpreadAlong(b, sum, x.shape(), dim)), x.dtype());
 }
 Tensors SoftmaxOp::Vjp(const Saved& s, const Tensor& dy) const {
-  const Tensor y = Wide(s.y()), g = Wide(dy);
-  return {To(y * (g - Sum(g * y, {dim}, /*keepdim=*/true)), dy.dtype())};
+  return {SoftmaxGradient(s.y(), dy, dim)};
+}
+
+lowering::Op SafeSoftmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
+  const lowering::Op wide = Wide(x);
+  const lowering::Op largest = b.Reduce(Opcode::kMaximum, wide, {dim});
+  const lowering::Op some =
+      b.Compare(ComparisonDirection::kNe, largest,
+                b.Full(largest.shape(), -std::numeric_limits<double>::infinity()));
+  const lowering::Op shift = b.Select(some, largest, b.ZerosLike(largest));
+  const lowering::Op e =
+      b.Unary(Opcode::kExponential, b.Minus(wide, SpreadAlong(b, shift, x.shape(), dim)));
+  const lowering::Op sum = b.Reduce(Opcode::kAdd, e, {dim});
+  const lowering::Op divisor = b.Select(some, sum, b.Full(sum.shape(), 1));
+  return b.Convert(b.DividedBy(e, SpreadAlong(b, divisor, x.shape(), dim)), x.dtype());
+}
+Tensors SafeSoftmaxOp::Vjp(const Saved& s, const Tensor& dy) const {
+  return {SoftmaxGradient(s.y(), dy, dim)};
 }
 
 lowering::Op LogSoftmaxOp::Lower(lowering::Builder& b, lowering::Op x) const {
@@ -131,25 +167,29 @@ lowering::Op CrossEntropyOp::Lower(lowering::LoweringContext& c, lowering::Op lo
   if (absl::Status status = CheckTarget(logits.shape(), target.shape()); !status.ok())
     return c.builder.Error(std::move(status));
   const lowering::Op log_probs = LogSoftmaxAlong(c.builder, logits, 1);
-  return c.builder.Convert(NegativeLogLikelihood(c, log_probs, target, kName, reduction),
-                           logits.dtype());
+  return c.builder.Convert(
+      NegativeLogLikelihood(c, log_probs, target, kName, reduction, ignore_index), logits.dtype());
 }
 Tensors CrossEntropyOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Shape& x = s.shape(0);
-  const Tensor difference = Softmax(Wide(s.x(0)), 1) - TargetOneHot(kName, s.x(1), x);
-  return {To(difference * LossScale(dy, x, s.shape(1), reduction), x.dtype()), Tensor()};
+  const Tensor target = s.x(1), counted = Counted(target, ignore_index);
+  const Tensor difference = Softmax(Wide(s.x(0)), 1) - TargetOneHot(kName, target, counted, x);
+  return {To(difference * LossScale(dy, x, counted, reduction), x.dtype()), Tensor()};
 }
 
 lowering::Op NllLossOp::Lower(lowering::LoweringContext& c, lowering::Op log_probs,
                               lowering::Op target) const {
   if (absl::Status status = CheckTarget(log_probs.shape(), target.shape()); !status.ok())
     return c.builder.Error(std::move(status));
-  return c.builder.Convert(NegativeLogLikelihood(c, log_probs, target, kName, reduction),
-                           log_probs.dtype());
+  return c.builder.Convert(
+      NegativeLogLikelihood(c, log_probs, target, kName, reduction, ignore_index),
+      log_probs.dtype());
 }
 Tensors NllLossOp::Vjp(const Saved& s, const Tensor& dy) const {
   const Shape& x = s.shape(0);
-  const Tensor slope = -(TargetOneHot(kName, s.x(1), x) * LossScale(dy, x, s.shape(1), reduction));
+  const Tensor target = s.x(1), counted = Counted(target, ignore_index);
+  const Tensor slope =
+      -(TargetOneHot(kName, target, counted, x) * LossScale(dy, x, counted, reduction));
   return {To(slope, x.dtype()), Tensor()};
 }
 
@@ -163,6 +203,22 @@ absl::Status CheckPair(const Shape& x, const Shape& y) {
   if (x.dtype() != y.dtype())
     return InvalidArgument("dtypes differ: ", x, " and ", y, "; convert one with to()");
   return absl::OkStatus();
+}
+
+// Fails the run where an element lies outside of [0, 1], or is NaN.
+void CheckUnit(lowering::LoweringContext& c, std::string_view op, lowering::Op x,
+               std::string_view what) {
+  lowering::Builder& b = c.builder;
+  const int64_t n = x.shape().num_elements();
+  if (b.shapes_only() || n == 0) return;
+  const lowering::Op flat = b.Reshape(x, {n});
+  const lowering::Op inside =
+      b.Binary(Opcode::kAnd, b.Compare(ComparisonDirection::kGe, flat, b.ZerosLike(flat)),
+               b.Compare(ComparisonDirection::kLe, flat, b.Full(flat.shape(), 1)));
+  c.CheckNone(b.Unary(Opcode::kNot, inside), b.Iota(Shape(DType::kS64, {n}), 0),
+              {std::string(op),
+               Str("all elements of ", what, " should be between 0 and 1, but that at position "),
+               " is not"});
 }
 
 }  // namespace
@@ -186,9 +242,12 @@ Tensors BceWithLogitsOp::Vjp(const Saved& s, const Tensor& dy) const {
   return grads;
 }
 
-lowering::Op BceOp::Lower(lowering::Builder& b, lowering::Op x, lowering::Op y) const {
+lowering::Op BceOp::Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op y) const {
+  lowering::Builder& b = c.builder;
   if (absl::Status status = CheckPair(x.shape(), y.shape()); !status.ok())
     return b.Error(std::move(status));
+  CheckUnit(c, kName, x, "input");
+  CheckUnit(c, kName, y, "target");
   const auto number = [&](double v) { return b.Full(x.shape(), v); };
   const lowering::Op yes = b.Maximum(b.Unary(Opcode::kLog, x), number(-100));
   const lowering::Op no =
@@ -254,6 +313,9 @@ Tensor Softmax(const Tensor& in, int64_t dim, std::optional<DType> dtype) {
   if (x.rank() == 0) return Reshape(Softmax(Reshape(x, {1}), dim), {});
   return Record(SoftmaxOp{NormalizeDim("softmax", dim, x.rank())}, x);
 }
+Tensor SafeSoftmax(const Tensor& x, int64_t dim) {
+  return Record(SafeSoftmaxOp{NormalizeDim("softmax", dim, x.rank())}, x);
+}
 Tensor LogSoftmax(const Tensor& in, int64_t dim, std::optional<DType> dtype) {
   const Tensor x = dtype ? To(in, *dtype) : in;
   if (x.rank() == 0) return Reshape(LogSoftmax(Reshape(x, {1}), dim), {});
@@ -262,11 +324,19 @@ Tensor LogSoftmax(const Tensor& in, int64_t dim, std::optional<DType> dtype) {
 Tensor Softmin(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
   return Softmax(-x, dim, dtype);
 }
+Tensor CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduction,
+                    int64_t ignore_index) {
+  return Record(CrossEntropyOp{reduction, ignore_index}, logits, target);
+}
 Tensor CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduction) {
-  return Record(CrossEntropyOp{reduction}, logits, target);
+  return CrossEntropy(logits, target, reduction, kIgnoredLabel);
 }
 Tensor NllLoss(const Tensor& log_probs, const Tensor& target, Reduction reduction) {
-  return Record(NllLossOp{reduction}, log_probs, target);
+  return NllLoss(log_probs, target, reduction, kIgnoredLabel);
+}
+Tensor NllLoss(const Tensor& log_probs, const Tensor& target, Reduction reduction,
+               int64_t ignore_index) {
+  return Record(NllLossOp{reduction, ignore_index}, log_probs, target);
 }
 Tensor BinaryCrossEntropyWithLogits(const Tensor& logits, const Tensor& target,
                                     const Tensor& weight, const Tensor& pos_weight,

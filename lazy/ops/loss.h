@@ -15,6 +15,17 @@ struct SoftmaxOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
+struct SafeSoftmaxOp {
+  int64_t dim;
+  LAZULI_OP("safe_softmax", "aten::_safe_softmax", dim);
+  static constexpr OpDoc kDoc{"softmax along dim, but 0 where all elements are -infinity.", {"x"}};
+  static constexpr Saves kSaves = kSaveResult;
+  lowering::Op Lower(lowering::Builder& b, lowering::Op x) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+// Along the dim of x, which counts from behind if it is negative.
+Tensor SafeSoftmax(const Tensor& x, int64_t dim);
+
 struct LogSoftmaxOp {
   int64_t dim;
   LAZULI_OP("log_softmax", "aten::log_softmax", dim);
@@ -24,11 +35,16 @@ struct LogSoftmaxOp {
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
+// The label that losses of classes leave out, unless another is given: PyTorch's.
+inline constexpr int64_t kIgnoredLabel = -100;
+
 struct CrossEntropyOp {
   Reduction reduction;
-  LAZULI_OP("cross_entropy", "aten::cross_entropy_loss", reduction);
+  int64_t ignore_index = kIgnoredLabel;
+  LAZULI_OP("cross_entropy", "aten::cross_entropy_loss", reduction, ignore_index);
   static constexpr OpDoc kDoc{
-      "-log_softmax(logits) at the target class; a label outside [0, C) fails the run.",
+      "-log_softmax(logits) at the target class, 0 where the label is ignore_index, and the mean "
+      "over the others; any other label outside [0, C) fails the run.",
       {"logits", "target"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op logits, lowering::Op target) const;
@@ -37,9 +53,11 @@ struct CrossEntropyOp {
 
 struct NllLossOp {
   Reduction reduction;
-  LAZULI_OP("nll_loss", "aten::nll_loss", reduction);
+  int64_t ignore_index = kIgnoredLabel;
+  LAZULI_OP("nll_loss", "aten::nll_loss", reduction, ignore_index);
   static constexpr OpDoc kDoc{
-      "-log_probs at the target class; a label outside [0, C) fails the run.",
+      "-log_probs at the target class, 0 where the label is ignore_index, and the mean over the "
+      "others; any other label outside [0, C) fails the run.",
       {"log_probs", "target"}};
   static constexpr Saves kSaves = kSaveXY;
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op log_probs,
@@ -63,7 +81,7 @@ struct BceOp {
       "-(y log(x) + (1 - y) log(1 - x)) of each element; logarithms are at least -100.",
       {"x", "target"}};
   static constexpr Saves kSaves = kSaveXY;
-  lowering::Op Lower(lowering::Builder& b, lowering::Op x, lowering::Op target) const;
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op target) const;
   Tensors Vjp(const Saved& s, const Tensor& dy) const;
 };
 
@@ -94,6 +112,12 @@ struct OneHotOp {
       {"index"}};
   lowering::Op Lower(lowering::LoweringContext& c, lowering::Op index) const;
 };
+
+// With another label that does not count.
+Tensor CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduction,
+                    int64_t ignore_index);
+Tensor NllLoss(const Tensor& log_probs, const Tensor& target, Reduction reduction,
+               int64_t ignore_index);
 
 // A loss for each element, or their mean or sum.
 Tensor Reduced(const Tensor& loss, Reduction reduction);

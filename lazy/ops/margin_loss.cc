@@ -6,6 +6,7 @@
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/functions.h"
 #include "lazy/ops/loss.h"
+#include "lazy/ops/require.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/tensor/function_scope.h"
 
@@ -87,6 +88,25 @@ Tensor Pdist(const Tensor& x, double p) {
   return Norm(row(0) - row(1), p, {-1}, /*keepdim=*/false, std::nullopt);
 }
 
+namespace {
+// Of the first index of each bag, s64: the first bag starts with the first index, and they lie in
+// order.
+Tensor CheckedOffsets(const Tensor& offsets, int64_t count) {
+  const Tensor starts = To(offsets, DType::kS64);
+  const int64_t bags = starts.dim(0);
+  if (bags == 0) return starts;
+  const Value zero = Constant(0, DType::kS64);
+  const Tensor first = Narrow(starts, 0, 0, 1);
+  const Tensor from_first = Require(starts, Requirement::kFirstBag, Ne(first, zero), first);
+  const Tensor before = Cat(
+      {FullConstant(Shape(DType::kS64, {1}), 0, starts.device()), Narrow(starts, 0, 0, bags - 1)},
+      0);
+  const Tensor bad =
+      LogicalOr(Lt(starts, before), Gt(starts, Constant(static_cast<double>(count), DType::kS64)));
+  return Require(from_first, Requirement::kBagsInOrder, bad, starts);
+}
+}  // namespace
+
 Tensor EmbeddingBag(const Tensor& x, const Tensor& weight, const Tensor& offsets,
                     std::optional<double> max_norm, double /*norm_type*/, bool /*by_freq*/,
                     std::string_view mode, bool /*sparse*/, const Tensor& per_sample_weights,
@@ -103,6 +123,10 @@ Tensor EmbeddingBag(const Tensor& x, const Tensor& weight, const Tensor& offsets
                                      "[rows, d], not ",
                                      x.shape(), " and ", weight.shape()));
   }
+  if (offsets.defined() && !IsIntegral(offsets.dtype()))
+    ThrowRecordError(kOp, WrongType("offsets are integers, not ", offsets.shape()));
+  if (include_last_offset && offsets.defined() && offsets.dim(0) == 0)
+    ThrowRecordError(kOp, InvalidArgument("with include_last_offset there is one offset at least"));
   if (per_sample_weights.defined() &&
       (mode != "sum" || per_sample_weights.shape().dims() != x.shape().dims())) {
     ThrowRecordError(kOp,
@@ -115,13 +139,16 @@ Tensor EmbeddingBag(const Tensor& x, const Tensor& weight, const Tensor& offsets
   const int64_t count = flat.dim(0);
   const int64_t bags = x.rank() == 2 ? x.dim(0) : offsets.dim(0) - (include_last_offset ? 1 : 0);
   const Tensor place = Arange(count, DType::kS64, x.device());
+  Tensor end;  // [1]: of the last bag, if it is given
   const Value zero = Constant(0, DType::kS64);
   Tensor bag;
   if (x.rank() == 2) {
     const int64_t each = std::max<int64_t>(x.dim(1), 1);
     bag = FloorDivide(place, Constant(static_cast<double>(each), DType::kS64));
   } else {
-    const Tensor starts = To(Narrow(offsets, 0, 0, bags), DType::kS64);
+    const Tensor checked = CheckedOffsets(offsets, count);
+    const Tensor starts = Narrow(checked, 0, 0, bags);
+    if (include_last_offset) end = Narrow(checked, 0, bags, 1);
     bag = Searchsorted(starts, place, false, /*right=*/true, std::nullopt, Tensor()) - 1.0;
   }
   const int64_t rows = weight.dim(0);
@@ -130,6 +157,7 @@ Tensor EmbeddingBag(const Tensor& x, const Tensor& weight, const Tensor& offsets
     const int64_t row = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
     counts = Ne(flat, Constant(static_cast<double>(row), flat.dtype()));
   }
+  if (end.defined()) counts = LogicalAnd(counts, Lt(place, BroadcastTo(end, {count})));
   Tensor found = IndexSelect(weight, 0, flat);
   if (per_sample_weights.defined()) found = found * Reshape(per_sample_weights, {-1, 1});
   const Tensor column = Unsqueeze(counts, 1);

@@ -212,7 +212,11 @@ Tensor BatchNorm(const Tensor& x, const Tensor& running_mean, const Tensor& runn
   for (const auto& [what, t] : channels) CheckDims("batch_norm", what, *t, {x.dim(1)});
   const Dims dims = ChannelDims(x.shape());
   const bool running = running_mean.defined() && running_var.defined();
-  if (!training && running) {
+  for (const auto& [what, t] : {channels[0], channels[1]}) {
+    if (!training && !t->defined())
+      ThrowRecordError("batch_norm", InvalidArgument(what, " must be defined in evaluation mode"));
+  }
+  if (!training) {
     const Tensor mean = Reshape(running_mean, dims), variance = Reshape(running_var, dims);
     return Affine((x - mean) * Rsqrt(variance + eps), weight, bias, dims);
   }

@@ -12,6 +12,7 @@
 #include "lazy/ops/ctc.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/foreach.h"
+#include "lazy/ops/gradient_ops.h"
 #include "lazy/ops/index.h"
 #include "lazy/ops/linear.h"
 #include "lazy/ops/loss.h"
@@ -20,6 +21,7 @@
 #include "lazy/ops/pool.h"
 #include "lazy/ops/random.h"
 #include "lazy/ops/reduce.h"
+#include "lazy/ops/require.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/ops/special.h"
 #include "lazy/ops/statistics.h"
@@ -48,16 +50,17 @@ using AllOps = OpList<
 #undef LAZULI_COMPARE
     RemainderOp, FloorDivideOp, ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, PowIntegerOp,
     ToDTypeOp, ConstantOp, RealOp, ImagOp, ComplexOp, ConjOp, ErfcOp, ErfcxOp, ErfinvOp, LogitOp,
-    LgammaOp, SignBitOp, HypotOp, GcdOp, NextAfterOp, BesselIOp, BesselOp, PolynomialOp,
-    IncompleteGammaOp, CtcOp, FrexpOp, GeluOp, EluOp, LogSigmoidOp, SumOp, ProdOp, AmaxOp, AminOp,
-    MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp, BroadcastToOp, PermuteOp, SliceOp,
-    SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp, GatherOp, ScatterAddOp, ScatterOp,
-    ScatterReduceOp, IndexCopyOp, MaskPositionsOp, CumSumOp, SortOp, MatMulOp, LinearOp, Conv2dOp,
-    Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp, MaxPool2dGradOp, MaxPool2dPickOp,
-    AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp, SoftmaxOp, LogSoftmaxOp, CrossEntropyOp,
-    NllLossOp, BceWithLogitsOp, BceOp, HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp,
-    RandomIntegerOp, RandomPermutationOp, ProbabilitiesOp, BarrierOp, AllReduceOp, AllGatherOp,
-    ReduceScatterOp, AllToAllOp, CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
+    LgammaOp, SignBitOp, HypotOp, GcdOp, NextAfterOp, UnaffectedOp, RequireOp, BesselIOp, BesselOp,
+    PolynomialOp, IncompleteGammaOp, CtcOp, FrexpOp, GeluOp, EluOp, LogSigmoidOp, SumOp, ProdOp,
+    AmaxOp, AminOp, SharedGradientOp, MaxAlongOp, ArgMaxOp, VarOp, StdOp, NormOp, ReshapeOp,
+    BroadcastToOp, PermuteOp, SliceOp, SelectOp, PadOp, FlipOp, CatOp, IndexSelectOp, IndexAddOp,
+    GatherOp, ScatterAddOp, ScatterOp, ScatterReduceOp, IndexCopyOp, MaskPositionsOp, CumSumOp,
+    SortOp, MatMulOp, LinearOp, Conv2dOp, Conv2dInputGradOp, Conv2dWeightGradOp, MaxPool2dOp,
+    MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp,
+    SoftmaxOp, SafeSoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp,
+    HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
+    RandomPermutationOp, ProbabilitiesOp, BarrierOp, AllReduceOp, AllGatherOp, ReduceScatterOp,
+    AllToAllOp, CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
     ForeachAdagradOp, ForeachUpdateOp, ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
 
 }  // namespace lazuli::lazy

@@ -8,6 +8,7 @@
 
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/functions.h"
+#include "lazy/ops/gradient_ops.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/shape_ops.h"
 
@@ -56,7 +57,9 @@ Tensor MedianOfAll(std::string_view op, const Tensor& x, bool nan_counts) {
   if (x.shape().num_elements() == 0) {
     return FullConstant(Shape(x.dtype()), std::numeric_limits<double>::quiet_NaN(), x.device());
   }
-  return MedianAlong(op, Reshape(x, {-1}), 0, /*keepdim=*/false, nan_counts).first;
+  return WithSharedGradient(x, [&](const Tensor& t) {
+    return MedianAlong(op, Reshape(t, {-1}), 0, /*keepdim=*/false, nan_counts).first;
+  });
 }
 
 }  // namespace

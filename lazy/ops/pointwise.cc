@@ -9,6 +9,7 @@
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/default_type.h"
 #include "lazy/ops/elementwise.h"
+#include "lazy/ops/gradient_ops.h"
 #include "lazy/ops/in_double.h"
 #include "lazy/ops/wide.h"
 #include "lazy/ops/zeta.h"
@@ -570,7 +571,7 @@ Tensor Copysign(const Operand& in_x, const Operand& in_y) {
   const auto [x, y] = Together("copysign", in_x, in_y);
   const Tensor zero = Eq(x, Number0(x));  // whose gradient is 0
   const Tensor magnitude = Where(zero, Number0(x), Abs(x));
-  return Where(Signbit(y), -magnitude, magnitude);
+  return Unaffected(Where(Signbit(y), -magnitude, magnitude), y);
 }
 
 namespace {

@@ -316,6 +316,10 @@ Tensor InstanceNorm(const Tensor& x, const Tensor& running_mean, const Tensor& r
   constexpr char kOp[] = "instance_norm";
   if (x.rank() < 2) ThrowRecordError(kOp, InvalidArgument("takes x [N, C, ...], not ", x.shape()));
   const int64_t n = x.dim(0), channels = x.dim(1);
+  if (!use_input_stats && !(running_mean.defined() && running_var.defined())) {
+    ThrowRecordError(kOp, InvalidArgument("expected running_mean and running_var to be defined "
+                                          "when use_input_stats is false"));
+  }
   if (!use_input_stats)
     return BatchNorm(x, running_mean, running_var, weight, bias, /*training=*/false, momentum, eps);
   int64_t count = 1;

@@ -91,18 +91,23 @@ bool Replace(Storage& target, Storage& value, std::optional<uint64_t> version) {
   }
 }
 
-// Of elements that a constant, or a tensor without history, was written over, and of what is given
-// on as it is.
+// Of elements that were written over, whose gradient is 0, and of what was written, which is given
+// on as it is. Either may have no history.
 class AssignedGradNode final : public GradNode {
  public:
-  AssignedGradNode(Edge edge, const Shape& shape, bool passes)
-      : GradNode(CurrentSite()), shape_(shape), passes_(passes) {
-    edges_.push_back(std::move(edge));
+  AssignedGradNode(Edge value, Edge old, const Shape& shape)
+      : GradNode(CurrentSite()), shape_(shape), passes_(value) {
+    if (value) edges_.push_back(std::move(value));
+    if (old) edges_.push_back(std::move(old));
   }
   std::string_view name() const override { return "copy_"; }
   Tensors Backward(absl::Span<const Tensor> dys) override {
-    if (passes_ || !dys[0].defined()) return {dys[0]};
-    return {FullConstant(shape_, 0, dys[0].device())};
+    Tensors grads(edges_.size());
+    if (passes_)
+      grads[0] = dys[0];
+    else if (dys[0].defined())
+      grads[0] = FullConstant(shape_, 0, dys[0].device());
+    return grads;
   }
   void ReleaseSaved() override {}  // nothing: it may run again
 
@@ -118,17 +123,16 @@ void SetHistory(TensorImpl& impl, IntrusivePtr<GradNode> node, uint32_t output) 
   history.output = output;
 }
 
-// The target's history after it took value's elements.
-void SetHistoryOf(TensorImpl& target, const Tensor& value) {
+// The target's history after it took value's elements, which are made of what it was unless it
+// `overwrites` that.
+void SetHistoryOf(TensorImpl& target, const Tensor& value, bool overwrites) {
   const Shape& shape = value.shape();
-  if (Edge edge = GradEdge(value)) {
-    if (edge.leaf)
-      SetHistory(target, MakeIntrusive<AssignedGradNode>(std::move(edge), shape, true), 0);
-    else
-      SetHistory(target, std::move(edge.node), edge.index);
-  } else if (Edge old = GradEdge(Tensor(IntrusivePtr<TensorImpl>(&target)))) {
-    SetHistory(target, MakeIntrusive<AssignedGradNode>(std::move(old), shape, false), 0);
-  }
+  Edge edge = GradEdge(value), old;
+  if (overwrites || !edge) old = GradEdge(Tensor(IntrusivePtr<TensorImpl>(&target)));
+  if (edge && edge.node && !old)
+    SetHistory(target, std::move(edge.node), edge.index);
+  else if (edge || old)
+    SetHistory(target, MakeIntrusive<AssignedGradNode>(std::move(edge), std::move(old), shape), 0);
 }
 
 // The base of a view that gets a history, or has one, when `value` is written through the view.
@@ -428,13 +432,13 @@ bool Assign(std::string_view op, const Tensor& target, const Tensor& value,
   if (!Replace(target.storage(), value.storage(), version)) return false;
   if (!GradEnabled() || !HasGradient(target.dtype())) return true;
   if (base == nullptr) {
-    SetHistoryOf(*target.impl(), value);
+    SetHistoryOf(*target.impl(), value, /*overwrites=*/!version);
     return true;
   }
   SetHistory(*base, std::move(history), 0);
   // What has no history of its own takes the base's when it is asked for.
   if (Edge edge = GradEdge(value); edge && !target.storage().view()->IsExpanded(target.shape()))
-    SetHistoryOf(*target.impl(), value);
+    SetHistoryOf(*target.impl(), value, /*overwrites=*/false);
   return true;
 }
 

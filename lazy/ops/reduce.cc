@@ -5,6 +5,7 @@
 
 #include "ir/hlo/monoid.h"
 #include "ir/support/wrong_type.h"
+#include "lazy/ops/gradient_ops.h"
 #include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
@@ -211,9 +212,13 @@ std::pair<Tensor, Tensor> Max(const Tensor& x, int64_t dim, bool keepdim) {
   return {results[0], results[1]};
 }
 
-Tensor Max(const Tensor& x) { return Amax(x); }
+Tensor Max(const Tensor& x) {
+  return WithSharedGradient(x, [](const Tensor& t) { return Amax(t); });
+}
 Tensor Max(const Tensor& x, const Tensor& y) { return Maximum(x, y); }
-Tensor Min(const Tensor& x) { return Amin(x); }
+Tensor Min(const Tensor& x) {
+  return WithSharedGradient(x, [](const Tensor& t) { return Amin(t); });
+}
 Tensor Min(const Tensor& x, const Tensor& y) { return Minimum(x, y); }
 
 Tensor Argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {

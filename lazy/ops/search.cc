@@ -10,6 +10,7 @@
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
+#include "lazy/ops/require.h"
 #include "lazy/ops/shape_ops.h"
 #include "lazy/tensor/function_scope.h"
 
@@ -160,13 +161,20 @@ Tensor Histc(const Tensor& in, int64_t bins, const Number& low, const Number& hi
   const Tensor x = Reshape(Detach(in), {-1});
   Tensor from = Full({}, low.As(x.dtype()), x.device());
   Tensor to = Full({}, high.As(x.dtype()), x.device());
+  Tensor same;  // whether all of x is one number, which lies in the middle then
   if (first == last) {
-    if (x.dim(0) > 0) std::tie(from, to) = std::pair(Amin(x), Amax(x));
-    const Tensor same = To(Eq(from, to), x.dtype());
-    from = from - same;
-    to = to + same;
+    if (x.dim(0) > 0) {
+      const Tensor finite = RequireAll(x, Requirement::kFiniteRange, Isfinite(x));
+      std::tie(from, to) = std::pair(Amin(finite), Amax(finite));
+    }
+    same = Eq(from, to);
+    from = from - To(same, x.dtype());
+    to = to + To(same, x.dtype());
   }
-  const Tensor place = (x - from) * static_cast<double>(bins) / (to - from);
+  const auto count = static_cast<double>(bins);
+  Tensor place = (x - from) * count / (to - from);
+  // A huge number is not moved by 1.
+  if (same.defined()) place = Where(same, Constant(count / 2, place.dtype()), place);
   const Tensor inside = LogicalAnd(Ge(x, from), Le(x, to));
   const Tensor safe = Where(inside, place, Constant(0, place.dtype()));
   const Tensor at = Minimum(To(safe, DType::kS64), Whole(bins - 1));

@@ -189,7 +189,7 @@ PooledVector<Op> ForeachUpdateOp::Lower(Builder& b, absl::Span<const Op> in) con
   const auto count = static_cast<std::size_t>(move.numbers);
   if (IsComplex(in.back().dtype())) {
     if (move.move_scaled != nullptr)
-      return {b.Error(WrongType("Adafactor takes no complex numbers, not ", in.back().shape()))};
+      return {b.Error(WrongType("Adafactor takes no complex parameters"))};
     return foreach_internal::LowerOnReals(*this, b, in, count + (decay != Decay::kNone));
   }
   const auto states = static_cast<std::size_t>(move.states);

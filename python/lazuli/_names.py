@@ -130,8 +130,8 @@ def softmax_backward_data(grad_output, output, dim, input_dtype):
 
 def safe_softmax(x, dim, dtype=None):
     """softmax(), but 0 where a row holds nothing but -infinity."""
-    y = x.softmax(dim, dtype=dtype)
-    return y.masked_fill((x == -float("inf")).all(dim, True), 0)
+    none = (x == -float("inf")).all(dim, True)
+    return x.masked_fill(none, 0).softmax(dim, dtype=dtype).masked_fill(none, 0)
 
 
 def unsafe_masked_index(x, mask, indices, fill):
@@ -194,6 +194,8 @@ def type_(self, dtype=None, non_blocking=False):
         return self.cuda()  # which says that there is no GPU
     if isinstance(dtype, str) and dtype.split(".")[-1] in OLD_CONSTRUCTORS:
         dtype = OLD_CONSTRUCTORS[dtype.split(".")[-1]]
+    if isinstance(dtype, str):
+        raise _C.InvalidArgumentError(f"type: invalid type: {dtype!r}")
     return self.to(dtype.dtype if isinstance(dtype, _OfDtype) else _C.dtype_of(dtype))
 
 

@@ -62,6 +62,13 @@ def _has_dtype(data):
     return hasattr(data, "__array__") and not isinstance(data, np.generic)
 
 
+def given_dtype(function, dtype):
+    """The DType that an argument is, which is no name."""
+    if isinstance(dtype, str):
+        raise _C.WrongTypeError(f"{function}: dtype must be DType, not str")
+    return _C.dtype_of(dtype)
+
+
 def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of numbers, nested sequences of them, or an array; the data is copied.
 
@@ -72,7 +79,7 @@ def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
         if device is not None:
             made = made.to(device)
     else:
-        array = _array_of(data, dtype)
+        array = _array_of(data, None if dtype is None else given_dtype("tensor", dtype))
         if dtype is None and not _has_dtype(data):
             default = _C.get_default_dtype()
             kinds = {"f": np.float64 if default == _C.float64 else np.float32, "c": default.to_complex().name}
@@ -81,7 +88,7 @@ def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
                 dtype = default
         made = _C._from_numpy(array, device, True)
     if dtype is not None:
-        made = made.to(_C.dtype_of(dtype))
+        made = made.to(given_dtype("tensor", dtype))
     if requires_grad:
         made.requires_grad = True
     return made
@@ -134,13 +141,10 @@ def to_arguments(targets, dtype, device):
             dtype, device = target.dtype, target.device
         elif isinstance(target, _C.Device):
             device = target
-        elif not isinstance(target, str):
-            dtype = _C.dtype_of(target)
+        elif isinstance(target, str):
+            device = target
         else:
-            try:
-                dtype = _C.dtype_of(target)
-            except TypeError:
-                device = target
+            dtype = _C.dtype_of(target)
     return dtype, device
 
 

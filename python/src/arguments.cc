@@ -125,9 +125,9 @@ bool LoadDType(PyObject* object, DType& out) {
     out = py::cast<DType>(py::handle(object));
     return true;
   }
+  if (PyUnicode_Check(object)) return false;  // as in PyTorch; dtype_of() takes names
   std::optional<DType> found;
-  if (PyUnicode_Check(object)) found = DTypeOf(TextOf(object));
-  if (!found && object != Py_None && !PyNumber_Check(object)) {
+  if (object != Py_None && !PyNumber_Check(object)) {
     const py::object numpy_dtype = py::module_::import("numpy").attr("dtype");
     const auto dtype =
         py::reinterpret_steal<py::object>(PyObject_CallOneArg(numpy_dtype.ptr(), object));

@@ -92,7 +92,7 @@ void CopyStrided(const DLTensor& from, std::byte* to, std::size_t count) {
 
 ir::Literal FromDLPack(const py::object& capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), kName) == 0)
-    ThrowTypeError("from_dlpack: takes what has __dlpack__(), or a capsule that nobody took");
+    ThrowTypeError("from_dlpack: takes what has __dlpack__(), or what that gave, once");
   auto* const managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
   const DLTensor& tensor = managed->tensor;
   if (tensor.dtype.code != kBfloat || tensor.dtype.bits != 16 || tensor.dtype.lanes != 1)

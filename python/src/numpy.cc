@@ -91,7 +91,7 @@ ArrayView ViewArray(const py::object& object, const char* op) {
   ArrayView view;
   view.array = NumPy("require")(object, native, py::make_tuple("C", "A"));
   const std::string name = py::str(native.attr("name"));
-  if (!LoadDType(py::str(name).ptr(), view.dtype))
+  if (!LoadDType(native.ptr(), view.dtype))
     ThrowTypeError(std::string(op) + ": there is no tensor of " + name);
   view.dims = view.array.attr("shape").cast<Dims>();
   view.bytes = view.array.attr("nbytes").cast<std::size_t>();

@@ -228,7 +228,7 @@ void Keep(const Algorithm& algorithm, const Keys& keys, PyObject* state, const B
 
 // --- steps that are not taken
 
-void SetItem(PyObject* dict, PyObject* key, PyObject* value) {
+void SetDictItem(PyObject* dict, PyObject* key, PyObject* value) {
   if (PyDict_SetItem(dict, key, value) != 0) throw py::error_already_set();
 }
 void RemoveItem(PyObject* dict, PyObject* key) {
@@ -259,7 +259,7 @@ void TakeBack(const Keys& keys, const Recorded::Of& of, PyObject* state) {
       const double now = PyFloat_AS_DOUBLE(value);
       const double back =
           now == of.after[n] ? of.before[n] : now - (n == 0 ? of.after[n] - of.before[n] : 0);
-      SetItem(dict, keys.numbers[n], py::float_(back).ptr());
+      SetDictItem(dict, keys.numbers[n], py::float_(back).ptr());
     }
     // As before the first step.
     if (of.made.empty() || of.before != std::vector<double>(of.before.size())) continue;

@@ -17,6 +17,20 @@
 namespace lazuli::python {
 namespace {
 
+// By the name that Python has for it, or HLO.
+bool LoadNamed(py::handle what, DType& out) {
+  if (!PyUnicode_Check(what.ptr())) return false;
+  const std::string_view name = TextOf(what.ptr());
+#define LAZULI_DTYPE(dtype, ...)                                                  \
+  if (name == PythonName(DType::dtype) || name == to_string(DType::dtype)) {      \
+    out = DType::dtype;                                                           \
+    return true;                                                                  \
+  }
+#include "ir/types/dtype.def"
+#undef LAZULI_DTYPE
+  return false;
+}
+
 void BindDTypes(py::module_& module) {
   py::class_<DType> type(module, "DType", "The type of a tensor's elements.");
   type.def_property_readonly("name", [](DType d) { return std::string(PythonName(d)); })
@@ -49,7 +63,7 @@ void BindDTypes(py::module_& module) {
       "dtype_of",
       [](py::handle what) {
         DType dtype;
-        if (!LoadDType(what.ptr(), dtype))
+        if (!LoadNamed(what, dtype) && !LoadDType(what.ptr(), dtype))
           ThrowTypeError("dtype_of: there is no dtype " +
                          (PyUnicode_Check(what.ptr()) || what.is_none()
                               ? std::string(py::str(py::repr(what)))

@@ -247,6 +247,7 @@ class Writer:
     """Writes a program: the text of one statement after the other."""
 
     by_name = True  # arguments may go by their names
+    usual = "float32"  # what functions get whose operands have to fit
 
     def __init__(self, seed, number):
         self.rng = random.Random(f"{seed}:{number}")
@@ -413,7 +414,7 @@ class Writer:
                 texts += [self.value(parameter[1:], kind, shape) for _ in range(0 if named else self.rng.randrange(3))]
             elif fits and "Tensor" in kind or fits and kind == "":
                 integer = KINDS.get(parameter) == "int64" or (name in ("cross_entropy", "nll_loss") and p == 1 or name == "embedding" and len(shapes[p]) == 1)
-                dtype = "int64" if integer else KINDS.get(parameter, "float32")
+                dtype = "int64" if integer else KINDS.get(parameter, self.usual)
                 text = f"T({self.rng.randrange(1000)}, {dtype!r}, {shapes[p]}, '', {self.chance(0.3)})" + (" % 2" if integer else "")
                 texts.append(f"{parameter}={text}" if named else text)
             else:
@@ -450,7 +451,7 @@ class Writer:
             name = entry.name.split(".")[-1]
             if name in SHAPES and self.chance(0.9):
                 self.sizes = {"n": self.size(), "k": 2, "m": 3}
-                me = f"T({self.rng.randrange(1000)}, {KINDS.get(name, 'float32')!r}, {eval(SHAPES[name][0], self.sizes)})"
+                me = f"T({self.rng.randrange(1000)}, {KINDS.get(name, self.usual)!r}, {eval(SHAPES[name][0], self.sizes)})"
             elif name.endswith("_"):
                 before, me = self.variable(shape)
             else:
@@ -549,13 +550,15 @@ def complaint(error):
     message = str(error)
     if not isinstance(error, RIGHT) or isinstance(error, WRONG):
         return f"an exception of the wrong class, {type(error).__name__}: {message[:300]}"
-    found = WORDS.search(message)
+    found = WORDS.search(re.sub(r"<module .*?>", "", message))  # that a call was given
     if found and not message.startswith(NUMPYS):
         return f"a word of ours, {found[0]!r}, in {type(error).__name__}: {message[:300]}"
     place = re.search(r"\(([^()\s]+):(\d+)\)$", message)
     if place and place[1] not in ("program.py", "surface.py"):
         return f"a line that is not the user's: {message[:300]}"
     head = re.match(r"([\w-]+): ", message)
+    if head and head[1] == "file":  # the name that a program gave its file
+        return None
     if head and place and not {head[1], head[1].removeprefix("set_")} & PUBLIC:
         return f"a name that is not public, {head[1]}: {message[:300]}"
     return None

@@ -12,7 +12,9 @@
 #include "lazy/ops/activation.h"
 #include "lazy/ops/complex.h"
 #include "lazy/ops/elementwise.h"
+#include "lazy/ops/gradient_ops.h"
 #include "lazy/ops/pointwise.h"
+#include "lazy/ops/require.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {
@@ -676,6 +678,15 @@ void AddGcd(Table& table) {
 }
 
 void AddNextAfter(Table& table) {
+  table.Op<UnaffectedOp>()
+      .Add({}, {Random(DType::kF64, {2, 3}), Random(DType::kF64, {4})})
+      .GradientsOf(1)
+      .Reference([](const UnaffectedOp&, const Literals& in) { return in[0]; });
+  table.Op<RequireOp>()
+      .Add({Requirement::kFirstBag},
+           {Random(DType::kF64, {2, 3}), Literal(Shape(DType::kPred, {2})), Indices({4, 7})})
+      .GradientsOf(1)
+      .Reference([](const RequireOp&, const Literals& in) { return in[0]; });
   Row<NextAfterOp> row = table.Op<NextAfterOp>();
   row.Add({}, {Random(DType::kF64, {2, 3}), ScalarOf(DType::kF64, 9)});
   for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64}) {

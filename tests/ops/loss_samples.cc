@@ -1,11 +1,14 @@
 // Softmax and losses.
 #include <cmath>
+#include <limits>
 
 #include "lazy/ops/loss.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {
 namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // log(sum(exp(x))) along `dim` at `index`.
 double LogSumExp(const Literal& x, Index index, int64_t dim) {
@@ -18,8 +21,8 @@ double LogSumExp(const Literal& x, Index index, int64_t dim) {
 }
 
 template <class T>
-void AddSoftmax(Table& table, double (*f)(double log_probability)) {
-  table.Op<T>()
+Row<T> AddSoftmax(Table& table, double (*f)(double log_probability)) {
+  return table.Op<T>()
       .Add({0}, {Random(DType::kF64, {3})})
       .Add({1}, {Random(DType::kF64, {2, 3, 2})})
       .AddEdge({1}, {Random(DType::kF32, {5, 40})})
@@ -125,7 +128,7 @@ void AddBinaryCrossEntropy(Table& table) {
              });
   AddHuber(table);
   table.Op<BceOp>()
-      .Add({}, {Doubles({0.1, 0.5, 0.75, 0.9}), Doubles({0.2, 1, 0, 0.9})})
+      .Add({}, {Doubles({0.1, 0.5, 0.75, 0.9}), Doubles({0.2, 0.95, 0.05, 0.9})})
       .AddEdge({}, {Floats({4}, {0, 0, 1, 1}), Floats({4}, {0, 1, 0, 1})})
       .NoSecondGradients()  // the denominator of the first is limited from below
       .Reference([](const BceOp&, const Literals& in) {
@@ -143,6 +146,9 @@ void AddBinaryCrossEntropy(Table& table) {
 
 void AddLossSamples(Table& table) {
   AddSoftmax<SoftmaxOp>(table, [](double log_probability) { return std::exp(log_probability); });
+  AddSoftmax<SafeSoftmaxOp>(table, [](double log_probability) {
+    return std::isnan(log_probability) ? 0 : std::exp(log_probability);
+  }).AddEdge({1}, {Literal::FromValues<double>({3, 2}, {-kInf, -kInf, 1, -kInf, -kInf, 2})});
   AddSoftmax<LogSoftmaxOp>(table, [](double log_probability) { return log_probability; });
   AddLoss<CrossEntropyOp>(table)
       .Reference([](const CrossEntropyOp& op, const Literals& in) {

@@ -1,6 +1,7 @@
 // Reductions along dimensions.
 #include <cmath>
 
+#include "lazy/ops/gradient_ops.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/statistics.h"
 #include "tests/ops/sample.h"
@@ -191,6 +192,11 @@ void AddReduceSamples(Table& table) {
   AddFolds<AminOp>(table, INFINITY, Smaller)
       .Error("amin: dim 0 of f32[0] is empty and has no extremum", {Random(DType::kF32, {0})},
              [](const Tensors& x) { (void)Amin(x[0]); });
+  table.Op<SharedGradientOp>()
+      .AddEdge({}, {Floats({3}, {1, 2, 2}), ScalarOf(DType::kF32, 2)})
+      .AddEdge({}, {Floats({2, 2}, {1, NAN, 2, NAN}), ScalarOf(DType::kF32, NAN)})
+      .GradientsOf(1)
+      .Reference([](const SharedGradientOp&, const Literals& in) { return in[1]; });
   AddAlong<MaxAlongOp>(table)
       .Reference([](const MaxAlongOp& op, const Literals& in) {
         const Literal positions = Positions(op, in[0]);

@@ -256,7 +256,9 @@ TEST_P(GradientTest, AgreesWithFiniteDifferencesTwice) {
   // Of what makes complex numbers: tests/python/complex_test.py.
   const bool complex = GetParam() == "complex" || GetParam() == "conj" || GetParam() == "real" ||
                        GetParam() == "imag";
-  EXPECT_TRUE(checked > 0 || bits || complex) << "no sample of " << GetParam() << " is smooth";
+  // Its gradient is that of max() beside equal elements: tests/python/autograd_test.py.
+  const bool shared = GetParam() == "shared_gradient";
+  EXPECT_TRUE(checked > 0 || bits || complex || shared) << "no sample of " << GetParam() << " is smooth";
 }
 
 // --- what holds without running anything

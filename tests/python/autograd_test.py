@@ -9,6 +9,8 @@ import pytest
 import lazuli as lz
 from lazuli.autograd import backward, grad
 
+INF, NAN = float("inf"), float("nan")
+
 
 def test_a_hook_sees_and_replaces_a_gradient():
     x = lz.tensor([1.0, 2.0], requires_grad=True)
@@ -200,3 +202,39 @@ def test_einsum_says_where_it_is_wrong():
         lz.einsum("ij->ix", lz.ones(2, 2))
     with pytest.raises(TypeError, match="einsum: xs must be Iterable"):
         lz.einsum("ij", 3)
+
+
+def gradients(function, *values):
+    leaves = [lz.tensor(v, requires_grad=True) for v in values]
+    function(*leaves).sum().backward()
+    return [None if x.grad is None else x.grad.tolist() for x in leaves]
+
+
+def assigned(index):
+    def function(a, b):
+        y = a * 1
+        y[index] = b
+        return y
+    return function
+
+
+def test_what_is_written_over_has_a_gradient_of_zeros():
+    a, b = [1.0, -2.0], [3.0, 4.0]
+    for function in (lambda a, b: (a * 1).copy_(b), lambda a, b: (a * 1).copy_(b * 1), assigned(slice(None)), assigned(...),
+                     lambda a, b: (a * 1).copy_(a * 1).copy_(b)):
+        assert gradients(function, a, b) == [[0, 0], [1, 1]]
+    assert gradients(lambda a: (a * 1).fill_(3.0), a) == gradients(lambda a: (a * 1).zero_(), a) == [[0, 0]]
+    assert gradients(lambda a, b: (a * 1).copy_(b) * a, a, b) == [b, a]
+    assert gradients(lambda a: (a * 1).copy_(a), a) == [[1, 1]]
+    assert gradients(lz.copysign, a, b) == [[1, -1], [0, 0]]
+
+
+@pytest.mark.parametrize(("name", "rows"), [
+    ("max", {(NAN, 1.0, 2.0): (1, 0, 0), (1.0, NAN, NAN): (0, 0.5, 0.5), (2.0, 2.0, 1.0): (0.5, 0.5, 0), (INF, INF, NAN): (0, 0, 1)}),
+    ("min", {(NAN, 1.0, 2.0): (1, 0, 0), (NAN, NAN): (0.5, 0.5), (2.0, 1.0, 1.0): (0, 0.5, 0.5)}),
+    ("median", {(NAN, 1.0, 2.0): (1, 0, 0), (1.0, NAN, NAN): (0, 0.5, 0.5), (2.0, 2.0, 1.0): (0.5, 0.5, 0)}),
+    ("nanmedian", {(NAN, 1.0, 2.0): (0, 1, 0), (NAN, NAN): (0.5, 0.5), (INF, INF, NAN): (0.5, 0.5, 0)}),
+    ("amax", {(1.0, 2.0, 2.0): (0, 0.5, 0.5)})])
+def test_equal_elements_share_the_gradient_of_the_extremum_of_all(name, rows):
+    for row, expected in rows.items():  # PyTorch's
+        assert gradients(getattr(lz, name), list(row)) == [list(expected)], row

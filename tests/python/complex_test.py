@@ -57,7 +57,7 @@ def test_a_real_operand_has_a_real_gradient():
 
 def test_numbers_stand_beside_tensors():
     for dtype, result in (("float32", "complex64"), ("float64", "complex128"), ("int32", "complex64"), ("complex128", "complex128")):
-        x = lz.tensor([1, 2], dtype=dtype)
+        x = lz.tensor([1, 2], dtype=lz.dtype_of(dtype))
         for y, expected in ((x + 1j, [1 + 1j, 2 + 1j]), (2j * x, [2j, 4j]), (x - (1 + 1j), [-1j, 1 - 1j])):
             assert y.dtype.name == result and y.tolist() == expected
     z = lz.tensor([1 + 2j])

@@ -237,3 +237,31 @@ def test_what_a_dtype_cannot_do_is_said_by_the_call():
         with pytest.raises(lz.Error) as error:
             call()
         assert here(error) in str(error.value) or "errors_test.py" in str(error.value)
+
+
+def test_a_position_that_the_host_knows_is_checked_by_the_call():
+    x = lz.zeros(3, 4)
+    for index in ([0, 3], [-4], lz.tensor([5]), np.array([9])):
+        with pytest.raises(IndexError, match=r"index: index -?\d is out of range for dim 0 of size 3"):
+            x[index]
+        with pytest.raises(IndexError, match="out of range for dim 0 of size 3"):
+            x[index] = 1
+    with pytest.raises(IndexError, match="index 4 is out of range for dim 1 of size 4"):
+        x[:, [0, 4]]
+    assert x[[0, -3, 2]].shape == (3, 4) and x[lz.tensor([], dtype=lz.int64)].shape == (0, 4)
+    computed = x[lz.tensor([1]) + 4]  # only a run knows it
+    with pytest.raises(IndexError, match=r"index 5 is out of range \[0, 3\)"):
+        computed.tolist()
+
+
+def test_as_many_values_as_a_mask_picks():
+    x = lz.zeros(3)
+    mask = lz.tensor([True, False, True])
+    with pytest.raises(ValueError, match="index_put_: the mask picks 2 elements, the value has 3"):
+        x[mask] = lz.ones(3)
+    x[mask] = lz.tensor([1.0, 2.0])
+    x[mask] = 3.0
+    assert x.tolist() == [3, 0, 3]
+    with pytest.raises(lz.Error, match="the mask picks 2 elements, the value has 3"):
+        x[x > 1] = lz.ones(3)
+        x.tolist()

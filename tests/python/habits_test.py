@@ -33,7 +33,7 @@ def test_conversions():
         assert getattr(x, name)().dtype == dtype == getattr(lz, name)
     assert x.to("cpu", lz.float64).dtype == x.to(dtype=lz.float64, device="cpu").dtype == lz.float64
     assert x.to("interpreter").device == lz.Device("interpreter") and x.cpu().tolist() == [1.5, -2]
-    assert x.to("int8").dtype == lz.int8 and x.to(np.float16).dtype == lz.float16
+    assert x.to(lz.int8).dtype == lz.int8 and x.to(np.float16).dtype == lz.float16
     assert x.to(lz.tensor(1, device="interpreter")).device.name == "interpreter:0"
     assert x.int().tolist() == [1, -2] and x.type_as(x.long()).dtype == lz.int64
     assert x.element_size() == 4 and x.nelement() == 2
@@ -58,7 +58,7 @@ def test_arrays_of_positions_pick_along_their_dims():
     logits = lz.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     logits[lz.arange(2), lz.tensor([1, 0])].sum().backward()
     assert logits.grad.tolist() == [[0, 1], [1, 0]]
-    with pytest.raises(IndexError, match=r"index -3 is out of range \[0, 2\) \(habits_test.py:\d+\)"):
+    with pytest.raises(IndexError, match=r"index -3 is out of range for dim 0 of size 2 \(habits_test.py:\d+\)"):
         x[[0, -3]].numpy()
     with pytest.raises(IndexError, match=r"out of range"):
         x[[0, 1], [0, 3]].numpy()

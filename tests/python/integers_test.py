@@ -179,7 +179,7 @@ def test_floats_are_floor_divided_as_python_does():
     x = lz.tensor(np.array([np.inf, 1.0, -1.0, 5.0, -1.0, 0.0, np.nan]))
     y = lz.tensor(np.array([3.0, 0.0, np.inf, -np.inf, 0.0, 0.0, 1.0]))
     np.testing.assert_array_equal((x // y).numpy(), [np.nan, np.inf, -1, -1, -np.inf, np.nan, np.nan])
-    assert (1 // lz.tensor([0.1])).item() == 9 and (lz.tensor([2049.0], dtype="float16") // 0.3).item() == 6824
+    assert (1 // lz.tensor([0.1])).item() == 9 and (lz.tensor([2049.0], dtype=lz.float16) // 0.3).item() == 6824
 
 
 def test_integers_to_a_power_stay_integers():
@@ -192,7 +192,7 @@ def test_integers_to_a_power_stay_integers():
     assert (lz.tensor([2]) ** 2.0).dtype == (lz.tensor([2]) ** -1.0).dtype == (2.0 ** lz.tensor([2])).dtype == lz.float32
     with pytest.raises(ValueError, match=r"pow: the power of an integer must be in \[0, 2\^63\), is -1; .*integers_test.py"):
         lz.tensor([3]) ** -1
-    x = lz.tensor([3, -4], dtype="int8")
+    x = lz.tensor([3, -4], dtype=lz.int8)
     x **= 3
     assert x.tolist() == [27, -64] and x.dtype == lz.int8
     with pytest.raises(ValueError, match="pow_: the result f32 would be cut to s8"):
@@ -200,17 +200,17 @@ def test_integers_to_a_power_stay_integers():
 
 
 def test_a_number_takes_part_as_its_kind_says():
-    u8, i8 = lz.tensor([6], dtype="uint8"), lz.tensor([5, -5], dtype="int8")
+    u8, i8 = lz.tensor([6], dtype=lz.uint8), lz.tensor([5, -5], dtype=lz.int8)
     assert (u8 / -3).tolist() == [-2] and (u8 / 300).tolist() == [np.float32(0.02)] and (-3 / u8).tolist() == [-0.5]
     # Arithmetic wraps ...
     assert (u8 + 300).tolist() == [50] and (u8 * -1).tolist() == [250] and (300 - i8).tolist() == [39, 49]
     assert (i8 + 2**40).tolist() == [5, -5] and (u8 & 300).tolist() == [4] and (lz.tensor([3]) * 2**63).tolist() == [-(2**63)]
     assert u8.clone().add_(300).tolist() == [50]
     # ... but comparisons do not, nor does what becomes an element.
-    u200 = lz.tensor([200], dtype="uint8")
+    u200 = lz.tensor([200], dtype=lz.uint8)
     assert [(u200 < 300).item(), (u200 > -1).item(), (u200 == -56).item(), (300 < u200).item()] == [True, True, False, False]
     assert (lz.tensor([2**63 - 1]) > 2**53).item() and not (lz.tensor([2**53 + 1]) == 2**53).item()
-    for call in (lambda: lz.where(u8 > 0, u8, 300), lambda: u8.clamp(max=300), lambda: lz.full((2,), 300, dtype="uint8"),
+    for call in (lambda: lz.where(u8 > 0, u8, 300), lambda: u8.clamp(max=300), lambda: lz.full((2,), 300, dtype=lz.uint8),
                  lambda: u8.fill_(300), lambda: u8.masked_fill(u8 > 0, 300)):
         with pytest.raises(ValueError, match=r"the number 300 does not fit u8 \(integers_test.py:\d+\)"):
             call()
@@ -221,7 +221,7 @@ def test_a_number_takes_part_as_its_kind_says():
 
 
 def test_a_number_is_not_rounded_to_floats_of_16_bits():
-    half, rank_0 = lz.tensor([0.0, 1.0, -60000.0], dtype="float16"), lz.tensor(0.0, dtype="float16")
+    half, rank_0 = lz.tensor([0.0, 1.0, -60000.0], dtype=lz.float16), lz.tensor(0.0, dtype=lz.float16)
     for number in (1e6, 2**63, lz.tensor(1e6)):
         assert (half * number).tolist() == (number * half).tolist() == [0, np.inf, -np.inf]
         assert half.clone().mul_(number).tolist() == [0, np.inf, -np.inf]
@@ -232,10 +232,10 @@ def test_a_number_is_not_rounded_to_floats_of_16_bits():
 
 
 def test_gradients_beside_integers_do_not_wrap():
-    x, y = lz.tensor([20, 3, 200], dtype="uint8"), lz.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    x, y = lz.tensor([20, 3, 200], dtype=lz.uint8), lz.tensor([1.0, 2.0, 3.0], requires_grad=True)
     lz.atan2(x, y).sum().backward()
     np.testing.assert_allclose(y.grad.numpy(), [-20 / 401, -3 / 13, -200 / 40009], rtol=1e-6)
-    power = lz.tensor([2.0], dtype="float64", requires_grad=True)
+    power = lz.tensor([2.0], dtype=lz.float64, requires_grad=True)
     (lz.tensor([3]) ** power).backward()
     assert abs(power.grad.item() - 9 * np.log(3)) < 1e-14
 
@@ -253,8 +253,8 @@ def test_the_gradient_of_prelu_is_that_of_the_branch_taken():
 def test_numbers_beyond_64_bits_with_sign():
     assert (lz.ones(2) * 2**63).tolist() == [2.0**63] * 2
     assert (lz.ones(2) * (2**64 - 1)).tolist() == [2.0**64] * 2 and (lz.ones(2) * -(2**63)).tolist() == [-(2.0**63)] * 2
-    assert lz.full((1,), 2**64 - 1, dtype="uint64").tolist() == [2**64 - 1]
-    assert (lz.tensor([1], dtype="uint64") + (2**64 - 2)).tolist() == [2**64 - 1]
+    assert lz.full((1,), 2**64 - 1, dtype=lz.uint64).tolist() == [2**64 - 1]
+    assert (lz.tensor([1], dtype=lz.uint64) + (2**64 - 2)).tolist() == [2**64 - 1]
     for number in (2**64, -(2**63) - 1):
         with pytest.raises(OverflowError, match="an integer beside a tensor has at most 64 bits; write a larger one as a float"):
             lz.ones(2) * number
@@ -262,17 +262,17 @@ def test_numbers_beyond_64_bits_with_sign():
 
 # torch's rules: a tensor that has dims says the dtype, unless one of rank 0 is of a higher category.
 def test_a_tensor_of_rank_0_gives_way():
-    half, wide = lz.ones(2, dtype="float16"), lz.tensor(2.0, dtype="float64")
+    half, wide = lz.ones(2, dtype=lz.float16), lz.tensor(2.0, dtype=lz.float64)
     rows = [(half, wide, "float16"), (wide, half, "float16"), (half[0], wide, "float64"), (half, lz.tensor([2.0]), "float32"),
-            (lz.tensor([1], dtype="int8"), lz.tensor(300), "int8"), (lz.tensor([True]), lz.tensor(300), "int64"),
-            (lz.tensor([1], dtype="int8"), wide, "float64"), (lz.tensor([1], dtype="int8"), half[0], "float16"),
-            (lz.tensor([1.0]), lz.tensor(1j, dtype="complex128"), "complex64"),
-            (lz.ones(1, dtype="bfloat16"), half[0], "bfloat16"), (lz.tensor([1], dtype="int8"), lz.tensor(1, dtype="uint64"), "int8")]
+            (lz.tensor([1], dtype=lz.int8), lz.tensor(300), "int8"), (lz.tensor([True]), lz.tensor(300), "int64"),
+            (lz.tensor([1], dtype=lz.int8), wide, "float64"), (lz.tensor([1], dtype=lz.int8), half[0], "float16"),
+            (lz.tensor([1.0]), lz.tensor(1j, dtype=lz.complex128), "complex64"),
+            (lz.ones(1, dtype=lz.bfloat16), half[0], "bfloat16"), (lz.tensor([1], dtype=lz.int8), lz.tensor(1, dtype=lz.uint64), "int8")]
     for x, y, dtype in rows:
-        assert (x * y).dtype == lz.zeros(1, dtype=dtype).dtype, (x, y)
+        assert (x * y).dtype == lz.zeros(1, dtype=lz.dtype_of(dtype)).dtype, (x, y)
         if "complex" not in dtype:
-            assert lz.where(lz.tensor([True]), x, y).dtype == lz.zeros(1, dtype=dtype).dtype
-    assert (lz.tensor([1], dtype="int8") + lz.tensor(300)).tolist() == [45]
+            assert lz.where(lz.tensor([True]), x, y).dtype == lz.zeros(1, dtype=lz.dtype_of(dtype)).dtype
+    assert (lz.tensor([1], dtype=lz.int8) + lz.tensor(300)).tolist() == [45]
     half.requires_grad = True
     scale = lz.tensor(3.0, requires_grad=True)
     (half * scale).sum().backward()
@@ -280,7 +280,7 @@ def test_a_tensor_of_rank_0_gives_way():
 
 
 def test_logic_asks_what_is_not_zero():
-    x, y = lz.tensor([0.0, 0.3, np.nan, -2.0]), lz.tensor([1, 0, 0, 2], dtype="int8")
+    x, y = lz.tensor([0.0, 0.3, np.nan, -2.0]), lz.tensor([1, 0, 0, 2], dtype=lz.int8)
     assert lz.logical_and(x, y).tolist() == [False, False, False, True]
     assert lz.logical_or(x, y).tolist() == [True, True, True, True]
     assert lz.logical_xor(x, y).tolist() == [True, True, True, False]

@@ -156,3 +156,34 @@ def test_pools_of_volumes_take_numbers_one_after_the_other():
     y, where = f.max_pool3d(x, 2, 2, return_indices=True)
     assert f.max_unpool3d(y, where, 2, 2, 0, output_size=None).shape == (1, 1, 6, 6, 6)
     assert f.fractional_max_pool3d(x, 2, None, 0.5).shape == f.fractional_max_pool3d(x, 2, 3).shape == (1, 1, 3, 3, 3)
+
+
+def test_places_of_images_that_are_not_finite():
+    """As torch's kernels have it: of images NaN, in volumes outside."""
+    inf, nan = float("inf"), float("nan")
+    x = lz.arange(1.0, 10.0).reshape(1, 1, 3, 3)
+    grid = lz.tensor([[v, 0.2] for v in (nan, inf, -inf, 1e10)]).reshape(1, 1, -1, 2)
+    first, last = 4.9, 6.9
+    for mode, padding, expected in (("bilinear", "zeros", [nan, nan, nan, 0]), ("nearest", "zeros", [0, 0, 0, 0]),
+                                    ("bilinear", "border", [last, last, first, last]), ("nearest", "border", [6, 6, 4, 6]),
+                                    ("bicubic", "zeros", [nan, nan, nan, 0])):
+        y = lz.nn.functional.grid_sample(x, grid, mode, padding, align_corners=False)
+        np.testing.assert_allclose(y.numpy().ravel(), expected, rtol=1e-6)
+    volume = lz.cat([grid, lz.zeros_like(grid[..., :1])], -1).unsqueeze(1)
+    y = lz.nn.functional.grid_sample(x.unsqueeze(2), volume, align_corners=False)
+    assert y.flatten().tolist() == [0, 0, 0, 0]
+    grid.requires_grad = True
+    lz.nn.functional.grid_sample(x, grid, align_corners=False).sum().backward()
+    np.testing.assert_allclose(grid.grad.numpy().reshape(-1, 2), [[0, nan], [0, nan], [0, nan], [0, 0]])
+
+
+def test_histograms_of_one_number_and_of_none():
+    for value in (1.0, 1e7, 1e30, 3.4028234e38):
+        assert lz.histc(lz.tensor([value]), 4).tolist() == [0, 0, 1, 0]
+        assert lz.histc(lz.tensor([value, value]), 3).tolist() == [0, 2, 0]
+    for value in (float("inf"), float("nan")):
+        for call in (lz.histc, lambda x, bins: lz.histogram(x, bins)[0]):
+            with pytest.raises(lz.Error, match="the element at position 1 makes the range of the bins one that is not finite"):
+                call(lz.tensor([1.0, value]), 4).tolist()
+            lz.sync(True)
+    assert lz.histc(lz.tensor([float("nan"), 1.0, 2.0]), 3, 0, 3).tolist() == [0, 1, 1]

@@ -262,6 +262,65 @@ def test_threads_train_apart_and_waiting_lets_others_run():
     assert not errors and results == {i: i + 1.0 for i in range(6)}
 
 
+def test_labels_of_minus_100_are_left_out():
+    f = lz.nn.functional
+    x = lz.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0]], requires_grad=True)
+    some, none = lz.tensor([1, -100]), lz.tensor([-100, -100])
+    loss = f.cross_entropy(x, some)
+    assert loss.item() == f.cross_entropy(x[:1], some[:1]).item()
+    loss.backward()
+    assert x.grad[1].tolist() == [0, 0, 0] and x.grad[0].abs().sum().item() > 0
+    for target, weight in ((none, None), (none, lz.ones(3))):
+        assert f.cross_entropy(x, target, weight, reduction="sum").item() == 0
+        assert f.cross_entropy(x, target, weight, reduction="none").tolist() == [0, 0]
+        assert f.cross_entropy(x, target, weight).isnan().item() and f.nll_loss(x, target, weight).isnan().item()
+    x.grad = None
+    f.cross_entropy(x, none).backward()
+    assert x.grad.tolist() == [[0, 0, 0]] * 2
+    assert f.nll_loss(x, lz.tensor([[2, 1]])[0], ignore_index=1).item() == -2
+    assert lz.nn.CrossEntropyLoss()(x, none).isnan().item()
+    with pytest.raises(lz.Error, match=r"cross_entropy: label -100 is out of range \[0, 3\)"):
+        f.cross_entropy(x, some, ignore_index=1).item()
+    with pytest.raises(lz.Error, match="nll_loss: label 3 is out of range"):
+        f.nll_loss(x, lz.tensor([-100, 3])).item()
+    f.cross_entropy(x, lz.softmax(x.detach(), 1), ignore_index=-1).item()
+    with pytest.raises(ValueError, match="ignore_index goes with class indices"):
+        f.cross_entropy(x, lz.softmax(x.detach(), 1), ignore_index=1)
+
+
+def test_probabilities_outside_of_0_to_1_are_errors():
+    bce = lz.nn.functional.binary_cross_entropy
+    half, zero = lz.tensor([0.5, 0.5]), lz.tensor([0.0, 1.0])
+    for x in ([0.5, 1.5], [0.5, -0.1], [0.5, float("nan")]):
+        with pytest.raises(lz.Error, match="binary_cross_entropy: all elements of input should be between 0 and 1, but that at position 1 is not"):
+            bce(lz.tensor(x), zero).item()
+        with pytest.raises(lz.Error, match="all elements of target should be between 0 and 1"):
+            bce(half, lz.tensor(x)).item()
+    assert bce(zero, zero).item() == 0
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize(("offsets", "message"), [
+    ([0, 3, 1], "offset 1 is below the one before it, or above the number of indices"), ([0, 5], "offset 5 is below"),
+    ([0, -1], "offset -1 is below"), ([1, 2], r"offsets\[0\] has to be 0, but is 1"), ([-1, 2], r"offsets\[0\] has to be 0, but is -1")])
+def test_offsets_of_bags_lie_in_order(mode, offsets, message):
+    bag, table, x = lz.nn.functional.embedding_bag, lz.arange(12.0).reshape(6, 2), lz.tensor([0, 1, 2, 3])
+    with pytest.raises(lz.Error, match=f"embedding_bag: {message}"):
+        bag(x, table, lz.tensor(offsets), mode=mode).tolist()
+    lz.sync(True)
+    assert bag(x, table, lz.tensor([0, 4]), mode=mode)[1].tolist() == [0, 0]
+
+
+def test_the_last_offset_ends_the_last_bag():
+    bag, table, x = lz.nn.functional.embedding_bag, lz.arange(12.0).reshape(6, 2), lz.tensor([0, 1, 2, 3])
+    for mode, expected in (("sum", [[0, 1], [6, 8]]), ("mean", [[0, 1], [3, 4]]), ("max", [[0, 1], [4, 5]])):
+        assert bag(x, table, lz.tensor([0, 1, 3]), mode=mode, include_last_offset=True).tolist() == expected
+    with pytest.raises(ValueError, match="there is one offset at least"):
+        bag(x, table, lz.zeros(0, dtype=lz.int64), include_last_offset=True)
+    with pytest.raises(TypeError, match="offsets are integers"):
+        bag(x, table, lz.tensor([0.0]))
+
+
 def test_softmax_guesses_a_dim_with_a_warning():
     f = lz.nn.functional
     for rank, dim in ((1, 0), (2, 1), (3, 0), (4, 1)):
@@ -277,3 +336,33 @@ def test_softmax_guesses_a_dim_with_a_warning():
         lz.softmax(lz.ones(2))
     with pytest.raises(TypeError):
         lz.ones(2).softmax()
+
+
+def test_statistics_that_are_missing_are_errors_outside_of_training():
+    f, x = lz.nn.functional, lz.randn(3, 2)
+    with pytest.raises(ValueError, match="batch_norm: running_mean must be defined in evaluation mode"):
+        f.batch_norm(x, None, None)
+    with pytest.raises(ValueError, match="batch_norm: running_var must be defined in evaluation mode"):
+        f.batch_norm(x, lz.zeros(2), None)
+    with pytest.raises(ValueError, match="instance_norm: expected running_mean and running_var to be defined"):
+        f.instance_norm(lz.randn(1, 2, 3), use_input_stats=False)
+    assert f.batch_norm(x, None, None, training=True).shape == (3, 2)
+    assert lz.nn.BatchNorm1d(2, track_running_stats=False).eval()(x).shape == (3, 2)
+    assert lz.nn.InstanceNorm1d(2).eval()(lz.randn(1, 2, 3)).shape == (1, 2, 3)
+
+
+def test_products_take_one_dtype():
+    x = lz.ones(3, 2)
+    for other in (lz.ones(2, 3, dtype=lz.int64), lz.ones(2, 3, dtype=lz.float64), lz.ones(2, 3, dtype=lz.complex64)):
+        for call in (lambda a, b: a @ b, lz.matmul, lambda a, b: a @ b[:, 0], lambda a, b: lz.tensordot(a, b, 1),
+                     lambda a, b: lz.inner(a, b.t()), lambda a, b: lz.nn.functional.linear(a, b.t())):
+            with pytest.raises(TypeError, match="operands of one dtype, not"):
+                call(x, other)
+    with pytest.raises(TypeError, match="linear: takes operands of one dtype"):
+        lz.nn.Linear(2, 2)(lz.ones(3, 2, dtype=lz.int64))
+    with pytest.raises(TypeError, match="linear: takes operands of one dtype"):
+        lz.nn.functional.linear(x, x, lz.ones(3, dtype=lz.float64))
+    assert lz.nn.functional.linear(x, lz.tensor([1.0, 2.0])).tolist() == [3, 3, 3]
+    assert lz.nn.functional.linear(x[0], lz.tensor([1.0, 2.0])).item() == 3
+    with pytest.raises(ValueError):
+        lz.nn.functional.linear(x, lz.ones(2), lz.ones(1))

@@ -22,7 +22,7 @@ def test_results_have_the_dtypes_that_torch_gives_them():
 
 
 def test_dtypes_are_asked_without_tensors():
-    assert lz.promote_types(lz.int32, "float16") == lz.float16 and lz.promote_types(lz.uint8, lz.int8) == lz.int16
+    assert lz.promote_types(lz.int32, lz.float16) == lz.float16 and lz.promote_types(lz.uint8, lz.int8) == lz.int16
     assert lz.result_type(lz.tensor([1]), 1.5) == lz.float32 and lz.result_type(lz.tensor([1.0]), 2j) == lz.complex64
     assert lz.result_type(1, True) == lz.int64 and lz.result_type(lz.ones(2), lz.tensor(1.0, dtype=lz.float64)) == lz.float32
     assert lz.can_cast(lz.float64, lz.float16) and not lz.can_cast(lz.float32, lz.int64) and not lz.can_cast(lz.int8, lz.bool)
@@ -48,7 +48,7 @@ def test_the_default_dtype_is_that_of_floats_without_one():
         integers = lz.tensor([1, 2])
         assert lz.tensor([0.1]).tolist() == [0.1] and lz.tensor([1j]).dtype == lz.complex128
         for result in (integers / 2, integers * 1.5, lz.sqrt(integers), lz.atan2(integers, integers), lz.arange(0, 1, 0.5),
-                       lz.nn.functional.silu(integers), 2.0 ** integers, lz.tensor([1.0], dtype="float32").double() + 1):
+                       lz.nn.functional.silu(integers), 2.0 ** integers, lz.tensor([1.0], dtype=lz.float32).double() + 1):
             assert result.dtype == lz.float64
         assert lz.sqrt(integers).tolist()[1] == 2**0.5 and (lz.tensor([1.0], dtype=lz.float32) + 1.5).dtype == lz.float32
         assert lz.tensor([1.0], dtype=lz.float32).dtype == lz.float32

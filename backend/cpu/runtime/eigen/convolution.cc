@@ -107,10 +107,19 @@ class EigenConvolution final : public LibraryCall {
   int64_t RowOffset(int64_t group, int64_t row, Dims& position) const;
   int64_t TapOffset(const Dims& position, int64_t tap) const;
   void GatherRow(const T* input, const Dims& position, int64_t begin, int64_t end, T* to) const;
-  void RunTile(const T* input, const T* kernel, T* result, T* tile, int64_t group,
-               int64_t block) const;
-  void RunTapByTap(const T* input, const T* kernel, T* result, T* tile, int64_t group,
-                   int64_t block) const;
+  // Rows of the result that are computed together, and what they are computed with.
+  struct Block {
+    int64_t group, first, rows;
+    const T* kernel;
+    T* result;
+  };
+  Block BlockAt(int64_t group, int64_t block, const T* kernel, T* result) const {
+    const int64_t first = block * kRows;
+    return {group, first, std::min(kRows, rows_ - first), kernel + group * depth_ * columns_,
+            result + first * spec_.result[1] + group * columns_};
+  }
+  void RunTile(const T* input, const Block& block, T* tile) const;
+  void RunTapByTap(const T* input, const Block& block, T* tile) const;
 
   WindowedConvolution spec_;
   int64_t groups_, rows_, taps_, channels_, depth_, columns_, blocks_, workers_;
@@ -216,34 +225,26 @@ void EigenConvolution<T>::GatherRow(const T* input, const Dims& position, int64_
 }
 
 template <class T>
-void EigenConvolution<T>::RunTile(const T* input, const T* kernel, T* result, T* tile,
-                                  int64_t group, int64_t block) const {
-  const int64_t first = block * kRows, rows = std::min(kRows, rows_ - first);
-  const int64_t features = spec_.result[1];
-  kernel += group * depth_ * columns_;
-  result += first * features + group * columns_;
+void EigenConvolution<T>::RunTile(const T* input, const Block& block, T* tile) const {
   Dims position(positions_.size());
   for (int64_t begin = 0; begin < depth_; begin += kDepth) {
     const int64_t end = std::min(begin + kDepth, depth_);
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t offset = RowOffset(group, first + r, position);
+    for (int64_t r = 0; r < block.rows; ++r) {
+      const int64_t offset = RowOffset(block.group, block.first + r, position);
       GatherRow(input + offset, position, begin, end, tile + r * kDepth);
     }
-    Multiply(tile, kernel + begin * columns_, result, features, rows, end - begin, columns_,
-             /*add=*/begin > 0);
+    Multiply(tile, block.kernel + begin * columns_, block.result, spec_.result[1], block.rows,
+             end - begin, columns_, /*add=*/begin > 0);
   }
 }
 
 template <class T>
-void EigenConvolution<T>::RunTapByTap(const T* input, const T* kernel, T* result, T* tile,
-                                      int64_t group, int64_t block) const {
-  const int64_t first = block * kRows, rows = std::min(kRows, rows_ - first);
+void EigenConvolution<T>::RunTapByTap(const T* input, const Block& block, T* tile) const {
   const int64_t features = spec_.result[1];
-  kernel += group * depth_ * columns_;
-  result += first * features + group * columns_;
   Dims position(positions_.size());
-  for (int64_t r = 0; r < rows; ++r, result += features) {
-    const int64_t offset = RowOffset(group, first + r, position);
+  T* result = block.result;
+  for (int64_t r = 0; r < block.rows; ++r, result += features) {
+    const int64_t offset = RowOffset(block.group, block.first + r, position);
     std::fill_n(result, columns_, T{});
     for (int64_t tap = 0; tap < taps_; ++tap) {
       if (TapOffset(position, tap) == kOutside) continue;
@@ -251,7 +252,7 @@ void EigenConvolution<T>::RunTapByTap(const T* input, const T* kernel, T* result
       for (int64_t begin = tap * channels_; begin < end; begin += kDepth) {
         const int64_t depth = std::min(kDepth, end - begin);
         GatherRow(input + offset, position, begin, begin + depth, tile);
-        Multiply(tile, kernel + begin * columns_, result, features, 1, depth, columns_,
+        Multiply(tile, block.kernel + begin * columns_, result, features, 1, depth, columns_,
                  /*add=*/true);
       }
     }
@@ -267,12 +268,9 @@ absl::Status EigenConvolution<T>::Run(const LibraryBuffers& buffers) const {
   const bool tap_by_tap = any_outside_ && !AllFinite(kernel, groups_ * depth_ * columns_);
   LAZULI_RETURN_IF_ERROR(ForEachPart(groups_ * blocks_, workers_, [&](Part part) {
     auto* tile = reinterpret_cast<T*>(buffers.scratch + TileAt(part.worker));
-    auto* result = reinterpret_cast<T*>(staged);
-    const int64_t group = part.index / blocks_, block = part.index % blocks_;
-    if (tap_by_tap)
-      RunTapByTap(input, kernel, result, tile, group, block);
-    else
-      RunTile(input, kernel, result, tile, group, block);
+    const Block block = BlockAt(part.index / blocks_, part.index % blocks_, kernel,
+                                reinterpret_cast<T*>(staged));
+    tap_by_tap ? RunTapByTap(input, block, tile) : RunTile(input, block, tile);
     return absl::OkStatus();
   }));
   if (staging_) staging_->Run(staged, buffers.result);

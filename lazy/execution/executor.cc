@@ -82,7 +82,8 @@ struct FailedCheck {
 };
 struct CheckResults {
   PooledVector<FailedCheck> failed;
-  FaultPtr of_zeros;  // of an input whose zeros alone failed a check: this is no second error
+  // Of a failed input, if only the zeros that stand for it failed a check. That is not a new error.
+  FaultPtr of_zeros;
 };
 
 FaultPtr FaultOfCheckedInput(const Run& run, std::size_t check, const Failed& inputs) {
@@ -224,7 +225,8 @@ void SetToOld(const Run& run, std::size_t output, const Results& results, const 
 
 void SetOutputs(const Run& run, const Results& results, const Failed& failed,
                 const CheckResults& checks, bool takes_updates) {
-  for (std::size_t o = 0; o < run.outputs.size(); ++o) {
+  // Backwards: what an output is written over may be an output, which comes behind it.
+  for (std::size_t o = run.outputs.size(); o-- > 0;) {
     if (!takes_updates && run.updates[o].any()) {
       SetToOld(run, o, results, failed);
       continue;

@@ -54,6 +54,8 @@ struct ThreadState {
   std::vector<Value> forgotten;             // of stale views; released after the lock
   std::vector<Storage*> roots;              // of the device being synced
   std::vector<const DataHandle*> replaced;  // by root: what it is written over
+  // The same for what is pending itself: by root, the root that is that value, or -1.
+  std::vector<int32_t> before;
 };
 
 // What XLA_USE_32BIT_LONG, XLA_USE_BF16 and XLA_DOWNCAST_BF16 ask for.
@@ -376,6 +378,10 @@ Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> che
   run.outputs.reserve(trace.roots.size());
   for (const Value& root : trace.roots)
     run.outputs.push_back(MakeIntrusive<DataHandle>(root.shape(), device));
+  for (std::size_t o = 0; o < state.before.size(); ++o) {
+    if (state.before[o] >= 0 && state.roots[o] != nullptr)
+      run.updates[o].kept = run.outputs[static_cast<std::size_t>(state.before[o])];
+  }
   return entry;
 }
 
@@ -426,6 +432,7 @@ class ContextSync {
 
   absl::Status CollectRoots(backend::Device device);
   absl::StatusOr<ProgramPtr> ProgramFor(backend::Device device);
+  void AddBefore();
   void ForgetChangedRoots();
   void ResolveHidden();
   absl::Status SyncDevice(backend::Device device);
@@ -444,7 +451,7 @@ class ContextSync {
 // The pending values of the device that need a program become the roots of the trace.
 absl::Status ContextSync::CollectRoots(backend::Device device) {
   auto& [last_program, last_recompile, trace, key, devices, pending, here, hidden, forgotten, roots,
-         replaced] = state_;
+         replaced, before] = state_;
   trace.Clear();
   roots.clear();
   replaced.clear();
@@ -476,7 +483,23 @@ absl::Status ContextSync::CollectRoots(backend::Device device) {
   for (const Context::Checked& recorded : checked()) {
     if (recorded.device == device) trace.checked.push_back(recorded.node);
   }
+  AddBefore();
   return absl::OkStatus();
+}
+
+// What is written over pending values may not be taken, so these are roots, too, of nobody's storage.
+void ContextSync::AddBefore() {
+  const std::size_t count = state_.roots.size();
+  state_.before.assign(count, -1);
+  if (state_.trace.checked.empty()) return;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Value& value = context_.Before(*state_.roots[i]);
+    if (!value || state_.replaced[i] != nullptr) continue;
+    state_.before[i] = static_cast<int32_t>(state_.roots.size());
+    state_.roots.push_back(nullptr);
+    state_.replaced.push_back(nullptr);
+    state_.trace.roots.push_back(value);
+  }
 }
 
 absl::StatusOr<ProgramPtr> ContextSync::ProgramFor(backend::Device device) {
@@ -544,7 +567,7 @@ void ContextSync::ResolveHidden() {
 absl::Status ContextSync::SyncDevice(backend::Device device) {
   LAZULI_RETURN_IF_ERROR(CollectRoots(device));
   auto& [last_program, last_recompile, trace, key, devices, pending, here, hidden, forgotten, roots,
-         replaced] = state_;
+         replaced, before] = state_;
   if (roots.empty() && trace.checked.empty()) return absl::OkStatus();
   absl::StatusOr<ProgramPtr> program = ProgramFor(device);
   if (absl::IsResourceExhausted(program.status())) {  // all is as it was
@@ -640,6 +663,8 @@ class ExecutionEngine final : public Engine {
     if (!contents.data) return NumberBuffer(*contents.leaf.node, storage);
     return Wait(context, *contents.data);
   }
+
+  void WaitForRuns() override { Executor::WaitForAll(nullptr); }
 
  private:
   // The buffer, once it is there; else the error, which is then told.

@@ -353,6 +353,7 @@ Context::Movers Context::LockMovers() {
 
 bool Context::HandOver(Storage& storage, Context& heir) {
   storage.replaced_ = nullptr;
+  storage.before_ = {};
   {
     const std::lock_guard lock(OwnerMutex(storage));
     storage.context_.store(&heir, std::memory_order_release);
@@ -404,8 +405,9 @@ void Context::TakesPlaceOf(Storage& storage, const Storage& old) {
   if (!Owns(storage) || !Owns(old) || &storage == &old) return;
   if (!storage.linked_ || storage.replaced_ || storage.view_ != nullptr || old.view_ != nullptr)
     return;
-  if (storage.shape_ == old.shape_ && storage.device_ == old.device_)
-    storage.replaced_ = old.data_ ? old.data_ : old.replaced_;
+  if (!(storage.shape_ == old.shape_) || !(storage.device_ == old.device_)) return;
+  storage.replaced_ = old.data_ ? old.data_ : old.replaced_;
+  if (!storage.replaced_) KeepBefore(storage, old.before_ ? old.before_ : old.value_);
 }
 
 void Context::TakeOver(Storage& storage, const Movers&) {
@@ -595,6 +597,7 @@ Value Context::WriteView(Storage& storage, Value value) {
 Value Context::Forget(Storage& storage) {
   Unlink(storage);
   storage.replaced_ = nullptr;
+  storage.before_ = {};
   return std::exchange(storage.value_, {});
 }
 
@@ -603,10 +606,16 @@ void Context::ResolveHidden(Storage& view) {
   const SiteId site = base.value_.node->site();
   Unlink(base);
   base.replaced_ = nullptr;
+  base.before_ = {};
   base.value_ = view.view_->Written({}, ValueOf(view, site), site);
   // Under the base's dims it is the view's own leaf.
   if (base.value_.node->kind() == NodeKind::kData)
     base.data_ = static_cast<const DataNode&>(*base.value_.node).data();
+}
+
+void Context::KeepBefore(Storage& storage, const Value& old) {
+  if (!checked_.empty() && !storage.before_ && old && old.node->kind() == NodeKind::kOp)
+    storage.before_ = old;
 }
 
 Value Context::Write(Storage& storage, Value value) {
@@ -614,7 +623,10 @@ Value Context::Write(Storage& storage, Value value) {
   if (storage.view_ != nullptr) return WriteView(storage, std::move(value));
   LAZULI_CHECK(Owns(storage), "a storage that is written is this context's");
   Value old = std::exchange(storage.value_, std::move(value));
-  if (storage.data_) storage.replaced_ = std::move(storage.data_);
+  if (storage.data_)
+    storage.replaced_ = std::move(storage.data_);
+  else if (!storage.replaced_)
+    KeepBefore(storage, old);
   // Under the lock there is no other writer.
   storage.version_.store(storage.version_.load(std::memory_order_relaxed) + 1,
                          std::memory_order_release);
@@ -634,6 +646,7 @@ void Context::Resolve(Storage& storage, DataPtr data) {
   Unlink(storage);
   storage.value_ = {};
   storage.replaced_ = nullptr;
+  storage.before_ = {};
   storage.data_ = std::move(data);
 }
 
@@ -688,6 +701,7 @@ absl::Status Context::Tell(const FaultPtr& fault) {
 }
 
 void Context::Recover(const Fault& fault) {
+  GetEngine().WaitForRuns();  // what they make of a failed run's results has failed, too
   GraphOutcomePtr pending;
   PooledVector<Value> dropped;  // released after the lock
   {

@@ -122,7 +122,7 @@ class Context : public RefCounted<Context> {
   static Contents Peek(Storage& storage);
   // The same after a sync of the context that the storage is pending in.
   absl::StatusOr<Contents> ContentsOf(Storage& storage);
-  // Memory with the elements of a storage that is no view, for the user to write to; null if the
+  // Memory with the elements of a storage that is not a view, for the user to write to; null if the
   // storage is pending (again). `elements` is what it holds.
   static std::byte* Lend(Storage& storage, const Literal& elements);
   // A new storage with the same elements; no copy is made, since elements are never changed but
@@ -173,6 +173,8 @@ class Context : public RefCounted<Context> {
   const Value& PendingValue(const Storage& storage) const { return storage.value_; }
   // The data that the pending value replaces, or null.
   const DataPtr& Replaced(const Storage& storage) const { return storage.replaced_; }
+  // The value that it replaces if that is pending, too, and a check may keep it from being replaced.
+  const Value& Before(const Storage& storage) const { return storage.before_; }
   void Resolve(Storage& storage, DataPtr data);
   // Recorded ops that only a run can tell to have failed. The next sync runs their checks, whether
   // or not anybody still wants their results; in the order of recording.
@@ -229,6 +231,8 @@ class Context : public RefCounted<Context> {
   uint64_t id() const { return id_; }
 
  private:
+  // Notes what a pending value is written over, where a check may fail.
+  void KeepBefore(Storage& storage, const Value& old);
   explicit Context(int64_t max_graph_nodes);
   static Context& MakeCurrent();
   static Context& MakeForReading();

@@ -38,6 +38,8 @@ class Engine {
   // The same without the copy: the device's own memory. Whoever holds the buffer is an owner, so no
   // run reuses it meanwhile.
   virtual absl::StatusOr<backend::BufferPtr> ReadBuffer(Context& context, Storage& storage) = 0;
+  // Returns when what has been submitted, by any context, has run.
+  virtual void WaitForRuns() = 0;
 };
 
 Engine& GetEngine();                 // checks that one is installed

@@ -60,6 +60,9 @@ class Storage : public RefCounted<Storage> {
   // What the pending value was first written over: its memory may become the result's, and it is what
   // the storage holds if the write is not taken.
   DataPtr replaced_;
+  // The same where that was pending itself: what the storage held when the first op was recorded
+  // whose check may fail.
+  Value before_;
   std::shared_ptr<const std::string> name_;
   std::unique_ptr<LentMemory> lent_;  // null unless the user has a pointer to write to
   bool linked_ = false;               // in the context's list of pending storages

@@ -218,6 +218,46 @@ TEST_F(ErrorsTest, ABadLabelIsReportedAlsoWhereTheLossIsDead) {
   EXPECT_NO_THROW((void)linear.weight.to_string());
 }
 
+// What a few steps of Adam come to, with a batch between them that has a bad label, or without.
+struct Trained {
+  std::vector<float> w;
+  std::string steps;
+  std::vector<std::uint8_t> generator;
+  bool operator==(const Trained&) const = default;
+};
+Trained Train(const Device& device, int bad) {
+  manual_seed(1);
+  Tensor w = ones({3, 4}).to(device);
+  w.set_requires_grad(true);
+  optim::Adam adam(std::vector<Tensor>{w}, {.lr = 0.1});
+  const Tensor x = tensor<float>({1, 2, 3, 4, 5, 6}).reshape({2, 3}).to(device);
+  const auto step = [&](std::int64_t label) {
+    w.set_grad({});
+    const Tensor labels = tensor<std::int64_t>({1, label}).to(device);
+    const Tensor kept = nn::functional::dropout(x.matmul(w), 0.25);
+    const Tensor loss = nn::functional::cross_entropy(kept, labels);
+    loss.backward();
+    adam.step();
+    (void)loss.item();
+  };
+  for (int i = 0; i < 3; ++i) {
+    if (i == bad) {
+      EXPECT_THAT(MessageOf([&] { step(9); }), HasSubstr("label 9 is out of range"));
+    }
+    step(2);
+  }
+  return {w.to_vector<float>(), adam.state_dict().metadata.at("0.step"),
+          get_rng_state().to_vector<std::uint8_t>()};
+}
+
+TEST_F(ErrorsTest, TrainingGoesOnAsIfTheBatchWithABadLabelHadNotBeen) {
+  for (const char* device : {"cpu", "interpreter", "npu"}) {
+    const Trained expected = Train(Device(device), -1);
+    EXPECT_EQ(expected.steps, "3");
+    for (const int bad : {0, 1, 2}) EXPECT_EQ(Train(Device(device), bad), expected) << device << bad;
+  }
+}
+
 TEST_F(ErrorsTest, WhatOnlyARunCanKnowIsReportedUnderTheFunctionThatWasCalled) {
   Tensor x = ones({2, 3});
   const Tensor far = tensor<std::int64_t>({0, 7});

@@ -3,6 +3,7 @@
 #include <climits>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -355,6 +356,13 @@ TEST_F(FailureTest, EveryFunctionIsNamedByItsCheck) {
 struct RandomGraph {
   Tensors values;            // each f32[3]; undefined where the result is dead
   std::vector<bool> spoilt;  // whether it passes through the check that fails
+  // What a value was before its first update behind a check, which is what it is if a check fails.
+  struct Kept {
+    Tensor value;
+    bool spoilt;
+  };
+  std::map<std::size_t, Kept> kept;
+  bool has_checks = false;
   bool fails = false;
 };
 
@@ -362,8 +370,8 @@ struct RandomGraph {
 RandomGraph RecordRandom(unsigned seed, int bad) {
   constexpr int kOps = 24;
   std::mt19937 random(seed);
-  RandomGraph graph{{Floats({1, 2, 3}), Floats({4, 5, 6})}, {false, false}};
-  auto& [values, spoilt, fails] = graph;
+  RandomGraph graph{{Floats({1, 2, 3}), Floats({4, 5, 6})}, {false, false}, {}};
+  auto& [values, spoilt, kept, has_checks, fails] = graph;
   for (int op = 0; op < kOps; ++op) {
     const std::size_t i = random() % values.size(), j = random() % values.size();
     bool spoils = spoilt[i];
@@ -376,11 +384,13 @@ RandomGraph RecordRandom(unsigned seed, int bad) {
         values.push_back(values[i] * 0.5);
         break;
       case 2:
+        if (has_checks && !kept.contains(i)) kept[i] = {values[i] * 1.0, spoilt[i]};
         Assign("sub_", values[i], values[i] - values[j] * 0.5);
         spoilt[i] = spoils || spoilt[j];
         continue;
       default: {
         const bool here = op >= bad && !fails;
+        has_checks = true;
         fails = fails || here;
         spoils = spoils || here;
         values.push_back(IndexSelect(values[i], 0, Of<int64_t>({3}, {2, here ? 3 : 0, 1})));
@@ -414,11 +424,14 @@ TEST_F(FailureTest, WhatDoesNotPassThroughAFailedCheckHasTheValuesOfARunWithoutI
       if (bad.fails && i < 2) {  // updated in place, if at all
         EXPECT_EQ(Values(bad.values[i]), i == 0 ? std::vector<float>({1, 2, 3})
                                                 : std::vector<float>({4, 5, 6}));
-      } else if (bad.spoilt[i]) {
-        EXPECT_EQ(ReadError(bad.values[i]), expected) << i;
-      } else {
-        EXPECT_EQ(Values(bad.values[i]), Values(good.values[i])) << i;
+        continue;
       }
+      const auto kept = good.kept.find(i);
+      const bool is_old = bad.fails && kept != good.kept.end();
+      if (is_old ? bad.kept.at(i).spoilt : bad.spoilt[i])
+        EXPECT_EQ(ReadError(bad.values[i]), expected) << i;
+      else
+        EXPECT_EQ(Values(bad.values[i]), Values(is_old ? kept->second.value : good.values[i])) << i;
     }
   }
   EXPECT_GT(failed, static_cast<int>(programs / 4));

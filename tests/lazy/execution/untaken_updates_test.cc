@@ -2,6 +2,7 @@
 // where the run had its memory, the error is thrown once, and what follows goes on from there.
 #include <thread>
 
+#include "backend/cpu/codegen/kernel.h"
 #include "ir/support/flags.h"
 #include "lazy/autograd/backward.h"
 #include "lazy/execution/executor.h"
@@ -74,6 +75,25 @@ TEST_P(UntakenUpdatesTest, TemporariesOfTheFailedOpStillThrowAndOthersDoNot) {
   EXPECT_EQ(Message(ErrorOf([&] { (void)Values(after); })), kBadRow);
   EXPECT_THAT(Values(other), ElementsAre(6, 8));
   EXPECT_THAT(Values(w), ElementsAre(3, 4));
+}
+
+TEST_P(UntakenUpdatesTest, AnUpdateSomeSyncsLaterIsNotTakenEither) {
+  const Tensor x = Floats({1, 2}), w = Floats({3, 4}), count = Floats({0});
+  const Tensor loss = Picked(x, 9);
+  ASSERT_TRUE(Sync(/*wait=*/false).ok());
+  const Tensor gradient = loss * 2.0;
+  absl::Status status = Sync(/*wait=*/false);
+  if (status.ok()) {  // else the check has run already, and the step ends here
+    Descend(w, gradient);
+    Assign("add_", count, Add(count, Slot(1)));
+    status = Sync();
+  }
+  EXPECT_EQ(Message(status), kBadRow);
+  EXPECT_EQ(SyncText(), "");
+  EXPECT_THAT(Values(w), ElementsAre(3, 4));
+  Descend(w, Picked(x, 1));
+  EXPECT_EQ(SyncText(), "");
+  EXPECT_THAT(Values(w), ElementsAre(2, 3.5));
 }
 
 TEST_P(UntakenUpdatesTest, AnUpdateThatIsPendingWhenTheErrorIsThrownIsDropped) {
@@ -205,6 +225,34 @@ TEST_P(UntakenUpdatesTest, AnErrorThatAnotherThreadHasReadIsNotThrownAgain) {
   std::thread([&] { EXPECT_EQ(Message(ErrorOf([&] { (void)Values(loss); })), kBadRow); }).join();
   EXPECT_THAT(Values(w), ElementsAre(3, 4));
   EXPECT_EQ(SyncText(), "");
+}
+
+// What keeps the old elements is a selection in kernels that are there anyway; one kernel of a single
+// element says whether all checks hold.
+TEST_P(UntakenUpdatesTest, AStepThatDoesNotFailCostsAScalarAndNoMemory) {
+  const Tensor x = Of<float>({2, 3}, {1, 2, 3, 4, 5, 6}), labels = Of<int64_t>({2}, {1, 0});
+  const Tensor w = WithGrad(Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  const Tensor momentum = Of<float>({3, 2}, {0, 0, 0, 0, 0, 0});
+  const auto stats = [&](const char* aliasing) {
+    EXPECT_TRUE(ir::SetFlag("XLA_ENABLE_PARAM_ALIASING", aliasing).ok());
+    w.impl()->mutable_autograd().grad = Tensor();
+    Backward(CrossEntropy(Matmul(x, w), labels, Reduction::kMean), Tensor(), {});
+    {
+      const GradModeGuard no_grad(false);
+      Assign("mul_", momentum, momentum * 0.9 + GradOf(w));
+      Assign("sub_", w, w - momentum * 0.1);
+    }
+    EXPECT_EQ(SyncText(), "");
+    return LastProgram()->executable->stats();
+  };
+  const backend::ExecutableStats guarded = stats("1"), plain = stats("0");
+  EXPECT_EQ(LastProgram()->checks.size(), 2u);
+  EXPECT_TRUE(ir::SetFlag("XLA_ENABLE_PARAM_ALIASING", "1").ok());
+  if (TestClient()->platform() != "cpu") return;
+  EXPECT_LE(guarded.kernels, plain.kernels + 1);
+  EXPECT_EQ(guarded.library_calls, plain.library_calls);
+  // The evaluator, which stands in for kernels, has an array for each op.
+  if (backend::cpu::KernelsAvailable()) EXPECT_LE(guarded.temp_bytes, plain.temp_bytes);
 }
 
 TEST_P(UntakenUpdatesTest, WhateverHappenedOfTheGraphIsItsOutcome) {

@@ -208,7 +208,7 @@ class TapeWalker {
       if (hook.when == GradHook::When::kAccumulated) hook.call(Tensor(leaf));
     }
   }
-  // What a run that failed has left is no gradient: the next one begins anew.
+  // A gradient of a failed run does not count: the next gradient replaces it.
   static bool HasFailed(const Tensor& grad) {
     if (Context::Current().journal() != nullptr) return false;  // a parameter of a trace
     const DataPtr data = Context::Peek(grad.storage()).data;

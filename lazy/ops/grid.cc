@@ -29,7 +29,8 @@ struct Sampling {
 
 Value Like(const Tensor& x, double v) { return Constant(v, x.dtype()); }
 
-// What is beyond [0, most] at the nearer end, where there is no slope; NaN at the last, as in torch.
+// Moves a place outside of [0, most] to the nearer end, where the gradient is 0, and NaN to `most`, as
+// PyTorch does.
 Tensor Clipped(const Tensor& at, double most) {
   const Tensor inside = LogicalAnd(Gt(at, Like(at, 0)), Lt(at, Like(at, most)));
   return Where(inside, at, Where(Le(at, Like(at, 0)), Like(at, 0), Like(at, most)));

@@ -49,7 +49,7 @@ class TensorImpl : public RefCounted<TensorImpl> {
   bool is_inference() const { return is_inference_; }
 
   // What stands for the tensor in another language, where it is to be one object; null: nothing does.
-  // Who sets it takes it back in time, and guards it: it is no part of the tensor.
+  // The tensor does not own it. Whoever sets it also clears it and guards it.
   void* wrapper() const { return wrapper_; }
   void set_wrapper(void* wrapper) { wrapper_ = wrapper; }
 

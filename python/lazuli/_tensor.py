@@ -63,7 +63,7 @@ def _has_dtype(data):
 
 
 def given_dtype(function, dtype):
-    """The DType that an argument is, which is no name."""
+    """The argument as a DType; the name of a dtype is refused."""
     if isinstance(dtype, str):
         raise _C.WrongTypeError(f"{function}: dtype must be DType, not str")
     return _C.dtype_of(dtype)

@@ -74,7 +74,7 @@ def _no_gpu(name):
 
 
 class _OfGpu(type):
-    """A class of which there are no objects."""
+    """A class that has no instances: isinstance() is always false."""
 
     def __call__(cls, *arguments, **named):
         current_device()

@@ -1,6 +1,6 @@
 """PyTorch's compiler of Python, whose place the recording takes: functions and modules are given back as they are.
 
-What is recorded is compiled at each sync, whoever calls it. There are no files of programs: state_dict() keeps what a module has learnt.
+What is recorded is compiled at each sync, whoever calls it. Programs cannot be saved to files; state_dict() has the parameters.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ def fuser(name):
 
 def _no_files(*arguments, **named):
     """An error."""
-    raise _C.UnimplementedError("jit: there are no files of programs; save(module.state_dict()) keeps what the module has learnt")
+    raise _C.UnimplementedError("jit: programs cannot be saved to files; save(module.state_dict()) saves the parameters")
 
 
 save = load = _no_files

@@ -121,7 +121,7 @@ def _check_pickle(file):
         code = file.read(1)
         opcode = opcodes.get(code.decode("latin-1"))
         if opcode is None:
-            raise _Damaged("it ends too early" if not code else f"{code!r} is no opcode of a pickle")
+            raise _Damaged("it ends too early" if not code else f"{code!r} is not an opcode of a pickle")
         argument = opcode.arg
         if opcode.name == "STOP":
             break

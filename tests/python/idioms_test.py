@@ -78,7 +78,7 @@ def test_what_is_not_there_says_what_is():
                         (lambda: lz.fx.symbolic_trace(nn.ReLU()), "fx: symbolic_trace.. is not there, .*HloModule.trace"),
                         (lambda: lz.fx.Tracer(), "fx: Tracer is not there"), (lambda: lz.hub.load("a", "b"), "hub: nothing is fetched"),
                         (lambda: lz.utils.model_zoo.load_url("http://x"), "hub: nothing is fetched"),
-                        (lambda: lz.jit.save(nn.ReLU(), "x.pt"), "jit: there are no files of programs; save.module.state_dict"),
+                        (lambda: lz.jit.save(nn.ReLU(), "x.pt"), "jit: programs cannot be saved to files; save.module.state_dict"),
                         (lambda: lz.cuda.FloatTensor(2), "cuda: there is no GPU"), (lambda: lz.ones(1).type(lz.cuda.FloatTensor), "cuda: there is no GPU"),
                         (lambda: lz.ones(1).type("torch.cuda.FloatTensor"), "cuda: there is no GPU"), (lambda: lz.cuda.Event(), "cuda: there is no GPU")):
         with pytest.raises(NotImplementedError, match=words):

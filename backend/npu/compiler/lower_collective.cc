@@ -687,7 +687,7 @@ absl::StatusOr<Meetings> MeetingsOf(const hlo::Instruction& instruction, const C
 
 namespace {
 
-// What is gathered has a part of each member, what is scattered one for each.
+// An all-gather joins one part from each member. A reduce-scatter gives one part to each member.
 std::optional<Refusal> WhyNotParts(const hlo::Instruction& i, int64_t members) {
   const bool gathers = i.opcode() == Opcode::kAllGather;
   if (!gathers && i.opcode() != Opcode::kReduceScatter) return std::nullopt;

@@ -46,7 +46,7 @@ def load(optimizer, path):
         name = os.fsdecode(path)
         if isinstance(error, _C.Error) and name in str(error):
             raise
-        raise _C.InvalidArgumentError(f"load: {name} is no state of this optimiser: {error}") from error
+        raise _C.InvalidArgumentError(f"load: {name} is not a state of this optimiser: {error}") from error
 
 
 def _load(optimizer, path):

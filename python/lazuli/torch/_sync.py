@@ -21,7 +21,7 @@ class Sync:
             self.bring()
 
     def __deepcopy__(self, memo):
-        return Sync(None)  # a copy is no step's
+        return Sync(None)  # a copy does not belong to a step
 
     def __reduce__(self):
         return Sync, (None,)
@@ -34,7 +34,7 @@ def _bring_back_part(module):
 
 
 def _without_sync(state):
-    """What a copy of a module has, which is no step's."""
+    """What a copy of a module has: it does not belong to a step."""
     made = {k: v for k, v in state.items() if not isinstance(v, First)}
     for name in ("_forward_pre_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks"):
         if name in made:

@@ -1,4 +1,4 @@
-// Resizing, padding and what is told apart, by LibTorch's functions of one kind each. They are
+// LibTorch's functions for one kind of resizing, padding or set of unique elements each. They are
 // interpolate(), pad() and unique() with their words.
 #pragma once
 

@@ -252,7 +252,9 @@ TEST_P(UntakenUpdatesTest, AStepThatDoesNotFailCostsAScalarAndNoMemory) {
   EXPECT_LE(guarded.kernels, plain.kernels + 1);
   EXPECT_EQ(guarded.library_calls, plain.library_calls);
   // The evaluator, which stands in for kernels, has an array for each op.
-  if (backend::cpu::KernelsAvailable()) EXPECT_LE(guarded.temp_bytes, plain.temp_bytes);
+  if (cpu::KernelsAvailable()) {
+    EXPECT_LE(guarded.temp_bytes, plain.temp_bytes);
+  }
 }
 
 TEST_P(UntakenUpdatesTest, WhateverHappenedOfTheGraphIsItsOutcome) {

@@ -225,7 +225,7 @@ void SetToOld(const Run& run, std::size_t output, const Results& results, const 
 
 void SetOutputs(const Run& run, const Results& results, const Failed& failed,
                 const CheckResults& checks, bool takes_updates) {
-  // Backwards: what an output is written over may be an output, which comes behind it.
+  // Backwards: SetToOld() waits for the old value, which may be an output with a higher number.
   for (std::size_t o = run.outputs.size(); o-- > 0;) {
     if (!takes_updates && run.updates[o].any()) {
       SetToOld(run, o, results, failed);

@@ -54,7 +54,7 @@ struct ThreadState {
   std::vector<Value> forgotten;             // of stale views; released after the lock
   std::vector<Storage*> roots;              // of the device being synced
   std::vector<const DataHandle*> replaced;  // by root: what it is written over
-  // The same for what is pending itself: by root, the root that is that value, or -1.
+  // By root: if it is written over a pending value, the number of the root with that value, else -1.
   std::vector<int32_t> before;
 };
 
@@ -487,7 +487,8 @@ absl::Status ContextSync::CollectRoots(backend::Device device) {
   return absl::OkStatus();
 }
 
-// What is written over pending values may not be taken, so these are roots, too, of nobody's storage.
+// A failed check undoes updates. The pending values that they are written over become roots, too, so
+// that the run computes them; no storage belongs to such a root.
 void ContextSync::AddBefore() {
   const std::size_t count = state_.roots.size();
   state_.before.assign(count, -1);

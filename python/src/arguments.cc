@@ -33,15 +33,15 @@ constexpr std::array kNames = {
 };
 constexpr int kDTypes = static_cast<int>(DType::kF4E2M1FN) + 1;
 
-std::optional<DType> DTypeOf(std::string_view name) {
+}  // namespace
+
+std::optional<DType> DTypeNamed(std::string_view name) {
   for (int i = 0; i < kDTypes; ++i) {
     const auto dtype = static_cast<DType>(i);
     if (name == PythonName(dtype) || name == to_string(dtype)) return dtype;
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 std::string_view PythonName(DType dtype) {
   for (const DTypeName& row : kNames) {
@@ -125,7 +125,7 @@ bool LoadDType(PyObject* object, DType& out) {
     out = py::cast<DType>(py::handle(object));
     return true;
   }
-  if (PyUnicode_Check(object)) return false;  // as in PyTorch; dtype_of() takes names
+  if (PyUnicode_Check(object)) return false;  // DTypeNamed() takes names
   std::optional<DType> found;
   if (object != Py_None && !PyNumber_Check(object)) {
     const py::object numpy_dtype = py::module_::import("numpy").attr("dtype");
@@ -134,7 +134,7 @@ bool LoadDType(PyObject* object, DType& out) {
     if (!dtype)
       PyErr_Clear();
     else
-      found = DTypeOf(TextOf(dtype.attr("name").ptr()));
+      found = DTypeNamed(TextOf(dtype.attr("name").ptr()));
   }
   if (found) out = *found;
   return found.has_value();

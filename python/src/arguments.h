@@ -42,9 +42,10 @@ bool LoadInteger(PyObject* object, std::int64_t& out);
 bool LoadReal(PyObject* object, double& out);
 // One integer or a sequence of them.
 bool LoadIntegers(PyObject* object, std::vector<std::int64_t>& out);
-// A DType, its name in Python or HLO ("float32", "f32"), float, int, bool, or what numpy.dtype()
-// takes.
+// A DType, float, int, bool, or another object that numpy.dtype() takes. Names are refused, as in
+// PyTorch.
 bool LoadDType(PyObject* object, DType& out);
+std::optional<DType> DTypeNamed(std::string_view name);  // "float32", or HLO's "f32"
 std::string_view PythonName(DType dtype);  // "float32"
 // A Device, its name, or None for the default; ToDevice throws TypeError for anything else.
 bool LoadDevice(PyObject* object, std::optional<Device>& out);

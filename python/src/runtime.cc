@@ -17,20 +17,6 @@
 namespace lazuli::python {
 namespace {
 
-// By the name that Python has for it, or HLO.
-bool LoadNamed(py::handle what, DType& out) {
-  if (!PyUnicode_Check(what.ptr())) return false;
-  const std::string_view name = TextOf(what.ptr());
-#define LAZULI_DTYPE(dtype, ...)                                                  \
-  if (name == PythonName(DType::dtype) || name == to_string(DType::dtype)) {      \
-    out = DType::dtype;                                                           \
-    return true;                                                                  \
-  }
-#include "ir/types/dtype.def"
-#undef LAZULI_DTYPE
-  return false;
-}
-
 void BindDTypes(py::module_& module) {
   py::class_<DType> type(module, "DType", "The type of a tensor's elements.");
   type.def_property_readonly("name", [](DType d) { return std::string(PythonName(d)); })
@@ -62,13 +48,18 @@ void BindDTypes(py::module_& module) {
   module.def(
       "dtype_of",
       [](py::handle what) {
+        std::optional<DType> found;
         DType dtype;
-        if (!LoadNamed(what, dtype) && !LoadDType(what.ptr(), dtype))
+        if (PyUnicode_Check(what.ptr()))
+          found = DTypeNamed(TextOf(what.ptr()));
+        else if (LoadDType(what.ptr(), dtype))
+          found = dtype;
+        if (!found)
           ThrowTypeError("dtype_of: there is no dtype " +
                          (PyUnicode_Check(what.ptr()) || what.is_none()
                               ? std::string(py::str(py::repr(what)))
                               : "of a " + std::string(Py_TYPE(what.ptr())->tp_name)));
-        return dtype;
+        return *found;
       },
       py::arg("what"), "The DType of a name, a numpy.dtype or a Python type.");
   const auto given = [](py::handle what, const char* function) {

@@ -21,7 +21,7 @@ SEED = os.environ.get("LAZULI_FUZZ_SEED", "0")
 TRIES = int(os.environ.get("LAZULI_FUZZ_DTYPES", 0))
 SAMPLE, TRIES_OF_SAMPLE = 2500, 6
 LAYERS = (lz.nn.Module,)
-# What writes files, waits, or is no function of tensors.
+# Functions that write files, that wait, or that do not compute tensors.
 LEFT_OUT = ("save", "load", "sync", "mark_step", "item_async", "set_", "manual_seed", "wait", "compile", "profile", "start", "gradcheck",
             "gradgradcheck", "backward", "register", "share_memory", "empty_cache")
 

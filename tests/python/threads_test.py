@@ -1,7 +1,5 @@
 """Threads of Python that use tensors together."""
 
-import subprocess
-import sys
 import threading
 
 import numpy as np

@@ -7,7 +7,7 @@
 
 #include "backend/client/registry.h"
 #include "ir/evaluator/evaluator.h"
-#include "ir/hlo/attrs.h"
+#include "ir/hlo/attr_rows.h"
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/parser.h"
 #include "ir/hlo/text/parser_internal.h"
@@ -128,13 +128,12 @@ void Try(const hlo::Module& module, const backend::Device& cpu, Row& row) {
 std::string AttributesOf(hlo::AttrsKind kind) {
   std::string names;
   std::visit(
-      [&names](const auto& attrs) {
-        attrs.VisitAttrs([&names](std::string_view name, const auto&) {
-          names += Str(names.empty() ? "" : ", ", name);
-        });
+      [&names]<class A>(const A&) {
+        hlo::ForEachRow<A>(
+            [&names](const auto& row) { names += Str(names.empty() ? "" : ", ", row.name); });
       },
       hlo::internal::DefaultAttrs(kind));
-  return names == "dimensions, text" ? "as written" : names;
+  return names;
 }
 
 std::string_view Mark(bool yes) { return yes ? "yes" : "-"; }

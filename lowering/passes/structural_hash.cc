@@ -1,12 +1,12 @@
 #include "lowering/passes/structural_hash.h"
 
 #include <algorithm>
-#include <string_view>
 #include <type_traits>
 #include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "ir/hlo/attr_rows.h"
 #include "ir/hlo/dense_map.h"
 #include "ir/support/hash.h"
 
@@ -20,11 +20,6 @@ struct Hasher {
   uint64_t hash;
 
   void Word(uint64_t value) { hash = Mix(hash, value); }
-  template <class T>
-  void operator()(std::string_view, const T& value) {
-    Add(value);
-  }
-
   template <class T>
     requires(std::is_integral_v<T> || std::is_enum_v<T>)
   void Add(T value) {
@@ -87,7 +82,8 @@ uint64_t HashOf(const Shape& shape) {
 
 uint64_t HashOf(const hlo::Attrs& attrs) {
   Hasher hasher{attrs.index()};
-  std::visit([&hasher](const auto& alternative) { alternative.VisitAttrs(hasher); }, attrs);
+  const auto add = [&hasher](const auto& member) { hasher.Add(member); };
+  std::visit([&add](const auto& family) { hlo::ForEachMember(family, add); }, attrs);
   return hasher.hash;
 }
 

@@ -10,7 +10,7 @@ MODULES = {
     "wrong arity": ("ENTRY e {\n  p = f32[2] parameter(0)\n  ROOT n = f32[2] negate(p, p)\n}",
                     "3:8: negate: takes 1 operand"),
     "wrong attribute": ("ENTRY e {\n  p = f32[2] parameter(0)\n  ROOT c = pred[2] compare(p, p), direction=LESS\n}",
-                        "3:45: 'LESS' is no direction"),
+                        "3:45: 'LESS' is not a value of direction"),
     "missing attribute": ("ENTRY e {\n  p = f32[2] parameter(0)\n  ROOT c = pred[2] compare(p, p)\n}",
                           "3:8: compare: attribute 'direction' is missing"),
     "wrong shape": ("ENTRY e {\n  p = f32[2] parameter(0)\n  ROOT n = f32[3] negate(p)\n}", "3:8: negate: "),

@@ -1,6 +1,6 @@
-// Fields of HloInstructionProto for each family of attributes (attrs.h): a row for each member, for
-// reading and writing alike.
+// Fields of HloInstructionProto for each family of attributes, for reading and writing alike.
 
+#include "ir/hlo/attr_rows.h"
 #include "ir/hlo/proto/proto_internal.h"
 #include "ir/hlo/text/attr_text.h"
 #include "ir/hlo/text/parser.h"
@@ -9,56 +9,78 @@
 namespace lazuli::hlo::internal {
 namespace {
 
-// Fields that several families share.
-constexpr Tag kDimensions = 14, kWindow = 15, kIndicesAreSorted = 67, kPrecision = 51;
-
 // Words of PrecisionConfig, by number.
 constexpr std::string_view kPrecisions[] = {"default", "high", "highest", "packed_nibble"};
-constexpr std::string_view kAlgorithms[] = {"",
-                                            "dot_any_f8_any_f8_f32",
-                                            "dot_any_f8_any_f8_f32_fast_accum",
-                                            "dot_f16_f16_f16",
-                                            "dot_f16_f16_f32",
-                                            "dot_bf16_bf16_bf16",
-                                            "dot_bf16_bf16_f32",
-                                            "dot_bf16_bf16_f32_x3",
-                                            "dot_bf16_bf16_f32_x6",
-                                            "dot_tf32_tf32_f32",
-                                            "dot_tf32_tf32_f32_x3",
-                                            "dot_f32_f32_f32",
-                                            "dot_f64_f64_f64",
-                                            "dot_bf16_bf16_f32_x9"};
-constexpr std::string_view kApiVersions[] = {
-    "", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
-    "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
 
-// An enum's number as a word of the text; the word of number `unsaid` is not written there.
-void NumberAsWord(FieldReader& v, Tag tag, std::string& word,
-                  std::span<const std::string_view> words, std::size_t unsaid = 0) {
-  std::size_t number = unsaid;
-  v.Enum(tag, number, static_cast<int64_t>(words.size()));
-  if (number != unsaid) word = words[number];
+// The rows of attr_rows.h as fields: Value reads or writes the field `tag` by the row's form and the
+// member's type.
+
+void Value(FieldReader& v, Tag tag, form::Plain, int64_t& value) { v.Int(tag, value); }
+void Value(FieldWriter& v, Tag tag, form::Plain, int64_t value) { v.Int(tag, value); }
+void Value(FieldReader& v, Tag tag, form::Plain, bool& value) { v.Bool(tag, value); }
+void Value(FieldWriter& v, Tag tag, form::Plain, bool value) { v.Bool(tag, value); }
+void Value(FieldReader& v, Tag tag, form::Plain, float& value) { v.Float(tag, value); }
+void Value(FieldWriter& v, Tag tag, form::Plain, float value) { v.Float(tag, value); }
+
+template <class V, class T>
+void Value(V& v, Tag tag, form::Single, T& value) {
+  v.Only(tag, value);
 }
-void NumberAsWord(FieldWriter& v, Tag tag, const std::string& word,
-                  std::span<const std::string_view> words, std::size_t unsaid = 0) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == word) return v.Int(tag, static_cast<int64_t>(i == 0 ? unsaid : i));
+template <class V, class T>
+void Value(V& v, Tag tag, form::InList, T& value) {
+  v.Only(tag, value);
+}
+template <class V, class T>
+void Value(V& v, Tag tag, form::Quoted, T& text) {
+  v.Text(tag, text);
+}
+template <class V, class E>
+  requires std::is_enum_v<E>
+void Value(V& v, Tag tag, form::Plain, E& value) {
+  v.Enum(tag, value, std::ssize(EnumWords<std::remove_const_t<E>>()));
+}
+template <class V, class E>
+void Value(V& v, Tag tag, form::FromOne, E& value) {
+  v.Enum(tag, value, std::ssize(EnumWords<std::remove_const_t<E>>()), 1);
+}
+template <class V, class E>
+void Value(V& v, Tag tag, form::ByWord, E& value) {
+  v.Word(tag, value, EnumWords<std::remove_const_t<E>>());
+}
+
+void Value(FieldReader& v, Tag tag, form::YesOrNo, bool& value) {
+  int64_t number = value ? 1 : 2;
+  v.Int(tag, number);
+  value = number == 1;
+}
+void Value(FieldWriter& v, Tag tag, form::YesOrNo, bool value) { v.Int(tag, value ? 1 : 2); }
+
+template <const auto& kWords, std::size_t kUnsaid>
+void Value(FieldReader& v, Tag tag, form::WordOf<kWords, kUnsaid>, std::string& word) {
+  std::size_t number = kUnsaid;
+  v.Enum(tag, number, std::ssize(kWords));
+  if (number != kUnsaid) word = kWords[number];
+}
+template <const auto& kWords, std::size_t kUnsaid>
+void Value(FieldWriter& v, Tag tag, form::WordOf<kWords, kUnsaid>, const std::string& word) {
+  for (std::size_t i = 0; i < std::size(kWords); ++i) {
+    if (kWords[i] == word) return v.Int(tag, static_cast<int64_t>(i == 0 ? kUnsaid : i));
   }
 }
 
-// "highest,default" as a list of numbers; all of them at their default is the empty text.
-void PrecisionWords(FieldReader& v, std::string& text) {
+// All of them at their default is the empty text.
+void Value(FieldReader& v, Tag tag, form::Precisions, std::string& text) {
   bool said = false;
   std::string words;
-  v.ForEachInt(1, [&](int64_t number) {
-    if (number < 0 || number >= static_cast<int64_t>(std::size(kPrecisions)))
+  v.ForEachInt(tag, [&](int64_t number) {
+    if (number < 0 || number >= std::ssize(kPrecisions))
       return v.error().Note("there is no precision ", number);
     said = said || number != 0;
     words += Str(words.empty() ? "" : ",", kPrecisions[number]);
   });
   if (said) text = words;
 }
-void PrecisionWords(FieldWriter& v, const std::string& text) {
+void Value(FieldWriter& v, Tag tag, form::Precisions, const std::string& text) {
   Dims numbers;
   Cursor in(text);
   while (!in.AtEnd()) {
@@ -68,32 +90,32 @@ void PrecisionWords(FieldWriter& v, const std::string& text) {
     }
     if (!in.Try(',')) break;
   }
-  if (!numbers.empty()) v.Ints(1, numbers);
+  if (!numbers.empty()) v.Ints(tag, numbers);
 }
 
-// "f32[4]{0}, f32[]" as a list of shapes.
-void LayoutConstraints(FieldReader& v, std::string& text) {
+// Beside the shapes there is a field that says that there are some.
+constexpr Tag kConstrained = 56;
+void Value(FieldReader& v, Tag tag, form::ShapeList, std::string& text) {
   bool constrained = false;
-  v.Bool(56, constrained);
-  if (!v.AtMessage(57)) return;
+  v.Bool(kConstrained, constrained);
+  if (!v.AtMessage(tag)) return;
   Shape shape;
   ReadShape(v.in().get_message(), v.error(), &shape);
   text += Str(text.empty() ? "" : ", ", shape.ToString(true));
 }
-void LayoutConstraints(FieldWriter& v, const std::string& text) {
+void Value(FieldWriter& v, Tag tag, form::ShapeList, const std::string& text) {
   if (text.empty()) return;
   Cursor in(text);
-  v.Bool(56, true);
+  v.Bool(kConstrained, true);
   do {
     Shape shape;
     if (!ParseShape(in, &shape)) return;
-    v.Message(57, [&](FieldWriter& w) { WriteShape(w.out(), shape); });
+    v.Message(tag, [&](FieldWriter& w) { WriteShape(w.out(), shape); });
   } while (in.Try(','));
 }
 
-// "{0}: (1, {}), {1}: (2, {0})": outputs that share the memory of operands.
-void OutputAliasing(FieldReader& v, std::string& text) {
-  if (!v.AtMessage(74)) return;
+void Value(FieldReader& v, Tag tag, form::OutputAliasing, std::string& text) {
+  if (!v.AtMessage(tag)) return;
   Dims output, operand;
   int64_t index = 0;
   FieldReader::ReadAll(v.in().get_message(), v.error(), [&](FieldReader& pair) {
@@ -104,7 +126,7 @@ void OutputAliasing(FieldReader& v, std::string& text) {
   text += Str(text.empty() ? "" : ", ", "{", Join(output, ","), "}: (", index, ", {",
               Join(operand, ","), "})");
 }
-void OutputAliasing(FieldWriter& v, const std::string& text) {
+void Value(FieldWriter& v, Tag tag, form::OutputAliasing, const std::string& text) {
   Cursor in(text);
   while (!in.AtEnd()) {
     Dims output, operand;
@@ -112,7 +134,7 @@ void OutputAliasing(FieldWriter& v, const std::string& text) {
     if (!ParseDims(in, &output) || !in.Expect(':') || !in.Expect('(') || !in.Integer(&index) ||
         !in.Expect(',') || !ParseDims(in, &operand) || !in.Expect(')'))
       return;
-    v.Message(74, [&](FieldWriter& pair) {
+    v.Message(tag, [&](FieldWriter& pair) {
       pair.Ints(1, output);
       pair.Int(2, index);
       pair.Ints(3, operand);
@@ -122,25 +144,35 @@ void OutputAliasing(FieldWriter& v, const std::string& text) {
 }
 
 template <class V>
-void Precision(V& v, typename V::template Ref<std::string> precision,
-               typename V::template Ref<std::string> algorithm) {
-  v.Message(kPrecision, [&](V& config) {
-    PrecisionWords(config, precision);
-    NumberAsWord(config, 2, algorithm, kAlgorithms);
-  });
+void Value(V& v, Tag tag, form::Operand, typename V::template Ref<int64_t> value) {
+  v.Int(tag, value);
 }
-
-// A truth value of three: unsaid, yes, no.
-void YesOrNo(FieldReader& v, Tag tag, bool& value) {
-  int64_t number = value ? 1 : 2;
-  v.Int(tag, number);
-  value = number == 1;
+template <class V>
+void Value(V&, Tag, form::Operand, typename V::template Ref<std::string>) {}
+void Value(FieldReader& v, Tag tag, form::Operand, std::shared_ptr<const Literal>& value) {
+  if (!v.AtMessage(tag)) return;
+  Literal literal;
+  ReadLiteral(v.in().get_message(), v.error(), &literal);
+  value = std::make_shared<const Literal>(std::move(literal));
 }
-void YesOrNo(FieldWriter& v, Tag tag, bool value) { v.Int(tag, value ? 1 : 2); }
+void Value(FieldWriter& v, Tag tag, form::Operand, const std::shared_ptr<const Literal>& value) {
+  v.Message(tag, [&](FieldWriter& w) { WriteLiteral(w.out(), *value); });
+}
 
 template <class V>
-void WindowRows(V& v, typename V::template Ref<Window> window) {
-  v.Message(kWindow, [&](V& w) {
+void Value(V& v, Tag tag, form::Plain, typename V::template Ref<Dims> dims) {
+  v.Ints(tag, dims);
+}
+// Ranges and padding.
+template <class V, class Form, class... Column>
+  requires(sizeof...(Column) > 1)
+void Value(V& v, Tag tag, Form, Column&... columns) {
+  v.Columns(tag, std::array{&columns...});
+}
+
+template <class V>
+void Value(V& v, Tag tag, form::Plain, typename V::template Ref<Window> window) {
+  v.Message(tag, [&](V& w) {
     w.Messages(1, window, [](V& d, auto& dim) {
       d.Int(1, dim.size);
       d.Int(2, dim.stride);
@@ -152,210 +184,60 @@ void WindowRows(V& v, typename V::template Ref<Window> window) {
     });
   });
 }
-
-// --- a function for each family
-
 template <class V>
-void Rows(V&, typename V::template Ref<NoAttrs>) {}
-template <class V>
-void Rows(V& v, typename V::template Ref<ParameterAttrs> a) {
-  v.Int(9, a.number);
-}
-void Rows(FieldReader& v, ConstantAttrs& a) {
-  if (!v.AtMessage(8)) return;
-  Literal literal;
-  ReadLiteral(v.in().get_message(), v.error(), &literal);
-  a.value = std::make_shared<const Literal>(std::move(literal));
-}
-void Rows(FieldWriter& v, const ConstantAttrs& a) {
-  v.Message(8, [&](FieldWriter& w) { WriteLiteral(w.out(), *a.value); });
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<DimensionsAttrs> a) {
-  v.Ints(kDimensions, a.dimensions);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<IotaAttrs> a) {
-  v.Only(kDimensions, a.iota_dimension);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<TupleIndexAttrs> a) {
-  v.Int(13, a.index);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<CompareAttrs> a) {
-  v.Word(63, a.direction, EnumWords<ComparisonDirection>());
-  v.Word(72, a.type, EnumWords<ComparisonType>());
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<SliceAttrs> a) {
-  v.Columns(17, std::array{&a.starts, &a.limits, &a.strides});
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<DynamicSliceAttrs> a) {
-  v.Ints(20, a.dynamic_slice_sizes);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<PadAttrs> a) {
-  v.Message(21, [&](V& config) { config.Columns(1, std::array{&a.low, &a.high, &a.interior}); });
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<GatherAttrs> a) {
-  v.Message(33, [&](V& d) {
-    d.Ints(1, a.offset_dims);
-    d.Ints(2, a.collapsed_slice_dims);
-    d.Ints(3, a.start_index_map);
-    d.Int(4, a.index_vector_dim);
-    d.Ints(5, a.operand_batching_dims);
-    d.Ints(6, a.start_indices_batching_dims);
-  });
-  v.Ints(34, a.slice_sizes);
-  v.Bool(kIndicesAreSorted, a.indices_are_sorted);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<ScatterAttrs> a) {
-  v.Message(48, [&](V& d) {
-    d.Ints(1, a.update_window_dims);
-    d.Ints(2, a.inserted_window_dims);
-    d.Ints(3, a.scatter_dims_to_operand_dims);
-    d.Int(4, a.index_vector_dim);
-    d.Ints(5, a.input_batching_dims);
-    d.Ints(6, a.scatter_indices_batching_dims);
-  });
-  v.Bool(kIndicesAreSorted, a.indices_are_sorted);
-  v.Bool(69, a.unique_indices);
-}
-// Message DotDimensionNumbers, for every kind of dot.
-template <class V, class A>
-void DotDims(V& v, Tag tag, A& a) {
+void Value(V& v, Tag tag, form::Plain, typename V::template Ref<ConvDims> labels) {
   v.Message(tag, [&](V& d) {
-    d.Ints(1, a.lhs_contracting_dims);
-    d.Ints(2, a.rhs_contracting_dims);
-    d.Ints(3, a.lhs_batch_dims);
-    d.Ints(4, a.rhs_batch_dims);
+    d.Int(3, labels.kernel_input_feature);
+    d.Int(4, labels.kernel_output_feature);
+    d.Ints(6, labels.kernel_spatial);
+    d.Int(7, labels.input_batch);
+    d.Int(8, labels.input_feature);
+    d.Int(9, labels.output_batch);
+    d.Int(10, labels.output_feature);
+    d.Ints(11, labels.input_spatial);
+    d.Ints(12, labels.output_spatial);
   });
 }
-template <class V>
-void Rows(V& v, typename V::template Ref<DotAttrs> a) {
-  DotDims(v, 30, a);
-  Precision(v, a.operand_precision, a.algorithm);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<RaggedDotAttrs> a) {
-  v.Message(90, [&](V& d) {
-    DotDims(d, 1, a);
-    d.Ints(2, a.lhs_ragged_dims);
-    d.Ints(3, a.rhs_group_dims);
-  });
-  std::string no_algorithm;
-  Precision(v, a.operand_precision, no_algorithm);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<ConvolutionAttrs> a) {
-  WindowRows(v, a.window);
-  v.Message(16, [&](V& d) {
-    d.Int(3, a.dim_labels.kernel_input_feature);
-    d.Int(4, a.dim_labels.kernel_output_feature);
-    d.Ints(6, a.dim_labels.kernel_spatial);
-    d.Int(7, a.dim_labels.input_batch);
-    d.Int(8, a.dim_labels.input_feature);
-    d.Int(9, a.dim_labels.output_batch);
-    d.Int(10, a.dim_labels.output_feature);
-    d.Ints(11, a.dim_labels.input_spatial);
-    d.Ints(12, a.dim_labels.output_spatial);
-  });
-  v.Int(50, a.feature_group_count);
-  v.Int(58, a.batch_group_count);
-  std::string no_algorithm;
-  Precision(v, a.operand_precision, no_algorithm);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<WindowAttrs> a) {
-  WindowRows(v, a.window);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<SortAttrs> a) {
-  v.Only(kDimensions, a.dimension);
-  v.Bool(60, a.is_stable);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<ScanAttrs> a) {
-  v.Only(kDimensions, a.dimension);
-  v.Bool(94, a.is_reverse);
-  v.Int(95, a.num_carries);
-  YesOrNo(v, 96, a.is_associative);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<TopKAttrs> a) {
-  v.Int(81, a.k);
-  v.Bool(85, a.largest);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<FftAttrs> a) {
-  v.Enum(31, a.fft_type, 4);
-  v.Ints(32, a.fft_length);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<CholeskyAttrs> a) {
-  v.Message(62, [&](V& options) { options.Bool(1, a.lower); });
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<TriangularSolveAttrs> a) {
-  v.Message(59, [&](V& options) {
-    options.Bool(1, a.left_side);
-    options.Bool(2, a.lower);
-    options.Bool(3, a.unit_diagonal);
-    options.Enum(4, a.transpose_a, 3, 1);
+
+// The rows of a family whose paths begin with `message`, in which v is.
+template <class A>
+void AttrRows(FieldReader& v, A& attrs, const ProtoPath& message = {}) {
+  ForEachRow<A>([&](const auto& row) {
+    if (v.taken() || !row.path.StartsWith(message)) return;
+    const ProtoPath next = message.Next(row.path);
+    if (next.depth == row.path.depth) {
+      row.Apply(attrs, [&](auto&... value) { Value(v, row.path.last(), row.kForm, value...); });
+    } else if (v.AtMessage(next.last())) {
+      FieldReader::ReadAll(v.in().get_message(), v.error(),
+                           [&](FieldReader& inner) { AttrRows(inner, attrs, next); });
+    }
   });
 }
-template <class V>
-void Rows(V& v, typename V::template Ref<RngAttrs> a) {
-  v.Enum(23, a.distribution, 2, 1);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<RngBitGeneratorAttrs> a) {
-  v.Enum(70, a.algorithm, 3);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<RngStateAttrs> a) {
-  v.Int(66, a.delta);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<ReducePrecisionAttrs> a) {
-  v.Int(18, a.exponent_bits);
-  v.Int(19, a.mantissa_bits);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<BatchNormAttrs> a) {
-  v.Float(24, a.epsilon);
-  v.Int(25, a.feature_index);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<FusionAttrs> a) {
-  v.Word(11, a.kind, EnumWords<FusionKind>());
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<CustomCallAttrs> a) {
-  v.Text(28, a.custom_call_target);
-  v.Bool(65, a.custom_call_has_side_effect);
-  NumberAsWord(v, 77, a.api_version, kApiVersions, 1);
-  LayoutConstraints(v, a.operand_layout_constraints);
-  OutputAliasing(v, a.output_to_operand_aliasing);
-}
-template <class V>
-void Rows(V& v, typename V::template Ref<CollectiveAttrs> a) {
-  v.Ints(kDimensions, a.dimensions);
+template <class A>
+void AttrRows(FieldWriter& v, const A& attrs, const ProtoPath& message = {}) {
+  Tag written = 0;  // the nested message of the rows before
+  ForEachRow<A>([&](const auto& row) {
+    if (!row.path.StartsWith(message)) return;
+    const ProtoPath next = message.Next(row.path);
+    if (next.depth == row.path.depth) {
+      row.Apply(attrs,
+                [&](const auto&... value) { Value(v, row.path.last(), row.kForm, value...); });
+    } else if (next.last() != written) {
+      written = next.last();
+      v.Message(written, [&](FieldWriter& inner) { AttrRows(inner, attrs, next); });
+    }
+  });
 }
 
 }  // namespace
 
 void ReadAttrsField(FieldReader& field, Attrs* attrs) {
-  std::visit([&](auto& a) { Rows(field, a); }, *attrs);
+  std::visit([&](auto& a) { AttrRows(field, a); }, *attrs);
 }
 
 void WriteAttrs(protozero::pbf_writer& out, const Attrs& attrs) {
   FieldWriter v(out);
-  std::visit([&](const auto& a) { Rows(v, a); }, attrs);
+  std::visit([&](const auto& a) { AttrRows(v, a); }, attrs);
 }
 
 }  // namespace lazuli::hlo::internal

@@ -71,8 +71,49 @@ bool ParseLabels(std::string_view text, char a_char, int64_t* a, char b_char, in
 
 }  // namespace
 
-void AppendWindow(std::string& out, const Window& window) {
-  if (window.empty()) return;
+void AppendValue(std::string& out, form::Plain, const Dims& dims) {
+  out += '{';
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (i > 0) out += ',';
+    AppendTo(out, dims[i]);
+  }
+  out += '}';
+}
+
+void AppendValue(std::string& out, form::Quoted, const std::string& text) {
+  AppendQuoted(out, text);
+}
+
+void AppendValue(std::string& out, form::Ranges, const Dims& starts, const Dims& limits,
+                 const Dims& strides) {
+  const bool strided =
+      std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s != 1; });
+  out += '{';
+  for (std::size_t d = 0; d < starts.size(); ++d) {
+    out += d > 0 ? ", [" : "[";
+    AppendTo(out, starts[d]);
+    out += ':';
+    AppendTo(out, limits[d]);
+    if (strided) out += Str(":", strides[d]);
+    out += ']';
+  }
+  out += '}';
+}
+
+void AppendValue(std::string& out, form::Padding, const Dims& low, const Dims& high,
+                 const Dims& interior) {
+  const bool inside =
+      std::any_of(interior.begin(), interior.end(), [](int64_t i) { return i != 0; });
+  for (std::size_t d = 0; d < low.size(); ++d) {
+    if (d > 0) out += 'x';
+    out += Str(low[d], "_", high[d]);
+    if (inside) out += Str("_", interior[d]);
+  }
+}
+
+void AppendValue(std::string& out, form::Plain, const Window& window) {
+  out += '{';
+  if (window.empty()) return void(out += '}');
   out += "size=";
   for (std::size_t i = 0; i < window.size(); ++i) {
     if (i > 0) out += 'x';
@@ -91,9 +132,10 @@ void AppendWindow(std::string& out, const Window& window) {
                      [](const WindowDim& d) { return d.window_dilation; });
   AppendWindowMember(out, window, "rhs_reversal", 0,
                      [](const WindowDim& d) { return int64_t{d.reversal}; });
+  out += '}';
 }
 
-void AppendConvDims(std::string& out, const ConvDims& dims) {
+void AppendValue(std::string& out, form::Plain, const ConvDims& dims) {
   AppendLabels(out, dims.input_batch, 'b', dims.input_feature, 'f', dims.input_spatial);
   out += '_';
   AppendLabels(out, dims.kernel_input_feature, 'i', dims.kernel_output_feature, 'o',

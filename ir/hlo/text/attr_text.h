@@ -7,7 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "ir/hlo/attrs.h"
+#include "ir/hlo/attr_rows.h"
+#include "ir/support/str.h"
 
 namespace lazuli::hlo {
 
@@ -42,10 +43,38 @@ std::optional<E> ParseEnum(std::string_view word) {
   return std::nullopt;
 }
 
-// size=3x3 stride=2x2 pad=0_1x0_1; members at their defaults are left out.
-void AppendWindow(std::string& out, const Window& window);
-// b01f_01io->b01f
-void AppendConvDims(std::string& out, const ConvDims& dims);
+// Values as text, by their types and forms.
+void AppendValue(std::string& out, form::Plain, const Dims& dims);  // {1,2}
+// {size=3x3 stride=2x2 pad=0_1x0_1}; members at their defaults are left out.
+void AppendValue(std::string& out, form::Plain, const Window& window);
+void AppendValue(std::string& out, form::Plain, const ConvDims& dims);  // b01f_01io->b01f
+void AppendValue(std::string& out, form::Quoted, const std::string& text);
+void AppendValue(std::string& out, form::Ranges, const Dims& starts, const Dims& limits,
+                 const Dims& strides);
+void AppendValue(std::string& out, form::Padding, const Dims& low, const Dims& high,
+                 const Dims& interior);
+// Numbers, and words of enums.
+template <class Form, class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
+void AppendValue(std::string& out, Form, T value) {
+  if constexpr (std::is_enum_v<T>) {
+    out += EnumText(value);
+  } else if constexpr (std::is_same_v<Form, form::Single>) {
+    AppendValue(out, form::Plain{}, Dims{value});
+  } else {
+    AppendTo(out, value);
+  }
+}
+// Text that modules keep as it is: between braces, or a word.
+template <class Form>
+void AppendValue(std::string& out, Form, const std::string& text) {
+  out += Str("{", text, "}");
+}
+template <const auto& kWords, std::size_t kUnsaid>
+void AppendValue(std::string& out, form::WordOf<kWords, kUnsaid>, const std::string& word) {
+  out += word;
+}
+
 std::optional<ConvDims> ParseConvDims(std::string_view text);
 
 // "text" with C escapes, and back (without the quotes).

@@ -231,138 +231,104 @@ bool ParseWindow(Cursor& in, Window* window) {
 }
 
 // {[0:4], [1:8:2]}
-bool ParseSlice(Cursor& in, SliceAttrs* attrs) {
+bool ParseValue(Cursor& in, std::string_view, form::Ranges, Dims* starts, Dims* limits,
+                Dims* strides) {
   if (!in.Expect('{')) return false;
   while (!in.Try('}')) {
-    if (!attrs->starts.empty() && !in.Expect(',')) return false;
+    if (!starts->empty() && !in.Expect(',')) return false;
     int64_t start, limit, stride = 1;
     if (!in.Expect('[') || !in.Integer(&start) || !in.Expect(':') || !in.Integer(&limit))
       return false;
     if (in.Try(':') && !in.Integer(&stride)) return false;
     if (!in.Expect(']')) return false;
-    attrs->starts.push_back(start);
-    attrs->limits.push_back(limit);
-    attrs->strides.push_back(stride);
+    starts->push_back(start);
+    limits->push_back(limit);
+    strides->push_back(stride);
   }
   return true;
 }
 
 // 1_1x0_2_1: low, high and optionally interior of each dimension. Nothing for scalars.
-bool ParsePadding(Cursor& in, PadAttrs* attrs) {
+bool ParseValue(Cursor& in, std::string_view, form::Padding, Dims* low, Dims* high,
+                Dims* interior) {
   if (in.Peek() != '-' && (in.Peek() < '0' || in.Peek() > '9')) return true;
   // Nothing may stand between the numbers: an x behind a space begins the next instruction's name.
   const auto next = [&in](char c) {
     return in.remaining() > 0 && *in.position() == c && in.Try(c);
   };
   do {
-    int64_t low, high, interior = 0;
-    if (!in.Integer(&low) || !in.Expect('_') || !in.Integer(&high)) return false;
-    if (next('_') && !in.Integer(&interior)) return false;
-    attrs->low.push_back(low);
-    attrs->high.push_back(high);
-    attrs->interior.push_back(interior);
+    if (!in.Integer(&low->emplace_back()) || !in.Expect('_') || !in.Integer(&high->emplace_back()))
+      return false;
+    interior->push_back(0);
+    if (next('_') && !in.Integer(&interior->back())) return false;
   } while (next('x'));
   return true;
 }
 
-bool ParseConvLabels(Cursor& in, ConvDims* dims) {
+template <class Form>
+bool ParseValue(Cursor& in, std::string_view, Form, int64_t* value) {
+  return in.Integer(value);
+}
+template <class Form>
+bool ParseValue(Cursor& in, std::string_view, Form, bool* value) {
+  return in.Boolean(value);
+}
+bool ParseValue(Cursor& in, std::string_view, form::Plain, Dims* value) {
+  return ParseDims(in, value);
+}
+bool ParseValue(Cursor& in, std::string_view, form::Plain, Window* value) {
+  return ParseWindow(in, value);
+}
+bool ParseValue(Cursor& in, std::string_view, form::Plain, ConvDims* value) {
   std::string_view text;
   if (!in.RawValue(&text)) return false;
   const std::optional<ConvDims> parsed = ParseConvDims(text);
   if (!parsed)
-    return in.FailAt(text.data(), "'", text, "' are no dimension labels such as b01f_01io->b01f");
-  *dims = *parsed;
+    return in.FailAt(text.data(), "'", text, "' are not dimension labels such as b01f_01io->b01f");
+  *value = *parsed;
   return true;
 }
-
-// The text between braces.
-bool ParseBraced(Cursor& in, std::string* text) {
+bool ParseValue(Cursor& in, std::string_view, form::Plain, float* value) {
+  const std::string_view word = in.Word();
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), *value);
+  return (error == std::errc() && end == word.data() + word.size()) ||
+         in.FailAt(word.data(), "expected a number, not '", word, "'");
+}
+bool ParseValue(Cursor& in, std::string_view, form::Single, int64_t* value) {
+  Dims dims;
+  in.Peek();
+  const char* start = in.position();
+  if (!ParseDims(in, &dims)) return false;
+  if (dims.size() != 1) return in.FailAt(start, "expected one dimension, not ", dims.size());
+  *value = dims[0];
+  return true;
+}
+template <class Form, class E>
+  requires std::is_enum_v<E>
+bool ParseValue(Cursor& in, std::string_view name, Form, E* value) {
+  const std::string_view word = in.Word();
+  const std::optional<E> parsed = ParseEnum<E>(word);
+  if (!parsed) return in.FailAt(word.data(), "'", word, "' is not a value of ", name);
+  *value = *parsed;
+  return true;
+}
+bool ParseValue(Cursor& in, std::string_view, form::Quoted, std::string* value) {
+  return in.String(value);
+}
+template <const auto& kWords, std::size_t kUnsaid>
+bool ParseValue(Cursor& in, std::string_view, form::WordOf<kWords, kUnsaid>, std::string* value) {
+  *value = in.Word();
+  return !value->empty() || in.Fail("expected a word");
+}
+// Other text is what stands between braces.
+template <class Form>
+bool ParseValue(Cursor& in, std::string_view, Form, std::string* text) {
   std::string_view value;
   if (in.Peek() != '{') return in.Fail("expected '{'");
   if (!in.Balanced(&value)) return false;
   *text = value.substr(1, value.size() - 2);
   return true;
 }
-
-// Values of the members that are printed under their own names.
-bool ParseValue(Cursor& in, std::string_view, int64_t* value) { return in.Integer(value); }
-bool ParseValue(Cursor& in, std::string_view, bool* value) { return in.Boolean(value); }
-bool ParseValue(Cursor& in, std::string_view, Dims* value) { return ParseDims(in, value); }
-bool ParseValue(Cursor& in, std::string_view, Window* value) { return ParseWindow(in, value); }
-bool ParseValue(Cursor& in, std::string_view, ConvDims* value) {
-  return ParseConvLabels(in, value);
-}
-bool ParseValue(Cursor& in, std::string_view, float* value) {
-  const std::string_view word = in.Word();
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), *value);
-  return (error == std::errc() && end == word.data() + word.size()) ||
-         in.FailAt(word.data(), "expected a number, not '", word, "'");
-}
-bool ParseValue(Cursor& in, std::string_view name, std::string* value) {
-  if (name == "custom_call_target") return in.String(value);
-  if (name == "algorithm" || name == "api_version") {
-    *value = in.Word();
-    return !value->empty() || in.Fail("expected a word");
-  }
-  return ParseBraced(in, value);
-}
-template <class E>
-  requires std::is_enum_v<E>
-bool ParseValue(Cursor& in, std::string_view name, E* value) {
-  const std::string_view word = in.Word();
-  const std::optional<E> parsed = ParseEnum<E>(word);
-  if (!parsed) return in.FailAt(word.data(), "'", word, "' is no ", name);
-  *value = *parsed;
-  return true;
-}
-
-struct FamilyParser {
-  Cursor& in;
-  std::string_view name;
-  bool* known;
-
-  template <class T>
-  bool operator()(T& attrs) {
-    if constexpr (std::is_same_v<T, SliceAttrs>) {
-      *known = name == "slice";
-      return !*known || ParseSlice(in, &attrs);
-    } else if constexpr (std::is_same_v<T, PadAttrs>) {
-      *known = name == "padding";
-      return !*known || ParsePadding(in, &attrs);
-    } else if constexpr (std::is_same_v<T, SortAttrs> || std::is_same_v<T, ScanAttrs>) {
-      if (name == "dimensions") return OnlyDimension(attrs.dimension);
-      return Members(attrs);
-    } else if constexpr (std::is_same_v<T, ParameterAttrs> || std::is_same_v<T, ConstantAttrs>) {
-      return true;
-    } else {
-      return Members(attrs);
-    }
-  }
-
-  // Members are called as in the text, except "text" of collectives and "dimension" of sort and
-  // scan, which have no such name.
-  template <class T>
-  bool Members(T& attrs) {
-    bool ok = true;
-    attrs.VisitAttrs([&](std::string_view member, auto& value) {
-      if (member != name || member == "text" || member == "dimension") return;
-      *known = true;
-      ok = ParseValue(in, name, &value);
-    });
-    return ok;
-  }
-
-  bool OnlyDimension(int64_t& dimension) {
-    *known = true;
-    Dims dims;
-    in.Peek();
-    const char* start = in.position();
-    if (!ParseDims(in, &dims)) return false;
-    if (dims.size() != 1) return in.FailAt(start, "expected one dimension, not ", dims.size());
-    dimension = dims[0];
-    return true;
-  }
-};
 
 template <std::size_t kIndex = 0>
 Attrs MakeAttrs(std::size_t index) {
@@ -375,74 +341,31 @@ Attrs MakeAttrs(std::size_t index) {
 }  // namespace
 
 bool ParseFamilyAttribute(Cursor& in, std::string_view name, Attrs* attrs, bool* known) {
-  return std::visit(FamilyParser{in, name, known}, *attrs);
+  bool ok = true;
+  const auto parse = [&]<class A>(A& family) {
+    ForEachTextRow<A>([&](const auto& row) {
+      if (row.name != name) return;
+      *known = true;
+      row.Apply(family, [&](auto&... value) { ok = ParseValue(in, name, row.kForm, &value...); });
+    });
+  };
+  std::visit(parse, *attrs);
+  return ok;
 }
 
 Attrs DefaultAttrs(AttrsKind kind) { return MakeAttrs(static_cast<std::size_t>(kind)); }
 
-absl::Span<const std::string_view> RequiredAttributes(AttrsKind kind) {
-  static constexpr std::string_view kIota[] = {"iota_dimension"}, kIndex[] = {"index"},
-                                    kCompare[] = {"direction"}, kSlice[] = {"slice"},
-                                    kDynamicSlice[] = {"dynamic_slice_sizes"}, kPad[] = {"padding"},
-                                    kRagged[] = {"lhs_ragged_dims"},
-                                    kGather[] = {"index_vector_dim", "slice_sizes"},
-                                    kScatter[] = {"index_vector_dim"},
-                                    kConvolution[] = {"dim_labels"}, kWindow[] = {"window"},
-                                    kSort[] = {"dimensions"},
-                                    kScan[] = {"dimensions", "num_carries"}, kTopK[] = {"k"},
-                                    kFft[] = {"fft_type", "fft_length"}, kRng[] = {"distribution"},
-                                    kBits[] = {"algorithm"}, kState[] = {"delta"},
-                                    kPrecision[] = {"exponent_bits", "mantissa_bits"},
-                                    kNorm[] = {"epsilon", "feature_index"}, kFusion[] = {"kind"},
-                                    kCustomCall[] = {"custom_call_target"};
-  switch (kind) {
-    case AttrsKind::kIota:
-      return kIota;
-    case AttrsKind::kTupleIndex:
-      return kIndex;
-    case AttrsKind::kCompare:
-      return kCompare;
-    case AttrsKind::kSlice:
-      return kSlice;
-    case AttrsKind::kDynamicSlice:
-      return kDynamicSlice;
-    case AttrsKind::kPad:
-      return kPad;
-    case AttrsKind::kRaggedDot:
-      return kRagged;
-    case AttrsKind::kGather:
-      return kGather;
-    case AttrsKind::kScatter:
-      return kScatter;
-    case AttrsKind::kConvolution:
-      return kConvolution;
-    case AttrsKind::kWindow:
-      return kWindow;
-    case AttrsKind::kSort:
-      return kSort;
-    case AttrsKind::kScan:
-      return kScan;
-    case AttrsKind::kTopK:
-      return kTopK;
-    case AttrsKind::kFft:
-      return kFft;
-    case AttrsKind::kRng:
-      return kRng;
-    case AttrsKind::kRngBitGenerator:
-      return kBits;
-    case AttrsKind::kRngState:
-      return kState;
-    case AttrsKind::kReducePrecision:
-      return kPrecision;
-    case AttrsKind::kBatchNorm:
-      return kNorm;
-    case AttrsKind::kFusion:
-      return kFusion;
-    case AttrsKind::kCustomCall:
-      return kCustomCall;
-    default:
-      return {};
-  }
+std::string_view MissingAttribute(const Attrs& attrs, absl::Span<const std::string_view> seen) {
+  std::string_view missing;
+  const auto check = [&]<class A>(const A&) {
+    ForEachTextRow<A>([&](const auto& row) {
+      if (row.presence == Presence::kRequired && missing.empty() &&
+          std::find(seen.begin(), seen.end(), row.name) == seen.end())
+        missing = row.name;
+    });
+  };
+  std::visit(check, attrs);
+  return missing;
 }
 
 }  // namespace lazuli::hlo::internal

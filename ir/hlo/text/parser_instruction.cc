@@ -188,11 +188,8 @@ bool Parser::ParseConstant(Pending& i) {
 }
 
 bool Parser::CheckComplete(const Pending& i) {
-  for (std::string_view name : RequiredAttributes(Traits(i.opcode).attrs)) {
-    if (std::find(i.seen.begin(), i.seen.end(), name) == i.seen.end()) {
-      return in_.FailAt(i.start, OpcodeText(i.opcode), ": attribute '", name, "' is missing");
-    }
-  }
+  if (const std::string_view name = MissingAttribute(i.attrs, i.seen); !name.empty())
+    return in_.FailAt(i.start, OpcodeText(i.opcode), ": attribute '", name, "' is missing");
   const int regions = Traits(i.opcode).regions;
   const bool complete = std::find(i.called.begin(), i.called.end(), nullptr) == i.called.end();
   if (!complete || (regions >= 0 && i.called.size() != static_cast<std::size_t>(regions))) {

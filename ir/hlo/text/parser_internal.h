@@ -22,8 +22,8 @@ bool ParseLiteral(Cursor& in, const Shape& shape, Literal* literal);
 bool ParseDims(Cursor& in, Dims* dims);
 // Reads the value of `name` if that is an attribute of this family: *known tells.
 bool ParseFamilyAttribute(Cursor& in, std::string_view name, Attrs* attrs, bool* known);
-// Attributes without which an instruction of this kind means nothing.
-absl::Span<const std::string_view> RequiredAttributes(AttrsKind kind);
+// The first of the attributes that the family requires and that was not seen; empty if none is.
+std::string_view MissingAttribute(const Attrs& attrs, absl::Span<const std::string_view> seen);
 // Attributes of the kind's family at their defaults.
 Attrs DefaultAttrs(AttrsKind kind);
 

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
+#include "ir/hlo/attr_rows.h"
 #include "ir/hlo/dense_map.h"
 #include "ir/hlo/text/attr_text.h"
 #include "ir/hlo/written_order.h"
@@ -13,133 +14,23 @@ namespace {
 
 constexpr int64_t kSmallConstant = 10;  // elements that are always printed
 
-void AppendDims(std::string& out, const Dims& dims) {
-  out += '{';
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (i > 0) out += ',';
-    AppendTo(out, dims[i]);
-  }
-  out += '}';
-}
+// Appends ", name=value" for each attribute.
+struct AttrPrinter {
+  std::string& out;
 
-// Appends ", name=value" for each attribute, with the names and in the order of the text.
-class AttrPrinter {
- public:
-  explicit AttrPrinter(std::string& out) : out_(out) {}
-
-  // The general rule, for families whose members are named as in the text.
-  template <class T>
-  void operator()(const T& attrs) {
-    attrs.VisitAttrs([&](std::string_view name, const auto& value) { Member(name, value); });
-  }
-
-  void operator()(const ParameterAttrs&) {}  // parameter and constant print them as operands
-  void operator()(const ConstantAttrs&) {}
-  void operator()(const SliceAttrs& attrs) {
-    Begin("slice");
-    bool strided = false;
-    for (int64_t stride : attrs.strides) strided = strided || stride != 1;
-    out_ += '{';
-    for (std::size_t d = 0; d < attrs.starts.size(); ++d) {
-      out_ += d > 0 ? ", [" : "[";
-      AppendTo(out_, attrs.starts[d]);
-      out_ += ':';
-      AppendTo(out_, attrs.limits[d]);
-      if (strided) out_ += Str(":", attrs.strides[d]);
-      out_ += ']';
+  template <class A>
+  void operator()(const A& attrs) {
+    if constexpr (std::is_same_v<A, CollectiveAttrs>) {
+      if (!attrs.text.empty()) out += Str(", ", attrs.text);
     }
-    out_ += '}';
+    ForEachTextRow<A>([&](const auto& row) {
+      if (row.presence == Presence::kUnlessDefault && row.AtDefault(attrs)) return;
+      out += ", ";
+      out += row.name;
+      out += '=';
+      row.Apply(attrs, [&](const auto&... value) { AppendValue(out, row.kForm, value...); });
+    });
   }
-  void operator()(const PadAttrs& attrs) {
-    Begin("padding");
-    bool interior = false;
-    for (int64_t i : attrs.interior) interior = interior || i != 0;
-    for (std::size_t d = 0; d < attrs.low.size(); ++d) {
-      if (d > 0) out_ += 'x';
-      out_ += Str(attrs.low[d], "_", attrs.high[d]);
-      if (interior) out_ += Str("_", attrs.interior[d]);
-    }
-  }
-  void operator()(const DotAttrs& attrs) {
-    DotDims(attrs);
-    Braced("operand_precision", attrs.operand_precision);
-    if (!attrs.algorithm.empty()) Begin("algorithm") += attrs.algorithm;
-  }
-  void operator()(const RaggedDotAttrs& attrs) {
-    DotDims(attrs);
-    Member("lhs_ragged_dims", attrs.lhs_ragged_dims);
-    if (!attrs.rhs_group_dims.empty()) Member("rhs_group_dims", attrs.rhs_group_dims);
-    Braced("operand_precision", attrs.operand_precision);
-  }
-  void operator()(const ConvolutionAttrs& attrs) {
-    if (!attrs.window.empty()) Member("window", attrs.window);
-    AppendConvDims(Begin("dim_labels"), attrs.dim_labels);
-    if (attrs.feature_group_count != 1) Member("feature_group_count", attrs.feature_group_count);
-    if (attrs.batch_group_count != 1) Member("batch_group_count", attrs.batch_group_count);
-    Braced("operand_precision", attrs.operand_precision);
-  }
-  void operator()(const SortAttrs& attrs) {
-    Member("dimensions", Dims{attrs.dimension});
-    Member("is_stable", attrs.is_stable);
-  }
-  void operator()(const ScanAttrs& attrs) {
-    Member("dimensions", Dims{attrs.dimension});
-    Member("is_reverse", attrs.is_reverse);
-    Member("num_carries", attrs.num_carries);
-    Member("is_associative", attrs.is_associative);
-  }
-  void operator()(const CustomCallAttrs& attrs) {
-    AppendQuoted(Begin("custom_call_target"), attrs.custom_call_target);
-    Member("custom_call_has_side_effect", attrs.custom_call_has_side_effect);
-    Braced("operand_layout_constraints", attrs.operand_layout_constraints);
-    Braced("output_to_operand_aliasing", attrs.output_to_operand_aliasing);
-    if (!attrs.api_version.empty()) Begin("api_version") += attrs.api_version;
-  }
-  void operator()(const CollectiveAttrs& attrs) {
-    if (!attrs.text.empty()) out_ += Str(", ", attrs.text);
-    if (!attrs.dimensions.empty()) Member("dimensions", attrs.dimensions);
-  }
-
- private:
-  std::string& Begin(std::string_view name) {
-    out_ += ", ";
-    out_ += name;
-    out_ += '=';
-    return out_;
-  }
-  template <class T>
-  void DotDims(const T& attrs) {
-    if (!attrs.lhs_batch_dims.empty()) Member("lhs_batch_dims", attrs.lhs_batch_dims);
-    Member("lhs_contracting_dims", attrs.lhs_contracting_dims);
-    if (!attrs.rhs_batch_dims.empty()) Member("rhs_batch_dims", attrs.rhs_batch_dims);
-    Member("rhs_contracting_dims", attrs.rhs_contracting_dims);
-  }
-  void Braced(std::string_view name, std::string_view text) {
-    if (!text.empty()) Begin(name) += Str("{", text, "}");
-  }
-
-  void Member(std::string_view name, int64_t value) { AppendTo(Begin(name), value); }
-  void Member(std::string_view name, float value) { AppendTo(Begin(name), value); }
-  void Member(std::string_view name, bool value) {
-    // topk's default is true, every other's false.
-    if (name == "largest" ? true : value) AppendTo(Begin(name), value);
-  }
-  void Member(std::string_view name, const Dims& dims) {
-    if (dims.empty() && name.find("batching_dims") != std::string_view::npos) return;
-    AppendDims(Begin(name), dims);
-  }
-  void Member(std::string_view name, const Window& window) {
-    Begin(name) += '{';
-    AppendWindow(out_, window);
-    out_ += '}';
-  }
-  template <class E>
-    requires std::is_enum_v<E>
-  void Member(std::string_view name, E value) {
-    if (!EnumText(value).empty()) Begin(name) += EnumText(value);
-  }
-
-  std::string& out_;
 };
 
 void AppendMetadata(std::string& out, const Metadata& metadata) {
@@ -228,7 +119,7 @@ class Printer {
     out_ += '(';
     Operands(instruction);
     out_ += ')';
-    std::visit(AttrPrinter(out_), instruction.attrs());
+    std::visit(AttrPrinter{out_}, instruction.attrs());
     Callees(instruction);
     ExtraAttrs(instruction);
   }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "ir/hlo/attr_rows.h"
 namespace lazuli {
 namespace {
 
@@ -119,9 +120,10 @@ void RandomUses::ChangeMember(T& other) {
 void RandomUses::ChangeAttrs(hlo::Attrs& attrs) {
   std::visit(
       [&]<class T>(T& a) {
-        if (T::kAttrCount == 0) return;
-        int64_t chosen = Below(static_cast<int64_t>(T::kAttrCount));
-        a.VisitAttrs([&](std::string_view, auto& member) {
+        constexpr auto kMembers = static_cast<int64_t>(hlo::MemberCount<T>());
+        if (kMembers == 0) return;
+        int64_t chosen = Below(kMembers);
+        hlo::ForEachMember(a, [&](auto& member) {
           if (chosen-- == 0) ChangeMember(member);
         });
       },

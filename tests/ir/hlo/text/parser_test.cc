@@ -359,7 +359,7 @@ TEST(ParserErrorTest, EveryMistakeHasASentence) {
            Refused{"ENTRY e { p = f32[2] parameter(0) r = pred[2] compare(p, p) }",
                    "1:35: compare: attribute 'direction' is missing"},
            Refused{"ENTRY e { p = f32[2] parameter(0) r = pred[2] compare(p, p), direction=XX }",
-                   "1:72: 'XX' is no direction"},
+                   "1:72: 'XX' is not a value of direction"},
            Refused{"ENTRY e { p = (f32[]) parameter(0) r = f32[] get-tuple-element(p) }",
                    "1:36: get-tuple-element: attribute 'index' is missing"},
            Refused{"ENTRY e { p = f32[2,2] parameter(0) r = f32[2] sort(p), dimensions={0,1} }",
@@ -367,7 +367,7 @@ TEST(ParserErrorTest, EveryMistakeHasASentence) {
            Refused{"ENTRY e { p = f32[1,2,2] parameter(0) r = f32[] convolution(p, p), "
                    "window={size=2x2}, "
                    "dim_labels=b0f_0io->b0b }",
-                   "1:98: 'b0f_0io->b0b' are no dimension labels such as b01f_01io->b01f"},
+                   "1:98: 'b0f_0io->b0b' are not dimension labels such as b01f_01io->b01f"},
            Refused{"ENTRY e { p = f32[1,2,2] parameter(0) r = f32[] convolution(p, p), "
                    "window={size=2x2 stride=1} }",
                    "1:92: 1 values for a window of 2 dimensions"},

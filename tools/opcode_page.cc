@@ -27,7 +27,8 @@ using namespace ir;  // NOLINT(google-build-using-namespace): tools speak the vo
 constexpr std::string_view kIntroduction = R"(# HLO
 
 Lazuli reads and writes HLO as XLA does: text in the old and the new style of operands (`lazuli/hlo.h`, `lazuli-opt`), and
-the binary HloModuleProto (`--emit=proto`, files named `.pb`). Attributes that nobody here interprets - shardings, frontend
+the binary HloModuleProto (`--emit=proto`, files named `.pb`). Groups of devices and shardings are values (`ir/hlo/devices`):
+lists, counted ones (`[2,4]<=[8]`) and those by the axes of a mesh. Attributes that nobody here interprets - frontend
 attributes, names that XLA may add - are kept as they are written and printed again. An error in a text names line and
 column and shows both; an error in a proto names computation and instruction. Nothing in either aborts, recurses without
 bound, or makes more memory than the input has elements.

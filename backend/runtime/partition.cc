@@ -270,6 +270,7 @@ class Partitioner {
     region.module = std::make_unique<hlo::Module>(
         Str(whole.name(), ".", region.on_device ? "device" : "host", number));
     hlo::Module& module = *region.module;
+    module.set_device_counts(whole.replica_count(), whole.num_partitions());
     module.extra_attrs() = whole.extra_attrs();
     module.stack_frames() = whole.stack_frames();
     std::vector<const Computation*> called;

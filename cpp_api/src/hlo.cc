@@ -491,6 +491,7 @@ void CopyBody(const hlo::Computation& source, hlo::Computation& target,
     hlo::Instruction* copy =
         target.Add(i->opcode(), i->shape(), operands, i->attrs(), called, i->name());
     copy->set_metadata(i->metadata());
+    copy->set_sharding(i->sharding());
     copy->mutable_extra_attrs() = i->extra_attrs();
     for (const hlo::Instruction* predecessor : i->control_predecessors())
       copy->AddControlPredecessor(copies.at(predecessor));

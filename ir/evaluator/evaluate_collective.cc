@@ -7,7 +7,7 @@
 
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/strided.h"
-#include "ir/hlo/collective.h"
+#include "ir/hlo/devices/collective.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -23,7 +23,7 @@ absl::StatusOr<int64_t> Participants(const Instruction& i) {
 }
 
 absl::Status Alone(const Instruction& i, int64_t participants) {
-  const std::string_view groups = CollectiveAttribute(i, "replica_groups");
+  const std::string groups = CollectiveAttribute(i, "replica_groups");
   return Unimplemented(OpcodeText(i.opcode()), " between ", participants,
                        " devices, replica_groups=", groups.empty() ? "{}" : groups,
                        "; this process is one");

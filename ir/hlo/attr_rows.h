@@ -46,6 +46,7 @@ struct ShapeList {};       // {f32[4]{0}, f32[]}
 struct OutputAliasing {};  // {{0}: (1, {})}
 struct Ranges {};          // {[0:4:2], [1:8]}: starts, limits, strides
 struct Padding {};         // 1_1x0_2_1: low, high, interior
+struct Domain {};          // {kind="sharding", entry={replicated}, exit={manual}}
 
 }  // namespace form
 
@@ -127,7 +128,8 @@ namespace internal {
 
 using enum Presence;
 
-inline constexpr uint32_t kDimensions = 14, kWindow = 15, kPrecision = 51, kIndicesAreSorted = 67;
+inline constexpr uint32_t kDimensions = 14, kWindow = 15, kChannel = 26, kPrecision = 51,
+                          kConstrained = 56, kIndicesAreSorted = 67;
 
 constexpr auto RowsOf(const NoAttrs*) { return std::tuple<>(); }
 constexpr auto RowsOf(const ParameterAttrs*) {
@@ -300,10 +302,44 @@ constexpr auto RowsOf(const CustomCallAttrs*) {
                                    kUnlessDefault, 74),
       Member<form::WordOf<kApiVersions, 1>>(&A::api_version, "api_version", kUnlessDefault, 77));
 }
+template <class A>
+constexpr auto ChannelRow() {
+  return Member(&A::channel_id, "channel_id", kUnlessDefault, kChannel);
+}
 constexpr auto RowsOf(const CollectiveAttrs*) {
   using A = CollectiveAttrs;
-  return std::tuple(Member<form::Operand>(&A::text, "as written", kAlways, {}),
-                    Member(&A::dimensions, "dimensions", kUnlessDefault, kDimensions));
+  return std::tuple(ChannelRow<A>(),
+                    Member(&A::replica_groups, "replica_groups", kUnlessDefault, 87),
+                    Member(&A::constrain_layout, "constrain_layout", kUnlessDefault, kConstrained),
+                    Member(&A::dimensions, "dimensions", kUnlessDefault, kDimensions),
+                    Member(&A::use_global_device_ids, "use_global_device_ids", kUnlessDefault, 71));
+}
+constexpr auto RowsOf(const PermuteAttrs*) {
+  using A = PermuteAttrs;
+  return std::tuple(ChannelRow<A>(),
+                    Member(&A::source_target_pairs, "source_target_pairs", kAlways, 52));
+}
+constexpr auto RowsOf(const TransferAttrs*) {
+  using A = TransferAttrs;
+  return std::tuple(ChannelRow<A>(),
+                    Member(&A::is_host_transfer, "is_host_transfer", kUnlessDefault, 47));
+}
+constexpr auto RowsOf(const InfeedAttrs*) {
+  return std::tuple(
+      Member<form::Quoted>(&InfeedAttrs::infeed_config, "infeed_config", kUnlessDefault, 27));
+}
+constexpr auto RowsOf(const OutfeedAttrs*) {
+  using A = OutfeedAttrs;
+  return std::tuple(Member(&A::outfeed_shape, "outfeed_shape", kUnlessDefault, 29),
+                    Member<form::Quoted>(&A::outfeed_config, "outfeed_config", kUnlessDefault, 22));
+}
+constexpr auto RowsOf(const AsyncAttrs*) {
+  return std::tuple(Member<form::Quoted>(&AsyncAttrs::async_execution_thread,
+                                         "async_execution_thread", kUnlessDefault, 79));
+}
+constexpr auto RowsOf(const DomainAttrs*) {
+  using A = DomainAttrs;
+  return std::tuple(Columns<form::Domain>("domain", kUnlessDefault, 54, &A::entry, &A::exit));
 }
 
 }  // namespace internal

@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "ir/hlo/devices/groups.h"
+#include "ir/hlo/devices/sharding.h"
 #include "ir/types/literal.h"
 #include "ir/types/shape.h"
 
@@ -193,12 +195,42 @@ struct CustomCallAttrs {
   std::string output_to_operand_aliasing;
   bool operator==(const CustomCallAttrs&) const = default;
 };
-// Collectives, infeed and the rest that one CPU process only passes through: attributes kept as
-// written.
+// all-reduce, all-gather, reduce-scatter, all-to-all, ...
 struct CollectiveAttrs {
-  Dims dimensions;
-  std::string text;
+  std::optional<int64_t> channel_id = {};
+  ReplicaGroups replica_groups = {};
+  bool constrain_layout = false;
+  Dims dimensions = {};
+  bool use_global_device_ids = false;
   bool operator==(const CollectiveAttrs&) const = default;
+};
+struct PermuteAttrs {
+  std::optional<int64_t> channel_id = {};
+  DevicePairs source_target_pairs = {};
+  bool operator==(const PermuteAttrs&) const = default;
+};
+// send, recv and the ends of both.
+struct TransferAttrs {
+  std::optional<int64_t> channel_id = {};
+  bool is_host_transfer = false;
+  bool operator==(const TransferAttrs&) const = default;
+};
+struct InfeedAttrs {
+  std::string infeed_config;
+  bool operator==(const InfeedAttrs&) const = default;
+};
+struct OutfeedAttrs {
+  std::optional<Shape> outfeed_shape;
+  std::string outfeed_config;
+  bool operator==(const OutfeedAttrs&) const = default;
+};
+struct AsyncAttrs {
+  std::string async_execution_thread;
+  bool operator==(const AsyncAttrs&) const = default;
+};
+struct DomainAttrs {
+  ShardingPtr entry, exit;
+  bool operator==(const DomainAttrs&) const = default;
 };
 
 // Order of AttrsKind = order of the alternatives.
@@ -208,7 +240,8 @@ using Attrs =
                  GatherAttrs, ScatterAttrs, DotAttrs, RaggedDotAttrs, ConvolutionAttrs, WindowAttrs,
                  SortAttrs, ScanAttrs, TopKAttrs, FftAttrs, CholeskyAttrs, TriangularSolveAttrs,
                  RngAttrs, RngBitGeneratorAttrs, RngStateAttrs, ReducePrecisionAttrs,
-                 BatchNormAttrs, FusionAttrs, CustomCallAttrs, CollectiveAttrs>;
+                 BatchNormAttrs, FusionAttrs, CustomCallAttrs, CollectiveAttrs, PermuteAttrs,
+                 TransferAttrs, InfeedAttrs, OutfeedAttrs, AsyncAttrs, DomainAttrs>;
 enum class AttrsKind : uint8_t {
   kNone,
   kParameter,
@@ -240,6 +273,12 @@ enum class AttrsKind : uint8_t {
   kFusion,
   kCustomCall,
   kCollective,
+  kPermute,
+  kTransfer,
+  kInfeed,
+  kOutfeed,
+  kAsync,
+  kDomain,
 };
 
 }  // namespace lazuli::hlo

@@ -13,6 +13,7 @@ Instruction* AddClone(const Instruction& source, absl::Span<Instruction* const> 
   Instruction* const clone = computation.Add(source.opcode(), source.shape(), operands,
                                              source.attrs(), called, source.name());
   clone->set_metadata(source.metadata());
+  clone->set_sharding(source.sharding());
   clone->mutable_extra_attrs() = source.extra_attrs();
   return clone;
 }

@@ -242,6 +242,7 @@ Instruction* Computation::AddClone(const Instruction& source,
   Instruction* clone = Add(source.opcode(), source.shape(), operands, source.attrs(),
                            source.called(), source.name());
   clone->metadata_ = source.metadata_;
+  clone->sharding_ = source.sharding_;
   clone->extra_ = source.extra_;
   return clone;
 }
@@ -417,6 +418,7 @@ std::unique_ptr<Module> Module::Clone() const {
   clone->extra_ = extra_;
   clone->stack_frames_ = stack_frames_;
   clone->is_scheduled_ = is_scheduled_;
+  clone->set_device_counts(replica_count_, num_partitions_);
   absl::flat_hash_map<const Computation*, Computation*> computations;
   for (const auto& computation : computations_) {
     computations[computation.get()] = clone->AddComputation(computation->name());
@@ -461,7 +463,8 @@ bool EqualInstructions(const Instruction& a, const Instruction& b,
                        const DenseMap<int64_t>& position_a, const DenseMap<int64_t>& position_b) {
   if (a.opcode() != b.opcode() || a.shape() != b.shape() || a.attrs() != b.attrs() ||
       a.operand_count() != b.operand_count() || a.called().size() != b.called().size() ||
-      a.extra_attrs() != b.extra_attrs() || a.IsRoot() != b.IsRoot() ||
+      a.sharding() != b.sharding() || a.extra_attrs() != b.extra_attrs() ||
+      a.IsRoot() != b.IsRoot() ||
       a.control_predecessors().size() != b.control_predecessors().size()) {
     return false;
   }
@@ -508,7 +511,9 @@ bool Equal(const Computation& a, const Computation& b) {
 
 bool Equal(const Module& a, const Module& b) {
   if (a.aliases() != b.aliases() || a.extra_attrs() != b.extra_attrs() ||
-      a.is_scheduled() != b.is_scheduled() || (a.entry() == nullptr) != (b.entry() == nullptr)) {
+      a.is_scheduled() != b.is_scheduled() || a.replica_count() != b.replica_count() ||
+      a.num_partitions() != b.num_partitions() ||
+      (a.entry() == nullptr) != (b.entry() == nullptr)) {
     return false;
   }
   return a.entry() == nullptr || Equal(*a.entry(), *b.entry());

@@ -76,8 +76,10 @@ class Instruction {
 
   const Metadata& metadata() const { return metadata_; }
   void set_metadata(Metadata metadata) { metadata_ = std::move(metadata); }
-  // Attributes of the text that we do not interpret (sharding, frontend_attributes, backend_config,
-  // ...), printed back verbatim.
+  const ShardingPtr& sharding() const { return sharding_; }
+  void set_sharding(ShardingPtr sharding) { sharding_ = std::move(sharding); }
+  // Attributes of the text that we do not interpret (frontend_attributes, backend_config, ...),
+  // printed back verbatim.
   const std::vector<std::pair<std::string, std::string>>& extra_attrs() const { return extra_; }
   std::vector<std::pair<std::string, std::string>>& mutable_extra_attrs() { return extra_; }
   const std::vector<Instruction*>& control_predecessors() const { return control_predecessors_; }
@@ -111,6 +113,7 @@ class Instruction {
       attrs_;  // null: NoAttrs, which most instructions have; the others are large
   absl::InlinedVector<Computation*, 1> called_;
   Metadata metadata_;
+  ShardingPtr sharding_;
   std::vector<std::pair<std::string, std::string>> extra_;
   std::vector<Instruction*> control_predecessors_;
 };
@@ -214,6 +217,13 @@ class Module {
 
   std::vector<Alias>& aliases() { return aliases_; }
   const std::vector<Alias>& aliases() const { return aliases_; }
+  // Copies of the program that run together, and the parts of each; as many devices as both make.
+  int64_t replica_count() const { return replica_count_; }
+  int64_t num_partitions() const { return num_partitions_; }
+  void set_device_counts(int64_t replicas, int64_t partitions) {
+    replica_count_ = replicas;
+    num_partitions_ = partitions;
+  }
   // Header attributes kept verbatim.
   std::vector<std::pair<std::string, std::string>>& extra_attrs() { return extra_; }
   const std::vector<std::pair<std::string, std::string>>& extra_attrs() const { return extra_; }
@@ -239,6 +249,7 @@ class Module {
   std::vector<std::pair<std::string, std::string>> extra_;
   StackFrames stack_frames_;
   bool is_scheduled_ = false;
+  int64_t replica_count_ = 1, num_partitions_ = 1;
   int64_t next_id_ = 1;
   struct Names;  // names of computations
   std::unique_ptr<Names> names_;

@@ -10,10 +10,8 @@
 namespace lazuli::lazy {
 namespace {
 
-std::string GroupText(const Dims& devices) {
-  std::string text;
-  for (const int64_t device : devices) text += Str(text.empty() ? "{{" : ",", device);
-  return Str("replica_groups=", text, "}}");
+hlo::CollectiveAttrs Within(const Dims& devices, const Dims& dims = {}) {
+  return {.replica_groups = hlo::ListedGroups{{devices}}, .dimensions = dims};
 }
 
 int64_t CountOf(const Dims& devices) { return static_cast<int64_t>(devices.size()); }
@@ -31,24 +29,12 @@ hlo::Opcode OpcodeOf(Joining joining) {
   }
 }
 
-// A collective whose result has so many elements along the dim; without a dim, x's shape.
-lowering::Op Exchange(lowering::Builder& b, hlo::Opcode opcode, lowering::Op x, std::string text,
-                      const Dims& dims = {}, int64_t size = 0) {
-  Shape shape = x.shape();
-  if (size > 0) {
-    Dims resized = DimsOf(shape);
-    resized[static_cast<std::size_t>(dims[0])] = size;
-    shape = Shape(shape.dtype(), resized);
-  }
-  return b.Add(opcode, {x}, hlo::CollectiveAttrs{dims, std::move(text)}, {}, &shape);
-}
-
 lowering::Op Joined(lowering::Builder& b, hlo::Opcode opcode, Joining joining, lowering::Op x,
                     const Dims& devices, const Dims& dims, const Shape& shape) {
   hlo::Computation* const joins = b.ScalarComputation(OpcodeOf(joining), x.dtype());
   const auto called = joins == nullptr ? absl::Span<hlo::Computation* const>()
                                        : absl::Span<hlo::Computation* const>(&joins, 1);
-  return b.Add(opcode, {x}, hlo::CollectiveAttrs{dims, GroupText(devices)}, called, &shape);
+  return b.Add(opcode, {x}, Within(devices, dims), called, &shape);
 }
 
 // The group, of all devices of x's platform if none is named; x's own is a member.
@@ -125,8 +111,10 @@ lowering::Op AllReduceOp::Lower(lowering::Builder& b, lowering::Op x) const {
 Tensors AllReduceOp::Vjp(const Saved&, const Tensor& dy) const { return {Record(*this, dy)}; }
 
 lowering::Op AllGatherOp::Lower(lowering::Builder& b, lowering::Op x) const {
-  return Exchange(b, hlo::Opcode::kAllGather, x, GroupText(devices), {dim},
-                  x.shape().dim(dim) * CountOf(devices));
+  Dims dims = DimsOf(x.shape());
+  dims[static_cast<std::size_t>(dim)] *= CountOf(devices);
+  const Shape gathered(x.dtype(), dims);
+  return b.Add(hlo::Opcode::kAllGather, {x}, Within(devices, {dim}), {}, &gathered);
 }
 
 Tensors AllGatherOp::Vjp(const Saved&, const Tensor& dy) const {
@@ -144,16 +132,16 @@ Tensors ReduceScatterOp::Vjp(const Saved&, const Tensor& dy) const {
 }
 
 lowering::Op AllToAllOp::Lower(lowering::Builder& b, lowering::Op x) const {
-  return Exchange(b, hlo::Opcode::kAllToAll, x, GroupText(devices), {dim});
+  return b.Add(hlo::Opcode::kAllToAll, {x}, Within(devices, {dim}));
 }
 
 Tensors AllToAllOp::Vjp(const Saved&, const Tensor& dy) const { return {Record(*this, dy)}; }
 
 lowering::Op CollectivePermuteOp::Lower(lowering::Builder& b, lowering::Op x) const {
-  std::string text;
+  hlo::PermuteAttrs attrs;
   for (std::size_t i = 0; i < sources.size(); ++i)
-    text += Str(i == 0 ? "" : ",", "{", sources[i], ",", targets[i], "}");
-  return Exchange(b, hlo::Opcode::kCollectivePermute, x, Str("source_target_pairs={", text, "}"));
+    attrs.source_target_pairs.emplace_back(sources[i], targets[i]);
+  return b.Add(hlo::Opcode::kCollectivePermute, {x}, std::move(attrs));
 }
 
 Tensors CollectivePermuteOp::Vjp(const Saved&, const Tensor& dy) const {

@@ -56,7 +56,9 @@ class Merger {
   bool Same(const Instruction& a, const Instruction& b) const {
     if (a.opcode() != b.opcode() || a.shape() != b.shape() || !(a.attrs() == b.attrs()))
       return false;
-    if (a.extra_attrs() != b.extra_attrs() || a.called().size() != b.called().size()) return false;
+    if (a.sharding() != b.sharding() || a.extra_attrs() != b.extra_attrs() ||
+        a.called().size() != b.called().size())
+      return false;
     for (std::size_t k = 0; k < a.called().size(); ++k) {
       if (classes_.of(a.called()[k]) != classes_.of(b.called()[k])) return false;
     }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/hlo/collective.h"
+#include "ir/hlo/devices/collective.h"
 #include "ir/hlo/text/cursor.h"
 #include "ir/support/status.h"
 #include "lowering/passes/rewriter.h"
@@ -143,8 +143,8 @@ bool JoinHalves(Instruction* start, Rewriter& r) {
   return true;
 }
 
-// The pairs of a send or recv, as they are written; empty if it has none.
-std::string PairsText(const Instruction& i) {
+// The pairs of a send or recv; none if it does not say them.
+hlo::DevicePairs ChannelPairs(const Instruction& i) {
   constexpr std::string_view kName = "_xla_send_recv_source_target_pairs";
   for (const auto& [name, value] : i.extra_attrs()) {
     if (name != "frontend_attributes") continue;
@@ -161,22 +161,13 @@ std::string PairsText(const Instruction& i) {
         if (!in.RawValue(&raw)) break;
         text = raw;
       }
-      if (key == kName) return text;
+      if (key != kName) continue;
+      hlo::Cursor written(text);
+      hlo::DevicePairs pairs;
+      return Parse(written, &pairs) && written.AtEnd() ? pairs : hlo::DevicePairs();
     } while (in.Try(','));
   }
   return {};
-}
-
-// A permutation with a channel is one of partitions, one without of replicas.
-bool HasPartitions(const hlo::Module& module) {
-  const auto& header = module.extra_attrs();
-  return std::any_of(header.begin(), header.end(), [](const auto& attribute) {
-    return attribute.first == "num_partitions" && attribute.second != "1";
-  });
-}
-
-std::string_view ChannelOf(const Instruction& i) {
-  return hlo::CollectiveAttribute(i, "channel_id");
 }
 
 // The ends of a channel that the module has: one of them may be another program's.
@@ -197,15 +188,16 @@ Instruction* DoneOf(const Instruction* start, Opcode opcode) {
 // The channel of a send or recv, if another device is at its other end.
 std::optional<Channel> ChannelOfEnd(Instruction* end) {
   Channel channel;
-  const std::string_view id = ChannelOf(*end);
-  if (id.empty() || PairsText(*end).empty()) return std::nullopt;
+  const std::optional<int64_t> id = ChannelOf(*end);
+  const hlo::DevicePairs pairs = ChannelPairs(*end);
+  if (!id || pairs.empty()) return std::nullopt;
   for (const auto& i : end->parent()->instructions()) {
     if ((i->opcode() != Opcode::kSend && i->opcode() != Opcode::kRecv) || ChannelOf(*i) != id)
       continue;
     const bool sends = i->opcode() == Opcode::kSend;
     Instruction*& start = sends ? channel.send : channel.recv;
-    if (start != nullptr || PairsText(*i) != PairsText(*end) ||
-        hlo::CollectiveAttribute(*i, "is_host_transfer") == "true")
+    if (start != nullptr || ChannelPairs(*i) != pairs ||
+        i->attrs_as<hlo::TransferAttrs>().is_host_transfer)
       return std::nullopt;
     start = i.get();
     Instruction*& done = sends ? channel.send_done : channel.recv_done;
@@ -265,10 +257,9 @@ Instruction* JoinChannel(Instruction* end, Rewriter& r) {
   if (Contains(members, token)) return nullptr;
 
   r.set_origin(end);
-  hlo::CollectiveAttrs attrs;
-  attrs.text =
-      Str(HasPartitions(*computation.parent()) ? Str("channel_id=", ChannelOf(*end), ", ") : "",
-          "source_target_pairs=", PairsText(*end));
+  // A permutation with a channel is one of partitions, one without of replicas.
+  hlo::PermuteAttrs attrs{.source_target_pairs = ChannelPairs(*end)};
+  if (computation.parent()->num_partitions() != 1) attrs.channel_id = ChannelOf(*end);
   Instruction* const sent =
       channel->send != nullptr ? end->operand(0) : r.Full(channel->shape(), 0);
   Instruction* const joined = r.Add(Opcode::kCollectivePermute, sent->shape(), {sent}, attrs);

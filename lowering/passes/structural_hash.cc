@@ -1,6 +1,7 @@
 #include "lowering/passes/structural_hash.h"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <unordered_map>
 #include <variant>
@@ -26,6 +27,20 @@ struct Hasher {
     Word(static_cast<uint64_t>(value));
   }
   void Add(float value) { hash = HashBytes(&value, sizeof value, hash); }
+  // What is hashed as its text.
+  template <class T>
+    requires requires(const T& value) { hlo::ToString(value); }
+  void Add(const T& value) {
+    Add(hlo::ToString(value));
+  }
+  template <class T>
+  void Add(const std::optional<T>& value) {
+    if (value) Add(*value);
+  }
+  void Add(const Shape& shape) { Word(HashOf(shape)); }
+  void Add(const hlo::ShardingPtr& sharding) {
+    if (sharding) Add(*sharding);
+  }
   void Add(const std::string& value) { hash = HashBytes(value.data(), value.size(), hash); }
   void Add(const Dims& dims) { hash = HashBytes(dims.data(), dims.size() * sizeof(int64_t), hash); }
   void Add(const hlo::Window& window) {

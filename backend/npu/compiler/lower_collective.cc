@@ -35,7 +35,7 @@
 #include "backend/npu/compiler/runs.h"
 #include "backend/npu/sim/cost.h"
 #include "backend/npu/sim/topology.h"
-#include "ir/hlo/collective.h"
+#include "ir/hlo/devices/collective.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
 
@@ -559,7 +559,8 @@ absl::Status Lowering::LowerCollective(const hlo::Instruction& i) {
   LAZULI_ASSIGN_OR_RETURN(const auto groups, DeviceGroups(i, b_.config()));
   const Opcode opcode = i.opcode();
   const int64_t members = groups.empty() ? 1 : static_cast<int64_t>(groups[0].size());
-  const Dims& dimensions = i.attrs_as<hlo::CollectiveAttrs>().dimensions;
+  const auto* const attrs = std::get_if<hlo::CollectiveAttrs>(&i.attrs());
+  const Dims dimensions = attrs != nullptr ? attrs->dimensions : Dims();
   const bool as_tuple = opcode == Opcode::kAllToAll && dimensions.empty();
   if (as_tuple) return LowerAllToAllOfTuple(i, groups);
   Views results;

@@ -94,7 +94,6 @@ void Value(FieldWriter& v, Tag tag, form::Precisions, const std::string& text) {
 }
 
 // Beside the shapes there is a field that says that there are some.
-constexpr Tag kConstrained = 56;
 void Value(FieldReader& v, Tag tag, form::ShapeList, std::string& text) {
   bool constrained = false;
   v.Bool(kConstrained, constrained);
@@ -147,8 +146,6 @@ template <class V>
 void Value(V& v, Tag tag, form::Operand, typename V::template Ref<int64_t> value) {
   v.Int(tag, value);
 }
-template <class V>
-void Value(V&, Tag, form::Operand, typename V::template Ref<std::string>) {}
 void Value(FieldReader& v, Tag tag, form::Operand, std::shared_ptr<const Literal>& value) {
   if (!v.AtMessage(tag)) return;
   Literal literal;
@@ -165,9 +162,47 @@ void Value(V& v, Tag tag, form::Plain, typename V::template Ref<Dims> dims) {
 }
 // Ranges and padding.
 template <class V, class Form, class... Column>
-  requires(sizeof...(Column) > 1)
+  requires(sizeof...(Column) > 2)
 void Value(V& v, Tag tag, Form, Column&... columns) {
   v.Columns(tag, std::array{&columns...});
+}
+
+void Value(FieldReader& v, Tag tag, form::Plain, std::optional<int64_t>& value) {
+  int64_t number = 0;
+  v.Int(tag, number);
+  if (number > 0) value = number;
+}
+void Value(FieldWriter& v, Tag tag, form::Plain, const std::optional<int64_t>& value) {
+  if (value) v.Int(tag, *value);
+}
+void Value(FieldReader& v, Tag tag, form::Plain, std::optional<Shape>& shape) {
+  if (v.AtMessage(tag)) ReadShape(v.in().get_message(), v.error(), &shape.emplace());
+}
+void Value(FieldWriter& v, Tag tag, form::Plain, const std::optional<Shape>& shape) {
+  if (shape) v.Message(tag, [&](FieldWriter& w) { WriteShape(w.out(), *shape); });
+}
+void Value(FieldReader& v, Tag tag, form::Plain, ReplicaGroups& groups) {
+  ReadReplicaGroups(v, tag, groups);
+}
+void Value(FieldWriter& v, Tag tag, form::Plain, const ReplicaGroups& groups) {
+  WriteReplicaGroups(v, tag, groups);
+}
+template <class V>
+void Value(V& v, Tag tag, form::Plain, typename V::template Ref<DevicePairs> pairs) {
+  v.Messages(tag, pairs, [](V& w, auto& pair) {
+    w.Int(1, pair.first);
+    w.Int(2, pair.second);
+  });
+}
+// Two fields in a row.
+void Value(FieldReader& v, Tag tag, form::Domain, ShardingPtr& entry, ShardingPtr& exit) {
+  if (v.AtMessage(tag)) entry = ReadSharding(v.in().get_message(), v.error());
+  if (v.AtMessage(tag + 1)) exit = ReadSharding(v.in().get_message(), v.error());
+}
+void Value(FieldWriter& v, Tag tag, form::Domain, const ShardingPtr& entry,
+           const ShardingPtr& exit) {
+  if (entry) v.Message(tag, [&](FieldWriter& w) { WriteSharding(w, *entry); });
+  if (exit) v.Message(tag + 1, [&](FieldWriter& w) { WriteSharding(w, *exit); });
 }
 
 template <class V>

@@ -1,7 +1,7 @@
 // The parts of the HloModuleProto reader and writer: proto_reader.cc and proto_writer.cc (modules,
 // computations, instructions), proto_shape.cc (shapes, literals), proto_attrs.cc (attributes of the
-// families in attrs.h), proto_text_attrs.cc and proto_sharding.cc (attributes that modules keep as
-// text).
+// families in attrs.h), proto_devices.cc (groups of devices, shardings), proto_text_attrs.cc
+// (attributes that modules keep as text).
 #pragma once
 
 #include <string>
@@ -33,28 +33,17 @@ using TextAttrs = std::vector<std::pair<std::string, std::string>>;
 // A field of HloInstructionProto that becomes an attribute as text.
 void ReadTextAttr(FieldReader& field, TextAttrs* attrs);
 void WriteTextAttr(protozero::pbf_writer& out, std::string_view name, std::string_view value);
-// "channel_id=1, replica_groups={{0}}": the attributes of instructions that are kept as written.
+// The parts of text like {a=1, b={2}}, without its braces.
 TextAttrs SplitTextAttrs(std::string_view text);
 // Puts attributes in the order in which they are printed.
 void SortTextAttrs(TextAttrs* attrs);
 
-// Message OpSharding and its text: {replicated}, {devices=[2,1]0,1}, {mesh['a'=2], [{'a'}]}, ...
-std::string ReadSharding(protozero::pbf_reader in, ProtoError& error, int depth = 0);
-void WriteSharding(protozero::pbf_writer& out, std::string_view text, int depth = 0);
-// Its part by the axes of a mesh.
-bool IsMeshSharding(std::string_view text);
-std::string ReadMeshSharding(protozero::pbf_reader in, ProtoError& error);
-void WriteMeshSharding(FieldWriter& v, std::string_view text);
-
-// Where a sharding comes from: {op_name="x" source_line=4}, and a list of those in braces.
-struct SourceNote {
-  std::string op_type, op_name, source_file;
-  int64_t source_line = 0;
-};
-void NoteRows(FieldReader& v, SourceNote& note);
-void NoteRows(FieldWriter& v, const SourceNote& note);
-std::string NotesText(const std::vector<SourceNote>& notes);  // {op_name="x"}, {op_name="y"}
-std::vector<SourceNote> ParseNotes(std::string_view text);    // in braces: a note, or a list
+// Message OpSharding.
+Sharding ReadSharding(protozero::pbf_reader in, ProtoError& error);
+void WriteSharding(FieldWriter& v, const Sharding& sharding);
+// The field of this number, and those that hold groups in other forms or for other versions.
+void ReadReplicaGroups(FieldReader& v, Tag tag, ReplicaGroups& groups);
+void WriteReplicaGroups(FieldWriter& v, Tag tag, const ReplicaGroups& groups);
 
 // Messages OriginalValueProto and StatisticsViz, and their texts.
 std::string ReadOrigin(protozero::pbf_reader in, ProtoError& error);

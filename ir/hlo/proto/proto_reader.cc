@@ -23,6 +23,7 @@ struct RawInstruction {
   int64_t id = 0;
   Dims operands, control_predecessors, called;
   Attrs attrs;
+  ShardingPtr sharding;
   TextAttrs text_attrs;
 };
 
@@ -43,20 +44,6 @@ void NormalizeComparison(const Shape& operand, CompareAttrs* attrs) {
                                : IsSigned(dtype)                  ? ComparisonType::kSigned
                                                                   : ComparisonType::kUnsigned;
   if (attrs->type == plain) attrs->type = ComparisonType::kDefault;
-}
-
-// Puts what belongs to the opcode into its attributes and returns the rest.
-TextAttrs TakeOwnAttrs(RawInstruction* raw) {
-  auto* own = std::get_if<CollectiveAttrs>(&raw->attrs);
-  TextAttrs rest;
-  for (auto& [name, value] : raw->text_attrs) {
-    if (own != nullptr && !IsCommonAttribute(name)) {
-      own->text += Str(own->text.empty() ? "" : ", ", name, "=", value);
-    } else {
-      rest.emplace_back(std::move(name), std::move(value));
-    }
-  }
-  return rest;
 }
 
 class Reader {
@@ -290,6 +277,7 @@ void Reader::ReadInstructionField(FieldReader& v, RawInstruction* raw) {
     m.Int(15, raw->frame);
   });
   v.Int(35, raw->id);
+  if (v.AtMessage(40)) raw->sharding = ReadSharding(v.in().get_message(), error_);
   v.Ints(36, raw->operands);
   v.Ints(37, raw->control_predecessors);
   v.Ints(38, raw->called);
@@ -350,11 +338,11 @@ absl::Status Reader::Build(RawInstruction raw, int64_t count, Computation* compu
     NormalizeComparison(*shapes[0], compare);
   LAZULI_ASSIGN_OR_RETURN(Shape shape, InferShape(opcode, shapes, raw.attrs, called, &raw.shape));
   if (opcode == Opcode::kFusion) called[0]->set_is_fusion(true);
-  TextAttrs extra = TakeOwnAttrs(&raw);
   Instruction* made =
       computation->Add(opcode, std::move(shape), operands, std::move(raw.attrs), called, raw.name);
   made->set_metadata(std::move(raw.metadata));
-  made->mutable_extra_attrs() = std::move(extra);
+  made->set_sharding(std::move(raw.sharding));
+  made->mutable_extra_attrs() = std::move(raw.text_attrs);
   for (int64_t id : raw.control_predecessors) {
     const auto predecessor = instructions_.find(id);
     if (predecessor == instructions_.end())

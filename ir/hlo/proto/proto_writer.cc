@@ -104,11 +104,8 @@ void Writer::WriteInstruction(FieldWriter& v, const Instruction& i) {
   for (const Computation* callee : i.called()) called.push_back(computation_ids_[callee]);
   if (i.opcode() == Opcode::kWhile) std::swap(called[0], called[1]);  // the body comes first
   v.Ints(38, called);
+  if (i.sharding()) v.Message(40, [&](FieldWriter& w) { WriteSharding(w, *i.sharding()); });
   for (const auto& [name, value] : i.extra_attrs()) WriteTextAttr(v.out(), name, value);
-  if (const auto* kept = std::get_if<CollectiveAttrs>(&i.attrs())) {
-    for (const auto& [name, value] : SplitTextAttrs(kept->text))
-      WriteTextAttr(v.out(), name, value);
-  }
 }
 
 void Writer::WriteFrom(FieldWriter& v, const Instruction& i) {

@@ -61,9 +61,9 @@ absl::Status CheckGathered(const Inference& in, const Shape& results, bool scatt
 
 // Of what exchanges whole arrays.
 absl::Status CheckNoDimensions(const Inference& in) {
-  const auto* const attrs = std::get_if<CollectiveAttrs>(&in.attrs);
-  if (attrs == nullptr || attrs->dimensions.empty()) return absl::OkStatus();
-  return in.Error("takes no dimensions, got {", Join(attrs->dimensions, ","), "}");
+  const Dims& dimensions = in.attrs_as<CollectiveAttrs>().dimensions;
+  if (dimensions.empty()) return absl::OkStatus();
+  return in.Error("takes no dimensions, got {", Join(dimensions, ","), "}");
 }
 
 // A declared tuple of at least these elements; a null one may be anything.
@@ -128,7 +128,6 @@ absl::StatusOr<Shape> InferRaggedAllToAll(const Inference& in) {
 
 absl::StatusOr<Shape> InferCollectivePermute(const Inference& in) {
   if (in.operands.empty()) return in.Error("has no operand");
-  LAZULI_RETURN_IF_ERROR(CheckNoDimensions(in));
   // input, output, and where slices of them begin: into the output.
   const bool in_place = in.operand_count() == 4;
   return in_place ? WithoutLayout(in.operand(1)) : OperandsAsOne(in);
@@ -143,7 +142,6 @@ absl::StatusOr<Shape> InferStart(const Inference& in) {
     LAZULI_RETURN_IF_ERROR(CheckDeclaredTuple(in, {&given, nullptr}));
     LAZULI_RETURN_IF_ERROR(CheckGathered(in, in.declared->tuple()[1], /*scattered=*/false));
   } else {
-    LAZULI_RETURN_IF_ERROR(CheckNoDimensions(in));
     const Shape result = in.operand_count() == 4 ? WithoutLayout(in.operand(1)) : given;
     const Shape& first = in.operand_count() == 4 ? in.operand(0) : given;
     LAZULI_RETURN_IF_ERROR(CheckDeclaredTuple(in, {&first, &result}));

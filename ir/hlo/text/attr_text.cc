@@ -84,6 +84,14 @@ void AppendValue(std::string& out, form::Quoted, const std::string& text) {
   AppendQuoted(out, text);
 }
 
+void AppendValue(std::string& out, form::Domain, const ShardingPtr& entry,
+                 const ShardingPtr& exit) {
+  out += "{kind=\"sharding\"";
+  if (entry) out += Str(", entry=", ToString(*entry));
+  if (exit) out += Str(", exit=", ToString(*exit));
+  out += '}';
+}
+
 void AppendValue(std::string& out, form::Ranges, const Dims& starts, const Dims& limits,
                  const Dims& strides) {
   const bool strided =
@@ -253,7 +261,7 @@ std::optional<std::string> Unescape(std::string_view text) {
 
 int InstructionAttrRank(std::string_view name) {
   constexpr std::pair<std::string_view, int> kRanks[] = {{"parameter_replication", 1},
-                                                         {"sharding", 2},
+                                                         {"sharding", kShardingRank},
                                                          {"frontend_attributes", 3},
                                                          {"statistics", 5},
                                                          {"origin", 6},

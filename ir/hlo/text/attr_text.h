@@ -65,6 +65,20 @@ void AppendValue(std::string& out, Form, T value) {
     AppendTo(out, value);
   }
 }
+// What has a text of its own: groups, pairs, shapes.
+template <class T>
+  requires requires(const T& value) { ToString(value); }
+void AppendValue(std::string& out, form::Plain, const T& value) {
+  out += ToString(value);
+}
+inline void AppendValue(std::string& out, form::Plain, const Shape& shape) {
+  shape.AppendTo(out, Shape::Layouts::kAll);
+}
+template <class T>
+void AppendValue(std::string& out, form::Plain, const std::optional<T>& value) {
+  AppendValue(out, form::Plain{}, *value);
+}
+void AppendValue(std::string& out, form::Domain, const ShardingPtr& entry, const ShardingPtr& exit);
 // Text that modules keep as it is: between braces, or a word.
 template <class Form>
 void AppendValue(std::string& out, Form, const std::string& text) {
@@ -88,6 +102,7 @@ std::string EscapedLabel(std::string_view text);
 int InstructionAttrRank(std::string_view name);
 // Whether any instruction may have it, so that it is no attribute of its opcode's family.
 bool IsCommonAttribute(std::string_view name);
+inline constexpr int kShardingRank = 2;
 inline constexpr int kControlPredecessorsRank = 4;
 inline constexpr int kMetadataRank = 7;
 

@@ -76,6 +76,8 @@ bool Parser::ParseHeaderAttribute(std::string_view name) {
     return true;
   }
   std::string_view value;
+  if (name == "replica_count") return ParseCount(&replica_count_);
+  if (name == "num_partitions") return ParseCount(&num_partitions_);
   if (name == "input_output_alias") {
     return ParseAliases();
   } else if (name == "entry_computation_layout") {
@@ -83,6 +85,18 @@ bool Parser::ParseHeaderAttribute(std::string_view name) {
   }
   if (!in_.RawValue(&value)) return false;
   module_->extra_attrs().emplace_back(name, value);
+  return true;
+}
+
+// Of replicas or of partitions: together they are as many devices as there may be.
+bool Parser::ParseCount(int64_t* count) {
+  in_.Peek();
+  const char* start = in_.position();
+  if (!in_.Integer(count)) return false;
+  if (*count < 1) return in_.FailAt(start, "expected a count of 1 or more, not ", *count);
+  if (*count > kMostDevices / (count == &replica_count_ ? num_partitions_ : replica_count_))
+    return in_.FailAt(start, "a module is for ", kMostDevices, " devices at most");
+  module_->set_device_counts(replica_count_, num_partitions_);
   return true;
 }
 

@@ -40,6 +40,7 @@ bool IsKnown(std::string_view name) {
                                          "conv_kind",
                                          "convolution_kind",
                                          "sparsity_config",
+                                         "slice_sizes",
                                          "async_execution_thread"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
@@ -65,9 +66,17 @@ Role CalleeRole(std::string_view name) {
 
 }  // namespace
 
+bool ParseSharding(Cursor& in, ShardingPtr* value) {
+  Sharding sharding;
+  if (!Parse(in, &sharding)) return false;
+  *value = std::move(sharding);
+  return true;
+}
+
 bool Parser::ParseAttribute(Computation* computation, Pending& i, std::string_view name) {
   if (name == "metadata") return ParseMetadata(&i.metadata);
   if (name == "control-predecessors") return ParseControlPredecessors(computation, i);
+  if (name == "sharding") return ParseSharding(in_, &i.sharding);
   bool known = false;
   if (!ParseFamilyAttribute(in_, name, &i.attrs, &known)) return false;
   if (known) return true;
@@ -75,15 +84,10 @@ bool Parser::ParseAttribute(Computation* computation, Pending& i, std::string_vi
     return ParseCallees(name, i);
   std::string_view value;
   if (!in_.RawValue(&value)) return false;
-  auto* rest = std::get_if<CollectiveAttrs>(&i.attrs);
-  if (rest != nullptr && !IsCommonAttribute(name)) {
-    rest->text += Str(rest->text.empty() ? "" : ", ", name, "=", value);
-  } else {
-    if (warnings_ != nullptr && !IsKnown(name))
-      warnings_->push_back(
-          Str(in_.Place(name.data()), ": unknown attribute '", name, "' is kept as it is"));
-    i.extra.emplace_back(name, value);
-  }
+  if (warnings_ != nullptr && !IsKnown(name))
+    warnings_->push_back(
+        Str(in_.Place(name.data()), ": unknown attribute '", name, "' is kept as it is"));
+  i.extra.emplace_back(name, value);
   return true;
 }
 
@@ -287,6 +291,35 @@ bool ParseValue(Cursor& in, std::string_view, form::Plain, ConvDims* value) {
     return in.FailAt(text.data(), "'", text, "' are not dimension labels such as b01f_01io->b01f");
   *value = *parsed;
   return true;
+}
+template <class T>
+  requires requires(Cursor& in, T* value) { Parse(in, value); }
+bool ParseValue(Cursor& in, std::string_view, form::Plain, T* value) {
+  return Parse(in, value);
+}
+bool ParseValue(Cursor& in, std::string_view, form::Plain, Shape* value) {
+  return ParseShape(in, value);
+}
+template <class T>
+bool ParseValue(Cursor& in, std::string_view name, form::Plain, std::optional<T>* value) {
+  return ParseValue(in, name, form::Plain{}, &value->emplace());
+}
+bool ParseValue(Cursor& in, std::string_view, form::Domain, ShardingPtr* entry, ShardingPtr* exit) {
+  if (!in.Expect('{')) return false;
+  do {
+    in.Peek();
+    const char* start = in.position();
+    const std::string_view name = in.TryIdentifier();
+    if (!in.Expect('=')) return false;
+    if (name == "kind") {
+      if (!in.Expect("\"sharding\"")) return false;
+    } else if (name != "entry" && name != "exit") {
+      return in.FailAt(start, "a domain has no '", name, "'");
+    } else if (!ParseSharding(in, name == "entry" ? entry : exit)) {
+      return false;
+    }
+  } while (in.Try(','));
+  return in.Expect('}');
 }
 bool ParseValue(Cursor& in, std::string_view, form::Plain, float* value) {
   const std::string_view word = in.Word();

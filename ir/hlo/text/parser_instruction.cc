@@ -222,7 +222,12 @@ bool Parser::WrapAsync(Pending& i) {
   if (root == nullptr) return false;
   wrapped->set_root(root);
   i.opcode = Opcode::kAsyncStart;
-  i.attrs = CollectiveAttrs{};
+  AsyncAttrs attrs;
+  std::erase_if(i.extra, [&](const auto& attr) {
+    return attr.first == "async_execution_thread" &&
+           Cursor(attr.second).String(&attrs.async_execution_thread);
+  });
+  i.attrs = std::move(attrs);
   i.called = {wrapped};
   return true;
 }
@@ -244,6 +249,7 @@ Instruction* Parser::Build(Computation* computation, Pending& i) {
   std::stable_sort(i.extra.begin(), i.extra.end(), [](const auto& a, const auto& b) {
     return InstructionAttrRank(a.first) < InstructionAttrRank(b.first);
   });
+  instruction->set_sharding(std::move(i.sharding));
   instruction->mutable_extra_attrs() = std::move(i.extra);
   for (Instruction* predecessor : i.control_predecessors)
     instruction->AddControlPredecessor(predecessor);

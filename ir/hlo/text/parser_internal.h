@@ -20,6 +20,7 @@ bool ParseShape(Cursor& in, Shape* shape, int depth = 0);
 bool ParseLiteral(Cursor& in, const Shape& shape, Literal* literal);
 // {1,2}
 bool ParseDims(Cursor& in, Dims* dims);
+bool ParseSharding(Cursor& in, ShardingPtr* value);
 // Reads the value of `name` if that is an attribute of this family: *known tells.
 bool ParseFamilyAttribute(Cursor& in, std::string_view name, Attrs* attrs, bool* known);
 // The first of the attributes that the family requires and that was not seen; empty if none is.
@@ -50,6 +51,7 @@ class Parser {
     absl::InlinedVector<Computation*, 2> called;
     absl::InlinedVector<std::string_view, 16> seen;  // names of attributes
     Metadata metadata;
+    ShardingPtr sharding;
     std::vector<std::pair<std::string, std::string>> extra;
     std::vector<Instruction*> control_predecessors;
   };
@@ -58,6 +60,7 @@ class Parser {
   bool ParseModule();
   bool ParseHeader();
   bool ParseHeaderAttribute(std::string_view name);
+  bool ParseCount(int64_t* count);
   bool ParseAliases();
   bool ParseEntryLayout();
   bool ParseTable(std::string_view table);
@@ -97,6 +100,7 @@ class Parser {
   absl::flat_hash_map<std::string_view, Computation*> computations_;
   int inline_depth_ = 0;
   bool lone_ = false;  // the text is one instruction: its operands become parameters
+  int64_t replica_count_ = 1, num_partitions_ = 1;
   bool has_entry_layout_ = false;
   std::string_view entry_layout_text_;
   std::vector<Shape> entry_layout_;  // parameters, then the result

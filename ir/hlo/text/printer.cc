@@ -15,22 +15,38 @@ namespace {
 constexpr int64_t kSmallConstant = 10;  // elements that are always printed
 
 // Appends ", name=value" for each attribute.
-struct AttrPrinter {
-  std::string& out;
+class AttrPrinter {
+ public:
+  AttrPrinter(std::string& out, Opcode opcode) : out_(out), opcode_(opcode) {}
 
   template <class A>
   void operator()(const A& attrs) {
-    if constexpr (std::is_same_v<A, CollectiveAttrs>) {
-      if (!attrs.text.empty()) out += Str(", ", attrs.text);
-    }
+    Print(attrs, [](std::string_view) { return true; });
+  }
+  // XLA has the dimensions of a reduce-scatter last, those of others before the kind of ids.
+  void operator()(const CollectiveAttrs& attrs) {
+    const auto late = [this](std::string_view name) {
+      return opcode_ == Opcode::kReduceScatter && name == "dimensions";
+    };
+    Print(attrs, [&](std::string_view name) { return !late(name); });
+    Print(attrs, late);
+  }
+
+ private:
+  template <class A, class F>
+  void Print(const A& attrs, F&& now) {
     ForEachTextRow<A>([&](const auto& row) {
+      if (!now(row.name)) return;
       if (row.presence == Presence::kUnlessDefault && row.AtDefault(attrs)) return;
-      out += ", ";
-      out += row.name;
-      out += '=';
-      row.Apply(attrs, [&](const auto&... value) { AppendValue(out, row.kForm, value...); });
+      out_ += ", ";
+      out_ += row.name;
+      out_ += '=';
+      row.Apply(attrs, [&](const auto&... value) { AppendValue(out_, row.kForm, value...); });
     });
   }
+
+  std::string& out_;
+  Opcode opcode_;
 };
 
 void AppendMetadata(std::string& out, const Metadata& metadata) {
@@ -119,7 +135,7 @@ class Printer {
     out_ += '(';
     Operands(instruction);
     out_ += ')';
-    std::visit(AttrPrinter{out_}, instruction.attrs());
+    std::visit(AttrPrinter(out_, instruction.opcode()), instruction.attrs());
     Callees(instruction);
     ExtraAttrs(instruction);
   }
@@ -144,12 +160,23 @@ class Printer {
       module.entry()->root()->shape().AppendTo(out_, Shape::Layouts::kAll);
       out_ += '}';
     }
+    bool counted = false;
+    const auto counts = [&] {
+      if (!std::exchange(counted, true)) DeviceCounts(module);
+    };
     for (const auto& [name, value] : module.extra_attrs()) {
+      if (name == "frontend_attributes" || name == "origin_recovery_table") counts();
       out_ += Str(", ", name, "=", value);
     }
+    counts();
     out_ += '\n';
     if (options_.metadata && !module.stack_frames().empty())
       AppendStackFrames(out_, module.stack_frames());
+  }
+
+  void DeviceCounts(const Module& module) {
+    if (module.replica_count() != 1) out_ += Str(", replica_count=", module.replica_count());
+    if (module.num_partitions() != 1) out_ += Str(", num_partitions=", module.num_partitions());
   }
 
   void Aliases(const Module& module) {
@@ -261,11 +288,15 @@ class Printer {
   void ExtraAttrs(const Instruction& instruction) {
     const bool metadata = options_.metadata && !instruction.metadata().empty();
     const auto& extra = instruction.extra_attrs();
-    if (extra.empty() && !metadata && instruction.control_predecessors().empty()) return;
+    if (extra.empty() && !instruction.sharding() && !metadata &&
+        instruction.control_predecessors().empty())
+      return;
     for (int rank = 0; rank <= 8; ++rank) {
       for (const auto& [name, value] : extra) {
         if (InstructionAttrRank(name) == rank) out_ += Str(", ", name, "=", value);
       }
+      if (rank == kShardingRank && instruction.sharding())
+        out_ += Str(", sharding=", hlo::ToString(*instruction.sharding()));
       if (rank == kControlPredecessorsRank && !instruction.control_predecessors().empty()) {
         out_ += ", control-predecessors={";
         for (std::size_t i = 0; i < instruction.control_predecessors().size(); ++i) {

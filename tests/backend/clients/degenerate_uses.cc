@@ -539,16 +539,18 @@ void BatchNorms(Opcode opcode, const Shape& x, Uses& out) {
 
 // Of one participant.
 void Collectives(Opcode opcode, const Shape& x, Uses& out) {
-  Use use{opcode, {{x}}, CollectiveAttrs{{}, "replica_groups={{0}}"}};
+  CollectiveAttrs attrs{.replica_groups = ListedGroups{{{0}}}};
+  Use use{opcode, {{x}}, attrs};
   if (opcode == Opcode::kAllReduce || opcode == Opcode::kCollectiveReduce) {
     use.regions = {Fold(Opcode::kAdd, x.dtype())};
   } else if (opcode == Opcode::kCollectivePermute) {
-    use.attrs = CollectiveAttrs{{}, "source_target_pairs={{0,0}}"};
+    use.attrs = PermuteAttrs{.source_target_pairs = {{0, 0}}};
     out.push_back(use);
-    use.attrs = CollectiveAttrs{{}, "source_target_pairs={}"};
+    use.attrs = PermuteAttrs{};
   } else if (opcode != Opcode::kCollectiveBroadcast) {
     if (x.rank() == 0) return;
-    use.attrs = CollectiveAttrs{{x.rank() - 1}, "replica_groups={{0}}"};
+    attrs.dimensions = {x.rank() - 1};
+    use.attrs = attrs;
     if (opcode == Opcode::kReduceScatter) use.regions = {Fold(Opcode::kAdd, x.dtype())};
     use.declared = x;
   }

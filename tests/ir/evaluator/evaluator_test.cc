@@ -196,8 +196,8 @@ TEST(EvaluatorTest, CollectivesOfSeveralParticipantsAreErrors) {
         Case{"f32[2] collective-permute(x), source_target_pairs={{0,1},{1,0}}",
              "from device 0 to device 1, source_target_pairs={{0,1},{1,0}}; this process is "
              "device 0"},
-        Case{"f32[2] all-reduce(x), replica_groups={{0,a}}, to_apply=add",
-             "replica_groups={{0,a}} are no groups of devices"}}) {
+        Case{"f32[2] all-reduce(x), replica_groups={{0,0}}, to_apply=add",
+             "replica_groups={{0,0}} are not groups of devices: 0 stands there twice"}}) {
     EXPECT_THAT(ErrorOf(Collective(c.call)), HasSubstr(c.error)) << c.call;
   }
 }

@@ -104,8 +104,7 @@ TEST_F(VerifierTest, BranchCount) {
 
 TEST_F(VerifierTest, CalleeOfAnAsynchronousStart) {
   const Shape x(DType::kF32, {2});
-  main->Add(Opcode::kAsyncStart, Shape::Tuple({Shape::Tuple({x}), x}), {At("p")},
-            CollectiveAttrs{});
+  main->Add(Opcode::kAsyncStart, Shape::Tuple({Shape::Tuple({x}), x}), {At("p")}, AsyncAttrs{});
   EXPECT_EQ(Error(), "async-start.8 in main: async-start calls 1 computations, not 0");
 }
 

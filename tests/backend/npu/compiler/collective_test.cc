@@ -1,7 +1,7 @@
 // Collectives on several devices of one machine: values against their definition, cycles against
 // the closed form of a ring, whatever the order in which devices get there.
 
-#include "ir/hlo/collective.h"
+#include "ir/hlo/devices/collective.h"
 
 #include <algorithm>
 #include <cmath>
@@ -382,7 +382,7 @@ TEST(NpuCollectiveTest, WhatDoesNotFitSaysSo) {
   EXPECT_EQ(
       reason(ExchangeModule("s32[4] all-reduce(x), replica_groups={{0,0}}, to_apply=add", "s32[4]"),
              MachineOf(2)),
-      "replica_groups={{0,0}} are no groups of devices");
+      "replica_groups={{0,0}} are not groups of devices: 0 stands there twice");
 }
 
 // A message that never arrives is an error that names both devices and the instruction.

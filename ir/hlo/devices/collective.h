@@ -1,9 +1,11 @@
-// Who takes part in a collective: what its attributes, kept as written, and the module's header say.
+// Who takes part in a collective: what its attributes and the module's header say.
 //
 // Devices have numbers, replica * num_partitions + partition. Whether groups are of replicas, of
 // partitions or of devices depends on opcode, channel_id and use_global_device_ids, as in XLA.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,10 +16,13 @@
 
 namespace lazuli::hlo {
 
-// The value of one of the attributes that are kept as written; empty if it is not there.
-std::string_view CollectiveAttribute(const Instruction& instruction, std::string_view name);
+// An attribute of a collective as text has it; empty if it is not there.
+std::string CollectiveAttribute(const Instruction& instruction, std::string_view name);
 
-// Devices that the module is for: replica_count * num_partitions of its header.
+// The channel of a collective, a permutation, a send or a recv.
+std::optional<int64_t> ChannelOf(const Instruction& instruction);
+
+// Devices that the module is for.
 int64_t DeviceCount(const Module& module);
 
 // Groups of devices that exchange among themselves, in the order in which groups have them. Of a

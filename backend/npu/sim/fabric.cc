@@ -1,6 +1,8 @@
 #include "backend/npu/sim/fabric.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "backend/npu/sim/engine.h"
@@ -54,17 +56,16 @@ bool SameProgram(const Program& a, const Program& b) {
   return a.text == b.text && a.constants == b.constants && a.symbols.size() == b.symbols.size();
 }
 
-std::string Names(const std::vector<std::shared_ptr<Card>>& cards,
-                  const std::vector<int>& members) {
-  std::string names;
-  for (const int member : members)
-    names += Str(names.empty() ? "" : ", ", cards[static_cast<std::size_t>(member)]->name());
-  return names;
+ir::Rendezvous::Members MembersOf(const std::vector<int>& devices) {
+  return {devices.begin(), devices.end()};
 }
 
 }  // namespace
 
-Fabric::Fabric(std::vector<std::shared_ptr<Card>> cards) : cards_(std::move(cards)) {}
+Fabric::Fabric(std::vector<std::shared_ptr<Card>> cards)
+    : cards_(std::move(cards)), meetings_([this](int64_t device) {
+        return cards_[static_cast<std::size_t>(device)]->name();
+      }) {}
 Fabric::~Fabric() = default;
 
 Fault Fabric::TimedOut(const Part& part, const std::string& sentence) const {
@@ -76,83 +77,39 @@ Fault Fabric::TimedOut(const Part& part, const std::string& sentence) const {
           0,
           "",
           "",
-          Str(part.what, " of ", Names(cards_, part.members), ": ", sentence)};
-}
-
-// The meeting that is the device's next one of the group.
-std::shared_ptr<Fabric::Meeting> Fabric::Come(const std::vector<int>& members, int device) {
-  Group& group = groups_[members];
-  std::shared_ptr<Meeting>& meeting = group.meetings[group.next[device]++];
-  if (meeting == nullptr) meeting = std::make_shared<Meeting>();
-  return meeting;
-}
-
-// Forgets a meeting to which nobody else comes.
-void Fabric::Leave(const std::vector<int>& members, const std::shared_ptr<Meeting>& meeting) {
-  if (meeting->parts.size() + meeting->missing.size() < members.size()) return;
-  std::erase_if(groups_[members].meetings,
-                [&](const auto& entry) { return entry.second == meeting; });
+          Str(part.what, " of ", meetings_.Names(MembersOf(part.members)), ": ", sentence)};
 }
 
 void Fabric::Miss(const std::vector<int>& members, int device, std::string_view why) {
-  const std::lock_guard lock(mutex_);
-  const std::shared_ptr<Meeting> meeting = Come(members, device);
-  meeting->missing.emplace(device, why);
-  Leave(members, meeting);
-  changed_.notify_all();
+  meetings_.Miss({}, MembersOf(members), device, why);
 }
 
 std::optional<Fault> Fabric::Run(const Part& part, std::chrono::milliseconds patience) {
-  std::unique_lock lock(mutex_);
-  const std::shared_ptr<Meeting> meeting = Come(part.members, part.device);
-  meeting->parts.emplace(part.device, &part);
-  Leave(part.members, meeting);
-  changed_.notify_all();
-  const auto missed = [&]() -> std::optional<Fault> {
-    const auto& [device, why] = *meeting->missing.begin();
-    return TimedOut(part,
-                    Str(cards_[static_cast<std::size_t>(device)]->name(), " does not come: ", why));
-  };
-  if (meeting->parts.size() == part.members.size()) {
-    meeting->begun = true;
-    lock.unlock();
-    RunTogether(*meeting);
-    lock.lock();
-    meeting->over = true;
-    changed_.notify_all();
-    return meeting->fault;
-  }
-  const auto settled = [&] {
-    return meeting->over || (!meeting->begun && !meeting->missing.empty());
-  };
-  if (!changed_.wait_for(lock, patience, settled) && !meeting->begun) {
-    std::vector<int> absent;
-    for (const int member : part.members) {
-      if (!meeting->parts.contains(member)) absent.push_back(member);
-    }
-    const std::string who = Names(cards_, absent);
-    meeting->parts.erase(part.device);
-    meeting->missing.emplace(part.device, Str("it has waited for ", who));
-    changed_.notify_all();
-    return TimedOut(part,
-                    Str(who, absent.size() == 1 ? " has" : " have", " not come within ",
-                        std::chrono::duration<double>(patience).count(), " s (NPU_LINK_TIMEOUT)"));
-  }
-  changed_.wait(lock, settled);  // it has begun, and takes as long as it takes
-  if (meeting->over) return meeting->fault;
-  const std::optional<Fault> fault = missed();
-  meeting->parts.erase(part.device);
-  meeting->missing.emplace(part.device, "it has given up");
-  return fault;
+  // Shared by all: the last to come sets the fault of the first one's part.
+  struct Coming {
+    const Part* part;
+    std::optional<Fault> fault;
+  } mine{&part, {}};
+  const auto [why, timed_out] = meetings_.Meet(
+      {.topic = {}, .members = MembersOf(part.members), .member = part.device, .part = &mine},
+      {patience, "NPU_LINK_TIMEOUT"}, [this](const ir::Rendezvous::Parts& all) {
+        std::vector<const Part*> parts;
+        for (const auto& [device, coming] : all)
+          parts.push_back(static_cast<const Coming*>(coming)->part);
+        const std::optional<Fault> fault = RunTogether(parts);
+        for (const auto& [device, coming] : all) static_cast<Coming*>(coming)->fault = fault;
+      });
+  return why.empty() ? mine.fault : TimedOut(part, why);
 }
 
-std::optional<Fault> Fabric::Disagreement(const Meeting& meeting) const {
-  const Part& first = *meeting.parts.begin()->second;
-  for (const auto& [device, part] : meeting.parts) {
+std::optional<Fault> Fabric::Disagreement(const std::vector<const Part*>& parts) const {
+  const Part& first = *parts[0];
+  for (const Part* const part : parts) {
     if (SameProgram(part->program->program, first.program->program)) continue;
-    return TimedOut(
-        first, Str(cards_[static_cast<std::size_t>(first.device)]->name(), " is at ", first.what,
-                   ", ", cards_[static_cast<std::size_t>(device)]->name(), " is at ", part->what));
+    return TimedOut(first, Str(cards_[static_cast<std::size_t>(first.device)]->name(), " is at ",
+                               first.what, ", ",
+                               cards_[static_cast<std::size_t>(part->device)]->name(), " is at ",
+                               part->what));
   }
   return std::nullopt;
 }
@@ -169,36 +126,36 @@ absl::Status Fabric::Build() {
   return absl::OkStatus();
 }
 
-// With all cards held: nobody else runs on them.
-void Fabric::RunTogether(Meeting& meeting) {
+// With all cards held: nobody else runs on them. The parts are by ascending device.
+std::optional<Fault> Fabric::RunTogether(const std::vector<const Part*>& parts) {
   const std::lock_guard running(running_);
   std::vector<std::unique_lock<ir::ForkMutex>> held;
-  for (const auto& [device, part] : meeting.parts)  // ascending, so that no two wait for each other
-    held.emplace_back(cards_[static_cast<std::size_t>(device)]->running_);
-  meeting.fault = Disagreement(meeting);
-  if (!meeting.fault) meeting.fault = Launch(meeting);
+  for (const Part* const part : parts)  // ascending, so that no two wait for each other
+    held.emplace_back(cards_[static_cast<std::size_t>(part->device)]->running_);
+  std::optional<Fault> fault = Disagreement(parts);
+  return fault ? fault : Launch(parts);
 }
 
-std::optional<Fault> Fabric::Launch(const Meeting& meeting) {
+std::optional<Fault> Fabric::Launch(const std::vector<const Part*>& all) {
   if (const absl::Status status = Build(); !status.ok())
     return Fault{ErrorCode::kOomDram, -1, -1, -1, -1, 0, "", "", std::string(Message(status))};
   double begin = 0;
   std::map<int, int64_t> launches;
   std::vector<Engine::Part> parts;
-  for (const auto& [device, part] : meeting.parts) {
-    Card& card = *cards_[static_cast<std::size_t>(device)];
-    launches[device] = card.CountLaunch();
+  for (const Part* const part : all) {
+    Card& card = *cards_[static_cast<std::size_t>(part->device)];
+    launches[part->device] = card.CountLaunch();
     begin = std::max(begin, card.totals().seconds());
-    parts.push_back({device, part->places});
+    parts.push_back({part->device, part->places});
   }
-  const std::shared_ptr<const CheckedProgram>& program = meeting.parts.begin()->second->program;
+  const std::shared_ptr<const CheckedProgram>& program = all[0]->program;
   auto observers = std::make_unique<Divided>(cards_.size());
   RunOptions options;
-  for (const auto& [device, part] : meeting.parts) {
-    Card& card = *cards_[static_cast<std::size_t>(device)];
+  for (const Part* const part : all) {
+    Card& card = *cards_[static_cast<std::size_t>(part->device)];
     card.CountWait(begin - card.totals().seconds());
     if (part->observe != nullptr) {
-      observers->Add(device, part->observe());
+      observers->Add(part->device, part->observe());
       options.observer = observers.get();
     }
   }
@@ -209,14 +166,14 @@ std::optional<Fault> Fabric::Launch(const Meeting& meeting) {
         launch, *program, engine_->devices_[static_cast<std::size_t>(device)]->code, options);
   }
   // The strict checks of cards and links know of bytes each for themselves.
-  for (const auto& [device, part] : meeting.parts)
+  for (const Part* const part : all)
     MarkWritten(*part, /*results=*/false,
-                engine_->devices_[static_cast<std::size_t>(device)]->dram);
+                engine_->devices_[static_cast<std::size_t>(part->device)]->dram);
   if (!fault) fault = engine_->Run(options);
-  for (const auto& [device, part] : meeting.parts) {
-    Card& card = *cards_[static_cast<std::size_t>(device)];
+  for (const Part* const part : all) {
+    Card& card = *cards_[static_cast<std::size_t>(part->device)];
     MarkWritten(*part, /*results=*/true, card.engine_->devices_[0]->dram);
-    card.CountRun(engine_->devices_[static_cast<std::size_t>(device)]->counters);
+    card.CountRun(engine_->devices_[static_cast<std::size_t>(part->device)]->counters);
   }
   return fault;
 }

@@ -127,7 +127,6 @@ absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend
   RunResult result;
   Clock::time_point start = Clock::now();
   LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
-  options.device = device.ordinal;
   LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), options));
   result.compile_ms = MillisecondsSince(start);
   result.stats = executable->stats();
@@ -137,7 +136,7 @@ absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend
   for (int64_t i = 0; i < repeat; ++i) {
     start = Clock::now();
     LAZULI_ASSIGN_OR_RETURN(
-        outputs, executable->Execute({.buffers = arguments, .scalars = {}, .donated = {}}));
+        outputs, executable->Execute({.buffers = arguments, .scalars = {}, .donated = {}, .device = device}));
     const double ms = MillisecondsSince(start);
     result.run_ms = i == 0 ? ms : std::min(result.run_ms, ms);
     sent.clear();

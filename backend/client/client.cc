@@ -37,11 +37,25 @@ absl::Status ComputationClient::CheckPlacement(std::unique_ptr<hlo::Module>,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Device> ComputationClient::DeviceOf(const CompileOptions& options) const {
-  for (const Device& device : devices()) {
-    if (device.ordinal == options.device) return device;
+absl::StatusOr<Device> ComputationClient::FirstDevice(const CompileOptions& options) const {
+  const absl::Span<const Device> all = devices();
+  for (const int64_t ordinal : options.device_assignment) {
+    if (ordinal < 0 || ordinal >= static_cast<int64_t>(all.size()))
+      return NotFound(platform(), " has no device ", ordinal);
   }
-  return NotFound(platform(), " has no device ", options.device);
+  const Dims& assignment = options.device_assignment;
+  return all[assignment.empty() ? 0 : static_cast<std::size_t>(assignment[0])];
+}
+
+Device DeviceOf(const ExecuteArgs& args, Device first) {
+  if (args.device.client != nullptr) return args.device;
+  return args.buffers.empty() ? first : args.buffers[0]->device();
+}
+
+hlo::Peers& ComputationClient::peers() {
+  const std::lock_guard lock(transfers_mutex_);
+  if (!peers_) peers_.emplace(std::string(platform()), static_cast<int64_t>(devices().size()));
+  return *peers_;
 }
 
 hlo::HostTransfers& ComputationClient::transfers(Device device) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "ir/hlo/devices/peers.h"
 #include "ir/hlo/host_transfers.h"
 #include "ir/hlo/module.h"
 #include "ir/support/attrs.h"
@@ -73,7 +75,10 @@ enum class Fallback : uint8_t {
 // is asked while compiling, and the key of a program has all of it.
 struct CompileOptions {
   int num_threads = 0;  // 0: NumThreads()
-  int32_t device = 0;   // ordinal of the one that a run without buffers runs on
+  // The ordinal of each device that the program names by a number (ir/hlo/collective.h). Empty: device
+  // i of the program is the platform's device i. The device of a run is not an option, so all devices
+  // run what one compile made.
+  Dims device_assignment{};
   bool flush_subnormals = false;
   bool keeps_copies = true;  // of weights in other layouts, from run to run, for speed alone
   Fallback fallback = Fallback::kWarn;
@@ -84,7 +89,7 @@ struct CompileOptions {
   // commas, whether costs decide, and whether the host runs what the device lacks.
   std::string denied_ops{}, allowed_ops{};
   bool op_filter = true, soft_placement = true;
-  LAZULI_ATTRS(num_threads, device, flush_subnormals, keeps_copies, fallback, disabled_passes,
+  LAZULI_ATTRS(num_threads, device_assignment, flush_subnormals, keeps_copies, fallback, disabled_passes,
                disabled_rules, program_passes, denied_ops, allowed_ops, op_filter, soft_placement);
 
   // As the flags say now; program_passes is empty. An error names a value that is none.
@@ -100,6 +105,11 @@ struct ExecuteArgs {
   absl::Span<const uint64_t> scalars;
   // donated[i]: the caller gives up buffers[i], so outputs may reuse its memory. Empty = none.
   absl::Span<const uint8_t> donated;
+  // Where the run takes place. Without a client: where the buffers lie; without buffers, too, on the
+  // first device of the assignment.
+  Device device{};
+  // When the caller asked for the run; by default now.
+  hlo::Peers::Clock::time_point asked = hlo::Peers::Clock::time_point::max();
 };
 
 // What one executable costs and made: for dumps, reports and tests.
@@ -154,13 +164,22 @@ class ComputationClient {
   virtual std::vector<std::string> engines() const { return {}; }
   // What programs on the device receive and send while they run; made when first asked for.
   hlo::HostTransfers& transfers(Device device);
+  // Where programs that several devices run together meet.
+  hlo::Peers& peers();
+  // Whether a program that one device runs has to be compiled for that one.
+  virtual bool compiles_for_one_device() const { return false; }
 
  protected:
-  absl::StatusOr<Device> DeviceOf(const CompileOptions& options) const;
+  // The first device of the assignment. An error names a device that the client does not have.
+  absl::StatusOr<Device> FirstDevice(const CompileOptions& options) const;
 
  private:
   std::mutex transfers_mutex_;
   std::map<int32_t, hlo::HostTransfers> transfers_;  // by ordinal
+  std::optional<hlo::Peers> peers_;                  // made when first asked for
 };
+
+// The device of a run of an executable whose first one is `first`.
+Device DeviceOf(const ExecuteArgs& args, Device first);
 
 }  // namespace lazuli::backend

@@ -95,7 +95,7 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
                                                  const CompileOptions& options) {
   const ir::TraceSpan span(ir::SpanKind::kCompile, "cpu.compile");
   const std::shared_lock compiling(Compiling::Mutex());
-  LAZULI_ASSIGN_OR_RETURN(const Device device, DeviceOf(options));
+  LAZULI_ASSIGN_OR_RETURN(const Device first, FirstDevice(options));
   hlo::ModuleDump dump(*module, platform());
   LAZULI_ASSIGN_OR_RETURN(ThunkProgram program, CompileModule(std::move(module), options));
   dump.After(*program.module);
@@ -105,7 +105,7 @@ absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> mo
     dump.AfterText("-thunks.txt", ThunksText(program));
   }
   return MakeThunkExecutable(
-      std::move(program), allocator_, device,
+      std::move(program), allocator_, first,
       [](const ThunkProgram& running, absl::FunctionRef<absl::Status()> thunks) {
         const ScopedLibraryThreads threads(running.options.num_threads);
         return thunks();

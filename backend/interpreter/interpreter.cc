@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <optional>
 
 #include "backend/client/registry.h"
 #include "ir/evaluator/evaluator.h"
@@ -68,8 +69,12 @@ absl::StatusOr<const Literal*> LiteralOf(const Buffer& buffer, const Computation
 
 class InterpreterExecutable final : public Executable {
  public:
-  InterpreterExecutable(std::unique_ptr<hlo::Module> module, Device device, MemoryCounterPtr memory)
-      : module_(std::move(module)), device_(device), memory_(std::move(memory)) {
+  InterpreterExecutable(std::unique_ptr<hlo::Module> module, absl::Span<const int64_t> assignment,
+                        Device first, MemoryCounterPtr memory)
+      : module_(std::move(module)),
+        peers_(hlo::PeerProgram::Of(*module_, assignment)),
+        first_(first),
+        memory_(std::move(memory)) {
     for (const auto& computation : module_->computations()) {
       for (const auto& i : computation->instructions()) {
         stats_.code_bytes += static_cast<int64_t>(sizeof(hlo::Instruction));
@@ -86,14 +91,27 @@ class InterpreterExecutable final : public Executable {
   }
 
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override {
+    const Device device = DeviceOf(args, first_);
+    if (!peers_) return ExecuteOn(device, args, nullptr);
+    hlo::PeerRun run(device.client->peers(), *peers_, device.ordinal, args.asked);
+    absl::StatusOr<Buffers> outputs = ExecuteOn(device, args, &run);
+    if (!outputs.ok()) run.Fail(outputs.status());
+    return outputs;
+  }
+  const ExecutableStats& stats() const override { return stats_; }
+  std::string ToString() const override { return module_->ToString(); }
+
+ private:
+  absl::StatusOr<Buffers> ExecuteOn(Device device, const ExecuteArgs& args,
+                                    hlo::PeerRun* peers) const {
     LAZULI_ASSIGN_OR_RETURN(const std::vector<Literal> arguments, Arguments(args));
     std::vector<const Literal*> pointers;
     for (const Literal& argument : arguments) pointers.push_back(&argument);
     const ir::ScopedFloatMode mode;
-    // Outputs lie where the arguments do; a module without arguments runs on the first device.
-    const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
-    LAZULI_ASSIGN_OR_RETURN(const Literal result,
-                            hlo::Evaluate(*module_, pointers, &device.client->transfers(device)));
+    LAZULI_ASSIGN_OR_RETURN(
+        const Literal result,
+        hlo::Evaluate(*module_, pointers,
+                      {.transfers = &device.client->transfers(device), .peers = peers}));
     for (std::size_t i = 0; i < args.donated.size(); ++i)
       if (args.donated[i] != 0) static_cast<InterpreterBuffer&>(*args.buffers[i]).Release();
     Buffers leaves;
@@ -102,10 +120,7 @@ class InterpreterExecutable final : public Executable {
     });
     return leaves;
   }
-  const ExecutableStats& stats() const override { return stats_; }
-  std::string ToString() const override { return module_->ToString(); }
 
- private:
   // A value for each parameter.
   absl::StatusOr<std::vector<Literal>> Arguments(const ExecuteArgs& args) const {
     LAZULI_ASSIGN_OR_RETURN(const std::vector<Literal> leaves, LeafValues(args));
@@ -127,7 +142,7 @@ class InterpreterExecutable final : public Executable {
       const Shape& shape = leaves_[i].shape;
       if (i < args.buffers.size()) {
         LAZULI_ASSIGN_OR_RETURN(const Literal* literal,
-                                LiteralOf(*args.buffers[i], device_.client));
+                                LiteralOf(*args.buffers[i], first_.client));
         if (!Compatible(literal->shape(), shape)) return WrongArgument(i, literal->shape());
         arguments.push_back(*literal);
         continue;
@@ -155,7 +170,8 @@ class InterpreterExecutable final : public Executable {
 
   std::unique_ptr<hlo::Module> module_;
   std::vector<Leaf> leaves_;  // of all parameters
-  Device device_;
+  std::optional<hlo::PeerProgram> peers_;
+  Device first_;
   MemoryCounterPtr memory_;
   ExecutableStats stats_;
 };
@@ -189,11 +205,12 @@ class InterpreterClient final : public ComputationClient {
                                         const CompileOptions& options) override {
     if (options.flush_subnormals)
       return Unimplemented("the interpreter cannot flush subnormals (LAZULI_FLUSH_SUBNORMALS)");
-    LAZULI_ASSIGN_OR_RETURN(const Device device, DeviceOf(options));
+    LAZULI_ASSIGN_OR_RETURN(const Device first, FirstDevice(options));
     hlo::ModuleDump dump(*module, platform());
     LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));
     dump.After(*module);
-    return std::make_shared<InterpreterExecutable>(std::move(module), device, memory_);
+    return std::make_shared<InterpreterExecutable>(std::move(module), options.device_assignment,
+                                                   first, memory_);
   }
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return memory_->stats(); }
   std::vector<std::string> engines() const override { return {"the evaluator, on one thread"}; }

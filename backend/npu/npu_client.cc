@@ -137,15 +137,28 @@ absl::StatusOr<Literal> NpuClient::ToHost(const Buffer& buffer) {
   return result;
 }
 
+// Programs have the numbers of devices in their code.
+absl::Status CheckAssignment(const hlo::Module& module, absl::Span<const int64_t> assignment) {
+  if (!hlo::PeerProgram::Of(module, assignment)) return absl::OkStatus();
+  for (std::size_t device = 0; device < assignment.size(); ++device) {
+    if (assignment[device] != static_cast<int64_t>(device))
+      return Unimplemented("the NPU runs device ", device, " of a program on npu:", device,
+                           ", not on npu:", assignment[device]);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExecutablePtr> NpuClient::Compile(std::unique_ptr<hlo::Module> module,
                                                  const backend::CompileOptions& options) {
   const ir::TraceSpan span(ir::SpanKind::kCompile, "npu.compile");
-  LAZULI_ASSIGN_OR_RETURN(const Device device, DeviceOf(options));
+  LAZULI_ASSIGN_OR_RETURN(const Device first, FirstDevice(options));
+  if (!options.device_assignment.empty())
+    LAZULI_RETURN_IF_ERROR(CheckAssignment(*module, options.device_assignment));
   hlo::ModuleDump dump(*module, platform());
   LAZULI_ASSIGN_OR_RETURN(Plan plan, MakePlan(std::move(module), config_, options));
   dump.After(*plan.module);
   if (dump.is_on()) WritePrograms(plan, dump);
-  ExecutablePtr executable = MakeNpuExecutable(std::move(plan), shared_, device);
+  ExecutablePtr executable = MakeNpuExecutable(std::move(plan), shared_, first);
   if (dump.wants_buffers()) dump.AfterText("-plan.txt", executable->ToString());
   return executable;
 }

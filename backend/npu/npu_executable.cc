@@ -45,8 +45,8 @@ struct Run {
 
 class NpuExecutable final : public Executable, public backend::HasScratchPlan {
  public:
-  NpuExecutable(Plan plan, std::shared_ptr<NpuDevices> devices, Device device)
-      : plan_(std::move(plan)), devices_(std::move(devices)), device_(device) {
+  NpuExecutable(Plan plan, std::shared_ptr<NpuDevices> devices, Device first)
+      : plan_(std::move(plan)), devices_(std::move(devices)), first_(first) {
     CountStats();
     updated_by_.resize(plan_.partition.values.size(), -1);
     for (const PlanStep& step : plan_.steps) {
@@ -87,7 +87,7 @@ class NpuExecutable final : public Executable, public backend::HasScratchPlan {
 
   const Plan plan_;
   const std::shared_ptr<NpuDevices> devices_;
-  const Device device_;
+  const Device first_;
   ExecutableStats stats_;
   // Of each value: the parameter that a program of the device updates to it in place; -1: none.
   std::vector<int32_t> updated_by_;
@@ -138,7 +138,7 @@ absl::Status NpuExecutable::TakeArguments(const ExecuteArgs& args, Run& run) con
                            args.scalars.size(), " scalars");
   for (std::size_t i = 0; i < args.buffers.size(); ++i) {
     const Buffer& buffer = *args.buffers[i];
-    if (buffer.device().client != device_.client)
+    if (buffer.device().client != first_.client)
       return InvalidArgument("a buffer of ", buffer.device(), " is none of the NPU's");
     if (!(buffer.device() == run.device))
       return InvalidArgument(plan_.module->name(), ": argument ", i, " lies on ", buffer.device(),
@@ -187,10 +187,10 @@ bool NpuExecutable::TakesMemoryOf(int32_t parameter, const ExecuteArgs& args,
 absl::StatusOr<Run> NpuExecutable::Obtain(const ExecuteArgs& args) {
   const Partition& partition = plan_.partition;
   Run run;
-  run.device = args.buffers.empty() ? device_ : args.buffers[0]->device();
+  run.device = DeviceOf(args, first_);
   run.places.resize(partition.values.size());
   run.blocks.resize(partition.values.size());
-  if (run.device.client == device_.client)
+  if (run.device.client == first_.client)
     run.card = devices_->cards[static_cast<std::size_t>(run.device.ordinal)];
   LAZULI_RETURN_IF_ERROR(TakeArguments(args, run));
   for (auto v = static_cast<std::size_t>(partition.parameters); v < partition.values.size(); ++v) {
@@ -358,9 +358,16 @@ absl::Status NpuExecutable::RunByEvaluator(const Region& region, Run& run) const
   std::vector<const Literal*> pointers;
   for (const Literal& argument : arguments) pointers.push_back(&argument);
   const ir::ScopedFloatMode mode;
+  // Collectives stay on the devices, so the run meets nobody: it knows its device's number.
+  const auto program = hlo::PeerProgram::Of(*region.module, {});
+  std::optional<hlo::PeerRun> peers;
+  if (program) peers.emplace(run.device.client->peers(), *program, run.device.ordinal,
+                             hlo::Peers::Clock::now());
   LAZULI_ASSIGN_OR_RETURN(
       const Literal result,
-      hlo::Evaluate(*region.module, pointers, &run.device.client->transfers(run.device)));
+      hlo::Evaluate(*region.module, pointers,
+                    {.transfers = &run.device.client->transfers(run.device),
+                     .peers = peers ? &*peers : nullptr}));
   std::size_t output = 0;
   ForEachLeaf(result,
               [&](const Literal& leaf) { TakeFromHost(region, output++, leaf.raw(), run); });
@@ -377,8 +384,8 @@ absl::Status NpuExecutable::RunOnHost(const Region& region, const HostProgram& p
 absl::StatusOr<Buffers> NpuExecutable::Execute(const ExecuteArgs& args) {
   std::size_t next = 0;
   absl::StatusOr<Buffers> outputs = ExecuteSteps(args, next);
-  const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
-  if (!outputs.ok() && device.client == device_.client)
+  const Device device = DeviceOf(args, first_);
+  if (!outputs.ok() && device.client == first_.client)
     Miss(next, device.ordinal, outputs.status());
   return outputs;
 }
@@ -544,8 +551,8 @@ absl::StatusOr<DramBlock> AllocateOn(const std::shared_ptr<Card>& card, int64_t 
   return DramBlock(card, place);
 }
 
-ExecutablePtr MakeNpuExecutable(Plan plan, std::shared_ptr<NpuDevices> devices, Device device) {
-  return std::make_shared<NpuExecutable>(std::move(plan), std::move(devices), device);
+ExecutablePtr MakeNpuExecutable(Plan plan, std::shared_ptr<NpuDevices> devices, Device first) {
+  return std::make_shared<NpuExecutable>(std::move(plan), std::move(devices), first);
 }
 
 }  // namespace lazuli::npu

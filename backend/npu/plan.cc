@@ -47,10 +47,20 @@ std::optional<Refusal> WhyWhole(const hlo::Module& module, const backend::Compil
   return std::nullopt;
 }
 
-bool TalksToTheHost(const hlo::Module& module) {
+// Whether the program asks for the NPU's transfers or for its number, which the host's client does not
+// have.
+bool DependsOnDevice(const hlo::Module& module) {
   for (const auto& computation : module.computations()) {
     for (const auto& i : computation->instructions()) {
-      if (i->opcode() == hlo::Opcode::kInfeed || i->opcode() == hlo::Opcode::kOutfeed) return true;
+      switch (i->opcode()) {
+        case hlo::Opcode::kInfeed:
+        case hlo::Opcode::kOutfeed:
+        case hlo::Opcode::kReplicaId:
+        case hlo::Opcode::kPartitionId:
+          return true;
+        default:
+          break;
+      }
     }
   }
   return false;
@@ -69,10 +79,8 @@ bool IsScalarProgram(const hlo::Module& module) {
 }
 
 absl::StatusOr<HostProgram> MakeHostProgram(const Region& region, backend::CompileOptions options) {
-  // The evaluator reads what the device's queues hold (ComputationClient::transfers).
-  if (IsScalarProgram(*region.module) || TalksToTheHost(*region.module)) return HostProgram{};
+  if (IsScalarProgram(*region.module) || DependsOnDevice(*region.module)) return HostProgram{};
   LAZULI_ASSIGN_OR_RETURN(ComputationClient* const client, HostClient());
-  options.device = 0;
   options.denied_ops.clear();
   options.allowed_ops.clear();
   LAZULI_ASSIGN_OR_RETURN(ExecutablePtr executable,

@@ -53,7 +53,8 @@ class EvaluatorThunk final : public Thunk {
     hlo::HostTransfers* const transfers =
         has_side_effect_ ? &run.device.client->transfers(run.device) : nullptr;
     LAZULI_ASSIGN_OR_RETURN(Literal result,
-                            hlo::EvaluateInstruction(instruction_, pointers, transfers));
+                            hlo::EvaluateInstruction(instruction_, pointers,
+                                                     {.transfers = transfers, .peers = run.peers}));
     next = results_.data();
     CopyOut(result, run, next);
     return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,13 +28,17 @@ using Kept = std::vector<KeptWeights>;  // by packing
 
 class ThunkExecutable final : public Executable, public HasScratchPlan {
  public:
-  ThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator, Device device,
+  ThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator, Device first,
                   AroundRun around)
       : program_(std::move(program)),
         allocator_(std::move(allocator)),
-        device_(device),
-        around_(std::move(around)) {}
-  ~ThunkExecutable() override { const std::unique_ptr<Kept> last(kept_.load()); }
+        first_(first),
+        around_(std::move(around)),
+        peers_(hlo::PeerProgram::Of(*program_.module, program_.options.device_assignment)),
+        kept_(first.client->devices().size()) {}
+  ~ThunkExecutable() override {
+    for (std::atomic<Kept*>& kept : kept_) delete kept.load();
+  }
 
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override;
   const ExecutableStats& stats() const override { return program_.stats; }
@@ -41,6 +46,7 @@ class ThunkExecutable final : public Executable, public HasScratchPlan {
   ScratchPlan scratch_plan() const override { return ScratchPlanOf(program_); }
 
  private:
+  absl::StatusOr<Buffers> ExecuteOn(Device device, const ExecuteArgs& args, hlo::PeerRun* peers);
   absl::Status CheckArguments(const ExecuteArgs& args) const;
   BufferPtr MakeBuffer(const Shape& shape, Block block, Device device) const {
     OwnedBlock memory(allocator_.get(), block);  // freed where there is none for the buffer itself
@@ -51,9 +57,9 @@ class ThunkExecutable final : public Executable, public HasScratchPlan {
   }
   absl::StatusOr<BufferPtr> MakeOutput(const ProgramOutput& output, const ExecuteArgs& args,
                                        Device device) const;
-  // What the last run left, or a new one; none if nothing is kept.
-  std::unique_ptr<Kept> TakeKept();
-  void GiveBack(std::unique_ptr<Kept> kept);
+  // What the device's last run left, or a new one; none if nothing is kept.
+  std::unique_ptr<Kept> TakeKept(Device device);
+  void GiveBack(Device device, std::unique_ptr<Kept> kept);
   // Memory for what this run packs. Weights that the program can do without get none where there is
   // none.
   absl::Status ObtainKept(const ExecuteArgs& args, Kept& kept) const;
@@ -73,9 +79,11 @@ class ThunkExecutable final : public Executable, public HasScratchPlan {
 
   ThunkProgram program_;
   std::shared_ptr<Allocator> allocator_;
-  Device device_;
+  Device first_;
   AroundRun around_;
-  std::atomic<Kept*> kept_{nullptr};  // owned; null while a run has it, and before the first
+  std::optional<hlo::PeerProgram> peers_;
+  // By device; owned. Null while a run has it, and before the first.
+  std::vector<std::atomic<Kept*>> kept_;
 };
 
 absl::Status ThunkExecutable::CheckArguments(const ExecuteArgs& args) const {
@@ -127,17 +135,19 @@ absl::StatusOr<BufferPtr> ThunkExecutable::MakeOutput(const ProgramOutput& outpu
   return MakeBuffer(output.shape, block, device);
 }
 
-std::unique_ptr<Kept> ThunkExecutable::TakeKept() {
+std::unique_ptr<Kept> ThunkExecutable::TakeKept(Device device) {
   if (program_.packings.empty()) return nullptr;
-  if (auto* kept = kept_.exchange(nullptr)) return std::unique_ptr<Kept>(kept);
+  if (auto* kept = kept_[static_cast<std::size_t>(device.ordinal)].exchange(nullptr))
+    return std::unique_ptr<Kept>(kept);
   return std::make_unique<Kept>(program_.packings.size());
 }
 
-void ThunkExecutable::GiveBack(std::unique_ptr<Kept> kept) {
+void ThunkExecutable::GiveBack(Device device, std::unique_ptr<Kept> kept) {
   if (kept == nullptr) return;
   Kept* none = nullptr;
   Kept* const mine = kept.release();
-  if (!kept_.compare_exchange_strong(none, mine)) kept.reset(mine);  // another run's lie there
+  if (!kept_[static_cast<std::size_t>(device.ordinal)].compare_exchange_strong(none, mine))
+    kept.reset(mine);  // another run's lie there
 }
 
 // What tells apart the elements that a buffer has. Others may write to imported memory between runs,
@@ -210,15 +220,27 @@ void ThunkExecutable::FillOutputs(absl::Span<const BufferPtr> outputs, std::byte
 }
 
 absl::StatusOr<Buffers> ThunkExecutable::Execute(const ExecuteArgs& args) {
+  const Device device = DeviceOf(args, first_);
+  if (device.client != first_.client)
+    return InvalidArgument(program_.module->name(), ": runs on ", first_.client->platform(),
+                           ", not on ", device);
+  if (!peers_) return ExecuteOn(device, args, nullptr);
+  hlo::PeerRun run(device.client->peers(), *peers_, device.ordinal, args.asked);
+  absl::StatusOr<Buffers> outputs = ExecuteOn(device, args, &run);
+  if (!outputs.ok()) run.Fail(outputs.status());
+  return outputs;
+}
+
+absl::StatusOr<Buffers> ThunkExecutable::ExecuteOn(Device device, const ExecuteArgs& args,
+                                                   hlo::PeerRun* peers) {
   LAZULI_RETURN_IF_ERROR(CheckArguments(args));
-  const Device device = args.buffers.empty() ? device_ : args.buffers[0]->device();
   // All memory first: a run that does not get it has changed nothing.
   const std::size_t table_bytes = program_.slots.size() * sizeof(std::byte*);
   LAZULI_ASSIGN_OR_RETURN(
       Block block,
       allocator_->Allocate(static_cast<std::size_t>(program_.entry().frame_bytes) + table_bytes));
   const OwnedBlock scratch(allocator_.get(), block);
-  std::unique_ptr<Kept> kept = TakeKept();
+  std::unique_ptr<Kept> kept = TakeKept(device);
   if (kept != nullptr) LAZULI_RETURN_IF_ERROR(ObtainKept(args, *kept));
   auto** table = reinterpret_cast<std::byte**>(scratch.data() + program_.entry().frame_bytes);
   FillTable(args, scratch.data(), kept.get(), table);
@@ -233,11 +255,11 @@ absl::StatusOr<Buffers> ThunkExecutable::Execute(const ExecuteArgs& args) {
   FillOutputs(outputs, table);
   const ir::ScopedFloatMode mode(program_.options.flush_subnormals);
   const auto thunks = [&]() -> absl::Status {
-    if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights({table, device}, *kept));
-    return RunThunks(program_.entry(), {table, device});
+    if (kept != nullptr) LAZULI_RETURN_IF_ERROR(PackWeights({table, device, peers}, *kept));
+    return RunThunks(program_.entry(), {table, device, peers});
   };
   LAZULI_RETURN_IF_ERROR(around_ ? around_(program_, thunks) : thunks());
-  GiveBack(std::move(kept));
+  GiveBack(device, std::move(kept));
   Add(Counter::kReorders, program_.stats.reorders);
   return outputs;
 }
@@ -249,8 +271,8 @@ std::string ThunkExecutable::ToString() const {
 }  // namespace
 
 ExecutablePtr MakeThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator,
-                                  Device device, AroundRun around) {
-  return std::make_shared<ThunkExecutable>(std::move(program), std::move(allocator), device,
+                                  Device first, AroundRun around) {
+  return std::make_shared<ThunkExecutable>(std::move(program), std::move(allocator), first,
                                            std::move(around));
 }
 

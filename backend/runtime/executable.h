@@ -22,8 +22,8 @@ namespace lazuli::backend {
 using AroundRun =
     std::function<absl::Status(const ThunkProgram&, absl::FunctionRef<absl::Status()> thunks)>;
 
-// `device` is where outputs of a run without buffers lie.
+// `first` is where a run without buffers takes place that names no device.
 ExecutablePtr MakeThunkExecutable(ThunkProgram program, std::shared_ptr<Allocator> allocator,
-                                  Device device, AroundRun around = {});
+                                  Device first, AroundRun around = {});
 
 }  // namespace lazuli::backend

@@ -67,6 +67,7 @@ struct ThunkInfo {
 struct RunBuffers {
   std::byte** data;  // by BufferId
   Device device = {};
+  hlo::PeerRun* peers = nullptr;  // of a program whose values depend on the device
   template <class T = std::byte>
   T* at(BufferId id) const {
     return reinterpret_cast<T*>(data[id]);

@@ -368,7 +368,7 @@ std::vector<Tensor> HloModule::evaluate(const std::vector<Tensor>& arguments) co
     std::vector<Tensor> results;
     const ir::ScopedFloatMode mode;
     const ir::Literal result = lazy::ValueOrThrow(
-        hlo::Evaluate(*impl_->module, pointers, &device.client->transfers(device)));
+        hlo::Evaluate(*impl_->module, pointers, {.transfers = &device.client->transfers(device)}));
     std::vector<ir::Literal> values;
     ir::ForEachLeaf(result, [&](const ir::Literal& leaf) { values.push_back(leaf); });
     const std::size_t count = values.size() - impl_->checks.size();
@@ -385,7 +385,7 @@ std::vector<Tensor> HloModule::evaluate(const std::vector<Tensor>& arguments) co
 backend::Buffers HloExecutable::Impl::Run(absl::Span<const backend::BufferPtr> arguments,
                                           absl::Span<const uint8_t> given_up) const {
   backend::Buffers outputs = lazy::ValueOrThrow(
-      executable->Execute({.buffers = arguments, .scalars = {}, .donated = given_up}));
+      executable->Execute({.buffers = arguments, .scalars = {}, .donated = given_up, .device = device}));
   ThrowIfFailed(outputs);
   outputs.resize(outputs.size() - checks.size());
   return outputs;

@@ -67,6 +67,7 @@ class PlatformClient final : public backend::ComputationClient {
 
   std::string_view platform() const override { return name_; }
   absl::Span<const backend::Device> devices() const override { return devices_; }
+  bool compiles_for_one_device() const override { return true; }
   absl::StatusOr<backend::BufferPtr> FromHost(backend::HostView view, backend::Deleter deleter,
                                               backend::Device device) override {
     absl::StatusOr<std::shared_ptr<PlatformArray>> array = CallPlatform(name_, [&] {
@@ -186,7 +187,7 @@ class PlatformExecutable final : public backend::Executable {
 
 absl::StatusOr<backend::ExecutablePtr> PlatformClient::Compile(
     std::unique_ptr<hlo::Module> module, const backend::CompileOptions& options) {
-  LAZULI_ASSIGN_OR_RETURN(const backend::Device device, DeviceOf(options));
+  LAZULI_ASSIGN_OR_RETURN(const backend::Device device, FirstDevice(options));
   const hlo::ModuleDump dump(*module, platform());
   LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));
   const HloModule handle = HloAccess::Wrap(std::move(module));

@@ -201,8 +201,8 @@ absl::StatusOr<Literal> Evaluation::Plan::Machine::Finish() {
   }
 }
 
-Evaluation::Evaluation(HostTransfers* transfers, bool traced)
-    : transfers_(transfers), traced_(traced) {}
+Evaluation::Evaluation(const EvaluateOptions& options, bool traced)
+    : options_(options), traced_(traced) {}
 Evaluation::~Evaluation() = default;
 
 const Evaluation::Plan& Evaluation::PlanOf(const Computation& computation) {
@@ -252,7 +252,7 @@ absl::StatusOr<Literal> EvaluateAsyncStart(const Instruction& instruction, Opera
 
 absl::StatusOr<Literal> EvaluateTransfer(const Instruction& instruction, Operands operands,
                                          Evaluation& evaluation) {
-  HostTransfers* const transfers = evaluation.transfers();
+  HostTransfers* const transfers = evaluation.options().transfers;
   if (transfers == nullptr) return Unimplemented("nobody is at the other end of the transfer");
   if (instruction.opcode() == Opcode::kOutfeed) {
     transfers->PushOutfeed(*operands[0]);
@@ -305,9 +305,6 @@ absl::StatusOr<Literal> EvaluateGetTupleElement(const Instruction& instruction, 
 absl::StatusOr<Literal> EvaluateAfterAll(const Instruction&) { return Literal(Shape::Token()); }
 absl::StatusOr<Literal> EvaluateControlFlow(const Instruction&) {
   return Internal("control flow is the machine's");
-}
-absl::StatusOr<Literal> EvaluateReplicaId(const Instruction&) {
-  return Literal::Scalar(uint32_t{0});
 }
 absl::StatusOr<Literal> EvaluateUnconnected(const Instruction&) {
   return Unimplemented("not evaluated; nobody is at the other end of the transfer");
@@ -392,24 +389,24 @@ absl::Status AtInstruction(const absl::Status& status, const Instruction& instru
 }
 
 absl::StatusOr<Literal> Evaluate(const Module& module, absl::Span<const Literal* const> arguments,
-                                 HostTransfers* transfers) {
+                                 const EvaluateOptions& options) {
   const Computation& entry = *module.entry();
   LAZULI_ASSIGN_OR_RETURN(const Literal result,
-                          Evaluation(transfers, /*traced=*/true).Run(entry, arguments));
+                          Evaluation(options, /*traced=*/true).Run(entry, arguments));
   return PadToBounds(result, entry.root()->shape());
 }
 
 absl::StatusOr<Literal> Evaluate(const Computation& computation,
                                  absl::Span<const Literal* const> arguments,
-                                 HostTransfers* transfers) {
-  LAZULI_ASSIGN_OR_RETURN(const Literal result, Evaluation(transfers).Run(computation, arguments));
+                                 const EvaluateOptions& options) {
+  LAZULI_ASSIGN_OR_RETURN(const Literal result, Evaluation(options).Run(computation, arguments));
   return PadToBounds(result, computation.root()->shape());
 }
 
 absl::StatusOr<Literal> EvaluateInstruction(const Instruction& instruction,
                                             absl::Span<const Literal* const> operands,
-                                            HostTransfers* transfers) {
-  LAZULI_ASSIGN_OR_RETURN(const Literal result, Evaluation(transfers).Run(instruction, operands));
+                                            const EvaluateOptions& options) {
+  LAZULI_ASSIGN_OR_RETURN(const Literal result, Evaluation(options).Run(instruction, operands));
   return PadToBounds(result, instruction.shape());
 }
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include "ir/hlo/host_transfers.h"
+#include "ir/evaluator/evaluator.h"
 #include "ir/hlo/module.h"
 #include "ir/types/literal.h"
 
@@ -34,19 +34,18 @@ struct Matrices {
 class Evaluation {
  public:
   // `traced`: it is the run of a program, whose instructions a profile shows.
-  explicit Evaluation(HostTransfers* transfers = nullptr, bool traced = false);
+  explicit Evaluation(const EvaluateOptions& options = {}, bool traced = false);
   ~Evaluation();
   absl::StatusOr<Literal> Run(const Computation& computation, Operands arguments);
   absl::StatusOr<Literal> Run(const Instruction& instruction, Operands operands);
-  // Null where there is no host to exchange with.
-  HostTransfers* transfers() const { return transfers_; }
+  const EvaluateOptions& options() const { return options_; }
 
  private:
   struct Plan;
   const Plan& PlanOf(const Computation& computation);
   absl::StatusOr<Literal> RunUnlocated(const Instruction& instruction, Operands operands);
 
-  HostTransfers* transfers_;
+  const EvaluateOptions options_;
   const bool traced_;
   absl::flat_hash_map<const Computation*, std::unique_ptr<Plan>> plans_;
 };
@@ -97,7 +96,11 @@ absl::StatusOr<Literal> EvaluateFft(const Instruction& instruction, Operands ope
 absl::StatusOr<Literal> EvaluateCholesky(const Instruction& instruction, Operands operands);
 absl::StatusOr<Literal> EvaluateTriangularSolve(const Instruction& instruction, Operands operands);
 // evaluate_collective.cc, and what starts a copy
-absl::StatusOr<Literal> EvaluateCollective(const Instruction& instruction, Operands operands);
+absl::StatusOr<Literal> EvaluateCollective(const Instruction& instruction, Operands operands,
+                                           Evaluation& evaluation);
+absl::StatusOr<Literal> EvaluateCopyStart(const Instruction& instruction, Operands operands);
+absl::StatusOr<Literal> EvaluateDeviceId(const Instruction& instruction, Operands operands,
+                                         Evaluation& evaluation);
 // evaluate_norm.cc
 absl::StatusOr<Literal> EvaluateBatchNorm(const Instruction& instruction, Operands operands);
 

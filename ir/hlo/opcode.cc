@@ -29,6 +29,7 @@ enum Flags : uint16_t {
   kCommutative = 1 << 9,
   kSideEffects = 1 << 10,
   kBarrier = 1 << 11,
+  kExchanges = 1 << 12,
 };
 
 constexpr OpcodeTraits MakeTraits(std::string_view text, int arity, int flags, int regions,
@@ -39,6 +40,7 @@ constexpr OpcodeTraits MakeTraits(std::string_view text, int arity, int flags, i
           (flags & kCommutative) != 0,
           (flags & kSideEffects) != 0,
           (flags & kBarrier) != 0,
+          (flags & kExchanges) != 0,
           static_cast<int8_t>(regions),
           attrs,
           static_cast<uint8_t>(flags & kAny)};

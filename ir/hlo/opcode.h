@@ -30,6 +30,7 @@ struct OpcodeTraits {
   bool commutative;   // binary and f(a, b) == f(b, a)
   bool side_effects;  // must not be removed, merged or reordered
   bool barrier;       // must not be merged, but goes where nobody reads it
+  bool exchanges;     // with other devices, which run the same program
   int8_t regions;     // called computations; -1: any number
   AttrsKind attrs;
   uint8_t categories;  // set of DTypeCategory that operands may have; see Accepts

@@ -150,7 +150,8 @@ absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffe
                                             absl::Span<const uint8_t> donated) {
   run.program->runs.fetch_add(1, std::memory_order_relaxed);
   absl::StatusOr<backend::Buffers> outputs = run.program->executable->Execute(
-      {.buffers = inputs, .scalars = run.scalars, .donated = donated});
+      {.buffers = inputs, .scalars = run.scalars, .donated = donated, .device = run.device,
+       .asked = run.submitted});
   // An op that fails names its own line; memory is obtained for all of them, before the first.
   if (absl::IsResourceExhausted(outputs.status())) {
     return ir::AtSite(Prefixed(outputs.status(), Str(run.program->name, ": ")), run.site);
@@ -405,6 +406,7 @@ void Executor::Admit() {
 
 uint64_t Executor::Submit(Entry run) noexcept {
   thread_local const Executors::WaitsAtItsEnd waits;
+  run.front().submitted = hlo::Peers::Clock::now();
   std::unique_lock lock(mu_);
   bytes_in_flight_ += run.front().bytes;
   queue_.splice(queue_.end(), run);

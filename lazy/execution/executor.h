@@ -48,6 +48,7 @@ struct Run {
   IntrusivePtr<Context> context;
   int64_t bytes = 0;   // to obtain when it starts
   int64_t number = 0;  // of all runs of the process, for traces
+  hlo::Peers::Clock::time_point submitted;
 };
 
 // The error of a check that found `value`: "cross_entropy: label 12 is out of range [0, 10)

@@ -89,9 +89,11 @@ void AppendEnvironment(backend::Device device, const backend::CompileOptions& op
 
 // The same as text, for people: what differs names itself.
 std::string EnvironmentText(backend::Device device, const backend::CompileOptions& options) {
-  std::string text = Str(", device=", device.ToString());  // its number is an option, too
+  std::string text = Str(", platform=", device.client->platform());
   VisitEnvironment(options, [&]<class T>(std::string_view name, const T& value) {
-    if constexpr (std::is_enum_v<T>)
+    if constexpr (std::is_same_v<T, Dims>)
+      text += Str(", ", name, "=", Join(value, ":"));
+    else if constexpr (std::is_enum_v<T>)
       text += Str(", ", name, "=", static_cast<int>(value));
     else
       text += Str(", ", name, "=", value);
@@ -724,7 +726,7 @@ void AddCompileObserver(CompileObserver o) {
 
 absl::StatusOr<backend::CompileOptions> CompileOptionsFor(backend::Device device) {
   LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
-  options.device = device.ordinal;
+  if (device.client->compiles_for_one_device()) options.device_assignment = {device.ordinal};
   options.program_passes = lowering::ProgramPasses();
   return options;
 }

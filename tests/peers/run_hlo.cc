@@ -37,10 +37,9 @@ absl::Status Run(const std::string& file, const std::string& folder,
     inputs.push_back(std::move(buffer));
   }
   LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
-  options.device = device.ordinal;
   LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), options));
   LAZULI_ASSIGN_OR_RETURN(auto outputs,
-                          executable->Execute({.buffers = inputs, .scalars = {}, .donated = {}}));
+                          executable->Execute({.buffers = inputs, .scalars = {}, .donated = {}, .device = device}));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     LAZULI_ASSIGN_OR_RETURN(const ir::Literal value, device.client->ToHost(*outputs[i]));
     std::ofstream out(Str(folder, "/o", i, ".bin"), std::ios::binary);

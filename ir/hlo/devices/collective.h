@@ -25,6 +25,11 @@ std::optional<int64_t> ChannelOf(const Instruction& instruction);
 // Devices that the module is for.
 int64_t DeviceCount(const Module& module);
 
+// Whether PairsOf tells who takes part in it, and not GroupsOf.
+inline bool IsPermute(Opcode opcode) {
+  return opcode == Opcode::kCollectivePermute || opcode == Opcode::kCollectivePermuteStart;
+}
+
 // Groups of devices that exchange among themselves, in the order in which groups have them. Of a
 // point-to-point one use PairsOf. An error says what is malformed.
 absl::StatusOr<std::vector<Dims>> GroupsOf(const Instruction& instruction);

@@ -90,21 +90,24 @@ TEST(InterpreterTest, RefusesWhatItCannotDo) {
   EXPECT_THAT(std::string(Message(Client().Compile(ParseHlo(kScaled), flushing).status())),
               HasSubstr("cannot flush subnormals"));
   CompileOptions elsewhere;
-  elsewhere.device = 7;
+  elsewhere.device_assignment = {0, 7};
   EXPECT_THAT(std::string(Message(Client().Compile(ParseHlo(kScaled), elsewhere).status())),
               HasSubstr("interpreter has no device 7"));
 }
 
-// A run without buffers has nothing else that says where it is.
-TEST(InterpreterTest, AProgramWithoutInputsRunsOnTheDeviceItWasCompiledFor) {
+TEST(InterpreterTest, AProgramWithoutInputsRunsWhereTheRunOrTheAssignmentSays) {
   CompileOptions second;
-  second.device = 1;
+  second.device_assignment = {1};
   const auto executable =
       Client().Compile(ParseHlo("ENTRY main { ROOT c = f32[] constant(1) }"), second);
   ASSERT_TRUE(executable.ok()) << executable.status();
   const auto results = (*executable)->Execute({});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ((*results)[0]->device().ordinal, 1);
+  const auto named = (*executable)->Execute(
+      {.buffers = {}, .scalars = {}, .donated = {}, .device = Client().devices()[0]});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ((*named)[0]->device().ordinal, 0);
 }
 
 TEST(InterpreterTest, FailedRunsSayWhere) {

@@ -182,20 +182,20 @@ TEST(EvaluatorTest, CollectivesOfSeveralParticipantsAreErrors) {
   };
   for (const Case& c :
        {Case{"f32[2] all-reduce(x), replica_groups={{0,1}}, to_apply=add",
-             "all-reduce %r: all-reduce between 2 devices, replica_groups={{0,1}}; this process "
-             "is one"},
+             "all-reduce %r: all-reduce between 2 devices, replica_groups={{0,1}}; this program "
+             "runs on one"},
         Case{"f32[2] all-reduce(x), replica_groups=[2,4]<=[8], to_apply=add",
              "between 4 devices, replica_groups=[2,4]<=[8]"},
         Case{"f32[4] all-gather(x), replica_groups={{0,1}}, dimensions={0}", "between 2 devices"},
         Case{"f32[4] all-gather(x), replica_groups={{0}}, dimensions={0}",
-             "all-gather of one device makes f32[2], not f32[4]"},
+             "all-gather makes f32[2], not f32[4]"},
         Case{"f32[1] reduce-scatter(x), replica_groups={{1,0}}, dimensions={0}, to_apply=add",
              "between 2 devices"},
         Case{"(f32[2], f32[2]) all-to-all(x, x), replica_groups={{0,1}}", "between 2 devices"},
-        Case{"f32[2] all-reduce(x), replica_groups={{1,2}}, to_apply=add", "between 0 devices"},
+        Case{"f32[2] all-reduce(x), replica_groups={{1,2}}, to_apply=add",
+             "device 0 is in none of the groups, replica_groups={{1,2}}"},
         Case{"f32[2] collective-permute(x), source_target_pairs={{0,1},{1,0}}",
-             "from device 0 to device 1, source_target_pairs={{0,1},{1,0}}; this process is "
-             "device 0"},
+             "between 2 devices, source_target_pairs={{0,1},{1,0}}; this program runs on one"},
         Case{"f32[2] all-reduce(x), replica_groups={{0,0}}, to_apply=add",
              "replica_groups={{0,0}} are not groups of devices: 0 stands there twice"}}) {
     EXPECT_THAT(ErrorOf(Collective(c.call)), HasSubstr(c.error)) << c.call;

@@ -36,8 +36,8 @@ class FailingClient final : public ComputationClient {
                                         const CompileOptions& options) override {
     WaitUntilReleased(compiling, compiles_held_);
     if (fail_compile) return ir::Internal("the compiler gave up");
-    LAZULI_ASSIGN_OR_RETURN(const Device on, DeviceOf(options));
-    return std::make_shared<Evaluated>(this, on, std::move(module));
+    LAZULI_ASSIGN_OR_RETURN(const Device first, FirstDevice(options));
+    return std::make_shared<Evaluated>(this, first, std::move(module));
   }
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return MemoryStats(); }
 
@@ -66,8 +66,8 @@ class FailingClient final : public ComputationClient {
 
   class Evaluated final : public Executable {
    public:
-    Evaluated(FailingClient* client, Device device, std::unique_ptr<hlo::Module> module)
-        : client_(client), device_(device), module_(std::move(module)) {}
+    Evaluated(FailingClient* client, Device first, std::unique_ptr<hlo::Module> module)
+        : client_(client), first_(first), module_(std::move(module)) {}
     absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override {
       ++client_->runs;
       client_->WaitUntilReleased(client_->running, client_->held_);
@@ -86,7 +86,7 @@ class FailingClient final : public ComputationClient {
       LAZULI_ASSIGN_OR_RETURN(const Literal result, hlo::Evaluate(*module_, arguments));
       Buffers buffers;
       for (const Literal& output : result.tuple())
-        buffers.push_back(client_->Make(output, device_));
+        buffers.push_back(client_->Make(output, DeviceOf(args, first_)));
       if (client_->lose_outputs) buffers.pop_back();
       return buffers;
     }
@@ -95,7 +95,7 @@ class FailingClient final : public ComputationClient {
 
    private:
     FailingClient* client_;
-    Device device_;
+    Device first_;
     std::unique_ptr<hlo::Module> module_;
     ExecutableStats stats_;
   };

@@ -1,4 +1,5 @@
-"""Collectives between devices of the simulated NPU: values, gradients, errors, training on several devices at once."""
+"""Collectives between devices of one process, on the CPU and the simulated NPU: values, gradients, errors, training on several devices at
+once."""
 
 import json
 import os
@@ -6,16 +7,19 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 PROGRAM = """
 import json
+import os
 import numpy as np
 import lazuli as lz
 from lazuli import distributed as dist
 
 COUNT = 4
+PLATFORM = os.environ["PLATFORM"]
 
-def on_all(make, device_of=lambda d: f"npu:{d}"):
+def on_all(make, device_of=lambda d: f"{PLATFORM}:{d}"):
     return [make(d, device_of(d)) for d in range(COUNT)]
 
 def lists(tensors):
@@ -27,10 +31,15 @@ def values(d, dims=(4, 8)):
 """
 
 
-def run(program, **environment):
-    """What the program prints as JSON; everything that it can runs on the NPU."""
+@pytest.fixture(params=["cpu", "npu"])
+def platform(request):
+    return request.param
+
+
+def run(platform, program, **environment):
+    """What the program prints as JSON; everything that it can runs on the platform's four devices."""
     done = subprocess.run([sys.executable, "-c", PROGRAM + program], capture_output=True, text=True, timeout=600, check=False,
-                          env={**os.environ, "NPU_SET": "devices=4", "NPU_SUMMARY": "0", "NPU_STRICT": "1", **environment})
+                          env={**os.environ, "PLATFORM": platform, "CPU_NUM_DEVICES": "4", "NPU_SET": "devices=4", "NPU_SUMMARY": "0", "NPU_STRICT": "1", **environment})
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -46,8 +55,8 @@ def close(found, expected):
     np.testing.assert_allclose(np.array(found), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_values():
-    found = run("""
+def test_values(platform):
+    found = run(platform, """
 def calls(d, device):
     x = lz.tensor(values(d), device=device)
     half = [0, 1] if d < 2 else [3, 2]
@@ -72,9 +81,9 @@ print(json.dumps([[t.numpy().tolist() for t in mine] for mine in results]))
             close(a, b)
 
 
-def test_gradients_are_those_of_all_devices_together():
+def test_gradients_are_those_of_all_devices_together(platform):
     """Each device weighs its result; the gradient of x is that of the sum of all devices' losses."""
-    found = run("""
+    found = run(platform, """
 FUNCTIONS = {
     "sum": lambda x: dist.all_reduce(x), "avg": lambda x: dist.all_reduce(x, "avg"), "max": lambda x: dist.all_reduce(x, "max"),
     "product": lambda x: dist.all_reduce(x, "product"), "gather": lambda x: dist.all_gather(x, 1),
@@ -112,9 +121,9 @@ print(json.dumps(found))
             np.testing.assert_allclose(np.array(a), b, rtol=1e-4, atol=1e-4, err_msg=name)
 
 
-def test_training_on_four_devices_is_training_on_one():
+def test_training_on_four_devices_is_training_on_one(platform):
     """Each has a quarter of the batch; the gradients' averages are those of the whole."""
-    (four, weights), (one, whole) = run("""
+    (four, weights), (one, whole) = run(platform, """
 from lazuli.nn import functional as F
 
 def make(device):
@@ -143,7 +152,7 @@ def train(devices):
         losses.append(sum(l.item() for l in own) / len(own))
     return losses, [net[2].weight.detach().numpy().tolist() for net, _ in nets]
 
-print(json.dumps([train([f"npu:{d}" for d in range(COUNT)]), train(["cpu"])]))
+print(json.dumps([train([f"{PLATFORM}:{d}" for d in range(COUNT)]), train(["cpu"])]))
 """)
     assert len(set(map(str, weights))) == 1  # the same bits on all devices
     close(four, one)
@@ -151,13 +160,13 @@ print(json.dumps([train([f"npu:{d}" for d in range(COUNT)]), train(["cpu"])]))
     assert four[-1] < four[0]
 
 
-def test_threads_meet_each_with_its_device():
-    found = run("""
+def test_threads_meet_each_with_its_device(platform):
+    found = run(platform, """
 import threading
 results = [None] * COUNT
 
 def work(d):
-    x = lz.tensor(values(d), device=f"npu:{d}")
+    x = lz.tensor(values(d), device=f"{PLATFORM}:{d}")
     for _ in range(3):
         x = dist.all_reduce(x, "avg") + d
     results[d] = x.numpy().tolist()
@@ -171,23 +180,23 @@ print(json.dumps(results))
         close(mine, ALL.mean(0) + 3 + d)  # the devices' numbers are 1.5 on average
 
 
-def test_errors():
-    said = run("""
+def test_errors(platform):
+    said = run(platform, """
 def error(f):
     try:
         f()
     except (RuntimeError, ValueError) as e:
         return str(e)
 
-x = lz.ones(4, 6, device="npu:1")
+x = lz.ones(4, 6, device=f"{PLATFORM}:1")
 print(json.dumps([error(lambda: dist.all_reduce(x, "sum", [0, 7])), error(lambda: dist.all_reduce(x, "sum", [0, 2])),
                   error(lambda: dist.all_gather(x, 3)), error(lambda: dist.reduce_scatter(x, "sum", 1)),
                   error(lambda: dist.collective_permute(x, [0], [4])), error(lambda: dist.all_reduce(x).numpy()),
-                  (lz.ones(2, device="npu:1") + 1).sum().item()]))
-""", NPU_LINK_TIMEOUT="1")
+                  (lz.ones(2, device=f"{PLATFORM}:1") + 1).sum().item()]))
+""", NPU_LINK_TIMEOUT="1", LAZULI_COLLECTIVE_TIMEOUT="1")
     for sentence, part in zip(said, [
-            "all_reduce: there is no device 7 of npu, which has 4", "all_reduce: x lies on npu:1, which is not in the group",
+            f"all_reduce: there is no device 7 of {platform}, which has 4", f"all_reduce: x lies on {platform}:1, which is not in the group",
             "all_gather: dim 3 is out of range", "reduce_scatter: dim 1 of f32[4,6] has no 4 equal parts, one for each device",
-            "collective_permute: there is no device 4 of npu", "npu:0, npu:2, npu:3 have not come within 1 s (NPU_LINK_TIMEOUT)"]):
+            f"collective_permute: there is no device 4 of {platform}", f"{platform}:0, {platform}:2, {platform}:3 have not come within 1 s ("]):
         assert part in sentence, said
     assert said[-1] == 4  # all goes on

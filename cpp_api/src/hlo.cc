@@ -1,16 +1,19 @@
 #include "lazuli/hlo.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <ranges>
+#include <thread>
 #include <unordered_map>
 
 #include "cpp_api/src/facade.h"
 #include "cpp_api/src/hlo_access.h"
 #include "ir/evaluator/custom_calls.h"
 #include "ir/evaluator/evaluator.h"
+#include "ir/hlo/devices/collective.h"
 #include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/proto/proto.h"
 #include "ir/hlo/text/attr_text.h"
@@ -352,34 +355,176 @@ std::string HloModule::compiler_ir(const std::string& stage, const Device& devic
   });
 }
 
+namespace {
+
+// The values of a module's parameters.
+class Arguments {
+ public:
+  Arguments(const hlo::Module& module, const std::vector<Tensor>& tensors) {
+    CheckArguments(module, tensors);
+    std::vector<ir::Literal> leaves;
+    for (const Tensor& tensor : tensors)
+      leaves.push_back(lazy::ToLiteral(TensorAccess::Unwrap(tensor)));
+    std::size_t next = 0;
+    for (const hlo::Instruction* parameter : module.entry()->parameters())
+      values_.push_back(ir::FromLeaves(parameter->shape(), leaves, &next));
+  }
+  std::vector<const ir::Literal*> pointers() const {
+    std::vector<const ir::Literal*> pointers;
+    for (const ir::Literal& value : values_) pointers.push_back(&value);
+    return pointers;
+  }
+
+ private:
+  std::vector<ir::Literal> values_;
+};
+
+backend::Device DeviceOf(const std::vector<Tensor>& arguments) {
+  return DeviceAccess::Unwrap(arguments.empty() ? Device() : arguments[0].device());
+}
+
+// The leaves of what an evaluation gave, without those of the checks, which throw.
+std::vector<Tensor> ResultsOf(const ir::Literal& result, backend::Device device,
+                              const std::vector<lazy::CapturedProgram::Check>& checks) {
+  std::vector<ir::Literal> values;
+  ir::ForEachLeaf(result, [&](const ir::Literal& leaf) { values.push_back(leaf); });
+  const std::size_t count = values.size() - checks.size();
+  std::vector<int64_t> found;
+  for (std::size_t i = count; i < values.size(); ++i)
+    found.push_back(values[i].data<int64_t>()[0]);
+  ThrowIfFailed(checks, found);
+  std::vector<Tensor> results;
+  for (std::size_t i = 0; i < count; ++i)
+    results.push_back(TensorAccess::Wrap(lazy::FromLiteral(values[i], device)));
+  return results;
+}
+
+// An error where the program is for another number of devices than there are lists of arguments.
+void CheckDeviceCount(const hlo::Module& module, std::size_t lists) {
+  const auto count = static_cast<std::size_t>(hlo::DeviceCount(module));
+  if (lists == count || (count == 1 && lists > 0)) return;
+  throw lazy::StatusError(ir::InvalidArgument(module.name(), " is for ", count, " devices, ", lists,
+                                              " lists of arguments are given"));
+}
+
+// One run on each device, in a thread per device.
+std::vector<backend::Buffers> ExecuteTogether(
+    backend::Executable& executable, const std::vector<backend::Device>& devices,
+    const std::vector<std::vector<backend::BufferPtr>>& buffers) {
+  std::vector<absl::StatusOr<backend::Buffers>> outputs(devices.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    threads.emplace_back([&, i] {
+      outputs[i] = executable.Execute(
+          {.buffers = buffers[i], .scalars = {}, .donated = {}, .device = devices[i]});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<backend::Buffers> values;
+  for (absl::StatusOr<backend::Buffers>& output : outputs)
+    values.push_back(lazy::ValueOrThrow(std::move(output)));
+  return values;
+}
+
+// The devices that are named, or the first ones of the default platform.
+std::vector<backend::Device> DevicesOf(const std::vector<Device>& named, std::size_t count) {
+  std::vector<backend::Device> devices;
+  for (const Device& device : named) devices.push_back(DeviceAccess::Unwrap(device));
+  if (named.empty()) {
+    const backend::Device first = DeviceAccess::Unwrap(Device());
+    const absl::Span<const backend::Device> all = first.client->devices();
+    devices.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size())));
+  }
+  if (devices.size() != count)
+    throw lazy::StatusError(ir::InvalidArgument("run_on_devices: ", count, " lists of arguments for ",
+                                                devices.size(), " devices"));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (devices[i].client != devices[0].client)
+      throw lazy::StatusError(ir::InvalidArgument("run_on_devices: ", devices[0], " and ", devices[i],
+                                                  " are of two platforms"));
+    if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), devices[i]) !=
+        devices.begin() + static_cast<std::ptrdiff_t>(i))
+      throw lazy::StatusError(
+          ir::InvalidArgument("run_on_devices: ", devices[i], " is given twice"));
+  }
+  return devices;
+}
+
+}  // namespace
+
 std::vector<Tensor> HloModule::evaluate(const std::vector<Tensor>& arguments) const {
   return Guarded([&] {
-    CheckArguments(*impl_->module, arguments);
-    std::vector<ir::Literal> leaves, literals;
-    for (const Tensor& argument : arguments)
-      leaves.push_back(lazy::ToLiteral(TensorAccess::Unwrap(argument)));
-    std::size_t next = 0;
-    for (const hlo::Instruction* parameter : impl_->module->entry()->parameters())
-      literals.push_back(ir::FromLeaves(parameter->shape(), leaves, &next));
-    std::vector<const ir::Literal*> pointers;
-    for (const ir::Literal& literal : literals) pointers.push_back(&literal);
-    const backend::Device device =
-        DeviceAccess::Unwrap(arguments.empty() ? Device() : arguments[0].device());
-    std::vector<Tensor> results;
+    const Arguments given(*impl_->module, arguments);
+    const backend::Device device = DeviceOf(arguments);
     const ir::ScopedFloatMode mode;
-    const ir::Literal result = lazy::ValueOrThrow(
-        hlo::Evaluate(*impl_->module, pointers, {.transfers = &device.client->transfers(device)}));
-    std::vector<ir::Literal> values;
-    ir::ForEachLeaf(result, [&](const ir::Literal& leaf) { values.push_back(leaf); });
-    const std::size_t count = values.size() - impl_->checks.size();
-    std::vector<int64_t> found;
-    for (std::size_t i = count; i < values.size(); ++i)
-      found.push_back(values[i].data<int64_t>()[0]);
-    ThrowIfFailed(impl_->checks, found);
-    for (std::size_t i = 0; i < count; ++i)
-      results.push_back(TensorAccess::Wrap(lazy::FromLiteral(values[i], device)));
+    const ir::Literal result = lazy::ValueOrThrow(hlo::Evaluate(
+        *impl_->module, given.pointers(), {.transfers = &device.client->transfers(device)}));
+    return ResultsOf(result, device, impl_->checks);
+  });
+}
+
+std::vector<std::vector<Tensor>> HloModule::evaluate_on_devices(
+    const std::vector<std::vector<Tensor>>& arguments) const {
+  return Guarded([&] {
+    CheckDeviceCount(*impl_->module, arguments.size());
+    std::vector<Arguments> given;
+    std::vector<std::vector<const ir::Literal*>> pointers;
+    for (const std::vector<Tensor>& list : arguments) given.emplace_back(*impl_->module, list);
+    for (const Arguments& list : given) pointers.push_back(list.pointers());
+    const std::vector<ir::Literal> values =
+        lazy::ValueOrThrow(hlo::EvaluateOnDevices(*impl_->module, pointers));
+    std::vector<std::vector<Tensor>> results;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      results.push_back(ResultsOf(values[i], DeviceOf(arguments[i]), impl_->checks));
     return results;
   });
+}
+
+std::vector<std::vector<Tensor>> HloModule::run_on_devices(
+    const std::vector<std::vector<Tensor>>& arguments, const std::vector<Device>& named) const {
+  return Guarded([&] {
+    CheckDeviceCount(*impl_->module, arguments.size());
+    const std::vector<backend::Device> devices = DevicesOf(named, arguments.size());
+    auto options = lazy::ValueOrThrow(lazy::CompileOptionsFor(devices[0]));
+    options.device_assignment.clear();
+    for (const backend::Device& device : devices)
+      options.device_assignment.push_back(device.ordinal);
+    const backend::ExecutablePtr executable =
+        lazy::ValueOrThrow(devices[0].client->Compile(impl_->module->Clone(), options));
+    std::vector<HloExecutable> programs;
+    for (const backend::Device& device : devices)
+      programs.push_back(HloAccess::Wrap({impl_->module->name(), executable, device, impl_->checks,
+                                          ParametersOf(*impl_->module)}));
+    std::vector<std::vector<backend::BufferPtr>> buffers;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      CheckArguments(*impl_->module, arguments[i]);
+      buffers.push_back(HloAccess::Unwrap(programs[i]).BuffersOf(arguments[i]));
+    }
+    std::vector<backend::Buffers> outputs = ExecuteTogether(*executable, devices, buffers);
+    std::vector<std::vector<Tensor>> results(devices.size());
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      HloAccess::Unwrap(programs[i]).ThrowIfFailed(outputs[i]);
+      outputs[i].resize(outputs[i].size() - impl_->checks.size());
+      for (backend::BufferPtr& value : outputs[i]) results[i].push_back(FromBuffer(std::move(value)));
+    }
+    return results;
+  });
+}
+
+std::vector<backend::BufferPtr> HloExecutable::Impl::BuffersOf(
+    const std::vector<Tensor>& arguments) const {
+  std::vector<backend::BufferPtr> buffers;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Tensor& argument = arguments[i];
+    if (!argument.defined() || DeviceAccess::Unwrap(argument.device()) != device) {
+      throw lazy::StatusError(ir::InvalidArgument(
+          name, ": argument ", i,
+          argument.defined() ? ir::Str(" is on ", argument.device().name(), ", the program on ", device)
+                             : " is an undefined tensor"));
+    }
+    buffers.push_back(lazy::ToBuffer(TensorAccess::Unwrap(argument)));
+  }
+  return buffers;
 }
 
 backend::Buffers HloExecutable::Impl::Run(absl::Span<const backend::BufferPtr> arguments,
@@ -401,18 +546,7 @@ void HloExecutable::Impl::ThrowIfFailed(absl::Span<const backend::BufferPtr> out
 std::vector<Tensor> HloExecutable::run(const std::vector<Tensor>& arguments,
                                        const std::vector<std::int64_t>& given_up) const {
   return Guarded([&] {
-    std::vector<backend::BufferPtr> buffers;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const Tensor& argument = arguments[i];
-      if (!argument.defined() || DeviceAccess::Unwrap(argument.device()) != impl_->device) {
-        throw lazy::StatusError(ir::InvalidArgument(
-            impl_->name, ": argument ", i,
-            argument.defined()
-                ? ir::Str(" is on ", argument.device().name(), ", the program on ", impl_->device)
-                : " is an undefined tensor"));
-      }
-      buffers.push_back(lazy::ToBuffer(TensorAccess::Unwrap(argument)));
-    }
+    const std::vector<backend::BufferPtr> buffers = impl_->BuffersOf(arguments);
     constexpr int64_t kHandleAndRun = 2;
     std::vector<uint8_t> donated(buffers.size());
     for (const std::int64_t i : given_up) {

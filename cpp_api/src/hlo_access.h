@@ -26,6 +26,8 @@ struct HloExecutable::Impl {
   std::vector<ir::Shape> parameters;
   // Throws what the first check that failed says: their values are the last outputs.
   void ThrowIfFailed(absl::Span<const backend::BufferPtr> outputs) const;
+  // The data of the arguments, which lie on the device.
+  std::vector<backend::BufferPtr> BuffersOf(const std::vector<Tensor>& arguments) const;
   // The results without those of the checks, which throw. given_up: as in ExecuteArgs.
   backend::Buffers Run(absl::Span<const backend::BufferPtr> arguments,
                        absl::Span<const uint8_t> given_up = {}) const;

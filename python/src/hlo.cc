@@ -210,7 +210,30 @@ void BindHlo(py::module_& module) {
             const Caller caller;
             return m.evaluate(arguments);
           },
-          py::arg("arguments"), "The results by definition, without compiling.");
+          py::arg("arguments"), "The results by definition, without compiling.")
+      .def(
+          "evaluate_on_devices",
+          [](const HloModule& m, const std::vector<std::vector<Tensor>>& arguments) {
+            const Caller caller;
+            const ReleasedGil release;
+            return m.evaluate_on_devices(arguments);
+          },
+          py::arg("arguments"),
+          "A list of results for each device of the program, given a list of arguments for each, by "
+          "definition. Their collectives exchange values.")
+      .def(
+          "run_on_devices",
+          [](const HloModule& m, const std::vector<std::vector<Tensor>>& arguments,
+             const std::vector<py::object>& devices) {
+            const Caller caller;
+            std::vector<Device> on;
+            for (const py::object& device : devices) on.push_back(ToDevice(device, "run_on_devices"));
+            const ReleasedGil release;
+            return m.run_on_devices(arguments, on);
+          },
+          py::arg("arguments"), py::arg("devices") = std::vector<py::object>(),
+          "The same, compiled once and run on these devices of one platform, where the arguments "
+          "lie; () is the default platform's first ones.");
 }
 
 }  // namespace lazuli::python

@@ -117,6 +117,15 @@ class LAZULI_API HloModule {
   std::string compiler_ir(const std::string& stage, const Device& device = Device()) const;
   // The results by definition: the evaluator, in this thread, without compiling. Slow and exact.
   std::vector<Tensor> evaluate(const std::vector<Tensor>& arguments) const;
+  // The results on each of the devices that run the module together, with a list of arguments for each:
+  // device i of the program is the i-th. Collectives exchange values between them.
+  // evaluate_on_devices: by definition, in a thread per device.
+  std::vector<std::vector<Tensor>> evaluate_on_devices(
+      const std::vector<std::vector<Tensor>>& arguments) const;
+  // run_on_devices: compiled once, on these devices of one platform, where the arguments lie; {} is the
+  // default platform's first devices.
+  std::vector<std::vector<Tensor>> run_on_devices(const std::vector<std::vector<Tensor>>& arguments,
+                                                  const std::vector<Device>& devices = {}) const;
 
  private:
   struct Impl;

@@ -100,10 +100,7 @@ Dims CheckedTransposed(const Transposing& t, const Tensor& x, const Tensor& weig
                               " dims, not ", x.shape(), " and ", weight.shape(), " with groups ",
                               t.c.groups));
   }
-  if (x.dtype() != weight.dtype()) {
-    ThrowRecordError(t.op, InvalidArgument("dtypes differ: ", x.shape(), " and ", weight.shape(),
-                                           "; convert one with to()"));
-  }
+  CheckFactors(t.op, x, weight);
   Dims sizes;
   for (int64_t i = 0; i < t.n; ++i) {
     const std::size_t d = At(i);
@@ -315,6 +312,8 @@ Tensor Bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const 
     ThrowRecordError(kOp, InvalidArgument("takes [..., n], [..., m] and weight [o, n, m], not ",
                                           x1.shape(), ", ", x2.shape(), " and ", weight.shape()));
   }
+  CheckFactors(kOp, x1, weight);
+  CheckFactors(kOp, x2, weight);
   const Tensor operands[] = {x1, x2, weight};
   const Tensor y = Einsum("...n,...m,onm->...o", operands);
   return bias.defined() ? y + bias : y;

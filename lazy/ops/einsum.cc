@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lazy/ops/functions.h"
+#include "lazy/ops/linear.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -210,15 +211,15 @@ Named Contract(Named a, Named b, const Labels& kept) {
   // What only one has is summed as any sum: integers as s64.
   a = Without(a, [&](Label l) { return !Has(kept, l) && !Has(b.labels, l); }, /*widens=*/true);
   b = Without(b, [&](Label l) { return !Has(kept, l) && !Has(a.labels, l); }, /*widens=*/true);
-  const DType dtype = ir::Promote(a.x.dtype(), b.x.dtype()).value_or(a.x.dtype());
-  a.x = To(a.x, dtype);
-  b.x = To(b.x, dtype);
   Labels batch, left, right, inner;
   for (const Label l : a.labels)
     (!Has(b.labels, l) ? left : Has(kept, l) ? batch : inner).push_back(l);
   for (const Label l : b.labels) {
     if (!Has(a.labels, l)) right.push_back(l);
   }
+  // Without names to sum over, the same shapes multiply element by element.
+  const bool product = !inner.empty();
+  if (product) CheckFactors("einsum", a.x, b.x);
   const auto joined = [](Labels x, const Labels& y, const Labels& z) {
     x.insert(x.end(), y.begin(), y.end());
     x.insert(x.end(), z.begin(), z.end());
@@ -231,8 +232,6 @@ Named Contract(Named a, Named b, const Labels& kept) {
                 k = Product(a, inner);
   const Tensor x = Ordered(a, joined(batch, left, inner)).x,
                y = Ordered(b, joined(batch, inner, right)).x;
-  // Without names to sum over, the same shapes multiply element by element.
-  const bool product = !inner.empty();
   const Tensor l = Reshape(x, batch.empty() ? Dims{rows, k} : Dims{n, rows, k}),
                r = Reshape(y, batch.empty() ? Dims{k, columns} : Dims{n, k, columns});
   return {Reshape(product ? Matmul(l, r) : Mul(l, r), dims), result};

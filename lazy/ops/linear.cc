@@ -89,13 +89,16 @@ Tensors MatMulOp::Vjp(const Saved& s, const Tensor& dy) const {
   return grads;
 }
 
-namespace {
-void CheckOneType(std::string_view op, const Tensor& x, const Tensor& y) {
-  if (x.dtype() == y.dtype()) return;
-  ThrowRecordError(op, WrongType("takes operands of one dtype, not ", x.shape(), " and ", y.shape(),
-                                 "; convert one with to()"));
+absl::Status CheckFactors(const Shape& x, const Shape& y) {
+  if (x.dtype() != y.dtype()) {
+    return WrongType("takes operands of one dtype, not ", x, " and ", y, "; convert one with to()");
+  }
+  if (x.dtype() != DType::kPred) return absl::OkStatus();
+  return WrongType("takes numbers, not ", x, " and ", y, "; convert them with to()");
 }
-}  // namespace
+void CheckFactors(std::string_view op, const Tensor& x, const Tensor& y) {
+  if (const absl::Status s = CheckFactors(x.shape(), y.shape()); !s.ok()) ThrowRecordError(op, s);
+}
 
 Tensor Matmul(const Tensor& x, const Tensor& y) {
   if (!x.defined() || !y.defined())
@@ -105,7 +108,7 @@ Tensor Matmul(const Tensor& x, const Tensor& y) {
     ThrowRecordError("matmul", InvalidArgument("operands must have rank 1 or more: ", x.shape(),
                                                " x ", y.shape()));
   }
-  CheckOneType("matmul", x, y);
+  CheckFactors("matmul", x, y);
   if (x.rank() >= 2 && y.rank() >= 2) return Record(MatMulOp{}, x, y);
   if (x.dim(x.rank() - 1) != y.dim(std::max<int64_t>(y.rank() - 2, 0))) {
     ThrowRecordError("matmul",
@@ -163,10 +166,10 @@ void CheckBias(std::string_view op, std::string_view what, const Tensor& bias,
 }  // namespace
 
 Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  CheckOneType("linear", x, weight);
+  CheckFactors("linear", x, weight);
   if (weight.rank() == 1 && x.rank() > 0 && !bias.defined()) return Matmul(x, weight);
   if (!bias.defined()) return Record(LinearOp{}, x, weight);
-  CheckOneType("linear", x, bias);
+  CheckFactors("linear", x, bias);
   if (weight.rank() == 2) CheckBias("linear", "rows", bias, weight);
   return Record(LinearOp{}, x, weight) + bias;
 }
@@ -182,8 +185,7 @@ absl::StatusOr<Shape> Conv2dOp::Infer(const Shape& x, const Shape& weight) const
     return InvalidArgument("channels of x ", x, " do not fit weight ", weight, " with groups ",
                            groups);
   }
-  if (x.dtype() != weight.dtype())
-    return InvalidArgument("dtypes differ: ", x, " and ", weight, "; convert one with to()");
+  LAZULI_RETURN_IF_ERROR(CheckFactors(x, weight));
   Dims dims{x.dim(0), weight.dim(0)};
   for (std::size_t i = 0; i < 2; ++i) {
     const int64_t d = static_cast<int64_t>(i) + 2;

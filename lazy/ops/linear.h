@@ -6,6 +6,11 @@
 
 namespace lazuli::lazy {
 
+// Why no sum of products is made of two operands; OK if it is. They have one dtype, and are no truth values: of those there
+// are two products, of numbers and of conditions, and to() says which is meant.
+absl::Status CheckFactors(const Shape& x, const Shape& y);
+void CheckFactors(std::string_view op, const Tensor& x, const Tensor& y);
+
 // Both operands have rank >= 2; leading dims broadcast. Rank-1 operands are the composite's
 // business (MatMul).
 struct MatMulOp {

@@ -6,6 +6,7 @@
 #include "ir/support/wrong_type.h"
 #include "lazy/ops/elementwise.h"
 #include "lazy/ops/functions.h"
+#include "lazy/ops/linear.h"
 #include "lazy/ops/reduce.h"
 #include "lazy/ops/shape_ops.h"
 
@@ -22,11 +23,16 @@ void CheckRanks(std::string_view op, const Tensor& x, int64_t x_rank, const Tens
 Tensor Product(std::string_view op, const Tensor& x, int64_t x_rank, const Tensor& y,
                int64_t y_rank) {
   CheckRanks(op, x, x_rank, y, y_rank);
-  if (x.dtype() != y.dtype()) {
-    ThrowRecordError(op,
-                     WrongType("takes operands of one dtype, not ", x.shape(), " and ", y.shape()));
-  }
+  CheckFactors(op, x, y);
   return Matmul(x, y);
+}
+
+Tensor BatchProduct(std::string_view op, const Tensor& x, const Tensor& y) {
+  CheckRanks(op, x, 3, y, 3);
+  if (x.dim(0) != y.dim(0)) {
+    ThrowRecordError(op, InvalidArgument("batches differ: ", x.shape(), " x ", y.shape()));
+  }
+  return Product(op, x, 3, y, 3);
 }
 
 // beta * x + alpha * product; without x, also if it is NaN, where beta is 0.
@@ -52,18 +58,13 @@ Tensor Added(std::string_view op, const Tensor& x, const Tensor& product, const 
 
 Tensor Mm(const Tensor& x, const Tensor& y) { return Product("mm", x, 2, y, 2); }
 Tensor Mv(const Tensor& x, const Tensor& y) { return Product("mv", x, 2, y, 1); }
-Tensor Bmm(const Tensor& x, const Tensor& y) {
-  CheckRanks("bmm", x, 3, y, 3);
-  if (x.dim(0) != y.dim(0)) {
-    ThrowRecordError("bmm", InvalidArgument("batches differ: ", x.shape(), " x ", y.shape()));
-  }
-  return Product("bmm", x, 3, y, 3);
-}
+Tensor Bmm(const Tensor& x, const Tensor& y) { return BatchProduct("bmm", x, y); }
 Tensor Dot(const Tensor& x, const Tensor& y) { return Product("dot", x, 1, y, 1); }
 Tensor Vdot(const Tensor& x, const Tensor& y) { return Product("vdot", Conj(x), 1, y, 1); }
 
 Tensor Inner(const Tensor& x, const Tensor& y) {
   if (x.rank() == 0 || y.rank() == 0) return x * y;
+  CheckFactors("inner", x, y);
   const int64_t last = y.rank() - 1, n = y.dim(last);
   if (x.dim(x.rank() - 1) != n) {
     ThrowRecordError("inner", InvalidArgument("last dims differ: ", x.shape(), " and ", y.shape()));
@@ -86,12 +87,13 @@ Tensor Addmv(const Tensor& x, const Tensor& mat, const Tensor& vec, const Number
 }
 Tensor Baddbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, const Number& beta,
                const Number& alpha) {
-  return Added("baddbmm", x, Bmm(batch1, batch2), beta, alpha);
+  return Added("baddbmm", x, BatchProduct("baddbmm", batch1, batch2), beta, alpha);
 }
 Tensor Addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, const Number& beta,
               const Number& alpha) {
   const int64_t dims[] = {0};
-  return Added("addbmm", x, To(Sum(Bmm(batch1, batch2), dims), batch1.dtype()), beta, alpha);
+  return Added("addbmm", x, To(Sum(BatchProduct("addbmm", batch1, batch2), dims), batch1.dtype()),
+               beta, alpha);
 }
 Tensor Addr(const Tensor& x, const Tensor& vec1, const Tensor& vec2, const Number& beta,
             const Number& alpha) {
@@ -123,6 +125,7 @@ Tensor TraceOf(const Tensor& x) {
 Tensor Tensordot(const Tensor& in_x, const Tensor& in_y, absl::Span<const int64_t> x_dims,
                  absl::Span<const int64_t> y_dims) {
   Tensor x = in_x, y = in_y;
+  CheckFactors("tensordot", x, y);
   if (x_dims.size() != y_dims.size()) {
     ThrowRecordError("tensordot",
                      InvalidArgument("both dimension lists should have same length, are (",

@@ -351,13 +351,43 @@ def test_statistics_that_are_missing_are_errors_outside_of_training():
     assert lz.nn.InstanceNorm1d(2).eval()(lz.randn(1, 2, 3)).shape == (1, 2, 3)
 
 
+@pytest.mark.parametrize("name, call", [
+    ("matmul", lambda x: x @ x), ("matmul", lambda x: x[0] @ x), ("mm", lambda x: x.mm(x)), ("bmm", lambda x: x[None].bmm(x[None])),
+    ("mv", lambda x: x.mv(x[0])), ("dot", lambda x: x[0].dot(x[0])), ("vdot", lambda x: lz.vdot(x[0], x[0])),
+    ("inner", lambda x: lz.inner(x, x)), ("addmm", lambda x: lz.addmm(x, x, x)), ("addmv", lambda x: lz.addmv(x[0], x, x[0])),
+    ("baddbmm", lambda x: lz.baddbmm(x, x[None], x[None])), ("addbmm", lambda x: lz.addbmm(x, x[None], x[None])),
+    ("tensordot", lambda x: lz.tensordot(x, x, 1)), ("tensordot", lambda x: lz.tensordot(x, x, 0)),
+    ("einsum", lambda x: lz.einsum("ij,jk->ik", x, x)), ("einsum", lambda x: lz.einsum("ij,ij->", x, x)),
+    ("linear", lambda x: lz.nn.functional.linear(x, x)), ("linear", lambda x: lz.nn.functional.linear(x, x[0])),
+    ("bilinear", lambda x: lz.nn.functional.bilinear(x, x, x[None])), ("conv2d", lambda x: lz.nn.functional.conv2d(x[None], x[None, None])),
+    ("conv2d", lambda x: lz.nn.functional.conv1d(x[None], x[None])), ("conv2d", lambda x: lz.nn.functional.conv3d(x[None, None], x[None, None, None])),
+    ("conv_transpose2d", lambda x: lz.nn.functional.conv_transpose2d(x[None], x[None, None]))])
+def test_products_sum_no_truth_values(name, call):
+    with pytest.raises(NotImplementedError, match=rf"^{name}: takes numbers, not pred\[.* and pred\[.*; convert them with to\(\)"):
+        call(lz.ones(2, 2, dtype=lz.bool))
+
+
+def test_products_without_sums_take_truth_values():
+    x = lz.tensor([True, False])
+    for y in (lz.outer(x, x), lz.kron(x[:, None], x[None]), lz.einsum("i,j->ij", x, x), lz.addr(lz.zeros(2, 2, dtype=lz.bool), x, x)):
+        assert y.dtype == lz.bool and y.tolist() == [[True, False], [False, False]]
+    assert lz.einsum("i,i->i", x, x).tolist() == lz.inner(lz.tensor(True), x).tolist() == [True, False]
+    assert lz.einsum("i->", x).item() == 1 and lz.einsum("i,j->", x, x).dtype == lz.int64
+
+
 def test_products_take_one_dtype():
     x = lz.ones(3, 2)
     for other in (lz.ones(2, 3, dtype=lz.int64), lz.ones(2, 3, dtype=lz.float64), lz.ones(2, 3, dtype=lz.complex64)):
         for call in (lambda a, b: a @ b, lz.matmul, lambda a, b: a @ b[:, 0], lambda a, b: lz.tensordot(a, b, 1),
-                     lambda a, b: lz.inner(a, b.t()), lambda a, b: lz.nn.functional.linear(a, b.t())):
+                     lambda a, b: lz.inner(a, b.t()), lambda a, b: lz.nn.functional.linear(a, b.t()),
+                     lambda a, b: lz.einsum("ij,jk->ik", a, b), lambda a, b: lz.einsum("ij,ji->", a, b),
+                     lambda a, b: lz.nn.functional.bilinear(a, b.t(), lz.ones(1, 2, 2))):
             with pytest.raises(TypeError, match="operands of one dtype, not"):
                 call(x, other)
+        # Element by element dtypes are promoted, and sums of one operand alone are taken before.
+        assert lz.einsum("ij,ji->ij", x, other).dtype == lz.einsum("ij,kl->ik", x, other).dtype == lz.result_type(x, other)
+    with pytest.raises(TypeError, match=r"einsum: takes operands of one dtype, not f32\[3,2\] and s64\[2,3\]; convert one with to\(\)"):
+        lz.einsum("ij,jk", x, lz.ones(2, 3, dtype=lz.int64))
     with pytest.raises(TypeError, match="linear: takes operands of one dtype"):
         lz.nn.Linear(2, 2)(lz.ones(3, 2, dtype=lz.int64))
     with pytest.raises(TypeError, match="linear: takes operands of one dtype"):

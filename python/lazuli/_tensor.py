@@ -69,6 +69,16 @@ def given_dtype(function, dtype):
     return _C.dtype_of(dtype)
 
 
+def _as_integers(array, dtype):
+    """The array in a dtype of integers that holds all of its elements; as it is if there is none. What the host converts is data:
+    positions out of range are known at the call, and no program has to convert them."""
+    if _kind(dtype) != "i" or array.dtype.kind not in "biu":
+        return array
+    bounds = np.iinfo(dtype.name)
+    fits = array.size == 0 or (bounds.min <= array.min() and array.max() <= bounds.max)
+    return array.astype(dtype.name) if fits else array
+
+
 def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of numbers, nested sequences of them, or an array; the data is copied.
 
@@ -79,8 +89,11 @@ def tensor(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
         if device is not None:
             made = made.to(device)
     else:
-        array = _array_of(data, None if dtype is None else given_dtype("tensor", dtype))
-        if dtype is None and not _has_dtype(data):
+        dtype = None if dtype is None else given_dtype("tensor", dtype)
+        array = _array_of(data, dtype)
+        if dtype is not None:
+            array = _as_integers(array, dtype)
+        elif not _has_dtype(data):
             default = _C.get_default_dtype()
             kinds = {"f": np.float64 if default == _C.float64 else np.float32, "c": default.to_complex().name}
             array = array.astype(kinds.get(array.dtype.kind, array.dtype))

@@ -241,7 +241,8 @@ def test_what_a_dtype_cannot_do_is_said_by_the_call():
 
 def test_a_position_that_the_host_knows_is_checked_by_the_call():
     x = lz.zeros(3, 4)
-    for index in ([0, 3], [-4], lz.tensor([5]), np.array([9])):
+    for index in ([0, 3], [-4], lz.tensor([5]), np.array([9]), lz.tensor([5], dtype=lz.int32), np.array([9], dtype=np.int32),
+                  lz.tensor(np.array([3]), dtype=lz.int32), lz.tensor(np.array([3], dtype=np.uint8), dtype=lz.int32)):
         with pytest.raises(IndexError, match=r"index: index -?\d is out of range for dim 0 of size 3"):
             x[index]
         with pytest.raises(IndexError, match="out of range for dim 0 of size 3"):
@@ -252,6 +253,15 @@ def test_a_position_that_the_host_knows_is_checked_by_the_call():
     computed = x[lz.tensor([1]) + 4]  # only a run knows it
     with pytest.raises(IndexError, match=r"index 5 is out of range \[0, 3\)"):
         computed.tolist()
+
+
+def test_integers_that_a_dtype_holds_are_converted_by_the_host():
+    before = lz.metrics.counter("graph.nodes_recorded")
+    made = [lz.tensor([-128, 127], dtype=lz.int8), lz.tensor(np.array([7, 0]), dtype=lz.int32), lz.tensor([], dtype=lz.float64, requires_grad=True),
+            lz.tensor([True], dtype=lz.int16), lz.tensor(2**64 - 1, dtype=lz.uint64)]
+    assert lz.metrics.counter("graph.nodes_recorded") == before
+    assert [x.tolist() for x in made] == [[-128, 127], [7, 0], [], [1], 2**64 - 1]
+    assert lz.tensor([300, -1], dtype=lz.uint8).tolist() == lz.tensor([300, -1]).to(lz.uint8).tolist()  # others are on the device
 
 
 def test_as_many_values_as_a_mask_picks():

@@ -471,6 +471,7 @@ Tensor IndexFill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
     ThrowRecordError("index_fill",
                      InvalidArgument("value must be a number or of rank 0, is ", value.shape()));
   }
+  const FunctionScope function("index_fill");
   const Tensor in = WithDim(x), rows = WithDim(index);
   const int64_t d = NormalizeDim("index_fill", dim, in.rank());
   const Dims dims = Resized(in.shape(), d, rows.dim(0));
@@ -489,6 +490,7 @@ Tensor Take(const Tensor& x, const Tensor& index) {
   const int64_t n = x.shape().num_elements();
   if (n == 0 && index.shape().num_elements() != 0)
     ThrowRecordError("take", OutOfRange("takes no elements of an empty tensor, ", x.shape()));
+  const FunctionScope function("take");
   const Tensor flat = Reshape(index, {-1});
   const Tensor from_end = Lt(flat, Constant(0, DType::kS64));
   const Tensor at = Where(from_end, flat + static_cast<double>(n), flat);
@@ -498,6 +500,7 @@ Tensor Take(const Tensor& x, const Tensor& index) {
 Tensor TakeAlongDim(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim) {
   if (!IsIntegral(indices.dtype()))
     ThrowRecordError("take_along_dim", WrongType("takes indices of s64, not ", indices.shape()));
+  const FunctionScope function("take_along_dim");
   if (!dim) return Gather(Reshape(x, {-1}), 0, Reshape(indices, {-1}));
   if (x.rank() != indices.rank()) {
     ThrowRecordError("take_along_dim", InvalidArgument("indices ", indices.shape(),

@@ -264,6 +264,14 @@ def test_integers_that_a_dtype_holds_are_converted_by_the_host():
     assert lz.tensor([300, -1], dtype=lz.uint8).tolist() == lz.tensor([300, -1]).to(lz.uint8).tolist()  # others are on the device
 
 
+def test_what_is_made_of_other_functions_names_its_own():
+    x, far = lz.ones(2, 3), lz.tensor([7]) + 0
+    for name, call in {"take": lambda: lz.take(x, far), "take_along_dim": lambda: lz.take_along_dim(x, far[None], 1),
+                       "index_fill": lambda: lz.index_fill(x, 0, far, 1.0), "index_fill_": lambda: x.clone().index_fill_(0, far, 1.0)}.items():
+        with pytest.raises(IndexError, match=rf"^{name}: index 7 is out of range"):
+            call().tolist()
+
+
 def test_as_many_values_as_a_mask_picks():
     x = lz.zeros(3)
     mask = lz.tensor([True, False, True])

@@ -13,10 +13,8 @@ namespace lazuli::lazy {
 namespace {
 
 Value NoLoss(const Tensor& x) { return Constant(0, x.dtype()); }
-// max(x, 0), whose gradient at 0 is that of the clamped.
-Tensor Hinge(const Tensor& x) {
-  return Where(Ge(x, NoLoss(x)), x, FullConstant(x.shape(), 0, x.device()));
-}
+// max(x, 0), whose gradient at 0 is that of the clamped; NaN stays.
+Tensor Hinge(const Tensor& x) { return ClampMin(x, Number(0)); }
 Tensor SumAlong(const Tensor& x, int64_t dim, bool keepdim = false) {
   const int64_t dims[] = {dim};
   return Sum(x, dims, keepdim);

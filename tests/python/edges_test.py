@@ -1,0 +1,51 @@
+"""Functions at the edges of their dtypes and of their domains: NaN is not lost, what lies outside of a window does not count, and what
+a formula would lose in between is there.
+
+special_values_test.py has the functions of elements one by one; these are values that PyTorch agrees with or gives less of.
+"""
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+
+import lazuli as lz
+
+F = lz.nn.functional
+INF, NAN = math.inf, math.nan
+
+
+@pytest.fixture(params=["cpu:0", "interpreter:0"])
+def tensor(request):
+    """lz.tensor() on a device, requiring a gradient where the dtype has one."""
+
+    def made(data, dtype=None):
+        x = lz.tensor(data, dtype=dtype, device=request.param)
+        return x.requires_grad_() if x.is_floating_point() else x
+
+    return made
+
+
+def gradient(y, x):
+    return lz.autograd.grad(y, [x], lz.ones_like(y), retain_graph=True)[0].tolist()
+
+
+def same(x, expected, rtol=0.0):
+    """Equal with the signs of zeros."""
+    x = x.detach().numpy() if isinstance(x, lz.Tensor) else np.array(x)
+    expected = np.array(expected, x.dtype)
+    np.testing.assert_allclose(x, expected, rtol=rtol, atol=0)
+    np.testing.assert_array_equal(np.signbit(x[~np.isnan(x)]), np.signbit(expected[~np.isnan(x)]))
+    return True
+
+
+def test_losses_with_a_margin_keep_nan(tensor):
+    x, y, one = tensor([NAN, 1.0]), tensor([1.0, 3.0]), tensor([1.0, 1.0])
+    assert same(F.margin_ranking_loss(x, y, one, reduction="none"), [NAN, 2])
+    assert same(F.hinge_embedding_loss(x, -one, reduction="none"), [NAN, 0])
+    a, b = tensor([[NAN, 1.0], [1.0, 0.0]]), tensor([[2.0, 1.0], [1.0, 0.0]])
+    assert same(F.cosine_embedding_loss(a, b, -one, margin=0.5, reduction="none"), [NAN, 0.5], 1e-6)
+    assert same(F.triplet_margin_loss(a, b, b, reduction="none"), [NAN, 1])
+    loss = F.margin_ranking_loss(x, tensor([1.0, 1.0]), one, reduction="none")
+    assert gradient(loss, x) == [0, -1]  # of what is 0 it is that of the clamped

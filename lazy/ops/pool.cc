@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/hlo/monoid.h"
+#include "lazy/ops/shape_ops.h"
 #include "lazy/ops/wide.h"
 
 namespace lazuli::lazy {
@@ -191,17 +192,23 @@ Tensor Means(const Tensor& x, const Pool2dAttrs& a, bool count_padding) {
   return mean / Record(AvgPool2dOp{a.kernel, a.stride, around, overhang}, ones);
 }
 
-// [to, from]: row i holds 1 / n at the n positions from floor(i from / to) to ceil((i + 1) from /
-// to).
-Tensor AveragingMatrix(int64_t from, int64_t to, DType dtype, backend::Device device) {
-  const Dims dims{to, from};
-  const Tensor row = To(Positions(dims, 0, device), DType::kF64) * static_cast<double>(from);
-  const Tensor column = To(Positions(dims, 1, device), DType::kF64);
+// The means along d of `to` windows: the i-th of n elements holds those from floor(i n / to) to ceil((i + 1) n / to). What is in
+// none is left out and not multiplied by 0, which would make NaN of an infinity.
+Tensor MeansAlong(const Tensor& x, int64_t d, int64_t to) {
+  const int64_t n = x.dim(d);
+  Dims dims(At(x.rank() - d) + 1, 1);
+  dims[0] = to;
+  const Tensor window = To(Positions(dims, 0, x.device()), DType::kF64) * static_cast<double>(n);
+  dims = Dims(dims.size(), 1);
+  dims[1] = n;
+  const Tensor place = To(Positions(dims, 1, x.device()), DType::kF64);
   const auto divisor = static_cast<double>(to);
-  const Tensor start = Floor(row / divisor);
-  const Tensor end = Ceil((row + static_cast<double>(from)) / divisor);
-  const Tensor inside = LogicalAnd(Ge(column, start), Lt(column, end));
-  return To(To(inside, DType::kF64) / (end - start), dtype);
+  const Tensor start = Floor(window / divisor);
+  const Tensor end = Ceil((window + static_cast<double>(n)) / divisor);
+  const Tensor inside = LogicalAnd(Ge(place, start), Lt(place, end));
+  const Tensor chosen = Where(inside, Unsqueeze(x, d), Constant(0, x.dtype()));
+  const int64_t along[] = {d + 1};
+  return Sum(chosen, along) / To(Squeeze(end - start, 1), x.dtype());
 }
 
 }  // namespace
@@ -218,11 +225,8 @@ Tensor AdaptiveAvgPool2d(const Tensor& x, Pair size) {
     const Pair kernel{h / size[0], w / size[1]};
     return Means(x, {.kernel = kernel, .stride = kernel}, true);
   }
-  return InWide(x, [&](const Tensor& wide) {
-    const Tensor rows = AveragingMatrix(h, size[0], wide.dtype(), x.device());
-    const Tensor columns = AveragingMatrix(w, size[1], wide.dtype(), x.device());
-    return Matmul(Matmul(rows, wide), Transpose(columns, 0, 1));
-  });
+  return InWide(
+      x, [&](const Tensor& wide) { return MeansAlong(MeansAlong(wide, 2, size[0]), 3, size[1]); });
 }
 
 namespace {

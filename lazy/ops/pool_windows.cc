@@ -73,10 +73,15 @@ std::pair<Tensor, Tensor> LargestOfWindows(const Tensor& x, const Pool2dAttrs& a
   const Tensor is_largest = LogicalAnd(LogicalOr(Eq(ranked, largest), Ne(ranked, ranked)), inside);
   const Tensor position = PositionsOf(elements.shape(), a, x.dim(3), x.device());
   const Value beyond = Constant(static_cast<double>(x.dim(2) * x.dim(3)), DType::kS64);
-  const Tensor first = Amin(Where(is_largest, position, beyond), kPlaces, /*keepdim=*/true);
-  const Tensor chosen = LogicalAnd(Eq(position, first), is_largest);
+  Tensor at = Amin(Where(is_largest, position, beyond), kPlaces, /*keepdim=*/true);
+  if (IsFloat(x.dtype())) {  // of numbers the first, of NaN the last
+    const Value none = Constant(-1, DType::kS64);
+    const Tensor last = Amax(Where(is_largest, position, none), kPlaces, /*keepdim=*/true);
+    at = Where(Ne(largest, largest), last, at);
+  }
+  const Tensor chosen = LogicalAnd(Eq(position, at), is_largest);
   const Tensor value = Sum(Where(chosen, elements, Constant(0, x.dtype())), kPlaces);
-  return {To(value, x.dtype()), Squeeze(first, -1)};
+  return {To(value, x.dtype()), Squeeze(at, -1)};
 }
 
 Tensor MeansOfIntegerWindows(const Tensor& x, const Pool2dAttrs& a, bool count_padding,

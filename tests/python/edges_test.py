@@ -49,3 +49,29 @@ def test_losses_with_a_margin_keep_nan(tensor):
     assert same(F.triplet_margin_loss(a, b, b, reduction="none"), [NAN, 1])
     loss = F.margin_ranking_loss(x, tensor([1.0, 1.0]), one, reduction="none")
     assert gradient(loss, x) == [0, -1]  # of what is 0 it is that of the clamped
+
+
+def test_windows_of_unequal_sizes_leave_out_what_is_not_in_them(tensor):
+    x = tensor([[[[0.0, 0, 2], [0, -1, 0], [-1, 3, 0.5], [NAN, 1, INF]]]])
+    y = F.adaptive_avg_pool2d(x, 2)
+    assert same(y, [[[[-0.25, 0.25], [NAN, INF]]]])
+    assert same(F.interpolate(x, size=(2, 2), mode="area"), y.tolist())
+    assert same(gradient(y, x), [[[[0.25, 0.5, 0.25]] * 4]])
+    assert same(F.adaptive_avg_pool1d(x[0, 0, 3:], 2), [[NAN, INF]])
+    assert same(F.adaptive_avg_pool1d(tensor([[1.0, 2, 3, INF, 5]]), 3), [[1.5, INF, INF]])
+
+
+def test_norms_of_windows(tensor):
+    x = tensor([[[[-3.0, 1], [2, 1]], [[0, 0], [0, 0]]]])
+    for pool, z in ((F.lp_pool2d, x), (lambda t, *a: F.lp_pool1d(t.flatten(2), a[0], 4)[..., None], x), (lambda t, p, k: F.lp_pool3d(t[:, :, None], p, (1, k, k))[:, :, 0], x)):
+        assert same(pool(z, INF, 2).flatten(), [3, 0])
+        assert same(pool(z, -INF, 2).flatten(), [1, 0])
+        assert gradient(pool(z, INF, 2), z)[0][0] == [[-1, 0], [0, 0]]
+        assert gradient(pool(z, 2.0, 2), z)[0][1] == [[0, 0], [0, 0]]  # the root's is infinite there
+
+
+def test_the_position_of_nan_in_a_window_is_that_of_the_last(tensor):
+    x = tensor([[[1.0, NAN, 0, NAN, 2], [3, 3, 1, 0, 3]]])
+    y, at = F.max_pool1d(x, 5, return_indices=True)
+    assert same(y, [[[NAN], [3]]]) and at.tolist() == [[[3], [0]]]
+    assert gradient(y, x) == gradient(F.max_pool1d(x, 5), x) == [[[0, 0, 0, 1, 0], [1, 0, 0, 0, 0]]]

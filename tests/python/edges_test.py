@@ -75,3 +75,33 @@ def test_the_position_of_nan_in_a_window_is_that_of_the_last(tensor):
     y, at = F.max_pool1d(x, 5, return_indices=True)
     assert same(y, [[[NAN], [3]]]) and at.tolist() == [[[3], [0]]]
     assert gradient(y, x) == gradient(F.max_pool1d(x, 5), x) == [[[0, 0, 0, 1, 0], [1, 0, 0, 0, 0]]]
+
+
+def test_quantiles_of_small_probabilities(tensor):
+    ps = [1e-300, 1e-100, 1e-17, 1e-9, 1e-3, 0.0199, 0.0201, 0.3, 0.5, 0.9, 1 - 1e-9]
+    p = tensor(ps, lz.float64)
+    x = lz.special.ndtri(p)
+    expected = [statistics.NormalDist().inv_cdf(v) for v in ps]
+    assert np.allclose(x.detach().numpy(), expected, rtol=1e-13, atol=1e-15)
+    assert np.allclose(gradient(x, p)[1:], [math.sqrt(2 * math.pi) * math.exp(v * v / 2) for v in expected[1:]], rtol=1e-11)
+    p = tensor([1.401298464324817e-45, -1.401298464324817e-45, 0.0, 1.0, -1.0, 2.0, NAN])
+    assert same(lz.special.ndtri(p), [-14.121427, NAN, -INF, INF, NAN, NAN, NAN], 1e-6)
+
+
+def test_zeta_of_numbers_below_zero_and_its_gradient(tensor):
+    s = [2.0, 2.0, 3.0, 3.0, 5.0, 2.0, 4.0, 2.5, 2.0, 2.0]
+    q = [-20.5, -0.25, -20.5, -1000.75, -3.125, 0.5, 3.0, -0.5, -3.0, 0.0]
+
+    def zeta(s, q):
+        if q <= 0 and q == int(q):
+            return INF
+        if q < 0 and s != int(s):
+            return NAN
+        w = q + 2000
+        return math.fsum((q + k) ** -s for k in range(2000)) + w ** (1 - s) / (s - 1) + w**-s / 2 + s * w ** (-s - 1) / 12
+
+    y = tensor(q, lz.float64)
+    z = lz.special.zeta(lz.tensor(s, dtype=lz.float64).to(y.device), y)
+    assert np.allclose(z.detach().numpy(), [zeta(a, b) for a, b in zip(s, q, strict=True)], rtol=1e-12, equal_nan=True)
+    slopes = gradient(z, y)
+    assert np.allclose(slopes[:7], [-a * zeta(a + 1, b) for a, b in zip(s[:7], q[:7], strict=True)], rtol=1e-12)

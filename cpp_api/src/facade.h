@@ -138,6 +138,7 @@ struct NumberUse {
   bool takes_bool = true;
 };
 inline constexpr NumberUse kArithmetic{lazy::Accepts::kReal, lazy::Overflow::kWrap};
+inline constexpr NumberUse kInFloats{lazy::Accepts::kFloat};  // beside integers, too
 OperandHolder Hold(std::string_view op, int position, const Operand& operand, const Operand& other,
                    NumberUse use);
 

@@ -641,8 +641,16 @@ Shape Together(std::string_view op, const Shape& x, const Shape& y) {
 }  // namespace
 Tensor Ldexp(const Tensor& x, const Tensor& other) {
   const DType common = Together("ldexp", x.shape(), other.shape()).dtype();
-  const Tensor y = Floating(To(other, common));
-  return Mul(x, Pow(Constant(2, y.dtype()), y));
+  // A common dtype of integers need not hold the exponent.
+  const Tensor y = IsFloat(common) || IsComplex(common) ? To(other, common) : Floating(other);
+  const Value two = Constant(2, y.dtype());
+  if (!IsFloat(y.dtype()) || !IsIntegral(other.dtype())) return Mul(x, Pow(two, y));
+  // A power of a whole number is a sum of steps, which leaves numbers that the power itself is beyond. Three steps lead from the
+  // largest number to the smallest.
+  const double step = y.dtype() == DType::kF64 ? 733 : y.dtype() == DType::kF16 ? 14 : 100;
+  const Tensor bounded = Clamp(y, Number(-3 * step), Number(3 * step));
+  const Tensor part = Trunc(bounded / 3.0), scale = Pow(two, part);
+  return Mul(Mul(Mul(x, scale), scale), Pow(two, bounded - part * 2.0));
 }
 
 Tensor FloatPower(const Tensor& x, const Tensor& exponent) {

@@ -105,3 +105,23 @@ def test_zeta_of_numbers_below_zero_and_its_gradient(tensor):
     assert np.allclose(z.detach().numpy(), [zeta(a, b) for a, b in zip(s, q, strict=True)], rtol=1e-12, equal_nan=True)
     slopes = gradient(z, y)
     assert np.allclose(slopes[:7], [-a * zeta(a + 1, b) for a, b in zip(s[:7], q[:7], strict=True)], rtol=1e-12)
+
+
+def test_powers_of_two_that_are_beyond_the_dtype(tensor):
+    most, least = float(np.finfo(np.float32).max), float(np.finfo(np.float32).smallest_subnormal)
+    x = tensor([most, INF, least, 0.0, -0.0, 1.0, NAN])
+    for n, expected in ((-200, [most * 2.0**-200, INF, 0, 0, -0.0, 0, NAN]), (200, [INF, INF, least * 2.0**200, 0, -0.0, INF, NAN]),
+                        (-10**12, [0, INF, 0, 0, -0.0, 0, NAN]), (10**12, [INF, INF, INF, 0, -0.0, INF, NAN]), (3, [INF, INF, 8 * least, 0, -0.0, 8, NAN])):
+        assert same(lz.ldexp(x, tensor(n)), expected)
+    assert same(gradient(lz.ldexp(x, tensor(-140)), x), [2.0**-140] * 7)
+    assert same(lz.ldexp(tensor([1.0, 3.0], lz.float64), tensor([-1074, 1000])), [5e-324, 3 * 2.0**1000])
+    assert same(lz.ldexp(tensor([1.0, 3.0], lz.float16), tensor([-24, 12])), [2.0**-24, 3 * 2.0**12])
+    assert lz.ldexp(tensor([3, 200], lz.uint8), tensor(-2)).tolist() == [0.75, 50]
+
+
+@pytest.mark.parametrize("dtype", [lz.uint8, lz.int8, lz.int64])
+def test_numbers_beside_integers_are_whole_where_the_result_is_float(tensor, dtype):
+    x, f = tensor([1, 2, 100], dtype), lz.tensor([1.0, 2.0, 100.0])
+    for number in (-1, 300, -300):
+        for function in (lz.copysign, lz.xlogy, lz.special.xlog1py, lz.special.zeta):
+            assert same(function(x, number).to("cpu"), function(f, float(number)).tolist())

@@ -149,7 +149,8 @@ def functions(families):
         head = wrapped(f"{row.cpp_result} {row.name}(", declared_parameters(row, defaults=False), ") {")
         if [p.type for p in row.parameters] == ["Operand", "Operand"]:
             x, y = (p.name for p in row.parameters)
-            body = f"  return Binary({op}, lazy::{pascal(row.name)}, kArithmetic, {x}, {y});"
+            use = "kArithmetic" if "op" in row.forms else "kInFloats"  # operators alone are of integers, too
+            body = f"  return Binary({op}, lazy::{pascal(row.name)}, {use}, {x}, {y});"
         else:
             passed = passed_parameters(row)
             body = f"  return Call(loc, [&] {{ return Out(lazy::{row.definition}({', '.join(passed)})); }});"

@@ -131,8 +131,8 @@ Tensor Softplus(const Tensor& in, const Number& beta, const Number& threshold) {
   const Tensor x = Floating(in);
   const Value factor = beta.Beside(x);
   const Tensor scaled = Mul(x, factor);
-  // log(1 + exp(x)) without its overflow; beyond the threshold it is x in every digit.
-  const Tensor smooth = Div(-LogSigmoid(-scaled), factor);
+  // log(1 + exp(x)) without its overflow, 0 and not -0 far below; beyond the threshold it is x in every digit.
+  const Tensor smooth = Div(Sub(Zero(x), LogSigmoid(-scaled)), factor);
   return Where(Gt(scaled, threshold.Beside(x)), x, smooth);
 }
 

@@ -762,9 +762,16 @@ Tensor Clamp(const Tensor& in, const Tensor& low, const Tensor& high) {
   if (!low.defined() && !high.defined())
     ThrowRecordError("clamp", InvalidArgument("takes a bound"));
   Tensor x = in;
-  // A bound that is NaN makes NaN, and the gradient is that of what is chosen.
-  if (low.defined()) x = Where(LogicalOr(Ge(x, low), Ne(x, x)), x, low);
-  if (high.defined()) x = Where(LogicalOr(Le(x, high), Ne(x, x)), x, high);
+  // The gradient is that of what is chosen; where one of them is NaN, nothing is.
+  const auto bounded = [](const Tensor& beside, const Tensor& inside, const Tensor& outside,
+                          const Tensor& bound) {
+    const Tensor chosen = Where(inside, beside, bound);
+    if (!IsFloat(chosen.dtype())) return chosen;
+    const Value none = Constant(std::numeric_limits<double>::quiet_NaN(), chosen.dtype());
+    return Where(LogicalOr(inside, outside), chosen, none);
+  };
+  if (low.defined()) x = bounded(x, Ge(x, low), Lt(x, low), low);
+  if (high.defined()) x = bounded(x, Le(x, high), Gt(x, high), high);
   return x;
 }
 

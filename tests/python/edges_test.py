@@ -119,6 +119,21 @@ def test_powers_of_two_that_are_beyond_the_dtype(tensor):
     assert lz.ldexp(tensor([3, 200], lz.uint8), tensor(-2)).tolist() == [0.75, 50]
 
 
+def test_zeros_are_above_zero_where_the_function_is(tensor):
+    x = tensor([-INF, -1e30, -200.0])
+    assert same(F.softplus(x), [0, 0, 0]) and same(F.softplus(-x, -1.0), [-0.0, -0.0, -0.0])
+    assert same(F.mish(x[1:]), [-0.0, -0.0])
+
+
+def test_no_gradient_flows_where_a_bound_or_what_it_bounds_is_nan(tensor):
+    x, bound = tensor([NAN, 1.0, 0.0, 2.0, 1.0]), tensor([1.0, NAN, 1.0, 1.0, 1.0])
+    for clamp, values, dx, dbound in ((lz.clamp_min, [NAN, NAN, 1, 2, 1], [0, 0, 0, 1, 1], [0, 0, 1, 0, 0]),
+                                      (lz.clamp_max, [NAN, NAN, 0, 1, 1], [0, 0, 1, 0, 1], [0, 0, 0, 1, 0])):
+        y = clamp(x, bound)
+        assert same(y, values) and gradient(y, x) == dx and gradient(y, bound) == dbound
+    assert lz.clamp(tensor([1, 5, 9]), tensor([2, 2, 2]), tensor([8, 8, 8])).tolist() == [2, 5, 8]
+
+
 @pytest.mark.parametrize("dtype", [lz.uint8, lz.int8, lz.int64])
 def test_numbers_beside_integers_are_whole_where_the_result_is_float(tensor, dtype):
     x, f = tensor([1, 2, 100], dtype), lz.tensor([1.0, 2.0, 100.0])

@@ -55,7 +55,8 @@ std::pair<Tensor, Tensor> MedianAlong(std::string_view op, const Tensor& in, int
 
 Tensor MedianOfAll(std::string_view op, const Tensor& x, bool nan_counts) {
   if (x.shape().num_elements() == 0) {
-    return FullConstant(Shape(x.dtype()), std::numeric_limits<double>::quiet_NaN(), x.device());
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    return Unaffected(FullConstant(Shape(x.dtype()), kNone, x.device()), x);
   }
   return WithSharedGradient(x, [&](const Tensor& t) {
     return MedianAlong(op, Reshape(t, {-1}), 0, /*keepdim=*/false, nan_counts).first;

@@ -47,7 +47,10 @@ Tensor Added(std::string_view op, const Tensor& x, const Tensor& product, const 
     ThrowRecordError(
         op, InvalidArgument(x.shape(), " does not stretch to the product, ", product.shape()));
   }
-  if (x.dtype() == DType::kPred) return LogicalOr(x, product);
+  if (x.dtype() == DType::kPred) {
+    const auto none = FullConstant(product.shape(), 0, x.device());
+    return LogicalOr(beta.as_double() != 0 ? x : none, alpha.as_double() != 0 ? product : none);
+  }
   const auto factor = [&](const Number& n) { return Full({}, n.As(x.dtype()), x.device()); };
   const Tensor scale = factor(beta);
   const Value zero = Constant(0, x.dtype());
@@ -72,9 +75,13 @@ Tensor Inner(const Tensor& x, const Tensor& y) {
   Dims dims = DimsOf(x.shape());
   dims.pop_back();
   dims.insert(dims.end(), y.shape().dims().begin(), y.shape().dims().end() - 1);
-  const int64_t rows = y.shape().num_elements() / std::max<int64_t>(n, 1);
-  if (n == 0) return FullConstant(Shape(x.dtype(), dims), 0, x.device());
-  return Reshape(Matmul(Reshape(x, {-1, n}), Transpose(Reshape(y, {rows, n}), 0, 1)), dims);
+  // Counted, since nothing can be found where a row has no elements.
+  const auto rows = [n](const Tensor& t) {
+    int64_t count = 1;
+    for (int64_t d = 0; d + 1 < t.rank(); ++d) count *= t.dim(d);
+    return Reshape(t, {count, n});
+  };
+  return Reshape(Matmul(rows(x), Transpose(rows(y), 0, 1)), dims);
 }
 
 Tensor Addmm(const Tensor& x, const Tensor& mat1, const Tensor& mat2, const Number& beta,

@@ -252,8 +252,10 @@ Tensor MovedimView(const Tensor& x, absl::Span<const int64_t> source,
   Dims order(At(x.rank()), -1), rest;
   std::vector<bool> moved(order.size());
   for (std::size_t i = 0; i < source.size(); ++i) {
-    const int64_t from = NormalizeDim("movedim", source[i], x.rank());
-    const int64_t to = NormalizeDim("movedim", destination[i], x.rank());
+    const int64_t rank = std::max<int64_t>(x.rank(), 1);  // a number has the dim 0, too
+    const int64_t from = NormalizeDim("movedim", source[i], rank);
+    const int64_t to = NormalizeDim("movedim", destination[i], rank);
+    if (x.rank() == 0) continue;
     if (moved[At(from)] || order[At(to)] >= 0) {
       ThrowRecordError("movedim", InvalidArgument("a dim occurs twice in (", Join(source, ", "),
                                                   ") or (", Join(destination, ", "), ")"));

@@ -30,7 +30,13 @@ def chain_matmul(*matrices):
 
 def vander(x, N=None, increasing=False):  # noqa: N803
     """Powers of the elements of x [n], a row for each: [n, N], from x^(N - 1) on down to 1, or upwards."""
-    powers = _C.linalg.vander(x, N=x.shape[-1] if N is None and x.ndim else N)
+    count = x.shape[-1] if N is None and x.ndim else N
+    if count is None or count > 1:
+        powers = _C.linalg.vander(x.long() if x.dtype == _C.bool else x, N=count)
+    elif count >= 0:
+        powers = vander(x, 2, increasing=True)[..., :count]
+    else:
+        raise _C.InvalidArgumentError(f"vander: N must be 0 or more, is {count}")
     return powers if increasing else powers.flip(-1)
 
 

@@ -140,3 +140,31 @@ def test_numbers_beside_integers_are_whole_where_the_result_is_float(tensor, dty
     for number in (-1, 300, -300):
         for function in (lz.copysign, lz.xlogy, lz.special.xlog1py, lz.special.zeta):
             assert same(function(x, number).to("cpu"), function(f, float(number)).tolist())
+
+
+def test_what_is_empty_has_a_history(tensor):
+    x = tensor(np.zeros((2, 0), np.float32))
+    for y in (lz.inner(x, x), lz.median(x), lz.nanmedian(x)):
+        assert y.requires_grad
+        y.sum().backward()
+        assert x.grad.shape == (2, 0)
+    assert lz.inner(x, x).tolist() == [[0, 0], [0, 0]] and lz.inner(x, lz.inner(x.t()[:0], x.t()[:0])[:0].reshape(3, 0).to(x.device)).shape == (2, 3)
+    assert math.isnan(lz.median(x).item())
+
+
+def test_sums_of_truth_values_with_factors():
+    x, v = lz.tensor([[True, False], [False, False]]), lz.tensor([False, True])
+    assert lz.addr(x, v, v).tolist() == [[True, False], [False, True]]
+    assert lz.addr(x, v, v, beta=0).tolist() == [[False, False], [False, True]] and lz.addr(x, v, v, alpha=0).tolist() == x.tolist()
+
+
+def test_dims_of_numbers_and_powers_of_few():
+    one = lz.tensor(3.0)
+    assert lz.movedim(one, 0, -1).item() == 3 and lz.moveaxis(one, (), ()).shape == ()
+    with pytest.raises(IndexError, match="movedim: dim 1 is out of range"):
+        lz.movedim(one, 1, 0)
+    x = lz.tensor([2, 3])
+    assert lz.vander(x, 1).tolist() == [[1], [1]] and lz.vander(x, 0).shape == (2, 0) and lz.vander(x[:1]).tolist() == [[1]]
+    assert lz.vander(lz.tensor([True, False]), 3).tolist() == [[1, 1, 1], [0, 0, 1]] and lz.vander(x, 3, True).tolist() == [[1, 2, 4], [1, 3, 9]]
+    with pytest.raises(ValueError, match="N must be 0 or more"):
+        lz.vander(x, -1)

@@ -352,8 +352,7 @@ Context::Movers Context::LockMovers() {
 }
 
 bool Context::HandOver(Storage& storage, Context& heir) {
-  storage.replaced_ = nullptr;
-  storage.before_ = {};
+  storage.ForgetOld();
   {
     const std::lock_guard lock(OwnerMutex(storage));
     storage.context_.store(&heir, std::memory_order_release);
@@ -596,8 +595,7 @@ Value Context::WriteView(Storage& storage, Value value) {
 
 Value Context::Forget(Storage& storage) {
   Unlink(storage);
-  storage.replaced_ = nullptr;
-  storage.before_ = {};
+  storage.ForgetOld();
   return std::exchange(storage.value_, {});
 }
 
@@ -605,8 +603,7 @@ void Context::ResolveHidden(Storage& view) {
   Storage& base = *view.view_->base();
   const SiteId site = base.value_.node->site();
   Unlink(base);
-  base.replaced_ = nullptr;
-  base.before_ = {};
+  base.ForgetOld();
   base.value_ = view.view_->Written({}, ValueOf(view, site), site);
   // Under the base's dims it is the view's own leaf.
   if (base.value_.node->kind() == NodeKind::kData)
@@ -645,8 +642,7 @@ void Context::PendingStorages(std::vector<Storage*>& result) {
 void Context::Resolve(Storage& storage, DataPtr data) {
   Unlink(storage);
   storage.value_ = {};
-  storage.replaced_ = nullptr;
-  storage.before_ = {};
+  storage.ForgetOld();
   storage.data_ = std::move(data);
 }
 

@@ -48,6 +48,12 @@ class Storage : public RefCounted<Storage> {
  private:
   friend class Context;
 
+  // Nothing is written over any more.
+  void ForgetOld() {
+    replaced_ = nullptr;
+    before_ = {};
+  }
+
   // The one a pending value belongs to; its storages keep it alive.
   std::atomic<Context*> context_;
   Shape shape_;

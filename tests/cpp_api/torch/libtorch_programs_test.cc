@@ -1,13 +1,38 @@
 // Programs as they are written for LibTorch, with its headers, as they are: each trains a little, or
 // checks what it computes, and returns 0.
 #include <cstdlib>
+#include <filesystem>
+#include <string>
 
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/torch.h>
+#include <unistd.h>
+
+namespace {
+
+// Programs save where they run: in a folder that goes with the test.
+class LibTorchProgramsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_);
+    std::filesystem::current_path(folder_);
+  }
+  void TearDown() override {
+    std::filesystem::current_path(outside_);
+    std::filesystem::remove_all(folder_);
+  }
+
+ private:
+  const std::filesystem::path outside_ = std::filesystem::current_path();
+  const std::filesystem::path folder_ =
+      testing::TempDir() + "libtorch_programs." + std::to_string(getpid());
+};
+
+}  // namespace
 
 #define LAZULI_PROGRAM(name) \
-  TEST(LibTorchProgramsTest, name) { EXPECT_EQ(name::main(), 0); }
+  TEST_F(LibTorchProgramsTest, name) { EXPECT_EQ(name::main(), 0); }
 
 namespace linear_regression {
 #include "tests/cpp_api/torch/programs/linear_regression.inc"

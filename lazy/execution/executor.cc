@@ -93,6 +93,19 @@ FaultPtr FaultOfCheckedInput(const Run& run, std::size_t check, const Failed& in
   return nullptr;
 }
 
+// A result that is computed through a check may get the fault itself, which is not to own it.
+Fault::Checked CheckedOf(const Run& run, std::size_t check) {
+  Fault::Checked checked{.site = run.checks[check].site};
+  for (const int32_t integers : run.program->checked_integers[check]) {
+    if (integers >= 0)
+      checked.given.push_back(run.inputs[static_cast<std::size_t>(integers)]);
+    else if (const auto& result = run.outputs[static_cast<std::size_t>(-1 - integers)];
+             !result->doubtful())
+      checked.given.push_back(result);
+  }
+  return checked;
+}
+
 absl::StatusOr<CheckResults> EvaluateChecks(const Run& run, const backend::Buffers& outputs,
                                             const Failed& inputs) {
   struct Found {
@@ -120,6 +133,7 @@ absl::StatusOr<CheckResults> EvaluateChecks(const Run& run, const backend::Buffe
         {check, results.failed.empty()
                     ? MakeIntrusive<Fault>(std::move(error), run.outcome)
                     : MakeIntrusive<Fault>(std::move(error), results.failed[0].fault)});
+    results.failed.back().fault->SetChecked(CheckedOf(run, check));
   }
   return results;
 }
@@ -244,10 +258,13 @@ void SetOutputs(const Run& run, const Results& results, const Failed& failed,
 // Tells the context, of which nobody knows yet that this run took no updates. What an earlier run's
 // fault keeps from being taken is told with that one, unless it was told before this run was made.
 void TellContext(const Run& run, const CheckResults& checks, const FaultPtr& input) {
+  run.context->NoteNotTaken(run.outcome);
   if (!checks.failed.empty()) {
-    run.context->SetFailure(checks.failed[0].fault);
+    run.context->SetFailure(checks.failed[0].fault, run.told);
   } else if (input->WasToldBefore(run.told)) {
     run.context->SetFailure(MakeIntrusive<Fault>(input->status(), run.outcome));
+  } else if (!input->told()) {
+    run.context->SetFailure(input);  // of another context's run, perhaps
   }
 }
 

@@ -79,7 +79,6 @@ class Executor {
   uint64_t Submit(Entry run) noexcept;
   // Blocks until the run and all before it are done, or a signal ends the wait.
   absl::Status Wait(uint64_t number);
-  bool IsDone(uint64_t number) const { return finished_count_ >= number; }
   // Bytes that runs in flight may have yet to obtain.
   int64_t BytesInFlight();
   // "SyncTensorsGraph.3 (train.cc:41) on cpu:0: step 12 of 40, fusion.7", a line for each device that

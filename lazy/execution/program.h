@@ -28,6 +28,8 @@ struct Program {
   std::string name;  // "SyncTensorsGraph.7"
   backend::ExecutablePtr executable;
   std::vector<lowering::EmittedCheck> checks;  // in the order of their nodes in the trace
+  // By check: the integers that its op was given, as leaves (j) or results (-1 - i) of the program.
+  std::vector<std::vector<int32_t>> checked_integers;
   std::vector<lowering::EmittedNaN> nans;      // behind the checks
   Dependence dependence;                       // of outputs on leaves and checks
   // By data leaf: the output that may take its memory, or -1; and by output: the leaf. Where a check

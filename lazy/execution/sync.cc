@@ -160,6 +160,23 @@ void WarnOfRecompiles(const Program& program) {
   std::fputs(text.c_str(), stderr);
 }
 
+// Program::checked_integers of a check. Others than leaves and results are nowhere after the run.
+std::vector<int32_t> IntegersGivenTo(const Node& node, const Trace& trace) {
+  std::vector<int32_t> integers;
+  for (const Value& operand : node.operands()) {
+    if (!ir::IsIntegral(operand.shape().dtype())) continue;
+    for (std::size_t j = 0; j < trace.data.size(); ++j) {
+      if (trace.data[j] == operand.node.get()) integers.push_back(static_cast<int32_t>(j));
+    }
+    for (std::size_t i = 0; i < trace.roots.size(); ++i) {
+      const Value& root = trace.roots[i];
+      if (root.node == operand.node && root.index == operand.index)
+        integers.push_back(-1 - static_cast<int32_t>(i));
+    }
+  }
+  return integers;
+}
+
 // A program without its executable, and the module to compile for it.
 struct UncompiledProgram {
   std::shared_ptr<Program> program;
@@ -196,6 +213,8 @@ absl::StatusOr<UncompiledProgram> Emit(const Trace& trace, std::vector<hlo::Alia
   program->after_guard = std::move(emitted.after_guard);
   program->nans = std::move(emitted.nans);
   program->dependence = Dependence(trace, program->checks);
+  for (const lowering::EmittedCheck& check : program->checks)
+    program->checked_integers.push_back(IntegersGivenTo(*trace.nodes[check.node], trace));
   program->hlo = emitted.module->ToString();
   return UncompiledProgram{std::move(program), std::move(emitted.module), std::move(aliases)};
 }
@@ -303,6 +322,7 @@ void FillChecks(absl::Span<const Context::Checked> checked, const Trace& trace, 
     const Context::Checked& recorded = checked[order];
     if (!(recorded.device == run.device)) continue;
     const uint32_t position = recorded.node->mark_index;
+    if (position >= trace.nodes.size() || trace.nodes[position] != recorded.node.get()) continue;
     auto check =
         std::lower_bound(checks.begin(), checks.end(), position,
                          [](const lowering::EmittedCheck& c, uint32_t p) { return c.node < p; });
@@ -314,17 +334,19 @@ void FillChecks(absl::Span<const Context::Checked> checked, const Trace& trace, 
   }
 }
 
-// Whether a run of the context that is not done may fail by a check.
-bool MayFail(const Context& context) {
-  return std::any_of(
-      context.last_checked_runs.begin(), context.last_checked_runs.end(),
-      [](const auto& run) { return !Executor::Of(run.first).IsDone(run.second); });
+// The inputs that an earlier run's check may leave without elements, or has.
+using DoubtfulInputs = absl::InlinedVector<std::size_t, 8>;
+DoubtfulInputs DoubtfulInputsOf(const Run& run) {
+  DoubtfulInputs doubtful;
+  for (std::size_t i = 0; i < run.inputs.size(); ++i) {
+    if (run.inputs[i]->doubtful()) doubtful.push_back(i);
+  }
+  return doubtful;
 }
 
 // What the outputs are written over, for a run that does not take them. An array that the program does
 // not read is kept for that only where a check of this run or of an earlier one may fail.
-void FillUpdates(const Context& context, const ThreadState& state, Run& run) {
-  const bool keeps = !run.program->checks.empty() || MayFail(context);
+void FillUpdates(const Context& context, const ThreadState& state, bool may_fail, Run& run) {
   absl::flat_hash_map<const DataHandle*, int32_t> inputs;  // made where the program does not say
   run.updates.resize(state.roots.size());
   for (std::size_t o = 0; o < state.roots.size(); ++o) {
@@ -344,9 +366,25 @@ void FillUpdates(const Context& context, const ThreadState& state, Run& run) {
     }
     if (const auto input = inputs.find(old); input != inputs.end())
       update.input = input->second;
-    else if (keeps)
+    else if (may_fail)
       update.kept = context.Replaced(*state.roots[o]);
   }
+}
+
+// Of a result: whether a check may leave it without elements. An update that is not taken leaves what it
+// is written over.
+bool IsDoubtful(const Run& run, std::size_t output, const DoubtfulInputs& inputs) {
+  const Run::Update& update = run.updates[output];
+  if (update.input >= 0) return run.inputs[static_cast<std::size_t>(update.input)]->doubtful();
+  if (update.kept) return update.kept->doubtful();
+  const Program& program = *run.program;
+  for (std::size_t check = 0; check < program.checks.size(); ++check) {
+    if (program.dependence.OutputOnCheck(output, check)) return true;
+  }
+  if (!program.checks.empty() && program.after_guard[output] != 0) return true;
+  return std::any_of(inputs.begin(), inputs.end(), [&](std::size_t leaf) {
+    return program.dependence.OutputOnLeaf(output, leaf);
+  });
 }
 
 int64_t NextRunNumber() {
@@ -372,7 +410,9 @@ Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> che
   for (const Node* leaf : trace.scalars)
     run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
   FillChecks(checked, trace, run);
-  FillUpdates(context, state, run);
+  const DoubtfulInputs doubtful = DoubtfulInputsOf(run);
+  const bool may_fail = !run.program->checks.empty() || !doubtful.empty();
+  FillUpdates(context, state, may_fail, run);
   for (const lowering::EmittedNaN& value : run.program->nans)
     run.nans.push_back({trace.nodes[value.node]->site(), {}, trace.nodes[value.node]->order()});
   run.told = Fault::Told();
@@ -383,6 +423,10 @@ Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> che
   for (std::size_t o = 0; o < state.before.size(); ++o) {
     if (state.before[o] >= 0 && state.roots[o] != nullptr)
       run.updates[o].kept = run.outputs[static_cast<std::size_t>(state.before[o])];
+  }
+  // Backwards: what an update is written over may be a result with a higher number.
+  for (std::size_t o = may_fail ? run.outputs.size() : 0; o-- > 0;) {
+    if (IsDoubtful(run, o, doubtful)) run.outputs[o]->SetDoubtful();
   }
   return entry;
 }
@@ -421,7 +465,7 @@ class ContextSync {
   // Those with something to do, in order of creation.
   void CollectDevices() {
     context_.history.Clear();
-    context_.ForgetForeignLeaves();
+    context_.ForgetGraphLeaves();
     context_.PendingStorages(state_.pending);
     state_.devices.clear();
     const auto add = [&](backend::Device device) {
@@ -429,7 +473,9 @@ class ContextSync {
         state_.devices.push_back(device);
     };
     for (const Storage* s : state_.pending) add(s->device());
-    for (const Context::Checked& checked : context_.checked()) add(checked.device);
+    for (const Context::Checked& checked : context_.checked()) {
+      if (!checked.was_told) add(checked.device);
+    }
   }
 
   absl::Status CollectRoots(backend::Device device);
@@ -483,7 +529,7 @@ absl::Status ContextSync::CollectRoots(backend::Device device) {
   }
   num_checked_ = context_.checked().size();
   for (const Context::Checked& recorded : checked()) {
-    if (recorded.device == device) trace.checked.push_back(recorded.node);
+    if (recorded.device == device && !recorded.was_told) trace.checked.push_back(recorded.node);
   }
   AddBefore();
   return absl::OkStatus();
@@ -597,7 +643,6 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   Executor::Entry run = MakeRun(context_, checked(), device, state_, *std::move(program));
   run.front().bytes = bytes;
   Executor& executor = Executor::Of(device);
-  const bool may_fail = !run.front().program->checks.empty();
   {
     const ir::TraceSpan span(ir::SpanKind::kQueue, "queue", run.front().number);
     executor.Admit();
@@ -613,7 +658,6 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   // Under the context's lock: whoever sees a handle knows that its run was submitted.
   const uint64_t number = executor.Submit(std::move(run));
   Context::RunOn(device, context_.last_runs) = number;
-  if (may_fail) Context::RunOn(device, context_.last_checked_runs) = number;
   return absl::OkStatus();
 }
 
@@ -628,6 +672,7 @@ class ExecutionEngine final : public Engine {
     LAZULI_RETURN_IF_ERROR(context.TakeFailure());
     ir::EndRecorded();
     const SiteSpan span(ir::SpanKind::kSync, "sync");
+    LAZULI_RETURN_IF_ERROR(WaitForDoubtful(context));
     ThreadState& state = ir::PerThread<ThreadState>::Get();
     absl::Status status;
     Context::LastRuns runs;
@@ -636,7 +681,10 @@ class ExecutionEngine final : public Engine {
       std::optional<Context::Lock> lock(context);
       status = ContextSync(context, lock, reason, state).Run();
       runs = context.last_runs;
-      if (!absl::IsResourceExhausted(status)) context.TakeOutcome();  // the graph is not pending
+      if (!absl::IsResourceExhausted(status)) {  // the graph is not pending
+        context.TakeOutcome();
+        context.ForgetDoubts();
+      }
       if (status.ok()) then();
     }
     state.trace.Clear();  // the nodes go after the lock
@@ -670,6 +718,22 @@ class ExecutionEngine final : public Engine {
   void WaitForRuns() override { Executor::WaitForAll(nullptr); }
 
  private:
+  // A new tensor that is updated by what an earlier run's check decides has no old data that such an
+  // update could leave, and programs are the same whether or not the check holds: it is waited for.
+  static absl::Status WaitForDoubtful(Context& context) {
+    PooledVector<DataPtr> doubtful;
+    {
+      const Context::Lock lock(context);
+      context.DataToWaitFor(doubtful);
+    }
+    for (const DataPtr& data : doubtful) {
+      const absl::Status status = data->Wait().status();
+      if (!status.ok() && !data->has_failed()) return status;
+    }
+    if (!doubtful.empty()) LAZULI_RETURN_IF_ERROR(context.TakeFailure());
+    return context.DropUpdatesByFailed();
+  }
+
   // The buffer, once it is there; else the error, which is then told.
   static absl::StatusOr<backend::BufferPtr> Wait(Context& context, const DataHandle& data) {
     absl::StatusOr<backend::BufferPtr> buffer = data.Wait();

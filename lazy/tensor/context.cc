@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 
 #include "ir/support/flags.h"
 #include "ir/support/metrics.h"
@@ -506,17 +506,53 @@ StoragePtr Context::NewStorage(const Value& scalar, backend::Device device) {
   return storage;
 }
 
-bool Context::MakeLeaf(Storage& storage, SiteId site) {
-  if (!storage.data_) return false;
+Value Context::MakeLeaf(Storage& storage, SiteId site) {
+  if (!storage.data_) return {};
+  // Each graph learns anew that it reads this.
+  if (storage.data_->doubtful()) return GraphLeaf(storage.data_, storage, site);
   storage.value_ = {MakeIntrusive<DataNode>(storage.data_, storage.name_, site), 0};
-  return true;
+  return storage.value_;
+}
+
+Value Context::GraphLeaf(const DataPtr& data, const Storage& storage, SiteId site) {
+  if (data->doubtful()) reads_doubtful_ = true;
+  IntrusivePtr<DataNode>& leaf = graph_leaves_[data.get()];
+  if (!leaf) leaf = MakeIntrusive<DataNode>(data, storage.name_, site);
+  return {leaf, 0};
 }
 
 Value Context::LeafFor(const Storage& storage, const Contents& contents, SiteId site) {
-  if (!contents.data) return contents.leaf;
-  NodePtr& leaf = foreign_leaves_[contents.data.get()];
-  if (!leaf) leaf = MakeIntrusive<DataNode>(contents.data, storage.name_, site);
-  return {leaf, 0};
+  return contents.data ? GraphLeaf(contents.data, storage, site) : contents.leaf;
+}
+
+void Context::DataToWaitFor(PooledVector<DataPtr>& result) const {
+  if (!reads_doubtful_) return;
+  const bool has_checks = std::any_of(checked_.begin(), checked_.end(),
+                                      [](const Checked& checked) { return !checked.was_told; });
+  const auto waits = [&](const Storage& s) {
+    if (s.before_) return !has_checks;
+    return s.replaced_ && s.value_.node->kind() == NodeKind::kData;
+  };
+  const Storage* updated = first_;
+  while (updated != nullptr && !waits(*updated)) updated = updated->next_;
+  if (updated == nullptr) return;
+  for (const auto& [data, leaf] : graph_leaves_) {
+    if (data->doubtful()) result.push_back(leaf->data());
+  }
+}
+
+absl::Status Context::DropUpdatesByFailed() {
+  FaultPtr fault;
+  {
+    const Lock lock(*this);
+    if (!reads_doubtful_) return absl::OkStatus();
+    for (const auto& [data, leaf] : graph_leaves_) {
+      if (data->has_failed()) fault = data->fault();
+    }
+  }
+  if (!fault || !Recover(*fault)) return absl::OkStatus();
+  fault->Tell();
+  return fault->status();
 }
 
 StoragePtr Context::Snapshot(Storage& storage) {
@@ -534,7 +570,7 @@ StoragePtr Context::Snapshot(Storage& storage) {
   StoragePtr copy = MakeStorage(storage.shape(), storage.device());
   if (value.node->kind() == NodeKind::kData)
     copy->data_ = static_cast<const DataNode&>(*value.node).data();
-  copy->value_ = std::move(value);
+  if (!copy->data_ || !copy->data_->doubtful()) copy->value_ = std::move(value);
   return copy;
 }
 
@@ -606,13 +642,14 @@ void Context::ResolveHidden(Storage& view) {
   base.ForgetOld();
   base.value_ = view.view_->Written({}, ValueOf(view, site), site);
   // Under the base's dims it is the view's own leaf.
-  if (base.value_.node->kind() == NodeKind::kData)
-    base.data_ = static_cast<const DataNode&>(*base.value_.node).data();
+  if (base.value_.node->kind() != NodeKind::kData) return;
+  base.data_ = static_cast<const DataNode&>(*base.value_.node).data();
+  if (base.data_->doubtful()) base.value_ = {};
 }
 
 void Context::KeepBefore(Storage& storage, const Value& old) {
-  if (!checked_.empty() && !storage.before_ && old && old.node->kind() == NodeKind::kOp)
-    storage.before_ = old;
+  if (checked_.empty() && !reads_doubtful_) return;
+  if (!storage.before_ && old && old.node->kind() == NodeKind::kOp) storage.before_ = old;
 }
 
 Value Context::Write(Storage& storage, Value value) {
@@ -667,9 +704,19 @@ void Context::NoteDraw(const Generator& generator, PhiloxState before, PhiloxSta
   outcome()->AddDraw(generator.shared_state(), before, after);
 }
 
-void Context::SetFailure(FaultPtr fault) {
+void Context::SetFailure(FaultPtr fault, uint64_t told) {
   const std::lock_guard lock(failure_mu_);
-  if (!failure_ || failure_->told()) failure_ = std::move(fault);
+  if (failure_ && !failure_->told()) return;
+  if (last_told_ && !last_told_->WasToldBefore(told) && last_told_->status() == fault->status())
+    fault->Tell();
+  else
+    failure_ = std::move(fault);
+}
+
+void Context::NoteNotTaken(const GraphOutcomePtr& outcome) {
+  if (!outcome) return;
+  const std::lock_guard lock(failure_mu_);
+  not_taken_.push_back(outcome);
 }
 
 absl::Status Context::TakeFailure() {
@@ -677,6 +724,7 @@ absl::Status Context::TakeFailure() {
   {
     const std::lock_guard lock(failure_mu_);
     fault = std::exchange(failure_, nullptr);
+    if (fault) last_told_ = fault;
   }
   if (!fault) return absl::OkStatus();
   const bool told = fault->told();  // by a read of another thread
@@ -691,63 +739,125 @@ absl::Status Context::Tell(const FaultPtr& fault) {
   {
     const std::lock_guard lock(failure_mu_);
     if (failure_ && failure_->told()) failure_ = nullptr;
+    last_told_ = fault;
   }
   if (!told) Recover(*fault);
   return fault->status();
 }
 
-void Context::Recover(const Fault& fault) {
+// Why a node has failed: the fault of the data that it is computed from, or of an equal check; null: it
+// has not. Each node is looked at once.
+class Context::FromFailed {
+ public:
+  // The gradient of an op whose check failed has the same check, which is not to fail again.
+  FromFailed(const Fault& fault, absl::Span<const Checked> checked) {
+    for (const Checked& c : checked) {
+      if (IsEqual(*c.node, fault.checked())) known_[c.node.get()] = &fault;
+    }
+  }
+  const Fault* operator()(const Node& node) {
+    for (left_.push_back(&node); !left_.empty();) Visit();
+    return known_[&node];
+  }
+
+ private:
+  static bool IsEqual(const Node& node, const Fault::Checked& failed) {
+    if (node.site() != failed.site) return false;
+    return std::any_of(node.operands().begin(), node.operands().end(), [&](const Value& operand) {
+      if (operand.node->kind() != NodeKind::kData) return false;
+      const DataPtr& data = static_cast<const DataNode&>(*operand.node).data();
+      return std::find(failed.given.begin(), failed.given.end(), data) != failed.given.end();
+    });
+  }
+
+  void Visit() {
+    const Node& node = *left_.back();
+    if (known_.contains(&node)) return left_.pop_back();
+    const std::size_t count = left_.size();
+    const Fault* fault = nullptr;
+    if (node.kind() == NodeKind::kData) {
+      const DataHandle& data = *static_cast<const DataNode&>(node).data();
+      if (data.has_failed()) fault = data.fault().get();
+    }
+    for (const Value& operand : node.operands()) {
+      const auto known = known_.find(operand.node.get());
+      if (known == known_.end())
+        left_.push_back(operand.node.get());
+      else if (known->second != nullptr)
+        fault = known->second;
+    }
+    if (left_.size() != count) return;  // after its operands
+    known_[&node] = fault;
+    left_.pop_back();
+  }
+
+  absl::flat_hash_map<const Node*, const Fault*> known_;
+  std::vector<const Node*> left_;
+};
+
+bool Context::Recover(const Fault& fault) {
   GetEngine().WaitForRuns();  // what they make of a failed run's results has failed, too
-  GraphOutcomePtr pending;
+  absl::InlinedVector<GraphOutcomePtr, 1> not_taken;  // in the order of recording
+  {
+    const std::lock_guard lock(failure_mu_);
+    not_taken.swap(not_taken_);
+  }
   PooledVector<Value> dropped;  // released after the lock
+  bool drops = false;
   {
     std::vector<Storage*> storages;
     const Lock lock(*this);
+    FromFailed from_failed(fault, checked_);
     PendingStorages(storages);
-    if (DropFailedUpdates(storages, dropped)) {
-      pending = TakeOutcome();
+    drops = DropFailedUpdates(storages, from_failed, dropped);
+    FailPending(storages, from_failed, dropped);
+    for (Checked& checked : checked_) {
+      if (drops || from_failed(*checked.node) != nullptr) checked.was_told = true;
+    }
+    if (drops) {
       history.Clear();
+      if (GraphOutcomePtr pending = TakeOutcome()) {
+        pending->SetNotTaken();
+        not_taken.push_back(std::move(pending));
+      }
     }
   }
-  if (pending) {
-    pending->SetNotTaken();
-    pending->RestoreGenerators();
-  }
+  std::reverse(not_taken.begin(), not_taken.end());
+  for (const GraphOutcomePtr& outcome : not_taken) outcome->RestoreGenerators();
   if (fault.outcome()) fault.outcome()->RestoreGenerators();
+  return drops;
 }
 
-namespace {
-
-// Whether a value is computed from data that a run failed to make. Nodes that were seen are not asked
-// again.
-bool IsFromFailed(const Node& from, absl::flat_hash_set<const Node*>& seen) {
-  std::vector<const Node*> left;
-  const auto visit = [&](const Node& node) {
-    if (seen.insert(&node).second) left.push_back(&node);
-  };
-  for (visit(from); !left.empty();) {
-    const Node& node = *left.back();
-    left.pop_back();
-    if (node.kind() == NodeKind::kData && static_cast<const DataNode&>(node).data()->has_failed())
-      return true;
-    for (const Value& operand : node.operands()) visit(*operand.node);
+void Context::FailPending(const std::vector<Storage*>& pending, FromFailed& from_failed,
+                          PooledVector<Value>& dropped) {
+  for (Storage* s : pending) {
+    if (!s->linked_ || s->view_ != nullptr) continue;
+    const Fault* const fault = from_failed(*s->value_.node);
+    if (fault == nullptr) continue;
+    auto data = MakeIntrusive<DataHandle>(s->shape_, s->device_);
+    data->Set(FaultPtr(const_cast<Fault*>(fault)));
+    dropped.push_back(s->value_);
+    Resolve(*s, std::move(data));
   }
-  return false;
 }
 
-}  // namespace
-
-bool Context::DropFailedUpdates(std::vector<Storage*>& pending, PooledVector<Value>& dropped) {
-  absl::flat_hash_set<const Node*> seen;
-  const auto is_update = [](const Storage* s) {
-    return s->replaced_ && !s->replaced_->has_failed();
+bool Context::DropFailedUpdates(const std::vector<Storage*>& pending, FromFailed& from_failed,
+                                PooledVector<Value>& dropped) {
+  const auto is_update = [&](const Storage* s) {
+    if (s->replaced_) return !s->replaced_->has_failed();
+    return s->before_ && from_failed(*s->before_.node) == nullptr;
   };
   const bool any = std::any_of(pending.begin(), pending.end(), [&](const Storage* s) {
-    return is_update(s) && IsFromFailed(*s->value_.node, seen);
+    return is_update(s) && from_failed(*s->value_.node) != nullptr;
   });
   if (!any) return false;
   for (Storage* s : pending) {
     if (!is_update(s)) continue;
+    if (s->before_ && !s->replaced_) {
+      dropped.push_back(std::exchange(s->value_, std::exchange(s->before_, {})));
+      s->version_.fetch_add(1, std::memory_order_acq_rel);
+      continue;
+    }
     if (s->view_ != nullptr && IsHidden(*s->view_->base(), *s)) {
       dropped.push_back(s->value_);
       dropped.push_back(s->view_->base()->value_);

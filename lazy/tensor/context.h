@@ -141,8 +141,8 @@ class Context : public RefCounted<Context> {
       ForgetUndone(storage);
       if (!IsCurrent(storage)) return Rederived(storage, site);
     }
-    if (!storage.value_ && !MakeLeaf(storage, site)) [[unlikely]]
-      return {};
+    if (!storage.value_) [[unlikely]]
+      return MakeLeaf(storage, site);
     return storage.value_;
   }
   // A new storage whose value is `value`, pending; perhaps a view, whose value was derived from the
@@ -182,17 +182,23 @@ class Context : public RefCounted<Context> {
     NodePtr node;
     backend::Device device;
     FunctionName function;  // that recorded it; empty: the op itself
+    // Its error was thrown already, as that of a failed step which this is the rest of: it runs only
+    // if somebody still wants results that are computed from it.
+    bool was_told = false;
   };
   void AddChecked(Checked checked) { checked_.push_back(std::move(checked)); }
   absl::Span<const Checked> checked() const { return checked_; }
   // The first `count` of them, if they are the device's: they run, or never will.
   void ForgetChecked(backend::Device device, std::size_t count) {
     const auto end = checked_.begin() + static_cast<std::ptrdiff_t>(count);
-    checked_.erase(
-        std::remove_if(checked_.begin(), end, [&](const Checked& c) { return c.device == device; }),
-        end);
+    const auto is_over = [&](const Checked& c) { return c.device == device || c.was_told; };
+    checked_.erase(std::remove_if(checked_.begin(), end, is_over), end);
   }
-  void ForgetForeignLeaves() { foreign_leaves_.clear(); }
+  void ForgetGraphLeaves() { graph_leaves_.clear(); }
+  // Of the graph that is being recorded: the data that a check of an earlier run may leave without
+  // elements, if no program would keep what an update is written over: that of a tensor that was made
+  // here, and no check of this graph does, or one that only takes other data.
+  void DataToWaitFor(PooledVector<DataPtr>& result) const;
   // What will become of the updates of the graph that is being recorded; made when first asked for.
   const GraphOutcomePtr& outcome() {
     if (!outcome_) outcome_ = MakeIntrusive<GraphOutcome>();
@@ -201,13 +207,14 @@ class Context : public RefCounted<Context> {
   const GraphOutcomePtr& outcome_or_null() const { return outcome_; }
   // The same, null if nobody has asked; a new graph begins.
   GraphOutcomePtr TakeOutcome() { return std::exchange(outcome_, nullptr); }
+  // Nothing is pending that reads what may have failed.
+  void ForgetDoubts() { reads_doubtful_ = false; }
   int64_t pending_count() const { return pending_count_; }
   ir::CounterShard& counters() { return counters_; }
   History history;  // since the last sync
   // Numbers of the newest runs of this context, one for each device that had any, for waiting.
   using LastRuns = absl::InlinedVector<std::pair<backend::Device, uint64_t>, 1>;
   LastRuns last_runs;
-  LastRuns last_checked_runs;  // the newest that may fail by a check
   static uint64_t& RunOn(backend::Device device, LastRuns& runs) {
     for (auto& [ran_on, number] : runs)
       if (ran_on == device) return number;
@@ -220,13 +227,18 @@ class Context : public RefCounted<Context> {
   // The graph that is being recorded has the generator's numbers between the states.
   void NoteDraw(const Generator& generator, PhiloxState before, PhiloxState after);
   // A failed run's fault, waiting for the next sync, read or wait of this context. Own lock: set by
-  // the execution thread.
-  void SetFailure(FaultPtr fault);
+  // the execution thread. The run was made when `told` faults had been told: the error that was thrown
+  // since is not thrown again.
+  void SetFailure(FaultPtr fault, uint64_t told = ~uint64_t{0});
+  // A run of this context took no updates; its outcome may be null. Before SetFailure().
+  void NoteNotTaken(const GraphOutcomePtr& outcome);
   // Tells it: the error, unless somebody was told before. Updates that are pending on what failed are
   // dropped, and what the failed graph drew of generators is given back.
   absl::Status TakeFailure();
   // The same for a fault that a read has met, of a run of this context or of another one.
   absl::Status Tell(const FaultPtr& fault);
+  // The same for updates that are pending on what is known to have failed, whoever was told.
+  absl::Status DropUpdatesByFailed();
 
   uint64_t id() const { return id_; }
 
@@ -246,9 +258,11 @@ class Context : public RefCounted<Context> {
   void Link(Storage& storage);
   void Unlink(Storage& storage);
   void WaitForLock();
-  // The leaf for the storage's data; false without any, which is how a storage is for the moment
+  // The leaf for the storage's data; none without any, which is how a storage is for the moment
   // between being taken over and being overwritten.
-  static bool MakeLeaf(Storage& storage, SiteId site);
+  Value MakeLeaf(Storage& storage, SiteId site);
+  // Of data that the storage may not keep a leaf for: this graph's own.
+  Value GraphLeaf(const DataPtr& data, const Storage& storage, SiteId site);
   // Under the lock: what the user has written to lent memory of a storage of this context becomes
   // its elements.
   void SeeLent(Storage& storage);
@@ -267,9 +281,16 @@ class Context : public RefCounted<Context> {
   void CountDerived(const View& view);
   // A view that a run left to be derived anew is stale.
   static void ForgetUndone(Storage& storage);
-  void Recover(const Fault& fault);
-  // Under the lock: drops the pending updates if one of them is computed from what failed.
-  bool DropFailedUpdates(std::vector<Storage*>& pending, PooledVector<Value>& dropped);
+  bool Recover(const Fault& fault);  // whether updates were dropped
+  // Under the lock, of the pending storages. Values that are dropped are for the caller to release after
+  // it.
+  class FromFailed;
+  // Drops the updates if one of them is computed from what failed.
+  bool DropFailedUpdates(const std::vector<Storage*>& pending, FromFailed& from_failed,
+                         PooledVector<Value>& dropped);
+  // What else is computed from what failed has failed: no run needs to find that out.
+  void FailPending(const std::vector<Storage*>& pending, FromFailed& from_failed,
+                   PooledVector<Value>& dropped);
   // Syncs the storage's context if it is pending there, to be used in this one, and, still under
   // that context's lock, calls `then`.
   absl::Status SyncFor(Context& owner, Storage& storage, absl::FunctionRef<void()> then);
@@ -299,13 +320,16 @@ class Context : public RefCounted<Context> {
   uint64_t storages_made_ = 0;
   ir::CounterShard counters_;
   PooledVector<Checked> checked_;
-  // Leaves for data that other contexts own, until the next sync: so that one tensor is one
-  // parameter here too.
-  absl::flat_hash_map<const DataHandle*, NodePtr> foreign_leaves_;
+  // Leaves for data that other contexts own or that a check may leave without elements, until the next
+  // sync: so that one tensor is one parameter here too.
+  absl::flat_hash_map<const DataHandle*, IntrusivePtr<DataNode>> graph_leaves_;
+  bool reads_doubtful_ = false;  // the graph has a leaf that a check may leave without elements
   GraphOutcomePtr outcome_;
   Journal* journal_ = nullptr;
   ir::ForkMutex failure_mu_;
   FaultPtr failure_;
+  FaultPtr last_told_;  // by this context
+  absl::InlinedVector<GraphOutcomePtr, 1> not_taken_;  // of failures that are not told yet
 };
 
 }  // namespace lazuli::lazy

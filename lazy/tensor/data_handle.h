@@ -42,6 +42,11 @@ class DataHandle : public RefCounted<DataHandle> {
   // the base still holds. Before Set().
   void Undo() { undone_ = true; }
   bool undone() const { return ready() && undone_; }
+  // Of a result that is computed through a check, in its own run or an earlier one, whether or not the
+  // check has run by now. Said before others see the handle.
+  void SetDoubtful() { may_fail_ = true; }
+  // Whether it may turn out to have no elements, or has.
+  bool doubtful() const { return may_fail_ || has_failed(); }
 
  private:
   void MakeReady();
@@ -51,6 +56,7 @@ class DataHandle : public RefCounted<DataHandle> {
   backend::BufferPtr buffer_;
   FaultPtr fault_;
   bool undone_ = false;
+  bool may_fail_ = false;
   std::atomic<bool> ready_{false};
 };
 using DataPtr = IntrusivePtr<DataHandle>;

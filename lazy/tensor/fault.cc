@@ -1,5 +1,7 @@
 #include "lazy/tensor/fault.h"
 
+#include "lazy/tensor/data_handle.h"
+
 namespace lazuli::lazy {
 namespace {
 
@@ -19,9 +21,19 @@ void GraphOutcome::AddDraw(const GeneratorStatePtr& generator, PhiloxState befor
 }
 
 void GraphOutcome::RestoreGenerators() {
+  static auto* mutex = new ir::ForkMutex;  // of contexts that learn of one failure
+  const std::lock_guard lock(*mutex);
   for (const Draw& draw : draws_) draw.generator->ReplaceIf(draw.after, draw.before);
   draws_.clear();
 }
+
+Fault::Fault(absl::Status status, GraphOutcomePtr outcome)
+    : status_(std::move(status)), outcome_(std::move(outcome)) {}
+Fault::Fault(absl::Status status, IntrusivePtr<Fault> first)
+    : status_(std::move(status)), first_(std::move(first)) {}
+Fault::~Fault() = default;
+
+void Fault::SetChecked(Checked checked) { checked_ = std::move(checked); }
 
 void Fault::Tell() {
   std::atomic<uint64_t>& told = first_ ? first_->told_ : told_;

@@ -15,13 +15,16 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 
+#include "ir/graph/site.h"
 #include "ir/support/fork.h"
 #include "ir/support/intrusive_ptr.h"
+#include "ir/support/pool.h"
 #include "lazy/tensor/random.h"
 
 namespace lazuli::lazy {
 
 using ir::IntrusivePtr;
+using ir::PooledVector;
 using ir::RefCounted;
 
 class GraphOutcome : public RefCounted<GraphOutcome> {
@@ -51,17 +54,26 @@ class GraphOutcome : public RefCounted<GraphOutcome> {
 };
 using GraphOutcomePtr = IntrusivePtr<GraphOutcome>;
 
+class DataHandle;
+
 class Fault : public RefCounted<Fault> {
  public:
-  explicit Fault(absl::Status status, GraphOutcomePtr outcome = {})
-      : status_(std::move(status)), outcome_(std::move(outcome)) {}
+  explicit Fault(absl::Status status, GraphOutcomePtr outcome = {});
   // Another one of the same run: who was told of one was told of both.
-  Fault(absl::Status status, IntrusivePtr<Fault> first)
-      : status_(std::move(status)), first_(std::move(first)) {}
+  Fault(absl::Status status, IntrusivePtr<Fault> first);
+  ~Fault();
 
   const absl::Status& status() const { return status_; }
   // Of the graph that failed; null if its updates do not wait for it.
   const GraphOutcomePtr& outcome() const { return first_ ? first_->outcome() : outcome_; }
+  // Of the op whose check failed: its line, and the integers that it was given, as far as they are data.
+  // An op of its gradient has the same, and fails, too.
+  struct Checked {
+    ir::SiteId site = ir::kNoSite;
+    PooledVector<IntrusivePtr<DataHandle>> given = {};
+  };
+  const Checked& checked() const { return checked_; }
+  void SetChecked(Checked checked);  // before others see it
 
   // Somebody was told, that is, it was thrown.
   void Tell();
@@ -73,6 +85,7 @@ class Fault : public RefCounted<Fault> {
  private:
   absl::Status status_;
   GraphOutcomePtr outcome_;
+  Checked checked_;
   IntrusivePtr<Fault> first_;
   std::atomic<uint64_t> told_{0};  // the count then; 0: not yet
 };

@@ -67,7 +67,7 @@ class Storage : public RefCounted<Storage> {
   // the storage holds if the write is not taken.
   DataPtr replaced_;
   // The same where that was pending itself: what the storage held when the first op was recorded
-  // whose check may fail.
+  // whose check may fail, or that reads what a check of an earlier run may leave without elements.
   Value before_;
   std::shared_ptr<const std::string> name_;
   std::unique_ptr<LentMemory> lent_;  // null unless the user has a pointer to write to

@@ -133,6 +133,182 @@ TEST_P(UntakenUpdatesTest, AnUpdateByWhatFailedEarlierIsAnErrorAgain) {
   EXPECT_THAT(Values(w), ElementsAre(3, 4));
 }
 
+TEST_P(UntakenUpdatesTest, WhatIsOverwrittenByWhatFailedEarlierIsAsBefore) {
+  const Tensor x = Floats({1, 2}), w = Floats({3, 4});
+  const Tensor loss = Picked(x, 9);
+  EXPECT_EQ(SyncText(), kBadRow);
+  Assign("copy_", w, loss);
+  EXPECT_EQ(SyncText(), kBadRow);
+  EXPECT_EQ(SyncText(), "");
+  EXPECT_THAT(Values(w), ElementsAre(3, 4));
+}
+
+// What is made and updated in one graph has no old data. Whether the check has run by then makes no
+// difference.
+TEST_P(UntakenUpdatesTest, ANewTensorThatIsUpdatedByWhatFailedIsAsBefore) {
+  const Tensor x = Floats({1, 2});
+  for (const bool has_run : {false, true}) {
+    const Tensor loss = Picked(x, 9);
+    ASSERT_TRUE(Sync(/*wait=*/false).ok());
+    if (has_run) WaitForRuns();
+    const Tensor w = x * 3.0, v = x * 4.0, beside = x * 5.0;
+    Assign("add_", w, Add(w, Slot(1)));  // before what failed is read
+    Descend(w, loss);
+    Assign("copy_", v, loss);
+    Assign("add_", beside, beside + x);
+    const Tensor after = w * 2.0;
+    EXPECT_EQ(SyncText(), kBadRow);
+    EXPECT_EQ(SyncText(), "");  // once
+    EXPECT_THAT(Values(w), ElementsAre(4, 7));
+    EXPECT_THAT(Values(v), ElementsAre(4, 8));
+    EXPECT_THAT(Values(beside), ElementsAre(5, 10));
+    EXPECT_EQ(Message(ErrorOf([&] { (void)Values(after); })), kBadRow);
+    Descend(w, Picked(x, 1));
+    EXPECT_EQ(SyncText(), "");
+    EXPECT_THAT(Values(w), ElementsAre(3, 6.5));
+  }
+}
+
+TEST_P(UntakenUpdatesTest, AnUpdateOfANewTensorByWhatFailedEarlierIsAnErrorAgain) {
+  const Tensor x = Floats({1, 2});
+  const Tensor loss = Picked(x, 9);
+  EXPECT_EQ(SyncText(), kBadRow);
+  const Tensor w = x * 3.0;
+  Descend(w, loss);
+  EXPECT_EQ(SyncText(), kBadRow);
+  EXPECT_EQ(SyncText(), "");
+  EXPECT_THAT(Values(w), ElementsAre(3, 6));
+}
+
+TEST_P(UntakenUpdatesTest, ANewTensorThatIsMadeOfWhatFailedHasNothingToGoBackTo) {
+  const Tensor x = Floats({1, 2}), w = Floats({3, 4});
+  const Tensor loss = Picked(x, 9);
+  EXPECT_EQ(SyncText(), kBadRow);
+  const Tensor made = loss * 2.0;
+  Descend(made, x);
+  Descend(w, x);
+  EXPECT_EQ(SyncText(), "");
+  EXPECT_EQ(Message(ErrorOf([&] { (void)Values(made); })), kBadRow);
+  EXPECT_THAT(Values(w), ElementsAre(2.5, 3));
+}
+
+TEST_P(UntakenUpdatesTest, ViewsOfANewTensorThatIsUpdatedByWhatFailedFollowIt) {
+  const Tensor x = Floats({1, 2});
+  for (const bool has_run : {false, true}) {
+    const Tensor loss = Picked(x, 9);
+    ASSERT_TRUE(Sync(/*wait=*/false).ok());
+    if (has_run) WaitForRuns();
+    const Tensor w = Reshape(Cat({x, x}, 0), {2, 2}) * 2.0;
+    const Tensor row = SelectView(w, 0, 1), column = SelectView(w, 1, 0);
+    const Tensor whole = ReshapeView(x * 3.0, {2, 1});  // nobody holds what it is a view of
+    Descend(row, loss);
+    Descend(whole, Reshape(loss, {2, 1}));
+    EXPECT_EQ(SyncText(), kBadRow);
+    EXPECT_EQ(SyncText(), "");
+    EXPECT_THAT(Values(w), ElementsAre(2, 4, 2, 4));
+    EXPECT_THAT(Values(row), ElementsAre(2, 4));
+    EXPECT_THAT(Values(column), ElementsAre(2, 2));
+    EXPECT_THAT(Values(whole), ElementsAre(3, 6));
+  }
+}
+
+TEST_P(UntakenUpdatesTest, ProgramsAreTheSameWhetherOrNotAnEarlierCheckHasRun) {
+  const Tensor x = Floats({1, 2});
+  const Work work;
+  for (int step = 0; step < 6; ++step) {
+    const Tensor loss = Picked(x, 1);
+    EXPECT_TRUE(Sync(/*wait=*/false).ok());
+    if (step % 2 == 0) WaitForRuns();
+    const Tensor w = x * 3.0;
+    Descend(w, loss);
+    EXPECT_TRUE(Sync(/*wait=*/false).ok());
+    if (step == 0) {
+      EXPECT_EQ(work.compiles(), 2);
+    }
+    EXPECT_THAT(Values(w), ElementsAre(2, 5.5));
+  }
+  EXPECT_EQ(work.compiles(), 2);
+}
+
+// Forward and backward are programs of their own, and both check the same index. The gradient is not
+// computed from what failed, since the op is linear.
+TEST_P(UntakenUpdatesTest, AGradientsOwnCheckDoesNotThrowTheErrorOfItsForwardAgain) {
+  const Tensor x = Floats({1, 2}), w = WithGrad(Floats({3, 4}));
+  enum When { kBeforeBackward, kBeforeSync, kAtRead, kLater };
+  const auto step = [&](int64_t row, When error) {
+    w.impl()->mutable_autograd().grad = Tensor();
+    const Tensor loss = Picked(w, row);
+    ASSERT_TRUE(Sync(/*wait=*/false).ok());
+    if (error == kBeforeBackward) WaitForRuns();
+    Backward(loss, x, {});
+    if (error == kAtRead) {
+      EXPECT_EQ(ErrorOf([&] { (void)Values(loss); }).ok(), row == 1);
+      if (row != 1) return;
+    }
+    const GradModeGuard no_grad(false);
+    Descend(w, GradOf(w));
+    if (error == kBeforeSync) WaitForRuns();
+  };
+  for (const When error : {kBeforeBackward, kBeforeSync, kAtRead, kLater}) {
+    const std::vector<float> before = Values(w);
+    step(9, error);
+    std::string errors = SyncText();
+    for (int i = 0; i < 2; ++i) errors += SyncText();
+    EXPECT_EQ(errors, error == kAtRead ? "" : kBadRow) << error;
+    EXPECT_EQ(Values(w), before);
+    step(1, error);
+    EXPECT_EQ(SyncText(), "");
+    EXPECT_THAT(Values(w), ElementsAre(before[0] - 1, before[1] - 0.5f)) << error;
+  }
+}
+
+// A gradient that is computed from what failed is replaced, also if no run has found out.
+TEST_P(UntakenUpdatesTest, AGradientThatIsPendingWhenTheErrorIsThrownIsReplaced) {
+  const Tensor w = WithGrad(Floats({3, 4}));
+  const auto step = [&](int64_t row) {
+    const Tensor picked = Picked(w, row);
+    const Tensor loss = picked * picked;
+    const absl::Status status = Sync(/*wait=*/false);
+    WaitForRuns();
+    Backward(loss, Floats({1, 1}), {});
+    return status;
+  };
+  EXPECT_TRUE(step(9).ok());
+  EXPECT_EQ(SyncText(), kBadRow);
+  EXPECT_TRUE(step(1).ok());
+  EXPECT_EQ(SyncText(), "");
+  EXPECT_THAT(Values(GradOf(w)), ElementsAre(6, 8));
+}
+
+TEST_P(UntakenUpdatesTest, AnotherContextWhoseUpdatesAreNotTakenIsTold) {
+  const Tensor x = Floats({1, 2}), w = Floats({3, 4});
+  Tensor loss;
+  std::thread([&] {
+    loss = Picked(x, 9);
+    ASSERT_TRUE(Sync(/*wait=*/false).ok());
+  }).join();
+  Descend(w, loss);
+  EXPECT_EQ(SyncText(), kBadRow);
+  EXPECT_EQ(SyncText(), "");
+  EXPECT_THAT(Values(w), ElementsAre(3, 4));
+}
+
+// Each program of a step gives back what it drew, the last one first.
+TEST_P(UntakenUpdatesTest, NumbersThatSeveralProgramsOfTheStepDrewAreDrawnAgain) {
+  ManualSeed(5);
+  const Tensor x = Floats({1, 2}), w = Floats({3, 4});
+  const auto noise = [] { return Rand({2}, DType::kF32, TestDevice(), DefaultGenerator()); };
+  for (const bool has_run : {false, true}) {
+    const PhiloxState before = DefaultGenerator().state();
+    const Tensor loss = Picked(x, 9) * noise();
+    ASSERT_TRUE(Sync(/*wait=*/false).ok());
+    if (has_run) WaitForRuns();
+    Descend(w, loss * noise());
+    EXPECT_EQ(SyncText(), kBadRow);
+    EXPECT_EQ(DefaultGenerator().state(), before);
+  }
+}
+
 TEST_P(UntakenUpdatesTest, AWriteIntoALargeArrayIsNotMade) {
   const Tensor x = Floats({1, 2}), table = Of<float>({3, 1}, {1, 2, 3});
   const Tensor rows = Of<int64_t>({1}, {1}), far = Of<int64_t>({1}, {3});

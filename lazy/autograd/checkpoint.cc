@@ -58,9 +58,9 @@ class Frame {
       if (wants_[i]) behind[i].impl()->mutable_autograd().requires_grad = true;
     }
     values_.clear();
-    std::optional<PhiloxState> now;
-    if (random_) now = DefaultGenerator().Exchange(*random_);
     {
+      std::optional<Replay> replay;
+      if (random_) replay.emplace(DefaultGenerator(), *random_);
       const GradModeGuard grad(true);
       const PackHook collect = [&](const Tensor& tensor) {
         values_.push_back(tensor);
@@ -70,7 +70,6 @@ class Frame {
       const SiteOverride none(kNoSite);
       function_(behind);
     }
-    if (now) DefaultGenerator().Exchange(*now);
     if (values_.size() == count_) return;
     const std::size_t saved = std::exchange(count_, 0);
     throw StatusError(FailedPrecondition("checkpoint: the function saved ", saved,

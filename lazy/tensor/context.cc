@@ -700,6 +700,7 @@ void Context::Unlink(Storage& storage) {
 }
 
 void Context::NoteDraw(const Generator& generator, PhiloxState before, PhiloxState after) {
+  if (Replay::Is(generator)) return;
   const Lock lock(*this);
   outcome()->AddDraw(generator.shared_state(), before, after);
 }

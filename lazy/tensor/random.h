@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "ir/support/fork.h"
 #include "ir/support/intrusive_ptr.h"
@@ -56,6 +57,29 @@ class Generator {
 };
 // The process' own.
 Generator& DefaultGenerator();
+
+// While it lives, what this thread draws of the generator are numbers from `state` on that were drawn
+// before. Afterwards the generator is where it was, and no graph gives these numbers back.
+class Replay {
+ public:
+  Replay(Generator& generator, PhiloxState state)
+      : generator_(generator),
+        now_(generator.Exchange(state)),
+        outer_(std::exchange(replayed_, &generator)) {}
+  ~Replay() {
+    replayed_ = outer_;
+    generator_.Exchange(now_);
+  }
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+  static bool Is(const Generator& generator) { return replayed_ == &generator; }
+
+ private:
+  static thread_local const Generator* replayed_;
+  Generator& generator_;
+  const PhiloxState now_;
+  const Generator* const outer_;
+};
 
 inline void ManualSeed(uint64_t seed) { DefaultGenerator().ManualSeed(seed); }
 inline PhiloxState ReservePhilox(int64_t numbers) { return DefaultGenerator().Reserve(numbers); }

@@ -5,6 +5,7 @@
 #include "backend/cpu/codegen/kernel.h"
 #include "ir/support/flags.h"
 #include "lazy/autograd/backward.h"
+#include "lazy/autograd/checkpoint.h"
 #include "lazy/execution/executor.h"
 #include "lazy/tensor/random.h"
 #include "tests/lazy/execution/each_client.h"
@@ -291,6 +292,29 @@ TEST_P(UntakenUpdatesTest, AnotherContextWhoseUpdatesAreNotTakenIsTold) {
   EXPECT_EQ(SyncText(), kBadRow);
   EXPECT_EQ(SyncText(), "");
   EXPECT_THAT(Values(w), ElementsAre(3, 4));
+}
+
+TEST_P(UntakenUpdatesTest, NumbersThatBackwardDrawsOnceMoreAreNotDrawsOfTheStep) {
+  ManualSeed(5);
+  const Tensor x = Floats({1, 2}), w = WithGrad(Floats({3, 4}));
+  const auto noisy = [](absl::Span<const Tensor> in) {
+    return Tensors{in[0] * Rand({2}, DType::kF32, TestDevice(), DefaultGenerator()) * in[0]};
+  };
+  const auto step = [&](int64_t row) {
+    w.impl()->mutable_autograd().grad = Tensor();
+    const Tensor once = Checkpoint(noisy, {w}, /*keep_random=*/true)[0];
+    const Tensor twice = Checkpoint(noisy, {once}, /*keep_random=*/true)[0];
+    Backward(twice, Picked(x, row), {});
+    const GradModeGuard no_grad(false);
+    Descend(w, GradOf(w));
+  };
+  step(1);
+  EXPECT_EQ(SyncText(), "");
+  const PhiloxState before = DefaultGenerator().state();
+  step(9);
+  EXPECT_NE(DefaultGenerator().state(), before);
+  EXPECT_EQ(SyncText(), kBadRow);
+  EXPECT_EQ(DefaultGenerator().state(), before);
 }
 
 // Each program of a step gives back what it drew, the last one first.

@@ -154,7 +154,10 @@ ThreadCache* MakeCache() {
 }
 [[gnu::noinline]] void FreeToExchange(FreeBlock* block, std::size_t size_class) {
   ThreadCache* const here = cache != nullptr ? cache : MakeCache();
-  if (here == nullptr) return Exchange::Get().Give(size_class, {block, 1});
+  if (here == nullptr) {
+    block->next = nullptr;
+    return Exchange::Get().Give(size_class, {block, 1});
+  }
   List& active = here->classes[size_class].active;
   if (active.count >= kBatches[size_class]) here->MakeRoom(size_class);
   active.Push(block);

@@ -2,6 +2,7 @@
 // computed can be read, recording is an error, and nothing hangs or crashes.
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -54,6 +55,14 @@ constexpr char kSaid[] =
     "read 3 3; "
     "record: .*nothing can be recorded or run any more: the (process|thread) is ending.*; make: .* is ending.*; pending: .* is ending.*; sync: .* is ending.*; done";
 
+// Made before main, and so before the library is used.
+struct UsesInDestructorIfTold {
+  bool told = false;
+  ~UsesInDestructorIfTold() {
+    if (told) UseEverything();
+  }
+} before_main;
+
 class AfterMainTest : public testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -88,6 +97,30 @@ TEST_F(AfterMainDeathTest, ADestructorOfAThreadsObject) {
           (void)&early;
           Work();
         }).join();
+        std::exit(0);
+      },
+      ExitedWithCode(0), kSaid);
+}
+
+TEST_F(AfterMainDeathTest, DestructorsOfStaticObjectsFromBeforeTheFirstOp) {
+  EXPECT_EXIT(
+      {
+        static const UsesInDestructor early;
+        before_main.told = true;
+        Work();
+        std::exit(0);
+      },
+      ExitedWithCode(0), std::string(kSaid) + "\n" + kSaid);
+}
+
+TEST_F(AfterMainDeathTest, ADestructorThatComesAfterAnErrorOfAnotherOne) {
+  EXPECT_EXIT(
+      {
+        before_main.told = true;
+        thread_local const UsesInDestructor of_this_thread;
+        (void)&of_this_thread;
+        static const UsesInDestructor early;
+        Work();
         std::exit(0);
       },
       ExitedWithCode(0), kSaid);

@@ -47,6 +47,27 @@ TEST(PoolTest, AFreedBlockServesTheNextOfItsSize) {
   PoolFree(second, 97);
 }
 
+// By an object that goes after what the pool has of the thread, as objects from before main do.
+TEST(PoolTest, WhatAThreadFreesAtItsVeryEndServesTheNext) {
+  struct Late {
+    ~Late() {
+      for (int i = 0; i < 3; ++i) {
+        void* const block = PoolAllocate(176);
+        std::memset(block, 0xff, 176);
+        PoolFree(block, 176);
+      }
+    }
+  };
+  std::thread([] {
+    thread_local const Late late;
+    (void)&late;
+    PoolFree(PoolAllocate(176), 176);
+  }).join();
+  void* const block = PoolAllocate(176);
+  std::memset(block, 0xff, 176);
+  PoolFree(block, 176);
+}
+
 // One thread makes what another drops, as a run drops what the recorder made.
 TEST(PoolTest, WhatOneThreadFreesServesTheOthers) {
   if (test::kSanitized) GTEST_SKIP() << "the pool is off";

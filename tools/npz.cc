@@ -219,7 +219,7 @@ absl::StatusOr<std::string> NpzReader::ReadMember(std::string_view name) const {
 absl::StatusOr<Literal> NpzReader::Read(std::string_view name, const Shape& shape) const {
   LAZULI_ASSIGN_OR_RETURN(const std::string file, ReadMember(name));
   const std::optional<NpyHeader> header = ParseNpyHeader(file);
-  if (!header) return InvalidArgument(path_, ": ", name, " is no array of NumPy's");
+  if (!header) return InvalidArgument(path_, ": ", name, " is not an array of NumPy's");
   const Shape expected = shape.WithDefaultLayout();
   if (!IsElementType(header->descr, shape.dtype()) ||
       header->dims != Dims(shape.dims().begin(), shape.dims().end())) {

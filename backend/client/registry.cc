@@ -89,7 +89,7 @@ absl::StatusOr<Device> FindDevice(std::string_view name) {
   int32_t ordinal = -1;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
   if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || ordinal < 0) {
-    return InvalidArgument("\"", name, "\" is no device name: one reads like cpu or cpu:0");
+    return InvalidArgument("\"", name, "\" is not a device name: one reads like cpu or cpu:0");
   }
   absl::StatusOr<ComputationClient*> client = FindClient(name.substr(0, colon));
   if (!client.ok() && client.status().code() == absl::StatusCode::kNotFound)

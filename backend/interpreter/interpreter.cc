@@ -60,7 +60,7 @@ class InterpreterBuffer final : public Buffer {
 
 absl::StatusOr<const Literal*> LiteralOf(const Buffer& buffer, const ComputationClient* client) {
   if (buffer.device().client != client)
-    return InvalidArgument("a buffer of ", buffer.device(), " is none of the interpreter's");
+    return InvalidArgument("a buffer of ", buffer.device(), " is not on the interpreter");
   const auto& own = static_cast<const InterpreterBuffer&>(buffer);
   if (own.released())
     return FailedPrecondition("a buffer of ", buffer.shape(), " was donated to an earlier run");
@@ -185,7 +185,7 @@ class InterpreterClient final : public ComputationClient {
   absl::Span<const Device> devices() const override { return devices_; }
 
   absl::StatusOr<BufferPtr> FromHost(HostView view, Deleter deleter, Device device) override {
-    if (device.client != this) return InvalidArgument(device, " is no interpreter");
+    if (device.client != this) return InvalidArgument(device, " is not an interpreter");
     if (!view.shape->IsArray()) return InvalidArgument("host memory of shape ", *view.shape);
     if (!memory_->Fits(view.shape->byte_size())) {
       if (deleter) deleter();

@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<ComputationClient>> NpuClient::Create() {
 absl::StatusOr<std::shared_ptr<Card>> NpuClient::CardOf(Device device) const {
   if (device.client != this || device.ordinal < 0 ||
       device.ordinal >= static_cast<int>(shared_->cards.size()))
-    return InvalidArgument(device, " is no NPU");
+    return InvalidArgument(device, " is not an NPU");
   return shared_->cards[static_cast<std::size_t>(device.ordinal)];
 }
 

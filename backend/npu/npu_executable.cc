@@ -139,7 +139,7 @@ absl::Status NpuExecutable::TakeArguments(const ExecuteArgs& args, Run& run) con
   for (std::size_t i = 0; i < args.buffers.size(); ++i) {
     const Buffer& buffer = *args.buffers[i];
     if (buffer.device().client != first_.client)
-      return InvalidArgument("a buffer of ", buffer.device(), " is none of the NPU's");
+      return InvalidArgument("a buffer of ", buffer.device(), " is not on the NPU");
     if (!(buffer.device() == run.device))
       return InvalidArgument(plan_.module->name(), ": argument ", i, " lies on ", buffer.device(),
                              ", others on ", run.device);

@@ -54,7 +54,7 @@ Cifar10::Cifar10(const std::string& folder, bool train, SourceLocation loc) {
       Fail(ErrorCode::kInvalidArgument, message, loc);
     };
     if (bytes.empty() || bytes.size() % kRecord != 0) {
-      damaged("it has " + std::to_string(bytes.size()) + " bytes, which are no images of " +
+      damaged("it has " + std::to_string(bytes.size()) + " bytes, which are not images of " +
               std::to_string(kRecord));
     }
     for (std::size_t i = 0; i < bytes.size(); i += kRecord) {

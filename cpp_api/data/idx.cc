@@ -42,7 +42,7 @@ IdxFile ReadIdx(const std::string& path, int rank, SourceLocation loc) {
   }
   const std::uint32_t wanted = 0x0800u | static_cast<std::uint32_t>(rank);  // 8: unsigned bytes
   if (BigEndian(file.bytes.data()) != wanted) {
-    damaged("is no IDX file of bytes with " + std::to_string(rank) + " dims: it begins with " +
+    damaged("is not an IDX file of bytes with " + std::to_string(rank) + " dims: it begins with " +
             Hex(BigEndian(file.bytes.data())) + " instead of " + Hex(wanted));
   }
   unsigned __int128 promised = 1;

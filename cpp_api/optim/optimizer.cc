@@ -439,7 +439,7 @@ void Optimizer::load_state_dict(const StateDict& dict, SourceLocation loc) {
       const std::string key = Key(i, algorithm_.numbers[n]);
       if (!dict.metadata.contains(key)) continue;
       const std::optional<double> number = Parsed<double>(text(key));
-      if (!number || *number < 0) Refuse("the state's " + key + " is no count", loc);
+      if (!number || *number < 0) Refuse("the state's " + key + " is not a count", loc);
       numbers[i][n] = *number;
     }
     for (std::size_t s = 0; s < states_.size(); ++s) {

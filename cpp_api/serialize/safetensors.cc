@@ -158,7 +158,7 @@ class Reader {
 
  private:
   [[noreturn]] void Damaged(const std::string& what) const {
-    Fail(ErrorCode::kInvalidArgument, path_ + " is no safetensors file or damaged: " + what, loc_);
+    Fail(ErrorCode::kInvalidArgument, path_ + " is damaged or not a safetensors file: " + what, loc_);
   }
 
   std::vector<char> ReadAt(std::uint64_t position, std::uint64_t size) {
@@ -201,9 +201,9 @@ class Reader {
     try {
       parsed = json::parse(header.begin(), header.end(), note_names);
     } catch (const json::exception& error) {
-      Damaged("its header is no JSON");
+      Damaged("its header is not JSON");
     }
-    if (!parsed.is_object()) Damaged("its header is no JSON object");
+    if (!parsed.is_object()) Damaged("its header is not a JSON object");
     return parsed;
   }
 
@@ -217,9 +217,9 @@ class Reader {
   }
 
   void ReadMetadata(const json& value) {
-    if (!value.is_object()) Damaged("its metadata is no object");
+    if (!value.is_object()) Damaged("its metadata is not an object");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) Damaged("its metadata '" + key + "' is no text");
+      if (!text.is_string()) Damaged("its metadata '" + key + "' is not text");
       metadata_[key] = text.get<std::string>();
     }
   }
@@ -244,7 +244,7 @@ class Reader {
     unsigned __int128 bytes = type->bytes;
     for (const json& dim : *shape) {
       if (!dim.is_number_unsigned() || dim.get<std::uint64_t>() > (std::uint64_t{1} << 62))
-        wrong("has a shape that is no list of sizes");
+        wrong("has a shape that is not a list of sizes");
       entry.dims.push_back(static_cast<std::int64_t>(dim.get<std::uint64_t>()));
       bytes *= dim.get<std::uint64_t>();
       if (bytes >> 64 != 0) wrong("is larger than memory can be");
@@ -298,7 +298,7 @@ std::string HeaderOf(const StateDict& state, SourceLocation loc) {
     if (name == kMetadata || !tensor.defined()) {
       Fail(ErrorCode::kInvalidArgument,
            "save_safetensors: '" + name + "' " +
-               (tensor.defined() ? "is no name for a tensor" : "is an undefined tensor"),
+               (tensor.defined() ? "is not a name for a tensor" : "is an undefined tensor"),
            loc);
     }
     const FileType& type = TypeOf(name, tensor.dtype(), loc);
@@ -310,7 +310,7 @@ std::string HeaderOf(const StateDict& state, SourceLocation loc) {
   try {
     text = header.dump();
   } catch (const json::exception&) {
-    Fail(ErrorCode::kInvalidArgument, "save_safetensors: a name is no UTF-8 text", loc);
+    Fail(ErrorCode::kInvalidArgument, "save_safetensors: a name is not UTF-8 text", loc);
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data is aligned
   const std::uint64_t size = text.size();

@@ -170,7 +170,7 @@ void Saving<std::vector<Tensor>>::Set(std::vector<Tensor>& tensors, const StateD
     const auto found = state.tensors.find(std::to_string(i));
     if (found == state.tensors.end()) {
       Fail(ErrorCode::kInvalidArgument,
-           "load: " + source + " is no list of tensors: it has no \"" + std::to_string(i) + "\"",
+           "load: " + source + " is not a list of tensors: it has no \"" + std::to_string(i) + "\"",
            loc);
     }
     read.push_back(found->second);

@@ -421,7 +421,7 @@ void PutInto(const lazy::Tensor& part, const Selection& s, const Operand& value,
 Index::Index(const char* ellipsis, SourceLocation loc) : variant(Ellipsis()) {
   if (std::string_view(ellipsis) == "...") return;
   internal::Fail(ErrorCode::kInvalidArgument,
-                 std::string("index: \"") + ellipsis + "\" is no index; \"...\" is the only word",
+                 std::string("index: \"") + ellipsis + "\" is not an index; \"...\" is the only word",
                  loc);
 }
 

@@ -220,7 +220,7 @@ void register_platform(const std::string& name, std::function<std::unique_ptr<Pl
   Initialize();
   if (!IsPlatformName(name))
     throw Error(ErrorCode::kInvalidArgument,
-                ir::Str("register_platform: \"", name, "\" is no name for a platform"));
+                ir::Str("register_platform: \"", name, "\" is not a name for a platform"));
   const std::vector<std::string> known = backend::RegisteredPlatforms();
   if (std::find(known.begin(), known.end(), name) != known.end())
     throw Error(ErrorCode::kFailedPrecondition,

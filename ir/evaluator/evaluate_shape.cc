@@ -188,7 +188,7 @@ absl::StatusOr<Literal> EvaluateShape(const Instruction& instruction, Operands o
     case Opcode::kSetDimensionSize:
       return WithDimensionSize(instruction, *operands[0], IntegerAt(*operands[1], 0));
     default:
-      return Internal(OpcodeText(instruction.opcode()), " is no data movement");
+      return Internal(OpcodeText(instruction.opcode()), " does not move data");
   }
 }
 

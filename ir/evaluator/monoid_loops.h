@@ -47,7 +47,7 @@ void VisitMonoidOpcode(Opcode monoid, F&& f) {
     case Opcode::kXor:
       return f.template operator()<Opcode::kXor>();
     default:
-      LAZULI_CHECK(false, OpcodeText(monoid), " is no monoid");
+      LAZULI_CHECK(false, OpcodeText(monoid), " is not a monoid");
   }
 }
 

@@ -80,7 +80,7 @@ Literal IdentityOf(Opcode monoid, DType dtype) {
     case Opcode::kAnd:
       return AllOnes(dtype);
     default:
-      LAZULI_CHECK(IsMonoid(monoid), OpcodeText(monoid), " is no monoid");
+      LAZULI_CHECK(IsMonoid(monoid), OpcodeText(monoid), " is not a monoid");
       return Literal(Shape(dtype));
   }
 }

@@ -146,7 +146,7 @@ absl::StatusOr<std::vector<XlaFlag>> ParseXlaFlags(std::string_view text) {
     LAZULI_ASSIGN_OR_RETURN(const std::optional<std::string> word, NextWord(text));
     if (!word) return result;
     if (!word->starts_with("--"))
-      return InvalidArgument("XLA_FLAGS: '", *word, "' is no flag; flags are --name=value");
+      return InvalidArgument("XLA_FLAGS: '", *word, "' is not a flag; flags are --name=value");
     const std::size_t equals = word->find('=');
     if (equals == std::string::npos) {
       result.push_back({*word, "true", false});

@@ -129,7 +129,7 @@ std::vector<double> PercentilesOfFlags() {
   std::vector<double> parts = ParsePercentiles(flags().metrics_percentiles());
   if (!parts.empty()) return parts;
   std::fprintf(stderr,
-               "lazuli: XLA_METRICS_PERCENTILES='%s' is no list of numbers from 0 to 1 such as "
+               "lazuli: XLA_METRICS_PERCENTILES='%s' is not a list of numbers from 0 to 1 such as "
                "0.05:0.5:0.95; the usual ones are shown\n",
                flags().metrics_percentiles().c_str());
   return {0.01, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.99};

@@ -367,7 +367,7 @@ Tensor Seed(std::string_view op, const Tensor& root, const Tensor& gradient) {
     if (root.shape().num_elements() != 1) {
       throw StatusError(InvalidArgument(
           op, ": ", root.shape(),
-          " is no scalar; reduce it (sum, mean) or pass the gradient of the result"));
+          " is not a scalar; reduce it (sum, mean) or pass the gradient of the result"));
     }
     return FullConstant(root.shape(), 1, root.device());
   }

@@ -98,7 +98,7 @@ absl::StatusOr<std::string> GraphBody(const SyncEvent& event, const std::string&
   if (format == "dot") return GraphDot(event.trace, {{event.device}});
   if (format == "hlo")
     return flags().dump_post_optimizations() ? OptimizedHlo(event) : GraphHlo(event.trace);
-  return InvalidArgument("XLA_SAVE_TENSORS_FMT: '", format, "' is none of text, dot, hlo, html");
+  return InvalidArgument("XLA_SAVE_TENSORS_FMT: '", format, "' is not text, dot, hlo or html");
 }
 
 // A page for each graph: FILE.0.3.html is the fourth of this process.

@@ -50,7 +50,7 @@ Dims GroupOf(std::string_view op, const Tensor& x, absl::Span<const int64_t> dev
       ThrowRecordError(op, InvalidArgument("there is no device ", device, " of ",
                                            x.device().client->platform(), ", which has ", count));
     if (std::count(group.begin(), group.end(), device) > 1)
-      ThrowRecordError(op, InvalidArgument("device ", device, " stands twice in the group"));
+      ThrowRecordError(op, InvalidArgument("device ", device, " is in the group twice"));
   }
   if (std::find(group.begin(), group.end(), x.device().ordinal) == group.end())
     ThrowRecordError(op, InvalidArgument("x lies on ", x.device(), ", which is not in the group"));
@@ -208,7 +208,7 @@ Tensor CollectivePermute(const Tensor& x, absl::Span<const int64_t> sources,
   const auto count = static_cast<int64_t>(x.device().client->devices().size());
   if (sources.size() != targets.size())
     ThrowRecordError(kOp, InvalidArgument(sources.size(), " sources and ", targets.size(),
-                                          " targets are no pairs"));
+                                          " targets are not pairs"));
   for (const absl::Span<const int64_t> ends : {sources, targets}) {
     for (const int64_t device : ends) {
       if (device < 0 || device >= count)
@@ -216,7 +216,7 @@ Tensor CollectivePermute(const Tensor& x, absl::Span<const int64_t> sources,
                          InvalidArgument("there is no device ", device, " of ",
                                          x.device().client->platform(), ", which has ", count));
       if (std::count(ends.begin(), ends.end(), device) > 1)
-        ThrowRecordError(kOp, InvalidArgument("device ", device, " stands twice among the ",
+        ThrowRecordError(kOp, InvalidArgument("device ", device, " is twice among the ",
                                               ends == sources ? "sources" : "targets"));
     }
   }

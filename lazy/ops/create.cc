@@ -395,7 +395,7 @@ Tensor Arange(const Number& start, const Number& end, const Number& step,
   const long double each = value(exact ? by : step);
   if (!std::isfinite(length)) {
     ThrowRecordError("arange",
-                     InvalidArgument(start.Text(), " to ", end.Text(), " is no range of numbers"));
+                     InvalidArgument(start.Text(), " to ", end.Text(), " is not a range of numbers"));
   }
   if (each == 0) ThrowRecordError("arange", InvalidArgument("step is 0"));
   if (length * each < 0) {
@@ -406,7 +406,7 @@ Tensor Arange(const Number& start, const Number& end, const Number& step,
       all_whole || exact ? length / each : static_cast<double>(length) / static_cast<double>(each));
   if (!(count < 0x1p53L)) {
     ThrowRecordError("arange",
-                     InvalidArgument(start.Text(), " to ", end.Text(), " is no range of numbers"));
+                     InvalidArgument(start.Text(), " to ", end.Text(), " is not a range of numbers"));
   }
   const DType wide = is_whole ? DType::kS64 : DType::kF64;
   const Tensor positions = Arange(static_cast<int64_t>(count), wide, device);
@@ -518,7 +518,7 @@ Tensor EmptyStrided(absl::Span<const int64_t> size, absl::Span<const int64_t> st
     if (size[i] < 0 || stride[i] < 0 || __builtin_mul_overflow(size[i] - 1, stride[i], &length) ||
         (size[i] > 0 && __builtin_add_overflow(count, length, &count))) {
       ThrowRecordError(kOp, InvalidArgument("sizes (", Join(size, ", "), ") and strides (",
-                                            Join(stride, ", "), ") are none of memory"));
+                                            Join(stride, ", "), ") do not lie in memory"));
     }
     empty = empty || size[i] == 0;
   }
@@ -541,7 +541,7 @@ Tensor EmptyPermuted(absl::Span<const int64_t> size, absl::Span<const int64_t> p
   }
   if (order.size() != size.size() || physical_layout.size() != size.size()) {
     ThrowRecordError(kOp, InvalidArgument("physical_layout (", Join(physical_layout, ", "),
-                                          ") is no order of the dims of (", Join(size, ", "), ")"));
+                                          ") is not an order of the dims of (", Join(size, ", "), ")"));
   }
   return PermuteView(Zeros(dims, dtype, device), back);
 }

@@ -70,7 +70,7 @@ lowering::Op ProbabilitiesOp::Lower(lowering::LoweringContext& c, lowering::Op x
       b.Unary(Opcode::kNot, good), where,
       {"probabilities", "the element at position ",
        std::isfinite(most) ? Str(" is not a probability between 0 and ", most)
-                           : std::string(" is negative, infinite or NaN, which is no weight")});
+                           : std::string(" is negative, infinite or NaN, which is not a weight")});
   if (at_least == 0 || n == 0) return x;
   const int64_t columns = shape.dim(shape.rank() - 1), rows = n / columns;
   const lowering::Op some =

@@ -128,7 +128,7 @@ Dims Permutation(std::string_view op, const Shape& x, absl::Span<const int64_t> 
     valid = sorted[i] == static_cast<int64_t>(i);
   if (!valid) {
     ThrowRecordError(op,
-                     InvalidArgument("dims (", Join(dims, ", "), ") are no permutation of ", x));
+                     InvalidArgument("dims (", Join(dims, ", "), ") are not a permutation of ", x));
   }
   return result;
 }

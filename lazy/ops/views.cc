@@ -377,7 +377,7 @@ Tensor UnfoldView(const Tensor& x, int64_t dimension, int64_t size, int64_t step
   const int64_t n = x.rank() == 0 ? 1 : x.dim(d);
   if (step <= 0) ThrowRecordError("unfold", InvalidArgument("step is ", step, " but must be > 0"));
   if (size < 0 || size > n) {
-    ThrowRecordError("unfold", InvalidArgument("size ", size, " is none of windows along dim ", d,
+    ThrowRecordError("unfold", InvalidArgument("size ", size, " is not a size of windows along dim ", d,
                                                " of ", x.shape(), ", which has ", n, " elements"));
   }
   Geometry geometry = GeometryOf(x);
@@ -425,7 +425,7 @@ Tensor ResizeInPlace(const Tensor& x, absl::Span<const int64_t> size) {
   int64_t count = 1;
   for (const int64_t n : size) {
     if (n < 0 || __builtin_mul_overflow(count, n, &count))
-      ThrowRecordError(kOp, InvalidArgument("(", Join(size, ", "), ") are no sizes"));
+      ThrowRecordError(kOp, InvalidArgument("(", Join(size, ", "), ") are not sizes"));
   }
   if (x.shape().dims() == size) return x;
   const GradModeGuard no_grad(false);
@@ -501,7 +501,7 @@ Tensor ViewView(const Tensor& x, DType dtype) {
   const auto fits = [&](bool so, std::string_view what) {
     if (so) return;
     ThrowRecordError("view",
-                     InvalidArgument(x.shape(), " is no view of ", DTypeText(dtype), ": ", what,
+                     InvalidArgument(x.shape(), " is not a view of ", DTypeText(dtype), ": ", what,
                                      "; strides are (", Join(GeometryOf(x).strides, ", "),
                                      "), the offset is ", GeometryOf(x).offset));
   };

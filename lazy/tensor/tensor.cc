@@ -176,7 +176,7 @@ HookHandle AddHook(const Tensor& tensor, GradHook::OfTensor hook, GradHook::When
   AutogradMeta& meta = tensor.impl()->mutable_autograd();
   if (accumulated && meta.grad_fn) {
     throw StatusError(FailedPrecondition(name, tensor.shape(),
-                                         " is no leaf, so nothing is added to its gradient"));
+                                         " is not a leaf, so nothing is added to its gradient"));
   }
   return Add(meta.grad_fn ? meta.grad_fn->hooks : meta.hooks,
              {NextHook(), meta.grad_fn ? meta.output : 0, std::move(hook), when});

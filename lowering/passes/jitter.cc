@@ -21,7 +21,7 @@ absl::StatusOr<double> Amplitude() {
   char* end = nullptr;
   const double amplitude = std::strtod(text.c_str(), &end);
   if (end != text.c_str() + text.size() || !(amplitude >= 0) || amplitude >= 1)
-    return InvalidArgument("LAZULI_JITTER='", text, "' is no number from 0 to 1");
+    return InvalidArgument("LAZULI_JITTER='", text, "' is not a number from 0 to 1");
   return amplitude;
 }
 

@@ -19,7 +19,7 @@ def _of_large_integers(data, array, dtype):
     kinds = {type(v) for v in numbers.flat}
     for kind in kinds:
         if hasattr(data, "__array__") or not issubclass(kind, (bool, int, float, complex)):
-            raise _C.WrongTypeError(f"tensor: the data holds {kind.__name__}, which is no number")
+            raise _C.WrongTypeError(f"tensor: the data holds {kind.__name__}, which is not a number")
     if dtype is None:
         real = np.float64 if any(issubclass(kind, float) for kind in kinds) else None
         target = np.complex128 if any(issubclass(kind, complex) for kind in kinds) else real

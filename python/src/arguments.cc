@@ -162,7 +162,7 @@ Device ToDevice(py::handle device, std::string_view op) {
 
 void ThrowNoChoice(std::string_view got, absl::Span<const std::string_view> choices) {
   throw py::value_error(
-      ir::Str("'", got, "' is no choice; there are '", ir::Join(choices, "', '"), "'"));
+      ir::Str("'", got, "' is not a choice; there are '", ir::Join(choices, "', '"), "'"));
 }
 
 bool LoadTensors(PyObject* object, std::vector<Tensor>& out) {

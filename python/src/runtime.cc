@@ -389,7 +389,7 @@ void BindMemory(py::module_& module) {
       "The device's programs by their planned peaks, and the plan of the first of them with its "
       "largest arrays and their lines, as text.");
   module.def("set_memory_limit", &set_memory_limit, py::arg("bytes"),
-             "Refuses programs that would need more; 0 is no limit.");
+             "Refuses programs that would need more; 0 means no limit.");
 }
 
 }  // namespace

@@ -506,7 +506,7 @@ class Misplaced(Exception):
 
 
 class NotFitting(Exception):
-    """What a program wanted to do with a result that is no tensor."""
+    """What a program wanted to do with a result that is not a tensor."""
 
 
 def first(result):

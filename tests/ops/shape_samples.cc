@@ -59,7 +59,7 @@ void AddPermute(Table& table) {
           return At(in[0], from);
         });
       })
-      .Error("permute: dims (0, 0) are no permutation of f32[2,3]", {Random(DType::kF32, {2, 3})},
+      .Error("permute: dims (0, 0) are not a permutation of f32[2,3]", {Random(DType::kF32, {2, 3})},
              [](const Tensors& x) { (void)Permute(x[0], {0, 0}); });
 }
 
@@ -239,7 +239,7 @@ void AddCollectives(Table& table) {
              [](const Tensors& x) { (void)AllReduce(x[0], "avg"); })
       .Error("all_reduce: sum takes numbers, not pred[2]; of booleans there are max and min",
              {Random(DType::kPred, {2})}, [](const Tensors& x) { (void)AllReduce(x[0], "sum"); })
-      .Error("all_reduce: device 0 stands twice in the group", {Random(DType::kF32, {2})},
+      .Error("all_reduce: device 0 is in the group twice", {Random(DType::kF32, {2})},
              [](const Tensors& x) { (void)AllReduce(x[0], "sum", {0, 0}); });
   table.Op<AllGatherOp>()
       .Add({1, {0}}, {Random(DType::kF64, {2, 3})})
@@ -262,9 +262,9 @@ void AddCollectives(Table& table) {
           [](const CollectivePermuteOp& op, const Literals& in) {
             return op.sources.empty() ? Literal(in[0].shape()) : in[0];
           }))
-      .Error("collective_permute: 1 sources and 0 targets are no pairs", {Random(DType::kF32, {2})},
+      .Error("collective_permute: 1 sources and 0 targets are not pairs", {Random(DType::kF32, {2})},
              [](const Tensors& x) { (void)CollectivePermute(x[0], {0}, {}); })
-      .Error("collective_permute: device 0 stands twice among the sources",
+      .Error("collective_permute: device 0 is twice among the sources",
              {Random(DType::kF32, {2})},
              [](const Tensors& x) { (void)CollectivePermute(x[0], {0, 0}, {0, 0}); });
 }

@@ -52,7 +52,7 @@ IN_LAZULI = special_values.find_function(lazuli.nn.functional, lazuli)
 
 
 def strided(x):
-    """A tensor whose elements are no neighbours: torch then takes loops over single elements, which see NaN otherwise."""
+    """A tensor whose elements are not neighbours: torch then takes loops over single elements, which see NaN otherwise."""
     return torch.tensor(np.stack([x, x], -1))[..., 0].detach()
 
 

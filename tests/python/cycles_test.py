@@ -129,7 +129,7 @@ def wants_gradient():
 
 
 def hook_of_a_leaf_on_itself():
-    """A hook is no attribute, so what holds it and is asked for is a thing beside it."""
+    """A hook is not an attribute, so what holds it and is asked for is a thing beside it."""
     x, thing = wants_gradient(), Thing()
     x.register_hook(lambda g: (x, thing) and None)
     return thing

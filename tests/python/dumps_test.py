@@ -85,7 +85,7 @@ def test_a_folder_that_cannot_be_made_stops_nothing(tmp_path):
 def test_bad_values_are_a_sentence(tmp_path):
     for name, value, sentence in [("XLA_METRICS_PERCENTILES", "0.5:x", "XLA_METRICS_PERCENTILES"), ("XLA_METRICS_PERCENTILES", "1.5", "XLA_METRICS_PERCENTILES"),
                                   ("XLA_FLAGS", "--xla_dump_to=d --xla_dump_hlo_module_re=a( --xla_dump_hlo_pass_re=[", "--xla_dump_hlo_module_re"),
-                                  ("XLA_SAVE_TENSORS_FMT", "yaml", "is none of text, dot, hlo, html")]:
+                                  ("XLA_SAVE_TENSORS_FMT", "yaml", "is not text, dot, hlo or html")]:
         process = start(tmp_path, PROGRAM + "lz.metrics.report()", **{"XLA_SAVE_TENSORS_FILE": "g", "XLA_METRICS_FILE": "m", name: value})
         _, err = process.communicate(timeout=200)
         assert sentence in err and err.count("\n") < 12, (name, value, err)

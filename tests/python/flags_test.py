@@ -91,7 +91,7 @@ def test_metrics_go_to_a_file(tmp_path):
     _, err = run(STEP.format(steps=1), XLA_METRICS_FILE="STDERR")
     assert err.startswith("[MetricsData; step=1]\nMetric: ")
     _, err = run(STEP.format(steps=2), XLA_METRICS_FILE="STDERR", XLA_METRICS_PERCENTILES="0.5:often")
-    assert err.count("lazuli: XLA_METRICS_PERCENTILES='0.5:often' is no list of numbers from 0 to 1") == 1
+    assert err.count("lazuli: XLA_METRICS_PERCENTILES='0.5:often' is not a list of numbers from 0 to 1") == 1
     assert "Percentiles: 1%=" in err
     out, err = run(STEP.format(steps=2), XLA_METRICS_FILE=str(tmp_path))
     assert out == "12.0\n" and err == f"lazuli: XLA_METRICS_FILE: cannot open {tmp_path}: Is a directory\n"

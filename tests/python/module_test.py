@@ -96,7 +96,7 @@ def test_dicts_and_lists_hold_modules_and_parameters():
     assert list(modules) == ["x", "y"] and "x" in modules and modules["y"] is modules.y
     modules.update({"z": nn.Tanh()})
     assert type(modules.pop("x")).__name__ == "Linear" and names(modules.items()) == ["y", "z"]
-    with pytest.raises(TypeError, match="ModuleDict: 'f' is no module but function"):
+    with pytest.raises(TypeError, match="ModuleDict: 'f' is not a module but function"):
         modules["f"] = lambda x: x
     with pytest.raises(KeyError, match="'pop' is an attribute of ModuleDict already"):
         modules["pop"] = nn.ReLU()

@@ -137,7 +137,7 @@ REFUSED = {
         "index_select(0, T([[0]]))", "index_add(0, T([[0]]), X)", "index_copy(0, T([[0]]), X)", "index_reduce(0, T([[0]]), X, 'amax')")},
     **{line: (RuntimeError, "sub_?: takes no pred") for line in (
         "T([True]) - T([1])", "T([1.5]) - T([True])", "T([True]) - 1", "1.5 - T([True])", "x = T([1]); x -= T([True])", "T([1]).sub_(T([True]))")},
-    "lz.zeros(3).resize_(-1)": (RuntimeError, "resize_: .-1. are no sizes"),
+    "lz.zeros(3).resize_(-1)": (RuntimeError, "resize_: .-1. are not sizes"),
     **{f"X[{i}]": (IndexError, "positions do not go together") for i in ("T([0, 1]), T([0, 1, 2])", "[0, 1], []", "T([0, 1]), False")},
     "X[T([0, 1]), T([0, 1, 2])] = 1": (IndexError, "positions do not go together"),
     **{f"T({d})": (ValueError, "overflow: an integer of the data does not fit 64 bits") for d in ("2**63", "[2**63]", "[1, -2**63 - 1]", "2**63, dtype=lz.int64")},

@@ -24,7 +24,7 @@ def test_starting_values_are_set_in_place_and_returned():
     lz.nn.init.kaiming_uniform_(t, mode="fan_out", nonlinearity="relu")
     assert abs(t.numpy()).max() <= math.sqrt(6 / 64)
     assert lz.nn.init.calculate_gain("tanh") == pytest.approx(5 / 3)
-    with pytest.raises(ValueError, match="'swish' is no choice; there are 'linear', 'sigmoid'"):
+    with pytest.raises(ValueError, match="'swish' is not a choice; there are 'linear', 'sigmoid'"):
         lz.nn.init.calculate_gain("swish")
     parameter = lz.nn.Linear(2, 2).weight
     lz.nn.init.zeros_(parameter)

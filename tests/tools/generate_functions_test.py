@@ -337,7 +337,7 @@ inline Tensor drawn(const IntList& dims, const OptionalGenerator& generator,
     def test_wrong_rows_are_refused_with_their_line(self):
         self.assertIn("bad.txt:2: no type Tensors", self.refused("# one\nf(Tensors x) -> Tensor\n  x.\n"))
         self.assertIn("bad.txt:1: f has no documentation", self.refused("f(Tensor x) -> Tensor\n"))
-        self.assertIn("is no row", self.refused("f(Tensor x)\n  x.\n"))
+        self.assertIn("is not a row", self.refused("f(Tensor x)\n  x.\n"))
         self.assertIn("no result Dims", self.refused("f(Tensor x) -> Dims\n  x.\n"))
         self.assertIn("bad: f: a method's first parameter is x", self.refused("f(Tensor y) -> Tensor : method\n  y.\n"))
         self.assertIn("a parameter without a default follows", self.refused("f(Tensor x, int a=1, int b) -> Tensor\n  x.\n"))

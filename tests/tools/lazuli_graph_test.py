@@ -190,7 +190,7 @@ in all 3 nodes changed, 0 are only in A, 0 only in B
         self.assertIn("begins with 'IR {', not with what triggered it", self.run_tool(
             "list", self.write("other.txt", whole + linear())).stderr)
         (self.folder / "m.pb").write_bytes(b"\xff" * 40)
-        self.assertIn("m.pb: the bytes are no HloModuleProto: ", self.fails("show", self.folder / "m.pb", "--format=table"))
+        self.assertIn("m.pb: the bytes are not an HloModuleProto: ", self.fails("show", self.folder / "m.pb", "--format=table"))
         self.assertIn("the file is empty", self.fails("list", self.write("empty.txt", "")))
         self.assertIn("cannot read", self.fails("list", self.folder / "missing"))
         self.assertIn("no such command: lst", self.fails("lst", torn))

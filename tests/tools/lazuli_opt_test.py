@@ -87,7 +87,7 @@ class LazuliOptTest(unittest.TestCase):
             self.assertEqual(run("-", "--pipeline=none", "--emit=proto", "-o", str(proto)).returncode, 0)
             self.assertEqual(run(str(proto), "--pipeline=none").stdout, run("-", "--pipeline=none").stdout)
             proto.write_bytes(proto.read_bytes()[:-3])
-            self.fails(f"{proto}: the bytes are no HloModuleProto: ", str(proto))
+            self.fails(f"{proto}: the bytes are not an HloModuleProto: ", str(proto))
 
     def test_output_reads_back(self):
         once = run("-").stdout

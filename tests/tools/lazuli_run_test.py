@@ -265,7 +265,7 @@ class LazuliRunTest(unittest.TestCase):
         write_npz(inputs, p0=npy("<f4", [2], [1]), p1=npy("<f4", [2], [1, 2]))
         self.fails(f"{add}: {inputs}: p0 is shorter than f32[2]", add, f"--inputs={inputs}", out)
         write_npz(inputs, p0=b"nonsense")
-        self.fails(f"{add}: {inputs}: p0 is no array of NumPy's", add, f"--inputs={inputs}", out)
+        self.fails(f"{add}: {inputs}: p0 is not an array of NumPy's", add, f"--inputs={inputs}", out)
         inputs.write_text("nonsense")
         self.fails(f"{add}: cannot read {inputs}", add, f"--inputs={inputs}", out)
         self.fails(f"{add}: cannot read /nonexistent.npz", add, "--inputs=/nonexistent.npz", out)
@@ -274,7 +274,7 @@ class LazuliRunTest(unittest.TestCase):
     def test_reads_the_binary_form(self):
         add = self.folder / "add.pb"
         add.write_bytes(b"nonsense")
-        self.fails(f"{add}: the bytes are no HloModuleProto", add, "--output=out.npz")
+        self.fails(f"{add}: the bytes are not an HloModuleProto", add, "--output=out.npz")
 
     def test_bad_options(self):
         add = self.file("add.hlo", ADD)

@@ -104,7 +104,7 @@ class NpuProgramsTest(unittest.TestCase):
         self.fails("cannot read nothing.npux", "run", "nothing.npux")
         foreign = self.folder / "foreign.npux"
         foreign.write_bytes(b"\x7fELF")
-        self.fails("foreign.npux: BAD_BINARY: this is no program", "dis", foreign)
+        self.fails("foreign.npux: BAD_BINARY: this is not a program", "dis", foreign)
         wrong = self.folder / "wrong.s"
         wrong.write_text("nop\nfrob r1\n")
         self.fails("wrong.s:2: there is no instruction frob", "as", wrong)

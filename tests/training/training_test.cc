@@ -40,7 +40,7 @@ TEST(TrainingTest, AdamLearnsWithDropoutAndCompilesTwoSteps) {
   data::DataLoader train = Digits(1000), test = Digits(300, /*train=*/false);
   const std::int64_t before = Compilations();
   for (int epoch = 0; epoch < 4; ++epoch) TrainEpoch(body, opt, train);
-  EXPECT_EQ(Compilations() - before, 2) << "random numbers are no constants of the program";
+  EXPECT_EQ(Compilations() - before, 2) << "random numbers are not constants of the program";
   body.eval();
   EXPECT_GT(Accuracy(body, test), 0.9);
 }

@@ -156,7 +156,7 @@ class Row:
 
     @property
     def only_method(self):
-        """Whether there is x.name_(...) alone: what is drawn in place is no function of x."""
+        """Whether there is x.name_(...) alone: what is drawn in place is not a function of x."""
         return "method" in self.forms and self.parameters[0].type == "Tensor!"
 
     @property
@@ -226,7 +226,7 @@ def split(text):
 def parse_parameter(text):
     match = re.fullmatch(r"([\w.]+(?:\[\d*\])?[?!]?) (\w+)(?:=(.+))?", text)
     if not match:
-        raise ValueError(f"'{text}' is no parameter: TYPE name or TYPE name=default")
+        raise ValueError(f"'{text}' is not a parameter: TYPE name or TYPE name=default")
     type_of(match[1])
     return Parameter(match[1], match[2], match[3])
 
@@ -234,7 +234,7 @@ def parse_parameter(text):
 def parse_signature(text, doc, namespace):
     match = re.fullmatch(r"(\w+)\((.*)\) -> (\([^()]*\)|[\w\[\]]+)(?: : (.+))?", text)
     if not match:
-        raise ValueError(f"'{text}' is no row: name(parameters) -> result : forms")
+        raise ValueError(f"'{text}' is not a row: name(parameters) -> result : forms")
     name, parameters, result, forms = match.groups()
     if not doc:
         raise ValueError(f"{name} has no documentation")
@@ -316,7 +316,7 @@ def taken(name):
 def parse_layer(text, doc):
     match = re.fullmatch(r"(\w+)\((.*)\)(?: : (.+))?", text)
     if not match or not doc:
-        raise ValueError(f"'{text}' is no layer: Name(parameters) or Name(parameters) : function, and documentation")
+        raise ValueError(f"'{text}' is not a layer: Name(parameters) or Name(parameters) : function, and documentation")
     parameters, _, options = match[2].partition("*")
     words = (match[3] or "").split()
     names = [word for word in words if word != "c++" and "=" not in word]

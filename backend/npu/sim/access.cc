@@ -89,12 +89,12 @@ bool Engine::Find(Core& core, int64_t address, const Walk& walk, uint32_t reach,
     return nowhere(Str("this unit does not reach ", MemoryName(place.memory->kind),
                        needs == kOwn || needs >= kCores ? " there" : ""));
   if (offset % static_cast<uint64_t>(walk.elem) != 0)
-    return Fail(ErrorCode::kMisaligned, Str("address ", HexText(at), " is no multiple of ",
+    return Fail(ErrorCode::kMisaligned, Str("address ", HexText(at), " is not a multiple of ",
                                             walk.elem, ", the size of an element"));
   for (int d = 0; d < walk.rank; ++d) {
     if (walk.stride[d] % walk.elem != 0)
       return Fail(ErrorCode::kMisaligned,
-                  Str("stride ", walk.stride[d], " is no multiple of ", walk.elem));
+                  Str("stride ", walk.stride[d], " is not a multiple of ", walk.elem));
   }
   const Extent extent = ExtentOf(walk);
   const __int128 low = extent.low + static_cast<__int128>(offset),

@@ -20,7 +20,7 @@ absl::StatusOr<float> Float(const Token& token) {
   const auto parsed =
       std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
   if (parsed.ec != std::errc() || parsed.ptr != token.text.data() + token.text.size())
-    return InvalidArgument("'", token.text, "' is no number");
+    return InvalidArgument("'", token.text, "' is not a number");
   return value;
 }
 
@@ -57,7 +57,7 @@ absl::Status TakeStream(std::string_view what, const std::vector<int64_t>& value
                             : stream == "out" ? 3
                                               : 4;
   if (!type || index == 4)
-    return InvalidArgument("'", what, "' is no stream: a.f32, b.f32, c.f32 or out.f32");
+    return InvalidArgument("'", what, "' is not a stream: a.f32, b.f32, c.f32 or out.f32");
   if (index < 3 && inputs != index) return InvalidArgument("inputs are a, b, c, in this order");
   if (index < 3) ++inputs;
   auto& strides = index == 0   ? first.src
@@ -103,7 +103,7 @@ absl::Status Assembler::TakeSymbol(std::string_view directive, Tokens rest) {
     return InvalidArgument(directive, " takes a name and a shape: ", directive, " a f32[4,4]");
   Symbol symbol{rest[0].text, SymbolKind::kBss, Type::kNone, {}};
   if (!IsSymbolName(symbol.name))
-    return InvalidArgument("'", symbol.name, "' is no name of an array: letters, digits, _ and .");
+    return InvalidArgument("'", symbol.name, "' is not a name of an array: letters, digits, _ and .");
   if (program_.Find(symbol.name) != nullptr) return InvalidArgument(symbol.name, " is there twice");
   const auto type = TypeFromName(rest[1].text);
   if (!type) return InvalidArgument("there is no element type ", rest[1].text);
@@ -235,7 +235,7 @@ absl::Status Assembler::TakeRaw(std::string_view name, Tokens rest) {
   std::vector<uint64_t> values;
   for (const Token& token : rest) {
     const auto value = IntegerOf(token.text);
-    if (!value) return InvalidArgument("'", token.text, "' is no number");
+    if (!value) return InvalidArgument("'", token.text, "' is not a number");
     values.push_back(static_cast<uint64_t>(*value));
   }
   if (name == ".word") {
@@ -314,11 +314,11 @@ absl::Status Assembler::TakeMicroOperand(char letter, Tokens tokens, std::size_t
   if (letter == 'l') {
     const auto level = IntegerOf(tokens[at].text);
     if (!level || *level < 0 || *level > 3)
-      return InvalidArgument("'", tokens[at].text, "' is no loop level: 0 to 3");
+      return InvalidArgument("'", tokens[at].text, "' is not a loop level: 0 to 3");
     micro.a = static_cast<int>(*level);
   } else {
     const auto v = Numbered(tokens[at], 'v', 31);
-    if (!v) return InvalidArgument("'", tokens[at].text, "' is no vector register: v0 to v31");
+    if (!v) return InvalidArgument("'", tokens[at].text, "' is not a vector register: v0 to v31");
     (letter == 'd'   ? micro.d
      : letter == 'a' ? micro.a
      : letter == 'b' ? micro.b

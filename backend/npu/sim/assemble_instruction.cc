@@ -36,7 +36,7 @@ absl::StatusOr<const InstructionRow*> TakeMnemonic(std::string_view text, Instru
     } else if (const auto type = TypeFromName(part); type) {
       in.type = static_cast<uint32_t>(*type);
     } else {
-      return InvalidArgument("'.", part, "' is no suffix of ", row->mnemonic);
+      return InvalidArgument("'.", part, "' is not a suffix of ", row->mnemonic);
     }
   }
   if (!queue_given)
@@ -69,7 +69,7 @@ absl::Status TakeQueues(Tokens piece, Instruction& in) {
 
 absl::StatusOr<uint32_t> Register(Tokens piece) {
   const auto r = piece.size() == 1 ? Numbered(piece[0], 'r', kRegisters - 1) : std::nullopt;
-  if (!r) return InvalidArgument("'", TextOf(piece), "' is no register: r0 to r63");
+  if (!r) return InvalidArgument("'", TextOf(piece), "' is not a register: r0 to r63");
   return *r;
 }
 
@@ -230,12 +230,12 @@ absl::Status Assembler::TakePlaced(const Operand& operand, Tokens piece, Instruc
     }
     case OperandKind::kLabel:
       if (piece.size() != 1 || piece[0].kind != TokenKind::kName)
-        return InvalidArgument("'", TextOf(piece), "' is no label");
+        return InvalidArgument("'", TextOf(piece), "' is not a label");
       fixups_.push_back({program_.text.size(), first, line_});
       return absl::OkStatus();
     case OperandKind::kSemaphore: {
       const auto s = piece.size() == 1 ? Numbered(piece[0], 's', kSemaphores - 1) : std::nullopt;
-      if (!s) return InvalidArgument("'", TextOf(piece), "' is no semaphore: s0 to s63");
+      if (!s) return InvalidArgument("'", TextOf(piece), "' is not a semaphore: s0 to s63");
       SetBits(operand, *s, in);
       return absl::OkStatus();
     }
@@ -246,7 +246,7 @@ absl::Status Assembler::TakePlaced(const Operand& operand, Tokens piece, Instruc
       const auto found = std::find(names.begin(), names.end(), TextOf(piece));
       if (found == names.end())
         return InvalidArgument("'", TextOf(piece),
-                               "' is no register of state: ", Join(names, ", "));
+                               "' is not a register of state: ", Join(names, ", "));
       in.imm = static_cast<uint32_t>(found - names.begin());
       return absl::OkStatus();
     }
@@ -267,7 +267,7 @@ absl::Status Assembler::TakeImmediate(Tokens piece, Instruction& in) {
 absl::Status Assembler::TakeAddress(const Operand& operand, Tokens piece, Instruction& in) {
   const bool acc = operand.kind == OperandKind::kAcc;
   auto fails = [&] {
-    return InvalidArgument("'", TextOf(piece), "' is no address: ", acc ? "acc[r1+2]" : "[r1]");
+    return InvalidArgument("'", TextOf(piece), "' is not an address: ", acc ? "acc[r1+2]" : "[r1]");
   };
   if (acc) {
     if (piece[0].text != "acc") return fails();
@@ -292,7 +292,7 @@ absl::Status Assembler::TakeAddress(const Operand& operand, Tokens piece, Instru
 // $name, $name[r4], $name[r4+64], $name[128], $0x400[r4], [r4].
 absl::Status Assembler::TakeDram(Tokens piece, Instruction& in) {
   auto fails = [&] {
-    return InvalidArgument("'", TextOf(piece), "' is no place in DRAM: $name[r4+64] or [r4]");
+    return InvalidArgument("'", TextOf(piece), "' is not a place in DRAM: $name[r4+64] or [r4]");
   };
   int64_t offset = 0;
   Tokens rest = piece;
@@ -325,7 +325,7 @@ absl::Status Assembler::TakeDram(Tokens piece, Instruction& in) {
   }
   if ((in.aux & kAuxDram) == 0) return offset == 0 && in.rb != 0 ? absl::OkStatus() : fails();
   if (offset % kDramUnit != 0)
-    return InvalidArgument("offset ", offset, " is no multiple of ", kDramUnit,
+    return InvalidArgument("offset ", offset, " is not a multiple of ", kDramUnit,
                            "; the register may hold any");
   if (offset / kDramUnit > UINT32_MAX) return fails();
   in.imm = static_cast<uint32_t>(offset / kDramUnit);

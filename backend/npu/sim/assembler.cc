@@ -42,7 +42,7 @@ absl::Status Assembler::TakeStatement(Tokens tokens) {
   if (tokens.size() >= 2 && Is(tokens[0], "@")) {
     const auto line = IntegerOf(tokens[1].text);
     if (!line || *line < 0 || *line > UINT32_MAX)
-      return InvalidArgument("@", tokens[1].text, " is no line");
+      return InvalidArgument("@", tokens[1].text, " is not a line");
     source_line_ = static_cast<uint32_t>(*line);
     tokens = tokens.subspan(2);
   }
@@ -110,13 +110,13 @@ absl::Status Assembler::TakeQuoted(std::string_view name, Tokens rest) {
 absl::StatusOr<int64_t> Assembler::Number(Tokens piece) const {
   const bool minus = !piece.empty() && Is(piece[0], "-");
   if (minus) piece = piece.subspan(1);
-  if (piece.size() != 1) return InvalidArgument("'", TextOf(piece), "' is no number");
+  if (piece.size() != 1) return InvalidArgument("'", TextOf(piece), "' is not a number");
   const Token& token = piece[0];
   const auto named = numbers_.find(token.text);
   const auto value = named != numbers_.end()            ? named->second
                      : token.kind == TokenKind::kNumber ? IntegerOf(token.text)
                                                         : std::nullopt;
-  if (!value) return InvalidArgument("'", token.text, "' is no number");
+  if (!value) return InvalidArgument("'", token.text, "' is not a number");
   return minus ? static_cast<int64_t>(-static_cast<uint64_t>(*value)) : *value;
 }
 

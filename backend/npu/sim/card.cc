@@ -33,7 +33,7 @@ absl::StatusOr<Injection> Injection::Parse(std::string_view text) {
   if (injection.kind == Kind::kNone || number.empty() || end.ec != std::errc() ||
       end.ptr != number.data() + number.size() || injection.launch < 0)
     return InvalidArgument("\"", text,
-                           "\" is no fault to inject: one reads trap:N, memory:N or link:N, with "
+                           "\" is not a fault to inject: one reads trap:N, memory:N or link:N, with "
                            "the number of a launch, counted from 0");
   return injection;
 }

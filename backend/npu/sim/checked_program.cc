@@ -30,7 +30,7 @@ absl::Status CheckDescriptor(const Program& program, uint32_t index, const Instr
   if (vector) {
     if (!d.vector() || d.second() || index + 1 >= program.descriptors.size() ||
         !program.descriptors[index + 1].second())
-      return InvalidArgument("descriptor ", index, " is none of a vector program (.vdesc)");
+      return InvalidArgument("descriptor ", index, " does not belong to a vector program (.vdesc)");
     for (int s = 0; s < 4; ++s) {
       const Type type = d.type(s);
       if (s < 3 && s >= d.inputs()) continue;

@@ -243,7 +243,7 @@ std::string Debugger::Execute(std::string_view command) {
     const auto pc = number(1, last_.pc);
     return pc ? List(*pc) : "list [PC]\n";
   }
-  if (!first) return Str("'", words[1], "' is no number\n");
+  if (!first) return Str("'", words[1], "' is not a number\n");
   if (name == "step" || name == "s")
     return RunTo(*first > INT64_MAX - steps_ ? INT64_MAX : steps_ + *first, false);
   if (name == "back" || name == "b") {

@@ -151,7 +151,7 @@ bool Engine::ReadOffsets(Core& core, const Entry& entry, int64_t k) {
   for (int64_t r = 0; r < k; ++r) {
     const auto offset = Loaded<int32_t>(at.at() + 4 * r);
     if (offset % elem != 0)
-      return Fail(ErrorCode::kMisaligned, Str("K offset ", offset, " is no multiple of ", elem));
+      return Fail(ErrorCode::kMisaligned, Str("K offset ", offset, " is not a multiple of ", elem));
     offsets_[static_cast<std::size_t>(r)] = offset;
   }
   return true;

@@ -185,12 +185,12 @@ bool ReadSection(std::string_view name, In in, Program& program) {
 }
 
 absl::Status CheckSections(const Program& program) {
-  if (program.entry >= program.text.size()) return Bad("the entry is no instruction");
+  if (program.entry >= program.text.size()) return Bad("the entry is not an instruction");
   if (!program.debug.empty() && program.debug.size() != program.text.size())
     return Bad("section debug does not fit section text");
   for (const DebugLine& line : program.debug) {
     if (line.origin >= program.origins.size())
-      return Bad("section debug names an origin that is none");
+      return Bad("section debug names an origin that does not exist");
   }
   int64_t constants = 0;
   for (const Symbol& s : program.symbols) {
@@ -301,7 +301,7 @@ std::string ToFile(const Program& program) {
 absl::StatusOr<Program> FromFile(std::string_view bytes) {
   In in(bytes);
   if (in.Raw(4) != kMagic)
-    return Bad("this is no program of the NPU (it does not begin with NPUX)");
+    return Bad("this is not a program of the NPU (it does not begin with NPUX)");
   if (const uint32_t version = in.U32(); version != kVersion)
     return Bad("version ", version, "; this machine reads ", kVersion);
   Program program;

@@ -190,7 +190,7 @@ bool Engine::EndLoop(Core& core, uint32_t& next) {
 bool Engine::Return(const Core& core, uint32_t& next) {
   const int64_t to = core.regs[kLinkRegister];
   if (to < 0 || to >= static_cast<int64_t>(CodeOf(core).size()))
-    return Fail(ErrorCode::kIllegalAddress, Str("r63 is ", to, ", which is no instruction"));
+    return Fail(ErrorCode::kIllegalAddress, Str("r63 is ", to, ", which is not an instruction"));
   next = static_cast<uint32_t>(to);
   return true;
 }

@@ -94,7 +94,7 @@ absl::StatusOr<std::vector<Dims>> Listed(const ReplicaGroups& groups) {
   for (const Dims& group : *lists) {
     for (const int64_t id : group) {
       if (id < 0 || id > kMostDevices) return bad(Str("there is no device ", id));
-      if (!seen.insert(id).second) return bad(Str(id, " stands there twice"));
+      if (!seen.insert(id).second) return bad(Str(id, " is there twice"));
     }
   }
   return lists;

@@ -61,7 +61,7 @@ bool Matches(std::string_view flag, const std::string& expression, std::string_v
     return std::regex_search(name.begin(), name.end(), std::regex(expression));
   } catch (const std::regex_error&) {  // what() is often about something else
     ir::SayOnce(InvalidArgument("XLA_FLAGS: ", flag, "='", expression,
-                                "' is no regular expression; nothing is dumped for it"));
+                                "' is not a regular expression; nothing is dumped for it"));
     return false;
   }
 }

@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<Module>> Reader::Run() {
   try {
     LAZULI_RETURN_IF_ERROR(ReadModule());
   } catch (const protozero::exception& error) {
-    return InvalidArgument("the bytes are no HloModuleProto: ", error.what());
+    return InvalidArgument("the bytes are not an HloModuleProto: ", error.what());
   }
   LAZULI_RETURN_IF_ERROR(Verify(*module_));
   return std::move(module_);
@@ -101,7 +101,7 @@ absl::Status Reader::ReadModule() {
     if (v.AtMessage(3)) computations.push_back(v.in().get_view());
   });
   if (computations.empty())
-    return InvalidArgument("the bytes are no HloModuleProto: they have no computation");
+    return InvalidArgument("the bytes are not an HloModuleProto: they have no computation");
   for (const protozero::data_view& computation : computations)
     LAZULI_RETURN_IF_ERROR(ReadComputation(protozero::pbf_reader(computation)));
   const auto entry = computations_.find(entry_id_);

@@ -52,7 +52,7 @@ absl::Status CheckGathered(const Inference& in, const Shape& results, bool scatt
     const bool fits =
         scattered ? IsMultiple(x, result, dimensions[0]) : IsMultiple(result, x, dimensions[0]);
     if (!fits) {
-      return in.Error("the result ", result, " is no ", scattered ? "part" : "multiple", " of ", x,
+      return in.Error("the result ", result, " is not a ", scattered ? "part" : "multiple", " of ", x,
                       " in dimension ", dimensions[0]);
     }
   }

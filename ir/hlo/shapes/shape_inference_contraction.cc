@@ -217,7 +217,7 @@ absl::StatusOr<Shape> InferCholesky(const Inference& in) {
   const Shape& a = in.operand(0);
   if (!a.IsArray() || !Accepts(in.opcode, a.dtype()) || a.rank() < 2 ||
       a.dim(a.rank() - 1) != a.dim(a.rank() - 2)) {
-    return in.Error("operand ", a, " is no batch of square floating-point or complex matrices");
+    return in.Error("operand ", a, " is not a batch of square floating-point or complex matrices");
   }
   return WithoutLayout(a);
 }

@@ -33,7 +33,7 @@ absl::StatusOr<Shape> InferUnary(const Inference& in) {
     const auto& attrs = in.attrs_as<ReducePrecisionAttrs>();
     if (attrs.exponent_bits < 1 || attrs.mantissa_bits < 0) {
       return in.Error("exponent_bits=", attrs.exponent_bits,
-                      ", mantissa_bits=", attrs.mantissa_bits, " is no floating-point format");
+                      ", mantissa_bits=", attrs.mantissa_bits, " is not a floating-point format");
     }
   }
   return WithoutLayout(in.operand(0));

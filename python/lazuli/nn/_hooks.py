@@ -58,7 +58,7 @@ def register_load_state_dict_pre_hook(self, hook):
 
 
 def register_load_state_dict_post_hook(self, hook):
-    """Calls hook(module, incompatible_keys) when all is loaded; names that it takes from the lists are no mistakes."""
+    """Calls hook(module, incompatible_keys) when all is loaded; names that it takes from the lists are not mistakes."""
     return RemovableHandle(_own(self)["load_post"], hook)
 
 

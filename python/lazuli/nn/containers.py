@@ -220,7 +220,7 @@ class ModuleDict(_Dict):
 
     def _checked(self, key, module):
         if not isinstance(module, Module):
-            raise TypeError(f"ModuleDict: '{key}' is no module but {type(module).__name__}")
+            raise TypeError(f"ModuleDict: '{key}' is not a module but {type(module).__name__}")
         return module
 
     def forward(self, *arguments):

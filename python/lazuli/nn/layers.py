@@ -146,7 +146,7 @@ class TransposedConvolution(Convolution):
         least = [(size - 1) * s - 2 * p + d * (k - 1) + 1 for size, s, p, d, k in
                  zip(sizes, *(_tuple(kept, n) for kept in (self.stride, self.padding, self.dilation, self.kernel_size)), strict=True)]
         if any(not low <= size < low + s for size, low, s in zip(wanted, least, _tuple(self.stride, n), strict=True)):
-            raise _C.InvalidArgumentError(f"{type(self).__name__}: an output size of {tuple(wanted)} is none of {tuple(sizes)}; "
+            raise _C.InvalidArgumentError(f"{type(self).__name__}: {tuple(sizes)} cannot give an output size of {tuple(wanted)}; "
                                           f"the least is {tuple(least)}")
         return tuple(size - low for size, low in zip(wanted, least, strict=True))
 

@@ -380,7 +380,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 def _check_parts(name, schedulers, optimizer, chained):
     for i, scheduler in enumerate(schedulers):
         if not hasattr(scheduler, "optimizer"):
-            raise TypeError(f"{name}: schedule {i} is none: it has no optimizer")
+            raise TypeError(f"{name}: schedule {i} has no optimizer")
         if isinstance(scheduler, ReduceLROnPlateau):
             raise ValueError(f"{name}: schedule {i} is a ReduceLROnPlateau, whose step() takes a measure that the others have not")
         if optimizer is not scheduler.optimizer:

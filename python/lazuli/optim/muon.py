@@ -34,4 +34,4 @@ class Muon(_InCpp):
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:
-                    raise ValueError(f"Muon: parameters are matrices, one of shape {tuple(p.shape)} is none")
+                    raise ValueError(f"Muon: parameters are matrices; one has shape {tuple(p.shape)}")

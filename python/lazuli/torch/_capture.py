@@ -214,7 +214,7 @@ def _asks(error):
 
 
 def _trace(step, pure, held, batch, rates):
-    """(the graph of rates and tensors, how many of its results are no loss)."""
+    """(the graph of rates and tensors, how many of its results are not a loss)."""
     flat, spec = pytree.tree_flatten((held, batch))
     places = [i for i, a in enumerate(flat) if isinstance(a, torch.Tensor)]
     numbers = []

@@ -414,7 +414,7 @@ def call(target, arguments, keywords):
     if target in PYTHON:
         return PYTHON[target](*arguments, **keywords)
     if not isinstance(target, torch._ops.OpOverload):
-        raise Refused("it is no function of aten")
+        raise Refused("it is not a function of aten")
     library, overload, name = name_of(target)
     if torch.Tag.nondeterministic_seeded in target.tags:  # lazuli's of this name would draw once, while it is recorded
         raise Refused("it draws random numbers, which only torch does")

@@ -61,8 +61,8 @@ TEST(RegistryTest, FindsDevicesByName) {
 TEST(RegistryTest, ErrorsSayWhatExists) {
   EXPECT_EQ(ErrorOf("tpu:0"), "no device \"tpu:0\": the platforms are broken, fake");
   EXPECT_EQ(ErrorOf("fake:7"), "no device \"fake:7\": the devices are fake:0, fake:1");
-  EXPECT_EQ(ErrorOf("fake:x"), "\"fake:x\" is no device name: one reads like cpu or cpu:0");
-  EXPECT_EQ(ErrorOf("fake:-1"), "\"fake:-1\" is no device name: one reads like cpu or cpu:0");
+  EXPECT_EQ(ErrorOf("fake:x"), "\"fake:x\" is not a device name: one reads like cpu or cpu:0");
+  EXPECT_EQ(ErrorOf("fake:-1"), "\"fake:-1\" is not a device name: one reads like cpu or cpu:0");
   EXPECT_EQ(ErrorOf("broken"), "no such chip");
 }
 

@@ -201,7 +201,7 @@ TEST(OpFilterTest, DeniesAndAllowsByName) {
   EXPECT_EQ(filter.WhyDenied(hlo::Opcode::kDot), "dot is denied by filter.deny or LAZULI_DENY_OPS");
   EXPECT_EQ(filter.WhyDenied(hlo::Opcode::kSine), "sine is not among what LAZULI_ALLOW_OPS allows");
   EXPECT_EQ(Message(OpFilter().Deny("matmul", "LAZULI_DENY_OPS")),
-            "LAZULI_DENY_OPS: \"matmul\" is no HLO opcode; they are in docs/hlo.md");
+            "LAZULI_DENY_OPS: \"matmul\" is not an HLO opcode; they are in docs/hlo.md");
 }
 
 }  // namespace

@@ -58,13 +58,13 @@ TEST_F(Cifar10Test, MissingAndDamagedFilesAreErrors) {
   fs::resize_file(Path("data_batch_2.bin"), 5000);
   EXPECT_ERROR(kInvalidArgument,
                Path("data_batch_2.bin") +
-                   " is damaged or no CIFAR-10: it has 5000 bytes, which are no images of 3073" +
+                   " is damaged or no CIFAR-10: it has 5000 bytes, which are not images of 3073" +
                    again,
                data::Cifar10(folder_.string()));
   fs::resize_file(Path("data_batch_2.bin"), 0);
   EXPECT_ERROR(kInvalidArgument,
                Path("data_batch_2.bin") +
-                   " is damaged or no CIFAR-10: it has 0 bytes, which are no images of 3073" +
+                   " is damaged or no CIFAR-10: it has 0 bytes, which are not images of 3073" +
                    again,
                data::Cifar10(folder_.string()));
   Write("test_batch.bin", {1, 12});

@@ -391,7 +391,7 @@ TEST(OptimizerTest, StateThatDoesNotFitIsAnErrorAndChangesNothing) {
                sgd.load_state_dict(with("group.0.lr", "-1")));
   StateDict other = adam.state_dict();
   other.metadata["0.step"] = "-1";
-  EXPECT_ERROR(kInvalidArgument, "Adam: the state's 0.step is no count",
+  EXPECT_ERROR(kInvalidArgument, "Adam: the state's 0.step is not a count",
                adam.load_state_dict(other));
   other = sgd.state_dict();
   other.tensors["0.momentum_buffer"] = ones({3});

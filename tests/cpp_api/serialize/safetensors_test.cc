@@ -41,7 +41,7 @@ class SafetensorsTest : public testing::Test {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
       std::string text = error.what();
-      const std::string start = Path() + " is no safetensors file or damaged: ";
+      const std::string start = Path() + " is damaged or not a safetensors file: ";
       EXPECT_EQ(text.substr(0, start.size()), start);
       return text.substr(start.size(), text.rfind(" (") - start.size());
     }
@@ -152,7 +152,7 @@ TEST_F(SafetensorsTest, WhatCannotBeSavedIsRefused) {
   EXPECT_ERROR(kInvalidArgument, "save_safetensors: 'a' is an undefined tensor",
                save_safetensors(state, Path()));
   state.tensors = {{"__metadata__", ones({1})}};
-  EXPECT_ERROR(kInvalidArgument, "save_safetensors: '__metadata__' is no name for a tensor",
+  EXPECT_ERROR(kInvalidArgument, "save_safetensors: '__metadata__' is not a name for a tensor",
                save_safetensors(state, Path()));
 }
 
@@ -165,18 +165,18 @@ TEST_F(SafetensorsTest, MissingFilesAreErrors) {
 TEST_F(SafetensorsTest, DamagedHeadersAreRefused) {
   std::ofstream(Path(), std::ios::binary) << "1234";
   EXPECT_ERROR(kInvalidArgument,
-               Path() + " is no safetensors file or damaged: it has 4 bytes, its length field 8",
+               Path() + " is damaged or not a safetensors file: it has 4 bytes, its length field 8",
                load_safetensors(Path()));
   EXPECT_EQ(Refusal("{}", 0, 100),
             "its header should have 100 bytes, the file has 2 after the length");
   EXPECT_THAT(Refusal("{}", 0, std::int64_t{1} << 62),
               HasSubstr("its header should have 46116860"));
-  EXPECT_EQ(Refusal("{\"a\": ", 0), "its header is no JSON");
-  EXPECT_EQ(Refusal("[1, 2]", 0), "its header is no JSON object");
-  EXPECT_EQ(Refusal(std::string(100'000, '['), 0), "its header is no JSON");
+  EXPECT_EQ(Refusal("{\"a\": ", 0), "its header is not JSON");
+  EXPECT_EQ(Refusal("[1, 2]", 0), "its header is not a JSON object");
+  EXPECT_EQ(Refusal(std::string(100'000, '['), 0), "its header is not JSON");
   EXPECT_EQ(Refusal(R"({"a": 1})", 0), "tensor 'a' is described by no object");
-  EXPECT_EQ(Refusal(R"({"__metadata__": {"a": 1}})", 0), "its metadata 'a' is no text");
-  EXPECT_EQ(Refusal(R"({"__metadata__": []})", 0), "its metadata is no object");
+  EXPECT_EQ(Refusal(R"({"__metadata__": {"a": 1}})", 0), "its metadata 'a' is not text");
+  EXPECT_EQ(Refusal(R"({"__metadata__": []})", 0), "its metadata is not an object");
 }
 
 // {"a": {...}} with these members.
@@ -198,7 +198,7 @@ TEST_F(SafetensorsTest, DamagedTensorsAreRefused) {
   EXPECT_EQ(Refusal(A("F32", "[2]", "[4, 12]"), 12),
             "there is a hole of 4 bytes before tensor 'a'");
   EXPECT_EQ(Refusal(A("F32", "[-2]", "[0, 8]"), 8),
-            "tensor 'a' has a shape that is no list of sizes");
+            "tensor 'a' has a shape that is not a list of sizes");
   EXPECT_EQ(Refusal(A("F32", "2", "[0, 8]"), 8), "tensor 'a' has no shape");
   EXPECT_EQ(Refusal(A("F32", "[2]", "[0, 8, 9]"), 8),
             "tensor 'a' has no data_offsets of two numbers");

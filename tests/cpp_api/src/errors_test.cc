@@ -43,7 +43,7 @@ TEST_F(ErrorsTest, ShapesThatDoNotFitAreRefusedAtTheCall) {
   EXPECT_REFUSED(kInvalidArgument, "cat: f32[2,3] and f32[2] differ in more than dim 0",
                  cat({x_, y_}));
   EXPECT_REFUSED(kInvalidArgument, "stack: shapes differ: f32[2,3] and f32[2]", stack({x_, y_}));
-  EXPECT_REFUSED(kInvalidArgument, "permute: dims (0, 0) are no permutation of f32[2,3]",
+  EXPECT_REFUSED(kInvalidArgument, "permute: dims (0, 0) are not a permutation of f32[2,3]",
                  x_.permute({0, 0}));
   EXPECT_REFUSED(kInvalidArgument,
                  "cross_entropy: takes [N, C, ...] and target [N, ...], not f32[2,3] and s64[2,3]",
@@ -130,7 +130,7 @@ TEST_F(ErrorsTest, AnUnknownDeviceIsAnsweredWithTheKnownOnes) {
   EXPECT_THAT(unknown, HasSubstr("interpreter"));
   EXPECT_THAT(MessageOf([] { (void)Device("cpu:99"); }), HasSubstr("cpu:0"));
   EXPECT_THAT(MessageOf([] { (void)Device("cpu:x"); }),
-              HasSubstr("is no device name: one reads like cpu or cpu:0"));
+              HasSubstr("is not a device name: one reads like cpu or cpu:0"));
 }
 
 TEST_F(ErrorsTest, DevicesDoNotMix) {
@@ -148,7 +148,7 @@ TEST_F(ErrorsTest, BackwardSaysWhatItNeeds) {
   const Tensor y = w * w, plain = x_.sum();
   EXPECT_REFUSED(
       kInvalidArgument,
-      "backward: f32[2] is no scalar; reduce it (sum, mean) or pass the gradient of the result",
+      "backward: f32[2] is not a scalar; reduce it (sum, mean) or pass the gradient of the result",
       y.backward());
   EXPECT_REFUSED(kInvalidArgument, "backward: the gradient is f32[2,3], the tensor f32[2]",
                  y.backward(x_, {}));

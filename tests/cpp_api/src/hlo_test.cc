@@ -76,7 +76,7 @@ TEST(HloTest, ErrorsNameThePlace) {
   EXPECT_THAT(ErrorOf([] { HloModule::parse("ENTRY e {\n  ROOT p = f32[] ad()\n}"); }),
               HasSubstr("2:18: unknown opcode 'ad'"));
   EXPECT_THAT(ErrorOf([] { HloModule::from_proto("nonsense"); }),
-              HasSubstr("the bytes are no HloModuleProto"));
+              HasSubstr("the bytes are not an HloModuleProto"));
   EXPECT_EQ(ErrorOf([] { HloModule::load("nowhere.hlo"); }), "hlo: cannot read nowhere.hlo");
   const HloModule module = HloModule::parse(kAdd);
   const Tensor p = tensor({1.0f, 2.0f});

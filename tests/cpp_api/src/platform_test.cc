@@ -130,8 +130,8 @@ TEST_F(PlatformTest, NamesAreNewAndPlain) {
   };
   EXPECT_THAT(refused("cpu"), HasSubstr("there is a platform cpu already"));
   EXPECT_THAT(refused("echo"), HasSubstr("there is a platform echo already"));
-  EXPECT_THAT(refused("My Device"), HasSubstr("is no name for a platform"));
-  EXPECT_THAT(refused(""), HasSubstr("is no name for a platform"));
+  EXPECT_THAT(refused("My Device"), HasSubstr("is not a name for a platform"));
+  EXPECT_THAT(refused(""), HasSubstr("is not a name for a platform"));
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ TEST(TorchTensorTest, PartsAreWrittenTo) {
   EXPECT_THAT(Floats(x[torch::tensor({1, 0})].select(1, 2)), ElementsAre(2, 7));
   EXPECT_ERROR(kOutOfRange, "index: index 2 is out of range for dim 0 of size 2", x[2]);
   EXPECT_ERROR(kWrongType, "index: an index is an integer, is 0.5", x[0.5]);
-  EXPECT_ERROR(kInvalidArgument, "index: \"..\" is no index; \"...\" is the only word",
+  EXPECT_ERROR(kInvalidArgument, "index: \"..\" is not an index; \"...\" is the only word",
                x.index({"..", 1}));
   torch::Tensor other = x;
   other = torch::ones(1);  // of a variable: another tensor
@@ -290,7 +290,7 @@ TEST(TorchTensorTest, TravelsThroughStreams) {
   EXPECT_TRUE(torch::equal(read, torch::arange(3)));
   std::stringstream text("no tensors");
   EXPECT_ERROR(kInvalidArgument,
-               "the stream is no safetensors file or damaged: its header should have "
+               "the stream is damaged or not a safetensors file: its header should have "
                "8030883942550761326 bytes, the file has 2 after the length",
                torch::load(read, text));
   std::ostringstream closed;

@@ -197,7 +197,7 @@ TEST(EvaluatorTest, CollectivesOfSeveralParticipantsAreErrors) {
         Case{"f32[2] collective-permute(x), source_target_pairs={{0,1},{1,0}}",
              "between 2 devices, source_target_pairs={{0,1},{1,0}}; this program runs on one"},
         Case{"f32[2] all-reduce(x), replica_groups={{0,0}}, to_apply=add",
-             "replica_groups={{0,0}} are not groups of devices: 0 stands there twice"}}) {
+             "replica_groups={{0,0}} are not groups of devices: 0 is there twice"}}) {
     EXPECT_THAT(ErrorOf(Collective(c.call)), HasSubstr(c.error)) << c.call;
   }
 }

@@ -93,7 +93,7 @@ TEST(EnvironmentTest, BadXlaFlagsAreErrors) {
             "XLA_FLAGS: there is no flag --xla_disable_hlo_pass; the nearest is "
             "--xla_disable_hlo_passes");
   EXPECT_EQ(Message(CheckXlaFlags("--xla_cpu_ftz /tmp").error),
-            "XLA_FLAGS: '/tmp' is no flag; flags are --name=value");
+            "XLA_FLAGS: '/tmp' is not a flag; flags are --name=value");
   EXPECT_EQ(Message(CheckXlaFlags("--xla_cpu_ftz --xla_dump_to").error),
             "XLA_FLAGS: --xla_dump_to needs a value: --xla_dump_to=...");
   EXPECT_EQ(Message(CheckXlaFlags("--xla_dump_to='/tmp").error),

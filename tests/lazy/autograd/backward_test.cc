@@ -81,7 +81,7 @@ TEST(BackwardTest, AResultOfSeveralElementsNeedsAGradient) {
   const Tensor x = Leaf({1, 2});
   EXPECT_EQ(
       BackwardError(x * x),
-      "backward: f32[2] is no scalar; reduce it (sum, mean) or pass the gradient of the result");
+      "backward: f32[2] is not a scalar; reduce it (sum, mean) or pass the gradient of the result");
   EXPECT_EQ(BackwardError(x * x, Floats({1, 2, 3})),
             "backward: the gradient is f32[3], the tensor f32[2]");
 }
@@ -416,7 +416,7 @@ TEST(GradTest, RefusesInputsWithoutOne) {
             "undefined");
   EXPECT_FALSE(GradsOf(Sum(x), {unused}, {}, /*allow_unused=*/true)[0].defined());
   EXPECT_EQ(GradError(x * x, {x}),
-            "grad: f32[2] is no scalar; reduce it (sum, mean) or pass the gradient of the result");
+            "grad: f32[2] is not a scalar; reduce it (sum, mean) or pass the gradient of the result");
   EXPECT_EQ(
       Message(ErrorOf([&] { (void)Grad(Tensors{Sum(x)}, Tensors{x}, Tensors{x, x}, {}, false); })),
       "grad: there are 2 gradients for 1 tensors");

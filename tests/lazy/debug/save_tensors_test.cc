@@ -119,7 +119,7 @@ TEST(SaveTensorsTest, DotIsAFormatAndOthersAreRefused) {
   EXPECT_THAT(RecordsOf("dot", [&] { (void)Values(-x); }).at(0),
               HasSubstr("## BEGIN_GRAPH\ndigraph G {\n"));
   EXPECT_EQ(RecordsOf("json", [&] { (void)Values(-x); }).at(0),
-            "XLA_SAVE_TENSORS_FMT: 'json' is none of text, dot, hlo, html");
+            "XLA_SAVE_TENSORS_FMT: 'json' is not text, dot, hlo or html");
 }
 
 // The observer that the flag installs; it stays for the rest of the process.

@@ -63,7 +63,7 @@ TEST(RecordTest, ArgumentsThatDoNotFitAreRefused) {
                 Reshape(x, {4, -1}));
   EXPECT_STATUS(kInvalidArgument, "reshape: dims (-1, -1) have more than one unknown",
                 Reshape(x, {-1, -1}));
-  EXPECT_STATUS(kInvalidArgument, "permute: dims (0, 0) are no permutation of f32[2,3]",
+  EXPECT_STATUS(kInvalidArgument, "permute: dims (0, 0) are not a permutation of f32[2,3]",
                 Permute(x, {0, 0}));
   EXPECT_STATUS(kOutOfRange, "narrow: [2, 4) is out of range for dim 1 of f32[2,3]",
                 Narrow(x, 1, 2, 2));

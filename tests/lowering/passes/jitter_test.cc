@@ -75,7 +75,7 @@ TEST_F(JitterTest, WhatIsNoAmplitudeIsAnError) {
   for (const std::string_view bad : {"much", "1", "-0.1", "1e-4x"}) {
     Set(bad);
     EXPECT_EQ(ir::Message(Jitter().Run(*module).status()),
-              Str("LAZULI_JITTER='", bad, "' is no number from 0 to 1"));
+              Str("LAZULI_JITTER='", bad, "' is not a number from 0 to 1"));
   }
 }
 

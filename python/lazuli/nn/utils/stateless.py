@@ -63,7 +63,7 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
     for one in dicts:
         for name, tensor in one.items():
             if not isinstance(tensor, Tensor):
-                raise TypeError(f"functional_call: '{name}' is no tensor but {type(tensor).__name__}")
+                raise TypeError(f"functional_call: '{name}' is not a tensor but {type(tensor).__name__}")
             if name in given:
                 raise ValueError(f"functional_call: '{name}' stands in several dicts")
             given[name] = tensor

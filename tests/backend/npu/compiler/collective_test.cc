@@ -382,7 +382,7 @@ TEST(NpuCollectiveTest, WhatDoesNotFitSaysSo) {
   EXPECT_EQ(
       reason(ExchangeModule("s32[4] all-reduce(x), replica_groups={{0,0}}, to_apply=add", "s32[4]"),
              MachineOf(2)),
-      "replica_groups={{0,0}} are not groups of devices: 0 stands there twice");
+      "replica_groups={{0,0}} are not groups of devices: 0 is there twice");
 }
 
 // A message that never arrives is an error that names both devices and the instruction.

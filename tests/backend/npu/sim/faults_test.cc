@@ -65,7 +65,7 @@ TEST(FaultsTest, EveryErrorHasItsPlaceAndSentence) {
       {"dma.ld.0 [r0], $a, wide\nfence all\nhalt", "SPM_OVERFLOW", 0,
        "the operand at 0x0 covers bytes 0 to 2399999"},
       {"movi r1, 2\ndma.ld.0 [r1], $a, d\nfence all\nhalt", "MISALIGNED", 1,
-       "0x2 is no multiple of 4"},
+       "0x2 is not a multiple of 4"},
       {".config npu1-edge spm.kb=4096\nmovi r1, 0x7fffffc0\ndma.ld.0 [r0], $a[r1], wide\nfence "
        "all\nhalt",
        "ILLEGAL_ADDRESS", 1, "of DRAM"},
@@ -96,7 +96,7 @@ TEST(FaultsTest, EveryErrorHasItsPlaceAndSentence) {
       {".descraw 4 4 0 0 0  4 1 0 0 0  4 1 0 0 0  0x23\ndma.ld.0 [r0], $a, d7\nhalt",
        "ILLEGAL_INSTRUCTION", 0, "dma.ld.0 [r0], $a[r0], d7: descriptor 7 has elements of 3 bytes"},
       {"vx.run [r0], p, d, a=r0\nhalt", "ILLEGAL_INSTRUCTION", 0,
-       "vx.run [r0], p0, d0: descriptor 0 is none of a vector program"},
+       "vx.run [r0], p0, d0: descriptor 0 does not belong to a vector program"},
       {"rng [r0], [r0], n=0\nhalt", "UNSUPPORTED_SHAPE", 0, "there is nothing to make"},
       {"dma.ld.0 [r0], $a, byte, narrow\nhalt", "UNSUPPORTED_DTYPE", 0,
        "narrow and widen convert elements of 4 and 2 bytes, not of 1"},
@@ -104,7 +104,7 @@ TEST(FaultsTest, EveryErrorHasItsPlaceAndSentence) {
        "an offset of -64 from byte 0 leads out of the DRAM"},
       {"dma.ld.0 [r0], $a, d sig s0+1\nmx.ldw.f32 [r0], k=4, n=4 wait s0>=1\nmx.swp\nmovi r1, "
        "2\nmx.mm.f32 [r1], acc[0], rows\nfence all\nhalt",
-       "MISALIGNED", 4, "address 0x2 is no multiple of 4"},
+       "MISALIGNED", 4, "address 0x2 is not a multiple of 4"},
       {"loop r1, 0x7fffffff\nloop r2, 0x7fffffff\nendl\nendl\nhalt", "WATCHDOG", 2,
        "the program has run for 1000 instructions", "watchdog=1000"},
       // Two units and no semaphore between them.

@@ -90,7 +90,7 @@ TEST(ReplicaGroupsTest, PartsOfAnAxisAreItsDigits) {
 
 TEST(ReplicaGroupsTest, MalformedOnesSayWhy) {
   EXPECT_EQ(WhyNoGroups("{{0,1},{1}}"),
-            "replica_groups={{0,1},{1}} are not groups of devices: 1 stands there twice");
+            "replica_groups={{0,1},{1}} are not groups of devices: 1 is there twice");
   EXPECT_THAT(WhyNoGroups("{{-1}}"), HasSubstr("there is no device -1"));
   EXPECT_THAT(WhyNoGroups("[2,4]<=[4]"), HasSubstr("there are 4 numbers for 2 groups of 4"));
   EXPECT_THAT(WhyNoGroups("[1,4]<=[4]T(1)"), HasSubstr("[4] does not order its dimensions"));

@@ -273,7 +273,7 @@ TEST_F(ModuleDumpTest, ABadRegularExpressionIsSaidOnceAndMatchesNothing) {
   Compile(*module);
   Compile(*module);
   const std::string said = GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("lazuli: XLA_FLAGS: --xla_dump_hlo_module_re='a(b' is no regular "
+  EXPECT_THAT(said, HasSubstr("lazuli: XLA_FLAGS: --xla_dump_hlo_module_re='a(b' is not a regular "
                               "expression; nothing is dumped for it\n"));
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   EXPECT_THAT(Files(), ElementsAre());

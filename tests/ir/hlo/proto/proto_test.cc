@@ -144,8 +144,8 @@ void AddInstruction(protozero::pbf_writer& computation, const char* name, const 
 }
 
 TEST(ProtoTest, ErrorsNameThePlace) {
-  EXPECT_EQ(ParseError(""), "the bytes are no HloModuleProto: they have no computation");
-  EXPECT_EQ(ParseError("nonsense").find("the bytes are no HloModuleProto: "), 0u);
+  EXPECT_EQ(ParseError(""), "the bytes are not an HloModuleProto: they have no computation");
+  EXPECT_EQ(ParseError("nonsense").find("the bytes are not an HloModuleProto: "), 0u);
   const auto nothing = [](protozero::pbf_writer&) {};
   EXPECT_EQ(ParseError(ModuleOf(nothing)), "e: the root has id 1, which no instruction has");
   EXPECT_EQ(ParseError(ModuleOf([&](auto& c) { AddInstruction(c, "x", "ad", 1, nothing); })),

@@ -122,7 +122,7 @@ TEST(ShapeInferenceTest, Elementwise) {
       {{"f32[2]"}, "reduce-precision(p0), exponent_bits=5, mantissa_bits=10", "f32[2]"},
       {{"f32[2]"},
        "reduce-precision(p0), exponent_bits=0, mantissa_bits=10",
-       "reduce-precision: exponent_bits=0, mantissa_bits=10 is no floating-point format"},
+       "reduce-precision: exponent_bits=0, mantissa_bits=10 is not a floating-point format"},
   });
 }
 
@@ -359,7 +359,7 @@ TEST(ShapeInferenceTest, Contractions) {
       {{"f32[3,3]"}, "cholesky(p0), lower=true", "f32[3,3]"},
       {{"f32[3,4]"},
        "cholesky(p0)",
-       "cholesky: operand f32[3,4] is no batch of square floating-point or complex matrices"},
+       "cholesky: operand f32[3,4] is not a batch of square floating-point or complex matrices"},
       {{"f32[3,3]", "f32[3,2]"}, "triangular-solve(p0, p1), left_side=true", "f32[3,2]"},
       {{"f32[3,3]", "f32[3,2]"},
        "triangular-solve(p0, p1)",

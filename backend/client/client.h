@@ -85,12 +85,17 @@ struct CompileOptions {
   // Names, separated by commas: passes and rules that do nothing, and passes that users added to
   // every program (lowering/passes/pass.h).
   std::string disabled_passes{}, disabled_rules{}, program_passes{};
+  // Random factors near 1 on floats (lowering/passes/jitter.h); empty: none.
+  std::string jitter{};
+  int64_t jitter_seed = 0;
+  // A folder of LLVM IR that takes the place of kernels' own (backend/cpu/codegen/override.h).
+  std::string override_kernel_dir{};
   // Of devices that leave something to the host (backend/runtime/placement.h): HLO opcodes joined by
   // commas, whether costs decide, and whether the host runs what the device lacks.
   std::string denied_ops{}, allowed_ops{};
   bool op_filter = true, soft_placement = true;
   LAZULI_ATTRS(num_threads, device_assignment, flush_subnormals, keeps_copies, fallback, disabled_passes,
-               disabled_rules, program_passes, denied_ops, allowed_ops, op_filter, soft_placement);
+               disabled_rules, program_passes, jitter, jitter_seed, override_kernel_dir, denied_ops, allowed_ops, op_filter, soft_placement);
 
   // As the flags say now; program_passes is empty. An error names a value that is none.
   static absl::StatusOr<CompileOptions> FromFlags();

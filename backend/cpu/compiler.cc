@@ -110,7 +110,9 @@ absl::StatusOr<ThunkProgram> CompileModule(std::unique_ptr<hlo::Module> module,
   lowering::PassPipeline pipeline("cpu", 1,
                                   {.disabled_passes = options.disabled_passes,
                                    .disabled_rules = options.disabled_rules,
-                                   .program_passes = options.program_passes});
+                                   .program_passes = options.program_passes,
+                                   .jitter = options.jitter,
+                                   .jitter_seed = options.jitter_seed});
   OpFilter filter;
   LAZULI_RETURN_IF_ERROR(filter.Add(options));
   AddCpuPipeline(pipeline, filter);

@@ -284,7 +284,9 @@ absl::Status Simplify(hlo::Module& module, const backend::CompileOptions& option
   lowering::PassPipeline pipeline("npu", 1,
                                   {.disabled_passes = options.disabled_passes,
                                    .disabled_rules = options.disabled_rules,
-                                   .program_passes = options.program_passes});
+                                   .program_passes = options.program_passes,
+                                   .jitter = options.jitter,
+                                   .jitter_seed = options.jitter_seed});
   lowering::AddSimplificationPipeline(pipeline);
   return pipeline.Run(module).status();
 }

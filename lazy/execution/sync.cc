@@ -76,9 +76,6 @@ void VisitEnvironment(const backend::CompileOptions& options, F&& visit) {
   visit("downcast_bf16", flags().downcast_bf16());
   visit("param_aliasing", flags().param_aliasing());
   visit("debug_nans", flags().debug_nans());
-  visit("override_kernel_dir", flags().override_kernel_dir());
-  visit("jitter", flags().jitter());
-  visit("jitter_seed", flags().jitter_seed());
 }
 
 void AppendEnvironment(backend::Device device, const backend::CompileOptions& options,

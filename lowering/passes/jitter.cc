@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "ir/support/flags.h"
 #include "ir/support/hash.h"
 #include "ir/support/status.h"
 #include "lowering/passes/rewriter.h"
@@ -15,8 +14,7 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-absl::StatusOr<double> Amplitude() {
-  const std::string& text = flags().jitter();
+absl::StatusOr<double> Amplitude(const std::string& text) {
   if (text.empty()) return 0.0;
   char* end = nullptr;
   const double amplitude = std::strtod(text.c_str(), &end);
@@ -119,10 +117,10 @@ void Perturb(Instruction* i, double amplitude, uint32_t seed, Rewriter& rewriter
 }  // namespace
 
 absl::StatusOr<bool> Jitter::Run(hlo::Module& module) {
-  LAZULI_ASSIGN_OR_RETURN(const double amplitude, Amplitude());
+  LAZULI_ASSIGN_OR_RETURN(const double amplitude, Amplitude(amplitude_));
   if (amplitude == 0) return false;
   Rewriter rewriter(module.entry());
-  uint64_t seed = static_cast<uint64_t>(flags().jitter_seed());
+  uint64_t seed = static_cast<uint64_t>(seed_);
   for (Instruction* i : module.entry()->PostOrder()) {
     seed = Mix(seed, 1);
     if (TakesJitter(*i)) Perturb(i, amplitude, static_cast<uint32_t>(seed >> 32), rewriter);

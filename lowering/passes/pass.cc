@@ -173,7 +173,8 @@ absl::StatusOr<bool> RunPass(Pass& pass, hlo::Module& module) {
 }  // namespace
 
 PassOptions PassOptions::Now() {
-  return {ir::DisabledPasses(), flags().disable_rules(), ProgramPasses()};
+  return {ir::DisabledPasses(), flags().disable_rules(), ProgramPasses(), flags().jitter(),
+          flags().jitter_seed()};
 }
 
 PassPipeline::PassPipeline(std::string name, int max_iterations, PassOptions options)

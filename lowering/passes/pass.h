@@ -33,7 +33,10 @@ struct PassOptions {
   std::string disabled_passes;  // a name that neither registry nor pipeline has is an error
   std::string disabled_rules;   // of simplify
   std::string program_passes;   // of the registry: the first passes of every program
-  // LAZULI_DISABLE_PASSES, LAZULI_DISABLE_RULES and ProgramPasses() now.
+  std::string jitter{};         // the amplitude of Jitter; empty: it does not run
+  int64_t jitter_seed = 0;
+  // What LAZULI_DISABLE_PASSES, LAZULI_DISABLE_RULES, ProgramPasses(), LAZULI_JITTER and
+  // LAZULI_JITTER_SEED say now.
   static PassOptions Now();
 };
 

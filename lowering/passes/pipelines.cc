@@ -1,6 +1,5 @@
 #include "lowering/passes/pipelines.h"
 
-#include "ir/support/flags.h"
 #include "ir/support/name_list.h"
 #include "lowering/passes/cse.h"
 #include "lowering/passes/dce.h"
@@ -23,7 +22,8 @@ void AddSimplificationPipeline(PassPipeline& pipeline) {
       pipeline.Add(*std::move(pass));
   }
   // Of the program as it was written: what is merged later has one factor.
-  if (!flags().jitter().empty()) pipeline.Add<Jitter>();
+  if (const PassOptions& options = pipeline.options(); !options.jitter.empty())
+    pipeline.Add<Jitter>(options.jitter, options.jitter_seed);
   // First, so that nothing below spends time on what is unused, or is kept from a rewrite by it.
   pipeline.Add<Dce>();
   // Before rules, which do not see through the halves.

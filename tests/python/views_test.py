@@ -258,7 +258,7 @@ def test_what_no_strides_give_is_no_view():
         lz.zeros(3, 4).t().view(12)
     with pytest.raises(RuntimeError, match=r"as_strided: sizes \(5\), strides \(3\) and offset 0 are out of bounds for memory of 12 elements"):
         lz.zeros(3, 4).as_strided((5,), (3,))
-    with pytest.raises(RuntimeError, match=r"unfold: size 5 is none of windows along dim 1 of f32\[3,4\], which has 4 elements"):
+    with pytest.raises(RuntimeError, match=r"unfold: size 5 is not a size of windows along dim 1 of f32\[3,4\], which has 4 elements"):
         lz.zeros(3, 4).unfold(1, 5, 1)
 
 

@@ -364,7 +364,7 @@ bool KernelSupports(const Instruction& i) {
 bool KernelSupportsLoop(const hlo::Computation& body) { return SupportsWhile(body); }
 
 absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
-    absl::Span<const hlo::Computation* const> bodies) {
+    absl::Span<const hlo::Computation* const> bodies, const std::string& override_dir) {
   std::vector<std::string> texts;
   std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> known;
   std::vector<Job> jobs;
@@ -374,9 +374,9 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
     const auto [it, is_new] = known.try_emplace(texts.back(), nullptr);
     if (!is_new) continue;
     LAZULI_ASSIGN_OR_RETURN(const std::string override_file,
-                            flags().override_kernel_dir().empty()
+                            override_dir.empty()
                                 ? std::string()
-                                : FindOverride(HashOfKernel(texts.back())));
+                                : FindOverride(override_dir, HashOfKernel(texts.back())));
     if (dump == nullptr && override_file.empty())
       it->second = KernelCache::Get().Find(texts.back());
     if (it->second == nullptr) jobs.push_back({body, texts.back(), dump, override_file});

@@ -38,9 +38,10 @@ class Kernel {
   virtual std::string Details() const = 0;
 };
 
-// One kernel for each body, equal ones shared, compiled on several threads.
+// One kernel for each body, equal ones shared, compiled on several threads. `override_dir`: see
+// codegen/override.h.
 absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
-    absl::Span<const hlo::Computation* const> bodies);
+    absl::Span<const hlo::Computation* const> bodies, const std::string& override_dir = {});
 
 // `operands` and `results` in the order of the body's parameters and root; scratch may be -1 if the
 // kernel needs none.

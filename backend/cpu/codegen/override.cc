@@ -12,7 +12,6 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include "ir/support/flags.h"
 #include "ir/support/status.h"
 
 namespace lazuli::cpu {
@@ -43,11 +42,9 @@ absl::Status CheckSame(const llvm::Module& own, const llvm::Module& given) {
 
 }  // namespace
 
-absl::StatusOr<std::string> FindOverride(std::string_view hash) {
+absl::StatusOr<std::string> FindOverride(const std::string& folder, std::string_view hash) {
   namespace fs = std::filesystem;
-  const std::string& folder = flags().override_kernel_dir();
   std::string found;
-  if (folder.empty()) return found;
   std::error_code error;
   for (fs::directory_iterator file(folder, error), end; !error && file != end;
        file.increment(error)) {

@@ -16,8 +16,8 @@ class Module;
 
 namespace lazuli::cpu {
 
-// The file for the kernel with this hash, or "". An error if there are two.
-absl::StatusOr<std::string> FindOverride(std::string_view hash);
+// The file in the folder for the kernel with this hash, or "". An error if there are two.
+absl::StatusOr<std::string> FindOverride(const std::string& folder, std::string_view hash);
 
 // Replaces what is in the module by the file's. The file must define the module's functions with the
 // types that they have.

@@ -98,7 +98,8 @@ absl::StatusOr<std::vector<std::string>> Range(std::string_view key, std::string
 absl::StatusOr<SweepAxis> SweepAxis::Parse(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals + 1 == text.size())
-    return InvalidArgument("'", text, "' is not an axis: it is KEY=VALUES, such as mxu.rows=16..128");
+    return InvalidArgument("'", text,
+                           "' is not an axis: it is KEY=VALUES, such as mxu.rows=16..128");
   SweepAxis axis;
   for (const std::string_view key : Split(text.substr(0, equals), '+')) {
     LAZULI_RETURN_IF_ERROR(CheckKey(key));

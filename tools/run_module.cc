@@ -136,7 +136,8 @@ absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend
   for (int64_t i = 0; i < repeat; ++i) {
     start = Clock::now();
     LAZULI_ASSIGN_OR_RETURN(
-        outputs, executable->Execute({.buffers = arguments, .scalars = {}, .donated = {}, .device = device}));
+        outputs, executable->Execute(
+                     {.buffers = arguments, .scalars = {}, .donated = {}, .device = device}));
     const double ms = MillisecondsSince(start);
     result.run_ms = i == 0 ? ms : std::min(result.run_ms, ms);
     sent.clear();

@@ -94,8 +94,9 @@ struct CompileOptions {
   // commas, whether costs decide, and whether the host runs what the device lacks.
   std::string denied_ops{}, allowed_ops{};
   bool op_filter = true, soft_placement = true;
-  LAZULI_ATTRS(num_threads, device_assignment, flush_subnormals, keeps_copies, fallback, disabled_passes,
-               disabled_rules, program_passes, jitter, jitter_seed, override_kernel_dir, denied_ops, allowed_ops, op_filter, soft_placement);
+  LAZULI_ATTRS(num_threads, device_assignment, flush_subnormals, keeps_copies, fallback,
+               disabled_passes, disabled_rules, program_passes, jitter, jitter_seed,
+               override_kernel_dir, denied_ops, allowed_ops, op_filter, soft_placement);
 
   // As the flags say now; program_passes is empty. An error names a value that is none.
   static absl::StatusOr<CompileOptions> FromFlags();

@@ -141,8 +141,7 @@ class InterpreterExecutable final : public Executable {
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
       const Shape& shape = leaves_[i].shape;
       if (i < args.buffers.size()) {
-        LAZULI_ASSIGN_OR_RETURN(const Literal* literal,
-                                LiteralOf(*args.buffers[i], first_.client));
+        LAZULI_ASSIGN_OR_RETURN(const Literal* literal, LiteralOf(*args.buffers[i], first_.client));
         if (!Compatible(literal->shape(), shape)) return WrongArgument(i, literal->shape());
         arguments.push_back(*literal);
         continue;

@@ -361,13 +361,13 @@ absl::Status NpuExecutable::RunByEvaluator(const Region& region, Run& run) const
   // Collectives stay on the devices, so the run meets nobody: it knows its device's number.
   const auto program = hlo::PeerProgram::Of(*region.module, {});
   std::optional<hlo::PeerRun> peers;
-  if (program) peers.emplace(run.device.client->peers(), *program, run.device.ordinal,
-                             hlo::Peers::Clock::now());
-  LAZULI_ASSIGN_OR_RETURN(
-      const Literal result,
-      hlo::Evaluate(*region.module, pointers,
-                    {.transfers = &run.device.client->transfers(run.device),
-                     .peers = peers ? &*peers : nullptr}));
+  if (program)
+    peers.emplace(run.device.client->peers(), *program, run.device.ordinal,
+                  hlo::Peers::Clock::now());
+  LAZULI_ASSIGN_OR_RETURN(const Literal result,
+                          hlo::Evaluate(*region.module, pointers,
+                                        {.transfers = &run.device.client->transfers(run.device),
+                                         .peers = peers ? &*peers : nullptr}));
   std::size_t output = 0;
   ForEachLeaf(result,
               [&](const Literal& leaf) { TakeFromHost(region, output++, leaf.raw(), run); });
@@ -385,8 +385,7 @@ absl::StatusOr<Buffers> NpuExecutable::Execute(const ExecuteArgs& args) {
   std::size_t next = 0;
   absl::StatusOr<Buffers> outputs = ExecuteSteps(args, next);
   const Device device = DeviceOf(args, first_);
-  if (!outputs.ok() && device.client == first_.client)
-    Miss(next, device.ordinal, outputs.status());
+  if (!outputs.ok() && device.client == first_.client) Miss(next, device.ordinal, outputs.status());
   return outputs;
 }
 

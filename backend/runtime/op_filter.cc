@@ -11,7 +11,8 @@ absl::Status Parse(std::string_view names, std::string_view source,
   for (const std::string_view name : SplitNames(names, ",+")) {
     const std::optional<hlo::Opcode> opcode = hlo::ParseOpcode(name);
     if (!opcode)
-      return InvalidArgument(source, ": \"", name, "\" is not an HLO opcode; they are in docs/hlo.md");
+      return InvalidArgument(source, ": \"", name,
+                             "\" is not an HLO opcode; they are in docs/hlo.md");
     opcodes.insert(*opcode);
   }
   return absl::OkStatus();

@@ -158,7 +158,8 @@ class Reader {
 
  private:
   [[noreturn]] void Damaged(const std::string& what) const {
-    Fail(ErrorCode::kInvalidArgument, path_ + " is damaged or not a safetensors file: " + what, loc_);
+    Fail(ErrorCode::kInvalidArgument, path_ + " is damaged or not a safetensors file: " + what,
+         loc_);
   }
 
   std::vector<char> ReadAt(std::uint64_t position, std::uint64_t size) {

@@ -390,8 +390,7 @@ std::vector<Tensor> ResultsOf(const ir::Literal& result, backend::Device device,
   ir::ForEachLeaf(result, [&](const ir::Literal& leaf) { values.push_back(leaf); });
   const std::size_t count = values.size() - checks.size();
   std::vector<int64_t> found;
-  for (std::size_t i = count; i < values.size(); ++i)
-    found.push_back(values[i].data<int64_t>()[0]);
+  for (std::size_t i = count; i < values.size(); ++i) found.push_back(values[i].data<int64_t>()[0]);
   ThrowIfFailed(checks, found);
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < count; ++i)
@@ -433,15 +432,16 @@ std::vector<backend::Device> DevicesOf(const std::vector<Device>& named, std::si
   if (named.empty()) {
     const backend::Device first = DeviceAccess::Unwrap(Device());
     const absl::Span<const backend::Device> all = first.client->devices();
-    devices.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size())));
+    devices.assign(all.begin(),
+                   all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size())));
   }
   if (devices.size() != count)
-    throw lazy::StatusError(ir::InvalidArgument("run_on_devices: ", count, " lists of arguments for ",
-                                                devices.size(), " devices"));
+    throw lazy::StatusError(ir::InvalidArgument(
+        "run_on_devices: ", count, " lists of arguments for ", devices.size(), " devices"));
   for (std::size_t i = 0; i < count; ++i) {
     if (devices[i].client != devices[0].client)
-      throw lazy::StatusError(ir::InvalidArgument("run_on_devices: ", devices[0], " and ", devices[i],
-                                                  " are of two platforms"));
+      throw lazy::StatusError(ir::InvalidArgument("run_on_devices: ", devices[0], " and ",
+                                                  devices[i], " are of two platforms"));
     if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), devices[i]) !=
         devices.begin() + static_cast<std::ptrdiff_t>(i))
       throw lazy::StatusError(
@@ -505,7 +505,8 @@ std::vector<std::vector<Tensor>> HloModule::run_on_devices(
     for (std::size_t i = 0; i < devices.size(); ++i) {
       HloAccess::Unwrap(programs[i]).ThrowIfFailed(outputs[i]);
       outputs[i].resize(outputs[i].size() - impl_->checks.size());
-      for (backend::BufferPtr& value : outputs[i]) results[i].push_back(FromBuffer(std::move(value)));
+      for (backend::BufferPtr& value : outputs[i])
+        results[i].push_back(FromBuffer(std::move(value)));
     }
     return results;
   });
@@ -519,8 +520,9 @@ std::vector<backend::BufferPtr> HloExecutable::Impl::BuffersOf(
     if (!argument.defined() || DeviceAccess::Unwrap(argument.device()) != device) {
       throw lazy::StatusError(ir::InvalidArgument(
           name, ": argument ", i,
-          argument.defined() ? ir::Str(" is on ", argument.device().name(), ", the program on ", device)
-                             : " is an undefined tensor"));
+          argument.defined()
+              ? ir::Str(" is on ", argument.device().name(), ", the program on ", device)
+              : " is an undefined tensor"));
     }
     buffers.push_back(lazy::ToBuffer(TensorAccess::Unwrap(argument)));
   }
@@ -529,8 +531,8 @@ std::vector<backend::BufferPtr> HloExecutable::Impl::BuffersOf(
 
 backend::Buffers HloExecutable::Impl::Run(absl::Span<const backend::BufferPtr> arguments,
                                           absl::Span<const uint8_t> given_up) const {
-  backend::Buffers outputs = lazy::ValueOrThrow(
-      executable->Execute({.buffers = arguments, .scalars = {}, .donated = given_up, .device = device}));
+  backend::Buffers outputs = lazy::ValueOrThrow(executable->Execute(
+      {.buffers = arguments, .scalars = {}, .donated = given_up, .device = device}));
   ThrowIfFailed(outputs);
   outputs.resize(outputs.size() - checks.size());
   return outputs;

@@ -99,8 +99,7 @@ std::span<const T> OnHost(const lazy::Tensor& x) {
   if (!data || !data->ready() || data->has_failed() || data->buffer() == nullptr) return {};
   const std::byte* const elements = data->buffer()->host_data();
   if (elements == nullptr) return {};
-  return {reinterpret_cast<const T*>(elements),
-          static_cast<std::size_t>(x.shape().num_elements())};
+  return {reinterpret_cast<const T*>(elements), static_cast<std::size_t>(x.shape().num_elements())};
 }
 
 // What a run would find out of range and the host knows already.
@@ -377,8 +376,8 @@ lazy::Tensor MaskValues(const lazy::Tensor& x, const lazy::Tensor& mask, const O
   if (const std::span<const bool> known = OnHost<bool>(mask); !known.empty()) {
     const auto count = std::count(known.begin(), known.end(), true);
     if (count != n) {
-      lazy::ThrowRecordError(kPut, ir::InvalidArgument("the mask picks ", count,
-                                                       " elements, the value has ", n));
+      lazy::ThrowRecordError(
+          kPut, ir::InvalidArgument("the mask picks ", count, " elements, the value has ", n));
     }
   }
   const lazy::Tensor positions = lazy::MaskPositions(mask, n);
@@ -420,9 +419,9 @@ void PutInto(const lazy::Tensor& part, const Selection& s, const Operand& value,
 
 Index::Index(const char* ellipsis, SourceLocation loc) : variant(Ellipsis()) {
   if (std::string_view(ellipsis) == "...") return;
-  internal::Fail(ErrorCode::kInvalidArgument,
-                 std::string("index: \"") + ellipsis + "\" is not an index; \"...\" is the only word",
-                 loc);
+  internal::Fail(
+      ErrorCode::kInvalidArgument,
+      std::string("index: \"") + ellipsis + "\" is not an index; \"...\" is the only word", loc);
 }
 
 Tensor index(const Tensor& x, const std::vector<Index>& indices, SourceLocation loc) {

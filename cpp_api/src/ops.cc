@@ -218,8 +218,8 @@ Tensor trace(const Tensor& x, Locs loc) {
 
 Padding::Padding(const char* mode) : Size2(0), same(std::string_view(mode) == "same") {
   if (!same && std::string_view(mode) != "valid") {
-    throw Error(ErrorCode::kInvalidArgument,
-                "padding: '" + std::string(mode) + "' is not a choice; there are 'same' and 'valid'");
+    throw Error(ErrorCode::kInvalidArgument, "padding: '" + std::string(mode) +
+                                                 "' is not a choice; there are 'same' and 'valid'");
   }
 }
 

@@ -79,8 +79,7 @@ absl::StatusOr<Literal> Exchange::Joined(std::size_t operand) {
   if (count() == 1) return Given(0, operand);
   constexpr int64_t kLanes = 4096;
   Literal joined = Given(0, operand).Clone();
-  const int64_t elements = joined.shape().num_elements(),
-                width = ByteWidth(joined.shape().dtype());
+  const int64_t elements = joined.shape().num_elements(), width = ByteWidth(joined.shape().dtype());
   Region region(*i_.to_apply(), std::min(elements, kLanes), evaluation_);
   for (std::size_t m = 1; m < count(); ++m) {
     for (int64_t at = 0; at < elements; at += kLanes) {
@@ -153,8 +152,8 @@ absl::Status Exchange::Gather() {
 absl::Status Exchange::AllToAll() {
   if (i_.shape().IsTuple()) {
     if (parts_[0]->operands.size() != count())
-      return InvalidArgument("an exchange between ", count(), " devices takes as many operands, not ",
-                             parts_[0]->operands.size());
+      return InvalidArgument("an exchange between ", count(),
+                             " devices takes as many operands, not ", parts_[0]->operands.size());
     for (std::size_t r = 0; r < count(); ++r) {
       for (std::size_t m = 0; m < count(); ++m) parts_[r]->results.push_back(Given(m, r));
     }
@@ -206,7 +205,8 @@ absl::Status Exchange::RaggedAllToAll() {
       return InvalidArgument(slices, " slices are not the same number for each of ", count(),
                              " devices");
     for (int64_t i = 0; i < slices; ++i) {
-      Literal& output = outputs[static_cast<std::size_t>(i * static_cast<int64_t>(count()) / slices)];
+      Literal& output =
+          outputs[static_cast<std::size_t>(i * static_cast<int64_t>(count()) / slices)];
       const int64_t start = IntegerAt(starts, i), size = IntegerAt(sizes, i),
                     target = IntegerAt(targets, i), output_rows = output.shape().dim(0);
       if (start < 0 || size < 0 || target < 0 || start > rows - size ||
@@ -244,7 +244,8 @@ absl::Status Exchange::Run() try {
     case Opcode::kRaggedAllToAll:
       return RaggedAllToAll();
     default:
-      if (count() > 1) return Unimplemented(OpcodeText(i_.opcode()), " between ", count(), " devices");
+      if (count() > 1)
+        return Unimplemented(OpcodeText(i_.opcode()), " between ", count(), " devices");
       for (const Literal* const operand : parts_[0]->operands) GiveToAll(*operand);
       return absl::OkStatus();
   }
@@ -360,7 +361,8 @@ absl::StatusOr<Literal> EvaluateDeviceId(const Instruction& instruction, Operand
   LAZULI_ASSIGN_OR_RETURN(const int64_t device, DeviceOf(evaluation));
   const int64_t partitions = instruction.parent()->parent()->num_partitions();
   const bool replica = instruction.opcode() == Opcode::kReplicaId;
-  return Literal::Scalar(static_cast<uint32_t>(replica ? device / partitions : device % partitions));
+  return Literal::Scalar(
+      static_cast<uint32_t>(replica ? device / partitions : device % partitions));
 }
 
 }  // namespace lazuli::hlo

@@ -18,8 +18,7 @@ absl::StatusOr<std::vector<Literal>> EvaluateOnDevices(
       results[device] = Evaluate(module, arguments[device]);
       return;
     }
-    PeerRun own(peers, *program, static_cast<int64_t>(device),
-                Peers::Clock::now());
+    PeerRun own(peers, *program, static_cast<int64_t>(device), Peers::Clock::now());
     results[device] = Evaluate(module, arguments[device], {.peers = &own});
     if (!results[device].ok()) own.Fail(results[device].status());
   };

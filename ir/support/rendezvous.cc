@@ -24,7 +24,8 @@ std::shared_ptr<Rendezvous::Meeting> Rendezvous::Come(const Topic& topic, const 
     meeting = std::make_shared<Meeting>();
     meeting->expected = members.size();
     for (const auto& [who, why] : state.left) {
-      if (std::binary_search(members.begin(), members.end(), who)) meeting->missing.emplace(who, why);
+      if (std::binary_search(members.begin(), members.end(), who))
+        meeting->missing.emplace(who, why);
     }
   }
   return meeting;

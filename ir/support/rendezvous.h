@@ -48,11 +48,11 @@ class Rendezvous {
   explicit Rendezvous(std::function<std::string(int64_t)> name) : name_(std::move(name)) {}
 
   struct Outcome {
-    std::string why;        // the meeting did not take place; empty: it did
+    std::string why;         // the meeting did not take place; empty: it did
     bool timed_out = false;  // because others did not come in time
   };
   Outcome Meet(const Coming& coming, Patience patience,
-                   absl::FunctionRef<void(const Parts&)> together);
+               absl::FunctionRef<void(const Parts&)> together);
   // The member does not come to its next meeting with these members.
   void Miss(const Topic& topic, const Members& members, int64_t member, std::string_view why);
   // The member comes to no more meetings of the topic, which is forgotten once `members` of them have

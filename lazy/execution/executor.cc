@@ -127,8 +127,7 @@ absl::StatusOr<CheckResults> EvaluateChecks(const Run& run, const backend::Buffe
     return run.checks[a.check].order < run.checks[b.check].order;
   });
   for (const auto& [check, value] : found) {
-    absl::Status error =
-        ErrorOfCheck(run.program->checks[check].message, run.checks[check], value);
+    absl::Status error = ErrorOfCheck(run.program->checks[check].message, run.checks[check], value);
     results.failed.push_back(
         {check, results.failed.empty()
                     ? MakeIntrusive<Fault>(std::move(error), run.outcome)
@@ -163,9 +162,12 @@ PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs,
 absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffers& inputs,
                                             absl::Span<const uint8_t> donated) {
   run.program->runs.fetch_add(1, std::memory_order_relaxed);
-  absl::StatusOr<backend::Buffers> outputs = run.program->executable->Execute(
-      {.buffers = inputs, .scalars = run.scalars, .donated = donated, .device = run.device,
-       .asked = run.submitted});
+  absl::StatusOr<backend::Buffers> outputs =
+      run.program->executable->Execute({.buffers = inputs,
+                                        .scalars = run.scalars,
+                                        .donated = donated,
+                                        .device = run.device,
+                                        .asked = run.submitted});
   // An op that fails names its own line; memory is obtained for all of them, before the first.
   if (absl::IsResourceExhausted(outputs.status())) {
     return ir::AtSite(Prefixed(outputs.status(), Str(run.program->name, ": ")), run.site);
@@ -206,15 +208,14 @@ absl::Status FirstNaN(const Run& run, const backend::Buffers& outputs) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     LAZULI_ASSIGN_OR_RETURN(const int64_t flag, ReadNumber(*outputs[first + i]));
     has_nan[i] = flag > 0;
-    const bool made_here =
-        has_nan[i] && !values[i].name.empty() &&
-        std::none_of(values[i].operands.begin(), values[i].operands.end(),
-                     [&](uint32_t operand) { return has_nan[operand]; });
+    const bool made_here = has_nan[i] && !values[i].name.empty() &&
+                           std::none_of(values[i].operands.begin(), values[i].operands.end(),
+                                        [&](uint32_t operand) { return has_nan[operand]; });
     if (made_here && (!found || run.nans[i].order < run.nans[*found].order)) found = i;
   }
   if (!found) return absl::OkStatus();
-  const absl::Status error = FailedPrecondition(
-      "the first NaN is in its result ", values[*found].shape, "; its operands have none");
+  const absl::Status error = FailedPrecondition("the first NaN is in its result ",
+                                                values[*found].shape, "; its operands have none");
   return ir::AtSite(ir::AddPlace(error, values[*found].name, ""), run.nans[*found].site);
 }
 

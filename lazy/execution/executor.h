@@ -31,19 +31,19 @@ struct Run {
   struct Check {  // of program->checks, in this run's trace
     SiteId site = ir::kNoSite;
     FunctionName function;  // that the user called; empty: the op
-    uint32_t order = 0;         // of recording
+    uint32_t order = 0;     // of recording
   };
   PooledVector<Check> checks;
   PooledVector<Check> nans;  // the same of program->nans
-  struct Update {         // of an output: what it is written over
-    int32_t input = -1;   // which input has that
-    DataPtr kept;         // it, if none has; null for an output that updates nothing
-    bool of_view = false; // the output is a view: it may be derived anew from its base
+  struct Update {            // of an output: what it is written over
+    int32_t input = -1;      // which input has that
+    DataPtr kept;            // it, if none has; null for an output that updates nothing
+    bool of_view = false;    // the output is a view: it may be derived anew from its base
     bool any() const { return input >= 0 || kept; }
   };
   PooledVector<Update> updates;
-  GraphOutcomePtr outcome;  // of the graph, if anybody waits for it
-  uint64_t told = 0;        // Fault::Told() when the run was made
+  GraphOutcomePtr outcome;    // of the graph, if anybody waits for it
+  uint64_t told = 0;          // Fault::Told() when the run was made
   SiteId site = ir::kNoSite;  // of the call that synced
   IntrusivePtr<Context> context;
   int64_t bytes = 0;   // to obtain when it starts

@@ -58,8 +58,9 @@ MemoryPlan PlanMemory(const Trace& trace, absl::Span<const int32_t> updated_by,
   MemoryPlan plan;
   for (std::size_t i = 0; i < trace.data.size(); ++i) {
     const DataNode& leaf = Leaf(trace.data[i]);
-    plan.arrays.push_back({updated_by[i] >= 0 ? MemoryPlan::Role::kUpdated : MemoryPlan::Role::kInput,
-                           leaf.shape(), NameOf(leaf.label(), leaf.site())});
+    plan.arrays.push_back(
+        {updated_by[i] >= 0 ? MemoryPlan::Role::kUpdated : MemoryPlan::Role::kInput, leaf.shape(),
+         NameOf(leaf.label(), leaf.site())});
   }
   std::vector<uint8_t> updates(trace.roots.size());
   for (const hlo::Alias& alias : aliases)

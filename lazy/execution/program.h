@@ -30,12 +30,13 @@ struct Program {
   std::vector<lowering::EmittedCheck> checks;  // in the order of their nodes in the trace
   // By check: the integers that its op was given, as leaves (j) or results (-1 - i) of the program.
   std::vector<std::vector<int32_t>> checked_integers;
-  std::vector<lowering::EmittedNaN> nans;      // behind the checks
-  Dependence dependence;                       // of outputs on leaves and checks
+  std::vector<lowering::EmittedNaN> nans;  // behind the checks
+  Dependence dependence;                   // of outputs on leaves and checks
   // By data leaf: the output that may take its memory, or -1; and by output: the leaf. Where a check
   // fails, such an output has the elements of the leaf (lowering::GuardUpdates).
   std::vector<int32_t> updated_by, updates;
-  std::vector<uint8_t> after_guard;  // by output: whether it is computed from what then is not written
+  std::vector<uint8_t>
+      after_guard;  // by output: whether it is computed from what then is not written
   MemoryPlan memory;
   std::string hlo;            // the module that went into Compile
   SiteId site = ir::kNoSite;  // of the call that synced it first

@@ -394,8 +394,8 @@ Tensor Arange(const Number& start, const Number& end, const Number& step,
   const long double length = value(exact ? whole(end) : end) - value(exact ? first : start);
   const long double each = value(exact ? by : step);
   if (!std::isfinite(length)) {
-    ThrowRecordError("arange",
-                     InvalidArgument(start.Text(), " to ", end.Text(), " is not a range of numbers"));
+    ThrowRecordError(
+        "arange", InvalidArgument(start.Text(), " to ", end.Text(), " is not a range of numbers"));
   }
   if (each == 0) ThrowRecordError("arange", InvalidArgument("step is 0"));
   if (length * each < 0) {
@@ -405,8 +405,8 @@ Tensor Arange(const Number& start, const Number& end, const Number& step,
   const long double count = std::ceil(
       all_whole || exact ? length / each : static_cast<double>(length) / static_cast<double>(each));
   if (!(count < 0x1p53L)) {
-    ThrowRecordError("arange",
-                     InvalidArgument(start.Text(), " to ", end.Text(), " is not a range of numbers"));
+    ThrowRecordError(
+        "arange", InvalidArgument(start.Text(), " to ", end.Text(), " is not a range of numbers"));
   }
   const DType wide = is_whole ? DType::kS64 : DType::kF64;
   const Tensor positions = Arange(static_cast<int64_t>(count), wide, device);
@@ -540,8 +540,9 @@ Tensor EmptyPermuted(absl::Span<const int64_t> size, absl::Span<const int64_t> p
     dims.push_back(size[static_cast<std::size_t>(d)]);
   }
   if (order.size() != size.size() || physical_layout.size() != size.size()) {
-    ThrowRecordError(kOp, InvalidArgument("physical_layout (", Join(physical_layout, ", "),
-                                          ") is not an order of the dims of (", Join(size, ", "), ")"));
+    ThrowRecordError(kOp,
+                     InvalidArgument("physical_layout (", Join(physical_layout, ", "),
+                                     ") is not an order of the dims of (", Join(size, ", "), ")"));
   }
   return PermuteView(Zeros(dims, dtype, device), back);
 }

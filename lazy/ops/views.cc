@@ -377,8 +377,9 @@ Tensor UnfoldView(const Tensor& x, int64_t dimension, int64_t size, int64_t step
   const int64_t n = x.rank() == 0 ? 1 : x.dim(d);
   if (step <= 0) ThrowRecordError("unfold", InvalidArgument("step is ", step, " but must be > 0"));
   if (size < 0 || size > n) {
-    ThrowRecordError("unfold", InvalidArgument("size ", size, " is not a size of windows along dim ", d,
-                                               " of ", x.shape(), ", which has ", n, " elements"));
+    ThrowRecordError(
+        "unfold", InvalidArgument("size ", size, " is not a size of windows along dim ", d, " of ",
+                                  x.shape(), ", which has ", n, " elements"));
   }
   Geometry geometry = GeometryOf(x);
   Dims dims = DimsOf(x.shape());

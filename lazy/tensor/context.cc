@@ -166,7 +166,7 @@ IntrusivePtr<Context> Context::Exchange(IntrusivePtr<Context> context) {
     }
   };
   if (thread_has_ended_) return context;  // whose holder is gone: nobody records
-  thread_local Holder holder;  // the thread's reference, dropped when it ends
+  thread_local Holder holder;             // the thread's reference, dropped when it ends
   current_ = context.get();
   return std::exchange(holder.context, std::move(context));
 }

@@ -328,7 +328,7 @@ class Context : public RefCounted<Context> {
   Journal* journal_ = nullptr;
   ir::ForkMutex failure_mu_;
   FaultPtr failure_;
-  FaultPtr last_told_;  // by this context
+  FaultPtr last_told_;                                 // by this context
   absl::InlinedVector<GraphOutcomePtr, 1> not_taken_;  // of failures that are not told yet
 };
 

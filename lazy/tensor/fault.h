@@ -77,7 +77,9 @@ class Fault : public RefCounted<Fault> {
 
   // Somebody was told, that is, it was thrown.
   void Tell();
-  bool told() const { return (first_ ? first_->told_ : told_).load(std::memory_order_acquire) != 0; }
+  bool told() const {
+    return (first_ ? first_->told_ : told_).load(std::memory_order_acquire) != 0;
+  }
   // Counts what was told. What was submitted when the count was `count` was so after this was told.
   bool WasToldBefore(uint64_t count) const;
   static uint64_t Told();

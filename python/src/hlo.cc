@@ -219,7 +219,8 @@ void BindHlo(py::module_& module) {
             return m.evaluate_on_devices(arguments);
           },
           py::arg("arguments"),
-          "A list of results for each device of the program, given a list of arguments for each, by "
+          "A list of results for each device of the program, given a list of arguments for each, "
+          "by "
           "definition. Their collectives exchange values.")
       .def(
           "run_on_devices",
@@ -227,7 +228,8 @@ void BindHlo(py::module_& module) {
              const std::vector<py::object>& devices) {
             const Caller caller;
             std::vector<Device> on;
-            for (const py::object& device : devices) on.push_back(ToDevice(device, "run_on_devices"));
+            for (const py::object& device : devices)
+              on.push_back(ToDevice(device, "run_on_devices"));
             const ReleasedGil release;
             return m.run_on_devices(arguments, on);
           },

@@ -176,8 +176,8 @@ class StepState {
     for (const std::uintptr_t address : after) take(address);
     std::vector<uint8_t> given_up(inputs.size());
     for (const std::size_t i : updated) given_up[before.size() + i] = RunsToTheEnd(program) ? 1 : 0;
-    backend::Buffers outputs = lazy::ValueOrThrow(
-        program.executable->Execute({.buffers = inputs, .scalars = {}, .donated = given_up, .device = program.device}));
+    backend::Buffers outputs = lazy::ValueOrThrow(program.executable->Execute(
+        {.buffers = inputs, .scalars = {}, .donated = given_up, .device = program.device}));
     const std::size_t own = outputs.size() - program.checks.size() - updated.size();
     for (std::size_t k = 0; k < updated.size(); ++k)
       buffers_[updated[k]] = std::move(outputs[own + k]);

@@ -59,8 +59,8 @@ void AddPermute(Table& table) {
           return At(in[0], from);
         });
       })
-      .Error("permute: dims (0, 0) are not a permutation of f32[2,3]", {Random(DType::kF32, {2, 3})},
-             [](const Tensors& x) { (void)Permute(x[0], {0, 0}); });
+      .Error("permute: dims (0, 0) are not a permutation of f32[2,3]",
+             {Random(DType::kF32, {2, 3})}, [](const Tensors& x) { (void)Permute(x[0], {0, 0}); });
 }
 
 void AddSlice(Table& table) {
@@ -262,10 +262,10 @@ void AddCollectives(Table& table) {
           [](const CollectivePermuteOp& op, const Literals& in) {
             return op.sources.empty() ? Literal(in[0].shape()) : in[0];
           }))
-      .Error("collective_permute: 1 sources and 0 targets are not pairs", {Random(DType::kF32, {2})},
-             [](const Tensors& x) { (void)CollectivePermute(x[0], {0}, {}); })
-      .Error("collective_permute: device 0 is twice among the sources",
+      .Error("collective_permute: 1 sources and 0 targets are not pairs",
              {Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)CollectivePermute(x[0], {0}, {}); })
+      .Error("collective_permute: device 0 is twice among the sources", {Random(DType::kF32, {2})},
              [](const Tensors& x) { (void)CollectivePermute(x[0], {0, 0}, {0, 0}); });
 }
 

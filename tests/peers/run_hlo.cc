@@ -38,8 +38,9 @@ absl::Status Run(const std::string& file, const std::string& folder,
   }
   LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
   LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), options));
-  LAZULI_ASSIGN_OR_RETURN(auto outputs,
-                          executable->Execute({.buffers = inputs, .scalars = {}, .donated = {}, .device = device}));
+  LAZULI_ASSIGN_OR_RETURN(
+      auto outputs,
+      executable->Execute({.buffers = inputs, .scalars = {}, .donated = {}, .device = device}));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     LAZULI_ASSIGN_OR_RETURN(const ir::Literal value, device.client->ToHost(*outputs[i]));
     std::ofstream out(Str(folder, "/o", i, ".bin"), std::ios::binary);

@@ -103,7 +103,8 @@ absl::Status Assembler::TakeSymbol(std::string_view directive, Tokens rest) {
     return InvalidArgument(directive, " takes a name and a shape: ", directive, " a f32[4,4]");
   Symbol symbol{rest[0].text, SymbolKind::kBss, Type::kNone, {}};
   if (!IsSymbolName(symbol.name))
-    return InvalidArgument("'", symbol.name, "' is not a name of an array: letters, digits, _ and .");
+    return InvalidArgument("'", symbol.name,
+                           "' is not a name of an array: letters, digits, _ and .");
   if (program_.Find(symbol.name) != nullptr) return InvalidArgument(symbol.name, " is there twice");
   const auto type = TypeFromName(rest[1].text);
   if (!type) return InvalidArgument("there is no element type ", rest[1].text);

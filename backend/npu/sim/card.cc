@@ -32,9 +32,10 @@ absl::StatusOr<Injection> Injection::Parse(std::string_view text) {
   const auto end = std::from_chars(number.data(), number.data() + number.size(), injection.launch);
   if (injection.kind == Kind::kNone || number.empty() || end.ec != std::errc() ||
       end.ptr != number.data() + number.size() || injection.launch < 0)
-    return InvalidArgument("\"", text,
-                           "\" is not a fault to inject: one reads trap:N, memory:N or link:N, with "
-                           "the number of a launch, counted from 0");
+    return InvalidArgument(
+        "\"", text,
+        "\" is not a fault to inject: one reads trap:N, memory:N or link:N, with "
+        "the number of a launch, counted from 0");
   return injection;
 }
 

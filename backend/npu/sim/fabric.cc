@@ -106,10 +106,10 @@ std::optional<Fault> Fabric::Disagreement(const std::vector<const Part*>& parts)
   const Part& first = *parts[0];
   for (const Part* const part : parts) {
     if (SameProgram(part->program->program, first.program->program)) continue;
-    return TimedOut(first, Str(cards_[static_cast<std::size_t>(first.device)]->name(), " is at ",
-                               first.what, ", ",
-                               cards_[static_cast<std::size_t>(part->device)]->name(), " is at ",
-                               part->what));
+    return TimedOut(
+        first,
+        Str(cards_[static_cast<std::size_t>(first.device)]->name(), " is at ", first.what, ", ",
+            cards_[static_cast<std::size_t>(part->device)]->name(), " is at ", part->what));
   }
   return std::nullopt;
 }

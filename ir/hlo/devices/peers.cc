@@ -66,9 +66,9 @@ std::optional<PeerProgram> PeerProgram::Of(const Module& module,
 }
 
 Peers::Peers(std::string platform, int64_t count)
-    : platform_(std::move(platform)), count_(count), meetings_([this](int64_t device) {
-        return Str(platform_, ":", device);
-      }) {}
+    : platform_(std::move(platform)),
+      count_(count),
+      meetings_([this](int64_t device) { return Str(platform_, ":", device); }) {}
 
 PeerRun::PeerRun(Peers& peers, const PeerProgram& program, int64_t ordinal,
                  Peers::Clock::time_point asked)

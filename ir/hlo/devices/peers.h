@@ -60,7 +60,8 @@ struct PeerProgram {
 class PeerRun {
  public:
   // `peers` and `program` must outlive the run, which was asked for at that time.
-  PeerRun(Peers& peers, const PeerProgram& program, int64_t ordinal, Peers::Clock::time_point asked);
+  PeerRun(Peers& peers, const PeerProgram& program, int64_t ordinal,
+          Peers::Clock::time_point asked);
   ~PeerRun();
   PeerRun(const PeerRun&) = delete;
   PeerRun& operator=(const PeerRun&) = delete;

@@ -52,8 +52,8 @@ absl::Status CheckGathered(const Inference& in, const Shape& results, bool scatt
     const bool fits =
         scattered ? IsMultiple(x, result, dimensions[0]) : IsMultiple(result, x, dimensions[0]);
     if (!fits) {
-      return in.Error("the result ", result, " is not a ", scattered ? "part" : "multiple", " of ", x,
-                      " in dimension ", dimensions[0]);
+      return in.Error("the result ", result, " is not a ", scattered ? "part" : "multiple", " of ",
+                      x, " in dimension ", dimensions[0]);
     }
   }
   return absl::OkStatus();

@@ -50,8 +50,9 @@ class DumpTest : public testing::Test {
   // What y is where x is 3.
   static absl::StatusOr<std::vector<float>> Run() {
     const Device device = *FindDevice("cpu");
-    LAZULI_ASSIGN_OR_RETURN(const ExecutablePtr executable,
-                            device.client->Compile(ParseHlo(kSquare), *backend::CompileOptions::FromFlags()));
+    LAZULI_ASSIGN_OR_RETURN(
+        const ExecutablePtr executable,
+        device.client->Compile(ParseHlo(kSquare), *backend::CompileOptions::FromFlags()));
     Literal threes(Shape(DType::kF32, {64}));
     for (int64_t i = 0; i < 64; ++i) threes.SetFromDouble(i, 3);
     const std::vector<BufferPtr> arguments{

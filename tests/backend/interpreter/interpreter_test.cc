@@ -104,8 +104,9 @@ TEST(InterpreterTest, AProgramWithoutInputsRunsWhereTheRunOrTheAssignmentSays) {
   const auto results = (*executable)->Execute({});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ((*results)[0]->device().ordinal, 1);
-  const auto named = (*executable)->Execute(
-      {.buffers = {}, .scalars = {}, .donated = {}, .device = Client().devices()[0]});
+  const auto named =
+      (*executable)
+          ->Execute({.buffers = {}, .scalars = {}, .donated = {}, .device = Client().devices()[0]});
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ((*named)[0]->device().ordinal, 0);
 }

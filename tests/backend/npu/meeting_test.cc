@@ -189,8 +189,7 @@ class NpuMeetingTest : public testing::Test {
   // The one result, or the error.
   absl::StatusOr<float> RunOn(int device, std::string_view text, float value) {
     LAZULI_ASSIGN_OR_RETURN(auto module, hlo::ParseModule(text));
-    LAZULI_ASSIGN_OR_RETURN(const auto executable,
-                            client_->Compile(std::move(module), {}));
+    LAZULI_ASSIGN_OR_RETURN(const auto executable, client_->Compile(std::move(module), {}));
     const std::vector<float> values(1000, value);
     const Shape shape(DType::kF32, {1000});
     LAZULI_ASSIGN_OR_RETURN(

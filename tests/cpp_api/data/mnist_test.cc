@@ -79,8 +79,9 @@ TEST_F(MnistTest, DamagedFiles) {
   Resize(kImages, 0);
   expect(kImages, "is truncated: it has 0 bytes, its header 16");
   Resize(kImages, 100);
-  expect(kImages,
-         "is not an IDX file of bytes with 3 dims: it begins with 0x00000000 instead of 0x00000803");
+  expect(
+      kImages,
+      "is not an IDX file of bytes with 3 dims: it begins with 0x00000000 instead of 0x00000803");
   Overwrite(kImages, 0, {0x1f, 0x8b, 8, 0});
   expect(kImages, "is still compressed by gzip");
   Overwrite(kImages, 0, {0, 0, 8, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255});

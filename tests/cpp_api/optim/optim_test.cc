@@ -437,8 +437,7 @@ TEST(OptimizerTest, ComplexParametersMoveAsPairsOfReals) {
   });
   moved([](const Tensor& p) {
     return std::make_unique<optim::Adagrad>(
-        std::vector<Tensor>{p},
-        optim::AdagradOptions{.lr = 0.1, .initial_accumulator_value = 0.5});
+        std::vector<Tensor>{p}, optim::AdagradOptions{.lr = 0.1, .initial_accumulator_value = 0.5});
   });
   moved([](const Tensor& p) {
     return std::make_unique<optim::RMSprop>(std::vector<Tensor>{p},

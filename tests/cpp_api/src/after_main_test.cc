@@ -33,7 +33,8 @@ void UseEverything() {
     std::fprintf(stderr, "read %g %g; ", static_cast<double>(values[0]),
                  static_cast<double>(values[1]));
   });
-  Say("record", [] { std::fprintf(stderr, "made %d; ", static_cast<int>((*computed + 1.0).dim())); });
+  Say("record",
+      [] { std::fprintf(stderr, "made %d; ", static_cast<int>((*computed + 1.0).dim())); });
   Say("make", [] { std::fprintf(stderr, "made %d; ", static_cast<int>(zeros({3}).dim())); });
   Say("pending", [] { std::fprintf(stderr, "read %g; ", pending->item<double>()); });
   Say("sync", [] { sync(/*wait=*/true); });
@@ -53,7 +54,8 @@ struct UsesInDestructor {
 
 constexpr char kSaid[] =
     "read 3 3; "
-    "record: .*nothing can be recorded or run any more: the (process|thread) is ending.*; make: .* is ending.*; pending: .* is ending.*; sync: .* is ending.*; done";
+    "record: .*nothing can be recorded or run any more: the (process|thread) is ending.*; make: .* "
+    "is ending.*; pending: .* is ending.*; sync: .* is ending.*; done";
 
 // Made before main, and so before the library is used.
 struct UsesInDestructorIfTold {
@@ -140,9 +142,8 @@ TEST_F(AfterMainDeathTest, TheFirstUseOfAllInAnExitHandler) {
   EXPECT_EXIT(
       {
         std::atexit([] {
-          Say("first", [] {
-            std::fprintf(stderr, "%g; done\n", (ones({2}) * 3.0).sum().item<double>());
-          });
+          Say("first",
+              [] { std::fprintf(stderr, "%g; done\n", (ones({2}) * 3.0).sum().item<double>()); });
         });
         std::exit(0);
       },

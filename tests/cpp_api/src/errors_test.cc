@@ -254,7 +254,8 @@ TEST_F(ErrorsTest, TrainingGoesOnAsIfTheBatchWithABadLabelHadNotBeen) {
   for (const char* device : {"cpu", "interpreter", "npu"}) {
     const Trained expected = Train(Device(device), -1);
     EXPECT_EQ(expected.steps, "3");
-    for (const int bad : {0, 1, 2}) EXPECT_EQ(Train(Device(device), bad), expected) << device << bad;
+    for (const int bad : {0, 1, 2})
+      EXPECT_EQ(Train(Device(device), bad), expected) << device << bad;
   }
 }
 

@@ -1,9 +1,9 @@
 // Programs that several devices run together: what the evaluator gives each of them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "ir/evaluator/evaluator.h"
 #include "ir/support/flags.h"
@@ -36,7 +36,8 @@ std::string Program(const std::string& call) {
   return R"(HloModule m, replica_count=2
     add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
     first { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] subtract(a, b) }
-    ENTRY e { x = f32[4] parameter(0) ROOT r = )" + call + " }";
+    ENTRY e { x = f32[4] parameter(0) ROOT r = )" +
+         call + " }";
 }
 
 const std::vector<Literal>& Two() {
@@ -56,14 +57,16 @@ TEST(DevicesTest, AllReduceJoinsInTheOrderOfTheGroup) {
 }
 
 TEST(DevicesTest, PartsAreGatheredScatteredAndExchanged) {
-  EXPECT_THAT(OnDevices(Program("f32[8] all-gather(x), replica_groups={{0,1}}, dimensions={0}"), Two()),
-              ElementsAre("{1, 2, 3, 4, 10, 20, 30, 40}", "{1, 2, 3, 4, 10, 20, 30, 40}"));
+  EXPECT_THAT(
+      OnDevices(Program("f32[8] all-gather(x), replica_groups={{0,1}}, dimensions={0}"), Two()),
+      ElementsAre("{1, 2, 3, 4, 10, 20, 30, 40}", "{1, 2, 3, 4, 10, 20, 30, 40}"));
   EXPECT_THAT(OnDevices(Program("f32[2] reduce-scatter(x), replica_groups={{0,1}}, "
                                 "dimensions={0}, to_apply=add"),
                         Two()),
               ElementsAre("{11, 22}", "{33, 44}"));
-  EXPECT_THAT(OnDevices(Program("f32[4] all-to-all(x), replica_groups={{0,1}}, dimensions={0}"), Two()),
-              ElementsAre("{1, 2, 10, 20}", "{3, 4, 30, 40}"));
+  EXPECT_THAT(
+      OnDevices(Program("f32[4] all-to-all(x), replica_groups={{0,1}}, dimensions={0}"), Two()),
+      ElementsAre("{1, 2, 10, 20}", "{3, 4, 30, 40}"));
 }
 
 TEST(DevicesTest, ATupleOfPartsIsExchanged) {
@@ -75,12 +78,15 @@ TEST(DevicesTest, ATupleOfPartsIsExchanged) {
 }
 
 TEST(DevicesTest, PermutesAndBroadcastsGiveZerosToWhomNobodySends) {
-  EXPECT_THAT(OnDevices(Program("f32[4] collective-permute(x), source_target_pairs={{0,1}}"), Two()),
-              ElementsAre("{0, 0, 0, 0}", "{1, 2, 3, 4}"));
-  EXPECT_THAT(OnDevices(Program("f32[4] collective-permute(x), source_target_pairs={{0,1},{1,0}}"), Two()),
-              ElementsAre("{10, 20, 30, 40}", "{1, 2, 3, 4}"));
-  EXPECT_THAT(OnDevices(Program("f32[4] collective-permute(x), source_target_pairs={{1,1}}"), Two()),
-              ElementsAre("{0, 0, 0, 0}", "{10, 20, 30, 40}"));
+  EXPECT_THAT(
+      OnDevices(Program("f32[4] collective-permute(x), source_target_pairs={{0,1}}"), Two()),
+      ElementsAre("{0, 0, 0, 0}", "{1, 2, 3, 4}"));
+  EXPECT_THAT(
+      OnDevices(Program("f32[4] collective-permute(x), source_target_pairs={{0,1},{1,0}}"), Two()),
+      ElementsAre("{10, 20, 30, 40}", "{1, 2, 3, 4}"));
+  EXPECT_THAT(
+      OnDevices(Program("f32[4] collective-permute(x), source_target_pairs={{1,1}}"), Two()),
+      ElementsAre("{0, 0, 0, 0}", "{10, 20, 30, 40}"));
   EXPECT_THAT(OnDevices(Program("f32[4] collective-broadcast(x), replica_groups={{1,0}}"), Two()),
               ElementsAre("{10, 20, 30, 40}", "{10, 20, 30, 40}"));
   EXPECT_THAT(OnDevices(Program("f32[4] collective-broadcast(x), replica_groups={{1}}"), Two()),
@@ -111,8 +117,8 @@ TEST(DevicesTest, StartsHaveTheirResultsInPlace) {
       pd = f32[8] collective-permute-done(p)
       s = f32[8] all-reduce-start(pd), replica_groups={{0,1}}, to_apply=add
       ROOT r = f32[8] all-reduce-done(s) })";
-  EXPECT_THAT(OnDevices(text, Two()), ElementsAre("{2, 4, 6, 8, 20, 40, 60, 80}",
-                                                  "{2, 4, 6, 8, 20, 40, 60, 80}"));
+  EXPECT_THAT(OnDevices(text, Two()),
+              ElementsAre("{2, 4, 6, 8, 20, 40, 60, 80}", "{2, 4, 6, 8, 20, 40, 60, 80}"));
 }
 
 TEST(DevicesTest, DevicesKnowTheirReplicaAndPartition) {
@@ -142,18 +148,20 @@ TEST(DevicesTest, CollectivesMeetInLoopsAndAfterThem) {
 }
 
 TEST(DevicesTest, WhatIsAmissIsSaid) {
-  EXPECT_THAT(OnDevices(Program("f32[4] all-reduce(x), replica_groups={{0,1,2}}, to_apply=add"), Two())[0],
-              HasSubstr("device 2 takes part; this process has 2 devices of platform device"));
+  EXPECT_THAT(
+      OnDevices(Program("f32[4] all-reduce(x), replica_groups={{0,1,2}}, to_apply=add"), Two())[0],
+      HasSubstr("device 2 takes part; this process has 2 devices of platform device"));
   // Device 1 fails before the collective, so device 0 need not wait for it.
-  EXPECT_THAT(OnDevices(R"(HloModule m, replica_count=2
+  EXPECT_THAT(
+      OnDevices(R"(HloModule m, replica_count=2
     add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
     ENTRY e { x = f32[4] parameter(0) d = u32[] replica-id() i = s64[] convert(d) i1 = s64[1] reshape(i)
       limit = s64[] constant(1)
       c = s64[1] custom-call(i1, limit), custom_call_target="lazuli.check_index_range"
       ROOT r = f32[4] all-reduce(x), replica_groups={{0,1}}, to_apply=add, control-predecessors={c} })",
-                        Two())[0],
-              testing::AllOf(HasSubstr("devices device:0, device:1 do not meet: device:1 does not come"),
-                             HasSubstr("index 1 is out of range [0, 1)")));
+                Two())[0],
+      testing::AllOf(HasSubstr("devices device:0, device:1 do not meet: device:1 does not come"),
+                     HasSubstr("index 1 is out of range [0, 1)")));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "ir/support/rendezvous.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "ir/support/str.h"
 
@@ -23,11 +23,14 @@ std::string Meet(Rendezvous& r, const Rendezvous::Members& members, int64_t memb
                  std::vector<int64_t>* sums, Rendezvous::Patience patience = kLong,
                  const Rendezvous::Topic& topic = {}) {
   int64_t mine = member;
-  return r.Meet({topic, members, member, &mine}, patience, [&](const Rendezvous::Parts& parts) {
-    int64_t sum = 0;
-    for (const auto& [who, part] : parts) sum += *static_cast<int64_t*>(part);
-    sums->push_back(sum);
-  }).why;
+  return r
+      .Meet({topic, members, member, &mine}, patience,
+            [&](const Rendezvous::Parts& parts) {
+              int64_t sum = 0;
+              for (const auto& [who, part] : parts) sum += *static_cast<int64_t*>(part);
+              sums->push_back(sum);
+            })
+      .why;
 }
 
 TEST(RendezvousTest, EveryMeetingHasThePartsOfAllMembers) {
@@ -46,8 +49,7 @@ TEST(RendezvousTest, EveryMeetingHasThePartsOfAllMembers) {
 TEST(RendezvousTest, WhoDoesNotComeIsNamed) {
   Rendezvous r(NameOf);
   std::vector<int64_t> sums;
-  EXPECT_EQ(Meet(r, {0, 1, 2}, 1, &sums, kShort),
-            "m0, m2 have not come within 0.05 s (PATIENCE)");
+  EXPECT_EQ(Meet(r, {0, 1, 2}, 1, &sums, kShort), "m0, m2 have not come within 0.05 s (PATIENCE)");
   // Who comes later learns at once that one of them has given up.
   EXPECT_EQ(Meet(r, {0, 1, 2}, 0, &sums), "m1 does not come: it has waited for m0, m2");
   EXPECT_EQ(Meet(r, {0, 1, 2}, 2, &sums), "m0 does not come: it has given up");

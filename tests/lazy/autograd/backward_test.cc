@@ -415,8 +415,9 @@ TEST(GradTest, RefusesInputsWithoutOne) {
             "grad: the outputs do not depend on input 1, f32[1]; allow_unused leaves its gradient "
             "undefined");
   EXPECT_FALSE(GradsOf(Sum(x), {unused}, {}, /*allow_unused=*/true)[0].defined());
-  EXPECT_EQ(GradError(x * x, {x}),
-            "grad: f32[2] is not a scalar; reduce it (sum, mean) or pass the gradient of the result");
+  EXPECT_EQ(
+      GradError(x * x, {x}),
+      "grad: f32[2] is not a scalar; reduce it (sum, mean) or pass the gradient of the result");
   EXPECT_EQ(
       Message(ErrorOf([&] { (void)Grad(Tensors{Sum(x)}, Tensors{x}, Tensors{x, x}, {}, false); })),
       "grad: there are 2 gradients for 1 tensors");

@@ -1,7 +1,8 @@
 // Collectives between devices of one process: values, gradients, errors, and that one compile serves
 // all devices.
-#include "lazy/autograd/backward.h"
 #include "lazy/ops/collective.h"
+
+#include "lazy/autograd/backward.h"
 #include "tests/lazy/execution/each_client.h"
 
 namespace lazuli::lazy {
@@ -28,7 +29,8 @@ TEST_P(CollectiveRunTest, TwoDevicesAllReduceWithOneCompile) {
   const Work work;
   for (int step = 1; step <= 3; ++step) {
     const auto f = static_cast<float>(step);
-    const Tensor a = AllReduce(On(0, {f, 2}), "sum", {}), b = AllReduce(On(1, {10, 20 * f}), "sum", {});
+    const Tensor a = AllReduce(On(0, {f, 2}), "sum", {}),
+                 b = AllReduce(On(1, {10, 20 * f}), "sum", {});
     ASSERT_TRUE(Sync().ok());
     EXPECT_EQ(Values(a), (std::vector<float>{f + 10, 2 + 20 * f}));
     EXPECT_EQ(Values(b), Values(a));

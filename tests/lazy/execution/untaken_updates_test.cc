@@ -35,9 +35,7 @@ class UntakenUpdatesTest : public OnEachClient {
   }
   static std::string SyncText() { return std::string(Message(Sync())); }
   // Until what was dispatched has run; the error, if any, is not told.
-  static void WaitForRuns() {
-    ASSERT_TRUE(Executor::Wait(Context::Current().last_runs).ok());
-  }
+  static void WaitForRuns() { ASSERT_TRUE(Executor::Wait(Context::Current().last_runs).ok()); }
   Counted donated_{ir::Counter::kDonations};
 };
 

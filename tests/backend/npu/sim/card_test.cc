@@ -134,9 +134,10 @@ TEST(CardTest, AnInjectedFaultHasAPlaceAndTheNextLaunchRuns) {
   EXPECT_THAT(inject("memory:2"), HasSubstr("ECC at device 0, core 0, pc 2"));
   EXPECT_THAT(inject("memory:3"), HasSubstr("multiply.3"));
   EXPECT_THAT(inject("link:4"), HasSubstr("LINK_TIMEOUT at device 0"));
-  EXPECT_EQ(Message(Injection::Parse("trap").status()),
-            "\"trap\" is not a fault to inject: one reads trap:N, memory:N or link:N, with the number "
-            "of a launch, counted from 0");
+  EXPECT_EQ(
+      Message(Injection::Parse("trap").status()),
+      "\"trap\" is not a fault to inject: one reads trap:N, memory:N or link:N, with the number "
+      "of a launch, counted from 0");
 }
 
 }  // namespace

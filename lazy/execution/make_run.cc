@@ -1,0 +1,153 @@
+#include "lazy/execution/make_run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+
+#include "ir/support/flags.h"
+#include "lazy/execution/sync.h"
+#include "lazy/tensor/site_span.h"
+
+namespace lazuli::lazy {
+namespace {
+
+// Whose checks the program's are in this run.
+void FillChecks(absl::Span<const Context::Checked> checked, const Trace& trace, Run& run) {
+  const std::vector<lowering::EmittedCheck>& checks = run.program->checks;
+  run.checks.reserve(checks.size());
+  for (const lowering::EmittedCheck& check : checks)
+    run.checks.push_back({trace.nodes[check.node]->site(), {}, 0});
+  // By the positions of their nodes, which grow.
+  for (std::size_t order = 0; order < checked.size(); ++order) {
+    const Context::Checked& recorded = checked[order];
+    if (!(recorded.device == run.device)) continue;
+    const uint32_t position = recorded.node->mark_index;
+    if (position >= trace.nodes.size() || trace.nodes[position] != recorded.node.get()) continue;
+    auto check =
+        std::lower_bound(checks.begin(), checks.end(), position,
+                         [](const lowering::EmittedCheck& c, uint32_t p) { return c.node < p; });
+    for (; check != checks.end() && check->node == position; ++check) {
+      Run::Check& here = run.checks[static_cast<std::size_t>(check - checks.begin())];
+      here.order = static_cast<uint32_t>(order);
+      here.function = recorded.function;
+    }
+  }
+}
+
+// The inputs that an earlier run's check may leave without elements, or has.
+using DoubtfulInputs = absl::InlinedVector<std::size_t, 8>;
+DoubtfulInputs DoubtfulInputsOf(const Run& run) {
+  DoubtfulInputs doubtful;
+  for (std::size_t i = 0; i < run.inputs.size(); ++i) {
+    if (run.inputs[i]->doubtful()) doubtful.push_back(i);
+  }
+  return doubtful;
+}
+
+// What the outputs are written over, for a run that does not take them. An array that the program does
+// not read is kept for that only where a check of this run or of an earlier one may fail.
+void FillUpdates(const Context& context, const SyncState& state, bool may_fail, Run& run) {
+  absl::flat_hash_map<const DataHandle*, int32_t> inputs;  // made where the program does not say
+  run.updates.resize(state.roots.size());
+  for (std::size_t o = 0; o < state.roots.size(); ++o) {
+    if (state.roots[o] == nullptr) continue;  // nobody wants it
+    Run::Update& update = run.updates[o];
+    update.of_view = state.roots[o]->view() != nullptr;
+    const DataHandle* const old = state.replaced[o];
+    if (old == nullptr) continue;
+    const int32_t leaf = run.program->updates[o];
+    if (leaf >= 0 && run.inputs[static_cast<std::size_t>(leaf)].get() == old) {
+      update.input = leaf;
+      continue;
+    }
+    if (inputs.empty()) {
+      for (std::size_t i = 0; i < run.inputs.size(); ++i)
+        inputs.try_emplace(run.inputs[i].get(), static_cast<int32_t>(i));
+    }
+    if (const auto input = inputs.find(old); input != inputs.end())
+      update.input = input->second;
+    else if (may_fail)
+      update.kept = context.Replaced(*state.roots[o]);
+  }
+}
+
+// Of a result: whether a check may leave it without elements. An update that is not taken leaves what it
+// is written over.
+bool IsDoubtful(const Run& run, std::size_t output, const DoubtfulInputs& inputs) {
+  const Run::Update& update = run.updates[output];
+  if (update.input >= 0) return run.inputs[static_cast<std::size_t>(update.input)]->doubtful();
+  if (update.kept) return update.kept->doubtful();
+  const Program& program = *run.program;
+  for (std::size_t check = 0; check < program.checks.size(); ++check) {
+    if (program.dependence.OutputOnCheck(output, check)) return true;
+  }
+  if (!program.checks.empty() && program.after_guard[output] != 0) return true;
+  return std::any_of(inputs.begin(), inputs.end(), [&](std::size_t leaf) {
+    return program.dependence.OutputOnLeaf(output, leaf);
+  });
+}
+
+int64_t NextRunNumber() {
+  static std::atomic<int64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+absl::Status CheckMemory(const Program& program, const SyncState& state, backend::Device device,
+                         int64_t& bytes) {
+  if (flags().memory_limit() == 0) return absl::OkStatus();
+  Executor& executor = Executor::Of(device);
+  absl::Status status;
+  for (const bool idle : {false, true}) {
+    // What runs in flight will free or give up is known when they are done.
+    if (idle) Executor::WaitForAll(device.client);
+    bytes = BytesToObtain(program.memory, state.trace, program.updated_by, state.replaced);
+    status = CheckMemoryLimit(program.memory, bytes, executor.BytesInFlight(), device);
+    if (status.ok()) return status;
+  }
+  return ir::AtSite(Prefixed(status, Str(program.name, ": ")), CurrentSite());
+}
+
+Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> checked,
+                        backend::Device device, const SyncState& state, ProgramPtr program) {
+  const Trace& trace = state.trace;
+  Executor::Entry entry;
+  Run& run = entry.emplace_back();
+  run.program = std::move(program);
+  run.device = device;
+  run.context = IntrusivePtr<Context>(&context);
+  run.site = CurrentSite();
+  run.number = NextRunNumber();
+  run.inputs.reserve(trace.data.size());
+  for (const Node* leaf : trace.data)
+    run.inputs.push_back(static_cast<const DataNode*>(leaf)->data());
+  run.scalars.reserve(trace.scalars.size());
+  for (const Node* leaf : trace.scalars)
+    run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
+  FillChecks(checked, trace, run);
+  const DoubtfulInputs doubtful = DoubtfulInputsOf(run);
+  const bool may_fail = !run.program->checks.empty() || !doubtful.empty();
+  FillUpdates(context, state, may_fail, run);
+  for (const lowering::EmittedNaN& value : run.program->nans)
+    run.nans.push_back({trace.nodes[value.node]->site(), {}, trace.nodes[value.node]->order()});
+  run.told = Fault::Told();
+  run.outcome = context.outcome_or_null();
+  run.outputs.reserve(trace.roots.size());
+  for (const Value& root : trace.roots)
+    run.outputs.push_back(MakeIntrusive<DataHandle>(root.shape(), device));
+  for (std::size_t o = 0; o < state.before.size(); ++o) {
+    if (state.before[o] >= 0 && state.roots[o] != nullptr)
+      run.updates[o].kept = run.outputs[static_cast<std::size_t>(state.before[o])];
+  }
+  // Backwards: what an update is written over may be a result with a higher number.
+  for (std::size_t o = may_fail ? run.outputs.size() : 0; o-- > 0;) {
+    if (IsDoubtful(run, o, doubtful)) run.outputs[o]->SetDoubtful();
+  }
+  return entry;
+}
+
+}  // namespace lazuli::lazy

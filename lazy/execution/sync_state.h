@@ -1,0 +1,32 @@
+// What a thread keeps from sync to sync: the trace, the key and lists of storages, so that a steady step
+// does not allocate for them, and its last program.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/graph/key.h"
+#include "ir/graph/post_order.h"
+#include "lazy/execution/program.h"
+#include "lazy/execution/recompile.h"
+#include "lazy/tensor/context.h"
+
+namespace lazuli::lazy {
+
+struct SyncState {
+  ProgramPtr last_program;
+  std::optional<Recompile> last_recompile;
+  Trace trace;
+  KeyWriter key;
+  std::vector<backend::Device> devices;
+  std::vector<Storage*> pending, here;      // of a device
+  std::vector<const Storage*> hidden;       // bases that are not computed beside their views
+  std::vector<Value> forgotten;             // of stale views; released after the lock
+  std::vector<Storage*> roots;              // of the device being synced
+  std::vector<const DataHandle*> replaced;  // by root: what it is written over
+  // By root: if it is written over a pending value, the number of the root with that value, else -1.
+  std::vector<int32_t> before;
+};
+
+}  // namespace lazuli::lazy

@@ -92,6 +92,33 @@ lowering::Op ByAngle(const Arrays& r, Polynomial kind, lowering::Op x, lowering:
   }
 }
 
+// Where polynomials of any degree are known: Chebyshev's and Legendre's at 1 and -1, Laguerre's at 0. Their recurrences end nowhere
+// else but at the degree, which may be beyond counting.
+lowering::Op IsKnown(const Arrays& r, Polynomial kind, lowering::Op x) {
+  if (kind == Polynomial::kLaguerre) return r.Is(x, Relation::kEq, 0);
+  return r.Is(r.b.Unary(lowering::Opcode::kAbs, x), Relation::kEq, 1);
+}
+lowering::Op Known(const Arrays& r, Polynomial kind, lowering::Op x, lowering::Op n) {
+  lowering::Builder& b = r.b;
+  if (kind == Polynomial::kLaguerre) return r(1);
+  const lowering::Op half = b.Unary(lowering::Opcode::kFloor, r.Linear(0.5, n, 0));
+  const lowering::Op is_even = b.Compare(Relation::kEq, r.Linear(2, half, 0), n);
+  const lowering::Op is_above = r.Is(x, Relation::kGt, 0);
+  const lowering::Op sign =
+      b.Select(b.Binary(lowering::Opcode::kOr, is_above, is_even), r(1), r(-1));
+  const lowering::Op width = r.Linear(2, n, 1);
+  switch (kind) {
+    case Polynomial::kU:
+      return b.Times(sign, r.Linear(1, n, 1));
+    case Polynomial::kV:
+      return b.Select(is_above, sign, b.Times(sign, width));
+    case Polynomial::kW:
+      return b.Select(is_above, width, sign);
+    default:
+      return sign;
+  }
+}
+
 // The tuple (k, x, n, p, q): p becomes q and q that of degree k + 1 where n is above k; so long as one is, and its q
 // a number. Degrees are counted in f64.
 lowering::Op AtDegree(lowering::Builder& builder, Polynomial kind, lowering::Op x, lowering::Op n) {
@@ -157,9 +184,15 @@ lowering::Op PolynomialOp::Lower(lowering::Builder& b, lowering::Op in_x, loweri
     of_angle = ByAngle(r, kind, x, n);
     steps = b.Select(by_angle, r(0), n);
   }
+  lowering::Op is_known;
+  if (kind != Polynomial::kH && kind != Polynomial::kHe) {
+    is_known = IsKnown(r, kind, x);
+    steps = b.Select(is_known, r(0), steps);
+  }
   const lowering::Op looped = AtDegree(b, kind, x, steps);
   lowering::Op y = b.Select(r.Is(n, Relation::kEq, 0), r(1), looped);
   if (by_angle.valid()) y = b.Select(by_angle, of_angle, y);
+  if (is_known.valid()) y = b.Select(is_known, Known(r, kind, x, n), y);
   y = b.Select(r.Is(n, Relation::kLt, 0), r(0), y);
   y = b.Select(too_high, r(std::numeric_limits<double>::quiet_NaN()), y);
   return b.Convert(y, narrow_x.dtype());

@@ -107,6 +107,17 @@ def test_zeta_of_numbers_below_zero_and_its_gradient(tensor):
     assert np.allclose(slopes[:7], [-a * zeta(a + 1, b) for a, b in zip(s[:7], q[:7], strict=True)], rtol=1e-12)
 
 
+def test_polynomials_of_any_degree_where_they_are_known(tensor):
+    s, n = lz.special, 10**12 + 1
+    x = tensor([1.0, -1.0, 0.0], lz.float64)[:2]
+    for name, expected in {"chebyshev_polynomial_t": [1, -1], "chebyshev_polynomial_u": [n + 1, -n - 1], "chebyshev_polynomial_v": [1, -2 * n - 1],
+                           "chebyshev_polynomial_w": [2 * n + 1, -1], "legendre_polynomial_p": [1, -1]}.items():
+        assert getattr(s, name)(x, n).tolist() == expected
+        for degree in (0, 1, 2, 5, 12):  # as the recurrence has it, near by
+            assert np.allclose(getattr(s, name)(x, degree).tolist(), getattr(s, name)(x * (1 - 1e-12), degree).tolist(), rtol=1e-8)
+    assert s.laguerre_polynomial_l(tensor([0.0]), 1e30).tolist() == s.chebyshev_polynomial_t(tensor([-1.0]), 1e30).tolist() == [1]
+
+
 def test_powers_of_two_that_are_beyond_the_dtype(tensor):
     most, least = float(np.finfo(np.float32).max), float(np.finfo(np.float32).smallest_subnormal)
     x = tensor([most, INF, least, 0.0, -0.0, 1.0, NAN])

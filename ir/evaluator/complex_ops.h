@@ -51,6 +51,17 @@ template <ComplexValue Z>
 Z Conjugate(const Z& z) {
   return {z.real(), -z.imag()};
 }
+// e^x t, sinh(x) t or cosh(x) t, where `grown` is that function of x over `share`, and t a sine or cosine: as in C, 0 where one of
+// them is, and not infinite if it need not be where the function alone is.
+template <RecipeValue V>
+V Grown(V grown, V x, V t, double share) {
+  const V one = Num(x, 1), inf = Num(x, Format<V>::kInf), zero = Num(x, 0);
+  const V root = Exp(Abs(x) * Num(x, 0.5));
+  const V far = WithSign(root, grown) * (Num(x, share) * t) * root;
+  const V general = If(Abs(grown) == inf, far, grown * t);
+  const V one_is_zero = If(grown == zero, WithSign(zero, grown) * WithSign(one, t), general);
+  return If(t == zero, t * WithSign(one, grown), one_is_zero);
+}
 // z i and z / i
 template <ComplexValue Z>
 Z TimesI(const Z& z) {
@@ -144,9 +155,13 @@ Z Rsqrt(Z z) {
 template <ComplexValue Z>
 Z Exp(Z z) {
   using namespace internal;
-  const Part<Z> scale = Exp(z.real());
-  return If(z.imag() == Num(scale, 0), Z{scale, z.imag()},
-            Z{scale * Cos(z.imag()), scale * Sin(z.imag())});
+  using V = Part<Z>;
+  const V x = z.real(), y = z.imag(), scale = Exp(x), inf = Num(x, Format<V>::kInf);
+  // Without an angle what is infinite still has a size, and what vanishes has none.
+  const Z turned{Grown(scale, x, Cos(y), 1), Grown(scale, x, Sin(y), 1)};
+  const Z lost =
+      If(x == inf, Z{inf, Num(x, Format<V>::kNan)}, If(x == -inf, Z{scale, scale}, turned));
+  return If(y == Num(x, 0), Z{scale, y}, If(Abs(y) < inf, turned, lost));
 }
 template <ComplexValue Z>
 Z Expm1(Z z) {
@@ -178,20 +193,26 @@ Z Tanh(Z z) {
   using namespace internal;
   using V = Part<Z>;
   const V x = z.real(), y = z.imag(), one = Num(x, 1);
-  const Z far{WithSign(one, x), Num(x, 4) * Sin(y) * Cos(y) * Exp(Num(x, -2) * Abs(x))};
+  const V turn = Sin(y) * Cos(y), zero = Num(x, 0), inf = Num(x, Format<V>::kInf);
+  const Z far{WithSign(one, x),
+              If(Abs(x) == inf, WithSign(zero, turn), Num(x, 4) * turn * Exp(Num(x, -2) * Abs(x)))};
   const V t = Tan(y), s = Sinh(x);
   const V beta = one + t * t, rho = Sqrt(one + s * s);
   const V denominator = one + beta * s * s;
   return If(Abs(x) > Num(x, Format<V>::kDigits), far,
-            Z{beta * rho * s / denominator, t / denominator});
+            Z{If(x == zero, x, beta * rho * s / denominator), t / denominator});
 }
 template <ComplexValue Z>
 Z Sin(Z z) {
-  return {Sin(z.real()) * Cosh(z.imag()), Cos(z.real()) * Sinh(z.imag())};
+  using namespace internal;
+  const Part<Z> x = z.real(), y = z.imag();
+  return {Grown(Cosh(y), y, Sin(x), 0.5), Grown(Sinh(y), y, Cos(x), 0.5)};
 }
 template <ComplexValue Z>
 Z Cos(Z z) {
-  return {Cos(z.real()) * Cosh(z.imag()), -Sin(z.real()) * Sinh(z.imag())};
+  using namespace internal;
+  const Part<Z> x = z.real(), y = z.imag();
+  return {Grown(Cosh(y), y, Cos(x), 0.5), Grown(Sinh(y), y, -Sin(x), 0.5)};
 }
 template <ComplexValue Z>
 Z Tan(Z z) {
@@ -199,11 +220,15 @@ Z Tan(Z z) {
 }
 template <ComplexValue Z>
 Z Sinh(Z z) {
-  return {Sinh(z.real()) * Cos(z.imag()), Cosh(z.real()) * Sin(z.imag())};
+  using namespace internal;
+  const Part<Z> x = z.real(), y = z.imag();
+  return {Grown(Sinh(x), x, Cos(y), 0.5), Grown(Cosh(x), x, Sin(y), 0.5)};
 }
 template <ComplexValue Z>
 Z Cosh(Z z) {
-  return {Cosh(z.real()) * Cos(z.imag()), Sinh(z.real()) * Sin(z.imag())};
+  using namespace internal;
+  const Part<Z> x = z.real(), y = z.imag();
+  return {Grown(Cosh(x), x, Cos(y), 0.5), Grown(Sinh(x), x, Sin(y), 0.5)};
 }
 // x^0 and 1^y are 1 even for NaN. Powers of 0 and infinity are 0 or infinite for real exponents; 0
 // has none for a negative one, and neither has any for another exponent.
@@ -240,28 +265,54 @@ struct Roots {
         plus(Sqrt(Z{Num(z.real(), 1) + z.real(), z.imag()})) {}
   Z minus, plus;
 };
+template <ComplexValue Z>
+Mask<Part<Z>> IsInfinite(const Z& z) {
+  const Part<Z> inf = Num(z.real(), Format<Part<Z>>::kInf);
+  return (Abs(z.real()) == inf) | (Abs(z.imag()) == inf);
+}
+// Where an infinite z lies: parts of 1 and 0.
+template <ComplexValue Z>
+Z DirectionOf(const Z& z) {
+  using V = Part<Z>;
+  const V one = Num(z.real(), 1), zero = Num(one, 0), inf = Num(one, Format<V>::kInf);
+  const auto along = [&](V part) { return If(Abs(part) == inf, WithSign(one, part), part * zero); };
+  return {along(z.real()), along(z.imag())};
+}
 
 }  // namespace internal
 
 template <ComplexValue Z>
 Z Asin(Z z) {
-  const internal::Roots<Z> roots(z);
-  return {Atan2(z.real(), Multiply(roots.minus, roots.plus).real()),
-          Asinh(Multiply(internal::Conjugate(roots.minus), roots.plus).imag())};
+  using namespace internal;
+  const Roots<Z> roots(z);
+  const Z finite{Atan2(z.real(), Multiply(roots.minus, roots.plus).real()),
+                 Asinh(Multiply(Conjugate(roots.minus), roots.plus).imag())};
+  const Z direction = DirectionOf(z);
+  const Part<Z> inf = Num(z.real(), Format<Part<Z>>::kInf);
+  return If(IsInfinite(z),
+            Z{Atan2(direction.real(), Abs(direction.imag())), WithSign(inf, z.imag())}, finite);
 }
 template <ComplexValue Z>
 Z Acos(Z z) {
-  const internal::Roots<Z> roots(z);
-  return {internal::Num(z.real(), 2) * Atan2(roots.minus.real(), roots.plus.real()),
-          Asinh(Multiply(internal::Conjugate(roots.plus), roots.minus).imag())};
+  using namespace internal;
+  const Roots<Z> roots(z);
+  const Z finite{Num(z.real(), 2) * Atan2(roots.minus.real(), roots.plus.real()),
+                 Asinh(Multiply(Conjugate(roots.plus), roots.minus).imag())};
+  const Z direction = DirectionOf(z);
+  const Part<Z> inf = Num(z.real(), Format<Part<Z>>::kInf);
+  return If(IsInfinite(z),
+            Z{Atan2(Abs(direction.imag()), direction.real()), -WithSign(inf, z.imag())}, finite);
 }
 template <ComplexValue Z>
 Z Acosh(Z z) {
   using namespace internal;
   const Part<Z> one = Num(z.real(), 1);
   const Z minus = Sqrt(Z{z.real() - one, z.imag()}), plus = Sqrt(Z{z.real() + one, z.imag()});
-  return {Asinh(Multiply(Conjugate(minus), plus).real()),
-          Num(one, 2) * Atan2(minus.imag(), plus.real())};
+  const Z finite{Asinh(Multiply(Conjugate(minus), plus).real()),
+                 Num(one, 2) * Atan2(minus.imag(), plus.real())};
+  const Z direction = DirectionOf(z);
+  const Part<Z> angle = Atan2(Abs(direction.imag()), direction.real());
+  return If(IsInfinite(z), Z{Num(one, Format<Part<Z>>::kInf), WithSign(angle, z.imag())}, finite);
 }
 template <ComplexValue Z>
 Z Asinh(Z z) {
@@ -273,9 +324,14 @@ Z Atanh(Z z) {
   using V = Part<Z>;
   const V x = z.real(), y = z.imag(), one = Num(x, 1), quarter = Num(x, 0.25);
   const V above = (one + x) * (one + x) + y * y, below = (one - x) * (one - x) + y * y;
-  // log(above / below) / 4, by log1p where the quotient is near 1.
-  const V near = If(Abs(x) < Num(x, 0.5) * above, quarter * Log1p(Num(x, 4) * x / below),
-                    quarter * (Log(above) - Log(below)));
+  // log(above / below) / 4, by log1p where the quotient is near 1, and by a size whose square is too small near the poles.
+  const V small = Num(x, 1.0 / static_cast<double>(int64_t{1} << 40));
+  const auto log = [&](V square, V part) {
+    return If(square < small, Num(x, 2) * Log(Abs(Z{part, y})), Log(square));
+  };
+  const V near =
+      If((Abs(x) < Num(x, 0.5) * above) & (below >= small), quarter * Log1p(Num(x, 4) * x / below),
+         quarter * (log(above, one + x) - log(below, one - x)));
   const V im = Num(x, 0.5) * Atan2(Num(x, 2) * y, (one - x) * (one + x) - y * y);
   // Far from 0, where squares may overflow, the real part is that of 1 / z to the last bit.
   const V size = Maximum(Abs(x), Abs(y)), u = x / size, v = y / size;

@@ -1,6 +1,10 @@
 // Elementwise opcodes: integer semantics, conversions, comparisons, selection, small floats,
 // complex numbers.
 
+#include <cmath>
+#include <complex>
+#include <limits>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -170,6 +174,60 @@ TEST(ElementwiseTest, ComplexFunctionsAgreeWithTheStandardLibrary) {
       expect("Power", z, recipes::Power(z, C(1.5, -0.5)), std::pow(z, C(1.5, -0.5)));
     }
   }
+}
+
+// Infinite and NaN parts are the same, the others within some last digits of the size.
+template <class T>
+bool IsClose(std::complex<T> got, std::complex<T> want) {
+  const auto same = [](T a, T b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  if (same(got.real(), want.real()) && same(got.imag(), want.imag())) return true;
+  const auto close = [&](T a, T b) {
+    const T size = std::isfinite(std::abs(want)) ? std::abs(want) : std::abs(b);
+    return same(a, b) || std::abs(a - b) <= 40 * std::numeric_limits<T>::epsilon() * size +
+                                                std::numeric_limits<T>::min();
+  };
+  return close(got.real(), want.real()) && close(got.imag(), want.imag());
+}
+
+template <class T>
+void ExpectCsEdges(T large) {
+  namespace recipes = hlo::recipes;
+  using C = std::complex<T>;
+  constexpr T kInf = std::numeric_limits<T>::infinity();
+  const T parts[] = {T(0),      T(-0.0), T(1),   T(-2), T(0.5), T(1e30),
+                     T(-1e-30), large,   -large, kInf,  -kInf};
+  for (const T re : parts) {
+    for (const T im : parts) {
+      const C z(re, im);
+#define LAZULI_SAME(name, want) \
+  EXPECT_TRUE(IsClose(recipes::name(z), want(z))) << #name << z << recipes::name(z) << want(z)
+      LAZULI_SAME(Exp, std::exp);
+      LAZULI_SAME(Asin, std::asin);
+      LAZULI_SAME(Acos, std::acos);
+      LAZULI_SAME(Asinh, std::asinh);
+      LAZULI_SAME(Acosh, std::acosh);
+      LAZULI_SAME(Atan, std::atan);
+      LAZULI_SAME(Atanh, std::atanh);
+      // An infinite angle leaves one part that C gives a value, or none.
+      if (!std::isinf(re)) {
+        LAZULI_SAME(Tan, std::tan);
+      }
+      if (!std::isinf(im)) {
+        LAZULI_SAME(Tanh, std::tanh);
+      }
+      if (std::isinf(re) && std::isinf(im)) continue;
+      LAZULI_SAME(Sin, std::sin);
+      LAZULI_SAME(Cos, std::cos);
+      LAZULI_SAME(Sinh, std::sinh);
+      LAZULI_SAME(Cosh, std::cosh);
+#undef LAZULI_SAME
+    }
+  }
+}
+
+TEST(RecipesTest, ComplexFunctionsAreCsWherePartsAreZeroHugeOrInfinite) {
+  ExpectCsEdges<float>(100);
+  ExpectCsEdges<double>(720);
 }
 
 TEST(RecipesTest, ComplexAnglesFarFromZeroAreNoNaN) {

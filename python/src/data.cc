@@ -3,6 +3,8 @@
 
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 
 #include "python/src/bind.h"
@@ -90,25 +92,31 @@ DatasetPtr AsDataset(const py::object& object) {
 // interpreter to make it.
 class Epoch {
  public:
-  explicit Epoch(data::DataLoader& loader) : iterator_(Begin(loader)) { Live().insert(this); }
+  explicit Epoch(data::DataLoader& loader) : loop_(Begin(loader)) { Live().insert(this); }
   ~Epoch() { Close(); }
   Epoch(const Epoch&) = delete;
   Epoch& operator=(const Epoch&) = delete;
 
   py::tuple Next() {
     const Caller caller;
+    std::optional<data::Batch> batch;
     {
       const ReleasedGil release;
-      if (started_ && iterator_ != std::default_sentinel) ++iterator_;
-      started_ = true;
+      const std::shared_ptr<Loop> loop = loop_;
+      const std::lock_guard turn(loop->turn);
+      if (loop->started && loop->iterator != std::default_sentinel) ++loop->iterator;
+      loop->started = true;
+      if (loop->iterator != std::default_sentinel) batch = std::move(*loop->iterator);
     }
-    if (iterator_ == std::default_sentinel) throw py::stop_iteration();
-    return py::make_tuple(ToPython(std::move(iterator_->x)), ToPython(std::move(iterator_->y)));
+    if (!batch) throw py::stop_iteration();
+    return py::make_tuple(ToPython(std::move(batch->x)), ToPython(std::move(batch->y)));
   }
   void Close() {
     if (Live().erase(this) == 0) return;
+    const std::shared_ptr<Loop> loop = loop_;  // another thread may drop this meanwhile
     const ReleasedGil release;
-    iterator_ = {};
+    const std::lock_guard turn(loop->turn);  // after a thread that waits for a batch
+    loop->iterator = {};
   }
   // The collector's: its thread would call what is about to be cleared.
   static void Finalize(PyObject* self) {
@@ -116,22 +124,31 @@ class Epoch {
     const auto held = instance->get_value_and_holder();
     if (held.holder_constructed()) held.value_ptr<Epoch>()->Close();
   }
-  // Before the interpreter goes, no thread may be left that would call it.
+  // Before the interpreter goes, no thread may be left that would call it, nor a call of a daemon thread.
   static void CloseAll() {
+    CallsWithoutGil::End();
     while (!Live().empty()) (*Live().begin())->Close();
+    const ReleasedGil release;
+    CallsWithoutGil::WaitForOthers();
   }
 
  private:
-  static data::DataLoader::Iterator Begin(data::DataLoader& loader) {
+  struct Loop {
+    std::mutex turn;  // taken without Python's lock
+    data::DataLoader::Iterator iterator;
+    bool started = false;
+  };
+  static std::shared_ptr<Loop> Begin(data::DataLoader& loader) {
     const ReleasedGil release;
-    return loader.begin();
+    auto loop = std::make_shared<Loop>();
+    loop->iterator = loader.begin();
+    return loop;
   }
   static std::set<Epoch*>& Live() {
     static auto* live = new std::set<Epoch*>;
     return *live;
   }
-  data::DataLoader::Iterator iterator_;
-  bool started_ = false;
+  const std::shared_ptr<Loop> loop_;
 };
 
 void BindDatasets(py::module_& data) {

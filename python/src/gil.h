@@ -2,12 +2,18 @@
 //
 // While the interpreter ends, a daemon thread that asks for the lock is ended by Python, by unwinding its
 // stack; the stack holds destructors and handlers of C++, which end the process instead. Such a thread
-// stays where it is until the process is gone, as it does from Python 3.14 on.
+// stays where it is until the process is gone, as it does from Python 3.14 on. Nor may it be inside a
+// call when the process destroys what the call works with, such as the compiler's own objects: before the
+// interpreter goes, no more calls of daemon threads begin, and those under way end.
 #pragma once
 
 #include <cxxabi.h>
 #include <pybind11/pybind11.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 namespace lazuli::python {
 
@@ -15,11 +21,47 @@ namespace lazuli::python {
   while (true) pause();
 }
 
+// Calls that have given the lock back, one for each thread however deep it is in them.
+class CallsWithoutGil {
+ public:
+  static void Enter() {
+    if (depth_++ > 0) return;
+    ++threads_;
+    if (ends_) {
+      --threads_;
+      StayUntilTheEnd();
+    }
+  }
+  static void Leave() {
+    if (--depth_ > 0) return;
+    --threads_;
+    if (ends_) StayUntilTheEnd();
+  }
+  // From now on the calling thread is the only one that begins calls or returns from them.
+  static void End() {
+    depth_ = 1;  // of this thread, which goes on
+    ends_ = true;
+  }
+  // Until no other thread is in a call; one that takes long is left there.
+  static void WaitForOthers() {
+    constexpr auto kLongest = std::chrono::seconds(10);
+    const auto until = std::chrono::steady_clock::now() + kLongest;
+    while (threads_ > 0 && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+ private:
+  static inline std::atomic<int> threads_{0};
+  static inline std::atomic<bool> ends_{false};
+  static inline thread_local int depth_ = 0;
+};
+
 // Gives the lock back for the length of a scope.
 class ReleasedGil {
  public:
-  ReleasedGil() : thread_(PyEval_SaveThread()) {}
+  ReleasedGil() : thread_(PyEval_SaveThread()) { CallsWithoutGil::Enter(); }
   ~ReleasedGil() {
+    CallsWithoutGil::Leave();
     try {
       PyEval_RestoreThread(thread_);
     } catch (abi::__forced_unwind&) {

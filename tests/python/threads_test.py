@@ -1,8 +1,11 @@
 """Threads of Python that use tensors together."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
+import pytest
 
 import lazuli as lz
 
@@ -75,3 +78,70 @@ def test_backward_passes_of_threads_add_up():
     w = lz.ones(3).requires_grad_()
     in_threads(4, lambda i: [(w * i).sum().backward() for _ in range(50)])
     assert w.grad.tolist() == [300] * 3
+
+
+DAEMONS = """
+import sys, threading, time
+import lazuli as lz
+
+x = lz.ones(64, 64)
+lz.sync(wait=True)
+
+class Data:
+    def __len__(self):
+        return 1 << 20
+    def __getitem__(self, i):
+        return [float(i)] * 64, i
+
+def loader():
+    return lz.data.DataLoader(Data(), batch_size=4)
+
+def reads():
+    while True:
+        (x @ x).sum().item()
+
+def waits():
+    while True:
+        y = x * 2
+        lz.sync(wait=True)
+
+def compiles():
+    n = 1
+    while True:
+        n += 1
+        (lz.ones(n, 3) * 2 + 1).tanh().sum().item()
+
+def backward():
+    w = lz.ones(8, requires_grad=True)
+    while True:
+        (w * w).sum().backward()
+        w.grad.tolist()
+
+def loads():
+    for _ in loader():
+        pass
+
+def begins_loops():
+    while True:
+        for i, _ in enumerate(loader()):
+            if i == 3:
+                break
+
+epoch = iter(loader())
+
+def shares_a_loop():
+    for _ in epoch:
+        pass
+
+for name in sys.argv[1:] * 2:
+    threading.Thread(target=globals()[name], daemon=True).start()
+time.sleep(0.2)
+print("end")
+"""
+
+
+@pytest.mark.parametrize("work", ["reads waits backward", "compiles", "loads begins_loops", "shares_a_loop"])
+def test_daemon_threads_do_not_disturb_the_end_of_the_process(work):
+    for _ in range(4):
+        done = subprocess.run([sys.executable, "-c", DAEMONS, *work.split()], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")

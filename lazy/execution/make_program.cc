@@ -13,6 +13,7 @@
 #include "lazy/execution/executor.h"
 #include "lazy/execution/failure.h"
 #include "lazy/execution/recompile_warning.h"
+#include "lazy/tensor/leaves.h"
 #include "lazy/tensor/site_span.h"
 #include "lowering/passes/registry.h"
 
@@ -75,19 +76,18 @@ std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
 
 // Program::checked_integers of a check. Others than leaves and results are nowhere after the run.
 std::vector<int32_t> IntegersGivenTo(const Node& node, const Trace& trace) {
-  std::vector<int32_t> integers;
-  for (const Value& operand : node.operands()) {
-    if (!ir::IsIntegral(operand.shape().dtype())) continue;
+  std::vector<int32_t> places;
+  VisitIntegers(node, [&](const Value& integers) {
     for (std::size_t j = 0; j < trace.data.size(); ++j) {
-      if (trace.data[j] == operand.node.get()) integers.push_back(static_cast<int32_t>(j));
+      if (trace.data[j] == integers.node.get()) places.push_back(static_cast<int32_t>(j));
     }
     for (std::size_t i = 0; i < trace.roots.size(); ++i) {
       const Value& root = trace.roots[i];
-      if (root.node == operand.node && root.index == operand.index)
-        integers.push_back(-1 - static_cast<int32_t>(i));
+      if (root.node == integers.node && root.index == integers.index)
+        places.push_back(-1 - static_cast<int32_t>(i));
     }
-  }
-  return integers;
+  });
+  return places;
 }
 
 }  // namespace

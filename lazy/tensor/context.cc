@@ -708,7 +708,8 @@ void Context::NoteDraw(const Generator& generator, PhiloxState before, PhiloxSta
 void Context::SetFailure(FaultPtr fault, uint64_t told) {
   const std::lock_guard lock(failure_mu_);
   if (failure_ && !failure_->told()) return;
-  if (last_told_ && !last_told_->WasToldBefore(told) && last_told_->status() == fault->status())
+  const bool same = last_told_ && fault->checked().IsOfSameIntegers(last_told_->checked());
+  if (same && !last_told_->WasToldBefore(told))
     fault->Tell();
   else
     failure_ = std::move(fault);
@@ -763,12 +764,14 @@ class Context::FromFailed {
 
  private:
   static bool IsEqual(const Node& node, const Fault::Checked& failed) {
-    if (node.site() != failed.site) return false;
-    return std::any_of(node.operands().begin(), node.operands().end(), [&](const Value& operand) {
-      if (operand.node->kind() != NodeKind::kData) return false;
-      const DataPtr& data = static_cast<const DataNode&>(*operand.node).data();
-      return std::find(failed.given.begin(), failed.given.end(), data) != failed.given.end();
+    if (node.site() != failed.site || failed.given.empty()) return false;
+    bool same = false;
+    VisitIntegers(node, [&](const Value& integers) {
+      if (integers.node->kind() != NodeKind::kData) return;
+      const DataPtr& data = static_cast<const DataNode&>(*integers.node).data();
+      same = same || failed.Has(data);
     });
+    return same;
   }
 
   void Visit() {

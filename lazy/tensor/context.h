@@ -228,7 +228,7 @@ class Context : public RefCounted<Context> {
   void NoteDraw(const Generator& generator, PhiloxState before, PhiloxState after);
   // A failed run's fault, waiting for the next sync, read or wait of this context. Own lock: set by
   // the execution thread. The run was made when `told` faults had been told: the error that was thrown
-  // since is not thrown again.
+  // since is not thrown again by an op of its gradient.
   void SetFailure(FaultPtr fault, uint64_t told = ~uint64_t{0});
   // A run of this context took no updates; its outcome may be null. Before SetFailure().
   void NoteNotTaken(const GraphOutcomePtr& outcome);

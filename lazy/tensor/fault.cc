@@ -1,5 +1,7 @@
 #include "lazy/tensor/fault.h"
 
+#include <algorithm>
+
 #include "lazy/tensor/data_handle.h"
 
 namespace lazuli::lazy {
@@ -32,6 +34,14 @@ Fault::Fault(absl::Status status, GraphOutcomePtr outcome)
 Fault::Fault(absl::Status status, IntrusivePtr<Fault> first)
     : status_(std::move(status)), first_(std::move(first)) {}
 Fault::~Fault() = default;
+
+bool Fault::Checked::Has(const IntrusivePtr<DataHandle>& data) const {
+  return std::find(given.begin(), given.end(), data) != given.end();
+}
+bool Fault::Checked::IsOfSameIntegers(const Checked& other) const {
+  return site == other.site &&
+         std::any_of(given.begin(), given.end(), [&](const auto& data) { return other.Has(data); });
+}
 
 void Fault::SetChecked(Checked checked) { checked_ = std::move(checked); }
 

@@ -66,11 +66,13 @@ class Fault : public RefCounted<Fault> {
   const absl::Status& status() const { return status_; }
   // Of the graph that failed; null if its updates do not wait for it.
   const GraphOutcomePtr& outcome() const { return first_ ? first_->outcome() : outcome_; }
-  // Of the op whose check failed: its line, and the integers that it was given, as far as they are data.
-  // An op of its gradient has the same, and fails, too.
+  // Of the op whose check failed: its line, and the data of the integers that it was given. An op of its
+  // gradient has the same, and fails, too.
   struct Checked {
     ir::SiteId site = ir::kNoSite;
     PooledVector<IntrusivePtr<DataHandle>> given = {};
+    bool Has(const IntrusivePtr<DataHandle>& data) const;
+    bool IsOfSameIntegers(const Checked& other) const;
   };
   const Checked& checked() const { return checked_; }
   void SetChecked(Checked checked);  // before others see it

@@ -6,6 +6,10 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 
 #include "ir/graph/key.h"
 #include "ir/graph/node.h"
@@ -70,5 +74,20 @@ class ScalarNode final : public LeafNode {
  private:
   uint64_t cell_;
 };
+
+// Calls `visit` for the integers that an op is given: its operands of such a dtype, and what these are
+// computed from as far as that is integers, too. Each node is looked at once.
+inline void VisitIntegers(const Node& op, absl::FunctionRef<void(const Value&)> visit) {
+  absl::flat_hash_set<const Node*> seen;
+  for (std::vector<const Node*> left{&op}; !left.empty();) {
+    const Node& node = *left.back();
+    left.pop_back();
+    for (const Value& operand : node.operands()) {
+      if (!ir::IsIntegral(operand.shape().dtype())) continue;
+      visit(operand);
+      if (seen.insert(operand.node.get()).second) left.push_back(operand.node.get());
+    }
+  }
+}
 
 }  // namespace lazuli::lazy

@@ -75,11 +75,8 @@ def test_a_step_of_several_programs_is_not_taken_either(optimiser, syncs):
     with pytest.raises(lz.Error, match="7 is out of range"):
         run.step(BAD, syncs)
         lz.sync(wait=True)
-    for _ in range(syncs + 1):
-        try:
-            lz.sync(wait=True)
-        except lz.Error:  # of the backward pass, which is a program of its own with a check of its own
-            pass
+    for _ in range(syncs + 1):  # the backward pass is a program of its own, with a check of its own
+        lz.sync(wait=True)
     after = run.state()
     # Statistics of the first program, which ended well where the check is in another, stay.
     assert after[0]["0.weight"] == before[0]["0.weight"] and after[0]["3.bias"] == before[0]["3.bias"]

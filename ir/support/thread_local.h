@@ -1,6 +1,8 @@
 // Thread-local variables of the hot path.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <memory>
 #include <utility>
 
@@ -16,6 +18,11 @@
 
 namespace lazuli::ir {
 
+namespace internal {
+// Stands for the library that this is compiled into, which is not unloaded before its functions ran.
+extern void* const this_library asm("__dso_handle") __attribute__((visibility("hidden")));
+}  // namespace internal
+
 // The calling thread's T, made at first use and as fast to reach. It is destroyed when the thread
 // ends. Destructors that ask for it after that get a T that is never destroyed.
 template <class T>
@@ -24,17 +31,14 @@ class PerThread {
   static T& Get() { return here_ != nullptr ? *here_ : Make(); }
 
  private:
-  // Has no pointer of its own, which would lie in that block, too.
-  struct Owner {
-    ~Owner() {
-      const std::unique_ptr<T> object(std::exchange(here_, nullptr));
-      ended_ = true;
-    }
-  };
-
+  // Registered by hand: a thread_local object for it would lie in that block, too.
+  static void End(void*) {
+    const std::unique_ptr<T> object(std::exchange(here_, nullptr));
+    ended_ = true;
+  }
   [[gnu::noinline]] static T& Make() {
-    if (ended_) return *(here_ = std::make_unique<T>().release());
-    thread_local Owner owner;
+    if (!ended_)
+      abi::__cxa_thread_atexit(End, nullptr, const_cast<void**>(&internal::this_library));
     here_ = std::make_unique<T>().release();
     return *here_;
   }

@@ -51,6 +51,11 @@ template <ComplexValue Z>
 Z Conjugate(const Z& z) {
   return {z.real(), -z.imag()};
 }
+// x with the sign of another number; as it is beside a NaN, whose sign depends on the machine.
+template <RecipeValue V>
+V Signed(V x, V sign) {
+  return If(sign == sign, WithSign(x, sign), x);
+}
 // e^x t, sinh(x) t or cosh(x) t, where `grown` is that function of x over `share`, and t a sine or cosine: as in C, 0 where one of
 // them is, and not infinite if it need not be where the function alone is.
 template <RecipeValue V>
@@ -59,8 +64,8 @@ V Grown(V grown, V x, V t, double share) {
   const V root = Exp(Abs(x) * Num(x, 0.5));
   const V far = WithSign(root, grown) * (Num(x, share) * t) * root;
   const V general = If(Abs(grown) == inf, far, grown * t);
-  const V one_is_zero = If(grown == zero, WithSign(zero, grown) * WithSign(one, t), general);
-  return If(t == zero, t * WithSign(one, grown), one_is_zero);
+  const V one_is_zero = If(grown == zero, Signed(zero, grown) * Signed(one, t), general);
+  return If(t == zero, t * Signed(one, grown), one_is_zero);
 }
 // z i and z / i
 template <ComplexValue Z>
@@ -195,7 +200,7 @@ Z Tanh(Z z) {
   const V x = z.real(), y = z.imag(), one = Num(x, 1);
   const V turn = Sin(y) * Cos(y), zero = Num(x, 0), inf = Num(x, Format<V>::kInf);
   const Z far{WithSign(one, x),
-              If(Abs(x) == inf, WithSign(zero, turn), Num(x, 4) * turn * Exp(Num(x, -2) * Abs(x)))};
+              If(Abs(x) == inf, Signed(zero, turn), Num(x, 4) * turn * Exp(Num(x, -2) * Abs(x)))};
   const V t = Tan(y), s = Sinh(x);
   const V beta = one + t * t, rho = Sqrt(one + s * s);
   const V denominator = one + beta * s * s;
@@ -289,8 +294,8 @@ Z Asin(Z z) {
                  Asinh(Multiply(Conjugate(roots.minus), roots.plus).imag())};
   const Z direction = DirectionOf(z);
   const Part<Z> inf = Num(z.real(), Format<Part<Z>>::kInf);
-  return If(IsInfinite(z),
-            Z{Atan2(direction.real(), Abs(direction.imag())), WithSign(inf, z.imag())}, finite);
+  return If(IsInfinite(z), Z{Atan2(direction.real(), Abs(direction.imag())), Signed(inf, z.imag())},
+            finite);
 }
 template <ComplexValue Z>
 Z Acos(Z z) {
@@ -301,7 +306,7 @@ Z Acos(Z z) {
   const Z direction = DirectionOf(z);
   const Part<Z> inf = Num(z.real(), Format<Part<Z>>::kInf);
   return If(IsInfinite(z),
-            Z{Atan2(Abs(direction.imag()), direction.real()), -WithSign(inf, z.imag())}, finite);
+            Z{Atan2(Abs(direction.imag()), direction.real()), -Signed(inf, z.imag())}, finite);
 }
 template <ComplexValue Z>
 Z Acosh(Z z) {

@@ -102,3 +102,16 @@ def test_logarithms_of_sums_of_equal_numbers_share_their_gradient():
 def test_addr_of_complex_numbers_keeps_their_imaginary_parts():
     y = lz.tensor([1j, 2j]).addr(lz.ones(2), lz.tensor([1, 2]), beta=2)
     assert y.dtype == lz.complex64 and y.tolist() == [[1 + 2j, 2 + 4j]] * 2
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_both_devices_have_the_same_bits_where_parts_are_zero_huge_or_no_numbers(dtype):
+    parts = [0.0, -0.0, 1.0, -2.0, 0.5, np.inf, -np.inf, np.nan, 1e30, -1e-30, 100.0, -720.0]
+    z = np.array([complex(a, b) for a in parts for b in parts], dtype)
+    for name in "exp expm1 log log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid".split():
+        values = [getattr(lz, name)(lz.tensor(z, device=device)).numpy() for device in ("cpu:0", "interpreter:0")]
+        for part in (np.real, np.imag):
+            x, y = (part(v) for v in values)
+            np.testing.assert_array_equal(x, y, name)
+            there = ~np.isnan(x)
+            np.testing.assert_array_equal(np.signbit(x[there]), np.signbit(y[there]), name)

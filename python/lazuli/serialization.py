@@ -5,6 +5,7 @@ which it is. What is pickled may run code of whoever wrote it when it is read, s
 numbers unless it is told to trust the file.
 """
 
+import _compat_pickle
 import io
 import os
 import pickle
@@ -19,7 +20,7 @@ _OLD_TORCH = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # the number that files of PyTo
 # What a file is made of that nobody has to trust: modules and the names in them.
 _HARMLESS = {
     "lazuli": {"Size"}, "lazuli._tensor": {"_restore", "_dtype", "_device"}, "collections": {"OrderedDict", "defaultdict", "Counter"},
-    "builtins": {"set", "frozenset", "complex", "slice", "range", "bytearray", "dict", "list", "tuple", "int", "float", "bool", "str"},
+    "builtins": {"set", "frozenset", "complex", "slice", "range", "bytearray", "bytes", "dict", "list", "tuple", "int", "float", "bool", "str"},
     "numpy": {"ndarray", "dtype"},
     **{f"numpy.{core}.multiarray": {"_reconstruct", "scalar"} for core in ("core", "_core")},
     **{f"numpy.{core}.numeric": {"_frombuffer"} for core in ("core", "_core")}, "_codecs": {"encode"}}
@@ -79,7 +80,9 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module, name):
         if (module, name) == ("lazuli._tensor", "_restore"):
             return self._tensor
-        if not self.trusted and name not in _HARMLESS.get(module, ()):
+        # Protocols below 3 have the names of Python 2.
+        home, own = _compat_pickle.NAME_MAPPING.get((module, name)) or (_compat_pickle.IMPORT_MAPPING.get(module, module), name)
+        if not self.trusted and own not in _HARMLESS.get(home, ()):
             raise _Untrusted(f"load: {self.name} holds a {module}.{name}, whose making may run code; if you trust who wrote the file, "
                                          "load it with weights_only=False")
         return super().find_class(module, name)

@@ -164,3 +164,12 @@ def test_a_failure_leaves_the_old_file(tmp_path):
     assert lz.load(path) == [1] and os.listdir(tmp_path) == ["a.pt"]
     with pytest.raises(FileNotFoundError):
         lz.save([1], tmp_path / "nowhere" / "a.pt")
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_what_binary_protocols_write_is_read(tmp_path, protocol):
+    given = {"set": {1, 2}, "frozen": frozenset([3]), "bytes": b"ab", "none": b"", "array": bytearray(b"c"), "range": range(3), "z": 1j,
+             "slice": slice(1, 2), "x": lz.arange(3), "list": [1.5, "word", None, True]}
+    lz.save(given, tmp_path / "file", pickle_protocol=protocol)
+    read = lz.load(tmp_path / "file")
+    assert read.pop("x").tolist() == given.pop("x").tolist() and read == given

@@ -58,8 +58,9 @@ void ProgramCache::Evict() {
   }
 }
 
-// Of the programs that the same call ran; if there are none, of those that have at least half in
-// common. Of equally near ones the one used last.
+// Of the programs that the same call ran and that have at least a quarter in common, since a helper's
+// line runs any graph; if there are none, of those that have at least half. Of equally near ones the
+// one used last.
 ProgramPtr ProgramCache::Nearest(const Program& program) const {
   std::lock_guard lock(mu_);
   ProgramPtr nearest;
@@ -71,7 +72,7 @@ ProgramPtr ProgramCache::Nearest(const Program& program) const {
     const int64_t distance =
         2 * entry->outline.Distance(program.outline) + (entry->options == program.options ? 0 : 1);
     const auto nodes = entry->outline.nodes().size() + program.outline.nodes().size();
-    if (!here && distance > static_cast<int64_t>(2 * nodes)) continue;
+    if (distance > static_cast<int64_t>((here ? 3 : 2) * nodes)) continue;
     if (here == nearest_here && distance >= least) continue;
     nearest = entry;
     nearest_here = here;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "ir/support/str.h"
 
 namespace lazuli::lazy {
@@ -62,6 +64,10 @@ class Comparison {
   }
 
  private:
+  static constexpr char kStateAdvice[] =
+      "a sync or read falls at another place, or state is made in the first step; it is one "
+      "compile more unless it alternates";
+
   static bool IsLeaf(const OutlineNode& node) { return node.kind != NodeKind::kOp; }
 
   void Set(RecompileCause cause, const OutlineNode& node, std::string what, std::string before,
@@ -212,6 +218,7 @@ class Comparison {
   }
 
   void FindOtherNodes() {
+    if (FindState()) return;
     const auto a = a_.nodes(), b = b_.nodes();
     const std::size_t shorter = std::min(a.size(), b.size());
     std::size_t head = 0, tail = 0;
@@ -225,6 +232,57 @@ class Comparison {
       Extra(gone, head, b, a, RecompileCause::kFewerNodes);
     } else {
       Replaced(gone, added);
+    }
+  }
+
+  // The second graph has fewer ops and more inputs: what was made in the first, as weights and an
+  // optimiser's state are in a first step, is there. Where that is in the graphs says nothing.
+  bool FindState() {
+    const auto a = a_.nodes(), b = b_.nodes();
+    const auto is_data = [](const OutlineNode& n) { return n.kind == NodeKind::kData; };
+    if (std::count_if(b.begin(), b.end(), is_data) <= std::count_if(a.begin(), a.end(), is_data))
+      return false;
+    absl::flat_hash_map<std::pair<std::string_view, SiteId>, std::ptrdiff_t> surplus;  // of the first
+    for (const OutlineNode& n : a) {
+      if (!IsLeaf(n)) ++surplus[{n.name, n.site}];
+    }
+    for (const OutlineNode& n : b) {
+      if (!IsLeaf(n) && --surplus[{n.name, n.site}] < 0) return false;
+    }
+    std::vector<bool> gone(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i)
+      gone[i] = !IsLeaf(a[i]) && surplus[{a[i].name, a[i].site}]-- > 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      for (const GraphOutline::Operand& operand : a_.operands(i)) {
+        if (gone[i] || !gone[operand.node]) continue;
+        BecameData(a[operand.node]);
+        return true;
+      }
+    }
+    return FindOtherLists();
+  }
+
+  void BecameData(const OutlineNode& op) {
+    Set(RecompileCause::kLeaf, op, Str("what ", op.name, " gives"), "computed in the graph",
+        "data that was there", kStateAdvice);
+  }
+
+  // Of graphs with the same ops: one that takes a list and has a longer one.
+  bool FindOtherLists() {
+    std::size_t i = 0, j = 0;
+    for (;; ++i, ++j) {
+      while (i < a_.nodes().size() && IsLeaf(a_.nodes()[i])) ++i;
+      while (j < b_.nodes().size() && IsLeaf(b_.nodes()[j])) ++j;
+      if (i == a_.nodes().size() || j == b_.nodes().size()) return false;
+      const OutlineNode& node = b_.nodes()[j];
+      const std::size_t before = a_.operands(i).size(), after = b_.operands(j).size();
+      if (node.name != a_.nodes()[i].name || before > after) return false;
+      if (before == after) continue;
+      Set(RecompileCause::kWiring, node, Str("number of operands of ", node.name), Str(before),
+          Str(after),
+          "state that the first step makes is an operand of the next; it is one compile more unless "
+          "it alternates");
+      return true;
     }
   }
 
@@ -292,9 +350,7 @@ class Comparison {
       const OutlineNode& op = became ? x : y;
       Set(RecompileCause::kLeaf, op, Str("what ", op.name, " gives"),
           became ? "computed in the graph" : "data that was there",
-          became ? "data that was there" : "computed in the graph",
-          "a sync or read falls at another place, or state is made in the first step; it is one "
-          "compile more unless it alternates");
+          became ? "data that was there" : "computed in the graph", kStateAdvice);
       out_.site = op.site;
     } else if (x.site == y.site) {
       Set(RecompileCause::kOp, y, "operation", std::string(x.name), std::string(y.name),

@@ -138,7 +138,7 @@ std::vector<Cause> Zoo() {
          return one(erf(x) + b * log10(c) - minimum(c, b));
        }},
       {"leaf",
-       "what prim::Constant gives computed in the graph -> data that was there at LINE: a sync or "
+       "what aten::full gives computed in the graph -> data that was there at LINE: a sync or "
        "read "
        "falls at another place, or state is made in the first step; it is one compile more unless "
        "it alternates",
@@ -161,6 +161,56 @@ TEST(RecompileTest, EachCauseHasItsSentence) {
     EXPECT_THAT(why.site, HasSubstr("recompile_test.cc:"));
     EXPECT_THAT(why.nearest, HasSubstr("SyncTensorsGraph."));
   }
+}
+
+// The first step makes the weights and the optimiser's state, the second one finds them.
+TEST(RecompileTest, TheSecondStepOfALoopFindsStateThatTheFirstMade) {
+  const Tensor x = Input({5, 61});
+  nn::Linear layer(61, 7);
+  const int made_at = __LINE__ - 1;
+  optim::Adam adam(layer.parameters());
+  debug::Recompile why;
+  for (int i = 0; i < 2; ++i) {
+    adam.zero_grad();
+    layer(x).square().mean().backward();
+    adam.step();
+    sync(/*wait=*/true);
+    why = debug::explain_recompile();
+  }
+  EXPECT_EQ(why.cause, "leaf") << why.sentence;
+  EXPECT_THAT(why.sentence, HasSubstr("computed in the graph -> data that was there"));
+  EXPECT_THAT(why.site, HasSubstr("recompile_test.cc:" + std::to_string(made_at)));
+}
+
+TEST(RecompileTest, TheSecondStepOfMomentumFindsMoreOperands) {
+  const Tensor x = Input({5, 67});
+  nn::Linear layer(67, 7);
+  optim::SGD sgd(layer.parameters(), {.lr = 0.1, .momentum = 0.9});
+  sync(/*wait=*/true);
+  debug::Recompile why;
+  for (int i = 0; i < 2; ++i) {
+    sgd.zero_grad();
+    layer(x).square().mean().backward();
+    sgd.step();
+    sync(/*wait=*/true);
+    why = debug::explain_recompile();
+  }
+  EXPECT_THAT(why.sentence, HasSubstr("number of operands of aten::_foreach_sgd"));
+  EXPECT_THAT(why.sentence, HasSubstr("state that the first step makes"));
+}
+
+// A helper's line runs graphs that have nothing to do with each other.
+TEST(RecompileTest, AProgramThatHasNothingInCommonIsNotCompared) {
+  const auto helper = [] {
+    sync(/*wait=*/true);
+    return debug::explain_recompile().sentence;
+  };
+  const Tensor x = Input({71, 3});
+  const Tensor product = x.matmul(x.t());
+  const std::string before = helper();
+  Tensor y = x;
+  for (int k = 0; k < 6; ++k) y = atan(y) + cosh(y);
+  EXPECT_EQ(helper(), before);  // there is no new explanation
 }
 
 // Of several programs of a line the nearest is the one that the sentence is about.

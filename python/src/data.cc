@@ -1,9 +1,12 @@
 // data: the data sets and the loader of C++. A data set may also be written in Python.
 #include "lazuli/data.h"
 
+#include <pthread.h>
+
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 
@@ -130,6 +133,11 @@ class Epoch {
     while (!Live().empty()) (*Live().begin())->Close();
     const ReleasedGil release;
     CallsWithoutGil::WaitForOthers();
+  }
+  // In the child of a fork: threads that were in calls are gone.
+  static void StartAnew() {
+    CallsWithoutGil::ForgetOthers();
+    for (const Epoch* epoch : Live()) new (&epoch->loop_->turn) std::mutex;
   }
 
  private:
@@ -277,6 +285,7 @@ void BindData(py::module_& module) {
           },
           py::keep_alive<0, 1>());
   py::module_::import("atexit").attr("register")(py::cpp_function(&Epoch::CloseAll));
+  pthread_atfork(nullptr, nullptr, &Epoch::StartAnew);
 }
 
 }  // namespace lazuli::python

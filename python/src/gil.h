@@ -37,11 +37,16 @@ class CallsWithoutGil {
     --threads_;
     if (ends_) StayUntilTheEnd();
   }
+  // A thread of the library's own that calls Python is no daemon thread: somebody waits for it.
+  static void Exempt() { ++depth_; }
+  static void EndExemption() { --depth_; }
   // From now on the calling thread is the only one that begins calls or returns from them.
   static void End() {
     depth_ = 1;  // of this thread, which goes on
     ends_ = true;
   }
+  // In the child of a fork, which has this thread alone.
+  static void ForgetOthers() { threads_ = depth_ > 0 ? 1 : 0; }
   // Until no other thread is in a call; one that takes long is left there.
   static void WaitForOthers() {
     constexpr auto kLongest = std::chrono::seconds(10);
@@ -78,8 +83,13 @@ class ReleasedGil {
 // Has the lock for the length of a scope, on a thread that may have it already.
 class AcquiredGil {
  public:
-  AcquiredGil() : state_(Acquire()) {}
-  ~AcquiredGil() { PyGILState_Release(state_); }
+  AcquiredGil() : is_of_python_(PyGILState_GetThisThreadState() != nullptr), state_(Acquire()) {
+    if (!is_of_python_) CallsWithoutGil::Exempt();
+  }
+  ~AcquiredGil() {
+    if (!is_of_python_) CallsWithoutGil::EndExemption();
+    PyGILState_Release(state_);
+  }
   AcquiredGil(const AcquiredGil&) = delete;
   AcquiredGil& operator=(const AcquiredGil&) = delete;
 
@@ -91,6 +101,7 @@ class AcquiredGil {
       StayUntilTheEnd();
     }
   }
+  const bool is_of_python_;  // the thread
   const PyGILState_STATE state_;
 };
 

@@ -81,6 +81,15 @@ ProgramPtr ProgramCache::Nearest(const Program& program) const {
   return nearest;
 }
 
+// That the same call ran last.
+ProgramPtr ProgramCache::LastOf(const Program& program) const {
+  std::lock_guard lock(mu_);
+  const auto last = std::find_if(entries_.begin(), entries_.end(), [&](const ProgramPtr& entry) {
+    return entry->site == program.site && entry->options == program.options;
+  });
+  return last == entries_.end() || program.site == ir::kNoSite ? nullptr : *last;
+}
+
 Recompile ProgramCache::WhyMissing(const Program& program) const {
   Recompile why;
   {
@@ -105,6 +114,14 @@ Recompile ProgramCache::WhyMissing(const Program& program) const {
       why = Compare(nearest->outline, program.outline);
     }
     why.nearest = nearest->name;
+    // A loop's first step is far from its second, which another loop at the line may be nearer to.
+    if (const ProgramPtr last = LastOf(program); last != nullptr && last != nearest) {
+      Recompile state = Compare(last->outline, program.outline);
+      if (state.cause == RecompileCause::kLeaf) {
+        why = std::move(state);
+        why.nearest = last->name;
+      }
+    }
   } else if (why.cause == RecompileCause::kFirst) {
     why.what = "the first program of its kind";
   }

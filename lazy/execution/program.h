@@ -74,6 +74,7 @@ class ProgramCache {
   using Entries = std::list<ProgramPtr>;  // most recently used first
   ProgramPtr FindLocked(const std::vector<uint32_t>& key, uint64_t hash);
   ProgramPtr Nearest(const Program& program) const;
+  ProgramPtr LastOf(const Program& program) const;
   void Evict();
 
   const int64_t byte_limit_, size_limit_;

@@ -166,20 +166,23 @@ TEST(RecompileTest, EachCauseHasItsSentence) {
 // The first step makes the weights and the optimiser's state, the second one finds them.
 TEST(RecompileTest, TheSecondStepOfALoopFindsStateThatTheFirstMade) {
   const Tensor x = Input({5, 61});
-  nn::Linear layer(61, 7);
-  const int made_at = __LINE__ - 1;
-  optim::Adam adam(layer.parameters());
-  debug::Recompile why;
-  for (int i = 0; i < 2; ++i) {
-    adam.zero_grad();
-    layer(x).square().mean().backward();
-    adam.step();
-    sync(/*wait=*/true);
-    why = debug::explain_recompile();
+  // The second time the line has another loop's programs.
+  for (const bool amsgrad : {false, true}) {
+    nn::Linear layer(61, 7);
+    const int made_at = __LINE__ - 1;
+    optim::Adam adam(layer.parameters(), {.amsgrad = amsgrad});
+    debug::Recompile why;
+    for (int i = 0; i < 2; ++i) {
+      adam.zero_grad();
+      layer(x).square().mean().backward();
+      adam.step();
+      sync(/*wait=*/true);
+      why = debug::explain_recompile();
+    }
+    EXPECT_EQ(why.cause, "leaf") << why.sentence;
+    EXPECT_THAT(why.sentence, HasSubstr("computed in the graph -> data that was there"));
+    EXPECT_THAT(why.site, HasSubstr("recompile_test.cc:" + std::to_string(made_at)));
   }
-  EXPECT_EQ(why.cause, "leaf") << why.sentence;
-  EXPECT_THAT(why.sentence, HasSubstr("computed in the graph -> data that was there"));
-  EXPECT_THAT(why.site, HasSubstr("recompile_test.cc:" + std::to_string(made_at)));
 }
 
 TEST(RecompileTest, TheSecondStepOfMomentumFindsMoreOperands) {

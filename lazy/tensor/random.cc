@@ -8,8 +8,6 @@
 
 namespace lazuli::lazy {
 
-thread_local const Generator* Replay::replayed_ = nullptr;
-
 Generator& DefaultGenerator() { return ir::Runtime::Get().Of<Generator>(); }
 
 uint64_t Generator::Seed() {

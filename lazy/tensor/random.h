@@ -5,8 +5,9 @@
 // where a sync falls nor on the device. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <utility>
+#include <thread>
 
 #include "ir/support/fork.h"
 #include "ir/support/intrusive_ptr.h"
@@ -31,8 +32,10 @@ class GeneratorState : public ir::RefCounted<GeneratorState> {
   void ReplaceIf(PhiloxState from, PhiloxState state);
 
  private:
+  friend class Replay;
   mutable ir::ForkMutex mutex_;
   PhiloxState state_;
+  std::atomic<std::thread::id> replayed_by_{};  // no thread: none does
 };
 using GeneratorStatePtr = ir::IntrusivePtr<GeneratorState>;
 
@@ -65,20 +68,24 @@ class Replay {
   Replay(Generator& generator, PhiloxState state)
       : generator_(generator),
         now_(generator.Exchange(state)),
-        outer_(std::exchange(replayed_, &generator)) {}
+        outer_(ReplayedBy(generator).exchange(std::this_thread::get_id())) {}
   ~Replay() {
-    replayed_ = outer_;
+    ReplayedBy(generator_) = outer_;
     generator_.Exchange(now_);
   }
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
-  static bool Is(const Generator& generator) { return replayed_ == &generator; }
+  static bool Is(const Generator& generator) {
+    return ReplayedBy(generator) == std::this_thread::get_id();
+  }
 
  private:
-  static thread_local const Generator* replayed_;
+  static std::atomic<std::thread::id>& ReplayedBy(const Generator& generator) {
+    return generator.shared_state()->replayed_by_;
+  }
   Generator& generator_;
   const PhiloxState now_;
-  const Generator* const outer_;
+  const std::thread::id outer_;
 };
 
 inline void ManualSeed(uint64_t seed) { DefaultGenerator().ManualSeed(seed); }

@@ -9,8 +9,6 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
-namespace {
-
 // Programs save where they run: in a folder that goes with the test.
 class LibTorchProgramsTest : public testing::Test {
  protected:
@@ -28,8 +26,6 @@ class LibTorchProgramsTest : public testing::Test {
   const std::filesystem::path folder_ =
       testing::TempDir() + "libtorch_programs." + std::to_string(getpid());
 };
-
-}  // namespace
 
 #define LAZULI_PROGRAM(name) \
   TEST_F(LibTorchProgramsTest, name) { EXPECT_EQ(name::main(), 0); }

@@ -1,10 +1,10 @@
 // Thread-local variables of the hot path.
 #pragma once
 
-#include <cxxabi.h>
-
 #include <memory>
 #include <utility>
+
+#include <cxxabi.h>
 
 #include "ir/support/namespaces.h"
 

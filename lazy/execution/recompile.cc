@@ -242,7 +242,8 @@ class Comparison {
     const auto is_data = [](const OutlineNode& n) { return n.kind == NodeKind::kData; };
     if (std::count_if(b.begin(), b.end(), is_data) <= std::count_if(a.begin(), a.end(), is_data))
       return false;
-    absl::flat_hash_map<std::pair<std::string_view, SiteId>, std::ptrdiff_t> surplus;  // of the first
+    absl::flat_hash_map<std::pair<std::string_view, SiteId>, std::ptrdiff_t>
+        surplus;  // of the first
     for (const OutlineNode& n : a) {
       if (!IsLeaf(n)) ++surplus[{n.name, n.site}];
     }
@@ -280,7 +281,8 @@ class Comparison {
       if (before == after) continue;
       Set(RecompileCause::kWiring, node, Str("number of operands of ", node.name), Str(before),
           Str(after),
-          "state that the first step makes is an operand of the next; it is one compile more unless "
+          "state that the first step makes is an operand of the next; it is one compile more "
+          "unless "
           "it alternates");
       return true;
     }

@@ -1,14 +1,14 @@
 // data: the data sets and the loader of C++. A data set may also be written in Python.
 #include "lazuli/data.h"
 
-#include <pthread.h>
-
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <set>
+
+#include <pthread.h>
 
 #include "python/src/bind.h"
 #include "python/src/bindings.h"

@@ -7,13 +7,13 @@
 // interpreter goes, no more calls of daemon threads begin, and those under way end.
 #pragma once
 
-#include <cxxabi.h>
-#include <pybind11/pybind11.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <thread>
+
+#include <cxxabi.h>
+#include <pybind11/pybind11.h>
+#include <unistd.h>
 
 namespace lazuli::python {
 

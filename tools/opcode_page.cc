@@ -103,7 +103,7 @@ absl::Status Evaluates(const hlo::Module& module) {
       fed.push_back(RandomInput(shape, 1, fed.size()));
     transfers.PushInfeed(std::move(fed));
   }
-  return hlo::Evaluate(module, pointers, &transfers).status();
+  return hlo::Evaluate(module, pointers, {.transfers = &transfers}).status();
 }
 
 // Whether the target of a custom call exists; those that nobody registered are no flaw of the

@@ -19,6 +19,7 @@ using Results = std::vector<Literal>;
 // One device's part in a collective.
 struct Contribution {
   const Instruction* instruction;
+  const Dims* group;
   Operands operands;
   absl::Status status;
   Results results{};
@@ -38,6 +39,11 @@ class Exchange {
   std::size_t count() const { return parts_.size(); }
   const Literal& Given(std::size_t member, std::size_t operand) const {
     return *parts_[member]->operands[operand];
+  }
+  // The same as a result of `receiver`, which may go on when the member's memory is gone.
+  Literal Sent(std::size_t member, std::size_t operand, std::size_t receiver) const {
+    const Literal& given = Given(member, operand);
+    return member == receiver ? given : given.Clone();
   }
   int64_t DimOrNone() const {
     const Dims& dims = i_.attrs_as<CollectiveAttrs>().dimensions;
@@ -63,13 +69,34 @@ class Exchange {
   Evaluation& evaluation_;
 };
 
-// Devices whose loops or branches took different ways may come with different collectives.
+bool SameOperands(Operands a, Operands b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Literal* x, const Literal* y) {
+    return Compatible(x->shape(), y->shape());
+  });
+}
+
+// Whether two instructions, which may be of two programs, exchange the same way.
+bool SameExchange(const Instruction& a, const Instruction& b) {
+  if (a.opcode() != b.opcode() || !Compatible(a.shape(), b.shape())) return false;
+  if (!a.called().empty() && !Equal(*a.to_apply(), *b.to_apply())) return false;
+  const auto* const left = std::get_if<CollectiveAttrs>(&a.attrs());
+  const auto* const right = std::get_if<CollectiveAttrs>(&b.attrs());
+  return left == nullptr || right == nullptr || left->dimensions == right->dimensions;
+}
+
+// Devices whose programs, loops or branches differ may come with different collectives.
 absl::Status Exchange::Agree() const {
+  const auto described = [](const Contribution& part) {
+    return Str(OpcodeText(part.instruction->opcode()), " %", part.instruction->name(), " of ",
+               part.operands.empty() ? Shape() : part.operands[0]->shape(), " in the order {",
+               ir::Join(*part.group, ","), "}");
+  };
   for (const Contribution* const part : parts_) {
-    if (part->instruction->opcode() == i_.opcode() && part->instruction->name() == i_.name())
+    if (SameExchange(*part->instruction, i_) && *part->group == group_ &&
+        SameOperands(part->operands, parts_[0]->operands))
       continue;
-    return InvalidArgument("one device of the group is at %", i_.name(), ", another at %",
-                           part->instruction->name());
+    return InvalidArgument("one device is at ", described(*parts_[0]), ", another at ",
+                           described(*part));
   }
   return absl::OkStatus();
 }
@@ -155,7 +182,7 @@ absl::Status Exchange::AllToAll() {
       return InvalidArgument("an exchange between ", count(),
                              " devices takes as many operands, not ", parts_[0]->operands.size());
     for (std::size_t r = 0; r < count(); ++r) {
-      for (std::size_t m = 0; m < count(); ++m) parts_[r]->results.push_back(Given(m, r));
+      for (std::size_t m = 0; m < count(); ++m) parts_[r]->results.push_back(Sent(m, r, r));
     }
     return absl::OkStatus();
   }
@@ -185,7 +212,7 @@ absl::Status Exchange::Permute() {
         continue;
       }
       const auto source = std::find(group_.begin(), group_.end(), pair->first);
-      parts_[r]->results.push_back(Given(static_cast<std::size_t>(source - group_.begin()), k));
+      parts_[r]->results.push_back(Sent(static_cast<std::size_t>(source - group_.begin()), k, r));
     }
   }
   return absl::OkStatus();
@@ -239,7 +266,10 @@ absl::Status Exchange::Run() try {
     case Opcode::kCollectivePermuteStart:
       return Permute();
     case Opcode::kCollectiveBroadcast:
-      for (const Literal* const operand : parts_[0]->operands) GiveToAll(*operand);
+      for (std::size_t r = 0; r < count(); ++r) {
+        for (std::size_t k = 0; k < parts_[0]->operands.size(); ++k)
+          parts_[r]->results.push_back(Sent(0, k, r));
+      }
       return absl::OkStatus();
     case Opcode::kRaggedAllToAll:
       return RaggedAllToAll();
@@ -339,7 +369,8 @@ absl::StatusOr<Literal> EvaluateCollective(const Instruction& instruction, Opera
   LAZULI_ASSIGN_OR_RETURN(const int64_t device, DeviceOf(evaluation));
   LAZULI_ASSIGN_OR_RETURN(const Dims group, GroupOf(instruction, device));
   if (group.empty()) return Literal(instruction.shape());  // nobody's data
-  Contribution mine{.instruction = &instruction, .operands = operands, .status = {}};
+  Contribution mine{
+      .instruction = &instruction, .group = &group, .operands = operands, .status = {}};
   LAZULI_RETURN_IF_ERROR(RunTogether(instruction, group, evaluation, mine));
   return InPromisedShape(instruction, operands, std::move(mine.results));
 }

@@ -12,13 +12,14 @@ absl::StatusOr<std::vector<Literal>> EvaluateOnDevices(
   Peers peers("device", static_cast<int64_t>(arguments.size()));
   const std::optional<PeerProgram> program = PeerProgram::Of(module, {});
   std::vector<absl::StatusOr<Literal>> results(arguments.size());
+  const auto asked = Peers::Clock::now();
   const auto run = [&](std::size_t device) {
     const ir::ScopedFloatMode mode;
     if (!program) {
       results[device] = Evaluate(module, arguments[device]);
       return;
     }
-    PeerRun own(peers, *program, static_cast<int64_t>(device), Peers::Clock::now());
+    PeerRun own(peers, *program, static_cast<int64_t>(device), asked);
     results[device] = Evaluate(module, arguments[device], {.peers = &own});
     if (!results[device].ok()) own.Fail(results[device].status());
   };

@@ -1,6 +1,5 @@
 #include "ir/support/rendezvous.h"
 
-#include <algorithm>
 #include <mutex>
 
 #include "ir/support/str.h"
@@ -13,59 +12,42 @@ std::string Rendezvous::Names(const Members& members) const {
   return names;
 }
 
-// The member's next meeting with these members.
-std::shared_ptr<Rendezvous::Meeting> Rendezvous::Come(const Topic& topic, const Members& members,
+std::shared_ptr<Rendezvous::Meeting> Rendezvous::Come(Group& group, const Members& members,
                                                       int64_t member,
-                                                      std::pair<Members, int64_t>* key) {
-  State& state = topics_[topic];
-  *key = {members, state.next[{members, member}]++};
-  std::shared_ptr<Meeting>& meeting = state.meetings[*key];
-  if (meeting == nullptr) {
-    meeting = std::make_shared<Meeting>();
-    meeting->expected = members.size();
-    for (const auto& [who, why] : state.left) {
-      if (std::binary_search(members.begin(), members.end(), who))
-        meeting->missing.emplace(who, why);
-    }
-  }
+                                                      absl::FunctionRef<void(Meeting&)> arrive) {
+  const int64_t number = group.next[member]++;
+  std::shared_ptr<Meeting>& place = group.meetings[number];
+  if (place == nullptr) place = std::make_shared<Meeting>();
+  const std::shared_ptr<Meeting> meeting = place;
+  meeting->expected = members.size();
+  arrive(*meeting);
+  if (meeting->IsComplete()) group.meetings.erase(number);
   return meeting;
 }
 
-// A meeting of which everybody is known to come or to miss it has no use for those who come later.
-void Rendezvous::ForgetIfComplete(const Topic& topic, const std::pair<Members, int64_t>& key) {
-  Meetings& meetings = topics_[topic].meetings;
-  const auto found = meetings.find(key);
-  if (found == meetings.end()) return;
-  const Meeting& meeting = *found->second;
-  if (meeting.parts.size() + meeting.missing.size() >= meeting.expected) meetings.erase(found);
-}
-
-void Rendezvous::Miss(const Topic& topic, const Members& members, int64_t member,
-                      std::string_view why) {
+void Rendezvous::Miss(const Members& members, int64_t member, std::string_view why) {
   const std::lock_guard lock(mutex_);
-  std::pair<Members, int64_t> key;
-  Come(topic, members, member, &key)->missing.emplace(member, why);
-  ForgetIfComplete(topic, key);
+  Come(groups_[members], members, member,
+       [&](Meeting& meeting) { meeting.missing.emplace(member, why); });
   changed_.notify_all();
 }
 
-void Rendezvous::Leave(const Topic& topic, int64_t member, std::size_t members,
-                       std::string_view why) {
+void Rendezvous::Break(const Members& members, Clock::time_point since, std::string_view why) {
   const std::lock_guard lock(mutex_);
-  State& state = topics_[topic];
-  state.left.emplace(member, why);
-  for (auto& [key, meeting] : state.meetings) {
-    const auto& [group, number] = key;
-    if (std::binary_search(group.begin(), group.end(), member) && !meeting->parts.contains(member))
-      meeting->missing.emplace(member, why);
-  }
-  if (state.left.size() >= members) topics_.erase(topic);
+  Group& group = groups_[members];
+  if (since < group.broken_at) return;
+  group.broken_at = Clock::now();
+  group.broken = why;
+  for (const auto& [number, meeting] : group.meetings) meeting->broken = why;
+  group.meetings.clear();
+  group.next.clear();
   changed_.notify_all();
 }
 
 // The member gives the meeting up.
 Rendezvous::Outcome Rendezvous::GiveUp(const Coming& coming, Meeting& meeting, bool in_time,
                                        Patience patience) {
+  if (!meeting.broken.empty()) return {meeting.broken, false};
   std::string why, told = "it has given up";
   if (in_time) {
     const auto& [member, reason] = *meeting.missing.begin();
@@ -88,10 +70,11 @@ Rendezvous::Outcome Rendezvous::GiveUp(const Coming& coming, Meeting& meeting, b
 Rendezvous::Outcome Rendezvous::Meet(const Coming& coming, Patience patience,
                                      absl::FunctionRef<void(const Parts&)> together) {
   std::unique_lock lock(mutex_);
-  std::pair<Members, int64_t> key;
-  const std::shared_ptr<Meeting> meeting = Come(coming.topic, coming.members, coming.member, &key);
-  meeting->parts.emplace(coming.member, coming.part);
-  ForgetIfComplete(coming.topic, key);
+  Group& group = groups_[coming.members];
+  if (coming.since < group.broken_at) return {group.broken, false};
+  const std::shared_ptr<Meeting> meeting =
+      Come(group, coming.members, coming.member,
+           [&](Meeting& m) { m.parts.emplace(coming.member, coming.part); });
   changed_.notify_all();
   if (meeting->parts.size() == meeting->expected) {
     meeting->begun = true;
@@ -103,7 +86,8 @@ Rendezvous::Outcome Rendezvous::Meet(const Coming& coming, Patience patience,
     return {};
   }
   const auto settled = [&] {
-    return meeting->over || (!meeting->begun && !meeting->missing.empty());
+    return meeting->over ||
+           (!meeting->begun && (!meeting->missing.empty() || !meeting->broken.empty()));
   };
   const bool in_time = changed_.wait_for(lock, patience.time, settled) || meeting->begun;
   if (in_time) changed_.wait(lock, settled);  // what has begun takes as long as it takes

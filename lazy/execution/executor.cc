@@ -167,7 +167,7 @@ absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffe
                                         .scalars = run.scalars,
                                         .donated = donated,
                                         .device = run.device,
-                                        .asked = run.submitted});
+                                        .asked = run.asked});
   // An op that fails names its own line; memory is obtained for all of them, before the first.
   if (absl::IsResourceExhausted(outputs.status())) {
     return ir::AtSite(Prefixed(outputs.status(), Str(run.program->name, ": ")), run.site);
@@ -424,7 +424,6 @@ void Executor::Admit() {
 
 uint64_t Executor::Submit(Entry run) noexcept {
   thread_local const Executors::WaitsAtItsEnd waits;
-  run.front().submitted = hlo::Peers::Clock::now();
   std::unique_lock lock(mu_);
   bytes_in_flight_ += run.front().bytes;
   queue_.splice(queue_.end(), run);

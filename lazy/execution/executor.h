@@ -46,9 +46,9 @@ struct Run {
   uint64_t told = 0;          // Fault::Told() when the run was made
   SiteId site = ir::kNoSite;  // of the call that synced
   IntrusivePtr<Context> context;
-  int64_t bytes = 0;   // to obtain when it starts
-  int64_t number = 0;  // of all runs of the process, for traces
-  hlo::Peers::Clock::time_point submitted;
+  int64_t bytes = 0;                    // to obtain when it starts
+  int64_t number = 0;                   // of all runs of the process, for traces
+  hlo::Peers::Clock::time_point asked;  // the same for all devices of a sync
 };
 
 // The error of a check that found `value`: "cross_entropy: label 12 is out of range [0, 10)

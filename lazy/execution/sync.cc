@@ -109,6 +109,7 @@ class ContextSync {
   std::optional<Context::Lock>& lock_;
   const SyncReason reason_;
   SyncState& state_;
+  const hlo::Peers::Clock::time_point asked_ = hlo::Peers::Clock::now();
   std::size_t num_checked_ = 0;  // that the trace has
   int compiles_ = 0;             // during which the lock was free
 };
@@ -259,6 +260,7 @@ absl::Status ContextSync::SyncDevice(backend::Device device) {
   LAZULI_RETURN_IF_ERROR(CheckMemory(**program, state_, device, bytes));
   Executor::Entry run = MakeRun(context_, checked(), device, state_, *std::move(program));
   run.front().bytes = bytes;
+  run.front().asked = asked_;
   Executor& executor = Executor::Of(device);
   {
     const ir::TraceSpan span(ir::SpanKind::kQueue, "queue", run.front().number);

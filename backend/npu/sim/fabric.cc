@@ -81,7 +81,7 @@ Fault Fabric::TimedOut(const Part& part, const std::string& sentence) const {
 }
 
 void Fabric::Miss(const std::vector<int>& members, int device, std::string_view why) {
-  meetings_.Miss({}, MembersOf(members), device, why);
+  meetings_.Miss(MembersOf(members), device, why);
 }
 
 std::optional<Fault> Fabric::Run(const Part& part, std::chrono::milliseconds patience) {
@@ -90,15 +90,16 @@ std::optional<Fault> Fabric::Run(const Part& part, std::chrono::milliseconds pat
     const Part* part;
     std::optional<Fault> fault;
   } mine{&part, {}};
-  const auto [why, timed_out] = meetings_.Meet(
-      {.topic = {}, .members = MembersOf(part.members), .member = part.device, .part = &mine},
-      {patience, "NPU_LINK_TIMEOUT"}, [this](const ir::Rendezvous::Parts& all) {
-        std::vector<const Part*> parts;
-        for (const auto& [device, coming] : all)
-          parts.push_back(static_cast<const Coming*>(coming)->part);
-        const std::optional<Fault> fault = RunTogether(parts);
-        for (const auto& [device, coming] : all) static_cast<Coming*>(coming)->fault = fault;
-      });
+  const auto [why, timed_out] =
+      meetings_.Meet({.members = MembersOf(part.members), .member = part.device, .part = &mine},
+                     {patience, "NPU_LINK_TIMEOUT"}, [this](const ir::Rendezvous::Parts& all) {
+                       std::vector<const Part*> parts;
+                       for (const auto& [device, coming] : all)
+                         parts.push_back(static_cast<const Coming*>(coming)->part);
+                       const std::optional<Fault> fault = RunTogether(parts);
+                       for (const auto& [device, coming] : all)
+                         static_cast<Coming*>(coming)->fault = fault;
+                     });
   return why.empty() ? mine.fault : TimedOut(part, why);
 }
 

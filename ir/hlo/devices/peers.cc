@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <set>
 
 #include "ir/hlo/devices/collective.h"
-#include "ir/hlo/text/printer.h"
 #include "ir/support/flags.h"
-#include "ir/support/hash.h"
 #include "ir/support/status.h"
 
 namespace lazuli::hlo {
@@ -19,23 +16,22 @@ bool DependsOnDevice(const Instruction& i) {
          Traits(i.opcode()).exchanges;
 }
 
-// Adds the devices that the instruction makes meet. What is malformed is an error where it runs.
-void AddMeeting(const Instruction& i, std::set<int64_t>* devices) {
+// Adds the groups of devices that the instruction makes meet. What is malformed is an error where it
+// runs.
+void AddGroups(const Instruction& i, std::set<ir::Rendezvous::Members>* groups) {
   if (!Traits(i.opcode()).exchanges) return;
   if (IsPermute(i.opcode())) {
     const auto pairs = PairsOf(i);
-    if (!pairs.ok()) return;
-    for (const auto& [source, target] : *pairs) {
-      if (source == target) continue;
-      devices->insert(source);
-      devices->insert(target);
+    std::set<int64_t> devices;
+    for (const auto& [source, target] : pairs.ok() ? *pairs : DevicePairs()) {
+      if (source != target) devices.insert({source, target});
     }
+    if (!devices.empty()) groups->emplace(devices.begin(), devices.end());
     return;
   }
-  const auto groups = GroupsOf(i);
-  if (!groups.ok()) return;
-  for (const Dims& group : *groups) {
-    if (group.size() > 1) devices->insert(group.begin(), group.end());
+  const auto all = GroupsOf(i);
+  for (const Dims& group : all.ok() ? *all : std::vector<Dims>()) {
+    if (group.size() > 1) groups->emplace(group.begin(), group.end());
   }
 }
 
@@ -44,24 +40,24 @@ void AddMeeting(const Instruction& i, std::set<int64_t>* devices) {
 std::optional<PeerProgram> PeerProgram::Of(const Module& module,
                                            absl::Span<const int64_t> assignment) {
   PeerProgram program;
-  std::set<int64_t> meeting;
+  std::set<ir::Rendezvous::Members> groups;
   bool depends = false;
   for (const auto& computation : module.computations()) {
     for (const auto& i : computation->instructions()) {
       depends = depends || DependsOnDevice(*i);
-      AddMeeting(*i, &meeting);
+      AddGroups(*i, &groups);
     }
   }
   if (!depends) return std::nullopt;
   program.assignment.assign(assignment.begin(), assignment.end());
-  for (const int64_t device : meeting) {
-    const auto d = static_cast<std::size_t>(device);
-    program.meeting.push_back(d < assignment.size() ? assignment[d] : device);
+  for (ir::Rendezvous::Members group : groups) {
+    for (int64_t& device : group) {
+      const auto d = static_cast<std::size_t>(device);
+      if (d < assignment.size()) device = assignment[d];
+    }
+    std::sort(group.begin(), group.end());
+    program.groups.push_back(std::move(group));
   }
-  std::sort(program.meeting.begin(), program.meeting.end());
-  const std::string text =
-      ToString(module, {.metadata = false, .large_constants = false, .canonical_names = true});
-  program.fingerprint = ir::HashBytes(text.data(), text.size());
   return program;
 }
 
@@ -72,24 +68,19 @@ Peers::Peers(std::string platform, int64_t count)
 
 PeerRun::PeerRun(Peers& peers, const PeerProgram& program, int64_t ordinal,
                  Peers::Clock::time_point asked)
-    : peers_(peers), program_(program), ordinal_(ordinal) {
-  const std::lock_guard lock(peers_.mutex_);
-  int64_t& next = peers_.runs_[{program.fingerprint, ordinal}];
-  const auto missed = [&] {
-    const auto given_up = peers_.given_up_.find({program.fingerprint, next});
-    return given_up != peers_.given_up_.end() && given_up->second < asked;
-  };
-  while (missed()) ++next;
-  run_ = next++;
-}
+    : peers_(peers),
+      program_(program),
+      ordinal_(ordinal),
+      asked_(std::min(asked, Peers::Clock::now())) {}
 
-PeerRun::~PeerRun() {
-  if (std::binary_search(program_.meeting.begin(), program_.meeting.end(), ordinal_))
-    peers_.meetings_.Leave({static_cast<int64_t>(program_.fingerprint), run_}, ordinal_,
-                           program_.meeting.size(), end_);
+void PeerRun::Fail(const absl::Status& why) {
+  for (const ir::Rendezvous::Members& group : program_.groups) {
+    if (std::binary_search(group.begin(), group.end(), ordinal_))
+      peers_.meetings_.Break(
+          group, asked_,
+          Str(peers_.meetings_.Names({ordinal_}), " has failed: ", ir::Message(why)));
+  }
 }
-
-void PeerRun::Fail(const absl::Status& why) { end_ = ir::Message(why); }
 
 absl::StatusOr<int64_t> PeerRun::Device() const {
   if (program_.assignment.empty()) return ordinal_;
@@ -125,10 +116,7 @@ absl::Status PeerRun::Meet(const Dims& group, void* part,
   ir::Rendezvous::Members members = ordinals;
   std::sort(members.begin(), members.end());
   const auto [why, timed_out] = peers_.meetings_.Meet(
-      {.topic = {static_cast<int64_t>(program_.fingerprint), run_},
-       .members = members,
-       .member = ordinal_,
-       .part = part},
+      {.members = members, .member = ordinal_, .part = part, .since = asked_},
       {std::chrono::seconds(ir::flags().collective_timeout()), "LAZULI_COLLECTIVE_TIMEOUT"},
       [&](const ir::Rendezvous::Parts& parts) {
         std::vector<void*> in_order;
@@ -136,10 +124,7 @@ absl::Status PeerRun::Meet(const Dims& group, void* part,
         together(in_order);
       });
   if (why.empty()) return absl::OkStatus();
-  if (timed_out) {
-    const std::lock_guard lock(peers_.mutex_);
-    peers_.given_up_.try_emplace({program_.fingerprint, run_}, Peers::Clock::now());
-  }
+  if (timed_out) peers_.meetings_.Break(members, asked_, why);
   return absl::DeadlineExceededError(
       Str("devices ", peers_.meetings_.Names(members), " do not meet: ", why));
 }

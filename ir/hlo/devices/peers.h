@@ -1,34 +1,31 @@
-// Peers: the devices of one process that run a program together, and their collectives.
+// Peers: the devices of one process whose programs have collectives in common.
 //
-// Devices have numbers, as the groups of collectives have them (ir/hlo/collective.h). A run of a
-// program on one of them is a PeerRun. The n-th run of a program on a device belongs to the n-th runs of
-// the same program on the others: their collectives meet (ir/support/rendezvous.h). A run that ends,
-// well or not, lets go of those who wait for it. A device that does not come is an error after
-// LAZULI_COLLECTIVE_TIMEOUT seconds, and runs that it is asked for later do not count as the one that
-// it has missed.
+// Devices have numbers, as the groups of collectives have them (ir/hlo/devices/collective.h). A run of a
+// program on one of them is a PeerRun. The n-th collective to which a device of a group comes is the n-th
+// of the others (ir/support/rendezvous.h), whether they run one program or several. If a run fails, or a
+// device does not come within LAZULI_COLLECTIVE_TIMEOUT seconds, the collectives of the same groups fail
+// in all runs that were asked for before that; later runs begin anew.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include "ir/hlo/module.h"
-#include "ir/support/fork.h"
 #include "ir/support/rendezvous.h"
 
 namespace lazuli::hlo {
 
 class Peers {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = ir::Rendezvous::Clock;
   // `platform` names the devices: "cpu" has cpu:0, cpu:1, ...
   Peers(std::string platform, int64_t count);
   int64_t count() const { return count_; }
@@ -39,21 +36,16 @@ class Peers {
   const std::string platform_;
   const int64_t count_;
   ir::Rendezvous meetings_;
-  ir::ForkMutex mutex_;
-  std::map<std::pair<uint64_t, int64_t>, int64_t> runs_;  // by program and device
-  // When the first device gave a run up in which others were missing, by program and run.
-  std::map<std::pair<uint64_t, int64_t>, Clock::time_point> given_up_;
 };
 
-// What a program's collectives need to know of it before it runs.
+// What a run needs to know of its program's collectives.
 struct PeerProgram {
-  uint64_t fingerprint = 0;  // the same for all devices that run the program
   // By number of a device in the program: its ordinal. Empty: device i is the process's i-th.
   std::vector<int64_t> assignment{};
-  // The ordinals of devices that meet others, ascending; empty if none does.
-  std::vector<int64_t> meeting{};
+  // The devices that meet, by ordinal, ascending.
+  std::vector<ir::Rendezvous::Members> groups{};
 
-  // Null for a program whose values do not depend on the device and that meets nobody.
+  // None for a program whose values do not depend on the device and that meets nobody.
   static std::optional<PeerProgram> Of(const Module& module, absl::Span<const int64_t> assignment);
 };
 
@@ -62,7 +54,6 @@ class PeerRun {
   // `peers` and `program` must outlive the run, which was asked for at that time.
   PeerRun(Peers& peers, const PeerProgram& program, int64_t ordinal,
           Peers::Clock::time_point asked);
-  ~PeerRun();
   PeerRun(const PeerRun&) = delete;
   PeerRun& operator=(const PeerRun&) = delete;
 
@@ -72,7 +63,7 @@ class PeerRun {
   // come and the last has called `together` with their parts, in the order of the group.
   absl::Status Meet(const Dims& group, void* part,
                     absl::FunctionRef<void(absl::Span<void* const>)> together);
-  // The run fails: what the others who wait for it are told.
+  // The run has failed: the others do not wait for it.
   void Fail(const absl::Status& why);
 
  private:
@@ -81,8 +72,7 @@ class PeerRun {
   Peers& peers_;
   const PeerProgram& program_;
   const int64_t ordinal_;
-  int64_t run_ = 0;
-  std::string end_ = "its run of the program is over";
+  const Peers::Clock::time_point asked_;
 };
 
 }  // namespace lazuli::hlo

@@ -144,7 +144,7 @@ std::vector<Cause> Zoo() {
        "it alternates",
        [=](int i) { return one(expm1(i == 0 ? zeros({3, 5, 7}) : b) * log10(c) - erfc(c)); }},
       {"options",
-       "option device cpu:0 -> interpreter:0 at LINE: programs are compiled for one set "
+       "option platform cpu -> interpreter at LINE: programs are compiled for one set "
        "of options; set them before the first step",
        [=](int i) {
          const Tensor x = i == 0 ? a : a.to(Device("interpreter:0"));

@@ -160,7 +160,7 @@ TEST(DevicesTest, WhatIsAmissIsSaid) {
       c = s64[1] custom-call(i1, limit), custom_call_target="lazuli.check_index_range"
       ROOT r = f32[4] all-reduce(x), replica_groups={{0,1}}, to_apply=add, control-predecessors={c} })",
                 Two())[0],
-      testing::AllOf(HasSubstr("devices device:0, device:1 do not meet: device:1 does not come"),
+      testing::AllOf(HasSubstr("devices device:0, device:1 do not meet: device:1 has failed"),
                      HasSubstr("index 1 is out of range [0, 1)")));
 }
 

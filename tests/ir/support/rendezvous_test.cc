@@ -21,10 +21,10 @@ std::string NameOf(int64_t member) { return Str("m", member); }
 // Each of the members adds its number to `sum`, which the last one to come does for all.
 std::string Meet(Rendezvous& r, const Rendezvous::Members& members, int64_t member,
                  std::vector<int64_t>* sums, Rendezvous::Patience patience = kLong,
-                 const Rendezvous::Topic& topic = {}) {
+                 Rendezvous::Clock::time_point since = Rendezvous::Clock::time_point::max()) {
   int64_t mine = member;
   return r
-      .Meet({topic, members, member, &mine}, patience,
+      .Meet({members, member, &mine, since}, patience,
             [&](const Rendezvous::Parts& parts) {
               int64_t sum = 0;
               for (const auto& [who, part] : parts) sum += *static_cast<int64_t*>(part);
@@ -53,25 +53,28 @@ TEST(RendezvousTest, WhoDoesNotComeIsNamed) {
   // Who comes later learns at once that one of them has given up.
   EXPECT_EQ(Meet(r, {0, 1, 2}, 0, &sums), "m1 does not come: it has waited for m0, m2");
   EXPECT_EQ(Meet(r, {0, 1, 2}, 2, &sums), "m0 does not come: it has given up");
-  r.Miss({}, {0, 1}, 0, "its fan is broken");
+  r.Miss({0, 1}, 0, "its fan is broken");
   EXPECT_EQ(Meet(r, {0, 1}, 1, &sums), "m0 does not come: its fan is broken");
   EXPECT_TRUE(sums.empty());
 }
 
-TEST(RendezvousTest, WhoLeavesATopicIsMissingInAllItsMeetings) {
+TEST(RendezvousTest, ABrokenGroupFailsWhatBeganBefore) {
   Rendezvous r(NameOf);
   std::vector<int64_t> sums;
+  const auto before = Rendezvous::Clock::now();
   std::string waiting;
-  std::thread early([&] { waiting = Meet(r, {0, 1}, 1, &sums, kLong, {7}); });
+  std::thread early([&] { waiting = Meet(r, {0, 1}, 1, &sums, kLong, before); });
   std::this_thread::sleep_for(milliseconds(20));
-  r.Leave({7}, 0, 2, "it has failed");
+  r.Break({0, 1}, before, "m0 has failed");
   early.join();
-  EXPECT_EQ(waiting, "m0 does not come: it has failed");
-  EXPECT_EQ(Meet(r, {0, 1}, 1, &sums, kLong, {7}), "m0 does not come: it has failed");
-  // Once all have left, the topic begins anew.
-  r.Leave({7}, 1, 2, "over");
-  std::thread other([&] { EXPECT_EQ(Meet(r, {0, 1}, 0, &sums, kLong, {7}), ""); });
-  EXPECT_EQ(Meet(r, {0, 1}, 1, &sums, kLong, {7}), "");
+  EXPECT_EQ(waiting, "m0 has failed");
+  EXPECT_EQ(Meet(r, {0, 1}, 0, &sums, kLong, before), "m0 has failed");
+  r.Break({0, 1}, before, "what began before cannot break it once more");
+  EXPECT_EQ(Meet(r, {0, 1}, 1, &sums, kLong, before), "m0 has failed");
+  // What begins afterwards counts its meetings anew.
+  const auto after = Rendezvous::Clock::now();
+  std::thread other([&] { EXPECT_EQ(Meet(r, {0, 1}, 0, &sums, kLong, after), ""); });
+  EXPECT_EQ(Meet(r, {0, 1}, 1, &sums, kLong, after), "");
   other.join();
   EXPECT_EQ(sums, std::vector<int64_t>{1});
 }

@@ -60,6 +60,25 @@ TEST_P(CollectiveRunTest, APermuteSendsToAnotherDevice) {
   EXPECT_EQ(Values(b), (std::vector<float>{1, 2}));
 }
 
+TEST_P(CollectiveRunTest, DevicesMayHaveDifferentPrograms) {
+  const Tensor a = AllReduce(On(0, {1, 2}), "sum", {}) * On(0, {2, 2}),
+               b = AllReduce(-On(1, {3, 4}), "sum", {});
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(Values(a), (std::vector<float>{-4, -4}));
+  EXPECT_EQ(Values(b), (std::vector<float>{-2, -2}));
+}
+
+TEST_P(CollectiveRunTest, DevicesThatComeWithDifferentCollectivesAreToldBoth) {
+  const Tensor a = AllReduce(On(0, {1, 2}), "sum", {}), b = AllReduce(On(1, {3, 4}), "max", {});
+  (void)Sync();
+  EXPECT_THAT(ErrorOf(a), HasSubstr("one device is at all-reduce %"));
+  EXPECT_THAT(ErrorOf(b), HasSubstr("f32[2] in the order {0,1}, another at all-reduce %"));
+  const Tensor c = AllReduce(On(0, {1, 2}), "max", {}), d = AllReduce(On(1, {3, 4}), "max", {});
+  ASSERT_TRUE(Sync().ok());
+  EXPECT_EQ(Values(c), (std::vector<float>{3, 4}));
+  EXPECT_EQ(Values(d), (std::vector<float>{3, 4}));
+}
+
 TEST_P(CollectiveRunTest, GradientsCrossDevices) {
   const Tensor x0 = WithGrad(On(0, {1, 2})), x1 = WithGrad(On(1, {3, 5}));
   const Tensor loss0 = Sum(AllReduce(x0, "sum", {}) * On(0, {1, 10})),

@@ -53,7 +53,7 @@ TEST(FaultsTest, EveryErrorHasItsPlaceAndSentence) {
        1, "reads v1 before it is written; 1 input comes in"},
       {".vprog q\nadd v4, v0, v0\n.end\nvx.run [r0], q, v, a=r0\nhalt", "ILLEGAL_INSTRUCTION", 0,
        "writes no result"},
-      {"movi r1, 0x7fffffff\nlds.s32 r2, [r1]\nhalt", "MISALIGNED", 1, "no multiple of 4"},
+      {"movi r1, 0x7fffffff\nlds.s32 r2, [r1]\nhalt", "MISALIGNED", 1, "not a multiple of 4"},
       {"movi r1, 0x100000\nlds.s32 r2, [r1]\nhalt", "SPM_OVERFLOW", 1,
        "bytes 1048576 to 1048579 of SPM, which has 1048576"},
       {"lds.s32 r2, [r0]\nhalt", "UNINITIALISED_READ", 0, "nothing has written it"},

@@ -1,16 +1,12 @@
 #include "backend/interpreter/interpreter.h"
 
 #include <atomic>
-#include <cstring>
-#include <optional>
 
 #include "backend/client/registry.h"
-#include "ir/evaluator/evaluator.h"
+#include "backend/interpreter/evaluated_module.h"
 #include "ir/hlo/dump/module_dump.h"
 #include "ir/hlo/verifier.h"
 #include "ir/support/flags.h"
-#include "ir/support/float_mode.h"
-#include "ir/types/leaves.h"
 
 namespace lazuli::interpreter {
 namespace {
@@ -67,112 +63,16 @@ absl::StatusOr<const Literal*> LiteralOf(const Buffer& buffer, const Computation
   return &own.literal();
 }
 
-class InterpreterExecutable final : public Executable {
+// A donated buffer gives its elements up, whether or not a result would have taken them.
+class InterpreterExecutable final : public EvaluatedModule {
  public:
-  InterpreterExecutable(std::unique_ptr<hlo::Module> module, absl::Span<const int64_t> assignment,
-                        Device first, MemoryCounterPtr memory)
-      : module_(std::move(module)),
-        peers_(hlo::PeerProgram::Of(*module_, assignment)),
-        first_(first),
-        memory_(std::move(memory)) {
-    for (const auto& computation : module_->computations()) {
-      for (const auto& i : computation->instructions()) {
-        stats_.code_bytes += static_cast<int64_t>(sizeof(hlo::Instruction));
-        if (i->IsConstant()) stats_.code_bytes += i->literal().byte_size();
-      }
-    }
-    for (const hlo::Instruction* parameter : module_->entry()->parameters()) {
-      ForEachLeaf(parameter->shape(),
-                  [this, parameter](const Shape& leaf) { leaves_.push_back({parameter, leaf}); });
-    }
-    stats_.output_bytes = module_->entry()->root()->shape().byte_size();
-    stats_.evaluator_thunks = module_->entry()->instruction_count() -
-                              static_cast<int64_t>(module_->entry()->parameters().size());
-  }
-
+  using EvaluatedModule::EvaluatedModule;
   absl::StatusOr<Buffers> Execute(const ExecuteArgs& args) override {
-    const Device device = DeviceOf(args, first_);
-    if (!peers_) return ExecuteOn(device, args, nullptr);
-    hlo::PeerRun run(device.client->peers(), *peers_, device.ordinal, args.asked);
-    absl::StatusOr<Buffers> outputs = ExecuteOn(device, args, &run);
-    if (!outputs.ok()) run.Fail(outputs.status());
-    return outputs;
-  }
-  const ExecutableStats& stats() const override { return stats_; }
-  std::string ToString() const override { return module_->ToString(); }
-
- private:
-  absl::StatusOr<Buffers> ExecuteOn(Device device, const ExecuteArgs& args,
-                                    hlo::PeerRun* peers) const {
-    LAZULI_ASSIGN_OR_RETURN(const std::vector<Literal> arguments, Arguments(args));
-    std::vector<const Literal*> pointers;
-    for (const Literal& argument : arguments) pointers.push_back(&argument);
-    const ir::ScopedFloatMode mode;
-    LAZULI_ASSIGN_OR_RETURN(
-        const Literal result,
-        hlo::Evaluate(*module_, pointers,
-                      {.transfers = &device.client->transfers(device), .peers = peers}));
+    LAZULI_ASSIGN_OR_RETURN(Buffers outputs, EvaluatedModule::Execute(args));
     for (std::size_t i = 0; i < args.donated.size(); ++i)
       if (args.donated[i] != 0) static_cast<InterpreterBuffer&>(*args.buffers[i]).Release();
-    Buffers leaves;
-    ForEachLeaf(result, [&](const Literal& leaf) {
-      leaves.push_back(std::make_shared<InterpreterBuffer>(leaf, device, memory_));
-    });
-    return leaves;
+    return outputs;
   }
-
-  // A value for each parameter.
-  absl::StatusOr<std::vector<Literal>> Arguments(const ExecuteArgs& args) const {
-    LAZULI_ASSIGN_OR_RETURN(const std::vector<Literal> leaves, LeafValues(args));
-    std::vector<Literal> arguments;
-    std::size_t next = 0;
-    for (const hlo::Instruction* parameter : module_->entry()->parameters())
-      arguments.push_back(FromLeaves(parameter->shape(), leaves, &next));
-    return arguments;
-  }
-
-  // Buffers first, then scalars.
-  absl::StatusOr<std::vector<Literal>> LeafValues(const ExecuteArgs& args) const {
-    if (args.buffers.size() + args.scalars.size() != leaves_.size()) {
-      return InvalidArgument(module_->name(), " takes ", leaves_.size(), " arguments, not ",
-                             args.buffers.size(), " buffers and ", args.scalars.size(), " scalars");
-    }
-    std::vector<Literal> arguments;
-    for (std::size_t i = 0; i < leaves_.size(); ++i) {
-      const Shape& shape = leaves_[i].shape;
-      if (i < args.buffers.size()) {
-        LAZULI_ASSIGN_OR_RETURN(const Literal* literal, LiteralOf(*args.buffers[i], first_.client));
-        if (!Compatible(literal->shape(), shape)) return WrongArgument(i, literal->shape());
-        arguments.push_back(*literal);
-        continue;
-      }
-      if (!shape.IsScalar() || ByteWidth(shape.dtype()) > 8)
-        return InvalidArgument(module_->name(), ": argument ", i, " is ", shape, ", not a scalar");
-      Literal scalar = Literal::Uninitialized(shape);
-      std::memcpy(scalar.mutable_raw(), &args.scalars[i - args.buffers.size()],
-                  static_cast<std::size_t>(ByteWidth(shape.dtype())));
-      arguments.push_back(std::move(scalar));
-    }
-    return arguments;
-  }
-
-  absl::Status WrongArgument(std::size_t i, const Shape& given) const {
-    const std::string& name = leaves_[i].parameter->metadata().op_name;
-    return InvalidArgument(module_->name(), ": argument ", i, name.empty() ? "" : " (", name,
-                           name.empty() ? "" : ")", " is ", given, ", not ", leaves_[i].shape);
-  }
-
-  struct Leaf {
-    const hlo::Instruction* parameter;
-    Shape shape;
-  };
-
-  std::unique_ptr<hlo::Module> module_;
-  std::vector<Leaf> leaves_;  // of all parameters
-  std::optional<hlo::PeerProgram> peers_;
-  Device first_;
-  MemoryCounterPtr memory_;
-  ExecutableStats stats_;
 };
 
 class InterpreterClient final : public ComputationClient {
@@ -209,7 +109,7 @@ class InterpreterClient final : public ComputationClient {
     LAZULI_RETURN_IF_ERROR(hlo::Verify(*module));
     dump.After(*module);
     return std::make_shared<InterpreterExecutable>(std::move(module), options.device_assignment,
-                                                   first, memory_);
+                                                   first);
   }
   absl::StatusOr<MemoryStats> memory_stats(Device) const override { return memory_->stats(); }
   std::vector<std::string> engines() const override { return {"the evaluator, on one thread"}; }

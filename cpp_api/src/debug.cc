@@ -51,8 +51,8 @@ auto WithNode(const Tensor& tensor, F&& f) {
               [&] { return lazy::WithPendingNode(TensorAccess::Unwrap(tensor), f); });
 }
 
-lazy::ProgramPtr Last() {
-  lazy::ProgramPtr program = lazy::LastProgram();
+lazy::CachedProgramPtr Last() {
+  lazy::CachedProgramPtr program = lazy::LastProgram();
   if (program == nullptr)
     throw Error(ErrorCode::kFailedPrecondition, "debug: this thread has run no program yet");
   return program;
@@ -96,10 +96,10 @@ std::string user_metadata(const Tensor& tensor) {
 }
 void set_ir_debug(bool on) { ir::SetIrDebug(on); }
 
-std::string last_hlo() { return Last()->hlo; }
-std::string last_optimized_hlo() { return Last()->executable->ToString(); }
+std::string last_hlo() { return Last()->hlo(); }
+std::string last_optimized_hlo() { return Last()->launcher.executable()->ToString(); }
 ProgramStats last_stats() {
-  const backend::ExecutableStats& stats = Last()->executable->stats();
+  const backend::ExecutableStats& stats = Last()->launcher.executable()->stats();
   return {stats.kernels, stats.library_calls, stats.reorders, stats.evaluator_thunks,
           stats.temp_bytes};
 }

@@ -2,51 +2,50 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "backend/client/client.h"
+#include "cpp_api/src/facade.h"
 #include "ir/hlo/module.h"
 #include "lazuli/hlo.h"
-#include "lazy/execution/capture.h"
+#include "lazy/program/launcher.h"
 
 namespace lazuli {
 
+// Runs a call that has no line of its own; an internal error becomes Error.
+template <class F>
+decltype(auto) Guarded(F&& f) {
+  Initialize();
+  return Call(SourceLocation(), std::forward<F>(f));
+}
+
 struct HloModule::Impl {
-  std::unique_ptr<hlo::Module> module;
-  std::vector<lazy::CapturedProgram::Check> checks = {};  // the last results
+  lazy::ProgramPtr program;
+  // This module with another body: what passes made of it, or what was written in its place.
+  void Replace(std::shared_ptr<const hlo::Module> module);
 };
 
 struct HloExecutable::Impl {
-  std::string name;
-  backend::ExecutablePtr executable;
-  backend::Device device;
-  std::vector<lazy::CapturedProgram::Check> checks;
-  std::vector<ir::Shape> parameters;
-  // Throws what the first check that failed says: their values are the last outputs.
-  void ThrowIfFailed(absl::Span<const backend::BufferPtr> outputs) const;
-  // The data of the arguments, which lie on the device.
-  std::vector<backend::BufferPtr> BuffersOf(const std::vector<Tensor>& arguments) const;
-  // The results without those of the checks, which throw. given_up: as in ExecuteArgs.
-  backend::Buffers Run(absl::Span<const backend::BufferPtr> arguments,
-                       absl::Span<const uint8_t> given_up = {}) const;
+  Impl(lazy::ProgramPtr program, backend::Device device, backend::CompileOptions options)
+      : launcher(std::move(program), device, std::move(options)) {}
+  const lazy::Program& program() const { return launcher.program(); }
+
+  lazy::Launcher launcher;
 };
 
 struct HloAccess {
-  using Program = HloExecutable::Impl;
   // HloModule::compile. keeps_copies: as in CompileOptions.
   static HloExecutable Compile(const HloModule& module, const Device& device, int num_threads,
                                bool keeps_copies = true);
-  static HloModule Wrap(std::unique_ptr<hlo::Module> module) {
-    return Wrap(HloModule::Impl{std::move(module)});
+  static HloModule Wrap(std::shared_ptr<const hlo::Module> module) {
+    return Wrap(std::make_shared<lazy::Program>(std::move(module)));
   }
-  static HloModule Wrap(HloModule::Impl impl) {
-    return HloModule(std::make_unique<HloModule::Impl>(std::move(impl)));
+  static HloModule Wrap(lazy::ProgramPtr program) {
+    return HloModule(
+        std::make_unique<HloModule::Impl>(HloModule::Impl{.program = std::move(program)}));
   }
-  static const hlo::Module& Unwrap(const HloModule& module) { return *module.impl_->module; }
-  static HloExecutable Wrap(HloExecutable::Impl impl) {
-    return HloExecutable(std::make_shared<const HloExecutable::Impl>(std::move(impl)));
+  static const hlo::Module& Unwrap(const HloModule& module) {
+    return module.impl_->program->module();
   }
   static const HloExecutable::Impl& Unwrap(const HloExecutable& program) { return *program.impl_; }
 };

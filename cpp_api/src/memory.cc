@@ -29,7 +29,7 @@ std::string memory_report(const Device& device) {
 namespace debug {
 namespace {
 
-MemoryPlan PlanOf(const lazy::Program& program) {
+MemoryPlan PlanOf(const lazy::CachedProgram& program) {
   using Role = lazy::MemoryPlan::Role;
   const lazy::MemoryPlan& plan = program.memory;
   return {.peak = plan.peak_bytes(),
@@ -40,11 +40,11 @@ MemoryPlan PlanOf(const lazy::Program& program) {
           .live_temp = plan.live_temp_bytes};
 }
 
-lazy::ProgramPtr ProgramNamed(std::string_view name, const Device& device) {
-  const std::vector<lazy::ProgramPtr> programs =
+lazy::CachedProgramPtr ProgramNamed(std::string_view name, const Device& device) {
+  const std::vector<lazy::CachedProgramPtr> programs =
       lazy::ProgramsByMemory(DeviceAccess::Unwrap(device));
-  for (const lazy::ProgramPtr& program : programs) {
-    if (name.empty() || program->name == name) return program;
+  for (const lazy::CachedProgramPtr& program : programs) {
+    if (name.empty() || program->name() == name) return program;
   }
   if (name.empty())
     throw Error(ErrorCode::kFailedPrecondition,
@@ -56,7 +56,7 @@ lazy::ProgramPtr ProgramNamed(std::string_view name, const Device& device) {
 }  // namespace
 
 MemoryPlan last_memory_plan() {
-  const lazy::ProgramPtr program = lazy::LastProgram();
+  const lazy::CachedProgramPtr program = lazy::LastProgram();
   if (program == nullptr)
     throw Error(ErrorCode::kFailedPrecondition, "debug: this thread has run no program yet");
   return PlanOf(*program);
@@ -64,8 +64,8 @@ MemoryPlan last_memory_plan() {
 
 std::vector<ProgramMemory> memory_plans(const Device& device) {
   std::vector<ProgramMemory> plans;
-  for (const lazy::ProgramPtr& program : lazy::ProgramsByMemory(DeviceAccess::Unwrap(device)))
-    plans.push_back({program->name, ir::GetSite(program->site).ToString(),
+  for (const lazy::CachedProgramPtr& program : lazy::ProgramsByMemory(DeviceAccess::Unwrap(device)))
+    plans.push_back({program->name(), ir::GetSite(program->site).ToString(),
                      program->runs.load(std::memory_order_relaxed), PlanOf(*program)});
   return plans;
 }

@@ -17,17 +17,17 @@ void PrintCompile(const CompileEvent& event) { ir::ShowDebug(CompileText(event, 
 
 std::string CompileText(const CompileEvent& event, int64_t level) {
   if (level < 2) return "";
-  const backend::ExecutableStats& stats = event.program.executable->stats();
+  const backend::ExecutableStats& stats = event.program.launcher.executable()->stats();
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(event.time);
   std::string text =
-      Str("lazuli: compiled ", event.program.name, " for ", event.device.ToString(), " in ",
+      Str("lazuli: compiled ", event.program.name(), " for ", event.device.ToString(), " in ",
           milliseconds.count(), " ms: ", stats.kernels, " kernels, ", stats.library_calls,
           " library calls, ", stats.evaluator_thunks, " evaluated, ", stats.temp_bytes,
           " bytes of temporaries (", GetSite(event.site).ToString(), ")\n");
   if (event.program.recompile.cause != RecompileCause::kFirst)
     text += Str("lazuli:   recompiled: ", event.program.recompile.Sentence(), "\n");
-  if (level >= 3) text += event.program.hlo;
-  if (level >= 4) text += event.program.executable->ToString();
+  if (level >= 3) text += event.program.hlo();
+  if (level >= 4) text += event.program.launcher.executable()->ToString();
   return text;
 }
 

@@ -186,7 +186,7 @@ std::string GraphBlock(Analysis analysis, const AnalyzedGraph& graph, int64_t ma
   return block.End();
 }
 
-std::string PostCompilationBlock(const Program& program) {
+std::string PostCompilationBlock(const CachedProgram& program) {
   const MemoryPlan& memory = program.memory;
   const int64_t updated = memory.bytes(MemoryPlan::Role::kUpdated);
   Block block("Post Compilation Analysis");
@@ -194,11 +194,12 @@ std::string PostCompilationBlock(const Program& program) {
       .Line(Str("Graph output size: ", Gigabytes(memory.output_bytes + updated)))
       .Line(Str("Aliased Input size: ", Gigabytes(updated)))
       .Line(Str("Intermediate tensor size: ", Gigabytes(memory.temp_bytes)))
-      .Line(Str("Compiled program size: ", Gigabytes(program.executable->stats().code_bytes)));
+      .Line(Str("Compiled program size: ",
+                Gigabytes(program.launcher.executable()->stats().code_bytes)));
   return Str("\nComputation hash: ", HashText(program.hash), "\n", block.End());
 }
 
-std::string WhatChangedBlock(const Program& program) {
+std::string WhatChangedBlock(const CachedProgram& program) {
   const Recompile& why = program.recompile;
   if (why.cause == RecompileCause::kFirst) return "";
   Block block("Recompilation Analysis");

@@ -35,9 +35,9 @@ struct AnalyzedGraph {
 enum class Analysis : uint8_t { kCompilation, kExecution };
 std::string GraphBlock(Analysis analysis, const AnalyzedGraph& graph, int64_t max_frames);
 // Sizes of a compiled program.
-std::string PostCompilationBlock(const Program& program);
+std::string PostCompilationBlock(const CachedProgram& program);
 // Empty for the first program of its kind.
-std::string WhatChangedBlock(const Program& program);
+std::string WhatChangedBlock(const CachedProgram& program);
 
 // Observes syncs and compiles if the flags ask for it; idempotent.
 void InitializeGraphAnalysis();

@@ -62,7 +62,7 @@ std::string LargestArrays(const MemoryPlan& plan) {
 constexpr std::string_view kNothingWritten =
     "no result is written over it: x.add_(y) would be, x = x + y is a new tensor";
 
-std::string DonationOf(const Program& program, std::size_t leaf) {
+std::string DonationOf(const CachedProgram& program, std::size_t leaf) {
   const MemoryPlan::Array& array = program.memory.arrays[leaf];
   if (array.role == Role::kUpdated)
     return std::string(DonationText(program.donations[leaf].load(std::memory_order_relaxed)));
@@ -73,12 +73,13 @@ std::string DonationOf(const Program& program, std::size_t leaf) {
   return fits ? std::string(kNothingWritten) : "";
 }
 
-backend::ScratchPlan ScratchOf(const Program& program) {
-  const auto* const plan = dynamic_cast<const backend::HasScratchPlan*>(program.executable.get());
+backend::ScratchPlan ScratchOf(const CachedProgram& program) {
+  const auto* const plan =
+      dynamic_cast<const backend::HasScratchPlan*>(program.launcher.executable());
   return plan == nullptr ? backend::ScratchPlan() : plan->scratch_plan();
 }
 
-std::string PeakText(const Program& program) {
+std::string PeakText(const CachedProgram& program) {
   const backend::ScratchPlan scratch = ScratchOf(program);
   const std::size_t peak = TimelineOf(program).peak();
   if (scratch.arrays.empty()) return "";
@@ -98,7 +99,7 @@ std::string PeakText(const Program& program) {
   return text;
 }
 
-std::string NotTakenText(const Program& program) {
+std::string NotTakenText(const CachedProgram& program) {
   std::string text;
   std::size_t lines = 0;
   for (const PlannedArray& array : PlannedArrays(program)) {
@@ -115,16 +116,19 @@ std::string NotTakenText(const Program& program) {
 
 }  // namespace
 
-std::vector<ProgramPtr> ProgramsByMemory(backend::Device device) {
-  std::vector<ProgramPtr> programs = GetProgramCache().Programs();
-  std::erase_if(programs, [&](const ProgramPtr& p) { return !(p->device == device); });
-  std::stable_sort(programs.begin(), programs.end(), [](const ProgramPtr& a, const ProgramPtr& b) {
-    return a->memory.peak_bytes() > b->memory.peak_bytes();
+std::vector<CachedProgramPtr> ProgramsByMemory(backend::Device device) {
+  std::vector<CachedProgramPtr> programs = GetProgramCache().Programs();
+  std::erase_if(programs, [&](const CachedProgramPtr& p) {
+    return p->launcher.device().client != device.client;
   });
+  std::stable_sort(programs.begin(), programs.end(),
+                   [](const CachedProgramPtr& a, const CachedProgramPtr& b) {
+                     return a->memory.peak_bytes() > b->memory.peak_bytes();
+                   });
   return programs;
 }
 
-std::vector<PlannedArray> PlannedArrays(const Program& program) {
+std::vector<PlannedArray> PlannedArrays(const CachedProgram& program) {
   const backend::ScratchPlan scratch = ScratchOf(program);
   const auto last = static_cast<int64_t>(std::max<std::size_t>(1, scratch.steps.size())) - 1;
   std::vector<PlannedArray> arrays;
@@ -158,7 +162,7 @@ std::size_t MemoryTimeline::peak() const {
   return static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
-MemoryTimeline TimelineOf(const Program& program) {
+MemoryTimeline TimelineOf(const CachedProgram& program) {
   const backend::ScratchPlan scratch = ScratchOf(program);
   const int64_t always = program.memory.argument_bytes() + program.memory.output_bytes;
   if (scratch.steps.empty()) return {{""}, {program.memory.peak_bytes()}};
@@ -170,9 +174,9 @@ MemoryTimeline TimelineOf(const Program& program) {
   return timeline;
 }
 
-std::string ProgramMemoryText(const Program& program) {
+std::string ProgramMemoryText(const CachedProgram& program) {
   const MemoryPlan& plan = program.memory;
-  std::string text = Str(program.name, ": planned peak ", BytesText(plan.peak_bytes()), "\n");
+  std::string text = Str(program.name(), ": planned peak ", BytesText(plan.peak_bytes()), "\n");
   for (const RoleRow& row : kRoles)
     text += SumLine(row.title, plan.bytes(row.role), Str(plan.count(row.role), " arrays"));
   text += SumLine("scratch", plan.temp_bytes,
@@ -182,13 +186,13 @@ std::string ProgramMemoryText(const Program& program) {
 
 std::string MemoryReport(backend::Device device) {
   std::string text = DeviceLine(device);
-  const std::vector<ProgramPtr> programs = ProgramsByMemory(device);
+  const std::vector<CachedProgramPtr> programs = ProgramsByMemory(device);
   if (programs.empty()) return text;
   text += "programs by planned peak\n";
   for (std::size_t i = 0; i < programs.size() && i < kLargest; ++i) {
-    const Program& program = *programs[i];
+    const CachedProgram& program = *programs[i];
     text += absl::StrFormat("%12s  %8d runs  %s%s\n", BytesText(program.memory.peak_bytes()),
-                            program.runs.load(std::memory_order_relaxed), program.name,
+                            program.runs.load(std::memory_order_relaxed), program.name(),
                             ir::InParentheses(program.site));
   }
   if (programs.size() > kLargest) text += Str("  and ", programs.size() - kLargest, " more\n");

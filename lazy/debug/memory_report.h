@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "lazy/execution/program.h"
+#include "lazy/execution/cached_program.h"
 #include "lazy/tensor/live_tensors.h"
 
 namespace lazuli::lazy {
 
-// The programs in the cache that run on the device, that with the largest planned peak first.
-std::vector<ProgramPtr> ProgramsByMemory(backend::Device device);
+// The programs in the cache that run on the device, as on all of its platform, that with the largest
+// planned peak first.
+std::vector<CachedProgramPtr> ProgramsByMemory(backend::Device device);
 
 // One array of a program: a leaf, a result, or scratch while it holds values.
 struct PlannedArray {
@@ -24,7 +25,7 @@ struct PlannedArray {
   std::string donation;  // of a leaf whose memory a result might have: whether it does, or why not
 };
 // Of a program, the largest first.
-std::vector<PlannedArray> PlannedArrays(const Program& program);
+std::vector<PlannedArray> PlannedArrays(const CachedProgram& program);
 
 // Bytes that hold values in each step of a run, and what the steps are called. Where the device
 // does not know, one step without a name.
@@ -33,7 +34,7 @@ struct MemoryTimeline {
   std::vector<int64_t> bytes;
   std::size_t peak() const;  // the first step with the most
 };
-MemoryTimeline TimelineOf(const Program& program);
+MemoryTimeline TimelineOf(const CachedProgram& program);
 
 //   SyncTensorsGraph.2: planned peak 41.4 MiB
 //     updated in place     9.2 MiB  16 arrays
@@ -46,7 +47,7 @@ MemoryTimeline TimelineOf(const Program& program);
 //       18.0 MiB  dot.3  aten__mm  train.cc:7
 //     not taken over
 //        4.5 MiB  f32[128,9216]  fc1.weight: a tensor or another graph holds its elements, too
-std::string ProgramMemoryText(const Program& program);
+std::string ProgramMemoryText(const CachedProgram& program);
 
 // The device's figures, its programs by their peaks, and the plan of the first of them:
 //

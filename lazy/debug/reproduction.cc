@@ -61,31 +61,31 @@ std::string InputLines(const GraphOutline& outline) {
 }
 
 std::string Description(const FailureEvent& event) {
-  const Program& program = event.program;
+  const CachedProgram& program = event.program;
   std::string text = Str("# lazuli-run FOLDER repeats this failure.\nfailed: ", event.doing,
-                         "\ndevice: ", program.device, "\nprogram: ", program.name);
+                         "\ndevice: ", event.device, "\nprogram: ", program.name());
   const std::string site = GetSite(program.site).ToString();
   text += Str(
       site.empty() ? "" : Str("\nsite: ", site), "\noptions: ",
       std::string_view(program.options).substr(std::min<std::size_t>(2, program.options.size())),
       "\nbuild: ", ir::BuildId(), "\n");
-  for (const std::string& engine : program.device.client->engines())
+  for (const std::string& engine : event.device.client->engines())
     text += Str("engine: ", engine, "\n");
   return Str(text, "seed: 0\n", InputLines(program.outline), ir::ChangedFlags("flag: "));
 }
 
 std::string Observe(const FailureEvent& event) {
-  const Program& program = event.program;
+  const CachedProgram& program = event.program;
   if (!flags().save_hlo_file().empty())
     ir::SayOnce(
-        Prefixed(ir::WriteTextFile(flags().save_hlo_file(), program.hlo), "XLA_SAVE_HLO_FILE: "));
+        Prefixed(ir::WriteTextFile(flags().save_hlo_file(), program.hlo()), "XLA_SAVE_HLO_FILE: "));
   std::string text;
   const absl::StatusOr<std::string> folder = WriteReproduction(event);
   if (!folder.ok())
     ir::SayOnce(Prefixed(folder.status(), "LAZULI_REPRODUCTIONS: "));
   else if (!folder->empty())
     text = Str("; lazuli-run ", *folder, " repeats it");
-  if (flags().dump_hlo_graph()) text += Str("\n>>> Dumping Computation 0\n", program.hlo);
+  if (flags().dump_hlo_graph()) text += Str("\n>>> Dumping Computation 0\n", program.hlo());
   return text;
 }
 
@@ -123,7 +123,7 @@ absl::StatusOr<std::string> WriteReproduction(const FailureEvent& event) {
   const auto write = [&](std::string_view name, const std::string& text) {
     return ir::WriteNewTextFile(Str(folder, "/", name), text);
   };
-  LAZULI_RETURN_IF_ERROR(write("module.hlo", event.program.hlo));
+  LAZULI_RETURN_IF_ERROR(write("module.hlo", event.program.hlo()));
   LAZULI_RETURN_IF_ERROR(write("graph.txt", OutlineText(event.program.outline)));
   LAZULI_RETURN_IF_ERROR(write("error.txt", Str(Message(event.status), "\n")));
   LAZULI_RETURN_IF_ERROR(write("reproduction.txt", Description(event)));

@@ -84,8 +84,8 @@ absl::StatusOr<lowering::EmitSignature> Capture::SignatureOf(const Trace& trace)
   return signature;
 }
 
-absl::StatusOr<CapturedProgram> Capture::Finish(absl::Span<const Tensor> results, std::string name,
-                                                std::vector<hlo::Alias> aliases) {
+absl::StatusOr<ProgramPtr> Capture::Finish(absl::Span<const Tensor> results, std::string name,
+                                           std::vector<hlo::Alias> aliases) {
   std::vector<Storage*> storages;
   for (const Tensor& result : results) storages.push_back(&result.storage());
   for (const JournalEntry& written : journal_.taken()) {
@@ -98,7 +98,6 @@ absl::StatusOr<CapturedProgram> Capture::Finish(absl::Span<const Tensor> results
   }
   Trace trace;
   trace.roots.resize(storages.size());
-  CapturedProgram program;
   std::optional<Context::Lock> lock;
   context_->LockWithValues(lock, storages, kNoSite, absl::MakeSpan(trace.roots));
   for (const Context::Checked& checked : context_->checked()) trace.checked.push_back(checked.node);
@@ -108,15 +107,16 @@ absl::StatusOr<CapturedProgram> Capture::Finish(absl::Span<const Tensor> results
       lowering::EmittedModule emitted,
       EmitTrace(trace, std::move(name), std::move(aliases), std::move(signature)));
   const auto functions = FunctionsOf(context_->checked());
+  std::vector<ProgramCheck> checks;
   for (lowering::EmittedCheck& check : emitted.checks) {
     const Node* const node = trace.nodes[check.node];
     const auto function = functions.find(node);
-    program.checks.push_back(
-        {std::move(check.message),
-         {node->site(), function == functions.end() ? FunctionName() : function->second, 0}});
+    checks.push_back({std::move(check.message),
+                      function == functions.end() ? std::string()
+                                                  : std::string(std::string_view(function->second)),
+                      node->site()});
   }
-  program.module = std::move(emitted.module);
-  return program;
+  return std::make_shared<Program>(std::move(emitted.module), std::move(checks));
 }
 
 }  // namespace lazuli::lazy

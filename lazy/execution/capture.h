@@ -8,25 +8,15 @@
 // what was drawn of generators are as before when the Capture ends.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "lazy/execution/executor.h"
+#include "lazy/program/program.h"
 #include "lazy/tensor/journal.h"
 #include "lazy/tensor/tensor.h"
+#include "lowering/emit/emit.h"
 
 namespace lazuli::lazy {
-
-// The root of the module is the results, then an s64 for each check.
-struct CapturedProgram {
-  struct Check {
-    lowering::CheckMessage message;
-    Run::Check of;
-  };
-  std::unique_ptr<hlo::Module> module;
-  std::vector<Check> checks;
-};
 
 class Capture {
  public:
@@ -37,8 +27,8 @@ class Capture {
 
   Tensor Parameter(const Shape& shape, backend::Device device);
   // The program of these results. `aliases` say which of them may take which parameter's memory.
-  absl::StatusOr<CapturedProgram> Finish(absl::Span<const Tensor> results, std::string name,
-                                         std::vector<hlo::Alias> aliases = {});
+  absl::StatusOr<ProgramPtr> Finish(absl::Span<const Tensor> results, std::string name,
+                                    std::vector<hlo::Alias> aliases = {});
 
  private:
   absl::StatusOr<lowering::EmitSignature> SignatureOf(const Trace& trace) const;

@@ -5,16 +5,16 @@
 
 namespace lazuli::lazy {
 
-Dependence::Dependence(const ir::Trace& trace, absl::Span<const lowering::EmittedCheck> checks)
+Dependence::Dependence(const ir::Trace& trace, absl::Span<const uint32_t> check_nodes)
     : leaves_(trace.data.size()),
       outputs_(trace.roots.size()),
-      words_((trace.roots.size() + checks.size() + 63) / 64) {
+      words_((trace.roots.size() + check_nodes.size() + 63) / 64) {
   std::vector<uint32_t> sources;  // positions in the trace
   for (const ir::Node* leaf : trace.data) sources.push_back(leaf->mark_index);
-  for (const lowering::EmittedCheck& check : checks) sources.push_back(check.node);
+  sources.insert(sources.end(), check_nodes.begin(), check_nodes.end());
   std::vector<uint32_t> sinks;
   for (const ir::Value& root : trace.roots) sinks.push_back(root.node->mark_index);
-  for (const lowering::EmittedCheck& check : checks) sinks.push_back(check.node);
+  sinks.insert(sinks.end(), check_nodes.begin(), check_nodes.end());
   rows_.resize(sources.size() * words_);
   // What 64 sources reach, in one walk.
   std::vector<uint64_t> reached(trace.nodes.size());

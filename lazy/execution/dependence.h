@@ -10,14 +10,14 @@
 #include "absl/types/span.h"
 
 #include "ir/graph/post_order.h"
-#include "lowering/emit/emit.h"
 
 namespace lazuli::lazy {
 
 class Dependence {
  public:
   Dependence() = default;
-  Dependence(const ir::Trace& trace, absl::Span<const lowering::EmittedCheck> checks);
+  // `check_nodes`: the positions in the trace of the nodes that check.
+  Dependence(const ir::Trace& trace, absl::Span<const uint32_t> check_nodes);
 
   // Sources are numbered as the program has them.
   bool OutputOnLeaf(std::size_t output, std::size_t leaf) const { return Bit(leaf, output); }

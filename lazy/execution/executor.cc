@@ -64,17 +64,6 @@ FaultPtr FaultOfUpdates(const Run& run, const Failed& inputs) {
   return nullptr;
 }
 
-// An s64[] of the device; where that is the host's memory without asking for any.
-absl::StatusOr<int64_t> ReadNumber(const backend::Buffer& buffer) {
-  int64_t value = 0;
-  if (const std::byte* const data = buffer.host_data()) {
-    std::memcpy(&value, data, sizeof value);
-    return value;
-  }
-  LAZULI_ASSIGN_OR_RETURN(const Literal literal, buffer.device().client->ToHost(buffer));
-  return literal.data<int64_t>()[0];
-}
-
 // The checks that failed, with their faults: the one that was recorded first comes first.
 struct FailedCheck {
   std::size_t check;
@@ -115,7 +104,7 @@ absl::StatusOr<CheckResults> EvaluateChecks(const Run& run, const backend::Buffe
   PooledVector<Found> found;
   CheckResults results;
   const std::size_t first = run.outputs.size();
-  for (std::size_t i = 0; i < run.program->checks.size(); ++i) {
+  for (std::size_t i = 0; i < run.program->checks().size(); ++i) {
     LAZULI_ASSIGN_OR_RETURN(const int64_t value, ReadNumber(*outputs[first + i]));
     if (value == lowering::RuntimeCheck::kNoOffender) continue;
     if (FaultPtr fault = FaultOfCheckedInput(run, i, inputs))
@@ -127,7 +116,8 @@ absl::StatusOr<CheckResults> EvaluateChecks(const Run& run, const backend::Buffe
     return run.checks[a.check].order < run.checks[b.check].order;
   });
   for (const auto& [check, value] : found) {
-    absl::Status error = ErrorOfCheck(run.program->checks[check].message, run.checks[check], value);
+    absl::Status error = ErrorOfCheck(run.program->checks()[check].message,
+                                      run.checks[check].function, run.checks[check].site, value);
     results.failed.push_back(
         {check, results.failed.empty()
                     ? MakeIntrusive<Fault>(std::move(error), run.outcome)
@@ -162,22 +152,14 @@ PooledVector<uint8_t> TakenOver(const Run& run, const backend::Buffers& inputs,
 absl::StatusOr<backend::Buffers> RunProgram(const Run& run, const backend::Buffers& inputs,
                                             absl::Span<const uint8_t> donated) {
   run.program->runs.fetch_add(1, std::memory_order_relaxed);
-  absl::StatusOr<backend::Buffers> outputs =
-      run.program->executable->Execute({.buffers = inputs,
-                                        .scalars = run.scalars,
-                                        .donated = donated,
-                                        .device = run.device,
-                                        .asked = run.asked});
+  absl::StatusOr<backend::Buffers> outputs = run.program->launcher.Run({.buffers = inputs,
+                                                                        .scalars = run.scalars,
+                                                                        .donated = donated,
+                                                                        .device = run.device,
+                                                                        .asked = run.asked});
   // An op that fails names its own line; memory is obtained for all of them, before the first.
   if (absl::IsResourceExhausted(outputs.status())) {
-    return ir::AtSite(Prefixed(outputs.status(), Str(run.program->name, ": ")), run.site);
-  }
-  if (!outputs.ok()) return outputs.status();
-  const std::size_t expected =
-      run.outputs.size() + run.program->checks.size() + run.program->nans.size();
-  if (outputs->size() != expected) {
-    return Internal(run.program->name, ": gave ", outputs->size(), " results, ", expected,
-                    " were expected");
+    return ir::AtSite(Prefixed(outputs.status(), Str(run.program->name(), ": ")), run.site);
   }
   return outputs;
 }
@@ -202,7 +184,7 @@ FaultPtr FaultOfOutput(const Run& run, std::size_t output, const Failed& inputs,
 absl::Status FirstNaN(const Run& run, const backend::Buffers& outputs) {
   const std::vector<lowering::EmittedNaN>& values = run.program->nans;
   if (values.empty()) return absl::OkStatus();
-  const std::size_t first = run.outputs.size() + run.program->checks.size();
+  const std::size_t first = run.outputs.size() + run.program->checks().size();
   std::vector<bool> has_nan(values.size());
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -299,22 +281,13 @@ absl::Status RunAndSet(const Run& run) try {
   SetOutputs(run, {inputs, outputs, donated}, failed_inputs, checks, takes_updates);
   return absl::OkStatus();
 } catch (const ir::NoDataMemory& error) {
-  return ir::AtSite(ResourceExhausted(run.program->name, ": ", error.what()), run.site);
+  return ir::AtSite(ResourceExhausted(run.program->name(), ": ", error.what()), run.site);
 } catch (const std::bad_alloc&) {
   const ir::Site& site = ir::GetSite(run.site);
   ir::EndWithoutMemory("running a program", site.file, site.line);
 }
 
 }  // namespace
-
-absl::Status ErrorOfCheck(const lowering::CheckMessage& message, const Run::Check& check,
-                          int64_t value) {
-  const auto& [op, before, after] = message;
-  const absl::Status error = OutOfRange(before, value, after);
-  const std::string_view function =
-      check.function.empty() ? std::string_view(op) : std::string_view(check.function);
-  return ir::AtSite(ir::AddPlace(error, function, ""), check.site);
-}
 
 // Those of all devices. A process forks while nothing runs and nothing is queued; the child makes
 // executors of its own.
@@ -451,7 +424,7 @@ int64_t Executor::BytesInFlight() {
 std::string Executor::WhatRuns() {
   std::string text;
   Executors::Get().ForEach([&](Executor& e) {
-    ProgramPtr program;
+    CachedProgramPtr program;
     SiteId site = ir::kNoSite;
     {
       std::lock_guard lock(e.mu_);
@@ -459,9 +432,9 @@ std::string Executor::WhatRuns() {
       site = e.running_site_;
     }
     if (program == nullptr) return;
-    text += Str(program->name, ir::InParentheses(site), " on ", e.device_);
+    text += Str(program->name(), ir::InParentheses(site), " on ", e.device_);
     const auto* const plan =
-        dynamic_cast<const backend::HasScratchPlan*>(program->executable.get());
+        dynamic_cast<const backend::HasScratchPlan*>(program->launcher.executable());
     const std::vector<std::string> steps =
         plan == nullptr ? std::vector<std::string>() : plan->scratch_plan().steps;
     const auto step = static_cast<std::size_t>(e.step_.load(std::memory_order_relaxed));
@@ -509,12 +482,12 @@ void Executor::Loop() {
 }
 
 void Executor::Execute(Run& run) {
-  const SiteSpan span(ir::SpanKind::kRun, run.program->name, run.site, run.number);
+  const SiteSpan span(ir::SpanKind::kRun, run.program->name(), run.site, run.number);
   ScopedTimer timer(Timer::kExecuteTime);
   absl::Status failed = RunAndSet(run);
   if (ir::IsTracing()) CountBytes(run.device);
   if (failed.ok()) return;
-  failed = ReportFailure(failed, *run.program, "run", run.site);
+  failed = ReportFailure(failed, *run.program, run.device, "run", run.site);
   if (run.outcome) run.outcome->SetNotTaken();
   const auto fault = MakeIntrusive<Fault>(std::move(failed), run.outcome);
   run.context->SetFailure(fault);

@@ -17,18 +17,18 @@
 #include <string_view>
 #include <thread>
 
-#include "lazy/execution/program.h"
+#include "lazy/execution/cached_program.h"
 #include "lazy/tensor/context.h"
 
 namespace lazuli::lazy {
 
 struct Run {
-  ProgramPtr program;
+  CachedProgramPtr program;
   backend::Device device;
   PooledVector<DataPtr> inputs;
   PooledVector<uint64_t> scalars;
   PooledVector<DataPtr> outputs;
-  struct Check {  // of program->checks, in this run's trace
+  struct Check {  // of program->checks(), in this run's trace
     SiteId site = ir::kNoSite;
     FunctionName function;  // that the user called; empty: the op
     uint32_t order = 0;     // of recording
@@ -50,11 +50,6 @@ struct Run {
   int64_t number = 0;                   // of all runs of the process, for traces
   hlo::Peers::Clock::time_point asked;  // the same for all devices of a sync
 };
-
-// The error of a check that found `value`: "cross_entropy: label 12 is out of range [0, 10)
-// (train.cc:41)".
-absl::Status ErrorOfCheck(const lowering::CheckMessage& message, const Run::Check& check,
-                          int64_t value);
 
 class Executor {
  public:
@@ -104,7 +99,7 @@ class Executor {
   bool has_had_work_ = false;
   std::atomic<uint64_t> finished_count_;
   bool stopping_ = false;
-  ProgramPtr running_;  // null: nothing runs
+  CachedProgramPtr running_;  // null: nothing runs
   SiteId running_site_ = ir::kNoSite;
   std::atomic<int32_t> step_{0};  // of it
   Executor* next_ = nullptr;      // of another device

@@ -39,14 +39,15 @@ void AddFailureObserver(FailureObserver observer) {
   observers.all.push_back(std::move(observer));
 }
 
-absl::Status ReportFailure(const absl::Status& status, const Program& program,
-                           std::string_view doing, SiteId site) try {
+absl::Status ReportFailure(const absl::Status& status, const CachedProgram& program,
+                           backend::Device device, std::string_view doing, SiteId site) try {
   if (!IsOurs(status)) return status;
   const absl::Status placed = ir::AtSite(status, site);
   FailureObservers& observers = FailureObservers::Get();
   const std::lock_guard lock(observers.mutex);
   std::string text(Message(placed));
-  for (const FailureObserver& observer : observers.all) text += observer({program, doing, placed});
+  for (const FailureObserver& observer : observers.all)
+    text += observer({program, device, doing, placed});
   return Reworded(placed, text);
 } catch (const std::bad_alloc&) {
   return status;

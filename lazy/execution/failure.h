@@ -8,13 +8,14 @@
 
 #include "absl/status/status.h"
 
-#include "lazy/execution/program.h"
+#include "lazy/execution/cached_program.h"
 
 namespace lazuli::lazy {
 
 struct FailureEvent {
-  const Program& program;  // without an executable if its compile failed
-  std::string_view doing;  // "compile" or "run"
+  const CachedProgram& program;  // without an executable if its compile failed
+  backend::Device device;        // that compiled or ran it
+  std::string_view doing;        // "compile" or "run"
   const absl::Status& status;
 };
 // Returns what the message should go on with, or "".
@@ -24,7 +25,7 @@ void AddFailureObserver(FailureObserver observer);
 
 // The status as an error of the site, with what observers say behind it. An argument that is wrong,
 // memory that is not there and a wait that was ended are shown to nobody.
-absl::Status ReportFailure(const absl::Status& status, const Program& program,
-                           std::string_view doing, SiteId site);
+absl::Status ReportFailure(const absl::Status& status, const CachedProgram& program,
+                           backend::Device device, std::string_view doing, SiteId site);
 
 }  // namespace lazuli::lazy

@@ -74,7 +74,7 @@ std::vector<hlo::Alias> UpdatedLeaves(const Trace& trace,
   return aliases;
 }
 
-// Program::checked_integers of a check. Others than leaves and results are nowhere after the run.
+// CachedProgram::checked_integers of a check. Others than leaves and results are nowhere after the run.
 std::vector<int32_t> IntegersGivenTo(const Node& node, const Trace& trace) {
   std::vector<int32_t> places;
   VisitIntegers(node, [&](const Value& integers) {
@@ -90,6 +90,23 @@ std::vector<int32_t> IntegersGivenTo(const Node& node, const Trace& trace) {
   return places;
 }
 
+// Of a compiled program: code, module, key and outline.
+int64_t BytesOf(const CachedProgram& program) {
+  const auto instructions =
+      static_cast<std::size_t>(program.program().module().instruction_count());
+  return program.launcher.executable()->stats().code_bytes +
+         static_cast<int64_t>(program.key.size() * sizeof(uint32_t) +
+                              instructions * sizeof(hlo::Instruction)) +
+         program.outline.bytes();
+}
+
+std::vector<ProgramCheck> ChecksOf(const lowering::EmittedModule& emitted, const Trace& trace) {
+  std::vector<ProgramCheck> checks;
+  for (const lowering::EmittedCheck& check : emitted.checks)
+    checks.push_back({check.message, {}, trace.nodes[check.node]->site()});
+  return checks;
+}
+
 }  // namespace
 
 lowering::Narrowing NarrowingFromFlags() {
@@ -100,8 +117,9 @@ lowering::Narrowing NarrowingFromFlags() {
                                               : kKept};
 }
 
-ProgramPtr FindProgram(Trace& trace, backend::Device device, const backend::CompileOptions& options,
-                       KeyWriter& key, uint64_t& hash) {
+CachedProgramPtr FindProgram(Trace& trace, backend::Device device,
+                             const backend::CompileOptions& options, KeyWriter& key,
+                             uint64_t& hash) {
   ScopedTimer timer(Timer::kTracing);
   {
     const ir::TraceSpan span(ir::SpanKind::kTrace, "trace");
@@ -118,48 +136,45 @@ ProgramPtr FindProgram(Trace& trace, backend::Device device, const backend::Comp
   return GetProgramCache().Find(key.words(), hash);
 }
 
-absl::StatusOr<UncompiledProgram> Emit(const Trace& trace,
-                                       const std::vector<const DataHandle*>& replaced,
-                                       backend::Device device,
-                                       const backend::CompileOptions& options, const KeyWriter& key,
-                                       uint64_t hash, std::string name) {
+absl::StatusOr<std::shared_ptr<CachedProgram>> Emit(
+    const Trace& trace, const std::vector<const DataHandle*>& replaced, backend::Device device,
+    const backend::CompileOptions& options, const KeyWriter& key, uint64_t hash, std::string name) {
   const ir::TraceSpan span(ir::SpanKind::kEmit, "emit");
   const ir::ScopedFloatMode mode(options.flush_subnormals);
-  std::vector<hlo::Alias> aliases = UpdatedLeaves(trace, replaced);
-  auto program = std::make_shared<Program>();
+  LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted,
+                          EmitTrace(trace, std::move(name), UpdatedLeaves(trace, replaced)));
+  auto program = std::make_shared<CachedProgram>(
+      std::make_shared<Program>(std::move(emitted.module), ChecksOf(emitted, trace),
+                                emitted.nans.size()),
+      device, options);
   program->key = key.words();
   program->hash = hash;
-  program->name = std::move(name);
   program->site = CurrentSite();
   program->options = EnvironmentText(device, options);
   program->outline = GraphOutline(trace);
   program->recompile = GetProgramCache().WhyMissing(*program);
   WarnOfRecompiles(*program);
-  program->device = device;
   program->updated_by.resize(trace.data.size(), -1);
   program->updates.resize(trace.roots.size(), -1);
   program->donations = std::make_unique<std::atomic<Donation>[]>(trace.data.size());
-  for (const hlo::Alias& alias : aliases) {
+  for (const hlo::Alias& alias : program->program().module().aliases()) {
     const int64_t output = alias.output_index[0], leaf = alias.parameter_number;
     program->updated_by[static_cast<std::size_t>(leaf)] = static_cast<int32_t>(output);
     program->updates[static_cast<std::size_t>(output)] = static_cast<int32_t>(leaf);
   }
-  LAZULI_ASSIGN_OR_RETURN(lowering::EmittedModule emitted,
-                          EmitTrace(trace, program->name, aliases));
-  program->checks = std::move(emitted.checks);
   program->after_guard = std::move(emitted.after_guard);
   program->nans = std::move(emitted.nans);
-  program->dependence = Dependence(trace, program->checks);
-  for (const lowering::EmittedCheck& check : program->checks)
+  for (const lowering::EmittedCheck& check : emitted.checks) {
+    program->check_nodes.push_back(check.node);
     program->checked_integers.push_back(IntegersGivenTo(*trace.nodes[check.node], trace));
-  program->hlo = emitted.module->ToString();
-  return UncompiledProgram{std::move(program), std::move(emitted.module), std::move(aliases)};
+  }
+  program->dependence = Dependence(trace, program->check_nodes);
+  return program;
 }
 
-absl::StatusOr<ProgramPtr> Compile(UncompiledProgram emitted, const Trace& trace,
-                                   backend::Device device, const backend::CompileOptions& options,
-                                   absl::FunctionRef<void(absl::FunctionRef<void()>)> unlocked) {
-  auto& [program, module, aliases] = emitted;
+absl::StatusOr<CachedProgramPtr> Compile(
+    std::shared_ptr<CachedProgram> program, const Trace& trace, backend::Device device,
+    absl::FunctionRef<void(absl::FunctionRef<void()>)> unlocked) {
   const SiteSpan span(ir::SpanKind::kCompile, "compile");
   const auto text = [nodes = trace.nodes.size(), site = CurrentSite()] {
     return Str("compiling ", nodes, " nodes", ir::InParentheses(site),
@@ -167,15 +182,12 @@ absl::StatusOr<ProgramPtr> Compile(UncompiledProgram emitted, const Trace& trace
   };
   const ir::SlowNotice notice(std::chrono::milliseconds(flags().slow_compile_ms()), text);
   const auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<backend::ExecutablePtr> executable;
-  unlocked([&] {
-    const ir::ScopedFloatMode mode(options.flush_subnormals);
-    executable = device.client->Compile(std::move(module), options);
-  });
-  if (!executable.ok())
-    return ReportFailure(executable.status(), *program, "compile", CurrentSite());
-  program->executable = *std::move(executable);
-  program->memory = PlanMemory(trace, program->updated_by, aliases, program->executable->stats());
+  absl::Status status;
+  unlocked([&] { status = program->launcher.Compile(); });
+  if (!status.ok()) return ReportFailure(status, *program, device, "compile", CurrentSite());
+  program->memory = PlanMemory(trace, program->updated_by, program->program().module().aliases(),
+                               program->launcher.executable()->stats());
+  program->bytes = BytesOf(*program);
   const auto time = std::chrono::steady_clock::now() - start;
   AddSample(Timer::kCompileTime, std::chrono::nanoseconds(time).count());
   Notify(CompileEvent{*program, device, CurrentSite(), time});

@@ -15,22 +15,18 @@ namespace lazuli::lazy {
 namespace {
 
 // Whose checks the program's are in this run.
-void FillChecks(absl::Span<const Context::Checked> checked, const Trace& trace, Run& run) {
-  const std::vector<lowering::EmittedCheck>& checks = run.program->checks;
-  run.checks.reserve(checks.size());
-  for (const lowering::EmittedCheck& check : checks)
-    run.checks.push_back({trace.nodes[check.node]->site(), {}, 0});
-  // By the positions of their nodes, which grow.
+void FillChecks(absl::Span<const Context::Checked> checked, const SyncState& state, Run& run) {
+  const Trace& trace = state.trace;
+  const std::vector<uint32_t>& nodes = run.program->check_nodes;
+  run.checks.reserve(nodes.size());
+  for (const uint32_t node : nodes) run.checks.push_back({trace.nodes[node]->site(), {}, 0});
   for (std::size_t order = 0; order < checked.size(); ++order) {
     const Context::Checked& recorded = checked[order];
-    if (!(recorded.device == run.device)) continue;
-    const uint32_t position = recorded.node->mark_index;
-    if (position >= trace.nodes.size() || trace.nodes[position] != recorded.node.get()) continue;
-    auto check =
-        std::lower_bound(checks.begin(), checks.end(), position,
-                         [](const lowering::EmittedCheck& c, uint32_t p) { return c.node < p; });
-    for (; check != checks.end() && check->node == position; ++check) {
-      Run::Check& here = run.checks[static_cast<std::size_t>(check - checks.begin())];
+    const uint32_t position = state.checked_at[order];
+    if (position == SyncState::kNowhere || !(recorded.device == run.device)) continue;
+    for (auto check = std::lower_bound(nodes.begin(), nodes.end(), position);
+         check != nodes.end() && *check == position; ++check) {
+      Run::Check& here = run.checks[static_cast<std::size_t>(check - nodes.begin())];
       here.order = static_cast<uint32_t>(order);
       here.function = recorded.function;
     }
@@ -80,11 +76,11 @@ bool IsDoubtful(const Run& run, std::size_t output, const DoubtfulInputs& inputs
   const Run::Update& update = run.updates[output];
   if (update.input >= 0) return run.inputs[static_cast<std::size_t>(update.input)]->doubtful();
   if (update.kept) return update.kept->doubtful();
-  const Program& program = *run.program;
-  for (std::size_t check = 0; check < program.checks.size(); ++check) {
+  const CachedProgram& program = *run.program;
+  for (std::size_t check = 0; check < program.checks().size(); ++check) {
     if (program.dependence.OutputOnCheck(output, check)) return true;
   }
-  if (!program.checks.empty() && program.after_guard[output] != 0) return true;
+  if (!program.checks().empty() && program.after_guard[output] != 0) return true;
   return std::any_of(inputs.begin(), inputs.end(), [&](std::size_t leaf) {
     return program.dependence.OutputOnLeaf(output, leaf);
   });
@@ -97,8 +93,8 @@ int64_t NextRunNumber() {
 
 }  // namespace
 
-absl::Status CheckMemory(const Program& program, const SyncState& state, backend::Device device,
-                         int64_t& bytes) {
+absl::Status CheckMemory(const CachedProgram& program, const SyncState& state,
+                         backend::Device device, int64_t& bytes) {
   if (flags().memory_limit() == 0) return absl::OkStatus();
   Executor& executor = Executor::Of(device);
   absl::Status status;
@@ -109,11 +105,11 @@ absl::Status CheckMemory(const Program& program, const SyncState& state, backend
     status = CheckMemoryLimit(program.memory, bytes, executor.BytesInFlight(), device);
     if (status.ok()) return status;
   }
-  return ir::AtSite(Prefixed(status, Str(program.name, ": ")), CurrentSite());
+  return ir::AtSite(Prefixed(status, Str(program.name(), ": ")), CurrentSite());
 }
 
 Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> checked,
-                        backend::Device device, const SyncState& state, ProgramPtr program) {
+                        backend::Device device, const SyncState& state, CachedProgramPtr program) {
   const Trace& trace = state.trace;
   Executor::Entry entry;
   Run& run = entry.emplace_back();
@@ -128,9 +124,9 @@ Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> che
   run.scalars.reserve(trace.scalars.size());
   for (const Node* leaf : trace.scalars)
     run.scalars.push_back(static_cast<const ScalarNode*>(leaf)->cell());
-  FillChecks(checked, trace, run);
+  FillChecks(checked, state, run);
   const DoubtfulInputs doubtful = DoubtfulInputsOf(run);
-  const bool may_fail = !run.program->checks.empty() || !doubtful.empty();
+  const bool may_fail = !run.program->checks().empty() || !doubtful.empty();
   FillUpdates(context, state, may_fail, run);
   for (const lowering::EmittedNaN& value : run.program->nans)
     run.nans.push_back({trace.nodes[value.node]->site(), {}, trace.nodes[value.node]->order()});

@@ -11,12 +11,12 @@
 namespace lazuli::lazy {
 
 // Before anything changes: whether there is memory for the run, of which `bytes` are to be obtained.
-absl::Status CheckMemory(const Program& program, const SyncState& state, backend::Device device,
-                         int64_t& bytes);
+absl::Status CheckMemory(const CachedProgram& program, const SyncState& state,
+                         backend::Device device, int64_t& bytes);
 
 // The run of a program, with a handle for each root: all the memory that a sync asks for. `checked`: the
 // checks that were recorded, in their order.
 Executor::Entry MakeRun(Context& context, absl::Span<const Context::Checked> checked,
-                        backend::Device device, const SyncState& state, ProgramPtr program);
+                        backend::Device device, const SyncState& state, CachedProgramPtr program);
 
 }  // namespace lazuli::lazy

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ir/graph/post_order.h"
-#include "lazy/execution/program.h"
+#include "lazy/execution/cached_program.h"
 #include "lazy/tensor/context.h"
 
 namespace lazuli::lazy {
@@ -29,7 +29,7 @@ void AddSyncObserver(SyncObserver observer);
 
 // A program that was just compiled: shown to the compile observer.
 struct CompileEvent {
-  const Program& program;
+  const CachedProgram& program;
   backend::Device device;
   SiteId site;  // of the call that syncs
   std::chrono::nanoseconds time;

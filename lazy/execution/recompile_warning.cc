@@ -13,7 +13,7 @@
 
 namespace lazuli::lazy {
 
-void WarnOfRecompiles(const Program& program) {
+void WarnOfRecompiles(const CachedProgram& program) {
   struct Row {
     int64_t compiles = 0, cached_runs = 0;
     bool said = false;

@@ -96,8 +96,9 @@ class ContextSync {
   }
 
   absl::Status CollectRoots(backend::Device device);
-  absl::StatusOr<ProgramPtr> ProgramFor(backend::Device device);
+  absl::StatusOr<CachedProgramPtr> ProgramFor(backend::Device device);
   void AddBefore();
+  void LocateChecks();
   void ForgetChangedRoots();
   void ResolveHidden();
   absl::Status SyncDevice(backend::Device device);
@@ -117,7 +118,7 @@ class ContextSync {
 // The pending values of the device that need a program become the roots of the trace.
 absl::Status ContextSync::CollectRoots(backend::Device device) {
   auto& [last_program, last_recompile, trace, key, devices, pending, here, hidden, forgotten, roots,
-         replaced, before] = state_;
+         replaced, before, checked_at] = state_;
   trace.Clear();
   roots.clear();
   replaced.clear();
@@ -169,22 +170,34 @@ void ContextSync::AddBefore() {
   }
 }
 
-absl::StatusOr<ProgramPtr> ContextSync::ProgramFor(backend::Device device) {
+// While the nodes have the trace's numbers: others may number them while a program compiles.
+void ContextSync::LocateChecks() {
+  const std::vector<const Node*>& nodes = state_.trace.nodes;
+  state_.checked_at.clear();
+  for (const Context::Checked& recorded : checked()) {
+    const uint32_t position = recorded.node->mark_index;
+    const bool here = position < nodes.size() && nodes[position] == recorded.node.get();
+    state_.checked_at.push_back(here ? position : SyncState::kNowhere);
+  }
+}
+
+absl::StatusOr<CachedProgramPtr> ContextSync::ProgramFor(backend::Device device) {
   Trace& trace = state_.trace;
   LAZULI_ASSIGN_OR_RETURN(const backend::CompileOptions options, CompileOptionsFor(device));
   uint64_t hash = 0;
-  ProgramPtr program = FindProgram(trace, device, options, state_.key, hash);
+  CachedProgramPtr program = FindProgram(trace, device, options, state_.key, hash);
+  LocateChecks();
   const bool cached = program != nullptr;
   std::string new_name;
   if (!cached) new_name = NewProgramName();
-  const std::string& name = cached ? program->name : new_name;
+  const std::string& name = cached ? program->name() : new_name;
   Notify(SyncEvent{trace, device, reason_, CurrentSite(), hash, cached, name});
   Add(cached ? Counter::kCachedCompile : Counter::kUncachedCompile);
   if (cached) return program;
   auto emitted = Emit(trace, state_.replaced, device, options, state_.key, hash, name);
   LAZULI_RETURN_IF_ERROR(emitted.status());
   {
-    const Recompile& why = emitted->program->recompile;
+    const Recompile& why = (*emitted)->recompile;
     std::optional<Recompile>& last = state_.last_recompile;
     if (!last || why.cause != RecompileCause::kFirst || last->cause == RecompileCause::kFirst)
       last = why;
@@ -196,15 +209,9 @@ absl::StatusOr<ProgramPtr> ContextSync::ProgramFor(backend::Device device) {
     compile();
     if (!keeps_lock) lock_.emplace(context_);
   };
-  absl::StatusOr<ProgramPtr> compiled =
-      Compile(*std::move(emitted), trace, device, options, unlocked);
+  absl::StatusOr<CachedProgramPtr> compiled = Compile(*std::move(emitted), trace, device, unlocked);
   if (!keeps_lock) {
     ++compiles_;
-    // Numbers its nodes again: others may have looked at them.
-    trace.nodes.clear();
-    trace.data.clear();
-    trace.scalars.clear();
-    TraceGraph(trace);
     ForgetChangedRoots();
   }
   return compiled;
@@ -234,9 +241,9 @@ void ContextSync::ResolveHidden() {
 absl::Status ContextSync::SyncDevice(backend::Device device) {
   LAZULI_RETURN_IF_ERROR(CollectRoots(device));
   auto& [last_program, last_recompile, trace, key, devices, pending, here, hidden, forgotten, roots,
-         replaced, before] = state_;
+         replaced, before, checked_at] = state_;
   if (roots.empty() && trace.checked.empty()) return absl::OkStatus();
-  absl::StatusOr<ProgramPtr> program = ProgramFor(device);
+  absl::StatusOr<CachedProgramPtr> program = ProgramFor(device);
   if (absl::IsResourceExhausted(program.status())) {  // all is as it was
     return ir::AtSite(Prefixed(program.status(), "compiling: "), CurrentSite());
   }
@@ -292,7 +299,7 @@ const Recompile* LastRecompile() {
   return last ? &*last : nullptr;
 }
 
-ProgramPtr LastProgram() { return ir::PerThread<SyncState>::Get().last_program; }
+CachedProgramPtr LastProgram() { return ir::PerThread<SyncState>::Get().last_program; }
 
 ProgramCache& GetProgramCache() {
   struct Cache {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "ir/graph/post_order.h"
+#include "lazy/execution/cached_program.h"
 #include "lazy/execution/observers.h"
-#include "lazy/execution/program.h"
 #include "lazy/tensor/context.h"
 
 namespace lazuli::lazy {
@@ -29,7 +29,7 @@ absl::StatusOr<lowering::EmittedModule> EmitTrace(
     std::optional<lowering::EmitSignature> signature = {});
 
 // The program of the calling thread's last sync, or null.
-ProgramPtr LastProgram();
+CachedProgramPtr LastProgram();
 
 // Why the calling thread's last compile was needed: the last that had a relative in the cache, if
 // there was one. Null before the first.

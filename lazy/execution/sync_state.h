@@ -8,14 +8,14 @@
 
 #include "ir/graph/key.h"
 #include "ir/graph/post_order.h"
-#include "lazy/execution/program.h"
+#include "lazy/execution/cached_program.h"
 #include "lazy/execution/recompile.h"
 #include "lazy/tensor/context.h"
 
 namespace lazuli::lazy {
 
 struct SyncState {
-  ProgramPtr last_program;
+  CachedProgramPtr last_program;
   std::optional<Recompile> last_recompile;
   Trace trace;
   KeyWriter key;
@@ -27,6 +27,9 @@ struct SyncState {
   std::vector<const DataHandle*> replaced;  // by root: what it is written over
   // By root: if it is written over a pending value, the number of the root with that value, else -1.
   std::vector<int32_t> before;
+  // By check that was recorded, in their order: the position of its node in the trace.
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+  std::vector<uint32_t> checked_at;
 };
 
 }  // namespace lazuli::lazy

@@ -386,7 +386,8 @@ void BindMemory(py::module_& module) {
       "memory_report",
       [](py::handle device) { return memory_report(ToDevice(device, "memory_report")); },
       py::arg("device") = py::none(),
-      "The device's programs by their planned peaks, and the plan of the first of them with its "
+      "The programs of the device's platform by their planned peaks, and the plan of the first of "
+      "them with its "
       "largest arrays and their lines, as text.");
   module.def("set_memory_limit", &set_memory_limit, py::arg("bytes"),
              "Refuses programs that would need more; 0 means no limit.");

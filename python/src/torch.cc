@@ -61,8 +61,8 @@ void WriteTo(std::uintptr_t address, const backend::Buffer& buffer) {
 
 // Whether a run may write to what it is given: the evaluator's part of a program may lack memory in
 // the middle.
-bool RunsToTheEnd(const HloAccess::Program& program) {
-  return program.executable->stats().evaluator_thunks == 0;
+bool RunsToTheEnd(const lazy::Launcher& launcher) {
+  return launcher.executable()->stats().evaluator_thunks == 0;
 }
 
 // What PyTorch takes over without a copy where the device's memory is the host's; null buffers are
@@ -82,11 +82,11 @@ py::list Capsules(absl::Span<const backend::BufferPtr> outputs) {
   return results;
 }
 
-void CheckCount(const HloAccess::Program& program, std::size_t given) {
-  if (given == program.parameters.size()) return;
+void CheckCount(const lazy::Program& program, std::size_t given) {
+  if (given == program.parameters().size()) return;
   throw Error(
       ErrorCode::kInvalidArgument,
-      ir::Str(program.name, ": takes ", program.parameters.size(), " arguments, not ", given));
+      ir::Str(program.name(), ": takes ", program.parameters().size(), " arguments, not ", given));
 }
 
 // Runs on row-major memory of the caller's, one address for each parameter. The results of
@@ -94,23 +94,25 @@ void CheckCount(const HloAccess::Program& program, std::size_t given) {
 // others.
 py::list RunOnMemory(const HloExecutable& executable, const Addresses& addresses,
                      const std::vector<std::pair<std::size_t, std::size_t>>& updates) {
-  const auto& program = HloAccess::Unwrap(executable);
-  CheckCount(program, addresses.size());
+  const lazy::Launcher& launcher = HloAccess::Unwrap(executable).launcher;
+  const std::vector<ir::Shape>& parameters = launcher.program().parameters();
+  CheckCount(launcher.program(), addresses.size());
   backend::Buffers outputs;
   {
     const ReleasedGil release;
     outputs = Call(SourceLocation(), [&] {
       std::vector<uint8_t> given_up(addresses.size());
       for (const auto& [result, parameter] : updates)
-        given_up[parameter] = RunsToTheEnd(program) ? 1 : 0;
+        given_up[parameter] = RunsToTheEnd(launcher) ? 1 : 0;
       backend::Buffers inputs;
       inputs.reserve(addresses.size());
       for (std::size_t i = 0; i < addresses.size(); ++i) {
-        inputs.push_back(BufferAt(addresses[i], program.parameters[i], program.device,
+        inputs.push_back(BufferAt(addresses[i], parameters[i], launcher.device(),
                                   given_up[i] != 0 ? Memory::kWritten : Memory::kRead));
       }
       const ir::ScopedTeam team(TorchsTeam());
-      backend::Buffers results = program.Run(inputs, given_up);
+      backend::Buffers results = lazy::ValueOrThrow(
+          launcher.RunChecked({.buffers = inputs, .scalars = {}, .donated = given_up}));
       for (const auto& [result, parameter] : updates) {
         WriteTo(addresses[parameter], *results[result]);
         results[result] = nullptr;
@@ -151,37 +153,39 @@ class StepState {
   // positions `updated`; gives the others.
   py::list Run(const HloExecutable& executable, const Addresses& before, const Addresses& after,
                const std::vector<std::size_t>& updated) {
-    const auto& program = HloAccess::Unwrap(executable);
-    CheckCount(program, before.size() + buffers_.size() + after.size());
+    const lazy::Launcher& launcher = HloAccess::Unwrap(executable).launcher;
+    CheckCount(launcher.program(), before.size() + buffers_.size() + after.size());
     backend::Buffers outputs;
     {
       const ReleasedGil release;
       const std::scoped_lock lock(mutex_);
       const ir::ScopedTeam team(TorchsTeam());
-      Call(SourceLocation(), [&] { outputs = Execute(program, before, after, updated); });
+      Call(SourceLocation(), [&] { outputs = Execute(launcher, before, after, updated); });
     }
     return Capsules(outputs);
   }
 
  private:
-  backend::Buffers Execute(const HloAccess::Program& program, const Addresses& before,
+  backend::Buffers Execute(const lazy::Launcher& launcher, const Addresses& before,
                            const Addresses& after, const std::vector<std::size_t>& updated) {
+    const lazy::Program& program = launcher.program();
     backend::Buffers inputs;
     const auto take = [&](std::uintptr_t address) {
       inputs.push_back(
-          BufferAt(address, program.parameters[inputs.size()], device_, Memory::kRead));
+          BufferAt(address, program.parameters()[inputs.size()], device_, Memory::kRead));
     };
     for (const std::uintptr_t address : before) take(address);
     inputs.insert(inputs.end(), buffers_.begin(), buffers_.end());
     for (const std::uintptr_t address : after) take(address);
     std::vector<uint8_t> given_up(inputs.size());
-    for (const std::size_t i : updated) given_up[before.size() + i] = RunsToTheEnd(program) ? 1 : 0;
-    backend::Buffers outputs = lazy::ValueOrThrow(program.executable->Execute(
-        {.buffers = inputs, .scalars = {}, .donated = given_up, .device = program.device}));
-    const std::size_t own = outputs.size() - program.checks.size() - updated.size();
+    for (const std::size_t i : updated)
+      given_up[before.size() + i] = RunsToTheEnd(launcher) ? 1 : 0;
+    backend::Buffers outputs =
+        lazy::ValueOrThrow(launcher.Run({.buffers = inputs, .scalars = {}, .donated = given_up}));
+    const std::size_t own = program.results().size() - updated.size();
     for (std::size_t k = 0; k < updated.size(); ++k)
       buffers_[updated[k]] = std::move(outputs[own + k]);
-    program.ThrowIfFailed(outputs);  // the updates are what was there, then
+    lazy::ThrowIfError(lazy::CheckOutputs(program, outputs));  // updates are what was there, then
     outputs.resize(own);
     return outputs;
   }

@@ -24,8 +24,8 @@ LAZULI_API MemoryStats memory_stats(const Device& device = Device());
 // pending, so that one can drop a tensor and sync again. 0 = no limit.
 LAZULI_API void set_memory_limit(std::int64_t bytes);
 
-// As text: the device's figures, its programs by their planned peaks, and the plan of the one that
-// needs the most, with its largest arrays, the scratch at its peak, and the leaves whose memory no
+// As text: the device's figures, the programs of its platform by their planned peaks, and the plan of
+// the one that needs the most, with its largest arrays, the scratch at its peak, and the leaves whose memory no
 // result took over.
 LAZULI_API std::string memory_report(const Device& device = Device());
 

@@ -143,7 +143,7 @@ class Printer {
  private:
   void Header(const Module& module) {
     out_ += "HloModule ";
-    out_ += module.name();
+    out_ += options_.canonical_names ? "m" : module.name();
     if (module.is_scheduled()) out_ += ", is_scheduled=true";
     Aliases(module);
     bool has_layout = false;

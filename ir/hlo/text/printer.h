@@ -15,8 +15,9 @@ struct PrintOptions {
   bool metadata = true;
   bool large_constants =
       true;  // false: more than 10 elements print as {...}, which does not read back
-  bool program_shapes = true;    // (p: f32[2]) -> f32[2] after computation names
-  bool canonical_names = false;  // number instructions instead of naming them: for fingerprints
+  bool program_shapes = true;  // (p: f32[2]) -> f32[2] after computation names
+  // Numbers in place of all names, the module's included: for fingerprints.
+  bool canonical_names = false;
   static PrintOptions Short() {
     return {.percent = false, .layouts = false, .metadata = false, .program_shapes = false};
   }

@@ -174,7 +174,7 @@ TEST(BackwardTest, GradientNodesHaveTheLineOfTheirForwardOp) {
 TEST(BackwardTest, SavedTensorsAreOutputsOnlyIfASyncComesBetween) {
   const Tensor x = Leaf({1, 2});
   auto outputs = [] {
-    const std::string& hlo = LastProgram()->hlo;
+    const std::string hlo = LastProgram()->hlo();
     const std::size_t root = hlo.rfind("ROOT");
     return std::count(hlo.begin() + static_cast<std::ptrdiff_t>(root),
                       hlo.begin() + static_cast<std::ptrdiff_t>(hlo.find('\n', root)), '%');
@@ -183,7 +183,7 @@ TEST(BackwardTest, SavedTensorsAreOutputsOnlyIfASyncComesBetween) {
     const Tensor loss = Sum(Exp(Exp(x)));
     Backward(loss, {}, {});
     ASSERT_TRUE(Sync().ok());
-    EXPECT_EQ(LastProgram()->checks.size(), 0u);
+    EXPECT_EQ(LastProgram()->checks().size(), 0u);
   }
   const auto fused = outputs();
   x.impl()->mutable_autograd().grad = {};

@@ -105,6 +105,22 @@ TEST_F(ReproductionTest, AFailedRunDoesToo) {
   EXPECT_THAT(Read(Folders()[0] + "/reproduction.txt"), HasSubstr("failed: run\n"));
 }
 
+// One compile serves all devices of a platform.
+TEST_F(ReproductionTest, AFailedRunNamesTheDeviceThatRan) {
+  const auto run_on = [](std::size_t ordinal) {
+    const Tensor x =
+        FromLiteral(Literal::FromValues<float>({2}, {1, 2}), ReproductionClient().device(ordinal));
+    const Tensor y = x - x;
+    return Sync();
+  };
+  ASSERT_TRUE(run_on(0).ok());
+  ReproductionClient().fail_run = true;
+  ASSERT_FALSE(run_on(1).ok());
+  ASSERT_EQ(Folders().size(), 1u);
+  const std::string device = ReproductionClient().device(1).ToString();
+  EXPECT_THAT(Read(Folders()[0] + "/reproduction.txt"), HasSubstr(Str("device: ", device, "\n")));
+}
+
 TEST_F(ReproductionTest, ABoundedNumberOfFolders) {
   Set("LAZULI_REPRODUCTIONS", "0");
   EXPECT_EQ(Message(FailToCompile()), "the compiler gave up (train.cc:8)");

@@ -111,7 +111,7 @@ TEST(SaveTensorsTest, TheHloOfARecordIsWhatIsCompiled) {
   auto unnamed = [](const std::string& text) {
     return std::regex_replace(text, std::regex("(IrToHlo|SyncTensorsGraph)\\.\\d+"), "NAME");
   };
-  EXPECT_EQ(unnamed((*module)->ToString()), unnamed(LastProgram()->hlo));
+  EXPECT_EQ(unnamed((*module)->ToString()), unnamed(LastProgram()->hlo()));
 }
 
 TEST(SaveTensorsTest, DotIsAFormatAndOthersAreRefused) {

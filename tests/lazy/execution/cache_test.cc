@@ -1,5 +1,5 @@
 #include "ir/support/flags.h"
-#include "lazy/execution/program.h"
+#include "lazy/execution/cached_program.h"
 #include "lowering/passes/dce.h"
 #include "lowering/passes/registry.h"
 #include "tests/lazy/lazy_test.h"
@@ -110,10 +110,10 @@ TEST_F(CacheTest, OneSlotUsedManyTimesIsOneParameter) {
   const Value s = Number(2.0).Slot(DType::kF32);
   const Tensor a = Mul(x, s), b = Mul(y, s), c = Add(a, s);
   ASSERT_TRUE(Sync().ok());
-  EXPECT_EQ(ParametersOf(LastProgram()->hlo), 3);  // x, y, s
+  EXPECT_EQ(ParametersOf(LastProgram()->hlo()), 3);  // x, y, s
   const Tensor d = Mul(x, Slot(2.0)), e = Mul(y, Slot(2.0));
   ASSERT_TRUE(Sync().ok());
-  EXPECT_EQ(ParametersOf(LastProgram()->hlo), 4);
+  EXPECT_EQ(ParametersOf(LastProgram()->hlo()), 4);
 }
 
 TEST_F(CacheTest, ANumberExponentIsPartOfTheProgram) {
@@ -181,31 +181,23 @@ TEST_F(CacheTest, ReadingTheLossBeforeTheBarrierRunsNothingTwice) {
 
 // --- the cache by itself
 
-class SizedExecutable final : public backend::Executable {
- public:
-  explicit SizedExecutable(int64_t bytes) { stats_.code_bytes = bytes; }
-  absl::StatusOr<backend::Buffers> Execute(const backend::ExecuteArgs&) override {
-    return ir::Internal("never run");
-  }
-  const backend::ExecutableStats& stats() const override { return stats_; }
-  std::string ToString() const override { return ""; }
-
- private:
-  backend::ExecutableStats stats_;
-};
-
-ProgramPtr MakeProgram(uint32_t key, uint64_t hash, int64_t bytes) {
-  auto program = std::make_shared<Program>();
+CachedProgramPtr MakeProgram(uint32_t key, uint64_t hash, int64_t bytes) {
+  auto module = std::make_unique<hlo::Module>("identity");
+  hlo::Computation* const entry = module->AddComputation("identity");
+  entry->AddParameter(0, Shape(DType::kF32, {}));
+  module->set_entry(entry);
+  auto program = std::make_shared<CachedProgram>(std::make_shared<Program>(std::move(module)),
+                                                 TestDevice(), backend::CompileOptions());
   program->key = {key};
   program->hash = hash;
-  program->executable = std::make_shared<SizedExecutable>(bytes - 4);
+  program->bytes = bytes;
   return program;
 }
 
 TEST(ProgramCacheTest, EqualHashesOfDifferentKeysAreDifferentPrograms) {
   ProgramCache cache(1 << 20);
-  const ProgramPtr a = cache.Insert(MakeProgram(1, 77, 100)),
-                   b = cache.Insert(MakeProgram(2, 77, 100));
+  const CachedProgramPtr a = cache.Insert(MakeProgram(1, 77, 100)),
+                         b = cache.Insert(MakeProgram(2, 77, 100));
   EXPECT_NE(a, b);
   EXPECT_EQ(cache.Find({1}, 77), a);
   EXPECT_EQ(cache.Find({2}, 77), b);
@@ -215,7 +207,7 @@ TEST(ProgramCacheTest, EqualHashesOfDifferentKeysAreDifferentPrograms) {
 
 TEST(ProgramCacheTest, TheFirstOfTwoEqualProgramsStays) {
   ProgramCache cache(1 << 20);
-  const ProgramPtr first = cache.Insert(MakeProgram(1, 5, 100));
+  const CachedProgramPtr first = cache.Insert(MakeProgram(1, 5, 100));
   EXPECT_EQ(cache.Insert(MakeProgram(1, 5, 100)), first);
   EXPECT_EQ(cache.size(), 1);
   EXPECT_EQ(cache.bytes(), 100);
@@ -243,7 +235,7 @@ TEST(ProgramCacheTest, TheLeastRecentlyUsedGoesWhenBytesRunOut) {
 
 TEST(ProgramCacheTest, TheNewestStaysEvenIfItIsTooLarge) {
   ProgramCache cache(100);
-  const ProgramPtr big = cache.Insert(MakeProgram(1, 1, 1000));
+  const CachedProgramPtr big = cache.Insert(MakeProgram(1, 1, 1000));
   EXPECT_EQ(cache.Find({1}, 1), big);
   cache.Clear();
   EXPECT_EQ(cache.size(), 0);

@@ -10,7 +10,7 @@ namespace {
 
 // A new model with an op of several results, one step of it and the loss after it: records,
 // differentiates, updates in place, compiles unless the program is cached, runs, reads.
-float Train(std::vector<ProgramPtr>* programs = nullptr) {
+float Train(std::vector<CachedProgramPtr>* programs = nullptr) {
   const Tensor w = WithGrad(Of<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
   const Tensor b = WithGrad(Floats({0, 1, 0}));
   const Tensor x = Of<float>({2, 2}, {1, -1, 0.5f, 2}), y = Of<int64_t>({2}, {2, 0});
@@ -42,7 +42,7 @@ void ExpectRefusal(const absl::Status& status) {
 
 // Fails each allocation of Train() in turn; returns how many there are.
 int64_t FailEach(bool cold) {
-  std::vector<ProgramPtr> programs;  // hold the kernels: LLVM takes long
+  std::vector<CachedProgramPtr> programs;  // hold the kernels: LLVM takes long
   const float expected = Train(&programs);
   const Counted created(ir::Counter::kCreateTensor), destroyed(ir::Counter::kDestroyTensor);
   int64_t failed = 0;

@@ -28,7 +28,7 @@ TEST_P(DonationTest, EachTensorThatIsUpdatedInPlaceGivesUpItsBuffer) {
   AddTo(y, 1);
   ASSERT_TRUE(Sync().ok());
   EXPECT_EQ(donated_(), 2);
-  EXPECT_THAT(LastProgram()->hlo,
+  EXPECT_THAT(LastProgram()->hlo(),
               HasSubstr("input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }"));
   EXPECT_THAT(Values(x), ElementsAre(2, 3));
   EXPECT_THAT(Values(y), ElementsAre(4, 5));

@@ -265,7 +265,7 @@ TEST_F(FailureTest, OnlyTheCheckOfADeadOpIsComputed) {
   const Tensor logits = FromLiteral(Literal(Shape(DType::kF32, {2, 10})), TestDevice());
   (void)LossOf(Exp(logits), 3);
   EXPECT_TRUE(Sync().ok());
-  const std::string hlo = LastProgram()->hlo;
+  const std::string hlo = LastProgram()->hlo();
   EXPECT_THAT(hlo, testing::Not(testing::HasSubstr("exponential(")));
   EXPECT_THAT(hlo, testing::HasSubstr("maximum("));
 }
@@ -422,8 +422,8 @@ TEST_F(FailureTest, WhatDoesNotPassThroughAFailedCheckHasTheValuesOfARunWithoutI
     for (std::size_t i = 0; i < bad.values.size(); ++i) {
       if (!bad.values[i].defined()) continue;
       if (bad.fails && i < 2) {  // updated in place, if at all
-        EXPECT_EQ(Values(bad.values[i]), i == 0 ? std::vector<float>({1, 2, 3})
-                                                : std::vector<float>({4, 5, 6}));
+        EXPECT_EQ(Values(bad.values[i]),
+                  i == 0 ? std::vector<float>({1, 2, 3}) : std::vector<float>({4, 5, 6}));
         continue;
       }
       const auto kept = good.kept.find(i);

@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 
 std::vector<std::string> OutputsOfLastProgram() {
-  const auto module = hlo::ParseModule(LastProgram()->hlo);
+  const auto module = hlo::ParseModule(LastProgram()->hlo());
   LAZULI_CHECK(module.ok(), Message(module.status()));
   std::vector<std::string> shapes;
   for (const Shape& shape : (*module)->entry()->root()->shape().tuple())
@@ -130,10 +130,10 @@ TEST(SyncTest, ProgramsAreNamedAndKeepTheirText) {
   x.storage().set_name("fc.weight");
   const Tensor y = Tanh(x);
   ASSERT_TRUE(Sync().ok());
-  const ProgramPtr program = LastProgram();
-  EXPECT_THAT(program->name, testing::StartsWith("SyncTensorsGraph."));
-  EXPECT_THAT(program->hlo, testing::HasSubstr("HloModule " + program->name));
-  EXPECT_THAT(program->hlo, testing::HasSubstr("op_name=\"fc.weight\""));
+  const CachedProgramPtr program = LastProgram();
+  EXPECT_THAT(program->name(), testing::StartsWith("SyncTensorsGraph."));
+  EXPECT_THAT(program->hlo(), testing::HasSubstr("HloModule " + program->name()));
+  EXPECT_THAT(program->hlo(), testing::HasSubstr("op_name=\"fc.weight\""));
 }
 
 // A write makes new elements; who holds the old ones keeps them.

@@ -441,10 +441,10 @@ TEST_P(UntakenUpdatesTest, AStepThatDoesNotFailCostsAScalarAndNoMemory) {
       Assign("sub_", w, w - momentum * 0.1);
     }
     EXPECT_EQ(SyncText(), "");
-    return LastProgram()->executable->stats();
+    return LastProgram()->launcher.executable()->stats();
   };
   const backend::ExecutableStats guarded = stats("1"), plain = stats("0");
-  EXPECT_EQ(LastProgram()->checks.size(), 2u);
+  EXPECT_EQ(LastProgram()->checks().size(), 2u);
   EXPECT_TRUE(ir::SetFlag("XLA_ENABLE_PARAM_ALIASING", "1").ok());
   if (TestClient()->platform() != "cpu") return;
   EXPECT_LE(guarded.kernels, plain.kernels + 1);

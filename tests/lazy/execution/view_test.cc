@@ -38,8 +38,8 @@ TEST_P(ViewTest, AnUnwrittenViewIsAValueLikeOthers) {
   const Tensor x = Matrix();
   const Tensor y = RowOf(x, 1) + RowOf(x, 2);
   ASSERT_TRUE(Sync().ok());
-  EXPECT_THAT(LastProgram()->hlo, HasSubstr("slice("));
-  EXPECT_THAT(LastProgram()->hlo, Not(HasSubstr("dynamic-update-slice")));
+  EXPECT_THAT(LastProgram()->hlo(), HasSubstr("slice("));
+  EXPECT_THAT(LastProgram()->hlo(), Not(HasSubstr("dynamic-update-slice")));
   EXPECT_THAT(Values(y), ElementsAre(8, 10));
 }
 
@@ -86,7 +86,7 @@ TEST_P(ViewTest, AStaleViewIsNoResult) {
   AddThrough(x, 1);
   ASSERT_TRUE(Sync().ok());
   EXPECT_FALSE(row.storage().pending());
-  EXPECT_THAT(LastProgram()->hlo, HasSubstr("->(f32[3,2]{1,0})"));
+  EXPECT_THAT(LastProgram()->hlo(), HasSubstr("->(f32[3,2]{1,0})"));
   EXPECT_THAT(Values(row), ElementsAre(2, 3));
 }
 
@@ -97,7 +97,7 @@ TEST_P(ViewTest, ABaseThatLivesOnInOneViewOfAllOfItIsNoResult) {
     flat = ReshapeView(TransposeView(sum, 0, 1), {2, 3}).impl()->storage();
   }
   ASSERT_TRUE(Sync().ok());
-  EXPECT_THAT(LastProgram()->hlo, HasSubstr("->(f32[2,3]{1,0})"));
+  EXPECT_THAT(LastProgram()->hlo(), HasSubstr("->(f32[2,3]{1,0})"));
   const Tensor row = RowOf(Tensor(flat), 1);
   AddThrough(row, 1);
   EXPECT_THAT(Values(row), ElementsAre(5, 9, 13));

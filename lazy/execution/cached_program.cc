@@ -1,4 +1,4 @@
-#include "lazy/execution/program.h"
+#include "lazy/execution/cached_program.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,17 +13,12 @@ constexpr std::size_t kMaxEvicted = 1 << 16;  // hashes that are remembered
 
 }  // namespace
 
-int64_t Program::bytes() const {
-  return executable->stats().code_bytes +
-         static_cast<int64_t>(key.size() * sizeof(uint32_t) + hlo.size()) + outline.bytes();
-}
-
-ProgramPtr ProgramCache::Find(const std::vector<uint32_t>& key, uint64_t hash) {
+CachedProgramPtr ProgramCache::Find(const std::vector<uint32_t>& key, uint64_t hash) {
   std::lock_guard lock(mu_);
   return FindLocked(key, hash);
 }
 
-ProgramPtr ProgramCache::FindLocked(const std::vector<uint32_t>& key, uint64_t hash) {
+CachedProgramPtr ProgramCache::FindLocked(const std::vector<uint32_t>& key, uint64_t hash) {
   auto it = by_hash_.find(hash);
   if (it == by_hash_.end()) return nullptr;
   for (Entries::iterator entry : it->second) {
@@ -34,12 +29,12 @@ ProgramPtr ProgramCache::FindLocked(const std::vector<uint32_t>& key, uint64_t h
   return nullptr;
 }
 
-ProgramPtr ProgramCache::Insert(ProgramPtr program) {
+CachedProgramPtr ProgramCache::Insert(CachedProgramPtr program) {
   std::lock_guard lock(mu_);
-  if (ProgramPtr first = FindLocked(program->key, program->hash)) return first;
+  if (CachedProgramPtr first = FindLocked(program->key, program->hash)) return first;
   entries_.push_front(program);
   by_hash_[program->hash].push_back(entries_.begin());
-  bytes_ += program->bytes();
+  bytes_ += program->bytes;
   Evict();
   return program;
 }
@@ -51,7 +46,7 @@ void ProgramCache::Evict() {
     auto& bucket = by_hash_[(*last)->hash];
     bucket.erase(std::find(bucket.begin(), bucket.end(), last));
     if (bucket.empty()) by_hash_.erase((*last)->hash);
-    bytes_ -= (*last)->bytes();
+    bytes_ -= (*last)->bytes;
     if (evicted_.size() < kMaxEvicted) evicted_.insert((*last)->hash);
     entries_.erase(last);
     Add(Counter::kCacheEvictions);
@@ -61,12 +56,12 @@ void ProgramCache::Evict() {
 // Of the programs that the same call ran and that have at least a quarter in common, since a helper's
 // line runs any graph; if there are none, of those that have at least half. Of equally near ones the
 // one used last.
-ProgramPtr ProgramCache::Nearest(const Program& program) const {
+CachedProgramPtr ProgramCache::Nearest(const CachedProgram& program) const {
   std::lock_guard lock(mu_);
-  ProgramPtr nearest;
+  CachedProgramPtr nearest;
   bool nearest_here = false;
   int64_t least = std::numeric_limits<int64_t>::max();
-  for (const ProgramPtr& entry : entries_) {
+  for (const CachedProgramPtr& entry : entries_) {
     const bool here = entry->site == program.site && program.site != ir::kNoSite;
     if (nearest_here && !here) continue;
     const int64_t distance =
@@ -82,15 +77,16 @@ ProgramPtr ProgramCache::Nearest(const Program& program) const {
 }
 
 // That the same call ran last.
-ProgramPtr ProgramCache::LastOf(const Program& program) const {
+CachedProgramPtr ProgramCache::LastOf(const CachedProgram& program) const {
   std::lock_guard lock(mu_);
-  const auto last = std::find_if(entries_.begin(), entries_.end(), [&](const ProgramPtr& entry) {
-    return entry->site == program.site && entry->options == program.options;
-  });
+  const auto last =
+      std::find_if(entries_.begin(), entries_.end(), [&](const CachedProgramPtr& entry) {
+        return entry->site == program.site && entry->options == program.options;
+      });
   return last == entries_.end() || program.site == ir::kNoSite ? nullptr : *last;
 }
 
-Recompile ProgramCache::WhyMissing(const Program& program) const {
+Recompile ProgramCache::WhyMissing(const CachedProgram& program) const {
   Recompile why;
   {
     std::lock_guard lock(mu_);
@@ -104,7 +100,8 @@ Recompile ProgramCache::WhyMissing(const Program& program) const {
                              byte_limit_, "), raise it");
     }
   }
-  const ProgramPtr nearest = why.cause == RecompileCause::kEvicted ? nullptr : Nearest(program);
+  const CachedProgramPtr nearest =
+      why.cause == RecompileCause::kEvicted ? nullptr : Nearest(program);
   if (nearest != nullptr) {
     if (CompareAttrs(nearest->options, program.options, why)) {
       why.cause = RecompileCause::kOptions;
@@ -113,20 +110,20 @@ Recompile ProgramCache::WhyMissing(const Program& program) const {
     } else {
       why = Compare(nearest->outline, program.outline);
     }
-    why.nearest = nearest->name;
+    why.nearest = nearest->name();
     // A loop's first step is far from its second, which another loop at the line may be nearer to.
-    if (const ProgramPtr last = LastOf(program); last != nullptr && last != nearest) {
+    if (const CachedProgramPtr last = LastOf(program); last != nullptr && last != nearest) {
       Recompile state = Compare(last->outline, program.outline);
       if (state.cause == RecompileCause::kLeaf) {
         why = std::move(state);
-        why.nearest = last->name;
+        why.nearest = last->name();
       }
     }
   } else if (why.cause == RecompileCause::kFirst) {
     why.what = "the first program of its kind";
   }
   if (why.site == ir::kNoSite) why.site = program.site;
-  why.program = program.name;
+  why.program = program.name();
   return why;
 }
 
@@ -138,7 +135,7 @@ void ProgramCache::Clear() {
   bytes_ = 0;
 }
 
-std::vector<ProgramPtr> ProgramCache::Programs() const {
+std::vector<CachedProgramPtr> ProgramCache::Programs() const {
   std::lock_guard lock(mu_);
   return {entries_.begin(), entries_.end()};
 }

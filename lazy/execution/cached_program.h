@@ -1,4 +1,4 @@
-// A compiled graph with what a run of it needs, and the cache that finds it.
+// Programs of synced graphs with what their runs need, and the cache that finds them.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -18,19 +19,27 @@
 #include "lazy/execution/dependence.h"
 #include "lazy/execution/memory_plan.h"
 #include "lazy/execution/recompile.h"
+#include "lazy/program/launcher.h"
 #include "lowering/emit/emit.h"
 
 namespace lazuli::lazy {
 
-struct Program {
+// A program of a sync: what its graph decides, which its trace and each of its runs go by.
+struct CachedProgram {
+  CachedProgram(ProgramPtr program, backend::Device device, backend::CompileOptions options)
+      : launcher(std::move(program), device, std::move(options)) {}
+  const Program& program() const { return launcher.program(); }
+  const std::string& name() const { return program().name(); }  // "SyncTensorsGraph.7"
+  const std::vector<ProgramCheck>& checks() const { return program().checks(); }
+  std::string hlo() const { return program().module().ToString(); }
+
+  Launcher launcher;
   std::vector<uint32_t> key;  // canonical form: what decides equality
   uint64_t hash = 0;
-  std::string name;  // "SyncTensorsGraph.7"
-  backend::ExecutablePtr executable;
-  std::vector<lowering::EmittedCheck> checks;  // in the order of their nodes in the trace
+  std::vector<uint32_t> check_nodes;  // by check: the position of its node in the trace, ascending
   // By check: the integers that its op was given, as leaves (j) or results (-1 - i) of the program.
   std::vector<std::vector<int32_t>> checked_integers;
-  std::vector<lowering::EmittedNaN> nans;  // behind the checks
+  std::vector<lowering::EmittedNaN> nans;  // the flags behind the checks
   Dependence dependence;                   // of outputs on leaves and checks
   // By data leaf: the output that may take its memory, or -1; and by output: the leaf. Where a check
   // fails, such an output has the elements of the leaf (lowering::GuardUpdates).
@@ -38,18 +47,16 @@ struct Program {
   std::vector<uint8_t>
       after_guard;  // by output: whether it is computed from what then is not written
   MemoryPlan memory;
-  std::string hlo;            // the module that went into Compile
   SiteId site = ir::kNoSite;  // of the call that synced it first
-  std::string options;        // how it was compiled: ", device=cpu:0, num_threads=2, ..."
+  int64_t bytes = 0;          // that the cache counts for it
+  std::string options;        // how it was compiled: ", platform=cpu, num_threads=2, ..."
   GraphOutline outline;
   Recompile recompile;  // why it was not there
-  backend::Device device;
   // Of its runs, which write them from the device's thread.
   mutable std::atomic<int64_t> runs{0};
   mutable std::unique_ptr<std::atomic<Donation>[]> donations;  // of the last one, by data leaf
-  int64_t bytes() const;
 };
-using ProgramPtr = std::shared_ptr<const Program>;
+using CachedProgramPtr = std::shared_ptr<const CachedProgram>;
 
 // Least-recently-used programs within a number of bytes (LAZULI_COMPILATION_CACHE_BYTES) and of
 // programs (XLA_COMPILATION_CACHE_SIZE). A hash
@@ -60,21 +67,21 @@ class ProgramCache {
   explicit ProgramCache(int64_t byte_limit,
                         int64_t size_limit = std::numeric_limits<int64_t>::max())
       : byte_limit_(byte_limit), size_limit_(size_limit) {}
-  ProgramPtr Find(const std::vector<uint32_t>& key, uint64_t hash);
+  CachedProgramPtr Find(const std::vector<uint32_t>& key, uint64_t hash);
   // Adds, unless an equal one came first; returns the one that is in the cache.
-  ProgramPtr Insert(ProgramPtr program);
+  CachedProgramPtr Insert(CachedProgramPtr program);
   // What keeps the programs that are there from serving for this one, which is none of them.
-  Recompile WhyMissing(const Program& program) const;
+  Recompile WhyMissing(const CachedProgram& program) const;
   void Clear();
-  std::vector<ProgramPtr> Programs() const;  // most recently used first
+  std::vector<CachedProgramPtr> Programs() const;  // most recently used first
   int64_t size() const;
   int64_t bytes() const;
 
  private:
-  using Entries = std::list<ProgramPtr>;  // most recently used first
-  ProgramPtr FindLocked(const std::vector<uint32_t>& key, uint64_t hash);
-  ProgramPtr Nearest(const Program& program) const;
-  ProgramPtr LastOf(const Program& program) const;
+  using Entries = std::list<CachedProgramPtr>;  // most recently used first
+  CachedProgramPtr FindLocked(const std::vector<uint32_t>& key, uint64_t hash);
+  CachedProgramPtr Nearest(const CachedProgram& program) const;
+  CachedProgramPtr LastOf(const CachedProgram& program) const;
   void Evict();
 
   const int64_t byte_limit_, size_limit_;

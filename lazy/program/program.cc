@@ -1,0 +1,86 @@
+#include "lazy/program/program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+#include "ir/hlo/text/printer.h"
+#include "ir/support/error_place.h"
+#include "ir/support/hash.h"
+#include "ir/support/status.h"
+#include "ir/types/leaves.h"
+
+namespace lazuli::lazy {
+namespace {
+
+Fingerprint FingerprintOf(const hlo::Module& module, absl::Span<const ProgramCheck> checks) {
+  std::string text = hlo::ToString(module, {.metadata = false, .canonical_names = true});
+  for (const ProgramCheck& check : checks) {
+    const auto& [op, before, after] = check.message;
+    text += Str("check ", check.function.empty() ? op : check.function, "\n", before, "\n", after,
+                "\n");
+  }
+  return {.low = ir::HashBytes(text.data(), text.size()),
+          .high = ir::HashBytes(text.data(), text.size(), /*seed=*/1)};
+}
+
+// The shapes of those that have gradients, behind `shapes`.
+void AppendDifferentiable(absl::Span<const Shape> of, std::vector<Shape>& shapes) {
+  std::copy_if(of.begin(), of.end(), std::back_inserter(shapes), IsDifferentiable);
+}
+
+absl::Status CheckShapes(std::string_view what, absl::Span<const Shape> wanted,
+                         absl::Span<const Shape> given) {
+  if (wanted.size() != given.size())
+    return InvalidArgument("the gradient has ", given.size(), " ", what, "s, not ", wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!Compatible(wanted[i], given[i]))
+      return InvalidArgument("the gradient's ", what, " ", i, " is ", given[i], ", not ",
+                             wanted[i]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsDifferentiable(const Shape& shape) {
+  return ir::IsFloat(shape.dtype()) || ir::IsComplex(shape.dtype());
+}
+
+absl::Status ErrorOfCheck(const lowering::CheckMessage& message, std::string_view function,
+                          SiteId site, int64_t value) {
+  const absl::Status error = OutOfRange(message.before, value, message.after);
+  return ir::AtSite(ir::AddPlace(error, function.empty() ? message.op : function, ""), site);
+}
+
+std::string Fingerprint::ToString() const { return absl::StrFormat("%016x%016x", high, low); }
+
+Program::Program(std::shared_ptr<const hlo::Module> module, std::vector<ProgramCheck> checks,
+                 std::size_t num_flags)
+    : module_(std::move(module)), checks_(std::move(checks)), num_flags_(num_flags) {
+  for (const hlo::Instruction* parameter : module_->entry()->parameters())
+    ForEachLeaf(parameter->shape(), [&](const Shape& leaf) { parameters_.push_back(leaf); });
+  results_ = ir::LeavesOf(module_->entry()->root()->shape());
+  LAZULI_CHECK(results_.size() >= checks_.size() + num_flags_, name(), " has ", results_.size(),
+               " outputs, fewer than checks and flags");
+  results_.resize(results_.size() - checks_.size() - num_flags_);
+}
+
+const Fingerprint& Program::fingerprint() const {
+  std::call_once(fingerprinted_, [this] { fingerprint_ = FingerprintOf(*module_, checks_); });
+  return fingerprint_;
+}
+
+absl::StatusOr<ProgramPtr> Program::WithGradient(ProgramPtr gradient) const {
+  std::vector<Shape> taken = parameters_, given;
+  AppendDifferentiable(results_, taken);
+  AppendDifferentiable(parameters_, given);
+  LAZULI_RETURN_IF_ERROR(CheckShapes("parameter", taken, gradient->parameters()));
+  LAZULI_RETURN_IF_ERROR(CheckShapes("result", given, gradient->results()));
+  auto program = std::make_shared<Program>(module_, checks_, num_flags_);
+  program->gradient_ = std::move(gradient);
+  return program;
+}
+
+}  // namespace lazuli::lazy

@@ -61,6 +61,8 @@ bool ParseValue(std::string_view text, T& value) {
   } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
     if constexpr (std::is_same_v<T, std::string>) value = text;
     return std::is_same_v<T, std::string>;
+  } else if constexpr (std::is_same_v<T, lazy::CalledProgram>) {
+    return false;  // the text has its name only
   } else if constexpr (requires { value.has_value(); }) {
     value.reset();
     return text == "none" || ParseValue(text, value.emplace());
@@ -128,6 +130,10 @@ void Try(Attempt& attempt) {
 
 absl::StatusOr<NodePtr> MakeOp(const SavedNode& node, absl::Span<const Value> operands,
                                SiteId site) {
+  if (node.op == lazy::CallOp::kDumpName)
+    return Unimplemented(node.name,
+                         ": the text of a graph has the name of a called program, not the "
+                         "program; HLO has it (XLA_SAVE_TENSORS_FMT=hlo)");
   Attempt attempt{node, operands, site, {}, false, {}};
   lazy::AllOps::ForEach([&]<class T>() { Try<T>(attempt); });
   if (attempt.made) return attempt.made;

@@ -17,6 +17,7 @@
 #include "ir/support/flags.h"
 #include "ir/support/parallel_for.h"
 #include "ir/support/status.h"
+#include "lazy/program/launcher.h"
 #include "tools/run_module.h"
 #include "tools/tool.h"
 
@@ -84,13 +85,14 @@ absl::Status SelfTest(backend::Device device) {
       ROOT r = f32[2,2] negate(d)
     })";
   LAZULI_ASSIGN_OR_RETURN(auto module, hlo::ParseModule(kModule));
-  LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), {}));
+  lazy::Launcher launcher(std::make_shared<lazy::Program>(std::move(module)), device, {});
+  LAZULI_RETURN_IF_ERROR(launcher.Compile());
   const Literal x = Literal::FromValues<float>({2, 2}, {1, 2, 3, 4});
   LAZULI_ASSIGN_OR_RETURN(auto buffer,
                           device.client->FromHost({x.raw(), &x.shape()}, nullptr, device));
   const std::vector<backend::BufferPtr> buffers = {buffer};
   LAZULI_ASSIGN_OR_RETURN(auto outputs,
-                          executable->Execute({.buffers = buffers, .scalars = {}, .donated = {}}));
+                          launcher.Run({.buffers = buffers, .scalars = {}, .donated = {}}));
   LAZULI_ASSIGN_OR_RETURN(const Literal result, device.client->ToHost(*outputs[0]));
   const auto values = result.data<float>();
   if (values[0] != -7 || values[3] != -22)

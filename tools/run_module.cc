@@ -13,6 +13,7 @@
 #include "ir/evaluator/random_bits.h"
 #include "ir/support/status.h"
 #include "ir/types/leaves.h"
+#include "lazy/program/launcher.h"
 
 namespace lazuli::tools {
 namespace {
@@ -127,17 +128,18 @@ absl::StatusOr<RunResult> RunModule(std::unique_ptr<hlo::Module> module, backend
   RunResult result;
   Clock::time_point start = Clock::now();
   LAZULI_ASSIGN_OR_RETURN(backend::CompileOptions options, backend::CompileOptions::FromFlags());
-  LAZULI_ASSIGN_OR_RETURN(auto executable, device.client->Compile(std::move(module), options));
+  lazy::Launcher launcher(std::make_shared<lazy::Program>(std::move(module)), device, options);
+  LAZULI_RETURN_IF_ERROR(launcher.Compile());
   result.compile_ms = MillisecondsSince(start);
-  result.stats = executable->stats();
+  result.stats = launcher.executable()->stats();
   backend::Buffers outputs;
   std::vector<Literal> sent;
   hlo::HostTransfers& transfers = device.client->transfers(device);
   for (int64_t i = 0; i < repeat; ++i) {
     start = Clock::now();
     LAZULI_ASSIGN_OR_RETURN(
-        outputs, executable->Execute(
-                     {.buffers = arguments, .scalars = {}, .donated = {}, .device = device}));
+        outputs,
+        launcher.Run({.buffers = arguments, .scalars = {}, .donated = {}, .device = device}));
     const double ms = MillisecondsSince(start);
     result.run_ms = i == 0 ? ms : std::min(result.run_ms, ms);
     sent.clear();

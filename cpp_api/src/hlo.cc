@@ -22,6 +22,7 @@
 #include "ir/types/leaves.h"
 #include "lazy/execution/capture.h"
 #include "lazy/execution/sync.h"
+#include "lazy/ops/call.h"
 #include "lowering/passes/registry.h"
 
 namespace lazuli {
@@ -231,6 +232,26 @@ bool HloModule::rewrite(const std::function<std::string(const HloInstruction&)>&
     }
     impl_->Replace(lazy::ValueOrThrow(hlo::ParseModule(text)));
     return true;
+  });
+}
+
+std::vector<Tensor> HloModule::call(const std::vector<Tensor>& arguments,
+                                    SourceLocation loc) const {
+  Initialize();
+  return Call(loc, [&] {
+    lazy::Tensors in;
+    for (const Tensor& argument : arguments) in.push_back(TensorAccess::Unwrap(argument));
+    std::vector<Tensor> results;
+    for (lazy::Tensor& result : lazy::Call(impl_->program, in, DeviceAccess::Unwrap(Device())))
+      results.push_back(TensorAccess::Wrap(std::move(result)));
+    return results;
+  });
+}
+
+HloModule HloModule::with_gradient(const HloModule& gradient) const {
+  return Guarded([&] {
+    return HloAccess::Wrap(
+        lazy::ValueOrThrow(impl_->program->WithGradient(gradient.impl_->program)));
   });
 }
 

@@ -1,5 +1,6 @@
 #include "ir/hlo/clone.h"
 
+#include <utility>
 #include <vector>
 
 #include "ir/hlo/dense_map.h"
@@ -47,6 +48,22 @@ Clones AddClones(absl::Span<const Computation* const> sources, Module& module) {
     target.set_root(copies[source->root()]);
   }
   return clones;
+}
+
+Computation* AddCopy(const Module& program, Module& module) {
+  const Computation* const entry = program.entry();
+  const Clones clones = AddClones({entry}, module);
+  if (!program.stack_frames().empty()) {
+    for (const auto& [original, copy] : clones) {
+      for (const auto& i : copy->instructions()) {
+        Metadata metadata = i->metadata();
+        program.stack_frames().Resolve(metadata.stack_frame, &metadata);
+        metadata.stack_frame = 0;
+        i->set_metadata(std::move(metadata));
+      }
+    }
+  }
+  return clones.at(entry);
 }
 
 }  // namespace lazuli::hlo

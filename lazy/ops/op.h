@@ -259,6 +259,15 @@ inline constexpr bool kMayFail = [] {
   }
 }();
 
+// The same of one op; those of which only some fail say so themselves.
+template <OpStruct T>
+bool MayFail(const T& op) {
+  if constexpr (requires { op.MayFail(); })
+    return op.MayFail();
+  else
+    return kMayFail<T>;
+}
+
 template <OpStruct T>
 inline constexpr bool kDifferentiable = requires { &T::Vjp; };
 
@@ -336,7 +345,7 @@ Tensors RecordAll(T op,  // NOLINT: moved by those with gradients
   const bool history = kDifferentiable<T> && WantsGrad(in);
   const uint64_t versions = history ? VersionsOf(in) : 0;
   Recorder recorder(in, device, T::kName);
-  if constexpr (kMayFail<T>) recorder.WillCheck();
+  if (MayFail(op)) recorder.WillCheck();
   Tensors results;
   recorder.Finish(MakeIntrusive<OpNode<T>>(op, recorder.values(), recorder.site()), results);
   if constexpr (kDifferentiable<T>) {
@@ -357,7 +366,7 @@ Tensors RecordInto(T op, absl::Span<const Operand> in, absl::Span<const Tensor> 
   static_assert(!kDifferentiable<T>, "the history of a write is Assign's business");
   Context::Movers movers;  // while targets of other contexts are being written to
   Recorder recorder(in, targets, movers, T::kName);
-  if constexpr (kMayFail<T>) recorder.WillCheck();
+  if (MayFail(op)) recorder.WillCheck();
   const NodePtr node = MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), recorder.site());
   if constexpr (!requires { T::kResultsFit; }) {
     for (uint32_t i = 0; i < targets.size(); ++i) CheckFits(T::kName, targets[i], node->shape(i));
@@ -377,7 +386,7 @@ bool RecordOver(T op, absl::Span<const Operand> in, const Tensor& target) {
   if (!Context::Current().Owns(target.storage().written())) return false;
   Recorder recorder(in, {}, T::kName);
   if (!recorder.Has(target)) return false;
-  if constexpr (kMayFail<T>) recorder.WillCheck();
+  if (MayFail(op)) recorder.WillCheck();
   recorder.FinishOver(
       MakeIntrusive<OpNode<T>>(std::move(op), recorder.values(), target.shape(), recorder.site()),
       target);
@@ -413,7 +422,7 @@ Tensor RecordOne(T op,  // NOLINT: moved by those with gradients
   const bool history = kDifferentiable<T> && WantsGrad(in);
   const uint64_t versions = history ? VersionsOf(in) : 0;
   Recorder recorder(in, device, T::kName);
-  if constexpr (kMayFail<T>) recorder.WillCheck();
+  if (MayFail(op)) recorder.WillCheck();
   NodePtr node = MakeIntrusive<OpNode<T>>(history ? T(op) : T(std::move(op)), recorder.values(),
                                           recorder.site());
   if constexpr (!kDifferentiable<T>) RefuseGrad(T::kName, in, node->shape());

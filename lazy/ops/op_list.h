@@ -6,6 +6,7 @@
 
 #include "lazy/ops/activation.h"
 #include "lazy/ops/barrier.h"
+#include "lazy/ops/call.h"
 #include "lazy/ops/collective.h"
 #include "lazy/ops/complex.h"
 #include "lazy/ops/create.h"
@@ -59,8 +60,8 @@ using AllOps = OpList<
     MaxPool2dGradOp, MaxPool2dPickOp, AvgPool2dOp, AvgPool2dGradOp, LayerNormOp, BatchNormOp,
     SoftmaxOp, SafeSoftmaxOp, LogSoftmaxOp, CrossEntropyOp, NllLossOp, BceWithLogitsOp, BceOp,
     HuberOp, OneHotOp, FullOp, PositionsOp, UniformOp, NormalOp, RandomIntegerOp,
-    RandomPermutationOp, ProbabilitiesOp, BarrierOp, AllReduceOp, AllGatherOp, ReduceScatterOp,
-    AllToAllOp, CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
+    RandomPermutationOp, ProbabilitiesOp, BarrierOp, CallOp, AllReduceOp, AllGatherOp,
+    ReduceScatterOp, AllToAllOp, CollectivePermuteOp, ForeachSgdOp, ForeachAdamOp, ForeachRmspropOp,
     ForeachAdagradOp, ForeachUpdateOp, ForeachClipNormOp, AsStridedOp, AsStridedScatterOp>;
 
 }  // namespace lazuli::lazy

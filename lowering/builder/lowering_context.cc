@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "ir/hlo/clone.h"
+
 namespace lazuli::lowering {
 
 void LoweringContext::CheckNone(Op bad, Op values, CheckMessage message) {
@@ -13,6 +15,13 @@ void LoweringContext::CheckNone(Op bad, Op values, CheckMessage message) {
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
   const Op offender = builder.Reduce(Opcode::kMaximum, builder.Select(bad, wide, sentinel), all);
   checks.push_back({offender, std::move(message)});
+}
+
+hlo::Computation* LoweringContext::CopyOf(const hlo::Module& program) {
+  if (builder.shapes_only()) return nullptr;
+  const auto [copy, is_new] = copies_.try_emplace(&program, nullptr);
+  if (is_new) copy->second = hlo::AddCopy(program, *builder.module());
+  return copy->second;
 }
 
 }  // namespace lazuli::lowering

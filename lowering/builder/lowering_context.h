@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "lowering/builder/builder.h"
 
 namespace lazuli::lowering {
@@ -35,8 +37,14 @@ class LoweringContext {
   // value to name.
   void CheckNone(Op bad, Op values, CheckMessage message);
 
+  // The program's entry computation in the module under construction, copied there at the first call.
+  hlo::Computation* CopyOf(const hlo::Module& program);
+
   Builder& builder;
   std::vector<RuntimeCheck> checks;
+
+ private:
+  absl::flat_hash_map<const hlo::Module*, hlo::Computation*> copies_;
 };
 
 }  // namespace lazuli::lowering

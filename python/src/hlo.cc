@@ -205,6 +205,18 @@ void BindHlo(py::module_& module) {
           "it "
           "is.")
       .def(
+          "call",
+          [](const HloModule& m, const std::vector<Tensor>& arguments) {
+            const Caller caller;
+            return m.call(arguments, SourceLocation());
+          },
+          py::arg("arguments"),
+          "Records a call, as one op of the graph around it; the results are pending.")
+      .def("with_gradient", &HloModule::with_gradient, py::arg("gradient"),
+           "This module, whose calls are differentiated by calls of `gradient`: its parameters are "
+           "those of this one, then a cotangent for each result of floats or complex numbers; its "
+           "results are a cotangent for each such parameter.")
+      .def(
           "evaluate",
           [](const HloModule& m, const std::vector<Tensor>& arguments) {
             const Caller caller;

@@ -20,7 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "lazy/ops/op.h"
+#include "lazy/ops/call.h"
+#include "tests/lazy/program/program_text.h"
 #include "tests/support/hlo_test.h"
 
 namespace lazuli::lazy::test {
@@ -86,6 +87,8 @@ void Change(T& value) {
     value = value.has_value() ? T() : T(typename T::value_type{});
   } else if constexpr (std::is_same_v<T, std::string>) {
     value += "x";
+  } else if constexpr (std::is_same_v<T, CalledProgram>) {
+    value = {ProgramOf("HloModule other\nENTRY e { ROOT x = f32[] parameter(0) }\n")};
   } else {
     value.back() += 1;
   }

@@ -121,11 +121,44 @@ void AddFlip(Table& table) {
              [](const Tensors& x) { (void)Flip(x[0], {2}); });
 }
 
+constexpr char kScale[] =
+    "HloModule scale\nENTRY e { x = f64[2] parameter(0) ROOT y = f64[2] add(x, x) }\n";
+
 void AddCat(Table& table) {
   table.Op<BarrierOp>()
       .Add({2},
            {Random(DType::kF32, {2, 3}), Random(DType::kS32, {2}, 1), Random(DType::kF64, {}, 2)})
       .Reference([](const BarrierOp&, const Literals& in) { return Literals{in[0], in[1]}; });
+  // Of two arguments and two results, one of integers, with a gradient that says that it was called.
+  table.Op<CallOp>()
+      .Add({{*ProgramOf("HloModule scale\n"
+                        "ENTRY e { x = f64[2] parameter(0) p = (f64[], s32[2]) parameter(1)\n"
+                        "  a = f64[] get-tuple-element(p), index=0\n"
+                        "  n = s32[2] get-tuple-element(p), index=1\n"
+                        "  s = f64[2] broadcast(a), dimensions={} y = f64[2] multiply(x, s)\n"
+                        "  ROOT r = (f64[2], s32[2]) tuple(y, n) }\n")
+                  ->WithGradient(ProgramOf(
+                      "HloModule gradient\n"
+                      "add { a = f64[] parameter(0) b = f64[] parameter(1)\n"
+                      "  ROOT c = f64[] add(a, b) }\n"
+                      "ENTRY e { x = f64[2] parameter(0) a = f64[] parameter(1)\n"
+                      "  n = s32[2] parameter(2) dy = f64[2] parameter(3)\n"
+                      "  s = f64[2] broadcast(a), dimensions={} dx = f64[2] multiply(dy, s)\n"
+                      "  xdy = f64[2] multiply(x, dy) zero = f64[] constant(0)\n"
+                      "  da = f64[] reduce(xdy, zero), dimensions={0}, to_apply=add\n"
+                      "  ROOT r = (f64[2], f64[]) tuple(dx, da) }\n"))}},
+           {Random(DType::kF64, {2}), Random(DType::kF64, {}, 1), Random(DType::kS32, {2}, 2)})
+      .NoSecondGradients()
+      .Reference([](const CallOp&, const Literals& in) {
+        return Literals{
+            Build(in[0].shape(), [&](Index index) { return At(in[0], index) * At(in[1], {}); }),
+            in[2]};
+      })
+      .Error("call of scale: it takes 1 arguments, not 2",
+             {Random(DType::kF64, {2}), Random(DType::kF64, {})},
+             [](const Tensors& x) { (void)Call(ProgramOf(kScale), x); })
+      .Error("call of scale: argument 0 is f32[2], not f64[2]", {Random(DType::kF32, {2})},
+             [](const Tensors& x) { (void)Call(ProgramOf(kScale), x); });
   table.Op<CatOp>()
       .Add({0}, {Random(DType::kF64, {1, 2}), Random(DType::kF64, {2, 2}, 1)})
       .Add({1}, {Random(DType::kF64, {2, 1}), Random(DType::kF64, {2, 2}, 1),

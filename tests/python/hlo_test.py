@@ -45,6 +45,24 @@ def test_it_runs_by_definition_and_compiled():
     assert module.compile().stats()["kernels"] >= 0 and "transpose" in str(module)
 
 
+def test_a_call_is_an_op_of_the_graph_around_it():
+    x = lz.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    same, transposed = HloModule.parse(TEXT).call([x + 1])
+    assert (same * 2).tolist() == ((x + 1) * 2).tolist() and transposed.tolist() == (x + 1).t().tolist()
+    with pytest.raises(lz.Error, match=r"call of m: argument 0 is f32\[1\], not f32\[2,3\] \(.*hlo_test.py:\d+\)"):
+        HloModule.parse(TEXT).call([lz.zeros(1)])
+
+
+def test_a_call_has_the_gradient_that_it_is_given():
+    square = HloModule.trace([(lz.float32, [2])], lambda x: [x * x])
+    slope = HloModule.trace([(lz.float32, [2])] * 2, lambda x, dy: [2 * x * dy])
+    x = lz.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(lz.Error, match="call of traced: the program has no gradient"):
+        square.call([x])
+    square.with_gradient(slope).call([x])[0].sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
 def test_it_is_changed_by_passes_and_by_rules():
     module = HloModule.parse(TEXT)
     before = copy.copy(module)

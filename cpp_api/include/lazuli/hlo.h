@@ -104,6 +104,17 @@ class LAZULI_API HloModule {
   // of that instruction's line: "f32[4] multiply(%x, %x)". Whether anything was replaced.
   bool rewrite(const std::function<std::string(const HloInstruction&)>& replace);
 
+  // Records a call of the module, as one op: the results are pending, as those of any op, and belong to
+  // the graph around them. What a check of the module finds is an error of that graph's run, with the
+  // line of the call. Throws where the arguments do not fit, for a module of several devices, and where
+  // an argument wants a gradient that the module does not have.
+  std::vector<Tensor> call(const std::vector<Tensor>& arguments,
+                           SourceLocation loc = SourceLocation::current()) const;
+  // This module, whose calls are differentiated by calls of another one: that takes the parameters of
+  // this one, then a cotangent for each result of floats or complex numbers, and gives a cotangent for
+  // each such parameter, with its shape. Throws Error(kInvalidArgument) where it does not fit.
+  HloModule with_gradient(const HloModule& gradient) const;
+
   // Compiles for a device, for as many threads (0: LAZULI_NUM_THREADS); the module stays as it is.
   HloExecutable compile(const Device& device = Device(), int num_threads = 0) const;
   // What the module is on its way through a device's compiler:

@@ -46,6 +46,48 @@ TEST(HloTest, RunsOnEveryDeviceAndByDefinition) {
   }
 }
 
+// A layer as a module, with its gradient traced: trained as the layer itself is, bit for bit.
+TEST(HloTest, ACallIsTrainedAsWhatItCalls) {
+  const auto layer = [](const std::vector<Tensor>& p) { return tanh(matmul(p[0], p[1])); };
+  const HloShape x_shape{kFloat32, {4, 3}}, w_shape{kFloat32, {3, 2}}, y_shape{kFloat32, {4, 2}};
+  const auto forward = [&](const std::vector<Tensor>& p) { return std::vector{layer(p)}; };
+  const auto backward = [&](const std::vector<Tensor>& p) {
+    const std::vector<Tensor> in{p[0].detach().set_requires_grad(true),
+                                 p[1].detach().set_requires_grad(true)};
+    return grad({layer(in)}, in, {p[2]});
+  };
+  const HloModule module =
+      HloModule::trace({x_shape, w_shape}, forward)
+          .with_gradient(HloModule::trace({x_shape, w_shape, y_shape}, backward));
+  const auto train = [&](bool calls) {
+    manual_seed(3);
+    const Tensor x = randn({4, 3}), target = randn({4, 2});
+    Tensor w = randn({3, 2});
+    w.set_requires_grad(true);
+    for (int step = 0; step < 3; ++step) {
+      const Tensor y = calls ? module.call({x, w})[0] : layer({x, w});
+      const Tensor error = y - target;
+      (error * error).sum().backward();
+      {
+        const NoGrad no_grad;
+        w.sub_(w.grad() * 0.1f);
+      }
+      w.set_grad(Tensor());
+    }
+    return w.to_vector<float>();
+  };
+  EXPECT_EQ(train(true), train(false));
+}
+
+TEST(HloTest, ACallSaysWhatDoesNotFit) {
+  const HloModule module = HloModule::parse(kAdd);
+  const Tensor p = tensor({1.f, 2.f});
+  EXPECT_THAT(ErrorOf([&] { (void)module.call({p}); }),
+              HasSubstr("call of adds: it takes 2 arguments, not 1 ("));
+  EXPECT_THAT(ErrorOf([&] { (void)module.with_gradient(module); }),
+              HasSubstr("the gradient has 2 parameters, not 4"));
+}
+
 TEST(HloTest, TuplesAreTheirArrays) {
   const HloModule module = HloModule::parse(R"(ENTRY main {
     p = (f32[2], (s32[])) parameter(0)

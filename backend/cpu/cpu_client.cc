@@ -24,17 +24,17 @@
 namespace lazuli::cpu {
 namespace {
 
-// Compiling, which shares tables of LLVM and oneDNN with other threads that compile. A process
-// forks while nobody does.
-class Compiling final : private ir::ForkParticipant {
+// Held by threads that compile, because they share tables of LLVM and oneDNN. A process forks while
+// nobody holds it.
+class CompileMutex final : private ir::ForkParticipant {
  public:
   static std::shared_mutex& Mutex() {
-    static auto* const compiling = new Compiling;
-    return compiling->mutex_;
+    static auto* const held = new CompileMutex;
+    return held->mutex_;
   }
 
  private:
-  Compiling() { Join(); }
+  CompileMutex() { Join(); }
   bool TryHold() override { return mutex_.try_lock(); }
   void Release() override { mutex_.unlock(); }
   void StartAnew(bool) override { new (&mutex_) std::shared_mutex; }
@@ -94,7 +94,7 @@ absl::StatusOr<Literal> CpuClient::ToHost(const Buffer& buffer) {
 absl::StatusOr<ExecutablePtr> CpuClient::Compile(std::unique_ptr<hlo::Module> module,
                                                  const CompileOptions& options) {
   const ir::TraceSpan span(ir::SpanKind::kCompile, "cpu.compile");
-  const std::shared_lock compiling(Compiling::Mutex());
+  const std::shared_lock compiling(CompileMutex::Mutex());
   LAZULI_ASSIGN_OR_RETURN(const Device first, FirstDevice(options));
   hlo::ModuleDump dump(*module, platform());
   LAZULI_ASSIGN_OR_RETURN(ThunkProgram program, CompileModule(std::move(module), options));

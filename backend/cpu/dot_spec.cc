@@ -7,38 +7,38 @@
 namespace lazuli::cpu {
 namespace {
 
-struct Group {
+struct MergedDims {
   int64_t size = 1;
   int64_t stride = 0;  // of the merged dimension
   bool merges = true;
 };
 
 // Dimensions, in this order, as one.
-Group Merge(const Shape& shape, const Dims& dims) {
+MergedDims Merge(const Shape& shape, const Dims& dims) {
   const Dims strides = shape.strides();
-  Group group;
+  MergedDims merged;
   bool first = true;
   for (std::size_t i = dims.size(); i-- > 0;) {
     const int64_t size = shape.dim(dims[i]);
     const int64_t stride = strides[static_cast<std::size_t>(dims[i])];
     if (size == 1) continue;
     if (first) {
-      group.stride = stride;
+      merged.stride = stride;
       first = false;
-    } else if (stride != group.stride * group.size) {
-      group.merges = false;
+    } else if (stride != merged.stride * merged.size) {
+      merged.merges = false;
     }
-    group.size *= size;
+    merged.size *= size;
   }
-  return group;
+  return merged;
 }
 
 // Strides of {batch, first, second} of an operand; plans a copy where a group does not merge or no
 // stride is 1.
 std::array<int64_t, 3> Strides(const Shape& shape, const std::array<Dims, 3>& groups,
                                std::optional<StridedCopy>& pack) {
-  const Group batch = Merge(shape, groups[0]), first = Merge(shape, groups[1]),
-              second = Merge(shape, groups[2]);
+  const MergedDims batch = Merge(shape, groups[0]), first = Merge(shape, groups[1]),
+                   second = Merge(shape, groups[2]);
   const bool unit = first.stride == 1 || second.stride == 1 ||
                     (first.size == 1 && second.size == 1) || first.size == 1 || second.size == 1;
   if (batch.merges && first.merges && second.merges && unit) {

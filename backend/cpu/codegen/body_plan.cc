@@ -165,7 +165,7 @@ bool IsIndexChange(const Instruction& i) {
   }
 }
 
-int32_t Planner::Find(const Key& key) const {
+int32_t Planner::Find(const InstructionPoint& key) const {
   for (const auto& [done, node] : done_) {
     if (done.instruction == key.instruction && done.point == key.point) return node;
   }
@@ -174,14 +174,16 @@ int32_t Planner::Find(const Key& key) const {
 
 // Makes the value of `key` an operand of the node. False if the plan does not have it yet: then it is
 // put on the stack, to be planned first.
-bool Planner::Operand(Key key, PlanNode& node, std::vector<Key>& pending) const {
+bool Planner::Operand(InstructionPoint key, PlanNode& node,
+                      std::vector<InstructionPoint>& pending) const {
   const int32_t found = Find(key);
   if (found < 0) pending.push_back(std::move(key));
   node.operands.push_back(found);
   return found >= 0;
 }
 
-bool Planner::ExpandGather(const Key& key, PlanNode& node, std::vector<Key>& pending) const {
+bool Planner::ExpandGather(const InstructionPoint& key, PlanNode& node,
+                           std::vector<InstructionPoint>& pending) const {
   const Instruction& from = *key.instruction->operand(0);
   LAZULI_CHECK(from.opcode() == Opcode::kParameter, "fused gather of ", from.name());
   const GatherPoints points = PointsOf(*key.instruction, key.point, plan_.sizes.size());
@@ -194,7 +196,7 @@ bool Planner::ExpandGather(const Key& key, PlanNode& node, std::vector<Key>& pen
 
 // Plans the value of `key` if the plan has its operands. Otherwise returns false and puts those that
 // are missing on the stack. The stack stands for a recursion, whose depth would be that of the body.
-bool Planner::Expand(const Key& key, std::vector<Key>& pending) {
+bool Planner::Expand(const InstructionPoint& key, std::vector<InstructionPoint>& pending) {
   const Instruction& i = *key.instruction;
   PlanNode node;
   node.instruction = &i;
@@ -232,10 +234,10 @@ bool Planner::Expand(const Key& key, std::vector<Key>& pending) {
 }
 
 int32_t Planner::Add(const Instruction* instruction, const Point& point) {
-  const Key root{instruction, point};
-  std::vector<Key> pending{root};
+  const InstructionPoint root{instruction, point};
+  std::vector<InstructionPoint> pending{root};
   while (!pending.empty()) {
-    const Key key = pending.back();
+    const InstructionPoint key = pending.back();
     if (Find(key) >= 0 || Expand(key, pending)) {
       if (Find(pending.back()) >= 0) pending.pop_back();
     }

@@ -74,17 +74,18 @@ class Planner {
   int32_t Add(const hlo::Instruction* instruction, const Point& point);
 
  private:
-  struct Key {
+  struct InstructionPoint {
     const hlo::Instruction* instruction;
     Point point;
   };
-  int32_t Find(const Key& key) const;
-  bool Operand(Key key, PlanNode& node, std::vector<Key>& pending) const;
-  bool ExpandGather(const Key& key, PlanNode& node, std::vector<Key>& pending) const;
-  bool Expand(const Key& key, std::vector<Key>& pending);
+  int32_t Find(const InstructionPoint& key) const;
+  bool Operand(InstructionPoint key, PlanNode& node, std::vector<InstructionPoint>& pending) const;
+  bool ExpandGather(const InstructionPoint& key, PlanNode& node,
+                    std::vector<InstructionPoint>& pending) const;
+  bool Expand(const InstructionPoint& key, std::vector<InstructionPoint>& pending);
 
   BodyPlan& plan_;
-  std::vector<std::pair<Key, int32_t>> done_;
+  std::vector<std::pair<InstructionPoint, int32_t>> done_;
 };
 
 // The point of `shape`'s elements whose index in dimension d is iteration variable variables[d].

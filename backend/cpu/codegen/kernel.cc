@@ -136,7 +136,7 @@ absl::StatusOr<KernelShape> EmitKernel(llvm::Module& module, const KernelRequest
   }
 }
 
-struct Job {
+struct KernelJob {
   const hlo::Computation* body;
   std::string text;  // the body's
   hlo::ModuleDump* dump = nullptr;
@@ -168,7 +168,7 @@ std::string FileOf(const std::string& kernel, Jit::Stage stage) {
 }
 
 // Shows the kernel to those who asked for its code; empty if nobody did.
-Jit::Show ShowFor(const Job& job) {
+Jit::Show ShowFor(const KernelJob& job) {
   constexpr int64_t kIr = 5;
   const int64_t own_level = ir::LevelOf("LAZULI_DEBUG", "kernels");
   const bool print = (own_level < 0 ? flags().debug() : own_level) >= kIr;
@@ -192,7 +192,7 @@ const ir::SpanLabel& SpanLabelOf(const hlo::Computation& body) {
                         .source = backend::ThunkInfo::Of("kernel", *result).line()});
 }
 
-absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const Job& job) {
+absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const KernelJob& job) {
   const hlo::Computation& body = *job.body;
   const ir::TraceSpan span([&]() -> const ir::SpanLabel& { return SpanLabelOf(body); });
   llvm::LLVMContext context;
@@ -206,7 +206,7 @@ absl::StatusOr<StoredKernel> GenerateCode(Jit& jit, const Job& job) {
 }
 
 // Code that is to be seen, or that is somebody's own, is made anew.
-absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const Job& job) {
+absl::StatusOr<std::shared_ptr<const CompiledKernel>> CompileOne(const KernelJob& job) {
   std::optional<StoredKernel> kernel;
   const bool own = job.override_file.empty();
   if (own && job.dump == nullptr) kernel = FindStoredKernel(job.text);
@@ -242,7 +242,7 @@ class KernelCache {
   std::unordered_map<std::string, std::weak_ptr<const CompiledKernel>> kernels_;
 };
 
-void RunJobs(std::vector<Job>& jobs) {
+void RunJobs(std::vector<KernelJob>& jobs) {
   std::atomic<std::size_t> next{0};
   // LLVM is built without exceptions: an std::bad_alloc of its own must not unwind its frames.
   const auto work = [&]() noexcept {
@@ -367,7 +367,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
     absl::Span<const hlo::Computation* const> bodies, const std::string& override_dir) {
   std::vector<std::string> texts;
   std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> known;
-  std::vector<Job> jobs;
+  std::vector<KernelJob> jobs;
   hlo::ModuleDump* const dump = hlo::ModuleDump::Current();
   for (const hlo::Computation* body : bodies) {
     texts.push_back(CanonicalText(*body));
@@ -382,7 +382,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const Kernel>>> CompileKernels(
     if (it->second == nullptr) jobs.push_back({body, texts.back(), dump, override_file});
   }
   RunJobs(jobs);
-  for (Job& job : jobs) {
+  for (KernelJob& job : jobs) {
     if (!job.kernel.ok()) return job.kernel.status();
     if (job.override_file.empty()) KernelCache::Get().Insert(job.text, *job.kernel);
     known[job.text] = *job.kernel;

@@ -41,7 +41,7 @@ class WhileKernel {
 
  private:
   // One register of the state: an element of a leaf, or (-1) the leaf's part of the space.
-  struct Slot {
+  struct StateSlot {
     int64_t leaf;
     int64_t element;
     bool is_space() const { return element < 0; }
@@ -69,7 +69,7 @@ class WhileKernel {
   bool all_small_ = false;
   BodyPlan plan_;
   Affine space_form_;
-  std::vector<Slot> slots_;
+  std::vector<StateSlot> slots_;
   std::vector<int64_t> given_slots_;          // by node: the slot that it is
   std::vector<std::vector<int32_t>> wanted_;  // by output: its node, or one for each element
   int32_t condition_ = -1;
@@ -140,11 +140,12 @@ bool WhileKernel::PlanInto(bool all_small) {
   const auto add = [&](const Instruction* value, int64_t element) {
     return planner.Add(value, PointOf(value->shape(), element));
   };
-  for (Slot& slot : slots_) slot.first = add(loop_.operand(0)->operand(slot.leaf), slot.element);
+  for (StateSlot& slot : slots_)
+    slot.first = add(loop_.operand(0)->operand(slot.leaf), slot.element);
   inits_end_ = plan_.nodes.size();
   condition_ = add(loop_.called()[0]->root(), 0);
   condition_end_ = plan_.nodes.size();
-  for (Slot& slot : slots_)
+  for (StateSlot& slot : slots_)
     slot.next = add(loop_.called()[1]->root()->operand(slot.leaf), slot.element);
   body_end_ = plan_.nodes.size();
   for (const Instruction* output : outputs_) {
@@ -196,7 +197,7 @@ bool WhileKernel::UniformWhereNeeded() const {
       varies[n] = varies[n] || varies[static_cast<std::size_t>(operand)];
   }
   const auto uniform = [&](int32_t node) { return !varies[static_cast<std::size_t>(node)]; };
-  for (const Slot& slot : slots_) {
+  for (const StateSlot& slot : slots_) {
     if (!slot.is_space() && !(uniform(slot.first) && uniform(slot.next))) return false;
   }
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
@@ -217,7 +218,7 @@ bool WhileKernel::Plan() {
 
 void WhileKernel::ChooseWidth() {
   int64_t registers = 0;
-  for (const Slot& slot : slots_) {
+  for (const StateSlot& slot : slots_) {
     if (slot.is_space()) registers += std::max(1, ir::ByteWidth(slot.dtype) / 4);
   }
   int64_t vectors = 4;
@@ -256,9 +257,9 @@ void WhileKernel::EmitPiece(KernelBuilder& e, llvm::Value* item) {
   const auto up_to = [&](std::size_t end) {
     e.NodesUpTo(end, plan_, values, at, lanes, overwritten_);
   };
-  const auto registers = [&](int32_t Slot::* node) {
+  const auto registers = [&](int32_t StateSlot::* node) {
     KernelBuilder::State state;
-    for (const Slot& slot : slots_) {
+    for (const StateSlot& slot : slots_) {
       const Emitted& value = values[static_cast<std::size_t>(slot.*node)];
       state.push_back(slot.is_space() ? e.Widen(value, width_) : value.value);
     }
@@ -272,7 +273,7 @@ void WhileKernel::EmitPiece(KernelBuilder& e, llvm::Value* item) {
   });
   up_to(inits_end_);
   now = e.While(
-      registers(&Slot::first),
+      registers(&StateSlot::first),
       [&](const KernelBuilder::State& state) {
         now = state;
         up_to(condition_end_);
@@ -281,7 +282,7 @@ void WhileKernel::EmitPiece(KernelBuilder& e, llvm::Value* item) {
       [&](const KernelBuilder::State& state) {
         now = state;
         up_to(body_end_);
-        return registers(&Slot::next);
+        return registers(&StateSlot::next);
       });
   up_to(plan_.nodes.size());
   StoreOutputs(e, item, at, lanes, values);

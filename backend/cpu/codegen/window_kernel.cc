@@ -190,10 +190,11 @@ struct Scalar {
   }
 };
 
-struct Source {
+// A value at each point of the space.
+struct WindowValue {
   BodyPlan plan;
   int32_t node;
-  Source(const WindowSpace& space, const Instruction* value, const Point& point) {
+  WindowValue(const WindowSpace& space, const Instruction* value, const Point& point) {
     plan.sizes = space.sizes();
     node = Planner(plan).Add(value, point);
   }
@@ -220,7 +221,7 @@ absl::StatusOr<KernelShape> EmitReduceWindowKernel(llvm::Module& module,
                           root.shape());
   const DType dtype = root.shape().dtype();
   const hlo::Opcode monoid = *hlo::MonoidOf(*root.to_apply());
-  const Source input(space, root.operand(0), space.InnerPoint());
+  const WindowValue input(space, root.operand(0), space.InnerPoint());
   const Scalar init(root.operand(1));
   const Affine output =
       Offset(root.shape(), space.OuterPoint(), static_cast<int64_t>(space.sizes().size()));
@@ -305,7 +306,7 @@ class SelectAndScatter {
   const Instruction& scatter_;
   const hlo::Window& window_;
   WindowSpace space_;
-  Source input_, source_, result_;
+  WindowValue input_, source_, result_;
   Scalar init_;
   Affine target_;
   DType dtype_;

@@ -77,14 +77,14 @@ class CopyThunk final : public Thunk {
 };
 
 // A view of an array: the first element's position and the strides, in elements.
-struct View {
+struct StridedElements {
   int64_t offset = 0;
   Dims strides;
-  explicit View(const Shape& shape) : strides(shape.strides()) {}
+  explicit StridedElements(const Shape& shape) : strides(shape.strides()) {}
 };
 
-CopyPiece Piece(BufferId source, DType dtype, absl::Span<const int64_t> dims, const View& from,
-                const View& to) {
+CopyPiece Piece(BufferId source, DType dtype, absl::Span<const int64_t> dims,
+                const StridedElements& from, const StridedElements& to) {
   const int width = ByteWidth(dtype);
   return {source, from.offset * width, to.offset * width,
           StridedCopy(width, dims, {from.strides.data(), from.strides.size()},
@@ -94,7 +94,7 @@ CopyPiece Piece(BufferId source, DType dtype, absl::Span<const int64_t> dims, co
 std::optional<CopyPiece> PadPiece(const hlo::Instruction& pad, BufferId source) {
   const auto& attrs = pad.attrs_as<hlo::PadAttrs>();
   const Shape& operand = pad.operand(0)->shape();
-  View from(operand), to(pad.shape());
+  StridedElements from(operand), to(pad.shape());
   Dims dims(operand.dims().begin(), operand.dims().end());
   for (std::size_t d = 0; d < dims.size(); ++d) {
     const int64_t step = attrs.interior[d] + 1;
@@ -119,44 +119,46 @@ std::vector<CopyPiece> ConcatenatePieces(const hlo::Instruction& concatenate,
   int64_t at = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const Shape& operand = concatenate.operand(static_cast<int64_t>(i))->shape();
-    View to(concatenate.shape());
+    StridedElements to(concatenate.shape());
     to.offset = at * to.strides[static_cast<std::size_t>(dim)];
     at += operand.dim(dim);
     if (operand.num_elements() == 0) continue;
-    pieces.push_back(Piece(sources[i], operand.dtype(), operand.dims(), View(operand), to));
+    pieces.push_back(
+        Piece(sources[i], operand.dtype(), operand.dims(), StridedElements(operand), to));
   }
   return pieces;
 }
 
 CopyPiece TransposePiece(const hlo::Instruction& transpose, BufferId source) {
   const Dims& permutation = transpose.attrs_as<hlo::DimensionsAttrs>().dimensions;
-  const View operand(transpose.operand(0)->shape());
-  View from(transpose.shape());
+  const StridedElements operand(transpose.operand(0)->shape());
+  StridedElements from(transpose.shape());
   for (std::size_t d = 0; d < permutation.size(); ++d)
     from.strides[d] = operand.strides[static_cast<std::size_t>(permutation[d])];
   return Piece(source, transpose.shape().dtype(), transpose.shape().dims(), from,
-               View(transpose.shape()));
+               StridedElements(transpose.shape()));
 }
 
 CopyPiece SlicePiece(const hlo::Instruction& slice, BufferId source) {
   const auto& attrs = slice.attrs_as<hlo::SliceAttrs>();
-  View from(slice.operand(0)->shape());
+  StridedElements from(slice.operand(0)->shape());
   for (std::size_t d = 0; d < attrs.starts.size(); ++d) {
     from.offset += attrs.starts[d] * from.strides[d];
     if (!attrs.strides.empty()) from.strides[d] *= attrs.strides[d];
   }
-  return Piece(source, slice.shape().dtype(), slice.shape().dims(), from, View(slice.shape()));
+  return Piece(source, slice.shape().dtype(), slice.shape().dims(), from,
+               StridedElements(slice.shape()));
 }
 
 CopyPiece ReversePiece(const hlo::Instruction& reverse, BufferId source) {
-  View from(reverse.operand(0)->shape());
+  StridedElements from(reverse.operand(0)->shape());
   for (int64_t d : reverse.attrs_as<hlo::DimensionsAttrs>().dimensions) {
     auto& stride = from.strides[static_cast<std::size_t>(d)];
     from.offset += (reverse.shape().dim(d) - 1) * stride;
     stride = -stride;
   }
   return Piece(source, reverse.shape().dtype(), reverse.shape().dims(), from,
-               View(reverse.shape()));
+               StridedElements(reverse.shape()));
 }
 
 }  // namespace
@@ -172,7 +174,7 @@ std::unique_ptr<Thunk> MakeCopyThunk(const hlo::Instruction& instruction, Buffer
 }
 
 CopyPiece WholeArray(BufferId source, const Shape& from, const Shape& to) {
-  return Piece(source, from.dtype(), from.dims(), View(from), View(to));
+  return Piece(source, from.dtype(), from.dims(), StridedElements(from), StridedElements(to));
 }
 
 std::optional<std::vector<CopyPiece>> PiecesOf(const hlo::Instruction& instruction,

@@ -33,13 +33,13 @@ std::vector<int> SmallFactors(int64_t n) {
 
 // One pass: transforms of `radix` elements that lie m * s apart, `s` neighbours at a time, each
 // result turned by the root of its place.
-struct Pass {
+struct FftPass {
   int64_t n, m, s;
   const Complex* roots;  // of the whole length
   Complex Turn(int64_t p, int64_t k) const { return roots[p * k * s]; }
 };
 
-void PassOf2(const Pass& pass, const Complex* x, Complex* y) {
+void PassOf2(const FftPass& pass, const Complex* x, Complex* y) {
   const int64_t m = pass.m, s = pass.s;
   for (int64_t p = 0; p < m; ++p) {
     const Complex w = pass.Turn(p, 1);
@@ -51,7 +51,7 @@ void PassOf2(const Pass& pass, const Complex* x, Complex* y) {
   }
 }
 
-void PassOf4(const Pass& pass, const Complex* x, Complex* y) {
+void PassOf4(const FftPass& pass, const Complex* x, Complex* y) {
   const int64_t m = pass.m, s = pass.s;
   const Complex quarter = pass.roots[pass.n / 4];  // -i, or i for the inverse
   for (int64_t p = 0; p < m; ++p) {
@@ -68,7 +68,7 @@ void PassOf4(const Pass& pass, const Complex* x, Complex* y) {
   }
 }
 
-void PassOf(int radix, const Pass& pass, const Complex* x, Complex* y) {
+void PassOf(int radix, const FftPass& pass, const Complex* x, Complex* y) {
   const int64_t m = pass.m, s = pass.s;
   const int64_t step = pass.n / radix;
   for (int64_t p = 0; p < m; ++p) {
@@ -110,7 +110,7 @@ void Fourier::Run(Complex* x, Complex* scratch) const {
   if (n_ <= 1) return;
   if (!chirp_.empty()) return RunChirped(x, scratch);
   Complex *from = x, *to = scratch;
-  Pass pass{n_, n_, 1, roots_.data()};
+  FftPass pass{n_, n_, 1, roots_.data()};
   for (int radix : factors_) {
     pass.m /= radix;
     if (radix == 2) {

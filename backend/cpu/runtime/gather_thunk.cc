@@ -76,7 +76,7 @@ struct Component {
 };
 
 // Contiguous bytes of a window, as offsets from its starts.
-struct Run {
+struct ContiguousRun {
   int64_t operand, window;
 };
 
@@ -104,7 +104,7 @@ class WindowPlan {
   int64_t count() const { return count_; }
   int64_t run_bytes() const { return run_bytes_; }
   int64_t window_bytes() const { return run_bytes_ * static_cast<int64_t>(runs_.size()); }
-  const std::vector<Run>& runs() const { return runs_; }
+  const std::vector<ContiguousRun>& runs() const { return runs_; }
   bool ok() const { return ok_; }
   std::string ToString() const {
     return Str(count_, " windows of ", runs_.size(), " x ", run_bytes_, " bytes");
@@ -182,7 +182,7 @@ class WindowPlan {
   std::vector<BatchDim> batch_;
   std::vector<Component> components_;
   int64_t run_bytes_ = 0;
-  std::vector<Run> runs_;
+  std::vector<ContiguousRun> runs_;
   bool ok_ = true;
 };
 
@@ -216,10 +216,10 @@ void WindowPlan::PlanBatch(const IndexedWindows& w) {
 
 void WindowPlan::PlanRuns(const IndexedWindows& w, const Dims& operand_strides) {
   const Dims window_strides = ByteStridesOf(*w.windows);
-  struct Dim {
+  struct StridedDim {
     int64_t size, operand, window;
   };
-  std::vector<Dim> dims;
+  std::vector<StridedDim> dims;
   std::size_t next = 0;
   for (int64_t d = 0; d < w.operand->rank(); ++d) {
     const auto i = static_cast<std::size_t>(d);
@@ -233,13 +233,13 @@ void WindowPlan::PlanRuns(const IndexedWindows& w, const Dims& operand_strides) 
     dims.pop_back();
   }
   int64_t runs = 1;
-  for (const Dim& dim : dims) runs *= dim.size;
+  for (const StridedDim& dim : dims) runs *= dim.size;
   ok_ = runs <= kMaxRuns;
   if (!ok_) return;
   runs_ = {{0, 0}};
-  for (const Dim& dim : dims) {
-    std::vector<Run> longer;
-    for (const Run& run : runs_) {
+  for (const StridedDim& dim : dims) {
+    std::vector<ContiguousRun> longer;
+    for (const ContiguousRun& run : runs_) {
       for (int64_t i = 0; i < dim.size; ++i)
         longer.push_back({run.operand + i * dim.operand, run.window + i * dim.window});
     }
@@ -259,31 +259,32 @@ void CopyRun(const std::byte* from, std::byte* to, int64_t bytes) {
 }
 
 // Where a window lies in the operand and among the windows, in bytes.
-struct Place {
+struct WindowOffsets {
   int64_t operand, window;
 };
 
-// Calls f(places) for windows [begin, end), in order, as many at a time as fit on the stack.
+// Calls f(windows) for windows [begin, end), in order, as many at a time as fit on the stack.
 template <bool kClamp, class F>
 void ForEachTile(const WindowPlan& plan, const std::byte* indices, int64_t begin, int64_t end,
                  F&& f) {
   constexpr int64_t kAtATime = 256;
-  std::array<Place, kAtATime> places;
+  std::array<WindowOffsets, kAtATime> windows;
   for (; begin < end; begin += kAtATime) {
     std::size_t found = 0;
     plan.ForEachWindow<kClamp>(
         indices, begin, std::min(begin + kAtATime, end),
-        [&](int64_t operand, int64_t window) { places[found++] = {operand, window}; });
-    f(absl::Span<const Place>(places.data(), found));
+        [&](int64_t operand, int64_t window) { windows[found++] = {operand, window}; });
+    f(absl::Span<const WindowOffsets>(windows.data(), found));
   }
 }
 
-// Calls f(operand offset, window offset) for each of these runs of each place, run after run: the
+// Calls f(operand offset, window offset) for each of these runs of each window, run after run: the
 // same run of neighbours is likely to lie close together.
 template <class F>
-void ForEachRun(absl::Span<const Place> places, absl::Span<const Run> runs, F&& f) {
-  for (const Run& run : runs) {
-    for (const Place& place : places) f(place.operand + run.operand, place.window + run.window);
+void ForEachRun(absl::Span<const WindowOffsets> windows, absl::Span<const ContiguousRun> runs,
+                F&& f) {
+  for (const ContiguousRun& run : runs) {
+    for (const WindowOffsets& w : windows) f(w.operand + run.operand, w.window + run.window);
   }
 }
 
@@ -306,11 +307,12 @@ class GatherThunk final : public Thunk {
     const int64_t grain = std::max<int64_t>(1, kBytes / (plan_.window_bytes() + 16));
     const int64_t bytes = plan_.run_bytes();
     ParallelFor(plan_.count(), grain, [&](int64_t begin, int64_t end) {
-      ForEachTile<true>(plan_, run.at(indices_), begin, end, [&](absl::Span<const Place> places) {
-        ForEachRun(places, plan_.runs(), [&](int64_t source, int64_t target) {
-          CopyRun(from + source, to + target, bytes);
-        });
-      });
+      ForEachTile<true>(plan_, run.at(indices_), begin, end,
+                        [&](absl::Span<const WindowOffsets> windows) {
+                          ForEachRun(windows, plan_.runs(), [&](int64_t source, int64_t target) {
+                            CopyRun(from + source, to + target, bytes);
+                          });
+                        });
     });
     return absl::OkStatus();
   }
@@ -323,19 +325,19 @@ class GatherThunk final : public Thunk {
 
 // How updates are combined into the operand.
 struct Combiner {
-  // `bytes` of each run of each place, place after place for each run; null: nobody knows how.
-  void (*runs)(absl::Span<const Place> places, absl::Span<const Run> runs, int64_t bytes,
-               const std::byte* updates, std::byte* operand) = nullptr;
+  // `bytes` of each run of each window, window after window for each run; null: nobody knows how.
+  void (*runs)(absl::Span<const WindowOffsets> windows, absl::Span<const ContiguousRun> runs,
+               int64_t bytes, const std::byte* updates, std::byte* operand) = nullptr;
   // All windows of a plan whose windows are one element each; null: as any others.
   void (*elements)(const WindowPlan& plan, const std::byte* indices, const std::byte* updates,
                    std::byte* operand) = nullptr;
 };
 
 template <Opcode kMonoid, class T>
-void CombineRuns(absl::Span<const Place> places, absl::Span<const Run> runs, int64_t bytes,
-                 const std::byte* updates, std::byte* operand) {
+void CombineRuns(absl::Span<const WindowOffsets> windows, absl::Span<const ContiguousRun> runs,
+                 int64_t bytes, const std::byte* updates, std::byte* operand) {
   const int64_t count = bytes / static_cast<int64_t>(sizeof(T));
-  ForEachRun(places, runs, [&](int64_t target, int64_t source) {
+  ForEachRun(windows, runs, [&](int64_t target, int64_t source) {
     auto* to = reinterpret_cast<T*>(operand + target);
     const auto* from = reinterpret_cast<const T*>(updates + source);
     if (count == 1) {
@@ -355,9 +357,9 @@ void CombineElements(const WindowPlan& plan, const std::byte* indices, const std
   });
 }
 
-void TakeRuns(absl::Span<const Place> places, absl::Span<const Run> runs, int64_t bytes,
-              const std::byte* updates, std::byte* operand) {
-  ForEachRun(places, runs, [&](int64_t target, int64_t source) {
+void TakeRuns(absl::Span<const WindowOffsets> windows, absl::Span<const ContiguousRun> runs,
+              int64_t bytes, const std::byte* updates, std::byte* operand) {
+  ForEachRun(windows, runs, [&](int64_t target, int64_t source) {
     CopyRun(updates + source, operand + target, bytes);
   });
 }
@@ -412,7 +414,7 @@ class ScatterThunk final : public Thunk {
     constexpr int64_t kLine = 64;  // bytes of a cache line: threads seldom write to the same one
     const int64_t grain = kWork / (plan_.count() * kLine) + 1;
     ParallelFor((plan_.run_bytes() + kLine - 1) / kLine, grain, [&](int64_t begin, int64_t end) {
-      const Run piece{begin * kLine, begin * kLine};
+      const ContiguousRun piece{begin * kLine, begin * kLine};
       Combine(run, {&piece, 1}, std::min(end * kLine, plan_.run_bytes()) - begin * kLine);
     });
     return absl::OkStatus();
@@ -421,10 +423,10 @@ class ScatterThunk final : public Thunk {
 
  private:
   // `bytes` of each of these runs, of all windows.
-  void Combine(const RunBuffers& run, absl::Span<const Run> runs, int64_t bytes) const {
+  void Combine(const RunBuffers& run, absl::Span<const ContiguousRun> runs, int64_t bytes) const {
     ForEachTile<false>(plan_, run.at(indices_), 0, plan_.count(),
-                       [&](absl::Span<const Place> places) {
-                         combiner_.runs(places, runs, bytes, run.at(updates_), run.at(result_));
+                       [&](absl::Span<const WindowOffsets> windows) {
+                         combiner_.runs(windows, runs, bytes, run.at(updates_), run.at(result_));
                        });
   }
 

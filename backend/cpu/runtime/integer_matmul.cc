@@ -13,7 +13,7 @@ namespace {
 
 // A task's rows of c, and all of b.
 template <class U>
-struct Rows {
+struct MatmulRows {
   const U* a;
   int64_t a_row, a_column;
   const U* b;  // row major, without gaps
@@ -21,13 +21,13 @@ struct Rows {
   int64_t m, n, k;
 };
 template <class U>
-using RowsFunction = void (*)(const Rows<U>&);
+using RowsFunction = void (*)(const MatmulRows<U>&);
 
 // Bytes of b that stay in a core's cache.
 constexpr int64_t kCachedBytes = 128 * 1024;
 
 template <class U>
-[[gnu::always_inline]] inline void AddRows(const Rows<U>& rows, int64_t i, int64_t p,
+[[gnu::always_inline]] inline void AddRows(const MatmulRows<U>& rows, int64_t i, int64_t p,
                                            int64_t last) {
   using Wide = std::common_type_t<U, unsigned>;  // unsigned: it wraps
   U* __restrict c = rows.c + i * rows.n;
@@ -47,7 +47,7 @@ template <class U>
 }
 
 template <class U>
-[[gnu::always_inline]] inline void Multiply(const Rows<U>& rows) {
+[[gnu::always_inline]] inline void Multiply(const MatmulRows<U>& rows) {
   std::fill_n(rows.c, rows.m * rows.n, U{0});
   const auto width = static_cast<int64_t>(sizeof(U));
   const int64_t block = std::max<int64_t>(4, kCachedBytes / (rows.n * width) / 4 * 4);
@@ -58,17 +58,18 @@ template <class U>
 }
 
 template <class U>
-void MultiplyAnywhere(const Rows<U>& rows) {
+void MultiplyAnywhere(const MatmulRows<U>& rows) {
   Multiply(rows);
 }
 
 #if defined(__x86_64__)
 template <class U>
-[[gnu::target("avx2")]] void MultiplyAvx2(const Rows<U>& rows) {
+[[gnu::target("avx2")]] void MultiplyAvx2(const MatmulRows<U>& rows) {
   Multiply(rows);
 }
 template <class U>
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void MultiplyAvx512(const Rows<U>& rows) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void MultiplyAvx512(
+    const MatmulRows<U>& rows) {
   Multiply(rows);
 }
 template <class U>

@@ -85,11 +85,11 @@ Literal KeysOf(DType from) {
 
 // Made once for each pair of types: the larger tables take milliseconds.
 std::shared_ptr<const Literal> TableOf(DType from, DType to) {
-  struct Tables {
+  struct ConversionTables {
     std::mutex mutex;
     std::map<std::pair<DType, DType>, std::shared_ptr<const Literal>> by_types;
   };
-  Tables& tables = ir::Runtime::Get().Of<Tables>();
+  ConversionTables& tables = ir::Runtime::Get().Of<ConversionTables>();
   std::lock_guard lock(tables.mutex);
   std::shared_ptr<const Literal>& table = tables.by_types[{from, to}];
   if (table == nullptr) table = std::make_shared<const Literal>(KeysOf(from).Converted(to));

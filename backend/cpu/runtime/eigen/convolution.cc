@@ -108,18 +108,18 @@ class EigenConvolution final : public LibraryCall {
   int64_t TapOffset(const Dims& position, int64_t tap) const;
   void GatherRow(const T* input, const Dims& position, int64_t begin, int64_t end, T* to) const;
   // Rows of the result that are computed together, and what they are computed with.
-  struct Block {
+  struct ResultBlock {
     int64_t group, first, rows;
     const T* kernel;
     T* result;
   };
-  Block BlockAt(int64_t group, int64_t block, const T* kernel, T* result) const {
+  ResultBlock BlockAt(int64_t group, int64_t block, const T* kernel, T* result) const {
     const int64_t first = block * kRows;
     return {group, first, std::min(kRows, rows_ - first), kernel + group * depth_ * columns_,
             result + first * spec_.result[1] + group * columns_};
   }
-  void RunTile(const T* input, const Block& block, T* tile) const;
-  void RunTapByTap(const T* input, const Block& block, T* tile) const;
+  void RunTile(const T* input, const ResultBlock& block, T* tile) const;
+  void RunTapByTap(const T* input, const ResultBlock& block, T* tile) const;
 
   WindowedConvolution spec_;
   int64_t groups_, rows_, taps_, channels_, depth_, columns_, blocks_, workers_;
@@ -225,7 +225,7 @@ void EigenConvolution<T>::GatherRow(const T* input, const Dims& position, int64_
 }
 
 template <class T>
-void EigenConvolution<T>::RunTile(const T* input, const Block& block, T* tile) const {
+void EigenConvolution<T>::RunTile(const T* input, const ResultBlock& block, T* tile) const {
   Dims position(positions_.size());
   for (int64_t begin = 0; begin < depth_; begin += kDepth) {
     const int64_t end = std::min(begin + kDepth, depth_);
@@ -239,7 +239,7 @@ void EigenConvolution<T>::RunTile(const T* input, const Block& block, T* tile) c
 }
 
 template <class T>
-void EigenConvolution<T>::RunTapByTap(const T* input, const Block& block, T* tile) const {
+void EigenConvolution<T>::RunTapByTap(const T* input, const ResultBlock& block, T* tile) const {
   const int64_t features = spec_.result[1];
   Dims position(positions_.size());
   T* result = block.result;
@@ -268,8 +268,8 @@ absl::Status EigenConvolution<T>::Run(const LibraryBuffers& buffers) const {
   const bool tap_by_tap = any_outside_ && !AllFinite(kernel, groups_ * depth_ * columns_);
   LAZULI_RETURN_IF_ERROR(ForEachPart(groups_ * blocks_, workers_, [&](Part part) {
     auto* tile = reinterpret_cast<T*>(buffers.scratch + TileAt(part.worker));
-    const Block block = BlockAt(part.index / blocks_, part.index % blocks_, kernel,
-                                reinterpret_cast<T*>(staged));
+    const ResultBlock block =
+        BlockAt(part.index / blocks_, part.index % blocks_, kernel, reinterpret_cast<T*>(staged));
     tap_by_tap ? RunTapByTap(input, block, tile) : RunTile(input, block, tile);
     return absl::OkStatus();
   }));

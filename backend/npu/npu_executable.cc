@@ -35,7 +35,7 @@ absl::Status StatusOf(const Fault& fault, const Card& card, const DeviceProgram&
 }
 
 // The arrays of one run.
-struct Run {
+struct RunArrays {
   std::shared_ptr<Card> card;
   Device device;
   std::vector<uint64_t> places;    // by value
@@ -51,7 +51,7 @@ class NpuExecutable final : public Executable, public backend::HasScratchPlan {
     updated_by_.resize(plan_.partition.values.size(), -1);
     for (const PlanStep& step : plan_.steps) {
       if (const auto* device = std::get_if<DeviceProgram>(&step.program)) {
-        for (const DeviceProgram::Update& update : device->updates)
+        for (const DeviceProgram::UpdatedParameter& update : device->updates)
           updated_by_[static_cast<std::size_t>(update.value)] = update.parameter;
       }
     }
@@ -67,23 +67,24 @@ class NpuExecutable final : public Executable, public backend::HasScratchPlan {
     return plan_.partition.values[static_cast<std::size_t>(value)].byte_size();
   }
   void CountStats();
-  bool TakesMemoryOf(int32_t parameter, const ExecuteArgs& args, const Run& run) const;
-  absl::StatusOr<Run> Obtain(const ExecuteArgs& args);
-  void TakeOver(const ExecuteArgs& args, Run& run) const;
-  absl::Status TakeArguments(const ExecuteArgs& args, Run& run) const;
-  absl::Status TakeScalars(const ExecuteArgs& args, Run& run) const;
+  bool TakesMemoryOf(int32_t parameter, const ExecuteArgs& args, const RunArrays& run) const;
+  absl::StatusOr<RunArrays> Obtain(const ExecuteArgs& args);
+  void TakeOver(const ExecuteArgs& args, RunArrays& run) const;
+  absl::Status TakeArguments(const ExecuteArgs& args, RunArrays& run) const;
+  absl::Status TakeScalars(const ExecuteArgs& args, RunArrays& run) const;
   absl::StatusOr<const std::vector<uint64_t>*> ConstantsOn(const std::shared_ptr<Card>& card);
   absl::Status RunOnDevice(std::size_t step, const DeviceProgram& program,
-                           const std::vector<uint64_t>& constants, Run& run) const;
+                           const std::vector<uint64_t>& constants, RunArrays& run) const;
   absl::Status RunTogether(const DeviceProgram& program, const std::vector<uint64_t>& places,
-                           Run& run) const;
+                           RunArrays& run) const;
   void Miss(std::size_t from, int device, const absl::Status& why) const;
   // next: the first step that has not begun.
   absl::StatusOr<Buffers> ExecuteSteps(const ExecuteArgs& args, std::size_t& next);
-  absl::Status RunOnHost(const Region& region, const HostProgram& program, Run& run) const;
-  absl::Status RunByClient(const Region& region, Executable& executable, Run& run) const;
-  absl::Status RunByEvaluator(const Region& region, Run& run) const;
-  void TakeFromHost(const Region& region, std::size_t output, const void* data, Run& run) const;
+  absl::Status RunOnHost(const Region& region, const HostProgram& program, RunArrays& run) const;
+  absl::Status RunByClient(const Region& region, Executable& executable, RunArrays& run) const;
+  absl::Status RunByEvaluator(const Region& region, RunArrays& run) const;
+  void TakeFromHost(const Region& region, std::size_t output, const void* data,
+                    RunArrays& run) const;
 
   const Plan plan_;
   const std::shared_ptr<NpuDevices> devices_;
@@ -130,7 +131,7 @@ void NpuExecutable::CountStats() {
   stats_.live_temp_bytes = stats_.temp_bytes;
 }
 
-absl::Status NpuExecutable::TakeArguments(const ExecuteArgs& args, Run& run) const {
+absl::Status NpuExecutable::TakeArguments(const ExecuteArgs& args, RunArrays& run) const {
   const Partition& partition = plan_.partition;
   if (static_cast<int64_t>(args.buffers.size() + args.scalars.size()) != partition.parameters)
     return InvalidArgument(plan_.module->name(), " takes ", partition.parameters,
@@ -161,7 +162,7 @@ absl::Status NpuExecutable::TakeArguments(const ExecuteArgs& args, Run& run) con
 }
 
 // All scalars are one transfer.
-absl::Status NpuExecutable::TakeScalars(const ExecuteArgs& args, Run& run) const {
+absl::Status NpuExecutable::TakeScalars(const ExecuteArgs& args, RunArrays& run) const {
   if (args.scalars.empty()) return absl::OkStatus();
   std::vector<std::byte> cells(args.scalars.size() * kDramUnit);
   LAZULI_ASSIGN_OR_RETURN(run.scalars, AllocateOn(run.card, static_cast<int64_t>(cells.size()),
@@ -176,7 +177,7 @@ absl::Status NpuExecutable::TakeScalars(const ExecuteArgs& args, Run& run) const
 
 // Whether the caller gives the parameter's memory up, and no other argument lies there.
 bool NpuExecutable::TakesMemoryOf(int32_t parameter, const ExecuteArgs& args,
-                                  const Run& run) const {
+                                  const RunArrays& run) const {
   const auto p = static_cast<std::size_t>(parameter);
   return p < args.donated.size() && args.donated[p] != 0 &&
          std::count(run.places.begin(),
@@ -184,9 +185,9 @@ bool NpuExecutable::TakesMemoryOf(int32_t parameter, const ExecuteArgs& args,
                     run.places[p]) == 1;
 }
 
-absl::StatusOr<Run> NpuExecutable::Obtain(const ExecuteArgs& args) {
+absl::StatusOr<RunArrays> NpuExecutable::Obtain(const ExecuteArgs& args) {
   const Partition& partition = plan_.partition;
-  Run run;
+  RunArrays run;
   run.device = DeviceOf(args, first_);
   run.places.resize(partition.values.size());
   run.blocks.resize(partition.values.size());
@@ -212,7 +213,7 @@ absl::StatusOr<Run> NpuExecutable::Obtain(const ExecuteArgs& args) {
 
 // From here on donated arguments are gone, even if the run fails: programs write where they lie. Of
 // those that are kept a copy is updated.
-void NpuExecutable::TakeOver(const ExecuteArgs& args, Run& run) const {
+void NpuExecutable::TakeOver(const ExecuteArgs& args, RunArrays& run) const {
   for (std::size_t v = 0; v < updated_by_.size(); ++v) {
     if (updated_by_[v] < 0) continue;
     const auto p = static_cast<std::size_t>(updated_by_[v]);
@@ -257,7 +258,8 @@ absl::StatusOr<const std::vector<uint64_t>*> NpuExecutable::ConstantsOn(
 }
 
 absl::Status NpuExecutable::RunOnDevice(std::size_t step, const DeviceProgram& program,
-                                        const std::vector<uint64_t>& constants, Run& run) const {
+                                        const std::vector<uint64_t>& constants,
+                                        RunArrays& run) const {
   std::vector<uint64_t> places;
   for (const DeviceProgram::Where& where : program.symbols) {
     using Kind = DeviceProgram::Where::Kind;
@@ -275,7 +277,7 @@ absl::Status NpuExecutable::RunOnDevice(std::size_t step, const DeviceProgram& p
   }
   const ir::TraceSpan span(ir::SpanKind::kLaunch, "npu.launch");
   if (!program.meetings.empty()) return RunTogether(program, places, run);
-  std::optional<Views::Launch> watched;
+  std::optional<Views::LaunchObserver> watched;
   if (devices_->views != nullptr)
     watched.emplace(*devices_->views, program.program->program, *run.card, run.device.ordinal);
   Observer* observer = watched ? &*watched : nullptr;
@@ -288,13 +290,13 @@ absl::Status NpuExecutable::RunOnDevice(std::size_t step, const DeviceProgram& p
 
 // A collective: with the devices that it is between.
 absl::Status NpuExecutable::RunTogether(const DeviceProgram& program,
-                                        const std::vector<uint64_t>& places, Run& run) const {
-  Fabric::Part part{program.meetings[static_cast<std::size_t>(run.device.ordinal)],
-                    run.device.ordinal, program.program, places, program.what};
+                                        const std::vector<uint64_t>& places, RunArrays& run) const {
+  Fabric::CardPart part{program.meetings[static_cast<std::size_t>(run.device.ordinal)],
+                        run.device.ordinal, program.program, places, program.what};
   if (devices_->views != nullptr)
     part.observe = [&] {
-      return std::make_unique<Views::Launch>(*devices_->views, program.program->program, *run.card,
-                                             run.device.ordinal);
+      return std::make_unique<Views::LaunchObserver>(*devices_->views, program.program->program,
+                                                     *run.card, run.device.ordinal);
     };
   const std::optional<Fault> fault =
       devices_->fabric->Run(part, std::chrono::seconds(ir::flags().npu_link_timeout()));
@@ -312,14 +314,14 @@ void NpuExecutable::Miss(std::size_t from, int device, const absl::Status& why) 
 }
 
 void NpuExecutable::TakeFromHost(const Region& region, std::size_t output, const void* data,
-                                 Run& run) const {
+                                 RunArrays& run) const {
   const int32_t value = region.outputs[output];
   run.card->Write(run.places[static_cast<std::size_t>(value)],
                   {static_cast<const std::byte*>(data), static_cast<std::size_t>(BytesOf(value))});
 }
 
 absl::Status NpuExecutable::RunByClient(const Region& region, Executable& executable,
-                                        Run& run) const {
+                                        RunArrays& run) const {
   LAZULI_ASSIGN_OR_RETURN(ComputationClient* const client, HostClient());
   const Device device = client->devices()[0];
   Buffers inputs;
@@ -344,7 +346,7 @@ absl::Status NpuExecutable::RunByClient(const Region& region, Executable& execut
   return absl::OkStatus();
 }
 
-absl::Status NpuExecutable::RunByEvaluator(const Region& region, Run& run) const {
+absl::Status NpuExecutable::RunByEvaluator(const Region& region, RunArrays& run) const {
   std::vector<Literal> leaves, arguments;
   for (const int32_t value : region.inputs) {
     const auto v = static_cast<std::size_t>(value);
@@ -375,7 +377,7 @@ absl::Status NpuExecutable::RunByEvaluator(const Region& region, Run& run) const
 }
 
 absl::Status NpuExecutable::RunOnHost(const Region& region, const HostProgram& program,
-                                      Run& run) const {
+                                      RunArrays& run) const {
   const ir::TraceSpan span(ir::SpanKind::kLaunch, "npu.host");
   if (program.executable == nullptr) return RunByEvaluator(region, run);
   return RunByClient(region, *program.executable, run);
@@ -391,7 +393,7 @@ absl::StatusOr<Buffers> NpuExecutable::Execute(const ExecuteArgs& args) {
 
 absl::StatusOr<Buffers> NpuExecutable::ExecuteSteps(const ExecuteArgs& args, std::size_t& next) {
   const Partition& partition = plan_.partition;
-  LAZULI_ASSIGN_OR_RETURN(Run run, Obtain(args));
+  LAZULI_ASSIGN_OR_RETURN(RunArrays run, Obtain(args));
   LAZULI_ASSIGN_OR_RETURN(const std::vector<uint64_t>* constants, ConstantsOn(run.card));
   // A result that is a parameter, or another result, is a copy: buffers never share memory.
   Buffers outputs;

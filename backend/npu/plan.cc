@@ -138,10 +138,12 @@ std::vector<MayReplace> UpdatesOf(const Plan& plan, const Region& region) {
 }
 
 // The value that takes the memory of this one.
-int32_t ResultInPlaceOf(int32_t parameter, const std::vector<DeviceProgram::Update>& updates) {
-  return std::find_if(
-             updates.begin(), updates.end(),
-             [&](const DeviceProgram::Update& update) { return update.parameter == parameter; })
+int32_t ResultInPlaceOf(int32_t parameter,
+                        const std::vector<DeviceProgram::UpdatedParameter>& updates) {
+  return std::find_if(updates.begin(), updates.end(),
+                      [&](const DeviceProgram::UpdatedParameter& update) {
+                        return update.parameter == parameter;
+                      })
       ->value;
 }
 

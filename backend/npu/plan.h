@@ -27,10 +27,10 @@ struct DeviceProgram {
   std::shared_ptr<const CheckedProgram> program;
   std::vector<Where> symbols;
   // A parameter's memory, which the program updates: it becomes the value's.
-  struct Update {
+  struct UpdatedParameter {
     int32_t value, parameter;
   };
-  std::vector<Update> updates;
+  std::vector<UpdatedParameter> updates;
   uint64_t constant_bytes = 0, temporary_bytes = 0;
   // A collective: of each device, who runs it together with it. Empty: the program is one device's.
   std::vector<std::vector<int>> meetings;

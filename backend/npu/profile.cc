@@ -40,12 +40,12 @@ int64_t LongestBusy(const OpProfile& op) {
   return *std::max_element(op.busy.begin(), op.busy.end());
 }
 
-OpProfile& Profile::Launch::OpOf(uint32_t pc) {
+OpProfile& NpuProfile::Launch::OpOf(uint32_t pc) {
   const bool known = pc < program_.debug.size();
   return ops_[known ? program_.debug[pc].origin : 0];
 }
 
-void Profile::Launch::OnSlice(const Slice& slice) {
+void NpuProfile::Launch::OnSlice(const Slice& slice) {
   const auto track = static_cast<std::size_t>(slice.track);
   // What is behind a busy port is not free to wait for anything else.
   const auto last = last_.find({slice.core, slice.track});
@@ -60,7 +60,8 @@ void Profile::Launch::OnSlice(const Slice& slice) {
   spans_.push_back({slice.start, slice.end, UnitOf(slice.track)});
 }
 
-void Profile::Launch::OnDelay(int /*device*/, int core, int track, int64_t end, int64_t /*done*/) {
+void NpuProfile::Launch::OnDelay(int /*device*/, int core, int track, int64_t end,
+                                 int64_t /*done*/) {
   const auto last = last_.find({core, track});
   if (last == last_.end()) return;
   const auto [span, pc] = last->second;
@@ -70,10 +71,12 @@ void Profile::Launch::OnDelay(int /*device*/, int core, int track, int64_t end, 
   units_.busy[static_cast<std::size_t>(track)] += longer;
 }
 
-void Profile::Launch::OnWork(int, int, uint32_t pc, const Counters& work) { OpOf(pc).work += work; }
+void NpuProfile::Launch::OnWork(int, int, uint32_t pc, const Counters& work) {
+  OpOf(pc).work += work;
+}
 
 // Walks over the moments at which units begin or end.
-void Profile::Launch::CountTogether() {
+void NpuProfile::Launch::CountTogether() {
   struct Change {
     int64_t time;
     int by;
@@ -100,7 +103,7 @@ void Profile::Launch::CountTogether() {
   }
 }
 
-Profile::Launch::~Launch() {
+NpuProfile::Launch::~Launch() {
   CountTogether();
   profile_.Add(program_, ops_, units_);
 }
@@ -114,8 +117,8 @@ UnitsProfile& UnitsProfile::operator+=(const UnitsProfile& other) {
   return *this;
 }
 
-void Profile::Add(const Program& program, const std::vector<OpProfile>& ops,
-                  const UnitsProfile& units) {
+void NpuProfile::Add(const Program& program, const std::vector<OpProfile>& ops,
+                     const UnitsProfile& units) {
   const std::lock_guard lock(mutex_);
   units_ += units;
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -130,12 +133,12 @@ void Profile::Add(const Program& program, const std::vector<OpProfile>& ops,
   }
 }
 
-UnitsProfile Profile::Units() const {
+UnitsProfile NpuProfile::Units() const {
   const std::lock_guard lock(mutex_);
   return units_;
 }
 
-std::vector<OpProfile> Profile::Ops() const {
+std::vector<OpProfile> NpuProfile::Ops() const {
   std::vector<OpProfile> ops;
   {
     const std::lock_guard lock(mutex_);

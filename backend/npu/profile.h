@@ -1,5 +1,5 @@
-// Profile: what the NPU's runs did, by HLO op and line of the user's program, and what the units did
-// together.
+// NpuProfile: what the NPU's runs did, by HLO op and line of the user's program, and what the units
+// did together.
 //
 // An op's time is what its instructions occupied the units; units work side by side, so these do not
 // add up to the run's cycles, and a share of 100 % of the busiest unit is the best that there is.
@@ -55,12 +55,12 @@ struct UnitsProfile {
   UnitsProfile& operator+=(const UnitsProfile& other);
 };
 
-class Profile {
+class NpuProfile {
  public:
   // Of one launch: an observer that adds what it saw when the run is over.
   class Launch final : public Observer {
    public:
-    Launch(Profile& profile, const Program& program)
+    Launch(NpuProfile& profile, const Program& program)
         : profile_(profile), program_(program), ops_(program.origins.size()) {}
     ~Launch() override;
     Launch(const Launch&) = delete;
@@ -76,7 +76,7 @@ class Profile {
     };
     OpProfile& OpOf(uint32_t pc);
     void CountTogether();
-    Profile& profile_;
+    NpuProfile& profile_;
     const Program& program_;
     std::vector<OpProfile> ops_;  // by origin
     UnitsProfile units_;

@@ -173,24 +173,24 @@ std::string EnergyHtml(const Totals& totals, const Config& config) {
   return html + "</table>\n";
 }
 
-struct Line {
+struct LineProfile {
   std::string name;
   int64_t ops = 0;
   OpProfile sum;
 };
-std::vector<Line> LinesOf(const std::vector<OpProfile>& ops) {
-  std::map<std::string, Line, std::less<>> lines;
+std::vector<LineProfile> LinesOf(const std::vector<OpProfile>& ops) {
+  std::map<std::string, LineProfile, std::less<>> lines;
   for (const OpProfile& op : ops) {
     const std::string name(Origin::Of(op.origin).line);
-    Line& line = lines[name];
+    LineProfile& line = lines[name];
     line.name = name;
     ++line.ops;
     line.sum.work += op.work;
     for (std::size_t t = 0; t < op.busy.size(); ++t) line.sum.busy[t] += op.busy[t];
   }
-  std::vector<Line> sorted;
+  std::vector<LineProfile> sorted;
   for (auto& [name, line] : lines) sorted.push_back(std::move(line));
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) {
+  std::stable_sort(sorted.begin(), sorted.end(), [](const LineProfile& a, const LineProfile& b) {
     return LongestBusy(a.sum) > LongestBusy(b.sum);
   });
   return sorted;
@@ -202,7 +202,7 @@ std::string LinesTable(const std::vector<OpProfile>& ops, const Config& config, 
   std::string html =
       "<table><tr><th>line<th>ops<th>array<th>vector unit<th>DMA<th>operations<th>DRAM bytes<th>mJ"
       "<th>of all ops</tr>\n";
-  for (const Line& line : LinesOf(ops)) {
+  for (const LineProfile& line : LinesOf(ops)) {
     const double energy = JoulesOf(line.sum.work, config);
     html +=
         Str("<tr>", line.name.empty() ? "<td>(no line)" : LineCell(line.name), "<td>", line.ops);
@@ -384,7 +384,7 @@ std::string HostTable(const NpuDevices& devices) {
 
 }  // namespace
 
-std::string ReportHtml(const NpuDevices& devices, const Profile& profile) {
+std::string ReportHtml(const NpuDevices& devices, const NpuProfile& profile) {
   const Config& config = devices.cards[0]->config();
   const std::vector<OpProfile> ops = profile.Ops();
   const UnitsProfile units = profile.Units();

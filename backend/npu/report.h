@@ -11,6 +11,6 @@
 
 namespace lazuli::npu {
 
-std::string ReportHtml(const NpuDevices& devices, const Profile& profile);
+std::string ReportHtml(const NpuDevices& devices, const NpuProfile& profile);
 
 }  // namespace lazuli::npu

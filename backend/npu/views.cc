@@ -34,7 +34,8 @@ Views::Views(std::string report, std::string trace, int64_t most_slices)
       spans_(trace_.empty() ? nullptr : std::make_unique<ir::SpanCollector>()),
       most_slices_(most_slices) {}
 
-Views::Launch::Launch(Views& views, const Program& program, const Card& card, int device)
+Views::LaunchObserver::LaunchObserver(Views& views, const Program& program, const Card& card,
+                                      int device)
     : ForwardingObserver(nullptr),
       views_(views),
       device_(device),
@@ -48,7 +49,7 @@ Views::Launch::Launch(Views& views, const Program& program, const Card& card, in
   set_next(trace_.get());
 }
 
-Views::Launch::~Launch() {
+Views::LaunchObserver::~LaunchObserver() {
   const std::lock_guard lock(views_.mutex_);
   views_.seen_ += seen_;
   if (trace_ == nullptr) return;
@@ -58,16 +59,16 @@ Views::Launch::~Launch() {
   trace_->AppendTo(views_.json_, device_, begin_, views_.flows_);
 }
 
-void Views::Launch::OnSlice(const Slice& slice) {
+void Views::LaunchObserver::OnSlice(const Slice& slice) {
   ++seen_;
   profile_.OnSlice(slice);
   ForwardingObserver::OnSlice(slice);
 }
-void Views::Launch::OnDelay(int device, int core, int track, int64_t end, int64_t done) {
+void Views::LaunchObserver::OnDelay(int device, int core, int track, int64_t end, int64_t done) {
   profile_.OnDelay(device, core, track, end, done);
   ForwardingObserver::OnDelay(device, core, track, end, done);
 }
-void Views::Launch::OnWork(int device, int core, uint32_t pc, const Counters& work) {
+void Views::LaunchObserver::OnWork(int device, int core, uint32_t pc, const Counters& work) {
   profile_.OnWork(device, core, pc, work);
   ForwardingObserver::OnWork(device, core, pc, work);
 }

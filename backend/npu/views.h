@@ -27,12 +27,12 @@ class Views {
   Views(std::string report, std::string trace, int64_t most_slices = 100000);
 
   // Watches one launch, for the report and before the trace.
-  class Launch final : public ForwardingObserver {
+  class LaunchObserver final : public ForwardingObserver {
    public:
-    Launch(Views& views, const Program& program, const Card& card, int device);
-    ~Launch() override;
-    Launch(const Launch&) = delete;
-    Launch& operator=(const Launch&) = delete;
+    LaunchObserver(Views& views, const Program& program, const Card& card, int device);
+    ~LaunchObserver() override;
+    LaunchObserver(const LaunchObserver&) = delete;
+    LaunchObserver& operator=(const LaunchObserver&) = delete;
 
     void OnSlice(const Slice& slice) override;
     void OnDelay(int device, int core, int track, int64_t end, int64_t done) override;
@@ -43,13 +43,13 @@ class Views {
     const int device_;
     const int64_t begin_;
     int64_t seen_ = 0;  // slices
-    Profile::Launch profile_;
+    NpuProfile::Launch profile_;
     std::unique_ptr<Trace> trace_;  // null: no more slices are kept
   };
 
   // What went wrong is said on standard error: the process ends.
   void Write(const NpuDevices& devices);
-  const Profile& profile() const { return profile_; }
+  const NpuProfile& profile() const { return profile_; }
 
  private:
   void SayCut(const NpuDevices& devices);
@@ -57,7 +57,7 @@ class Views {
   const std::string report_, trace_;
   const std::unique_ptr<ir::SpanCollector> spans_;  // of the host, if there is a trace
   const int64_t most_slices_;
-  Profile profile_;
+  NpuProfile profile_;
   ir::ForkMutex mutex_;
   ir::TraceJson json_;
   int64_t slices_ = 0, seen_ = 0, flows_ = 0;

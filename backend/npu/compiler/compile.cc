@@ -56,7 +56,7 @@ absl::Status PlaceBuffers(const Config& config, TileProgram& tiles, Occupancy& o
 // Kernels plan with a part of the scratchpad each. Should that ever not fit together, all of them do
 // with less.
 absl::Status MakeTiles(const hlo::Computation& entry, const Config& config,
-                       const CompileOptions& options, TileProgram& tiles, Occupancy& occupancy,
+                       const NpuCompileOptions& options, TileProgram& tiles, Occupancy& occupancy,
                        CompileReport& report) {
   absl::Status status;
   for (Config planned = config; planned.spm.kb >= 1; planned.spm.kb /= 2) {
@@ -81,7 +81,7 @@ int64_t TemporaryBytes(const Program& program) {
 }  // namespace
 
 absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
-                                CompileReport* report, const CompileOptions& options) {
+                                CompileReport* report, const NpuCompileOptions& options) {
   LAZULI_RETURN_IF_ERROR(CheckSupported(module, config));
   TileProgram tiles;
   Occupancy occupancy;

@@ -41,7 +41,7 @@ inline constexpr bool kDebugBuild = false;
 inline constexpr bool kDebugBuild = true;
 #endif
 
-struct CompileOptions {
+struct NpuCompileOptions {
   bool keep_tiles = false;
   // Devices run the program that are members of one group of its only collective; else all do.
   bool one_group = false;
@@ -54,7 +54,7 @@ struct CompileOptions {
 // first that it refuses. The module is compiled as it is: who has not simplified it pays for that.
 absl::StatusOr<Program> Compile(const hlo::Module& module, const Config& config,
                                 CompileReport* report = nullptr,
-                                const CompileOptions& options = {});
+                                const NpuCompileOptions& options = {});
 
 // How an instruction is named in programs, and so in faults: Program::origins.
 std::string OriginOf(const hlo::Instruction& instruction);

@@ -14,12 +14,12 @@ double Bursts(const Config& config, int64_t rows, int64_t run) {
          static_cast<double>(CeilDiv(run, config.dram.burst) * config.dram.burst);
 }
 
-struct Problem {
+struct DotProblem {
   int64_t m, n, k;
   int64_t a_bytes, w_bytes, out_bytes;
 };
 
-double CyclesOf(const Config& config, const ProductTypes& types, const Problem& p,
+double CyclesOf(const Config& config, const ProductTypes& types, const DotProblem& p,
                 const DotBlocks& x) {
   const int64_t ms = CeilDiv(p.m, x.mb), ns = CeilDiv(p.n, x.nb), ks = CeilDiv(p.k, x.kb);
   const int64_t tiles =
@@ -57,7 +57,7 @@ double CyclesOf(const Config& config, const ProductTypes& types, const Problem& 
 
 DotBlocks SearchDot(const Config& config, const ProductTypes& types, int64_t m, int64_t n,
                     int64_t k) {
-  const Problem p{
+  const DotProblem p{
       m, n, k, TypeBytes(types.a_type), TypeBytes(types.w_type), TypeBytes(types.out_type)};
   const int64_t rows = config.mxu.rows, cols = config.mxu.cols;
   // Half of the memories: the other half is for the blocks before and behind.
@@ -91,11 +91,11 @@ class BlockCache {
  public:
   BlockCache(const View& view, int64_t pad, TileBuilder& builder)
       : view_(view), pad_(pad), b_(builder) {}
-  struct Block {
+  struct LoadedBlock {
     int buffer;
     int64_t pitch;
   };
-  Block Get(int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  LoadedBlock Get(int64_t row, int64_t rows, int64_t column, int64_t columns) {
     if (row == row_ && column == column_) return block_;
     const int elem = TypeBytes(view_.type);
     // Rows that are written across: neighbours of a column in different banks, where there is room for that.
@@ -116,7 +116,7 @@ class BlockCache {
   int64_t pad_;
   TileBuilder& b_;
   int64_t row_ = -1, column_ = -1;
-  Block block_{};
+  LoadedBlock block_{};
 };
 
 class DotEmitter {
@@ -152,8 +152,8 @@ class DotEmitter {
     for (int64_t k = 0; k < k_; k += x_.kb) {
       const int64_t depth = std::min(x_.kb, k_ - k);
       b_.NextStage();
-      const BlockCache::Block left = left_.Get(row, rows, k, depth);
-      const BlockCache::Block right = right_.Get(k, depth, column, columns);
+      const BlockCache::LoadedBlock left = left_.Get(row, rows, k, depth);
+      const BlockCache::LoadedBlock right = right_.Get(k, depth, column, columns);
       for (std::size_t s = 0; s < sums.size(); ++s)
         Tile(left, right, rows, depth, static_cast<int64_t>(s) * cols, columns, sums[s], k > 0);
     }
@@ -161,7 +161,7 @@ class DotEmitter {
   }
 
   // All of a k block for one tile of columns.
-  void Tile(const BlockCache::Block& left, const BlockCache::Block& right, int64_t rows,
+  void Tile(const BlockCache::LoadedBlock& left, const BlockCache::LoadedBlock& right, int64_t rows,
             int64_t depth, int64_t at, int64_t columns, int sum, bool accumulate) {
     const int64_t n = std::min(b_.config().mxu.cols, columns - at);
     const int a_elem = TypeBytes(types_.a_type), w_elem = TypeBytes(types_.w_type);

@@ -229,7 +229,7 @@ static int ConvertNarrow(DType from, DType to, int x, Expression& e) {
   return e.Op(Micro::kMin, kSigned, limited, e.Literal(static_cast<uint32_t>(high), kSigned));
 }
 
-Value AddConvert(DType from, DType to, Value x, Expression& e) {
+ValueNodes AddConvert(DType from, DType to, ValueNodes x, Expression& e) {
   if (IsWide(from) || IsWide(to)) return AddWideConvert(from, to, x, e);
   return {ConvertNarrow(from, to, x.low, e)};
 }
@@ -326,13 +326,13 @@ static int AddNarrow(const hlo::Instruction& instruction, absl::Span<const int> 
   }
 }
 
-Value AddElementwise(const hlo::Instruction& instruction, absl::Span<const Value> operands,
-                     Expression& e) {
+ValueNodes AddElementwise(const hlo::Instruction& instruction,
+                          absl::Span<const ValueNodes> operands, Expression& e) {
   if (IsWide(instruction.shape().dtype()) ||
-      std::any_of(operands.begin(), operands.end(), [](const Value& v) { return v.wide(); }))
+      std::any_of(operands.begin(), operands.end(), [](const ValueNodes& v) { return v.wide(); }))
     return *AddWide(instruction, operands, e);
   std::vector<int> nodes;
-  for (const Value& operand : operands) nodes.push_back(operand.low);
+  for (const ValueNodes& operand : operands) nodes.push_back(operand.low);
   return {AddNarrow(instruction, nodes, e)};
 }
 

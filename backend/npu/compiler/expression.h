@@ -19,7 +19,7 @@
 namespace lazuli::npu {
 
 // The node of a value; of one of 64 bits the nodes of its halves.
-struct Value {
+struct ValueNodes {
   int low = -1, high = -1;
   bool wide() const { return high >= 0; }
 };
@@ -65,16 +65,16 @@ bool IsWide(DType dtype);
 // Whether there are nodes for an elementwise instruction, or the reason why not.
 std::optional<std::string> WhyNoNodes(const hlo::Instruction& instruction);
 // The instruction's value, given those of its operands.
-Value AddElementwise(const hlo::Instruction& instruction, absl::Span<const Value> operands,
-                     Expression& expression);
+ValueNodes AddElementwise(const hlo::Instruction& instruction,
+                          absl::Span<const ValueNodes> operands, Expression& expression);
 // A value of this type made from one of that.
-Value AddConvert(DType from, DType to, Value x, Expression& expression);
+ValueNodes AddConvert(DType from, DType to, ValueNodes x, Expression& expression);
 
 // The same where an operand or the result has 64 bits (wide.cc); none if there are no such nodes.
-std::optional<Value> AddWide(const hlo::Instruction& instruction, absl::Span<const Value> operands,
-                             Expression& expression);
+std::optional<ValueNodes> AddWide(const hlo::Instruction& instruction,
+                                  absl::Span<const ValueNodes> operands, Expression& expression);
 bool HasWideNodes(const hlo::Instruction& instruction);
-Value AddWideConvert(DType from, DType to, Value x, Expression& expression);
+ValueNodes AddWideConvert(DType from, DType to, ValueNodes x, Expression& expression);
 // Integers to bf16, rounded once.
 int IntegerToBf16(int type, int x, Expression& expression);
 

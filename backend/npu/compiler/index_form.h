@@ -28,7 +28,7 @@ struct ScatterJoin {
 std::optional<ScatterJoin> JoinOf(const hlo::Instruction& scatter);
 
 // An index of this type between 0 and `last`, and whether two are equal.
-Value ClampIndex(DType dtype, Value index, int64_t last, Expression& expression);
-int EqualIndex(DType dtype, Value a, Value b, Expression& expression);
+ValueNodes ClampIndex(DType dtype, ValueNodes index, int64_t last, Expression& expression);
+int EqualIndex(DType dtype, ValueNodes a, ValueNodes b, Expression& expression);
 
 }  // namespace lazuli::npu

@@ -247,7 +247,7 @@ class ExchangeEmitter {
 
   void MakeRuns() {
     Expression e;
-    std::vector<Value> arguments;
+    std::vector<ValueNodes> arguments;
     const Type type = x_.from.type;
     for (int a = 0; a < 2; ++a) {
       if (type == Type::kS64)
@@ -255,7 +255,7 @@ class ExchangeEmitter {
       else
         arguments.push_back({e.Load(a, type)});
     }
-    const Value root = AddRegion(*x_.reducer, arguments, e)[0];
+    const ValueNodes root = AddRegion(*x_.reducer, arguments, e)[0];
     const int roots[] = {root.low, root.high};
     wide_ = root.wide();
     runs_ = DivideIntoRuns(e, absl::MakeConstSpan(roots, wide_ ? 2 : 1));
@@ -438,7 +438,7 @@ class ExchangeEmitter {
     }
     for (std::size_t r = 0; r < runs_.size(); ++r) {
       std::vector<TileBuilder::Stream> inputs;
-      for (const Source& source : runs_[r].inputs)
+      for (const RunInput& source : runs_[r].inputs)
         inputs.push_back(
             (source.temporary ? temporaries : streams)[static_cast<std::size_t>(source.index)]);
       const bool last = r + 1 == runs_.size();
@@ -456,7 +456,7 @@ class ExchangeEmitter {
     if (!wide_) return;
     // The halves are the results of the last two runs: both have been computed before one is overwritten.
     Expression e;
-    const std::vector<Run> copy = DivideIntoRuns(e, e.Load(0, Type::kU32));
+    const std::vector<VectorRun> copy = DivideIntoRuns(e, e.Load(0, Type::kU32));
     for (std::size_t half = 0; half < 2; ++half) {
       TileBuilder::Stream word = temporaries[temporaries.size() - 2 + half];
       word.type = Type::kU32;
@@ -472,7 +472,7 @@ class ExchangeEmitter {
   TileBuilder& b_;
   const int flags_;
   const int elem_;
-  std::vector<Run> runs_;
+  std::vector<VectorRun> runs_;
   bool wide_ = false;
   int64_t block_ = 0;
   int sets_ = 1, set_ = 0;  // of buffers: blocks take turns

@@ -18,16 +18,17 @@ class ExpressionOf {
  public:
   ExpressionOf(Lowering& lowering, KernelMaker& maker) : lowering_(lowering), maker_(maker) {}
 
-  Value Node(const hlo::Instruction& i) {
+  ValueNodes Node(const hlo::Instruction& i) {
     if (const auto at = nodes_.find(&i); at != nodes_.end()) return at->second;
     if (lowering_.deferred_.contains(&i)) lowering_.LowerDeferred(i);
-    const Value node = lowering_.inlined_.contains(&i) ? Computed(i) : maker_.Stream(Shaped(i));
+    const ValueNodes node =
+        lowering_.inlined_.contains(&i) ? Computed(i) : maker_.Stream(Shaped(i));
     nodes_[&i] = node;
     return node;
   }
-  void Give(const hlo::Instruction& i, Value node) { nodes_[&i] = node; }
-  Value Computed(const hlo::Instruction& i) {
-    std::vector<Value> operands;
+  void Give(const hlo::Instruction& i, ValueNodes node) { nodes_[&i] = node; }
+  ValueNodes Computed(const hlo::Instruction& i) {
+    std::vector<ValueNodes> operands;
     for (const hlo::Instruction* operand : i.operands()) operands.push_back(Node(*operand));
     return AddElementwise(i, operands, maker_.kernel.expression);
   }
@@ -42,7 +43,7 @@ class ExpressionOf {
 
   Lowering& lowering_;
   KernelMaker& maker_;
-  std::unordered_map<const hlo::Instruction*, Value> nodes_;
+  std::unordered_map<const hlo::Instruction*, ValueNodes> nodes_;
 };
 
 // A product in the tree of `root` that is not made yet.

@@ -31,15 +31,15 @@ void Lowering::FoldKernels(const hlo::Computation& region, const std::vector<Vie
   for (std::size_t r = 0; r < results.size(); ++r) {
     KernelMaker maker(b_.program(), results[r].dims);
     auto streams = [&maker](const Views& views) {
-      std::vector<Value> values;
+      std::vector<ValueNodes> values;
       for (const View& view : views) values.push_back(maker.Stream(view));
       return values;
     };
     std::size_t next = 0;
-    std::vector<Value> folded = streams(init.empty() ? rounds[next++] : init);
+    std::vector<ValueNodes> folded = streams(init.empty() ? rounds[next++] : init);
     for (; next < rounds.size(); ++next) {
-      std::vector<Value> arguments = folded;
-      for (const Value& value : streams(rounds[next])) arguments.push_back(value);
+      std::vector<ValueNodes> arguments = folded;
+      for (const ValueNodes& value : streams(rounds[next])) arguments.push_back(value);
       folded = AddRegion(region, arguments, maker.kernel.expression);
     }
     maker.kernel.root = folded[r];

@@ -77,16 +77,16 @@ View Lowering::Distances(const IndexForm& form, const View& indices, DType dtype
     const auto d = static_cast<std::size_t>(form.index_map[k]);
     View part{indices.array, indices.type, indices.offset + static_cast<int64_t>(k) * step, batch,
               batch_strides};
-    const Value start = maker.Stream(part);
+    const ValueNodes start = maker.Stream(part);
     const int64_t last = operand.dims[d] - window[d];
-    const Value bounded = ClampIndex(dtype, start, last, e);
+    const ValueNodes bounded = ClampIndex(dtype, start, last, e);
     inside = e.Op(Micro::kAnd, kSigned, inside, EqualIndex(dtype, start, bounded, e));
     distance = e.Op(Micro::kAdd, kSigned, distance,
                     e.Op(Micro::kMul, kSigned, bounded.low, number(operand.strides[d])));
   }
   for (std::size_t k = 0; k < form.batching_dims.size(); ++k) {
     const auto at = place[static_cast<std::size_t>(form.index_batching_dims[k])];
-    const Value line = maker.Stream(CountingView(batch[at], batch, static_cast<int64_t>(at)));
+    const ValueNodes line = maker.Stream(CountingView(batch[at], batch, static_cast<int64_t>(at)));
     const int64_t stride = operand.strides[static_cast<std::size_t>(form.batching_dims[k])];
     distance =
         e.Op(Micro::kAdd, kSigned, distance, e.Op(Micro::kMul, kSigned, line.low, number(stride)));

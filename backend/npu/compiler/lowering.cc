@@ -77,7 +77,7 @@ View ConstantView(const Literal& literal, TileBuilder& builder) {
   return DenseView(array, type, literal.shape().dims());
 }
 
-Value KernelMaker::Stream(const View& view) {
+ValueNodes KernelMaker::Stream(const View& view) {
   const TileArray& array = program_.arrays[static_cast<std::size_t>(view.array)];
   Expression& e = kernel.expression;
   bool repeats = true;

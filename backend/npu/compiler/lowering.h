@@ -24,7 +24,7 @@ namespace lazuli::npu {
 
 class Lowering {
  public:
-  // one_group: CompileOptions has it.
+  // one_group: NpuCompileOptions has it.
   Lowering(TileBuilder& builder, bool one_group) : b_(builder), one_group_(one_group) {}
 
   // The entry: parameters are arrays p..., results r....
@@ -143,7 +143,7 @@ class KernelMaker {
     kernel.dims.assign(dims.begin(), dims.end());
   }
   // The elements of a view of the kernel's dims.
-  Value Stream(const View& view);
+  ValueNodes Stream(const View& view);
   VectorKernel kernel;
 
  private:

@@ -17,7 +17,7 @@ bool IsParameter(const hlo::Instruction& i, int64_t number) {
 }
 
 // A constant's value, which is the same for every element.
-Value ScalarValue(const Literal& literal, Expression& e) {
+ValueNodes ScalarValue(const Literal& literal, Expression& e) {
   const DType dtype = literal.shape().dtype();
   uint64_t bits = 0;
   std::memcpy(&bits, literal.raw(), static_cast<std::size_t>(ByteWidth(dtype)));
@@ -69,12 +69,12 @@ std::optional<std::string> WhyNoExpression(const hlo::Computation& region) {
   return std::nullopt;
 }
 
-std::vector<Value> AddRegion(const hlo::Computation& region, absl::Span<const Value> arguments,
-                             Expression& e) {
-  std::unordered_map<const hlo::Instruction*, Value> values;
-  std::vector<Value> result;
+std::vector<ValueNodes> AddRegion(const hlo::Computation& region,
+                                  absl::Span<const ValueNodes> arguments, Expression& e) {
+  std::unordered_map<const hlo::Instruction*, ValueNodes> values;
+  std::vector<ValueNodes> result;
   for (const hlo::Instruction* i : region.PostOrder()) {
-    std::vector<Value> operands;
+    std::vector<ValueNodes> operands;
     for (const hlo::Instruction* operand : i->operands()) operands.push_back(values[operand]);
     if (i->opcode() == Opcode::kParameter)
       values[i] = arguments[static_cast<std::size_t>(i->parameter_number())];
@@ -86,7 +86,7 @@ std::vector<Value> AddRegion(const hlo::Computation& region, absl::Span<const Va
       values[i] = AddElementwise(*i, operands, e);
   }
   return region.root()->opcode() == Opcode::kTuple ? result
-                                                   : std::vector<Value>{values[region.root()]};
+                                                   : std::vector<ValueNodes>{values[region.root()]};
 }
 
 FoldOrder FoldOrderOf(const hlo::Instruction& reduce) {

@@ -13,8 +13,8 @@ namespace lazuli::npu {
 // Why a region is no expression; nothing if it is one.
 std::optional<std::string> WhyNoExpression(const hlo::Computation& region);
 // The values of its root's parts.
-std::vector<Value> AddRegion(const hlo::Computation& region, absl::Span<const Value> arguments,
-                             Expression& expression);
+std::vector<ValueNodes> AddRegion(const hlo::Computation& region,
+                                  absl::Span<const ValueNodes> arguments, Expression& expression);
 
 // In which other orders than strictly from the first to the last a reducer may fold.
 enum class FoldOrder : uint8_t { kStrict, kGroups, kAny };

@@ -91,15 +91,15 @@ Residence::Residence(const Config& config, const TileProgram& program)
 
 bool Residence::any() const {
   return std::any_of(kept_.begin(), kept_.end(),
-                     [](const Kept& kept) { return kept.until != kept.uses.front(); });
+                     [](const ResidentArray& kept) { return kept.until != kept.uses.front(); });
 }
 
 TileProgram Residence::Apply() {
   TileProgram result = program_;
   result.ops.clear();
   origin_.clear();
-  std::vector<Kept*> kept_of(program_.arrays.size(), nullptr);
-  for (Kept& kept : kept_) {
+  std::vector<ResidentArray*> kept_of(program_.arrays.size(), nullptr);
+  for (ResidentArray& kept : kept_) {
     if (kept.until == kept.uses.front()) continue;
     kept_of[static_cast<std::size_t>(kept.array)] = &kept;
     kept.buffer = static_cast<int>(result.buffers.size());
@@ -110,9 +110,9 @@ TileProgram Residence::Apply() {
   const auto queues = static_cast<int>(std::min<int64_t>(config_.dma.load_queues, 2));
   for (std::size_t i = 0; i < program_.ops.size(); ++i) {
     TileOp op = program_.ops[i];
-    const Kept* used = nullptr;
+    const ResidentArray* used = nullptr;
     ForEachFar(op, [&](Place& place) {
-      const Kept* const kept = kept_of[static_cast<std::size_t>(place.object)];
+      const ResidentArray* const kept = kept_of[static_cast<std::size_t>(place.object)];
       if (kept == nullptr || (kept->until >= 0 && static_cast<int>(i) >= kept->until)) return;
       place.space = Space::kSpm;
       place.object = kept->buffer;
@@ -130,7 +130,7 @@ TileProgram Residence::Apply() {
 }
 
 // All of it, to its array in DRAM.
-void Residence::SpillBehind(const Kept& kept, std::size_t at, TileProgram& program) {
+void Residence::SpillBehind(const ResidentArray& kept, std::size_t at, TileProgram& program) {
   const TileArray& array = program_.arrays[static_cast<std::size_t>(kept.array)];
   TileBuilder builder(config_, program);
   const int elem = TypeBytes(array.type);
@@ -145,11 +145,11 @@ bool Residence::Spill(const Shortage& shortage) {
   if (shortage.space != Space::kSpm) return false;
   const int now = origin_[static_cast<std::size_t>(shortage.operation)];
   struct Victim {
-    Kept* kept;
+    ResidentArray* kept;
     int next;
   };
   std::vector<Victim> victims;
-  for (Kept& kept : kept_) {
+  for (ResidentArray& kept : kept_) {
     if (kept.until >= 0) continue;
     if (kept.uses.front() >= now || kept.uses.back() < now) continue;
     const auto next = std::lower_bound(kept.uses.begin(), kept.uses.end(), now);

@@ -29,7 +29,7 @@ class Residence {
   int spilled() const { return spilled_; }
 
  private:
-  struct Kept {
+  struct ResidentArray {
     int array = -1;
     int64_t bytes = 0;
     std::vector<int> uses;  // operations that store or load it, in order
@@ -37,11 +37,11 @@ class Residence {
     int until = -1;         // its uses from this operation on are of DRAM; -1: none
     int buffer = -1;        // in the program of the last Apply()
   };
-  void SpillBehind(const Kept& kept, std::size_t at, TileProgram& program);
+  void SpillBehind(const ResidentArray& kept, std::size_t at, TileProgram& program);
 
   const Config& config_;
   const TileProgram& program_;
-  std::vector<Kept> kept_;
+  std::vector<ResidentArray> kept_;
   std::vector<int> origin_;  // of each operation of the last Apply(), in the program
   int spilled_ = 0;
 };

@@ -15,7 +15,7 @@ constexpr int kResult = 3, kVectorRegisters = 32;
 
 // What a node needs: streams, and nodes to be computed.
 struct Need {
-  std::set<Source> sources;
+  std::set<RunInput> sources;
   std::set<int> nodes;
 };
 
@@ -23,7 +23,7 @@ class Divider {
  public:
   explicit Divider(const Expression& expression) : e_(expression) {}
 
-  std::vector<Run> Divide(absl::Span<const int> roots) {
+  std::vector<VectorRun> Divide(absl::Span<const int> roots) {
     std::map<int, Need> needs;
     Mark({roots.begin(), roots.end()});
     for (int n : reached_) needs[n] = NeedOf(n, needs);
@@ -83,7 +83,7 @@ class Divider {
   }
 
   void Finish(int n, const Need& need) {
-    std::optional<Run> run = Assemble(n, need);
+    std::optional<VectorRun> run = Assemble(n, need);
     LAZULI_CHECK(run, "it was a program before");
     runs_.push_back(*std::move(run));
   }
@@ -96,8 +96,8 @@ class Divider {
   }
 
   // The program of node n, if registers suffice.
-  std::optional<Run> Assemble(int n, const Need& need) const {
-    Run run;
+  std::optional<VectorRun> Assemble(int n, const Need& need) const {
+    VectorRun run;
     run.type = e_.at(n).type;
     if (e_.at(n).kind == Node::Kind::kOp && IsComparison(e_.at(n).op)) run.type = kSigned;
     run.inputs.assign(need.sources.begin(), need.sources.end());
@@ -105,8 +105,8 @@ class Divider {
     for (int node : need.nodes) {
       if (IsStream(node, need)) {
         const auto temporary = temporaries_.find(node);
-        const Source source = temporary != temporaries_.end() ? Source{true, temporary->second}
-                                                              : Source{false, e_.at(node).load};
+        const RunInput source = temporary != temporaries_.end() ? RunInput{true, temporary->second}
+                                                                : RunInput{false, e_.at(node).load};
         registers[node] = static_cast<int>(
             std::lower_bound(run.inputs.begin(), run.inputs.end(), source) - run.inputs.begin());
         continue;
@@ -163,14 +163,14 @@ class Divider {
   }
 
   const Expression& e_;
-  std::vector<Run> runs_;
+  std::vector<VectorRun> runs_;
   std::map<int, int> temporaries_;  // nodes that runs have computed
   std::set<int> reached_;
 };
 
 }  // namespace
 
-std::vector<Run> DivideIntoRuns(const Expression& expression, absl::Span<const int> roots) {
+std::vector<VectorRun> DivideIntoRuns(const Expression& expression, absl::Span<const int> roots) {
   return Divider(expression).Divide(roots);
 }
 

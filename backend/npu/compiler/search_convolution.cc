@@ -9,9 +9,9 @@
 namespace lazuli::npu {
 namespace {
 
-class Search {
+class ConvTileSearch {
  public:
-  Search(const Config& config, const ProductTypes& types, const ConvProblem& problem)
+  ConvTileSearch(const Config& config, const ProductTypes& types, const ConvProblem& problem)
       : config_(config), types_(types), p_(problem) {}
 
   ConvTiles Run() {
@@ -164,7 +164,7 @@ ImageShape ImageOf(const ConvProblem& problem, const ConvTiles& tiles) {
 
 ConvTiles SearchConvolution(const Config& config, const ProductTypes& types,
                             const ConvProblem& problem) {
-  return Search(config, types, problem).Run();
+  return ConvTileSearch(config, types, problem).Run();
 }
 
 }  // namespace lazuli::npu

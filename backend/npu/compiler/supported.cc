@@ -97,7 +97,7 @@ std::optional<Refusal> WhyNotSelectAndScatter(const hlo::Instruction& i, const C
   // With a third stream beside it, as window_kernel.cc has it.
   Expression e;
   const Type type = *TypeOf(i.shape().dtype());
-  const Value both[] = {Value{e.Load(0, type)}, Value{e.Load(1, type)}};
+  const ValueNodes both[] = {ValueNodes{e.Load(0, type)}, ValueNodes{e.Load(1, type)}};
   const int keeps = AddRegion(*i.called()[0], both, e)[0].low;
   if (DivideIntoRuns(e, e.Op(Micro::kAnd, kSigned, keeps, e.Load(2, Type::kS32))).size() != 1)
     return Op("a select-and-scatter whose selection is more than one vector program");
@@ -173,14 +173,14 @@ std::optional<Refusal> WhyNotElementwise(const hlo::Instruction& i) {
 class Opcodes {
  public:
   using Instruction = hlo::Instruction;
-  struct Row {
+  struct LoweringRow {
     Opcode opcode;
     absl::Status (*lower)(Lowering& lowering, const Instruction& i);
     std::optional<Refusal> (*why_not)(const Instruction& i, const Config& config);
   };
 
   // Null: it has no row, and is elementwise or none of the device's.
-  static const Row* Of(Opcode opcode);
+  static const LoweringRow* Of(Opcode opcode);
   static absl::Status Elementwise(Lowering& lowering, const Instruction& i) {
     return Do<&Lowering::LowerElementwise>(lowering, i);
   }
@@ -215,10 +215,10 @@ class Opcodes {
     return WhyNotIndexed(i, FormOf(i.attrs_as<hlo::GatherAttrs>()), i.shape());
   }
 
-  static const Row kRows[];
+  static const LoweringRow kRows[];
 };
 
-const Opcodes::Row Opcodes::kRows[] = {
+const Opcodes::LoweringRow Opcodes::kRows[] = {
     {Opcode::kParameter, Given, Never},
     {Opcode::kConstant, Do<&Lowering::LowerConstant>, Never},
     {Opcode::kIota, Do<&Lowering::LowerIota>, Never},
@@ -255,14 +255,15 @@ const Opcodes::Row Opcodes::kRows[] = {
     {Opcode::kCollectiveBroadcast, Do<&Lowering::LowerCollective>, WhyNotCollective},
 };
 
-const Opcodes::Row* Opcodes::Of(Opcode opcode) {
-  const auto* const row = std::find_if(std::begin(kRows), std::end(kRows),
-                                       [opcode](const Row& r) { return r.opcode == opcode; });
+const Opcodes::LoweringRow* Opcodes::Of(Opcode opcode) {
+  const auto* const row =
+      std::find_if(std::begin(kRows), std::end(kRows),
+                   [opcode](const LoweringRow& r) { return r.opcode == opcode; });
   return row == std::end(kRows) ? nullptr : row;
 }
 
 absl::Status Lowering::Lower(const hlo::Instruction& i) {
-  const Opcodes::Row* const row = Opcodes::Of(i.opcode());
+  const Opcodes::LoweringRow* const row = Opcodes::Of(i.opcode());
   return row != nullptr ? row->lower(*this, i) : Opcodes::Elementwise(*this, i);
 }
 
@@ -273,7 +274,7 @@ std::optional<Refusal> WhyNotAlone(const hlo::Instruction& instruction, const Co
   for (const hlo::Instruction* operand : instruction.operands()) {
     if (auto refusal = WhyNotStored(operand->shape(), config)) return refusal;
   }
-  const Opcodes::Row* const row = Opcodes::Of(instruction.opcode());
+  const Opcodes::LoweringRow* const row = Opcodes::Of(instruction.opcode());
   return row != nullptr ? row->why_not(instruction, config) : WhyNotElementwise(instruction);
 }
 

@@ -16,7 +16,7 @@ namespace {
 using PortClock = UnitClock<kPorts>;  // operations that are known to be done
 using TouchedByPorts = Touched<kPorts>;
 
-struct Edge {
+struct DependencyEdge {
   int from, to;  // operations
 };
 
@@ -75,7 +75,7 @@ class Synchroniser {
       const int port = PortOf(op);
       PortClock needed;
       ForEachPlace(op, [&](TouchedByPorts& memory, int64_t low, int64_t high, bool writes) {
-        memory.ForEach(low, high, [&](const TouchedByPorts::Range& range) {
+        memory.ForEach(low, high, [&](const TouchedByPorts::TouchedRange& range) {
           Need(range.writer, needed);
           if (!writes) return;
           for (int reader : range.readers) Need(reader, needed);
@@ -116,10 +116,10 @@ class Synchroniser {
   // An operation before which a pair of ports would hold too many tokens; -1: none.
   int CrowdedAt() const {
     std::map<std::pair<int, int>, std::vector<int>> waiting;  // ends of edges, by pair
-    std::vector<Edge> by_start = edges_;
+    std::vector<DependencyEdge> by_start = edges_;
     std::sort(by_start.begin(), by_start.end(),
-              [](const Edge& a, const Edge& b) { return a.from < b.from; });
-    for (const Edge& edge : by_start) {
+              [](const DependencyEdge& a, const DependencyEdge& b) { return a.from < b.from; });
+    for (const DependencyEdge& edge : by_start) {
       std::vector<int>& ends = waiting[{PortOf(program_.ops[static_cast<std::size_t>(edge.from)]),
                                         PortOf(program_.ops[static_cast<std::size_t>(edge.to)])}];
       std::erase_if(ends, [&](int end) { return end <= edge.from; });
@@ -206,9 +206,9 @@ class Synchroniser {
     const std::size_t n = program_.ops.size();
     std::vector<std::vector<int>> sources(n), tokens(n);
     auto port_of = [&](int op) { return PortOf(program_.ops[static_cast<std::size_t>(op)]); };
-    for (const Edge& edge : edges_)
+    for (const DependencyEdge& edge : edges_)
       sources[static_cast<std::size_t>(edge.to)].push_back(port_of(edge.from));
-    for (const Edge& edge : edges_) {
+    for (const DependencyEdge& edge : edges_) {
       const int to = port_of(edge.to);
       const bool gathered = Shares(to) && sources[static_cast<std::size_t>(edge.to)].size() > 1;
       LAZULI_ASSIGN_OR_RETURN(const int token, SemaphoreOf(gathered ? Use::kGathered : Use::kEdge,
@@ -236,7 +236,7 @@ class Synchroniser {
   std::map<int, TouchedByPorts> memories_;  // -1: the scratchpad, else arrays
   std::array<PortClock, kPorts> known_;
   std::vector<PortClock> starts_;
-  std::vector<Edge> edges_;
+  std::vector<DependencyEdge> edges_;
   std::set<int> fences_;
   std::map<std::array<int, 3>, int> semaphores_;  // by Use and ports
 };

@@ -23,7 +23,7 @@ class UnitClock : public std::array<int, units> {
 template <std::size_t units>
 class Touched {
  public:
-  struct Range {
+  struct TouchedRange {
     int64_t end;
     int writer = -1;
     UnitClock<units> readers = {};
@@ -49,7 +49,7 @@ class Touched {
     }
     if (next < high) gaps.emplace_back(next, high);
     for (const auto& [from, to] : gaps) {
-      Range range{to};
+      TouchedRange range{to};
       range.readers[static_cast<std::size_t>(unit)] = op;
       ranges_.emplace(from, range);
     }
@@ -58,7 +58,7 @@ class Touched {
     Split(low);
     Split(high);
     ranges_.erase(ranges_.lower_bound(low), ranges_.lower_bound(high));
-    ranges_[low] = Range{high, op};
+    ranges_[low] = TouchedRange{high, op};
   }
 
  private:
@@ -67,12 +67,12 @@ class Touched {
     if (next == ranges_.begin()) return;
     auto& [begin, range] = *std::prev(next);
     if (begin == at || range.end <= at) return;
-    Range rest = range;
+    TouchedRange rest = range;
     range.end = at;
     ranges_.emplace(at, rest);
   }
 
-  std::map<int64_t, Range> ranges_;
+  std::map<int64_t, TouchedRange> ranges_;
 };
 
 }  // namespace lazuli::npu

@@ -87,7 +87,7 @@ class VectorEmitter {
   int64_t bytes() const { return BytesOfElement(); }
 
  private:
-  static std::vector<Run> Divided(const VectorKernel& kernel) {
+  static std::vector<VectorRun> Divided(const VectorKernel& kernel) {
     const int roots[] = {kernel.root.low, kernel.root.high};
     return DivideIntoRuns(kernel.expression,
                           absl::MakeConstSpan(roots, kernel.root.wide() ? 2 : 1));
@@ -137,7 +137,7 @@ class VectorEmitter {
     TileBuilder::Stream whole{};  // a result of 64 bits
     for (std::size_t r = 0; r < runs_.size(); ++r) {
       std::vector<TileBuilder::Stream> inputs;
-      for (const Source& source : runs_[r].inputs)
+      for (const RunInput& source : runs_[r].inputs)
         inputs.push_back(
             (source.temporary ? temporaries : streams)[static_cast<std::size_t>(source.index)]);
       const std::size_t left = runs_.size() - r;
@@ -200,8 +200,8 @@ class VectorEmitter {
     b_.Vector(words, dims, inputs, out, static_cast<int>(reduction), levels);
   }
 
-  void Result(const Run& run, const std::vector<TileBuilder::Stream>& inputs, const Dims& starts,
-              const Dims& extents) {
+  void Result(const VectorRun& run, const std::vector<TileBuilder::Stream>& inputs,
+              const Dims& starts, const Dims& extents) {
     Dims kept = extents;
     bool first = true, last = true;  // of the boxes that make these results
     for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -248,7 +248,7 @@ class VectorEmitter {
 
   VectorKernel k_;
   TileBuilder& b_;
-  std::vector<Run> runs_;
+  std::vector<VectorRun> runs_;
   std::vector<LoadedPart> loaded_;
   TileBuilder::Stream sum_{};
   const TileBuilder::Stream* made_ = nullptr;

@@ -25,7 +25,7 @@ struct KernelLoad {
 struct VectorKernel {
   Dims dims;
   Expression expression;
-  Value root;
+  ValueNodes root;
   std::vector<KernelLoad> loads;  // of these dims
   View result;                    // of these dims; strides are 0 along what is reduced
   Reduction reduction = Reduction::kNone;

@@ -41,7 +41,7 @@ constexpr int kRelayTrack = TrackOf(Queue::kHd);
 // Tokens of a semaphore, and who gives them. A queue that has nothing else to do may hand on a unit's
 // token (sem.sig.hd); then the unit may give some of them itself. Whichever comes first: who has n of
 // them knows that the unit has done n of the operations that they are for, and so the first n.
-struct Tokens {
+struct SemaphoreTokens {
   struct Given {
     int count, giver;
     TrackClock clock;
@@ -75,7 +75,7 @@ class PathVerifier {
   absl::Status Run() {
     states_.push_back({checked_.program.entry, {}, {}, {}});
     while (!states_.empty()) {
-      State state = std::move(states_.back());
+      PathState state = std::move(states_.back());
       states_.pop_back();
       pc_ = state.pc;
       regs_ = state.regs;
@@ -96,7 +96,7 @@ class PathVerifier {
   const std::map<int, int64_t>& taken() const { return taken_; }
 
  private:
-  struct State {
+  struct PathState {
     uint32_t pc;
     Registers regs;
     std::map<int, Written> written;
@@ -227,7 +227,7 @@ class PathVerifier {
   // No tokens are under way inside of the device.
   absl::Status Settled() {
     for (int s = 0; s < kSemaphores; ++s) {
-      Tokens& tokens = tokens_[static_cast<std::size_t>(s)];
+      SemaphoreTokens& tokens = tokens_[static_cast<std::size_t>(s)];
       if (tokens.count() != 0 && (remote_ >> s & 1) == 0)
         return Wrong("semaphore s", s, " holds ", tokens.count(), " where nobody waits for it");
       tokens.taker = -1;
@@ -323,11 +323,11 @@ class PathVerifier {
       at->second = known_[static_cast<std::size_t>(track)];
     if (in.opcode() == Op::kMxSwp) swap_ = known_[static_cast<std::size_t>(track)];
     if (in.sig_inc == 0) return absl::OkStatus();
-    Tokens& tokens = tokens_[in.sig_sem];
+    SemaphoreTokens& tokens = tokens_[in.sig_sem];
     if ((remote_ >> in.sig_sem & 1) != 0)
       return Wrong("other devices signal s", in.sig_sem, ", too");
-    Tokens::Given given{static_cast<int>(in.sig_inc), track,
-                        known_[static_cast<std::size_t>(track)]};
+    SemaphoreTokens::Given given{static_cast<int>(in.sig_inc), track,
+                                 known_[static_cast<std::size_t>(track)]};
     if (givers_[in.sig_sem] != 1u << track) {
       if (track == kRelayTrack) given = {given.count, relayed_.giver, relayed_.clock};
       if (givers_[in.sig_sem] != (1u << kRelayTrack | 1u << given.giver))
@@ -344,14 +344,14 @@ class PathVerifier {
       taken_[static_cast<int>(in.wait_sem)] += in.wait_val;
       return absl::OkStatus();
     }
-    Tokens& tokens = tokens_[in.wait_sem];
+    SemaphoreTokens& tokens = tokens_[in.wait_sem];
     if (tokens.taker >= 0 && tokens.taker != track)
       return Wrong("two units wait for s", in.wait_sem, ", and nobody knows which comes first");
     tokens.taker = track;
     for (int left = static_cast<int>(in.wait_val); left > 0;) {
       if (tokens.given.empty())
         return Wrong("it waits for s", in.wait_sem, ", which nothing signals");
-      Tokens::Given& given = tokens.given.front();
+      SemaphoreTokens::Given& given = tokens.given.front();
       const int some = std::min(left, given.count);
       Join(track, given.clock);
       if (track == kRelayTrack) relayed_ = given;
@@ -518,7 +518,7 @@ class PathVerifier {
       return Wrong("rows ", first, " to ", first + count - 1, " of ", config_.acc.rows,
                    " accumulators");
     TouchedByTracks& rows = memories_[kAccumulators];
-    rows.ForEach(first, first + count, [&](const TouchedByTracks::Range& range) {
+    rows.ForEach(first, first + count, [&](const TouchedByTracks::TouchedRange& range) {
       const int other = write ? range.readers[kMxOutTrack] : range.writer;
       if (const auto at = matrix_.find(other); at != matrix_.end()) Join(track, at->second);
     });
@@ -651,7 +651,7 @@ class PathVerifier {
     if (touch.write && !spm && IsGiven(touch.memory))
       return Wrong("it writes ", NameOf(touch.memory), ", which the program is given to read");
     absl::Status status;
-    memories_[touch.memory].ForEach(low, high, [&](const TouchedByTracks::Range& range) {
+    memories_[touch.memory].ForEach(low, high, [&](const TouchedByTracks::TouchedRange& range) {
       int other = Knows(track, range.writer) ? -1 : range.writer;
       for (const int reader : range.readers) {
         if (touch.write && !Knows(track, reader)) other = reader;
@@ -701,7 +701,7 @@ class PathVerifier {
   std::vector<int64_t> constants_;              // by symbol: where its bytes begin
   uint64_t remote_ = 0;                         // semaphores that other devices signal
   std::array<uint32_t, kSemaphores> givers_{};  // tracks that signal them anywhere
-  std::vector<State> states_;                   // ways that are still to be gone
+  std::vector<PathState> states_;               // ways that are still to be gone
   std::map<uint32_t, Registers> seen_;
   bool forked_ = false, ended_ = false, unproven_reads_ = false;
   int64_t steps_ = 0;
@@ -712,8 +712,8 @@ class PathVerifier {
   std::map<int, Written> written_;
   Written landed_;
   std::map<int64_t, std::pair<int64_t, int64_t>> tables_;  // in the scratchpad: end, in constants
-  std::array<Tokens, kSemaphores> tokens_;
-  Tokens::Given relayed_{0, 0, {}};  // what the relay has taken last
+  std::array<SemaphoreTokens, kSemaphores> tokens_;
+  SemaphoreTokens::Given relayed_{0, 0, {}};  // what the relay has taken last
   std::array<TrackClock, kTracks> known_;
   TrackClock last_, swap_;
   std::map<int, TrackClock> matrix_;  // what mx.mm and mx.out knew when they were done

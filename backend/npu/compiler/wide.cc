@@ -16,39 +16,39 @@ class WideMaker {
   int Word(Micro op, int a, int b = -1, int c = -1) { return e_.Op(op, kUnsigned, a, b, c); }
   int Number(uint32_t value) { return e_.Literal(value, kUnsigned); }
 
-  Value Add(Value a, Value b) {
+  ValueNodes Add(ValueNodes a, ValueNodes b) {
     const int low = Word(Micro::kAdd, a.low, b.low), carry = Word(Micro::kCmpLt, low, a.low);
     return {low, Word(Micro::kAdd, Word(Micro::kAdd, a.high, b.high), carry)};
   }
-  Value Subtract(Value a, Value b) {
+  ValueNodes Subtract(ValueNodes a, ValueNodes b) {
     const int borrow = Word(Micro::kCmpLt, a.low, b.low);
     return {Word(Micro::kSub, a.low, b.low),
             Word(Micro::kSub, Word(Micro::kSub, a.high, b.high), borrow)};
   }
-  Value Negate(Value a) { return Subtract({Number(0), Number(0)}, a); }
-  Value Multiply(Value a, Value b) {
+  ValueNodes Negate(ValueNodes a) { return Subtract({Number(0), Number(0)}, a); }
+  ValueNodes Multiply(ValueNodes a, ValueNodes b) {
     const int cross =
         Word(Micro::kAdd, Word(Micro::kMul, a.low, b.high), Word(Micro::kMul, a.high, b.low));
     return {Word(Micro::kMul, a.low, b.low), Word(Micro::kAdd, UpperProduct(a.low, b.low), cross)};
   }
-  Value Bits(Micro op, Value a, Value b) {
+  ValueNodes Bits(Micro op, ValueNodes a, ValueNodes b) {
     return {Word(op, a.low, b.low), Word(op, a.high, b.high)};
   }
-  Value Select(int mask, Value a, Value b) {
+  ValueNodes Select(int mask, ValueNodes a, ValueNodes b) {
     return {Word(Micro::kSel, mask, a.low, b.low), Word(Micro::kSel, mask, a.high, b.high)};
   }
-  int Equal(Value a, Value b) {
+  int Equal(ValueNodes a, ValueNodes b) {
     return Word(Micro::kAnd, Word(Micro::kCmpEq, a.low, b.low),
                 Word(Micro::kCmpEq, a.high, b.high));
   }
-  int Less(Value a, Value b) {
+  int Less(ValueNodes a, ValueNodes b) {
     const int high = e_.Op(Micro::kCmpLt, signed_ ? kSigned : kUnsigned, a.high, b.high);
     const int low =
         Word(Micro::kAnd, Word(Micro::kCmpEq, a.high, b.high), Word(Micro::kCmpLt, a.low, b.low));
     return Word(Micro::kOr, high, low);
   }
   int Not(int mask) { return Word(Micro::kXor, mask, Number(1)); }
-  int Compare(hlo::ComparisonDirection direction, Value a, Value b) {
+  int Compare(hlo::ComparisonDirection direction, ValueNodes a, ValueNodes b) {
     switch (direction) {
       case hlo::ComparisonDirection::kEq:
         return Equal(a, b);
@@ -65,17 +65,17 @@ class WideMaker {
     }
     return -1;
   }
-  Value Maximum(Value a, Value b) { return Select(Less(b, a), a, b); }
-  Value Minimum(Value a, Value b) { return Select(Less(a, b), a, b); }
+  ValueNodes Maximum(ValueNodes a, ValueNodes b) { return Select(Less(b, a), a, b); }
+  ValueNodes Minimum(ValueNodes a, ValueNodes b) { return Select(Less(a, b), a, b); }
   // Words are shifted to nothing, or to their sign, by 32 and more; so everything is by 64 and more,
   // as the numbers that are shifted by are unsigned.
-  Value ShiftLeft(Value a, Value by) {
+  ValueNodes ShiftLeft(ValueNodes a, ValueNodes by) {
     const int n = Amount(by);
     const int high = Word(Micro::kOr, Word(Micro::kShr, a.low, Word(Micro::kSub, Number(32), n)),
                           Word(Micro::kShl, a.low, Word(Micro::kSub, n, Number(32))));
     return {Word(Micro::kShl, a.low, n), Word(Micro::kOr, Word(Micro::kShl, a.high, n), high)};
   }
-  Value ShiftRight(Value a, Value by, bool arithmetic) {
+  ValueNodes ShiftRight(ValueNodes a, ValueNodes by, bool arithmetic) {
     const int n = Amount(by), type = arithmetic ? kSigned : kUnsigned;
     const int below = Word(Micro::kOr, Word(Micro::kShr, a.low, n),
                            Word(Micro::kShl, a.high, Word(Micro::kSub, Number(32), n)));
@@ -83,19 +83,19 @@ class WideMaker {
     return {Word(Micro::kSel, Word(Micro::kCmpGe, n, Number(32)), above, below),
             e_.Op(Micro::kShr, type, a.high, n)};
   }
-  int Negative(Value a) { return Word(Micro::kShr, a.high, Number(31)); }
+  int Negative(ValueNodes a) { return Word(Micro::kShr, a.high, Number(31)); }
 
   // A value of a narrower type, extended.
-  Value Extended(DType from, int x) {
+  ValueNodes Extended(DType from, int x) {
     const bool sign = IsSigned(from);
     return {x, sign ? e_.Op(Micro::kShr, kSigned, x, e_.Literal(31, kSigned)) : Number(0)};
   }
 
   // The upper words' bits that count, and in the last one whether there were others: rounding that
   // to a float rounds once.
-  int ToFloat(Value a, bool bf16) {
+  int ToFloat(ValueNodes a, bool bf16) {
     const int negative = signed_ ? Negative(a) : Number(0);
-    const Value x = signed_ ? Select(negative, Negate(a), a) : a;
+    const ValueNodes x = signed_ ? Select(negative, Negate(a), a) : a;
     const int zeros = LeadingZeros(x.high);
     const int rest = Word(Micro::kSub, Number(32), zeros);
     const int top =
@@ -111,22 +111,23 @@ class WideMaker {
   }
 
   // Truncated; out of range to the nearest bound, NaN to 0.
-  Value FromFloat(int x) {
+  ValueNodes FromFloat(int x) {
     const int bits = Word(Micro::kAnd, x, Number(0x7fffffff));
     const int exponent = Word(Micro::kShr, bits, Number(23));
     const int mantissa =
         Word(Micro::kOr, Word(Micro::kAnd, bits, Number(0x7fffff)), Number(0x800000));
     const int shift = Word(Micro::kSub, exponent, Number(150));  // to the left, if at least 2^24
     const int over = Word(Micro::kSub, shift, Number(32));
-    const Value large{
+    const ValueNodes large{
         Word(Micro::kShl, mantissa, shift),
         Word(Micro::kOr, Word(Micro::kShr, mantissa, Word(Micro::kSub, Number(32), shift)),
              Word(Micro::kShl, mantissa, over))};
-    const Value small{e_.Op(Micro::kToI, kUnsigned, e_.Op(Micro::kAbs, kFloats, x)), Number(0)};
-    Value result = Select(Word(Micro::kCmpGe, exponent, Number(151)), large, small);
+    const ValueNodes small{e_.Op(Micro::kToI, kUnsigned, e_.Op(Micro::kAbs, kFloats, x)),
+                           Number(0)};
+    ValueNodes result = Select(Word(Micro::kCmpGe, exponent, Number(151)), large, small);
     const int negative = Word(Micro::kShr, x, Number(31));
     const int infinite = Word(Micro::kCmpGe, exponent, Number(signed_ ? 190u : 191u));
-    const Value most{Number(~0u), Number(signed_ ? 0x7fffffffu : ~0u)};
+    const ValueNodes most{Number(~0u), Number(signed_ ? 0x7fffffffu : ~0u)};
     if (signed_) {
       result = Select(infinite, most, result);
       result = Select(negative, Select(infinite, {Number(0), Number(0x80000000)}, Negate(result)),
@@ -138,7 +139,7 @@ class WideMaker {
   }
 
  private:
-  int Amount(Value by) { return Word(Micro::kSel, by.high, Number(~0u), by.low); }
+  int Amount(ValueNodes by) { return Word(Micro::kSel, by.high, Number(~0u), by.low); }
   int UpperProduct(int a, int b) {
     const int mask = Number(0xffff), half = Number(16);
     const int a0 = Word(Micro::kAnd, a, mask), a1 = Word(Micro::kShr, a, half);
@@ -172,15 +173,15 @@ class WideMaker {
 
 bool HasWideNodes(const hlo::Instruction& i) {
   Expression scratch;
-  std::vector<Value> operands;
+  std::vector<ValueNodes> operands;
   for (const hlo::Instruction* operand : i.operands()) {
-    const Value word{scratch.Load(0, Type::kU32)};
-    operands.push_back(IsWide(operand->shape().dtype()) ? Value{word.low, word.low} : word);
+    const ValueNodes word{scratch.Load(0, Type::kU32)};
+    operands.push_back(IsWide(operand->shape().dtype()) ? ValueNodes{word.low, word.low} : word);
   }
   return AddWide(i, operands, scratch).has_value();
 }
 
-Value AddWideConvert(DType from, DType to, Value x, Expression& e) {
+ValueNodes AddWideConvert(DType from, DType to, ValueNodes x, Expression& e) {
   WideMaker m(e, IsWide(from) ? from : to);
   if (IsWide(from) && IsWide(to)) return x;
   if (IsWide(to)) return IsFloat(from) ? m.FromFloat(x.low) : m.Extended(from, x.low);
@@ -191,12 +192,12 @@ Value AddWideConvert(DType from, DType to, Value x, Expression& e) {
   return AddConvert(DType::kU32, to, {x.low}, e);
 }
 
-std::optional<Value> AddWide(const hlo::Instruction& i, absl::Span<const Value> operands,
-                             Expression& e) {
+std::optional<ValueNodes> AddWide(const hlo::Instruction& i, absl::Span<const ValueNodes> operands,
+                                  Expression& e) {
   const DType dtype = i.operand(i.opcode() == Opcode::kSelect ? 1 : 0)->shape().dtype();
   WideMaker m(e, dtype);
-  const Value x = operands[0], y = operands.size() > 1 ? operands[1] : Value{};
-  const Value zero{m.Number(0), m.Number(0)}, ones{m.Number(~0u), m.Number(~0u)};
+  const ValueNodes x = operands[0], y = operands.size() > 1 ? operands[1] : ValueNodes{};
+  const ValueNodes zero{m.Number(0), m.Number(0)}, ones{m.Number(~0u), m.Number(~0u)};
   switch (i.opcode()) {
     case Opcode::kAdd:
       return m.Add(x, y);
@@ -227,11 +228,11 @@ std::optional<Value> AddWide(const hlo::Instruction& i, absl::Span<const Value> 
     case Opcode::kAbs:
       return m.Select(m.Negative(x), m.Negate(x), x);
     case Opcode::kSign: {
-      const Value one{m.Not(m.Equal(x, zero)), m.Number(0)};
+      const ValueNodes one{m.Not(m.Equal(x, zero)), m.Number(0)};
       return dtype == DType::kU64 ? one : m.Select(m.Negative(x), ones, one);
     }
     case Opcode::kCompare:
-      return Value{m.Compare(i.attrs_as<hlo::CompareAttrs>().direction, x, y)};
+      return ValueNodes{m.Compare(i.attrs_as<hlo::CompareAttrs>().direction, x, y)};
     case Opcode::kSelect:
       return m.Select(x.low, y, operands[2]);
     case Opcode::kClamp:
@@ -245,7 +246,7 @@ std::optional<Value> AddWide(const hlo::Instruction& i, absl::Span<const Value> 
   }
 }
 
-Value ClampIndex(DType dtype, Value index, int64_t last, Expression& e) {
+ValueNodes ClampIndex(DType dtype, ValueNodes index, int64_t last, Expression& e) {
   const auto most = static_cast<uint32_t>(last);
   if (IsWide(dtype)) {
     WideMaker m(e, dtype);
@@ -256,7 +257,7 @@ Value ClampIndex(DType dtype, Value index, int64_t last, Expression& e) {
   return {e.Op(Micro::kMin, type, least, e.Literal(most, type))};
 }
 
-int EqualIndex(DType dtype, Value a, Value b, Expression& e) {
+int EqualIndex(DType dtype, ValueNodes a, ValueNodes b, Expression& e) {
   if (IsWide(dtype)) return WideMaker(e, dtype).Equal(a, b);
   return e.Op(Micro::kCmpEq, kSigned, a.low, b.low);
 }

@@ -214,7 +214,7 @@ class ScatterEmitter : public WindowEmitter {
       } else {
         Stream keep = Buffer("keep", counts, Type::kPred);
         Run(counts, {best, candidate, chosen}, keep, [&](Expression& e, const std::vector<int>& n) {
-          const int kept = AddRegion(keeps, {Value{n[0]}, Value{n[1]}}, e)[0].low;
+          const int kept = AddRegion(keeps, {ValueNodes{n[0]}, ValueNodes{n[1]}}, e)[0].low;
           return e.Op(Micro::kAnd, kSigned, kept,
                       e.Op(Micro::kCmpGe, kSigned, n[2], e.Literal(0, kSigned)));
         });

@@ -50,10 +50,10 @@ int LoadPart(const WindowPart& part, const View& x, uint32_t padding, TileBuilde
 
 void RunOver(TileBuilder& builder, const Dims& counts, std::vector<TileBuilder::Stream> inputs,
              TileBuilder::Stream out, const Expression& expression, int root, int reduction) {
-  const std::vector<Run> runs = DivideIntoRuns(expression, root);
+  const std::vector<VectorRun> runs = DivideIntoRuns(expression, root);
   // Streams that the program does not read are none of its inputs.
   std::vector<TileBuilder::Stream> used;
-  for (const Source& source : runs.at(0).inputs)
+  for (const RunInput& source : runs.at(0).inputs)
     used.push_back(inputs[static_cast<std::size_t>(source.index)]);
   Dims dims = counts;
   std::vector<Dims*> strides{&out.at.strides};

@@ -41,7 +41,8 @@ Extent ExtentOf(const Walk& walk) {
 
 }  // namespace
 
-bool Engine::Find(Core& core, int64_t address, const Walk& walk, uint32_t reach, Place& place) {
+bool Engine::Find(Core& core, int64_t address, const Walk& walk, uint32_t reach,
+                  MemoryPlace& place) {
   const auto at = static_cast<uint64_t>(address);
   auto nowhere = [&](std::string_view why) {
     return Fail(ErrorCode::kIllegalAddress, Str("address ", HexText(at), ": ", why));
@@ -68,7 +69,7 @@ bool Engine::Find(Core& core, int64_t address, const Walk& walk, uint32_t reach,
     needs = kPeers;
     const uint64_t other = (at - kPeerBase) >> 32;
     if (other >= devices_.size()) return nowhere(Str("there is no device ", other));
-    Device& peer = *devices_[other];
+    SimulatedDevice& peer = *devices_[other];
     place.memory = &peer.dram;
     if (offset >= kPeerSpm) {
       const uint64_t other_core = (offset - kPeerSpm) >> kPeerSpmShift;
@@ -116,7 +117,7 @@ bool Engine::Find(Core& core, int64_t address, const Walk& walk, uint32_t reach,
 }
 
 // Innermost dims that lie one behind the other are one run. A dim with stride 0 is walked once.
-void Engine::RunsOf(const Place& place, const Walk& walk, std::vector<ByteRun>& runs) const {
+void Engine::RunsOf(const MemoryPlace& place, const Walk& walk, std::vector<ByteRun>& runs) const {
   runs.clear();
   int rank = 0;
   int64_t dim[5], stride[5];
@@ -151,7 +152,7 @@ bool Engine::Report(const Strict::Finding& finding, const Memory& memory) {
                   "), and no semaphore orders the two"));
 }
 
-bool Engine::TouchWalk(const Place& place, const Walk& walk, bool write) {
+bool Engine::TouchWalk(const MemoryPlace& place, const Walk& walk, bool write) {
   Memory& memory = *place.memory;
   if (memory.kind == MemoryKind::kDram && options_.damaged_dram >= 0 && !write) {
     RunsOf(place, walk, other_runs_);
@@ -179,7 +180,7 @@ bool Engine::TouchWalk(const Place& place, const Walk& walk, bool write) {
   return true;
 }
 
-bool Engine::TouchBytes(const Place& place, uint64_t bytes, bool write) {
+bool Engine::TouchBytes(const MemoryPlace& place, uint64_t bytes, bool write) {
   const Memory& memory = *place.memory;
   if (options_.observer != nullptr)
     options_.observer->OnAccess(

@@ -65,12 +65,12 @@ void BankWords::Add(uint64_t offset, const Walk& walk) {
 // When the use has had all its words of the bank: in each stretch of time it gets what those before
 // it leave.
 int64_t Banks::BankEnd(std::size_t index, std::size_t bank) const {
-  const Use& use = uses_[index];
+  const BankUse& use = uses_[index];
   int64_t missing = use.words[bank] << kRateBits;
   for (int64_t at = use.start;;) {
     int64_t left = int64_t{1} << kRateBits, next = INT64_MAX;
     for (std::size_t i = 0; i < index; ++i) {
-      const Use& other = uses_[i];
+      const BankUse& other = uses_[i];
       if (other.end <= at || other.words[bank] == 0) continue;
       if (other.start > at) {
         next = std::min(next, other.start);
@@ -89,7 +89,7 @@ int64_t Banks::BankEnd(std::size_t index, std::size_t bank) const {
 }
 
 int64_t Banks::EndOf(std::size_t index) const {
-  const Use& use = uses_[index];
+  const BankUse& use = uses_[index];
   int64_t end = use.start + use.clocks;
   for (std::size_t bank = 0; bank < use.words.size(); ++bank) {
     if (use.words[bank] != 0) end = std::max(end, BankEnd(index, bank));
@@ -100,14 +100,14 @@ int64_t Banks::EndOf(std::size_t index) const {
 int64_t Banks::Take(int track, BankRank rank, int64_t start, int64_t clocks, const BankWords& words,
                     int64_t now, int64_t since, std::vector<Delay>& delayed) {
   delayed.clear();
-  std::erase_if(uses_, [since](const Use& use) { return use.end <= since; });
-  const auto place =
-      std::find_if(uses_.begin(), uses_.end(), [rank](const Use& use) { return use.rank > rank; });
+  std::erase_if(uses_, [since](const BankUse& use) { return use.end <= since; });
+  const auto place = std::find_if(uses_.begin(), uses_.end(),
+                                  [rank](const BankUse& use) { return use.rank > rank; });
   auto index = static_cast<std::size_t>(place - uses_.begin());
   uses_.insert(place, {track, rank, start, clocks, start + clocks, words.words()});
   const int64_t end = uses_[index].end = EndOf(index);
   while (++index < uses_.size()) {
-    Use& use = uses_[index];
+    BankUse& use = uses_[index];
     if (use.end <= now) continue;
     const int64_t later = EndOf(index);
     if (later <= use.end) continue;

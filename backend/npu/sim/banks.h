@@ -63,7 +63,7 @@ class Banks {
                int64_t now, int64_t since, std::vector<Delay>& delayed);
 
  private:
-  struct Use {
+  struct BankUse {
     int track;
     BankRank rank;
     int64_t start, clocks, end;
@@ -72,7 +72,7 @@ class Banks {
   int64_t EndOf(std::size_t index) const;
   int64_t BankEnd(std::size_t index, std::size_t bank) const;
 
-  std::vector<Use> uses_;  // by rank, then in the order they came
+  std::vector<BankUse> uses_;  // by rank, then in the order they came
 };
 
 }  // namespace lazuli::npu

@@ -174,8 +174,8 @@ std::optional<Fault> Card::Launch(const std::shared_ptr<const CheckedProgram>& p
   const std::lock_guard running(running_);
   const int64_t launch = CountLaunch();
   RunOptions here = options;
-  const Engine::Part part{0, places};
-  std::optional<Fault> fault = engine_->Launch(program, {&part, 1});
+  const Engine::DeviceArrays arrays{0, places};
+  std::optional<Fault> fault = engine_->Launch(program, {&arrays, 1});
   if (!fault) fault = Damage(launch, *program, engine_->devices_[0]->code, here);
   if (!fault) fault = engine_->Run(here);
   const Counters& run = engine_->devices_[0]->counters;

@@ -8,7 +8,7 @@ namespace lazuli::npu {
 
 // The one behind the last that was served, of those that have been issued. Null: there is none, and
 // each will have an event.
-DramRequest* Engine::NextRequest(Device& device) const {
+DramRequest* Engine::NextRequest(SimulatedDevice& device) const {
   DramRequest* next = nullptr;
   int best = 0;
   const auto slots = static_cast<int>(config_.cores) * kQueues;
@@ -47,7 +47,7 @@ int64_t Engine::Serve(Dram& channel, DramRequest& request) const {
   return at;
 }
 
-void Engine::FinishTransfer(Device& device, std::size_t index, int64_t end) {
+void Engine::FinishTransfer(SimulatedDevice& device, std::size_t index, int64_t end) {
   const DramRequest request = std::move(device.requests[index]);
   device.requests.erase(device.requests.begin() + static_cast<std::ptrdiff_t>(index));
   Core& core = *device.cores[static_cast<std::size_t>(request.core)];
@@ -62,7 +62,7 @@ void Engine::FinishTransfer(Device& device, std::size_t index, int64_t end) {
   Push(end, core.device, core.index, track, Event::kUnit, static_cast<uint32_t>(request.queue));
 }
 
-bool Engine::Grant(Device& device) {
+bool Engine::Grant(SimulatedDevice& device) {
   auto wake = [&] {
     if (device.granting || device.requests.empty()) return;
     device.granting = true;

@@ -23,12 +23,12 @@ struct Section {
 };
 
 // Keys and where a configuration holds them, at the same place of both lists.
-struct Table {
+struct ConfigTable {
   std::vector<ConfigKey> keys;
   std::vector<void* (*)(Config&)> members;
   std::vector<Section> sections{{"", "The machine as a whole."}};
 
-  Table();
+  ConfigTable();
   std::optional<std::size_t> Find(std::string_view key) const {
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (keys[i].key == key) return i;
@@ -44,7 +44,7 @@ std::string EnumText(std::string_view choices, std::size_t index) {
 
 // A row of config.def becomes an entry of both lists; `at` leads from a configuration to the
 // section that is open.
-Table::Table() {
+ConfigTable::ConfigTable() {
   std::string_view section;
   const auto add = [&](std::string_view name, ConfigKey key, void* (*member)(Config&)) {
     key.key = section.empty() ? std::string(name) : Str(section, ".", name);
@@ -95,8 +95,8 @@ Table::Table() {
 #undef LAZULI_NPU_NAMES
 }
 
-const Table& AllKeys() {
-  static const auto* table = new Table;
+const ConfigTable& AllKeys() {
+  static const auto* table = new ConfigTable;
   return *table;
 }
 
@@ -263,7 +263,7 @@ absl::StatusOr<Config> Preset(std::string_view name) {
   if (name != "npu1-server")
     return InvalidArgument("there is no preset ", name, "; there are npu1-edge and npu1-server");
   config.name = name;
-  const Table& table = AllKeys();
+  const ConfigTable& table = AllKeys();
   for (std::size_t i = 0; i < table.keys.size(); ++i)
     LAZULI_CHECK(SetMember(table.keys[i], table.keys[i].server, table.members[i](config)));
   return config;
@@ -310,7 +310,7 @@ std::string KeyText(const Config& config, std::string_view key) {
 
 std::string ToToml(const Config& config) {
   std::string text = Str("name = \"", config.name, "\"\n");
-  const Table& table = AllKeys();
+  const ConfigTable& table = AllKeys();
   std::string_view section;
   for (std::size_t i = 0; i < table.keys.size(); ++i) {
     const ConfigKey& key = table.keys[i];
@@ -335,7 +335,7 @@ absl::StatusOr<Config> ConfigFromEnvironment() {
 uint64_t ProgramHash(const Config& config) {
   // FNV-1a: simple enough to be written again by whoever reads program files elsewhere.
   uint64_t hash = 0xcbf29ce484222325ull;
-  const Table& table = AllKeys();
+  const ConfigTable& table = AllKeys();
   for (std::size_t i = 0; i < table.keys.size(); ++i) {
     if (table.keys[i].scope != ConfigScope::kProgram) continue;
     for (const char c : Str(table.keys[i].key, "=", MemberText(config, i), "\n"))

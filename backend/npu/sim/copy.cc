@@ -65,12 +65,12 @@ void MoveElement(const std::byte* from, std::byte* to, int joining, int conversi
   std::memmove(to, from, elem);
 }
 
-bool IsDram(const Place& place) { return place.memory->kind == MemoryKind::kDram; }
+bool IsDram(const MemoryPlace& place) { return place.memory->kind == MemoryKind::kDram; }
 
 }  // namespace
 
-bool Engine::Move(const Place& from, const Walk& source, const Place& to, const Walk& target,
-                  int op, int convert, Type type) {
+bool Engine::Move(const MemoryPlace& from, const Walk& source, const MemoryPlace& to,
+                  const Walk& target, int op, int convert, Type type) {
   const int rank = source.rank;
   int inner = rank;
   int64_t run = source.elem;
@@ -108,7 +108,7 @@ bool Engine::Move(const Place& from, const Walk& source, const Place& to, const 
 }
 
 // Where `$rb` or `[rb]` is. A place in an array may lie in front of it or behind, but in the DRAM.
-bool Engine::FarAddress(const Entry& entry, int64_t& address) {
+bool Engine::FarAddress(const QueuedInstruction& entry, int64_t& address) {
   address = entry.rb;
   if ((entry.in->aux & kAuxDram) == 0) return true;
   const int64_t array = int64_t{entry.in->imm} * kDramUnit;
@@ -121,7 +121,7 @@ bool Engine::FarAddress(const Entry& entry, int64_t& address) {
 
 // dma.ld, dma.st, dma.cp, dma.h2d, dma.d2h, xl.*: a descriptor's elements from one place to
 // another.
-bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& request) {
+bool Engine::Copy(Core& core, const QueuedInstruction& entry, Cost& cost, DramRequest& request) {
   const Instruction& in = *entry.in;
   const Descriptor& d = program().descriptors[in.desc];
   const Op op = in.opcode();
@@ -147,7 +147,7 @@ bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& reque
   if (op == Op::kDmaH2d) source_reach = kHostToo, target_reach = kDramToo;
   if (op == Op::kDmaD2h) source_reach = kDramToo, target_reach = kHostToo;
   if (transposer) source_reach = target_reach = kOwn | kAccToo;
-  Place from, to;
+  MemoryPlace from, to;
   if (!Find(core, near_first ? b : entry.ra, source, source_reach, from)) return false;
   if (!Find(core, near_first ? entry.ra : b, target, target_reach, to)) return false;
   // The transposer holds a block of rows: it takes whole words, in whatever order elements go
@@ -190,11 +190,11 @@ bool Engine::Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& reque
   return true;
 }
 
-bool Engine::Fill(Core& core, const Entry& entry, Cost& cost) {
+bool Engine::Fill(Core& core, const QueuedInstruction& entry, Cost& cost) {
   const Instruction& in = *entry.in;
   const Descriptor& d = program().descriptors[in.desc];
   const Walk target = WalkOf(d, false, d.elem());
-  Place to;
+  MemoryPlace to;
   if (!Find(core, entry.ra, target, kOwn | kAccToo, to) || !TouchWalk(to, target, true))
     return false;
   std::array<std::byte, 8> pattern{};
@@ -214,7 +214,7 @@ bool Engine::Fill(Core& core, const Entry& entry, Cost& cost) {
   return true;
 }
 
-bool Engine::Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& request) {
+bool Engine::Indexed(Core& core, const QueuedInstruction& entry, Cost& cost, DramRequest& request) {
   const Instruction& in = *entry.in;
   const Descriptor& d = program().descriptors[in.desc];
   const bool gather = in.opcode() == Op::kDmaGat;
@@ -223,7 +223,7 @@ bool Engine::Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& re
   int64_t far = 0;
   if (!FarAddress(entry, far)) return false;
   const Walk list{1, {rows}, {4}, 4};
-  Place indices, near;
+  MemoryPlace indices, near;
   if (!Find(core, entry.rc, list, kOwn, indices) || !TouchWalk(indices, list, false)) return false;
   if (!Find(core, entry.ra, gather ? target : source, kOwn | kAccToo, near) ||
       !TouchWalk(near, gather ? target : source, gather))
@@ -235,14 +235,14 @@ bool Engine::Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& re
   std::vector<int32_t> index(static_cast<std::size_t>(rows));
   std::memcpy(index.data(), indices.at(), index.size() * 4);
   for (int64_t i = 0; i < rows; ++i) {
-    Place row;
+    MemoryPlace row;
     if (!Find(core, far + index[static_cast<std::size_t>(i)] * far_stride,
               gather ? source_row : target_row, kDramToo | kPeers, row))
       return false;
     if ((gather || joining != kCopy) && !TouchWalk(row, gather ? source_row : target_row, false))
       return false;
     if (!gather && !TouchWalk(row, target_row, true)) return false;
-    const Place here{near.memory, near.offset + static_cast<uint64_t>(i * near_stride)};
+    const MemoryPlace here{near.memory, near.offset + static_cast<uint64_t>(i * near_stride)};
     if (gather) {
       Move(row, source_row, here, target_row, kCopy, kSame, Type::kNone);
     } else {
@@ -260,7 +260,7 @@ bool Engine::Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& re
   return true;
 }
 
-bool Engine::Put(Core& core, const Entry& entry, Cost& cost, Completion& completion) {
+bool Engine::Put(Core& core, const QueuedInstruction& entry, Cost& cost, Completion& completion) {
   const Instruction& in = *entry.in;
   const Descriptor& d = program().descriptors[in.desc];
   const Walk source = WalkOf(d, true, d.elem()), target = WalkOf(d, false, d.elem());
@@ -269,7 +269,7 @@ bool Engine::Put(Core& core, const Entry& entry, Cost& cost, Completion& complet
     return Fail(ErrorCode::kIllegalAddress,
                 "lnk.put writes to the window of a device (0x4000000000 and on)");
   const auto peer = static_cast<int>((address - kPeerBase) >> 32);
-  Place from, to;
+  MemoryPlace from, to;
   if (!Find(core, entry.ra, source, kOwn | kAccToo | kDramToo, from) ||
       !Find(core, entry.rb, target, kPeers, to))
     return false;

@@ -83,10 +83,10 @@ int64_t RowClocks(const Config& config, uint64_t address, int64_t bytes) {
 BankConflicts::BankConflicts(const Config& config, std::vector<int64_t> offsets)
     : bank_bytes_(config.spm.bank_bytes), banks_(config.spm.banks), offsets_(std::move(offsets)) {}
 
-const BankConflicts::Row& BankConflicts::At(uint64_t address) {
+const BankConflicts::RowConflicts& BankConflicts::At(uint64_t address) {
   if (known_.empty()) known_.resize(static_cast<std::size_t>(bank_bytes_ * banks_));
   const auto phase = static_cast<std::size_t>(address % known_.size());
-  Row& row = known_[phase];
+  RowConflicts& row = known_[phase];
   if (row.clocks != 0) return row;
   // Words as (bank, word), each once.
   std::vector<std::pair<int64_t, int64_t>> words;

@@ -66,15 +66,15 @@ class BankConflicts {
   }
 
  private:
-  struct Row {
+  struct RowConflicts {
     int64_t clocks = 0;  // 0: not asked for yet
     std::vector<std::pair<int32_t, int32_t>> words;
   };
-  const Row& At(uint64_t address);
+  const RowConflicts& At(uint64_t address);
 
   int64_t bank_bytes_, banks_;
   std::vector<int64_t> offsets_;
-  std::vector<Row> known_;  // by the address modulo a word of every bank
+  std::vector<RowConflicts> known_;  // by the address modulo a word of every bank
 };
 
 // --- vectors

@@ -48,7 +48,7 @@ absl::StatusOr<uint64_t> DramAllocator::Allocate(uint64_t bytes, std::string_vie
   const auto [place, there] = *gap;
   free_.erase(gap);
   if (there > size) free_.emplace(place + size, there - size);
-  blocks_.emplace(place, Block{size, std::string(name)});
+  blocks_.emplace(place, AllocatedBlock{size, std::string(name)});
   in_use_ += size;
   peak_ = std::max(peak_, in_use_);
   return place;

@@ -30,7 +30,7 @@ class DramAllocator {
   uint64_t peak() const { return peak_; }
 
  private:
-  struct Block {
+  struct AllocatedBlock {
     uint64_t bytes;
     std::string name;
   };
@@ -39,7 +39,7 @@ class DramAllocator {
   uint64_t bytes_;
   std::string owner_;
   std::map<uint64_t, uint64_t> free_;  // place to bytes; no two touch
-  std::map<uint64_t, Block> blocks_;
+  std::map<uint64_t, AllocatedBlock> blocks_;
   uint64_t in_use_ = 0, peak_ = 0;
 };
 

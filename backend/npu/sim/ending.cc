@@ -43,7 +43,7 @@ std::optional<Engine::Waiter> Engine::SignallerOf(const Core& core, int semaphor
   for (const auto& device : devices_) {
     for (const auto& other : device->cores) {
       for (int q = 0; q < kQueues; ++q) {
-        for (const Entry& entry : other->queues[q].entries) {
+        for (const QueuedInstruction& entry : other->queues[q].entries) {
           const bool own = other.get() == &core && entry.in->sig_inc != 0 &&
                            static_cast<int>(entry.in->sig_sem) == semaphore;
           if (own || SignalsRemotely(*entry.in, entry.rb, core.device, semaphore))

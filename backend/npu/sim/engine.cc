@@ -59,7 +59,7 @@ void Engine::Push(int64_t time, int device, int core, int unit, Event::Kind kind
 }
 
 bool Engine::Dispatch(const Event& event) {
-  Device& device = *devices_[event.order >> 16];
+  SimulatedDevice& device = *devices_[event.order >> 16];
   Core& core = *device.cores[event.order >> 8 & 0xff];
   switch (event.kind) {
     case Event::kUnit:

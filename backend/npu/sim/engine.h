@@ -26,7 +26,7 @@
 namespace lazuli::npu {
 
 // An instruction in a queue, with the registers it was dispatched with.
-struct Entry {
+struct QueuedInstruction {
   uint32_t pc = 0;
   const Instruction* in = nullptr;
   int64_t rd = 0, ra = 0, rb = 0, rc = 0;
@@ -45,7 +45,7 @@ struct Port {
 };
 
 struct UnitQueue {
-  std::deque<Entry> entries;
+  std::deque<QueuedInstruction> entries;
   int64_t ready_since = 0;  // when the head could have started but for semaphores
   bool waits_semaphore = false;
   bool transferring = false;  // its port is free when the DRAM has served it
@@ -56,7 +56,7 @@ struct UnitQueue {
 enum class SequencerState : uint8_t { kRuns, kQueueFull, kFence, kSemaphore, kHalted };
 
 // A weight plane of the matrix unit.
-struct Plane {
+struct WeightPlane {
   Type type = Type::kNone;
   int64_t k = 0, n = 0;
   std::vector<float> f;  // as f32
@@ -113,7 +113,7 @@ struct Core {
   Memory spm, acc;
   Banks banks;
   // matrix unit
-  Plane shadow, active;
+  WeightPlane shadow, active;
   int64_t shadow_done = 0, swapped = 0;
   Clock swap_clock;
   std::vector<AccUse> acc_writes, acc_reads;
@@ -135,7 +135,7 @@ struct DramRequest {
   BankWords words;
 };
 
-struct Device {
+struct SimulatedDevice {
   int index = 0;
   Memory dram, host;
   std::vector<std::unique_ptr<Core>> cores;
@@ -182,7 +182,7 @@ struct ByteRun {
 };
 
 // A place in a memory, found from a device address.
-struct Place {
+struct MemoryPlace {
   Memory* memory = nullptr;
   uint64_t offset = 0;
   std::byte* at() const { return memory->data() + offset; }
@@ -200,18 +200,18 @@ class Engine {
   std::optional<Fault> Load(const Program& program);
   // A program into a machine whose DRAM stays as it is, on some devices, with its arrays at these
   // places of each.
-  struct Part {
+  struct DeviceArrays {
     int device;
     std::span<const uint64_t> places;
   };
   std::optional<Fault> Launch(std::shared_ptr<const CheckedProgram> program,
-                              std::span<const Part> parts);
+                              std::span<const DeviceArrays> devices);
   std::optional<Fault> Run(const RunOptions& options);
 
   Config config_;
   const Program& program() const { return checked_->program; }
   std::shared_ptr<const CheckedProgram> checked_ = std::make_shared<CheckedProgram>();
-  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<SimulatedDevice>> devices_;
   std::unique_ptr<Strict> strict_;
   std::optional<Fault> fault_;
   bool loaded_ = false, finished_ = false;
@@ -273,12 +273,12 @@ class Engine {
 
   // --- queues and semaphores (queues.cc, channel.cc)
   bool TryStart(Core& core, int queue);
-  bool Start(Core& core, int queue, const Entry& entry);
-  bool StartObserved(Core& core, int queue, const Entry& entry);
+  bool Start(Core& core, int queue, const QueuedInstruction& entry);
+  bool StartObserved(Core& core, int queue, const QueuedInstruction& entry);
   bool FitsWatchdog(const Instruction& in);
-  bool Execute(Core& core, const Entry& entry, Cost& cost, DramRequest& request,
+  bool Execute(Core& core, const QueuedInstruction& entry, Cost& cost, DramRequest& request,
                Completion& remote);
-  bool StartMatrix(Core& core, const UnitQueue& queue, const Entry& entry);
+  bool StartMatrix(Core& core, const UnitQueue& queue, const QueuedInstruction& entry);
   void Send(Core& core, const Slice& slice, Completion message);
   void Transfer(Core& core, int queue, const Slice& slice, int64_t latency, DramRequest request);
   bool Finish(uint32_t completion);
@@ -289,10 +289,10 @@ class Engine {
                     const BankWords& words);
   void PutOff(Core& core, const Banks::Delay& delay);
   uint32_t NewCompletion(Completion completion);
-  bool Grant(Device& device);
-  DramRequest* NextRequest(Device& device) const;
+  bool Grant(SimulatedDevice& device);
+  DramRequest* NextRequest(SimulatedDevice& device) const;
   int64_t Serve(Dram& channel, DramRequest& request) const;
-  void FinishTransfer(Device& device, std::size_t index, int64_t end);
+  void FinishTransfer(SimulatedDevice& device, std::size_t index, int64_t end);
   Cost Timed(Cost cost);
   const std::vector<Instruction>& CodeOf(const Core& core) const {
     return devices_[static_cast<std::size_t>(core.device)]->code;
@@ -314,31 +314,32 @@ class Engine {
     kHostToo = 32
   };
   // The memory in which the whole walk from `address` lies.
-  bool Find(Core& core, int64_t address, const Walk& walk, uint32_t reach, Place& place);
-  bool TouchWalk(const Place& place, const Walk& walk, bool write);
-  bool TouchBytes(const Place& place, uint64_t bytes, bool write);
+  bool Find(Core& core, int64_t address, const Walk& walk, uint32_t reach, MemoryPlace& place);
+  bool TouchWalk(const MemoryPlace& place, const Walk& walk, bool write);
+  bool TouchBytes(const MemoryPlace& place, uint64_t bytes, bool write);
   bool Report(const Strict::Finding& finding, const Memory& memory);
-  void RunsOf(const Place& place, const Walk& walk, std::vector<ByteRun>& runs) const;
+  void RunsOf(const MemoryPlace& place, const Walk& walk, std::vector<ByteRun>& runs) const;
 
   // --- units: false if they failed. They execute, and say what it costs.
-  bool Copy(Core& core, const Entry& entry, Cost& cost, DramRequest& request);
-  bool FarAddress(const Entry& entry, int64_t& address);
-  bool Fill(Core& core, const Entry& entry, Cost& cost);
-  bool Indexed(Core& core, const Entry& entry, Cost& cost, DramRequest& request);
-  bool Put(Core& core, const Entry& entry, Cost& cost, Completion& completion);
-  bool Move(const Place& from, const Walk& source, const Place& to, const Walk& target, int op,
-            int convert, Type type);
-  bool LoadWeights(Core& core, const Entry& entry, Cost& cost);
-  bool Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use);
-  bool AccRows(const Core& core, const Entry& entry, int64_t m, AccUse& use);
-  bool ReadOffsets(Core& core, const Entry& entry, int64_t k);
-  bool GatherRows(Core& core, const Entry& entry, int64_t k, int64_t& bank_clocks);
+  bool Copy(Core& core, const QueuedInstruction& entry, Cost& cost, DramRequest& request);
+  bool FarAddress(const QueuedInstruction& entry, int64_t& address);
+  bool Fill(Core& core, const QueuedInstruction& entry, Cost& cost);
+  bool Indexed(Core& core, const QueuedInstruction& entry, Cost& cost, DramRequest& request);
+  bool Put(Core& core, const QueuedInstruction& entry, Cost& cost, Completion& completion);
+  bool Move(const MemoryPlace& from, const Walk& source, const MemoryPlace& to, const Walk& target,
+            int op, int convert, Type type);
+  bool LoadWeights(Core& core, const QueuedInstruction& entry, Cost& cost);
+  bool Multiply(Core& core, const QueuedInstruction& entry, Cost& cost, AccUse& use);
+  bool AccRows(const Core& core, const QueuedInstruction& entry, int64_t m, AccUse& use);
+  bool ReadOffsets(Core& core, const QueuedInstruction& entry, int64_t k);
+  bool GatherRows(Core& core, const QueuedInstruction& entry, int64_t k, int64_t& bank_clocks);
   void MultiplyRows(Core& core, const Instruction& in, int64_t m, std::byte* to, bool accumulate);
-  bool Results(Core& core, const Entry& entry, Cost& cost, AccUse& use);
-  bool ReadEpilogue(Core& core, const Entry& entry, int64_t n, Epilogue& epilogue);
-  bool Vector(Core& core, const Entry& entry, Cost& cost);
-  bool FindStreams(Core& core, const Entry& entry, uint32_t levels, VectorStreams& streams);
-  bool Random(Core& core, const Entry& entry, Cost& cost);
+  bool Results(Core& core, const QueuedInstruction& entry, Cost& cost, AccUse& use);
+  bool ReadEpilogue(Core& core, const QueuedInstruction& entry, int64_t n, Epilogue& epilogue);
+  bool Vector(Core& core, const QueuedInstruction& entry, Cost& cost);
+  bool FindStreams(Core& core, const QueuedInstruction& entry, uint32_t levels,
+                   VectorStreams& streams);
+  bool Random(Core& core, const QueuedInstruction& entry, Cost& cost);
 
   bool Fail(ErrorCode code, std::string sentence);
   // What a fault from here on is the fault of; the sequencer has a time of its own.

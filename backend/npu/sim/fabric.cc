@@ -68,7 +68,7 @@ Fabric::Fabric(std::vector<std::shared_ptr<Card>> cards)
       }) {}
 Fabric::~Fabric() = default;
 
-Fault Fabric::TimedOut(const Part& part, const std::string& sentence) const {
+Fault Fabric::TimedOut(const CardPart& part, const std::string& sentence) const {
   return {ErrorCode::kLinkTimeout,
           part.device,
           -1,
@@ -84,28 +84,28 @@ void Fabric::Miss(const std::vector<int>& members, int device, std::string_view 
   meetings_.Miss(MembersOf(members), device, why);
 }
 
-std::optional<Fault> Fabric::Run(const Part& part, std::chrono::milliseconds patience) {
+std::optional<Fault> Fabric::Run(const CardPart& part, std::chrono::milliseconds patience) {
   // Shared by all: the last to come sets the fault of the first one's part.
-  struct Coming {
-    const Part* part;
+  struct ArrivedPart {
+    const CardPart* part;
     std::optional<Fault> fault;
   } mine{&part, {}};
   const auto [why, timed_out] =
       meetings_.Meet({.members = MembersOf(part.members), .member = part.device, .part = &mine},
                      {patience, "NPU_LINK_TIMEOUT"}, [this](const ir::Rendezvous::Parts& all) {
-                       std::vector<const Part*> parts;
-                       for (const auto& [device, coming] : all)
-                         parts.push_back(static_cast<const Coming*>(coming)->part);
+                       std::vector<const CardPart*> parts;
+                       for (const auto& [device, arrived] : all)
+                         parts.push_back(static_cast<const ArrivedPart*>(arrived)->part);
                        const std::optional<Fault> fault = RunTogether(parts);
-                       for (const auto& [device, coming] : all)
-                         static_cast<Coming*>(coming)->fault = fault;
+                       for (const auto& [device, arrived] : all)
+                         static_cast<ArrivedPart*>(arrived)->fault = fault;
                      });
   return why.empty() ? mine.fault : TimedOut(part, why);
 }
 
-std::optional<Fault> Fabric::Disagreement(const std::vector<const Part*>& parts) const {
-  const Part& first = *parts[0];
-  for (const Part* const part : parts) {
+std::optional<Fault> Fabric::Disagreement(const std::vector<const CardPart*>& parts) const {
+  const CardPart& first = *parts[0];
+  for (const CardPart* const part : parts) {
     if (SameProgram(part->program->program, first.program->program)) continue;
     return TimedOut(
         first,
@@ -128,31 +128,31 @@ absl::Status Fabric::Build() {
 }
 
 // With all cards held: nobody else runs on them. The parts are by ascending device.
-std::optional<Fault> Fabric::RunTogether(const std::vector<const Part*>& parts) {
+std::optional<Fault> Fabric::RunTogether(const std::vector<const CardPart*>& parts) {
   const std::lock_guard running(running_);
   std::vector<std::unique_lock<ir::ForkMutex>> held;
-  for (const Part* const part : parts)  // ascending, so that no two wait for each other
+  for (const CardPart* const part : parts)  // ascending, so that no two wait for each other
     held.emplace_back(cards_[static_cast<std::size_t>(part->device)]->running_);
   std::optional<Fault> fault = Disagreement(parts);
   return fault ? fault : Launch(parts);
 }
 
-std::optional<Fault> Fabric::Launch(const std::vector<const Part*>& all) {
+std::optional<Fault> Fabric::Launch(const std::vector<const CardPart*>& all) {
   if (const absl::Status status = Build(); !status.ok())
     return Fault{ErrorCode::kOomDram, -1, -1, -1, -1, 0, "", "", std::string(Message(status))};
   double begin = 0;
   std::map<int, int64_t> launches;
-  std::vector<Engine::Part> parts;
-  for (const Part* const part : all) {
+  std::vector<Engine::DeviceArrays> arrays;
+  for (const CardPart* const part : all) {
     Card& card = *cards_[static_cast<std::size_t>(part->device)];
     launches[part->device] = card.CountLaunch();
     begin = std::max(begin, card.totals().seconds());
-    parts.push_back({part->device, part->places});
+    arrays.push_back({part->device, part->places});
   }
   const std::shared_ptr<const CheckedProgram>& program = all[0]->program;
   auto observers = std::make_unique<Divided>(cards_.size());
   RunOptions options;
-  for (const Part* const part : all) {
+  for (const CardPart* const part : all) {
     Card& card = *cards_[static_cast<std::size_t>(part->device)];
     card.CountWait(begin - card.totals().seconds());
     if (part->observe != nullptr) {
@@ -160,18 +160,18 @@ std::optional<Fault> Fabric::Launch(const std::vector<const Part*>& all) {
       options.observer = observers.get();
     }
   }
-  std::optional<Fault> fault = engine_->Launch(program, parts);
+  std::optional<Fault> fault = engine_->Launch(program, arrays);
   for (const auto& [device, launch] : launches) {
     if (fault) break;
     fault = cards_[static_cast<std::size_t>(device)]->Damage(
         launch, *program, engine_->devices_[static_cast<std::size_t>(device)]->code, options);
   }
   // The strict checks of cards and links know of bytes each for themselves.
-  for (const Part* const part : all)
+  for (const CardPart* const part : all)
     MarkWritten(*part, /*results=*/false,
                 engine_->devices_[static_cast<std::size_t>(part->device)]->dram);
   if (!fault) fault = engine_->Run(options);
-  for (const Part* const part : all) {
+  for (const CardPart* const part : all) {
     Card& card = *cards_[static_cast<std::size_t>(part->device)];
     MarkWritten(*part, /*results=*/true, card.engine_->devices_[0]->dram);
     card.CountRun(engine_->devices_[static_cast<std::size_t>(part->device)]->counters);
@@ -180,7 +180,7 @@ std::optional<Fault> Fabric::Launch(const std::vector<const Part*>& all) {
 }
 
 // The arrays that a program finds, or those that it leaves.
-void Fabric::MarkWritten(const Part& part, bool results, Memory& memory) const {
+void Fabric::MarkWritten(const CardPart& part, bool results, Memory& memory) const {
   if (!engine_->config_.strict) return;
   const std::vector<Symbol>& symbols = part.program->program.symbols;
   for (std::size_t s = 0; s < part.places.size(); ++s) {

@@ -36,7 +36,7 @@ class Fabric {
   ~Fabric();
 
   // One card's part in a program of several.
-  struct Part {
+  struct CardPart {
     std::vector<int> members;  // ascending
     int device = 0;            // one of them: this card
     std::shared_ptr<const CheckedProgram> program;
@@ -45,17 +45,17 @@ class Fabric {
     // Makes what watches this card's part, when it begins; it is gone when the run is over.
     std::function<std::unique_ptr<Observer>()> observe = nullptr;
   };
-  std::optional<Fault> Run(const Part& part, std::chrono::milliseconds patience);
+  std::optional<Fault> Run(const CardPart& part, std::chrono::milliseconds patience);
   // The device does not come to its next meeting with these members.
   void Miss(const std::vector<int>& members, int device, std::string_view why);
 
  private:
-  std::optional<Fault> RunTogether(const std::vector<const Part*>& parts);
-  std::optional<Fault> Disagreement(const std::vector<const Part*>& parts) const;
-  std::optional<Fault> Launch(const std::vector<const Part*>& parts);
-  void MarkWritten(const Part& part, bool results, Memory& memory) const;
+  std::optional<Fault> RunTogether(const std::vector<const CardPart*>& parts);
+  std::optional<Fault> Disagreement(const std::vector<const CardPart*>& parts) const;
+  std::optional<Fault> Launch(const std::vector<const CardPart*>& parts);
+  void MarkWritten(const CardPart& part, bool results, Memory& memory) const;
   absl::Status Build();
-  Fault TimedOut(const Part& part, const std::string& sentence) const;
+  Fault TimedOut(const CardPart& part, const std::string& sentence) const;
 
   const std::vector<std::shared_ptr<Card>> cards_;
   ir::ForkMutex running_;  // the engine

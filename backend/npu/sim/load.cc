@@ -23,7 +23,7 @@ bool Engine::Map(Memory& memory, MemoryKind kind, int device, int core, uint64_t
 
 // Null: memory of its own.
 bool Engine::MapDevice(int number, const Memory* dram) {
-  auto device = std::make_unique<Device>();
+  auto device = std::make_unique<SimulatedDevice>();
   device->index = number;
   bool ok =
       Map(device->dram, MemoryKind::kDram, number, 0, static_cast<uint64_t>(config_.dram_bytes()));
@@ -102,7 +102,7 @@ std::optional<Fault> Engine::Load(const Program& program) {
 }
 
 std::optional<Fault> Engine::Launch(std::shared_ptr<const CheckedProgram> program,
-                                    std::span<const Part> parts) {
+                                    std::span<const DeviceArrays> devices) {
   if (!BuildCores().ok())
     return Fault{
         ErrorCode::kSimBug, -1, -1, -1, -1, 0, "", "", "the machine's memories cannot be mapped"};
@@ -111,14 +111,14 @@ std::optional<Fault> Engine::Launch(std::shared_ptr<const CheckedProgram> progra
   finished_ = false;
   fault_.reset();
   for (auto& device : devices_) device->runs = false;
-  for (const Part& part : parts) {
-    Device& device = *devices_[static_cast<std::size_t>(part.device)];
+  for (const DeviceArrays& arrays : devices) {
+    SimulatedDevice& device = *devices_[static_cast<std::size_t>(arrays.device)];
     device.runs = true;
     device.code = checked_->code;
     for (const CheckedProgram::Reference& reference : checked_->references) {
       if (reference.symbol >= 0)
         device.code[reference.pc].imm = static_cast<uint32_t>(
-            part.places[static_cast<std::size_t>(reference.symbol)] / kDramUnit);
+            arrays.places[static_cast<std::size_t>(reference.symbol)] / kDramUnit);
     }
   }
   Start();

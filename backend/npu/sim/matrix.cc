@@ -93,7 +93,7 @@ void StoreResult(const Epilogue& e, uint32_t sum, int64_t c, std::byte* out) {
 
 }  // namespace
 
-bool Engine::LoadWeights(Core& core, const Entry& entry, Cost& cost) {
+bool Engine::LoadWeights(Core& core, const QueuedInstruction& entry, Cost& cost) {
   const Instruction& in = *entry.in;
   const int64_t k = in.imm & 0xffff, n = in.imm >> 16;
   const bool transposed = (in.aux & 1) != 0;
@@ -105,9 +105,9 @@ bool Engine::LoadWeights(Core& core, const Entry& entry, Cost& cost) {
   const int64_t rows = transposed ? n : k, columns = transposed ? k : n, elem = TypeBytes(type);
   const int64_t ld = in.aux >> 1 != 0 ? in.aux >> 1 : columns;
   const Walk walk{2, {rows, columns}, {ld * elem, elem}, elem};
-  Place from;
+  MemoryPlace from;
   if (!Find(core, entry.ra, walk, kOwn, from) || !TouchWalk(from, walk, false)) return false;
-  Plane& plane = core.shadow;
+  WeightPlane& plane = core.shadow;
   plane.type = type;
   plane.k = k;
   plane.n = n;
@@ -138,7 +138,7 @@ bool Engine::LoadWeights(Core& core, const Entry& entry, Cost& cost) {
 }
 
 // Where in a row its elements are, in bytes: one behind the other, or as the table says.
-bool Engine::ReadOffsets(Core& core, const Entry& entry, int64_t k) {
+bool Engine::ReadOffsets(Core& core, const QueuedInstruction& entry, int64_t k) {
   const int64_t elem = TypeBytes(entry.in->element());
   offsets_.resize(static_cast<std::size_t>(k));
   if (entry.in->rd == 0) {
@@ -146,7 +146,7 @@ bool Engine::ReadOffsets(Core& core, const Entry& entry, int64_t k) {
     return true;
   }
   const Walk table{1, {k}, {4}, 4};
-  Place at;
+  MemoryPlace at;
   if (!Find(core, entry.rd, table, kOwn, at) || !TouchWalk(at, table, false)) return false;
   for (int64_t r = 0; r < k; ++r) {
     const auto offset = Loaded<int32_t>(at.at() + 4 * r);
@@ -159,14 +159,15 @@ bool Engine::ReadOffsets(Core& core, const Entry& entry, int64_t k) {
 
 // Packs the rows of A into ai_ or a_, element by element of offsets_. `bank_clocks`: in how many
 // clocks the banks give them.
-bool Engine::GatherRows(Core& core, const Entry& entry, int64_t k, int64_t& bank_clocks) {
+bool Engine::GatherRows(Core& core, const QueuedInstruction& entry, int64_t k,
+                        int64_t& bank_clocks) {
   const Instruction& in = *entry.in;
   const Type type = in.element();
   const bool table = in.rd != 0, integer = IsInteger(type);
   const Walk rows = WalkOf(program().descriptors[in.desc], true, TypeBytes(type));
   // Both ends must lie in the scratchpad; what is between does, too.
   const auto [low, high] = std::minmax_element(offsets_.begin(), offsets_.end());
-  Place from, end;
+  MemoryPlace from, end;
   if (!Find(core, entry.ra + *low, rows, kOwn, from) ||
       !Find(core, entry.ra + *high, rows, kOwn, end))
     return false;
@@ -185,7 +186,7 @@ bool Engine::GatherRows(Core& core, const Entry& entry, int64_t k, int64_t& bank
   Steps steps(rows.dim, rows.stride, rows.rank);
   int64_t packed = 0;
   do {
-    const Place row{from.memory, from.offset + static_cast<uint64_t>(steps.offset() - *low)};
+    const MemoryPlace row{from.memory, from.offset + static_cast<uint64_t>(steps.offset() - *low)};
     if (!table) {
       const int64_t bytes = k * rows.elem;
       if (watched && !TouchBytes(row, static_cast<uint64_t>(bytes), false)) return false;
@@ -197,7 +198,7 @@ bool Engine::GatherRows(Core& core, const Entry& entry, int64_t k, int64_t& bank
       continue;
     }
     for (const int64_t offset : offsets_) {
-      const Place element{row.memory, row.offset + static_cast<uint64_t>(offset)};
+      const MemoryPlace element{row.memory, row.offset + static_cast<uint64_t>(offset)};
       if (watched && !TouchBytes(element, static_cast<uint64_t>(rows.elem), false)) return false;
       pack(element.at(), 1, packed++);
     }
@@ -211,7 +212,7 @@ bool Engine::GatherRows(Core& core, const Entry& entry, int64_t k, int64_t& bank
 // The packed rows times the active plane, m of them, to rows of the accumulators.
 void Engine::MultiplyRows(Core& core, const Instruction& in, int64_t m, std::byte* to,
                           bool accumulate) {
-  Plane& plane = core.active;
+  WeightPlane& plane = core.active;
   const int64_t k = plane.k, n = plane.n, stride = config_.mxu.cols, macs = m * k * n;
   Counters& counters = CountersOf(core);
   if (IsInteger(in.element())) {
@@ -249,7 +250,7 @@ void Engine::MultiplyRows(Core& core, const Instruction& in, int64_t m, std::byt
 }
 
 // Rows of the accumulators that mx.mm and mx.out name, m from acc[] on.
-bool Engine::AccRows(const Core& core, const Entry& entry, int64_t m, AccUse& use) {
+bool Engine::AccRows(const Core& core, const QueuedInstruction& entry, int64_t m, AccUse& use) {
   use.first = entry.rb + entry.in->number();
   use.last = use.first + m - 1;
   if (use.first >= 0 && m <= config_.acc.rows && use.first <= config_.acc.rows - m) return true;
@@ -258,9 +259,9 @@ bool Engine::AccRows(const Core& core, const Entry& entry, int64_t m, AccUse& us
                   core.acc.size() / static_cast<uint64_t>(4 * config_.mxu.cols), " rows of ACC"));
 }
 
-bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
+bool Engine::Multiply(Core& core, const QueuedInstruction& entry, Cost& cost, AccUse& use) {
   const Instruction& in = *entry.in;
-  const Plane& plane = core.active;
+  const WeightPlane& plane = core.active;
   const Type type = in.element();
   if (plane.type == Type::kNone)
     return Fail(ErrorCode::kUninitialisedRead,
@@ -276,7 +277,7 @@ bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
 
   const bool accumulate = entry.rc != 0;
   const int64_t stride = config_.mxu.cols * 4;
-  const Place target{&core.acc, static_cast<uint64_t>(use.first * stride)};
+  const MemoryPlace target{&core.acc, static_cast<uint64_t>(use.first * stride)};
   const Walk written{2, {m, n}, {stride, 4}, 4};
   if (accumulate && !TouchWalk(target, written, false)) return false;
   if (!TouchWalk(target, written, true)) return false;
@@ -292,7 +293,8 @@ bool Engine::Multiply(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
 }
 
 // What mx.out does with a sum on its way to the scratchpad.
-bool Engine::ReadEpilogue(Core& core, const Entry& entry, int64_t n, Epilogue& epilogue) {
+bool Engine::ReadEpilogue(Core& core, const QueuedInstruction& entry, int64_t n,
+                          Epilogue& epilogue) {
   const Instruction& in = *entry.in;
   epilogue.type = in.element();
   epilogue.activation = static_cast<int>(in.aux & 3);
@@ -306,7 +308,7 @@ bool Engine::ReadEpilogue(Core& core, const Entry& entry, int64_t n, Epilogue& e
   epilogue.words.resize(static_cast<std::size_t>(count));
   if (count > 0) {
     const Walk list{1, {count}, {4}, 4};
-    Place at;
+    MemoryPlace at;
     if (!Find(core, entry.rc, list, kOwn, at) || !TouchWalk(at, list, false)) return false;
     std::memcpy(epilogue.words.data(), at.at(), epilogue.words.size() * 4);
   }
@@ -321,7 +323,7 @@ bool Engine::ReadEpilogue(Core& core, const Entry& entry, int64_t n, Epilogue& e
   return true;
 }
 
-bool Engine::Results(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
+bool Engine::Results(Core& core, const QueuedInstruction& entry, Cost& cost, AccUse& use) {
   const Instruction& in = *entry.in;
   const Descriptor& d = program().descriptors[in.desc];
   const int64_t n = d.dim[static_cast<std::size_t>(d.rank() - 1)], m = d.elements() / n,
@@ -332,8 +334,8 @@ bool Engine::Results(Core& core, const Entry& entry, Cost& cost, AccUse& use) {
   Epilogue epilogue;
   if (!AccRows(core, entry, m, use) || !ReadEpilogue(core, entry, n, epilogue)) return false;
   const Walk target = WalkOf(d, false, elem), read{2, {m, n}, {stride, 4}, 4};
-  const Place from{&core.acc, static_cast<uint64_t>(use.first * stride)};
-  Place to;
+  const MemoryPlace from{&core.acc, static_cast<uint64_t>(use.first * stride)};
+  MemoryPlace to;
   if (!Find(core, entry.ra, target, kOwn, to) || !TouchWalk(from, read, false) ||
       !TouchWalk(to, target, true))
     return false;

@@ -75,7 +75,7 @@ bool Engine::TryStart(Core& core, int q) {
   UnitQueue& queue = core.queues[q];
   const bool matrix = q == static_cast<int>(Queue::kMx);
   while (!queue.entries.empty() && !queue.transferring) {
-    Entry& head = queue.entries.front();
+    QueuedInstruction& head = queue.entries.front();
     const int track = matrix ? MatrixTrack(*head.in) : 1 + q;
     const Port& port = core.ports[track];
     // The matrix unit's ports take the next instruction when the one before has begun.
@@ -93,7 +93,7 @@ bool Engine::TryStart(Core& core, int q) {
     }
     queue.stall = queue.waits_semaphore ? Stall::kSemaphore : Stall::kNone;
     queue.waits_semaphore = false;
-    const Entry entry = std::move(head);
+    const QueuedInstruction entry = std::move(head);
     queue.entries.pop_front();
     if (core.state == SequencerState::kQueueFull && core.blocked_on == static_cast<uint32_t>(q)) {
       core.state = SequencerState::kRuns;
@@ -238,7 +238,7 @@ bool Engine::FitsWatchdog(const Instruction& in) {
 }
 
 // Does the work of an instruction of any unit but the matrix unit.
-bool Engine::Execute(Core& core, const Entry& entry, Cost& cost, DramRequest& request,
+bool Engine::Execute(Core& core, const QueuedInstruction& entry, Cost& cost, DramRequest& request,
                      Completion& remote) {
   switch (entry.in->opcode()) {
     case Op::kDmaLd:
@@ -269,7 +269,7 @@ bool Engine::Execute(Core& core, const Entry& entry, Cost& cost, DramRequest& re
 }
 
 // With what it counts told to the observer.
-bool Engine::StartObserved(Core& core, int q, const Entry& entry) {
+bool Engine::StartObserved(Core& core, int q, const QueuedInstruction& entry) {
   const Counters before = CountersOf(core);
   if (!Start(core, q, entry)) return false;
   Counters work = CountersOf(core);
@@ -280,7 +280,7 @@ bool Engine::StartObserved(Core& core, int q, const Entry& entry) {
   return true;
 }
 
-bool Engine::Start(Core& core, int q, const Entry& entry) {
+bool Engine::Start(Core& core, int q, const QueuedInstruction& entry) {
   UnitQueue& queue = core.queues[q];
   if (!FitsWatchdog(*entry.in)) return false;
   counted_ = options_.timing ? &core.spm : nullptr;
@@ -342,7 +342,7 @@ void Engine::Transfer(Core& core, int q, const Slice& slice, int64_t latency, Dr
 
 // What the matrix unit's ports do is known when they take an instruction: planes and accumulators
 // order it by themselves.
-bool Engine::StartMatrix(Core& core, const UnitQueue& queue, const Entry& entry) {
+bool Engine::StartMatrix(Core& core, const UnitQueue& queue, const QueuedInstruction& entry) {
   const int track = MatrixTrack(*entry.in), agent = AgentOf(core, track);
   Port& port = core.ports[track];
   int64_t start = std::max(now_, port.free);

@@ -111,10 +111,10 @@ class WriteBuffer {
 };
 
 // Where the operands' elements lie; kNone for what stands out of the image.
-class Operands {
+class LayerOperands {
  public:
   // Where elements lie is asked only if `places`.
-  Operands(const Layer& layer, bool places) : layer_(layer) {
+  LayerOperands(const Layer& layer, bool places) : layer_(layer) {
     const int64_t out_width =
         CeilDiv(layer.ifmap_width - layer.filter_width + layer.stride_width, layer.stride_width);
     const int64_t out_height = CeilDiv(
@@ -134,8 +134,8 @@ class Operands {
   int64_t k() const { return layer_.window(); }
 
   int64_t Ifmap(int64_t m, int64_t k) const {
-    const Place& window = windows_[static_cast<std::size_t>(m)];
-    const Place& tap = taps_[static_cast<std::size_t>(k)];
+    const ImagePosition& window = windows_[static_cast<std::size_t>(m)];
+    const ImagePosition& tap = taps_[static_cast<std::size_t>(k)];
     if (window.row + tap.row >= layer_.ifmap_height ||
         window.column + tap.column >= layer_.ifmap_width)
       return kNone;
@@ -144,24 +144,24 @@ class Operands {
   int64_t Filter(int64_t k, int64_t n) const { return n * this->k() + k; }
 
  private:
-  struct Place {
+  struct ImagePosition {
     int32_t row, column, address;
   };
   // Of an image of at most kMostElements; windows that stand out of it lie little behind.
-  Place At(int64_t row, int64_t column, int64_t channel) const {
+  ImagePosition At(int64_t row, int64_t column, int64_t channel) const {
     const int64_t address = (row * layer_.ifmap_width + column) * layer_.channels + channel;
     return {static_cast<int32_t>(row), static_cast<int32_t>(column), static_cast<int32_t>(address)};
   }
 
   const Layer& layer_;
   int64_t m_ = 0;
-  std::vector<Place> windows_, taps_;
+  std::vector<ImagePosition> windows_, taps_;
 };
 
 // One fold after the other, each line of requests in its cycle, as the buffers see them.
-class Run {
+class LayerSimulation {
  public:
-  Run(const Layer& layer, const Config& config)
+  LayerSimulation(const Layer& layer, const Config& config)
       : config_(config),
         dataflow_(config.mxu.dataflow),
         operands_(layer, config.compat.dram),
@@ -303,7 +303,7 @@ class Run {
 
   const Config& config_;
   Dataflow dataflow_;
-  Operands operands_;
+  LayerOperands operands_;
   int64_t rows_, cols_;
   ReadBuffer ifmap_, filter_;
   WriteBuffer ofmap_;
@@ -315,7 +315,7 @@ class Run {
 }  // namespace
 
 LayerReport ScaleSimLayer(const Layer& layer, const Config& config) {
-  return Run(layer, config).Report();
+  return LayerSimulation(layer, config).Report();
 }
 
 }  // namespace lazuli::npu

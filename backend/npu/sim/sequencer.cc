@@ -102,7 +102,7 @@ bool Engine::LoadScalar(Core& core, const Instruction& in) {
   }
   const int64_t elem = TypeBytes(in.element());
   const Walk walk{1, {1}, {elem}, elem};
-  Place place;
+  MemoryPlace place;
   TouchSequencer(core);
   if (!Find(core, address, walk, kOwn, place) || !TouchWalk(place, walk, !load)) return false;
   if (!load) {

@@ -65,7 +65,7 @@ void Strict::Take(int agent, TokenQueue& queue, int count) {
 
 bool Strict::Ordered(uint32_t entry, bool acc) const {
   if (entry < base_) return true;
-  const Entry& e = Of(entry);
+  const LoggedInstruction& e = Of(entry);
   if (e.agent == agent_) return true;
   if (acc && e.agent / kTracks == agent_ / kTracks && IsMatrixPort(e.agent) && IsMatrixPort(agent_))
     return true;

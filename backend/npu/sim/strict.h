@@ -72,13 +72,13 @@ class Strict {
   static void WrittenByHost(Memory& memory, uint64_t offset, uint64_t bytes);
 
  private:
-  struct Entry {
+  struct LoggedInstruction {
     int agent = -1;
     uint32_t clock = 0, pc = 0;
   };
   static constexpr uint32_t kSet = 1u << 31;  // a reader's number is one of a set of readers
 
-  const Entry& Of(uint32_t entry) const { return log_[entry - base_]; }
+  const LoggedInstruction& Of(uint32_t entry) const { return log_[entry - base_]; }
   // The readers of a set; none, if they were of earlier runs.
   absl::Span<const uint32_t> SetOf(uint32_t readers) const {
     const uint32_t set = readers & ~kSet;
@@ -89,7 +89,8 @@ class Strict {
   uint32_t WithReader(uint32_t readers);
 
   std::vector<std::vector<uint32_t>> clocks_;
-  std::vector<Entry> log_;  // entry n is log_[n - base_]; those before are of earlier runs
+  std::vector<LoggedInstruction>
+      log_;  // entry n is log_[n - base_]; those before are of earlier runs
   uint32_t base_ = kHost + 1;
   std::vector<std::vector<uint32_t>> reader_sets_;
   uint32_t set_base_ = 0;                          // sets before are of earlier runs

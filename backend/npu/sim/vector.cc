@@ -243,7 +243,8 @@ void RunReduction(Runner& runner, Nest nest, int64_t results, int64_t length, in
 }  // namespace
 
 // `levels`: those that are reduced, along which the result stays where it is.
-bool Engine::FindStreams(Core& core, const Entry& entry, uint32_t levels, VectorStreams& streams) {
+bool Engine::FindStreams(Core& core, const QueuedInstruction& entry, uint32_t levels,
+                         VectorStreams& streams) {
   const Descriptor &d = program().descriptors[entry.in->desc],
                    &e = program().descriptors[entry.in->desc + 1];
   const std::array<int32_t, 5>* const strides[4] = {&d.src, &e.src, &e.dst, &d.dst};
@@ -261,9 +262,9 @@ bool Engine::FindStreams(Core& core, const Entry& entry, uint32_t levels, Vector
       walk.stride[l] = stays ? 0 : int64_t{(*strides[s])[at]} * walk.elem;
     }
   }
-  Place result;
+  MemoryPlace result;
   for (int s = 0; s < streams.inputs; ++s) {
-    Place place;
+    MemoryPlace place;
     if (!Find(core, addresses[s], streams.walk[s], kOwn | kAccToo, place) ||
         !TouchWalk(place, streams.walk[s], false))
       return false;
@@ -276,7 +277,7 @@ bool Engine::FindStreams(Core& core, const Entry& entry, uint32_t levels, Vector
   return true;
 }
 
-bool Engine::Vector(Core& core, const Entry& entry, Cost& cost) {
+bool Engine::Vector(Core& core, const QueuedInstruction& entry, Cost& cost) {
   const Instruction& in = *entry.in;
   const Descriptor& d = program().descriptors[in.desc];
   const auto& program = checked_->vectors[in.imm];
@@ -315,13 +316,13 @@ bool Engine::Vector(Core& core, const Entry& entry, Cost& cost) {
   return true;
 }
 
-bool Engine::Random(Core& core, const Entry& entry, Cost& cost) {
+bool Engine::Random(Core& core, const QueuedInstruction& entry, Cost& cost) {
   const Instruction& in = *entry.in;
   const bool threefry = (in.aux & 1) != 0;
   const int64_t n = in.imm;
   if (n == 0) return Fail(ErrorCode::kUnsupportedShape, "n=0: there is nothing to make");
   const Walk out{1, {n}, {4}, 4}, state{1, {threefry ? 4 : 6}, {4}, 4};
-  Place to, at;
+  MemoryPlace to, at;
   if (!Find(core, entry.ra, out, kOwn, to) || !Find(core, entry.rb, state, kOwn, at)) return false;
   if (!TouchWalk(at, state, false) || !TouchWalk(at, state, true) || !TouchWalk(to, out, true))
     return false;

@@ -183,7 +183,7 @@ absl::StatusOr<Literal> EvaluateCumulative(const Instruction& instruction, const
   const int64_t bytes = lanes * ByteWidth(x.shape().dtype());
   Literal init = Literal::Uninitialized(Shape(x.shape().dtype(), {lanes}));
   Fill(ByteWidth(x.shape().dtype()), operands[1]->raw(), lanes, init.mutable_raw());
-  Region region(*instruction.to_apply(), lanes, evaluation);
+  RegionEvaluator region(*instruction.to_apply(), lanes, evaluation);
   const std::byte* sum = init.raw();
   for (int64_t i = 0; i < lines.size; ++i) {
     const int64_t row = lines.reverse ? lines.size - 1 - i : i;

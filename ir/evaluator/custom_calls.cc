@@ -64,8 +64,8 @@ absl::StatusOr<Literal> TopK(const Instruction& instruction, Operands operands) 
   return TopKOf(*operands[0], {.k = shape.tuple()[0].dim(last), .largest = true}, shape);
 }
 
-struct Registry {
-  Registry() {
+struct CustomCallRegistry {
+  CustomCallRegistry() {
     for (std::string_view target : kIdentities) calls.emplace(target, Identity);
     for (auto& [target, call] : LapackCalls()) calls.emplace(target, std::move(call));
   }
@@ -73,18 +73,18 @@ struct Registry {
   std::map<std::string, CustomCall, std::less<>> calls = {
       {"lazuli.check_index_range", CheckIndexRangeCall}, {"TopK", TopK}};
 };
-Registry& TheRegistry() { return Runtime::Get().Of<Registry>(); }
+CustomCallRegistry& TheRegistry() { return Runtime::Get().Of<CustomCallRegistry>(); }
 
 }  // namespace
 
 void RegisterCustomCall(std::string_view target, CustomCall call) {
-  Registry& registry = TheRegistry();
+  CustomCallRegistry& registry = TheRegistry();
   std::lock_guard lock(registry.mutex);
   registry.calls.insert_or_assign(std::string(target), std::move(call));
 }
 
 CustomCall FindCustomCall(std::string_view target) {
-  Registry& registry = TheRegistry();
+  CustomCallRegistry& registry = TheRegistry();
   std::lock_guard lock(registry.mutex);
   auto it = registry.calls.find(target);
   return it == registry.calls.end() ? CustomCall() : it->second;

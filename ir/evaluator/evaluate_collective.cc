@@ -26,10 +26,10 @@ struct Contribution {
 };
 
 // A collective of the devices of a group, whose parts are in the group's order.
-class Exchange {
+class CollectiveEvaluation {
  public:
-  Exchange(const Instruction& instruction, const Dims& group, absl::Span<Contribution* const> parts,
-           Evaluation& evaluation)
+  CollectiveEvaluation(const Instruction& instruction, const Dims& group,
+                       absl::Span<Contribution* const> parts, Evaluation& evaluation)
       : i_(instruction), group_(group), parts_(parts), evaluation_(evaluation) {}
 
   // Sets the results of all parts.
@@ -85,7 +85,7 @@ bool SameExchange(const Instruction& a, const Instruction& b) {
 }
 
 // Devices whose programs, loops or branches differ may come with different collectives.
-absl::Status Exchange::Agree() const {
+absl::Status CollectiveEvaluation::Agree() const {
   const auto described = [](const Contribution& part) {
     return Str(OpcodeText(part.instruction->opcode()), " %", part.instruction->name(), " of ",
                part.operands.empty() ? Shape() : part.operands[0]->shape(), " in the order {",
@@ -102,12 +102,12 @@ absl::Status Exchange::Agree() const {
 }
 
 // The operand of all devices, joined by the collective's computation in the group's order.
-absl::StatusOr<Literal> Exchange::Joined(std::size_t operand) {
+absl::StatusOr<Literal> CollectiveEvaluation::Joined(std::size_t operand) {
   if (count() == 1) return Given(0, operand);
   constexpr int64_t kLanes = 4096;
   Literal joined = Given(0, operand).Clone();
   const int64_t elements = joined.shape().num_elements(), width = ByteWidth(joined.shape().dtype());
-  Region region(*i_.to_apply(), std::min(elements, kLanes), evaluation_);
+  RegionEvaluator region(*i_.to_apply(), std::min(elements, kLanes), evaluation_);
   for (std::size_t m = 1; m < count(); ++m) {
     for (int64_t at = 0; at < elements; at += kLanes) {
       std::byte* const into = joined.mutable_raw() + at * width;
@@ -118,8 +118,8 @@ absl::StatusOr<Literal> Exchange::Joined(std::size_t operand) {
   return joined;
 }
 
-absl::StatusOr<Literal> Exchange::Concatenated(absl::Span<const Literal* const> values,
-                                               int64_t dim) {
+absl::StatusOr<Literal> CollectiveEvaluation::Concatenated(absl::Span<const Literal* const> values,
+                                                           int64_t dim) {
   if (values.size() == 1) return *values[0];
   Dims dims(values[0]->shape().dims().begin(), values[0]->shape().dims().end());
   dims[static_cast<std::size_t>(dim)] *= static_cast<int64_t>(values.size());
@@ -129,7 +129,8 @@ absl::StatusOr<Literal> Exchange::Concatenated(absl::Span<const Literal* const> 
 }
 
 // Contribution number `part` of as many equal ones as there are devices.
-absl::StatusOr<Literal> Exchange::Slice(const Literal& x, int64_t dim, std::size_t part) {
+absl::StatusOr<Literal> CollectiveEvaluation::Slice(const Literal& x, int64_t dim,
+                                                    std::size_t part) {
   if (count() == 1) return x;
   const auto d = static_cast<std::size_t>(dim);
   SliceAttrs attrs;
@@ -149,7 +150,7 @@ absl::StatusOr<Literal> Exchange::Slice(const Literal& x, int64_t dim, std::size
   return evaluation_.Run(*slice, {&operand, 1});
 }
 
-absl::Status Exchange::Join(bool scatters) {
+absl::Status CollectiveEvaluation::Join(bool scatters) {
   for (std::size_t k = 0; k < parts_[0]->operands.size(); ++k) {
     LAZULI_ASSIGN_OR_RETURN(const Literal joined, Joined(k));
     if (!scatters) {
@@ -164,7 +165,7 @@ absl::Status Exchange::Join(bool scatters) {
   return absl::OkStatus();
 }
 
-absl::Status Exchange::Gather() {
+absl::Status CollectiveEvaluation::Gather() {
   for (std::size_t k = 0; k < parts_[0]->operands.size(); ++k) {
     std::vector<const Literal*> all;
     for (std::size_t m = 0; m < count(); ++m) all.push_back(&Given(m, k));
@@ -176,7 +177,7 @@ absl::Status Exchange::Gather() {
 
 // Member m's part for member r becomes part m of r's result. Parts are the operands, or slices of one
 // operand along a dimension.
-absl::Status Exchange::AllToAll() {
+absl::Status CollectiveEvaluation::AllToAll() {
   if (i_.shape().IsTuple()) {
     if (parts_[0]->operands.size() != count())
       return InvalidArgument("an exchange between ", count(),
@@ -201,7 +202,7 @@ absl::Status Exchange::AllToAll() {
 }
 
 // Zeros where no device sends to one.
-absl::Status Exchange::Permute() {
+absl::Status CollectiveEvaluation::Permute() {
   LAZULI_ASSIGN_OR_RETURN(const auto pairs, PairsOf(i_));
   for (std::size_t r = 0; r < count(); ++r) {
     const auto pair = std::find_if(pairs.begin(), pairs.end(),
@@ -220,7 +221,7 @@ absl::Status Exchange::Permute() {
 
 // Operands: input, output, and where each device's slices of rows begin in the input, how many rows
 // are sent, where they go in the receiver's output, how many are received.
-absl::Status Exchange::RaggedAllToAll() {
+absl::Status CollectiveEvaluation::RaggedAllToAll() {
   Results outputs;
   for (std::size_t m = 0; m < count(); ++m) outputs.push_back(Given(m, 1).Clone());
   for (std::size_t m = 0; m < count(); ++m) {
@@ -249,7 +250,7 @@ absl::Status Exchange::RaggedAllToAll() {
   return absl::OkStatus();
 }
 
-absl::Status Exchange::Run() try {
+absl::Status CollectiveEvaluation::Run() try {
   LAZULI_RETURN_IF_ERROR(Agree());
   switch (i_.opcode()) {
     case Opcode::kAllReduce:
@@ -334,7 +335,7 @@ absl::StatusOr<Literal> InPromisedShape(const Instruction& i, Operands operands,
 absl::Status RunTogether(const Instruction& i, const Dims& group, Evaluation& evaluation,
                          Contribution& mine) {
   const auto together = [&](absl::Span<Contribution* const> parts) {
-    const absl::Status status = Exchange(i, group, parts, evaluation).Run();
+    const absl::Status status = CollectiveEvaluation(i, group, parts, evaluation).Run();
     for (Contribution* const part : parts) part->status = status;
   };
   PeerRun* const peers = evaluation.options().peers;

@@ -22,7 +22,7 @@ absl::StatusOr<Literal> Dot(const Literal& x, const Literal& y, const DotAttrs& 
 }
 
 // Part of an array: `size` positions of one dimension, from `start`.
-struct Part {
+struct ArraySlice {
   const Literal& whole;
   int64_t dimension, start, size;
   Shape shape() const {
@@ -35,18 +35,18 @@ struct Part {
   }
 };
 
-Literal Read(const Part& part) {
-  Literal result = Literal::Uninitialized(part.shape());
+Literal Read(const ArraySlice& slice) {
+  Literal result = Literal::Uninitialized(slice.shape());
   CopyStrided(ByteWidth(result.shape().dtype()), result.shape().dims(),
-              part.whole.raw() + part.offset(), ByteStrides(part.whole.shape()),
+              slice.whole.raw() + slice.offset(), ByteStrides(slice.whole.shape()),
               result.mutable_raw(), ByteStrides(result.shape()));
   return result;
 }
 
 void Write(const Literal& value, Literal& whole, int64_t dimension, int64_t start) {
-  const Part part{whole, dimension, start, value.shape().dim(dimension)};
+  const ArraySlice slice{whole, dimension, start, value.shape().dim(dimension)};
   CopyStrided(ByteWidth(value.shape().dtype()), value.shape().dims(), value.raw(),
-              ByteStrides(value.shape()), whole.mutable_raw() + part.offset(),
+              ByteStrides(value.shape()), whole.mutable_raw() + slice.offset(),
               ByteStrides(whole.shape()));
 }
 
@@ -86,7 +86,8 @@ DotAttrs OfGroup(const RaggedDotAttrs& attrs) {
 }
 
 // What group g of x is multiplied by: its own y, or its part of the only one.
-Literal ForGroup(const Literal& y, const RaggedDotAttrs& attrs, int64_t g, const Part& group) {
+Literal ForGroup(const Literal& y, const RaggedDotAttrs& attrs, int64_t g,
+                 const ArraySlice& group) {
   if (!attrs.rhs_group_dims.empty()) {
     const int64_t dimension = attrs.rhs_group_dims[0];
     return Without(Read({y, dimension, g, 1}), dimension);
@@ -128,7 +129,7 @@ absl::StatusOr<Literal> EvaluateRaggedDot(const Instruction& instruction, Operan
       return InvalidArgument("group ", g, " of ", size, " from ", start,
                              " is not within dimension ", ragged, " of ", x.shape());
     }
-    const Part group = {x, ragged, start, size};
+    const ArraySlice group = {x, ragged, start, size};
     LAZULI_ASSIGN_OR_RETURN(const Literal part, Dot(Read(group), ForGroup(y, attrs, g, group),
                                                     OfGroup(attrs), instruction.shape().dtype()));
     if (contracted) {

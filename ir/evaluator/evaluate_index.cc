@@ -159,14 +159,15 @@ class Scatterer {
                                              results_[k].shape().rank())});
     }
     for (const Literal& result : results_) values_.push_back(Dense(result));
-    for (const Update& update : updates_) changes_.push_back(Dense(*update.values));
+    for (const ScatterUpdate& update : updates_) changes_.push_back(Dense(*update.values));
     for (const Literal& value : values_) arguments_.push_back(value.raw());
     for (const Literal& change : changes_) arguments_.push_back(change.raw());
     for (Literal& value : values_) outputs_.push_back(value.mutable_raw());
   }
 
   // Combines the updates of this batch index with the windows at `starts`, which fit.
-  absl::Status Combine(absl::Span<const int64_t> batch, const Dims& starts, Region& region) {
+  absl::Status Combine(absl::Span<const int64_t> batch, const Dims& starts,
+                       RegionEvaluator& region) {
     for (std::size_t k = 0; k < results_.size(); ++k) {
       const auto& [values, strides] = updates_[k];
       Copy(values_[k], Place(k, starts), ByteStrides(results_[k].shape()), outputs_[k],
@@ -184,7 +185,7 @@ class Scatterer {
   Literal Take() { return TupleOrOne(std::move(results_)); }
 
  private:
-  struct Update {
+  struct ScatterUpdate {
     const Literal* values;
     WindowStrides strides;
   };
@@ -201,7 +202,7 @@ class Scatterer {
 
   Dims window_;
   std::vector<Literal> results_;
-  std::vector<Update> updates_;
+  std::vector<ScatterUpdate> updates_;
   std::vector<Literal> values_, changes_;  // windows of the results and of their updates
   std::vector<const std::byte*> arguments_;
   std::vector<std::byte*> outputs_;
@@ -270,7 +271,7 @@ absl::StatusOr<Literal> EvaluateScatter(const Instruction& instruction, Operands
   };
   int64_t lanes = 1;
   for (const int64_t size : window) lanes *= size;
-  Region region(*instruction.to_apply(), lanes, evaluation);
+  RegionEvaluator region(*instruction.to_apply(), lanes, evaluation);
   Scatterer scatterer(attrs, operands, window);
   absl::Status status;
   ForEachIndex(reader.batch_dims(), [&](absl::Span<const int64_t> batch) {

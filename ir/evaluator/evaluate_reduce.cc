@@ -68,11 +68,11 @@ T ReduceRow(const T* x, int64_t count, T init, T identity) {
 }
 
 // Dimensions of a reduction's operand that stay, and those that go.
-struct Split {
+struct ReductionDims {
   Dims kept, reduced;
 };
-Split SplitDimensions(const Instruction& instruction) {
-  Split split;
+ReductionDims SplitDimensions(const Instruction& instruction) {
+  ReductionDims split;
   const Dims& reduced = instruction.attrs_as<DimensionsAttrs>().dimensions;
   for (int64_t d = 0; d < instruction.operand(0)->shape().rank(); ++d) {
     const bool goes = std::find(reduced.begin(), reduced.end(), d) != reduced.end();
@@ -89,7 +89,7 @@ Dims Joined(const Dims& a, const Dims& b) {
 
 Literal ReduceByMonoid(const Instruction& instruction, Opcode monoid, const Literal& x,
                        const Literal& init) {
-  const Split split = SplitDimensions(instruction);
+  const ReductionDims split = SplitDimensions(instruction);
   const DType dtype = AccumulationType(x.shape().dtype());
   const Literal rows = Transposed(x, Joined(split.kept, split.reduced)).Converted(dtype);
   const Literal start = init.Converted(dtype);
@@ -113,7 +113,7 @@ Literal ReduceByMonoid(const Instruction& instruction, Opcode monoid, const Lite
 // All outputs advance together, one reduced element at a time: f runs over arrays.
 absl::StatusOr<Literal> ReduceByRegion(const Instruction& instruction, Operands operands,
                                        Evaluation& evaluation) {
-  const Split split = SplitDimensions(instruction);
+  const ReductionDims split = SplitDimensions(instruction);
   const std::size_t n = operands.size() / 2;
   const Shape& first =
       instruction.shape().IsTuple() ? instruction.shape().tuple()[0] : instruction.shape();
@@ -130,7 +130,7 @@ absl::StatusOr<Literal> ReduceByRegion(const Instruction& instruction, Operands 
     accumulators[k] = results[k].mutable_raw();
     arguments[k] = accumulators[k];
   }
-  Region region(*instruction.to_apply(), outputs, evaluation);
+  RegionEvaluator region(*instruction.to_apply(), outputs, evaluation);
   for (int64_t i = 0; i < count; ++i) {
     for (std::size_t k = 0; k < n; ++k) {
       arguments[n + k] = columns[k].raw() + i * outputs * ByteWidth(columns[k].shape().dtype());

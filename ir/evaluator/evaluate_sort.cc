@@ -58,7 +58,7 @@ absl::StatusOr<Literal> EvaluateSort(const Instruction& instruction, Operands op
     keys.push_back(Transposed(*operand, order));
     sorted.push_back(Literal::Uninitialized(keys.back().shape()));
   }
-  Region compare(*instruction.to_apply(), 1, evaluation);
+  RegionEvaluator compare(*instruction.to_apply(), 1, evaluation);
   std::vector<const std::byte*> arguments(2 * operands.size());
   std::vector<int64_t> items(static_cast<std::size_t>(size)), scratch(items.size());
   absl::Status status;
@@ -132,7 +132,7 @@ absl::StatusOr<Literal> EvaluateMap(const Instruction& instruction, Operands ope
   Literal result = Literal::Uninitialized(instruction.shape());
   std::vector<const std::byte*> arguments;
   for (const Literal* operand : operands) arguments.push_back(operand->raw());
-  Region region(*instruction.to_apply(), count, evaluation);
+  RegionEvaluator region(*instruction.to_apply(), count, evaluation);
   LAZULI_RETURN_IF_ERROR(region.Run(arguments, {result.mutable_raw()}, count));
   return result;
 }

@@ -120,7 +120,7 @@ absl::StatusOr<Literal> EvaluateReduceWindow(const Instruction& instruction, Ope
     results.push_back(Literal::Uninitialized(Shape(dtype, output.dims())));
     Fill(ByteWidth(dtype), operands[n + k]->raw(), outputs, results[k].mutable_raw());
   }
-  Region region(*instruction.to_apply(), outputs, evaluation);
+  RegionEvaluator region(*instruction.to_apply(), outputs, evaluation);
   LAZULI_RETURN_IF_ERROR(ForEachWindowPosition(
       window, operands[0]->shape(), output, [&](const Box& box) -> absl::Status {
         for (std::size_t k = 0; k < n; ++k) {
@@ -142,7 +142,7 @@ absl::StatusOr<Literal> EvaluateSelectAndScatter(const Instruction& instruction,
   const DType dtype = x.shape().dtype();
   const int width = ByteWidth(dtype);
   const int64_t sources = source.shape().num_elements();
-  Region select(*instruction.called()[0], sources, evaluation);
+  RegionEvaluator select(*instruction.called()[0], sources, evaluation);
   // The chosen element of every window, and its position; -1 while there is none.
   Literal chosen = Literal::Uninitialized(Shape(dtype, source.shape().dims()));
   Literal chosen_at = Literal::Full(Shape(DType::kS64, source.shape().dims()), -1);
@@ -174,7 +174,7 @@ absl::StatusOr<Literal> EvaluateSelectAndScatter(const Instruction& instruction,
       }));
   Literal result = Literal::Uninitialized(instruction.shape());
   Fill(width, init.raw(), result.shape().num_elements(), result.mutable_raw());
-  Region scatter(*instruction.called()[1], 1, evaluation);
+  RegionEvaluator scatter(*instruction.called()[1], 1, evaluation);
   for (int64_t i = 0; i < sources; ++i) {
     const int64_t at = chosen_at.data<int64_t>()[static_cast<std::size_t>(i)];
     if (at < 0) continue;

@@ -19,16 +19,16 @@ namespace lazuli::hlo {
 
 // The instructions of a computation in order. Slots hold values; a value is dropped after its last
 // use.
-struct Evaluation::Plan {
-  struct Step {
+struct Evaluation::ComputationPlan {
+  struct PlannedInstruction {
     const Instruction* instruction;
     absl::InlinedVector<int, 2> operands;  // steps
     absl::InlinedVector<int, 2> dead;      // steps whose values nobody needs afterwards
   };
-  std::vector<Step> steps;
+  std::vector<PlannedInstruction> steps;
   int root = 0;
 
-  class Machine;
+  class ActivationStack;
 };
 
 namespace {
@@ -61,12 +61,12 @@ std::size_t BranchOf(const Instruction& conditional, const Literal& choice) {
 
 // Runs computations. Calls, conditionals and loops within them are further activations in a list,
 // so that nests of them take no stack.
-class Evaluation::Plan::Machine {
+class Evaluation::ComputationPlan::ActivationStack {
  public:
-  explicit Machine(Evaluation& evaluation) : evaluation_(evaluation) { ++depth; }
-  ~Machine() { --depth; }
-  Machine(const Machine&) = delete;
-  Machine& operator=(const Machine&) = delete;
+  explicit ActivationStack(Evaluation& evaluation) : evaluation_(evaluation) { ++depth; }
+  ~ActivationStack() { --depth; }
+  ActivationStack(const ActivationStack&) = delete;
+  ActivationStack& operator=(const ActivationStack&) = delete;
 
   absl::StatusOr<Literal> Run(const Computation& computation, Operands arguments) {
     std::vector<Literal> values;
@@ -84,7 +84,7 @@ class Evaluation::Plan::Machine {
   // A computation that is running, or that waits for the value of the activation after it.
   struct Activation {
     const Instruction* control;  // the call, conditional or while that runs it; null if none does
-    const Plan* plan;
+    const ComputationPlan* plan;
     std::vector<Literal> arguments;
     bool is_condition = false;      // of a while
     std::vector<Literal> values{};  // by step
@@ -109,9 +109,9 @@ class Evaluation::Plan::Machine {
   std::vector<Activation> running_;
 };
 
-absl::Status Evaluation::Plan::Machine::Enter(const Instruction* control,
-                                              const Computation& computation,
-                                              std::vector<Literal> arguments) {
+absl::Status Evaluation::ComputationPlan::ActivationStack::Enter(const Instruction* control,
+                                                                 const Computation& computation,
+                                                                 std::vector<Literal> arguments) {
   if (arguments.size() != computation.parameters().size()) {
     return InvalidArgument(computation.name(), " takes ", computation.parameters().size(),
                            " arguments, not ", arguments.size());
@@ -128,7 +128,8 @@ absl::Status Evaluation::Plan::Machine::Enter(const Instruction* control,
   return absl::OkStatus();
 }
 
-absl::Status Evaluation::Plan::Machine::Start(const Instruction& control, Operands operands) {
+absl::Status Evaluation::ComputationPlan::ActivationStack::Start(const Instruction& control,
+                                                                 Operands operands) {
   std::size_t callee = 0;
   std::vector<Literal> arguments;
   if (control.opcode() == Opcode::kConditional) {
@@ -144,7 +145,8 @@ absl::Status Evaluation::Plan::Machine::Start(const Instruction& control, Operan
 
 // What comes after a part of a while loop: true if its next part is running now, else `value` is
 // the loop's.
-absl::StatusOr<bool> Evaluation::Plan::Machine::GoOn(Activation& done, Literal& value) {
+absl::StatusOr<bool> Evaluation::ComputationPlan::ActivationStack::GoOn(Activation& done,
+                                                                        Literal& value) {
   const Instruction& control = *done.control;
   if (control.opcode() != Opcode::kWhile) return false;
   if (!done.is_condition) {
@@ -160,9 +162,9 @@ absl::StatusOr<bool> Evaluation::Plan::Machine::GoOn(Activation& done, Literal& 
 }
 
 // The next step of the newest activation.
-absl::Status Evaluation::Plan::Machine::Step() {
+absl::Status Evaluation::ComputationPlan::ActivationStack::Step() {
   Activation& now = running_.back();
-  const Plan::Step& step = now.plan->steps[now.step];
+  const ComputationPlan::PlannedInstruction& step = now.plan->steps[now.step];
   const Instruction& instruction = *step.instruction;
   if (instruction.opcode() == Opcode::kParameter) {
     now.Set(now.arguments[static_cast<std::size_t>(instruction.parameter_number())]);
@@ -179,7 +181,7 @@ absl::Status Evaluation::Plan::Machine::Step() {
 }
 
 // Runs the activations to the end; the value of the first.
-absl::StatusOr<Literal> Evaluation::Plan::Machine::Finish() {
+absl::StatusOr<Literal> Evaluation::ComputationPlan::ActivationStack::Finish() {
   if (depth > kMaxDepth) return ResourceExhausted("more than ", kMaxDepth, " regions in regions");
   while (true) {
     if (running_.back().step < running_.back().plan->steps.size()) {
@@ -205,10 +207,10 @@ Evaluation::Evaluation(const EvaluateOptions& options, bool traced)
     : options_(options), traced_(traced) {}
 Evaluation::~Evaluation() = default;
 
-const Evaluation::Plan& Evaluation::PlanOf(const Computation& computation) {
-  std::unique_ptr<Plan>& plan = plans_[&computation];
+const Evaluation::ComputationPlan& Evaluation::PlanOf(const Computation& computation) {
+  std::unique_ptr<ComputationPlan>& plan = plans_[&computation];
   if (plan != nullptr) return *plan;
-  plan = std::make_unique<Plan>();
+  plan = std::make_unique<ComputationPlan>();
   DenseMap<int> step_of(computation);
   for (const Instruction* i : computation.PostOrder()) {
     step_of[i] = static_cast<int>(plan->steps.size());
@@ -220,7 +222,7 @@ const Evaluation::Plan& Evaluation::PlanOf(const Computation& computation) {
   std::vector<bool> needed(plan->steps.size(), false);
   needed[static_cast<std::size_t>(plan->root)] = true;
   for (std::size_t s = plan->steps.size(); s-- > 0;) {
-    Plan::Step& step = plan->steps[s];
+    ComputationPlan::PlannedInstruction& step = plan->steps[s];
     if (!needed[s]) step.dead.push_back(static_cast<int>(s));  // its value has no use at all
     needed[s] = true;
     for (int operand : step.operands) {
@@ -233,7 +235,7 @@ const Evaluation::Plan& Evaluation::PlanOf(const Computation& computation) {
 }
 
 absl::StatusOr<Literal> Evaluation::Run(const Computation& computation, Operands arguments) {
-  return Plan::Machine(*this).Run(computation, arguments);
+  return ComputationPlan::ActivationStack(*this).Run(computation, arguments);
 }
 
 namespace {
@@ -341,7 +343,8 @@ absl::StatusOr<Literal> Dispatch(const Instruction& instruction, Operands operan
 absl::StatusOr<Literal> Evaluation::RunUnlocated(const Instruction& instruction,
                                                  Operands operands) try {
   const auto dispatch = [this](const Instruction& i, Operands values) {
-    return IsControl(i) ? Plan::Machine(*this).Run(i, values) : Dispatch(i, values, *this);
+    return IsControl(i) ? ComputationPlan::ActivationStack(*this).Run(i, values)
+                        : Dispatch(i, values, *this);
   };
   absl::StatusOr<Literal> result = HasSmallOperand(instruction, operands)
                                        ? EvaluateSmall(instruction, operands, dispatch)

@@ -41,13 +41,13 @@ class Evaluation {
   const EvaluateOptions& options() const { return options_; }
 
  private:
-  struct Plan;
-  const Plan& PlanOf(const Computation& computation);
+  struct ComputationPlan;
+  const ComputationPlan& PlanOf(const Computation& computation);
   absl::StatusOr<Literal> RunUnlocated(const Instruction& instruction, Operands operands);
 
   const EvaluateOptions options_;
   const bool traced_;
-  absl::flat_hash_map<const Computation*, std::unique_ptr<Plan>> plans_;
+  absl::flat_hash_map<const Computation*, std::unique_ptr<ComputationPlan>> plans_;
 };
 
 // evaluate_elementwise.cc

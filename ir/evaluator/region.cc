@@ -9,7 +9,8 @@
 
 namespace lazuli::hlo {
 
-Region::Region(const Computation& computation, int64_t max_lanes, Evaluation& evaluation)
+RegionEvaluator::RegionEvaluator(const Computation& computation, int64_t max_lanes,
+                                 Evaluation& evaluation)
     : computation_(computation), evaluation_(evaluation) {
   for (const Instruction* root :
        computation.root()->shape().IsTuple()
@@ -20,7 +21,7 @@ Region::Region(const Computation& computation, int64_t max_lanes, Evaluation& ev
   straight_ = Prepare(max_lanes);
 }
 
-bool Region::Prepare(int64_t max_lanes) {
+bool RegionEvaluator::Prepare(int64_t max_lanes) {
   absl::flat_hash_map<const Instruction*, int> slots;
   auto add_slot = [&](const Instruction* i, Literal memory) {
     const int slot = static_cast<int>(memory_.size());
@@ -47,7 +48,7 @@ bool Region::Prepare(int64_t max_lanes) {
     }
     const Kernel kernel = i->IsElementwise() ? FindKernel(*i) : nullptr;
     if (kernel == nullptr) return false;
-    Step step{i, kernel, {}, add_slot(i, std::move(memory))};
+    KernelStep step{i, kernel, {}, add_slot(i, std::move(memory))};
     for (const Instruction* operand : i->operands()) step.operands.push_back(slots.at(operand));
     steps_.push_back(std::move(step));
   }
@@ -59,12 +60,12 @@ bool Region::Prepare(int64_t max_lanes) {
   return true;
 }
 
-absl::Status Region::Run(absl::Span<const std::byte* const> arguments,
-                         absl::Span<std::byte* const> results, int64_t lanes) {
+absl::Status RegionEvaluator::Run(absl::Span<const std::byte* const> arguments,
+                                  absl::Span<std::byte* const> results, int64_t lanes) {
   if (!straight_) return Interpret(arguments, results, lanes);
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     addresses_[static_cast<std::size_t>(parameters_[p])] = arguments[p];
-  for (const Step& step : steps_) {
+  for (const KernelStep& step : steps_) {
     const std::byte* operands[3];
     for (std::size_t k = 0; k < step.operands.size(); ++k)
       operands[k] = addresses_[static_cast<std::size_t>(step.operands[k])];
@@ -92,8 +93,8 @@ absl::Status Region::Run(absl::Span<const std::byte* const> arguments,
   return absl::OkStatus();
 }
 
-absl::Status Region::Interpret(absl::Span<const std::byte* const> arguments,
-                               absl::Span<std::byte* const> results, int64_t lanes) {
+absl::Status RegionEvaluator::Interpret(absl::Span<const std::byte* const> arguments,
+                                        absl::Span<std::byte* const> results, int64_t lanes) {
   const auto& parameters = computation_.parameters();
   for (int64_t lane = 0; lane < lanes; ++lane) {
     std::vector<Literal> values;

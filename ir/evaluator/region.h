@@ -15,10 +15,10 @@ namespace lazuli::hlo {
 
 class Evaluation;
 
-class Region {
+class RegionEvaluator {
  public:
   // The computation and the evaluation must outlive the region.
-  Region(const Computation& computation, int64_t max_lanes, Evaluation& evaluation);
+  RegionEvaluator(const Computation& computation, int64_t max_lanes, Evaluation& evaluation);
 
   // Arguments and results are arrays of `lanes` elements, one for each parameter and for each
   // element of the root tuple (or the root). A result may be the memory of an argument.
@@ -26,7 +26,7 @@ class Region {
                    absl::Span<std::byte* const> results, int64_t lanes);
 
  private:
-  struct Step {
+  struct KernelStep {
     const Instruction* instruction;
     Kernel kernel;
     absl::InlinedVector<int, 3> operands;  // slots
@@ -40,7 +40,7 @@ class Region {
   const Computation& computation_;
   Evaluation& evaluation_;
   bool straight_;
-  std::vector<Step> steps_;
+  std::vector<KernelStep> steps_;
   std::vector<Literal> memory_;              // of constants and intermediate values, by slot
   std::vector<const std::byte*> addresses_;  // by slot; of parameters, set by each run
   std::vector<int> parameters_;              // slots

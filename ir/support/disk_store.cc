@@ -38,14 +38,14 @@ uint64_t Checksum(std::string_view key, std::string_view value) {
 
 std::string Reason() { return std::strerror(errno); }
 
-class File {
+class FileDescriptor {
  public:
-  explicit File(int fd) : fd_(fd) {}
-  ~File() {
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
 
   int fd() const { return fd_; }
   bool ok() const { return fd_ >= 0; }
@@ -105,15 +105,15 @@ absl::Status CheckPrivate(const std::string& folder) {
   return absl::OkStatus();
 }
 
-struct Entry {
+struct EntryFile {
   fs::path path;
   fs::file_time_type used;
   int64_t bytes;
 };
 
 // Entries of the folder; what processes that were killed left behind is removed.
-std::vector<Entry> Entries(const std::string& folder) {
-  std::vector<Entry> entries;
+std::vector<EntryFile> Entries(const std::string& folder) {
+  std::vector<EntryFile> entries;
   std::error_code error;
   const auto now = fs::file_time_type::clock::now();
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -130,9 +130,9 @@ std::vector<Entry> Entries(const std::string& folder) {
   return entries;
 }
 
-int64_t TotalBytes(const std::vector<Entry>& entries) {
+int64_t TotalBytes(const std::vector<EntryFile>& entries) {
   int64_t total = 0;
-  for (const Entry& entry : entries) total += entry.bytes;
+  for (const EntryFile& entry : entries) total += entry.bytes;
   return total;
 }
 
@@ -163,7 +163,7 @@ std::string DiskStore::PathOf(std::string_view key) const {
 std::optional<std::string> DiskStore::Get(std::string_view key) {
   const std::string path = PathOf(key);
   // A pipe in the place of an entry would be waited for.
-  File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info;
   if (!file.ok() || ::fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode) ||
       info.st_uid != ::geteuid())
@@ -181,7 +181,8 @@ absl::Status DiskStore::Put(std::string_view key, std::string_view value) {
   const std::string temporary = Str(path, ".", ::getpid(), ".", next++, kTemporarySuffix);
   const Header header{
       .key_size = key.size(), .value_size = value.size(), .checksum = Checksum(key, value)};
-  File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  FileDescriptor file(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.ok()) return ResourceExhausted("cannot write ", temporary, ": ", Reason());
   const bool written = file.Write({reinterpret_cast<const char*>(&header), sizeof header}) &&
                        file.Write(key) && file.Write(value) && file.Close() &&
@@ -199,11 +200,11 @@ absl::Status DiskStore::Put(std::string_view key, std::string_view value) {
 // Down to nine tenths, so that the folder is not read again for every entry from here on.
 void DiskStore::Trim() {
   std::lock_guard lock(trim_mu_);
-  std::vector<Entry> entries = Entries(folder_);
+  std::vector<EntryFile> entries = Entries(folder_);
   std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.used < b.used; });
+            [](const EntryFile& a, const EntryFile& b) { return a.used < b.used; });
   int64_t total = TotalBytes(entries);
-  for (const Entry& entry : entries) {
+  for (const EntryFile& entry : entries) {
     if (total <= byte_limit_ / 10 * 9) break;
     std::error_code error;
     fs::remove(entry.path, error);

@@ -52,7 +52,7 @@ struct FreeBlock {
 };
 
 // Blocks of one class: a list that never holds more than a batch.
-struct List {
+struct FreeList {
   FreeBlock* head = nullptr;
   std::size_t count = 0;
   void Push(FreeBlock* block) {
@@ -67,30 +67,30 @@ struct List {
 };
 
 // Where threads leave whole batches for each other. Nothing to destroy: objects may die very late.
-class Exchange {
+class BatchExchange {
  public:
-  static Exchange& Get() {
-    static auto* exchange = new Exchange;
+  static BatchExchange& Get() {
+    static auto* exchange = new BatchExchange;
     return *exchange;
   }
-  void Give(std::size_t size_class, List list) {
+  void Give(std::size_t size_class, FreeList list) {
     const std::lock_guard lock(mu_);
     list.head->next_batch = std::exchange(batches_[size_class], list.head);
   }
   // The size of a batch that a thread left at its end is whatever it had.
-  List Take(std::size_t size_class) {
+  FreeList Take(std::size_t size_class) {
     {
       const std::lock_guard lock(mu_);
       if (FreeBlock* head = batches_[size_class]) {
         batches_[size_class] = head->next_batch;
-        List list{head, 0};
+        FreeList list{head, 0};
         for (const FreeBlock* block = head; block != nullptr; block = block->next) ++list.count;
         return list;
       }
     }
     const std::size_t bytes = ClassBytes(size_class), blocks = kBatches[size_class];
     auto* slab = static_cast<std::byte*>(::operator new(bytes * blocks));
-    List list;
+    FreeList list;
     for (std::size_t i = blocks; i-- > 0;)
       list.Push(new (slab + i * bytes) FreeBlock{nullptr, nullptr});
     return list;
@@ -105,20 +105,20 @@ class Exchange {
 // not go to the exchange each time.
 struct ThreadCache {
   struct Lists {
-    List active, spare;
+    FreeList active, spare;
   };
   std::array<Lists, kClasses> classes;
 
   ~ThreadCache();
   void Refill(std::size_t size_class) {
     auto& [active, spare] = classes[size_class];
-    if (spare.count == 0) spare = Exchange::Get().Take(size_class);
+    if (spare.count == 0) spare = BatchExchange::Get().Take(size_class);
     std::swap(active, spare);
   }
   void MakeRoom(std::size_t size_class) {
     auto& [active, spare] = classes[size_class];
-    if (spare.count > 0) Exchange::Get().Give(size_class, spare);
-    spare = std::exchange(active, List());
+    if (spare.count > 0) BatchExchange::Get().Give(size_class, spare);
+    spare = std::exchange(active, FreeList());
   }
 };
 
@@ -130,8 +130,8 @@ ThreadCache::~ThreadCache() {
   cache = nullptr;
   thread_is_ending = true;
   for (std::size_t c = 0; c < kClasses; ++c) {
-    for (const List& list : {classes[c].active, classes[c].spare})
-      if (list.count > 0) Exchange::Get().Give(c, list);
+    for (const FreeList& list : {classes[c].active, classes[c].spare})
+      if (list.count > 0) BatchExchange::Get().Give(c, list);
   }
 }
 
@@ -147,18 +147,18 @@ ThreadCache* MakeCache() {
     here->Refill(size_class);
     return here->classes[size_class].active.Pop();
   }
-  List list = Exchange::Get().Take(size_class);
+  FreeList list = BatchExchange::Get().Take(size_class);
   void* block = list.Pop();
-  if (list.count > 0) Exchange::Get().Give(size_class, list);
+  if (list.count > 0) BatchExchange::Get().Give(size_class, list);
   return block;
 }
 [[gnu::noinline]] void FreeToExchange(FreeBlock* block, std::size_t size_class) {
   ThreadCache* const here = cache != nullptr ? cache : MakeCache();
   if (here == nullptr) {
     block->next = nullptr;
-    return Exchange::Get().Give(size_class, {block, 1});
+    return BatchExchange::Get().Give(size_class, {block, 1});
   }
-  List& active = here->classes[size_class].active;
+  FreeList& active = here->classes[size_class].active;
   if (active.count >= kBatches[size_class]) here->MakeRoom(size_class);
   active.Push(block);
 }

@@ -30,7 +30,7 @@ struct RingEntry {
 };
 
 // Spans of one thread; kept after the thread has ended, until they are taken.
-struct Ring {
+struct SpanRing {
   ForkMutex mutex;  // contended only while spans are taken
   SpanTrack track;
   std::size_t size = 0;  // at most
@@ -50,7 +50,7 @@ struct Ring {
 
 struct Rings {
   ForkMutex mutex;
-  std::vector<std::shared_ptr<Ring>> all;
+  std::vector<std::shared_ptr<SpanRing>> all;
   uint32_t threads = 0;
   int64_t start = 0;
 };
@@ -60,7 +60,7 @@ Rings& AllRings() {
 }
 
 struct RingOfThread {
-  std::shared_ptr<Ring> ring = std::make_shared<Ring>();
+  std::shared_ptr<SpanRing> ring = std::make_shared<SpanRing>();
   RingOfThread() {
     ring->size = static_cast<std::size_t>(std::max<int64_t>(1, flags().profile_spans()));
     Rings& rings = AllRings();
@@ -69,7 +69,7 @@ struct RingOfThread {
     rings.all.push_back(ring);
   }
 };
-Ring& ThisThreadsRing() { return *PerThread<RingOfThread>::Get().ring; }
+SpanRing& ThisThreadsRing() { return *PerThread<RingOfThread>::Get().ring; }
 
 struct LabelHash {
   std::size_t operator()(const SpanLabel& l) const {
@@ -136,19 +136,20 @@ std::string Arguments(const SpanRecord& span) {
 // Where the tracks of a trace lie: the host is a process, each device another one.
 class TrackPlaces {
  public:
-  struct Place {
+  struct TrackPlace {
     int process, track;
   };
   TrackPlaces(const TakenSpans& taken, int process, TraceJson& json) {
     json.NameProcess(process, "host");
     int next = process + 1;
     for (const SpanRecord& span : taken.spans) {
-      Extent& extent = extents_.try_emplace(span.thread, Extent{span.start_ns, 0}).first->second;
+      TimeExtent& extent =
+          extents_.try_emplace(span.thread, TimeExtent{span.start_ns, 0}).first->second;
       extent.end_ns = std::max(extent.end_ns, span.start_ns + span.duration_ns);
     }
     for (const SpanTrack& track : taken.tracks) {
       if (JoinsLane(track)) continue;
-      const Place place{track.device ? next++ : process, 2 * static_cast<int>(track.thread)};
+      const TrackPlace place{track.device ? next++ : process, 2 * static_cast<int>(track.thread)};
       places_[track.thread] = place;
       if (track.device) json.NameProcess(place.process, track.name);
       json.NameTrack(place.process, place.track,
@@ -158,8 +159,8 @@ class TrackPlaces {
     }
   }
   // What a thread records lies beside what it does: the two overlap.
-  Place Of(const SpanRecord& span, TraceJson& json) {
-    Place place = places_.at(span.thread);
+  TrackPlace Of(const SpanRecord& span, TraceJson& json) {
+    TrackPlace place = places_.at(span.thread);
     if (span.label->kind != SpanKind::kRecord) return place;
     ++place.track;
     if (recorded_.insert(place.track).second)
@@ -168,7 +169,7 @@ class TrackPlaces {
   }
 
  private:
-  struct Extent {
+  struct TimeExtent {
     int64_t start_ns, end_ns;
   };
   struct Lane {
@@ -190,16 +191,16 @@ class TrackPlaces {
     return false;
   }
 
-  std::map<uint32_t, Extent> extents_;  // by thread
+  std::map<uint32_t, TimeExtent> extents_;  // by thread
   std::map<std::string, std::vector<Lane>> lanes_;
-  std::map<uint32_t, Place> places_;
+  std::map<uint32_t, TrackPlace> places_;
   absl::flat_hash_set<int> recorded_;  // tracks
 };
 
 // Arrows from queue to run, and how many runs are in flight, by the numbers of the runs.
 class RunArrows {
  public:
-  void Add(const SpanRecord& span, TrackPlaces::Place place) {
+  void Add(const SpanRecord& span, TrackPlaces::TrackPlace place) {
     if (span.label->kind == SpanKind::kQueue) queued_[span.value] = {span, place};
     if (span.label->kind == SpanKind::kRun) ran_.push_back({span, place});
   }
@@ -224,12 +225,12 @@ class RunArrows {
   }
 
  private:
-  struct Placed {
+  struct PlacedSpan {
     SpanRecord span;
-    TrackPlaces::Place place;
+    TrackPlaces::TrackPlace place;
   };
-  std::map<int64_t, Placed> queued_;
-  std::vector<Placed> ran_;
+  std::map<int64_t, PlacedSpan> queued_;
+  std::vector<PlacedSpan> ran_;
 };
 
 }  // namespace
@@ -292,7 +293,7 @@ void EndRecorded() {
 }
 
 void NameTrack(std::string_view name, bool device) {
-  Ring& ring = ThisThreadsRing();
+  SpanRing& ring = ThisThreadsRing();
   const std::lock_guard lock(ring.mutex);
   ring.track.name = name;
   ring.track.device = device;
@@ -302,7 +303,7 @@ TakenSpans TakeTrace() {
   Rings& rings = AllRings();
   std::lock_guard lock(rings.mutex);
   TakenSpans taken;
-  for (const std::shared_ptr<Ring>& ring : rings.all) {
+  for (const std::shared_ptr<SpanRing>& ring : rings.all) {
     std::lock_guard ring_lock(ring->mutex);
     if (!ring->entries.empty()) taken.tracks.push_back(ring->track);
     for (const RingEntry& e : ring->entries)
@@ -314,7 +315,7 @@ TakenSpans TakeTrace() {
   }
   // Only this list still holds the ring of a thread that has ended; what it added since its spans
   // were taken above is the next one's.
-  std::erase_if(rings.all, [](const std::shared_ptr<Ring>& ring) {
+  std::erase_if(rings.all, [](const std::shared_ptr<SpanRing>& ring) {
     if (ring.use_count() > 1) return false;
     std::lock_guard ring_lock(ring->mutex);
     return ring->entries.empty();
@@ -341,7 +342,7 @@ void AppendSpans(const TakenSpans& taken, int process, TraceJson& json) {
   TrackPlaces places(taken, process, json);
   RunArrows arrows;
   for (const SpanRecord& span : taken.spans) {
-    const TrackPlaces::Place place = places.Of(span, json);
+    const TrackPlaces::TrackPlace place = places.Of(span, json);
     if (span.label->kind == SpanKind::kCounter) {
       json.Counter(place.process, span.label->name, span.start_ns, static_cast<double>(span.value));
       continue;

@@ -132,11 +132,11 @@ absl::Status AppendToTextFile(const std::string& path, std::string_view text) {
 
 void SayOnce(const absl::Status& status) {
   if (status.ok()) return;
-  struct Said {
+  struct SaidSentences {
     ForkMutex mutex;
     std::set<std::string> sentences;
   };
-  Said& said = Runtime::Get().Of<Said>();
+  SaidSentences& said = Runtime::Get().Of<SaidSentences>();
   const std::lock_guard lock(said.mutex);
   if (!said.sentences.insert(std::string(Message(status))).second) return;
   std::fprintf(stderr, "lazuli: %s\n", std::string(Message(status)).c_str());

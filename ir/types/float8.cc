@@ -19,12 +19,12 @@ enum class Specials : uint8_t {
   kNone,          // every code is finite
 };
 
-struct Format {
+struct Float8Format {
   int exponent_bits, mantissa_bits, bias;
   Specials specials;
 };
 
-constexpr Format kFormats[] = {
+constexpr Float8Format kFormats[] = {
     {},                                   // formats are numbered from 1 (dtype.def)
     {5, 2, 15, Specials::kIeee},          // f8e5m2
     {4, 3, 7, Specials::kIeee},           // f8e4m3
@@ -39,7 +39,7 @@ constexpr Format kFormats[] = {
 constexpr int kPowerOfTwo = 8;  // f8e8m0fnu
 
 // Value of `code` (without sign) read as if every code were finite.
-double FiniteValue(const Format& f, int code) {
+double FiniteValue(const Float8Format& f, int code) {
   const int mantissa = code & ((1 << f.mantissa_bits) - 1);
   const int exponent = code >> f.mantissa_bits;
   const double fraction = std::ldexp(mantissa, -f.mantissa_bits);
@@ -55,7 +55,7 @@ struct Table {
 };
 
 Table MakeTable(int format) {
-  const Format& f = kFormats[format];
+  const Float8Format& f = kFormats[format];
   Table table;
   const int codes = 1 << (f.exponent_bits + f.mantissa_bits);
   for (int code = 0; code < codes; ++code) {
@@ -99,7 +99,7 @@ int Nearest(const Table& table, double magnitude, bool ties_up = false) {
 }
 
 uint8_t Encode(int format, float value) {
-  const Format& f = kFormats[format];
+  const Float8Format& f = kFormats[format];
   const Table& table = TableOf(format);
   const int width = 1 + f.exponent_bits + f.mantissa_bits;
   const bool negative = std::signbit(value);
@@ -136,7 +136,7 @@ uint8_t Encode(int format, float value) {
 }
 
 float Decode(int format, uint8_t bits) {
-  const Format& f = kFormats[format];
+  const Float8Format& f = kFormats[format];
   if (format == kPowerOfTwo) return TableOf(format).value[bits];
   const int width = 1 + f.exponent_bits + f.mantissa_bits;
   if (f.specials == Specials::kUnsignedZero && bits == 0x80) return -kNaN;

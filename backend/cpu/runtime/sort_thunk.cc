@@ -165,7 +165,7 @@ absl::Status SortThunk::ComputeKeys(const Key& key, const RunBuffers& run) const
   std::atomic<bool> failed{false};
   ParallelFor(elements_, 4 * kLanes, [&](int64_t begin, int64_t end) {
     hlo::Evaluation evaluation;
-    hlo::Region region(*key.what.expression->entry(), kLanes, evaluation);
+    hlo::RegionEvaluator region(*key.what.expression->entry(), kLanes, evaluation);
     for (; begin < end; begin += kLanes) {
       const int64_t lanes = std::min(kLanes, end - begin);
       if (!region.Run({from + begin * width}, {to + begin * key.form.width}, lanes).ok())

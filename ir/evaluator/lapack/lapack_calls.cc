@@ -346,16 +346,15 @@ void TorchEigh(Call& call) {
   }
 }
 
-// A row for each routine: its name without the letter of the type; for complex types, the other
-// name.
-struct Row {
+// Its name is without the letter of the type; for complex types, the other name.
+struct LapackRoutine {
   std::string_view real, complex;
   std::size_t operands, real_results, complex_results;
   void (*run[4])(Call&);  // f32, f64, c64, c128
 };
 #define LAZULI_RUN(function) \
   {function<float>, function<double>, function<std::complex<float>>, function<std::complex<double>>}
-const Row kRows[] = {
+const LapackRoutine kRoutines[] = {
     {"potrf", "potrf", 1, 2, 2, LAZULI_RUN(Cholesky)},
     {"getrf", "getrf", 1, 3, 3, LAZULI_RUN(Lu)},
     {"geqrf", "geqrf", 1, 2, 2, LAZULI_RUN(Qr)},
@@ -371,7 +370,7 @@ const Row kRows[] = {
     {"sytrd", "hetrd", 1, 5, 5, LAZULI_RUN(Tridiagonal)},
     {"gtsv", "gtsv", 4, 5, 5, LAZULI_RUN(TridiagonalSolve)},
 };
-const Row kTorchRows[] = {
+const LapackRoutine kTorchRoutines[] = {
     {"Qr", "Qr", 1, 2, 2, LAZULI_RUN(Qr)},
     {"ProductOfElementaryHouseholderReflectors", "", 2, 1, 1, LAZULI_RUN(Reflectors)},
     {"Eigh", "Eigh", 1, 2, 2, LAZULI_RUN(TorchEigh)},
@@ -381,23 +380,24 @@ const Row kTorchRows[] = {
 constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kC64, DType::kC128};
 
 // The call of one routine for one type; checks what the routine relies on.
-CustomCall CallOf(const Row& row, std::size_t type) {
-  return [&row, type](const Instruction& instruction,
-                      Operands operands) -> absl::StatusOr<Literal> {
+CustomCall CallOf(const LapackRoutine& routine, std::size_t type) {
+  return [&routine, type](const Instruction& instruction,
+                          Operands operands) -> absl::StatusOr<Literal> {
     const std::string& target = instruction.attrs_as<CustomCallAttrs>().custom_call_target;
-    const std::size_t results = IsComplex(kTypes[type]) ? row.complex_results : row.real_results;
+    const std::size_t results =
+        IsComplex(kTypes[type]) ? routine.complex_results : routine.real_results;
     const bool tuple = instruction.shape().IsTuple();
-    if (operands.size() != row.operands ||
+    if (operands.size() != routine.operands ||
         (tuple ? instruction.shape().tuple().size() : std::size_t{1}) != results) {
-      return InvalidArgument(target, " takes ", row.operands, " operands and has ", results,
+      return InvalidArgument(target, " takes ", routine.operands, " operands and has ", results,
                              " results");
     }
     const Shape& shape = operands[0]->shape();
-    if (shape.dtype() != kTypes[type] || (row.operands < 4 && shape.rank() < 2))
+    if (shape.dtype() != kTypes[type] || (routine.operands < 4 && shape.rank() < 2))
       return InvalidArgument(target, " of ", shape, ": not a matrix of ", DTypeText(kTypes[type]));
     LAPACKE_set_nancheck(0);  // NaN goes through as it does in XLA
     Call call(instruction, operands);
-    row.run[type](call);
+    routine.run[type](call);
     return call.Take();
   };
 }
@@ -407,21 +407,21 @@ CustomCall CallOf(const Row& row, std::size_t type) {
 std::vector<std::pair<std::string, CustomCall>> LapackCalls() {
   constexpr std::string_view kLetters = "sdcz";
   std::vector<std::pair<std::string, CustomCall>> calls;
-  for (const Row& row : kRows) {
+  for (const LapackRoutine& routine : kRoutines) {
     for (std::size_t type = 0; type < kLetters.size(); ++type) {
-      const std::string_view name = type < 2 ? row.real : row.complex;
-      calls.emplace_back(Str("lapack_", kLetters[type], name, "_ffi"), CallOf(row, type));
+      const std::string_view name = type < 2 ? routine.real : routine.complex;
+      calls.emplace_back(Str("lapack_", kLetters[type], name, "_ffi"), CallOf(routine, type));
     }
   }
-  for (const Row& row : kTorchRows) {
+  for (const LapackRoutine& routine : kTorchRoutines) {
     calls.emplace_back(
-        row.real,
-        [&row](const Instruction& instruction, Operands operands) -> absl::StatusOr<Literal> {
+        routine.real,
+        [&routine](const Instruction& instruction, Operands operands) -> absl::StatusOr<Literal> {
           for (std::size_t type = 0; type < std::size(kTypes) && !operands.empty(); ++type) {
             if (operands[0]->shape().dtype() == kTypes[type])
-              return CallOf(row, type)(instruction, operands);
+              return CallOf(routine, type)(instruction, operands);
           }
-          return InvalidArgument(row.real, " takes f32, f64, c64 or c128");
+          return InvalidArgument(routine.real, " takes f32, f64, c64 or c128");
         });
   }
   return calls;

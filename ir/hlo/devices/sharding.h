@@ -46,10 +46,10 @@ struct Sharding {
     kUnreduced,
   };
   // This must be sharded as others of the group, or like them if possible.
-  struct Group {
+  struct ShardGroup {
     bool like = false;
     int64_t id = 0;
-    bool operator==(const Group&) const = default;
+    bool operator==(const ShardGroup&) const = default;
   };
   Type type = Type::kReplicated;
   Dims tiles;       // {devices=[2,1,2]0,1,2,3}: parts along each dimension, then of last_types
@@ -57,7 +57,7 @@ struct Sharding {
   DeviceIota iota;  // in the place of devices: {devices=[2,2]<=[4]}
   bool replicates_last = false;
   std::vector<Type> last_types;  // what holds along the last dimensions of the tiles
-  std::optional<Group> group;
+  std::optional<ShardGroup> group;
   std::vector<SourceNote> metadata;
   std::vector<Sharding> tuple;
   std::optional<MeshSharding> mesh;  // then nothing else is set, but metadata

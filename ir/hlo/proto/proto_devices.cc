@@ -108,7 +108,7 @@ void Rows(V& v, typename V::template Ref<Sharding> s) {
 Sharding ReadOne(protozero::pbf_reader in, ProtoError& error, bool of_tuple) {
   Sharding s;
   bool grouped = false;
-  Sharding::Group group;
+  Sharding::ShardGroup group;
   FieldReader::ReadAll(in, error, [&](FieldReader& v) {
     Rows<FieldReader>(v, s);
     if (v.AtMessage(5)) {

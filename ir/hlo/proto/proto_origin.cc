@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::size_t kMaxLevels = 64;
 
-struct Leaf {
+struct OriginLeaf {
   Dims path;
   std::string name;
   Dims part;
 };
 
 template <class V>
-void LeafRows(V& v, typename V::template Ref<Leaf> leaf) {
+void LeafRows(V& v, typename V::template Ref<OriginLeaf> leaf) {
   v.Ints(1, leaf.path);
   v.Message(2, [&](V& w) {
     w.Text(1, leaf.name);
@@ -30,7 +30,7 @@ void LeafRows(V& v, typename V::template Ref<Leaf> leaf) {
   });
 }
 
-std::string Text(const Leaf& leaf) {
+std::string Text(const OriginLeaf& leaf) {
   if (leaf.name.empty()) return "{}";
   std::string text = "{";
   AppendQuoted(text, leaf.name);
@@ -40,7 +40,7 @@ std::string Text(const Leaf& leaf) {
 
 // The part of the tree whose leaves, in order of their paths, are these; `depth` indices of the
 // paths have been used.
-std::string TreeText(absl::Span<const Leaf> leaves, std::size_t depth) {
+std::string TreeText(absl::Span<const OriginLeaf> leaves, std::size_t depth) {
   if (leaves.size() == 1 && leaves[0].path.size() == depth) return Text(leaves[0]);
   std::string text = "(";
   while (!leaves.empty()) {
@@ -58,7 +58,7 @@ std::string TreeText(absl::Span<const Leaf> leaves, std::size_t depth) {
 }
 
 // A leaf, or a tuple of trees.
-bool ParseTree(Cursor& in, const Dims& path, std::vector<Leaf>* leaves) {
+bool ParseTree(Cursor& in, const Dims& path, std::vector<OriginLeaf>* leaves) {
   if (path.size() > kMaxLevels) return in.Fail("tuples nest too deeply");
   if (in.Try('(')) {
     Dims inner = path;
@@ -70,7 +70,7 @@ bool ParseTree(Cursor& in, const Dims& path, std::vector<Leaf>* leaves) {
     }
     return true;
   }
-  Leaf& leaf = leaves->emplace_back();
+  OriginLeaf& leaf = leaves->emplace_back();
   leaf.path = path;
   if (!in.Expect('{')) return false;
   if (in.Try('}')) return true;
@@ -87,13 +87,13 @@ struct Statistic {
 }  // namespace
 
 std::string ReadOrigin(protozero::pbf_reader in, ProtoError& error) {
-  std::vector<Leaf> leaves;
+  std::vector<OriginLeaf> leaves;
   bool synthetic = false;
   FieldReader::ReadAll(in, error, [&](FieldReader& v) {
-    v.Messages(1, leaves, [](FieldReader& w, Leaf& leaf) { LeafRows(w, leaf); });
+    v.Messages(1, leaves, [](FieldReader& w, OriginLeaf& leaf) { LeafRows(w, leaf); });
     v.Bool(2, synthetic);
   });
-  for (const Leaf& leaf : leaves) {
+  for (const OriginLeaf& leaf : leaves) {
     if (leaf.path.size() > kMaxLevels) error.Note("an origin of more than ", kMaxLevels, " levels");
   }
   if (!error.ok() || (leaves.empty() && !synthetic)) return "";
@@ -102,11 +102,11 @@ std::string ReadOrigin(protozero::pbf_reader in, ProtoError& error) {
 
 void WriteOrigin(FieldWriter& v, std::string_view text) {
   Cursor in(text);
-  std::vector<Leaf> leaves;
+  std::vector<OriginLeaf> leaves;
   if (!in.Expect('{')) return;
   if (in.Try("[synthetic_call]")) return v.Bool(2, true);
   if (!ParseTree(in, {}, &leaves)) return;
-  v.Messages(1, leaves, [](FieldWriter& w, const Leaf& leaf) { LeafRows(w, leaf); });
+  v.Messages(1, leaves, [](FieldWriter& w, const OriginLeaf& leaf) { LeafRows(w, leaf); });
 }
 
 std::string ReadStatistics(protozero::pbf_reader in, ProtoError& error) {

@@ -13,13 +13,13 @@ namespace {
 enum class Encoding : uint8_t { kBytes, kSigned, kUnsigned };
 
 // PrimitiveType of an element type, and the field of LiteralProto for its elements.
-struct TypeRow {
+struct PrimitiveTypeRow {
   DType dtype;
   int64_t primitive;
   Tag literal;
   Encoding encoding;
 };
-constexpr TypeRow kTypes[] = {
+constexpr PrimitiveTypeRow kTypes[] = {
     {DType::kPred, 1, 2, Encoding::kUnsigned},
     {DType::kS2, 26, 26, Encoding::kBytes},
     {DType::kS4, 21, 21, Encoding::kBytes},
@@ -60,10 +60,10 @@ constexpr bool InOrder() {
 }
 static_assert(InOrder(), "a row for each DType, in its order");
 
-const TypeRow& RowOf(DType dtype) { return kTypes[static_cast<std::size_t>(dtype)]; }
+const PrimitiveTypeRow& RowOf(DType dtype) { return kTypes[static_cast<std::size_t>(dtype)]; }
 
-const TypeRow* RowOfPrimitive(int64_t primitive) {
-  for (const TypeRow& row : kTypes) {
+const PrimitiveTypeRow* RowOfPrimitive(int64_t primitive) {
+  for (const PrimitiveTypeRow& row : kTypes) {
     if (row.primitive == primitive) return &row;
   }
   return nullptr;
@@ -88,7 +88,7 @@ bool IsOrder(const Dims& order, std::size_t rank) {
 }
 
 void FinishShape(const RawShape& raw, ProtoError& error, Shape* shape) {
-  const TypeRow* row = RowOfPrimitive(raw.primitive);
+  const PrimitiveTypeRow* row = RowOfPrimitive(raw.primitive);
   if (row == nullptr) return error.Note("there is no element type ", raw.primitive);
   if (row->dtype == DType::kTuple) return void(*shape = Shape::Tuple(raw.tuple));
   if (!raw.tuple.empty()) return error.Note(DTypeText(row->dtype), " has elements of a tuple");
@@ -149,7 +149,7 @@ namespace {
 // Elements as they come, in the bytes that Literal has.
 class Elements {
  public:
-  explicit Elements(const TypeRow& row) : row_(row), width_(ByteWidth(row.dtype)) {}
+  explicit Elements(const PrimitiveTypeRow& row) : row_(row), width_(ByteWidth(row.dtype)) {}
   void Read(FieldReader& v) {
     if (row_.encoding != Encoding::kBytes) {
       v.ForEachInt(row_.literal, [this](int64_t value) {
@@ -163,7 +163,7 @@ class Elements {
   const std::string& bytes() const { return bytes_; }
 
  private:
-  const TypeRow& row_;
+  const PrimitiveTypeRow& row_;
   int width_;
   std::string bytes_;
 };
@@ -234,7 +234,7 @@ void WriteLiteral(protozero::pbf_writer& out, const Literal& literal) {
   if (shape.IsTuple())
     return v.Messages(10, literal.tuple(),
                       [](FieldWriter& w, const Literal& e) { WriteLiteral(w.out(), e); });
-  const TypeRow& row = RowOf(shape.dtype());
+  const PrimitiveTypeRow& row = RowOf(shape.dtype());
   if (row.encoding != Encoding::kBytes) {
     VisitDType(shape.dtype(), [&]<DType kType>() {
       if constexpr (std::is_integral_v<HostType<kType>>)

@@ -5,7 +5,7 @@
 
 namespace lazuli::hlo::internal {
 
-bool Parser::ParseAttributes(Computation* computation, Pending& i) {
+bool Parser::ParseAttributes(Computation* computation, PendingInstruction& i) {
   while (in_.Try(',')) {
     in_.Peek();
     const char* start = in_.position();
@@ -73,7 +73,8 @@ bool ParseSharding(Cursor& in, ShardingPtr* value) {
   return true;
 }
 
-bool Parser::ParseAttribute(Computation* computation, Pending& i, std::string_view name) {
+bool Parser::ParseAttribute(Computation* computation, PendingInstruction& i,
+                            std::string_view name) {
   if (name == "metadata") return ParseMetadata(&i.metadata);
   if (name == "control-predecessors") return ParseControlPredecessors(computation, i);
   if (name == "sharding") return ParseSharding(in_, &i.sharding);
@@ -91,7 +92,7 @@ bool Parser::ParseAttribute(Computation* computation, Pending& i, std::string_vi
   return true;
 }
 
-bool Parser::ParseCallees(std::string_view name, Pending& i) {
+bool Parser::ParseCallees(std::string_view name, PendingInstruction& i) {
   const Role role = CalleeRole(name);
   if (role == Role::kList) {
     if (!in_.Expect('{')) return false;
@@ -128,7 +129,7 @@ bool Parser::ParseCallee(Computation** callee) {
   return true;
 }
 
-bool Parser::ParseControlPredecessors(Computation* computation, Pending& i) {
+bool Parser::ParseControlPredecessors(Computation* computation, PendingInstruction& i) {
   if (!in_.Expect('{')) return false;
   while (!in_.Try('}')) {
     if (!i.control_predecessors.empty() && !in_.Expect(',')) return false;

@@ -7,7 +7,7 @@
 namespace lazuli::hlo::internal {
 
 // [ROOT] [%]name =
-bool Parser::ParseName(Computation* computation, Pending& i, bool* is_root) {
+bool Parser::ParseName(Computation* computation, PendingInstruction& i, bool* is_root) {
   const bool percent = in_.Peek() == '%';
   i.start = in_.position();
   if (lone_ && !percent) {  // the name may be missing: f32[4] add(f32[4] %x, f32[4] %y)
@@ -31,7 +31,7 @@ bool Parser::ParseName(Computation* computation, Pending& i, bool* is_root) {
 }
 
 bool Parser::ParseInstruction(Computation* computation, Instruction** result, bool* is_root) {
-  Pending i;
+  PendingInstruction i;
   if (!ParseName(computation, i, is_root)) return false;
   if (!ParseOpcode(i)) return false;
   i.attrs = DefaultAttrs(Traits(i.opcode).attrs);
@@ -44,7 +44,7 @@ bool Parser::ParseInstruction(Computation* computation, Instruction** result, bo
 }
 
 // [shape] opcode
-bool Parser::ParseOpcode(Pending& i) {
+bool Parser::ParseOpcode(PendingInstruction& i) {
   in_.Peek();
   const char* start = in_.position();
   std::string_view word;
@@ -81,7 +81,7 @@ bool Parser::ParseOpcode(Pending& i) {
   return true;
 }
 
-bool Parser::ParseOperands(Computation* computation, Pending& i, int depth) {
+bool Parser::ParseOperands(Computation* computation, PendingInstruction& i, int depth) {
   if (i.opcode == Opcode::kParameter) return ParseParameter(computation, i);
   if (i.opcode == Opcode::kConstant) return ParseConstant(i);
   if (in_.Try(')')) return true;
@@ -92,7 +92,7 @@ bool Parser::ParseOperands(Computation* computation, Pending& i, int depth) {
 }
 
 // [shape] [%]name, or an instruction without attributes in its place: [shape] opcode(operands)
-bool Parser::ParseOperand(Computation* computation, Pending& i, int depth) {
+bool Parser::ParseOperand(Computation* computation, PendingInstruction& i, int depth) {
   in_.Peek();
   const char* start = in_.position();
   Shape shape;
@@ -141,7 +141,7 @@ bool Parser::ParseNestedOperand(Computation* computation, const char* start,
                                 Instruction** result) {
   if (depth + inline_depth_ >= kMaxDepth)
     return in_.FailAt(start, "operands are nested deeper than ", kMaxDepth);
-  Pending i;
+  PendingInstruction i;
   i.start = start;
   const std::optional<Opcode> known = hlo::ParseOpcode(opcode);
   if (!known) return in_.FailAt(start, "unknown opcode '", opcode, "'");
@@ -159,7 +159,7 @@ bool Parser::ParseNestedOperand(Computation* computation, const char* start,
   return *result != nullptr;
 }
 
-bool Parser::ParseParameter(Computation* computation, Pending& i) {
+bool Parser::ParseParameter(Computation* computation, PendingInstruction& i) {
   in_.Peek();
   const char* start = in_.position();
   int64_t number = 0;
@@ -179,7 +179,7 @@ bool Parser::ParseParameter(Computation* computation, Pending& i) {
   return in_.Expect(')');
 }
 
-bool Parser::ParseConstant(Pending& i) {
+bool Parser::ParseConstant(PendingInstruction& i) {
   if (!i.has_shape) return in_.FailAt(i.start, "constant: the result's shape must be declared");
   Literal literal;
   if (!ParseLiteral(in_, i.shape, &literal)) return false;
@@ -187,7 +187,7 @@ bool Parser::ParseConstant(Pending& i) {
   return in_.Expect(')');
 }
 
-bool Parser::CheckComplete(const Pending& i) {
+bool Parser::CheckComplete(const PendingInstruction& i) {
   if (const std::string_view name = MissingAttribute(i.attrs, i.seen); !name.empty())
     return in_.FailAt(i.start, OpcodeText(i.opcode), ": attribute '", name, "' is missing");
   const int regions = Traits(i.opcode).regions;
@@ -201,13 +201,13 @@ bool Parser::CheckComplete(const Pending& i) {
 
 // Makes async-start of what was read as the opcode itself: ((operands), result, u32[])
 // async-start(...), calls={opcode}.
-bool Parser::WrapAsync(Pending& i) {
+bool Parser::WrapAsync(PendingInstruction& i) {
   if (!i.has_shape || i.shape.tuple().size() < 2) {
     return in_.FailAt(i.start, OpcodeText(i.opcode), i.sugar,
                       ": declares no tuple of operands and result");
   }
   Computation* wrapped = module_->AddComputation(Str("wrapped_", OpcodeText(i.opcode)));
-  Pending body;
+  PendingInstruction body;
   body.start = i.start;
   body.opcode = i.opcode;
   body.has_shape = true;
@@ -232,7 +232,7 @@ bool Parser::WrapAsync(Pending& i) {
   return true;
 }
 
-Instruction* Parser::Build(Computation* computation, Pending& i) {
+Instruction* Parser::Build(Computation* computation, PendingInstruction& i) {
   absl::InlinedVector<const Shape*, 8> shapes;
   for (const Instruction* operand : i.operands) shapes.push_back(&operand->shape());
   absl::StatusOr<Shape> shape =

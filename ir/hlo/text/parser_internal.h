@@ -39,7 +39,7 @@ class Parser {
   static constexpr int kMaxDepth = 100;
 
   // An instruction while it is read.
-  struct Pending {
+  struct PendingInstruction {
     const char* start = nullptr;
     std::string_view name;
     Opcode opcode{};
@@ -72,26 +72,26 @@ class Parser {
 
   // parser_instruction.cc
   bool ParseInstruction(Computation* computation, Instruction** result, bool* is_root);
-  bool ParseName(Computation* computation, Pending& i, bool* is_root);
-  bool ParseOpcode(Pending& i);
-  bool ParseOperands(Computation* computation, Pending& i, int depth);
-  bool ParseOperand(Computation* computation, Pending& i, int depth);
+  bool ParseName(Computation* computation, PendingInstruction& i, bool* is_root);
+  bool ParseOpcode(PendingInstruction& i);
+  bool ParseOperands(Computation* computation, PendingInstruction& i, int depth);
+  bool ParseOperand(Computation* computation, PendingInstruction& i, int depth);
   bool ParseNestedOperand(Computation* computation, const char* start, std::string_view opcode,
                           const Shape* shape, int depth, Instruction** result);
-  bool ParseParameter(Computation* computation, Pending& i);
-  bool ParseConstant(Pending& i);
-  bool CheckComplete(const Pending& i);
-  bool WrapAsync(Pending& i);
-  Instruction* Build(Computation* computation, Pending& i);
+  bool ParseParameter(Computation* computation, PendingInstruction& i);
+  bool ParseConstant(PendingInstruction& i);
+  bool CheckComplete(const PendingInstruction& i);
+  bool WrapAsync(PendingInstruction& i);
+  Instruction* Build(Computation* computation, PendingInstruction& i);
 
   // parser_attributes.cc
-  bool ParseAttributes(Computation* computation, Pending& i);
-  bool ParseAttribute(Computation* computation, Pending& i, std::string_view name);
-  bool ParseCallees(std::string_view name, Pending& i);
+  bool ParseAttributes(Computation* computation, PendingInstruction& i);
+  bool ParseAttribute(Computation* computation, PendingInstruction& i, std::string_view name);
+  bool ParseCallees(std::string_view name, PendingInstruction& i);
   bool ParseCallee(Computation** callee);
   bool ParseMetadata(Metadata* metadata);
   bool ParseMetadataMember(std::string_view name, Metadata* metadata);
-  bool ParseControlPredecessors(Computation* computation, Pending& i);
+  bool ParseControlPredecessors(Computation* computation, PendingInstruction& i);
 
   Cursor in_;
   int64_t text_size_;

@@ -199,7 +199,7 @@ TEST(ShardingTest, Values) {
   EXPECT_THAT(tiled.tiles, ElementsAre(4, 1, 2));
   EXPECT_EQ(tiled.iota, (DeviceIota{{2, 4}, {1, 0}}));
   EXPECT_TRUE(tiled.replicates_last);
-  EXPECT_EQ(tiled.group, (Sharding::Group{true, 7}));
+  EXPECT_EQ(tiled.group, (Sharding::ShardGroup{true, 7}));
   const auto listed =
       Value<Sharding>("{devices=[1,2,2]3,2,1,0 last_tile_dims={manual, unreduced}}");
   EXPECT_THAT(listed.devices, ElementsAre(3, 2, 1, 0));

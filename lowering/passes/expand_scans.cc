@@ -13,8 +13,8 @@ using hlo::Computation;
 using hlo::Instruction;
 
 // How a scan's parts lie in the loop's state: position, inputs, carries, results.
-struct Plan {
-  explicit Plan(const Instruction& scan)
+struct ScanPlan {
+  explicit ScanPlan(const Instruction& scan)
       : attrs(scan.attrs_as<hlo::ScanAttrs>()),
         carries(attrs.num_carries),
         inputs(scan.operand_count() - carries),
@@ -39,7 +39,7 @@ struct Plan {
   Shape state;
 };
 
-absl::StatusOr<Computation*> Condition(hlo::Module& module, const Plan& plan) {
+absl::StatusOr<Computation*> Condition(hlo::Module& module, const ScanPlan& plan) {
   Builder b(&module, "scan_condition");
   const Op position = b.GetTupleElement(b.Parameter(0, plan.state), 0);
   return b.Finish(b.Compare(hlo::ComparisonDirection::kLt, position,
@@ -68,7 +68,8 @@ Op WithSliceAt(Builder& b, Op array, Op slice, int64_t dimension, Op position) {
                               Starts(b, array.shape(), dimension, position));
 }
 
-absl::StatusOr<Computation*> Body(hlo::Module& module, const Instruction& scan, const Plan& plan) {
+absl::StatusOr<Computation*> Body(hlo::Module& module, const Instruction& scan,
+                                  const ScanPlan& plan) {
   Builder b(&module, "scan_body");
   const int64_t dimension = plan.attrs.dimension;
   const Op state = b.Parameter(0, plan.state);
@@ -92,8 +93,9 @@ absl::StatusOr<Computation*> Body(hlo::Module& module, const Instruction& scan, 
   return b.Finish(b.Tuple(next));
 }
 
-absl::StatusOr<Instruction*> Loop(hlo::Module& module, const Instruction& scan, const Plan& plan,
-                                  const std::vector<Instruction*>& init, Rewriter& r) {
+absl::StatusOr<Instruction*> Loop(hlo::Module& module, const Instruction& scan,
+                                  const ScanPlan& plan, const std::vector<Instruction*>& init,
+                                  Rewriter& r) {
   LAZULI_ASSIGN_OR_RETURN(Computation* const condition, Condition(module, plan));
   LAZULI_ASSIGN_OR_RETURN(Computation* const body, Body(module, scan, plan));
   Instruction* const state = r.Add(hlo::Opcode::kTuple, plan.state, init);
@@ -101,7 +103,7 @@ absl::StatusOr<Instruction*> Loop(hlo::Module& module, const Instruction& scan, 
 }
 
 absl::Status Expand(hlo::Module& module, Instruction* scan, Rewriter& r) {
-  const Plan plan(*scan);
+  const ScanPlan plan(*scan);
   r.set_origin(scan);
   std::vector<Instruction*> init = {r.Scalar(DType::kS32, 0)};
   init.insert(init.end(), scan->operands().begin(), scan->operands().end());

@@ -118,7 +118,7 @@ const Shape& SpaceOf(const Instruction* i) {
   return i->opcode() == Opcode::kReduce ? i->operand(0)->shape() : i->shape();
 }
 
-struct Group {
+struct FusionGroup {
   BlockOrder::Block block = BlockOrder::kNone;  // its members, users before producers
   std::vector<Instruction*> outputs;            // reductions first; none: merged into another
   // What members read, other members included: as many could become parameters.
@@ -160,7 +160,8 @@ class Fuser {
     }
     Rewriter rewriter(computation_);
     // Producers first, so that a group's operands are what earlier groups left behind.
-    for (const Group& group : std::ranges::reverse_view(groups_)) Materialise(group, rewriter);
+    for (const FusionGroup& group : std::ranges::reverse_view(groups_))
+      Materialise(group, rewriter);
     return rewriter.changed();
   }
 
@@ -174,21 +175,23 @@ class Fuser {
   bool TryJoinUsers(Instruction* i);
   bool TryJoinScatter(Instruction* i);
   bool TryMergeUsers(Instruction* i);
-  bool ReadsElements(const Group& group, const Group& by) const;
-  bool MayMerge(const Group& a, const Group& b);
-  void Merge(Group& from, Group& into);
+  bool ReadsElements(const FusionGroup& group, const FusionGroup& by) const;
+  bool MayMerge(const FusionGroup& a, const FusionGroup& b);
+  void Merge(FusionGroup& from, FusionGroup& into);
   bool TryJoinAsOutput(Instruction* i);
   bool TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i);
-  bool IsFull(const Group& group) const;
-  bool MayJoin(const Instruction* i, const Group& group, bool as_output) const;
-  bool MayJoinAsOutput(const Instruction* i, const Group& group);
-  void Join(Instruction* i, Group& group);
-  void JoinAsOutput(Instruction* i, Group& group);
-  bool IsIn(const Instruction* i, const Group& group) const { return blocks_.of(i) == group.block; }
+  bool IsFull(const FusionGroup& group) const;
+  bool MayJoin(const Instruction* i, const FusionGroup& group, bool as_output) const;
+  bool MayJoinAsOutput(const Instruction* i, const FusionGroup& group);
+  void Join(Instruction* i, FusionGroup& group);
+  void JoinAsOutput(Instruction* i, FusionGroup& group);
+  bool IsIn(const Instruction* i, const FusionGroup& group) const {
+    return blocks_.of(i) == group.block;
+  }
   // Null for an instruction of no group.
-  Group* GroupOf(const Instruction* i);
-  void Note(const Instruction* i, Group& group);
-  void Materialise(const Group& group, Rewriter& rewriter);
+  FusionGroup* GroupOf(const Instruction* i);
+  void Note(const Instruction* i, FusionGroup& group);
+  void Materialise(const FusionGroup& group, Rewriter& rewriter);
 
   hlo::Computation* computation_;
   const FusionTarget& target_;
@@ -197,17 +200,17 @@ class Fuser {
   std::vector<GroupIndex> group_of_block_;  // + 1; 0 or missing: an instruction of no group
   // Groups by what they read, and by what they reduce or what that is made of; the newest last.
   hlo::DenseMap<std::vector<GroupIndex>> readers_, reducing_;
-  std::vector<Group> groups_;
+  std::vector<FusionGroup> groups_;
 };
 
-Group* Fuser::GroupOf(const Instruction* i) {
+FusionGroup* Fuser::GroupOf(const Instruction* i) {
   const BlockOrder::Block block = blocks_.of(i);
   if (block >= group_of_block_.size() || group_of_block_[block] == 0) return nullptr;
   return &groups_[group_of_block_[block] - 1];
 }
 
 // Remembers what a new member of the group reads.
-void Fuser::Note(const Instruction* i, Group& group) {
+void Fuser::Note(const Instruction* i, FusionGroup& group) {
   const auto index = static_cast<GroupIndex>(&group - groups_.data());
   for (const Instruction* operand : i->operands()) {
     group.operands.insert(operand);
@@ -218,12 +221,12 @@ void Fuser::Note(const Instruction* i, Group& group) {
   for (const Instruction* source : SourcesOf(i)) reducing_[source].push_back(index);
 }
 
-void Fuser::Join(Instruction* i, Group& group) {
+void Fuser::Join(Instruction* i, FusionGroup& group) {
   blocks_.Join(i, group.block);
   Note(i, group);
 }
 
-void Fuser::JoinAsOutput(Instruction* i, Group& group) {
+void Fuser::JoinAsOutput(Instruction* i, FusionGroup& group) {
   std::vector<Instruction*>& outputs = group.outputs;
   const auto is_elementwise = [](const Instruction* output) { return output->IsElementwise(); };
   const bool reduces = i->opcode() == Opcode::kReduce;
@@ -279,12 +282,12 @@ void Fuser::Place(Instruction* i) {
 }
 
 // Of members or of parameters, so that nothing becomes a further output.
-bool Fuser::IsFull(const Group& group) const {
+bool Fuser::IsFull(const FusionGroup& group) const {
   return blocks_.members(group.block).size() >= target_.max_members ||
          group.outputs.size() + 1 + group.operands.size() > target_.max_args;
 }
 
-bool Fuser::MayJoin(const Instruction* i, const Group& group, bool as_output) const {
+bool Fuser::MayJoin(const Instruction* i, const FusionGroup& group, bool as_output) const {
   if (blocks_.members(group.block).size() >= target_.max_members) return false;
   std::size_t args = group.outputs.size() + (as_output ? 1 : 0) + group.operands.size();
   absl::InlinedVector<const Instruction*, 4> added;
@@ -297,7 +300,7 @@ bool Fuser::MayJoin(const Instruction* i, const Group& group, bool as_output) co
   return args + added.size() <= target_.max_args;
 }
 
-bool Fuser::MayJoinAsOutput(const Instruction* i, const Group& group) {
+bool Fuser::MayJoinAsOutput(const Instruction* i, const FusionGroup& group) {
   if (!MayJoin(i, group, /*as_output=*/true)) return false;
   const auto reads_it = [&](const Instruction* user) {
     return IsIn(user, group) && (ReadsAnywhere(user, i) || i->opcode() == Opcode::kReduce);
@@ -311,7 +314,7 @@ bool Fuser::MayJoinAsOutput(const Instruction* i, const Group& group) {
 // Joins the group that all users are in.
 bool Fuser::TryJoinUsers(Instruction* i) {
   if (IsRootOnly(i) || i->IsRoot() || i->users().empty()) return false;
-  Group* const group = GroupOf(i->users()[0]);
+  FusionGroup* const group = GroupOf(i->users()[0]);
   if (group == nullptr) return false;
   for (const Instruction* user : i->users()) {
     const bool is_init =
@@ -328,7 +331,7 @@ bool Fuser::TryJoinUsers(Instruction* i) {
 
 // Whether what `by` reads of the group's outputs it reads element by element: it need not lie in
 // memory then.
-bool Fuser::ReadsElements(const Group& group, const Group& by) const {
+bool Fuser::ReadsElements(const FusionGroup& group, const FusionGroup& by) const {
   return std::all_of(group.outputs.begin(), group.outputs.end(), [&](const Instruction* output) {
     return std::all_of(output->users().begin(), output->users().end(), [&](const auto* user) {
       return !IsIn(user, by) ||
@@ -337,16 +340,18 @@ bool Fuser::ReadsElements(const Group& group, const Group& by) const {
   });
 }
 
-bool Fuser::MayMerge(const Group& a, const Group& b) {
+bool Fuser::MayMerge(const FusionGroup& a, const FusionGroup& b) {
   if (!ReadsElements(a, b) || !ReadsElements(b, a)) return false;
-  const auto members = [&](const Group& group) { return blocks_.members(group.block).size(); };
+  const auto members = [&](const FusionGroup& group) {
+    return blocks_.members(group.block).size();
+  };
   if (members(a) + members(b) >= target_.max_members) return false;
   std::size_t args = a.outputs.size() + b.outputs.size() + a.operands.size();
   for (const Instruction* operand : b.operands) args += a.operands.contains(operand) ? 0 : 1;
   return args <= target_.max_args && blocks_.MayMerge(a.block, b.block);
 }
 
-void Fuser::Merge(Group& from, Group& into) {
+void Fuser::Merge(FusionGroup& from, FusionGroup& into) {
   into.block = blocks_.Merge(from.block, into.block);
   const auto index = static_cast<GroupIndex>(&into - groups_.data());
   group_of_block_[into.block] = index + 1;
@@ -369,15 +374,15 @@ bool Fuser::TryMergeUsers(Instruction* i) {
     return output->IsElementwise() && SameOrder(output->shape(), i->shape());
   };
   for (const Instruction* user : i->users()) {
-    const Group* const group = GroupOf(user);
+    const FusionGroup* const group = GroupOf(user);
     if (group == nullptr || group->scatters || !is_loop_here(user) ||
         !is_loop_here(group->outputs[0]))
       return false;
   }
-  Group* const into = GroupOf(i->users()[0]);
+  FusionGroup* const into = GroupOf(i->users()[0]);
   for (const Instruction* user : i->users()) {
     if (IsIn(user, *into)) continue;
-    Group* const from = GroupOf(user);
+    FusionGroup* const from = GroupOf(user);
     if (!MayMerge(*from, *into)) return false;
     Merge(*from, *into);
   }
@@ -396,7 +401,7 @@ bool WindowsTile(const Instruction* scatter) {
 // A select-and-scatter joins its users if all they do is elementwise work on its result.
 bool Fuser::TryJoinScatter(Instruction* i) {
   if (!IsScatter(i) || i->IsRoot() || i->users().empty() || !WindowsTile(i)) return false;
-  Group* const group = GroupOf(i->users()[0]);
+  FusionGroup* const group = GroupOf(i->users()[0]);
   if (group == nullptr) return false;
   const auto here = [&](const Instruction* user) { return IsIn(user, *group); };
   const auto elementwise = [&](const Instruction* member) {
@@ -437,7 +442,7 @@ bool Fuser::TryJoinAsOutput(Instruction* i) {
 bool Fuser::TryJoinOneOf(std::vector<GroupIndex>& groups, Instruction* i) {
   std::size_t tried = 0;
   for (std::size_t k = groups.size(); k-- > 0 && tried < kMaxTried;) {
-    Group& group = groups_[groups[k]];
+    FusionGroup& group = groups_[groups[k]];
     if (group.outputs.empty() || IsFull(group)) {
       groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(k));
       continue;
@@ -518,7 +523,7 @@ class BodyBuilder {
   std::vector<Instruction*> parameters_;  // outside
 };
 
-void Fuser::Materialise(const Group& group, Rewriter& rewriter) {
+void Fuser::Materialise(const FusionGroup& group, Rewriter& rewriter) {
   if (group.outputs.empty()) return;  // merged into another
   const auto placed = blocks_.members(group.block);
   if (IsPlainMovement(target_, placed)) return;

@@ -166,7 +166,7 @@ class LoopFuser {
 
  private:
   // What becomes of one loop.
-  struct Parts {
+  struct LoopParts {
     Instruction* loop;
     std::vector<Instruction*> before, after;  // in post-order
     std::unordered_set<const Instruction*> taken;
@@ -177,13 +177,13 @@ class LoopFuser {
   void NameElements(Instruction* root);
   void TryFuse(Instruction* loop);
   bool Fits(const Instruction* i, const Shape& space) const;
-  void TakeBefore(absl::Span<Instruction* const> earlier, Parts& parts) const;
+  void TakeBefore(absl::Span<Instruction* const> earlier, LoopParts& parts) const;
   void TakeAfter(absl::Span<Instruction* const> earlier, absl::Span<Instruction* const> later,
-                 Parts& parts) const;
-  Parts Choose(Instruction* loop, bool with_neighbours) const;
-  Computation* Build(const Parts& parts, absl::Span<Computation* const> callees);
+                 LoopParts& parts) const;
+  LoopParts Choose(Instruction* loop, bool with_neighbours) const;
+  Computation* Build(const LoopParts& parts, absl::Span<Computation* const> callees);
   Instruction* Value(Instruction* outside, Computation* body);
-  void Replace(const Parts& parts, Computation* body);
+  void Replace(const LoopParts& parts, Computation* body);
 
   Computation* computation_;
   hlo::Module& module_;
@@ -218,7 +218,7 @@ bool LoopFuser::Fits(const Instruction* i, const Shape& space) const {
 }
 
 // Takes in what only the loop needs. `earlier`: what is computed before the loop.
-void LoopFuser::TakeBefore(absl::Span<Instruction* const> earlier, Parts& parts) const {
+void LoopFuser::TakeBefore(absl::Span<Instruction* const> earlier, LoopParts& parts) const {
   const auto is_taken = [&](const Instruction* i) { return parts.taken.contains(i); };
   for (Instruction* i : std::ranges::reverse_view(earlier)) {
     if (parts.before.size() > kMaxAround) return;
@@ -232,7 +232,7 @@ void LoopFuser::TakeBefore(absl::Span<Instruction* const> earlier, Parts& parts)
 
 // Takes in what comes of the loop, and else only of constants and of arrays that are there before it.
 void LoopFuser::TakeAfter(absl::Span<Instruction* const> earlier,
-                          absl::Span<Instruction* const> later, Parts& parts) const {
+                          absl::Span<Instruction* const> later, LoopParts& parts) const {
   const std::unordered_set<const Instruction*> known(earlier.begin(), earlier.end());
   const auto is_result = [&](const Instruction* i) {
     return i->opcode() == Opcode::kGetTupleElement && i->operand(0) == parts.loop;
@@ -259,8 +259,8 @@ void LoopFuser::TakeAfter(absl::Span<Instruction* const> earlier,
 }
 
 // What becomes one kernel: the loop, and with its neighbours the elementwise values around it.
-LoopFuser::Parts LoopFuser::Choose(Instruction* loop, bool with_neighbours) const {
-  Parts parts{.loop = loop, .before = {}, .after = {}, .taken = {loop}, .space = {}};
+LoopFuser::LoopParts LoopFuser::Choose(Instruction* loop, bool with_neighbours) const {
+  LoopParts parts{.loop = loop, .before = {}, .after = {}, .taken = {loop}, .space = {}};
   parts.space = loop->shape().tuple()[0];
   for (const Shape& leaf : loop->shape().tuple()) {
     if (leaf.num_elements() > parts.space.num_elements()) parts.space = leaf;
@@ -294,7 +294,7 @@ Instruction* LoopFuser::Value(Instruction* outside, Computation* body) {
   return inside_[outside] = value;
 }
 
-Computation* LoopFuser::Build(const Parts& parts, absl::Span<Computation* const> callees) {
+Computation* LoopFuser::Build(const LoopParts& parts, absl::Span<Computation* const> callees) {
   inside_.clear();
   parameters_.clear();
   results_.clear();
@@ -341,7 +341,7 @@ Computation* LoopFuser::Build(const Parts& parts, absl::Span<Computation* const>
   return body;
 }
 
-void LoopFuser::Replace(const Parts& parts, Computation* body) {
+void LoopFuser::Replace(const LoopParts& parts, Computation* body) {
   rewriter_.set_origin(parts.loop);
   Instruction* fusion = rewriter_.Add(Opcode::kFusion, body->root()->shape(), parameters_,
                                       hlo::FusionAttrs{hlo::FusionKind::kLoop}, {body});
@@ -367,7 +367,7 @@ void LoopFuser::TryFuse(Instruction* loop) {
   }
   if (is_root) NameElements(loop);
   for (const bool with_neighbours : {true, false}) {
-    const Parts parts = Choose(loop, with_neighbours);
+    const LoopParts parts = Choose(loop, with_neighbours);
     Computation* body = Build(parts, callees);
     if (!results_.empty() && target_.supports_loop(*body)) {
       return Replace(parts, body);

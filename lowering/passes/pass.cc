@@ -56,22 +56,22 @@ void Dump(const hlo::Module& module, std::string_view pass) {
 
 // What a pass is held to when it says "changed". Computations that nothing reaches are not in the
 // text.
-struct Fingerprint {
+struct ModuleSnapshot {
   std::string text;
   int64_t instructions;
   std::size_t computations;
-  explicit Fingerprint(const hlo::Module& module)
+  explicit ModuleSnapshot(const hlo::Module& module)
       : text(hlo::ToString(module)),
         instructions(module.instruction_count()),
         computations(module.computations().size()) {}
-  bool operator==(const Fingerprint&) const = default;
+  bool operator==(const ModuleSnapshot&) const = default;
 };
 
-absl::Status Check(const Pass& pass, const hlo::Module& module, const Fingerprint& before,
+absl::Status Check(const Pass& pass, const hlo::Module& module, const ModuleSnapshot& before,
                    bool changed) {
   const std::string prefix = Str("after pass ", pass.name(), " on ", module.name(), ": ");
   LAZULI_RETURN_IF_ERROR(Prefixed(hlo::Verify(module), prefix));
-  if (changed == (before == Fingerprint(module))) {
+  if (changed == (before == ModuleSnapshot(module))) {
     return Internal(prefix, changed ? "it reports a change but made none"
                                     : "it reports no change but made one");
   }
@@ -159,7 +159,7 @@ absl::StatusOr<bool> RunPass(Pass& pass, hlo::Module& module) {
   const ir::TraceSpan span(ir::SpanKind::kPass, pass.name());
   ir::SlowNotice::Check(pass.name());
   const PassDebug debug(pass, module);
-  std::optional<Fingerprint> before;
+  std::optional<ModuleSnapshot> before;
   if (flags().verify_passes()) before.emplace(module);
   LAZULI_ASSIGN_OR_RETURN(const bool changed, pass.Run(module));
   if (before) LAZULI_RETURN_IF_ERROR(Check(pass, module, *before, changed));

@@ -22,11 +22,11 @@ struct Platform {
 };
 
 // Clients live as long as the process: buffers and devices point to them.
-struct Registry {
+struct PlatformRegistry {
   ir::ForkMutex mutex;
   std::map<std::string, std::unique_ptr<Platform>, std::less<>> platforms;
 };
-Registry& TheRegistry() { return ir::Runtime::Get().Of<Registry>(); }
+PlatformRegistry& TheRegistry() { return ir::Runtime::Get().Of<PlatformRegistry>(); }
 
 std::string LowerCase(std::string_view text) {
   std::string lower(text);
@@ -49,7 +49,7 @@ absl::Status NoSuchDevice(std::string_view name, absl::Span<const Device> device
 }  // namespace
 
 void RegisterPlatform(std::string_view platform, ClientFactory factory, int priority) {
-  Registry& registry = TheRegistry();
+  PlatformRegistry& registry = TheRegistry();
   std::lock_guard lock(registry.mutex);
   auto [it, inserted] = registry.platforms.try_emplace(std::string(platform));
   if (!inserted) return;
@@ -59,7 +59,7 @@ void RegisterPlatform(std::string_view platform, ClientFactory factory, int prio
 }
 
 std::vector<std::string> RegisteredPlatforms() {
-  Registry& registry = TheRegistry();
+  PlatformRegistry& registry = TheRegistry();
   std::lock_guard lock(registry.mutex);
   std::vector<std::string> names;
   for (const auto& [name, platform] : registry.platforms) names.push_back(name);
@@ -69,7 +69,7 @@ std::vector<std::string> RegisteredPlatforms() {
 absl::StatusOr<ComputationClient*> FindClient(std::string_view name) {
   Platform* platform = nullptr;
   {
-    Registry& registry = TheRegistry();
+    PlatformRegistry& registry = TheRegistry();
     std::lock_guard lock(registry.mutex);
     auto it = registry.platforms.find(LowerCase(name));
     if (it != registry.platforms.end()) platform = it->second.get();
@@ -105,7 +105,7 @@ namespace {
 
 // The enabled platform of the highest priority; of two, the one that is named first.
 absl::StatusOr<std::string> PreferredPlatform() {
-  Registry& registry = TheRegistry();
+  PlatformRegistry& registry = TheRegistry();
   std::string preferred;
   int priority = 0;
   const std::string enabled = flags().enabled_devices();

@@ -17,14 +17,14 @@ constexpr std::size_t kMaxBySize = 2048;
 
 int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-struct Placed {
+struct PlacedRange {
   int64_t begin, end;
 };
 
 // Where `bytes` fit best among the ranges, which are sorted by begin and may overlap.
-int64_t BestOffset(const std::vector<Placed>& taken, int64_t bytes) {
+int64_t BestOffset(const std::vector<PlacedRange>& taken, int64_t bytes) {
   int64_t best = -1, best_gap = std::numeric_limits<int64_t>::max(), at = 0;
-  for (const Placed& range : taken) {
+  for (const PlacedRange& range : taken) {
     const int64_t gap = range.begin - at;
     if (gap >= bytes && gap < best_gap) {
       best = at;
@@ -44,7 +44,7 @@ ArenaPlan PlanBySize(absl::Span<const Lifetime> lifetimes) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return lifetimes[a].bytes > lifetimes[b].bytes;
   });
-  std::vector<Placed> taken;
+  std::vector<PlacedRange> taken;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Lifetime& lifetime = lifetimes[order[i]];
     const int64_t bytes = Aligned(lifetime.bytes);
@@ -56,7 +56,7 @@ ArenaPlan PlanBySize(absl::Span<const Lifetime> lifetimes) {
       taken.push_back({begin, begin + Aligned(other.bytes)});
     }
     std::sort(taken.begin(), taken.end(),
-              [](const Placed& a, const Placed& b) { return a.begin < b.begin; });
+              [](const PlacedRange& a, const PlacedRange& b) { return a.begin < b.begin; });
     plan.offsets[order[i]] = BestOffset(taken, bytes);
     plan.bytes = std::max(plan.bytes, plan.offsets[order[i]] + bytes);
   }

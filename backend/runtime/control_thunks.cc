@@ -157,10 +157,10 @@ class WhileThunk final : public Thunk {
 
  private:
   // Where the state lies now, and where what changes is written next.
-  struct State {
+  struct LoopState {
     std::vector<std::byte*> now, next;
   };
-  void SetBuffers(const State& state, const RunBuffers& run) const {
+  void SetBuffers(const LoopState& state, const RunBuffers& run) const {
     for (std::size_t k = 0; k < updates_.size(); ++k) {
       run.data[condition_.sequence->parameters[k]] = state.now[k];
       run.data[body_.sequence->parameters[k]] = state.now[k];
@@ -176,7 +176,7 @@ class WhileThunk final : public Thunk {
 };
 
 absl::Status WhileThunk::Execute(const RunBuffers& run) const {
-  State state;
+  LoopState state;
   bool alternates = false;
   for (std::size_t k = 0; k < state_.size(); ++k) {
     state.now.push_back(run.at(state_[k]));

@@ -45,13 +45,13 @@ bool IsFelt(const Instruction& i) {
 
 // Whether nobody has been told of this op at this line.
 bool IsNews(const ThunkInfo& info) {
-  struct Said {
+  struct ReportedFallbacks {
     ir::ForkMutex mutex;
     std::set<std::string> places;
   };
-  Said& said = ir::Runtime::Get().Of<Said>();
-  const std::lock_guard lock(said.mutex);
-  return said.places.insert(Str(info.op, "@", info.source)).second;
+  ReportedFallbacks& reported = ir::Runtime::Get().Of<ReportedFallbacks>();
+  const std::lock_guard lock(reported.mutex);
+  return reported.places.insert(Str(info.op, "@", info.source)).second;
 }
 
 }  // namespace

@@ -30,11 +30,11 @@ class OpFilter {
   std::string WhyDenied(hlo::Opcode opcode) const;
 
  private:
-  struct List {
+  struct OpcodeList {
     std::set<hlo::Opcode> opcodes;
     std::string source;
   };
-  List denied_, allowed_;
+  OpcodeList denied_, allowed_;
 };
 
 }  // namespace lazuli::backend

@@ -22,7 +22,7 @@ constexpr int kNever = -1;
 
 // A value as what it is a part of: leaves of an instruction that is no get-tuple-element, and no
 // tuple that is taken apart again.
-struct Origin {
+struct ValueOrigin {
   const Instruction* from = nullptr;
   int64_t leaf = 0;
 };
@@ -47,7 +47,7 @@ class Partitioner {
     FindRoots();
     FindRegions();
     AddParameters();
-    for (const Origin& root : roots_) partition_.results.push_back(Value(root));
+    for (const ValueOrigin& root : roots_) partition_.results.push_back(Value(root));
     // All that it gives, whether or not it is read here: others who run its program read it.
     for (const Region& region : partition_.regions) {
       if (!region.alone) continue;
@@ -66,15 +66,15 @@ class Partitioner {
 
   void FindOrigins() {
     for (const Instruction* i : order_) {
-      Origin origin{i, 0};
+      ValueOrigin origin{i, 0};
       if (i->opcode() == Opcode::kGetTupleElement) {
         const int64_t index = i->attrs_as<hlo::TupleIndexAttrs>().index;
-        const Origin& whole = origins_.at(i->operand(0));
+        const ValueOrigin& whole = origins_.at(i->operand(0));
         const bool is_tuple = whole.from->opcode() == Opcode::kTuple && whole.leaf == 0 &&
                               whole.from->shape() == i->operand(0)->shape();
-        origin = is_tuple
-                     ? origins_.at(whole.from->operand(index))
-                     : Origin{whole.from, whole.leaf + LeavesBefore(i->operand(0)->shape(), index)};
+        origin = is_tuple ? origins_.at(whole.from->operand(index))
+                          : ValueOrigin{whole.from,
+                                        whole.leaf + LeavesBefore(i->operand(0)->shape(), index)};
       }
       origins_.emplace(i, origin);
     }
@@ -85,7 +85,7 @@ class Partitioner {
   }
 
   // The arrays of the entry's result.
-  void AddRoots(const Origin& origin, const Shape& shape) {
+  void AddRoots(const ValueOrigin& origin, const Shape& shape) {
     if (origin.from->opcode() == Opcode::kTuple) {
       for (const Instruction* operand : origin.from->operands())
         AddRoots(origins_.at(operand), operand->shape());
@@ -97,7 +97,7 @@ class Partitioner {
 
   void FindRoots() {
     AddRoots(origins_.at(entry_.root()), entry_.root()->shape());
-    for (const Origin& root : roots_) {
+    for (const ValueOrigin& root : roots_) {
       if (root.from->IsConstant()) given_constants_.emplace(root.from, kNever);
     }
     // Who meets runs one program, so the constants of some are parameters like the others' values.
@@ -111,9 +111,9 @@ class Partitioner {
 
   // --- regions
 
-  struct Latest {  // stages of what a value is computed from, by side
+  struct LatestStages {  // stages of what a value is computed from, by side
     int host = kNever, device = kNever;
-    void Join(const Latest& other) {
+    void Join(const LatestStages& other) {
       host = std::max(host, other.host);
       device = std::max(device, other.device);
     }
@@ -124,13 +124,13 @@ class Partitioner {
   }
 
   void FindRegions() {
-    std::unordered_map<const Instruction*, Latest> latest;
+    std::unordered_map<const Instruction*, LatestStages> latest;
     // By stage and side; what is alone has a number behind them.
     std::map<std::tuple<int, bool, int>, std::vector<const Instruction*>> by_stage;
     int loners = 0;
-    Latest effects;  // those with side effects stay in order
+    LatestStages effects;  // those with side effects stay in order
     for (const Instruction* i : order_) {
-      Latest before;
+      LatestStages before;
       for (const Instruction* operand : i->operands()) before.Join(latest.at(operand));
       for (const Instruction* operand : i->control_predecessors()) before.Join(latest.at(operand));
       const bool belongs = Belongs(*i);
@@ -147,7 +147,7 @@ class Partitioner {
         } else {
           by_stage[{stage, device, 0}].push_back(i);
           // What a value of this side needs of the other side has been waited for.
-          before = device ? Latest{kNever, stage} : Latest{stage, kNever};
+          before = device ? LatestStages{kNever, stage} : LatestStages{stage, kNever};
         }
         if (has_effect) effects.Join(before);
       }
@@ -175,7 +175,7 @@ class Partitioner {
     partition_.parameters = static_cast<int32_t>(partition_.values.size());
   }
 
-  int32_t Value(const Origin& origin) {
+  int32_t Value(const ValueOrigin& origin) {
     const auto [at, is_new] =
         numbers_.try_emplace({origin.from, origin.leaf}, static_cast<int32_t>(numbers_.size()));
     if (!is_new) return at->second;
@@ -198,7 +198,7 @@ class Partitioner {
     int number;
   };
 
-  Instruction* Input(Build& build, const Origin& origin) {
+  Instruction* Input(Build& build, const ValueOrigin& origin) {
     const int32_t value = Value(origin);
     Instruction*& parameter = build.inputs[value];
     if (parameter == nullptr) {
@@ -245,7 +245,7 @@ class Partitioner {
   Instruction* Copy(Build& build, const Instruction* value) {
     if (const auto known = build.copies.find(value); known != build.copies.end())
       return known->second;
-    const Origin origin = origins_.at(value);
+    const ValueOrigin origin = origins_.at(value);
     const Instruction& from = *origin.from;
     Instruction* copy = nullptr;
     if (from.IsConstant() && !(build.region->alone && given_constants_.contains(&from))) {
@@ -306,12 +306,12 @@ class Partitioner {
   const AloneFunction& alone_;
   const Computation& entry_;
   const std::vector<Instruction*> order_;
-  std::unordered_map<const Instruction*, Origin> origins_;
-  std::vector<Origin> roots_;
+  std::unordered_map<const Instruction*, ValueOrigin> origins_;
+  std::vector<ValueOrigin> roots_;
   std::unordered_map<const Instruction*, int> given_constants_;
   std::unordered_map<const Instruction*, int> region_of_;
   std::map<std::pair<const Instruction*, int64_t>, int32_t> numbers_;
-  std::map<int, std::vector<std::pair<Origin, int32_t>>> given_;  // by region
+  std::map<int, std::vector<std::pair<ValueOrigin, int32_t>>> given_;  // by region
   Partition partition_;
 };
 

@@ -26,7 +26,7 @@ namespace lazuli::lazy {
 namespace {
 
 // Gradients that have arrived at a node's outputs so far.
-struct Pending {
+struct ArrivedGradients {
   Tensors dys;
 };
 
@@ -343,8 +343,8 @@ class TapeWalker {
   Tensors found_;                                 // one for each that is wanted
   std::vector<Edge> unfed_;                       // by which no gradient came, but zeros
   PooledVector<std::pair<Edge, Tensor>> leaves_;  // whose gradients wait for the end, in order
-  absl::flat_hash_map<GradNode*, Pending, absl::Hash<GradNode*>, std::equal_to<>,
-                      PoolAllocator<std::pair<GradNode* const, Pending>>>
+  absl::flat_hash_map<GradNode*, ArrivedGradients, absl::Hash<GradNode*>, std::equal_to<>,
+                      PoolAllocator<std::pair<GradNode* const, ArrivedGradients>>>
       pending_;  // of the pool: a steady step asks the system for nothing
   std::priority_queue<GradNode*, PooledVector<GradNode*>, Latest> queue_;
 };

@@ -15,9 +15,9 @@
 namespace lazuli::lazy {
 namespace {
 
-class Kept final : public Packed {
+class KeptTensor final : public Packed {
  public:
-  explicit Kept(Tensor tensor) : tensor_(std::move(tensor)) {}
+  explicit KeptTensor(Tensor tensor) : tensor_(std::move(tensor)) {}
   Tensor Unpack() override { return tensor_; }
 
  private:
@@ -25,9 +25,9 @@ class Kept final : public Packed {
 };
 
 // One call of the function, shared by the tensors that it would have saved.
-class Frame {
+class CheckpointCall {
  public:
-  Frame(CheckpointFunction function, absl::Span<const Tensor> inputs, bool keep_random)
+  CheckpointCall(CheckpointFunction function, absl::Span<const Tensor> inputs, bool keep_random)
       : function_(std::move(function)) {
     for (const Tensor& input : inputs) {
       // As they are now: a snapshot costs no copy.
@@ -64,7 +64,7 @@ class Frame {
       const GradModeGuard grad(true);
       const PackHook collect = [&](const Tensor& tensor) {
         values_.push_back(tensor);
-        return std::make_unique<Kept>(tensor);
+        return std::make_unique<KeptTensor>(tensor);
       };
       const PackScope scope(&collect);
       const SiteOverride none(kNoSite);
@@ -87,12 +87,13 @@ class Frame {
 
 class Recomputed final : public Packed {
  public:
-  explicit Recomputed(std::shared_ptr<Frame> frame) : frame_(std::move(frame)), i_(frame_->Add()) {}
-  ~Recomputed() override { frame_->Forget(i_); }
-  Tensor Unpack() override { return frame_->Get(i_); }
+  explicit Recomputed(std::shared_ptr<CheckpointCall> call)
+      : call_(std::move(call)), i_(call_->Add()) {}
+  ~Recomputed() override { call_->Forget(i_); }
+  Tensor Unpack() override { return call_->Get(i_); }
 
  private:
-  std::shared_ptr<Frame> frame_;
+  std::shared_ptr<CheckpointCall> call_;
   std::size_t i_;
 };
 
@@ -101,8 +102,8 @@ class Recomputed final : public Packed {
 Tensors Checkpoint(const CheckpointFunction& function, absl::Span<const Tensor> inputs,
                    bool keep_random) {
   if (!GradEnabled()) return function(inputs);
-  const auto frame = std::make_shared<Frame>(function, inputs, keep_random);
-  const PackHook count = [&](const Tensor&) { return std::make_unique<Recomputed>(frame); };
+  const auto call = std::make_shared<CheckpointCall>(function, inputs, keep_random);
+  const PackHook count = [&](const Tensor&) { return std::make_unique<Recomputed>(call); };
   const PackScope scope(&count);
   return function(inputs);
 }

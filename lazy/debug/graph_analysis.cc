@@ -24,14 +24,16 @@ using ir::Site;
 constexpr int kRule = 80;
 
 // Lines that all begin with the name of their block.
-class Block {
+class AnalysisBlock {
  public:
-  explicit Block(std::string_view name) : prefix_(Str(name, ": ")), text_("\n") { Rule('='); }
-  Block& Line(std::string_view line) {
+  explicit AnalysisBlock(std::string_view name) : prefix_(Str(name, ": ")), text_("\n") {
+    Rule('=');
+  }
+  AnalysisBlock& Line(std::string_view line) {
     text_ += Str(prefix_, line, "\n");
     return *this;
   }
-  Block& Rule(char c) { return Line(std::string(kRule, c)); }
+  AnalysisBlock& Rule(char c) { return Line(std::string(kRule, c)); }
   std::string End() {
     Rule('-').Rule('=');
     return std::move(text_);
@@ -99,7 +101,7 @@ std::string AutoMetrics() {
 }
 
 // The syncs that compile, by thread.
-class Compiling {
+class GraphsByThread {
  public:
   void Add(const AnalyzedGraph& graph) {
     const std::lock_guard lock(mutex_);
@@ -115,8 +117,8 @@ class Compiling {
   std::mutex mutex_;
   std::map<std::thread::id, AnalyzedGraph> graphs_;
 };
-Compiling& CompilingGraphs() {
-  static auto* const compiling = new Compiling;
+GraphsByThread& CompilingGraphs() {
+  static auto* const compiling = new GraphsByThread;
   return *compiling;
 }
 
@@ -168,7 +170,7 @@ int64_t AnalysisLevel() {
 std::string GraphBlock(Analysis analysis, const AnalyzedGraph& graph, int64_t max_frames) {
   const bool compiles = analysis == Analysis::kCompilation;
   const std::vector<Site> frames = ir::FramesOf(graph.site);
-  Block block(compiles ? "Compilation Analysis" : "Execution Analysis");
+  AnalysisBlock block(compiles ? "Compilation Analysis" : "Execution Analysis");
   block.Line(compiles ? "Compilation Cause" : "Execution Cause")
       .Line(Str("  ", Cause(graph.reason)))
       .Line("Graph Info: ")
@@ -189,7 +191,7 @@ std::string GraphBlock(Analysis analysis, const AnalyzedGraph& graph, int64_t ma
 std::string PostCompilationBlock(const CachedProgram& program) {
   const MemoryPlan& memory = program.memory;
   const int64_t updated = memory.bytes(MemoryPlan::Role::kUpdated);
-  Block block("Post Compilation Analysis");
+  AnalysisBlock block("Post Compilation Analysis");
   block.Line(Str("Graph input size: ", Gigabytes(memory.argument_bytes())))
       .Line(Str("Graph output size: ", Gigabytes(memory.output_bytes + updated)))
       .Line(Str("Aliased Input size: ", Gigabytes(updated)))
@@ -202,7 +204,7 @@ std::string PostCompilationBlock(const CachedProgram& program) {
 std::string WhatChangedBlock(const CachedProgram& program) {
   const Recompile& why = program.recompile;
   if (why.cause == RecompileCause::kFirst) return "";
-  Block block("Recompilation Analysis");
+  AnalysisBlock block("Recompilation Analysis");
   block.Line("What Changed").Line(Str("  ", why.Sentence()));
   if (!why.nearest.empty()) block.Line(Str("Compared With: ", why.nearest));
   return block.End();

@@ -64,7 +64,7 @@ class Sources {
   std::map<std::string, std::vector<std::string>> files_;
 };
 
-class Data {
+class PageData {
  public:
   std::string Graph(const PageGraph& page) {
     std::string nodes;
@@ -130,7 +130,7 @@ std::string Differences(const GraphDifference& difference) {
 }  // namespace
 
 std::string GraphPage(const std::vector<PageGraph>& graphs, const GraphDifference* difference) {
-  Data data;
+  PageData data;
   std::string list, title;
   for (const PageGraph& graph : graphs) {
     list += Str(list.empty() ? "" : ",", data.Graph(graph));

@@ -22,9 +22,9 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 // A function of the size of x, in pieces: where it is at most `limit`, and beyond.
-class Pieces {
+class PiecewiseArgument {
  public:
-  Pieces(Builder& b, const Wide64& w, B x, double limit)
+  PiecewiseArgument(Builder& b, const Wide64& w, B x, double limit)
       : b_(b), w_(w), is_near_(b.Compare(Order::kLe, x, w(limit))) {
     near_ = b.Select(is_near_, x, w(limit));
     far_ = b.Select(is_near_, w(limit), x);
@@ -76,7 +76,7 @@ B NearJ(Builder& b, const Wide64& w, B x, int order) {
 
 // NaN of a wave whose angle is lost, as PyTorch has it of infinity.
 B J(Builder& b, const Wide64& w, B x, int order) {
-  const Pieces pieces(b, w, b.Unary(Opcode::kAbs, x), 8);
+  const PiecewiseArgument pieces(b, w, b.Unary(Opcode::kAbs, x), 8);
   const B y =
       pieces.Join(NearJ(b, w, pieces.near(), order), FarWave(b, w, pieces.far(), order).cosine);
   if (order == 0) return y;
@@ -90,7 +90,7 @@ B AbovePole(Builder& b, const Wide64& w, B x, B y, double pole) {
 }
 
 B Y(Builder& b, const Wide64& w, B x, int order) {
-  const Pieces pieces(b, w, x, 8);
+  const PiecewiseArgument pieces(b, w, x, 8);
   const B near = pieces.near(), t = SquareArgument(b, w, near, 8);
   const B product = b.Times(b.Unary(Opcode::kLog, near), NearJ(b, w, near, order));
   const B rest =
@@ -102,7 +102,7 @@ B Y(Builder& b, const Wide64& w, B x, int order) {
 }
 
 B K(Builder& b, const Wide64& w, B x, int order, bool scaled) {
-  const Pieces pieces(b, w, x, 2);
+  const PiecewiseArgument pieces(b, w, x, 2);
   const B near = pieces.near(), t = SquareArgument(b, w, near, 2);
   const B log = b.Unary(Opcode::kLog, w.Times(near, 0.5));
   B y;
@@ -146,7 +146,7 @@ B AiryBelow4(Builder& b, const Wide64& w, B x) {
 }
 
 B Airy(Builder& b, const Wide64& w, B x) {
-  const Pieces right(b, w, x, 2), left(b, w, b.Unary(Opcode::kNegate, right.near()), 4);
+  const PiecewiseArgument right(b, w, x, 2), left(b, w, b.Unary(Opcode::kNegate, right.near()), 4);
   const B middle = w.Chebyshev(w.Times(w.Plus(b.Unary(Opcode::kNegate, left.near()), 1), 1.0 / 3),
                                internal::kAiry);
   const B y =

@@ -37,12 +37,12 @@ lowering::Op Join64(lowering::Builder& b, lowering::Op low, lowering::Op high) {
 }
 
 // The words of the generator's state that an op takes as numbers.
-struct State {
+struct PhiloxWords {
   lowering::Op seed_low, seed_high, offset_low, offset_high;
 };
 
 // `count` random u32 as a flat array.
-lowering::Op RandomBits(lowering::Builder& b, int64_t count, const State& s) {
+lowering::Op RandomBits(lowering::Builder& b, int64_t count, const PhiloxWords& s) {
   const lowering::Op state = b.Concatenate({b.Reshape(Join64(b, s.seed_low, s.seed_high), {1}),
                                             b.Reshape(Join64(b, s.offset_low, s.offset_high), {1})},
                                            0);

@@ -102,7 +102,7 @@ Runs RunsOf(const Tensor& x) {
 
 // The slices [n, m] of x along dim as numbers of the host, which compare as they do.
 template <class T>
-struct Rows {
+struct HostRows {
   Literal elements;
   int64_t n, m;
 
@@ -121,7 +121,7 @@ struct Rows {
 };
 
 template <class T>
-Runs OrderRows(const Rows<T>& rows, bool sorted, Positions64& order) {
+Runs OrderRows(const HostRows<T>& rows, bool sorted, Positions64& order) {
   order.resize(static_cast<std::size_t>(rows.n));
   std::iota(order.begin(), order.end(), 0);
   if (sorted) {
@@ -148,9 +148,9 @@ Runs RunsOfSlices(const Tensor& x, int64_t dim, bool sorted, Positions64& order)
                      : x.dtype() == DType::kU64 ? DType::kU64
                                                 : DType::kS64;
   const Literal elements = ReadForSize(To(Permute(Detach(x), dims), wide));
-  if (wide == DType::kF64) return OrderRows(Rows<double>{elements, n, m}, sorted, order);
-  if (wide == DType::kU64) return OrderRows(Rows<uint64_t>{elements, n, m}, sorted, order);
-  return OrderRows(Rows<int64_t>{elements, n, m}, sorted, order);
+  if (wide == DType::kF64) return OrderRows(HostRows<double>{elements, n, m}, sorted, order);
+  if (wide == DType::kU64) return OrderRows(HostRows<uint64_t>{elements, n, m}, sorted, order);
+  return OrderRows(HostRows<int64_t>{elements, n, m}, sorted, order);
 }
 
 using Picked = std::tuple<Tensor, Tensor, Tensor>;

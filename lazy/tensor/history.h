@@ -45,7 +45,7 @@ class History {
   uint64_t syncs() const { return syncs_; }
 
  private:
-  struct Entry {
+  struct RecordedNode {
     uint32_t what, pending;
   };
   int64_t Period() const;
@@ -62,7 +62,7 @@ class History {
   int64_t planned_ = 0;  // the count at which to cut; 0: none is known
   int64_t period_ = 0;   // that the last look found, perhaps in an earlier graph; 0: none
   uint64_t syncs_ = 0;
-  std::vector<Entry> nodes_;
+  std::vector<RecordedNode> nodes_;
 };
 
 }  // namespace lazuli::lazy

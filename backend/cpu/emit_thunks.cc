@@ -105,6 +105,7 @@ class ThunkEmitter {
                             absl::Span<const MayUpdate> updates);
   absl::Status EmitParameters(const hlo::Computation& computation);
   absl::Status EmitInstruction(const Instruction& i);
+  bool IsForSortsOnly(const Instruction& i) const;
   bool EmitAlias(const Instruction& i);
   bool EmitFusion(const Instruction& i);
   bool EmitCopy(const Instruction& i);
@@ -279,6 +280,7 @@ absl::Status ThunkEmitter::CompileFusions() {
   for (const hlo::Computation* computation : scheduled_.callees_first()) {
     for (const Instruction* i : computation->PostOrder()) {
       if (i->opcode() != Opcode::kFusion || !i->to_apply()->IsFusion()) continue;
+      if (IsForSortsOnly(*i)) continue;
       fusions.push_back(i);
       bodies.push_back(i->to_apply());
     }
@@ -293,7 +295,22 @@ absl::Status ThunkEmitter::CompileFusions() {
   return absl::OkStatus();
 }
 
+// Whether nobody reads the array: it counts places, and all that use it are sorts, which know them.
+bool ThunkEmitter::IsForSortsOnly(const Instruction& i) const {
+  if (i.IsRoot() || i.users().empty() || i.shape().has_layout()) return false;
+  return std::all_of(i.users().begin(), i.users().end(), [&](const Instruction* user) {
+    if (user->opcode() != Opcode::kSort || !filter_.WhyDenied(Opcode::kSort).empty()) return false;
+    bool row_major = true;
+    ForEachLeaf(user->shape(), [&](const Shape& leaf) { row_major &= !leaf.has_layout(); });
+    return row_major && SortKnowsPlaces(*user, i);
+  });
+}
+
 absl::Status ThunkEmitter::EmitInstruction(const Instruction& i) {
+  if (IsForSortsOnly(i)) {
+    leaves_[&i] = {NewBuffer(0)};
+    return absl::OkStatus();
+  }
   if (EmitAlias(i)) return absl::OkStatus();
   if (i.opcode() != Opcode::kFusion) {
     if (const std::string why = filter_.WhyDenied(i.opcode()); !why.empty())

@@ -12,9 +12,10 @@ Bits OrderOfFloat(Bits bits) {
   return static_cast<Bits>((bits & kSign) != 0 ? ~bits : bits | kSign);
 }
 
-template <class Bits>
-bool Number(const KeyForm& form, const std::byte* keys, int64_t stride, const uint32_t* order,
-            int64_t count, Item* items) {
+// Calls use(i, place, number) for each key; whether all have an order.
+template <class Bits, class Place, class Use>
+bool ForEachNumber(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
+                   Place&& place_of, Use&& use) {
   constexpr int kBits = 8 * sizeof(Bits);
   constexpr Bits kSign = static_cast<Bits>(Bits{1} << (kBits - 1));
   const int mantissa_bits = kBits - 1 - form.exponent_bits;
@@ -23,32 +24,52 @@ bool Number(const KeyForm& form, const std::byte* keys, int64_t stride, const ui
   const Bits flip = form.descending ? static_cast<Bits>(~Bits{0}) : Bits{0};
   bool ordered = true;
   for (int64_t i = 0; i < count; ++i) {
-    const uint32_t place = order == nullptr ? static_cast<uint32_t>(i) : order[i];
+    const uint32_t place = place_of(i);
     Bits bits;
     std::memcpy(&bits, keys + place * stride, sizeof bits);
     if (form.is_float) {
       const auto magnitude = static_cast<Bits>(bits & static_cast<Bits>(~kSign));
-      if (!form.total_order) {
-        ordered = ordered && magnitude <= infinity;
-        if (magnitude == 0) bits = 0;
-      }
+      const bool is_nan = magnitude > infinity;
+      if (!form.total_order && magnitude == 0) bits = 0;
       bits = OrderOfFloat(bits);
+      if (!form.total_order && is_nan) bits = static_cast<Bits>(~Bits{0});
+      ordered = ordered && !is_nan;
     } else if (form.is_signed) {
       bits = static_cast<Bits>(bits ^ kSign);
     }
-    items[i] = {static_cast<Bits>(bits ^ flip), place};
+    use(i, place, static_cast<Bits>(bits ^ flip));
   }
-  return ordered;
+  return ordered || form.always();
+}
+
+template <class Bits>
+bool Number(const KeyForm& form, const std::byte* keys, int64_t stride, const uint32_t* order,
+            int64_t count, Item* items) {
+  return ForEachNumber<Bits>(
+      form, keys, stride, count,
+      [order](int64_t i) { return order == nullptr ? static_cast<uint32_t>(i) : order[i]; },
+      [items](int64_t i, uint32_t place, Bits number) { items[i] = {number, place}; });
+}
+
+template <class Bits>
+bool Pack(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count, uint32_t first,
+          PackedItem* items) {
+  return ForEachNumber<Bits>(
+      form, keys, stride, count, [](int64_t i) { return static_cast<uint32_t>(i); },
+      [items, first](int64_t i, uint32_t place, Bits number) {
+        items[i] = uint64_t{number} << 32 | (place + first);
+      });
 }
 
 }  // namespace
 
-std::optional<KeyForm> FormOf(DType dtype, bool descending, bool total_order) {
+std::optional<KeyForm> FormOf(DType dtype, bool descending, bool total_order, bool nan_is_largest) {
   KeyForm form{.width = ByteWidth(dtype),
                .is_float = IsFloat(dtype),
                .is_signed = IsSigned(dtype),
                .descending = descending,
-               .total_order = total_order};
+               .total_order = total_order,
+               .nan_is_largest = nan_is_largest};
   if (IsComplex(dtype)) return std::nullopt;
   if (!form.is_float) return form;
   switch (dtype) {
@@ -78,6 +99,18 @@ bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride, cons
       return Number<uint32_t>(form, keys, stride, order, count, items);
     default:
       return Number<uint64_t>(form, keys, stride, order, count, items);
+  }
+}
+
+bool PackKeys(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
+              uint32_t first, PackedItem* items) {
+  switch (form.width) {
+    case 1:
+      return Pack<uint8_t>(form, keys, stride, count, first, items);
+    case 2:
+      return Pack<uint16_t>(form, keys, stride, count, first, items);
+    default:
+      return Pack<uint32_t>(form, keys, stride, count, first, items);
   }
 }
 

@@ -19,15 +19,27 @@ struct KeyForm {
   int width = 0;  // bytes
   bool is_float = false, is_signed = false;
   bool descending = false;
-  bool total_order = false;  // of floats; else zeros are equal and NaN has no place
-  int exponent_bits = 0;     // of a float
+  bool total_order = false;     // of floats; else zeros are equal, and NaN has no place, unless
+  bool nan_is_largest = false;  // of floats without a total order
+  int exponent_bits = 0;        // of a float
+  // Whether any numbers have an order.
+  bool always() const { return !is_float || total_order || nan_is_largest; }
 };
 // nullopt for types without bits of their order.
-std::optional<KeyForm> FormOf(DType dtype, bool descending, bool total_order);
+std::optional<KeyForm> FormOf(DType dtype, bool descending, bool total_order,
+                              bool nan_is_largest = false);
+
+// Key and place in one number, which orders items as a stable sort does: for keys of 4 bytes at most.
+using PackedItem = uint64_t;
+inline uint32_t PlaceOf(PackedItem item) { return static_cast<uint32_t>(item); }
+inline uint32_t PlaceOf(const Item& item) { return item.place; }
 
 // Numbers for `count` keys `stride` bytes apart, those at order[0], order[1], ... if there is an
 // order. False if one is a NaN without a place.
 bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride, const uint32_t* order,
                 int64_t count, Item* items);
+// The same, packed, for keys that lie `stride` bytes apart; their places count from `first`.
+bool PackKeys(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
+              uint32_t first, PackedItem* items);
 
 }  // namespace lazuli::cpu

@@ -132,12 +132,47 @@ bool MatchLess(const Instruction* less, std::vector<SortKey>* keys) {
   return MatchKey(less, keys);
 }
 
+// The operand of a module's `x != x`; null for any other instruction.
+const Instruction* NaNTested(const Instruction* i) {
+  const hlo::CompareAttrs* attrs = CompareOf(i);
+  const bool tests = attrs != nullptr && attrs->direction == ComparisonDirection::kNe &&
+                     i->operand(0) == i->operand(1) &&
+                     i->operand(0)->opcode() == Opcode::kParameter;
+  return tests ? i->operand(0) : nullptr;
+}
+
+// Whether the first key is `x != x` as a number, and the second `x != x ? constant : x`.
+bool PutNaNLast(const SortKey& first, const SortKey& second) {
+  if (first.operand != second.operand || first.descending != second.descending ||
+      first.expression == nullptr || second.expression == nullptr || second.total_order)
+    return false;
+  const Instruction *flag = first.expression->entry()->root(),
+                    *value = second.expression->entry()->root();
+  return flag->opcode() == Opcode::kConvert && ir::IsIntegral(flag->shape().dtype()) &&
+         NaNTested(flag->operand(0)) != nullptr && value->opcode() == Opcode::kSelect &&
+         NaNTested(value->operand(0)) == value->operand(2) && value->operand(1)->IsConstant();
+}
+
+// Floats as PyTorch and NumPy sort them: those two keys are one.
+void MergeNaNKeys(std::vector<SortKey>& keys) {
+  for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
+    if (!PutNaNLast(keys[i], keys[i + 1])) continue;
+    keys[i] = {.operand = keys[i].operand,
+               .dtype = keys[i + 1].dtype,
+               .descending = keys[i].descending,
+               .nan_is_largest = true,
+               .expression = nullptr};
+    keys.erase(keys.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+}
+
 }  // namespace
 
 std::optional<std::vector<SortKey>> MatchSortOrder(const hlo::Computation& comparator) {
   std::vector<SortKey> keys;
   if (comparator.instruction_count() > kMaxInstructions || !MatchLess(comparator.root(), &keys))
     return std::nullopt;
+  MergeNaNKeys(keys);
   return keys;
 }
 

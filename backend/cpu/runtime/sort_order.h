@@ -18,7 +18,8 @@ struct SortKey {
   int64_t operand = 0;  // whose elements it is made of
   DType dtype{};
   bool descending = false;
-  bool total_order = false;  // of floats; without it NaN has no place
+  bool total_order = false;     // of floats; without it NaN has no place, unless
+  bool nan_is_largest = false;  // all NaN are one key above infinity, and both zeros are one key
   // Its entry makes the key of an element; null if the element itself is the key.
   std::unique_ptr<hlo::Module> expression;
 };

@@ -5,8 +5,11 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <optional>
+#include <type_traits>
+#include <utility>
 
-#include "backend/cpu/runtime/sort_keys.h"
+#include "backend/cpu/runtime/select_first.h"
 #include "backend/cpu/runtime/sort_order.h"
 #include "backend/runtime/evaluator_thunk.h"
 #include "ir/evaluator/internal.h"
@@ -17,6 +20,7 @@ namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
+using hlo::Opcode;
 
 // --- stable sorts of items by their keys
 
@@ -24,30 +28,41 @@ constexpr int kDigitBits = 11;
 constexpr int64_t kRadixFrom = 1024;    // items; below, counting digits costs more than comparing
 constexpr int64_t kPartFrom = 1 << 16;  // items of a part that is worth a thread
 
-void RadixSort(Item* items, Item* scratch, int64_t count, int key_bits) {
-  Item *from = items, *to = scratch;
+uint64_t KeyOf(const Item& item) { return item.key; }
+uint64_t KeyOf(PackedItem item) { return item >> 32; }
+// Equal keys keep their order.
+bool Less(const Item& a, const Item& b) { return a.key < b.key; }
+bool Less(PackedItem a, PackedItem b) { return a < b; }
+
+template <class AnyItem>
+void RadixSort(AnyItem* items, AnyItem* scratch, int64_t count, int key_bits) {
+  AnyItem *from = items, *to = scratch;
   for (int shift = 0; shift < key_bits; shift += kDigitBits) {
     std::array<int64_t, 1 << kDigitBits> starts{};
     constexpr uint64_t kMask = (1 << kDigitBits) - 1;
-    for (int64_t i = 0; i < count; ++i) ++starts[(from[i].key >> shift) & kMask];
-    if (starts[(from[0].key >> shift) & kMask] == count) continue;  // all have the same digit
+    for (int64_t i = 0; i < count; ++i) ++starts[(KeyOf(from[i]) >> shift) & kMask];
+    if (starts[(KeyOf(from[0]) >> shift) & kMask] == count) continue;  // all have the same digit
     int64_t next = 0;
     for (int64_t& start : starts) next += std::exchange(start, next);
-    for (int64_t i = 0; i < count; ++i) to[starts[(from[i].key >> shift) & kMask]++] = from[i];
+    for (int64_t i = 0; i < count; ++i) to[starts[(KeyOf(from[i]) >> shift) & kMask]++] = from[i];
     std::swap(from, to);
   }
   if (from != items) std::copy_n(from, count, items);
 }
 
-bool Less(const Item& a, const Item& b) { return a.key < b.key; }
-
-void SortPart(Item* items, Item* scratch, int64_t count, int key_bits) {
+template <class AnyItem>
+void SortPart(AnyItem* items, AnyItem* scratch, int64_t count, int key_bits) {
   if (count >= kRadixFrom) return RadixSort(items, scratch, count, key_bits);
-  std::stable_sort(items, items + count, Less);
+  const auto less = [](const AnyItem& a, const AnyItem& b) { return Less(a, b); };
+  if constexpr (std::is_same_v<AnyItem, PackedItem>)
+    std::sort(items, items + count, less);
+  else
+    std::stable_sort(items, items + count, less);
 }
 
 // By parts in parallel, which are merged two by two.
-void SortLine(Item* items, Item* scratch, int64_t count, int key_bits, int threads) {
+template <class AnyItem>
+void SortLine(AnyItem* items, AnyItem* scratch, int64_t count, int key_bits, int threads) {
   const auto parts = static_cast<int64_t>(std::bit_floor(
       static_cast<uint64_t>(std::clamp<int64_t>(count / kPartFrom, 1, std::max(threads, 1)))));
   const auto bound = [&](int64_t part) { return count * part / parts; };
@@ -61,7 +76,7 @@ void SortLine(Item* items, Item* scratch, int64_t count, int key_bits, int threa
         const int64_t first = bound(2 * p * width), middle = bound((2 * p + 1) * width),
                       last = bound((2 * p + 2) * width);
         std::merge(items + first, items + middle, items + middle, items + last, scratch + first,
-                   Less);
+                   [](const AnyItem& a, const AnyItem& b) { return Less(a, b); });
         std::copy(scratch + first, scratch + last, items + first);
       }
     });
@@ -87,38 +102,48 @@ struct Lines {
   int64_t start(int64_t line) const { return line / inner * inner * size + line % inner; }
 };
 
+// How a sort is computed.
+struct SortPlan {
+  std::vector<Key> keys;
+  int64_t first = 0;         // elements of each line that somebody reads
+  std::vector<bool> places;  // by operand: whether its elements are their places in the line
+  int groups = 1;            // of lines, which have threads of their own
+  int64_t items_at = 0;      // in the scratch memory
+  bool packs() const { return keys.size() == 1 && keys[0].form.width <= 4; }
+  // Selecting pays where little is wanted.
+  bool selects(int64_t size) const { return keys.size() == 1 && first <= size / 8; }
+};
+
 class SortThunk final : public Thunk {
  public:
-  SortThunk(const Instruction& sort, std::vector<Key> keys, std::unique_ptr<Thunk> slow,
-            const std::vector<BufferId>& operands, const std::vector<BufferId>& results, int groups,
-            int64_t items_at, BufferId scratch)
-      : Thunk(ThunkInfo::Of("sort", sort), Uses(operands, results, scratch)),
+  SortThunk(const Instruction& sort, SortPlan plan, std::unique_ptr<Thunk> slow,
+            const std::vector<BufferId>& operands, const std::vector<BufferId>& results,
+            BufferId scratch)
+      : Thunk(ThunkInfo::Of("sort", sort), Uses(plan, operands, results, scratch)),
         lines_(sort.operand(0)->shape(), sort.attrs_as<hlo::SortAttrs>().dimension),
         elements_(sort.operand(0)->shape().num_elements()),
-        keys_(std::move(keys)),
+        plan_(std::move(plan)),
         slow_(std::move(slow)),
         operands_(operands),
         results_(results),
-        groups_(groups),
-        items_at_(items_at),
         scratch_(scratch) {
     for (const Instruction* operand : sort.operands())
       widths_.push_back(ByteWidth(operand->shape().dtype()));
   }
 
   absl::Status Execute(const RunBuffers& run) const override {
-    for (const Key& key : keys_) {
+    for (const Key& key : plan_.keys) {
       if (key.scratch >= 0) LAZULI_RETURN_IF_ERROR(ComputeKeys(key, run));
     }
     std::atomic<bool> ordered{true};
-    if (groups_ == 1) {
+    if (plan_.groups == 1) {
       for (int64_t line = 0; line < lines_.count; ++line)
         if (!SortOne(run, line, 0, NumThreads())) ordered = false;
     } else {
-      ParallelFor(groups_, 1, [&](int64_t begin, int64_t end) {
+      ParallelFor(plan_.groups, 1, [&](int64_t begin, int64_t end) {
         for (int64_t g = begin; g < end; ++g) {
-          const int64_t last = lines_.count * (g + 1) / groups_;
-          for (int64_t line = lines_.count * g / groups_; line < last; ++line)
+          const int64_t last = lines_.count * (g + 1) / plan_.groups;
+          for (int64_t line = lines_.count * g / plan_.groups; line < last; ++line)
             if (!SortOne(run, line, g, 1)) ordered = false;
         }
       });
@@ -126,17 +151,20 @@ class SortThunk final : public Thunk {
     return ordered ? absl::OkStatus() : slow_->Execute(run);
   }
   std::string Details() const override {
-    return Str(lines_.count, " lines of ", lines_.size, " by ", keys_.size(),
-               keys_.size() == 1 ? " key" : " keys");
+    return Str(plan_.first < lines_.size ? Str("first ", plan_.first, " of ") : "", lines_.count,
+               " lines of ", lines_.size, " by ", plan_.keys.size(),
+               plan_.keys.size() == 1 ? " key" : " keys");
   }
 
   static int64_t ItemBytes(int64_t size) { return 2 * size * static_cast<int64_t>(sizeof(Item)); }
 
  private:
-  static std::vector<BufferUse> Uses(const std::vector<BufferId>& operands,
+  static std::vector<BufferUse> Uses(const SortPlan& plan, const std::vector<BufferId>& operands,
                                      const std::vector<BufferId>& results, BufferId scratch) {
     std::vector<BufferUse> uses;
-    for (BufferId id : operands) uses.push_back({.buffer = id});
+    for (std::size_t o = 0; o < operands.size(); ++o) {
+      if (!plan.places[o]) uses.push_back({.buffer = operands[o]});
+    }
     for (BufferId id : results) uses.push_back({.buffer = id, .write = true});
     uses.push_back({.buffer = scratch, .write = true});
     return uses;
@@ -144,16 +172,24 @@ class SortThunk final : public Thunk {
 
   absl::Status ComputeKeys(const Key& key, const RunBuffers& run) const;
   bool SortOne(const RunBuffers& run, int64_t line, int64_t group, int threads) const;
-  void Scatter(const RunBuffers& run, int64_t start, const Item* items) const;
+  template <class AnyItem>
+  bool SortByOneKey(const RunBuffers& run, int64_t start, AnyItem* items, int threads) const;
+  bool SortByKeys(const RunBuffers& run, int64_t start, Item* items, int threads) const;
+  template <class AnyItem>
+  void Scatter(const RunBuffers& run, int64_t start, const AnyItem* items) const;
+  // The values of a key from the line's first on.
+  const std::byte* ValuesOf(const Key& key, const RunBuffers& run, int64_t start) const {
+    return (key.scratch >= 0 ? run.at(scratch_) + key.scratch
+                             : run.at(operands_[static_cast<std::size_t>(key.what.operand)])) +
+           start * key.form.width;
+  }
 
   Lines lines_;
   int64_t elements_;
-  std::vector<Key> keys_;
-  std::unique_ptr<Thunk> slow_;
+  SortPlan plan_;
+  std::unique_ptr<Thunk> slow_;  // null where all keys have an order
   std::vector<BufferId> operands_, results_;
   std::vector<int> widths_;  // of the operands' elements
-  int groups_;
-  int64_t items_at_;  // in the scratch memory
   BufferId scratch_;
 };
 
@@ -178,20 +214,45 @@ absl::Status SortThunk::ComputeKeys(const Key& key, const RunBuffers& run) const
 // Whether the keys of the line have an order.
 bool SortThunk::SortOne(const RunBuffers& run, int64_t line, int64_t group, int threads) const {
   const int64_t start = lines_.start(line);
-  auto* items =
-      reinterpret_cast<Item*>(run.at(scratch_) + items_at_ + group * ItemBytes(lines_.size));
-  Item* const scratch = items + lines_.size;
+  std::byte* const items = run.at(scratch_) + plan_.items_at + group * ItemBytes(lines_.size);
+  if (plan_.packs()) return SortByOneKey(run, start, reinterpret_cast<PackedItem*>(items), threads);
+  if (plan_.keys.size() == 1)
+    return SortByOneKey(run, start, reinterpret_cast<Item*>(items), threads);
+  return SortByKeys(run, start, reinterpret_cast<Item*>(items), threads);
+}
+
+template <class AnyItem>
+bool SortThunk::SortByOneKey(const RunBuffers& run, int64_t start, AnyItem* items,
+                             int threads) const {
+  const Key& key = plan_.keys[0];
+  const int width = key.form.width;
+  const int64_t stride = lines_.inner * width, size = lines_.size;
+  const std::byte* const values = ValuesOf(key, run, start);
+  if (plan_.selects(size)) {
+    if (!SelectFirst(key.form, values, stride, size, plan_.first, items)) return false;
+  } else {
+    bool ordered;
+    if constexpr (std::is_same_v<AnyItem, PackedItem>)
+      ordered = PackKeys(key.form, values, stride, size, 0, items);
+    else
+      ordered = NumberKeys(key.form, values, stride, nullptr, size, items);
+    if (!ordered) return false;
+    SortLine(items, items + size, size, 8 * width, threads);
+  }
+  Scatter(run, start, items);
+  return true;
+}
+
+// The least significant key first.
+bool SortThunk::SortByKeys(const RunBuffers& run, int64_t start, Item* items, int threads) const {
   std::vector<uint32_t> order;
-  for (std::size_t k = keys_.size(); k-- > 0;) {
-    const Key& key = keys_[k];
-    const std::byte* values = key.scratch >= 0
-                                  ? run.at(scratch_) + key.scratch
-                                  : run.at(operands_[static_cast<std::size_t>(key.what.operand)]);
+  for (std::size_t k = plan_.keys.size(); k-- > 0;) {
+    const Key& key = plan_.keys[k];
     const int width = key.form.width;
-    if (!NumberKeys(key.form, values + start * width, lines_.inner * width,
+    if (!NumberKeys(key.form, ValuesOf(key, run, start), lines_.inner * width,
                     order.empty() ? nullptr : order.data(), lines_.size, items))
       return false;
-    SortLine(items, scratch, lines_.size, 8 * width, threads);
+    SortLine(items, items + lines_.size, lines_.size, 8 * width, threads);
     if (k == 0) break;
     order.resize(static_cast<std::size_t>(lines_.size));
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = items[i].place;
@@ -200,59 +261,151 @@ bool SortThunk::SortOne(const RunBuffers& run, int64_t line, int64_t group, int 
   return true;
 }
 
-template <class Word>
-void Reorder(const std::byte* from, std::byte* to, int64_t stride, const Item* items,
+template <class Word, class AnyItem>
+void Reorder(const std::byte* from, std::byte* to, int64_t stride, const AnyItem* items,
              int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     std::memcpy(to + i * stride * static_cast<int64_t>(sizeof(Word)),
-                from + items[i].place * stride * static_cast<int64_t>(sizeof(Word)), sizeof(Word));
+                from + PlaceOf(items[i]) * stride * static_cast<int64_t>(sizeof(Word)),
+                sizeof(Word));
   }
 }
 
-void SortThunk::Scatter(const RunBuffers& run, int64_t start, const Item* items) const {
-  for (std::size_t o = 0; o < operands_.size(); ++o) {
-    const std::byte* from = run.at(operands_[o]) + start * widths_[o];
-    std::byte* to = run.at(results_[o]) + start * widths_[o];
-    const auto reorder = widths_[o] == 1   ? Reorder<uint8_t>
-                         : widths_[o] == 2 ? Reorder<uint16_t>
-                         : widths_[o] == 4 ? Reorder<uint32_t>
-                         : widths_[o] == 8 ? Reorder<uint64_t>
-                                           : Reorder<std::array<uint64_t, 2>>;
-    reorder(from, to, lines_.inner, items, lines_.size);
+template <class Word, class AnyItem>
+void WritePlaces(std::byte* to, int64_t stride, const AnyItem* items, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const auto place = static_cast<Word>(PlaceOf(items[i]));
+    std::memcpy(to + i * stride * static_cast<int64_t>(sizeof(Word)), &place, sizeof(Word));
   }
+}
+
+template <class AnyItem>
+void SortThunk::Scatter(const RunBuffers& run, int64_t start, const AnyItem* items) const {
+  for (std::size_t o = 0; o < operands_.size(); ++o) {
+    std::byte* to = run.at(results_[o]) + start * widths_[o];
+    if (plan_.places[o]) {
+      const auto write =
+          widths_[o] == 4 ? WritePlaces<uint32_t, AnyItem> : WritePlaces<uint64_t, AnyItem>;
+      write(to, lines_.inner, items, plan_.first);
+      continue;
+    }
+    const std::byte* from = run.at(operands_[o]) + start * widths_[o];
+    const auto reorder = widths_[o] == 1   ? Reorder<uint8_t, AnyItem>
+                         : widths_[o] == 2 ? Reorder<uint16_t, AnyItem>
+                         : widths_[o] == 4 ? Reorder<uint32_t, AnyItem>
+                         : widths_[o] == 8 ? Reorder<uint64_t, AnyItem>
+                                           : Reorder<std::array<uint64_t, 2>, AnyItem>;
+    reorder(from, to, lines_.inner, items, plan_.first);
+  }
+}
+
+// The keys, and where in the scratch memory those are that are computed; `bytes` of it.
+std::optional<std::vector<Key>> PlanKeys(const Instruction& sort, int64_t* bytes) {
+  auto matched = MatchSortOrder(*sort.to_apply());
+  if (!matched) return std::nullopt;
+  std::vector<Key> keys;
+  for (SortKey& key : *matched) {
+    const std::optional<KeyForm> form =
+        FormOf(key.dtype, key.descending, key.total_order, key.nan_is_largest);
+    if (!form) return std::nullopt;
+    Key& made = keys.emplace_back();
+    made.form = *form;
+    if (key.expression != nullptr) {
+      made.scratch = *bytes;
+      *bytes += (sort.operand(0)->shape().num_elements() * made.form.width + 63) / 64 * 64;
+    }
+    made.what = std::move(key);
+  }
+  return keys;
+}
+
+bool AlwaysOrdered(absl::Span<const Key> keys) {
+  return std::all_of(keys.begin(), keys.end(), [](const Key& key) { return key.form.always(); });
+}
+
+// Whether the operand's elements are their places along the dimension, in a type that has all of them.
+bool ArePlaces(const Instruction& operand, int64_t dimension) {
+  const Instruction* root = &operand;
+  if (operand.opcode() == Opcode::kFusion && operand.operand_count() == 0)
+    root = operand.to_apply()->root();
+  const DType dtype = root->shape().dtype();
+  return root->opcode() == Opcode::kIota &&
+         root->attrs_as<hlo::IotaAttrs>().iota_dimension == dimension && ir::IsIntegral(dtype) &&
+         ByteWidth(dtype) >= 4;
+}
+
+// How many elements of each line users of the array read: up to the largest limit of slices.
+int64_t ElementsRead(const Instruction& array, int64_t dimension) {
+  const int64_t all = array.shape().dim(dimension);
+  if (array.IsRoot()) return all;
+  int64_t read = 0;
+  for (const Instruction* user : array.users()) {
+    int64_t here = all;
+    if (user->opcode() == Opcode::kSlice) {
+      here = user->attrs_as<hlo::SliceAttrs>().limits[static_cast<std::size_t>(dimension)];
+    } else if (user->opcode() == Opcode::kFusion) {
+      here = 0;
+      for (int64_t i = 0; i < user->operand_count(); ++i) {
+        if (user->operand(i) == &array)
+          here = std::max(here,
+                          ElementsRead(*user->to_apply()->parameters()[static_cast<std::size_t>(i)],
+                                       dimension));
+      }
+    }
+    read = std::max(read, here);
+  }
+  return read;
+}
+
+int64_t ElementsReadOfSort(const Instruction& sort, int64_t dimension) {
+  if (sort.shape().IsArray()) return ElementsRead(sort, dimension);
+  if (sort.IsRoot()) return sort.operand(0)->shape().dim(dimension);
+  int64_t read = 1;
+  for (const Instruction* user : sort.users()) {
+    read = std::max(read, user->opcode() == Opcode::kGetTupleElement
+                              ? ElementsRead(*user, dimension)
+                              : sort.operand(0)->shape().dim(dimension));
+  }
+  return read;
 }
 
 }  // namespace
+
+bool SortKnowsPlaces(const Instruction& sort, const Instruction& operand) {
+  const Shape& shape = sort.operand(0)->shape();
+  int64_t bytes = 0;
+  if (shape.rank() == 0 || shape.num_elements() == 0 || shape.num_elements() > UINT32_MAX ||
+      !ArePlaces(operand, sort.attrs_as<hlo::SortAttrs>().dimension))
+    return false;
+  const auto keys = PlanKeys(sort, &bytes);
+  return keys && AlwaysOrdered(*keys) &&
+         std::none_of(keys->begin(), keys->end(),
+                      [&](const Key& key) { return sort.operand(key.what.operand) == &operand; });
+}
 
 std::unique_ptr<Thunk> MakeSortThunk(const Instruction& sort, const std::vector<BufferId>& operands,
                                      const std::vector<BufferId>& results,
                                      const std::function<BufferId(int64_t)>& new_buffer) {
   const Shape& shape = sort.operand(0)->shape();
-  const int64_t size = shape.rank() == 0 ? 0 : shape.dim(sort.attrs_as<hlo::SortAttrs>().dimension);
+  const int64_t dimension = sort.attrs_as<hlo::SortAttrs>().dimension;
+  const int64_t size = shape.rank() == 0 ? 0 : shape.dim(dimension);
   if (shape.num_elements() == 0 || size == 0 || size > UINT32_MAX) return nullptr;
-  auto matched = MatchSortOrder(*sort.to_apply());
-  if (!matched) return nullptr;
-  std::vector<Key> keys;
-  int64_t bytes = 0;
-  for (SortKey& key : *matched) {
-    const std::optional<KeyForm> form = FormOf(key.dtype, key.descending, key.total_order);
-    if (!form) return nullptr;
-    Key& made = keys.emplace_back();
-    made.form = *form;
-    if (key.expression != nullptr) {
-      made.scratch = bytes;
-      bytes += (shape.num_elements() * made.form.width + 63) / 64 * 64;
-    }
-    made.what = std::move(key);
-  }
+  SortPlan plan;
+  auto keys = PlanKeys(sort, &plan.items_at);
+  if (!keys) return nullptr;
+  plan.keys = *std::move(keys);
+  const bool always = AlwaysOrdered(plan.keys);
+  plan.first = always ? ElementsReadOfSort(sort, dimension) : size;
+  for (const Instruction* operand : sort.operands())
+    plan.places.push_back(SortKnowsPlaces(sort, *operand));
   const int64_t lines = shape.num_elements() / size;
   constexpr int64_t kWorth = 4096;  // elements for a thread
-  const auto groups = static_cast<int>(std::clamp<int64_t>(
-      std::min(lines, shape.num_elements() / kWorth), 1, std::max(NumThreads(), 1)));
-  const BufferId scratch = new_buffer(bytes + groups * SortThunk::ItemBytes(size));
-  return std::make_unique<SortThunk>(sort, std::move(keys),
-                                     MakeEvaluatorThunk(sort, operands, results), operands, results,
-                                     groups, bytes, scratch);
+  plan.groups = static_cast<int>(std::clamp<int64_t>(std::min(lines, shape.num_elements() / kWorth),
+                                                     1, std::max(NumThreads(), 1)));
+  const BufferId scratch = new_buffer(plan.items_at + plan.groups * SortThunk::ItemBytes(size));
+  std::unique_ptr<Thunk> slow = always ? nullptr : MakeEvaluatorThunk(sort, operands, results);
+  return std::make_unique<SortThunk>(sort, std::move(plan), std::move(slow), operands, results,
+                                     scratch);
 }
 
 }  // namespace lazuli::cpu

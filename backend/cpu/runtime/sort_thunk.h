@@ -18,4 +18,8 @@ std::unique_ptr<Thunk> MakeSortThunk(const hlo::Instruction& sort,
                                      const std::vector<BufferId>& results,
                                      const std::function<BufferId(int64_t)>& new_buffer);
 
+// Whether the thunk never reads an operand whose elements are their places in the line, an iota: what
+// makes them need not run.
+bool SortKnowsPlaces(const hlo::Instruction& sort, const hlo::Instruction& operand);
+
 }  // namespace lazuli::cpu

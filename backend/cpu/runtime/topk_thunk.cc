@@ -2,20 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
 
-#include "backend/cpu/runtime/sort_keys.h"
+#include "backend/cpu/runtime/select_first.h"
 #include "ir/support/parallel_for.h"
 
 namespace lazuli::cpu {
 namespace {
 
 using hlo::Instruction;
-
-// Of equal elements the first comes first.
-bool Before(const Item& a, const Item& b) {
-  return std::tie(a.key, a.place) < std::tie(b.key, b.place);
-}
 
 class TopKThunk final : public Thunk {
  public:
@@ -50,28 +44,9 @@ class TopKThunk final : public Thunk {
   std::string Details() const override { return Str(k_, " of ", rows_, " x ", size_); }
 
  private:
-  // Keeps the best so far in front; what is not better than the worst of them is passed over.
   void Select(const RunBuffers& run, int64_t row, Item* items) const {
-    constexpr int64_t kBlock = 512;
     const std::byte* from = run.at(operand_) + row * size_ * form_.width;
-    Item block[kBlock];
-    int64_t kept = 0;
-    uint64_t bound = UINT64_MAX;
-    const int64_t room = std::min(size_, 2 * k_ + kBlock);
-    for (int64_t first = 0; first < size_; first += kBlock) {
-      const int64_t count = std::min(kBlock, size_ - first);
-      NumberKeys(form_, from + first * form_.width, form_.width, nullptr, count, block);
-      for (int64_t i = 0; i < count; ++i) {
-        if (block[i].key >= bound && kept >= k_) continue;
-        items[kept++] = {block[i].key, static_cast<uint32_t>(first + i)};
-        if (kept < room || kept <= k_) continue;
-        std::nth_element(items, items + k_ - 1, items + kept, Before);
-        kept = k_;
-        bound = items[k_ - 1].key;
-      }
-    }
-    if (kept > k_) std::nth_element(items, items + k_ - 1, items + kept, Before);
-    std::sort(items, items + k_, Before);
+    SelectFirst(form_, from, form_.width, size_, k_, items);
     std::byte* values = run.at(values_) + row * k_ * form_.width;
     auto* places = run.at<int32_t>(places_) + row * k_;
     for (int64_t i = 0; i < k_; ++i) {

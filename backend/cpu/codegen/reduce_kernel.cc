@@ -92,6 +92,7 @@ class ReduceKernel {
   Values Elements(KernelBuilder& kernel, const Values& kept, llvm::Value* k, Lanes lanes);
   Values Identities(KernelBuilder& kernel, int width);
   int WideRow() const;
+  int ColumnWidth() const;
   Values AddLanes(KernelBuilder& kernel, absl::Span<llvm::Value* const> sums,
                   const Values& elements, int width);
   bool AnyOrder(std::size_t r) const;
@@ -233,12 +234,23 @@ void ReduceKernel::ChooseForm() {
     const bool neighbours =
         extras_.empty() ? column_loads > 0
                         : extra_form_.coefficients[static_cast<std::size_t>(LastKept())] == 1;
-    width_ = KeptSize() >= request_.vector_width && neighbours ? request_.vector_width : 1;
+    width_ = KeptSize() >= request_.vector_width && neighbours ? ColumnWidth() : 1;
     chunks_ = (KeptSize() + width_ - 1) / width_;
   }
   // Columns go block by block for the caches' sake: a block of all columns is read while it is
   // there.
   two_phases_ = blocks_ > 1 && (!rows_ || kept_count_ < kEnoughReduceItems);
+}
+
+// Neighbouring columns that are folded together. Of simple bodies several vectors: the memory of a row
+// is then read in longer runs. Not where that would leave too few tasks.
+int ReduceKernel::ColumnWidth() const {
+  constexpr int kVectors = 4;
+  constexpr std::size_t kSimpleBody = 6;
+  const int wide = kVectors * request_.vector_width;
+  const int64_t tasks = kept_count_ / wide * blocks_;
+  const bool simple = extras_.empty() && monoids_.size() == 1 && plan_.nodes.size() <= kSimpleBody;
+  return simple && KeptSize() >= wide && tasks >= kEnoughReduceItems ? wide : request_.vector_width;
 }
 
 absl::StatusOr<KernelShape> ReduceKernel::Run() {
@@ -314,7 +326,12 @@ void ReduceKernel::EmitColumns(KernelBuilder& kernel, llvm::Value* block, llvm::
   }
   if (full == chunks_) return;
   kernel.If(kernel.b().CreateICmpEQ(chunk, kernel.Index(full)), [&] {
-    kernel.Loop(kernel.Index(full * width_), kernel.Index(KeptSize()), 1,
+    llvm::Value* rest = kernel.Index(full * width_);
+    if (width_ > request_.vector_width) {
+      rest = kernel.Loop(rest, kernel.Index(KeptSize()), request_.vector_width,
+                         [&](llvm::Value* column) { columns(column, request_.vector_width); });
+    }
+    kernel.Loop(rest, kernel.Index(KeptSize()), 1,
                 [&](llvm::Value* column) { columns(column, 1); });
   });
 }

@@ -169,9 +169,16 @@ uint64_t ContentsId(const HostBuffer& buffer) {
 absl::Status ThunkExecutable::ObtainKept(const ExecuteArgs& args, Kept& kept) const {
   for (std::size_t p = 0; p < kept.size(); ++p) {
     const KeptPacking& packing = program_.packings[p];
-    const uint64_t id = ContentsId(
-        static_cast<const HostBuffer&>(*args.buffers[static_cast<std::size_t>(packing.parameter)]));
+    const auto& buffer =
+        static_cast<const HostBuffer&>(*args.buffers[static_cast<std::size_t>(packing.parameter)]);
     KeptWeights& weights = kept[p];
+    // To read imported memory in every run would cost more than an optional packing saves.
+    if (buffer.id() == 0 && packing.runs_without > 0) {
+      weights.runs = 0;
+      weights.packed = false;
+      continue;
+    }
+    const uint64_t id = ContentsId(buffer);
     const bool same = id == weights.of;
     weights.of = id;
     weights.runs = same ? weights.runs + 1 : 0;

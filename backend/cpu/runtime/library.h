@@ -1,5 +1,5 @@
 // Library calls: matrix multiplication and convolution by oneDNN; by Eigen where oneDNN has none
-// and in builds without it; of integers by loops of our own.
+// and in builds without it; products of integers and products with few rows by loops of our own.
 //
 // A call is planned once, for fixed shapes, strides and thread count, and run by any number of runs
 // at a time.

@@ -59,9 +59,9 @@ TEST(ExecutableTest, MatricesArePackedOnlyWhereNoLimitIsSet) {
     EXPECT_TRUE(ir::SetFlag("LAZULI_MEMORY_LIMIT", limit).ok());
     return (*device.client->Compile(ParseHlo(R"(
       ENTRY main {
-        x = f32[1,256] parameter(0)
+        x = f32[16,256] parameter(0)
         w = f32[256,256] parameter(1)
-        ROOT y = f32[1,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        ROOT y = f32[16,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
       })"),
                                     *CompileOptions::FromFlags()))
         ->stats()
@@ -69,12 +69,12 @@ TEST(ExecutableTest, MatricesArePackedOnlyWhereNoLimitIsSet) {
   };
   EXPECT_LT(scratch("1g"), 256 * 256 * 4);
   // On some processors the library would run other code of a packed matrix: then none is packed.
-  const MatmulSpec spec{.m = 1,
+  const MatmulSpec spec{.m = 16,
                         .n = 256,
                         .k = 256,
-                        .a_strides = {256, 256, 1},
+                        .a_strides = {16 * 256, 256, 1},
                         .b_strides = {256 * 256, 256, 1},
-                        .c_strides = {256, 256, 1},
+                        .c_strides = {16 * 256, 256, 1},
                         .b_stays = true};
   const auto plan = *PlanMatmul(spec, CompileOptions::FromFlags()->num_threads);
   EXPECT_EQ(scratch("0") >= 256 * 256 * 4, plan.packing != nullptr);

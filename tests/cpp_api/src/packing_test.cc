@@ -123,7 +123,7 @@ TEST_F(MatrixPackingTest, AnEvaluationLoopPacksOnce) {
   const Tensor x = randn({64, 300}), one = randn({1, 300});
   EXPECT_EQ(PackingsOf(4, x), 0);
   EXPECT_EQ(PackingsOf(6, x), 1);
-  EXPECT_EQ(PackingsOf(10, one), 1);  // another program
+  EXPECT_EQ(PackingsOf(10, one), 0);  // another program, which reads a weight once for its few rows
 }
 
 TEST_F(MatrixPackingTest, WeightsThatChangedAreReadAsTheyAreAtFirst) {
@@ -156,7 +156,8 @@ TEST_F(MatrixPackingTest, PackedMatricesGiveTheSameBits) {
                                {33, 1024, 1024},
                                {100, 512, 17}}) {
     linear_ = nn::Linear(k, n, {.bias = false});
-    EXPECT_EQ(PackingsOf(6, randn({m, k})), k * n >= 1 << 14 ? 1 : 0) << m << ' ' << k << ' ' << n;
+    const int packings = m > 4 && k * n >= 1 << 14 ? 1 : 0;
+    EXPECT_EQ(PackingsOf(6, randn({m, k})), packings) << m << ' ' << k << ' ' << n;
     const Tensor x = randn({m, k}), w = randn({k, n});
     sync(/*wait=*/true);
     std::vector<float> first;

@@ -20,6 +20,7 @@
 
 #include "backend/cpu/runtime/dnnl/dnnl_call.h"
 #include "backend/cpu/runtime/dnnl/dnnl_util.h"
+#include "backend/cpu/runtime/few_rows.h"
 #include "backend/cpu/runtime/library.h"
 #include "backend/cpu/runtime/parts.h"
 
@@ -310,6 +311,8 @@ LibraryPlan Plan(const MatmulSpec& spec, int threads) {
 }  // namespace
 
 absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int threads) {
+  if (std::unique_ptr<LibraryCall> call = PlanFewRows(spec, threads))
+    return LibraryPlan{std::move(call), nullptr};
   if (spec.dtype != DType::kF32) return LibraryPlan{PlanEigenMatmul(spec), nullptr};
   try {
     return Plan(spec, threads);

@@ -4,11 +4,14 @@
 #include "Eigen/Core"
 
 #include "backend/cpu/runtime/eigen/matmul.h"
+#include "backend/cpu/runtime/few_rows.h"
 #include "ir/support/str.h"
 
 namespace lazuli::cpu {
 
-absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int) {
+absl::StatusOr<LibraryPlan> PlanMatmul(const MatmulSpec& spec, int threads) {
+  if (std::unique_ptr<LibraryCall> call = PlanFewRows(spec, threads))
+    return LibraryPlan{std::move(call), nullptr};
   return LibraryPlan{PlanEigenMatmul(spec), nullptr};
 }
 

@@ -4,14 +4,18 @@
 
 #include "backend/client/registry.h"
 #include "cpp_api/src/facade.h"
+#include "ir/support/runtime.h"
 
 namespace lazuli {
 namespace {
 
-// What set_device_type said, else the flags; found when first asked for. Devices are never destroyed.
+// The runtime's: what set_device_type said, else the flags; found when first asked for. Devices are
+// never destroyed.
 std::atomic<const backend::Device*>& TheDefault() {
-  static std::atomic<const backend::Device*> device{nullptr};
-  return device;
+  struct Default {
+    std::atomic<const backend::Device*> device{nullptr};
+  };
+  return ir::Runtime::Get().Of<Default>().device;
 }
 
 const backend::Device* Lasting(const backend::Device& device) {

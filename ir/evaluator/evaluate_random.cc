@@ -9,6 +9,7 @@
 #include "ir/evaluator/internal.h"
 #include "ir/evaluator/random_bits.h"
 #include "ir/recipes/recipes.h"
+#include "ir/support/runtime.h"
 
 namespace lazuli::hlo {
 namespace {
@@ -89,9 +90,11 @@ Literal ThreeFry(std::vector<uint64_t>& state, const Shape& shape) {
   return result;
 }
 
-std::atomic<uint64_t> rng_calls{
-    0};  // `rng` has no state that a program could see: every run draws new numbers
-std::atomic<uint64_t> rng_state{0};
+// The runtime's. `rng` has no state that a program could see: every run draws new numbers.
+struct RngState {
+  std::atomic<uint64_t> calls{0}, state{0};
+  static RngState& Get() { return ir::Runtime::Get().Of<RngState>(); }
+};
 
 // Uniform in [0, 1), 53 bits.
 double Uniform(uint64_t call, uint64_t index) {
@@ -141,7 +144,7 @@ absl::StatusOr<Literal> EvaluateRngBitGenerator(const Instruction& instruction, 
 
 // Uniform in [a, b), or normal with mean a and deviation b.
 absl::StatusOr<Literal> EvaluateRng(const Instruction& instruction, Operands operands) {
-  const uint64_t call = rng_calls.fetch_add(1);
+  const uint64_t call = RngState::Get().calls.fetch_add(1);
   const double a = operands[0]->AsDouble(0), b = operands[1]->AsDouble(0);
   const bool normal = instruction.attrs_as<RngAttrs>().distribution == RngDistribution::kNormal;
   Literal values = Literal::Uninitialized(Shape(DType::kF64, instruction.shape().dims()));
@@ -163,7 +166,7 @@ absl::StatusOr<Literal> EvaluateRng(const Instruction& instruction, Operands ope
 
 absl::StatusOr<Literal> EvaluateRngGetAndUpdateState(const Instruction& instruction) {
   const auto delta = static_cast<uint64_t>(instruction.attrs_as<RngStateAttrs>().delta);
-  return Literal::FromValues<uint64_t>({2}, {rng_state.fetch_add(delta), 0});
+  return Literal::FromValues<uint64_t>({2}, {RngState::Get().state.fetch_add(delta), 0});
 }
 
 }  // namespace lazuli::hlo

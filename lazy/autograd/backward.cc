@@ -14,6 +14,7 @@
 
 #include "ir/support/fork.h"
 #include "ir/support/pool.h"
+#include "ir/support/runtime.h"
 #include "ir/support/thread_local.h"
 #include "lazy/autograd/grad_name.h"
 #include "lazy/ops/functions.h"
@@ -131,7 +132,13 @@ class CurrentGradientsScope {
   const Tensors* outer_;
 };
 
-std::atomic<uint8_t> anomaly_mode{0};
+// The runtime's.
+std::atomic<uint8_t>& AnomalyModeBits() {
+  struct Anomalies {
+    std::atomic<uint8_t> bits{0};
+  };
+  return ir::Runtime::Get().Of<Anomalies>().bits;
+}
 
 // Backward passes of several threads that meet in a leaf add to its gradient one after the other.
 ir::ForkMutex& TurnAt(const TensorImpl& leaf) {
@@ -418,12 +425,12 @@ void BackwardTo(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradien
 }
 
 AnomalyMode GetAnomalyMode() {
-  const uint8_t mode = anomaly_mode.load(std::memory_order_relaxed);
+  const uint8_t mode = AnomalyModeBits().load(std::memory_order_relaxed);
   return {(mode & 1) != 0, (mode & 2) != 0};
 }
 void SetAnomalyMode(AnomalyMode mode) {
-  anomaly_mode.store(static_cast<uint8_t>((mode.enabled ? 1 : 0) | (mode.check_nan ? 2 : 0)),
-                     std::memory_order_relaxed);
+  AnomalyModeBits().store(static_cast<uint8_t>((mode.enabled ? 1 : 0) | (mode.check_nan ? 2 : 0)),
+                          std::memory_order_relaxed);
 }
 
 absl::Span<const Tensor> CurrentGradients() {

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "ir/support/flags.h"
+#include "ir/support/runtime.h"
 
 namespace lazuli::lazy {
 namespace {
@@ -17,9 +18,12 @@ int64_t LastLimit(int64_t limit) {
   return limit >= kLongest ? limit : std::min(kLimits * limit, kLongest);
 }
 
+// The runtime's.
 std::atomic<bool>& Eager() {
-  static std::atomic<bool> eager{ir::flags().use_eager()};
-  return eager;
+  struct EagerMode {
+    std::atomic<bool> on{ir::flags().use_eager()};
+  };
+  return ir::Runtime::Get().Of<EagerMode>().on;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 
 #include "ir/evaluator/random_bits.h"
+#include "ir/support/runtime.h"
 #include "tests/ir/evaluator/run.h"
 
 namespace lazuli {
@@ -97,6 +98,23 @@ TEST(RandomTest, RngDrawsFromItsDistribution) {
   EXPECT_NEAR(sum / 4000, 4, 0.1);
   EXPECT_NEAR(normal_sum / 4000, 2, 0.4);
   EXPECT_NEAR(std::sqrt(squares / 4000), 6, 0.3);
+}
+
+// The numbers that follow one another are the runtime's: a new one starts from nothing.
+TEST(RandomTest, WhatRngDrewBeforeIsTheRuntimes) {
+  const auto draw = [] {
+    return Eval(
+               "ENTRY e { a = f32[] constant(0) b = f32[] constant(1) ROOT r = f32[4] rng(a, b), "
+               "distribution=rng_uniform }")
+        .ToString();
+  };
+  std::string first, second;
+  for (std::string* numbers : {&first, &second}) {
+    const ir::Runtime::Scope fresh;
+    *numbers = draw();
+    EXPECT_NE(draw(), *numbers);
+  }
+  EXPECT_EQ(first, second);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "lazy/autograd/backward.h"
 
+#include "ir/support/runtime.h"
 #include "lazy/ops/to_device.h"
 #include "tests/lazy/lazy_test.h"
 
@@ -421,6 +422,15 @@ TEST(GradTest, RefusesInputsWithoutOne) {
   EXPECT_EQ(
       Message(ErrorOf([&] { (void)Grad(Tensors{Sum(x)}, Tensors{x}, Tensors{x, x}, {}, false); })),
       "grad: there are 2 gradients for 1 tensors");
+}
+
+TEST(BackwardTest, AnomalyModeIsTheRuntimes) {
+  {
+    const ir::Runtime::Scope fresh;
+    SetAnomalyMode({.enabled = true, .check_nan = true});
+    EXPECT_TRUE(GetAnomalyMode().enabled);
+  }
+  EXPECT_FALSE(GetAnomalyMode().enabled);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/support/runtime.h"
+
 namespace lazuli::lazy {
 namespace {
 
@@ -145,6 +147,16 @@ TEST(HistoryTest, ALoopThatChangesIsLookedAtAgain) {
   for (int k = 0; k < 500; ++k) program.Record("hijklmnopqrstuvw.");
   ASSERT_GT(program.pieces().size(), 5u);
   EXPECT_EQ(program.distinct(1).size(), 1u);
+}
+
+TEST(HistoryTest, EagerModeIsTheRuntimes) {
+  ASSERT_FALSE(History::eager());
+  {
+    const ir::Runtime::Scope fresh;
+    History::SetEager(true);
+    EXPECT_TRUE(History::eager());
+  }
+  EXPECT_FALSE(History::eager());
 }
 
 }  // namespace

@@ -25,6 +25,13 @@ using lazy::At;
 constexpr char kOp[] = "index";
 constexpr char kPut[] = "index_put_";
 
+// Positions along a dim of the tensor, before they go to its device.
+struct GivenPositions {
+  lazy::Tensor positions;
+  std::size_t dim;
+  std::int64_t size;
+};
+
 // What indices take of a tensor: a slice, of it without the dims of integers and with new ones, and
 // of that what positions pick along some dims.
 struct Selection {
@@ -33,10 +40,11 @@ struct Selection {
   Dims dims;                         // without those an integer picks, with the new ones
   lazy::Geometry memory;             // of the dims, in the memory of the tensor
   lazy::Tensors positions;
-  Dims picked;                  // along these of `dims`
-  bool whole = true;            // whether the slice is all of the tensor
-  std::int64_t parts = 0;       // dims of which a slice is not all, or that are new
-  const lazy::Geometry& given;  // the tensor's
+  std::vector<GivenPositions> as_given;  // those that are not masks
+  Dims picked;                           // along these of `dims`
+  bool whole = true;                     // whether the slice is all of the tensor
+  std::int64_t parts = 0;                // dims of which a slice is not all, or that are new
+  const lazy::Geometry& given;           // the tensor's
 
   explicit Selection(const lazy::Geometry& tensors) : memory{{}, tensors.offset}, given(tensors) {}
   std::int64_t stride() const { return given.strides[starts.size()]; }  // of the next dim
@@ -104,14 +112,22 @@ std::span<const T> OnHost(const lazy::Tensor& x) {
 
 // What a run would find out of range and the host knows already.
 template <class T>
-void CheckKnown(const lazy::Tensor& positions, std::size_t dim, std::int64_t size) {
-  for (const T i : OnHost<T>(positions)) CheckInteger(i, dim, size);
+void CheckKnown(const GivenPositions& given) {
+  for (const T i : OnHost<T>(given.positions)) CheckInteger(i, given.dim, given.size);
+}
+void CheckKnown(const Selection& s) {
+  // Positions that go together with none select nothing, wherever they are.
+  const auto is_empty = [](const lazy::Tensor& p) { return p.shape().num_elements() == 0; };
+  if (std::any_of(s.positions.begin(), s.positions.end(), is_empty)) return;
+  for (const GivenPositions& given : s.as_given) {
+    if (given.positions.dtype() == ir::DType::kS64) CheckKnown<std::int64_t>(given);
+    if (given.positions.dtype() == ir::DType::kS32) CheckKnown<std::int32_t>(given);
+  }
 }
 
 void AddPositions(Selection& s, const lazy::Tensor& x, const Tensor& positions, std::int64_t size) {
   lazy::Tensor given = In(positions, kOp);
-  if (given.dtype() == ir::DType::kS64) CheckKnown<std::int64_t>(given, s.starts.size(), size);
-  if (given.dtype() == ir::DType::kS32) CheckKnown<std::int32_t>(given, s.starts.size(), size);
+  s.as_given.push_back({given, s.starts.size(), size});
   if (!(given.device() == x.device())) given = lazy::ToDevice(given, x.device());
   if (given.dtype() != ir::DType::kS64 && given.dtype() != ir::DType::kS32) {
     lazy::ThrowRecordError(
@@ -208,6 +224,7 @@ Selection Select(const lazy::Tensor& x, const lazy::Geometry& memory,
     }
   }
   while (!is_end()) AddWhole(s, size());
+  CheckKnown(s);
   return s;
 }
 

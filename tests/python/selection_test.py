@@ -128,3 +128,15 @@ def test_what_is_padded_to_a_bucket_compiles_once():
 def test_mistakes(call, error, text):
     with pytest.raises(error, match=text + r".*\(selection_test.py:\d+\)"):
         call()
+
+
+def test_positions_beside_none_select_nothing_wherever_they_are():
+    x, none = lz.arange(60).reshape(3, 4, 5), lz.tensor([], dtype=lz.int64)
+    assert x[lz.tensor([5]), False].shape == (0, 4, 5)
+    assert x[lz.tensor([5]), none].shape == (0, 5)
+    before = x.tolist()
+    x[False, lz.tensor([5])] = -1
+    x[lz.tensor([5]), none] = -1
+    assert x.tolist() == before
+    with pytest.raises(lz.Error, match="index 5 is out of range for dim 0 of size 3"):
+        x[lz.tensor([5]), lz.tensor([0])]

@@ -129,22 +129,16 @@ std::vector<backend::Device> DevicesOf(const std::vector<Device>& named, std::si
   return devices;
 }
 
-// How the module is compiled for a device, and interpreted on it.
-backend::CompileOptions OptionsFor(backend::Device device) {
-  return lazy::ValueOrThrow(lazy::CompileOptionsFor(device));
-}
-
 }  // namespace
 
 std::vector<Tensor> HloModule::evaluate(const std::vector<Tensor>& arguments) const {
   return Guarded([&] {
     CheckArguments(*impl_->program, arguments);
     const backend::Device device = DeviceOf(arguments);
-    const lazy::Launcher launcher(impl_->program, device,
-                                  {});  // interprets, for it does not compile
+    const lazy::Launcher launcher(impl_->program, device, {});  // never compiles: it interprets
     const backend::Buffers buffers = BuffersOn(device, arguments);
     return TensorsOf(lazy::ValueOrThrow(
-        launcher.RunChecked({.buffers = buffers, .scalars = {}, .donated = {}, .device = device})));
+        launcher.RunChecked({.buffers = buffers, .scalars = {}, .donated = {}})));
   });
 }
 
@@ -183,7 +177,7 @@ std::vector<std::vector<Tensor>> HloModule::run_on_devices(
     const lazy::Program& program = *impl_->program;
     CheckDeviceCount(program, arguments.size());
     const std::vector<backend::Device> devices = DevicesOf(named, arguments.size());
-    backend::CompileOptions options = OptionsFor(devices[0]);
+    backend::CompileOptions options = lazy::ValueOrThrow(lazy::CompileOptionsFor(devices[0]));
     options.device_assignment.clear();
     for (const backend::Device& device : devices)
       options.device_assignment.push_back(device.ordinal);

@@ -40,7 +40,9 @@ backend::Executable& Launcher::Interpreted() const {
   return *interpreted_;
 }
 
-absl::StatusOr<backend::Buffers> Launcher::Run(const backend::ExecuteArgs& args) const {
+absl::StatusOr<backend::Buffers> Launcher::Run(const backend::ExecuteArgs& given) const {
+  backend::ExecuteArgs args = given;
+  if (args.device.client == nullptr) args.device = device_;
   backend::Executable* const compiled = executable();
   if (compiled == nullptr && state() == State::kFailed) return failure_;
   LAZULI_ASSIGN_OR_RETURN(backend::Buffers outputs,

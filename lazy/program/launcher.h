@@ -26,9 +26,7 @@ class Launcher {
   Launcher(ProgramPtr program, backend::Device device, backend::CompileOptions options);
 
   const Program& program() const { return *program_; }
-  const ProgramPtr& shared_program() const { return program_; }
   backend::Device device() const { return device_; }
-  const backend::CompileOptions& options() const { return options_; }
   State state() const { return state_.load(std::memory_order_acquire); }
 
   // Compiles the program, unless that was done: then gives what came of it.

@@ -82,6 +82,23 @@ TEST(LauncherTest, AFailedCheckIsAnErrorOfTheFirstTier) {
   EXPECT_EQ(RunOn(launcher, x).status().message(), "double: value 12 is above 10");
 }
 
+// In either tier.
+TEST(LauncherTest, ARunWithoutADeviceTakesPlaceOnTheLaunchers) {
+  FailingClient client;
+  Launcher launcher(
+      ProgramOf(
+          "HloModule c\nENTRY e { x = f32[2] constant({1, 2}) ROOT t = (f32[2]) tuple(x) }\n"),
+      client.device(1), {});
+  for (const bool compiles : {false, true}) {
+    if (compiles) {
+      ASSERT_TRUE(launcher.Compile().ok());
+    }
+    const auto results = launcher.Run({.buffers = {}, .scalars = {}, .donated = {}});
+    ASSERT_TRUE(results.ok()) << results.status();
+    EXPECT_EQ((*results)[0]->device(), client.device(1));
+  }
+}
+
 TEST(LauncherTest, OutputsThatAreLostAreAnError) {
   FailingClient client;
   Launcher launcher(CheckedDoubling(), client.device(), {});

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backend/client/execute_with_peers.h"
 #include "ir/evaluator/evaluator.h"
 #include "ir/support/float_mode.h"
 #include "ir/types/leaves.h"
@@ -31,11 +32,8 @@ EvaluatedModule::EvaluatedModule(std::shared_ptr<const hlo::Module> module,
 
 absl::StatusOr<Buffers> EvaluatedModule::Execute(const ExecuteArgs& args) {
   const Device device = DeviceOf(args, first_);
-  if (!peers_) return ExecuteOn(device, args, nullptr);
-  hlo::PeerRun run(device.client->peers(), *peers_, device.ordinal, args.asked);
-  absl::StatusOr<Buffers> outputs = ExecuteOn(device, args, &run);
-  if (!outputs.ok()) run.Fail(outputs.status());
-  return outputs;
+  return ExecuteWithPeers(peers_, device, args,
+                          [&](hlo::PeerRun* peers) { return ExecuteOn(device, args, peers); });
 }
 
 absl::StatusOr<Buffers> EvaluatedModule::ExecuteOn(Device device, const ExecuteArgs& args,

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/client/execute_with_peers.h"
 #include "backend/runtime/host_buffer.h"
 #include "ir/hlo/text/printer.h"
 #include "ir/support/float_mode.h"
@@ -231,11 +232,8 @@ absl::StatusOr<Buffers> ThunkExecutable::Execute(const ExecuteArgs& args) {
   if (device.client != first_.client)
     return InvalidArgument(program_.module->name(), ": runs on ", first_.client->platform(),
                            ", not on ", device);
-  if (!peers_) return ExecuteOn(device, args, nullptr);
-  hlo::PeerRun run(device.client->peers(), *peers_, device.ordinal, args.asked);
-  absl::StatusOr<Buffers> outputs = ExecuteOn(device, args, &run);
-  if (!outputs.ok()) run.Fail(outputs.status());
-  return outputs;
+  return ExecuteWithPeers(peers_, device, args,
+                          [&](hlo::PeerRun* peers) { return ExecuteOn(device, args, peers); });
 }
 
 absl::StatusOr<Buffers> ThunkExecutable::ExecuteOn(Device device, const ExecuteArgs& args,

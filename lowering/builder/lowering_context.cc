@@ -18,7 +18,6 @@ void LoweringContext::CheckNone(Op bad, Op values, CheckMessage message) {
 }
 
 hlo::Computation* LoweringContext::CopyOf(const hlo::Module& program) {
-  if (builder.shapes_only()) return nullptr;
   const auto [copy, is_new] = copies_.try_emplace(&program, nullptr);
   if (is_new) copy->second = hlo::AddCopy(program, *builder.module());
   return copy->second;

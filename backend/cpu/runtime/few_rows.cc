@@ -1,7 +1,6 @@
 #include "backend/cpu/runtime/few_rows.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "backend/cpu/runtime/few_rows_kernels.h"
@@ -21,6 +20,7 @@ constexpr int64_t kPartWork = 1 << 18;
 constexpr int64_t kColumns = 4096, kColumnsOfDots = 64;
 // Where that makes few parts, terms are cut: into so many parts at most, of at least so many.
 constexpr int64_t kMostTermParts = 16, kLeastTerms = 512;
+// With so many parts of columns, dots need no parts of terms for other threads.
 constexpr int64_t kEnoughColumnParts = 4, kDotsAtATime = 8;
 
 // What is computed, and how it is cut. Nothing here depends on the number of threads.
@@ -221,7 +221,8 @@ class FewRowsMatmul final : public LibraryCall {
   }
 
   FewRowsPlan plan_;
-  int64_t workers_, lanes_;  // and elements of lanes for each
+  int64_t workers_;
+  int64_t lanes_;  // elements of scratch memory for the lanes of one worker
 };
 
 }  // namespace

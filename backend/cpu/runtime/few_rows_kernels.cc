@@ -1,5 +1,5 @@
-// Compiled with contraction of products and sums to fma, as libraries do it: a product of matrices has
-// no recipe that says which. Vectors of the compiler, unrolled by hand: they stay in registers.
+// This file is compiled with contraction of products and sums to fma, as libraries do it: no recipe says
+// how a product of matrices rounds. Loops over vectors are unrolled, so that sums stay in registers.
 #include "backend/cpu/runtime/few_rows_kernels.h"
 
 #include <algorithm>

@@ -7,25 +7,14 @@
 namespace lazuli::cpu {
 namespace {
 
-// Items that are collected beyond the first before the first are selected again.
+// How many items are collected, at least, before the first of them are selected.
 constexpr int64_t kLeastRoom = 256;
-// Small, so that few keys are numbered once most blocks have none of the first.
+// Keys that are looked at together. Few: later on most blocks have none that counts, and are skipped.
 constexpr int64_t kBlock = 64;
 
 bool Before(PackedItem a, PackedItem b) { return a < b; }
 bool Before(const Item& a, const Item& b) {
   return std::tie(a.key, a.place) < std::tie(b.key, b.place);
-}
-
-bool MakeItems(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
-               uint32_t first, PackedItem* items) {
-  return PackKeys(form, keys, stride, count, first, items);
-}
-bool MakeItems(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
-               uint32_t first, Item* items) {
-  const bool ordered = NumberKeys(form, keys, stride, nullptr, count, items);
-  for (int64_t i = 0; i < count; ++i) items[i].place += first;
-  return ordered;
 }
 
 // --- whether a block of floats has one that comes before a bound
@@ -34,7 +23,7 @@ using Floats [[gnu::vector_size(64)]] = float;
 using Masks [[gnu::vector_size(64)]] = int32_t;
 constexpr int64_t kLanes = 16;
 
-// For a descending order NaN comes first, for an ascending one last; in a total order anywhere.
+// NaN is the largest: it comes first in a descending order, last in an ascending one.
 [[gnu::always_inline]] inline bool AnyBefore(const float* x, float bound, bool descending) {
   const Floats limit = Floats{} + bound;
   Masks any = {};
@@ -71,7 +60,7 @@ AnyBeforeFunction BestAnyBefore() {
   return AnyBeforeAnywhere;
 }
 
-// The first items so far; later ones that do not come before the last of them are passed over.
+// Collects the first items. A later item that does not come before the last of them is dropped.
 template <class AnyItem>
 class First {
  public:
@@ -107,9 +96,11 @@ class First {
   bool has_bound_ = false;
 };
 
+}  // namespace
+
 template <class AnyItem>
-bool Select(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
-            int64_t first, AnyItem* items) {
+bool SelectFirst(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
+                 int64_t first, AnyItem* items) {
   static const AnyBeforeFunction any_before = BestAnyBefore();
   const bool skips = form.is_float && form.nan_is_largest && form.width == 4 &&
                      form.exponent_bits == 8 && stride == 4;
@@ -119,28 +110,19 @@ bool Select(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t 
   for (int64_t at = 0; at < count; at += kBlock) {
     const int64_t here = std::min(kBlock, count - at);
     if (skips && selected.has_bound() && here == kBlock) {
-      float bound;
-      std::memcpy(&bound, keys + PlaceOf(selected.bound()) * stride, sizeof bound);
+      const auto* const floats = reinterpret_cast<const float*>(keys);
+      const float bound = floats[PlaceOf(selected.bound())];
       const bool is_nan = bound != bound;
-      const auto* floats = reinterpret_cast<const float*>(keys + at * stride);
-      if (!is_nan && !any_before(floats, bound, form.descending)) continue;
+      if (!is_nan && !any_before(floats + at, bound, form.descending)) continue;
     }
-    ordered &= MakeItems(form, keys + at * stride, stride, here, static_cast<uint32_t>(at), block);
+    ordered &= NumberKeys(form, keys + at * stride, stride, here, static_cast<uint32_t>(at), block);
     selected.Add(block, here);
   }
   selected.Finish();
   return ordered;
 }
 
-}  // namespace
-
-bool SelectFirst(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
-                 int64_t first, PackedItem* items) {
-  return Select(form, keys, stride, count, first, items);
-}
-bool SelectFirst(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
-                 int64_t first, Item* items) {
-  return Select(form, keys, stride, count, first, items);
-}
+template bool SelectFirst(const KeyForm&, const std::byte*, int64_t, int64_t, int64_t, Item*);
+template bool SelectFirst(const KeyForm&, const std::byte*, int64_t, int64_t, int64_t, PackedItem*);
 
 }  // namespace lazuli::cpu

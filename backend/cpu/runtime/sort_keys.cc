@@ -42,25 +42,6 @@ bool ForEachNumber(const KeyForm& form, const std::byte* keys, int64_t stride, i
   return ordered || form.always();
 }
 
-template <class Bits>
-bool Number(const KeyForm& form, const std::byte* keys, int64_t stride, const uint32_t* order,
-            int64_t count, Item* items) {
-  return ForEachNumber<Bits>(
-      form, keys, stride, count,
-      [order](int64_t i) { return order == nullptr ? static_cast<uint32_t>(i) : order[i]; },
-      [items](int64_t i, uint32_t place, Bits number) { items[i] = {number, place}; });
-}
-
-template <class Bits>
-bool Pack(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count, uint32_t first,
-          PackedItem* items) {
-  return ForEachNumber<Bits>(
-      form, keys, stride, count, [](int64_t i) { return static_cast<uint32_t>(i); },
-      [items, first](int64_t i, uint32_t place, Bits number) {
-        items[i] = uint64_t{number} << 32 | (place + first);
-      });
-}
-
 }  // namespace
 
 std::optional<KeyForm> FormOf(DType dtype, bool descending, bool total_order, bool nan_is_largest) {
@@ -88,30 +69,50 @@ std::optional<KeyForm> FormOf(DType dtype, bool descending, bool total_order, bo
   }
 }
 
-bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride, const uint32_t* order,
-                int64_t count, Item* items) {
+namespace {
+
+// ForEachNumber, for the width of the form's keys.
+template <class Place, class Use>
+bool ForEachKey(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
+                Place&& place_of, Use&& use) {
   switch (form.width) {
     case 1:
-      return Number<uint8_t>(form, keys, stride, order, count, items);
+      return ForEachNumber<uint8_t>(form, keys, stride, count, place_of, use);
     case 2:
-      return Number<uint16_t>(form, keys, stride, order, count, items);
+      return ForEachNumber<uint16_t>(form, keys, stride, count, place_of, use);
     case 4:
-      return Number<uint32_t>(form, keys, stride, order, count, items);
+      return ForEachNumber<uint32_t>(form, keys, stride, count, place_of, use);
     default:
-      return Number<uint64_t>(form, keys, stride, order, count, items);
+      return ForEachNumber<uint64_t>(form, keys, stride, count, place_of, use);
   }
 }
 
-bool PackKeys(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
-              uint32_t first, PackedItem* items) {
-  switch (form.width) {
-    case 1:
-      return Pack<uint8_t>(form, keys, stride, count, first, items);
-    case 2:
-      return Pack<uint16_t>(form, keys, stride, count, first, items);
-    default:
-      return Pack<uint32_t>(form, keys, stride, count, first, items);
-  }
+uint32_t AsTheyLie(int64_t i) { return static_cast<uint32_t>(i); }
+
+}  // namespace
+
+bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride,
+                absl::Span<const uint32_t> order, Item* items) {
+  return ForEachKey(
+      form, keys, stride, static_cast<int64_t>(order.size()),
+      [order](int64_t i) { return order[static_cast<std::size_t>(i)]; },
+      [items](int64_t i, uint32_t place, uint64_t number) { items[i] = {number, place}; });
+}
+
+bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
+                uint32_t first, Item* items) {
+  return ForEachKey(form, keys, stride, count, AsTheyLie,
+                    [items, first](int64_t i, uint32_t place, uint64_t number) {
+                      items[i] = {number, first + place};
+                    });
+}
+
+bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
+                uint32_t first, PackedItem* items) {
+  return ForEachKey(form, keys, stride, count, AsTheyLie,
+                    [items, first](int64_t i, uint32_t place, uint64_t number) {
+                      items[i] = number << 32 | (first + place);
+                    });
 }
 
 }  // namespace lazuli::cpu

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/types/span.h"
+
 #include "ir/types/dtype.h"
 
 namespace lazuli::cpu {
@@ -34,12 +36,14 @@ using PackedItem = uint64_t;
 inline uint32_t PlaceOf(PackedItem item) { return static_cast<uint32_t>(item); }
 inline uint32_t PlaceOf(const Item& item) { return item.place; }
 
-// Numbers for `count` keys `stride` bytes apart, those at order[0], order[1], ... if there is an
-// order. False if one is a NaN without a place.
-bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride, const uint32_t* order,
-                int64_t count, Item* items);
-// The same, packed, for keys that lie `stride` bytes apart; their places count from `first`.
-bool PackKeys(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
-              uint32_t first, PackedItem* items);
+// Numbers for `count` keys that lie `stride` bytes apart, whose places count from `first`. False if one
+// is a NaN without a place. Packed: for keys of 4 bytes at most.
+bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
+                uint32_t first, Item* items);
+bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride, int64_t count,
+                uint32_t first, PackedItem* items);
+// The same for those at order[0], order[1], ...
+bool NumberKeys(const KeyForm& form, const std::byte* keys, int64_t stride,
+                absl::Span<const uint32_t> order, Item* items);
 
 }  // namespace lazuli::cpu

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -231,12 +232,7 @@ bool SortThunk::SortByOneKey(const RunBuffers& run, int64_t start, AnyItem* item
   if (plan_.selects(size)) {
     if (!SelectFirst(key.form, values, stride, size, plan_.first, items)) return false;
   } else {
-    bool ordered;
-    if constexpr (std::is_same_v<AnyItem, PackedItem>)
-      ordered = PackKeys(key.form, values, stride, size, 0, items);
-    else
-      ordered = NumberKeys(key.form, values, stride, nullptr, size, items);
-    if (!ordered) return false;
+    if (!NumberKeys(key.form, values, stride, size, 0, items)) return false;
     SortLine(items, items + size, size, 8 * width, threads);
   }
   Scatter(run, start, items);
@@ -245,16 +241,15 @@ bool SortThunk::SortByOneKey(const RunBuffers& run, int64_t start, AnyItem* item
 
 // The least significant key first.
 bool SortThunk::SortByKeys(const RunBuffers& run, int64_t start, Item* items, int threads) const {
-  std::vector<uint32_t> order;
+  std::vector<uint32_t> order(static_cast<std::size_t>(lines_.size));
+  std::iota(order.begin(), order.end(), uint32_t{0});
   for (std::size_t k = plan_.keys.size(); k-- > 0;) {
     const Key& key = plan_.keys[k];
     const int width = key.form.width;
-    if (!NumberKeys(key.form, ValuesOf(key, run, start), lines_.inner * width,
-                    order.empty() ? nullptr : order.data(), lines_.size, items))
+    if (!NumberKeys(key.form, ValuesOf(key, run, start), lines_.inner * width, order, items))
       return false;
     SortLine(items, items + lines_.size, lines_.size, 8 * width, threads);
     if (k == 0) break;
-    order.resize(static_cast<std::size_t>(lines_.size));
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = items[i].place;
   }
   Scatter(run, start, items);

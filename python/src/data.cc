@@ -96,7 +96,10 @@ DatasetPtr AsDataset(const py::object& object) {
 class Epoch {
  public:
   explicit Epoch(data::DataLoader& loader) : loop_(Begin(loader)) { Live().insert(this); }
-  ~Epoch() { Close(); }
+  ~Epoch() {
+    Close();
+    Live().erase(this);
+  }
   Epoch(const Epoch&) = delete;
   Epoch& operator=(const Epoch&) = delete;
 
@@ -114,11 +117,11 @@ class Epoch {
     if (!batch) throw py::stop_iteration();
     return py::make_tuple(ToPython(std::move(batch->x)), ToPython(std::move(batch->y)));
   }
+  // Afterwards no thread of the loop calls the data set, even if two threads close it at once.
   void Close() {
-    if (Live().erase(this) == 0) return;
     const std::shared_ptr<Loop> loop = loop_;  // another thread may drop this meanwhile
     const ReleasedGil release;
-    const std::lock_guard turn(loop->turn);  // after a thread that waits for a batch
+    const std::lock_guard turn(loop->turn);
     loop->iterator = {};
   }
   // The collector's: its thread would call what is about to be cleared.
@@ -130,7 +133,11 @@ class Epoch {
   // Before the interpreter goes, no thread may be left that would call it, nor a call of a daemon thread.
   static void CloseAll() {
     CallsWithoutGil::End();
-    while (!Live().empty()) (*Live().begin())->Close();
+    while (!Live().empty()) {
+      Epoch* epoch = *Live().begin();
+      Live().erase(epoch);
+      epoch->Close();
+    }
     const ReleasedGil release;
     CallsWithoutGil::WaitForOthers();
   }

@@ -107,8 +107,8 @@ expect_out_has "50% tests passed, 0 tests failed out of 10"
 expect_out_has "SKIPPED: training on the real MNIST; "
 [[ $out != *Fine.Test* ]] || fail "passing tests should not be listed"
 expect_calls ctest "--preset release"
-expect_calls ctest "--preset asan -j $(nproc) -L ^(ir|lowering|lazy|backend/npu)/"
-expect_calls cmake "--build --preset asan -j $(nproc) --target tests_ir tests_lowering tests_lazy backend_npu_sim_test"
+expect_calls ctest "--preset asan -j $(nproc) -L ^(ir|lowering|lazy|backend/npu|tools)/"
+expect_calls cmake "--build --preset asan -j $(nproc) --target tests_ir tests_lowering tests_lazy backend_npu_sim_test tests_tools"
 
 start "a test fails in the release: asan runs all the same"
 ctest_says 10 3 4 1
@@ -151,7 +151,7 @@ fake python3 <<<'echo "size report"'
 run .ci/run
 expect_code 0
 expect_calls ctest "--preset ci"
-expect_calls ctest "--preset asan -j $(nproc) -L ^(ir|lowering|lazy|backend/npu)/"
+expect_calls ctest "--preset asan -j $(nproc) -L ^(ir|lowering|lazy|backend/npu|tools)/"
 expect_out_has "size report"
 [[ ${out##*$'\n'} == "8 passed, 0 failed, 2 skipped" ]] || fail "last line"
 

@@ -11,10 +11,10 @@
 #include <gtest/gtest.h>
 
 #include "backend/npu/sim/cost.h"
-#include "backend/npu/sim/layers.h"
 #include "backend/npu/sim/numerics.h"
 #include "ir/support/status.h"
 #include "tests/backend/npu/compiler/compiled.h"
+#include "tools/npu/layers.h"
 
 namespace lazuli::npu {
 namespace {

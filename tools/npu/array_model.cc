@@ -1,4 +1,4 @@
-#include "backend/npu/sim/array_model.h"
+#include "tools/npu/array_model.h"
 
 #include <algorithm>
 #include <utility>

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 
 #include "backend/npu/sim/config.h"
-#include "tools/npu_sweep.h"
-#include "tools/npu_workload.h"
+#include "tools/npu/sweep.h"
+#include "tools/npu/workload.h"
 
 namespace lazuli::tools {
 

@@ -13,7 +13,7 @@ import unittest
 import zipfile
 
 RUN = pathlib.Path(sys.argv.pop(1))
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "npu"
 
 

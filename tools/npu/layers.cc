@@ -1,4 +1,4 @@
-#include "backend/npu/sim/layers.h"
+#include "tools/npu/layers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "backend/npu/sim/cost.h"
-#include "backend/npu/sim/scalesim.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
+#include "tools/npu/scalesim.h"
 
 namespace lazuli::npu {
 namespace {

@@ -1,4 +1,4 @@
-#include "backend/npu/sim/debugger.h"
+#include "tools/npu/debugger.h"
 
 #include <algorithm>
 #include <cstring>

@@ -9,8 +9,8 @@ What stands between the two lines is replaced: by the command and its output in 
 Markdown, for npu-doc; by nothing but the text that is there for a command that writes a picture (`> docs/name.svg`).
 Commands run in the root of the repository, with the tools of a build first in PATH.
 
-    tools/npu_docs.py TOOLS PAGE           writes the page and the pictures
-    tools/npu_docs.py --check TOOLS PAGE   names what differs; then exit status 1
+    tools/npu/docs.py TOOLS PAGE           writes the page and the pictures
+    tools/npu/docs.py --check TOOLS PAGE   names what differs; then exit status 1
 """
 
 import os
@@ -19,7 +19,7 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PART = re.compile(r"(<!-- \$ (.+?) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 PICTURE = re.compile(r"^(.*) > (\S+\.svg)$")
 

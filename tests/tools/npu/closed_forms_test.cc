@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "backend/npu/sim/assembler.h"
-#include "backend/npu/sim/layers.h"
 #include "backend/npu/sim/machine.h"
 #include "backend/npu/sim/trace.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
+#include "tools/npu/layers.h"
 
 namespace lazuli::npu {
 namespace {

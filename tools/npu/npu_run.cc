@@ -10,7 +10,7 @@
 #include "ir/support/json.h"
 #include "ir/support/status.h"
 #include "ir/support/text_file.h"
-#include "tools/npu_program.h"
+#include "tools/npu/program.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "backend/npu/sim/config.h"
-#include "backend/npu/sim/layers.h"
 #include "ir/support/status.h"
-#include "tools/npu_tool.h"
+#include "tools/npu/layers.h"
+#include "tools/npu/options.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {

@@ -1,16 +1,16 @@
-#include "tools/npu_explore_page.h"
+#include "tools/npu/explore_page.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "backend/npu/page.h"
-#include "backend/npu/sim/area.h"
 #include "backend/npu/sim/energy.h"
 #include "backend/npu/summary.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
 #include "lazy/graphs/page_json.h"
+#include "tools/npu/area.h"
 
 namespace lazuli::tools {
 namespace {

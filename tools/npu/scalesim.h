@@ -15,7 +15,7 @@
 // Its memory is that of InterfaceBandwidth CALC: the array never waits for a read.
 #pragma once
 
-#include "backend/npu/sim/layers.h"
+#include "tools/npu/layers.h"
 
 namespace lazuli::npu {
 

@@ -1,4 +1,4 @@
-#include "tools/npu_workload.h"
+#include "tools/npu/workload.h"
 
 #include <filesystem>
 #include <map>

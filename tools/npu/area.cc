@@ -1,4 +1,4 @@
-#include "backend/npu/sim/area.h"
+#include "tools/npu/area.h"
 
 #include "ir/support/str.h"
 

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/npu/sim/array_model.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
-#include "tools/npu_trace_picture.h"
+#include "tools/npu/array_model.h"
+#include "tools/npu/trace_picture.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {

@@ -1,4 +1,4 @@
-#include "backend/npu/sim/array_model.h"
+#include "tools/npu/array_model.h"
 
 #include <random>
 #include <string>
@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "backend/npu/sim/cost.h"
-#include "backend/npu/sim/layers.h"
 #include "ir/support/str.h"
+#include "tools/npu/layers.h"
 
 namespace lazuli::npu {
 namespace {
@@ -64,7 +64,6 @@ Tile RandomTile(Dataflow dataflow, int64_t rows, int64_t cols, int64_t t, bool w
   return {};
 }
 
-// Acceptance test 7.
 // Acceptance test 7.
 TEST(ArrayModelTest, OneFoldTakesTheClocksOfTheClosedForm) {
   Random random;

@@ -1,16 +1,16 @@
-// npu-doc: parts of docs/npu.md that derive from tables, as Markdown. tools/npu_docs.py puts them
+// npu-doc: parts of docs/npu.md that derive from tables, as Markdown. tools/npu/docs.py puts them
 // in.
 #include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "backend/npu/sim/area.h"
 #include "backend/npu/sim/config.h"
 #include "backend/npu/sim/energy.h"
 #include "backend/npu/sim/fault.h"
 #include "backend/npu/sim/isa.h"
 #include "ir/support/status.h"
+#include "tools/npu/area.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {

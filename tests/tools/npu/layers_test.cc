@@ -1,4 +1,4 @@
-#include "backend/npu/sim/layers.h"
+#include "tools/npu/layers.h"
 
 #include <algorithm>
 #include <fstream>
@@ -55,7 +55,7 @@ std::vector<std::string> Split(const std::string& line, char separator) {
 // Acceptance test 6: lines that SCALE-Sim 3.0.0 printed, at many sizes of the array and of the
 // buffers; its percentages of the first 102 were rounded to four decimals.
 TEST(ScaleSimTest, EveryNumberOfEveryLineIsItsOwn) {
-  std::ifstream in("tests/backend/npu/sim/testdata/scalesim.txt");
+  std::ifstream in("tests/tools/npu/testdata/scalesim.txt");
   int lines = 0;
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("#")) continue;

@@ -11,7 +11,7 @@
 
 #include "backend/npu/sim/machine.h"
 #include "backend/npu/sim/program.h"
-#include "tools/npu_tool.h"
+#include "tools/npu/options.h"
 
 namespace lazuli::tools {
 

@@ -1,4 +1,4 @@
-#include "tools/npu_trace_picture.h"
+#include "tools/npu/trace_picture.h"
 
 #include <algorithm>
 #include <cmath>

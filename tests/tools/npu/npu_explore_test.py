@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 EXPLORE = pathlib.Path(sys.argv.pop(1))
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 GEMM = ROOT / "examples" / "npu" / "layers" / "gemm.csv"
 
 # A product that the array has work for, an activation for the vector unit.

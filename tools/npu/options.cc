@@ -1,4 +1,4 @@
-#include "tools/npu_tool.h"
+#include "tools/npu/options.h"
 
 #include "ir/support/flags.h"
 #include "ir/support/status.h"

@@ -6,7 +6,7 @@
 
 #include "backend/npu/sim/assembler.h"
 #include "ir/support/status.h"
-#include "tools/npu_program.h"
+#include "tools/npu/program.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {

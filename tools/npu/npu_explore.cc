@@ -14,10 +14,10 @@
 
 #include "ir/support/status.h"
 #include "ir/support/text_file.h"
-#include "tools/npu_explore_page.h"
-#include "tools/npu_sweep.h"
-#include "tools/npu_tool.h"
-#include "tools/npu_workload.h"
+#include "tools/npu/explore_page.h"
+#include "tools/npu/options.h"
+#include "tools/npu/sweep.h"
+#include "tools/npu/workload.h"
 #include "tools/run_module.h"
 #include "tools/tool.h"
 

@@ -1,4 +1,4 @@
-#include "tools/npu_program.h"
+#include "tools/npu/program.h"
 
 #include <cstdlib>
 #include <cstring>

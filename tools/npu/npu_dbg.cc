@@ -8,9 +8,9 @@
 
 #include <unistd.h>
 
-#include "backend/npu/sim/debugger.h"
 #include "ir/support/status.h"
-#include "tools/npu_program.h"
+#include "tools/npu/debugger.h"
+#include "tools/npu/program.h"
 #include "tools/tool.h"
 
 namespace lazuli::tools {

@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 
 #include "backend/npu/sim/config.h"
-#include "backend/npu/sim/layers.h"
 #include "backend/npu/sim/observer.h"
 #include "ir/hlo/module.h"
 #include "ir/types/literal.h"
+#include "tools/npu/layers.h"
 
 namespace lazuli::tools {
 

@@ -1,4 +1,4 @@
-#include "backend/npu/sim/scalesim.h"
+#include "tools/npu/scalesim.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "tools/npu_sweep.h"
+#include "tools/npu/sweep.h"
 
 #include <algorithm>
 #include <charconv>

@@ -17,8 +17,8 @@ and what derives from cpp_api/libtorch_headers.txt:
 
     tools/generate_functions.py ROOT OUT
 
-Files of OUT that would not change are left alone, those that no row gives are removed. Prints what was read, for the build
-to watch.
+Files that would not change are left alone. In the folders of OUT that are named above, files that no row gives are removed;
+the other folders belong to other generators. Prints what was read, for the build to watch.
 
 docs/adding_a_function.md describes the rows. A template is the header itself with lines that stand for rows:
 
@@ -105,9 +105,10 @@ def main(args):
             continue
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    for file in out.rglob("*"):
-        if file.is_file() and file not in files:
-            file.unlink()
+    for folder in {file.relative_to(out).parts[0] for file in files}:
+        for file in (out / folder).rglob("*"):
+            if file.is_file() and file not in files:
+                file.unlink()
     print("\n".join(str(path) for path in inputs(root)))
 
 

@@ -334,6 +334,13 @@ inline Tensor drawn(const IntList& dims, const OptionalGenerator& generator,
         self.assertFalse((self.out / "python/src/rows_more.cc").exists())
         self.assertIn(str(self.root / "lazy/ops/functions/some.txt"), result.stdout.splitlines())
 
+    def test_folders_of_other_generators_are_left_alone(self):
+        other = self.out / "tables/tables/flags.def"
+        other.parent.mkdir(parents=True)
+        other.write_text("", encoding="utf-8")
+        self.run_on()
+        self.assertTrue(other.exists())
+
     def test_wrong_rows_are_refused_with_their_line(self):
         self.assertIn("bad.txt:2: no type Tensors", self.refused("# one\nf(Tensors x) -> Tensor\n  x.\n"))
         self.assertIn("bad.txt:1: f has no documentation", self.refused("f(Tensor x) -> Tensor\n"))

@@ -1,7 +1,7 @@
 # Everything from outside, by find_package; nothing is downloaded while building.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
-find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)  # writes sources (tools/generate_functions.py)
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)  # writes sources (GenerateFunctions.cmake, Pages.cmake)
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)

@@ -12,7 +12,7 @@ import re
 import sys
 
 TOPS = ["ir", "lowering", "backend", "lazy", "cpp_api", "python", "tools", "tests", "benchmarks", "examples"]
-SUFFIXES = (".h", ".cc", ".def", ".py", ".sh")
+SUFFIXES = (".h", ".cc", ".def", ".py", ".sh", ".html", ".css", ".js")
 LIMIT = 800
 
 

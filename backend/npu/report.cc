@@ -15,7 +15,9 @@
 #include "backend/npu/sim/energy.h"
 #include "backend/npu/sim/trace.h"
 #include "backend/npu/summary.h"
+#include "ir/support/fill_page.h"
 #include "ir/support/str.h"
+#include "pages/report.h"
 
 namespace lazuli::npu {
 namespace {
@@ -389,24 +391,15 @@ std::string ReportHtml(const NpuDevices& devices, const NpuProfile& profile) {
   const std::vector<OpProfile> ops = profile.Ops();
   const UnitsProfile units = profile.Units();
   const Totals totals(devices);
-  return Str(
-      "<!doctype html><html lang=en><head><meta charset=utf-8><title>NPU: ", Escaped(config.name),
-      "</title>", kPageStyle,
-      "<style>body{max-width:1240px}.ops{font-size:12px}.ops td,.ops th{padding:2px "
-      "6px}</style></head><body>\n<h1>What ran on the simulated "
-      "NPU</h1>\n<pre>",
-      Escaped(SummaryText(devices)), "</pre>\n<h2>Time</h2>\n",
-      TimeTree(totals, units, config).Html(), "<h2>Energy</h2>\n", EnergyHtml(totals, config),
-      "<h2>Lines</h2>\n<p class=note>What the ops of a line occupied units for, as parts of all "
-      "cycles of runs; units work side by side. Energy without leakage.</p>\n",
-      LinesTable(ops, config, totals.cycles()),
-      "<h2>Ops</h2>\n<p class=note>Cycles are those of the unit that an op occupied longest. "
-      "Array used: of its multiplications in the cycles that the op occupied it. Waited: cycles in "
-      "which an instruction was there, its unit was free, and something else was missing, of all "
-      "units.</p>\n",
-      OpsTable(ops, config, totals.cycles()), "<h2>Roofline</h2>\n", Roofline(config).Svg(ops),
-      "<h2>Units</h2>\n", UnitsTable(units, config, totals.cycles()),
-      "<h2>On the host, and why</h2>\n", HostTable(devices), "</body></html>\n");
+  return FillPage(pages::kReport, {{"machine", Escaped(config.name)},
+                                   {"summary", Escaped(SummaryText(devices))},
+                                   {"time", TimeTree(totals, units, config).Html()},
+                                   {"energy", EnergyHtml(totals, config)},
+                                   {"lines", LinesTable(ops, config, totals.cycles())},
+                                   {"ops", OpsTable(ops, config, totals.cycles())},
+                                   {"roofline", Roofline(config).Svg(ops)},
+                                   {"units", UnitsTable(units, config, totals.cycles())},
+                                   {"host", HostTable(devices)}});
 }
 
 }  // namespace lazuli::npu

@@ -6,14 +6,16 @@
 #include <unordered_map>
 
 #include "ir/hlo/dump/module_dump.h"
+#include "ir/support/fill_page.h"
 #include "ir/support/str.h"
 #include "lazy/graphs/graph_memory.h"
-#include "lazy/graphs/graph_page_script.h"
 #include "lazy/graphs/page_json.h"
+#include "pages/graph.h"
 
 namespace lazuli::lazy {
 namespace {
 
+using ir::FillPage;
 using ir::Join;
 using ir::Str;
 
@@ -136,12 +138,10 @@ std::string GraphPage(const std::vector<PageGraph>& graphs, const GraphDifferenc
     list += Str(list.empty() ? "" : ",", data.Graph(graph));
     title += Str(title.empty() ? "" : " and ", graph.title);
   }
-  return Str("<!doctype html><html lang=en><head><meta charset=utf-8><title>lazuli-graph: ",
-             Escaped(title), "</title>", kGraphPageStyle, "</head><body>\n", kGraphPageBody,
-             "<script id=data type=\"application/json\">{\"graphs\":[", list,
-             "],\n\"texts\":", data.Texts(), ",\n\"places\":", data.Places(),
-             ",\n\"difference\":", difference != nullptr ? Differences(*difference) : "null",
-             "}</script>\n<script>", kGraphPageScript, "</script>\n</body></html>\n");
+  const std::string json =
+      Str("{\"graphs\":[", list, "],\n\"texts\":", data.Texts(), ",\n\"places\":", data.Places(),
+          ",\n\"difference\":", difference != nullptr ? Differences(*difference) : "null", "}");
+  return FillPage(pages::kGraph, {{"title", Escaped(title)}, {"data", json}});
 }
 
 void InstallModulePages() {

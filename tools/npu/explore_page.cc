@@ -7,9 +7,11 @@
 #include "backend/npu/page.h"
 #include "backend/npu/sim/energy.h"
 #include "backend/npu/summary.h"
+#include "ir/support/fill_page.h"
 #include "ir/support/status.h"
 #include "ir/support/str.h"
 #include "lazy/graphs/page_json.h"
+#include "pages/explore.h"
 #include "tools/npu/area.h"
 
 namespace lazuli::tools {
@@ -203,123 +205,6 @@ std::string FailuresTable(const Exploration& e) {
              html, "</table>\n");
 }
 
-constexpr std::string_view kStyle = R"(<style>
-#chart{position:relative;margin:1em 0}.controls{color:#555;margin:.6em 0}.controls label{margin-right:1.4em}
-select{font:inherit;padding:1px 4px}svg{display:block}svg circle{cursor:pointer;stroke:#fff;stroke-width:1}
-svg circle.front{stroke:#222;stroke-width:1.6}svg circle.picked{stroke:#e0007a;stroke-width:3}
-#tip{position:absolute;pointer-events:none;background:#1d2733;color:#fff;padding:7px 10px;border-radius:5px;font-size:12px;
-line-height:1.5;white-space:pre;display:none;z-index:1}
-.sortable th{cursor:pointer}.sortable th:hover{background:#e4e9f0}tr.front td{background:#eef6ee;font-weight:600}
-tr.picked td{background:#ffe9f4}tbody tr:hover td{background:#f4f6fa}
-.better{color:#187a2f}.worse{color:#b3261e}.same{color:#999}.legend{display:flex;flex-wrap:wrap;gap:.2em 1.2em;font-size:13px}
-.legend i{display:inline-block;width:11px;height:11px;border-radius:6px;margin-right:5px}.scroll{overflow-x:auto}
-</style>)";
-
-constexpr std::string_view kScript = R"JS(<script>
-'use strict';
-const D = JSON.parse(document.getElementById('data').textContent);
-const $ = id => document.getElementById(id);
-const W = 1060, H = 460, L = 92, R = 24, T = 18, B = 52;
-const short = v => {
-  const a = Math.abs(v);
-  for (const [s, u] of [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k']]) if (a >= s) return +(v / s).toPrecision(4) + u;
-  return String(+v.toPrecision(4));
-};
-for (const [id, first] of [['x', D.x], ['y', D.y]]) {
-  D.columns.forEach((c, i) => $(id).add(new Option(c.name, i, i === first, i === first)));
-  $(id).onchange = draw;
-}
-D.axes.forEach((a, i) => $('colour').add(new Option(a.name, i)));
-$('colour').onchange = draw;
-$('log').onchange = draw;
-const hue = (i, n) => n < 2 ? '#2f6fb0' : `hsl(${Math.round(225 - 215 * i / (n - 1))} 68% 47%)`;
-const cost = (p, c) => D.columns[c].less ? p[1][c] : -p[1][c];
-
-function scale(values, low, high, log) {
-  let min = Math.min(...values), max = Math.max(...values);
-  if (log && min > 0) {
-    const a = Math.log(min), b = Math.log(max), pad = (b - a || 1) * 0.06;
-    const at = v => low + (high - low) * (Math.log(v) - a + pad) / (b - a + 2 * pad);
-    const ticks = [], from = Math.exp(a - pad), to = Math.exp(b + pad);
-    for (let e = Math.floor(Math.log10(from)); e <= Math.log10(to); e++)
-      for (const m of to / from > 300 ? [1] : to / from > 8 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9]) {
-        const v = m * 10 ** e;
-        if (v >= from && v <= to) ticks.push(v);
-      }
-    return {at, ticks};
-  }
-  const pad = (max - min || Math.abs(max) || 1) * 0.06;
-  min -= pad; max += pad;
-  const raw = (max - min) / 6, p = 10 ** Math.floor(Math.log10(raw)), step = [1, 2, 5, 10].map(m => m * p).find(s => s >= raw);
-  const ticks = [];
-  for (let v = Math.ceil(min / step) * step; v <= max; v += step) ticks.push(+v.toPrecision(12));
-  return {at: v => low + (high - low) * (v - min) / (max - min), ticks};
-}
-
-// No other point is better in one objective and no worse in the other.
-function front(x, y) {
-  const order = D.points.map((p, i) => i).sort((a, b) =>
-    cost(D.points[a], x) - cost(D.points[b], x) || cost(D.points[a], y) - cost(D.points[b], y));
-  let best = Infinity, at = NaN;
-  return order.filter(i => {
-    const cx = cost(D.points[i], x), cy = cost(D.points[i], y);
-    const keep = cy < best || (cy === best && cx === at);
-    if (cy < best) { best = cy; at = cx; }
-    return keep;
-  });
-}
-
-function draw() {
-  const x = +$('x').value, y = +$('y').value, k = +$('colour').value, log = $('log').checked;
-  const X = scale(D.points.map(p => p[1][x]), L, W - R, log), Y = scale(D.points.map(p => p[1][y]), H - B, T, log);
-  const on = front(x, y), is = new Set(on);
-  let s = `<rect x="${L}" y="${T}" width="${W - L - R}" height="${H - T - B}" fill="#fafbfc"/>`;
-  for (const t of X.ticks)
-    s += `<line x1="${X.at(t)}" x2="${X.at(t)}" y1="${T}" y2="${H - B}" stroke="#e3e7ec"/><text x="${X.at(t)}" y="${H - B + 18}" text-anchor="middle">${short(t)}</text>`;
-  for (const t of Y.ticks)
-    s += `<line x1="${L}" x2="${W - R}" y1="${Y.at(t)}" y2="${Y.at(t)}" stroke="#e3e7ec"/><text x="${L - 8}" y="${Y.at(t) + 4}" text-anchor="end">${short(t)}</text>`;
-  s += `<text x="${(L + W - R) / 2}" y="${H - 8}" text-anchor="middle" class="title">${D.columns[x].name}</text>`;
-  s += `<text transform="translate(16 ${(T + H - B) / 2}) rotate(-90)" text-anchor="middle" class="title">${D.columns[y].name}</text>`;
-  const line = on.map((i, n) => {
-    const p = D.points[i], px = X.at(p[1][x]).toFixed(1), py = Y.at(p[1][y]).toFixed(1);
-    return n === 0 ? `M${px} ${py}` : `H${px}V${py}`;
-  }).join('');
-  s += `<path d="${line}" fill="none" stroke="#222" stroke-width="1.5" stroke-dasharray="5 4"/>`;
-  const n = D.axes.length ? D.axes[k].values.length : 1;
-  D.points.forEach((p, i) => {
-    s += `<circle data-point="${i}" class="${is.has(i) ? 'front' : ''}" cx="${X.at(p[1][x]).toFixed(1)}" cy="${Y.at(p[1][y]).toFixed(1)}" r="${is.has(i) ? 6.5 : 5}" fill="${hue(D.axes.length ? p[0][k] : 0, n)}" fill-opacity="0.88"/>`;
-  });
-  $('svg').innerHTML = s;
-  $('legend').innerHTML = D.axes.length ? D.axes[k].values.map((v, i) => `<span><i style="background:${hue(i, n)}"></i>${D.axes[k].name} = ${v}</span>`).join('') : '';
-  document.querySelectorAll('#points tbody tr').forEach(r => r.classList.toggle('front', is.has(+r.dataset.point)));
-  $('count').textContent = `${on.length} of ${D.points.length} machines are on the front of ${D.columns[x].name} and ${D.columns[y].name}`;
-}
-
-function mark(point) {
-  document.querySelectorAll('.picked').forEach(e => e.classList.remove('picked'));
-  if (point !== undefined) document.querySelectorAll(`[data-point="${point}"]`).forEach(e => e.classList.add('picked'));
-}
-$('svg').addEventListener('mouseover', event => {
-  const point = event.target.dataset.point;
-  mark(point);
-  if (point === undefined) return;
-  const p = D.points[point], box = $('chart').getBoundingClientRect();
-  $('tip').textContent = D.axes.map((a, i) => `${a.name} = ${a.values[p[0][i]]}`).join('\n') + '\n' +
-    D.columns.map((c, i) => `${c.name}: ${short(p[1][i])}`).join('\n');
-  $('tip').style.display = 'block';
-  const left = event.clientX - box.left;
-  $('tip').style.left = (left > box.width - 220 ? left - 200 : left + 16) + 'px';
-  $('tip').style.top = Math.max(0, event.clientY - box.top - 60) + 'px';
-});
-$('svg').addEventListener('mouseout', () => { $('tip').style.display = 'none'; mark(); });
-$('points').addEventListener('mouseover', event => mark(event.target.closest('tr').dataset.point));
-$('points').querySelectorAll('th').forEach((th, column) => th.onclick = () => {
-  const body = $('points').tBodies[0], sign = th.dataset.sign = th.dataset.sign === '1' ? '-1' : '1';
-  [...body.rows].sort((a, b) => sign * (a.cells[column].dataset.v - b.cells[column].dataset.v)).forEach(r => body.append(r));
-});
-draw();
-</script>)JS";
-
 }  // namespace
 
 std::span<const ExploreColumn> ExploreColumns() { return kColumns; }
@@ -381,31 +266,14 @@ std::string ExplorePage(const Exploration& e) {
   for (const SweepAxis& axis : e.axes)
     axes += Str("<tr><td>", Escaped(axis.name()), "<td class=text>",
                 Escaped(ir::Join(axis.values, ", ")), "</tr>\n");
-  return Str(
-      "<!doctype html><html lang=en><head><meta charset=utf-8><title>npu-explore: ",
-      Escaped(e.title), "</title>", npu::kPageStyle, kStyle, "</head><body>\n<h1>",
-      Escaped(e.title), " on many machines</h1>\n<p>Every point is a machine: ", Escaped(e.machine),
-      " with other values of these keys, each compiled for and timed by itself.</p>\n",
-      "<table><tr><th>key<th class=text>values</tr>\n", axes, "</table>\n",
-      "<div class=controls><label>across <select id=x></select></label><label>up <select "
-      "id=y></select></label>",
-      "<label>colour <select id=colour></select></label><label><input type=checkbox id=log "
-      "checked> logarithmic</label>",
-      "<span id=count></span></div>\n<div id=chart><svg id=svg viewBox=\"0 0 1060 460\" "
-      "width=\"100%\"></svg><div id=tip></div>",
-      "<div id=legend class=legend></div></div>\n",
-      "<p class=note>Points with a dark ring are on the Pareto front: no other machine is better "
-      "in one of the two and no "
-      "worse in the other. Energy by table ",
-      npu::EnergyTableOf(e.points[0].config).name,
-      "; area of arithmetic and SRAM alone, by published areas in 45 nm; wires, control and DRAM "
-      "are in neither.</p>\n",
-      "<h2>What a step of a key buys</h2>\n<p class=note>The geometric mean over all settings of "
-      "the other keys.</p>\n",
-      StepsTable(e),
-      "<h2>All machines</h2>\n<p class=note>A click on a heading sorts.</p>\n<div class=scroll>",
-      PointsTable(e), "</div>\n", FailuresTable(e), "<script id=data type=\"application/json\">",
-      Data(e), "</script>\n", kScript, "\n</body></html>\n");
+  return ir::FillPage(pages::kExplore, {{"title", Escaped(e.title)},
+                                        {"machine", Escaped(e.machine)},
+                                        {"axes", axes},
+                                        {"energy", npu::EnergyTableOf(e.points[0].config).name},
+                                        {"steps", StepsTable(e)},
+                                        {"points", PointsTable(e)},
+                                        {"failures", FailuresTable(e)},
+                                        {"data", Data(e)}});
 }
 
 }  // namespace lazuli::tools

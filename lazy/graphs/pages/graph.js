@@ -1,32 +1,3 @@
-// The explorer's page: what it looks like and what it does. graph_page.cc puts the data in.
-#pragma once
-
-#include <string_view>
-
-namespace lazuli::lazy {
-
-inline constexpr std::string_view kGraphPageStyle = R"(<style>
-*{box-sizing:border-box}html,body{height:100%;margin:0}
-body{font:13px/1.4 system-ui,sans-serif;color:#222;background:#fff;display:grid;grid-template:auto 1fr/1fr 340px}
-header{grid-column:1/3;display:flex;gap:10px;align-items:center;padding:6px 10px;background:#f3f5f8;border-bottom:1px solid #ccd3dc}
-header b{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}#search{flex:0 0 260px;font:inherit;padding:3px 6px}
-button{font:inherit;padding:2px 8px;cursor:pointer}#status{color:#666;white-space:nowrap}
-#views{display:flex;min-width:0;min-height:0}.view{flex:1;position:relative;min-width:0;overflow:hidden;border-right:1px solid #ccd3dc}
-.view canvas{position:absolute;left:0;top:0;cursor:grab}.view canvas.memory{top:auto;bottom:0;background:#fffd;cursor:pointer}.view span{position:absolute;left:8px;top:6px;background:#fffc;padding:0 4px;color:#555}
-aside{overflow:auto;padding:8px 12px;min-height:0}aside h2{font-size:13px;margin:1em 0 .2em;color:#555}
-aside a{display:block;color:#2f5f9e;cursor:pointer;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}aside a:hover{background:#eef3fa}
-pre{background:#f6f8fa;margin:.3em 0;padding:5px;overflow:auto;font-size:12px}pre mark{display:block;background:#ffe9a8}
-dl{display:grid;grid-template-columns:auto 1fr;gap:1px 8px;margin:.4em 0}dt{color:#777}dd{margin:0;overflow-wrap:anywhere}
-.crumb{display:inline!important;white-space:normal}
-</style>)";
-
-inline constexpr std::string_view kGraphPageBody = R"(<header><b id=title></b>
-<input id=search placeholder="search: op, name, shape, scope, line" autocomplete=off>
-<button id=open>open all</button><button id=close>close all</button><button id=fit>fit</button><span id=status></span></header>
-<div id=views></div><aside><div id=detail></div><div id=found></div><div id=differs></div></aside>
-)";
-
-inline constexpr std::string_view kGraphPageScript = R"JS(
 'use strict';
 const started = performance.now();
 const D = JSON.parse(document.getElementById('data').textContent);
@@ -503,6 +474,3 @@ document.body.dataset.zoom = views.map(v => v.zoom.toFixed(2)).join(',');
 document.body.dataset.boxes = views.map(v => v.layout.boxes.length).join(',');
 document.body.dataset.milliseconds = Math.round(performance.now() - started);
 $('status').textContent = `${document.body.dataset.boxes} boxes; a double click opens and closes scopes`;
-)JS";
-
-}  // namespace lazuli::lazy

@@ -1,30 +1,3 @@
-// The page of a profile: what it looks like and what it does. profile_page.cc puts the trace in.
-#pragma once
-
-#include <string_view>
-
-namespace lazuli::lazy {
-
-inline constexpr std::string_view kProfilePageStyle = R"(<style>
-*{box-sizing:border-box}html,body{height:100%;margin:0}
-body{font:13px/1.4 system-ui,sans-serif;color:#222;background:#fff;display:grid;grid-template:auto 1fr/1fr 360px}
-header{grid-column:1/3;display:flex;gap:10px;align-items:center;padding:6px 10px;background:#f3f5f8;border-bottom:1px solid #ccd3dc}
-#search{flex:0 0 260px;font:inherit;padding:3px 6px}button{font:inherit;padding:2px 8px;cursor:pointer}#status{color:#666}
-#chart{position:relative;min-width:0;min-height:0;overflow:hidden;border-right:1px solid #ccd3dc}
-#chart canvas{position:absolute;left:0;top:0;cursor:grab}
-aside{overflow:auto;padding:8px 12px;min-height:0}aside h2{font-size:13px;margin:1em 0 .2em;color:#555}
-aside a{display:block;color:#2f5f9e;cursor:pointer;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}aside a:hover{background:#eef3fa}
-table{border-collapse:collapse;width:100%}td{padding:1px 6px 1px 0;cursor:pointer}td:nth-child(-n+2){text-align:right;white-space:nowrap}
-td:last-child{width:100%;overflow-wrap:anywhere}tr:hover{background:#eef3fa}
-dl{display:grid;grid-template-columns:auto 1fr;gap:1px 8px;margin:.4em 0}dt{color:#777}dd{margin:0;overflow-wrap:anywhere}
-</style>)";
-
-inline constexpr std::string_view kProfilePageBody = R"(<header><b id=title></b>
-<input id=search placeholder="search: name, op, scope, line" autocomplete=off><button id=fit>fit</button><span id=status></span></header>
-<div id=chart><canvas id=canvas></canvas></div><aside><div id=detail></div><div id=found></div><div id=lines></div></aside>
-)";
-
-inline constexpr std::string_view kProfilePageScript = R"JS(
 'use strict';
 const started = performance.now();
 const $ = id => document.getElementById(id);
@@ -251,6 +224,3 @@ paint();
 document.body.dataset.slices = slices.length;
 document.body.dataset.areas = areas.map(a => a.name).join(',');
 document.body.dataset.milliseconds = Math.round(performance.now() - started);
-)JS";
-
-}  // namespace lazuli::lazy

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes what derives from the rows of public functions (lazy/ops/functions/*.txt, lazy/ops/{unary,binary,compare}.def) and
+"""Writes what derives from the rows of public functions (lazy/ops/functions/*.txt, lazy/ops/functions/*.def) and
 layers (cpp_api/nn/layers.txt):
 
   include/lazuli/*.h        the public headers, from the templates cpp_api/include/lazuli/*.h.in
-  lazy/ops/functions.h      the declarations of the definitions, from the template beside it
+  lazy/ops/core/functions.h the declarations of the definitions, from the template beside it
   cpp_api/src/functions.cc  the public functions, each in terms of its definition
   cpp_api/src/forms.cc      methods and forms in place, in terms of the functions
   cpp_api/nn/layers.cc      the layers that are functions
@@ -90,7 +90,7 @@ def inputs(root):
     yield from sorted((root / ROWS).glob("*.txt"))
     yield root / LAYERS
     yield root / SUB_HEADERS
-    yield from (root / f"lazy/ops/{kind}.def" for kind in ("unary", "binary", "compare"))
+    yield from (root / ROWS / f"{kind}.def" for kind in ("unary", "binary", "compare"))
     for source in TEMPLATES:
         yield from sorted((root / source).rglob("*.h.in"))
 

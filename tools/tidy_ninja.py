@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes FOLDER/tidy.ninja from FOLDER/compile_commands.json: clang-tidy as a build, so that only what changed is checked again.
 
-    tidy_ninja.py build/lint && ninja -C build/lint -f tidy.ninja [tidy/lazy/ops/record.cc.ok ...]
+    tidy_ninja.py build/lint && ninja -C build/lint -f tidy.ninja [tidy/lazy/ops/core/record.cc.ok ...]
 
 Sources that the build compiles together (LAZULI_UNITY) are checked together, which takes a tenth of the time: most of it goes into
 headers. Each has a target of its own all the same. A source is checked again when it, one that it is compiled with, a header of ours

@@ -2,8 +2,8 @@
 #include "ir/support/wrong_type.h"
 #include "lazuli/dtype.h"
 #include "lazuli/ops.h"
-#include "lazy/ops/default_type.h"
-#include "lazy/ops/elementwise.h"
+#include "lazy/ops/core/default_type.h"
+#include "lazy/ops/elementwise/elementwise.h"
 
 namespace lazuli {
 

@@ -19,8 +19,8 @@
 #include "lazy/debug/save_tensors.h"
 #include "lazy/execution/sync.h"
 #include "lazy/graphs/graph_page.h"
-#include "lazy/ops/default_type.h"
-#include "lazy/ops/record.h"
+#include "lazy/ops/core/default_type.h"
+#include "lazy/ops/core/record.h"
 
 namespace lazuli {
 namespace {

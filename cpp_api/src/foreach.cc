@@ -6,7 +6,7 @@
 
 #include "cpp_api/src/operands.h"
 #include "ir/support/pool.h"
-#include "lazy/ops/foreach.h"
+#include "lazy/ops/optim/foreach.h"
 
 namespace lazuli {
 namespace {

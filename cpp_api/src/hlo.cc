@@ -22,7 +22,7 @@
 #include "ir/types/leaves.h"
 #include "lazy/execution/capture.h"
 #include "lazy/execution/sync.h"
-#include "lazy/ops/call.h"
+#include "lazy/ops/program/call.h"
 #include "lowering/passes/registry.h"
 
 namespace lazuli {

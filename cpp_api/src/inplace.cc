@@ -8,8 +8,8 @@
 #include "cpp_api/src/operands.h"
 #include "lazuli/ops.h"
 #include "lazuli/tensor.h"
-#include "lazy/ops/strided.h"
-#include "lazy/ops/to_device.h"
+#include "lazy/ops/program/to_device.h"
+#include "lazy/ops/shape/strided.h"
 #include "lazy/tensor/tape.h"
 
 namespace lazuli {
@@ -248,14 +248,14 @@ Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, 
     });                                                                        \
     return *this;                                                              \
   }
-#include "lazy/ops/unary.def"
+#include "lazy/ops/functions/unary.def"
 #undef LAZULI_UNARY
 #define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...)                  \
   Tensor& Tensor::public_name##_(const Operand& y) {                                             \
     return BinaryInPlace<lazy::struct_name>(#public_name "_", lazy::function, *this, y,          \
                                             UseOf(lazy::Accepts::accepts, hlo::Opcode::opcode)); \
   }
-#include "lazy/ops/binary.def"
+#include "lazy/ops/functions/binary.def"
 #undef LAZULI_BINARY
 #define LAZULI_COMPARE(struct_name, function, public_name, ...)                              \
   Tensor& Tensor::public_name##_(const Operand& y) {                                         \
@@ -263,7 +263,7 @@ Tensor& BinaryInPlace(std::string_view op, const BinaryRow& row, NumberUse use, 
                                             {lazy::Accepts::kReal, lazy::Overflow::kRefuse}, \
                                             /*same_dtype=*/false);                           \
   }
-#include "lazy/ops/compare.def"
+#include "lazy/ops/functions/compare.def"
 #undef LAZULI_COMPARE
 
 Tensor& Tensor::add_(const Operand& y, const Scalar& alpha) {

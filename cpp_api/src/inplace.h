@@ -9,7 +9,7 @@
 #include "absl/functional/function_ref.h"
 
 #include "cpp_api/src/facade.h"
-#include "lazy/ops/elementwise.h"
+#include "lazy/ops/elementwise/elementwise.h"
 #include "lazy/tensor/function_scope.h"
 
 namespace lazuli {

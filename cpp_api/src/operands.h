@@ -9,7 +9,7 @@
 
 #include "cpp_api/src/facade.h"
 #include "lazuli/ops.h"
-#include "lazy/ops/functions.h"
+#include "lazy/ops/core/functions.h"
 
 namespace lazuli {
 

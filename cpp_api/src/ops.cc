@@ -5,8 +5,8 @@
 #include "ir/support/wrong_type.h"
 #include "lazuli/linalg.h"
 #include "lazuli/special.h"
-#include "lazy/ops/elementwise.h"
-#include "lazy/ops/functions.h"
+#include "lazy/ops/core/functions.h"
+#include "lazy/ops/elementwise/elementwise.h"
 #include "lazy/tensor/random.h"
 
 namespace lazuli {
@@ -91,20 +91,20 @@ Tensor Compare(std::string_view op, BinaryFunction f, const Operand& x, const Op
   Tensor public_name(const Tensor& x, SourceLocation loc) {                      \
     return CallTensor(loc, [&] { return lazy::function(In(x, #public_name)); }); \
   }
-#include "lazy/ops/unary.def"
+#include "lazy/ops/functions/unary.def"
 #undef LAZULI_UNARY
 #define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...) \
   Tensor public_name(const Operand& x, const Operand& y) {                      \
     return Binary(#public_name, lazy::function,                                 \
                   UseOf(lazy::Accepts::accepts, hlo::Opcode::opcode), x, y);    \
   }
-#include "lazy/ops/binary.def"
+#include "lazy/ops/functions/binary.def"
 #undef LAZULI_BINARY
 #define LAZULI_COMPARE(struct_name, function, public_name, ...) \
   Tensor public_name(const Operand& x, const Operand& y) {      \
     return Compare(#public_name, lazy::function, x, y);         \
   }
-#include "lazy/ops/compare.def"
+#include "lazy/ops/functions/compare.def"
 #undef LAZULI_COMPARE
 
 // --- those whose operands have rules of their own

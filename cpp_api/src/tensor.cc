@@ -13,9 +13,9 @@
 #include "lazuli/ops.h"
 #include "lazy/autograd/backward.h"
 #include "lazy/autograd/grad_name.h"
-#include "lazy/ops/functions.h"
-#include "lazy/ops/strided.h"
-#include "lazy/ops/to_device.h"
+#include "lazy/ops/core/functions.h"
+#include "lazy/ops/program/to_device.h"
+#include "lazy/ops/shape/strided.h"
 #include "lazy/tensor/journal.h"
 
 namespace lazuli {

@@ -17,7 +17,7 @@
 #include "ir/support/runtime.h"
 #include "ir/support/thread_local.h"
 #include "lazy/autograd/grad_name.h"
-#include "lazy/ops/functions.h"
+#include "lazy/ops/core/functions.h"
 #include "lazy/tensor/journal.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"

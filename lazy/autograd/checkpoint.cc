@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lazy/autograd/backward.h"
-#include "lazy/ops/barrier.h"
+#include "lazy/ops/program/barrier.h"
 #include "lazy/tensor/random.h"
 #include "lazy/tensor/site_scope.h"
 #include "lazy/tensor/status_error.h"

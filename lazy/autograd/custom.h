@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "lazy/ops/functions.h"
+#include "lazy/ops/core/functions.h"
 #include "lazy/tensor/tape.h"
 
 namespace lazuli::lazy {

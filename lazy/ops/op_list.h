@@ -4,29 +4,44 @@
 #include <string_view>
 #include <vector>
 
-#include "lazy/ops/activation.h"
-#include "lazy/ops/barrier.h"
-#include "lazy/ops/call.h"
-#include "lazy/ops/collective.h"
-#include "lazy/ops/complex.h"
-#include "lazy/ops/create.h"
-#include "lazy/ops/ctc.h"
-#include "lazy/ops/elementwise.h"
-#include "lazy/ops/foreach.h"
-#include "lazy/ops/gradient_ops.h"
-#include "lazy/ops/index.h"
-#include "lazy/ops/linear.h"
-#include "lazy/ops/loss.h"
-#include "lazy/ops/norm.h"
-#include "lazy/ops/pointwise.h"
-#include "lazy/ops/pool.h"
-#include "lazy/ops/random.h"
-#include "lazy/ops/reduce.h"
-#include "lazy/ops/require.h"
-#include "lazy/ops/shape_ops.h"
-#include "lazy/ops/special.h"
-#include "lazy/ops/statistics.h"
-#include "lazy/ops/strided.h"
+#include "lazy/ops/activation/activation.h"
+#include "lazy/ops/activation/softmax.h"
+#include "lazy/ops/convolution/convolution.h"
+#include "lazy/ops/core/gradient_ops.h"
+#include "lazy/ops/core/require.h"
+#include "lazy/ops/create/create.h"
+#include "lazy/ops/elementwise/complex.h"
+#include "lazy/ops/elementwise/elementwise.h"
+#include "lazy/ops/elementwise/float_bits.h"
+#include "lazy/ops/elementwise/gcd.h"
+#include "lazy/ops/elementwise/logarithms.h"
+#include "lazy/ops/elementwise/powers.h"
+#include "lazy/ops/index/index.h"
+#include "lazy/ops/index/one_hot.h"
+#include "lazy/ops/index/sort.h"
+#include "lazy/ops/linear/matmul.h"
+#include "lazy/ops/loss/binary_cross_entropy.h"
+#include "lazy/ops/loss/cross_entropy.h"
+#include "lazy/ops/loss/ctc.h"
+#include "lazy/ops/loss/regression.h"
+#include "lazy/ops/normalization/normalization.h"
+#include "lazy/ops/optim/foreach.h"
+#include "lazy/ops/pool/pool.h"
+#include "lazy/ops/program/barrier.h"
+#include "lazy/ops/program/call.h"
+#include "lazy/ops/program/collective.h"
+#include "lazy/ops/random/draws.h"
+#include "lazy/ops/reduce/cumulative.h"
+#include "lazy/ops/reduce/reduce.h"
+#include "lazy/ops/reduce/variance_and_norm.h"
+#include "lazy/ops/shape/shape_ops.h"
+#include "lazy/ops/shape/strided.h"
+#include "lazy/ops/special/bessel.h"
+#include "lazy/ops/special/error_function.h"
+#include "lazy/ops/special/gamma.h"
+#include "lazy/ops/special/incomplete_gamma.h"
+#include "lazy/ops/special/modified_bessel.h"
+#include "lazy/ops/special/orthogonal_polynomial.h"
 
 namespace lazuli::lazy {
 
@@ -41,13 +56,13 @@ struct OpList {
 
 using AllOps = OpList<
 #define LAZULI_UNARY(struct_name, ...) struct_name,
-#include "lazy/ops/unary.def"
+#include "lazy/ops/functions/unary.def"
 #undef LAZULI_UNARY
 #define LAZULI_BINARY(struct_name, ...) struct_name,
-#include "lazy/ops/binary.def"
+#include "lazy/ops/functions/binary.def"
 #undef LAZULI_BINARY
 #define LAZULI_COMPARE(struct_name, ...) struct_name,
-#include "lazy/ops/compare.def"
+#include "lazy/ops/functions/compare.def"
 #undef LAZULI_COMPARE
     RemainderOp, FloorDivideOp, ReluOp, CloneOp, WhereOp, ClampOp, PowNumberOp, PowIntegerOp,
     ToDTypeOp, ConstantOp, RealOp, ImagOp, ComplexOp, ConjOp, ErfcOp, ErfcxOp, ErfinvOp, LogitOp,

@@ -1,5 +1,5 @@
 // A program as a value: an HLO module with its signature. It can be held, called by a graph
-// (lazy/ops/call.h), compiled and run (launcher.h); it never changes.
+// (lazy/ops/program/call.h), compiled and run (launcher.h); it never changes.
 //
 // The outputs are the leaves of the module's root: the results, then an s64[] per check
 // (lowering::RuntimeCheck), then flags that only the maker of the program reads.

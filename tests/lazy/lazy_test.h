@@ -12,7 +12,7 @@
 #include "backend/interpreter/interpreter.h"
 #include "ir/support/metrics.h"
 #include "lazy/execution/sync.h"
-#include "lazy/ops/functions.h"
+#include "lazy/ops/core/functions.h"
 #include "lazy/tensor/status_error.h"
 #include "lazy/tensor/tape.h"
 #include "lazy/tensor/tensor.h"

@@ -6,8 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "lazy/ops/create.h"
-#include "lazy/ops/random.h"
+#include "lazy/ops/core/require.h"
+#include "lazy/ops/create/create.h"
+#include "lazy/ops/random/draws.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {

@@ -9,12 +9,18 @@
 #include <utility>
 #include <vector>
 
-#include "lazy/ops/activation.h"
-#include "lazy/ops/complex.h"
-#include "lazy/ops/elementwise.h"
-#include "lazy/ops/gradient_ops.h"
-#include "lazy/ops/pointwise.h"
-#include "lazy/ops/require.h"
+#include "lazy/ops/activation/activation.h"
+#include "lazy/ops/core/gradient_ops.h"
+#include "lazy/ops/core/require.h"
+#include "lazy/ops/elementwise/complex.h"
+#include "lazy/ops/elementwise/elementwise.h"
+#include "lazy/ops/elementwise/float_bits.h"
+#include "lazy/ops/elementwise/gcd.h"
+#include "lazy/ops/elementwise/logarithms.h"
+#include "lazy/ops/elementwise/powers.h"
+#include "lazy/ops/special/error_function.h"
+#include "lazy/ops/special/gamma.h"
+#include "lazy/ops/special/modified_bessel.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {
@@ -766,14 +772,14 @@ void AddConstant(Table& table) {
 void AddElementwiseSamples(Table& table) {
 #define LAZULI_UNARY(struct_name, function, public_name, opcode, accepts, ...) \
   AddUnary<struct_name>(table, Accepts::accepts);
-#include "lazy/ops/unary.def"
+#include "lazy/ops/functions/unary.def"
 #undef LAZULI_UNARY
 #define LAZULI_BINARY(struct_name, function, public_name, opcode, accepts, ...) \
   AddBinary<struct_name>(table, Accepts::accepts);
-#include "lazy/ops/binary.def"
+#include "lazy/ops/functions/binary.def"
 #undef LAZULI_BINARY
 #define LAZULI_COMPARE(struct_name, ...) AddBinary<struct_name>(table, Accepts::kReal);
-#include "lazy/ops/compare.def"
+#include "lazy/ops/functions/compare.def"
 #undef LAZULI_COMPARE
   AddBinary<RemainderOp>(table, Accepts::kReal);
   AddBinary<FloorDivideOp>(table, Accepts::kReal);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lazy/ops/foreach.h"
+#include "lazy/ops/optim/foreach.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {

@@ -4,7 +4,9 @@
 #include <limits>
 #include <numeric>
 
-#include "lazy/ops/index.h"
+#include "lazy/ops/index/index.h"
+#include "lazy/ops/index/sort.h"
+#include "lazy/ops/reduce/cumulative.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {

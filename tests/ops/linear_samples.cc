@@ -2,7 +2,8 @@
 // within a bound.
 #include <cmath>
 
-#include "lazy/ops/linear.h"
+#include "lazy/ops/convolution/convolution.h"
+#include "lazy/ops/linear/matmul.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {

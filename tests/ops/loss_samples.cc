@@ -2,7 +2,11 @@
 #include <cmath>
 #include <limits>
 
-#include "lazy/ops/loss.h"
+#include "lazy/ops/activation/softmax.h"
+#include "lazy/ops/index/one_hot.h"
+#include "lazy/ops/loss/binary_cross_entropy.h"
+#include "lazy/ops/loss/cross_entropy.h"
+#include "lazy/ops/loss/regression.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {

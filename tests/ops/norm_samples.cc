@@ -1,7 +1,7 @@
 // Normalisation.
 #include <cmath>
 
-#include "lazy/ops/norm.h"
+#include "lazy/ops/normalization/normalization.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {

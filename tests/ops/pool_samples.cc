@@ -1,7 +1,7 @@
 #include <functional>
 #include <vector>
 
-#include "lazy/ops/pool.h"
+#include "lazy/ops/pool/pool.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {

@@ -1,9 +1,9 @@
 // Reductions along dimensions.
 #include <cmath>
 
-#include "lazy/ops/gradient_ops.h"
-#include "lazy/ops/reduce.h"
-#include "lazy/ops/statistics.h"
+#include "lazy/ops/core/gradient_ops.h"
+#include "lazy/ops/reduce/reduce.h"
+#include "lazy/ops/reduce/variance_and_norm.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {

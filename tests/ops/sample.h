@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "lazy/ops/call.h"
+#include "lazy/ops/program/call.h"
 #include "tests/lazy/program/program_text.h"
 #include "tests/support/hlo_test.h"
 

@@ -2,10 +2,11 @@
 #include <cstring>
 #include <functional>
 
-#include "lazy/ops/barrier.h"
-#include "lazy/ops/collective.h"
-#include "lazy/ops/shape_ops.h"
-#include "lazy/ops/strided.h"
+#include "lazy/ops/core/dims.h"
+#include "lazy/ops/program/barrier.h"
+#include "lazy/ops/program/collective.h"
+#include "lazy/ops/shape/shape_ops.h"
+#include "lazy/ops/shape/strided.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "lazy/ops/ctc.h"
-#include "lazy/ops/special.h"
+#include "lazy/ops/loss/ctc.h"
+#include "lazy/ops/special/bessel.h"
+#include "lazy/ops/special/incomplete_gamma.h"
+#include "lazy/ops/special/orthogonal_polynomial.h"
 #include "tests/ops/sample.h"
 
 namespace lazuli::lazy::test {

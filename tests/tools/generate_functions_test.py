@@ -38,15 +38,15 @@ TREE = {
     "lazy/ops/functions/some.txt": ROWS,
     "lazy/ops/functions/starts.txt": "@namespace nn.init\n@written\nones_(Tensor! t, KaimingOptions options={}) -> None\n  1.\n\n"
                                      "gain(float slope) -> float\n  A number.\n",
-    "lazy/ops/unary.def": 'LAZULI_UNARY(AbsOp, Abs, abs, kAbs, kReal, kSaveX, Sign(x), "|x|.")\n',
-    "lazy/ops/binary.def": "",
-    "lazy/ops/compare.def": "",
+    "lazy/ops/functions/unary.def": 'LAZULI_UNARY(AbsOp, Abs, abs, kAbs, kReal, kSaveX, Sign(x), "|x|.")\n',
+    "lazy/ops/functions/binary.def": "",
+    "lazy/ops/functions/compare.def": "",
     "cpp_api/include/lazuli/ops.h.in": "// Head.\n#pragma once\n\nnamespace lazuli {\n\n@functions some\n\n}  // namespace lazuli\n",
     "cpp_api/include/lazuli/tensor.h.in": "class Tensor {\n@inplace\n\n@methods\n};\n",
     "cpp_api/nn/layers.txt": "--- layers\nScaled(int rows, int[2] size=1, *, bool bias=True, int? skip=None)\n  x, scaled.\n\n"
                              "Hardshrink(float lambd=0.5) : hardshrink\n  hardshrink().\n\nReLU() : relu\n  relu().\n",
     "cpp_api/include/lazuli/nn/layers.h.in": "@layer Scaled\n  Parameter scale;\n};\n\n@function_layers\n",
-    "lazy/ops/functions.h.in": "Tensor Own();\n@definitions\n",
+    "lazy/ops/core/functions.h.in": "Tensor Own();\n@definitions\n",
     "cpp_api/include/lazuli/nn/f.h.in": "@using nn.functional\n@functions starts\n",
 }
 OPS = """// Head.
@@ -207,7 +207,7 @@ class GenerateTest(unittest.TestCase):
 
     def test_functions_call_their_definitions(self):
         self.run_on()
-        self.assertEqual(self.text("lazy/ops/functions.h"), DEFINITIONS)
+        self.assertEqual(self.text("lazy/ops/core/functions.h"), DEFINITIONS)
         self.assertIn(FUNCTIONS, self.text("cpp_api/src/functions.cc"))
 
     def test_layers_have_options_a_constructor_and_a_call(self):
@@ -305,7 +305,7 @@ drawn_(Tensor! x, float low=0, Generator? generator=None) -> Tensor : method
   return *this;
 }
 """, self.text("cpp_api/src/forms.cc"))
-        definitions = self.text("lazy/ops/functions.h")
+        definitions = self.text("lazy/ops/core/functions.h")
         self.assertIn("             Generator& generator = DefaultGenerator());\n", definitions)
         self.assertIn("Tensor DrawnInPlace(const Tensor& x, double low, Generator& generator = DefaultGenerator());\n", definitions)
         text = self.text("python/src/rows_some.cc")

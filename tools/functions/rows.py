@@ -358,7 +358,7 @@ def parse_table(path, kind):
 
 
 def read(root):
-    tables = {kind: parse_table(root / f"lazy/ops/{kind}.def", kind) for kind in ("unary", "binary", "compare")}
+    tables = {kind: parse_table(root / ROWS / f"{kind}.def", kind) for kind in ("unary", "binary", "compare")}
     return [parse_family(path, tables) for path in sorted((root / ROWS).glob("*.txt"))]
 
 

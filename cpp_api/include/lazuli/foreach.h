@@ -80,7 +80,7 @@ struct AdagradStep {
 LAZULI_API void foreach_adagrad_(const TensorList& parameters, const TensorList& gradients,
                                  const TensorList& sums, const AdagradStep& step, LAZULI_LOC);
 
-// The other algorithms of optim.h. What a rule's numbers and states are: lazy/ops/update_rules.cc.
+// The other algorithms of optim.h. What a rule's numbers and states are: lazy/ops/optim/update_rules.cc.
 enum class UpdateRule : std::uint8_t {
   kNadam,
   kRadam,       // with the variance rectified

@@ -1,7 +1,7 @@
 #include "lazy/autograd/backward.h"
 
 #include "ir/support/runtime.h"
-#include "lazy/ops/to_device.h"
+#include "lazy/ops/program/to_device.h"
 #include "tests/lazy/lazy_test.h"
 
 namespace lazuli::lazy {

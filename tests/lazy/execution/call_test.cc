@@ -1,5 +1,5 @@
 // Calls of programs: one op of the graph around it, as far as values, keys and errors go.
-#include "lazy/ops/call.h"
+#include "lazy/ops/program/call.h"
 
 #include "lazy/autograd/backward.h"
 #include "lazy/execution/capture.h"

@@ -1,6 +1,6 @@
 // Collectives between devices of one process: values, gradients, errors, and that one compile serves
 // all devices.
-#include "lazy/ops/collective.h"
+#include "lazy/ops/program/collective.h"
 
 #include "lazy/autograd/backward.h"
 #include "tests/lazy/execution/each_client.h"

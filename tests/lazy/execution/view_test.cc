@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "lazy/autograd/backward.h"
-#include "lazy/ops/strided.h"
+#include "lazy/ops/shape/strided.h"
 #include "tests/lazy/execution/each_client.h"
 #include "tests/lazy/lazy_test.h"
 

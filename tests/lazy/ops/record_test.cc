@@ -1,6 +1,6 @@
 // Recording: what is refused, with which words, and that nothing is left behind then.
 
-#include "lazy/ops/record.h"
+#include "lazy/ops/core/record.h"
 
 #include <set>
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <thread>
 
-#include "lazy/ops/create.h"
+#include "lazy/ops/random/draws.h"
 #include "tests/lazy/lazy_test.h"
 
 namespace lazuli::lazy {

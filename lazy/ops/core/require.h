@@ -1,0 +1,49 @@
+// Ops that fail a run where elements break a condition that only a run can decide: numbers that are no
+// probabilities, offsets out of order, an infinite range.
+#pragma once
+
+#include <cstdint>
+
+#include "lazy/ops/core/functions.h"
+#include "lazy/ops/core/op.h"
+
+namespace lazuli::lazy {
+
+enum class Requirement : uint8_t {
+  kFirstBag,     // embedding_bag: the value is the first offset
+  kBagsInOrder,  // the value is an offset
+  kFiniteRange,  // histograms; the value is a position
+};
+
+struct RequireOp {
+  Requirement what;
+  LAZULI_OP("require", "xla::require", what);
+  static constexpr OpDoc kDoc{
+      "x; the run fails where an element of `bad` (pred) is set, and names the one of `value` "
+      "(s64) there.",
+      {"x", "bad", "value"}};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op bad,
+                     lowering::Op value) const;
+  Tensors Vjp(const Saved&, const Tensor& dy) const { return {dy, Tensor(), Tensor()}; }
+};
+
+// `bad` and `value` have equal dims.
+Tensor Require(const Tensor& x, Requirement what, const Tensor& bad, const Tensor& value);
+// Names the positions of what is bad.
+Tensor RequireAll(const Tensor& x, Requirement what, const Tensor& good);
+
+// Probabilities, or weights along the last dim of which at least `at_least` are not 0: the operand,
+// but for a run that fails where one is negative, not finite, or beyond `most`.
+struct ProbabilitiesOp {
+  double most;
+  int64_t at_least;
+  LAZULI_OP("probabilities", "aten::probabilities", most, at_least);
+  static constexpr OpDoc kDoc{
+      "x; an element that is negative, not finite, or above `most` fails the run, and so does a "
+      "row "
+      "with fewer than `at_least` elements that are not 0.",
+      {"x"}};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x) const;
+};
+
+}  // namespace lazuli::lazy

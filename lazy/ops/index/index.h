@@ -1,0 +1,118 @@
+// Ops that move elements or slices to or from positions that are data: gather, scatter, index_select,
+// index_add, index_copy, and assignment under a mask.
+#pragma once
+
+#include "lazy/ops/core/functions.h"
+#include "lazy/ops/core/op.h"
+
+namespace lazuli::lazy {
+
+// Why an index of slices is none; OK if it is one. Integers of another rank are a mistake of indexing,
+// as torch has it.
+absl::Status CheckRows(const Shape& index);
+
+struct GatherOp {
+  int64_t dim;
+  LAZULI_OP("gather", "aten::gather", dim);
+  static constexpr OpDoc kDoc{
+      "The elements of x whose position along dim the index says and whose other positions are "
+      "their own; one outside fails the run.",
+      {"x", "index"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct ScatterAddOp {
+  int64_t dim;
+  LAZULI_OP("scatter_add", "aten::scatter_add", dim);
+  static constexpr OpDoc kDoc{
+      "x plus the elements of source, each at the position along dim that the index says; one "
+      "outside fails the run.",
+      {"x", "index", "source"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
+                     lowering::Op source) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct ScatterOp {
+  int64_t dim;
+  LAZULI_OP("scatter", "aten::scatter", dim);
+  static constexpr OpDoc kDoc{
+      "x with the elements of source, each at the position along dim that the index says: the last "
+      "one where several meet; one outside fails the run.",
+      {"x", "index", "source"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
+                     lowering::Op source) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+enum class ScatterCombiner : uint8_t { kProduct, kLargest, kSmallest };
+
+struct ScatterReduceOp {
+  int64_t dim;
+  ScatterCombiner combiner;
+  bool include_self;
+  LAZULI_OP("scatter_reduce", "aten::scatter_reduce", dim, combiner, include_self);
+  static constexpr OpDoc kDoc{
+      "x with its elements and those of source that go to the same position along dim made one, or "
+      "those of source alone; a position outside fails the run.",
+      {"x", "index", "source"}};
+  static constexpr Saves kSaves{.inputs = 7, .outputs = 1};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
+                     lowering::Op source) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct IndexSelectOp {
+  int64_t dim;
+  LAZULI_OP("index_select", "aten::index_select", dim);
+  static constexpr OpDoc kDoc{
+      "Slices of x along dim at the positions of a rank-1 index; one outside fails the run.",
+      {"x", "index"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct IndexAddOp {
+  int64_t dim;
+  LAZULI_OP("index_add", "aten::index_add", dim);
+  static constexpr OpDoc kDoc{
+      "x with the slices of source added at the positions of a rank-1 index along dim; one outside "
+      "fails the run.",
+      {"x", "index", "source"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
+                     lowering::Op source) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+struct IndexCopyOp {
+  int64_t dim;
+  LAZULI_OP("index_copy", "aten::index_copy", dim);
+  static constexpr OpDoc kDoc{
+      "x with the slices of source at the positions of a rank-1 index along dim: the last one "
+      "where "
+      "several meet; one outside fails the run.",
+      {"x", "index", "source"}};
+  static constexpr Saves kSaves{.inputs = 2};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op x, lowering::Op index,
+                     lowering::Op source) const;
+  Tensors Vjp(const Saved& s, const Tensor& dy) const;
+};
+
+// Where the elements of a mask take their values from when it is assigned to.
+struct MaskPositionsOp {
+  int64_t count;
+  LAZULI_OP("mask_positions", "aten::mask_positions", count);
+  static constexpr OpDoc kDoc{
+      "How many elements that are true precede each that is, in row-major order; 0 elsewhere. "
+      "Another number of them than `count` fails the run.",
+      {"mask"}};
+  lowering::Op Lower(lowering::LoweringContext& c, lowering::Op mask) const;
+};
+
+}  // namespace lazuli::lazy

@@ -1,0 +1,123 @@
+#include "lazy/ops/program/call.h"
+
+#include <algorithm>
+
+#include "ir/hlo/devices/collective.h"
+#include "lazy/ops/core/functions.h"
+
+namespace lazuli::lazy {
+namespace {
+
+// An argument of the shape, of the next ones of its leaves.
+lowering::Op TakeArgument(lowering::Builder& b, const Shape& shape,
+                          absl::Span<const lowering::Op>& leaves) {
+  if (shape.IsToken()) return b.Add(lowering::Opcode::kAfterAll, {});
+  if (!shape.IsTuple()) {
+    const lowering::Op leaf = leaves.front();
+    leaves.remove_prefix(1);
+    return leaf;
+  }
+  std::vector<lowering::Op> elements;
+  for (const Shape& element : shape.tuple()) elements.push_back(TakeArgument(b, element, leaves));
+  return b.Tuple(elements);
+}
+
+void AppendLeaves(lowering::Builder& b, lowering::Op value, std::vector<lowering::Op>& leaves) {
+  const Shape shape = value.shape();  // NOLINT: a copy, for the original moves
+  if (shape.IsArray()) leaves.push_back(value);
+  if (!shape.IsTuple()) return;
+  for (std::size_t i = 0; i < shape.tuple().size(); ++i)
+    AppendLeaves(b, b.GetTupleElement(value, static_cast<int64_t>(i)), leaves);
+}
+
+// The message of a check inside the program. Its op has the line of the call, so it says its own.
+lowering::CheckMessage MessageOf(const ProgramCheck& check, const Program& program) {
+  lowering::CheckMessage message = check.message;
+  if (!check.function.empty()) message.op = check.function;
+  message.after += Str(ir::InParentheses(check.site), ", in a call of ", program.name());
+  return message;
+}
+
+[[noreturn]] void Refuse(const Program& program, const absl::Status& why) {
+  ThrowRecordError(Str("call of ", program.name()), why);
+}
+
+void CheckArguments(const Program& program, absl::Span<const Tensor> arguments) {
+  if (const int64_t devices = hlo::DeviceCount(program.module()); devices != 1)
+    Refuse(program, InvalidArgument("the program is for ", devices,
+                                    " devices; run_on_devices() runs it on them"));
+  const std::vector<Shape>& parameters = program.parameters();
+  if (arguments.size() != parameters.size())
+    Refuse(program,
+           InvalidArgument("it takes ", parameters.size(), " arguments, not ", arguments.size()));
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].defined())
+      Refuse(program, InvalidArgument("argument ", i, " is an undefined tensor"));
+    if (!Compatible(arguments[i].shape(), parameters[i]))
+      Refuse(program, InvalidArgument("argument ", i, " is ", arguments[i].shape(), ", not ",
+                                      parameters[i]));
+  }
+}
+
+// Results that nobody can differentiate have no history, so that nothing gets lost.
+void CheckGradient(const Program& program, absl::Span<const Operand> in) {
+  if (program.gradient() != nullptr || !WantsGrad(in)) return;
+  if (std::none_of(program.results().begin(), program.results().end(), IsDifferentiable)) return;
+  Refuse(program,
+         Unimplemented("the program has no gradient, and an argument wants one: give it one "
+                       "(with_gradient) or detach() the argument"));
+}
+
+}  // namespace
+
+std::string AttrValueText(const CalledProgram& called) { return called->name(); }
+
+std::vector<lowering::Op> CallOp::Lower(lowering::LoweringContext& context,
+                                        absl::Span<const lowering::Op> arguments) const {
+  lowering::Builder& b = context.builder;
+  std::vector<lowering::Op> operands, outputs;
+  if (b.shapes_only()) {
+    for (const Shape& result : program->results())
+      outputs.push_back(b.Parameter(0, result.WithDefaultLayout()));
+    return outputs;
+  }
+  for (const hlo::Instruction* parameter : program->module().entry()->parameters())
+    operands.push_back(TakeArgument(b, parameter->shape(), arguments));
+  AppendLeaves(b, b.Call(context.CopyOf(program->module()), operands), outputs);
+  if (!b.status().ok()) return {};
+  const std::size_t count = program->results().size();
+  for (std::size_t i = 0; i < program->checks().size(); ++i)
+    context.checks.push_back({outputs[count + i], MessageOf(program->checks()[i], *program)});
+  outputs.resize(count);
+  return outputs;
+}
+
+Tensors CallOp::Vjp(const Saved& s, absl::Span<const Tensor> dys) const {
+  Tensors in;
+  for (std::size_t i = 0; i < s.size(); ++i) in.push_back(s.x(i));
+  backend::Device device;
+  for (const Tensor& dy : dys) {
+    if (dy.defined()) device = dy.device();
+  }
+  for (std::size_t i = 0; i < dys.size(); ++i) {
+    const Shape& shape = program->results()[i];
+    if (!IsDifferentiable(shape)) continue;
+    in.push_back(dys[i].defined() ? dys[i] : FullConstant(shape.WithDefaultLayout(), 0, device));
+  }
+  Tensors given = Call(program->gradient(), in), grads(s.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    if (IsDifferentiable(program->parameters()[i])) grads[i] = std::move(given[next++]);
+  }
+  return grads;
+}
+
+Tensors Call(const ProgramPtr& program, absl::Span<const Tensor> arguments,
+             backend::Device device) {
+  CheckArguments(*program, arguments);
+  const std::vector<Operand> in(arguments.begin(), arguments.end());
+  CheckGradient(*program, in);
+  return RecordAll(CallOp{{program}}, in, device);
+}
+
+}  // namespace lazuli::lazy

@@ -17,6 +17,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import traceback
 import types
 import unittest.mock
 import warnings
@@ -243,16 +244,36 @@ def test_errors():
     assert "1 functions left to torch" in str(lazuli.torch.report())
 
     # A fault of lazuli's own is no function that lazuli lacks.
-    torch._dynamo.reset()
-    lazuli.torch.reset()
-    with unittest.mock.patch.dict(lazuli.torch._rows.ROWS, {"sin": lambda x: lz.no_such_name(x)}):
-        with raises(AttributeError, "no_such_name") as caught:
+    def fails(error):
+        def row(x):
+            raise error
+
+        return row
+
+    for error in (AttributeError("a"), TypeError("b"), ValueError("c"), AssertionError("d"), IndexError("e"), NotImplementedError("f")):
+        torch._dynamo.reset()
+        lazuli.torch.reset()
+        with unittest.mock.patch.dict(lazuli.torch._rows.ROWS, {"sin": fails(error)}), raises(type(error), *error.args) as caught:
             torch.compile(lambda x: x.sin(), backend="lazuli")(a)
-    assert "while aten.sin.default was recorded (" in caught.error.__notes__[0] and "torch_compile_test.py:" in caught.error.__notes__[0]
+        assert "while aten.sin.default was recorded (" in caught.error.__notes__[0] and "torch_compile_test.py:" in caught.error.__notes__[0]
+        assert any(f.f_code.co_name == "row" for f, _ in traceback.walk_tb(caught.error.__traceback__))
+        # So is one in a function of lazuli's that has aten's name and is written in Python.
+        with unittest.mock.patch.object(lz, "erf", fails(error)), raises(type(error), *error.args):
+            torch.compile(lambda x: x.erf(), backend="lazuli")(a)
     with unittest.mock.patch.dict(lazuli.torch._rows.ROWS, {"sin": lambda x, more: x}):
         torch._dynamo.reset()
         assert torch.equal(torch.compile(lambda x: x.sin(), backend="lazuli")(a), a.sin())
     assert "other arguments: missing a required argument: 'more'" in lazuli.torch.report().fallbacks[0].reason
+
+    # What takes or gives tensors that lazuli cannot have is torch's.
+    halves, bytes_, y = torch.ones(4, dtype=torch.complex32), torch.ones(4).to(torch.float8_e5m2), torch.tensor([1, 2])
+    for function, given in ((lambda x: x + x.real.float(), halves), (lambda x: (x * x + x).to(torch.complex64) * 2, halves),
+                            (lambda x: x[y].to(torch.complex64), halves), (lambda x: x.float() * 2, bytes_),
+                            (lambda x: x + torch.tensor([1, 2], dtype=torch.float8_e5m2).float(), torch.ones(2))):
+        torch._dynamo.reset()
+        lazuli.torch.reset()
+        assert torch.equal(torch.compile(function, backend="lazuli")(given), function(given))
+        assert any(f.reason.startswith("lazuli has no torch.") for f in lazuli.torch.report().fallbacks)
 
     torch._dynamo.reset()
     with raises(RuntimeError, "takes the option random, not ['fast']"):

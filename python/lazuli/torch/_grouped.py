@@ -58,7 +58,7 @@ def product_backward(x, matrices, ends, gradient):
 def grouped_mm(a, b, ends=None, bias=None, dtype=None):
     """torch._grouped_mm: groups of rows of a, or of columns of a and rows of b, or of columns of b, or none."""
     if bias is not None or dtype not in (None, a.dtype):
-        raise NotImplementedError("lazuli's product of groups has no bias and no dtype")
+        raise lz.UnimplementedError("lazuli's product of groups has no bias and no dtype")
     if a.ndim == 3 and b.ndim == 3:
         return lz.matmul(a, b)
     if a.ndim == 2 and b.ndim == 3:

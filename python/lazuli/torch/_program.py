@@ -103,7 +103,7 @@ class Recorder:
         value = node.graph.owning_module
         for part in node.target.split("."):
             value = getattr(value, part)
-        return from_torch(value) if isinstance(value, torch.Tensor) else value
+        return from_torch(value)
 
     def call(self, node):
         meta = node.meta.get("val")
@@ -111,6 +111,9 @@ class Recorder:
         try:
             if any(a in self.refused for a in node.all_input_nodes) and node.target is _rows.operator.getitem:
                 raise _rows.Refused("")  # a part of what torch computes
+            for a in node.all_input_nodes:
+                _rows.check_taken(a.meta.get("val"))
+                _rows.check_taken(self.values[a])
             arguments, keywords = self.arguments(node)
             if place is None:
                 value = self.compute(node, arguments, keywords)
@@ -121,7 +124,7 @@ class Recorder:
             value = self.beside_numbers(node, value, meta)
             self.check(value, meta)
             return value
-        except (lz.Error, _rows.Refused) as error:
+        except lz.Error as error:
             self.refused[node] = str(error).splitlines()[0] if str(error) else ""
             return hint(meta) if isinstance(meta, torch.SymInt) else pytree.tree_map_only(torch.Tensor, self.zeros, meta)
         except Exception as error:  # a fault of lazuli's, which torch shall not hide
@@ -170,6 +173,8 @@ class Recorder:
             if value.dtype != _rows.dtype_of(meta.dtype):
                 raise _rows.Refused(f"lazuli gives {value.dtype}, torch {meta.dtype}")
         elif isinstance(meta, (tuple, list)):
+            if not isinstance(value, (tuple, list)):
+                raise _rows.Refused(f"lazuli gives {type(value).__name__}, torch {len(meta)} results")
             if len(value) != len(meta):
                 raise _rows.Refused(f"lazuli gives {len(value)} results, torch {len(meta)}")
             for v, m in zip(value, meta, strict=True):
@@ -178,7 +183,9 @@ class Recorder:
 
 
 def from_torch(tensor):
-    """A copy of a torch tensor's elements."""
+    """A copy of a torch tensor's elements; what lazuli cannot have as it is, which what takes it refuses."""
+    if not _rows.takes(tensor):
+        return tensor
     tensor = tensor.detach().contiguous().resolve_conj().resolve_neg()
     if tensor.dtype == torch.bfloat16:
         return lz.tensor(tensor.float().numpy()).to(lz.bfloat16)

@@ -8,6 +8,7 @@ import functools
 import inspect
 import math
 import operator
+import types
 
 import torch
 
@@ -19,7 +20,7 @@ F = lz.nn.functional
 _IGNORED = {"device", "layout", "pin_memory", "memory_format", "non_blocking", "generator"}
 
 
-class Refused(Exception):
+class Refused(lz.Error):
     """A node that lazuli does not run, and why."""
 
 
@@ -30,10 +31,21 @@ def dtype_of(dtype):
     return found
 
 
+def check_taken(value):
+    """Refuses a tensor whose memory lazuli cannot read."""
+    if isinstance(value, torch.Tensor):
+        if value.layout != torch.strided or value.device.type != "cpu":
+            raise Refused(f"lazuli has no tensors of {value.layout} on {value.device.type}")
+        dtype_of(value.dtype)
+
+
 def takes(value):
     """Whether it is a tensor whose memory lazuli can read."""
-    return isinstance(value, torch.Tensor) and value.layout == torch.strided and value.device.type == "cpu" and \
-        hasattr(lz, str(value.dtype).removeprefix("torch."))
+    try:
+        check_taken(value)
+    except Refused:
+        return False
+    return isinstance(value, torch.Tensor)
 
 
 def _same(x, *_, **__):
@@ -389,24 +401,20 @@ def _same_name(name, target, arguments, keywords):
     arguments = list(arguments)
     while arguments and positional[len(arguments) - 1].has_default_value() and arguments[-1] == positional[len(arguments) - 1].default_value:
         arguments.pop()
-    try:
-        return function(*arguments, **{k: v for k, v in keywords.items() if v is not None and k not in _IGNORED})
-    except (TypeError, ValueError, NotImplementedError) as error:  # torch's arguments, which lazuli's function need not take
-        raise Refused(str(error) or type(error).__name__) from error
+    return _called(function, arguments, {k: v for k, v in keywords.items() if v is not None and k not in _IGNORED})
 
 
 _signature = functools.cache(inspect.signature)
 
 
-def _of_row(row, arguments, keywords):
-    """What a row gives; a function of torch may have arguments that its row has not."""
-    try:
-        _signature(row).bind(*arguments, **keywords)
-    except TypeError as error:
-        raise Refused(f"lazuli's function has other arguments: {error}") from error
-    except ValueError:  # of C++, which looks at its arguments itself
-        pass
-    return row(*arguments, **keywords)
+def _called(function, arguments, keywords):
+    """What a function of ours gives, which may not have all arguments of torch's; C++ looks at its arguments itself."""
+    if isinstance(function, types.FunctionType):
+        try:
+            _signature(function).bind(*arguments, **keywords)
+        except TypeError as error:
+            raise Refused(f"lazuli's function has other arguments: {error}") from error
+    return function(*arguments, **keywords)
 
 
 def call(target, arguments, keywords):
@@ -423,7 +431,7 @@ def call(target, arguments, keywords):
     prefix = "" if library == "aten" else f"{library}."
     row = ROWS.get(prefix + overload) or ROWS.get(prefix + name)
     if row is not None:
-        return _of_row(row, arguments, {k: v for k, v in keywords.items() if k not in _IGNORED})
+        return _called(row, arguments, {k: v for k, v in keywords.items() if k not in _IGNORED})
     if library not in ("aten", "prims"):
         raise Refused(f"it is of the library {library}")
     return _same_name(name, target, arguments, keywords)

@@ -3,6 +3,7 @@
 Each is another name of the package that has what is in it.
 """
 
+import functools
 import importlib
 import sys
 import types
@@ -50,6 +51,7 @@ def register():
     backends = sys.modules["lazuli.backends"]
     for name in _SETTINGS.split():
         sys.modules[f"lazuli.backends.{name}"] = getattr(backends, name)
+    sys.modules["lazuli.nn.modules"].__getattr__ = functools.partial(getattr, sys.modules["lazuli.nn"])
     for target, places in _ALIASES.items():
         for place, names in places.items():
             for name in names.split():

@@ -4,6 +4,7 @@ import warnings
 
 from lazuli import _C
 from lazuli._C import get_num_threads
+from lazuli._names import OLD_CONSTRUCTORS
 
 _precision = "highest"
 _deterministic = True
@@ -56,8 +57,7 @@ def set_default_device(device):
 
 def set_default_tensor_type(kind):
     """set_default_dtype() by a class, or its name: "torch.DoubleTensor"."""
-    import lazuli
-    kind = getattr(lazuli, kind.split(".")[-1]) if isinstance(kind, str) else kind
+    kind = OLD_CONSTRUCTORS.get(kind.split(".")[-1], kind) if isinstance(kind, str) else kind
     dtype = getattr(kind, "dtype", kind)
     if not isinstance(dtype, _C.DType):
         raise _C.WrongTypeError(f"set_default_tensor_type: takes a class such as DoubleTensor, or its name, not {type(kind).__name__}")

@@ -3,6 +3,7 @@
 from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._numpy import np
+from lazuli._tensor import tensor
 
 # Floats that NumPy lacks: bits, digits after the leading one, the least normal number, the largest one.
 _NARROW = {"bfloat16": (16, 7, 2.0**-126, 2.0**127 * (2 - 2.0**-7)), "f8e5m2": (8, 2, 2.0**-14, 57344.0),
@@ -127,7 +128,6 @@ def new_full(self, size, fill_value, dtype=None, device=None, requires_grad=Fals
 
 def new_tensor(self, data, dtype=None, device=None, requires_grad=False):
     """tensor() with the dtype and device of the tensor, unless there are others."""
-    from lazuli._tensor import tensor
     return tensor(data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
                   requires_grad=requires_grad)
 

@@ -5,7 +5,7 @@ import warnings
 from lazuli import _C
 from lazuli._C import Tensor
 from lazuli._numpy import np
-from lazuli.autograd import grad
+from lazuli.autograd._gradients import grad
 from lazuli.autograd.grad_mode import enable_grad, no_grad
 
 

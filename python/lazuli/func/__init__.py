@@ -1,5 +1,6 @@
 """Functions of modules as functions of their tensors."""
 
+from lazuli import _C
 from lazuli.nn.utils.stateless import functional_call
 
 __all__ = ["functional_call", "stack_module_state"]
@@ -7,8 +8,6 @@ __all__ = ["functional_call", "stack_module_state"]
 
 def stack_module_state(models):
     """Parameters and buffers of several equal modules, each stacked along a new first dim: two dicts."""
-    import lazuli as lz
-
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
@@ -17,7 +16,7 @@ def stack_module_state(models):
 
     def stacked(each):
         found = [dict(pairs) for pairs in each]
-        return {name: lz.stack([tensors[name].detach() for tensors in found]) for name in found[0]}
+        return {name: _C.stack([tensors[name].detach() for tensors in found]) for name in found[0]}
 
     parameters = stacked(m.named_parameters() for m in models)
     return {name: p.requires_grad_() for name, p in parameters.items()}, stacked(m.named_buffers() for m in models)

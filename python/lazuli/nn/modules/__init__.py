@@ -1,8 +1,3 @@
-"""The classes of lazuli.nn where PyTorch has them, too."""
+"""The classes of lazuli.nn where PyTorch has them, too: lazuli._aliases says where they are."""
 
 from lazuli.nn.modules import module, utils
-
-
-def __getattr__(name):
-    import lazuli.nn
-    return getattr(lazuli.nn, name)

@@ -86,8 +86,14 @@ def _targets(writer):
 
 
 def _storage(node):
+    """What tells apart the memory of tensors; None where it cannot be asked for, as of sparse ones and those of torch.func."""
     value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
-    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) and value.layout == torch.strided else None
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return None
+    try:
+        return value.untyped_storage()._cdata
+    except NotImplementedError:
+        return None
 
 
 def _is_of_another_dtype(node):

@@ -17,6 +17,9 @@ from lazuli.torch._program import Partial, Program, refusals
 MAX_PROGRAMS = 64  # of a graph: sizes it is called with
 
 
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
 class _Supported(OperatorSupportBase):
     def __init__(self, refused, drawing):
         self.refused, self.drawing = refused, drawing
@@ -24,7 +27,7 @@ class _Supported(OperatorSupportBase):
     def is_node_supported(self, submodules, node):
         value = node.meta.get("val")
         ours = node.op == "call_function" and node not in self.refused and node.target is not torch.ops.aten.copy_.default
-        return ours and (self.drawing or not _random.draws(node)) and not isinstance(value, (int, torch.SymInt))
+        return ours and (self.drawing or not _random.draws(node)) and not isinstance(value, _NUMBERS)
 
 
 class _Part(torch.nn.Module):
@@ -45,6 +48,7 @@ class Graph:
         self.dynamic = any(not isinstance(n, int) for p in placeholders for n in getattr(p.meta.get("val"), "shape", (p.meta.get("val"),))
                            if n is not None)
         self.programs = collections.OrderedDict()
+        self.split = None  # into parts that lazuli runs and draws of torch, which sizes do not change
 
     def __call__(self, arguments):
         # Sizes are dynamo's to guard, unless they are symbolic; strides of gradients are not.
@@ -67,7 +71,8 @@ class Graph:
         if self.random == "torch" and of_torch and (drawing or len(of_torch) > 1):
             return _Eager(self.in_turn(set(of_torch)))
         if drawing and self.random == "torch":
-            return _Eager(self.parts({}))
+            self.split = self.split or _Eager(self.parts({}))
+            return self.split
         try:
             return Program(self.gm, arguments, self.first_saved, self.kind, self.dynamic, torch.get_num_threads(), _random if drawing else None)
         except Partial as partial:
@@ -87,7 +92,12 @@ class Graph:
         return made
 
     def parts(self, refused):
-        made = CapabilityBasedPartitioner(self.gm, _Supported(refused, self.random == "philox"), allows_single_node_partition=True).partition_and_fuse()
+        """The graph with the parts that lazuli runs as modules. It is a copy: the next sizes may have other parts."""
+        nodes, graph = {}, torch.fx.Graph()
+        graph.output(graph.graph_copy(self.gm.graph, nodes))
+        supported = _Supported({nodes[n]: reason for n, reason in refused.items()}, self.random == "philox")
+        made = CapabilityBasedPartitioner(torch.fx.GraphModule(self.gm, graph), supported,
+                                          allows_single_node_partition=True).partition_and_fuse()
         for node in made.graph.nodes:
             if node.op == "call_module":
                 setattr(made, node.target, _Part(Graph(getattr(made, node.target), self.kind, random=self.random)))

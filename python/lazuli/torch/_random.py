@@ -104,14 +104,15 @@ def _size(graph, size, source, dim):
     return graph.call_function(aten.sym_size.int, (source, dim))
 
 
-def _call(graph, draw, node, val, *arguments):
-    """The node of a draw of what val is."""
+def _call(graph, draw, node, val, *arguments, filled=None):
+    """The node of a draw of what val is. `filled` has the strides in whose order eager draws, if it is not what is written to."""
     source = next(a for a in node.args if isinstance(a, (torch.fx.Node, list, tuple)))
     sizes = [_size(graph, n, source, d) for d, n in enumerate(val.shape)]
     for n, of in zip(sizes, val.shape, strict=True):
         if isinstance(n, torch.fx.Node) and "val" not in n.meta:
             n.meta["val"] = of
-    filled = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) and "_like." not in str(node.target) else val
+    if filled is None:
+        filled = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) and "_like." not in str(node.target) else val
     filled = filled if filled.shape == val.shape else val  # what eager writes to in place lies as it is
     order = order_of([hint(n) for n in val.shape], [hint(n) for n in filled.stride()]) or list(range(val.dim()))
     made = graph.call_function(draw, (sizes, order, val.dtype, *arguments))
@@ -139,14 +140,18 @@ def _drop(graph, node):
 
 def _of_tensors(graph, node):
     """A draw whose probability, mean or deviation is a tensor, as eager makes it of one that takes numbers; None for others."""
-    val, name = node.meta["val"], str(node.target)
+    val, name = node.meta.get("val"), str(node.target)
+    if not isinstance(val, torch.Tensor):
+        return None
+    # Eager makes a new tensor for what does not write to one, in row-major order whatever the order of its operands.
+    filled = None if name == "aten.bernoulli.Tensor" else torch.empty_like(val, memory_format=torch.contiguous_format)
     if name in ("aten.bernoulli.default", "aten.bernoulli.Tensor"):
         p = node.args[-1]
-        numbers = _call(graph, _uniform, node, torch.empty_like(val, dtype=p.meta["val"].dtype), 0, 1)
+        numbers = _call(graph, _uniform, node, torch.empty_like(val, dtype=p.meta["val"].dtype), 0, 1, filled=filled)
         return _then(graph, node, aten._to_copy.default, _then(graph, node, aten.lt.Tensor, numbers, p), dtype=val.dtype)
     if name in ("aten.normal.Tensor_Tensor", "aten.normal.Tensor_float", "aten.normal.float_Tensor"):
         mean, std = (*node.args, 1)[:2]
-        numbers = _call(graph, _normal, node, val, 0, 1)
+        numbers = _call(graph, _normal, node, val, 0, 1, filled=filled)
         return _then(graph, node, aten.add.Tensor, _then(graph, node, aten.mul.Tensor, numbers, std), mean)
     return None
 

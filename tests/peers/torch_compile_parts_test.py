@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Graphs that lazuli and torch run together, by torch.compile(backend="lazuli"), with one size after another.
+
+    torch_compile_parts_test.py FOLDER     FOLDER holds the package lazuli
+
+A graph is split where it draws random numbers, where lazuli lacks a function, and where a number or an assertion comes from elements.
+Each case is called with several sizes, and gives what eager gives from the same seed.
+"""
+
+import contextlib
+import sys
+import warnings
+
+
+def asserts(x):
+    assert (x > 0).all(), "not positive"
+    return x + 1
+
+
+def cases():
+    """(name, function or module, inputs, dynamic, what dynamo captures)"""
+    import torch
+    from torch import nn
+    rows = [torch.linspace(0.5, 2, 3 * n).view(n, 3) for n in (8, 5, 3, 2, 5)]
+    square = [torch.eye(n) + 1 for n in (2, 3, 4)]
+    lists = [torch.tensor([1., -2, 3]), torch.tensor([1., 2, 3]), torch.tensor([4., 5, -6])]
+
+    def checks(x):
+        torch._check(x.shape[0] > 1)
+        return x + 1
+
+    yield "dropout", nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2)), rows, None, ()
+    yield "two parts of torch", lambda x: torch.linalg.qr(torch.linalg.qr(x)[1] + 1)[1] * 2, square, True, ()
+    yield "torch.func.hessian", torch.func.hessian(lambda a: (a ** 3).sum()), lists, None, ()
+    yield "an assertion", asserts, rows, None, ()
+    yield "a check of sizes", checks, rows, True, ()
+    yield "bernoulli of a transposed tensor", lambda x: torch.bernoulli(x.t() / 2), rows, None, ()
+    yield "normal of a transposed tensor", lambda x: torch.normal(x.t(), 2.0), rows, None, ()
+    yield "bernoulli_ in a transposed tensor", lambda x: torch.zeros_like(x).t().bernoulli_(x.t() / 2), rows, None, ()
+    elements = ("capture_dynamic_output_shape_ops", "capture_scalar_outputs")
+    yield "a mask", lambda x: x[x > 0] * 2, lists, None, elements
+    yield "nonzero", lambda x: x.nonzero() + 1, lists, None, elements
+    yield "unique", lambda x: x.unique() + 1, lists, None, elements
+    yield "repeats", lambda x: x.repeat_interleave(torch.tensor([1, 2, 3])) + 1, lists, None, elements
+    yield "a number that fills", lambda x: torch.full((3,), x.max().item()) + x.new_full((3,), x.sum().item()), lists, None, elements
+    yield "a number as a size", lambda x: torch.zeros(int(x.max().item())) + 1, lists, None, elements
+
+
+def check(name, function, inputs, dynamic, captured):
+    import torch
+    torch._dynamo.reset()
+    with contextlib.ExitStack() as stack:
+        for flag in captured:
+            stack.enter_context(torch._dynamo.config.patch(**{flag: True}))
+        compiled = torch.compile(function, backend="lazuli", dynamic=dynamic)
+        for x in inputs:
+            torch.manual_seed(1)
+            wanted = function(x)
+            torch.manual_seed(1)
+            made = compiled(x)
+            assert made.dtype == wanted.dtype and made.shape == wanted.shape, (name, made.shape, wanted.shape)
+            assert torch.allclose(made, wanted, atol=1e-5), (name, made, wanted)
+
+
+def check_gradients():
+    import torch
+    name, model, inputs, *_ = next(cases())
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="lazuli")
+    for x in inputs:
+        made = []
+        for forward in (model, compiled):
+            torch.manual_seed(2)
+            made.append(torch.autograd.grad(forward(x).sum(), list(model.parameters())))
+        assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(*made, strict=True)), (name, x.shape)
+
+
+def check_assertion():
+    import torch
+    torch._dynamo.reset()
+    compiled = torch.compile(asserts, backend="lazuli")
+    try:
+        compiled(torch.tensor([1., -1]))
+    except RuntimeError as error:
+        assert "not positive" in str(error), error
+    else:
+        raise AssertionError("an assertion about elements was dropped")
+
+
+def main(folder):
+    sys.path.insert(0, folder)
+    warnings.simplefilter("ignore")
+    import lazuli.torch  # noqa: F401
+    for case in cases():
+        check(*case)
+        print(case[0], flush=True)
+    check_gradients()
+    check_assertion()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

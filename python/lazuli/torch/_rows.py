@@ -102,10 +102,10 @@ def _max_pool_backward(rank):
     return row
 
 
-def _max_pool(rank):
-    function = (F.max_pool2d_with_indices, F.max_pool3d_with_indices)[rank - 2]
-    return lambda x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False: function(
-        x, *(_one(a, rank) for a in (kernel, stride or kernel, padding, dilation)), ceil_mode)
+def _pool2d(function):
+    """Lazuli's pools of images take no empty stride, nor lists of one number."""
+    return lambda x, kernel, stride=(), *more: function(
+        x, _one(kernel, 2), _one(stride or kernel, 2), *(_one(m, 2) if isinstance(m, list) else m for m in more))
 
 
 def _adaptive_pool_backward(function, rank):
@@ -113,6 +113,7 @@ def _adaptive_pool_backward(function, rank):
 
 
 def _adaptive_max_pool(rank):
+    """Lazuli's gives positions only if asked."""
     function = (F.adaptive_max_pool2d, F.adaptive_max_pool3d)[rank - 2]
     return lambda x, size: function(x, list(size), return_indices=True)
 
@@ -167,56 +168,14 @@ def _masked_scatter_backward(gradient, mask, sizes):
 
 
 def _elu(x, alpha=1, scale=1, input_scale=1):
+    """selu() and celu(), too: lazuli's elu() has no scales."""
     return lz.where(x > 0, x * scale, lz.expm1(x * input_scale) * (alpha * scale))
 
 
-def _avg_pool(rank):
-    function = (F.avg_pool2d, F.avg_pool3d)[rank - 2]
-    return lambda x, kernel, stride=(), padding=(0,), ceil_mode=False, include=True, divisor=None: function(
-        x, _one(kernel, rank), _one(stride or kernel, rank), _one(padding, rank), ceil_mode, include, divisor)
-
-
 def _batch_norm(x, weight, bias, mean, variance, training, momentum, eps):
-    """(y, the mean and 1 / deviation that were used, the new running mean and variance)."""
-    dims = [0, *range(2, x.ndim)]
-    shape = [1, -1] + [1] * (x.ndim - 2)
-    if training or mean is None:
-        now_variance, now_mean = lz.var_mean(x, dims, correction=0)
-    else:
-        now_mean, now_variance = mean, variance
-    scale = lz.rsqrt(now_variance + eps)
-    y = (x - now_mean.reshape(shape)) * scale.reshape(shape)
-    if weight is not None:
-        y = y * weight.reshape(shape)
-    if bias is not None:
-        y = y + bias.reshape(shape)
-    if not training or mean is None:
-        nothing = lz.zeros((0,), dtype=x.dtype)
-        return y, *((now_mean, scale) if training else (nothing, nothing)), mean, variance
-    count = math.prod(x.shape) // x.shape[1]
-    unbiased = now_variance * (count / max(count - 1, 1))
-    return (y, now_mean, scale, now_mean * momentum + mean * (1 - momentum), unbiased * momentum + variance * (1 - momentum))
-
-
-def _layer_norm(x, shape, weight, bias, eps):
-    dims = list(range(x.ndim - len(shape), x.ndim))
-    variance, mean = lz.var_mean(x, dims, correction=0, keepdim=True)
-    scale = lz.rsqrt(variance + eps)
-    y = (x - mean) * scale
-    if weight is not None:
-        y = y * weight
-    return y if bias is None else y + bias, mean, scale
-
-
-def _group_norm(x, weight, bias, n, c, hw, groups, eps):
-    rows = x.reshape([n, groups, -1])
-    variance, mean = lz.var_mean(rows, [2], correction=0)
-    scale = lz.rsqrt(variance + eps)
-    y = ((rows - mean.unsqueeze(2)) * scale.unsqueeze(2)).reshape(list(x.shape))
-    shape = [1, c] + [1] * (x.ndim - 2)
-    if weight is not None:
-        y = y * weight.reshape(shape)
-    return y if bias is None else y + bias.reshape(shape), mean, scale
+    """C++'s, which writes to the running mean and variance; here they are results."""
+    mean, variance = mean.clone(), variance.clone()
+    return *lz.native_batch_norm(x, weight, bias, mean, variance, training, momentum, eps), mean, variance
 
 
 def _index(x, indices):
@@ -237,14 +196,6 @@ def _scaled(function):
     return row
 
 
-def _addc(function):
-    def row(x, a, b, *, value=1):
-        made = function(a, b)
-        return x + (made if isinstance(value, int) and value == 1 else made * value)
-
-    return row
-
-
 def _scatter(x, dim, index, source, **options):
     if isinstance(source, lz.Tensor):
         source = source[tuple(slice(n) for n in index.shape)] if source.shape != index.shape else source
@@ -253,10 +204,6 @@ def _scatter(x, dim, index, source, **options):
 
 def _filled(sizes, value, dtype=None, **_):
     return lz.full(list(sizes), value, dtype=dtype)
-
-
-def _like(value):
-    return lambda x, *_, dtype=None, **__: lz.full(list(x.shape), value, dtype=dtype or x.dtype)
 
 
 def _new(value):
@@ -269,18 +216,8 @@ def _scalar(value, dtype=None, **_):
     return lz.full((), value, dtype=dtype or {bool: lz.bool, int: lz.int64}.get(type(value), lz.float32))
 
 
-def _arange(*bounds, dtype=None, **_):
-    whole = all(isinstance(b, int) for b in bounds)
-    return lz.arange(*bounds, dtype=dtype or (lz.int64 if whole else lz.float32))
-
-
 def _dims(dims):
     return [] if dims is None else dims
-
-
-def _correction(function):
-    return lambda x, dim=None, *, correction=None, keepdim=False: function(
-        x, _dims(dim), correction=1 if correction is None else correction, keepdim=keepdim)
 
 
 def _as_strided(x, size, stride, offset=None):
@@ -308,50 +245,34 @@ ROWS = {
     # Shapes. A view that torch's strides allow need not be one of lazuli's.
     "view.default": lambda x, sizes: lz.reshape(x, list(sizes)), "_unsafe_view": lambda x, sizes: lz.reshape(x, list(sizes)),
     "view.dtype": lambda x, dtype: x.contiguous().view(dtype), "as_strided": _as_strided, "prims.broadcast_in_dim": _broadcast_in_dim,
-    "prims.view_of": _same, "prims.copy_strided": _same, "expand": lambda x, sizes, **_: lz.expand(x, list(sizes)), "permute": lambda x, dims: lz.permute(x, list(dims)),
-    "prims.split_dim": lambda x, dim, n: lz.unflatten(x, dim, [n, x.shape[dim] // n]), "t": lambda x: lz.permute(x, list(range(x.ndim))[::-1]),
-    "slice.Tensor": _slice, "squeeze.dims": lambda x, dims: lz.squeeze(x, list(dims)), "squeeze.dim": lambda x, dim: lz.squeeze(x, [dim]),
-    "cat": lambda xs, dim=0: lz.cat(list(xs), dim), "split.Tensor": lambda x, size, dim=0: lz.split(x, size, dim),
-    "split_with_sizes": lambda x, sizes, dim=0: lz.split(x, list(sizes), dim), "rev": lambda x, dims: lz.flip(x, list(dims)),
+    "prims.view_of": _same, "prims.copy_strided": _same, "prims.split_dim": lambda x, dim, n: lz.unflatten(x, dim, [n, x.shape[dim] // n]),
+    "slice.Tensor": _slice, "rev": lambda x, dims: lz.flip(x, list(dims)),
     "slice_scatter": lambda x, y, dim=0, start=None, end=None, step=1: lz.slice_scatter(
         x, y, dim, start, None if end is not None and end >= 2**62 else end, step),
     # Elements.
     "add.Tensor": _scaled(operator.add), "add.Scalar": lambda x, y, alpha=1: x + y * alpha, "sub.Tensor": _scaled(operator.sub),
-    "sub.Scalar": lambda x, y, alpha=1: x - y * alpha, "rsub": lambda x, y, alpha=1: y - x * alpha,
-    "prims.fma": lambda a, b, c: a * b + c, "addcmul": _addc(operator.mul), "addcdiv": _addc(operator.truediv), "div.Tensor": operator.truediv, "div.Scalar": operator.truediv,
-    "mul.Tensor": operator.mul, "mul.Scalar": operator.mul, "pow.Tensor_Scalar": operator.pow, "pow.Scalar": operator.pow,
-    "pow.Tensor_Tensor": operator.pow, "lerp.Scalar": lambda x, y, w: x + (y - x) * w if isinstance(w, lz.Tensor) else lz.lerp(x, y, w),
-    "where.ScalarOther": lambda c, x, y: lz.where(c, x, y), "gelu": lambda x, approximate="none": F.gelu(x, approximate=approximate),
-    "log_sigmoid_forward": lambda x: (F.logsigmoid(x), lz.zeros((0,), dtype=x.dtype)), "fill.Scalar": lambda x, v: lz.full_like(x, v),
-    "clamp": lambda x, low=None, high=None: lz.clamp(x, low, high), "clamp.Tensor": lambda x, low=None, high=None: lz.clamp(x, low, high),
+    "sub.Scalar": lambda x, y, alpha=1: x - y * alpha, "prims.fma": lambda a, b, c: a * b + c,
+    "lerp.Scalar": lambda x, y, w: x + (y - x) * w if isinstance(w, lz.Tensor) else lz.lerp(x, y, w),
+    "log_sigmoid_forward": lambda x: (F.logsigmoid(x), lz.zeros((0,), dtype=x.dtype)),
     # New tensors.
-    "full": _filled, "full_like": lambda x, v, dtype=None, **_: _filled(x.shape, v, dtype or x.dtype), "scalar_tensor": _scalar,
-    "zeros_like": _like(0), "ones_like": _like(1), "empty_like": _like(0), "_efficientzerotensor": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32), "zeros": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32),
-    "ones": lambda s, dtype=None, **_: _filled(s, 1, dtype or lz.float32), "empty": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32),
+    "scalar_tensor": _scalar, "_efficientzerotensor": lambda s, dtype=None, **_: _filled(s, 0, dtype or lz.float32),
     "empty_permuted": lambda s, _, dtype=None, **__: _filled(s, 0, dtype or lz.float32), "new_zeros": _new(0), "new_ones": _new(1),
     "empty_strided": lambda s, _, dtype=None, **__: _filled(s, 0, dtype or lz.float32), "new_empty": _new(0), "new_empty_strided": _new(0),
-    "new_full": lambda x, sizes, v, dtype=None, **_: _filled(sizes, v, dtype or x.dtype), "arange": _arange,
+    "new_full": lambda x, sizes, v, dtype=None, **_: _filled(sizes, v, dtype or x.dtype),
     "prims.iota": lambda n, *, start, step, dtype, **_: lz.arange(start, start + n * step, step, dtype=dtype),
     # Reductions.
-    "sum": lambda x, dims=None, keepdim=False, dtype=None: lz.sum(x, _dims(dims), keepdim, dtype),
-    "mean": lambda x, dims=None, keepdim=False, dtype=None: lz.mean(x, _dims(dims), keepdim, dtype),
-    "sum.default": lambda x, dtype=None: lz.sum(x, dtype=dtype), "mean.default": lambda x, dtype=None: lz.mean(x, dtype=dtype),
-    "prod.default": lambda x, dtype=None: lz.prod(x, dtype=dtype), "amax": lambda x, dims=(), keepdim=False: lz.amax(x, list(dims), keepdim),
-    "amin": lambda x, dims=(), keepdim=False: lz.amin(x, list(dims), keepdim),
-    "var.correction": _correction(lz.var), "std.correction": _correction(lz.std), "var_mean.correction": _correction(lz.var_mean),
-    "prims.sum": lambda x, dims, output_dtype=None: lz.sum(x, _dims(dims)), "any.dims": lambda x, dims=None, keepdim=False: lz.any(x, _dims(dims), keepdim),
+    "prims.sum": lambda x, dims, output_dtype=None: lz.sum(x, _dims(dims)),
     "linalg_vector_norm": lambda x, p=2, dims=None, keepdim=False, dtype=None: lz.norm(x, float(p), _dims(dims), keepdim, dtype),
     # Positions.
-    "embedding": lambda weight, index, *_: F.embedding(index, weight), "index.Tensor": _index, "index_put": lambda x, i, v, a=False: lz.index_put(x, i, v, a),
-    "_unsafe_index.Tensor": _index, "_unsafe_index_put": lambda x, i, v, a=False: lz.index_put(x, i, v, a), "gather": lambda x, d, i, **_: lz.gather(x, d, i),
-    "scatter": _scatter, "scatter_add": lambda x, dim, index, source: lz.scatter_add(x, dim, index, source),
-    "masked_scatter_backward": _masked_scatter_backward,
-    # Layers.
+    "index.Tensor": _index, "_unsafe_index.Tensor": _index, "_unsafe_index_put": lambda x, i, v, a=False: lz.index_put(x, i, v, a),
+    "scatter": _scatter, "masked_scatter_backward": _masked_scatter_backward,
+    # Layers. Of norms aten has a function whose running statistics are results.
     "_softmax": _in_dtype(F.softmax), "_log_softmax": _in_dtype(F.log_softmax), "convolution": _convolution, "convolution_backward": _convolution_backward,
-    "max_pool2d_with_indices": _max_pool(2), "max_pool3d_with_indices": _max_pool(3), "max_pool2d_with_indices_backward": _max_pool_backward(2),
+    "max_pool2d_with_indices_backward": _max_pool_backward(2),
     "max_pool3d_with_indices_backward": _max_pool_backward(3), "lazuli.max_pool2d_gradient": _max_pool_backward(2),
-    "lazuli.max_pool3d_gradient": _max_pool_backward(3), "avg_pool2d": _avg_pool(2), "avg_pool3d": _avg_pool(3),
-    "avg_pool2d_backward": _gradient_of(_avg_pool(2)), "avg_pool3d_backward": _gradient_of(_avg_pool(3)),
+    "lazuli.max_pool3d_gradient": _max_pool_backward(3),
+    "max_pool2d_with_indices": _pool2d(F.max_pool2d_with_indices), "avg_pool2d": _pool2d(lz.avg_pool2d),
+    "avg_pool2d_backward": _gradient_of(_pool2d(lz.avg_pool2d)), "avg_pool3d_backward": _gradient_of(lz.avg_pool3d),
     "_adaptive_avg_pool2d": lambda x, size: F.adaptive_avg_pool2d(x, list(size)), "_adaptive_avg_pool3d": lambda x, size: F.adaptive_avg_pool3d(x, list(size)),
     "_adaptive_avg_pool2d_backward": _adaptive_pool_backward(F.adaptive_avg_pool2d, 2),
     "_adaptive_avg_pool3d_backward": _adaptive_pool_backward(F.adaptive_avg_pool3d, 3),
@@ -363,10 +284,9 @@ ROWS = {
     "_weight_norm_interface_backward": _weight_norm_backward, "_cdist_forward": lambda a, b, p, *_: lz.cdist(a, b, p), "_cdist_backward": lambda gradient, a, b, p, _: _gradients(
         lambda a: lz.cdist(a, b, p), [a], [True], gradient)[0], "_pdist_forward": lambda x, p=2.0: F.pdist(x, p),
     "_pdist_backward": lambda gradient, x, p, _: _gradients(lambda x: F.pdist(x, p), [x], [True], gradient)[0],
-    "native_layer_norm": _layer_norm, "native_group_norm": _group_norm,
-    "_native_batch_norm_legit_functional": _batch_norm, "_native_batch_norm_legit_no_training": lambda x, w, b, m, v, momentum, eps: _batch_norm(
-        x, w, b, m, v, False, momentum, eps)[:3],
-    "_native_batch_norm_legit.no_stats": lambda x, w, b, training, momentum, eps: _batch_norm(x, w, b, None, None, True, momentum, eps)[:3],
+    "_native_batch_norm_legit_functional": _batch_norm, "_native_batch_norm_legit_no_training": lambda x, w, b, m, v, momentum, eps: lz.native_batch_norm(
+        x, w, b, m, v, False, momentum, eps),
+    "_native_batch_norm_legit.no_stats": lambda x, w, b, _, momentum, eps: lz.native_batch_norm(x, w, b, None, None, True, momentum, eps),
     **{name: _upsample(mode) for name, mode in UPSAMPLING.items()},
     **{f"{name}_backward": _upsample_backward(mode) for name, mode in UPSAMPLING.items()},
     "_grouped_mm": _grouped.grouped_mm, "transformers.grouped_mm_fallback": _grouped.product,

@@ -264,6 +264,21 @@ class GenerateTest(unittest.TestCase):
                       self.text("include/lazuli/nn/layers.h"))
         self.assertIn("  Given<DimsOrNone> size(signature, slots, 4);\n", self.text("python/src/rows_more.cc"))
 
+    def test_a_layer_has_more_parameters_in_python(self):
+        row = "\nMore(int rows, *, bool bias=True) : {}\n  x.\n"
+        self.run_on({"cpp_api/nn/layers.txt": TREE["cpp_api/nn/layers.txt"] + row.format("hardshrink python=rows,device=None,bias")})
+        self.assertIn("""PARAMETERS = {
+    "More": {
+        "rows": ...,
+        "device": None,
+        "bias": ...,
+    },
+}
+""", self.text("python/lazuli/nn/_rows.py"))
+        for wrong in ("python=rows,device=None", "python=rows,bias=True", "python=rows,bias,other"):
+            said = self.run_on({"cpp_api/nn/layers.txt": TREE["cpp_api/nn/layers.txt"] + row.format(wrong)}).stderr
+            self.assertIn("python= names the parameters rows, bias alone, and others with a default", said)
+
     def test_functions_of_a_namespace_have_a_name_outside(self):
         self.run_on({"cpp_api/include/lazuli/torch.h.in": "@prefixed linalg\n",
                      "lazy/ops/functions/more.txt": "@namespace linalg\nnorm(Tensor x, float p=2) -> Tensor\n  x.\n"})

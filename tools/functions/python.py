@@ -165,6 +165,19 @@ namespace lazuli::python {
     yield "python/src/layers.cc", "\n".join(lines) + "\n"
 
 
+def layer_parameters(sections):
+    """The module that says what parameters the layers of C++ have in Python, where there are more."""
+    lines = [f"""# Written by tools/generate_functions.py from {LAYERS}.
+\"\"\"The parameters of layers in PyTorch's order, where it has more than C++, with the defaults of these.\"\"\"
+
+PARAMETERS = {{"""]
+    for layer in (layer for section in sections for layer in section.rows if layer.python):
+        lines.append(f'    "{layer.name}": {{')
+        lines += [f'        "{name}": {"..." if default is None else default},' for name, default in layer.python]
+        lines.append("    },")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
 def python_index(families):
     names = [f"Bind{pascal(f.name)}Rows" for f in families]
     lines = [NOTE.format(source=ROWS) + '''#include "python/src/rows.h"

@@ -196,6 +196,7 @@ class LayerRow:
     fixed: tuple = ()  # (parameter, value) of the function that the layer sets
     only_cpp: bool = False  # Python has a class of its own
     takes: tuple = (Parameter("Tensor", "x"),)  # what forward() does
+    python: tuple = ()  # (name, default) in Python's order; None: as the row has it
 
     @property
     def arguments(self):
@@ -313,6 +314,17 @@ def taken(name):
     return Parameter("Tensor?", name[:-1], "None") if name.endswith("?") else Parameter("Tensor", name)
 
 
+def python_order(text, parameters):
+    """What python= says of these parameters: (name, default) in Python's order, without a default those that the row has."""
+    order = [(name, default or None) for name, _, default in (part.partition("=") for part in text.split(","))]
+    known = {p.name for p in parameters if not p.type.endswith("Options")}
+    named, more = ({name for name, default in order if (default is None) == given} for given in (True, False))
+    has_fields = any(p.type.endswith("Options") for p in parameters)  # which the row does not name
+    if not (known <= named if has_fields else known == named) or known & more:
+        raise ValueError(f"python= names the parameters {', '.join(p.name for p in parameters)} alone, and others with a default")
+    return tuple(order)
+
+
 def parse_layer(text, doc):
     match = re.fullmatch(r"(\w+)\((.*)\)(?: : (.+))?", text)
     if not match or not doc:
@@ -322,10 +334,11 @@ def parse_layer(text, doc):
     names = [word for word in words if word != "c++" and "=" not in word]
     if len(names) > 1:
         raise ValueError(f"a layer calls one function, not {' and '.join(names)}")
-    settings = dict(word.split("=") for word in words if "=" in word)
+    settings = dict(word.split("=", 1) for word in words if "=" in word)
     takes = tuple(taken(name) for name in settings.pop("takes", "x").split(","))
-    return LayerRow(match[1], tuple(parse_parameter(p) for p in split(parameters)), tuple(parse_parameter(p) for p in split(options)),
-                    names[0] if names else "", doc, tuple(settings.items()), "c++" in words, takes)
+    parameters, options = (tuple(parse_parameter(p) for p in split(part)) for part in (parameters, options))
+    python = python_order(settings.pop("python"), (*parameters, *options)) if "python" in settings else ()
+    return LayerRow(match[1], parameters, options, names[0] if names else "", doc, tuple(settings.items()), "c++" in words, takes, python)
 
 
 def parse_layers(path):

@@ -12,34 +12,25 @@ from lazuli._C import Tensor, get_default_dtype
 from lazuli._C.nn import Module, init
 from lazuli._types import finfo
 from lazuli.nn import functional as F  # noqa: N812
+from lazuli.nn._rows import PARAMETERS  # of cpp_api/nn/layers.txt
 
-_PLACE = "device dtype"
-# All parameters of a layer in PyTorch's order, by the names of the rows; those that no row has, with their defaults.
-_ORDER = {
-    "AdaptiveAvgPool2d": "size", "Conv2d": f"in_channels out_channels kernel stride padding dilation groups bias padding_mode {_PLACE}",
-    "Embedding": f"rows dim padding_idx max_norm norm_type scale_grad_by_freq sparse _weight _freeze {_PLACE}",
-    "GroupNorm": f"groups channels eps affine {_PLACE} bias", "LayerNorm": f"normalized_shape eps affine bias {_PLACE}",
-    "Linear": f"in_features out_features bias {_PLACE}", "MaxPool2d": "kernel stride padding dilation return_indices ceil_mode",
-    "PReLU": f"channels init {_PLACE}", "RMSNorm": f"normalized_shape eps affine {_PLACE}",
-    **{f"BatchNorm{n}d": f"channels eps momentum affine track_running_stats {_PLACE} bias" for n in (1, 2, 3)}}
-_DEFAULTS = {"_freeze": False, "_weight": None, "affine": True, "device": None, "dtype": None, "max_norm": None,
-             "norm_type": 2.0, "return_indices": False, "scale_grad_by_freq": False, "sparse": False}
-HIDDEN = ("_freeze", "_weight", "device", "dtype")  # which are no attributes
+HIDDEN = ("_freeze", "_weight", "device", "dtype")  # parameters that are no attributes
 
 
 def signature_of(layer, own):
     """The signature of a layer's constructor in Python; `own`: that of C++."""
-    order = _ORDER.get(layer.__name__)
-    if order is None:
+    parameters = PARAMETERS.get(layer.__name__)
+    if parameters is None:
         return own
     return inspect.Signature([
-        own.parameters[name] if name in own.parameters
-        else inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=_DEFAULTS[name]) for name in order.split()])
+        own.parameters[name] if default is ...
+        else inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default) for name, default in parameters.items()])
 
 
 def sorted_out(layer, own, signature, arguments, named):
     """The arguments of C++'s constructor by name, and the others; None where C++ has to say what is wrong with them."""
-    if signature is own or len(arguments) > len(signature.parameters):
+    translated = _TRANSLATED.get(layer.__name__)
+    if signature is own and translated is None or len(arguments) > len(signature.parameters):
         return None
     given = dict(zip(signature.parameters, arguments, strict=False))
     for name, value in named.items():
@@ -48,11 +39,23 @@ def sorted_out(layer, own, signature, arguments, named):
             return None
         given[known] = value
     extras = {name: given.pop(name) for name in list(given) if name in signature.parameters and name not in own.parameters}
-    if layer.__name__ == "RMSNorm" and "eps" in given and given["eps"] is None:
-        given["eps"] = finfo(extras.get("dtype") or get_default_dtype()).eps  # as PyTorch
-    if layer.__name__ == "AdaptiveAvgPool2d" and isinstance(given.get("size"), (tuple, list)) and None in given["size"]:
-        extras["size"], given["size"] = tuple(given["size"]), 1  # C++ takes numbers
+    if translated is not None:
+        translated(given, extras)
     return given, extras
+
+
+def _own_epsilon(given, extras):
+    if "eps" in given and given["eps"] is None:
+        given["eps"] = finfo(extras.get("dtype") or get_default_dtype()).eps  # as PyTorch
+
+
+def _own_sizes(given, extras):
+    if isinstance(given.get("size"), (tuple, list)) and None in given["size"]:
+        extras["size"], given["size"] = tuple(given["size"]), 1
+
+
+# By layer: what makes numbers, which C++ takes, of None.
+_TRANSLATED = {"AdaptiveAvgPool2d": _own_sizes, "RMSNorm": _own_epsilon}
 
 
 def finish(module, extras):
